@@ -6,10 +6,9 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// OverBudget reports whether a run has cost what it may, so that nothing new may begin,
-// and why. What is unknown never counts as nothing: a step without a price is held by
-// the limit of tokens, one without tokens by that of the cost, and where neither can
-// hold it a person has to look.
+// OverBudget reports whether a run has reached a cost, token or time limit, so that no new step may start,
+// and why. Unknown usage doesn't count as zero: the token limit bounds a step without a price, and the cost
+// limit bounds one without token counts. If neither limit applies, a person has to decide.
 func OverBudget(s State, role string) (string, bool) {
 	const next = "; %q would be next"
 	if i := reached(s.Limits, s.Spent); i >= 0 {
@@ -24,7 +23,8 @@ func OverBudget(s State, role string) (string, bool) {
 		"run"), what, role), true
 }
 
-// Reached returns the limit that a run has used up, such as [protocol.OutcomeMaxCost]; "": none.
+// Reached returns the code of the first limit that a run has used up, such as [protocol.OutcomeMaxCost], or
+// "".
 func Reached(l protocol.Limits, spent protocol.Amount) string {
 	if i := reached(l, spent); i >= 0 {
 		return protocol.Measures()[i].Outcome
@@ -32,7 +32,7 @@ func Reached(l protocol.Limits, spent protocol.Amount) string {
 	return ""
 }
 
-// reached is the index of the first limit that is used up; -1: none is.
+// reached returns the index of the first limit that is used up, or -1.
 func reached(l protocol.Limits, spent protocol.Amount) int {
 	used := spent.Figures()
 	for i, most := range l.Amount().Figures() {
@@ -43,8 +43,8 @@ func reached(l protocol.Limits, spent protocol.Amount) int {
 	return -1
 }
 
-// Unheld is how many runs of agents the limits cannot hold, because nobody knows what
-// they have cost, and what is not known of them.
+// Unheld returns how many agent runs the limits can't bound because their usage is unknown, and which figures
+// are missing.
 func Unheld(s protocol.Amount, l protocol.Limits) (n int, what string) {
 	switch {
 	case l.MaxCostUSD > 0 && l.MaxTokens > 0:

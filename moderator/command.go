@@ -11,15 +11,15 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// What a role that is a command answers, unless it prints its data itself: passed if
-// its exit status is 0, else failed, with the end of what it printed.
+// The answer of a command role that doesn't print its own data: passed if the exit status is 0, otherwise
+// failed, with the end of the command's output.
 const (
 	CommandPassed = "passed"
 	CommandFailed = "failed"
-	CommandOutput = 64 << 10 // bytes of the end
+	CommandOutput = 64 << 10 // bytes kept from the end of the output
 )
 
-// CommandSchema is the schema of a role that is a command and does not print its data.
+// CommandSchema returns the schema of a command role that doesn't print its own data.
 func CommandSchema() map[string]any {
 	return map[string]any{
 		"type": "object", "additionalProperties": false, "required": []any{protocol.StatusKey, "exitCode", "output",
@@ -33,12 +33,12 @@ func CommandSchema() map[string]any {
 	}
 }
 
-// errNul: no system passes such a word to a program.
+// errNul reports an argument that no operating system can pass to a program.
 var errNul = errors.New("renders to a text with a NUL in it")
 
-// commandOf renders the words of a role that is a command, and its environment; nil if it is none. Each
-// word is one argument whatever it renders to: no shell takes it apart. A word may be empty, but not the
-// program's. A script is what it is.
+// commandOf renders the arguments and the environment of a command role; both are nil for other roles. Each
+// word becomes exactly one argument, because no shell splits it. An argument may be empty, but the program
+// name may not. A script isn't rendered.
 func commandOf(s State, at place, role string, output any) (argv []string, env map[string]string, err error) {
 	r := s.Workflow.Roles[role]
 	stack := view(plain(s.Start), at.status, asWord(s, at.node, output))
@@ -72,8 +72,8 @@ func commandOf(s State, at place, role string, output any) (argv []string, env m
 	return argv, env, err
 }
 
-// asWord is an answer for a word of a command or a location. What a command prints ends with a line
-// feed that belongs to neither, wherever it stands.
+// asWord returns an answer for use in a command argument or a location. It strips the trailing newlines of
+// command output.
 func asWord(s State, by string, output any) any {
 	answer, ok := output.(map[string]any)
 	text, printed := answer["output"].(string)
@@ -85,7 +85,7 @@ func asWord(s State, by string, output any) any {
 	return answer
 }
 
-// CommandLine are the words of a command with its variables before them, as a person would type them.
+// CommandLine returns a command preceded by its variables, as a person would type it.
 func CommandLine(argv []string, env map[string]string) []string {
 	if len(env) == 0 {
 		return argv
@@ -97,8 +97,8 @@ func CommandLine(argv []string, env map[string]string) []string {
 	return append(words, argv...)
 }
 
-// KnownCommand is the command of a role with what the task and the inputs of a run fill in. The other
-// words, which wait for answers, stay as they are written.
+// KnownCommand returns the command of a role, rendered with the task and the inputs of a run. Words that need
+// answers stay unrendered.
 func KnownCommand(r protocol.Role, start protocol.Start) (argv []string, env map[string]string) {
 	known := map[string]any{protocol.PromptVariable: start.Prompt, protocol.InputsVariable: start.Inputs}
 	render := func(word string) string {

@@ -20,8 +20,8 @@ func TestKnownCommand(t *testing.T) {
 	require.Equal(t, []string{"env", "A=task", "B={{b}}", "x"}, CommandLine([]string{"x"}, env))
 }
 
-// A word or a location that ends with a value has no line feeds at its end; what a command prints has
-// none wherever it stands. A prompt has all of them.
+// A command argument or location that ends with a value has no trailing newlines, and command output has none
+// anywhere. A prompt keeps all of them.
 func TestOutputAsWord(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// pickTransition finds the first entry of a list whose condition holds.
+// pickTransition returns the first transition whose condition holds.
 func pickTransition(ctx context.Context, s State, list []protocol.Transition) (place, protocol.Edge, error) {
 	status, given := statusOf(s.output())
 	if !given {
@@ -45,8 +45,8 @@ func pickTransition(ctx context.Context, s State, list []protocol.Transition) (p
 	return place{}, protocol.Edge{}, noTransition(s, tried)
 }
 
-// OfFailure reports whether an entry of a list with this condition is for a failure of its role, and
-// returns what else it asks: "$error", or "$error and (…)".
+// OfFailure reports whether a condition handles a failure of its role: "$error" or "$error and (…)". It
+// returns the rest of the condition.
 func OfFailure(w protocol.Workflow, condition string) (asked string, ok bool) {
 	rest, ok := strings.CutPrefix(condition, protocol.ErrorStatus)
 	if !ok || w.Language != protocol.Language3 {
@@ -62,7 +62,7 @@ func OfFailure(w protocol.Workflow, condition string) (asked string, ok bool) {
 	return condition, false
 }
 
-// LeadsOn reports whether the graph leads on from a failure of a role.
+// LeadsOn reports whether the graph has an edge for a failure of role.
 func LeadsOn(w protocol.Workflow, role string) bool {
 	n := w.Graph[role]
 	_, ok := n.Edges[protocol.ErrorStatus]
@@ -73,14 +73,13 @@ func LeadsOn(w protocol.Workflow, role string) bool {
 	return ok && w.Language == protocol.Language3
 }
 
-// condition is what an entry of a list asks.
+// condition is the condition of a transition.
 type condition struct {
-	name       string // in the workflow's conditions; "" if it is written inline
+	name       string // key in the workflow's conditions; "" if inline
 	expression string
 }
 
-// conditionOf finds the condition that an entry means: a name goes before an
-// expression.
+// conditionOf resolves the condition of a transition. A name takes precedence over an expression.
 func conditionOf(w protocol.Workflow, text string) condition {
 	if named, ok := w.Conditions[text]; ok {
 		return condition{name: text, expression: named.Expression}
@@ -88,7 +87,7 @@ func conditionOf(w protocol.Workflow, text string) condition {
 	return condition{expression: text}
 }
 
-// outcome is what an expression gave.
+// outcome is the result of evaluating an expression.
 type outcome struct {
 	value          any
 	defined, holds bool
@@ -100,7 +99,7 @@ type trial struct {
 	outcome
 }
 
-// inputsBinding is [protocol.InputsVariable] as JSONata names it.
+// inputsBinding is [protocol.InputsVariable] without the "$", the form of JSONata binding names.
 const inputsBinding = "inputs"
 
 func inputsOf(s State) map[string]any {
@@ -110,7 +109,7 @@ func inputsOf(s State) map[string]any {
 	return s.Start.Inputs
 }
 
-// evaluate asks a condition about the state of a thread.
+// evaluate evaluates the condition against the state of a thread.
 func (c condition) evaluate(ctx context.Context, s State) (outcome, error) {
 	value, defined, err := valueOf(ctx, s, c.expression, nil)
 	if err != nil {
@@ -125,18 +124,17 @@ type HistoryStep struct {
 	Output func() (any, error) // JSON value
 	Detail protocol.Hash
 	Agent  string
-	Failed bool           // it is no answer: the role could not be played
-	Visits map[string]int // steps of each role up to this one; nil: unknown
+	Failed bool           // not an answer: the role could not be played
+	Visits map[string]int // number of steps per role up to and including this one; nil if unknown
 }
 
-// ContextFields are the names that a condition can use, sorted.
+// ContextFields returns the sorted names that a condition can use.
 func ContextFields() []string {
 	return []string{"depth", "history", "meta", "output", "role", "start", "steps"}
 }
 
-// contextFor builds what an expression is evaluated over. The steps before the
-// last one are only read as far as the expression can touch them: a condition
-// over the last output costs the same however long the thread is.
+// contextFor builds the input of an expression. It reads only the earlier steps that the expression can
+// reach, so a condition on the last output costs the same regardless of the thread's length.
 func contextFor(s State, r jsonata.Reads) (map[string]any, error) {
 	c := map[string]any{
 		"role": nil, "meta": nil, "output": nil, "depth": s.Depth,
@@ -162,13 +160,13 @@ func contextFor(s State, r jsonata.Reads) (map[string]any, error) {
 	return c, nil
 }
 
-// errNoHistory is a mistake of the caller of [Next].
+// errNoHistory reports that the caller of [Next] didn't provide History.
 var errNoHistory = errors.New("the steps so far are not given")
 
-// all stands for every step there is.
+// all means every step.
 const all = int(^uint(0) >> 1)
 
-// needed is how many of the newest steps an expression can touch in a field.
+// needed returns how many of the newest steps an expression can reach through a field.
 func needed(r jsonata.Reads, field string) int {
 	if n, ok := r.Newest(field); ok {
 		return n

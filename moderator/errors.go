@@ -14,34 +14,34 @@ import (
 	"github.com/united-workforce/uwf/util/suggest"
 )
 
-// ErrNotSuspended means that there is nothing to resume: the graph leads on.
+// ErrNotSuspended means that there is nothing to resume, because the graph has a next step.
 var ErrNotSuspended = errors.New("the thread is not suspended")
 
-// ErrForm means that no words serve: a person plays the role, whose answer is data.
+// ErrForm means that a person plays the role, so it needs structured data instead of text.
 var ErrForm = errors.New("a person plays the role")
 
-// ErrChildren means that words reach nobody: threads of their own play the role.
+// ErrChildren means that other threads play the role, so a text can't reach it.
 var ErrChildren = errors.New("other threads play the role")
 
-// RouteError means that the graph has no answer. Its text lists what exists.
+// RouteError means that the graph has no next step. Its text lists the alternatives.
 type RouteError struct {
-	Node    string   // that has no answer: a role or $START
-	Status  string   // that was looked up
-	Known   []string // what exists instead, sorted
-	Nearest []string // of Known, if the status or name looks like a typo
+	Node    string   // node without a matching edge: a role or $START
+	Status  string   // status without an edge
+	Known   []string // existing alternatives, sorted
+	Nearest []string // entries of Known that look like the intended name
 	Message string
 }
 
 // Error implements error.
 func (e *RouteError) Error() string { return e.Message }
 
-// TemplateError is a prompt or location that could not be rendered.
+// TemplateError is a prompt or location that can't be rendered.
 type TemplateError struct {
-	Node     string // that the edge leaves
-	Edge     string // its status, or in a list its number
+	Node     string // node that the edge leaves
+	Edge     string // status of the edge, or its number in a list
 	Field    string // "prompt" or "location"
 	Template string
-	Err      error // of package mustache, [ErrEmpty] or [ErrNoPrompt]
+	Err      error // from package mustache, [ErrEmpty] or [ErrNoPrompt]
 }
 
 // Error implements error.
@@ -61,14 +61,14 @@ func (e *TemplateError) Error() string {
 // Unwrap returns the cause.
 func (e *TemplateError) Unwrap() error { return e.Err }
 
-// ConditionError is a condition that could not be evaluated.
+// ConditionError is a condition that can't be evaluated.
 type ConditionError struct {
-	Node       string // whose list it stands in
-	Edge       string // its number in the list
-	Name       string // in the workflow's conditions; "" if it is written inline
+	Node       string // node whose list has the condition
+	Edge       string // position in the list
+	Name       string // key in the workflow's conditions; "" if inline
 	Expression string
-	Context    string // what the expression could use, and what was answered
-	Err        error  // of package jsonata, or of the history
+	Context    string // values the expression could use, and the answer
+	Err        error  // from package jsonata, or from reading the history
 }
 
 // Error implements error.
@@ -84,7 +84,7 @@ func conditionError(s State, at place, c condition, err error) error {
 		Err: err}
 }
 
-// noTransition is the error for a list of which no entry applies.
+// noTransition returns the error for a list without a matching transition.
 func noTransition(s State, tried []trial) error {
 	const most = 10
 	e := &RouteError{Node: s.node(), Message: fmt.Sprintf("no transition of %q applies", s.node())}
@@ -99,7 +99,7 @@ func noTransition(s State, tried []trial) error {
 	return e
 }
 
-// shown is a condition for a message.
+// shown formats a condition for a message.
 func shown(name, expression string) string {
 	if name != "" {
 		return fmt.Sprintf("condition %s (%s)", name, plaintext.Short(expression, 200))
@@ -107,7 +107,7 @@ func shown(name, expression string) string {
 	return fmt.Sprintf("condition (%s)", plaintext.Short(expression, 200))
 }
 
-// describe tells what a condition could use.
+// describe lists the values that a condition could use.
 func describe(s State) string {
 	text := "the context has " + strings.Join(ContextFields(), ", ")
 	if s.Last == nil {
@@ -116,7 +116,7 @@ func describe(s State) string {
 	return text + "; meta is " + valueText(s.Last.Output, true)
 }
 
-// valueText is a value as JSON, cut to what a message can carry.
+// valueText formats a value as JSON, shortened for a message.
 func valueText(v any, defined bool) string {
 	if !defined {
 		return "nothing"
@@ -128,7 +128,7 @@ func valueText(v any, defined bool) string {
 	return plaintext.Short(string(text), 300)
 }
 
-// noNode is the error for a step of a role that the graph does not know.
+// noNode returns the error for a step of a role that the graph doesn't have.
 func noNode(w protocol.Workflow, node string) error {
 	known := slices.Sorted(maps.Keys(w.Graph))
 	e := &RouteError{Node: node, Known: known, Nearest: suggest.Nearest(node, known, 3)}
@@ -136,7 +136,7 @@ func noNode(w protocol.Workflow, node string) error {
 	return e
 }
 
-// noEdge is the error for a status that the node does not route.
+// noEdge returns the error for a status that the node doesn't route.
 func noEdge(node, status string, given bool, known []string) error {
 	e := &RouteError{Node: node, Status: status, Known: known, Nearest: suggest.Nearest(status, known, 3)}
 	switch {
@@ -153,7 +153,7 @@ func noEdge(node, status string, given bool, known []string) error {
 	return e
 }
 
-// noRole is the error for an edge that leads nowhere.
+// noRole returns the error for an edge to a missing role.
 func noRole(w protocol.Workflow, at place, target string) error {
 	known := slices.Sorted(maps.Keys(w.Roles))
 	e := &RouteError{Node: at.node, Status: at.status, Known: known, Nearest: suggest.Nearest(target, known, 3)}
@@ -162,7 +162,7 @@ func noRole(w protocol.Workflow, at place, target string) error {
 	return e
 }
 
-// alternatives lists what exists and what was probably meant.
+// alternatives lists the existing names and the likely intended ones.
 func alternatives(lead string, e *RouteError) string {
 	text := "; " + lead + " nothing"
 	if len(e.Known) > 0 {

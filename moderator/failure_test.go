@@ -9,7 +9,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// failing is a thread whose reviewer could not be played.
+// failing returns a thread whose reviewer could not be played.
 func failing(node protocol.GraphNode, language int) moderator.State {
 	step := protocol.Step{Error: &protocol.StepFailure{Code: protocol.CodeAgent}, Tries: make([]protocol.Try, 2)}
 	s := after("reviewer", step.FailureAnswer("no answer"))
@@ -49,16 +49,16 @@ func TestFailures(t *testing.T) {
 			t.Parallel()
 			s := failing(c.node, c.language)
 			if c.language == 0 {
-				s.Last.Failed = false // it has no steps that are failures
+				s.Last.Failed = false // without failed steps
 			}
-			for range 2 { // it is a function of the chain
+			for range 2 { // a pure function of the chain
 				got, err := moderator.Next(t.Context(), s)
 				require.NoError(t, err)
 				require.Equal(t, c.want, got)
 			}
 		})
 	}
-	forged := failing(edges("_", end, "$error", told), 3) // an answer that only says so
+	forged := failing(edges("_", end, "$error", told), 3) // an answer that claims to be a failure
 	forged.Last.Failed, forged.Last.Output = false, obj("$status", "$error", "error", "none")
 	got, err := moderator.Next(t.Context(), forged)
 	require.NoError(t, err)
@@ -71,7 +71,7 @@ func TestFailures(t *testing.T) {
 	require.Equal(t, moderator.Decision{Kind: moderator.End, Failed: true, Prompt: "not good", Status: "done"}, got)
 }
 
-// A part whose condition does not hold has no child, at the start and at the join.
+// A part whose condition doesn't hold has no child, neither at the start nor at the join.
 func TestWhenAndCompute(t *testing.T) {
 	t.Parallel()
 	s := after("planner", obj("$status", "ready", "size", 3.0))

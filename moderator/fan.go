@@ -15,27 +15,26 @@ import (
 	"github.com/united-workforce/uwf/util/plaintext"
 )
 
-// A role may be played by threads of their own: by a run of another workflow, by
-// several roles at once, or by one for each item of a list. Which those are follows
-// from the chain alone, so nothing else has to record it.
+// A role can be played by child threads: by a run of another workflow, by several roles at once, or by one
+// role for each item of a list. The chain alone determines the children, so nothing else has to record them.
 
-// Child is a thread that plays a part of a role.
+// Child is a thread that plays part of a role.
 type Child struct {
-	Key      string        // among those of its role
-	Role     string        // of the same workflow; "": it runs Workflow
-	Workflow protocol.Hash // "": it plays Role
+	Key      string        // unique among the children of its role
+	Role     string        // role of the same workflow; "" if it runs Workflow
+	Workflow protocol.Hash // "" if it plays Role
 	Prompt   string        // rendered
 	Inputs   map[string]any
-	Item     any // of each
+	Item     any // list item; only for a role with "each"
 }
 
-// ItemVariable is what a template calls the item that a child is for.
+// ItemVariable is the template variable that holds a child's item.
 const ItemVariable = "item"
 
-// MaxChildren bounds how many children a role has at once.
+// MaxChildren is the maximum number of children of one role.
 const MaxChildren = 10_000
 
-// FanError means that the children of a role cannot be told.
+// FanError means that the children of a role, or their joined result, can't be determined.
 type FanError struct {
 	Role    string
 	Message string
@@ -54,7 +53,7 @@ func (e *FanError) Error() string {
 // Unwrap returns the cause.
 func (e *FanError) Unwrap() error { return e.Err }
 
-// fan makes a decision of one to run a role that has children.
+// fan turns a decision to run a role into one to start the role's children, if it has any.
 func fan(ctx context.Context, s State, at place, d *Decision, output any) error {
 	d.Kind = Fan
 	role := s.Workflow.Roles[d.Role]
@@ -85,7 +84,7 @@ func fan(ctx context.Context, s State, at place, d *Decision, output any) error 
 	return fanOut(ctx, s, at, d, stack)
 }
 
-// hasPart reports whether a part of a role is played now.
+// hasPart reports whether the condition of a part of a role holds.
 func hasPart(ctx context.Context, s State, role, key string) (bool, error) {
 	when := s.Workflow.Roles[role].All[key].When
 	if when == "" {
@@ -98,8 +97,8 @@ func hasPart(ctx context.Context, s State, role, key string) (bool, error) {
 	return jsonata.Truthy(value, defined), err
 }
 
-// fanOut makes a child for each item. Equal items have numbers after their keys, so
-// that the order of the others does not matter.
+// fanOut creates a child for each item. Equal items get numbered keys, so the keys don't depend on the order
+// of the other items.
 func fanOut(ctx context.Context, s State, at place, d *Decision, stack []any) error {
 	each := s.Workflow.Roles[d.Role].Each
 	items, err := itemsOf(ctx, s, d.Role, *each)
@@ -130,8 +129,8 @@ func fanOut(ctx context.Context, s State, at place, d *Decision, stack []any) er
 	return nil
 }
 
-// itemsOf is the list that a role has a child each for. JSONata makes no difference
-// between one value and a list of it.
+// itemsOf returns the list of items of an "each" role. JSONata doesn't distinguish a single value from a list
+// with one item.
 func itemsOf(ctx context.Context, s State, role string, each protocol.EachRole) ([]any, error) {
 	value, defined, err := valueOf(ctx, s, each.Of, nil)
 	if err != nil {
@@ -157,8 +156,8 @@ func itemsOf(ctx context.Context, s State, role string, each protocol.EachRole) 
 	return items, nil
 }
 
-// missing is the error of an expression without a value that reads what the last answer
-// does not have. Without a value is also what finds nothing in a list that is there.
+// missing returns the error for an expression that has no value because it reads a field that the last answer
+// doesn't have. An expression that finds nothing in an existing list isn't an error.
 func missing(s State, role, expression string) error {
 	expr, err := jsonata.Parse(expression)
 	if err != nil || s.Last == nil {
@@ -177,8 +176,7 @@ func missing(s State, role, expression string) error {
 	return nil
 }
 
-// valueOf evaluates an expression over the context of conditions and what else is
-// given.
+// valueOf evaluates an expression over the context of conditions and the values in more.
 func valueOf(ctx context.Context, s State, expression string,
 	more map[string]any) (value any, defined bool, err error) {
 	expr, err := jsonata.Parse(expression)
@@ -197,8 +195,8 @@ func valueOf(ctx context.Context, s State, expression string,
 	return expr.Eval(ctx, input, jsonata.Options{Bindings: bindings})
 }
 
-// childOf renders what a child is told. Without a prompt of its own that is otherwise, its role's description,
-// or the task.
+// childOf renders a child. Without its own prompt, the child gets otherwise, then its role's description,
+// then the task.
 func childOf(s State, at place, field string, c protocol.ChildRole, otherwise string, stack []any) (Child, error) {
 	child := Child{Role: c.Role, Workflow: c.Workflow,
 		Prompt: cmp.Or(otherwise, s.Workflow.Roles[c.Role].Description, s.Start.Prompt)}
@@ -216,8 +214,8 @@ func childOf(s State, at place, field string, c protocol.ChildRole, otherwise st
 	return child, err
 }
 
-// inputsFor renders the inputs of a child. A text that is nothing but one variable
-// stands for its value, of whatever kind that is.
+// inputsFor renders the inputs of a child. A text that consists of a single variable becomes the variable's
+// value, of any type.
 func inputsFor(s State, at place, field string, inputs map[string]any, stack []any) (map[string]any, error) {
 	if len(inputs) == 0 {
 		return nil, nil
@@ -271,9 +269,8 @@ func (s State) rendered(value any, stack []any) (any, error) {
 	return value, nil
 }
 
-// RoleWorkflow is the workflow of a child that plays a role of another workflow: it
-// has that one's name, so that what is configured for its roles holds, and nothing
-// but the role.
+// RoleWorkflow returns the workflow of a child that plays one role of another workflow. It keeps the
+// workflow's name, so the configuration of its roles applies, and contains only that role.
 func RoleWorkflow(w protocol.Workflow, role string) protocol.Workflow {
 	return protocol.Workflow{
 		Name: w.Name, Description: w.Roles[role].Description, Inputs: w.Inputs, Language: w.Language,
@@ -286,26 +283,25 @@ func RoleWorkflow(w protocol.Workflow, role string) protocol.Workflow {
 	}
 }
 
-// Result is what has become of a child.
+// Result is the outcome of a child.
 type Result struct {
 	Key    string
 	Item   any
 	Status string   // [JoinDone] or [JoinFailed]
-	Output any      // of its last step; nil: it has none
+	Output any      // answer of its last step; nil without steps
 	Error  string   // why it failed
-	Files  []string // paths that it has changed in a worktree of its own; nil: it had none
+	Files  []string // paths changed in its worktree; nil without a worktree
 }
 
-// The statuses of a result, and of a role that does not say how its results are joined.
+// The statuses of a result, and of a role without a join expression.
 const (
 	JoinDone   = "done"
 	JoinFailed = "failed"
-	// JoinConflict is that of a role whose children's files cannot be merged.
+	// JoinConflict is the status of a role whose children's files can't be merged.
 	JoinConflict = "conflict"
 )
 
-// JoinSchema is the schema of a role with children that does not say what they give
-// together.
+// JoinSchema returns the schema of a role with children but without a schema of its own.
 func JoinSchema() map[string]any {
 	return map[string]any{
 		"type": "object", "additionalProperties": false, "required": []any{protocol.StatusKey, "results"},
@@ -323,7 +319,7 @@ func JoinSchema() map[string]any {
 	}
 }
 
-// MergeSchema is [JoinSchema] of a role that merges what its children have changed.
+// MergeSchema returns [JoinSchema] for a role that merges its children's changes.
 func MergeSchema() map[string]any {
 	s := JoinSchema()
 	properties, _ := s["properties"].(map[string]any)
@@ -333,10 +329,9 @@ func MergeSchema() map[string]any {
 	return s
 }
 
-// Join is what the results of a role's children are together: what its expression
-// makes of them and of the state that they were made from. Without one that is the
-// list of them, or, of a role that one other workflow plays and that has a schema of
-// its own, what that workflow has answered.
+// Join returns the answer of a role with children. The role's expression computes it from the results and the
+// state that they started from. Without an expression it is the list of results, or, if one other workflow
+// plays the role and own is true (the role has its own schema), the answer of that workflow.
 func Join(ctx context.Context, s State, role string, results []Result, own bool) (any, error) {
 	list := make([]any, len(results))
 	status := JoinDone
@@ -361,7 +356,7 @@ func Join(ctx context.Context, s State, role string, results []Result, own bool)
 	return joined(ctx, s, role, "join", r.Join, map[string]any{"results": list})
 }
 
-// joined is the value of the expression that gives a role's answer.
+// joined evaluates the expression that gives a role's answer.
 func joined(ctx context.Context, s State, role, field, expression string, more map[string]any) (any, error) {
 	value, defined, err := valueOf(ctx, s, expression, more)
 	if err == nil && !defined {
@@ -391,8 +386,8 @@ func (r Result) value() map[string]any {
 	return v
 }
 
-// Conflicted is what a role gives whose children have changed the same places of files:
-// none of it is brought together.
+// Conflicted returns the answer of a role whose children changed the same parts of files. None of their
+// changes are merged.
 func Conflicted(paths []string) map[string]any {
 	return map[string]any{protocol.StatusKey: JoinConflict, "files": anyList(paths)}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// listed is a thread whose reviewer answered last, and routes by this list.
+// listed returns a thread whose reviewer answered last and routes by list.
 func listed(output any, list ...protocol.Transition) moderator.State {
 	s := after("reviewer", output)
 	s.Workflow.Graph["reviewer"] = protocol.GraphNode{Transitions: list}
@@ -41,7 +41,7 @@ func past(steps ...moderator.HistoryStep) iter.Seq2[moderator.HistoryStep, error
 	}
 }
 
-// given is an output that can be read.
+// given returns a readable output.
 func given(output any) func() (any, error) { return func() (any, error) { return output, nil } }
 
 func when(condition, role, prompt string) protocol.Transition {
@@ -128,8 +128,7 @@ func TestConditionThatFails(t *testing.T) {
 	prosetest.Error(t, err)
 }
 
-// Only what a condition can touch is read: that is what keeps a step's cost
-// from growing with its thread.
+// A condition reads only the steps that it can reach, so the cost of a step doesn't grow with its thread.
 func TestHistoryIsReadAsFarAsItIsAskedFor(t *testing.T) {
 	t.Parallel()
 	const long = 5000

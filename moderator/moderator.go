@@ -1,11 +1,10 @@
-// Package moderator decides who is next. It is a pure function of the workflow
-// and of what the thread has said so far: no model, no clock, no files.
+// Package moderator decides which role is next. A decision is a pure function of the workflow and the thread
+// so far: it uses no model, clock or files.
 //
-// A thread that began and has no step yet stands at $START; after a step it
-// stands at the node of that step's role. A node is a map or a list. In a map the
-// step's status picks the edge; in a list the first one whose condition holds is
-// taken (condition.go). The edge names who is next, with which prompt, in which
-// directory. Limits and a role's own wish to suspend come in between.
+// A thread without steps is at $START; otherwise it is at the node of its newest step's role. A node is a map
+// or a list. In a map the step's status selects the edge; in a list the first edge whose condition holds is
+// taken (condition.go). The edge specifies the next role, its prompt and its directory. Limits, and a role
+// that asks to suspend, take precedence.
 package moderator
 
 import (
@@ -22,48 +21,45 @@ import (
 	"github.com/united-workforce/uwf/util/promptquote"
 )
 
-// State is a thread as far as routing needs it: the newest step and the counts,
-// so that a decision costs the same however long the thread is. Only a condition
-// over the history reads more.
+// State is the part of a thread that routing needs: the newest step and counters, so a decision costs the
+// same regardless of the thread's length. Only a condition on the history reads more.
 type State struct {
 	Workflow protocol.Workflow
 	Start    protocol.Start
 	Last     *Last // nil: no step yet
-	// Depth is the number of steps of the thread, and History yields them, newest
-	// first. It is only called if a condition can touch it; what it errs with is
-	// what [Next] errs with.
+	// Depth is the number of steps in the thread, and History yields them, newest first. History is called
+	// only if a condition can reach it; [Next] returns its errors.
 	Depth     int
 	History   iter.Seq2[HistoryStep, error]
-	Artifacts string // the directory of [protocol.EnvArtifacts]; "": none
-	// Body reads the text below the block of the newest step's answer; nil: there is none.
+	Artifacts string // directory of [protocol.EnvArtifacts]; "" without one
+	// Body reads the text below the frontmatter of the newest answer; nil without one.
 	Body func() (string, error)
-	// Limits in force: the workflow's, filled up from the config. Zero is no limit.
+	// Limits are the limits in force: those of the workflow, completed from the config. Zero means no limit.
 	Limits protocol.Limits
-	// Visits, Steps: how often each role had its turn and how many steps there
-	// were since a limit was last lifted.
+	// Visits and Steps count the steps of each role and of the thread since a limit was last raised.
 	Visits map[string]int
 	Steps  int
-	Spent  protocol.Amount // what a person has accepted is not unknown
-	// KeyOf names an item of a role that is played for each of several: equal items
-	// alike, others differently. Nil: all alike, for whoever asks only who is next.
+	Spent  protocol.Amount // usage; figures that a person accepted don't count as unknown
+	// KeyOf returns the key of an item of an "each" role: the same key for equal items, different keys
+	// otherwise. If nil, all items have the same key, which suffices to find the next role.
 	KeyOf func(item any) (string, error)
 
 	toAgent   bool   // the question is for the agent that continues with its answer
-	toProgram bool   // what is rendered is for a program
-	artifacts string // what [protocol.ArtifactsVariable] renders to; "": it does not exist here
+	toProgram bool   // the rendered text is for a program
+	artifacts string // value of [protocol.ArtifactsVariable]; "" if unavailable
 }
 
 // Last is the newest step.
 type Last struct {
 	Role     string
 	Output   any               // JSON value
-	Suspend  *protocol.Suspend // set if the step suspended
-	Location string            // where the step ran: a resumed role runs there again
-	// Failed: the role could not be played. Output is then [protocol.Step.FailureAnswer].
+	Suspend  *protocol.Suspend // set if the step asked to suspend
+	Location string            // directory of the step; a resumed role runs there again
+	// Failed means that the role could not be played. Output is then [protocol.Step.FailureAnswer].
 	Failed bool
 }
 
-// Kind is what a decision is about.
+// Kind is the kind of a decision.
 type Kind string
 
 // The kinds of decision.
@@ -74,43 +70,42 @@ const (
 	Suspend Kind = "suspend" // wait for a person; resuming runs Role, or a person answers for it
 )
 
-// Cause tells why a thread is suspended.
+// Cause is the reason for a suspension.
 type Cause string
 
 // The causes.
 const (
-	ByTarget Cause = "target" // the graph leads to $SUSPEND
-	ByOutput Cause = "output" // the role itself asked
-	ByLimit  Cause = "limit"  // a limit of steps was reached
-	ByBudget Cause = "budget" // a limit of what the run may cost was reached
-	ByPerson Cause = "person" // the role that is next is played by a person
+	ByTarget Cause = "target" // an edge to $SUSPEND
+	ByOutput Cause = "output" // the role asked
+	ByLimit  Cause = "limit"  // a step limit was reached
+	ByBudget Cause = "budget" // a cost, token or time limit was reached
+	ByPerson Cause = "person" // a person plays the next role
 )
 
-// Decision is what happens next.
+// Decision describes the next action in a thread.
 type Decision struct {
 	Kind Kind
-	Role string // to run, or that resuming runs
-	// Prompt is rendered. For Suspend it is the message to the person; for End
-	// the closing words, "" if the edge has none.
+	Role string // role to run now or after resuming
+	// Prompt is the rendered prompt. For Suspend it is the message to the person; for End the result text, ""
+	// if the edge has none.
 	Prompt   string
 	Location string // rendered; "" is the thread's directory
-	// Command is rendered: the words of a role that is a command, if the graph leads to
-	// it, and the variables that it gets. Whom a person's answer leads back to runs what it ran before.
+	// Command is the rendered command, with its variables, if the next role is a command. A role that
+	// resumes with a person's answer runs its previous command again.
 	Command []string
 	Env     map[string]string
-	// Children play the role together, if it has any, in the order of their names or
-	// items.
+	// Children are the threads that play the role, in the order of their names or items.
 	Children []Child
-	// Cause of a suspension; of a Run from Resume, the cause of the suspension
-	// that it answers. A limit that a person lifted shows here.
+	// Cause is the cause of a suspension or, for a Run returned by Resume, of the suspension that it answers,
+	// such as a limit that a person raised.
 	Cause  Cause
-	Status string // the status that was routed by
-	Failed bool   // of End: the thread has failed
+	Status string // status that selected the edge
+	Failed bool   // for End: the thread failed
 }
 
-// Next decides. It errs if the graph has no answer (*[RouteError]), a condition
-// fails (*[ConditionError]) or a template cannot be rendered (*[TemplateError]);
-// the thread then stays where it is. A context that ends stops a condition.
+// Next decides what happens next. It returns a *[RouteError] if the graph has no next step, a
+// *[ConditionError] if a condition fails and a *[TemplateError] if a template can't be rendered; the thread's
+// state doesn't change then. Canceling ctx stops the evaluation of a condition.
 func Next(ctx context.Context, s State) (Decision, error) {
 	if reason, ok := asksToSuspend(s.Last); ok {
 		return Decision{Kind: Suspend, Role: s.Last.Role, Prompt: reason, Cause: ByOutput, Status: protocol.SuspendNode}, nil
@@ -119,7 +114,7 @@ func Next(ctx context.Context, s State) (Decision, error) {
 	if err != nil || d.Kind != Run && d.Kind != Fan {
 		return d, err
 	}
-	if s.Workflow.Roles[d.Role].Person { // whom no limit needs to call
+	if s.Workflow.Roles[d.Role].Person { // limits don't apply to people
 		d.Kind, d.Cause = Suspend, ByPerson
 		return d, nil
 	}
@@ -132,24 +127,23 @@ func Next(ctx context.Context, s State) (Decision, error) {
 	return d, nil
 }
 
-// route follows the edge that the thread's newest step leads to, without regard
-// to limits.
+// route follows the edge for the thread's newest step and ignores limits.
 func route(ctx context.Context, s State) (Decision, error) {
 	at, edge, err := pick(ctx, s)
 	if err != nil {
 		return Decision{}, err
 	}
-	if edge.Role == "" { // a failure that nothing leads on from
+	if edge.Role == "" { // a failure without an edge
 		why, _ := s.Last.Output.(map[string]any)["error"].(string)
 		return Decision{Kind: End, Failed: true, Prompt: why, Status: protocol.ErrorStatus}, nil
 	}
 	return follow(ctx, s, at, edge, s.output())
 }
 
-// Route is [Next] without regard to limits and to what a role itself has asked for.
+// Route is like [Next] but ignores limits and a role's request to suspend.
 func Route(ctx context.Context, s State) (Decision, error) { return route(ctx, s) }
 
-// output is what the newest step answered, nil if there is none.
+// output returns the newest answer, or nil.
 func (s State) output() any {
 	if s.Last == nil {
 		return nil
@@ -157,7 +151,7 @@ func (s State) output() any {
 	return s.Last.Output
 }
 
-// node is where the thread stands.
+// node returns the node that the thread is at.
 func (s State) node() string {
 	if s.Last == nil {
 		return protocol.StartNode
@@ -165,8 +159,8 @@ func (s State) node() string {
 	return s.Last.Role
 }
 
-// pick finds the edge that fits the newest step. After a failure that is an edge without a role if
-// there is none.
+// pick returns the edge for the newest step. After a failure without a matching edge it returns an edge
+// without a role.
 func pick(ctx context.Context, s State) (place, protocol.Edge, error) {
 	node := s.node()
 	n, ok := s.Workflow.Graph[node]
@@ -180,15 +174,14 @@ func pick(ctx context.Context, s State) (place, protocol.Edge, error) {
 		return place{node, protocol.ErrorStatus, protocol.ErrorStatus}, n.Edges[protocol.ErrorStatus], nil
 	}
 	if _, forFailures := n.Edges[protocol.ErrorStatus]; forFailures && s.Workflow.Language == protocol.Language3 {
-		n.Edges = maps.Clone(n.Edges) // no answer takes it, whatever it says
+		n.Edges = maps.Clone(n.Edges) // no answer may select this edge
 		delete(n.Edges, protocol.ErrorStatus)
 	}
 	status, edge, err := pickEdge(n, node, s.output())
 	return place{node, status, status}, edge, err
 }
 
-// pickEdge finds the one edge of a map that fits an output. At $START there is
-// no status: the edge "_", or its alias, is taken.
+// pickEdge returns the edge of a map for an output. $START has no status: it uses the edge "_" or its alias.
 func pickEdge(n protocol.GraphNode, node string, output any) (status string, _ protocol.Edge, _ error) {
 	if node == protocol.StartNode {
 		return pickStart(n)
@@ -201,7 +194,7 @@ func pickEdge(n protocol.GraphNode, node string, output any) (status string, _ p
 		status = protocol.DefaultStatus
 	}
 	edge, ok := n.Edges[status]
-	if !ok { // what has no edge of its own takes that of the others
+	if !ok { // a status without an edge uses the fallback edge
 		status, edge, ok = orDefault(n, status)
 	}
 	if !ok {
@@ -226,7 +219,7 @@ func pickStart(n protocol.GraphNode) (string, protocol.Edge, error) {
 	return "", protocol.Edge{}, noEdge(protocol.StartNode, protocol.DefaultStatus, true, slices.Sorted(maps.Keys(n.Edges)))
 }
 
-// statusOf is the output's $status, else its status; only strings count.
+// statusOf returns the output's $status or, without one, its status. Only strings count.
 func statusOf(output any) (string, bool) {
 	object, ok := output.(map[string]any)
 	if !ok {
@@ -273,7 +266,7 @@ func follow(ctx context.Context, s State, at place, edge protocol.Edge, output a
 	return d, err
 }
 
-// atLimit reports whether one more step of a role would go beyond a limit, and why.
+// atLimit reports whether another step of role would exceed a limit, and why.
 func atLimit(s State, role string) (string, bool) {
 	if most := s.Limits.MaxSteps; most > 0 && s.Steps >= most {
 		return fmt.Sprintf("the limit of %s is reached (maxSteps); %q would be next. Resuming grants as many again.",
@@ -293,22 +286,21 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// completedPrompt tells a role that a completed thread goes on, if the workflow
-// has no words of its own for that.
+// completedPrompt is the default prompt for a role that resumes a completed thread.
 const completedPrompt = "Previous run completed. Resuming with additional context."
 
-// Resume is the decision that a person's answer leads to: always to run a role,
-// with the supplement at the end of its prompt.
+// Resume returns the decision for a person's answer. It always runs a role, with the supplement at the end of
+// its prompt:
 //
-//   - Suspended by a target or an output: the role that suspended runs again,
-//     where it ran, with what it asked.
-//   - Suspended by a limit: the role that was next runs, as the edge says. Whether it
-//     may, with what was granted, the caller asks [OverBudget].
-//   - Completed (ended is true): it starts over at $START, by the edge "resume"
+//   - Suspended by a target or an output: the suspended role runs again in the
+//     same directory, with its question.
+//   - Suspended by a limit: the next role runs, as its edge specifies. The caller asks
+//     [OverBudget] whether the raised limit suffices.
+//   - Completed (ended is true): the thread starts over at $START, by the edge "resume"
 //     if there is one.
 //
-// It errs with [ErrNotSuspended] if the thread is not suspended, with [ErrForm] if a
-// person plays the role, and as [Next].
+// It returns [ErrNotSuspended] if the thread isn't suspended, [ErrForm] if a person plays the role, and the
+// errors of [Next].
 func Resume(ctx context.Context, s State, ended bool, supplement string) (Decision, error) {
 	if ended {
 		return restart(ctx, s, supplement)
@@ -341,8 +333,8 @@ func Resume(ctx context.Context, s State, ended bool, supplement string) (Decisi
 	return d, nil
 }
 
-// restart routes from $START as if the thread were new. The steps so far stay
-// in its history, so the prompt only says that it goes on.
+// restart routes from $START as if the thread were new. The history keeps the earlier steps, so the prompt
+// only states that the thread continues.
 func restart(ctx context.Context, s State, supplement string) (Decision, error) {
 	s.Last, s.Depth = nil, 0
 	start := s.Workflow.Graph[protocol.StartNode]
@@ -374,8 +366,7 @@ func restart(ctx context.Context, s State, supplement string) (Decision, error) 
 	return d, nil
 }
 
-// asksToSuspend reports whether the newest step waits for a person of its own
-// accord, and what it says.
+// asksToSuspend reports whether the newest step asked to suspend, and its reason.
 func asksToSuspend(last *Last) (string, bool) {
 	if last == nil {
 		return "", false
@@ -384,7 +375,7 @@ func asksToSuspend(last *Last) (string, bool) {
 	if last.Suspend != nil {
 		reason = last.Suspend.Reason
 	} else if status, ok := statusOf(last.Output); ok && status == protocol.SuspendNode {
-		// A schema of its own may admit the reserved status, too.
+		// A role's own schema may allow the reserved status.
 		reason, _ = last.Output.(map[string]any)["reason"].(string)
 	} else {
 		return "", false
@@ -395,8 +386,7 @@ func asksToSuspend(last *Last) (string, bool) {
 	return reason, true
 }
 
-// paragraphs joins a text and a supplement by a blank line; a blank supplement
-// adds nothing.
+// paragraphs joins a text and a supplement with a blank line. It ignores a blank supplement.
 func paragraphs(text, supplement string) string {
 	if strings.TrimSpace(supplement) == "" {
 		return text
@@ -404,16 +394,15 @@ func paragraphs(text, supplement string) string {
 	return strings.TrimRight(text, "\r\n") + "\n\n" + supplement
 }
 
-// place names an edge: the node that it leaves, its key in the map or its number
-// in the list, and the status that was answered.
+// place identifies an edge: the node that it leaves, its key in the map or number in the list, and the status
+// of the answer.
 type place struct{ node, key, status string }
 
-// promptField is the field of an edge that agents read, or people.
+// promptField is the name of the field with the text for an agent or a person.
 const promptField = "prompt"
 
-// promptOf is the text for whoever is next: the edge's prompt, rendered. Without
-// one, a role gets its own description, a person is told who waits, and the end
-// needs no words.
+// promptOf returns the rendered prompt of an edge. Without one, a role gets its description, a person a note
+// about the waiting role, and the end an empty text.
 func promptOf(s State, at place, edge protocol.Edge, output any) (string, error) {
 	if edge.Prompt != "" {
 		asksPerson := edge.Role == protocol.SuspendNode || s.Workflow.Roles[edge.Role].Person
@@ -441,7 +430,7 @@ func promptOf(s State, at place, edge protocol.Edge, output any) (string, error)
 	return description, nil
 }
 
-// locationOf is the directory for the next step, "" for the thread's own.
+// locationOf returns the directory of the next step; "" means the thread's directory.
 func locationOf(s State, at place, edge protocol.Edge, output any) (string, error) {
 	if edge.Location == "" {
 		return "", nil
@@ -449,7 +438,7 @@ func locationOf(s State, at place, edge protocol.Edge, output any) (string, erro
 	return renderOver(s, at, "location", edge.Location, view(plain(s.Start), at.status, asWord(s, at.node, output)), toProgram)
 }
 
-// reader is who gets what a template renders to.
+// reader is the recipient of a rendered template.
 type reader int
 
 const (
@@ -458,9 +447,8 @@ const (
 	toProgram
 )
 
-// renderOver renders a template over values. A
-// result without any text is an error: an agent with an empty prompt, or in an empty
-// directory, fails far from the cause.
+// renderOver renders a template over values. An empty result is an error: an agent with an empty prompt or
+// directory would fail far from the cause.
 func renderOver(s State, at place, field, template string, stack []any, to reader) (string, error) {
 	fail := func(err error) error {
 		return &TemplateError{Node: at.node, Edge: at.key, Field: field, Template: template, Err: err}
@@ -469,7 +457,7 @@ func renderOver(s State, at place, field, template string, stack []any, to reade
 	if err != nil {
 		return "", fail(err)
 	}
-	if s.toProgram = to == toProgram; !s.toProgram { // so that no stored prompt depends on a machine
+	if s.toProgram = to == toProgram; !s.toProgram { // keeps stored prompts independent of the machine
 		s.artifacts = "$" + protocol.EnvArtifacts
 	}
 	text, spans, err := s.render(t, stack)
@@ -485,8 +473,8 @@ func renderOver(s State, at place, field, template string, stack []any, to reade
 	return text, nil
 }
 
-// quoted keeps values from speaking for the moderator. The thread's own prompt is
-// its user's word, like the template.
+// quoted fences values, so that they can't pass for instructions of the moderator. The thread's own prompt
+// comes from the user and stays unfenced.
 func quoted(text string, values []mustache.Span, task string) string {
 	var ofAgents []promptquote.Span
 	for _, v := range values {
@@ -497,15 +485,16 @@ func quoted(text string, values []mustache.Span, task string) string {
 	return promptquote.Values(text, ofAgents)
 }
 
-// plain is a start whose prompt is as a command or a person gets it: that of a child may quote texts of agents.
+// plain returns a start whose prompt has no fences, for a command or a person. A child's prompt may quote
+// agents' texts.
 func plain(start protocol.Start) protocol.Start {
 	start.Prompt = promptquote.Plain(start.Prompt)
 	return start
 }
 
-// view is what a template can see: the output, and behind it the thread's prompt and
-// inputs, and the status that the edge was taken by. $prompt and $inputs are always
-// the thread's; "prompt" and "$status" may be fields of the output.
+// view returns the values that a template can use: the output, then the thread's prompt and inputs, and the
+// status that selected the edge. $prompt and $inputs always belong to the thread; "prompt" and "$status" can
+// be fields of the output.
 func view(start protocol.Start, status string, output any) []any {
 	globals := map[string]any{protocol.PromptVariable: start.Prompt, "prompt": start.Prompt, protocol.StatusKey: status}
 	if len(start.Inputs) > 0 {
@@ -524,7 +513,7 @@ func view(start protocol.Start, status string, output any) []any {
 	return []any{globals, object}
 }
 
-// Errors of a [TemplateError], beside those of package mustache.
+// Errors of a [TemplateError], in addition to those of package mustache.
 var (
 	ErrEmpty    = errors.New("renders to nothing")
 	ErrNoPrompt = errors.New("is missing, and the role has no description that could serve")

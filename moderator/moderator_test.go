@@ -12,7 +12,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// flow is a workflow of three roles, as an author would write it.
+// flow returns a workflow with three roles, as an author would write it.
 func flow() protocol.Workflow {
 	return protocol.Workflow{
 		Roles: map[string]protocol.Role{
@@ -44,7 +44,7 @@ func edges(pairs ...any) protocol.GraphNode {
 	return n
 }
 
-// after is the thread with prompt "T" whose newest step is this one.
+// after returns a thread with the prompt "T" and this newest step.
 func after(role string, output any) moderator.State {
 	return moderator.State{
 		Workflow: flow(), Start: protocol.Start{Prompt: "T"},
@@ -251,7 +251,7 @@ func TestNewIsAnAliasAtStart(t *testing.T) {
 	require.Equal(t, "first", got.Prompt)
 }
 
-// Inputs are there in every template and condition, and an answer cannot hide them.
+// Every template and condition can use the inputs, and an answer can't shadow them.
 func TestInputs(t *testing.T) {
 	t.Parallel()
 	s := moderator.State{
@@ -281,7 +281,7 @@ func TestInputs(t *testing.T) {
 	require.ErrorContains(t, err, "NUL")
 }
 
-// A person is asked, and never run: no limit and no resume does it.
+// A person is asked, never run, regardless of limits and resuming.
 func TestPerson(t *testing.T) {
 	t.Parallel()
 	s := moderator.State{

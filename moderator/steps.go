@@ -13,10 +13,10 @@ import (
 	"github.com/united-workforce/uwf/util/plaintext"
 )
 
-// wanted is what a template or an expression can touch of earlier answers.
+// wanted lists the earlier answers that a template or an expression can use.
 type wanted struct {
 	steps, body, artifacts bool
-	roles                  map[string]bool // of steps; nil: all
+	roles                  map[string]bool // roles whose answers are wanted; nil means all
 }
 
 // wantedBy collects the names that begin with $steps, $body or $artifacts.
@@ -47,7 +47,7 @@ func wantedBy(names [][]string) (w wanted) {
 
 func (w wanted) nothing() bool { return !w.steps && !w.body && !w.artifacts }
 
-// earlier are the values of $steps, $body and $artifacts, as far as they are wanted.
+// earlier returns the wanted values of $steps, $body and $artifacts.
 func (s State) earlier(w wanted) (map[string]any, error) {
 	values := map[string]any{}
 	if w.steps {
@@ -73,8 +73,8 @@ func (s State) earlier(w wanted) (map[string]any, error) {
 	return values, nil
 }
 
-// answers are the newest answers of some roles, nil for all. The history is read back to the oldest of
-// them. A step that asked a person, or that failed, is no answer.
+// answers returns the newest answers of the given roles; nil means all. It reads the history back to the
+// oldest of them. Steps that asked a person and failed steps are not answers.
 func (s State) answers(roles map[string]bool) (map[string]any, error) {
 	found, missing := map[string]any{}, maps.Clone(roles)
 	if roles == nil {
@@ -126,7 +126,7 @@ func (h HistoryStep) hasBefore(roles map[string]bool) bool {
 	return false
 }
 
-// bindings are the values of the variables of an expression.
+// bindings returns the variables of an expression.
 func (s State) bindings(r jsonata.Reads) (map[string]any, error) {
 	values := map[string]any{inputsBinding: inputsOf(s)}
 	if s.Workflow.Language == 0 {
@@ -143,9 +143,9 @@ func (s State) bindings(r jsonata.Reads) (map[string]any, error) {
 	return values, err
 }
 
-// render renders a template over what it can see, and over the earlier answers that it names. The
-// fields of the answer, which is the second of the stack, go before them. If a text for a program ends
-// with a value, the line feeds at its end are dropped, as in a shell's $(…).
+// render renders a template over the stack and the earlier answers that it uses. The answer's fields, second
+// on the stack, take precedence over the latter. If a text for a program ends with a value, the trailing
+// newlines are dropped, as in a shell's $(…).
 func (s State) render(t *mustache.Template, stack []any) (string, []mustache.Span, error) {
 	stack, err := s.withEarlier(t, stack)
 	if err != nil {
@@ -172,12 +172,12 @@ func (s State) withEarlier(t *mustache.Template, stack []any) ([]any, error) {
 		return stack, err
 	}
 	if steps, ok := earlier[protocol.StepsVariable].(map[string]any); ok && len(steps) == 0 {
-		earlier[protocol.StepsVariable] = nil // so that a section over it is left out
+		earlier[protocol.StepsVariable] = nil // omits a section over it
 	}
 	return slices.Insert(slices.Clone(stack), 0, any(earlier)), nil
 }
 
-// pathsOf are the names in a template that are no fields of an answer.
+// pathsOf returns the names in a template that aren't fields of the answer.
 func pathsOf(t *mustache.Template, answer map[string]any) (paths [][]string) {
 	for _, tag := range t.Tags() {
 		if len(tag.Path) > 0 && !has(answer, tag.Path[0]) {
@@ -192,7 +192,8 @@ func has(object map[string]any, name string) bool {
 	return ok
 }
 
-// unanswered says that a variable is missing because its role has not answered, "" if that is not why.
+// unanswered explains that a variable is missing because its role hasn't answered; "" if that isn't the
+// reason.
 func unanswered(name string, stack []any) string {
 	path := strings.Split(name, ".")
 	earlier, _ := stack[0].(map[string]any)

@@ -15,13 +15,13 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// step is one of a history.
+// step returns a step of a history.
 func step(role string, output any) moderator.HistoryStep {
 	return moderator.HistoryStep{Role: role, Output: given(output)}
 }
 
-// earlier is a thread of plan → test → fix, in which the first two have answered more than once, and
-// whose newest step has this edge behind it.
+// earlier returns a thread of plan → test → fix. The first two roles answered more than once, and the newest
+// step is followed by edge.
 func earlier(edge protocol.Edge) moderator.State {
 	s := after("test", obj("$status", "failed", "output", "boom\n"))
 	s.Workflow = protocol.Workflow{
@@ -81,7 +81,7 @@ func TestEarlierAnswers(t *testing.T) {
 	require.Equal(t, obj("n", int64(1), "slug", "new", "none", false), joined)
 }
 
-// In expressions an answer that is not there is no value.
+// In expressions a missing answer has no value.
 func TestEarlierAnswersInConditions(t *testing.T) {
 	t.Parallel()
 	for expression, want := range map[string]bool{
@@ -97,7 +97,8 @@ func TestEarlierAnswersInConditions(t *testing.T) {
 	}
 }
 
-// The fields of an answer go before; and in a workflow of an earlier version the names mean nothing.
+// The fields of an answer take precedence. In workflows of an earlier version the names have no special
+// meaning.
 func TestNamesInAnswersGoFirst(t *testing.T) {
 	t.Parallel()
 	s := earlier(protocol.Edge{Role: "$END", Prompt: "{{#$steps}}{{plan.slug}}{{/$steps}}{{$body}}"})
@@ -134,8 +135,8 @@ func TestBody(t *testing.T) {
 	require.NoError(t, err, "it is read only if it is used")
 }
 
-// The directory for artifacts is in the words of commands alone; prompts name its variable, so that what is stored
-// is the same on each machine.
+// Only commands get the artifacts directory itself. Prompts contain the name of its variable, so that the
+// stored text is the same on every machine.
 func TestArtifactsVariable(t *testing.T) {
 	t.Parallel()
 	s := earlier(protocol.Edge{Role: "use", Prompt: "Read {{$artifacts}}/plan.md."})
@@ -154,7 +155,7 @@ func TestArtifactsVariable(t *testing.T) {
 	require.Error(t, err)
 }
 
-// At the start nobody has answered, so a section over all answers is left out.
+// At $START no role has answered, so a section over all answers is omitted.
 func TestNoEarlierAnswers(t *testing.T) {
 	t.Parallel()
 	s := earlier(protocol.Edge{})
@@ -168,8 +169,8 @@ func TestNoEarlierAnswers(t *testing.T) {
 	prosetest.Error(t, err)
 }
 
-// A thread that goes on after its end keeps its answers for the edge "resume" alone; without it, it
-// begins as a new one.
+// A thread that continues after its end keeps its answers only for the edge "resume"; without that edge it
+// starts as a new one.
 func TestEarlierAnswersAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	s := earlier(protocol.Edge{})
@@ -184,7 +185,7 @@ func TestEarlierAnswersAfterTheEnd(t *testing.T) {
 	require.NotContains(t, d.Prompt, "new")
 }
 
-// What is read of a thread grows with the distance to the answers that are named, not with its length.
+// The number of steps read depends on the distance to the named answers, not on the thread's length.
 func TestEarlierAnswersAreReadAsFarAsNeeded(t *testing.T) {
 	t.Parallel()
 	const long = 10_000
@@ -215,8 +216,8 @@ func TestEarlierAnswersAreReadAsFarAsNeeded(t *testing.T) {
 	}
 }
 
-// Templates come from strangers, and so do answers: what is rendered for a program never ends with a line
-// feed of a value, and differs from a prompt's text only there.
+// Templates and answers are untrusted. A text rendered for a program never ends with a newline of a value,
+// and otherwise equals the prompt's text.
 func FuzzEarlierAnswers(f *testing.F) {
 	for _, template := range []string{"{{$steps.plan.x}}", "a{{#$steps}}{{#plan}}{{x}}{{/plan}}{{/$steps}}", "{{$body}}\n", "{{$steps}}", "{{x}}{{$steps.test.x}}",
 		"{{$steps.plan.x.length}}{{$steps.no}}", "{{^$steps.plan}}x{{/$steps.plan}}", "{{#$steps.plan.x}}{{$steps.test.x}}{{.}}{{/$steps.plan.x}}"} {

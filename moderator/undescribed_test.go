@@ -9,8 +9,8 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// Roles that nobody reads may be without a description. What a part is told is its own prompt, that of the edge, the
-// description of its role, or the task.
+// Roles can lack a description. A part gets its own prompt, that of the edge, its role's description or the
+// task.
 func TestRolesWithoutDescription(t *testing.T) {
 	t.Parallel()
 	to := func(edge protocol.Edge) protocol.GraphNode {

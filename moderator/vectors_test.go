@@ -12,7 +12,7 @@ import (
 	"github.com/united-workforce/uwf/util/promptquote"
 )
 
-// vector is one evaluation that the original system made.
+// vector is one evaluation made by the original system.
 type vector struct {
 	Name       string                              `json:"name"`
 	Graph      map[string]map[string]protocol.Edge `json:"graph"`
@@ -28,7 +28,7 @@ type vector struct {
 	} `json:"result"`
 }
 
-// deviations are the vectors where we know better; want is our error, "" if we take
+// deviations lists the vectors where uwf deliberately differs. want is the expected error, or "" if uwf takes
 // the edge "_".
 var deviations = map[string]struct{ reason, want string }{
 	"start with missing var renders empty": {
@@ -76,7 +76,7 @@ func TestVectors(t *testing.T) {
 				require.Error(t, err)
 			default:
 				require.NoError(t, err)
-				got.Prompt = promptquote.Plain(got.Prompt) // a value that begins a line is quoted: it speaks for nobody
+				got.Prompt = promptquote.Plain(got.Prompt) // a value at the start of a line is fenced
 				require.Equal(t, v.want(), got)
 			}
 		})
@@ -84,8 +84,8 @@ func TestVectors(t *testing.T) {
 	require.Equal(t, len(deviations), met, "every deviation has its vector")
 }
 
-// state is the vector as a thread. The original's graphs name roles that are
-// defined nowhere; here every target is a role.
+// state converts the vector to a thread. The original's graphs contain undefined roles; here every target is
+// a role.
 func (v vector) state() moderator.State {
 	w := protocol.Workflow{Roles: map[string]protocol.Role{}, Graph: map[string]protocol.GraphNode{}}
 	for node, edges := range v.Graph {
@@ -99,7 +99,7 @@ func (v vector) state() moderator.State {
 	return moderator.State{Workflow: w, Last: &moderator.Last{Role: v.LastRole, Output: v.LastOutput}}
 }
 
-// want is the original's result in our words.
+// want converts the original's result to a decision.
 func (v vector) want() moderator.Decision {
 	d := moderator.Decision{Kind: moderator.Run, Role: v.Result.Role, Prompt: v.Result.Prompt, Status: v.status()}
 	switch {
@@ -114,7 +114,7 @@ func (v vector) want() moderator.Decision {
 	return d
 }
 
-// status is the edge that the original took: it defaulted to "_".
+// status returns the edge that the original took; its default is "_".
 func (v vector) status() string {
 	object, _ := v.LastOutput.(map[string]any)
 	status, ok := object["$status"].(string)

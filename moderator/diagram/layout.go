@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// markLoops marks the edges that close a loop, so that the graph without them
-// has none. Which edge of a loop that is, is a matter of taste: as few as can
-// easily be found, so that most edges lead on.
+// markLoops marks the edges that close a loop, so that the remaining graph is acyclic. The choice within a
+// loop is heuristic: it marks few edges, so that most edges lead forward.
 func (g *Graph) markLoops() {
 	order := g.walk()
 	if len(g.Nodes) > maxNodes { // larger graphs are never drawn, only listed
@@ -32,18 +31,18 @@ func (g *Graph) markLoops() {
 	}
 }
 
-// walk goes through the graph in depth from $START, marks the edges that lead
-// to where it came from, and returns the nodes in an order in which all others
-// lead on. It keeps its own stack: a workflow may be thousands of roles deep.
+// walk traverses the graph depth-first from $START, marks the edges back to nodes on the current path, and
+// returns the nodes in an order in which all other edges lead forward. It keeps its own stack because a
+// workflow can be thousands of roles deep.
 func (g *Graph) walk() []int {
 	const (
 		unseen = iota
-		open   // on the path that leads here
+		open   // on the current path
 		done
 	)
 	ways := g.ways()
 	state := make([]int, len(g.Nodes))
-	next := make([]int, len(g.Nodes)) // of the ways of a node
+	next := make([]int, len(g.Nodes)) // next way of each node
 	var order []int
 	for root := range g.Nodes {
 		if state[root] != unseen {
@@ -74,8 +73,7 @@ func (g *Graph) walk() []int {
 	return order
 }
 
-// loops numbers the nodes so that two have the same number if each can be
-// reached from the other.
+// loops numbers the nodes so that two nodes share a number if each can be reached from the other.
 func (g Graph) loops() []int {
 	reach := make([][]bool, len(g.Nodes))
 	ways := g.ways()
@@ -120,8 +118,8 @@ func inOrder(order, loop []int) [][]int {
 	return lists
 }
 
-// settleLoop orders the members of a loop: as the walk met them, or as a reader
-// meets them, whichever ends better.
+// settleLoop orders the members of a loop. It starts from the order of the walk and from the order of
+// reading, and keeps the better result.
 func (g Graph) settleLoop(members []int) []int {
 	read := slices.Sorted(slices.Values(members))
 	g.sift(members)
@@ -135,10 +133,10 @@ func (g Graph) settleLoop(members []int) []int {
 	return members
 }
 
-// sift moves each member but the first, by which the loop is entered, to where
-// the order is best, until nothing gets better.
+// sift moves each member except the first, where the loop is entered, to its best position until no move
+// improves the order.
 func (g Graph) sift(members []int) {
-	const most = 60 // each round takes the square of it, times the edges
+	const most = 60 // each round takes time proportional to the square of this, times the edges
 	if len(members) > most {
 		return
 	}
@@ -159,9 +157,8 @@ func (g Graph) sift(members []int) {
 	}
 }
 
-// cost counts the edges that lead back in an order of the members of a loop. A
-// member to which no edge leads on would stand at the top, where no reader looks
-// for it: that costs more than the edges which it would save.
+// cost counts the backward edges for an order of a loop's members. It adds more than an edge for a member
+// without incoming forward edges, because such a node would be at the top, where no reader expects it.
 func (g Graph) cost(members []int) int {
 	const astray = 4
 	place := make(map[int]int, len(members))
@@ -186,32 +183,31 @@ func (g Graph) cost(members []int) int {
 	return back + astray*(len(members)-len(found))
 }
 
-// The layout is Sugiyama's: nodes stand in layers, so that all edges but those
-// that close a loop lead down. Between two layers of nodes lies a layer of
-// bends, one for each edge that passes; a label takes the place of a bend, so no
-// label ever lies on a node, on another label or on a foreign edge.
+// The layout follows Sugiyama: nodes are placed in layers, so that all edges except those that close a loop
+// lead down. Between two layers of nodes is a layer of bends, one for each edge that passes through. A label
+// takes the place of a bend, so it never overlaps a node, another label or another edge.
 
-// box is what takes a place: a node, or a bend of a route.
+// box is an element with a position: a node, or a bend of a route.
 type box struct {
-	node  int // -1: a bend
+	node  int // -1 for a bend
 	label []string
 	w, h  float64
-	x     float64 // of the centre
-	up    []int   // boxes in the layer above that a route joins with this one
+	x     float64 // center
+	up    []int   // boxes in the layer above that are connected to this one
 	down  []int
-	row   []int // of a bend: all bends of its route
+	row   []int // for a bend: all bends of its route
 }
 
-// route is all edges from one node to another, drawn as one line. A node's way
-// to itself has no bends.
+// route combines all edges from one node to another, drawn as one line. The route from a node to itself has
+// no bends.
 type route struct {
 	from, to int // nodes
 	labels   []string
 	back     bool
 	part     bool
-	count    int   // how often a run has taken it
+	count    int   // how often a run took it
 	bends    []int // from the upper node to the lower
-	layer    int   // of the first bend
+	layer    int   // layer of the first bend
 }
 
 type layout struct {
@@ -219,11 +215,11 @@ type layout struct {
 	boxes  []box // the first len(g.Nodes) are the nodes
 	routes []route
 	layers [][]int   // boxes from left to right; nodes in even layers, bends in odd ones
-	top    []float64 // of each layer
+	top    []float64 // y of each layer's upper edge
 	height []float64
 }
 
-// newLayout finds a place for everything.
+// newLayout computes the position of every box.
 func newLayout(g Graph) *layout {
 	l := &layout{g: g}
 	for i, n := range g.Nodes {
@@ -239,7 +235,7 @@ func newLayout(g Graph) *layout {
 	return l
 }
 
-// routesOf joins the edges between the same two nodes.
+// routesOf combines the edges between the same two nodes.
 func routesOf(g Graph) []route {
 	var routes []route
 	index := map[[2]int]int{}
@@ -268,11 +264,10 @@ func routesOf(g Graph) []route {
 	return routes
 }
 
-// ranks gives each node its layer: one below the lowest of those that lead to
-// it. $END stands at the bottom.
+// ranks assigns each node a layer: one below its lowest predecessor. $END is at the bottom.
 func ranks(g Graph) []int {
 	rank := make([]int, len(g.Nodes))
-	waits := make([]int, len(g.Nodes)) // for so many edges that lead here
+	waits := make([]int, len(g.Nodes)) // number of incoming edges not yet handled
 	for _, e := range g.Edges {
 		if !e.Back {
 			waits[e.To]++
@@ -307,7 +302,7 @@ func ranks(g Graph) []int {
 	return rank
 }
 
-// placeInLayers puts nodes and bends into their layers, in a first order.
+// placeInLayers assigns nodes and bends to their layers, in an initial order.
 func (l *layout) placeInLayers(rank []int) {
 	l.layers = make([][]int, 2*slices.Max(rank)+1)
 	for i, r := range rank {
@@ -349,13 +344,11 @@ func (l *layout) join(above, below int) {
 	l.boxes[below].up = append(l.boxes[below].up, above)
 }
 
-// sweeps is how often the layers are put in order, down and up. More changes
-// little.
+// sweeps is the number of passes that order the layers, down and up. More passes change little.
 const sweeps = 24
 
-// untangle orders the boxes of each layer so that few routes cross: each box
-// goes where the boxes are that it is joined with, in the layer above and in
-// the one below by turns; the best order that was met stays.
+// untangle orders the boxes of each layer to reduce crossings. It alternately moves each box towards its
+// neighbours in the layers above and below, and keeps the best order found.
 func (l *layout) untangle() {
 	best, fewest := l.order(), l.crossings()
 	for i := range sweeps {
@@ -423,7 +416,7 @@ func (l *layout) places(layer int) map[int]int {
 	return place
 }
 
-// swap exchanges neighbours wherever that saves crossings.
+// swap exchanges neighbours wherever that reduces crossings.
 func (l *layout) swap() {
 	for layer := range l.layers {
 		row := l.layers[layer]
@@ -445,8 +438,7 @@ func (l *layout) swap() {
 	}
 }
 
-// crossed counts the crossings of the routes from a box with those from the box
-// at its right.
+// crossed counts the crossings between the routes of two adjacent boxes.
 func crossed(left, right []int, place map[int]int) int {
 	n := 0
 	for _, a := range left {
@@ -464,7 +456,7 @@ func (l *layout) crossings() int {
 	total := 0
 	for layer := 0; layer+1 < len(l.layers); layer++ {
 		place := l.places(layer + 1)
-		var ends []int // of the joins, from left to right
+		var ends []int // connections, from left to right
 		for _, b := range l.layers[layer] {
 			from := len(ends)
 			for _, d := range l.boxes[b].down {
@@ -477,7 +469,7 @@ func (l *layout) crossings() int {
 	return total
 }
 
-// inversions counts the pairs that stand in the wrong order, sorting the list.
+// inversions counts the pairs in the wrong order, and sorts the list.
 func inversions(list []int) int {
 	if len(list) < 2 {
 		return 0
@@ -504,12 +496,11 @@ const (
 	portInset = 16.0 // from a node's corner
 )
 
-// rounds is how often the boxes are moved towards those they are joined with.
+// rounds is the number of passes that move boxes towards their neighbours.
 const rounds = 60
 
-// placeAcross gives every box its x, keeping the order of the layers: each goes
-// as near as it can to the middle of what it is joined with. Bends count for
-// more than nodes, which keeps long routes straight.
+// placeAcross computes the x of every box and keeps the order of the layers. Each box is placed as close as
+// possible to the middle of its neighbours. Bends weigh more than nodes, which keeps long routes straight.
 func (l *layout) placeAcross() {
 	for _, layer := range l.layers {
 		x := 0.0
@@ -535,7 +526,7 @@ func (l *layout) placeAcross() {
 	l.shiftToOrigin()
 }
 
-// straighten makes each route upright as far as its bends have room to move.
+// straighten makes each route vertical where its bends have room to move.
 func (l *layout) straighten() {
 	for _, r := range l.routes {
 		for from := 0; from < len(r.bends); {
@@ -549,7 +540,7 @@ func (l *layout) straighten() {
 				left, right = max(left, a), min(right, b)
 				sum += l.boxes[r.bends[to]].x
 			}
-			if to == from { // no room at all, but for rounding
+			if to == from { // no room, apart from rounding
 				from++
 				continue
 			}
@@ -562,7 +553,7 @@ func (l *layout) straighten() {
 	}
 }
 
-// room is how far a bend can be moved between its neighbours.
+// room returns how far a bend can move between its neighbours.
 func (l *layout) room(bend, layer int) (left, right float64) {
 	left, right = math.Inf(-1), math.Inf(1)
 	row := l.layers[layer]
@@ -576,7 +567,7 @@ func (l *layout) room(bend, layer int) (left, right float64) {
 	return left, right
 }
 
-// apart is the least distance between the centres of two neighbours.
+// apart returns the minimum distance between the centers of two adjacent boxes.
 func (l *layout) apart(left, right int) float64 {
 	gap := bendGap
 	if l.boxes[left].node >= 0 && l.boxes[right].node >= 0 {
@@ -601,8 +592,8 @@ func (l *layout) settle(layer []int, above, below bool) {
 	}
 }
 
-// pull is where a box would like to be, and how strongly. In the end a bend
-// goes where the whole of its route is, however far that is.
+// pull returns the preferred x of a box, and its weight. In the final pass a bend follows its whole route,
+// however far away that is.
 func (l *layout) pull(b int, above, below bool) (x, weight float64) {
 	sum := 0.0
 	if bends := l.boxes[b].row; above && below && len(bends) > 1 {
@@ -634,8 +625,8 @@ func (l *layout) pull(b int, above, below bool) (x, weight float64) {
 	return sum / weight, weight
 }
 
-// pack finds the places nearest to what is wanted (least squares, weighted)
-// that keep the order and the distances: apart[i] is that of i to i-1.
+// pack returns the positions closest to want (weighted least squares) that keep the order and the distances:
+// apart[i] is the distance of i from i-1.
 func pack(want, weight, apart []float64) []float64 {
 	type block struct {
 		sum, weight float64
@@ -648,7 +639,7 @@ func pack(want, weight, apart []float64) []float64 {
 			offset[i] = offset[i-1] + apart[i]
 		}
 		blocks = append(blocks, block{weight[i] * (want[i] - offset[i]), weight[i], 1})
-		// Neighbours that would overlap move as one from here on.
+		// Neighbours that would overlap move together from here on.
 		for n := len(blocks); n > 1 && blocks[n-2].sum/blocks[n-2].weight > blocks[n-1].sum/blocks[n-1].weight; n-- {
 			last := blocks[n-1]
 			blocks = blocks[:n-1]
@@ -678,7 +669,7 @@ func (l *layout) shiftToOrigin() {
 	}
 }
 
-// placeDown gives every layer its height and its place.
+// placeDown computes the height and position of every layer.
 func (l *layout) placeDown() {
 	l.top = make([]float64, len(l.layers))
 	l.height = make([]float64, len(l.layers))
@@ -692,7 +683,7 @@ func (l *layout) placeDown() {
 	}
 }
 
-// size is the whole drawing's.
+// size returns the size of the whole drawing.
 func (l *layout) size() (w, h float64) {
 	for _, b := range l.boxes {
 		w = max(w, b.x+b.w/2)
@@ -701,8 +692,8 @@ func (l *layout) size() (w, h float64) {
 	return w, l.top[last] + l.height[last]
 }
 
-// ports are the places at the edges of the nodes where routes end: for each
-// route its x at the upper node and at the lower one.
+// ports returns the points where routes meet their nodes: for each route its x at the upper and at the lower
+// node.
 func (l *layout) ports() (upper, lower []float64) {
 	upper, lower = make([]float64, len(l.routes)), make([]float64, len(l.routes))
 	below, above := make([][]int, len(l.g.Nodes)), make([][]int, len(l.g.Nodes))
@@ -724,8 +715,8 @@ func (l *layout) ports() (upper, lower []float64) {
 	return upper, lower
 }
 
-// spread gives the routes at one side of a node their ports: straight below or
-// above their next bend, as far as the node is wide.
+// spread assigns the routes at one side of a node their ports: directly below or above their next bend,
+// within the width of the node.
 func (l *layout) spread(node int, routes []int, ports []float64, bend func(route) int) {
 	at := func(r int) float64 { return l.boxes[bend(l.routes[r])].x }
 	slices.SortStableFunc(routes, func(a, b int) int { return cmp.Compare(at(a), at(b)) })
@@ -745,9 +736,8 @@ func (l *layout) spread(node int, routes []int, ports []float64, bend func(route
 	}
 }
 
-// path draws a route as an SVG path: down through its bends, each passed
-// upright, so that it touches nothing else in their layers. A route back is
-// drawn from below.
+// path returns a route as an SVG path. It passes each bend vertically, so that it touches nothing else in
+// their layers. A backward route is drawn from below.
 func (l *layout) path(r route, upperX, lowerX float64) string {
 	upper, lower := r.from, r.to
 	if r.back {
@@ -789,7 +779,7 @@ func (l *layout) layerOf(node int) int {
 	return slices.IndexFunc(l.layers, func(layer []int) bool { return slices.Contains(layer, node) })
 }
 
-// nodeTop is the upper edge of a node, which stands in the middle of its layer.
+// nodeTop returns the upper edge of a node, which is centered in its layer.
 func (l *layout) nodeTop(node int) float64 {
 	layer := l.layerOf(node)
 	return l.top[layer] + (l.height[layer]-l.boxes[node].h)/2

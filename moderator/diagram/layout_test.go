@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// random is a graph of n roles with some edges on, some back and some to itself.
+// random returns a graph of n roles with random forward edges, backward edges and self-loops.
 func random(seed int64, n int) Graph {
 	r := rand.New(rand.NewSource(seed))
 	g := Graph{Name: "random", Nodes: []Node{{Name: "$START", Kind: Start}}}
@@ -26,8 +26,7 @@ func random(seed int64, n int) Graph {
 	return g
 }
 
-// TestNothingLiesOnAnything: in each layer, no box touches the next, and edges
-// that do not close a loop lead down.
+// In each layer, boxes don't overlap, and edges that don't close a loop lead down.
 func TestNothingLiesOnAnything(t *testing.T) {
 	t.Parallel()
 	for seed := range int64(20) {
@@ -54,8 +53,7 @@ func TestNothingLiesOnAnything(t *testing.T) {
 	}
 }
 
-// TestEveryLoopIsMarkedOnce: without the edges that are marked there is no loop,
-// and an edge that is in no loop is not marked.
+// The graph without the marked edges is acyclic, and no edge outside a loop is marked.
 func TestEveryLoopIsMarkedOnce(t *testing.T) {
 	t.Parallel()
 	for seed := range int64(50) {
@@ -74,7 +72,7 @@ func TestEveryLoopIsMarkedOnce(t *testing.T) {
 
 func TestCrossingsAreUndone(t *testing.T) {
 	t.Parallel()
-	// Two roles that lead crosswise, and cannot but be drawn side by side.
+	// Two roles whose edges cross unless they are swapped.
 	g := Graph{Nodes: []Node{{Kind: Start}, {Kind: Role}, {Kind: Role}, {Kind: Role}, {Kind: Role}, {Kind: End}}}
 	for _, e := range [][2]int{{0, 1}, {0, 2}, {1, 4}, {2, 3}, {3, 5}, {4, 5}} {
 		g.Edges = append(g.Edges, Edge{From: e[0], To: e[1]})

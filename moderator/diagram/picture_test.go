@@ -16,7 +16,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// draft is a workflow written as lines "node: label>target label>target".
+// draft returns a workflow written as lines "node: label>target label>target".
 func draft(lines ...string) protocol.Workflow {
 	w := protocol.Workflow{Name: "w", Description: "d", Roles: map[string]protocol.Role{}, Graph: map[string]protocol.GraphNode{}}
 	for _, line := range lines {
@@ -39,7 +39,7 @@ func solve() protocol.Workflow {
 		"developer: done>reviewer", "reviewer: approved>$END rejected>developer")
 }
 
-// awkward has names that each format could take for markup.
+// awkward returns a workflow whose names look like markup in some format.
 func awkward() protocol.Workflow {
 	const name = "a\"<b>&amp;'|`]}#%\\n\x00\x1b[31m\n-->"
 	return protocol.Workflow{
@@ -123,8 +123,7 @@ flowchart TD
 `, diagram.Of(solve()).Mermaid())
 }
 
-// What a workflow's author writes never ends a text of the format, nor begins a
-// tag or a character code of its own.
+// Text from a workflow can't end a text of the format, open a tag or produce a character code.
 func TestMermaidEscapes(t *testing.T) {
 	t.Parallel()
 	for _, line := range strings.Split(diagram.Of(awkward()).Mermaid(), "\n")[4:] {
@@ -143,7 +142,7 @@ func TestDOTEscapes(t *testing.T) {
 	require.NotContains(t, out, "\x1b")
 }
 
-// texts reads an SVG strictly and returns what is written in it.
+// texts parses an SVG strictly and returns its texts.
 func texts(t *testing.T, svg string) []string {
 	t.Helper()
 	d := xml.NewDecoder(strings.NewReader(svg))
@@ -228,7 +227,7 @@ func TestLargeGraphs(t *testing.T) {
 	require.Less(t, time.Since(begin), time.Minute)
 }
 
-// Who plays a role is seen in every format.
+// Every format shows who plays a role.
 func TestPlayersAreSeen(t *testing.T) {
 	t.Parallel()
 	g := diagram.Of(protocol.Workflow{
@@ -251,7 +250,7 @@ func TestPlayersAreSeen(t *testing.T) {
 	}
 }
 
-// Roles that play another one in threads of their own hang on it, in a run, too.
+// Roles that play another role in child threads are attached to it, also in a run.
 func TestParts(t *testing.T) {
 	t.Parallel()
 	w := draft("$START: _>panel", "panel: _>fixes", "fixes: _>$END", "reviewer:", "fixer:")

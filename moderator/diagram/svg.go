@@ -1,9 +1,7 @@
-// Package diagram draws a workflow's graph: as text for a terminal, as Mermaid
-// and DOT for other programs, and as an SVG that needs none. It is pure: the
-// same workflow gives the same bytes.
+// Package diagram draws a workflow's graph as text for a terminal, as Mermaid or DOT for other programs, and
+// as a standalone SVG. The output is deterministic.
 //
-// Names in a workflow may hold anything that can be printed, so every format
-// escapes all that it writes.
+// Names in a workflow can contain any printable character, so every format escapes its text.
 package diagram
 
 import (
@@ -21,16 +19,16 @@ import (
 	"github.com/united-workforce/uwf/util/plaintext"
 )
 
-// ErrTooLarge means that a picture would be too large to be looked at.
+// ErrTooLarge means that a picture would be too large to be readable.
 var ErrTooLarge = errors.New("too large for a picture")
 
-// What an SVG can show.
+// Limits of an SVG, beyond which it would be unreadable.
 const (
 	maxNodes  = 200
 	maxRoutes = 600
 )
 
-// Sizes of text, in pixels; columns are estimates for common sans-serif fonts.
+// Text sizes, in pixels. Column widths are estimates for common sans-serif fonts.
 const (
 	margin     = 24.0
 	lineHeight = 16.0
@@ -49,9 +47,8 @@ const (
 //go:embed style.css
 var style string
 
-// SVG draws the graph. It needs no other program and no font of its own, and
-// follows the reader's light or dark colour scheme. A graph of more than 200
-// nodes is [ErrTooLarge].
+// SVG draws the graph. The picture needs no other program or embedded font, and follows the reader's light or
+// dark color scheme. A graph with more than 200 nodes returns [ErrTooLarge].
 func (g Graph) SVG() (string, error) {
 	routes := routesOf(g)
 	if len(g.Nodes) > maxNodes || len(routes) > maxRoutes {
@@ -93,20 +90,20 @@ func (g Graph) SVG() (string, error) {
 	return d.String(), nil
 }
 
-// pulsing is the style of the node where a run is at work.
+// pulsing is the style of the node at which a run is working.
 const pulsing = `@keyframes uwf-pulse { 50% { stroke-opacity: 0.25; } }
 @media (prefers-reduced-motion: no-preference) { .uwf .node.here rect { animation: uwf-pulse 2s ease-in-out infinite; } }
 `
 
-// markers are the heads of the arrows. They are coloured by the style, because
-// not every program lets a marker take the colour of its line.
+// markers are the arrowheads. The style sheet colors them, because not every program lets a marker inherit
+// the color of its line.
 const markers = `<defs>
 <marker id="uwf-arrow" class="arrow" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="9" markerHeight="9" markerUnits="userSpaceOnUse" orient="auto"><path d="M0 0L10 5L0 10z"/></marker>
 <marker id="uwf-arrow-back" class="arrow back" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="9" markerHeight="9" markerUnits="userSpaceOnUse" orient="auto"><path d="M0 0L10 5L0 10z"/></marker>
 </defs>
 `
 
-// words says the graph in words, for those who cannot see it.
+// words describes the graph for screen readers.
 func (g Graph) words() string {
 	parts := []string{g.Description}
 	ways := g.ways()
@@ -129,7 +126,7 @@ func (g Graph) words() string {
 
 func escape(s string) string {
 	var b strings.Builder
-	if err := xml.EscapeText(&b, []byte(s)); err != nil { // a strings.Builder takes everything
+	if err := xml.EscapeText(&b, []byte(s)); err != nil { // a strings.Builder never returns an error
 		return ""
 	}
 	return b.String()
@@ -140,7 +137,7 @@ type drawing struct{ strings.Builder }
 
 func (d *drawing) printf(format string, args ...any) { fmt.Fprintf(d, format, args...) }
 
-// nodeBox is the size of a node by what is written in it.
+// nodeBox returns the size of a node for its text.
 func nodeBox(n Node) box {
 	name, note := nodeText(n)
 	w := float64(columns(name))*nameColumn + 32
@@ -169,7 +166,7 @@ func labelBox(lines []string) box {
 	return box{node: -1, label: lines, w: w, h: lineHeight*float64(len(lines)) + 2}
 }
 
-// loopWidth is the room beside a node that its way to itself takes.
+// loopWidth returns the space beside a node for its route to itself.
 func loopWidth(r route) float64 { return 30 + labelBox(r.labels).w }
 
 func (d *drawing) node(l *layout, i int) {
@@ -191,7 +188,7 @@ func (d *drawing) node(l *layout, i int) {
 	case protocol.PlayedByPerson:
 		dashes = ` stroke-dasharray="6 3"`
 	case protocol.PlayedByWorkflow, protocol.PlayedByAll, protocol.PlayedByEach:
-		dashes = ` stroke-width="4"` // several lines on each other
+		dashes = ` stroke-width="4"` // several stacked lines
 	}
 	if n.State != "" {
 		class += " " + string(n.State)
@@ -208,7 +205,7 @@ func (d *drawing) node(l *layout, i int) {
 	d.printf("</g>\n")
 }
 
-// routes draws all lines, then all labels, so that no line crosses a label.
+// routes draws all lines and then all labels, so that no line crosses a label.
 func (d *drawing) routes(l *layout) {
 	upper, lower := l.ports()
 	for i, r := range l.routes {
@@ -242,14 +239,14 @@ func (d *drawing) routes(l *layout) {
 	}
 }
 
-// loop draws the way from a node to itself, at its right side.
+// loop returns the path from a node to itself, on its right side.
 func (l *layout) loop(r route) string {
 	b := l.boxes[r.from]
 	x, y := b.x+nodeBox(l.g.Nodes[r.from]).w/2, l.nodeTop(r.from)+b.h/2
 	return fmt.Sprintf("M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f", x, y-8, x+30, y-18, x+30, y+18, x, y+8)
 }
 
-// taken is the class of a way that a run has taken, or has not.
+// taken returns the CSS class that shows whether a run took the route.
 func (l *layout) taken(r route) string {
 	switch {
 	case !l.g.traced():
@@ -279,20 +276,20 @@ func (d *drawing) label(b box, x, y float64, class string) {
 	d.printf("</g>\n")
 }
 
-// Graph is what there is to draw.
+// Graph is a workflow's graph, ready to draw.
 type Graph struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
-	Nodes       []Node `json:"nodes"` // $START, the roles as they are reached, $SUSPEND, $FAIL and $END if used
-	Edges       []Edge `json:"edges"` // in the order of their nodes
+	Nodes       []Node `json:"nodes"` // $START, the roles in order of reachability, and $SUSPEND, $FAIL and $END if used
+	Edges       []Edge `json:"edges"` // in the order of their source nodes
 
-	busy bool // the run is at work at the node that is marked
+	busy bool // the run is working at the current node
 }
 
-// Kind is what a node stands for.
+// Kind is the kind of a node.
 type Kind string
 
-// The kinds.
+// The kinds of nodes.
 const (
 	Start   Kind = "start"
 	Role    Kind = "role"
@@ -306,26 +303,25 @@ type Node struct {
 	Name        string          `json:"name"`
 	Kind        Kind            `json:"kind"`
 	Description string          `json:"description,omitempty"`
-	Player      protocol.Player `json:"player,omitempty"` // of a role that no agent plays
-	State       State           `json:"state,omitempty"`  // of a run
-	Note        string          `json:"note,omitempty"`   // of a run
-	Lanes       []Lane          `json:"lanes,omitempty"`  // of a run: the threads that have played, or play, the role last
+	Player      protocol.Player `json:"player,omitempty"` // for a role that isn't played by an agent
+	State       State           `json:"state,omitempty"`  // in a run
+	Note        string          `json:"note,omitempty"`   // in a run
+	Lanes       []Lane          `json:"lanes,omitempty"`  // in a run: the threads of the role's latest visit
 }
 
-// Edge leads from a node to a node, by their places in Nodes.
+// Edge connects two nodes, given as indexes into Nodes.
 type Edge struct {
 	From  int    `json:"from"`
 	To    int    `json:"to"`
-	Label string `json:"label,omitempty"` // when it is taken; "" means always
-	Back  bool   `json:"back,omitempty"`  // leads to a node that led here: a loop
-	Part  bool   `json:"part,omitempty"`  // not a way on: threads of role To play role From
-	Count int    `json:"count,omitempty"` // how often a run has taken it
-	// Failure: it is taken if the role could not be played.
+	Label string `json:"label,omitempty"` // condition of the edge; "" means always
+	Back  bool   `json:"back,omitempty"`  // leads back to an earlier node: a loop
+	Part  bool   `json:"part,omitempty"`  // not a transition: child threads of role To play role From
+	Count int    `json:"count,omitempty"` // how often a run took it
+	// Failure marks an edge that is taken if the role can't be played.
 	Failure bool `json:"failure,omitempty"`
 }
 
-// Of reads the graph of a workflow. Edges to roles that do not exist are left out; a stored
-// workflow has none.
+// Of returns the graph of a workflow. It omits edges to missing roles, which a stored workflow never has.
 func Of(w protocol.Workflow) Graph {
 	g := Graph{Name: oneLine(w.Name), Description: oneLine(w.Description)}
 	var names []string
@@ -367,7 +363,7 @@ func Of(w protocol.Workflow) Graph {
 	return g
 }
 
-// addParts adds the roles of the same workflow that play a role in threads of their own.
+// addParts adds the roles of the same workflow that play a role in child threads.
 func (g *Graph) addParts(place map[string]int, name string, r protocol.Role) {
 	part := func(role, label string) {
 		if to, ok := place[role]; ok && role != "" {
@@ -396,7 +392,7 @@ func targets(w protocol.Workflow) map[string]bool {
 	return used
 }
 
-// ways lists, for each node, the edges that leave it.
+// ways returns the outgoing edges of each node.
 func (g Graph) ways() [][]int {
 	out := make([][]int, len(g.Nodes))
 	for i, e := range g.Edges {
@@ -405,7 +401,7 @@ func (g Graph) ways() [][]int {
 	return out
 }
 
-// oneLine makes text fit for one line: no line ends, no control characters.
+// oneLine replaces line breaks and control characters.
 func oneLine(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r == unicode.ReplacementChar || !unicode.IsPrint(r) && !unicode.IsSpace(r) {
@@ -416,10 +412,9 @@ func oneLine(s string) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// Columns is how many columns of a terminal a text takes.
+// Columns returns the number of terminal columns that a text occupies.
 func Columns(s string) int { return columns(s) }
 
-// columns is how many columns of a terminal a text takes.
 func columns(s string) int {
 	n := 0
 	for _, r := range s {
@@ -430,7 +425,7 @@ func columns(s string) int {
 
 func runeColumns(r rune) int {
 	switch {
-	case r == '\uFE0F': // makes a picture of the sign before it
+	case r == '\uFE0F': // turns the preceding character into a picture
 		return 1
 	case unicode.Is(unicode.Mn, r) || unicode.Is(unicode.Me, r):
 		return 0
@@ -440,15 +435,15 @@ func runeColumns(r rune) int {
 	return 1
 }
 
-// isWide reports whether a character is as wide as two: Chinese, Japanese,
-// Korean, their punctuation and full-width forms, and emoji.
+// isWide reports whether a character is two columns wide: Chinese, Japanese, Korean, their punctuation and
+// full-width forms, and emoji.
 func isWide(r rune) bool {
 	return r >= 0x1100 && r <= 0x115f || r >= 0x2e80 && r <= 0xa4cf || r >= 0xac00 && r <= 0xd7a3 ||
 		r >= 0xf900 && r <= 0xfaff || r >= 0xfe30 && r <= 0xfe6f || r >= 0xff01 && r <= 0xff60 ||
 		r >= 0x1f300 && r <= 0x1faff || r >= 0x20000 && r <= 0x3ffff || unicode.Is(wideSigns, r)
 }
 
-// wideSigns are pictures among signs that are as wide as one.
+// wideSigns lists the emoji in blocks whose other symbols are one column wide.
 var wideSigns = &unicode.RangeTable{R16: []unicode.Range16{
 	{0x231a, 0x231b, 1}, {0x2329, 0x232a, 1}, {0x23e9, 0x23ec, 1}, {0x23f0, 0x23f3, 3}, {0x25fd, 0x25fe, 1},
 	{0x2614, 0x2615, 1},
@@ -462,17 +457,15 @@ var wideSigns = &unicode.RangeTable{R16: []unicode.Range16{
 }, R32: []unicode.Range32{{0x16fe0, 0x18cff, 1}, {0x1aff0, 0x1b2ff, 1}, {0x1f004, 0x1f0cf, 203}, {0x1f18e, 0x1f19a,
 	1}, {0x1f200, 0x1f265, 1}}}
 
-// Cut shortens a text to a number of columns of a terminal, in which some
-// characters take two; 0 is no limit.
+// Cut shortens a text to a number of terminal columns; some characters take two. A width of 0 means no limit.
 func Cut(s string, width int) string { return cut(s, width) }
 
-// cut shortens a text to a number of columns, 0 being no limit.
 func cut(s string, width int) string {
 	if width <= 0 || columns(s) <= width {
 		return s
 	}
 	var b strings.Builder
-	n := 1 // of the ellipsis
+	n := 1 // for the ellipsis
 	for _, r := range s {
 		if n += runeColumns(r); n > width {
 			break
@@ -482,8 +475,8 @@ func cut(s string, width int) string {
 	return strings.TrimRight(b.String(), " ") + "…"
 }
 
-// wrap breaks a text into at most most lines of at most width columns, at
-// spaces where it can.
+// wrap breaks a text into lines of at most width columns, at spaces where possible. The parameter most limits
+// the number of lines.
 func wrap(s string, width, most int) []string {
 	var lines []string
 	for s != "" && len(lines) < most {

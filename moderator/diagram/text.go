@@ -8,10 +8,9 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// Text draws the graph as a tree that begins at $START, in lines of at most
-// width columns (0: no limit), unless a name is too long for that. A node that has been drawn above is marked ↑ and
-// not drawn again. A branch that would run out of the page is marked ↓ and
-// drawn below, at the margin.
+// Text draws the graph as a tree from $START, in lines of at most width columns (0: no limit) unless a name
+// is longer. A node that was drawn above is marked ↑ and not drawn again. A branch that doesn't fit the page
+// is marked ↓ and drawn below, at the margin.
 func (g Graph) Text(width int) string {
 	t := &tree{g: g, ways: g.ways(), width: width, drawn: make([]bool, len(g.Nodes)), queued: make([]bool, len(g.Nodes))}
 	t.line("", g.Name)
@@ -42,7 +41,7 @@ type tree struct {
 	out           strings.Builder
 }
 
-// undrawn is the first role that no way from what is drawn leads to, or -1.
+// undrawn returns the first role that can't be reached from the drawn ones, or -1.
 func (t *tree) undrawn() int {
 	for i, n := range t.g.Nodes {
 		if n.Kind == Role && !t.drawn[i] {
@@ -55,12 +54,12 @@ func (t *tree) undrawn() int {
 func (t *tree) root(node int) {
 	n := t.g.Nodes[node]
 	t.out.WriteByte('\n')
-	t.line(n.shownBy(Edge{Count: 1}), n.about()) // no edge leads there that is drawn
+	t.line(n.shownBy(Edge{Count: 1}), n.about()) // not reachable by a drawn edge
 	t.drawn[node] = true
 	t.branches(node, "")
 }
 
-// branches draws the ways on from a node, each line behind the given margin.
+// branches draws the outgoing edges of a node, with the given margin before each line.
 func (t *tree) branches(node int, margin string) {
 	bar := "│  "
 	if len(t.ways[node]) == 0 {
@@ -98,8 +97,8 @@ func (t *tree) branch(e Edge, head, margin string) {
 	}
 }
 
-// way is a label and where it leads. If both are too long for the line, the
-// label is cut: it may be a whole expression.
+// way formats a label and its target. If both don't fit, the label is shortened, because it can be a whole
+// expression.
 func (t *tree) way(head, label, target string) string {
 	const least = 8
 	if label == "" {
@@ -112,16 +111,16 @@ func (t *tree) way(head, label, target string) string {
 	return head + label + target
 }
 
-// tooDeep reports whether a branch behind this margin should be drawn below. It
-// also bounds the recursion where width does not.
+// tooDeep reports whether a branch at this margin should be drawn below. It also bounds the recursion if
+// width doesn't.
 func (t *tree) tooDeep(margin string) bool {
 	const most = 60
 	depth := columns(margin)
 	return depth > most || t.width > 0 && depth > t.width/3
 }
 
-// line writes a node and what is said of it. Only that is cut to the width:
-// names are never cut, or they could not be typed.
+// line writes a node and its description. Only the description is shortened; a shortened name couldn't be
+// typed.
 func (t *tree) line(head, note string) {
 	if head != "" && note != "" {
 		head += "  "
@@ -132,7 +131,7 @@ func (t *tree) line(head, note string) {
 	fmt.Fprintln(&t.out, strings.TrimRight(head, " "))
 }
 
-// Mermaid writes a flowchart that GitHub, GitLab and many editors draw.
+// Mermaid returns a flowchart that GitHub, GitLab and many editors render.
 func (g Graph) Mermaid() string {
 	var b strings.Builder
 	if title, err := json.Marshal(g.Name); err == nil { // a string always encodes
@@ -159,7 +158,7 @@ func (g Graph) Mermaid() string {
 	return b.String()
 }
 
-// mermaidStates marks where a run stands and where it has not been.
+// mermaidStates highlights the current node of a run and the nodes it hasn't visited.
 func (g Graph) mermaidStates(b *strings.Builder) {
 	if !g.traced() {
 		return
@@ -197,8 +196,8 @@ func mermaidNode(n Node) string {
 	return `["` + text + `"]`
 }
 
-// mermaidText writes all that Mermaid, its Markdown or HTML could take for
-// markup as character codes, which it draws as the characters.
+// mermaidText encodes characters that Mermaid, its Markdown or HTML could interpret as markup. Mermaid
+// renders the codes as the characters.
 func mermaidText(s string) string {
 	var b strings.Builder
 	for _, r := range s {
@@ -278,7 +277,7 @@ func dotShape(n Node) string {
 	return shape
 }
 
-// dotState is how a node of a run looks.
+// dotState returns the attributes of a node in a run.
 func dotState(n Node) string {
 	switch n.State {
 	case Here:
@@ -289,8 +288,8 @@ func dotState(n Node) string {
 	return ""
 }
 
-// dotText quotes a text. Graphviz reads escapes and HTML entities in a quoted
-// label, so both are kept from meaning anything.
+// dotText quotes a text. Graphviz interprets escapes and HTML entities in a quoted label, so both are
+// escaped.
 func dotText(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "&", "&amp;").Replace(s) + `"`
 }

@@ -11,21 +11,21 @@ import (
 // Trace is the path of a run through a graph.
 type Trace struct {
 	Moves []Move
-	Here  string            // the node that it has reached; "" if that is unknown
-	Notes map[string]string // by role that has played: shown in place of its description
+	Here  string            // current node; "" if unknown
+	Notes map[string]string // by role: replaces the description of a role that has run
 	Lanes map[string][]Lane // by role
-	Busy  bool              // it is at work at Here
+	Busy  bool              // a step is running at Here
 }
 
-// Lane is one of several threads that play a role together, or all of those in the same state.
+// Lane is one child thread of a role, or all of a role's child threads in the same state.
 type Lane struct {
-	Name   string          `json:"name,omitempty"` // of a single one
+	Name   string          `json:"name,omitempty"` // name of a single thread
 	Count  int             `json:"count"`
 	Status protocol.Status `json:"status"`
 	Note   string          `json:"note,omitempty"`
 }
 
-// text is a lane in one line.
+// text returns the lane as one line.
 func (l Lane) text() string {
 	mark := "…"
 	switch l.Status {
@@ -48,7 +48,7 @@ func (l Lane) text() string {
 	return text
 }
 
-// lanes are those of a node, a line each.
+// lanes returns a line for each lane of a node.
 func (n Node) lanes() []string {
 	lines := make([]string, len(n.Lanes))
 	for i, l := range n.Lanes {
@@ -57,22 +57,22 @@ func (n Node) lanes() []string {
 	return lines
 }
 
-// Move is one step along an edge. Status is what routed it, if known: it distinguishes
-// edges that lead to the same node.
+// Move is a step along an edge. Status is the status that selected it, if known; it distinguishes edges to
+// the same node.
 type Move struct{ From, To, Status string }
 
-// State is what has become of a node in a run.
+// State is the state of a node in a run.
 type State string
 
-// The states. Without a trace a node has none.
+// The states. Without a trace a node has no state.
 const (
 	Seen   State = "seen"
-	Here   State = "here" // next, running, or the end that was reached
+	Here   State = "here" // next, running, or the end reached
 	Unseen State = "unseen"
 )
 
-// Traced is the graph with the path of a run: how often each edge was taken, and what
-// became of each node. Moves that the graph does not know are left out.
+// Traced returns the graph with the path of a run: how often it took each edge, and the state of each node.
+// It ignores moves that aren't in the graph.
 func (g Graph) Traced(t Trace) Graph {
 	g.Nodes, g.Edges, g.busy = slices.Clone(g.Nodes), slices.Clone(g.Edges), t.Busy
 	for i := range g.Nodes {
@@ -118,7 +118,7 @@ func (g Graph) node(name string) int {
 	return slices.IndexFunc(g.Nodes, func(n Node) bool { return n.Name == name })
 }
 
-// edge finds the edge of a move, -1 if there is none.
+// edge returns the index of a move's edge, or -1.
 func (g Graph) edge(m Move) int {
 	from, to, found := g.node(m.From), g.node(m.To), -1
 	for i, e := range g.Edges {
@@ -135,7 +135,7 @@ func (g Graph) edge(m Move) int {
 	return found
 }
 
-// label is when an edge is taken, and how often it was.
+// label returns the condition of an edge, and how often it was taken.
 func (e Edge) label() string {
 	if e.Count == 0 {
 		return e.Label
@@ -147,10 +147,10 @@ func (e Edge) label() string {
 	return e.Label + " " + times
 }
 
-// traced reports whether a run is drawn.
+// traced reports whether the graph shows a run.
 func (g Graph) traced() bool { return len(g.Nodes) > 0 && g.Nodes[0].State != "" }
 
-// about is what is said of a node.
+// about returns the description of a node.
 func (n Node) about() string {
 	if n.Note != "" {
 		return n.Note
@@ -161,8 +161,7 @@ func (n Node) about() string {
 	return n.Description
 }
 
-// shownBy is the text for the node to which an edge leads, marked if the run arrived there
-// by that edge.
+// shownBy returns the text of the node at the end of an edge, marked if the run arrived by that edge.
 func (n Node) shownBy(e Edge) string {
 	if n.State == Here && e.Count > 0 {
 		return n.Name + " ◀"

@@ -17,17 +17,16 @@ import (
 
 // Found is a workflow file in a project.
 type Found struct {
-	Name    string // that the file stands for; whether it agrees shows when it is read
-	Path    string // begins with Project
-	Project string // the directory out of which no link leads, see [project.Search.Root]
+	Name    string // name expected from the path; the file itself can disagree
+	Path    string // starts with Project
+	Project string // directory that links can't leave, see [project.Search.Root]
 }
 
-// folders are where a project keeps its workflows. The first goes before the
-// second.
+// folders returns the names of a project's workflow folders. The first takes precedence.
 func folders() []string { return []string{".workflow", ".workflows"} }
 
-// Around is the directory whose project a workflow file is of: the one with its folder of
-// workflows, or the one that it is in.
+// Around returns the project directory of a workflow file: the parent of the workflow folder that contains
+// it, or else its own directory.
 func Around(path string) string {
 	dir := filepath.Dir(path)
 	for _, at := range []string{dir, filepath.Dir(dir)} { // the file, or name/index.yaml
@@ -38,20 +37,17 @@ func Around(path string) string {
 	return dir
 }
 
-// Workflows finds the workflow files that apply in a directory: those in its
-// .workflow/ and .workflows/ and in those of its parents, as far as the search
-// goes; see [project.Search]. Whoever can place a file in that way chooses what the user
-// runs.
+// Workflows finds the workflow files that apply in a directory: those in its .workflow/ and .workflows/
+// folders and in those of its parents, up to the end of the search; see [project.Search]. Anyone who can
+// write there controls what the user runs.
 //
-// A workflow is name.yaml, name.yml, name/index.yaml or name/index.yml. Each
-// name is found once: a nearer directory hides a farther one, .workflow hides
-// .workflows, and within a folder the order is the one given here. The result
-// is sorted in the same way, then by name.
+// A workflow is name.yaml, name.yml, name/index.yaml or name/index.yml. Each name is found once: a nearer
+// directory hides a farther one, .workflow hides .workflows, and a folder's files are tried in this order.
+// The result is sorted the same way, then by name.
 //
-// Links count as what they lead to, within the project: the root of the
-// repository, or else the directory with the folder. What leads out of it is
-// ignored, and so is what belongs to somebody whose files do not count, or can be written by others. A folder
-// that cannot be read is an error, never an empty one.
+// Links are followed within the project: the root of the repository, or else the directory with the folder.
+// The search ignores links out of it, and files that untrusted users own or can write. A folder that can't be
+// read is an error; it doesn't count as empty.
 func Workflows(s project.Search) ([]Found, []project.Ignored, error) {
 	dirs, repository, err := s.Dirs()
 	if err != nil {
@@ -66,7 +62,7 @@ func Workflows(s project.Search) ([]Found, []project.Ignored, error) {
 	return look.found, look.ignored, nil
 }
 
-// lookout is a search that goes on.
+// lookout is a search in progress.
 type lookout struct {
 	search  project.Search
 	files   *project.Files
@@ -75,7 +71,7 @@ type lookout struct {
 	ignored []project.Ignored
 }
 
-// in looks at the folders of a directory of a project.
+// in searches the workflow folders of a project directory.
 func (l *lookout) in(dir, root string) (err error) {
 	if l.files, err = l.search.Open(root); err != nil {
 		if project.IsAbsent(err) || errors.Is(err, fs.ErrPermission) && hasNone(dir) {
@@ -106,8 +102,7 @@ func (l *lookout) in(dir, root string) (err error) {
 	return nil
 }
 
-// hasNone reports that a directory, which may not be listed, has no folder of
-// workflows.
+// hasNone reports whether a directory, possibly unlistable, has no workflow folder.
 func hasNone(dir string) bool {
 	return !slices.ContainsFunc(folders(), func(folder string) bool {
 		_, err := os.Lstat(filepath.Join(dir, folder))
@@ -152,8 +147,8 @@ type candidate struct {
 	rank int
 }
 
-// asWorkflow is what an entry of a folder stands for: a file with the right
-// ending, or a folder with an index.
+// asWorkflow returns the candidates for a folder entry: a file with a known extension, or a folder with an
+// index file.
 func (l *lookout) asWorkflow(folder, name string) ([]candidate, error) {
 	path := filepath.Join(folder, name)
 	info, err := l.files.Look(path)

@@ -13,8 +13,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// tree makes files (and, with a slash at the end, directories) and returns the
-// directory that holds them.
+// tree creates files (and, for names ending in a slash, directories) and returns their parent.
 func tree(t *testing.T, paths ...string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -30,7 +29,7 @@ func tree(t *testing.T, paths ...string) string {
 	return root
 }
 
-// foundIn lists what is found from a directory of a tree, as "name path".
+// foundIn lists the workflows found from a directory of a tree, as "name path".
 func foundIn(t *testing.T, root, dir string) []string {
 	t.Helper()
 	found, ignored, err := discover.Workflows(proj.Search{Dir: filepath.Join(root, filepath.FromSlash(dir))})
@@ -91,7 +90,7 @@ func TestDiscoverWithoutWorkflows(t *testing.T) {
 	prosetest.Error(t, err)
 }
 
-// The home directory is nobody's project.
+// The home directory isn't a project.
 func TestDiscoverStopsAtTheHome(t *testing.T) {
 	t.Parallel()
 	root := tree(t, ".workflow/above.yaml", "home/.workflow/own.yaml", "home/.git/", "home/notes/.workflow/a.yaml", "home/notes/sub/", "beside/sub/")
@@ -111,7 +110,7 @@ func TestDiscoverStopsAtTheHome(t *testing.T) {
 	require.Equal(t, []string{"own"}, search("home"))
 }
 
-// Whoever can make a folder above, or a file in the folder, chooses what is run.
+// Anyone who can create a parent folder, or a file in the folder, controls what runs.
 func TestDiscoverPassesOverWhatOthersOwn(t *testing.T) {
 	t.Parallel()
 	root := tree(t, "theirs/.workflow/above.yaml", "theirs/mine/.workflow/a.yaml", "theirs/mine/.workflow/alien.yaml", "theirs/mine/.workflow/alien/index.yaml",

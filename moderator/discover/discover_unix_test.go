@@ -22,7 +22,7 @@ func TestDiscoverFollowsLinks(t *testing.T) {
 	require.Equal(t, []string{"a .workflow/a.yaml", "b .workflow/b/index.yaml"}, foundIn(t, root, "."))
 }
 
-// A repository can bring links to anything, and git keeps them.
+// A repository can contain arbitrary links, and git preserves them.
 func TestDiscoverIgnoresLinksThatLeadOut(t *testing.T) {
 	t.Parallel()
 	root := tree(t, "secret.yaml", "folder/index.yaml", "repo/.git/", "repo/.workflow/ok.yaml", "repo/sub/", "plain/.workflow/ok.yaml")

@@ -1,8 +1,6 @@
-// Package flow lists a workflow's graph in one order, whichever form its nodes
-// have: a map from status to edge, or a list of transitions. Pictures, YAML and
-// diffs are made from it. A stored map has lost the order in which its author
-// wrote it, so the order here comes from the graph alone: roles as they are
-// reached from $START.
+// Package flow lists the edges and roles of a workflow in a canonical order, for nodes in both forms: a map
+// from status to edge, or a list of transitions. Pictures, YAML and diffs use it. A stored map has lost its
+// author's order, so the order follows from the graph alone: roles in order of reachability from $START.
 package flow
 
 import (
@@ -15,15 +13,15 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// Way is one way on from a node.
+// Way is an outgoing edge of a node.
 type Way struct {
 	From                string
-	Status              string // in a map: the status that takes it
-	Number              int    // in a list: its place, from 1; 0 in a map
-	protocol.Transition        // where it leads; a condition only in a list
+	Status              string // in a map: the status that selects it
+	Number              int    // in a list: its position, from 1; 0 in a map
+	protocol.Transition        // target; has a condition only in a list
 }
 
-// Label says in a few words when the way is taken; "" means always.
+// Label describes when the edge is taken; "" means always.
 func (w Way) Label() string {
 	switch {
 	case w.Number == 0 && (w.Status == protocol.DefaultStatus || isStart(w)):
@@ -36,7 +34,7 @@ func (w Way) Label() string {
 	return strconv.Itoa(w.Number) + ". " + cmp.Or(w.Condition, "otherwise")
 }
 
-// OfFailure reports whether the way is taken if its role could not be played.
+// OfFailure reports whether the edge handles a failure of its role.
 func (w Way) OfFailure(of protocol.Workflow) bool {
 	text := w.Status
 	if w.Number > 0 {
@@ -49,8 +47,8 @@ func isStart(w Way) bool {
 	return w.From == protocol.StartNode && w.Status == protocol.StartAlias
 }
 
-// Ways lists the ways on from a node: a list in its own order, a map by status,
-// with "_" first and "$error", or the "resume" of $START, last.
+// Ways lists the outgoing edges of a node: a list in its own order, a map by status, with "_" first and
+// "$error", or the "resume" of $START, last.
 func Ways(w protocol.Workflow, node string) []Way {
 	n := w.Graph[node]
 	var ways []Way

@@ -1,4 +1,4 @@
-// Package inputs holds what a run is given against what its workflow asks for.
+// Package inputs checks the inputs of a run against those that its workflow declares.
 package inputs
 
 import (
@@ -15,21 +15,20 @@ import (
 	"github.com/united-workforce/uwf/util/suggest"
 )
 
-// MaxBytes bounds the inputs of a run as JSON: each agent gets them in one variable of
-// its environment, and systems bound that.
+// MaxBytes bounds the JSON of a run's inputs: agents get them in one environment variable, whose size
+// operating systems limit.
 const MaxBytes = 96 << 10
 
-// Declared is an input that a workflow asks for.
+// Declared is an input that a workflow declares.
 type Declared struct {
 	Schema      any // a JSON Schema
-	Default     any // nil: it has to be given
+	Default     any // nil: the input is required
 	Description string
 }
 
-// Fill returns the inputs of a run: what is given, and the defaults of the rest. The
-// error is a *protocol.Error that names all that is wrong: code usage if a name is
-// unknown or a value is missing, code invalid if one does not fit; or it is why a
-// schema could not be asked.
+// Fill returns the inputs of a run: the given values, and defaults for the others. Its error is a
+// *protocol.Error that lists all problems, with code usage for an unknown name or a missing value and code
+// invalid for a value that doesn't match its schema, or the reason why a schema could not be evaluated.
 func Fill(ctx context.Context, declared map[string]Declared, given map[string]any) (map[string]any, error) {
 	names := slices.Sorted(maps.Keys(declared))
 	filled := map[string]any{}
@@ -83,8 +82,7 @@ func described(d Declared) string {
 	return " (" + plaintext.Line(d.Description) + ")"
 }
 
-// known says which names there are.
-// check says what is wrong with a value.
+// check returns the problems of a value.
 func check(ctx context.Context, name string, schema, value any) ([]string, error) {
 	compiled, err := jsonschema.Compile(schema)
 	if err != nil {

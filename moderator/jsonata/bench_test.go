@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A condition over the last output takes microseconds, and one over a long
-// history is bounded by its length.
+// A condition on the last output takes microseconds; the cost of one on a long history is linear in its
+// length.
 func BenchmarkEval(b *testing.B) {
 	steps := make([]any, 1000)
 	for i := range steps {

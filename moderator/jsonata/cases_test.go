@@ -65,7 +65,7 @@ func (c testCase) eval(t testing.TB, datasets map[string]json.RawMessage) (any, 
 	return x.Eval(t.Context(), c.input(t, datasets), options)
 }
 
-// input of a case; without one, JavaScript's undefined comes nearest to null.
+// input returns the input of a case. Null is the closest to JavaScript's undefined.
 func (c testCase) input(t testing.TB, datasets map[string]json.RawMessage) any {
 	t.Helper()
 	switch {
@@ -88,7 +88,7 @@ func loadCases(t testing.TB) (cases []testCase, datasets map[string]json.RawMess
 	return cases, datasets
 }
 
-// fromJSON keeps the order of members, which $keys shows.
+// fromJSON keeps the order of members, which $keys exposes.
 func fromJSON(t testing.TB, data []byte) any {
 	t.Helper()
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -138,7 +138,7 @@ func toJSON(t testing.TB, v any) string {
 	return string(data)
 }
 
-// plain replaces the objects of an input that came back.
+// plain replaces the objects of a returned input.
 func plain(v any) any {
 	switch v := v.(type) {
 	case []any:

@@ -11,8 +11,7 @@ import (
 	"github.com/united-workforce/uwf/util/suggest"
 )
 
-// check finds what can never work, whatever the values are, and resolves the
-// names of functions.
+// check finds errors that don't depend on any values, and resolves function names.
 func check(x *Expr, assigned map[string]bool) error {
 	c := &checker{src: x.src, assigned: assigned, functions: x.functions}
 	if err := c.collect(x.root, 1); err != nil {
@@ -28,13 +27,13 @@ func check(x *Expr, assigned map[string]bool) error {
 type checker struct {
 	src      string
 	assigned map[string]bool // variables with a ":=" somewhere
-	// functions are those that the expression names.
+	// functions holds the functions that the expression names.
 	functions map[string]*function
-	unbound   []Name // variables that are neither assigned nor functions; only their offsets
-	// values counts functions that are used as values: only then can a field of
-	// an object that the expression makes be called.
+	unbound   []Name // variables that are neither assigned nor functions; only their offsets are set
+	// values counts functions used as values. Only if there are any can an expression call a field of an
+	// object that it creates.
 	values int
-	// contextual counts those that use the context.
+	// contextual counts the function values that use the context.
 	contextual int
 }
 
@@ -42,8 +41,7 @@ func (c *checker) fail(at int, code, token, format string, args ...any) *Error {
 	return &Error{Code: code, Pos: syntax.Position(c.src, at), Token: token, Message: fmt.Sprintf(format, args...)}
 }
 
-// collect counts functions as values, and bounds the depth of the tree for all
-// who walk it after.
+// collect counts function values and bounds the depth of the tree for all later walks.
 func (c *checker) collect(n syntax.Node, depth int) error {
 	if depth > syntax.MaxTree {
 		return syntax.TooDeep(c.src, n.Shared().At)
@@ -71,7 +69,7 @@ func (c *checker) collect(n syntax.Node, depth int) error {
 	return nil
 }
 
-// name counts a node if it is the name of a function.
+// name updates the counters if a node is the name of a function.
 func (c *checker) name(n syntax.Node, count int) {
 	v, ok := n.(*syntax.Variable)
 	if !ok || builtins[v.Name].run == nil {
@@ -110,8 +108,8 @@ func (c *checker) inside(n syntax.Node) error {
 	return nil
 }
 
-// variable resolves the name of a function. A variable of the same name wins
-// where it is in scope, which evaluation finds out.
+// variable resolves the name of a function. In its scope, a variable of the same name takes precedence;
+// evaluation determines that.
 func (c *checker) variable(v *syntax.Variable) error {
 	if v.Name == "" || v.Name == "$" {
 		return nil
@@ -132,11 +130,11 @@ func (c *checker) variable(v *syntax.Variable) error {
 	return nil
 }
 
-// callee checks what is called. Bindings hold JSON values, so a variable that
-// is neither assigned nor a function of ours can never be called.
+// callee checks a call. Bindings hold JSON values, so a variable that is neither assigned nor a built-in
+// function can't be called.
 func (c *checker) callee(n *syntax.Call) error { return c.call(n, len(n.Args)) }
 
-// piped checks "left ~> f(b)", where left is the first argument of f.
+// piped checks "left ~> f(b)", where left is f's first argument.
 func (c *checker) piped(n *syntax.Apply, call *syntax.Call) error {
 	if err := c.call(call, len(call.Args)+1); err != nil {
 		return err
@@ -183,7 +181,7 @@ func (c *checker) namedCall(n *syntax.Call, v *syntax.Variable, args int) error 
 	return nil
 }
 
-// pathCall is a call without a dollar sign, or of something in a field.
+// pathCall checks a call without a dollar sign, or of a field.
 func (c *checker) pathCall(n *syntax.Call, path *syntax.Path) error {
 	if c.values > 0 {
 		return nil
@@ -200,8 +198,7 @@ func (c *checker) pathCall(n *syntax.Call, path *syntax.Path) error {
 	return e
 }
 
-// missingDollar is the error if the name of a function is called without its
-// dollar sign, nil if something else is called.
+// missingDollar returns an error if a function is called without its dollar sign, nil for any other callee.
 func missingDollar(src string, n *syntax.Call, path *syntax.Path) error {
 	name, ok := path.Steps[0].(*syntax.Name)
 	if !ok || len(path.Steps) > 1 {
@@ -252,48 +249,47 @@ func plural(least, most int) string {
 	return fmt.Sprintf("%d to %d %s", least, most, noun)
 }
 
-// Reads is what an expression can look at in its input, found without
-// evaluating it. Who evaluates it can leave out the rest of the input, and can
-// tell an author of names that the input will never have.
+// Reads lists the parts of its input that an expression can use, determined without evaluating it. A caller
+// can omit the rest of the input, and can warn an author about names that the input will never have.
 //
-// It may name what no evaluation reaches, never the other way round: an input
-// without what is not touched gives the same value.
+// It can include names that no evaluation reaches, but never omits one that it does: an input without the
+// unlisted parts gives the same value.
 type Reads struct {
-	// Paths begin in the input itself, in the order written.
+	// Paths lists the paths that start at the input, in source order.
 	Paths []Path
-	// Whole: the expression can look at any field, because it uses the input as
-	// a whole ($, $$, *, **), or a name that is only known when it runs.
+	// Whole means that the expression can use any field: it uses the input as a whole ($, $$, *, **), or
+	// computes a field name.
 	Whole bool
-	// Unbound are variables that are neither assigned nor functions: they have
-	// no value but that of [Options], in the order written.
+	// Unbound lists the variables that are neither assigned nor functions, in source order. Only [Options]
+	// can give them a value.
 	Unbound []Name
-	// Bound are the paths that begin in one of Unbound, whose name without "$" is the first of theirs.
+	// Bound lists the paths that start at a variable in Unbound. Their first name is the variable's, without
+	// the "$".
 	Bound []Path
 }
 
-// Path is the beginning of a path in the input, as far as it has plain names.
+// Path is the leading part of a path in the input that consists of plain names.
 type Path struct {
 	Names []string
 	Pos   Pos
-	// Newest is k if the first name is used as name[-k]: the last k items give
-	// the same result as all of them. Else it is 0.
+	// Newest is k if the first name is used as name[-k], so that its last k items suffice; otherwise 0.
 	Newest int
-	// Tested: the expression asks whether it has a value ($exists, ??), so it
-	// may well have none.
+	// Tested means that the expression tests whether the path has a value ($exists, ??), so a missing value
+	// is expected.
 	Tested bool
-	// Equals is the text that it is compared with by = or !=, "" if there is none.
+	// Equals is the text that the path is compared with by = or !=, or "".
 	Equals string
 
-	bound bool // it begins in a variable
+	bound bool // starts at a variable
 }
 
-// Name is a name with its place.
+// Name is a name with its position.
 type Name struct {
 	Text string
 	Pos  Pos
 }
 
-// Reads analyses the expression.
+// Reads returns the parts of its input that the expression can use.
 func (x *Expr) Reads() Reads {
 	t := &tracer{tested: map[syntax.Node]bool{}, equals: map[syntax.Node]string{}, contextual: x.contextual,
 		functions: x.functions}
@@ -317,8 +313,8 @@ func (x *Expr) Reads() Reads {
 	return r
 }
 
-// Newest is how many of the last items of a field the expression can look at; ok
-// is false if that cannot be told.
+// Newest returns how many of the last items of a field the expression can use. ok is false if the number is
+// unknown.
 func (r Reads) Newest(field string) (n int, ok bool) {
 	if r.Whole {
 		return 0, false
@@ -335,7 +331,7 @@ func (r Reads) Newest(field string) (n int, ok bool) {
 	return n, true
 }
 
-// cursor finds the lines of many offsets, in order, in one go.
+// cursor converts increasing offsets to positions in a single pass.
 type cursor struct {
 	src string
 	pos Pos
@@ -352,22 +348,22 @@ func (c *cursor) to(offset int) Pos {
 
 // function is a function as a value.
 type function struct {
-	name   string // "$sum", "" if it is written in the expression
+	name   string // "$sum"; "" for a function defined in the expression
 	params []syntax.Param
-	// free takes any arguments as they come.
+	// free means that the function accepts any arguments.
 	free bool
-	// takes is how many arguments a function that calls it for each item gives it.
+	// takes is the number of arguments that a higher-order function passes for each item.
 	takes int
 	run   func(*call) (any, error)
-	regex *syntax.Regex // that it searches for, nil if it is no regular expression
-	// hidden in a result instead of being a mistake in it.
+	regex *syntax.Regex // pattern of a regular expression, otherwise nil
+	// hidden functions are omitted from a result instead of causing an error.
 	hidden bool
 }
 
-// label names the function in messages about its arguments.
+// label returns the function's name for messages about its arguments.
 func (f *function) label() string { return cmp.Or(f.name, "the function") }
 
-// arity is how few and how many arguments fit; most is -1 without an end.
+// arity returns the minimum and maximum number of arguments; most is -1 if unbounded.
 func (f *function) arity() (least, most int) {
 	for _, p := range f.params {
 		if !p.Optional && !p.Context {
@@ -382,7 +378,7 @@ func (f *function) arity() (least, most int) {
 	return least, most
 }
 
-// takesContext tells whether a call with so many arguments uses the context.
+// takesContext reports whether a call with this number of arguments uses the context.
 func (f *function) takesContext(args int) bool {
 	for _, p := range f.params {
 		if p.Context {
@@ -392,17 +388,16 @@ func (f *function) takesContext(args int) bool {
 	return false
 }
 
-// matcher assigns arguments to parameters like a regular expression over
-// their kinds.
+// matcher assigns arguments to parameters, similar to a regular expression over their kinds.
 type matcher struct {
 	site   site
 	params []syntax.Param
-	kinds  []byte // of the arguments
-	counts []int  // arguments of each parameter
-	// furthest argument that no parameter took, and the parameter that was
-	// tried first for it (len(params) if none was left)
+	kinds  []byte // kind of each argument
+	counts []int  // number of arguments of each parameter
+	// furthest argument that no parameter accepted, and the first parameter tried for it (len(params) if none
+	// was left)
 	arg, param int
-	err        error // a bound was reached: there may be many ways to try
+	err        error // a bound was reached, because the number of combinations can be large
 }
 
 func (m *matcher) match(param, arg int) bool {
@@ -433,7 +428,7 @@ func (m *matcher) match(param, arg int) bool {
 	return false
 }
 
-// bind gives the function's parameters their arguments.
+// bind assigns the arguments to the function's parameters.
 func (c *call) bind(f *function, args []any, context any) error {
 	m := &matcher{site: c.site, params: f.params, kinds: make([]byte, len(args)), counts: make([]int, len(f.params)),
 		arg: -1}
@@ -468,7 +463,7 @@ func (c *call) bind(f *function, args []any, context any) error {
 	return nil
 }
 
-// absent is the value of a parameter without an argument.
+// absent returns the value of a parameter without an argument.
 func (c *call) absent(p syntax.Param, index int, context any) (any, error) {
 	if !p.Context {
 		return undefined{}, nil
@@ -505,7 +500,7 @@ func (c *call) asArray(p syntax.Param, arg any, index int) (any, error) {
 	return &l, nil
 }
 
-// mismatch says which argument does not fit.
+// mismatch returns an error for the argument that doesn't fit.
 func (c *call) mismatch(m *matcher, args []any) error {
 	switch {
 	case m.arg == len(args):
@@ -517,7 +512,7 @@ func (c *call) mismatch(m *matcher, args []any) error {
 		m.arg+1, c.token, fitting(m.params[m.param]), describe(args[m.arg]))
 }
 
-// fitting names what fits, as in "a string or a number".
+// fitting lists the accepted kinds, as in "a string or a number".
 func fitting(p syntax.Param) string {
 	if p.Array {
 		return "an array"

@@ -9,19 +9,19 @@ import (
 	"github.com/united-workforce/uwf/moderator/jsonata/syntax"
 )
 
-// Options bound an evaluation. A zero field stands for its default. With the
-// defaults an evaluation takes about half a second and 100 MB at worst.
+// Options bounds an evaluation. A zero field means its default. With the defaults, an evaluation takes at
+// most about half a second and 100 MB.
 type Options struct {
-	// MaxSteps bounds the work: nodes evaluated, values visited (3,000,000).
+	// MaxSteps bounds the nodes evaluated and values visited (3,000,000).
 	MaxSteps int
-	// MaxDepth bounds how deep expressions and values are nested (1,000).
+	// MaxDepth bounds the nesting of expressions and values (1,000).
 	MaxDepth int
-	// MaxItems bounds the items of all arrays and objects that are made, those
-	// in between included (1,000,000).
+	// MaxItems bounds the total items of all arrays and objects created, including intermediate ones
+	// (1,000,000).
 	MaxItems int
-	// MaxBytes bounds all texts that are made (16 MiB).
+	// MaxBytes bounds the total size of all texts created (16 MiB).
 	MaxBytes int
-	// Bindings are the values of variables, by name without "$".
+	// Bindings holds the values of variables, by name without "$".
 	Bindings map[string]any
 }
 
@@ -34,11 +34,11 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Eval evaluates the expression over an input. defined is false if it has no
-// value, as the path to a field that does not exist; value is nil then.
+// Eval evaluates the expression over an input. defined is false and value is nil if the expression has no
+// value, such as a path to a missing field.
 //
-// Every error is an *[Error]: one that JSONata defines, or a bound of o that was
-// reached ([ErrLimit]), or the end of ctx (its cause).
+// Every error is an *[Error]: an error defined by JSONata, a bound in o that was exceeded ([ErrLimit]), or
+// the cause of ctx's end.
 func (x *Expr) Eval(ctx context.Context, input any, o Options) (value any, defined bool, err error) {
 	e := &evaluator{ctx: ctx, src: x.src, limits: o.withDefaults(), root: input, functions: x.functions}
 	if ctx.Err() != nil {
@@ -87,13 +87,13 @@ type evaluator struct {
 	src    string
 	limits Options
 	root   any
-	// functions are those that the expression names.
+	// functions holds the functions that the expression names.
 	functions map[string]*function
 
 	steps, depth, items, bytes int
 }
 
-// eval gives the value of a node in a context, with all that follows the node.
+// eval evaluates a node, including its predicates and grouping, in a context.
 func (e *evaluator) eval(n syntax.Node, in any, env *frame) (any, error) {
 	c := n.Shared()
 	e.depth++
@@ -121,7 +121,7 @@ func (e *evaluator) eval(n syntax.Node, in any, env *frame) (any, error) {
 	return unwrap(v, c.Keep), nil
 }
 
-// value evaluates a node by itself.
+// value evaluates a node without its predicates and grouping.
 func (e *evaluator) value(n syntax.Node, in any, env *frame) (any, error) {
 	switch n := n.(type) {
 	case *syntax.Path:
@@ -158,8 +158,7 @@ func (e *evaluator) value(n syntax.Node, in any, env *frame) (any, error) {
 	return e.control(n, in, env)
 }
 
-// control evaluates what decides which other nodes are evaluated, and the
-// operators.
+// control evaluates operators and the nodes that select which others to evaluate.
 func (e *evaluator) control(n syntax.Node, in any, env *frame) (any, error) {
 	switch n := n.(type) {
 	case *syntax.Block:
@@ -212,7 +211,7 @@ func (e *evaluator) block(n *syntax.Block, in any, env *frame) (v any, err error
 	return v, nil
 }
 
-// branch is the side of a condition that counts, nil if there is none.
+// branch returns the selected branch of a condition, or nil.
 func (e *evaluator) branch(n *syntax.Condition, in any, env *frame) (syntax.Node, error) {
 	holds, err := e.holds(n.Condition, in, env)
 	if holds {
@@ -221,7 +220,7 @@ func (e *evaluator) branch(n *syntax.Condition, in any, env *frame) (syntax.Node
 	return n.Otherwise, err
 }
 
-// holds evaluates a node as a condition.
+// holds reports whether a node evaluates to a true value.
 func (e *evaluator) holds(n syntax.Node, in any, env *frame) (bool, error) {
 	v, err := e.eval(n, in, env)
 	if err != nil {
@@ -230,11 +229,10 @@ func (e *evaluator) holds(n syntax.Node, in any, env *frame) (bool, error) {
 	return e.at(n.Shared().At, "").truthy(v, 1)
 }
 
-// maxRange is JSONata's own bound of a range.
+// maxRange is JSONata's own limit.
 const maxRange = 10_000_000
 
-// array evaluates […]: arrays among the items are flattened, but those that are
-// written as arrays are not.
+// array evaluates […]. It flattens arrays among the items, except array constructors.
 func (e *evaluator) array(n *syntax.Array, in any, env *frame) (any, error) {
 	s := e.at(n.At, "[")
 	out := &list{whole: n.Whole, vals: []any{}}
@@ -251,7 +249,7 @@ func (e *evaluator) array(n *syntax.Array, in any, env *frame) (any, error) {
 		switch {
 		case !ok || written:
 			err = s.push(out, v)
-		case l.vals == nil && len(n.Items) == 1: // a range by itself stays one
+		case l.vals == nil && len(n.Items) == 1: // a single range stays a range
 			return &list{whole: n.Whole, from: l.from, span: l.span}, nil
 		default:
 			err = s.concat(out, l)
@@ -289,7 +287,7 @@ func (e *evaluator) numbers(n *syntax.Range, in any, env *frame) (any, error) {
 	return &list{from: int64(from), span: int64(size), seq: true}, nil
 }
 
-// whole reads an end of a range, which may be undefined.
+// whole returns a bound of a range, which can be undefined.
 func (s site) whole(v any, code, side string) (float64, error) {
 	f, ok := jsnumber.Float(v)
 	if !isUndefined(v) && (!ok || f != math.Trunc(f) || math.Abs(f) > 1<<53) {
@@ -298,17 +296,16 @@ func (s site) whole(v any, code, side string) (float64, error) {
 	return f, nil
 }
 
-// member of a group: the items that have a key, and which pair gave it.
+// bucket is a group: the items with the same key, and the pair that produced it.
 type bucket struct {
 	pair  int
 	items list
-	// alone: the one item so far, which is not an array of one.
+	// alone is the only item so far, if it isn't an array with one item.
 	alone any
 	many  bool
 }
 
-// group evaluates {key: value}: the keys for each item, then each value once
-// for all items that have its key.
+// group evaluates {key: value}: the key for each item, then the value once for all items with the same key.
 func (e *evaluator) group(g *syntax.Group, v any, env *frame) (any, error) {
 	s := e.at(g.At, "{")
 	input := asList(v)
@@ -343,7 +340,7 @@ func (e *evaluator) group(g *syntax.Group, v any, env *frame) (any, error) {
 	return e.values(g, keys, buckets, env)
 }
 
-// key evaluates a key, nil if there is none for the item.
+// key evaluates the key of an item, or returns nil if it has none.
 func (e *evaluator) key(n syntax.Node, item any, env *frame) (*string, error) {
 	v, err := e.eval(n, item, env)
 	if err != nil || isUndefined(v) {
@@ -371,7 +368,7 @@ func (s site) addTo(b *bucket, key string, item any, pair int) error {
 	return s.concat(&b.items, asList(item))
 }
 
-// values evaluates the value of each key.
+// values evaluates the value for each key.
 func (e *evaluator) values(g *syntax.Group, keys []string, buckets map[string]*bucket, env *frame) (any, error) {
 	out := &Object{}
 	if err := e.grow(g.At, len(keys)); err != nil {
@@ -397,15 +394,14 @@ func (e *evaluator) values(g *syntax.Group, keys []string, buckets map[string]*b
 	return out, nil
 }
 
-// call is a call of a function: its arguments fit its parameters, and those
-// that are absent are undefined.
+// call is a function call with matched arguments; absent ones are undefined.
 type call struct {
 	site
 	args []any
 }
 
-// tailCall is the result of a function whose last act is to call another. The caller continues
-// with that call, so a loop written as recursion needs no depth.
+// tailCall is the result of a function that ends with another call. The caller makes that call, so a loop
+// written as recursion doesn't use up the depth.
 type tailCall struct {
 	site
 	f       *function
@@ -416,8 +412,7 @@ type tailCall struct {
 // open marks an argument that a partial call leaves open.
 type open struct{}
 
-// callFunction evaluates a call; piped are the arguments that come from the
-// left of "~>".
+// callFunction evaluates a call. piped holds the argument from the left of "~>", if any.
 func (e *evaluator) callFunction(n *syntax.Call, in any, env *frame, piped ...any) (any, error) {
 	t, err := e.prepare(n, in, env, piped)
 	if err != nil {
@@ -471,7 +466,7 @@ func (e *evaluator) notCallable(n *syntax.Call, callee any) error {
 	return s.failValue(callee, code, "only a function can be called, not %s", describe(callee))
 }
 
-// invoke runs a function in a context.
+// invoke calls a function with a context.
 func (s site) invoke(f *function, args []any, context any) (any, error) {
 	s.e.depth++
 	defer func() { s.e.depth-- }()
@@ -501,8 +496,7 @@ func (s site) once(f *function, args []any, context any) (any, error) {
 	return f.run(c)
 }
 
-// lambda makes the value of function(…){…}: it keeps the context and the
-// variables of the place where it is written.
+// lambda returns the value of function(…){…}, which captures the context and variables of its definition.
 func (e *evaluator) lambda(n *syntax.Lambda, in any, env *frame) *function {
 	return &function{
 		params: n.Signature, free: n.Signature == nil, takes: len(n.Params),
@@ -523,8 +517,7 @@ func (e *evaluator) lambda(n *syntax.Lambda, in any, env *frame) *function {
 	}
 }
 
-// tail evaluates the body of a function; a call that is the last thing in it is
-// left to the caller.
+// tail evaluates the body of a function and leaves a call in tail position to the caller.
 func (e *evaluator) tail(n syntax.Node, in any, env *frame) (any, error) {
 	if c := n.Shared(); len(c.Filters) > 0 || c.Group != nil || c.Keep {
 		return e.eval(n, in, env)
@@ -557,7 +550,7 @@ func (e *evaluator) tail(n syntax.Node, in any, env *frame) (any, error) {
 	return e.eval(n, in, env)
 }
 
-// partial is the function that fills the open places of args.
+// partial returns a function that fills the open arguments in args.
 func partial(f *function, args []any) *function {
 	takes := 0
 	for _, a := range args {
@@ -582,7 +575,7 @@ func partial(f *function, args []any) *function {
 	}}
 }
 
-// compose is the function that calls first, then second with what first gave.
+// compose returns the function that calls first, then second with its result.
 func compose(first, second *function) *function {
 	return &function{name: second.name, free: true, takes: 1, run: func(c *call) (any, error) {
 		v, err := c.invoke(first, c.args, nil)
@@ -593,8 +586,8 @@ func compose(first, second *function) *function {
 	}}
 }
 
-// apply evaluates "~>": a call gets the left side as first argument, a function
-// is called with it, and two functions are composed.
+// apply evaluates "~>": a call gets the left side as its first argument, a function is called with it, and
+// two functions are composed.
 func (e *evaluator) apply(n *syntax.Apply, in any, env *frame) (any, error) {
 	left, err := e.eval(n.Left, in, env)
 	if err != nil {

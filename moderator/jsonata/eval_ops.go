@@ -18,8 +18,8 @@ func (e *evaluator) logic(n *syntax.Binary, in any, env *frame) (any, error) {
 	return e.holds(n.Right, in, env)
 }
 
-// otherwise is "??", which asks whether the left side exists, and "?:", which
-// asks whether it is true.
+// otherwise evaluates "??", which tests whether the left side exists, and "?:", which tests whether it is
+// true.
 func (e *evaluator) otherwise(n *syntax.Binary, in any, env *frame) (any, error) {
 	left, err := e.eval(n.Left, in, env)
 	if err != nil {
@@ -82,7 +82,7 @@ func (s site) infinite(f float64) *Error {
 	return s.fail("D1001", "%s is no number to go on with; was something divided by 0?", jsnumber.Format(f))
 }
 
-// operand reads an operand of a numeric operator.
+// operand returns an operand of a numeric operator.
 func (s site) operand(v any, code, side string) (float64, bool, error) {
 	if isUndefined(v) {
 		return 0, false, nil
@@ -158,7 +158,7 @@ func (s site) order(left, right any) (any, error) {
 	return order >= 0, err
 }
 
-// compare orders two texts or two numbers.
+// compare compares two texts or two numbers.
 func (s site) compare(left, right any) (int, error) {
 	if text, ok := left.(string); ok {
 		return strings.Compare(text, right.(string)), nil
@@ -171,8 +171,8 @@ func (s site) compare(left, right any) (int, error) {
 	return cmp.Compare(a, b), err
 }
 
-// includes looks for a value in an array, by identity as in JavaScript: an
-// array or object is only found if it is the very same one.
+// includes reports whether an array contains a value. As in JavaScript, arrays and objects compare by
+// identity.
 func (s site) includes(left, right any) (any, error) {
 	if isUndefined(left) || isUndefined(right) {
 		return false, nil
@@ -189,7 +189,7 @@ func (s site) includes(left, right any) (any, error) {
 	return false, nil
 }
 
-// join is "&".
+// join evaluates "&".
 func (s site) join(left, right any) (any, error) {
 	a, err := s.text(left, "")
 	if err != nil {
@@ -202,8 +202,8 @@ func (s site) join(left, right any) (any, error) {
 	return a + b, s.write(len(a) + len(b))
 }
 
-// text is a value as $string shows it; undefined is empty. Indent is that of
-// one level, "" for one line.
+// text formats a value as $string does; undefined is empty. indent is the indentation of one level, "" for a
+// single line.
 func (s site) text(v any, indent string) (string, error) {
 	switch v := unwrapOuter(v).(type) {
 	case undefined, *function:
@@ -219,10 +219,8 @@ func (s site) text(v any, indent string) (string, error) {
 	}
 }
 
-// Truthy tells whether a value counts as true where a condition is asked for,
-// as $boolean does: a text that is not empty, a number but 0, an object with
-// members, an array with an item that counts as true. What is not defined
-// counts as false.
+// Truthy reports whether a value counts as true, as $boolean does: a non-empty text, a number other than 0,
+// an object with members, or an array with an item that counts as true. An undefined value is false.
 func Truthy(v any, defined bool) bool {
 	if !defined {
 		return false
@@ -239,7 +237,7 @@ func Truthy(v any, defined bool) bool {
 	return false
 }
 
-// truthyScalar is Truthy for everything but arrays.
+// truthyScalar is Truthy for values other than arrays.
 func truthyScalar(v any) bool {
 	switch v := v.(type) {
 	case bool:
@@ -255,8 +253,8 @@ func truthyScalar(v any) bool {
 	return f != 0
 }
 
-// truthy is Truthy within the bounds: evaluation can make arrays that share
-// their parts and are huge when walked.
+// truthy is Truthy within the bounds. Evaluation can create arrays that share their parts and are huge when
+// traversed.
 func (s site) truthy(v any, depth int) (bool, error) {
 	l, ok := listOf(v)
 	if !ok {
@@ -279,7 +277,7 @@ func (s site) truthy(v any, depth int) (bool, error) {
 	return false, nil
 }
 
-// equal compares by content; the order of an object's members does not matter.
+// equal compares by content, regardless of the order of an object's members.
 func (s site) equal(a, b any, depth int) (bool, error) {
 	if err := s.deep(depth); err != nil {
 		return false, err
@@ -328,8 +326,7 @@ func (s site) equalObjects(a, b any, depth int) (bool, error) {
 	return true, nil
 }
 
-// identical is JavaScript's ===: arrays and objects are only identical to
-// themselves.
+// identical is JavaScript's ===: arrays and objects are identical only to themselves.
 func identical(a, b any) bool {
 	if x, ok := jsnumber.Float(a); ok {
 		y, ok := jsnumber.Float(b)

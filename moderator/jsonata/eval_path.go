@@ -7,8 +7,7 @@ import (
 	"github.com/united-workforce/uwf/moderator/jsonata/syntax"
 )
 
-// path evaluates the steps one after the other, each for every item that the
-// step before it gave.
+// path evaluates the steps in order, each for every item of the previous step's result.
 func (e *evaluator) path(n *syntax.Path, in any, env *frame) (any, error) {
 	input, ok := listOf(in)
 	if _, absolute := n.Steps[0].(*syntax.Variable); absolute || !ok {
@@ -19,7 +18,7 @@ func (e *evaluator) path(n *syntax.Path, in any, env *frame) (any, error) {
 	for i, step := range n.Steps {
 		sort, sorts := step.(*syntax.Sort)
 		switch {
-		case i == 0 && syntax.BeginsWhole(step): // an array by itself, not one for each item
+		case i == 0 && syntax.BeginsWhole(step): // the array itself, not one result for each item
 			v, err = e.eval(step, &input, env)
 		case sorts:
 			v, err = e.order(sort, v, env)
@@ -45,8 +44,7 @@ func (e *evaluator) path(n *syntax.Path, in any, env *frame) (any, error) {
 	return v, nil
 }
 
-// keepSingleton keeps a sequence of one an array. An array that was built in
-// the path becomes the one item.
+// keepSingleton keeps a sequence with one item an array. An array created in the path becomes that item.
 func keepSingleton(v any) any {
 	l, ok := v.(*list)
 	if !ok {
@@ -60,8 +58,8 @@ func keepSingleton(v any) any {
 	return &kept
 }
 
-// step evaluates a step for each item and flattens what comes out into one
-// sequence. If the last step of a path gives one array, that is the result.
+// step evaluates a step for each item and flattens the results into one sequence. If the last step of a path
+// gives a single array, that is the result.
 func (e *evaluator) step(n syntax.Node, input list, env *frame, last bool) (any, error) {
 	at := e.at(n.Shared().At, "")
 	out := &list{seq: true}
@@ -93,7 +91,7 @@ func (e *evaluator) step(n syntax.Node, input list, env *frame, last bool) (any,
 	return out, nil
 }
 
-// flatten adds the items of an array to a list, and anything else as one item.
+// flatten appends the items of an array to a list, or any other value as one item.
 func (s site) flatten(out *list, v any) error {
 	l, ok := listOf(v)
 	if !ok || l.whole {
@@ -107,7 +105,7 @@ func (s site) push(out *list, v any) error {
 	return s.grow(1)
 }
 
-// concat adds all items of a list to another.
+// concat appends all items of one list to another.
 func (s site) concat(out *list, l list) error {
 	if err := s.grow(l.len()); err != nil {
 		return err
@@ -125,7 +123,7 @@ func (s site) concat(out *list, l list) error {
 	return nil
 }
 
-// field looks a name up in an object, or in every object of an array.
+// field returns the value of a name in an object, or in every object of an array.
 func (e *evaluator) field(in any, name string, at int) (any, error) {
 	l, ok := listOf(in)
 	if !ok {
@@ -167,8 +165,7 @@ func (s site) fields(out *list, l list, name string, depth int) error {
 	return nil
 }
 
-// wildcard gives the values of all members; arrays among them are flattened
-// all the way down.
+// wildcard returns the values of all members and fully flattens arrays among them.
 func (e *evaluator) wildcard(in any, at int) (any, error) {
 	in = unwrapOuter(in)
 	s := e.at(at, "*")
@@ -181,7 +178,7 @@ func (e *evaluator) wildcard(in any, at int) (any, error) {
 		v := values.item(i)
 		if l, ok := listOf(v); ok {
 			err = s.flattenAll(out, l, 1)
-			out.seq = false // one array among the values, and the result is an array
+			out.seq = false // with an array among the values, the result is an array
 		} else {
 			err = s.push(out, v)
 		}
@@ -266,8 +263,8 @@ func (s site) descend(out *list, v any, depth int) error {
 	return nil
 }
 
-// filter keeps the items for which a predicate holds: its value is a number or
-// an array of numbers that hold the item's index, or else is true of the item.
+// filter returns the items for which a predicate holds: its value is a number or an array of numbers that
+// contains the item's index, or else is true.
 func (e *evaluator) filter(predicate syntax.Node, v any, env *frame) (any, error) {
 	input := asList(v)
 	if n, ok := predicate.(*syntax.Number); ok {
@@ -294,7 +291,7 @@ func (e *evaluator) filter(predicate syntax.Node, v any, env *frame) (any, error
 	return out, nil
 }
 
-// index is the item at a fixed place.
+// index returns the item at a constant position.
 func index(input list, place float64) any {
 	i, ok := position64(place, input.len())
 	if !ok || isUndefined(input.item(i)) {
@@ -306,8 +303,7 @@ func index(input list, place float64) any {
 	return &list{vals: []any{input.item(i)}, seq: true}
 }
 
-// position64 is the index that a number means: rounded down, and from the end
-// if it is negative.
+// position64 converts a number to an index: rounded down, and counted from the end if negative.
 func position64(place float64, length int) (int, bool) {
 	place = math.Floor(place)
 	if place < 0 {
@@ -319,7 +315,7 @@ func position64(place float64, length int) (int, bool) {
 	return int(place), true
 }
 
-// picks tells how often the value of a predicate picks the item at an index.
+// picks returns how often the value of a predicate selects the item at an index.
 func (s site) picks(res any, index, length int) (int, error) {
 	if f, ok := jsnumber.Float(res); ok {
 		if !isFinite(f) {
@@ -343,8 +339,7 @@ func (s site) picks(res any, index, length int) (int, error) {
 	return 0, err
 }
 
-// picksAny does the same for an array; numbers is false if it holds anything
-// else.
+// picksAny is picks for an array; numbers is false if it contains other values.
 func (s site) picksAny(l list, index, length int) (times int, numbers bool, err error) {
 	if err := s.spend(l.len()); err != nil {
 		return 0, false, err
@@ -361,7 +356,7 @@ func (s site) picksAny(l list, index, length int) (times int, numbers bool, err 
 	return times, true, nil
 }
 
-// order evaluates the step ^(…) of a path.
+// order evaluates the path step ^(…).
 func (e *evaluator) order(n *syntax.Sort, v any, env *frame) (any, error) {
 	s := e.at(n.At, "^")
 	v, err := s.sort(v, func(a, b any) (bool, error) { return s.after(n.Terms, a, b, env) })
@@ -374,8 +369,7 @@ func (e *evaluator) order(n *syntax.Sort, v any, env *frame) (any, error) {
 	return v, err
 }
 
-// after tells whether an item comes after another by the terms of ^(…); an item
-// without a value comes last.
+// after reports whether a sorts after b by the terms of ^(…). An item without a value sorts last.
 func (s site) after(terms []syntax.SortTerm, a, b any, env *frame) (bool, error) {
 	for _, t := range terms {
 		x, err := s.e.eval(t.By, a, env)
@@ -408,7 +402,7 @@ func (s site) after(terms []syntax.SortTerm, a, b any, env *frame) (bool, error)
 	return false, nil
 }
 
-// sort sorts an array and keeps the order of equal items.
+// sort returns an array, stably sorted.
 func (s site) sort(v any, after func(a, b any) (bool, error)) (any, error) {
 	l := asList(v)
 	if l.len() <= 1 {
@@ -453,7 +447,7 @@ func (s site) mergeSort(items []any, after func(a, b any) (bool, error)) ([]any,
 	return append(append(merged, left...), right...), nil
 }
 
-// sort is $sort.
+// sort implements $sort.
 func (c *call) sort() (any, error) {
 	f, ok := c.args[1].(*function)
 	if ok {

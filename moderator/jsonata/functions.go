@@ -5,8 +5,8 @@ import (
 	"github.com/united-workforce/uwf/moderator/jsonata/syntax"
 )
 
-// builtins are the functions there are: parameters as parseSignature reads
-// them, and what they do. It is never changed.
+// builtins holds the built-in functions: their parameters, in the notation of parseSignature, and their
+// implementation. It is read-only.
 var builtins = map[string]struct {
 	params string
 	run    func(*call) (any, error)
@@ -67,7 +67,7 @@ var builtins = map[string]struct {
 	"spread": {"x-", (*call).spread},
 }
 
-// builtin makes the value of a function, nil if there is none of the name.
+// builtin returns the value of a function, or nil.
 func builtin(name string) *function {
 	b, ok := builtins[name]
 	if !ok {
@@ -76,7 +76,7 @@ func builtin(name string) *function {
 	params, _, _ := syntax.ParseSignature(b.params)
 	f := &function{name: "$" + name, params: params, takes: len(params), run: b.run}
 	switch name {
-	case "string": // $map does not give it the index as its second
+	case "string": // $map doesn't pass the index as its second argument
 		f.takes = 1
 	case "append", "assert", "count", "error", "exists", "zip":
 		return f
@@ -90,18 +90,17 @@ func builtin(name string) *function {
 	return f
 }
 
-// missing tells whether an argument is undefined; without its first, most
-// functions have no value either.
+// missing reports whether an argument is undefined. Most functions have no value without their first
+// argument.
 func (c *call) missing(i int) bool { return isUndefined(c.args[i]) }
 
-// textArg is an argument that the signature says is a text, "" if it is absent.
+// textArg returns a text argument, "" if absent.
 func (c *call) textArg(i int) string {
 	s, _ := c.args[i].(string)
 	return s
 }
 
-// num is an argument that the signature says is a number, or an alternative if
-// it is absent.
+// num returns a numeric argument, or alternative if absent.
 func (c *call) num(i int, alternative float64) float64 {
 	if f, ok := jsnumber.Float(c.args[i]); ok {
 		return f
@@ -109,7 +108,7 @@ func (c *call) num(i int, alternative float64) float64 {
 	return alternative
 }
 
-// made accounts for a text that a function made.
+// made accounts for a text that a function created.
 func (c *call) made(text string) (any, error) { return text, c.write(len(text)) }
 
 func (c *call) count() (any, error) {
@@ -149,7 +148,7 @@ func (c *call) reverse() (any, error) {
 	return &list{vals: out}, c.spend(l.len())
 }
 
-// distinct keeps the first of equal items.
+// distinct returns the first of each set of equal items.
 func (c *call) distinct() (any, error) {
 	l, ok := listOf(c.args[0])
 	if !ok || l.len() <= 1 {
@@ -177,8 +176,8 @@ func (c *call) distinct() (any, error) {
 	return out, nil
 }
 
-// zip makes an array of the first items of its arguments, one of the second,
-// and so on, as long as all have one.
+// zip returns an array of the arguments' first items, one of their second items, and so on, up to the length
+// of the shortest.
 func (c *call) zip() (any, error) {
 	length := 0
 	for i, arg := range c.args {
@@ -207,14 +206,13 @@ func (c *call) zip() (any, error) {
 	return out, nil
 }
 
-// callback calls a function with as many of the arguments as it takes, at least
-// with the first.
+// callback calls a function with as many of the arguments as it accepts, but at least the first.
 func (c *call) callback(f *function, args ...any) (any, error) {
 	takes := min(max(f.takes, 1), len(args))
 	return c.e.at(c.where, f.label()).invoke(f, args[:takes], nil)
 }
 
-// test is callback for a function that decides.
+// test calls a predicate.
 func (c *call) test(f *function, args ...any) (bool, error) {
 	v, err := c.callback(f, args...)
 	if err != nil || isUndefined(v) {
@@ -237,8 +235,7 @@ func (c *call) forEach(visit func(i int, item any) error) error {
 	return nil
 }
 
-// function is an argument that the signature says is a function, nil if it is
-// absent.
+// function returns a function argument, nil if absent.
 func (c *call) function(i int) *function {
 	f, _ := c.args[i].(*function)
 	return f
@@ -289,7 +286,7 @@ func (c *call) single() (any, error) {
 	return only, err
 }
 
-// reduce calls a function with what it gave for the items so far, and the next.
+// reduce calls a function with its previous result and the next item.
 func (c *call) reduce() (any, error) {
 	f, result := c.function(1), c.args[2]
 	if f.takes < 2 {
@@ -363,7 +360,7 @@ func (c *call) typeOf() (any, error) {
 	return kindName(kindOf(c.args[0])), nil
 }
 
-// raise is $error.
+// raise implements $error.
 func (c *call) raise() (any, error) {
 	return nil, c.giveUp(0, "D3137", "$error() was called")
 }
@@ -375,7 +372,7 @@ func (c *call) assert() (any, error) {
 	return nil, c.giveUp(1, "D3141", "what $assert() demands does not hold")
 }
 
-// giveUp is an error with a message of the expression's own.
+// giveUp returns an error with a message from the expression.
 func (c *call) giveUp(arg int, code, otherwise string) error {
 	if c.missing(arg) {
 		return c.fail(code, "%s", otherwise)
@@ -383,7 +380,7 @@ func (c *call) giveUp(arg int, code, otherwise string) error {
 	return c.fail(code, "%s", c.textArg(arg))
 }
 
-// keys lists the keys of an object, or of all objects in an array, each once.
+// keys returns the distinct keys of an object, or of all objects in an array.
 func (c *call) keys() (any, error) {
 	out := &list{seq: true}
 	return out, c.addKeys(out, map[string]bool{}, c.args[0], 1)
@@ -427,7 +424,7 @@ func (c *call) lookup() (any, error) {
 	return c.e.field(c.args[0], c.textArg(1), c.where)
 }
 
-// merge makes one object of many; the last value of a key wins.
+// merge merges objects; the last value of a key wins.
 func (c *call) merge() (any, error) {
 	out := &Object{}
 	l := asList(c.args[0])
@@ -447,13 +444,13 @@ func (c *call) merge() (any, error) {
 	return out, nil
 }
 
-// spread makes an object of each member.
+// spread returns an object for each member.
 func (c *call) spread() (any, error) {
 	v := c.args[0]
 	if k := kindOf(v); k != 'a' && k != 'o' {
 		return v, nil
 	}
-	// Of an array it is an array, even if it has one item.
+	// The result for an array is an array, even with one item.
 	l, isArray := listOf(v)
 	out := &list{seq: !isArray || l.len() == 0}
 	return out, c.spreadInto(out, v, 1)

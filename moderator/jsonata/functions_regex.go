@@ -10,8 +10,8 @@ import (
 	"github.com/united-workforce/uwf/moderator/jsonata/syntax"
 )
 
-// regexFunction is the value of a regular expression: of a text it gives the first
-// match, with a function for the next one.
+// regexFunction returns the value of a regular expression: a function that returns the first match in a text,
+// with a function for the next one.
 func regexFunction(r *syntax.Regex) *function {
 	return &function{
 		name: "/" + syntax.Shorten(r.Source, syntax.MaxShown) + "/", params: []syntax.Param{{Kinds: "sm"}}, takes: 1,
@@ -46,7 +46,7 @@ func (c *call) matchObject(r *syntax.Regex, m *match, err error) (any, error) {
 	return o, c.spend(5 * stepsPerKey)
 }
 
-// pattern is an argument that must be a regular expression.
+// pattern returns an argument that must be a regular expression.
 func (c *call) pattern(i int) (*syntax.Regex, error) {
 	if f := c.function(i); f.regex != nil {
 		return f.regex, nil
@@ -69,7 +69,7 @@ func (c *call) forMatches(r *syntax.Regex, limit float64, visit func(m *match) e
 	return err
 }
 
-// limit is an argument that bounds how often something is done.
+// limit returns an argument that bounds the number of repetitions.
 func (c *call) limit(i int, code string) (float64, error) {
 	limit := c.num(i, math.Inf(1))
 	if limit < 0 {
@@ -156,8 +156,7 @@ func (c *call) split() (any, error) {
 	return out, add(start, len(text))
 }
 
-// splitText gives the places of the pieces of a text; an empty separator is
-// between all characters.
+// splitText calls piece with the bounds of each piece. An empty separator splits between all characters.
 func splitText(text, separator string, limit float64, piece func(from, to int) error) error {
 	from := 0
 	for n := 0.0; n < limit; n++ {
@@ -234,8 +233,8 @@ func (c *call) replaceText(old string, limit float64) (any, error) {
 	return strings.Replace(text, old, replacement, times), nil
 }
 
-// replacement is what stands for a match: what a function says of it, or a text
-// in which $1 is a group, $0 the match and $$ a dollar sign.
+// replacement returns the replacement of a match: the result of a function, or a text in which $1 is a group,
+// $0 the match and $$ a dollar sign.
 func (c *call) replacement(r *syntax.Regex, m *match) (string, error) {
 	if f := c.function(2); f != nil {
 		o, err := c.matchObject(r, m, nil)
@@ -280,8 +279,8 @@ func (c *call) replacement(r *syntax.Regex, m *match) (string, error) {
 	}
 }
 
-// groupNumber reads the number of a group: as many digits as the number of
-// groups has, or one less if there is no such group.
+// groupNumber parses a group number: as many digits as the number of groups has, or one fewer if that group
+// doesn't exist.
 func groupNumber(text string, groups int) (number, digits int) {
 	for digits = min(len(strconv.Itoa(groups)), len(text)); digits > 0; digits-- {
 		n, err := strconv.ParseUint(text[:digits], 10, 16)
@@ -292,10 +291,10 @@ func groupNumber(text string, groups int) (number, digits int) {
 	return 0, 0
 }
 
-// match is what a regular expression found in a text: places in bytes.
+// match is a match of a regular expression in a text.
 type match struct {
 	text   string
-	places []int // from and to of the whole, then of each group; -1 if it took no part
+	places []int // byte offsets of the match, then of each group; -1 for a group that didn't match
 	index  int   // of its first character
 }
 
@@ -304,7 +303,7 @@ func (m *match) end() int      { return m.places[1] }
 func (m *match) groups() int   { return len(m.places)/2 - 1 }
 func (m *match) found() string { return m.text[m.start():m.end()] }
 
-// group is the text of a group; undefined if it did not take part or does not exist.
+// group returns the text of a group; undefined if it didn't match or doesn't exist.
 func (m *match) group(number int) any {
 	if number > m.groups() || m.places[2*number] < 0 {
 		return undefined{}
@@ -320,7 +319,7 @@ func (s site) groupList(m *match) (*list, error) {
 	return out, s.grow(1 + m.groups())
 }
 
-// find searches a text for a regular expression, nil if it is not there.
+// find returns the first match, or nil.
 func (s site) find(r *syntax.Regex, text string) (*match, error) {
 	in := &counted{site: s, text: text, cost: r.Cost}
 	places := r.First.FindReaderSubmatchIndex(in)
@@ -330,7 +329,7 @@ func (s site) find(r *syntax.Regex, text string) (*match, error) {
 	return &match{text, places, runes(text[:places[0]])}, nil
 }
 
-// findNext searches the rest of the text after a match; nil if there is no other match.
+// findNext returns the next match, or nil.
 func (s site) findNext(r *syntax.Regex, m *match) (*match, error) {
 	if m.end() >= len(m.text) {
 		return nil, nil
@@ -362,8 +361,7 @@ func (s site) emptyMatch(r *syntax.Regex) *Error {
 		syntax.MaxShown))
 }
 
-// counted reads a text for a regular expression and accounts for each
-// character.
+// counted is a reader for a regular expression that charges a step for each character.
 type counted struct {
 	site site
 	text string
@@ -372,7 +370,7 @@ type counted struct {
 	err  error
 }
 
-// ReadRune ends the text where the bound is reached.
+// ReadRune ends the text when the limit is reached.
 func (c *counted) ReadRune() (rune, int, error) {
 	if c.err == nil {
 		c.err = c.site.spend(c.cost)

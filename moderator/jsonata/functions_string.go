@@ -32,7 +32,7 @@ func (c *call) length() (any, error) {
 	return float64(runes(c.textArg(0))), nil
 }
 
-// substring counts characters; a negative start counts from the end.
+// substring counts in characters. A negative start counts from the end.
 func (c *call) substring() (any, error) {
 	text := c.textArg(0)
 	length := float64(runes(text))
@@ -53,7 +53,7 @@ func (c *call) substring() (any, error) {
 	return c.made(slice(text, start, end, length))
 }
 
-// slice cuts characters out of a text as JavaScript's slice does.
+// slice returns characters of a text, like JavaScript's slice.
 func slice(text string, start, end, length float64) string {
 	bound := func(place float64) int {
 		place = math.Trunc(place)
@@ -72,7 +72,7 @@ func slice(text string, start, end, length float64) string {
 	return text[byteAt(text, from):byteAt(text, to)]
 }
 
-// byteAt is the offset of a character.
+// byteAt returns the byte offset of a character.
 func byteAt(text string, character int) int {
 	for i := range text {
 		if character == 0 {
@@ -110,13 +110,13 @@ func (c *call) uppercase() (any, error) {
 	return c.made(strings.ToUpper(c.textArg(0)))
 }
 
-// trim also makes every run of white space one space.
+// trim also collapses each run of whitespace to one space.
 func (c *call) trim() (any, error) {
 	words := strings.FieldsFunc(c.textArg(0), func(r rune) bool { return strings.ContainsRune(" \t\n\r", r) })
 	return c.made(strings.Join(words, " "))
 }
 
-// pad fills up to a width: on the right, or on the left if it is negative.
+// pad pads a text on the right, or on the left if the width is negative.
 func (c *call) pad() (any, error) {
 	text, filler := c.textArg(0), c.textArg(2)
 	if filler == "" {
@@ -149,7 +149,7 @@ func (c *call) join() (any, error) {
 		pieces[i], _ = l.item(i).(string)
 		size += len(pieces[i]) + len(separator)
 		if size > c.e.limits.MaxBytes {
-			break // made will say so
+			break // made reports the error
 		}
 	}
 	if err := c.write(size); err != nil {
@@ -176,7 +176,7 @@ func (c *call) toNumber() (any, error) {
 	return c.args[0], nil
 }
 
-// parseNumber reads what JSON reads, leading zeros too, and 0x, 0o, 0b.
+// parseNumber accepts JSON numbers, leading zeros, and the prefixes 0x, 0o and 0b.
 func parseNumber(text string) (float64, bool) {
 	if decimal().MatchString(text) {
 		f, err := strconv.ParseFloat(text, 64)
@@ -193,10 +193,10 @@ func parseNumber(text string) (float64, bool) {
 	return float64(n), err == nil
 }
 
-// decimal is what looks like a number; ParseFloat reads more.
+// decimal excludes other forms that ParseFloat accepts.
 var decimal = lazyregexp.New(`^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
-// numeric wraps a function of one number.
+// numeric calls a function of one number.
 func (c *call) numeric(f func(float64) float64) (any, error) {
 	return f(c.num(0, 0)), nil
 }
@@ -205,7 +205,7 @@ func (c *call) abs() (any, error)   { return c.numeric(math.Abs) }
 func (c *call) floor() (any, error) { return c.numeric(math.Floor) }
 func (c *call) ceil() (any, error)  { return c.numeric(math.Ceil) }
 
-// round rounds halves to the even neighbour.
+// round rounds half to even.
 func (c *call) round() (any, error) {
 	places := int(max(min(c.num(1, 0), 400), -400))
 	return c.numeric(func(f float64) float64 {
@@ -213,7 +213,7 @@ func (c *call) round() (any, error) {
 	})
 }
 
-// shift multiplies with a power of ten in decimal notation, where it is exact.
+// shift multiplies by a power of ten in decimal notation, which is exact.
 func shift(f float64, places int) float64 {
 	if places == 0 || !isFinite(f) {
 		return f
@@ -223,7 +223,7 @@ func shift(f float64, places int) float64 {
 	if err != nil {
 		return f
 	}
-	// Out of range, ParseFloat gives 0 or infinity, which is the value.
+	// Out of range, ParseFloat returns 0 or infinity, which is the correct value.
 	shifted, _ := strconv.ParseFloat(mantissa+"e"+strconv.Itoa(n+places), 64)
 	return shifted
 }
@@ -257,7 +257,7 @@ func (c *call) formatBase() (any, error) {
 	return strconv.FormatInt(int64(f), int(radix)), nil
 }
 
-// numbers are the items of an argument that the signature says are numbers.
+// numbers returns the items of an argument that is an array of numbers.
 func (c *call) numbers() ([]float64, error) {
 	l := asList(c.args[0])
 	if err := c.spend(l.len()); err != nil {
@@ -279,7 +279,7 @@ func (c *call) sum() (any, error) {
 	return total, err
 }
 
-// fold is a function of at least one number; it has no value for an empty list.
+// fold applies a function to a non-empty list of numbers; an empty list has no value.
 func (c *call) fold(f func(numbers []float64) float64) (any, error) {
 	numbers, err := c.numbers()
 	if err != nil || len(numbers) == 0 {
@@ -318,20 +318,19 @@ func (c *call) min() (any, error) {
 	})
 }
 
-// rounded is a number as $string shows it: 15 digits, so that 0.1 + 0.2 is 0.3;
-// whole numbers have all their digits.
+// rounded formats a number as $string does: 15 digits, so that 0.1 + 0.2 is 0.3; integers keep all digits.
 func rounded(f float64) float64 {
 	if f == math.Trunc(f) {
 		return f
 	}
 	short, err := strconv.ParseFloat(strconv.FormatFloat(f, 'g', 15, 64), 64)
 	if err != nil {
-		return f // out of range by rounding up
+		return f // rounding up overflowed
 	}
 	return short
 }
 
-// json writes a value as JSON.
+// json formats a value as JSON.
 func (s site) json(v any, indent string, exact bool) ([]byte, error) {
 	p := &printer{site: s, indent: indent, exact: exact}
 	if err := p.print(v, 1); err != nil {
@@ -340,13 +339,13 @@ func (s site) json(v any, indent string, exact bool) ([]byte, error) {
 	return p.buf, p.pay(1)
 }
 
-// printer writes a value as JSON.
+// printer formats a value as JSON.
 type printer struct {
 	site   site
 	buf    []byte
-	indent string // of one level, "" for one line
-	exact  bool   // for comparing: all digits, and keys in order
-	paid   int    // bytes of buf that have been accounted for
+	indent string // of one level; "" for a single line
+	exact  bool   // for comparison: all digits, and sorted keys
+	paid   int    // bytes of buf already accounted for
 }
 
 func (p *printer) print(v any, depth int) error {
@@ -426,7 +425,7 @@ func (p *printer) newLine(depth int) {
 	}
 }
 
-// pay accounts for what was written, before more is.
+// pay accounts for the bytes written since the last call.
 func (p *printer) pay(depth int) error {
 	if err := p.site.deep(depth); err != nil {
 		return err
@@ -439,5 +438,4 @@ func (p *printer) pay(depth int) error {
 	return err
 }
 
-// runes counts characters without an array of them.
 func runes(s string) int { return utf8.RuneCountInString(s) }

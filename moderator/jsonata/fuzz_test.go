@@ -10,8 +10,8 @@ import (
 	"github.com/united-workforce/uwf/util/fuzzing"
 )
 
-// Expressions come from strangers: whatever they are, they are refused with a
-// place inside them, or evaluate within bounds.
+// Expressions are untrusted: each is either rejected with a position inside it or evaluates within the
+// bounds.
 func FuzzParse(f *testing.F) {
 	cases, _ := loadCases(f)
 	for _, c := range cases {
@@ -79,8 +79,7 @@ func FuzzEval(f *testing.F) {
 	})
 }
 
-// sameWithoutUnused drops the fields and items that an expression does not look
-// at.
+// sameWithoutUnused checks that the result doesn't depend on fields and items outside Reads.
 func sameWithoutUnused(t *testing.T, x *Expr, input any) {
 	t.Helper()
 	o, ok := input.(map[string]any)
@@ -123,7 +122,7 @@ func wellFormed(t *testing.T, src string, err error) {
 	}
 }
 
-// touches reports whether an expression can look at a field of its input.
+// touches reports whether an expression can use a field of its input.
 func touches(r Reads, field string) bool {
 	return r.Whole || slices.ContainsFunc(r.Paths, func(p Path) bool { return p.Names[0] == field })
 }

@@ -1,9 +1,8 @@
-// Package jsonata evaluates JSONata expressions: the conditions of transition
-// lists. It is JSONata 2 without what a condition does not need, and with
-// bounds, because a condition comes from a stranger and must neither hang nor
-// crash the engine.
+// Package jsonata evaluates JSONata expressions, which workflows use as conditions of transitions. It
+// implements JSONata 2 without the parts that conditions don't need. Evaluation is bounded, because
+// conditions are untrusted and must not hang or crash the engine.
 //
-// # What there is
+// # Supported
 //
 //	paths           a.b, `a b`.c, "a b".c, $, $$, *, **
 //	                map over arrays, flatten, unwrap a sequence of one
@@ -24,54 +23,48 @@
 //	$map …          map filter reduce single each sift
 //	$keys …         keys lookup merge spread
 //
-// # What there is not
+// # Not supported
 //
 //	joins                    @ and #
 //	the parent operator      %
 //	transforms               |…|…|
 //	dates                    $now $millis $toMillis $fromMillis
-//	chance                   $random $shuffle: routing is deterministic
+//	randomness               $random $shuffle: routing is deterministic
 //	texts as expressions     $eval
-//	pictures of numbers      $formatNumber $formatInteger $parseInteger
-//	encodings                $base64encode $encodeUrl and their kin
+//	number formatting        $formatNumber $formatInteger $parseInteger
+//	encodings                $base64encode $encodeUrl and similar
 //
-// [Parse] refuses all of these by name and position, and also calls of
-// functions that do not exist, so an expression that parses can only fail
-// because of the values that it meets. [Expr.Reads] tells which parts of the
-// input it can look at.
+// [Parse] rejects these by name and position, as well as calls of functions that don't exist. An expression
+// that parses can therefore fail only because of its values. [Expr.Reads] returns the parts of the input that
+// it can use.
 //
 // # Bounds
 //
-// An evaluation is bounded in steps, depth, items and bytes, see [Options]. They
-// are counted, not timed: an expression gives the same on every machine. A call
-// that is the last thing a function does takes no depth.
+// [Options] bounds an evaluation in steps, depth, items and bytes. These are counted rather than timed, so an
+// expression gives the same result on every machine. A tail call doesn't increase the depth.
 //
-// Regular expressions are RE2 (package regexp), whose time grows with the text
-// and no faster: without lookaround and backreferences. Each character that one
-// looks at costs steps.
+// Regular expressions are RE2 (package regexp), without lookaround and backreferences, so that matching takes
+// linear time. Each character examined costs steps.
 //
 // # Values
 //
-// Values are JSON values in Go: nil, bool, int64 (or int, uint64), float64,
-// json.Number, string, []any, map[string]any, and *[Object] where the order of
-// members matters. Numbers are doubles, as in JSONata. A computed result is an
-// int64 if it is whole and exact, else a float64; parts of the input come back
-// as they went in and must not be changed.
+// Values are JSON values in Go: nil, bool, int64 (or int, uint64), float64, json.Number, string, []any,
+// map[string]any, and *[Object] where the order of members matters. Numbers are doubles, as in JSONata. A
+// computed result is an int64 if it is an exact integer, otherwise a float64. Parts of the input are returned
+// unchanged and must not be modified.
 //
-// Members of a map are visited in the order of their keys, those of an Object
-// and of {…} in the order written. (JavaScript moves keys that look like whole
-// numbers to the front; this package does not.)
+// The members of a map are visited in the order of their keys; those of an Object and of {…} in source order.
+// (JavaScript moves integer keys to the front; this package doesn't.)
 //
 // # Differences
 //
-// An infinite result, as of 1/0, is an error wherever it is compared or
-// returned; JSONata goes on with infinity, and a condition would be true for no
-// reason. A path may go on after a predicate on an array constructor
-// ([{"a":1}][0].a is 1); JSONata has nothing there.
+// An infinite result, such as 1/0, is an error when it is compared or returned. JSONata continues with
+// infinity, which could make a condition true by accident. A path can continue after a predicate on an array
+// constructor ([{"a":1}][0].a is 1); in JSONata it has no value.
 //
-// A regular expression takes a text only, and the places of a match are in
-// characters, as in $substring; JSONata counts UTF-16 units. A pattern of $match,
-// $replace and $split must be one, not a function that does the same.
+// A regular expression applies only to texts, and the position of a match counts characters, as in
+// $substring; JSONata counts UTF-16 units. The pattern of $match, $replace and $split must be a regular
+// expression, not an equivalent function.
 package jsonata
 
 import (
@@ -81,19 +74,18 @@ import (
 	"github.com/united-workforce/uwf/moderator/jsonata/syntax"
 )
 
-// Expr is a parsed expression. It is immutable: many goroutines may evaluate it.
+// Expr is a parsed expression. It is immutable and safe for concurrent use.
 type Expr struct {
 	src       string
 	root      syntax.Node
-	functions map[string]*function // that it names
-	unbound   []Name               // see Reads; only their offsets
-	// contextual: there are functions as values that use the context.
+	functions map[string]*function // functions that it names
+	unbound   []Name               // see Reads; only their offsets are set
+	// contextual means that the expression uses a function that takes the context as a value.
 	contextual bool
 }
 
-// Parse reads an expression, and refuses what this package leaves out
-// ([ErrLeftOut]), functions that do not exist, and calls with too few or too
-// many arguments. The error is an *[Error].
+// Parse parses an expression. It rejects unsupported parts of JSONata ([ErrLeftOut]), unknown functions, and
+// calls with a wrong number of arguments. The error is an *[Error].
 func Parse(src string) (*Expr, error) {
 	root, assigned, err := syntax.Parse(src)
 	if err != nil {
@@ -107,40 +99,38 @@ func Parse(src string) (*Expr, error) {
 }
 
 type (
-	// Error is an expression that cannot be parsed, or not be evaluated with the
-	// values that it met. Every error of this package is an *Error.
+	// Error is a parse or evaluation error. Every error of this package is an *Error.
 	Error = syntax.Error
-	// Pos is a place in an expression.
+	// Pos is a position in an expression.
 	Pos = syntax.Pos
 )
 
-// What an [Error] is about, for errors.Is. The cause of a context that ended
-// evaluation can be found in the same way.
+// Causes of an [Error], for errors.Is. The cause of a canceled context is available in the same way.
 var (
 	ErrLeftOut = syntax.ErrLeftOut
 	ErrLimit   = syntax.ErrLimit
 )
 
-// Prices in steps, so that a step takes about as long whatever it does.
+// Costs in steps, chosen so that each step takes about the same time.
 const (
 	stepsPerCall   = 5
-	stepsPerKey    = 10 // an entry of a map of Go
+	stepsPerKey    = 10 // a map entry
 	stepsPerObject = 10
 )
 
-// stepsPerLook is how often the context is looked at.
+// stepsPerLook is the number of steps between checks of the context.
 const stepsPerLook = 1 << 10
 
-// site is an evaluation at a place of the expression: who fails names it.
+// site is an evaluation at a position in the expression, for errors.
 type site struct {
 	e     *evaluator
 	where int
-	token string // what the place is about: an operator, a function
+	token string // the operator, function or name at this position
 }
 
 func (e *evaluator) at(offset int, token string) site { return site{e, offset, token} }
 
-// fail is an error about the place.
+// fail returns an error about this position.
 func (s site) fail(code, format string, args ...any) *Error {
 	return &Error{
 		Code: code, Pos: syntax.Position(s.e.src, s.where), Token: s.token,
@@ -148,7 +138,7 @@ func (s site) fail(code, format string, args ...any) *Error {
 	}
 }
 
-// failValue is an error about a value.
+// failValue returns an error about a value.
 func (s site) failValue(v any, code, format string, args ...any) *Error {
 	err := s.fail(code, format, args...)
 	err.Value = excerpt(v)
@@ -160,7 +150,7 @@ func (s site) deep(depth int) error   { return s.e.deep(s.where, depth) }
 func (s site) grow(items int) error   { return s.e.grow(s.where, items) }
 func (s site) write(length int) error { return s.e.write(s.where, length) }
 
-// spend accounts for steps.
+// spend charges steps.
 func (e *evaluator) spend(at, steps int) error {
 	before := e.steps
 	e.steps += steps
@@ -173,7 +163,7 @@ func (e *evaluator) spend(at, steps int) error {
 	return nil
 }
 
-// deep bounds how deep expressions or values are nested.
+// deep checks the depth of expressions or values.
 func (e *evaluator) deep(at, depth int) error {
 	if depth > e.limits.MaxDepth {
 		return e.limit(at, syntax.CodeTooDeep, "expression or value are nested more than %d levels deep", e.limits.MaxDepth)
@@ -181,7 +171,7 @@ func (e *evaluator) deep(at, depth int) error {
 	return nil
 }
 
-// grow accounts for items of arrays and objects, before they are made.
+// grow charges items of arrays and objects before they are created.
 func (e *evaluator) grow(at, items int) error {
 	e.items += items
 	if e.items > e.limits.MaxItems {
@@ -190,7 +180,7 @@ func (e *evaluator) grow(at, items int) error {
 	return nil
 }
 
-// write accounts for texts.
+// write charges bytes of text.
 func (e *evaluator) write(at, length int) error {
 	e.bytes += length
 	if e.bytes > e.limits.MaxBytes {

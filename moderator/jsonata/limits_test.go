@@ -10,8 +10,7 @@ import (
 	"github.com/united-workforce/uwf/moderator/jsonata/syntax"
 )
 
-// Hostile expressions are refused within bounds of work, so these tests end
-// soon; what they bound is counted, not timed.
+// Hostile expressions stop at bounds that count work rather than time, so these tests are fast.
 func TestHostileExpressions(t *testing.T) {
 	t.Parallel()
 	for name, src := range map[string]string{
@@ -44,7 +43,7 @@ func TestHostileExpressions(t *testing.T) {
 	}
 }
 
-// Long is not deep: what people and programs write fits.
+// Long expressions aren't deep: typical handwritten and generated ones fit.
 func TestLongExpressions(t *testing.T) {
 	t.Parallel()
 	for name, src := range map[string]string{
@@ -69,7 +68,7 @@ func TestHostileEvaluations(t *testing.T) {
 	for range 100_000 {
 		deep = []any{deep}
 	}
-	// All work is counted, so a tenth of the default bounds shows as much.
+	// All work is counted, so a tenth of the default bounds suffices here.
 	d := Options{}.withDefaults()
 	tenth := Options{MaxSteps: d.MaxSteps / 10, MaxItems: d.MaxItems / 10, MaxBytes: d.MaxBytes / 10}
 	input := map[string]any{"deep": deep, "text": strings.Repeat("x", 1<<20)}
@@ -152,8 +151,7 @@ func TestOwnLimits(t *testing.T) {
 	}
 }
 
-// lastingContext ends after it was looked at a few times, in the middle of an
-// evaluation.
+// lastingContext is canceled after a few checks, in the middle of an evaluation.
 type lastingContext struct {
 	context.Context
 	looks int

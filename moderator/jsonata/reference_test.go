@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The expressions are ours, the answers those of JSONata 2.2.2: functions and
-// corners that the groups of cases.json do not reach.
+// Our expressions with the results of JSONata 2.2.2, for functions and corner cases that cases.json doesn't
+// cover.
 func TestReference(t *testing.T) {
 	t.Parallel()
 	_, datasets := loadCases(t)
@@ -20,7 +20,7 @@ func TestReference(t *testing.T) {
 	compareAll(t, cases, datasets["dataset5"])
 }
 
-// The same for functions as values, sorting and regular expressions.
+// The same for function values, sorting and regular expressions.
 func TestReferenceFunctions(t *testing.T) {
 	t.Parallel()
 	var reference struct {

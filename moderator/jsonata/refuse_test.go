@@ -9,7 +9,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// What is left out is refused by name and position, before anything is run.
+// Unsupported parts are rejected by name and position, before evaluation.
 func TestLeftOut(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -48,12 +48,12 @@ func TestLeftOut(t *testing.T) {
 		require.Contains(t, e.Message, c.names, c.src)
 		require.Equal(t, [2]int{c.line, c.column}, [2]int{e.Pos.Line, e.Pos.Column}, c.src)
 	}
-	// A variable of one's own may have any name.
+	// A user's own variable can have any name.
 	_, err := Parse("($now := 1; $now)")
 	require.NoError(t, err)
 }
 
-// TestMessages shows what an author reads.
+// TestMessages shows the messages that an author sees.
 func TestMessages(t *testing.T) {
 	t.Parallel()
 	for _, src := range []string{
@@ -104,8 +104,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// TestValueMessages shows what an author reads when a condition meets a value
-// that it cannot work with.
+// TestValueMessages shows the messages for values that a condition can't use.
 func TestValueMessages(t *testing.T) {
 	t.Parallel()
 	input := thread(t, `{"n":1,"s":"three","o":{"k":[1,2]},"a":[1,"x"],"z":null,"long":"`+strings.Repeat("é", 100)+`"}`)

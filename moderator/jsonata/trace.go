@@ -6,37 +6,34 @@ import (
 	"github.com/united-workforce/uwf/moderator/jsonata/syntax"
 )
 
-// tracer follows the input through an expression. Of a value it only knows
-// whether it can be the whole input; the parts of the input that a name leads
-// to have been accounted for by that name.
+// tracer follows the input through an expression. It tracks only whether a value can be the whole input,
+// because names already account for parts of it.
 type tracer struct {
-	paths  []*Path // of their places, only the offsets
+	paths  []*Path // only the offsets of their positions are set
 	all    bool
-	tested map[syntax.Node]bool // the paths that are asked whether they have a value
+	tested map[syntax.Node]bool // paths tested for having a value
 	equals map[syntax.Node]string
-	// contextual: a function that is only known when it is called may take its
-	// argument from the context.
+	// contextual means that a function determined only at the call can take its argument from the context.
 	contextual bool
-	functions  map[string]*function // that the expression names
+	functions  map[string]*function // functions that the expression names
 }
 
-// begin notes a path that begins in the input.
+// begin records a path that starts at the input.
 func (t *tracer) begin(name string, at int) *Path {
 	p := &Path{Names: []string{name}, Pos: Pos{Offset: at}}
 	t.paths = append(t.paths, p)
 	return p
 }
 
-// use traces a node whose value is kept or looked at: if that is the whole
-// input, all of it is used.
+// use traces a node whose value is used. If it is the whole input, all of it counts as used.
 func (t *tracer) use(n syntax.Node, whole bool) {
 	if t.trace(n, whole) {
 		t.all = true
 	}
 }
 
-// trace tells whether the value of a node can be the whole input; whole tells
-// the same of the context.
+// trace reports whether the value of a node can be the whole input; the argument whole reports the same for
+// the context.
 func (t *tracer) trace(n syntax.Node, whole bool) bool {
 	c := n.Shared()
 	value := t.value(n, whole)
@@ -104,8 +101,7 @@ func (t *tracer) value(n syntax.Node, whole bool) bool {
 	return false
 }
 
-// path traces the steps. From the first name in the input on, the names belong
-// to one path.
+// path traces the steps. All names after the first one in the input belong to one path.
 func (t *tracer) path(n *syntax.Path, whole bool) bool {
 	var open *Path
 	for i, step := range n.Steps {
@@ -130,12 +126,12 @@ func (t *tracer) path(n *syntax.Path, whole bool) bool {
 	return whole
 }
 
-// free reports whether a variable has no value but that of [Options].
+// free reports whether only [Options] can give a variable a value.
 func (t *tracer) free(v *syntax.Variable) bool {
 	return v.Name != "" && v.Name != "$" && !v.Assigned && t.functions[v.Name] == nil
 }
 
-// compared notes a path of names, or of names behind a variable, that is compared with a text written there.
+// compared records a path, in the input or in a variable, that is compared with a literal text.
 func (t *tracer) compared(n, with syntax.Node) {
 	path, ok := n.(*syntax.Path)
 	text, isText := with.(*syntax.String)
@@ -151,7 +147,7 @@ func (t *tracer) compared(n, with syntax.Node) {
 	}
 }
 
-// newest is k if the first predicate is -k, else 0.
+// newest returns k if the first predicate is -k, otherwise 0.
 func newest(predicates []syntax.Node) int {
 	if len(predicates) == 0 {
 		return 0
@@ -163,7 +159,7 @@ func newest(predicates []syntax.Node) int {
 	return int(-n.Value)
 }
 
-// operands are the children of a node that are its own, not of what follows it.
+// operands returns the children of a node, without its predicates and grouping.
 func operands(n syntax.Node) []syntax.Node {
 	all, c := syntax.Children(n), n.Shared()
 	after := len(c.Filters) + len(c.Stages)
@@ -190,7 +186,7 @@ func (t *tracer) condition(n *syntax.Condition, whole bool) bool {
 	return value
 }
 
-// call traces a call; piped is the first argument if it comes from "~>".
+// call traces a call; piped is the first argument if it is on the left of "~>".
 func (t *tracer) call(n *syntax.Call, piped syntax.Node, whole bool) {
 	args := syntax.Given(n.Args)
 	if piped != nil {
@@ -214,8 +210,7 @@ func (t *tracer) call(n *syntax.Call, piped syntax.Node, whole bool) {
 	}
 }
 
-// lookup traces $lookup(object, "key"), which is a path if the key is written
-// there.
+// lookup traces $lookup(object, "key"), which is a path if the key is a literal.
 func (t *tracer) lookup(object, key syntax.Node, whole bool) bool {
 	k, ok := key.(*syntax.String)
 	if !ok || len(k.Filters) > 0 || k.Group != nil {

@@ -106,8 +106,7 @@ func TestReadsHavePositions(t *testing.T) {
 	require.Equal(t, []Name{{"b", Pos{Offset: 24, Line: 2, Column: 12}}, {"c", Pos{Offset: 38, Line: 3, Column: 2}}}, r.Unbound)
 }
 
-// What Touches denies is never looked at: without those fields, every case gives
-// the same.
+// Without the fields that Touches excludes, every case gives the same result.
 func TestTouchesIsTrue(t *testing.T) {
 	t.Parallel()
 	cases, datasets := loadCases(t)
@@ -133,7 +132,7 @@ func TestTouchesIsTrue(t *testing.T) {
 	require.Greater(t, checked, 100)
 }
 
-// outcome is everything that a caller sees of an evaluation.
+// outcome formats the complete result of an evaluation.
 func outcome(t testing.TB, x *Expr, input any) string {
 	t.Helper()
 	return outcomeOver(t, x, input, nil)

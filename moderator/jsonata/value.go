@@ -13,7 +13,7 @@ import (
 	"github.com/united-workforce/uwf/moderator/jsonata/syntax"
 )
 
-// undefined is the value of anything that does not exist. It is not null.
+// undefined is the value of anything that doesn't exist. It differs from null.
 type undefined struct{}
 
 func isUndefined(v any) bool {
@@ -21,19 +21,18 @@ func isUndefined(v any) bool {
 	return ok
 }
 
-// list is an array that evaluation made. Arrays of the input stay []any; listOf
-// reads both alike.
+// list is an array created by evaluation. Arrays of the input stay []any; listOf handles both.
 type list struct {
 	vals []any
-	// A range is not written out: so many numbers from the first. vals is nil.
+	// A range isn't expanded: it has span numbers starting at from, and vals is nil.
 	from, span int64
 
-	// A sequence is the result of a path: an empty one is undefined, and a single item is itself
-	// unless keep is set.
+	// seq marks a sequence, the result of a path: an empty one is undefined, and a single item stands for
+	// itself unless keep is set.
 	seq, keep bool
-	// whole: paths around it do not flatten it.
+	// whole means that surrounding paths don't flatten it.
 	whole bool
-	// outer wraps an array that is the whole input, so that it is one context.
+	// outer wraps an array that is the whole input, which makes it a single context.
 	outer bool
 }
 
@@ -47,7 +46,7 @@ func listOf(v any) (list, bool) {
 	return list{}, false
 }
 
-// asList wraps a value that is not a list in one.
+// asList wraps a value in a list unless it is one.
 func asList(v any) list {
 	if l, ok := listOf(v); ok {
 		return l
@@ -64,7 +63,7 @@ func (l list) item(i int) any {
 	return l.vals[i]
 }
 
-// unwrap turns a sequence into its value.
+// unwrap converts a sequence to its value.
 func unwrap(v any, keep bool) any {
 	l, ok := v.(*list)
 	if !ok || !l.seq {
@@ -83,7 +82,7 @@ func unwrap(v any, keep bool) any {
 	return v
 }
 
-// unwrapOuter is the input itself where a function gets it as the context.
+// unwrapOuter returns the input itself when a function gets it as the context.
 func unwrapOuter(v any) any {
 	if l, ok := v.(*list); ok && l.outer {
 		return l.item(0)
@@ -93,9 +92,8 @@ func unwrapOuter(v any) any {
 
 func isFinite(f float64) bool { return !math.IsInf(f, 0) && !math.IsNaN(f) }
 
-// kindOf is the letter of a value's kind in signatures: m undefined, l null,
-// b boolean, n number, s string, a array, o object, f function; "u" for what no
-// JSON value is.
+// kindOf returns the letter of a value's kind in signatures: m undefined, l null, b boolean, n number, s
+// string, a array, o object, f function, u not a JSON value.
 func kindOf(v any) byte {
 	switch v.(type) {
 	case undefined:
@@ -148,7 +146,7 @@ func withArticle(noun string) string {
 	return "a " + noun
 }
 
-// member is a field of an object, undefined if v is none or has none.
+// member returns a field of an object; undefined if v isn't an object or lacks it.
 func member(v any, key string) any {
 	var value any
 	var ok bool
@@ -164,8 +162,7 @@ func member(v any, key string) any {
 	return value
 }
 
-// keysOf lists an object's keys in the order in which they are visited; ok is
-// false if v is none.
+// keysOf returns an object's keys in visiting order; ok is false if v isn't an object.
 func keysOf(v any) (keys []string, ok bool) {
 	switch o := v.(type) {
 	case map[string]any:
@@ -176,7 +173,7 @@ func keysOf(v any) (keys []string, ok bool) {
 	return nil, false
 }
 
-// describe names a value in a message, shortened.
+// describe formats a value for a message, shortened.
 func describe(v any) string {
 	switch v := v.(type) {
 	case undefined:
@@ -205,15 +202,14 @@ func describe(v any) string {
 	return fmt.Sprintf("a %T of Go, which is no JSON value", v)
 }
 
-// Object is a JSON object whose members have an order. As part of an input it
-// is visited in that order; a map is visited in the order of its keys. The zero
-// value is empty.
+// Object is a JSON object with ordered members, which are visited in that order; the members of a map are
+// visited in the order of their keys. The zero value is empty.
 type Object struct {
 	keys   []string
 	values map[string]any
 }
 
-// Set adds a member, or replaces the value of one.
+// Set adds or replaces a member.
 func (o *Object) Set(key string, value any) {
 	if o.values == nil {
 		o.values = map[string]any{}
@@ -224,20 +220,19 @@ func (o *Object) Set(key string, value any) {
 	o.values[key] = value
 }
 
-// Get finds a member.
+// Get returns the value of a member.
 func (o *Object) Get(key string) (value any, ok bool) {
 	value, ok = o.values[key]
 	return value, ok
 }
 
-// Keys are the keys in order. The slice is the object's own.
+// Keys returns the keys in order. The caller must not modify the slice.
 func (o *Object) Keys() []string { return o.keys }
 
-// Len is the number of members.
+// Len returns the number of members.
 func (o *Object) Len() int { return len(o.keys) }
 
-// export turns a value into JSON values of Go. Parts of the input are left as
-// they are.
+// export converts a value to JSON values in Go. Parts of the input stay unchanged.
 func (e *evaluator) export(v any, at, depth int) (any, error) {
 	if err := e.deep(at, depth); err != nil {
 		return nil, err
@@ -262,7 +257,7 @@ func (e *evaluator) export(v any, at, depth int) (any, error) {
 	return v, nil
 }
 
-// exportNumber gives a whole number that is exact as an int64.
+// exportNumber returns an exact integer as an int64.
 func (s site) exportNumber(f float64) (any, error) {
 	switch {
 	case !isFinite(f):
@@ -312,8 +307,8 @@ func (s site) exportObject(o *Object, depth int) (any, error) {
 	return out, nil
 }
 
-// excerpt is the beginning of a value as JSON, for errors. It looks only at the
-// first few parts of a large one.
+// excerpt returns the beginning of a value as JSON, for errors. It reads only the first parts of a large
+// value.
 func excerpt(v any) string {
 	if k := kindOf(v); k == 'm' || k == 'f' || k == 'u' {
 		return ""
@@ -324,7 +319,7 @@ func excerpt(v any) string {
 		return syntax.Quote(syntax.Shorten(s, 2*syntax.MaxShown))
 	}
 	text, err := e.at(0, "").json(v, "", true)
-	if err != nil { // it is too large to be shown whole
+	if err != nil { // too large to show in full
 		text = append(text, "…"...)
 	}
 	return syntax.Shorten(string(text), 2*syntax.MaxShown)

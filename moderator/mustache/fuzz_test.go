@@ -7,8 +7,7 @@ import (
 	"github.com/united-workforce/uwf/util/fuzzing"
 )
 
-// A template comes from a workflow file, that is, from a stranger: whatever it
-// is, it renders within bounds or is refused with a place inside it.
+// Templates are untrusted: each either renders within the bounds or is rejected with a position inside it.
 func FuzzRender(f *testing.F) {
 	for _, seed := range []string{
 		"", "plain", "{{a}}", "{{{a}}}", "{{&o.k}}", "{{#xs}}{{.}}{{/xs}}", "{{^xs}}x{{/xs}}",

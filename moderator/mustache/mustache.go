@@ -1,19 +1,15 @@
 // Package mustache renders the templates of edges.
 //
-// It knows variables ({{x}}, {{{x}}} and {{&x}}, all alike: nothing is escaped,
-// because prompts are not HTML), sections, inverted sections, comments and set
-// delimiters. It has no partials and no lambdas: a template reads nothing but
-// the values that it is given, and what it renders is never read again as a
-// template.
+// It supports variables ({{x}}, {{{x}}} and {{&x}} are equivalent: nothing is escaped, because prompts aren't
+// HTML), sections, inverted sections, comments and set delimiters. It supports neither partials nor lambdas:
+// a template uses only the given values, and its output is never parsed as a template.
 //
-// It is strict where mustache is lenient: a variable that does not exist is an
-// error, because an agent that gets a prompt with a hole in it invents what is
-// missing. A section over a name that does not exist is left out, so sections
-// are the way to use what may be absent. A value that is null exists, and
-// prints as nothing.
+// It is strict where mustache is lenient: a missing variable is an error, because an agent that gets an
+// incomplete prompt invents what is missing. A section over a missing name is omitted, so use sections for
+// optional values. A null value exists and prints as nothing.
 //
-// Values are JSON values and print as JavaScript prints them: 1e+21, arrays
-// joined by commas; only objects print as JSON instead of [object Object].
+// Values are JSON values and print as in JavaScript: 1e+21, arrays joined by commas. Only objects print as
+// JSON instead of [object Object].
 package mustache
 
 import (
@@ -24,13 +20,13 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of a template and of what it may render. They are far above every
-// honest prompt, and low enough that a template cannot eat the machine.
+// Bounds of a template and of its output: far above any realistic prompt, and low enough to protect memory
+// and time.
 const (
 	maxTags     = 10_000
 	maxSections = 64      // nested sections
 	maxOutput   = 8 << 20 // bytes rendered
-	maxWork     = 4 << 20 // pieces rendered: sections may nest without printing
+	maxWork     = 4 << 20 // nodes rendered; nested sections can loop without printing
 	maxValue    = 256     // depth of a printed value
 )
 
@@ -40,17 +36,17 @@ type Template struct {
 	tags  []Tag
 }
 
-// Kind is what a tag does.
+// Kind is the kind of a tag.
 type Kind string
 
-// The kinds of tag that name something.
+// The kinds of tags with a name.
 const (
 	Variable Kind = "variable"
 	Section  Kind = "section"
 	Inverted Kind = "inverted section"
 )
 
-// Tag is a tag that names a value: what a checker needs to know of a template.
+// Tag is a tag that uses a value. Checkers use it to find the names in a template.
 type Tag struct {
 	Kind Kind
 	Name string   // as written: "a.b", or "." for the value of the section
@@ -66,15 +62,15 @@ type Tag struct {
 	Source string // with its delimiters
 }
 
-// node is a piece of a template: literal text if tag is nil, else a tag with
-// the pieces between it and its closing tag.
+// node is a piece of a template: literal text if tag is nil, otherwise a tag with the pieces up to its
+// closing tag.
 type node struct {
 	text string
 	tag  *Tag
 	body []node
 }
 
-// Parse reads a template. Every error is a *[SyntaxError].
+// Parse parses a template. Every error is a *[SyntaxError].
 func Parse(src string) (*Template, error) {
 	tokens, err := scan(src)
 	if err != nil {
@@ -83,20 +79,19 @@ func Parse(src string) (*Template, error) {
 	return build(stripStandalone(tokens))
 }
 
-// Tags lists the tags that name a value, in the order written.
+// Tags returns the tags that use a value, in source order.
 func (t *Template) Tags() []Tag { return t.tags }
 
-// token is a piece of a template as written: text up to and including a line
-// feed, or one tag. Sigil is 0 for text, else one of # ^ / ! = & { or 'v' for a
-// plain variable.
+// token is a piece of a template: text up to and including a newline, or one tag. Sigil is 0 for text, one of
+// # ^ / ! = & {, or 'v' for a plain variable.
 type token struct {
 	sigil        byte
-	text         string // the text; of a tag, its trimmed content
-	source       string // of a tag, with delimiters
+	text         string // the text, or the trimmed content of a tag
+	source       string // the whole tag, with delimiters
 	line, column int
 }
 
-// scanner walks over a template. The delimiters may change on the way.
+// scanner scans a template, whose delimiters can change.
 type scanner struct {
 	src           string
 	pos           int
@@ -124,8 +119,7 @@ func scan(src string) ([]token, error) {
 	return s.tokens, nil
 }
 
-// scanText adds literal text, one token for each line: standalone tags are
-// decided line by line.
+// scanText adds literal text, one token per line, because standalone tags are detected by line.
 func (s *scanner) scanText(text string) {
 	for line := range strings.Lines(text) {
 		s.tokens = append(s.tokens, token{text: line, line: s.line, column: s.column})
@@ -133,7 +127,7 @@ func (s *scanner) scanText(text string) {
 	}
 }
 
-// scanTag reads the tag that begins here.
+// scanTag scans the tag at the current position.
 func (s *scanner) scanTag() error {
 	body := s.src[s.pos+len(s.open):]
 	trimmed := strings.TrimLeft(body, " \t\r\n")
@@ -159,7 +153,7 @@ func (s *scanner) scanTag() error {
 	return s.addTag(t)
 }
 
-// addTag checks a tag and adds it.
+// addTag validates a tag and adds it.
 func (s *scanner) addTag(t token) error {
 	switch t.sigil {
 	case '!':
@@ -213,7 +207,7 @@ func (s *scanner) fail(t token, message string) error {
 	return &SyntaxError{Line: t.line, Column: t.column, Message: message}
 }
 
-// advance moves over text that begins at the current position.
+// advance moves past text at the current position.
 func (s *scanner) advance(text string) {
 	s.pos += len(text)
 	if last := strings.LastIndexByte(text, '\n'); last >= 0 {
@@ -224,7 +218,7 @@ func (s *scanner) advance(text string) {
 	s.column += utf8.RuneCountInString(text)
 }
 
-// quoteStart quotes the first line of a text, cut to what a message can carry.
+// quoteStart quotes the first line of a text, shortened for a message.
 func quoteStart(text string) string {
 	text, _, _ = strings.Cut(text, "\n")
 	runes := []rune(strings.TrimSpace(text))
@@ -234,9 +228,8 @@ func quoteStart(text string) string {
 	return `"` + string(runes) + `"`
 }
 
-// stripStandalone drops the blank text around tags that stand alone on their
-// line, line end included, so that sections, comments and delimiters can have
-// lines of their own without leaving holes in the result.
+// stripStandalone removes the whitespace and newline around tags that are alone on their line, so that
+// sections, comments and delimiters can have their own lines without leaving blank lines in the output.
 func stripStandalone(tokens []token) []token {
 	out := tokens[:0:0]
 	for len(tokens) > 0 {
@@ -256,7 +249,7 @@ func stripStandalone(tokens []token) []token {
 	return out
 }
 
-// lineLength is the number of tokens up to the next text that ends a line.
+// lineLength returns the number of tokens up to the next end of a line.
 func lineLength(tokens []token) int {
 	for i, t := range tokens {
 		if t.sigil == 0 && strings.HasSuffix(t.text, "\n") {
@@ -266,8 +259,7 @@ func lineLength(tokens []token) int {
 	return len(tokens)
 }
 
-// standalone reports whether a line has tags, none of which prints, and nothing
-// else.
+// standalone reports whether a line contains only whitespace and tags that don't print.
 func standalone(line []token) bool {
 	tags := 0
 	for _, t := range line {
@@ -288,8 +280,8 @@ func standalone(line []token) bool {
 // builder nests tokens into sections.
 type builder struct {
 	tags  []Tag
-	open  []node // the sections that are open, outermost first
-	nodes []node // of the innermost open section, or of the template
+	open  []node // open sections, outermost first
+	nodes []node // nodes of the innermost open section, or of the template
 	outer [][]node
 }
 
@@ -324,7 +316,7 @@ func (b *builder) add(t token) error {
 	return nil
 }
 
-// joined takes {{list | join: ", "}} apart, the only filter.
+// joined parses {{list | join: ", "}}; join is the only filter.
 func joined(t token) (list, separator string, ok bool) {
 	list, filter, _ := strings.Cut(t.text, "|")
 	word, isJoin := strings.CutPrefix(strings.TrimSpace(filter), "join:")
@@ -338,7 +330,7 @@ func joined(t token) (list, separator string, ok bool) {
 	return list, strings.NewReplacer(`\n`, "\n", `\t`, "\t").Replace(separator), ok
 }
 
-// name records a tag that names a value.
+// name records a tag that uses a value.
 func (b *builder) name(k Kind, t token) *Tag {
 	tag := Tag{Kind: k, Name: t.text, Line: t.line, Column: t.column, Source: t.source}
 	if list, separator, ok := joined(t); ok {
@@ -382,12 +374,12 @@ func (b *builder) pop(t token) error {
 	return nil
 }
 
-// ErrTooLarge means that a template would render more than the bounds allow.
+// ErrTooLarge means that a template's output exceeds the bounds.
 var ErrTooLarge = errors.New("renders too much")
 
-// SyntaxError is a template that cannot be read.
+// SyntaxError is a template that can't be parsed.
 type SyntaxError struct {
-	Line, Column int // in the template, from 1; columns count characters
+	Line, Column int // from 1; columns count characters
 	Message      string
 }
 
@@ -396,13 +388,13 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Message)
 }
 
-// MissingError is a variable that has no value.
+// MissingError is a variable without a value.
 type MissingError struct {
 	Name         string // the whole path
-	Line, Column int    // of the tag in the template, from 1
+	Line, Column int    // of the tag, from 1
 	Nearest      []string
-	Known        []string // what exists at that place, sorted; at most a few
-	Why          string   // instead of them; "": nobody knows
+	Known        []string // names that exist at that place, sorted; at most a few
+	Why          string   // reason to show instead of them; "" if unknown
 }
 
 // Error implements error.
@@ -410,7 +402,7 @@ func (e *MissingError) Error() string {
 	return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Message())
 }
 
-// Message is the error without its place.
+// Message returns the error without its position.
 func (e *MissingError) Message() string {
 	text := fmt.Sprintf("variable %q does not exist", e.Name)
 	switch {

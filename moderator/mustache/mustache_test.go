@@ -11,7 +11,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// object reads a JSON object as the values that a store hands out.
+// object parses a JSON object to the value types that a store returns.
 func object(t *testing.T, text string) any {
 	t.Helper()
 	var v any
@@ -168,7 +168,7 @@ func TestWorkIsBounded(t *testing.T) {
 	view["deep"] = deepList(100_000)
 	view["tree"] = map[string]any{"deep": deepList(100_000)}
 	for _, template := range []string{
-		"{{#xs}}{{#xs}}{{#xs}}{{/xs}}{{/xs}}{{/xs}}",      // a thousand million rounds that print nothing
+		"{{#xs}}{{#xs}}{{#xs}}{{/xs}}{{/xs}}{{/xs}}",      // a billion iterations that print nothing
 		"{{#xs}}{{#xs}}{{#xs}}{{.}}{{/xs}}{{/xs}}{{/xs}}", // and that print
 		"{{big}}{{big}}", "{{deep}}", "{{tree}}", "{{#xs}}{{xs}}{{big}}{{/xs}}",
 	} {

@@ -13,7 +13,7 @@ import (
 	"github.com/united-workforce/uwf/util/suggest"
 )
 
-// renderer is one run of a template over a stack of values, innermost last.
+// renderer renders a template over a stack of values, innermost last.
 type renderer struct {
 	out   strings.Builder
 	stack []any
@@ -21,19 +21,18 @@ type renderer struct {
 	spans []Span
 }
 
-// Span is where a value stands in what was rendered: bytes From to To.
+// Span is the byte range of a value in the output.
 type Span struct{ From, To int }
 
-// Render renders the template over a stack of JSON values. A name is looked up
-// from the last value to the first; the first that has the whole path wins.
-// Errors: *[MissingError], [ErrTooLarge].
+// Render renders the template over a stack of JSON values. A name is looked up from the last value to the
+// first; the first value with the whole path wins. Errors are *[MissingError] and [ErrTooLarge].
 func (t *Template) Render(stack ...any) (string, error) {
 	text, _, err := t.RenderSpans(stack...)
 	return text, err
 }
 
-// RenderSpans is Render, and tells which parts of the text are values. All else is
-// the template's.
+// RenderSpans is like Render and also returns the ranges of the output that are values. All other text comes
+// from the template.
 func (t *Template) RenderSpans(stack ...any) (string, []Span, error) {
 	if len(stack) == 0 {
 		stack = []any{nil}
@@ -45,8 +44,8 @@ func (t *Template) RenderSpans(stack ...any) (string, []Span, error) {
 	return r.out.String(), r.spans, nil
 }
 
-// Value is the value that a template stands for which is nothing but one variable, and
-// that exists.
+// Value returns the value of a template that consists of a single variable. ok is false for any other
+// template and for a missing value.
 func (t *Template) Value(stack ...any) (value any, ok bool) {
 	if len(t.nodes) != 1 || t.nodes[0].tag == nil || t.nodes[0].tag.Kind != Variable ||
 		t.nodes[0].tag.Join != nil {
@@ -57,7 +56,7 @@ func (t *Template) Value(stack ...any) (value any, ok bool) {
 }
 
 func (r *renderer) nodes(nodes []node) error {
-	// An empty body counts too: sections may multiply rounds that do nothing.
+	// An empty body counts as well, because nested sections can loop without output.
 	if r.work += 1 + len(nodes); r.work > maxWork {
 		return ErrTooLarge
 	}
@@ -94,15 +93,15 @@ func (r *renderer) node(n node) error {
 	return err
 }
 
-// section renders the body once for each item of a list, once for any other
-// value that is not false, 0, "" or null.
+// section renders the body once for each item of a list, and once for any other value except false, 0, "" and
+// null.
 func (r *renderer) section(value any, body []node) error {
 	if !truthy(value) {
 		return nil
 	}
 	items, isList := value.([]any)
 	if !isList {
-		if value == true { // true has no content of its own: names stay as they are
+		if value == true { // true has no fields: names keep their meaning
 			return r.nodes(body)
 		}
 		items = []any{value}
@@ -126,7 +125,7 @@ func (r *renderer) write(text string) error {
 	return nil
 }
 
-// find looks a path up. The empty path is the innermost value itself.
+// find looks up a path. An empty path is the innermost value itself.
 func (r *renderer) find(path []string) (any, bool) {
 	for i := len(r.stack) - 1; i >= 0; i-- {
 		if value, depth := walk(r.stack[i], path); depth == len(path) {
@@ -136,12 +135,11 @@ func (r *renderer) find(path []string) (any, bool) {
 	return nil, false
 }
 
-// walk follows a path into a value as far as it exists, and says how far that
-// was.
+// walk follows a path into a value as far as possible, and returns the number of names resolved.
 func walk(value any, path []string) (any, int) {
 	for i, name := range path {
-		// The length of a string is reachable as name.length only: a bare
-		// {{length}} inside a section over a string means a field around it.
+		// Only name.length refers to the length of a string: a bare {{length}} in a section over a string
+		// refers to a field of a surrounding value.
 		if _, isString := value.(string); isString && i == 0 {
 			return value, 0
 		}
@@ -154,7 +152,7 @@ func walk(value any, path []string) (any, int) {
 	return value, len(path)
 }
 
-// member is a field of an object, an item of a list, or a length.
+// member returns a field of an object, an item of a list, or a length.
 func member(value any, name string) (any, bool) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -177,7 +175,7 @@ func member(value any, name string) (any, bool) {
 	return nil, false
 }
 
-// utf16Len is the length that JavaScript gives a string.
+// utf16Len returns a string's length in JavaScript.
 func utf16Len(s string) int64 {
 	n := int64(0)
 	for _, c := range s {
@@ -186,8 +184,8 @@ func utf16Len(s string) int64 {
 	return n
 }
 
-// truthy is what decides a section. An empty list is false here, because a
-// section over it renders nothing.
+// truthy reports whether a section is rendered. An empty list is false, because a section over it has no
+// output.
 func truthy(value any) bool {
 	switch v := value.(type) {
 	case nil:
@@ -203,8 +201,7 @@ func truthy(value any) bool {
 	return !isNumber || number != 0 && number == number
 }
 
-// missing explains a variable that was not found: at the value that the path
-// reached farthest, what is there instead?
+// missing returns the error for a missing variable, with the names that exist where the lookup got farthest.
 func (r *renderer) missing(tag *Tag) error {
 	reached, depth := []any{}, 0
 	for i := len(r.stack) - 1; i >= 0; i-- {
@@ -241,7 +238,7 @@ func prefixed(prefix string, names []string) []string {
 	return out
 }
 
-// printJoined is print with a text of its own between the items of a list.
+// printJoined is print with a custom separator for list items.
 func (r *renderer) printJoined(value any, separator *string) error {
 	if list, isList := value.([]any); isList && separator != nil {
 		return r.printList(list, *separator, 0)
@@ -249,8 +246,7 @@ func (r *renderer) printJoined(value any, separator *string) error {
 	return r.print(value, 0)
 }
 
-// print writes a value as JavaScript converts it to a string, but objects as
-// JSON.
+// print formats a value as JavaScript does, except that objects print as JSON.
 func (r *renderer) print(value any, depth int) error {
 	switch v := value.(type) {
 	case nil:
@@ -263,7 +259,7 @@ func (r *renderer) print(value any, depth int) error {
 	return r.json(value, depth)
 }
 
-// printList joins the items; lists inside it flatten.
+// printList joins the items and flattens nested lists.
 func (r *renderer) printList(items []any, separator string, depth int) error {
 	if depth > maxValue {
 		return ErrTooLarge
@@ -281,7 +277,7 @@ func (r *renderer) printList(items []any, separator string, depth int) error {
 	return nil
 }
 
-// json writes a value as JSON, keys sorted.
+// json formats a value as JSON with sorted keys.
 func (r *renderer) json(value any, depth int) error {
 	if depth > maxValue {
 		return ErrTooLarge
@@ -332,14 +328,13 @@ func quoteJSON(s string) string {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(s); err != nil { // strings always encode
+	if err := enc.Encode(s); err != nil { // encoding a string can't fail
 		return strconv.Quote(s)
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// formatNumber writes a number as JavaScript does: whole up to 1e21, the
-// shortest digits that read back, an exponent below 1e-6.
+// formatNumber formats a number as JavaScript does.
 func formatNumber(value any) string {
 	switch v := value.(type) {
 	case int:

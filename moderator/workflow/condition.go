@@ -12,11 +12,11 @@ import (
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
-// example is a condition as most are.
+// example is a typical condition.
 const example = "meta.approved = false"
 
-// checkConditions checks the expressions, the names that stand for them, and
-// that every entry of a list can be taken.
+// checkConditions checks the expressions, the named conditions, and that every transition of a list can be
+// taken.
 func (d *draft) checkConditions() {
 	for _, c := range d.conditions {
 		if c.expression != nil {
@@ -53,14 +53,14 @@ func (d *draft) checkList(n *nodeDraft) {
 	}
 }
 
-// bare reports whether a list is nothing but names of roles, as it is for several at once elsewhere.
+// bare reports whether a list consists only of role names, as in a list of parts.
 func (n *nodeDraft) bare() bool {
 	return !slices.ContainsFunc(n.edges, func(e *edgeDraft) bool {
 		return e.condition != nil || e.prompt != nil || strings.HasPrefix(e.edge.Role, "$")
 	})
 }
 
-// targets are the roles that a node leads to.
+// targets returns the roles that a node leads to.
 func (n *nodeDraft) targets() []string {
 	var names []string
 	for _, e := range n.edges {
@@ -69,8 +69,7 @@ func (n *nodeDraft) targets() []string {
 	return names
 }
 
-// checkCondition checks what an entry asks: the name of a condition, or an
-// expression.
+// checkCondition checks a transition's condition: the name of a condition, or an expression.
 func (d *draft) checkCondition(n *nodeDraft, e *edgeDraft) {
 	if slices.ContainsFunc(d.conditions, func(c *conditionDraft) bool { return c.name == e.when }) {
 		return
@@ -83,12 +82,12 @@ func (d *draft) checkCondition(n *nodeDraft, e *edgeDraft) {
 	d.checkExpression("when of "+n.at(e), e.when, e.condition, d.roleByName[n.name], func() []answer { return []answer{d.sourceOf(n, e)} })
 }
 
-// wordPattern is compiled when it is first needed: the tables of Unicode's
-// letters are large, and every command would pay for them when it starts.
+// wordPattern is compiled on first use: Unicode's letter tables are large, and compiling them would slow down
+// the start of every command.
 var wordPattern = lazyregexp.New(`^[\pL_][\pL\pN_-]*$`)
 
-// isConditionName reports whether a condition must be meant as a name: a word
-// that, as an expression, could only be a field that the context does not have.
+// isConditionName reports whether a condition must be a name: a word that, as an expression, could only be a
+// field missing from the context.
 func isConditionName(text string) bool {
 	if !wordPattern().MatchString(text) || slices.Contains([]string{"true", "false", "null"}, text) {
 		return false
@@ -114,8 +113,8 @@ func (d *draft) conditionRemedy(n *nodeDraft, name string) string {
 	return d.didYouMean(name, names, "the conditions are")
 }
 
-// checkExpression checks the syntax of an expression and the names that it uses.
-// The role, if there is one, is whose answer it is about; places are where it is evaluated.
+// checkExpression checks the syntax of an expression and the names in it. r, if not nil, is the role whose
+// answer the expression reads; places lists the edges where it is evaluated.
 func (d *draft) checkExpression(what, text string, n *yamldoc.Node, r *roleDraft,
 	places func() []answer) {
 	if d.full() {
@@ -140,7 +139,7 @@ func (d *draft) checkExpression(what, text string, n *yamldoc.Node, r *roleDraft
 	d.checkEarlierPaths(what, text, n, reads, places)
 }
 
-// checkPaths checks the paths that an expression reads, see checkExpression.
+// checkPaths checks the paths that an expression reads; see checkExpression.
 func (d *draft) checkPaths(what, text string, n *yamldoc.Node, paths []jsonata.Path, r *roleDraft) {
 	for _, p := range paths {
 		at := func() yamldoc.Pos { return d.inExpression(n, text, p.Pos.Offset) }
@@ -153,7 +152,7 @@ func (d *draft) checkPaths(what, text string, n *yamldoc.Node, paths []jsonata.P
 	}
 }
 
-// contextRemedy says what a path may mean of which the context has nothing.
+// contextRemedy suggests a replacement for a path that isn't in the context.
 func (d *draft) contextRemedy(p jsonata.Path, r *roleDraft) string {
 	if r != nil && r.schema != nil && !r.answers.any.open {
 		if _, known := r.answers.any.field(p.Names[0], false); known {
@@ -163,7 +162,7 @@ func (d *draft) contextRemedy(p jsonata.Path, r *roleDraft) string {
 	return d.didYouMean(p.Names[0], moderator.ContextFields(), "the context has")
 }
 
-// checkField checks the field of a role's answer that a path reads, which is the n-th of its names.
+// checkField checks the n-th name of a path, a field of a role's answer.
 func (d *draft) checkField(what string, p jsonata.Path, n int, role string, answer fields, at func() yamldoc.Pos) {
 	name, shown := p.Names[n], quote(strings.Join(p.Names, "."))
 	if value, known := answer.field(name, false); known || name == protocol.StatusKey {
@@ -175,7 +174,7 @@ func (d *draft) checkField(what string, p jsonata.Path, n int, role string, answ
 	}
 	near := nearest(name, answer.names())
 	if p.Tested && len(near) == 0 {
-		return // a way to say "if there is"
+		return // tests whether the field exists
 	}
 	remedy := d.didYouMean(name, answer.names(), "the schema of "+quote(role)+" has")
 	if len(near) == 1 && strings.HasPrefix(near[0], "$") {

@@ -26,7 +26,7 @@ func editorSchema(t *testing.T) *jsonschema.Schema {
 	return s
 }
 
-// value is a YAML text as an editor sees it: an !include is its file name.
+// value parses YAML as an editor does: an !include becomes its file name.
 func value(t *testing.T, text string) any {
 	t.Helper()
 	doc, err := yamldoc.Parse([]byte(text), yamldoc.Bounds{})
@@ -47,7 +47,7 @@ func fromJSON(t *testing.T, text string) (v any) {
 	return v
 }
 
-// third has what only version 3 of workflows has.
+// third uses features that only version 3 of workflows has.
 const third = `name: base
 description: d
 inputs: { quick: boolean = false }
@@ -69,7 +69,7 @@ graph:
   sum: { role: $END, prompt: "{{big}} {{$steps.plan.size}}" }
 `
 
-// good are valid workflows in all forms, by name.
+// good returns valid workflows in all forms, by name.
 func good(t *testing.T) map[string]string {
 	t.Helper()
 	texts := map[string]string{"base": base(t), "lists": strings.Replace(lists, `, location: "{{plan}}"`, "", 1), "older": older, "players": players,
@@ -106,7 +106,7 @@ func TestSchemaAcceptsWhatIsValid(t *testing.T) {
 	}
 }
 
-// Every example names the schema, so that an editor completes a copy of it.
+// Every example references the schema, so that editors complete copies of it.
 func TestExamplesNameTheirSchema(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(repository, "examples", "*.yaml"))
@@ -122,7 +122,7 @@ func TestExamplesNameTheirSchema(t *testing.T) {
 	}
 }
 
-// What the schema refuses, uwf refuses: no editor marks what is right.
+// uwf rejects everything that the schema rejects, so editors never mark valid files as wrong.
 func TestSchemaRefusesNothingThatIsValid(t *testing.T) {
 	t.Parallel()
 	schema := editorSchema(t)
@@ -151,7 +151,7 @@ func TestSchemaRefusesNothingThatIsValid(t *testing.T) {
 	require.GreaterOrEqual(t, byUwf, 300)
 }
 
-// What only uwf can know: the schema accepts it, and uwf tells.
+// Problems that only uwf can detect: the schema accepts them, and uwf reports them.
 func TestWhatOnlyTheValidatorKnows(t *testing.T) {
 	t.Parallel()
 	schema := editorSchema(t)
@@ -187,7 +187,7 @@ func TestWhatOnlyTheValidatorKnows(t *testing.T) {
 	}
 }
 
-// mutate breaks one thing in a value, somewhere, and says what.
+// mutate changes a random part of a value and describes the change.
 func mutate(random *rand.Rand, root any) string {
 	for {
 		var at []func() string

@@ -12,7 +12,7 @@ import (
 	"github.com/united-workforce/uwf/moderator/workflow"
 )
 
-// repository is its root, seen from this package.
+// repository is the root of the repository, relative to this package.
 const repository = "../.."
 
 func TestExamplesAreValid(t *testing.T) {
@@ -28,7 +28,7 @@ func TestExamplesAreValid(t *testing.T) {
 	}
 }
 
-// What the reference and the README show must be true.
+// The workflows in the reference and the README are valid.
 func TestDocumentedWorkflowsAreValid(t *testing.T) {
 	t.Parallel()
 	for file, least := range map[string]int{"docs/workflow.md": 15, "README.md": 1} {
@@ -46,8 +46,7 @@ func TestDocumentedWorkflowsAreValid(t *testing.T) {
 	}
 }
 
-// workflows makes whole workflows of what a document shows, which may be a part
-// of one.
+// workflows completes the excerpt shown in a document to whole workflows.
 func workflows(t *testing.T, block string) []string {
 	t.Helper()
 	writer := role("writer", "oneOf: [{properties: {$status: {const: written}, path: {type: string}, notes: {type: string}}}, {properties: {$status: {const: question}, question: {type: string}}}]")
@@ -57,7 +56,7 @@ func workflows(t *testing.T, block string) []string {
 	case key == "name":
 		return []string{block}
 	case key == "roles":
-		return nil // it runs workflows of other files; the stories of children have whole ones
+		return nil // it runs workflows in other files; the stories of children cover whole ones
 	case key == "graph", key == "conditions":
 		return []string{head + writer + editor + block}
 	case key == "limits":
@@ -75,7 +74,7 @@ func workflows(t *testing.T, block string) []string {
 		}
 		return out
 	}
-	return nil // something else, such as config.yaml
+	return nil // other YAML, such as config.yaml
 }
 
 func indent(text, by string) string {

@@ -10,10 +10,10 @@ import (
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
-// What may go wrong, and what follows: edges for failures, the edge "failed" that nobody needs to
-// write, what a failing part means, and edges that ask for more than a status.
+// Handling of failures: edges for failures, the implicit edge "failed", failing parts, and edges with a
+// condition besides their status.
 
-// failureSchema is what is known of the answer of a step that is a failure.
+// failureSchema returns the schema of a failed step's answer.
 func failureSchema() map[string]any {
 	text := map[string]any{"type": "string"}
 	return map[string]any{"type": "object", "additionalProperties": false,
@@ -22,8 +22,8 @@ func failureSchema() map[string]any {
 		}}
 }
 
-// markFailures finds the edges that are taken if a role could not be played. A role whose own answer
-// can be "$error" keeps that edge for it.
+// markFailures marks the edges that are taken if a role can't be played. A role whose own answer can be
+// "$error" keeps that edge for the answer.
 func (d *draft) markFailures() {
 	for _, n := range d.nodes {
 		r := d.roleByName[n.name]
@@ -57,14 +57,14 @@ func (d *draft) markFailures() {
 	}
 }
 
-// withoutFailures is a node without the edges for failures.
+// withoutFailures returns a copy of the node without edges for failures.
 func (n *nodeDraft) withoutFailures() *nodeDraft {
 	out := *n
 	out.edges = slices.DeleteFunc(slices.Clone(n.edges), func(e *edgeDraft) bool { return e.failure })
 	return &out
 }
 
-// checkFailureCondition checks what an entry for failures asks besides.
+// checkFailureCondition checks the rest of a condition for failures.
 func (d *draft) checkFailureCondition(n *nodeDraft, e *edgeDraft) {
 	asked, _ := moderator.OfFailure(protocol.Workflow{Language: protocol.Language3}, e.when)
 	if asked != "" {
@@ -72,8 +72,8 @@ func (d *draft) checkFailureCondition(n *nodeDraft, e *edgeDraft) {
 	}
 }
 
-// addFailed adds the edge "failed" to the nodes of roles whose answer is uwf's own, where it is not
-// written: to $FAIL, with what has failed.
+// addFailed adds the edge "failed", to $FAIL with the error, to the nodes of roles that uwf answers for,
+// unless the author wrote it.
 func (d *draft) addFailed() {
 	for _, r := range d.roles {
 		n := d.nodeByName[r.name]
@@ -96,7 +96,7 @@ func (d *draft) addFailed() {
 	}
 }
 
-// failsByItself reports whether uwf says what a role answers, and so when it has failed.
+// failsByItself reports whether uwf computes the role's answer, including its failure.
 func (r *roleDraft) failsByItself() bool {
 	if r.role.Player() == protocol.PlayedByCommand {
 		return r.role.Parse == ""
@@ -104,7 +104,7 @@ func (r *roleDraft) failsByItself() bool {
 	return r.derived || r.role.HasChildren() && r.role.Compute == "" && r.role.Join == "" && r.yaml == nil && r.schema != nil
 }
 
-// readOnFailure reads what a child that fails means for a role.
+// readOnFailure reads the effect of a failed child on its role.
 func (d *draft) readOnFailure(r *roleDraft, n *yamldoc.Node, what string) {
 	text, ok := d.text(n, "onFailure of "+what)
 	switch {
@@ -116,7 +116,7 @@ func (d *draft) readOnFailure(r *roleDraft, n *yamldoc.Node, what string) {
 	}
 }
 
-// readWhen reads whether a part is played.
+// readWhen reads the condition of a part.
 func (d *draft) readWhen(c *childDraft, role *protocol.ChildRole, n *yamldoc.Node) {
 	if n == nil || isNull(n) {
 		return
@@ -129,7 +129,7 @@ func (d *draft) readWhen(c *childDraft, role *protocol.ChildRole, n *yamldoc.Nod
 	}
 }
 
-// readCompute reads the expression that is a role's answer.
+// readCompute reads the expression that computes a role's answer.
 func (d *draft) readCompute(r *roleDraft, n *yamldoc.Node, what string) {
 	text, ok := d.text(n, "compute of "+what)
 	if ok && strings.TrimSpace(text) == "" {
@@ -139,7 +139,7 @@ func (d *draft) readCompute(r *roleDraft, n *yamldoc.Node, what string) {
 	}
 }
 
-// readGuarded reads the list of edges of a status: the first whose condition holds is taken.
+// readGuarded reads a status's list of edges, of which the first whose condition holds is taken.
 func (d *draft) readGuarded(node *nodeDraft, e yamldoc.Entry) {
 	node.guarded = true
 	first := &edgeDraft{status: e.Key, pos: e.Pos}
@@ -153,7 +153,7 @@ func (d *draft) readGuarded(node *nodeDraft, e yamldoc.Entry) {
 	}
 }
 
-// checkGuards checks the lists of edges that statuses have: only the last one is always taken.
+// checkGuards checks the edge lists of statuses: only the last edge can be unconditional.
 func (d *draft) checkGuards(n *nodeDraft) {
 	last := map[string]*edgeDraft{}
 	for _, e := range n.edges {
@@ -173,7 +173,7 @@ func (d *draft) checkGuards(n *nodeDraft) {
 	}
 }
 
-// guard is the condition under which an edge of a map is taken that has become a list.
+// guard returns the condition of an edge after converting its map to a list.
 func (d *draft) guard(n *nodeDraft, e *edgeDraft) string {
 	asked := e.when
 	for _, c := range d.conditions {

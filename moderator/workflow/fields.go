@@ -6,20 +6,20 @@ import (
 	"strconv"
 )
 
-// fields is what is known of a value: the schemas that it may satisfy. It
-// answers whether a template can use a field of it.
+// fields describes a value by the schemas that it can match. Templates use it to check whether a field
+// exists.
 type fields struct {
 	schemas []map[string]any
-	// open: the value may have fields that no schema names.
+	// open means that the value can have fields that no schema declares.
 	open bool
 }
 
-// maxAlternatives is how many alternatives of a value are told apart. Beyond it
-// every field counts as known: such a schema comes from a program.
+// maxAlternatives bounds the number of alternatives that are tracked. Only generated schemas have more; every
+// field then counts as known.
 const maxAlternatives = 200
 
-// outputFields are the fields of a role's output. They are closed unless the
-// schema says otherwise: what it does not name is dropped when an agent answers.
+// outputFields returns the fields of a role's output. Unless a schema says otherwise they are complete,
+// because fields that it doesn't declare are dropped from an answer.
 func outputFields(schemas ...any) fields {
 	var f fields
 	for _, schema := range schemas {
@@ -60,12 +60,12 @@ func (f *fields) add(schema any) {
 	}
 }
 
-// addValue adds a schema of a value inside an output. In there nothing is
-// dropped, so an object is only closed if its schema names its fields.
+// addValue adds the schema of a nested value. Nothing is dropped there, so an object is complete only if its
+// schema forbids other fields.
 func (f *fields) addValue(schema any) {
 	before := len(f.schemas)
 	f.add(schema)
-	said := false // whether anything is known of the value
+	said := false // whether the schema restricts the value
 	for _, s := range f.schemas[before:] {
 		_, named := s["properties"]
 		extra, hasExtra := s["additionalProperties"]
@@ -83,8 +83,8 @@ func (f *fields) addValue(schema any) {
 	}
 }
 
-// field looks a field up. known is false if there is certainly no such field.
-// Only inside a path has a text a length, see package mustache.
+// field returns a field's description; known is false if the field can't exist. A text has a length only
+// within a path; see package mustache.
 func (f fields) field(name string, inPath bool) (_ fields, known bool) {
 	var out fields
 	for _, s := range f.schemas {
@@ -110,7 +110,7 @@ func (f fields) field(name string, inPath bool) (_ fields, known bool) {
 	return out, known
 }
 
-// mayBe reports whether a schema says that its value is, or may be, of a type.
+// mayBe reports whether a schema's value is, or can be, of a type.
 func mayBe(s map[string]any, kind string) bool {
 	switch t := s["type"].(type) {
 	case string:
@@ -124,7 +124,7 @@ func mayBe(s map[string]any, kind string) bool {
 	return kind == "array" && s["items"] != nil || kind == "string" && s["enum"] != nil
 }
 
-// addItems adds what a schema says about the items of a list.
+// addItems adds the schema of a list's items.
 func (f *fields) addItems(s map[string]any) {
 	switch items := s["items"].(type) {
 	case map[string]any:
@@ -138,8 +138,7 @@ func (f *fields) addItems(s map[string]any) {
 	}
 }
 
-// inSection is what is known of the value that a section puts in front: each
-// item of a list, or the value itself.
+// inSection returns the value inside a section: each item of a list, or the value itself.
 func (f fields) inSection() fields {
 	out := fields{open: f.open}
 	for _, s := range f.schemas {
@@ -152,7 +151,7 @@ func (f fields) inSection() fields {
 	return out
 }
 
-// texts lists the texts that a value may be; nil if its schemas allow others.
+// texts lists the possible texts of a value, or nil if its schemas allow others.
 func (f fields) texts() []string {
 	var texts []string
 	for _, s := range f.schemas {
@@ -172,7 +171,7 @@ func (f fields) texts() []string {
 	return texts
 }
 
-// names lists the fields that are named, sorted.
+// names lists the declared fields, sorted.
 func (f fields) names() []string {
 	names := map[string]bool{}
 	for _, s := range f.schemas {
@@ -184,14 +183,14 @@ func (f fields) names() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// answers are the fields of what a role answers.
+// answers describes a role's answer.
 type answers struct {
-	any      fields            // of whatever the role answers
+	any      fields            // regardless of the status
 	always   fields            // of a schema without oneOf
-	byStatus map[string]fields // of a oneOf, by the status of the variant; else nil
+	byStatus map[string]fields // of a oneOf, by the status of the variant; otherwise nil
 }
 
-// answersOf reads the answers from a schema. key is the field that routes.
+// answersOf reads the answers from a schema. key is the field that selects the edge.
 func answersOf(schema any, key string) answers {
 	root, _ := schema.(map[string]any)
 	variants, isOneOf := root["oneOf"].([]any)

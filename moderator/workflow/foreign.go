@@ -7,9 +7,9 @@ import (
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
-// What people write who know other tools: keys that are called something else here, or belong elsewhere.
+// Hints for users of other tools: keys that have a different name or place in uwf.
 
-// foreignKeys are keys of other tools' nodes, with what to write here.
+// foreignKeys maps node keys of other tools to a suggestion.
 func foreignKeys() map[string]string {
 	config := func(key string) string { return "this is configuration; in config.yaml: " + key }
 	const (
@@ -37,10 +37,11 @@ func foreignKeys() map[string]string {
 	}
 }
 
-// comingFrom is the page with the words of other tools.
+// comingFrom refers to the page that explains other tools' terms.
 const comingFrom = "docs/coming-from.md says what its words are called here"
 
-// foreignTool names the tool that a file is a workflow of, with the key that shows it; "" if it is none that is known.
+// foreignTool returns the name of the tool that a workflow file belongs to, and the key that reveals it; ""
+// if unknown.
 func foreignTool(root *yamldoc.Node) (tool string, at yamldoc.Pos) {
 	has := map[string]yamldoc.Entry{}
 	for _, e := range root.Entries {
@@ -67,7 +68,7 @@ func foreignTool(root *yamldoc.Node) (tool string, at yamldoc.Pos) {
 	return "", at
 }
 
-// isDagu reports whether the steps of a file are Dagu's. A script of uwf-mock has steps, too.
+// isDagu reports whether the steps of a file are Dagu's. A uwf-mock script has steps as well.
 func isDagu(steps *yamldoc.Node) bool {
 	return steps != nil && slices.ContainsFunc(steps.Items, func(step *yamldoc.Node) bool {
 		return slices.ContainsFunc(step.Entries, func(e yamldoc.Entry) bool {
@@ -76,7 +77,7 @@ func isDagu(steps *yamldoc.Node) bool {
 	})
 }
 
-// isDot reports whether a text is a graph in Graphviz's language, as Fabro's workflows are.
+// isDot reports whether a text is a Graphviz graph, the format of Fabro's workflows.
 func isDot(text []byte) bool {
 	rest := string(text)
 	for {

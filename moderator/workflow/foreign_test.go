@@ -9,7 +9,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// TestForeignKeys checks that a key of another tool gets the place where it belongs here.
+// TestForeignKeys checks that a hint for a key of another tool shows the right place.
 func TestForeignKeys(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"model", "tools", "timeout", "retry", "env", "bash", "approval", "depends_on", "when", "system"} {
@@ -22,7 +22,7 @@ func TestForeignKeys(t *testing.T) {
 	}
 }
 
-// TestForeignFiles checks that a workflow of another tool is named, once.
+// TestForeignFiles checks that another tool's workflow is recognized and reported once.
 func TestForeignFiles(t *testing.T) {
 	t.Parallel()
 	for tool, text := range map[string]string{

@@ -11,8 +11,7 @@ import (
 	"github.com/united-workforce/uwf/util/fuzzing"
 )
 
-// Whatever a file says, it is either a workflow that can begin, or a list of
-// problems that each have a place.
+// Any file is either a workflow that can start or yields problems that each have a position.
 func FuzzParse(f *testing.F) {
 	data, err := os.ReadFile("testdata/base.yaml")
 	if err != nil {

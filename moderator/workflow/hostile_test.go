@@ -15,12 +15,12 @@ import (
 
 const head = "name: x\ndescription: d\nroles:\n"
 
-// role is a role on one line.
+// role returns a role on one line.
 func role(name, schema string) string {
 	return fmt.Sprintf("  %s: {description: d, goal: g, capabilities: [], procedure: p, output: o, frontmatter: {%s}}\n", name, schema)
 }
 
-// each repeats a text n times; # in it is the number of the round, @ the next.
+// each repeats a text n times, replacing # with the index and @ with the next index.
 func each(n int, format string) string {
 	var b strings.Builder
 	for i := range n {
@@ -29,20 +29,20 @@ func each(n int, format string) string {
 	return b.String()
 }
 
-// prompt is a workflow of one role with this prompt on its way out.
+// prompt returns a workflow with one role and this prompt on its outgoing edge.
 func prompt(schema, text string) string {
 	return head + role("a", schema) + "graph:\n  $START: {_: a}\n  a:\n    _: {role: $END, prompt: '" + text + "'}\n"
 }
 
-// listOf is a workflow of one role with these transitions.
+// listOf returns a workflow with one role and these transitions.
 func listOf(entries string) string {
 	return head + role("a", "type: object") + "graph:\n  $START: {_: a}\n  a: [" + entries + "]\n"
 }
 
-// Each of these would take minutes, or gigabytes, if anything were quadratic.
-// The bounds are generous: the machine may be busy.
+// With quadratic behavior, each of these would take minutes or gigabytes. The bounds are generous in case the
+// machine is busy.
 func TestHostileFilesAreRefusedOrReadFast(t *testing.T) {
-	// Not parallel: what others allocate meanwhile would count.
+	// Not parallel, because allocations of other tests would count.
 	const object = "type: object"
 	files := map[string]struct {
 		text  string

@@ -14,7 +14,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// project writes files, by their names, and returns their directory.
+// project writes files by name and returns their directory.
 func project(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "project")
@@ -27,7 +27,7 @@ func project(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// parseIn parses base.yaml with the edits, as a file of a directory.
+// parseIn parses base.yaml with edits, as a file in a directory.
 func parseIn(t *testing.T, dir string, edits ...string) (workflow.Definition, error) {
 	t.Helper()
 	root, err := os.OpenRoot(dir)
@@ -62,7 +62,7 @@ func TestIncludedTwice(t *testing.T) {
 	require.Equal(t, "Do it.", def.Roles["worker"].Goal)
 }
 
-// A problem in an included file is told with that file's name and line.
+// A problem in an included file is reported with that file's name and line.
 func TestProblemsInIncludedFiles(t *testing.T) {
 	t.Parallel()
 	dir := project(t, map[string]string{
@@ -123,9 +123,8 @@ func TestIncludeRefuses(t *testing.T) {
 	require.NoError(t, err, "a symbolic link within the directory is no way out")
 }
 
-// A file that is included again and again multiplies: what counts is what the
-// document has in the end. It is not parallel, because another test counts what
-// is allocated.
+// Repeated includes multiply, so the bound applies to the final document. The test isn't parallel, because
+// another one counts allocations.
 func TestIncludesAreBounded(t *testing.T) {
 	dir := project(t, map[string]string{
 		"wide.yaml":  "[" + strings.Repeat("x,", 40_000) + "]",

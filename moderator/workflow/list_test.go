@@ -10,7 +10,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// lists is the seeds' example: a graph of lists, and a condition with a name.
+// lists is an example from the seeds: a graph of lists with a named condition.
 const lists = head + `  planner: {description: Plans, goal: g, capabilities: [], procedure: p, output: o, meta: {type: object, properties: {plan: {type: string}}}}
   reviewer:
     description: Reviews
@@ -38,7 +38,7 @@ graph:
     - {role: $END, condition: null}
 `
 
-// listed is lists with the edits applied, without its wrong location.
+// listed parses lists with edits and without its wrong location.
 func listed(edits ...string) (workflow.Definition, error) {
 	text := lists
 	edits = append([]string{`, location: "{{plan}}"`, ""}, edits...)
@@ -113,8 +113,8 @@ func TestListProblems(t *testing.T) {
 	}
 }
 
-// A role whose node is a list needs no $status in its schema, and its prompts
-// may use the fields of any of its answers.
+// A role whose node is a list needs no $status in its schema, and its prompts can use the fields of all its
+// answers.
 func TestVariantsWithoutStatus(t *testing.T) {
 	t.Parallel()
 	_, err := workflow.Parse(workflow.Source{File: "x.yaml", Data: []byte(lists)})

@@ -12,8 +12,8 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// TestMistakesOfNewcomers checks that the mistakes people make are found, all of
-// them, in their line and with a word that leads to the repair.
+// TestMistakesOfNewcomers checks that typical mistakes are all found, each at its line and with a helpful
+// word.
 func TestMistakesOfNewcomers(t *testing.T) {
 	t.Parallel()
 	const edges = "    ready: { role: worker, prompt: \"Do {{{plan}}}\", location: \"{{plan}}\" }\n"
@@ -62,7 +62,7 @@ func TestMistakesOfNewcomers(t *testing.T) {
 		{38, "{{{plan}}}", "{{{paln}}}"},
 		{38, "{{{plan}}}", "{{{plan}}"},
 
-		// Conditions: the line is that in the lists below.
+		// Conditions; a negative line is a line in lists.
 		{-27, "meta.approved != true", "meta.status = 'good'"},
 		{-27, "meta.approved != true", "meta.approved == true"},
 		{-27, "meta.approved != true", "meta.approved && depth > 1"},
@@ -86,7 +86,7 @@ func TestMistakesOfNewcomers(t *testing.T) {
 	}
 }
 
-// One slip is one problem: what only follows from it is not said.
+// One mistake causes one problem: its consequences aren't reported.
 func TestOneSlipIsOneProblem(t *testing.T) {
 	t.Parallel()
 	const whole = `name: one

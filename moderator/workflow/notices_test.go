@@ -10,8 +10,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// A variable that nothing requires is told of, unless the author has thought of
-// an answer without it.
+// A variable that no schema requires causes a notice, unless the author handles answers without it.
 func TestOptionalVariables(t *testing.T) {
 	t.Parallel()
 	const file = `name: base
@@ -56,7 +55,7 @@ graph:
 	}
 }
 
-// A location that most users' uwf will refuse is told of.
+// A location outside the starting directory causes a notice.
 func TestLocationsOutside(t *testing.T) {
 	t.Parallel()
 	for location, told := range map[string]string{
@@ -77,7 +76,7 @@ func TestLocationsOutside(t *testing.T) {
 	}
 }
 
-// TestNotesAreNotRepeated checks that an optional field is noted once for its role, and the start first.
+// TestNotesAreNotRepeated checks that an optional field is reported once per role, at the start first.
 func TestNotesAreNotRepeated(t *testing.T) {
 	t.Parallel()
 	text := "version: 1\nname: base\ndescription: d\nroles:\n"

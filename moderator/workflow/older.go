@@ -13,12 +13,11 @@ import (
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
-// The older form of workflow files has roles with a "systemPrompt", the graph as
-// "moderator: {graph: [{from, transitions}]}", and names agents. It is turned
-// into the present form as a tree, before anything else is read, so that only
-// this file knows it. Places stay those of the file.
+// The older form of workflow files has roles with a "systemPrompt", the graph as "moderator: {graph: [{from,
+// transitions}]}", and agents. It is converted to the present form as a tree before anything else is read, so
+// only this file knows it. The nodes keep their positions in the file.
 
-// modernize returns a tree in the present form.
+// modernize converts a tree to the present form.
 func (d *draft) modernize(root *yamldoc.Node) *yamldoc.Node {
 	out := *root
 	out.Entries = nil
@@ -47,7 +46,7 @@ func (d *draft) modernize(root *yamldoc.Node) *yamldoc.Node {
 	return &out
 }
 
-// olderModerator is the graph in "moderator".
+// olderModerator returns the graph in "moderator".
 func (d *draft) olderModerator(e yamldoc.Entry) *yamldoc.Node {
 	if isUnread(e.Value) || e.Value.Kind == yamldoc.Sequence {
 		return d.olderGraph(e.Value)
@@ -66,7 +65,7 @@ func (d *draft) olderModerator(e yamldoc.Entry) *yamldoc.Node {
 	return d.olderGraph(m["graph"])
 }
 
-// olderGraph turns a list of {from, transitions} into a mapping.
+// olderGraph converts a list of {from, transitions} to a mapping.
 func (d *draft) olderGraph(n *yamldoc.Node) *yamldoc.Node {
 	if n.Kind != yamldoc.Sequence {
 		return n
@@ -113,7 +112,7 @@ func (d *draft) olderNode(item *yamldoc.Node) (e yamldoc.Entry, ok bool) {
 	return yamldoc.Entry{Key: name, Text: name, Pos: from.Pos, Value: transitions}, true
 }
 
-// olderRoles turns roles with a "systemPrompt" into roles of today.
+// olderRoles converts roles with a "systemPrompt" to the present form.
 func (d *draft) olderRoles(n *yamldoc.Node) *yamldoc.Node {
 	if n.Kind != yamldoc.Mapping {
 		return n
@@ -129,9 +128,8 @@ func (d *draft) olderRoles(n *yamldoc.Node) *yamldoc.Node {
 	return &out
 }
 
-// olderRole gives a role the keys of today: its system prompt says who the agent
-// is and how it works, so it becomes the goal. What it also has of today's keys
-// stays as it is.
+// olderRole converts a role. Its system prompt describes who the agent is and how it works, so it becomes the
+// goal. Keys of the present form stay unchanged.
 func (d *draft) olderRole(e yamldoc.Entry) *yamldoc.Node {
 	role := e.Value
 	out := *role
@@ -166,8 +164,8 @@ func (d *draft) olderRole(e yamldoc.Entry) *yamldoc.Node {
 	return &out
 }
 
-// titledByID makes the "$id" of a schema its title: in a store a schema is known
-// by its hash and shown by its title.
+// titledByID uses the "$id" of a schema as its title, because a store identifies a schema by its hash and
+// displays its title.
 func titledByID(schema *yamldoc.Node) *yamldoc.Node {
 	out := *schema
 	out.Entries = nil
@@ -183,14 +181,13 @@ func titledByID(schema *yamldoc.Node) *yamldoc.Node {
 	return &out
 }
 
-// A workflow says nothing about who plays its roles; that is configuration. The
-// agents that a file of the older form names are answered with the lines for
-// config.yaml that do the same.
+// A workflow doesn't specify who plays its roles; the config does. For agents in a file of the older form, a
+// notice shows the equivalent lines for config.yaml.
 
-// player is a role and the command line that is to play it.
+// player is a role and the command line of its agent.
 type player struct{ role, command string }
 
-// readPlayers lists the roles for which the file names an agent, in its order.
+// readPlayers lists the roles with an agent, in file order.
 func (d *draft) readPlayers() []player {
 	byDefault := ""
 	if n := d.defaultAgent; n != nil && !isNull(n) {
@@ -233,7 +230,7 @@ func (d *draft) overrides() map[string]string {
 	return overrides
 }
 
-// olderNotices says once what has become of a file of the older form.
+// olderNotices returns one summary of the conversion of an older file.
 func (d *draft) olderNotices() []string {
 	if !d.older {
 		return nil
@@ -248,7 +245,7 @@ func (d *draft) olderNotices() []string {
 	return notices
 }
 
-// configLines writes the agents and overrides of config.yaml.
+// configLines formats the agents and overrides for config.yaml.
 func configLines(workflow string, players []player) string {
 	aliases := map[string]string{} // by command
 	var agents, overrides strings.Builder
@@ -275,7 +272,7 @@ func configLines(workflow string, players []player) string {
 	return "agents:\n" + agents.String() + "agentOverrides:\n  " + plain(workflow) + ":\n" + strings.TrimRight(overrides.String(), "\n")
 }
 
-// aliasFor makes a short name of a command: "bunx uwf-cursor" is "cursor".
+// aliasFor derives a short name from a command: "bunx uwf-cursor" becomes "cursor".
 func aliasFor(command string, taken map[string]string) string {
 	words := strings.Fields(command)
 	name := words[0]
@@ -293,26 +290,25 @@ func aliasFor(command string, taken map[string]string) string {
 	return alias
 }
 
-// plain writes a word for YAML: in quotes unless it cannot be taken for anything
-// else.
+// plain formats a word for YAML, with quotes unless the plain form is unambiguous.
 func plain(word string) string {
 	if wordPattern().MatchString(word) && !slices.Contains([]string{"true", "false", "null"}, strings.ToLower(word)) {
 		return word
 	}
 	text, err := json.Marshal(word)
-	if err != nil { // texts always encode
+	if err != nil { // encoding a text can't fail
 		return word
 	}
 	return string(text)
 }
 
-// What other versions of workflow files have and this one does not is refused
-// by name, so that nobody looks for a mistake of their own.
+// Features of other versions of workflow files are rejected by name, so that authors don't search for a
+// mistake of their own.
 
 // refuseTags reports tags other than !include.
 func (d *draft) refuseTags(n *yamldoc.Node) {
 	switch n.Tag {
-	case "", source.Tag: // what could not be included is reported already
+	case "", source.Tag: // already reported if it could not be included
 	default:
 		d.add(n.Pos, "leave the tag out", "the tag %s means nothing in a workflow", quote(n.Tag))
 	}
@@ -324,7 +320,7 @@ func (d *draft) refuseTags(n *yamldoc.Node) {
 	}
 }
 
-// refuseTransitionKeys reports keys that only an edge in a transition list has.
+// refuseTransitionKeys reports keys that belong only to an edge in a transition list.
 func (d *draft) refuseTransitionKeys(edge *yamldoc.Node, what string) {
 	for _, e := range edge.Entries {
 		switch e.Key {

@@ -50,7 +50,7 @@ agentOverrides:
   developer: bunx uwf-cursor --fast
 `
 
-// nodes are what the store holds for the older form.
+// nodes returns stored nodes for the older form.
 func nodes(h protocol.Hash) (any, error) {
 	switch h {
 	case "5GWKR8TN1V3JA":
@@ -109,7 +109,7 @@ func TestPresentFormHasNoNotices(t *testing.T) {
 	prosetest.Text(t, strings.Join(def.Notices, "\n"))
 }
 
-// Agents of the same name that are started in different ways stay apart.
+// Agents with the same name but different command lines stay separate.
 func TestOlderAgentsGetDifferentAliases(t *testing.T) {
 	t.Parallel()
 	def, err := olderFile("bunx uwf-cursor --fast", "/opt/my agents/uwf-hermes")

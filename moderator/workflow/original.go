@@ -11,10 +11,10 @@ import (
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
-// The original's files begin with "version: 1" and keep YAML anchors under keys "x-…". Neither is
-// stored, so a workflow has the same hash with and without them.
+// Files of the original start with "version: 1" and keep YAML anchors under "x-…" keys. Neither is stored, so
+// the workflow's hash doesn't depend on them.
 
-// withoutVersion checks the version of a file, and returns the file without it and the keys "x-…".
+// withoutVersion checks the version of a file and returns the file without it and without "x-…" keys.
 func (d *draft) withoutVersion(root *yamldoc.Node) *yamldoc.Node {
 	shown := *root
 	shown.Entries = slices.DeleteFunc(slices.Clone(root.Entries), func(e yamldoc.Entry) bool {
@@ -29,8 +29,8 @@ func (d *draft) withoutVersion(root *yamldoc.Node) *yamldoc.Node {
 	return &shown
 }
 
-// checkLiquid refuses a tag of Liquid, the original's language for templates, in a file of the original's.
-// In any other file it may be meant as text, and is noted.
+// checkLiquid rejects Liquid tags, the original's template language, in a file of the original. In other
+// files they can be intended as text and only cause a notice.
 func (d *draft) checkLiquid(what, template string, n *yamldoc.Node) {
 	const open = "{%"
 	at := strings.Index(template, open)
@@ -49,7 +49,7 @@ func (d *draft) checkLiquid(what, template string, n *yamldoc.Node) {
 	}[name]
 	if about := strings.Fields(rest); len(about) > 0 {
 		x := about[0]
-		if name == "for" { // item in items
+		if name == "for" { // "item in items"
 			x = about[len(about)-1]
 		}
 		remedy = strings.ReplaceAll(remedy, "x}}", x+"}}")
@@ -62,14 +62,14 @@ func (d *draft) checkLiquid(what, template string, n *yamldoc.Node) {
 	}
 }
 
-// noteForeign notes what other tools replace in a prompt, and what stays in the text here.
+// noteForeign warns about variables of other tools in a prompt, which uwf doesn't replace.
 func (d *draft) noteForeign(what, prompt string, n *yamldoc.Node) {
 	if n == nil {
 		return
 	}
 	note := func(word, remedy string) {
 		if !d.once(fmt.Sprint(n.Pos, word)) {
-			return // the prompt of a role is that of several edges
+			return // a role's prompt can be used by several edges
 		}
 		d.note(func() yamldoc.Pos { return d.nth(n.Pos, word, 0) }, "%s: %s stays in the text; write %s", what, word, remedy)
 	}
@@ -81,13 +81,14 @@ func (d *draft) noteForeign(what, prompt string, n *yamldoc.Node) {
 	}
 }
 
-// dollarPattern finds ${x}. A name in capitals is a variable of the environment, which a prompt may be about.
+// dollarPattern matches ${x}. A name in capitals is an environment variable, which a prompt can legitimately
+// mention.
 var dollarPattern = lazyregexp.New(`\$\{([a-z][A-Za-z0-9_.]*)\}`)
 
-// bodyPattern finds a tag of the original's name for the text of an answer.
+// bodyPattern matches a tag with the original's name for the text of an answer.
 var bodyPattern = lazyregexp.New(`(\{\{[{&#^/]?\s*)_body(\s*\}\})`)
 
-// withBody is a template with "$body" for the original's "_body", unless the answer has such a field.
+// withBody replaces the original's "_body" with "$body" in a template, unless the answer has such a field.
 func withBody(template string, from answer) string {
 	if _, own := from.fields.field("_body", false); own || from.skip || from.role == nil {
 		return template
@@ -95,7 +96,7 @@ func withBody(template string, from answer) string {
 	return bodyPattern().ReplaceAllString(template, "${1}$"+protocol.BodyVariable+"${2}")
 }
 
-// filterRemedy rewrites a filter of Liquid or Jinja, or a tag that trims the spaces around it, "" if there is none.
+// filterRemedy rewrites a Liquid or Jinja filter, or a tag that trims whitespace; "" if it can't.
 func filterRemedy(name string) string {
 	x, filter, found := strings.Cut(name, "|")
 	if !found {
@@ -116,7 +117,7 @@ func filterRemedy(name string) string {
 	return "join is the only filter; prepare the value in a role with compute, and name its field here"
 }
 
-// inputMeant is the variable of the input that {{topic}} or {{inputs.topic}} is probably about, "" if there is none.
+// inputMeant returns the input variable that {{topic}} or {{inputs.topic}} probably refers to, or "".
 func (d *draft) inputMeant(tag mustache.Tag) string {
 	path := tag.Path
 	if path[0] == "inputs" {
@@ -130,15 +131,15 @@ func (d *draft) inputMeant(tag mustache.Tag) string {
 	return ""
 }
 
-// emptyAtStart notes a variable that does not exist at $START. The original renders it as nothing.
+// emptyAtStart records a variable that doesn't exist at $START, where the original renders it as nothing.
 func (d *draft) emptyAtStart(what string, tag mustache.Tag, at func() yamldoc.Pos) {
 	name := tag.Path[len(tag.Path)-1]
 	d.note(at, "%s: %s is empty at %s; add inputs: {%s: string}, and write {{%s.%s}}", what, tag.Source,
 		protocol.StartNode, name, protocol.InputsVariable, name)
 }
 
-// checkOriginal checks a template of an edge, and returns it as it is stored: with the name "$body", and in a
-// file of the original's without the variables that do not exist at $START.
+// checkOriginal checks an edge's template and returns its stored form: with "$body", and in a file of the
+// original without the variables missing at $START.
 func (d *draft) checkOriginal(what, template string, n *yamldoc.Node, from answer) string {
 	template = withBody(template, from)
 	if d.versioned && from.role == nil && !from.skip {
@@ -150,7 +151,7 @@ func (d *draft) checkOriginal(what, template string, n *yamldoc.Node, from answe
 			template = strings.Replace(template, tag, "", 1)
 		}
 		if len(*from.empty) > 0 && strings.TrimSpace(template) == "" {
-			return "" // as if it had none: the description of the role is the prompt
+			return "" // falls back to the role's description
 		}
 	}
 	return template

@@ -11,8 +11,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// The original's files are accepted as they are, and are the same workflows as without their version
-// and their anchors.
+// Files of the original are accepted unchanged, and are the same workflows without their version and anchors.
 func TestOriginalFiles(t *testing.T) {
 	t.Parallel()
 	plain, err := workflow.Parse(workflow.Source{Data: []byte(base(t)), Node: nodes})
@@ -35,7 +34,7 @@ func TestOriginalFiles(t *testing.T) {
 	}
 }
 
-// Liquid is no text in a file of the original's: the error says what to write. Elsewhere it is noted.
+// In a file of the original, a Liquid tag is an error with a replacement; elsewhere it causes a notice.
 func TestLiquidTags(t *testing.T) {
 	t.Parallel()
 	for _, tag := range []string{
@@ -52,7 +51,7 @@ func TestLiquidTags(t *testing.T) {
 	require.ErrorContains(t, accepts("version: 1\n"+base(t, "{{summary}}", "{% if summary %}")), "workflow:46:11: ")
 }
 
-// What the original's templates have besides: variables that are missing at the start, filters, and words that other
+// Other features of the original's templates: variables missing at the start, filters, and words that other
 // tools replace.
 func TestOriginalTemplates(t *testing.T) {
 	t.Parallel()
@@ -63,7 +62,7 @@ func TestOriginalTemplates(t *testing.T) {
 	require.Zero(t, def.Language)
 	prosetest.Text(t, def.Notices, "at the start")
 	prosetest.Error(t, accepts(base(t, start...)), "at the start of another file")
-	for _, blank := range []string{"{{ repo }}", " {{ repo }} {{ issue }}\\n"} { // nothing is left to be said at the start
+	for _, blank := range []string{"{{ repo }}", " {{ repo }} {{ issue }}\\n"} { // nothing remains of the prompt at the start
 		def, err = parse("version: 1\n" + base(t, "{ _: planner }", `{ _: { role: planner, prompt: "`+blank+`" } }`))
 		require.NoError(t, err)
 		require.Empty(t, def.Graph["$START"].Edges["_"].Prompt)
@@ -94,7 +93,7 @@ func TestOriginalTemplates(t *testing.T) {
 	require.Len(t, def.Notices, 1, "once for all edges and parts of a role")
 }
 
-// TestInputsInRemedies checks that an input is found by its own name.
+// TestInputsInRemedies checks that a remedy finds an input by its own name.
 func TestInputsInRemedies(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"{{topic}}", "{{inputs.topic}}", "{{$inputs.topci}}", "{{nothing}}"} {

@@ -13,7 +13,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// base is a valid workflow, with the edits applied: pairs of old and new text.
+// base returns a valid workflow with edits applied: pairs of old and new text.
 func base(t *testing.T, edits ...string) string {
 	t.Helper()
 	data, err := os.ReadFile("testdata/base.yaml")
@@ -30,7 +30,7 @@ func parse(text string) (workflow.Definition, error) {
 	return workflow.Parse(workflow.Source{File: "base.yaml", Data: []byte(text)})
 }
 
-// told are the problems as one line each: "line:column: message → remedy".
+// told formats each problem as one line: "line:column: message → remedy".
 func told(t *testing.T, err error) []string {
 	t.Helper()
 	var problems *workflow.Problems
@@ -93,7 +93,7 @@ func TestProblems(t *testing.T) {
 		{"a node that is a number", []string{"{ _: planner }", "7"}},
 		{"blank prompt and location", []string{`prompt: "{{question}}"`, `prompt: " ", location: "  "`}},
 
-		// Where it does not belong.
+		// Misplaced keys.
 		{"keys of transitions", []string{"{ role: $SUSPEND, ", "{ to: $SUSPEND, condition: x, "}},
 		{"!include", []string{"procedure: Think.", "procedure: !include think.md"}},
 		{"!include of a schema", []string{"    meta:\n      type: object\n      properties:\n        summary: { type: string }\n        left: { type: [string, \"null\"] }\n", "    meta: !include s.json\n"}},
@@ -127,8 +127,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// What the packages below find is passed on in their words, with our place and
-// remedy.
+// Messages of the packages below are passed on unchanged, with the file's position and a remedy.
 func TestProblemsFromBelow(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -196,7 +195,7 @@ func TestVariablesThatDoNotExist(t *testing.T) {
 	prosetest.Text(t, told(t, err), "in a block, too")
 }
 
-// What an author may write and once was told not to.
+// Variables that once were rejected by mistake.
 func TestVariablesThatExist(t *testing.T) {
 	t.Parallel()
 	for _, prompt := range []string{

@@ -12,7 +12,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// players has a command, one that prints data, a person, an agent and inputs.
+// players has a command, a command that prints data, a person, an agent and inputs.
 const players = `name: base
 description: Who plays.
 inputs:
@@ -48,7 +48,7 @@ func TestPlayers(t *testing.T) {
 	require.NoError(t, editorSchema(t).Validate(value(t, players)))
 }
 
-// Whoever gets a role that is no agent wrong is told where, and what would be right.
+// A mistake in a role that isn't an agent is reported at its position, with a remedy.
 func TestProblemsOfPlayers(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -78,7 +78,7 @@ func TestProblemsOfPlayers(t *testing.T) {
 	}
 }
 
-// A program that an answer chooses is whatever who answers wants.
+// If an answer selects a command's program, its author can run anything.
 func TestAProgramThatAnAnswerChoosesIsNoted(t *testing.T) {
 	t.Parallel()
 	for run, noted := range map[string]bool{`["{{dir}}"]`: true, `["{{$inputs.branch}}"]`: false, `["./{{dir}}/check"]`: true, `[sh, "{{dir}}"]`: false} {
@@ -88,8 +88,7 @@ func TestAProgramThatAnAnswerChoosesIsNoted(t *testing.T) {
 	}
 }
 
-// A command that plays a part knows what it is told, and neither the item nor what others
-// have answered.
+// A command that plays a part can use its prompt, but neither the item nor other roles' answers.
 func TestACommandThatPlaysAPart(t *testing.T) {
 	t.Parallel()
 	const parts = `name: base

@@ -13,7 +13,7 @@ import (
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
-// graph is the graph of the workflow, made once.
+// graph returns the workflow's graph, built once.
 func (d *draft) graph() *reach.Graph {
 	if d.reached != nil {
 		return d.reached
@@ -35,7 +35,7 @@ func (d *draft) graph() *reach.Graph {
 	return d.reached
 }
 
-// tail is the point that an edge leaves.
+// tail returns the point that an edge leaves.
 func (d *draft) tail(n *nodeDraft, e *edgeDraft) reach.Point {
 	switch in, _ := d.graph().In(n.name); {
 	case n.name == protocol.StartNode && e.status == protocol.ResumeStatus && !n.list:
@@ -48,7 +48,7 @@ func (d *draft) tail(n *nodeDraft, e *edgeDraft) reach.Point {
 	return d.graph().Out(n.name)
 }
 
-// head is the point that an edge leads to.
+// head returns the point that an edge leads to.
 func (d *draft) head(n *nodeDraft, e *edgeDraft) (reach.Point, bool) {
 	switch target := e.edge.Role; target {
 	case protocol.EndNode, protocol.FailNode:
@@ -60,7 +60,7 @@ func (d *draft) head(n *nodeDraft, e *edgeDraft) (reach.Point, bool) {
 	}
 }
 
-// last are the statuses that the newest answer of a role's node can have had when another edge is taken.
+// last returns the possible statuses of a node's newest answer when edge e of n is taken.
 func (d *draft) last(node, n *nodeDraft, e *edgeDraft) (statuses []string) {
 	for _, f := range node.edges {
 		head, ok := d.head(node, f)
@@ -71,15 +71,15 @@ func (d *draft) last(node, n *nodeDraft, e *edgeDraft) (statuses []string) {
 	return statuses
 }
 
-// earlier is what is known of the newest answer of a role where an edge is taken.
+// earlier describes a role's newest answer where an edge is taken.
 type earlier struct {
 	role              *roleDraft
 	possible, certain bool
-	statuses          []string // that it may have; nil: all
-	answers           []fields // one of them
+	statuses          []string // possible statuses; nil means all
+	answers           []fields // alternatives
 }
 
-// earlierAt finds out what is known of the answer of a role, which has a node.
+// earlierAt describes the newest answer of a role that has a node.
 func (d *draft) earlierAt(r *roleDraft, from answer) earlier {
 	x := earlier{role: r, possible: true, certain: true, answers: []fields{r.answers.any}}
 	if n := len(r.answers.byStatus); n > 0 && n <= maxAlternatives {
@@ -94,7 +94,7 @@ func (d *draft) earlierAt(r *roleDraft, from answer) earlier {
 	}
 	at := d.tail(from.node, from.edge)
 	if !d.graph().Reached(at) {
-		return x // it is never taken, which is said elsewhere
+		return x // never taken, which is reported elsewhere
 	}
 	x.possible, x.certain = d.graph().Answered(r.name, at)
 	if !x.certain || node.list || r.answers.byStatus == nil || len(node.edges) > maxAlternatives {
@@ -112,7 +112,7 @@ func (d *draft) earlierAt(r *roleDraft, from answer) earlier {
 	return x
 }
 
-// all are the fields of any of the answers.
+// all returns the fields that any of the answers can have.
 func (x earlier) all() (all fields) {
 	for _, f := range x.answers {
 		all.schemas, all.open = append(all.schemas, f.schemas...), all.open || f.open
@@ -123,7 +123,7 @@ func (x earlier) all() (all fields) {
 	return all
 }
 
-// lacks reports whether one of the answers may be without a field.
+// lacks reports whether one of the answers can lack a field.
 func (x earlier) lacks(name string) bool {
 	return slices.ContainsFunc(x.answers, func(f fields) bool {
 		_, known := f.field(name, false)
@@ -131,7 +131,7 @@ func (x earlier) lacks(name string) bool {
 	})
 }
 
-// earlierValue is what is known of a path that begins with $steps or $body; false: nothing is ever there.
+// earlierValue describes the value of a path that begins with $steps or $body; false if it never exists.
 func (d *draft) earlierValue(path []string, from answer) (fields, bool) {
 	if len(path) == 1 {
 		return fields{open: path[0] == protocol.StepsVariable}, true
@@ -149,8 +149,8 @@ func isNew(name string) bool {
 	return name == protocol.StepsVariable || name == protocol.BodyVariable || name == protocol.ArtifactsVariable
 }
 
-// isEarlier reports whether a name in a template stands for $steps, $body or $artifacts, and not for a field of the answer.
-// Of an answer that may have any field, only a role's name tells.
+// isEarlier reports whether a template name refers to $steps, $body or $artifacts rather than to a field of
+// the answer. If the answer can have any field, only the name of a role decides.
 func (d *draft) isEarlier(path []string, from answer) bool {
 	if len(path) == 0 || !isNew(path[0]) || slices.Contains(from.fields.names(), path[0]) {
 		return false
@@ -158,7 +158,7 @@ func (d *draft) isEarlier(path []string, from answer) bool {
 	return !from.fields.open || path[0] != protocol.StepsVariable || len(path) > 1 && d.roleByName[path[1]] != nil
 }
 
-// checkEarlierTag checks a name in a template that begins with $steps, $body or $artifacts.
+// checkEarlierTag checks a template name that begins with $steps, $body or $artifacts.
 func (d *draft) checkEarlierTag(what string, tag mustache.Tag, from answer, at func() yamldoc.Pos) {
 	d.language = protocol.Language3
 	if _, shown := from.scopes(d, tag.Within); !shown || d.full() {
@@ -175,7 +175,7 @@ func (d *draft) checkEarlierTag(what string, tag mustache.Tag, from answer, at f
 		return
 	}
 	if tag.Kind != mustache.Variable {
-		return // a way to say "if there is"
+		return // tests whether the value exists
 	}
 	if len(tag.Path) == 1 {
 		d.add(at(), "{{"+protocol.StepsVariable+".role}}", "%s: %s needs the name of a role", what, tag.Source)
@@ -211,7 +211,7 @@ func prefixed(prefix string, names []string) []string {
 	return names
 }
 
-// only is the text of a list of one, else "".
+// only returns the single text of a list, otherwise "".
 func only(list []string) string {
 	if len(list) == 1 {
 		return list[0]
@@ -219,7 +219,7 @@ func only(list []string) string {
 	return ""
 }
 
-// noEarlier says why a role, which a name is about, has no answer at any of some places; "" if it can have one.
+// noEarlier explains why a role has no answer at some of the places; "" if it can have one.
 func (d *draft) noEarlier(role, name string, places []answer) (problem, remedy string) {
 	if d.lostRoles || d.lostNodes {
 		return "", ""
@@ -263,15 +263,15 @@ func (d *draft) checkBody(what string, tag mustache.Tag, from answer, at func() 
 	}
 }
 
-// noteOwn notes that a name stands for a field of the answer, although it is also that of a variable.
+// noteOwn warns that a name refers to a field of the answer and shadows a variable.
 func (d *draft) noteOwn(what string, tag mustache.Tag, from answer, at func() yamldoc.Pos) {
 	if name := tag.Path[0]; from.role != nil && isNew(name) {
 		d.note(at, "%s: %s is the field of the answer of %s here, not what uwf calls so", what, name, quote(from.role.name))
 	}
 }
 
-// checkEarlierPaths checks what an expression reads of $steps and $body at the places where it is evaluated;
-// without places only the names are checked.
+// checkEarlierPaths checks which parts of $steps and $body an expression reads at the places where it is
+// evaluated; without places it checks only the names.
 func (d *draft) checkEarlierPaths(what, text string, n *yamldoc.Node, reads jsonata.Reads,
 	places func() []answer) {
 	for _, p := range reads.Bound {
@@ -317,12 +317,12 @@ func (d *draft) checkEarlierPath(what, text string, p jsonata.Path, places []ans
 	d.checkField(what, p, 2, role, all.all(), at)
 }
 
-// placesBefore are the edges that lead to a role, and what is known where they are taken.
+// placesBefore returns the edges that lead to a role.
 func (d *draft) placesBefore(role string) func() []answer {
 	return d.places(func(n *nodeDraft, e *edgeDraft) bool { return e.edge.Role == role })
 }
 
-// usesOf are the places of the lists that ask for a named condition.
+// usesOf returns the edges that use a named condition.
 func (d *draft) usesOf(condition string) func() []answer {
 	return d.places(func(n *nodeDraft, e *edgeDraft) bool { return e.when == condition })
 }
@@ -340,7 +340,7 @@ func (d *draft) places(fit func(*nodeDraft, *edgeDraft) bool) func() []answer {
 	}
 }
 
-// checkVarsWithin looks for $steps and $body in texts inside lists and mappings of "vars".
+// checkVarsWithin checks $steps and $body in texts inside lists and mappings of "vars".
 func (d *draft) checkVarsWithin(what string, n *yamldoc.Node, from answer) {
 	for _, item := range n.Items {
 		d.checkVarsWithin(what, item, from)

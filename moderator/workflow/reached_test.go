@@ -11,7 +11,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// walked is a graph of roles r0 … with random edges.
+// walked returns a graph of roles r0 … with random edges.
 func walked(r *rand.Rand) *draft {
 	d := &draft{report: &report{}, roleByName: map[string]*roleDraft{}, nodeByName: map[string]*nodeDraft{}}
 	n := 1 + r.IntN(8)
@@ -48,14 +48,14 @@ func walked(r *rand.Rand) *draft {
 	return d
 }
 
-// state is where a walk stands: before or behind an answer of a role, and which answer each role has given last.
+// state is the state of a walk: before or after a role's answer, and each role's last answer.
 type state struct {
-	role   string // "": at the end; $START
-	status string // "": it has not answered yet
+	role   string // "" at the end; or $START
+	status string // "" before the answer
 	last   [8]byte
 }
 
-// walk visits every state of every walk, and reports each edge with what had been answered when it was taken.
+// walk visits every state of every walk and reports each edge with the answers given when it is taken.
 func walk(d *draft, taken func(n *nodeDraft, e *edgeDraft, last [8]byte)) {
 	seen, queue := map[state]bool{}, []state{{role: protocol.StartNode, status: "_"}}
 	for len(queue) > 0 {
@@ -93,7 +93,7 @@ func walk(d *draft, taken func(n *nodeDraft, e *edgeDraft, last [8]byte)) {
 	}
 }
 
-// What is said of the roles that have answered is what all walks through the graph say.
+// The analysis of answered roles agrees with an enumeration of all walks through the graph.
 func TestReachedAgainstAllWalks(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(400) {

@@ -16,7 +16,7 @@ import (
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
-// readDraft reads a file. It returns nil if the file is something else.
+// readDraft reads a file. It returns nil if the file isn't a workflow.
 func readDraft(r *report, root *yamldoc.Node, src Source) *draft {
 	if isUnread(root) {
 		return nil
@@ -54,17 +54,16 @@ func readDraft(r *report, root *yamldoc.Node, src Source) *draft {
 	return d
 }
 
-// field is a key that a mapping may have.
+// field is a possible key of a mapping.
 type field struct {
 	key      string
 	required bool
-	older    bool   // another spelling, which no remedy names
-	remedy   string // if it is missing
+	older    bool   // alternative spelling, which no remedy suggests
+	remedy   string // suggestion if the key is missing
 }
 
-// mapping returns the values of a mapping's known keys, and reports unknown
-// and missing ones: missing is not what an unknown key was probably meant to be.
-// A null value counts as missing.
+// mapping returns the values of a mapping's known keys and reports unknown and missing ones. A key doesn't
+// count as missing if an unknown key looks like a misspelling of it. A null value counts as missing.
 func (d *draft) mapping(n *yamldoc.Node, at yamldoc.Pos, what string, fields []field) map[string]*yamldoc.Node {
 	values := make(map[string]*yamldoc.Node, len(n.Entries))
 	var keys, shown []string
@@ -94,7 +93,7 @@ func (d *draft) mapping(n *yamldoc.Node, at yamldoc.Pos, what string, fields []f
 	return values
 }
 
-// keyRemedy is the remedy for a key that does not belong where it is.
+// keyRemedy returns the remedy for an unexpected key.
 func (d *draft) keyRemedy(e yamldoc.Entry, keys, shown []string) string {
 	if isSplitText(e) {
 		return splitRemedy
@@ -108,16 +107,16 @@ func (d *draft) keyRemedy(e yamldoc.Entry, keys, shown []string) string {
 	return d.didYouMean(e.Key, keys, "the keys here are")
 }
 
-// splitRemedy is for what isSplitText finds.
+// splitRemedy is the remedy for isSplitText.
 const splitRemedy = "put the whole text in quotes: inside {…} a comma ends it"
 
-// isSplitText reports whether an entry is probably the rest of a text that was
-// cut at a comma, as in {description: first this, then that}.
+// isSplitText reports whether an entry is probably the rest of a text split at a comma, as in {description:
+// first this, then that}.
 func isSplitText(e yamldoc.Entry) bool {
 	return isNull(e.Value) && strings.Contains(e.Key, " ")
 }
 
-// text reads a text. what names it in messages.
+// text reads a text. what describes it in messages.
 func (d *draft) text(n *yamldoc.Node, what string) (string, bool) {
 	if n == nil {
 		return "", false
@@ -131,7 +130,7 @@ func (d *draft) text(n *yamldoc.Node, what string) (string, bool) {
 	return "", false
 }
 
-// asText is the remedy for a value that should be a text.
+// asText returns the remedy for a value that should be a text.
 func asText(n *yamldoc.Node) string {
 	if n.Kind == yamldoc.Scalar && n.Text != "" {
 		return "put it in quotes: " + quote(n.Text)
@@ -214,7 +213,7 @@ func (d *draft) dollars(n *yamldoc.Node, what string) float64 {
 	return amount
 }
 
-// span reads a length of time, in ms.
+// span reads a duration, in ms.
 func (d *draft) span(n *yamldoc.Node, what string) int64 {
 	if n == nil {
 		return 0
@@ -228,8 +227,7 @@ func (d *draft) span(n *yamldoc.Node, what string) int64 {
 	return t.Milliseconds()
 }
 
-// readTransitions reads a node that is a list: the first entry whose condition
-// holds is taken.
+// readTransitions reads a node that is a list, of which the first edge whose condition holds is taken.
 func (d *draft) readTransitions(node *nodeDraft, n *yamldoc.Node) {
 	node.list = true
 	if len(n.Items) == 0 {
@@ -261,12 +259,12 @@ func (d *draft) readTransition(node *nodeDraft, edge *edgeDraft, n *yamldoc.Node
 		d.add(edge.condition.Pos, "when: null, or leave it out, for always", "when of %s is blank", what)
 	}
 	if edge.when = strings.TrimSpace(text); edge.when == "" {
-		d.incomplete = true // whether the entry is always taken is not known
+		d.incomplete = true // unknown whether the edge is unconditional
 	}
 	return edge
 }
 
-// readConditions reads the expressions that lists refer to by name.
+// readConditions reads the named conditions.
 func (d *draft) readConditions(n *yamldoc.Node) {
 	if n == nil || isUnread(n) {
 		return
@@ -322,10 +320,10 @@ type inputDraft struct {
 	fallback    *yamldoc.Node // nil: none
 }
 
-// exampleInput is an input as most are.
+// exampleInput is a typical input.
 const exampleInput = "string"
 
-// inputPattern is what a name in a template, in JSONata and on a command line may be.
+// inputPattern matches names that are valid in templates, in JSONata and on a command line.
 var inputPattern = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_]*$`)
 
 func (d *draft) readInputs(n *yamldoc.Node) {
@@ -383,7 +381,7 @@ func (d *draft) readInput(e yamldoc.Entry) *inputDraft {
 	return i
 }
 
-// checkInputs checks the schemas of the inputs, and that each default is a value.
+// checkInputs checks the schemas of the inputs and their defaults.
 func (d *draft) checkInputs() {
 	for _, i := range d.inputs {
 		if i.schema == nil {
@@ -404,7 +402,7 @@ func (d *draft) checkInputs() {
 			d.add(i.yaml.Pos, "", "the schema of input %s: %v", quote(i.name), err)
 			continue
 		}
-		problems, err := compiled.Validate(context.Background(), i.fallback.Value()) // no longer than the default
+		problems, err := compiled.Validate(context.Background(), i.fallback.Value()) // takes no longer than the default
 		if err != nil {
 			d.add(i.fallback.Pos, "", "the default of input %s: %v", quote(i.name), err)
 		}
@@ -414,7 +412,7 @@ func (d *draft) checkInputs() {
 	}
 }
 
-// checkInputTag checks a name in a template that begins with $inputs.
+// checkInputTag checks a template name that begins with $inputs.
 func (d *draft) checkInputTag(what string, tag mustache.Tag, at func() yamldoc.Pos) {
 	if d.lostInputs {
 		return
@@ -433,7 +431,7 @@ func (d *draft) checkInputTag(what string, tag mustache.Tag, at func() yamldoc.P
 	d.add(at(), remedy, "%s: %s is not an input", what, quote(tag.Name))
 }
 
-// inputVariables are the inputs as templates name them.
+// inputVariables returns the inputs as templates name them.
 func (d *draft) inputVariables() []string {
 	names := make([]string, len(d.inputs))
 	for n, i := range d.inputs {

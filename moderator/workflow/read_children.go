@@ -14,27 +14,27 @@ import (
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
-// Used is a workflow that a role of another one runs.
+// Used is a workflow that a role runs.
 type Used struct {
 	Name       string // as it was written
 	Hash       protocol.Hash
 	Definition Definition
 }
 
-// childDraft is a part of a role that a thread of its own plays.
+// childDraft is a part of a role, played by a child thread.
 type childDraft struct {
-	what         string // in messages
+	what         string // description for messages
 	pos          yamldoc.Pos
-	role         word // of the same workflow; "": a workflow
+	role         word // of the same workflow; "" for a workflow
 	used         *Used
 	prompt, vars *yamldoc.Node
 	text         string // of the prompt
 	when         *yamldoc.Node
 	condition    string // of when
-	each         bool   // the item is known
+	each         bool   // an item is available
 }
 
-// onePlayer reports that a role has more than one player.
+// onePlayer reports a role with more than one player.
 func (d *draft) onePlayer(m map[string]*yamldoc.Node, what string) {
 	first := ""
 	for _, key := range []string{"run", "person", "workflow", "all", "each", "compute"} {
@@ -48,7 +48,7 @@ func (d *draft) onePlayer(m map[string]*yamldoc.Node, what string) {
 	}
 }
 
-// readChildren reads what says which threads play a role.
+// readChildren reads the threads that play a role.
 func (d *draft) readChildren(r *roleDraft, m map[string]*yamldoc.Node, what string, player protocol.Player) {
 	d.readWorkspace(r, m, what)
 	r.role.Parallel = int(d.limit(m["parallel"], "parallel of "+what, moderator.MaxChildren))
@@ -74,7 +74,7 @@ func (d *draft) readChildren(r *roleDraft, m map[string]*yamldoc.Node, what stri
 	}
 }
 
-// readWorkspace reads where the children of a role work, and what becomes of that.
+// readWorkspace reads where a role's children work and how their changes are merged.
 func (d *draft) readWorkspace(r *roleDraft, m map[string]*yamldoc.Node, what string) {
 	n := m["workspace"]
 	if text, ok := d.text(n, "workspace of "+what); ok && text != protocol.InWorktree {
@@ -89,14 +89,14 @@ func (d *draft) readWorkspace(r *roleDraft, m map[string]*yamldoc.Node, what str
 	}
 }
 
-// checkMerge checks that a role may answer that its children's files cannot be merged.
+// checkMerge checks that a role's schema allows the answer that its children's files can't be merged.
 func (d *draft) checkMerge(r *roleDraft) {
 	if !r.role.Merge || r.yaml == nil || d.full() {
 		return
 	}
 	compiled, err := jsonschema.Compile(r.schema)
 	if err != nil {
-		return // said with the schema
+		return // reported with the schema
 	}
 	problems, err := compiled.Validate(context.Background(), moderator.Conflicted([]string{"path"}))
 	if err == nil && len(problems) > 0 {
@@ -106,10 +106,10 @@ func (d *draft) checkMerge(r *roleDraft) {
 	}
 }
 
-// unknownWorkflow stands for one that could not be read. It is never stored.
+// unknownWorkflow stands for an unreadable workflow. It is never stored.
 const unknownWorkflow = protocol.Hash("0000000000000")
 
-// exampleAll is such a role as most are.
+// exampleAll is a typical role with parts.
 const exampleAll = "all: [one, other], or all: {first: {role: …}, second: {workflow: ./other.yaml}}"
 
 func (d *draft) readAll(r *roleDraft, n *yamldoc.Node, what string) {
@@ -156,7 +156,7 @@ func (d *draft) readEach(r *roleDraft, n *yamldoc.Node, what string) {
 	}
 }
 
-// readChild reads one part: a role or a workflow, with what it is told.
+// readChild reads one part: a role or a workflow, with its prompt and inputs.
 func (d *draft) readChild(n *yamldoc.Node, at yamldoc.Pos, what string, more []field) (childDraft, protocol.ChildRole) {
 	c, role := childDraft{what: what, pos: at}, protocol.ChildRole{}
 	if isUnread(n) {
@@ -197,7 +197,7 @@ func (d *draft) readChild(n *yamldoc.Node, at yamldoc.Pos, what string, more []f
 	return c, role
 }
 
-// use finds the workflow that a text names.
+// use resolves the name of a workflow.
 func (d *draft) use(n *yamldoc.Node, what string) *Used {
 	name, ok := d.text(n, what)
 	if !ok {
@@ -238,8 +238,7 @@ func (d *draft) readVars(n *yamldoc.Node, what string) map[string]any {
 	return vars
 }
 
-// checkChildren checks the parts of roles: that they exist, that they get the inputs
-// that they ask for, and the expressions.
+// checkChildren checks that the parts of roles exist, their inputs, and their expressions.
 func (d *draft) checkChildren() {
 	for _, r := range d.roles {
 		for _, c := range r.children {
@@ -299,7 +298,7 @@ func (d *draft) checkChild(r *roleDraft, c childDraft) {
 	}
 }
 
-// played is the set of roles that are played only as a part of another one.
+// played returns the roles that are played only as part of another one.
 func (d *draft) played() map[string]bool {
 	names := map[string]bool{}
 	for _, r := range d.roles {
@@ -310,8 +309,7 @@ func (d *draft) played() map[string]bool {
 	return names
 }
 
-// checkChildTemplates checks what children are told against what is known when an edge
-// leads to their role.
+// checkChildTemplates checks the templates of children against the answer on an edge to their role.
 func (d *draft) checkChildTemplates(n *nodeDraft, e *edgeDraft) {
 	target := d.roleByName[e.edge.Role]
 	if target == nil {
@@ -319,7 +317,7 @@ func (d *draft) checkChildTemplates(n *nodeDraft, e *edgeDraft) {
 	}
 	if source := d.roleByName[n.name]; source != nil && target.of != nil && target.role.Each.Of != "" {
 		what := "each.of of role " + quote(target.name) + ", by " + n.at(e)
-		if expr, err := jsonata.Parse(target.role.Each.Of); err == nil { // otherwise it is said once, see checkChildren
+		if expr, err := jsonata.Parse(target.role.Each.Of); err == nil { // otherwise reported once, see checkChildren
 			d.checkPaths(what, target.role.Each.Of, target.of, expr.Reads().Paths, source)
 		}
 	}
@@ -341,10 +339,10 @@ func (d *draft) checkChildTemplates(n *nodeDraft, e *edgeDraft) {
 	}
 }
 
-// resultFields are those of a result, as a join sees it.
+// resultFields lists the fields of a result in a join.
 func resultFields() []string { return []string{"key", "item", "status", "output", "error", "files"} }
 
-// checkJoin checks the expression that makes a role's answer, of many or of none.
+// checkJoin checks a role's join or compute expression.
 func (d *draft) checkJoin(r *roleDraft, field, expression string) {
 	what := field + " of role " + quote(r.name)
 	expr, err := jsonata.Parse(expression)
@@ -378,7 +376,7 @@ func (d *draft) checkJoin(r *roleDraft, field, expression string) {
 	d.checkLists(r, what, expr)
 }
 
-// answersOfChildren is what is known of what the children of a role answer.
+// answersOfChildren describes the answers of a role's children.
 func (d *draft) answersOfChildren(r *roleDraft) fields {
 	var all fields
 	for _, c := range r.children {
@@ -401,7 +399,7 @@ func (d *draft) answersOfChildren(r *roleDraft) fields {
 	return all
 }
 
-// lastSchemas are those of the roles that a workflow can end with.
+// lastSchemas returns the schemas of the roles that can be a workflow's last.
 func (d Definition) lastSchemas() []any {
 	var all []any
 	for name, n := range d.Graph {

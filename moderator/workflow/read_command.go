@@ -13,16 +13,16 @@ import (
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
-// maxScript bounds a script, in bytes: it is one argument of a program, of which Linux takes 128 KiB.
+// maxScript bounds a script, in bytes: it is a single program argument, which Linux limits to 128 KiB.
 const maxScript = 100 << 10
 
-// shells are the words before a script, by name.
+// shells maps a shell's name to the words before its script.
 func shells() map[string][]string {
 	return map[string][]string{"sh": nil, "bash": {"bash", "-eo", "pipefail", "-c"}, "python3": {"python3", "-c"},
 		"node": {"node", "-e"}, "bun": {"bun", "-e"}}
 }
 
-// ShellName is the name of the words before a script, "" if they have none.
+// ShellName returns the name of the shell that starts with words, or "".
 func ShellName(words []string) string {
 	for name, known := range shells() {
 		if slices.Equal(words, known) {
@@ -32,7 +32,7 @@ func ShellName(words []string) string {
 	return ""
 }
 
-// readScript reads a command that is one text.
+// readScript reads a command that is a single text.
 func (d *draft) readScript(r *roleDraft, script string, shell *yamldoc.Node, what string) {
 	r.role.Script, d.language = script, protocol.Language3
 	switch {
@@ -63,7 +63,7 @@ func (d *draft) readScript(r *roleDraft, script string, shell *yamldoc.Node, wha
 	}
 }
 
-// readEnv reads the variables that a command gets.
+// readEnv reads a command's environment variables.
 func (d *draft) readEnv(r *roleDraft, n *yamldoc.Node, what string) {
 	if n == nil || isUnread(n) || isNull(n) {
 		return
@@ -93,7 +93,7 @@ func (d *draft) readEnv(r *roleDraft, n *yamldoc.Node, what string) {
 	}
 }
 
-// envProblem says what is wrong with the name of a variable, "" if nothing is.
+// envProblem describes a problem with the name of a variable, "" if it is valid.
 func envProblem(name string) (problem, remedy string) {
 	switch upper := strings.ToUpper(name); {
 	case strings.HasPrefix(upper, "UWF_"):
@@ -106,10 +106,10 @@ func envProblem(name string) (problem, remedy string) {
 
 var envName = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// steers finds variables that say which programs run, or how.
+// steers matches variables that affect which programs run, or how.
 var steers = lazyregexp.New(`^(PATH|LD_.*|DYLD_.*|GIT_.*|.*_OPTIONS|BASH_ENV|ENV)$`)
 
-// noteSteering tells the author of a variable that steers programs and that an answer fills in.
+// noteSteering warns about such a variable if an answer can set it.
 func (d *draft) noteSteering(e yamldoc.Entry, value, what string) {
 	t, err := mustache.Parse(value)
 	if err != nil || !steers().MatchString(e.Key) {
@@ -123,7 +123,7 @@ func (d *draft) noteSteering(e yamldoc.Entry, value, what string) {
 	}
 }
 
-// noteIncluded tells the author of a word that is a template although it is a file of its own.
+// noteIncluded warns about a template in a word that comes from an included file.
 func (d *draft) noteIncluded(r *roleDraft, i int, n *yamldoc.Node) {
 	key := fmt.Sprint(i)
 	if !d.Included(n.Pos.Line) || !strings.Contains(r.role.Run[i], "{{") || r.literal[key] {
@@ -134,7 +134,7 @@ func (d *draft) noteIncluded(r *roleDraft, i int, n *yamldoc.Node) {
 		"to keep the text as it is, write run as one text", i, quote(r.name))
 }
 
-// tell notes that the author was told of something in a command.
+// tell records that a warning about part of a command was issued.
 func (r *roleDraft) tell(key string) {
 	if r.literal == nil {
 		r.literal = map[string]bool{}
@@ -142,11 +142,11 @@ func (r *roleDraft) tell(key string) {
 	r.literal[key] = true
 }
 
-// scriptTag finds what would be a variable in a template.
+// scriptTag matches what would be a variable in a template.
 var scriptTag = lazyregexp.New(`\{\{\{?&?\s*(\$?[\pL_][\pL\pN_.-]*)\s*\}?\}\}`)
 
-// checkScript reports what looks like a variable that exists where a script is run: it stays in the text.
-// In a file of its own it may be meant so.
+// checkScript reports text that looks like a variable available to the script, because uwf doesn't replace
+// it. An included file can contain it intentionally.
 func (d *draft) checkScript(r *roleDraft, from answer) {
 	if r.role.Script == "" {
 		return
@@ -170,7 +170,7 @@ func (d *draft) checkScript(r *roleDraft, from answer) {
 	}
 }
 
-// exists reports whether a template over an answer has a variable.
+// exists reports whether a variable exists in a template over an answer.
 func (d *draft) exists(path []string, from answer) bool {
 	switch {
 	case path[0] == protocol.InputsVariable:
@@ -182,11 +182,11 @@ func (d *draft) exists(path []string, from answer) bool {
 	return known && !from.skip
 }
 
-// envNameOf is a name for the variable of a template.
+// envNameOf derives a variable name from a template name.
 func envNameOf(name string) string {
 	upper := notOfName().ReplaceAllString(strings.ToUpper(name[strings.LastIndexByte(name, '.')+1:]), "_")
 	return cmp.Or(strings.Trim(upper, "_0123456789"), "VALUE")
 }
 
-// notOfName finds what the name of a variable cannot have.
+// notOfName matches characters that aren't allowed in a variable name.
 var notOfName = lazyregexp.New(`[^A-Z0-9]+`)

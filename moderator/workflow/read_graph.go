@@ -51,7 +51,7 @@ func (d *draft) readNode(node *nodeDraft, n *yamldoc.Node) {
 	}
 }
 
-// addEdge adds an edge that was read; nil is one that could not be.
+// addEdge adds an edge; nil stands for an unreadable one.
 func (d *draft) addEdge(node *nodeDraft, edge *edgeDraft) {
 	if edge == nil {
 		d.incomplete = true
@@ -74,8 +74,7 @@ func (d *draft) readEdge(node *nodeDraft, e yamldoc.Entry) *edgeDraft {
 	})
 }
 
-// readTarget reads what an edge leads to: a mapping, or the name of a role
-// alone. It returns nil if there is no name.
+// readTarget reads the target of an edge: a mapping, or only a role name. It returns nil without a name.
 func (d *draft) readTarget(edge *edgeDraft, n *yamldoc.Node, what string, keys []field) *edgeDraft {
 	switch {
 	case isUnread(n):
@@ -150,7 +149,7 @@ func (d *draft) checkRoles() {
 	}
 }
 
-// checkGraph checks the nodes and where their edges lead.
+// checkGraph checks the nodes and the targets of their edges.
 func (d *draft) checkGraph() {
 	if !d.hasGraph {
 		return
@@ -179,23 +178,23 @@ func (d *draft) checkGraph() {
 	}
 }
 
-// isEdge reports that a node is probably an edge that lacks spaces.
+// isEdge reports whether a node is probably an edge with missing spaces.
 func (n *nodeDraft) isEdge() bool {
 	return n.short && len(n.edges) > 0 && !strings.HasPrefix(n.name, "$")
 }
 
-// misspeltStart reports that a node must be meant for $START, and none is it.
+// misspeltStart reports whether a node is probably a misspelling of $START, which is missing.
 func (d *draft) misspeltStart() bool {
 	return d.nodeByName[protocol.StartNode] == nil && slices.ContainsFunc(d.nodes, func(n *nodeDraft) bool {
 		return strings.EqualFold(strings.Trim(n.name, "$ "), strings.Trim(protocol.StartNode, "$"))
 	})
 }
 
-// checkStart checks that there is exactly one way to begin.
+// checkStart checks that there is exactly one start.
 func (d *draft) checkStart() {
 	start := d.nodeByName[protocol.StartNode]
 	if d.misspeltStart() {
-		return // said of that node
+		return // reported at that node
 	}
 	if start == nil {
 		d.add(d.graphPos, "add $START: {_: {role: …}}", "the graph has no $START")
@@ -223,7 +222,7 @@ func (d *draft) checkStart() {
 	}
 }
 
-// checkTarget checks that an edge leads somewhere.
+// checkTarget checks that an edge's target exists.
 func (d *draft) checkTarget(n *nodeDraft, e *edgeDraft) {
 	target := e.edge.Role
 	where := n.at(e)
@@ -241,8 +240,7 @@ func (d *draft) checkTarget(n *nodeDraft, e *edgeDraft) {
 	}
 }
 
-// checkReach checks that every role can have its turn, and that every thread
-// can end. It needs the whole graph.
+// checkReach checks that every role can be reached and every thread can end. It needs the whole graph.
 func (d *draft) checkReach() {
 	if d.incomplete || d.misspeltStart() {
 		return
@@ -257,7 +255,7 @@ func (d *draft) checkReach() {
 	d.checkEnd(reached)
 }
 
-// reachable is the set of nodes that edges from $START lead to.
+// reachable returns the nodes that can be reached from $START.
 func (d *draft) reachable() map[string]bool {
 	reached := map[string]bool{}
 	next := []string{protocol.StartNode}
@@ -277,8 +275,8 @@ func (d *draft) reachable() map[string]bool {
 	return reached
 }
 
-// checkEnd reports the nodes from which no path leads to $END or $FAIL: a thread that
-// comes there runs into its limits.
+// checkEnd reports the nodes from which no path leads to $END or $FAIL: a thread there runs until it hits its
+// limits.
 func (d *draft) checkEnd(reached map[string]bool) {
 	start := d.nodeByName[protocol.StartNode]
 	if start == nil || len(start.edges) == 0 {
@@ -296,9 +294,8 @@ func (d *draft) checkEnd(reached map[string]bool) {
 	}
 }
 
-// ending is the set of nodes from which a path leads to $END or $FAIL. A target that
-// does not exist counts as an end: it is reported already, and who repairs it
-// may repair the path.
+// ending returns the nodes from which a path leads to $END or $FAIL. A missing target counts as an end: it is
+// already reported, and fixing it can complete the path.
 func (d *draft) ending() map[string]bool {
 	before := map[string][]string{}
 	ending := map[string]bool{}
@@ -314,7 +311,7 @@ func (d *draft) ending() map[string]bool {
 			}
 		}
 		if len(n.edges) == 0 {
-			next = append(next, n.name) // reported already, too
+			next = append(next, n.name) // also already reported
 		}
 	}
 	for len(next) > 0 {
@@ -328,7 +325,7 @@ func (d *draft) ending() map[string]bool {
 	return ending
 }
 
-// wander shows a path that begins at a node and never ends.
+// wander formats a path that starts at a node and never ends.
 func (d *draft) wander(n *nodeDraft) string {
 	const most = 10
 	path := []string{n.name}

@@ -16,8 +16,7 @@ import (
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
-// schemaKeys are the names under which a role's schema may stand; the first is
-// ours, the others are older.
+// schemaKeys lists the keys for a role's schema. The first is preferred; the others are older.
 func schemaKeys() []string { return []string{"schema", "frontmatter", "meta", "outputSchema"} }
 
 func (d *draft) readRoles(n *yamldoc.Node) {
@@ -91,7 +90,7 @@ func (d *draft) readRole(e yamldoc.Entry) *roleDraft {
 	return r
 }
 
-// roleFields are the keys of a role, by who plays it.
+// roleFields returns the keys of a role, depending on its player.
 func roleFields(n *yamldoc.Node) ([]field, protocol.Player) {
 	prompted := says(n, "prompt")
 	instructed := field{key: "description", required: !prompted,
@@ -126,13 +125,13 @@ func roleFields(n *yamldoc.Node) ([]field, protocol.Player) {
 	return slices.Concat(fields, schema, []field{{key: "extractPrompt", older: true}}, players), protocol.PlayedByAgent
 }
 
-// says reports whether a mapping has something under a key.
+// says reports whether a mapping has a non-null value for a key.
 func says(n *yamldoc.Node, key string) bool {
 	v := n.Get(key)
 	return v != nil && !isNull(v)
 }
 
-// readCapabilities reads a list of words; it is never nil.
+// readCapabilities reads a list of words. The result is never nil.
 func (d *draft) readCapabilities(n *yamldoc.Node, what string) []string {
 	list := []string{}
 	if n == nil || isUnread(n) {
@@ -154,8 +153,8 @@ func (d *draft) readCapabilities(n *yamldoc.Node, what string) []string {
 	return list
 }
 
-// readSchema finds the schema of a role under one of its keys; an agent's role
-// without one answers with a text. What is in it is checked later.
+// readSchema reads a role's schema from one of its keys. An agent role without a schema answers with text.
+// The schema's content is checked later.
 func (d *draft) readSchema(r *roleDraft, role *yamldoc.Node, what string) {
 	var found *yamldoc.Entry
 	twice := false
@@ -173,7 +172,7 @@ func (d *draft) readSchema(r *roleDraft, role *yamldoc.Node, what string) {
 		}
 	}
 	if found == nil && misspelt(role) {
-		return // said with the key
+		return // reported with the key
 	}
 	if found == nil && r.role.Person {
 		d.add(r.pos, `add "answer": the fields of the form, such as {$status: [yes, no], why: string}`, "%s has no \"answer\"", what)
@@ -210,7 +209,7 @@ func (d *draft) readSchema(r *roleDraft, role *yamldoc.Node, what string) {
 	}
 	n := found.Value
 	if n.Tag != "" || twice {
-		return // refused already
+		return // already rejected
 	}
 	if n.Kind != yamldoc.Mapping {
 		d.add(n.Pos, "schema: {type: object, properties: {…}, required: […]}",
@@ -225,14 +224,14 @@ func (d *draft) readSchema(r *roleDraft, role *yamldoc.Node, what string) {
 	r.use(n.Value())
 }
 
-// use takes a schema as the role's own.
+// use sets the role's schema.
 func (r *roleDraft) use(schema any) {
 	r.schema = schema
 	r.statuses = statusesOf(r.schema)
 	r.answers = answersOf(r.schema, r.statuses.key)
 }
 
-// misspelt reports that a role has a key which is nearly that of its schema.
+// misspelt reports whether a role has a key that looks like a misspelt schema key.
 func misspelt(role *yamldoc.Node) bool {
 	fields, _ := roleFields(role)
 	return slices.ContainsFunc(role.Entries, func(e yamldoc.Entry) bool {
@@ -241,8 +240,7 @@ func misspelt(role *yamldoc.Node) bool {
 	})
 }
 
-// isTyped reports whether a schema says what it describes. An empty schema
-// would accept everything that an agent says.
+// isTyped reports whether a schema has a type. An empty schema would accept any answer.
 func isTyped(n *yamldoc.Node) bool {
 	if t := n.Get("type"); t != nil && t.Kind == yamldoc.Scalar {
 		if _, ok := t.Scalar.(string); ok {
@@ -253,10 +251,10 @@ func isTyped(n *yamldoc.Node) bool {
 	return oneOf != nil && oneOf.Kind == yamldoc.Sequence
 }
 
-// exampleRun is a command as most are.
+// exampleRun is a typical command.
 const exampleRun = "run: [go, test, ./...]"
 
-// readCommand reads what makes a role a command.
+// readCommand reads the keys of a command role.
 func (d *draft) readCommand(r *roleDraft, m map[string]*yamldoc.Node, what string) {
 	r.run = m["run"]
 	if script, ok := textOf(r.run); ok {
@@ -276,7 +274,7 @@ func (d *draft) readCommand(r *roleDraft, m map[string]*yamldoc.Node, what strin
 	}
 }
 
-// readWords reads the words of a command. There is no shell that would take one apart.
+// readWords reads the words of a command, which no shell splits.
 func (d *draft) readWords(n *yamldoc.Node, what string) []string {
 	if n == nil || isUnread(n) {
 		return nil
@@ -303,12 +301,12 @@ func (d *draft) readWords(n *yamldoc.Node, what string) []string {
 	return words
 }
 
-// readPerson reads that a person plays a role.
+// readPerson reads the keys of a person role.
 func (d *draft) readPerson(r *roleDraft, n *yamldoc.Node, what string) {
 	r.role.Person = d.yes(n, "person", what)
 }
 
-// yes reads a key that is true or left out.
+// yes reads a key that is either true or absent.
 func (d *draft) yes(n *yamldoc.Node, key, what string) bool {
 	if n == nil || isUnread(n) {
 		return false
@@ -320,7 +318,7 @@ func (d *draft) yes(n *yamldoc.Node, key, what string) bool {
 	return true
 }
 
-// asWord takes a number or true as the word that it was written as.
+// asWord returns a number or boolean as it was written.
 func asWord(n *yamldoc.Node) (string, bool) {
 	if n.Kind != yamldoc.Scalar || n.Scalar == nil || n.Tag != "" {
 		return "", false
@@ -331,7 +329,7 @@ func asWord(n *yamldoc.Node) (string, bool) {
 	return n.Text, n.Text != ""
 }
 
-// readTime reads a span of time, in milliseconds.
+// readTime reads a duration, in milliseconds.
 func (d *draft) readTime(n *yamldoc.Node, what string) int64 {
 	if n == nil || isUnread(n) {
 		return 0
@@ -345,7 +343,7 @@ func (d *draft) readTime(n *yamldoc.Node, what string) int64 {
 	return span.Milliseconds()
 }
 
-// commandSchema gives a role that is a command the schema of what all of them answer.
+// commandSchema sets the standard schema of a command role.
 func (d *draft) commandSchema(r *roleDraft, n *yamldoc.Node, what string) {
 	for _, key := range schemaKeys() {
 		if e := n.Get(key); e != nil && !isNull(e) {
@@ -357,8 +355,7 @@ func (d *draft) commandSchema(r *roleDraft, n *yamldoc.Node, what string) {
 	r.use(moderator.CommandSchema())
 }
 
-// checkCommand checks the templates of a command against what is known when an edge
-// leads to it.
+// checkCommand checks the templates of a command against the answer on an edge to it.
 func (d *draft) checkCommand(n *nodeDraft, e *edgeDraft) {
 	d.checkWords(d.roleByName[e.edge.Role], "by "+n.at(e), d.sourceOf(n, e))
 	if target := d.roleByName[e.edge.Role]; target != nil {
@@ -366,13 +363,13 @@ func (d *draft) checkCommand(n *nodeDraft, e *edgeDraft) {
 	}
 }
 
-// checkPart checks the templates of a command that plays a part. Its thread is its own:
-// nobody has answered in it, and what it is to know stands in its prompt.
+// checkPart checks the templates of a command that plays a part. Its thread has no earlier answers, so its
+// prompt contains all its data.
 func (d *draft) checkPart(c childDraft) {
 	d.checkWords(d.roleByName[c.role.text], "as "+c.what, answer{part: &c})
 }
 
-// checkWords checks what a command is given.
+// checkWords checks a command's arguments and variables.
 func (d *draft) checkWords(r *roleDraft, where string, from answer) {
 	if r == nil || r.run == nil {
 		return
@@ -390,7 +387,7 @@ func (d *draft) checkWords(r *roleDraft, where string, from answer) {
 	d.checkScript(r, from)
 }
 
-// noteProgram tells the author of a command whose program is chosen by an answer.
+// noteProgram warns if an answer selects a command's program.
 func (d *draft) noteProgram(r *roleDraft) {
 	if r.noted || len(r.role.Run) == 0 {
 		return
@@ -409,8 +406,8 @@ func (d *draft) noteProgram(r *roleDraft) {
 	}
 }
 
-// checkSchema checks a role's schema against what a store accepts, so that
-// nothing is wrong with it only after an agent has worked for it.
+// checkSchema checks a role's schema as a store does, so that an error isn't detected only after an agent has
+// finished its work.
 func (d *draft) checkSchema(r *roleDraft) {
 	if r.schema == nil || r.yaml == nil || r.derived {
 		return
@@ -427,7 +424,7 @@ func (d *draft) checkSchema(r *roleDraft) {
 	d.noteDefaults(r)
 }
 
-// noteDefaults tells the author of a default that no answer gets, since it does not fit.
+// noteDefaults warns about a default that doesn't match its schema and is therefore never used.
 func (d *draft) noteDefaults(r *roleDraft) {
 	schema, _ := r.schema.(map[string]any)
 	properties, _ := schema["properties"].(map[string]any)
@@ -447,8 +444,8 @@ func (d *draft) noteDefaults(r *roleDraft) {
 	}
 }
 
-// inSchema is the place of a JSON pointer in a schema, or of the nearest
-// thing around it that exists; with a remedy if the cause is plain.
+// inSchema returns the position of a JSON pointer in a schema, or of its nearest existing ancestor, with a
+// remedy if the cause is obvious.
 func (d *draft) inSchema(schema *yamldoc.Node, pointer string) (at yamldoc.Pos, remedy string) {
 	at, n := schema.Pos, schema
 	for _, part := range strings.Split(pointer, "/")[1:] {
@@ -465,8 +462,8 @@ func (d *draft) inSchema(schema *yamldoc.Node, pointer string) (at yamldoc.Pos, 
 	return at, remedy
 }
 
-// child is an entry of a mapping, or an item of a list as an entry; its value is
-// nil if there is none.
+// child returns an entry of a mapping, or an item of a list as an entry. Its value is nil if it doesn't
+// exist.
 func child(n *yamldoc.Node, name string) yamldoc.Entry {
 	if n.Kind == yamldoc.Sequence {
 		if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(n.Items) {

@@ -11,7 +11,7 @@ import (
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
-// Problems is everything that is wrong with a file, in the order of the file.
+// Problems lists all problems of a file, in file order.
 type Problems = source.Problems
 
 type report = source.Report
@@ -52,7 +52,7 @@ func isUnread(n *yamldoc.Node) bool { return source.IsUnread(n) }
 
 func unread(n *yamldoc.Node) *yamldoc.Node { return source.Unread(n) }
 
-// once reports whether something is to be noted for the first time.
+// once reports whether a notice is issued for the first time.
 func (d *draft) once(what string) bool {
 	first := !d.said[what]
 	if d.said == nil {
@@ -62,10 +62,9 @@ func (d *draft) once(what string) bool {
 	return first
 }
 
-// noteOptional warns of a variable that exists but that no schema requires: an answer
-// without it stops the run at this edge. It is not an error, since the agent may always
-// give it. Inside a section the author has thought of that, and the condition of a list may
-// test for it.
+// noteOptional warns about a variable that no schema requires: an answer without it stops the run at this
+// edge. It isn't an error, because the agent can always provide it. There is no warning inside a section, or
+// if a list's condition can test for the field.
 func (d *draft) noteOptional(what string, tag mustache.Tag, from answer, at func() yamldoc.Pos) {
 	name := tag.Path[0]
 	if tag.Kind != mustache.Variable || len(tag.Within) > 0 || from.listed || !from.fields.optional(name) {
@@ -78,14 +77,14 @@ func (d *draft) noteOptional(what string, tag mustache.Tag, from answer, at func
 		what, quote(name), name, name)
 }
 
-// noteMissing warns of a variable behind $steps whose role may not have answered, or not with that field.
+// noteMissing warns about a $steps variable whose role or field can be missing.
 func (d *draft) noteMissing(what, name string, at func() yamldoc.Pos) {
 	d.note(at, "%s: %s may be missing here, and then the run stops; write {{#%s}}…{{/%s}} around it", what, quote(name),
 		name, name)
 }
 
-// noteFree warns of a role that may answer any status, so that its edges cannot be checked.
-// The edge "_" takes all other statuses.
+// noteFree warns about a role that can answer any status, so that its edges can't be checked. The edge "_"
+// takes all other statuses.
 func (d *draft) noteFree(r *roleDraft, n *nodeDraft) {
 	named := without(n.keys(), []string{protocol.DefaultStatus})
 	at := func() yamldoc.Pos { return n.pos }
@@ -99,8 +98,8 @@ func (d *draft) noteFree(r *roleDraft, n *nodeDraft) {
 		quote(r.name), r.statuses.key, quoteList(named, ", "), strings.Join(named, ", "), protocol.DefaultStatus)
 }
 
-// noteOutside warns of a location outside the directory in which a thread is started: most
-// users' uwf will refuse it.
+// noteOutside warns about a location outside the thread's starting directory, which most users' config
+// doesn't allow.
 func (d *draft) noteOutside(what, location string, at yamldoc.Pos) {
 	slash := strings.ReplaceAll(location, `\`, "/")
 	why := ""
@@ -120,7 +119,7 @@ func (d *draft) noteOutside(what, location string, at yamldoc.Pos) {
 		what, why)
 }
 
-// optional reports whether a schema names a field, and none requires it or has a default for it.
+// optional reports whether a schema declares a field without requiring it or giving it a default.
 func (f fields) optional(name string) bool {
 	named := false
 	for _, s := range f.schemas {

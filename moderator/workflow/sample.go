@@ -12,12 +12,12 @@ import (
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
-// checkLists tries a join with a single result: JSONata makes no difference between one
-// value and a list of it, so what gives a list of many results gives a bare value then,
-// and does not fit a schema that wants a list.
+// checkLists tries a join with a single result. JSONata doesn't distinguish a value from a list with one
+// item, so an expression that returns a list for many results can return a bare value for one, which doesn't
+// match a list in the schema.
 func (d *draft) checkLists(r *roleDraft, what string, expr *jsonata.Expr) {
 	answers := d.answersOfChildren(r)
-	earlier := func(p jsonata.Path) bool { return isNew("$" + p.Names[0]) } // which are not known
+	earlier := func(p jsonata.Path) bool { return isNew("$" + p.Names[0]) } // unknown values
 	if r.schema == nil || len(answers.schemas) == 0 || d.full() || slices.ContainsFunc(expr.Reads().Bound, earlier) {
 		return
 	}
@@ -33,7 +33,7 @@ func (d *draft) checkLists(r *roleDraft, what string, expr *jsonata.Expr) {
 		jsonata.Options{MaxSteps: 100_000, Bindings: map[string]any{"inputs": map[string]any{}}})
 	given, ok := value.(map[string]any)
 	if err != nil || !ok {
-		return // what it needs besides is not known here
+		return // depends on unknown values
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if _, isList := given[name].([]any); isList || given[name] == nil || !wantsList(r, given, name) {
@@ -44,7 +44,7 @@ func (d *draft) checkLists(r *roleDraft, what string, expr *jsonata.Expr) {
 	}
 }
 
-// wantsList reports whether a field must be a list in each variant of a schema that an answer may be.
+// wantsList reports whether a field must be a list in every schema variant that matches the answer.
 func wantsList(r *roleDraft, given map[string]any, name string) bool {
 	status, _ := given[r.statuses.key].(string)
 	root, _ := r.schema.(map[string]any)
@@ -71,7 +71,7 @@ func wantsList(r *roleDraft, given map[string]any, name string) bool {
 	return wanted
 }
 
-// sample is a value that a schema is for, as far as that is plain.
+// sample returns a value that matches a schema, for simple schemas.
 func sample(schema any, depth int) any {
 	const deep = 5
 	s, _ := schema.(map[string]any)
@@ -104,11 +104,10 @@ func sample(schema any, depth int) any {
 	return "text"
 }
 
-// draft is a workflow file as read, in the order written, with the places of
-// what may turn out to be wrong.
+// draft is a parsed workflow file, in file order, with positions for messages.
 type draft struct {
 	*report
-	workflow    func(name string) (Used, error) // finds what roles run; nil: nothing is found
+	workflow    func(name string) (Used, error) // resolves workflows that roles run; nil resolves none
 	uses        []Used
 	name        word
 	description string
@@ -121,31 +120,31 @@ type draft struct {
 	graphPos    yamldoc.Pos
 
 	roleNames  []string
-	targets    []string // roles, $END and $SUSPEND: where an edge can lead
+	targets    []string // possible targets of an edge: roles, $END and $SUSPEND
 	roleByName map[string]*roleDraft
 	nodeByName map[string]*nodeDraft
 
-	short     map[string]bool // nodes that are written as their only edge, see short.go
-	copied    int             // bytes of the prompts of roles
-	said      map[string]bool // what was noted and is not to be noted again
-	derived   map[string]bool // roles whose schema is made of those of their parts
-	versioned bool            // the file has "version: 1", as the original's have
-	language  int             // [protocol.Language3] if it says what only that can
+	short     map[string]bool // nodes written as their only edge, see short.go
+	copied    int             // total bytes of role prompts copied to edges
+	said      map[string]bool // notices already issued
+	derived   map[string]bool // roles whose schema is derived from their parts
+	versioned bool            // the file has "version: 1", as files of the original do
+	language  int             // [protocol.Language3] if it uses features of that version
 	reached   *reach.Graph
-	// Of the older form, see older.go.
+	// Set for files of the older form; see older.go.
 	older                        bool
 	defaultAgent, agentOverrides *yamldoc.Node
 	players                      []player
 
-	// incomplete means that parts of the graph could not be read: checks that
-	// need all of it would report what is not so.
+	// incomplete means that parts of the graph could not be read, so checks that need the whole graph would
+	// report false problems.
 	incomplete bool
 	lostNodes  bool // whole nodes could not be read
 	lostInputs bool // the inputs could not be read
-	lostRoles  bool // the roles are in a file that could not be read
+	lostRoles  bool // the roles are in an unreadable file
 }
 
-// word is a text with its place.
+// word is a text with its position.
 type word struct {
 	text string
 	pos  yamldoc.Pos
@@ -156,18 +155,18 @@ type roleDraft struct {
 	pos      yamldoc.Pos // of the name
 	role     protocol.Role
 	player   protocol.Player
-	blank    bool          // the description was read and says nothing
-	derived  bool          // its schema is made of those of others, where it is checked
-	schema   any           // nil if it has the wrong shape
+	blank    bool          // the description is present but empty
+	derived  bool          // its schema is derived from others, where it is checked
+	schema   any           // nil if malformed
 	yaml     *yamldoc.Node // of the schema
 	statuses statuses
 	answers  answers
-	run      *yamldoc.Node // of a command
+	run      *yamldoc.Node // for a command
 	env      map[string]*yamldoc.Node
-	literal  map[string]bool // what the author was told of in a command
-	noted    bool            // the author was told of its program
-	children []childDraft    // of a role that has some
-	of, join *yamldoc.Node   // of such a role; nil if left out
+	literal  map[string]bool // parts of a command with a warning
+	noted    bool            // a warning about its program was issued
+	children []childDraft    // for a role with children
+	of, join *yamldoc.Node   // for such a role; nil if omitted
 }
 
 // conditionDraft is an entry of "conditions".
@@ -175,21 +174,21 @@ type conditionDraft struct {
 	name        string
 	pos         yamldoc.Pos // of the name
 	description string
-	expression  *yamldoc.Node // nil if it has the wrong shape
+	expression  *yamldoc.Node // nil if malformed
 	text        string        // of the expression
 }
 
 type nodeDraft struct {
 	name  string
 	pos   yamldoc.Pos // of the name
-	short bool        // it is written as its only edge
-	list  bool        // transitions: the first whose condition holds is taken
+	short bool        // written as its only edge
+	list  bool        // a transition list: the first edge whose condition holds is taken
 	edges []*edgeDraft
 	// guarded: a status has a list of edges, of which the first whose condition holds is taken.
 	guarded bool
 }
 
-// at names an edge in messages.
+// at describes an edge in messages.
 func (n *nodeDraft) at(e *edgeDraft) string {
 	if n.short {
 		return "graph[" + n.name + "]"
@@ -205,14 +204,14 @@ func (n *nodeDraft) keys() []string {
 	return keys
 }
 
-// edgeDraft is an edge of a map, or an entry of a list.
+// edgeDraft is an edge in a map or a list.
 type edgeDraft struct {
-	status           string      // or, in a list, the entry's number, from 0
-	pos              yamldoc.Pos // of the status or the entry
+	status           string      // in a list: the edge's index, from 0
+	pos              yamldoc.Pos // of the status or the list item
 	edge             protocol.Edge
-	target           yamldoc.Pos   // of the role that it leads to
-	prompt, location *yamldoc.Node // nil if left out
-	condition        *yamldoc.Node // nil: always
-	when             string        // the condition's text
-	failure          bool          // it is taken if the role could not be played
+	target           yamldoc.Pos   // of the target role's name
+	prompt, location *yamldoc.Node // nil if omitted
+	condition        *yamldoc.Node // nil if unconditional
+	when             string        // text of the condition
+	failure          bool          // taken if the role can't be played
 }

@@ -21,7 +21,7 @@ roles:
 graph: { $START: plan, plan: publish, publish: { passed: $END, failed: $END } }
 `
 
-// A script is literal, and what answers say reaches it as variables only.
+// A script is literal; answers reach it only as variables.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	def, err := parse(scripted)
@@ -78,7 +78,7 @@ func TestProblemsOfScripts(t *testing.T) {
 	}
 }
 
-// A default that does not fit is noted.
+// A default that doesn't match its schema causes a notice.
 func TestADefaultThatDoesNotFitIsNoted(t *testing.T) {
 	t.Parallel()
 	for fallback, noted := range map[string]bool{"2": false, "two": true} {
@@ -88,8 +88,8 @@ func TestADefaultThatDoesNotFitIsNoted(t *testing.T) {
 	}
 }
 
-// A variable that steers programs and that an answer fills in is noted, and what a file of its own has as
-// tags.
+// Template-like text in an included script, and a variable that affects programs and is set by an answer,
+// cause notices.
 func TestNotesOfScripts(t *testing.T) {
 	t.Parallel()
 	for name, noted := range map[string]bool{"PATH": true, "LD_PRELOAD": true, "GIT_SSH_COMMAND": true, "NODE_OPTIONS": true, "PATHS": false} {

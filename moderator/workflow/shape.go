@@ -8,27 +8,28 @@ import (
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
-// A shape is the short form of a JSON Schema, for answers and inputs:
+// A shape is the short form of a JSON Schema for answers and inputs:
 //
 //	{ $status: [yes, no], n: integer, tags: [string], why: string?, k: integer = 2 }
 
-// typeNames are the words of a shape.
+// typeNames returns the type names of shapes.
 func typeNames() []string { return []string{"string", "integer", "number", "boolean", "object"} }
 
-// shape is a field as a shape describes it.
+// shape is a field described by a shape.
 type shape struct {
 	schema   *yamldoc.Node
 	optional bool
-	fallback *yamldoc.Node // nil: none
+	fallback *yamldoc.Node // nil without a default
 }
 
-// shapeReader reads the shapes of one thing.
+// shapeReader converts the shapes of one role or input.
 type shapeReader struct {
 	*draft
-	of string // what has the shape, behind the name of a field in messages
+	of string // what the shape belongs to, after a field's name in messages
 }
 
-// readShape turns a shape into a JSON Schema. What is wrong is reported; the schema then accepts anything.
+// readShape converts a shape to a JSON Schema. After reporting a problem, it returns a schema that accepts
+// anything.
 func (d shapeReader) readShape(n *yamldoc.Node, what string) shape {
 	switch {
 	case isUnread(n):
@@ -44,7 +45,7 @@ func (d shapeReader) readShape(n *yamldoc.Node, what string) shape {
 	return d.wordShape(n, what)
 }
 
-// objectShape is an object with the fields of a mapping.
+// objectShape returns the schema of an object with the fields of a mapping.
 func (d shapeReader) objectShape(n *yamldoc.Node, what string) *yamldoc.Node {
 	properties := &yamldoc.Node{Kind: yamldoc.Mapping, Pos: n.Pos}
 	required := &yamldoc.Node{Kind: yamldoc.Sequence, Pos: n.Pos}
@@ -75,7 +76,7 @@ func (d shapeReader) objectShape(n *yamldoc.Node, what string) *yamldoc.Node {
 	return with(object, "required", required)
 }
 
-// listShape is a list of one type, or a choice.
+// listShape returns the schema of a list of one type, or of a choice.
 func (d shapeReader) listShape(n *yamldoc.Node, what string) *yamldoc.Node {
 	if len(n.Items) > 1 {
 		return d.choice(n, what)
@@ -91,7 +92,7 @@ func (d shapeReader) listShape(n *yamldoc.Node, what string) *yamldoc.Node {
 	return with(typed("array", n.Pos), "items", item.schema)
 }
 
-// choice is one of the values of a list.
+// choice returns the schema of a choice from a list.
 func (d shapeReader) choice(n *yamldoc.Node, what string) *yamldoc.Node {
 	for _, item := range n.Items {
 		word, isText := item.Scalar.(string)
@@ -111,7 +112,7 @@ func (d shapeReader) choice(n *yamldoc.Node, what string) *yamldoc.Node {
 	return with(&yamldoc.Node{Kind: yamldoc.Mapping, Pos: n.Pos}, "enum", n)
 }
 
-// wordShape is a type, with ? or a default.
+// wordShape returns a type, with ? or a default.
 func (d shapeReader) wordShape(n *yamldoc.Node, what string) shape {
 	text, isText := n.Scalar.(string)
 	word, value, hasDefault := strings.Cut(text, "=")
@@ -143,7 +144,7 @@ func (d shapeReader) wordShape(n *yamldoc.Node, what string) shape {
 	return s
 }
 
-// typeRemedy is what is meant by a word that is no type.
+// typeRemedy suggests a type for an unknown word.
 func (d shapeReader) typeRemedy(word string, n *yamldoc.Node) string {
 	known := map[string]string{"text": "string", "str": "string", "int": "integer", "float": "number", "bool": "boolean",
 		"array": "[string]", "list": "[string]", "dict": "object", "any": "{schema: {}}", "null": "string?"}
@@ -156,7 +157,7 @@ func (d shapeReader) typeRemedy(word string, n *yamldoc.Node) string {
 	return "a type: " + strings.Join(typeNames(), ", ") + "; for one value write {schema: {const: " + n.Text + "}}"
 }
 
-// defaultOf reads a default of a type. A text needs quotes only around blanks and quotes.
+// defaultOf parses a default of a type. A text needs quotes only if it contains spaces or quotes.
 func defaultOf(kind, text string) (any, bool) {
 	quoted := strings.HasPrefix(text, `"`)
 	if kind == "string" && !quoted {
@@ -188,7 +189,7 @@ func textNode(text string, at yamldoc.Pos) *yamldoc.Node {
 	return &yamldoc.Node{Kind: yamldoc.Scalar, Scalar: text, Text: text, Pos: at}
 }
 
-// with returns a mapping with one more entry, at the place of its value.
+// with returns a mapping with an additional entry, positioned at its value.
 func with(n *yamldoc.Node, key string, value *yamldoc.Node) *yamldoc.Node {
 	out := *n
 	out.Entries = append(slices.Clip(n.Entries), yamldoc.Entry{Key: key, Text: key, Pos: value.Pos, Value: value})

@@ -12,10 +12,11 @@ import (
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
-// Short forms are expanded as a tree, before anything else is read, as the older form is. So a workflow has
-// the same hash in either form, and only this file and shape.go know them. Places stay those of the file.
+// Short forms are expanded as a tree before anything else is read, as the older form is. A workflow therefore
+// has the same hash in either form, and only this file and shape.go know the short forms. Nodes keep their
+// positions in the file.
 
-// expand returns a tree without short forms.
+// expand returns the tree with short forms expanded.
 func (d *draft) expand(root *yamldoc.Node) *yamldoc.Node {
 	d.short, d.derived = map[string]bool{}, map[string]bool{}
 	roles := &yamldoc.Node{}
@@ -35,13 +36,13 @@ func (d *draft) expand(root *yamldoc.Node) *yamldoc.Node {
 	})
 }
 
-// Bounds of what short forms expand to. They are far above what a person writes.
+// Bounds of the expansion, far above realistic handwritten files.
 const (
-	maxCopied    = 4 << 20 // bytes of the prompts of roles, on all edges
-	maxCollected = 50_000  // values of the schema of what is collected
+	maxCopied    = 4 << 20 // total bytes of role prompts on all edges
+	maxCollected = 50_000  // nodes of the schema for "collect"
 )
 
-// eachEntry returns a mapping with other entries; what is none is returned as it is.
+// eachEntry applies change to the entries of a mapping, and returns any other node unchanged.
 func eachEntry(n *yamldoc.Node, change func(yamldoc.Entry) yamldoc.Entry) *yamldoc.Node {
 	if n.Kind != yamldoc.Mapping || isUnread(n) {
 		return n
@@ -54,12 +55,12 @@ func eachEntry(n *yamldoc.Node, change func(yamldoc.Entry) yamldoc.Entry) *yamld
 	return &out
 }
 
-// entryOf returns a mapping of one entry.
+// entryOf returns a mapping with one entry.
 func entryOf(key string, value *yamldoc.Node) *yamldoc.Node {
 	return with(&yamldoc.Node{Kind: yamldoc.Mapping, Pos: value.Pos}, key, value)
 }
 
-// expandInput expands an input that is a shape: base: string = main.
+// expandInput expands an input given as a shape: base: string = main.
 func (d *draft) expandInput(e yamldoc.Entry) yamldoc.Entry {
 	n := e.Value
 	if n.Kind == yamldoc.Mapping || isUnread(n) || isNull(n) {
@@ -77,7 +78,7 @@ func (d *draft) expandInput(e yamldoc.Entry) yamldoc.Entry {
 	return e
 }
 
-// expandAnswer makes the JSON Schema of a role of its shape.
+// expandAnswer expands a role's shape to its JSON Schema.
 func (d *draft) expandAnswer(e yamldoc.Entry) yamldoc.Entry {
 	if !says(e.Value, "answer") {
 		return e
@@ -104,7 +105,7 @@ func (d *draft) expandAnswer(e yamldoc.Entry) yamldoc.Entry {
 	return e
 }
 
-// expandParts expands the parts of a role and what is made of them together.
+// expandParts expands the parts of a role and how they are combined.
 func (d *draft) expandParts(e yamldoc.Entry, roles *yamldoc.Node) yamldoc.Entry {
 	what := "role " + quote(e.Key)
 	e.Value = eachEntry(e.Value, func(f yamldoc.Entry) yamldoc.Entry {
@@ -129,13 +130,13 @@ func (d *draft) expandParts(e yamldoc.Entry, roles *yamldoc.Node) yamldoc.Entry 
 	return e
 }
 
-// textOf is the text that a node is, if it is one.
+// textOf returns the text of a scalar text node.
 func textOf(n *yamldoc.Node) (string, bool) {
 	text, ok := n.Scalar.(string)
 	return text, ok && n.Kind == yamldoc.Scalar && !isUnread(n)
 }
 
-// namedParts names the parts of a list of roles by their roles.
+// namedParts converts a list of roles to parts named after their roles.
 func (d *draft) namedParts(n *yamldoc.Node, what string) *yamldoc.Node {
 	if n.Kind != yamldoc.Sequence || len(n.Items) == 0 {
 		return n
@@ -145,7 +146,7 @@ func (d *draft) namedParts(n *yamldoc.Node, what string) *yamldoc.Node {
 	for _, item := range n.Items {
 		name, ok := textOf(item)
 		if !ok {
-			return n // reported where it is read
+			return n // reported when it is read
 		}
 		if seen[name] {
 			d.add(item.Pos, "give each a name: {first: "+name+", second: "+name+"}", "all of %s has %s twice", what, quote(name))
@@ -157,9 +158,9 @@ func (d *draft) namedParts(n *yamldoc.Node, what string) *yamldoc.Node {
 	return parts
 }
 
-// prompted gives an edge or a part the prompt of the role that it leads to, if it has none.
+// prompted adds the target role's prompt to an edge or a part without one.
 func (d *draft) prompted(n, roles *yamldoc.Node) *yamldoc.Node {
-	if n.Kind == yamldoc.Sequence { // the edges of a status, of which conditions choose one
+	if n.Kind == yamldoc.Sequence { // the conditional edges of a status
 		out := *n
 		out.Items = slices.Clone(n.Items)
 		for i, item := range out.Items {
@@ -197,7 +198,7 @@ func (d *draft) prompted(n, roles *yamldoc.Node) *yamldoc.Node {
 	return with(lacking(n, "prompt"), "prompt", prompt)
 }
 
-// expandCollect turns "collect" into the expression and the schema that it stands for.
+// expandCollect expands "collect" to its expression and schema.
 func (d *draft) expandCollect(role *yamldoc.Node, what string, roles *yamldoc.Node) *yamldoc.Node {
 	n, parts := role.Get("collect"), role.Get("all")
 	out := lacking(role, "collect")
@@ -232,7 +233,7 @@ func (d *draft) expandCollect(role *yamldoc.Node, what string, roles *yamldoc.No
 	return with(out, schemaKeys()[0], collectedSchema(parts, roles, says(role, "merge"), n.Pos))
 }
 
-// sizeOf is how many values a tree has, counted up to a bound.
+// sizeOf counts the nodes of a tree, up to a bound.
 func sizeOf(n *yamldoc.Node, most int) int {
 	size := 1
 	for i := 0; i < len(n.Entries) && size <= most; i++ {
@@ -244,10 +245,10 @@ func sizeOf(n *yamldoc.Node, most int) int {
 	return size
 }
 
-// errorsField has what failed of the parts that are collected.
+// errorsField lists the errors of collected parts.
 const errorsField = "errors"
 
-// collected is the expression that collects parts.
+// collected returns the expression that collects parts.
 func collected(parts *yamldoc.Node) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "{%q: %q in results.status ? %q : %q, %q: [results[status = %[2]q].{\"part\": key, \"error\": error}]",
@@ -258,7 +259,7 @@ func collected(parts *yamldoc.Node) string {
 	return b.String() + "}"
 }
 
-// collectedSchema is the schema of what collects parts: all of them if it is done.
+// collectedSchema returns the schema of collected parts, all of which are required if the status is done.
 func collectedSchema(parts, roles *yamldoc.Node, merge bool, at yamldoc.Pos) *yamldoc.Node {
 	text := map[string]any{"type": "string"}
 	failures := map[string]any{"type": "array", "items": map[string]any{"type": "object", "required": []any{"part"},
@@ -289,7 +290,7 @@ func collectedSchema(parts, roles *yamldoc.Node, merge bool, at yamldoc.Pos) *ya
 	return entryOf("oneOf", variants)
 }
 
-// partSchema is the schema of what a part answers, as far as that is known here.
+// partSchema returns the schema of a part's answer, if known here.
 func partSchema(part, roles *yamldoc.Node, at yamldoc.Pos) *yamldoc.Node {
 	anything := &yamldoc.Node{Kind: yamldoc.Mapping, Pos: at}
 	var role *yamldoc.Node
@@ -310,7 +311,7 @@ func partSchema(part, roles *yamldoc.Node, at yamldoc.Pos) *yamldoc.Node {
 	return nodeOf(protocol.AnswerSchema(), at)
 }
 
-// expandNode expands a node that is one edge, and gives edges the prompts of their roles.
+// expandNode expands a node written as one edge, and copies role prompts to its edges.
 func (d *draft) expandNode(e yamldoc.Entry, roles *yamldoc.Node) yamldoc.Entry {
 	role := roles.Get(e.Key)
 	target, _ := textOf(e.Value)
@@ -331,7 +332,7 @@ func (d *draft) expandNode(e yamldoc.Entry, roles *yamldoc.Node) yamldoc.Entry {
 	return e
 }
 
-// edgeKeys are the keys of an edge, also of one in a list.
+// edgeKeys lists the keys of an edge in a map or a list.
 func edgeKeys() []string { return []string{"role", "to", "prompt", "location", "when", "condition"} }
 
 // isEdge reports whether a node is written as its only edge.
@@ -340,7 +341,8 @@ func isEdge(n *yamldoc.Node) bool {
 		!slices.ContainsFunc(n.Entries, func(e yamldoc.Entry) bool { return !slices.Contains(edgeKeys(), e.Key) })
 }
 
-// answersAny reports whether a role can answer one of the keys of a mapping as its status. Then they are that.
+// answersAny reports whether a role can answer one of the mapping's keys as its status. The keys then are
+// statuses.
 func answersAny(role, n *yamldoc.Node) bool {
 	if role == nil || schemaOf(role) == nil {
 		return false
@@ -351,7 +353,8 @@ func answersAny(role, n *yamldoc.Node) bool {
 	})
 }
 
-// way is the status of a node's only edge: what uwf answers for a role that says nothing of its answer itself.
+// way returns the status for a node's only edge: the status that uwf answers for a role that doesn't set its
+// own.
 func way(node string, role *yamldoc.Node) string {
 	switch {
 	case node == protocol.StartNode || role == nil:
@@ -363,7 +366,7 @@ func way(node string, role *yamldoc.Node) string {
 	return protocol.DefaultStatus
 }
 
-// isCommand reports whether a role is a command that uwf answers for.
+// isCommand reports whether a role is a command whose answer uwf computes.
 func isCommand(role *yamldoc.Node) bool { return says(role, "run") && !says(role, "parse") }
 
 // hasParts reports whether other threads play a role.
@@ -371,7 +374,7 @@ func hasParts(role *yamldoc.Node) bool {
 	return says(role, "all") || says(role, "each") || says(role, "workflow")
 }
 
-// schemaOf is the JSON Schema of a role, nil if it has none.
+// schemaOf returns the JSON Schema of a role, nil without one.
 func schemaOf(role *yamldoc.Node) *yamldoc.Node {
 	for _, key := range schemaKeys() {
 		if says(role, key) {
@@ -388,7 +391,7 @@ func lacking(n *yamldoc.Node, key string) *yamldoc.Node {
 	return &out
 }
 
-// nodeOf is a JSON value as a tree whose parts all stand at one place.
+// nodeOf converts a JSON value to a tree whose nodes all have the same position.
 func nodeOf(value any, at yamldoc.Pos) *yamldoc.Node {
 	n := &yamldoc.Node{Pos: at}
 	switch v := value.(type) {

@@ -12,7 +12,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// pairs are workflows in short forms, and the same in long ones.
+// pairs lists workflows in short form with their long form.
 func pairs() []struct{ name, short, long string } {
 	const top = "name: base\ndescription: d\n"
 	return []struct{ name, short, long string }{
@@ -205,7 +205,7 @@ graph: { $START: { _: a }, a: { _: { role: $END, prompt: "{{anything}}" } } }
 	}
 }
 
-// TestShortForms checks that a short form is the same workflow as the long one, to the last byte of what is stored.
+// TestShortForms checks that the short and the long form are stored as identical bytes.
 func TestShortForms(t *testing.T) {
 	t.Parallel()
 	for _, p := range pairs() {
@@ -223,7 +223,8 @@ func TestShortForms(t *testing.T) {
 	}
 }
 
-// TestStatusesThatLookLikeKeys checks that a node keeps its meaning if its role can answer "role", or any text.
+// TestStatusesThatLookLikeKeys checks that a node keeps its meaning if its role can answer "role" or any
+// text.
 func TestStatusesThatLookLikeKeys(t *testing.T) {
 	t.Parallel()
 	for status, edges := range map[string][]string{
@@ -237,7 +238,7 @@ func TestStatusesThatLookLikeKeys(t *testing.T) {
 	}
 }
 
-// TestMistakesInShortForms checks that a mistake in a short form is found at its place, with a remedy.
+// TestMistakesInShortForms checks that a mistake in a short form is reported at its position, with a remedy.
 func TestMistakesInShortForms(t *testing.T) {
 	t.Parallel()
 	const whole = `name: base

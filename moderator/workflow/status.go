@@ -8,18 +8,18 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// statuses is what a role's schema says about the status that it answers.
+// statuses describes the status in a role's answer.
 type statuses struct {
-	key string // the field that routes: "$status", or "status" if only that is declared
-	// values are the statuses that a role with several exits can answer, in the
-	// order written. The reserved $SUSPEND is left out: it needs no edge.
+	key string // field that selects the edge: "$status", or "status" if only that is declared
+	// values lists the statuses that a role with several exits can answer, in file order. It excludes the
+	// reserved $SUSPEND, which needs no edge.
 	values []string
-	// several is true for oneOf, and for an enum of more than one status: then
-	// each needs an edge. Otherwise the single edge "_" serves.
+	// several is true for oneOf and for an enum with more than one status: each status then needs an edge.
+	// Otherwise the single edge "_" suffices.
 	several bool
-	fixed   string // the const of a schema that is no oneOf, or its only choice
-	free    bool   // it is a text of which the schema says no more
-	// vague are the variants of oneOf, by index, whose status is not a const.
+	fixed   string // the const of a schema without oneOf, or its only choice
+	free    bool   // an unrestricted text
+	// vague lists the indexes of the oneOf variants whose status isn't a const.
 	vague []int
 }
 
@@ -75,7 +75,8 @@ func (s statuses) ofVariants(variants []any) statuses {
 	return s
 }
 
-// variantStatuses are the statuses of a variant: a const, or the texts of an enum. Nil: they are not fixed.
+// variantStatuses returns the statuses of a variant: a const, or the texts of an enum; nil if they aren't
+// fixed.
 func variantStatuses(variant any, key string) []string {
 	object, _ := variant.(map[string]any)
 	status, _ := property(object, key)
@@ -102,15 +103,14 @@ func has(key string) func(any) bool {
 	}
 }
 
-// property is the schema of a field.
+// property returns the schema of a field.
 func property(schema map[string]any, name string) (map[string]any, bool) {
 	properties, _ := schema["properties"].(map[string]any)
 	p, ok := properties[name].(map[string]any)
 	return p, ok
 }
 
-// checkStatuses checks that the edges of a role's node are the statuses that
-// its schema admits.
+// checkStatuses checks that the edges of a role's node match the statuses in its schema.
 func (d *draft) checkStatuses(r *roleDraft) {
 	n := d.nodeByName[r.name]
 	if n != nil {
@@ -175,8 +175,7 @@ func (d *draft) checkSeveral(r *roleDraft, n *nodeDraft) {
 	}
 }
 
-// checkSingle checks a node of a role that answers no status, or always the
-// same.
+// checkSingle checks a node of a role that answers no status or always the same one.
 func (d *draft) checkSingle(r *roleDraft, n *nodeDraft) {
 	at, extra := n.pos, without(n.keys(), []string{protocol.DefaultStatus, protocol.SuspendNode})
 	for _, e := range n.edges {
@@ -198,7 +197,7 @@ func (d *draft) checkSingle(r *roleDraft, n *nodeDraft) {
 	}
 }
 
-// without is the list without some names.
+// without returns the list without some names.
 func without(list, remove []string) []string {
 	removed := setOf(remove)
 	var out []string

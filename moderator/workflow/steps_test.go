@@ -13,8 +13,8 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// planned is a workflow with a cycle, parts and a command, with what stands on the edge check.failed, and
-// elsewhere by pairs of old and new text.
+// planned returns a workflow with a cycle, parts and a command, with the given prompt on the edge
+// check.failed and edits as pairs of old and new text.
 func planned(edge string, edits ...string) string {
 	text := `name: base
 description: d
@@ -83,7 +83,7 @@ func TestEarlierAnswersInTemplates(t *testing.T) {
 		prosetest.Text(t, strings.Join(def.Notices, "\n"), template)
 	}
 	for _, template := range []string{
-		"{{$steps.plan.question}}", // certain, with the status ready alone
+		"{{$steps.plan.question}}", // certain, but only with the status ready
 		"{{$steps.plan.slgu}}", "{{$steps.plna.slug}}", "{{$steps}}", "{{$steps.spread.x}}", "{{$steps.fix.answer}}", "{{$steps.log.output}}",
 		"{{$body.x}}", "{{#$steps.review}}{{coments}}{{/$steps.review}}",
 	} {
@@ -156,12 +156,12 @@ func TestEarlierAnswersElsewhere(t *testing.T) {
 	}
 }
 
-// An edge for a failure leaves a role that has not answered this time.
+// An edge for a failure leaves a role that hasn't answered in this visit.
 func TestEarlierAnswersAfterAFailure(t *testing.T) {
 	t.Parallel()
 	const failed, triage = "failed: impl }", "failed: impl, $error: { role: triage, prompt: 'EDGE' } }\n  triage: { _: { role: impl, prompt: '{{$steps.check.output}}' } }"
 	for template, notices := range map[string]int{
-		"{{$steps.plan.slug}} {{error}} {{tries}}": 1, // of the edge back from triage
+		"{{$steps.plan.slug}} {{error}} {{tries}}": 1, // for the edge back from triage
 		"{{$steps.check.output}}":                  2,
 		"{{$steps.review.comments}}":               2,
 		"{{$body}}x":                               2,
@@ -178,13 +178,13 @@ func TestEarlierAnswersAfterAFailure(t *testing.T) {
 	}
 }
 
-// The inputs of a workflow that a part runs see them, too, however deep.
+// The inputs of a workflow run by a part can use them, at any depth.
 func TestEarlierAnswersInVars(t *testing.T) {
 	t.Parallel()
 	child := workflow.Definition{Workflow: protocol.Workflow{Name: "child", Inputs: map[string]protocol.Input{"list": {}}}}
 	for vars, wrong := range map[string]bool{
 		"{ list: '{{$steps.plan.slug}}' }": false, "{ list: [{ a: '{{$steps.plan.slug}}' }] }": false, "{ list: [{ a: '{{$steps.log.output}}' }] }": true,
-		"{ list: ['{{nothing}}'] }":  false, // as ever
+		"{ list: ['{{nothing}}'] }":  false, // unchanged
 		"{ list: '{{$artifacts}}' }": true, "{ list: ['{{$artifacts}}'] }": true,
 	} {
 		text := planned("impl", "a: { role: fix, prompt: x }", "a: { workflow: ./child.yaml, vars: "+vars+" }")
@@ -200,7 +200,7 @@ func TestEarlierAnswersInVars(t *testing.T) {
 	}
 }
 
-// Whatever is missing in a file, its problems have places.
+// Problems of an incomplete file have positions.
 func TestEarlierAnswersInBrokenFiles(t *testing.T) {
 	t.Parallel()
 	whole := planned(prompting("{{$steps.plan.slug}}{{#$steps.review}}{{comments}}{{/$steps.review}}{{$body}}{{$artifacts}}"),

@@ -15,8 +15,7 @@ import (
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
-// checkTemplates checks the prompt and the location of an edge against the
-// fields that are there when it is taken.
+// checkTemplates checks the prompt and the location of an edge against the fields available when it is taken.
 func (d *draft) checkTemplates(n *nodeDraft, e *edgeDraft) {
 	source := d.sourceOf(n, e)
 	where := " of " + n.at(e)
@@ -32,28 +31,28 @@ func (d *draft) checkTemplates(n *nodeDraft, e *edgeDraft) {
 	d.noteForeign("prompt"+where, e.edge.Prompt, e.prompt)
 }
 
-// instructed reports whether somebody reads the prompt of a role, so that there must be one.
+// instructed reports whether the role needs a prompt, because an agent or a person reads it.
 func (r *roleDraft) instructed() bool {
 	return r.player == protocol.PlayedByAgent || r.player == protocol.PlayedByPerson
 }
 
-// answer is the output that the templates of an edge are rendered over.
+// answer describes the output that an edge's templates are rendered over.
 type answer struct {
-	role   *roleDraft // nil at $START: nobody has answered yet
-	status string     // "" if the role always answers with the same fields
+	role   *roleDraft // nil at $START, before any answer
+	status string     // "" if the role's answers always have the same fields
 	fields fields
-	listed bool        // the edge is one of a list, whose condition may ask for fields
-	item   bool        // it is for a child of each, which has an item
-	part   *childDraft // it is for a command that plays this part
-	skip   bool        // its fields are not known; only the syntax is checked
-	node   *nodeDraft  // that the edge leaves
-	edge   *edgeDraft  // nil: unknown
-	fixed  bool        // it must not depend on the machine
-	word   bool        // it is a word of a command
-	empty  *[]string   // collects the tags of variables that do not exist, instead of errors
+	listed bool        // the edge is in a list, whose condition can test for fields
+	item   bool        // for a child of an "each" role, which has an item
+	part   *childDraft // for a command that plays this part
+	skip   bool        // its fields are unknown; only the syntax is checked
+	node   *nodeDraft  // source of the edge
+	edge   *edgeDraft  // nil if unknown
+	fixed  bool        // must not depend on the machine
+	word   bool        // for a command argument
+	empty  *[]string   // collects the tags of missing variables instead of reporting them
 }
 
-// sourceOf tells what is known of the answer that takes an edge.
+// sourceOf describes the answer that selects an edge.
 func (d *draft) sourceOf(n *nodeDraft, e *edgeDraft) answer {
 	a := answer{role: d.roleByName[n.name], node: n, edge: e}
 	switch r := a.role; {
@@ -73,7 +72,7 @@ func (d *draft) sourceOf(n *nodeDraft, e *edgeDraft) answer {
 	return a
 }
 
-// checkTemplate checks one template: its syntax and the names that it uses.
+// checkTemplate checks the syntax of a template and the names in it.
 func (d *draft) checkTemplate(what, template string, n *yamldoc.Node, from answer) {
 	if n == nil {
 		return
@@ -117,7 +116,7 @@ func (d *draft) checkTag(what string, tag mustache.Tag, from answer, at func() y
 	}
 	scopes, shown := from.scopes(d, tag.Within)
 	if !shown {
-		return // inside a section that is left out, nothing is missing
+		return // inside an omitted section, nothing is missing
 	}
 	if _, known := find(scopes, tag.Path); known {
 		d.noteOwn(what, tag, from, at)
@@ -126,8 +125,8 @@ func (d *draft) checkTag(what string, tag mustache.Tag, from answer, at func() y
 	}
 	names := append(append(scopeNames(scopes, tag.Path), protocol.PromptVariable), d.inputVariables()...)
 	if tag.Kind != mustache.Variable {
-		// A section over what does not exist is a way to say "if there is", but
-		// one that misses a field by a letter is a mistake.
+		// A section over a missing name is a way to test for it, but a near miss of an existing field is
+		// probably a typo.
 		if nearest := nearest(tag.Name, names); len(tag.Name) > 2 && len(nearest) > 0 {
 			d.add(at(), "did you mean "+quoteList(nearest, " or ")+"?", "%s: %s is over %s, which %s", what, tag.Source,
 				quote(tag.Name), from.lacks())
@@ -143,7 +142,7 @@ func (d *draft) checkTag(what string, tag mustache.Tag, from answer, at func() y
 		from.lacks())
 }
 
-// variableRemedy says which variable would be right.
+// variableRemedy suggests the right variable.
 func (d *draft) variableRemedy(tag mustache.Tag, from answer, names []string) string {
 	if d.full() {
 		return ""
@@ -168,7 +167,7 @@ func (d *draft) variableRemedy(tag mustache.Tag, from answer, names []string) st
 	return d.didYouMean(tag.Name, names, "there is")
 }
 
-// lacks says whose answer a name was looked for in.
+// lacks describes whose answer lacks a name.
 func (a answer) lacks() string {
 	switch {
 	case a.part != nil:
@@ -181,7 +180,7 @@ func (a answer) lacks() string {
 	return "the schema of " + quote(a.role.name) + " has no such field"
 }
 
-// statusesWith are the answers of the role that have a field.
+// statusesWith returns the statuses whose answers have a field.
 func (a answer) statusesWith(name string) []string {
 	schema, _ := a.role.schema.(map[string]any)
 	variants, _ := schema["oneOf"].([]any)
@@ -194,8 +193,8 @@ func (a answer) statusesWith(name string) []string {
 	return out
 }
 
-// scopes are the values that a name is looked up in, innermost last. shown is
-// false inside a section over something that never exists.
+// scopes returns the values in which a name is looked up, innermost last. shown is false inside a section
+// over a value that never exists.
 func (a answer) scopes(d *draft, within []string) (_ []fields, shown bool) {
 	scopes := []fields{a.fields}
 	for _, section := range within {
@@ -219,7 +218,7 @@ func (a answer) scopes(d *draft, within []string) (_ []fields, shown bool) {
 	return scopes, true
 }
 
-// find looks a path up from the innermost scope, as the renderer does.
+// find looks up a path from the innermost scope, as the renderer does.
 func find(scopes []fields, path []string) (fields, bool) {
 	for _, scope := range slices.Backward(scopes) {
 		value, known := scope, true
@@ -235,8 +234,8 @@ func find(scopes []fields, path []string) (fields, bool) {
 	return fields{}, false
 }
 
-// scopeNames are the names that could stand instead of a path: at the same
-// depth if its beginning exists, else at the top.
+// scopeNames returns suggestions for a path: names at the same depth if its beginning exists, otherwise
+// top-level names.
 func scopeNames(scopes []fields, path []string) []string {
 	prefix := path[:len(path)-1]
 	if len(prefix) > 0 {
@@ -256,17 +255,17 @@ func scopeNames(scopes []fields, path []string) []string {
 	return slices.Compact(names)
 }
 
-// isGlobal reports whether a name exists in every template: the thread's prompt
-// under its two names, its inputs, and the status.
+// isGlobal reports whether a name exists in every template: the thread's prompt (under two names), its
+// inputs, and the status.
 func isGlobal(name string) bool {
 	return name == protocol.PromptVariable || name == protocol.InputsVariable || name == "prompt" ||
 		name == protocol.StatusKey
 }
 
-// maxName is the longest name of anything, in characters.
+// maxName is the maximum length of any name, in characters.
 const maxName = protocol.MaxName
 
-// checkWorkflowName holds the name to what a workflow may be called anywhere.
+// checkWorkflowName checks that the name is valid everywhere a workflow name is used.
 func (d *draft) checkWorkflowName(name word) {
 	problem := protocol.WorkflowNameProblem(name.text)
 	switch {
@@ -280,9 +279,8 @@ func (d *draft) checkWorkflowName(name word) {
 	d.add(name.pos, protocol.WorkflowNameRule, "%s", problem)
 }
 
-// nameProblem says what is wrong with the name of a role or a status. They
-// stand in messages, on command lines and in tables, so they are one printable
-// line.
+// nameProblem describes a problem with the name of a role or a status. Names appear in messages, command
+// lines and tables, so they must be one printable line.
 func nameProblem(name string) string {
 	switch {
 	case strings.TrimSpace(name) == "":
@@ -297,8 +295,8 @@ func nameProblem(name string) string {
 	return ""
 }
 
-// RoleNameProblem says what is wrong with the name of a role, which agents get as
-// an argument; "" if nothing is.
+// RoleNameProblem describes a problem with the name of a role, which agents get as an argument; "" if it is
+// valid.
 func RoleNameProblem(name string) string {
 	switch {
 	case isReserved(name):
@@ -317,7 +315,7 @@ func isReserved(name string) bool {
 	return slices.Contains([]string{protocol.StartNode, protocol.EndNode, protocol.FailNode, protocol.SuspendNode}, name)
 }
 
-// checkStatusKey checks the status that an edge is for.
+// checkStatusKey checks the status of an edge.
 func (d *draft) checkStatusKey(e *edgeDraft, what string) {
 	if e.status == protocol.SuspendNode {
 		d.add(e.pos, "leave the edge out: resuming runs the same role again",
@@ -329,8 +327,7 @@ func (d *draft) checkStatusKey(e *edgeDraft, what string) {
 	}
 }
 
-// checkFileName holds the workflow to the name of its file, so that a file is
-// found by its name.
+// checkFileName checks that the workflow's name matches its file, so that the file can be found by name.
 func (d *draft) checkFileName(src Source) {
 	path := src.Path
 	if path == "" {
@@ -344,8 +341,8 @@ func (d *draft) checkFileName(src Source) {
 		"the name is %s, but the file %s stands for %s", quote(d.name.text), quote(filepath.Base(path)), quote(implied))
 }
 
-// impliedName is the name that a path stands for: the file's stem, or for
-// index.yaml the folder's name. "" if the path does not tell.
+// impliedName returns the name that a path implies: the file's stem, or the folder's name for index.yaml; ""
+// if unknown.
 func impliedName(path string) string {
 	if path == "" {
 		return ""
@@ -361,7 +358,7 @@ func impliedName(path string) string {
 	return folder
 }
 
-// Stem is the name of a YAML file without its ending.
+// Stem returns the name of a YAML file without its extension.
 func Stem(name string) string {
 	for _, ending := range []string{".yaml", ".yml"} {
 		if stem, ok := strings.CutSuffix(name, ending); ok {

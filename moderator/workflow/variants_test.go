@@ -9,7 +9,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// An enum of statuses in a variant of oneOf counts as so many variants.
+// An enum of statuses in a oneOf variant counts as one variant for each status.
 func TestSeveralStatusesOfAVariant(t *testing.T) {
 	t.Parallel()
 	const supervisor = `name: base
@@ -41,7 +41,7 @@ graph:
 	}
 }
 
-// A join that gives a bare value for a single result is found also if its role has several answers.
+// A join that gives a bare value for a single result is detected even if its role has several answers.
 func TestListsOfOneBehindOneOf(t *testing.T) {
 	t.Parallel()
 	const file = `name: base

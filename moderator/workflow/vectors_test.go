@@ -25,7 +25,7 @@ func vectors[T any](t *testing.T, file string) []T {
 	return v
 }
 
-// messages are the problems that Parse finds, without their places.
+// messages returns the problems found by Parse, without positions.
 func messages(t *testing.T, data []byte) []string {
 	t.Helper()
 	_, err := workflow.Parse(workflow.Source{Data: data})
@@ -70,13 +70,12 @@ func TestShapeVectors(t *testing.T) {
 		if v.Parsed == nil {
 			require.NotEmpty(t, got, "vector %d", i)
 		}
-		prosetest.Text(t, got, "vector %d", i) // of one with the right shape, its graph may be wrong
+		prosetest.Text(t, got, "vector %d", i) // well-formed, though its graph can be wrong
 	}
 }
 
-// Real workflows of the original are valid, and are stored as there: the same
-// schemas under the same titles, the same roles, the same edges. Only the
-// original's "location: null" we leave out.
+// Real workflows of the original are valid and stored as in the original: the same schemas with the same
+// titles, roles and edges. Only its "location: null" is omitted.
 func TestHashVectors(t *testing.T) {
 	t.Parallel()
 	type roleSchema struct {

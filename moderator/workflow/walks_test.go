@@ -13,8 +13,8 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// wild is a random workflow of roles r0 …, whose answers a, b and c have the fields x, y and both; prompts are those
-// of its edges, by their number.
+// wild returns a random workflow of roles r0 …, whose answers a, b and c have the fields x, y and both.
+// prompts sets the prompts of its edges by index.
 func wild(r *rand.Rand) (text func(prompts map[int]string) string, edges, roles int) {
 	const schema = `{ oneOf: [{ type: object, properties: { $status: { const: a }, x: { type: string } }, required: [$status, x] }, { type: object, properties: { $status: { const: b }, y: { type: string } }, required: [$status, y] }, { type: object, properties: { $status: { const: c }, x: { type: string }, y: { type: string } }, required: [$status, x, y] }] }`
 	roles = 2 + r.IntN(5)
@@ -64,7 +64,7 @@ func wild(r *rand.Rand) (text func(prompts map[int]string) string, edges, roles 
 	}, edges, roles
 }
 
-// What validate says nothing about never fails for an answer that is not there, whatever way a thread takes.
+// If validate reports nothing, no path of a thread fails because of a missing answer.
 func TestNothingIsMissingThatWasNotSaid(t *testing.T) {
 	t.Parallel()
 	tried, taken, rendered := 0, 0, 0
@@ -98,7 +98,7 @@ func TestNothingIsMissingThatWasNotSaid(t *testing.T) {
 	require.Greater(t, rendered, 5_000)
 }
 
-// wander walks through a workflow at random, and returns how many prompts it has rendered.
+// wander walks randomly through a workflow and returns the number of prompts rendered.
 func wander(t *testing.T, r *rand.Rand, w protocol.Workflow, text string) (n int) {
 	t.Helper()
 	var history []moderator.HistoryStep

@@ -1,15 +1,12 @@
-// Package workflow reads workflow files: YAML in, a definition or a list of
-// problems out, each with its place and its remedy. It touches no store.
+// Package workflow parses workflow files. It converts YAML to a definition, or returns a list of problems,
+// each with its position and a remedy. It doesn't access a store.
 //
-// Reading has two parts. First the text is read into a draft that knows the
-// place of everything (read*.go), with the files that it includes in their
-// places (package source), and the older form and short forms turned into
-// the present one (older.go, short.go); what has the wrong shape is reported there. Then the
-// checks go over the draft: the graph (read_graph.go), whether each role's
-// edges are the statuses that its schema allows (status.go), the conditions of
-// lists (condition.go), the schemas themselves, and the templates,
-// against the fields that a role delivers (template.go, fields.go). Every problem is collected, so that an
-// author sees all of them at once.
+// Parsing has two phases. The first reads the text into a draft that knows all positions (read*.go). It
+// resolves included files (package source), converts the older form and short forms (older.go, short.go), and
+// reports malformed parts. The second checks the draft: the graph (read_graph.go), whether a role's edges
+// match the statuses in its schema (status.go), conditions (condition.go), schemas, and templates against the
+// fields of a role's answer (template.go, fields.go). All problems are collected, so that an author sees them
+// at once.
 package workflow
 
 import (
@@ -24,35 +21,33 @@ import (
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
-// Definition is a workflow as its author wrote it: roles hold their schemas,
-// not hashes.
+// Definition is a workflow as its author wrote it: roles contain their schemas instead of hashes.
 type Definition struct {
-	protocol.Workflow                // Roles[*].Frontmatter and Inputs[*].Schema are empty
+	protocol.Workflow                // with empty Roles[*].Frontmatter and Inputs[*].Schema
 	Schemas           map[string]any // role → JSON Schema of its output, as a JSON value
-	InputSchemas      map[string]any // input → JSON Schema of its value; nil: there are no inputs
-	Uses              []Used         // that roles run; they are to be stored with it
-	// Notices are what the author should know although nothing is wrong.
+	InputSchemas      map[string]any // input → JSON Schema of its value; nil without inputs
+	Uses              []Used         // workflows that roles run, to be stored together with this one
+	// Notices are warnings to the author that aren't errors.
 	Notices []string
 }
 
-// Source is a file to read.
+// Source describes a file to parse.
 type Source struct {
-	File string // as messages shall name it
-	// Path tells which name the workflow must have: that of the file, or of the
-	// folder for index.yaml. "" is File; if that is "", too, any name will do.
+	File string // name of the file in messages
+	// Path determines the required name of the workflow: that of the file, or of the folder for index.yaml.
+	// It defaults to File. If both are "", any name is valid.
 	Path string
-	// Dir is the directory that "!include" may read from; nil refuses the tag.
+	// Dir is the directory that "!include" can read; nil disables the tag.
 	Dir *os.Root
-	// Node reads the payload of a stored node, for what refers to a role or a
-	// schema by its hash; nil refuses such references.
+	// Node returns the payload of a stored node, for a role or schema given by its hash; nil disables such
+	// references.
 	Node func(protocol.Hash) (payload any, err error)
-	// Workflow finds the workflow that a role runs, by a path or a name as it is written;
-	// nil refuses such roles.
+	// Workflow resolves the path or name of a workflow that a role runs; nil disables such roles.
 	Workflow func(name string) (Used, error)
 	Data     []byte
 }
 
-// Parse reads and checks a file. It returns the definition or *[Problems].
+// Parse parses and checks a file. The error is a *[Problems].
 func Parse(src Source) (Definition, error) {
 	r := source.NewReport(cmp.Or(src.File, "workflow"), src.Data)
 	if isDot(src.Data) {
@@ -74,7 +69,7 @@ func Parse(src Source) (Definition, error) {
 	return d.definition(), nil
 }
 
-// check looks for everything that is wrong although it has the right shape.
+// check reports problems in a well-formed draft.
 func (d *draft) check(src Source) {
 	d.checkFileName(src)
 	d.checkRoles()
@@ -91,7 +86,7 @@ func (d *draft) check(src Source) {
 		d.checkStatuses(r)
 	}
 	nodes := d.nodes
-	if start := d.nodeByName[protocol.StartNode]; start != nil { // its notes count most, and there are only so many
+	if start := d.nodeByName[protocol.StartNode]; start != nil { // its notices matter most, and their number is limited
 		nodes = append([]*nodeDraft{start}, slices.DeleteFunc(slices.Clone(nodes), func(n *nodeDraft) bool { return n == start })...)
 	}
 	for _, n := range nodes {
@@ -103,7 +98,7 @@ func (d *draft) check(src Source) {
 	}
 }
 
-// definition is the draft without its places.
+// definition returns the draft without positions.
 func (d *draft) definition() Definition {
 	def := Definition{
 		Workflow: protocol.Workflow{
@@ -152,10 +147,9 @@ func (d *draft) node(n *nodeDraft) protocol.GraphNode {
 	return protocol.GraphNode{Edges: edges}
 }
 
-// Store turns a definition into its stored form; putSchema stores a role's
-// or an input's schema (its title set to "<workflow>.<role>" or
-// "<workflow>.$inputs.<input>" if it had none) and returns its hash. Roles are stored
-// in the order of their names, and then the inputs.
+// Store converts a definition to its stored form. putSchema stores the schema of a role or an input and
+// returns its hash; a schema without a title gets "<workflow>.<role>" or "<workflow>.$inputs.<input>". Roles
+// are stored in the order of their names, followed by the inputs.
 func (d Definition) Store(putSchema func(name string, schema any) (protocol.Hash, error)) (protocol.Workflow, error) {
 	w := d.Workflow
 	w.Roles = maps.Clone(d.Roles)
@@ -181,7 +175,7 @@ func (d Definition) Store(putSchema func(name string, schema any) (protocol.Hash
 	return w, nil
 }
 
-// InputTitle is the title of the schema of an input that has none of its own.
+// InputTitle returns the default title of an input's schema.
 func InputTitle(workflow, input string) string {
 	return workflow + "." + protocol.InputsVariable + "." + input
 }

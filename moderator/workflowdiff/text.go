@@ -11,8 +11,8 @@ import (
 	"github.com/united-workforce/uwf/util/plaintext"
 )
 
-// Text writes changes for people: a line for each part, marked +, - or ~, and
-// what it was and is below, line by line.
+// Text formats changes for people: a line for each part, marked +, - or ~, followed by its old and new value,
+// line by line.
 func Text(changes []Change) string {
 	var b strings.Builder
 	for _, c := range changes {
@@ -38,7 +38,7 @@ func mark(op Op) string {
 	return "~"
 }
 
-// title is a path in words.
+// title formats a path.
 func title(path []string) string {
 	switch {
 	case len(path) == 1:
@@ -69,8 +69,7 @@ func titled(head string, rest []string) string {
 	return head + ": " + strings.Join(rest, ".")
 }
 
-// body shows what a part was and is. A part that only one side has is marked in
-// its title already.
+// body formats the old and new value of a part. If only one side has the part, the title already shows that.
 func body(c Change) []string {
 	switch c.Op {
 	case Added:
@@ -79,14 +78,13 @@ func body(c Change) []string {
 		return lines(c.Old)
 	}
 	before, after := lines(c.Old), lines(c.New)
-	if slices.Equal(before, after) { // they differ in what cannot be seen
+	if slices.Equal(before, after) { // they differ only invisibly
 		before, after = []string{fmt.Sprintf("%q", c.Old)}, []string{fmt.Sprintf("%q", c.New)}
 	}
 	return lineDiff(before, after)
 }
 
-// lines shows a value: a text as it is, a role or an edge in words, anything
-// else as JSON.
+// lines formats a value: a text unchanged, a role or an edge in words, anything else as JSON.
 func lines(v any) []string {
 	switch v := v.(type) {
 	case nil:
@@ -109,8 +107,8 @@ func lines(v any) []string {
 	return []string{strings.TrimSpace(buf.String())}
 }
 
-// Lines compares two texts line by line: what was begins with "-", what is with
-// "+". Lines that are equal and far from any other are left out.
+// Lines compares two texts line by line. Old lines start with "-", new ones with "+". Equal lines far from
+// any change are omitted.
 func Lines(before, after string) []string {
 	return lineDiff(textLines(before), textLines(after))
 }
@@ -129,12 +127,11 @@ func none(s string) any {
 	return s
 }
 
-// context is how many equal lines are shown beside those that differ.
+// context is the number of equal lines shown around a change.
 const context = 2
 
-// lineDiff marks the lines of two texts with "-", "+" or " ", leaving out equal
-// lines far from any other. Of texts with very many lines in between, none is
-// found to be equal: that would cost the square of it.
+// lineDiff marks the lines of two texts with "-", "+" or " " and omits equal lines far from any change. If
+// very many lines differ, it doesn't search for equal ones among them, which would take quadratic time.
 func lineDiff(a, b []string) []string {
 	const most = 2000
 	head := 0
@@ -170,7 +167,7 @@ func each(mark string, lines []string) []string {
 	return out
 }
 
-// match finds the longest common subsequence.
+// match returns the longest common subsequence.
 func match(a, b []string) []string {
 	longest := make([][]int, len(a)+1) // of a[i:] and b[j:]
 	for i := range longest {
@@ -203,7 +200,7 @@ func match(a, b []string) []string {
 	return append(append(out, each("- ", a[i:])...), each("+ ", b[j:])...)
 }
 
-// near leaves out equal lines that have no other near them.
+// near omits equal lines without a change nearby.
 func near(marked []string) []string {
 	keep := make([]bool, len(marked))
 	for i, line := range marked {

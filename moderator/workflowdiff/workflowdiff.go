@@ -1,10 +1,8 @@
-// Package workflowdiff compares two workflows by what they mean: roles, what
-// they must deliver, edges, conditions, limits. The order in which a file writes
-// them plays no part, except where it has a meaning: in lists of transitions and
-// in whatever is stored as a list.
+// Package workflowdiff compares two workflows by meaning: roles, their schemas, edges, conditions, limits. It
+// ignores the order in a file unless it matters, as in transition lists and in stored lists.
 //
-// Two definitions without a change between them are stored as the same node, as
-// long as their schemas are titled by the store.
+// Two definitions without differences are stored as the same node, provided that the store sets their
+// schemas' titles.
 package workflowdiff
 
 import (
@@ -19,19 +17,19 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// Op is what happened to a part.
+// Op is the kind of a change.
 type Op string
 
-// The operations.
+// The kinds of changes.
 const (
 	Added   Op = "added"
 	Removed Op = "removed"
 	Changed Op = "changed"
 )
 
-// Change is one difference. Path leads to the part: ["roles", role, field],
-// ["roles", role, "schema", status or field …], ["graph", node, status or
-// condition, field], ["conditions", name, field], ["limits", field].
+// Change is one difference. Path identifies the part: ["roles", role, field], ["roles", role, "schema",
+// status or field …], ["graph", node, status or condition, field], ["conditions", name, field], ["limits",
+// field].
 type Change struct {
 	Op   Op       `json:"op"`
 	Path []string `json:"path"`
@@ -39,8 +37,8 @@ type Change struct {
 	New  any      `json:"new,omitempty"`
 }
 
-// Compare lists what must change in a to make it b: what concerns the whole
-// first, then roles in the order of the graph, conditions, edges and limits.
+// Compare lists the changes from a to b: first those of the whole workflow, then roles in graph order,
+// conditions, edges and limits.
 func Compare(a, b workflow.Definition) []Change {
 	d := &diff{changes: []Change{}}
 	d.text([]string{"name"}, a.Name, b.Name)
@@ -59,7 +57,7 @@ func (d *diff) add(op Op, path []string, before, after any) {
 	d.changes = append(d.changes, Change{Op: op, Path: slices.Clone(path), Old: before, New: after})
 }
 
-// text compares texts; an empty one is as good as none.
+// text compares texts; an empty text equals a missing one.
 func (d *diff) text(path []string, before, after string) {
 	switch {
 	case before == after:
@@ -72,15 +70,14 @@ func (d *diff) text(path []string, before, after string) {
 	}
 }
 
-// value compares anything else.
+// value compares other values.
 func (d *diff) value(path []string, before, after any) {
 	if !reflect.DeepEqual(before, after) {
 		d.add(Changed, path, before, after)
 	}
 }
 
-// either walks through the names of both sides and reports those which only one
-// has; both is called for the others.
+// either reports the names that only one side has and calls both for the others.
 func either[V any](d *diff, path []string, names []string, before, after map[string]V,
 	both func(path []string, before, after V)) {
 	for _, name := range names {
@@ -135,7 +132,7 @@ func (d *diff) roles(a, b workflow.Definition) {
 	})
 }
 
-// inputs compares what a run is given.
+// inputs compares the declared inputs.
 func (d *diff) inputs(a, b workflow.Definition) {
 	either(d, []string{"inputs"}, keys(a.Inputs, b.Inputs), a.Inputs, b.Inputs, func(path []string, before,
 		after protocol.Input) {
@@ -146,7 +143,7 @@ func (d *diff) inputs(a, b workflow.Definition) {
 	})
 }
 
-// player compares who plays a role.
+// player compares the players of a role.
 func (d *diff) player(at func(string) []string, before, after protocol.Role) {
 	if !slices.Equal(before.Run, after.Run) {
 		d.add(opOf(len(before.Run), len(after.Run)), at("run"), before.Run, after.Run)
@@ -171,7 +168,7 @@ func (d *diff) player(at func(string) []string, before, after protocol.Role) {
 	d.number(at("timeoutMs"), int(before.TimeoutMs), int(after.TimeoutMs))
 }
 
-// opOf is what happened to a part that has so many parts now.
+// opOf returns the kind of change from the counts before and after.
 func opOf(before, after int) Op {
 	switch {
 	case before == 0:
@@ -189,7 +186,7 @@ func (d *diff) conditions(a, b map[string]protocol.Condition) {
 	})
 }
 
-// limits compares limits; 0 is none.
+// limits compares limits; 0 means none.
 func (d *diff) limits(a, b *protocol.Limits) {
 	before, after := *cmp.Or(a, &protocol.Limits{}), *cmp.Or(b, &protocol.Limits{})
 	if (a == nil) != (b == nil) && before == after { // limits: {} is stored as such
@@ -201,7 +198,7 @@ func (d *diff) limits(a, b *protocol.Limits) {
 	}
 }
 
-// number compares two numbers of one type; 0 is none.
+// number compares two numbers of one type; 0 means none.
 func (d *diff) number(path []string, before, after any) {
 	switch {
 	case before == after:
@@ -227,7 +224,7 @@ func (d *diff) graph(a, b protocol.Workflow) {
 			d.add(Changed, path, before, after)
 		case had && has || len(flow.Ways(a, name))+len(flow.Ways(b, name)) > 0:
 			d.ways(path, flow.Ways(a, name), flow.Ways(b, name))
-		case had: // a node that leads nowhere
+		case had: // a node without edges
 			d.add(Removed, path, before, nil)
 		case has:
 			d.add(Added, path, nil, after)
@@ -235,8 +232,7 @@ func (d *diff) graph(a, b protocol.Workflow) {
 	}
 }
 
-// ways compares the ways on from a node: each with the one that is taken in the
-// same case.
+// ways compares the outgoing edges of a node, matched by status or condition.
 func (d *diff) ways(path []string, a, b []flow.Way) {
 	aKeys, aByKey := byCase(a)
 	bKeys, bByKey := byCase(b)
@@ -247,13 +243,12 @@ func (d *diff) ways(path []string, a, b []flow.Way) {
 	})
 	was := slices.DeleteFunc(aKeys, func(k string) bool { _, ok := bByKey[k]; return !ok })
 	is := slices.DeleteFunc(bKeys, func(k string) bool { _, ok := aByKey[k]; return !ok })
-	if !slices.Equal(was, is) { // only in lists: ways of a map are sorted
+	if !slices.Equal(was, is) { // only in lists: the ways of a map are sorted
 		d.add(Changed, append(slices.Clone(path), "(order)"), was, is)
 	}
 }
 
-// byCase names each way by its status or condition; a condition that stands
-// twice gets a number.
+// byCase keys each way by its status or condition; duplicate conditions get a number.
 func byCase(ways []flow.Way) ([]string, map[string]protocol.Edge) {
 	var names []string
 	edges := map[string]protocol.Edge{}
@@ -275,8 +270,8 @@ func byCase(ways []flow.Way) ([]string, map[string]protocol.Edge) {
 	return names, edges
 }
 
-// schema compares two JSON Schemas: variants of oneOf by their status, objects
-// field by field, and all else as it is.
+// schema compares two JSON Schemas: variants of oneOf by status, objects by field, and anything else as a
+// whole.
 func (d *diff) schema(path []string, a, b any) {
 	if reflect.DeepEqual(a, b) {
 		return
@@ -294,12 +289,12 @@ func (d *diff) schema(path []string, a, b any) {
 		before, after = without(before, "oneOf"), without(after, "oneOf")
 	}
 	d.object(path, before, after)
-	if len(d.changes) == found { // something whose order is stored
+	if len(d.changes) == found { // an order that is stored
 		d.add(Changed, append(slices.Clone(path), "(order)"), a, b)
 	}
 }
 
-// object compares schemas of objects.
+// object compares object schemas.
 func (d *diff) object(path []string, a, b map[string]any) {
 	aFields, bFields := fields(a), fields(b)
 	either(d, path, keys(aFields, bFields), aFields, bFields, d.schema)
@@ -323,8 +318,7 @@ func (d *diff) object(path []string, a, b map[string]any) {
 	})
 }
 
-// variants are those of oneOf by their status, nil if there are none or not all
-// have one.
+// variants returns the oneOf variants by status, or nil unless all have one.
 func variants(schema map[string]any) map[string]any {
 	list, _ := schema["oneOf"].([]any)
 	byStatus := map[string]any{}

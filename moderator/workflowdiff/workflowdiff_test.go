@@ -56,7 +56,7 @@ graph:
 limits: { maxSteps: 5 }
 `
 
-// TestEachPart changes one part of a file and reads what is said of it.
+// TestEachPart changes one part of a file at a time and checks the reported change.
 func TestEachPart(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ what, old, new, want string }{
@@ -143,8 +143,7 @@ func TestListsOfTransitions(t *testing.T) {
 	require.Contains(t, workflowdiff.Text(workflowdiff.Compare(a, b)), "~ graph of a\n")
 }
 
-// FuzzCompare: two files have no difference exactly if they are stored as the
-// same node.
+// FuzzCompare checks that two files have no differences exactly if they are stored as the same node.
 func FuzzCompare(f *testing.F) {
 	files, err := filepath.Glob("../../examples/*.yaml")
 	require.NoError(f, err)
@@ -171,7 +170,7 @@ func FuzzCompare(f *testing.F) {
 	})
 }
 
-// stored is all that a store would keep of a definition.
+// stored returns everything a store keeps of a definition.
 func stored(t *testing.T, def workflow.Definition) string {
 	t.Helper()
 	data, err := json.Marshal([]any{def.Workflow, def.Schemas})

@@ -10,8 +10,8 @@ import (
 	"github.com/united-workforce/uwf/util/jsonschema"
 )
 
-// FuzzAnswer: a short form of an answer is refused, or is a JSON Schema that compiles, and the workflow with it
-// reads back as the same nodes.
+// FuzzAnswer checks that the short form of an answer is either rejected or is a JSON Schema that compiles,
+// and that its workflow reads back as the same nodes.
 func FuzzAnswer(f *testing.F) {
 	for _, seed := range []string{
 		"{ $status: [yes, no], n: integer, tags: [string], why: string?, k: integer = 2 }", "{}", "{ a: {}, b: [{ c: string }] }",

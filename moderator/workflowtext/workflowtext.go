@@ -1,10 +1,8 @@
-// Package workflowtext writes a workflow as YAML that can be put again: read
-// back by package workflow and stored, it is the same node. The text depends on
-// the workflow alone, so it can be kept under version control and compared.
+// Package workflowtext formats a workflow as YAML that parses and stores as the same node. The text depends
+// only on the workflow, so it can be kept under version control and compared.
 //
-// Roles stand in the order in which $START reaches them, the keys of a schema in
-// the order in which people write them. Comments and the author's own order are
-// not stored, so they cannot come back.
+// Roles are in the order in which $START reaches them, schema keys in the customary order. Comments and the
+// author's own order aren't stored and are lost.
 package workflowtext
 
 import (
@@ -22,7 +20,7 @@ import (
 	"github.com/united-workforce/uwf/util/yamltext"
 )
 
-// YAML writes a definition.
+// YAML formats a definition.
 func YAML(def workflow.Definition) ([]byte, error) {
 	doc := yamltext.Map{
 		{Key: "name", Value: def.Name},
@@ -77,17 +75,15 @@ func roles(def workflow.Definition) yamltext.Map {
 	return m
 }
 
-// isCommand reports whether a role answers how its command has ended, as its author
-// need not say.
+// isCommand reports whether a role has a command's standard answer, which the file can omit.
 func isCommand(r protocol.Role) bool { return r.Player() == protocol.PlayedByCommand && r.Parse == "" }
 
-// isText reports whether an agent's role answers with a text, as it does if its author says nothing.
+// isText reports whether an agent role answers with text, the default.
 func isText(r protocol.Role, schema any) bool {
 	return r.Player() == protocol.PlayedByAgent && reflect.DeepEqual(schema, any(protocol.AnswerSchema()))
 }
 
-// isJoin reports whether a role with children answers what all of them do whose author
-// says nothing.
+// isJoin reports whether a role with children has the default schema.
 func isJoin(r protocol.Role, schema any) bool {
 	usual := moderator.JoinSchema()
 	if r.Merge {
@@ -96,7 +92,7 @@ func isJoin(r protocol.Role, schema any) bool {
 	return r.HasChildren() && r.Join == "" && r.Compute == "" && reflect.DeepEqual(schema, any(usual))
 }
 
-// children is what says which threads play a role.
+// children returns the fields that describe a role's child threads.
 func children(r protocol.Role) (fields yamltext.Map) {
 	switch r.Player() {
 	case protocol.PlayedByWorkflow:
@@ -150,7 +146,7 @@ func child(c protocol.ChildRole) (fields yamltext.Map) {
 	return fields
 }
 
-// player is what says who plays a role, and what that one is told.
+// player returns the fields that describe a role's player and its instructions.
 func player(r protocol.Role) (fields yamltext.Map) {
 	texts := []yamltext.Entry{{Key: "parse", Value: string(r.Parse)}, {Key: "timeout", Value: span(r.TimeoutMs)}}
 	switch r.Player() {
@@ -173,7 +169,7 @@ func player(r protocol.Role) (fields yamltext.Map) {
 	return fields
 }
 
-// command is what a role that is a command runs.
+// command returns the fields of a command role.
 func command(r protocol.Role) yamltext.Map {
 	fields := yamltext.Map{{Key: "run", Value: strings(r.Run)}}
 	if r.Script != "" {
@@ -196,7 +192,7 @@ func command(r protocol.Role) yamltext.Map {
 	return fields
 }
 
-// span is a time as people write it, "" for none.
+// span formats a duration, "" for none.
 func span(ms int64) string {
 	if ms == 0 {
 		return ""
@@ -212,7 +208,7 @@ func strings(list []string) yamltext.List {
 	return l
 }
 
-// conditions writes a condition without a description as its expression alone.
+// conditions formats the conditions; one without a description becomes only its expression.
 func conditions(all map[string]protocol.Condition) yamltext.Map {
 	m := yamltext.Map{}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -228,7 +224,7 @@ func conditions(all map[string]protocol.Condition) yamltext.Map {
 	return m
 }
 
-// graph writes $START, the roles in their order, then what else there may be.
+// graph formats $START, the roles in their order, then any other nodes.
 func graph(w protocol.Workflow) yamltext.Map {
 	names := append([]string{protocol.StartNode}, flow.Roles(w)...)
 	for _, name := range slices.Sorted(maps.Keys(w.Graph)) {
@@ -290,8 +286,7 @@ func limits(l protocol.Limits) yamltext.Map {
 	return m
 }
 
-// schemaKeys are the keywords in the order in which people write them; others
-// stand between the two groups, by name.
+// schemaKeys lists keywords in customary order. Others go between the two groups, sorted by name.
 var (
 	firstKeys = [...]string{"title", "type", "const", "enum", "format", "description"}
 	lastKeys  = [...]string{"properties", "items", "oneOf", "anyOf", "allOf", "not", "additionalProperties", "required"}
@@ -304,7 +299,7 @@ func keywordRank(key string) int {
 	return slices.Index(lastKeys[:], key) + 1
 }
 
-// schema gives the keys of a JSON Schema an order.
+// schema orders the keys of a JSON Schema.
 func schema(v any) any {
 	object, ok := v.(map[string]any)
 	if !ok {
@@ -320,7 +315,7 @@ func schema(v any) any {
 	return m
 }
 
-// keyword orders the value of one keyword, if there are schemas in it.
+// keyword orders the value of one keyword if it contains schemas.
 func keyword(key string, object map[string]any) any {
 	value := object[key]
 	switch key {
@@ -342,8 +337,7 @@ func keyword(key string, object map[string]any) any {
 	return value
 }
 
-// properties stand with the status first, then what is required in that order,
-// then the rest by name.
+// properties orders the status first, then required fields in the order of "required", then the rest by name.
 func properties(fields map[string]any, required any) yamltext.Map {
 	order := []string{protocol.StatusKey, "status"}
 	if names, ok := required.([]any); ok {
@@ -365,10 +359,9 @@ func properties(fields map[string]any, required any) yamltext.Map {
 	return m
 }
 
-// Restore is the inverse of [workflow.Definition.Store]: it brings back the
-// definition of a stored workflow. schema returns the JSON Schema with a hash;
-// its errors are returned with the role's name. A title that storing gave to a
-// schema is taken off again.
+// Restore is the inverse of [workflow.Definition.Store]: it returns the definition of a stored workflow.
+// schema returns the JSON Schema with a hash; its errors are wrapped with the role's name. Titles set by
+// Store are removed.
 func Restore(w protocol.Workflow, schema func(protocol.Hash) (any, error)) (workflow.Definition, error) {
 	def := workflow.Definition{Workflow: w, Schemas: make(map[string]any, len(w.Roles))}
 	def.Roles = make(map[string]protocol.Role, len(w.Roles))

@@ -38,7 +38,7 @@ func (m memory) get(h protocol.Hash) (any, error) {
 	return nil, errors.New("no such node")
 }
 
-// stored is what putting a definition leaves in a store.
+// stored returns the stored form of a definition.
 func stored(t *testing.T, def workflow.Definition) (protocol.Workflow, memory) {
 	t.Helper()
 	m := memory{}
@@ -47,7 +47,7 @@ func stored(t *testing.T, def workflow.Definition) (protocol.Workflow, memory) {
 	return w, m
 }
 
-// requireSame writes a definition as it is stored, and puts the text again.
+// requireSame formats a stored definition and checks that the text is stored as the same node.
 func requireSame(t *testing.T, def workflow.Definition) []byte {
 	t.Helper()
 	w, schemas := stored(t, def)
@@ -87,7 +87,7 @@ func TestExamplesComeBackAsTheSameNodes(t *testing.T) {
 	}
 }
 
-// lists has both forms of graph nodes, and conditions of all three forms.
+// lists has both forms of graph nodes, and all three forms of conditions.
 const lists = `name: lists
 description: d
 roles:
@@ -115,7 +115,7 @@ func TestBothFormsComeBack(t *testing.T) {
 	require.Contains(t, text, "- { role: judge }\n")
 }
 
-// all has roles that no agent plays, and inputs.
+// all has roles without agents, and inputs.
 const all = `name: all
 description: d
 inputs:
@@ -147,7 +147,7 @@ func TestAllPlayersComeBack(t *testing.T) {
 	require.Contains(t, text, "shell: bash\n")
 }
 
-// FuzzYAML: whatever workflow somebody has put, it can be shown and put again.
+// FuzzYAML checks that any stored workflow can be formatted and stored again.
 func FuzzYAML(f *testing.F) {
 	for _, data := range examples(f) {
 		f.Add(data)

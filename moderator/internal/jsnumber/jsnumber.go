@@ -1,6 +1,5 @@
-// Package jsnumber reads and prints numbers as JavaScript does: templates and
-// conditions of workflows came from there, and so do the expectations of their
-// authors.
+// Package jsnumber parses and formats numbers as JavaScript does, because the template and condition
+// languages of workflows come from there.
 package jsnumber
 
 import (
@@ -10,8 +9,8 @@ import (
 	"strings"
 )
 
-// Format writes a number as JavaScript does: whole up to 1e21, the shortest
-// digits that read back, an exponent below 1e-6.
+// Format formats a number as JavaScript does: as an integer below 1e21, with the shortest digits that read
+// back, and with an exponent below 1e-6.
 func Format(f float64) string {
 	switch size := math.Abs(f); {
 	case f == 0: // also -0
@@ -23,12 +22,12 @@ func Format(f float64) string {
 	case size >= 1e-6 && size < 1e21 || math.IsNaN(f):
 		return strconv.FormatFloat(f, 'f', -1, 64)
 	}
-	// Go writes two digits of exponent at least, JavaScript one.
+	// Go writes at least two digits of exponent, JavaScript one.
 	mantissa, exponent, _ := strings.Cut(strconv.FormatFloat(f, 'e', -1, 64), "e")
 	return mantissa + "e" + exponent[:1] + strings.TrimLeft(exponent[1:], "0")
 }
 
-// Float reads the types of Go that a JSON number may have; false for all others.
+// Float converts the Go types of a JSON number. It returns false for all other types.
 func Float(v any) (float64, bool) {
 	switch v := v.(type) {
 	case float64:

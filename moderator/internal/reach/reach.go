@@ -1,24 +1,25 @@
-// Package reach tells which roles have answered at a point of a graph.
+// Package reach determines which roles have answered at a point of a graph.
 //
-// Each role has two points: its edges come in at the first, and its answers leave from the second, so that a
-// path has an answer of a role if it goes through the second. Conditions are ignored: every edge counts.
+// Each role has two points: its incoming edges end at the first, and its outgoing edges start at the second.
+// A path includes an answer of a role if it passes the role's second point. Conditions are ignored: every
+// edge counts.
 package reach
 
 // Point is a place between two edges.
 type Point int
 
-// The points beside those of roles.
+// The points that don't belong to roles.
 const (
 	Start Point = iota
 	End
 	firstRole
 )
 
-// maxWork bounds the searches of one graph, in points and edges. Graphs that need more come from programs,
-// and what is not known of them counts as possible, and as certain.
+// maxWork bounds the searches in one graph, in points and edges. Only generated graphs exceed it; whatever
+// stays unknown then counts as both possible and certain.
 const maxWork = 20_000_000
 
-// Graph is a graph of roles. Build it with [New] and [Graph.Add] before it is asked.
+// Graph is a graph of roles. Build it with [New] and [Graph.Add] before querying it.
 type Graph struct {
 	next  [][]Point
 	in    map[string]Point
@@ -42,13 +43,13 @@ func New(roles []string) *Graph {
 // Add adds an edge.
 func (g *Graph) Add(from, to Point) { g.next[from] = append(g.next[from], to) }
 
-// In is the point at which edges lead to a role; false: there is no such role.
+// In returns the point where edges enter a role; false if the role doesn't exist.
 func (g *Graph) In(role string) (Point, bool) {
 	p, ok := g.in[role]
 	return p, ok
 }
 
-// Out is the point from which the answers of a role leave.
+// Out returns the point where edges leave a role.
 func (g *Graph) Out(role string) Point { return g.in[role] + 1 }
 
 // Reached reports whether a path leads from the start to a point.
@@ -74,8 +75,8 @@ func (g *Graph) Answered(role string, at Point) (possible, certain bool) {
 	return possible, possible && !around[at]
 }
 
-// from are the points that paths from one lead to without going through another, the start for none. It is nil if
-// finding out would take too long.
+// from returns the points that can be reached from begin without passing without. It returns nil if the
+// search exceeds maxWork.
 func (g *Graph) from(begin, without Point) []bool {
 	key := [2]Point{begin, without}
 	if seen, ok := g.walks[key]; ok {

@@ -1,5 +1,5 @@
-// Package syntax reads JSONata: from a text to a tree of nodes, or to an [Error] that
-// names the place and what to write instead.
+// Package syntax parses JSONata expressions to a tree of nodes, or returns an [Error] with the position and a
+// suggestion.
 package syntax
 
 import (
@@ -9,30 +9,29 @@ import (
 	"unicode/utf8"
 )
 
-// Node is a part of an expression.
+// Node is a node of the syntax tree.
 type Node interface{ Shared() *Common }
 
-// Common is what every node may have: brackets can follow anything.
+// Common holds the fields of every node, because brackets can follow any expression.
 type Common struct {
-	At      int    // offset of what errors are about
-	Filters []Node // predicates on the value of the node
-	Stages  []Node // predicates of a step in a path: they see one item's values at a time
+	At      int    // offset for errors
+	Filters []Node // predicates on the node's value
+	Stages  []Node // predicates of a path step: each applies to the values of one item
 	Group   *Group
-	Keep    bool // "[]" follows: a sequence of one stays an array
+	Keep    bool // followed by "[]": a sequence of one stays an array
 }
 
-// Shared gives what every node has.
+// Shared returns the common fields.
 func (c *Common) Shared() *Common { return c }
 
 type (
-	// Path is a.b.c: each step is evaluated for each item that the step
-	// before it gave.
+	// Path is a.b.c. Each step is evaluated for each item of the previous step's result.
 	Path struct {
 		Common
 		Steps         []Node
 		KeepSingleton bool // a step has "[]"
 	}
-	// Name is a field. Outside of a path it is a path of one step.
+	// Name is a field. Outside a path it acts as a path with one step.
 	Name struct {
 		Common
 		Name string
@@ -41,19 +40,17 @@ type (
 	Variable struct {
 		Common
 		Name     string
-		Assigned bool // somewhere in the expression: who checks it says so
+		Assigned bool // assigned somewhere in the expression; set by the checker
 	}
-	// Wildcard is *.
+	// Wildcard is the operator *.
 	Wildcard struct{ Common }
-	// Descendants is **.
+	// Descendants is the operator **.
 	Descendants struct{ Common }
 
-	// String is a text.
 	String struct {
 		Common
 		Text string
 	}
-	// Number is a number.
 	Number struct {
 		Common
 		Value float64
@@ -68,8 +65,7 @@ type (
 	Array struct {
 		Common
 		Items []Node
-		// Whole: as the first or last step of a path, the array stays one item
-		// instead of being flattened into the items around it.
+		// Whole means that the array isn't flattened as the first or last step of a path.
 		Whole bool
 	}
 	// Range is from..to, in an array.
@@ -77,7 +73,7 @@ type (
 		Common
 		From, To Node
 	}
-	// Object is {…} by itself; after another node it is that node's Group.
+	// Object is {…} on its own; after another node it is that node's Group.
 	Object struct {
 		Common
 		Group
@@ -117,10 +113,10 @@ type (
 	// Condition is condition ? then : otherwise.
 	Condition struct {
 		Common
-		Condition, Then, Otherwise Node // otherwise may be nil
+		Condition, Then, Otherwise Node // otherwise can be nil
 	}
 
-	// Call is f(a, b). A nil argument is a "?": the call is partial then.
+	// Call is f(a, b). A nil argument stands for "?", which makes the call partial.
 	Call struct {
 		Common
 		Function Node
@@ -136,7 +132,7 @@ type (
 	Lambda struct {
 		Common
 		Params    []string
-		Signature []Param // nil if it takes any arguments
+		Signature []Param // nil accepts any arguments
 		Body      Node
 	}
 	// Pattern is /…/.
@@ -144,19 +140,19 @@ type (
 		Common
 		Regex *Regex
 	}
-	// Sort is the step ^(…) of a path.
+	// Sort is the path step ^(…).
 	Sort struct {
 		Common
 		Terms []SortTerm
 	}
-	// SortTerm is what ^(…) sorts by.
+	// SortTerm is a term of ^(…).
 	SortTerm struct {
 		By         Node
 		Descending bool
 	}
 )
 
-// Children are the nodes inside a node, in the order written.
+// Children returns the child nodes in source order.
 func Children(n Node) []Node {
 	var inner []Node
 	switch n := n.(type) {
@@ -207,7 +203,7 @@ func (g *Group) appendTo(nodes []Node) []Node {
 	return nodes
 }
 
-// Given leaves out the arguments that a partial call leaves open.
+// Given returns the arguments that a partial call doesn't leave open.
 func Given(args []Node) []Node {
 	var nodes []Node
 	for _, a := range args {
@@ -218,40 +214,37 @@ func Given(args []Node) []Node {
 	return nodes
 }
 
-// What an [Error] is about, for errors.Is. The cause of a context that ended
-// evaluation can be found in the same way.
+// Causes of an [Error], for errors.Is. The cause of a canceled context is available in the same way.
 var (
-	// ErrLeftOut: the expression uses a part of JSONata that this package does
-	// not have. Only Parse says so.
+	// ErrLeftOut means that the expression uses an unsupported part of JSONata. Only Parse returns it.
 	ErrLeftOut = errors.New("left out of the JSONata of uwf")
-	// ErrLimit: the expression is too long or too deep, or its evaluation went
-	// beyond its bounds.
+	// ErrLimit means that the expression is too long or too deeply nested, or that its evaluation exceeded a
+	// bound.
 	ErrLimit = errors.New("limit reached")
 )
 
-// Codes beside those of JSONata, also of evaluation.
+// Error codes in addition to those of JSONata, including those of evaluation.
 const (
-	CodeLeftOut        = "U1001" // a part of JSONata that is left out
+	CodeLeftOut        = "U1001" // an unsupported part of JSONata
 	CodeFunctionResult = "U1002" // the result is a function
-	CodeRegex          = "U1003" // a regular expression that cannot be read
+	CodeRegex          = "U1003" // an invalid regular expression
 	CodeTooLong        = "U2001" // the expression is too long
-	CodeTooDeep        = "U2002" // expression or values are nested too deeply
+	CodeTooDeep        = "U2002" // the expression or a value is too deeply nested
 	CodeTooManySteps   = "U2003" // too many steps
-	CodeTooLarge       = "U2004" // arrays or texts grow too large
-	CodeStopped        = "U2005" // the context ended
+	CodeTooLarge       = "U2004" // arrays or texts are too large
+	CodeStopped        = "U2005" // the context was canceled
 )
 
-// Error is an expression that cannot be parsed, or not be evaluated with the
-// values that it met.
+// Error is a parse or evaluation error.
 type Error struct {
-	Code    string // JSONata's code, such as "T2001", or one of this package
-	Pos     Pos    // what it is about
-	Token   string // operator, function or name that it is about, "" if none
-	Value   string // the value that surprised, as JSON, shortened; "" if none
-	Message string // what is wrong
-	Hint    string // what to write instead, "" if unknown
+	Code    string // a JSONata code such as "T2001", or one of this package
+	Pos     Pos    // position of the error
+	Token   string // operator, function or name at fault; "" if none
+	Value   string // unexpected value as JSON, shortened; "" if none
+	Message string // description of the error
+	Hint    string // suggested replacement, "" if unknown
 
-	Cause error // ErrLeftOut, ErrLimit, or the cause of the context's end
+	Cause error // ErrLeftOut, ErrLimit, or the cause of the context's cancellation
 }
 
 // Error implements error.
@@ -263,17 +256,17 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// Pos is a place in an expression.
+// Pos is a position in an expression.
 type Pos struct {
 	Offset int // in bytes, from 0
 	Line   int // from 1
 	Column int // from 1, in characters
 }
 
-// Position finds the line and column of an offset.
+// Position returns the line and column of an offset.
 func Position(src string, offset int) Pos {
 	before := src[:min(max(offset, 0), len(src))]
 	start := strings.LastIndexByte(before, '\n') + 1
@@ -284,7 +277,7 @@ func Position(src string, offset int) Pos {
 	}
 }
 
-// LeftOutCall refuses the name of a function that this package does not have.
+// LeftOutCall returns an error if the variable names an unsupported function.
 func LeftOutCall(src string, v *Variable) error {
 	feature, hint, ok := LeftOutFunction(v.Name)
 	if !ok {
@@ -293,8 +286,8 @@ func LeftOutCall(src string, v *Variable) error {
 	return leftOut(src, v.At, "$"+v.Name, "$"+v.Name+" ("+feature+")", hint)
 }
 
-// LeftOutFunction tells which of JSONata's functions this package does not
-// have, why, and what to write instead.
+// LeftOutFunction reports whether a function of JSONata is unsupported, with the reason and a suggested
+// replacement.
 func LeftOutFunction(name string) (feature, hint string, ok bool) {
 	switch name {
 	case "now", "millis":
@@ -313,7 +306,7 @@ func LeftOutFunction(name string) (feature, hint string, ok bool) {
 	return "", "", false
 }
 
-// leftOut refuses a part of JSONata that this package does not have.
+// leftOut returns the error for an unsupported part of JSONata.
 func leftOut(src string, at int, token, feature, hint string) *Error {
 	return &Error{
 		Code: CodeLeftOut, Pos: Position(src, at), Token: token, Hint: hint, Cause: ErrLeftOut,

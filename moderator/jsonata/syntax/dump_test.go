@@ -7,8 +7,7 @@ import (
 	"github.com/united-workforce/uwf/moderator/internal/jsnumber"
 )
 
-// dump writes a tree in one line: the offset of each node stands behind its name, and
-// what brackets add to a node behind that.
+// dump formats a tree as one line. Each node's name is followed by its offset and by what its brackets add.
 func dump(n Node) string {
 	if n == nil {
 		return "_"

@@ -11,7 +11,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// What cannot be read: the code, the place (offset, line, column), and the token.
+// Syntax errors: the code, the position (offset, line, column) and the token.
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -175,7 +175,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// At a bound all is well, above it the code says which one it was.
+// A value at a bound is accepted; above it the code identifies the bound.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	regex := func(n int) string { return "/" + strings.Repeat("a", n) + "/" }
@@ -199,7 +199,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// A chain of operators is not nested: it may be as long as an expression.
+// A chain of operators isn't nested and can be as long as an expression.
 func TestChains(t *testing.T) {
 	t.Parallel()
 	for _, src := range []string{"a" + strings.Repeat(".a", 1_000), "1" + strings.Repeat("+1", 1_000), "[1" + strings.Repeat(",1", 1_000) + "]", "a" + strings.Repeat("[0]", 1_000)} {

@@ -29,24 +29,24 @@ const (
 
 type token struct {
 	kind   tokenKind
-	text   string // operator; name, without $ and quotes; value of a string; "true"
+	text   string // operator; name without $ and quotes; value of a string; "true"
 	number float64
 	quoted bool // a name in backquotes
 	start  int  // offset in bytes
 }
 
-// is tells whether the token is an operator.
+// is reports whether the token is the operator op.
 func (t token) is(op string) bool { return t.kind == operatorToken && t.text == op }
 
-// doubles are the operators of two characters; they win over those of one.
+// doubles lists the operators with two characters, which take precedence over shorter ones.
 var doubles = [...]string{"..", ":=", "!=", ">=", "<=", "**", "~>", "?:", "??"}
 
-// singles are the operators of one character; none of them can be in a name.
+// singles lists the operators with one character. A name can't contain any of them.
 const singles = ".[]{}(),@#;:?+-*/%|=<>^&!~"
 
 const spaces = " \t\n\r\v"
 
-// lexer cuts an expression into tokens, one at a time.
+// lexer splits an expression into tokens.
 type lexer struct {
 	src string
 	at  int
@@ -83,7 +83,7 @@ func (l *lexer) next() (token, error) {
 	return l.name(), nil
 }
 
-// skip passes over white space and comments.
+// skip skips whitespace and comments.
 func (l *lexer) skip() error {
 	for {
 		rest := strings.TrimLeft(l.src[l.at:], spaces)
@@ -115,7 +115,7 @@ func (l *lexer) quotedName() (token, error) {
 	return token{kind: nameToken, text: l.src[start+1 : l.at-1], quoted: true, start: start}, nil
 }
 
-// name reads to the next space or operator, whatever else the name holds.
+// name scans up to the next space or operator; a name can contain any other character.
 func (l *lexer) name() token {
 	start := l.at
 	length := strings.IndexAny(l.src[start:], spaces+singles)
@@ -136,7 +136,7 @@ func (l *lexer) name() token {
 	return token{kind: nameToken, text: word, start: start}
 }
 
-// shown is a token as an error shows it.
+// shown formats a token for an error.
 func (t token) shown(src string) string {
 	switch t.kind {
 	case endToken:
@@ -151,7 +151,7 @@ func (t token) shown(src string) string {
 	return `"` + Shorten(t.text, MaxShown) + `"`
 }
 
-// Shorten cuts a text after so many bytes, at a character.
+// Shorten truncates a text to at most this many bytes, between characters.
 func Shorten(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -162,7 +162,7 @@ func Shorten(text string, most int) string {
 	return text[:most] + "…"
 }
 
-// numberForm is a number as JSON writes it: 007 is three numbers.
+// numberForm matches a JSON number, so 007 is three numbers.
 var numberForm = lazyregexp.New(`^(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?`)
 
 func (l *lexer) number() (token, error) {
@@ -177,7 +177,7 @@ func (l *lexer) number() (token, error) {
 	return token{kind: numberToken, number: value, start: start}, nil
 }
 
-// text reads a string in single or double quotes.
+// text scans a string in single or double quotes.
 func (l *lexer) text(quote byte) (token, error) {
 	start := l.at
 	var b strings.Builder
@@ -200,14 +200,13 @@ func (l *lexer) text(quote byte) (token, error) {
 	return token{}, l.fail(start, "S0101", string(quote), "the text is never closed with "+string(quote))
 }
 
-// escapes pairs what may follow a backslash with what it means.
+// escapes lists pairs of an escape character and its value.
 const escapes = "\"\"\\\\//b\bf\fn\nr\rt\t"
 
-// escape writes what the escape sequence at an offset stands for and returns
-// its length.
+// escape decodes the escape sequence at an offset and returns its length.
 func (l *lexer) escape(b *strings.Builder, at int) (int, error) {
 	if at+1 >= len(l.src) {
-		return 1, nil // the text is not closed, which is the better message
+		return 1, nil // the error about the unclosed text is more helpful
 	}
 	c := l.src[at+1]
 	if c == 'u' {
@@ -227,7 +226,7 @@ func (l *lexer) escape(b *strings.Builder, at int) (int, error) {
 	return 0, err
 }
 
-// unicodeEscape reads \u and four digits; two of them may be one character.
+// unicodeEscape decodes \uXXXX. Two of them can form a surrogate pair.
 func (l *lexer) unicodeEscape(b *strings.Builder, at int) (int, error) {
 	r, ok := hex4(l.src, at)
 	if !ok {
@@ -243,7 +242,7 @@ func (l *lexer) unicodeEscape(b *strings.Builder, at int) (int, error) {
 	return 6, nil
 }
 
-// hex4 reads \uXXXX at an offset.
+// hex4 decodes \uXXXX at an offset.
 func hex4(src string, at int) (rune, bool) {
 	if at+6 > len(src) || src[at] != '\\' || src[at+1] != 'u' {
 		return 0, false
@@ -254,23 +253,22 @@ func hex4(src string, at int) (rune, bool) {
 
 // Bounds of the regular expressions in one expression.
 const (
-	maxRegex       = 1_000 // bytes of one
-	maxRegexSize   = 5_000 // instructions of all
-	maxRegexGroups = 50    // of one
+	maxRegex       = 1_000 // bytes of each
+	maxRegexSize   = 5_000 // instructions of all together
+	maxRegexGroups = 50    // groups of each
 )
 
-// Regex is a compiled regular expression. It is RE2, which needs no more than
-// one look at each character for each of its instructions.
+// Regex is a compiled regular expression. RE2 examines each character at most once for each instruction.
 type Regex struct {
 	Source string
 	First  *regexp.Regexp
-	// Next searches from the character before a place, so that ^ and \b see it;
-	// what is found is its first group.
+	// Next searches from the character before a position, so that ^ and \b see it. Its first group is the
+	// match.
 	Next *regexp.Regexp
-	Cost int // steps for each character
+	Cost int // steps per character
 }
 
-// regex reads a regular expression and its flags; t is the "/" before it.
+// regex parses a regular expression and its flags; t is the opening "/".
 func (p *parser) regex(t token) (Node, error) {
 	length := regexLength(p.src[t.start+1:])
 	if length < 0 {
@@ -289,8 +287,7 @@ func (p *parser) regex(t token) (Node, error) {
 	return &Pattern{Common{At: t.start}, r}, p.advance()
 }
 
-// regexLength finds the "/" that ends a regular expression: one that is not
-// escaped and not in brackets. It is -1 if there is none.
+// regexLength returns the offset of the closing "/", which is neither escaped nor in brackets, or -1.
 func regexLength(text string) int {
 	depth := 0
 	escaped := false
@@ -355,7 +352,7 @@ func (p *parser) regexTooLarge(at int) *Error {
 	return e
 }
 
-// badRegex says what RE2 cannot read, and names what other engines can.
+// badRegex returns an error for a pattern that RE2 rejects, and mentions features of other engines.
 func (p *parser) badRegex(at int, pattern string, err error) *Error {
 	var problem *syntax.Error
 	if !errors.As(err, &problem) {
@@ -377,8 +374,8 @@ func (p *parser) badRegex(at int, pattern string, err error) *Error {
 	return e
 }
 
-// regexSize is about how many instructions a regular expression has, counted up
-// to a bound before they are made.
+// regexSize estimates the number of instructions of a regular expression before it is compiled. It stops
+// counting at a bound.
 func regexSize(re *syntax.Regexp, most int) int {
 	size := 1 + len(re.Rune)/8
 	if re.Op == syntax.OpLiteral {
@@ -395,10 +392,10 @@ func regexSize(re *syntax.Regexp, most int) int {
 	return min(size, most+1)
 }
 
-// Quote writes a text as JSON, with the escapes that JSON demands only.
+// Quote formats a text as JSON with only the required escapes.
 func Quote(s string) string { return string(AppendQuoted(nil, s)) }
 
-// AppendQuoted appends what [Quote] gives.
+// AppendQuoted appends the result of [Quote] for s.
 func AppendQuoted(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')

@@ -8,17 +8,16 @@ import (
 	"github.com/united-workforce/uwf/moderator/internal/jsnumber"
 )
 
-// Bounds of an expression: far above every honest condition.
+// Bounds of an expression, far above any realistic condition.
 const (
 	maxSource  = 64 << 10 // bytes
-	maxNesting = 200      // brackets and operators that open inside one another
-	MaxTree    = 500      // depth of the tree: a chain of operators is one level each
+	maxNesting = 200      // nested brackets and operators
+	MaxTree    = 500      // depth of the tree; each operator of a chain adds a level
 	MaxShown   = 40       // bytes of a token or text in a message
 )
 
-// Parse reads an expression, and refuses what the package leaves out ([ErrLeftOut]).
-// assigned are the variables with a ":=" somewhere, and parameters. The error is an
-// *[Error].
+// Parse parses an expression and rejects what the package doesn't support ([ErrLeftOut]). assigned contains
+// the parameters and the variables assigned by ":=". The error is an *[Error].
 func Parse(src string) (root Node, assigned map[string]bool, err error) {
 	if len(src) > maxSource {
 		return nil, nil, &Error{
@@ -35,17 +34,16 @@ func Parse(src string) (root Node, assigned map[string]bool, err error) {
 type parser struct {
 	lexer
 	tok        token
-	before     token // the one before tok, for hints
+	before     token // the previous token, for hints
 	depth      int
-	assigned   map[string]bool // variables with a ":=" so far, and parameters
-	regexSize  int             // of all regular expressions so far
-	unfinished int             // offset where an operand was missing because the text ended, or -1
-	// invalid is the first thing that reads well and means nothing. What cannot
-	// be read is worth more, so it is kept for later.
+	assigned   map[string]bool // variables assigned so far, and parameters
+	regexSize  int             // total size of the regular expressions so far
+	unfinished int             // offset of an operand missing at the end of the text, or -1
+	// invalid is the first semantic error. It is reported only if there is no syntax error.
 	invalid error
 }
 
-// whole reads a whole expression.
+// whole parses a complete expression.
 func (p *parser) whole() (Node, error) {
 	if err := p.advance(); err != nil {
 		return nil, err
@@ -62,7 +60,7 @@ func (p *parser) whole() (Node, error) {
 	return root, p.invalid
 }
 
-// later keeps an error until the whole expression is read.
+// later records a semantic error.
 func (p *parser) later(err *Error) {
 	if p.invalid == nil {
 		p.invalid = err
@@ -82,7 +80,7 @@ func (p *parser) advance() (err error) {
 	return err
 }
 
-// expect passes over an operator that must come now.
+// expect consumes the operator op or returns an error.
 func (p *parser) expect(op string) error {
 	if p.tok.is(op) {
 		return p.advance()
@@ -93,8 +91,7 @@ func (p *parser) expect(op string) error {
 	return p.fail(p.tok.start, "S0202", op, fmt.Sprintf("%q should come here, not %s", op, p.tok.shown(p.src)))
 }
 
-// expression reads an operand and the operators after it that bind stronger
-// than the given power.
+// expression parses an operand and the following operators that bind more tightly than power.
 func (p *parser) expression(power int) (Node, error) {
 	p.depth++
 	defer func() { p.depth-- }()
@@ -114,7 +111,7 @@ func (p *parser) expression(power int) (Node, error) {
 
 func (p *parser) operand() (Node, error) {
 	t := p.tok
-	if t.is("/") { // before its inside is read as tokens
+	if t.is("/") { // before its content is tokenized
 		return p.regex(t)
 	}
 	if err := p.advance(); err != nil {
@@ -123,7 +120,7 @@ func (p *parser) operand() (Node, error) {
 	return p.prefix(t)
 }
 
-// TooDeep is the error for an expression that is nested too deeply at a place.
+// TooDeep returns the error for an expression that is too deeply nested.
 func TooDeep(src string, at int) *Error {
 	return &Error{
 		Code: CodeTooDeep, Pos: Position(src, at), Cause: ErrLimit,
@@ -131,8 +128,7 @@ func TooDeep(src string, at int) *Error {
 	}
 }
 
-// power is how strongly an operator binds its left operand; 0 ends an
-// expression.
+// power returns the left binding power of an operator; 0 ends an expression.
 func (t token) power() int {
 	if t.kind != operatorToken {
 		return 0
@@ -162,19 +158,19 @@ func (t token) power() int {
 	return 0
 }
 
-// leftOut refuses a part of JSONata that this package does not have.
+// leftOut returns the error for an unsupported part of JSONata.
 func (p *parser) leftOut(at int, token, feature, hint string) error {
 	return leftOut(p.src, at, token, feature, hint)
 }
 
-// unexpected is about a token after an expression that could have ended.
+// unexpected returns an error about a token after a complete expression.
 func (p *parser) unexpected() error {
 	e := p.fail(p.tok.start, "S0201", p.tok.text, p.tok.shown(p.src)+" should not come here")
 	e.Hint = p.misspeltOperator()
 	return e
 }
 
-// misspeltOperator is a hint for people used to another language.
+// misspeltOperator returns a hint for operators of other languages.
 func (p *parser) misspeltOperator() string {
 	switch {
 	case p.tok.is("|"):
@@ -191,7 +187,7 @@ func (p *parser) misspeltOperator() string {
 	return ""
 }
 
-// prefix reads what begins with a token that stands where an operand should.
+// prefix parses an expression that starts with t.
 func (p *parser) prefix(t token) (Node, error) {
 	at := Common{At: t.start}
 	switch t.kind {
@@ -220,7 +216,7 @@ func (p *parser) prefix(t token) (Node, error) {
 func (p *parser) prefixOperator(t token) (Node, error) {
 	at := Common{At: t.start}
 	switch t.text {
-	case "and", "or", "in": // fields may be called so
+	case "and", "or", "in": // can be field names
 		return newName(t), nil
 	case "-":
 		return p.negation(t)
@@ -277,7 +273,7 @@ func (p *parser) negation(t token) (Node, error) {
 	return &Negate{Common{At: t.start}, operand}, nil
 }
 
-// block reads on after "(": expressions with semicolons between them.
+// block parses the rest of a block after "(": expressions separated by semicolons.
 func (p *parser) block(t token) (Node, error) {
 	b := &Block{Common: Common{At: t.start}}
 	for !p.tok.is(")") {
@@ -297,7 +293,7 @@ func (p *parser) block(t token) (Node, error) {
 	return b, p.expect(")")
 }
 
-// array reads on after "[".
+// array parses the rest of an array after "[".
 func (p *parser) array(t token) (Node, error) {
 	a := &Array{Common: Common{At: t.start}}
 	if p.tok.is("]") {
@@ -326,7 +322,7 @@ func (p *parser) rangeFrom(from Node) (Node, error) {
 	return &Range{at, from, to}, err
 }
 
-// object reads on after "{".
+// object parses the rest of an object after "{".
 func (p *parser) object(t token) (Group, error) {
 	g := Group{At: t.start}
 	if p.tok.is("}") {
@@ -350,7 +346,7 @@ func (p *parser) object(t token) (Group, error) {
 	return g, p.expect("}")
 }
 
-// list reads items with commas between them.
+// list parses comma-separated items.
 func (p *parser) list(item func() error) error {
 	for {
 		if err := item(); err != nil || !p.tok.is(",") {
@@ -362,7 +358,7 @@ func (p *parser) list(item func() error) error {
 	}
 }
 
-// infix reads on after an operator that follows an operand.
+// infix parses the rest of an expression after an operand and an operator.
 func (p *parser) infix(t token, left Node) (Node, error) {
 	at := Common{At: t.start}
 	switch t.text {
@@ -385,7 +381,7 @@ func (p *parser) infix(t token, left Node) (Node, error) {
 	}
 	power := t.power()
 	if t.text == "??" || t.text == "?:" {
-		power = 0 // whatever follows is the alternative
+		power = 0 // the alternative extends as far as possible
 	}
 	right, err := p.expression(power)
 	if err != nil {
@@ -426,7 +422,7 @@ func (p *parser) assignment(t token, left Node) (Node, error) {
 	return &Bind{Common{At: t.start}, v.Name, value}, err
 }
 
-// call reads on after "(" behind an operand.
+// call parses the arguments of a call after "(".
 func (p *parser) call(t token, callee Node) (Node, error) {
 	c := &Call{Common: Common{At: callee.Shared().At}, Function: callee}
 	if p.tok.is(")") {
@@ -448,7 +444,7 @@ func (p *parser) call(t token, callee Node) (Node, error) {
 	return c, p.expect(")")
 }
 
-// step joins two operands of "." to a path.
+// step combines the two operands of "." into a path.
 func (p *parser) step(left, right Node) Node {
 	path, ok := left.(*Path)
 	if !ok {
@@ -459,8 +455,7 @@ func (p *parser) step(left, right Node) Node {
 		path.Steps = append(path.Steps, rest.Steps...)
 		path.KeepSingleton = path.KeepSingleton || rest.KeepSingleton
 	} else {
-		// A predicate of a step sees the values of one item, those of an operand
-		// by itself are the operand's.
+		// A predicate of a step applies to the values of one item; otherwise it applies to the whole operand.
 		c := right.Shared()
 		c.Stages, c.Filters = c.Filters, nil
 		p.addStep(path, right)
@@ -497,8 +492,7 @@ func markWhole(step Node) {
 	}
 }
 
-// BeginsWhole tells whether a node is, or begins with, an array that stays one
-// item.
+// BeginsWhole reports whether a node is, or starts with, an array that isn't flattened.
 func BeginsWhole(n Node) bool {
 	switch n := n.(type) {
 	case *Array:
@@ -511,8 +505,8 @@ func BeginsWhole(n Node) bool {
 	return false
 }
 
-// bracket reads on after "[" behind an operand: a predicate, an index, or
-// nothing, which means that a sequence of one stays an array.
+// bracket parses the rest after an operand and "[": a predicate, an index, or nothing, which keeps a sequence
+// of one an array.
 func (p *parser) bracket(left Node) (Node, error) {
 	target := left
 	path, isPath := left.(*Path)
@@ -542,7 +536,7 @@ func (p *parser) bracket(left Node) (Node, error) {
 	return left, p.expect("]")
 }
 
-// order reads on after "^" behind an operand: the terms to sort by.
+// order parses the sort terms after an operand and "^".
 func (p *parser) order(t token, left Node) (Node, error) {
 	if err := p.expect("("); err != nil {
 		return nil, err
@@ -571,7 +565,7 @@ func (p *parser) order(t token, left Node) (Node, error) {
 	return path, p.expect(")")
 }
 
-// grouping reads on after "{" behind an operand.
+// grouping parses a group after an operand and "{".
 func (p *parser) grouping(t token, left Node) (Node, error) {
 	g, err := p.object(t)
 	if err != nil {
@@ -585,7 +579,7 @@ func (p *parser) grouping(t token, left Node) (Node, error) {
 	return left, nil
 }
 
-// lambda reads on after "function".
+// lambda parses the rest of a function after "function".
 func (p *parser) lambda(t token) (Node, error) {
 	n := &Lambda{Common: Common{At: t.start}}
 	if err := p.advance(); err != nil {
@@ -639,7 +633,7 @@ func (p *parser) parameter(n *Lambda) error {
 	return p.advance()
 }
 
-// signature reads <s-n?:b>, which is not made of tokens.
+// signature parses <s-n?:b>, which doesn't consist of tokens.
 func (p *parser) signature(n *Lambda) error {
 	start := p.tok.start
 	length := strings.IndexByte(p.src[start:], '{')
@@ -660,22 +654,21 @@ func (p *parser) signature(n *Lambda) error {
 	return p.advance()
 }
 
-// Param is a parameter of a function. The kinds of arguments are letters, see
-// [ParseSignature]; undefined ('m', missing) fits everywhere but for a function.
+// Param is a parameter of a function. Kinds are letters, see [ParseSignature]; undefined ('m', missing) fits
+// any parameter except a function.
 type Param struct {
 	Kinds    string
-	Item     byte // kind of the items that an array must have, 0 for any
-	Array    bool // anything else becomes an array of one
+	Item     byte // required kind of an array's items, 0 for any
+	Array    bool // any other value becomes an array of one
 	Optional bool
-	Context  bool // the context stands in for it
+	Context  bool // defaults to the context
 	Many     bool // one or more
 }
 
-// ParseSignature reads JSONata's notation of parameters: s, n, b, l, o, a, f
-// for one kind, x for any, j for any but functions, (sn) for a choice, a<s> for
-// an array of strings; after it "?" for optional, "-" for the context, "+" for
-// many. What follows ":" is the result, which nobody checks. Without a code it
-// could be read, else at is where it could not.
+// ParseSignature parses JSONata's notation of parameters: s, n, b, l, o, a, f for one kind, x for any, j for
+// any except functions, (sn) for a choice, a<s> for an array of strings; then "?" for optional, "-" for the
+// context, "+" for one or more. The result type after ":" is ignored. On failure it returns an error code and
+// the offset of the error.
 func ParseSignature(text string) (params []Param, at int, code string) {
 	for i := 0; i < len(text); i++ {
 		c := text[i]
@@ -726,7 +719,7 @@ func ParseSignature(text string) (params []Param, at int, code string) {
 	return params, 0, ""
 }
 
-// closingAngle finds the ">" of the "<" at an offset, -1 if there is none.
+// closingAngle returns the offset of the matching ">", or -1.
 func closingAngle(text string, at int) int {
 	depth := 0
 	for i := at; i < len(text); i++ {

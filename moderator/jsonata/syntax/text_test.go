@@ -98,7 +98,7 @@ func TestSignatureOfLambda(t *testing.T) {
 	assert.Nil(t, root.(*Lambda).Signature)
 }
 
-// What a regular expression finds first, what it finds from a place on, and what a character costs.
+// The first match of a regular expression, the next match after a position, and the cost per character.
 func TestRegexes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -124,14 +124,14 @@ func TestRegexes(t *testing.T) {
 		r := root.(*Pattern).Regex
 		assert.Equal(t, c.first, r.First.FindStringSubmatchIndex(c.text), c.src)
 		assert.Equal(t, c.cost, r.Cost, c.src)
-		if c.first != nil && c.first[0] == 0 { // the place is after a character
+		if c.first != nil && c.first[0] == 0 { // the position is after a character
 			continue
 		}
 		assert.Equal(t, c.next, r.Next.FindStringSubmatchIndex(c.text), c.src)
 	}
 }
 
-// The size of what has not been made yet never exceeds the bound by more than one.
+// The size estimated before compilation never exceeds the bound by more than one.
 func TestRegexSize(t *testing.T) {
 	t.Parallel()
 	for pattern, want := range map[string]int{

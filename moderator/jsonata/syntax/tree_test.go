@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// trees are what each construct becomes; see dump for the notation.
+// trees lists the tree of each construct; see dump for the notation.
 func trees() []struct{ src, want string } {
 	return []struct{ src, want string }{
 		{"a", "path@0(.a@0)"},
@@ -207,7 +207,7 @@ func TestTrees(t *testing.T) {
 	}
 }
 
-// Wherever a construct breaks off in a token, the error is about that place.
+// If a construct is cut off inside a token, the error points there.
 func TestBrokenTokens(t *testing.T) {
 	t.Parallel()
 	for _, c := range trees() {
@@ -252,7 +252,7 @@ func TestAssigned(t *testing.T) {
 	}
 }
 
-// Every node is reached by Children, each once and in the order written.
+// Children returns every node exactly once, in source order.
 func TestChildren(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ src, want string }{

@@ -1,5 +1,5 @@
-// Package source is the text of a workflow file with what it includes: the places in it, and the problems that
-// are found there.
+// Package source reads the text of a workflow file with its included files, and reports problems at positions
+// in it.
 package source
 
 import (
@@ -21,46 +21,45 @@ import (
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
-// Tag puts the content of a file in its place.
+// Tag is replaced by the content of a file.
 const Tag = "!include"
 
-// Bounds of what a workflow may include. They are far above what a person
-// writes, and keep a hostile set of files to fractions of a second.
+// Bounds of includes: far above realistic handwritten files, and low enough to process hostile ones in a
+// fraction of a second.
 const (
-	maxIncludes     = 200     // tags that are followed, counting each use of a file
-	maxIncludeDepth = 10      // files within files
+	maxIncludes     = 200     // number of tags resolved, counting repeated uses of a file
+	maxIncludeDepth = 10      // depth of nested includes
 	maxIncludeBytes = 4 << 20 // of all files together
 	maxIncludeFile  = 1 << 20
-	maxValues       = 200_000 // of the whole document, counting each use of a file
+	maxValues       = 200_000 // in the whole document, counting repeated uses of a file
 )
 
-// includer puts the contents of files where a document has "!include file".
+// includer replaces "!include file" with the content of the file.
 type includer struct {
 	*Report
 	node                    func(protocol.Hash) (any, error)
 	schemas                 []string
 	includes, bytes, values int
-	stopped                 bool // a bound was reached; said once
+	stopped                 bool // a bound was exceeded and reported
 }
 
-// From is where a document may include from.
+// From describes the source of a document and the directory it can include from.
 type From struct {
-	Dir        *os.Root // nil: nowhere
-	File, Path string   // of the document, as messages name it and as it is found; see [workflow.Source]
+	Dir        *os.Root // nil disables includes
+	File, Path string   // of the document, for messages and for lookup; see [workflow.Source]
 	Node       func(protocol.Hash) (any, error)
-	Schemas    []string // keys of roles under which the hash of a schema may stand
+	Schemas    []string // keys of roles that can hold the hash of a schema
 }
 
-// folder is a directory that a file may include from: its own. Nothing outside
-// it can be opened, not through ".." nor through a symbolic link.
+// folder is the directory of a file, from which it can include others. Nothing outside it can be opened,
+// neither through ".." nor through a symbolic link.
 type folder struct {
-	root *os.Root // nil if there is none
-	name string   // as messages shall name it
-	path []string // of the files that are being read, the outermost first
+	root *os.Root // nil without a directory
+	name string   // for messages
+	path []string // files being read, outermost first
 }
 
-// Include replaces all "!include" tags of a document, and what refers to
-// a node by its hash.
+// Include replaces all "!include" tags of a document, and references to nodes by hash.
 func Include(r *Report, root *yamldoc.Node, src From) *yamldoc.Node {
 	in := &includer{Report: r, node: src.Node, schemas: src.Schemas}
 	if !in.hasIncludes(root) {
@@ -83,8 +82,8 @@ func (in *includer) hasIncludes(n *yamldoc.Node) bool {
 	return slices.ContainsFunc(n.Items, in.hasIncludes)
 }
 
-// resolve returns a tree with its tags replaced. What an alias stands for is
-// shared, so the tree that it is given stays as it is.
+// resolve returns a copy of a tree with its tags replaced. It doesn't modify the original, because aliases
+// share nodes.
 func (in *includer) resolve(n *yamldoc.Node, from folder) *yamldoc.Node {
 	if in.values++; in.values > maxValues {
 		in.stop(n.Pos, "with what is included, the workflow has more than %d values", maxValues)
@@ -110,7 +109,7 @@ func (in *includer) resolve(n *yamldoc.Node, from folder) *yamldoc.Node {
 	return &c
 }
 
-// stop reports that a bound is reached. Nothing more is read then.
+// stop reports an exceeded bound and stops reading files.
 func (in *includer) stop(at yamldoc.Pos, format string, args ...any) {
 	if !in.stopped {
 		in.Add(at, "", format, args...)
@@ -118,8 +117,8 @@ func (in *includer) stop(at yamldoc.Pos, format string, args ...any) {
 	}
 }
 
-// include reads the file that a tag names. What cannot be read stays a tag and
-// is reported; see [IsUnread].
+// include reads the file of a tag. If it can't, it reports the error and returns the tag unchanged; see
+// [IsUnread].
 func (in *includer) include(tag *yamldoc.Node, from folder) *yamldoc.Node {
 	name, ok := tag.Scalar.(string)
 	if tag.Kind != yamldoc.Scalar || !ok || strings.TrimSpace(name) == "" {
@@ -147,7 +146,7 @@ func (in *includer) include(tag *yamldoc.Node, from folder) *yamldoc.Node {
 	return in.content(tag, from, name, full, data)
 }
 
-// mayInclude counts a file, and reports a bound that is reached.
+// mayInclude counts a file and reports an exceeded bound.
 func (in *includer) mayInclude(at yamldoc.Pos, from folder, name string) bool {
 	in.includes++
 	switch {
@@ -159,13 +158,13 @@ func (in *includer) mayInclude(at yamldoc.Pos, from folder, name string) bool {
 	return !in.stopped
 }
 
-// content turns a file into a node.
+// content converts a file to a node.
 func (in *includer) content(tag *yamldoc.Node, from folder, name, full string, data []byte) *yamldoc.Node {
 	shown := filepath.Join(from.name, filepath.FromSlash(name))
 	switch strings.ToLower(path.Ext(name)) {
 	case ".yaml", ".yml":
 	case ".json":
-		// A tab indents JSON, but never YAML. Within its texts there is none.
+		// JSON can be indented with tabs, YAML can't. JSON texts never contain a raw tab.
 		data = []byte(strings.ReplaceAll(string(data), "\t", " "))
 	default:
 		return in.text(tag, shown, name, data)
@@ -189,7 +188,7 @@ func (in *includer) content(tag *yamldoc.Node, from folder, name, full string, d
 	return in.resolve(root, folder{root: dir, name: filepath.Dir(shown), path: append(slices.Clone(from.path), full)})
 }
 
-// text is a file that is neither YAML nor JSON.
+// text returns the node for a file that is neither YAML nor JSON.
 func (in *includer) text(tag *yamldoc.Node, shown, name string, data []byte) *yamldoc.Node {
 	if !utf8.Valid(data) {
 		in.Add(tag.Pos, "save it as UTF-8", "cannot include %s: it is not a UTF-8 text", Quote(name))
@@ -207,7 +206,7 @@ var (
 	errAllBytes = fmt.Errorf("all files together are larger than %d bytes", maxIncludeBytes)
 )
 
-// read reads a file within a directory.
+// read reads a file in a directory.
 func (in *includer) read(dir *os.Root, name string) ([]byte, error) {
 	if path.IsAbs(name) || filepath.IsAbs(name) {
 		return nil, errAbsolute
@@ -229,7 +228,7 @@ func (in *includer) read(dir *os.Root, name string) ([]byte, error) {
 	return data, nil
 }
 
-// fileRemedy names the files that could be meant.
+// fileRemedy suggests files with a similar name.
 func (in *includer) fileRemedy(err error, from folder, name string) string {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return "only what is in the directory of the including file can be included, or below it"
@@ -248,8 +247,7 @@ func (in *includer) fileRemedy(err error, from folder, name string) string {
 	return ""
 }
 
-// cause is an error without the operation and the path, which the message names
-// already.
+// cause returns an error without the operation and path, which the message already contains.
 func cause(err error) error {
 	var p *fs.PathError
 	switch {
@@ -261,27 +259,26 @@ func cause(err error) error {
 	return err
 }
 
-// chain shows how files include each other.
+// chain formats a chain of includes.
 func chain(files []string, last string) string {
 	return strings.Join(append(slices.Clone(files), last), " → ")
 }
 
-// IsUnread reports whether a node is a tag whose file could not be read. That is
-// reported already, so nothing else is said about the node.
+// IsUnread reports whether a node is a tag whose file could not be read. The error is already reported, so
+// the node needs no further checks.
 func IsUnread(n *yamldoc.Node) bool { return n.Tag == Tag }
 
-// files are the file that is read and those that it includes. As in go/token,
-// all of them are one text: the lines of an included file follow those of the
-// files before it. A yamldoc.Pos of the draft is a place in that text, so that
-// what looks for a place need not know in which file it is.
+// files contains the main file and the files it includes. As in go/token, they form a single text: the lines
+// of an included file follow those of the previous files. A yamldoc.Pos in the draft is a position in that
+// text, so code that looks up a position doesn't need to know the file.
 type files struct {
-	names  []string // as messages shall name them
-	begins []int    // of each file, the number of lines before it
-	plain  []bool   // whether it is a text of its own, and no YAML
+	names  []string // for messages
+	begins []int    // for each file, the number of lines before it
+	plain  []bool   // whether it is a plain text instead of YAML
 	lines  []string
 }
 
-// addFile appends a file and returns how far its lines are shifted.
+// addFile appends a file and returns the offset of its line numbers.
 func (f *files) addFile(name string, data []byte, plain bool) (shift int) {
 	text := strings.TrimPrefix(string(data), "\ufeff")
 	text = strings.ReplaceAll(text, "\r\n", "\n")
@@ -293,22 +290,22 @@ func (f *files) addFile(name string, data []byte, plain bool) (shift int) {
 	return shift
 }
 
-// where is the file and the line in it of a line of the whole text.
+// where returns the file, and the line in it, for a line of the whole text.
 func (f *files) where(line int) (name string, inFile int) {
 	i := f.of(line)
 	return f.names[i], line - f.begins[i]
 }
 
-// isPlain reports whether a line is of a text that is no YAML.
+// isPlain reports whether a line belongs to a plain text.
 func (f *files) isPlain(line int) bool { return f.plain[f.of(line)] }
 
-// of is the index of the file of a line.
+// of returns the index of a line's file.
 func (f *files) of(line int) int { return max(0, sort.SearchInts(f.begins, line)-1) }
 
-// Included reports whether a line is of a file that another one includes.
+// Included reports whether a line belongs to an included file.
 func (f *files) Included(line int) bool { return f.of(line) > 0 }
 
-// line is a line of the whole text, from 1; "" if there is none.
+// line returns a line of the whole text, from 1, or "".
 func (f *files) line(n int) string {
 	if n < 1 || n > len(f.lines) {
 		return ""
@@ -316,8 +313,8 @@ func (f *files) line(n int) string {
 	return f.lines[n-1]
 }
 
-// shifted is a tree with its lines shifted. The tree is copied, because an alias
-// shares what its anchor stands for.
+// shifted returns a copy of a tree with shifted line numbers. It has to copy, because an alias shares its
+// anchor's nodes.
 func shifted(n *yamldoc.Node, by int) *yamldoc.Node {
 	if by == 0 {
 		return n
@@ -337,8 +334,8 @@ func shifted(n *yamldoc.Node, by int) *yamldoc.Node {
 	return &c
 }
 
-// referenceIn reports whether an entry refers to a stored node: {$ref: hash}, or
-// the hash alone where the schema of a role is expected.
+// referenceIn reports whether an entry refers to a stored node: {$ref: hash}, or only the hash where a role's
+// schema is expected.
 func (in *includer) referenceIn(e yamldoc.Entry) (protocol.Hash, bool) {
 	n := e.Value
 	if n.Kind == yamldoc.Mapping && len(n.Entries) == 1 && n.Entries[0].Key == "$ref" {
@@ -353,8 +350,8 @@ func (in *includer) referenceIn(e yamldoc.Entry) (protocol.Hash, bool) {
 	return "", false
 }
 
-// reference puts the payload of a stored node where a document refers to it. Its
-// places are those of its JSON, as `ocas get` prints it.
+// reference replaces a reference with the payload of the stored node. Its positions are those of its JSON, as
+// `ocas get` prints it.
 func (in *includer) reference(n *yamldoc.Node, hash protocol.Hash, from folder) *yamldoc.Node {
 	if !in.mayInclude(n.Pos, from, string(hash)) {
 		return Unread(n)

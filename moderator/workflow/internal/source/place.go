@@ -8,10 +8,9 @@ import (
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
-// InTemplate finds the place in the file of a place in a template. YAML may have
-// folded, indented and escaped the text in between, but never braces: the n-th
-// "{{" of the template is the n-th "{{" behind the place where the text begins.
-// If that cannot be told, it is the place of the whole text.
+// InTemplate converts a position in a template to one in the file. YAML can fold, indent and escape the text,
+// but leaves braces alone: the n-th "{{" of the template is the n-th "{{" after the start of the text. If
+// that fails, it returns the position of the whole text.
 func (r *Report) InTemplate(n *yamldoc.Node, template string, line, column int) yamldoc.Pos {
 	const open = "{{"
 	start := 0
@@ -25,12 +24,12 @@ func (r *Report) InTemplate(n *yamldoc.Node, template string, line, column int) 
 	return r.Nth(n.Pos, open, strings.Count(template[:start], open))
 }
 
-// Nth finds the n-th occurrence, from 0, of a text at or behind a place, or else
-// returns that place.
+// Nth returns the position of the n-th occurrence, from 0, of a text at or after a position, or else that
+// position.
 func (r *Report) Nth(from yamldoc.Pos, text string, n int) yamldoc.Pos {
 	skip := byteOffset(r.line(from.Line), from.Column)
 	if strings.HasPrefix(r.line(from.Line)[skip:], "*") && !r.isPlain(from.Line) {
-		return from // an alias: the text stands elsewhere
+		return from // an alias: the text is elsewhere
 	}
 	for number := from.Line; number <= len(r.lines); number++ {
 		line := r.line(number)
@@ -50,7 +49,7 @@ func (r *Report) Nth(from yamldoc.Pos, text string, n int) yamldoc.Pos {
 	return from
 }
 
-// byteOffset is where a column, counted in characters from 1, begins in a line.
+// byteOffset returns the byte offset of a column, which counts characters from 1.
 func byteOffset(line string, column int) int {
 	for i := range line {
 		if column--; column <= 0 {
@@ -60,10 +59,9 @@ func byteOffset(line string, column int) int {
 	return len(line)
 }
 
-// InExpression finds the place in the file of an offset in a text. What YAML
-// does to a text changes its white space and adds quotes and backslashes, so the
-// other characters are followed one by one. If that fails, or the text is so long
-// that nobody wrote it by hand, it is the place of the whole text.
+// InExpression converts an offset in a text to a position in the file. YAML changes a text's whitespace and
+// adds quotes and backslashes, so this matches the other characters one by one. If that fails, or the text is
+// too long to be handwritten, it returns the position of the whole text.
 func (r *Report) InExpression(n *yamldoc.Node, text string, offset int) yamldoc.Pos {
 	const longest = 4000
 	begin := n.Pos
@@ -93,11 +91,11 @@ func (r *Report) InExpression(n *yamldoc.Node, text string, offset int) yamldoc.
 		}
 		at = yamldoc.Pos{Line: found.Line, Column: found.Column + 1}
 	}
-	return yamldoc.Pos{Line: at.Line, Column: at.Column - 1} // behind its end: the last character
+	return yamldoc.Pos{Line: at.Line, Column: at.Column - 1} // past the end: the last character
 }
 
-// nextVisible is the place of a character that comes next, but for white space
-// and the marks with which YAML escapes a quote or a line's end.
+// nextVisible returns the position of the next character, which must be want, skipping whitespace and the
+// marks that escape a quote or a line end in YAML.
 func (r *Report) nextVisible(at yamldoc.Pos, want rune) (yamldoc.Pos, bool) {
 	for number := at.Line; number <= len(r.lines); number++ {
 		line := r.line(number)

@@ -12,17 +12,17 @@ import (
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
-// maxProblems is how many problems are told; a broken file may have thousands.
+// maxProblems is the number of problems reported in full; a broken file can have thousands.
 const maxProblems = 100
 
-// maxExcerpt is the longest line that is shown whole, in characters.
+// maxExcerpt is the length of the longest line shown in full, in characters.
 const maxExcerpt = 160
 
-// Problems is everything that is wrong with a file, in the order of the file.
+// Problems lists all problems of a file, in file order.
 type Problems struct{ List []protocol.Problem }
 
-// Error is the whole report: for each problem "file:line:column: message", then
-// the offending line and the remedy, indented.
+// Error formats the whole report: for each problem "file:line:column: message", followed by the line and the
+// remedy, indented.
 func (p *Problems) Error() string {
 	var b strings.Builder
 	for i, problem := range p.List {
@@ -44,25 +44,25 @@ func (p *Problems) Error() string {
 type Report struct {
 	files
 	list []found
-	more int // found beyond maxProblems
-	// Notices are what the author should know although nothing is wrong.
+	more int // number of problems beyond maxProblems
+	// Notices are warnings to the author that aren't errors.
 	Notices []string
 }
 
-// found is a problem with its place in the whole text, see [files].
+// found is a problem with its position in the whole text, see [files].
 type found struct {
 	protocol.Problem
 	at yamldoc.Pos
 }
 
-// NewReport returns a report about a file, by the name that messages have.
+// NewReport returns a report about a file. Messages use the given name.
 func NewReport(file string, data []byte) *Report {
 	r := &Report{}
 	r.addFile(file, data, false)
 	return r
 }
 
-// Add reports a problem. The remedy says what would be right; it may be "".
+// Add reports a problem. The remedy suggests a correction; it can be "".
 func (r *Report) Add(at yamldoc.Pos, remedy, format string, args ...any) {
 	if r.Full() {
 		r.more++
@@ -75,7 +75,7 @@ func (r *Report) Add(at yamldoc.Pos, remedy, format string, args ...any) {
 	}, at})
 }
 
-// AddYAML reports that the text of a file is no YAML. Its lines are shifted.
+// AddYAML reports that a file isn't valid YAML, with shifted line numbers.
 func (r *Report) AddYAML(err error, shift int) {
 	at, message := yamldoc.Pos{Line: 1, Column: 1}, err.Error()
 	if e, ok := errors.AsType[*yamldoc.Error](err); ok {
@@ -92,21 +92,20 @@ func (r *Report) AddYAML(err error, shift int) {
 	r.Add(at, remedy, "%s", message)
 }
 
-// Miss counts problems that are not looked for, because there are too many already.
+// Miss counts problems that were skipped because there are too many.
 func (r *Report) Miss(n int) { r.more += n }
 
-// Count is how many problems there are so far.
+// Count returns the number of problems so far.
 func (r *Report) Count() int { return len(r.list) + r.more }
 
-// File is the name of the file that is read.
+// File returns the name of the main file.
 func (r *Report) File() string { return r.names[0] }
 
-// Full reports whether more problems are only counted: no need to look for
-// remedies any more.
+// Full reports whether further problems are only counted, so callers can skip computing remedies.
 func (r *Report) Full() bool { return len(r.list) >= maxProblems }
 
-// DidYouMean is a remedy that names the nearest candidates, or else the
-// candidates themselves behind a lead such as "the roles are".
+// DidYouMean returns a remedy with the closest candidates or, if there are none, all candidates after a lead
+// such as "the roles are".
 func (r *Report) DidYouMean(word string, candidates []string, lead string) string {
 	if r.Full() {
 		return ""
@@ -120,8 +119,8 @@ func (r *Report) DidYouMean(word string, candidates []string, lead string) strin
 	return lead + " " + QuoteList(candidates, ", ")
 }
 
-// nearest are the candidates that a word may be a misspelling of. Files with
-// thousands of names are made by programs, which do not misspell.
+// Nearest returns the candidates that a word could be a misspelling of. It skips very large sets, because
+// generated files don't contain typos.
 func Nearest(word string, candidates []string) []string {
 	const most = 1000
 	if len(word) > 4*protocol.MaxName || len(candidates) > most {
@@ -130,7 +129,7 @@ func Nearest(word string, candidates []string) []string {
 	return suggest.Nearest(word, candidates, 3)
 }
 
-// Problems is the sorted report, nil if there is nothing to report.
+// Problems returns the sorted report, or nil without problems.
 func (r *Report) Problems() error {
 	if len(r.list) == 0 {
 		return nil
@@ -150,7 +149,7 @@ func (r *Report) Problems() error {
 	return p
 }
 
-// excerpt is the line of a place, or of a very long line the part around it.
+// excerpt returns the line at a position, or the surrounding part of a very long line.
 func (r *Report) excerpt(at yamldoc.Pos) string {
 	line := r.line(at.Line)
 	if len(line) <= maxExcerpt {
@@ -168,7 +167,7 @@ func (r *Report) excerpt(at yamldoc.Pos) string {
 	return cut
 }
 
-// QuoteList quotes names for a message, not more than a reader would read.
+// QuoteList quotes names for a message, up to a readable number.
 func QuoteList(names []string, separator string) string {
 	const most = 14
 	quoted := make([]string, 0, most+1)
@@ -181,7 +180,7 @@ func QuoteList(names []string, separator string) string {
 	return strings.Join(quoted, separator)
 }
 
-// quote quotes a name, cut to what a message can carry.
+// Quote quotes a name, shortened for a message.
 func Quote(name string) string {
 	if runes := []rune(name); len(runes) > 80 {
 		name = string(runes[:80]) + "…"
@@ -189,7 +188,7 @@ func Quote(name string) string {
 	return fmt.Sprintf("%q", name)
 }
 
-// Note adds a notice, up to a bound.
+// Note adds a notice, up to a maximum number.
 func (r *Report) Note(at func() yamldoc.Pos, format string, args ...any) {
 	const most = 10
 	if len(r.Notices) == most {
@@ -204,7 +203,7 @@ func IsNull(n *yamldoc.Node) bool {
 	return n.Kind == yamldoc.Scalar && n.Tag == "" && n.Scalar == nil
 }
 
-// KindOf names what a node is, for messages.
+// KindOf describes a node's kind for messages.
 func KindOf(n *yamldoc.Node) string {
 	switch n.Kind {
 	case yamldoc.Mapping:
@@ -226,7 +225,7 @@ func KindOf(n *yamldoc.Node) string {
 	return "the number " + n.Text
 }
 
-// unread is a node that is wrong, and about which nothing more is to be said.
+// Unread marks a node that is already reported, so it isn't checked further.
 func Unread(n *yamldoc.Node) *yamldoc.Node {
 	return &yamldoc.Node{Kind: yamldoc.Scalar, Tag: Tag, Scalar: "", Pos: n.Pos}
 }
