@@ -704,6 +704,7 @@ type SetupOutput struct {
 	May          string           `json:"may,omitempty"`        // what the agent may do
 	Probe        *SetupProbe      `json:"probe,omitempty"`      // nil: no role was played
 	Replaced     *SetupReplaced   `json:"replaced,omitempty"`   // nil: nothing that was in use
+	Skills       []string         `json:"skills,omitempty"`     // files written by --skill
 }
 
 // SetupReplaced is the model that was in use before `uwf setup`.

@@ -19,7 +19,7 @@ var claudeCode = program{
 			"IS_SANDBOX":              "1", // it refuses to run unasked as root otherwise
 		}
 	},
-	more: []story{{"told while it works", told(2)}, {"a fork goes on in a copy", fork}, {"a fork in a repository goes on in a copy", forkInRepository}, {"confine is off, or required", confineSettings}, {"more is needed than is known", moreIsNeeded}},
+	more: []story{{"told while it works", told(2)}, {"a fork goes on in a copy", fork}, {"a fork in a repository goes on in a copy", forkInRepository}, {"confine is off, or required", confineSettings}, {"more is needed than is known", moreIsNeeded}, {"a skill becomes a run", skill}},
 }
 
 func TestClaudeCode(t *testing.T) { tellAll(t, claudeCode) }

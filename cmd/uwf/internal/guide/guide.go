@@ -53,6 +53,9 @@ func All() []Text {
 	return append([]Text{usage}, texts...)
 }
 
+// Skill returns the skill file that teaches an agent to use uwf.
+func Skill() string { return bootstrap }
+
 //go:embed help/*.txt
 var topics embed.FS
 

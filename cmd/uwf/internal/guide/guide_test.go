@@ -1,6 +1,7 @@
 package guide_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -23,4 +24,12 @@ func TestTexts(t *testing.T) {
 	usage := guide.All()[0].Markdown
 	require.Contains(t, usage, "# Running workflows")
 	require.Contains(t, usage, "\n\n---\n\n# Writing an agent")
+}
+
+// TestPlugin: the plugin for Claude Code has the same skill.
+func TestPlugin(t *testing.T) {
+	t.Parallel()
+	skill, err := os.ReadFile("../../../../packaging/claude-plugin/skills/uwf/SKILL.md")
+	require.NoError(t, err)
+	require.Equal(t, guide.Skill(), strings.ReplaceAll(string(skill), "\r\n", "\n"), "cp cmd/uwf/internal/guide/bootstrap.md packaging/claude-plugin/skills/uwf/SKILL.md")
 }

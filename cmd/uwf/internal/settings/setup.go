@@ -65,6 +65,7 @@ func (a Commands) Setup() *ucli.Command {
 			&ucli.StringSliceFlag{Name: "agent", Usage: "`NAME` of the agent that plays the roles, such as builtin; repeated, the first plays and the others can be chosen"},
 			&ucli.StringFlag{Name: "commands", Usage: "`WHICH` the agents may run: all, none, or a list such as go,git"},
 			&ucli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "ask nothing; take the answers that Enter would give"},
+			&ucli.BoolFlag{Name: "skill", Usage: "install a skill that teaches Claude Code, Codex and other agents to use uwf, in ~/.claude and ~/.agents"},
 			&ucli.BoolFlag{Name: "no-probe", Aliases: []string{"no-check"}, Usage: "try neither the model nor the agent"},
 		},
 	}, a.setup)
@@ -74,6 +75,13 @@ func (a Commands) setup(ctx context.Context, c *ucli.Context) error {
 	answers, err := a.setupAnswers(c)
 	if err != nil {
 		return err
+	}
+	if c.Bool("skill") && answers.Empty() && !c.Bool("yes") {
+		out := protocol.SetupOutput{}
+		if out.Skills, err = a.installSkill(); err != nil {
+			return fmt.Errorf("install the skill: %w", err)
+		}
+		return a.Print(out, func(w *term.Page) { printSkills(w, out.Skills) })
 	}
 	s, err := a.newSetup()
 	if err != nil {
@@ -96,6 +104,12 @@ func (a Commands) setup(ctx context.Context, c *ucli.Context) error {
 			return err
 		}
 	}
+	skill := c.Bool("skill")
+	if !skill && person != nil {
+		if skill, err = a.offerSkill(ctx, person); err != nil {
+			return err
+		}
+	}
 	_, err = a.changeConfig(ctx, func(src []byte, _ string) ([]byte, []protocol.Problem, error) {
 		text, err := s.Text(src, answers)
 		return text, nil, err
@@ -110,6 +124,11 @@ func (a Commands) setup(ctx context.Context, c *ucli.Context) error {
 	out, err := a.setupResult(ctx, s, saved, c.Bool("no-probe"))
 	if err != nil {
 		return err
+	}
+	if skill {
+		if out.Skills, err = a.installSkill(); err != nil {
+			return fmt.Errorf("install the skill: %w", err)
+		}
 	}
 	if v, p := out.Validation, out.Probe; v != nil && !v.OK || p != nil && !p.OK {
 		a.Status = protocol.CodeFailed
@@ -291,6 +310,7 @@ func printSetup(w *term.Page, out protocol.SetupOutput) {
 		b.WriteString("\nNext:\n  uwf setup     # asks who plays the roles\n")
 	}
 	w.Printf("%s", b.String())
+	printSkills(w, out.Skills)
 }
 
 // probeWorkflow is one role that answers one question.
