@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -58,12 +59,12 @@ type Files interface {
 
 // Commands are all commands of the store.
 func (c *CLI) Commands() []*ucli.Command {
-	return []*ucli.Command{
-		c.initCommand(), c.getCommand(), c.putCommand(), c.putTextCommand(), c.hasCommand(), c.hashCommand(),
-		c.refsCommand(), c.walkCommand(), c.listCommand(), c.schemaCommand(), c.verifyCommand(),
-		c.reindexCommand(), c.fsckCommand(), c.gcCommand(),
-		c.exportCommand(), c.importCommand(),
-	}
+	return slices.Concat(
+		cmdline.Under("Inspect", c.getCommand(), c.hasCommand(), c.refsCommand(), c.walkCommand(), c.listCommand(), c.verifyCommand()),
+		cmdline.Under("Manage", c.initCommand(), c.putCommand(), c.putTextCommand(), c.hashCommand(), c.schemaCommand()),
+		cmdline.Under("Maintain", c.fsckCommand(), c.gcCommand(), c.reindexCommand()),
+		cmdline.Under("Share", c.exportCommand(), c.importCommand()),
+	)
 }
 
 // print writes a command's result.

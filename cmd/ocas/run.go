@@ -53,7 +53,7 @@ func (p *program) command(ctx context.Context, store *ocascli.CLI) error {
 		p.format = cmdline.FormatIn(p.env.Args)
 		return err
 	}
-	return app.RunContext(ctx, append([]string{"ocas"}, args...))
+	return cmdline.Run(ctx, app, args)
 }
 
 func (p *program) app(store *ocascli.CLI) *ucli.App {
@@ -76,9 +76,6 @@ func (p *program) app(store *ocascli.CLI) *ucli.App {
 	app.Commands = append(app.Commands, cmdline.HelpCommand(app))
 	cmdline.PlainDefaults(app.Flags)
 	app.Action = func(c *ucli.Context) error {
-		if c.Bool("help") {
-			return ucli.ShowAppHelp(c)
-		}
 		if c.Bool("version") {
 			_, err := fmt.Fprintln(p.env.Stdout, "ocas", cmdline.Version())
 			return err

@@ -72,7 +72,7 @@ func (i *invocation) action(c *ucli.Context) error {
 	}
 	switch {
 	case c.Bool("help"):
-		return ucli.ShowAppHelp(c)
+		return cmdline.Help(i.env.Stdout, c.App, nil)
 	case c.Bool("version"):
 		_, err := fmt.Fprintln(i.env.Stdout, program, cmdline.Version())
 		return err

@@ -60,7 +60,7 @@ func run(ctx context.Context, e env.Env) int {
 		}
 		switch {
 		case c.Bool("help"):
-			return ucli.ShowAppHelp(c)
+			return cmdline.Help(e.Stdout, app, nil)
 		case c.Bool("version"):
 			_, err := fmt.Fprintln(e.Stdout, program, cmdline.Version())
 			return err

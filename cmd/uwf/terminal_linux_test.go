@@ -155,18 +155,24 @@ func requireHarmless(t *testing.T, out string, line []string) {
 type command struct{ words, args, flags []string }
 
 var (
-	usageLine = regexp.MustCompile("(?s)\n### (uwf [a-z -]+)\n\n```\n([^\n]+)\n```\n(.*?)(?:\n##|$)")
-	boolFlag  = regexp.MustCompile("(?m)^\\| `(?:-[a-zA-Z], )?(--[a-z-]+)(?:, [^`]*)?` \\|")
+	usageLine = regexp.MustCompile("(?s)\n## (uwf [a-z -]+)\n\n[^\n]+\n\n```text\n([^\n]+)\n```\n(.*)$")
+	boolFlag  = regexp.MustCompile("(?m)^  (?:-[a-zA-Z], |    )(--[a-z-]+)(?:  |$)")
 	word      = regexp.MustCompile(`[<\[][^>\]]+[>\]]`)
 )
 
 // commandsOf reads the reference of commands.
 func commandsOf(t *testing.T) []command {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/commands.md")
+	pages, err := filepath.Glob("../../docs/cli/*.md")
 	require.NoError(t, err)
+	var text strings.Builder
+	for _, page := range pages {
+		data, err := os.ReadFile(page)
+		require.NoError(t, err)
+		text.Write(data)
+	}
 	var all []command
-	for _, section := range strings.SplitAfter(strings.ReplaceAll(string(text), "\n### ", "\x00\n### "), "\x00") {
+	for _, section := range strings.SplitAfter(strings.ReplaceAll(text.String(), "\n## ", "\x00\n## "), "\x00") {
 		m := usageLine.FindStringSubmatch(section)
 		if m == nil {
 			continue

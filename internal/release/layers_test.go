@@ -68,7 +68,7 @@ var onlyIn = map[string][]string{
 	"github.com/goccy/go-yaml":                {"util/"},
 	"github.com/zeebo/xxh3":                   {"cas"},
 	"github.com/klauspost/compress/":          {"cas/bundle"},
-	"github.com/urfave/cli/":                  {"cmd/", "util/cmdline", "cas/ocascli", "ext/temporal/uwf-temporal"},
+	"github.com/urfave/cli/":                  {"cmd/", "util/cmdline", "util/cmdreftest", "cas/ocascli", "ext/temporal/uwf-temporal"},
 	"go.temporal.io/":                         {"ext/temporal/"},
 	"github.com/jackc/pgx/":                   {"ext/postgres/pgstore", "ext/postgres/internal/pgtest"},
 }

@@ -50,7 +50,7 @@ func run(t *testing.T, line string) (called []string, out string, err error) {
 	if err == nil {
 		oneAtATime.Lock() // the library's flag --help is one value for the whole process
 		defer oneAtATime.Unlock()
-		err = app.RunContext(t.Context(), append([]string{"prog"}, args...))
+		err = cmdline.Run(t.Context(), app, args)
 	}
 	return called, b.String(), err
 }

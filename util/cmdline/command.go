@@ -21,7 +21,6 @@ import (
 func Leaf(c ucli.Command, run func(ctx context.Context, c *ucli.Context) error) *ucli.Command {
 	c.HideHelpCommand = true
 	c.OnUsageError = OnUsageError
-	c.CustomHelpTemplate = ucli.CommandHelpTemplate + everywhere
 	PlainDefaults(c.Flags)
 	required := optional(c.Flags)
 	c.Action = func(cc *ucli.Context) error {
@@ -32,7 +31,8 @@ func Leaf(c ucli.Command, run func(ctx context.Context, c *ucli.Context) error) 
 		for _, f := range required {
 			if !cc.IsSet(f.name) {
 				help := cc.Command.HelpName + " --help"
-				return UsageError("missing flag "+dashes(f.name)+": "+strings.ReplaceAll(f.usage, "`", ""), line, help)
+				_, text := SplitUsage(f.usage)
+				return UsageError("missing flag "+dashes(f.name)+": "+text, line, help)
 			}
 		}
 		return run(cc.Context, cc)
@@ -40,19 +40,14 @@ func Leaf(c ucli.Command, run func(ctx context.Context, c *ucli.Context) error) 
 	return &c
 }
 
-// everywhere ends the help of a command, which lists its own flags only.
-const everywhere = `
-Global flags: see uwf --help.
-`
+// requiredNote ends the text of a required flag.
+const requiredNote = " (required)"
 
 type requiredFlag struct{ name, usage string }
 
 // form is the flag as it is typed, with the placeholder that its usage marks.
 func (f requiredFlag) form() string {
-	placeholder := "VALUE"
-	if parts := strings.SplitN(f.usage, "`", 3); len(parts) == 3 {
-		placeholder = parts[1]
-	}
+	placeholder, _ := SplitUsage(f.usage)
 	return dashes(f.name) + " " + placeholder
 }
 
@@ -68,18 +63,19 @@ func form(c *ucli.Context, required []requiredFlag) string {
 // optional makes required flags optional to the library, and returns them.
 func optional(flags []ucli.Flag) []requiredFlag {
 	var required []requiredFlag
-	note := func(name, usage string, is *bool) {
+	note := func(name string, usage *string, is *bool) {
 		if *is {
 			*is = false
-			required = append(required, requiredFlag{name, usage})
+			required = append(required, requiredFlag{name, *usage})
+			*usage += requiredNote
 		}
 	}
 	for _, f := range flags {
 		switch f := f.(type) {
 		case *ucli.StringFlag:
-			note(f.Name, f.Usage, &f.Required)
+			note(f.Name, &f.Usage, &f.Required)
 		case *ucli.IntFlag:
-			note(f.Name, f.Usage, &f.Required)
+			note(f.Name, &f.Usage, &f.Required)
 		}
 	}
 	return required
@@ -113,8 +109,7 @@ func Group(stderr io.Writer, c ucli.Command) *ucli.Command {
 // stderr and the status is 2: a script that forgot a word must notice.
 func UnknownCommand(c *ucli.Context, stderr io.Writer, at string, commands []*ucli.Command) error {
 	if c.Args().Len() == 0 {
-		c.App.Writer = stderr
-		if err := ucli.ShowSubcommandHelp(c); err != nil {
+		if err := Help(stderr, c.App, strings.Fields(at)[1:]); err != nil {
 			return err
 		}
 		return UsageError("which command?", at+" --help")
@@ -176,7 +171,11 @@ func HelpCommand(root *ucli.App) *ucli.Command {
 	return Leaf(ucli.Command{
 		Name: "help", Usage: "show the help of a command", ArgsUsage: "[command…]",
 	}, func(ctx context.Context, c *ucli.Context) error {
-		return root.RunContext(ctx, append(append([]string{root.Name}, c.Args().Slice()...), "--help"))
+		args, err := Reorder(root, append(c.Args().Slice(), "--help"))
+		if err != nil {
+			return err
+		}
+		return Run(ctx, root, args)
 	})
 }
 

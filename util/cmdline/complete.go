@@ -150,7 +150,7 @@ func flagCandidates(flags []cli.Flag) []Candidate {
 		}
 		usage := ""
 		if d, ok := f.(cli.DocGenerationFlag); ok {
-			usage = strings.ReplaceAll(d.GetUsage(), "`", "")
+			_, usage = SplitUsage(d.GetUsage())
 		}
 		for _, name := range f.Names() {
 			if len(name) > 1 && !seen[name] {

@@ -68,11 +68,11 @@ func run(ctx context.Context, e env.Env) int {
 		case c.Args().Len() > 0:
 			return cmdline.UsageError("there is no command "+c.Args().First(), program+" --help")
 		}
-		return ucli.ShowAppHelp(c)
+		return cmdline.Help(e.Stdout, app, nil)
 	}
 	args, err := cmdline.Reorder(app, e.Args)
 	if err == nil {
-		err = app.RunContext(ctx, append([]string{program}, args...))
+		err = cmdline.Run(ctx, app, args)
 	}
 	if err == nil {
 		return 0

@@ -326,14 +326,6 @@ func (a *App) FormatFlag(names []string, otherwise string) ucli.Flag {
 // OwnFormat is the value of [App.FormatFlag]; "": it was not given.
 func (a *App) OwnFormat(c *ucli.Context) string { return cmp.Or(a.Flags.Format, c.String("format")) }
 
-// Under puts commands under a heading of the help.
-func Under(heading string, commands ...*ucli.Command) []*ucli.Command {
-	for _, c := range commands {
-		c.Category = heading
-	}
-	return commands
-}
-
 // AskYes asks the person at the terminal; yes must be said.
 func (a *App) AskYes(ctx context.Context, question string) (bool, error) {
 	said, err := setup.Terminal{In: a.Env.Stdin, Out: a.Env.Stderr}.Line(ctx, plaintext.Line(question)+" [y/N] ")

@@ -117,7 +117,7 @@ func (a commands) run(ctx context.Context) error {
 		a.Flags.Format = cmdline.FormatIn(a.Env.Args)
 		return err
 	}
-	return root.RunContext(ctx, append([]string{"uwf"}, args...))
+	return cmdline.Run(ctx, root, args)
 }
 
 // readGlobals runs before every command.
@@ -168,14 +168,14 @@ func (a commands) root() *ucli.App {
 			&ucli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "show help"},
 		},
 		Commands: slices.Concat(
-			app.Under("Run",
-				thread.Run(), thread.Tick(), workflows.Commands{App: a.App}.Command(), thread.Command(),
-				a.inboxCommand(), a.statsCommand(), a.webCommand()),
-			app.Under("Share", a.remoteCommand(), remote.Push(), remote.Pull(), remote.Fetch()),
-			app.Under("Write agents and workflows", a.stepCommand(), a.guideCommand(), a.schemaCommand()),
-			app.Under("Maintain",
-				bundles.Commands{App: a.App}.Verify(), a.casCommand(), a.logCommand(), a.importOriginalCommand()),
-			app.Under("Set up", set.Setup(), set.Doctor(), set.Config(), a.completionCommand(), a.versionCommand()),
+			cmdline.Under(cmdline.Common,
+				set.Setup(), workflows.Commands{App: a.App}.Command(), thread.Run(), thread.Command(), a.inboxCommand(),
+				a.webCommand()),
+			cmdline.Under("Run", thread.Tick()),
+			cmdline.Under("Share", a.remoteCommand(), remote.Push(), remote.Pull(), remote.Fetch(), bundles.Commands{App: a.App}.Verify()),
+			cmdline.Under("Inspect", a.stepCommand(), a.statsCommand(), a.logCommand()),
+			cmdline.Under("Maintain", set.Doctor(), a.casCommand(), a.importOriginalCommand()),
+			cmdline.Under("Manage", set.Config(), a.schemaCommand(), a.guideCommand(), a.completionCommand(), a.versionCommand()),
 		),
 		HideVersion:               true,
 		HideHelpCommand:           true,
@@ -186,22 +186,18 @@ func (a commands) root() *ucli.App {
 		ExitErrHandler:            func(*ucli.Context, error) {}, // Main maps errors to exit statuses
 		OnUsageError:              cmdline.OnUsageError,
 	}
-	root.Commands = append(root.Commands, app.Under("Set up", a.completeCommand(root), a.helpCommand(root))...)
+	root.Commands = append(root.Commands, cmdline.Under("Manage", a.completeCommand(root), a.helpCommand(root))...)
 	a.withPager(root.Commands, "")
 	a.WithCreators(root.Commands, "")
 	cmdline.PlainDefaults(root.Flags)
 	root.Action = func(c *ucli.Context) error {
-		if c.Bool("help") {
-			return ucli.ShowAppHelp(c)
-		}
 		if c.Bool("version") {
 			_, err := fmt.Fprintln(a.Env.Stdout, "uwf", cmdline.Version())
 			return err
 		}
 		if c.Args().Len() == 0 { // a script that forgot a word must notice
 			a.Status = protocol.CodeUsage
-			root.Writer = a.Env.Stderr
-			return ucli.ShowAppHelp(c)
+			return cmdline.Help(a.Env.Stderr, root, nil)
 		}
 		return cmdline.UnknownCommand(c, a.Env.Stderr, "uwf", root.Commands)
 	}
@@ -248,11 +244,11 @@ func (a commands) stepCommand() *ucli.Command {
 	step := steps.Commands{App: a.App}
 	return a.Group(ucli.Command{
 		Name: "step", Usage: "inspect a step, or make one from any language",
-		Subcommands: []*ucli.Command{
-			a.Reads(list),
-			a.Reads(step.Show()), a.Reads(step.Read()), a.Reads(step.Turns()), a.Reads(step.Diff()), fork,
-			step.Prompt(), step.Turn(), step.Put(), step.Extract(),
-		},
+		Subcommands: slices.Concat(
+			cmdline.Under("Inspect", a.Reads(step.Show()), a.Reads(step.Read()), a.Reads(step.Turns()), a.Reads(step.Diff()),
+				a.Reads(list), fork),
+			cmdline.Under("For agents", step.Prompt(), step.Turn(), step.Put(), step.Extract()),
+		),
 	})
 }
 

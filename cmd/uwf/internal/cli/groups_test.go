@@ -3,15 +3,31 @@ package cli
 import (
 	"testing"
 
-	"github.com/stretchr/testify/require"
+	"github.com/stretchr/testify/assert"
+	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/util/cmdline"
 )
 
-// Every command stands under a heading of the help.
+// everyCommand calls visit with each command that is not hidden.
+func everyCommand(words []string, commands []*ucli.Command, visit func(words []string, c *ucli.Command, siblings int)) {
+	for _, c := range commands {
+		if !c.Hidden {
+			at := append(words[:len(words):len(words)], c.Name)
+			visit(at, c, len(commands))
+			everyCommand(at, c.Subcommands, visit)
+		}
+	}
+}
+
+// Each of many commands stands under one of a few headings of the help.
 func TestEveryCommandHasAGroup(t *testing.T) {
 	t.Parallel()
-	for _, c := range (commands{&app.App{}}).root().Commands {
-		require.NotEmpty(t, c.Category, c.Name)
-	}
+	groups := []string{cmdline.Common, "Run", "Share", "Maintain", "Inspect", "Manage", "For agents"}
+	everyCommand(nil, (commands{&app.App{}}).root().Commands, func(words []string, c *ucli.Command, siblings int) {
+		if siblings > 8 || c.Category != "" {
+			assert.Contains(t, groups, c.Category, "%v", words)
+		}
+	})
 }

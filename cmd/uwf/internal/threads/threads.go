@@ -34,30 +34,26 @@ func (a Commands) Command() *ucli.Command {
 	step, bundle := steps.Commands{App: a.App}, bundles.Commands{App: a.App}
 	return a.Group(ucli.Command{
 		Name: "thread", Usage: "start, step and inspect runs of workflows",
-		Description: "   uwf thread list --all\n   uwf thread show @          # the newest; uwf help addresses\n   uwf thread resume @ -p 'Yes'\n   uwf thread read @",
+		Description: "   uwf thread start solve-issue -p 'Fix the crash'   # print the new thread's id\n" +
+			"   uwf thread step @                                # run its first step\n" +
+			"   uwf thread resume @                              # run it to the end\n" +
+			"   uwf thread read @                                # read all of it",
 		Subcommands: slices.Concat(
-			app.Under("Run and edit",
+			cmdline.Under(cmdline.Common,
 				a.threadStartCommand(), a.threadStepCommand(), a.threadResumeCommand(), a.threadAnswerCommand(),
-				a.threadTellCommand(), a.threadRetryCommand(), a.Fork(), a.threadUndoCommand(), a.threadRedoCommand(),
-				a.threadApplyCommand(), a.threadReplayCommand(), a.threadTrustCommand()),
-			app.Under("Inspect",
-				a.Reads(a.threadShowCommand()), a.Reads(a.threadListCommand()), a.Reads(a.History()),
-				a.Reads(a.threadReadCommand()), a.Reads(step.Details()), a.threadDiffCommand(),
-				a.threadBisectCommand(), a.Reads(a.threadGraphCommand()), a.threadDiagnoseCommand()),
-			app.Under("Monitor and stop",
-				a.threadWaitCommand(), a.threadWatchCommand(), a.threadNotifyCommand(),
-				a.OnThread(ucli.Command{
-					Name: "stop", ArgsUsage: "<thread>",
-					Usage: "stop the running step; the thread stays active",
-				}, a.threadStop),
-				a.Leaf(ucli.Command{
-					Name: "kill", Aliases: []string{"cancel"}, ArgsUsage: "<thread>",
-					Usage: "stop a thread and archive it as cancelled",
-					Flags: []ucli.Flag{remoteFlag("also at this `REMOTE`, where nobody may work on it")},
-				}, a.threadKill)),
-			app.Under("Manage",
-				a.threadTitleCommand(), bundle.Export(), bundle.Import(), bundle.Seal(), bundle.Redact(),
-				a.threadRemoveCommand(), a.threadPruneCommand(), a.threadWorktreesCommand()),
+				a.Reads(a.threadListCommand()), a.Reads(a.threadShowCommand()), a.Reads(a.threadReadCommand())),
+			cmdline.Under("Run",
+				a.threadRetryCommand(), a.threadTellCommand(), a.threadWaitCommand(), a.threadWatchCommand(),
+				a.threadStopCommand(), a.threadKillCommand(), a.threadUndoCommand(), a.threadRedoCommand(),
+				a.Fork(), a.threadReplayCommand(), a.threadApplyCommand()),
+			cmdline.Under("Share",
+				bundle.Export(), bundle.Import(), a.threadTrustCommand(), bundle.Seal(), bundle.Redact()),
+			cmdline.Under("Inspect",
+				a.Reads(a.History()), a.Reads(step.Details()), a.threadDiffCommand(), a.Reads(a.threadGraphCommand()),
+				a.threadDiagnoseCommand(), a.threadBisectCommand()),
+			cmdline.Under("Manage",
+				a.threadTitleCommand(), a.threadNotifyCommand(), a.threadRemoveCommand(), a.threadPruneCommand(),
+				a.threadWorktreesCommand()),
 		),
 	})
 }
@@ -235,6 +231,14 @@ func (a Commands) Fork() *ucli.Command {
 	})
 }
 
+func (a Commands) threadKillCommand() *ucli.Command {
+	return a.Leaf(ucli.Command{
+		Name: "kill", Aliases: []string{"cancel"}, ArgsUsage: "<thread>",
+		Usage: "stop a thread and archive it as cancelled",
+		Flags: []ucli.Flag{remoteFlag("also at this `REMOTE`, where nobody may work on it")},
+	}, a.threadKill)
+}
+
 func (a Commands) threadKill(ctx context.Context, c *ucli.Context) error {
 	at, err := a.atRemote(ctx, c, nil, false)
 	defer at.close()
@@ -255,6 +259,12 @@ func (a Commands) threadKill(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	return a.Printf(protocol.ThreadKilled{Thread: id, Archived: true, Cancelled: true}, "%s  cancelled\n", id)
+}
+
+func (a Commands) threadStopCommand() *ucli.Command {
+	return a.OnThread(ucli.Command{
+		Name: "stop", ArgsUsage: "<thread>", Usage: "stop the running step; the thread stays active",
+	}, a.threadStop)
 }
 
 func (a Commands) threadStop(ctx context.Context, c *ucli.Context, e *engine.Engine, id string) error {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	ucli "github.com/urfave/cli/v2"
@@ -35,24 +36,20 @@ type Commands struct{ *app.App }
 func (a Commands) Command() *ucli.Command {
 	return a.Group(ucli.Command{
 		Name: "workflow", Aliases: []string{"wf"}, Usage: "create, validate, register and inspect workflows",
-		Subcommands: []*ucli.Command{
-			a.Leaf(ucli.Command{
-				Name: "put", Aliases: []string{"add"}, Usage: "validate a workflow file, store it, and register its name",
-				ArgsUsage: "<file.yaml>", Flags: []ucli.Flag{YesFlag()},
-			}, a.workflowPut),
-			a.workflowNewCommand(),
-			a.workflowImportCommand(),
-			a.workflowValidateCommand(),
-			a.workflowShowCommand(),
-			a.workflowGraphCommand(),
-			a.workflowDiffCommand(),
-			a.Leaf(ucli.Command{
-				Name: "list", Aliases: []string{"ls"}, Usage: "list the workflows of the project and the registry",
-			}, a.workflowList),
-			a.workflowTrustCommand(),
-			a.workflowUpdateCommand(),
-			a.workflowRemoveCommand(),
-		},
+		Subcommands: slices.Concat(
+			cmdline.Under(cmdline.Common,
+				a.workflowNewCommand(), a.workflowValidateCommand(),
+				a.Leaf(ucli.Command{
+					Name: "list", Aliases: []string{"ls"}, Usage: "list the workflows of the project and the registry",
+				}, a.workflowList), a.workflowShowCommand()),
+			cmdline.Under("Inspect", a.workflowGraphCommand(), a.workflowDiffCommand()),
+			cmdline.Under("Manage",
+				a.Leaf(ucli.Command{
+					Name: "put", Aliases: []string{"add"}, Usage: "validate a workflow file, store it, and register its name",
+					ArgsUsage: "<file.yaml>", Flags: []ucli.Flag{YesFlag()},
+				}, a.workflowPut),
+				a.workflowImportCommand(), a.workflowTrustCommand(), a.workflowUpdateCommand(), a.workflowRemoveCommand()),
+		),
 	})
 }
 
