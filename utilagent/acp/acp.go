@@ -1,26 +1,23 @@
-// Package acp makes an agent of any program that speaks the Agent Client
-// Protocol (version 1): JSON-RPC in lines over the program's stdin and stdout.
+// Package acp runs any program that speaks the Agent Client Protocol (version 1) as an agent: JSON-RPC
+// messages, one per line, over the program's stdin and stdout.
 //
 //	uwf-acp -- gemini --acp
 //
-// What holds:
-//   - requests for permission are answered at once, by what the agent's
-//     permission allows; nothing waits for a person, and an option is chosen by
-//     its kind, never by its place;
-//   - files and directories that the program asks us for are those of the step's
-//     working directory, whatever the permission is;
-//   - what is replayed of an earlier conversation is no part of the answer;
-//   - a session is opened once per step: corrections go into the running program;
-//   - memory does not grow with what the program prints, and it always ends.
+// Guarantees:
+//   - permission requests are answered at once, from the agent's configured permission;
+//     nothing waits for a person, and an option is chosen by its kind, never by its position;
+//   - the program can read and write files only in the step's working directory,
+//     whatever the permission;
+//   - a replay of an earlier conversation is not part of the answer;
+//   - a session is opened once per step: corrections go to the running program;
+//   - memory use is independent of how much the program prints, and a step always ends.
 //
-// The protocol is read leniently (wire.go): agents differ from its
-// text and from each other. Package cliagent does the rest: processes, turns,
-// sessions, watchdogs, outcomes.
+// The protocol is read leniently (wire.go) because agents deviate from the specification and from each other.
+// Package cliagent does the rest: processes, turns, sessions, watchdogs, outcomes.
 //
-// It is written out here instead of taken from an SDK: the one there is for Go
-// (coder/acp-go-sdk 0.13) ends the connection for a line of 10 MiB or for 1024
-// notifications that wait (a replay has more), and drops an update, text and all,
-// when one field of it is not of the type that it expects.
+// The protocol is implemented here because the Go SDK (coder/acp-go-sdk 0.13) closes the connection on a line
+// of 10 MiB or on 1024 queued notifications (a replay has more), and drops a whole update if one of its
+// fields has an unexpected type.
 package acp
 
 import (
@@ -31,14 +28,14 @@ import (
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
-// settings are the arguments of uwf-acp that stand before the command.
+// settings holds the arguments of uwf-acp that precede the command.
 type settings struct {
-	mode  string // session mode to set; "": the one that fits the permission
-	auth  string // method to authenticate by; "": none
-	files bool   // uwf offers to serve files
+	mode  string // session mode; "" chooses one that fits the permission
+	auth  string // authentication method, or ""
+	files bool   // advertise file access to the agent
 }
 
-// offers returns the capabilities that uwf announces. Files are served anyway, within the
+// offers returns the capabilities that uwf announces. File requests are served regardless, within the
 // permission; most agents work better with their built-in tools.
 func (s settings) offers(p cliagent.Permission) capabilities {
 	return capabilities{FS: fsCapabilities{Read: s.files, Write: s.files && p != cliagent.Readonly}}
@@ -58,7 +55,7 @@ const usageText = `The program stands behind "--" and must speak the Agent Clien
   --offer files        tell the agent that uwf serves files in the working directory
 `
 
-// Adapter describes an agent that speaks the protocol.
+// Adapter returns the adapter for agents that speak the protocol.
 func Adapter() cliagent.Adapter {
 	s := &settings{}
 	return cliagent.Adapter{
@@ -74,7 +71,7 @@ func Adapter() cliagent.Adapter {
 	}
 }
 
-// parse reads the arguments before the command.
+// parse reads the arguments before the command and returns the rest.
 func (s *settings) parse(args []string) (rest []string, err error) {
 	for i := 0; i < len(args); i++ {
 		name, value, attached := strings.Cut(args[i], "=")

@@ -19,16 +19,16 @@ import (
 	"github.com/united-workforce/uwf/utilagent/tools"
 )
 
-// How long things take that an agent may never do.
+// Timeouts for agents that never finish an operation.
 const (
-	replayQuiet = time.Second            // without an update, then a replay is over
-	replayLimit = 30 * time.Second       // of a replay, after the answer to session/load
-	lateWords   = 300 * time.Millisecond // without an update, then there will be no answer
-	closeWait   = 2 * time.Second        // for session/close, and for the end after stdin is closed
-	expireWait  = 10 * time.Second       // for the end after it has closed its output
+	replayQuiet = time.Second            // a replay is over after this long without an update
+	replayLimit = 30 * time.Second       // maximum duration of a replay after the answer to session/load
+	lateWords   = 300 * time.Millisecond // wait for updates that arrive after the answer
+	closeWait   = 2 * time.Second        // wait for session/close, and for exit after stdin is closed
+	expireWait  = 10 * time.Second       // wait for exit after the agent closed its output
 )
 
-// child is the agent's process; [cliagent.Process] is one.
+// child is the agent's process; [cliagent.Process] implements it.
 type child interface {
 	Stdin() io.WriteCloser
 	ReadLine() (line []byte, cut int, err error)
@@ -37,26 +37,26 @@ type child interface {
 	Wait() (cliagent.Exit, error)
 }
 
-// client is a running agent and the session that is open in it.
+// client is a running agent and the session open in it.
 type client struct {
 	child child
 	conn  *conn
 	serve *service
 	odd   oddLines
-	quit  context.CancelFunc // ends what requests of the agent wait for
-	read  chan struct{}      // closed when all that the agent printed is read
-	stir  chan struct{}      // something came for a session
+	quit  context.CancelFunc // cancels requests from the agent
+	read  chan struct{}      // closed when the agent's output has been read to its end
+	stir  chan struct{}      // signals an update for a session
 
 	agent   initializeResult
-	session string         // that is open; "": none
-	setup   opened         // what its opening said
-	counted protocol.Usage // of the session, as the agent told last
+	session string         // ID of the open session, or ""
+	setup   opened         // response that opened the session
+	counted protocol.Usage // latest usage reported for the session
 
 	mu     sync.Mutex
-	prompt *prompt // nil: none is at work
+	prompt *prompt // prompt in progress, or nil
 }
 
-// newClient takes over a child that has just been started.
+// newClient takes ownership of a child that was just started.
 func newClient(p child, s *service) *client {
 	ctx, quit := context.WithCancel(context.Background())
 	c := &client{child: p, serve: s, quit: quit, read: make(chan struct{}), stir: make(chan struct{}, 1)}
@@ -66,8 +66,7 @@ func newClient(p child, s *service) *client {
 	return c
 }
 
-// readAll gives the connection what the agent prints. That some of it is no
-// message is common.
+// readAll passes the agent's output to the connection. Lines that aren't messages are common.
 func (c *client) readAll(ctx context.Context) {
 	defer close(c.read)
 	for {
@@ -82,10 +81,10 @@ func (c *client) readAll(ctx context.Context) {
 	}
 }
 
-// errEnded is why calls fail when the agent is gone.
+// errEnded is returned by calls after the agent has exited.
 var errEnded = errors.New("the agent has ended")
 
-// start introduces us to the agent.
+// start sends the initialize request.
 func (c *client) start(ctx context.Context, offer capabilities, version string) error {
 	params := initializeParams{
 		ProtocolVersion: protocolVersion, Capabilities: offer,
@@ -101,10 +100,10 @@ func (c *client) start(ctx context.Context, offer capabilities, version string) 
 	return nil
 }
 
-// name is the agent's own name.
+// name returns the agent's display name.
 func (c *client) name() string { return cmp.Or(c.agent.Info.Title, c.agent.Info.Name, "the agent") }
 
-// authenticate logs in by a method that the agent offers.
+// authenticate logs in with a method that the agent offers.
 func (c *client) authenticate(ctx context.Context, method string) error {
 	if err := c.conn.call(ctx, "authenticate", map[string]string{"methodId": method}, nil); err != nil {
 		return fmt.Errorf("authenticate by %s: %w", method, err)
@@ -112,7 +111,7 @@ func (c *client) authenticate(ctx context.Context, method string) error {
 	return nil
 }
 
-// opening is how a session is opened.
+// opening is a way to open a session.
 type opening string
 
 const (
@@ -122,10 +121,10 @@ const (
 	openFork   opening = "session/fork"
 )
 
-// errCannotContinue means that the agent has no way to go on with a session.
+// errCannotContinue reports that the agent cannot continue a session.
 var errCannotContinue = errors.New("this agent cannot go on with an earlier session")
 
-// ways are how the agent says that it can go on with a session, the best first.
+// ways returns the ways to continue a session that the agent announces, best first.
 func (c *client) ways(fork bool) (ways []opening) {
 	s := c.agent.Capabilities.Session
 	switch {
@@ -143,7 +142,7 @@ func (c *client) ways(fork bool) (ways []opening) {
 	return ways
 }
 
-// open opens a session in a directory, and leaves it as the client's.
+// open opens a session in a directory and makes it the client's current one.
 func (c *client) open(ctx context.Context, how opening, session, cwd string) error {
 	c.session, c.setup, c.counted = "", opened{}, protocol.Usage{}
 	params := openParams{SessionID: session, Cwd: cwd, MCPServers: []string{}, Meta: newOpenMeta()}
@@ -160,9 +159,8 @@ func (c *client) open(ctx context.Context, how opening, session, cwd string) err
 	return nil
 }
 
-// settle waits until nothing has been told for a while. Some agents go on with a
-// replay after they have answered that they are ready, and what they tell then
-// must not be taken for an answer.
+// settle waits until no update has arrived for a while. Some agents keep replaying after they reported that
+// they are ready; those updates must not be taken for an answer.
 func (c *client) settle(ctx context.Context, while time.Duration) error {
 	limit := time.NewTimer(replayLimit)
 	defer limit.Stop()
@@ -187,7 +185,7 @@ func (c *client) settle(ctx context.Context, while time.Duration) error {
 // notified implements peer.
 func (c *client) notified(method string, params json.RawMessage) {
 	if method != "session/update" {
-		return // extensions: "_auth/status_update" and their like
+		return // an extension such as "_auth/status_update"
 	}
 	select {
 	case c.stir <- struct{}{}:
@@ -209,7 +207,7 @@ func (c *client) asked(method string, params json.RawMessage) (any, error) {
 	return c.serve.answer(method, params)
 }
 
-// telling is the service's view of the calls of the prompt that is at work.
+// telling returns the call of the current prompt that a permission request is about.
 func (c *client) telling(t toolCall, content json.RawMessage) (*call, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -219,7 +217,7 @@ func (c *client) telling(t toolCall, content json.RawMessage) (*call, bool) {
 	return c.prompt.permission(t, content)
 }
 
-// refused notes what the agent was not allowed to do.
+// refused records an action that the agent was denied.
 func (c *client) refused(what string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -228,7 +226,7 @@ func (c *client) refused(what string) {
 	}
 }
 
-// expire waits for the end of an agent that prints no more: how it ends says why.
+// expire waits for an agent that has closed its output to exit, because its exit status explains why.
 func (c *client) expire(ctx context.Context) {
 	limit := time.NewTimer(expireWait)
 	defer limit.Stop()
@@ -239,13 +237,13 @@ func (c *client) expire(ctx context.Context) {
 	}
 }
 
-// close ends the agent, in bounded time: it is told that the session is over,
-// unless it does not listen, and that nothing more will come; then it is stopped.
+// close ends the agent in bounded time: it closes the session if listens is set, closes stdin, and finally
+// stops the process.
 func (c *client) close(pace time.Duration, listens bool) (cliagent.Exit, error) {
 	wait := min(closeWait, pace/3)
 	if listens && c.session != "" && has(c.agent.Capabilities.Session.Close) {
 		ctx, cancel := context.WithTimeout(context.Background(), wait)
-		_ = c.conn.call(ctx, "session/close", map[string]string{"sessionId": c.session}, nil) // it ends anyway
+		_ = c.conn.call(ctx, "session/close", map[string]string{"sessionId": c.session}, nil) // the agent is stopped anyway
 		cancel()
 	}
 	c.quit()
@@ -260,7 +258,7 @@ func (c *client) close(pace time.Duration, listens bool) (cliagent.Exit, error) 
 	return exit, errors.Join(err, c.serve.space.Close())
 }
 
-// modes are the names under which agents offer what a permission means, best first.
+// modes maps each permission to the mode names that agents use for it, best first.
 var modes = map[cliagent.Permission][]string{
 	cliagent.Bypass:   {"bypassPermissions", "yolo", "agent-full-access", "full-access", "danger-full-access"},
 	cliagent.Edits:    {"acceptEdits", "autoEdit", "auto_edit", "workspace-write"},
@@ -285,16 +283,16 @@ func (e *choiceError) Error() string {
 	return fmt.Sprintf("the agent has no %s %s. It offers: %s", e.what, e.value, list)
 }
 
-// configure sets the mode and the model of the session that was just opened.
-// mode "" is the one that fits the permission, if the agent has one.
+// configure sets the mode and the model of the session that was just opened. If mode is "", it uses the mode
+// that fits the permission, if the agent has one.
 func (c *client) configure(ctx context.Context, p cliagent.Permission, mode, model string) error {
 	must := mode != ""
 	if !must {
 		mode = c.modeFor(p)
 	}
 	if mode != "" {
-		// What an agent may do in its present mode may be less than bypass, never
-		// more than it asks us for; but a mode that restricts it must be set.
+		// The current mode may permit less than Bypass, but never more than the agent asks us for. A mode
+		// that restricts it must be set.
 		if err := c.setMode(ctx, mode); err != nil && (must || p != cliagent.Bypass) {
 			return err
 		}
@@ -305,7 +303,7 @@ func (c *client) configure(ctx context.Context, p cliagent.Permission, mode, mod
 	return nil
 }
 
-// modeFor is the session's mode that fits a permission; "" if it has none.
+// modeFor returns the session mode that fits a permission, or "".
 func (c *client) modeFor(p cliagent.Permission) string {
 	offers := c.modeNames()
 	for _, name := range modes[p] {
@@ -326,7 +324,6 @@ func (c *client) modeNames() (names []string) {
 	return names
 }
 
-// setMode sets the session's mode.
 func (c *client) setMode(ctx context.Context, mode string) error {
 	offers := c.modeNames()
 	if !slices.Contains(offers, mode) {
@@ -346,7 +343,7 @@ func (c *client) setMode(ctx context.Context, mode string) error {
 	return nil
 }
 
-// setModel sets the session's model, in one of the two ways that agents have.
+// setModel sets the session's model, by whichever of two methods the agent supports.
 func (c *client) setModel(ctx context.Context, model string) error {
 	option, offers := c.option("model")
 	if slices.Contains(offers, model) {
@@ -368,7 +365,7 @@ func (c *client) setModel(ctx context.Context, model string) error {
 	return nil
 }
 
-// option is the session's setting of a category, with its values.
+// option returns the session's setting for a category and its values.
 func (c *client) option(category string) (configOption, []string) {
 	for _, o := range c.setup.Options {
 		if o.Category == category {
@@ -389,7 +386,7 @@ func (c *client) setOption(ctx context.Context, o configOption, value string) er
 	return nil
 }
 
-// model is the model that the session has, as far as the agent says.
+// model returns the session's model if the agent reported it.
 func (c *client) model() string {
 	if o, _ := c.option("model"); o.Current != "" {
 		return o.Current
@@ -397,34 +394,34 @@ func (c *client) model() string {
 	return c.setup.Models.Current
 }
 
-// prompt is one prompt while the agent works at it. The client's mutex guards it.
+// prompt is a prompt in progress, guarded by the client's mutex.
 type prompt struct {
 	session string
 	teller  *teller
-	going   func() bool // false once it is to be cancelled, and the agent knows
-	refuses []string    // what was not allowed
-	strays  []string    // other sessions that were told about
+	going   func() bool // false while the prompt is being cancelled
+	refuses []string    // denied actions
+	strays  []string    // other session IDs that had updates
 }
 
-// update takes an update of any session.
+// update handles an update of any session.
 func (p *prompt) update(u updateParams) {
 	if u.SessionID == "" || u.SessionID == p.session {
 		p.teller.update(u.Update)
 		return
 	}
-	// Either a sub-agent's, or the session has come back under another id, which
-	// shows when nothing else comes.
+	// It belongs to a subagent, or the session has resumed under another ID; the latter shows when nothing
+	// else arrives.
 	if !slices.Contains(p.strays, u.SessionID) && len(p.strays) < 10 {
 		p.strays = append(p.strays, u.SessionID)
 	}
 }
 
-// permission finds the call that a permission is asked for.
+// permission returns the call that a permission request is about.
 func (p *prompt) permission(t toolCall, content json.RawMessage) (*call, bool) {
 	return p.teller.asked(t, content), p.going()
 }
 
-// refused notes what was not allowed.
+// refused records a denied action.
 func (p *prompt) refused(what string) {
 	if len(p.refuses) < 20 {
 		p.refuses = append(p.refuses, what)
@@ -432,9 +429,8 @@ func (p *prompt) refused(what string) {
 	p.teller.emit(cliagent.Event{Kind: cliagent.Notice, Text: "refused: " + what})
 }
 
-// ask sends a prompt and tells what comes of it, until it is answered or ctx
-// ends: then it is cancelled, and the agent has the time of patience to say how
-// it ended.
+// ask sends a prompt and emits events until it is answered or ctx ends. When ctx ends, the prompt is
+// cancelled and the agent gets patience() to report the outcome.
 func (c *client) ask(ctx context.Context, text string, patience func() time.Duration, emit func(cliagent.Event)) (prompted, *prompt, error) {
 	params := promptParams{SessionID: c.session, Prompt: c.blocks(text)}
 	p := &prompt{session: c.session, teller: newTeller(emit)}
@@ -468,13 +464,13 @@ func (c *client) ask(ctx context.Context, text string, patience func() time.Dura
 	var result prompted
 	err := c.conn.call(patient, "session/prompt", params, &result)
 	if err == nil && result.StopReason == "end_turn" && !c.answered(p) {
-		err = c.settle(patient, lateWords) // some answer before they have told everything
+		err = c.settle(patient, lateWords) // some agents answer before their last updates
 	}
 	return result, p, err
 }
 
-// blocks are the content of a prompt. What Claude Code's bridges get is read by Claude
-// Code, which would take parts of one text for mentions of files.
+// blocks returns the content of a prompt. Bridges to Claude Code get it in several blocks, because Claude Code
+// would take parts of a single text for file mentions.
 func (c *client) blocks(text string) []promptBlock {
 	parts := []string{text}
 	if strings.Contains(strings.ToLower(c.agent.Info.Name), "claude") {
@@ -494,15 +490,14 @@ func (c *client) answered(p *prompt) bool {
 	return p.teller.answered()
 }
 
-// cancel asks the agent to end the prompt.
+// cancel asks the agent to cancel the prompt.
 func (c *client) cancel(ctx context.Context) {
 	ctx, stop := context.WithTimeout(ctx, closeWait)
 	defer stop()
-	_ = c.conn.notify(ctx, "session/cancel", map[string]string{"sessionId": c.session}) // otherwise it is stopped
+	_ = c.conn.notify(ctx, "session/cancel", map[string]string{"sessionId": c.session}) // if this fails, the agent is stopped
 }
 
-// work sets the prompt that is at work. What was held back of the last one is
-// told first.
+// work sets the prompt in progress, after flushing text held back from the previous one.
 func (c *client) work(p *prompt) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -512,14 +507,13 @@ func (c *client) work(p *prompt) {
 	c.prompt = p
 }
 
-// The kinds of tools that a permission allows. What is not listed, also a kind
-// that we do not know, is allowed by bypass alone.
+// The kinds of tools that each permission allows. Other kinds, including unknown ones, need Bypass.
 var (
 	reading = []string{"read", "search", "think"}
 	editing = []string{"edit", "delete", "move"}
 )
 
-// allows decides about a tool call.
+// allows reports whether the permission allows a tool call.
 func (s *service) allows(c *call) bool {
 	switch s.permission {
 	case cliagent.Bypass:
@@ -530,8 +524,8 @@ func (s *service) allows(c *call) bool {
 	return slices.Contains(reading, c.kind)
 }
 
-// inside reports whether all paths lead into the workspace. A call that names none
-// cannot be judged by them; the agent's own sandbox is what is left.
+// inside reports whether all paths are inside the workspace. A call without paths cannot be judged; only the
+// agent's own sandbox limits it.
 func (s *service) inside(paths []string) bool {
 	for _, p := range paths {
 		if !s.space.Contains(p) {
@@ -541,9 +535,8 @@ func (s *service) inside(paths []string) bool {
 	return true
 }
 
-// choose picks the option for a decision, by its kind and never by its place.
-// One that is for now comes before one that the agent would remember. "": there
-// is none.
+// choose returns the ID of the option for a decision, by its kind and never by its position, or "". It
+// prefers a one-time option to one that the agent would remember.
 func choose(options []permissionOption, allow bool) string {
 	kinds := []string{"reject_once", "reject_always"}
 	if allow {
@@ -561,8 +554,7 @@ func choose(options []permissionOption, allow bool) string {
 
 var permissionCancelled = permissionResult{permissionOutcome{Outcome: "cancelled"}}
 
-// permit answers a request for permission. While a prompt is being cancelled the
-// answer is always that it was.
+// permit answers a permission request. While a prompt is being cancelled, the answer is always "cancelled".
 func (s *service) permit(raw json.RawMessage) (permissionResult, error) {
 	var p permissionParams
 	if err := lenient(raw, &p); err != nil {
@@ -583,20 +575,19 @@ func (s *service) permit(raw json.RawMessage) (permissionResult, error) {
 	return permissionResult{permissionOutcome{Outcome: "selected", Option: option}}, nil
 }
 
-// service answers what an agent asks for while it works. Files and directories
-// are those of the workspace, whatever the permission is.
+// service handles the agent's requests. It serves only files in the workspace, whatever the permission.
 type service struct {
 	permission cliagent.Permission
 	space      *tools.Workspace
 
-	// telling finds the call that a permission is asked for; going is false while
-	// the prompt is being cancelled, or if there is none.
+	// telling returns the call that a permission request is about. going is false if no prompt is in progress
+	// or it is being cancelled.
 	telling func(toolCall, json.RawMessage) (c *call, going bool)
-	// refuse notes what was not allowed.
+	// refuse records a denied action.
 	refuse func(what string)
 }
 
-// answer answers a request.
+// answer handles a request.
 func (s *service) answer(method string, params json.RawMessage) (any, error) {
 	switch method {
 	case "session/request_permission":
@@ -609,13 +600,13 @@ func (s *service) answer(method string, params json.RawMessage) (any, error) {
 	return nil, &RPCError{Code: codeMethodNotFound, Message: "uwf does not serve " + method}
 }
 
-// denied refuses something that the permission does not include.
+// denied returns the error for an action that the permission does not include.
 func (s *service) denied(what string) error {
 	s.refuse(what)
 	return fmt.Errorf("not allowed to %s: the permission of this agent is %s", what, s.permission)
 }
 
-// Bounds of a file that is read: more has to be asked for in parts.
+// Bounds of one read; the agent must request larger files in parts.
 const (
 	maxFile  = 8 << 20
 	maxLines = 1 << 20
@@ -623,7 +614,7 @@ const (
 
 type readParams struct {
 	Path  string `json:"path"`
-	Line  *int64 `json:"line"` // from 1
+	Line  *int64 `json:"line"` // 1-based
 	Limit *int64 `json:"limit"`
 }
 
@@ -661,7 +652,7 @@ func (s *service) read(raw json.RawMessage) (_ any, err error) {
 
 var errTooLarge = fmt.Errorf("it has more than %d bytes: read it in parts, with line and limit", maxFile)
 
-// readLines reads some lines of a text as they are.
+// readLines returns up to limit lines after the first skip lines, unmodified.
 func readLines(from io.Reader, skip, limit int64) (string, error) {
 	r := bufio.NewReaderSize(from, 64<<10)
 	var b strings.Builder

@@ -16,19 +16,17 @@ import (
 	"github.com/united-workforce/uwf/utilagent/tools"
 )
 
-// peer is what the agent's messages are for. Its methods are called one after
-// the other, in the order in which the messages came, so that an answer to a
-// call is seen after everything that was told before it.
+// peer handles the agent's messages. Its methods are called one at a time, in the order of arrival, so the
+// answer to a call is seen after every earlier notification.
 type peer interface {
-	// notified takes a notification.
+	// notified handles a notification.
 	notified(method string, params json.RawMessage)
-	// asked answers a request.
+	// asked handles a request.
 	asked(method string, params json.RawMessage) (result any, err error)
 }
 
-// conn is a connection in the protocol's terms: calls with their answers,
-// notifications, requests of the other side. Lines are given to it by
-// [conn.feed]; it holds no more than what is not answered yet.
+// conn is a JSON-RPC connection: calls and their answers, notifications, and requests from the other side.
+// [conn.feed] passes lines to it. It buffers only what is not answered yet.
 type conn struct {
 	peer   peer
 	outbox chan []byte
@@ -38,12 +36,12 @@ type conn struct {
 	pending map[string]chan message
 
 	over  chan struct{} // closed by end
-	cause error         // why it is over
+	cause error         // reason the connection ended
 	once  sync.Once
 }
 
-// newConn makes a connection that writes to w, which may block for as long as
-// the other side does not read: it is closed when the connection is over.
+// newConn returns a connection that writes to w. A write may block until the other side reads; w is closed
+// when the connection ends.
 func newConn(w io.WriteCloser, p peer) *conn {
 	c := &conn{
 		peer: p, outbox: make(chan []byte, 16), pending: map[string]chan message{}, over: make(chan struct{}),
@@ -52,9 +50,9 @@ func newConn(w io.WriteCloser, p peer) *conn {
 	return c
 }
 
-// write sends what is in the outbox, and after the end what is left in it.
+// write sends the outbox until the connection ends, and then what remains in it.
 func (c *conn) write(w io.WriteCloser) {
-	defer func() { _ = w.Close() }() // the other side reads the end; there is nobody to tell of an error
+	defer func() { _ = w.Close() }() // signals the end to the other side; an error has no recipient
 	for {
 		select {
 		case line := <-c.outbox:
@@ -76,7 +74,7 @@ func (c *conn) write(w io.WriteCloser) {
 	}
 }
 
-// end makes everything that waits return err. Only the first end counts.
+// end makes all pending calls return err. Only the first call has an effect.
 func (c *conn) end(err error) {
 	c.once.Do(func() {
 		c.cause = err
@@ -110,8 +108,8 @@ func (c *conn) post(ctx context.Context, m outgoing) error {
 	}
 }
 
-// call asks and waits for the answer, which is decoded into result unless that
-// is nil. Errors: [*RPCError], ctx's cause, why the connection is over.
+// call sends a request, waits for the answer and decodes it into result unless that is nil. It returns an
+// [*RPCError], ctx's cause, or the reason the connection ended.
 func (c *conn) call(ctx context.Context, method string, params, result any) error {
 	c.mu.Lock()
 	c.last++
@@ -135,7 +133,7 @@ func (c *conn) call(ctx context.Context, method string, params, result any) erro
 	case <-c.over:
 	}
 	select {
-	case m := <-answer: // it came just before the end
+	case m := <-answer: // it arrived just before the connection ended
 		return readAnswer(m, method, result)
 	default:
 		return c.cause
@@ -155,8 +153,8 @@ func readAnswer(m message, method string, result any) error {
 	return nil
 }
 
-// lenient decodes JSON. A field of another type than expected is left out: what
-// one agent sends in a form of its own must not spoil the rest.
+// lenient decodes JSON and skips fields of unexpected types, so that one agent's deviation does not discard
+// the rest.
 func lenient(raw json.RawMessage, v any) error {
 	err := json.Unmarshal(raw, v)
 	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
@@ -165,20 +163,20 @@ func lenient(raw json.RawMessage, v any) error {
 	return err
 }
 
-// notify tells without an answer.
+// notify sends a notification.
 func (c *conn) notify(ctx context.Context, method string, params any) error {
 	return c.post(ctx, outgoing{Method: method, Params: params})
 }
 
-// feed takes a line of the agent, of which so many bytes are missing. It reports
-// whether that was a message.
+// feed handles a line from the agent that was truncated by cut bytes. It reports whether the line was a
+// message.
 func (c *conn) feed(ctx context.Context, line []byte, cut int) bool {
 	m := decode(line)
 	switch m.kind {
 	case notification:
 		c.peer.notified(m.method, m.params)
 	case request:
-		if cut > 0 { // a file must not be written without its middle
+		if cut > 0 { // never write a file with its middle missing
 			c.reply(ctx, m.id, nil, fmt.Errorf("the request is too long: %d bytes are more than uwf takes", len(line)+cut))
 			break
 		}
@@ -192,14 +190,14 @@ func (c *conn) feed(ctx context.Context, line []byte, cut int) bool {
 	return true
 }
 
-// answered hands an answer to whoever waits for it. One that nobody waits for, such
-// as a second one with the same id, is dropped.
+// answered delivers an answer to the pending call. It drops answers without one, such as a second answer to
+// the same ID.
 func (c *conn) answered(m message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	id := key(m.id)
 	if m.id == nil && len(c.pending) == 1 {
-		for id = range c.pending { // the agent could not read what was sent: this one
+		for id = range c.pending { // the agent could not parse the only pending request
 		}
 	}
 	if waiting, ok := c.pending[id]; ok {
@@ -208,8 +206,7 @@ func (c *conn) answered(m message) {
 	}
 }
 
-// reply sends an answer. That it cannot be sent means that the connection is
-// over, which everyone sees who waits.
+// reply sends an answer. It can fail only if the connection has ended, which every pending call reports.
 func (c *conn) reply(ctx context.Context, id json.RawMessage, result any, err error) {
 	out := outgoing{ID: id}
 	if err == nil {
@@ -224,16 +221,16 @@ func (c *conn) reply(ctx context.Context, id json.RawMessage, result any, err er
 	_ = c.post(context.WithoutCancel(ctx), out)
 }
 
-// transport keeps an agent running over the calls of a step, so that a
-// correction goes into the session that is open, without a replay.
+// transport keeps an agent running across the calls of a step, so that corrections go to the open session
+// without a replay.
 type transport struct {
 	settings settings
 	host     *cliagent.Host
-	client   *client // nil: none runs
+	client   *client // nil if no agent is running
 }
 
-// pace is between the signals that stop the agent. When we are stopped ourselves
-// there is little time for all of them.
+// pace returns the time between the signals that stop the agent. It is short when this process is being
+// stopped itself.
 func (t *transport) pace() time.Duration { return t.host.Pace() }
 
 // Call implements cliagent.Transport.
@@ -246,12 +243,12 @@ func (t *transport) Call(ctx context.Context, c cliagent.Call, h *cliagent.Host)
 			return t.failed(ctx, err)
 		}
 	}
-	held := t.client.session == c.Session // it is open already, so the agent knows it
+	held := t.client.session == c.Session // the session is still open, so the agent knows it
 	if err := t.enter(ctx, c); err != nil {
 		return t.failed(ctx, err)
 	}
 	emit := func(e cliagent.Event) {
-		_ = h.Emit(ctx, e) // ctx has ended then, for this error
+		_ = h.Emit(ctx, e) // on error, ctx has been cancelled with it
 	}
 	emit(cliagent.Event{
 		Kind: cliagent.Started, Session: t.client.session, Model: t.client.model(), Version: t.client.agent.Info.Version,
@@ -272,7 +269,7 @@ func (t *transport) Call(ctx context.Context, c cliagent.Call, h *cliagent.Host)
 	return t.client.outcome(result, p, c.Resume && !held), nil
 }
 
-// modelOf is the model that has answered, as far as the agent says.
+// modelOf returns the model that answered, if the agent reported it.
 func modelOf(r prompted, t *teller) string {
 	if list := r.Meta.Quota.Models; len(list) > 0 {
 		return list[0].Model
@@ -295,7 +292,7 @@ func (t *transport) launch(c cliagent.Call, h *cliagent.Host) error {
 	return nil
 }
 
-// greet introduces us, and logs in if that is wanted.
+// greet initializes the connection and logs in if requested.
 func (t *transport) greet(ctx context.Context) error {
 	s := t.settings
 	if err := t.client.start(ctx, s.offers(t.client.serve.permission), ownVersion()); err != nil {
@@ -307,11 +304,11 @@ func (t *transport) greet(ctx context.Context) error {
 	return t.client.authenticate(ctx, s.auth)
 }
 
-// enter makes the session of a call the client's.
+// enter makes the session of a call the current one.
 func (t *transport) enter(ctx context.Context, c cliagent.Call) error {
 	client := t.client
 	if c.Resume && !c.Fork && client.session == c.Session {
-		return nil // it is still open
+		return nil // still open
 	}
 	if err := client.begin(ctx, c); err != nil {
 		return err
@@ -319,8 +316,8 @@ func (t *transport) enter(ctx context.Context, c cliagent.Call) error {
 	return client.configure(ctx, c.Permission, t.settings.mode, c.Model)
 }
 
-// begin opens the session of a call, in the first way that the agent has: some say
-// that they have one, and do not.
+// begin opens the session of a call. It tries each announced way in turn, because some agents announce one
+// that fails.
 func (c *client) begin(ctx context.Context, call cliagent.Call) error {
 	if !call.Resume {
 		return c.opened(openNew, c.open(ctx, openNew, "", call.Cwd))
@@ -339,17 +336,16 @@ func (c *client) begin(ctx context.Context, call cliagent.Call) error {
 	return err
 }
 
-// destroys reports an error of Gemini CLI (0.61): the name of a session's file
-// has the minute, so that a load makes a new file in place of one of this minute.
+// destroys reports whether resuming would hit a bug in Gemini CLI 0.61: session file names have minute
+// resolution, so a load within the same minute overwrites the session.
 func (c *client) destroys(call cliagent.Call) bool {
 	const minute = "200601021504"
 	return c.agent.Info.Name == "gemini-cli" && !call.Used.IsZero() &&
 		call.Used.UTC().Format(minute) == call.Now.UTC().Format(minute)
 }
 
-// opened makes a session lost of an error that says that it cannot be gone on
-// with. Whatever else the agent says of a session that it should know means the
-// same, except that it cannot be used at all.
+// opened wraps an error from opening an existing session in [errCannotContinue]: the agent should know the
+// session, so an error response means that it is lost. Authentication errors are returned as they are.
 func (c *client) opened(how opening, err error) error {
 	var rpc *RPCError
 	if how == openNew || !errors.As(err, &rpc) || errorKind(rpc) == errorkind.Auth {
@@ -358,8 +354,8 @@ func (c *client) opened(how opening, err error) error {
 	return fmt.Errorf("%w: %w", errCannotContinue, err)
 }
 
-// failed ends a call with an error. An agent that is gone, or that does not
-// answer, is ended, so that the next call starts another one.
+// failed ends a call with an error. It stops an agent that has exited or does not answer, so that the next
+// call starts a new one.
 func (t *transport) failed(ctx context.Context, err error) (cliagent.Outcome, error) {
 	client := t.client
 	if errors.As(err, new(*RPCError)) || errors.As(err, new(*choiceError)) || errors.Is(err, errCannotContinue) {
@@ -388,7 +384,7 @@ func (t *transport) Close() error {
 	return err
 }
 
-// ownVersion is how we introduce ourselves.
+// ownVersion returns the version sent to the agent.
 func ownVersion() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version

@@ -16,8 +16,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/errorkind"
 )
 
-// oddLines are the first lines of stdout that are no messages, for error texts.
-// Safe for concurrent use.
+// oddLines collects the first lines of stdout that aren't messages, for error texts. Safe for concurrent use.
 type oddLines struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -38,7 +37,7 @@ func (o *oddLines) String() string {
 	return o.text.String()
 }
 
-// outcome judges a prompt that was answered.
+// outcome returns the outcome of a prompt that was answered.
 func (c *client) outcome(r prompted, p *prompt, resumed bool) cliagent.Outcome {
 	o := cliagent.Outcome{Session: p.session, Usage: c.spent(r, p.teller)}
 	switch failure := p.teller.failure(); {
@@ -70,11 +69,11 @@ func (c *client) outcome(r prompted, p *prompt, resumed bool) cliagent.Outcome {
 	return o
 }
 
-// told reports whether anything came of the prompt.
+// told reports whether the prompt produced text or tool calls.
 func (p *prompt) told() bool { return p.teller.answered() || p.teller.tools > 0 }
 
-// failure turns an error of the protocol or of the connection into an outcome.
-// How a call was stopped, if it was, is the runner's to say.
+// failure maps a protocol or connection error to an outcome. The runner reports whether and how the call was
+// stopped.
 func (c *client) failure(ctx context.Context, err error) cliagent.Outcome {
 	o := cliagent.Outcome{Kind: cliagent.Failed, Error: errorkind.Unknown, Message: err.Error()}
 	if ctx.Err() != nil {
@@ -96,7 +95,7 @@ func (c *client) failure(ctx context.Context, err error) cliagent.Outcome {
 	return o
 }
 
-// crashed is the outcome of a call whose agent has ended.
+// crashed returns the outcome of a call during which the agent exited.
 func (c *client) crashed(e cliagent.Exit, during error) cliagent.Outcome {
 	how := fmt.Sprintf("exit status %d", e.Code)
 	switch {
@@ -118,12 +117,12 @@ func (c *client) crashed(e cliagent.Exit, during error) cliagent.Outcome {
 	return o
 }
 
-// errorKind is the kind of an error that the agent has answered with.
+// errorKind classifies an error response from the agent.
 func errorKind(e *RPCError) errorkind.Kind {
 	switch {
 	case e.Code == codeAuthRequired:
 		return errorkind.Auth
-	case e.Code >= 400 && e.Code < 600: // Gemini CLI passes the status of HTTP on
+	case e.Code >= 400 && e.Code < 600: // Gemini CLI passes HTTP statuses on
 		return errorkind.Of(e.Code, e.Error())
 	case e.Code == codeNotFound:
 		return errorkind.SessionNotFound
@@ -137,7 +136,7 @@ func errorKind(e *RPCError) errorkind.Kind {
 	return errorkind.Unknown
 }
 
-// loginAdvice says how a person can log in.
+// loginAdvice returns instructions for logging in.
 func (c *client) loginAdvice(message string) string {
 	if len(c.agent.AuthMethods) == 0 {
 		return message + ". Log in to " + c.name() + " first, as its documentation says, or set its API key in the environment"
@@ -154,11 +153,11 @@ func (c *client) loginAdvice(message string) string {
 	return b.String()
 }
 
-// spent is what a prompt cost, as far as the agent says.
+// spent returns the usage of a prompt, if the agent reports it.
 //
-// By the protocol the figures in an answer are those of the session so far, from when
-// the agent was started or has loaded it. The agents that count each prompt apart are
-// known; of all others a figure that falls was of the prompt alone.
+// By the protocol, the figures in an answer are totals for the session since the agent started or loaded it.
+// Some known agents count each prompt separately; for any other agent, a total that decreases is taken as the
+// usage of one prompt.
 func (c *client) spent(r prompted, t *teller) cliagent.Usage {
 	u := usage(r, t)
 	if u.Usage == nil || !r.Usage.known() || countsPrompts(c.agent.Info.Name) {
@@ -169,7 +168,7 @@ func (c *client) spent(r prompted, t *teller) cliagent.Usage {
 	return u
 }
 
-// countsPrompts reports agents that were seen to count each prompt apart.
+// countsPrompts reports whether the named agent is known to count each prompt separately.
 func countsPrompts(name string) bool {
 	name = strings.ToLower(name)
 	return slices.ContainsFunc([]string{"claude", "codex", "opencode", "gemini", "hermes"}, func(known string) bool {
@@ -177,7 +176,7 @@ func countsPrompts(name string) bool {
 	})
 }
 
-// usage is what is told with a prompt.
+// usage returns the usage reported with a prompt.
 func usage(r prompted, t *teller) cliagent.Usage {
 	u := protocol.Usage{}
 	known := r.Usage.add(&u)
@@ -197,10 +196,10 @@ func usage(r prompted, t *teller) cliagent.Usage {
 	return cliagent.Usage{Usage: &u, CostOfSession: t.costs}
 }
 
-// known reports whether there are any figures.
+// known reports whether any figure is set.
 func (n tokenCount) known() bool { return n.add(&protocol.Usage{}) }
 
-// add fills in the figures and reports whether there were any.
+// add adds the figures to u and reports whether any was set.
 func (n tokenCount) add(u *protocol.Usage) bool {
 	value := func(list ...*int64) int64 {
 		for _, p := range list {
@@ -214,7 +213,8 @@ func (n tokenCount) add(u *protocol.Usage) bool {
 	u.CacheReadTokens, u.CacheWriteTokens = value(n.CacheRead, n.Cached), value(n.CacheWrite)
 	u.ReasoningTokens = value(n.Thought)
 	cached := u.CacheReadTokens + u.CacheWriteTokens
-	// Some count cached tokens as input, and thoughts as output, others apart: the total tells which.
+	// Some agents count cached tokens as input and thoughts as output, others count them separately; the
+	// total distinguishes the two.
 	total, least := value(n.Total), u.InputTokens+u.OutputTokens
 	apart := u.ReasoningTokens > 0 && (total == least+u.ReasoningTokens || total == least+cached+u.ReasoningTokens)
 	if apart {
@@ -227,12 +227,12 @@ func (n tokenCount) add(u *protocol.Usage) bool {
 	return u.InputTokens+u.OutputTokens+cached > 0
 }
 
-// call is a tool call as it is known so far.
+// call holds the known state of a tool call.
 type call struct {
 	id      string
-	message string // id of the message that it is part of
-	title   string // the first one: often the tool's name, later what it does
-	latest  string // title
+	message string // ID of the message that contains the call
+	title   string // first title: often the tool's name, replaced later by a description
+	latest  string // latest title
 	name    string
 	kind    string
 	paths   []string
@@ -241,13 +241,13 @@ type call struct {
 	input    json.RawMessage
 	output   json.RawMessage
 	content  json.RawMessage
-	terminal strings.Builder // what came in an extension of Codex and Claude
+	terminal strings.Builder // output from an extension of Codex and Claude
 }
 
-// maxResult bounds the text of a result. An agent gives its model less.
+// maxResult bounds the text of a result. Agents pass less to their models.
 const maxResult = 1 << 20
 
-// change takes what an update says. What it does not say stays.
+// change merges an update; fields missing from it keep their values.
 func (c *call) change(u update) {
 	c.latest = cmp.Or(u.Title, c.latest)
 	c.name = cmp.Or(u.Name, u.Meta.Claude.Tool, c.name)
@@ -276,7 +276,7 @@ func (c *call) change(u update) {
 	}
 }
 
-// touches notes a path that the call is about.
+// touches adds a path that the call affects.
 func (c *call) touches(path string) {
 	const maxPaths = 1000
 	if path != "" && len(c.paths) < maxPaths {
@@ -288,10 +288,10 @@ func (c *call) prints(text string) {
 	c.terminal.WriteString(text[:min(len(text), max(0, maxResult-c.terminal.Len()))])
 }
 
-// word is a title that is a tool's name.
+// word matches a title that is a tool name.
 var word = lazyregexp.New(`^[A-Za-z_][\w.-]*$`)
 
-// called is the tool's name, as well as it is known.
+// called returns the best known name of the tool.
 func (c *call) called() string {
 	if c.name != "" {
 		return c.name
@@ -299,14 +299,14 @@ func (c *call) called() string {
 	if word().MatchString(c.title) {
 		return c.title
 	}
-	// Ids of Gemini CLI begin with the name, twice.
+	// Gemini CLI's IDs begin with the name, twice.
 	if name, rest, ok := strings.Cut(c.id, "__"); ok && name != "" && strings.HasPrefix(rest, name+"_") {
 		return name
 	}
 	return cmp.Or(c.kind, "tool")
 }
 
-// args are the call's arguments; where the agent does not tell them, its title.
+// args returns the call's arguments, or its title if the agent does not report them.
 func (c *call) args() any {
 	if !isNull(c.input) {
 		return cliagent.Arguments(c.input)
@@ -314,7 +314,7 @@ func (c *call) args() any {
 	return map[string]any{"title": cmp.Or(c.latest, c.title)}
 }
 
-// result is what the tool returned, as text.
+// result returns the tool's result as text.
 func (c *call) result() string {
 	text := readOutput(c.output)
 	if text == "" {
@@ -329,7 +329,7 @@ func (c *call) result() string {
 	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
-// readOutput reads a raw output: a text, an object that has one, or JSON.
+// readOutput returns a raw output as text. It accepts a string, an object that contains one, or other JSON.
 func readOutput(raw json.RawMessage) string {
 	if isNull(raw) {
 		return ""
@@ -352,7 +352,7 @@ func readOutput(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// readContent reads the content of a tool call: a list of blocks.
+// readContent returns the content of a tool call, a list of blocks, as text.
 func readContent(raw json.RawMessage) string {
 	var texts []string
 	for _, b := range blocks(raw) {
@@ -368,7 +368,7 @@ func readContent(raw json.RawMessage) string {
 	return strings.TrimSpace(strings.Join(texts, "\n"))
 }
 
-// blocks reads a list of blocks; none if it is something else.
+// blocks decodes a list of blocks. It returns nil for anything else.
 func blocks(raw json.RawMessage) []block {
 	var list []block
 	if isNull(raw) || raw[0] != '[' || lenient(raw, &list) != nil {
@@ -377,7 +377,7 @@ func blocks(raw json.RawMessage) []block {
 	return list
 }
 
-// readBlock reads one block of content as text.
+// readBlock returns a content block as text.
 func readBlock(raw json.RawMessage) string {
 	var b block
 	if isNull(raw) || lenient(raw, &b) != nil {
@@ -400,7 +400,7 @@ func (b *block) read() string {
 	return ""
 }
 
-// about says in a few words what the call does.
+// about describes the call in a few words.
 func (c *call) about() string {
 	what := cmp.Or(c.latest, c.title)
 	if what == "" || what == c.called() {

@@ -10,45 +10,44 @@ import (
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
-// teller turns what an agent tells during one prompt into events.
+// teller turns the updates of one prompt into events.
 //
-// What the protocol leaves open is decided here: where one message ends and the
-// next begins, when the arguments of a tool call are complete, and which texts
-// are not the model's.
+// It resolves what the protocol leaves open: where one message ends and the next begins, when the arguments
+// of a tool call are complete, and which texts don't come from the model.
 type teller struct {
 	emit func(cliagent.Event)
 
-	message string // id of the message that the last text was of
-	named   bool   // the agent's messages have ids
-	parted  bool   // a text that follows is another message
-	held    string // a warning, or the beginning of an answer
+	message string // message ID of the latest text
+	named   bool   // the agent's messages have IDs
+	parted  bool   // the next text begins a new message
+	held    string // text that is either a warning or the start of an answer
 
 	calls   map[string]*call
-	ended   map[string]bool // ids of calls whose result was told
-	pending []*call         // not told yet, in order
+	ended   map[string]bool // IDs of calls whose result was emitted
+	pending []*call         // calls not emitted yet, in order
 
-	tools  int    // that were called
-	said   string // the beginning of the text since the last tool event
-	broken bool   // the agent says that what follows is an error
+	tools  int    // number of calls emitted
+	said   string // start of the text since the last tool event
+	broken bool   // the agent marked the following text as an error
 
-	used  protocol.Usage // by the questions of this prompt, where the agent reports each
-	uses  bool           // used is known
-	cost  float64        // of the session so far
-	costs bool           // cost is known
+	used  protocol.Usage // sum of the per-request usage, if the agent reports it
+	uses  bool           // used is set
+	cost  float64        // cost of the session so far
+	costs bool           // cost is set
 	model string
 }
 
-// Bounds of what a prompt may make us remember.
+// Bounds on the state kept for a prompt.
 const (
-	maxCalls = 1000    // that run at the same time
-	maxSaid  = 4 << 10 // enough to tell an error from an answer
+	maxCalls = 1000    // concurrent calls
+	maxSaid  = 4 << 10 // enough to distinguish an error from an answer
 )
 
 func newTeller(emit func(cliagent.Event)) *teller {
 	return &teller{emit: emit, calls: map[string]*call{}, ended: map[string]bool{}}
 }
 
-// update takes one update of the session.
+// update handles one update of the session.
 func (t *teller) update(u update) {
 	switch u.Kind {
 	case "agent_message_chunk":
@@ -63,7 +62,7 @@ func (t *teller) update(u update) {
 	case "tool_call", "tool_call_update":
 		t.tool(u)
 	case "user_message_chunk":
-		// What came before belongs to an earlier prompt: a replay that is late.
+		// Earlier text belongs to an earlier prompt: it is a late replay.
 		t.settle()
 		t.parted, t.said = true, ""
 	case "plan", "available_commands_update":
@@ -79,7 +78,7 @@ func (t *teller) update(u update) {
 
 func (u *update) sub() bool { return u.Meta.Claude.Parent != "" }
 
-// text takes a piece of a message.
+// text handles a piece of a message.
 func (t *teller) text(u update) {
 	text := readBlock(u.Content)
 	if text == "" {
@@ -90,13 +89,13 @@ func (t *teller) text(u update) {
 	case u.sub():
 		t.emit(cliagent.Event{Kind: cliagent.Delta, ID: u.MessageID, Text: text, Sub: true})
 	case u.MessageID == "" && t.named:
-		// An agent that names its messages puts its own warnings in without a name.
+		// Agents that assign message IDs insert their own warnings without one.
 		t.emit(cliagent.Event{Kind: cliagent.Notice, Text: strings.TrimSpace(text)})
 	case t.held != "" && strings.HasSuffix(t.held, "\n\n"):
 		t.notice()
 		t.text(u)
 	case u.MessageID == "" && len(t.held) < maxSaid && strings.HasPrefix(t.held+text, "Warning:"):
-		t.held += text // whether that was one shows when a message with a name comes, or none
+		t.held += text // the next message, or the end of the prompt, shows whether it was a warning
 	case u.MessageID != "" && t.held != "":
 		t.notice()
 		t.say(u.MessageID, text)
@@ -106,7 +105,7 @@ func (t *teller) text(u update) {
 	}
 }
 
-// say tells a piece of the model's text.
+// say emits a piece of the model's text.
 func (t *teller) say(id, text string) {
 	parted := id == "" && (t.parted || t.begins(text))
 	if parted {
@@ -122,23 +121,22 @@ func (t *teller) say(id, text string) {
 	t.emit(cliagent.Event{Kind: cliagent.Delta, ID: id, Text: text})
 }
 
-// begins reports whether a piece begins another message although nothing says so:
-// some agents without names for messages send warnings and interim words right
-// before an answer. An answer begins with "---"; a line like that inside one is
-// a rule.
+// begins reports whether a piece begins a new message without a marker. Some agents without message IDs send
+// warnings and interim text right before an answer. An answer begins with "---"; inside an answer such a line
+// is a horizontal rule.
 func (t *teller) begins(text string) bool {
 	rest, ok := strings.CutPrefix(text, "---")
 	opens := ok && (rest == "" || strings.HasPrefix(rest, "\n") || strings.HasPrefix(rest, "\r\n"))
 	return opens && t.said != "" && !strings.HasPrefix(strings.TrimSpace(t.said), "---")
 }
 
-// notice tells a held text that was a warning.
+// notice emits held text that was a warning.
 func (t *teller) notice() {
 	t.emit(cliagent.Event{Kind: cliagent.Notice, Text: strings.TrimSpace(t.held)})
 	t.held = ""
 }
 
-// settle tells a held text: it was the model's after all.
+// settle emits held text that turned out to be the model's.
 func (t *teller) settle() {
 	if t.held == "" {
 		return
@@ -157,7 +155,7 @@ func (t *teller) usage(u update) {
 	}
 }
 
-// question adds what one question has used.
+// question adds the usage of one request.
 func (t *teller) question(n tokenCount) {
 	var u protocol.Usage
 	if n.add(&u) {
@@ -165,19 +163,19 @@ func (t *teller) question(n tokenCount) {
 	}
 }
 
-// end tells what was held back. The prompt is over.
+// end flushes held text at the end of the prompt.
 func (t *teller) end() {
 	t.settle()
 	t.tellCalls()
 }
 
-// tool takes a tool call, or a change of one.
+// tool handles a new or changed tool call.
 func (t *teller) tool(u update) {
 	t.settle()
 	c := t.calls[u.ID]
 	if c == nil {
 		if u.Kind == "tool_call_update" && u.Title == "" && u.Name == "" && (t.ended[u.ID] || !u.tells()) {
-			return // of a call that has ended, or is yet to be told
+			return // the call has ended, or is not emitted yet
 		}
 		c = t.newCall(u)
 	}
@@ -202,17 +200,17 @@ func (t *teller) tool(u update) {
 	}
 }
 
-// tells reports whether an update has a result worth telling, also of a call that
-// nothing else is known of: some agents tell in this way that a tool was refused.
+// tells reports whether an update has a result to emit, even if its call is otherwise unknown: some agents
+// report a denied tool this way.
 func (u *update) tells() bool {
 	return u.Status == "failed" || u.Status == "completed" && !(isNull(u.Content) && isNull(u.RawOutput))
 }
 
-// newCall begins to follow a call.
+// newCall starts tracking a call.
 func (t *teller) newCall(u update) *call {
 	if len(t.calls) >= maxCalls {
 		t.tellCalls()
-		clear(t.calls) // an agent that never ends its calls: their results are lost
+		clear(t.calls) // the agent never ends its calls; drop their results
 	}
 	c := &call{id: u.ID, title: u.Title, sub: u.sub(), message: t.message}
 	t.calls[u.ID] = c
@@ -221,12 +219,11 @@ func (t *teller) newCall(u update) *call {
 	return c
 }
 
-// asked takes what a request for permission says of a call.
+// asked records the details that a permission request gives about a call.
 func (t *teller) asked(c toolCall, content json.RawMessage) *call {
 	known := t.calls[c.ID]
 	if known == nil {
-		// Some ask before they tell of a call, or under another id. What is said
-		// from here on is another message.
+		// Some agents ask before they announce a call, or use another ID. Any later text is a new message.
 		known = &call{id: c.ID, title: c.Title}
 		t.settle()
 		t.parted, t.said = true, ""
@@ -236,7 +233,7 @@ func (t *teller) asked(c toolCall, content json.RawMessage) *call {
 	return known
 }
 
-// tellCalls tells the calls whose arguments were waited for.
+// tellCalls emits the calls that were waiting for their arguments.
 func (t *teller) tellCalls() {
 	for _, c := range t.pending {
 		t.emit(cliagent.Event{
@@ -248,10 +245,10 @@ func (t *teller) tellCalls() {
 	t.pending = nil
 }
 
-// errorText is how agents write an error that they send as a message.
+// errorText matches errors that agents send as messages.
 var errorText = lazyregexp.New(`^(Error: |HTTP [45]\d\d\b|API Error\b)`)
 
-// failure is the message of an agent that has sent an error as its answer; else "".
+// failure returns the message if the agent sent an error as its answer, or "".
 func (t *teller) failure() string {
 	text := strings.TrimSpace(t.said)
 	switch {
@@ -263,5 +260,5 @@ func (t *teller) failure() string {
 	return ""
 }
 
-// answered reports whether a text came after the last tool event.
+// answered reports whether text arrived after the last tool event.
 func (t *teller) answered() bool { return strings.TrimSpace(t.said) != "" }

@@ -9,11 +9,10 @@ import (
 	"github.com/united-workforce/uwf/utilagent/usageparse"
 )
 
-// The protocol's objects, as far as they are used. Agents differ from the
-// specification and from each other: everything is optional, and a field of
-// another type counts as missing (see lenient).
+// The protocol's objects, limited to the fields in use. Agents deviate from the specification and from each
+// other, so every field is optional and one of another type counts as missing (see lenient).
 
-// protocolVersion is the version that we speak.
+// protocolVersion is the protocol version that uwf speaks.
 const protocolVersion = 1
 
 type initializeParams struct {
@@ -24,7 +23,7 @@ type initializeParams struct {
 
 type capabilities struct {
 	FS       fsCapabilities `json:"fs"`
-	Terminal bool           `json:"terminal"` // never: agents run their commands themselves
+	Terminal bool           `json:"terminal"` // always false: agents run their commands themselves
 }
 
 type fsCapabilities struct {
@@ -52,7 +51,7 @@ type initializeResult struct {
 	Info        info         `json:"agentInfo"`
 }
 
-// has reports whether a capability is there: an object, or true.
+// has reports whether a capability is present, as an object or true.
 func has(capability json.RawMessage) bool {
 	return !isNull(capability) && string(capability) != "false"
 }
@@ -61,19 +60,19 @@ type authMethod struct {
 	ID          string   `json:"id"`
 	Name        string   `json:"name"`
 	Description string   `json:"description"`
-	Type        string   `json:"type"` // "terminal": to be run by a person
+	Type        string   `json:"type"` // "terminal" needs a person to run it
 	Args        []string `json:"args"`
 }
 
 type openParams struct {
 	SessionID  string   `json:"sessionId,omitempty"`
 	Cwd        string   `json:"cwd"`
-	MCPServers []string `json:"mcpServers"` // never nil: some agents insist on a list
+	MCPServers []string `json:"mcpServers"` // never nil: some agents require a list
 	Meta       openMeta `json:"_meta"`
 }
 
-// openMeta are settings of one agent, which others pass over: Claude Code's bridge takes
-// settings from the user alone, since those of a directory name hooks and servers.
+// openMeta holds a setting for Claude Code's bridge that other agents ignore: it loads only the user's
+// settings, because a directory's settings can define hooks and servers.
 type openMeta struct {
 	Claude struct {
 		Options struct {
@@ -87,7 +86,7 @@ func newOpenMeta() (m openMeta) {
 	return m
 }
 
-// opened is the answer to session/new, load, resume and fork.
+// opened is the response to session/new, load, resume and fork.
 type opened struct {
 	SessionID string `json:"sessionId"`
 	Modes     struct {
@@ -113,13 +112,13 @@ type configOption struct {
 	Options  []configChoice `json:"options"`
 }
 
-// configChoice is a value, or a group of them.
+// configChoice is a value or a group of values.
 type configChoice struct {
 	Value   string         `json:"value"`
 	Options []configChoice `json:"options"`
 }
 
-// choices are the values of an option, those of groups too.
+// choices returns the values of an option, including those in groups.
 func choices(list []configChoice) (values []string) {
 	for _, c := range list {
 		if c.Value != "" {
@@ -140,7 +139,7 @@ type promptBlock struct {
 	Text string `json:"text"`
 }
 
-// prompted is the answer to session/prompt.
+// prompted is the response to session/prompt.
 type prompted struct {
 	StopReason string     `json:"stopReason"`
 	Usage      tokenCount `json:"usage"`
@@ -154,7 +153,7 @@ type prompted struct {
 	} `json:"_meta"`
 }
 
-// tokenCount is what a prompt cost, under the names of all agents.
+// tokenCount is token usage under the field names of all known agents.
 type tokenCount struct {
 	Total       *int64 `json:"totalTokens"`
 	Input       *int64 `json:"inputTokens"`
@@ -167,7 +166,7 @@ type tokenCount struct {
 	Thought     *int64 `json:"thoughtTokens"`
 }
 
-// updateParams is a session/update.
+// updateParams holds the parameters of session/update.
 type updateParams struct {
 	SessionID string `json:"sessionId"`
 	Update    update `json:"update"`
@@ -176,7 +175,7 @@ type updateParams struct {
 type update struct {
 	Kind      string          `json:"sessionUpdate"`
 	MessageID string          `json:"messageId"`
-	Content   json.RawMessage `json:"content"` // a block; of a tool call a list
+	Content   json.RawMessage `json:"content"` // a block, or a list for a tool call
 	toolCall
 	Cost *struct {
 		Amount   usageparse.Dollars `json:"amount"`
@@ -185,7 +184,7 @@ type update struct {
 	Severity string `json:"severity"`
 	Meta     struct {
 		ClaudeModel string     `json:"_claude/model"`
-		Usage       tokenCount `json:"usage"` // Qwen Code: of one question
+		Usage       tokenCount `json:"usage"` // Qwen Code: usage of one request
 		Claude      struct {
 			Tool   string `json:"toolName"`
 			Parent string `json:"parentToolUseId"`
@@ -204,7 +203,7 @@ type terminalData struct {
 	Data string `json:"data"`
 }
 
-// toolCall is a tool call, or what has changed of one.
+// toolCall is a tool call or a change to one.
 type toolCall struct {
 	ID        string          `json:"toolCallId"`
 	Title     string          `json:"title"`
@@ -218,7 +217,7 @@ type toolCall struct {
 	} `json:"locations"`
 }
 
-// block is a piece of content.
+// block is a content block.
 type block struct {
 	Type     string `json:"type"`
 	Text     string `json:"text"`
@@ -228,7 +227,7 @@ type block struct {
 		URI  string `json:"uri"`
 		Text string `json:"text"`
 	} `json:"resource"`
-	// Of a tool call's content.
+	// Fields of a tool call's content.
 	Content json.RawMessage `json:"content"`
 	Path    string          `json:"path"` // of a diff
 }
@@ -255,28 +254,27 @@ type permissionOutcome struct {
 	Option  string `json:"optionId,omitempty"`
 }
 
-// message is one line of the protocol, as far as it was understood.
+// message is one decoded line of the protocol.
 type message struct {
 	kind   messageKind
-	id     json.RawMessage // of a request and a response, as it was written
+	id     json.RawMessage // ID of a request or response, verbatim
 	method string
 	params json.RawMessage
-	result json.RawMessage // nil: the response is an error
+	result json.RawMessage // nil if the response is an error
 	err    *RPCError
 }
 
 type messageKind int
 
 const (
-	noise messageKind = iota // not a message: agents print all sorts of things
+	noise messageKind = iota // not a protocol message
 	request
 	notification
 	response
 )
 
-// decode reads a line. It accepts what agents send, not only what the
-// specification allows: any order of fields, ids of any type, a missing
-// "jsonrpc", an error that is a text.
+// decode parses a line. It accepts more than the specification: fields in any order, IDs of any type, a
+// missing "jsonrpc", an error that is a string.
 func decode(line []byte) message {
 	line = bytes.TrimPrefix(bytes.TrimSpace(line), []byte("\uFEFF"))
 	if len(line) == 0 || line[0] != '{' {
@@ -308,7 +306,7 @@ func decode(line []byte) message {
 	}
 	if !isNull(wire.Error) {
 		m.kind, m.err, m.result = response, readError(wire.Error), nil
-		return m // also without an id: the agent could not even read what we sent
+		return m // even without an ID: the agent could not parse our message
 	}
 	if m.id == nil {
 		return message{}
@@ -321,8 +319,7 @@ func decode(line []byte) message {
 
 func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
 
-// key is an id as something to look up: agents give back the number 1 as 1, 1.0
-// or "1".
+// key normalizes an ID for lookup: agents return the number 1 as 1, 1.0 or "1".
 func key(id json.RawMessage) string {
 	text := string(id)
 	if quoted := ""; json.Unmarshal(id, &quoted) == nil {
@@ -334,14 +331,14 @@ func key(id json.RawMessage) string {
 	return text
 }
 
-// RPCError is an error that the other side has answered with.
+// RPCError is an error response from the other side.
 type RPCError struct {
 	Code    int
 	Message string
 	Data    json.RawMessage
 }
 
-// Codes of errors. Others exist: Gemini CLI uses the status of HTTP.
+// JSON-RPC error codes. Other values occur: Gemini CLI uses HTTP statuses.
 const (
 	codeParse          = -32700
 	codeMethodNotFound = -32601
@@ -351,7 +348,7 @@ const (
 	codeNotFound       = -32002
 )
 
-// Error implements error: the message, and what data adds to it.
+// Error returns the message followed by any text in the data.
 func (e *RPCError) Error() string {
 	text := strings.TrimSpace(e.Message)
 	if text == "" {
@@ -363,7 +360,7 @@ func (e *RPCError) Error() string {
 	return text
 }
 
-// details is what data says in words.
+// details returns the text contained in data.
 func (e *RPCError) details() string {
 	var text string
 	if json.Unmarshal(e.Data, &text) == nil {
@@ -381,7 +378,7 @@ func (e *RPCError) details() string {
 	return ""
 }
 
-// readError reads an error whatever its form is.
+// readError decodes an error of any form.
 func readError(raw json.RawMessage) *RPCError {
 	var wire struct {
 		Code    json.RawMessage `json:"code"`
@@ -390,7 +387,7 @@ func readError(raw json.RawMessage) *RPCError {
 	}
 	if json.Unmarshal(raw, &wire) != nil {
 		text := string(raw)
-		_ = json.Unmarshal(raw, &text) // otherwise the raw text has to do
+		_ = json.Unmarshal(raw, &text) // on failure, use the raw text
 		return &RPCError{Code: codeInternal, Message: text}
 	}
 	e := &RPCError{Code: codeInternal, Message: wire.Message, Data: wire.Data}
@@ -400,8 +397,7 @@ func readError(raw json.RawMessage) *RPCError {
 	return e
 }
 
-// outgoing is what we send. The order of the fields is for people who read the
-// recorded stream.
+// outgoing is a message that uwf sends. Its field order suits people who read the recorded stream.
 type outgoing struct {
 	JSONRPC string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id,omitempty"`
@@ -416,12 +412,12 @@ type outgoingError struct {
 	Message string `json:"message"`
 }
 
-// encode writes a message as a line.
+// encode returns a message as a line.
 func encode(m outgoing) ([]byte, error) {
 	m.JSONRPC = "2.0"
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // prompts are full of angle brackets
+	enc.SetEscapeHTML(false) // keep the angle brackets in prompts readable
 	if err := enc.Encode(m); err != nil {
 		return nil, err
 	}

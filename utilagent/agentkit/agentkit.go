@@ -1,17 +1,16 @@
-// Package agentkit is what an agent's main calls. It does everything but the
-// role's work: arguments, the request with its prompt, extraction with
-// corrections, the nodes, and the result line that the engine waits for.
+// Package agentkit implements everything in an agent except the role's work: arguments, the request and its
+// prompt, extraction with corrections, the nodes, and the result line that the engine reads.
 //
 //	func main() { agentkit.Run(agentkit.Options{Name: "echo", Run: run}) }
 //
-// What holds for every agent built on it (the contract is package protocol):
-//   - an agent writes content only; no head, no index, no other thread;
-//   - all nodes of a step become durable in one commit, before the result line
-//     names them; an agent that fails leaves nothing that anything refers to;
+// Every agent built on it keeps the contract in package protocol:
+//   - an agent writes only content nodes: no head, no index, no other thread;
+//   - all nodes of a step are committed durably at once, before the result line
+//     refers to them; nothing refers to the nodes of an agent that failed;
 //   - an answer that does not satisfy the role's schema is never stored as output.
 //
-// agentkit links no HTTP client. Its signatures need package protocol and the
-// standard library. Package agentkittest runs an agent in a test.
+// agentkit links no HTTP client. Its API uses only package protocol and the standard library. Package
+// agentkittest runs an agent in a test.
 package agentkit
 
 import (
@@ -35,62 +34,60 @@ import (
 
 // Options describe an agent. Name and Run are required.
 type Options struct {
-	Name    string // "echo"; the prefix "uwf-" is added where it belongs
-	Version string // "": from the build info
-	// Run does the role's work. A panic in it is an error of the step.
+	Name    string // "echo"; the prefix "uwf-" is added where needed
+	Version string // "" uses the build info
+	// Run does the role's work. A panic in it fails the step.
 	Run func(ctx context.Context, req *Request) (Result, error)
-	// Continue sends a message into the session of an earlier Run or Continue,
-	// to correct an answer. Nil: the agent cannot, and an answer that is not
-	// valid fails the step.
+	// Continue sends a message to the session of an earlier Run or Continue, to correct an answer. If it is
+	// nil, an invalid answer fails the step.
 	Continue func(ctx context.Context, sessionID, message string, req *Request) (Result, error)
-	// Structured: the agent returns Result.Value; the prompt leaves the format out.
+	// Structured agents return Result.Value, and their prompt omits the output format.
 	Structured bool
-	// Resumes: Run goes on in the session Request.SessionID when that is set.
-	// ForksSessions: it can also go on in a copy of a session, as a forked thread needs.
-	// CutsSessions: and in a copy of its beginning, up to Request.Cut.
-	// CopiesSessions: it always goes on in a copy, unless Request.Interrupted, so that
-	// a session stays as its step has left it.
+	// Resumes: Run continues the session Request.SessionID if it is set.
+	// ForksSessions: it can also continue in a copy of a session, as a forked thread needs.
+	// CutsSessions: it can continue in a copy truncated at Request.Cut.
+	// CopiesSessions: it always continues in a copy, unless Request.Interrupted, so the session stays as its
+	// step left it.
 	Resumes        bool
 	ForksSessions  bool
 	CutsSessions   bool
 	CopiesSessions bool
-	// ParseArgs takes the agent's own arguments out of args and returns the rest.
-	// It sees what the kit does not know, in order; an error is a usage error.
+	// ParseArgs parses the agent's own arguments and returns the rest. It receives the arguments unknown to
+	// the kit, in order. An error is a usage error.
 	ParseArgs func(args []string) (rest []string, err error)
-	// Usage is shown by --help, after the kit's own text.
+	// Usage is appended to the kit's --help text.
 	Usage string
-	// Check reports the program that the agent drives, for --check. Nil: there is none.
+	// Check describes the program that the agent drives, for --check. Nil if there is none.
 	Check func(ctx context.Context) protocol.AgentCheck
-	// Dispatch sees the command line before anything else: a tool may start the
-	// agent's own program for a part that needs a process, such as
-	// bind.Dispatch. If it returns true that was one, and its status is the exit
-	// status. Nil: there is none.
+	// Dispatch sees the command line first. A tool can use it to run a part of the agent's own program in a
+	// separate process, as bind.Dispatch does. If it returns true, the process exits with status. It may be
+	// nil.
 	Dispatch func(args, environ []string, stderr io.Writer) (status int, dispatched bool)
 }
 
-// Result is what a run leads to. One of Output, Value and Suspend is set.
+// Result is the outcome of a run. Exactly one of Output, Value and Suspend is set.
 type Result struct {
 	Output  string // text that begins with a frontmatter block
-	Value   any    // structured data instead: a JSON value, or what encoding/json can write
-	Suspend string // a reason to wait for a person instead
-	// Limit, with Suspend: the provider's limit is the reason. Its Err is not used.
+	Value   any    // structured output: a JSON value, or anything encoding/json can encode
+	Suspend string // the question or reason for which the step waits for a person
+	// Limit, with Suspend, describes the provider's limit that caused it. Its Err is not used.
 	Limit *Failure
-	// ExtractedBy says how Value was won; "": the agent returned it as data.
+	// ExtractedBy records how Value was extracted; "" means the agent returned it as data.
 	ExtractedBy protocol.ExtractedBy
 
-	// SessionID names the conversation, for Continue and the next turn. It is
-	// required, since a step without one cannot be traced or corrected.
+	// SessionID identifies the conversation, for Continue and the next visit. It is required: a step without
+	// one cannot be traced or corrected.
 	SessionID string
-	// SessionMark is where the session is now, in words of the agent, if it can cut
-	// one there: see Request.Cut.
+	// SessionMark is the current position in the session, in the agent's own format, if the agent can cut a
+	// session there. See Request.Cut.
 	SessionMark string
-	// Turns is what happened inside, if it was not recorded with [Request.Turn].
-	// Its last assistant turn is the answer. Neither: the answer is kept as one turn.
+	// Turns are the turns of the run, unless they were recorded with [Request.Turn]. The last assistant turn
+	// is the answer. Without any turns, the answer is stored as one turn.
 	Turns []protocol.Turn
-	// Detail may say Model, Outcome, Requests, DurationMs, and AgentVersion if it
-	// is not the agent's own.
+	// Detail can set Model, Outcome, Requests, DurationMs, and an AgentVersion that differs from the agent's
+	// own.
 	Detail *protocol.Detail
-	Usage  *protocol.Usage // of this run alone; the kit adds up
+	Usage  *protocol.Usage // usage of this run alone; the kit adds runs up
 }
 
 func (o Options) validate() error {
@@ -104,8 +101,8 @@ func (o Options) validate() error {
 	return err
 }
 
-// withoutCheck takes --check out of the arguments before a "--", if the agent
-// knows what to say.
+// withoutCheck removes --check from the arguments before a "--" if the agent supports it, and reports whether
+// it was there.
 func withoutCheck(args []string, o Options) ([]string, bool) {
 	i := slices.Index(args, protocol.FlagCheck)
 	if end := slices.Index(args, "--"); o.Check == nil || i < 0 || end >= 0 && i > end {
@@ -114,7 +111,7 @@ func withoutCheck(args []string, o Options) ([]string, bool) {
 	return slices.Delete(slices.Clone(args), i, i+1), true
 }
 
-// checked lets the agent read its own arguments, as before a run.
+// checked lets the agent parse its own arguments, as before a run.
 func checked(args []string, o Options) error {
 	if o.ParseArgs == nil {
 		return nil
@@ -125,7 +122,7 @@ func checked(args []string, o Options) error {
 	return nil
 }
 
-// check prints what the agent says of its program. A problem is an error.
+// check prints the agent's report on its program. A problem is an error.
 func check(ctx context.Context, e env.Env, o Options) error {
 	dirs, err := home.Find(e, "", "")
 	if err == nil {
@@ -147,23 +144,22 @@ func check(ctx context.Context, e env.Env, o Options) error {
 	return nil
 }
 
-// Failure is an error of a run that another try, or another agent, may not meet.
+// Failure is a run error that another try, or another agent, may avoid.
 type Failure struct {
 	Kind protocol.FailureKind
-	// RetryAt is when the provider says that there is more; zero: it does not say.
+	// RetryAt is the time at which the provider's limit resets; zero if unknown.
 	RetryAt time.Time
-	// Repeated is how often the request that failed was repeated.
+	// Repeated is how many times the failed request was retried.
 	Repeated int
 	Err      error
 }
 
-// Error implements error.
 func (f *Failure) Error() string { return f.Err.Error() }
 
 // Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// classed adds to the result of a failed step what sort of failure it is.
+// classed adds the failure's class to the result of a failed step.
 func classed(r protocol.Result, err error) protocol.Result {
 	var f *Failure
 	if !errors.As(err, &f) {
@@ -175,7 +171,7 @@ func classed(r protocol.Result, err error) protocol.Result {
 	return f.in(r)
 }
 
-// in adds a failure, nil for none, to a result.
+// in adds a failure, which may be nil, to a result.
 func (f *Failure) in(r protocol.Result) protocol.Result {
 	if f == nil {
 		return r
@@ -187,16 +183,16 @@ func (f *Failure) in(r protocol.Result) protocol.Result {
 	return r
 }
 
-// yields reports whether the engine deals with the limits of this agent's provider.
+// yields reports whether the engine handles the rate limits of this agent's provider.
 func yields(c protocol.Config, alias string) bool {
 	on := c.Agents[alias].OnRateLimit
 	return on == protocol.LimitWait || on == protocol.LimitFallback
 }
 
-// secrets are texts that must not be stored or printed. Safe for concurrent use.
+// secrets holds texts that must not be stored or printed. Safe for concurrent use.
 type secrets struct{ secret.Set }
 
-// turn hides secrets in a turn.
+// turn returns a turn with its secrets hidden.
 func (s *secrets) turn(t protocol.Turn) protocol.Turn {
 	if s.Empty() {
 		return t
@@ -212,21 +208,21 @@ func (s *secrets) turn(t protocol.Turn) protocol.Turn {
 	return t
 }
 
-// unfinished hides secrets in a turn that is still being written: also what may
-// be the beginning of one.
+// unfinished hides secrets in a turn that is still being written, including a possible prefix of a secret at
+// the end.
 func (s *secrets) unfinished(t protocol.Turn) protocol.Turn {
 	t.Content, _ = s.Split(t.Content)
 	t.Reasoning, _ = s.Split(t.Reasoning)
 	t.ToolCalls = slices.Clone(t.ToolCalls)
 	for i, call := range t.ToolCalls {
-		if args, ok := call.Args.(string); ok { // a piece of JSON
+		if args, ok := call.Args.(string); ok { // incomplete JSON
 			t.ToolCalls[i].Args, _ = s.Split(args)
 		}
 	}
 	return s.turn(t)
 }
 
-// hiddenError is an error whose text holds no secret.
+// hiddenError is an error whose text has its secrets hidden.
 type hiddenError struct {
 	text string
 	err  error
@@ -243,27 +239,26 @@ func (s *secrets) error(err error) error {
 	return &hiddenError{text: s.Hide(err.Error()), err: err}
 }
 
-// Process is what an agent knows about its process.
+// Process describes an agent's process.
 type Process struct {
-	Args           []string  // without the program's name
-	Environ        []string  // KEY=value; the last one of a key wins
+	Args           []string  // without the program name
+	Environ        []string  // KEY=value; the last entry for a key applies
 	Dir            string    // absolute working directory
-	Stdout, Stderr io.Writer // nil: what is written is discarded
+	Stdout, Stderr io.Writer // nil discards
 
-	// real: the agent is the running process, with its signals and what it has
-	// inherited.
+	// real means the agent is the running process, with its signals and inherited descriptors.
 	real bool
-	exe  string // "": there is no program that could be started again
+	exe  string // "" if the program cannot be started again
 }
 
-// OS returns the facts of the running process. It fails if the limits of the
-// process are too narrow to work in.
+// OS returns the description of the running process. It fails if the process's resource limits are too low to
+// work in.
 func OS() (Process, error) {
 	e, err := env.OS()
 	return Process{Args: e.Args, Environ: e.Environ, Dir: e.Dir, Stdout: e.Stdout, Stderr: e.Stderr, real: true, exe: e.Exe}, err
 }
 
-// env is the process for the packages below, with the system's clock and randomness.
+// env converts p for the packages below, with the system's clock and randomness.
 func (p Process) env() (env.Env, error) {
 	e, err := env.OS()
 	e.Args, e.Environ, e.Dir, e.Exe = p.Args, p.Environ, p.Dir, p.exe

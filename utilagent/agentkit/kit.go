@@ -37,20 +37,20 @@ type kit struct {
 	thread  *thread.Thread
 	turns   *turns
 	secrets *secrets
-	given   []string // the environment that the process was started with, without .env
+	given   []string // environment of the process, without .env
 
-	session session // that the run goes on in
-	heard   string  // what people have told the thread, before the visit and in it
-	trying  string  // the session that is noted as the one of this try
+	session session // session in which the run continues
+	heard   string  // messages from people to the thread, before and during the visit
+	trying  string  // session recorded as the one of this try
 
-	engine    bool // the engine's variables are about this step
+	engine    bool // the engine's variables refer to this step
 	limitBase *int
 	edge      string // the edge's prompt
 
-	flush func() error // of what is said on stderr
+	flush func() error // writes pending stderr output
 }
 
-// open finds the thread's head and everything around it.
+// open loads the thread's head and everything the step needs.
 func open(ctx context.Context, e env.Env, o Options, inv invocation, out *printer) (*kit, error) {
 	dirs, err := home.Find(e, "", "")
 	if err != nil {
@@ -84,8 +84,8 @@ func open(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 	return k, k.instruction(ctx)
 }
 
-// head is the node that the step must follow: the engine's, or for an agent that
-// was started by hand the head in the index.
+// head returns the node that the step must follow: the engine's, or for an agent started by hand the head in
+// the index.
 func (k *kit) head(ctx context.Context) (cas.Hash, error) {
 	if h := k.run.Env.Get(protocol.EnvHead); h != "" && k.engine {
 		head, err := protocol.ParseHash(h)
@@ -106,14 +106,14 @@ func (k *kit) head(ctx context.Context) (cas.Hash, error) {
 	return head, err
 }
 
-// isOurs reports whether the engine's variables are about this very step. They are
-// not if an agent's tool started another agent, which then inherits them.
+// isOurs reports whether the engine's variables refer to this step. They don't if an agent's tool started
+// another agent, which inherits them.
 func isOurs(e env.Env, inv invocation) bool {
 	id, role := e.Get(protocol.EnvThread), e.Get(protocol.EnvRole)
 	return (id == "" || id == inv.thread) && (role == "" || role == inv.role)
 }
 
-// instruction finds the edge's prompt and the limit base.
+// instruction loads the edge's prompt and the base for limits.
 func (k *kit) instruction(ctx context.Context) error {
 	if base := k.run.Env.Get(protocol.EnvLimitBase); base != "" && k.engine {
 		n, err := strconv.Atoi(base)
@@ -139,7 +139,7 @@ func (k *kit) instruction(ctx context.Context) error {
 	return nil
 }
 
-// brief is what the role is told, given the session it goes on in.
+// brief returns the prompt for the role, given the session in which it continues.
 func (k *kit) brief(ctx context.Context) (step.Brief, error) {
 	s := k.session
 	return step.NewBrief(ctx, k.batch, k.thread, step.Assignment{
@@ -149,7 +149,7 @@ func (k *kit) brief(ctx context.Context) (step.Brief, error) {
 	})
 }
 
-// request is what the agent gets.
+// request builds the agent's request.
 func (k *kit) request(b step.Brief) *Request {
 	s := k.session
 	k.role = b.Role
@@ -170,7 +170,7 @@ func (k *kit) request(b step.Brief) *Request {
 	return r
 }
 
-// told is what failed tries of this visit by this agent have cost.
+// told returns the usage of this agent's failed tries in this visit.
 func (k *kit) told() protocol.Usage {
 	var done []protocol.Try
 	if k.thread.Last != nil {
@@ -185,7 +185,7 @@ func (k *kit) told() protocol.Usage {
 	return sum
 }
 
-// snapshot says where the files are kept, "" outside the engine.
+// snapshot returns the snapshot location, or "" outside the engine.
 func (k *kit) snapshot() string {
 	if !k.engine {
 		return ""
@@ -193,7 +193,7 @@ func (k *kit) snapshot() string {
 	return k.run.Env.Get(protocol.EnvSnapshot)
 }
 
-// runDir is the run directory, "" outside the engine.
+// runDir returns the run directory, or "" outside the engine.
 func (k *kit) runDir() string {
 	if !k.engine {
 		return ""
@@ -201,7 +201,7 @@ func (k *kit) runDir() string {
 	return k.run.Env.Get(protocol.EnvRunDir)
 }
 
-// alias is the agent's name in the config.
+// alias returns the agent's name in the config.
 func (k *kit) alias() string {
 	if a := k.run.Env.Get(protocol.EnvAgent); a != "" {
 		return a

@@ -24,7 +24,7 @@ import (
 	"github.com/united-workforce/uwf/util/suggest"
 )
 
-// Run plays the agent in this process and exits: it is the whole of main.
+// Run runs the agent in this process and exits. It is all that main needs to call.
 func Run(o Options) {
 	p, err := OS()
 	if err != nil {
@@ -34,16 +34,14 @@ func Run(o Options) {
 	os.Exit(Main(context.Background(), p, o))
 }
 
-// lockFD is the descriptor on which an agent inherits the lock by which the
-// engine tells that it is alive. A child that outlives the agent must not have
-// it, or the thread would look busy for as long.
+// lockFD is the descriptor on which an agent inherits the lock that shows the engine it is alive. Children
+// must not inherit it: the thread would look busy until the last of them exits.
 const lockFD = 3
 
-// Main runs an agent and returns its exit status: 0; 2 for a wrong command line;
-// 129, 130 or 143 when a signal has stopped it; else 1. With a Process of [OS] it
-// handles the process's signals: the first interrupt or terminate cancels the
-// context of Options.Run, the second ends the process. With another one it touches
-// nothing of the process, so a test can run it; package agentkittest does.
+// Main runs an agent and returns its exit status: 0; 2 for a usage error; 129, 130 or 143 after a signal;
+// otherwise 1. With a Process from [OS] it handles the process's signals: the first interrupt or terminate
+// cancels the context of Options.Run, the second kills the process. With any other Process it leaves signals
+// and descriptors alone, so tests can run it; see package agentkittest.
 func Main(ctx context.Context, p Process, o Options) int {
 	e, err := p.env()
 	name := protocol.AgentName(o.Name)
@@ -88,8 +86,8 @@ func Main(ctx context.Context, p Process, o Options) int {
 	return 0
 }
 
-// complain tells who has typed the command line. What a model or a program has said
-// in an error cannot be taken for a hint.
+// complain prints an error and its hints for the person who typed the command. Hints come from our own errors
+// only, so text from a model or a program cannot pose as one.
 func complain(w io.Writer, name string, err error) {
 	text := plaintext.Indent(plaintext.Escape(err.Error()))
 	if errors.As(err, new(*usageError)) {
@@ -101,7 +99,7 @@ func complain(w io.Writer, name string, err error) {
 	}
 }
 
-// hintsOf are what an error of ours says to do. The text of an error is a stranger's.
+// hintsOf returns the hints of our own errors. The error text itself is untrusted.
 func hintsOf(err error) []string {
 	var of interface{ Hints() []string }
 	var coded *protocol.Error
@@ -114,18 +112,18 @@ func hintsOf(err error) []string {
 	return nil
 }
 
-// refuse tells the engine, if that has started the agent, why nothing was done.
+// refuse reports to the engine, if it started the agent, why nothing was done.
 func refuse(e env.Env, err error) {
 	var usage *usageError
 	if e.Get(protocol.EnvRunDir) == "" || !errors.As(err, &usage) {
 		return
 	}
-	// If this cannot be written, the engine shows what is on stderr.
+	// If this fails, the engine shows stderr instead.
 	_ = (&printer{w: e.Stdout}).result(protocol.Result{Error: usage.Error(), Hints: usage.hints})
 }
 
-// work makes the step and prints the result line, also for a failure: the engine
-// reads there what could not be used and what it cost.
+// work makes the step and prints the result line. It prints one for a failure as well, because the engine
+// reads the cost and the rejected answer from it.
 func work(ctx context.Context, e env.Env, o Options, inv invocation) error {
 	out := &printer{w: e.Stdout, yaml: inv.yaml}
 	result, err := play(ctx, e, o, inv, out)
@@ -145,7 +143,7 @@ func write(e env.Env, name, text string) int {
 	return 0
 }
 
-// exitCode is the exit status for an error.
+// exitCode returns the exit status for an error.
 func exitCode(ctx context.Context, err error) int {
 	if sig, ok := errors.AsType[signalError](context.Cause(ctx)); ok {
 		return sig.exitCode()
@@ -156,32 +154,30 @@ func exitCode(ctx context.Context, err error) int {
 	return protocol.CodeFailed.ExitCode()
 }
 
-// invocation is the command line.
+// invocation is the parsed command line.
 type invocation struct {
 	thread, role  string
 	prompt        *string       // --prompt
 	promptRef     protocol.Hash // --prompt-ref
-	yaml          bool          // of the result line
+	yaml          bool          // print the result as YAML
 	help, version bool
-	check         bool // of the program that the agent drives
-	process       bool // the agent is this process; it is no argument, but goes the same way
+	check         bool // check the program that the agent drives
+	process       bool // the agent is this process; set by Main, not by an argument
 }
 
-// usageError is a wrong command line.
+// usageError reports a wrong command line.
 type usageError struct {
 	reason, agent string
 	hints         []string
 }
 
-// Error implements error.
 func (e *usageError) Error() string { return e.reason }
 
-// Hints are what may have been meant.
+// Hints returns suggestions.
 func (e *usageError) Hints() []string { return e.hints }
 
-// newUsageError adds what may have been meant by flags that the agent's help does
-// not know. Some agents hand flags on to a program, so that those are no mistakes
-// as such.
+// newUsageError suggests corrections for flags that the agent's help does not list. Some agents pass flags on
+// to a program, so an unlisted flag alone is not an error.
 func newUsageError(reason string, args []string, o Options) *usageError {
 	e := &usageError{reason: reason, agent: protocol.AgentName(o.Name)}
 	known := regexp.MustCompile(`--[a-z][a-z-]+`).FindAllString(help(o), -1)
@@ -201,8 +197,8 @@ func newUsageError(reason string, args []string, o Options) *usageError {
 	return e
 }
 
-// parse reads the command line: the kit's flags anywhere up to "--", the agent's
-// own by Options.ParseArgs, then thread and role, by name or by position.
+// parse reads the command line: the kit's flags anywhere before "--", the agent's own with Options.ParseArgs,
+// then thread and role, by flag or by position.
 func parse(args []string, o Options) (invocation, error) {
 	typed := args
 	fail := func(format string, a ...any) (invocation, error) {
@@ -227,7 +223,7 @@ func parse(args []string, o Options) (invocation, error) {
 			return fail("%v", err)
 		}
 	}
-	// What the agent's parser returns may have stood behind a "--".
+	// The agent's parser may return arguments that followed a "--".
 	if rest, err = inv.take(slices.DeleteFunc(rest, func(s string) bool { return s == "--" })); err != nil {
 		return fail("%v", err)
 	}
@@ -240,8 +236,8 @@ func parse(args []string, o Options) (invocation, error) {
 	return inv, nil
 }
 
-// take takes the kit's flags out of args. The value of a flag is the next
-// argument whatever it looks like: a prompt may begin with a dash.
+// take removes the kit's flags from args. A flag's value is always the next argument, because a prompt may
+// begin with a dash.
 func (inv *invocation) take(args []string) (rest []string, err error) {
 	for i := 0; i < len(args); i++ {
 		name, value, attached := strings.Cut(args[i], "=")
@@ -293,7 +289,7 @@ func (inv *invocation) set(name, value string) (err error) {
 	return nil
 }
 
-// position reads thread and role from what is left.
+// position reads thread and role from the remaining arguments.
 func (inv *invocation) position(rest []string) error {
 	for _, arg := range rest {
 		switch {
@@ -318,7 +314,7 @@ func synopsis(agent string) string {
 		agent, protocol.FlagPromptRef, agent, protocol.FlagThread, protocol.FlagRole, protocol.FlagPrompt)
 }
 
-// help is the text of --help.
+// help returns the text of --help.
 func help(o Options) string {
 	text := synopsis(protocol.AgentName(o.Name)) + `
 
@@ -340,7 +336,7 @@ an active thread and prints the step's hash, but moves no head.
 	return text
 }
 
-// version is the agent's version: as it says, else as it was built.
+// version returns the agent's version, from its options or the build info.
 func version(o Options) string {
 	if o.Version != "" {
 		return o.Version
@@ -351,7 +347,7 @@ func version(o Options) string {
 	return "devel"
 }
 
-// signalError is the cause of a context that a signal cancelled.
+// signalError is the cancellation cause of a context that a signal cancelled.
 type signalError struct{ os.Signal }
 
 func (e signalError) Error() string { return "stopped by signal: " + e.Signal.String() }
@@ -360,18 +356,16 @@ func (e signalError) exitCode() int {
 	return (&proc.SignalError{Signal: e.Signal}).Code().ExitCode()
 }
 
-// untilSignal returns a context that the first signal cancels. After it signals
-// have their usual effect again, so that a second one ends an agent that does
-// not listen.
+// untilSignal returns a context that is cancelled by the first signal. The default handling is restored
+// afterwards, so a second signal kills an agent that does not react.
 //
-// A reader that goes away must not kill the agent without a word: with SIGPIPE
-// caught, the write fails with an error that is reported.
+// SIGPIPE is caught, so a write to a closed pipe returns an error that is reported.
 func untilSignal(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	stops := make(chan os.Signal, 1)
 	pipes := make(chan os.Signal, 1)
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
-		if !signal.Ignored(s) { // as nohup has it
+		if !signal.Ignored(s) { // respect nohup
 			signal.Notify(stops, s)
 		}
 	}
@@ -391,14 +385,14 @@ func untilSignal(parent context.Context) (context.Context, func()) {
 	}
 }
 
-// printer writes the lines of the contract to stdout. Safe for concurrent use.
+// printer writes the contract's lines to stdout. Safe for concurrent use.
 type printer struct {
 	mu   sync.Mutex
 	w    io.Writer
-	yaml bool // of the result line
+	yaml bool // print the result as YAML
 }
 
-// announce reports nodes that this step has put.
+// announce prints the lines for nodes that this step stored.
 func (p *printer) announce(list ...protocol.TurnLine) error {
 	for _, l := range list {
 		line, err := json.Marshal(l)
@@ -412,8 +406,8 @@ func (p *printer) announce(list ...protocol.TurnLine) error {
 	return nil
 }
 
-// result prints the last line. It begins with a line feed, so that an unfinished
-// line which the agent left on stdout cannot swallow it.
+// result prints the last line. It starts with a newline, so that an unfinished line that the agent left on
+// stdout cannot absorb it.
 func (p *printer) result(r protocol.Result) error {
 	line, err := json.Marshal(r)
 	if err != nil {
@@ -434,8 +428,7 @@ func (p *printer) write(s string) error {
 	return nil
 }
 
-// blockYAML writes a JSON object as a YAML block: one key a line, the values in
-// flow style, which is JSON.
+// blockYAML writes a JSON object as YAML, one key per line, with values in flow style (JSON).
 func blockYAML(object []byte) string {
 	var b strings.Builder
 	dec := json.NewDecoder(strings.NewReader(string(object)))
@@ -446,7 +439,7 @@ func blockYAML(object []byte) string {
 		key, err := dec.Token()
 		var value json.RawMessage
 		if err != nil || dec.Decode(&value) != nil {
-			return string(object) + "\n" // flow style serves as well
+			return string(object) + "\n" // flow style is valid YAML
 		}
 		fmt.Fprintf(&b, "%v: %s\n", key, value)
 	}

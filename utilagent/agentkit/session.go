@@ -15,12 +15,12 @@ import (
 	"github.com/united-workforce/uwf/utilagent/internal/sessions"
 )
 
-// ErrWentOn means that a session has gone on while it was copied: the copy may
-// hold what is not part of this thread's past.
+// ErrWentOn reports that a session was used while it was being copied: the copy may contain turns outside
+// this thread's history.
 var ErrWentOn = errors.New("the session has gone on while it was copied")
 
-// tried says in which session a role of a thread has worked last, step or not.
-// What is to be known of that session is in its record.
+// tried records the session in which a role of a thread last worked, whether or not a step resulted. The
+// session's own record holds the rest.
 type tried struct {
 	Agent   string `json:"agent"`
 	Thread  string `json:"thread"`
@@ -28,7 +28,7 @@ type tried struct {
 	Session string `json:"sessionId"`
 }
 
-// pick finds the session that the run goes on in.
+// pick chooses the session in which the run continues.
 func (k *kit) pick(ctx context.Context) (session, error) {
 	if !k.opts.Resumes {
 		return session{}, nil
@@ -51,7 +51,7 @@ func (k *kit) pick(ctx context.Context) (session, error) {
 	return s, nil
 }
 
-// past reads what is known.
+// past collects the facts needed to choose a session.
 func (k *kit) past(ctx context.Context) (past, error) {
 	p := past{
 		agent: protocol.AgentName(k.opts.Name), thread: k.inv.thread, role: k.inv.role,
@@ -77,12 +77,12 @@ func (k *kit) past(ctx context.Context) (past, error) {
 	return p, err
 }
 
-// enter marks the session that the run adds to. From now on it is not what its
-// last step has left, whatever becomes of the run.
+// enter marks the session that the run appends to. From now on it differs from the state its last step left,
+// whatever the outcome of the run.
 func (k *kit) enter() error {
 	s := k.session
 	if s.way != continued || k.opts.CopiesSessions || s.interrupted || s.rejected != "" {
-		return nil // there is nothing to mark, or it is marked
+		return nil // nothing to mark, or already marked
 	}
 	known, err := k.records().of(s.id)
 	if err != nil {
@@ -95,7 +95,7 @@ func (k *kit) enter() error {
 	return nil
 }
 
-// own is the record of a session in which this role of this thread works.
+// own returns the record of a session that belongs to this role and thread.
 func (k *kit) own(id string) (record, error) {
 	known, err := k.records().of(id)
 	if err != nil || !known.belongs(k.inv.thread, k.inv.role) {
@@ -104,15 +104,14 @@ func (k *kit) own(id string) (record, error) {
 	return known, err
 }
 
-// attempted remembers that a try of this step goes on in a session, or has ended
-// there with an answer that could not be used.
+// attempted records that a try of this step continues in a session, or ended there with a rejected answer.
 func (k *kit) attempted(id, rejected string) {
 	k.remember(id, func(known *record) {
 		known.Try = &try{Head: k.thread.Head, Task: edgeSum(k.edge), Begun: true, Rejected: rejected}
 	})
 }
 
-// made remembers that a session ends with a step.
+// made records that a session ends with a step.
 func (k *kit) made(id string, step cas.Hash, at string) {
 	k.remember(id, func(known *record) {
 		known.Step, known.Try = step, nil
@@ -123,8 +122,8 @@ func (k *kit) made(id string, step cas.Hash, at string) {
 	})
 }
 
-// remember changes what is known of the role's session. A step is not lost because
-// its session is, so a failure is only told.
+// remember updates the record of the role's session. A failure only causes a warning, because the step is
+// valid without its session.
 func (k *kit) remember(id string, change func(*record)) {
 	if !k.opts.Resumes || id == "" {
 		return
@@ -145,7 +144,7 @@ func (k *kit) remember(id string, change func(*record)) {
 	}
 }
 
-// forget gives up a session in which this step was tried in vain.
+// forget drops a session in which this step was tried in vain.
 func (k *kit) forget() {
 	k.trying = ""
 	if err := durable.OS().Remove(k.triedFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -153,8 +152,7 @@ func (k *kit) forget() {
 	}
 }
 
-// copied reports with [ErrWentOn] that a session that was copied as it was is not
-// as it was any more.
+// copied returns [ErrWentOn] if a session that was copied whole has changed since.
 func (k *kit) copied() error {
 	s := k.session
 	if s.way != forked {
@@ -167,8 +165,8 @@ func (k *kit) copied() error {
 	return err
 }
 
-// triedFile is readable by a person; the sum keeps apart what cleaning or a file
-// system that folds case would throw together.
+// triedFile returns a readable file name. The checksum distinguishes names that cleaning or a
+// case-insensitive file system would merge.
 func (k *kit) triedFile() string {
 	sum := fnv.New32a()
 	fmt.Fprintf(sum, "%s\x00%s", k.inv.thread, k.inv.role)
@@ -176,32 +174,31 @@ func (k *kit) triedFile() string {
 	return filepath.Join(string(k.records().Dir), name)
 }
 
-// way is how a run stands to the sessions before it.
+// way is how a run relates to earlier sessions.
 type way string
 
 const (
-	first     way = ""          // there is nothing to go on in: the role's first turn
-	anew      way = "anew"      // a new session, with the whole prompt
+	first     way = ""          // the role's first visit: no session to continue
+	anew      way = "anew"      // a new session with the whole prompt
 	continued way = "continued" // the same session
-	forked    way = "forked"    // a copy of it as it is
-	cutOff    way = "cut"       // a copy of its beginning
+	forked    way = "forked"    // a full copy
+	cutOff    way = "cut"       // a truncated copy
 )
 
-// session is what a run goes on in. The zero value: a new one, as there is nothing
-// that could be said of it.
+// session is the session in which a run continues. The zero value means a new one for a role's first visit.
 type session struct {
 	way   way
-	id    string   // "": a new one
-	since cas.Hash // the node up to which the session knows the thread
-	mark  string   // where the copy must end; only if it is cut
-	why   string   // it starts over
+	id    string   // "" for a new session
+	since cas.Hash // the newest node that the session has seen
+	mark  string   // end of the copy, if it is truncated
+	why   string   // why the run starts over, or ""
 
-	// rejected and interrupted: a try of this very step was made in it.
+	// rejected and interrupted: an earlier try of this step worked in the session.
 	rejected    string
 	interrupted bool
 }
 
-// String says for the step's detail which was done; "" for a role's first turn.
+// String describes the choice for the step's detail, or returns "" for a role's first visit.
 func (s session) String() string {
 	switch s.way {
 	case first:
@@ -218,28 +215,28 @@ func afresh(format string, args ...any) session {
 	return session{way: anew, why: fmt.Sprintf(format, args...)}
 }
 
-// past is what is known when a session is chosen.
+// past holds the facts from which a session is chosen.
 type past struct {
 	agent        string
 	thread, role string
 	head         cas.Hash
 	task         string // edgeSum of the instruction
-	tried        record // of the session of the role's last try in this thread; zero: none
-	last         *visit // the role's last step; nil: none
-	made         record // of the session that the last step names; zero: nothing is known of it
-	forks, cuts  bool   // what the agent can do
+	tried        record // session of the role's last try in this thread; zero if none
+	last         *visit // the role's last step, or nil
+	made         record // session of the last step; zero if unknown
+	forks, cuts  bool   // the agent's capabilities
 }
 
-// visit is a step, as far as a session matters.
+// visit is the part of a step that matters for choosing a session.
 type visit struct {
 	step    cas.Hash
 	agent   string
 	session string
 }
 
-// choose decides what a run goes on in. What it is given to know must be part of
-// its thread's past: the steps up to the head, and tries of this very step in this
-// very thread. A session that has seen more is cut, or left alone.
+// choose decides in which session a run continues. The session may contain only the thread's history: the
+// steps up to the head, and tries of this step in this thread. A session that has seen more is truncated or
+// not used.
 func choose(p past) session {
 	own := p.tried.belongs(p.thread, p.role)
 	if t := p.tried.Try; own && t != nil && t.of(p.head, p.task) && (t.Begun || t.Rejected != "") {
@@ -272,39 +269,38 @@ func choose(p past) session {
 	return s
 }
 
-// record is what the kit knows of one session: what has gone into it.
+// record describes the contents of one session.
 type record struct {
 	Agent   string `json:"agent"`
 	Session string `json:"session"`
-	// Thread and Role are whose session it is. They alone add to it; others go on
-	// in a copy.
+	// Thread and Role own the session. Only they append to it; others continue in a copy.
 	Thread string `json:"thread"`
 	Role   string `json:"role"`
-	// Step is the newest step that was made in it.
+	// Step is the newest step that was made in the session.
 	Step cas.Hash `json:"step,omitempty"`
-	// Try is what may have been added since. It is written, flushed, before that
-	// can happen: a session that has gone on never looks as if it had not.
+	// Try is an attempt after Step. It is flushed to disk before the session can change, so that a changed
+	// session is always recorded as such.
 	Try   *try   `json:"try,omitempty"`
 	Marks []mark `json:"marks,omitempty"` // oldest first
 }
 
 // try is an attempt at a step that has not been made yet, or never was.
 type try struct {
-	Head cas.Hash `json:"head"` // that the step was to follow
+	Head cas.Hash `json:"head"` // the head that the step was to follow
 	Task string   `json:"task"` // edgeSum of its instruction
-	// Begun: the agent has said that its work goes on in the session. Rejected is
-	// why the answer could not be used.
+	// Begun means the agent reported that it works in the session. Rejected is the reason why the answer was
+	// rejected.
 	Begun    bool   `json:"begun,omitempty"`
 	Rejected string `json:"rejected,omitempty"`
 }
 
-// mark is where a step ends in the session, in words of the agent.
+// mark is the position at which a step ends in the session, in the agent's own format.
 type mark struct {
 	Step cas.Hash `json:"step"`
 	At   string   `json:"at"`
 }
 
-// maxMarks bounds a record: it is written with each step.
+// maxMarks bounds the size of a record, which is rewritten with each step.
 const maxMarks = 100
 
 func (r record) belongs(thread, role string) bool { return r.Thread == thread && r.Role == role }
@@ -312,14 +308,13 @@ func (r record) belongs(thread, role string) bool { return r.Thread == thread &&
 // endsAt reports whether a step is the last thing in the session.
 func (r record) endsAt(step cas.Hash) bool { return r.Step == step && r.Try == nil }
 
-// goesOn reports whether its owner can add to the session, at a head, after a step:
-// what came since is nothing, or no more than an instruction at the same head that
-// was not heard.
+// goesOn reports whether the owner can append to the session after a step at a head: nothing was added since,
+// or only an unanswered instruction at the same head.
 func (r record) goesOn(step, head cas.Hash) bool {
 	return r.endsAt(step) || r.Step == step && !r.Try.Begun && r.Try.Rejected == "" && r.Try.Head == head
 }
 
-// mark is where a step ends in the session, "" if that is not known.
+// mark returns the position at which a step ends, or "" if unknown.
 func (r record) mark(step cas.Hash) string {
 	for _, m := range r.Marks {
 		if m.Step == step {
@@ -329,17 +324,17 @@ func (r record) mark(step cas.Hash) string {
 	return ""
 }
 
-// of reports whether a try was one of this very step.
+// of reports whether t is a try of the step that follows head with the given task.
 func (t try) of(head cas.Hash, task string) bool { return t.Head == head && t.Task == task }
 
-// edgeSum tells one instruction from another. It is never empty.
+// edgeSum returns a checksum of an instruction. It is never empty.
 func edgeSum(edge string) string {
 	sum := fnv.New64a()
 	_, _ = sum.Write([]byte(edge)) // never fails
 	return fmt.Sprintf("%016x", sum.Sum64())
 }
 
-// records is what is known of an agent's sessions.
+// records stores what is known about an agent's sessions.
 type records struct {
 	sessions.Dir
 	agent string
@@ -349,7 +344,7 @@ func (k *kit) records() records {
 	return records{sessions.Of(k.run.Dirs, k.opts.Name), protocol.AgentName(k.opts.Name)}
 }
 
-// of reads the record of a session, the zero value if there is none.
+// of reads the record of a session. It returns the zero value if there is none.
 func (r records) of(session string) (known record, err error) {
 	found, err := r.Get(session, sessions.Kit, &known)
 	if !found || known.Session != session || known.Agent != r.agent {
@@ -358,7 +353,7 @@ func (r records) of(session string) (known record, err error) {
 	return known, nil
 }
 
-// put writes a record. It is only a cache, and not flushed unless it is to hold after a power cut.
+// put writes a record. It is only a cache, so it is flushed only if it must survive a power failure.
 func (r records) put(known record, flushed bool) error {
 	known.Agent = r.agent
 	return r.Put(known.Session, sessions.Kit, known, flushed)

@@ -16,27 +16,27 @@ import (
 	"github.com/united-workforce/uwf/util/config"
 )
 
-// maxCorrections is how often an answer is sent back.
+// maxCorrections is how many times an invalid answer is sent back.
 const maxCorrections = 2
 
-// settled is what became of a run and its corrections.
+// settled is the outcome of a run and its corrections.
 type settled struct {
 	role    extract.Role
 	output  extract.Output
 	by      protocol.ExtractedBy
-	problem *extract.InvalidError // why the last answer is not the role's output
+	problem *extract.InvalidError // why the last answer is not valid output
 
-	session string          // the newest id: a continued session may get another one
-	mark    string          // where the newest answer ends in it
-	detail  protocol.Detail // the first run's, which did the work; requests of all
+	session string          // newest ID: a continued session may get another one
+	mark    string          // position at which the newest answer ends
+	detail  protocol.Detail // of the first run, which did the work; Requests counts all runs
 	bill    protocol.Bill   // of all runs
-	limit   *Failure        // of the provider, for which it is suspended; nil: none
+	limit   *Failure        // the provider's limit that suspended the step, or nil
 	answers []string
 }
 
-// invalidError means that no answer was the role's output.
+// invalidError reports that no answer was valid output.
 type invalidError struct {
-	problem string // of the last answer
+	problem string // with the last answer
 	raw     string // all answers
 	err     error
 }
@@ -44,9 +44,9 @@ type invalidError struct {
 func (e *invalidError) Error() string { return e.err.Error() }
 func (e *invalidError) Unwrap() error { return e.err }
 
-// settle runs the agent until its answer is the role's output: the run itself,
-// then corrections in its session, then, if that is switched on, a model that
-// reads the answer. Errors: [*invalidError], those of the agent and the store.
+// settle runs the agent until its answer is valid output: first the run itself, then corrections in its
+// session, then, if enabled, a model that extracts the output from the answer. It returns an [*invalidError]
+// or an error of the agent or the store.
 func (k *kit) settle(ctx context.Context, req *Request) (*settled, error) {
 	s := &settled{role: extract.Role{Schema: req.Schema}}
 	var err error
@@ -71,7 +71,7 @@ func (k *kit) settle(ctx context.Context, req *Request) (*settled, error) {
 	return s, k.lastResort(ctx, req, s)
 }
 
-// correct sends the last answer back, for the nth time.
+// correct sends the last answer back for the nth time.
 func (k *kit) correct(ctx context.Context, req *Request, s *settled, n int) error {
 	message := prompt.Correction(s.problem.Error(), req.Schema)
 	if k.opts.Structured {
@@ -86,7 +86,7 @@ func (k *kit) correct(ctx context.Context, req *Request, s *settled, n int) erro
 	if err := k.turns.corrected(ctx, message, &refused); err != nil {
 		return err
 	}
-	if heard != "" { // its turns were recorded before
+	if heard != "" { // its turns are recorded already
 		message = heard + "\n\n" + message
 	}
 	res, err := k.call("continue", func() (Result, error) {
@@ -95,7 +95,7 @@ func (k *kit) correct(ctx context.Context, req *Request, s *settled, n int) erro
 	return k.take(ctx, s, res, err)
 }
 
-// take adds what a run returned, also with an error: it cost something.
+// take adds what a run returned, even with an error, because it incurred a cost.
 func (k *kit) take(ctx context.Context, s *settled, res Result, err error) error {
 	s.account(res)
 	if err != nil {
@@ -109,7 +109,7 @@ func (k *kit) take(ctx context.Context, s *settled, res Result, err error) error
 	var invalid *extract.InvalidError
 	s.output, s.by, err = read(ctx, res, s.role)
 	if err != nil && !errors.As(err, &invalid) {
-		return err // nobody knows about the answer: no reason to send it back
+		return err // the answer is unknown, so there is no reason to send it back
 	}
 	s.problem = invalid
 	return nil
@@ -121,7 +121,7 @@ func (s *settled) account(res Result) {
 	}
 	s.mark, s.limit = res.SessionMark, res.Limit
 	if res.Usage.Plausible() != nil {
-		res.Usage = nil // nonsense must not cost the step
+		res.Usage = nil // invalid figures must not fail the step
 	}
 	s.bill.Add(res.Usage)
 	if res.Detail == nil {
@@ -135,7 +135,7 @@ func (s *settled) account(res Result) {
 	s.detail.DurationMs += res.Detail.DurationMs
 }
 
-// invalid makes an error of the kind that keeps the answers.
+// invalid wraps an error in an invalidError that keeps the answers.
 func (s *settled) invalid(err error) error {
 	problem := ""
 	if s.problem != nil {
@@ -144,7 +144,7 @@ func (s *settled) invalid(err error) error {
 	return &invalidError{problem: problem, raw: strings.Join(s.answers, "\n\n"), err: err}
 }
 
-// read turns a result into output. Errors: as of [extract.Text].
+// read extracts the output from a result. It returns the errors of [extract.Text].
 func read(ctx context.Context, res Result, role extract.Role) (extract.Output, protocol.ExtractedBy, error) {
 	switch {
 	case res.Suspend != "":
@@ -164,7 +164,7 @@ func read(ctx context.Context, res Result, role extract.Role) (extract.Output, p
 	return out, protocol.ByFrontmatter, err
 }
 
-// lastResort has a model read the answer, if the config names one for it.
+// lastResort has a model extract the output, if the config names one for it.
 func (k *kit) lastResort(ctx context.Context, req *Request, s *settled) error {
 	failed := fmt.Errorf("the answer is not the output of role %s: %w", req.Role, s.problem)
 	c, err := k.run.Config(ctx)
@@ -202,8 +202,7 @@ func (k *kit) extractWith(ctx context.Context, c protocol.Config, alias string, 
 	return extract.Reply(ctx, text, s.role)
 }
 
-// extractByUwf has uwf ask the model: an agent that needs no model of its own
-// links no client for one.
+// extractByUwf runs uwf to ask the model, so that agents which need no model of their own link no client.
 func (k *kit) extractByUwf(ctx context.Context, said string, s *settled) (extract.Output, error) {
 	e := k.run.Env.With(protocol.EnvHome, k.run.Dirs.Home).With(protocol.EnvStore, k.run.Dirs.Store).
 		With(protocol.EnvHead, string(k.thread.Head)).With(protocol.EnvThread, k.inv.thread).With(protocol.EnvRole, k.inv.role)
@@ -225,7 +224,7 @@ func (k *kit) extractByUwf(ctx context.Context, said string, s *settled) (extrac
 	return extract.Value(ctx, answer.Value, s.role)
 }
 
-// noModel says why nobody can ask the model, and what to do.
+// noModel reports why the model cannot be asked, and what to do about it.
 func noModel(program string, err error) error {
 	return &protocol.Error{
 		Code: protocol.CodeFailed, Message: fmt.Sprintf("%s is needed to ask it: %v", program, err), Err: err,
@@ -233,7 +232,7 @@ func noModel(program string, err error) error {
 	}
 }
 
-// jsonValue makes a JSON value of anything that encoding/json can write.
+// jsonValue converts anything that encoding/json can encode to a JSON value.
 func jsonValue(v any) (any, error) {
 	b, err := cas.Encode(v)
 	if err != nil {
@@ -242,7 +241,7 @@ func jsonValue(v any) (any, error) {
 	return cas.Decode(b)
 }
 
-// answerOf is the whole answer as text.
+// answerOf returns the whole answer as text.
 func answerOf(res Result) string {
 	switch {
 	case res.Suspend != "":
@@ -250,7 +249,7 @@ func answerOf(res Result) string {
 	case res.Value != nil:
 		b, err := json.MarshalIndent(res.Value, "", "  ")
 		if err != nil {
-			return fmt.Sprint(res.Value) // read says what is wrong with it
+			return fmt.Sprint(res.Value) // read reports what is wrong with it
 		}
 		return string(b)
 	}
@@ -259,10 +258,9 @@ func answerOf(res Result) string {
 
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// beside does work beside its caller, in order, and nothing more once some of it
-// has failed. What has come while it was at work is done at once: to flush many
-// files costs hardly more than to flush one. Only work must be set. Its methods are
-// for one caller at a time.
+// beside runs work in the background, in order, and stops after the first error. Items that arrive while it
+// is busy are handled as one batch, because flushing many files costs little more than flushing one. Only the
+// field work must be set. Its methods must not be called concurrently.
 type beside[T any] struct {
 	work func(list []T) error
 
@@ -273,11 +271,10 @@ type beside[T any] struct {
 	err     error
 }
 
-// mostWaiting is how much may wait to be done: a disk that is slower than an agent
-// must not fill the memory.
+// mostWaiting bounds the queue, so that a disk slower than the agent does not fill memory.
 const mostWaiting = 100
 
-// do has something done. It returns at once, unless too much is waiting already.
+// do queues an item. It blocks only while the queue is full.
 func (b *beside[T]) do(what T) {
 	if b.waiting() >= mostWaiting {
 		b.working.Wait()
@@ -300,14 +297,14 @@ func (b *beside[T]) waiting() int {
 	return len(b.queue)
 }
 
-// all does what there is to do.
+// all handles queued items until none are left.
 func (b *beside[T]) all() {
 	for list := b.next(nil); len(list) > 0; {
 		list = b.next(b.work(list))
 	}
 }
 
-// next takes the error of what was done, and returns what comes next.
+// next records the error of the last batch and returns the next one.
 func (b *beside[T]) next(err error) []T {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -319,13 +316,13 @@ func (b *beside[T]) next(err error) []T {
 	return list
 }
 
-// wait waits until all is done, and returns the error that ended it.
+// wait waits until the queue is empty and returns the first error.
 func (b *beside[T]) wait() error {
 	b.working.Wait()
 	return b.failed()
 }
 
-// failed is the error that has ended the work so far, if one has.
+// failed returns the error that stopped the work, or nil.
 func (b *beside[T]) failed() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

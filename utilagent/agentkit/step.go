@@ -22,8 +22,8 @@ import (
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
-// play makes the step: request, run, extract, commit. What is known of a failed
-// one is in the result too.
+// play makes the step: request, run, extract, commit. The result also carries what is known about a failed
+// step.
 func play(ctx context.Context, e env.Env, o Options, inv invocation, out *printer) (_ protocol.Result, failed error) {
 	k, err := open(ctx, e, o, inv, out)
 	if err != nil {
@@ -43,7 +43,7 @@ func play(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 	req := k.request(brief)
 	if c, err := k.run.Config(ctx); err == nil && k.engine {
 		req.Yields = yields(c, k.run.Env.Get(protocol.EnvAgent))
-		req.Retries, _ = strconv.Atoi(k.run.Env.Get(protocol.EnvRetries)) // unset: the engine does not say
+		req.Retries, _ = strconv.Atoi(k.run.Env.Get(protocol.EnvRetries)) // on error it is zero: the engine did not set it
 	}
 	if err := k.tellAtOnce(ctx, req); err != nil {
 		return protocol.Result{}, err
@@ -56,14 +56,14 @@ func play(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 	if err != nil {
 		return k.rejected(ctx, req, done, err)
 	}
-	// What the agent leaves behind is ended, and what it must not have changed is put back:
-	// the files of the step are those that stay.
+	// End the agent's leftover processes and restore protected files before the files of the step are
+	// recorded.
 	k.run.End()
-	completed := started.Add(max(0, e.Now().Sub(started))) // the clock may have been set meanwhile
+	completed := started.Add(max(0, e.Now().Sub(started))) // the wall clock may have been set in the meantime
 	done.detail.Turns, done.detail.Capture = k.turns.close()
 	done.detail.AgentVersion = cmp.Or(done.detail.AgentVersion, version(o))
 	done.detail.Outcome = k.outcome(done.detail.Outcome)
-	// The work is done and paid for: an interrupt that comes now must not lose it.
+	// The work is done and paid for: a late interrupt must not lose it.
 	ctx = context.WithoutCancel(ctx)
 	done.output.Value = k.secrets.HideValue(done.output.Value)
 	if s := done.output.Suspend; s != nil {
@@ -83,10 +83,9 @@ func play(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 	return done.limit.in(result), nil
 }
 
-// rejected ends a step that failed. What happened is kept as a detail, which the
-// result line names though no step refers to it. Of an answer that could not be
-// used the text is kept, and the session with what was wrong, so that another try
-// can go on from there.
+// rejected ends a step that failed. It stores what happened as a detail, which the result line refers to
+// although no step does. For a rejected answer it keeps the text and the session with the validation error,
+// so that another try can continue there.
 func (k *kit) rejected(ctx context.Context, req *Request, done *settled, cause error) (protocol.Result, error) {
 	result := protocol.Result{SessionID: done.session, Role: req.Role, Usage: done.bill.Usage()}
 	var invalid *invalidError
@@ -95,7 +94,7 @@ func (k *kit) rejected(ctx context.Context, req *Request, done *settled, cause e
 	case answered && k.session.rejected == "":
 		k.attempted(done.session, k.secrets.Hide(invalid.problem))
 	case answered || req.Interrupted && ctx.Err() == nil:
-		k.forget() // a session that fails twice at one place is not worth a third try
+		k.forget() // don't try a session a third time after two failures at the same head
 	}
 	ctx = context.WithoutCancel(ctx)
 	var err, lost error
@@ -113,8 +112,7 @@ func (k *kit) rejected(ctx context.Context, req *Request, done *settled, cause e
 	return result, errors.Join(cause, lost)
 }
 
-// failedDetail is what a run that failed leaves: its turns, and the prompt with
-// all that it has told of its questions.
+// failedDetail stores the detail of a failed run: its turns and the complete prompt.
 func (k *kit) failedDetail(ctx context.Context, done *settled) (cas.Hash, error) {
 	d := done.detail
 	d.Turns, d.Capture = k.turns.close()
@@ -128,14 +126,13 @@ func (k *kit) failedDetail(ctx context.Context, done *settled) (cas.Hash, error)
 	return k.batch.Add(ctx, d)
 }
 
-// outcome adds to how a run came out what it went on in.
+// outcome appends the session choice to the outcome of a run.
 func (k *kit) outcome(came string) string {
 	parts := []string{came, k.session.String()}
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
 }
 
-// call runs a function of the agent's author. A panic is an error of the step,
-// with its stack on stderr.
+// call runs a function of the agent's author. A panic becomes an error of the step, with its stack on stderr.
 func (k *kit) call(what string, run func() (Result, error)) (res Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -153,22 +150,21 @@ func (k *kit) call(what string, run func() (Result, error)) (res Result, err err
 	return res, nil
 }
 
-// asked is what uwf said to a question.
+// asked is the outcome of running uwf.
 type asked struct {
-	program string // its path, or the name under which it was not found
+	program string // its path, or the name that was not found
 	stdout  []byte
-	said    string // the first line of stderr
+	said    string // first line of stderr
 	ended   error
 }
 
-// failure says why stdout is no answer.
+// failure returns the error to report if stdout is not an answer.
 func (a asked) failure(silent string) error {
 	return errors.Join(errors.New(cmp.Or(a.said, silent)), a.ended)
 }
 
-// askUwf runs the uwf that started this agent, by $UWF_BIN, else the one on PATH,
-// with JSON output. That it fails is no error here: its stdout may be an answer all
-// the same. Errors: there is no uwf; the context's.
+// askUwf runs the uwf that started this agent ($UWF_BIN), or the one on PATH, with JSON output. A non-zero
+// exit is not an error here: stdout may still hold an answer. It fails if uwf is not found or ctx ends.
 func askUwf(ctx context.Context, e env.Env, stdin io.Reader, args ...string) (asked, error) {
 	name := cmp.Or(e.Get(protocol.EnvBin), "uwf")
 	program, err := proc.LookPath(name, e.Dir, e.Environ)
@@ -188,16 +184,16 @@ func askUwf(ctx context.Context, e env.Env, stdin io.Reader, args ...string) (as
 	return asked{program: program, stdout: stdout.Bytes(), said: said, ended: ended}, nil
 }
 
-// toldMark begins what a person tells an agent at work.
+// toldMark introduces a message from a person to a working agent.
 const toldMark = "[A person tells you, while you work on this:]\n"
 
-// Message is something that a person tells an agent at work.
+// Message is a message from a person to a working agent.
 type Message struct {
 	Text string
 	file runfiles.Message
 }
 
-// Messages are what people have told the thread and no agent has heard, oldest first.
+// Messages returns the messages to the thread that no agent has received, oldest first.
 func (r *Request) Messages() []Message {
 	var letters []Message
 	for _, l := range runfiles.Dir(r.RunDir).Unread() {
@@ -206,8 +202,8 @@ func (r *Request) Messages() []Message {
 	return letters
 }
 
-// MarkDelivered notes that the agent was told of a letter: it is not given again, except where
-// the visit has to start over. What is not heard is kept for the next visit.
+// MarkDelivered records that the agent received a message. It is delivered again only if the visit starts
+// over. Undelivered messages are kept for the next visit.
 func (r *Request) MarkDelivered(l Message) error {
 	if err := runfiles.Dir(r.RunDir).MarkDelivered(l.file, r.Head); err != nil {
 		return fmt.Errorf("mailbox: %w", err)
@@ -216,8 +212,8 @@ func (r *Request) MarkDelivered(l Message) error {
 	return nil
 }
 
-// Mail delivers what people have told the thread. An agent that can hear something while
-// it works should ask before each question to its model, and make each a turn.
+// Mail delivers the messages to the thread. An agent that can receive messages while it works should call
+// Mail before each request to its model and record each message as a turn.
 func (r *Request) Mail(ctx context.Context, deliver func(ctx context.Context, text string) error) error {
 	for _, l := range r.Messages() {
 		if err := deliver(ctx, l.Text); err != nil {
@@ -230,7 +226,7 @@ func (r *Request) Mail(ctx context.Context, deliver func(ctx context.Context, te
 	return nil
 }
 
-// mail is what people have told the thread, for a prompt: each is a turn of its own.
+// mail returns the messages to the thread for a prompt and records each as a turn.
 func (k *kit) mail(ctx context.Context, req *Request) (string, error) {
 	var texts []string
 	err := req.Mail(ctx, func(ctx context.Context, text string) error {
@@ -240,7 +236,7 @@ func (k *kit) mail(ctx context.Context, req *Request) (string, error) {
 	return strings.Join(texts, "\n\n"), err
 }
 
-// tellAtOnce adds to the prompt what was told before the visit began.
+// tellAtOnce adds the messages that arrived before the visit to the prompt.
 func (k *kit) tellAtOnce(ctx context.Context, req *Request) error {
 	if err := runfiles.Dir(req.RunDir).SettleMail(req.Head, req.Interrupted); err != nil {
 		return fmt.Errorf("mailbox: %w", err)
@@ -250,7 +246,7 @@ func (k *kit) tellAtOnce(ctx context.Context, req *Request) error {
 	return err
 }
 
-// hear adds to the prompt what was told so far.
+// hear adds the messages received so far to the prompt.
 func (r *Request) hear() {
 	if r.kit.heard != "" {
 		r.Prompt += "\n\n" + r.kit.heard

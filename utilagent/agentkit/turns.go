@@ -11,11 +11,11 @@ import (
 	"github.com/united-workforce/uwf/step"
 )
 
-// turns collects what happens inside a step, for its detail. Its mutex also
-// guards the batch while the agent works; after close the kit has it alone.
+// turns collects the turns of a step for its detail. Its mutex also guards the batch while the agent works;
+// after close only the kit uses the batch.
 //
-// What the agent reports is stored and announced beside its work: a slow disk
-// must not cost it time. Whatever needs the nodes to be there waits for them.
+// Turns are stored and announced in the background, so that a slow disk does not delay the agent. Code that
+// needs the nodes waits for them.
 type turns struct {
 	mu      sync.Mutex
 	batch   *cas.Batch
@@ -25,12 +25,12 @@ type turns struct {
 	store   cas.Store
 	secrets *secrets
 
-	prompt  string // that the agent was given, if that has not been told yet
+	prompt  string // the agent's prompt, until it is stored
 	hashes  []cas.Hash
-	texts   []cas.Hash // prompts, and those of runenv.Run.Text
-	begin   int        // how many turns there were before the run that is at work
+	texts   []cas.Hash // prompts, and texts stored with runenv.Run.Text
+	begin   int        // number of turns before the current run
 	waiting []protocol.TurnLine
-	own     bool // at least one turn came from the agent
+	own     bool // the agent recorded at least one turn
 	beside  beside[told]
 }
 
@@ -42,7 +42,7 @@ func newTurns(batch *cas.Batch, store cas.Store, out *printer, now func() time.T
 
 var errStepOver = errors.New("turn: the run it belongs to is over")
 
-// happened stores and announces a turn of the agent while it works.
+// happened stores and announces a turn while the agent works.
 func (t *turns) happened(ctx context.Context, turn protocol.Turn) error {
 	return t.tell(ctx, func() error {
 		t.own = true
@@ -50,7 +50,7 @@ func (t *turns) happened(ctx context.Context, turn protocol.Turn) error {
 	})
 }
 
-// text stores and announces a text of the agent while it works.
+// text stores and announces a text while the agent works.
 func (t *turns) text(ctx context.Context, s string) (h cas.Hash, err error) {
 	err = t.tell(ctx, func() error {
 		h, err = t.addText(ctx, s)
@@ -59,8 +59,7 @@ func (t *turns) text(ctx context.Context, s string) (h cas.Hash, err error) {
 	return h, err
 }
 
-// tell adds what the agent reports and has it published. Errors: also those of
-// what was told before.
+// tell calls add and queues the new nodes for publishing. It also returns errors of earlier calls.
 func (t *turns) tell(ctx context.Context, add func() error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -81,13 +80,13 @@ func (t *turns) tell(ctx context.Context, add func() error) error {
 	return nil
 }
 
-// told is what the agent told at once: nodes, and the lines that announce them.
+// told is a batch of nodes and the lines that announce them.
 type told struct {
 	nodes []cas.Node
 	lines []protocol.TurnLine
 }
 
-// publish stores and announces what was told, whatever becomes of the run.
+// publish stores and announces batches, even if the run is cancelled.
 func (t *turns) publish(list []told) error {
 	var all told
 	for _, one := range list {
@@ -99,15 +98,15 @@ func (t *turns) publish(list []told) error {
 	return t.out.announce(all.lines...)
 }
 
-// published waits for what was told.
+// published waits until all queued batches are published.
 func (t *turns) published() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.beside.wait()
 }
 
-// returned takes over what a run returned: its turns, or if it has told of none,
-// its answer as the only one. They are announced only if the step goes on.
+// returned records the turns that a run returned. If there are none, its answer becomes the only turn. They
+// are announced only if the step continues.
 func (t *turns) returned(ctx context.Context, res Result, answer string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -127,14 +126,14 @@ func (t *turns) returned(ctx context.Context, res Result, answer string) error {
 	return nil
 }
 
-// recorded reports whether the run that is at work has told of turns.
+// recorded reports whether the current run recorded any turns.
 func (t *turns) recorded() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.hashes) > t.begin
 }
 
-// corrected records a message to the agent after its answer, with the reason if the answer was refused.
+// corrected records a message sent after the agent's answer, with the reason if the answer was rejected.
 func (t *turns) corrected(ctx context.Context, message string, refused *protocol.Refused) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -148,8 +147,8 @@ func (t *turns) corrected(ctx context.Context, message string, refused *protocol
 	return t.announce(ctx)
 }
 
-// writing stores and announces a turn that is not finished. It has a batch of
-// its own: what becomes of the step does not hang on it.
+// writing stores and announces an unfinished turn, in a separate batch because the step does not depend on
+// it.
 func (t *turns) writing(ctx context.Context, turn protocol.Turn) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -170,13 +169,13 @@ func (t *turns) writing(ctx context.Context, turn protocol.Turn) error {
 	return t.out.announce(protocol.NewWritingLine(h))
 }
 
-// close ends the recording and returns the turns.
+// close stops recording and returns the turns.
 func (t *turns) close() ([]cas.Hash, protocol.Capture) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closed = true
-	_ = t.beside.wait()                         // an error has ended the run already: see returned
-	hashes := append([]cas.Hash{}, t.hashes...) // never nil: a detail lists its turns
+	_ = t.beside.wait()                         // the error has ended the run already; see returned
+	hashes := append([]cas.Hash{}, t.hashes...) // not nil, so that the detail has a list
 	if t.own {
 		return hashes, protocol.CaptureTurns
 	}
@@ -193,15 +192,15 @@ func (t *turns) add(ctx context.Context, turn protocol.Turn) error {
 	return nil
 }
 
-// given sets the prompt that the agent works on.
+// given sets the agent's prompt.
 func (t *turns) given(prompt string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.prompt = prompt
 }
 
-// addPrompt adds the prompt before anything else that the agent tells of; by
-// then it has said what must be hidden.
+// addPrompt stores the prompt before anything else that the agent reports. By then the agent has named its
+// secrets.
 func (t *turns) addPrompt(ctx context.Context) error {
 	if t.prompt == "" {
 		return nil
@@ -221,7 +220,7 @@ func (t *turns) addText(ctx context.Context, s string) (cas.Hash, error) {
 	return h, nil
 }
 
-// complete fills in what the kit knows of a turn.
+// complete sets the fields of a turn that the kit fills in.
 func (t *turns) complete(turn protocol.Turn) protocol.Turn {
 	turn.Index = len(t.hashes)
 	if turn.AtMs == 0 {
@@ -230,7 +229,7 @@ func (t *turns) complete(turn protocol.Turn) protocol.Turn {
 	return t.secrets.turn(turn)
 }
 
-// announce stores what was added, readable for others, and prints its lines.
+// announce stores the new nodes, makes them readable for other processes, and prints their lines.
 func (t *turns) announce(ctx context.Context) error {
 	if err := t.batch.Put(ctx); err != nil {
 		return err

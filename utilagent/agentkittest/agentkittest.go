@@ -1,5 +1,5 @@
-// Package agentkittest runs an agent as the engine would, on a home and a store
-// in a temporary directory, and reads back what it left.
+// Package agentkittest runs an agent as the engine would, with a home and a store in a temporary directory,
+// and reads back the result.
 //
 //	got := agentkittest.Run(t, agentkit.Options{Name: "echo", Run: run}, agentkittest.Scenario{Task: "Say hello."})
 //	got.Succeeded()
@@ -15,58 +15,57 @@ import (
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 )
 
-// Scenario is the thread that an agent finds. The zero value is a thread with
-// one role, "worker", that has not been stepped.
+// Scenario describes the thread in which an agent runs. The zero value is a new thread with one role,
+// "worker".
 type Scenario struct {
-	// Workflow; nil: one with the role. A role without Frontmatter gets Schema.
+	// Workflow defaults to a workflow with just the role. A role without Frontmatter gets Schema.
 	Workflow *protocol.Workflow
-	Role     string // the role to play; "": "worker"
-	// Schema of the role's output as a JSON value; nil: an object with a
-	// "$status" of done or failed, and an optional text "summary".
+	Role     string // the role to run; default "worker"
+	// Schema is the schema of the role's output as a JSON value. The default is an object with a "$status" of
+	// done or failed and an optional string "summary".
 	Schema any
 
 	Task       string    // the thread's prompt
-	EdgePrompt string    // "": the role's description
+	EdgePrompt string    // default: the role's description
 	History    []History // oldest first
 
-	Config  string   // content of config.yaml; "": there is none
+	Config  string   // content of config.yaml; "" writes no file
 	Args    []string // the agent's own arguments
-	Environ []string // KEY=value, over the process's environment
-	Named   bool     // thread, role and prompt are passed by name
+	Environ []string // KEY=value, overrides the process's environment
+	Named   bool     // pass thread, role and prompt as flags
 	ByHand  bool     // without the engine's variables, as a person would start it
 }
 
-// History is a step that was made before.
+// History is an earlier step.
 type History struct {
-	Role    string // "": the scenario's role
-	Agent   string // "": "past"
-	Output  any    // nil: {"$status": "done"}
+	Role    string // default: the scenario's role
+	Agent   string // default "past"
+	Output  any    // default {"$status": "done"}
 	Content string // the agent's answer
-	Session string // "": "past"
+	Session string // default "past"
 }
 
-// Run makes a thread and lets an agent make a step of it.
+// Run creates a thread and runs an agent for one step.
 func Run(t testing.TB, o agentkit.Options, s Scenario) *Outcome {
 	t.Helper()
 	return New(t, s).Run(o)
 }
 
-// Run lets an agent make a step in this process. If it succeeds, the thread's
-// head moves, so that the next Run is the next step.
+// Run runs an agent for one step in this process. If it succeeds, the thread's head moves, so the next Run
+// makes the next step.
 func (th *Thread) Run(o agentkit.Options) *Outcome {
 	th.t.Helper()
 	return th.RunContext(th.ctx(), o)
 }
 
-// RunContext is Run for an agent that ctx may interrupt.
+// RunContext is like Run but interrupts the agent when ctx is cancelled.
 func (th *Thread) RunContext(ctx context.Context, o agentkit.Options) *Outcome {
 	th.t.Helper()
 	return th.Play(func(p agentkit.Process) int { return agentkit.Main(ctx, p, o) })
 }
 
-// Play is Run for an agent that is started in another way, such as a process of
-// its own. The function gets what the agent should see of the world, with standard
-// streams that are read afterwards, and returns its exit status.
+// Play is like Run for an agent that is started in another way, such as in a separate process. The function
+// gets a Process whose output streams are captured, and returns the exit status.
 func (th *Thread) Play(agent func(agentkit.Process) int) *Outcome {
 	th.t.Helper()
 	var stdout, stderr buffer
@@ -76,7 +75,7 @@ func (th *Thread) Play(agent func(agentkit.Process) int) *Outcome {
 	return th.read(code, stdout.String(), stderr.String())
 }
 
-// Process is what an agent sees of the world, without its output streams.
+// Process returns the agent's Process, without output streams.
 func (th *Thread) Process() agentkit.Process {
 	e := th.env
 	for _, kv := range th.scenario.Environ {

@@ -10,29 +10,28 @@ import (
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 )
 
-// FakeModel is an agent whose model can be listened to.
+// FakeModel is an agent whose model is a test double that records its input.
 type FakeModel struct {
 	Scenario
-	// Agent makes the agent's options: new ones for each step, as a process of its own
-	// would.
+	// Agent returns the agent's options. It is called for each step, as each step is a new process.
 	Agent func() agentkit.Options
-	// Says sets what the model answers from now on, each time: a good answer that
-	// holds the word, or one that is not the role's output.
+	// Says sets the model's answer for all further requests: a valid answer that contains word, or an invalid
+	// one.
 	Says func(word string, good bool)
-	// Heard is all that the model was given with the newest question, with the
-	// conversation before it.
+	// Heard returns everything that the model received with the latest request, including the conversation
+	// before it.
 	Heard func() string
 }
 
-// mind is a thread with a mind on it.
+// mind is a thread with a FakeModel.
 type mind struct {
 	*Thread
 	FakeModel
 	t *testing.T
 }
 
-// KnowsOnlyItsHistory tests that a thread which was forked, replayed or poked is told
-// nothing of what is not its past: whatever the agent's sessions have seen since.
+// KnowsOnlyItsHistory tests that a forked, replayed or poked thread gets nothing from outside its history,
+// whatever the agent's sessions have seen since.
 func KnowsOnlyItsHistory(t *testing.T, make func(t *testing.T) FakeModel) {
 	t.Helper()
 	for name, tell := range map[string]func(*mind){
@@ -113,21 +112,21 @@ func KnowsOnlyItsHistory(t *testing.T, make func(t *testing.T) FakeModel) {
 
 func (m *mind) says(word string, good bool) { m.Says(word, good) }
 
-// visits is a step of the role, in which it says a word.
+// visits runs a step of the role with an answer that contains word.
 func (m *mind) visits(word string) cas.Hash {
 	m.t.Helper()
 	m.says(word, true)
 	return m.Run(m.Agent()).Succeeded().Result.StepHash
 }
 
-// fails is a try whose answer is rejected.
+// fails runs a try whose answer is rejected.
 func (m *mind) fails(word string) {
 	m.t.Helper()
 	m.says(word, false)
 	m.Run(m.Agent()).Failed("")
 }
 
-// pokes has the newest step made once more.
+// pokes repeats the newest step.
 func (m *mind) pokes(word string) {
 	m.t.Helper()
 	m.says(word, true)
@@ -136,7 +135,7 @@ func (m *mind) pokes(word string) {
 
 func (m *mind) poke() *Outcome { return m.Poke(m.Agent(), "Do it otherwise.") }
 
-// at is a fork that goes on from a node.
+// at returns a fork that continues from node.
 func (m *mind) at(node cas.Hash) *mind {
 	m.t.Helper()
 	fork := *m
@@ -144,7 +143,7 @@ func (m *mind) at(node cas.Hash) *mind {
 	return &fork
 }
 
-// heard requires that the newest question told of all these.
+// heard requires that the latest request contains all words.
 func (m *mind) heard(words ...string) *mind {
 	m.t.Helper()
 	for _, word := range words {
@@ -153,7 +152,7 @@ func (m *mind) heard(words ...string) *mind {
 	return m
 }
 
-// not requires that it told of none of these.
+// not requires that the latest request contains none of the words.
 func (m *mind) not(words ...string) {
 	m.t.Helper()
 	for _, word := range words {
@@ -161,8 +160,8 @@ func (m *mind) not(words ...string) {
 	}
 }
 
-// Poke lets an agent make the newest step once more, told something else, as
-// `uwf thread retry` does. If it fails, the thread is as it was.
+// Poke repeats the newest step with another instruction, as `uwf thread retry` does. If the step fails, the
+// thread is unchanged.
 func (th *Thread) Poke(o agentkit.Options, instruction string) *Outcome {
 	th.t.Helper()
 	old, own := th.Head, th.scenario.EdgePrompt

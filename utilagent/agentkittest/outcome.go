@@ -13,23 +13,23 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// Outcome is what an agent's run left behind.
+// Outcome is the result of an agent's run.
 type Outcome struct {
 	ExitCode       int
 	Stdout, Stderr string
-	Result         protocol.Result // its last line
-	Announced      []protocol.Turn // turns that it reported as they happened
+	Result         protocol.Result // the last line of stdout
+	Announced      []protocol.Turn // turns announced while the agent ran
 
-	// Of the step, if there is one; Detail and Turns also of one that failed.
+	// The step, if one was made. Detail and Turns are also set for a failed step.
 	Step      protocol.Step
 	Output    any    // as a JSON value
-	Suspended string // the reason, if it waits for a person
+	Suspended string // why the step waits for a person, or ""
 	Detail    protocol.Detail
 	Turns     []protocol.Turn
 	Content   string // the answer, as `uwf thread read` shows it
-	Prompt    string // what the agent was told
+	Prompt    string // the agent's prompt
 
-	Raw string // of a failed step: the text that could not be used
+	Raw string // the rejected text of a failed step
 
 	th *Thread
 }
@@ -42,13 +42,13 @@ func (o *Outcome) Succeeded() *Outcome {
 	return o
 }
 
-// Failed fails the test if the agent made a step, or does not say on stderr and in its last
-// line what went wrong.
+// Failed fails the test if the agent made a step, or if its error on stderr and in the last line does not
+// contain the given texts.
 func (o *Outcome) Failed(because ...string) *Outcome {
 	o.th.t.Helper()
 	require.NotEqual(o.th.t, 0, o.ExitCode)
 	require.Empty(o.th.t, o.Result.StepHash)
-	flat := func(text string) string { return strings.ReplaceAll(text, "\n  ", "\n") } // further lines are indented there
+	flat := func(text string) string { return strings.ReplaceAll(text, "\n  ", "\n") } // continuation lines are indented on stderr
 	shown := flat(flat(o.Stderr))
 	require.Contains(o.th.t, shown, flat(flat(o.Result.Error)))
 	for _, part := range because {
@@ -58,12 +58,12 @@ func (o *Outcome) Failed(because ...string) *Outcome {
 	return o
 }
 
-// Said is the error of the result line with its hints, as stderr has them.
+// Said returns the error and hints of the result line in the form printed on stderr.
 func (o *Outcome) Said() string {
 	return strings.Join(append([]string{o.Result.Error}, o.Result.Hints...), "\nhint: ")
 }
 
-// read reads what an agent printed, and moves the head if it made a step.
+// read parses an agent's output and moves the head if a step was made.
 func (th *Thread) read(code int, stdout, stderr string) *Outcome {
 	th.t.Helper()
 	o := &Outcome{ExitCode: code, Stdout: stdout, Stderr: stderr, th: th}
@@ -74,7 +74,7 @@ func (th *Thread) read(code int, stdout, stderr string) *Outcome {
 			o.Announced = append(o.Announced, node[protocol.Turn](th, announced.Hash))
 		}
 	}
-	// The last line may be anything if the agent failed early: Result stays empty.
+	// After an early failure the last line may be anything; Result stays empty.
 	if json.Unmarshal([]byte(lines[len(lines)-1]), &o.Result) != nil {
 		o.Result = protocol.Result{}
 	}
@@ -123,7 +123,7 @@ func (th *Thread) readStep(o *Outcome) {
 	th.move(o.Result.StepHash)
 }
 
-// checkPlace is the engine's check: the step follows the head, for this role.
+// checkPlace checks, as the engine does, that the step follows the head and belongs to the role.
 func (th *Thread) checkPlace(s protocol.Step) {
 	th.t.Helper()
 	at, err := thread.Open(th.ctx(), th.store, th.Head)
@@ -143,7 +143,7 @@ func node[P protocol.Payload](th *Thread, h cas.Hash) P {
 	return p
 }
 
-// buffer is a stream that several goroutines of an agent may write to at once.
+// buffer is a bytes.Buffer that is safe for concurrent writes.
 type buffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

@@ -23,13 +23,13 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// Thread is a thread in a home of its own.
+// Thread is a thread in a temporary home.
 type Thread struct {
 	ID     string
 	Role   string
 	Head   protocol.Hash
 	Home   string
-	Cwd    string // an empty directory to work in
+	Cwd    string // an empty working directory
 	RunDir string
 
 	store    cas.Store
@@ -38,7 +38,7 @@ type Thread struct {
 	scenario Scenario
 }
 
-// New makes the thread of a scenario.
+// New creates the thread of a scenario.
 func New(t testing.TB, s Scenario) *Thread {
 	t.Helper()
 	e, err := env.OS()
@@ -60,13 +60,13 @@ func New(t testing.TB, s Scenario) *Thread {
 	return th
 }
 
-// Fork makes a thread with the same head and home.
+// Fork returns a new thread with the same head and home.
 func (th *Thread) Fork() *Thread {
 	th.t.Helper()
 	return th.ForkAt(th.Head)
 }
 
-// ForkAt makes a thread that goes on from an earlier node.
+// ForkAt returns a new thread that continues from an earlier node.
 func (th *Thread) ForkAt(node protocol.Hash) *Thread {
 	th.t.Helper()
 	fork := *th
@@ -80,7 +80,7 @@ func (th *Thread) ForkAt(node protocol.Hash) *Thread {
 	return &fork
 }
 
-// Precede adds a step as if an agent had made it.
+// Precede appends a step without running an agent.
 func (th *Thread) Precede(p History) {
 	th.t.Helper()
 	th.step(step.Submission{
@@ -89,7 +89,7 @@ func (th *Thread) Precede(p History) {
 	})
 }
 
-// Suspend adds a step of the role that waits for a person.
+// Suspend appends a step of the role that waits for a person.
 func (th *Thread) Suspend(reason string) {
 	th.t.Helper()
 	s := protocol.NewSuspend(reason)
@@ -113,7 +113,7 @@ func (th *Thread) step(s step.Submission) {
 	th.move(made.StepHash)
 }
 
-// start stores the workflow and the start, and makes the thread active.
+// start stores the workflow and the start node, and creates the thread.
 func (th *Thread) start() {
 	th.t.Helper()
 	ctx, b := th.ctx(), cas.NewBatch(th.store, th.env.Now)
@@ -155,7 +155,7 @@ func (th *Thread) workflow(frontmatter cas.Hash) protocol.Workflow {
 	return w
 }
 
-// move moves the head, as only the engine does outside tests.
+// move moves the head. Outside tests, only the engine does this.
 func (th *Thread) move(head cas.Hash) {
 	th.t.Helper()
 	require.NoError(th.t, th.index().Move(th.ctx(), th.ID, th.Head, head))

@@ -1,11 +1,11 @@
-// Package box holds programs back by construction: what one must not write or read is not there.
-// It runs each as the only program of user, mount, pid and IPC namespaces, which uwf-box puts
-// together as this package's plan says.
+// Package box confines programs with namespaces: files that a program must not read or write don't exist for
+// it. Each program runs alone in user, mount, pid and IPC namespaces, which uwf-box sets up according to a
+// plan from this package.
 //
-//   - box.go: the program, the plan for it, and its network;
-//   - home.go: what it sees of the user's home, and of its own installation;
-//   - git.go: what it may write of git's own files;
-//   - end.go: its run without namespaces, and what is left to do when it has ended.
+//   - box.go: the program, its plan and its network;
+//   - home.go: the visible parts of the user's home and of the program's installation;
+//   - git.go: the writable parts of git directories;
+//   - end.go: runs without namespaces, and the cleanup after a run.
 package box
 
 import (
@@ -34,20 +34,19 @@ import (
 	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
 
-// Program is the name of the program that this package starts.
+// Program is the name of the helper program that sets up the namespaces.
 const Program = "uwf-box"
 
-// Profile is where AppArmor's profile for it expects it.
+// Profile is the path for which the AppArmor profile of uwf-box is written.
 const Profile = "/usr/bin/" + Program
 
-// Install is the line to type where it is missing.
+// Install is the command that installs uwf-box.
 const Install = "go install github.com/united-workforce/uwf/cmd/" + Program + "@latest"
 
-// Find returns uwf-box: beside the program that asks, or where its profile is for. PATH is not
-// searched. "": there is none.
+// Find returns the path of uwf-box, next to exe or at Profile, or "". PATH is not searched.
 func Find(exe string) string { return find(exe, Profile, setting(restricted) == "1") }
 
-// find prefers the one of the profile if that is the only one that may have namespaces.
+// find prefers profile if only a program with an AppArmor profile may create namespaces.
 func find(exe, profile string, restricted bool) string {
 	real, err := filepath.EvalSymlinks(exe)
 	if err != nil {
@@ -65,7 +64,8 @@ func find(exe, profile string, restricted bool) string {
 	return ""
 }
 
-// Probe reports why box cannot do its part here, and some mounts; nil: it can. It starts it with nothing to run.
+// Probe returns the reason why uwf-box, or one of some mounts, does not work here, or nil. It runs uwf-box
+// with nothing to do.
 func Probe(box string, mounts ...plan.Mount) error {
 	tmp, err := filepath.EvalSymlinks(os.TempDir())
 	if err != nil {
@@ -83,58 +83,58 @@ func Probe(box string, mounts ...plan.Mount) error {
 	return err
 }
 
-// Request is a program to be held back. All paths are absolute and without links.
+// Request describes a program to confine. All paths are absolute and free of symbolic links.
 type Request struct {
-	Workspace string   // it may write there
-	Git       []string // git directories elsewhere to which the workspace belongs
-	Home      string   // the user's; "": there is none
+	Workspace string   // writable
+	Git       []string // git directories elsewhere that the workspace belongs to
+	Home      string   // the user's home, or ""
 	Off       offlimits.List
-	Writable  []string // more directories and files that it may write
-	Obeyed    []string // elsewhere, what it can write and programs obey; see [Request.Lower]
-	Readable  []string // what it may read, wherever it lies
-	Temporary string   // its /tmp
-	State     string   // a directory that it cannot reach, for what is kept until its end
-	Environ   []string // of this process
-	Keep      []string // capabilities, as confine.Capabilities names them
-	Nest      bool     // it makes sandboxes of its own
-	ReadOnly  bool     // it does not write the workspace
-	Finds     []string // paths, perhaps with links, that it finds although they are below the home or /tmp
+	Writable  []string // additional writable directories and files
+	Obeyed    []string // writable paths elsewhere that programs obey; see [Request.Lower]
+	Readable  []string // additional readable paths
+	Temporary string   // the program's /tmp
+	State     string   // directory outside its reach, for state kept until the run ends
+	Environ   []string // environment of this process
+	Keep      []string // capabilities to keep, named as in confine.Capabilities
+	Nest      bool     // the program creates sandboxes itself
+	ReadOnly  bool     // the workspace is read-only
+	Finds     []string // visible paths below the home or /tmp; may contain symbolic links
 	Mounts    []plan.Mount
 	Status    *os.File // see [proc.Box]
 
 	NoUnixSockets bool
-	Network       protocol.Network // what it can reach
+	Network       protocol.Network // the hosts it can reach
 }
 
-// ErrNotHere means that a workspace cannot be held by namespaces.
+// ErrNotHere reports that namespaces cannot confine a program to this workspace.
 var ErrNotHere = errors.New("the workspace holds the home directory")
 
-// builder puts together the mounts of a plan: one for each path.
+// builder collects the mounts of a plan, one per path.
 type builder struct {
 	plan    plan.Plan
 	mounts  map[string]plan.Mount
-	homes   []string // are hidden
+	homes   []string // hidden home directories
 	state   string
 	configs []gitCopy
 }
 
 func (b *builder) add(m plan.Mount) { b.mounts[m.Path] = m }
 
-// write lets the program write a directory or file that is there now.
+// write makes an existing directory or file writable.
 func (b *builder) write(path string) {
 	if inode := identity(path); inode != "" {
 		b.add(plan.Mount{Path: path, Kind: plan.Write, Inode: inode})
 	}
 }
 
-// pin keeps a directory where it is: a mount cannot be moved or removed.
+// pin mounts a directory over itself, because a mount cannot be moved or removed.
 func (b *builder) pin(dir string) {
 	if info, err := os.Lstat(dir); err == nil && info.IsDir() {
 		b.add(plan.Mount{Path: dir, Kind: plan.Write, Missing: true})
 	}
 }
 
-// hold keeps what is at a path as it is. What a link leads to is held by whoever obeys it.
+// hold makes a path read-only. The target of a link must be held separately.
 func (b *builder) hold(path string) {
 	info, err := os.Lstat(path)
 	switch {
@@ -148,8 +148,8 @@ func (b *builder) hold(path string) {
 	}
 }
 
-// Prepare makes the command that runs c as the request says; box is uwf-box. End must be called
-// when it has ended.
+// Prepare returns the command that runs c as the request describes; box is the path of uwf-box. Run.End must
+// be called after the command has exited.
 func (r Request) Prepare(box string, c proc.Command) (proc.Command, *Run, error) {
 	run, b, err := r.build(c)
 	if err != nil {
@@ -168,13 +168,13 @@ func (r Request) Prepare(box string, c proc.Command) (proc.Command, *Run, error)
 	return c, run, nil
 }
 
-// Check reports why the request cannot be held by namespaces; nil: it can.
+// Check returns the reason why namespaces cannot satisfy the request, or nil.
 func (r Request) Check(box string) error {
 	if r.holdsHome() {
 		return ErrNotHere
 	}
 	layers := slices.DeleteFunc(slices.Clone(r.Mounts), func(m plan.Mount) bool { return m.Kind != plan.Overlay })
-	return Probe(box, layers...) // not every file system has them
+	return Probe(box, layers...) // not every file system supports overlays
 }
 
 func (r Request) holdsHome() bool {
@@ -211,7 +211,7 @@ func (r Request) build(c proc.Command) (*Run, *builder, error) {
 	b.above(r)
 	b.places(r)
 	for _, m := range r.Mounts {
-		if b.mounts[m.Path].Kind != plan.Write { // a person lets it write there
+		if b.mounts[m.Path].Kind != plan.Write { // the user made it writable
 			b.add(m)
 		}
 	}
@@ -235,14 +235,15 @@ func (r Request) build(c proc.Command) (*Run, *builder, error) {
 	return run, b, run.save()
 }
 
-// rootOnly are files that root's programs could read although their root is none.
+// rootOnly returns files that programs of root could still read, although their root has no privileges
+// outside.
 func rootOnly() []string {
 	return []string{"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssh/ssh_host_ecdsa_key",
 		"/etc/ssh/ssh_host_ed25519_key", "/etc/ssh/ssh_host_rsa_key", "/etc/ssl/private", "/etc/krb5.keytab", "/var/lib/docker", "/var/spool/cron"}
 }
 
-// homes are the home directories that the program must not see whole: that of the environment, that of
-// this process's user, and, if this is root, that of the user whose workspace it is.
+// homes returns the home directories to hide: from the environment, of this process's user, and, when running
+// as root, of the workspace's owner.
 func (r Request) homes() (homes []string) {
 	ids := []int{os.Geteuid()}
 	if o := owner(r.Workspace); o != nil {
@@ -250,7 +251,7 @@ func (r Request) homes() (homes []string) {
 	}
 	dirs := []string{r.Home}
 	for _, id := range ids {
-		// Of a service it may be a directory of the system's.
+		// A service account's home may be a system directory.
 		if u, err := user.LookupId(strconv.Itoa(id)); err == nil && !anyBelow([]string{"/bin", "/dev", "/etc", "/proc", "/run", "/sbin", "/sys", "/usr", "/var"}, u.HomeDir) {
 			dirs = append(dirs, u.HomeDir)
 		}
@@ -266,7 +267,7 @@ func (r Request) homes() (homes []string) {
 	return homes
 }
 
-// places are those outside of the workspace.
+// places adds the mounts outside the workspace.
 func (b *builder) places(r Request) {
 	for _, path := range rootOnly() {
 		if os.Geteuid() == 0 && identity(path) != "" && !below(path, r.Workspace) {
@@ -292,7 +293,7 @@ func (b *builder) places(r Request) {
 	}
 }
 
-// gitDirs are the git directories of the workspace.
+// gitDirs returns the git directories of the workspace.
 func (r Request) gitDirs() []string {
 	at := filepath.Join(r.Workspace, ".git")
 	if info, err := os.Lstat(at); err == nil && info.IsDir() {
@@ -301,7 +302,7 @@ func (r Request) gitDirs() []string {
 	return r.Git
 }
 
-// git holds what git obeys.
+// git protects the files that git obeys.
 func (b *builder) git(r Request, nested []string) error {
 	b.hold(filepath.Join(r.Workspace, ".git"))
 	for _, dir := range r.gitDirs() {
@@ -313,13 +314,13 @@ func (b *builder) git(r Request, nested []string) error {
 	return nil
 }
 
-// outlet is the proxy of a run, outside of the program's network.
+// outlet is the proxy of a run, outside the program's network.
 type outlet struct {
 	*proxy.Proxy
 	stop func()
 }
 
-// network gives the program a network of its own, and a proxy to the hosts that it can reach.
+// network gives the program a separate network namespace, and a proxy to the allowed hosts.
 func (b *builder) network(r Request, run *Run) error {
 	if r.Network.All() {
 		return nil
@@ -339,26 +340,26 @@ func (b *builder) network(r Request, run *Run) error {
 	return nil
 }
 
-// serve serves the listener of the program's network until stop.
+// serve accepts connections from the program's network until stop.
 func (o *outlet) serve(f *os.File) {
 	l, err := net.FileListener(f)
-	_ = f.Close() // l has a descriptor of its own
+	_ = f.Close() // l has a duplicate descriptor
 	if err != nil {
-		return // the program finds that nobody answers
+		return // connections from the program fail
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = o.Serve(ctx, l) // as above
+		_ = o.Serve(ctx, l) // connections from the program fail
 	}()
 	o.stop = func() { cancel(); <-done }
 }
 
-// proxyVariables name a proxy to programs, in lower case and upper case.
+// proxyVariables returns the environment variables for proxies, in lower case.
 func proxyVariables() []string { return []string{"http_proxy", "https_proxy", "all_proxy"} }
 
-// proxies are the variables that lead programs to the proxy.
+// proxies returns environment variables that point programs to the proxy.
 func proxies() []string {
 	env := []string{"NODE_USE_ENV_PROXY=1"}
 	for _, name := range proxyVariables() {
@@ -368,7 +369,7 @@ func proxies() []string {
 	return env
 }
 
-// withoutProxies drops the user's own proxies, which cannot be reached.
+// withoutProxies removes the user's proxies, which are unreachable from the sandbox.
 func withoutProxies(env []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
 		name, _, _ := strings.Cut(strings.ToLower(kv), "=")
@@ -376,7 +377,7 @@ func withoutProxies(env []string) []string {
 	})
 }
 
-// Refused returns the hosts that the program could not reach.
+// Refused returns the hosts that the program was denied.
 func (run *Run) Refused() []proxy.Refusal {
 	if run.outlet == nil {
 		return nil
@@ -384,9 +385,9 @@ func (run *Run) Refused() []proxy.Refusal {
 	return run.outlet.Refused()
 }
 
-// unreached says which hosts were refused, in words that follow the name of the program.
+// unreached describes the refused hosts, as a phrase that follows the program's name.
 func unreached(refused []proxy.Refusal) string {
-	const most = 10 // in one line
+	const most = 10 // listed in one line
 	var names []string
 	others := 0
 	for _, r := range refused {
@@ -405,16 +406,16 @@ func unreached(refused []proxy.Refusal) string {
 	return "could not reach " + strings.Join(names, ", ") + ": sandbox.network in config.yaml"
 }
 
-// Diagnosis is why programs get no namespaces on this machine. The zero value means that they do.
+// Diagnosis explains why namespaces don't work on this machine. The zero value means that they do.
 type Diagnosis struct {
 	Why string
-	Do  string // the line to type; "": there is none
+	Do  string // command that fixes it, or ""
 }
 
-// Works reports whether programs get namespaces.
+// Works reports whether namespaces work.
 func (d Diagnosis) Works() bool { return d.Why == "" }
 
-// Diagnose starts the uwf-box that belongs to the program exe.
+// Diagnose tests the uwf-box that belongs to the program exe.
 func Diagnose(exe string) Diagnosis {
 	path := Find(exe)
 	switch {
@@ -429,25 +430,25 @@ func Diagnose(exe string) Diagnosis {
 	return Diagnosis{}
 }
 
-// The kernel's settings that decide about namespaces, below /proc/sys.
+// Kernel settings that control namespaces, below /proc/sys.
 const (
 	restricted  = "kernel/apparmor_restrict_unprivileged_userns"
 	debianClone = "kernel/unprivileged_userns_clone"
 	most        = "user/max_user_namespaces"
 )
 
-// setting is the value of a kernel's setting; "" if there is none.
+// setting returns the value of a kernel setting, or "" if it does not exist.
 func setting(name string) string {
 	text, _ := os.ReadFile(filepath.Join("/proc/sys", filepath.FromSlash(name)))
 	return strings.TrimSpace(string(text))
 }
 
-// loadProfile writes AppArmor's profile, which packaging/apparmor/uwf-box is with its reasons, and
-// loads it.
+// loadProfile is a command that writes and loads the AppArmor profile. See packaging/apparmor/uwf-box for a
+// commented version.
 const loadProfile = `printf 'abi <abi/4.0>,\ninclude <tunables/global>\nprofile uwf-box /usr/bin/uwf-box flags=(unconfined) {\n  userns,\n` +
 	`  include if exists <local/uwf-box>\n}\n' | sudo tee /etc/apparmor.d/uwf-box >/dev/null && sudo apparmor_parser --replace /etc/apparmor.d/uwf-box`
 
-// explain finds the reason for a failed start of the uwf-box at a path.
+// explain returns the reason why the uwf-box at a path failed to start.
 func explain(path string, err error, setting func(string) string) Diagnosis {
 	stage := ""
 	if b := (*proc.BoxError)(nil); errors.As(err, &b) {

@@ -22,9 +22,9 @@ import (
 	"github.com/united-workforce/uwf/utilagent/box/putback"
 )
 
-// Run is a program that is held back, from before its start to after its end. What is to be done
-// then is kept in a directory, for whoever comes after a kill; its lock is held by this process and
-// by the program's uwf-box.
+// Run is a confined program, from before its start until its cleanup. The state needed for the cleanup is
+// kept in a directory, so that another process can do it after a kill. This process and the program's uwf-box
+// hold the lock on it.
 type Run struct {
 	dir    string
 	lock   *durable.Held
@@ -33,22 +33,22 @@ type Run struct {
 	outlet *outlet
 }
 
-// state is what the end of a run needs.
+// state is the information needed to clean up after a run.
 type state struct {
 	Workspace string
-	Writable  []string // by a person's leave
-	Environ   []string // with which git is asked
+	Writable  []string // paths that the user made writable
+	Environ   []string // environment for git
 	Configs   []gitCopy
-	Kept      *putback.Before // nil: nothing had to be kept
+	Kept      *putback.Before // nil if nothing had to be kept
 }
 
-// gitCopy is a config of git and the copy that the program may write.
+// gitCopy is a git config and its copy that the program can write.
 type gitCopy struct {
 	Config, Copy string
-	Base         []byte // of both, at the start
+	Base         []byte // content of both at the start
 }
 
-// The names in a run's directory.
+// File names in a run's directory.
 const (
 	runPrefix  = "run-"
 	lockFile   = "lock"
@@ -57,8 +57,9 @@ const (
 	indexesDir = "indexes"
 )
 
-// begin looks at the workspace, and makes the run's directory in r.State. Whoever begins or ends meanwhile
-// waits, so that what another run has made is not taken for the user's. keep is called then; it may be nil.
+// begin examines the workspace and creates the run's directory in r.State. It holds a lock that other runs
+// take when they begin or end, so that their changes are not mistaken for the user's. It calls keep, which
+// may be nil, under that lock.
 func (r Request) begin(keep func(*Run, endcheck.Found, []*putback.Before) error) (*Run, endcheck.Found, error) {
 	var none endcheck.Found
 	if err := durable.MkdirAll(durable.OS(), filepath.Join(r.State, indexesDir), 0o700); err != nil {
@@ -102,14 +103,14 @@ func (r Request) begin(keep func(*Run, endcheck.Found, []*putback.Before) error)
 	return run, found, nil
 }
 
-// outside are the directories outside of the workspace that nobody has allowed by name to be written.
+// outside returns the writable directories outside the workspace that the user did not list explicitly.
 func (r Request) outside() []string {
 	return slices.DeleteFunc(slices.Clone(r.Writable), func(dir string) bool {
 		return below(r.Workspace, dir) || below(dir, r.Workspace) || slices.Contains(r.Off.Writable(), dir)
 	})
 }
 
-// forGit is of an environment what git is asked with. It is written to a file, so no secret is in it.
+// forGit returns the variables that git needs. The result is written to a file, so it contains no secrets.
 func forGit(environ []string) []string {
 	return slices.DeleteFunc(slices.Clone(environ), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
@@ -117,12 +118,12 @@ func forGit(environ []string) []string {
 	})
 }
 
-// indexName is that of the list of a workspace's directories.
+// indexName returns the file name of a workspace's directory index.
 func indexName(workspace string) string {
 	return strings.ReplaceAll(strings.Trim(workspace, "/"), "/", "%")
 }
 
-// Lock is for the program's uwf-box to inherit: the run lasts until nobody holds it.
+// Lock returns the lock file for uwf-box to inherit: the run lasts until no process holds it.
 func (run *Run) Lock() *os.File { return run.lock.File() }
 
 func (run *Run) save() error {
@@ -131,11 +132,11 @@ func (run *Run) save() error {
 		return err
 	}
 	file := durable.File{Path: filepath.Join(run.dir, stateFile), Data: text, Perm: 0o600}
-	// It is for a kill, not for a power cut, so that nobody waits for the disk.
+	// This must survive a kill, not a power failure, so it is not flushed to disk.
 	return errors.Join(run.check.Save(filepath.Join(run.dir, checkFile)), durable.WriteAll(durable.OS(), []durable.File{file}, durable.None))
 }
 
-// inside holds what programs obey in the workspace, and hides its keys.
+// inside protects the files in the workspace that programs obey, and hides its .env files.
 func (b *builder) inside(r Request, found endcheck.Found) {
 	may := allowed(r.Workspace, r.Off.Writable())
 	for _, name := range append(found.Obeyed, r.pointed()...) {
@@ -152,8 +153,8 @@ func (b *builder) inside(r Request, found endcheck.Found) {
 	}
 }
 
-// tracked are those of some files of a work tree that its repository has: they are no secrets to who
-// can read it, and a commit without their content would be wrong.
+// tracked returns the names that the work tree's repository tracks. Tracked files are not secret to anyone
+// who can read the repository, and a commit with their content missing would be wrong.
 func tracked(workspace string, names []string) []string {
 	git, _, ok := gitdir.Dirs(workspace)
 	if len(names) == 0 || !ok {
@@ -166,8 +167,8 @@ func tracked(workspace string, names []string) []string {
 	return gitindex.Tracked(index, names)
 }
 
-// allowed tells which paths of a workspace a person has allowed to write by name, or by that of
-// something above them in the workspace.
+// allowed returns a function that reports whether the user made a path of the workspace writable, by its name
+// or by that of a parent inside the workspace.
 func allowed(workspace string, writable []string) func(string) bool {
 	return func(path string) bool {
 		for _, w := range writable {
@@ -179,11 +180,11 @@ func allowed(workspace string, writable []string) func(string) bool {
 	}
 }
 
-// Cancel forgets a run whose program was not started.
+// Cancel discards a run whose program was not started.
 func (run *Run) Cancel() error { return run.remove() }
 
 func (run *Run) remove() error {
-	if unlock, err := lockState(filepath.Dir(run.dir)); err == nil { // else who begins now takes it for running
+	if unlock, err := lockState(filepath.Dir(run.dir)); err == nil { // a run that begins now would take this one for running
 		defer unlock()
 	}
 	return run.drop()
@@ -191,9 +192,8 @@ func (run *Run) remove() error {
 
 func (run *Run) drop() error { return errors.Join(os.RemoveAll(run.dir), run.lock.Unlock()) }
 
-// End does what is left when the program has ended: what it has told git is taken over as far as it
-// may, and what it has made that others obey is moved away. said is for a person, in lines that
-// follow the name of the program; "": nothing.
+// End cleans up after the program has exited: it merges permitted changes to git configs and moves away new
+// files that other programs obey. The messages in said complete a line that starts with the program's name.
 func (run *Run) End(ctx context.Context) (said []string, err error) {
 	var errs []error
 	if run.outlet != nil {
@@ -220,12 +220,12 @@ func (run *Run) End(ctx context.Context) (said []string, err error) {
 		said = append(said, text)
 	}
 	if err := errors.Join(errs...); err != nil {
-		return said, errors.Join(err, run.lock.Unlock()) // the next one tries again
+		return said, errors.Join(err, run.lock.Unlock()) // the next run tries again
 	}
 	return said, run.remove()
 }
 
-// Recover ends the runs in some state directories whose processes were killed.
+// Recover cleans up runs in the state directories whose processes were killed.
 func Recover(ctx context.Context, states ...string) (said []string, err error) {
 	var errs []error
 	for _, dir := range states {
@@ -244,14 +244,14 @@ func Recover(ctx context.Context, states ...string) (said []string, err error) {
 }
 
 func recoverRun(ctx context.Context, dir string) ([]string, error) {
-	unlock, err := lockState(filepath.Dir(dir)) // whoever begins a run has made its directory before it holds its lock
+	unlock, err := lockState(filepath.Dir(dir)) // a run creates its directory before it locks it
 	if err != nil {
 		return nil, err
 	}
 	lock, err := durable.TryLock(filepath.Join(dir, lockFile))
 	unlock()
 	if errors.Is(err, durable.ErrLocked) || errors.Is(err, os.ErrNotExist) {
-		return nil, nil // it runs, or somebody else ends it
+		return nil, nil // it is running, or another process is cleaning up
 	}
 	if err != nil {
 		return nil, err
@@ -267,7 +267,7 @@ func recoverRun(ctx context.Context, dir string) ([]string, error) {
 	return run.End(ctx)
 }
 
-// load reads what save has written.
+// load reads what save wrote.
 func (run *Run) load() error {
 	text, err := os.ReadFile(filepath.Join(run.dir, stateFile))
 	if err == nil {
@@ -279,8 +279,8 @@ func (run *Run) load() error {
 	return err
 }
 
-// Lower begins a run of a program without namespaces: what it must not change is kept, and put back at its
-// end. r.State must be [SharedState], so that all that run in a repository know of each other.
+// Lower begins a run without namespaces: protected files are saved, and restored when the run ends. r.State
+// must be [SharedState], so that all runs in a repository see each other.
 func (r Request) Lower() (*Run, error) {
 	run, _, err := r.begin(func(run *Run, found endcheck.Found, others []*putback.Before) error {
 		run.state.Kept = putback.Begin(r.place(found), others)
@@ -289,7 +289,7 @@ func (r Request) Lower() (*Run, error) {
 	return run, err
 }
 
-// place is what is put back in the workspace.
+// place returns the paths to save and restore.
 func (r Request) place(found endcheck.Found) putback.Place {
 	place := putback.Place{Workspace: r.Workspace, GitDirs: r.gitDirs(), Repositories: found.GitDirs, Obeyed: slices.Clone(r.Obeyed)}
 	for _, name := range found.Repositories {
@@ -305,8 +305,8 @@ func (r Request) place(found endcheck.Found) putback.Place {
 	return place
 }
 
-// SharedState is the directory for what [Request.Lower] keeps: one for all homes of a user, or where a user
-// has no directory to write to, as in some containers, the home's.
+// SharedState returns the state directory for [Request.Lower]. It is shared by all uwf homes of a user. Where
+// the user has no writable directory, as in some containers, it is inside the home.
 func SharedState(d home.Dirs) string {
 	if dir := d.SharedGuard(); filepath.IsAbs(dir) && durable.MkdirAll(durable.OS(), dir, 0o700) == nil {
 		return dir
@@ -314,10 +314,10 @@ func SharedState(d home.Dirs) string {
 	return d.Guard()
 }
 
-// patience bounds how long a program waits while others look at their repositories.
+// patience bounds how long a run waits for others that are examining their repositories.
 const patience = 30 * time.Second
 
-// lockState keeps others from beginning: of two that begin at once, one must see the other.
+// lockState serializes the start of runs: of two that start together, one must see the other.
 func lockState(dir string) (unlock func(), err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -328,7 +328,7 @@ func lockState(dir string) (unlock func(), err error) {
 	return func() { _ = held.Unlock() }, nil
 }
 
-// running returns what is kept for the runs that have not ended, and makes run take their changes for new.
+// running returns the saved state of runs that have not ended, and makes run treat their changes as new.
 func (r Request) running(run *Run) (kept []*putback.Before, err error) {
 	entries, err := os.ReadDir(r.State)
 	for _, e := range entries {
@@ -338,7 +338,7 @@ func (r Request) running(run *Run) (kept []*putback.Before, err error) {
 		}
 		err := other.load()
 		if errors.Is(err, os.ErrNotExist) {
-			continue // it has ended, or was never begun
+			continue // it has ended, or never began
 		}
 		if err != nil {
 			return nil, err
@@ -351,7 +351,7 @@ func (r Request) running(run *Run) (kept []*putback.Before, err error) {
 	return kept, err
 }
 
-// merge takes over what a program may change in a config of git.
+// merge applies the permitted changes to a git config.
 func (run *Run) merge(ctx context.Context, config string, base, left []byte) ([]string, error) {
 	m := gitconfig.Merging{Config: config, Base: base, Dir: run.state.Workspace, Environ: run.state.Environ}
 	return m.Text(ctx, left)

@@ -13,20 +13,20 @@ import (
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// Bounds of what is held in git directories. What is beyond them can be read and not be written.
+// Bounds of what is made writable in git directories. Anything beyond them is read-only.
 const (
 	maxHeld   = 50      // work trees, modules, and repositories in the workspace
 	maxConfig = 1 << 20 // bytes of a config
 )
 
-// configs is where the program finds the copies of configs that it may write.
+// configs is the directory in which the program sees its writable copies of configs.
 const configs = "/run/uwf"
 
-// ownGit holds a git directory: commits can be made, but what git runs or obeys is as it was. config is a
-// link to a copy of the program's own, since git follows links when it writes.
+// ownGit protects the workspace's git directory: the program can commit, but cannot change what git runs or
+// obeys. config becomes a link to a private copy, because git follows links when it writes.
 func (b *builder) ownGit(dir string) error {
 	for _, name := range []string{"HEAD", "objects", "refs"} {
-		if _, err := os.Lstat(filepath.Join(dir, name)); err != nil { // no repository, and it must not become one
+		if _, err := os.Lstat(filepath.Join(dir, name)); err != nil { // not a repository, and it must not become one
 			b.hold(dir)
 			return nil
 		}
@@ -51,7 +51,7 @@ func (b *builder) ownGit(dir string) error {
 	return b.ownConfig(filepath.Join(dir, "config"))
 }
 
-// above shows the work tree of which the workspace is a part, but for its keys, and its repository.
+// above shows the work tree that contains the workspace, without its .env files, and its repository.
 func (b *builder) above(r Request) {
 	top := gitdir.Top(r.Workspace)
 	if top == "" || top == r.Workspace || slices.ContainsFunc(b.homes, func(home string) bool { return below(top, home) }) || top == "/" {
@@ -68,7 +68,7 @@ func (b *builder) above(r Request) {
 	}
 }
 
-// ready makes the directories that git makes in a new repository: none can be made later.
+// ready creates the directories that git adds to a new repository, because they cannot be created later.
 func ready(dir string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -82,10 +82,10 @@ func ready(dir string) error {
 	return errors.Join(err, root.Close())
 }
 
-// maxModules bounds how deep submodules of submodules are looked for.
+// maxModules bounds the nesting depth of submodules.
 const maxModules = 6
 
-// modules holds the git directories of submodules. The name of one may have slashes.
+// modules protects the git directories of submodules. A submodule's name may contain slashes.
 func (b *builder) modules(dir string, depth int) {
 	for _, at := range b.children(dir) {
 		if _, missing := os.Lstat(filepath.Join(at, "HEAD")); missing == nil {
@@ -97,8 +97,8 @@ func (b *builder) modules(dir string, depth int) {
 	}
 }
 
-// anyGit holds a git directory that is not the workspace's own. A command may have made it, and what
-// cannot be held as a repository can be read and not be written: the next command still starts.
+// anyGit protects a git directory other than the workspace's own. An earlier command may have created it, so
+// if it is malformed it becomes read-only and the next command still starts.
 func (b *builder) anyGit(dir string) {
 	if b.ownGit(dir) == nil {
 		return
@@ -111,7 +111,7 @@ func (b *builder) anyGit(dir string) {
 	b.hold(dir)
 }
 
-// nested holds the repositories in a workspace, which are given by their paths from it.
+// nested protects the repositories inside a workspace, given by their relative paths.
 func (b *builder) nested(workspace string, names []string) {
 	for i, name := range names {
 		at := filepath.Join(workspace, filepath.FromSlash(name))
@@ -126,8 +126,8 @@ func (b *builder) nested(workspace string, names []string) {
 	}
 }
 
-// pointed are the paths of the workspace that git obeys because settings, links or the environment lead
-// there.
+// pointed returns the paths in the workspace that git obeys because settings, links or the environment point
+// to them.
 func (r Request) pointed() []string {
 	names := r.Off.Pointed(r.Workspace)
 	var paths []string
@@ -157,7 +157,7 @@ func (r Request) pointed() []string {
 	return names
 }
 
-// children are the directories in a directory. Those after the first maxHeld are held as they are.
+// children returns the subdirectories of a directory. Those after the first maxHeld become read-only.
 func (b *builder) children(dir string) (dirs []string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -176,7 +176,7 @@ func (b *builder) children(dir string) (dirs []string) {
 	return dirs
 }
 
-// ownConfig gives the program a copy of a config of git.
+// ownConfig gives the program a private copy of a git config.
 func (b *builder) ownConfig(path string) error {
 	text, err := safeopen.ReadFile(path, maxConfig, safeopen.Follow)
 	if errors.Is(err, os.ErrNotExist) {
@@ -201,13 +201,13 @@ func (b *builder) ownConfig(path string) error {
 	return nil
 }
 
-// gitSettings keep git from writing where it cannot, so that it does not complain.
+// gitSettings stops git from writing where it cannot, which would print errors.
 func gitSettings(env []string) []string {
-	env = append(slices.Clip(env), "GIT_TEMPLATE_DIR=") // new repositories get no hooks
+	env = append(slices.Clip(env), "GIT_TEMPLATE_DIR=") // no hooks in new repositories
 	count := 0
 	for _, kv := range env {
 		if value, is := strings.CutPrefix(kv, "GIT_CONFIG_COUNT="); is {
-			count, _ = strconv.Atoi(value) // git itself refuses what is no number
+			count, _ = strconv.Atoi(value) // git itself rejects a value that is not a number
 		}
 	}
 	for _, key := range []string{"gc.writeCommitGraph", "repack.updateServerInfo", "fetch.writeCommitGraph", "maintenance.commit-graph.enabled"} {

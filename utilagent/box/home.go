@@ -12,16 +12,14 @@ import (
 	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
 
-// maxPlain bounds how many entries of a home directory are shown, since each costs each program
-// some 60 µs.
+// maxPlain bounds how many entries of a home directory are shown: each adds about 60 µs to every command.
 const maxPlain = 200
 
-// showHome shows what there is to see of a home directory: plain names, and the hidden ones that are
-// listed.
+// showHome shows the plain names in a home directory, and the hidden names that are listed.
 func (b *builder) showHome(dir string) {
 	b.homes = append(b.homes, dir)
 	b.add(plan.Mount{Path: dir, Kind: plan.Own})
-	entries, _ := os.ReadDir(dir) // what cannot be listed is not shown
+	entries, _ := os.ReadDir(dir) // an unreadable directory shows nothing
 	plain := 0
 	for _, e := range entries {
 		if name := e.Name(); !offlimits.HiddenInHome(name) && plain < maxPlain {
@@ -34,7 +32,7 @@ func (b *builder) showHome(dir string) {
 	}
 }
 
-// find shows a path that lies where nothing else of the machine is.
+// find shows a path in an otherwise empty part of the tree.
 func (b *builder) find(path string) {
 	switch {
 	case !filepath.IsAbs(path):
@@ -50,8 +48,8 @@ func (b *builder) find(path string) {
 	}
 }
 
-// show shows a name of a home. A link remains one, and what it leads to is shown too if it lies in
-// the home: settings are often links into a directory that is under version control.
+// show shows a name in a home. A link stays a link, and its target is shown as well if it is in the home,
+// because settings are often links into a directory under version control.
 func (b *builder) show(home, name string) {
 	for range maxLinks {
 		at := filepath.Join(home, name)
@@ -81,7 +79,7 @@ func (b *builder) show(home, name string) {
 	}
 }
 
-// homeOf is the home directory that a path lies in; "": none.
+// homeOf returns the home directory that contains a path, or "".
 func (b *builder) homeOf(path string) string {
 	for _, home := range b.homes {
 		if below(home, path) {
@@ -91,10 +89,10 @@ func (b *builder) homeOf(path string) string {
 	return ""
 }
 
-// maxLinks bounds how many links are followed from one to the next.
+// maxLinks bounds the length of a chain of links.
 const maxLinks = 8
 
-// covered reports whether a path lies in something that is shown already.
+// covered reports whether a path is inside something already shown.
 func (b *builder) covered(path string) bool {
 	for at := path; at != b.homeOf(path) && len(at) > 1; at = filepath.Dir(at) {
 		if m, ok := b.mounts[at]; ok && (m.Kind == plan.Show || m.Kind == plan.Write) {
@@ -104,30 +102,30 @@ func (b *builder) covered(path string) bool {
 	return false
 }
 
-// system are places of /run that programs need to find names and, on NixOS, themselves.
+// system returns the paths in /run that programs need for name resolution and, on NixOS, to run at all.
 func system() []string {
 	return []string{
 		"/run/systemd/resolve", "/run/NetworkManager/resolv.conf", "/run/resolvconf", "/run/current-system", "/run/opengl-driver", "/run/wrappers", "/run/booted-system",
 	}
 }
 
-// below reports whether a path is a directory or lies in it.
+// below reports whether path is dir or inside it.
 func below(dir, path string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && (rel == "." || filepath.IsLocal(rel))
 }
 
-// anyBelow reports whether a path is or lies in one of some directories.
+// anyBelow reports whether path is one of dirs or inside one.
 func anyBelow(dirs []string, path string) bool {
 	return slices.ContainsFunc(dirs, func(dir string) bool { return below(dir, path) })
 }
 
-// maxFirstLine bounds what is read of a script.
+// maxFirstLine bounds the bytes read from a script.
 const maxFirstLine = 64 << 10
 
-// ProgramFiles are where a user's program has its files: along the links from its name, and those of
-// the interpreter that its first line names. One that env looks for is in PATH. What lies in the
-// workspace says nothing: anybody may have written it.
+// ProgramFiles returns the directories that hold a user's program: along the links from its name, and those
+// of the interpreter on its first line. Interpreters that env starts are found in PATH. Files in the
+// workspace are ignored because anyone may have written them.
 func ProgramFiles(path, workspace string, env []string) (dirs []string) {
 	for range 2 {
 		for range maxLinks {
@@ -163,8 +161,8 @@ func ProgramFiles(path, workspace string, env []string) (dirs []string) {
 	return dirs
 }
 
-// installation is the directory that has what comes with a program: the outermost node_modules, or
-// that above bin.
+// installation returns the directory with a program's other files: the outermost node_modules, or the parent
+// of bin.
 func installation(path string) string {
 	const modules = "/node_modules/"
 	if i := strings.Index(path, modules); i >= 0 {
@@ -172,12 +170,12 @@ func installation(path string) string {
 	}
 	dir := filepath.Dir(path)
 	if name := filepath.Base(filepath.Dir(dir)); filepath.Base(dir) == "bin" && strings.Contains(name, "env") {
-		return filepath.Dir(dir) // of Python
+		return filepath.Dir(dir) // a Python installation
 	}
 	return dir
 }
 
-// interpreter are the words of a script's first line.
+// interpreter returns the words of a script's "#!" line.
 func interpreter(path string) []string {
 	f, err := safeopen.OpenFile(path, os.O_RDONLY, 0, safeopen.Follow)
 	if err != nil {

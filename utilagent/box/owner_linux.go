@@ -8,7 +8,7 @@ import (
 	"github.com/united-workforce/uwf/util/proc"
 )
 
-// identity says which file is at a path, as plan.Mount.Inode has it; "": none.
+// identity identifies the file at a path in the form of plan.Mount.Inode, or returns "".
 func identity(path string) string {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -21,7 +21,7 @@ func identity(path string) string {
 	return fmt.Sprintf("%d:%d", st.Dev, st.Ino)
 }
 
-// owner is whose files root's programs write in a workspace; nil: their own.
+// owner returns the owner that files written by root's programs in a workspace must get, or nil for root.
 func owner(workspace string) *proc.Owner {
 	info, err := os.Stat(workspace)
 	if err != nil || os.Geteuid() != 0 {

@@ -1,12 +1,11 @@
-// Package builtin is our own agents as a library: the loop of package react,
-// with the tools of package tools, on the model that the config names.
+// Package builtin provides uwf's own agents as a library: the loop of package react, with the tools of
+// package tools, on the model from the config.
 //
 //	func main() { agentkit.Run(builtin.Options()) }
 //
-// The workspace is the directory that the agent is started in. A role that has
-// its turn again goes on in its conversation, also in another process, and so
-// does a try that was killed. Everything that a run asks, says and does becomes
-// a node as it happens; no node holds a key.
+// The workspace is the directory in which the agent is started. A role's later visits continue its
+// conversation, also in another process, and so does a try that was killed. Every prompt, reply and tool call
+// of a run is stored as a node when it happens; no node contains a key.
 package builtin
 
 import (
@@ -31,11 +30,11 @@ import (
 	"github.com/united-workforce/uwf/utilagent/tools/fetch"
 )
 
-// kind is what an agent is like.
+// kind describes one of the agents.
 type kind struct {
 	name     string
 	tools    bool
-	resolves bool // ended by the tool resolve instead of a text
+	resolves bool // ends with the tool resolve instead of a text
 }
 
 var (
@@ -52,20 +51,20 @@ const usageCommands = `
 builtin.allowCommands in config.yaml lets it run commands: those listed, or any with "*".
 `
 
-// Options describe uwf-builtin: it works with tools and ends with a text. More
-// tools are added to its own.
+// Options returns the options of uwf-builtin, which works with tools and ends with a text. Tools in more are
+// added.
 func Options(more ...tools.Tool) agentkit.Options {
 	return options(textKind, more, "Works with its own tools on an OpenAI-compatible endpoint.\n"+usageModel+usageCommands)
 }
 
-// ReactOptions describe uwf-react: it works with tools and ends by calling
-// resolve with the role's output.
+// ReactOptions returns the options of uwf-react, which works with tools and ends by calling resolve with the
+// role's output.
 func ReactOptions(more ...tools.Tool) agentkit.Options {
 	return options(reactKind, more, "Works with its own tools on an OpenAI-compatible endpoint, and ends by calling the\n"+
 		"tool \"resolve\" with the role's output: no frontmatter, no extraction.\n"+usageModel+usageCommands)
 }
 
-// LLMOptions describe uwf-llm: one question, no tools.
+// LLMOptions returns the options of uwf-llm: one request, no tools.
 func LLMOptions() agentkit.Options {
 	return options(llmKind, nil, "Puts one question to an OpenAI-compatible endpoint. It has no tools.\n"+usageModel)
 }
@@ -79,14 +78,13 @@ func options(k kind, more []tools.Tool, usage string) agentkit.Options {
 	}
 }
 
-// agent is an agent with what its command line says.
+// agent is an agent with its command-line settings.
 type agent struct {
 	kind
-	model string // alias; "": as configured
+	model string // model alias; "" uses the configured one
 	more  []tools.Tool
 }
 
-// run does the role's work.
 func (a *agent) run(ctx context.Context, req *agentkit.Request) (res agentkit.Result, err error) {
 	w, err := a.open(ctx, req)
 	if err != nil {
@@ -110,9 +108,8 @@ func (a *agent) run(ctx context.Context, req *agentkit.Request) (res agentkit.Re
 	return res, err
 }
 
-// resume lets the model correct an answer. It may look things up for that, but
-// change nothing: models that are offered their tools go on with the work
-// instead of answering.
+// resume lets the model correct an answer. It may read but not change anything: with all their tools, models
+// continue the work instead of answering.
 func (a *agent) resume(ctx context.Context, sessionID, message string, req *agentkit.Request) (res agentkit.Result, err error) {
 	w, err := a.open(ctx, req)
 	if err != nil {
@@ -134,7 +131,7 @@ func (a *agent) resume(ctx context.Context, sessionID, message string, req *agen
 	return res, err
 }
 
-// deliver puts the answer into the result.
+// deliver sets the answer in the result.
 func (w *work) deliver(res *agentkit.Result, answer react.Answer) {
 	if w.kind.resolves && answer.Outcome == react.Done {
 		res.Value = answer.Value
@@ -143,7 +140,7 @@ func (w *work) deliver(res *agentkit.Result, answer react.Answer) {
 	res.Output = answer.Text
 }
 
-// play runs the loop and accounts for it.
+// play runs the loop and records its cost.
 func (w *work) play(ctx context.Context, loop react.Loop, session *react.Session) (react.Answer, agentkit.Result, error) {
 	if err := w.record.begin(ctx, w, loop, session); err != nil {
 		return react.Answer{}, agentkit.Result{SessionID: session.ID}, err
@@ -161,7 +158,7 @@ func (w *work) play(ctx context.Context, loop react.Loop, session *react.Session
 	bill.AddAll(answer.Bill)
 	usage := bill.Usage()
 	if bill.Parts == 0 && err != nil {
-		usage = &protocol.Usage{} // the model has not replied: that costs nothing
+		usage = &protocol.Usage{} // the model never replied, so nothing was spent
 	}
 	if usage != nil {
 		usage.DurationMs = w.tried.AtLeast.DurationMs + took
@@ -179,7 +176,7 @@ func (w *work) play(ctx context.Context, loop react.Loop, session *react.Session
 	}, err
 }
 
-// parseArgs takes --model out of the arguments.
+// parseArgs removes --model from the arguments.
 func (a *agent) parseArgs(args []string) (rest []string, err error) {
 	for i := 0; i < len(args); i++ {
 		flag, value, attached := strings.Cut(args[i], "=")
@@ -201,8 +198,7 @@ func (a *agent) parseArgs(args []string) (rest []string, err error) {
 	return rest, nil
 }
 
-// begin opens the conversation: the role's own of its last turn or of a try that
-// was killed, else a new one.
+// begin opens the conversation: that from the role's last visit or from a killed try, or else a new one.
 func (w *work) begin(ctx context.Context) (*react.Session, error) {
 	session, err := w.earlier(ctx)
 	if session != nil || err != nil {
@@ -213,7 +209,7 @@ func (w *work) begin(ctx context.Context) (*react.Session, error) {
 	return w.sessions.New(slices.Clone(news)...)
 }
 
-// earlier opens the conversation to go on in, nil if there is none.
+// earlier opens the conversation to continue, or returns nil.
 func (w *work) earlier(ctx context.Context) (session *react.Session, err error) {
 	if w.req.SessionID == "" {
 		return nil, nil
@@ -239,8 +235,7 @@ func (w *work) earlier(ctx context.Context) (session *react.Session, err error) 
 const interrupted = "Your work on this was interrupted before your final answer. Go on where you were: what you have done is above. " +
 	"A call without a result may have run or not; look before you make it again."
 
-// goOn opens the conversation of a try that was killed or has failed. What
-// happened in it belongs to this step as much as what will.
+// goOn opens the conversation of a try that was killed or failed. Its turns belong to this step.
 func (w *work) goOn(ctx context.Context) (*react.Session, error) {
 	session, err := w.sessions.Open(w.req.SessionID)
 	if err != nil {
@@ -253,7 +248,7 @@ func (w *work) goOn(ctx context.Context) (*react.Session, error) {
 		}
 	}
 	if w.loop(ctx).Answered(session) {
-		return session, nil // all but the step was there
+		return session, nil // everything but the step itself was done
 	}
 	said := interrupted + "\n\n" + w.req.User
 	if err := session.Add(llm.User(said)); err != nil {
@@ -263,8 +258,7 @@ func (w *work) goOn(ctx context.Context) (*react.Session, error) {
 	return session, w.req.Turn(ctx, protocol.Turn{Role: protocol.TurnUser, Content: said})
 }
 
-// equip gives the agent the tools that it may use. permission in the config
-// takes tools away; it never gives more than commands are allowed anyway.
+// equip gives the agent its tools. The permission in the config can only remove tools.
 func (w *work) equip(ctx context.Context, c protocol.Config, more []tools.Tool) error {
 	var pass []string
 	if c.Builtin != nil {
@@ -310,7 +304,7 @@ func (w *work) equip(ctx context.Context, c protocol.Config, more []tools.Tool) 
 	return err
 }
 
-// allowed tells a person which commands the model can run.
+// allowed describes which commands the model can run.
 func allowed(c tools.Commands, most tools.Effect) string {
 	switch {
 	case most < tools.Runs:
@@ -331,12 +325,11 @@ func names(r *tools.Registry) []string {
 	return list
 }
 
-// confine sets what is off limits, and what holds commands back. They are
-// confined by default, where that is possible.
+// confine sets protected paths and the sandbox for commands, which is on by default where possible.
 func (w *work) confine(ctx context.Context, commands *tools.Commands, c protocol.Config) error {
 	b, sandbox := cmp.Or(c.Builtin, &protocol.BuiltinConfig{}), config.Sandbox(c, w.req.Alias)
 	e := w.run.Env
-	commands.Warn, commands.Once, commands.Guard = w.warn, w.once(), box.SharedState(w.run.Dirs) // first: what is not there cannot be hidden
+	commands.Warn, commands.Once, commands.Guard = w.warn, w.once(), box.SharedState(w.run.Dirs) // this comes first, because a missing path cannot be hidden
 	var artifacts []string
 	if dir := w.run.Dirs.OwnArtifacts(e.Get(protocol.EnvArtifacts)); dir != "" {
 		artifacts = []string{dir}
@@ -372,7 +365,7 @@ func (w *work) confine(ctx context.Context, commands *tools.Commands, c protocol
 	switch {
 	case sandbox.Caches == "user":
 		dirs = tools.CacheDirs(e.Environ)
-	case commands.Shell || len(commands.Allow) > 0: // they are made, so only for whoever uses them
+	case commands.Shell || len(commands.Allow) > 0: // creates directories, so only if commands can run
 		env, dirs = w.workspace.Caches(e.Environ, e.Now())
 		commands.Env = append(commands.Env, env...)
 	}
@@ -380,12 +373,12 @@ func (w *work) confine(ctx context.Context, commands *tools.Commands, c protocol
 	return nil
 }
 
-// warn tells a person.
+// warn prints a warning.
 func (w *work) warn(text string) {
 	w.req.Warn("%s", text)
 }
 
-// once tells a person each text once.
+// once returns a function that prints each warning once.
 func (w *work) once() func(text string) {
 	told := map[string]bool{}
 	return func(text string) {
@@ -396,8 +389,7 @@ func (w *work) once() func(text string) {
 	}
 }
 
-// warnOfCommands tells a person, once a run, where commands are held back less
-// than they may think.
+// warnOfCommands warns once per run if commands are less restricted than a user may expect.
 func (w *work) warnOfCommands(c tools.Commands) {
 	for _, text := range c.Weaknesses(w.workspace) {
 		w.warn(text)

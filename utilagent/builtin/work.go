@@ -22,7 +22,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/tools"
 )
 
-// work is everything that one run needs.
+// work holds the state of one run.
 type work struct {
 	kind     kind
 	req      *agentkit.Request
@@ -31,28 +31,28 @@ type work struct {
 	client   *llm.Client
 	sessions react.Sessions
 	record   record
-	told     []llm.Message  // by this run
-	tried    protocol.Bill  // of a try of the same step that was interrupted
-	resolve  *react.Resolve // of an agent that ends with it
+	told     []llm.Message  // recorded by this run
+	tried    protocol.Bill  // cost of an interrupted try of the same step
+	resolve  *react.Resolve // set if the agent ends with resolve
 
-	// Of an agent with tools.
+	// For agents with tools.
 	workspace *tools.Workspace
 	tools     *tools.Registry
 	off       offlimits.List
-	habits    habits // of the project
-	commands  string // what may be run, for a person
+	habits    habits // project instructions
+	commands  string // description of the allowed commands
 
 	turns, continueTurns int
-	budget               react.Budget // what is configured for a step, or what is left of the whole run's
+	budget               react.Budget // configured per step, or what remains for the whole run
 	shared               shared
 }
 
-// shared says which parts of the budget are the whole run's.
+// shared records which limits belong to the whole run.
 type shared struct{ tokens, cost, time bool }
 
 const defaultContinueTurns = 5
 
-// open finds the model and opens the workspace.
+// open chooses the model and opens the workspace.
 func (a *agent) open(ctx context.Context, req *agentkit.Request) (*work, error) {
 	run := runenv.Of(ctx)
 	run.Extractor = llm.Extractor
@@ -69,13 +69,13 @@ func (a *agent) open(ctx context.Context, req *agentkit.Request) (*work, error) 
 		return nil, err
 	}
 	agent := protocol.AgentName(a.name)
-	var repeats *int // where nobody runs the agent again, it is patient
+	var repeats *int // retry more patiently if nothing reruns the agent
 	if run.Env.Get(protocol.EnvRetries) != "" {
 		repeats = &req.Retries
 	}
 	w.client = llm.New(endpoint, llm.Options{Repeats: repeats, Notify: func(text string) {
 		fmt.Fprintf(run.Env.Stderr, "%s: %s\n", agent, text)
-		// For who watches: the record of the question says it again.
+		// Only for live views: the record of the request repeats it.
 		_ = req.Writing(ctx, protocol.Turn{Role: protocol.TurnSystem, Content: text})
 	}})
 	w.sessions = react.Sessions{
@@ -134,8 +134,8 @@ func (w *work) limit(b *protocol.BuiltinConfig) error {
 	return nil
 }
 
-// share keeps to what is left for the whole run, if that is less than a step may use. An
-// interrupted try of this step has used some of it.
+// share lowers the budget to what remains for the whole run, after subtracting the cost of an interrupted try
+// of this step.
 func (w *work) share() {
 	left, b, tried := w.req.Budget, &w.budget, w.tried.AtLeast
 	if left.Tokens != nil {
@@ -160,11 +160,11 @@ func (w *work) share() {
 	}
 }
 
-// smallest is a budget of cost that is used up: zero would be none.
+// smallest is an exhausted cost budget, because zero means no limit.
 const smallest = 1e-9
 
-// endpoint is the model for this role. The command line of the agent is the most
-// specific, then come the config's overrides.
+// endpoint returns the model for this role. The agent's command line takes precedence over the config's
+// overrides.
 func (a *agent) endpoint(c protocol.Config, req *agentkit.Request, run *runenv.Run) (config.Endpoint, error) {
 	alias := a.model
 	if alias == "" {
@@ -188,7 +188,7 @@ models:
     name: NAME-OF-THE-MODEL
 defaultModel: default`
 
-// loop is the loop as it always is here.
+// loop returns the configured loop.
 func (w *work) loop(ctx context.Context) react.Loop {
 	w.share()
 	l := react.Loop{
@@ -202,8 +202,8 @@ func (w *work) loop(ctx context.Context) react.Loop {
 	return l
 }
 
-// pause says why a run that is not finished should wait for a person, "" if it
-// should not. Its conversation is kept, so that resuming the thread goes on.
+// pause returns the reason for which an unfinished run should wait for a person, or "". Its conversation is
+// kept, so resuming the thread continues it.
 func (w *work) pause(answer react.Answer, err error) string {
 	var e *llm.Error
 	if errors.As(err, &e) && e.Kind == errorkind.RateLimit && e.Wait > llm.LongWait {
@@ -227,7 +227,7 @@ func (w *work) pause(answer react.Answer, err error) string {
 	return reason
 }
 
-// failure says what sort of failure an error of the model is.
+// failure classifies a model error.
 func (w *work) failure(err error) error {
 	var e *llm.Error
 	if !errors.As(err, &e) {
@@ -248,7 +248,7 @@ func (w *work) failure(err error) error {
 	return f
 }
 
-// advise says what a person can do about an error that the loop cannot explain.
+// advise adds a hint to an error that the loop cannot explain.
 func (w *work) advise(err error) error {
 	switch {
 	case !errors.Is(err, react.ErrCostUnknown):
@@ -260,7 +260,7 @@ func (w *work) advise(err error) error {
 	return fmt.Errorf("%w: the endpoint reports none. Set models.%s.price in config.yaml, or take builtin.maxCostUsd out", err, w.endpoint.Alias)
 }
 
-// ofRun reports whether the budget that ended the work is the whole run's.
+// ofRun reports whether the exhausted limit belongs to the whole run.
 func (w *work) ofRun(answer react.Answer) bool {
 	switch answer.Outcome {
 	case react.MaxTokens:
@@ -273,12 +273,12 @@ func (w *work) ofRun(answer react.Answer) bool {
 	return false
 }
 
-// usedUp names the budget that ended a run, "" if none did.
+// usedUp returns the limit that ended a run, or "".
 func (w *work) usedUp(answer react.Answer) string {
 	switch answer.Outcome {
 	case react.MaxTurns:
 		if !w.kind.tools {
-			return "" // one question is all there ever is: what came is the answer
+			return "" // there is only one request, so its reply is the answer
 		}
 		return fmt.Sprintf("%d turns", w.turns)
 	case react.MaxTokens:
@@ -294,9 +294,8 @@ func (w *work) usedUp(answer react.Answer) string {
 	return ""
 }
 
-// record is what a person finds in the detail about a run: how it was set up and
-// what the model was told, then each question with what became of it, then how
-// it ended. The texts are nodes; the turns between them are the kit's.
+// record writes the run's detail: its setup and the model's instructions, then each request with its outcome,
+// then the result. The texts are nodes; the turns between them come from the kit.
 type record struct {
 	run   *runenv.Run
 	texts []protocol.Hash
@@ -311,8 +310,7 @@ func (r *record) add(ctx context.Context, text string) error {
 	return nil
 }
 
-// begin tells how the run was set up, and all that the model is told which is no
-// turn of this step.
+// begin records the setup of the run and everything sent to the model that is not a turn of this step.
 func (r *record) begin(ctx context.Context, w *work, loop react.Loop, s *react.Session) error {
 	var b strings.Builder
 	line := func(name, format string, args ...any) {
@@ -347,7 +345,7 @@ func (r *record) begin(ctx context.Context, w *work, loop react.Loop, s *react.S
 	return r.add(ctx, b.String())
 }
 
-// limits are those of a run, for a person.
+// limits describes the limits of a run.
 func limits(l react.Loop) string {
 	list := []string{fmt.Sprintf("%d replies", l.Turns)}
 	if l.Budget.Tokens > 0 {
@@ -365,7 +363,7 @@ func limits(l react.Loop) string {
 	return strings.Join(list, ", ")
 }
 
-// asked reports one question.
+// asked records one request.
 func (r *record) asked(ctx context.Context, a react.Asked) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "question %d: %d messages", a.Number, a.Messages)
@@ -396,7 +394,7 @@ func (r *record) asked(ctx context.Context, a react.Asked) error {
 	return r.add(ctx, b.String())
 }
 
-// cost is what a reply or a run cost.
+// cost describes the cost of a reply or a run.
 func cost(u protocol.Usage) string {
 	if !u.Counted() {
 		s := "tokens unknown"
@@ -415,7 +413,7 @@ func cost(u protocol.Usage) string {
 	return s
 }
 
-// end tells how the run ended.
+// end records how the run ended.
 func (r *record) end(ctx context.Context, a react.Answer, err error) error {
 	how := outcomes[a.Outcome]
 	if err != nil {
@@ -424,7 +422,7 @@ func (r *record) end(ctx context.Context, a react.Answer, err error) error {
 	return r.add(ctx, fmt.Sprintf("end: %s\nin all: %d replies, %s\n", how, a.Bill.Parts, total(a.Bill)))
 }
 
-// total is what the replies of a run cost, as far as it is known.
+// total describes the known cost of all replies of a run.
 func total(b protocol.Bill) string {
 	switch {
 	case b.Uncounted == 0 || b.Uncounted == b.Parts:
@@ -440,8 +438,8 @@ var outcomes = map[react.Outcome]string{
 	react.Incomplete: "there was no acceptable final answer, in spite of reminders",
 }
 
-// writing shows a reply while the model writes it, at most once a second: each
-// time costs a file.
+// writing returns a function that shows a reply while the model writes it, at most once a second because each
+// update writes a file.
 func (w *work) writing(ctx context.Context) func(soFar func() llm.Message) {
 	const pause = time.Second
 	last := w.run.Env.Now()
@@ -459,14 +457,13 @@ func (w *work) writing(ctx context.Context) func(soFar func() llm.Message) {
 		for _, call := range m.ToolCalls {
 			turn.ToolCalls = append(turn.ToolCalls, protocol.ToolCall{ID: call.ID, Name: call.Name, Args: call.Args})
 		}
-		// It only serves who watches: what breaks here breaks at the whole turn, too.
+		// Only for live views; a real problem also fails the complete turn.
 		_ = w.req.Writing(ctx, turn)
 	}
 }
 
-// system is the beginning of every conversation of a role. It holds nothing
-// that changes from turn to turn or from thread to thread, so that a provider's
-// prompt cache can hit.
+// system returns the start of every conversation of a role. It contains nothing that changes between visits
+// or threads, so that a provider's prompt cache can hit.
 func (w *work) system() string {
 	who := fmt.Sprintf("## How You Work Here\n\nYou play the role %q of the workflow %q. What you have to do is in the messages: do not use the uwf command to find it out.\n\n",
 		w.req.Role, w.req.Workflow.Name)
@@ -483,7 +480,7 @@ func (w *work) system() string {
 	return w.req.System + "\n\n" + who + fmt.Sprintf(yourTools, strings.Join(names(w.tools), ", ")) + "\n" + fmt.Sprintf(endWithText, block)
 }
 
-// plain reports whether the role's answer is a text, which may begin as it likes.
+// plain reports whether the role's answer is free text.
 func (w *work) plain() bool { return protocol.IsAnswerSchema(w.req.Schema) }
 
 const yourTools = "- Your tools: %s. Paths are relative to the working directory and cannot leave it."
@@ -491,7 +488,7 @@ const yourTools = "- Your tools: %s. Paths are relative to the working directory
 const endWithText = "- Call tools until the work is done. A message without a tool call ends your turn: make it your final answer, in the format above%s.\n" +
 	"- If the work cannot be done, or you are told that few replies are left, give the final answer and say in it what is missing."
 
-// acceptable says why a text is not a final answer.
+// acceptable returns an error if a text is not a final answer.
 func acceptable(text string) error {
 	blocks := frontmatter.Blocks(text)
 	if len(blocks) == 0 {

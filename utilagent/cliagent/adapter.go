@@ -1,31 +1,27 @@
-// Package cliagent makes an agent of another program: somebody's coding agent
-// with a command line of its own.
+// Package cliagent turns a coding agent with a command line into a uwf agent.
 //
-// An agent is described by an [Adapter]: a command line, a pure [Decoder] of what
-// the program prints, and a few facts. [Options] makes the whole agent of it:
+// An [Adapter] describes such an agent: a command line, a pure [Decoder] for the program's output, and a few
+// facts. [Options] makes a complete agent of it:
 //
 //	func main() { agentkit.Run(cliagent.Options(adapter())) }
 //
-// What holds for every agent built on it:
-//   - the exit status is not the outcome: the decoder judges by what was printed;
-//   - a session is verified, never believed: one that is missing, changed or of
-//     another directory leads to a fresh run with the whole prompt, and the
-//     step's detail says so;
-//   - usage is of the run alone, cached tokens apart, also where the program
-//     counts on;
-//   - a run that reaches its limit of turns, time or cost in a session that can
-//     go on suspends the thread; no work is lost;
+// Every agent built on it guarantees:
+//   - the exit status is not the outcome: the decoder judges by the output;
+//   - sessions are verified: one that is missing, changed or from another directory
+//     leads to a new run with the whole prompt, recorded in the step's detail;
+//   - usage covers the run alone, with cached tokens separate, even if the program
+//     reports running totals;
+//   - a run that reaches its limit of turns, time or cost in a session that can be
+//     continued suspends the thread, so no work is lost;
 //   - every run ends in bounded time, with all processes that it started;
-//   - both streams of the program are kept in the run directory.
+//   - both output streams of the program are kept in the run directory.
 //
 // The parts:
-//   - adapter.go: what an adapter is; usage.go: what decoders share, and what is remembered
-//     of a session;
+//   - adapter.go: the adapter; usage.go: helpers for decoders, and stored facts about sessions;
 //   - settings.go, program.go: from a command line and a config to a program and its limits;
-//   - run.go, try.go: one step, one call of it, how events become turns, and what comes of them;
-//   - confinement.go: what a program may see and write;
-//   - process.go, watch.go, and package output: a child that always ends, and takes no more
-//     memory than it should.
+//   - run.go, try.go: a step, a call of the program, and turning events into turns;
+//   - confinement.go: what a program can see and write;
+//   - process.go, watch.go, and package output: a child process with bounded time and memory.
 package cliagent
 
 import (
@@ -43,359 +39,340 @@ import (
 	"github.com/united-workforce/uwf/utilagent/resettime"
 )
 
-// Adapter describes a program and how to use it as an agent. Name, Program, and
-// either Command and Decoder or Transport are required.
+// Adapter describes a program and how to use it as an agent. Name, Program, and either Command and Decoder or
+// Transport are required.
 type Adapter struct {
-	// Name is the agent's, without "uwf-": "claude-code". The program is looked
-	// for in UWF_CLAUDE_CODE_BIN first, then on PATH.
+	// Name is the agent's name without "uwf-": "claude-code". The program's path is taken from
+	// UWF_CLAUDE_CODE_BIN, or the program is found in PATH.
 	Name string
-	// Program is the program's name as people type it: "claude". Aliases are other
-	// names that it may have, tried in order.
+	// Program is the command that people type: "claude". Aliases are alternative names, tried in order.
 	Program string
 	Aliases []string
-	// Install and Login tell a person what to do when the program is missing or
-	// refuses: one line each, such as "npm install -g @anthropic-ai/claude-code".
+	// Install and Login are one-line instructions for a missing program or login, such as "npm install -g
+	// @anthropic-ai/claude-code".
 	Install string
 	Login   string
 	Probe   Probe
 
-	// Command is the command line for a call. An error ends the step.
+	// Command returns the command line for a call. An error ends the step.
 	Command func(Call) (Invocation, error)
-	// Distrusts reports that the command line keeps a version from obeying files in its directory,
-	// such as hooks. Nil: no version can be kept from it, and a step fails where there are such
-	// files.
+	// Distrusts reports whether the command line stops a version from obeying files in its directory, such as
+	// hooks. Nil means that no version can be stopped: a step fails if such files exist.
 	Distrusts func(Version) bool
-	// Decoder reads what a call prints; it is used for that call only.
+	// Decoder returns the decoder for the output of one call.
 	Decoder func(Call) Decoder
-	// Transport is for a program that needs its own protocol, instead of Command and Decoder. It
-	// is made once per step. Nil: lines.
+	// Transport is set for a program with its own protocol, instead of Command and Decoder. It is called once
+	// per step.
 	Transport func() Transport
 
 	Sessions Sessions
 	Timeouts Timeouts
-	// MaxTurns is the default limit of turns of one call; 0: the program's own.
+	// MaxTurns is the default limit of turns per call; 0 uses the program's default.
 	MaxTurns int
-	// CountsTurns: the program has no limit of turns, so that the runner counts
-	// its messages and stops it.
+	// CountsTurns means the program has no turn limit, so the runner counts messages and stops it.
 	CountsTurns bool
-	// Unset are variables that the program must not inherit, such as those of an
-	// outer session of itself. A name that ends with * is a prefix.
+	// Unset lists variables that the program must not inherit, such as those from an enclosing session of the
+	// same program. A name that ends in * is a prefix.
 	Unset []string
-	// Repeats is how often the program itself repeats a request that its model's endpoint refuses or fails,
-	// before it gives up. Nil: never.
+	// Repeats returns how many times the program itself retries a failed request to its model. Nil means
+	// never.
 	Repeats func(Call) int
-	// Logins are variables with which the program logs in. It also gets them from .env, but no
-	// other secrets from there. A name that ends with * is a prefix.
+	// Logins lists variables with which the program logs in. It also gets them from .env, but no other
+	// secrets from there. A name that ends in * is a prefix.
 	Logins []string
-	// OwnKey reports whether the user's settings of the program choose a provider that needs no login, and returns
-	// the variable that holds its key; "": it needs none. Nil: there are no such settings.
+	// OwnKey reports whether the user's settings for the program choose a provider that needs no login, and
+	// returns the variable that holds its key, or "" if it needs none. It may be nil.
 	OwnKey func(env func(string) string) (variable string, own bool)
-	// Commanded: the program and its arguments follow "--" on the agent's own command line; they
-	// become Call.Bin and Call.Extra. Program, Install and Probe are then not used.
+	// Commanded means that the program and its arguments follow "--" on the agent's command line. They become
+	// Call.Bin and Call.Extra; Program, Install and Probe are not used.
 	Commanded bool
-	// ParseArgs takes the adapter's own arguments out of the configured ones, and returns the rest
-	// for Call.Extra. Nil: all of them. With Commanded it sees those before the "--", and must
-	// know all of them.
+	// ParseArgs removes the adapter's own arguments from the configured ones and returns the rest for
+	// Call.Extra. Nil returns all of them. With Commanded it receives the arguments before "--" and must
+	// reject unknown ones.
 	ParseArgs func(args []string) (extra []string, err error)
-	// Usage is shown by --help.
+	// Usage is printed by --help.
 	Usage string
 }
 
-// Probe tells how to learn a program's version. The answer is remembered for as
-// long as the program's file stays the same.
+// Probe describes how to query a program's version. The answer is cached until the program's file changes.
 type Probe struct {
-	Args []string // nil: --version. The first number with a dot is the version.
-	Help []string // if set: arguments of a second question, answered in Call.Help
-	None bool     // there is no version to be had
-	// Min is the oldest version that works; an older one is refused. Zero: any.
+	Args []string // default --version; the first dotted number is the version
+	Help []string // arguments for a second query, answered in Call.Help
+	None bool     // the program has no version
+	// Min is the oldest supported version. Zero accepts any.
 	Min Version
-	// Flaws are versions that are known to break something.
+	// Flaws lists versions with known bugs.
 	Flaws []Flaw
-	// LoggedIn are arguments with which the program succeeds only if somebody is logged in; Since
-	// is the first version that knows them. Nil: it cannot be asked.
+	// LoggedIn is a command that succeeds only if the user is logged in; Since is the first version that has
+	// it. Nil means there is no such command.
 	LoggedIn []string
 	Since    Version
 }
 
-// Flaw says what is broken in some versions, and what to do about it. It is only a warning:
-// the run goes on.
+// Flaw describes a bug in some versions and its remedy. It only causes a warning.
 type Flaw struct {
-	From, Before Version // zero: without a bound
+	From, Before Version // zero is unbounded
 	Text         string  // "resume starts a new session: update to 2.0.30 or later"
 }
 
-// Sessions tells what the program can do with its conversations. The zero value:
-// it makes their ids itself, and continues them by id, in the same directory.
+// Sessions describes how the program handles conversations. The zero value means it assigns IDs itself and
+// continues a session by ID in the same directory.
 type Sessions struct {
-	// None: the program remembers nothing. A correction is then sent as the whole prompt, with the
-	// answer that it corrects.
+	// None means the program remembers nothing. A correction is sent as the whole prompt with the answer to
+	// correct.
 	None bool
-	// Preset: a new session gets its id from us, a random UUID in Call.Session.
+	// Preset means a new session uses the random UUID in Call.Session.
 	Preset bool
-	// Forks: it can go on in a copy of a session (Call.Fork).
+	// Forks means it can continue in a copy of a session (Call.Fork).
 	Forks bool
-	// Cuts: and in a copy of its beginning (Call.Cut), up to where an earlier call
-	// ended (Outcome.Mark).
+	// Cuts means it can also copy a session up to the end of an earlier call (Call.Cut, Outcome.Mark).
 	Cuts bool
-	// AnyDir: a session can be continued in another directory.
+	// AnyDir means a session can be continued in another directory.
 	AnyDir bool
-	// CopiesAnywhere reports that a copy can be made in another directory, such as another work tree of the repository,
-	// in this version. A session that is not found there is given up. Nil: as AnyDir.
+	// CopiesAnywhere reports whether this version can copy a session into another directory, such as another
+	// work tree of the repository. A session that is not found there is abandoned. Nil means the same as
+	// AnyDir.
 	CopiesAnywhere func(Version) bool
-	// Renames reports that a continued session comes back under another id, with
-	// its history, in this version. Nil: never. An id that changes later in a run,
-	// after the right one was seen, is always accepted.
+	// Renames reports whether this version continues a session under a new ID, with its history. Nil means
+	// never. An ID that changes later in a run, after the right one was seen, is always accepted.
 	Renames func(Version) bool
-	// Optional: it may name no session, and is then used as if it remembered nothing.
+	// Optional means it may report no session, and is then treated as if it remembers nothing.
 	Optional bool
-	// Unverified: a continued run does not report its id, so there is nothing to compare.
+	// Unverified means a continued run does not report its ID, so it cannot be compared.
 	Unverified bool
 }
 
-// Timeouts bound a call. A zero field is the default; the config can change Start,
-// Idle and Total.
+// Timeouts bound a call. Zero fields use the default; the config can change Start, Idle and Total.
 type Timeouts struct {
-	Start time.Duration // to the first event; default 1 minute
-	Idle  time.Duration // between two lines; default 10 minutes
-	Tool  time.Duration // between two lines while a tool runs; default 20 minutes
-	// Retrying is how long a program may do nothing but repeat requests to its model; default 5
-	// minutes, and never more than Idle.
+	Start time.Duration // until the first event; default 1 minute
+	Idle  time.Duration // between lines; default 10 minutes
+	Tool  time.Duration // between lines while a tool runs; default 20 minutes
+	// Retrying is how long a program may only repeat requests to its model; default 5 minutes, at most Idle.
 	Retrying time.Duration
-	Total    time.Duration // of all calls of a step; default 1 hour
-	Grace    time.Duration // from the terminal event to the program's end; default 10 seconds
+	Total    time.Duration // all calls of a step; default 1 hour
+	Grace    time.Duration // from the terminal event to exit; default 10 seconds
 	Stop     time.Duration // between the signals of a stop; default 5 seconds
 
-	whole time.Duration // that Total is a part of; see within
+	whole time.Duration // the step's total, of which Total is a part; see within
 }
 
-// Permission says what a program may do without asking.
+// Permission is what a program may do without asking.
 type Permission string
 
-// What a program may do. Nobody can be asked during a run, so whatever is not allowed is
-// refused.
+// Permissions. Nobody can be asked during a run, so anything that is not allowed is refused.
 const (
 	Bypass   Permission = "full"      // anything; the default
-	Edits    Permission = "edits"     // change files in the working directory
-	Readonly Permission = "read-only" // read
+	Edits    Permission = "edits"     // changing files in the working directory
+	Readonly Permission = "read-only" // reading
 )
 
 // Call is one run of the program.
 type Call struct {
-	// Retries is how often the engine runs the agent again in this visit.
+	// Retries is how many times the engine retries the agent in this visit.
 	Retries int
 	Bin     string  // path of the program
-	Version Version // zero if it is not known
-	Help    string  // what Probe.Help printed
+	Version Version // zero if unknown
+	Help    string  // output of Probe.Help
 
 	Prompt string
-	// Session is the id of the session to continue, if Resume is set; else the id
-	// that a new one must get, if Sessions.Preset.
+	// Session is the ID of the session to continue if Resume is set; otherwise, with Sessions.Preset, the ID
+	// for the new one.
 	Session string
 	Resume  bool
 	Fork    bool      // with Resume: continue in a copy
-	Copy    string    // with Fork: the id that the copy must get, if Sessions.Preset
-	Cut     string    // with Fork: the Outcome.Mark at which the copy must end; "": all of it
-	Used    time.Time // with Resume: when it was used last; zero: not known
-	Now     time.Time // when the call began
+	Copy    string    // with Fork: the copy's ID, if Sessions.Preset
+	Cut     string    // with Fork: the Outcome.Mark at which the copy ends, or ""
+	Used    time.Time // with Resume: time of last use, or zero
+	Now     time.Time // start of the call
 
 	Cwd    string // absolute, without symbolic links
-	RunDir string // where files that the call needs may be put; exists
+	RunDir string // existing directory for files that the call needs
 
-	Model      string // as the program calls it; "": its own default
+	Model      string // in the program's notation; "" for its default
 	Permission Permission
-	Confined   bool // what the workspace makes it start can do no harm
-	// Hidden are files and directories that its commands must not read, for a program
-	// that holds them back itself and is not confined.
+	Confined   bool // the sandbox contains anything that the workspace makes it start
+	// Hidden lists paths that its commands must not read, for an unconfined program with its own sandbox.
 	Hidden     []string
-	MaxTurns   int     // 0: the program's default
-	MaxCostUSD float64 // 0: any
-	Schema     any     // of the role's output, as a JSON value
+	MaxTurns   int     // 0 for the program's default
+	MaxCostUSD float64 // 0 for no limit
+	Schema     any     // schema of the role's output, as a JSON value
 	Extra      []string
-	Env        func(name string) string // of the program's environment
-	Environ    []string                 // all of it
-	Secrets    *secret.Set              // all that are known
+	Env        func(name string) string // the program's environment
+	Environ    []string                 // the whole environment
+	Secrets    *secret.Set              // all known secrets
 }
 
-// Invocation is how a call is started.
+// Invocation describes how a call is started.
 type Invocation struct {
-	Bin   string // "": Call.Bin
+	Bin   string // default Call.Bin
 	Args  []string
-	Stdin string   // the prompt, if the program reads it there; then stdin ends
-	Env   []string // KEY=value, added to what the adapter inherited
-	Dir   string   // "": Call.Cwd
-	// Silent: the program prints nothing until its work is done, so its silence means nothing, and
-	// only [Timeouts.Total] bounds the call.
+	Stdin string   // the prompt, if the program reads it from stdin
+	Env   []string // KEY=value, added to the inherited environment
+	Dir   string   // default Call.Cwd
+	// Silent means the program prints nothing until it is done, so only [Timeouts.Total] bounds the call.
 	Silent bool
-	// Open keeps stdin open after Stdin was written, for a [Transport] or a [Hearer].
+	// Open keeps stdin open after Stdin was written, for a [Transport] or a [MessageReceiver].
 	Open bool
-	// Files are written before the program starts, and removed when it has ended. Only for a
-	// program driven by lines.
+	// Files are written before the program starts and removed after it exits. Not for use with a [Transport].
 	Files []File
 
-	// Own are directories that no other call uses, such as those of its session, inside the first
-	// of the program's own directories. A confined program may write them. They are made before
-	// the call and removed after the step.
+	// Own lists directories that no other call uses, such as those of its session, inside the first of the
+	// program's own directories. A confined program can write them. They are created before the call and
+	// removed after the step.
 	Own []string
 
-	errLine func([]byte) // told of each line of stderr
+	errLine func([]byte) // called for each line of stderr
 }
 
 // File is a file that a call needs while it runs.
 type File struct {
-	Path string // absolute; its directory is made if it is missing
+	Path string // absolute; parent directories are created
 	Data []byte
 }
 
-// Decoder reads what one call prints. It is pure: no I/O, no clock, the same
-// answer for the same lines.
+// Decoder decodes the output of one call. It is pure: no I/O, no clock, the same result for the same lines.
 type Decoder interface {
-	// Line reads a line of stdout, without its line end. Lines that it does not
-	// know at all (known is false) are kept for error messages, unless they are
-	// blank; they never fail a run. The slice is only valid during the call.
+	// Line decodes a line of stdout, without its line ending. Lines that it does not recognize (known is
+	// false) are kept for error messages unless blank; they never fail a run. The slice is valid only during
+	// the call.
 	Line(line []byte) (events []Event, known bool)
-	// End judges the call when the program has ended, or was stopped.
+	// End returns the outcome after the program has exited or was stopped.
 	End(Exit) Outcome
 }
 
-// ErrLiner is a [Decoder] that reads stderr too. Its methods are called one at a
-// time, in the order in which the lines arrive.
+// ErrLiner is a [Decoder] that also reads stderr. Its methods are called one at a time, in order of arrival.
 type ErrLiner interface {
 	ErrLine(line []byte) []Event
 }
 
-// MessageReceiver is a [Decoder] of a program that can be told something while it works: of one
-// that was started with [Invocation.Open], and says so by an event [Heard].
+// MessageReceiver is a [Decoder] for a program that can receive messages while it works. It was started with
+// [Invocation.Open], and confirms each message with a [Heard] event.
 type MessageReceiver interface {
-	// Tell is what goes to stdin for a text.
+	// Tell returns the bytes that deliver a text on stdin.
 	Tell(id, text string) ([]byte, error)
 }
 
-// Exit is how a program ended.
+// Exit describes how a program ended.
 type Exit struct {
-	Code   int    // exit status; -1 if a signal ended it
+	Code   int    // exit status; -1 after a signal
 	Signal string // such as "killed"; "" if it exited
-	// Stopped: the runner ended it, after Done or at a limit; then Code and Signal
-	// mean nothing.
+	// Stopped means the runner ended it, after Done or at a limit. Code and Signal are then meaningless.
 	Stopped bool
-	Stderr  string // head and tail, without colours
-	Noise   string // head and tail of the lines that the decoder did not know
+	Stderr  string // head and tail, without colors
+	Noise   string // head and tail of unrecognized lines
 }
 
-// Outcome is what became of a call.
+// Outcome is the outcome of a call.
 type Outcome struct {
 	Kind  OutcomeKind
-	Error errorkind.Kind // with Kind Failed
-	// Message is what the program said, for a person; Hint is what to do, if there
-	// is more to say than for every failure of its kind.
+	Error errorkind.Kind // set if Kind is Failed
+	// Message is the program's error text. Hint is advice that goes beyond the general advice for its kind.
 	Message string
 	Hint    string
-	// ResetsAt is when the provider's limit is reset, if the program says so in a field. Zero: the words of
-	// Message may.
+	// ResetsAt is the time at which the provider's limit resets, if the program reports it in a field. If
+	// zero, the time is parsed from Message.
 	ResetsAt time.Time
-	// Session is the id by which the conversation can be continued: the last one
-	// that the program told. "": there is none, as after a start that failed, even
-	// if an id was printed.
+	// Session is the ID with which the conversation can be continued: the last one the program reported. ""
+	// means there is none, as after a failed start, even if an ID was printed.
 	Session string
-	// Mark is where the conversation is now, in the program's own words, if it can
-	// cut one there: see Sessions.Cuts.
+	// Mark is the current position in the conversation, in the program's own format, if it can cut one there.
+	// See Sessions.Cuts.
 	Mark string
-	// Final is the answer, where the program says what it is. "": the last text
-	// after the last tool event.
+	// Final is the answer if the program marks it. Otherwise the answer is the last text after the last tool
+	// event.
 	Final string
-	// Value is the answer as data, where the program was made to give it as such.
+	// Value is the answer as data, if the program was asked for structured output.
 	Value any
-	// Turns is how many messages the model wrote, if the program says so.
+	// Turns is the number of model messages, if reported.
 	Turns int
 	Usage Usage
-	// Refused is what the program asked for and was not allowed to do.
+	// Refused lists actions that the program was denied.
 	Refused []string
 }
 
-// Kind tells what an [Event] is.
+// Kind is the type of an [Event].
 type Kind int
 
-// What a program reports while it runs. The fields that matter are in brackets.
+// Event types. Relevant fields are in brackets.
 const (
-	// Started: the program says which session it is in [Session, Model, Version].
-	// Any other event may bring Session too.
+	// Started: the program reports its session [Session, Model, Version]. Any other event may set Session as
+	// well.
 	Started Kind = iota + 1
-	// Text: a text of the model that is complete [Text, ID].
+	// Text: a complete text from the model [Text, ID].
 	Text
-	// Delta: a piece of a text that continues until an event of another kind or ID [Text, ID].
+	// Delta: a piece of a text, which ends at an event with another kind or ID [Text, ID].
 	Delta
-	// Reasoning: what the model thinks, in one piece or several [Text, ID].
+	// Reasoning: the model's thinking, in one or more pieces [Text, ID].
 	Reasoning
 	// Called: the model calls a tool [Call, ID].
 	Called
 	// Returned: a tool's result [Call.ID, Text, Failed].
 	Returned
-	// Break: the text that follows is another message.
+	// Break: the next text belongs to a new message.
 	Break
-	// Retrying: the program is repeating a request to its model by itself [Status, Text]. With
-	// [Event.Error] the repetition is hopeless, and the program is stopped.
+	// Retrying: the program is retrying a request to its model [Status, Text]. If [Event.Error] is set,
+	// retrying is pointless and the program is stopped.
 	Retrying
-	// Notice: something for a person to know, which is not part of the conversation [Text].
+	// Notice: information for the user that is not part of the conversation [Text].
 	Notice
-	// Heard: the model has been told what a person said while it worked [ID: the one given to
-	// [Hearer.Tell]].
+	// Heard: the model received a message from a person [ID: as passed to [MessageReceiver.Tell]].
 	Heard
-	// Done: the program has nothing more to say. If it does not end now, it is
-	// stopped, and that changes nothing about the outcome.
+	// Done: the program has finished. If it does not exit, it is stopped, which does not affect the outcome.
 	Done
 )
 
-// Event is one thing that a program tells.
+// Event is one reported event.
 type Event struct {
 	Kind    Kind
-	Session string // id of the session, wherever a line has one
+	Session string // session ID, if the line has one
 	Model   string
 	Version string
-	// ID is the model message's: what has the same ID is one turn. "" where the
-	// program has none: then a text after a call begins a new turn.
+	// ID identifies the model's message: events with the same ID form one turn. If "", a text after a call
+	// begins a new turn.
 	ID   string
 	Text string
 	Call protocol.ToolCall
-	// Failed: the tool failed; its turn says so.
+	// Failed means the tool failed; its turn records that.
 	Failed bool
-	// Sub: it happened in a sub-agent. It is kept, but is not part of the answer. Name says which
-	// sub-agent, if that is known.
+	// Sub means it happened in a subagent. It is recorded but not part of the answer. Name is the subagent,
+	// if known.
 	Sub    bool
-	Status int            // of an HTTP request, if known
-	Error  errorkind.Kind // Retrying: retrying is in vain
+	Status int            // HTTP status, if known
+	Error  errorkind.Kind // for Retrying: why retrying is pointless
 
-	letter agentkit.Message // Heard: what it was told
+	letter agentkit.Message // for Heard: the message
 }
 
-// Transport talks to a program in its own protocol. One serves all calls of a step, so it may
-// keep the program running between them.
+// Transport talks to a program in its own protocol. One Transport serves all calls of a step, so it may keep
+// the program running between them.
 type Transport interface {
-	// Call carries out a call and tells what happens by h.Emit, in order, from one
-	// goroutine at a time. ctx ends when the call must: its cause says why. The
-	// outcome is what the program said; how it was stopped is for the runner. An
-	// error is of our own side: the store, the disk, a program that cannot start.
+	// Call performs a call and reports events with h.Emit, in order, from one goroutine at a time. When ctx
+	// is cancelled, the call must end; the cause says why. The outcome is the program's own report; the
+	// runner adds how it was stopped. An error is a failure on uwf's side: the store, the disk, a program
+	// that cannot start.
 	Call(ctx context.Context, c Call, h *Host) (Outcome, error)
-	// Close ends what still runs.
+	// Close stops what is still running.
 	Close() error
 }
 
-// OutcomeKind is how a call came out.
+// OutcomeKind is the result of a call.
 type OutcomeKind string
 
-// How calls come out. Decoders give all but the last three, which the runner knows.
+// Results of calls. Decoders return all but the last three, which only the runner can determine.
 const (
 	OK         OutcomeKind = "ok"
-	Incomplete OutcomeKind = "incomplete" // it ended without an answer, or without saying that it is one
+	Incomplete OutcomeKind = "incomplete" // it ended without an answer, or without marking it
 	MaxTurns   OutcomeKind = protocol.OutcomeMaxTurns
 	Budget     OutcomeKind = protocol.OutcomeMaxCost
-	Refusal    OutcomeKind = "refusal" // the model declines
+	Refusal    OutcomeKind = "refusal" // the model declined
 	Failed     OutcomeKind = "error"
 
 	Timeout     OutcomeKind = "timeout"
-	Interrupted OutcomeKind = "interrupted" // by us, or by its user
+	Interrupted OutcomeKind = "interrupted" // by uwf or by the user
 	SessionLost OutcomeKind = "session_lost"
 )
 
-// resetsAt is when the limit at which a call failed is reset; the zero time: nobody knows.
+// resetsAt returns the time at which the limit that failed the call resets, or zero if unknown.
 func (o Outcome) resetsAt(now time.Time) time.Time {
 	if !o.ResetsAt.IsZero() {
 		return o.ResetsAt
@@ -403,15 +380,15 @@ func (o Outcome) resetsAt(now time.Time) time.Time {
 	return resettime.In(o.Message, now)
 }
 
-// Why calls fail besides what package failure knows.
+// Error kinds in addition to those of package errorkind.
 const (
 	NotInstalled errorkind.Kind = "not_installed"
 	TooOld       errorkind.Kind = "too_old"
 	Crashed      errorkind.Kind = "crashed"
 )
 
-// Fail is the outcome of a call that failed with a message. An empty message is
-// replaced by the end of what the program wrote.
+// Fail returns the outcome of a call that failed with a message. An empty message is replaced by the end of
+// the program's output.
 func Fail(kind errorkind.Kind, message string, e Exit) Outcome {
 	if strings.TrimSpace(message) == "" {
 		message = e.Said()
@@ -419,8 +396,8 @@ func Fail(kind errorkind.Kind, message string, e Exit) Outcome {
 	return Outcome{Kind: Failed, Error: kind, Message: message}
 }
 
-// Unfinished is the outcome of a program that ended without saying how it went: an error found
-// in its messages, a crash, or just an early end.
+// Unfinished returns the outcome of a program that ended without reporting a result: an error found in its
+// messages, a crash, or an early exit.
 func (e Exit) Unfinished() Outcome {
 	said := e.Said()
 	kind := errorkind.OfText(said)
@@ -435,7 +412,7 @@ func (e Exit) Unfinished() Outcome {
 	return Fail(Crashed, strings.TrimSpace(fmt.Sprintf("exit status %d\n%s", e.Code, said)), e)
 }
 
-// Said is what the program wrote besides its lines, for a message; "" if nothing.
+// Said returns the unrecognized output of the program, for a message.
 func (e Exit) Said() string {
 	var said []string
 	for _, text := range []string{e.Stderr, e.Noise} {
@@ -446,27 +423,26 @@ func (e Exit) Said() string {
 	return strings.Join(said, "\n")
 }
 
-// ErrCannotFork is what [Adapter.Command] returns for a copy of a session that the
-// installed version cannot make: the step then starts over with the whole prompt.
+// ErrCannotFork is returned by [Adapter.Command] if the installed version cannot copy a session. The step
+// then starts over with the whole prompt.
 var ErrCannotFork = errors.New("this version cannot copy a session")
 
-// Error is why a program could not do a step's work, for a person.
+// Error reports why a program could not do a step's work.
 type Error struct {
 	Program string
 	Kind    errorkind.Kind
 	Text    string
-	Hint    string   // what to type; "" if nothing helps
-	Held    []string // more hints, about the confinement
-	Logs    string   // where both streams are kept; "" if nowhere
+	Hint    string   // command that helps, or ""
+	Held    []string // hints about the sandbox
+	Logs    string   // location of the stream logs, or ""
 }
 
-// Error implements error: what and why.
 func (e *Error) Error() string { return e.Text }
 
-// OfMachine implements what [protocol.OfMachine] asks for.
+// OfMachine reports whether the error concerns this machine; see [protocol.OfMachine].
 func (e *Error) OfMachine() bool { return e.Kind == NotInstalled || e.Kind == errorkind.Auth }
 
-// Hints are what to do about it.
+// Hints returns what to do about the error.
 func (e *Error) Hints() []string {
 	var hints []string
 	if e.Hint != "" {
@@ -479,10 +455,10 @@ func (e *Error) Hints() []string {
 	return hints
 }
 
-// maxShown is how much of what a program wrote is part of an error.
+// maxShown bounds the program output in an error.
 const maxShown = 2000
 
-// Excerpt is the end of a text, in which programs say why they end.
+// Excerpt returns the end of a text, where programs report why they exit.
 func Excerpt(s string) string {
 	s = strings.TrimSpace(s)
 	if len(s) > maxShown {
@@ -491,16 +467,16 @@ func Excerpt(s string) string {
 	return s
 }
 
-// plainID is what the id of a session may look like. It comes from what a program
-// prints, and so perhaps from its model, or from a thread of somebody else's, and it
-// becomes an argument: it must be no option, no path and no text with marks in it.
+// plainID matches acceptable session IDs. An ID comes from a program's output, and so perhaps from its model
+// or from another user's thread, and it becomes an argument: it must not be an option, a path or a text with
+// markup.
 var plainID = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._:@=+~-]{0,199}$`)
 
-// isPlain reports whether an id, or a mark in a session, may stand in a command line.
-// A program that is talked to gets none there.
+// isPlain reports whether a session ID or mark is safe on a command line. Programs with a Transport don't get
+// it there.
 func (a Adapter) isPlain(id string) bool { return a.Transport != nil || plainID().MatchString(id) }
 
-// plain takes the ids from an outcome that are none.
+// plain removes invalid IDs from an outcome.
 func (r *runner) plain(out *tried) {
 	if out.Session != "" && !r.adapter.isPlain(out.Session) {
 		r.note("the id of its session is not plain, so the session is not gone on with: %q", clipped(out.Session))
@@ -511,5 +487,5 @@ func (r *runner) plain(out *tried) {
 	}
 }
 
-// clipped is a text of somebody's for a note.
+// clipped shortens an untrusted text for a note.
 func clipped(s string) string { return s[:min(len(s), 60)] }

@@ -27,21 +27,20 @@ import (
 	"github.com/united-workforce/uwf/utilagent/tools"
 )
 
-// confinement is how a program is confined. We are not confined ourselves: we write the store.
+// confinement describes a program's sandbox. The agent itself is not confined, because it writes the store.
 type confinement struct {
-	exe   string // of ours, which binds itself and becomes the program
+	exe   string // this agent's executable, which confines itself and then becomes the program
 	rules confine.Rules
 	off   offlimits.List
-	env   []string // of the program: where its temporary files go
-	// granted are directories that only one call writes: whoever continues its session unconfined
-	// would run what is in them.
+	env   []string // the program's environment, with its temporary directory
+	// granted lists directories that only one call writes: continuing its session unconfined would run what
+	// is in them.
 	granted []string
-	box     *boxing // nil: Landlock alone holds it
+	box     *boxing // nil if only Landlock is used
 	close   func() error
 }
 
-// confined makes the confinement of the step's program; nil: it is not confined. It notes what
-// is in force for the detail.
+// confined returns the sandbox of the step's program, or nil. It records the sandbox in force for the detail.
 func (r *runner) confined() (*confinement, error) {
 	adapter := protocol.AgentName(r.adapter.Name)
 	setting, unknown := config.Confining(protocol.Agent{Command: adapter, Permission: string(r.permission)}, r.sandbox.Mode, r.driven())
@@ -54,7 +53,7 @@ func (r *runner) confined() (*confinement, error) {
 	if setting == protocol.SandboxNone {
 		r.held = "not confined"
 		if programs.Sandboxes(r.driven()) {
-			r.hidden = r.offLimits().Closed() // also what it is logged in with: only its commands are held
+			r.hidden = r.offLimits().Closed() // including its own login, because only its commands are confined
 			if r.adapter.Commanded {
 				r.req.Warn("%s holds its commands back itself, and lets them read keys: use uwf-codex, or permission full, in which uwf confines it", r.adapter.Program)
 			}
@@ -99,21 +98,21 @@ func (r *runner) confined() (*confinement, error) {
 	c := &confinement{exe: r.env.Exe}
 	c.env = []string{"TMPDIR=" + tmp, "TMP=" + tmp, "TEMP=" + tmp, "CLAUDE_CODE_TMPDIR=" + tmp}
 	if variable, value, alone := programs.Trust(r.driven()); variable != "" && !alone {
-		c.env = append(c.env, variable+"="+value) // else it does not work where nobody has trusted the directory; see planted
+		c.env = append(c.env, variable+"="+value) // otherwise it does not work in a directory that the user has not trusted; see planted
 	}
-	if r.adapter.Commanded && programs.Snapshots(r.driven()) { // uwf-opencode says so itself
+	if r.adapter.Commanded && programs.Snapshots(r.driven()) { // uwf-opencode sets this itself
 		content, err := OpencodeConfig(r.env.Get("OPENCODE_CONFIG_CONTENT"), map[string]any{"snapshot": false})
 		if err != nil {
 			return nil, errors.Join(err, os.RemoveAll(tmp))
 		}
 		c.env = append(c.env, "OPENCODE_CONFIG_CONTENT="+content)
 	}
-	// Not per repository: the program's own places are shared by all repositories, too.
+	// Not one set per repository, because the program's own directories are shared as well.
 	caches, dirs := tools.CacheSet(filepath.Join("agents", r.adapter.Name), r.env.Environ)
 	c.env = append(c.env, caches...)
 	for _, entry := range caches {
 		cache, ok := strings.CutPrefix(entry, "XDG_CACHE_HOME=")
-		// In their own directories Codex and opencode can make no files.
+		// Codex and opencode cannot create files in their own directories.
 		for name, at := range map[string]string{"CODEX_SQLITE_HOME": cache, "OPENCODE_DB": filepath.Join(cache, "opencode.db")} {
 			if ok && r.env.Get(name) == "" {
 				c.env = append(c.env, name+"="+at)
@@ -133,7 +132,7 @@ func (r *runner) confined() (*confinement, error) {
 	return c, nil
 }
 
-// bound has Landlock hold the program, and looks at what it has changed at its end.
+// bound confines the program with Landlock and checks its changes when it ends.
 func (r *runner) bound(c *confinement, tmp string, caches []string) error {
 	rules, off, run, err := r.rules(tmp, caches)
 	if err != nil {
@@ -151,15 +150,14 @@ func (r *runner) bound(c *confinement, tmp string, caches []string) error {
 	return nil
 }
 
-// OpencodeConfig changes settings of opencode, as its variable OPENCODE_CONFIG_CONTENT
-// holds them.
+// OpencodeConfig changes opencode's settings, given as the content of OPENCODE_CONFIG_CONTENT.
 func OpencodeConfig(content string, change map[string]any) (string, error) {
 	all := map[string]any{}
 	if content != "" {
 		if err := json.Unmarshal([]byte(content), &all); err != nil {
 			return "", fmt.Errorf("OPENCODE_CONFIG_CONTENT in the environment is not a JSON object: %w", err)
 		}
-		if all == nil { // it says null
+		if all == nil { // content is null
 			all = map[string]any{}
 		}
 	}
@@ -168,16 +166,16 @@ func OpencodeConfig(content string, change map[string]any) (string, error) {
 	return string(text), err
 }
 
-// driven is the command that the step runs.
+// driven returns the command that the step runs.
 func (r *runner) driven() []string { return append([]string{r.adapter.Program}, r.words...) }
 
-// key names a setting of this agent in the config. One that was named by its command has no
-// entry there, and a setting alone would be none.
+// key returns the config key of a setting for this agent. An agent without a config entry needs a complete
+// one, not just the setting.
 func (r *runner) key(name string) string {
 	return "agents." + cmp.Or(r.env.Get(protocol.EnvAgent), "<alias>") + "." + name
 }
 
-// unconfinable says why nothing can be confined here; "": it can.
+// unconfinable returns the reason why this machine cannot confine programs, or "".
 func (r *runner) unconfinable() string {
 	if confine.Level() == 0 {
 		return strings.TrimPrefix(confine.Describe(), "none: ")
@@ -188,15 +186,14 @@ func (r *runner) unconfinable() string {
 	return ""
 }
 
-// rules say what the program may write to: the workspace, and what it cannot work
-// without.
+// rules returns what the program may write: the workspace, and the directories that it needs.
 func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.List, *box.Run, error) {
 	env := r.env
 	mine, err := places.Of(r.driven(), r.cwd, env.Get)
 	if err != nil {
 		return confine.Rules{}, offlimits.List{}, nil, fmt.Errorf("where %s keeps its own files: %w", r.adapter.Program, err)
 	}
-	guard := box.SharedState(r.around.Dirs) // first: what is not there cannot be hidden
+	guard := box.SharedState(r.around.Dirs) // this comes first, because a missing path cannot be hidden
 	off := r.offLimits(mine.Reads...)       // the program may read its credentials
 	dirs, files := slices.Concat(mine.Dirs, caches, []string{tmp}), mine.Files
 	beside := r.repository()
@@ -214,7 +211,7 @@ func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.Li
 	for _, said := range recovered {
 		r.req.Warn("a program whose agent was killed %s", said)
 	}
-	if err != nil { // what it planted still does not count as the user's
+	if err != nil { // files it created don't count as the user's
 		r.req.Warn("what a program has changed whose agent was killed cannot be put back: %v", err)
 	}
 	var obeyed []string
@@ -239,8 +236,8 @@ func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.Li
 	}, off, run, nil
 }
 
-// offLimits is what the program must not touch, except for those of its own files that it
-// reads. A long prompt is in the run directory.
+// offLimits returns the paths that the program must not touch, except those of its own files that it reads. A
+// long prompt is in the run directory.
 func (r *runner) offLimits(reads ...string) offlimits.List {
 	return offlimits.New(offlimits.Options{
 		UserHome: cmp.Or(r.env.Get("HOME"), r.env.Get("USERPROFILE")), Environ: r.env.Environ,
@@ -250,7 +247,7 @@ func (r *runner) offLimits(reads ...string) offlimits.List {
 	})
 }
 
-// artifacts is the directory for what the run of the thread leaves.
+// artifacts returns the directory for the artifacts of the thread's run.
 func (r *runner) artifacts() []string {
 	if dir := r.around.Dirs.OwnArtifacts(r.env.Get(protocol.EnvArtifacts)); dir != "" {
 		return []string{dir}
@@ -258,7 +255,7 @@ func (r *runner) artifacts() []string {
 	return nil
 }
 
-// real are the directories of a list that exist, without links.
+// real returns the directories of a list that exist, resolved.
 func real(dirs []string) (found []string) {
 	for _, dir := range dirs {
 		if at, err := filepath.EvalSymlinks(dir); err == nil {
@@ -268,8 +265,7 @@ func real(dirs []string) (found []string) {
 	return found
 }
 
-// repository is the git directory of a workspace that has it elsewhere: without it nothing
-// could be committed.
+// repository returns the git directories of a workspace that has them elsewhere: commits need to write there.
 func (r *runner) repository() []string {
 	if repository, ok := gitdir.Link(r.cwd); ok {
 		return []string{repository}
@@ -280,8 +276,8 @@ func (r *runner) repository() []string {
 	return nil
 }
 
-// putBack undoes the program's changes to settings that decide what git or uwf run later, and
-// tells a person.
+// putBack reverts the program's changes to settings that determine what git or uwf run later, and warns about
+// them.
 func (r *runner) putBack(run *box.Run) error {
 	told, err := run.End(context.Background())
 	for _, said := range told {
@@ -290,8 +286,8 @@ func (r *runner) putBack(run *box.Run) error {
 	return err
 }
 
-// wrap makes a command that becomes cmd once it is held. done is called when it has ended, or was
-// not started.
+// wrap returns a command that applies the sandbox and then becomes cmd. done must be called when it has
+// exited or was not started.
 func (c *confinement) wrap(cmd proc.Command) (held proc.Command, done func() error, err error) {
 	done = func() error { return nil }
 	switch {
@@ -309,19 +305,18 @@ func (c *confinement) bind(cmd proc.Command) (proc.Command, error) {
 	return confine.Command(c.exe, c.rules, cmd)
 }
 
-// grant makes directories for a single call, and lets the program write them until the step
-// ends.
+// grant creates directories for a single call, writable by the program until the step ends.
 func (r *runner) grant(names []string) error {
 	own, _ := programs.Places(r.driven())
 	if r.confinement == nil || len(own) == 0 {
 		return nil
 	}
-	if r.confinement.box != nil { // nobody else finds what it makes
+	if r.confinement.box != nil { // nothing else sees what it creates
 		return nil
 	}
 	for _, name := range names {
 		if path.Clean(name) != name || !filepath.IsLocal(filepath.FromSlash(name)) {
-			return fmt.Errorf("the id of the session is no name of a directory: %q", name) // as a forged step may have it
+			return fmt.Errorf("the id of the session is no name of a directory: %q", name) // a forged step may contain it
 		}
 		dir := filepath.Join(own[0].Path(r.env.Get), filepath.FromSlash(name))
 		if err := places.Make(dir, ""); err != nil {
@@ -335,18 +330,18 @@ func (r *runner) grant(names []string) error {
 	return nil
 }
 
-// boxing is how a program runs in namespaces. Of its own directories it changes copies that are the
-// thread's.
+// boxing describes a program in namespaces. It changes copies of its own directories that belong to the
+// thread.
 type boxing struct {
-	program string // uwf-box
+	program string // path of uwf-box
 	request box.Request
 	layers  places.Layers
 
 	mu   sync.Mutex
-	said []string // of what was done at the ends of processes
+	said []string // messages from the ends of processes
 }
 
-// findBox finds uwf-box, if namespaces can be had. unboxed is why they cannot, if that is to be told.
+// findBox finds uwf-box if namespaces work. unboxed is the reason to report if they don't.
 func (r *runner) findBox(setting string) (unboxed, err error) {
 	found := box.Find(r.env.Exe)
 	if found == "" {
@@ -359,13 +354,13 @@ func (r *runner) findBox(setting string) (unboxed, err error) {
 		return nil, err
 	}
 	if found == "" {
-		return nil, nil // uwf doctor says so
+		return nil, nil // uwf doctor reports it
 	}
 	return unboxed, nil
 }
 
-// mustBox is the error for a program that must have namespaces and cannot; nil: it need not. Nothing else
-// limits a network.
+// mustBox returns an error if the program requires namespaces and cannot have them. Only namespaces can
+// restrict the network.
 func (r *runner) mustBox(setting string, why error) error {
 	if limited := !r.sandbox.Network.All(); limited {
 		return &Error{
@@ -382,14 +377,14 @@ func (r *runner) mustBox(setting string, why error) error {
 	}
 }
 
-// boxed has namespaces hold the program.
+// boxed confines the program with namespaces.
 func (r *runner) boxed(c *confinement, tmp string, caches []string) error {
 	env, dirs := r.env, r.around.Dirs
 	told, err := box.Recover(r.ctx, dirs.Box())
 	for _, text := range told {
 		r.req.Warn("a program whose agent was killed %s", text)
 	}
-	r.report(err) // the next one tries again
+	r.report(err) // the next run tries again
 	kept := filepath.Join(tmp, "layers")
 	if r.req.Thread != "" {
 		kept = filepath.Join(dirs.Agents(r.req.Thread), protocol.AgentName(r.adapter.Name))
@@ -398,7 +393,7 @@ func (r *runner) boxed(c *confinement, tmp string, caches []string) error {
 	if err != nil {
 		return fmt.Errorf("where %s keeps its own files: %w", r.adapter.Program, err)
 	}
-	r.report(layers.GiveBack([]string{r.req.SessionID})) // what a killed program has left
+	r.report(layers.GiveBack([]string{r.req.SessionID})) // left by a killed program
 	c.off = r.offLimits(layers.Finds...)
 	c.box = &boxing{program: r.boxProgram, layers: layers, request: box.Request{
 		Workspace: r.cwd, Git: r.repository(), Home: realDir(env.Get("HOME")), Off: c.off, Readable: real([]string{r.runDir}),
@@ -406,7 +401,7 @@ func (r *runner) boxed(c *confinement, tmp string, caches []string) error {
 		Environ: env.Environ, Nest: r.sandbox.Nests(true), Network: r.sandbox.Network, Finds: layers.Finds, Mounts: layers.Mounts,
 		ReadOnly: r.permission == Readonly && config.HeedsPermission(protocol.AgentName(r.adapter.Name)),
 	}}
-	if why := c.box.request.Check(r.boxProgram); why != nil { // such as a file system without layers
+	if why := c.box.request.Check(r.boxProgram); why != nil { // for example, a file system without overlay support
 		if err := r.mustBox(r.sandbox.Mode, why); err != nil {
 			return err
 		}
@@ -428,7 +423,7 @@ func (r *runner) boxed(c *confinement, tmp string, caches []string) error {
 	return nil
 }
 
-// wrap makes a command that runs cmd in namespaces; see [confinement.wrap].
+// wrap returns a command that runs cmd in namespaces; see [confinement.wrap].
 func (b *boxing) wrap(c *confinement, cmd proc.Command) (held proc.Command, done func() error, err error) {
 	done = func() error { return nil }
 	inside := cmd
@@ -440,7 +435,7 @@ func (b *boxing) wrap(c *confinement, cmd proc.Command) (held proc.Command, done
 		return cmd, done, err
 	}
 	return held, func() error {
-		said, err := run.End(context.Background()) // also if the step was stopped
+		said, err := run.End(context.Background()) // even if the step was stopped
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.said = append(b.said, said...)
@@ -448,16 +443,16 @@ func (b *boxing) wrap(c *confinement, cmd proc.Command) (held proc.Command, done
 	}, nil
 }
 
-// uses notes a session that the program has used, for its files to be given back.
+// uses records a session of the program, so that its files are copied back.
 func (r *runner) uses(session string) {
 	if !slices.Contains(r.used, session) {
 		r.used = append(r.used, session)
 	}
 }
 
-// planted is the error for a directory with files that the program would obey without asking.
-// What they start has the program's rights, and can read its login. An unconfined program
-// decides by itself whom it trusts, unless it could be told and does not listen.
+// planted returns an error if the directory contains files that the program would obey without asking.
+// Commands in them get the program's rights and can read its login. An unconfined program decides itself
+// which directories to trust, unless uwf is responsible for that and the version cannot be restricted.
 func (r *runner) planted() error {
 	command := r.driven()
 	variable, value, alone := programs.Trust(command)
@@ -489,11 +484,11 @@ func (r *runner) planted() error {
 	}
 }
 
-// heldHints say what to do about a confined program that failed, perhaps because of its confinement.
+// heldHints returns hints for a program that failed, perhaps because of its sandbox.
 func (r *runner) heldHints(out tried) []string {
 	ended := out.Kind == Incomplete || out.Kind == Timeout
 	if r.confinement == nil || out.Kind == OK || !ended && !slices.Contains([]errorkind.Kind{Crashed, errorkind.Unknown, errorkind.Denied}, out.Error) {
-		return nil // such as its model's endpoint, which is reason enough
+		return nil // a host such as its model's endpoint explains the failure
 	}
 	hints := []string{
 		r.adapter.Program + " runs confined and cannot write everywhere. If it must: uwf config set " + r.key("sandbox.allowWrite") + " '[\"…\"]'",
@@ -505,7 +500,7 @@ func (r *runner) heldHints(out tried) []string {
 	return hints
 }
 
-// seesMore says how a program in namespaces gets to see more.
+// seesMore returns a hint about making more files visible in namespaces.
 func (r *runner) seesMore() string {
 	return "of your home directory it sees plain names, tools, and what is its own. If it needs more: uwf config set " + r.key("sandbox.allowRead") + " '[\"…\"]'"
 }

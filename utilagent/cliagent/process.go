@@ -25,39 +25,39 @@ import (
 	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
 
-// Process is a running program with pipes. It always ends: by itself, or by
-// [Process.Stop], and with it everything that it started.
+// Process is a running program with pipes. It always ends, by itself or through [Process.Stop], together with
+// everything that it started.
 type Process struct {
 	child  *proc.Child
 	stdin  *os.File
 	stdout *output.Stream
-	errors *output.Tail // of stderr
-	marker string       // KEY=value in the environment of it and of all its children
+	errors *output.Tail // tail of stderr
+	marker string       // KEY=value in the environment of the program and its descendants
 
-	kill    context.CancelFunc // ends the child at once
-	after   func() error       // what is to be done when the program has ended
+	kill    context.CancelFunc // kills the child
+	after   func() error       // cleanup after the program has exited
 	ended   chan struct{}
-	status  proc.Status // with err, once ended is closed
+	status  proc.Status // valid, like err, once ended is closed
 	err     error
 	stopped sync.Once
 	wasStop atomic.Bool
 	done    sync.WaitGroup
 }
 
-// launch is what it takes to start a process.
+// launch holds the parameters for starting a process.
 type launch struct {
 	path           string
 	inv            Invocation
 	env            []string
 	marker         string
-	confinement    *confinement // nil: none
-	stdout, stderr io.Writer    // where all that is read goes too
-	more           string       // what to type if it must see more
-	touch          func()       // told that there was something on stdout
+	confinement    *confinement // nil for none
+	stdout, stderr io.Writer    // receive copies of the output
+	more           string       // command that makes more files visible
+	touch          func()       // called when stdout was read
 }
 
-// start starts a program. Its stdin is written in the background: it may print
-// before it reads, or never read.
+// start starts a program. Stdin is written in the background, because the program may print before it reads,
+// or never read.
 func start(l launch) (*Process, error) {
 	ours, theirs, err := pipes()
 	if err != nil {
@@ -94,7 +94,7 @@ func start(l launch) (*Process, error) {
 	return p, nil
 }
 
-// notFound says what to do about a program that has namespaces and does not find itself, or its interpreter.
+// notFound adds a hint for a program in namespaces that does not find itself or its interpreter.
 func (l launch) notFound(err error) error {
 	if l.confinement == nil || l.confinement.box == nil || !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
 		return err
@@ -102,13 +102,13 @@ func (l launch) notFound(err error) error {
 	return &Error{Program: filepath.Base(l.path), Kind: Crashed, Text: err.Error(), Hint: l.more}
 }
 
-// wait waits for the program's end and then bounds how long its streams are read.
+// wait waits for the program to exit and then bounds how long its streams are read.
 func (p *Process) wait(ctx context.Context, streams ...*output.Stream) {
 	defer p.done.Done()
-	// The signals before the kill are Stop's, so the grace here is none.
+	// Stop sends the earlier signals, so no grace period is needed here.
 	p.status, p.err = p.child.Wait(ctx, time.Millisecond)
 	if errors.Is(p.err, context.Canceled) && !errors.Is(p.err, proc.ErrAlive) {
-		p.err = nil // that was Stop
+		p.err = nil // caused by Stop
 	}
 	p.kill()
 	if p.status.Code != 0 {
@@ -126,8 +126,8 @@ func killMarked(entry string) error {
 	return err
 }
 
-// write gives the program its input. A program that does not read it is not an error: many
-// learn enough from their arguments, or fail before.
+// write passes input to the program. A program that does not read it is not an error: many learn enough from
+// their arguments, or fail first.
 func (p *Process) write(inv Invocation) {
 	_, err := io.WriteString(p.stdin, inv.Stdin)
 	if err != nil || !inv.Open {
@@ -135,24 +135,21 @@ func (p *Process) write(inv Invocation) {
 	}
 }
 
-// Stdin is the program's input, if [Invocation.Open] left it open. Closing it
-// twice is harmless.
+// Stdin returns the program's input if [Invocation.Open] left it open. Closing it twice is harmless.
 func (p *Process) Stdin() io.WriteCloser { return p.stdin }
 
-// Stdout is the program's output as it comes. It ends soon after the program has
-// ended, even if a child of it keeps the pipe.
+// Stdout returns the program's output as it arrives. It ends soon after the program exits, even if a child
+// keeps the pipe open.
 func (p *Process) Stdout() io.Reader { return p.stdout }
 
-// ReadLine returns the next line of stdout, as [output.Stream.Line] does. It cannot be
-// mixed with Stdout.
+// ReadLine returns the next line of stdout, like [output.Stream.Line]. It cannot be mixed with Stdout.
 func (p *Process) ReadLine() (line []byte, cut int, err error) { return p.stdout.Line() }
 
-// Ended is closed when the program has ended.
+// Ended returns a channel that is closed when the program has exited.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
-// Stop interrupts the program; after pace it asks it to terminate, and after
-// another pace it kills it. It returns when the program has ended. What is left
-// of it, in whatever process group, is killed.
+// Stop interrupts the program, after pace asks it to terminate, and after another pace kills it. It returns
+// when the program has exited and its remaining processes, in any process group, have been killed.
 func (p *Process) Stop(pace time.Duration) {
 	p.stopped.Do(func() {
 		select {
@@ -162,7 +159,7 @@ func (p *Process) Stop(pace time.Duration) {
 		}
 		p.wasStop.Store(true)
 		for _, s := range []os.Signal{os.Interrupt, terminate} {
-			_ = p.child.Ask(s) // who cannot be asked is killed
+			_ = p.child.Ask(s) // on failure, it is killed below
 			select {
 			case <-p.ended:
 				return
@@ -174,7 +171,7 @@ func (p *Process) Stop(pace time.Duration) {
 	<-p.ended
 }
 
-// Wait waits until the program has ended and its stderr is read.
+// Wait waits until the program has exited and its stderr has been read.
 func (p *Process) Wait() (Exit, error) {
 	p.done.Wait()
 	_ = p.stdin.Close()
@@ -186,10 +183,10 @@ func (p *Process) Wait() (Exit, error) {
 	return Exit{Code: p.status.Code, Signal: p.status.Signal, Stopped: p.wasStop.Load(), Stderr: p.errors.Text()}, err
 }
 
-// ends are the three streams of one side.
+// ends holds one end of each of the three pipes.
 type ends [3]*os.File
 
-// pipes makes the pipes for stdin, stdout and stderr.
+// pipes creates the pipes for stdin, stdout and stderr.
 func pipes() (ours, theirs ends, err error) {
 	for i := range ours {
 		r, w, err := os.Pipe()
@@ -214,12 +211,12 @@ func (e ends) close() {
 	}
 }
 
-// Host is what the runner does for a [Transport], over all calls of a step.
+// Host is the runner's interface for a [Transport], across all calls of a step.
 type Host struct {
 	launch func(Invocation) (launch, error)
 	limits Timeouts
-	held   *confinement    // nil: the program is not confined
-	outer  context.Context // of the step: it ends when the agent is stopped
+	held   *confinement    // nil if the program is not confined
+	outer  context.Context // context of the step, cancelled when the agent is stopped
 	mail   func() []agentkit.Message
 	rand   io.Reader
 
@@ -227,9 +224,8 @@ type Host struct {
 	call *call
 }
 
-// Emit reports an event. An error means that the call must end: the store or
-// stdout is broken, or the event itself rules it out (a session that is not the
-// one that was asked for); ctx of the call has ended then, too.
+// Emit reports an event. An error means that the call must end: the store or stdout is broken, or the event
+// itself is unacceptable (a session other than the requested one). The call's ctx is cancelled in that case.
 func (h *Host) Emit(ctx context.Context, e Event) error {
 	c := h.current(nil)
 	if c == nil {
@@ -238,8 +234,8 @@ func (h *Host) Emit(ctx context.Context, e Event) error {
 	return c.event(ctx, e)
 }
 
-// Start starts the program of a call, with the environment, the logs and the
-// watchdogs of the step. It runs until it ends or is stopped, also beyond the call.
+// Start starts the program of a call with the step's environment, logs and watchdogs. The program may outlive
+// the call.
 func (h *Host) Start(inv Invocation) (*Process, error) {
 	l, err := h.launch(inv)
 	if err != nil {
@@ -256,7 +252,7 @@ func (h *Host) Start(inv Invocation) (*Process, error) {
 	return start(l)
 }
 
-// OffLimits is what a confined program must not touch.
+// OffLimits returns the paths that a confined program must not touch.
 func (h *Host) OffLimits() offlimits.List {
 	if h.held == nil {
 		return offlimits.List{}
@@ -264,8 +260,8 @@ func (h *Host) OffLimits() offlimits.List {
 	return h.held.off
 }
 
-// Pace is how long [Process.Stop] may wait between its signals. When the engine
-// stops the agent, it kills it after five seconds.
+// Pace returns the time between the signals of [Process.Stop]. When the engine stops the agent, it kills it
+// after five seconds.
 func (h *Host) Pace() time.Duration {
 	if h.outer.Err() != nil {
 		return min(h.limits.Stop, 1500*time.Millisecond)
@@ -273,7 +269,7 @@ func (h *Host) Pace() time.Duration {
 	return h.limits.Stop
 }
 
-// current returns the running call, and replaces it with next unless that is nil.
+// current returns the running call and, if next is not nil, replaces it.
 func (h *Host) current(next *call) *call {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -283,7 +279,7 @@ func (h *Host) current(next *call) *call {
 	return h.call
 }
 
-// lines is the [Transport] of a program that takes a prompt and prints lines.
+// lines is the [Transport] for a program that takes a prompt and prints lines.
 type lines struct{ adapter Adapter }
 
 // Call implements [Transport].
@@ -314,7 +310,7 @@ func (l lines) Call(ctx context.Context, c Call, h *Host) (Outcome, error) {
 		defer r.post.close()
 	}
 	r.read(ctx, func() ([]byte, error) {
-		line, _, err := p.ReadLine() // where something was left out, the line says so
+		line, _, err := p.ReadLine() // a shortened line says so itself
 		return line, err
 	})
 	exit, err := p.Wait()
@@ -322,13 +318,12 @@ func (l lines) Call(ctx context.Context, c Call, h *Host) (Outcome, error) {
 	return r.decoder.End(exit), errors.Join(err, r.err)
 }
 
-// writeFiles writes the files of a call. It returns a function, never nil, that removes what
-// was written.
+// writeFiles writes the files of a call. It returns a function, never nil, that removes them.
 func writeFiles(files []File) (remove func(), err error) {
 	fsys := durable.OS()
 	remove = func() {
 		for _, f := range files {
-			_ = fsys.Remove(f.Path) // it may not have come to be, and who took it away has done our work
+			_ = fsys.Remove(f.Path) // it may be gone or never created
 		}
 	}
 	for _, f := range files {
@@ -342,22 +337,22 @@ func writeFiles(files []File) (remove func(), err error) {
 	return remove, nil
 }
 
-// Close implements [Transport]: no program outlives its call.
+// Close implements [Transport]. No program outlives its call.
 func (lines) Close() error { return nil }
 
-// lineReader reads what one call prints.
+// lineReader reads the output of one call.
 type lineReader struct {
 	host  *Host
 	noise *output.Tail
-	post  *post // nil: the program hears nothing while it works
+	post  *post // nil if the program cannot receive messages
 
 	mu      sync.Mutex
 	decoder Decoder
 	err     error
 }
 
-// read reads to the end, also when the call has ended: what was printed before
-// the program ended is part of what happened.
+// read reads to the end, even after the call has ended, because output before the program's exit belongs to
+// the record.
 func (r *lineReader) read(ctx context.Context, next func() ([]byte, error)) {
 	for first := true; ; first = false {
 		line, err := next()
@@ -374,8 +369,8 @@ func (r *lineReader) read(ctx context.Context, next func() ([]byte, error)) {
 	}
 }
 
-// decode decodes a line. A line that means nothing as a whole may still contain objects: after
-// a warning that was printed without a line end, or several of them.
+// decode decodes a line. A line that is not recognized as a whole may still contain objects: several of them,
+// or one after a warning without a newline.
 func (r *lineReader) decode(line []byte) (events []Event, known bool) {
 	if events, known = r.decoder.Line(line); known {
 		return events, true
@@ -395,20 +390,20 @@ func (r *lineReader) decode(line []byte) (events []Event, known bool) {
 	}
 }
 
-// take has a line decoded and reports what it means.
+// take decodes a line and emits its events.
 func (r *lineReader) take(ctx context.Context, decode func() ([]Event, bool), line []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	events, known := decode()
 	if !known && len(bytes.TrimSpace(line)) > 0 {
-		_, _ = r.noise.Write(append(bytes.Clone(line[:min(len(line), output.TailBytes)]), '\n')) // it never fails
+		_, _ = r.noise.Write(append(bytes.Clone(line[:min(len(line), output.TailBytes)]), '\n')) // never fails
 	}
 	for _, e := range events {
 		if !r.post.sees(&e) {
 			continue
 		}
 		if err := r.host.Emit(ctx, e); err != nil {
-			return // the call's cause has it
+			return // the call's cause is the error
 		}
 	}
 }
@@ -419,23 +414,22 @@ func (r *lineReader) fail(err error) {
 	r.err = errors.Join(r.err, err)
 }
 
-// The files of a run directory in which a program's streams are kept as they
-// came, over all calls of the step.
+// The files in a run directory that contain the program's raw streams, for all calls of the step.
 const (
 	stdoutFile = "program.stdout"
 	stderrFile = "program.stderr"
 )
 
-// maxLog is how much of a stream is kept.
+// maxLog bounds how much of a stream is kept.
 const maxLog = 256 << 20
 
-// logs are the files of one step.
+// logs holds the log files of one step.
 type logs struct {
-	dir            string // "": nothing is kept
+	dir            string // "" keeps nothing
 	stdout, stderr *logFile
 }
 
-// openLogs makes new files in a run directory.
+// openLogs creates the log files in a run directory.
 func openLogs(dir string, secrets *secret.Set) (*logs, error) {
 	l := &logs{dir: dir, stdout: &logFile{}, stderr: &logFile{}}
 	if dir == "" {
@@ -461,11 +455,11 @@ func openLogs(dir string, secrets *secret.Set) (*logs, error) {
 
 func (l *logs) close() error { return errors.Join(l.stdout.close(), l.stderr.close()) }
 
-// logFile is one stream. Its zero value keeps nothing. Safe for concurrent use.
+// logFile logs one stream. The zero value discards. Safe for concurrent use.
 type logFile struct {
 	mu   sync.Mutex
 	file io.Closer
-	w    *secret.Writer // nil: nothing is kept
+	w    *secret.Writer // nil discards
 	size int
 }
 
@@ -491,10 +485,10 @@ func (f *logFile) close() error {
 	return err
 }
 
-// streamEnds shows the ends of both streams of the step, "" for one that is not kept, so that
-// a person sees what the program did instead of its work.
+// streamEnds returns the ends of both logged streams for display, to show what the program did instead of its
+// work.
 func streamEnds(dir string) string {
-	const most = maxShown / 3 // bytes of each
+	const most = maxShown / 3 // bytes per stream
 	text := ""
 	for _, stream := range []struct{ name, file string }{{"stdout", stdoutFile}, {"stderr", stderrFile}} {
 		end, err := tailOf(filepath.Join(dir, stream.file), most)
@@ -509,13 +503,13 @@ func streamEnds(dir string) string {
 	return text
 }
 
-// tailOf is the end of a regular file.
+// tailOf returns the end of a regular file.
 func tailOf(path string, most int64) (string, error) {
 	f, err := safeopen.Open(path, safeopen.Follow)
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = f.Close() }() // read-only
+	defer func() { _ = f.Close() }() // opened for reading
 	info, err := f.Stat()
 	if err != nil {
 		return "", err

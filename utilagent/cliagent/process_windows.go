@@ -2,5 +2,5 @@ package cliagent
 
 import "os"
 
-// Windows knows no signals: a program is sent a break, then killed.
+// Windows has no signals: a program gets a break event and is then killed.
 var terminate = os.Kill

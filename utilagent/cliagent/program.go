@@ -28,24 +28,24 @@ import (
 	"github.com/united-workforce/uwf/utilagent/internal/runenv"
 )
 
-// probeTime is how long a program may take to say its version.
+// probeTime bounds how long a program may take to print its version.
 const probeTime = 15 * time.Second
 
-// markerVariable marks the environment of a program and of all that it starts.
+// markerVariable marks the environment of a program and its descendants.
 const markerVariable = "UWF_CALL"
 
-// program is the program of an agent, as it is installed.
+// program describes an installed program.
 type program struct {
 	Path    string `json:"path"`
-	Real    string `json:"real"` // without symbolic links
+	Real    string `json:"real"` // resolved path
 	Size    int64  `json:"size"`
-	Changed int64  `json:"changed"` // with its directory's, nanoseconds: npm gives all files one old date
+	Changed int64  `json:"changed"` // newest change of the file and its directory, in nanoseconds: npm gives all files one old date
 	AskedMs int64  `json:"askedMs"`
 	Version string `json:"version"`
 	Help    string `json:"help,omitempty"`
 }
 
-// locate finds the program: in its variable, else by its names on PATH.
+// locate finds the program by its environment variable, or else by its names in PATH.
 func locate(a Adapter, e env.Env) (string, error) {
 	names := append([]string{a.Program}, a.Aliases...)
 	variable := binVariable(a.Name)
@@ -75,13 +75,12 @@ func locate(a Adapter, e env.Env) (string, error) {
 	return "", &Error{Program: a.Program, Kind: NotInstalled, Text: text, Hint: hint}
 }
 
-// probeAge is how long an answer is believed: a launcher may stay the same when
-// what it launches is updated.
+// probeAge bounds the age of a cached answer: a launcher may stay the same while the program behind it is
+// updated.
 const probeAge = 24 * time.Hour
 
-// find locates the program and learns its version: from the cache, as long as its
-// file is the same, since a program in JavaScript takes a second to say it. dir is
-// where answers are remembered, "" if nowhere.
+// find locates the program and determines its version. Answers are cached in dir while the program's file is
+// unchanged, since a JavaScript program takes a second to print its version. "" disables the cache.
 func find(ctx context.Context, a Adapter, e env.Env, dir string) (program, error) {
 	path, err := locate(a, e)
 	if err != nil || a.Probe.None {
@@ -114,13 +113,12 @@ func find(ctx context.Context, a Adapter, e env.Env, dir string) (program, error
 		}
 	}
 	if dir != "" {
-		_ = durable.ReplaceJSON(durable.OS(), cache, p) // a cache that cannot be written costs a second each time
+		_ = durable.ReplaceJSON(durable.OS(), cache, p) // without the cache, each run takes a second longer
 	}
 	return p, a.tooOld(p)
 }
 
-// unanswered accepts a program that does not report its version: a wrapper may not know the
-// question.
+// unanswered accepts a program that does not report its version, since a wrapper may not support the option.
 func (a Adapter) unanswered(err error, e env.Env) error {
 	if _, ok := errors.AsType[*Error](err); ok {
 		return err
@@ -129,8 +127,7 @@ func (a Adapter) unanswered(err error, e env.Env) error {
 	return nil
 }
 
-// versionIn is the first line with a version; a long line is no answer to the
-// question for one.
+// versionIn returns the first line with a version. Long lines are ignored.
 func versionIn(said string) string {
 	const longest = 200
 	for line := range strings.Lines(said) {
@@ -148,7 +145,7 @@ func orArgs(args []string, usual ...string) []string {
 	return usual
 }
 
-// tooOld is the error for a version that does not work.
+// tooOld returns the error for an unsupported version.
 func (a Adapter) tooOld(p program) error {
 	v := ParseVersion(p.Version)
 	if !v.Before(a.Probe.Min) {
@@ -160,7 +157,7 @@ func (a Adapter) tooOld(p program) error {
 	}
 }
 
-// warnings are what is known to be broken in a version.
+// warnings returns the known bugs of a version.
 func (a Adapter) warnings(v Version) []string {
 	var texts []string
 	for _, f := range a.Probe.Flaws {
@@ -176,7 +173,7 @@ func (f Flaw) in(v Version) bool {
 	return v.Known() && v.compare(f.From) >= 0 && (!f.Before.Known() || v.Before(f.Before))
 }
 
-// ask runs the program for what it says about itself, on either stream.
+// ask runs the program with args and returns its output from either stream.
 func ask(ctx context.Context, path string, args []string, a Adapter, e env.Env) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, probeTime, fmt.Errorf("no answer within %s", probeTime))
 	defer cancel()
@@ -207,7 +204,7 @@ func ask(ctx context.Context, path string, args []string, a Adapter, e env.Env) 
 	return said.Text(), nil
 }
 
-// statusError is a program's answer to a question that ended with a status.
+// statusError is the output of a query that exited with an error status.
 type statusError struct {
 	code int
 	said string
@@ -215,7 +212,7 @@ type statusError struct {
 
 func (e *statusError) Error() string { return fmt.Sprintf("exit status %d: %s", e.code, e.said) }
 
-// recall reads what is known of a program, if its file is still the same.
+// recall reads the cached facts about a program, if its file is unchanged.
 func recall(cache string, p program) (program, bool) {
 	data, err := os.ReadFile(cache)
 	var known program
@@ -226,22 +223,22 @@ func recall(cache string, p program) (program, bool) {
 	return known, same && p.AskedMs-known.AskedMs < probeAge.Milliseconds()
 }
 
-// probeFile is where what is known of a program is remembered.
+// probeFile returns the cache file for a program.
 func probeFile(dir, path string) string {
 	sum := fnv.New32a()
 	_, _ = io.WriteString(sum, path)
 	return filepath.Join(dir, fmt.Sprintf("program-%08x.json", sum.Sum32()))
 }
 
-// Version is a program's version. The zero value is an unknown one.
+// Version is a program's version. The zero value is unknown.
 type Version struct {
 	Major, Minor, Patch int
-	Text                string // as the program says it, for people
+	Text                string // as printed by the program
 }
 
 var versionPattern = lazyregexp.New(`(\d+)\.(\d+)(?:\.(\d+))?[0-9A-Za-z.+-]*`)
 
-// ParseVersion finds the first version in a text, such as "codex-cli 0.169.0".
+// ParseVersion returns the first version in a text such as "codex-cli 0.169.0".
 func ParseVersion(text string) Version {
 	m := versionPattern().FindStringSubmatch(text)
 	if m == nil {
@@ -261,10 +258,10 @@ func ParseVersion(text string) Version {
 // V returns a version.
 func V(major, minor, patch int) Version { return Version{Major: major, Minor: minor, Patch: patch} }
 
-// Known tells a version from none.
+// Known reports whether the version is known.
 func (v Version) Known() bool { return v.Major+v.Minor+v.Patch > 0 }
 
-// AtLeast reports whether v is w or later. One that is not known is not.
+// AtLeast reports whether v is known and not earlier than w.
 func (v Version) AtLeast(w Version) bool { return v.Known() && v.compare(w) >= 0 }
 
 // Before reports whether v is known and earlier than w.
@@ -274,7 +271,7 @@ func (v Version) compare(w Version) int {
 	return cmp.Or(cmp.Compare(v.Major, w.Major), cmp.Compare(v.Minor, w.Minor), cmp.Compare(v.Patch, w.Patch))
 }
 
-// String is the version as people write it.
+// String returns the version's text.
 func (v Version) String() string {
 	if v.Text != "" || !v.Known() {
 		return v.Text
@@ -282,9 +279,8 @@ func (v Version) String() string {
 	return strconv.Itoa(v.Major) + "." + strconv.Itoa(v.Minor) + "." + strconv.Itoa(v.Patch)
 }
 
-// check reports the program: where it is, its version, and what is wrong with it.
-// It starts the program only to ask for its version, if that is not known, and whether somebody is
-// logged in.
+// check reports the program's path, version and problems. It starts the program only to query an unknown
+// version and the login.
 func (s *steps) check(ctx context.Context) protocol.AgentCheck {
 	a, around := s.adapter, runenv.Of(ctx)
 	if a.Commanded {
@@ -318,7 +314,8 @@ func (s *steps) check(ctx context.Context) protocol.AgentCheck {
 	return found
 }
 
-// loggedOut says what the program lacks to reach its model: a login, or a key of a provider of the user's own.
+// loggedOut returns what the program lacks to reach its model: a login, or the key for a provider that the
+// user configured.
 func (a Adapter) loggedOut(ctx context.Context, path string, around *runenv.Run) []protocol.AgentProblem {
 	if a.OwnKey != nil {
 		switch variable, own := a.OwnKey(around.Env.Get); {
@@ -340,12 +337,12 @@ func (a Adapter) loggedOut(ctx context.Context, path string, around *runenv.Run)
 	return nil
 }
 
-// hasKey reports whether the program is given a key, by the environment or by an
-// agent of the config: then nobody needs to be logged in.
+// hasKey reports whether the program gets a key from the environment or from an agent in the config, so that
+// no login is needed.
 func hasKey(ctx context.Context, around *runenv.Run, variables []string) bool {
 	names := around.Env.Environ
 	if around.Dirs.Home != "" {
-		c, _ := config.Load(ctx, around.Dirs.Config(), around.Env) // what is wrong with it others say
+		c, _ := config.Load(ctx, around.Dirs.Config(), around.Env) // config errors are reported elsewhere
 		for _, agent := range c.Agents {
 			names = slices.AppendSeq(slices.Clip(names), maps.Keys(agent.Env))
 		}

@@ -8,9 +8,9 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// PromptArgument is the prompt for a program that takes it only as an argument. A prompt that
-// is too long is put into a file in the run directory, and the argument says where. One that
-// begins with a dash gets a line break before it, so that no program takes it for an option.
+// PromptArgument returns the prompt for a program that takes it only as an argument. A long prompt is written
+// to a file in the run directory, and the argument refers to it. A prompt that begins with a dash is preceded
+// by a line break, so that it is not taken for an option.
 func (c Call) PromptArgument() (string, error) {
 	if len(c.Prompt) <= maxArgument {
 		if strings.HasPrefix(c.Prompt, "-") {

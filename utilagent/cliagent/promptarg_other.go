@@ -2,6 +2,5 @@
 
 package cliagent
 
-// maxArgument is how long a prompt on a command line may be: Linux takes 128 KiB
-// in one argument.
+// maxArgument bounds a prompt on the command line: Linux allows 128 KiB per argument.
 const maxArgument = 100 << 10

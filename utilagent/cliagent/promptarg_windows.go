@@ -1,5 +1,5 @@
 package cliagent
 
-// maxArgument is how long a prompt on a command line may be: Windows takes 32 Ki
-// characters in all arguments together.
+// maxArgument bounds a prompt on the command line: Windows allows 32 Ki characters for all arguments
+// together.
 const maxArgument = 24 << 10

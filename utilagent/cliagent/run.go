@@ -28,17 +28,16 @@ const (
 	stopText   = "Stop using tools now. Write the final output, as required, from what you know so far."
 )
 
-// refusedText is the message to a session that ended when it was refused something: some
-// programs take a refusal for a person's wish to stop.
+// refusedText returns the message for a session that ended after a refusal: some programs take a refusal for
+// a request to stop.
 func refusedText(what []string) string {
 	return "You were not allowed to do this, and nobody can allow it now: " + strings.Join(what, "; ") +
 		". That is no reason to stop: do the work with what you may use, and finish with the required output. If it cannot be done without, say so in the output."
 }
 
-// maxRefusals is how often a session is told to go on after a refusal.
+// maxRefusals bounds how many times a session is asked to continue after a refusal.
 const maxRefusals = 3
 
-// run does the role's work.
 func (r *runner) run() (agentkit.Result, error) {
 	t := task{prompt: r.req.Prompt, session: r.req.SessionID, fork: r.req.Fork, cut: r.req.Cut}
 	if isMadeUp(t.session) {
@@ -63,7 +62,7 @@ func (r *runner) run() (agentkit.Result, error) {
 	return r.work(t)
 }
 
-// correct sends a message into a session.
+// correct sends a message to a session.
 func (r *runner) correct(session, message string) (agentkit.Result, error) {
 	r.notes, r.fresh, r.told = nil, false, false
 	t := task{prompt: message, session: session, message: message}
@@ -73,18 +72,17 @@ func (r *runner) correct(session, message string) (agentkit.Result, error) {
 	return r.work(t)
 }
 
-// madeUp is the prefix of ids for conversations that the program does not remember: the step
-// needs an id all the same.
+// madeUp is the prefix of made-up session IDs for programs that remember nothing, because a step needs an ID.
 const madeUp = "none-"
 
 func isMadeUp(session string) bool { return strings.HasPrefix(session, madeUp) }
 
-// withAnswer is the prompt for a program that remembers nothing.
+// withAnswer returns a correction prompt for a program that remembers nothing.
 func withAnswer(prompt, answer, message string) string {
 	return fmt.Sprintf("%s\n\n## Your answer so far\n\n%s\n\n## What is wrong with it\n\n%s", prompt, answer, message)
 }
 
-// work makes calls until there is an answer, or there will be none.
+// work makes calls until there is an answer or a failure.
 func (r *runner) work(t task) (agentkit.Result, error) {
 	r.pushed, r.refusals = false, 0
 	var spent spent
@@ -118,13 +116,13 @@ func (r *runner) work(t task) (agentkit.Result, error) {
 			err = r.conclude(&res, out)
 		}
 		if err != nil && out.Kind == Failed && spent.nothing() {
-			res.Usage = &protocol.Usage{DurationMs: spent.tookMs} // the model has not said a word
+			res.Usage = &protocol.Usage{DurationMs: spent.tookMs} // the model never replied
 		}
 		return res, err
 	}
 }
 
-// next is the task that must follow a call; nil if there is none.
+// next returns the task that must follow a call, or nil.
 func (r *runner) next(out tried) (*task, error) {
 	t := out.task
 	switch {
@@ -152,8 +150,8 @@ func (r *runner) next(out tried) (*task, error) {
 	return nil, nil
 }
 
-// toldLate is the task that passes on what people said while the program worked and could not
-// hear it.
+// toldLate returns a task with the messages that arrived while the program worked and that it could not
+// receive.
 func (r *runner) toldLate(out tried) (*task, error) {
 	t := &task{session: out.Session, message: out.task.message, letters: r.req.Messages()}
 	for _, l := range t.letters {
@@ -167,7 +165,7 @@ func (r *runner) toldLate(out tried) (*task, error) {
 	return t, nil
 }
 
-// heard records which letters a call has delivered, once the model has answered them.
+// heard records the messages that a call has delivered, once the model has answered.
 func (r *runner) heard(out tried) error {
 	if !out.worked && out.Kind != OK {
 		return nil
@@ -180,7 +178,7 @@ func (r *runner) heard(out tried) error {
 	return nil
 }
 
-// unusable reports whether a continued session is the reason for a failure.
+// unusable reports whether a failure was caused by a continued session.
 func (r *runner) unusable(out tried) bool {
 	if out.Kind != Failed || out.task.session == "" || out.worked || r.fresh {
 		return false
@@ -192,7 +190,7 @@ func (r *runner) unusable(out tried) bool {
 	return false
 }
 
-// startOver gives up the session: the whole prompt goes into a new one.
+// startOver abandons the session and sends the whole prompt to a new one.
 func (r *runner) startOver(t *task, why string) error {
 	if r.fresh {
 		return &Error{Program: r.adapter.Program, Kind: errorkind.SessionNotFound, Text: fmt.Sprintf("%s lost its session again: %s", r.adapter.Program, why)}
@@ -214,50 +212,50 @@ func (r *runner) startOver(t *task, why string) error {
 	return nil
 }
 
-// runner does one step with a program: the run itself and its corrections.
+// runner performs one step with a program: the run and its corrections.
 type runner struct {
 	adapter Adapter
 	req     *agentkit.Request
 	around  *runenv.Run
-	env     env.Env // of the agent, without what the program is not to see
+	env     env.Env // the agent's environment, without variables withheld from the program
 	settings
 	program     program
-	command     string // what sessions belong to
+	command     string // the command that sessions belong to
 	extra       []string
-	words       []string // of the command line, if it is the user's
+	words       []string // the user's command line, if there is one
 	cwd         string
 	runDir      string
-	mark        string // of all that is started in this run
+	mark        string // marks all processes of this run
 	sessions    sessions.Dir
 	logs        *logs
 	host        *Host
 	transport   Transport
-	boxProgram  string // uwf-box; "": it cannot be had here
+	boxProgram  string // path of uwf-box, or "" if unavailable
 	confinement *confinement
-	held        string          // for the detail: what confinement is in force
-	used        []string        // sessions that the program has used
-	hidden      []string        // from what a sandbox of the program's own runs
-	ctx         context.Context // of the step; it ends when its time is up
+	held        string          // description of the sandbox, for the detail
+	used        []string        // sessions used by the program
+	hidden      []string        // paths hidden from the program's own sandbox
+	ctx         context.Context // context of the step, with its timeout
 	closers     []func()
 
 	notes    []string // for the detail
-	answer   string   // of the last call
-	pushed   bool     // an incomplete run has been asked to finish
-	refusals int      // it was told to go on after one
-	fresh    bool     // the session was given up once
-	told     bool     // the run or correction has a turn
-	worked   bool     // the model has said something, in some call of the step
+	answer   string   // answer of the last call
+	pushed   bool     // an incomplete run was asked to finish
+	refusals int      // how many times it was asked to continue after a refusal
+	fresh    bool     // the session was abandoned once
+	told     bool     // the run or correction has recorded a turn
+	worked   bool     // the model produced output in some call of the step
 }
 
-// tell stores a turn.
+// tell records a turn.
 func (r *runner) tell(ctx context.Context, t protocol.Turn) error {
 	r.told = true
 	return r.req.Turn(ctx, t)
 }
 
-// show tells watchers what is going on; it is not part of the step.
+// show shows a progress message in live views; it is not part of the step.
 func (r *runner) show(text string) {
-	// This is only for watchers: whatever breaks here breaks at the next turn, too.
+	// Only for live views; a real problem also fails the next turn.
 	_ = r.req.Writing(context.WithoutCancel(r.ctx), protocol.Turn{Role: protocol.TurnSystem, Content: text})
 }
 
@@ -265,7 +263,7 @@ func (r *runner) show(text string) {
 func newRunner(ctx context.Context, a Adapter, extra []string, req *agentkit.Request) (*runner, error) {
 	around := runenv.Of(ctx)
 	r := &runner{adapter: a, req: req, around: around, env: around.Env, extra: extra, command: a.Program, cwd: realDir(req.Cwd), ctx: ctx}
-	r.mark = around.Mark() // what it ends, it ends after our own orderly close
+	r.mark = around.Mark() // registered first, so it runs after our orderly close
 	req.AtEnd(r.close)
 	var err error
 	if r.settings, err = settingsOf(ctx, a, req, around); err != nil {
@@ -308,7 +306,7 @@ func newRunner(ctx context.Context, a Adapter, extra []string, req *agentkit.Req
 	return r, nil
 }
 
-// locate finds the program, and what its sessions belong to.
+// locate finds the program and the command that its sessions belong to.
 func (r *runner) locate(ctx context.Context) error {
 	a := r.adapter
 	if a.Commanded {
@@ -321,7 +319,7 @@ func (r *runner) locate(ctx context.Context) error {
 	return err
 }
 
-// prepareDir makes the directory for the files of calls.
+// prepareDir creates the directory for the files of calls.
 func (r *runner) prepareDir() error {
 	if r.runDir = r.req.RunDir; r.runDir != "" {
 		return nil
@@ -335,7 +333,7 @@ func (r *runner) prepareDir() error {
 	return nil
 }
 
-// close ends everything that still runs, in reverse order.
+// close releases resources in reverse order.
 func (r *runner) close() {
 	for i := len(r.closers) - 1; i >= 0; i-- {
 		r.closers[i]()
@@ -343,7 +341,7 @@ func (r *runner) close() {
 	r.closers = nil
 }
 
-// report reports what went wrong beside the work.
+// report warns about a secondary failure.
 func (r *runner) report(err error) {
 	if err != nil {
 		r.req.Warn("%v", err)
@@ -351,7 +349,7 @@ func (r *runner) report(err error) {
 	}
 }
 
-// note puts something into the step's detail, and the run's log.
+// note adds a note to the step's detail and the run's log.
 func (r *runner) note(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	r.notes = append(r.notes, text)
@@ -360,13 +358,13 @@ func (r *runner) note(format string, args ...any) {
 
 func (r *runner) version() Version { return ParseVersion(r.program.Version) }
 
-// launch is how a call's program is started.
+// launch returns the parameters for starting a call's program.
 func (r *runner) launch(inv Invocation) (launch, error) {
 	id, err := newUUID(r.env.Rand)
 	if err != nil {
 		return launch{}, err
 	}
-	r.around.EndChildren() // of an earlier call: it would work beside this one
+	r.around.EndChildren() // left by an earlier call, they would interfere
 	if err := r.grant(inv.Own); err != nil {
 		return launch{}, err
 	}
@@ -379,7 +377,7 @@ func (r *runner) launch(inv Invocation) (launch, error) {
 	}, nil
 }
 
-// shown are arguments fit for a log: a prompt among them is cut.
+// shown returns arguments for a log, with long prompts shortened.
 func shown(args []string) []string {
 	const longest = 80
 	out := make([]string, len(args))
@@ -391,7 +389,7 @@ func shown(args []string) []string {
 	return out
 }
 
-// stopped returns why the step must end, if it must.
+// stopped returns the reason for which the step must end, or nil.
 func (r *runner) stopped() error {
 	if r.host.outer.Err() != nil {
 		return context.Cause(r.host.outer)
@@ -399,9 +397,9 @@ func (r *runner) stopped() error {
 	return nil
 }
 
-// fail is the error for a call that led to nothing.
+// fail returns the error for a failed call.
 func (r *runner) fail(out tried) error {
-	if out.Error == errorkind.BadUsage { // perhaps it is not the version that it was
+	if out.Error == errorkind.BadUsage { // the cached version may be outdated
 		_ = durable.OS().Remove(probeFile(string(r.sessions), r.program.Path))
 	}
 	e := &Error{Program: r.adapter.Program, Kind: out.Error, Text: r.adapter.Program + " " + what(out)}
@@ -427,12 +425,12 @@ func (r *runner) fail(out tried) error {
 	return e
 }
 
-// unexplained reports whether one has to look at what the program printed.
+// unexplained reports whether the user must inspect the program's output.
 func unexplained(out tried) bool {
 	return out.Kind == Incomplete || out.Kind == Timeout || out.Error == Crashed || out.Error == errorkind.Unknown
 }
 
-// what says how a call failed.
+// what describes how a call failed.
 func what(out tried) string {
 	switch out.Kind {
 	case Incomplete:
@@ -454,7 +452,7 @@ func what(out tried) string {
 	return "failed"
 }
 
-// reasons say what went wrong.
+// reasons describe each kind of failure.
 var reasons = map[errorkind.Kind]string{
 	errorkind.Auth:            "is not logged in, or its key is refused",
 	errorkind.RateLimit:       "is held up by its provider's rate limit",
@@ -470,7 +468,7 @@ var reasons = map[errorkind.Kind]string{
 	Crashed:                   "ended before its work was done",
 }
 
-// remedies are what to do about an error, whatever the program.
+// remedies are general advice for each kind of failure.
 var remedies = map[errorkind.Kind]string{
 	errorkind.RateLimit: "wait, then step the thread again",
 	errorkind.Quota:     "add to the account, or wait until its limit is reset; then step the thread again. Or let another agent go on: uwf thread step --agent ALIAS",
@@ -479,7 +477,7 @@ var remedies = map[errorkind.Kind]string{
 	errorkind.Denied:    "set agents.<alias>.permission in config.yaml to edits or bypass",
 }
 
-// result is what is known of a call, however it came out.
+// result returns what is known about a call, whatever its outcome.
 func (r *runner) result(out tried) agentkit.Result {
 	version := out.version
 	if !version.Known() {
@@ -503,9 +501,9 @@ func (r *runner) result(out tried) agentkit.Result {
 	}
 }
 
-// conclude makes an answer, a reason to wait, or an error of the last call.
+// conclude turns the last call into an answer, a reason to wait, or an error.
 func (r *runner) conclude(res *agentkit.Result, out tried) error {
-	// A call that was refused at once names no session; one before it, also in an earlier try, has worked in one.
+	// A call that was refused at once reports no session, but an earlier call or try may have worked in one.
 	goesOn := out.canGoOn(r.adapter.Sessions) || (r.worked || r.req.Interrupted) && out.task.session != "" && !r.adapter.Sessions.None
 	switch out.Kind {
 	case OK:
@@ -533,8 +531,8 @@ func (r *runner) conclude(res *agentkit.Result, out tried) error {
 	return r.failure(out, r.fail(out))
 }
 
-// heldUp reports whether only time or money helps, and a person is to decide: the engine neither
-// yields to another agent nor runs this one again soon.
+// heldUp reports whether only time or money helps and a person must decide: the engine will neither switch to
+// another agent nor retry soon.
 func (r *runner) heldUp(out tried) bool {
 	switch {
 	case r.req.Yields:
@@ -547,7 +545,7 @@ func (r *runner) heldUp(out tried) bool {
 	return false
 }
 
-// failure says what sort of failure an error is.
+// failure classifies an error.
 func (r *runner) failure(out tried, err error) error {
 	f := &agentkit.Failure{Err: err}
 	if at := r.adapter.Repeats; at != nil && (out.Error == errorkind.RateLimit || out.Error == errorkind.Server) {
@@ -568,8 +566,8 @@ func (r *runner) failure(out tried, err error) error {
 	return f
 }
 
-// answered takes the text of a call as the answer. It must be the last turn, where readers
-// look for it; if there are no turns, the kit makes it the only one.
+// answered uses the text of a call as the answer. It must be the last turn, where readers look for it.
+// Without turns, the kit makes it the only one.
 func (r *runner) answered(res *agentkit.Result, out tried) error {
 	if r.told && out.shown != clip(out.text) && out.Value == nil {
 		turn := protocol.Turn{Role: protocol.TurnAssistant, Content: clip(out.text)}
@@ -596,10 +594,10 @@ func (r *runner) answered(res *agentkit.Result, out tried) error {
 	return nil
 }
 
-// usedUpRun: what the whole run may cost is used up, not only what the agent may.
+// usedUpRun reports whether the limit of the whole run is used up, not only the agent's.
 func (r *runner) usedUpRun(out tried) bool { return out.Kind == Budget && r.ofRun }
 
-// howToGoOn says what resuming does: the config may say that no session is used again.
+// howToGoOn describes what resuming does; the config may disable continuing sessions.
 func (r *runner) howToGoOn(out tried) string {
 	if r.usedUpRun(out) {
 		return "That was all the run had left: uwf thread resume " + r.req.Thread + " --raise-limit grants more."
@@ -610,10 +608,10 @@ func (r *runner) howToGoOn(out tried) string {
 	return "Resume the thread to go on in its session."
 }
 
-// limitText says which limit was reached.
+// limitText describes which limit was reached.
 func (r *runner) limitText(out tried) string {
 	switch out.Kind {
-	case MaxTurns, Budget: // an argument of a person's own may have set another one than the config
+	case MaxTurns, Budget: // the user's own arguments may override the configured limit
 		of := map[OutcomeKind]string{MaxTurns: "turns", Budget: "cost"}[out.Kind]
 		said := strings.TrimSuffix(Excerpt(plaintext.Strip(out.Message)), ".")
 		return fmt.Sprintf("%s stopped at its limit of %s: %s.", r.adapter.Program, of, said)

@@ -17,22 +17,22 @@ import (
 	"github.com/united-workforce/uwf/utilagent/internal/runenv"
 )
 
-// settings is what the config says about an agent.
+// settings holds the configuration of an agent.
 type settings struct {
 	model      string
-	price      *protocol.Price // of the model, if the config has one
+	price      *protocol.Price // price of the model, if configured
 	permission Permission
 	maxTurns   int
 	maxCost    float64
-	ofRun      bool // maxCost is what is left for the whole run
-	resume     bool // a later step goes on in the session of this one
+	ofRun      bool // maxCost is what remains for the whole run
+	resume     bool // later steps continue this session
 	passEnv    []string
 	limits     Timeouts
 	sandbox    protocol.SandboxConfig
 }
 
-// settingsOf reads the config. A program gets a model only if one is set for this agent or
-// role: the default model is not meant for it.
+// settingsOf reads the config. A program gets a model only if one is set for this agent or role; the default
+// model is not meant for it.
 func settingsOf(ctx context.Context, a Adapter, req *agentkit.Request, around *runenv.Run) (settings, error) {
 	s := settings{permission: Bypass, maxTurns: a.MaxTurns, limits: a.Timeouts.withDefaults()}
 	c, err := around.Config(ctx)
@@ -63,7 +63,7 @@ func settingsOf(ctx context.Context, a Adapter, req *agentkit.Request, around *r
 	return s, s.limit(agent, timeout)
 }
 
-// limit takes over the config's lengths of time.
+// limit applies the configured timeouts.
 func (s *settings) limit(agent protocol.Agent, timeout string) error {
 	var total time.Duration
 	for _, field := range []struct {
@@ -91,9 +91,8 @@ func (s *settings) limit(agent protocol.Agent, timeout string) error {
 	return nil
 }
 
-// within fits the limits into the time after which the engine stops the agent. A program that
-// is stopped before then leaves a session that can be continued, so the step suspends instead
-// of failing.
+// within shortens the timeouts so that the program is stopped before the engine stops the agent. The session
+// can then be continued, so the step suspends instead of failing.
 func (t Timeouts) within(total time.Duration) Timeouts {
 	margin := min(total/4, 20*time.Second)
 	t.Total, t.whole = total-margin, total
@@ -102,14 +101,13 @@ func (t Timeouts) within(total time.Duration) Timeouts {
 	return t
 }
 
-// binVariable is the environment variable that names the program of an agent.
+// binVariable returns the environment variable that overrides the path of an agent's program.
 func binVariable(agent string) string {
 	return "UWF_" + strings.ToUpper(strings.ReplaceAll(agent, "-", "_")) + "_BIN"
 }
 
-// environment is what the program gets: the agent's environment, without what an outer session
-// of the same program left there, and with variables that keep programs from asking, paging,
-// colouring and updating.
+// environment returns the program's environment: the agent's, without variables from an enclosing session of
+// the same program, and with variables that disable prompts, pagers, colors and updates.
 func environment(environ []string, a Adapter, inv Invocation) []string {
 	var out []string
 	for _, entry := range environ {
@@ -118,7 +116,7 @@ func environment(environ []string, a Adapter, inv Invocation) []string {
 			out = append(out, entry)
 		}
 	}
-	// What a workspace's settings name is not started, also not by an opencode that is talked to.
+	// Never start commands from the workspace's settings, even with an opencode that has a Transport.
 	if (env.Env{Environ: environ}).Get("OPENCODE_DISABLE_PROJECT_CONFIG") == "" {
 		out = append(out, "OPENCODE_DISABLE_PROJECT_CONFIG=1")
 	}
@@ -126,8 +124,7 @@ func environment(environ []string, a Adapter, inv Invocation) []string {
 	return append(out, inv.Env...)
 }
 
-// matches reports whether a variable is among names, of which one that ends with * is
-// a prefix.
+// matches reports whether a variable is in patterns. A pattern that ends in * is a prefix.
 func matches(name string, patterns []string) bool {
 	for _, pattern := range patterns {
 		if prefix, ok := strings.CutSuffix(pattern, "*"); name == pattern || ok && strings.HasPrefix(name, prefix) {
@@ -137,7 +134,7 @@ func matches(name string, patterns []string) bool {
 	return false
 }
 
-// ModelKeys are the Logins of a program that can ask the models of many providers.
+// ModelKeys returns the Logins of a program that supports many model providers.
 func ModelKeys() []string {
 	return []string{
 		"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY",
@@ -145,7 +142,7 @@ func ModelKeys() []string {
 	}
 }
 
-// Options makes an agent of an adapter.
+// Options returns the agent for an adapter.
 func Options(a Adapter) agentkit.Options {
 	s := &steps{adapter: a}
 	return agentkit.Options{
@@ -157,7 +154,7 @@ func Options(a Adapter) agentkit.Options {
 	}
 }
 
-// steps keeps the runner of the step in hand: a process makes one.
+// steps holds the current runner; a process makes one step.
 type steps struct {
 	adapter Adapter
 	extra   []string
@@ -180,7 +177,7 @@ func (s *steps) correct(ctx context.Context, session, message string, req *agent
 	return r.correct(session, message)
 }
 
-// of is the runner of a request.
+// of returns the runner for a request.
 func (s *steps) of(ctx context.Context, req *agentkit.Request) (*runner, error) {
 	if s.runner != nil && s.runner.req == req {
 		return s.runner, nil
@@ -193,9 +190,8 @@ func (s *steps) of(ctx context.Context, req *agentkit.Request) (*runner, error) 
 	return r, nil
 }
 
-// split takes apart what stands on an agent's command line: the arguments that are
-// configured for it, before and behind a "--", and what the engine adds at the
-// end: thread and role, by position or by name.
+// split splits an agent's command line into the configured arguments before and after "--" and those that the
+// engine appends: thread and role, by position or by flag.
 func split(args []string) (before, behind, engines []string) {
 	at := len(args)
 	for i := len(args) - 1; i >= 0; i-- {
@@ -210,7 +206,7 @@ func split(args []string) (before, behind, engines []string) {
 	return slices.Clone(before), slices.Clone(behind), engines
 }
 
-// parse reads the command line of an agent.
+// parse reads an agent's command line and returns the engine's arguments.
 func (s *steps) parse(args []string) (engines []string, err error) {
 	before, behind, engines := split(args)
 	if s.adapter.Commanded && len(behind) == 0 {
@@ -231,7 +227,7 @@ func (s *steps) parse(args []string) (engines []string, err error) {
 	return engines, nil
 }
 
-// isEngines reports whether arguments are just what the engine adds.
+// isEngines reports whether arguments are exactly what the engine appends.
 func isEngines(args []string) bool {
 	if len(args) >= 2 && threadid.Valid(args[0]) && !strings.HasPrefix(args[1], "-") {
 		args = args[2:]
@@ -261,7 +257,7 @@ func name(flag string) string {
 	return name
 }
 
-// usage is what --help says of an adapter.
+// usage returns the --help text for an adapter.
 func usage(a Adapter) string {
 	var b strings.Builder
 	b.WriteString(strings.TrimRight(a.Usage, "\n"))

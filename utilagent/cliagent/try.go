@@ -20,31 +20,30 @@ import (
 	"github.com/united-workforce/uwf/utilagent/errorkind"
 )
 
-// task is what the next call is about.
+// task describes the next call.
 type task struct {
 	prompt  string
-	session string // to go on in; "": a new one
+	session string // session to continue, or ""
 	fork    bool
 	cut     string
-	message string             // a correction, which a new session must be told too
-	letters []agentkit.Message // that the prompt tells
+	message string             // a correction, which must be repeated in a new session
+	letters []agentkit.Message // messages included in the prompt
 }
 
-// tried is how a call came out.
+// tried is the outcome of a call.
 type tried struct {
 	Outcome
 	task    task
 	text    string // the answer
-	worked  bool   // the model said something
+	worked  bool   // the model produced output
 	usage   protocol.Usage
-	counted bool   // the limit of turns was ours
+	counted bool   // uwf enforced the turn limit
 	shown   string // the last text among the turns
 	model   string
 	version Version
 }
 
-// stoppedByRefusal reports whether the call ended without output after the program was refused
-// something.
+// stoppedByRefusal reports whether the call ended without output after the program was denied an action.
 func (t tried) stoppedByRefusal() bool {
 	return len(t.Refused) > 0 && (t.Kind == OK || t.Kind == Incomplete) && t.Value == nil && !isFramed(t.text)
 }
@@ -52,7 +51,7 @@ func (t tried) stoppedByRefusal() bool {
 // canGoOn reports whether the session can be continued.
 func (t tried) canGoOn(s Sessions) bool { return !s.None && t.Session != "" }
 
-// try makes one call. Its errors are failures on our own side, or that the step was stopped.
+// try makes one call. It returns an error for failures on uwf's side, or if the step was stopped.
 func (r *runner) try(t task) (tried, error) {
 	ctx, cancel := context.WithCancelCause(r.ctx)
 	defer cancel(nil)
@@ -107,14 +106,14 @@ func (r *runner) try(t task) (tried, error) {
 	return out, nil
 }
 
-// isEnd reports whether a call's cause is its outcome, and not an error on our own side, such
-// as a full store.
+// isEnd reports whether a call's cause is an outcome rather than a failure on uwf's side, such as a full
+// disk.
 func isEnd(cause error) bool {
 	return errors.As(cause, new(*changedError)) || errors.As(cause, new(*vainError)) || errors.As(cause, new(*expired)) ||
 		errors.Is(cause, agentkit.ErrWentOn) || errors.Is(cause, errTurns) || errors.Is(cause, errGrace)
 }
 
-// ask builds the call for a task, and returns what its session has cost before.
+// ask builds the call for a task and returns the earlier totals of its session.
 func (r *runner) ask(t task) (Call, protocol.Usage, error) {
 	c := Call{
 		Bin: r.program.Path, Version: r.version(), Help: r.program.Help,
@@ -143,7 +142,7 @@ func (r *runner) ask(t task) (Call, protocol.Usage, error) {
 	return c, k.Totals, nil
 }
 
-// known is what to remember about a call's session.
+// known returns the facts to store about a call's session.
 func (r *runner) known(session string, c *call, totals protocol.Usage) known {
 	version := c.version
 	if !version.Known() {
@@ -155,7 +154,7 @@ func (r *runner) known(session string, c *call, totals protocol.Usage) known {
 	}
 }
 
-// judge combines what the program said with why the call ended.
+// judge combines the program's outcome with the cause that ended the call.
 func (c *call) judge(o Outcome, cause error) tried {
 	out := tried{Outcome: o, worked: c.record.messages > 0, model: c.model, version: c.version, text: c.record.answer.final(o.Final)}
 	var (
@@ -179,7 +178,7 @@ func (c *call) judge(o Outcome, cause error) tried {
 		out.Kind = SessionLost
 	}
 	if out.Kind != Failed {
-		out.Error = "" // how the program ended follows from what we did to it
+		out.Error = "" // we ended the program, so its status means nothing
 	}
 	if out.Kind == OK && out.Value == nil && strings.TrimSpace(out.text) == "" {
 		out.Kind = Incomplete
@@ -188,7 +187,7 @@ func (c *call) judge(o Outcome, cause error) tried {
 		out.Kind, out.Message = SessionLost, "it did not say which session it went on in"
 	}
 	if out.Session == "" && (out.worked || o.Kind == OK) {
-		out.Session = c.session // a start that failed prints no session worth keeping
+		out.Session = c.session // a failed start prints no session worth keeping
 	}
 	return out
 }
@@ -196,8 +195,7 @@ func (c *call) judge(o Outcome, cause error) tried {
 // quietTime is how long a turn that may be complete waits for more of its message.
 const quietTime = 300 * time.Millisecond
 
-// changedError is the cause when a call came back in a session other than the one that it was
-// to continue.
+// changedError is the cause when a call continued a session other than the requested one.
 type changedError struct{ want, got string }
 
 func (e *changedError) Error() string {
@@ -207,8 +205,8 @@ func (e *changedError) Error() string {
 	return fmt.Sprintf("session %s was asked for, %s came back", e.want, e.got)
 }
 
-// vainError is the cause when the program keeps repeating a request that cannot work, or has
-// failed for too long: then the whole call is not repeated either.
+// vainError is the cause when the program keeps repeating a request that cannot succeed or has failed for too
+// long. The call is not retried either.
 type vainError struct {
 	kind errorkind.Kind
 	text string
@@ -216,19 +214,19 @@ type vainError struct {
 
 func (e *vainError) Error() string { return e.text }
 
-// errTurns is the cause when a call reached the limit of turns.
+// errTurns is the cause when a call reached the turn limit.
 var errTurns = errors.New("the limit of turns is reached")
 
-// call is a running call: it turns events into turns and checks them against what was asked
-// for. Safe for concurrent use.
+// call is a running call. It turns events into turns and checks them against the request. Safe for concurrent
+// use.
 type call struct {
 	ask      Call
 	sessions Sessions
 	isPlain  func(id string) bool
-	count    bool // turns are counted here
+	count    bool // enforce the turn limit here
 	cancel   context.CancelCauseFunc
 	watch    *watch
-	began    func(session string) error // told once for each id that is good
+	began    func(session string) error // called once for each accepted ID
 	heard    func(agentkit.Message) error
 	program  string
 
@@ -236,24 +234,24 @@ type call struct {
 	waits   waits
 	record  record
 	quiet   *time.Timer
-	session string // the newest id that the program told
-	known   string // to began
+	session string // latest reported ID
+	known   string // latest ID passed to began
 	model   string
 	version Version
 	over    bool
 }
 
-// event takes an event; see [Host.Emit].
+// event handles an event; see [Host.Emit].
 func (c *call) event(ctx context.Context, e Event) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.over {
-		return nil // it came too late to matter
+		return nil // too late to matter
 	}
 	if err := c.learn(e); err != nil {
 		return c.end(err)
 	}
-	ctx = context.WithoutCancel(ctx) // what a program says while it is stopped has happened too
+	ctx = context.WithoutCancel(ctx) // output during a stop belongs to the record as well
 	if err := c.record.take(ctx, e); err != nil {
 		return c.end(err)
 	}
@@ -285,9 +283,8 @@ func (c *call) event(ctx context.Context, e Event) error {
 	return nil
 }
 
-// atLimit reports whether the call must end at this event because its turns are used up: when
-// the tools of the last turn have returned, or when the model calls another tool after it,
-// since some programs never report a tool's return.
+// atLimit reports whether the turn limit ends the call at this event: when the tools of the last turn have
+// returned, or when the model calls another tool after it, since some programs never report a tool's return.
 func (c *call) atLimit(k Kind) bool {
 	switch over := c.record.messages - c.ask.MaxTurns; k {
 	case Returned:
@@ -298,13 +295,13 @@ func (c *call) atLimit(k Kind) bool {
 	return false
 }
 
-// end ends the call for a cause.
+// end ends the call with a cause.
 func (c *call) end(cause error) error {
 	c.cancel(cause)
 	return cause
 }
 
-// learn notes what an event says about the session.
+// learn records the session details of an event.
 func (c *call) learn(e Event) error {
 	if e.Model != "" {
 		c.model = e.Model
@@ -324,7 +321,7 @@ func (c *call) learn(e Event) error {
 	return nil
 }
 
-// verify checks the first id of a continued session against the one asked for.
+// verify compares the first ID of a continued session with the requested one.
 func (c *call) verify(got string) error {
 	same := got == c.ask.Session
 	version := c.version
@@ -333,14 +330,14 @@ func (c *call) verify(got string) error {
 	}
 	switch {
 	case c.ask.Fork != same:
-		return nil // the same to go on in, or another for a copy
+		return nil // same ID when continuing, another for a copy
 	case !c.ask.Fork && c.sessions.Renames != nil && c.sessions.Renames(version):
 		return nil
 	}
 	return &changedError{want: c.ask.Session, got: got}
 }
 
-// later makes sure that a turn is stored even if nothing follows for a while.
+// later schedules the storing of a turn in case nothing follows for a while.
 func (c *call) later(ctx context.Context) {
 	if c.quiet != nil {
 		c.quiet.Reset(quietTime)
@@ -358,8 +355,8 @@ func (c *call) later(ctx context.Context) {
 	})
 }
 
-// close ends the call: what comes now is ignored. The turn that was pending is
-// stored with a context that outlives the call, since it happened.
+// close ends the call; later events are ignored. The pending turn is stored with a context that outlives the
+// call.
 func (c *call) close(ctx context.Context) error {
 	c.watch.close()
 	c.mu.Lock()
@@ -372,12 +369,11 @@ func (c *call) close(ctx context.Context) error {
 	return c.record.flush(context.WithoutCancel(ctx))
 }
 
-// answer follows which of the model's texts is the answer: the last one after the
-// last tool event. Models like to add a word after it, so the last text that
-// begins with a frontmatter block is kept as well.
+// answer tracks which of the model's texts is the answer: the last one after the last tool event. Models tend
+// to add a remark, so the last text that begins with a frontmatter block is kept as well.
 type answer struct {
 	last   text
-	open   bool // last goes on with the next piece
+	open   bool // the next piece continues last
 	id     string
 	framed string
 }
@@ -400,13 +396,13 @@ func (a *answer) delta(s, id string) {
 	a.last.add(s)
 }
 
-// tool notes that earlier texts are not the final answer.
+// tool marks earlier texts as not the final answer.
 func (a *answer) tool() {
 	a.end()
 	a.last = text{}
 }
 
-// pause ends a text that came in pieces.
+// pause ends a text that arrived in pieces.
 func (a *answer) pause() { a.open = false }
 
 // end finishes the current text.
@@ -422,8 +418,7 @@ func (a *answer) keep(s string) {
 	}
 }
 
-// final is the answer. said is what the program itself reports as the answer; "" if it reports
-// none.
+// final returns the answer. said is the answer according to the program itself, or "".
 func (a *answer) final(said string) string {
 	if strings.TrimSpace(said) == "" {
 		said = a.last.String()
@@ -434,8 +429,8 @@ func (a *answer) final(said string) string {
 	return said
 }
 
-// maxText is how much of a text is held in memory. A longer text keeps its beginning, which
-// has the frontmatter.
+// maxText bounds how much of a text is held in memory. A longer text keeps its beginning, which contains the
+// frontmatter.
 const maxText = 2 << 20
 
 // text collects the pieces of a text, up to maxText.
@@ -445,7 +440,7 @@ func (t *text) add(s string) { t.pieces = append(t.pieces, s[:min(len(s), maxTex
 
 func (t *text) empty() bool { return len(t.pieces) == 0 }
 
-// String is the text; a character that was cut in two at its end is left out.
+// String returns the text without an incomplete character at its end.
 func (t *text) String() string { return strings.ToValidUTF8(string(t.pieces), "") }
 
 // isFramed reports whether a text begins with a frontmatter block.
@@ -454,12 +449,11 @@ func isFramed(s string) bool {
 	return !errors.Is(err, frontmatter.ErrNone)
 }
 
-// maxContent is how much of one text or result a turn holds; the part cut from its middle is
-// in the run directory.
+// maxContent bounds a text or result in a turn. The part cut from its middle is in the run directory.
 const maxContent = 1 << 20
 
-// record makes turns of events. All that belongs to one message of the model is one turn,
-// which is stored when it is complete.
+// record converts events to turns. Everything in one message of the model is one turn, stored when it is
+// complete.
 type record struct {
 	put func(context.Context, protocol.Turn) error
 
@@ -468,16 +462,16 @@ type record struct {
 	content  text
 	thought  text
 	open     bool   // pending has begun
-	pieces   bool   // its text is still coming in pieces
-	id       string // of its message
+	pieces   bool   // its text is still arriving in pieces
+	id       string // message ID of the pending turn
 	sub      bool
-	messages int // of the main agent
+	messages int // messages of the main agent
 	running  int // tools that have not returned
 	notices  []string
-	last     string // content of the last turn of the main agent with a text
+	last     string // last turn of the main agent with a text
 }
 
-// take takes an event.
+// take handles an event.
 func (r *record) take(ctx context.Context, e Event) error {
 	switch e.Kind {
 	case Text, Delta, Reasoning, Called:
@@ -504,7 +498,7 @@ func (r *record) take(ctx context.Context, e Event) error {
 	return nil
 }
 
-// joins reports whether an event goes on with the pending turn.
+// joins reports whether an event belongs to the pending turn.
 func (r *record) joins(e Event) bool {
 	switch {
 	case !r.open || e.Sub != r.sub || e.ID != r.id:
@@ -512,11 +506,11 @@ func (r *record) joins(e Event) bool {
 	case e.Kind == Called || e.Kind == Delta && r.pieces:
 		return true
 	}
-	// A thought or a text after a text or a call is a turn of its own: it may be the answer.
+	// Text after a text or a call begins a new turn, because it may be the answer.
 	return r.silent()
 }
 
-// silent reports whether the pending turn has only thoughts so far.
+// silent reports whether the pending turn contains only reasoning.
 func (r *record) silent() bool { return r.content.empty() && len(r.pending.ToolCalls) == 0 }
 
 func (r *record) begin(e Event) {
@@ -528,9 +522,8 @@ func (r *record) begin(e Event) {
 	r.open, r.id, r.sub, r.pieces = true, e.ID, e.Sub, false
 }
 
-// isNew reports whether an event begins another message of the model. Without message ids, a
-// call belongs to the same message as one that is still running: the model goes on when all
-// have returned.
+// isNew reports whether an event begins a new message of the model. Without message IDs, a call belongs to
+// the message of any call that is still running, because the model continues only when all have returned.
 func (r *record) isNew(e Event) bool {
 	if e.ID != "" {
 		return e.ID != r.id || r.sub
@@ -580,7 +573,7 @@ func (r *record) returned(ctx context.Context, e Event) error {
 	return r.store(ctx, protocol.Turn{Role: protocol.TurnTool, ToolCallID: e.Call.ID, Content: text}, e.Sub)
 }
 
-// flush stores the pending turn, and what there is to say beside it.
+// flush stores the pending turn and pending notices.
 func (r *record) flush(ctx context.Context) error {
 	if r.open {
 		r.open = false
@@ -598,8 +591,8 @@ func (r *record) flush(ctx context.Context) error {
 	return nil
 }
 
-// quiet stores the pending turn unless more of it is certain to follow: a tool may run for
-// long, and watchers want to see its call.
+// quiet stores the pending turn unless it is certainly incomplete: a tool may run for long, and live views
+// should show its call.
 func (r *record) quiet(ctx context.Context) error {
 	if r.pieces || r.open && r.silent() {
 		return nil
@@ -621,7 +614,7 @@ func (r *record) store(ctx context.Context, t protocol.Turn, sub bool) error {
 	return r.put(ctx, t)
 }
 
-// clip cuts the middle out of a text that is too long.
+// clip removes the middle of a text that is too long.
 func clip(s string) string {
 	begin, end, left := plaintext.Ends(s, maxContent/2, maxContent/2)
 	if left == 0 {
@@ -630,12 +623,11 @@ func clip(s string) string {
 	return fmt.Sprintf("%s\n… %d bytes left out …\n%s", begin, left, end)
 }
 
-// Calls makes events of what a program says about its tools. It reports each call once,
-// however often the program does, and before its result, even if the program reports no
-// beginning. The zero value is ready.
+// Calls generates tool events. It reports each call once, however often the program does, and before its
+// result, even if the program does not report its start. The zero value is ready to use.
 type Calls struct{ told map[string]bool }
 
-// Begun are the events of a call that runs.
+// Begun returns the events for a running call.
 func (c *Calls) Begun(call protocol.ToolCall) []Event {
 	if c.told[call.ID] {
 		return nil
@@ -647,26 +639,25 @@ func (c *Calls) Begun(call protocol.ToolCall) []Event {
 	return []Event{{Kind: Called, Call: call}}
 }
 
-// Ended are the events of a call that has returned. Its id may come again, as that
-// of another call.
+// Ended returns the events for a finished call. Another call may reuse its ID.
 func (c *Calls) Ended(call protocol.ToolCall, result string, failed bool) []Event {
 	events := c.Begun(call)
 	delete(c.told, call.ID)
 	return append(events, Event{Kind: Returned, Call: protocol.ToolCall{ID: call.ID}, Text: result, Failed: failed})
 }
 
-// Seen is what an adapter makes of a run.
+// Seen is an adapter's interpretation of a run.
 type Seen struct {
 	Outcome
-	Answer  string // which of the texts is the answer
+	Answer  string // the answer among the texts
 	Turns   []protocol.Turn
-	Worked  int // how many messages the model wrote
+	Worked  int // number of messages from the model
 	Model   string
 	Version Version
 }
 
-// Replay has an adapter read what a program printed in a call, without a program:
-// for tests with recorded runs, and to find out why a run came out as it did.
+// Replay lets an adapter decode the recorded output of a call, for tests with recorded runs and for
+// diagnosis.
 func Replay(ctx context.Context, a Adapter, c Call, stdout io.Reader, e Exit) (Seen, error) {
 	var seen Seen
 	ctx, cancel := context.WithCancelCause(ctx)

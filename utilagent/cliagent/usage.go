@@ -18,18 +18,17 @@ import (
 	"github.com/united-workforce/uwf/utilagent/internal/sessions"
 )
 
-// Usage is what a program says that its run cost.
+// Usage is the usage that a program reports.
 type Usage struct {
-	// Usage has input tokens without those read from a cache. Nil: it does not say.
+	// Usage excludes tokens read from a cache from its input tokens. Nil if not reported.
 	*protocol.Usage
-	// TokensOfSession and CostOfSession say that the figures accumulate over all runs of the
-	// session, so what was counted before is subtracted.
+	// TokensOfSession and CostOfSession mean that the figures are running totals for the session, so earlier
+	// totals are subtracted.
 	TokensOfSession bool
 	CostOfSession   bool
 }
 
-// Since is the usage of one run, given the totals that the program had told of its
-// session before, and the totals that it has told now.
+// Since returns the usage of one run and the session's new totals, given the session's earlier totals.
 func (u Usage) Since(before protocol.Usage) (run, totals protocol.Usage) {
 	if u.Usage == nil || u.TokensOfSession && u.Tokens() == 0 {
 		return protocol.Usage{}, before
@@ -46,15 +45,15 @@ func (u Usage) Since(before protocol.Usage) (run, totals protocol.Usage) {
 	if u.CostOfSession && run.CostUSD != nil {
 		totals.CostUSD = run.CostUSD
 		if before.CostUSD != nil && *before.CostUSD <= *run.CostUSD {
-			rest := math.Round((*run.CostUSD-*before.CostUSD)*1e9) / 1e9 // of no meaning beyond that
+			rest := math.Round((*run.CostUSD-*before.CostUSD)*1e9) / 1e9 // beyond that only rounding errors
 			run.CostUSD = &rest
 		}
 	}
 	return run, totals
 }
 
-// minus subtracts tokens; not ok if the result would be negative: then the program has reset
-// its counters.
+// minus subtracts token counts. ok is false if a result would be negative, because the program has reset its
+// counters.
 func minus(a, b protocol.Usage) (protocol.Usage, bool) {
 	ok := true
 	less := func(x, y int64) int64 {
@@ -69,15 +68,15 @@ func minus(a, b protocol.Usage) (protocol.Usage, bool) {
 	return a, ok
 }
 
-// spent is what the calls of one run cost.
+// spent sums the usage of a run's calls.
 type spent struct {
 	bill   protocol.Bill
 	tookMs int64
-	untold int // calls in which the model worked, and nothing was said of the cost
+	untold int // calls in which the model worked but no cost was reported
 }
 
-// add adds a call. A call that ended before the model said a word has no known cost. A program
-// that counts over the session reports in a later call what it did not report before.
+// add adds a call. A call that ended before the model replied has no known cost. A program with running
+// totals reports missing usage in a later call.
 func (s *spent) add(out tried) {
 	s.tookMs += out.usage.DurationMs
 	switch {
@@ -92,10 +91,10 @@ func (s *spent) add(out tried) {
 	}
 }
 
-// nothing reports whether no model worked in any call.
+// nothing reports whether the model did nothing in any call.
 func (s *spent) nothing() bool { return s.bill.Parts == 0 && s.untold == 0 }
 
-// usage is what all calls cost; nil if that is unknown.
+// usage returns the sum for all calls, or nil if unknown.
 func (s *spent) usage() *protocol.Usage {
 	b := s.bill
 	for range s.untold {
@@ -108,19 +107,19 @@ func (s *spent) usage() *protocol.Usage {
 	return u
 }
 
-// known is what is remembered of a session of the program.
+// known holds the stored facts about a session of the program.
 type known struct {
 	Session string         `json:"session"`
 	Program string         `json:"program"` // with its arguments if it is [Adapter.Commanded]
-	Cwd     string         `json:"cwd"`     // without symbolic links
+	Cwd     string         `json:"cwd"`     // resolved
 	Thread  string         `json:"thread,omitempty"`
 	Model   string         `json:"model,omitempty"`
 	Version string         `json:"version,omitempty"`
-	Totals  protocol.Usage `json:"totals"` // counted so far, if the program counts on
+	Totals  protocol.Usage `json:"totals"` // totals so far, if the program reports running totals
 	UsedMs  int64          `json:"usedMs"`
 }
 
-// stale says why a session cannot be continued; "" if nothing speaks against it.
+// stale returns the reason why a session cannot be continued, or "".
 func (k known) stale(found bool, program, cwd string, anyDir bool) string {
 	switch {
 	case !found:
@@ -133,13 +132,13 @@ func (k known) stale(found bool, program, cwd string, anyDir bool) string {
 	return ""
 }
 
-// knownOf returns what is remembered of a session. A file that cannot be read is as good as none.
+// knownOf returns the stored facts about a session. An unreadable file counts as missing.
 func (r *runner) knownOf(session string) (k known, found bool) {
 	found, _ = r.sessions.Get(session, sessions.Adapter, &k)
 	return k, found
 }
 
-// remember keeps what is known of a session.
+// remember stores the facts about a session.
 func (r *runner) remember(k known) { r.report(r.sessions.Put(k.Session, sessions.Adapter, k, false)) }
 
 func (k known) used() time.Time {
@@ -149,7 +148,7 @@ func (k known) used() time.Time {
 	return time.UnixMilli(k.UsedMs)
 }
 
-// realDir is a directory without symbolic links, as programs see it.
+// realDir returns a directory with symbolic links resolved, as programs see it.
 func realDir(dir string) string {
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		return real
@@ -169,10 +168,9 @@ func newUUID(random io.Reader) (string, error) {
 	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:], nil
 }
 
-// Object reads the fields of a JSON object that v, a pointer to a struct, has. A field with
-// another type than v's is skipped like an unknown one: the next version of a program may
-// write it differently, and the rest still counts. It reports whether data is exactly one JSON
-// object.
+// Object decodes a JSON object into v, a pointer to a struct. A field of an unexpected type is skipped like
+// an unknown one, because the next version of a program may write it differently. It reports whether data is
+// exactly one JSON object.
 func Object(data []byte, v any) bool {
 	if data = bytes.TrimSpace(data); len(data) == 0 || data[0] != '{' {
 		return false
@@ -182,9 +180,8 @@ func Object(data []byte, v any) bool {
 	return err == nil || errors.As(err, &other)
 }
 
-// TextOf is what a JSON value says to a person: a string itself, content blocks a
-// line each, an error its message; "" for null. Anything else is shown as it is
-// written.
+// TextOf returns a JSON value as readable text: a string itself, content blocks one per line, the message of
+// an error, "" for null. Anything else is returned verbatim.
 func TextOf(raw json.RawMessage) string {
 	var s string
 	if len(raw) == 0 || json.Unmarshal(raw, &s) == nil {
@@ -216,8 +213,7 @@ func TextOf(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// blockText is the text of a content block. Other kinds of block are named; anything else is
-// shown as written.
+// blockText returns the text of a content block, the type of another block, or anything else verbatim.
 func blockText(raw json.RawMessage) string {
 	var b struct {
 		Type string  `json:"type"`
@@ -232,8 +228,8 @@ func blockText(raw json.RawMessage) string {
 	return TextOf(raw)
 }
 
-// Content is the text of a model's message in JSON: a string, or blocks of which
-// some have text. Decoding it never fails.
+// Content is the text of a model's message in JSON: a string, or the text blocks of a list. Decoding it never
+// fails.
 type Content string
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -243,7 +239,7 @@ func (c *Content) UnmarshalJSON(data []byte) error {
 		Text string `json:"text"`
 	}
 	if bytes.HasPrefix(data, []byte("[")) {
-		_ = json.Unmarshal(data, &blocks) // what has no text in it says nothing
+		_ = json.Unmarshal(data, &blocks) // a value without text decodes to ""
 		for _, block := range blocks {
 			*c += Content(block.Text)
 		}
@@ -253,8 +249,8 @@ func (c *Content) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Arguments are the arguments of a tool: a JSON value, which some programs write as a string.
-// A string that is not JSON is left as it is.
+// Arguments returns a tool's arguments as a JSON value. Some programs encode them as a string; a string that
+// is not JSON is returned as it is.
 func Arguments(v any) any {
 	var text string
 	switch v := v.(type) {
@@ -278,16 +274,14 @@ func Arguments(v any) any {
 	return value
 }
 
-// ClaudeBlocks are the texts in which a prompt reaches Claude Code, whichever way it
-// is driven; plain tells whether it may go as one text.
+// ClaudeBlocks splits a prompt for Claude Code, however it is driven. plain reports whether the prompt may be
+// sent as a single text.
 //
-// In a text claude takes "@" before a word for a mention of a file, and reads the
-// file, wherever it is and whatever the permission is; it takes a text that begins
-// with "/" for a command of its own. Prompts hold mail addresses, code and what
-// other roles have said, and none of it is meant in that way. Of a message in
-// several blocks claude looks at the last one only, so such a prompt goes in two, the
-// second of which holds nothing that it could take for more than text. The model gets
-// both as they are.
+// Claude Code takes "@" before a word for a file mention and reads that file, wherever it is and whatever the
+// permission; it takes a text that begins with "/" for a command. Prompts contain mail addresses, code and
+// other roles' texts that mean neither. In a message with several blocks, Claude Code examines only the last
+// one, so such a prompt is split in two, and the second part contains nothing it could misread. The model
+// gets both parts unchanged.
 func ClaudeBlocks(prompt string) (parts []string, plain bool) {
 	if !strings.ContainsRune(prompt, '@') && !strings.HasPrefix(strings.TrimSpace(prompt), "/") {
 		return []string{prompt}, true
@@ -295,13 +289,13 @@ func ClaudeBlocks(prompt string) (parts []string, plain bool) {
 	return apart(prompt), false
 }
 
-// apart cuts a prompt in two behind its last "@", at the end of a line if it can,
-// else of a word, else anywhere. The second part begins with a letter or a digit. A
-// prompt that cannot be cut so, such as "@?", is one part.
+// apart splits a prompt after its last "@": at the end of a line if possible, else of a word, else anywhere.
+// The second part begins with a letter or a digit. A prompt without such a position, such as "@?", stays in
+// one part.
 func apart(prompt string) []string {
 	after := strings.LastIndexByte(prompt, '@') + 1
 	if after == 0 {
-		after = len(prompt) - len(strings.TrimLeftFunc(prompt, unicode.IsSpace)) + 1 // behind the "/"
+		after = len(prompt) - len(strings.TrimLeftFunc(prompt, unicode.IsSpace)) + 1 // after the "/"
 	}
 	for _, boundary := range []string{"\n", " ", ""} {
 		for at := after; at < len(prompt); at++ {

@@ -13,7 +13,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/errorkind"
 )
 
-// withDefaults fills in what an adapter leaves open.
+// withDefaults sets defaults for zero fields.
 func (t Timeouts) withDefaults() Timeouts {
 	for _, field := range []struct {
 		value *time.Duration
@@ -32,9 +32,9 @@ func (t Timeouts) withDefaults() Timeouts {
 // expired is the cause when a watchdog ended a call.
 type expired struct {
 	what string // "printed nothing", …
-	key  string // of the agent in the config
+	key  string // config key of the timeout
 	time time.Duration
-	of   time.Duration // what is configured, if that is more
+	of   time.Duration // the configured timeout, if longer
 }
 
 func (e *expired) Error() string {
@@ -45,23 +45,22 @@ func (e *expired) Error() string {
 	return text
 }
 
-// errGrace is the cause when a call was ended although the program had not: it had nothing
-// more to say.
+// errGrace is the cause when a call had finished but the program did not exit.
 var errGrace = errors.New("it did not end after its last word")
 
-// watch ends a call that does nothing. Safe for concurrent use.
+// watch ends a call that makes no progress. Safe for concurrent use.
 type watch struct {
 	limits Timeouts
 	cancel context.CancelCauseFunc
 
 	mu      sync.Mutex
 	timer   *time.Timer
-	started bool // there was an event
-	running bool // a tool runs
-	done    bool // the terminal event was seen
+	started bool // an event has arrived
+	running bool // a tool is running
+	done    bool // the terminal event has arrived
 	closed  bool
-	repeats bool // nothing but repeated requests was told of since the timer was set
-	status  int  // of the newest of them
+	repeats bool // only retries were reported since the timer was set
+	status  int  // status of the latest retry
 }
 
 func newWatch(limits Timeouts, cancel context.CancelCauseFunc) *watch {
@@ -70,7 +69,7 @@ func newWatch(limits Timeouts, cancel context.CancelCauseFunc) *watch {
 	return w
 }
 
-// line notes that something was printed.
+// line records that something was printed.
 func (w *watch) line() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -79,7 +78,7 @@ func (w *watch) line() {
 	}
 }
 
-// silence lifts the bounds on silence.
+// silence removes the bounds on silence.
 func (w *watch) silence() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -88,9 +87,8 @@ func (w *watch) silence() {
 	w.set()
 }
 
-// event notes an event, and whether tools are running. If the model goes on after its last
-// word, that was not the last. Repeating a request is no sign of life: its time starts with
-// the first repetition.
+// event records an event and whether tools are running. If the model continues after Done, that event is
+// void. Retries are no sign of life: their timeout starts with the first one.
 func (w *watch) event(e Event, running bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -167,26 +165,25 @@ func (w *watch) close() {
 	w.timer.Stop()
 }
 
-// firstSilence is how long a program may be silent before watchers are told; they are told
-// again after each further such period.
+// firstSilence is how long a program may be silent before live views show that, and how often they repeat it.
+// Shorter pauses are normal while a model thinks.
 const firstSilence = 30 * time.Second
 
-// waits tells watchers what a call is waiting for, since its program may say nothing for many
-// minutes: that it is repeating a request, or that nothing is heard from it. Its owner guards
-// it.
+// waits shows in live views what a silent call is waiting for: a retry, or any output at all. Its owner's
+// mutex guards it.
 type waits struct {
-	show func(text string) // nil: nobody watches
+	show func(text string) // nil without a live view
 	now  func() time.Time
 
-	tries  int // of the request that is repeated
+	tries  int // retries so far
 	began  time.Time
-	newest time.Time // when it was told of
-	told   bool      // something is shown that the next word makes untrue
+	newest time.Time // time of the latest report
+	told   bool      // the displayed text becomes outdated with the next output
 	quiet  time.Duration
-	notice *time.Timer // of the silence
+	notice *time.Timer // timer for silence
 }
 
-// retrying reports a request that is repeated.
+// retrying reports a retry.
 func (w *waits) retrying(status int) {
 	if w.show == nil {
 		return
@@ -195,7 +192,7 @@ func (w *waits) retrying(status int) {
 	if w.tries++; w.tries == 1 {
 		w.began = now
 	} else if now.Sub(w.newest) < time.Second {
-		return // each costs a file
+		return // each report writes a file
 	}
 	w.newest = now
 	text := fmt.Sprintf("%s, try %d", trouble(status), w.tries+1)
@@ -205,7 +202,7 @@ func (w *waits) retrying(status int) {
 	w.tell(text)
 }
 
-// trouble says why a request is repeated.
+// trouble describes why a request is retried.
 func trouble(status int) string {
 	switch kind := errorkind.OfStatus(status); {
 	case kind == errorkind.RateLimit:
@@ -217,7 +214,7 @@ func trouble(status int) string {
 	}
 }
 
-// word notes that the program says something else.
+// word records other output of the program.
 func (w *waits) word() {
 	w.tries, w.quiet = 0, 0
 	if w.told {
@@ -231,7 +228,7 @@ func (w *waits) tell(text string) {
 	w.show(text)
 }
 
-// listen calls f when nothing has been heard for a while.
+// listen calls f after a period without output.
 func (w *waits) listen(f func()) {
 	if w.show == nil {
 		return
@@ -243,7 +240,7 @@ func (w *waits) listen(f func()) {
 	}
 }
 
-// silent reports that nothing is heard, unless a tool is running: that is already shown.
+// silent reports silence, unless a tool is running, which is already shown.
 func (w *waits) silent(program string, tool bool) {
 	w.quiet += max(firstSilence, w.quiet)
 	w.notice.Reset(w.quiet)
@@ -258,7 +255,7 @@ func (w *waits) close() {
 	}
 }
 
-// listen starts to report silence to watchers. The mutex must be held.
+// listen starts to report silence in live views. The mutex must be held.
 func (c *call) listen(ctx context.Context) {
 	c.waits.listen(func() {
 		c.mu.Lock()
@@ -269,12 +266,12 @@ func (c *call) listen(ctx context.Context) {
 	})
 }
 
-// mailTime is how often a working program is told what people have said meanwhile.
+// mailTime is how often new messages are delivered to a working program.
 const mailTime = time.Second
 
-// post passes on what people say to a program that can hear it while it works. A letter counts
-// as heard when the program says so, not when it was written: the next call repeats what it
-// had not read when it ended. Safe for concurrent use.
+// post delivers messages to a program that can receive them while it works. A message counts as delivered
+// when the program confirms it, not when it was written: the next call repeats unconfirmed ones. Safe for
+// concurrent use.
 type post struct {
 	hearer MessageReceiver
 	host   *Host
@@ -283,11 +280,11 @@ type post struct {
 
 	mu     sync.Mutex
 	closed bool
-	sent   map[string]agentkit.Message // by the id that the program knows
-	open   int                         // of them, not heard
+	sent   map[string]agentkit.Message // by the ID passed to the program
+	open   int                         // sent but not confirmed
 }
 
-// newPost begins to tell a program what is in the mailbox.
+// newPost starts delivering messages from the mailbox.
 func newPost(d MessageReceiver, h *Host, stdin io.WriteCloser) *post {
 	t := &post{hearer: d, host: h, stdin: stdin, over: make(chan struct{}), sent: map[string]agentkit.Message{}}
 	go func() {
@@ -305,7 +302,7 @@ func newPost(d MessageReceiver, h *Host, stdin io.WriteCloser) *post {
 	return t
 }
 
-// deliver writes what was not written yet. A program that does not read it is ending.
+// deliver writes new messages. A write fails only if the program is about to exit.
 func (t *post) deliver() {
 	for _, l := range t.host.mail() {
 		if line, err := t.address(l); err != nil || t.write(line) != nil {
@@ -319,7 +316,7 @@ func (t *post) write(line []byte) error {
 	return err
 }
 
-// address is the line that tells a letter, nothing if it was told.
+// address returns the line that delivers a message, or nil if it was sent before.
 func (t *post) address(l agentkit.Message) ([]byte, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -340,8 +337,8 @@ func (t *post) address(l agentkit.Message) ([]byte, error) {
 	return t.hearer.Tell(id, l.Text)
 }
 
-// sees takes an event of the program, and reports whether it means something. A program that
-// has nothing more to say, and has heard everything, is told that nothing more will come.
+// sees handles an event and reports whether to keep it. When the program is done and has confirmed all
+// messages, its stdin is closed.
 func (t *post) sees(e *Event) bool {
 	if t == nil {
 		return e.Kind != Heard
@@ -359,7 +356,7 @@ func (t *post) sees(e *Event) bool {
 	case Done:
 		if t.open == 0 {
 			t.closed = true
-			_ = t.stdin.Close() // it reads the end
+			_ = t.stdin.Close() // signals the end to the program
 		}
 	}
 	return true

@@ -1,22 +1,18 @@
-// Package confine holds back a program that a model steers, such as a command
-// that it has written, with what a Linux kernel offers: Landlock, a filter of
-// system calls (seccomp), and the removal of capabilities.
+// Package confine restricts programs that a model controls, such as commands it has written, with Linux
+// kernel features: Landlock, a system call filter (seccomp), and dropping capabilities.
 //
-// All three bind the process that asks for them for good. So the agent starts its
-// own program a second time, with a first argument that nobody types; that
-// process binds itself and becomes the command (bind.Dispatch, which a main has to
-// call first). What the command starts is bound too. Package bind stands apart
-// because its library brings C along, which is loaded at every start.
+// These restrictions permanently apply to the process that requests them. So the agent starts its own program
+// a second time with a hidden first argument; that process restricts itself and becomes the command
+// (bind.Dispatch, which main has to call first). Child processes inherit the restrictions. Package bind is
+// separate because its library pulls in cgo, which slows every start.
 //
-// A bound program cannot write, make, rename or remove anything outside its
-// directories, nor read what is hidden from it, nor gain rights (sudo does not
-// work), nor look into processes that are not its own, so that the keys in the
-// agent's environment stay there, nor share memory with such; from Landlock 6 on it cannot signal such
-// processes either, and from 9 on it cannot talk to their sockets in the file
-// system.
+// A restricted program cannot write, create, rename or remove anything outside its directories, read hidden
+// paths, gain privileges (sudo does not work), inspect processes other than its own, which protects keys in
+// the agent's environment, or share memory with them. From Landlock 6 on it cannot signal them either, and
+// from 9 on it cannot connect to their sockets in the file system.
 //
-// It can use the network, and it can change what no kernel feature covers: mode,
-// owner, times and attributes of files that are its user's, wherever they lie.
+// It can use the network, and it can change what no kernel feature covers: mode, owner, times and attributes
+// of files that belong to its user, anywhere.
 package confine
 
 import (
@@ -33,69 +29,64 @@ import (
 // Argument is the hidden first argument.
 const Argument = "__confined"
 
-// ErrUnavailable means that programs cannot be confined here.
+// ErrUnavailable reports that programs cannot be confined on this system.
 var ErrUnavailable error = unavailable{}
 
 type unavailable struct{}
 
-// Error implements error.
 func (unavailable) Error() string { return "commands cannot be confined here" }
 
-// OfMachine implements what [protocol.OfMachine] asks for.
+// OfMachine reports that the error concerns this machine; see [protocol.OfMachine].
 func (unavailable) OfMachine() bool { return true }
 
-// Profile says how much a program needs besides files.
+// Profile describes what a program needs besides files.
 type Profile string
 
-// The profiles.
+// Profiles.
 const (
 	// Strict is for commands.
 	Strict Profile = ""
-	// Program is for whole agents of other people, which make sandboxes of
-	// their own: they may make namespaces.
+	// Program is for other vendors' agents, which have their own sandboxes: they can create namespaces.
 	Program Profile = "program"
 )
 
-// SharedMemory is where programs share memory, which is a file each. It is closed but
-// for [Rules].IPC: all that a user's programs share lies there, and what is made stays.
+// SharedMemory is the directory with POSIX shared memory, one file per object. It is closed unless
+// [Rules].IPC is set, because all programs of a user share it and its files persist.
 const SharedMemory = "/dev/shm"
 
-// Rules say what a program may do. The zero value lets it read everything and
-// write nothing. All paths are absolute; those that do not exist are left out.
+// Rules describe what a program may do. The zero value allows reading everything and writing nothing. All
+// paths are absolute; missing ones are ignored.
 type Rules struct {
-	Dirs  []string `json:"dirs"`            // may be written, with all that is below
-	Files []string `json:"files,omitempty"` // may be written
-	// Hidden are files and directories whose content cannot be read, nor
-	// written, run or changed; the names in them can be listed. They hold also
-	// below Dirs: then nothing new can be made in the directories above them.
+	Dirs  []string `json:"dirs"`            // writable, with everything below
+	Files []string `json:"files,omitempty"` // writable
+	// Hidden lists files and directories whose content cannot be read, written, executed or changed; the
+	// names in them can be listed. It applies even below Dirs: then nothing new can be created in their
+	// parent directories.
 	Hidden []string `json:"hidden,omitempty"`
-	// Readable are exceptions from Hidden. So are Dirs and Files that lie in
-	// what is hidden.
+	// Readable lists exceptions from Hidden. Dirs and Files inside hidden paths are exceptions as well.
 	Readable []string `json:"readable,omitempty"`
-	// Guarded are files and directories that cannot be written, also below Dirs;
-	// but Dirs and Files that lie in them can.
+	// Guarded lists files and directories that cannot be written, even below Dirs. Dirs and Files inside them
+	// can.
 	Guarded []string `json:"guarded,omitempty"`
 
 	Profile Profile `json:"profile,omitempty"`
-	// Terminals lets a program make pseudoterminals and use them. Nothing tells those
-	// from other people's, so that it can read what its user types, and write there.
+	// Terminals lets a program create and use pseudoterminals. The kernel cannot separate them from the
+	// user's other terminals, so the program can read and write those as well.
 	Terminals bool `json:"terminals,omitempty"`
-	// IPC lets a program share memory with others of its user, and take what they
-	// share: plain files in SharedMemory, and what System V's calls make.
+	// IPC lets a program share memory with the user's other programs, through files in SharedMemory and
+	// System V IPC.
 	IPC bool `json:"ipc,omitempty"`
-	// Keep names the capabilities that are not dropped, such as "chown"; see
-	// [Capabilities].
+	// Keep lists the capabilities that are not dropped, such as "chown"; see [Capabilities].
 	Keep []string `json:"keep,omitempty"`
-	// NoUnixSockets refuses to make any. Below Landlock 9 nothing else keeps a
-	// program from those of other processes.
+	// NoUnixSockets forbids creating Unix sockets. Below Landlock 9, nothing else keeps a program from
+	// connecting to other processes.
 	NoUnixSockets bool `json:"noUnixSockets,omitempty"`
-	// Whole refuses to go on with less than all that this package can do; else
-	// Landlock is enough.
+	// Whole fails unless everything in this package is available; otherwise Landlock is enough.
 	Whole bool `json:"whole,omitempty"`
 }
 
-// Command returns a command that becomes c once it has bound itself. exe is a
-// program whose main calls bind.Dispatch.
+// Command returns a command that restricts itself and becomes c. exe is a program whose main calls
+// bind.Dispatch.
 func Command(exe string, r Rules, c proc.Command) (proc.Command, error) {
 	if exe == "" || Level() == 0 || isTest(exe) {
 		return proc.Command{}, ErrUnavailable
@@ -110,14 +101,13 @@ func Command(exe string, r Rules, c proc.Command) (proc.Command, error) {
 	return c, nil
 }
 
-// isTest tells a test's program by its name. One that does not call Dispatch
-// would run its tests again, which would start it again, without end.
+// isTest reports whether exe is a test binary, by its name. One that does not call Dispatch would run its
+// tests again, without end.
 func isTest(exe string) bool {
 	return strings.HasSuffix(strings.TrimSuffix(exe, ".exe"), ".test")
 }
 
-// Describe says what holds programs back on this system, for a person: such as
-// "landlock 7, seccomp", or "none: …".
+// Describe describes the available restrictions, such as "landlock 7, seccomp" or "none: …".
 func Describe() string {
 	level := Level()
 	if level == 0 {
@@ -130,12 +120,12 @@ func Describe() string {
 	return text + ", no seccomp"
 }
 
-// HoldsSockets reports whether the kernel keeps a program from the sockets of others
-// that have a path, such as Docker's.
+// HoldsSockets reports whether the kernel can deny access to other programs' sockets in the file system, such
+// as Docker's.
 func HoldsSockets() bool { return Level() >= 9 }
 
-// Open says what is not held on this system, to be put behind [Describe]:
-// "; not held: …", or "" where nothing is held anyway. noUnixSockets is as in [Rules].
+// Open describes the gaps on this system, to be appended to [Describe]: "; not held: …", or "" if nothing is
+// restricted anyway. noUnixSockets is as in [Rules].
 func Open(noUnixSockets bool) string {
 	level := Level()
 	if level == 0 {
@@ -155,15 +145,15 @@ func Open(noUnixSockets bool) string {
 	return "; not held: " + strings.Join(open, ", ")
 }
 
-// capabilities are those that change what files root may use, with their numbers in Linux.
+// capabilities maps the capabilities that affect root's access to files to their numbers.
 func capabilities() map[string]int {
 	return map[string]int{"chown": 0, "dac_override": 1, "fowner": 3, "fsetid": 4, "net_bind_service": 10, "net_raw": 13}
 }
 
-// Capabilities are the names of the capabilities that [Rules.Keep] knows.
+// Capabilities returns the names that [Rules.Keep] accepts.
 func Capabilities() []string { return slices.Sorted(maps.Keys(capabilities())) }
 
-// CapabilityBits are those of names, as the kernel has them.
+// CapabilityBits returns the kernel's bit mask for names.
 func CapabilityBits(names []string) (bits uint64) {
 	for _, name := range names {
 		if n, ok := capabilities()[name]; ok {

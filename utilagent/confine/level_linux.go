@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Level is the version of Landlock that the kernel offers; 0: none.
+// Level returns the Landlock ABI version of the kernel, or 0.
 func Level() int {
 	version, _, failed := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if failed != 0 {
@@ -16,8 +16,8 @@ func Level() int {
 	return int(version)
 }
 
-// Seccomp reports whether system calls can be filtered: the kernel can, and this
-// package knows the numbers of its calls.
+// Seccomp reports whether system calls can be filtered: the kernel supports it, and this package knows the
+// architecture's call numbers.
 func Seccomp() bool {
 	if runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {
 		return false

@@ -2,7 +2,7 @@
 
 package confine
 
-// Level is the version of Landlock that the kernel offers; 0: none.
+// Level returns the Landlock ABI version of the kernel, or 0.
 func Level() int { return 0 }
 
 // Seccomp reports whether system calls can be filtered.

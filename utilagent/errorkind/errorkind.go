@@ -1,20 +1,20 @@
-// Package errorkind says what kind of failure the model's endpoint, or a program that asks one,
-// reports: by an HTTP status, by its words, or by both. Everything that asks a model uses this one
-// table, so that the same refusal leads to the same wait, whoever has met it.
+// Package errorkind classifies failures reported by a model endpoint, or by a program that uses one, by HTTP
+// status, by text, or by both. Everything that uses a model shares this table, so that the same failure leads
+// to the same wait everywhere.
 package errorkind
 
 import "regexp"
 
-// Kind is why a call failed.
+// Kind classifies a failed call.
 type Kind string
 
-// Why calls fail.
+// Kinds of failures.
 const (
-	Auth            Kind = "auth"       // the key or login is missing, wrong or not allowed
-	Quota           Kind = "quota"      // the account has nothing left
-	RateLimit       Kind = "rate_limit" // too much at once, or an endpoint that takes no more for now
-	Server          Kind = "server"     // of the model's provider, or the way to it; may pass
-	Context         Kind = "context"    // the conversation does not fit the model
+	Auth            Kind = "auth"       // the key or login is missing, wrong or not permitted
+	Quota           Kind = "quota"      // the account has no credit left
+	RateLimit       Kind = "rate_limit" // too many requests, or an overloaded endpoint
+	Server          Kind = "server"     // a possibly transient failure of the provider or the network
+	Context         Kind = "context"    // the conversation exceeds the model's context window
 	BadRequest      Kind = "bad_request"
 	SessionNotFound Kind = "session_not_found"
 	SessionInUse    Kind = "session_in_use"
@@ -24,8 +24,8 @@ const (
 	Unknown         Kind = "unknown"
 )
 
-// OfStatus returns the kind that an HTTP status means, [Unknown] for one that is no error.
-// (Package net/http would cost every start of an adapter a millisecond.)
+// OfStatus returns the kind for an HTTP status, or [Unknown] if it is not an error. (Importing net/http would
+// slow every start of an adapter by a millisecond.)
 func OfStatus(status int) Kind {
 	switch {
 	case status == 401, status == 403:
@@ -42,9 +42,9 @@ func OfStatus(status int) Kind {
 	return Unknown
 }
 
-// Of returns the kind of an error with an HTTP status, 0 if it has none, and a message. The
-// message tells a conversation that is too long, an account without money, a wrong key and an
-// overloaded endpoint from other errors of a status.
+// Of returns the kind of an error with a message and an HTTP status (0 if none). The message distinguishes an
+// overlong conversation, an account without credit, a wrong key and an overloaded endpoint from other errors
+// with the same status.
 func Of(status int, message string) Kind {
 	kind, better := OfStatus(status), OfText(message)
 	switch {
@@ -55,8 +55,8 @@ func Of(status int, message string) Kind {
 	return kind
 }
 
-// signs are what programs and endpoints write, most telling first. They are
-// compiled when something has failed, which is rare, not at every start.
+// signs match error texts of programs and endpoints, most specific first. They are compiled on first use,
+// because failures are rare.
 var signs = []struct {
 	kind  Kind
 	words string
@@ -79,7 +79,7 @@ var signs = []struct {
 	{BadRequest, `(?i)bad request|invalid.?request|\b400\b|\b404\b|\b422\b|unknown model|model.{0,40}not (found|supported|exist)`},
 }
 
-// OfText guesses the kind of error from words. Use it where nothing says the kind.
+// OfText guesses the kind of error from its text. Use it when there is no status or code.
 func OfText(text string) Kind {
 	for _, sign := range signs {
 		if regexp.MustCompile(sign.words).MatchString(text) {

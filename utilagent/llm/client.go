@@ -1,12 +1,10 @@
-// Package llm is a client for endpoints that speak OpenAI's chat completions.
-// It survives what real ones do: replies in every known shape, streams that are
-// cut or stall, errors in six formats, rate limits.
+// Package llm is a client for endpoints with OpenAI's chat completions API. It handles the behavior of real
+// endpoints: replies in every known shape, truncated or stalled streams, errors in six formats, rate limits.
 //
 // Invariants:
-//   - the key goes to the endpoint's own scheme and host and nowhere else, and
-//     appears in no error;
-//   - a reply is whole or an error: nothing of a cut stream is returned;
-//   - every tool call of a reply has an id that is unique in the conversation.
+//   - the key is sent only to the endpoint's own scheme and host, and appears in no error;
+//   - a reply is complete or an error: nothing from a truncated stream is returned;
+//   - every tool call in a reply has an ID that is unique in the conversation.
 package llm
 
 import (
@@ -32,46 +30,42 @@ import (
 	"github.com/united-workforce/uwf/utilagent/errorkind"
 )
 
-// Options of a client. The zero value works.
+// Options configures a client. The zero value is usable.
 type Options struct {
-	// Transport carries the requests; nil: the default one, with the proxies of
-	// the environment.
+	// Transport sends the requests. Default: http.DefaultTransport's behavior, with the proxies from the
+	// environment.
 	Transport http.RoundTripper
-	// Sleep waits between tries; nil: the real clock. It returns ctx's cause
-	// when ctx ends first.
+	// Sleep waits between tries; default: the real clock. It returns ctx's cause if ctx is cancelled first.
 	Sleep func(ctx context.Context, d time.Duration) error
-	// Jitter returns a number in [0,1) that spreads the waits of many clients;
-	// nil: a random one.
+	// Jitter returns a number in [0,1) that spreads the retries of many clients; default: random.
 	Jitter func() float64
-	// FirstByte bounds the wait for the head of a reply, Idle the silence
-	// within one; 0: what the endpoint's config says, else 5 minutes and 2 minutes,
-	// and 15 minutes at least without streaming: nothing comes before the model is
-	// done then.
+	// FirstByte bounds the wait for the head of a reply, and Idle the silence within one. The defaults are
+	// the endpoint's config, or else 5 and 2 minutes. Without streaming, both are at least 15 minutes,
+	// because nothing arrives before the model is done.
 	FirstByte time.Duration
 	Idle      time.Duration
-	// Whole bounds a reply from beginning to end, so that one which never ends
-	// but is never silent either cannot hold an agent for ever; 0: an hour.
+	// Whole bounds the total duration of a reply, so that an endless reply that is never silent cannot block
+	// an agent; default one hour.
 	Whole time.Duration
-	// Once: a failure that would have to be waited for is final. For a person who
-	// wants to know whether a model answers.
+	// Once disables retries that need a wait, for a user who checks whether a model answers.
 	Once bool
-	// Repeats bounds how often a question is repeated; nil: as the kind of failure allows.
+	// Repeats bounds the number of retries; nil: depends on the kind of failure.
 	Repeats *int
-	// Notify is told of every wait, for a person who watches; nil: silent.
+	// Notify is called before every wait with a text for the user; it may be nil.
 	Notify func(text string)
 }
 
-// Client talks to one model of one endpoint. It is safe for concurrent use.
+// Client talks to one model at one endpoint. It is safe for concurrent use.
 type Client struct {
 	endpoint config.Endpoint
 	options  Options
 	http     *http.Client
 
-	cache  atomic.Pointer[written]         // of the last request
-	ending atomic.Pointer[<-chan struct{}] // closed when the last reply has been read to its very end
+	cache  atomic.Pointer[written]         // encoding of the last request
+	ending atomic.Pointer[<-chan struct{}] // closed when the last reply has been read to its end
 
 	mu     sync.Mutex
-	quirks quirks // learnt from the endpoint's errors, kept for the client's life
+	quirks quirks // learned from the endpoint's errors, for the client's lifetime
 }
 
 // New returns a client.
@@ -93,30 +87,29 @@ func New(e config.Endpoint, o Options) *Client {
 	return c
 }
 
-// Source names the endpoint and model; see [Message.Source]. It holds no
-// password, since it is stored.
+// Source identifies the endpoint and model; see [Message.Source]. It contains no password, since it is
+// stored.
 func (c *Client) Source() string { return c.safeURL() + " " + c.endpoint.Model }
 
-// URL is where the client asks, without a password, a query or a key.
+// URL returns the endpoint's address, without a password, query or key.
 func (c *Client) URL() string { return c.safeURL() }
 
-// Complete asks the model, again and again where that may help. With an error the
-// response has only what the tries cost. Errors are [*Error], or the cause of ctx's
-// end.
+// Complete sends a request to the model and retries where that may help. With an error, the response contains
+// only the cost of the tries. Errors are [*Error] or ctx's cause.
 func (c *Client) Complete(ctx context.Context, req Request) (Response, error) {
 	var tries tries
 	var failed []Failure
-	whole := false // streaming was given up for this question
+	whole := false // streaming was turned off for this request
 	for {
 		resp, err := c.once(ctx, req)
 		empty := saysNothing(resp, err)
 		if empty && c.setStreaming(false) {
 			whole = true
 			failed = append(failed, Failure{Reason: "an empty stream; asked for a whole reply instead", Usage: resp.Usage})
-			continue // some servers drop what they cannot stream
+			continue // some servers drop replies that they cannot stream
 		}
 		if empty && whole {
-			c.setStreaming(true) // that was not why
+			c.setStreaming(true) // streaming was not the cause
 		}
 		resp.Failures = failed
 		if err == nil {
@@ -145,7 +138,7 @@ func (c *Client) Complete(ctx context.Context, req Request) (Response, error) {
 	}
 }
 
-// saysNothing reports a reply that is whole but empty.
+// saysNothing reports whether a reply is complete but empty.
 func saysNothing(resp Response, err error) bool {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.empty
@@ -153,7 +146,7 @@ func saysNothing(resp Response, err error) bool {
 	return err == nil && resp.Empty() && resp.Finish == FinishStop
 }
 
-// sleep waits on the real clock.
+// sleep waits, using the real clock.
 func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -165,11 +158,11 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// encode writes the body of a request. Equal conversations give equal bytes, so
-// that a provider's prompt cache hits.
+// encode returns the body of a request. Equal conversations give equal bytes, so that a provider's prompt
+// cache hits.
 func (c *Client) encode(req Request, q quirks) (*body, error) {
 	before, now := c.cache.Load(), &written{q: q}
-	marked := !q.noMarks && len(req.Tools) > 0 // without tools a question is asked once: writing to a cache costs
+	marked := !q.noMarks && len(req.Tools) > 0 // without tools there is only one request, so writing a cache is a waste
 	messages, err := c.wireMessages(req.Messages, marked, before, now)
 	if err != nil {
 		return nil, err
@@ -187,7 +180,7 @@ func (c *Client) encode(req Request, q quirks) (*body, error) {
 	return newBody(messages, now.tools.wire, fields), nil
 }
 
-// fields are those of a request but messages and tools.
+// fields returns the fields of a request except messages and tools.
 func (c *Client) fields(req Request, q quirks) map[string]any {
 	m := map[string]any{"model": c.endpoint.Model, "stream": !q.noStream}
 	if !q.noStream && !q.noStreamOptions {
@@ -222,28 +215,28 @@ func wireTools(tools []Tool) []any {
 	return list
 }
 
-// LongWait is the longest wait that a client sits out. An endpoint that asks
-// for more gets no further try; [Error.Wait] then says how long.
+// LongWait is the longest wait before a retry. If an endpoint asks for more, there is no retry; [Error.Wait]
+// reports how long.
 const LongWait = time.Minute
 
-// How often a question is asked at most, by kind of failure. It is little, since the engine runs
-// an agent that fails again.
+// Maximum tries per request, by kind of failure. They are few because the engine reruns a failed agent.
 const (
 	rateTries    = 4
 	serverTries  = 4
-	dialTries    = 3 // a server that is not there rarely comes up within a minute
+	dialTries    = 3 // an unreachable server rarely comes up within a minute
 	rejectsTries = 3 // the model's own malformed tool call
 )
 
-// firstWait is the wait when the endpoint names none, doubled each time, ±25 %.
+// firstWait is the first wait if the endpoint does not specify one. It doubles with each retry, with 25 %
+// jitter.
 const firstWait = 2 * time.Second
 
-// tries counts the failures of one question.
+// tries counts the failures of one request.
 type tries struct {
 	total, rate, server, dial, reject int
 }
 
-// next says how long to wait before the next try, if there is to be one.
+// next returns the wait before the next try, and whether there is one.
 func (t *tries) next(e *Error, jitter func() float64) (time.Duration, bool) {
 	t.total++
 	n, limit := &t.server, serverTries
@@ -282,7 +275,7 @@ var (
 	errRedirect = errors.New("the endpoint redirects to another place; put the final address into baseUrl")
 )
 
-// once asks the model a single time.
+// once sends a request a single time.
 func (c *Client) once(ctx context.Context, req Request) (Response, error) {
 	q := c.currentQuirks()
 	body, err := c.encode(req, q)
@@ -312,7 +305,7 @@ func (c *Client) once(ctx context.Context, req Request) (Response, error) {
 	}()
 	r := bufio.NewReaderSize(&bounded{r: dog.reader(res.Body), left: maxReply}, 32<<10)
 	if res.StatusCode < 200 || res.StatusCode > 299 {
-		text, _ := io.ReadAll(io.LimitReader(r, maxErrorBody)) // what arrived of it is all there is to say
+		text, _ := io.ReadAll(io.LimitReader(r, maxErrorBody)) // use as much as arrived
 		return Response{}, c.httpError(res.StatusCode, res.Header, text)
 	}
 	resp, err := c.readReply(r, res.Header, ids(req.Messages), req.Watch)
@@ -334,14 +327,14 @@ func (c *Client) newRequest(ctx context.Context, b *body) (*http.Request, error)
 		return nil, c.describe(&Error{Kind: errorkind.BadRequest, Message: c.mask(err.Error())}, 1)
 	}
 	r.ContentLength = b.size
-	r.GetBody = func() (io.ReadCloser, error) { return b.reader(), nil } // for a redirect, or a connection that has gone away
+	r.GetBody = func() (io.ReadCloser, error) { return b.reader(), nil } // for a redirect or a closed connection
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "text/event-stream, application/json")
 	c.identify(r)
 	return r, nil
 }
 
-// identify says who asks. The key is put nowhere but here.
+// identify sets the credentials. The key is used nowhere else.
 func (c *Client) identify(r *http.Request) {
 	r.Header.Set("User-Agent", "uwf")
 	key := strings.TrimSpace(c.endpoint.APIKey)
@@ -354,7 +347,7 @@ func (c *Client) identify(r *http.Request) {
 	}
 }
 
-// endpointURL is where to post to: below the base URL's own path.
+// endpointURL returns the URL for requests, below the base URL's path.
 func endpointURL(base string) (*url.URL, error) {
 	u, err := url.Parse(strings.TrimSpace(base))
 	if err != nil {
@@ -370,7 +363,7 @@ func endpointURL(base string) (*url.URL, error) {
 	return u, nil
 }
 
-// safeURL is the endpoint's address for people, without a password or query.
+// safeURL returns the endpoint's address without a password or query.
 func (c *Client) safeURL() string {
 	u, err := endpointURL(c.endpoint.BaseURL)
 	if err != nil {
@@ -380,9 +373,8 @@ func (c *Client) safeURL() string {
 	return c.mask(u.Redacted())
 }
 
-// sameHost lets a redirect pass only to the same scheme and host, and only if
-// it keeps the method: anything else would carry the key or the conversation to
-// a stranger, or lose the body.
+// sameHost allows redirects only to the same scheme and host and with the same method: any other would leak
+// the key or the conversation, or lose the body.
 func sameHost(req *http.Request, via []*http.Request) error {
 	first := via[0]
 	if len(via) > 3 || req.Method != first.Method || req.URL.Scheme != first.URL.Scheme || req.URL.Host != first.URL.Host {
@@ -391,7 +383,7 @@ func sameHost(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// transportError explains why there was no answer at all.
+// transportError returns the error for a request without a response.
 func (c *Client) transportError(ctx context.Context, err error) error {
 	if e := tooSlow(ctx); e != nil {
 		return e
@@ -400,7 +392,7 @@ func (c *Client) transportError(ctx context.Context, err error) error {
 		return c.describe(&Error{Kind: errorkind.BadRequest, Message: errRedirect.Error(), Err: errRedirect}, 1)
 	}
 	if u, ok := errors.AsType[*url.Error](err); ok {
-		err = u.Err // its own text repeats the URL, with its query
+		err = u.Err // its own text repeats the URL with its query
 	}
 	var op *net.OpError
 	dial := errors.As(err, &op) && op.Op == "dial"
@@ -409,18 +401,18 @@ func (c *Client) transportError(ctx context.Context, err error) error {
 	return &Error{Kind: Network, Message: c.mask(err.Error()), Err: err, dial: dial, final: final}
 }
 
-// cutError explains why a reply ended early.
+// cutError returns the error for a reply that ended early.
 func (c *Client) cutError(ctx context.Context, err error) error {
 	if e := tooSlow(ctx); e != nil {
 		return e
 	}
 	if errors.Is(err, errTooLong) {
-		return &Error{Kind: errorkind.BadRequest, Message: err.Error(), Err: err} // the next one would be as long
+		return &Error{Kind: errorkind.BadRequest, Message: err.Error(), Err: err} // a retry would be as long
 	}
 	return &Error{Kind: StreamCut, Message: c.mask(err.Error()), Err: err}
 }
 
-// tooSlow is the error if this package has ended the request, else nil.
+// tooSlow returns the error if a watchdog ended the request, or nil.
 func tooSlow(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	if errors.Is(cause, errIdle) || errors.Is(cause, errEndless) {
@@ -429,8 +421,7 @@ func tooSlow(ctx context.Context) error {
 	return nil
 }
 
-// watchdog ends a request whose endpoint is silent for too long, or does not
-// come to an end.
+// watchdog ends a request whose endpoint is silent for too long, or whose reply never ends.
 type watchdog struct {
 	timer  *time.Timer
 	idle   time.Duration
@@ -452,19 +443,19 @@ func (w *watchdog) stop() {
 	w.whole()
 }
 
-// farewell is how long a reply's very end is waited for behind its last word.
+// farewell bounds the wait for the end of a response body after its last event.
 const farewell = time.Second
 
-// letGo ends a request whose reply has been read, beside what comes next. The
-// connection can be used again only when the very end of the reply has come, too,
-// which may be a moment after its last word. The channel is closed then.
+// letGo ends a request whose reply has been read, in the background. The connection can be reused only after
+// the end of the body has arrived, which may be a moment after the last event. The returned channel is closed
+// then.
 func (w *watchdog) letGo(body io.ReadCloser) <-chan struct{} {
 	w.timer.Stop()
 	ended := make(chan struct{})
 	late := time.AfterFunc(farewell, w.stop)
 	go func() {
 		defer close(ended)
-		_, _ = io.CopyN(io.Discard, body, 64<<10) // as far as it comes: nobody misses it
+		_, _ = io.CopyN(io.Discard, body, 64<<10) // errors don't matter here
 		_ = body.Close()
 		late.Stop()
 		w.stop()
@@ -472,8 +463,8 @@ func (w *watchdog) letGo(body io.ReadCloser) <-chan struct{} {
 	return ended
 }
 
-// awaitConnection waits for the end of the reply before, but not for long: to set
-// up another connection takes its time, too.
+// awaitConnection waits briefly for the end of the previous reply, because setting up another connection
+// takes time.
 func (c *Client) awaitConnection(ctx context.Context) {
 	const most = 20 * time.Millisecond
 	before := c.ending.Load()
@@ -489,7 +480,7 @@ func (c *Client) awaitConnection(ctx context.Context) {
 	}
 }
 
-// reader wraps a body: every byte that comes buys it more time.
+// reader wraps a body: every byte resets the timeout.
 func (w *watchdog) reader(r io.Reader) io.Reader {
 	w.timer.Reset(w.idle)
 	return readerFunc(func(p []byte) (int, error) {
@@ -506,15 +497,14 @@ type readerFunc func(p []byte) (int, error)
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 const (
-	// listTime is how long the list of models may take: it is for a person who
-	// waits.
+	// listTime bounds the request for the model list, because a user is waiting.
 	listTime = 15 * time.Second
 	// maxList bounds the list; some routers offer hundreds of models.
 	maxList = 16 << 20
 )
 
-// Models lists the models that the endpoint says it has, sorted. Not every
-// endpoint has such a list. Errors are [*Error], or the cause of ctx's end.
+// Models returns the sorted list of models that the endpoint offers. Not every endpoint has such a list.
+// Errors are [*Error] or ctx's cause.
 func (c *Client) Models(ctx context.Context) ([]string, error) {
 	ctx, stop := context.WithTimeoutCause(ctx, listTime, errIdle)
 	defer stop()
@@ -549,7 +539,7 @@ func (c *Client) Models(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// listError explains why there is no list.
+// listError returns the error for a missing list.
 func (c *Client) listError(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, errIdle) {
 		return cause
@@ -560,8 +550,8 @@ func (c *Client) listError(ctx context.Context, err error) error {
 	return err
 }
 
-// modelNames reads {"data": [{"id": …}]}, as OpenAI has it; some servers leave
-// the outer object out, or say "models" and "name".
+// modelNames parses OpenAI's {"data": [{"id": …}]}. Some servers leave the outer object out, or use "models"
+// and "name".
 func modelNames(body []byte) ([]string, error) {
 	type model struct{ ID, Name string }
 	var list struct{ Data, Models []model }
@@ -572,7 +562,7 @@ func modelNames(body []byte) ([]string, error) {
 	}
 	var names []string
 	for _, m := range append(list.Data, list.Models...) {
-		// Gemini's compatible endpoint lists "models/…" and takes the rest.
+		// Gemini's compatible endpoint lists "models/…" but accepts the bare name.
 		if name := strings.TrimPrefix(m.ID, "models/"); name != "" {
 			names = append(names, name)
 		} else if m.Name != "" {

@@ -14,28 +14,27 @@ import (
 	"github.com/united-workforce/uwf/utilagent/resettime"
 )
 
-// Kinds of failures besides those that package errorkind knows.
+// Kinds of failures in addition to those of package errorkind.
 const (
-	Network       errorkind.Kind = "network"         // the endpoint was not reached
-	StreamCut     errorkind.Kind = "stream_cut"      // a reply ended in the middle
+	Network       errorkind.Kind = "network"         // the endpoint was unreachable
+	StreamCut     errorkind.Kind = "stream_cut"      // a reply ended early
 	Idle          errorkind.Kind = "idle"            // a reply stalled
-	Compat        errorkind.Kind = "compat"          // a field that this endpoint does not take
-	MessageOrder  errorkind.Kind = "message_order"   // a sequence of roles that it does not take
-	ToolUse       errorkind.Kind = "tool_use_failed" // the model's call was malformed and the endpoint refused it
+	Compat        errorkind.Kind = "compat"          // the endpoint does not support a field
+	MessageOrder  errorkind.Kind = "message_order"   // the endpoint rejects the order of roles
+	ToolUse       errorkind.Kind = "tool_use_failed" // the endpoint rejected the model's malformed call
 	NoTools       errorkind.Kind = "no_tools"        // the model cannot call tools
-	ContentFilter errorkind.Kind = "content_filter"  // refused by a filter
+	ContentFilter errorkind.Kind = "content_filter"  // blocked by a filter
 	NotFound      errorkind.Kind = "not_found"       // no such model or path
 )
 
-// Error is why a question got no reply. Its text says what to do, and never
-// holds a key.
+// Error reports why a request got no reply. Its text says what to do, and never contains a key.
 type Error struct {
 	Kind    errorkind.Kind
-	Status  int    // HTTP; 0 if there was no answer
-	Message string // the endpoint's own words, cut and masked
-	// Wait is how long the endpoint asks to wait; 0 if it does not say.
+	Status  int    // HTTP status; 0 if there was no response
+	Message string // the endpoint's message, shortened and masked
+	// Wait is how long the endpoint asks clients to wait; 0 if unspecified.
 	Wait time.Duration
-	// Failed is the text of the call that ToolUse is about.
+	// Failed is the text of the malformed call for ToolUse.
 	Failed string
 	Err    error // the cause; may be nil
 
@@ -43,14 +42,13 @@ type Error struct {
 	tries           int
 	advice          string
 	dial            bool // no connection was made
-	final           bool // trying again is no use
-	empty           bool // there was a reply, but nothing in it
+	final           bool // retrying is pointless
+	empty           bool // the reply was empty
 }
 
-// OfMachine implements what [protocol.OfMachine] asks for: the key is this machine's.
+// OfMachine reports whether the error concerns this machine, as a missing key does; see [protocol.OfMachine].
 func (e *Error) OfMachine() bool { return e.Kind == errorkind.Auth }
 
-// Error implements error.
 func (e *Error) Error() string {
 	var b strings.Builder
 	if e.model != "" {
@@ -66,10 +64,9 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// short is what happened, without where and what to do.
+// short describes the failure, without the endpoint and advice.
 func (e *Error) short() string {
 	if e.Message == "" {
 		return e.label()
@@ -77,7 +74,7 @@ func (e *Error) short() string {
 	return e.label() + ": " + e.Message
 }
 
-// label is the kind of failure.
+// label returns the kind of failure as text.
 func (e *Error) label() string {
 	label := strings.ReplaceAll(string(e.Kind), "_", " ")
 	if e.Status != 0 {
@@ -86,8 +83,8 @@ func (e *Error) label() string {
 	return label
 }
 
-// waiting says that another try is to come. What matters most is at the end, which is
-// what a narrow live view shows.
+// waiting announces a retry. The most important part is at the end, because a narrow live view shows only
+// that.
 func (e *Error) waiting(model string, try int, wait time.Duration) string {
 	text := "model " + model + ": "
 	if e.Message != "" {
@@ -96,17 +93,17 @@ func (e *Error) waiting(model string, try int, wait time.Duration) string {
 	return text + fmt.Sprintf("%s, try %d in %s", e.label(), try, wait.Round(100*time.Millisecond))
 }
 
-// Repeated is how often the question was repeated.
+// Repeated returns the number of retries.
 func (e *Error) Repeated() int { return max(0, e.tries-1) }
 
-// describe completes an error that is about to be returned.
+// describe completes an error before it is returned.
 func (c *Client) describe(e *Error, tries int) *Error {
 	e.model, e.provider, e.tries = c.endpoint.Model, c.endpoint.Provider, tries
 	e.advice = c.advise(e)
 	return e
 }
 
-// advise says what a person can do about an error.
+// advise returns advice for the user.
 func (c *Client) advise(e *Error) string {
 	p := "providers." + c.endpoint.Provider
 	switch e.Kind {
@@ -134,7 +131,7 @@ func (c *Client) advise(e *Error) string {
 	return ""
 }
 
-// mask hides the key in a text, and cuts a text that is too long to show.
+// mask hides the key in a text and shortens it.
 func (c *Client) mask(s string) string {
 	if k := c.endpoint.APIKey; len(k) > 3 {
 		s = strings.ReplaceAll(s, k, "***")
@@ -146,24 +143,24 @@ func (c *Client) mask(s string) string {
 	return strings.TrimSpace(strings.ToValidUTF8(s, "�"))
 }
 
-// refusal is an error as an endpoint words it, whatever the shape of the body.
+// refusal is an endpoint's error, decoded from any format.
 type refusal struct {
 	message string
 	code    string // "insufficient_quota", "429", "overloaded_error" …
-	status  int    // if the body names one
+	status  int    // status from the body, if present
 	delay   string // Google's RetryInfo, such as "34s"
-	reset   string // a time in ms at which a limit is lifted
-	failed  string // the call that was refused
+	reset   string // time at which a limit resets, in ms
+	failed  string // the rejected call
 }
 
-// httpError explains an HTTP status with its body.
+// httpError returns the error for an HTTP status and body.
 func (c *Client) httpError(status int, h http.Header, body []byte) *Error {
 	r := readRefusal(body)
 	if r.message == "" {
 		r.message = http.StatusText(status)
 	}
 	if (status < 400 || status > 599) && r.status >= 400 && r.status <= 599 {
-		status = r.status // a 200 that is none
+		status = r.status // an error sent with status 200
 	}
 	e := &Error{
 		Kind: classify(status, r), Status: status, Message: c.mask(r.message),
@@ -173,8 +170,7 @@ func (c *Client) httpError(status int, h http.Header, body []byte) *Error {
 	return e
 }
 
-// readRefusal reads an error body: JSON in one of the known shapes, HTML, or
-// plain text.
+// readRefusal decodes an error body: JSON in one of the known formats, HTML, or plain text.
 func readRefusal(body []byte) refusal {
 	text := strings.TrimSpace(string(body))
 	var v any
@@ -187,8 +183,8 @@ func readRefusal(body []byte) refusal {
 	return refusalOf(v)
 }
 
-// refusalOf knows the shapes {error:{…}}, {error:"…"}, [{error:{…}}],
-// {object:"error",message,…}, {type:"error",error:{…}} and {detail:…}.
+// refusalOf decodes {error:{…}}, {error:"…"}, [{error:{…}}], {object:"error",message,…},
+// {type:"error",error:{…}} and {detail:…}.
 func refusalOf(v any) refusal {
 	switch v := v.(type) {
 	case []any:
@@ -215,8 +211,7 @@ func refusalFields(m map[string]any) refusal {
 		r.message = jsonText(m["detail"])
 	}
 	r.status, _ = strconv.Atoi(r.code)
-	// The type is only a name for a whole family ("invalid_request_error") in
-	// some shapes and the only code in others.
+	// In some formats the type is only a category ("invalid_request_error"), in others it is the only code.
 	r.code = strings.TrimSpace(r.code + " " + str(m["type"]) + " " + str(m["status"]))
 	if meta, ok := m["metadata"].(map[string]any); ok {
 		r.fromMetadata(meta)
@@ -230,8 +225,8 @@ func refusalFields(m map[string]any) refusal {
 	return r
 }
 
-// fromMetadata reads what a router (OpenRouter) passes on: its own message says
-// only that the provider failed, the provider's says why.
+// fromMetadata decodes what a router (OpenRouter) passes on: its own message only says that the provider
+// failed, the provider's says why.
 func (r *refusal) fromMetadata(meta map[string]any) {
 	if headers, ok := meta["headers"].(map[string]any); ok {
 		r.reset = str(headers["X-RateLimit-Reset"])
@@ -251,7 +246,7 @@ func (r *refusal) fromMetadata(meta map[string]any) {
 	r.code += " " + inner.code
 }
 
-// str is a JSON string or number as text, "" for anything else.
+// str returns a JSON string or number as text, or "".
 func str(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -279,7 +274,7 @@ var (
 	htmlTag    = lazyregexp.New(`(?s)<[^>]*>`)
 )
 
-// textOfHTML is what a proxy's error page says, in a line.
+// textOfHTML returns the text of a proxy's error page in one line.
 func textOfHTML(page string) string {
 	page = page[:min(len(page), 64<<10)]
 	if m := htmlTitle().FindStringSubmatch(page); m != nil {
@@ -295,8 +290,7 @@ func textOfHTML(page string) string {
 	return strings.TrimSuffix("an HTML page instead of an answer: "+text, ": ")
 }
 
-// Endpoints name failures in codes and in prose; these are the words of kinds that only this
-// package knows.
+// Patterns for error codes and texts of the kinds that only this package knows.
 var (
 	filtered     = lazyregexp.New(`(?i)content_filter|content management policy|responsibleaipolicy`)
 	cannotTool   = lazyregexp.New(`(?i)(does not|doesn't) support (tools|tool|function)|enable-auto-tool-choice|tool-call-parser|no endpoints found that support tool`)
@@ -304,7 +298,7 @@ var (
 	unavailable  = lazyregexp.New(`(?i)server_error|unavailable`)
 )
 
-// classify says what kind of failure an HTTP status with a refusal is.
+// classify returns the kind of a failure.
 func classify(status int, r refusal) errorkind.Kind {
 	words := r.code + " " + r.message
 	kind := errorkind.Of(status, words)
@@ -325,7 +319,7 @@ func classify(status int, r refusal) errorkind.Kind {
 		return MessageOrder
 	case status == http.StatusNotFound:
 		return NotFound
-	case status < 300 || unavailable().MatchString(words): // an error inside a reply that had begun
+	case status < 300 || unavailable().MatchString(words): // an error inside a reply that had already started
 		return errorkind.Server
 	case isQuirk(r.message):
 		return Compat
@@ -333,9 +327,8 @@ func classify(status int, r refusal) errorkind.Kind {
 	return errorkind.BadRequest
 }
 
-// askedWait is how long an endpoint asks to wait, 0 if it does not say. Points in time are taken
-// relative to the answer's own Date, so that a wrong clock here does no harm. Without a Date only
-// lengths of time count.
+// askedWait returns how long an endpoint asks clients to wait, or 0. Points in time are compared with the
+// response's Date, so a wrong local clock does no harm. Without a Date, only durations are used.
 func askedWait(h http.Header, r refusal) time.Duration {
 	date, err := http.ParseTime(h.Get("Date"))
 	now := date.Local()

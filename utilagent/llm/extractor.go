@@ -9,12 +9,12 @@ import (
 	"github.com/united-workforce/uwf/util/config"
 )
 
-// Extractor asks a model for one JSON object and returns the object's text. It
-// fits runenv.Run.Extractor. The schema must be in the prompt: most
-// endpoints do not take one anywhere else, and the answer is not validated here.
+// Extractor asks a model for one JSON object and returns its text. It has the type of runenv.Run.Extractor.
+// The prompt must contain the schema: most endpoints accept one nowhere else, and the answer is not validated
+// here.
 func Extractor(ctx context.Context, e config.Endpoint, system, user string, _ any) (string, protocol.Usage, error) {
 	if !strings.Contains(system+user, "JSON") {
-		system += "\n\nAnswer with one JSON object." // endpoints in JSON mode want the word
+		system += "\n\nAnswer with one JSON object." // endpoints in JSON mode require the word
 	}
 	resp, err := New(e, Options{}).Complete(ctx, Request{
 		Messages: []Message{System(strings.TrimSpace(system)), User(user)}, JSON: true,
@@ -28,11 +28,11 @@ func Extractor(ctx context.Context, e config.Endpoint, system, user string, _ an
 	return unfence(strings.TrimSpace(resp.Message.Content)), spent(resp), nil
 }
 
-// spent is what a question cost.
+// spent returns the cost of a request.
 func spent(r Response) protocol.Usage {
 	b := r.Bill()
 	if u := b.Usage(); u != nil {
 		return *u
 	}
-	return protocol.Usage{Turns: b.Parts} // what it cost is unknown
+	return protocol.Usage{Turns: b.Parts} // the cost is unknown
 }

@@ -13,29 +13,27 @@ import (
 	"github.com/united-workforce/uwf/utilagent/roles"
 )
 
-// Message is one entry of a conversation, in a form that outlives the process:
-// a session file holds messages as JSON.
+// Message is one entry of a conversation. Session files store messages as JSON.
 type Message struct {
 	Role       protocol.TurnRole `json:"role"`
 	Content    string            `json:"content,omitempty"`
 	ToolCalls  []ToolCall        `json:"toolCalls,omitempty"`
-	ToolCallID string            `json:"toolCallId,omitempty"` // of the call that a tool message answers
-	Reasoning  string            `json:"reasoning,omitempty"`  // for people; what goes back is in Extra
-	// Source is the endpoint and model that wrote the message. Extra goes back
-	// to that source alone: another one refuses or misreads it.
+	ToolCallID string            `json:"toolCallId,omitempty"` // ID of the call that a tool message answers
+	Reasoning  string            `json:"reasoning,omitempty"`  // for display; the form to send back is in Extra
+	// Source is the endpoint and model that wrote the message. Extra is sent only to that source: another one
+	// rejects or misreads it.
 	Source string `json:"source,omitempty"`
-	// Extra holds fields that this package does not interpret, such as
-	// reasoning_content or reasoning_details.
+	// Extra holds fields that this package does not interpret, such as reasoning_content or
+	// reasoning_details.
 	Extra map[string]json.RawMessage `json:"extra,omitempty"`
 }
 
-// ToolCall is a model's request to run a tool.
 type ToolCall struct {
 	ID   string `json:"id"` // unique in the conversation
 	Name string `json:"name"`
-	// Args is the text that the model sent; [ParseArgs] reads it.
+	// Args is the text that the model sent; [ParseArgs] parses it.
 	Args string `json:"args"`
-	// Extra holds fields that must go back, such as a thought signature.
+	// Extra holds fields that must be sent back, such as a thought signature.
 	Extra map[string]json.RawMessage `json:"extra,omitempty"`
 }
 
@@ -50,38 +48,36 @@ func ToolResult(id, text string) Message {
 	return Message{Role: protocol.TurnTool, ToolCallID: id, Content: text}
 }
 
-// Tool tells the model about a tool.
+// Tool declares a tool to the model.
 type Tool struct {
 	Name        string
 	Description string
 	Parameters  any // JSON Schema of an object
 }
 
-// Request is one question to a model.
+// Request is a request to a model.
 type Request struct {
-	// Messages and Tools must not be changed in place afterwards: what was written of
-	// them is remembered. More messages may be added.
+	// Messages and Tools must not be modified afterwards, because their encoding is cached. Messages can be
+	// appended.
 	Messages []Message
-	// Tools stay declared in a request without calls: some endpoints refuse a
-	// history with tool messages otherwise. NoCalls forbids their use.
+	// Tools are declared even in a request with NoCalls, which forbids their use: some endpoints reject a
+	// history with tool messages otherwise.
 	Tools   []Tool
 	NoCalls bool
-	// Force names the one tool that the reply must call; "": the model is free.
-	// Not every endpoint obeys.
+	// Force is the tool that the reply must call, or "". Not every endpoint obeys.
 	Force string
 	JSON  bool // the answer must be one JSON object
-	// Watch is called, in the goroutine of Complete, whenever a piece of a
-	// streamed reply has come; nil: not wanted. soFar returns what there is of it,
-	// and is worth calling only now and then. A try that fails starts over.
+	// Watch, if not nil, is called in the goroutine of Complete for each piece of a streamed reply. soFar
+	// returns the reply so far; it is expensive, so call it only now and then. After a failed try the reply
+	// starts over.
 	Watch func(soFar func() Message)
 }
 
-// Finish is why the model stopped.
+// Finish is the reason why the model stopped.
 type Finish string
 
-// The reasons. A reply with calls counts as [FinishCalls] whatever the endpoint
-// says, because endpoints disagree; only [FinishLength] is kept, since the last
-// call may then be cut.
+// Finish reasons. A reply with calls is [FinishCalls] whatever the endpoint reports, because endpoints
+// disagree; only [FinishLength] is kept, since the last call may then be truncated.
 const (
 	FinishStop    Finish = "stop"
 	FinishCalls   Finish = "tool_calls"
@@ -93,14 +89,13 @@ const (
 type Response struct {
 	Message Message
 	Finish  Finish
-	Usage   protocol.Usage // of this reply; without tokens if the endpoint does not report them
-	Model   string         // as the endpoint names it
-	// Failures are the tries before this reply. They and Usage are also set with an
-	// error.
+	Usage   protocol.Usage // of this reply; without tokens if not reported
+	Model   string         // as reported by the endpoint
+	// Failures lists the failed tries before this reply. They and Usage are also set with an error.
 	Failures []Failure
 }
 
-// Bill is what a reply cost, with the replies before it that were of no use.
+// Bill returns the cost of a reply, including the failed tries before it.
 func (r Response) Bill() protocol.Bill {
 	var b protocol.Bill
 	for _, f := range r.Failures {
@@ -114,29 +109,28 @@ func (r Response) Bill() protocol.Bill {
 	return b
 }
 
-// Failure is a try that led to no reply.
+// Failure is a failed try.
 type Failure struct {
 	Reason string
-	Wait   time.Duration  // before the next one
-	Usage  protocol.Usage // if the endpoint says that it cost something
+	Wait   time.Duration  // before the next try
+	Usage  protocol.Usage // if the endpoint reported a cost
 }
 
-// Empty reports that there is nothing in the reply: no text, no thought, no call.
+// Empty reports whether the reply has no text, reasoning or calls.
 func (r Response) Empty() bool {
 	return r.Message.Content == "" && r.Message.Reasoning == "" && len(r.Message.ToolCalls) == 0
 }
 
-// What stands in for a text that endpoints do not accept empty.
+// Placeholders for texts that endpoints reject if empty.
 const (
 	noOutput = "(no output)"
 	noResult = "Error: no result was recorded for this call. Make it again if you need it."
 	bridge   = "Understood."
 )
 
-// wireMessages writes a conversation in the order and form that the strictest
-// endpoints want: every call answered once, right after it and in order; no
-// empty messages; consecutive user messages joined. What the request before had
-// in the same place is taken from there.
+// wireMessages encodes a conversation in the order and form that the strictest endpoints require: every call
+// answered once, right after it and in order; no empty messages; consecutive user messages joined. Parts that
+// the previous request had in the same place are reused.
 func (c *Client) wireMessages(messages []Message, marked bool, before, now *written) ([][]byte, error) {
 	var list [][]byte
 	left := groups(messages)
@@ -161,13 +155,13 @@ func (c *Client) wireMessages(messages []Message, marked bool, before, now *writ
 	return list, nil
 }
 
-// wireGroup writes a group as JSON texts with commas between them.
+// wireGroup encodes a group as JSON texts separated by commas.
 func (c *Client) wireGroup(messages []Message, m marks, q quirks) ([]byte, error) {
 	var list []any
-	var said []string // by users, one after the other
+	var said []string // consecutive user messages
 	first := messages[0]
 	switch {
-	case !begins(first): // no more than what follows it
+	case !begins(first): // only the messages that follow it
 	case first.Role == protocol.TurnAssistant && q.flatten && len(first.ToolCalls) > 0 && first.Source != c.Source():
 		text, got := flatten(first, results(first.ToolCalls, messages[1:]))
 		list = append(list, map[string]any{"role": protocol.TurnAssistant, "content": text})
@@ -215,17 +209,17 @@ func joined(list []any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return b[1 : len(b)-1], nil // without the brackets of the list
+	return b[1 : len(b)-1], nil // without the list's brackets
 }
 
-// toolResult is a tool's message on the wire.
+// toolResult is the encoding of a tool message.
 type toolResult struct {
 	Role    protocol.TurnRole `json:"role"`
 	ID      string            `json:"tool_call_id"`
-	Content any               `json:"content"` // a text
+	Content any               `json:"content"` // a string
 }
 
-// results are the tool messages that answer calls, in the calls' order.
+// results returns the tool messages that answer calls, in the calls' order.
 func results(calls []ToolCall, following []Message) []toolResult {
 	if len(calls) == 0 {
 		return nil
@@ -251,7 +245,7 @@ func results(calls []ToolCall, following []Message) []toolResult {
 	return list
 }
 
-// flatten reports calls and their results in plain text.
+// flatten returns calls and their results as plain text.
 func flatten(m Message, answers []toolResult) (said, got string) {
 	said, got = m.Content, "The results:"
 	for i, r := range answers {
@@ -262,7 +256,7 @@ func flatten(m Message, answers []toolResult) (said, got string) {
 	return strings.TrimSpace(said), got
 }
 
-// wireAssistant writes a reply as its own endpoint wants it back.
+// wireAssistant encodes a reply for the endpoint that wrote it.
 func (c *Client) wireAssistant(m Message, q quirks) map[string]any {
 	w := map[string]any{}
 	own := m.Source == c.Source() && !q.noExtra
@@ -300,8 +294,8 @@ func copyExtra(to map[string]any, extra map[string]json.RawMessage) {
 	}
 }
 
-// wireName replaces what endpoints refuse in a tool's name: a model that made a
-// name up must not make the whole conversation unusable.
+// wireName replaces characters that endpoints reject in a tool's name, so that a name made up by the model
+// does not make the whole conversation unusable.
 func wireName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		switch {
@@ -316,15 +310,14 @@ func wireName(name string) string {
 	return name[:min(len(name), 64)]
 }
 
-// Completer is what a role asks; a [Client] is one.
+// Completer sends a request to a model; [Client] implements it.
 type Completer interface {
 	Complete(ctx context.Context, req Request) (Response, error)
 }
 
-// Roles makes roles of one question each: the role's prompt and schema, and
-// what it has to do, are put to the model, and its reply is the output as JSON.
-// There are no tools. A reply that is no JSON is returned as text, which
-// agentkit then asks to correct.
+// Roles returns a maker of roles with a single request: it sends the role's prompt, schema and instructions,
+// and the reply is the output as JSON. There are no tools. A reply that is not JSON is returned as text,
+// which agentkit then asks to correct.
 func Roles(model Completer) roles.Maker {
 	return func(prompt string, schema any) roles.Func {
 		return func(ctx context.Context, req *agentkit.Request) (agentkit.Result, error) {
@@ -352,8 +345,7 @@ func Roles(model Completer) roles.Maker {
 	}
 }
 
-// JSONPrompt tells a model to answer with one JSON object of a schema, or to
-// suspend.
+// JSONPrompt returns a prompt that asks the model to answer with one JSON object of a schema, or to suspend.
 func JSONPrompt(prompt string, schema any) (string, error) {
 	b, err := json.MarshalIndent(schema, "", "  ")
 	if err != nil {
@@ -367,7 +359,7 @@ const jsonAnswer = "## Deliverable Format\n\n" +
 	"If only a person can answer or decide, do not guess. Reply with this instead, and the thread waits for the answer:\n\n" +
 	"```json\n{%q: %q, \"reason\": \"<what you need, from whom, and why>\"}\n```"
 
-// JSONResult reads a reply as the output of a role.
+// JSONResult converts a reply to the output of a role.
 func JSONResult(resp Response) (agentkit.Result, error) {
 	res := agentkit.Result{Usage: resp.Bill().Usage(), Detail: &protocol.Detail{Model: resp.Model}}
 	text := unfence(strings.TrimSpace(resp.Message.Content))
@@ -385,11 +377,11 @@ func JSONResult(resp Response) (agentkit.Result, error) {
 	return res, nil
 }
 
-// reasoningFields are the names under which endpoints send a model's reasoning.
+// reasoningFields are the names that endpoints use for a model's reasoning.
 var reasoningFields = []string{"reasoning_content", "reasoning", "reasoning_text"}
 
-// thought adds a piece of reasoning. Only the first field that carries any
-// counts: some endpoints send the same text in two.
+// thought adds a piece of reasoning. Only the first field with content is used, because some endpoints send
+// the same text in two.
 func (a *assembler) thought(field string, raw json.RawMessage) {
 	piece := text(raw)
 	if a.field == "" && piece != "" {
@@ -403,8 +395,7 @@ func (a *assembler) thought(field string, raw json.RawMessage) {
 	a.extra.add(field, raw)
 }
 
-// otherEmpty is the reasoning field that came first but was empty, "" if there
-// is none.
+// otherEmpty returns the reasoning field that came first but was empty, or "".
 func otherEmpty(e extras) string {
 	for _, field := range reasoningFields {
 		if p := e[field]; p != nil && p.empty() {
@@ -414,8 +405,7 @@ func otherEmpty(e extras) string {
 	return ""
 }
 
-// readContent reads a message's content: a string, or a list of parts of which
-// some may be thoughts.
+// readContent decodes a message's content: a string, or a list of parts, some of which may be reasoning.
 func readContent(raw json.RawMessage) (content, thought string) {
 	if raw[0] != '[' {
 		return text(raw), ""
@@ -442,9 +432,9 @@ func readContent(raw json.RawMessage) (content, thought string) {
 	return content, thought
 }
 
-// splitThinking cuts off a leading <think> block: models on servers without a reasoning
-// parser write it into the content, where it would come before an answer's frontmatter.
-// Some templates swallow the opening tag; then the closing one is on a line of its own.
+// splitThinking cuts off a leading <think> block: models on servers without a reasoning parser write it into
+// the content, before an answer's frontmatter. Some templates omit the opening tag; the closing one is then
+// on a separate line.
 func splitThinking(content string) (rest, thought string) {
 	trimmed := strings.TrimLeft(content, " \t\r\n")
 	for _, tag := range []string{"think", "thinking"} {
@@ -462,21 +452,19 @@ func splitThinking(content string) (rest, thought string) {
 	return content, ""
 }
 
-// marks say where a group tells the endpoint to keep in its prompt cache all that was
-// said up to there (Anthropic's cache_control). The first message of a conversation
-// is marked, the last, and the last of the question before: what that one has written
-// to the cache, this one reads. Four marks are allowed.
+// marks records where a group asks the endpoint to cache the prompt up to that point (Anthropic's
+// cache_control): in the first message of a conversation, in the last, and in the last one of the previous
+// request, whose cache this request reads. Four marks are allowed.
 type marks struct{ first, last bool }
 
-// part is a text as a list of parts has it.
+// part is a text in the form of a list of parts.
 type part struct {
 	Type  string            `json:"type"`
 	Text  string            `json:"text"`
 	Cache map[string]string `json:"cache_control"`
 }
 
-// mark marks a message as it is written, unless that one cannot be: it has no text, or
-// is a reply.
+// mark marks an encoded message, unless it has no text or is a reply.
 func mark(message any, q quirks) any {
 	switch m := message.(type) {
 	case toolResult:

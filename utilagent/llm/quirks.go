@@ -6,22 +6,21 @@ import (
 	"github.com/united-workforce/uwf/util/lazyregexp"
 )
 
-// quirks are the ways in which an endpoint differs from the most tolerant one.
-// All are learnt from its errors, once each.
+// quirks are an endpoint's deviations from the most tolerant one. Each is learned from an error, once.
 type quirks struct {
-	noStream        bool // streams lose replies, or the config says so
+	noStream        bool // streams lose replies, or the config disables them
 	noStreamOptions bool
 	noToolChoice    bool
 	noJSONMode      bool
-	noExtra         bool // refuses its own reasoning fields
-	emptyReasoning  bool // wants reasoning_content on every assistant message
-	bridge          bool // wants an assistant message between tool and user
-	flatten         bool // refuses calls that it did not make itself
-	noToolMarks     bool // takes no cache_control in results of tools
-	noMarks         bool // takes none at all, or the config says so
+	noExtra         bool // rejects its own reasoning fields
+	emptyReasoning  bool // requires reasoning_content on every assistant message
+	bridge          bool // requires an assistant message between tool and user
+	flatten         bool // rejects calls that it did not make itself
+	noToolMarks     bool // rejects cache_control in tool results
+	noMarks         bool // rejects it everywhere, or the config disables it
 }
 
-// quirkRules tell by the text of a refusal which quirk is behind it.
+// quirkRules map patterns in an error text to the quirk that causes it.
 var quirkRules = []struct {
 	text func() *regexp.Regexp
 	flag func(*quirks) *bool
@@ -43,11 +42,10 @@ var quirkRules = []struct {
 	{marksRefused, func(q *quirks) *bool { return &q.noMarks }},
 }
 
-// marksRefused names cache_control, or the list that a content is for its sake.
+// marksRefused matches cache_control, or the list form of content that it requires.
 var marksRefused = lazyregexp.New("(?i)cache[_ -]?control|content.{0,80}(must be|should be|expected|valid).{0,20}string")
 
-// learn adapts to what an endpoint refused, and reports whether the question is
-// worth asking again. Each quirk is learnt once, so this ends.
+// learn adapts to an endpoint's error and reports whether to retry. Each quirk is learned once, so this ends.
 func (c *Client) learn(e *Error) bool {
 	if e.Kind != Compat && e.Kind != MessageOrder {
 		return false
@@ -64,7 +62,7 @@ func (c *Client) learn(e *Error) bool {
 	return false
 }
 
-// isQuirk reports whether a refusal is one that [Client.learn] may cure.
+// isQuirk reports whether [Client.learn] may handle an error.
 func isQuirk(message string) bool {
 	for _, rule := range quirkRules {
 		if rule.text().MatchString(message) {
@@ -74,8 +72,7 @@ func isQuirk(message string) bool {
 	return false
 }
 
-// setStreaming switches streaming off or on for the questions that follow, and
-// reports whether that changes anything.
+// setStreaming turns streaming off or on for later requests and reports whether that changed anything.
 func (c *Client) setStreaming(on bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

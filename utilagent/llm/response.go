@@ -14,12 +14,11 @@ import (
 	"github.com/united-workforce/uwf/utilagent/errorkind"
 )
 
-// readReply reads a reply, whatever the endpoint calls it: some send one JSON
-// text although a stream was asked for, or a web page with status 200. used are
-// the ids of calls that the conversation has already.
+// readReply decodes a reply, whatever its content type: some endpoints send one JSON text although a stream
+// was requested, or a web page with status 200. used contains the call IDs already in the conversation.
 //
-// watch, if not nil, is called when a piece of a stream has come. With an error the
-// response has what it cost, as far as the endpoint has said that.
+// watch, if not nil, is called for each piece of a stream. With an error, the response contains the cost
+// reported so far.
 func (c *Client) readReply(r *bufio.Reader, h http.Header, used ids, watch func(soFar func() Message)) (resp Response, err error) {
 	a := assembler{used: used}
 	defer func() {
@@ -59,7 +58,7 @@ func (c *Client) readReply(r *bufio.Reader, h http.Header, used ids, watch func(
 	return c.finish(&a, true)
 }
 
-// firstByte skips white space and looks at what follows.
+// firstByte skips white space and returns the next byte without consuming it.
 func firstByte(r *bufio.Reader) (byte, error) {
 	for {
 		b, err := r.ReadByte()
@@ -85,7 +84,7 @@ type wireReply struct {
 	Usage   *wireUsage      `json:"usage"`
 }
 
-// failed tells an error from a reply; some have an error that says nothing.
+// failed reports whether the reply is an error; some replies have an empty error field.
 func (w *wireReply) failed() bool {
 	switch string(w.Error) {
 	case "", "null", `""`, "{}", "[]", "false":
@@ -102,7 +101,7 @@ type wireChoice struct {
 	Usage        *wireUsage                 `json:"usage"` // Moonshot
 }
 
-// chunk adds what came to the reply.
+// chunk adds a chunk to the reply.
 func (c *Client) chunk(a *assembler, data []byte, h http.Header) error {
 	var w wireReply
 	var other *json.UnmarshalTypeError
@@ -111,7 +110,7 @@ func (c *Client) chunk(a *assembler, data []byte, h http.Header) error {
 		return c.httpError(http.StatusOK, h, data) // Google's errors are lists
 	case err != nil && other == nil:
 		return err
-	} // a field of another type than usual is passed over: the rest still counts
+	} // a field of an unexpected type is skipped; the rest is used
 	if w.failed() {
 		return c.httpError(http.StatusOK, h, data)
 	}
@@ -123,7 +122,7 @@ func (c *Client) chunk(a *assembler, data []byte, h http.Header) error {
 	}
 	for _, choice := range w.Choices {
 		if choice.Index != 0 {
-			continue // only one was asked for
+			continue // only one was requested
 		}
 		a.begun = true
 		if choice.Usage != nil {
@@ -138,22 +137,22 @@ func (c *Client) chunk(a *assembler, data []byte, h http.Header) error {
 	return nil
 }
 
-// assembler puts the parts of a reply together.
+// assembler collects the parts of a reply.
 type assembler struct {
 	used      ids
-	begun     bool // there was a choice
+	begun     bool // a choice has arrived
 	model     string
 	finish    string
 	content   strings.Builder
 	reasoning strings.Builder
-	field     string // that reasoning comes in; some endpoints send it in two
+	field     string // the reasoning field in use; some endpoints send two
 	refusal   strings.Builder
 	calls     calls
 	extra     extras
 	usage     *wireUsage
 }
 
-// fields adds the fields of a delta, or of a whole message.
+// fields adds the fields of a delta or of a whole message.
 func (a *assembler) fields(m map[string]json.RawMessage, whole bool) {
 	for name, raw := range m {
 		if string(raw) == "null" {
@@ -169,9 +168,9 @@ func (a *assembler) fields(m map[string]json.RawMessage, whole bool) {
 		case "refusal":
 			a.refusal.WriteString(text(raw))
 		case "role", "function_call", "annotations", "audio", "name":
-			// Known, and nothing that may go back.
+			// Known fields that are never sent back.
 		case "reasoning_content", "reasoning", "reasoning_text":
-			// Below: which one counts must not depend on the order of a map.
+			// Handled below, so that the choice does not depend on map order.
 		default:
 			a.extra.add(name, raw)
 		}
@@ -183,7 +182,7 @@ func (a *assembler) fields(m map[string]json.RawMessage, whole bool) {
 	}
 }
 
-// soFar is what a reply holds that is still being written.
+// soFar returns the incomplete reply.
 func (a *assembler) soFar() Message {
 	content, thought := splitThinking(a.content.String())
 	return Message{
@@ -191,7 +190,7 @@ func (a *assembler) soFar() Message {
 	}
 }
 
-// finish checks that the reply is whole and returns it.
+// finish checks that the reply is complete and returns it.
 func (c *Client) finish(a *assembler, done bool) (Response, error) {
 	switch a.finish {
 	case "content_filter":
@@ -223,7 +222,7 @@ func (c *Client) finish(a *assembler, done bool) (Response, error) {
 	return resp, nil
 }
 
-// text is a JSON string's value, "" for anything else.
+// text returns the value of a JSON string, or "".
 func text(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) != nil {
@@ -232,10 +231,9 @@ func text(raw json.RawMessage) string {
 	return s
 }
 
-// calls assembles the tool calls of a reply. Servers number the pieces of a
-// stream in their own ways: properly; all with index 0 but different ids; all
-// with index 0 and no ids; without an index. So a piece goes to the call with
-// its index or id, unless it plainly begins another one.
+// calls assembles the tool calls of a reply. Servers number the pieces of a stream in different ways:
+// correctly; all with index 0 but different IDs; all with index 0 and no IDs; without an index. So a piece
+// goes to the call with its index or ID, unless it clearly begins another one.
 type calls struct{ list []*call }
 
 type call struct {
@@ -260,11 +258,11 @@ type extraPiece struct {
 	raw   json.RawMessage
 }
 
-// add takes a value of tool_calls. In a whole message each entry is a call.
+// add adds a value of tool_calls. In a whole message each entry is a call.
 func (c *calls) add(raw json.RawMessage, whole bool) {
 	var list []json.RawMessage
 	if json.Unmarshal(raw, &list) != nil {
-		list = []json.RawMessage{raw} // one call, and no list of it
+		list = []json.RawMessage{raw} // a single call instead of a list
 	}
 	for _, one := range list {
 		var entry map[string]json.RawMessage
@@ -281,7 +279,7 @@ func (c *calls) add(raw json.RawMessage, whole bool) {
 	}
 }
 
-// readPiece reads an entry; what it does not know is kept.
+// readPiece decodes an entry and keeps unknown fields.
 func readPiece(entry map[string]json.RawMessage) piece {
 	var p piece
 	for field, raw := range entry {
@@ -311,8 +309,8 @@ func readPiece(entry map[string]json.RawMessage) piece {
 	return p
 }
 
-// argsText is what a piece adds to the arguments: the string's value, or the
-// JSON itself where a server sends an object.
+// argsText returns a piece of the arguments: the string's value, or the JSON itself if a server sends an
+// object.
 func argsText(raw json.RawMessage) string {
 	if len(raw) == 0 || string(raw) == "null" {
 		return ""
@@ -323,7 +321,7 @@ func argsText(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// find returns the call that a piece goes on with, nil if it begins a new one.
+// find returns the call that a piece continues, or nil if it begins a new one.
 func (c *calls) find(p piece) *call {
 	current := c.candidate(p)
 	if current == nil {
@@ -341,8 +339,8 @@ func (c *calls) find(p piece) *call {
 	return current
 }
 
-// candidate is the last call with the piece's index, or without an index the
-// one with its id, or the last one.
+// candidate returns the last call with the piece's index, or without an index the call with its ID, or the
+// last one.
 func (c *calls) candidate(p piece) *call {
 	if p.index == nil {
 		if found := c.byID(p.id); found != nil || p.id != "" {
@@ -375,7 +373,7 @@ func (c *call) take(p piece) {
 		c.id = p.id
 	}
 	if c.name == "" {
-		c.name = p.name // once: some servers repeat it in every piece
+		c.name = p.name // only once: some servers repeat it in every piece
 	}
 	c.args.WriteString(p.args)
 	for _, x := range p.extra {
@@ -386,14 +384,14 @@ func (c *call) take(p piece) {
 // whole reports whether the arguments so far are a complete JSON object.
 func (c *call) whole() bool {
 	if !bytes.HasSuffix(bytes.TrimRight(c.args.Bytes(), " \t\r\n"), []byte("}")) {
-		return false // seen at once, since it is asked of every piece
+		return false // cheap check first, because this runs for every piece
 	}
 	var object map[string]json.RawMessage
 	return json.Unmarshal(c.args.Bytes(), &object) == nil
 }
 
-// complete reports whether there are calls and all are whole: then a stream
-// that ends without saying so has lost nothing.
+// complete reports whether there are calls and all of them are complete. A stream that then ends without a
+// finish reason has lost nothing.
 func (c *calls) complete() bool {
 	for _, have := range c.list {
 		if !have.whole() {
@@ -403,7 +401,7 @@ func (c *calls) complete() bool {
 	return len(c.list) > 0
 }
 
-// soFar are calls that are still being written: their arguments end anywhere.
+// soFar returns incomplete calls, whose arguments may end anywhere.
 func (c *calls) soFar() []ToolCall {
 	var list []ToolCall
 	for _, have := range c.list {
@@ -412,8 +410,8 @@ func (c *calls) soFar() []ToolCall {
 	return list
 }
 
-// finish returns the calls. Each gets an id that no call of the conversation
-// has: endpoints leave ids out, or begin again with the same ones in every reply.
+// finish returns the calls. Each gets an ID that is unique in the conversation, because endpoints omit IDs or
+// reuse the same ones in every reply.
 func (c *calls) finish(conversation ids) []ToolCall {
 	var list []ToolCall
 	given := map[string]bool{}
@@ -421,7 +419,7 @@ func (c *calls) finish(conversation ids) []ToolCall {
 	for _, have := range c.list {
 		id := have.id
 		for n := conversation.size() + len(given); taken(id); n++ {
-			id = fmt.Sprintf("uwf%06d", n) // nine letters and digits: Mistral takes nothing else
+			id = fmt.Sprintf("uwf%06d", n) // nine letters and digits, the only form that Mistral accepts
 		}
 		given[id] = true
 		list = append(list, ToolCall{ID: id, Name: have.name, Args: have.args.String(), Extra: have.extra.whole()})
@@ -429,8 +427,8 @@ func (c *calls) finish(conversation ids) []ToolCall {
 	return list
 }
 
-// ids are those of the calls in a conversation. They are only looked for when a
-// reply has calls: a list of them for each request would cost more.
+// ids contains the messages whose call IDs are in use. They are scanned only when a reply has calls, because
+// building a set for each request would cost more.
 type ids []Message
 
 func (l ids) has(id string) bool {
@@ -444,7 +442,7 @@ func (l ids) has(id string) bool {
 	return false
 }
 
-// size is how many calls there are.
+// size returns the number of calls.
 func (l ids) size() int {
 	n := 0
 	for _, m := range l {
@@ -453,12 +451,11 @@ func (l ids) size() int {
 	return n
 }
 
-// extras are fields that this package does not interpret, while a reply is put
-// together. The zero value is empty.
+// extras collects fields that this package does not interpret while a reply arrives. The zero value is empty.
 type extras map[string]*pieces
 
-// add adds a field, or goes on with one that came in pieces: strings are joined,
-// lists are appended to, of anything else the last value counts.
+// add adds a field or a further piece of it: strings are joined, lists appended, and for other types the last
+// value is kept.
 func (e *extras) add(field string, raw json.RawMessage) {
 	if *e == nil {
 		*e = extras{}
@@ -469,7 +466,7 @@ func (e *extras) add(field string, raw json.RawMessage) {
 	(*e)[field].add(raw)
 }
 
-// whole are the fields, nil if there are none.
+// whole returns the fields, or nil if there are none.
 func (e extras) whole() map[string]json.RawMessage {
 	if len(e) == 0 {
 		return nil
@@ -481,12 +478,12 @@ func (e extras) whole() map[string]json.RawMessage {
 	return m
 }
 
-// pieces is one field. A single piece stays as it came; more are read once each,
-// because a model's thoughts come in thousands of them.
+// pieces is one field. A single piece is kept verbatim; several are each decoded once, because reasoning
+// arrives in thousands of them.
 type pieces struct {
-	first json.RawMessage // while it is the only one
+	first json.RawMessage // set while there is only one piece
 	text  *strings.Builder
-	value any // if it is no text
+	value any // set if it is not a string
 }
 
 func (p *pieces) add(raw json.RawMessage) {
@@ -508,7 +505,7 @@ func (p *pieces) add(raw json.RawMessage) {
 	p.merge(v)
 }
 
-// merge goes on with a value that has been read.
+// merge adds a decoded value.
 func (p *pieces) merge(v any) {
 	switch v := v.(type) {
 	case string:
@@ -526,7 +523,7 @@ func (p *pieces) merge(v any) {
 	p.text, p.value = nil, v
 }
 
-// empty reports whether there is nothing but an empty text.
+// empty reports whether the field is only an empty string.
 func (p *pieces) empty() bool {
 	return string(p.first) == `""` || p.text != nil && p.text.Len() == 0
 }
@@ -546,9 +543,8 @@ func (p *pieces) whole() json.RawMessage {
 	return b
 }
 
-// mergeLists appends the entries of b, except those that go on with an entry of
-// the same index: a stream of reasoning_details sends the text in pieces and
-// the signature last.
+// mergeLists appends the entries of b, or merges those with the index of an existing entry: a stream of
+// reasoning_details sends the text in pieces and the signature last.
 func mergeLists(a, b []any) []any {
 	for _, entry := range b {
 		piece, ok := entry.(map[string]any)
@@ -568,8 +564,7 @@ func mergeLists(a, b []any) []any {
 	return a
 }
 
-// mergePart joins what is text; the other fields of a piece repeat the same
-// value in every piece.
+// mergePart joins text fields; other fields have the same value in every piece.
 func mergePart(field string, old, piece any) any {
 	a, isText := old.(string)
 	b, both := piece.(string)
@@ -585,7 +580,7 @@ func mergePart(field string, old, piece any) any {
 // maxReply bounds a reply, so that a broken endpoint cannot fill the memory.
 const maxReply = 64 << 20
 
-// maxPieces bounds the lines of one event: each is tried as the end of it.
+// maxPieces bounds the lines of one event, because parsing is tried after each of them.
 const maxPieces = 1000
 
 var (
@@ -593,13 +588,12 @@ var (
 	errBadEvent = errors.New("an event of the stream is not JSON")
 )
 
-// readEvents calls f with the JSON of each server-sent event, until the stream
-// ends, f fails, or [DONE] comes (done is then true).
+// readEvents calls f with the JSON of each server-sent event until the stream ends, f fails, or [DONE]
+// arrives (done is then true).
 //
-// Servers deviate from the standard: lines end in LF or CR LF, the space after
-// "data:" and the empty line between events may be missing, and one JSON text
-// may be spread over several data lines. So an event is complete as soon as
-// what was collected is JSON.
+// Servers deviate from the standard: lines end in LF or CR LF, the space after "data:" and the empty line
+// between events may be missing, and one JSON text may span several data lines. So an event is complete as
+// soon as the collected data is valid JSON.
 func readEvents(r *bufio.Reader, f func(data []byte) error) (done bool, err error) {
 	var event []byte
 	pieces := 0
@@ -632,8 +626,7 @@ func readEvents(r *bufio.Reader, f func(data []byte) error) (done bool, err erro
 	}
 }
 
-// bounded reads at most maxReply bytes and then fails, before a line that never
-// ends has filled the memory.
+// bounded is a reader that fails after maxReply bytes, so that an endless line does not fill the memory.
 type bounded struct {
 	r    io.Reader
 	left int
@@ -648,7 +641,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// dataOf returns the value of a data line, without white space around it.
+// dataOf returns the trimmed value of a data line.
 func dataOf(line []byte) ([]byte, bool) {
 	data, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("data:"))
 	data = bytes.TrimSpace(data)

@@ -16,31 +16,29 @@ import (
 	"github.com/united-workforce/uwf/utilagent/usageparse"
 )
 
-// written is what a request wrote, for the next one. A conversation only grows
-// at its end, so most of a request is what the one before it was: that is kept
-// as bytes, and a request costs what is new in it.
+// written caches the encoding of a request for the next one. A conversation only grows at its end, so most of
+// a request equals the previous one and only the new part must be encoded.
 type written struct {
 	q      quirks
 	groups []group
 	tools  declarations
 }
 
-// declarations are tools as they are written.
+// declarations is the encoding of the tools.
 type declarations struct {
 	list []Tool
 	wire []byte
 }
 
-// group is a message of the system or the model with what follows it up to the
-// next one: results of tools, users' messages. How it is written depends on
-// nothing outside it.
+// group is a system or assistant message with the tool results and user messages that follow it. Its encoding
+// is independent of other groups.
 type group struct {
 	messages []Message
 	marks    marks
 	wire     []byte
 }
 
-// groupLen is how many of the messages belong to the group that they begin with.
+// groupLen returns the length of the first group in messages.
 func groupLen(messages []Message) int {
 	for i, m := range messages[1:] {
 		if begins(m) {
@@ -50,7 +48,7 @@ func groupLen(messages []Message) int {
 	return len(messages)
 }
 
-// groups is how many groups a conversation has.
+// groups returns the number of groups in a conversation.
 func groups(messages []Message) int {
 	n := min(len(messages), 1)
 	for i := 1; i < len(messages); i++ {
@@ -61,8 +59,7 @@ func groups(messages []Message) int {
 	return n
 }
 
-// begins reports whether a message begins a group. A reply that says nothing is
-// not written at all.
+// begins reports whether a message begins a group. An empty reply is not encoded at all.
 func begins(m Message) bool {
 	switch m.Role {
 	case protocol.TurnTool, protocol.TurnUser:
@@ -73,7 +70,7 @@ func begins(m Message) bool {
 	return true
 }
 
-// group takes the i-th group from the request before, if it was the same.
+// group returns the cached i-th group if its input is the same.
 func (w *written) group(i int, q quirks, m marks, messages []Message) (group, bool) {
 	if w == nil || w.q != q || i >= len(w.groups) || w.groups[i].marks != m || !slices.EqualFunc(w.groups[i].messages, messages, sameMessage) {
 		return group{}, false
@@ -81,8 +78,7 @@ func (w *written) group(i int, q quirks, m marks, messages []Message) (group, bo
 	return w.groups[i], true
 }
 
-// sameMessage compares by value. Strings that are the same in memory, as they
-// are from request to request, are compared in no time.
+// sameMessage compares by value. Strings that share memory, as they do between requests, compare quickly.
 func sameMessage(a, b Message) bool {
 	return a.Role == b.Role && a.Content == b.Content && a.ToolCallID == b.ToolCallID && a.Source == b.Source &&
 		sameExtra(a.Extra, b.Extra) && slices.EqualFunc(a.ToolCalls, b.ToolCalls, sameCall)
@@ -96,8 +92,8 @@ func sameExtra[V ~[]byte](a, b map[string]V) bool {
 	return maps.EqualFunc(a, b, func(a, b V) bool { return bytes.Equal(a, b) })
 }
 
-// declared writes tools, or takes them from the request before. They are known
-// by their place, since they hold schemas of any type.
+// declared returns the encoding of tools, cached if possible. They are compared by identity, since their
+// schemas can have any type.
 func (w *written) declared(tools []Tool) (declarations, error) {
 	if w != nil && len(w.tools.list) == len(tools) && &w.tools.list[0] == &tools[0] {
 		return w.tools, nil
@@ -106,14 +102,14 @@ func (w *written) declared(tools []Tool) (declarations, error) {
 	return declarations{tools, wire}, err
 }
 
-// body is what is sent, in pieces: copying a long conversation together for each
-// request would cost more than everything else about it.
+// body is a request body in pieces, because concatenating a long conversation for each request would dominate
+// its cost.
 type body struct {
 	pieces net.Buffers
 	size   int64
 }
 
-// newBody puts a request together; tools may be nil, fields is a JSON object.
+// newBody builds a body. tools may be nil; fields is a JSON object.
 func newBody(messages [][]byte, tools, fields []byte) *body {
 	b := &body{pieces: make(net.Buffers, 0, 2*len(messages)+6)}
 	b.add([]byte(`{"messages":[`))
@@ -138,13 +134,13 @@ func (b *body) add(pieces ...[]byte) {
 	}
 }
 
-// reader reads the body from its beginning.
+// reader returns a reader for the whole body.
 func (b *body) reader() io.ReadCloser {
-	pieces := slices.Clone(b.pieces) // reading uses them up
+	pieces := slices.Clone(b.pieces) // reading consumes them
 	return io.NopCloser(&pieces)
 }
 
-// wireUsage is what endpoints say about tokens, under all the names in use.
+// wireUsage is token usage under all field names in use.
 type wireUsage struct {
 	Total      usageparse.Tokens `json:"total_tokens"`
 	Prompt     usageparse.Tokens `json:"prompt_tokens"`
@@ -164,8 +160,7 @@ type wireUsage struct {
 	Cost usageparse.Dollars `json:"cost"` // OpenRouter
 }
 
-// usage counts every token once: endpoints report the cached ones as part of
-// the prompt.
+// usage counts every token once: endpoints include cached ones in the prompt.
 func (w *wireUsage) usage() protocol.Usage {
 	u := protocol.Usage{Turns: 1}
 	if w == nil {
@@ -177,7 +172,7 @@ func (w *wireUsage) usage() protocol.Usage {
 	u.InputTokens = int64(max(w.Prompt-read-write, 0))
 	u.OutputTokens = int64(w.Completion)
 	u.ReasoningTokens = int64(w.CompletionMore.Reasoning)
-	// Google and xAI count reasoning apart, and only the total tells.
+	// Google and xAI count reasoning separately, which only the total shows.
 	if rest := int64(w.Total - w.Prompt - w.Completion); rest > 0 && (rest == u.ReasoningTokens || u.ReasoningTokens+int64(read+write) == 0) {
 		u.OutputTokens, u.ReasoningTokens = u.OutputTokens+rest, rest
 	}
@@ -185,17 +180,15 @@ func (w *wireUsage) usage() protocol.Usage {
 	return u
 }
 
-// usage is what a reply cost: as the endpoint says, else by the config's price.
+// usage returns the cost of a reply, as reported by the endpoint or computed from the config's price.
 func (c *Client) usage(w *wireUsage) protocol.Usage {
 	u := w.usage()
 	return u.Priced(c.endpoint.Price)
 }
 
-// ParseArgs reads the arguments of a tool call. It accepts what models are
-// known to send instead of an object: nothing, null, an object written as a
-// string, a code fence around it, trailing commas, raw control characters
-// inside strings. Cut JSON and two objects are errors, since guessing which
-// half was meant would do the wrong thing.
+// ParseArgs parses the arguments of a tool call. It accepts what models are known to send instead of an
+// object: nothing, null, an object encoded as a string, a code fence, trailing commas, raw control characters
+// inside strings. Truncated JSON and two objects are errors, because guessing would do the wrong thing.
 func ParseArgs(raw string) (map[string]any, error) {
 	text := strings.TrimSpace(raw)
 	if text == "" {
@@ -212,7 +205,7 @@ func ParseArgs(raw string) (map[string]any, error) {
 	return nil, err
 }
 
-// strictArgs reads one JSON object, null, or a string that holds an object.
+// strictArgs parses one JSON object, null, or a string that contains an object.
 func strictArgs(text string) (map[string]any, error) {
 	v, err := oneValue(text)
 	if err != nil {
@@ -232,9 +225,9 @@ func strictArgs(text string) (map[string]any, error) {
 	return nil, errors.New("want a JSON object")
 }
 
-// oneValue reads a text that is exactly one JSON value.
+// oneValue parses exactly one JSON value.
 func oneValue(text string) (any, error) {
-	if json.Valid([]byte(text)) { // what would be changed in silence, the model is told
+	if json.Valid([]byte(text)) { // report to the model what would otherwise be changed silently
 		if err := exactjson.Check([]byte(text)); err != nil {
 			return nil, err
 		}
@@ -253,7 +246,7 @@ func oneValue(text string) (any, error) {
 	return v, nil
 }
 
-// unfence takes a Markdown code fence off.
+// unfence removes a Markdown code fence.
 func unfence(text string) string {
 	body, ok := strings.CutPrefix(text, "```")
 	if !ok {
@@ -265,8 +258,8 @@ func unfence(text string) string {
 	return strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(body), "```"))
 }
 
-// repair escapes raw control characters in strings and drops commas before a
-// closing bracket. Anything else it leaves alone.
+// repair escapes raw control characters in strings and drops commas before a closing bracket. It changes
+// nothing else.
 func repair(text string) string {
 	var b strings.Builder
 	inString, escaped := false, false
@@ -290,15 +283,15 @@ func repair(text string) string {
 	return b.String()
 }
 
-// closes reports whether the next thing in text closes an object or a list.
+// closes reports whether the next token in text closes an object or a list.
 func closes(text string) bool {
 	text = strings.TrimLeft(text, " \t\r\n")
 	return text != "" && (text[0] == '}' || text[0] == ']')
 }
 
-// wireArgs is the form in which a call's arguments go back to an endpoint: the
-// model's own text where it is an object, so that a prompt cache hits; else
-// what was understood. Templates on servers fail on anything but an object.
+// wireArgs returns a call's arguments in the form sent back to an endpoint: the model's own text if it is an
+// object, so that a prompt cache hits, or else the parsed value. Chat templates on servers fail on anything
+// but an object.
 func wireArgs(raw string) string {
 	var object map[string]json.RawMessage
 	if json.Unmarshal([]byte(raw), &object) == nil && object != nil {
@@ -315,7 +308,7 @@ func wireArgs(raw string) string {
 	return string(b)
 }
 
-// marshal is json.Marshal that leaves <, > and & as they are.
+// marshal is json.Marshal without HTML escaping.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -7,7 +7,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 )
 
-// Run plays the mock agent in this process and exits: it is the whole of main.
+// Run runs the mock agent in this process and exits. It is all that main needs to call.
 func Run() {
 	p, err := agentkit.OS()
 	if err != nil {

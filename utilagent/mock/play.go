@@ -25,7 +25,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/internal/runenv"
 )
 
-// EnvScenario names the scenario file if no flag does.
+// EnvScenario is the environment variable for the scenario file if no flag sets it.
 const EnvScenario = "UWF_MOCK_DATA"
 
 const usage = `Plays a script instead of asking a model.
@@ -33,7 +33,7 @@ const usage = `Plays a script instead of asking a model.
   --mock-data FILE     the script, YAML; also --scenario FILE, or ` + EnvScenario + `
 `
 
-// Main plays the mock agent in this process and returns its exit status.
+// Main runs the mock agent in this process and returns its exit status.
 func Main(process agentkit.Process) int {
 	if d, ok := beGrandchild(process.Args); ok {
 		time.Sleep(d)
@@ -48,8 +48,8 @@ func Main(process agentkit.Process) int {
 	return code
 }
 
-// Options is the mock agent with a given scenario, for tests in memory: of the
-// faults it shows those that need no process of its own.
+// Options returns the mock agent with a given scenario, for in-memory tests. It supports the faults that
+// don't need a separate process.
 func Options(s Scenario) agentkit.Options {
 	p := &player{scenario: s}
 	o := p.options()
@@ -63,15 +63,15 @@ type player struct {
 	scenario Scenario
 	step     Step
 	index    int
-	replies  int // of Continue
-	calls    int // of tools
+	replies  int // calls of Continue
+	calls    int // tool calls
 }
 
 func (p *player) options() agentkit.Options {
 	return agentkit.Options{Name: "mock", Usage: usage, ParseArgs: p.parseArgs, Run: p.run, Continue: p.correct}
 }
 
-// parseArgs finds the scenario.
+// parseArgs loads the scenario.
 func (p *player) parseArgs(args []string) (rest []string, err error) {
 	file := p.env.Get(EnvScenario)
 	for i := 0; i < len(args); i++ {
@@ -123,7 +123,7 @@ func (p *player) correct(ctx context.Context, _, _ string, req *agentkit.Request
 	return p.play(ctx, req, reply)
 }
 
-// play records a reply's turns and gives its answer.
+// play records a reply's turns and returns its answer.
 func (p *player) play(ctx context.Context, req *agentkit.Request, r Reply) (agentkit.Result, error) {
 	for _, t := range r.Turns {
 		if err := p.turn(ctx, req, t); err != nil {
@@ -147,7 +147,7 @@ func (p *player) play(ctx context.Context, req *agentkit.Request, r Reply) (agen
 	return res, req.Turn(ctx, protocol.Turn{Role: protocol.TurnAssistant, Content: answer(res)})
 }
 
-// asCommand completes what a role says that is a command: its status is enough.
+// asCommand completes the output of a role that is a command, for which a status is enough.
 func asCommand(req *agentkit.Request, value any) any {
 	said, ok := value.(map[string]any)
 	role := req.Workflow.Roles[req.Role]
@@ -170,7 +170,7 @@ func (p *player) session() string {
 	return fmt.Sprintf("mock-%d", p.index)
 }
 
-// turn records what an agent says or does on the way.
+// turn records a turn before the answer.
 func (p *player) turn(ctx context.Context, req *agentkit.Request, t Turn) error {
 	if err := sleep(ctx, t.Delay); err != nil {
 		return err
@@ -205,7 +205,7 @@ func (p *player) write(dir string) error {
 	return nil
 }
 
-// answer is the text of a result, for its last turn.
+// answer returns the text of a result, for its last turn.
 func answer(res agentkit.Result) string {
 	if res.Value != nil {
 		if b, err := json.Marshal(res.Value); err == nil {
@@ -215,7 +215,7 @@ func answer(res agentkit.Result) string {
 	return res.Output + res.Suspend
 }
 
-// sleep waits, or ends with ctx.
+// sleep waits, or returns early when ctx is cancelled.
 func sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()
@@ -230,7 +230,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// misbehave does what the script asks for before the reply.
+// misbehave performs the scripted faults that precede the reply.
 func (p *player) misbehave(ctx context.Context, req *agentkit.Request) error {
 	p.crashAt(CrashAtStart)
 	if p.step.Deaf {
@@ -268,21 +268,21 @@ func (p *player) noise(e env.Env) error {
 	return nil
 }
 
-// crashAt kills this process, as the kernel or a person would, at a point.
+// crashAt kills this process if the script asks for a crash at a point.
 func (p *player) crashAt(point Crash) {
 	if p.step.Crash != point {
 		return
 	}
 	if self, err := os.FindProcess(os.Getpid()); err == nil {
-		_ = self.Kill() // there is nobody left to tell
+		_ = self.Kill() // an error has no recipient
 	}
 	select {} // the signal is on its way
 }
 
-// grandchildFlag makes this program a process that only lives for a while.
+// grandchildFlag makes this program a process that only sleeps.
 const grandchildFlag = "--be-grandchild"
 
-// beGrandchild tells for how long this process is to be a grandchild.
+// beGrandchild returns how long this process must sleep if it is a grandchild.
 func beGrandchild(args []string) (time.Duration, bool) {
 	if len(args) != 2 || args[0] != grandchildFlag {
 		return 0, false
@@ -291,7 +291,7 @@ func beGrandchild(args []string) (time.Duration, bool) {
 	return d, err == nil
 }
 
-// grandchild starts a process in our group and leaves it alone.
+// grandchild starts a process in our group and does not wait for it.
 func (p *player) grandchild(req *agentkit.Request, exe string) error {
 	g := p.step.Grandchild
 	if g.For == 0 {
@@ -311,8 +311,7 @@ func (p *player) grandchild(req *agentkit.Request, exe string) error {
 	return durable.WriteFile(durable.OS(), path, []byte(strconv.Itoa(cmd.Process.Pid)), 0o644)
 }
 
-// faultyStdout stands between the kit and stdout, where the commit can be seen
-// from outside: the kit writes the result line right after it.
+// faultyStdout wraps stdout to detect the commit, which the kit follows immediately with the result line.
 type faultyStdout struct {
 	out    io.Writer
 	player *player

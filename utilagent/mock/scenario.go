@@ -1,10 +1,9 @@
-// Package mock is an agent that plays a script: for tests of the engine, for
-// tests of workflows, and for demonstrations. It can do everything that agents
-// do, and everything that they should not: hang, crash at any point, talk
-// nonsense, leave children behind.
+// Package mock is an agent that plays a script, for tests of the engine and of workflows, and for
+// demonstrations. It can do everything that agents do, and everything that they should not: hang, crash at
+// any point, print garbage, leave children behind.
 //
-// The script is a YAML file (README.md of cmd/uwf-mock tells the format):
-// play.go plays it, and misbehaves.
+// The script is a YAML file in the format described in cmd/uwf-mock/README.md. play.go plays it and
+// misbehaves.
 package mock
 
 import (
@@ -18,40 +17,38 @@ import (
 	"github.com/united-workforce/uwf/util/yamlstruct"
 )
 
-// Scenario is a script: the i-th step of a thread is played by Steps[i], or where there
-// is a script for the role, the n-th of its steps by the n-th entry, the last one again
-// and again.
+// Scenario is a script. Steps[i] plays the i-th step of a thread. If there is a script for the role, its n-th
+// entry plays the role's n-th step, and the last entry repeats.
 type Scenario struct {
 	Steps  []Step            `json:"steps"`
 	Roles  map[string][]Step `json:"roles"`
-	Repeat bool              `json:"repeat"` // start over when the steps are used up
+	Repeat bool              `json:"repeat"` // start over after the last step
 }
 
-// Step is what the agent does in one step of the thread.
+// Step describes one step of the thread.
 type Step struct {
-	Role string `json:"role"` // the role that it is meant for; "": any
+	Role string `json:"role"` // expected role; "" accepts any
 	Reply
-	// Corrections are the replies to Continue, in order; the last one is
-	// repeated. None: the reply itself, as in the original.
+	// Corrections are the replies to Continue, in order; the last one repeats. Without any, the reply itself
+	// is used, as in the original.
 	Corrections []Reply           `json:"corrections"`
-	Session     string            `json:"session"` // "": mock-<i>
-	Files       map[string]string `json:"files"`   // by path; written into the working directory before the reply
+	Session     string            `json:"session"` // default mock-<i>
+	Files       map[string]string `json:"files"`   // by path; written to the working directory before the reply
 	Faults
 }
 
-// Reply is an answer. One of Output, Value, Suspend and Fail is set.
+// Reply is an answer. Exactly one of Output, Value, Suspend and Fail is set.
 type Reply struct {
 	Output  *string         `json:"output"`
 	Value   any             `json:"value"`
 	Suspend string          `json:"suspend"`
 	Fail    string          `json:"fail"`  // the run returns this error
-	Turns   []Turn          `json:"turns"` // recorded as they happen
+	Turns   []Turn          `json:"turns"` // recorded one by one
 	Delay   time.Duration   `json:"delay"`
 	Usage   *protocol.Usage `json:"usage"`
 }
 
-// Turn is something that happens before the answer: words, or a tool call with
-// its result.
+// Turn is a turn before the answer: text, or a tool call with its result.
 type Turn struct {
 	Say    string        `json:"say"`
 	Tool   string        `json:"tool"`
@@ -60,42 +57,41 @@ type Turn struct {
 	Delay  time.Duration `json:"delay"`
 }
 
-// Faults are what a well-behaved agent would not do.
+// Faults are misbehaviors.
 type Faults struct {
-	Stdout      string     `json:"stdout"` // printed as it is, before the work
+	Stdout      string     `json:"stdout"` // printed verbatim before the work
 	Stderr      string     `json:"stderr"`
-	StdoutBytes int64      `json:"stdoutBytes"` // so much more noise on stdout, in lines
+	StdoutBytes int64      `json:"stdoutBytes"` // bytes of additional noise on stdout, in lines
 	Crash       Crash      `json:"crash" is:"start|before-commit|after-commit|after-result"`
 	Hang        bool       `json:"hang"`       // wait to be stopped, after Files and before the reply
 	Deaf        bool       `json:"deaf"`       // ignore the signals that ask to stop
 	ResultLine  *string    `json:"resultLine"` // printed instead of the result line
-	Exit        *int       `json:"exit"`       // the exit status, whatever happened
+	Exit        *int       `json:"exit"`       // overrides the exit status
 	Grandchild  Grandchild `json:"grandchild"`
 }
 
 // Crash is the point at which the agent kills itself.
 type Crash string
 
-// The points, in the order in which they are passed.
+// Crash points, in order.
 const (
 	CrashAtStart      Crash = "start"         // nothing has been done
 	CrashBeforeCommit Crash = "before-commit" // turns and files are written, the step is not
-	CrashAfterCommit  Crash = "after-commit"  // the step is durable, nobody has been told
-	CrashAfterResult  Crash = "after-result"  // the result line is out, the process has not ended well
+	CrashAfterCommit  Crash = "after-commit"  // the step is durable but not reported
+	CrashAfterResult  Crash = "after-result"  // the result line is printed, but the process crashes
 )
 
 // Grandchild is a process that the agent starts and does not wait for.
 type Grandchild struct {
-	For     time.Duration `json:"for"`     // how long it lives; 0: none is started
-	PidFile string        `json:"pidFile"` // gets its process id; "": none
+	For     time.Duration `json:"for"`     // lifetime; 0 starts none
+	PidFile string        `json:"pidFile"` // file for its process ID, or ""
 }
 
-// step finds the script of the i-th step, from 0, which is to be the role's next after
-// so many visits.
+// step returns the script for the i-th step, from 0, of a role with the given number of earlier visits.
 func (s Scenario) step(i, visits int, role string) (Step, error) {
 	if own := s.Roles[role]; len(own) > 0 {
 		step := own[min(visits, len(own)-1)]
-		if step.Usage == nil { // a whole workflow that is played has cost nothing, and that is known
+		if step.Usage == nil { // a played workflow is known to cost nothing
 			step.Usage = &protocol.Usage{CostUSD: new(float64)}
 		}
 		return step, nil
@@ -116,8 +112,8 @@ func (s Scenario) step(i, visits int, role string) (Step, error) {
 	return step, nil
 }
 
-// Parse reads a scenario. The error names the file, and every mistake with its
-// place. The original's files ({steps: [{role, output}]}) are scenarios.
+// Parse parses a scenario. The error contains the file and every mistake with its position. The original's
+// files ({steps: [{role, output}]}) are valid scenarios.
 func Parse(file string, src []byte) (Scenario, error) {
 	doc, err := yamldoc.Parse(src, yamldoc.Bounds{Bytes: 16 << 20})
 	if err == nil {
@@ -139,19 +135,17 @@ func Parse(file string, src []byte) (Scenario, error) {
 	return s, r.err()
 }
 
-// FileError is a problem with a scenario file as a whole.
+// FileError reports a problem with a scenario file as a whole.
 type FileError struct {
 	File string
 	Err  error
 }
 
-// Error implements error.
 func (e *FileError) Error() string { return "mock scenario " + e.File + ": " + e.Err.Error() }
 
-// Unwrap returns the cause.
 func (e *FileError) Unwrap() error { return e.Err }
 
-// reader collects what is wrong, so that an author sees all mistakes at once.
+// reader collects errors, so that all of them are reported at once.
 type reader struct {
 	file     string
 	problems []error
@@ -167,8 +161,7 @@ func (r *reader) fail(at yamldoc.Pos, remedy, format string, args ...any) {
 
 func (r *reader) err() error { return errors.Join(r.problems...) }
 
-// written is what a short form stands for: a correction can be only its output, a grandchild only how
-// long it lives.
+// written expands short forms: a correction may be just its output, and a grandchild just its lifetime.
 func written(n *yamldoc.Node, into reflect.Type) *yamldoc.Node {
 	long := map[reflect.Type]string{reflect.TypeFor[Reply](): "output", reflect.TypeFor[Grandchild](): "for"}[into]
 	if n.Kind != yamldoc.Scalar || long == "" {
@@ -177,11 +170,11 @@ func written(n *yamldoc.Node, into reflect.Type) *yamldoc.Node {
 	return &yamldoc.Node{Kind: yamldoc.Mapping, Pos: n.Pos, Entries: []yamldoc.Entry{{Key: long, Text: long, Pos: n.Pos, Value: n}}}
 }
 
-// check reports what no type says.
+// check reports mistakes that types cannot express.
 func (r *reader) check(n *yamldoc.Node, into any, _ string) {
 	switch v := into.(type) {
 	case *Step:
-		// Crashing or hanging for good leaves nothing to answer.
+		// A step that crashes or hangs forever needs no answer.
 		r.oneAnswer(n, v.Crash == CrashAtStart || v.Hang)
 	case *Reply:
 		r.oneAnswer(n, false)
@@ -192,7 +185,7 @@ func (r *reader) check(n *yamldoc.Node, into any, _ string) {
 	}
 }
 
-// oneAnswer reports a reply that says nothing, or more than one thing.
+// oneAnswer reports a reply without an answer or with more than one.
 func (r *reader) oneAnswer(n *yamldoc.Node, mayBeNone bool) {
 	if n.Kind != yamldoc.Mapping {
 		return // reported already, or a short form

@@ -1,17 +1,16 @@
-// Package offlimits owns the list of what a model must not touch, for the tools
-// that work on files and for commands alike.
+// Package offlimits determines which paths a model must not touch, for file tools and commands alike.
 //
-//   - Hidden places can be neither read nor written: the home of uwf, with its keys,
-//     locks and sessions, and what is hidden in the user's home, except for a list
-//     of names that programs need (places.go).
-//   - Where the workspace holds the home, names of that list, and what is in the
-//     PATH there, can be read and not be written.
-//   - Names that stand for code of the user's, in a workspace: .git, .workflow*
-//     and .uwf. The file tools do not write there, nor do they make a
-//     directory that git takes for a repository, nor write what git's
-//     settings point at (pointed.go). For commands package box has them.
+//   - Hidden paths can be neither read nor written: uwf's home with its keys, locks
+//     and sessions, and hidden entries of the user's home, except for a list of
+//     names that programs need (places.go).
+//   - If the workspace contains the user's home, the names in that list and the
+//     directories in PATH are read-only.
+//   - Names in a workspace that stand for the user's code: .git, .workflow* and
+//     .uwf. The file tools do not write there, do not create a directory that git
+//     would accept as a repository, and do not write files that git settings refer
+//     to (pointed.go). For commands, package box protects them.
 //
-// What the user allows by name in the config wins.
+// Paths that the user explicitly allows in the config take precedence.
 package offlimits
 
 import (
@@ -28,21 +27,20 @@ import (
 	"github.com/united-workforce/uwf/util/programs"
 )
 
-// List is what is off limits in one workspace. The zero value knows the names
-// only, and no places.
+// List holds the protected paths for one workspace. The zero value protects only names, not paths.
 type List struct {
-	hidden   []string // absolute and without links, as all paths here
+	hidden   []string // absolute and free of symbolic links, like all paths here
 	readable []string
 	writable []string
-	guards   []string // what may be read and not be written
-	user     string   // the home directory, if the workspace holds it: file tools write nothing hidden in it
-	home     string   // the user's own directory, with git's settings; "": there is none
+	guards   []string // read-only
+	user     string   // the home directory if the workspace contains it: file tools write nothing hidden in it
+	home     string   // the user's home with git's settings, or ""
 }
 
-// Hidden are the places that cannot be read, such as confine.Rules wants them.
+// Hidden returns the paths that cannot be read, in the form for confine.Rules.
 func (l List) Hidden() []string { return l.hidden }
 
-// Inside are the hidden places in a directory without links, by their paths from it, with slashes.
+// Inside returns the hidden paths inside dir, relative to it and slash-separated.
 func (l List) Inside(dir string) (inside []string) {
 	for _, path := range l.hidden {
 		if rel, err := filepath.Rel(dir, path); err == nil && within(dir, path) && rel != "." {
@@ -52,7 +50,7 @@ func (l List) Inside(dir string) (inside []string) {
 	return inside
 }
 
-// Narrows says what hidden places in a directory keep from who is confined to it; "": there are none.
+// Narrows describes which hidden paths in a directory a program confined to it cannot use, or returns "".
 func (l List) Narrows(dir string) string {
 	inside := l.Inside(dir)
 	if len(inside) == 0 {
@@ -62,8 +60,8 @@ func (l List) Narrows(dir string) string {
 		"or above", dir, plaintext.Names(inside, 5))
 }
 
-// Closed are the places that cannot be read, with none that lie in them and can: for who
-// can only forbid.
+// Closed returns the unreadable paths, split so that none contains a readable one, for sandboxes that can
+// only deny.
 func (l List) Closed() (closed []string) {
 	var add func(path string)
 	add = func(path string) {
@@ -72,7 +70,7 @@ func (l List) Closed() (closed []string) {
 			closed = append(closed, path)
 			return
 		}
-		entries, _ := os.ReadDir(path) // what cannot be listed is closed anyway
+		entries, _ := os.ReadDir(path) // an unreadable directory is closed anyway
 		for _, entry := range entries {
 			if below := filepath.Join(path, entry.Name()); !covered(open, below) && len(closed) < maxClosed {
 				add(below)
@@ -87,21 +85,20 @@ func (l List) Closed() (closed []string) {
 	return closed
 }
 
-// maxClosed bounds how many places are named, each on a command line.
+// maxClosed bounds the number of paths, since each becomes an argument on a command line.
 const maxClosed = 2000
 
-// Readable are exceptions from Hidden.
+// Readable returns the exceptions from Hidden.
 func (l List) Readable() []string { return l.readable }
 
-// Guarded are the places that can be read and not be written.
+// Guarded returns the read-only paths.
 func (l List) Guarded() []string { return l.guards }
 
-// Writable are exceptions from all that is off limits.
+// Writable returns the paths excepted from all protection.
 func (l List) Writable() []string { return l.writable }
 
-// Read returns an error for a path below a workspace that must not be read. Both
-// are absolute and without links. A hidden place that the workspace is in was
-// chosen on purpose.
+// Read returns an error if a path below a workspace must not be read. Both are absolute and free of symbolic
+// links. If the workspace is itself inside a hidden path, that was the user's choice.
 func (l List) Read(workspace, path string) error {
 	for _, h := range l.hidden {
 		if within(h, path) && !within(h, workspace) && !covered(l.readable, path) && !covered(l.writable, path) {
@@ -111,7 +108,7 @@ func (l List) Read(workspace, path string) error {
 	return nil
 }
 
-// Write returns an error for a path below a workspace that must not be written.
+// Write returns an error if a path below a workspace must not be written.
 func (l List) Write(workspace, path string) error {
 	if err := l.Read(workspace, path); err != nil {
 		return err
@@ -148,13 +145,12 @@ func refused(name, why string) error {
 	return fmt.Errorf("%s is off limits: %s. Leave it as it is, and say in your answer what should be changed", name, why)
 }
 
-// lifted reports whether the user has allowed a path by a name that is a guarded
-// one or is in it.
+// lifted reports whether the user allowed a path by a name that is guarded or inside a guarded path.
 func (l List) lifted(guarded, path string) bool {
 	return slices.ContainsFunc(l.writable, func(w string) bool { return within(guarded, w) && within(w, path) })
 }
 
-// within reports whether a path is a directory or lies below it.
+// within reports whether path is dir or below it.
 func within(dir, path string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))
 }
@@ -163,7 +159,7 @@ func covered(dirs []string, path string) bool {
 	return slices.ContainsFunc(dirs, func(d string) bool { return within(d, path) })
 }
 
-// reserved says why a name within a workspace must not be written; "": it may.
+// reserved returns the reason why a name in a workspace must not be written, or "".
 func reserved(name string) string {
 	name = plain(name)
 	switch {
@@ -179,15 +175,14 @@ func reserved(name string) string {
 	return ""
 }
 
-// isAgents reports whether a plain name is that of what agent programs obey in a directory.
+// isAgents reports whether a normalized name is one that agents obey in a directory.
 func isAgents(name string) bool {
 	return programs.Obeyed(name) || name == ".agents" || name == ".aider.conf.yml"
 }
 
-// isObeyed reports whether a path ends with what agent programs, editors' agents, or
-// systems like git obey, of a directory in which other things lie as well. Where hidden
-// directories name servers is a rule; the rest is a list: most hidden files of a project
-// are ordinary work.
+// isObeyed reports whether a path ends in a file that agents, editor agents, or version control systems obey
+// and whose directory has other contents as well. Hidden directories that configure servers follow a rule;
+// the rest is a list, because most hidden files of a project are ordinary work.
 func isObeyed(name string) bool {
 	switch plain(path.Base(name)) {
 	case "mcp.json", "mcp_config.json", "mcp-config.json", "mcp_settings.json", "hooks.json":
@@ -209,13 +204,13 @@ func isObeyed(name string) bool {
 	}, func(obeyed string) bool { return strings.HasSuffix(end, "/"+obeyed) })
 }
 
-// isOthers reports whether a plain name is that of a repository of a system other than
-// git. Its commands write there.
+// isOthers reports whether a normalized name is that of a repository of a system other than git. Its own
+// commands write there.
 func isOthers(name string) bool {
 	return slices.Contains([]string{".hg", ".jj", ".sl", ".pijul", ".bzr", "_darcs"}, name)
 }
 
-// reservedPath says why the file tools write neither a path nor what lies below it.
+// reservedPath returns the reason why file tools must not write a path or anything below it, or "".
 func reservedPath(parts []string) string {
 	why := reserved(parts[len(parts)-1])
 	switch {
@@ -228,13 +223,11 @@ func reservedPath(parts []string) string {
 	return why
 }
 
-// isGit reports whether a plain name is git's directory, also by the short name
-// that Windows gives it.
+// isGit reports whether a normalized name is git's directory, including its short name on Windows.
 func isGit(name string) bool { return name == ".git" || name == "git~1" }
 
-// plain is a name as a file system may see it that ignores case, invisible
-// characters (Apple's), and what follows a name on Windows: dots, spaces, a
-// stream.
+// plain normalizes a name as a file system may treat it: it ignores case, invisible characters (Apple), and
+// on Windows trailing dots and spaces and the name of a stream.
 func plain(name string) string {
 	name, _, _ = strings.Cut(name, ":")
 	name = strings.Map(func(r rune) rune {
@@ -246,15 +239,15 @@ func plain(name string) string {
 	return strings.TrimRight(name, ". ")
 }
 
-// Obeyed reports whether agents, uwf or version control other than git obey what is at a
-// slash-separated path of a workspace.
+// Obeyed reports whether agents, uwf or version control systems other than git obey a slash-separated path in
+// a workspace.
 func Obeyed(name string) bool {
 	p := plain(path.Base(name))
 	return !isGit(p) && reserved(p) != "" || isObeyed(name)
 }
 
-// IsGit reports whether a name is that of git's directory.
+// IsGit reports whether a name is git's directory.
 func IsGit(name string) bool { return isGit(plain(name)) }
 
-// Plain is a name as a file system may see it that ignores case and invisible characters.
+// Plain normalizes a name as a file system may treat it, ignoring case and invisible characters.
 func Plain(name string) string { return plain(name) }

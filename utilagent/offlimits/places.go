@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// ShownInHome lists the hidden names of a home that programs need and that hold no keys: tools, and
-// git's settings.
+// ShownInHome lists the hidden names in a home that programs need and that contain no keys: tools, and git's
+// settings.
 func ShownInHome() []string {
 	return []string{
 		".nvm", ".pyenv", ".rbenv", ".nodenv", ".goenv", ".jenv", ".asdf", ".volta", ".bun/bin", ".deno/bin", ".fnm",
@@ -21,13 +21,13 @@ func ShownInHome() []string {
 	}
 }
 
-// HiddenInHome reports whether an entry of a home is not shown unless a longer name is on the list: what is
-// hidden there, and plain names under which programs keep what is theirs.
+// HiddenInHome reports whether an entry of a home is invisible unless a longer name is listed: hidden names,
+// and plain names that programs use for private data.
 func HiddenInHome(name string) bool {
 	return strings.HasPrefix(name, ".") || name == "snap" || name == "Library"
 }
 
-// named are variables that name what programs need, and what holds no keys.
+// named returns environment variables whose values are paths that programs need and that contain no keys.
 func named() []string {
 	return []string{
 		"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_SSL_CAINFO", "SSL_CERT_FILE", "SSL_CERT_DIR", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE",
@@ -36,10 +36,10 @@ func named() []string {
 	}
 }
 
-// maxNamed bounds how many places are shown that the environment names.
+// maxNamed bounds how many paths from the environment are shown.
 const maxNamed = 100
 
-// Named returns the absolute paths that an environment names: the directories of PATH, and some places.
+// Named returns the absolute paths in an environment: the directories in PATH, and some variables.
 func Named(env []string) (paths []string) {
 	for _, kv := range env {
 		switch name, value, _ := strings.Cut(kv, "="); {
@@ -53,23 +53,23 @@ func Named(env []string) (paths []string) {
 	return paths[:min(len(paths), maxNamed)]
 }
 
-// Options say what is off limits besides what this package knows. Paths may
-// begin with ~; others that are not absolute begin at Dir.
+// Options lists additional protected paths and exceptions. Paths may begin with ~; other relative paths are
+// relative to Dir.
 type Options struct {
-	UserHome string   // the user's own directory; "": there is none
-	Environ  []string // of programs; it names what they need
+	UserHome string   // the user's home, or ""
+	Environ  []string // environment of programs, with paths that they need
 	Dir      string   // the workspace
-	Home     string   // of uwf
-	Store    string   // of uwf
-	Hide     []string // more to hide
-	// AllowRead lifts what it names, with what is in it; AllowWrite too, for
-	// writing as well, if it names something that is off limits or is in that.
+	Home     string   // uwf's home
+	Store    string   // uwf's store
+	Hide     []string // additional hidden paths
+	// AllowRead makes paths readable, with their contents. AllowWrite makes them writable as well, if they
+	// are protected or inside a protected path.
 	AllowRead  []string
 	AllowWrite []string
 }
 
-// New makes the list. What does not exist is left out: nobody can make it later
-// in a place that is not writable.
+// New builds the list. Missing paths are skipped, because nothing can be created later in a directory that is
+// not writable.
 func New(o Options) List {
 	l := List{readable: append(o.all(o.AllowRead), o.all(o.shown())...), writable: o.all(o.AllowWrite), home: o.UserHome}
 	for _, path := range append(o.all([]string{o.Home, o.Store}), o.all(o.Hide)...) {
@@ -83,14 +83,14 @@ func New(o Options) List {
 		l.user = home
 	}
 	l.hideHome(home, o.inHome(home))
-	if state := o.resolve(filepath.Join(home, ".cache", "uwf", "guard")); state != "" { // also where caches can be written
+	if state := o.resolve(filepath.Join(home, ".cache", "uwf", "guard")); state != "" { // protected even if caches are writable
 		l.hidden = append(l.hidden, state)
 	}
 	if l.user == "" {
 		return l
 	}
 	for _, name := range append(o.inHome(home), ".profile", ".cache", "bin", filepath.Join("go", "bin")) {
-		// Also where they are not yet.
+		// Even if they don't exist yet.
 		if at := filepath.Join(home, name); !covered(l.hidden, at) && !covered(l.guards, at) && !covered(l.writable, at) {
 			l.guards = append(l.guards, at)
 		}
@@ -104,7 +104,7 @@ func (l *List) hide(path string) {
 	}
 }
 
-// inHome are the names in a home that programs need, by their paths from it.
+// inHome returns the names in a home that programs need, relative to it.
 func (o Options) inHome(home string) (names []string) {
 	for _, name := range ShownInHome() {
 		names = append(names, filepath.FromSlash(name))
@@ -119,10 +119,10 @@ func (o Options) inHome(home string) (names []string) {
 	return names
 }
 
-// hideHome hides what is hidden in a home, and nobody needs. In a workspace that holds the home, what links
-// there lead to cannot be written.
+// hideHome hides the hidden entries of a home that no program needs. In a workspace that contains the home,
+// targets of links there are read-only.
 func (l *List) hideHome(dir string, shown []string) {
-	entries, _ := os.ReadDir(dir) // what cannot be listed is not hidden by name
+	entries, _ := os.ReadDir(dir) // entries of an unreadable directory cannot be hidden by name
 	for _, e := range entries {
 		at := filepath.Join(dir, e.Name())
 		if !HiddenInHome(e.Name()) || slices.Contains(shown, e.Name()) {
@@ -138,7 +138,7 @@ func (l *List) hideHome(dir string, shown []string) {
 	}
 }
 
-// hideBut hides a path except for some that lie in it.
+// hideBut hides a path except for shown paths inside it.
 func (l *List) hideBut(dir string, shown []string) {
 	if len(shown) == 0 {
 		l.hide(dir)
@@ -152,7 +152,7 @@ func (l *List) hideBut(dir string, shown []string) {
 	}
 }
 
-// inside are the names of a list that lie in a directory, by their paths from it.
+// inside returns the names inside a directory, relative to it.
 func inside(dir string, names []string) (found []string) {
 	for _, name := range names {
 		if rest, ok := strings.CutPrefix(name, dir+string(filepath.Separator)); ok {
@@ -162,10 +162,9 @@ func inside(dir string, names []string) (found []string) {
 	return found
 }
 
-// shown are the threads of a home and the nodes of its store: agents are told to
-// read them with uwf. Keys, sessions and locks lie beside them; who can open a lock
-// can hold it. A store without a format has its nodes in the directory itself, and
-// no locks.
+// shown returns the threads of a home and the nodes of its store, because agents are told to read them with
+// uwf. Keys, sessions and locks are next to them, and a program that can open a lock can hold it. A store
+// without a format file has its nodes in the top directory, and no locks.
 func (o Options) shown() []string {
 	var paths []string
 	below := func(dir string, names ...string) {
@@ -193,7 +192,7 @@ func (o Options) all(names []string) []string {
 	return paths
 }
 
-// resolve makes a path absolute and free of links; "" if it does not exist.
+// resolve returns an absolute path free of symbolic links, or "" if it does not exist.
 func (o Options) resolve(name string) string {
 	if rest, ok := strings.CutPrefix(name, "~"); ok && o.UserHome != "" && (rest == "" || os.IsPathSeparator(rest[0])) {
 		name = filepath.Join(o.UserHome, rest)
@@ -211,7 +210,7 @@ func (o Options) resolve(name string) string {
 	return real
 }
 
-// guarded returns an error for a path that is such a place or is in one.
+// guarded returns an error if a path is guarded or inside a guarded path.
 func (l List) guarded(path string) error {
 	for _, g := range l.guards {
 		if within(folded(g), folded(path)) && !covered(l.writable, path) {
@@ -221,8 +220,8 @@ func (l List) guarded(path string) error {
 	return nil
 }
 
-// dotted returns an error for what is hidden in the home directory, if the workspace
-// holds that; also for what is not there yet.
+// dotted returns an error for hidden names in the home directory, if the workspace contains it, even if they
+// don't exist yet.
 func (l List) dotted(path string) error {
 	if l.user == "" || !within(folded(l.user), folded(path)) || covered(l.writable, path) {
 		return nil
@@ -234,7 +233,7 @@ func (l List) dotted(path string) error {
 	return fmt.Errorf("%s is off limits: hidden files of a home directory say what programs do. Leave it as it is, and say in your answer what should be changed (a person can allow it: sandbox.allowWrite in config.yaml)", path)
 }
 
-// folded is a path as a file system may see it; see plain.
+// folded normalizes each name in a path; see plain.
 func folded(path string) string {
 	parts := strings.Split(filepath.ToSlash(path), "/")
 	for i, part := range parts {

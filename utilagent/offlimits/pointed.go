@@ -12,28 +12,27 @@ import (
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// Bounds of following git's settings from file to file.
+// Bounds for following git's settings from file to file.
 const (
 	maxIncludeDepth = 10
 	maxPointers     = 200
 	maxFileBytes    = 1 << 20
 )
 
-// pointer is a place outside of git's own directories from which git takes
-// settings or programs, because a setting that is there says so.
+// pointer is a path outside git's own directories from which git takes settings or programs, because an
+// existing setting refers to it.
 type pointer struct {
-	path  string // absolute; there need not be anything
-	hooks bool   // a directory of programs; else a config
+	path  string // absolute; may not exist
+	hooks bool   // a directory with programs, otherwise a config
 }
 
-// pointers follows git's settings.
+// pointers collects the references in git's settings.
 type pointers struct {
 	home  string
 	found []pointer
 }
 
-// pointersOf are those of the repository whose work tree begins at a directory,
-// and of the user's own settings for it.
+// pointersOf returns the references in the settings of the repository at top and in the user's settings.
 func pointersOf(home, top string) []pointer {
 	p := &pointers{home: home}
 	if git, common, ok := gitdir.Dirs(top); ok {
@@ -62,7 +61,7 @@ func (p *pointers) read(file, top string, depth int) {
 			}
 		case s.key == "hookspath" && s.section == "core":
 			at := p.resolve(s.value, top)
-			if filepath.Base(at) == "_" { // husky's: its programs start those beside it
+			if filepath.Base(at) == "_" { // husky: its programs start those in the parent directory
 				at = filepath.Dir(at)
 			}
 			p.add(pointer{path: at, hooks: true})
@@ -70,7 +69,7 @@ func (p *pointers) read(file, top string, depth int) {
 	}
 }
 
-// add adds what a pointer names, and where a link in it leads; false: nothing is new.
+// add adds a pointer and the target of a link in it, and reports whether it is new.
 func (p *pointers) add(to pointer) bool {
 	if to.path == "" || len(p.found) >= maxPointers || slices.Contains(p.found, to) {
 		return false
@@ -87,7 +86,7 @@ func (p *pointers) resolve(value, dir string) string {
 		value = filepath.Join(p.home, rest)
 	}
 	switch {
-	case value == "" || value[0] == '~' || value[0] == '%': // of somebody else
+	case value == "" || value[0] == '~' || value[0] == '%': // another user's
 		return ""
 	case filepath.IsAbs(value):
 		return filepath.Clean(value)
@@ -95,7 +94,7 @@ func (p *pointers) resolve(value, dir string) string {
 	return filepath.Join(dir, filepath.FromSlash(value))
 }
 
-// followed is a path without links, as far as it exists.
+// followed resolves the links in a path as far as it exists.
 func followed(path string) string {
 	existing, rest := path, ""
 	for {
@@ -110,8 +109,8 @@ func followed(path string) string {
 	}
 }
 
-// guards reports whether writing a path of a workspace changes what is pointed at.
-// Hooks in a directory that holds the whole workspace are only known by name.
+// guards reports whether writing a path of a workspace changes the pointer's target. Hooks in a directory
+// that contains the whole workspace are recognized only by name.
 func (p pointer) guards(workspace, path string) bool {
 	at, name := strings.ToLower(p.path), strings.ToLower(path)
 	if p.hooks && within(p.path, workspace) {
@@ -120,7 +119,7 @@ func (p pointer) guards(workspace, path string) bool {
 	return within(at, name)
 }
 
-// isHook reports whether git runs a file of this name by itself.
+// isHook reports whether git runs a file with this name automatically.
 func isHook(name string) bool {
 	name = strings.TrimSuffix(strings.ToLower(name), ".exe")
 	return slices.Contains(hooks(), name) || strings.HasPrefix(name, "p4-")
@@ -134,9 +133,8 @@ func hooks() []string {
 	}
 }
 
-// Module returns the git directory of a work tree that lies elsewhere and names
-// the tree in turn, as those of submodules do: the file .git alone proves nothing.
-// top is absolute and without links.
+// Module returns the git directory of a work tree that is stored elsewhere and refers back to the tree, as
+// for submodules: the file .git alone proves nothing. top is absolute and free of symbolic links.
 func Module(top string) (git string, ok bool) {
 	git, common, ok := gitdir.Dirs(top)
 	if !ok || git != common || within(top, git) || within(git, top) {
@@ -158,8 +156,7 @@ func Module(top string) (git string, ok bool) {
 	return git, named != "" && followed(named) == top
 }
 
-// places are the slash-separated paths of a workspace that a pointer guards; none
-// if it leads elsewhere.
+// places returns the slash-separated paths in a workspace that a pointer guards.
 func (p pointer) places(workspace string) []string {
 	rel, err := filepath.Rel(workspace, p.path)
 	switch {
@@ -171,7 +168,7 @@ func (p pointer) places(workspace string) []string {
 	return nil
 }
 
-// pointersAbove are those of all repositories that a directory is in.
+// pointersAbove returns the references in the settings of all repositories that contain a directory.
 func (l List) pointersAbove(dir string) []pointer {
 	var found []pointer
 	for top := dir; ; top = filepath.Dir(top) {
@@ -185,8 +182,8 @@ func (l List) pointersAbove(dir string) []pointer {
 	}
 }
 
-// GitFiles are the files and directories that git's settings name for a workspace, wherever they
-// lie. There need not be anything.
+// GitFiles returns the files and directories that git's settings refer to for a workspace, anywhere. They may
+// not exist.
 func (l List) GitFiles(workspace string) (paths []string) {
 	for _, p := range l.pointersAbove(workspace) {
 		paths = append(paths, p.path)
@@ -194,8 +191,8 @@ func (l List) GitFiles(workspace string) (paths []string) {
 	return paths
 }
 
-// Pointed are the places of a workspace that git's settings name, by their paths from it, with
-// slashes. There need not be anything.
+// Pointed returns the paths in a workspace that git's settings refer to, relative and slash-separated. They
+// may not exist.
 func (l List) Pointed(workspace string) (names []string) {
 	for _, p := range l.pointersAbove(workspace) {
 		names = append(names, p.places(workspace)...)
@@ -203,8 +200,8 @@ func (l List) Pointed(workspace string) (names []string) {
 	return names
 }
 
-// pointedAt refuses a path of a workspace at which the settings of git point: of
-// the user, and of all repositories that it is in.
+// pointedAt returns an error for a path of a workspace that the git settings of the user, or of a repository
+// that contains it, refer to.
 func (l List) pointedAt(workspace, rel string) error {
 	path := filepath.Join(workspace, rel)
 	for _, p := range l.pointersAbove(filepath.Dir(path)) {
@@ -215,8 +212,8 @@ func (l List) pointedAt(workspace, rel string) error {
 	return nil
 }
 
-// gitDirectory refuses a path of a workspace that lies in a directory that git takes for a repository, or would
-// make one of it.
+// gitDirectory returns an error for a path inside a directory that git accepts as a repository, or would
+// after the write.
 func (l List) gitDirectory(workspace, rel string, parts []string) error {
 	dir := workspace
 	for _, part := range parts {
@@ -224,7 +221,7 @@ func (l List) gitDirectory(workspace, rel string, parts []string) error {
 		if isRepository(dir, part) {
 			guarded := dir
 			if dir == workspace {
-				guarded = at // that the whole workspace may be written says nothing
+				guarded = at // ignore a permission for the whole workspace
 			}
 			if !l.lifted(guarded, filepath.Join(workspace, rel)) {
 				return refused(rel, "git would take the directory for a repository, and run what its files say")
@@ -235,7 +232,7 @@ func (l List) gitDirectory(workspace, rel string, parts []string) error {
 	return nil
 }
 
-// isRepository reports whether git takes a directory for a repository once an entry is in it.
+// isRepository reports whether git accepts a directory as a repository once it contains an entry.
 func isRepository(dir, entry string) bool {
 	has := func(name string) bool {
 		_, err := os.Lstat(filepath.Join(dir, name))
@@ -249,8 +246,8 @@ var (
 	headerLine = lazyregexp.New(`^[ \t]*\[[ \t]*([A-Za-z0-9.-]+)[ \t]*(?:"((?:[^"\\]|\\.)*)"[ \t]*)?\](.*)$`)
 )
 
-// readSettings reads a config as git does, and passes over what it does not
-// understand: it tells what git is pointed at, not what is harmless.
+// readSettings parses a config like git and skips what it does not understand. It finds references; it does
+// not decide what is harmless.
 func readSettings(text []byte) []setting {
 	var found []setting
 	var at setting
@@ -270,7 +267,7 @@ func readSettings(text []byte) []setting {
 	return found
 }
 
-// unquote is a value as git reads it, without quotes and comments.
+// unquote returns a value as git reads it, without quotes and comments.
 func unquote(value string) string {
 	var b strings.Builder
 	quoted := false

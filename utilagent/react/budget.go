@@ -10,26 +10,23 @@ import (
 	"github.com/united-workforce/uwf/utilagent/llm"
 )
 
-// Budget is what a run may use; a zero field is no limit. The last question is
-// asked when just one more of the same size fits, so a run may go over by what
-// one reply is longer than the one before. Time alone is a hard limit: it may run
-// out within a question or a tool, which is then ended.
+// Budget limits a run; a zero field means no limit. The last request is made when just one more of the same
+// size fits, so a run can exceed its budget by the difference between two replies. Only Time is a hard limit:
+// it can expire during a request or a tool, which is then stopped.
 type Budget struct {
-	Tokens  int64 // read and written, cached ones included
+	Tokens  int64 // input and output, including cached tokens
 	CostUSD float64
 	Time    time.Duration
-	// CostIfKnown: where the endpoint reports no cost, CostUSD is no limit.
+	// CostIfKnown disables CostUSD if the endpoint reports no cost.
 	CostIfKnown bool
 }
 
-// ErrCostUnknown means that a budget of cost cannot be kept: the endpoint has not
-// reported the cost of any reply.
+// ErrCostUnknown reports that a cost budget cannot be enforced, because the endpoint has reported no cost.
 var ErrCostUnknown = errors.New("there is a budget of cost, but the cost is unknown")
 
 var errTimeIsUp = errors.New("the time of the run is up")
 
-// The share of the time after which the model is warned, and that after which
-// it is to answer.
+// The fractions of the time after which the model is warned, and after which it must answer.
 const (
 	warnShare = 0.8
 	lastShare = 0.9
@@ -40,13 +37,13 @@ type spent struct {
 	began      time.Time
 	tokens     int64
 	cost       float64
-	lastTokens int64    // of the last question
-	lastCost   *float64 // of the last question whose cost is known; nil: none yet
+	lastTokens int64    // tokens of the last request
+	lastCost   *float64 // cost of the last request with a known cost, or nil
 }
 
 func (s *spent) begin(now time.Time) { s.began = now }
 
-// deadline ends ctx when the time is up.
+// deadline returns a context that is cancelled when the time is up.
 func (r *run) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	if r.Budget.Time <= 0 || r.Now == nil {
 		return ctx, func() {}
@@ -54,9 +51,8 @@ func (r *run) deadline(ctx context.Context) (context.Context, context.CancelFunc
 	return context.WithTimeoutCause(ctx, r.Budget.Time, errTimeIsUp)
 }
 
-// charge adds what a question cost, with the replies that were of no use. For the
-// budget, and for it alone, tokens that the endpoint does not count are estimated,
-// and a reply of unknown cost counts as much as the last one before it.
+// charge adds the cost of a request, including failed tries. For the budget only, missing token counts are
+// estimated, and a reply of unknown cost counts as much as the previous one.
 func (r *run) charge(resp llm.Response) {
 	for _, f := range resp.Failures {
 		if f.Usage.Turns > 0 {
@@ -84,8 +80,7 @@ func (r *run) pay(u protocol.Usage, m llm.Message) {
 	}
 }
 
-// usedUp is the budget that leaves no room for even one more question, "" if
-// none does.
+// usedUp returns the limit that leaves no room for another request, or "".
 func (r *run) usedUp() Outcome {
 	b, s := r.Budget, r.spent
 	switch {
@@ -99,7 +94,7 @@ func (r *run) usedUp() Outcome {
 	return ""
 }
 
-// lastRound is why the next question is the last, "" if it is not.
+// lastRound returns the limit that makes the next request the last, or "".
 func (r *run) lastRound() Outcome {
 	b, s := r.Budget, r.spent
 	switch {
@@ -117,7 +112,7 @@ func (r *run) lastRound() Outcome {
 	return ""
 }
 
-// timeUsed is the share of the time that has passed.
+// timeUsed returns the fraction of the time that has passed.
 func (r *run) timeUsed() float64 {
 	if r.Now == nil || r.Budget.Time <= 0 {
 		return 0
@@ -125,8 +120,7 @@ func (r *run) timeUsed() float64 {
 	return float64(r.Now().Sub(r.spent.began)) / float64(r.Budget.Time)
 }
 
-// notice is what the model must know before its next reply, "" if there is
-// nothing.
+// notice returns what the model must know before its next reply, or "".
 func (r *run) notice() string {
 	if r.guard.failures >= maxFailures {
 		r.stuck = true
@@ -164,7 +158,7 @@ func (r *run) demand() string {
 	return "your next reply must be the final answer."
 }
 
-// scarce reports that most of a budget is used.
+// scarce reports whether most of a limit is used.
 func (r *run) scarce() bool {
 	b, s := r.Budget, r.spent
 	return b.Tokens > 0 && float64(s.tokens) >= warnShare*float64(b.Tokens) ||

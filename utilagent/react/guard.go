@@ -10,13 +10,13 @@ import (
 	"github.com/united-workforce/uwf/utilagent/tools"
 )
 
-// guard notices a model that goes in circles: the same call with the same
-// result, two to four calls in turn with the same results, or nothing but
-// failures. A call whose result changes is no circle, so polling is fine.
+// guard detects a model that is stuck in a loop: the same call with the same result, a cycle of two to four
+// calls with the same results, or only failures. A call whose result changes is not a loop, so polling is
+// fine.
 type guard struct {
 	seen     map[string]*repeat
 	recent   []made
-	failures int // in a row
+	failures int // consecutive
 }
 
 type repeat struct {
@@ -30,14 +30,13 @@ type made struct {
 	result [sha256.Size]byte
 }
 
-// A circle has at most this many calls; what is remembered is just enough to
-// see it turn repeatsToStop times.
+// The maximum length of a cycle; the history is just long enough to detect repeatsToStop repetitions of it.
 const (
 	longestCircle = 4
 	remembered    = longestCircle * repeatsToStop
 )
 
-// callKey is the same for calls that mean the same: JSON sorts the arguments.
+// callKey returns a key that is equal for equivalent calls: JSON sorts the arguments.
 func callKey(name string, args map[string]any) string {
 	b, err := json.Marshal(args)
 	if err != nil {
@@ -46,7 +45,7 @@ func callKey(name string, args map[string]any) string {
 	return strings.ToLower(name) + " " + string(b)
 }
 
-// refuse says why a call is not run, "" if it is.
+// refuse returns the reason for not running a call, or "".
 func (g *guard) refuse(key string) string {
 	if r := g.seen[key]; r != nil && r.times >= repeatsToStop-1 {
 		return fmt.Sprintf("not run: this same call has had the same result %d times. Do something else, or give the final answer", r.times)
@@ -58,9 +57,8 @@ func (g *guard) refuse(key string) string {
 	return ""
 }
 
-// ran notes a result and returns what the model should be told about it. A file
-// that was changed is a reason to look at anything again, but not to change it
-// there and back for ever.
+// ran records a result and returns a warning for the model, or "". After a file was changed, reading anything
+// again is fine, but changing it back and forth forever is not.
 func (g *guard) ran(key string, result tools.Result, writes bool) string {
 	if result.Failed {
 		g.failures++
@@ -93,8 +91,8 @@ func (g *guard) ran(key string, result tools.Result, writes bool) string {
 	return ""
 }
 
-// circle is the shortest circle of more than one call that the recent calls end
-// with, and how often it was made; 0, 0 if there is none.
+// circle returns the length of the shortest cycle of more than one call at the end of the history and its
+// number of repetitions, or 0, 0.
 func (g *guard) circle() (n, times int) {
 	for n = 2; n <= longestCircle; n++ {
 		same := 0
@@ -108,11 +106,11 @@ func (g *guard) circle() (n, times int) {
 	return 0, 0
 }
 
-// forget is for when results were left out of the conversation: to look again at what
-// is not there any more is no circle.
+// forget clears the history after results were removed from the conversation, because reading them again is
+// not a loop.
 func (g *guard) forget() { g.seen, g.recent = nil, nil }
 
-// failed notes a call that was not run.
+// failed records a call that was not run.
 func (g *guard) failed(result tools.Result) tools.Result {
 	g.failures++
 	return result

@@ -1,19 +1,19 @@
-// Package react is the loop of an agent: it asks a model, runs the tools that
-// the model calls, shows it the results, and ends with the model's final answer:
-// a text, or the arguments of a call of the tool "resolve".
+// Package react implements the loop of an agent: it asks a model, runs the tools that the model calls, sends
+// it the results, and ends with the model's final answer: a text, or the arguments of a call to the tool
+// "resolve".
 //
 // Invariants:
-//   - every call is answered exactly once, in order, whatever is wrong with it;
-//   - the last of the allowed replies is asked for without tools, so a run ends
-//     with an answer wherever the model gives one;
-//   - messages are saved and turns recorded as they happen: a killed run leaves
-//     what it has done, and another process can go on with it;
-//   - a conversation that fills the model's window goes on with the model's own
-//     summary of what is left out; the task is never left out;
-//   - a budget that is used up is no error: the run ends with what there is.
+//   - every call is answered exactly once, in order, even if it is invalid;
+//   - the last allowed reply is requested without tools, so a run ends with an
+//     answer if the model gives one;
+//   - messages are saved and turns recorded immediately: a killed run leaves what it
+//     has done, and another process can continue;
+//   - a conversation that fills the model's context window continues with the model's
+//     own summary of the removed part; the task is never removed;
+//   - an exhausted budget is not an error: the run ends with the result so far.
 //
-// The own time of a turn does not depend on how many there were before, except
-// for writing the conversation out to the endpoint.
+// The overhead of a turn does not depend on the number of earlier turns, except for sending the conversation
+// to the endpoint.
 package react
 
 import (
@@ -36,15 +36,15 @@ import (
 // Limits of a run.
 const (
 	DefaultTurns  = 30 // replies of the model
-	maxNudges     = 3  // reminders to give a final text; they use up no turn
-	warnTurns     = 3  // turns left when the model is told
-	maxFailures   = 8  // failed calls in a row that end the use of tools
-	maxMalformed  = 2  // calls that the endpoint itself refused
-	repeatsToWarn = 3  // the same call with the same result
+	maxNudges     = 3  // reminders to give a final text; they don't count as turns
+	warnTurns     = 3  // remaining turns at which the model is warned
+	maxFailures   = 8  // consecutive failed calls after which tools are disabled
+	maxMalformed  = 2  // calls rejected by the endpoint
+	repeatsToWarn = 3  // equal calls with equal results
 	repeatsToStop = 5
 )
 
-// Model is what the loop asks; an [llm.Client] is one.
+// Model answers requests; [llm.Client] implements it.
 type Model interface {
 	Complete(ctx context.Context, req llm.Request) (llm.Response, error)
 }
@@ -52,84 +52,79 @@ type Model interface {
 // Loop describes a run. Model is required.
 type Loop struct {
 	Model Model
-	Tools *tools.Registry // nil: none
-	Turns int             // replies of the model at most; 0: [DefaultTurns]
-	// Budget ends a run before its turns do. Now is the clock for Budget.Time and
-	// for the times in [Asked]; nil: there are none.
+	Tools *tools.Registry // nil for none
+	Turns int             // maximum replies of the model; default [DefaultTurns]
+	// Budget can end a run before Turns does. Now is the clock for Budget.Time and for the times in [Asked];
+	// nil disables both.
 	Budget Budget
 	Now    func() time.Time
-	// Window is how many tokens the model can read; 0: unknown, so that nothing is
-	// left out before the endpoint complains.
+	// Window is the model's context window in tokens. If 0, nothing is removed before the endpoint complains.
 	Window int
-	// ReadOnly refuses the tools that change anything. They stay declared, so
-	// that the beginning of the conversation stays the same for the provider's
-	// prompt cache.
+	// ReadOnly rejects tools that change anything. They stay declared, so that the start of the conversation
+	// stays the same for the provider's prompt cache.
 	ReadOnly bool
-	// Accept says what is wrong with a final text; nil accepts any. The error is
-	// shown to the model.
+	// Accept returns an error if a final text is unacceptable; the error is shown to the model. Nil accepts
+	// any text.
 	Accept func(text string) error
 	// Resolve, if set, ends the run with a value instead of a text.
 	Resolve *Resolve
-	// Mail gives deliver what people tell the agent while it works, before each
-	// question; nil: nobody does.
+	// Mail, if not nil, delivers messages from people before each request.
 	Mail func(ctx context.Context, deliver func(ctx context.Context, text string) error) error
-	// Record is given each turn as it happens; nil: not wanted.
+	// Record, if not nil, is called for each turn.
 	Record func(ctx context.Context, t protocol.Turn) error
-	// Asked is told of each question when it was answered; nil: not wanted.
+	// Asked, if not nil, is called after each request.
 	Asked func(ctx context.Context, a Asked) error
-	// Watch is called when a piece of a reply has come; see [llm.Request.Watch].
+	// Watch is called for each piece of a reply; see [llm.Request.Watch].
 	Watch func(soFar func() llm.Message)
-	// Redact hides secrets in what tools return and in what is recorded; nil:
-	// there are none.
+	// Redact, if not nil, hides secrets in tool results and recorded turns.
 	Redact func(text string) string
 }
 
-// Outcome is how a run ended.
+// Outcome is the outcome of a run.
 type Outcome string
 
-// The outcomes. Only with Done is the answer one that Accept or Resolve took.
+// Outcomes. Only with Done was the answer accepted by Accept or Resolve.
 const (
 	Done       Outcome = "ok"
 	MaxTurns   Outcome = protocol.OutcomeMaxTurns  // no turns left
-	MaxTokens  Outcome = protocol.OutcomeMaxTokens // the budget of tokens is used up
+	MaxTokens  Outcome = protocol.OutcomeMaxTokens // the token budget is used up
 	MaxCost    Outcome = protocol.OutcomeMaxCost
 	MaxTime    Outcome = protocol.OutcomeMaxTime
-	Stuck      Outcome = "stuck"      // too many failed calls in a row
-	Incomplete Outcome = "incomplete" // no acceptable text, in spite of reminders
+	Stuck      Outcome = "stuck"      // too many consecutive failed calls
+	Incomplete Outcome = "incomplete" // no acceptable text in spite of reminders
 )
 
-// Answer is what a run led to.
+// Answer is the result of a run.
 type Answer struct {
-	Text    string // the last that the model said
-	Value   any    // what resolve was called with
+	Text    string // the model's last text
+	Value   any    // the argument of resolve
 	Outcome Outcome
 	Bill    protocol.Bill // of its replies, without DurationMs; also set with an error
-	Tokens  int64         // that count for the budget: where none are told, an estimate
-	Model   string        // as the endpoint names it
+	Tokens  int64         // tokens counted against the budget, estimated if not reported
+	Model   string        // as reported by the endpoint
 }
 
-// Asked is what became of one question.
+// Asked describes one request and its result.
 type Asked struct {
 	Number   int // within the run, from 1
 	Messages int // in the conversation
 	Final    bool
-	Summary  bool   // it was for a summary of what is left out
-	Room     string // what was left out of the conversation before; "": nothing
+	Summary  bool   // a request for a summary of removed messages
+	Room     string // what was removed from the conversation before, or ""
 	Took     time.Duration
 	Response llm.Response // without its message's texts if Err is set
 	Err      error
 }
 
-// ErrEmpty means that the model said nothing, again and again.
+// ErrEmpty reports that the model repeatedly gave empty replies.
 var ErrEmpty = errors.New("the model gives empty replies")
 
-// ErrRefused means that the model refuses the task; the error's text has its words.
+// ErrRefused reports that the model refused the task; the error's text quotes it.
 var ErrRefused = errors.New("the model refuses")
 
-// Run goes on with a session until the model has given its final answer. The
-// session must end with a user message, or with the final answer itself: a run
-// that was killed just then is not paid for twice. Errors: those of the model and the
-// session, [ErrEmpty], [ErrRefused], [ErrCostUnknown], or the cause of ctx's end.
+// Run continues a session until the model has given its final answer. The session must end with a user
+// message, or with the final answer itself, so that a run killed at that point is not paid for twice. It
+// returns errors of the model and the session, [ErrEmpty], [ErrRefused], [ErrCostUnknown], or ctx's cause.
 func (l Loop) Run(ctx context.Context, s *Session) (Answer, error) {
 	r := &run{Loop: l, session: s, left: l.Turns}
 	if r.left <= 0 {
@@ -161,8 +156,7 @@ func (l Loop) Run(ctx context.Context, s *Session) (Answer, error) {
 	}
 }
 
-// Answered reports whether a session ends with a final text that the loop
-// accepts.
+// Answered reports whether a session ends with a final text that the loop accepts.
 func (l Loop) Answered(s *Session) bool {
 	if l.Resolve != nil || len(s.Messages) == 0 {
 		return false
@@ -182,18 +176,18 @@ type run struct {
 	spent    spent
 
 	asked     int
-	took      time.Duration // for the last question
-	left      int           // replies that may still be asked for
+	took      time.Duration // duration of the last request
+	left      int           // remaining replies
 	nudges    int
 	malformed int
 	warned    bool
 	stuck     bool
-	why       Outcome // the limit for which the question in hand is the last; "": it is not
-	room      string  // what was left out since the last question, for a person
+	why       Outcome // the limit that makes the current request the last, or ""
+	room      string  // what was removed since the last request, for display
 	guard     guard
 }
 
-// declare lists the tools for the model.
+// declare builds the tool declarations for the model.
 func (r *run) declare() error {
 	for _, s := range r.Tools.Specs() {
 		r.declared = append(r.declared, llm.Tool{Name: s.Name, Description: s.Description, Parameters: s.Parameters})
@@ -215,13 +209,12 @@ func (r *run) clock() time.Time {
 	return r.Now()
 }
 
-// atOnce is how many reading calls run side by side at most.
+// atOnce bounds how many read-only calls run concurrently.
 const atOnce = 8
 
-// runCalls answers the calls of a reply, in order: those that only read side by
-// side, all others one after the other. What the model must know about its limits is
-// put into the last result: some endpoints refuse a user message after a tool's. It
-// reports whether the run is over.
+// runCalls answers the calls of a reply, in order: consecutive read-only calls run concurrently, all others
+// one by one. Warnings about limits are appended to the last result, because some endpoints reject a user
+// message after a tool's. It reports whether the run is over.
 func (r *run) runCalls(ctx context.Context, calls []llm.ToolCall, cut, final bool) (done bool, err error) {
 	for at := 0; at < len(calls); {
 		results, err := r.next(ctx, calls[at:], cut, final)
@@ -249,7 +242,7 @@ func (r *run) runCalls(ctx context.Context, calls []llm.ToolCall, cut, final boo
 	return r.answer.Outcome != "", nil
 }
 
-// next answers the first call, and those after it that can run beside it.
+// next answers the first call and those after it that can run concurrently.
 func (r *run) next(ctx context.Context, calls []llm.ToolCall, cut, final bool) ([]tools.Result, error) {
 	if read := r.reading(calls); len(read) > 1 && !final {
 		return r.sideBySide(ctx, read)
@@ -258,8 +251,8 @@ func (r *run) next(ctx context.Context, calls []llm.ToolCall, cut, final bool) (
 	return []tools.Result{result}, err
 }
 
-// reading are the calls at the beginning of a list that may run side by side. A call
-// that is there already must wait for the result of the first: see [guard].
+// reading returns the leading calls that can run concurrently. A duplicate must wait for the first one's
+// result: see [guard].
 func (r *run) reading(calls []llm.ToolCall) (list []reading) {
 	for _, call := range calls[:min(len(calls), atOnce)] {
 		args, err := llm.ParseArgs(call.Args)
@@ -276,7 +269,7 @@ func (r *run) reading(calls []llm.ToolCall) (list []reading) {
 	return list
 }
 
-// reading is a call that changes nothing.
+// reading is a read-only call.
 type reading struct {
 	name, key string
 	args      map[string]any
@@ -291,7 +284,7 @@ func (r *run) sideBySide(ctx context.Context, calls []reading) ([]tools.Result, 
 	all.Wait()
 	for i, c := range calls {
 		if errs[i] != nil {
-			return nil, errs[i] // the end of ctx, the same for all
+			return nil, errs[i] // ctx's cause, the same for all
 		}
 		results[i].Text += r.guard.ran(c.key, results[i], false)
 	}
@@ -327,13 +320,13 @@ func (r *run) call(ctx context.Context, call llm.ToolCall, cut, final bool) (too
 	return result, nil
 }
 
-// isResolve knows the tool by the names that models use for it.
+// isResolve recognizes the tool under the names that models use for it.
 func (r *run) isResolve(name string) bool {
 	name = strings.ToLower(strings.TrimSpace(name))
 	return name == ResolveTool || strings.HasSuffix(name, "."+ResolveTool)
 }
 
-// malformed answers a call whose arguments make no sense.
+// malformed answers a call with invalid arguments.
 func malformed(err error, cut bool) tools.Result {
 	if cut {
 		return tools.Failure("your reply was cut off at the limit for one reply, so this call was not run. Send it again with less text, for example a long file in parts")
@@ -341,7 +334,7 @@ func malformed(err error, cut bool) tools.Result {
 	return tools.Failure("%s", fmt.Sprintf("invalid JSON arguments: %v. Send the call again with valid JSON", err))
 }
 
-// turn asks for one reply and acts on it. It reports whether the run is over.
+// turn requests one reply and handles it. It reports whether the run is over.
 func (r *run) turn(ctx context.Context) (done bool, err error) {
 	if used := r.usedUp(); used != "" {
 		r.answer.Outcome = used
@@ -353,7 +346,7 @@ func (r *run) turn(ctx context.Context) (done bool, err error) {
 			return false, err
 		}
 	}
-	r.why = r.lastRound() // for the last reply uses up another limit, too
+	r.why = r.lastRound() // waiting for the last reply can exhaust another limit
 	final := r.why != ""
 	resp, err := r.ask(ctx, final)
 	if err != nil {
@@ -381,8 +374,7 @@ func (r *run) turn(ctx context.Context) (done bool, err error) {
 	return r.judge(ctx, m.Content, resp.Finish == llm.FinishLength, final)
 }
 
-// ask asks the model. A conversation that turns out too long for it is cut and
-// asked again.
+// ask asks the model. If the conversation turns out to be too long, it is shortened and sent again.
 func (r *run) ask(ctx context.Context, final bool) (llm.Response, error) {
 	req := llm.Request{Tools: r.declared, NoCalls: final && r.Resolve == nil, Watch: r.Watch}
 	if final && r.Resolve != nil {
@@ -403,7 +395,7 @@ func (r *run) ask(ctx context.Context, final bool) (llm.Response, error) {
 	}
 }
 
-// complete asks the model, and reports it.
+// complete asks the model and reports the request.
 func (r *run) complete(ctx context.Context, req llm.Request, a Asked) (llm.Response, error) {
 	began := r.clock()
 	resp, err := r.Model.Complete(ctx, req)
@@ -426,14 +418,14 @@ func isTooLong(err error) bool {
 	return errors.As(err, &e) && e.Kind == errorkind.Context
 }
 
-// usage is what the last reply cost, and how long it took.
+// usage returns the usage of the last reply, with its duration.
 func (r *run) usage(resp llm.Response) *protocol.Usage {
 	usage := resp.Usage
 	usage.DurationMs = r.took.Milliseconds()
 	return &usage
 }
 
-// account adds what a reply cost.
+// account adds the cost of a reply.
 func (r *run) account(resp llm.Response) error {
 	if resp.Model != "" {
 		r.answer.Model = resp.Model
@@ -460,7 +452,7 @@ func (r *run) judge(ctx context.Context, text string, cut, final bool) (done boo
 	case final:
 		r.answer.Outcome = r.why
 		return true, nil
-	case r.Resolve != nil: // every reply is a round here
+	case r.Resolve != nil: // here every reply counts as a turn
 	case r.nudges == maxNudges && r.answer.Text == "":
 		return false, ErrEmpty
 	case r.nudges == maxNudges:
@@ -468,12 +460,12 @@ func (r *run) judge(ctx context.Context, text string, cut, final bool) (done boo
 		return true, nil
 	default:
 		r.nudges++
-		r.left++ // a reminder is not the model's turn
+		r.left++ // a reminder does not count as a turn
 	}
 	return false, r.keep(ctx, llm.User(r.nudge(text, problem)+r.notice()), nil)
 }
 
-// problem says why a text cannot be the final answer, nil if it can.
+// problem returns the reason why a text cannot be the final answer, or nil.
 func (r *run) problem(text string, cut bool) error {
 	switch {
 	case cut:
@@ -502,8 +494,7 @@ func (r *run) nudge(text string, problem error) string {
 	return s
 }
 
-// afterError lets the model correct a call that the endpoint refused to pass on.
-// Every other error ends the run.
+// afterError lets the model correct a call that the endpoint rejected. Any other error ends the run.
 func (r *run) afterError(ctx context.Context, err error) error {
 	var e *llm.Error
 	if !errors.As(err, &e) || e.Kind != llm.ToolUse || r.malformed == maxMalformed || r.left <= 1 {
@@ -511,7 +502,7 @@ func (r *run) afterError(ctx context.Context, err error) error {
 	}
 	r.malformed++
 	r.left--
-	r.answer.Bill.Add(nil) // the model wrote it; nobody says what it cost
+	r.answer.Bill.Add(nil) // the reply was paid for, but its cost is unknown
 	said := e.Failed
 	if said == "" {
 		said = "(a malformed tool call)"
@@ -532,7 +523,7 @@ func (r *run) keep(ctx context.Context, m llm.Message, usage *protocol.Usage) er
 	return r.record(ctx, l.turn())
 }
 
-// line is a message with what is known about it.
+// line returns a message as a line of the session file.
 func (r *run) line(m llm.Message, usage *protocol.Usage) line {
 	l := line{Message: m, Usage: usage}
 	if r.Now != nil {
@@ -545,13 +536,12 @@ func (r *run) record(ctx context.Context, t protocol.Turn) error {
 	if r.Record == nil {
 		return nil
 	}
-	// What has happened is recorded also when the run is being stopped.
+	// Record it even if the run is being stopped.
 	return r.Record(context.WithoutCancel(ctx), t)
 }
 
-// withoutTimes drops lengths of time ("1.2 s", "35ms"), which differ from one run
-// of a command to the next. It looks at every result, so it is no regular
-// expression: that takes ten times as long.
+// withoutTimes drops durations ("1.2 s", "35ms"), which differ between runs of the same command. It is not a
+// regular expression because it scans every result and is ten times faster.
 func withoutTimes(text string) string {
 	var b strings.Builder
 	kept := 0
@@ -571,8 +561,7 @@ func withoutTimes(text string) string {
 	return b.String() + text[kept:]
 }
 
-// spanLen is the length of the span of time that a text begins with, 0 if it
-// does not.
+// spanLen returns the length of the duration at the start of a text, or 0.
 func spanLen(text string) int {
 	i := digits(text)
 	if i < len(text) && text[i] == '.' {
@@ -606,8 +595,8 @@ func isWord(c byte) bool {
 	return isDigit(c) || c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// clean is a message without secrets, in all its parts: it goes into the session
-// file, back to the model, to tools and into the detail.
+// clean returns a message with secrets hidden in all its parts, because it goes to the session file, the
+// model, tools and the detail.
 func (r *run) clean(m llm.Message) llm.Message {
 	if r.Redact == nil {
 		return m

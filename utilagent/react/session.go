@@ -22,43 +22,41 @@ import (
 	"github.com/united-workforce/uwf/utilagent/tools"
 )
 
-// Session is a conversation that outlives the process. Its file has one message
-// a line and is only appended to, so a turn costs the same however long the
-// conversation is, and a killed process loses at most the line that it was
-// writing.
+// Session is a conversation that outlives the process. Its file has one message per line and is only appended
+// to, so a turn costs the same however long the conversation is, and a killed process loses at most the line
+// that it was writing.
 //
-// The runs of one step write a session. Whoever goes on with the conversation later
-// does so in a copy ([Sessions.Copy]): a step that is tried again, or a fork of
-// the thread, then finds the conversation as the last finished step left it.
+// Only the runs of one step write a session. Later steps continue in a copy ([Sessions.Copy]), so a retried
+// step or a fork of the thread finds the conversation as the last completed step left it.
 type Session struct {
 	ID       string
 	Messages []llm.Message
-	// Unfinished is what happened, before the session was opened, in the step that
-	// it is about, whatever was left out of the conversation since.
+	// Unfinished lists the turns of the current step from before the session was opened, even if they have
+	// been removed from the conversation.
 	Unfinished []protocol.Turn
-	Spent      protocol.Bill // for it
+	Spent      protocol.Bill // cost of Unfinished
 
 	store Sessions // without Dir: in memory only
 }
 
-// Sessions is a directory of session files. They hold what the model has read,
-// so only their owner may read them.
+// Sessions is a directory of session files. Only their owner can read them, because they contain everything
+// the model has read.
 type Sessions struct {
 	Dir string
-	FS  durable.FS // nil: the real disk
-	// NewID names a new session. Required.
+	FS  durable.FS // nil for the real disk
+	// NewID returns the ID for a new session. Required.
 	NewID func() (string, error)
 }
 
-// ErrNoSession means that there is no such session, or nothing readable in it.
+// ErrNoSession reports that a session is missing or unreadable.
 var ErrNoSession = errors.New("session not found")
 
-// InMemory begins a session that ends with the process.
+// InMemory returns a session that is not saved.
 func InMemory(id string, messages ...llm.Message) *Session {
 	return &Session{ID: id, Messages: messages}
 }
 
-// New begins a session.
+// New creates a session.
 func (s Sessions) New(messages ...llm.Message) (*Session, error) {
 	id, err := s.NewID()
 	if err != nil {
@@ -83,8 +81,8 @@ func (s Sessions) New(messages ...llm.Message) (*Session, error) {
 	return n, nil
 }
 
-// Copy begins a session with the messages of an earlier one and those that go on with
-// them. Errors: one that wraps [ErrNoSession].
+// Copy creates a session with the messages of an earlier one and those returned by goOn. Errors may wrap
+// [ErrNoSession].
 func (s Sessions) Copy(id string, goOn func(old []llm.Message) []llm.Message) (*Session, error) {
 	old, err := s.Open(id)
 	if err != nil {
@@ -93,8 +91,8 @@ func (s Sessions) Copy(id string, goOn func(old []llm.Message) []llm.Message) (*
 	return s.New(append(old.Messages, goOn(old.Messages)...)...)
 }
 
-// Open reads a session to go on in it. A last line that is torn is dropped and
-// cut off with the next save. Errors: one that wraps [ErrNoSession].
+// Open opens a session to continue it. An incomplete last line is dropped, and removed with the next save.
+// Errors may wrap [ErrNoSession].
 func (s Sessions) Open(id string) (*Session, error) {
 	if !validID().MatchString(id) {
 		return nil, fmt.Errorf("session %q: %w", id, ErrNoSession)
@@ -119,8 +117,8 @@ func (s Sessions) Open(id string) (*Session, error) {
 	return session, nil
 }
 
-// Add adds a message and saves it. It survives a kill; a power cut may cost the
-// conversation, which then starts over.
+// Add adds a message and saves it. It survives a kill; after a power failure the conversation may be lost and
+// starts over.
 func (s *Session) Add(m llm.Message) error { return s.add(line{Message: m}) }
 
 func (s *Session) add(l line) error {
@@ -143,8 +141,7 @@ func (s *Session) append(b []byte) error {
 	return s.store.fs().Append(s.store.path(s.ID), b, 0o600, durable.NoFlush)
 }
 
-// validID keeps an id from being a path: it comes from a file that another
-// program may have written.
+// validID rejects an ID that could be a path: it comes from a file that another program may have written.
 var validID = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$`)
 
 func (s Sessions) path(id string) string { return filepath.Join(s.Dir, id+".jsonl") }
@@ -159,20 +156,19 @@ func (s Sessions) fs() durable.FS {
 // ResolveTool is the name of the tool that ends a run with a value.
 const ResolveTool = "resolve"
 
-// wrapped is the parameter that holds an output which is no object: arguments
-// of a tool always are one.
+// wrapped is the parameter for an output that is not an object, because arguments of a tool always are.
 const wrapped = "value"
 
 // Resolve describes the value that ends a run.
 type Resolve struct {
 	// Schema is the JSON Schema of the value, as a JSON value.
 	Schema any
-	// Check says what is wrong with a value, for the model; "" if nothing is. An
-	// error ends the run. Nil accepts any.
+	// Check returns what is wrong with a value, for the model, or "". An error ends the run. Nil accepts any
+	// value.
 	Check func(ctx context.Context, value any) (problem string, err error)
 }
 
-// tool declares the tool to the model.
+// tool returns the declaration of the tool.
 func (v *Resolve) tool() llm.Tool {
 	return llm.Tool{
 		Name:        ResolveTool,
@@ -181,8 +177,8 @@ func (v *Resolve) tool() llm.Tool {
 	}
 }
 
-// parameters is the schema as endpoints take it: of type object, and without
-// what only a store knows.
+// parameters returns the schema in the form that endpoints accept: an object type, without store-specific
+// formats.
 func (v *Resolve) parameters() any {
 	schema, _ := plain(v.Schema).(map[string]any)
 	if v.wraps() {
@@ -215,8 +211,8 @@ func (v *Resolve) wraps() bool {
 	return false
 }
 
-// value takes the value out of a call's arguments. A model may also put an
-// object that suspends where the schema wants something else.
+// value extracts the value from a call's arguments. A model may also pass an object that suspends where the
+// schema expects another type.
 func (v *Resolve) value(args map[string]any) any {
 	if inner, ok := args[wrapped]; ok && v.wraps() && len(args) == 1 {
 		return inner
@@ -224,8 +220,7 @@ func (v *Resolve) value(args map[string]any) any {
 	return args
 }
 
-// plain copies a schema without "$schema" and without the formats that only a
-// store knows: strict endpoints refuse them.
+// plain copies a schema without "$schema" and without store-specific formats, which strict endpoints reject.
 func plain(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -248,8 +243,7 @@ func plain(v any) any {
 	return v
 }
 
-// resolved is the answer to a call of resolve. The value counts when all calls
-// of the reply are answered.
+// resolved answers a call of resolve. The value takes effect when all calls of the reply are answered.
 func (r *run) resolved(ctx context.Context, args map[string]any) (tools.Result, error) {
 	value := r.Resolve.value(args)
 	if r.Resolve.Check != nil {
@@ -268,18 +262,16 @@ func (r *run) resolved(ctx context.Context, args map[string]any) (tools.Result, 
 	return tools.Result{Text: `{"ok":true}`}, nil
 }
 
-// onlyResolve answers every other call in the last round.
+// onlyResolve rejects every other call in the last round.
 func (r *run) onlyResolve(name string) tools.Result {
 	return r.guard.failed(tools.Failure("%s was not run: there are no rounds left but for %s", fmt.Sprintf("%.80q", name), ResolveTool))
 }
 
-// ErrMaxRounds means that a run has used its rounds, or another budget, before
-// it called resolve.
+// ErrMaxRounds reports that a run used up its rounds, or another budget, before it called resolve.
 var ErrMaxRounds = errors.New("max rounds exceeded")
 
-// Roles makes roles that work with tools until they call resolve with
-// their output. Of the loop, Model is required; Resolve is set for each role, and
-// Record, unless it is set, to the request's.
+// Roles returns a maker of roles that work with tools until they call resolve with their output. Model is
+// required; Resolve is set for each role, and Record defaults to the request's.
 func Roles(l Loop) roles.Maker {
 	return func(prompt string, schema any) roles.Func {
 		return func(ctx context.Context, req *agentkit.Request) (agentkit.Result, error) {
@@ -310,7 +302,8 @@ func Roles(l Loop) roles.Maker {
 	}
 }
 
-// NewResolve returns the end of a run for a role's schema. Every role may also suspend. Errors: the schema's.
+// NewResolve returns the Resolve for a role's schema. Every role may also suspend. It fails if the schema is
+// invalid.
 func NewResolve(schema any) (*Resolve, error) {
 	role, err := extract.NewRole(schema)
 	if err != nil {
@@ -325,19 +318,18 @@ func NewResolve(schema any) (*Resolve, error) {
 	}}, nil
 }
 
-// HowToResolve is what a model must be told about the end of its run.
+// HowToResolve instructs a model how to end its run.
 const HowToResolve = "## How You End\n\n" +
 	"Work with your tools. When the task is complete, call the tool `" + ResolveTool + "` with the final output: that ends your turn, and a text does not.\n\n" +
 	"If only a person can answer or decide, do not guess. Call `" + ResolveTool + "` with {\"" + protocol.StatusKey + "\": \"" + protocol.SuspendNode +
 	"\", \"reason\": \"<what you need, from whom, and why>\"}, and the thread waits for the answer."
 
-// line is a line of a session file: a message, or what was left out of those
-// before it, or the mark behind what a step began with. The messages themselves
-// stay in the file.
+// line is a line of a session file: a message, a removal of earlier messages, or the marker after the
+// messages with which a step began. Removed messages stay in the file.
 type line struct {
 	llm.Message
-	AtMs  int64           `json:"atMs,omitempty"`  // when it was said
-	Usage *protocol.Usage `json:"usage,omitempty"` // of the reply
+	AtMs  int64           `json:"atMs,omitempty"`  // time of the message
+	Usage *protocol.Usage `json:"usage,omitempty"` // usage of the reply
 	Room  *room           `json:"room,omitempty"`
 	Begun bool            `json:"begun,omitempty"`
 }
@@ -352,7 +344,7 @@ func encodeLine(l line) ([]byte, error) {
 	return append(b, '\n'), nil
 }
 
-// read takes the lines of a file and returns how many bytes of it make sense.
+// read parses the lines of a file and returns the length of the valid part.
 func (s *Session) read(file []byte) (good int) {
 	begun := false
 	for b := range bytes.Lines(file) {
@@ -387,7 +379,7 @@ func (s *Session) read(file []byte) (good int) {
 	return good
 }
 
-// turn is a message as a turn.
+// turn converts a message to a turn.
 func (l line) turn() protocol.Turn {
 	t := protocol.Turn{
 		Role: l.Role, Content: l.Content, Reasoning: l.Reasoning, ToolCallID: l.ToolCallID, AtMs: l.AtMs,
@@ -401,8 +393,7 @@ func (l line) turn() protocol.Turn {
 	return t
 }
 
-// summaryTurn is the summary as the model is told it, with what it cost; ok is false
-// where there is none.
+// summaryTurn returns the summary as sent to the model, with its cost. ok is false if there is none.
 func (l line) summaryTurn() (t protocol.Turn, ok bool) {
 	if l.Room == nil || l.Room.Summary == "" {
 		return t, false
@@ -411,7 +402,7 @@ func (l line) summaryTurn() (t protocol.Turn, ok bool) {
 	return l.turn(), true
 }
 
-// cost adds what a reply cost.
+// cost adds the cost of a reply.
 func (l line) cost(b *protocol.Bill) {
 	if l.Usage == nil {
 		b.Add(nil)
@@ -420,8 +411,7 @@ func (l line) cost(b *protocol.Bill) {
 	b.Add(l.Usage.IfKnown())
 }
 
-// recordedArgs are a call's arguments as data, or as the model's text if they
-// are none.
+// recordedArgs returns a call's arguments as data, or the model's text if they are invalid.
 func recordedArgs(call llm.ToolCall) any {
 	args, err := llm.ParseArgs(call.Args)
 	if err != nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/united-workforce/uwf/utilagent/llm"
 )
 
-// Of the window, this much may be used before room is made, and this much of what
-// was said last always stays. The rest is for the reply, and so that room need not
-// be made at every turn, which would cost the provider's prompt cache each time.
+// Fractions of the window: how much may be used before messages are removed, and how much of the latest
+// messages always stays. The rest is for the reply, and avoids removing messages at every turn, which would
+// invalidate the provider's prompt cache each time.
 const (
 	fullShare = 0.8
 	tailShare = 0.25
@@ -26,18 +26,18 @@ const (
 
 const (
 	charsPerToken = 4
-	smallResult   = 400 // characters; not worth leaving out
+	smallResult   = 400 // characters; not worth removing
 )
 
-// window knows how much of the model's window a conversation fills: what the
-// endpoint counted for the last question, and an estimate for what came after.
+// window tracks how much of the model's context window a conversation fills: the endpoint's count for the
+// last request, and an estimate for what came after.
 type window struct {
-	size  int // tokens; 0: unknown
+	size  int // in tokens; 0 if unknown
 	known int // tokens of the conversation up to the last reply
 	since int // characters after that
 	task  int // index of the message with the task of this run
 
-	freed int // characters that were left out since the last question
+	freed int // characters removed since the last request
 }
 
 func (w *window) begin(s *Session, size int, declared []llm.Tool) {
@@ -50,10 +50,10 @@ func (w *window) begin(s *Session, size int, declared []llm.Tool) {
 	}
 }
 
-// tokens is how much the next question would fill.
+// tokens estimates the size of the next request.
 func (w *window) tokens() int { return max(0, w.known+(w.since-w.freed)/charsPerToken) }
 
-// told takes the endpoint's own count.
+// told takes the endpoint's count.
 func (w *window) told(resp llm.Response) {
 	u := resp.Usage
 	if n := u.InputTokens + u.CacheReadTokens + u.CacheWriteTokens; n > 0 {
@@ -71,7 +71,7 @@ func sizeOfAll(messages []llm.Message) int {
 	return n
 }
 
-// sizeOf is a message's size in characters, as far as it is sent again.
+// sizeOf returns a message's size in characters, counting only the parts that are sent again.
 func sizeOf(m llm.Message) int {
 	n := len(m.Content) + 16
 	for _, call := range m.ToolCalls {
@@ -83,8 +83,8 @@ func sizeOf(m llm.Message) int {
 	return n
 }
 
-// clip bounds the result of one of so many calls to an eighth of the window, and all
-// of them together to a quarter: they must not push out everything else.
+// clip limits a result to an eighth of the window, and all results of a reply together to a quarter, so that
+// they do not displace everything else.
 func (w *window) clip(text string, calls int) string {
 	if w.size == 0 {
 		return text
@@ -92,7 +92,7 @@ func (w *window) clip(text string, calls int) string {
 	return clip(text, w.size*charsPerToken/max(8, 4*calls), "the model's window is small. Ask for less at once")
 }
 
-// clip cuts what is too long out of the middle of a text.
+// clip removes the middle of a text that is too long.
 func clip(text string, most int, why string) string {
 	head, tail, left := plaintext.Ends(text, most/2, most/2)
 	if left == 0 {
@@ -101,7 +101,7 @@ func clip(text string, most int, why string) string {
 	return fmt.Sprintf("%s\n[… %d bytes left out: %s. …]\n%s", head, left, why, tail)
 }
 
-// makeRoom leaves old messages out of the conversation when it fills the window.
+// makeRoom removes old messages from the conversation when it fills the window.
 func (r *run) makeRoom(ctx context.Context) error {
 	if r.window.size == 0 || float64(r.window.tokens()) <= fullShare*float64(r.window.size) {
 		return nil
@@ -113,12 +113,11 @@ func (r *run) makeRoom(ctx context.Context) error {
 	return r.leaveOut(ctx, out)
 }
 
-// shrink makes room after the endpoint has said that there is too much. It
-// reports whether it could.
+// shrink removes messages after the endpoint reported that there are too many, and reports whether it could.
 func (r *run) shrink(ctx context.Context) (bool, error) {
 	now := r.window.tokens()
 	if r.window.size == 0 || r.window.size > now {
-		r.window.size = max(now*9/10, 1) // learnt: it is smaller than this
+		r.window.size = max(now*9/10, 1) // learned: the window is smaller than this
 	}
 	out, ok := r.old()
 	if !ok {
@@ -127,8 +126,7 @@ func (r *run) shrink(ctx context.Context) (bool, error) {
 	return true, r.leaveOut(ctx, out)
 }
 
-// leaveOut puts the model's own summary of old messages in their place, or a note
-// where there is none.
+// leaveOut replaces old messages with the model's own summary, or with a note if there is none.
 func (r *run) leaveOut(ctx context.Context, out room) error {
 	gone := r.session.Messages[out.From:out.To]
 	r.room = fmt.Sprintf("%d messages", len(gone))
@@ -161,10 +159,10 @@ func (r *run) leaveOut(ctx context.Context, out room) error {
 	return nil
 }
 
-// old is the part of the conversation that may be left out: all between its beginning
-// and what was said last but for the task of this run. It begins with a reply, or
-// what stands in for older ones, and ends before no result, so that calls and results
-// stay together. There is none without a reply in it.
+// old returns the part of the conversation that can be removed: everything between its beginning and the
+// latest messages, except the task of this run. It begins with a reply, or with a stand-in for older ones,
+// and never ends before a result, so that calls and results stay together. ok is false if it contains no
+// reply.
 func (r *run) old() (out room, ok bool) {
 	messages := r.session.Messages
 	out.From = slices.IndexFunc(messages, func(m llm.Message) bool { return m.Role == protocol.TurnAssistant || standsIn(m) })
@@ -188,7 +186,7 @@ func (r *run) old() (out room, ok bool) {
 	return out, out.To > out.From && slices.ContainsFunc(messages[out.From:out.To], isReply)
 }
 
-// askSummary asks the model for what it needs to go on without the messages above.
+// askSummary asks the model for what it needs to continue without the messages above.
 const askSummary = "[This conversation is about to fill your window. What was said above is going to be removed, but for your task, " +
 	"and what you write now takes its place: what is not in it you will not know. Write it for yourself, in at most 1000 words, without calling a tool:\n" +
 	"- what was decided, and why;\n" +
@@ -198,14 +196,13 @@ const askSummary = "[This conversation is about to fill your window. What was sa
 	"- names, numbers, paths and commands that are needed later, exactly as they are.\n" +
 	"What an earlier summary says and still matters belongs into it. It is no final answer: write nothing but the summary.]"
 
-// maxSummary bounds a summary that does not keep to that, in bytes.
+// maxSummary bounds a summary in bytes, for models that ignore the requested length.
 const maxSummary = 16 << 10
 
-// summarize asks the model for a summary of what is to be left out. Where it gives
-// none, why says so, and the messages are left out anyway: it is asked once. The
-// error is one with which the run must end.
+// summarize asks the model for a summary of the part to be removed. If it gives none, why is the reason, and
+// the messages are removed anyway without asking again. An error must end the run.
 //
-// The question is the beginning of the last one, so that the provider's prompt cache hits.
+// The request starts like the previous one, so that the provider's prompt cache hits.
 func (r *run) summarize(ctx context.Context, out *room) (usage *protocol.Usage, why string, err error) {
 	switch r.why {
 	case MaxTokens, MaxCost, MaxTime:
@@ -240,12 +237,12 @@ func (r *run) summarize(ctx context.Context, out *room) (usage *protocol.Usage, 
 	return r.usage(resp), "", nil
 }
 
-// stopsRun reports an error that would meet the next question, too: nothing is left
-// out for it, so that the run can be resumed with all of its conversation.
+// stopsRun reports whether an error would also affect the next request. Nothing is removed then, so that the
+// run can be resumed with its whole conversation.
 func stopsRun(err error) bool {
 	var e *llm.Error
 	if !errors.As(err, &e) {
-		return true // a record that cannot be written
+		return true // the record cannot be written
 	}
 	switch e.Kind {
 	case errorkind.Auth, errorkind.Quota, errorkind.RateLimit, llm.Network:
@@ -254,8 +251,8 @@ func stopsRun(err error) bool {
 	return false
 }
 
-// digest is the beginning of a conversation in a form that the model can read: where
-// it is too long, old results of tools are left out. It reports whether that is enough.
+// digest shortens the beginning of a conversation until the model can read it, by removing old tool results.
+// It reports whether that is enough.
 func (r *run) digest(messages []llm.Message) ([]llm.Message, bool) {
 	messages = slices.Clone(messages)
 	size := sizeOfAll(messages)
@@ -272,19 +269,18 @@ func (r *run) digest(messages []llm.Message) ([]llm.Message, bool) {
 	return messages, size <= most
 }
 
-// room says what was left out of a conversation: the messages from one place up to
-// another, and what stands in for them.
+// room describes a removal: a range of messages and its replacement.
 type room struct {
 	From    int    `json:"from,omitempty"`
 	To      int    `json:"to,omitempty"`
-	Keep    int    `json:"keep,omitempty"`    // the one between that stays: the task; 0: none does
-	Summary string `json:"summary,omitempty"` // "": there is none, and a note says so
+	Keep    int    `json:"keep,omitempty"`    // index of the task, which stays, or 0
+	Summary string `json:"summary,omitempty"` // if "", a note replaces the messages
 
-	// Shorten are the places of results, in sessions of before there were summaries.
+	// Shorten lists indexes of results, in sessions from before there were summaries.
 	Shorten []int `json:"shorten,omitempty"`
 }
 
-// apply does it, and reports false if it does not fit the messages.
+// apply performs the removal. It returns false if it does not fit the messages.
 func (r room) apply(messages []llm.Message) ([]llm.Message, bool) {
 	if r.From < 0 || r.From > r.To || r.To > len(messages) || r.Keep != 0 && (r.Keep <= r.From || r.Keep >= r.To) {
 		return messages, false
@@ -294,7 +290,7 @@ func (r room) apply(messages []llm.Message) ([]llm.Message, bool) {
 			return messages, false
 		}
 	}
-	messages = slices.Clone(messages) // a caller may still hold the old ones
+	messages = slices.Clone(messages) // a caller may still use the old slice
 	for _, i := range r.Shorten {
 		messages[i].Content = leftOut(messages[i].Content)
 	}
@@ -304,7 +300,7 @@ func (r room) apply(messages []llm.Message) ([]llm.Message, bool) {
 	return slices.Replace(messages, r.From, r.To, r.instead(messages)...), true
 }
 
-// instead is what stands in for the messages.
+// instead returns the replacement of the messages.
 func (r room) instead(messages []llm.Message) []llm.Message {
 	if r.Keep == 0 {
 		return []llm.Message{r.stand()}
@@ -312,7 +308,7 @@ func (r room) instead(messages []llm.Message) []llm.Message {
 	return []llm.Message{llm.User(cutNote), messages[r.Keep], r.stand()}
 }
 
-// stand is the summary, or what says that there is none.
+// stand returns the summary, or a note that there is none.
 func (r room) stand() llm.Message {
 	if r.Summary == "" {
 		return llm.User(cutNote)
@@ -321,25 +317,25 @@ func (r room) stand() llm.Message {
 }
 
 const (
-	// cutNote stands in for messages of which there is no summary, or none here.
+	// cutNote replaces messages without a summary.
 	cutNote = "[Earlier messages of this conversation were removed to make room.]"
-	// summaryHead stands above a summary.
+	// summaryHead precedes a summary.
 	summaryHead = "[Earlier messages of this conversation were removed to make room. Before that you wrote this summary of them. " +
 		"Go on from there, and look again at what you need.]\n\n"
 )
 
-// standsIn reports whether a message stands in for others.
+// standsIn reports whether a message replaces others.
 func standsIn(m llm.Message) bool {
 	return m.Role == protocol.TurnUser && (m.Content == cutNote || strings.HasPrefix(m.Content, summaryHead))
 }
 
-// leftOut stands in for a tool's result.
+// leftOut returns the replacement of a tool's result.
 func leftOut(content string) string {
 	return fmt.Sprintf("[This result (%d bytes) was removed to make room. Make the call again if you need it.]", len(content))
 }
 
-// leaveOut makes room. It is one line of the file: a process that is killed has made
-// all of it or none. The messages themselves stay in the file.
+// leaveOut removes messages. It writes a single line, so a killed process has removed all of them or none.
+// The messages themselves stay in the file.
 func (s *Session) leaveOut(l line) error {
 	messages, ok := l.Room.apply(s.Messages)
 	if !ok {

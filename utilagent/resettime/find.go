@@ -1,6 +1,6 @@
-// Package resettime reads when a provider's limit is reset, from what a program or an endpoint has
-// written. It is the only reader of such times. What it does not understand in every part, such as an
-// unknown zone, is no time: it never guesses.
+// Package resettime parses the time at which a provider's limit resets, from text that a program or an
+// endpoint printed. All such times are parsed here. It never guesses: if it does not understand every part,
+// such as an unknown zone, it returns no time.
 package resettime
 
 import (
@@ -12,40 +12,40 @@ import (
 )
 
 const (
-	maxText     = 16 << 10 // a message says it in one line; more is a log
+	maxText     = 16 << 10 // a message says it in one line; anything longer is a log
 	maxMentions = 32
-	nearby      = 100 // bytes before a mention that can change it: part of a sentence
+	nearby      = 100 // bytes before a match that can change its meaning: part of a sentence
 
-	// grace is how long ago a time without its date can be: the message is not read in the
-	// second in which it was written.
+	// grace is how far in the past a time without a date can be, because a message is not read in the second
+	// in which it was written.
 	grace = 5 * time.Minute
-	// same is how far apart two mentions of one time can be: some have no seconds.
+	// same is the tolerance between two mentions of one time: some have no seconds.
 	same = 2 * time.Minute
 )
 
-// fields are names of fields and headers, and mentions are words, after which such a time stands.
+// fields are the names of fields and headers that precede a reset time, and mentions are words that do.
 const (
 	fields = `(?i)\b(retry[-_]?after|retry[-_]?delay|[a-z_-]{0,40}resets?[-_]?(?:at|in|time(?:stamp)?|delay)|anthropic-ratelimit-[a-z-]{1,30}-reset)` +
 		`[-_]?(ms|seconds|secs?|s)?["']?[ \t]*[:=][ \t]*["']?([^"'\r\n{}]{1,60})`
 	mentions = `(?i)\b(resets?|renew(?:s|ed)?|refresh(?:es|ed)?|regain[ \t]+access|lifted|again|retry|wait|until|(?:available|valid|access)[ \t]+until|available|back)\b`
-	epochs   = `\|(\d{10})\b` // of older versions of Claude Code
-	// others are mentions of another time: "was reset at", "available until".
+	epochs   = `\|(\d{10})\b` // older versions of Claude Code
+	// others matches phrases about another time: "was reset at", "available until".
 	others = `(?i)\b(?:(?:last|was|were|been)[ \t]+[a-z]+|(not[ \t]+)?(?:available|valid|access)[ \t]+until)$`
-	// dayBefore is a day that a clock behind a mention can be of: "on Monday it resets at".
+	// dayBefore matches a day that applies to the following clock time: "on Monday it resets at".
 	dayBefore = `(?i)\b(?:` + dayWords + `|` + months + `[ \t]*\d{1,2}(?:st|nd|rd|th)?)\b[^.;·|\d\r\n]{0,60}$`
 	dayWords  = `tomorrow|(?:sun|mon|tues|wednes|thurs|fri|satur)day`
 	months    = `(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\b\.?`
 )
 
-// In returns when a limit is reset by a text; the zero time: the text names no time, several, or
-// one that is not understood. Named fields come before words. A time without a zone is in that of now,
-// and one without its day is the next one.
+// In returns the reset time in a text, or the zero time if the text contains none, several, or one that is
+// not understood. Named fields take precedence over words. A time without a zone is in the zone of now, and
+// one without a date is the next one.
 func In(text string, now time.Time) time.Time {
 	text = strings.NewReplacer("\u00a0", " ", "\u202f", " ").Replace(text[max(0, len(text)-maxText):])
 	var found time.Time
 	for _, m := range regexp.MustCompile(fields).FindAllStringSubmatch(text, maxMentions) {
 		if at := value(m[1], m[2], m[3], now); !at.IsZero() {
-			found = at // the newest of several
+			found = at // the latest of several
 		}
 	}
 	if m := regexp.MustCompile(epochs).FindStringSubmatch(text); m != nil && found.IsZero() {
@@ -61,13 +61,13 @@ func In(text string, now time.Time) time.Time {
 		case found.IsZero():
 			found = at
 		case at.Sub(found).Abs() > same:
-			return time.Time{} // which one counts is not known
+			return time.Time{} // ambiguous
 		}
 	}
 	return found
 }
 
-// elsewhere reports whether a mention, or what stands before it, makes its time another one.
+// elsewhere reports whether a phrase, or the text before it, refers to another time.
 func (r *reader) elsewhere(before, mention string) bool {
 	if m := regexp.MustCompile(others).FindStringSubmatch(before + mention); m != nil && m[1] == "" {
 		return true
@@ -75,10 +75,9 @@ func (r *reader) elsewhere(before, mention string) bool {
 	return len(r.named) > 0 && len(r.days) == 0 && regexp.MustCompile(dayBefore).MatchString(before)
 }
 
-// Header returns when a limit is reset by the headers of an answer, which get looks up; the zero time: they
-// don't say.
+// Header returns the reset time in the headers of a response, which get looks up, or the zero time.
 func Header(get func(name string) string, now time.Time) time.Time {
-	for _, h := range [][3]string{ // and which other one must say what
+	for _, h := range [][3]string{ // the other header that must be present, and its value
 		{"Retry-After-Ms"},
 		{"Retry-After"},
 		{"X-Ratelimit-Reset-Requests", "X-Ratelimit-Remaining-Requests", "0"},
@@ -93,7 +92,7 @@ func Header(get func(name string) string, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// value reads the value of a field: seconds, milliseconds, a point in time as a number, or words.
+// value parses the value of a field: seconds, milliseconds, a numeric timestamp, or words.
 func value(name, unit, text string, now time.Time) time.Time {
 	r := reader{rest: text, now: now, span: true, only: regexp.MustCompile(`(?i)(in|delay)$`).MatchString(name)}
 	number := r.match(`-?\d+(?:\.\d+)?`)
@@ -115,7 +114,7 @@ func value(name, unit, text string, now time.Time) time.Time {
 	return after(n, now)
 }
 
-// epoch reads seconds or milliseconds since 1970, if they name a time within a year.
+// epoch parses seconds or milliseconds since 1970, if the time is within a year.
 func epoch(s string, now time.Time) time.Time {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {
@@ -129,7 +128,8 @@ func epoch(s string, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// longest is how far away a reset can be: limits are of a month at most, and a longer time is another number.
+// longest bounds how far away a reset can be: limits last a month at most, so a longer time is some other
+// number.
 const longest = 366 * 24 * time.Hour
 
 // after returns the time some seconds from now.
@@ -140,28 +140,28 @@ func after(seconds float64, now time.Time) time.Time {
 	return now.Add(time.Duration(seconds * float64(time.Second)))
 }
 
-// reader reads words from the beginning of a text.
+// reader parses words from the beginning of a text.
 type reader struct {
 	rest string
 	now  time.Time
-	span bool // a length of time can follow
-	only bool // nothing else can: "in 5:00" is no clock
+	span bool // a duration can follow
+	only bool // only a duration can follow: "in 5:00" is not a clock time
 
-	named    []string         // the parts of a point in time that are
-	days     []func(day) bool // whether a day fits them
-	clock    time.Time        // only the time of day counts
+	named    []string         // the parts of a date and time found so far
+	days     []func(day) bool // predicates for the day
+	clock    time.Time        // only the time of day is used
 	midnight bool
 	zone     *time.Location
-	wrong    bool // something is named that is not understood
+	wrong    bool // some part is not understood
 }
 
-// day is a day, and how many days it is away.
+// day is a day and its distance in days.
 type day struct {
 	time.Time
 	away int
 }
 
-// match takes what a pattern matches at the beginning, behind blanks; "": nothing.
+// match consumes what a pattern matches at the beginning, after blanks, and returns it, or "".
 func (r *reader) match(pattern string) string {
 	rest := strings.TrimLeft(r.rest, " \t*`")
 	found := regexp.MustCompile(`^(?i:` + pattern + `)`).FindString(rest)
@@ -171,7 +171,7 @@ func (r *reader) match(pattern string) string {
 	return strings.ToLower(found)
 }
 
-// word takes one of some words.
+// word consumes one of some words.
 func (r *reader) word(words string) string {
 	before := r.rest
 	found := r.match(`[a-z]+`)
@@ -181,7 +181,7 @@ func (r *reader) word(words string) string {
 	return found
 }
 
-// when reads a length of time, or a point in time.
+// when parses a duration or a point in time.
 func (r *reader) when() time.Time {
 	for range 6 { // "again: at about"
 		r.match(`[\s:·,="'~]+|[-–—]+\s+`)
@@ -207,7 +207,7 @@ func (r *reader) when() time.Time {
 	return r.resolve()
 }
 
-// length reads a length of time in seconds, such as "2 hours and 5 minutes" or "1h2m3.5s".
+// length parses a duration in seconds, such as "2 hours and 5 minutes" or "1h2m3.5s".
 func (r *reader) length() (sum float64, ok bool) {
 	const units = `milliseconds?|ms|minutes?|mins?|m|seconds?|secs?|s|hours?|hrs?|h|days?|d|weeks?|w`
 	for end := r.rest; ; {
@@ -228,12 +228,13 @@ func (r *reader) length() (sum float64, ok bool) {
 		sum, ok, end = sum+count*one, true, r.rest
 		r.match(`,?\s*and\b|,`)
 	}
-	// What follows can change it: "5 hours ago", "an hour and a half", "5 minutes - 10 minutes".
+	// The following text can change the meaning: "5 hours ago", "an hour and a half", "5 minutes - 10
+	// minutes".
 	r.wrong = ok && r.match(`(ago|half)\b|(at|to|or|and)\s+((an?|half)\b|\d)|[-–—+/]\s*\d|\d`) != ""
 	return sum, ok
 }
 
-// point reads a point in time, its parts in any order, and looks at what follows it.
+// point parses a point in time, with its parts in any order, and checks what follows.
 func (r *reader) point() bool {
 	end := r.rest
 	for r.part() {
@@ -243,12 +244,12 @@ func (r *reader) point() bool {
 		r.word("at on of the")
 	}
 	r.rest = end
-	r.wrong = r.wrong || r.midnight && len(r.days) > 0 // people disagree at which end of a day it is
+	r.wrong = r.wrong || r.midnight && len(r.days) > 0 // it is ambiguous to which day midnight belongs
 	return !r.wrong && slices.Contains(r.named, "clock") && r.ends()
 }
 
-// forms are the parts of a point in time: "Monday", "2026-12-01", also before a T, "Dec 1st, 2026",
-// "1 December", "3am", "3:40 p.m." and "15:40:30".
+// forms returns the parts of a point in time: "Monday", "2026-12-01", also before a T, "Dec 1st, 2026", "1
+// December", "3am", "3:40 p.m." and "15:40:30".
 func forms() [][]string { // name, pattern, layouts
 	const month, day, year = months, `\d{1,2}(?:st|nd|rd|th)?\b`, `(?:,?[ \t]+\d{4}\b)?`
 	return [][]string{
@@ -261,14 +262,14 @@ func forms() [][]string { // name, pattern, layouts
 	}
 }
 
-// tidy returns a part as it is in a layout.
+// tidy returns a part in the form used in layouts.
 func tidy(text string) string {
 	text = regexp.MustCompile(`(\d)(?:st|nd|rd|th)\b|\b(sep|tue|wed|thu)(?:t|s|rs?)\b\.?|\b(?:the|of)\b|,|([a-z])\.`).ReplaceAllString(text, "$1$2$3")
 	text = regexp.MustCompile(`\s*([ap])\s?m$`).ReplaceAllString(text, " ${1}m")
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// part reads a part of a point in time; false: none is next.
+// part parses one part of a point in time. It returns false if there is none.
 func (r *reader) part() bool {
 	switch w := r.word("today tomorrow midnight"); w {
 	case "midnight":
@@ -299,7 +300,7 @@ func (r *reader) part() bool {
 	return false
 }
 
-// found notes a part, and which days fit it. None is named twice, and a colon makes it another one.
+// found records a part and the days that match it. A repeated part or a following colon is an error.
 func (r *reader) found(name string, fits func(day) bool) bool {
 	r.wrong = r.wrong || slices.Contains(r.named, name) || strings.HasPrefix(r.rest, ":")
 	r.named = append(r.named, name)
@@ -309,8 +310,8 @@ func (r *reader) found(name string, fits func(day) bool) bool {
 	return true
 }
 
-// ends reports whether the point in time ends here: what follows it otherwise, such as an unknown zone or
-// the end of a range, changes it.
+// ends reports whether the point in time ends here. Other text after it, such as an unknown zone or the end
+// of a range, changes its meaning.
 func (r *reader) ends() bool {
 	rest := strings.TrimLeft(r.rest, " \t*`")
 	if regexp.MustCompile(`^(?:$|[\r\n;!?)\]}"'·∙•|<\\…]|[.,](?:\s|["')\\]|$)|[-–—]\s+[a-zA-Z])`).MatchString(rest) {
@@ -322,10 +323,10 @@ func (r *reader) ends() bool {
 	return r.word("or and to if when for unless but you please visit upgrade with so then see contact use run while because as before by via we it try until") != ""
 }
 
-// zoneName reads a zone behind a point in time: "(Europe/Zurich)", "UTC", "+02:00". A name is read as it is
-// written; a word that is no zone is judged by [reader.ends].
+// zoneName parses a zone after a point in time: "(Europe/Zurich)", "UTC", "+02:00". Names are case-sensitive;
+// [reader.ends] handles a word that is not a zone.
 func (r *reader) zoneName() {
-	if !slices.Contains(r.named, "clock") || r.match(`\(in \d[^()]{1,40}\)`) != "" { // the same once more, as a length
+	if !slices.Contains(r.named, "clock") || r.match(`\(in \d[^()]{1,40}\)`) != "" { // the same time repeated as a duration
 		return
 	}
 	before := r.rest
@@ -335,13 +336,13 @@ func (r *reader) zoneName() {
 		r.wrong, r.zone = r.wrong || !ok || r.zone != nil, zone
 		r.match(`time\b`)
 		if regexp.MustCompile(`[+-]\d{4}$`).MatchString(strings.TrimSuffix(before, r.rest)) {
-			r.match(`(?-i:[A-Z]{3,5})\b`) // as Go prints times: the offset counts
+			r.match(`(?-i:[A-Z]{3,5})\b`) // format of Go's time.String: the offset counts
 		}
 	}
 }
 
-// zoneOf returns a zone: a name of the zone database, UTC, an offset, or the local one. An abbreviation
-// such as CST stands for several zones, so it is none.
+// zoneOf returns the location for a name in the zone database, UTC, an offset, or the local zone.
+// Abbreviations such as CST are ambiguous, so they are rejected.
 func zoneOf(name string, now time.Time) (*time.Location, bool) {
 	lower := strings.ToLower(name)
 	switch lower {
@@ -365,7 +366,7 @@ func zoneOf(name string, now time.Time) (*time.Location, bool) {
 	return zone, err == nil
 }
 
-// resolve returns the point in time that was read: the next one that fits.
+// resolve returns the parsed point in time: the next one that matches.
 func (r *reader) resolve() time.Time {
 	zone := r.zone
 	if zone == nil {
@@ -388,13 +389,13 @@ func (r *reader) resolve() time.Time {
 	return time.Time{}
 }
 
-// shown returns when a clock in a zone shows a time, which is given as one in UTC; not ok: never, or twice,
-// as the summer time changes.
+// shown returns the instant at which a clock in a zone shows a time, given in UTC. ok is false if that
+// happens never or twice, because of daylight saving time.
 func shown(clock time.Time, zone *time.Location) (at time.Time, ok bool) {
 	year, month, day := clock.Date()
 	at = time.Date(year, month, day, clock.Hour(), clock.Minute(), clock.Second(), 0, zone)
 	times := 0
-	for shift := -2 * time.Hour; shift <= 2*time.Hour; shift += 30 * time.Minute { // no clock is changed by more, or by other steps
+	for shift := -2 * time.Hour; shift <= 2*time.Hour; shift += 30 * time.Minute { // no clock changes by more, or in other steps
 		if at.Add(shift).Format(time.DateTime) == clock.Format(time.DateTime) {
 			times++
 		}

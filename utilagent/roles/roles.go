@@ -1,5 +1,4 @@
-// Package roles makes agents of functions: of a role's prompt and schema, a
-// function that plays it. Several of them may share a program.
+// Package roles builds agents from Go functions: one function per role, several of which can share a program.
 package roles
 
 import (
@@ -17,22 +16,21 @@ import (
 	"github.com/united-workforce/uwf/utilagent/internal/runenv"
 )
 
-// Func does a role's work and returns its output as Result.Value. It fits
-// agentkit.Options.Run.
+// Func does a role's work and returns its output as Result.Value. It has the type of agentkit.Options.Run.
 type Func = func(ctx context.Context, req *agentkit.Request) (agentkit.Result, error)
 
-// Maker makes a role of what defines one: a prompt and the JSON Schema of its
-// output, as a JSON value. What the role has to do now is in Request.User.
+// Maker returns the function for a role with a prompt and a JSON Schema for its output, as a JSON value. The
+// current instruction is in Request.User.
 type Maker func(prompt string, schema any) Func
 
-// Binding says which maker is for which role.
+// Binding assigns makers to roles.
 type Binding struct {
-	Maker     Maker            // of every role without its own
+	Maker     Maker            // default for all roles
 	Overrides map[string]Maker // by role; may be nil
 }
 
-// Agent makes an agent of roles. An output that does not satisfy the role's schema
-// is asked for again, with what was wrong at the end of the message.
+// Agent returns an agent that consists of roles. If an output does not satisfy the role's schema, the role is
+// called again with the validation error at the end of the message.
 func Agent(name string, b Binding) agentkit.Options {
 	overrides := maps.Clone(b.Overrides)
 	play := func(ctx context.Context, req *agentkit.Request) (agentkit.Result, error) {
@@ -56,12 +54,12 @@ func Agent(name string, b Binding) agentkit.Options {
 	}
 }
 
-// Reader reads the answer of an agent and returns the role's output as JSON text.
+// Reader extracts the role's output from an agent's answer and returns it as JSON text.
 type Reader func(ctx context.Context, system, user string, schema any) (string, protocol.Usage, error)
 
-// FromText makes roles of an agent that answers in text. The agent is told the
-// format; an answer whose frontmatter does not satisfy the schema is given to read,
-// unless that is nil. Errors: the agent's, the reader's, *extract.InvalidError.
+// FromText returns a maker for an agent that answers in text. The prompt describes the format. If the
+// frontmatter of an answer does not satisfy the schema, read extracts the output, unless it is nil. Errors
+// are those of the agent and the reader, or *extract.InvalidError.
 func FromText(agent Func, read Reader) Maker {
 	return func(system string, schema any) Func {
 		return func(ctx context.Context, req *agentkit.Request) (agentkit.Result, error) {
@@ -77,7 +75,7 @@ func FromText(agent Func, read Reader) Maker {
 	}
 }
 
-// readText makes a value of an answer in text.
+// readText converts a text answer to a value.
 func readText(ctx context.Context, res agentkit.Result, schema any, read Reader) (agentkit.Result, error) {
 	role, err := extract.NewRole(schema)
 	if err != nil {
@@ -106,7 +104,7 @@ func readText(ctx context.Context, res agentkit.Result, schema any, read Reader)
 		return res, err
 	}
 	if len(res.Turns) == 0 && !runenv.Of(ctx).Recorded() {
-		// The value alone would be kept, and what the agent has written lost.
+		// Otherwise only the value would be kept, and the agent's text lost.
 		res.Turns = []protocol.Turn{{Role: protocol.TurnAssistant, Content: answer}}
 	}
 	res.Output, res.Value = "", out.Value
@@ -118,8 +116,8 @@ type SuspendedError struct{ Reason string }
 
 func (e *SuspendedError) Error() string { return "suspended: " + e.Reason }
 
-// As makes a role's output a Go value, for code that calls roles itself. Errors:
-// the role's, *[SuspendedError], or that the output does not fit T.
+// As wraps a role so that its output is a Go value, for code that calls roles itself. It returns the role's
+// errors, a *[SuspendedError], or an error if the output does not fit T.
 func As[T any](role Func) func(ctx context.Context, req *agentkit.Request) (T, error) {
 	return func(ctx context.Context, req *agentkit.Request) (T, error) {
 		var out T
@@ -144,8 +142,7 @@ func As[T any](role Func) func(ctx context.Context, req *agentkit.Request) (T, e
 	}
 }
 
-// suspendReason is why a role waits, "" if it does not. A model says so in its
-// output.
+// suspendReason returns the reason why a role waits, or "". A model sets it in its output.
 func suspendReason(res agentkit.Result) string {
 	if res.Suspend != "" {
 		return res.Suspend

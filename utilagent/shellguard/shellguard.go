@@ -1,4 +1,4 @@
-// Package shellguard refuses the shell commands that an agent must not run.
+// Package shellguard rejects shell commands that an agent must not run.
 package shellguard
 
 import (
@@ -7,7 +7,7 @@ import (
 	"github.com/united-workforce/uwf/util/lazyregexp"
 )
 
-// ErrEngine is what [RefuseEngine] returns.
+// ErrEngine is returned by [RefuseEngine].
 var ErrEngine = errors.New("an agent runs no steps: the engine reads your answer and decides who is next; " +
 	"end your turn instead (uwf commands that only read are fine)")
 
@@ -16,10 +16,9 @@ var (
 	steps  = lazyregexp.New(`(^|[\s;&|(/` + "`" + `])uwf(\.exe)?(\s+-\S+)*\s+(--(home|store)\s+\S+\s+)?(run|thread\s+(step|exec|resume|retry|poke))(\s|$)`)
 )
 
-// RefuseEngine returns [ErrEngine] if a shell command line would run a step of a
-// thread ("uwf run", "uwf thread step" and their like). Tools must ask it: the
-// engine waits for the agent, so the agent must not wait for the engine. It is a
-// guard against a model's mistakes, not against its cunning.
+// RefuseEngine returns [ErrEngine] if a shell command line would run a step of a thread ("uwf run", "uwf
+// thread step" and similar). Tools must call it, because the engine waits for the agent, so the agent must
+// not wait for the engine. It guards against mistakes of a model, not against deliberate evasion.
 func RefuseEngine(commandLine string) error {
 	if steps().MatchString(quoted().ReplaceAllString(commandLine, "''")) {
 		return ErrEngine

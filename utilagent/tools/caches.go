@@ -17,10 +17,10 @@ import (
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// Caches are those of the commands of a repository; see [CacheSet]. Only commands of the same
-// repository use what they leave there.
+// Caches returns the cache set for the commands of this repository; see [CacheSet]. Other repositories have
+// separate sets.
 func (w *Workspace) Caches(environ []string, now time.Time) (env, dirs []string) {
-	of := filepath.Join(w.real, ".git") // work trees of a repository share
+	of := filepath.Join(w.real, ".git") // shared by all work trees of a repository
 	if common := w.gitDirs(); len(common) > 0 {
 		of = common[0]
 	}
@@ -38,16 +38,15 @@ func (w *Workspace) Caches(environ []string, now time.Time) (env, dirs []string)
 	return env, dirs
 }
 
-// CacheSet gives confined programs caches of their own, since people later run what lies in
-// such directories: built packages, sources used in builds, hooks, virtual environments,
-// browsers. It returns the variables that name them, and the only directories to which such
-// programs may write. Downloads from the user's caches are there too, as links, through which
-// nobody can write. Without a cache directory of the user's there is no set.
+// CacheSet gives confined programs private caches, because people later run what such directories contain:
+// built packages, sources used in builds, hooks, virtual environments, browsers. It returns variables that
+// point to the caches, and the only directories that such programs may write. The set links to downloads in
+// the user's caches, read-only. If the user has no cache directory, there is no set.
 func CacheSet(name string, environ []string) (env, dirs []string) {
 	return cacheSet(name, environ, true)
 }
 
-// cacheSet is [CacheSet]; fill says whether to link what the user's caches have.
+// cacheSet implements [CacheSet]. fill links the contents of the user's caches.
 func cacheSet(name string, environ []string, fill bool) (env, dirs []string) {
 	general := cacheHome(environ)
 	if general == "" {
@@ -61,22 +60,21 @@ func cacheSet(name string, environ []string, fill bool) (env, dirs []string) {
 	if err != nil {
 		return nil, nil
 	}
-	defer root.Close() // everything was written
+	defer root.Close() // nothing is left to flush
 	s := stock{root: root, own: own, user: variables(environ), full: !fill}
 	s.fill(general)
 	return s.env, []string{own}
 }
 
-// usedSuffix is the end of the name of a file beside a set of caches, where no
-// command can write: it says which repository the set is for, and when it was
-// used last.
+// usedSuffix is the suffix of a file next to a cache set, where no command can write. It contains the
+// repository of the set, and its modification time is the time of last use.
 const usedSuffix = ".of"
 
-// fillTime is how long a set is used without filling it again: looking through everything that
-// a user ever downloaded can take longer than the command.
+// fillTime is how long a set is used before it is filled again: scanning a user's downloads can take longer
+// than the command.
 const fillTime = time.Minute
 
-// justFilled tells whether a set was filled a moment ago.
+// justFilled reports whether a set was filled a moment ago.
 func justFilled(note string, now time.Time) bool {
 	info, err := os.Lstat(note)
 	if err != nil {
@@ -86,34 +84,34 @@ func justFilled(note string, now time.Time) bool {
 	return since >= 0 && since < fillTime
 }
 
-// sweepCaches removes the sets of repositories that are gone, and those last used more than a
-// month before the newest one. That costs a cold build, no more.
+// sweepCaches removes the sets of deleted repositories, and those last used more than a month before the
+// newest one. The cost is a slower build.
 func sweepCaches(sets, newest string) {
 	const month = 30 * 24 * time.Hour
 	now, err := os.Stat(newest)
 	if err != nil {
 		return
 	}
-	notes, _ := filepath.Glob(filepath.Join(sets, "*"+usedSuffix)) // the pattern is a right one
+	notes, _ := filepath.Glob(filepath.Join(sets, "*"+usedSuffix)) // the pattern is valid
 	for _, note := range notes {
 		repository, err := safeopen.ReadFile(note, 1<<16, safeopen.NoFollow)
 		if err != nil {
 			continue
 		}
 		info, err := os.Lstat(note)
-		_, gone := os.Lstat(filepath.Dir(string(repository))) // a workspace need not have a .git
+		_, gone := os.Lstat(filepath.Dir(string(repository))) // a workspace may have no .git
 		if err == nil && now.ModTime().Sub(info.ModTime()) < month && !isGone(gone) {
 			continue
 		}
 		if removeSet(strings.TrimSuffix(note, usedSuffix)) == nil {
-			_ = os.Remove(note) // else the next sweep finds it again
+			_ = os.Remove(note) // otherwise the next sweep retries
 		}
 	}
 }
 
 func isGone(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
-// removeSet removes a set; Go keeps modules in read-only directories there.
+// removeSet removes a set, including Go's read-only module directories.
 func removeSet(set string) error {
 	root, err := os.OpenRoot(set)
 	if err != nil {
@@ -121,15 +119,14 @@ func removeSet(set string) error {
 	}
 	_ = fs.WalkDir(root.FS(), ".", func(name string, e fs.DirEntry, err error) error {
 		if err == nil && e.IsDir() {
-			_ = root.Chmod(name, 0o700) // else the removal says why
+			_ = root.Chmod(name, 0o700) // RemoveAll reports the failure
 		}
 		return nil
 	})
 	return errors.Join(root.Close(), os.RemoveAll(set))
 }
 
-// cacheHome is the user's general cache directory, which is made if it is missing;
-// "": there is none.
+// cacheHome returns the user's general cache directory and creates it if necessary, or returns "".
 func cacheHome(environ []string) string {
 	env := variables(environ)
 	home, general := env["HOME"], env["XDG_CACHE_HOME"]
@@ -145,29 +142,29 @@ func cacheHome(environ []string) string {
 	return general
 }
 
-// Bounds of what a set of caches takes from the user's.
+// Bounds of what a cache set takes from the user's caches.
 const (
-	maxStock  = 100_000  // files and directories; the others are fetched anew
-	maxCopied = 64 << 10 // bytes of a file that is copied
+	maxStock  = 100_000  // files and directories; others are downloaded again
+	maxCopied = 64 << 10 // bytes of a copied file
 )
 
-// stock fills a set of caches. Commands can write to the set, so all access goes through a
-// root: a link that they left cannot lead outside.
+// stock fills a cache set. Commands can write to the set, so all access goes through a root: links they left
+// cannot lead outside.
 type stock struct {
 	root *os.Root
 	own  string
 	user map[string]string // the user's environment
 	env  []string
 	seen int
-	full bool // nothing more is taken from the user's
+	full bool // the limit is reached
 }
 
-// fill makes the set. General caches begin empty.
+// fill creates the set. General caches start empty.
 func (s *stock) fill(users string) {
 	for variable, dir := range map[string]string{"XDG_CACHE_HOME": ".", "GOCACHE": "go-build", "npm_config_cache": "npm", "PIP_CACHE_DIR": "pip"} {
 		s.name(variable, dir)
 	}
-	if browsers := filepath.Join(users, "ms-playwright"); isDir(browsers) { // large, and only read
+	if browsers := filepath.Join(users, "ms-playwright"); isDir(browsers) { // large, and read-only
 		s.env = append(s.env, "PLAYWRIGHT_BROWSERS_PATH="+browsers)
 	}
 	s.goModules()
@@ -178,14 +175,14 @@ func (s *stock) fill(users string) {
 			s.farm(filepath.Join(home, filepath.FromSlash(dir)), "cargo/"+dir)
 		}
 	}
-	if home, ok := s.home("", ".m2", "mvn"); ok && !strings.ContainsAny(s.own, " \t\"'") { // words of a shell
+	if home, ok := s.home("", ".m2", "mvn"); ok && !strings.ContainsAny(s.own, " \t\"'") { // the value is split like shell words
 		s.env = append(s.env, "MAVEN_OPTS="+strings.TrimSpace(s.user["MAVEN_OPTS"]+" -Dmaven.repo.local="+filepath.Join(s.own, "m2")))
 		s.farm(filepath.Join(home, "repository"), "m2")
 	}
 	if home, ok := s.home("GRADLE_USER_HOME", ".gradle", "gradle"); ok {
 		s.name("GRADLE_USER_HOME", "gradle")
 		if caches := filepath.Join(home, "caches"); isDir(filepath.Join(caches, "modules-2")) && s.user["GRADLE_RO_DEP_CACHE"] == "" {
-			s.env = append(s.env, "GRADLE_RO_DEP_CACHE="+caches) // which it may only read
+			s.env = append(s.env, "GRADLE_RO_DEP_CACHE="+caches) // read-only
 		}
 		s.links(home, "gradle", "caches", "daemon", "wrapper", "native", "workers", "notifications", ".tmp")
 		s.farm(filepath.Join(home, "wrapper", "dists"), "gradle/wrapper/dists")
@@ -193,10 +190,9 @@ func (s *stock) fill(users string) {
 	slices.Sort(s.env)
 }
 
-// goModules: whatever GOPROXY and GOPRIVATE say, Go treats what is in the module cache as
-// downloaded by itself. Used as a proxy (file://), the user's cache would hide newer versions,
-// and would be bypassed for private modules. Go keeps a file about its database of checksums
-// beside the modules.
+// goModules shares the module cache. Go treats the contents of a module cache as its own downloads, whatever
+// GOPROXY and GOPRIVATE say. As a proxy (file://), the user's cache would hide newer versions, and would be
+// bypassed for private modules. Go keeps a file of its checksum database next to the modules.
 func (s *stock) goModules() {
 	settings := s.goEnv()
 	s.user["GOPATH"], _, _ = strings.Cut(cmp.Or(s.user["GOPATH"], settings["GOPATH"]), string(filepath.ListSeparator))
@@ -212,7 +208,7 @@ func (s *stock) goModules() {
 	s.farm(filepath.Join(gopath, "pkg", "sumdb"), "go/pkg/sumdb")
 }
 
-// goEnv is what `go env -w` has written.
+// goEnv returns the settings written by `go env -w`.
 func (s *stock) goEnv() map[string]string {
 	file := s.user["GOENV"]
 	if file == "" {
@@ -225,15 +221,15 @@ func (s *stock) goEnv() map[string]string {
 	return variables(strings.Split(strings.ReplaceAll(string(text), "\r\n", "\n"), "\n"))
 }
 
-// name makes a directory of the set and points a variable to it.
+// name creates a directory in the set and points a variable to it.
 func (s *stock) name(variable, dir string) {
 	if err := s.root.MkdirAll(dir, 0o700); err == nil || os.IsExist(err) {
 		s.env = append(s.env, variable+"="+filepath.Join(s.own, filepath.FromSlash(dir)))
 	}
 }
 
-// home is a directory of a tool of the user's: what the variable says, or a place
-// below the home directory. ok: it is there, or the tool is.
+// home returns a tool's directory: the value of the variable, or a path below the home directory. ok reports
+// whether the directory or the tool exists.
 func (s *stock) home(variable, usual, program string) (dir string, ok bool) {
 	if variable != "" {
 		dir = s.user[variable]
@@ -254,25 +250,25 @@ func (s *stock) home(variable, usual, program string) (dir string, ok bool) {
 	})
 }
 
-// links makes links to the entries of a directory of the user's, except for some.
+// links creates links to the entries of a user's directory, except but.
 func (s *stock) links(from, to string, but ...string) {
-	entries, _ := os.ReadDir(from) // it need not be there
+	entries, _ := os.ReadDir(from) // it may not exist
 	for _, e := range entries {
 		if !slices.Contains(but, e.Name()) && !strings.HasSuffix(e.Name(), ".lock") && !strings.HasPrefix(e.Name(), ".package-cache") {
-			_ = s.root.Symlink(filepath.Join(from, e.Name()), path.Join(to, e.Name())) // it is there
+			_ = s.root.Symlink(filepath.Join(from, e.Name()), path.Join(to, e.Name())) // it may exist already
 		}
 	}
 }
 
-// A file of the user's is left out of a set if its name says that it is of a moment, is copied if its
-// tool rewrites it in place, and else is there as a link.
+// A user's file is excluded from a set if its name marks it as transient, copied if its tool rewrites it in
+// place, and linked otherwise.
 var (
 	ofAMoment = lazyregexp.New(`^(list|FETCH_HEAD|\.cargo-.*|.*\.(lock|lck|part|partial|lastUpdated))$`)
 	rewritten = lazyregexp.New(`^(latest|config\.json|_remote\.repositories|resolver-status\.properties|maven-metadata.*)$`)
 )
 
-// farm recreates the user's directories, with links or copies for the files. It leaves
-// existing entries alone, and what fails is downloaded again.
+// farm recreates the user's directories, with links or copies for the files. It leaves existing entries
+// alone. Whatever fails is downloaded again.
 func (s *stock) farm(from, to string) {
 	if s.full {
 		return
@@ -280,7 +276,7 @@ func (s *stock) farm(from, to string) {
 	if info, err := s.root.Lstat(to); err == nil && !info.IsDir() || err != nil && s.root.MkdirAll(to, 0o700) != nil {
 		return
 	}
-	entries, _ := os.ReadDir(from) // it need not be there
+	entries, _ := os.ReadDir(from) // it may not exist
 	there := map[string]bool{}
 	if at, err := fs.ReadDir(s.root.FS(), to); err == nil {
 		for _, e := range at {

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// neededCapabilities are those without which root could not write to a workspace
-// that is somebody else's, such as a directory of the host in a container.
+// neededCapabilities returns the capabilities that root needs to write to a workspace owned by another user,
+// such as a host directory in a container.
 func neededCapabilities(workspace string) []string {
 	info, err := os.Stat(workspace)
 	if err != nil || os.Geteuid() != 0 {

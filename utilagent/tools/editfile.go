@@ -25,10 +25,10 @@ import (
 	"github.com/united-workforce/uwf/utilagent/tools/ignore"
 )
 
-// maxEditBytes bounds the files that can be edited: they are held in memory.
+// maxEditBytes bounds the size of a file to edit, which is held in memory.
 const maxEditBytes = 16 << 20
 
-// EditFile is the tool edit_file.
+// EditFile returns the tool edit_file.
 func EditFile(w *Workspace) Tool {
 	texts := map[string]any{
 		"old_string":  property("string", "The text to replace, exactly as it is in the file"),
@@ -66,7 +66,7 @@ type edit struct {
 	All bool   `json:"replace_all"`
 }
 
-// list is what to do, in order.
+// list returns the edits in order.
 func (a editArgs) list() ([]edit, error) {
 	single := a.Old != "" || a.New != ""
 	switch {
@@ -114,7 +114,7 @@ func (w *Workspace) editFile(a editArgs) (string, error) {
 	return d.report(), nil
 }
 
-// readText reads a whole file that can be edited.
+// readText reads a whole file for editing.
 func (w *Workspace) readText(name string) (text string, info fs.FileInfo, err error) {
 	f, info, err := w.open(name)
 	if err != nil {
@@ -137,15 +137,14 @@ func (w *Workspace) readText(name string) (text string, info fs.FileInfo, err er
 	return string(b), info, nil
 }
 
-// draft is a text that is being edited. Nothing is written before all edits
-// have succeeded.
+// draft is a text being edited. Nothing is written before all edits have succeeded.
 type draft struct {
 	name    string
 	text    string
-	changed []span // in text, sorted, apart from each other
+	changed []span // in text, sorted, disjoint
 }
 
-// span is a part of a text, in bytes.
+// span is a byte range of a text.
 type span struct{ from, to int }
 
 // apply makes one edit.
@@ -182,8 +181,8 @@ func (d *draft) apply(e edit) error {
 	return nil
 }
 
-// fit gives an edit the line ends of the text. A model sees no CR, so it writes
-// none, or it writes one everywhere.
+// fit adapts an edit to the text's line endings. A model does not see CRs, so it writes none, or writes one
+// everywhere.
 func (d *draft) fit(e edit) (old, replacement string) {
 	switch {
 	case allCRLF(d.text):
@@ -198,11 +197,10 @@ func (d *draft) fit(e edit) (old, replacement string) {
 	return e.Old, e.New
 }
 
-// move shifts the spans of earlier edits to where their text is after new ones, and adds the
-// new ones.
+// move shifts the spans of earlier edits and adds the new ones.
 func (d *draft) move(made []span, before, after int) {
 	shift := func(at int) int {
-		// Places in the old text: every replacement so far has moved what follows.
+		// Positions in the old text: every replacement moves the text after it.
 		moved := at
 		for i, m := range made {
 			start := m.from - i*(after-before)
@@ -225,7 +223,7 @@ func (d *draft) move(made []span, before, after int) {
 // maxPlaces bounds how many changed places are shown.
 const maxPlaces = 6
 
-// report shows the file around what has changed.
+// report shows the changed parts of the file.
 func (d *draft) report() string {
 	type lines struct{ first, last int }
 	var places []lines
@@ -259,7 +257,7 @@ func (d *draft) report() string {
 	return b.String()
 }
 
-// notUnique says where the text occurs.
+// notUnique returns an error that lists where the text occurs.
 func notUnique(name, text, old string) error {
 	var lines []string
 	line, from := 1, 0
@@ -277,7 +275,7 @@ func notUnique(name, text, old string) error {
 		strings.Count(text, old), name, strings.Join(lines, ", "))
 }
 
-// excerpt shows the lines from first to last, numbered, at most 60 of them.
+// excerpt returns the numbered lines from first to last, at most 60.
 func excerpt(text string, first, last int) string {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	first, last = max(first, 1), min(last, len(lines))
@@ -298,11 +296,11 @@ func excerpt(text string, first, last int) string {
 	return b.String()
 }
 
-// minTelling is the length from which it says something that a text is there.
+// minTelling is the minimum length at which finding a text is significant.
 const minTelling = 8
 
-// notFound says that a text is not in a file, and shows what is most like it:
-// models correct themselves from that, and from little else.
+// notFound returns an error for a missing text that shows the most similar one, because models correct
+// themselves from that and from little else.
 func notFound(name, text, old, replacement string) error {
 	if len(strings.TrimSpace(replacement)) >= minTelling && strings.Contains(text, replacement) {
 		return fmt.Errorf("old_string is not in %s, but new_string is: the edit seems to be made already. Read the file before you go on", name)
@@ -320,11 +318,11 @@ func notFound(name, text, old, replacement string) error {
 		name, why, excerpt(text, at+1, at+min(len(wanted), 10)), differences(lines, wanted, at))
 }
 
-// maxDifferences bounds how many lines are set against each other.
+// maxDifferences bounds how many differing lines are shown.
 const maxDifferences = 4
 
-// differences sets the lines that are wanted against those that are there, from
-// the line at on, in quotes: else nobody sees a tab.
+// differences compares the wanted lines with the actual ones, starting at line at. It quotes them to make
+// tabs visible.
 func differences(lines, wanted []string, at int) string {
 	var b strings.Builder
 	n := 0
@@ -336,7 +334,7 @@ func differences(lines, wanted []string, at int) string {
 		if w = strings.TrimSuffix(w, "\r"); w == there || at+i >= len(lines) {
 			continue
 		}
-		// Where the text begins or ends within a line, it need not have the rest.
+		// If the text begins or ends within a line, the rest of that line does not matter.
 		if i == 0 && strings.HasSuffix(there, w) || i == len(wanted)-1 && strings.HasPrefix(there, w) {
 			continue
 		}
@@ -351,12 +349,12 @@ func differences(lines, wanted []string, at int) string {
 	return b.String()
 }
 
-// maxPlacesOf bounds at how many places of the wanted text one line is tried: a
-// closing brace is everywhere.
+// maxPlacesOf bounds how many occurrences of a line are tried, because lines such as a closing brace are
+// everywhere.
 const maxPlacesOf = 8
 
-// nearest finds the window of lines that is most like wanted, and how many of
-// its lines are equal. It returns -1 if nothing is alike.
+// nearest finds the range of lines most similar to wanted and the number of equal lines. It returns -1 if
+// nothing is similar.
 func nearest(lines, wanted []string) (at, hits int) {
 	places := map[string][]int{}
 	for i, w := range wanted {
@@ -383,12 +381,11 @@ func nearest(lines, wanted []string) (at, hits int) {
 	return likest(lines, wanted), 0
 }
 
-// likest finds the window by the line of wanted that says most; -1: none is
-// like it.
+// likest finds the range by the most significant line of wanted, or returns -1.
 func likest(lines, wanted []string) int {
 	key := longest(wanted)
 	p := pairsOf(wanted[key])
-	at, best := -1, 0.5 // less alike would mislead
+	at, best := -1, 0.5 // a lower similarity would mislead
 	for i, line := range lines {
 		if s := p.alike(line); s > best {
 			at, best = max(i-key, 0), s
@@ -397,7 +394,7 @@ func likest(lines, wanted []string) int {
 	return at
 }
 
-// trimmed are lines without the white space that is easily got wrong.
+// trimmed returns lines without the white space that models often get wrong.
 func trimmed(lines []string) []string {
 	out := make([]string, len(lines))
 	for i, l := range lines {
@@ -426,7 +423,7 @@ func longest(lines []string) int {
 	return best
 }
 
-// pairs counts the pairs of neighbouring bytes of a line.
+// pairs counts the pairs of adjacent bytes in a line.
 type pairs struct {
 	count [1 << 16]int32
 	size  int
@@ -443,11 +440,10 @@ func pairsOf(line string) *pairs {
 
 func pair(s string, at int) uint16 { return uint16(s[at])<<8 | uint16(s[at+1]) }
 
-// alike is the share of pairs that two lines have in common (Dice's
-// coefficient), from 0 to 1.
+// alike returns the similarity of two lines (Dice's coefficient of their pairs), from 0 to 1.
 func (p *pairs) alike(line string) float64 {
 	if p.size < 2 || len(line) < 2 || len(line) > 4*p.size || p.size > 4*len(line) {
-		return 0 // or so little that it does not count
+		return 0 // or too low to matter
 	}
 	p.taken = p.taken[:0]
 	for i := range len(line) - 1 {
@@ -462,8 +458,7 @@ func (p *pairs) alike(line string) float64 {
 	return 2 * float64(len(p.taken)) / float64(p.size+len(line)-2)
 }
 
-// otherNames are the names that models use for a parameter because another
-// agent's tool has it under that name.
+// otherNames maps parameters to names that models use for them because other agents' tools do.
 var otherNames = map[string][]string{
 	"path":       {"file_path", "filepath", "filename", "file", "dir", "directory", "dir_path", "target_file"},
 	"command":    {"cmd", "script"},
@@ -479,11 +474,9 @@ var otherNames = map[string][]string{
 	"edits":      {"changes", "replacements"},
 }
 
-// normalize makes arguments fit a tool's schema where the model's intention is
-// plain: other names of a parameter, numbers and booleans written as strings,
-// lists and objects written as JSON, one value where a list of it is wanted.
-// Unknown arguments are dropped. What stays wrong is an error that names every
-// problem.
+// normalize fits arguments to a tool's schema where the model's intention is clear: alternative parameter
+// names, numbers and booleans written as strings, lists and objects written as JSON, a single value where a
+// list is expected. Unknown arguments are dropped. Remaining problems are all reported in one error.
 func normalize(spec Spec, args map[string]any) (map[string]any, error) {
 	out, problems := fit(spec.Parameters, args, "")
 	if len(problems) > 0 {
@@ -492,8 +485,7 @@ func normalize(spec Spec, args map[string]any) (map[string]any, error) {
 	return out, nil
 }
 
-// fit makes an object fit its schema. Problems are told with the place before
-// the name, such as "edits[2].".
+// fit fits an object to its schema. place is a prefix such as "edits[2]." for names in problems.
 func fit(schema, args map[string]any, place string) (out map[string]any, problems []string) {
 	properties, _ := schema["properties"].(map[string]any)
 	required := names(schema["required"])
@@ -517,7 +509,7 @@ func fit(schema, args map[string]any, place string) (out map[string]any, problem
 	return out, problems
 }
 
-// fitValue makes a value fit its schema, and what is in it.
+// fitValue fits a value and its contents to a schema.
 func fitValue(schema map[string]any, v any, place string) (any, []string) {
 	typ, _ := schema["type"].(string)
 	v, ok := coerce(v, typ)
@@ -548,7 +540,7 @@ func fitValue(schema map[string]any, v any, place string) (any, []string) {
 	return fitted, problems
 }
 
-// names is a list of strings, made in Go or read from JSON.
+// names converts a list of strings, whether built in Go or decoded from JSON.
 func names(v any) []string {
 	switch list := v.(type) {
 	case []string:
@@ -565,8 +557,7 @@ func names(v any) []string {
 	return nil
 }
 
-// find returns an argument by its name, or by another name that is not itself a
-// parameter.
+// find returns an argument by its name, or by an alternative name that is not itself a parameter.
 func find(args map[string]any, name string, properties map[string]any) (any, bool) {
 	if v, ok := args[name]; ok {
 		return v, true
@@ -582,7 +573,7 @@ func find(args map[string]any, name string, properties map[string]any) (any, boo
 	return nil, false
 }
 
-// usage shows the arguments of a tool, such as {"path": string, "limit"?: integer}.
+// usage describes the arguments of a tool, as in {"path": string, "limit"?: integer}.
 func usage(schema map[string]any) string {
 	properties, _ := schema["properties"].(map[string]any)
 	required := names(schema["required"])
@@ -602,7 +593,7 @@ func usage(schema map[string]any) string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
-// coerce converts a value to a JSON type if nothing is lost by it.
+// coerce converts a value to a JSON type if nothing is lost.
 func coerce(v any, typ string) (any, bool) {
 	switch typ {
 	case "string":
@@ -614,7 +605,7 @@ func coerce(v any, typ string) (any, bool) {
 			f, err = strconv.ParseFloat(strings.TrimSpace(s), 64)
 			ok = err == nil
 		}
-		const most = 1 << 53 // beyond it a float64 knows no neighbours
+		const most = 1 << 53 // beyond this, float64 is not exact
 		if typ == "integer" && (f != math.Trunc(f) || math.Abs(f) > most) || math.IsNaN(f) || math.IsInf(f, 0) {
 			return nil, false
 		}
@@ -646,7 +637,7 @@ func coerceString(v any) (any, bool) {
 	return nil, false
 }
 
-// coerceList also takes a list written as JSON, and one object for a list of one.
+// coerceList also accepts a list encoded as JSON, and one object for a list of one.
 func coerceList(v any) (any, bool) {
 	switch v := v.(type) {
 	case []any:
@@ -677,10 +668,10 @@ func coerceObject(v any) (any, bool) {
 	return nil, false
 }
 
-// explain turns an error of the file system into one that a model can act on.
+// explain turns a file system error into one that a model can act on.
 func (w *Workspace) explain(name string, err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
-		err = p.Err // the path of the error is not the one that the model knows
+		err = p.Err // the error's path is not the one that the model used
 	}
 	quoted := shown(name)
 	switch {
@@ -702,8 +693,8 @@ func (w *Workspace) explain(name string, err error) error {
 	return fmt.Errorf("%s: %w. Check the path with list_dir", quoted, err)
 }
 
-// missing is the answer to a path that does not exist: the nearest that do,
-// first in its directory, then anywhere.
+// missing returns the error for a path that does not exist, with the most similar names in its directory or
+// else anywhere.
 func (w *Workspace) missing(name string) error {
 	local, err := w.local(name)
 	if err != nil {
@@ -723,10 +714,10 @@ func (w *Workspace) missing(name string) error {
 	return fmt.Errorf("there is no %s. Use list_dir or glob to see what is there", shown(name))
 }
 
-// maxCompared bounds how many names are compared with a misspelt one.
+// maxCompared bounds how many names are compared with a misspelled one.
 const maxCompared = 20_000
 
-// nearHere are the names in a directory that are most like base.
+// nearHere returns the names in a directory that are most similar to base.
 func (w *Workspace) nearHere(dir, base string) []string {
 	d, err := w.folder(dir)
 	if err != nil {
@@ -749,8 +740,7 @@ func (w *Workspace) nearHere(dir, base string) []string {
 	return near
 }
 
-// nearAnywhere are the files of the workspace with the name base, or one that is
-// most like it.
+// nearAnywhere returns files in the workspace with the name base or the most similar one.
 func (w *Workspace) nearAnywhere(base string) []string {
 	walk := newWalker(w)
 	walk.most = maxCompared
@@ -777,7 +767,7 @@ func (w *Workspace) nearAnywhere(base string) []string {
 	return near[:min(len(near), 3)]
 }
 
-// shown is a path for display: quoted and escaped if it could be mistaken for something else.
+// shown returns a path for display, quoted and escaped if it is ambiguous.
 func shown(name string) string {
 	odd := func(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }
 	if name == "" || !utf8.ValidString(name) || strings.ContainsFunc(name, odd) || strings.TrimSpace(name) != name {
@@ -786,7 +776,7 @@ func shown(name string) string {
 	return name
 }
 
-// WriteFile is the tool write_file.
+// WriteFile returns the tool write_file.
 func WriteFile(w *Workspace) Tool {
 	return New(Spec{
 		Name:        "write_file",
@@ -839,16 +829,15 @@ func writable(name string, info fs.FileInfo) error {
 	if !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is not a regular file but a %s: it cannot be written. Write another file", shown(name), kind(info.Mode()))
 	}
-	if info.Mode().Perm()&0o222 == 0 { // a rename would not mind
+	if info.Mode().Perm()&0o222 == 0 { // a rename ignores the file's permissions
 		return fmt.Errorf("%s is read-only: somebody protects it. Leave it as it is, or say in your answer what should be changed", shown(name))
 	}
 	return nil
 }
 
-// replace writes a file beside its place and renames it, so that nobody sees a
-// half, and a hard link to a file outside stays what it is. old is nil for a
-// new file. These are the user's files, not the program's: they are confined by
-// the root instead of going through util/durable, and not flushed.
+// replace writes a temporary file and renames it, so that no reader sees a partial file, and a hard link to a
+// file outside is not modified. old is nil for a new file. These are the user's files, so they are confined
+// by the root instead of going through util/durable, and are not flushed.
 func (w *Workspace) replace(local string, content []byte, old fs.FileInfo) (err error) {
 	dir, err := w.plainDir(filepath.Dir(local))
 	if err != nil {
@@ -870,7 +859,7 @@ func (w *Workspace) replace(local string, content []byte, old fs.FileInfo) (err 
 	}()
 	_, err = f.Write(content)
 	if old != nil && err == nil {
-		err = f.Chmod(perm) // the umask has taken bits that the old file had
+		err = f.Chmod(perm) // the umask removed bits that the old file had
 	}
 	if err := errors.Join(err, f.Close()); err != nil {
 		return err
@@ -878,9 +867,8 @@ func (w *Workspace) replace(local string, content []byte, old fs.FileInfo) (err 
 	return dir.Rename(temp, filepath.Base(local))
 }
 
-// plainDir opens a directory, as resolve returns it, and makes what is missing.
-// No part of it may be a link: one that has been put there meanwhile could lead
-// to what is off limits.
+// plainDir opens a directory, as returned by resolve, and creates missing parts. No part may be a link: one
+// that was placed there in the meantime could lead to a protected path.
 func (w *Workspace) plainDir(name string) (dir *os.Root, err error) {
 	dir, err = w.root.OpenRoot(".")
 	if err != nil || name == "." {
@@ -896,7 +884,7 @@ func (w *Workspace) plainDir(name string) (dir *os.Root, err error) {
 	return dir, nil
 }
 
-// enter opens a directory in another one, and makes it if it is missing.
+// enter opens a subdirectory and creates it if necessary.
 func enter(dir *os.Root, name string) (*os.Root, error) {
 	if err := dir.Mkdir(name, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
@@ -917,7 +905,7 @@ func enter(dir *os.Root, name string) (*os.Root, error) {
 
 var errChanged = errors.New("it is not what it was: it became a link")
 
-// newTemp makes a file with a name that nobody has.
+// newTemp creates a file with an unused name.
 func newTemp(dir *os.Root, perm fs.FileMode) (string, *os.File, error) {
 	for n := 0; ; n++ {
 		name := fmt.Sprintf(".uwf-%d.tmp", n)

@@ -22,8 +22,7 @@ const (
 	maxFound     = 1000
 )
 
-// Glob is the tool glob. Names come sorted: what a model sees does not depend on
-// when files were written.
+// Glob returns the tool glob. Its results are sorted, so they do not depend on when files were written.
 func Glob(w *Workspace) Tool {
 	return New(Spec{
 		Name:    "glob",
@@ -78,7 +77,7 @@ func (w *Workspace) glob(ctx context.Context, a globArgs) (string, error) {
 	return b.String() + walkedAll(all), nil
 }
 
-// noFile says what may be wrong with a pattern that matches nothing.
+// noFile explains why a pattern may have matched nothing.
 func (w *Workspace) noFile(a globArgs, looked int) error {
 	if info, err := w.root.Stat(filepath.FromSlash(strings.Trim(a.Pattern, "/"))); err == nil && info.IsDir() {
 		return fmt.Errorf("%s is a directory. For the files in it use the pattern %q", a.Pattern, strings.Trim(a.Pattern, "/")+"/**")
@@ -99,7 +98,7 @@ func (w *Workspace) searchDir(name string) (string, error) {
 	return filepath.ToSlash(local), nil
 }
 
-// errFile is the error for a file where a directory is needed.
+// errFile is the error for a file where a directory is expected.
 type errFile struct{ name string }
 
 func (e errFile) Error() string { return e.name + " is a file. Name a directory" }
@@ -116,7 +115,7 @@ func bound(n, normal, most int) int {
 	return min(n, most)
 }
 
-// walkedAll is the note for a tree that is too large.
+// walkedAll returns a note if the tree was too large.
 func walkedAll(all bool) string {
 	if all {
 		return ""
@@ -124,14 +123,14 @@ func walkedAll(all bool) string {
 	return fmt.Sprintf("[only the first %d files were looked at; name a directory in path]\n", maxFiles)
 }
 
-// Bounds of a pattern for names: what {a,b}{c,d} stands for is tried one by one.
+// Bounds of a pattern: the alternatives of {a,b}{c,d} are tried one by one.
 const (
 	maxAlternatives = 200
 	maxGlobBytes    = 1000
 )
 
-// parseGlob returns what tells whether a name below base matches. A pattern
-// without a slash is about the last part of the name, as in .gitignore.
+// parseGlob returns a predicate for names below base. A pattern without a slash matches the last element, as
+// in .gitignore.
 func (w *Workspace) parseGlob(glob, base string) (func(name string) bool, error) {
 	g := strings.TrimPrefix(strings.TrimSpace(glob), "./")
 	if path.IsAbs(g) {
@@ -164,10 +163,10 @@ func (w *Workspace) parseGlob(glob, base string) (func(name string) bool, error)
 	}, nil
 }
 
-// alternatives is how many patterns without braces a pattern stands for, or more.
+// alternatives returns an upper bound for the number of brace-free patterns that a pattern expands to.
 func alternatives(glob string) int {
 	n := 1
-	var open []int // choices of the braces that are open
+	var open []int // number of choices of each open brace
 	for i := 0; i < len(glob) && n <= maxAlternatives; i++ {
 		switch c := glob[i]; {
 		case c == '\\':
@@ -187,14 +186,14 @@ func alternatives(glob string) int {
 // maxFiles bounds a walk.
 const maxFiles = 500_000
 
-// maxIgnoreBytes bounds a .gitignore file.
+// maxIgnoreBytes bounds the size of a .gitignore file.
 const maxIgnoreBytes = 1 << 20
 
-// errLarge is for a file that is larger than its reader wants.
+// errLarge reports a file that exceeds the reader's limit.
 var errLarge = errors.New("too large")
 
-// workers is how many goroutines search. Where there are few processors they
-// wait for the disk; more than a few only compete.
+// workers returns the number of goroutines for a search. With few processors they wait for the disk; more
+// than a few only compete.
 func workers() int { return min(max(runtime.GOMAXPROCS(0), 4), 8) }
 
 // room makes buf at least size long.
@@ -204,20 +203,19 @@ func room(buf *[]byte, size int) {
 	}
 }
 
-// walker collects regular files. It follows no links and looks into no repository's
-// own directory.
+// walker collects regular files. It follows no links and skips repositories' own directories.
 type walker struct {
 	w    *Workspace
-	most int // files, and directories
+	most int // maximum number of files, and of directories
 
 	names []string
-	full  bool // there were more than most
+	full  bool // the limit was exceeded
 }
 
-// pending is a directory that is not looked at yet.
+// pending is a directory still to be read.
 type pending struct {
 	dir  string
-	list ignore.List // of the directories above
+	list ignore.List // rules of its parent directories
 }
 
 func newWalker(w *Workspace) *walker { return &walker{w: w, most: maxFiles} }
@@ -227,8 +225,7 @@ func (k *walker) sorted() []string {
 	return slices.Compact(k.names)
 }
 
-// dir adds the files below a directory. What cannot be read is left out, as if
-// it were not there.
+// dir adds the files below a directory. Unreadable entries are skipped.
 func (k *walker) dir(ctx context.Context, dir string, list ignore.List) error {
 	var buf []byte
 	todo := []pending{{dir, list}}
@@ -277,8 +274,7 @@ func (k *walker) look(at pending, buf *[]byte) (files []string, dirs []pending) 
 	return files, dirs
 }
 
-// withIgnoreFile adds the .gitignore file of d, which is the directory dir of
-// the workspace.
+// withIgnoreFile adds the .gitignore file of d, which is the directory dir of the workspace.
 func withIgnoreFile(d folder, list ignore.List, dir string, buf *[]byte) ignore.List {
 	text, err := d.read(".gitignore", maxIgnoreBytes, buf)
 	if err != nil {
@@ -295,7 +291,7 @@ const (
 	maxDepth   = 3
 )
 
-// ListDir is the tool list_dir.
+// ListDir returns the tool list_dir.
 func ListDir(w *Workspace) Tool {
 	return New(Spec{
 		Name:        "list_dir",
@@ -335,7 +331,7 @@ func (w *Workspace) listDir(ctx context.Context, a listArgs) (string, error) {
 	return l.text.String(), nil
 }
 
-// listing collects entries; symbolic links are shown, never followed.
+// listing collects entries. Symbolic links are listed but not followed.
 type listing struct {
 	w     *Workspace
 	text  strings.Builder
@@ -365,7 +361,7 @@ func (l *listing) list(ctx context.Context, dir, prefix string, depth int) error
 	return nil
 }
 
-// entries are sorted by name.
+// entries returns the entries of a directory, sorted by name.
 func (l *listing) entries(dir string) ([]fs.DirEntry, error) {
 	d, err := l.w.folder(filepath.FromSlash(dir))
 	if err != nil {
@@ -391,7 +387,7 @@ func (l *listing) line(name, full string, e fs.DirEntry) string {
 	}
 	info, err := l.w.root.Lstat(filepath.FromSlash(full))
 	if err != nil {
-		return name // gone since the directory was read
+		return name // removed since the directory was read
 	}
 	if !info.Mode().IsRegular() {
 		return fmt.Sprintf("%s (%s)", name, kind(info.Mode()))

@@ -22,13 +22,13 @@ import (
 const (
 	defaultMatches = 100
 	maxMatches     = 1000
-	maxCounted     = 10_000 // matches; then a search ends
+	maxCounted     = 10_000 // matches after which a search stops
 	maxContext     = 5
-	maxGrepBytes   = 10 << 20 // of a file; larger ones are left out
+	maxGrepBytes   = 10 << 20 // larger files are skipped
 	maxShownLine   = 300
 )
 
-// Grep is the tool grep.
+// Grep returns the tool grep.
 func Grep(w *Workspace) Tool {
 	return New(Spec{
 		Name:    "grep",
@@ -78,7 +78,7 @@ func (w *Workspace) grep(ctx context.Context, a grepArgs) (string, error) {
 	return p.note + g.text() + g.footer(a) + walkedAll(all), nil
 }
 
-// grepFiles are the files to look at, sorted.
+// grepFiles returns the sorted files to search.
 func (w *Workspace) grepFiles(ctx context.Context, a grepArgs) (names []string, all bool, err error) {
 	dir, err := w.searchDir(a.Path)
 	if isFile(err) {
@@ -96,7 +96,7 @@ func (w *Workspace) grepFiles(ctx context.Context, a grepArgs) (names []string, 
 	return slices.DeleteFunc(names, func(n string) bool { return err != nil || !matches(n) }), all, err
 }
 
-// footer says what is not shown, and what may be wrong when nothing is.
+// footer describes what is not shown, and suggests causes if there is no match.
 func (g *grep) footer(a grepArgs) string {
 	var b strings.Builder
 	switch total := g.total.Load(); {
@@ -118,7 +118,7 @@ func (g *grep) footer(a grepArgs) string {
 	return b.String()
 }
 
-// nothing is the answer when there is no match.
+// nothing returns the message for no match.
 func nothing(a grepArgs) string {
 	hint := "Try a shorter pattern or ignore_case; files in node_modules and those that .gitignore excludes are only searched if path names their directory."
 	switch {
@@ -130,10 +130,10 @@ func nothing(a grepArgs) string {
 	return "No match. " + hint + "\n"
 }
 
-// matches finds the matching lines of a file, and keeps those to show.
+// matches finds the matching lines of a file and keeps those to show.
 func (g *grep) matches(name string, text []byte, at *seeker) fileMatches {
 	f := fileMatches{name: name}
-	var hits []int // where the lines to show begin
+	var hits []int // start offsets of the lines to show
 	for start, end, ok := at.next(text, 0); ok; start, end, ok = at.next(text, end+1) {
 		if g.total.Add(1); f.count < g.limit && !g.enough && !(g.filesOnly && f.count > 0) {
 			f.count++
@@ -149,10 +149,10 @@ func (g *grep) matches(name string, text []byte, at *seeker) fileMatches {
 	return f
 }
 
-// around are the lines that begin at hits, with their neighbours.
+// around returns the lines that begin at hits, with context.
 func (g *grep) around(text []byte, hits []int) (lines []shownLine) {
 	starts := []int{0}
-	for at, after := 0, 0; after <= g.context+1; starts = append(starts, at) { // a file may have millions
+	for at, after := 0, 0; after <= g.context+1; starts = append(starts, at) { // only as many lines as needed, since a file may have millions
 		i := bytes.IndexByte(text[at:], '\n')
 		if i < 0 || at+i+1 == len(text) {
 			break
@@ -162,7 +162,7 @@ func (g *grep) around(text []byte, hits []int) (lines []shownLine) {
 		}
 		at += i + 1
 	}
-	last := 0 // line that was shown, from 1
+	last := 0 // last line shown, from 1
 	show := func(n int, mark byte) {
 		line, _, _ := bytes.Cut(text[starts[n-1]:], []byte("\n"))
 		lines, last = append(lines, shownLine{n, mark, shortLine(line)}), n
@@ -189,7 +189,7 @@ func (g *grep) around(text []byte, hits []int) (lines []shownLine) {
 	return lines
 }
 
-// shortLine is a line as far as it is shown.
+// shortLine shortens a line for display.
 func shortLine(line []byte) string {
 	text := asText(string(line[:min(len(line), maxShownLine+4)]))
 	if len(line) > maxShownLine {
@@ -199,7 +199,7 @@ func shortLine(line []byte) string {
 	return text
 }
 
-// lineAt returns where the line that holds a place begins and ends.
+// lineAt returns the bounds of the line at an offset.
 func lineAt(text []byte, at int) (start, end int) {
 	start = bytes.LastIndexByte(text[:at], '\n') + 1
 	if i := bytes.IndexByte(text[at:], '\n'); i >= 0 {
@@ -208,14 +208,14 @@ func lineAt(text []byte, at int) (start, end int) {
 	return start, len(text)
 }
 
-// shownLine is a line as it is shown.
+// shownLine is a line to display.
 type shownLine struct {
 	number int
-	mark   byte // ':' matches, '-' is a neighbour, 0 for a gap
+	mark   byte // ':' for a match, '-' for context, 0 for a gap
 	text   string
 }
 
-// text shows the matches up to the limit, within the size of a result.
+// text returns the matches up to the limit, within the size of a result.
 func (g *grep) text() string {
 	var b strings.Builder
 	full := false
@@ -235,7 +235,7 @@ func (g *grep) text() string {
 	return b.String()
 }
 
-// write shows the matches of a file and tells whether the room is used up.
+// write writes the matches of a file and reports whether the space is used up.
 func (g *grep) write(b *strings.Builder, f fileMatches) (full bool) {
 	name := shown(f.name)
 	if g.context > 0 && b.Len() > 0 {
@@ -257,39 +257,39 @@ func (g *grep) write(b *strings.Builder, f fileMatches) (full bool) {
 	return false
 }
 
-// grep is one search. Directories are searched in batches, in order, so that the first matches by
-// path are known long before the last file is read; from then on matches are only counted.
+// grep is one search. Directories are searched in batches, in order, so that the first matches by path are
+// known long before the last file is read; further matches are only counted.
 type grep struct {
 	w         *Workspace
 	p         pattern
 	limit     int
-	context   int // lines
+	context   int // number of lines
 	filesOnly bool
 
 	total         atomic.Int64 // matching lines
-	large, unread atomic.Int64 // files
-	enough        bool         // to show; it changes between batches
+	large, unread atomic.Int64 // number of files
+	enough        bool         // the limit is reached; changes only between batches
 	found         []fileMatches
 
 	shown, files int
 }
 
-// fileMatches is what is shown of a file.
+// fileMatches holds the matches of a file.
 type fileMatches struct {
 	name  string
 	lines []shownLine
-	count int // of matches in lines
+	count int // matching lines
 }
 
-// group is files of one directory, sorted.
+// group is a sorted list of files in one directory.
 type group struct {
 	dir   string
 	names []string
 }
 
-// run searches files, whose names are sorted.
+// run searches files; names must be sorted.
 func (g *grep) run(ctx context.Context, names []string) error {
-	const batch = 128 // groups
+	const batch = 128 // groups per batch
 	seekers := make([]*seeker, workers())
 	for i := range seekers {
 		seekers[i] = &seeker{p: g.p}
@@ -321,9 +321,9 @@ func (g *grep) run(ctx context.Context, names []string) error {
 	return context.Cause(ctx)
 }
 
-// byDir groups the files of one directory, which is then opened once for them.
+// byDir groups files by directory, so that each directory is opened once per group.
 func byDir(names []string) []group {
-	const most = 64 // so that one large directory keeps all workers busy
+	const most = 64 // per group, so that one large directory keeps all workers busy
 	var groups []group
 	for _, name := range names {
 		dir, base := path.Split(name)
@@ -353,7 +353,7 @@ func (g *grep) group(ctx context.Context, in group, at *seeker) []fileMatches {
 		switch {
 		case errors.Is(err, errLarge):
 			g.large.Add(1)
-		case err != nil && !errors.Is(err, fs.ErrNotExist): // git knows files that have been deleted
+		case err != nil && !errors.Is(err, fs.ErrNotExist): // git lists deleted files as well
 			g.unread.Add(1)
 		}
 		if err != nil || len(text) == 0 || isBinary(text) || !at.worth(text) {
@@ -366,10 +366,10 @@ func (g *grep) group(ctx context.Context, in group, at *seeker) []fileMatches {
 	return found
 }
 
-// isBinary reports whether the beginning shows that this is not text, as git does.
+// isBinary reports whether the beginning of a file is binary, by git's rule.
 func isBinary(text []byte) bool { return bytes.IndexByte(text[:min(len(text), 8000)], 0) >= 0 }
 
-// withoutCR is a text with plain line ends, or $ would not match.
+// withoutCR returns a text with LF line endings, since $ would not match before CR.
 func withoutCR(text []byte) []byte {
 	if bytes.IndexByte(text, '\r') < 0 {
 		return text
@@ -377,16 +377,15 @@ func withoutCR(text []byte) []byte {
 	return bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
 }
 
-// seeker finds the lines of a text that match a pattern. It looks for the word
-// that every match holds first, which is much cheaper than package regexp. A worker
-// has one of its own.
+// seeker finds the lines of a text that match a pattern. It first searches for a literal that every match
+// contains, which is much cheaper than package regexp. Each worker has its own seeker.
 type seeker struct {
 	p   pattern
-	buf []byte // for the worker's files
-	low []byte // the text in lower case, if case does not matter
+	buf []byte // read buffer for the worker's files
+	low []byte // the text in lower case, for case-insensitive searches
 }
 
-// worth tells whether a text can match at all, before it is prepared.
+// worth reports whether a text can match at all, before it is prepared.
 func (s *seeker) worth(text []byte) bool {
 	s.low = s.low[:0]
 	if s.p.word == "" || !s.p.fold {
@@ -395,7 +394,7 @@ func (s *seeker) worth(text []byte) bool {
 	return bytes.Contains(s.lower(text), []byte(s.p.word))
 }
 
-// lower is a text with ASCII's letters in lower case, made once for a text.
+// lower returns a text with ASCII letters in lower case, cached per text.
 func (s *seeker) lower(text []byte) []byte {
 	if len(s.low) != len(text) {
 		s.low = append(s.low[:0], text...)
@@ -408,7 +407,7 @@ func (s *seeker) lower(text []byte) []byte {
 	return s.low
 }
 
-// next finds the first line that matches, from at on, where a line begins.
+// next finds the first matching line at or after at, which must be the start of a line.
 func (s *seeker) next(text []byte, at int) (start, end int, ok bool) {
 	for at < len(text) {
 		i := s.candidate(text, at)
@@ -424,7 +423,7 @@ func (s *seeker) next(text []byte, at int) (start, end int, ok bool) {
 	return 0, 0, false
 }
 
-// candidate returns a place in the first line that may match; -1: there is none.
+// candidate returns a position in the first line that may match, or -1.
 func (s *seeker) candidate(text []byte, at int) int {
 	if s.p.word != "" {
 		in := text
@@ -438,7 +437,7 @@ func (s *seeker) candidate(text []byte, at int) int {
 	}
 	hit := s.p.re.FindIndex(text[at:])
 	if hit == nil || at+hit[0] == len(text) && text[len(text)-1] == '\n' {
-		return -1 // nothing, or an empty match behind the last line end
+		return -1 // no match, or an empty one after the last line ending
 	}
 	return at + hit[0]
 }
@@ -446,13 +445,13 @@ func (s *seeker) candidate(text []byte, at int) int {
 // pattern is a regular expression that matches within a line.
 type pattern struct {
 	re   *regexp.Regexp
-	word string // every match holds it; "": none is known
-	fold bool   // in whatever case; the word is in lower case
+	word string // literal contained in every match, or ""
+	fold bool   // ignore case; word is in lower case
 	note string
 }
 
-// parsePattern reads a regular expression of RE2. An invalid one is searched for literally,
-// and the note says so, unless it is clear what was meant.
+// parsePattern parses an RE2 regular expression. An invalid one is taken literally, with a note, unless the
+// intention is clear.
 func parsePattern(text string, fold bool) (pattern, error) {
 	if text == "" {
 		return pattern{}, errors.New("the pattern is empty. Give a regular expression")
@@ -484,8 +483,8 @@ func parsePattern(text string, fold bool) (pattern, error) {
 	return p, nil
 }
 
-// withinLine keeps a tree from matching the end of a line, so that a whole file
-// can be searched at once and yields the same as its lines one by one.
+// withinLine rewrites a regular expression so that it does not match line endings. Searching a whole file
+// then gives the same result as searching its lines.
 func withinLine(re *syntax.Regexp) {
 	switch re.Op {
 	case syntax.OpAnyChar:
@@ -505,7 +504,7 @@ func withinLine(re *syntax.Regexp) {
 	}
 }
 
-// withoutNL takes the end of a line out of the ranges of a class.
+// withoutNL removes the newline from the ranges of a character class.
 func withoutNL(ranges []rune) []rune {
 	var out []rune
 	for i := 0; i+1 < len(ranges); i += 2 {
@@ -524,8 +523,8 @@ func withoutNL(ranges []rune) []rune {
 	return out
 }
 
-// wordIn returns the longest text that every match contains; "" if none is known. With fold it
-// is in lower case, and case does not matter.
+// wordIn returns the longest literal contained in every match, or "". With fold it is in lower case, and case
+// is ignored.
 func wordIn(re *syntax.Regexp) (word string, fold bool) {
 	switch re.Op {
 	case syntax.OpLiteral:
@@ -546,7 +545,7 @@ func wordIn(re *syntax.Regexp) (word string, fold bool) {
 	return word, fold
 }
 
-// wordOfLiteral leaves out what has other cases than ASCII's.
+// wordOfLiteral returns a literal without characters that have case variants outside ASCII.
 func wordOfLiteral(re *syntax.Regexp) (word string, fold bool) {
 	word = string(re.Rune)
 	if strings.ContainsAny(word, "\n\x00") {

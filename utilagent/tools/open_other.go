@@ -2,5 +2,5 @@
 
 package tools
 
-// openNonblock is not needed: files of a workspace do not block here.
+// openNonblock is not needed on this platform.
 const openNonblock = 0

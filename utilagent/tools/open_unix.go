@@ -4,5 +4,5 @@ package tools
 
 import "syscall"
 
-// openNonblock keeps the opening of a pipe from waiting for a writer.
+// openNonblock avoids waiting for a writer when a pipe is opened.
 const openNonblock = syscall.O_NONBLOCK

@@ -20,13 +20,13 @@ import (
 const (
 	defaultLines = 2000
 	maxLines     = 5000
-	maxReadBytes = 28000 // with line numbers below MaxResult, so that nothing is cut twice
+	maxReadBytes = 28000 // with line numbers less than MaxResult, so that nothing is shortened twice
 	maxLineBytes = 2000
-	maxScanBytes = 64 << 20 // how much of a file is gone through for one page
-	maxTailBytes = 1 << 20  // of a file that is larger than that, if its end is wanted
+	maxScanBytes = 64 << 20 // scanned per page
+	maxTailBytes = 1 << 20  // scanned when the end of a larger file is requested
 )
 
-// ReadFile is the tool read_file.
+// ReadFile returns the tool read_file.
 func ReadFile(w *Workspace) Tool {
 	return New(Spec{
 		Name: "read_file",
@@ -78,7 +78,7 @@ func (w *Workspace) readFile(ctx context.Context, a readArgs) (text string, err 
 	return p.text.String() + p.footer(s), nil
 }
 
-// nothing says why a page is empty.
+// nothing explains why a page is empty.
 func (p *page) nothing(name string, s *source) error {
 	if p.unread {
 		return fmt.Errorf("line %d of %s is not within its first %d MB, and no more is read (it has %d bytes). "+
@@ -87,7 +87,7 @@ func (p *page) nothing(name string, s *source) error {
 	return fmt.Errorf("%s has %d lines: there is no line %d. Choose a smaller offset", shown(name), p.total, p.first)
 }
 
-// footer says what the page leaves out.
+// footer describes what the page omits.
 func (p *page) footer(s *source) string {
 	note := s.encoding.note()
 	last := p.first + p.shown - 1
@@ -112,8 +112,8 @@ func (p *page) footer(s *source) string {
 	return note
 }
 
-// source is a file that is read as text. No more than maxScanBytes of it are
-// read at once: a sparse file claims any size.
+// source is a file that is read as text. At most maxScanBytes are read at once, because a sparse file can
+// have any size.
 type source struct {
 	f        *os.File
 	size     int64
@@ -131,7 +131,7 @@ func newSource(f *os.File, size int64) (*source, error) {
 
 func (s *source) large() bool { return s.size > maxScanBytes }
 
-// from reads the text from a place in the file on, most bytes of it.
+// from returns a reader for at most most bytes of text from an offset.
 func (s *source) from(at, most int64) (*bufio.Reader, error) {
 	if _, err := s.f.Seek(at, io.SeekStart); err != nil {
 		return nil, err
@@ -149,17 +149,17 @@ func (s *source) from(at, most int64) (*bufio.Reader, error) {
 
 // page is the part of a file that is shown.
 type page struct {
-	first, most int // lines
-	end         int // if lines are counted from the end: the number behind the last
+	first, most int // in lines
+	end         int // when counting from the end: number of the last line plus 1
 	shown       int
-	total       int  // lines that were seen
-	unread      bool // the file has more than was read
+	total       int  // lines read
+	unread      bool // the file is longer than what was read
 	cut         bool
 	notText     bool
 	text        strings.Builder
 }
 
-// page reads what is asked for.
+// page reads the requested lines.
 func (s *source) page(a readArgs) (*page, error) {
 	p := &page{first: max(a.Offset, 1), most: bound(a.Limit, defaultLines, maxLines)}
 	at := int64(0)
@@ -177,17 +177,17 @@ func (s *source) page(a readArgs) (*page, error) {
 	return p, p.read(r)
 }
 
-// locate finds where the last -offset lines begin: the number of the first one, and the place
-// from which lines are counted.
+// locate finds the start of the last -offset lines: the number of the first one, and the offset from which
+// lines are counted.
 func (s *source) locate(p *page, offset int) (at int64, err error) {
 	if s.large() {
-		at = (s.size - maxTailBytes) &^ 1 // characters of UTF-16 begin at even places
+		at = (s.size - maxTailBytes) &^ 1 // UTF-16 characters start at even offsets
 	}
 	r, err := s.from(at, maxScanBytes)
 	if err != nil {
 		return 0, err
 	}
-	if at > 0 && !s.encoding.wide() { // in the middle of a line, most likely
+	if at > 0 && !s.encoding.wide() { // skip a probably incomplete line
 		rest, err := r.ReadSlice('\n')
 		if err == nil {
 			at += int64(len(rest))
@@ -206,7 +206,7 @@ func (s *source) locate(p *page, offset int) (at int64, err error) {
 	return at, err
 }
 
-// countLines counts lines to the end.
+// countLines counts the remaining lines.
 func countLines(r io.Reader) (n int, err error) {
 	buf := make([]byte, 64<<10)
 	last := byte('\n')
@@ -228,7 +228,7 @@ func countLines(r io.Reader) (n int, err error) {
 	}
 }
 
-// read takes the lines of the page and counts the others.
+// read reads the lines of the page and counts the others.
 func (p *page) read(r *bufio.Reader) error {
 	full := false
 	for {
@@ -255,7 +255,7 @@ func (p *page) read(r *bufio.Reader) error {
 	}
 }
 
-// asText replaces what does not belong in text, since endpoints refuse it.
+// asText replaces characters that endpoints reject in text.
 func asText(s string) string {
 	if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
 		return s
@@ -263,8 +263,8 @@ func asText(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "�"), "\x00", "�")
 }
 
-// readLine reads a line without its end, of which it keeps the beginning only
-// if it is too long. The error is io.EOF after the last line.
+// readLine reads a line without its ending. It truncates a line that is too long. It returns io.EOF after the
+// last line.
 func readLine(r *bufio.Reader) (line string, long bool, err error) {
 	var b []byte
 	for {
@@ -290,12 +290,12 @@ func readLine(r *bufio.Reader) (line string, long bool, err error) {
 	}
 }
 
-// charEncoding is how a file's text is written down.
+// charEncoding is the character encoding of a file.
 type charEncoding int
 
 const (
-	plain   charEncoding = iota // UTF-8, or something like it
-	withBOM                     // UTF-8 behind a byte order mark
+	plain   charEncoding = iota // UTF-8 or a compatible encoding
+	withBOM                     // UTF-8 with a byte order mark
 	utf16LE
 	utf16BE
 	binary
@@ -303,7 +303,7 @@ const (
 
 const bom = "\ufeff"
 
-// encodingOf judges a file by its beginning.
+// encodingOf detects the encoding from the beginning of a file.
 func encodingOf(start []byte) charEncoding {
 	switch {
 	case bytes.HasPrefix(start, []byte(bom)):
@@ -320,7 +320,7 @@ func encodingOf(start []byte) charEncoding {
 
 func (e charEncoding) wide() bool { return e == utf16LE || e == utf16BE }
 
-// decode reads text as UTF-8. The byte order mark is still in front of it.
+// decode decodes text to UTF-8, keeping the byte order mark.
 func (e charEncoding) decode(r io.Reader) (io.Reader, error) {
 	switch e {
 	case utf16LE:
@@ -331,7 +331,7 @@ func (e charEncoding) decode(r io.Reader) (io.Reader, error) {
 	return r, nil
 }
 
-// note says what a model would not see. Edits keep a byte order mark.
+// note describes what a model cannot see. Edits keep a byte order mark.
 func (e charEncoding) note() string {
 	switch {
 	case e == withBOM:
@@ -342,7 +342,7 @@ func (e charEncoding) note() string {
 	return ""
 }
 
-// refuse says why a file cannot be read as UTF-8; nil if it can.
+// refuse returns an error if a file cannot be read as UTF-8.
 func (e charEncoding) refuse(name string, size int64) error {
 	switch {
 	case e == binary:

@@ -21,65 +21,61 @@ import (
 	"github.com/united-workforce/uwf/utilagent/confine"
 )
 
-// Bounds of a command.
+// Timeouts of a command.
 const (
 	defaultTimeout = 2 * time.Minute
 	maxTimeout     = 10 * time.Minute
-	grace          = 2 * time.Second // between asking a group to stop and killing it
-	pipeGrace      = time.Second     // for output of what has left the group
+	grace          = 2 * time.Second // between asking a process group to stop and killing it
+	pipeGrace      = time.Second     // for output of processes that left the group
 )
 
-// Commands says which commands may run. The zero value allows none.
+// Commands configures which commands may run. The zero value allows none.
 type Commands struct {
-	// Shell allows everything, through a shell.
+	// Shell allows every command, through a shell.
 	Shell bool
-	// Allow lists programs that may run without a shell: no pipes, no
-	// redirections, no variables. It keeps a model from surprising its user; it
-	// is no wall, since an allowed program may start others.
+	// Allow lists programs that may run without a shell: no pipes, redirections or variables. It prevents
+	// surprises; it is not a security boundary, since an allowed program may start others.
 	Allow []string
-	// Env is the commands' whole environment; see [CommandEnv].
+	// Env is the commands' complete environment; see [CommandEnv].
 	Env []string
-	// Refuse returns an error for a command line that must not run whatever is
-	// allowed; nil: there is none.
+	// Refuse, if not nil, returns an error for a command line that must never run.
 	Refuse func(commandLine string) error
-	// Now measures; nil: durations are not shown.
+	// Now is the clock for durations; if nil, they are not shown.
 	Now func() time.Time
 
-	// Exe is a program whose main calls bind.Dispatch, such as an agent's
-	// own: with it commands can write only to the workspace, their temporary
-	// directory and Writable, where the kernel has Landlock. "": not confined.
+	// Exe is a program whose main calls bind.Dispatch, such as the agent itself. It restricts commands with
+	// Landlock, where available, to writing the workspace, their temporary directory and Writable. ""
+	// disables confinement.
 	Exe         string
-	Writable    []string // more directories; see also [Caches]
-	MustConfine bool     // a command that package confine cannot hold back in full does not run
-	// Box is uwf-box: with it commands run in namespaces. "": they are held back by Landlock alone.
+	Writable    []string // additional directories; see also [Caches]
+	MustConfine bool     // refuse commands that package confine cannot fully restrict
+	// Box is the path of uwf-box, which runs commands in namespaces. "" uses Landlock alone.
 	Box     string
-	MustBox bool // a command that cannot have namespaces does not run
-	Nest    bool // in namespaces, commands may make sandboxes of their own
-	// Network is what commands can reach; if not all, they must have namespaces.
+	MustBox bool // refuse commands if namespaces are unavailable
+	Nest    bool // let commands create sandboxes inside their namespaces
+	// Network is what commands can reach; anything less than everything requires namespaces.
 	Network  protocol.Network
 	Status   *os.File // see proc.Box; may be nil
-	State    string   // a directory that commands cannot reach; see box.Request
+	State    string   // directory outside the commands' reach; see box.Request
 	Home     string   // the user's home directory
-	Environ  []string // of this process, with which git is asked
-	Readable []string // what commands may read, wherever it lies
-	// Keep names capabilities that root's commands keep; see confine.Rules. One
-	// that they need to write to a workspace of somebody else is kept anyway.
+	Environ  []string // environment of this process, for git
+	Readable []string // readable paths anywhere
+	// Keep lists the capabilities that root's commands keep; see confine.Rules. Those needed to write to
+	// another user's workspace are always kept.
 	Keep          []string
-	NoUnixSockets bool // commands can make none; see confine.Rules
+	NoUnixSockets bool // commands cannot create them; see confine.Rules
 	IPC           bool // commands may share memory with other programs; see confine.Rules
-	// Adopts: this process has called proc.Adopt, and has no children during a
-	// command but those that were there before. Then what a command has left is
-	// found whatever it has done, and killed.
+	// Adopts means that this process has called proc.Adopt and starts no other children during a command.
+	// Processes that a command leaves behind can then be found and killed in any case.
 	Adopts bool
-	// Guard is a directory that commands cannot reach, for those without namespaces; see box.SharedState.
-	// "": nobody puts back what they have changed if this process is killed.
+	// Guard is a directory outside the commands' reach, for commands without namespaces; see box.SharedState.
+	// If it is "", their changes to protected files are not reverted when this process is killed.
 	Guard string
-	// Warn is told what a person should know about a command, Once what is so for all; may be nil.
+	// Warn prints a warning about a command, Once one that applies to all commands. Both may be nil.
 	Warn, Once func(text string)
 }
 
-// Confinement says what holds commands back, for the record: "landlock 7", or
-// "none" and why.
+// Confinement describes the restrictions for the record: "landlock 7", or "none" and the reason.
 func (c Commands) Confinement() string {
 	if c.Exe == "" {
 		return "none: switched off"
@@ -92,8 +88,8 @@ func (c Commands) Confinement() string {
 	return confine.Describe() + confine.Open(c.NoUnixSockets)
 }
 
-// Weaknesses are what a person should know about how commands are held back here,
-// a line each. None if no command may run.
+// Weaknesses returns warnings about gaps in the confinement of commands on this machine, one per line. It
+// returns none if no command may run.
 func (c Commands) Weaknesses(w *Workspace) []string {
 	if c.off() != "" {
 		return nil
@@ -114,7 +110,7 @@ func (c Commands) confined() bool {
 	return c.Exe != "" && confine.Level() > 0 && (confine.Seccomp() || !c.MustConfine)
 }
 
-// RunCommand is the tool run_command.
+// RunCommand returns the tool run_command.
 func RunCommand(w *Workspace, c Commands) Tool {
 	return New(Spec{
 		Name:        "run_command",
@@ -198,8 +194,8 @@ func (c Commands) run(ctx context.Context, w *Workspace, a runArgs) (string, err
 	return text + done(), err
 }
 
-// Hold makes a command one that is held back as these are. done is called when it has
-// ended, and puts back what it has changed that it must not; said tells the model of it.
+// Hold returns cmd with these restrictions. done must be called when it has ended; it reverts forbidden
+// changes and returns a message about them for the model.
 func (c Commands) Hold(ctx context.Context, w *Workspace, cmd proc.Command) (held proc.Command, done func() (said string), err error) {
 	if c.Box != "" && c.Exe != "" && w.unboxed == nil {
 		held, done, err = c.boxed(ctx, w, cmd)
@@ -216,10 +212,10 @@ func (c Commands) Hold(ctx context.Context, w *Workspace, cmd proc.Command) (hel
 	return c.lower(ctx, w, cmd)
 }
 
-// mustBox reports whether a command that cannot have namespaces does not run: only they hold its network.
+// mustBox reports whether commands require namespaces, which alone can restrict the network.
 func (c Commands) mustBox() bool { return c.MustBox || !c.Network.All() }
 
-// lower holds a command back with Landlock, and puts back what it has changed that it must not.
+// lower restricts a command with Landlock and reverts forbidden changes afterwards.
 func (c Commands) lower(ctx context.Context, w *Workspace, cmd proc.Command) (held proc.Command, done func() (said string), err error) {
 	if said := w.off.Narrows(w.real); said != "" && c.confined() && c.Once != nil {
 		c.Once(said)
@@ -239,15 +235,14 @@ func (c Commands) lower(ctx context.Context, w *Workspace, cmd proc.Command) (he
 		return held, nil, fmt.Errorf(
 			"the command was not run: what it must not change could not be kept: %w. Say so in your answer", err)
 	}
-	// If this process is killed, the command still counts as running until its init ends.
+	// If this process is killed, the command counts as running until its init process ends.
 	if held.Init {
 		held.Inherit = append(slices.Clip(held.Inherit), run.Lock())
 	}
 	return held, func() string { return c.ended(run.End(context.WithoutCancel(ctx))) }, nil
 }
 
-// bind gives a command its temporary directory and, if that is wanted, keeps it from
-// writing elsewhere.
+// bind sets a command's temporary directory and, if configured, restricts where it can write.
 func (c Commands) bind(w *Workspace, cmd proc.Command) (proc.Command, error) {
 	tmp, err := w.scratch.tmp()
 	if err != nil {
@@ -268,9 +263,9 @@ func (c Commands) bind(w *Workspace, cmd proc.Command) (proc.Command, error) {
 	return bound, nil
 }
 
-// allowed splits a command line for a run without a shell.
+// allowed splits a command line to run without a shell.
 func (c Commands) allowed(line string) ([]string, error) {
-	// Models write this out of habit; both streams come together anyway.
+	// Models write this out of habit; both streams are combined anyway.
 	line = strings.TrimSuffix(strings.TrimSpace(line), " 2>&1")
 	words, err := splitWords(line)
 	if err != nil {
@@ -283,7 +278,7 @@ func (c Commands) allowed(line string) ([]string, error) {
 	return words, nil
 }
 
-// commandDir is the directory that a command starts in.
+// commandDir returns the directory in which a command starts.
 func (w *Workspace) commandDir(name string) (string, error) {
 	local, is, err := w.directory(name)
 	if err != nil {
@@ -297,9 +292,8 @@ func (w *Workspace) commandDir(name string) (string, error) {
 
 var errTimeout = errors.New("timed out")
 
-// start runs a command to its end and returns its output with a last line that
-// says how it ended. What the command started and left behind is killed: its
-// process group, and what has the mark.
+// start runs a command and returns its output with a last line that describes how it ended. It kills
+// processes that the command leaves behind: its process group, and those with the mark.
 func (c Commands) start(ctx context.Context, w *Workspace, cmd proc.Command, timeout time.Duration, mark string) (string, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -324,7 +318,7 @@ func (c Commands) start(ctx context.Context, w *Workspace, cmd proc.Command, tim
 	defer cancel()
 	status, err := child.Wait(limited, grace)
 	left := ""
-	if cmd.Box == nil || w.unboxed != nil { // else nothing outlives its namespaces
+	if cmd.Box == nil || w.unboxed != nil { // in namespaces, nothing survives
 		left = c.endLeft(before, mark)
 	}
 	text := out.text(pipeGrace) + left
@@ -339,11 +333,11 @@ func (c Commands) start(ctx context.Context, w *Workspace, cmd proc.Command, tim
 	return text + ending(status, c.now().Sub(began)) + c.hint(status, text), nil
 }
 
-// endLeft kills what a command has left behind. What it returns is a line about
-// what could not be killed.
+// endLeft kills the processes that a command left behind. It returns a message about any that could not be
+// killed.
 func (c Commands) endLeft(before []int, mark string) string {
-	if !c.Adopts || before == nil { // who else is a child is not known
-		_, _ = proc.KillMarked(mark) // what cannot be ended goes on
+	if !c.Adopts || before == nil { // the command's children cannot be distinguished from others
+		_, _ = proc.KillMarked(mark) // processes that cannot be killed keep running
 		return ""
 	}
 	if _, err := proc.KillChildren(before); err != nil {
@@ -355,7 +349,7 @@ func (c Commands) endLeft(before []int, mark string) string {
 	return ""
 }
 
-// hint explains what confinement looks like from inside.
+// hint explains how confinement looks from inside.
 func (c Commands) hint(s proc.Status, text string) string {
 	denied := strings.Contains(text, "ermission denied") || strings.Contains(text, "EACCES") || strings.Contains(text, "cross-device link")
 	shares := slices.ContainsFunc([]string{"hared memory", "shmget", "semget", "msgget", confine.SharedMemory, "SemLock", "multiprocessing"}, func(word string) bool { return strings.Contains(text, word) })
@@ -388,7 +382,7 @@ func ending(s proc.Status, took time.Duration) string {
 	return "[" + how + "]"
 }
 
-// boxed makes a command one that runs in namespaces, or where there are none, is held back by less.
+// boxed prepares a command to run in namespaces, or with weaker restrictions if they are unavailable.
 func (c Commands) boxed(ctx context.Context, w *Workspace, cmd proc.Command) (proc.Command, func() string, error) {
 	request, err := c.request(w)
 	if err != nil {
@@ -406,21 +400,21 @@ func (c Commands) boxed(ctx context.Context, w *Workspace, cmd proc.Command) (pr
 			return cmd, err
 		}
 		if c.Status != nil {
-			_ = os.Remove(c.Status.Name()) // nobody writes it then
+			_ = os.Remove(c.Status.Name()) // unused in this case
 		}
 		instead, lowered, err = c.lower(ctx, w, cmd)
 		return instead, err
 	}
 	return held, func() string {
 		if lowered != nil {
-			_ = run.Cancel() // what is left of it is removed by the next one
+			_ = run.Cancel() // the next run cleans up
 			return lowered()
 		}
 		return c.ended(run.End(context.WithoutCancel(ctx)))
 	}, nil
 }
 
-// request is what holds commands back.
+// request returns the sandbox for commands.
 func (c Commands) request(w *Workspace) (box.Request, error) {
 	tmp, err := w.scratch.tmp()
 	r := box.Request{
@@ -434,7 +428,7 @@ func (c Commands) request(w *Workspace) (box.Request, error) {
 	return r, err
 }
 
-// unbox notes why commands have no namespaces, and says so once.
+// unbox records why namespaces are unavailable, and warns once.
 func (c Commands) unbox(w *Workspace, why error) error {
 	if c.mustBox() {
 		return fmt.Errorf("the command was not run: it must have namespaces, and cannot: %w", why)
@@ -446,7 +440,7 @@ func (c Commands) unbox(w *Workspace, why error) error {
 	return nil
 }
 
-// ended tells a person and the model what was done at the end of a command.
+// ended reports to the user and the model what was done at the end of a command.
 func (c Commands) ended(said []string, err error) string {
 	if err != nil {
 		said = append(said, fmt.Sprintf("left what could not be looked at: %v", err))
@@ -462,18 +456,18 @@ func (c Commands) ended(said []string, err error) string {
 	return "\n[this command " + strings.Join(said, "; it ") + "]"
 }
 
-// Unboxed is why commands had no namespaces; nil: they had.
+// Unboxed returns the reason why commands had no namespaces, or nil.
 func (w *Workspace) Unboxed() error { return w.unboxed }
 
-// quiet keeps programs from waiting for a person or drawing for one.
+// quiet contains variables that stop programs from prompting or drawing.
 var quiet = []string{
 	"PAGER=cat", "GIT_PAGER=cat", "MANPAGER=cat", "LESS=-R", "TERM=dumb", "NO_COLOR=1",
 	"GIT_TERMINAL_PROMPT=0", "DEBIAN_FRONTEND=noninteractive", "PIP_PROGRESS_BAR=off", "TQDM_DISABLE=1",
 }
 
-// CommandEnv is the environment for commands. It leaves out secrets, recognised by a
-// variable's name or value, and whatever identifies the agent's own step, so that no command
-// can act as the agent. Variables that pass names are handed on all the same.
+// CommandEnv returns the environment for commands. It removes secrets, recognized by a variable's name or
+// value, and variables that identify the agent's step, so that no command can act as the agent. Variables
+// listed in pass are always kept.
 func CommandEnv(environ []string, secrets *secret.Set, pass []string) []string {
 	var env []string
 	for _, kv := range environ {
@@ -486,8 +480,8 @@ func CommandEnv(environ []string, secrets *secret.Set, pass []string) []string {
 	return append(env, quiet...)
 }
 
-// LeadsOut reports whether a variable names a socket or a program outside of the confinement
-// of commands: what listens there acts for the user, unconfined.
+// LeadsOut reports whether a variable refers to a socket or a program outside the commands' sandbox: what
+// listens there acts for the user, unconfined.
 func LeadsOut(name string) bool {
 	switch name {
 	case "SSH_AUTH_SOCK", "SSH_AGENT_PID", "SSH_ASKPASS", "GIT_ASKPASS", "SUDO_ASKPASS", "DBUS_SESSION_BUS_ADDRESS", "DBUS_SYSTEM_BUS_ADDRESS", "DOCKER_HOST",
@@ -512,32 +506,31 @@ func ownStep(name string) bool {
 	return false
 }
 
-// How much of a command's output is kept. The end is worth more: it is where
-// errors are.
+// How much of a command's output is kept. The end is more valuable, because errors are there.
 const (
 	keepHead = 9000
 	keepTail = 20000
 )
 
-// output collects what a command writes, in bounded memory.
+// output collects a command's output in bounded memory.
 type output struct {
 	mu      sync.Mutex
 	head    []byte
 	tail    []byte // up to twice keepTail
 	dropped int    // bytes between head and tail
-	lines   int    // in what was dropped
+	lines   int    // lines in the dropped part
 
-	create  func() (*os.File, error) // of a file for everything
-	file    *os.File                 // nil: not needed yet, or given up
+	create  func() (*os.File, error) // creates the file for the complete output
+	file    *os.File                 // nil if not needed yet, or after an error
 	written int
-	cut     bool // the file does not have everything
+	cut     bool // the file is incomplete
 
 	pipe *os.File
 	done chan struct{}
 }
 
-// collect reads a pipe to its end, in the background. What is too long to keep
-// in memory goes into a file that create makes.
+// collect reads a pipe to its end in the background. Output too long for memory goes to a file created by
+// create.
 func collect(pipe *os.File, create func() (*os.File, error)) *output {
 	o := &output{pipe: pipe, create: create, done: make(chan struct{})}
 	go func() {
@@ -566,13 +559,13 @@ func (o *output) add(b []byte) {
 	}
 }
 
-// shrink cuts the tail to what is kept.
+// shrink drops the excess part of the tail.
 func (o *output) shrink() {
 	extra := len(o.tail) - keepTail
 	if extra <= 0 {
 		return
 	}
-	if o.dropped == 0 { // up to here memory has everything
+	if o.dropped == 0 { // memory has everything so far
 		if f, err := o.create(); err == nil {
 			o.file = f
 			o.save(o.head)
@@ -584,8 +577,7 @@ func (o *output) shrink() {
 	o.tail = append(o.tail[:0], o.tail[extra:]...)
 }
 
-// save adds to the file, if there is one. A disk that is full ends it: then a
-// model has to do with what it sees.
+// save appends to the file, if there is one, and gives it up on an error such as a full disk.
 func (o *output) save(b []byte) {
 	if o.file == nil || o.cut {
 		return
@@ -596,7 +588,7 @@ func (o *output) save(b []byte) {
 	o.cut = err != nil || n < len(b)
 }
 
-// whole closes the file and returns how to name it, "" if there is none.
+// whole closes the file and returns its name, or "".
 func (o *output) whole() string {
 	if o.file == nil {
 		return ""
@@ -610,9 +602,8 @@ func (o *output) whole() string {
 	return o.file.Name()
 }
 
-// text waits for the end of the pipe and returns what came, as lines. A process
-// that left the group may hold the pipe open for ever: after patience it is not
-// waited for any more.
+// text waits for the end of the pipe and returns the output. A process that left the group may hold the pipe
+// open forever, so it waits at most patience.
 func (o *output) text(patience time.Duration) string {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
@@ -620,7 +611,7 @@ func (o *output) text(patience time.Duration) string {
 	case <-o.done:
 	case <-timer.C:
 	}
-	_ = o.pipe.Close() // ends the reader if it still waits; nothing can be lost by it
+	_ = o.pipe.Close() // stops the reader if it still waits
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.shrink()
@@ -634,9 +625,8 @@ func (o *output) text(patience time.Duration) string {
 	return s
 }
 
-// clip cuts the middle out of a text that is longer than most bytes and says
-// how much is missing. A third of what is kept is the beginning: the end of an
-// output is where errors are.
+// clip removes the middle of a text longer than most bytes and inserts a note about it. It keeps more of the
+// end than of the beginning, because errors are there.
 func clip(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -645,9 +635,8 @@ func clip(s string, most int) string {
 	return join(head, tail, len(s)-len(head)-len(tail), strings.Count(s[len(head):len(s)-len(tail)], "\n"), "")
 }
 
-// join puts a head and a tail together at line ends, if there are any near.
-// missing and lines count what lay between them; whole is the file that has
-// everything, "" if there is none.
+// join joins a head and a tail at nearby line endings. missing and lines count the part between them; whole
+// is the file with the complete text, or "".
 func join(head, tail string, missing, lines int, whole string) string {
 	const near = 200
 	if i := strings.LastIndexByte(head, '\n'); i >= 0 && len(head)-i < near {

@@ -13,11 +13,11 @@ func shellPath() string {
 
 func shellArgs(line string) []string { return []string{"/d", "/c", line} }
 
-// directly runs words without a shell.
+// directly returns the command that runs words without a shell.
 func directly(words []string) (string, []string) {
 	path, err := exec.LookPath(words[0])
 	if err != nil {
-		path = words[0] // starting it will say what is wrong
+		path = words[0] // starting it reports the error
 	}
 	return path, words[1:]
 }

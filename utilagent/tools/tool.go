@@ -1,18 +1,17 @@
-// Package tools holds what a model may do to a workspace: read, write, edit,
-// list, find and search files, fetch pages, run commands.
+// Package tools contains the tools with which a model works in a workspace: reading, writing, editing,
+// listing, finding and searching files, fetching pages, running commands.
 //
 // Invariants:
 //   - file tools never leave the workspace, by "..", absolute paths or symbolic
-//     links, also when another process swaps a path under them ([os.Root]);
-//   - a result is text of bounded length and valid UTF-8; one that begins with
-//     "Error:" says what to do next, because the model acts on nothing else;
-//   - commands and fetches run only where a person has allowed them. Commands can
-//     be kept from writing elsewhere ([Commands]); else an allowed program may do
-//     what the user may do.
+//     links, even if another process swaps a path under them ([os.Root]);
+//   - a result is text of bounded length and valid UTF-8; an error begins with
+//     "Error:" and states what to do next, because the model acts on nothing else;
+//   - commands and fetches run only if the user has allowed them. Commands can be
+//     restricted to writing in the workspace ([Commands]); otherwise an allowed
+//     program can do anything the user can.
 //
-// A third party adds a tool with one call of [Func] or [New], or by implementing
-// [Tool].
-// The exported API is provisional until the other own agents are built on it.
+// To add a tool, call [Func] or [New], or implement [Tool]. The exported API is provisional until the other
+// agents in this repository are built on it.
 package tools
 
 import (
@@ -34,44 +33,42 @@ import (
 // Effect is what a call can do.
 type Effect int
 
-// The effects.
+// Effects.
 const (
-	Reads   Effect = iota // changes nothing, and tells nobody
-	Fetches               // changes nothing, but what it asks for can tell others what it knows
-	Writes                // changes files of the workspace
-	Runs                  // runs a program: anything
+	Reads   Effect = iota // changes nothing and sends nothing
+	Fetches               // changes nothing, but requests can leak information
+	Writes                // changes files in the workspace
+	Runs                  // runs a program, which can do anything
 )
 
 // Spec describes a tool.
 type Spec struct {
 	Name        string
-	Aliases     []string // names that are accepted, but not offered
+	Aliases     []string // additional accepted names, not advertised
 	Description string
 	// Parameters is the JSON Schema of the arguments: an object with properties, required and
-	// additionalProperties false. Arguments are also checked against it before a call.
+	// additionalProperties false. Arguments are checked against it before a call.
 	Parameters map[string]any
 	Effect     Effect
-	// SideBySide says that calls may run in parallel with those of other such tools. It applies
-	// only to tools whose effect is [Reads]; all other calls run one after the other.
+	// SideBySide means that calls may run concurrently with those of other such tools. It applies only to
+	// tools with the effect [Reads]; all other calls run one by one.
 	SideBySide bool
-	// Off says why the tool cannot be used here, and what would change that. A
-	// tool that is off is not offered; a call is answered with this text.
+	// Off is the reason why the tool is unavailable, with a remedy. Such a tool is not advertised; a call is
+	// answered with this text.
 	Off string
 }
 
-// Tool is something that a model can call. An error is shown to the model after
-// "Error: ", so it must say what to do next; only the context's own error ends
-// the loop.
+// Tool is a tool that a model can call. An error is shown to the model after "Error: ", so it must state what
+// to do next; only the context's own error ends the loop.
 type Tool interface {
 	Spec() Spec
 	Call(ctx context.Context, args map[string]any) (string, error)
 }
 
-// New makes a tool of a function. The arguments are decoded into A, a struct
-// with json tags. Without Parameters their schema is made from A: the tag doc
-// tells a model what a field is, enum:"a,b" lists the values of a string; a field
-// is required unless it is a pointer or says omitempty. [Registry.Add] refuses a
-// tool whose A cannot be described so.
+// New returns a tool that calls a function. The arguments are decoded into A, a struct with json tags. If
+// Parameters is nil, their schema is derived from A: the tag doc describes a field, enum:"a,b" lists the
+// values of a string; a field is required unless it is a pointer or has omitempty. [Registry.Add] rejects a
+// tool if A cannot be described this way.
 func New[A any](spec Spec, call func(ctx context.Context, args A) (string, error)) Tool {
 	t := funcTool[A]{spec: spec, call: call}
 	if spec.Parameters == nil {
@@ -80,8 +77,8 @@ func New[A any](spec Spec, call func(ctx context.Context, args A) (string, error
 	return t
 }
 
-// Func is [New] for a tool with only a name and a description. The tool counts as one that may
-// do anything ([Runs]), so an agent with the permission read-only or edits is not offered it.
+// Func is like [New] for a tool with only a name and a description. It has the effect [Runs], so agents with
+// the permission read-only or edits do not offer it.
 func Func[A any](name, description string, call func(ctx context.Context, args A) (string, error)) Tool {
 	return New(Spec{Name: name, Description: description, Effect: Runs}, call)
 }
@@ -108,8 +105,7 @@ func (t funcTool[A]) Call(ctx context.Context, args map[string]any) (string, err
 	return t.call(ctx, a)
 }
 
-// object is the schema of arguments; properties that are not in required are
-// optional.
+// object returns the schema of arguments; properties not in required are optional.
 func object(required []string, properties map[string]any) map[string]any {
 	return map[string]any{
 		"type": "object", "properties": properties, "required": required, "additionalProperties": false,
@@ -120,9 +116,8 @@ func property(typ, description string) map[string]any {
 	return map[string]any{"type": typ, "description": description}
 }
 
-// All returns every tool of this package that works on files and programs, first those that
-// change nothing. A caller that allows less filters them by [Effect]; what Commands do not
-// allow is off.
+// All returns all tools of this package that work on files and programs, starting with those that change
+// nothing. Callers can filter them by [Effect]. Tools that c does not allow are off.
 func All(w *Workspace, c Commands) []Tool {
 	return []Tool{
 		ReadFile(w), ListDir(w), Glob(w), Grep(w),
@@ -130,17 +125,17 @@ func All(w *Workspace, c Commands) []Tool {
 	}
 }
 
-// MaxResult is how many bytes of a result a model gets to see; more is cut out
-// of the middle. It bounds what one careless call costs.
+// MaxResult bounds the bytes of a result; longer ones lose their middle. It limits the cost of a careless
+// call.
 const MaxResult = 30000
 
 // Registry is the set of tools of an agent.
 type Registry struct {
 	tools []Tool
-	names map[string]Tool // also aliases; lower case
+	names map[string]Tool // including aliases; lower case
 }
 
-// NewRegistry returns a registry. It is an error if two tools have one name.
+// NewRegistry returns a registry with tools. Duplicate names are an error.
 func NewRegistry(tools ...Tool) (*Registry, error) {
 	r := &Registry{names: map[string]Tool{}}
 	for _, t := range tools {
@@ -151,8 +146,7 @@ func NewRegistry(tools ...Tool) (*Registry, error) {
 	return r, nil
 }
 
-// Add adds a tool. It is an error if its name is taken, or its arguments cannot
-// be described.
+// Add adds a tool. It fails if the name is taken or the arguments cannot be described.
 func (r *Registry) Add(t Tool) error {
 	spec := t.Spec()
 	if made, ok := t.(interface{ invalid() error }); ok && made.invalid() != nil {
@@ -169,7 +163,7 @@ func (r *Registry) Add(t Tool) error {
 	return nil
 }
 
-// Specs are the tools that can be used, in the order in which they were added.
+// Specs returns the available tools, in the order in which they were added.
 func (r *Registry) Specs() []Spec {
 	specs := make([]Spec, 0, len(r.tools))
 	for _, t := range r.tools {
@@ -180,9 +174,8 @@ func (r *Registry) Specs() []Spec {
 	return specs
 }
 
-// Find finds a tool by the name that a model used: its own or an alias, in any
-// case, with the prefixes that models put before it; behind such a prefix also by
-// what other agents' tools are called, as in functions.read.
+// Find returns a tool by a name or alias, in any case, with or without the prefixes that models add. After
+// such a prefix it also accepts names of other agents' tools, as in functions.read.
 func (r *Registry) Find(name string) (Tool, bool) {
 	name = strings.ToLower(strings.TrimSpace(name))
 	bare := name
@@ -190,26 +183,26 @@ func (r *Registry) Find(name string) (Tool, bool) {
 		bare = strings.TrimPrefix(bare, prefix)
 	}
 	t, ok := r.names[bare]
-	if !ok && bare != name { // no third party's tool is called so
+	if !ok && bare != name { // never applies to a third party's tool
 		t, ok = r.names[habit(bare)]
 	}
 	return t, ok
 }
 
-// Result is what a model gets to see of a call.
+// Result is what a model sees of a call.
 type Result struct {
 	Text   string
 	Failed bool // Text begins with "Error:"
 }
 
-// Failure is the result that tells a model what went wrong.
+// Failure returns a failed result with a message for the model.
 func Failure(format string, args ...any) Result {
 	text := strings.TrimPrefix(fmt.Sprintf(format, args...), "Error: ")
 	return Result{Text: clip("Error: "+strings.ToValidUTF8(text, "�"), MaxResult), Failed: true}
 }
 
-// Call calls a tool by the name that a model used. Whatever is wrong is a
-// result; the error is ctx's cause alone.
+// Call calls a tool by the name that a model used. All failures are reported in the result; the error is only
+// ctx's cause.
 func (r *Registry) Call(ctx context.Context, name string, args map[string]any) (Result, error) {
 	t, ok := r.Find(name)
 	if !ok {
@@ -250,8 +243,8 @@ func (r *Registry) unknown(name string) Result {
 	return Failure("unknown tool %q.%s Available: %s.", name, near, strings.Join(names, ", "))
 }
 
-// habit is our name of what other agents' tools call so. Alone they are no aliases:
-// a third party may want to use them, and their arguments are others.
+// habit returns our name for a tool of another agent. These names are not aliases: third-party tools may use
+// them, with other arguments.
 func habit(name string) string {
 	switch strings.ToLower(name) {
 	case "shell", "terminal", "exec", "execute", "execute_command", "exec_command", "run_shell_command", "run_terminal_cmd", "sh", "cmd":
@@ -274,18 +267,15 @@ func habit(name string) string {
 	return ""
 }
 
-// maxSchemaDepth bounds how deep a type may be nested; one that holds itself is
-// deeper than anything.
+// maxSchemaDepth bounds the nesting of a type, and so rejects recursive types.
 const maxSchemaDepth = 10
 
-// errType is for a type that arguments cannot have.
+// errType reports a type that cannot be used for arguments.
 var errType = errors.New("cannot be described to a model")
 
-// schemaOf describes a struct as the arguments of a tool. Fields are named as in
-// encoding/json. The tag doc tells the model what a field is, enum lists the
-// values of a string, separated by commas. A field is required unless it is a
-// pointer or its json tag says omitempty or omitzero. A type that reads itself
-// from text is a string.
+// schemaOf returns the schema for a struct of arguments. Fields have their encoding/json names. The tag doc
+// describes a field, enum lists the values of a string, separated by commas. A field is required unless it is
+// a pointer or its json tag has omitempty or omitzero. A type that unmarshals itself from text is a string.
 func schemaOf(t reflect.Type) (map[string]any, error) {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -321,7 +311,7 @@ func structSchema(t reflect.Type, depth int) (map[string]any, error) {
 	return object(required, properties), nil
 }
 
-// jsonName is the name of a field in JSON; false if it has none there.
+// jsonName returns a field's name in JSON. ok is false if it is not encoded.
 func jsonName(f reflect.StructField) (name string, optional, ok bool) {
 	tag, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 	if !f.IsExported() || tag == "-" && options == "" || f.Anonymous && tag == "" && isStruct(f.Type) {
@@ -337,7 +327,7 @@ func jsonName(f reflect.StructField) (name string, optional, ok bool) {
 	return tag, optional, true
 }
 
-// promoted tells whether a field of an embedded struct counts as one of t.
+// promoted reports whether a field of an embedded struct is promoted to t.
 func promoted(t reflect.Type, f reflect.StructField) bool {
 	for i := range f.Index[:len(f.Index)-1] {
 		outer := t.FieldByIndex(f.Index[:i+1])
@@ -366,7 +356,7 @@ func typeSchema(t reflect.Type, depth int) (map[string]any, error) {
 	case reflect.PointerTo(t).Implements(textType):
 		return map[string]any{"type": "string"}, nil
 	case reflect.PointerTo(t).Implements(jsonType):
-		return map[string]any{}, nil // it reads what it likes
+		return map[string]any{}, nil // it accepts anything
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -398,15 +388,14 @@ func typeSchema(t reflect.Type, depth int) (map[string]any, error) {
 	return nil, fmt.Errorf("%s %w", t, errType)
 }
 
-// form is what the text of a file does not show to a model. Whoever replaces the
-// text keeps it.
+// form holds properties of a file's text that a model does not see, and that replacing the text must
+// preserve.
 type form struct {
 	encoding charEncoding
 	crlf     bool // every line ends in CR LF
 }
 
-// formOf looks at the beginning of a file that is about to be replaced. One that
-// cannot be read has no form to keep.
+// formOf examines the beginning of a file that is about to be replaced. An unreadable file has the zero form.
 func (w *Workspace) formOf(name string, info fs.FileInfo) form {
 	if info == nil || info.Size() == 0 {
 		return form{}
@@ -415,16 +404,16 @@ func (w *Workspace) formOf(name string, info fs.FileInfo) form {
 	if err != nil {
 		return form{}
 	}
-	defer f.Close() // it is only read from
+	defer f.Close() // opened for reading
 	start, err := io.ReadAll(io.LimitReader(f, 64<<10))
 	if err != nil {
 		return form{}
 	}
-	start = bytes.TrimSuffix(start, []byte("\r")) // its LF may be behind the limit
+	start = bytes.TrimSuffix(start, []byte("\r")) // its LF may be beyond the limit
 	return form{encodingOf(start[:min(len(start), 8000)]), allCRLF(string(start))}
 }
 
-// apply gives a text the form of the file before it, and says so.
+// apply gives a text the previous form of the file and returns a note about it.
 func (f form) apply(text string) (formed, note string) {
 	if f.crlf && !strings.Contains(text, "\r\n") && strings.Contains(text, "\n") {
 		text, note = toCRLF(text), " Its lines end in CR LF, as before."
@@ -438,7 +427,7 @@ func (f form) apply(text string) (formed, note string) {
 	return text, note
 }
 
-// allCRLF tells whether every line of a text ends in CR LF.
+// allCRLF reports whether every line of a text ends in CR LF.
 func allCRLF(s string) bool {
 	n := strings.Count(s, "\r\n")
 	return n > 0 && n == strings.Count(s, "\n")

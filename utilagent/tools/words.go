@@ -6,12 +6,11 @@ import (
 	"strings"
 )
 
-// errQuote is for a command line that ends inside quotes.
+// errQuote reports a command line that ends inside quotes.
 var errQuote = errors.New("the command line ends inside quotes. Close them")
 
-// splitWords splits a command line as a POSIX shell would, but refuses whatever
-// only a shell could do: silently passing "|" or "$HOME" as a word would run
-// something else than the model meant.
+// splitWords splits a command line like a POSIX shell, but rejects whatever only a shell could do: passing
+// "|" or "$HOME" as a word would run something other than what the model meant.
 func splitWords(line string) ([]string, error) {
 	var words []string
 	var word strings.Builder
@@ -58,7 +57,7 @@ func needsShell(what string) error {
 	return fmt.Errorf("there is no shell here, so %s has no meaning. Run one program with its arguments; quote special characters; use cwd instead of cd", what)
 }
 
-// quoted reads up to the closing quote and returns how many bytes it took.
+// quoted reads up to the closing quote and returns the number of bytes read.
 func quoted(s string, quote byte, word *strings.Builder) (int, error) {
 	for i := 0; i < len(s); i++ {
 		c := s[i]

@@ -18,18 +18,18 @@ import (
 	"github.com/united-workforce/uwf/utilagent/tools/ignore"
 )
 
-// Workspace is the directory that file tools work in. Every access goes through
-// an [os.Root], so nothing leads out of it.
+// Workspace is the directory in which file tools work. Every access goes through an [os.Root], so no path
+// leads out of it.
 type Workspace struct {
 	root *os.Root
-	dir  string // as the user named it, absolute
+	dir  string // absolute path as given by the user
 	real string // without symbolic links
 
 	off     offlimits.List
-	hides   []string // what is off limits within the workspace, slash-separated
+	hides   []string // protected paths inside the workspace, slash-separated
 	scratch scratch
 
-	unboxed error // why commands have no namespaces; nil: they have, or none has run
+	unboxed error // why commands have no namespaces, or nil
 }
 
 // OpenWorkspace opens a directory.
@@ -49,13 +49,13 @@ func OpenWorkspace(dir string) (*Workspace, error) {
 	return &Workspace{root: root, dir: abs, real: real}, nil
 }
 
-// Limit says what is off limits, besides the names that always are. It is to be
-// called before the workspace is used.
+// Limit sets the protected paths, in addition to the names that are always protected. It must be called
+// before the workspace is used.
 func (w *Workspace) Limit(l offlimits.List) {
 	w.off, w.hides = l, l.Inside(w.real)
 }
 
-// hidden tells whether a path of the workspace, with slashes, must not be looked at.
+// hidden reports whether a slash-separated path of the workspace must not be read.
 func (w *Workspace) hidden(name string) bool {
 	name = path.Clean(name)
 	for _, h := range w.hides {
@@ -66,28 +66,27 @@ func (w *Workspace) hidden(name string) bool {
 	return false
 }
 
-// changing checks a path, as resolve returns it, that is to be written.
+// changing returns an error if a path, as returned by resolve, must not be written.
 func (w *Workspace) changing(local string) error {
 	return w.off.Write(w.real, filepath.Join(w.real, local))
 }
 
-// Close releases the directory, and removes what tools have kept beside it.
+// Close closes the directory and removes the scratch directory.
 func (w *Workspace) Close() error { return errors.Join(w.root.Close(), w.scratch.close()) }
 
-// Dir is the directory's absolute path.
+// Dir returns the directory's absolute path.
 func (w *Workspace) Dir() string { return w.dir }
 
-// outside is the answer to a path that leads out of the workspace.
+// outside returns the error for a path that leads out of the workspace.
 func (w *Workspace) outside(name string) error {
 	return fmt.Errorf("%s is outside the workspace %s. Use a path inside it, such as %q", shown(name), w.dir, "src/main.go")
 }
 
-// resolve turns a path as a model writes it into one below the root, without
-// symbolic links as far as it exists: a file that is replaced must be the
-// link's target, and links that are absolute but lead inside are fine.
+// resolve converts a model's path to one below the root, with symbolic links resolved as far as it exists:
+// the link's target must be replaced, not the link, and absolute links that lead inside are fine.
 //
-// The links may change before the path is used. Then os.Root refuses it, so
-// this is for good messages and right targets, not for safety.
+// The links may change before the path is used, in which case os.Root rejects it. So this provides good
+// messages and correct targets, not safety.
 func (w *Workspace) resolve(name string) (string, error) {
 	local, err := w.locate(name)
 	if err == nil && len(w.hides) > 0 {
@@ -119,13 +118,13 @@ func (w *Workspace) locate(name string) (string, error) {
 	return filepath.Join(".", rest), nil
 }
 
-// maxPathBytes bounds a path; systems know no longer ones.
+// maxPathBytes bounds a path; operating systems support no longer ones.
 const maxPathBytes = 4096
 
-// local checks a path by its text alone.
+// local checks a path lexically.
 func (w *Workspace) local(name string) (string, error) {
 	if trimmed := strings.TrimSpace(name); trimmed != name {
-		if _, err := w.root.Lstat(name); err != nil { // a name may really begin or end so
+		if _, err := w.root.Lstat(name); err != nil { // a name may actually begin or end with these characters
 			name = trimmed
 		}
 	}
@@ -150,7 +149,7 @@ func (w *Workspace) local(name string) (string, error) {
 	return clean, nil
 }
 
-// below returns a path relative to a directory that holds it.
+// below returns a path relative to a directory that contains it.
 func below(dir, name string) (string, bool) {
 	rel, err := filepath.Rel(dir, name)
 	if err != nil || rel != "." && !filepath.IsLocal(rel) {
@@ -159,14 +158,13 @@ func below(dir, name string) (string, bool) {
 	return rel, true
 }
 
-// isDir tells whether a path is a directory of the workspace.
+// isDir reports whether a path is a directory of the workspace.
 func (w *Workspace) isDir(name string) bool {
 	_, is, err := w.directory(name)
 	return err == nil && is && name != ""
 }
 
-// directory resolves what should be a directory's name, "" the workspace's own, and
-// tells whether it is one.
+// directory resolves the name of a directory, "" for the workspace itself, and reports whether it is one.
 func (w *Workspace) directory(name string) (local string, is bool, err error) {
 	if name == "" {
 		return ".", true, nil
@@ -181,8 +179,8 @@ func (w *Workspace) directory(name string) (local string, is bool, err error) {
 	return local, info.IsDir(), nil
 }
 
-// open opens a regular file for reading. Devices and pipes are refused: opening
-// one may do something, and reading it may never end.
+// open opens a regular file for reading. Devices and pipes are rejected: opening one may have effects, and
+// reading it may never end.
 func (w *Workspace) open(name string) (*os.File, fs.FileInfo, error) {
 	local, err := w.resolve(name)
 	if err != nil {
@@ -199,7 +197,7 @@ func (w *Workspace) open(name string) (*os.File, fs.FileInfo, error) {
 	if err != nil {
 		return nil, nil, w.explain(name, err)
 	}
-	if info, err = f.Stat(); err == nil { // it may be another one by now
+	if info, err = f.Stat(); err == nil { // it may have been replaced
 		err = readable(name, info)
 	}
 	if err != nil {
@@ -228,17 +226,16 @@ func kind(m fs.FileMode) string {
 	return "device"
 }
 
-// files returns the files below a directory of the workspace that .gitignore
-// does not exclude, sorted, relative to the workspace, with slashes. A directory
-// that is itself excluded was named on purpose: what is in it counts then.
+// files returns the sorted, slash-separated files below a directory of the workspace that .gitignore does not
+// exclude. If the directory itself is excluded, the user named it on purpose, so its contents are included.
 func (w *Workspace) files(ctx context.Context, dir string) (names []string, all bool, err error) {
 	walk := newWalker(w)
 	err = walk.dir(ctx, dir, w.parents(dir))
 	return walk.sorted(), !walk.full, err
 }
 
-// parents are the .gitignore files from the workspace down to above dir, unless
-// they exclude dir.
+// parents returns the .gitignore files from the workspace's top to the parent of dir, unless they exclude
+// dir.
 func (w *Workspace) parents(dir string) ignore.List {
 	list, at := ignore.List{}, "."
 	if dir == "." {
@@ -271,13 +268,13 @@ func (w *Workspace) folder(dir string) (folder, error) {
 	return folder{root}, err
 }
 
-func (d folder) close() { _ = d.root.Close() } // it was only read from
+func (d folder) close() { _ = d.root.Close() } // opened for reading
 
-// entries lists the directory, in any order.
+// entries lists the directory in any order.
 func (d folder) entries() ([]fs.DirEntry, error) { return fs.ReadDir(d.root.FS(), ".") }
 
-// read reads a regular file into buf, which grows if it must; nothing of a link
-// or of what else is no file. The error is errLarge for more than most bytes.
+// read reads a regular file into buf, growing it as needed. For links and other non-regular files it returns
+// nothing. The error is errLarge for more than most bytes.
 func (d folder) read(name string, most int, buf *[]byte) (text []byte, err error) {
 	info, err := d.root.Lstat(name)
 	if err != nil || !info.Mode().IsRegular() {
@@ -290,7 +287,7 @@ func (d folder) read(name string, most int, buf *[]byte) (text []byte, err error
 	defer func() { err = errors.Join(err, f.Close()) }()
 	now, err := f.Stat()
 	if err != nil || !os.SameFile(info, now) {
-		return nil, err // a link has taken its place
+		return nil, err // a link has replaced it
 	}
 	info = now
 	if info.Size() > int64(most) {
@@ -299,15 +296,14 @@ func (d folder) read(name string, most int, buf *[]byte) (text []byte, err error
 	room(buf, int(info.Size()))
 	n, err := io.ReadFull(f, (*buf)[:info.Size()])
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-		err = nil // it has become shorter
+		err = nil // it was truncated
 	}
 	return (*buf)[:n], err
 }
 
-// CacheDirs are the directories in which the user's build tools keep what they have
-// downloaded or built, as far as they exist, for who lets commands write there: they
-// hold programs that a person starts, and sources that a person builds; see [CacheSet].
-// The user's general cache directory is made if it is missing.
+// CacheDirs returns the existing directories in which the user's build tools keep downloads and build
+// results, for callers that let commands write there. Users run programs and build sources from these
+// directories; see [CacheSet]. The user's general cache directory is created if necessary.
 func CacheDirs(environ []string) []string {
 	env := variables(environ)
 	home := env["HOME"]
@@ -337,9 +333,9 @@ func CacheDirs(environ []string) []string {
 	return dirs
 }
 
-// gitDirs is the repository of a linked work tree or a submodule, which lies elsewhere: without
-// it nothing could be committed. The file .git that names it is the model's to
-// write, so the repository must name this work tree too.
+// gitDirs returns the repository of a linked work tree or a submodule, which is elsewhere: commits need to
+// write it. The model can write the file .git that refers to it, so the repository must refer back to this
+// work tree.
 func (w *Workspace) gitDirs() []string {
 	if repository, ok := gitdir.Link(w.real); ok {
 		return []string{repository}
@@ -347,10 +343,10 @@ func (w *Workspace) gitDirs() []string {
 	if repository, ok := offlimits.Module(w.real); ok {
 		return []string{repository}
 	}
-	return nil // a directory, or no repository
+	return nil // a directory, or not a repository
 }
 
-// variables are those of an environment, by name.
+// variables converts an environment to a map.
 func variables(environ []string) map[string]string {
 	env := map[string]string{}
 	for _, kv := range environ {
@@ -360,15 +356,15 @@ func variables(environ []string) map[string]string {
 	return env
 }
 
-// Bounds of what is kept beside the workspace.
+// Bounds of the scratch directory.
 const (
-	maxKept      = 10       // files; then the oldest goes
-	maxKeptBytes = 10 << 20 // of a file
+	maxKept      = 10       // files; the oldest is removed
+	maxKeptBytes = 10 << 20 // per file
 )
 
-// scratch is a directory beside the workspace. It keeps long results whole, where read_file
-// and grep find them, and holds the temporary directory of commands. It is made when it is
-// first needed, and removed by [Workspace.Close].
+// scratch is a directory next to the workspace. It stores complete long results, where read_file and grep
+// find them, and the temporary directory of commands. It is created on first use and removed by
+// [Workspace.Close].
 type scratch struct {
 	mu    sync.Mutex
 	space *Workspace
@@ -376,7 +372,7 @@ type scratch struct {
 	count int
 }
 
-// open makes the directory. The caller holds mu.
+// open creates the directory. The caller holds mu.
 func (s *scratch) open() error {
 	if s.space != nil {
 		return nil
@@ -408,7 +404,7 @@ func (s *scratch) close() error {
 	return errors.Join(space.Close(), os.RemoveAll(space.real))
 }
 
-// tmp is the temporary directory of commands.
+// tmp returns the temporary directory of commands.
 func (s *scratch) tmp() (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -418,7 +414,7 @@ func (s *scratch) tmp() (string, error) {
 	return filepath.Join(s.space.real, "tmp"), nil
 }
 
-// create makes a file for a long result.
+// create creates a file for a long result.
 func (s *scratch) create() (*os.File, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -441,8 +437,8 @@ func (s *scratch) create() (*os.File, error) {
 	return f, nil
 }
 
-// keep writes a long result to a file and returns its path; "" if that fails: then the model
-// has to make do with what it sees.
+// keep writes a long result to a file and returns its path, or "" on failure, in which case the model only
+// has the shortened text.
 func (s *scratch) keep(text string) string {
 	f, err := s.create()
 	if err != nil {
@@ -455,12 +451,12 @@ func (s *scratch) keep(text string) string {
 	return f.Name()
 }
 
-// Keep writes a text that is too long to be shown to a file beside the workspace,
-// which read_file reads, and returns its path; "" if it could not be kept.
+// Keep writes a text that is too long to show to a file outside the workspace that read_file can read, and
+// returns its path, or "" on failure.
 func (w *Workspace) Keep(text string) string { return w.scratch.keep(text) }
 
-// reading returns where a path that is to be read lies: in the workspace, or in
-// the scratch directory, which is only ever named by an absolute path.
+// reading returns the workspace for a path to read: this one, or the scratch directory, which is always given
+// as an absolute path.
 func (w *Workspace) reading(name string) *Workspace {
 	w.scratch.mu.Lock()
 	defer w.scratch.mu.Unlock()
@@ -476,18 +472,17 @@ func (w *Workspace) reading(name string) *Workspace {
 	return w
 }
 
-// What follows is for those who serve a workspace to another program, under the
-// same rules as to a model: nothing leads out of it.
+// The following methods serve a workspace to another program, under the same rules as for a model.
 
-// Contains tells whether a path, absolute or relative to the workspace, leads
-// into it. The path need not exist.
+// Contains reports whether a path, absolute or relative to the workspace, is inside it. The path need not
+// exist.
 func (w *Workspace) Contains(name string) bool {
 	_, err := w.resolve(name)
 	return err == nil
 }
 
-// Open opens a regular file for reading. The error is [fs.ErrNotExist] if there
-// is no such file; it never is for a path that leads out.
+// Open opens a regular file for reading. The error is [fs.ErrNotExist] if the file does not exist, but never
+// for a path outside.
 func (w *Workspace) Open(name string) (*os.File, error) {
 	f, _, err := w.open(name)
 	if err == nil {
@@ -501,7 +496,7 @@ func (w *Workspace) Open(name string) (*os.File, error) {
 	return nil, err
 }
 
-// Write makes or replaces a file, with the directories that it needs.
+// Write creates or replaces a file and creates missing parent directories.
 func (w *Workspace) Write(name, content string) error {
 	_, err := w.writeFile(writeArgs{Path: name, Content: content})
 	return err

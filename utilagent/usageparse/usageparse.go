@@ -1,5 +1,5 @@
-// Package figures reads what programs and endpoints say of their use of tokens and money.
-// Reading never fails: what makes no sense is not known.
+// Package usageparse decodes token and cost figures from programs and endpoints. Decoding never fails:
+// invalid values count as unknown.
 package usageparse
 
 import (
@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Tokens is a count. What is no number, or makes no sense as a count, is 0.
+// Tokens is a token count. Invalid values decode to 0.
 type Tokens int64
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -33,5 +33,5 @@ func (d *Dollars) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// USD is the cost; nil: nobody knows it.
+// USD returns the cost, or nil if it is unknown.
 func (d Dollars) USD() *float64 { return d.usd }

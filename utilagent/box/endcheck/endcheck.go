@@ -1,13 +1,12 @@
-// Package endcheck looks at a workspace before and after a command, and disarms what is new there
-// and would run later: names that agents or uwf obey, repositories, plans of an unfinished rebase.
+// Package endcheck compares a workspace before and after a command, and disarms new files that would run code
+// later: files that agents or uwf obey, repositories, plans of an unfinished rebase.
 //
-// What exists before is kept from the command by mounts. This package is for what does not: names
-// that only appear. It judges names, never content. A directory whose stamp is as noted is not read
-// again, so that the cost is one stat for each directory.
+// Mounts protect files that existed before the command. This package covers new names. It judges names, never
+// content. A directory whose stamp is unchanged is not read again, so the cost is one stat per directory.
 //
-// A new repository loses its settings: config and hooks are renamed. Without a config git
-// still reads it, commits to it, and checks out in it; a person looks at config.uwf-new and renames it back.
-// Nothing that a command wrote then runs as its user, and no list of harmless settings is needed.
+// A new repository loses its settings: config and hooks are renamed. Without a config, git still reads the
+// repository, commits to it and checks it out; a person can review config.uwf-new and rename it back. So
+// nothing that a command wrote runs as the user, and no list of harmless settings is needed.
 package endcheck
 
 import (
@@ -33,59 +32,59 @@ import (
 	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
 
-// Options say what is looked at. Paths are absolute and without links unless they say otherwise.
+// Options configures a check. Paths are absolute and free of symbolic links unless noted.
 type Options struct {
 	Workspace string
-	GitDirs   []string // the workspace's own: its git directory and the common one
-	// Outside are directories that the command can write besides: no new link may lead there.
+	GitDirs   []string // the workspace's git directory and its common directory
+	// Outside lists other writable directories: new links must not point there.
 	Outside []string
-	// Pointed are slash-separated paths from the workspace at which git's settings point: targets of
-	// core.hooksPath and include.path. What is there already is left alone.
+	// Pointed lists slash-separated paths relative to the workspace that git settings refer to: targets of
+	// core.hooksPath and include.path. Existing files there are left alone.
 	Pointed []string
-	Index   string // a file that keeps what is known of directories between runs; "": none
-	// Allowed reports whether a person has allowed an absolute path by its name; nil: none.
+	Index   string // file that caches directory stamps between runs, or ""
+	// Allowed reports whether the user explicitly allowed an absolute path. Nil allows none.
 	Allowed func(path string) bool `json:"-"`
-	Most    int                    // directories that are looked at; 0: 20,000
-	Now     func() time.Time       // nil: the clock by which file systems note changes
+	Most    int                    // maximum number of directories; 0 means 20,000
+	Now     func() time.Time       // default: the clock that file systems use for timestamps
 }
 
-// Found is what is there before a command, for the plan of its mounts. Paths are from the workspace,
-// slash-separated and sorted.
+// Found describes a workspace before a command, for the plan of its mounts. Paths are relative to the
+// workspace, slash-separated and sorted.
 type Found struct {
 	Repositories []string // nested .git directories and files, and bare repositories
-	GitDirs      []string // all that the command could write, by absolute path
-	Obeyed       []string // what agents, uwf, or systems other than git obey
+	GitDirs      []string // all git directories that the command could write; absolute
+	Obeyed       []string // files that agents, uwf, or version control systems other than git obey
 	Secrets      []string // .env files
-	Cut          bool     // there are more directories than Most
+	Cut          bool     // there are more than Most directories
 }
 
-// Before is a workspace as it was.
+// Before is the state of a workspace before a command.
 type Before struct {
 	state
 	allowed func(path string) bool
 	now     func() int64
 }
 
-// state is what is saved.
+// state is the saved part of Before.
 type state struct {
 	Workspace string
 	GitDirs   []string
 	Pointed   []string
-	Led       map[string]stamp // what was there at the paths of Options.Pointed
+	Led       map[string]stamp // stamps of the paths in Options.Pointed
 	Outside   []string
-	Lost      map[string]bool // GitDirs that were no repositories
+	Lost      map[string]bool // GitDirs that were not repositories
 	Most      int
 	Index     string
 	Dirs      map[string]*dir
-	Unseen    map[string]bool   // directories that were too many, by path
-	Tops      map[string]stamp  // of GitDirs
+	Unseen    map[string]bool   // directories skipped over the limit, by path
+	Tops      map[string]stamp  // stamps of GitDirs
 	Repos     map[string]*repo  // by absolute path of the git directory
-	Pointers  map[string]string // where each .git file or link leads, by path
+	Pointers  map[string]string // target of each .git file or link, by path
 }
 
 const defaultMost = 20_000
 
-// Begin looks at a workspace before a command starts.
+// Begin examines a workspace before a command starts.
 func Begin(o Options) (*Before, error) {
 	b := &Before{state: state{Workspace: o.Workspace, GitDirs: o.GitDirs, Outside: o.Outside, Most: o.Most, Index: o.Index}}
 	if b.Most == 0 {
@@ -99,7 +98,7 @@ func Begin(o Options) (*Before, error) {
 	}
 	var known state
 	if o.Index != "" {
-		known, _ = read(o.Index) // without it all is read
+		known, _ = read(o.Index) // without an index, everything is read
 		if known.Workspace != o.Workspace {
 			known = state{}
 		}
@@ -128,8 +127,7 @@ func Begin(o Options) (*Before, error) {
 	return b, nil
 }
 
-// Since takes for new what another command could have made that began earlier and still runs: what was not
-// there before that one.
+// Since treats changes since o as new, because the command of o is still running and may have made them.
 func (b *Before) Since(o *Before) {
 	for at, d := range b.Dirs {
 		if rel, err := filepath.Rel(o.Workspace, b.abs(at)); err == nil && filepath.IsLocal(rel) {
@@ -155,7 +153,7 @@ func (b *Before) Since(o *Before) {
 	}
 }
 
-// could reports whether the command could write at an absolute path.
+// could reports whether the command could write an absolute path.
 func (b *Before) could(at string) bool {
 	return slices.ContainsFunc(append([]string{b.Workspace}, b.GitDirs...), func(dir string) bool { return beneath(dir, at) })
 }
@@ -170,14 +168,14 @@ func (b *Before) connect(allowed func(string) bool, now func() time.Time) {
 	}
 }
 
-// keepIndex writes what is known for the next run. Without it that one is slower.
+// keepIndex saves the cache for the next run, which is slower without it.
 func (b *Before) keepIndex() {
 	if b.Index != "" {
 		_ = write(b.Index, state{Workspace: b.Workspace, Dirs: b.Dirs, Repos: b.Repos})
 	}
 }
 
-// Found returns what is there.
+// Found returns what the workspace contained.
 func (b *Before) Found() (f Found) {
 	for at, d := range b.Dirs {
 		for _, name := range d.Git {
@@ -206,10 +204,10 @@ func (b *Before) Found() (f Found) {
 
 func (b *Before) abs(name string) string { return filepath.Join(b.Workspace, filepath.FromSlash(name)) }
 
-// Save keeps it for a process that calls End after this one was killed.
+// Save writes b to a file, for a process that calls End after this one was killed.
 func (b *Before) Save(path string) error { return write(path, b.state) }
 
-// Load reads what Save wrote.
+// Load reads a file written by Save.
 func Load(path string, allowed func(path string) bool) (*Before, error) {
 	s, err := read(path)
 	if err != nil {
@@ -248,27 +246,27 @@ func join(at, name string) string {
 	return at + "/" + name
 }
 
-// Changes are what a command left that would run later, or that a person would not see. Names are paths from
-// the workspace, or absolute outside of it.
+// Changes lists what a command left that would run code later, or that a person would not see. Names are
+// relative to the workspace, or absolute outside it.
 type Changes struct {
-	Moved    []string // new names that agents or uwf obey, which got another name
-	Disarmed []string // new settings of repositories, which got another name
-	Links    []string // new links that led to where nobody looks, and were removed
-	Lost     []string // git directories that are no repositories any more
-	Runs     []string // plans of an unfinished rebase that lost lines
-	Hiding   []string // what git passes over
-	Closed   []string // what cannot be read, or is too much
+	Moved    []string // new files that agents or uwf obey; renamed
+	Disarmed []string // new repository settings; renamed
+	Links    []string // new links to unchecked places; removed
+	Lost     []string // git directories that are no longer repositories
+	Runs     []string // plans of an unfinished rebase; dangerous lines removed
+	Hiding   []string // files that git ignores changes to
+	Closed   []string // unreadable, or over a limit
 }
 
 const (
 	maxTold = 20
 	prefix  = "uwf-new-"
 	suffix  = ".uwf-new"
-	// maxNew bounds the directories of a command that are looked through: about three seconds.
+	// maxNew bounds how many new directories are scanned, which takes about three seconds.
 	maxNew = 200_000
 )
 
-// String says what a command did, after its name; "": nothing.
+// String describes the changes as a phrase that follows the command's name, or returns "".
 func (c Changes) String() string {
 	var parts []string
 	for _, p := range []struct {
@@ -291,7 +289,7 @@ func (c Changes) String() string {
 	return strings.Join(parts, "; it ")
 }
 
-// end is one check.
+// end is one check after a command.
 type end struct {
 	*look
 	was     *Before
@@ -302,14 +300,15 @@ type end struct {
 	errs    []error
 }
 
-// End disarms what is new. It is called when nothing of the command runs any more. held reports whether what is
-// obeyed at a path is as it was; nil: that of the workspace's own git directories is, as long as these are the same.
+// End disarms new files. Call it when no process of the command is running. held reports whether the
+// protected files at a path are unchanged; nil means those of the workspace's own git directories are, while
+// the directories are the same.
 func (b *Before) End(held func(path string) bool) (Changes, error) { return b.end(held, maxNew) }
 
 func (b *Before) end(held func(string) bool, most int) (Changes, error) {
 	for _, at := range append([]string{b.Workspace}, b.GitDirs...) {
 		if info, err := os.Lstat(at); err == nil && info.IsDir() && info.Mode().Perm()&0o700 != 0o700 {
-			_ = os.Chmod(at, info.Mode().Perm()|0o700) // a command has closed it
+			_ = os.Chmod(at, info.Mode().Perm()|0o700) // the command removed permissions
 		}
 	}
 	l, err := b.open()
@@ -328,7 +327,7 @@ func (b *Before) end(held func(string) bool, most int) (Changes, error) {
 		}
 	}
 	e.repositoriesNow()
-	e.pointed() // last: what is in these was looked at by its old name
+	e.pointed() // last, because earlier checks use the old names
 	e.obeyed()
 	for _, at := range l.closed {
 		if d := b.Dirs[at]; d == nil || d.Stamp != l.dirs[at].Stamp {
@@ -356,7 +355,7 @@ func (b *Before) end(held func(string) bool, most int) (Changes, error) {
 	return *c, errors.Join(e.errs...)
 }
 
-// before is what was noted of a directory that is still the same one; else nothing was.
+// before returns the noted state of a directory, or an empty one if the directory is not the same.
 func (e *end) before(at string) *dir {
 	if d, now := e.was.Dirs[at], e.dirs[at]; d != nil && now != nil && (d.Stamp.same(now.Stamp) || now.Stamp.Ino == 0) {
 		return d
@@ -364,7 +363,7 @@ func (e *end) before(at string) *dir {
 	return &dir{}
 }
 
-// pointed moves what has appeared where git's settings point, or is there instead of what was.
+// pointed moves new or replaced files where git settings point.
 func (e *end) pointed() {
 	names := slices.Clone(e.was.Pointed)
 	for name, was := range e.was.Led {
@@ -374,7 +373,7 @@ func (e *end) pointed() {
 	}
 	for _, name := range names {
 		at := name
-		for i, c := range name { // a link on the way is what a command made
+		for i, c := range name { // the command created a link on the way
 			if c == '/' {
 				if st, err := stampOf(e.spaces[0].top, name[:i]); err == nil && !st.Dir {
 					at = name[:i]
@@ -388,7 +387,7 @@ func (e *end) pointed() {
 	}
 }
 
-// obeyed moves new names that agents or uwf obey.
+// obeyed moves new files that agents or uwf obey.
 func (e *end) obeyed() {
 	for _, at := range slices.Sorted(maps.Keys(e.dirs)) {
 		was := e.before(at)
@@ -414,8 +413,8 @@ func (e *end) isMoved(name string) bool {
 	return false
 }
 
-// move gives a path of the workspace another name: beside the outermost directory that is obeyed with all that
-// it holds, or else beside where it is.
+// move renames a path of the workspace: next to the outermost new directory that is obeyed, or else next to
+// itself.
 func (e *end) move(name string) {
 	top := name
 	for at := path.Dir(name); at != "." && !keptBy(path.Base(at)); at = path.Dir(at) {
@@ -429,7 +428,7 @@ func (e *end) move(name string) {
 	e.moved[name] = e.rename(e.spaces[0], name, dir, prefix+as[max(0, len(as)-200):], &e.changes.Moved)
 }
 
-// pointersOut renames new .git files and links that lead to where nobody looks.
+// pointersOut renames new .git files and links that point to unchecked places.
 func (e *end) pointersOut() {
 	for name, to := range e.pointers() {
 		if s, _ := e.space(to); s != nil || to == "" || e.was.Pointers[name] == to || e.allowed(e.abs(name)) {
@@ -439,8 +438,8 @@ func (e *end) pointersOut() {
 	}
 }
 
-// linksOut removes new links that lead to where the command could write outside of the workspace:
-// there nobody looks, and what is there may be a repository, or what agents obey.
+// linksOut removes new links to places outside the workspace that the command could write: those are not
+// checked, and may hold a repository or files that agents obey.
 func (e *end) linksOut() {
 	for _, at := range slices.Sorted(maps.Keys(e.dirs)) {
 		was := e.before(at)
@@ -475,7 +474,7 @@ func beneath(dir, path string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// aside renames a setting.
+// aside renames a setting and records it in told.
 func (e *end) aside(s *space, name string, told *[]string) {
 	e.rename(s, name, path.Dir(name), path.Base(name)+suffix, told)
 }
@@ -489,23 +488,23 @@ func (e *end) rename(s *space, name, dir, as string, told *[]string) (renamed bo
 	return true
 }
 
-// Aside renames an entry so that nothing obeys it.
+// Aside renames an entry so that no program obeys it.
 func Aside(root *os.Root, name string) error {
 	return rename(root, name, path.Dir(name), path.Base(name)+suffix)
 }
 
-// rename gives an entry a name in a directory that is free.
+// rename moves an entry to a free name in dir.
 func rename(root *os.Root, name, dir, as string) error {
 	from, err := root.Open(path.Dir(name))
 	if err != nil {
 		return err
 	}
-	defer from.Close() // only read from
+	defer from.Close() // opened for reading
 	to, err := root.Open(dir)
 	if err != nil {
 		return err
 	}
-	defer to.Close() // only read from
+	defer to.Close() // opened for reading
 	for n := range 1000 {
 		free := as
 		if n > 0 {
@@ -518,10 +517,10 @@ func rename(root *os.Root, name, dir, as string) error {
 	return fs.ErrExist
 }
 
-// repositoriesNow disarms what is new in git directories.
+// repositoriesNow disarms new settings in git directories.
 func (e *end) repositoriesNow() {
 	now, tops, led := e.repositories(e.was.Repos), e.tops(), map[string]bool{}
-	for name, to := range e.pointers() { // a tree that is new here makes one that others left there new
+	for name, to := range e.pointers() { // a new work tree here adds an entry to a repository elsewhere
 		led[to] = led[to] || e.was.Pointers[name] != to && path.Base(filepath.Dir(to)) == "worktrees"
 	}
 	e.now = now
@@ -548,15 +547,15 @@ func (e *end) repositoriesNow() {
 	}
 }
 
-// disarm renames settings that are not as they were. In the workspace's own git directory nobody could change
-// config and hooks.
+// disarm renames settings that have changed. In the workspace's own git directory, config and hooks were
+// protected.
 func (e *end) disarm(s *space, name string, was, now *repo, own bool) {
 	at := filepath.Join(s.dir, filepath.FromSlash(name))
 	if e.allowed(at) {
 		return
 	}
 	if d := e.was.Dirs[name]; s.dir == e.Workspace && d != nil && d.Named && !d.Bare && !offlimits.IsGit(path.Base(name)) && d == e.before(name) {
-		if _, err := stampOf(s.top, join(name, "HEAD")); err == nil { // somebody's directory: their config is not git's
+		if _, err := stampOf(s.top, join(name, "HEAD")); err == nil { // a user's directory: its config is not git's
 			e.aside(s, join(name, "HEAD"), &e.changes.Disarmed)
 			return
 		}
@@ -574,11 +573,11 @@ func (e *end) disarm(s *space, name string, was, now *repo, own bool) {
 	}
 }
 
-// plans takes out of plans what they did not start before.
+// plans removes lines from plans that start programs and were not there before.
 func (e *end) plans(s *space, name string, was *repo) {
 	for _, dir := range []string{"rebase-merge", "rebase-apply", "sequencer"} {
 		full := join(name, dir)
-		if st, err := stampOf(s.top, full); err == nil && !st.Dir { // a link leads to where nobody looks
+		if st, err := stampOf(s.top, full); err == nil && !st.Dir { // a link points to an unchecked place
 			if err := s.root.Remove(full); err != nil {
 				e.errs = append(e.errs, err)
 			}
@@ -609,7 +608,7 @@ func (e *end) plans(s *space, name string, was *repo) {
 	}
 }
 
-// Replace gives a file another text in one step.
+// Replace atomically replaces the content of a file.
 func Replace(root *os.Root, name string, text []byte, perm fs.FileMode) error {
 	temp := name + "." + rand.Text()
 	f, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

@@ -22,7 +22,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
 
-// stamp knows a file or directory again. No program can set Changed.
+// stamp identifies a version of a file or directory. Programs cannot forge Changed.
 type stamp struct {
 	Dev, Ino                uint64
 	Changed, Modified, Size int64
@@ -30,42 +30,42 @@ type stamp struct {
 	Dir, File               bool
 }
 
-// same reports whether two stamps are of one file, changed or not.
+// same reports whether two stamps belong to the same file, changed or not.
 func (s stamp) same(other stamp) bool { return s.Dev == other.Dev && s.Ino == other.Ino && s.Ino != 0 }
 
-// dir is what is noted of a directory.
+// dir describes a directory.
 type dir struct {
 	Stamp   stamp
 	Noted   int64
-	Dirs    []string // that are looked at as well
-	Git     []string // names of .git
+	Dirs    []string // subdirectories to scan
+	Git     []string // spellings of .git
 	Obeyed  []string
 	Secrets []string
 	Links   []string // symbolic links
-	Bare    bool     // git takes it for a repository
-	Named   bool     // it has a name that would be a setting in one
+	Bare    bool     // git accepts it as a repository
+	Named   bool     // it contains a name that would be a setting in a repository
 }
 
-// tick is how long after a change a file system may give another one the same time.
+// tick is the time within which a file system may give two changes the same timestamp.
 const tick = 50 * time.Millisecond
 
 func (d *dir) racy() bool {
 	return d.Stamp.Ino == 0 || d.Noted-max(d.Stamp.Changed, d.Stamp.Modified) < int64(tick)
 }
 
-// look is one look at a workspace.
+// look is one scan of a workspace.
 type look struct {
 	*Before
 	spaces []*space
 	dirs   map[string]*dir
-	cut    map[string]bool // not looked at: there are too many
-	closed []string        // cannot be read
-	over   map[string]bool // what of git directories is too much to be looked through
-	read   int             // directories that were read
-	opens  bool            // closed directories are opened
+	cut    map[string]bool // directories skipped over the limit
+	closed []string        // unreadable directories
+	over   map[string]bool // parts of git directories over a limit
+	read   int             // number of directories read
+	opens  bool            // restore permissions to read closed directories
 }
 
-// space is a directory that a command could write.
+// space is a directory that the command could write.
 type space struct {
 	dir  string
 	root *os.Root
@@ -90,7 +90,7 @@ func (b *Before) open() (_ *look, err error) {
 	return l, nil
 }
 
-// openRoot opens a directory; a link on the way is an error, since it leads to where the command may not write.
+// openRoot opens a directory. A link on the way is an error, since the command may not write its target.
 func openRoot(dir string) (*os.Root, error) {
 	if real, err := filepath.EvalSymlinks(dir); err != nil || real != dir {
 		return nil, cmp.Or(err, fmt.Errorf("a symbolic link leads to %s", plaintext.Line(dir)))
@@ -100,11 +100,11 @@ func openRoot(dir string) (*os.Root, error) {
 
 func (l *look) close() {
 	for _, s := range l.spaces {
-		_ = errors.Join(s.top.Close(), s.root.Close()) // only read from
+		_ = errors.Join(s.top.Close(), s.root.Close()) // opened for reading
 	}
 }
 
-// space returns the space that an absolute path lies in, the innermost first, and its name there.
+// space returns the innermost space that contains an absolute path, and the path relative to it.
 func (l *look) space(at string) (*space, string) {
 	for _, s := range slices.Backward(l.spaces) {
 		if rel, err := filepath.Rel(s.dir, at); err == nil && filepath.IsLocal(rel) {
@@ -114,10 +114,10 @@ func (l *look) space(at string) (*space, string) {
 	return nil, ""
 }
 
-// maxDepth bounds how deep directories are looked for: each is opened from the top.
+// maxDepth bounds the depth of the scan, since each directory is opened from the top.
 const maxDepth = 100
 
-// walk notes the directories of the workspace, at most so many, node_modules last.
+// walk scans at most most directories of the workspace, node_modules last.
 func (l *look) walk(known map[string]*dir, most int, skip map[string]bool) {
 	top := l.spaces[0]
 	todo, later := []string{"."}, []string(nil)
@@ -160,13 +160,13 @@ func (l *look) walk(known map[string]*dir, most int, skip map[string]bool) {
 // note reads a directory.
 func (l *look) note(top *space, at string, st stamp) (*dir, error) {
 	if l.opens && st.Perm&0o500 != 0o500 {
-		_ = top.root.Chmod(at, st.Perm|0o700) // else nothing in it is seen
+		_ = top.root.Chmod(at, st.Perm|0o700) // otherwise its contents stay invisible
 	}
 	f, err := top.root.Open(at)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() // only read from
+	defer f.Close() // opened for reading
 	d := &dir{Noted: l.now()}
 	if d.Stamp, err = stampOf(f, "."); err != nil {
 		return nil, err
@@ -192,7 +192,7 @@ func (l *look) note(top *space, at string, st stamp) (*dir, error) {
 			case e.Type()&fs.ModeSymlink != 0:
 				d.Links = append(d.Links, name)
 			}
-			if e.IsDir() && p != ".uwf" { // uwf itself writes there meanwhile
+			if e.IsDir() && p != ".uwf" { // uwf itself writes there concurrently
 				d.Dirs = append(d.Dirs, name)
 			}
 		}
@@ -204,10 +204,10 @@ func (l *look) note(top *space, at string, st stamp) (*dir, error) {
 	return d, nil
 }
 
-// keptBy reports whether a name in a directory of an agent's is of what it works on.
+// keptBy reports whether a name in an agent's directory holds work products.
 func keptBy(p string) bool { return p == "worktrees" || p == "node_modules" }
 
-// obeyedAbove reports whether a directory is one that agents obey, or lies in one.
+// obeyedAbove reports whether agents obey a directory or one of its parents.
 func obeyedAbove(at string) bool {
 	for ; at != "."; at = path.Dir(at) {
 		if keptBy(path.Base(at)) {
@@ -220,7 +220,7 @@ func obeyedAbove(at string) bool {
 	return false
 }
 
-// isSecret reports whether a plain name is of a file with keys for a program's environment.
+// isSecret reports whether a name is that of a file with keys for a program's environment.
 func isSecret(p string) bool {
 	rest, ok := strings.CutPrefix(p, ".env")
 	if !ok || rest != "" && rest[0] != '.' {
@@ -229,12 +229,11 @@ func isSecret(p string) bool {
 	return !slices.ContainsFunc([]string{"example", "sample", "template", "dist", "defaults"}, func(end string) bool { return strings.HasSuffix(rest, end) })
 }
 
-// shape is what a directory has of that by which git knows a git directory,
-// whatever it is called. Git looks for one in every directory that it is started
-// in or below, and then obeys its config and hooks.
+// shape records the entries by which git recognizes a git directory, whatever its name. Git looks for one in
+// the directory in which it starts and in all parents, and then obeys its config and hooks.
 type shape struct{ head, objects, refs, common bool }
 
-// add counts an entry; its name is a plain one.
+// add counts an entry by its normalized name.
 func (s *shape) add(name string) {
 	switch name {
 	case "head":
@@ -243,49 +242,49 @@ func (s *shape) add(name string) {
 		s.objects = true
 	case "refs":
 		s.refs = true
-	case "commondir": // names the directory that has objects and refs
+	case "commondir": // refers to the directory with objects and refs
 		s.common = true
 	}
 }
 
-// isGit reports whether git takes the directory for a repository.
+// isGit reports whether git accepts the directory as a repository.
 func (s shape) isGit() bool { return s.head && (s.common || s.objects && s.refs) }
 
-// Bounds of what is looked at in repositories.
+// Bounds for scanning repositories.
 const (
 	maxRepositories = 20_000
-	maxModules      = 100_000 // directories in which repositories of submodules are looked for
-	maxEntries      = 20_000  // of a directory
+	maxModules      = 100_000 // directories scanned for the repositories of submodules
+	maxEntries      = 20_000  // entries per directory
 	maxPassed       = 300_000
 	maxPlan         = 1 << 20
 )
 
-// armed are the names in a git directory that say what git runs.
+// armed returns the names in a git directory that determine what git runs.
 func armed() []string {
 	return []string{"config", "config.worktree", "hooks", "commondir", "remotes", "branches"}
 }
 
-// sparse is a config of a sparse checkout and nothing else, as git makes it for each of its work trees.
+// sparse matches a config that contains only sparse checkout settings, as git creates for each work tree.
 var sparse = lazyregexp.New(`^(\[(core|index)\]\n|\t(sparseCheckout|sparseCheckoutCone|sparse) = (true|false)\n)*$`)
 
-// repo is what is noted of a git directory.
+// repo describes a git directory.
 type repo struct {
-	Armed  map[string]string // how each name is known again; "": nothing is there
+	Armed  map[string]string // fingerprint of each name; "" if absent
 	Runs   map[string]bool   // lines of unfinished plans that start programs
-	Source string            // how the files of Passed are known again
-	Passed map[string]bool   // what git passes over in the workspace, or takes in the place of something else
+	Source string            // fingerprint of the files that determine Passed
+	Passed map[string]bool   // files whose changes git ignores, and objects that git replaces
 }
 
-// tops are the stamps of the workspace's git directories.
+// tops returns the stamps of the workspace's git directories.
 func (l *look) tops() map[string]stamp {
 	all := map[string]stamp{}
 	for _, s := range l.spaces[1:] {
-		all[s.dir], _ = stampOf(s.top, ".") // it is open
+		all[s.dir], _ = stampOf(s.top, ".") // already open
 	}
 	return all
 }
 
-// lost are the git directories of the workspace in which nothing can be found any more.
+// lost returns the workspace's git directories that are no longer repositories.
 func (l *look) lost() map[string]bool {
 	all := map[string]bool{}
 	for _, at := range l.GitDirs {
@@ -301,7 +300,7 @@ func (l *look) lost() map[string]bool {
 // own reports whether a path is one of the workspace's git directories.
 func (l *look) own(at string) bool { return slices.Contains(l.GitDirs, at) }
 
-// pointers are where .git files and links of the workspace lead, by path from it.
+// pointers returns the targets of the .git files and links in the workspace.
 func (l *look) pointers() map[string]string {
 	found := map[string]string{}
 	for at, d := range l.dirs {
@@ -317,7 +316,7 @@ func (l *look) pointers() map[string]string {
 	return found
 }
 
-// leads returns where a .git file or link leads, without links; what leads nowhere says "".
+// leads returns the resolved target of a .git file or link, or "" if it does not exist.
 func leads(file string) (to string, ok bool) {
 	if to, err := os.Readlink(file); err == nil {
 		real, err := filepath.EvalSymlinks(file)
@@ -331,11 +330,11 @@ func leads(file string) (to string, ok bool) {
 	if !filepath.IsAbs(to) {
 		to = filepath.Join(filepath.Dir(file), to)
 	}
-	real, _ := filepath.EvalSymlinks(to) // "": nothing is there
+	real, _ := filepath.EvalSymlinks(to) // "" if the target does not exist
 	return real, true
 }
 
-// repositories notes all git directories that a command could reach, by absolute path.
+// repositories describes all git directories that a command could reach, by absolute path.
 func (l *look) repositories(before map[string]*repo) map[string]*repo {
 	found, looked := map[string]*repo{}, 0
 	pointers := slices.Collect(maps.Values(l.pointers()))
@@ -352,7 +351,7 @@ func (l *look) repositories(before map[string]*repo) map[string]*repo {
 				continue
 			}
 			if filepath.Base(at) == "worktrees" && l.opens && before[full] == nil && !slices.Contains(pointers, full) {
-				continue // of a tree outside, which others have just made
+				continue // belongs to an outside work tree that another process just created
 			}
 			if _, err := stampOf(s.top, join(name, entry)+"/HEAD"); err == nil {
 				add(full)
@@ -380,7 +379,7 @@ func (l *look) repositories(before map[string]*repo) map[string]*repo {
 		for _, entry := range []string{"modules", "worktrees"} {
 			inner(filepath.Join(at, entry))
 		}
-		if filepath.Base(filepath.Dir(at)) == "worktrees" { // its settings are those of the directory above
+		if filepath.Base(filepath.Dir(at)) == "worktrees" { // its settings are in the parent directory
 			add(filepath.Dir(filepath.Dir(at)))
 		}
 	}
@@ -404,11 +403,11 @@ func (l *look) repositories(before map[string]*repo) map[string]*repo {
 	return found
 }
 
-// unclose opens what a command has closed in a git directory.
+// unclose restores the permissions of a git directory that a command closed.
 func (l *look) unclose(s *space, name string) {
 	for _, at := range []string{name, join(name, "hooks"), join(name, "modules"), join(name, "worktrees"), join(name, "rebase-merge"), join(name, "sequencer")} {
 		if st, err := stampOf(s.top, at); err == nil && st.Dir && st.Perm&0o700 != 0o700 {
-			_ = s.root.Chmod(at, st.Perm|0o700) // what stays closed is told
+			_ = s.root.Chmod(at, st.Perm|0o700) // directories that stay closed are reported
 		}
 	}
 }
@@ -421,7 +420,7 @@ func (l *look) repository(s *space, name string, before *repo) *repo {
 		}
 	}
 	for _, file := range plans() {
-		text, _ := safeopen.ReadFileIn(s.root, join(name, file), maxPlan) // there is none
+		text, _ := safeopen.ReadFileIn(s.root, join(name, file), maxPlan) // the file may be absent
 		for line := range bytes.Lines(text) {
 			if runs().Match(line) {
 				r.Runs[string(bytes.TrimSpace(line))] = true
@@ -447,7 +446,8 @@ func (l *look) repository(s *space, name string, before *repo) *repo {
 	return r
 }
 
-// known is how a setting is known again; "": there is nothing that git would run. Samples of hooks are not run.
+// known returns the fingerprint of a setting, or "" if there is nothing that git would run. Sample hooks are
+// not run.
 func (l *look) known(s *space, name string) string {
 	st, err := stampOf(s.top, name)
 	if err != nil {
@@ -474,13 +474,13 @@ func (l *look) known(s *space, name string) string {
 	return all.String()
 }
 
-// entries are the names in a directory, none if it cannot be read.
+// entries returns the names in a directory, or nil if it cannot be read.
 func (l *look) entries(s *space, name string) (names []string) {
 	f, err := s.root.Open(name)
 	if err != nil {
 		return nil
 	}
-	defer f.Close() // only read from
+	defer f.Close() // opened for reading
 	names, err = f.Readdirnames(maxEntries)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil
@@ -492,22 +492,22 @@ func (l *look) entries(s *space, name string) (names []string) {
 	return names
 }
 
-// passed is what git passes over in a repository of the workspace's: git status and git diff do not show it.
+// passed returns the files of a repository whose changes git status and git diff do not show.
 func (l *look) passed(s *space, name string, indexed bool) map[string]bool {
 	all := map[string]bool{}
 	for _, entry := range l.entries(s, join(name, "refs/replace")) {
 		all[l.shown(s, name)+"/refs/replace/"+entry] = true
 	}
-	packed, _ := safeopen.ReadFileIn(s.root, join(name, "packed-refs"), gitindex.MaxBytes) // there is none
+	packed, _ := safeopen.ReadFileIn(s.root, join(name, "packed-refs"), gitindex.MaxBytes) // the file may be absent
 	for line := range bytes.Lines(packed) {
 		if _, entry, found := bytes.Cut(bytes.TrimSpace(line), []byte(" refs/replace/")); found {
 			all[l.shown(s, name)+"/refs/replace/"+string(entry)] = true
 		}
 	}
-	if !indexed { // the index is another work tree's
+	if !indexed { // the index belongs to another work tree
 		return all
 	}
-	index, _ := safeopen.ReadFileIn(s.root, join(name, "index"), gitindex.MaxBytes) // there is none
+	index, _ := safeopen.ReadFileIn(s.root, join(name, "index"), gitindex.MaxBytes) // the file may be absent
 	for _, e := range gitindex.Entries(index) {
 		sparse := e.Passed == gitindex.Skipped && !there(l.spaces[0], e.Name)
 		if e.Passed != "" && e.Name != "" && !sparse && len(all) < maxPassed {
@@ -522,7 +522,7 @@ func there(s *space, name string) bool {
 	return err == nil
 }
 
-// shown is a name for a person: from the workspace if it lies there.
+// shown returns a name for display, relative to the workspace if possible.
 func (l *look) shown(s *space, name string) string {
 	full := filepath.Join(s.dir, filepath.FromSlash(name))
 	if rel, err := filepath.Rel(l.Workspace, full); err == nil && filepath.IsLocal(rel) {
@@ -531,7 +531,8 @@ func (l *look) shown(s *space, name string) string {
 	return full
 }
 
-// plans are the files of a git directory that say what an unfinished rebase or cherry-pick does next.
+// plans returns the files of a git directory that control the next steps of an unfinished rebase or
+// cherry-pick.
 func plans() []string {
 	return []string{
 		"rebase-merge/git-rebase-todo", "rebase-merge/git-rebase-todo.backup", "rebase-merge/done",
@@ -539,10 +540,10 @@ func plans() []string {
 	}
 }
 
-// runs is a line of a plan for which git starts a program.
+// runs matches a line of a plan that starts a program.
 var runs = lazyregexp.New(`^[ \t]*(exec|x)[ \t\r\n]`)
 
-// tame returns a plan without the lines that start programs and were not there before.
+// tame removes the lines that start programs, except those in known.
 func tame(text []byte, known map[string]bool) (kept []byte) {
 	for line := range bytes.Lines(text) {
 		if !runs().Match(line) || known[string(bytes.TrimSpace(line))] {

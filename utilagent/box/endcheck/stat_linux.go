@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stampOf looks at a name below an open directory, without following it.
+// stampOf returns the stamp of a name in an open directory, without following links.
 func stampOf(top *os.File, name string) (stamp, error) {
 	var st unix.Stat_t
 	if err := unix.Fstatat(int(top.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
@@ -20,10 +20,10 @@ func stampOf(top *os.File, name string) (stamp, error) {
 	}, nil
 }
 
-// renameIn moves an entry of a directory to a new name in another one. What is there stays.
+// renameIn renames an entry without replacing an existing one.
 func renameIn(from *os.File, name string, to *os.File, as string) error {
 	err := unix.Renameat2(int(from.Fd()), name, int(to.Fd()), as, unix.RENAME_NOREPLACE)
-	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // a file system that cannot refuse to replace
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // the file system does not support RENAME_NOREPLACE
 		if _, gone := stampOf(to, as); gone == nil {
 			return fs.ErrExist
 		}
@@ -32,11 +32,11 @@ func renameIn(from *os.File, name string, to *os.File, as string) error {
 	return err
 }
 
-// fileClock is the time that a file system notes for a change made now.
+// fileClock returns the time that a file system would assign to a change made now.
 func fileClock() int64 {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now); err != nil {
-		return 0 // all is read again
+		return 0 // everything is read again
 	}
 	return now.Nano()
 }

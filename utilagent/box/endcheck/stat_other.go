@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// stampOf knows no inode here: each directory is read again.
+// stampOf has no inode on this platform, so each directory is read again.
 func stampOf(top *os.File, name string) (stamp, error) {
 	info, err := os.Lstat(filepath.Join(top.Name(), filepath.FromSlash(name)))
 	if err != nil {

@@ -1,7 +1,7 @@
 // Package gitconfig merges the private copy of a repository's config into the real one.
 //
-// A boxed command writes its settings to a copy. Only names of remotes, branches, submodules and the
-// user are merged; everything else that the command has set is dropped and reported.
+// A sandboxed command writes its settings to a copy. Only remotes, branches, submodules and the user's
+// identity are merged; any other setting is dropped and reported.
 package gitconfig
 
 import (
@@ -24,26 +24,26 @@ import (
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// Bounds of what a command can make us read and write.
+// Bounds on input and output that a command controls.
 const (
 	maxConfig    = 1 << 20
-	maxChanges   = 500 // each is a process of git
+	maxChanges   = 500 // each change is a git process
 	lockPatience = 2 * time.Second
 )
 
-// Merging names the files of one merge. Paths are absolute.
+// Merging describes one merge. Paths are absolute.
 type Merging struct {
 	Config, Copy string
-	Base         []byte // the text of Config when the command began
-	Dir          string // the top of the work tree: git is not looked for there
+	Base         []byte // content of Config when the command began
+	Dir          string // top of the work tree; git is not searched for there
 	Environ      []string
 }
 
-// settings are the values of each key, such as "remote.origin.url".
+// settings maps each key, such as "remote.origin.url", to its values.
 type settings map[string][]string
 
-// Merge writes to Config what the command has changed in Copy and may change. It returns one line for
-// each kind of change that a person must know; each follows "a command". Without a change it starts no process.
+// Merge writes the permitted changes in Copy to Config. It returns messages about changes that a person must
+// know; each completes a line that starts with "a command". Without changes it starts no process.
 func Merge(ctx context.Context, m Merging) (told []string, err error) {
 	text, err := safeopen.ReadFile(m.Copy, maxConfig, safeopen.NoFollow)
 	if err != nil {
@@ -52,7 +52,7 @@ func Merge(ctx context.Context, m Merging) (told []string, err error) {
 	return m.Text(ctx, text)
 }
 
-// Text is [Merge] of the text of a copy.
+// Text is like [Merge] but takes the text of the copy.
 func (m Merging) Text(ctx context.Context, text []byte) (told []string, err error) {
 	if bytes.Equal(text, m.Base) {
 		return nil, nil
@@ -80,7 +80,7 @@ func (m Merging) Text(ctx context.Context, text []byte) (told []string, err erro
 	return c.told(), nil
 }
 
-// read returns the settings that a text has by git's rules.
+// read parses a config with git's own rules.
 func (m Merging) read(ctx context.Context, text []byte) (settings, error) {
 	out, err := m.git(ctx, text, "config", "--file", "-", "--null", "--list", "--no-includes")
 	if err != nil {
@@ -91,14 +91,14 @@ func (m Merging) read(ctx context.Context, text []byte) (settings, error) {
 		if key, value, ok := strings.Cut(entry, "\n"); ok {
 			found[key] = append(found[key], value)
 		} else if key != "" {
-			found[key] = append(found[key], "\n") // no value at all, which no key that is merged has
+			found[key] = append(found[key], "\n") // a key without a value, which none of the merged keys has
 		}
 	}
 	return found, nil
 }
 
-// write replaces the config under git's own lock. It is read under the lock, so that what others have
-// changed meanwhile stays.
+// write replaces the config under git's own lock. It reads the config under the lock, so that concurrent
+// changes are kept.
 func (m Merging) write(ctx context.Context, c *choice) (err error) {
 	config, err := filepath.EvalSymlinks(m.Config)
 	if err != nil {
@@ -142,7 +142,7 @@ func (m Merging) write(ctx context.Context, c *choice) (err error) {
 	return commit(lock, config, info)
 }
 
-// commit puts a finished lock file, which git has replaced by another one, in the config's place.
+// commit moves a lock file, rewritten by git, to the config's path.
 func commit(lock, config string, info fs.FileInfo) error {
 	f, err := os.OpenFile(lock, os.O_RDWR, 0)
 	if err != nil {
@@ -155,7 +155,7 @@ func commit(lock, config string, info fs.FileInfo) error {
 	return os.Rename(lock, config)
 }
 
-// takeLock makes git's lock file. One that a killed program has left is an error.
+// takeLock creates git's lock file. It fails if a killed program left one behind.
 func takeLock(ctx context.Context, lock string) (*os.File, error) {
 	ctx, cancel := context.WithTimeout(ctx, lockPatience)
 	defer cancel()
@@ -172,7 +172,7 @@ func takeLock(ctx context.Context, lock string) (*os.File, error) {
 	}
 }
 
-// differing returns the keys of which two configs have other values, sorted.
+// differing returns the sorted keys whose values differ.
 func differing(a, b settings) []string {
 	all := maps.Clone(a)
 	maps.Copy(all, b)
@@ -180,10 +180,10 @@ func differing(a, b settings) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// maxPrinted bounds what git prints of a config, in bytes.
+// maxPrinted bounds git's output for a config, in bytes.
 const maxPrinted = 16 << 20
 
-// git runs it outside of any repository and without the user's settings.
+// git runs git outside any repository and without the user's settings.
 func (m Merging) git(ctx context.Context, stdin []byte, args ...string) ([]byte, error) {
 	program, err := proc.LookPath("git", m.Dir, m.Environ)
 	if err != nil {
@@ -207,16 +207,16 @@ var (
 	refspec    = lazyregexp.New(`^([+^]?(HEAD|refs/[^\s:?\[\\^~]+)|\+?(HEAD|refs/[^\s:?\[\\^~]+):refs/remotes/[^\s:?\[\\^~]+)$`)
 	ref        = lazyregexp.New(`^refs/[^\s:?*\[\\^~]+$`)
 	rebaseMode = lazyregexp.New(`^(true|false|merges|interactive)$`)
-	// Git itself asks before it takes a submodule from a directory, and pushes to none.
+	// Git itself asks before it fetches a submodule from a directory, and never pushes to one.
 	submodulePath = lazyregexp.New(`^\.{0,2}/[^:]*$`)
 	scpForm       = lazyregexp.New(`^([\w.+-]+@)?([\w.-]+|\[[0-9A-Fa-f:.]+\]):[^:]*$`)
 	boolean       = lazyregexp.New(`^(true|false)$`)
 )
 
-// choice is what a command changed, and what of it is merged.
+// choice holds a command's changes and decides which of them to merge.
 type choice struct {
 	base, changed settings
-	wanted        settings // no values: the key is removed
+	wanted        settings // empty values remove the key
 	dropped       []string
 	lines         []string
 }
@@ -233,7 +233,7 @@ func newChoice(base, changed settings) *choice {
 	return c
 }
 
-// split cuts a key into its section, subsection and name.
+// split splits a key into its section, subsection and name.
 func split(key string) (section, sub, name string) {
 	section, rest, _ := strings.Cut(key, ".")
 	if at := strings.LastIndexByte(rest, '.'); at >= 0 {
@@ -242,7 +242,7 @@ func split(key string) (section, sub, name string) {
 	return section, "", rest
 }
 
-// may reports whether a key may have these values. A remote or branch that is gone takes all of its keys along.
+// may reports whether a key may get these values. Removing a remote or branch removes all of its keys.
 func (c *choice) may(key string, values []string) bool {
 	section, sub, name := split(key)
 	if sub != "" && (sub[0] == '-' || strings.Contains(sub, "..") || plaintext.Line(sub) != sub) {
@@ -276,8 +276,8 @@ func (c *choice) may(key string, values []string) bool {
 	return !slices.ContainsFunc(values, func(v string) bool { return plaintext.Line(v) != v || !valid(v) })
 }
 
-// address reports whether a remote may be at a URL: one that git reaches without a program of the command's
-// choice, or that a remote had before.
+// address reports whether a remote may have a URL: git reaches it without running a program chosen by the
+// command, or a remote had it before.
 func (c *choice) address(value string) bool {
 	if address(value) {
 		return true
@@ -300,8 +300,8 @@ func (s settings) has(section, sub string) bool {
 	return false
 }
 
-// edits decides what changes in the real config and returns the arguments for git. What others changed
-// meanwhile stays.
+// edits returns the git arguments that apply the changes to the real config. Concurrent changes by others are
+// kept.
 func (c *choice) edits(real settings) (all [][]string) {
 	final := maps.Clone(real)
 	for key, values := range c.wanted {
@@ -331,7 +331,7 @@ func (c *choice) edits(real settings) (all [][]string) {
 	return all
 }
 
-// settle drops what would make git take a name for an address: of a branch or remote without a URL.
+// settle drops changes after which git would take a name for an address: a branch or remote without a URL.
 func (c *choice) settle(real, final settings) {
 	for _, key := range slices.SortedFunc(maps.Keys(c.wanted), func(a, b string) int { return strings.Compare(b, a) }) { // remotes first
 		section, sub, name := split(key)
@@ -355,7 +355,7 @@ func (c *choice) settle(real, final settings) {
 	}
 }
 
-// pointsTo reports whether a branch is fetched from or pushed to a remote.
+// pointsTo reports whether a branch fetches from or pushes to a remote.
 func (s settings) pointsTo(remote string) bool {
 	for key, values := range s {
 		section, _, name := split(key)
@@ -366,7 +366,7 @@ func (s settings) pointsTo(remote string) bool {
 	return false
 }
 
-// drop leaves a key as it is in the real config; final may be nil.
+// drop keeps a key as it is in the real config. final may be nil.
 func (c *choice) drop(key string, real, final settings) {
 	delete(c.wanted, key)
 	c.dropped = append(c.dropped, key)
@@ -377,7 +377,7 @@ func (c *choice) drop(key string, real, final settings) {
 
 const maxNames = 10
 
-// tell notes what a person must know of a change: where remotes are, and who commits.
+// tell records a change that a person must know: to remote URLs and to the commit identity.
 func (c *choice) tell(key string, is []string) {
 	section, _, name := split(key)
 	key = plaintext.Names([]string{plaintext.Short(key, 100)}, 1)
@@ -390,7 +390,7 @@ func (c *choice) tell(key string, is []string) {
 	}
 }
 
-// told are the lines for a person.
+// told returns the messages for a person.
 func (c *choice) told() []string {
 	lines := c.lines
 	if more := len(lines) - maxNames; more > 0 {
@@ -407,8 +407,8 @@ func (c *choice) told() []string {
 	return lines
 }
 
-// address reports whether git reaches a remote at a URL without a program of the command's choice. It is
-// never a directory, which the command may have written: git push runs the hooks there.
+// address reports whether git reaches a URL without running a program chosen by the command. A directory is
+// never allowed: the command may have written it, and git push runs the hooks there.
 func address(value string) bool {
 	if value == "" || value[0] == '-' || strings.Contains(value, "::") {
 		return false
@@ -424,7 +424,7 @@ func address(value string) bool {
 	return scpForm().MatchString(value) && !strings.Contains(value, "@-") && !strings.HasPrefix(path, "-")
 }
 
-// shown are addresses without user names and passwords, which may be keys.
+// shown returns addresses without user names and passwords, which may be keys.
 func shown(addresses []string) []string {
 	all := slices.Clone(addresses)
 	for i, address := range all {

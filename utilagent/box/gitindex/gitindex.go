@@ -1,4 +1,4 @@
-// Package gitindex reads what an index of git says about files besides their content.
+// Package gitindex reads entries of a git index whose flags hide changes to a file, and gitlinks.
 package gitindex
 
 import (
@@ -7,26 +7,26 @@ import (
 	"slices"
 )
 
-// MaxBytes bounds an index that is read.
+// MaxBytes bounds the size of an index.
 const MaxBytes = 128 << 20
 
-// Entry is a file of an index that is more than a file.
+// Entry is an index entry that is more than a plain file.
 type Entry struct {
 	Name   string
-	Link   bool   // a commit of another repository
-	Passed string // why git does not look whether it has changed; "": it does
+	Link   bool   // gitlink: a commit of another repository
+	Passed string // why git does not check the file for changes; "" if it does
 }
 
-// Skipped is of a file that git does not look for, either.
+// Skipped is the value of Passed for a file that git does not expect in the work tree.
 const Skipped = "skip-worktree"
 
-// Entries reads an index of git (gitformat-index(5)), as far as it is one: those
-// of its entries that are more than files.
+// Entries parses an index (gitformat-index(5)) up to the first invalid entry and returns the entries that are
+// more than plain files.
 func Entries(index []byte) []Entry {
 	return find(index, func(e Entry, _ []byte) bool { return e.Link || e.Passed != "" })
 }
 
-// Tracked are those of some names that are in an index.
+// Tracked returns the names that are in the index.
 func Tracked(index []byte, names []string) (tracked []string) {
 	for _, e := range find(index, func(_ Entry, name []byte) bool { return slices.Contains(names, string(name)) }) {
 		tracked = append(tracked, e.Name)
@@ -35,11 +35,11 @@ func Tracked(index []byte, names []string) (tracked []string) {
 }
 
 func find(index []byte, wanted func(e Entry, name []byte) bool) []Entry {
-	const header, ids = 12, 40 // ids: where an entry's hash begins
+	const header, ids = 12, 40 // offsets: ids is the position of an entry's hash
 	if len(index) < header || string(index[:4]) != "DIRC" {
 		return nil
 	}
-	for _, hash := range []int{20, 32} { // nothing in it says which
+	for _, hash := range []int{20, 32} { // the hash length is not recorded, so try both
 		if found, ok := read(index, header, ids+hash, wanted); ok {
 			return found
 		}
@@ -61,14 +61,14 @@ func read(index []byte, at, flags int, wanted func(e Entry, name []byte) bool) (
 			e.Passed = "assume-unchanged"
 		}
 		rest := flags + 2
-		if entry[flags]&0x40 != 0 && version >= 3 { // more flags
+		if entry[flags]&0x40 != 0 && version >= 3 { // extended flags
 			if entry[rest]&0x40 != 0 {
 				e.Passed = Skipped
 			}
 			rest += 2
 		}
 		kept := 0
-		if version == 4 { // the name begins as the one before
+		if version == 4 { // the name shares a prefix with the previous one
 			drop, more := 0, true
 			for first := true; more; first = false {
 				if rest >= len(entry) || drop > 1<<20 {
@@ -93,7 +93,7 @@ func read(index []byte, at, flags int, wanted func(e Entry, name []byte) bool) (
 			e.Name = string(name)
 			found = append(found, e)
 		}
-		if at += rest + end + 1; version < 4 { // entries end at multiples of eight
+		if at += rest + end + 1; version < 4 { // entries are padded to a multiple of eight
 			at += -(rest + end + 1) & 7
 		}
 	}

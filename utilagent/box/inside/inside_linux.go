@@ -1,10 +1,10 @@
-// Package inside is uwf-box: the first process in the namespaces of a program that is held back.
-// It puts together what the program sees, gives up its own rights, runs the program, and ends
-// with it; then the kernel ends all that the program has started.
+// Package inside implements uwf-box, the first process in the namespaces of a confined program. It sets up
+// the program's file system, drops its own privileges, runs the program and exits with it; the kernel then
+// kills all descendants.
 //
-//   - inside_linux.go: the order of it all, and the program's run;
-//   - mounts_linux.go: what the program sees;
-//   - rights_linux.go: Landlock and the capabilities, which are a second wall, and the network.
+//   - inside_linux.go: the sequence, and running the program;
+//   - mounts_linux.go: the file system;
+//   - rights_linux.go: Landlock and capabilities, as a second barrier, and the network.
 package inside
 
 import (
@@ -27,16 +27,14 @@ import (
 // maxPlan bounds the plan, in bytes.
 const maxPlan = 64 << 20
 
-// stageError is why a program was not started.
+// stageError reports why a program was not started.
 type stageError struct {
 	stage string
 	err   error
 }
 
-// Error implements error.
 func (e *stageError) Error() string { return e.stage + ": " + e.err.Error() }
 
-// Unwrap returns the cause.
 func (e *stageError) Unwrap() error { return e.err }
 
 func at(stage string, err error) error {
@@ -46,14 +44,14 @@ func at(stage string, err error) error {
 	return &stageError{stage, err}
 }
 
-// Main runs the plan that it is given and returns the exit status of this process.
+// Main runs the plan it receives and returns the exit status.
 func Main(stderr io.Writer) int {
 	if os.Getpid() != 1 {
 		fmt.Fprintln(stderr, "uwf-box runs programs for uwf, which starts it: there is nothing to type here. "+
 			"uwf doctor says whether it works. plan version "+plan.Version)
 		return plan.Failed
 	}
-	runtime.LockOSThread() // rights are a thread's, and the program gets this one's
+	runtime.LockOSThread() // privileges belong to a thread, and the program inherits this one's
 	report := os.NewFile(plan.ReportFD, "report")
 	p, err := read(os.NewFile(plan.PlanFD, "plan"))
 	if err == nil {
@@ -100,9 +98,9 @@ func read(from *os.File) (p plan.Plan, err error) {
 	return p, nil
 }
 
-// prepare makes this process what the program is to be.
+// prepare turns this process into the program's environment.
 func prepare(p plan.Plan) error {
-	// The program gets none of our descriptors, nor what they hold, such as locks.
+	// The program inherits none of our descriptors, nor their locks.
 	if err := unix.CloseRange(plan.PlanFD, ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return at("descriptors", err)
 	}
@@ -116,7 +114,7 @@ func prepare(p plan.Plan) error {
 			return at("network", err)
 		}
 	}
-	mask := unix.Umask(0) // what is made here has the mode that it is given
+	mask := unix.Umask(0) // so that files get exactly the requested mode
 	err := mount(p)
 	unix.Umask(mask)
 	if err != nil {
@@ -132,7 +130,7 @@ func prepare(p plan.Plan) error {
 		return at("landlock", err)
 	}
 	if p.Nest && os.Geteuid() == 0 {
-		p.Keep |= 1 << unix.CAP_SETFCAP // else it could not be root in a namespace of its own
+		p.Keep |= 1 << unix.CAP_SETFCAP // required to be root in a nested namespace
 	}
 	if err := dropCapabilities(p.Keep); err != nil {
 		return at("capabilities", err)
@@ -141,7 +139,7 @@ func prepare(p plan.Plan) error {
 	if err := calls.Install(); err != nil {
 		return at("seccomp", err)
 	}
-	// The program runs as the same user: it must not trace us, nor take our descriptors.
+	// The program runs as the same user, so it must not be able to trace us or take our descriptors.
 	return at("rights", unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0))
 }
 
@@ -156,17 +154,17 @@ func failure(err error) plan.Report {
 	return r
 }
 
-// say cannot fail in a way that somebody could be told of.
+// say writes a report. An error has no recipient.
 func say(to *os.File, r plan.Report) {
 	if text, err := json.Marshal(r); err == nil {
 		_, _ = to.Write(append(text, '\n'))
 	}
 }
 
-// start starts the program in a process group of its own, which gets the signals that we get.
+// start starts the program in a new process group, to which signals are forwarded.
 func start(p plan.Plan) (pid int, err error) {
 	signals := make(chan os.Signal, 16)
-	own := []syscall.Signal{unix.SIGCHLD, unix.SIGURG, unix.SIGPIPE} // the runtime's, and of a report that nobody reads
+	own := []syscall.Signal{unix.SIGCHLD, unix.SIGURG, unix.SIGPIPE} // used by the runtime, or caused by an unread report
 	for s := syscall.Signal(1); s <= unix.SIGSYS; s++ {
 		if !slices.Contains(own, s) && !signal.Ignored(s) {
 			signal.Notify(signals, s)
@@ -181,15 +179,15 @@ func start(p plan.Plan) (pid int, err error) {
 	go func() {
 		for s := range signals {
 			if s, ok := s.(syscall.Signal); ok {
-				_ = syscall.Kill(-pid, s) // it may have ended
+				_ = syscall.Kill(-pid, s) // it may have exited
 			}
 		}
 	}()
-	// Who waits for the end of what it prints does not wait for us.
+	// Close the standard streams, so that readers of the program's output don't wait for us.
 	return pid, errors.Join(syscall.Close(0), syscall.Close(1), syscall.Close(2))
 }
 
-// wait returns how the program ended. What it has left behind becomes our child meanwhile.
+// wait returns the program's exit status, and reaps orphans while it waits.
 func wait(pid int) (status syscall.WaitStatus, err error) {
 	for {
 		switch ended, err := syscall.Wait4(-1, &status, 0, nil); {

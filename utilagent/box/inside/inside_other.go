@@ -1,6 +1,6 @@
 //go:build !linux
 
-// Package inside is uwf-box, which is for Linux.
+// Package inside implements uwf-box, which supports only Linux.
 package inside
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/united-workforce/uwf/util/proc/plan"
 )
 
-// Main says that there are no namespaces here.
+// Main reports that namespaces are not available.
 func Main(stderr io.Writer) int {
 	fmt.Fprintln(stderr, "uwf-box needs the namespaces of Linux")
 	return plan.Failed

@@ -13,23 +13,22 @@ import (
 	"github.com/united-workforce/uwf/util/proc/plan"
 )
 
-// stash is where links and the empty file lie that are mounted elsewhere; it is gone when the
-// program starts.
+// stash is the directory for links and the empty file that are mounted elsewhere. It is gone when the program
+// starts.
 const stash = "/run/.uwf-box"
 
-// taken is a mount that was taken from the machine's tree and not yet put into the program's.
+// taken is a detached mount that will be attached to the program's tree.
 type taken struct {
 	plan.Mount
-	fd  int // -1: it is made when it is put there
+	fd  int // -1 if it is created when attached
 	dir bool
 }
 
-// devices are all that /dev has besides terminals of the program's own.
+// devices are the entries of /dev, in addition to private terminals.
 var devices = []string{"null", "zero", "full", "random", "urandom", "tty"}
 
-// mount makes the tree that the program sees. First everything is taken as it is outside, then
-// all is made read-only, then places of the program's own cover the machine's, and then what was
-// taken is put into these.
+// mount builds the tree that the program sees: it detaches copies of all needed mounts, makes everything
+// read-only, covers system directories with private ones, and attaches the copies.
 func mount(p plan.Plan) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return at("mount", fmt.Errorf("make / private: %w", err))
@@ -84,7 +83,8 @@ func mount(p plan.Plan) error {
 
 // ownPlaces covers the machine's /proc, /dev and /run.
 func ownPlaces(own []taken) error {
-	// EPERM: a container has masked parts of /proc. The old one stays, and shows no namespace's secrets.
+	// EPERM: a container has masked parts of /proc. Keep the existing one, which shows no secrets of the
+	// namespace.
 	err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
 	if err != nil && !errors.Is(err, unix.EPERM) {
 		return fmt.Errorf("mount /proc: %w", err)
@@ -119,8 +119,8 @@ func ownPlaces(own []taken) error {
 	return unix.Mkdir(stash, 0o700)
 }
 
-// otherPids makes ids of processes begin somewhere: programs that note theirs in a file that
-// others read too take one process for another if all begin at 2.
+// otherPids makes process IDs start at a random number. Programs that store their ID in a shared file would
+// confuse each other if all started at 2.
 func otherPids() {
 	if f, err := os.OpenFile("/proc/sys/kernel/ns_last_pid", os.O_WRONLY, 0); err == nil {
 		var now unix.Timespec
@@ -130,8 +130,8 @@ func otherPids() {
 	}
 }
 
-// kernelSettings cover what a root of any namespace may write, since its files belong to root. While
-// they are covered the kernel lets nobody mount another /proc.
+// kernelSettings covers files that belong to root and that the root of any namespace could therefore write.
+// While they are covered, the kernel refuses to mount another /proc.
 func kernelSettings() error {
 	if os.Geteuid() != 0 {
 		return nil
@@ -158,7 +158,7 @@ func tmpfs(path, options string) error {
 	return nil
 }
 
-// take makes a copy of a mount that is nowhere yet.
+// take returns a detached copy of a mount.
 func take(m plan.Mount) (taken, error) {
 	t := taken{Mount: m, fd: -1}
 	if t.dir = m.Kind == plan.Own; t.dir || m.Kind == plan.Link {
@@ -190,7 +190,7 @@ func take(m plan.Mount) (taken, error) {
 	return t, err
 }
 
-// clone copies a mount with all below, with set-id bits out of force.
+// clone copies a mount and everything below it, with set-ID bits disabled.
 func clone(from int, kind plan.Kind) (int, error) {
 	fd, err := unix.OpenTree(from, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH|unix.AT_RECURSIVE)
 	if err != nil {
@@ -203,7 +203,7 @@ func clone(from int, kind plan.Kind) (int, error) {
 	return fd, unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, attr)
 }
 
-// overlay covers a directory: it is read through the cover, and what is written stays on it.
+// overlay covers a directory with an overlay, which receives all writes.
 func overlay(lower int, m plan.Mount) (int, error) {
 	fs, err := unix.Fsopen("overlay", unix.FSOPEN_CLOEXEC)
 	if err != nil {
@@ -222,7 +222,7 @@ func overlay(lower int, m plan.Mount) (int, error) {
 		defer func() { _ = unix.Close(fd) }()
 		layers[i+1].fd = fd
 	}
-	for _, l := range layers { // by descriptor: in a path, colons and commas would mean something
+	for _, l := range layers { // by descriptor, because colons and commas are special in paths
 		if err := unix.FsconfigSetString(fs, l.key, fmt.Sprintf("/proc/self/fd/%d", l.fd)); err != nil {
 			return -1, fmt.Errorf("%s: %w", l.key, err)
 		}
@@ -233,14 +233,14 @@ func overlay(lower int, m plan.Mount) (int, error) {
 	return unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
 }
 
-// open finds a path on which no link lies: one that appears now was put there to lead us astray.
+// open opens a path without links: a link that appears now was placed there to mislead us.
 func open(path string) (int, error) {
 	return unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
 		Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS,
 	})
 }
 
-// put puts a mount where the program finds it.
+// put attaches a mount to the program's tree.
 func (t taken) put() error {
 	point, err := open(t.Path)
 	if errors.Is(err, unix.ENOENT) {
@@ -259,7 +259,7 @@ func (t taken) put() error {
 	switch {
 	case t.Kind == plan.Own:
 		return tmpfs(place, "mode=0700,size=10%")
-	case t.Kind == plan.Hide && t.dir: // what is shown in it is put there next; then it is sealed
+	case t.Kind == plan.Hide && t.dir: // visible entries are attached next, then it is sealed
 		return tmpfs(place, "mode=0755,size=64k")
 	}
 	fd := t.fd
@@ -275,7 +275,7 @@ func (t taken) put() error {
 	return nil
 }
 
-// cover makes what is mounted over a file that the program must not see as it is.
+// cover creates the file that is mounted over one that the program must not see.
 func (t taken) cover(point int) (int, error) {
 	name, err := free()
 	if err != nil {
@@ -297,20 +297,20 @@ func (t taken) cover(point int) (int, error) {
 	return clone(from, plan.Show)
 }
 
-// free is a name in the stash that nothing has yet.
+// free returns an unused name in the stash.
 func free() (string, error) {
 	entries, err := os.ReadDir(stash)
 	return stash + "/" + strconv.Itoa(len(entries)), err
 }
 
-// seal makes a directory that hides another read-only, and closes it if nothing in it is shown.
+// seal makes a directory that hides another read-only, and closes it if nothing in it is visible.
 func (t taken) seal() error {
 	if t.Kind != plan.Hide || !t.dir {
 		return nil
 	}
 	fd, err := open(t.Path)
 	if errors.Is(err, unix.ENOENT) {
-		return nil // something else was put over it
+		return nil // something else was attached over it
 	}
 	if err != nil {
 		return fmt.Errorf("find %s: %w", t.Path, err)
@@ -325,7 +325,7 @@ func (t taken) seal() error {
 	return unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
 }
 
-// link makes a link where there is nothing.
+// link creates a link where nothing exists.
 func (t taken) link() error {
 	parent, name := split(t.Path)
 	dir, err := makePoint(parent, true)
@@ -336,8 +336,8 @@ func (t taken) link() error {
 	return unix.Symlinkat(t.From, dir, name)
 }
 
-// makePoint makes what something can be mounted on, and the directories above. No link is
-// followed: in the program's own places an earlier command may have left some.
+// makePoint creates a mount point and its parents. It follows no links, because an earlier command may have
+// left some in private directories.
 func makePoint(path string, dir bool) (int, error) {
 	fd, err := unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	parts := strings.Split(strings.Trim(path, "/"), "/")

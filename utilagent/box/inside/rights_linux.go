@@ -11,7 +11,7 @@ import (
 	"github.com/united-workforce/uwf/util/proc/plan"
 )
 
-// What Landlock handles, by the version of it that has brought it.
+// Landlock access rights, by the ABI version that introduced them.
 const (
 	landlockReads = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
 	landlockFirst = 1<<13 - 1
@@ -19,9 +19,9 @@ const (
 	landlockScope = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
 )
 
-// landlock is the second wall: what is not to be written is not, whatever the mounts say. Where
-// the kernel has none, the mounts stand alone. For programs that make sandboxes of their own it
-// keeps to signals and sockets: one that judges files forbids all mounts.
+// landlock adds a second barrier that denies writes regardless of the mounts. On kernels without Landlock
+// only the mounts apply. For programs that create sandboxes it covers only signals and sockets, because a
+// file ruleset forbids all mounts.
 func landlock(p plan.Plan) error {
 	version, _, failed := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if failed != 0 {
@@ -54,8 +54,8 @@ func landlock(p plan.Plan) error {
 	return unix.Close(int(set))
 }
 
-// handled is what a kernel of a version can forbid. The structure may be longer than what the
-// kernel knows, as long as the rest is zero.
+// handled returns the rights that a Landlock version can restrict. The structure may be longer than the
+// kernel expects if the rest is zero.
 func handled(version int, nest bool) (attr unix.LandlockRulesetAttr) {
 	attr.Handled_access_fs = landlockFirst &^ landlockReads
 	if version >= 2 {
@@ -76,10 +76,10 @@ func handled(version int, nest bool) (attr unix.LandlockRulesetAttr) {
 	return attr
 }
 
-// permit allows all at and below a path.
+// permit allows rights at and below a path.
 func permit(set int, path string, rights uint64) error {
 	fd, err := open(path)
-	if err != nil { // such as /var/tmp, where it is a link
+	if err != nil { // such as /var/tmp, if it is a link
 		return nil
 	}
 	defer func() { _ = unix.Close(fd) }()
@@ -95,7 +95,7 @@ func permit(set int, path string, rights uint64) error {
 	return nil
 }
 
-// dropCapabilities gives up all capabilities but some, and what a program could get anew.
+// dropCapabilities drops all capabilities except keep, and prevents regaining them.
 func dropCapabilities(keep uint64) error {
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
 		return err
@@ -105,7 +105,7 @@ func dropCapabilities(keep uint64) error {
 			continue
 		}
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(c), 0, 0, 0); err == unix.EINVAL {
-			break // the kernel has no more
+			break // beyond the last capability of this kernel
 		} else if err != nil {
 			return err
 		}
@@ -119,7 +119,7 @@ func dropCapabilities(keep uint64) error {
 	if err := unix.Capset(&header, &data[0]); err != nil {
 		return err
 	}
-	for c := range 64 { // else an ordinary user's program would not get them
+	for c := range 64 { // an ordinary user's program loses them on exec otherwise
 		if keep&(1<<c) != 0 {
 			if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_RAISE, uintptr(c), 0, 0); err != nil {
 				return err
@@ -129,7 +129,7 @@ func dropCapabilities(keep uint64) error {
 	return nil
 }
 
-// loopback brings up the one device of a new network.
+// loopback brings up the loopback device of the new network.
 func loopback() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -144,8 +144,8 @@ func loopback() error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, r)
 }
 
-// listen makes the one way out of the network: a listener that is accepted on outside, sent there
-// over a socket. Nobody inside keeps either.
+// listen creates the only way out of the network: it sends a listener over a socket to the process outside,
+// which accepts on it. No process inside keeps either.
 func listen(socket int) error {
 	defer func() { _ = unix.Close(socket) }()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)

@@ -1,6 +1,6 @@
-// Package proxy is the only way out of a sandbox's network. It runs outside, accepts on a listener
-// that was made inside, and connects to the hosts of a list: by CONNECT, or for one plain request of
-// HTTP. Its clients are hostile, so each connection is bounded in time and size, and has one target.
+// Package proxy is the only way out of a sandbox's network. It runs outside, accepts connections on a
+// listener created inside, and connects to an allow list of hosts, by CONNECT or for a single plain HTTP
+// request. Clients are hostile, so each connection is bounded in time and size and has a single target.
 package proxy
 
 import (
@@ -26,36 +26,36 @@ import (
 )
 
 const (
-	maxConnections = 128                   // more wait for one of them to end
-	maxAccepts     = 100                   // failures in a row, when the process has no descriptor left
-	betweenAccepts = 50 * time.Millisecond // after such a failure
+	maxConnections = 128                   // further clients wait
+	maxAccepts     = 100                   // consecutive failures, for example without free descriptors
+	betweenAccepts = 50 * time.Millisecond // delay after such a failure
 	maxHead        = 64 << 10              // bytes of a request's head
-	dialTime       = 10 * time.Second      // to reach a host
-	lingering      = time.Second           // for a refused client to read why
-	defaultHeads   = 30 * time.Second      // for the head of a request, and for a TLS hello
-	defaultIdle    = 30 * time.Minute      // a model can think for long before its first byte
-	lingerBytes    = 64 << 10              // of a refused client's body that are read
+	dialTime       = 10 * time.Second      // timeout for connecting to a host
+	lingering      = time.Second           // time for a refused client to read the reason
+	defaultHeads   = 30 * time.Second      // timeout for a request's head and for a TLS hello
+	defaultIdle    = 30 * time.Minute      // a model can think for a long time before its first byte
+	lingerBytes    = 64 << 10              // bytes read from a refused client's body
 	established    = "HTTP/1.1 200 OK\r\n\r\n"
 )
 
-// Options change the defaults of a proxy.
+// Options overrides a proxy's defaults.
 type Options struct {
-	Resolver *net.Resolver // finds the addresses of names; nil: the system's
-	Heads    time.Duration // for the head of a request, and for a TLS hello; 0: 30 seconds
-	Idle     time.Duration // without a byte in either direction; 0: 30 minutes
+	Resolver *net.Resolver // default: the system's resolver
+	Heads    time.Duration // timeout for a request's head and for a TLS hello; default 30 seconds
+	Idle     time.Duration // timeout without traffic in either direction; default 30 minutes
 
-	public  func(netip.Addr) bool // for tests; nil: publicaddr.Is
-	tlsPort uint16                // for tests; 0: 443
+	public  func(netip.Addr) bool // for tests; default publicaddr.Is
+	tlsPort uint16                // for tests; default 443
 }
 
-// Proxy connects clients to the hosts of a list.
+// Proxy connects clients to an allow list of hosts.
 type Proxy struct {
 	allow   hostlist.List
 	o       Options
 	refused refusals
 }
 
-// New returns a proxy for the hosts that allow has.
+// New returns a proxy for the hosts in allow.
 func New(allow hostlist.List, o Options) *Proxy {
 	o.Heads, o.Idle = cmp.Or(o.Heads, defaultHeads), cmp.Or(o.Idle, defaultIdle)
 	o.tlsPort = cmp.Or(o.tlsPort, 443)
@@ -65,10 +65,10 @@ func New(allow hostlist.List, o Options) *Proxy {
 	return &Proxy{allow: allow, o: o}
 }
 
-// Refused returns the hosts that clients asked for in vain, in the order of their first request.
+// Refused returns the hosts that clients were denied, in the order of their first request.
 func (p *Proxy) Refused() []Refusal { return p.refused.list() }
 
-// Serve accepts connections until ctx ends, and closes l. It returns when no connection is left.
+// Serve accepts connections until ctx is cancelled, then closes l. It returns when no connection is left.
 func (p *Proxy) Serve(ctx context.Context, l net.Listener) error {
 	var connections sync.WaitGroup
 	defer connections.Wait()
@@ -146,17 +146,17 @@ func (p *Proxy) serve(ctx context.Context, c *conn) {
 	tunnel(c, from, up)
 }
 
-// request is what a client asks for.
+// request is a client's request.
 type request struct {
 	host hostlist.Host
 	port uint16
-	head string // of a plain request, as its server gets it; "": the client wants a tunnel
+	head string // head of a plain request as its server gets it; "" for a tunnel
 }
 
 func (q request) target() string { return net.JoinHostPort(q.host.String(), strconv.Itoa(int(q.port))) }
 
-// readRequest reads the head of a request. What follows it is for the target alone, as in a tunnel, so
-// that nothing depends on how that reads it.
+// readRequest reads a request's head. Everything after it goes only to the target, as in a tunnel, so it does
+// not matter how the target parses it.
 func readRequest(r *bufio.Reader) (q request, err error) {
 	line, err := readLine(r)
 	if err != nil {
@@ -212,7 +212,8 @@ func readLine(r *bufio.Reader) (string, error) {
 
 var errPrivate = errors.New("an address that is not public")
 
-// dial connects to the target. It judges each address where it is dialled, whatever a name resolved to before.
+// dial connects to the target. It checks each address at the moment of dialing, whatever the name resolved to
+// before.
 func (p *Proxy) dial(ctx context.Context, q request) (net.Conn, error) {
 	d := net.Dialer{Timeout: dialTime, Resolver: p.o.Resolver}
 	d.Control = func(_, address string, _ syscall.RawConn) error {
@@ -225,7 +226,7 @@ func (p *Proxy) dial(ctx context.Context, q request) (net.Conn, error) {
 	return d.DialContext(ctx, "tcp", net.JoinHostPort(q.host.String(), strconv.Itoa(int(q.port))))
 }
 
-// mayDial reports whether an allowed target may be at an address: a public one, or one that is listed itself.
+// mayDial reports whether an allowed target may have an address: a public one, or one that is listed itself.
 func (p *Proxy) mayDial(q request, a netip.Addr) bool {
 	if p.allow.Allows(hostlist.Host{Addr: a}, q.port) {
 		return true
@@ -236,8 +237,8 @@ func (p *Proxy) mayDial(q request, a netip.Addr) bool {
 	return p.o.public(a) && !publicaddr.IsOwn(a)
 }
 
-// establish opens a tunnel, and returns what the client sends through it; nil: nothing may pass. On port
-// 443 it waits for the TLS hello, whose name must be the target's: one address serves many names.
+// establish opens a tunnel and returns the reader for the client's data, or nil to refuse. On port 443 it
+// waits for the TLS hello, whose server name must match the target, because one address serves many names.
 func (p *Proxy) establish(c *conn, r io.Reader, q request) io.Reader {
 	if _, err := io.WriteString(c, established); err != nil {
 		return nil
@@ -247,7 +248,7 @@ func (p *Proxy) establish(c *conn, r io.Reader, q request) io.Reader {
 	}
 	c.patience.Reset(p.o.Heads)
 	name, hello, err := serverName(r)
-	// Of equal length: only ASCII folds then.
+	// With equal length, EqualFold folds only ASCII.
 	if err == nil && len(name) == len(q.host.Name) && strings.EqualFold(name, q.host.Name) {
 		return io.MultiReader(hello, r)
 	}
@@ -259,10 +260,10 @@ func (p *Proxy) establish(c *conn, r io.Reader, q request) io.Reader {
 	return nil
 }
 
-// errSeen ends a handshake of which only the first message is wanted.
+// errSeen aborts a handshake after its first message.
 var errSeen = errors.New("the hello was read")
 
-// serverName returns the name in a TLS client hello, "" if it has none, and all that was read for it.
+// serverName returns the server name in a TLS client hello, or "", and everything read so far.
 func serverName(r io.Reader) (name string, hello io.Reader, err error) {
 	var seen bytes.Buffer
 	c := tls.Server(listening{Reader: io.TeeReader(r, &seen)}, &tls.Config{
@@ -277,7 +278,7 @@ func serverName(r io.Reader) (name string, hello io.Reader, err error) {
 	return name, &seen, nil
 }
 
-// listening is a connection that is only read from.
+// listening is a read-only connection.
 type listening struct {
 	net.Conn
 	io.Reader
@@ -287,7 +288,7 @@ func (l listening) Read(b []byte) (int, error)  { return l.Reader.Read(b) }
 func (l listening) Write(b []byte) (int, error) { return len(b), nil }
 func (l listening) Close() error                { return nil }
 
-// tunnel copies in both directions. The end of one half is passed on, and the other half stays open.
+// tunnel copies in both directions. When one side closes its half, the other half stays open.
 func tunnel(c *conn, r io.Reader, up *conn) {
 	half := func(to *conn, from io.Reader) {
 		if _, err := io.Copy(to, from); err != nil {
@@ -303,7 +304,7 @@ func tunnel(c *conn, r io.Reader, up *conn) {
 	g.Wait()
 }
 
-// conn is one of two connections that end when patience does. Each byte renews it, once idle is set.
+// conn is one of two connections that share an idle timeout. Once idle is set, each byte resets it.
 type conn struct {
 	net.Conn
 	patience *time.Timer
@@ -336,7 +337,7 @@ func (c *conn) closeWrite() {
 	}
 }
 
-// answer refuses a request, and waits a little for the client to read why: closing with unread bytes
+// answer refuses a request and waits briefly for the client to read the reason: closing with unread bytes
 // would reset the connection.
 func (c *conn) answer(status, why string) {
 	c.patience.Reset(lingering)
@@ -346,10 +347,9 @@ func (c *conn) answer(status, why string) {
 	io.CopyN(io.Discard, c, lingerBytes)
 }
 
-const maxRefused = 50 // hosts that are kept by name: a record of a step has them all
+const maxRefused = 50 // bounds the size of a step's record, which lists all of them
 
-// Refusal is a host that clients could not reach, in its canonical form. An empty Host stands for
-// all others, once 50 are known.
+// Refusal is a denied host in canonical form. An empty Host stands for all others after the first 50.
 type Refusal struct {
 	Host  string `json:"host,omitempty"`
 	Port  int    `json:"port,omitempty"`

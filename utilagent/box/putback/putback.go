@@ -1,5 +1,5 @@
-// Package putback keeps what git and agents obey, and puts it back when a command has ended that could
-// write it. It is for machines that cannot keep these files from the command itself.
+// Package putback saves the files that git and agents obey, and restores them after a command that could
+// write them. It is for machines that cannot deny the command access to these files.
 package putback
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
 
-// Bounds of what is kept. What is beyond them is told if it may have changed.
+// Bounds of what is saved. Possible changes beyond them are reported.
 const (
 	maxUnits = 2000
 	maxFiles = 10_000
@@ -29,28 +29,28 @@ const (
 	maxBytes = 64 << 20
 )
 
-// Place is what a command can write. Paths are absolute and without links.
+// Place describes what a command can write. Paths are absolute and free of symbolic links.
 type Place struct {
 	Workspace    string
 	GitDirs      []string // the workspace's own
-	Repositories []string // all git directories, and .git files
-	Obeyed       []string // what else is kept as it is, wherever it lies, with all that is below
+	Repositories []string // all git directories and .git files
+	Obeyed       []string // other paths to save, with everything below
 }
 
-// Before is what was there.
+// Before is the saved state.
 type Before struct {
-	Spaces []string         // directories in which the command can write
+	Spaces []string         // directories that the command can write
 	Units  map[string]*Unit // by absolute path
 	files  int
 	bytes  int64
 }
 
-// Unit is kept as a whole.
+// Unit is a path that is saved as a whole.
 type Unit struct {
-	Space   string            // that it lies in
-	Git     bool              // only what git obeys in it is kept
-	Entries map[string]*Entry // by path from Space; nil: nothing is there
-	Cut     bool              // there is more than is kept
+	Space   string            // the space that contains it
+	Git     bool              // only files that git obeys are saved
+	Entries map[string]*Entry // by path from Space; nil if absent
+	Cut     bool              // some entries were not saved
 }
 
 // Entry is a file, directory or link.
@@ -58,10 +58,10 @@ type Entry struct {
 	Mode os.FileMode
 	Text []byte
 	Link string
-	Size int64 // of a file that is too large to be kept; Text is nil then
+	Size int64 // size of a file too large to save; Text is nil then
 }
 
-// read is what is at a path; nil: nothing. most bounds the text.
+// read returns the entry at a path, or nil. It reads at most most bytes of text.
 func read(root *os.Root, name string, most int64) *Entry {
 	info, err := root.Lstat(name)
 	if err != nil {
@@ -70,7 +70,7 @@ func read(root *os.Root, name string, most int64) *Entry {
 	e := &Entry{Mode: info.Mode()}
 	switch {
 	case e.Mode&os.ModeSymlink != 0:
-		e.Link, _ = root.Readlink(name) // it was a link just now
+		e.Link, _ = root.Readlink(name) // it was a link a moment ago
 	case e.Mode.IsRegular():
 		text, err := safeopen.ReadFileIn(root, name, most)
 		if e.Text = append([]byte{}, text...); err != nil {
@@ -80,7 +80,7 @@ func read(root *os.Root, name string, most int64) *Entry {
 	return e
 }
 
-// whole reports whether an entry is enough to make it anew: not of a large file, a pipe or a socket.
+// whole reports whether an entry can be recreated. Large files, pipes and sockets cannot.
 func (e *Entry) whole() bool { return e.Mode.IsDir() || e.Link != "" || e.Text != nil }
 
 func (e *Entry) same(other *Entry) bool {
@@ -90,7 +90,7 @@ func (e *Entry) same(other *Entry) bool {
 	return e.Mode == other.Mode && e.Link == other.Link && e.Size == other.Size && bytes.Equal(e.Text, other.Text)
 }
 
-// obeyed are the names in a git directory that say what git runs, and where it looks.
+// obeyed returns the names in a git directory that determine what git runs and where it looks.
 func obeyed() []string {
 	return []string{
 		"config", "config.worktree", "hooks", "info", "commondir", "gitdir", "remotes", "branches",
@@ -98,8 +98,8 @@ func obeyed() []string {
 	}
 }
 
-// Begin keeps what is there. What commands that began earlier and still run can write is taken from what was
-// kept for them: one of them may have changed it since.
+// Begin saves the current state. Paths that a running command can write are taken from the state saved for
+// that command, because it may have changed them since.
 func Begin(p Place, running []*Before) *Before {
 	b := &Before{Spaces: append([]string{p.Workspace}, p.GitDirs...), Units: map[string]*Unit{}}
 	for _, r := range running {
@@ -132,7 +132,7 @@ func (b *Before) add(at string, git bool, running []*Before) {
 	}
 	for _, r := range running {
 		if _, in := space(r.Spaces, at); in {
-			return // a command that still runs has made it
+			return // created by a command that is still running
 		}
 	}
 	dir, ok := space(b.Spaces, at)
@@ -143,9 +143,9 @@ func (b *Before) add(at string, git bool, running []*Before) {
 	if err != nil {
 		return
 	}
-	defer root.Close() // only read from
+	defer root.Close() // opened for reading
 	u := &Unit{Space: dir, Git: git, Entries: map[string]*Entry{}}
-	name, _ := filepath.Rel(dir, at) // it lies in it
+	name, _ := filepath.Rel(dir, at) // always relative, since dir contains at
 	name = filepath.ToSlash(name)
 	if !git {
 		b.keep(root, u, name)
@@ -157,7 +157,7 @@ func (b *Before) add(at string, git bool, running []*Before) {
 	b.Units[at] = u
 }
 
-// space returns which of some directories a path lies in, the last one first.
+// space returns the last of dirs that contains a path, and the path relative to it.
 func space(dirs []string, at string) (dir string, ok bool) {
 	for _, dir := range slices.Backward(dirs) {
 		if rel, err := filepath.Rel(dir, at); err == nil && filepath.IsLocal(rel) {
@@ -167,7 +167,7 @@ func space(dirs []string, at string) (dir string, ok bool) {
 	return "", false
 }
 
-// keep notes a path with all that is below.
+// keep saves a path and everything below it.
 func (b *Before) keep(root *os.Root, u *Unit, name string) {
 	if b.files++; b.files > maxFiles {
 		u.Cut = true
@@ -187,7 +187,8 @@ func (b *Before) keep(root *os.Root, u *Unit, name string) {
 	}
 }
 
-// passes reports whether an entry of a directory is not kept: work trees of agents, and what git does not run.
+// passes reports whether an entry of a directory is not saved: agents' work trees, and files that git does
+// not run.
 func (u *Unit) passes(entry string) bool {
 	if u.Git {
 		return strings.HasSuffix(entry, ".sample")
@@ -195,19 +196,19 @@ func (u *Unit) passes(entry string) bool {
 	return entry == "worktrees" || entry == "node_modules"
 }
 
-// names are the entries of a directory, sorted; none if it cannot be read.
+// names returns the sorted entries of a directory, or nil if it cannot be read.
 func names(root *os.Root, dir string) (all []string) {
 	f, err := root.Open(dir)
 	if err != nil {
 		return nil
 	}
-	defer f.Close() // only read from
+	defer f.Close() // opened for reading
 	all, _ = f.Readdirnames(maxFiles)
 	slices.Sort(all)
 	return all
 }
 
-// Kept reports whether what is obeyed at a path is put back.
+// Kept reports whether the protected files at a path are restored.
 func (b *Before) Kept(at string) bool {
 	if b.Units[at] != nil {
 		return true
@@ -220,10 +221,12 @@ func (b *Before) Kept(at string) bool {
 	return false
 }
 
-// Merge takes over what a command may change in a config of git that was put back: the text that it has left.
+// Merge applies the permitted changes to a git config that was restored; left is the text that the command
+// left.
 type Merge func(ctx context.Context, config string, base, left []byte) (told []string, err error)
 
-// End puts back what has changed, as far as nobody has allowed that by name. told follows the name of the command.
+// End restores changed files, except those that the user explicitly allowed. The messages in told complete a
+// line that starts with the command's name.
 func (b *Before) End(ctx context.Context, allowed func(path string) bool, merge Merge) (told []string, err error) {
 	e := &end{ctx: ctx, before: b, allowed: allowed, merge: merge}
 	for _, at := range slices.Sorted(maps.Keys(b.Units)) {
@@ -257,7 +260,7 @@ type end struct {
 	errs               []error
 }
 
-// shown is a name for a person: from the workspace if it lies there.
+// shown returns a name for display, relative to the workspace if possible.
 func (e *end) shown(name string) string {
 	full := filepath.Join(e.space, filepath.FromSlash(name))
 	if rel, err := filepath.Rel(e.before.Spaces[0], full); err == nil && filepath.IsLocal(rel) {
@@ -268,26 +271,26 @@ func (e *end) shown(name string) string {
 
 func (e *end) unit(at string, u *Unit) (err error) {
 	if info, err := os.Lstat(u.Space); err == nil && info.IsDir() && info.Mode()&0o700 != 0o700 {
-		_ = os.Chmod(u.Space, info.Mode().Perm()|0o700) // a command has closed it
+		_ = os.Chmod(u.Space, info.Mode().Perm()|0o700) // the command removed permissions
 	}
 	root, err := os.OpenRoot(u.Space)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // all of it is gone, which everybody sees
+		return nil // the whole directory is gone, which is obvious
 	}
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
 	e.root, e.space = root, u.Space
-	name, _ := filepath.Rel(u.Space, at) // it lies in it
+	name, _ := filepath.Rel(u.Space, at) // always relative, since Space contains at
 	name = filepath.ToSlash(name)
 	if u.Git && !e.isDir(name) {
-		if !slices.Contains(e.before.Spaces, at) { // else the end check says so
+		if !slices.Contains(e.before.Spaces, at) { // otherwise the end check reports it
 			e.lost = append(e.lost, e.shown(name))
 		}
 		return nil
 	}
-	for _, name := range slices.Sorted(maps.Keys(u.Entries)) { // directories before what is in them
+	for _, name := range slices.Sorted(maps.Keys(u.Entries)) { // directories before their contents
 		switch was := u.Entries[name]; {
 		case e.allowed(filepath.Join(u.Space, filepath.FromSlash(name))):
 		case e.isDir(path.Dir(name)):
@@ -299,7 +302,7 @@ func (e *end) unit(at string, u *Unit) (err error) {
 	return err
 }
 
-// isDir reports whether each part of a path is a directory, and opens those that a command has closed.
+// isDir reports whether each part of a path is a directory, and restores permissions that a command removed.
 func (e *end) isDir(name string) bool {
 	for i := range len(name) + 1 {
 		if i < len(name) && name[i] != '/' {
@@ -310,13 +313,13 @@ func (e *end) isDir(name string) bool {
 			return false
 		}
 		if info.Mode()&0o700 != 0o700 {
-			_ = e.root.Chmod(name[:i], info.Mode().Perm()|0o700) // else the next step says why
+			_ = e.root.Chmod(name[:i], info.Mode().Perm()|0o700) // the next step reports a failure
 		}
 	}
 	return true
 }
 
-// entry makes what is at a path as it was. Of a config of git it takes over what a command may change.
+// entry restores the entry at a path. For a git config it merges the permitted changes.
 func (e *end) entry(u *Unit, name string, was *Entry) (err error) {
 	most := int64(maxFile)
 	if was != nil && !was.whole() {
@@ -350,7 +353,7 @@ func (e *end) entry(u *Unit, name string, was *Entry) (err error) {
 	return nil
 }
 
-// names removes what is new in a directory.
+// names removes new entries of a directory.
 func (e *end) names(u *Unit, dir string) (err error) {
 	for _, entry := range names(e.root, dir) {
 		name := path.Join(dir, entry)
@@ -366,7 +369,7 @@ func (e *end) names(u *Unit, dir string) (err error) {
 	return err
 }
 
-// make makes what was at a path. A repository in its place may have somebody's work in it.
+// make recreates an entry. A repository in its place may contain a user's work, so it is moved, not removed.
 func (e *end) make(name string, was, now *Entry) (err error) {
 	switch {
 	case now == nil || now.Mode.Type() == was.Mode.Type():
@@ -389,21 +392,22 @@ func (e *end) make(name string, was, now *Entry) (err error) {
 	return endcheck.Replace(e.root, name, was.Text, was.Mode.Perm())
 }
 
-// remove removes what a command has made, which it may have closed.
+// remove removes an entry that a command created and may have closed.
 func (e *end) remove(name string) error {
 	if err := e.root.RemoveAll(name); err == nil {
 		return nil
 	}
 	_ = fs.WalkDir(e.root.FS(), name, func(at string, d fs.DirEntry, err error) error {
 		if d != nil && d.IsDir() && !strings.HasPrefix(at, "..") {
-			_ = e.root.Chmod(at, 0o700) // else the removal says why
+			_ = e.root.Chmod(at, 0o700) // the removal reports a failure
 		}
 		return nil
 	})
 	return e.root.RemoveAll(name)
 }
 
-// sameNotes reports whether two states of Claude Code's notes name the same programs, and trust the same.
+// sameNotes reports whether two states of Claude Code's notes name the same programs and trust the same
+// projects.
 func sameNotes(was, now *Entry) bool {
 	if was == nil || now == nil || was.Mode != now.Mode || was.Text == nil || now.Text == nil {
 		return false
@@ -413,8 +417,7 @@ func sameNotes(was, now *Entry) bool {
 	return err == nil && failed == nil && bytes.Equal(before, after)
 }
 
-// obeyedNotes are the notes that name programs, or say that nobody need be asked about them; of each
-// project as well.
+// obeyedNotes returns the notes that name programs or disable confirmation, for all projects.
 func obeyedNotes(text []byte) ([]byte, error) {
 	var all map[string]any
 	if err := json.Unmarshal(text, &all); err != nil {
@@ -430,7 +433,7 @@ func obeyedNotes(text []byte) ([]byte, error) {
 	return json.Marshal(kept)
 }
 
-// obeyedKeys leaves out what names nothing and allows nothing, as a program notes a project first.
+// obeyedKeys drops entries that neither name a program nor allow anything, as written for a new project.
 func obeyedKeys(notes map[string]any) map[string]any {
 	kept := map[string]any{}
 	for _, key := range []string{

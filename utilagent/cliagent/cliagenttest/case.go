@@ -1,6 +1,6 @@
-// Package cliagenttest tests adapters of package cliagent with recorded runs: what
-// they make of them, and that nothing which a program does wrong can hang or
-// deceive them. The test binary itself plays the program:
+// Package cliagenttest tests adapters of package cliagent with recorded runs: that they interpret them
+// correctly, and that no misbehavior of a program can hang or deceive them. The test binary itself acts as
+// the program:
 //
 //	func TestMain(m *testing.M) { externaltest.Main(m) }
 //
@@ -28,30 +28,30 @@ type Case struct {
 	Name    string
 	Version string   `json:"version"`
 	Argv    []string `json:"argv"`
-	Code    *int     `json:"rc"` // nil: it was killed
+	Code    *int     `json:"rc"` // nil if it was killed
 	Stderr  string   `json:"stderr"`
 	Expect  Expect   `json:"expect"`
 	Stdout  []byte   `json:"-"`
-	Plain   bool     `json:"-"` // it is the answer as text, not lines that say what they are
+	Plain   bool     `json:"-"` // the output is the answer itself, not typed lines
 }
 
-// Expect is what an adapter must make of a run. What is nil is not compared.
+// Expect is the expected interpretation of a run. Nil fields are not compared.
 type Expect struct {
-	Outcome   string         `json:"outcome"` // as in cliagent.OutcomeKind
+	Outcome   string         `json:"outcome"` // a cliagent.OutcomeKind
 	Error     errorkind.Kind `json:"error_kind"`
-	Message   string         `json:"error"` // a part of it
+	Message   string         `json:"error"` // substring
 	Session   *string        `json:"session_id"`
 	Final     *string        `json:"final"`
 	Turns     *int           `json:"turns"`
 	ToolCalls *int           `json:"tool_calls"`
 	Usage     *Usage         `json:"usage"`
-	Totals    *Usage         `json:"usage_cumulative"` // then Usage is the difference to what was before
+	Totals    *Usage         `json:"usage_cumulative"` // if set, Usage is the difference from the earlier totals
 	Cost      *float64       `json:"cost_usd"`
 	CostDelta *float64       `json:"cost_usd_delta"`
 	Value     any            `json:"structured_output"`
 }
 
-// Usage are tokens. Input is without those read from a cache.
+// Usage counts tokens. Input excludes those read from a cache.
 type Usage struct {
 	Input      int64  `json:"input_tokens"`
 	Output     int64  `json:"output_tokens"`
@@ -60,8 +60,8 @@ type Usage struct {
 	Reasoning  *int64 `json:"reasoning_tokens"`
 }
 
-// Load reads the recorded runs of a directory: <name>.meta.json, and beside each
-// <name>.jsonl or <name>.stdout.txt.
+// Load reads the recorded runs in a directory: <name>.meta.json files, each with a <name>.jsonl or
+// <name>.stdout.txt.
 func Load(t testing.TB, dir string) []Case {
 	t.Helper()
 	metas, err := filepath.Glob(filepath.Join(dir, "*.meta.json"))
@@ -84,7 +84,7 @@ func Load(t testing.TB, dir string) []Case {
 	return cases
 }
 
-// call is the call that the run answered.
+// call returns the call of the recorded run.
 func (c Case) call() cliagent.Call {
 	call := cliagent.Call{
 		Bin: "program", Version: cliagent.ParseVersion(c.Version), Help: c.help(), Prompt: "the prompt",
@@ -96,7 +96,7 @@ func (c Case) call() cliagent.Call {
 		}
 	}
 	if call.Resume && c.Expect.Outcome == string(cliagent.OK) && isPlaceholder(call.Session) {
-		// The recording says only that it was continued.
+		// The recording only shows that it was continued.
 		if call.Resume = c.Expect.Session != nil; call.Resume {
 			call.Session = *c.Expect.Session
 		}
@@ -108,8 +108,7 @@ func isPlaceholder(id string) bool {
 	return !strings.ContainsAny(id, "0123456789") || strings.Contains(id, "…")
 }
 
-// help is what the program says about its options: it has those that it was
-// recorded with.
+// help returns the program's help: it supports the recorded options.
 func (c Case) help() string { return strings.Join(c.Argv, "\n") }
 
 func (c Case) exit() cliagent.Exit {

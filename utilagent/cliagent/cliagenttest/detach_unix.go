@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// detach puts a child into a session of its own.
+// detach makes a child start a new session.
 func detach(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }

@@ -18,17 +18,17 @@ import (
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
-// fault is something that programs do.
+// fault is a misbehavior of a program.
 type fault struct {
 	name   string
 	change func(*script)
-	// bad: there can be no answer. The step then fails, or waits for a person.
+	// bad means there can be no answer, so the step fails or waits for a person.
 	bad bool
-	// lines: it is one only of a program that prints lines; text would be text.
+	// lines means it is a fault only for a program that prints typed lines.
 	lines bool
 }
 
-// faults are in the order in which one would look for them.
+// faults lists the tested misbehaviors, most common first.
 var faults = []fault{
 	{name: "none", change: func(*script) {}},
 	{name: "written in pieces", change: func(s *script) { s.Fault = "in pieces" }},
@@ -57,8 +57,7 @@ var faults = []fault{
 	}},
 }
 
-// quick are limits for a test: long enough for a slow machine, and short where the
-// test waits for them.
+// quick returns timeouts for a test: sufficient for a slow machine, and short where the test waits for them.
 func (f fault) quick(t cliagent.Timeouts) cliagent.Timeouts {
 	t.Start, t.Idle, t.Tool, t.Total = 2*time.Minute, 2*time.Minute, 2*time.Minute, 4*time.Minute
 	t.Grace, t.Stop = 300*time.Millisecond, 300*time.Millisecond
@@ -68,7 +67,7 @@ func (f fault) quick(t cliagent.Timeouts) cliagent.Timeouts {
 	return t
 }
 
-// check makes a step with a program that has the fault.
+// check runs a step with a program that has the fault.
 func (f fault) check(t *testing.T, a cliagent.Adapter, c Case) {
 	s := script{Version: a.Program + " " + c.Version, Help: c.help(), Stdout: bytes.Clone(c.Stdout), Stderr: []byte(c.Stderr), Pids: filepath.Join(t.TempDir(), "pids")}
 	f.change(&s)
@@ -92,23 +91,23 @@ func (f fault) adapt(a cliagent.Adapter) cliagent.Adapter {
 	return a
 }
 
-// Step makes one step with a program that plays a script.
+// Step runs one step with a program that plays a script.
 func Step(t *testing.T, a cliagent.Adapter, scriptFile string) *agentkittest.Outcome {
 	t.Helper()
-	task := strings.Repeat("A long task. ", 20_000) // more than a pipe holds
+	task := strings.Repeat("A long task. ", 20_000) // exceeds a pipe's buffer
 	return agentkittest.Run(t, cliagent.Options(a), scenario(a, scriptFile, task))
 }
 
-// scenario is a thread for a program that plays a script.
+// scenario returns a thread for a program that plays a script.
 func scenario(a cliagent.Adapter, scriptFile, task string) agentkittest.Scenario {
 	s := agentkittest.Scenario{
 		Task: task,
-		Schema: map[string]any{ // what the recorded answers are
+		Schema: map[string]any{ // matches the recorded answers
 			"type": "object", "required": []any{"status"}, "properties": map[string]any{"status": map[string]any{"const": "done"}},
 		},
 		Environ: []string{
 			"UWF_" + strings.ToUpper(strings.ReplaceAll(a.Name, "-", "_")) + "_BIN=" + self(), scriptVariable + "=" + scriptFile,
-			"GORACE=atexit_sleep_ms=0", // under the race detector each program would sleep a second
+			"GORACE=atexit_sleep_ms=0", // the race detector otherwise delays each exit by a second
 		},
 	}
 	if a.Commanded {
@@ -117,7 +116,7 @@ func scenario(a cliagent.Adapter, scriptFile, task string) agentkittest.Scenario
 	return s
 }
 
-// file writes the script.
+// file writes the script to a file.
 func (s script) file(t *testing.T) string {
 	t.Helper()
 	data, err := json.Marshal(s)
@@ -127,18 +126,18 @@ func (s script) file(t *testing.T) string {
 	return path
 }
 
-// end ends a child that was left.
+// end kills leftover children.
 func end(pids string) {
 	data, err := os.ReadFile(pids)
 	if err != nil {
-		return // there is none
+		return // there are none
 	}
 	pid, err := strconv.Atoi(string(data))
 	if err != nil {
 		panic(fmt.Sprintf("externaltest: %q is no process id", data))
 	}
 	if p, err := os.FindProcess(pid); err == nil {
-		_ = p.Kill() // it may have ended
+		_ = p.Kill() // it may have exited
 		_, _ = p.Wait()
 	}
 }

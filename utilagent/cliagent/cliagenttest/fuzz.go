@@ -12,10 +12,9 @@ import (
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
-// FuzzDecoder feeds anything to an adapter's decoder, as each of the calls that it
-// reads differently; none are the one without a session. The decoder never fails
-// on it, is pure, and calls nothing good that it cannot name. The seeds are the
-// recorded runs in testdata/fixtures, and testdata/streams.txt.
+// FuzzDecoder fuzzes an adapter's decoder for each kind of call that it decodes differently; without calls it
+// uses one without a session. The decoder must not fail, must be pure, and must not report a successful call
+// without a session ID. The seeds are the recorded runs in testdata/fixtures and testdata/streams.txt.
 func FuzzDecoder(f *testing.F, a cliagent.Adapter, calls ...cliagent.Call) {
 	f.Helper()
 	if len(calls) == 0 {

@@ -16,28 +16,28 @@ import (
 	"github.com/united-workforce/uwf/utilagent/box/inside"
 )
 
-// scriptVariable names the file with the script that the test binary plays.
+// scriptVariable is the environment variable with the script that the test binary plays.
 const scriptVariable = "UWF_EXTERNALTEST_SCRIPT"
 
-// script is what a played program does.
+// script describes the behavior of a played program.
 type script struct {
-	Version string // what it says when it is asked
+	Version string // output of the version query
 	Help    string
 	Stdout  []byte
 	Stderr  []byte
 	Code    int
 	Fault   string
-	Pids    string // file for the ids of children that outlive it
-	Asked   string // directory for what it was started with
+	Pids    string // file for the IDs of children that outlive it
+	Asked   string // directory that records each start
 }
 
-// Main is all of TestMain: it runs the tests, or plays the program if the test
-// binary was started as one.
+// Main is the body of TestMain: it runs the tests, or plays the program if the test binary was started as
+// one.
 func Main(m *testing.M) {
 	path := os.Getenv(scriptVariable)
 	switch {
 	case os.Getpid() == 1:
-		os.Exit(inside.Main(os.Stderr)) // it plays uwf-box
+		os.Exit(inside.Main(os.Stderr)) // act as uwf-box
 	case path != "":
 		os.Exit(play(path))
 	case os.Getenv("UWF_CALL") != "":
@@ -47,7 +47,7 @@ func Main(m *testing.M) {
 	os.Exit(prosetest.Run(m))
 }
 
-// self is the test binary.
+// self returns the path of the test binary.
 func self() string { return os.Args[0] }
 
 // play plays a program.
@@ -80,8 +80,7 @@ func play(path string) int {
 	return s.run()
 }
 
-// run plays the run itself. All faults are here, so that the order in which they
-// come is plain.
+// run plays the run. All faults are here, so that their order is obvious.
 func (s script) run() int {
 	switch s.Fault {
 	case "silent":
@@ -91,7 +90,7 @@ func (s script) run() int {
 	case "does not read":
 		_ = os.Stdin.Close()
 	default:
-		if s.Asked == "" { // else it is read
+		if s.Asked == "" { // otherwise it is read below
 			_, _ = readPrompt(os.Args, os.Stdin)
 		}
 	}
@@ -117,7 +116,7 @@ func (s script) run() int {
 	return s.Code
 }
 
-// leave starts a child that has our streams, in a group of its own.
+// leave starts a child that inherits the streams, in a new process group.
 func (s script) leave() {
 	path := s.Pids + ".script"
 	data, _ := json.Marshal(script{Fault: "sleeper"})

@@ -16,13 +16,13 @@ import (
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
-// asked is what a program was started with.
+// asked records how a program was started.
 type asked struct {
 	Args  []string
 	Stdin string
 }
 
-// note keeps what the program was started with, for the test: one file for each start.
+// note records a start in a file for the test.
 func (s script) note(args []string, stdin io.Reader) error {
 	if s.Asked == "" {
 		return nil
@@ -42,8 +42,7 @@ func (s script) note(args []string, stdin io.Reader) error {
 	return os.WriteFile(filepath.Join(s.Asked, strconv.Itoa(1000+len(earlier))), data, 0o600)
 }
 
-// readPrompt reads what the program was asked: to the end, or a line if it is told more
-// while it works.
+// readPrompt reads the prompt: all of stdin, or a line if more messages follow while it works.
 func readPrompt(args []string, stdin io.Reader) (string, error) {
 	if slices.Contains(args, "--replay-user-messages") {
 		return bufio.NewReader(stdin).ReadString('\n')
@@ -52,8 +51,8 @@ func readPrompt(args []string, stdin io.Reader) (string, error) {
 	return string(text), err
 }
 
-// checkPast forks a thread, and pokes it, where the session of its role has moved on. The
-// program must not be told to go on in that session, unless where it must cut it is said.
+// checkPast forks and pokes a thread whose session has moved on. The program must not continue in that
+// session unless it is told where to cut it.
 func (c Case) checkPast(t *testing.T, a cliagent.Adapter) {
 	a = fault{}.adapt(a)
 	s := script{Version: a.Program + " " + c.Version, Help: c.help(), Stdout: c.Stdout, Stderr: []byte(c.Stderr), Asked: t.TempDir()}
@@ -84,14 +83,14 @@ func (c Case) checkPast(t *testing.T, a cliagent.Adapter) {
 	}
 }
 
-// mark is where the recorded run ends in its session.
+// mark returns the mark at the end of the recorded run.
 func (c Case) mark(t *testing.T, a cliagent.Adapter) string {
 	_, o := decode(a, c.call(), c.Stdout, c.exit())
 	require.NotEmpty(t, o.Mark)
 	return o.Mark
 }
 
-// starts are the program's so far.
+// starts returns the recorded starts of the program.
 func (s script) starts(t *testing.T) []asked {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(s.Asked, "*"))

@@ -14,8 +14,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/errorkind"
 )
 
-// Run tests an adapter: each recorded run, and a whole step for each fault that a
-// program may have.
+// Run tests an adapter with each recorded run, and with a whole step for each fault.
 func Run(t *testing.T, a cliagent.Adapter, cases []Case) {
 	t.Helper()
 	for _, c := range cases {
@@ -33,7 +32,7 @@ func Run(t *testing.T, a cliagent.Adapter, cases []Case) {
 		})
 		for _, f := range faults {
 			if f.lines && c.Plain {
-				continue // text is text
+				continue // plain text has no unknown lines
 			}
 			t.Run("fault/"+f.name+"/"+c.Name, func(t *testing.T) {
 				t.Parallel()
@@ -43,7 +42,7 @@ func Run(t *testing.T, a cliagent.Adapter, cases []Case) {
 	}
 }
 
-// firstGood are the runs that the faults are tried on: one of each format.
+// firstGood returns the runs with which faults are tested: one per format.
 func firstGood(cases []Case) []Case {
 	var good []Case
 	for _, c := range cases {
@@ -56,7 +55,7 @@ func firstGood(cases []Case) []Case {
 	return good
 }
 
-// check holds what the adapter makes of a run against what is expected.
+// check compares the adapter's interpretation of a run with the expected one.
 func (c Case) check(t *testing.T, a cliagent.Adapter) {
 	seen, err := cliagent.Replay(t.Context(), a, c.call(), bytes.NewReader(c.Stdout), c.exit())
 	require.NoError(t, err)
@@ -83,11 +82,11 @@ func (c Case) check(t *testing.T, a cliagent.Adapter) {
 func (c Case) checkOutcome(t *testing.T, seen cliagent.Seen) {
 	want := c.Expect
 	if want.Outcome == "killed" || want.Outcome == "timeout" {
-		require.NotEqual(t, cliagent.OK, seen.Kind) // which of them, only its runner knows
+		require.NotEqual(t, cliagent.OK, seen.Kind) // only the runner knows which of them
 		return
 	}
 	if want.Error == errorkind.SessionNotFound && seen.Kind == cliagent.SessionLost {
-		return // known from another id already
+		return // known from another ID already
 	}
 	require.Equal(t, want.Outcome, string(seen.Kind), "%+v", seen.Outcome)
 	if want.Error != "" {

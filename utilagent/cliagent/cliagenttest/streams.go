@@ -17,8 +17,8 @@ import (
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
-// streamsFile has streams that were written by hand, in the formats that a program
-// documents: what no recorded run happens to have. It is made of sections:
+// streamsFile contains handwritten streams in a program's documented formats, for cases without a recorded
+// run. It consists of sections:
 //
 //	== a name
 //	> version 2.1.329
@@ -30,9 +30,8 @@ import (
 //	= assistant: I look first. [Bash t1 {"command":"ls"}]
 //	= answer: …
 //
-// Lines with ">" say how the program was called and how it ended, those with "="
-// what the adapter makes of the stream, all others are the stream itself.
-// With the flag -update the test writes the "=" lines; a person reads them.
+// Lines with ">" describe the call and its exit, those with "=" the adapter's interpretation; all others are
+// the stream itself. With the flag -update the test writes the "=" lines for review.
 const streamsFile = "testdata/streams.txt"
 
 // stream is a section of the file.
@@ -45,9 +44,8 @@ type stream struct {
 	exit  cliagent.Exit
 }
 
-// Streams has an adapter read the streams in testdata/streams.txt, each in every
-// form that it may come in as well: other line ends, blank lines, another order of
-// fields, fields and lines that nobody knows yet. They change nothing.
+// Streams tests an adapter with the streams in testdata/streams.txt, also in equivalent forms: other line
+// endings, blank lines, reordered fields, unknown fields and lines. The result must be the same.
 func Streams(t *testing.T, a cliagent.Adapter) {
 	t.Helper()
 	list := loadStreams(t)
@@ -66,7 +64,7 @@ func Streams(t *testing.T, a cliagent.Adapter) {
 	}
 }
 
-// loadStreams reads the file of the package that is tested, if there is one.
+// loadStreams reads the file of the tested package, if there is one.
 func loadStreams(t testing.TB) []*stream {
 	t.Helper()
 	data, err := os.ReadFile(streamsFile)
@@ -85,7 +83,7 @@ func loadStreams(t testing.TB) []*stream {
 	}
 	for _, s := range list {
 		for len(s.lines) > 0 && s.lines[len(s.lines)-1] == "" {
-			s.lines = s.lines[:len(s.lines)-1] // between two sections
+			s.lines = s.lines[:len(s.lines)-1] // between sections
 		}
 		s.called(t)
 	}
@@ -102,7 +100,7 @@ func (s *stream) take(line string) {
 	}
 }
 
-// called makes the call and its end of the facts.
+// called builds the call and its exit from the ">" lines.
 func (s *stream) called(t testing.TB) {
 	s.call = cliagent.Call{Prompt: "the prompt", Env: func(string) string { return "" }}
 	for _, fact := range s.facts {
@@ -144,7 +142,7 @@ func (s *stream) isJSON() bool {
 	return true
 }
 
-// forms are other forms of the same stream.
+// forms returns equivalent forms of the stream.
 func (s *stream) forms() map[string]string {
 	join := func(sep string) string { return strings.Join(s.lines, sep) }
 	forms := map[string]string{
@@ -160,7 +158,7 @@ func (s *stream) forms() map[string]string {
 	return forms
 }
 
-// shuffled are objects with their fields in another order, and more of them.
+// shuffled returns objects with reordered and additional fields.
 func shuffled(lines []string) []string {
 	out := make([]string, len(lines))
 	for i, line := range lines {
@@ -174,7 +172,7 @@ func shuffled(lines []string) []string {
 	return out
 }
 
-// seen is what an adapter makes of the stream in one of its forms.
+// seen returns the adapter's interpretation of one form of the stream.
 func (s *stream) seen(t *testing.T, a cliagent.Adapter, text string) []string {
 	seen, err := cliagent.Replay(t.Context(), a, s.call, strings.NewReader(text), s.exit)
 	require.NoError(t, err)
@@ -206,7 +204,7 @@ func (s *stream) seen(t *testing.T, a cliagent.Adapter, text string) []string {
 	return out
 }
 
-// turnLine is a turn as a line.
+// turnLine formats a turn as a line.
 func turnLine(t protocol.Turn) string {
 	text := string(t.Role)
 	if t.ToolCallID != "" {
@@ -247,7 +245,7 @@ func jsonText(v any) string {
 	return string(data)
 }
 
-// oneLine shows a text in one line.
+// oneLine formats a text as one line.
 func oneLine(s string) string {
 	const longest = 300
 	if len(s) > longest {
@@ -260,7 +258,7 @@ func oneLine(s string) string {
 	return quoted
 }
 
-// writeStreams writes the file anew, with what the adapter makes of each stream.
+// writeStreams rewrites the file with the adapter's interpretation of each stream.
 func writeStreams(t *testing.T, a cliagent.Adapter, list []*stream) {
 	var b bytes.Buffer
 	for i, s := range list {

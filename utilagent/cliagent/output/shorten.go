@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// What is kept of a line longer than maxLine: the beginning and the end of each text in it.
+// For a line longer than maxLine, the head and the tail of each text in it are kept.
 const (
 	maxLine  = 8 << 20
 	textHead = 512 << 10
@@ -13,22 +13,22 @@ const (
 	leftOut  = " … %d bytes left out … "
 )
 
-// shortener takes a line in pieces and keeps what a reader needs. Long texts in a line of JSON
-// lose their middle and say so there; the line is still valid JSON. Any other line, or one
-// that is long without them, keeps its beginning.
+// shortener receives a line in pieces and keeps what a reader needs. In a JSON line, long strings lose their
+// middle, with a marker in its place, so the line stays valid JSON. Any other line, or one that is too long
+// even so, keeps its beginning.
 type shortener struct {
 	out  []byte
 	json bool
-	cut  int // bytes left out of texts
-	over int // bytes left out at the end
+	cut  int // bytes omitted from strings
+	over int // bytes omitted at the end
 
 	inText bool
-	escape int  // bytes of an escape sequence that are still to come
-	begun  bool // the backslash was the last byte
-	size   int  // of the text so far
-	toTail bool // where the character being read goes
+	escape int  // remaining bytes of an escape sequence
+	begun  bool // the last byte was a backslash
+	size   int  // size of the string so far
+	toTail bool // destination of the current character
 	tail   [2][]byte
-	lost   int // bytes of the text that were in neither
+	lost   int // bytes of the string in neither head nor tail
 }
 
 func newShortener(begin []byte) *shortener {
@@ -61,7 +61,7 @@ func (s *shortener) write(b []byte) {
 	}
 }
 
-// run is how many bytes from the first on are treated alike; 0 before a quote.
+// run returns the number of leading bytes that are handled alike; 0 before a quote.
 func (s *shortener) run(b []byte) int {
 	n := len(b)
 	switch {
@@ -75,12 +75,12 @@ func (s *shortener) run(b []byte) int {
 		if i := bytes.IndexAny(b, `"\`); i >= 0 {
 			n = i
 		}
-		n = min(n, textTail) // a block of the tail takes no more at once
+		n = min(n, textTail) // a block of the tail holds no more
 	}
 	return n
 }
 
-// quote starts or ends a text.
+// quote starts or ends a string.
 func (s *shortener) quote() {
 	if s.inText {
 		if s.lost > 0 {
@@ -94,15 +94,15 @@ func (s *shortener) quote() {
 	s.tail[0], s.tail[1] = s.tail[0][:0], s.tail[1][:0]
 }
 
-// text takes bytes of a text: a run of plain ones, or one of an escape sequence,
-// which must not be torn.
+// text handles bytes of a string: a run of plain ones, or those of an escape sequence, which must not be
+// split.
 func (s *shortener) text(b []byte) {
 	switch {
 	case s.escape > 0 && s.begun && b[0] == 'u':
 		s.escape, s.begun = 4, false
 	case s.escape > 0:
 		s.escape, s.begun = s.escape-1, false
-	default: // a character begins
+	default: // start of a character
 		if s.toTail = s.size >= textHead; s.toTail && len(s.tail[0]) >= textTail {
 			s.lost += len(s.tail[1])
 			s.cut += len(s.tail[1])
@@ -120,14 +120,14 @@ func (s *shortener) text(b []byte) {
 	s.keep(b)
 }
 
-// keep takes bytes as they are, as long as there is room.
+// keep keeps bytes unchanged while there is room.
 func (s *shortener) keep(b []byte) {
 	room := min(len(b), maxLine-len(s.out))
 	s.out = append(s.out, b[:room]...)
 	s.over += len(b) - room
 }
 
-// line returns what is kept, and how many bytes were left out.
+// line returns what was kept and the number of bytes omitted.
 func (s *shortener) line() ([]byte, int) {
 	line := bytes.TrimRight(s.out, "\r\n")
 	if s.over > 0 {

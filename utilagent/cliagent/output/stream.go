@@ -1,6 +1,5 @@
-// Package output reads what a program prints, as it comes or line by line. It needs bounded
-// memory however long a line is, and always finishes, even if a child of the program keeps the
-// pipe open.
+// Package output reads a program's output, as it arrives or line by line. It uses bounded memory for lines of
+// any length, and always finishes, even if a child of the program keeps the pipe open.
 package output
 
 import (
@@ -13,17 +12,17 @@ import (
 	"time"
 )
 
-// After the program's end a stream is read until nothing has come for drain, or
-// until drainBytes: somebody else may hold the pipe open, and even write to it.
+// After the program's exit, a stream is read until nothing has arrived for drain, or up to drainBytes,
+// because another process may hold the pipe open and even write to it.
 const (
 	drain      = 250 * time.Millisecond
 	drainBytes = 16 << 20
 )
 
-// keepBuffer is how large a line's buffer may be to be used again.
+// keepBuffer is the largest buffer that is reused for the next line.
 const keepBuffer = 1 << 20
 
-// Stream reads a pipe from a program, and copies what it reads to a log.
+// Stream reads a pipe from a program and copies it to a log.
 type Stream struct {
 	f      *os.File
 	log    io.Writer
@@ -32,18 +31,19 @@ type Stream struct {
 	buffer []byte
 
 	mu    sync.Mutex
-	ended bool // the program has
+	ended bool // the program has exited
 	after int  // bytes read since
 }
 
-// New reads f; log gets all that is read, and touch, unless it is nil, is told of each read.
+// New returns a Stream that reads f and copies everything to log. It calls touch, which may be nil, after
+// each read.
 func New(f *os.File, log io.Writer, touch func()) *Stream {
 	s := &Stream{f: f, log: log, touch: touch}
 	s.lines = bufio.NewReaderSize(s, 64<<10)
 	return s
 }
 
-// WriterEnded says that the program has ended: a pending read waits no longer than drain.
+// WriterEnded reports that the program has exited: a pending read waits at most drain.
 func (s *Stream) WriterEnded() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,8 +51,8 @@ func (s *Stream) WriterEnded() {
 	s.limit()
 }
 
-// limit makes a pending read end after drain. Where pipes have no deadlines (Windows), ending
-// the child's job ends whatever holds them.
+// limit makes a pending read end after drain. On Windows, where pipes have no deadlines, killing the child's
+// job ends the processes that hold the pipe.
 func (s *Stream) limit() *time.Timer {
 	return time.AfterFunc(drain, func() { _ = s.f.SetReadDeadline(time.Unix(1, 0)) })
 }
@@ -75,8 +75,7 @@ func (s *Stream) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// bound limits the next read if the program has ended. Only the time that a read
-// waits counts, not what is done between two.
+// bound limits the next read if the program has exited. Only the time spent waiting in reads counts.
 func (s *Stream) bound() (stop func(), over bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +91,7 @@ func (s *Stream) seen(b []byte) {
 	if s.touch != nil {
 		s.touch()
 	}
-	_, _ = s.log.Write(b) // a log that cannot be written must not stop the work
+	_, _ = s.log.Write(b) // a failing log must not stop the work
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {
@@ -100,9 +99,9 @@ func (s *Stream) seen(b []byte) {
 	}
 }
 
-// Line returns the next line without its end, valid until the next call, and how many
-// bytes of it were left out: those of a line beyond 8 MiB, from the middle of the long
-// texts in it if it is JSON, else at its end. It returns [io.EOF] after the last one.
+// Line returns the next line without its ending, valid until the next call, and the number of bytes omitted
+// from it. Lines beyond 8 MiB are shortened: in the middle of long strings if the line is JSON, else at its
+// end. At the end of the stream it returns [io.EOF].
 func (s *Stream) Line() (line []byte, cut int, err error) {
 	if cap(s.buffer) > keepBuffer {
 		s.buffer = nil
@@ -134,10 +133,10 @@ func (s *Stream) Line() (line []byte, cut int, err error) {
 	}
 }
 
-// Each reads to the end, and tells f of each line unless it is nil.
+// Each reads to the end and calls f, which may be nil, for each line.
 func (s *Stream) Each(f func(line []byte)) {
 	if f == nil {
-		_, _ = io.Copy(io.Discard, struct{ io.Reader }{s}) // what it said is in the log
+		_, _ = io.Copy(io.Discard, struct{ io.Reader }{s}) // the output is in the log
 	}
 	for f != nil {
 		line, _, err := s.Line()

@@ -13,13 +13,12 @@ const (
 	TailBytes = 56 << 10
 )
 
-// Tail keeps the head and the tail of what is written to it. Safe for concurrent
-// use.
+// Tail keeps the head and the tail of what is written to it. Safe for concurrent use.
 type Tail struct {
 	mu      sync.Mutex
 	head    []byte
 	ring    []byte // the newest bytes after head
-	next    int    // where the oldest byte of a full ring is
+	next    int    // position of the oldest byte in a full ring
 	dropped int64
 }
 
@@ -44,7 +43,7 @@ func (t *Tail) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// Text is what was kept, fit to be shown.
+// Text returns what was kept, made safe for display.
 func (t *Tail) Text() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package places says which directories and files a confined program may write as its own, and
-// which copies it gets in place of files that a program obeys later.
+// Package places determines which of its own directories and files a confined program may write, and which
+// files it gets as copies because the program obeys them later.
 package places
 
 import (
@@ -20,8 +20,8 @@ import (
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// Obeyed lists the files in a command's own places that the program obeys, by directory:
-// whoever starts the program next, perhaps unconfined, runs what they say.
+// Obeyed returns the files in a command's own directories that the program obeys, by directory. The next
+// start of the program, perhaps unconfined, runs what they contain.
 func Obeyed(command []string, env func(string) string) map[string][]string {
 	found := map[string][]string{}
 	places, _ := programs.Places(command)
@@ -38,15 +38,15 @@ func Obeyed(command []string, env func(string) string) map[string][]string {
 	return found
 }
 
-// Owned are a command's own directories and files.
+// Owned lists a command's own directories and files.
 type Owned struct {
-	Reads       []string // with all that is below
-	Dirs, Files []string // that it may write
+	Reads       []string // readable, with everything below
+	Dirs, Files []string // writable
 }
 
-// Of finds what belongs to a command that works in cwd. It creates a known program's places,
-// since the program could not: its home directory is closed. For an unknown program these are
-// the entries under its name in the usual places.
+// Of returns what belongs to a command that works in cwd. It creates the directories of a known program,
+// because the program itself cannot: its home directory is read-only. For an unknown program it returns the
+// entries under its name in the usual places.
 func Of(command []string, cwd string, env func(string) string) (o Owned, err error) {
 	places, known := programs.Places(command)
 	if !known {
@@ -82,8 +82,8 @@ func Of(command []string, cwd string, env func(string) string) (o Owned, err err
 	return o, nil
 }
 
-// add adds what may be written below a directory. Files are added only if they exist: a
-// program fails on an empty file where it expects its login.
+// add adds writable paths below a directory. Files are added only if they exist, because a program fails on
+// an empty file where it expects its login.
 func (o *Owned) add(path string, names []string, cwd string) error {
 	for _, name := range names {
 		dir, isDir := strings.CutSuffix(name, "/")
@@ -118,8 +118,8 @@ func makeEmpty(path string) error {
 	return f.Close()
 }
 
-// projectName is what Claude Code calls a directory; "", for all of them, if that is too
-// long for a name: then it ends with a sum.
+// projectName returns Claude Code's name for a directory, or "" (all directories) if that is too long: such a
+// name ends in a checksum.
 func projectName(dir string) string {
 	const longest = 200
 	if len(dir) > longest {
@@ -133,7 +133,7 @@ func projectName(dir string) string {
 	}, dir)
 }
 
-// Make makes a missing place, as the program would at its first start.
+// Make creates a missing directory or file, as the program would at its first start.
 func Make(path, content string) error {
 	if content == "" {
 		return durable.OS().MkdirAll(path, 0o700)
@@ -144,31 +144,32 @@ func Make(path, content string) error {
 	return durable.WriteFile(durable.OS(), path, []byte(content), 0o600)
 }
 
-// Layers are the places of a program in a box. What it writes there lies in a directory of the
-// thread's, over what its user has, which stays as it is.
+// Layers holds a program's own directories in a box. Its writes go to directories of the thread, overlaid on
+// the user's directories, which stay unchanged.
 type Layers struct {
-	Finds  []string // the places, perhaps with links
+	Finds  []string // the directories; may contain symbolic links
 	Mounts []plan.Mount
 	layers []layer
 }
 
-// layer is a place and what lies over it.
+// layer is a directory and its overlay.
 type layer struct {
 	programs.Place
 	path, upper string
 }
 
-// The directories of a layer. What is in the second is the kernel's.
+// The directories of a layer. The second belongs to the kernel.
 const (
 	upperDir = "upper"
 	workDir  = "work"
 )
 
-// files is where the program finds those of its files that lie in no directory of its own.
+// files is the directory in which the program sees those of its files that are in none of its own
+// directories.
 const files = "/run/uwf-own"
 
-// Over makes the layers of a command that works in cwd. kept is the thread's directory; tmp is
-// removed after the step.
+// Over creates the layers for a command that works in cwd. kept is the thread's directory; tmp is removed
+// after the step.
 func Over(command []string, cwd, tmp, kept string, env func(string) string) (l Layers, err error) {
 	all, known := programs.Places(command)
 	if !known {
@@ -192,7 +193,7 @@ func Over(command []string, cwd, tmp, kept string, env func(string) string) (l L
 	return l, nil
 }
 
-// over lays a directory over a place.
+// over overlays a directory.
 func (l *Layers) over(p programs.Place, path, kept string) error {
 	upper, work := filepath.Join(kept, upperDir), filepath.Join(kept, workDir)
 	for _, dir := range []string{upper, work} {
@@ -220,7 +221,7 @@ func keyOf(s string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// resolved is a path without links, as far as there is something.
+// resolved returns a path with symbolic links resolved as far as it exists.
 func resolved(path string) string {
 	real, err := filepath.EvalSymlinks(path)
 	if parent := filepath.Dir(path); err != nil && parent != path {
@@ -229,7 +230,7 @@ func resolved(path string) string {
 	return real
 }
 
-// file gives the program a copy of a file, and a link to it. What it writes there is dropped.
+// file gives the program a copy of a file and a link to it. Changes to the copy are dropped.
 func (l *Layers) file(p programs.Place, path, dir string) error {
 	text, err := safeopen.ReadFile(path, maxLogin, safeopen.Follow)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -251,14 +252,14 @@ func (l *Layers) file(p programs.Place, path, dir string) error {
 	return nil
 }
 
-// Bounds of files that are given back, in bytes.
+// Bounds of files that are copied back, in bytes.
 const (
 	maxLogin   = 8 << 20
 	maxSession = 128 << 20
 )
 
-// GiveBack brings to the user's own places what the program has renewed to log in with, and the files of
-// sessions. They are then no more over what the user has. A file that cannot be given back stays.
+// GiveBack copies renewed logins and the files of sessions to the user's own directories and removes them
+// from the overlay. A file that cannot be copied stays.
 func (l Layers) GiveBack(sessions []string) error {
 	var errs []error
 	for _, layer := range l.layers {
@@ -272,9 +273,9 @@ func (l layer) giveBack(sessions []string) error {
 	if err != nil {
 		return err
 	}
-	defer upper.Close() // nothing was written
+	defer upper.Close() // opened for reading
 	work := filepath.Join(filepath.Dir(l.upper), workDir, "work")
-	if err := os.Chmod(work, 0o700); err != nil && !errors.Is(err, fs.ErrNotExist) { // else it could not be removed later
+	if err := os.Chmod(work, 0o700); err != nil && !errors.Is(err, fs.ErrNotExist) { // the kernel creates it without permissions, and it could not be removed later
 		return err
 	}
 	var errs []error
@@ -294,7 +295,7 @@ func (l layer) giveBack(sessions []string) error {
 	return errors.Join(errs...)
 }
 
-// login gives back a login, unless the user has a newer one.
+// login copies a login back unless the user's is newer.
 func (l layer) login(upper *os.Root, name string) error {
 	info, err := upper.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
@@ -313,7 +314,7 @@ func (l layer) login(upper *os.Root, name string) error {
 	return l.put(upper, name, text, info.Mode().Perm())
 }
 
-// session gives back a session's file if it goes on where the user's ends.
+// session copies a session's file back if it only appends to the user's file.
 func (l layer) session(upper *os.Root, name string) error {
 	info, err := upper.Lstat(name)
 	if err != nil || !info.Mode().IsRegular() {
@@ -333,7 +334,7 @@ func (l layer) session(upper *os.Root, name string) error {
 	return l.put(upper, name, text, info.Mode().Perm())
 }
 
-// put replaces the user's file, but no link, and removes that of the layer.
+// put replaces the user's file, unless it is a link, and removes the overlay's file.
 func (l layer) put(upper *os.Root, name string, text []byte, mode fs.FileMode) error {
 	path, disk := filepath.Join(l.path, name), durable.Beneath(l.path)
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {

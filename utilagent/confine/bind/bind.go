@@ -1,7 +1,7 @@
-// Package bind binds the process that it runs in, for package confine.
+// Package bind restricts the process in which it runs, for package confine.
 //
-//   - bind_linux.go: the order in which a process gives up its rights, and what root gives up;
-//   - paths_linux.go: what Landlock allows, around what is hidden.
+//   - bind_linux.go: the order of the restrictions, and dropping root's capabilities;
+//   - paths_linux.go: the Landlock rules that leave out hidden paths.
 package bind
 
 import (
@@ -15,9 +15,9 @@ import (
 	"github.com/united-workforce/uwf/utilagent/confine"
 )
 
-// Dispatch does its part if args (without the program's name) are those of
-// [confine.Command]: it becomes the command and does not return, or runs it to its end, and
-// returns an exit status and true. Else it returns false.
+// Dispatch handles a command line from [confine.Command] (args without the program's name): it becomes the
+// command and does not return, or runs it and returns its exit status and true. For any other command line it
+// returns false.
 func Dispatch(args, environ []string, stderr io.Writer) (status int, dispatched bool) {
 	if len(args) == 0 || args[0] != confine.Argument {
 		return 0, false
@@ -29,7 +29,7 @@ func Dispatch(args, environ []string, stderr io.Writer) (status int, dispatched 
 	}
 	if err == nil {
 		if err = become(r, args[2:], env.WithoutCall(environ)); err == nil {
-			return 0, true // how the command ended is reported
+			return 0, true // the command's exit status is reported
 		}
 	}
 	fmt.Fprintf(stderr, "the command could not be confined: %v\n", err)

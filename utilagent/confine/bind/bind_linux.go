@@ -13,9 +13,9 @@ import (
 	"github.com/united-workforce/uwf/utilagent/confine/filter"
 )
 
-// become binds this process and replaces it, or runs the command if this is an init.
-// Landlock comes first, since root opens directories for it that others could not; the
-// filter comes last, since it refuses some of what the others need.
+// become restricts this process and replaces it with the command, or runs the command if this is an init
+// process. Landlock comes first, since root can open directories for it that others cannot; the filter comes
+// last, since it refuses calls that the other steps need.
 func become(r confine.Rules, argv, environ []string) error {
 	if r.Profile != confine.Strict && r.Profile != confine.Program {
 		return fmt.Errorf("there is no profile %q", r.Profile)
@@ -24,7 +24,7 @@ func become(r confine.Rules, argv, environ []string) error {
 	if err := restrictPaths(r); err != nil {
 		return err
 	}
-	runtime.LockOSThread() // capabilities and filters are a thread's; exec keeps this one's
+	runtime.LockOSThread() // capabilities and filters belong to a thread; exec keeps this one's
 	if err := dropCapabilities(r.Keep); err != nil {
 		return err
 	}
@@ -41,19 +41,19 @@ func become(r confine.Rules, argv, environ []string) error {
 	return nil
 }
 
-// dropCapabilities takes from this thread all capabilities but some, also those
-// that it could get by starting a program: root's program gets what is in the
-// bounding set, as far as it had it before (no_new_privs is set by then).
+// dropCapabilities drops all capabilities of this thread except keep, including those it could gain by
+// executing a program: root gets the bounding set, limited to what it had before (no_new_privs is set by
+// then).
 func dropCapabilities(keep []string) error {
 	mask := confine.CapabilityBits(keep)
-	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) // Linux before 4.3 has none
+	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) // missing before Linux 4.3
 	for c := range 64 {
 		if mask&(1<<c) != 0 {
 			continue
 		}
-		// Whoever may not do this has no capabilities to lose: see below.
+		// Without the permission to do this, there are no capabilities to lose: see below.
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(c), 0, 0, 0); errors.Is(err, unix.EINVAL) {
-			break // the kernel has no more
+			break // beyond the last capability of this kernel
 		}
 	}
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}

@@ -16,35 +16,34 @@ import (
 	"github.com/united-workforce/uwf/utilagent/confine"
 )
 
-// devices can be written by every command.
+// devices are writable by every command.
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/random", "/dev/urandom"}
 
-// devpts holds the pseudoterminals of everybody.
+// devpts contains the pseudoterminals of all users.
 const devpts = "/dev/pts"
 
-// terminals are what makes and uses a pseudoterminal, in which some agents run their
-// commands. What reaches the user's own through them is in the filter.
+// terminals are the devices for creating and using pseudoterminals, in which some agents run commands. The
+// filter blocks typing into other terminals.
 var terminals = []string{devpts, "/dev/ptmx", "/dev/tty"}
 
-// filesOnly lets nobody make directories, links, sockets or pipes: git would find a
-// repository in a directory that everybody may make things in.
+// filesOnly excludes creating directories, links, sockets and pipes: in a directory that is writable for
+// everybody, git would find a repository created there.
 const filesOnly = access.AccessFSReadDir | access.AccessFSReadFile | access.AccessFSWriteFile | access.AccessFSTruncate | access.AccessFSMakeReg | access.AccessFSRemoveFile
 
-// maxGrants bounds how many paths are allowed one by one, since each costs each
-// command some 10 µs. What comes after them stays closed.
+// maxGrants bounds the number of rules, since each adds about 10 µs to every command. Further paths stay
+// closed.
 const maxGrants = 5000
 
-// restrictPaths applies Landlock. The library's best effort would also accept a
-// kernel without it, so that is ruled out before; and it would accept one that
-// cannot allow moving files between directories by allowing everything.
+// restrictPaths applies Landlock. The library's best-effort mode would also accept a kernel without Landlock,
+// so that is ruled out first; and for a kernel that cannot control moves between directories, it would allow
+// everything.
 func restrictPaths(r confine.Rules) error {
 	level := confine.Level()
 	if level == 0 {
 		return confine.ErrUnavailable
 	}
-	// One call for everything: each makes a layer, and a layer that says nothing
-	// about moving files between directories forbids it. Nothing is said about
-	// the network, since what could be forbidden there is easily got around.
+	// Use a single call: each adds a layer, and a layer without a rule for moves between directories forbids
+	// them. The network is not restricted, because the possible restrictions are easily circumvented.
 	c, err := landlock.NewConfig(landlock.V9.HandledAccessFS, landlock.V9.Scoped)
 	if err != nil {
 		return err
@@ -84,7 +83,7 @@ func restrictPaths(r confine.Rules) error {
 		ptys = split(terminals)
 	}
 	return c.BestEffort().Restrict(
-		landlock.PathAccess(access.AccessFSReadDir, "/"), // names are no secret, and programs look around
+		landlock.PathAccess(access.AccessFSReadDir, "/"), // names are not secret, and programs look around
 		landlock.RODirs(append(read.dirs, exceptions.dirs...)...).IgnoreIfMissing(),
 		landlock.ROFiles(append(read.files, exceptions.files...)...).IgnoreIfMissing(),
 		writable.IgnoreIfMissing(),
@@ -95,8 +94,7 @@ func restrictPaths(r confine.Rules) error {
 	)
 }
 
-// paths are what is allowed. Landlock has other rights for files than for
-// directories.
+// paths are allowed paths. Landlock distinguishes rights for files and for directories.
 type paths struct{ dirs, files []string }
 
 func (p *paths) add(path string, mode fs.FileMode) {
@@ -107,7 +105,7 @@ func (p *paths) add(path string, mode fs.FileMode) {
 	}
 }
 
-// split sorts paths by what they are; what is not there is left out.
+// split separates files from directories and drops missing paths.
 func split(list []string) paths {
 	var p paths
 	for _, path := range list {
@@ -118,15 +116,15 @@ func split(list []string) paths {
 	return p
 }
 
-// allowance finds what to allow so that what is hidden is not: Landlock can only
-// allow, and allows all that is below.
+// allowance computes rules that leave out hidden paths: Landlock can only allow, and a rule covers everything
+// below its path.
 type allowance struct {
 	hidden []string
 	count  int
 }
 
-// around is what is at and below a path, but for what is hidden. What is itself
-// hidden, or is in what is, was named on purpose.
+// around returns rules for a path and everything below it except hidden paths. A path that is itself hidden,
+// or inside a hidden one, was listed on purpose.
 func (a *allowance) around(path string) (p paths, err error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -149,7 +147,7 @@ func (a *allowance) walk(p *paths, path string, mode fs.FileMode) {
 		return
 	}
 	entries, err := os.ReadDir(path)
-	if err != nil { // nobody may list it: only the way to what is hidden is known
+	if err != nil { // unreadable: only the paths to hidden entries are known
 		entries = a.ways(path)
 	}
 	if len(entries) > maxGrants-a.count { // directories are worth more
@@ -157,7 +155,7 @@ func (a *allowance) walk(p *paths, path string, mode fs.FileMode) {
 	}
 	for _, entry := range entries {
 		below := filepath.Join(path, entry.Name())
-		// A link would allow what it leads to, which is allowed or hidden itself.
+		// A rule for a link would apply to its target, which has its own rule.
 		if entry.Type()&fs.ModeSymlink != 0 || slices.Contains(a.hidden, below) {
 			continue
 		}
@@ -181,7 +179,7 @@ func (a *allowance) hides(dir string) bool {
 	return slices.ContainsFunc(a.hidden, func(h string) bool { return strings.HasPrefix(h, prefix) })
 }
 
-// ways are the entries of a directory that lead to what is hidden.
+// ways returns the entries of a directory that lead to hidden paths.
 func (a *allowance) ways(dir string) []fs.DirEntry {
 	prefix := strings.TrimSuffix(dir, "/") + "/"
 	var entries []fs.DirEntry

@@ -4,13 +4,13 @@ import "golang.org/x/sys/unix"
 
 const arch = unix.AUDIT_ARCH_X86_64
 
-// refusedHere are calls that only this architecture has.
+// refusedHere lists refused calls that exist only on this architecture.
 var refusedHere = []uint32{
 	unix.SYS_CREATE_MODULE, unix.SYS_GET_KERNEL_SYMS, unix.SYS_QUERY_MODULE, unix.SYS_USELIB, unix.SYS__SYSCTL, unix.SYS_IOPL, unix.SYS_IOPERM,
 	unix.SYS_MODIFY_LDT,
 }
 
-// here judges the older forms of calls.
+// here adds rules for legacy calls.
 func (f *filter) here() {
 	f.call(unix.SYS_CHMOD, argument{1, setIDs, anyOf})
 	f.call(unix.SYS_CREAT, argument{1, setIDs, anyOf})

@@ -4,8 +4,8 @@ import "golang.org/x/sys/unix"
 
 const arch = unix.AUDIT_ARCH_AARCH64
 
-// refusedHere are calls that only this architecture has.
+// refusedHere lists refused calls that exist only on this architecture.
 var refusedHere []uint32
 
-// here judges the older forms of calls, of which there are none.
+// here adds rules for legacy calls; this architecture has none.
 func (f *filter) here() {}

@@ -1,19 +1,19 @@
-// Package filter refuses system calls to a program (seccomp): those that change the machine, or
-// reach around what else holds the program back.
+// Package filter refuses system calls with seccomp: those that change the machine or circumvent the program's
+// other restrictions.
 package filter
 
-// Rules say which calls a program may make besides those that do no harm.
+// Rules lists the calls that a program may make in addition to harmless ones.
 type Rules struct {
-	// Shares: System V's memory, queues and semaphores, and POSIX's queues. They are all of a
-	// user's programs' unless the program has an IPC namespace.
+	// Shares allows System V shared memory, queues and semaphores, and POSIX queues. All programs of a user
+	// share them, unless the program has an IPC namespace.
 	Shares bool
-	// Namespaces: new ones, and chroot, as programs with sandboxes of their own need them.
+	// Namespaces allows creating namespaces, and chroot, for programs with their own sandboxes.
 	Namespaces bool
-	// Mounts: all calls that mount.
+	// Mounts allows all mount calls.
 	Mounts bool
-	// NoUnixSockets refuses to make any.
+	// NoUnixSockets refuses creating Unix sockets.
 	NoUnixSockets bool
-	// NoAttributes refuses to set extended attributes of files: file capabilities are such, and those
-	// that a root with CAP_SETFCAP sets count outside of its namespaces, too.
+	// NoAttributes refuses setting extended attributes of files. File capabilities are stored in them, and
+	// those set by a namespace root with CAP_SETFCAP are valid outside as well.
 	NoAttributes bool
 }

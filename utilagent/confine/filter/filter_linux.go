@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What a filter sees of a system call: struct seccomp_data, whose numbers are
-// little endian on our architectures. Of an argument only the lower half counts:
-// those that are judged here are no longer in the kernel either.
+// Offsets in struct seccomp_data, the filter's view of a system call. Our architectures are little-endian.
+// Only the lower half of an argument matters, because the kernel truncates the arguments examined here to
+// that size.
 const (
 	offsetCall = 0
 	offsetArch = 4
@@ -20,14 +20,14 @@ const (
 
 func offsetArg(n int) uint32 { return uint32(16 + 8*n) }
 
-// The answers to a call.
+// Filter results.
 const (
 	allow  = unix.SECCOMP_RET_ALLOW
 	kill   = unix.SECCOMP_RET_KILL_PROCESS
 	refuse = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
-	// unsupported is what a file system says that has no such thing.
+	// unsupported is the error of a file system without the feature.
 	unsupported = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOTSUP)
-	unknown     = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS) // the caller takes an older way
+	unknown     = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS) // the caller falls back to an older call
 )
 
 const (
@@ -39,51 +39,50 @@ const (
 // ioprioProcess is IOPRIO_WHO_PROCESS of linux/ioprio.h.
 const ioprioProcess = 1
 
-// newestCall is the last one that this list was made for. Later ones are answered
-// as an older kernel would.
+// newestCall is the latest call that this list covers. Later ones fail as on an older kernel.
 const newestCall = unix.SYS_RSEQ_SLICE_YIELD
 
-// refusedCalls change the machine, or reach around Landlock and this filter.
-// ptrace and process_vm_* are not among them: Landlock keeps them to the
-// program's own processes, and debuggers and leak checkers need them there.
+// refusedCalls change the machine, or circumvent Landlock and this filter. ptrace and process_vm_* are
+// allowed: Landlock restricts them to the program's own processes, and debuggers and leak checkers need them
+// there.
 var refusedCalls = []uint32{
 	unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD, unix.SYS_KEXEC_LOAD, unix.SYS_KEXEC_FILE_LOAD,
 	unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE, unix.SYS_REBOOT, unix.SYS_ACCT, unix.SYS_QUOTACTL, unix.SYS_QUOTACTL_FD,
 	unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME, unix.SYS_SETHOSTNAME, unix.SYS_SETDOMAINNAME,
 	unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_KEYCTL, unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_FANOTIFY_INIT, unix.SYS_SYSLOG, unix.SYS_VHANGUP,
 	unix.SYS_NFSSERVCTL, unix.SYS_LOOKUP_DCOOKIE,
-	unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER, // what is asked through it is not filtered
+	unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER, // operations submitted through it are not filtered
 }
 
-// mountCalls change what is where.
+// mountCalls change the mount tree.
 var mountCalls = []uint32{
 	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_MOVE_MOUNT, unix.SYS_OPEN_TREE, unix.SYS_OPEN_TREE_ATTR,
 	unix.SYS_FSOPEN, unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR,
 }
 
-// sharedCalls reach the memory, queues and semaphores that System V's rules give to all
-// programs of a user, and POSIX's queues.
+// sharedCalls access System V shared memory, queues and semaphores, which all programs of a user share, and
+// POSIX queues.
 var sharedCalls = []uint32{
 	unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_SHMDT, unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_MSGCTL,
 	unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP, unix.SYS_SEMCTL, unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK,
 }
 
-// ownCalls change the process that their first argument names. Zero is the caller.
+// ownCalls affect the process in their first argument. Zero means the caller.
 var ownCalls = []uint32{
-	unix.SYS_PRLIMIT64, // a limit can end a process
+	unix.SYS_PRLIMIT64, // a limit can kill a process
 	unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETPARAM, unix.SYS_SCHED_SETATTR, unix.SYS_SCHED_SETAFFINITY,
 }
 
-// filter is a program for the kernel: seccomp with classic BPF.
+// filter is a classic BPF program for seccomp.
 type filter []unix.SockFilter
 
-// New makes the filter of a program.
+// New returns the filter for a program.
 func New(r Rules) Filter {
 	var f filter
 	f.load(offsetArch)
-	f.unless(unix.BPF_JEQ, arch, kill) // calls of another architecture have other numbers
+	f.unless(unix.BPF_JEQ, arch, kill) // call numbers of other architectures differ
 	f.load(offsetCall)
-	f.when(unix.BPF_JGT, newestCall, unknown) // x32 is there, too
+	f.when(unix.BPF_JGT, newestCall, unknown) // includes the x32 calls
 	refused := slices.Concat(refusedCalls, refusedHere)
 	if !r.Shares {
 		refused = append(refused, sharedCalls...)
@@ -110,17 +109,17 @@ func New(r Rules) Filter {
 	for _, call := range ownCalls {
 		f.call(call, argument{0, ^uint32(0), anyOf})
 	}
-	f.call(unix.SYS_SETPRIORITY, argument{0, ^uint32(0), anyOf}, argument{1, ^uint32(0), anyOf}) // of a process, not of a group or a user
+	f.call(unix.SYS_SETPRIORITY, argument{0, ^uint32(0), anyOf}, argument{1, ^uint32(0), anyOf}) // for a process, not for a group or a user
 	f.call(unix.SYS_IOPRIO_SET, argument{0, ^uint32(ioprioProcess), anyOf}, argument{1, ^uint32(0), anyOf})
-	f.call(unix.SYS_IOCTL, argument{1, unix.TIOCSTI, equals}, argument{1, unix.TIOCLINUX, equals}) // they type into a terminal
+	f.call(unix.SYS_IOCTL, argument{1, unix.TIOCSTI, equals}, argument{1, unix.TIOCLINUX, equals}) // inject input into a terminal
 	f.here()
-	sockets := []argument{{0, unix.AF_VSOCK, equals}} // services of the machine around a virtual one
+	sockets := []argument{{0, unix.AF_VSOCK, equals}} // services of a virtual machine's host
 	if r.NoUnixSockets {
 		sockets = append(sockets, argument{0, unix.AF_UNIX, equals})
 	}
 	f.call(unix.SYS_SOCKET, sockets...)
 	if !r.Namespaces {
-		f.when(unix.BPF_JEQ, unix.SYS_CLONE3, unknown) // its flags lie in memory
+		f.when(unix.BPF_JEQ, unix.SYS_CLONE3, unknown) // its flags are in memory
 		f.when(unix.BPF_JEQ, unix.SYS_SETNS, refuse)
 		f.when(unix.BPF_JEQ, unix.SYS_CHROOT, refuse)
 		f.call(unix.SYS_CLONE, argument{0, namespaces, anyOf})
@@ -137,13 +136,13 @@ func (f *filter) add(code uint16, k uint32, yes, no uint8) {
 func (f *filter) load(offset uint32)   { f.add(unix.BPF_LD|unix.BPF_W|unix.BPF_ABS, offset, 0, 0) }
 func (f *filter) answer(answer uint32) { f.add(unix.BPF_RET|unix.BPF_K, answer, 0, 0) }
 
-// when answers if a test of what is loaded holds.
+// when returns answer if a test of the loaded value holds.
 func (f *filter) when(test uint16, k, answer uint32) {
 	f.add(unix.BPF_JMP|test|unix.BPF_K, k, 0, 1)
 	f.answer(answer)
 }
 
-// unless answers if it does not.
+// unless returns answer if a test does not hold.
 func (f *filter) unless(test uint16, k, answer uint32) {
 	f.add(unix.BPF_JMP|test|unix.BPF_K, k, 1, 0)
 	f.answer(answer)
@@ -158,15 +157,14 @@ type argument struct {
 
 type comparison int
 
-// The ways to compare.
+// Comparisons.
 const (
-	anyOf  comparison = iota // of these bits some are set
-	noneOf                   // the call is allowed, whatever comes after
+	anyOf  comparison = iota // some of these bits are set
+	noneOf                   // allows the call, whatever follows
 	equals
 )
 
-// call judges a call by its arguments: it is refused if a test says so, else it
-// is allowed.
+// call adds a rule for a call: it is refused if a test holds, and otherwise allowed.
 func (f *filter) call(call uint32, tests ...argument) {
 	var body filter
 	for _, t := range tests {
@@ -184,13 +182,13 @@ func (f *filter) call(call uint32, tests ...argument) {
 	f.block(call, body)
 }
 
-// block runs instructions for one call; they have to answer it.
+// block runs instructions for one call. They must return a result.
 func (f *filter) block(call uint32, body filter) {
 	f.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, call, 0, uint8(len(body)))
 	*f = append(*f, body...)
 }
 
-// device refuses to make device files, and files with set-id bits.
+// device refuses creating device files and files with set-ID bits.
 func (f *filter) device(call uint32, mode int) {
 	var body filter
 	body.load(offsetArg(mode))
@@ -202,10 +200,10 @@ func (f *filter) device(call uint32, mode int) {
 	f.block(call, body)
 }
 
-// Filter can be put into force.
+// Filter is a seccomp filter ready to install.
 type Filter struct{ program filter }
 
-// Install binds this thread. no_new_privs must be set.
+// Install applies the filter to this thread. no_new_privs must be set.
 func (f Filter) Install() error {
 	program := unix.SockFprog{Len: uint16(len(f.program)), Filter: &f.program[0]}
 	if _, _, failed := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&program))); failed != 0 {

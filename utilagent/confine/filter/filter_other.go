@@ -4,13 +4,13 @@ package filter
 
 import "errors"
 
-// Filter is empty: the numbers of system calls are not known here.
+// Filter is empty, because the system call numbers of this platform are unknown.
 type Filter struct{}
 
-// New makes it.
+// New returns an empty filter.
 func New(Rules) Filter { return Filter{} }
 
-// Install fails.
+// Install always fails.
 func (Filter) Install() error {
 	return errors.New("system calls are not filtered on this architecture")
 }

@@ -1,4 +1,3 @@
-// Package foreign starts a fake endpoint that others have written, for the tests
-// of `make test-endpoint`. Without the build tag endpoint there is nothing in it:
-// npm and a network are needed for the rest.
+// Package foreign starts a third-party fake endpoint for the tests of `make test-endpoint`. It needs npm and
+// a network, so without the build tag endpoint it is empty.
 package foreign

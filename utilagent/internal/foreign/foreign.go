@@ -22,8 +22,8 @@ const (
 	program = "node_modules/@copilotkit/aimock/dist/cli.js"
 )
 
-// Start installs the server below .tmp and starts it with fixtures. It returns
-// the base URL. Where npm cannot install it the test is skipped, and says so.
+// Start installs the server below .tmp and starts it with fixtures. It returns the base URL. It skips the
+// test if npm cannot install the server.
 func Start(t *testing.T, fixtures string, more ...string) string {
 	t.Helper()
 	dir, err := filepath.Abs("../../.tmp/endpoint")

@@ -1,4 +1,4 @@
-// Package nodes lets our own tests read what an agent has stored.
+// Package nodes lets our tests read the nodes that an agent stored.
 package nodes
 
 import (

@@ -1,4 +1,4 @@
-// Package publicaddr judges addresses before something is dialled for a model or a sandboxed program.
+// Package publicaddr classifies addresses before uwf connects to them for a model or a sandboxed program.
 package publicaddr
 
 import (
@@ -7,12 +7,11 @@ import (
 	"slices"
 )
 
-// private are the addresses that are not of the public internet, besides those
-// that package netip knows.
+// private lists non-public addresses that package netip does not know.
 var private = prefixes(
 	"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24",
 	"203.0.113.0/24", "240.0.0.0/4",
-	"168.63.129.16/32", // a public address, but inside Azure the machine's own host
+	"168.63.129.16/32", // a public address, but inside Azure it is the machine's host
 	"::/96", "::ffff:0:0:0/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16", "fec0::/10",
 )
 
@@ -28,7 +27,7 @@ func prefixes(list ...string) []netip.Prefix {
 func Is(a netip.Addr) bool {
 	a = a.Unmap().WithZone("")
 	if nat64 := netip.MustParsePrefix("64:ff9b::/96"); nat64.Contains(a) {
-		b := a.As16() // an address of version 4 is in its last bytes
+		b := a.As16() // an IPv4 address is in the last bytes
 		return Is(netip.AddrFrom4([4]byte(b[12:])))
 	}
 	if !a.IsGlobalUnicast() || a.IsPrivate() {
@@ -42,12 +41,11 @@ func Is(a netip.Addr) bool {
 	return true
 }
 
-// IsOwn reports whether a public address is this machine's own: what listens there
-// may trust whoever comes from here.
+// IsOwn reports whether a public address belongs to this machine: services on it may trust local clients.
 func IsOwn(a netip.Addr) bool {
 	list, err := net.InterfaceAddrs()
 	if err != nil {
-		return false // nobody knows: it has passed as public
+		return false // unknown, so treat it as public
 	}
 	a = a.Unmap().WithZone("")
 	return !a.IsLoopback() && slices.ContainsFunc(list, func(own net.Addr) bool {

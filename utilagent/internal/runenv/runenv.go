@@ -1,7 +1,6 @@
-// Package runenv is what surrounds a run of one of our own agents: the process,
-// the home, the config, secrets, and what the run has started. Package agentkit
-// keeps it out of its signatures, so that another author's agent depends on none of
-// these packages; ours take it out of the context that agentkit gives them.
+// Package runenv provides the environment of a run to our own agents: the process, the home, the config,
+// secrets, and processes started by the run. Package agentkit keeps it out of its API, so that other authors'
+// agents don't depend on these packages; ours take it from the context passed by agentkit.
 package runenv
 
 import (
@@ -21,29 +20,27 @@ import (
 // Extractor answers a prompt with JSON text; llm.Extractor is one.
 type Extractor func(ctx context.Context, m config.Endpoint, system, user string, schema any) (string, protocol.Usage, error)
 
-// Run surrounds one run. Of a check, only Env and Dirs are set.
+// Run is the environment of one run. For a check, only Env and Dirs are set.
 type Run struct {
-	Env     env.Env // with .env; what another's program should get is Request.Environ
+	Env     env.Env // includes .env; programs of other vendors get Request.Environ
 	Dirs    home.Dirs
-	Secrets *secret.Set // that are hidden in all that is stored and printed
-	Log     *log.Logger // into the run directory; nothing is kept of a run by hand
+	Secrets *secret.Set // hidden in everything that is stored and printed
+	Log     *log.Logger // in the run directory; discards if the run was started by hand
 
-	// Extractor reads the answer when all corrections failed, if the config names a
-	// model for it. An agent that links a client for models sets it. Nil: uwf is
-	// asked to do it.
+	// Extractor extracts the output when all corrections have failed, if the config names a model for it.
+	// Agents that link a model client set it. If nil, uwf is run to do it.
 	Extractor Extractor
-	// Text stores a text about the run as it happens, such as what a model was told,
-	// announces it, and returns its hash for Detail.Requests. A run that fails or is
-	// killed leaves it. Errors are as of Request.Turn.
+	// Text stores a text about the run, such as the model's instructions, announces it, and returns its hash
+	// for Detail.Requests. It is kept even if the run fails or is killed. Errors are as for Request.Turn.
 	Text func(ctx context.Context, s string) (protocol.Hash, error)
-	// Published waits until all that was told of is stored and announced, for an
-	// agent that is about to do what it may not survive.
+	// Published waits until everything recorded so far is stored and announced. Call it before an action that
+	// the agent may not survive.
 	Published func() error
-	// Recorded reports whether the run has told of turns.
+	// Recorded reports whether the run has recorded any turns.
 	Recorded func() bool
 	// Key is the same for all tries of the step; see [Run.Mark].
 	Key string
-	// Process reports that the agent is this process, and may adopt what it starts.
+	// Process means that the agent is this process, and may adopt orphans.
 	Process bool
 
 	loaded *protocol.Config
@@ -54,12 +51,11 @@ type Run struct {
 
 type key struct{}
 
-// With returns a context of the run.
+// With returns a context that carries the run.
 func (r *Run) With(ctx context.Context) context.Context { return context.WithValue(ctx, key{}, r) }
 
-// Of returns the run of a context that agentkit has given to Options.Run,
-// Options.Continue or Options.Check, or of one derived from it. Any other is a
-// programming error: it panics.
+// Of returns the run from a context that agentkit passed to Options.Run, Options.Continue or Options.Check,
+// or one derived from it. It panics on any other context.
 func Of(ctx context.Context) *Run {
 	r, ok := ctx.Value(key{}).(*Run)
 	if !ok {
@@ -68,8 +64,8 @@ func Of(ctx context.Context) *Run {
 	return r
 }
 
-// Config reads config.yaml when it is first asked for, so that an agent that needs
-// none neither pays for it nor fails on a broken one.
+// Config reads config.yaml on first use, so that an agent that does not need it is not affected by a broken
+// one.
 func (r *Run) Config(ctx context.Context) (protocol.Config, error) {
 	if r.loaded == nil {
 		c, err := config.Load(ctx, r.Dirs.Config(), r.Env)
@@ -84,7 +80,7 @@ func (r *Run) Config(ctx context.Context) (protocol.Config, error) {
 	return *r.loaded, nil
 }
 
-// NewID makes an id for a session.
+// NewID returns an ID for a session.
 func (r *Run) NewID() (string, error) {
 	id, err := threadid.New(r.Env.Now(), r.Env.Rand)
 	if err != nil {
@@ -93,16 +89,15 @@ func (r *Run) NewID() (string, error) {
 	return id, nil
 }
 
-// Warn tells a person: the engine hands on what is called a warning.
+// Warn prints a warning, which the engine forwards.
 func (r *Run) Warn(format string, args ...any) {
 	fmt.Fprintf(r.Env.Stderr, "warning: "+format+"\n", args...)
 }
 
-// AtEnd has f called when the step is over, however it ended. Later ones are
-// called first.
+// AtEnd registers f to be called when the step ends, whatever its outcome, in reverse order of registration.
 func (r *Run) AtEnd(f func()) { r.atEnd = append(r.atEnd, f) }
 
-// End calls what was left for the end.
+// End calls the functions registered with AtEnd.
 func (r *Run) End() {
 	for i := len(r.atEnd) - 1; i >= 0; i-- {
 		r.atEnd[i]()
@@ -110,15 +105,14 @@ func (r *Run) End() {
 	r.atEnd = nil
 }
 
-// Mark returns an environment entry for the processes that an agent starts and that may
-// outlive it. Processes that still carry the mark of a killed try are ended now, since they
-// would work alongside this one; those that carry it when the step is over are ended then.
-// Only Linux shows which processes carry it.
+// Mark returns an environment entry for processes that may outlive the agent. It kills processes that still
+// carry the mark of a killed try, since they would interfere with this one, and registers killing those that
+// carry it when the step ends. Only Linux shows which processes carry it.
 func (r *Run) Mark() string {
 	entry := protocol.EnvStartedFor + "=" + r.Key
 	r.adopt()
 	if r.marks || r.Env.Get(protocol.EnvStartedFor) == r.Key {
-		return entry // or a marked process started us: ending it would end us
+		return entry // also set if a marked process started us, which must not be killed
 	}
 	r.marks = true
 	n, err := proc.KillMarked(entry)
@@ -130,8 +124,8 @@ func (r *Run) Mark() string {
 	return entry
 }
 
-// adopt makes this process the parent of all orphans among its descendants, so that they
-// can be ended whatever they have done to their environment.
+// adopt makes this process the parent of all orphans among its descendants, so that they can be killed even
+// if they changed their environment.
 func (r *Run) adopt() {
 	if r.adopts || !r.Process || !proc.Adopt() {
 		return
@@ -140,14 +134,13 @@ func (r *Run) adopt() {
 	r.AtEnd(r.EndChildren)
 }
 
-// Adopts reports whether what is started for the step becomes a child of this process
-// when it loses its parent, after [Run.Mark]: then [Run.EndChildren] and
-// proc.KillChildren find it. Only Linux can do that, and only a process that is an
-// agent does.
+// Adopts reports whether orphaned descendants become children of this process, after [Run.Mark], so that
+// [Run.EndChildren] and proc.KillChildren find them. This works only on Linux, and only if the agent has its
+// own process.
 func (r *Run) Adopts() bool { return r.adopts }
 
-// EndChildren ends all processes that this one has started or adopted, and warns the user.
-// No child that somebody waits for may be running.
+// EndChildren kills all processes that this one has started or adopted, and warns the user. No child that is
+// being waited for may be running.
 func (r *Run) EndChildren() {
 	if r.adopts {
 		n, err := proc.KillChildren(nil)
@@ -155,7 +148,7 @@ func (r *Run) EndChildren() {
 	}
 }
 
-// tellEnded warns the user of processes that were ended.
+// tellEnded warns the user about killed processes.
 func (r *Run) tellEnded(n int, err error, what string) {
 	if n > 0 {
 		r.Warn("processes %s: %d", what, n)

@@ -1,6 +1,6 @@
-// Package sessions keeps what is known of an agent's sessions: a small file for each, so that
-// steps of different threads at once do not lose each other's. Each part of a file has one owner:
-// the kit, or the adapter of another vendor's program. Losing a file costs a full prompt, no more.
+// Package sessions stores facts about an agent's sessions in a small file per session, so that concurrent
+// steps of different threads don't overwrite each other's. Each part of a file has one owner: the kit, or the
+// adapter of another vendor's program. A lost file only costs a full prompt.
 package sessions
 
 import (
@@ -26,25 +26,26 @@ const (
 	Adapter = "adapter"
 )
 
-// Dir is the directory of one agent's sessions.
+// Dir is the directory for one agent's sessions.
 type Dir string
 
-// Of returns the directory of an agent, by its name.
+// Of returns the directory for an agent.
 func Of(dirs home.Dirs, agent string) Dir {
 	return Dir(filepath.Join(dirs.Sessions(), FileName(protocol.AgentName(agent))))
 }
 
-// maxFile bounds a file of ours.
+// maxFile bounds the size of a file.
 const maxFile = 1 << 20
 
-// path may not hold the id itself, which may be anything.
+// path does not contain the ID itself, which is an arbitrary string.
 func (d Dir) path(session string) string {
 	sum := fnv.New128a()
 	_, _ = io.WriteString(sum, session)
 	return filepath.Join(string(d), "records", hex.EncodeToString(sum.Sum(nil))+".json")
 }
 
-// file reads the parts of a session's file: none if it is damaged, or another session's.
+// file reads the parts of a session's file. It returns none if the file is damaged or belongs to another
+// session.
 func (d Dir) file(session string) (map[string]json.RawMessage, error) {
 	var parts map[string]json.RawMessage
 	if session == "" {
@@ -60,13 +61,13 @@ func (d Dir) file(session string) (map[string]json.RawMessage, error) {
 	return parts, nil
 }
 
-// Get reads a part of what is known of a session; into stays as it is if nothing is.
+// Get reads one part. It leaves into unchanged if there is none.
 func (d Dir) Get(session, part string, into any) (found bool, err error) {
 	parts, err := d.file(session)
 	return err == nil && json.Unmarshal(parts[part], into) == nil, err
 }
 
-// Put replaces a part; flushed: it holds after a power cut, too.
+// Put replaces one part. If flushed is set, the change survives a power failure.
 func (d Dir) Put(session, part string, value any, flushed bool) error {
 	parts, err := d.file(session)
 	if err != nil {
@@ -93,7 +94,7 @@ func (d Dir) Put(session, part string, value any, flushed bool) error {
 	return durable.WriteFile(durable.OS(), d.path(session), append(data, '\n'), 0o600)
 }
 
-// Load reads a small file; one that is damaged, or no file, is as good as none.
+// Load reads a small file. A damaged or missing file is not an error.
 func Load[T any](path string, into *T) error {
 	data, err := safeopen.ReadFile(path, maxFile, safeopen.NoFollow)
 	if errors.Is(err, fs.ErrNotExist) || errors.As(err, new(*safeopen.NotFileError)) || errors.As(err, new(*safeopen.TooBigError)) {
@@ -109,7 +110,7 @@ func Load[T any](path string, into *T) error {
 	return nil
 }
 
-// FileName keeps what every file system takes.
+// FileName returns s with characters replaced that some file systems reject.
 func FileName(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {

@@ -1,5 +1,5 @@
-// Package fetch is the tool fetch_url. It is a package of its own so that who has no
-// use for it links no HTTP client.
+// Package fetch implements the tool fetch_url. It is a separate package so that programs without it link no
+// HTTP client.
 package fetch
 
 import (
@@ -35,27 +35,26 @@ const (
 	fetchTimeout  = 30 * time.Second
 	maxFetchBytes = 5 << 20 // after decompression
 	maxRedirects  = 5
-	fetchShown    = 20_000 // bytes of a page; the rest is kept beside the workspace
+	fetchShown    = 20_000 // bytes of a page; longer ones are stored next to the workspace
 )
 
-// Options say what fetch_url may do. The zero value allows nothing.
+// Options configures fetch_url. The zero value allows no fetches.
 type Options struct {
 	Allow bool
 	// Private also allows addresses of this machine and its network.
 	Private bool
-	// UserAgent names the program to servers; "": "uwf".
+	// UserAgent identifies the program to servers; default "uwf".
 	UserAgent string
-	// Timeout bounds a fetch with all its redirects; 0: 30 seconds.
+	// Timeout bounds a fetch including redirects; default 30 seconds.
 	Timeout time.Duration
-	// Resolver finds the addresses of a name; nil: the system's.
+	// Resolver resolves names; default: the system's.
 	Resolver *net.Resolver
 
-	public func(netip.Addr) bool // for tests; nil: publicaddr.Is
+	public func(netip.Addr) bool // for tests; default publicaddr.Is
 }
 
-// New is the tool fetch_url; what is too long for an answer is kept beside the
-// workspace. No proxy is used: whoever dials for us decides
-// what is reached, and could not be checked.
+// New returns the tool fetch_url. Pages that are too long are stored next to the workspace. No proxy is used,
+// because its connections could not be checked.
 func New(w *tools.Workspace, f Options) tools.Tool {
 	off := ""
 	if !f.Allow {
@@ -77,7 +76,7 @@ type arguments struct {
 	URL string `json:"url" doc:"Address that begins with https:// or http://"`
 }
 
-// client makes connections of its own for each fetch, and remembers no cookies.
+// client returns a client with new connections for each fetch and without cookies.
 func (f Options) client() *http.Client {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, Resolver: f.Resolver}
 	if !f.Private {
@@ -97,7 +96,7 @@ func (f Options) client() *http.Client {
 	}
 }
 
-// checkURL refuses what is not a plain web address.
+// checkURL rejects anything but a plain web address.
 func checkURL(u *url.URL) error {
 	if u.Scheme != "http" && u.Scheme != "https" {
 		return fmt.Errorf("the scheme %q cannot be fetched. Use https or http", u.Scheme)
@@ -132,7 +131,7 @@ func (f Options) fetch(ctx context.Context, client *http.Client, w *tools.Worksp
 	if err != nil {
 		return "", explainFetch(ctx, u, err)
 	}
-	defer res.Body.Close() // what was read is what counts
+	defer res.Body.Close() // all data has been read
 	page, err := readPage(res)
 	if err != nil {
 		return "", explainFetch(ctx, u, err)
@@ -147,7 +146,7 @@ func (f Options) agent() string {
 	return f.UserAgent
 }
 
-// explainFetch says what a model can do about a failed fetch.
+// explainFetch returns an error that a model can act on.
 func explainFetch(ctx context.Context, u *url.URL, err error) error {
 	if own, ok := errors.AsType[errPrivate](err); ok {
 		return own
@@ -161,13 +160,13 @@ func explainFetch(ctx context.Context, u *url.URL, err error) error {
 	return fmt.Errorf("%s could not be fetched: %w. Check the URL, or try another one", u.Redacted(), err)
 }
 
-// webPage is the text of an answer.
+// webPage is the text of a response.
 type webPage struct {
 	text string
-	cut  bool // there is more than maxFetchBytes
+	cut  bool // it is longer than maxFetchBytes
 }
 
-// readPage reads the body as text, HTML as Markdown.
+// readPage reads the body as text, converting HTML to Markdown.
 func readPage(res *http.Response) (webPage, error) {
 	kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	if err != nil {
@@ -180,7 +179,7 @@ func readPage(res *http.Response) (webPage, error) {
 	p := webPage{cut: len(body) > maxFetchBytes}
 	body = body[:min(len(body), maxFetchBytes)]
 	if kind == "" {
-		kind, _, _ = mime.ParseMediaType(http.DetectContentType(body)) // what it says always parses
+		kind, _, _ = mime.ParseMediaType(http.DetectContentType(body)) // DetectContentType returns a valid type
 	}
 	if !isText(kind) {
 		return webPage{}, fmt.Errorf("it is %s, which is no text, and only text can be shown", kind)
@@ -196,8 +195,7 @@ func readPage(res *http.Response) (webPage, error) {
 	return p, err
 }
 
-// decode turns bytes into UTF-8, from the charset that the header or the page
-// itself names.
+// decode converts bytes to UTF-8 from the charset in the header or in the page itself.
 func decode(body []byte, contentType, kind string) (string, error) {
 	if utf8.Valid(body) && kind != "text/html" {
 		return string(body), nil
@@ -222,7 +220,7 @@ func isText(kind string) bool {
 	return false
 }
 
-// show puts the address, the status and the text together.
+// show formats the address, the status and the text.
 func show(w *tools.Workspace, res *http.Response, p webPage) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[%s, %s]\n", res.Request.URL.Redacted(), res.Status)
@@ -237,7 +235,7 @@ func show(w *tools.Workspace, res *http.Response, p webPage) string {
 		return b.String() + text
 	}
 	head := text[:fetchShown]
-	for !utf8.RuneStart(text[len(head)]) { // between two characters
+	for !utf8.RuneStart(text[len(head)]) { // at a character boundary
 		head = head[:len(head)-1]
 	}
 	where := "it could not be kept"
@@ -248,16 +246,15 @@ func show(w *tools.Workspace, res *http.Response, p webPage) string {
 	return b.String()
 }
 
-// errPrivate is for an address that is not public.
+// errPrivate reports an address that is not public.
 type errPrivate struct{ addr netip.Addr }
 
 func (e errPrivate) Error() string {
 	return fmt.Sprintf("%s is not an address of the public internet, and only such may be fetched here. Use another URL, or say in your answer what should be looked up", e.addr)
 }
 
-// onlyPublic is for net.Dialer.Control: it sees the address that is really
-// dialled, whatever a name has resolved to before, for every redirect and every
-// address of a name.
+// onlyPublic is for net.Dialer.Control. It checks the address actually dialed, whatever the name resolved to
+// before, for every redirect and every address of a name.
 func (f Options) onlyPublic(_, address string, _ syscall.RawConn) error {
 	ap, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -273,12 +270,12 @@ func (f Options) onlyPublic(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// maxHTMLNodes bounds the pages that are shown as Markdown: the library takes
-// memory and time by the kilobyte for each node. Of others the text is shown.
+// maxHTMLNodes bounds the pages converted to Markdown: the library needs kilobytes and time per node. Larger
+// pages are shown as plain text.
 const maxHTMLNodes = 100_000
 
-// markdown turns a page into Markdown, with absolute links and without what is
-// there on every page of a site.
+// markdown converts a page to Markdown, with absolute links and without elements that repeat on every page of
+// a site.
 func markdown(text string, at *url.URL) (string, error) {
 	doc, err := html.Parse(strings.NewReader(text))
 	if err != nil {
@@ -308,16 +305,15 @@ func markdown(text string, at *url.URL) (string, error) {
 	return string(out), nil
 }
 
-// bareText is what a page says, without its form: for one that is nested too
-// deep to be parsed.
+// bareText returns the plain text of a page that is nested too deeply to be parsed.
 func bareText(text string) string {
 	var b strings.Builder
 	z := html.NewTokenizer(strings.NewReader(text))
-	hidden := false // in a script or a style
+	hidden := false // inside a script or style element
 	for {
 		switch z.Next() {
 		case html.ErrorToken:
-			return b.String() // the end: the text is in memory
+			return b.String() // the end: reading from memory has no other errors
 		case html.StartTagToken:
 			name, _ := z.TagName()
 			hidden = string(name) == "script" || string(name) == "style"
@@ -331,7 +327,7 @@ func bareText(text string) string {
 	}
 }
 
-// tidyPage makes links absolute, and takes out what is no content.
+// tidyPage makes links absolute and removes everything but the content.
 func tidyPage(content *html.Node, at *url.URL) {
 	var drop []*html.Node
 	for n := range content.Descendants() {
@@ -355,7 +351,7 @@ func tidyPage(content *html.Node, at *url.URL) {
 	}
 }
 
-// isChrome tells what surrounds the content of a page.
+// isChrome reports whether an element surrounds the content of a page.
 func isChrome(n *html.Node) bool {
 	switch n.DataAtom {
 	case atom.Script, atom.Style, atom.Noscript, atom.Template, atom.Nav, atom.Footer, atom.Svg, atom.Iframe, atom.Button, atom.Input, atom.Select:
@@ -369,7 +365,7 @@ func isChrome(n *html.Node) bool {
 	return false
 }
 
-// absolute resolves a link; what is none stays as it is.
+// absolute resolves a link. An invalid one is returned unchanged.
 func absolute(link string, at *url.URL) string {
 	u, err := at.Parse(strings.TrimSpace(link))
 	if err != nil {

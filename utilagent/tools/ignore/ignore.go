@@ -1,9 +1,7 @@
-// Package ignore says which paths the .gitignore files of a tree exclude, where
-// git itself cannot be asked.
+// Package ignore evaluates the .gitignore files of a tree without git.
 //
-// It reads patterns as git does; only what depends on git's own state is left
-// out: files that are tracked although they match, and the lists of the user and
-// of the repository (core.excludesFile, info/exclude).
+// It reads patterns as git does, but ignores git's own state: files that are tracked although they match, and
+// the exclude lists of the user and the repository (core.excludesFile, info/exclude).
 package ignore
 
 import (
@@ -13,21 +11,21 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// List is the .gitignore files from the root of a tree down to one directory.
-// The zero value excludes nothing.
+// List contains the .gitignore files from the root of a tree to one directory. The zero value excludes
+// nothing.
 type List struct {
 	rules []rule
 }
 
 type rule struct {
-	base    string // the file's directory with a "/" at its end, or ""
-	pattern string // of doublestar, relative to base
-	exclude bool   // false: the pattern began with "!"
+	base    string // the file's directory with a trailing "/", or ""
+	pattern string // doublestar pattern relative to base
+	exclude bool   // false if the pattern began with "!"
 	dirOnly bool
 }
 
-// With returns the list with the .gitignore file of the directory dir added. dir
-// is relative to the root, with slashes, "" for the root.
+// With returns the list extended by the .gitignore file of the directory dir, which is slash-separated and
+// relative to the root, or "" for the root.
 func (l List) With(dir, text string) List {
 	if dir != "" {
 		dir += "/"
@@ -42,8 +40,8 @@ func (l List) With(dir, text string) List {
 	return List{rules}
 }
 
-// Excludes tells whether a file or directory is excluded. What is in an excluded
-// directory is excluded too; the caller does not go into it.
+// Excludes reports whether a file or directory is excluded. The contents of an excluded directory are
+// excluded as well; the caller must not descend into it.
 func (l List) Excludes(path string, isDir bool) bool {
 	for i := len(l.rules) - 1; i >= 0; i-- {
 		r := l.rules[i]
@@ -58,7 +56,7 @@ func (l List) Excludes(path string, isDir bool) bool {
 	return false
 }
 
-// parse reads a line; it may hold no pattern.
+// parse parses a line. ok is false if it contains no pattern.
 func parse(line string) (rule, bool) {
 	line = withoutTrailingSpaces(line)
 	if line == "" || line[0] == '#' {
@@ -82,9 +80,8 @@ func parse(line string) (rule, bool) {
 	return r, line != "" && line != "**/" && doublestar.ValidatePattern(r.pattern)
 }
 
-// translate turns git's pattern into one of doublestar: braces mean nothing to
-// git, "**" only means directories where it stands between slashes, and a "**"
-// at the end does not match the directory itself.
+// translate converts git's pattern to doublestar syntax: braces are literal in git, "**" is special only
+// between slashes, and a trailing "**" does not match the directory itself.
 func translate(s string) string {
 	parts := strings.Split(s, "/")
 	for i, p := range parts {
@@ -118,7 +115,7 @@ func escapeBraces(s string) string {
 	return b.String()
 }
 
-// withoutTrailingSpaces keeps a space that a backslash protects.
+// withoutTrailingSpaces trims trailing spaces, except one escaped with a backslash.
 func withoutTrailingSpaces(s string) string {
 	for strings.HasSuffix(s, " ") {
 		before := strings.TrimRight(s[:len(s)-1], `\`)
