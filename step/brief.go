@@ -1,10 +1,9 @@
-// Package step is both ends of a role's step: what the role is told before
-// it ([NewBrief]), and what it leaves in the store after it ([Submit]). The
-// agent kit and `uwf step prompt|turn|put` share it, so that an agent in any
-// language is told the same and leaves the same.
+// Package step implements both ends of a role's step: the prompt before it ([NewBrief]) and the nodes stored
+// after it ([Submit]). The agent kit and `uwf step prompt|turn|put` share it, so agents in any language get
+// the same prompts and store the same nodes.
 //
-// Its cost does not grow with the length of the thread: history is read newest
-// first, and only as far as a prompt has room.
+// The cost of a step doesn't grow with the length of the thread: history is read newest first, and only until
+// the prompt is full.
 package step
 
 import (
@@ -23,23 +22,23 @@ import (
 	"github.com/united-workforce/uwf/step/prompt"
 )
 
-// Assignment is the step that a role is to make. Role is required.
+// Assignment describes a step to be made. Role is required.
 type Assignment struct {
 	Thread     string // id
 	Role       string
-	EdgePrompt string // "": the role's description serves
+	EdgePrompt string // "" means the role's description
 	Cwd        string
 	Artifacts  string // see [prompt.Parts]
-	Structured bool   // the agent returns data itself: the prompt leaves the format out
-	// Since is the node up to which the agent's session knows the thread (see
-	// [LastStep]); "": there is no session, and the prompt is a full one.
+	Structured bool   // the agent returns structured data, so the prompt omits the format
+	// Since is the last node that the agent's session knows (see [LastStep]). If it is "", there is no
+	// session, and the prompt is complete.
 	Since cas.Hash
-	// Rejected is why the last answer in that session was not accepted.
+	// Rejected is the reason why the last answer in that session was rejected.
 	Rejected string
-	Quota    int // characters of history; 0: prompt.HistoryQuota
+	Quota    int // characters of history; 0 means prompt.HistoryQuota
 }
 
-// Brief is what a role is told. prompt.Full(b.Parts) is the text.
+// Brief is the content of a role's prompt. prompt.Full(b.Parts) returns its text.
 type Brief struct {
 	Parts    prompt.Parts
 	Workflow protocol.Workflow
@@ -50,7 +49,7 @@ type Brief struct {
 // RoleError means that a workflow has no such role.
 type RoleError struct {
 	Role, Workflow string
-	Roles          []string // those that there are, sorted
+	Roles          []string // existing roles, sorted
 }
 
 // Error implements error.
@@ -58,8 +57,7 @@ func (e *RoleError) Error() string {
 	return fmt.Sprintf("unknown role %q in workflow %q, which has: %s", e.Role, e.Workflow, strings.Join(e.Roles, ", "))
 }
 
-// NewBrief reads what a role is told. Errors: [*RoleError], those of package
-// thread.
+// NewBrief returns the content of a role's prompt. Its error is a *[RoleError] or comes from package thread.
 func NewBrief(ctx context.Context, r cas.Reader, t *thread.Thread, a Assignment) (Brief, error) {
 	w, err := t.Workflow(ctx)
 	if err != nil {
@@ -96,7 +94,7 @@ func edgePrompt(a Assignment, r protocol.Role) string {
 	return a.EdgePrompt
 }
 
-// visits is how often a role has had its turn.
+// visits returns the number of the role's steps.
 func visits(t *thread.Thread, role string) int {
 	if t.Last == nil {
 		return 0
@@ -104,12 +102,11 @@ func visits(t *thread.Thread, role string) int {
 	return t.Last.Visits[role]
 }
 
-// lookBack is how many steps are searched for a role's last one. A session that
-// is older has little to offer, and the search must not grow with the thread.
+// lookBack is the number of steps searched for a role's last one. An older session has little value, and the
+// search must not grow with the thread.
 const lookBack = 50
 
-// LastStep finds the newest step of a role among the newest 50. It reports
-// false if there is none.
+// LastStep returns the newest step of a role among the newest 50 steps, or false.
 func LastStep(ctx context.Context, t *thread.Thread, role string) (thread.Step, bool, error) {
 	if visits(t, role) == 0 {
 		return thread.Step{}, false, nil
@@ -129,7 +126,7 @@ func LastStep(ctx context.Context, t *thread.Thread, role string) (thread.Step, 
 	return thread.Step{}, false, nil
 }
 
-// history is the newest steps after a.Since that fit, and how many did not.
+// history returns the newest steps after a.Since that fit, and the number of steps omitted.
 func history(ctx context.Context, r cas.Reader, t *thread.Thread, a Assignment) ([]prompt.Step, int, error) {
 	known, err := knownSteps(ctx, r, t, a.Since)
 	if err != nil {
@@ -139,7 +136,7 @@ func history(ctx context.Context, r cas.Reader, t *thread.Thread, a Assignment) 
 	return steps, t.Len() - known - len(steps), err
 }
 
-// knownSteps is how many steps a session that ends at a node knows.
+// knownSteps returns the number of steps known to a session that ends at a node.
 func knownSteps(ctx context.Context, r cas.Reader, t *thread.Thread, since cas.Hash) (int, error) {
 	if since == "" || since == t.StartHash {
 		return 0, nil
@@ -154,8 +151,7 @@ func knownSteps(ctx context.Context, r cas.Reader, t *thread.Thread, since cas.H
 	return s.Len(), nil
 }
 
-// after yields the steps of a thread after the first known ones, newest first,
-// with what a prompt needs of them.
+// after returns the steps after the first known ones, newest first, with the fields that a prompt needs.
 func after(ctx context.Context, r cas.Reader, t *thread.Thread, known int) iter.Seq2[prompt.Step, error] {
 	return func(yield func(prompt.Step, error) bool) {
 		if t.Len() == known {
@@ -173,14 +169,14 @@ func after(ctx context.Context, r cas.Reader, t *thread.Thread, known int) iter.
 	}
 }
 
-// told is what a prompt says of a step.
+// told returns the fields of a step that a prompt needs.
 func told(ctx context.Context, r cas.Reader, t *thread.Thread, s thread.Step) (prompt.Step, error) {
 	out, err := t.Shown(ctx, s)
 	if err != nil {
 		return prompt.Step{}, fmt.Errorf("output of step %d: %w", s.Index+1, err)
 	}
 	content := ""
-	if s.Agent != protocol.CommandAgent { // its output says what it printed
+	if s.Agent != protocol.CommandAgent { // its output contains what it printed
 		if content, err = thread.Content(ctx, r, s.Detail); err != nil {
 			return prompt.Step{}, fmt.Errorf("detail of step %d: %w", s.Index+1, err)
 		}
@@ -190,8 +186,8 @@ func told(ctx context.Context, r cas.Reader, t *thread.Thread, s thread.Step) (p
 	}, nil
 }
 
-// beyondOutput is what an answer says beyond the output, which a prompt shows
-// already: it would only use up the quota.
+// beyondOutput returns the part of an answer outside its output, which a prompt already contains: repeating
+// it would waste the quota.
 func beyondOutput(content string, by protocol.ExtractedBy) string {
 	switch by {
 	case protocol.ByFrontmatter:

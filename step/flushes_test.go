@@ -14,9 +14,9 @@ import (
 	"github.com/united-workforce/uwf/util/durable/durabletest"
 )
 
-// Where each file and directory needs a flush of its own, a step flushes the files of
-// its five nodes and their directories, and nothing else: not what is put before the
-// commit, and not the schema of the role, which is durable since the workflow was.
+// Where each file and directory must be flushed separately, a step flushes only the files of its five nodes
+// and their directories. It flushes neither nodes added before the commit nor the role's schema, which is
+// already durable.
 func TestFlushesOfAStep(t *testing.T) {
 	t.Parallel()
 	f, root := setup(t), t.TempDir()
@@ -56,7 +56,7 @@ func TestFlushesOfAStep(t *testing.T) {
 	require.LessOrEqual(t, files[false], 5+1, "their directories, and the one that holds new ones")
 }
 
-// flushed is what was flushed, in order.
+// flushed returns the flushed paths, in order.
 func flushed(ops []durabletest.Op) (paths []string) {
 	for _, op := range ops {
 		if op.Flush == durable.FullFlush || op.Kind == durabletest.OpSyncFile || op.Kind == durabletest.OpSyncDir || op.Kind == durabletest.OpSyncAll {

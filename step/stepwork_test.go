@@ -22,7 +22,7 @@ import (
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
-// counting counts the nodes that are read.
+// counting counts node reads.
 type counting struct {
 	cas.Store
 	gets int
@@ -128,7 +128,7 @@ func TestBriefTellsWhatHappened(t *testing.T) {
 	require.Equal(t, "no block", none.Rejected)
 }
 
-// The quota is for what the output does not say.
+// The quota excludes text that the output already contains.
 func TestBriefDoesNotTellTheOutputTwice(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -165,9 +165,8 @@ func TestBriefCountsWhatItLeavesOut(t *testing.T) {
 	require.Equal(t, 7, p.Omitted, "steps that the session knows are not left out")
 }
 
-// A prompt costs what it shows: of each step its node, output, detail and last turn. A
-// session that goes on costs the steps since its last one, and what was read to find
-// that is not read again.
+// A prompt costs only what it shows: for each step its node, output, detail and last turn. In a continued
+// session it costs the steps since the last one, and nothing is read twice.
 func TestBriefReadsWhatItShows(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -195,7 +194,7 @@ func TestBriefReadsWhatItShows(t *testing.T) {
 		require.NoError(t, err)
 		return c.gets, len(brief.Parts.History)
 	}
-	const each = 4 // nodes
+	const each = 4 // nodes per step
 	reads, shown := gets(step.Assignment{Role: "planner"})
 	require.Equal(t, 12, shown)
 	require.Equal(t, 12*each-1, reads, "the head was read before")
@@ -207,7 +206,7 @@ func TestBriefReadsWhatItShows(t *testing.T) {
 	require.Equal(t, 1*each, reads, "the session's step is read, too, but not the head")
 }
 
-// A step must cost the same in a long thread as in a short one.
+// A step costs the same in a long thread as in a short one.
 func TestCostDoesNotGrowWithTheThread(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -330,7 +329,7 @@ func detailOf(f *fixture, step cas.Hash) cas.Hash {
 	return s.Detail
 }
 
-// Arguments that a store cannot hold are kept as the text that they are.
+// Arguments that a store can't hold are stored as text.
 func TestDeepArguments(t *testing.T) {
 	t.Parallel()
 	var deep any = "bottom"
@@ -348,7 +347,7 @@ func TestDeepArguments(t *testing.T) {
 	require.Equal(t, "text", turn.ToolCalls[1].Args)
 }
 
-// A submitted step is known in its run, whatever becomes of the line on stdout.
+// The result of a submitted step is stored in its run, even if the line on stdout is lost.
 func TestSubmitLeavesTheResultInTheRun(t *testing.T) {
 	t.Parallel()
 	f := setup(t)

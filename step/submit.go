@@ -17,7 +17,7 @@ import (
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
-// Submission is what a role leaves after its step.
+// Submission is the result of a step.
 type Submission struct {
 	Role        string
 	Type        cas.Hash // of the role's output: Brief.Role.Frontmatter
@@ -26,39 +26,39 @@ type Submission struct {
 
 	Agent     string // uwf-<name>
 	SessionID string
-	// Detail says what happened inside. Its Turns are hashes from [AddTurn] on
-	// the same batch; if there are none, Answer becomes the only turn.
+	// Detail describes the work inside the step. Its Turns are hashes returned by [AddTurn] for the same
+	// batch; without turns, Answer becomes the only one.
 	Detail protocol.Detail
 	Answer string // the whole answer
-	Prompt string // what the agent was told; "": not recorded
+	Prompt string // the agent's prompt; "" if not recorded
 
 	EdgePrompt string
-	Cwd        string // where the agent is; the step names where it was started, if RunDir says that
-	RunDir     string // of the run that the engine started; "": there is none
+	Cwd        string // the agent's current directory; the step records its starting directory if RunDir contains it
+	RunDir     string // of the engine's run; "" without one
 
 	StartedAtMs, CompletedAtMs int64
 	Usage                      *protocol.Usage
-	LimitBase                  *int // nil: as the step before
+	LimitBase                  *int // nil: unchanged
 
-	// Snapshot is what [protocol.EnvSnapshot] says, for an agent that the engine has
-	// started; "": the files are not kept. Environ is for git, and Warn is told why the
-	// files could not be kept: that costs the step its files, and nothing else.
+	// Snapshot is the value of [protocol.EnvSnapshot] for an agent started by the engine; "" disables
+	// snapshots. Git runs with Environ. If the snapshot fails, Warn gets the reason, and the step is stored
+	// without its files.
 	Snapshot string
-	// Files are those of the step before, where nobody has worked in them; "": there are
-	// none, or a snapshot says what they are.
+	// Files is the snapshot of the previous step if nobody has changed the files since; "" if there is none,
+	// or if Snapshot is set.
 	Files   protocol.Tree
 	Environ []string
 	Warn    func(text string)
 
 	Children []protocol.ChildEnded // whose results the step joins
 
-	// Failure: the role could not be played, and Answer says why; nil: it was.
+	// Failure is set if the role could not be played; Answer is then the reason.
 	Failure *protocol.StepFailure
 }
 
-// Submit adds the nodes of a step to a batch, commits it, and returns the result
-// line, which it also leaves in the run directory. When it fails, nothing durable names the step. Errors: those of
-// cas.Batch; *cas.SchemaError if the output does not satisfy the role's schema.
+// Submit adds the nodes of a step to a batch, commits it, and returns the result line, which it also writes
+// to the run directory. If it fails, no durable node references the step. Its error comes from cas.Batch, or
+// is a *cas.SchemaError if the output doesn't match the role's schema.
 func Submit(ctx context.Context, b *cas.Batch, t *thread.Thread, s Submission) (protocol.Result, error) {
 	output, err := addOutput(ctx, b, s)
 	if err != nil {
@@ -72,7 +72,7 @@ func Submit(ctx context.Context, b *cas.Batch, t *thread.Thread, s Submission) (
 	if err != nil {
 		return protocol.Result{}, err
 	}
-	// What failed before is part of the step; the engine looks that it is.
+	// The step includes earlier failed attempts; the engine checks that.
 	var done []protocol.Try
 	if t.Last != nil {
 		done = t.Last.Tries
@@ -101,7 +101,7 @@ func Submit(ctx context.Context, b *cas.Batch, t *thread.Thread, s Submission) (
 	return result, nil
 }
 
-// takeSnapshot keeps the files as they are, if it is told to.
+// takeSnapshot takes a snapshot of the files, if enabled.
 func takeSnapshot(ctx context.Context, s Submission) (root string, kept *protocol.Files) {
 	if s.Snapshot == "" && s.Files != "" {
 		return "", &protocol.Files{Tree: s.Files}
@@ -123,10 +123,9 @@ func takeSnapshot(ctx context.Context, s Submission) (root string, kept *protoco
 	return spec.Root, &protocol.Files{Tree: taken.Tree, Before: spec.Before, Left: taken.Left, Note: taken.Note}
 }
 
-// AddTurn adds a turn to a batch. What a store cannot hold is replaced: a tool's
-// output may be anything, and must not cost the step. Of invalid UTF-8 that are the
-// bytes themselves; arguments that are too deep become their JSON text, and usage
-// that cannot be is unknown.
+// AddTurn adds a turn to a batch. A tool's output can be anything and must not make the step fail, so values
+// that a store can't hold are replaced: invalid bytes of UTF-8, arguments that are too deeply nested (by
+// their JSON text) and invalid usage (by unknown).
 func AddTurn(ctx context.Context, b *cas.Batch, t protocol.Turn) (cas.Hash, error) {
 	t.Content, t.Reasoning, t.ToolCallID = valid(t.Content), valid(t.Reasoning), valid(t.ToolCallID)
 	if r := t.Refused; r != nil {
@@ -156,7 +155,7 @@ func AddTurn(ctx context.Context, b *cas.Batch, t protocol.Turn) (cas.Hash, erro
 	return h, nil
 }
 
-// asText makes arguments their JSON text.
+// asText replaces arguments with their JSON text.
 func asText(calls []protocol.ToolCall) {
 	for i, c := range calls {
 		if _, ok := c.Args.(string); ok || c.Args == nil {
@@ -175,7 +174,7 @@ func addOutput(ctx context.Context, b *cas.Batch, s Submission) (cas.Hash, error
 	if s.Output.Suspend != nil {
 		return b.Add(ctx, protocol.NewSuspend(valid(s.Output.Suspend.Reason)))
 	}
-	// The schema is as durable as the workflow that names it, and this thread.
+	// The schema is as durable as the workflow that references it, and as this thread.
 	return b.AddDurable(ctx, s.Type, s.Output.Value)
 }
 
@@ -217,12 +216,11 @@ func addPrompt(ctx context.Context, b *cas.Batch, text string) (*cas.Hash, error
 
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// maxFile bounds a file of a run directory, in bytes.
+// maxFile bounds a file in a run directory, in bytes.
 const maxFile = 1 << 20
 
-// keepResult writes the result down for [KeptResult]: an agent's stdout is the place
-// for it, but everything that the agent starts can write there. It does its best: the
-// line on stdout is what counts.
+// keepResult writes the result for [KeptResult], because any process that the agent starts can write to its
+// stdout. It ignores errors: the line on stdout is authoritative.
 func keepResult(runDir string, r protocol.Result) {
 	line, err := json.Marshal(r)
 	if err != nil || runDir == "" {
@@ -231,15 +229,14 @@ func keepResult(runDir string, r protocol.Result) {
 	_ = durable.Replace(durable.OS(), runfiles.Dir(runDir).File(runfiles.ResultFile), append(line, '\n'), 0o600)
 }
 
-// KeptResult returns the result of the last step that was submitted in a run.
+// KeptResult returns the result of the last step submitted in a run.
 func KeptResult(runDir string) (r protocol.Result, ok bool) {
 	data, err := runfiles.Dir(runDir).Read(runfiles.ResultFile, maxFile)
 	return r, err == nil && json.Unmarshal(data, &r) == nil && r.StepHash.Valid()
 }
 
-// taskDir is the directory in which the agent of a run was started, which is the one
-// that its step names: a script may have gone to another since. It is dir if the
-// run's directory, "" if there is none, does not say.
+// taskDir returns the directory in which the agent of a run was started, which the step records: a script can
+// have changed its directory since. It returns dir if runDir is "" or doesn't contain it.
 func taskDir(runDir, dir string) string {
 	if at := runfiles.Dir(runDir).Record().Cwd; filepath.IsAbs(at) {
 		return at

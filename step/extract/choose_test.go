@@ -11,8 +11,8 @@ import (
 
 const noBlockAtAll = "the answer has no frontmatter block"
 
-// Which block of an answer counts, and what comes of it: values in, values out. The schema is flat:
-// $status done or failed, and a note.
+// Which block of an answer counts, and the resulting output. The schema is flat: $status done or failed, and
+// a note.
 func TestBlocks(t *testing.T) {
 	t.Parallel()
 	const (
@@ -78,7 +78,7 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
-// A number sign is text where a text follows it at once.
+// A number sign directly followed by text is part of the text.
 func TestNumberSigns(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{

@@ -7,8 +7,8 @@ import (
 	"github.com/united-workforce/uwf/util/jsonschema"
 )
 
-// take takes a value that satisfies the schema. A field at its top that it lacks gets the default that the
-// schema has for it, or the variant of the schema that the value is.
+// take accepts a value that matches the schema. A missing top-level field gets its default from the schema or
+// from the matching variant.
 func (r Role) take(ctx context.Context, v any) (Output, error) {
 	if filled, err := r.filled(ctx, v); filled != nil || err != nil {
 		return Output{Value: filled}, err
@@ -23,7 +23,8 @@ func (r Role) take(ctx context.Context, v any) (Output, error) {
 	return Output{Value: v}, nil
 }
 
-// filled is a value with the defaults that it lacks; nil: it lacks none, or does not fit with them.
+// filled returns a copy of the value with the missing defaults, or nil if there are none or the result
+// wouldn't match.
 func (r Role) filled(ctx context.Context, v any) (any, error) {
 	fields, ok := v.(map[string]any)
 	schema, _ := r.Schema.(map[string]any)
@@ -56,7 +57,7 @@ func (r Role) filled(ctx context.Context, v any) (any, error) {
 	return missing, nil
 }
 
-// addDefaults adds to missing the valid defaults of an object's schema for what fields lack.
+// addDefaults adds the valid defaults for missing fields to missing.
 func addDefaults(ctx context.Context, missing, schema, fields map[string]any) error {
 	properties, _ := schema["properties"].(map[string]any)
 	for name, property := range properties {
@@ -67,7 +68,7 @@ func addDefaults(ctx context.Context, missing, schema, fields map[string]any) er
 		}
 		compiled, err := jsonschema.Compile(p)
 		if err != nil {
-			continue // what cannot be checked is not valid
+			continue // an unverifiable default isn't valid
 		}
 		if fallback, err = jsonValue(fallback); err != nil {
 			continue

@@ -1,12 +1,9 @@
-// Package extract turns an agent's answer into data that satisfies its role's
-// schema, or says field by field why it cannot. Who stores the data and who asks
-// the agent again is the caller's business.
+// Package extract converts an agent's answer to data that matches its role's schema, or explains the mismatch
+// for each field. The caller stores the data or asks the agent again.
 //
-// Of the fields in an answer's frontmatter only those become data that the
-// schema knows. status, next, confidence, artifacts and scope may
-// always be there: where the schema does not name them they are checked for
-// their type and dropped. Every role may suspend instead of answering: $status
-// is then "$SUSPEND", and reason says why.
+// Only frontmatter fields in the schema become data. The fields status, next, confidence, artifacts and scope
+// are always allowed: unless the schema declares them, their types are checked and they are dropped. Any role
+// can suspend instead of answering, with "$SUSPEND" as $status and the reason in reason.
 package extract
 
 import (
@@ -28,7 +25,7 @@ import (
 	"github.com/united-workforce/uwf/util/jsonschema"
 )
 
-// Role is what an answer is held against. Both fields must be set.
+// Role holds the schema for an answer. Both fields must be set.
 type Role struct {
 	Schema   any // the role's JSON Schema as a JSON value
 	Compiled *jsonschema.Schema
@@ -43,18 +40,18 @@ func NewRole(schema any) (Role, error) {
 	return Role{Schema: schema, Compiled: compiled}, nil
 }
 
-// Output is what became of an answer.
+// Output is the result of extracting an answer.
 type Output struct {
-	Value   any               // satisfies the schema, or is a suspend payload
+	Value   any               // matches the schema, or is a suspend payload
 	Suspend *protocol.Suspend // set if the role suspends
 	Body    string            // the rest of the text
 }
 
-// InvalidError says why an answer is not the role's output. Its text is meant
-// for the model that wrote the answer.
+// InvalidError explains why an answer isn't valid for the role. Its text is addressed to the model that wrote
+// the answer.
 type InvalidError struct {
-	Problems []jsonschema.Problem // one a field
-	Reason   string               // instead of Problems: no block, broken YAML
+	Problems []jsonschema.Problem // one per field
+	Reason   string               // instead of Problems: missing block, invalid YAML
 }
 
 func (e *InvalidError) Error() string {
@@ -73,7 +70,7 @@ func (e *InvalidError) Error() string {
 	return b.String()
 }
 
-// Brief is the error on one line.
+// Brief returns the error as one line.
 func (e *InvalidError) Brief() string {
 	if e.Reason != "" {
 		return e.Reason
@@ -85,8 +82,8 @@ func (e *InvalidError) Brief() string {
 	return strings.Join(parts, ", ")
 }
 
-// Text extracts from text with a frontmatter block. Errors: an *InvalidError; any
-// other means that nothing is known about the answer, because its judge failed.
+// Text extracts the output from a text with a frontmatter block. An *InvalidError means that the answer is
+// invalid; any other error means that it could not be checked.
 func Text(ctx context.Context, text string, r Role) (Output, error) {
 	if protocol.IsAnswerSchema(r.Schema) {
 		answer, _ := frontmatter.Parse(text)
@@ -95,8 +92,8 @@ func Text(ctx context.Context, text string, r Role) (Output, error) {
 	return r.choose(ctx, text)
 }
 
-// plain takes the whole answer of a role that names no data, unless it suspends, or
-// gives the text as data itself, as an agent does that knows schemas only.
+// plain returns the whole text as the answer of a role without a schema. It handles an answer that suspends,
+// and one whose block contains the text as data, as agents that only know schemas write it.
 func (r Role) plain(ctx context.Context, text string, fields map[string]any) (Output, error) {
 	if suspendStatus(fields) != "" {
 		return suspend(fields)
@@ -111,7 +108,7 @@ func (r Role) plain(ctx context.Context, text string, fields map[string]any) (Ou
 	return Output{Value: map[string]any{protocol.AnswerField: text}, Body: text}, nil
 }
 
-// accept makes data of the fields of a block.
+// accept converts the fields of a block to data.
 func (r Role) accept(ctx context.Context, fields map[string]any) (Output, error) {
 	if status := suspendStatus(fields); status != "" {
 		return suspend(fields)
@@ -135,14 +132,14 @@ func (r Role) accept(ctx context.Context, fields map[string]any) (Output, error)
 	return r.take(ctx, candidate)
 }
 
-// fits reports whether a value satisfies the schema.
+// fits reports whether a value matches the schema.
 func (r Role) fits(ctx context.Context, v any) (bool, error) {
 	problems, err := r.Compiled.Validate(ctx, v)
 	return err == nil && problems == nil, err
 }
 
-// Value validates structured output. It is taken as it is, but for numbers,
-// which become int64 or float64, and for defaults. Errors: as of [Text].
+// Value validates structured output. It changes only numbers, which become int64 or float64, and adds
+// defaults. Errors are as for [Text].
 func Value(ctx context.Context, v any, r Role) (Output, error) {
 	v, err := jsonValue(v)
 	if err != nil {
@@ -154,8 +151,8 @@ func Value(ctx context.Context, v any, r Role) (Output, error) {
 	return r.take(ctx, v)
 }
 
-// suspendStatus returns the field by which an answer suspends, or "". A model
-// whose schema routes by "status" writes it there.
+// suspendStatus returns the field that makes an answer suspend, or "". If the schema uses "status", a model
+// can put it there.
 func suspendStatus(fields map[string]any) string {
 	if _, ok := fields[protocol.StatusKey]; ok {
 		return or(fields[protocol.StatusKey] == protocol.SuspendNode, protocol.StatusKey)
@@ -170,8 +167,7 @@ func or(there bool, name string) string {
 	return ""
 }
 
-// suspend takes an answer that suspends. Other fields than the reason are
-// dropped.
+// suspend returns the output of an answer that suspends. It drops all fields except the reason.
 func suspend(fields map[string]any) (Output, error) {
 	reason, ok := fields["reason"].(string)
 	if !ok || strings.TrimSpace(reason) == "" {
@@ -184,7 +180,7 @@ func suspend(fields map[string]any) (Output, error) {
 	return Output{Value: map[string]any{protocol.StatusKey: s.Status, "reason": s.Reason}, Suspend: &s}, nil
 }
 
-// noBlock says how an answer must begin.
+// noBlock describes how an answer must begin.
 const noBlock = "the answer has no frontmatter block: its very first line must be ---, " +
 	"then come lines 'field: value', then a line --- again"
 
@@ -195,10 +191,10 @@ func (k fieldSet) only(fields map[string]any) map[string]any {
 	return kept
 }
 
-// choose takes the block that the text begins with, or behind other words the first one that has a
-// field of the role's output. The text below it is the body, including any quotes. If a later block is
-// the role's output with other values, the answer goes back: it is unclear which one is meant.
-// A block in a code fence behind words never counts: it may be a quote, and a reviewer's approval.
+// choose returns the block at the start of the text or, after other text, the first block with a field of the
+// role's output. The text below it is the body, including any quotes. If a later block matches the role's
+// output with other values, the answer is rejected as ambiguous. A block in a code fence after other text
+// never counts, because it can be a quote, such as a reviewer's approval.
 func (r Role) choose(ctx context.Context, text string) (chosen Output, err error) {
 	known := knownBy(r.Schema)
 	relates := func(field string) bool { return field == protocol.StatusKey || known.has(field) }
@@ -224,7 +220,7 @@ func (r Role) choose(ctx context.Context, text string) (chosen Output, err error
 	return chosen, err
 }
 
-// block is a block as the role's output.
+// block returns a block as the role's output.
 func (r Role) block(ctx context.Context, b frontmatter.Block) (Output, error) {
 	if b.Err != nil {
 		return Output{}, &InvalidError{Reason: "the frontmatter block is not valid YAML: " + b.Err.Error()}
@@ -234,12 +230,11 @@ func (r Role) block(ctx context.Context, b frontmatter.Block) (Output, error) {
 	return out, err
 }
 
-// fieldSet is the fields of an object that a schema knows: those that it names,
-// in itself or in a part of it that applies to the same value.
+// fieldSet is the set of fields that a schema declares, directly or in a subschema for the same value.
 type fieldSet struct {
 	names    map[string]bool
 	patterns []*regexp.Regexp
-	all      bool // additionalProperties asks for more than the named ones
+	all      bool // additionalProperties requires other fields
 }
 
 func (k fieldSet) has(name string) bool {
@@ -254,8 +249,8 @@ func (k fieldSet) has(name string) bool {
 	return false
 }
 
-// knownBy collects the fields that a schema knows. A schema that names none
-// leaves the answer its status, so that the step can still be routed.
+// knownBy returns the fields that a schema declares. For a schema without fields it returns the status, so
+// that the step can be routed.
 func knownBy(schema any) fieldSet {
 	k := fieldSet{names: map[string]bool{}}
 	k.collect(schema)
@@ -297,7 +292,7 @@ func (k *fieldSet) collect(schema any) {
 	}
 }
 
-// partsOf lists the schemas in a schema that apply to the same value.
+// partsOf returns the subschemas that apply to the same value.
 func partsOf(m map[string]any) []any {
 	var parts []any
 	for _, keyword := range []string{"oneOf", "anyOf", "allOf"} {
@@ -307,9 +302,8 @@ func partsOf(m map[string]any) []any {
 	return append(parts, m["if"], m["then"], m["else"])
 }
 
-// variantOf returns the fields of the variant that a candidate claims to be, if
-// the schema has variants that a constant tells apart. Fields of the other
-// variants, which models like to fill in as well, are not among them.
+// variantOf returns the fields of the variant that a candidate claims to match, if a constant distinguishes
+// the schema's variants. It excludes the fields of other variants, which models tend to fill in as well.
 func variantOf(schema any, candidate map[string]any) (fieldSet, bool) {
 	m, _ := schema.(map[string]any)
 	for _, keyword := range []string{"oneOf", "anyOf"} {
@@ -325,7 +319,7 @@ func variantOf(schema any, candidate map[string]any) (fieldSet, bool) {
 	return fieldSet{}, false
 }
 
-// fieldsWith is what a schema knows if only one variant of a keyword counts.
+// fieldsWith returns the schema's fields if only one variant of a keyword applies.
 func fieldsWith(m map[string]any, keyword string, variant any) fieldSet {
 	narrow := map[string]any{keyword: []any{variant}}
 	for name, v := range m {
@@ -345,10 +339,9 @@ func sameScalar(a, b any) bool {
 	return a == b // b is a scalar, so this cannot panic
 }
 
-// Reply takes what a model replied that was asked to read somebody's answer: one
-// JSON value, perhaps in a code fence. null means that the answer does not say what
-// the role needs. Errors: *[InvalidError] for data that does not fit; others for what
-// is no data.
+// Reply parses a model's reply to a request to read another agent's answer: one JSON value, optionally in a
+// code fence. null means that the answer lacks the required data. It returns an *[InvalidError] for data that
+// doesn't match, and another error if the reply isn't JSON.
 func Reply(ctx context.Context, text string, r Role) (Output, error) {
 	text = strings.TrimSpace(text)
 	if inner, ok := strings.CutPrefix(text, "```"); ok {
@@ -369,9 +362,8 @@ func Reply(ctx context.Context, text string, r Role) (Output, error) {
 	return Value(ctx, v, r)
 }
 
-// checkStandard checks the fields that every answer may have, as far as the
-// schema does not know them; those that it knows are its business. An empty
-// field counts as absent.
+// checkStandard checks the standard fields of an answer unless the schema declares them. An empty field
+// counts as missing.
 func checkStandard(fields map[string]any, known fieldSet) []jsonschema.Problem {
 	var problems []jsonschema.Problem
 	for _, name := range []string{"artifacts", "confidence", "next", "scope", "status"} {
@@ -386,7 +378,7 @@ func checkStandard(fields map[string]any, known fieldSet) []jsonschema.Problem {
 	return problems
 }
 
-// wantStandard returns what a standard field must be, "" if it is.
+// wantStandard describes the required type of a standard field, or returns "" if it is valid.
 func wantStandard(name string, v any) string {
 	switch name {
 	case "artifacts":
@@ -414,8 +406,7 @@ func number(v any) (float64, bool) {
 	return 0, false
 }
 
-// plainStatus returns the candidate with one of the four standard words as its
-// status, if that is what it says in other letters: "DONE" is done.
+// plainStatus normalizes a status that is one of the four standard words in different case, such as "DONE".
 func plainStatus(candidate map[string]any) (map[string]any, bool) {
 	status, _ := candidate["status"].(string)
 	word := strings.ToLower(strings.TrimSpace(status))
@@ -430,8 +421,8 @@ func plainStatus(candidate map[string]any) (map[string]any, bool) {
 	return nil, false
 }
 
-// jsonValue makes any Go value that can be written as JSON a JSON value: whole
-// numbers within ±(2^53−1) are int64, all others float64.
+// jsonValue converts any Go value that encodes as JSON to a JSON value: integers within ±(2^53−1) become
+// int64, other numbers float64.
 func jsonValue(v any) (any, error) {
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -446,7 +437,7 @@ func jsonValue(v any) (any, error) {
 	return numbers(out)
 }
 
-// numbers replaces the numbers in a decoded value.
+// numbers converts the numbers in a decoded value.
 func numbers(v any) (any, error) {
 	var err error
 	switch v := v.(type) {

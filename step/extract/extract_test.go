@@ -80,7 +80,7 @@ func TestInvalidAnswers(t *testing.T) {
 	}
 }
 
-// Some models put a word to the user before their block.
+// Some models address the user before their block.
 func TestPreamble(t *testing.T) {
 	t.Parallel()
 	for _, before := range []string{"Sure! Here it is:\n\n", "Done.\n", "\ufeffI have\r\nread it.\r\n"} {
@@ -94,7 +94,7 @@ func TestPreamble(t *testing.T) {
 	}
 }
 
-// Every role may suspend, whatever its schema says.
+// Every role can suspend, regardless of its schema.
 func TestSuspend(t *testing.T) {
 	t.Parallel()
 	want := protocol.NewSuspend("Which branch?")
@@ -140,7 +140,7 @@ func TestValue(t *testing.T) {
 	prosetest.Error(t, err)
 }
 
-// FuzzText: what is extracted always satisfies the schema.
+// FuzzText checks that the extracted output always matches the schema.
 func FuzzText(f *testing.F) {
 	f.Add("---\n$status: ready\nplan: p\nreason: r\n---\nbody")
 	f.Add("```yaml\n---\n$status: blocked\n---\n```")
@@ -167,7 +167,7 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// A role that names no data answers with a text, whatever the text looks like.
+// A role without a schema answers with any text.
 func TestAnswerOfARoleWithoutSchema(t *testing.T) {
 	t.Parallel()
 	role, err := NewRole(protocol.AnswerSchema())

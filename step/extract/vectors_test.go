@@ -10,8 +10,8 @@ import (
 	"github.com/united-workforce/uwf/util/jsonschema"
 )
 
-// deviations are the texts that we take differently from the original: what we
-// make of them (nil: an error), and why.
+// deviations lists the texts that we handle differently from the original, with our result (nil: an error)
+// and the reason.
 var deviations = map[string]struct {
 	value map[string]any
 	why   string

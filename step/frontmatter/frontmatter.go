@@ -1,5 +1,5 @@
-// Package frontmatter splits the text of an agent's answer into a leading block
-// of YAML and the rest. It knows no schema.
+// Package frontmatter splits an agent's answer into a leading YAML block and the rest. It is independent of
+// any schema.
 package frontmatter
 
 import (
@@ -17,10 +17,10 @@ import (
 // ErrNone means that the text does not begin with a block.
 var ErrNone = errors.New("no frontmatter block")
 
-// Error is what is wrong inside of a block.
+// Error is a problem inside a block.
 type Error struct {
-	Line    int    // of the text, from 1
-	Text    string // the line; "" if it does not matter
+	Line    int    // in the text, from 1
+	Text    string // the line; "" if irrelevant
 	Message string
 }
 
@@ -31,30 +31,30 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("line %d (%s): %s", e.Line, e.Text, e.Message)
 }
 
-// Answer is a text in two parts.
+// Answer is a text split into its block and body.
 type Answer struct {
 	Fields map[string]any // never nil
-	Body   string         // with LF line ends, without blank lines before
+	Body   string         // with LF line endings, without leading blank lines
 }
 
-// bounds of a block: it holds the results of a role, not its work.
+// bounds returns the limits of a block, which contains a role's results, not its work.
 func bounds() yamldoc.Bounds {
 	return yamldoc.Bounds{Bytes: 256 << 10, Depth: 32, Aliases: 16, Nodes: 10_000}
 }
 
-// Block is the text between a line "---" and the next one.
+// Block is the text between a "---" line and the next one.
 type Block struct {
 	Answer
-	Err   error // an *Error: it is no mapping, or never closed
-	First bool  // the text begins with it
-	Keyed bool  // it begins with a field; if not, the lines are rules around a text
+	Err   error // an *Error if it isn't a mapping, or is never closed
+	First bool  // the text starts with it
+	Keyed bool  // it starts with a field; otherwise the lines are rules around text
 	Line  int   // of its opening line, from 1
 	text  string
 }
 
-// Parse reads a text that begins with a block, tolerating what models put around it: thoughts in
-// <think>, invisible characters and white space before, CR LF, one code fence around the block or the
-// whole. It returns ErrNone, or an *Error.
+// Parse parses a text that starts with a block. It tolerates what models add around it: thoughts in <think>,
+// leading invisible characters and whitespace, CRLF, and one code fence around the block or the whole text.
+// It returns ErrNone or an *Error.
 func Parse(text string) (Answer, error) {
 	for b := range split(text) {
 		if b.First {
@@ -65,12 +65,11 @@ func Parse(text string) (Answer, error) {
 	return Answer{}, ErrNone
 }
 
-// maxBlocks bounds the blocks that are read. A text with more consists of documents, and only the
-// block at its beginning counts.
+// maxBlocks bounds the number of blocks. A text with more contains documents; only its leading block counts.
 const maxBlocks = 64
 
-// Blocks returns everything in a text that may be its block, in order: what it begins with, and what
-// begins with a field and is in no code fence. One may begin with the line that ends another.
+// Blocks returns all possible blocks in a text, in order: the leading one, and those that start with a field
+// and aren't in a code fence. The closing line of a block can also open the next one.
 func Blocks(text string) []Block {
 	var blocks []Block
 	for b := range split(text) {
@@ -82,8 +81,8 @@ func Blocks(text string) []Block {
 	return blocks
 }
 
-// Mentions reports whether the block has a field that known accepts. In a block that is not valid YAML
-// it looks at how lines begin.
+// Mentions reports whether the block has a field accepted by known. If the block isn't valid YAML, it checks
+// the beginnings of lines.
 func (b Block) Mentions(known func(field string) bool) bool {
 	for line := range strings.Lines(b.text) {
 		if key, ok := keyOf(line); ok && line[0] != ' ' && known(key) {
@@ -114,15 +113,15 @@ func (b Block) read() (map[string]any, error) {
 	return fields, nil
 }
 
-// padded is the block behind as many empty lines as there are lines before it,
-// so that the places in it are those in the text. Nobody minds a wrong number
-// behind a flood of empty lines, which the YAML reader would refuse.
+// padded returns the block after as many empty lines as precede it in the text, so that its positions are
+// positions in the text. It limits the number of lines, which the YAML parser would otherwise reject;
+// positions after that many empty lines are wrong but irrelevant.
 func (b Block) padded() []byte {
 	const most = 500
 	return []byte(strings.Repeat("\n", min(b.Line, most)) + b.text)
 }
 
-// inLine makes an error of the YAML reader one with its line.
+// inLine adds the line to an error of the YAML parser.
 func inLine(err error, src []byte) error {
 	var bad *yamldoc.Error
 	if !errors.As(err, &bad) {
@@ -133,16 +132,16 @@ func inLine(err error, src []byte) error {
 
 const marker = "---"
 
-// invisible lists characters without a width that some models put before their first line.
+// invisible lists zero-width characters that some models write before their first line.
 const invisible = "\ufeff\u200b\u200c\u200d\u2060\u00ad"
 
-// isMarker reports whether a line is "---", with nothing but white space behind it.
+// isMarker reports whether a line is "---", with optional trailing whitespace.
 func isMarker(line string) bool {
 	return strings.TrimRight(strings.TrimLeft(line, invisible), invisible+" \t") == marker
 }
 
-// lead returns the lines of a text without a prefix that may precede its block: white space, invisible
-// characters, thoughts in <think>. It also returns how many lines that were.
+// lead removes what can precede a block (whitespace, invisible characters, thoughts in <think>) and returns
+// the remaining lines and the number of lines removed.
 func lead(text string) (lines []string, skipped int) {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	rest := strings.TrimLeft(text, invisible+" \t\r\n")
@@ -156,8 +155,8 @@ func lead(text string) (lines []string, skipped int) {
 	return strings.Split(rest, "\n"), strings.Count(text[:len(text)-len(rest)], "\n")
 }
 
-// split finds the blocks of a text that are in no code fence, and the one that the text begins
-// with, around which a fence is tolerated. Two can share a line: what closes one may open the next.
+// split returns the blocks that aren't in a code fence, and the leading block, which can be inside one. Two
+// blocks can share a line that closes one and opens the other.
 func split(text string) iter.Seq[Block] {
 	return func(yield func(Block) bool) {
 		lines, skipped := lead(text)
@@ -188,14 +187,13 @@ func split(text string) iter.Seq[Block] {
 				return
 			}
 			if b.Keyed {
-				i = end - 1 // what is in a block opens no fence
+				i = end - 1 // a block's content can't open a fence
 			}
 		}
 	}
 }
 
-// opening returns the index of the first line and the fence that the line before it opens around
-// a block, "" if there is none.
+// opening returns the index of the first line, and the fence opened before it around a block, or "".
 func opening(lines []string) (first int, fence string) {
 	if fence = fenceOf(lines[0]); fence != "" {
 		if first = 1 + blanks(lines[1:]); first < len(lines) && isMarker(lines[first]) {
@@ -205,7 +203,7 @@ func opening(lines []string) (first int, fence string) {
 	return 0, ""
 }
 
-// fenceBehind returns the fence that is open behind a line, if fence is before it.
+// fenceBehind returns the fence open after a line, given the fence open before it.
 func fenceBehind(line, fence string) string {
 	line = strings.TrimLeft(line, " ")
 	switch {
@@ -217,8 +215,8 @@ func fenceBehind(line, fence string) string {
 	return fence
 }
 
-// isKeyed reports whether what stands between two markers is meant as fields: it begins with one, and
-// the second marker is in no code fence.
+// isKeyed reports whether the text between two markers consists of fields: it starts with one, and the second
+// marker isn't in a code fence.
 func isKeyed(block string) bool {
 	begins, fence := "", ""
 	for line := range strings.Lines(block) {
@@ -232,7 +230,7 @@ func isKeyed(block string) bool {
 	return fence == "" && (ok || strings.HasPrefix(begins, "{"))
 }
 
-// keyOf returns the key that a line begins with.
+// keyOf returns the key at the start of a line.
 func keyOf(line string) (string, bool) {
 	for i, r := range line {
 		if r == ':' && (i+1 == len(line) || strings.IndexByte(" \t\n", line[i+1]) >= 0) {
@@ -242,8 +240,8 @@ func keyOf(line string) (string, bool) {
 	return "", false
 }
 
-// body joins the lines behind a block. If a fence was opened before the block,
-// it is closed either right behind it or at the end of the text.
+// body joins the lines after a block. A fence opened before the block is closed either right after it or at
+// the end of the text.
 func body(lines []string, outer string) string {
 	lines = lines[blanks(lines):]
 	if outer != "" && len(lines) > 0 {
@@ -262,7 +260,7 @@ func body(lines []string, outer string) string {
 	return strings.Join(lines, "\n")
 }
 
-// fenceOf returns the fence that a line opens, such as "```", or "".
+// fenceOf returns the fence opened by a line, such as "```", or "".
 func fenceOf(line string) string {
 	for _, mark := range []string{"`", "~"} {
 		rest := strings.TrimLeft(line, mark)
@@ -273,7 +271,6 @@ func fenceOf(line string) string {
 	return ""
 }
 
-// closes reports whether a line closes a fence.
 func closes(line, fence string) bool {
 	line = strings.TrimRight(line, " \t")
 	return strings.HasPrefix(line, fence) && strings.Trim(line, fence[:1]) == ""

@@ -12,9 +12,9 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// Where we read a text differently from the original, and why.
+// Texts that we parse differently from the original, and why.
 var (
-	// The original refuses these; what a model meant is plain.
+	// The original rejects these, although their meaning is clear.
 	tolerated = map[string]string{
 		"\n---\nstatus: done\n---\nBody":   "blank lines before the block",
 		" ---\nstatus: done\n---\n":        "the original's kit trims the answer before it parses it",
@@ -22,14 +22,14 @@ var (
 		"```\n---\nstatus: done\n---\n```": "a fence around the block",
 		"--- \nstatus: done\n---\nBody":    "white space behind the marker",
 	}
-	// The original accepts these, and loses something.
+	// The original accepts these and loses data.
 	refused = map[string]string{
 		"---\nstatus: done\n--- trailing\nBody": "a closing line is only ---, else 'trailing' would be a body",
 		"---\nkey without colon\n---\nx":        "the original reads this as no fields at all",
 	}
 	// The body differs.
 	bodies = map[string]string{
-		"---\r\nstatus: done\r\n---\r\nBody\r\n": "Body\n", // CR LF is a line end, not part of a value
+		"---\r\nstatus: done\r\n---\r\nBody\r\n": "Body\n", // CRLF is a line ending, not part of a value
 	}
 )
 
@@ -61,7 +61,7 @@ func TestVectors(t *testing.T) {
 			body = c.Parsed.Body
 		}
 		require.Equal(t, body, answer.Body, "%q", c.Raw)
-		// The original knows one field and four words for it; we only split.
+		// The original knows one field with four words; we only split the text.
 		if want, ok := c.Parsed.Frontmatter["status"].(string); ok {
 			got, ok := answer.Fields["status"].(string)
 			if list, isList := answer.Fields["status"].([]any); isList {

@@ -13,23 +13,21 @@ import (
 	"github.com/united-workforce/uwf/util/lazyregexp"
 )
 
-// field is one property of an output.
+// field is a property of an output.
 type field struct {
 	name     string
 	schema   map[string]any
 	required bool
 }
 
-// variant is one of the shapes that an output may have, with the constant that
-// tells it from the others.
+// variant is a variant of an output, with the constant that identifies it.
 type variant struct {
 	value  any
 	fields []field
 }
 
-// fieldsOf collects the properties of a schema, those of allOf, anyOf, oneOf and
-// of conditions included. A name that occurs more than once is listed once; it
-// is required if any of them requires it.
+// fieldsOf collects the properties of a schema, including those in allOf, anyOf, oneOf and conditions. Each
+// name is listed once, and is required if any occurrence is required.
 func fieldsOf(schema any) []field {
 	found := map[string]field{}
 	collect(schema, found)
@@ -67,8 +65,7 @@ func collect(schema any, into map[string]field) {
 	}
 }
 
-// collectIf collects the properties of a conditional part; none of them is
-// required in general.
+// collectIf collects the properties of a conditional subschema, none of which are required in general.
 func collectIf(s map[string]any, keyword string, into map[string]field) {
 	sub := map[string]field{}
 	collect(s[keyword], sub)
@@ -80,8 +77,8 @@ func collectIf(s map[string]any, keyword string, into map[string]field) {
 	}
 }
 
-// either joins what two variants say about one property: the choices of both, or
-// the first if they cannot be listed.
+// either merges two definitions of a property: all choices of both, or the first definition if the choices
+// can't be listed.
 func either(a, b map[string]any) map[string]any {
 	ca, cb := choices(a), choices(b)
 	if ca == nil || cb == nil {
@@ -98,8 +95,8 @@ func either(a, b map[string]any) map[string]any {
 	return map[string]any{"enum": ca}
 }
 
-// discriminated returns the property whose constant tells the variants of a
-// schema apart, and the variants; "" if there is no such property.
+// discriminated returns the property whose constant distinguishes the variants of a schema, and the variants;
+// "" if there is none.
 func discriminated(schema any) (string, []variant) {
 	s, _ := schema.(map[string]any)
 	for _, keyword := range []string{"oneOf", "anyOf"} {
@@ -124,7 +121,7 @@ func variantsOf(s map[string]any, keyword string, subs []any, key string, values
 		collect(sub, found)
 		f := found[key]
 		collect(shared, found)
-		// The shared schema may only say that the key is a string.
+		// The shared schema can specify only that the key is a string.
 		f.required = found[key].required
 		found[key] = f
 		out = append(out, variant{value: values[i], fields: sorted(found, key)})
@@ -132,7 +129,7 @@ func variantsOf(s map[string]any, keyword string, subs []any, key string, values
 	return out
 }
 
-// choices are the only values that a schema admits, nil if it does not list them.
+// choices returns the only values that a schema allows, or nil if it doesn't list them.
 func choices(s map[string]any) []any {
 	if v, ok := s["const"]; ok {
 		return []any{v}
@@ -143,8 +140,8 @@ func choices(s map[string]any) []any {
 	return nil
 }
 
-// sorted puts the field that decides first, then what is required, then the rest
-// by name: a schema's own order is lost when it is stored.
+// sorted returns the property named first, then required properties, then the others by name, because stored
+// schemas lose their order.
 func sorted(found map[string]field, first string) []field {
 	rank := func(f field) int {
 		switch {
@@ -179,8 +176,7 @@ func text(v any) string {
 
 var plainString = lazyregexp.New(`^[A-Za-z_$][\w$.-]*( [\w$.-]+)*$`)
 
-// literal writes a JSON value as YAML on one line. A string that YAML would read
-// as something else is quoted.
+// literal formats a JSON value as YAML on one line. It quotes a string that YAML would read as another type.
 func literal(v any) string {
 	s, ok := v.(string)
 	if !ok || !plainString().MatchString(s) {
@@ -193,10 +189,10 @@ func literal(v any) string {
 	return s
 }
 
-// maxNesting is how deep an example shows the inside of objects and lists.
+// maxNesting is the depth to which an example shows objects and lists.
 const maxNesting = 4
 
-// example is the field in the example block: a line, and more for lists and objects.
+// example returns the field's lines in the example block.
 func (f field) example(indent string, depth int) []string {
 	s, nullable := unwrap(f.schema)
 	key := indent + literal(f.name) + ":"
@@ -216,8 +212,8 @@ func (f field) example(indent string, depth int) []string {
 	return append([]string{key}, more...)
 }
 
-// sketch shows a value of a schema: either on the key's line or on lines of its
-// own, with notes for the comment.
+// sketch formats a placeholder for a schema: on the key's line or on additional lines, with notes for the
+// comment.
 func sketch(s map[string]any, indent string, depth int) (value string, more, notes []string) {
 	if v, ok := s["const"]; ok {
 		return literal(v), nil, []string{"fixed value"}
@@ -266,7 +262,7 @@ func sketchItem(items any, indent string, depth int) []string {
 	return []string{line}
 }
 
-// sketchObject shows the fields of an object, nil if it names none.
+// sketchObject returns the lines for the fields of an object, nil if it declares none.
 func sketchObject(s map[string]any, indent string, depth int) []string {
 	if depth >= maxNesting {
 		return nil
@@ -278,7 +274,7 @@ func sketchObject(s map[string]any, indent string, depth int) []string {
 	return lines
 }
 
-// placeholder stands for a string.
+// placeholder returns a placeholder for a string.
 func placeholder(s map[string]any) string {
 	switch format := text(s["format"]); format {
 	case "":
@@ -290,7 +286,7 @@ func placeholder(s map[string]any) string {
 	}
 }
 
-// typeOf is the type that a schema names or implies, "" if it names none or several.
+// typeOf returns the declared or implied type of a schema, "" if there is none or several.
 func typeOf(s map[string]any) string {
 	if t := text(s["type"]); t != "" {
 		return t
@@ -301,7 +297,7 @@ func typeOf(s map[string]any) string {
 	return ""
 }
 
-// unwrap takes "or null" off a schema.
+// unwrap removes "or null" from a schema.
 func unwrap(schema any) (s map[string]any, nullable bool) {
 	s, _ = schema.(map[string]any)
 	if types := list(s["type"]); len(types) == 2 {
@@ -321,7 +317,7 @@ func unwrap(schema any) (s map[string]any, nullable bool) {
 	return s, false
 }
 
-// with is a copy of s with one more keyword, if v is something.
+// with returns a copy of s with another keyword, unless v is empty.
 func with(s map[string]any, keyword string, v any) map[string]any {
 	out := make(map[string]any, len(s)+1)
 	maps.Copy(out, s)
@@ -331,7 +327,7 @@ func with(s map[string]any, keyword string, v any) map[string]any {
 	return out
 }
 
-// describe tells what the example cannot show: the description and the limits.
+// describe returns what the example can't show: the description and the limits.
 func (f field) describe() string {
 	s, _ := unwrap(f.schema)
 	var parts []string
@@ -354,7 +350,7 @@ func literalOf(keyword string, v any) string {
 	return literal(v)
 }
 
-// indented is a value as JSON over several lines, for a schema that is shown whole.
+// indented formats a value as indented JSON.
 func indented(v any) string {
 	b, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
@@ -365,9 +361,9 @@ func indented(v any) string {
 
 const scopeSentence = "Focus exclusively on YOUR role's deliverable. Do not perform actions outside your role's scope."
 
-// FormatInstruction says how an answer that satisfies the schema begins: an
-// example block, the fields, and the way to suspend. A schema whose variants
-// differ in one constant (a oneOf over $status) gets an example for each.
+// FormatInstruction describes the beginning of an answer that matches the schema: an example block, the
+// fields, and how to suspend. A schema whose variants differ in one constant (a oneOf on $status) gets an
+// example for each.
 func FormatInstruction(schema any) string {
 	return join("## Deliverable Format", formatBody(schema), scopeSentence)
 }
@@ -410,15 +406,15 @@ func variantsBody(key string, variants []variant) string {
 	)...)
 }
 
-// The reason is quoted: unquoted, one with a colon in it was not YAML, and the
-// question to the person was lost.
+// The example quotes the reason: unquoted, a reason with a colon isn't valid YAML, and the question to the
+// person would be lost.
 const suspendBody = "### When you cannot go on without a person\n\n" +
 	"If only a person can answer or decide, do not guess. Begin with this block instead, and the thread waits for the " +
 	"answer:\n\n" +
 	"```\n---\n" + protocol.StatusKey + ": " + protocol.SuspendNode + "\n" +
 	"reason: \"<what you need, from whom, and why>\"\n---\n```"
 
-// example is the frontmatter block as the agent should write it.
+// example returns an example frontmatter block.
 func example(fields []field) string {
 	lines := []string{"```", "---"}
 	for _, f := range fields {
@@ -428,7 +424,7 @@ func example(fields []field) string {
 	return strings.Join(lines, "\n")
 }
 
-// fieldList names each field with what its value must satisfy.
+// fieldList lists the fields with the constraints on their values.
 func fieldList(fields []field) string {
 	if len(fields) == 0 {
 		return "  (the schema names no fields; `$status` may say how it went)"

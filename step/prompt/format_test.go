@@ -11,7 +11,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// A model copies the example, so each line of it must be what the schema admits.
+// A model copies the example, so each of its lines must match the schema.
 func TestFormatExamples(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
@@ -68,7 +68,7 @@ func TestFormatExamples(t *testing.T) {
 	}
 }
 
-// A schema comes from a stranger's file: no shape of it may crash an agent.
+// Schemas are untrusted: none of them can crash an agent.
 func FuzzFormatInstruction(f *testing.F) {
 	f.Add(`{"oneOf":[{"properties":{"a":{"const":1}}},{"properties":{"a":{"const":2}}}]}`)
 	f.Add(`{"properties":{"a":true,"b":{"type":["string"]},"c":{"type":"array","items":[]}},"required":[1]}`)
@@ -84,7 +84,7 @@ func FuzzFormatInstruction(f *testing.F) {
 	})
 }
 
-// A role that names no data is not told to begin with a block of it.
+// The prompt of a role without a schema doesn't ask for a block.
 func TestFormatOfAText(t *testing.T) {
 	t.Parallel()
 	text := prompt.FormatInstruction(protocol.AnswerSchema())

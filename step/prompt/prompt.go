@@ -1,11 +1,9 @@
-// Package prompt writes what an agent is told: the format of its answer, its
-// role, the task, what happened so far and what to do now. All agents share
-// these parts, those in other languages through `uwf step prompt`.
+// Package prompt generates an agent's prompt: the format of its answer, its role, the task, the history and
+// the instruction. All agents share these parts; agents in other languages get them from `uwf step prompt`.
 //
-// It is pure, and its text depends on nothing but its arguments, so that equal
-// beginnings stay equal and a provider's prompt cache can hit. Texts that come
-// from models or files are cleaned: no control characters, no invalid UTF-8. What
-// other agents wrote cannot be taken for a part of the prompt: package fence encloses it.
+// The text depends only on the arguments, so that equal beginnings stay equal and a provider's prompt cache
+// can hit. Texts from models and files are cleaned of control characters and invalid UTF-8. Package
+// promptquote fences the texts of other agents, so that they can't pass for a part of the prompt.
 package prompt
 
 import (
@@ -22,28 +20,27 @@ import (
 	"github.com/united-workforce/uwf/util/promptquote"
 )
 
-// Parts are what a prompt is made of.
+// Parts are the components of a prompt.
 type Parts struct {
 	Role       protocol.Role
 	RoleName   string
 	Schema     any    // of the role's output, as a JSON value
-	Structured bool   // the agent returns data itself: no format instruction
+	Structured bool   // the agent returns structured data, so the prompt omits the format
 	Task       string // the thread's prompt
-	History    []Step // newest first; steps since the role's last turn when Continuing
-	Omitted    int    // older steps that were left out of History
+	History    []Step // newest first; if Continuing, only the steps since the role's last one
+	Omitted    int    // number of older steps omitted from History
 	EdgePrompt string
 	Cwd        string
-	Artifacts  string // the directory of [protocol.EnvArtifacts]; "": none
+	Artifacts  string // directory of [protocol.EnvArtifacts]; "" without one
 	Thread     string // its id
-	Number     int    // of the step to be made, from 1
-	Visit      int    // how often the role has had its turn before
-	Continuing bool   // the agent still has the session of its last turn
-	Rejected   string // why the last answer in that session was not accepted, "" if it was
+	Number     int    // of the next step, from 1
+	Visit      int    // number of the role's earlier steps
+	Continuing bool   // the agent continues the session of its last step
+	Rejected   string // why the last answer in that session was rejected; "" if it wasn't
 }
 
-// Full is the whole prompt as one message: System and User. For a session that
-// goes on, the role and the task are in it already, and the format is repeated,
-// because long sessions forget it first.
+// Full returns the whole prompt as one message: System and User. A continued session already contains the
+// role and the task; only the format is repeated, because long sessions forget it first.
 func Full(p Parts) string {
 	if p.Continuing {
 		return join(format(p), User(p))
@@ -51,10 +48,10 @@ func Full(p Parts) string {
 	return join(System(p), User(p))
 }
 
-// System is the part that stays the same over a role's turns: format and role.
+// System returns the part that is the same for all steps of a role: format and role.
 func System(p Parts) string { return join(format(p), RolePrompt(p.Role)) }
 
-// User is the rest: the task, what happened, what to do now, and where.
+// User returns the rest: the task, the history, the instruction and the place.
 func User(p Parts) string {
 	if p.Continuing {
 		return join(Continuation(p), place(p))
@@ -65,12 +62,11 @@ func User(p Parts) string {
 	return join(section("Task", p.Task), Continuation(p), place(p))
 }
 
-// longTask is the length in bytes from which a task is not told twice, as it would
-// be by a workflow that hands it to its first role.
+// longTask is the length in bytes from which a task isn't repeated in the instruction if the workflow passes
+// it on unchanged.
 const longTask = 500
 
-// RolePrompt is the role's sections. Empty ones are left out; Prepare, the
-// command reference, is always there.
+// RolePrompt returns the role's sections. It omits empty ones except Prepare, the command reference.
 func RolePrompt(r protocol.Role) string {
 	return join(
 		section("Goal", r.Goal),
@@ -97,8 +93,8 @@ func bullets(items []string) string {
 	return b.String()
 }
 
-// format is what stands first: the format instruction, or for an agent that
-// returns data only the sentence about scope.
+// format returns the first part: the format instruction or, for an agent that returns structured data, the
+// sentence about scope.
 func format(p Parts) string {
 	if p.Structured {
 		return scopeSentence
@@ -106,8 +102,8 @@ func format(p Parts) string {
 	return FormatInstruction(p.Schema)
 }
 
-// place says where the agent is: models that are not told spend turns on
-// finding out (the directory, and how far the thread has come).
+// place describes the directory and the progress of the thread. Without it, models waste turns on finding
+// out.
 func place(p Parts) string {
 	var lines []string
 	if p.Cwd != "" {
@@ -125,7 +121,7 @@ func place(p Parts) string {
 	return section("Working Directory", strings.Join(lines, "\n\n"))
 }
 
-// mentions reports whether a word stands in what the author of the workflow or the user has written.
+// mentions reports whether the workflow's author or the user mentions a word.
 func (p Parts) mentions(word string) bool {
 	r := p.Role
 	return strings.Contains(strings.Join([]string{r.Goal, r.Procedure, r.Output, p.Task, p.EdgePrompt}, "\n"), word)
@@ -141,7 +137,7 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// section is a heading with its text, or nothing if there is no text.
+// section returns a heading and its text, or "" without text.
 func section(title, text string) string {
 	if text = trim(text); text == "" {
 		return ""
@@ -149,7 +145,7 @@ func section(title, text string) string {
 	return "## " + title + "\n\n" + text
 }
 
-// join puts a blank line between the parts that are not empty.
+// join joins the non-empty parts with blank lines.
 func join(parts ...string) string {
 	var kept []string
 	for _, p := range parts {
@@ -160,8 +156,8 @@ func join(parts ...string) string {
 	return strings.Join(kept, "\n\n")
 }
 
-// trim cleans a text and takes away blank lines around it. Spaces before the
-// first word of its first line stay: they may be code.
+// trim cleans a text and removes blank lines around it. It keeps leading spaces, because they can be part of
+// code.
 func trim(s string) string {
 	s = strings.TrimRight(plaintext.Replace(s), " \t\n")
 	for {
@@ -173,11 +169,11 @@ func trim(s string) string {
 	}
 }
 
-// oneLine makes a text fit into one line of a list.
+// oneLine converts a text to a single line of a list.
 func oneLine(s string) string { return strings.Join(strings.Fields(plaintext.Replace(s)), " ") }
 
-// name is the name of a role or an agent as it stands in a line: a word, which says
-// nothing. Steps of others, as in a bundle, may have any text in its place.
+// name formats the name of a role or an agent within a line. In steps from elsewhere, such as an imported
+// bundle, it can be any text.
 func name(s string) string {
 	const longest = 100 // characters
 	s = strings.Map(func(r rune) rune {
@@ -190,8 +186,8 @@ func name(s string) string {
 	return string(runes[:min(len(runes), longest)])
 }
 
-// Correction asks, in the session of an answer that could not be used, for a
-// valid one; why is the text of an extract error, which names the fields.
+// Correction asks for a valid answer in the session of a rejected one. why is the text of an extract error,
+// which lists the fields.
 func Correction(why string, schema any) string {
 	return join(
 		"Your previous response did not contain valid YAML frontmatter matching the role schema:",
@@ -203,7 +199,7 @@ func Correction(why string, schema any) string {
 	)
 }
 
-// ValueCorrection is Correction for an agent that returns data itself.
+// ValueCorrection is Correction for an agent that returns structured data.
 func ValueCorrection(why string, schema any) string {
 	return join(
 		"The value that you returned does not satisfy the schema of your role:",
@@ -213,9 +209,8 @@ func ValueCorrection(why string, schema any) string {
 	)
 }
 
-// Extraction asks a model that has not done the work to read the answer of one
-// that has: the last resort when no valid frontmatter came. Heading is the
-// role's extractPrompt, may be empty.
+// Extraction asks another model to extract the data from an agent's answer, as a last resort if it has no
+// valid frontmatter. heading is the role's optional extractPrompt.
 func Extraction(heading string, schema any, said string) (system, user string) {
 	const rule = "You extract data from the answer of another agent. " +
 		"Reply with exactly one JSON object that satisfies the JSON Schema below, and nothing else. " +
@@ -225,15 +220,15 @@ func Extraction(heading string, schema any, said string) (system, user string) {
 	return system, promptquote.Text(promptquote.Answer, trim(said))
 }
 
-// How much of the earlier steps a prompt holds: so many characters, and so many
-// steps. Without the second bound a long thread of short answers would cost a
-// step hundreds of node reads; who needs more has `uwf thread read`.
+// Bounds of the history in a prompt, in characters and steps. Without the second bound, a long thread of
+// short answers would cost hundreds of node reads per step. An agent that needs more can run `uwf thread
+// read`.
 const (
 	HistoryQuota = 32000
 	HistorySteps = 20
 )
 
-// Step is an earlier step as far as a prompt needs it.
+// Step is an earlier step, with the fields that a prompt needs.
 type Step struct {
 	Number  int // from 1
 	Role    string
@@ -242,11 +237,10 @@ type Step struct {
 	Content string // the agent's answer; "" if unknown
 }
 
-// History takes the newest steps, at most [HistorySteps], that fit into quota
-// characters (0: [HistoryQuota]) from a sequence that yields the newest first. It
-// stops pulling then, so its cost does not depend on how many steps there are. The newest step is
-// always taken; its content is cut if it alone is too
-// long. An error of the sequence is returned.
+// History returns the newest steps, at most [HistorySteps], that fit into quota characters (0:
+// [HistoryQuota]). The sequence must yield the newest first; History stops reading it early, so its cost
+// doesn't depend on the total number of steps. It always returns the newest step, with its content shortened
+// if it alone is too long. It returns an error of the sequence.
 func History(steps iter.Seq2[Step, error], quota int) ([]Step, error) {
 	if quota <= 0 {
 		quota = HistoryQuota
@@ -269,8 +263,8 @@ func History(steps iter.Seq2[Step, error], quota int) ([]Step, error) {
 	return taken, nil
 }
 
-// Continuation is what happened (since the role's last turn, if its session goes
-// on) and what to do now.
+// Continuation returns the history (since the role's last step, if its session continues) and the
+// instruction.
 func Continuation(p Parts) string {
 	title := "What Happened So Far"
 	if p.Continuing {
@@ -281,7 +275,7 @@ func Continuation(p Parts) string {
 		steps = append(steps, fmt.Sprintf("_Showing %d of %d steps (%d omitted due to quota)_",
 			len(p.History), len(p.History)+p.Omitted, p.Omitted))
 	}
-	// The agent reads forwards in time, although the newest are chosen first.
+	// The newest steps are selected first, but the agent reads them in chronological order.
 	for i := len(p.History) - 1; i >= 0; i-- {
 		steps = append(steps, p.History[i].render())
 	}
@@ -305,19 +299,19 @@ func (s Step) renderAs(output, content string) string {
 	return head + "\n\n#### Step Content\n\n" + content
 }
 
-// size is what a step costs of the quota, in characters. A quotation costs nothing.
+// size returns the characters that a step takes from the quota. Quoting isn't counted.
 func size(s Step) int {
 	return utf8.RuneCountInString(s.renderAs(compactJSON(s.Output), trim(s.Content)))
 }
 
-// cut shortens a text to about limit characters, keeping more of its end, where
-// an answer says what came out of it.
+// cut shortens a text to about limit characters and keeps more of its end, where an answer usually states its
+// result.
 func cut(s string, limit int) string {
 	n := utf8.RuneCountInString(s)
 	if n <= limit {
 		return s
 	}
-	const least = 200 // less than that tells nothing
+	const least = 200 // shorter excerpts aren't useful
 	limit = max(limit, least)
 	if n <= limit {
 		return s
@@ -329,14 +323,13 @@ func cut(s string, limit int) string {
 		string(runes[:head]), len(runes)-limit, string(runes[len(runes)-tail:]))
 }
 
-// compactJSON writes a JSON value on one line, keys sorted, without the escapes
-// that are meant for HTML.
+// compactJSON formats a JSON value on one line, with sorted keys and without HTML escapes.
 func compactJSON(v any) string {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
-		return fmt.Sprintf("%q", fmt.Sprint(v)) // not a JSON value: a caller's mistake, still shown
+		return fmt.Sprintf("%q", fmt.Sprint(v)) // not a JSON value: a caller's mistake, shown anyway
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }

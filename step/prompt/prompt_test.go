@@ -29,8 +29,7 @@ func parts() prompt.Parts {
 	}
 }
 
-// An agent needs the format first, who it is, what it is about, what happened,
-// what to do now, and where: in this order.
+// An agent needs, in this order: the format, its role, the task, the history, the instruction and the place.
 func TestFullHasEverythingInOrder(t *testing.T) {
 	t.Parallel()
 	full := prompt.Full(parts())
@@ -50,7 +49,7 @@ func TestFullHasEverythingInOrder(t *testing.T) {
 	require.Equal(t, full, prompt.Full(parts()), "not deterministic")
 }
 
-// Only who is told to use the directory for artifacts is told where it is.
+// The prompt contains the artifacts directory only if the workflow or the task mentions it.
 func TestArtifactsAreNamedIfTheyAreUsed(t *testing.T) {
 	t.Parallel()
 	p := parts()
@@ -63,7 +62,7 @@ func TestArtifactsAreNamedIfTheyAreUsed(t *testing.T) {
 	require.Contains(t, prompt.Full(p), p.Artifacts)
 }
 
-// The beginning must not change from turn to turn, or no prompt cache can hit.
+// The beginning must be identical for all steps of a role, or the prompt cache can't hit.
 func TestSystemStaysTheSame(t *testing.T) {
 	t.Parallel()
 	later := parts()
@@ -163,7 +162,7 @@ func TestExtractionForbidsInvention(t *testing.T) {
 	require.Regexp(t, `^<answer id=([0-9a-f]{16}) note="[^"]+">\nI did it.\n</answer id=[0-9a-f]{16}>$`, user)
 }
 
-// A long task that the workflow hands on as it is costs once.
+// A long task that the workflow passes on unchanged appears only once.
 func TestALongTaskIsToldOnce(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("Fix it. ", 100)

@@ -17,9 +17,8 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// The vectors are what the original printed. We keep their facts and structure:
-// headings, fields, steps, order. Where a case differs on purpose, the table in
-// its test says why.
+// The vectors contain the original's output. We keep its facts and structure: headings, fields, steps, order.
+// The table in each test explains intended differences.
 
 func load[T any](t *testing.T, name string) []T {
 	t.Helper()
@@ -45,7 +44,7 @@ func readInstruction(text string) instruction {
 		Fields:   fieldBullet.FindAllString(text, -1),
 	}
 	for _, m := range exampleBlock.FindAllStringSubmatch(text, -1) {
-		// The original's block for no fields is never closed; ours is just empty.
+		// The original's block without fields is never closed; ours is empty.
 		if m[1] != "" {
 			in.Examples = append(in.Examples, strings.TrimSpace(m[1]))
 		}
@@ -55,8 +54,8 @@ func readInstruction(text string) instruction {
 
 func TestFormatInstructionVectors(t *testing.T) {
 	t.Parallel()
-	// The original wrote <value> for a constant that is not an enum, and models
-	// answered with it (pitfall P-43): ours is the constant.
+	// For a constant that isn't an enum, the original writes <value>, and models answered with that (pitfall
+	// P-43). We write the constant.
 	constants := map[int][]string{
 		2: {"$status: ready  # required | fixed value"},
 		4: {"$status: true  # fixed value\nn: 5  # fixed value", "$status: false  # fixed value\nn: 6  # fixed value"},
@@ -86,7 +85,7 @@ func TestRolePromptVectors(t *testing.T) {
 	blankLines := regexp.MustCompile(`\n{3,}`)
 	for i, c := range load[vector](t, "role-prompt.json") {
 		want := reference.ReplaceAllLiteralString(c.Text, protocol.Reference())
-		if strings.TrimSpace(c.Role.Goal) == "" { // the original keeps sections of blanks
+		if strings.TrimSpace(c.Role.Goal) == "" { // the original keeps blank sections
 			want = strings.ReplaceAll(want, "## Goal\n\n"+c.Role.Goal+"\n\n", "")
 		}
 		if strings.TrimSpace(c.Role.Output) == "" {
@@ -99,8 +98,8 @@ func TestRolePromptVectors(t *testing.T) {
 
 func TestContinuationVectors(t *testing.T) {
 	t.Parallel()
-	// The original numbers the steps that are left from the first that was
-	// omitted (bug L-11); ours keep their numbers.
+	// The original renumbers the remaining steps from the first omitted one (bug L-11); ours keep their
+	// numbers.
 	renumbered := map[int][2]string{4: {"Step 2: b", "Step 3: b"}, 6: {"Step 1: b", "Step 2: b"}}
 	type vector struct {
 		Steps []struct {

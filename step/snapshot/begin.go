@@ -14,8 +14,8 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 )
 
-// SeedIndex makes the index of a thread that has none from the user's index, so git need not
-// look at all the files on disk again. It clears the bits that make git overlook changes.
+// SeedIndex creates a missing index of a thread from the user's index, so that git needn't read all files
+// again. It clears the bits that make git ignore changes.
 func (r Repo) SeedIndex(ctx context.Context, s Spec) error {
 	if _, err := os.Lstat(s.Index); err == nil {
 		return nil
@@ -25,7 +25,7 @@ func (r Repo) SeedIndex(ctx context.Context, s Spec) error {
 	}
 	info, err := os.Lstat(r.Index)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // git begins with an empty one
+		return nil // git starts with an empty one
 	}
 	if err != nil {
 		return err
@@ -37,9 +37,9 @@ func (r Repo) SeedIndex(ctx context.Context, s Spec) error {
 		return nil
 	}
 	if _, sparse := r.key("core.sparsecheckout"); sparse {
-		return errors.Join(err, os.Remove(s.Index)) // files that are not checked out would look removed
+		return errors.Join(err, os.Remove(s.Index)) // files that aren't checked out would look deleted
 	}
-	return os.Remove(s.Index) // a split one, or a damaged one: all files are looked at
+	return os.Remove(s.Index) // a split or damaged one: git reads all files
 }
 
 func (r Repo) key(name string) (string, bool) {
@@ -51,8 +51,8 @@ func (r Repo) key(name string) (string, bool) {
 	return "", false
 }
 
-// clearBits clears assume-unchanged, and skip-worktree for files that exist: these bits would
-// make an edit get lost silently.
+// clearBits clears assume-unchanged, and skip-worktree for existing files, because git would silently ignore
+// edits of these files.
 func clearBits(ctx context.Context, g git, root string) error {
 	out, err := g.run(ctx, nil, "ls-files", "-v", "-z")
 	if err != nil {
@@ -84,8 +84,8 @@ func clearBits(ctx context.Context, g git, root string) error {
 	return nil
 }
 
-// NoRoomError means that our git directory cannot be written to: the disk is full or
-// read-only, or a limit applies.
+// NoRoomError means that our git directory can't be written: the disk is full or read-only, or a limit
+// applies.
 type NoRoomError struct {
 	Dir string
 	Err error
@@ -94,10 +94,10 @@ type NoRoomError struct {
 func (e *NoRoomError) Error() string { return "no room in " + e.Dir + ": " + e.Err.Error() }
 func (e *NoRoomError) Unwrap() error { return e.Err }
 
-// enoughRoom is the free space above which a disk does not count as full, in bytes.
+// enoughRoom is the free space in bytes above which a disk doesn't count as full.
 const enoughRoom = 16 << 20
 
-// room is an error if there is none.
+// room returns an error if the disk is full.
 func room(store string) error {
 	temporary, err := durable.OS().WriteTemp(filepath.Join(store, "room"), make([]byte, enoughRoom), 0o600,
 		durable.FullFlush)
@@ -107,10 +107,9 @@ func room(store string) error {
 	return os.Remove(temporary)
 }
 
-// Begin brings everything up to date before a step, finishes a restore that was cut
-// off ([Finish]), and makes the snapshot that the step begins with; the spec then says
-// what the next one follows. rescued is as of [Finish]. Errors: [*NoRoomError], and those
-// of [Take] and [Finish].
+// Begin prepares a step: it updates our git directory, completes an interrupted restore ([Finish]) and takes
+// the snapshot before the step. It updates the spec for the next snapshot. rescued is as returned by
+// [Finish]. Errors: [*NoRoomError], and those of [Take] and [Finish].
 func Begin(ctx context.Context, e env.Env, r Repo, s *Spec, record string) (taken Taken, rescued string, err error) {
 	if taken, rescued, err = beginStep(ctx, e, r, s, record); err != nil && ctx.Err() == nil {
 		var full *NoRoomError
@@ -123,7 +122,7 @@ func Begin(ctx context.Context, e env.Env, r Repo, s *Spec, record string) (take
 
 func beginStep(ctx context.Context, e env.Env, r Repo, s *Spec,
 	record string) (taken Taken, rescued string, err error) {
-	if !slices.Equal(recall(s.Index).Out, s.Redacted) { // it may hold paths that were redacted since
+	if !slices.Equal(recall(s.Index).Out, s.Redacted) { // it can contain paths redacted since then
 		if err := os.Remove(s.Index); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return taken, "", err
 		}
@@ -140,7 +139,7 @@ func beginStep(ctx context.Context, e env.Env, r Repo, s *Spec,
 		return taken, "", err
 	}
 	if known.Tree != "" && parent != known.Commit && !g.has(ctx, sumOf(known.Tree)) {
-		// The repository was moved: the index names objects that are in the git directory of ours for the old place.
+		// The repository was moved: the index references objects in the git directory for the old path.
 		if err := os.Remove(s.Index); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return taken, "", err
 		}
@@ -179,8 +178,8 @@ func beginStep(ctx context.Context, e env.Env, r Repo, s *Spec,
 	return taken, rescued, nil
 }
 
-// Resume lets a spec continue where the snapshot of a step has ended, if nobody has written its index since and
-// the work tree is still that of the repository.
+// Resume lets a spec continue from the end of a step's snapshot, if the index is unchanged since then and the
+// work tree still belongs to the repository.
 func (r Repo) Resume(s *Spec, tree protocol.Tree) bool {
 	n := recall(s.Index)
 	if n.Tree != tree || n.Index == "" || n.Index != checksum(s.Index) || !slices.Equal(n.Out, s.Redacted) ||
@@ -191,7 +190,7 @@ func (r Repo) Resume(s *Spec, tree protocol.Tree) bool {
 	return true
 }
 
-// begin makes a snapshot; before is the tree that the last one kept.
+// begin takes a snapshot; before is the tree of the previous one.
 func begin(ctx context.Context, g git, s Spec, before protocol.Tree) (Taken, error) {
 	s.Tree = ""
 	if n := recall(s.Index); n.Index != "" && n.Index == checksum(s.Index) {

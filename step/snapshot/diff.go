@@ -16,22 +16,22 @@ import (
 	"github.com/united-workforce/uwf/util/proc"
 )
 
-// difference is a path that is not the same in two trees, with what it is in the second.
+// difference is a path that differs between two trees, with its entry in the second.
 type difference struct {
 	status     byte   // A, D, M, T
-	was        string // mode in the first
+	was        string // mode in the first tree
 	mode, hash string
 	path       string
 }
 
-// differing lists the paths in which two trees differ.
+// differing returns the paths in which two trees differ.
 func (g git) differing(ctx context.Context, a, b protocol.Tree) ([]difference, error) {
 	list, _, err := g.compare(ctx, a, b)
 	return list, err
 }
 
-// compare lists the paths in which two trees differ; more are further arguments for git, whose
-// extra output it returns.
+// compare returns the paths in which two trees differ. more contains further arguments for git, whose
+// additional output it returns.
 func (g git) compare(ctx context.Context, a, b protocol.Tree,
 	more ...string) (list []difference, rest []string, err error) {
 	args := append([]string{"diff-tree", "-r", "-z", "--raw", "--no-abbrev"}, more...)
@@ -62,11 +62,10 @@ func names(list []difference) []string {
 type Change struct {
 	Path           string
 	Status         byte // 'A' added, 'D' removed, 'M' changed
-	Added, Removed int  // lines; -1: it is no text
+	Added, Removed int  // lines; -1 for binary files
 }
 
-// Diff lists what differs between two trees of a git directory of ours, by path. An
-// empty tree has no files.
+// Diff lists the differences between two trees of our git directory, by path. An empty tree has no files.
 func Diff(ctx context.Context, e env.Env, store string, a, b protocol.Tree) ([]Change, error) {
 	if a == b {
 		return nil, nil
@@ -93,7 +92,7 @@ func Diff(ctx context.Context, e env.Env, store string, a, b protocol.Tree) ([]C
 	return list, nil
 }
 
-// Totals says how much differs between trees, in pairs; nil: one of them is not there.
+// Totals returns the size of the difference for pairs of trees; nil if a tree is missing.
 func Totals(ctx context.Context, e env.Env, store string, pairs [][2]protocol.Tree) ([]*protocol.FileTotals, error) {
 	g := inStore(e, store)
 	sums := make([]*protocol.FileTotals, len(pairs))
@@ -146,14 +145,14 @@ func cutLine(text []byte) (line string, rest []byte, ok bool) {
 	return string(first), rest, ok
 }
 
-// shortstat reads " 2 files changed, 3 insertions(+), 1 deletion(-)".
+// shortstat parses " 2 files changed, 3 insertions(+), 1 deletion(-)".
 func shortstat(line string) (sum protocol.FileTotals) {
 	for part := range strings.SplitSeq(line, ",") {
 		words := strings.Fields(part)
 		if len(words) < 2 {
 			continue
 		}
-		n, _ := strconv.Atoi(words[0]) // git's
+		n, _ := strconv.Atoi(words[0]) // printed by git
 		switch words[1][0] {
 		case 'f':
 			sum.Files = n
@@ -166,7 +165,7 @@ func shortstat(line string) (sum protocol.FileTotals) {
 	return sum
 }
 
-// count is a number of lines as git tells it, "-" for what is no text.
+// count parses a line count printed by git, which is "-" for a binary file.
 func count(text string) int {
 	n, err := strconv.Atoi(text)
 	if err != nil {
@@ -175,12 +174,12 @@ func count(text string) int {
 	return n
 }
 
-// plainly are the arguments of a diff that starts no programs.
+// plainly returns the arguments of a diff that doesn't start other programs.
 func plainly(a, b protocol.Tree) []string {
 	return []string{"--no-ext-diff", "--no-textconv", "--no-renames", "--no-color", sumOf(a), sumOf(b)}
 }
 
-// Patch writes what differs between two trees as a patch that git can apply.
+// Patch writes the difference between two trees as a patch that git can apply.
 func Patch(ctx context.Context, e env.Env, store string, a, b protocol.Tree, w io.Writer) error {
 	if a == b {
 		return nil
@@ -198,9 +197,8 @@ func Patch(ctx context.Context, e env.Env, store string, a, b protocol.Tree, w i
 	return err
 }
 
-// inStore is git with a git directory of ours and no work tree. Programs that lie in the
-// current directory, or in the work tree whose snapshots these are, do not count as the
-// user's.
+// inStore returns git with our git directory and without a work tree. It ignores programs in the current
+// directory and in the work tree of the snapshots.
 func inStore(e env.Env, store string) git {
 	environ := proc.OwnPath(e.Environ, e.Dir)
 	if owner := Owner(store); owner != "" {
@@ -211,7 +209,8 @@ func inStore(e env.Env, store string) git {
 	return g.in(store, "", "")
 }
 
-// orEmpty returns a tree, or for "" the one without files, which every git has, of the hash function of another.
+// orEmpty returns a tree or, for "", the empty tree with the hash function of another. Every git has the
+// empty tree.
 func orEmpty(tree, other protocol.Tree) protocol.Tree {
 	if tree != "" {
 		return tree
@@ -219,14 +218,13 @@ func orEmpty(tree, other protocol.Tree) protocol.Tree {
 	return treeOf(hashObject(other.Function(), "tree", ""))
 }
 
-// IsStore reports whether a git directory of ours was made.
+// IsStore reports whether our git directory exists.
 func IsStore(store string) bool {
 	_, err := os.Lstat(filepath.Join(store, "objects"))
 	return err == nil
 }
 
-// Missing returns those of the given objects that a git directory of ours does not have, in
-// their order.
+// Missing returns the given objects that our git directory doesn't have, in the same order.
 func Missing(ctx context.Context, e env.Env, store string, ids []protocol.Tree) (lacking []protocol.Tree, err error) {
 	if len(ids) == 0 || !IsStore(store) {
 		return ids, nil

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 )
 
-// SeedByCopying is [Repo.Seed] where no file can have two names.
+// SeedByCopying is [Repo.Seed] on a file system without hard links.
 func (r Repo) SeedByCopying(ctx context.Context, store string) error {
 	dirs, err := r.objects(filepath.Dir(store))
 	if err != nil {

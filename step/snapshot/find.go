@@ -17,25 +17,25 @@ import (
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// Repo is a work tree of git, as it was found.
+// Repo is a git work tree, as returned by [Find].
 type Repo struct {
 	Root   string // of the work tree, without symbolic links
-	Common string // the git directory that all work trees of the repository share
-	Dir    string // that of this work tree
-	Index  string // the user's
-	Format string // of hashes: sha1 or sha256
-	Head   string // commit; "": there is none yet
-	// Partial: objects are fetched when they are needed, by the user's git.
+	Common string // git directory shared by all work trees of the repository
+	Dir    string // git directory of this work tree
+	Index  string // the user's index
+	Format string // hash function: sha1 or sha256
+	Head   string // commit; "" without one
+	// Partial means that the user's git fetches objects on demand.
 	Partial bool
 
 	env env.Env
-	// Keys are those of the repository's config that are harmless, as [Spec.Keys].
+	// Keys holds the harmless settings of the repository's config, as [Spec.Keys].
 	Keys [][2]string
 }
 
-// Find returns the work tree around a directory, which is absolute and without symbolic links.
-// Where there is no .git it costs nothing. Errors: [ErrNone]; [*RefusedError], also for what
-// git itself refuses, such as another user's repository.
+// Find returns the work tree that contains a directory, which must be absolute and without symbolic links. It
+// is cheap if there is no .git. It returns [ErrNone], or a [*RefusedError], also for what git itself refuses,
+// such as another user's repository.
 func Find(ctx context.Context, e env.Env, dir string) (Repo, error) {
 	if !inRepository(dir) {
 		return Repo{}, ErrNone
@@ -75,13 +75,13 @@ func Find(ctx context.Context, e env.Env, dir string) (Repo, error) {
 	for i, to := range []*string{&r.Root, &r.Common, &r.Dir, &r.Index} {
 		*to = filepath.FromSlash(lines[i])
 	}
-	if _, set := r.key(lfsStorage); !set { // or else git-lfs would keep the content of large files beside our objects only
+	if _, set := r.key(lfsStorage); !set { // otherwise git-lfs would store large files only beside our objects
 		r.Keys = append(r.Keys, [2]string{lfsStorage, filepath.Join(r.Common, "lfs")})
 	}
 	return r, r.check(dir)
 }
 
-// reason is git's message about a failure, if it printed one.
+// reason returns git's message for a failure, if any.
 func reason(err error) string {
 	var failed *GitError
 	if errors.As(err, &failed) && failed.Stderr != "" {
@@ -90,14 +90,14 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// findPatience is what git gets to find a repository.
+// findPatience is git's timeout for finding a repository.
 const findPatience = 10 * time.Second
 
-// errWaits means that a git command took too long. Anyone who can write to a repository can
-// make git wait for ever.
+// errWaits means that a git command timed out. Anyone who can write to a repository can make git wait
+// forever.
 var errWaits = errors.New("git does not come to an end: a file of the repository may be a pipe, which find . -type p prints")
 
-// inRepository reports whether a directory, or one above it, has a .git.
+// inRepository reports whether a directory, or a parent, has a .git.
 func inRepository(dir string) bool {
 	for ; ; dir = filepath.Dir(dir) {
 		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
@@ -109,8 +109,8 @@ func inRepository(dir string) bool {
 	}
 }
 
-// check refuses a work tree that is not where its .git lies: by core.worktree a repository
-// could have us store any directory of the machine.
+// check refuses a work tree that isn't next to its .git: with core.worktree, a repository could make us store
+// any directory of the machine.
 func (r *Repo) check(dir string) error {
 	rest, err := filepath.Rel(r.Root, dir)
 	if err != nil || !filepath.IsLocal(rest) {
@@ -126,7 +126,7 @@ func (r *Repo) check(dir string) error {
 	return nil
 }
 
-// same reports whether two paths are of one directory.
+// same reports whether two paths refer to the same directory.
 func same(a, b string) bool {
 	x, err := os.Stat(a)
 	if err != nil {
@@ -136,19 +136,19 @@ func same(a, b string) bool {
 	return err == nil && os.SameFile(x, y)
 }
 
-// harmlessKeys are the keys of a repository's config that only say how files are compared and
-// written. None starts a program or leads elsewhere.
+// harmlessKeys matches the keys of a repository's config that only affect how files are compared and written.
+// None of them starts a program or refers to another path.
 const harmlessKeys = `^core\.(autocrlf|eol|safecrlf|filemode|ignorecase|symlinks|precomposeunicode|excludesfile|sparsecheckout|sparsecheckoutcone)$`
 
-// lfsStorage is where git-lfs keeps the content of files. A repository could lead it anywhere: only the user's own
-// setting counts.
+// lfsStorage is the git-lfs setting for the directory of file contents. A repository could point it anywhere,
+// so only the user's own setting counts.
 const lfsStorage = "lfs.storage"
 
-// partialKeys say that git fetches objects when it needs them. They are only looked at.
+// partialKeys matches settings that make git fetch objects on demand. They are only tested.
 const partialKeys = `^extensions\.partialclone$|^remote\..*\.promisor$`
 
-// harmless reads them as git understands them, the last of each, and whether one of the
-// others is set.
+// harmless returns the harmless settings as git understands them, the last one of each key, and whether a
+// partial clone is configured.
 func harmless(ctx context.Context, g git) (keys [][2]string, partial bool, err error) {
 	out, err := g.run(ctx, nil, "config", "-z", "--show-scope", "--get-regexp", harmlessKeys+"|"+partialKeys+`|^lfs\.storage$`)
 	if err != nil {
@@ -177,7 +177,7 @@ func harmless(ctx context.Context, g git) (keys [][2]string, partial bool, err e
 	return keys, partial, nil
 }
 
-// isFile reports whether a path of a config is that of a file.
+// isFile reports whether a path in a config is a regular file.
 func isFile(g git, path string) bool {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
 		path = filepath.Join(env.Env{Environ: g.env}.Get("HOME"), rest)
@@ -186,20 +186,20 @@ func isFile(g git, path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// Version is that of git.
+// Version is a version of git.
 type Version struct {
 	Text         string
 	Major, Minor int
 }
 
-// AtLeast reports whether it is a version, or a newer one.
+// AtLeast reports whether the version is at least major.minor.
 func (v Version) AtLeast(major, minor int) bool {
 	return v.Major > major || v.Major == major && v.Minor >= minor
 }
 
 var versionText = lazyregexp.New(`(\d+)\.(\d+)\S*`)
 
-// GitVersion asks git for its version. dir is where git itself is not looked for.
+// GitVersion returns git's version. It doesn't use a git program in dir.
 func GitVersion(ctx context.Context, e env.Env, dir string) (Version, error) {
 	out, err := newGit(e.Environ, dir).line(ctx, "version")
 	if err != nil {
@@ -215,8 +215,7 @@ func GitVersion(ctx context.Context, e env.Env, dir string) (Version, error) {
 	return v, nil
 }
 
-// Survey says what a snapshot of a work tree would not keep, and why. It changes
-// nothing.
+// Survey reports what a snapshot of a work tree would omit, and why. It changes nothing.
 func (r Repo) Survey(ctx context.Context, s Spec) ([]string, error) {
 	g := r.user(ctx)
 	g.dir = r.Root
@@ -258,7 +257,7 @@ func (r Repo) Survey(ctx context.Context, s Spec) ([]string, error) {
 	return append(notes, r.largeFiles()...), nil
 }
 
-// largeFiles says what becomes of files that git-lfs keeps.
+// largeFiles reports how snapshots handle git-lfs files.
 func (r Repo) largeFiles() []string {
 	switch {
 	case r.LacksLFS():
@@ -274,6 +273,6 @@ func (r Repo) usesLFS() bool {
 	return err == nil && strings.Contains(string(text), "filter=lfs")
 }
 
-// LacksLFS reports whether the repository has files of git-lfs, and git-lfs is not installed: these
-// files are pointers.
+// LacksLFS reports whether the repository uses git-lfs while it isn't installed, so that its files are
+// pointers.
 func (r Repo) LacksLFS() bool { return r.usesLFS() && !hasLFS(r.env.Environ, r.Root) }

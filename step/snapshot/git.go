@@ -21,27 +21,26 @@ import (
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// maxOutput bounds what a git command may print, in bytes: names of files, mostly.
+// maxOutput bounds the output of a git command, in bytes: mostly file names.
 const maxOutput = 256 << 20
 
-// gitPatience is what any git command gets.
+// gitPatience is the timeout of a git command.
 const gitPatience = 15 * time.Minute
 
-// grace is what git gets to remove its locks when it is to stop.
+// grace is the time that git gets to remove its locks before it is killed.
 const grace = time.Second
 
-// git runs the git program without anything in the caller's environment that could lead it
-// elsewhere.
+// git runs the git program without environment variables that could redirect it.
 type git struct {
 	exe string
-	dir string // where it works
+	dir string // working directory
 	env []string
-	// own: it works with a git directory of ours.
+	// own means that it uses our git directory.
 	own bool
-	err error // why no command can be run
+	err error // reason why no command can run
 }
 
-// settings go before those of all config files, also in the repositories of submodules.
+// settings override all config files, also in the repositories of submodules.
 var settings = [][2]string{
 	{"core.fsmonitor", "false"}, {"core.hooksPath", "/dev/null"}, {"core.splitIndex", "false"},
 	{"core.logAllRefUpdates", "false"},
@@ -51,14 +50,14 @@ var settings = [][2]string{
 	{"index.skipHash", "false"},
 }
 
-// newGit finds the user's own git, never one that lies in the work tree.
+// newGit finds the user's git program, never one in the work tree.
 func newGit(environ []string, dir string) git {
 	exe, err := proc.LookPath("git", dir, environ)
 	if err != nil {
 		return git{err: fmt.Errorf("git: %w", err)}
 	}
 	g := git{exe: exe, dir: dir}
-	for _, entry := range proc.OwnPath(environ, dir) { // a filter of the user's is looked for there
+	for _, entry := range proc.OwnPath(environ, dir) { // git looks up the user's filters there
 
 		if !strings.HasPrefix(strings.ToUpper(entry), "GIT_") && !strings.HasPrefix(entry, "LC_ALL=") &&
 			!strings.HasPrefix(entry, "LANGUAGE=") {
@@ -70,7 +69,7 @@ func newGit(environ []string, dir string) git {
 		"GIT_ATTR_NOSYSTEM=1", "LC_ALL=C", "GIT_LITERAL_PATHSPECS=1",
 		"GIT_AUTHOR_NAME=uwf", "GIT_AUTHOR_EMAIL=uwf", "GIT_COMMITTER_NAME=uwf", "GIT_COMMITTER_EMAIL=uwf")
 	g = g.with(settings)
-	if !hasLFS(environ, dir) { // it is required by the user's settings, and nothing would work
+	if !hasLFS(environ, dir) { // the user's settings require it, so nothing else would work
 		g = g.with([][2]string{{"filter.lfs.clean", ""}, {"filter.lfs.smudge", ""}, {"filter.lfs.process", ""},
 			{"filter.lfs.required", "false"}})
 	}
@@ -82,13 +81,13 @@ func hasLFS(environ []string, dir string) bool {
 	return err == nil
 }
 
-// with adds settings.
+// with returns git with additional settings.
 func (g git) with(more [][2]string) git {
 	const count = "GIT_CONFIG_COUNT="
 	n, env := 0, make([]string, 0, len(g.env)+2*len(more)+1)
 	for _, entry := range g.env {
 		if text, ok := strings.CutPrefix(entry, count); ok {
-			n, _ = strconv.Atoi(text) // ours
+			n, _ = strconv.Atoi(text) // set by us
 			continue
 		}
 		env = append(env, entry)
@@ -100,7 +99,7 @@ func (g git) with(more [][2]string) git {
 	return g
 }
 
-// in works with a git directory of ours on a work tree. "": the command needs none.
+// in returns git with our git directory for a work tree; "" if the command needs none.
 func (g git) in(store, root, index string) git {
 	g.env = append(slices.Clip(g.env), "GIT_DIR="+store)
 	if root != "" {
@@ -113,7 +112,7 @@ func (g git) in(store, root, index string) git {
 	return g
 }
 
-// store is the git directory that it works with.
+// store returns its git directory.
 func (g git) store() (dir string) {
 	for _, entry := range g.env {
 		if is, ok := strings.CutPrefix(entry, "GIT_DIR="); ok {
@@ -123,8 +122,8 @@ func (g git) store() (dir string) {
 	return dir
 }
 
-// scratch makes room for a temporary index of one command: it removes what a killed git left
-// there, including the lock.
+// scratch prepares a temporary index for one command: it removes leftovers of a killed git, including the
+// lock.
 func scratch(index string) error {
 	for _, path := range []string{index, index + ".lock"} {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -134,14 +133,14 @@ func scratch(index string) error {
 	return nil
 }
 
-// of is git for a spec.
+// of returns git for a spec.
 func of(environ []string, s Spec) git {
 	g := newGit(environ, s.Root)
 	g.own = true
 	return g.with(s.Keys).in(s.Git, s.Root, s.Index)
 }
 
-// run runs a command to its end and returns what it prints. Error: [*GitError].
+// run runs a command and returns its output. Its error is a [*GitError].
 func (g git) run(ctx context.Context, stdin []byte, args ...string) ([]byte, error) {
 	if g.own && (args[0] == "update-ref" || args[0] == "pack-refs") {
 		return g.moveRefs(ctx, stdin, args)
@@ -149,7 +148,7 @@ func (g git) run(ctx context.Context, stdin []byte, args ...string) ([]byte, err
 	return g.feed(ctx, bytes.NewReader(stdin), args...)
 }
 
-// feed is run for a command whose input is not in memory.
+// feed is run for a command with input that isn't in memory.
 func (g git) feed(ctx context.Context, stdin io.Reader, args ...string) ([]byte, error) {
 	if g.err != nil {
 		return nil, g.err
@@ -161,7 +160,7 @@ func (g git) feed(ctx context.Context, stdin io.Reader, args ...string) ([]byte,
 	return out, nil
 }
 
-// line is run for a command that prints one.
+// line is run for a command that prints one line.
 func (g git) line(ctx context.Context, args ...string) (string, error) {
 	out, err := g.run(ctx, nil, args...)
 	return strings.TrimRight(string(out), "\r\n"), err
@@ -184,19 +183,19 @@ func (g git) start(ctx context.Context, stdin io.Reader, args []string) (out []b
 	return printed.Stdout, nil
 }
 
-// The statuses by which git says more than that it has failed.
+// Exit statuses that mean more than failure.
 const (
-	saysNo    = 1   // what was asked for is not so
-	noSuchUse = 129 // it knows no such option
+	saysNo    = 1   // the answer is no
+	noSuchUse = 129 // unknown option
 )
 
-// ended reports whether an error means that git ran and exited with a status.
+// ended reports whether an error means that git exited with this status.
 func ended(err error, status int) bool {
 	var failed *GitError
 	return errors.As(err, &failed) && failed.Status == status
 }
 
-// lastLine is git's complaint: its fatal error, which advice may follow, else its last line.
+// lastLine returns git's error message: its fatal error, which advice can follow, or else its last line.
 func lastLine(stderr []byte) string {
 	text := strings.TrimSpace(string(bytes.ToValidUTF8(stderr, []byte("?"))))
 	if at := strings.LastIndex("\n"+text, "\nfatal: "); at >= 0 {
@@ -205,7 +204,7 @@ func lastLine(stderr []byte) string {
 	return text[strings.LastIndexByte(text, '\n')+1:]
 }
 
-// fields are what a command with -z prints.
+// fields splits the output of a command with -z.
 func fields(out []byte) []string {
 	text := strings.TrimSuffix(string(out), "\x00")
 	if text == "" {
@@ -214,11 +213,11 @@ func fields(out []byte) []string {
 	return strings.Split(text, "\x00")
 }
 
-// A snapshot is kept by a commit, and that by a ref. We write both ourselves, as git
-// does: two processes of git would take longer than all else that a small one costs.
+// A commit keeps a snapshot, and a ref keeps the commit. We write both ourselves, in git's format: two git
+// processes would take longer than the rest of a small snapshot.
 
-// keep makes a commit of a tree, and a ref that keeps it. A parent that is gone, because
-// the ref that kept it was damaged, kept states that are kept by themselves since.
+// keep writes a commit of a tree, and a ref that keeps it. If parent is missing because the ref that kept it
+// was damaged, its history is kept by other refs.
 func (g git) keep(ctx context.Context, tree protocol.Tree, parent, ref string) (commit string, err error) {
 	if parent != "" && !g.has(ctx, parent) {
 		parent = ""
@@ -260,11 +259,11 @@ func (g git) keep(ctx context.Context, tree protocol.Tree, parent, ref string) (
 	return commit, os.Rename(lock.Name(), path)
 }
 
-// refsLock is held by whoever moves refs in one of uwf's git directories. A lock of git's that is there,
-// too, was left by a git that was killed.
+// refsLock is the lock for moving refs in our git directories. While we hold it, a lock of git's was left by
+// a killed git.
 const refsLock = "uwf-refs.lock"
 
-// moveRefs runs a git command that moves refs in a git directory of ours.
+// moveRefs runs a git command that moves refs in our git directory.
 func (g git) moveRefs(ctx context.Context, stdin []byte, args []string) ([]byte, error) {
 	held, err := durable.Lock(ctx, filepath.Join(g.store(), refsLock))
 	if err != nil {
@@ -280,19 +279,19 @@ func (g git) moveRefs(ctx context.Context, stdin []byte, args []string) ([]byte,
 	}
 	_ = filepath.WalkDir(filepath.Join(g.store(), "refs"), func(path string, _ fs.DirEntry, err error) error {
 		if err == nil && filepath.Ext(path) == lockSuffix {
-			_ = os.Remove(path) // the command reports it if it is still there
+			_ = os.Remove(path) // if it still exists, the command reports it
 		}
 		return nil //nolint:nilerr // what cannot be read has no lock that we could remove
 	})
 	return g.feed(ctx, bytes.NewReader(stdin), args...)
 }
 
-// loosePath is where an object lies that is in no pack.
+// loosePath returns the path of an unpacked object.
 func loosePath(store, sum string) string {
 	return filepath.Join(store, "objects", sum[:2], sum[2:])
 }
 
-// writeObject writes an object, flushed.
+// writeObject writes and flushes an object.
 func (g git) writeObject(sum, text string) error {
 	var zipped bytes.Buffer
 	w := zlib.NewWriter(&zipped)
@@ -304,7 +303,7 @@ func (g git) writeObject(sum, text string) error {
 		Perm: 0o444}}, durable.Full)
 }
 
-// has reports whether an object is there.
+// has reports whether an object exists.
 func (g git) has(ctx context.Context, sum string) bool {
 	if info, err := os.Lstat(loosePath(g.store(), sum)); err == nil && info.Mode().IsRegular() {
 		return true
@@ -313,7 +312,7 @@ func (g git) has(ctx context.Context, sum string) bool {
 	return err == nil
 }
 
-// newest is the commit that a ref leads to, and the state that it keeps; "": there is none.
+// newest returns the commit of a ref and its tree; "" if there is none.
 func (g git) newest(ctx context.Context, ref string, n indexNote) (commit string, tree protocol.Tree, err error) {
 	text, err := safeopen.ReadFile(filepath.Join(g.store(), filepath.FromSlash(ref)), maxSetting, safeopen.NoFollow)
 	if err == nil && n.Commit != "" && strings.TrimSuffix(string(text), "\n") == n.Commit {
@@ -321,23 +320,22 @@ func (g git) newest(ctx context.Context, ref string, n indexNote) (commit string
 	}
 	out, err := g.line(ctx, "for-each-ref", "--format=%(objectname) %(tree)", ref)
 	commit, sum, _ := strings.Cut(out, " ")
-	if err != nil || !isSum(sum) { // one that is damaged is none
+	if err != nil || !isSum(sum) { // a damaged ref counts as missing
 		return "", "", ctx.Err()
 	}
 	return commit, treeOf(sum), nil
 }
 
-// Git locks a ref by a file, for a moment. A git that is killed leaves it, and no other git
-// moves that ref any more.
+// Git locks a ref with a file for a moment. If git is killed, the file remains and prevents other git
+// processes from moving the ref.
 
 const (
 	lockSuffix = ".lock"
-	packedLock = "packed-refs" + lockSuffix // of all refs that git has packed
-	packedNew  = "packed-refs.new"          // made under it
+	packedLock = "packed-refs" + lockSuffix // lock for all packed refs
+	packedNew  = "packed-refs.new"          // created while holding it
 )
 
-// locksOf are the locks that git takes to move a ref of the user's, below their git
-// directory.
+// locksOf returns the locks that git takes to move a ref of the user's, relative to the git directory.
 func (r Repo) locksOf(ctx context.Context, ref string) (locks []string) {
 	if ref == "HEAD" {
 		if own, err := filepath.Rel(r.Common, r.Dir); err == nil {
@@ -352,11 +350,11 @@ func (r Repo) locksOf(ctx context.Context, ref string) (locks []string) {
 	return append(locks, filepath.FromSlash(ref)+lockSuffix)
 }
 
-// unlocked gives locks below a directory time to go, and removes those that nobody has touched
-// meanwhile. It reports whether there was one.
+// unlocked waits for locks below a directory to disappear, and removes those that stay unchanged. It reports
+// whether there was one.
 func unlocked(ctx context.Context, dir string, locks []string) bool {
 	const moment = 3 * time.Second
-	root, err := os.OpenRoot(dir) // no link leads out
+	root, err := os.OpenRoot(dir) // prevents following links out of it
 	if err != nil {
 		return false
 	}
@@ -380,13 +378,13 @@ func unlocked(ctx context.Context, dir string, locks []string) bool {
 			if path == packedLock {
 				_ = root.Remove(packedNew)
 			}
-			_ = root.Remove(path) // the command says it if it is still there
+			_ = root.Remove(path) // if it still exists, the command reports it
 		}
 	}
 	return true
 }
 
-// isSum reports whether a text is the name of an object.
+// isSum reports whether a text is an object name.
 func isSum(text string) bool {
 	return strings.Trim(text, "0123456789abcdef") == "" && (len(text) == 40 || len(text) == 64)
 }

@@ -14,8 +14,7 @@ import (
 	"github.com/united-workforce/uwf/step/snapshot"
 )
 
-// Nothing that lies in our git directory runs a program, whoever has put it there, and
-// whatever is done with it.
+// Nothing in our git directory starts a program, regardless of who put it there and of the operation.
 func TestNothingRunsFromOurGitDirectory(t *testing.T) {
 	t.Parallel()
 	w := repository(t)
@@ -83,7 +82,7 @@ func TestNothingRunsFromOurGitDirectory(t *testing.T) {
 		},
 	} {
 		plant()
-		_ = do() // it may well be refused
+		_ = do() // an error is fine
 		require.NoFileExists(t, evil, name)
 	}
 }

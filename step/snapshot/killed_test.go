@@ -18,8 +18,7 @@ import (
 	"github.com/united-workforce/uwf/step/snapshot"
 )
 
-// A restore that is killed at any moment is finished by who comes next, and the user's
-// repository is as it was.
+// The next process completes a restore that was killed at any point, and the user's repository is unchanged.
 func TestKilledRestores(t *testing.T) {
 	t.Parallel()
 	w := repository(t)
@@ -45,7 +44,7 @@ func TestKilledRestores(t *testing.T) {
 		w.spec.Tree = ""
 		_, err := os.Stat(w.spec.Index + ".restore")
 		cut := err == nil
-		for _, left := range []string{".graft", ".graft.lock"} { // by a git that was killed later
+		for _, left := range []string{".graft", ".graft.lock"} { // left by a git that was killed later
 			require.NoError(t, os.WriteFile(w.spec.Index+left, nil, 0o600))
 		}
 		kept, err := snapshot.Finish(t.Context(), w.env, w.spec, w.spec.Index+".restore")
@@ -61,8 +60,8 @@ func TestKilledRestores(t *testing.T) {
 	}
 }
 
-// A snapshot that is killed at any moment is made by who comes next, and neither git
-// directory is damaged, whatever the user does with theirs meanwhile.
+// The next process completes a snapshot that was killed at any point, and neither git directory is damaged,
+// even if the user runs git at the same time.
 func TestKilledSnapshots(t *testing.T) {
 	t.Parallel()
 	w := repository(t)
@@ -93,8 +92,8 @@ func TestKilledSnapshots(t *testing.T) {
 	w.sh("git fsck --no-dangling; git --git-dir " + w.spec.Git + " fsck --no-dangling")
 }
 
-// A worktree that was being made, filled or removed by one that is killed does no harm to
-// the user's repository, and is made, filled or removed by who comes next.
+// If creating, filling or removing a worktree is killed, the user's repository stays intact, and the next
+// process completes the operation.
 func TestKilledWorktrees(t *testing.T) {
 	t.Parallel()
 	w := repository(t)
@@ -133,7 +132,7 @@ func TestKilledWorktrees(t *testing.T) {
 
 	require.NoError(t, os.Rename(two, filepath.Join(dir, ".gone-two")))
 	w.sh("git fsck --no-dangling; git worktree list | grep trees/two")
-	require.NoError(t, os.Mkdir(filepath.Join(dir, ".gone-five"), 0o700)) // killed before git's entry was gone
+	require.NoError(t, os.Mkdir(filepath.Join(dir, ".gone-five"), 0o700)) // killed before git's record was removed
 	w.sh("touch .git/packed-refs.lock .git/packed-refs.new; mkdir .git/worktrees/five; touch .git/worktrees/five/HEAD")
 	require.NoError(t, snapshot.FinishRemovals(t.Context(), dir, []string{w.repo.Common}))
 	left, err := os.ReadDir(dir)

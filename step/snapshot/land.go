@@ -17,7 +17,7 @@ import (
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// ConflictError names the files that two sides of a merge have changed.
+// ConflictError lists the files changed by both sides of a merge.
 type ConflictError struct{ Paths []string }
 
 func (e *ConflictError) Error() string { return "both sides have changed " + Abbreviate(e.Paths) }
@@ -25,11 +25,10 @@ func (e *ConflictError) Error() string { return "both sides have changed " + Abb
 // ErrTooOld means that git cannot merge without a work tree.
 var ErrTooOld = errors.New("git 2.38 or newer is needed to merge")
 
-// ErrNobody means that git has no name and address to make a commit with.
+// ErrNobody means that git has no name and email address for a commit.
 var ErrNobody = errors.New("git does not know who you are")
 
-// MakeCommit makes a commit in the name of the user, in our git directory, of a tree with
-// parents.
+// MakeCommit creates a commit of a tree, with parents and the user as its author, in our git directory.
 func (r Repo) MakeCommit(ctx context.Context, s Spec, tree protocol.Tree, message string,
 	parents ...string) (string, error) {
 	g, err := r.asUser(ctx, s)
@@ -53,8 +52,8 @@ func (r Repo) MakeCommit(ctx context.Context, s Spec, tree protocol.Tree, messag
 	return strings.TrimSpace(string(out)), err
 }
 
-// FindCommit finds the commit of a tree on a parent that a ref of ours keeps: the one that it
-// leads to, or that this one has merged. ok is false if there is none.
+// FindCommit searches a ref of ours for the commit of a tree with a given parent: its newest commit, or one
+// merged by it. ok is false if there is none.
 func (r Repo) FindCommit(ctx context.Context, s Spec, ref string, tree protocol.Tree,
 	parent string) (commit string, ok bool) {
 	g := inStore(r.env, s.Git)
@@ -67,10 +66,9 @@ func (r Repo) FindCommit(ctx context.Context, s Spec, ref string, tree protocol.
 	return "", false
 }
 
-// asUser is git with our git directory in the name of the person whose repository it
-// is.
+// asUser returns git with our git directory and the repository's user as author.
 func (r Repo) asUser(ctx context.Context, s Spec) (git, error) {
-	var said []string // by the environment
+	var said []string // from the environment
 	for _, entry := range r.env.Environ {
 		name, _, _ := strings.Cut(entry, "=")
 		if strings.HasPrefix(name, "GIT_AUTHOR_") || strings.HasPrefix(name, "GIT_COMMITTER_") ||
@@ -92,7 +90,7 @@ func (r Repo) asUser(ctx context.Context, s Spec) (git, error) {
 	return inStore(r.env, s.Git).inTheNameOf(who), nil
 }
 
-// inTheNameOf makes git commit in a person's name instead of ours.
+// inTheNameOf sets the author and committer.
 func (g git) inTheNameOf(who []string) git {
 	g.env = slices.DeleteFunc(slices.Clone(g.env), func(entry string) bool {
 		return strings.HasPrefix(entry, "GIT_AUTHOR_") || strings.HasPrefix(entry, "GIT_COMMITTER_")
@@ -101,7 +99,7 @@ func (g git) inTheNameOf(who []string) git {
 	return g
 }
 
-// Contains reports whether a commit is among those that lead to another.
+// Contains reports whether a commit is an ancestor of another.
 func (r Repo) Contains(ctx context.Context, s Spec, in, commit string) (bool, error) {
 	_, err := inStore(r.env, s.Git).run(ctx, nil, "merge-base", "--is-ancestor", commit, in)
 	if ended(err, saysNo) {
@@ -110,14 +108,14 @@ func (r Repo) Contains(ctx context.Context, s Spec, in, commit string) (bool, er
 	return err == nil, err
 }
 
-// Merge is the tree of two commits together. Nothing is written but objects in our git
-// directory. Errors: [*ConflictError], [ErrTooOld].
+// Merge returns the merged tree of two commits. It writes only objects in our git directory. Errors:
+// [*ConflictError], [ErrTooOld].
 func (r Repo) Merge(ctx context.Context, s Spec, ours, theirs string) (protocol.Tree, error) {
 	return inStore(r.env, s.Git).merge(ctx, ours, theirs)
 }
 
-// MergeTrees merges two states of files that were both made from a third. Nothing is written
-// but objects in a git directory of ours. Errors are those of [Repo.Merge].
+// MergeTrees merges two trees with a common base. It writes only objects in our git directory. Errors are as
+// for [Repo.Merge].
 func MergeTrees(ctx context.Context, e env.Env, store string, base, ours, theirs protocol.Tree) (protocol.Tree, error) {
 	switch {
 	case theirs == base || theirs == ours:
@@ -154,7 +152,7 @@ func (g git) merge(ctx context.Context, ours, theirs string) (protocol.Tree, err
 	return "", err
 }
 
-// Branch is the branch that is checked out, "" if none is.
+// Branch returns the branch that is checked out, or "".
 func (r Repo) Branch(ctx context.Context) (string, error) {
 	ref, err := r.user(ctx).line(ctx, "symbolic-ref", "-q", "HEAD")
 	if ended(err, saysNo) {
@@ -163,7 +161,7 @@ func (r Repo) Branch(ctx context.Context) (string, error) {
 	return strings.TrimPrefix(ref, "refs/heads/"), err
 }
 
-// unfinished are files by which git knows that it is in the middle of something.
+// unfinished maps files to the git operation in progress that they indicate.
 func unfinished() map[string]string {
 	return map[string]string{
 		"MERGE_HEAD": "merge", "CHERRY_PICK_HEAD": "cherry-pick", "REVERT_HEAD": "revert",
@@ -171,8 +169,7 @@ func unfinished() map[string]string {
 	}
 }
 
-// Unfinished names the git operation that a person has begun in the work tree and not
-// finished; "": none.
+// Unfinished returns the git operation in progress in the work tree, or "".
 func (r Repo) Unfinished() string {
 	for name, what := range unfinished() {
 		if _, err := os.Lstat(filepath.Join(r.Dir, name)); err == nil {
@@ -182,14 +179,14 @@ func (r Repo) Unfinished() string {
 	return ""
 }
 
-// CheckedOut is the work tree that has a branch; "": none has.
+// CheckedOut returns the work tree in which a branch is checked out, or "".
 func (r Repo) CheckedOut(ctx context.Context, branch string) (string, error) {
 	out, err := r.user(ctx).run(ctx, nil, "for-each-ref", "--format=%(worktreepath)", "refs/heads/"+branch)
 	return strings.TrimRight(string(out), "\n"), err
 }
 
-// SetBranch moves a branch of the user's, or makes it if old is "". It fails if the branch is not
-// at old any more. again: a killed process tried it before, and may have left a lock.
+// SetBranch moves a branch of the user's, or creates it if old is "". It fails if the branch isn't at old.
+// again means that a killed process tried this before and can have left a lock.
 func (r Repo) SetBranch(ctx context.Context, branch, to, old, why string, again bool) error {
 	g := r.user(ctx)
 	if _, err := g.run(ctx, nil, "check-ref-format", "--branch", branch); err != nil {
@@ -209,11 +206,11 @@ func (r Repo) point(ctx context.Context, g git, ref, to, old, why string, again 
 	return err
 }
 
-// Edited are the files that differ between a commit and the work tree or the user's
-// index: tracked ones, and others that git does not ignore.
+// Edited lists the files that differ between a commit and the work tree or the user's index: tracked files,
+// and untracked files that git doesn't ignore.
 type Edited struct{ Tracked, Others []string }
 
-// Edited finds what a person has not committed; now is the work tree as it is.
+// Edited returns uncommitted changes; now is the current state of the work tree.
 func (r Repo) Edited(ctx context.Context, s Spec, now protocol.Tree) (Edited, error) {
 	var e Edited
 	head, err := r.TreeOf(ctx, s, r.Head)
@@ -244,9 +241,8 @@ func (r Repo) Edited(ctx context.Context, s Spec, now protocol.Tree) (Edited, er
 	return e, nil
 }
 
-// Overlay returns a tree with what differs between two commits laid over it: what the work tree is to
-// be when its branch has gone from one to the other. Files that both sides have changed are in
-// the way, unless they are equal: [*InTheWayError].
+// Overlay applies the changes between two commits to a tree, giving the work tree's new state when its branch
+// moves. Files changed on both sides are in the way unless they are equal: [*InTheWayError].
 func (r Repo) Overlay(ctx context.Context, s Spec, over protocol.Tree, e Edited, from, to string) (protocol.Tree, error) {
 	g := inStore(r.env, s.Git)
 	var trees [2]protocol.Tree
@@ -285,9 +281,8 @@ func (r Repo) Overlay(ctx context.Context, s Spec, over protocol.Tree, e Edited,
 	return g.graft(ctx, s, over, plan)
 }
 
-// AdvanceHead moves the branch that is checked out from one commit to another, and the user's
-// index with it, in which what else is staged stays. The files are there already. again is
-// as for [Repo.SetBranch].
+// AdvanceHead moves the branch that is checked out from one commit to another and updates the user's index,
+// in which other staged changes stay. The files must already be updated. again is as for [Repo.SetBranch].
 func (r Repo) AdvanceHead(ctx context.Context, s Spec, from, to, why string, again bool) error {
 	unlock, err := lockIndex(ctx, r.Index, why)
 	if err != nil {
@@ -318,15 +313,15 @@ func (r Repo) AdvanceHead(ctx context.Context, s Spec, from, to, why string, aga
 	return os.Rename(fresh, r.Index)
 }
 
-// update brings an index that was copied from the user's from one commit to another. Git reads
-// files for that, so it runs with our settings: the repository's may name programs.
+// update moves a copy of the user's index from one commit to another. Git reads files for that, so it runs
+// with our settings: the repository's could start programs.
 func (r Repo) update(ctx context.Context, s Spec, index, from, to string) error {
 	entries, err := os.ReadDir(r.Dir)
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), "sharedindex.") { // of a split one
+		if !strings.HasPrefix(e.Name(), "sharedindex.") { // of a split index
 			continue
 		}
 		here := filepath.Join(s.Git, e.Name())
@@ -340,7 +335,7 @@ func (r Repo) update(ctx context.Context, s Spec, index, from, to string) error 
 	if _, err := g.run(ctx, nil, "read-tree", "-m", "-i", from, to); err != nil {
 		return err
 	}
-	if _, sparse := r.key("core.sparsecheckout"); sparse { // what is new outside it is not there
+	if _, sparse := r.key("core.sparsecheckout"); sparse { // new files outside it don't exist
 		added, err := g.paths(ctx, "A", from, to)
 		if err == nil {
 			err = g.skip(ctx, r.Root, added)
@@ -355,13 +350,13 @@ func (r Repo) update(ctx context.Context, s Spec, index, from, to string) error 
 	return nil
 }
 
-// paths are those that were added (A) or removed (D) between two commits or trees.
+// paths returns the paths added (A) or removed (D) between two commits or trees.
 func (g git) paths(ctx context.Context, what, from, to string) ([]string, error) {
 	out, err := g.run(ctx, nil, "diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter="+what, from, to)
 	return fields(out), err
 }
 
-// skip makes git overlook those of some files that are not there.
+// skip sets skip-worktree for the given files that don't exist.
 func (g git) skip(ctx context.Context, root string, paths []string) error {
 	paths = slices.DeleteFunc(paths, func(path string) bool {
 		return !isGone(filepath.Join(root,
@@ -374,8 +369,8 @@ func (g git) skip(ctx context.Context, root string, paths []string) error {
 	return err
 }
 
-// lockIndex locks the user's index as git itself does. The lock holds who: a lock that already
-// holds it was left by a killed process, since there is only one at a time.
+// lockIndex locks the user's index as git does. The lock contains who: only one process at a time uses it, so
+// a lock with the same content was left by a killed process.
 func lockIndex(ctx context.Context, index, who string) (unlock func(), err error) {
 	const most = 5 * time.Second
 	ctx, cancel := context.WithTimeout(ctx, most)
@@ -408,7 +403,7 @@ func lockIndex(ctx context.Context, index, who string) (unlock func(), err error
 	}
 }
 
-// Locked reports whether a git command is at work in the work tree, or was killed there.
+// Locked reports whether a git command is running in the work tree, or was killed there.
 func (r Repo) Locked() bool {
 	_, err := os.Lstat(r.Index + ".lock")
 	return err == nil

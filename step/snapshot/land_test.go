@@ -17,7 +17,7 @@ import (
 	"github.com/united-workforce/uwf/step/snapshot"
 )
 
-// made is a commit in our git directory of the files as they are.
+// made commits the current files in our git directory.
 func (w *world) made(message string) string {
 	w.Helper()
 	commit, err := w.repo.MakeCommit(w.Context(), w.spec, w.take().Tree, message, w.repo.Head)
@@ -25,7 +25,7 @@ func (w *world) made(message string) string {
 	return commit
 }
 
-// A commit is brought into a repository in which anything may stand: nothing starts.
+// Importing a commit into a hostile repository starts no programs.
 func TestBring(t *testing.T) {
 	t.Parallel()
 	const evil = `printf '#!/bin/sh\necho "$0" >> %s; exec cat\n' "$EVIL" > ../run; chmod +x ../run; run="$PWD/../run"; `
@@ -68,7 +68,7 @@ func TestBring(t *testing.T) {
 	}
 }
 
-// The user's index follows whatever is swapped meanwhile; no filter of the repository runs.
+// The user's index is updated even if other programs swap files; no filter of the repository runs.
 func TestFollowASplitIndex(t *testing.T) {
 	t.Parallel()
 	w := repository(t)
@@ -114,7 +114,7 @@ func TestFollowWhileTheConfigIsSwapped(t *testing.T) {
 		if n%2 == 1 {
 			at[0], at[1] = at[1], at[0]
 		}
-		w.write("a", "touched\n") // git has to look at what it holds
+		w.write("a", "touched\n") // git has to read its content
 		require.NoError(t, w.repo.AdvanceHead(t.Context(), w.spec, at[0], at[1], "test", false))
 	}
 	close(stop)
@@ -125,7 +125,7 @@ func TestFollowWhileTheConfigIsSwapped(t *testing.T) {
 	w.sh(`printf 'one\n' > a; git ls-files -s > ../index; git read-tree HEAD; git ls-files -s | cmp - ../index`)
 }
 
-// What is brought stays until a ref leads to it, whatever the user's git collects meanwhile.
+// Imported objects survive the user's git gc until a ref references them.
 func TestBringBesideACollection(t *testing.T) {
 	t.Parallel()
 	w := repository(t)
@@ -150,7 +150,7 @@ func TestBringBesideACollection(t *testing.T) {
 	require.Empty(t, w.sh("ls .git/objects/pack | grep keep || true"))
 }
 
-// A commit that one made who was cut off is the one that the next goes on with.
+// The commit of an interrupted process is reused by the next one.
 func TestMade(t *testing.T) {
 	t.Parallel()
 	w := repository(t)
@@ -173,8 +173,7 @@ func TestMade(t *testing.T) {
 	}
 }
 
-// A lock that a git has left that was killed is in nobody's way: not in ours, and not in the
-// user's if it was us who tried.
+// A lock left by a killed git doesn't block our git directory, nor the user's if we held the lock.
 func TestLocksThatWereLeft(t *testing.T) {
 	t.Parallel()
 	w := repository(t)

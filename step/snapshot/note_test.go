@@ -14,7 +14,7 @@ import (
 	"github.com/united-workforce/uwf/step/snapshot"
 )
 
-// counted has git note each of its commands, and returns those since the last call.
+// counted makes git log its commands, and returns a function that lists those since its last call.
 func (w *world) counted() func() []string {
 	w.Helper()
 	bin, log := filepath.Join(w.dir, "bin"), filepath.Join(w.dir, "commands")
@@ -36,7 +36,7 @@ func (w *world) begin() snapshot.Taken {
 	return taken
 }
 
-// What is known costs no process.
+// Cached information saves processes.
 func TestFewProcesses(t *testing.T) {
 	t.Parallel()
 	w := repository(t)
@@ -69,7 +69,7 @@ func TestFewProcesses(t *testing.T) {
 	require.Equal(t, []string{"diff-tree"}, commands())
 }
 
-// What is known of an index counts as long as nobody else has written it, or the ref.
+// The note of an index is valid only while the index and the ref are unchanged.
 func TestWhatIsKnownIsTrue(t *testing.T) {
 	t.Parallel()
 	w := repository(t)
@@ -103,7 +103,7 @@ func TestWhatIsKnownIsTrue(t *testing.T) {
 	}
 }
 
-// An index that is as new as all of the files has git read each of them, but not for long.
+// If the index is as new as all files, git reads each of them, but only until the index is rewritten.
 func TestIndexAsNewAsTheFiles(t *testing.T) {
 	t.Parallel()
 	w := repository(t)
@@ -121,7 +121,7 @@ func TestIndexAsNewAsTheFiles(t *testing.T) {
 	require.Equal(t, w.added(), w.take().Tree)
 }
 
-// Another git that is at work on a ref is waited for.
+// If another git holds the lock of a ref, we wait.
 func TestRefIsLocked(t *testing.T) {
 	t.Parallel()
 	w := repository(t)

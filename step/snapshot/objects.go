@@ -29,28 +29,26 @@ import (
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// Objects reads files and directories of git directories of ours, one after the other.
+// Objects reads files and directories from several of our git directories, in order.
 type Objects struct {
-	// Partial is a repository whose objects these are, and that does not have all of its
-	// own; "": there is none.
+	// Partial is the repository of the objects if it is a partial clone, otherwise "".
 	Partial string
 
 	env     env.Env
 	readers []*reader
 }
 
-// MissingError means that an object is in no git directory of ours. We never fetch it
-// silently.
+// MissingError means that an object isn't in any of our git directories. We never fetch one implicitly.
 type MissingError struct {
 	Object  protocol.Tree
-	Partial string // as [Objects.Partial]
+	Partial string // as in [Objects.Partial]
 }
 
 func (e *MissingError) Error() string {
 	return fmt.Sprintf("file %s is not on this machine", e.Object)
 }
 
-// reader is a running git that answers requests for objects.
+// reader is a git process that returns objects on request.
 type reader struct {
 	child *proc.Child
 	ask   *os.File
@@ -58,7 +56,7 @@ type reader struct {
 	out   *os.File
 }
 
-// OpenObjects begins to read.
+// OpenObjects starts reading from the git directories in stores.
 func OpenObjects(e env.Env, stores []string) (*Objects, error) {
 	o := &Objects{env: e}
 	for _, store := range stores {
@@ -102,7 +100,6 @@ func newReader(e env.Env, store string) (_ *reader, err error) {
 	return nil, errors.Join(err, ours[0].Close(), ours[1].Close())
 }
 
-// Close ends it.
 func (o *Objects) Close() error {
 	var all error
 	for _, r := range o.readers {
@@ -114,7 +111,7 @@ func (o *Objects) Close() error {
 	return all
 }
 
-// Object returns the content of a file, or of a directory as git has it.
+// Object returns the content of a file, or of a directory in git's format.
 func (o *Objects) Object(ctx context.Context, id protocol.Tree, dir bool) ([]byte, error) {
 	want := "blob"
 	if dir {
@@ -132,13 +129,13 @@ func (o *Objects) Object(ctx context.Context, id protocol.Tree, dir bool) ([]byt
 		case kind != want:
 			return nil, fmt.Errorf("object %s is a %s, not a %s", id, kind, want)
 		}
-		o.readers[0], o.readers[i] = r, o.readers[0] // the next one is there, too
+		o.readers[0], o.readers[i] = r, o.readers[0] // the next object is probably in the same one
 		return content, nil
 	}
 	return nil, &MissingError{Object: id, Partial: o.Partial}
 }
 
-// get asks for an object; kind is "" if it is not there.
+// get requests an object; kind is "" if it doesn't exist.
 func (r *reader) get(sum string) (kind string, content []byte, err error) {
 	if _, err := io.WriteString(r.ask, sum+"\n"); err != nil {
 		return "", nil, err
@@ -159,27 +156,27 @@ func (r *reader) get(sum string) (kind string, content []byte, err error) {
 	if _, err := io.ReadFull(r.tell, content); err != nil {
 		return "", nil, fmt.Errorf("git cat-file: %w", err)
 	}
-	_, err = r.tell.Discard(1) // the end of the line
+	_, err = r.tell.Discard(1) // trailing newline
 	return words[1], content, err
 }
 
-// maxObject bounds what is read of a file at once, in bytes.
+// maxObject bounds the size of a file, in bytes.
 const maxObject = 1 << 30
 
-// Object is a file, a link's target or a directory, as git has it.
+// Object is a file, a link's target or a directory, in git's format.
 type Object struct {
 	Dir     bool
 	Content []byte
 }
 
-// AddObjects adds n objects to a git directory of ours that belongs to no repository, and keeps
-// threads' states of files with them, given newest first. Their hashes are of one function.
-// Git checks all of it once more, and takes it whole or not at all.
+// AddObjects adds n objects to our git directory without a repository, and keeps the snapshots of threads,
+// newest first, with them. All names use the same hash function. Git verifies everything, and the operation
+// is atomic.
 func AddObjects(ctx context.Context, e env.Env, store string, objects iter.Seq2[Object, error], n int,
 	threads map[string][]protocol.Tree) error {
 	function := "sha1"
 	var refs strings.Builder
-	commits := map[string]string{} // by their hashes
+	commits := map[string]string{} // by their hash
 	for thread, trees := range threads {
 		function = trees[0].Function()
 		at := ""
@@ -193,7 +190,7 @@ func AddObjects(ctx context.Context, e env.Env, store string, objects iter.Seq2[
 	if err := (Repo{Format: function}).Seed(ctx, store, false); err != nil {
 		return err
 	}
-	held, err := durable.Lock(ctx, filepath.Join(store, tidyLock)) // a pack that no ref leads to yet
+	held, err := durable.Lock(ctx, filepath.Join(store, tidyLock)) // protects a pack without a ref
 	if err != nil {
 		return err
 	}
@@ -231,7 +228,7 @@ func AddObjects(ctx context.Context, e env.Env, store string, objects iter.Seq2[
 		packed <- err
 	}()
 	_, err = g.feed(ctx, from, "index-pack", "--stdin", "--strict")
-	_ = from.CloseWithError(io.ErrClosedPipe) // git has ended before
+	_ = from.CloseWithError(io.ErrClosedPipe) // git exited early
 	if wrong := <-packed; wrong != nil && !errors.Is(wrong, io.ErrClosedPipe) {
 		return wrong
 	}
@@ -242,11 +239,11 @@ func AddObjects(ctx context.Context, e env.Env, store string, objects iter.Seq2[
 	return err
 }
 
-// Copy copies a state of files from one git directory of ours to another.
+// Copy copies a snapshot from one of our git directories to another.
 func Copy(ctx context.Context, e env.Env, from, to string, tree protocol.Tree) error {
 	there := inStore(e, from)
 	here := inStore(e, to)
-	held, err := durable.Lock(ctx, filepath.Join(to, tidyLock)) // a pack that no ref leads to yet
+	held, err := durable.Lock(ctx, filepath.Join(to, tidyLock)) // protects a pack without a ref
 	if err != nil {
 		return err
 	}
@@ -265,10 +262,9 @@ func Copy(ctx context.Context, e env.Env, from, to string, tree protocol.Tree) e
 	return errors.Join(err, gone)
 }
 
-// Import copies a commit and everything it needs into the user's repository. No ref of theirs
-// leads there yet, but their git gc keeps it until [Repo.Release] is called with the same words.
-// Git packs it in our git directory; in theirs it would start the programs that the
-// repository's settings name.
+// Import copies a commit and everything it needs to the user's repository. No ref there leads to it yet, but
+// git gc keeps it until [Repo.Release] is called with the same why. Git packs it in our git directory,
+// because in the user's it would start programs from the repository's settings.
 func (r Repo) Import(ctx context.Context, s Spec, commit, why string) error {
 	user := r.user(ctx)
 	out, err := user.run(ctx, nil, "rev-parse", "--all", "--revs-only", "HEAD")
@@ -296,11 +292,10 @@ func (r Repo) Import(ctx context.Context, s Spec, commit, why string) error {
 	return err
 }
 
-// packsIn is where a git directory has its packs.
+// packsIn is the pack directory within a git directory.
 var packsIn = filepath.Join("objects", "pack")
 
-// Release lets the user's git collect again what [Repo.Import] copied with the same words,
-// unless a ref leads to it.
+// Release lets the user's git collect what [Repo.Import] copied with the same why, unless a ref leads to it.
 func (r Repo) Release(why string) (err error) {
 	root, err := os.OpenRoot(r.Common)
 	if err != nil {
@@ -316,11 +311,11 @@ func (r Repo) Release(why string) (err error) {
 	return err
 }
 
-// give adds the pack in a directory to those of the user, with a file by which their git keeps it. No
-// link leads out of their git directory.
+// give adds the packs in a directory to those of the user, with a file that makes git keep them. It doesn't
+// follow links out of the user's git directory.
 func (r Repo) give(ctx context.Context, ours git, dir, why string) error {
 	packs, err := filepath.Glob(filepath.Join(dir, "*.pack"))
-	if err != nil || len(packs) == 0 { // they have all of it
+	if err != nil || len(packs) == 0 { // the user's repository has all of it
 		return err
 	}
 	for _, into := range []string{filepath.Dir(packsIn), packsIn} {
@@ -338,10 +333,10 @@ func (r Repo) give(ctx context.Context, ours git, dir, why string) error {
 	return err
 }
 
-// DamagedError means that what is kept under a name is something else.
+// DamagedError means that an object's content doesn't match its name.
 type DamagedError struct {
-	Object string // its name: the hash of its content
-	Path   string // in the work tree; "": all of it
+	Object string // name of the object: the hash of its content
+	Path   string // in the work tree; "" means all of it
 }
 
 func (e *DamagedError) Error() string {
@@ -352,11 +347,10 @@ func (e *DamagedError) Error() string {
 	return fmt.Sprintf("%s was changed: object %s has another hash", what, e.Object)
 }
 
-// sound returns an error if an object in which two trees differ does not match its name. The
-// objects of a repository have a second name in ours, so that whoever may write there, such as
-// a command that is confined to the work tree, can change them in place, and git does not look
-// at the hash of a file or directory that it reads. "" is a tree without files. Error:
-// [*DamagedError].
+// sound returns an error if an object in which two trees differ doesn't match its name. Our objects are hard
+// links to those of the repository, so anyone who can write there, such as a command confined to the work
+// tree, can change them in place, and git doesn't verify the hash of a file or directory that it reads. "" is
+// a tree without files. Its error is a [*DamagedError].
 func (g git) sound(ctx context.Context, e env.Env, store string, a, b protocol.Tree) (err error) {
 	if a == b {
 		return nil
@@ -400,7 +394,7 @@ func (g git) sound(ctx context.Context, e env.Env, store string, a, b protocol.T
 		}
 		for side, mode := range meta[:2] {
 			if mode == Gitlink {
-				continue // a submodule is only named
+				continue // only the name of a submodule's commit is stored
 			}
 			if err := check(meta[2+side], raw[i+1]); err != nil {
 				return err
@@ -410,7 +404,7 @@ func (g git) sound(ctx context.Context, e env.Env, store string, a, b protocol.T
 	return nil
 }
 
-// packer writes a pack of git's without deltas.
+// packer writes a git pack without deltas.
 type packer struct {
 	to     io.Writer
 	digest hash.Hash
@@ -418,7 +412,7 @@ type packer struct {
 	err    error
 }
 
-// newPacker begins a pack of n objects, whose names are of a hash function.
+// newPacker starts a pack of n objects, whose names use a hash function.
 func newPacker(to io.Writer, function string, n int) *packer {
 	p := &packer{digest: hashes(function)()}
 	p.to = io.MultiWriter(to, p.digest)
@@ -440,7 +434,7 @@ const (
 	packBlob   = 3
 )
 
-// add writes an object: its kind and size, 4 bits and then 7 in a byte, and its content.
+// add writes an object: its kind and size, encoded in 4 bits and then 7 bits per byte, and its content.
 func (p *packer) add(kind int, content []byte) error {
 	size := len(content)
 	head := []byte{byte(kind<<4 | size&15)}
@@ -468,7 +462,7 @@ func commitText(tree, parent string, at time.Time) string {
 	return text + "author" + who + "committer" + who + "\nuwf\n"
 }
 
-// hashObject returns the name that git gives to an object.
+// hashObject returns git's name for an object.
 func hashObject(function, kind, text string) string {
 	h := hashes(function)()
 	fmt.Fprintf(h, "%s %d\x00%s", kind, len(text), text)
@@ -482,7 +476,6 @@ func hashes(function string) func() hash.Hash {
 	return sha1.New
 }
 
-// close ends the pack.
 func (p *packer) close() error {
 	p.write(p.digest.Sum(nil))
 	return p.err

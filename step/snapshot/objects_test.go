@@ -16,8 +16,8 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// What one git directory of ours has goes to one without a repository, and from there
-// to another repository's.
+// Objects can be copied from our git directory to one without a repository, and from there to another
+// repository's.
 func TestKeepAndBring(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"sha1", "sha256"} {
@@ -78,8 +78,7 @@ func TestKeepAndBring(t *testing.T) {
 	}
 }
 
-// Git has the last word: a tree whose files are not there, or that names a git
-// directory, is not kept, and no ref either.
+// Git verifies objects: a tree with missing files or with a git directory is rejected, as is its ref.
 func TestKeepRefuses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

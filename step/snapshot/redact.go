@@ -17,18 +17,17 @@ import (
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// redactedRefs lead from a state of the files to the one that stands for it, without what was
-// taken out. redactedFile exists if there is such a ref, and names the contents that nothing
-// else had, one per line: no import brings them back.
+// redactedRefs lead from a snapshot to its substitute without the redacted content. redactedFile exists if
+// there is such a ref, and lists the contents that no other snapshot had, one per line, so that an import
+// never restores them.
 const (
 	redactedRefs = "refs/uwf-redacted/"
 	redactedFile = "uwf-redacted"
-	// redactedPaths has the paths that were taken out, a line each.
+	// redactedPaths lists the redacted paths, one per line.
 	redactedPaths = "uwf-redacted-paths"
 )
 
-// Substitute returns the state of the files that stands for one of which something was taken
-// out; else the state itself.
+// Substitute returns the substitute of a redacted snapshot, or the snapshot itself.
 func Substitute(ctx context.Context, e env.Env, store string, tree protocol.Tree) protocol.Tree {
 	if !HasRedactions(store) || !tree.Valid() {
 		return tree
@@ -44,13 +43,13 @@ func Substitute(ctx context.Context, e env.Env, store string, tree protocol.Tree
 	return tree
 }
 
-// HasRedactions reports whether something was redacted in a git directory of ours.
+// HasRedactions reports whether our git directory has redactions.
 func HasRedactions(store string) bool {
 	_, err := os.Lstat(filepath.Join(store, redactedFile))
 	return err == nil
 }
 
-// SetSubstitutes lets existing states of the files stand for others, which are gone.
+// SetSubstitutes sets substitutes for snapshots that no longer exist. The substitutes must exist.
 func SetSubstitutes(ctx context.Context, e env.Env, store string, instead map[protocol.Tree]protocol.Tree) error {
 	if len(instead) == 0 {
 		return nil
@@ -67,24 +66,24 @@ func SetSubstitutes(ctx context.Context, e env.Env, store string, instead map[pr
 	return nil
 }
 
-// maxRedacted bounds how often something is taken out of one state.
+// maxRedacted bounds the number of redactions of one snapshot.
 const maxRedacted = 100
 
-// Redaction says what is to be taken out, and of what.
+// Redaction describes what to redact.
 type Redaction struct {
-	Path  string          // of a file or a directory, below the root, with slashes
-	Trees []protocol.Tree // states of the files
+	Path  string          // of a file or directory below the root, with slashes
+	Trees []protocol.Tree // snapshots
 	Refs  []string        // that keep them
 }
 
-// Redacted says what was taken out.
+// Redacted is the result of a redaction.
 type Redacted struct {
-	Trees []protocol.Tree // that held the path
-	// Remains says where the content still is, until git collects it or for good.
+	Trees []protocol.Tree // that contained the path
+	// Remains lists where the content still exists, either until git collects it or permanently.
 	Remains []string
 }
 
-// WithPath lists the states of files that hold a path of one line.
+// WithPath returns the snapshots that contain a path without line breaks.
 func WithPath(ctx context.Context, e env.Env, store, name string,
 	trees []protocol.Tree) (holding []protocol.Tree, err error) {
 	g := inStore(e, store)
@@ -101,8 +100,8 @@ func WithPath(ctx context.Context, e env.Env, store, name string,
 	return holding, err
 }
 
-// StatesByThread are the states that the refs of threads keep, whether steps name them
-// or not. One that two threads keep by the same commit is told of one of them.
+// StatesByThread returns the snapshots kept by the refs of threads, whether or not a step references them. A
+// snapshot that two threads keep by the same commit is listed for only one of them.
 func StatesByThread(ctx context.Context, e env.Env, store string) (map[string][]protocol.Tree, error) {
 	g := inStore(e, store)
 	out, err := g.run(ctx, nil, "log", "--exclude="+keptRefs+"*", "--exclude="+redactedRefs+"*", "--all",
@@ -119,8 +118,8 @@ func StatesByThread(ctx context.Context, e env.Env, store string) (map[string][]
 	return states, nil
 }
 
-// Redact takes a path out of states of the files: others stand for them from now on, and
-// no ref of ours leads to the old ones. The content goes if nothing else has it.
+// Redact removes a path from snapshots: substitutes replace them, and none of our refs leads to the old ones.
+// The content is deleted unless something else has it.
 func Redact(ctx context.Context, e env.Env, store, common string, r Redaction) (done Redacted, err error) {
 	g := inStore(e, store)
 	held, err := durable.Lock(ctx, filepath.Join(store, tidyLock))
@@ -186,7 +185,7 @@ func Redact(ctx context.Context, e env.Env, store, common string, r Redaction) (
 	return done, err
 }
 
-// purged removes what was taken out, as far as nothing else has it.
+// purged deletes the redacted content that nothing else has.
 func (g git) purged(ctx context.Context, e env.Env, store, common string,
 	contents map[string]bool) (remains []string, err error) {
 	remains, err = g.purge(ctx, e, store, common, contents)
@@ -196,8 +195,8 @@ func (g git) purged(ctx context.Context, e env.Env, store, common string,
 	return remains, err
 }
 
-// FinishRedaction ends one that was killed when no state of the files had the path any more.
-// It reports whether there was one.
+// FinishRedaction completes a redaction that was killed when no snapshot had the path any more. It reports
+// whether there was one.
 func FinishRedaction(ctx context.Context, e env.Env, store, common string) (ended bool, remains []string, err error) {
 	held, err := durable.Lock(ctx, filepath.Join(store, tidyLock))
 	if err != nil {
@@ -212,8 +211,8 @@ func FinishRedaction(ctx context.Context, e env.Env, store, common string) (ende
 	return true, remains, err
 }
 
-// redactingFile names the contents that are being taken out of a git directory of ours, a
-// line each: found again, that was cut off.
+// redactingFile lists the contents being deleted from our git directory, one per line. If it exists at the
+// start, a redaction was interrupted.
 const redactingFile = "uwf-redacting"
 
 func redacting(store string) (map[string]bool, error) {
@@ -228,8 +227,8 @@ func redacting(store string) (map[string]bool, error) {
 	return contents, err
 }
 
-// RedactedContents are the files' contents that were taken out of a git directory of ours,
-// and that nothing else in it had.
+// RedactedContents returns the names of files' contents that were redacted from our git directory and that
+// nothing else there had.
 func RedactedContents(store string) ([]protocol.Tree, error) {
 	text, err := safeopen.ReadFile(filepath.Join(store, redactedFile), maxCopied, safeopen.NoFollow)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -242,7 +241,7 @@ func RedactedContents(store string) ([]protocol.Tree, error) {
 	return all, err
 }
 
-// noteRedacted adds contents to those that were taken out.
+// noteRedacted records redacted contents.
 func noteRedacted(store string, contents map[string]bool) error {
 	known, err := RedactedContents(store)
 	if err != nil {
@@ -253,7 +252,7 @@ func noteRedacted(store string, contents map[string]bool) error {
 		sums[sumOf(id)] = true
 	}
 	for sum := range contents {
-		if sum != hashObject(treeOf(sum).Function(), "blob", "") { // the empty file is no secret
+		if sum != hashObject(treeOf(sum).Function(), "blob", "") { // the empty file isn't secret
 			sums[sum] = true
 		}
 	}
@@ -261,7 +260,7 @@ func noteRedacted(store string, contents map[string]bool) error {
 	return durable.WriteFile(durable.OS(), filepath.Join(store, redactedFile), []byte(text), 0o600)
 }
 
-// notePath adds a path to those that were taken out.
+// notePath records a redacted path.
 func notePath(store, name string) error {
 	known, err := RedactedPaths(store)
 	if err != nil || slices.Contains(known, name) {
@@ -271,7 +270,7 @@ func notePath(store, name string) error {
 	return durable.WriteFile(durable.OS(), filepath.Join(store, redactedPaths), []byte(text), 0o600)
 }
 
-// RedactedPaths are the paths that were taken out of what a git directory of ours keeps.
+// RedactedPaths returns the redacted paths of our git directory.
 func RedactedPaths(store string) ([]string, error) {
 	text, err := safeopen.ReadFile(filepath.Join(store, redactedPaths), maxCopied, safeopen.NoFollow)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -280,8 +279,8 @@ func RedactedPaths(store string) ([]string, error) {
 	return strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' }), nil
 }
 
-// redactedIn returns a function that reports whether a path was taken out of what a git
-// directory of ours keeps. If the list is unreadable, it reports false.
+// redactedIn returns a function that reports whether a path was redacted from our git directory. It always
+// reports false if the list is unreadable.
 func redactedIn(store string) func(name string) bool {
 	gone, _ := RedactedPaths(store)
 	return func(name string) bool {
@@ -289,7 +288,7 @@ func redactedIn(store string) func(name string) bool {
 	}
 }
 
-// takeOut makes the state that stands for one, and notes what content it had.
+// takeOut creates the substitute of a snapshot, and records the contents that it removed.
 func (g git) takeOut(ctx context.Context, store string, tree protocol.Tree, path string,
 	contents map[string]bool) error {
 	index := filepath.Join(store, "redact.index")
@@ -331,8 +330,8 @@ func (g git) takeOut(ctx context.Context, store string, tree protocol.Tree, path
 	return err
 }
 
-// standFurther lets what stands for some states now stand for all those for which these stood: the
-// refs of a redaction before would keep the content of this one.
+// standFurther makes the substitutes of some snapshots replace earlier substitutes as well; otherwise the
+// refs of an earlier redaction would keep the content of this one.
 func (g git) standFurther(ctx context.Context, e env.Env, store string, trees []protocol.Tree) error {
 	out, err := g.run(ctx, nil, "for-each-ref", "--format=%(tree) %(refname)", redactedRefs)
 	if err != nil {
@@ -349,7 +348,7 @@ func (g git) standFurther(ctx context.Context, e env.Env, store string, trees []
 	return nil
 }
 
-// rewrite lets a ref lead to what stands for its newest state, and to no older one.
+// rewrite moves a ref to the substitute of its newest snapshot, without history.
 func (g git) rewrite(ctx context.Context, e env.Env, store, ref string) error {
 	sum, err := g.line(ctx, "rev-parse", "-q", "--verify", ref+"^{tree}")
 	if err != nil {
@@ -359,7 +358,7 @@ func (g git) rewrite(ctx context.Context, e env.Env, store, ref string) error {
 	return err
 }
 
-// purge removes contents that nothing leads to any more, and says where the others still are.
+// purge deletes contents that nothing references any more, and reports where others still exist.
 func (g git) purge(ctx context.Context, e env.Env, store, common string,
 	contents map[string]bool) (remains []string, err error) {
 	out, err := g.run(ctx, nil, "rev-list", "--objects", "--all", "--missing=allow-any")
@@ -389,7 +388,7 @@ func (g git) purge(ctx context.Context, e env.Env, store, common string,
 	if common == "" {
 		return remains, nil
 	}
-	theirs, _ := newGit(e.Environ, store).in(common, "", "").having(ctx, left) // nothing: it may be gone
+	theirs, _ := newGit(e.Environ, store).in(common, "", "").having(ctx, left) // nothing: it can be missing
 	if len(theirs) > 0 {
 		remains = append(remains, common+": your own repository has it, in a commit or until git collects it (git gc "+
 			"--prune=now)")

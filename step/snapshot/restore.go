@@ -20,25 +20,25 @@ import (
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// UnsavedError means that the files are not the ones that the caller expected.
+// UnsavedError means that the files differ from the caller's expectation.
 type UnsavedError struct {
 	Want, Have protocol.Tree
-	Paths      []string // that differ, some of them
+	Paths      []string // some of the paths that differ
 }
 
 func (e *UnsavedError) Error() string {
 	return "the files have been changed since: " + Abbreviate(e.Paths)
 }
 
-// InTheWayError names files that a snapshot would write over and that no snapshot has:
-// those that git ignores, or that were left out.
+// InTheWayError lists files that would be overwritten and aren't in any snapshot, because git ignores them or
+// they were left out.
 type InTheWayError struct{ Paths []string }
 
 func (e *InTheWayError) Error() string {
 	return "what no snapshot keeps is in the way: " + Abbreviate(e.Paths)
 }
 
-// Abbreviate names a few paths.
+// Abbreviate formats a few paths for a message.
 func Abbreviate(paths []string) string {
 	const most = 5
 	if n := len(paths) - most; n > 0 {
@@ -47,17 +47,17 @@ func Abbreviate(paths []string) string {
 	return strings.Join(paths, ", ")
 }
 
-// intent is what a restore is about to do: found again, it was cut off.
+// intent describes a restore in progress. If its file exists at the start, the restore was interrupted.
 type intent struct {
 	From protocol.Tree `json:"from"`
 	To   protocol.Tree `json:"to"`
 }
 
-// maxIntent bounds its file, in bytes.
+// maxIntent bounds the size of its file, in bytes.
 const maxIntent = 4 << 10
 
-// Restore makes the files those of a tree, see [Prepare]. record is the path of a file that a
-// restore which was cut off leaves: see [Finish].
+// Restore replaces the files with those of a tree, see [Prepare]. While it runs, the file record exists, so
+// that [Finish] can complete an interrupted restore.
 //
 // Errors: [*UnsavedError], [*InTheWayError], [*DamagedError], [*GitError].
 func Restore(ctx context.Context, e env.Env, s Spec, have, to protocol.Tree, record string) (Taken, error) {
@@ -65,7 +65,7 @@ func Restore(ctx context.Context, e env.Env, s Spec, have, to protocol.Tree, rec
 	if err != nil || !l.Changes() {
 		return l.Taken, err
 	}
-	text, _ := json.Marshal(intent{From: l.Taken.Tree, To: l.to}) // texts always encode
+	text, _ := json.Marshal(intent{From: l.Taken.Tree, To: l.to}) // encoding these can't fail
 	if err := durable.WriteFile(durable.OS(), record, append(text, '\n'), 0o600); err != nil {
 		return l.Taken, err
 	}
@@ -78,19 +78,18 @@ func Restore(ctx context.Context, e env.Env, s Spec, have, to protocol.Tree, rec
 	return l.Taken, os.Remove(record)
 }
 
-// Layout is a tree that can be laid in the place of the files that are there.
+// Layout is a tree that is ready to replace the current files.
 type Layout struct {
-	Taken Taken // the files that are there
+	Taken Taken // the current files
 	to    protocol.Tree
 	git   git
 }
 
-// Prepare takes a snapshot of the files, and finds out whether those of a tree can be laid in
-// their place. If have is not "" and the files are not those, it fails, unless they differ only
-// by paths that were taken out of what is kept: such files stay. Files that git ignores stay,
-// too, and are never written over. Nothing is written in the work tree.
+// Prepare takes a snapshot of the files and checks whether a tree can replace them. If have isn't "" and the
+// files differ from it, Prepare fails, unless they differ only in redacted paths: such files stay. Files that
+// git ignores also stay and are never overwritten. Prepare doesn't change the work tree.
 //
-// Errors: as [Restore].
+// Errors are as for [Restore].
 func Prepare(ctx context.Context, e env.Env, s Spec, have, to protocol.Tree) (l Layout, err error) {
 	if l.Taken, err = Take(ctx, e, s); err != nil {
 		return l, err
@@ -101,7 +100,7 @@ func Prepare(ctx context.Context, e env.Env, s Spec, have, to protocol.Tree) (l 
 	}
 	if have != "" && l.Taken.Tree != have {
 		differing, err := l.git.differing(ctx, have, l.Taken.Tree)
-		if err != nil { // we know that something differs, but not what
+		if err != nil { // the files differ, but it is unknown where
 			return l, errors.Join(err, &UnsavedError{Want: have, Have: l.Taken.Tree})
 		}
 		if changed := slices.DeleteFunc(names(differing), redactedIn(s.Git)); len(changed) > 0 {
@@ -120,7 +119,7 @@ func Prepare(ctx context.Context, e env.Env, s Spec, have, to protocol.Tree) (l 
 // Changes reports whether any file changes.
 func (l Layout) Changes() bool { return l.Taken.Tree != l.to }
 
-// Write writes the files. If it is cut off, some are written.
+// Write writes the files. If interrupted, it has written some of them.
 func (l Layout) Write(ctx context.Context) error {
 	if !l.Changes() {
 		return nil
@@ -129,16 +128,15 @@ func (l Layout) Write(ctx context.Context) error {
 	return err
 }
 
-// Rescued is what a [Replace] has found; the zero value: nothing that is not kept anyway.
+// Rescued describes files that [Replace] replaced. It is zero if they were all kept elsewhere.
 type Rescued struct {
-	Ref    string   // that keeps it, until another one is kept there
-	Commit string   // that keeps it for good
-	Paths  []string // that somebody has changed, as far as that is known
+	Ref    string   // keeps the files until it is reused
+	Commit string   // keeps the files permanently
+	Paths  []string // changed files, if known
 }
 
-// Replace makes the files those of a tree, whatever they are now. known are files that are kept
-// with a step, and need not be rescued; "": none. Files that git ignores stay, and are never
-// written over.
+// Replace replaces the files with those of a tree, whatever they are. The files in known are kept with a step
+// and needn't be rescued; "" means none. Files that git ignores stay and are never overwritten.
 //
 // Errors: [*InTheWayError], [*DamagedError], [*GitError].
 func Replace(ctx context.Context, e env.Env, s Spec, known, to protocol.Tree) (found Rescued, err error) {
@@ -162,7 +160,7 @@ func Replace(ctx context.Context, e env.Env, s Spec, known, to protocol.Tree) (f
 	return found, err
 }
 
-// changed are the paths that are neither as in the tree that is laid nor as in known.
+// changed returns the paths that match neither the new tree nor known.
 func (l Layout) changed(ctx context.Context, known protocol.Tree) (paths []string) {
 	laid, err := l.git.differing(ctx, l.Taken.Tree, l.to)
 	if known == "" || err != nil {
@@ -176,9 +174,9 @@ func (l Layout) changed(ctx context.Context, known protocol.Tree) (paths []strin
 	return slices.DeleteFunc(names(laid), func(path string) bool { return !slices.Contains(both, path) })
 }
 
-// Finish completes a restore that was cut off: it writes what the restore was to write, and
-// leaves other changes alone. First it keeps the files as it found them under a ref of their
-// own, which it returns; "": nothing was cut off.
+// Finish completes an interrupted restore: it writes the remaining files and leaves other changes alone.
+// First it keeps the current files under a separate ref, which it returns; "" if there was no interrupted
+// restore.
 func Finish(ctx context.Context, e env.Env, s Spec, record string) (kept string, err error) {
 	text, err := safeopen.ReadFile(record, maxIntent, safeopen.NoFollow)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -215,12 +213,12 @@ func Finish(ctx context.Context, e env.Env, s Spec, record string) (kept string,
 	return rescue.Ref, os.Remove(record)
 }
 
-// rescueRef is where what was found is kept.
+// rescueRef returns the ref that keeps rescued files.
 func rescueRef(ref string) string {
 	return "refs/uwf-rescue/" + path.Base(ref)
 }
 
-// graft is a tree with the paths of a plan as that wants them.
+// graft returns a tree with the paths of a plan replaced.
 func (g git) graft(ctx context.Context, s Spec, tree protocol.Tree, plan []difference) (protocol.Tree, error) {
 	index := s.Index + ".graft"
 	defer func() { _ = os.Remove(index) }()
@@ -248,7 +246,8 @@ func (g git) graft(ctx context.Context, s Spec, tree protocol.Tree, plan []diffe
 	return treeOf(sum), err
 }
 
-// free refuses to overwrite what no snapshot has: git itself overwrites files that it ignores.
+// free returns an error if files that aren't in any snapshot would be overwritten; git itself overwrites
+// files that it ignores.
 func (g git) free(ctx context.Context, root string, from, to protocol.Tree) error {
 	plan, err := g.differing(ctx, from, to)
 	if err != nil {
@@ -273,8 +272,8 @@ func (g git) free(ctx context.Context, root string, from, to protocol.Tree) erro
 	return nil
 }
 
-// inTheWay are the files that stand where a new one is to be, at its path, in the place
-// of a directory above it or in one with its name, but for those that go anyway.
+// inTheWay returns the existing files that block a new one: at its path, in place of one of its parent
+// directories, or in a directory with its name. It omits files that are removed anyway.
 func inTheWay(root, name string, goes map[string]bool) (blocked []string) {
 	parts := strings.Split(name, "/")
 	for i := range parts {
@@ -282,7 +281,7 @@ func inTheWay(root, name string, goes map[string]bool) (blocked []string) {
 		info, err := os.Lstat(filepath.Join(root, filepath.FromSlash(at)))
 		switch {
 		case err != nil:
-			return nil // nothing is there
+			return nil // nothing exists there
 		case goes[at]:
 			return nil
 		case !info.IsDir():

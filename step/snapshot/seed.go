@@ -20,21 +20,21 @@ import (
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// maxSetting bounds the small files that are taken over from a repository, in bytes.
+// maxSetting bounds the small files copied from a repository, in bytes.
 const maxSetting = 1 << 20
 
-// OwnerFile of a git directory of ours names the repository whose snapshots it has.
+// OwnerFile is the file in our git directory that names the repository of its snapshots.
 const OwnerFile = "repository"
 
-// Store is where the snapshots of the repository are kept, in the directory for all of
-// them, <home>/git: no command that is confined writes there.
+// Store returns the git directory for the repository's snapshots. all is the directory for all of them,
+// <home>/git, which confined commands can't write.
 func (r Repo) Store(all string) string {
 	sum := sha256.Sum256([]byte(r.Common))
 	return filepath.Join(all, hex.EncodeToString(sum[:10]))
 }
 
-// Owner is the git directory of the repository whose snapshots a git directory of ours
-// has; "": it is not known.
+// Owner returns the git directory of the repository whose snapshots are in our git directory, or "" if
+// unknown.
 func Owner(store string) string {
 	const longest = 8 << 10
 	text, err := safeopen.ReadFile(filepath.Join(store, OwnerFile), longest, safeopen.NoFollow)
@@ -44,9 +44,8 @@ func Owner(store string) string {
 	return strings.TrimSuffix(string(text), "\n")
 }
 
-// Seed makes our git directory, or brings its settings up to date. The user's objects
-// are linked into it if they are not there, or if again is set. The zero Repo with a
-// Format makes one that belongs to no repository.
+// Seed creates our git directory or updates its settings. It links the user's objects to it if they are
+// missing or again is set. A zero Repo with a Format creates a git directory without a repository.
 func (r Repo) Seed(ctx context.Context, store string, again bool) error {
 	for _, dir := range []string{"objects/info", "objects/pack", "refs", "info"} {
 		if err := os.MkdirAll(filepath.Join(store, dir), 0o700); err != nil {
@@ -68,11 +67,11 @@ func (r Repo) Seed(ctx context.Context, store string, again bool) error {
 	return r.link(ctx, dirs, store)
 }
 
-// settings writes what git reads of a git directory, where it is not so already.
+// settings writes the files that git reads from a git directory, unless they are up to date.
 func (r Repo) settings(store string) error {
 	want := map[string][]byte{
 		"HEAD": []byte("ref: refs/heads/none\n"), "config": r.config(),
-		"objects/info/alternates": nil, // of an older version: what it leads to may be anybody's
+		"objects/info/alternates": nil, // written by an older version: it can refer to anyone's files
 	}
 	if r.Common != "" {
 		if err := r.takeOver(want); err != nil {
@@ -97,8 +96,8 @@ func (r Repo) settings(store string) error {
 	return nil
 }
 
-// takeOver adds whose our git directory is, and the small files of the repository that
-// say which files count.
+// takeOver adds the owner of our git directory, and the repository's small files that determine which files
+// count.
 func (r Repo) takeOver(want map[string][]byte) error {
 	want[OwnerFile] = []byte(r.Common + "\n")
 	for name, from := range map[string]string{
@@ -115,7 +114,7 @@ func (r Repo) takeOver(want map[string][]byte) error {
 	return nil
 }
 
-// config is that of our git directory.
+// config returns the config of our git directory.
 func (r Repo) config() []byte {
 	var b bytes.Buffer
 	version, objects := 0, ""
@@ -132,17 +131,16 @@ func (r Repo) config() []byte {
 	return b.Bytes()
 }
 
-// quoted is a value as git's config writes it.
+// quoted quotes a value for git's config.
 func quoted(value string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\x00", "").Replace(value) + `"`
 }
 
-// maxAlternates is how far a repository may borrow from one that borrows, as in git.
+// maxAlternates bounds the chain of repositories that borrow objects, as in git.
 const maxAlternates = 5
 
-// objects are the directories in which the objects of the repository lie: its own, and those
-// that it borrows from. Our own git directories are never borrowed from: they hold other
-// repositories' files.
+// objects returns the object directories of the repository: its own, and those that it borrows from. It never
+// includes our own git directories, which contain other repositories' files.
 func (r Repo) objects(ours string) (dirs []string, err error) {
 	if ours, err = filepath.EvalSymlinks(ours); err != nil {
 		return nil, err
@@ -153,7 +151,7 @@ func (r Repo) objects(ours string) (dirs []string, err error) {
 		for _, dir := range next {
 			real, err := filepath.EvalSymlinks(dir)
 			if err != nil || slices.Contains(dirs, real) {
-				continue // git skips it, too
+				continue // git also skips it
 			}
 			if rel, err := filepath.Rel(ours, real); err == nil && filepath.IsLocal(rel) {
 				return nil, &RefusedError{Dir: r.Common, Reason: "it borrows objects from " + real}
@@ -170,7 +168,7 @@ func (r Repo) objects(ours string) (dirs []string, err error) {
 	return dirs, nil
 }
 
-// alternates are the directories that one of objects borrows from, absolute.
+// alternates returns the absolute directories that an object directory borrows from.
 func alternates(objects string) (dirs []string, err error) {
 	text, err := safeopen.ReadFile(filepath.Join(objects, "info/alternates"), maxSetting, safeopen.NoFollow)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -189,8 +187,8 @@ func alternates(objects string) (dirs []string, err error) {
 	return dirs, nil
 }
 
-// seeded reports whether the objects have been linked since the user's newest commit, as far
-// as that can be told without running git.
+// seeded reports whether the objects have been linked since the user's newest commit, judged without running
+// git.
 func (r Repo) seeded(store string, dirs []string) bool {
 	if r.Head == "" || slices.Contains(copied(store), r.Head) {
 		return true
@@ -203,7 +201,7 @@ func (r Repo) seeded(store string, dirs []string) bool {
 		if _, err := os.Lstat(filepath.Join(dir, at)); err == nil {
 			return false
 		}
-		packs, err := os.ReadDir(filepath.Join(dir, "pack")) // it is in one of these
+		packs, err := os.ReadDir(filepath.Join(dir, "pack")) // the object is in one of these
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return false
 		}
@@ -217,11 +215,11 @@ func (r Repo) seeded(store string, dirs []string) bool {
 	return true
 }
 
-// errNoLinks means that a file cannot have a second name where it is to have one.
+// errNoLinks means that a file can't be hard-linked there.
 var errNoLinks = errors.New("no links")
 
-// link hard-links every object of the user's into our git directory: that takes no space, and
-// objects that the user's git prunes stay here. Where links are impossible, it copies them.
+// link hard-links every object of the user's repository to our git directory. Links take no space, and
+// preserve objects that the user's git prunes. Where links are impossible, it copies.
 func (r Repo) link(ctx context.Context, dirs []string, store string) error {
 	for _, dir := range dirs {
 		err := linkObjects(ctx, dir, filepath.Join(store, "objects"))
@@ -256,12 +254,12 @@ func linkObjects(ctx context.Context, from, to string) error {
 	return nil
 }
 
-// linkDir links the files of a directory that are not there yet. An index comes after
-// its pack, or git would look for what is not there.
+// linkDir links the files that don't exist yet. It links an index after its pack, because git would otherwise
+// search for the missing pack.
 func linkDir(from, to string) error {
 	entries, err := os.ReadDir(from)
 	if errors.Is(err, fs.ErrNotExist) || len(entries) == 0 && err == nil {
-		return nil // a collection of the user's has just removed it
+		return nil // removed just now by the user's git gc
 	}
 	if err != nil {
 		return err
@@ -288,7 +286,7 @@ func linkDir(from, to string) error {
 	return nil
 }
 
-// byIndex sorts the indexes of packs behind the others.
+// byIndex sorts the indexes of packs last.
 func byIndex(a, b fs.DirEntry) int {
 	rank := func(e fs.DirEntry) int {
 		if filepath.Ext(e.Name()) == ".idx" {
@@ -308,13 +306,13 @@ func isObject(name string) bool {
 	return strings.Trim(name, "0123456789abcdef") == "" && (len(name) == 38 || len(name) == 62)
 }
 
-// linkFile gives a regular file a second name. One that another program has put into its
-// place meanwhile, such as a pipe for which git would wait, does not stay.
+// linkFile hard-links a regular file. If another program replaced it in the meantime, for example by a pipe
+// that would block git, the link is removed.
 func linkFile(from, to string) error {
 	err := os.Link(from, to)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil // it was pruned: nothing of ours names it
+		return nil // pruned: none of our files reference it
 	case err != nil && !errors.Is(err, fs.ErrExist):
 		return fmt.Errorf("%w: %w", errNoLinks, err)
 	}
@@ -324,22 +322,22 @@ func linkFile(from, to string) error {
 	return os.Remove(to)
 }
 
-// Where hard links are impossible, as across file systems, the user's objects are copied into
-// our git directory: all of them once, then only new ones.
+// Where hard links are impossible, such as across file systems, the user's objects are copied to our git
+// directory: all of them once, then only new ones.
 
-// copiedFile in our git directory lists the commits whose objects have all been copied.
+// copiedFile lists the commits whose objects were all copied.
 const copiedFile = "copied"
 
-const maxCopied = 16 << 20 // bytes in it
+const maxCopied = 16 << 20 // bytes
 
-// copied are the commits that were copied.
+// copied returns the commits that were copied.
 func copied(store string) []string {
 	text, _ := safeopen.ReadFile(filepath.Join(store, copiedFile), maxCopied, safeopen.NoFollow)
 	return strings.Fields(string(text))
 }
 
-// copyObjects copies what the user's refs and HEADs lead to; what is only staged is read from the work
-// tree. Git runs with our git directory and none of the repository's settings.
+// copyObjects copies what the user's refs and HEADs lead to; staged content is read from the work tree later.
+// Git runs with our git directory and without the repository's settings.
 func (r Repo) copyObjects(ctx context.Context, dirs []string, store string) error {
 	out, err := r.user(ctx).run(ctx, nil, "rev-parse", "--all", "--revs-only", "HEAD")
 	if err != nil {
@@ -347,7 +345,7 @@ func (r Repo) copyObjects(ctx context.Context, dirs []string, store string) erro
 	}
 	tips := strings.Fields(string(out))
 	ours := inStore(r.env, store)
-	theirs := ours // with what they have, too
+	theirs := ours // with their objects as well
 	theirs.env = append(slices.Clone(ours.env), "GIT_ALTERNATE_OBJECT_DIRECTORIES="+listed(dirs))
 	known, err := ours.having(ctx, copied(store))
 	if err != nil {
@@ -364,14 +362,14 @@ func (r Repo) copyObjects(ctx context.Context, dirs []string, store string) erro
 		"\n")+"\n"), 0o600)
 }
 
-// packInto puts what revisions lead to into a pack in a directory.
+// packInto packs everything that revisions lead to.
 func (g git) packInto(ctx context.Context, dir, revs string, args ...string) error {
 	args = append([]string{"pack-objects", "-q", "--non-empty", "--delta-base-offset", "--revs"}, args...)
 	_, err := g.run(ctx, []byte(revs), append(args, filepath.Join(dir, "pack"))...)
 	return err
 }
 
-// listed joins directories for one of git's environment variables.
+// listed joins directories for an environment variable of git's.
 func listed(dirs []string) string {
 	list := make([]string, len(dirs))
 	for i, dir := range dirs {
@@ -380,7 +378,7 @@ func listed(dirs []string) string {
 	return strings.Join(list, string(filepath.ListSeparator))
 }
 
-// kinds returns the kinds of objects, by their names in one line; "": there is no such object.
+// kinds returns the kinds of objects; "" if an object doesn't exist.
 func (g git) kinds(ctx context.Context, names []string) ([]string, error) {
 	if len(names) == 0 {
 		return nil, nil
@@ -401,7 +399,7 @@ func (g git) kinds(ctx context.Context, names []string) ([]string, error) {
 	return kinds, nil
 }
 
-// having returns those of some objects that exist, by their names.
+// having returns the objects that exist.
 func (g git) having(ctx context.Context, names []string) (have []string, err error) {
 	kinds, err := g.kinds(ctx, names)
 	for i, kind := range kinds {
@@ -412,8 +410,7 @@ func (g git) having(ctx context.Context, names []string) (have []string, err err
 	return have, err
 }
 
-// copyFile copies a regular file whole, or not at all; at is the time of its last
-// change, unless it is zero.
+// copyFile copies a regular file atomically. at is its modification time, unless zero.
 func copyFile(from, to string, at time.Time) (err error) {
 	in, err := safeopen.Open(from, safeopen.NoFollow)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,23 +1,21 @@
-// Package snapshot keeps the states of a git work tree: a snapshot is a git tree, which
-// depends on the files alone, and can be put back.
+// Package snapshot stores and restores the files of a git work tree. A snapshot is a git tree, which depends
+// only on the files.
 //
-// The git program does all of this in our own git directory in uwf's home, [Repo.Store]. It
-// has its own config, refs and indexes, and the user's objects are linked into it once. So the
-// user's git commands neither see nor remove snapshots, and no program starts that a
-// repository's config names: that config is not read, except for the harmless keys of
-// [Repo.Keys]. Confined commands and agents can neither read nor write our git directory, so
-// they cannot make it start a program, or write elsewhere through a link.
+// The git program stores snapshots in uwf's own git directory in its home, [Repo.Store]. It has its own
+// config, refs and indexes; the user's objects are hard-linked to it once. The user's git commands therefore
+// neither see nor remove snapshots, and programs in a repository's config never start: that config isn't
+// read, except for the harmless keys in [Repo.Keys]. Confined commands and agents can neither read nor write
+// our git directory, so they can't make it start a program or write elsewhere through a link.
 //
-//   - find.go: the work tree around a directory, and what is refused;
-//   - seed.go: the git directory of our own;
-//   - begin.go: what precedes a step; take.go: a snapshot; git.go: git, and the commit that keeps a snapshot;
-//   - objects.go: objects as git has them, and their way from one git directory to another;
-//   - restore.go: put one back, whatever is killed when;
-//   - diff.go: what differs between two; redact.go, tidy.go: what goes from all that is kept;
-//   - land.go, worktree.go: what a person asks for in their own repository.
+//   - find.go: finds the work tree of a directory, and checks it;
+//   - seed.go: creates our git directory;
+//   - begin.go: prepares a step; take.go: takes a snapshot; git.go: runs git, and writes the commit of a snapshot;
+//   - objects.go: reads objects, and copies them between git directories;
+//   - restore.go: restores a snapshot, even if a process is killed;
+//   - diff.go: compares snapshots; redact.go, tidy.go: remove content from snapshots;
+//   - land.go, worktree.go: change the user's own repository on request.
 //
-// Callers hold a lock that makes them the only one with their index: that of the
-// thread, or of the work tree.
+// Callers hold the lock of the thread or the work tree, which makes them the only users of their index.
 package snapshot
 
 import (
@@ -29,40 +27,37 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// DefaultMaxFile is how large a file that git does not track may be to be kept.
+// DefaultMaxFile is the default size limit of untracked files, in bytes.
 const DefaultMaxFile = 20 << 20
 
-// Spec says what is to be taken, and where it is kept. The agent that writes a step
-// is told it in the environment ([protocol.EnvSnapshot]).
+// Spec describes what to snapshot and where to store it. The agent that makes a step gets it in the
+// environment ([protocol.EnvSnapshot]).
 type Spec struct {
 	Root  string `json:"root"`  // of the work tree, absolute
-	Git   string `json:"git"`   // the git directory of our own
+	Git   string `json:"git"`   // our git directory
 	Index string `json:"index"` // file of the thread
-	// Tree is what the index holds; "": not known.
+	// Tree is the content of the index; "" if unknown.
 	Tree   protocol.Tree `json:"tree,omitempty"`
-	Parent string        `json:"parent,omitempty"` // commit of the snapshot before; "": none
-	// Before is the state that the step begins with, if somebody has changed the files
-	// since the step before.
+	Parent string        `json:"parent,omitempty"` // commit of the previous snapshot; "" without one
+	// Before is the snapshot before the step, if the files were changed since the previous step.
 	Before  protocol.Tree `json:"before,omitempty"`
 	Ref     string        `json:"ref"`               // moved to the new commit
-	MaxFile int64         `json:"maxFile,omitempty"` // bytes of a file that is not tracked; 0: [DefaultMaxFile]
-	// Partial: the repository is a partial clone, without all of its objects.
+	MaxFile int64         `json:"maxFile,omitempty"` // size limit of untracked files in bytes; 0 means [DefaultMaxFile]
+	// Partial means that the repository is a partial clone and lacks some of its objects.
 	Partial bool `json:"partial,omitempty"`
-	// Keys are settings of the user's repository by which files are read and written.
+	// Keys holds settings of the user's repository that affect how files are read and written.
 	Keys [][2]string `json:"keys,omitempty"`
-	// Skip are paths below Root, with slashes, that are left out with everything below them.
+	// Skip lists paths below Root, with slashes, that are left out with their contents.
 	Skip []string `json:"skip,omitempty"`
-	// Outputs are files that uwf itself writes its output to, by [safeopen.Identity]; they are left out.
+	// Outputs lists files that uwf writes its own output to, as [safeopen.Identity]; they are left out.
 	Outputs []string `json:"outputs,omitempty"`
-	// Redacted are such paths that were redacted from the snapshots; they stay out as long as the
-	// user's git does not track them.
+	// Redacted lists paths redacted from the snapshots; they stay out unless the user's git tracks them.
 	Redacted []string `json:"redacted,omitempty"`
-	// DenyRead are such paths that agents may not read: they are left out, and reported, unless git
-	// tracks them.
+	// DenyRead lists paths that agents can't read. They are left out and reported unless git tracks them.
 	DenyRead []string `json:"denyRead,omitempty"`
 }
 
-// ParseSpec reads what an agent is told. "" is no spec, and no error.
+// ParseSpec parses the value of [protocol.EnvSnapshot]. An empty text is neither a spec nor an error.
 func ParseSpec(text string) (spec Spec, ok bool, err error) {
 	if text == "" {
 		return Spec{}, false, nil
@@ -76,24 +71,24 @@ func ParseSpec(text string) (spec Spec, ok bool, err error) {
 	return spec, true, nil
 }
 
-// String is what an agent is told.
+// String returns the value of [protocol.EnvSnapshot].
 func (s Spec) String() string {
-	text, _ := json.Marshal(s) // texts and numbers always encode
+	text, _ := json.Marshal(s) // encoding texts and numbers can't fail
 	return string(text)
 }
 
 // Taken is a snapshot.
 type Taken struct {
 	Tree   protocol.Tree
-	Commit string   // that keeps it; "": there is no commit, and nothing has changed since Spec.Tree
-	Left   []string // paths below the root that were left out, as far as they are told
-	Note   string   // what else a person should know
+	Commit string   // keeps the snapshot; "" if nothing has changed since Spec.Tree
+	Left   []string // paths below the root that were left out, at most a few
+	Note   string   // other information for the user
 }
 
-// ErrNone means that a directory lies in no work tree of git.
+// ErrNone means that a directory isn't in a git work tree.
 var ErrNone = errors.New("not in a git work tree")
 
-// RefusedError says why nothing is done with a work tree.
+// RefusedError means that a work tree is not supported or not safe to use.
 type RefusedError struct{ Dir, Reason string }
 
 func (e *RefusedError) Error() string { return e.Dir + ": " + e.Reason }
@@ -101,8 +96,8 @@ func (e *RefusedError) Error() string { return e.Dir + ": " + e.Reason }
 // GitError is a git command that has failed.
 type GitError struct {
 	Args   []string
-	Stderr string // its end
-	Status int    // that it has ended with; 0: it has not come to an end
+	Stderr string // end of its output
+	Status int    // exit status; 0 if it didn't exit
 	Err    error
 }
 

@@ -25,8 +25,7 @@ import (
 	"github.com/united-workforce/uwf/util/tmpfstest"
 )
 
-// TestMain plays a process that is killed over a restore, or over a snapshot, if it is
-// told to.
+// TestMain acts as a process that is killed during a restore or snapshot if the environment asks for it.
 func TestMain(m *testing.M) {
 	if os.Getenv("FILES_TEST_SPEC") == "" {
 		tmpfstest.Main(prosetest.Of(m))
@@ -51,7 +50,7 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// world is a repository, and a home beside it.
+// world is a repository and a home next to it.
 type world struct {
 	*testing.T
 	dir, root string
@@ -72,7 +71,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// repository has a commit with two files.
+// repository returns a world with a commit of two files.
 func repository(t *testing.T) *world {
 	w := newWorld(t)
 	w.sh(`git init -q; printf 'one\n' > a; mkdir d; printf 'two\n' > d/b; echo ignored > .gitignore; git add .; git commit -q -m first`)
@@ -103,7 +102,7 @@ func (w *world) open() error {
 	return w.repo.SeedIndex(w.Context(), w.spec)
 }
 
-// take makes a snapshot, and is ready for the next.
+// take takes a snapshot and prepares the next one.
 func (w *world) take() snapshot.Taken {
 	w.Helper()
 	if w.spec.Git == "" {
@@ -126,7 +125,7 @@ func (w *world) restore(to protocol.Tree) {
 	require.Equal(w, to, w.take().Tree)
 }
 
-// added is the tree that git itself would make of the files.
+// added returns the tree that git itself would create from the files.
 func (w *world) added() protocol.Tree {
 	w.Helper()
 	index := filepath.Join(w.dir, "added.index")
@@ -134,7 +133,7 @@ func (w *world) added() protocol.Tree {
 	return protocol.Tree("sha1:" + strings.TrimSpace(w.sh("export GIT_INDEX_FILE="+index+" GIT_ALTERNATE_OBJECT_DIRECTORIES=$(git rev-parse --path-format=absolute --git-path objects) GIT_OBJECT_DIRECTORY="+w.dir+"/objects; mkdir -p $GIT_OBJECT_DIRECTORY; git add -A 2>/dev/null; git write-tree")))
 }
 
-// user is all of the user's git directory.
+// user returns all files of the user's git directory.
 func (w *world) user() map[string]string {
 	w.Helper()
 	found := map[string]string{}
@@ -188,7 +187,7 @@ func TestSnapshotsComeBack(t *testing.T) {
 	w.sh(`git gc -q --prune=now; git --git-dir "$STORE" fsck --no-dangling`)
 }
 
-// What we keep is what git would, whatever becomes of the files.
+// A snapshot equals what git would store, for any change.
 func TestAnyChange(t *testing.T) {
 	t.Parallel()
 	w := repository(t)
@@ -323,7 +322,7 @@ func TestRefused(t *testing.T) {
 	require.ErrorAs(t, w.open(), &refused)
 }
 
-// A repository in which anything may stand starts nothing, and is kept all the same.
+// A hostile repository starts no programs and is stored anyway.
 func TestHostileRepositories(t *testing.T) {
 	t.Parallel()
 	const evil = `printf '#!/bin/sh\necho "$0" >> %s; exec cat\n' "$EVIL" > ../run; chmod +x ../run; run="$PWD/../run"; `
@@ -359,7 +358,7 @@ func TestHostileRepositories(t *testing.T) {
 			w.write("d/b", "more\n")
 			w.write("z", "new\n")
 			w.take()
-			if name != "a promisor" { // a blob is gone for good
+			if name != "a promisor" { // a blob is permanently missing
 				w.restore(taken.Tree)
 			}
 			var patch bytes.Buffer
@@ -380,8 +379,8 @@ func TestLayouts(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		script string
-		at     string // where the work is, below the world's directory
-		sparse bool   // or else not all that is there is what git would add
+		at     string // directory of the work tree, relative to the world's
+		sparse bool   // otherwise git would add more than exists
 	}{
 		"plain":              {},
 		"unborn":             {script: "rm -rf .git; git init -q"},
@@ -442,7 +441,7 @@ func TestSparse(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(w.root, "e/f"))
 }
 
-// What a collection of the user's removes stays with us, also while it runs.
+// Objects that the user's git gc removes stay in our git directory, even while gc runs.
 func TestCollectionsOfTheUser(t *testing.T) {
 	t.Parallel()
 	w := repository(t)

@@ -17,8 +17,7 @@ import (
 	"github.com/united-workforce/uwf/step/snapshot"
 )
 
-// forge writes other content into an object of the user's, in place: ours is the same
-// file.
+// forge overwrites an object of the user's in place; ours is the same file.
 func (w *world) forge(object, kind, content string) {
 	w.Helper()
 	path := filepath.Join(w.repo.Common, "objects", object[:2], object[2:])
@@ -34,8 +33,8 @@ func (w *world) forge(object, kind, content string) {
 	require.NoError(w, f.Close())
 }
 
-// "The command could not write the home, and undo brought me its script": an object that was
-// changed under its name is not brought back, nor shown.
+// An object that was modified in place is neither restored nor shown. Otherwise a command that can't write
+// the home could change a file that undo restores.
 func TestForgedObjects(t *testing.T) {
 	t.Parallel()
 	for _, object := range []string{"a", "d", "d/b"} {

@@ -20,8 +20,8 @@ import (
 	"github.com/united-workforce/uwf/step/snapshot"
 )
 
-// Whatever another program swaps in the repository while snapshots are made, nothing is
-// started, nothing is written elsewhere, and every snapshot that is made is right.
+// If another program swaps files in the repository while snapshots are taken, nothing is started, nothing is
+// written elsewhere, and every snapshot is correct.
 func TestSwaps(t *testing.T) {
 	t.Parallel()
 	w := repository(t)
@@ -69,7 +69,7 @@ func TestSwaps(t *testing.T) {
 		w.write("d/b", text)
 		repo, err := snapshot.Find(t.Context(), w.env, w.root)
 		if err != nil {
-			continue // git has seen what is not there
+			continue // git saw an inconsistent state
 		}
 		spec := w.spec
 		spec.Tree, spec.Parent = "", repo.Head
@@ -94,7 +94,7 @@ func TestSwaps(t *testing.T) {
 	}))
 }
 
-// replace gives a file another content at once.
+// replace atomically replaces a file's content.
 func replace(root, name string, text []byte) {
 	path := filepath.Join(root, filepath.FromSlash(name))
 	if os.WriteFile(path+".new", text, 0o644) == nil {
@@ -102,7 +102,7 @@ func replace(root, name string, text []byte) {
 	}
 }
 
-// swap puts a link into the place of a directory for a moment.
+// swap replaces a directory with a link for a moment.
 func swap(dir, to string) {
 	if os.Rename(dir, dir+".away") != nil {
 		return
@@ -112,7 +112,7 @@ func swap(dir, to string) {
 	_ = os.Rename(dir+".away", dir)
 }
 
-// Where nothing can be linked the objects are copied: all once, and then what is new.
+// Where links are impossible, all objects are copied once, and then only new ones.
 func TestCopies(t *testing.T) {
 	t.Parallel()
 	for name, script := range map[string]string{
@@ -157,7 +157,7 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// packs are the packs of a git directory with their sizes.
+// packs returns the packs of a git directory with their sizes.
 func packs(t *testing.T, store string) map[string]int64 {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(store, "objects/pack/*.pack"))
@@ -171,7 +171,7 @@ func packs(t *testing.T, store string) map[string]int64 {
 	return sizes
 }
 
-// Neither git nor a filter of the user's is looked for in the work.
+// Git and the user's filters are never looked up in the work tree.
 func TestProgramsOnThePath(t *testing.T) {
 	t.Parallel()
 	w := repository(t)
@@ -190,7 +190,7 @@ func TestProgramsOnThePath(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(w.dir, "evil"))
 }
 
-// What is staged, and not among the objects that a git directory of ours has, is read from the work tree.
+// A staged object that our git directory lacks is read from the work tree.
 func TestStagedObjectIsMissing(t *testing.T) {
 	t.Parallel()
 	w := repository(t)

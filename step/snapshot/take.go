@@ -25,26 +25,25 @@ import (
 // Bounds of a snapshot.
 const (
 	patience     = 2 * time.Minute
-	maxUntracked = 50_000  // files that git does not know
-	maxNew       = 1 << 30 // bytes in them
+	maxUntracked = 50_000  // untracked files
+	maxNew       = 1 << 30 // their total size in bytes
 	maxTold      = 20      // paths in Taken.Left
 )
 
-// Take makes a snapshot of the files as they are. If it fails, nothing names a new one; it
-// removes what a killed one left.
+// Take takes a snapshot of the current files. If it fails, nothing references a new one. It removes leftovers
+// of a killed process.
 func Take(ctx context.Context, e env.Env, s Spec) (Taken, error) {
 	g := of(e.Environ, s)
 	before := s.Tree
 	taken, err := take(ctx, g, s, before)
 	if err != nil && ctx.Err() == nil && !errors.Is(err, errWaits) {
-		s.Tree = "" // what the index holds is not known any more
+		s.Tree = "" // the content of the index is now unknown
 		taken, err = take(ctx, g, s, before)
 	}
 	return taken, err
 }
 
-// take makes a snapshot; before is the tree that s.Parent keeps, s.Tree that of the
-// index.
+// take takes a snapshot. before is the tree of s.Parent, s.Tree that of the index.
 func take(ctx context.Context, g git, s Spec, before protocol.Tree) (taken Taken, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errWaits)
 	defer cancel()
@@ -78,15 +77,15 @@ func take(ctx context.Context, g git, s Spec, before protocol.Tree) (taken Taken
 		n.Commit = taken.Commit
 	}
 	n.Index = checksum(s.Index)
-	if reflect.DeepEqual(n, known) && !n.Racy { // the time of the note counts then
+	if reflect.DeepEqual(n, known) && !n.Racy { // the time of the note applies
 		return taken, nil
 	}
 	return taken, n.remember(s.Index)
 }
 
-// settle writes an index again once its second has passed, unless that happens anyway: git
-// cannot tell from the time of a file that was written in that second whether it has changed.
-// If it fails, git goes on reading all such files.
+// settle rewrites an index after the second in which it was written, unless it is rewritten anyway: by the
+// time alone, git can't detect changes to files written in that same second, and reads them all. If settle
+// fails, git keeps reading them.
 func (g git) settle(ctx context.Context, index string, written bool) bool {
 	if !later(noteFile(index), index) {
 		return false
@@ -98,14 +97,14 @@ func (g git) settle(ctx context.Context, index string, written bool) bool {
 	return err == nil
 }
 
-// add brings the changes into the index, and returns the resulting tree, and a function to
-// call before anything names it.
+// add adds the changes to the index. It returns the resulting tree, and a function to call before anything
+// references the tree.
 func (g git) add(ctx context.Context, s Spec, found *changes) (tree protocol.Tree, flush func() error, err error) {
 	flush = func() error { return nil }
 	if len(found.put) > atOnce {
 		g, flush = g.flushedAtOnce(s.Git)
 	}
-	// Removals come first: a directory may have become a link.
+	// Removals come first, because a link can have replaced a directory.
 	if len(found.gone) > 0 {
 		if _, err := g.run(ctx, joined(found.gone), "update-index", "--force-remove", "-z", "--stdin"); err != nil {
 			return "", flush, err
@@ -121,12 +120,10 @@ func (g git) add(ctx context.Context, s Spec, found *changes) (tree protocol.Tre
 	return treeOf(sum), flush, err
 }
 
-// atOnce is the number of files above which one flush of the file system takes less time
-// than one of each.
+// atOnce is the number of files above which flushing the whole file system is faster than flushing each file.
 const atOnce = 200
 
-// flushedAtOnce is git that flushes nothing by itself, where the file system can be
-// flushed as a whole.
+// flushedAtOnce returns git without its own flushing, where the whole file system can be flushed.
 func (g git) flushedAtOnce(store string) (git, func() error) {
 	disk, ok := durable.OS().(durable.WholeFS)
 	if !ok || !disk.FlushesAll([]string{store}) {
@@ -135,7 +132,7 @@ func (g git) flushedAtOnce(store string) (git, func() error) {
 	return g.with([][2]string{{"core.fsync", "none"}}), func() error { return disk.SyncAll(store) }
 }
 
-// missing is the option that lets a tree name objects that the repository does not have.
+// missing returns the option that allows a tree to reference objects missing from the repository.
 func missing(s Spec, option string) []string {
 	if s.Partial {
 		return []string{option}
@@ -143,7 +140,7 @@ func missing(s Spec, option string) []string {
 	return nil
 }
 
-// treeOf is a tree as nodes name it.
+// treeOf converts git's name of a tree to the form in nodes.
 func treeOf(sum string) protocol.Tree {
 	if len(sum) == 64 {
 		return protocol.Tree("sha256:" + sum)
@@ -151,7 +148,7 @@ func treeOf(sum string) protocol.Tree {
 	return protocol.Tree("sha1:" + sum)
 }
 
-// sumOf is a tree as git names it.
+// sumOf converts a tree to git's name.
 func sumOf(t protocol.Tree) string {
 	_, sum, _ := strings.Cut(string(t), ":")
 	return sum
@@ -161,12 +158,12 @@ func joined(paths []string) []byte {
 	return []byte(strings.Join(paths, "\x00") + "\x00")
 }
 
-// changes are the files that differ from what the index holds.
+// changes lists the files that differ from the index.
 type changes struct {
 	gone, put  []string
 	left       []string
-	links      []string // submodules elsewhere than in the index, and repositories within
-	more       int      // that were left out and are not told
+	links      []string // submodules that differ from the index, and nested repositories
+	more       int      // number of left-out paths not listed
 	conflicted bool
 }
 
@@ -178,7 +175,7 @@ func (c *changes) leave(path string) {
 	c.more++
 }
 
-// link notes a repository within; git gets them as arguments.
+// link records a nested repository. Git gets these as arguments.
 func (c *changes) link(path string) {
 	if len(c.links) > 2*maxTold {
 		c.leave(path)
@@ -198,7 +195,7 @@ func (c *changes) note() string {
 	return strings.Join(notes, "; ")
 }
 
-// list finds what has changed and can be kept.
+// list finds the changes that can be stored.
 func list(ctx context.Context, g git, s Spec) (*changes, error) {
 	type result struct {
 		out []byte
@@ -230,7 +227,7 @@ func list(ctx context.Context, g git, s Spec) (*changes, error) {
 	return c, c.leaveUnknown(ctx, g, s, barred)
 }
 
-// tracked takes what diff-files says: ":<mode> <mode> <hash> <hash> <status>", path.
+// tracked parses the output of diff-files: ":<mode> <mode> <hash> <hash> <status>", path.
 func (c *changes) tracked(root *os.Root, raw []string, s Spec) error {
 	for i := 0; i+1 < len(raw); i += 2 {
 		meta, path := strings.Fields(strings.TrimPrefix(raw[i], ":")), raw[i+1]
@@ -255,8 +252,8 @@ func (c *changes) tracked(root *os.Root, raw []string, s Spec) error {
 	return nil
 }
 
-// untracked takes what ls-files says of files that the index does not hold. barred are those that
-// count only if the user's git tracks them.
+// untracked handles the files in ls-files output that the index doesn't have. barred lists those that count
+// only if the user's git tracks them.
 func (c *changes) untracked(root *os.Root, paths []string, s Spec) (barred []string, err error) {
 	if len(paths) > maxUntracked {
 		return nil, fmt.Errorf("%d files are new, of which %d at most can be kept: does .gitignore name what need not be?",
@@ -269,7 +266,7 @@ func (c *changes) untracked(root *os.Root, paths []string, s Spec) (barred []str
 	for _, path := range paths {
 		info, err := root.Lstat(filepath.FromSlash(path))
 		switch {
-		case skipped(path, s.Skip), errors.Is(err, fs.ErrNotExist), err == nil && isOwn(info, s): // or it has gone since
+		case skipped(path, s.Skip), errors.Is(err, fs.ErrNotExist), err == nil && isOwn(info, s): // or deleted in the meantime
 		case strings.HasSuffix(path, "/") && err == nil:
 			c.link(path)
 		case err != nil, !readable(root, path, info):
@@ -290,20 +287,19 @@ func isOwn(info fs.FileInfo, s Spec) bool {
 	return len(s.Outputs) > 0 && slices.Contains(s.Outputs, safeopen.Identity(info))
 }
 
-// skipped reports whether a path is one that is left out, or below.
+// skipped reports whether a path, or one of its parents, is left out.
 func skipped(path string, skip []string) bool {
 	return slices.ContainsFunc(skip, func(s string) bool {
 		return path == s || strings.HasPrefix(path, s+"/") || path == s+"/"
 	})
 }
 
-// readable reports whether git can read a file: one unreadable file makes git give up on all
-// of them.
+// readable reports whether git can read a file. A single unreadable file makes git fail for all of them.
 func readable(root *os.Root, path string, info fs.FileInfo) bool {
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:
 		return true
-	case info.IsDir(): // in the place of a file: what it holds is told by itself
+	case info.IsDir(): // replaced a file: its contents are listed separately
 		return true
 	case !info.Mode().IsRegular() || bytes.ContainsRune([]byte(path), '\x00'):
 		return false
@@ -315,7 +311,7 @@ func readable(root *os.Root, path string, info fs.FileInfo) bool {
 	return f.Close() == nil
 }
 
-// Has reports whether a tree is kept in our git directory.
+// Has reports whether our git directory has a tree.
 func Has(ctx context.Context, e env.Env, store string, tree protocol.Tree) bool {
 	if !tree.Valid() {
 		return false
@@ -328,23 +324,23 @@ func Has(ctx context.Context, e env.Env, store string, tree protocol.Tree) bool 
 	return err == nil && kind == "tree"
 }
 
-// A snapshot never reads a submodule. Which commit there is of one counts only as the newest commit
-// in the work tree names it: a move that nobody has committed is left out.
+// A snapshot never reads a submodule. Its commit is the one in the newest commit of the work tree; an
+// uncommitted update is left out.
 
 // Gitlink is the mode of a submodule.
 const Gitlink = "160000"
 
 func (d difference) isLink() bool { return d.mode == Gitlink || d.was == Gitlink }
 
-// leaveUnknown leaves out the barred files that the user's git does not track, and the repositories
-// within that the newest commit in the work tree does not name as they are.
+// leaveUnknown leaves out barred files that the user's git doesn't track, and nested repositories that differ
+// from the newest commit of the work tree.
 func (c *changes) leaveUnknown(ctx context.Context, g git, s Spec, barred []string) error {
 	if len(barred)+len(c.links) == 0 {
 		return nil
 	}
 	user := newGit(g.env, s.Root)
 	if len(barred) > 0 {
-		out, _ := user.run(ctx, nil, "ls-files", "-z") // nothing: it cannot tell
+		out, _ := user.run(ctx, nil, "ls-files", "-z") // nothing: git failed
 		tracked := fields(out)                         // sorted
 		for _, path := range barred {
 			if _, is := slices.BinarySearch(tracked, path); is {
@@ -357,7 +353,7 @@ func (c *changes) leaveUnknown(ctx context.Context, g git, s Spec, barred []stri
 	if len(c.links) > 0 {
 		left, err := user.status(ctx, c.links...)
 		if err != nil {
-			left = c.links // git cannot tell
+			left = c.links // git failed
 		}
 		for _, path := range left {
 			c.leave(path)
@@ -366,7 +362,7 @@ func (c *changes) leaveUnknown(ctx context.Context, g git, s Spec, barred []stri
 	return ctx.Err()
 }
 
-// status are the paths that differ from the newest commit, below some paths; none: all.
+// status returns the paths that differ from the newest commit, limited to the paths in below, if any.
 func (g git) status(ctx context.Context, below ...string) (paths []string, err error) {
 	args := []string{"status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal",
 		"--ignore-submodules=dirty", "--"}
@@ -377,18 +373,19 @@ func (g git) status(ctx context.Context, below ...string) (paths []string, err e
 	return paths, err
 }
 
-// Status are the paths that differ from the newest commit of a work tree, below some; none: all.
+// Status returns the paths that differ from the newest commit of a work tree, limited to the paths in below,
+// if any.
 func (r Repo) Status(ctx context.Context, below ...string) ([]string, error) {
 	g := r.user(ctx)
 	g.dir = r.Root
 	return g.status(ctx, below...)
 }
 
-// Query runs a git command that only looks, in a git directory; "": in the work tree.
+// Query runs a read-only git command in a git directory; "" means in the work tree.
 func (r Repo) Query(ctx context.Context, dir string, stdin []byte, args ...string) ([]byte, error) {
 	if dir == "" {
 		g := r.user(ctx)
-		if g.dir = r.Root; args[0] == "check-ignore" { // it has no literal paths
+		if g.dir = r.Root; args[0] == "check-ignore" { // doesn't support literal paths
 			g.env = slices.DeleteFunc(slices.Clone(g.env), func(entry string) bool {
 				return strings.HasPrefix(entry,
 					"GIT_LITERAL_PATHSPECS=")
@@ -397,15 +394,14 @@ func (r Repo) Query(ctx context.Context, dir string, stdin []byte, args ...strin
 		return g.run(ctx, stdin, args...)
 	}
 	g := newGit(r.env.Environ, dir)
-	return g.in(dir, dir, "").run(ctx, stdin, args...) // the work tree that its config names may be gone
+	return g.in(dir, dir, "").run(ctx, stdin, args...) // the work tree in its config can be missing
 }
 
-// Modules is the file that says where submodules come from.
+// Modules is the file with the sources of submodules.
 const Modules = ".gitmodules"
 
-// WithSubmodulesOf is a state of the files with the submodules that a commit names, in the place of
-// its own; what says where they come from, too, if one of those is among the paths that were left
-// out. apart are the paths where that differs.
+// WithSubmodulesOf returns a tree with the submodules of a commit instead of its own, and with the commit's
+// .gitmodules if one of them was left out. apart lists the paths in which that tree differs.
 func (r Repo) WithSubmodulesOf(
 	ctx context.Context, s Spec, tree protocol.Tree, commit string, left ...string,
 ) (with protocol.Tree, apart []string, err error) {
@@ -437,8 +433,7 @@ func (r Repo) WithSubmodulesOf(
 	return with, apart, err
 }
 
-// ChangedPaths returns the paths in which two states differ, apart from submodules; "" is one without
-// files.
+// ChangedPaths returns the paths in which two trees differ, except submodules; "" is a tree without files.
 func (r Repo) ChangedPaths(ctx context.Context, s Spec, a, b protocol.Tree) ([]string, error) {
 	if a == b {
 		return nil, nil
@@ -447,23 +442,23 @@ func (r Repo) ChangedPaths(ctx context.Context, s Spec, a, b protocol.Tree) ([]s
 	return names(slices.DeleteFunc(list, difference.isLink)), err
 }
 
-// indexNote is what is known of the index of a thread, in a file beside it, so that git need
-// not be asked again. Nothing depends on it: it is true as long as the index is the one
-// that it was written for, and the ref leads to the commit.
+// indexNote caches information about a thread's index in a file next to it, to save git commands. It is only
+// an optimization: it is valid while the index is the one it was written for and the ref points to the
+// commit.
 type indexNote struct {
-	Index  string        `json:"index"`  // its checksum
-	Tree   protocol.Tree `json:"tree"`   // that it holds
-	Commit string        `json:"commit"` // that keeps the tree
-	// Racy: many files may be as new as the index, so that git reads each of them to know
-	// whether it has changed, until the index is written once more.
+	Index  string        `json:"index"`  // checksum of the index
+	Tree   protocol.Tree `json:"tree"`   // tree of the index
+	Commit string        `json:"commit"` // commit of the tree
+	// Racy means that many files can be as new as the index, so that git reads each of them to detect changes
+	// until the index is rewritten.
 	Racy bool `json:"racy,omitempty"`
-	// Out are the paths that were taken out when the index was made.
+	// Out lists the redacted paths when the index was written.
 	Out []string `json:"out,omitempty"`
 }
 
 const maxNote = 1 << 20 // bytes
 
-// noteFile is beside the index, in the run directory of its thread.
+// noteFile returns the path of the note, next to the index in the thread's run directory.
 func noteFile(index string) string { return index + ".json" }
 
 // recall reads the note of an index. An unreadable note counts as empty.
@@ -475,13 +470,12 @@ func recall(index string) (n indexNote) {
 	return n
 }
 
-// remember writes it.
 func (n indexNote) remember(index string) error {
-	text, _ := json.Marshal(n) // texts always encode
+	text, _ := json.Marshal(n) // encoding texts can't fail
 	return durable.Replace(durable.OS(), noteFile(index), append(text, '\n'), 0o600)
 }
 
-// checksum is that which git writes at the end of an index; "": there is none.
+// checksum returns the checksum at the end of an index, or "".
 func checksum(index string) string {
 	f, err := safeopen.Open(index, safeopen.NoFollow)
 	if err != nil {
@@ -489,7 +483,7 @@ func checksum(index string) string {
 	}
 	defer func() { _ = f.Close() }()
 	info, err := f.Stat()
-	var sum [32]byte // a SHA-1 sum is shorter; the bytes before it do no harm
+	var sum [32]byte // a SHA-1 sum is shorter; the preceding bytes do no harm
 	if err != nil || info.Size() < int64(len(sum)) {
 		return ""
 	}

@@ -18,21 +18,21 @@ import (
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// Files of ours in our git directory.
+// Names of uwf's files in our git directory.
 const (
-	packedFile = "uwf-packed" // how many loose objects there were in one of 256 directories when they were packed
+	packedFile = "uwf-packed" // number of loose objects in one of 256 directories after the last packing
 	tidyLock   = "uwf-tidy.lock"
 )
 
-// tidyAfter is how many new loose objects make packing worthwhile: those of about 250
-// snapshots, counted in one of 256 directories.
+// tidyAfter is the number of new loose objects that makes packing worthwhile: those of about 250 snapshots,
+// counted in one of 256 directories.
 const tidyAfter = 250 * 14 / 256
 
-// oneOf256 is the directory in which they are counted.
+// oneOf256 is the directory used for counting.
 const oneOf256 = "17"
 
-// Tidy packs the objects in a git directory of ours that the user's does not have, if there
-// are many: a snapshot's objects then take a tenth of the space. It looks at one directory.
+// Tidy packs the objects in our git directory that the user's doesn't have, if there are many: packing
+// reduces the space of snapshots to a tenth. The check reads one directory.
 func Tidy(ctx context.Context, e env.Env, store, common string) error {
 	n := loose(store)
 	text, err := safeopen.ReadFile(filepath.Join(store, packedFile), maxSetting, safeopen.NoFollow)
@@ -43,7 +43,7 @@ func Tidy(ctx context.Context, e env.Env, store, common string) error {
 	if bad == nil && n <= packed+tidyAfter {
 		return nil
 	}
-	if bad != nil { // it was made from a repository full of loose objects
+	if bad != nil { // created from a repository with many loose objects
 		return note(store, n)
 	}
 	held, err := durable.Lock(ctx, filepath.Join(store, tidyLock))
@@ -60,12 +60,11 @@ func note(store string, n int) error {
 }
 
 func loose(store string) int {
-	entries, _ := os.ReadDir(filepath.Join(store, "objects", oneOf256)) // what is not there has none
+	entries, _ := os.ReadDir(filepath.Join(store, "objects", oneOf256)) // a missing directory counts as empty
 	return len(entries)
 }
 
-// pack packs the loose objects that the user's git directory does not have, whether or not
-// anything leads to them.
+// pack packs the loose objects that the user's git directory doesn't have, including unreferenced ones.
 func (g git) pack(ctx context.Context, store, common string) error {
 	var ours bytes.Buffer
 	dirs, err := os.ReadDir(filepath.Join(store, "objects"))
@@ -100,24 +99,23 @@ func (g git) pack(ctx context.Context, store, common string) error {
 	return err
 }
 
-// Needs says what of a git directory of ours is needed.
+// Needs describes which parts of our git directory are needed.
 type Needs struct {
-	// Gone reports whether a thread, by the name of its ref, is gone.
+	// Gone reports whether a thread, given by the name of its ref, was deleted.
 	Gone func(thread string) bool
-	// Trees are the states of the files that steps of others name.
+	// Trees lists the snapshots that the steps of other threads reference.
 	Trees []protocol.Tree
 }
 
-// Collected says what was collected in a git directory of ours.
+// Collected is the result of a collection.
 type Collected struct {
-	Refs          int   // of threads that are gone
-	Kept          int   // refs that are left
-	Before, After int64 // bytes that the user's git directory does not hold, too
+	Refs          int   // refs of deleted threads
+	Kept          int   // remaining refs
+	Before, After int64 // bytes that the user's git directory doesn't share
 }
 
-// Collect removes what keeps the files of threads that are gone, packs what is left and
-// removes what nothing keeps, if it is an hour old. In a dry run it only counts refs. alone
-// runs while nobody makes a thread.
+// Collect removes the refs of deleted threads, packs the remaining objects and deletes unreferenced ones that
+// are an hour old. A dry run only counts refs. Collect calls alone, during which nobody may create a thread.
 func Collect(ctx context.Context, e env.Env, store, common string, needs Needs, dry bool,
 	alone func(func() error) error) (c Collected, err error) {
 	g := inStore(e, store)
@@ -151,11 +149,10 @@ func Collect(ctx context.Context, e env.Env, store, common string, needs Needs, 
 	return c, note(store, loose(store))
 }
 
-// keptRefs keep states of the files by themselves: those that a thread shares with one
-// that is gone, and those that were brought from elsewhere.
+// keptRefs keep individual snapshots: those shared with a deleted thread, and imported ones.
 const keptRefs = "refs/uwf-kept/"
 
-// keepTrees keeps trees that are there and that will be kept by no commit.
+// keepTrees keeps the existing trees that no commit will keep.
 func (g git) keepTrees(ctx context.Context, needs Needs) error {
 	refs, err := g.ours(ctx)
 	if err != nil {
@@ -189,7 +186,7 @@ func (g git) keepTrees(ctx context.Context, needs Needs) error {
 	}
 	for i, sum := range wanted {
 		if kinds[2*i] != "" || kinds[2*i+1] != "tree" {
-			continue // another stands for it, or it is in another git directory, or nowhere
+			continue // has a substitute, or isn't in this git directory
 		}
 		if _, err := g.keep(ctx, treeOf(sum), "", keptRefs+sum); err != nil {
 			return err
@@ -198,20 +195,20 @@ func (g git) keepTrees(ctx context.Context, needs Needs) error {
 	return nil
 }
 
-// RefsOf are the refs that keep states of the files of some threads.
+// RefsOf returns the refs that keep the snapshots of some threads.
 func RefsOf(ctx context.Context, e env.Env, store string, threads []string) ([]string, error) {
 	refs, err := inStore(e, store).ours(ctx)
 	return slices.DeleteFunc(refs, func(ref string) bool { return !slices.Contains(threads, path.Base(ref)) }), err
 }
 
-// ours are the refs of threads, and of states of files.
+// ours returns the refs of threads and of snapshots.
 func (g git) ours(ctx context.Context) ([]string, error) {
 	out, err := g.run(ctx, nil, "for-each-ref", "--format=%(refname)", "refs/uwf", "refs/uwf-rescue", "refs/uwf-apply",
 		"refs/uwf-applied", "refs/uwf-result", strings.TrimSuffix(keptRefs, "/"))
 	return strings.Fields(string(out)), err
 }
 
-// forget removes the refs that nobody needs.
+// forget removes refs that are no longer needed.
 func (g git) forget(ctx context.Context, needs Needs, dry bool) (n int, err error) {
 	needed := map[string]bool{}
 	for _, tree := range needs.Trees {
@@ -231,10 +228,10 @@ func (g git) forget(ctx context.Context, needs Needs, dry bool) (n int, err erro
 	return n, err
 }
 
-// prune removes what no ref leads to, and packs the rest. The packs that the user's git directory has, too,
-// stay as they are: they take no room.
+// prune deletes unreferenced objects and packs the rest. Packs shared with the user's git directory stay,
+// because they take no space.
 func (g git) prune(ctx context.Context, store, common string) error {
-	const young = "1.hour.ago" // somebody may be about to name it
+	const young = "1.hour.ago" // a process can be about to reference it
 	args := []string{"repack", "-A", "-d", "-l", "-q", "--unpack-unreachable=" + young}
 	if common != "" {
 		theirs, err := os.ReadDir(filepath.Join(common, "objects", "pack"))
@@ -248,7 +245,7 @@ func (g git) prune(ctx context.Context, store, common string) error {
 			}
 		}
 	}
-	// Prune loose objects first: packing would make them young again.
+	// Prune loose objects first: packing would reset their age.
 	if _, err := g.run(ctx, nil, "prune", "--expire="+young); err != nil {
 		return err
 	}
@@ -256,7 +253,7 @@ func (g git) prune(ctx context.Context, store, common string) error {
 	return err
 }
 
-// taken is the space of the objects that the user's git directory does not also hold.
+// taken returns the size of the objects that the user's git directory doesn't share.
 func taken(store, common string) (sum int64) {
 	objects := filepath.Join(store, "objects")
 	_ = filepath.WalkDir(objects, func(p string, d fs.DirEntry, err error) error {

@@ -17,7 +17,7 @@ import (
 	"github.com/united-workforce/uwf/step/snapshot"
 )
 
-// age makes everything in our git directory older than what a collection leaves alone.
+// age makes everything in our git directory old enough to be collected.
 func (w *world) age() {
 	w.Helper()
 	old := time.Now().Add(-2 * time.Hour)
@@ -29,7 +29,7 @@ func (w *world) age() {
 	}))
 }
 
-// loose are the objects of ours that are not packed.
+// loose returns the number of our loose objects.
 func (w *world) loose() int {
 	w.Helper()
 	return strings.Count(w.sh(`find "$STORE/objects" -type f -links 1 -path '*/objects/??/*'`), "\n")
@@ -42,8 +42,8 @@ func (w *world) collect(needs snapshot.Needs, dry bool) snapshot.Collected {
 	return c
 }
 
-// What a thread that is gone has kept goes, but for what others name; the user's git
-// directory is as it was.
+// Snapshots of deleted threads are removed unless others reference them; the user's git directory is
+// unchanged.
 func TestCollect(t *testing.T) {
 	t.Parallel()
 	w := repository(t)
@@ -72,13 +72,13 @@ func TestCollect(t *testing.T) {
 	require.Equal(t, before, w.user())
 	w.restore(shared)
 
-	// Nobody names it any more.
+	// Now nothing references it.
 	w.age()
 	needs.Trees = nil
 	require.Equal(t, 1, w.collect(needs, false).Refs)
 }
 
-// A ref that was damaged does not stop the next snapshot, and nothing that it kept is lost.
+// A damaged ref doesn't prevent the next snapshot, and nothing that it kept is lost.
 func TestADamagedRef(t *testing.T) {
 	t.Parallel()
 	for name, damage := range map[string]string{
@@ -103,7 +103,7 @@ func TestADamagedRef(t *testing.T) {
 	}
 }
 
-// The user's packs stay shared, those that the user's git has replaced go.
+// The user's packs stay shared; those that the user's git has replaced are removed.
 func TestCollectPacks(t *testing.T) {
 	t.Parallel()
 	w := repository(t)
@@ -125,7 +125,7 @@ func TestCollectPacks(t *testing.T) {
 	w.restore(tree)
 }
 
-// After many snapshots what they have left is packed, and none of them is lost.
+// After many snapshots, their objects are packed, and none is lost.
 func TestTidy(t *testing.T) {
 	t.Parallel()
 	w := repository(t)
@@ -145,7 +145,7 @@ func TestTidy(t *testing.T) {
 	w.restore(many)
 }
 
-// What a snapshot leaves out is said without making one.
+// Survey reports what a snapshot would leave out, without taking one.
 func TestSurvey(t *testing.T) {
 	t.Parallel()
 	w := repository(t)
@@ -165,7 +165,7 @@ func TestSurvey(t *testing.T) {
 	require.True(t, v.AtLeast(2, 31), fmt.Sprint(v))
 }
 
-// A collection removes what a killed git left half written.
+// A collection removes half-written files of a killed git.
 func TestHalfWrittenObjects(t *testing.T) {
 	t.Parallel()
 	w := repository(t)

@@ -17,8 +17,8 @@ import (
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// user is git in the user's own git directory, for what a person has asked for: no hook
-// and no filter of the repository's runs.
+// user returns git with the user's git directory, for requested changes. It runs no hooks or filters of the
+// repository.
 func (r Repo) user(ctx context.Context) git {
 	g := newGit(r.env.Environ, r.Root)
 	out, err := g.run(ctx, nil, "config", "-z", "--name-only", "--get-regexp", `^filter\.`)
@@ -36,7 +36,7 @@ func (r Repo) user(ctx context.Context) git {
 	return g.with(none)
 }
 
-// Commit is the commit that a name stands for; ok is false if it stands for none.
+// Commit resolves a name to a commit; ok is false if there is none.
 func (r Repo) Commit(ctx context.Context, name string) (commit string, ok bool) {
 	if name == "" {
 		return "", false
@@ -45,9 +45,8 @@ func (r Repo) Commit(ctx context.Context, name string) (commit string, ok bool) 
 	return commit, err == nil
 }
 
-// AddWorktree makes a git worktree of the repository at a path where nothing is, at a
-// commit, without files: see [Fill]. branch is made, too, unless it is there, at that
-// commit; "": none.
+// AddWorktree adds a git worktree at an unused path and a commit, without files: see [Fill]. It also creates
+// branch at the commit, unless it exists or is "".
 func (r Repo) AddWorktree(ctx context.Context, path, commit, branch string) error {
 	held, err := mend(ctx, r.Common, filepath.Dir(path))
 	if err != nil {
@@ -79,8 +78,8 @@ func (r Repo) AddWorktree(ctx context.Context, path, commit, branch string) erro
 	return nil
 }
 
-// RemoveHalfMade removes what a killed git left of worktrees below a directory of ours: git itself
-// reports each as damage.
+// RemoveHalfMade removes leftovers of a killed git from worktrees below our directory, which git would report
+// as damage.
 func RemoveHalfMade(ctx context.Context, common, dir string) error {
 	held, err := mend(ctx, common, dir)
 	if err != nil {
@@ -94,7 +93,8 @@ func isGone(path string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// mend is [RemoveHalfMade]; it returns a lock, and nobody makes a worktree there until that is released.
+// mend is like [RemoveHalfMade] and returns a lock that prevents creating worktrees there until it is
+// released.
 func mend(ctx context.Context, common, dir string) (*durable.Held, error) {
 	held, err := durable.Lock(ctx, filepath.Join(dir, "worktrees.lock"))
 	if err != nil {
@@ -102,12 +102,12 @@ func mend(ctx context.Context, common, dir string) (*durable.Held, error) {
 	}
 	err = eachWorktree(common, func(root *os.Root, at, path string) error {
 		if path == "" {
-			return nil // nobody can tell whose it is
+			return nil // the owner is unknown
 		}
 		if _, err := os.Lstat(goneFrom(path)); err == nil && isGone(path) && sameDir(filepath.Dir(path), dir) {
 			return dismiss(root, at)
 		}
-		const begun = "initializing" // git's word for one that it makes
+		const begun = "initializing" // git's marker for a worktree being created
 		why, err := safeopen.ReadFileIn(root, filepath.Join(at, "locked"), maxSetting)
 		if err != nil || strings.TrimSpace(string(why)) != begun || !sameDir(filepath.Dir(path), dir) {
 			return nil //nolint:nilerr // it is whole, or not ours
@@ -115,7 +115,7 @@ func mend(ctx context.Context, common, dir string) (*durable.Held, error) {
 		if err := os.Remove(filepath.Join(path, ".git")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		_ = os.Remove(path) // there is nothing in it yet
+		_ = os.Remove(path) // still empty
 		return dismiss(root, at)
 	})
 	if err != nil {
@@ -124,8 +124,8 @@ func mend(ctx context.Context, common, dir string) (*durable.Held, error) {
 	return held, nil
 }
 
-// eachWorktree calls do for all worktrees that git knows, with the directory in which it
-// keeps what it knows. path is "" if git was killed before it recorded where the worktree is.
+// eachWorktree calls do for all worktrees known to git, with git's directory for each. path is "" if git was
+// killed before it recorded the worktree's path.
 func eachWorktree(common string, do func(root *os.Root, at, path string) error) error {
 	root, err := os.OpenRoot(common)
 	if err != nil {
@@ -140,7 +140,7 @@ func eachWorktree(common string, do func(root *os.Root, at, path string) error) 
 		at := filepath.Join("worktrees", k.Name())
 		text, err := safeopen.ReadFileIn(root, filepath.Join(at, "gitdir"), maxSetting)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			continue // nobody can tell
+			continue // unknown
 		}
 		path := strings.TrimSpace(string(text))
 		if path != "" {
@@ -153,17 +153,17 @@ func eachWorktree(common string, do func(root *os.Root, at, path string) error) 
 	return nil
 }
 
-// dismiss makes git forget a worktree. It first removes the file that makes it one.
+// dismiss removes git's record of a worktree, starting with the file that makes it valid.
 func dismiss(root *os.Root, at string) error {
 	if err := root.Remove(filepath.Join(at, "gitdir")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	err := root.RemoveAll(at)
-	_ = root.Remove(filepath.Dir(at)) // as git does: there may be no other
+	_ = root.Remove(filepath.Dir(at)) // as git does: it can be the last one
 	return err
 }
 
-// forgetWorktree makes git forget a worktree of ours, also one that it was killed over.
+// forgetWorktree removes git's record of our worktree, even if git was killed while creating it.
 func forgetWorktree(common, path string) error {
 	return eachWorktree(common, func(root *os.Root, at, known string) error {
 		begun := known == "" && filepath.Base(at) == filepath.Base(path)
@@ -175,16 +175,16 @@ func forgetWorktree(common, path string) error {
 	})
 }
 
-// sameDir reports whether two paths are of one directory, or the same.
+// sameDir reports whether two paths are equal or refer to the same directory.
 func sameDir(a, b string) bool {
 	return filepath.Clean(a) == filepath.Clean(b) || same(a, b)
 }
 
-// RemoveWorktree removes a worktree with all that is in it, if it is there, and what git
-// knows of it; and the branch if that is still at the commit it was made at.
+// RemoveWorktree removes a worktree with its contents and git's record of it, and the branch if it is still
+// at its original commit.
 func (r Repo) RemoveWorktree(ctx context.Context, path, branch, commit string) error {
 	held, err := mend(ctx, r.Common, filepath.Dir(path))
-	if errors.Is(err, fs.ErrNotExist) { // there is no directory with worktrees
+	if errors.Is(err, fs.ErrNotExist) { // no worktrees exist
 		return nil
 	}
 	if err != nil {
@@ -199,7 +199,7 @@ func (r Repo) removeWorktree(ctx context.Context, path, branch, commit string) e
 	if err != nil {
 		return err
 	}
-	g = g.in(common, "", "") // where we are may be what is removed
+	g = g.in(common, "", "") // the current directory can be the one being removed
 	g.dir = common
 	gone := goneFrom(path)
 	if err := os.Rename(path, gone); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -210,31 +210,31 @@ func (r Repo) removeWorktree(ctx context.Context, path, branch, commit string) e
 	}
 	if branch != "" && commit != "" {
 		ref := "refs/heads/" + branch
-		_, err := g.run(ctx, nil, "update-ref", "-d", ref, commit) // one with work of its own stays
+		_, err := g.run(ctx, nil, "update-ref", "-d", ref, commit) // a branch with its own commits stays
 		if err != nil && unlocked(ctx, common, append(r.locksOf(ctx, ref), packedLock)) {
 			_, _ = g.run(ctx, nil, "update-ref", "-d", ref, commit)
 		}
 	}
-	return os.RemoveAll(gone) // as long as it is there, a git may have been killed over the branch
+	return os.RemoveAll(gone) // while it exists, git can have been killed over the branch
 }
 
-// goneFrom is where a worktree is moved in one go before it is removed, so that a kill never
-// leaves half of it in place.
+// goneFrom returns the path to which a worktree is renamed before deletion, so that a kill never leaves half
+// of it in place.
 func goneFrom(path string) string {
 	return filepath.Join(filepath.Dir(path), gonePrefix+filepath.Base(path))
 }
 
 const gonePrefix = ".gone-"
 
-// FinishRemovals ends the removals of worktrees below a directory of ours that were cut off, of
-// which their repositories may still know.
+// FinishRemovals completes interrupted removals of worktrees below our directory, including the repositories'
+// records of them.
 func FinishRemovals(ctx context.Context, dir string, repos []string) error {
 	entries, err := os.ReadDir(dir)
 	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), gonePrefix) })
 	for _, common := range repos {
 		err = errors.Join(err, RemoveHalfMade(ctx, common, dir))
 		for _, e := range entries {
-			if path := filepath.Join(dir, strings.TrimPrefix(e.Name(), gonePrefix)); isGone(path) { // nor made again
+			if path := filepath.Join(dir, strings.TrimPrefix(e.Name(), gonePrefix)); isGone(path) { // and not created again
 				err = errors.Join(err, forgetWorktree(common, path))
 			}
 			unlocked(ctx, common, []string{packedLock})
@@ -249,7 +249,7 @@ func FinishRemovals(ctx context.Context, dir string, repos []string) error {
 	return err
 }
 
-// Ignores reports whether a worktree has files that git ignores.
+// Ignores reports whether a worktree contains ignored files.
 func (r Repo) Ignores(ctx context.Context) (bool, error) {
 	g := r.user(ctx)
 	out, err := g.run(ctx, nil, "status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=all",
@@ -257,17 +257,16 @@ func (r Repo) Ignores(ctx context.Context) (bool, error) {
 	return strings.Contains("\x00"+string(out), "\x00!! "), err
 }
 
-// making is the plan of a worktree. As long as the plan exists, nobody has worked in the
-// worktree.
+// making is the plan for a new worktree. While it exists, nobody has worked in the worktree.
 type making struct {
 	intent
 	Repo   string `json:"repo"`             // root of a work tree of the repository
-	Branch string `json:"branch,omitempty"` // that is made, too
-	Commit string `json:"commit,omitempty"` // that the branch is made at
+	Branch string `json:"branch,omitempty"` // branch to create
+	Commit string `json:"commit,omitempty"` // commit of the branch
 }
 
-// RemovePlanned removes a worktree that was planned and that nobody has ever had, as far as it
-// was made, with its branch, unless may returns an error. It reports whether a plan was there.
+// RemovePlanned removes an unused planned worktree, complete or not, with its branch, unless may returns an
+// error. It reports whether there was a plan.
 func RemovePlanned(ctx context.Context, e env.Env, path, record string, may func(path, commit string) error) (bool, error) {
 	text, err := safeopen.ReadFile(record, maxIntent, safeopen.NoFollow)
 	var m making
@@ -275,7 +274,7 @@ func RemovePlanned(ctx context.Context, e env.Env, path, record string, may func
 		return false, nil //nolint:nilerr // it is the record of something else
 	}
 	r, err := Find(ctx, e, m.Repo)
-	if errors.Is(err, ErrNone) || errors.Is(err, fs.ErrNotExist) { // git knows of nothing any more
+	if errors.Is(err, ErrNone) || errors.Is(err, fs.ErrNotExist) { // git has no record of it
 		return true, os.RemoveAll(path)
 	}
 	if err != nil {
@@ -286,7 +285,7 @@ func RemovePlanned(ctx context.Context, e env.Env, path, record string, may func
 		if err != nil {
 			return true, err
 		}
-		// of a git that was killed with it
+		// left by a git that was killed together with it
 		_ = root.Remove(filepath.Join("refs", "heads", filepath.FromSlash(m.Branch)) + lockSuffix)
 		_ = root.Close()
 	}
@@ -296,9 +295,9 @@ func RemovePlanned(ctx context.Context, e env.Env, path, record string, may func
 	return true, r.RemoveWorktree(ctx, path, m.Branch, m.Commit)
 }
 
-// PlanWorktree records that a work tree is to be made with the files of a tree, which it
-// returns; "": of a commit. branch is one that is made with it; "": none. [Fill] makes the
-// files, or if that was cut off, [Begin]. The plan goes when somebody may work there.
+// PlanWorktree records that a work tree will be created with the files of a tree, or of the commit if tree is
+// "", and returns the tree. branch is created with it unless "". [Fill] writes the files or, if it was
+// interrupted, [Begin]. The plan is deleted before anyone can work there.
 func PlanWorktree(ctx context.Context, e env.Env, r Repo, s Spec, tree protocol.Tree, commit, branch,
 	record string) (protocol.Tree, error) {
 	if err := r.Seed(ctx, s.Git, true); err != nil {
@@ -310,11 +309,11 @@ func PlanWorktree(ctx context.Context, e env.Env, r Repo, s Spec, tree protocol.
 			return "", err
 		}
 	}
-	text, _ := json.Marshal(making{intent{From: orEmpty("", tree), To: tree}, r.Root, branch, commit}) // texts always encode
+	text, _ := json.Marshal(making{intent{From: orEmpty("", tree), To: tree}, r.Root, branch, commit}) // encoding texts can't fail
 	return tree, durable.WriteFile(durable.OS(), record, append(text, '\n'), 0o600)
 }
 
-// Fill writes the files of a tree into a work tree that has none, as planned.
+// Fill writes the files of a tree to an empty work tree, as planned.
 func Fill(ctx context.Context, e env.Env, s Spec, tree protocol.Tree) error {
 	if err := os.Remove(s.Index); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -327,8 +326,8 @@ func Fill(ctx context.Context, e env.Env, s Spec, tree protocol.Tree) error {
 	return err
 }
 
-// SkipAbsent makes the user's git overlook the files of a new worktree that a sparse checkout leaves out: all
-// that are not there, unless the tree that it was filled with lacks them.
+// SkipAbsent makes the user's git ignore the files that a sparse checkout omits from a new worktree: all
+// missing files, unless they are missing from its tree as well.
 func (r Repo) SkipAbsent(ctx context.Context, s Spec, commit string, tree protocol.Tree) error {
 	if _, sparse := r.key("core.sparsecheckout"); !sparse {
 		return nil
@@ -349,15 +348,15 @@ func (r Repo) SkipAbsent(ctx context.Context, s Spec, commit string, tree protoc
 	}))
 }
 
-// RefreshIndex makes the user's git know that the files of a new worktree are as in its index, without
-// asking filters: git asks them again about files as new as the index.
+// RefreshIndex updates the user's index, so that git knows that the files of a new worktree are unchanged
+// without running filters, which it would for files as new as the index.
 func (r Repo) RefreshIndex(ctx context.Context) error {
 	g := r.user(ctx)
 	g.dir = r.Root
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(time.Second): // git may compare whole seconds
+	case <-time.After(time.Second): // git can compare whole seconds
 	}
 	_, err := g.run(ctx, nil, "update-index", "-q", "--refresh")
 	if ended(err, saysNo) {
@@ -366,15 +365,15 @@ func (r Repo) RefreshIndex(ctx context.Context) error {
 	return err
 }
 
-// Reset makes the files of a work tree that nobody works in those of a tree, whatever is
-// there: ignored files and s.Skip stay, unless they are in the way.
+// Reset replaces the files of an unused work tree with those of a tree. Ignored files and s.Skip stay unless
+// they are in the way.
 func Reset(ctx context.Context, e env.Env, s Spec, tree protocol.Tree) error {
 	g := of(e.Environ, s)
 	if err := g.sound(ctx, e, s.Git, "", tree); err != nil {
 		return err
 	}
 	args := []string{"clean", "-q", "-f", "-f", "-d"}
-	for _, path := range s.Skip { // what a set-up has linked, too
+	for _, path := range s.Skip { // including links created by a set-up
 		args = append(args, "-e", "/"+ignorable(path))
 	}
 	if _, err := g.run(ctx, nil, args...); err != nil {
@@ -384,13 +383,13 @@ func Reset(ctx context.Context, e env.Env, s Spec, tree protocol.Tree) error {
 	return err
 }
 
-// ignorable is a path that stands for itself in a pattern of .gitignore's.
+// ignorable escapes a path for .gitignore.
 func ignorable(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
-// DeleteRefs removes what keeps the snapshots of a thread, and other refs of it; what other
-// threads have stays.
+// DeleteRefs deletes the refs that keep a thread's snapshots, and the refs in more. Content shared with other
+// threads stays.
 func DeleteRefs(ctx context.Context, e env.Env, s Spec, more ...string) error {
 	var gone strings.Builder
 	for _, ref := range append(more, s.Ref, rescueRef(s.Ref)) {
@@ -400,20 +399,20 @@ func DeleteRefs(ctx context.Context, e env.Env, s Spec, more ...string) error {
 	return err
 }
 
-// SetRef makes a ref of ours keep a commit.
+// SetRef sets a ref of ours to a commit.
 func (r Repo) SetRef(ctx context.Context, s Spec, ref, commit string) error {
 	_, err := inStore(r.env, s.Git).run(ctx, nil, "update-ref", ref, commit)
 	return err
 }
 
-// TreeOf is the state of the files in a commit.
+// TreeOf returns the tree of a commit.
 func (r Repo) TreeOf(ctx context.Context, s Spec, commit string) (protocol.Tree, error) {
 	sum, err := inStore(r.env, s.Git).line(ctx, "rev-parse", "-q", "--verify", commit+"^{tree}")
 	return treeOf(sum), err
 }
 
-// NewRepo makes a repository in a directory that is in none, without a commit. No template of
-// the user's is in it, so no hook either.
+// NewRepo creates a repository without commits in a directory outside of any repository. It uses none of the
+// user's templates and therefore no hooks.
 func NewRepo(ctx context.Context, e env.Env, dir, function string) (Repo, error) {
 	g := newGit(e.Environ, dir)
 	if _, err := g.run(ctx, nil, "init", "-q", "--template=", "--object-format="+function); err != nil {
@@ -422,8 +421,8 @@ func NewRepo(ctx context.Context, e env.Env, dir, function string) (Repo, error)
 	return Find(ctx, e, dir)
 }
 
-// FirstCommit makes the first commit of a repository that has none, with the files of a tree. The
-// work tree stays as it is.
+// FirstCommit creates the first commit of a repository, with the files of a tree. It doesn't change the work
+// tree.
 func (r Repo) FirstCommit(ctx context.Context, s Spec, tree protocol.Tree, message string) error {
 	ours := inStore(r.env, s.Git)
 	if err := ours.sound(ctx, r.env, s.Git, "", tree); err != nil {
