@@ -82,7 +82,7 @@ func (a *attempt) invoke(ctx context.Context, lock *durable.Held) (agentproc.Out
 			a.report(Event{Kind: Writing, Turn: &t})
 		}
 	case follow:
-		inv.Told = func(line protocol.TurnLine) {
+		inv.OnTurn = func(line protocol.TurnLine) {
 			// Skip a turn that isn't readable yet; the detail will contain it.
 			t, err := cas.Read[protocol.Turn](ctx, a.reader.Store, line.Hash)
 			switch {

@@ -1,11 +1,9 @@
-// Package agentproc runs an agent as a child process and reads its result. The
-// agent's stdout and stderr go to files in the run directory, so that it
-// finishes its work even if this process is killed, and so that its output
-// costs no memory however long it is.
+// Package agentproc runs an agent as a child process and reads its result. The agent's stdout and stderr go
+// to files in the run directory. So the agent can finish even if this process is killed, and output of any
+// length costs no memory.
 //
-//   - follow.go: turns announced on stdout while the agent runs, and what a program prints
-//     that is no agent;
-//   - result.go: the result at the end of stdout, and the end of stderr, fit to be shown;
+//   - follow.go: turns that the agent announces on stdout while it runs, and the output of plain programs;
+//   - result.go: the result at the end of stdout, and the end of stderr, cleaned for display;
 //   - errors.go: the ways in which an agent fails.
 package agentproc
 
@@ -24,60 +22,57 @@ import (
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// DefaultGrace is how long an agent that is asked to stop may take.
+// DefaultGrace is the time an agent gets to stop when asked.
 const DefaultGrace = 5 * time.Second
 
 // Invocation is one run of an agent.
 type Invocation struct {
-	Command string // a bare name is looked up on PATH of Env; other relative paths begin at Dir
+	Command string // a bare name is looked up in Env's PATH; other relative paths start at Dir
 	Args    []string
 	Dir     string
 	Env     []string
-	RunDir  string        // stdout and stderr are written here, to new files
-	FS      durable.FS    // nil: the real disk
-	Lock    *durable.Held // inherited by the agent: it is alive while this is held
-	Timeout time.Duration // 0: none
-	Grace   time.Duration // 0: DefaultGrace
-	// Started is told the agent's process id as soon as there is one; if it
-	// fails, the agent is stopped and Run returns its error. May be nil.
+	RunDir  string        // directory for the new files of stdout and stderr
+	FS      durable.FS    // nil means the real disk
+	Lock    *durable.Held // inherited by the agent, which counts as alive while this is held
+	Timeout time.Duration // 0 means none
+	Grace   time.Duration // 0 means DefaultGrace
+	// Started, if not nil, is called with the agent's process ID once it runs. If it fails, the agent is
+	// stopped and Run returns its error.
 	Started func(pid int) error
-	// Whose it is: a role of a workflow, played by an agent of the config; "": by a command.
+	// Owner of the run: a role of a workflow, played by an agent of the config ("" for a command).
 	Workflow, Role, Alias string
-	// Plain: the program is no agent. What it prints goes to the output file and is no
-	// result, and every status with which it ends is an answer.
+	// Plain means that the program is not an agent. Its output goes to the output file and is not parsed, and
+	// any exit status is an answer.
 	Plain bool
 	// Box, Init and Inherit are as in [proc.Command].
 	Box     *proc.Box
 	Init    bool
 	Inherit []*os.File
-	// Apart: what a plain program prints on stderr goes to the file of stderr.
+	// Apart sends a plain program's stderr to a separate file.
 	Apart bool
-	// Printed is told the last line that a plain program has printed, again and again.
-	// May be nil.
+	// Printed, if not nil, is called repeatedly with the last line that a plain program has printed.
 	Printed func(line string)
-	// MaxPrinted is how many bytes a plain program may print; 0: 512 MiB.
+	// MaxPrinted is the maximum output of a plain program in bytes; 0 means 512 MiB.
 	MaxPrinted int64
-	// Told is called for each turn that is announced, finished or still being
-	// written, on the goroutine of Run. Nil: not wanted.
-	Told func(protocol.TurnLine)
+	// OnTurn, if not nil, is called for each announced turn, finished or in progress, on the goroutine of Run.
+	OnTurn func(protocol.TurnLine)
 }
 
-// Outcome is how an agent ended.
+// Outcome describes how an agent ended.
 type Outcome struct {
 	Result   protocol.Result
 	ExitCode int    // -1 if a signal ended it
 	Signal   string // such as "killed"; "" if it exited
-	Stderr   string // the tail, cleaned
-	// Contained: nothing outlives it, since it had a pid namespace of its own.
+	Stderr   string // the end of stderr, cleaned
+	// Contained means that the agent had its own pid namespace, so none of its processes outlives it.
 	Contained bool
-	// Held is what its sandbox has kept from it, in words for the record; "": nothing.
+	// Held describes for the record what the sandbox denied the agent; "" if nothing.
 	Held string
 }
 
-// Run runs an agent to its end. When ctx ends, or the time is up, the agent's
-// whole process group is stopped. Errors: [*NotFoundError], [*ExitError],
-// [*ResultError], [*TimeoutError], [*FloodError], ctx's cause, or what Started returned. The
-// outcome is filled as far as it is known also when there is an error.
+// Run runs an agent until it ends. If ctx ends or the timeout expires, it stops the agent's whole process
+// group. Errors are [*NotFoundError], [*ExitError], [*ResultError], [*TimeoutError], [*FloodError], the cause
+// of ctx, or the error of Started. The outcome contains what is known even if there is an error.
 func Run(ctx context.Context, inv Invocation) (Outcome, error) {
 	path, err := locate(inv.Command, inv.Dir, inv.Env)
 	if err != nil {
@@ -101,8 +96,8 @@ func Run(ctx context.Context, inv Invocation) (Outcome, error) {
 	return out, resultErr
 }
 
-// start starts the agent with new output files. A descendant of an earlier
-// agent that still writes does so to the files of its own run.
+// start starts the agent with new output files. A descendant of an earlier agent that still writes uses the
+// files of its own run.
 func start(path string, inv Invocation) (*proc.Child, error) {
 	name := runfiles.StdoutFile
 	if inv.Plain {
@@ -123,7 +118,7 @@ func start(path string, inv Invocation) (*proc.Child, error) {
 	cmd := proc.Command{
 		Path: path, Args: inv.Args, Dir: inv.Dir, Env: inv.Env,
 		Stdout: stdout, Stderr: stderr,
-		// Nothing in the agent can wait at our terminal for an answer.
+		// A new session keeps the agent from prompting on our terminal.
 		Session: true, Init: inv.Init, Box: inv.Box,
 	}
 	if inv.Lock != nil {
@@ -137,7 +132,7 @@ func start(path string, inv Invocation) (*proc.Child, error) {
 	return child, nil
 }
 
-// newFile makes an empty file in the run directory and opens it for the agent.
+// newFile creates an empty file in the run directory and opens it for the agent.
 func newFile(inv Invocation, name string) (*os.File, error) {
 	fsys := inv.FS
 	if fsys == nil {
@@ -157,7 +152,7 @@ func newFile(inv Invocation, name string) (*os.File, error) {
 	return f, nil
 }
 
-// supervise waits for the agent's end and reports turns until then.
+// supervise waits until the agent has ended, and reports turns in the meantime.
 func supervise(ctx context.Context, child *proc.Child, inv Invocation) (proc.Status, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -175,7 +170,7 @@ func supervise(ctx context.Context, child *proc.Child, inv Invocation) (proc.Sta
 	if grace == 0 {
 		grace = DefaultGrace
 	}
-	if inv.Told == nil && !inv.Plain {
+	if inv.OnTurn == nil && !inv.Plain {
 		return child.Wait(ctx, grace)
 	}
 	var (
@@ -190,14 +185,14 @@ func supervise(ctx context.Context, child *proc.Child, inv Invocation) (proc.Sta
 	if inv.Plain {
 		inv.watchPlain(ended, cancel)
 	} else {
-		follow(inv.RunDir, ended, inv.Told)
+		follow(inv.RunDir, ended, inv.OnTurn)
 	}
 	<-ended
 	return status, err
 }
 
-// locate finds the file of a command on the PATH that the agent will have, which
-// is not always this process's: .env may set it.
+// locate finds the file of a command in the agent's PATH. It can differ from this process's PATH, because
+// .env may set it.
 func locate(command, dir string, environ []string) (string, error) {
 	path, err := proc.LookPath(command, dir, environ)
 	if err != nil {

@@ -30,19 +30,20 @@ func (e *NotFoundError) Error() string {
 	return fmt.Sprintf("agent command %q cannot be started: %v", e.Command, reason(e.Err))
 }
 
-// Absent reports whether there is no such file at all.
+// Absent reports whether the command doesn't exist.
 func (e *NotFoundError) Absent() bool {
 	return errors.Is(e.Err, exec.ErrNotFound) || errors.Is(e.Err, fs.ErrNotExist)
 }
 
-// OfMachine implements what [protocol.OfMachine] asks for: no machine passes on what is too long.
+// OfMachine implements the interface of [protocol.OfMachine]. An argument list that is too long fails on
+// every machine.
 func (e *NotFoundError) OfMachine() bool { return !errors.Is(e.Err, syscall.E2BIG) }
 
 // Unwrap returns the cause.
 func (e *NotFoundError) Unwrap() error { return e.Err }
 
-// reason is the innermost text of an operating-system error; the command is
-// named once, by us.
+// reason returns the innermost error of an operating system error, since our message already contains the
+// command.
 func reason(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {
@@ -55,15 +56,14 @@ func reason(err error) error {
 	return err
 }
 
-// ExitError means that the agent ended with a failure, or reported one as its result.
+// ExitError means that the agent exited with a failure, or reported one as its result.
 type ExitError struct {
 	Outcome Outcome
 	Command string
 }
 
-// Error says how the agent ended and what it said: the error of its result line
-// if there is one, else the end of its stderr. What it says to do is marked as its
-// word: the hints of an error are ours alone.
+// Error describes how the agent ended and quotes it: the error of its result if there is one, else the end of
+// its stderr. The agent's advice is quoted as such, because an error's hints are only ours.
 func (e *ExitError) Error() string {
 	text := e.Brief()
 	said := strings.TrimSpace(cmp.Or(e.Outcome.Result.Error, e.Outcome.Stderr))
@@ -81,10 +81,10 @@ func (e *ExitError) Error() string {
 	return text
 }
 
-// OfMachine implements what [protocol.OfMachine] asks for: the agent says so.
+// OfMachine implements the interface of [protocol.OfMachine], as the agent reported.
 func (e *ExitError) OfMachine() bool { return e.Outcome.Result.Kind == protocol.FailedMachine }
 
-// Brief says how the agent ended, and nothing that it said.
+// Brief describes how the agent ended, without quoting it.
 func (e *ExitError) Brief() string {
 	switch {
 	case e.Outcome.Signal != "":
@@ -95,9 +95,9 @@ func (e *ExitError) Brief() string {
 	return fmt.Sprintf("agent %s failed", e.Command)
 }
 
-// ResultError means that stdout does not end with a result.
+// ResultError means that stdout doesn't end with a result.
 type ResultError struct {
-	Line   string // the last line, cut and cleaned; "" if there is none
+	Line   string // the last line, shortened and cleaned; "" if there is none
 	Reason string
 }
 
@@ -109,10 +109,10 @@ func (e *ResultError) Error() string {
 	return fmt.Sprintf("the agent's last line is not a result: %s: %s", e.Reason, e.Line)
 }
 
-// TimeoutError means that the agent took too long and was stopped.
+// TimeoutError means that the agent was stopped because it exceeded its timeout.
 type TimeoutError struct {
 	After time.Duration
-	Plain bool // it was no agent
+	Plain bool // it was a plain program
 }
 
 // Error implements error.

@@ -18,29 +18,28 @@ import (
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// A file that another process writes cannot be waited for portably, so it is
-// polled: soon after news, ever less often in silence.
+// There is no portable way to wait for writes by another process, so the file is polled: soon after new data,
+// less and less often without.
 const (
 	minPause = 10 * time.Millisecond
 	maxPause = 200 * time.Millisecond
-	maxLate  = 2 * time.Second // that a step waits for its live view
+	maxLate  = 2 * time.Second // time that a step waits for its live view
 )
 
-// maxAnnouncement bounds a line that can announce a turn; a longer line is
-// passed over without being held.
+// maxAnnouncement is the maximum length of a line that announces a turn. Longer lines are skipped without
+// being kept in memory.
 const maxAnnouncement = 1024
 
-// follow reads an agent's stdout until ended is closed and reports what is
-// announced in it. It serves live views only: a file that cannot be read is left
-// to [ReadResult], which reports it, and of one that grows faster than it can be
-// read only the end is looked at when the agent has ended.
-func follow(runDir string, ended <-chan struct{}, told func(protocol.TurnLine)) {
+// follow reads an agent's stdout until ended is closed, and reports the announced turns. It only serves live
+// views. It ignores an unreadable file, which [ReadResult] reports. If the output grows faster than it can be
+// read, it skips to the end when the agent has ended.
+func follow(runDir string, ended <-chan struct{}, report func(protocol.TurnLine)) {
 	f, err := openOutput(runDir, runfiles.StdoutFile)
 	if err != nil {
 		return
 	}
 	defer f.Close()
-	lines := announcements{told: told}
+	lines := announcements{report: report}
 	pause := minPause
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -59,7 +58,7 @@ func follow(runDir string, ended <-chan struct{}, told func(protocol.TurnLine)) 
 	}
 }
 
-// late reads what a live view has not seen when the agent ends.
+// late reads the output that is still unread when the agent ends.
 func (a *announcements) late(f *os.File) {
 	ctx, cancel := context.WithTimeout(context.Background(), maxLate)
 	defer cancel()
@@ -71,18 +70,17 @@ func (a *announcements) late(f *os.File) {
 		if _, err := f.Seek(info.Size()-maxToldLate, io.SeekStart); err != nil {
 			return
 		}
-		a.tooLong = true // a line whose beginning is not seen
+		a.tooLong = true // skip the line, whose start is missing
 	}
-	_, _ = copySome(ctx, a, f, maxToldLate) // live view
+	_, _ = copySome(ctx, a, f, maxToldLate) // errors don't matter for a live view
 }
 
-// announcements is a writer that finds in what is written the turns, finished or
-// not, that are announced. It holds at most one unfinished line of
-// maxAnnouncement bytes.
+// announcements is a writer that finds announced turns, finished or not, in the written data. It keeps at
+// most one incomplete line of maxAnnouncement bytes.
 type announcements struct {
-	told    func(protocol.TurnLine)
+	report  func(protocol.TurnLine)
 	line    []byte
-	tooLong bool // the unfinished line is no announcement
+	tooLong bool // the current line is not an announcement
 }
 
 // Write implements io.Writer; it never fails.
@@ -99,7 +97,7 @@ func (a *announcements) Write(p []byte) (int, error) {
 	}
 }
 
-// add adds to the unfinished line.
+// add appends to the current line.
 func (a *announcements) add(b []byte) {
 	if a.tooLong || len(a.line)+len(b) > maxAnnouncement {
 		a.tooLong, a.line = true, a.line[:0]
@@ -108,13 +106,13 @@ func (a *announcements) add(b []byte) {
 	a.line = append(a.line, b...)
 }
 
-// end finishes the line.
+// end completes the current line.
 func (a *announcements) end() {
 	line := bytes.TrimSpace(a.line)
 	if !a.tooLong && len(line) > 0 && line[0] == '{' && bytes.Contains(line, []byte(`"uwf"`)) {
 		var t protocol.TurnLine
 		if err := json.Unmarshal(line, &t); err == nil && t.Hash.Valid() && aboutTurn(t) {
-			a.told(t)
+			a.report(t)
 		}
 	}
 	a.tooLong, a.line = false, a.line[:0]
@@ -124,34 +122,32 @@ func aboutTurn(t protocol.TurnLine) bool {
 	return t == protocol.NewTurnLine(t.Hash) || t == protocol.NewWritingLine(t.Hash)
 }
 
-// Reported is what a run has announced so far.
+// Reported holds the turns that a run has announced so far.
 type Reported struct {
 	Turns   []protocol.Hash // in order
-	Writing protocol.Hash   // the turn after them, as far as it is written; "" if that is unknown
+	Writing protocol.Hash   // snapshot of the turn in progress; "" if unknown
 }
 
-// Announced returns what the run in a run directory has announced so far. A run
-// that has not begun has announced nothing. It looks no further than at the first
-// 64 MB of the output.
+// Announced returns what a run has announced so far, which is nothing if it has not started. It reads at most
+// the first 64 MiB of the output.
 func Announced(ctx context.Context, runDir string) (Reported, error) {
-	var told Reported
+	var reported Reported
 	f, err := openOutput(runDir, runfiles.StdoutFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		return told, nil
+		return reported, nil
 	}
 	if err != nil {
-		return told, err
+		return reported, err
 	}
 	defer f.Close()
-	lines := announcements{told: told.add}
+	lines := announcements{report: reported.add}
 	if _, err := copySome(ctx, &lines, f, maxTold); err != nil {
 		return Reported{}, fmt.Errorf("read announced turns: %w", err)
 	}
-	return told, nil
+	return reported, nil
 }
 
-// HalfWritten returns the turns of a run as they stood while they were written,
-// each once.
+// HalfWritten returns the snapshots of a run's turns while they were in progress, each once.
 func HalfWritten(ctx context.Context, runDir string) ([]protocol.Hash, error) {
 	f, err := openOutput(runDir, runfiles.StdoutFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -163,7 +159,7 @@ func HalfWritten(ctx context.Context, runDir string) ([]protocol.Hash, error) {
 	defer f.Close()
 	var half []protocol.Hash
 	seen := map[protocol.Hash]bool{}
-	lines := announcements{told: func(line protocol.TurnLine) {
+	lines := announcements{report: func(line protocol.TurnLine) {
 		if line == protocol.NewWritingLine(line.Hash) && !seen[line.Hash] && len(half) < maxTurns {
 			seen[line.Hash] = true
 			half = append(half, line.Hash)
@@ -186,11 +182,11 @@ func (t *Reported) add(line protocol.TurnLine) {
 	t.Turns, t.Writing = append(t.Turns, line.Hash), ""
 }
 
-// maxPrinted is how much a plain program may print before it is stopped: nothing else
-// would keep one that prints for ever from filling the disk until its time is up.
+// maxPrinted is the default limit on a plain program's output. Without it, an endless loop could fill the
+// disk before the timeout.
 const maxPrinted = 512 << 20
 
-// FloodError means that a plain program has printed more than it may, and was stopped.
+// FloodError means that a plain program was stopped because it printed too much.
 type FloodError struct{ Most int64 }
 
 // Error implements error.
@@ -198,8 +194,8 @@ func (e *FloodError) Error() string {
 	return fmt.Sprintf("the command was stopped: it has printed more than %d MiB", e.Most>>20)
 }
 
-// watchPlain looks at what a plain program prints, until ended is closed, and shows its
-// last line. What is written between two looks may be too much by that.
+// watchPlain polls the output of a plain program until ended is closed, and reports its last line. The output
+// can exceed the limit by what is written between two polls.
 func (inv Invocation) watchPlain(ended <-chan struct{}, stop context.CancelCauseFunc) {
 	most := inv.MaxPrinted
 	if most == 0 {
@@ -233,8 +229,8 @@ func (inv Invocation) watchPlain(ended <-chan struct{}, stop context.CancelCause
 	}
 }
 
-// LastPrinted is the last line that a plain program has printed, cleaned: beside data,
-// what it says on stderr.
+// LastPrinted returns the last line that a plain program has printed, cleaned. It prefers stderr over stdout,
+// which may be data.
 func LastPrinted(runDir string) string {
 	for _, name := range []string{runfiles.StderrFile, runfiles.OutputFile} {
 		if text := Tail(filepath.Join(runDir, name)); text != "" {
@@ -244,23 +240,22 @@ func LastPrinted(runDir string) string {
 	return ""
 }
 
-// What an agent leaves in its run directory is a stranger's: it need not be a
-// file, and a file may have any size and cost nothing. So it is opened carefully,
-// read in pieces, and only as far as these bounds.
+// Files in the run directory are untrusted: an agent can replace them by other file types or by sparse files
+// of any size. So they are opened with care and read in pieces, up to these limits.
 const (
-	piece       = 1 << 20  // that is read between two looks whether to stop
-	maxTold     = 64 << 20 // of the output, in which turns are looked for
-	maxToldLate = 4 << 20  // of the output that a live view has not seen when the agent ends
-	maxTurns    = 100_000  // that a run can announce
+	piece       = 1 << 20  // bytes read between two checks whether to stop
+	maxTold     = 64 << 20 // bytes of output that are searched for turns
+	maxToldLate = 4 << 20  // bytes of output that a live view reads after the agent has ended
+	maxTurns    = 100_000  // turns that a run can announce
 )
 
-// openOutput opens one of the agent's streams in a run directory.
+// openOutput opens one of the agent's output files in a run directory.
 func openOutput(runDir, name string) (*os.File, error) {
 	return safeopen.Open(filepath.Join(runDir, name), safeopen.NoFollow)
 }
 
-// copySome copies at most n bytes of what is left of a file, and returns how many
-// there were. It stops when ctx ends, with its cause.
+// copySome copies up to n bytes of f and returns the number of bytes copied. If ctx ends, it stops and
+// returns its cause.
 func copySome(ctx context.Context, to io.Writer, f io.Reader, n int64) (int64, error) {
 	var done int64
 	for done < n {

@@ -18,12 +18,10 @@ import (
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
-// ReadResult reads the result from the stdout that a finished agent left in a
-// run directory: its last line as a JSON object, a YAML flow mapping or a bare
-// hash, or a last block of YAML that begins with "stepHash:" (or "error:"). If it
-// ends otherwise, the last JSON object with a step hash counts: what an agent has
-// started may still write. A result without a step hash has an error. Errors:
-// [*ResultError].
+// ReadResult reads the result from the stdout of a finished agent. It is the last line, if that is a JSON
+// object, a YAML flow mapping or a bare hash, or a final block of YAML that starts with "stepHash:" (or
+// "error:"). Otherwise it is the last JSON object with a step hash, because processes that the agent started
+// may still write. A result without a step hash has an error. Errors are [*ResultError].
 func ReadResult(runDir string) (protocol.Result, error) {
 	f, err := openOutput(runDir, runfiles.StdoutFile)
 	var odd *safeopen.NotFileError
@@ -58,7 +56,7 @@ func ReadResult(runDir string) (protocol.Result, error) {
 	return protocol.Result{}, &ResultError{Line: excerpt(end.line), Reason: err.Error()}
 }
 
-// earlier finds the last line that is an object with a step hash; the zero value: there is none.
+// earlier returns the last line that is an object with a step hash, or the zero value.
 func earlier(tail []byte) protocol.Result {
 	for at := len(tail); at > 0; {
 		begin := bytes.LastIndexByte(tail[:at-1], '\n') + 1
@@ -76,12 +74,11 @@ func earlier(tail []byte) protocol.Result {
 	return protocol.Result{}
 }
 
-// resultKey is what every object that is a finished step holds.
+// resultKey occurs in every object that reports a finished step.
 const resultKey = `stepHash`
 
-// wire is a result as agents write it. Only the step hash, or else the error,
-// has to be right: everything else is for display and is dropped if malformed.
-// The node says what is true.
+// wire is a result as agents write it. Only the step hash, or else the error, must be valid. The other fields
+// are for display and dropped if malformed; the step node is authoritative.
 type wire struct {
 	StepHash   string          `json:"stepHash"`
 	SessionID  any             `json:"sessionId"`
@@ -97,10 +94,10 @@ type wire struct {
 	RawHash    any             `json:"rawHash"`
 }
 
-// maxRepeated bounds what an agent says of its own retries: more is not believed.
+// maxRepeated limits the number of retries that an agent can claim.
 const maxRepeated = 1000
 
-// maxHints bounds how much an agent advises.
+// maxHints limits the number of hints from an agent.
 const maxHints = 8
 
 func (w wire) result() (protocol.Result, error) {
@@ -144,7 +141,7 @@ func text(v any) string {
 	return s
 }
 
-// parseEnding reads the result at the end of an output.
+// parseEnding parses the result at the end of an output.
 func parseEnding(end ending, tail []byte) (protocol.Result, error) {
 	w, err := parseForms(end, tail)
 	if err != nil {
@@ -153,7 +150,7 @@ func parseEnding(end ending, tail []byte) (protocol.Result, error) {
 	return w.result()
 }
 
-// parseForms tries the forms of a result, the most common first.
+// parseForms tries the forms of a result, most common first.
 func parseForms(end ending, tail []byte) (wire, error) {
 	switch {
 	case len(end.line) == 0:
@@ -173,7 +170,7 @@ func parseForms(end ending, tail []byte) (wire, error) {
 	return parseYAML(block)
 }
 
-// parseObject reads a JSON object or a YAML flow mapping.
+// parseObject parses a JSON object or a YAML flow mapping.
 func parseObject(line []byte) (wire, error) {
 	var w wire
 	err := json.Unmarshal(line, &w)
@@ -186,8 +183,7 @@ func parseObject(line []byte) (wire, error) {
 	return wire{}, err
 }
 
-// lastBlock is the end of a text from the last line on that begins a result,
-// nil if there is none.
+// lastBlock returns the text from the last line that starts a result, or nil.
 func lastBlock(tail []byte) []byte {
 	for _, key := range []string{"stepHash:", "error:"} {
 		if i := bytes.LastIndex(append([]byte("\n"), tail...), []byte("\n"+key)); i >= 0 {
@@ -197,8 +193,8 @@ func lastBlock(tail []byte) []byte {
 	return nil
 }
 
-// parseYAML takes hashes and ids as they are written: 0123456789012 and
-// 1234567890E12 are numbers to YAML.
+// parseYAML parses a YAML result. It keeps hashes and IDs as written, because YAML reads 0123456789012 and
+// 1234567890E12 as numbers.
 func parseYAML(src []byte) (wire, error) {
 	doc, err := yamldoc.ParseAnswer(src, yamldoc.Bounds{})
 	if err != nil {
@@ -233,22 +229,21 @@ func parseYAML(src []byte) (wire, error) {
 
 const (
 	chunk = 64 << 10
-	// maxLine bounds the last line: agents of the original's kind put their
-	// whole answer into it.
+	// maxLine limits the last line. Agents for the original uwf put their whole answer into it.
 	maxLine = 16 << 20
-	// maxBlank bounds the blanks behind it.
+	// maxBlank limits the blanks after the last line.
 	maxBlank = 1 << 20
 )
 
-// ending is where a text ends: the part that matters of a file of any length.
+// ending is the relevant end of a file of any length.
 type ending struct {
-	line    []byte // the last line that is not blank, trimmed
-	tooLong bool   // it is longer than maxLine, or there are more than maxBlank blanks; line is then a part of it
-	ended   bool   // it ends in a line break
+	line    []byte // the last non-blank line, trimmed
+	tooLong bool   // maxLine or maxBlank was exceeded, and line is incomplete
+	ended   bool   // the file ends with a newline
 }
 
-// readEnding reads the last line of a file of the given size. It reads from the
-// end, no further than it must, and holds only that line.
+// readEnding reads the last line of a file of the given size. It reads backwards, no more than necessary, and
+// keeps only that line in memory.
 func readEnding(f io.ReaderAt, size int64) (ending, error) {
 	end, err := lastByte(f, size, maxBlank, func(b byte) bool { return !isSpace(b) })
 	if err != nil || end == 0 {
@@ -271,9 +266,8 @@ func readEnding(f io.ReaderAt, size int64) (ending, error) {
 	return e, nil
 }
 
-// lastByte returns the offset behind the last byte before end that is wanted. It
-// looks at no more than most bytes; if none of them is wanted it returns where it
-// has stopped.
+// lastByte returns the offset after the last wanted byte before end. It examines at most most bytes; if none
+// is wanted, it returns the offset where it stopped.
 func lastByte(f io.ReaderAt, end, most int64, wanted func(byte) bool) (int64, error) {
 	buf := make([]byte, chunk)
 	for stop := max(0, end-most); end > stop; {
@@ -293,8 +287,7 @@ func lastByte(f io.ReaderAt, end, most int64, wanted func(byte) bool) (int64, er
 
 func isSpace(b byte) bool { return b == ' ' || b == '\n' || b == '\r' || b == '\t' }
 
-// readTail reads the last n bytes of a file of the given size, from the
-// beginning of a line on.
+// readTail reads the last n bytes of a file of the given size, starting at a line boundary.
 func readTail(f io.ReaderAt, size, n int64) ([]byte, error) {
 	n = min(n, size)
 	buf := make([]byte, n)
@@ -309,21 +302,21 @@ func readTail(f io.ReaderAt, size, n int64) ([]byte, error) {
 	return buf, nil
 }
 
-// How much of an agent's stderr is shown.
+// Limits on how much of an agent's stderr is shown.
 const (
 	tailBytes = 4 << 10
 	tailLines = 20
 )
 
-// excerptLen is how many characters of a bad line are shown.
+// excerptLen is the number of characters shown of an invalid line.
 const excerptLen = 200
 
-// fullBelow is how little space a disk has that counts as full: what an agent
-// says and writes no longer fits.
+// fullBelow is the free space in bytes below which a disk counts as full, so that the agent's output may be
+// lost.
 const fullBelow = 64 << 10
 
-// stderrTail is the end of what an agent said on stderr, "" if nothing. On a
-// full disk nothing may be left of that, so then this is said.
+// stderrTail returns the end of the agent's stderr, "" if empty. It adds a note if the disk is full, because
+// stderr may be incomplete then.
 func stderrTail(runDir string) string {
 	tail := Tail(filepath.Join(runDir, runfiles.StderrFile))
 	free, err := durable.FreeSpace(runDir)
@@ -333,8 +326,9 @@ func stderrTail(runDir string) string {
 	return strings.TrimPrefix(tail+"\nno space left on the disk of "+runDir, "\n")
 }
 
-// Warnings are the lines of the agent's stderr that begin with "warning: ", or with that
-// of uwf step put, without it, as far as they are in its end: what a person should know, however the step went.
+// Warnings returns the warnings in the captured end of the agent's stderr: lines that start with "warning: "
+// or, from uwf step put, "uwf: warning: ", without that prefix. They matter to the user even if the step
+// succeeds.
 func (o Outcome) Warnings() []string {
 	var found []string
 	for line := range strings.Lines(o.Stderr) {
@@ -345,7 +339,7 @@ func (o Outcome) Warnings() []string {
 	return found
 }
 
-// Tail is the end of a file of talk, cleaned; "" if it is empty or cannot be read.
+// Tail returns the end of a text file, cleaned, or "" if it is empty or unreadable.
 func Tail(path string) string {
 	f, err := safeopen.Open(path, safeopen.NoFollow)
 	if err != nil {
@@ -364,7 +358,7 @@ func Tail(path string) string {
 	return strings.Join(lines[max(0, len(lines)-tailLines):], "\n")
 }
 
-// excerpt is the beginning of a line, fit to be shown.
+// excerpt returns the start of a line, cleaned for display.
 func excerpt(line []byte) string {
 	line = line[:min(len(line), 4*excerptLen)]
 	runes := []rune(clean(string(line)))
@@ -374,5 +368,5 @@ func excerpt(line []byte) string {
 	return string(runes)
 }
 
-// clean makes a stranger's text safe to print.
+// clean makes untrusted text safe to print.
 func clean(s string) string { return strings.TrimSpace(plaintext.Strip(s)) }

@@ -130,7 +130,7 @@ func TestAnnouncements(t *testing.T) {
 
 	for _, size := range []int{1, 2, 7, 64, len(input)} {
 		var got []protocol.Hash
-		a := announcements{told: func(l protocol.TurnLine) { got = append(got, l.Hash) }}
+		a := announcements{report: func(l protocol.TurnLine) { got = append(got, l.Hash) }}
 		for rest := []byte(input); len(rest) > 0; {
 			n := min(size, len(rest))
 			written, err := a.Write(rest[:n])

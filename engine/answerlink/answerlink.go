@@ -1,7 +1,6 @@
-// Package answerlink makes and checks the words by which a question is answered from a
-// notice: a claim (which thread, at which head, until when, a name of its own) and its
-// HMAC-SHA256 under a key of the home. Whoever has the word can answer this question
-// once, and nothing else.
+// Package answerlink creates and verifies the tokens of links that answer a question from a notification. A
+// token consists of a claim (thread, head, expiry, nonce) and its HMAC-SHA256 under a key of the home. Its
+// holder can answer this question once, and nothing else.
 package answerlink
 
 import (
@@ -25,22 +24,22 @@ import (
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// Claim is what a link allows.
+// Claim describes what a link permits.
 type Claim struct {
 	Thread string        `json:"t"`
-	Head   protocol.Hash `json:"h"` // at which the question is asked
-	Ends   int64         `json:"e"` // ms
-	Nonce  string        `json:"n"` // by which it is known that the link was used
+	Head   protocol.Hash `json:"h"` // head at which the question is asked
+	Ends   int64         `json:"e"` // Unix milliseconds
+	Nonce  string        `json:"n"` // identifies the link once it is used
 }
 
-// Why a link does not count.
+// Reasons why a link is invalid.
 var (
 	ErrForged = errors.New("this link was not made here")
 	ErrLate   = errors.New("this link has ended")
 	ErrUsed   = errors.New("this link was used: it answers once")
 )
 
-// Links are those of a home; the directory need not exist.
+// Links manages the answer links of a home. The directory need not exist.
 type Links struct{ Dir string }
 
 const (
@@ -49,7 +48,7 @@ const (
 	longest    = 4 << 10
 )
 
-// New makes a link's word.
+// New creates the token of a link.
 func (l Links) New(ctx context.Context, random io.Reader, thread string, head protocol.Hash,
 	ends time.Time) (string, error) {
 	key, err := l.key(ctx, random)
@@ -67,12 +66,12 @@ func (l Links) New(ctx context.Context, random io.Reader, thread string, head pr
 	return encode(claim) + "." + encode(sign(key, claim)), nil
 }
 
-// Check returns what a word allows. The error is [ErrForged], [ErrLate] or [ErrUsed].
+// Check verifies a token and returns its claim. The error is [ErrForged], [ErrLate] or [ErrUsed].
 func (l Links) Check(word string, now time.Time) (Claim, error) {
 	var c Claim
 	key, err := safeopen.ReadFile(l.keyFile(), keyBytes, safeopen.NoFollow)
 	if err != nil || len(key) != keyBytes || len(word) > longest {
-		return c, ErrForged // without a key no link was made
+		return c, ErrForged // without a key, no link was ever created
 	}
 	text, signature, _ := strings.Cut(word, ".")
 	claim, err := decode(text)
@@ -95,8 +94,8 @@ func (l Links) Check(word string, now time.Time) (Claim, error) {
 	return c, nil
 }
 
-// Use marks a link as used, for one caller only: of two at once one gets [ErrUsed].
-// Marks of links that have ended are swept.
+// Use marks a link as used. It succeeds for one caller only; a concurrent one gets [ErrUsed]. It also removes
+// the marks of expired links.
 func (l Links) Use(c Claim, now time.Time) error {
 	l.sweep(now)
 	if err := os.MkdirAll(filepath.Dir(l.usedFile(c)), 0o700); err != nil {
@@ -109,21 +108,21 @@ func (l Links) Use(c Claim, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("use an answer link: %w", err)
 	}
-	// It must not count again after a power cut.
+	// The link must stay used after a power failure.
 	return errors.Join(f.Sync(), f.Close(), durable.OS().SyncDir(filepath.Dir(l.usedFile(c))))
 }
 
-// Unuse takes the mark back: the answer was none.
+// Unuse removes the mark if the answer was not accepted.
 func (l Links) Unuse(c Claim) error { return os.Remove(l.usedFile(c)) }
 
-// sweep removes marks of links that are refused as late anyway.
+// sweep removes the marks of expired links, which are rejected anyway.
 func (l Links) sweep(now time.Time) {
 	dir := filepath.Join(l.Dir, "used")
-	entries, _ := os.ReadDir(dir) // there may be none
+	entries, _ := os.ReadDir(dir) // the directory may not exist
 	for _, entry := range entries {
 		ends, _, _ := strings.Cut(entry.Name(), "-")
 		if ms, err := strconv.ParseInt(ends, 10, 64); err == nil && ms < now.UnixMilli() {
-			_ = os.Remove(filepath.Join(dir, entry.Name())) // otherwise the next one does
+			_ = os.Remove(filepath.Join(dir, entry.Name())) // on failure, the next sweep removes it
 		}
 	}
 }
@@ -134,8 +133,8 @@ func (l Links) usedFile(c Claim) string {
 	return filepath.Join(l.Dir, "used", strconv.FormatInt(c.Ends, 10)+"-"+c.Nonce)
 }
 
-// key is the home's, made when it is first needed. Of two processes that make one at
-// once, the first one's counts.
+// key returns the home's key, and creates it on first use. If two processes create one at once, the first one
+// wins.
 func (l Links) key(ctx context.Context, random io.Reader) ([]byte, error) {
 	if err := os.MkdirAll(l.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the key of answer links: %w", err)
@@ -144,7 +143,7 @@ func (l Links) key(ctx context.Context, random io.Reader) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the key of answer links: %w", err)
 	}
-	defer func() { _ = lock.Unlock() }() // the end of the process gives it back, too
+	defer func() { _ = lock.Unlock() }() // also released when the process ends
 	key, err := safeopen.ReadFile(l.keyFile(), keyBytes, safeopen.NoFollow)
 	if err == nil && len(key) == keyBytes {
 		return key, nil

@@ -1,13 +1,13 @@
-// Package catalog finds, reads and stores workflows, for whoever starts threads. A
-// person names one by a file, by a name of the project or the registry, or by a hash.
+// Package catalog finds, reads and stores workflows. A user refers to a workflow by file, by name in the
+// project or the registry, or by hash.
 //
-// A workflow file may be anybody's: it came with a repository, or a model wrote it. So
-// it is read through its project, which no link leads out of, and only if it is a file;
-// a project's files count only if they are this user's or the system's; and messages
-// that quote a file hold no secret of this user's.
+// Workflow files are untrusted: they may come with a repository or from a model. So they are opened through
+// their project, which no symbolic link can leave, and only if they are regular files. A project's files
+// count only if they belong to this user or to the system. Messages that quote a file contain none of the
+// user's secrets.
 //
-// Errors are *protocol.Error, *workflow.Problems, which names every fault of a file
-// with its place, or those of the store and the registry.
+// Errors are *protocol.Error, *workflow.Problems, which lists every problem of a file with its position, or
+// errors of the store and the registry.
 package catalog
 
 import (
@@ -34,31 +34,29 @@ import (
 	"github.com/united-workforce/uwf/util/secret"
 )
 
-// Catalog is the workflows that can be named from a directory. Build it with [Of], or
-// as a literal where store and registry are to be opened only when they are needed. It
-// looks at a project once, and is not for concurrent use.
+// Catalog holds the workflows that can be referred to from a directory. Create it with [Of], or as a literal
+// to open the store and the registry lazily. It reads a project once, and it is not safe for concurrent use.
 type Catalog struct {
-	Env      env.Env // Dir is where names and relative paths are meant from
+	Env      env.Env // names and relative paths are resolved from its Dir
 	Store    func(context.Context) (cas.Store, error)
 	Registry func() (heads.Registry, error)
-	Secrets  func() *secret.Set // are hidden in what is said of a file
-	// Fetch returns the text of a workflow that lies elsewhere, and the name of its file; ok
-	// is false for what is no such address. nil: nothing is fetched.
+	Secrets  func() *secret.Set // removed from messages about files
+	// Fetch returns the text and the file name of a remote workflow; ok is false if the address is not one.
+	// If nil, nothing is fetched.
 	Fetch func(ctx context.Context, address string) (text []byte, file string, ok bool, err error)
-	// Note is told, as a line, what a person should know of a workflow though nothing
-	// is wrong with it, and Warn what is; nil: nobody is told.
+	// Note, if not nil, is called with remarks about a valid workflow, one line each; Warn with warnings.
 	Note, Warn func(text string)
-	// Templates are names that people may take for workflows: uwf workflow new makes one of them.
+	// Templates are the templates of uwf workflow new, which users may mistake for workflows.
 	Templates []string
 
-	reading  []string                    // the files that are being read, the outermost first
-	known    map[string]known            // that the outermost file runs, by path and project
-	below    int                         // how deep others lie inside the file that is being read
-	projects map[string][]discover.Found // by the directory that was looked from
+	reading  []string                    // files being read, outermost first
+	known    map[string]known            // files that the outermost file runs, by path and project
+	below    int                         // nesting depth inside the file being read
+	projects map[string][]discover.Found // by starting directory
 }
 
-// Of returns the catalog of an engine, whose Heads must be a [heads.Registry] too, as
-// files are.
+// Of returns the catalog of an engine, whose Heads must also be a [heads.Registry]. The default, which uses
+// files, is one.
 func Of(e *engine.Engine) *Catalog {
 	return &Catalog{
 		Env:   e.Reader.Env,
@@ -93,11 +91,11 @@ func (c *Catalog) Put(ctx context.Context, path string) (protocol.WorkflowPut, e
 	if err != nil {
 		return none, err
 	}
-	release, err := cas.LockShared(ctx, s) // until the registry names it
+	release, err := cas.LockShared(ctx, s) // held until the name is registered
 	if err != nil {
 		return none, err
 	}
-	defer func() { _ = release() }() // the end of the process gives it back, too
+	defer func() { _ = release() }() // also released when the process ends
 	h, err := c.store(ctx, def)
 	if err != nil {
 		return none, err
@@ -112,8 +110,8 @@ func (c *Catalog) Put(ctx context.Context, path string) (protocol.WorkflowPut, e
 	return protocol.WorkflowPut{Name: def.Name, Hash: h}, nil
 }
 
-// Start makes a thread of the workflow that a person names: a file, a name or a hash. No collector
-// comes between storing the workflow and the thread. Errors are *protocol.Error.
+// Start creates a thread of a workflow, given by file, name or hash. The garbage collector cannot run between
+// storing the workflow and creating the thread. Errors are *protocol.Error.
 func (c *Catalog) Start(ctx context.Context, e *engine.Engine, name string, start protocol.Start,
 	o engine.StartOptions) (_ protocol.ThreadStarted, err error) {
 	defer fault.Coded(&err)
@@ -122,7 +120,7 @@ func (c *Catalog) Start(ctx context.Context, e *engine.Engine, name string, star
 	if err != nil {
 		return none, err
 	}
-	defer func() { _ = release() }() // the end of the process gives it back, too
+	defer func() { _ = release() }() // also released when the process ends
 	why := ""
 	if start.Workflow, why, err = c.find(ctx, name); err != nil {
 		return none, err
@@ -148,7 +146,7 @@ func (c *Catalog) Start(ctx context.Context, e *engine.Engine, name string, star
 	return protocol.ThreadStarted{Workflow: start.Workflow, Thread: thread}, err
 }
 
-// Name is the first name in the registry that points at h; "" if none does.
+// Name returns the first name in the registry for h, or "".
 func (c *Catalog) Name(ctx context.Context, h cas.Hash) string {
 	x, err := c.Registry()
 	if err != nil {
@@ -166,14 +164,13 @@ func (c *Catalog) Name(ctx context.Context, h cas.Hash) string {
 	return ""
 }
 
-// The origins of a workflow, in the original's words.
+// Origins of a workflow, named as in the original uwf.
 const (
 	OriginProject  = "local"
 	OriginRegistry = "global"
 )
 
-// List returns the files of the project, and what is registered unless a file hides
-// it.
+// List returns the project's workflow files and the registered workflows, except those that a file hides.
 func (c *Catalog) List(ctx context.Context) ([]protocol.WorkflowItem, error) {
 	found, err := c.Project()
 	if err != nil {
@@ -213,8 +210,7 @@ func invalid(format string, args ...any) *protocol.Error {
 	return fault.New(protocol.CodeInvalid, format, args...)
 }
 
-// Definition returns the workflow that a person means, as [Catalog.Find] does, but
-// stores nothing: it is for those who only look.
+// Definition finds a workflow like [Catalog.Find] and returns its definition, but stores nothing.
 func (c *Catalog) Definition(ctx context.Context, name string) (workflow.Definition, error) {
 	arg := strings.TrimSpace(name)
 	if !protocol.Hash(arg).Valid() {
@@ -262,18 +258,18 @@ func (c *Catalog) Stored(ctx context.Context, h cas.Hash) (workflow.Definition, 
 	return def, nil
 }
 
-// Hash is the hash that a definition has, or would be stored under. Nothing is stored.
+// Hash returns the hash of a definition without storing it.
 func (c *Catalog) Hash(ctx context.Context, def workflow.Definition) (cas.Hash, error) {
 	_, h, err := c.nodes(ctx, def)
 	return h, err
 }
 
-// Project lists the project's workflows. What is ignored is said, once.
+// Project lists the project's workflows. It reports ignored files, once.
 func (c *Catalog) Project() ([]discover.Found, error) {
 	return c.projectOfDir(c.Env.Dir)
 }
 
-// projectOfDir is [Catalog.Project] for any directory.
+// projectOfDir does the same as [Catalog.Project] for any directory.
 func (c *Catalog) projectOfDir(dir string) ([]discover.Found, error) {
 	if found, ok := c.projects[dir]; ok {
 		return found, nil
@@ -292,8 +288,8 @@ func (c *Catalog) projectOfDir(dir string) ([]discover.Found, error) {
 	return found, nil
 }
 
-// readProject reads a workflow of the project. If it hides a registered one, that is
-// said each time: somebody else may have put it there.
+// readProject reads a workflow of the project. It reports every time that the workflow hides a registered
+// one, since another user may have added it.
 func (c *Catalog) readProject(ctx context.Context, f discover.Found) (def workflow.Definition, hides bool, err error) {
 	if def, err = c.readIn(ctx, f.Path, f.Project); err != nil {
 		return def, false, err
@@ -304,7 +300,7 @@ func (c *Catalog) readProject(ctx context.Context, f discover.Found) (def workfl
 	}
 	registered, err := x.Workflow(ctx, f.Name)
 	if err != nil {
-		return def, false, nil // there is none, or whoever needs the registry will say what is wrong
+		return def, false, nil // not registered; a damaged registry is reported when it is used
 	}
 	if _, h, err := c.nodes(ctx, def); err != nil || h != registered {
 		c.note("%s is %s, not the registered %s, which you can name by that hash", f.Name, plaintext.Line(c.Shown(f.Path)),
@@ -314,7 +310,7 @@ func (c *Catalog) readProject(ctx context.Context, f discover.Found) (def workfl
 	return def, hides, nil
 }
 
-// realPath is a path without symbolic links, if it leads anywhere.
+// realPath returns path with symbolic links resolved, or path itself if that fails.
 func realPath(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real
@@ -322,13 +318,12 @@ func realPath(path string) string {
 	return path
 }
 
-// maxUses bounds how deep workflows run others.
+// maxUses limits the nesting of workflows that run other workflows.
 const maxUses = 10
 
-// used is the workflow that a role of a file runs: by a path from that file, by a name or
-// by a hash. A name is one of the project that the file is of, or of the registry: where
-// the file is named from makes no other workflow of it. Nothing is stored. A file cannot
-// run itself, in however many steps.
+// used returns the workflow that a role of the file by runs, given by path relative to that file, by name or
+// by hash. Names are resolved in the file's own project and in the registry, so the result doesn't depend on
+// the working directory. Nothing is stored. A file cannot run itself, not even indirectly.
 func (c *Catalog) used(ctx context.Context, name, by, project string) (workflow.Used, error) {
 	none := workflow.Used{Name: name}
 	if len(c.reading) == 0 {
@@ -354,7 +349,7 @@ func (c *Catalog) used(ctx context.Context, name, by, project string) (workflow.
 			})
 		}
 	}
-	if path == "" { // what is stored cannot lead back to a file
+	if path == "" { // stored workflows cannot refer to files
 		h, err := c.stored(ctx, name, found)
 		if err != nil {
 			return none, err
@@ -365,15 +360,15 @@ func (c *Catalog) used(ctx context.Context, name, by, project string) (workflow.
 	return c.once(ctx, name, path, project, func() (workflow.Definition, error) { return c.readIn(ctx, path, project) })
 }
 
-// known is a file that another one runs, and how deep others lie inside it.
+// known is a file that another file runs, with the nesting depth inside it.
 type known struct {
 	used  workflow.Used
 	err   error
 	below int
 }
 
-// once reads a file one time for all that run it: of a few files that all run each other,
-// level by level, there would be no end.
+// once reads a file only once for all files that run it. Otherwise a few files that all run each other, level
+// by level, would take exponential time.
 func (c *Catalog) once(ctx context.Context, name, path, project string,
 	read func() (workflow.Definition, error)) (workflow.Used, error) {
 	if err := c.circle(path); err != nil {
@@ -397,7 +392,7 @@ func (c *Catalog) once(ctx context.Context, name, path, project string,
 	return file.used, file.err
 }
 
-// circle is an error if a file is being read already.
+// circle returns an error if the file is already being read.
 func (c *Catalog) circle(path string) error {
 	i := slices.IndexFunc(c.reading, func(p string) bool { return realPath(p) == realPath(path) })
 	if i < 0 {
@@ -410,7 +405,7 @@ func (c *Catalog) circle(path string) error {
 	return invalid("the workflows run each other in a circle: %s", strings.Join(names, " → "))
 }
 
-// hashed adds the hash that a definition would be stored under.
+// hashed adds the hash of a definition.
 func (c *Catalog) hashed(ctx context.Context, name string, def workflow.Definition, err error) (workflow.Used, error) {
 	if err != nil {
 		return workflow.Used{}, err
@@ -419,8 +414,8 @@ func (c *Catalog) hashed(ctx context.Context, name string, def workflow.Definiti
 	return workflow.Used{Name: name, Hash: h, Definition: def}, err
 }
 
-// UsedCommands are those of the workflows that a definition runs, and the variables that they get, or that e
-// does not have, a line each.
+// UsedCommands lists, one per line, the commands of the workflows that a definition runs, with the variables
+// that they receive or that are missing from e.
 func (c *Catalog) UsedCommands(ctx context.Context, settings protocol.Config, def workflow.Definition,
 	e env.Env) ([]string, error) {
 	return c.usedCommands(ctx, settings, def, e, map[protocol.Hash]bool{})

@@ -25,18 +25,17 @@ import (
 	"github.com/united-workforce/uwf/util/suggest"
 )
 
-// Find returns the workflow that a person means, storing a file's content if it is
-// one. A collector may take what is stored until a thread is made of it: see
-// [Catalog.Start]. In this order: a hash; a file (has a slash or ends in .yaml or
-// .yml); a file of the project (.workflows/, .workflow/); the registry; a hash in
-// other letters, or a unique prefix of one.
+// Find returns the hash of a workflow. If name is a file, Find stores its content; the garbage collector can
+// remove that until a thread uses it (see [Catalog.Start]). Find tries in this order: a hash; a file
+// (contains a slash or ends in .yaml or .yml); a file of the project (.workflows/, .workflow/); the registry;
+// a hash in other case, or a unique prefix of one.
 func (c *Catalog) Find(ctx context.Context, name string) (cas.Hash, error) {
 	h, _, err := c.find(ctx, name)
 	return h, err
 }
 
-// find is [Catalog.Find], and says why a person must have confirmed the workflow before
-// its commands run; "": it is what they have named.
+// find is like [Catalog.Find]. It also returns why a user must confirm the workflow before its commands run,
+// or "" if they chose it themselves.
 func (c *Catalog) find(ctx context.Context, name string) (h cas.Hash, why string, err error) {
 	arg := strings.TrimSpace(name)
 	if protocol.Hash(arg).Valid() {
@@ -72,8 +71,8 @@ func (c *Catalog) find(ctx context.Context, name string) (h cas.Hash, why string
 	return h, "", err
 }
 
-// stored finds a workflow by its hash, its name in the registry or a prefix of its hash.
-// found is what else might have been meant.
+// stored finds a workflow by hash, by name in the registry or by hash prefix. found holds the alternatives
+// for the error message.
 func (c *Catalog) stored(ctx context.Context, name string, found []discover.Found) (cas.Hash, error) {
 	if h := protocol.Hash(name); h.Valid() {
 		return c.byHash(ctx, h)
@@ -98,10 +97,9 @@ func (c *Catalog) registered(ctx context.Context, name string) (cas.Hash, error)
 	return h, c.leadsToWorkflow(ctx, x, name, h)
 }
 
-// byPrefix finds a workflow by the beginning of its hash, in any case.
-// Nodes of other kinds that begin so do not count.
+// byPrefix finds a workflow by the prefix of its hash, in any case. Nodes of other kinds don't count.
 func (c *Catalog) byPrefix(ctx context.Context, arg string, found []discover.Found) (cas.Hash, error) {
-	const fewest, most = 4, 64 // characters; nodes to look at
+	const fewest, most = 4, 64 // minimum characters; maximum nodes to examine
 	prefix := protocol.FoldCrockford(arg)
 	if len(prefix) < fewest || len(prefix) > protocol.HashLen ||
 		!protocol.Hash(prefix+"0000000000000"[len(prefix):]).Valid() {
@@ -123,7 +121,7 @@ func (c *Catalog) byPrefix(ctx context.Context, arg string, found []discover.Fou
 		if _, err := cas.Read[protocol.Workflow](ctx, s, h); err == nil {
 			matches = append(matches, string(h))
 		} else if len(prefix) == protocol.HashLen {
-			return c.byHash(ctx, h) // says what is wrong with it
+			return c.byHash(ctx, h) // reports what is wrong with it
 		}
 	}
 	switch len(matches) {
@@ -135,7 +133,7 @@ func (c *Catalog) byPrefix(ctx context.Context, arg string, found []discover.Fou
 	return "", suggest.Ambiguous("workflow", arg, matches)
 }
 
-// leadsToWorkflow is an error if a name in the registry leads to no workflow.
+// leadsToWorkflow returns an error if a registered name doesn't refer to a workflow.
 func (c *Catalog) leadsToWorkflow(ctx context.Context, x heads.Registry, name string, h cas.Hash) error {
 	s, err := c.Store(ctx)
 	if err != nil {
@@ -147,10 +145,10 @@ func (c *Catalog) leadsToWorkflow(ctx context.Context, x heads.Registry, name st
 		lost.Err = err
 		return lost.Because("name-leads-nowhere")
 	}
-	return nil // whoever uses it will say what else is wrong
+	return nil // other errors are reported when the workflow is used
 }
 
-// place is where the registry says what a name is, as words for a person.
+// place describes where the registry stores a name.
 func place(ctx context.Context, x heads.Registry, name string) string {
 	if p, ok := x.(interface {
 		WorkflowPlace(ctx context.Context, name string) string
@@ -198,8 +196,8 @@ func (c *Catalog) unknown(ctx context.Context, arg string, found []discover.Foun
 		strings.Join(suggest.Nearest(arg, names, 3), ", "))
 }
 
-// fileNamed is the workflow file here that has a name, as it is to be typed; "" if
-// there is none. It is only proposed: a file is run by whoever says that it is one.
+// fileNamed returns the path of a workflow file with the given name in the current directory, or "". It is
+// only suggested: users must give the path themselves to run a file.
 func (c *Catalog) fileNamed(name string) string {
 	for _, ending := range []string{".yaml", ".yml"} {
 		info, err := os.Stat(filepath.Join(c.Env.Dir, name+ending))
@@ -214,7 +212,7 @@ func isPath(arg string) bool {
 	return strings.ContainsAny(arg, `/\`) || strings.HasSuffix(arg, ".yaml") || strings.HasSuffix(arg, ".yml")
 }
 
-// noFile is the error for a file that is not there, with one that may have been meant.
+// noFile returns the error for a missing file, with a suggestion.
 func (c *Catalog) noFile(path string) error {
 	none := notFound("file not found: %s", c.Shown(path))
 	if _, err := os.Stat(filepath.Dir(path)); err != nil {
@@ -230,7 +228,7 @@ func (c *Catalog) noFile(path string) error {
 	return none.Because("no-such-file", "near", near)
 }
 
-// payload is the content of any node, for workflow files that refer to one.
+// payload returns the content of any node, for workflow files that refer to one.
 func (c *Catalog) payload(ctx context.Context, h protocol.Hash) (any, error) {
 	s, err := c.Store(ctx)
 	if err != nil {
@@ -246,7 +244,7 @@ func (c *Catalog) payload(ctx context.Context, h protocol.Hash) (any, error) {
 	return n.Value()
 }
 
-// Shown is a path as short as it can be said from here.
+// Shown returns the shortest form of a path, relative to the current directory if possible.
 func (c *Catalog) Shown(path string) string {
 	for _, here := range []string{c.Env.Dir, realPath(c.Env.Dir)} {
 		if rel, err := filepath.Rel(here, path); err == nil && !strings.HasPrefix(rel, "..") {
@@ -256,12 +254,12 @@ func (c *Catalog) Shown(path string) string {
 	return path
 }
 
-// store stores a workflow, durably, and returns its hash.
+// store stores a workflow durably and returns its hash.
 func (c *Catalog) store(ctx context.Context, def workflow.Definition) (cas.Hash, error) {
 	return c.storeWith(ctx, def, map[cas.Hash]bool{})
 }
 
-// storeWith is [Catalog.store], but for workflows that have been stored.
+// storeWith is like [Catalog.store], but skips the workflows in stored.
 func (c *Catalog) storeWith(ctx context.Context, def workflow.Definition, stored map[cas.Hash]bool) (cas.Hash, error) {
 	for _, used := range def.Uses {
 		if stored[used.Hash] {
@@ -282,7 +280,7 @@ func (c *Catalog) storeWith(ctx context.Context, def workflow.Definition, stored
 	return h, nil
 }
 
-// nodes are the nodes of a workflow, and its hash. Nothing is written yet.
+// nodes returns the nodes of a workflow, not yet written, and its hash.
 func (c *Catalog) nodes(ctx context.Context, def workflow.Definition) (*cas.Batch, cas.Hash, error) {
 	s, err := c.Store(ctx)
 	if err != nil {
@@ -297,18 +295,17 @@ func (c *Catalog) nodes(ctx context.Context, def workflow.Definition) (*cas.Batc
 	return b, h, err
 }
 
-// maxFile bounds what is read before the parser's own bounds apply, in bytes.
+// maxFile is the maximum size of a file in bytes; the parser has stricter limits of its own.
 const maxFile = 16 << 20
 
-// file is a file that was read.
+// file is the content of a file.
 type file struct {
 	data []byte
-	dir  *os.Root // of the file, opened through its project
+	dir  *os.Root // directory of the file, opened through its project
 }
 
-// Read reads and checks the file that a person names. Errors name the file
-// as the user would; what the author should know although nothing is wrong is noted
-// here, once.
+// Read reads and checks the file at path. Errors show the path as the user would write it. Remarks for the
+// author of a valid workflow are reported once.
 func (c *Catalog) Read(ctx context.Context, path string) (workflow.Definition, error) {
 	if c.Fetch != nil {
 		if text, name, ok, err := c.Fetch(ctx, path); ok || err != nil {
@@ -326,13 +323,13 @@ func (c *Catalog) Read(ctx context.Context, path string) (workflow.Definition, e
 	return c.readIn(ctx, path, project)
 }
 
-// readIn is [Catalog.Read] for a file of a project.
+// readIn does the same as [Catalog.Read] for a file of a project.
 func (c *Catalog) readIn(ctx context.Context, path, project string) (workflow.Definition, error) {
 	file, err := c.open(path, project)
 	if err != nil {
 		return workflow.Definition{}, err
 	}
-	defer func() { _ = file.dir.Close() }() // opened for reading only
+	defer func() { _ = file.dir.Close() }() // it was only opened for reading
 	if !isText(file.data) {
 		return workflow.Definition{}, invalid("%s is not a text file, so it is not a workflow",
 			c.Shown(path)).Because("no-workflow-file")
@@ -342,7 +339,7 @@ func (c *Catalog) readIn(ctx context.Context, path, project string) (workflow.De
 	return c.parse(ctx, src)
 }
 
-// parse reads a text, and says what the author should know.
+// parse parses a workflow and reports remarks for its author.
 func (c *Catalog) parse(ctx context.Context, src workflow.Source) (workflow.Definition, error) {
 	src.Node = func(h protocol.Hash) (any, error) { return c.payload(ctx, h) }
 	def, err := workflow.Parse(src)
@@ -363,9 +360,9 @@ func (c *Catalog) parse(ctx context.Context, src workflow.Source) (workflow.Defi
 	return def, err
 }
 
-// projectOf is the directory that the workflow file at a path must not lead out of:
-// each repository in which the path lies, the nearest of them if it leads out of
-// none; else the project of the directory in which the file really is.
+// projectOf returns the directory that the workflow file at path must not lead out of. It is a repository
+// that contains path, the nearest one if path leads out of none. Without a repository, it is the project of
+// the file's real directory.
 func (c *Catalog) projectOf(path string) (string, error) {
 	nearest := ""
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
@@ -385,7 +382,7 @@ func (c *Catalog) projectOf(path string) (string, error) {
 	return project.From(c.Env, filepath.Dir(path)).Root()
 }
 
-// open reads a file of a project, without trusting that it is one.
+// open reads a file of a project. It doesn't trust that path is a regular file.
 func (c *Catalog) open(path, project string) (file, error) {
 	var none file
 	real, err := filepath.EvalSymlinks(path)
@@ -408,7 +405,7 @@ func (c *Catalog) open(path, project string) (file, error) {
 	if err != nil {
 		return none, err
 	}
-	defer func() { _ = root.Close() }() // opened for reading only
+	defer func() { _ = root.Close() }() // it was only opened for reading
 	data, err := safeopen.ReadFileIn(root, name, maxFile)
 	var odd *safeopen.NotFileError
 	var big *safeopen.TooBigError
@@ -428,8 +425,7 @@ func (c *Catalog) open(path, project string) (file, error) {
 	return file{data, from}, err
 }
 
-// within is the path of what another path leads to, from a directory on; "" if that
-// is not below it.
+// within resolves path and returns it relative to dir, or "" if it is not below dir.
 func within(dir, path string) string {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -445,7 +441,7 @@ func within(dir, path string) string {
 	return rest
 }
 
-// isText reports whether a file may be a text: git looks at as much of it.
+// isText reports whether data looks like text. Like git, it examines the first 8,000 bytes.
 func isText(data []byte) bool {
 	head := data[:min(len(data), 8000)]
 	return !bytes.ContainsRune(head, 0)

@@ -1,6 +1,5 @@
-// Package discover finds the agents that are installed and asks them who they
-// are. It starts their programs with --version and --check only, each for a
-// bounded time.
+// Package discover finds the installed agents and queries them. It runs their programs with --version and
+// --check only, each for a limited time.
 package discover
 
 import (
@@ -20,23 +19,22 @@ import (
 	"github.com/united-workforce/uwf/util/proc"
 )
 
-// Agent is what is known of an agent's program.
+// Agent describes an agent's program.
 type Agent struct {
-	Command string               // as it was asked for
-	Version string               // what it prints, without its name; "" if nothing
-	Check   *protocol.AgentCheck // nil: it drives no program, or cannot say
-	Err     error                // it cannot be started, or does not end
+	Command string               // as passed to Ask
+	Version string               // printed version, without the program's name; "" if none
+	Check   *protocol.AgentCheck // nil if it drives no other program, or doesn't support --check
+	Err     error                // set if it cannot be started or doesn't end
 }
 
-// patience is how long a program may take to answer.
+// patience is the time limit for a query.
 const patience = 20 * time.Second
 
-// maxAnswer is how much of an answer is read.
+// maxAnswer is the maximum number of bytes read of an answer.
 const maxAnswer = 64 << 10
 
-// Ask asks a command; args are its own in the config, since some agents are told
-// there what they drive. Only a program that is named like an agent is asked:
-// anything else could take that for its work.
+// Ask queries the agent at command. args are its configured arguments, which may select the program that it
+// drives. Ask runs only programs with an agent's name: others could mistake the query for work.
 func Ask(ctx context.Context, command string, args []string, e env.Env) Agent {
 	a := Agent{Command: command}
 	path, err := proc.LookPath(command, e.Dir, e.Environ)
@@ -53,8 +51,8 @@ func Ask(ctx context.Context, command string, args []string, e env.Env) Agent {
 		return a
 	}
 	a.Version = version(string(out), filepath.Base(path))
-	// An agent that knows no --check has nothing to say; one that has found a problem
-	// exits with a status.
+	// Ignore the error. An agent without --check prints no JSON, and one that found a problem exits with a
+	// status.
 	out, _ = answer(ctx, path, e, append([]string{protocol.FlagCheck}, args...)...)
 	var check protocol.AgentCheck
 	if json.Unmarshal(out, &check) == nil {
@@ -63,8 +61,8 @@ func Ask(ctx context.Context, command string, args []string, e env.Env) Agent {
 	return a
 }
 
-// version is the first line of an answer without the program's name; "" if that
-// is not what a version looks like.
+// version returns the first line of an answer without the program's name, or "" if it doesn't look like a
+// version.
 func version(out, name string) string {
 	const longest = 100
 	line, _, _ := strings.Cut(strings.TrimSpace(out), "\n")
@@ -75,8 +73,8 @@ func version(out, name string) string {
 	return strings.TrimSpace(strings.TrimPrefix(line, strings.TrimSuffix(name, ".exe")))
 }
 
-// answer runs a program and returns what it prints. Errors: it exits with
-// another status than 0, which prints something anyway, or does not end.
+// answer runs a program and returns its output. It fails if the program doesn't end or exits with a nonzero
+// status; in the latter case it also returns the output.
 func answer(ctx context.Context, path string, e env.Env, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -88,17 +86,16 @@ func answer(ctx context.Context, path string, e env.Env, args ...string) ([]byte
 	case err == nil && out.Code != 0:
 		err = fmt.Errorf("%s %s fails (exit status %d)", filepath.Base(path), strings.Join(args, " "), out.Code)
 	}
-	return out.Stdout, err // an answer that is cut off cannot be read
+	return out.Stdout, err // a truncated answer doesn't parse
 }
 
-// isAgent tells agents from what only begins like them: our other programs, and those
-// that speak to remotes.
+// isAgent reports whether name is an agent's. Our other programs and the remote helpers share its prefix.
 func isAgent(name string) bool {
 	return !slices.Contains([]string{"uwf-box", "uwf-import-original", "uwf-temporal", "uwf-web"}, name) &&
 		!strings.HasPrefix(name, "uwf-remote-")
 }
 
-// Installed reports whether [OnPath] lists a name, without reading directories.
+// Installed reports whether [OnPath] contains name, without reading directories.
 func Installed(e env.Env, name string) bool {
 	if !strings.HasPrefix(name, protocol.AgentPrefix) || filepath.Base(name) != name || !isAgent(name) {
 		return false
@@ -109,14 +106,13 @@ func Installed(e env.Env, name string) bool {
 	})
 }
 
-// OnPath lists the agents on PATH by name, sorted; the first of a name counts,
-// as for a shell.
+// OnPath returns the names of the agents on PATH, sorted. As in a shell, the first program of a name counts.
 func OnPath(e env.Env) []string {
 	var names []string
 	for _, dir := range filepath.SplitList(e.Get("PATH")) {
 		entries, err := os.ReadDir(dir)
 		if err != nil || !filepath.IsAbs(dir) {
-			continue // PATH often names directories that are not there
+			continue // PATH often contains missing directories
 		}
 		for _, entry := range entries {
 			name := strings.TrimSuffix(entry.Name(), ".exe")

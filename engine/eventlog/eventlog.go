@@ -1,10 +1,9 @@
-// Package eventlog keeps a log of what was done to threads: one file of JSON
-// lines a day, named by the date in UTC, in the home directory. It is for people
-// who ask later what happened; nothing reads it to decide anything, and losing it
-// loses no thread.
+// Package eventlog keeps a log of actions on threads in the home directory: one file of JSON lines per day,
+// named by the UTC date. It is for people who later want to know what happened. No program bases decisions on
+// it, and no thread depends on it.
 //
-// An entry never holds a prompt, an answer, or a command line: those may hold
-// secrets, and are in the store or the run directory for whoever may read them.
+// An entry never contains a prompt, an answer, or a command line, because these may contain secrets. They are
+// in the store or the run directory, which have their own permissions.
 package eventlog
 
 import (
@@ -24,21 +23,21 @@ import (
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// Entry is one line.
+// Entry is one line of the log.
 type Entry struct {
 	TS       time.Time `json:"ts"`
-	Pid      string    `json:"pid"` // start of the process in ms, "-", its id
-	Tag      string    `json:"tag"` // what kind of event, such as step-done
+	Pid      string    `json:"pid"` // start time of the process in ms, "-", and its ID
+	Tag      string    `json:"tag"` // kind of event, such as step-done
 	Msg      string    `json:"msg"`
 	Thread   string    `json:"thread,omitempty"`
 	Workflow string    `json:"workflow,omitempty"` // name
 	Role     string    `json:"role,omitempty"`
 	Agent    string    `json:"agent,omitempty"`
-	Ms       int64     `json:"ms,omitempty"`   // how long it took
-	Code     string    `json:"code,omitempty"` // of an error
+	Ms       int64     `json:"ms,omitempty"`   // duration
+	Code     string    `json:"code,omitempty"` // error code
 }
 
-// file is the log of a day.
+// file describes the log of one day.
 type file struct {
 	Name string `json:"name"`
 	Size int64  `json:"size"` // bytes
@@ -47,7 +46,7 @@ type file struct {
 
 const extension = ".jsonl"
 
-// Append adds an entry to the log in dir. It is not flushed.
+// Append adds an entry to the log in dir, without flushing it.
 func Append(disk durable.FS, dir string, e Entry) error {
 	line, err := json.Marshal(e)
 	if err != nil {
@@ -56,7 +55,7 @@ func Append(disk durable.FS, dir string, e Entry) error {
 	if err := disk.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("log: %w", err)
 	}
-	// One write in append mode: entries of two processes do not mix.
+	// Use a single write in append mode, so that entries of two processes don't mix.
 	path := filepath.Join(dir, e.TS.UTC().Format(time.DateOnly)+extension)
 	if err := disk.Append(path, append(line, '\n'), 0o600, durable.NoFlush); err != nil {
 		return fmt.Errorf("log: %w", err)
@@ -64,7 +63,7 @@ func Append(disk durable.FS, dir string, e Entry) error {
 	return nil
 }
 
-// Files lists the log, newest day first. A missing directory is empty.
+// Files lists the log files, newest first. A missing directory counts as empty.
 func Files(dir string) ([]file, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -74,11 +73,11 @@ func Files(dir string) ([]file, error) {
 	for _, entry := range entries {
 		date, ok := strings.CutSuffix(entry.Name(), extension)
 		if _, err := time.Parse(time.DateOnly, date); !ok || err != nil {
-			continue // not ours
+			continue // not a log file
 		}
 		info, err := entry.Info()
 		if err != nil {
-			continue // somebody has just removed it
+			continue // removed in the meantime
 		}
 		files = append(files, file{Name: entry.Name(), Size: info.Size(), Date: date})
 	}
@@ -86,11 +85,10 @@ func Files(dir string) ([]file, error) {
 	return files, nil
 }
 
-// Filter chooses entries; the zero value takes all.
+// Filter selects entries; the zero value selects all.
 type Filter struct{ Thread, Process, Date string }
 
-// Read returns the entries that a filter lets through, oldest first. bad is the
-// number of lines that cannot be read.
+// Read returns the entries that match the filter, oldest first. bad is the number of unreadable lines.
 func Read(dir string, f Filter) (entries []Entry, bad int, err error) {
 	files, err := Files(dir)
 	if err != nil {
@@ -141,8 +139,7 @@ func readFile(path string, yield func(Entry)) (bad int, err error) {
 	return bad, lines.Err()
 }
 
-// Clean removes the log of all days before a date (2006-01-02), and returns how
-// many files that were.
+// Clean removes the log of all days before a date (2006-01-02), and returns the number of removed files.
 func Clean(disk durable.FS, dir, before string) (int, error) {
 	files, err := Files(dir)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/united-workforce/uwf/util/plaintext"
 )
 
-// diary returns what writes events to the log. What cannot be written is lost: a step must not
-// fail because of its log.
+// diary returns a function that writes events to the log. It ignores errors, since a step must not fail
+// because of the log.
 func diary(e *engine.Engine, now func() time.Time) func(engine.Event) {
 	pid := fmt.Sprintf("%d-%d", now().UnixMilli(), os.Getpid())
 	return func(ev engine.Event) {
@@ -49,8 +49,8 @@ func diary(e *engine.Engine, now func() time.Time) func(engine.Event) {
 	}
 }
 
-// eventText is an event in words. Of an error only its first line is told, and of
-// an agent's only how it ended: the rest may be what was said in the thread.
+// eventText describes an event. It includes only the first line of an error, and of an agent's error only how
+// the agent ended, because the rest may quote the thread.
 func eventText(e eventlog.Entry, err error) string {
 	words := strings.ReplaceAll(e.Tag, "-", " ")
 	if e.Role != "" {
@@ -67,7 +67,7 @@ func eventText(e eventlog.Entry, err error) string {
 	return plaintext.Line(words)
 }
 
-// Decisions is a log of what the engine decides: its facts, the reason and the action.
+// Decisions returns a logger for the engine's decisions: the facts, the reason and the action.
 func Decisions(to io.Writer) *slog.Logger {
 	plain := func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey || a.Key == slog.LevelKey {

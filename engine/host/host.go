@@ -1,6 +1,6 @@
-// Package host is what a program needs to act through an engine as uwf does: commands of roles are confined,
-// what happens is logged, people are notified, and work can go on in the background. The background workers
-// are the program itself, started once more: so a main that uses this package calls [Main].
+// Package host sets up an engine for a program, as uwf does: commands of roles run in a sandbox, events are
+// logged, people are notified, and work can continue in the background. A background worker is the same
+// program, started again. Therefore the main function of a program that uses this package must call [Main].
 package host
 
 import (
@@ -12,25 +12,25 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 )
 
-// Options for [Open]. The zero value works.
+// Options are the options of [Open]. The zero value is valid.
 type Options struct {
-	Home, Store string             // the directories; "": as the environment names them, see package home
-	Events      func(engine.Event) // called with what happens, except [engine.AtRest]; nil: nobody listens
-	// Hints are what a person can do about reasons, as outputs have it; nil: nothing. Several goroutines
-	// call it.
+	Home, Store string             // directories; "" means as the environment sets them (package home)
+	Events      func(engine.Event) // called for each event except [engine.AtRest], if not nil
+	// Hints returns hints for a set of reasons, which outputs include. It must be safe for concurrent use. If
+	// nil, there are none.
 	Hints func(...protocol.Reason) []string
 }
 
-// called marks the context that [Main] hands to a program.
+// called marks a context created by [Main].
 type called struct{}
 
-// Context is a context as [Main] hands it to a program, for a test of which the main begins with it,
-// and which starts the program's function itself.
+// Context returns a context like the one that [Main] passes to run. Use it in a test whose TestMain calls
+// Main but that calls the program's function directly.
 func Context(ctx context.Context) context.Context { return context.WithValue(ctx, called{}, true) }
 
-// Open opens an engine as [engine.Open] does, with a sandbox, a log and notices, and notifies of threads
-// that a killed process has left at rest. process.Exe is this program, and
-// ctx comes from [Main]: without it, what the engine starts of this program would do something else.
+// Open opens an engine as [engine.Open] does, and adds a sandbox, a log and notifications. It also sends
+// notifications about threads whose processes were killed. process.Exe must be this program, and ctx must
+// come from [Main]: otherwise the engine could not start this program as a worker.
 func Open(ctx context.Context, process env.Env, o Options) (*engine.Engine, error) {
 	if ctx.Value(called{}) == nil {
 		return nil, &protocol.Error{Code: protocol.CodeUsage, Message: "the main of this program does not begin with host.Main"}
@@ -44,7 +44,7 @@ func Open(ctx context.Context, process env.Env, o Options) (*engine.Engine, erro
 	return e, nil
 }
 
-// Equip is what [Open] adds to an engine. It wraps the engine's Events.
+// Equip adds to an engine what [Open] adds. It wraps the engine's Events.
 func Equip(ctx context.Context, e *engine.Engine, process env.Env) {
 	box := sandbox.New(process, e.Uwf, e.Reader.Dirs, e.Reader.Config, e.Reader.Warn)
 	e.Run, e.Hold, e.PutBack, e.Hidden = box.Run, box.Hold, box.PutBack, box.Hidden

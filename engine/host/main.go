@@ -18,18 +18,19 @@ import (
 	"github.com/united-workforce/uwf/utilagent/confine/bind"
 )
 
-// patience is how long a worker may take to end after a signal.
+// patience is the time that a worker has to end after a signal.
 const patience = time.Minute
 
-// Call is what an engine of a program has started the program for.
+// Call is a request from an engine to another process of its program.
 type Call = background.Call
 
-// CallOf returns the call that a program's arguments are; ok: they are one.
+// CallOf parses a program's arguments as a call; ok reports whether they are one.
 func CallOf(args []string) (c Call, ok bool) { return background.CallOf(args) }
 
-// Main is the whole of a main: os.Exit(host.Main("bot", run)). It calls run with a context that a
-// signal ends, prints the error behind the name unless it is a [Status], and returns the exit status; or
-// it does what an engine of this program has started the process for.
+// Main is the body of a main function: os.Exit(host.Main("bot", run)). It calls run with a context that
+// signals cancel, and returns the exit status. It prints an error of run with the prefix name, unless the
+// error is a [Status]. If an engine of this program started the process as a worker, Main does that work
+// instead.
 func Main(name string, run func(context.Context, env.Env) error) int {
 	if status, confined := bind.Dispatch(os.Args[1:], os.Environ(), os.Stderr); confined {
 		return status
@@ -48,7 +49,7 @@ func Main(name string, run func(context.Context, env.Env) error) int {
 	return proc.UntilSignal(ctx, func() time.Duration { return patience }, func() int { return work(ctx, call, process) })
 }
 
-// work does what the program was called for, and logs to stderr.
+// work carries out a call and logs to stderr.
 func work(ctx context.Context, c background.Call, process env.Env) int {
 	process.Args = nil
 	log := func(ev engine.Event) { fmt.Fprint(process.Stderr, line(ev)) }
@@ -62,13 +63,13 @@ func work(ctx context.Context, c background.Call, process env.Env) int {
 	return statusOf(process, "worker", err)
 }
 
-// Status is an exit status of a program that has printed its error itself.
+// Status is an error with an exit status, for a program that has already printed the message.
 type Status int
 
 // Error implements error.
 func (s Status) Error() string { return "exit status " + strconv.Itoa(int(s)) }
 
-// statusOf prints an error, and returns the exit status of its code.
+// statusOf prints an error and returns its exit status.
 func statusOf(process env.Env, name string, err error) int {
 	var status Status
 	if err == nil || errors.As(err, &status) {
@@ -79,7 +80,7 @@ func statusOf(process env.Env, name string, err error) int {
 	return coded.Code.ExitCode()
 }
 
-// Run does what process was called for, with an engine of the call's home.
+// Run carries out a call with an engine of the call's home.
 func Run(ctx context.Context, e *engine.Engine, c background.Call, process env.Env) error {
 	if c.Thread == "" {
 		return Notices{e, process}.Send(ctx)
@@ -87,7 +88,7 @@ func Run(ctx context.Context, e *engine.Engine, c background.Call, process env.E
 	return e.Worker(ctx, c.Thread, c.Lock, process.Stdout)
 }
 
-// line is an event as a line of a worker's log; "": it has none.
+// line returns the line for an event in a worker's log, or "" if it has none.
 func line(ev engine.Event) string {
 	text := ""
 	switch {

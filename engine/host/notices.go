@@ -24,22 +24,22 @@ import (
 	"github.com/united-workforce/uwf/util/proc"
 )
 
-// Notices notify the people whom notify in the user's config names.
+// Notices sends notifications as notify in the user's config requires.
 type Notices struct {
 	Engine  *engine.Engine
 	Process env.Env // without .env
 }
 
-// ErrNobody means that notify in the config names neither a command nor a webhook.
+// ErrNobody means that notify in the config has neither a command nor a webhook.
 var ErrNobody = errors.New("notify in config.yaml names neither a command nor a webhook")
 
-// wanted reports whether the config may name somebody: without that it costs one read of the file.
+// wanted reports whether the config may contain notify. It is a cheap check for homes without notifications.
 func (n Notices) wanted() bool {
 	src, err := config.ReadFile(n.Engine.Reader.Dirs.Config())
 	return err == nil && bytes.Contains(src, []byte("notify"))
 }
 
-// settings reads what notify in the user's config says; a project's says nothing of it.
+// settings reads notify from the user's config. A project config cannot set it.
 func (n Notices) settings(ctx context.Context) (config.Notify, error) {
 	c, err := config.Load(ctx, n.Engine.Reader.Dirs.Config(), n.Engine.Reader.Env)
 	if err != nil {
@@ -50,7 +50,8 @@ func (n Notices) settings(ctx context.Context) (config.Notify, error) {
 
 func reaches(c config.Notify) bool { return len(c.Command) > 0 || c.Webhook != "" }
 
-// atRest notifies of a thread at rest. No run fails because that fails.
+// atRest sends a notification about a thread at rest. Errors are only warnings, so that no run fails because
+// of them.
 func (n Notices) atRest(ctx context.Context, ev engine.Event) {
 	ctx = context.WithoutCancel(ctx)
 	c, err := n.settings(ctx)
@@ -64,8 +65,8 @@ func (n Notices) atRest(ctx context.Context, ev engine.Event) {
 	}
 }
 
-// Put puts a notice about a thread into the outbox, without the secrets of the home. The error is
-// [ErrNobody] if nobody would get it.
+// Put puts a notification about a thread into the outbox, with the home's secrets removed. The error is
+// [ErrNobody] if there is no recipient.
 func (n Notices) Put(ctx context.Context, event string, at protocol.StepOutput) error {
 	c, err := n.settings(ctx)
 	if err != nil {
@@ -106,7 +107,7 @@ func (n Notices) Put(ctx context.Context, event string, at protocol.StepOutput) 
 
 func (n Notices) outbox() notify.Outbox { return notify.At(n.Engine.Reader.Dirs.Notify()) }
 
-// startSender starts this program in the background to send what waits.
+// startSender starts this program in the background to empty the outbox.
 func (n Notices) startSender() error {
 	if n.Process.Exe == "" {
 		return errors.New("the system does not tell where this program is")
@@ -119,7 +120,7 @@ func (n Notices) startSender() error {
 	return err
 }
 
-// Send sends what waits in the outbox, and logs what it gave up on.
+// Send sends the notifications in the outbox, and logs those that it gave up on.
 func (n Notices) Send(ctx context.Context) error {
 	if n.outbox().Empty() {
 		return nil
@@ -135,7 +136,7 @@ func (n Notices) Send(ctx context.Context) error {
 	err = notify.Sender{Outbox: n.outbox(), Config: c, Env: process, Failed: func(notice string, err error) {
 		text := plaintext.Line(n.Engine.Reader.Secrets().Hide(err.Error()))
 		failed = append(failed, text)
-		_ = eventlog.Append(durable.OS(), dirs.Logs(), eventlog.Entry{ // a log entry that fails stops nothing
+		_ = eventlog.Append(durable.OS(), dirs.Logs(), eventlog.Entry{ // a failed log entry doesn't matter
 			TS: process.Now().UTC(), Tag: "notice-failed", Msg: "notice " + notice + " was not taken: " + text,
 		})
 	}}.Send(ctx)
@@ -146,9 +147,9 @@ func (n Notices) Send(ctx context.Context) error {
 	return err
 }
 
-// Flush sends in the background what an earlier process could not send.
+// Flush starts sending, in the background, what earlier processes left in the outbox.
 func (n Notices) Flush() {
 	if !n.outbox().Empty() {
-		_ = n.startSender() // otherwise the next process sends it
+		_ = n.startSender() // on failure, the next process sends it
 	}
 }

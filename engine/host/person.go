@@ -10,10 +10,10 @@ import (
 	"github.com/united-workforce/uwf/util/proc"
 )
 
-// gitPatience is how long git may take to say a name.
+// gitPatience is the time limit for asking git for the user's name.
 const gitPatience = 5 * time.Second
 
-// Person is who answers here: git's user.name, else [env.Env.User].
+// Person returns the name of the user who answers: git's user.name, else [env.Env.User].
 func Person(ctx context.Context, e env.Env) string {
 	path, err := proc.LookPath("git", e.Dir, e.Environ)
 	if err != nil {
@@ -24,7 +24,7 @@ func Person(ctx context.Context, e env.Env) string {
 	git := proc.Command{Path: path, Args: []string{"config", "user.name"}, Dir: e.Dir, Env: e.Environ, Session: true}
 	out, err := proc.Run(ctx, git, nil, 1<<10, time.Second)
 	if err != nil || out.Code != 0 {
-		return e.User() // nothing is no name
+		return e.User() // the name is empty
 	}
 	return cmp.Or(strings.TrimSpace(string(out.Stdout)), e.User())
 }

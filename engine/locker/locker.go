@@ -1,4 +1,4 @@
-// Package locker lets one process at a time work on a thread.
+// Package locker provides locks that allow only one process at a time to work on a thread.
 package locker
 
 import (
@@ -10,46 +10,44 @@ import (
 	"github.com/united-workforce/uwf/util/proc"
 )
 
-// ErrLocked means that another process works on a thread.
+// ErrLocked means that another process is working on the thread.
 var ErrLocked = durable.ErrLocked
 
-// Locker lets one process at a time work on a thread. A lock ends with its holder,
-// however that ends. [Files] is the usual one;
-// lockertest is what every one must do.
+// Locker locks threads. A lock is released when its holder ends, for whatever reason. [Files] is the default
+// implementation; package lockertest tests others.
 type Locker interface {
-	// Lock takes a thread's lock, or waits for it until ctx ends: then the error is
-	// [ErrLocked].
+	// Lock locks a thread. It waits until ctx ends; then the error is [ErrLocked].
 	Lock(ctx context.Context, thread string) (Lock, error)
-	// Held reports whether somebody holds a thread's lock.
+	// Held reports whether a thread is locked.
 	Held(ctx context.Context, thread string) bool
-	// Holder is what the holder of a lock, or its last one, has noted. It is for
-	// messages, and for finding agents whose engine was killed.
+	// Holder returns the note of the lock's current or last holder. It is used in messages, and to find
+	// agents whose engine was killed.
 	Holder(ctx context.Context, thread string) (Holder, error)
 }
 
-// Lock is a thread's lock, held.
+// Lock is a held lock of a thread.
 type Lock interface {
-	// Note leaves a word for those who meet the lock.
+	// Note leaves a note for others who try to take the lock.
 	Note(Holder) error
-	// Unlock gives the lock back.
+	// Unlock releases the lock.
 	Unlock() error
-	// RemoveAndUnlock gives back the lock of a thread that nobody will work on.
+	// RemoveAndUnlock releases the lock and deletes it, for a thread that no process will work on again.
 	RemoveAndUnlock() error
 }
 
-// Holder says who holds a lock.
+// Holder identifies the holder of a lock.
 type Holder = durable.Holder
 
-// Process is one that can be told from another with its id.
+// Process identifies a process, even if its ID is reused later.
 type Process struct {
-	Pid   int // 0: none
+	Pid   int // 0 means none
 	Birth string
 }
 
-// Lives reports whether it is alive.
+// Lives reports whether the process is alive.
 func (p Process) Lives() bool { return proc.Lives(p.Pid, p.Birth) }
 
-// Orphan is the living agent that the note at a thread's lock names, if any.
+// Orphan returns the living agent from the note at a thread's lock, or the zero value.
 func Orphan(ctx context.Context, l Locker, thread string) Process {
 	who, err := l.Holder(ctx, thread)
 	if p := (Process{who.Child, who.Birth}); err == nil && p.Lives() {
@@ -58,20 +56,19 @@ func Orphan(ctx context.Context, l Locker, thread string) Process {
 	return Process{}
 }
 
-// Files is a [Locker] with a file for each thread. It is the one whose locks a
-// background worker can inherit.
+// Files is a [Locker] that uses one file per thread. Background workers can inherit its locks.
 type Files struct{ Dir string }
 
 // Lock implements [Locker].
 func (f Files) Lock(ctx context.Context, thread string) (Lock, error) {
 	held, err := durable.Lock(ctx, f.file(thread))
 	if err != nil {
-		return nil, err // not a nil *durable.Held in an interface
+		return nil, err // avoid a nil *durable.Held in a non-nil interface
 	}
 	return held, nil
 }
 
-// Held implements [Locker]. Whoever takes the lock at that moment waits for an instant.
+// Held implements [Locker]. A process that takes the lock at the same moment waits briefly.
 func (f Files) Held(_ context.Context, thread string) bool {
 	held, err := durable.Locked(f.file(thread))
 	return held && err == nil
@@ -82,7 +79,7 @@ func (f Files) Holder(_ context.Context, thread string) (Holder, error) {
 	return durable.ReadHolder(f.file(thread))
 }
 
-// Inherited is the lock that a parent process has taken and handed on.
+// Inherited returns the lock that a parent process took and passed on.
 func (f Files) Inherited(lock *os.File, thread string) (Lock, error) {
 	held, err := durable.Inherited(lock, f.file(thread))
 	if err != nil {

@@ -1,8 +1,8 @@
-// Package names finds the threads and steps that people name.
+// Package names resolves the names of threads and steps that users type.
 //
-// A thread is its full id, a unique beginning or end of it, "@" for the newest, "@^" or "@{2}" for an
-// older one, or <parent>/<key> for a child. A step is its hash or a unique beginning of it, or its place
-// in a thread: <thread>@3, <thread>@-1, <thread>@<role>, <thread>@<role>@2.
+// The name of a thread is its full ID, a unique prefix or suffix of it, "@" for the newest, "@^" or "@{2}" for
+// an older one, or <parent>/<key> for a child. The name of a step is its hash, a unique prefix of it, or its
+// position in a thread: <thread>@3, <thread>@-1, <thread>@<role>, <thread>@<role>@2.
 package names
 
 import (
@@ -27,29 +27,29 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// Newest names the thread that was started last in this home, ended or not.
+// Newest refers to the thread that was started last in this home, ended or not.
 const Newest = "@"
 
-// shortest is how much of the end of an id stands for it, at least. Strangers choose
-// the ids of their threads, so it does so only for our own.
+// shortest is the minimum length of a suffix that can stand for an ID. Suffixes only match threads started
+// here, because other users can choose the IDs of theirs.
 const shortest = 4
 
-// Resolver finds threads and steps. Its errors are *protocol.Error with a reason, or of the store
-// and the heads.
+// Resolver resolves names of threads and steps. Its errors are *protocol.Error with a reason, or errors of
+// the store and the heads.
 type Resolver struct {
 	Heads heads.Heads
-	// Store opens the nodes; only names of steps need it.
+	// Store opens the node store; only names of steps need it.
 	Store func(context.Context) (cas.Store, error)
 	// Child finds a child of a thread by its key.
 	Child func(ctx context.Context, parent, key string) (string, error)
-	Warn  func(string) // told what a person should know; nil: nobody is told
-	// Alias finds a thread by a name that only the caller knows; nil: there is none.
+	Warn  func(string) // called with warnings, if not nil
+	// Alias, if not nil, resolves names that only the caller knows.
 	Alias func(ctx context.Context, name string) (id string, known bool, err error)
-	// Any: "@" is the newest thread of all, also if it comes from elsewhere.
+	// Any makes "@" the newest thread of all, even if it comes from another machine.
 	Any bool
 }
 
-// In finds what a reader reads.
+// In returns a resolver for the threads of a reader.
 func In(r *status.Reader) Resolver {
 	return Resolver{
 		Heads: r.Heads, Store: func(context.Context) (cas.Store, error) { return r.Store, nil }, Child: r.Child,
@@ -57,14 +57,14 @@ func In(r *status.Reader) Resolver {
 	}
 }
 
-// maxMessage bounds a message, which may quote a name of any length.
+// maxMessage is the maximum length of an error message, which may quote a name of any length.
 const maxMessage = 1000
 
 func fail(code protocol.Code, format string, args ...any) *protocol.Error {
 	return &protocol.Error{Code: code, Message: plaintext.Short(fmt.Sprintf(format, args...), maxMessage)}
 }
 
-// Thread finds a thread. All but ids and children's keys name threads that are nobody's child.
+// Thread resolves the name of a thread. Children are only found by ID or by key.
 func (r Resolver) Thread(ctx context.Context, name string) (id string, err error) {
 	if r.Alias != nil {
 		if id, known, err := r.Alias(ctx, name); known {
@@ -86,10 +86,11 @@ func (r Resolver) Thread(ctx context.Context, name string) (id string, err error
 	return r.byPart(ctx, name)
 }
 
-// Child names a child by its path of keys, with what they are for, if they do not say that.
+// Child returns the name of a child: its path of keys, with the label if that adds information.
 func Child(path, label string) string { return children.Named(path, label) }
 
-// CutChild splits the name of a child into its parent's and its key. A path is none.
+// CutChild splits the name of a child into the names of its parent and key. File paths are not names of
+// children.
 func CutChild(name string) (parent, key string, ok bool) {
 	i := strings.LastIndexByte(name, '/')
 	if i <= 0 || i == len(name)-1 || strings.ContainsAny(name[:1], "./~") || strings.HasSuffix(name, ".yaml") ||
@@ -99,13 +100,13 @@ func CutChild(name string) (parent, key string, ok bool) {
 	return name[:i], name[i+1:], true
 }
 
-// damaged is a Heads of which a part may be unreadable.
+// damaged is a Heads that can be partly unreadable.
 type damaged interface {
-	Damage(context.Context) error       // of all threads
-	DamagedHeads(context.Context) error // of the active ones
+	Damage(context.Context) error       // damage in any thread
+	DamagedHeads(context.Context) error // damage in active threads
 }
 
-// known returns an error for an id that is neither active nor ended.
+// known returns an error if no active or ended thread has the ID.
 func (r Resolver) known(ctx context.Context, id string) error {
 	at, err := heads.Find(ctx, r.Heads, id)
 	switch x, may := r.Heads.(damaged); {
@@ -120,7 +121,7 @@ func (r Resolver) known(ctx context.Context, id string) error {
 	return err
 }
 
-// newest is the newest thread except n of those that were started here.
+// newest returns the n-th newest thread that was started here, counting from 0.
 func (r Resolver) newest(ctx context.Context, n int) (string, error) {
 	ids, err := r.Threads(ctx)
 	if err != nil {
@@ -133,7 +134,7 @@ func (r Resolver) newest(ctx context.Context, n int) (string, error) {
 	if r.Any && n < len(ids) {
 		return ids[n], nil
 	}
-	// Whoever names @ may be about to step or to kill it: a guess is not enough.
+	// The user may be about to step or kill @, so don't guess.
 	facts, err := r.Heads.AllFacts(ctx)
 	if err != nil {
 		return "", unclear("newest-damaged", err.Error())
@@ -141,7 +142,7 @@ func (r Resolver) newest(ctx context.Context, n int) (string, error) {
 	left := n
 	for _, id := range ids {
 		switch known := facts[id]; {
-		case known.Parent != nil: // a child is named by its parent
+		case known.Parent != nil: // children are named by their parent
 		case known.Doubt != nil:
 			return "", unclear("newest-damaged", "thread "+id+" may have been started here or elsewhere: "+known.Doubt.Error())
 		case known.Unclear():
@@ -161,7 +162,7 @@ func (r Resolver) newest(ctx context.Context, n int) (string, error) {
 		Because("all-imported", "thread", ids[0])
 }
 
-// unclear: nobody can tell any more which thread @ means.
+// unclear returns the error if it cannot be determined which thread @ is.
 func unclear(reason, why string) error {
 	return fail(protocol.CodeInvalid, "cannot tell which thread @ is: %s", why).Because(reason)
 }
@@ -173,10 +174,10 @@ func (r Resolver) byPart(ctx context.Context, name string) (string, error) {
 		return "", err
 	}
 	var matches []string
-	facts, _ := r.Heads.AllFacts(ctx) // of whose origin there is doubt is found by the beginning only
+	facts, _ := r.Heads.AllFacts(ctx) // threads of uncertain origin match by prefix only
 	for _, id := range all {
 		if facts[id].Parent != nil {
-			continue // a child is named by its parent
+			continue // children are named by their parent
 		}
 		ends := facts != nil && len(part) >= shortest && strings.HasSuffix(id, part) && facts[id].StartedHere()
 		if part != "" && (strings.HasPrefix(id, part) || ends) {
@@ -189,22 +190,21 @@ func (r Resolver) byPart(ctx context.Context, name string) (string, error) {
 	case 1:
 		return matches[0], nil
 	}
-	slices.Reverse(matches) // the newest first
+	slices.Reverse(matches) // newest first
 	return "", suggest.Ambiguous("thread", name, matches)
 }
 
-// Part returns what a name may be the beginning or the end of, for a place that lists ids; false if it is
-// too short, or no part of an id.
+// Part normalizes a prefix or suffix of an ID, for searching a list of IDs. It returns false if name is too
+// short or cannot be part of an ID.
 func Part(name string) (part string, ok bool) {
 	part = protocol.FoldCrockford(name)
 	return part, len(part) >= shortest && !strings.ContainsAny(name, "@/")
 }
 
-// Short returns the end of an id, which names a thread that was started here.
+// Short returns the suffix of an ID that users can type for a thread started here.
 func Short(id string) string { return id[max(0, len(id)-2*shortest):] }
 
-// Of returns an id as a person may type it: short for a thread that was started here, whole for
-// one from elsewhere.
+// Of returns an ID as a user can type it: short for a thread started here, in full for an imported one.
 func Of(id string, facts map[string]heads.Facts) string {
 	if facts != nil && facts[id].StartedHere() {
 		return Short(id)
@@ -212,7 +212,7 @@ func Of(id string, facts map[string]heads.Facts) string {
 	return id
 }
 
-// Threads lists active and ended threads, each once.
+// Threads lists all active and ended threads, without duplicates.
 func (r Resolver) Threads(ctx context.Context) ([]string, error) {
 	seen := map[string]bool{}
 	for h, err := range r.Heads.Heads(ctx) {
@@ -222,14 +222,14 @@ func (r Resolver) Threads(ctx context.Context) ([]string, error) {
 		seen[h.Thread] = true
 	}
 	for e, err := range r.Heads.History(ctx) {
-		if err == nil { // a damaged old line must not hide the others here
+		if err == nil { // ignore damaged old lines
 			seen[e.Thread] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(seen)), nil
 }
 
-// unknown returns an error about a word that names no thread: it says what the word names instead.
+// unknown returns the error for a name that matches no thread. It reports what else the name matches.
 func (r Resolver) unknown(ctx context.Context, name string) error {
 	if name != "" && strings.Trim(name, Newest) == "" {
 		return fail(protocol.CodeNotFound, "thread not found: %s", name).Because("repeated-newest")
@@ -238,7 +238,7 @@ func (r Resolver) unknown(ctx context.Context, name string) error {
 	if found && of == "" {
 		of, _ = CutNewest(name)
 	}
-	if found && of != name { // not @{x}
+	if found && of != name { // unless it is @{x}
 		if _, _, err := r.Step(ctx, name); err != nil {
 			return err
 		}
@@ -284,7 +284,7 @@ func isStep(ctx context.Context, s cas.Store, h cas.Hash) bool {
 	return err == nil
 }
 
-// Node finds a node by its hash or a unique beginning of it.
+// Node finds a node by its hash or a unique prefix of it.
 func (r Resolver) Node(ctx context.Context, name string) (cas.Hash, error) {
 	s, err := r.Store(ctx)
 	if err != nil {
@@ -307,7 +307,7 @@ func (r Resolver) Node(ctx context.Context, name string) (cas.Hash, error) {
 	return h, err
 }
 
-// Step finds a step, or the start of a thread. thread is that which the name names; "": none.
+// Step resolves the name of a step or of a thread's start. thread is the thread in the name, or "".
 func (r Resolver) Step(ctx context.Context, name string) (thread string, h cas.Hash, err error) {
 	of, place, found := strings.Cut(name, Newest)
 	if !found {
@@ -334,8 +334,8 @@ func (r Resolver) Step(ctx context.Context, name string) (thread string, h cas.H
 	return thread, h, err
 }
 
-// CutNewest splits @, @^ or @{2} from the place behind it, before which another @ may
-// stand: as in @-1, @@-1 and @^@-1.
+// CutNewest splits a name into @, @^ or @{2} and the position after it. A further @ may separate them, as in
+// @-1, @@-1 and @^@-1.
 func CutNewest(name string) (of, place string) {
 	end := len(Newest)
 	for end < len(name) && name[end] == '^' {
@@ -350,8 +350,7 @@ func CutNewest(name string) (of, place string) {
 	return Newest, name[len(Newest):]
 }
 
-// newestBut is how many newer threads than the one that is meant there are: 0 for @, 2 for
-// @^^ and @{2}.
+// newestBut returns the index of the thread, counting from the newest: 0 for @, 2 for @^^ and @{2}.
 func newestBut(name string) (n int, ok bool) {
 	rest, ok := strings.CutPrefix(name, Newest)
 	if !ok {
@@ -370,7 +369,7 @@ func newestBut(name string) (n int, ok bool) {
 	return int(but), err == nil
 }
 
-// StepIn is [Resolver.Step] for a name that need not say which thread is meant.
+// StepIn is like [Resolver.Step], but name can omit the thread.
 func (r Resolver) StepIn(ctx context.Context, id, name string) (cas.Hash, error) {
 	of, _, _ := strings.Cut(name, Newest)
 	if _, err := threadid.Parse(of); err == nil {
@@ -383,8 +382,7 @@ func (r Resolver) StepIn(ctx context.Context, id, name string) (cas.Hash, error)
 	return r.stepOf(ctx, id, strings.TrimLeft(name, Newest))
 }
 
-// stepOf finds the step at a place in a thread. It reads as many steps as lie
-// between that and the head.
+// stepOf finds the step at a position in a thread. It reads only the steps between that and the head.
 func (r Resolver) stepOf(ctx context.Context, id, place string) (cas.Hash, error) {
 	at, err := heads.Find(ctx, r.Heads, id)
 	if err != nil || place == "" {
@@ -414,13 +412,14 @@ func (r Resolver) stepOf(ctx context.Context, id, place string) (cas.Hash, error
 	return c.visit(ctx, role, nth)
 }
 
-// chain is a thread in which a step is looked for.
+// chain is a thread that is searched for a step.
 type chain struct {
 	*thread.Thread
 	id string
 }
 
-// number finds a step by its number: from 1, from -1 back, 0 is the start.
+// number finds a step by number: positive numbers count from the start, negative ones from the end, and 0 is
+// the start node.
 func (c chain) number(ctx context.Context, asked int) (cas.Hash, error) {
 	n := asked
 	if n < 0 {
@@ -440,7 +439,7 @@ func (c chain) none(format string, args ...any) *protocol.Error {
 	return fail(protocol.CodeNotFound, format, args...).Because("no-such-step", "thread", c.id)
 }
 
-// find is the newest step of a thread that is meant.
+// find returns the newest matching step.
 func (c chain) find(ctx context.Context, meant func(thread.Step) bool) (thread.Step, error) {
 	for s, err := range c.Steps(ctx) {
 		if err != nil || meant(s) {
@@ -450,7 +449,7 @@ func (c chain) find(ctx context.Context, meant func(thread.Step) bool) (thread.S
 	return thread.Step{}, c.none("thread %s has no such step", c.id)
 }
 
-// visit finds the nth step of a role: from 1, from -1 back.
+// visit finds the nth step of a role, counting from 1, or from the end with -1.
 func (c chain) visit(ctx context.Context, role string, nth int) (cas.Hash, error) {
 	visits := map[string]int{}
 	if c.Last != nil {
@@ -471,7 +470,7 @@ func (c chain) visit(ctx context.Context, role string, nth int) (cas.Hash, error
 	return s.Hash, err
 }
 
-// unknownRole distinguishes a role that has not made a step from one that does not exist.
+// unknownRole returns the error for a role without steps, which may or may not exist.
 func (c chain) unknownRole(ctx context.Context, role string) error {
 	wf, err := c.Workflow(ctx)
 	if err != nil {
@@ -485,8 +484,7 @@ func (c chain) unknownRole(ctx context.Context, role string) error {
 		role).Because("no-such-step", "thread", c.id, "near", near[0])
 }
 
-// Before returns the node before a step, which must be one of the thread's; that before the
-// start is the start.
+// Before returns the node before a step of the thread. Before the start, it returns the start.
 func Before(ctx context.Context, t *thread.Thread, id string, h cas.Hash) (cas.Hash, error) {
 	if h == t.StartHash {
 		return h, nil
@@ -498,8 +496,8 @@ func Before(ctx context.Context, t *thread.Thread, id string, h cas.Hash) (cas.H
 	return *s.Prev, nil
 }
 
-// CheckTitle refuses what is no title: it is one line of at most [protocol.MaxTitle]
-// characters. Errors are *protocol.Error.
+// CheckTitle returns an error if title is not one line of at most [protocol.MaxTitle] characters. Errors are
+// *protocol.Error.
 func CheckTitle(title string) error {
 	switch {
 	case utf8.RuneCountInString(title) > protocol.MaxTitle:

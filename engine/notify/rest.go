@@ -16,20 +16,20 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// Reporter reports when threads come to rest, through the work of this process or of one that was
-// killed. Build it as a literal.
+// Reporter reports when threads come to rest, whether this process worked on them or one that was killed.
+// Create it as a literal.
 type Reporter struct {
 	*status.Reader
-	// Report is called with the kind of notice (protocol.NoticeWaiting and its like) and where the
-	// thread stands; nil: nobody is told.
+	// Report, if not nil, is called with the kind of notification (such as protocol.NoticeWaiting) and the
+	// thread's state.
 	Report func(event string, at protocol.StepOutput)
-	Shared bool // other machines step these threads, too
+	Shared bool // other machines also step these threads
 }
 
-// standing is how a thread stands before or after somebody has worked on it.
+// standing is the state of a thread before or after work on it.
 type standing struct {
 	out     protocol.StepOutput
-	started int64 // when its last try was begun, ms
+	started int64 // start of its last try, Unix milliseconds
 }
 
 func (t Reporter) standingOf(ctx context.Context, id string) (standing, bool) {
@@ -44,9 +44,8 @@ func (t Reporter) standingOf(ctx context.Context, id string) (standing, bool) {
 	return r, true
 }
 
-// Until does work on a thread and then reports how the thread came to rest. It does not report
-// what somebody asked for (a stop), what was so before, or a child that has ended: its parent
-// goes on.
+// Until does work on a thread and then reports if the thread has come to rest. It doesn't report what a user
+// asked for, such as a stop, an unchanged state, or the end of a child, whose parent continues.
 func (t Reporter) Until(ctx context.Context, id string,
 	work func() ([]protocol.StepOutput, error)) ([]protocol.StepOutput, error) {
 	if t.Report == nil {
@@ -74,8 +73,7 @@ func (t Reporter) Until(ctx context.Context, id string,
 	return outs, err
 }
 
-// isAsked reports whether work ended because a person wanted it to, or there was nothing to
-// do.
+// isAsked reports whether work ended as the user wanted, or had nothing to do.
 func isAsked(c protocol.Code) bool {
 	return slices.Contains([]protocol.Code{
 		protocol.CodeTerminated, protocol.CodeInterrupted, protocol.CodeHangup, protocol.CodeLocked, protocol.CodeUsage,
@@ -90,8 +88,8 @@ func asks(out protocol.StepOutput) string {
 	return out.Question.Role + "\x00" + out.Question.Text
 }
 
-// isNew reports whether a thread asks a person before its first step: it has been in this
-// state since it was made, and nobody was told.
+// isNew reports whether a thread asks a question before its first step. It has been in this state since its
+// creation, so it was never reported.
 func (t Reporter) isNew(ctx context.Context, out protocol.StepOutput) bool {
 	if out.Question == nil {
 		return false
@@ -100,59 +98,57 @@ func (t Reporter) isNew(ctx context.Context, out protocol.StepOutput) bool {
 	return err == nil && chain.Last == nil
 }
 
-// A process that works on a thread, and must report on it, holds a file named after the
-// thread. A killed process can report nothing; a file that nobody holds tells the next process
-// that it must report instead.
+// A process that works on a thread and must report on it locks a file with the thread's ID. A killed process
+// cannot report, but it leaves the file unlocked. The next process finds it and reports instead.
 
-// attended is where these files are.
+// attended returns the directory of these files.
 func (t Reporter) attended() string { return filepath.Join(t.Dirs.Notify(), "working") }
 
-// attending takes the lock for taking or checking files, so that a check blocks nobody.
+// attending takes the lock that protects taking and checking the files, so that a check blocks no process.
 func (t Reporter) attending(ctx context.Context) (*durable.Held, error) {
 	return durable.Lock(ctx, t.attended()+".lock")
 }
 
-// attend takes the file of a thread until leave is called. If another process has it, that
-// process reports.
+// attend locks the file of a thread until leave is called. If another process holds it, that process reports.
 func (t Reporter) attend(ctx context.Context, id string) (leave func()) {
 	looking, err := t.attending(ctx)
 	if err != nil {
-		return func() {} // the work matters more
+		return func() {} // the work is more important
 	}
 	held, err := durable.TryLock(filepath.Join(t.attended(), id))
-	_ = looking.Unlock() // so does the end of the process
+	_ = looking.Unlock() // also released when the process ends
 	if err != nil {
 		return func() {}
 	}
-	return func() { _ = held.RemoveAndUnlock() } // what stays is looked at, and found to be told
+	return func() { _ = held.RemoveAndUnlock() } // a file that stays is checked later and found to be reported
 }
 
-// NotifyAbandoned reports, in place of processes that were killed, where the threads stand that they
-// worked on. It reports each once; if its agent is still alive, only after that has ended.
+// NotifyAbandoned reports the state of threads whose process was killed. It reports each thread once; if its
+// agent is still running, after that has ended.
 func (t Reporter) NotifyAbandoned(ctx context.Context) {
 	if entries, err := os.ReadDir(t.attended()); err != nil || len(entries) == 0 {
 		return
 	}
 	looking, err := t.attending(ctx)
 	if err != nil {
-		return // the next call does it
+		return // the next call reports
 	}
 	defer func() { _ = looking.Unlock() }()
-	entries, _ := os.ReadDir(t.attended()) // others may have reported meanwhile
+	entries, _ := os.ReadDir(t.attended()) // another process may have reported by now
 	for _, entry := range entries {
 		held, err := durable.TryLock(filepath.Join(t.attended(), entry.Name()))
 		if err != nil {
-			continue // somebody is working on it
+			continue // another process is working on it
 		}
 		if t.abandoned(ctx, entry.Name()) {
-			_ = held.RemoveAndUnlock() // otherwise it would be reported again
+			_ = held.RemoveAndUnlock() // don't report it again
 			continue
 		}
 		_ = held.Unlock()
 	}
 }
 
-// abandoned reports whether nothing is left to be said about a thread.
+// abandoned reports whether nothing remains to be reported about a thread.
 func (t Reporter) abandoned(ctx context.Context, id string) bool {
 	at, err := t.Show(ctx, id)
 	switch {
@@ -177,7 +173,7 @@ func (t Reporter) abandoned(ctx context.Context, id string) bool {
 	return true
 }
 
-// isWorkedOn reports whether an agent of a thread, or of its children, is alive.
+// isWorkedOn reports whether an agent of a thread or of its children is alive.
 func (t Reporter) isWorkedOn(ctx context.Context, at protocol.StepOutput) bool {
 	if at.Status == protocol.StatusRunning {
 		return true
@@ -196,7 +192,7 @@ func (t Reporter) isWorkedOn(ctx context.Context, at protocol.StepOutput) bool {
 	return false
 }
 
-// wasAbandoned reports whether something was begun but not finished.
+// wasAbandoned reports whether work was started but not finished.
 func (t Reporter) wasAbandoned(at protocol.StepOutput) bool {
 	record := t.RunDir(at.Thread).Read()
 	return at.Status == protocol.StatusWaitingForChildren || at.Status == protocol.StatusIdle &&

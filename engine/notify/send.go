@@ -1,7 +1,7 @@
-// Package notify sends what is told of threads that come to rest: to a command, and to a
-// webhook. A notice is first put into an outbox, so that no step waits for a network; a
-// process of its own takes it from there, tries again where that may help, and gives up
-// after a while. What was sent may come twice, by the same id, if that process is killed.
+// Package notify sends notifications about threads at rest to a command and to a webhook. A notification is
+// first put into an outbox, so that no step waits for the network. A separate process sends it from there,
+// retries if that can help, and eventually gives up. If that process is killed, a notification can be sent
+// twice, with the same ID.
 package notify
 
 import (
@@ -30,12 +30,12 @@ import (
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// How often and how long a notice is tried.
+// Limits of retries.
 const (
 	tries    = 6
-	patience = 15 * time.Second // of one try
-	firstGap = 2 * time.Second  // before the second try; four times as long each time
-	look     = time.Second      // how often the outbox is looked at while something is to be tried again
+	patience = 15 * time.Second // timeout of one try
+	firstGap = 2 * time.Second  // wait before the second try; each further one is four times as long
+	look     = time.Second      // poll interval of the outbox while a retry is pending
 )
 
 // Sender empties an outbox.
@@ -43,20 +43,20 @@ type Sender struct {
 	Outbox Outbox
 	Config config.Notify
 	Env    env.Env
-	// Failed is told of what was given up; it holds no secret.
+	// Failed is called for each notification that was given up. err contains no secrets.
 	Failed func(notice string, err error)
-	// Pause waits; nil: in real time.
+	// Pause waits; if nil, in real time.
 	Pause func(context.Context, time.Duration) error
 }
 
-// trying is what is known of a notice that was not taken.
+// trying is the retry state of a notification.
 type trying struct {
 	times int
 	next  time.Time
 }
 
-// Send sends what waits, until nothing does. Only one process does: the others leave it to
-// that one, which looks once more after it has let go.
+// Send sends notifications until the outbox is empty. Only one process sends at a time. Others return
+// immediately: the sender checks the outbox again after it has released its lock.
 func (s Sender) Send(ctx context.Context) error {
 	for !s.Outbox.Empty() {
 		lock, err := durable.TryLock(filepath.Join(filepath.Dir(s.Outbox.Dir), "outbox.lock"))
@@ -123,7 +123,7 @@ func (s Sender) pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// send tries once. again: another try may help.
+// send makes one try. again means that another try may succeed.
 func (s Sender) send(ctx context.Context, name string) (again bool, err error) {
 	data, err := s.Outbox.read(name)
 	if err != nil {
@@ -138,11 +138,11 @@ func (s Sender) send(ctx context.Context, name string) (again bool, err error) {
 	case way == byWebhook && s.Config.Webhook != "":
 		return s.post(ctx, id, data)
 	}
-	return false, nil // nobody wants it any more
+	return false, nil // the config no longer requires it
 }
 
-// command runs the program that is told, in the directory of Env and with its
-// environment. The notice is on its stdin, as a line; anybody may close it.
+// command runs the configured program in Env's directory and environment. The notification is one line on its
+// stdin, which the program can close unread.
 func (s Sender) command(ctx context.Context, data []byte) error {
 	dir := s.Env.Dir
 	path, err := proc.LookPath(s.Config.Command[0], dir, s.Env.Environ)
@@ -160,15 +160,14 @@ func (s Sender) command(ctx context.Context, data []byte) error {
 	return nil
 }
 
-// The headers of what is posted. The signature is over the time, a dot and the body.
+// Headers of a posted notification. The signature covers the time, a dot and the body.
 const (
 	headerID        = "X-Uwf-Id"
 	HeaderTime      = "X-Uwf-Time"
 	HeaderSignature = "X-Uwf-Signature"
 )
 
-// Signature is what stands in [HeaderSignature]: of a time in seconds as it stands in
-// [HeaderTime], and a body.
+// Signature returns the value of [HeaderSignature] for a body and a time as in [HeaderTime], in seconds.
 func Signature(secret, at string, body []byte) string {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(at + "."))
@@ -176,8 +175,8 @@ func Signature(secret, at string, body []byte) string {
 	return "sha256=" + hex.EncodeToString(mac.Sum(nil))
 }
 
-// post posts a notice. No redirect is followed: the body may hold a link that answers.
-// Errors do not name the address, which may be a key.
+// post posts a notification. It doesn't follow redirects, since the body may contain a link that answers a
+// question. Errors omit the address, which may contain a key.
 func (s Sender) post(ctx context.Context, id string, data []byte) (again bool, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.Config.Webhook, bytes.NewReader(data))
 	if err != nil {
@@ -200,7 +199,7 @@ func (s Sender) post(ctx context.Context, id string, data []byte) (again bool, e
 		}
 		return true, fmt.Errorf("notify.webhook: %w", err)
 	}
-	_, _ = io.CopyN(io.Discard, answer.Body, 64<<10) // what it says is nothing to us
+	_, _ = io.CopyN(io.Discard, answer.Body, 64<<10) // the response body doesn't matter
 	_ = answer.Body.Close()
 	if answer.StatusCode/100 == 2 {
 		return false, nil
@@ -209,28 +208,28 @@ func (s Sender) post(ctx context.Context, id string, data []byte) (again bool, e
 	return again, fmt.Errorf("notify.webhook answered with status %d", answer.StatusCode)
 }
 
-// The two ways that a notice can go.
+// Ways to send a notification.
 const (
 	byCommand = "command"
 	byWebhook = "webhook"
 )
 
-// longest is how long a notice can be, in bytes.
+// longest is the maximum size of a notification in bytes.
 const longest = 256 << 10
 
-// Outbox is a directory of notices that were not sent yet.
+// Outbox is a directory of unsent notifications.
 type Outbox struct{ Dir string }
 
-// At is the outbox of a home's directory for notices.
+// At returns the outbox in a home's notification directory.
 func At(dir string) Outbox { return Outbox{Dir: filepath.Join(dir, "outbox")} }
 
-// Put leaves a notice to be sent in each way that there is.
+// Put adds a notification to the outbox, once for each enabled way to send it.
 func (o Outbox) Put(n protocol.Notice, command, webhook bool) error {
 	data, err := json.Marshal(n)
 	if err != nil {
 		return fmt.Errorf("put a notice into the outbox: %w", err)
 	}
-	if len(data) > longest { // a question of any length: its page has it all
+	if len(data) > longest { // shorten a very long question; its page has the full text
 		n.Question = nil
 		if data, err = json.Marshal(n); err != nil {
 			return fmt.Errorf("put a notice into the outbox: %w", err)
@@ -250,9 +249,9 @@ func (o Outbox) Put(n protocol.Notice, command, webhook bool) error {
 	return nil
 }
 
-// waits lists the names of what waits, oldest first.
+// waits lists the names of the unsent notifications, oldest first.
 func (o Outbox) waits() []string {
-	entries, _ := os.ReadDir(o.Dir) // there may be none
+	entries, _ := os.ReadDir(o.Dir) // the directory may not exist
 	var names []string
 	for _, entry := range entries {
 		_, way, _ := strings.Cut(entry.Name(), ".")
@@ -263,11 +262,11 @@ func (o Outbox) waits() []string {
 	return names
 }
 
-// Empty reports whether nothing waits.
+// Empty reports whether the outbox is empty.
 func (o Outbox) Empty() bool { return len(o.waits()) == 0 }
 
 func (o Outbox) read(name string) ([]byte, error) {
 	return safeopen.ReadFile(filepath.Join(o.Dir, name), longest+4096, safeopen.NoFollow)
 }
 
-func (o Outbox) drop(name string) { _ = os.Remove(filepath.Join(o.Dir, name)) } // otherwise it comes twice
+func (o Outbox) drop(name string) { _ = os.Remove(filepath.Join(o.Dir, name)) } // on failure, it is sent twice

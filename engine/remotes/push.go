@@ -553,9 +553,9 @@ func (p *published) Move(ctx context.Context, thread string, old, new protocol.H
 	if err != nil {
 		return err
 	}
-	said, told := p.link.announced(ctx, thread, new, facts, false)
-	if told == nil {
-		told = p.publish(ctx, thread, new, nil, said)
+	said, published := p.link.announced(ctx, thread, new, facts, false)
+	if published == nil {
+		published = p.publish(ctx, thread, new, nil, said)
 	}
 	if err := p.index.Move(ctx, thread, old, new); err != nil {
 		return err
@@ -563,27 +563,27 @@ func (p *published) Move(ctx context.Context, thread string, old, new protocol.H
 	if err := p.link.recall(ctx, thread, facts, said); err != nil {
 		return err
 	}
-	return p.arrived(ctx, thread, new, told)
+	return p.arrived(ctx, thread, new, published)
 }
 
 // arrived notes where a thread stands at both sides, or says why it does not.
-func (p *published) arrived(ctx context.Context, thread string, head protocol.Hash, told error) error {
-	if told == nil && p.broken == nil {
+func (p *published) arrived(ctx context.Context, thread string, head protocol.Hash, published error) error {
+	if published == nil && p.broken == nil {
 		return p.index.SetFacts(ctx, thread, heads.Facts{Remote: p.link.now(head)})
 	}
-	return p.refused(ctx, thread, head, told)
+	return p.refused(ctx, thread, head, published)
 }
 
 // Archive implements [heads.Heads].
 func (p *published) Archive(ctx context.Context, e heads.Ended) error {
-	var told error
+	var published error
 	if e.Workflow.Valid() {
-		told = p.publish(ctx, e.Thread, e.Head, &e, heads.Facts{})
+		published = p.publish(ctx, e.Thread, e.Head, &e, heads.Facts{})
 	}
 	if err := p.index.Archive(ctx, e); err != nil {
 		return err
 	}
-	return p.refused(ctx, e.Thread, e.Head, told)
+	return p.refused(ctx, e.Thread, e.Head, published)
 }
 
 // AddAll implements [heads.Heads]. It does not add threads that the remote refuses; asking

@@ -174,9 +174,9 @@ func (r *Reader) Tried(ctx context.Context, id string) (*Flight, error) {
 	return f, nil
 }
 
-// flight is what the run of a record has told of.
+// flight is what the run of a record has reported of.
 func (r *Reader) flight(ctx context.Context, dir rundir.Dir, last rundir.Record) (*Flight, error) {
-	told, err := agentproc.Announced(ctx, dir.Path)
+	reported, err := agentproc.Announced(ctx, dir.Path)
 	if err != nil {
 		return nil, fault.Of(err)
 	}
@@ -186,7 +186,7 @@ func (r *Reader) flight(ctx context.Context, dir rundir.Dir, last rundir.Record)
 	}
 	f := &Flight{
 		Head: last.Head, Number: t.Len() + 1, Role: last.Role, Agent: last.Agent,
-		Started: time.UnixMilli(last.StartedAt), Reported: told,
+		Started: time.UnixMilli(last.StartedAt), Reported: reported,
 	}
 	if last.Replaces {
 		f.Number--

@@ -218,10 +218,10 @@ type liveTurn struct {
 // was announced or is first seen in the finished step.
 func Live(ctx context.Context, e *engine.Engine, id string, f *status.Flight) iter.Seq2[liveTurn, error] {
 	return func(yield func(liveTurn, error) bool) {
-		told := 0
+		shown := 0
 		for now := f; now != nil && now.Head == f.Head && now.Started.Equal(f.Started); {
-			for ; told < len(now.Turns); told++ {
-				if !yield(liveTurn{Turn: now.Turns[told]}, nil) {
+			for ; shown < len(now.Turns); shown++ {
+				if !yield(liveTurn{Turn: now.Turns[shown]}, nil) {
 					return
 				}
 			}
@@ -242,8 +242,8 @@ func Live(ctx context.Context, e *engine.Engine, id string, f *status.Flight) it
 			yield(liveTurn{}, err)
 			return
 		}
-		for ; told < len(turns); told++ {
-			if !yield(liveTurn{Turn: turns[told], Step: &step}, nil) {
+		for ; shown < len(turns); shown++ {
+			if !yield(liveTurn{Turn: turns[shown], Step: &step}, nil) {
 				return
 			}
 		}

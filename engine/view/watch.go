@@ -48,7 +48,7 @@ type watcher struct {
 	steps   int // that have been told of
 	flight  *status.Flight
 	info    engine.StepInfo
-	told    int
+	shown   int
 	printed string              // the line of a command that was shown last
 	path    string              // to the child that it is, from the thread that is followed
 	label   string              // see [engine.StepInfo]
@@ -235,7 +235,7 @@ func (w *watcher) look(ctx context.Context, busy bool) error {
 		return nil
 	}
 	if w.flight == nil {
-		w.flight, w.told, w.printed = f, 0, ""
+		w.flight, w.shown, w.printed = f, 0, ""
 		w.info = engine.StepInfo{Thread: w.id, Path: w.path, Label: w.label, Number: f.Number, Role: f.Role,
 			Agent: f.Agent, Started: f.Started}
 		w.report(engine.Event{Kind: engine.StepStarted, Step: w.info})
@@ -245,8 +245,8 @@ func (w *watcher) look(ctx context.Context, busy bool) error {
 
 // turns tells the turns that have been announced since.
 func (w *watcher) turns(ctx context.Context, f *status.Flight) error {
-	for ; w.told < len(f.Turns); w.told++ {
-		t, err := thread.ShownTurn(ctx, w.engine.Reader.Store, f.Turns[w.told])
+	for ; w.shown < len(f.Turns); w.shown++ {
+		t, err := thread.ShownTurn(ctx, w.engine.Reader.Store, f.Turns[w.shown])
 		switch {
 		case err == nil:
 			w.report(engine.Event{Kind: engine.Turn, Step: w.info, Turn: &t})

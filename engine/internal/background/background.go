@@ -121,17 +121,17 @@ func (j Job) Start(ctx context.Context) (protocol.StepOutput, error) {
 	if err := j.Dir.PrepareWorker(append(work, '\n')); err != nil {
 		return none, err
 	}
-	told, tell, err := os.Pipe()
+	reports, report, err := os.Pipe()
 	if err != nil {
 		return none, fmt.Errorf("start a worker: %w", err)
 	}
-	defer told.Close()
-	worker, err := j.start(tell)
-	tell.Close() // the worker has its own
+	defer reports.Close()
+	worker, err := j.start(report)
+	report.Close() // the worker has its own
 	if err != nil {
 		return none, fmt.Errorf("start a worker: %w", err)
 	}
-	return j.await(ctx, worker, told)
+	return j.await(ctx, worker, reports)
 }
 
 // inheritedAs is the descriptor that the only inherited file has in a child.
@@ -143,7 +143,7 @@ func inheritedAs(f *os.File) uintptr {
 }
 
 // start starts our own program, with the thread's lock.
-func (j Job) start(tell *os.File) (*proc.Child, error) {
+func (j Job) start(report *os.File) (*proc.Child, error) {
 	log, err := safeopen.OpenFile(j.Dir.File(runfiles.LogFile), os.O_WRONLY|os.O_APPEND, 0, safeopen.NoFollow)
 	if err != nil {
 		return nil, err
@@ -153,13 +153,13 @@ func (j Job) start(tell *os.File) (*proc.Child, error) {
 	j.Call.Lock = inheritedAs(lock)
 	return proc.Start(proc.Command{
 		Path: j.Env.Exe, Args: j.Call.Args(),
-		Dir: j.Env.Dir, Env: append(slices.Clip(j.Given), env.CallMark), Stdout: tell, Stderr: log, Inherit: []*os.File{lock}, Session: true,
+		Dir: j.Env.Dir, Env: append(slices.Clip(j.Given), env.CallMark), Stdout: report, Stderr: log, Inherit: []*os.File{lock}, Session: true,
 	})
 }
 
 // await waits for the worker's report. If we are asked to end before it arrives, we pass that
 // on: nothing worth keeping has begun.
-func (j Job) await(ctx context.Context, worker *proc.Child, told io.Reader) (protocol.StepOutput, error) {
+func (j Job) await(ctx context.Context, worker *proc.Child, reports io.Reader) (protocol.StepOutput, error) {
 	type word struct {
 		ack
 		err error
@@ -167,7 +167,7 @@ func (j Job) await(ctx context.Context, worker *proc.Child, told io.Reader) (pro
 	heard := make(chan word, 1)
 	go func() {
 		var w word
-		w.err = json.NewDecoder(told).Decode(&w.ack)
+		w.err = json.NewDecoder(reports).Decode(&w.ack)
 		heard <- w
 	}()
 	var none protocol.StepOutput
@@ -215,9 +215,9 @@ func (v *Voice) Outcome(out protocol.StepOutput) {
 
 // Failed tells why nothing has begun.
 func (v *Voice) Failed(err *protocol.Error) {
-	told := &ackError{Code: err.Code, Message: err.Message, Hints: err.Hints, Reasons: err.Reasons}
-	errors.As(err, &told.Untrusted)
-	v.say(ack{Error: told})
+	reported := &ackError{Code: err.Code, Message: err.Message, Hints: err.Hints, Reasons: err.Reasons}
+	errors.As(err, &reported.Untrusted)
+	v.say(ack{Error: reported})
 }
 
 func (v *Voice) say(a ack) {

@@ -84,13 +84,13 @@ func name[T ~uint8](x T, names ...string) string {
 }
 
 // String names the facts that are not what most threads have.
-func (f Facts) String() string { return told(f) }
+func (f Facts) String() string { return format(f) }
 
 // String names the verb, and what is said beside it.
-func (r Request) String() string { return strings.TrimPrefix(told(r), "verb: ") }
+func (r Request) String() string { return strings.TrimPrefix(format(r), "verb: ") }
 
 // told names the fields of a struct that are not zero, and its first one.
-func told(facts any) string {
+func format(facts any) string {
 	v := reflect.ValueOf(facts)
 	var said []string
 	for i := range v.NumField() {

@@ -275,8 +275,8 @@ func (s *Sandbox) held(
 
 // recoverHeld ends what commands have left that were killed.
 func (s *Sandbox) recoverHeld(ctx context.Context, c tools.Commands) {
-	told, err := box.Recover(ctx, c.State, c.Guard)
-	for _, text := range told {
+	recovered, err := box.Recover(ctx, c.State, c.Guard)
+	for _, text := range recovered {
 		c.Warn("a command that was killed " + text)
 	}
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package lockertest is what every [locker.Locker] must do: run it against yours.
+// Package lockertest tests implementations of [locker.Locker].
 package lockertest
 
 import (
@@ -12,11 +12,10 @@ import (
 	"github.com/united-workforce/uwf/engine/locker"
 )
 
-// Ids of threads.
+// Thread IDs used in the tests.
 const idA, idB = "01ARZ3NDEKTSV4RRFFQ69G5FAA", "01ARZ3NDEKTSV4RRFFQ69G5FAB"
 
-// Run runs the suite. open returns a locker, another at each call; what one process or
-// connection of yours has locked is locked for all.
+// Run runs the test suite. Each call of open returns a new locker, which must see the locks of the others.
 func Run(t *testing.T, open func(t *testing.T) locker.Locker) {
 	for name, test := range map[string]func(*testing.T, locker.Locker){
 		"one at a time":               excludes,

@@ -8,7 +8,7 @@ import (
 	"github.com/united-workforce/uwf/engine/locker"
 )
 
-// Memory is a [locker.Locker] in memory, for one process. The zero value is ready.
+// Memory is an in-memory [locker.Locker] for one process. The zero value is ready to use.
 type Memory struct {
 	mu   sync.Mutex
 	held map[string]*memoryLock
@@ -18,7 +18,7 @@ type memoryLock struct {
 	locks  *Memory
 	thread string
 	who    locker.Holder
-	free   chan struct{} // closed when it is given back
+	free   chan struct{} // closed on release
 }
 
 // Lock implements [locker.Locker].
@@ -36,7 +36,7 @@ func (m *Memory) Lock(ctx context.Context, thread string) (locker.Lock, error) {
 	}
 }
 
-// take is the lock; if somebody else has it, only what tells when it is free.
+// take takes the lock. If it is taken, take returns the lock to wait for instead.
 func (m *Memory) take(thread string) *memoryLock {
 	m.mu.Lock()
 	defer m.mu.Unlock()
