@@ -30,28 +30,27 @@ import (
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
-// Book are the remotes that a home knows: the lines of <home>/remotes.yaml. No project and no workflow adds
-// to them. Errors of its methods are *protocol.Error, or of the file system.
+// Book is a home's list of remotes, stored in <home>/remotes.yaml. Projects and workflows cannot add to it.
+// Errors of its methods are *protocol.Error, or errors of the file system.
 type Book struct {
 	Dirs home.Dirs
-	Dir  string // from which relative addresses lead
+	Dir  string // base directory of relative addresses
 }
 
 // Known is a remote of a [Book].
 type Known struct {
 	Name    string `json:"name"`
 	Address string `json:"address"`
-	// Trust: the commands of threads that come from there may run, as those of one's own
-	// threads may.
+	// Trust lets commands of threads from this remote run as if the threads were started here.
 	Trust bool `json:"trust,omitempty"`
 }
 
-// maxRemotes bounds the file, in bytes.
+// maxRemotes is the maximum size of the file in bytes.
 const maxRemotes = 1 << 20
 
 var remoteName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// CheckName refuses what cannot be the name of a remote.
+// CheckName returns an error if name is not a valid name of a remote.
 func CheckName(name string) error {
 	if !remoteName().MatchString(name) {
 		return fault.New(protocol.CodeUsage, "%q cannot be the name of a remote: letters, digits, dots, _ and -, at most 64",
@@ -102,7 +101,7 @@ func parse(data []byte) ([]Known, error) {
 	return all, nil
 }
 
-// Change changes the list, alone.
+// Change changes the list under a lock.
 func (b Book) Change(ctx context.Context, change func([]Known) ([]Known, error)) error {
 	for _, dir := range []string{b.Dirs.Home, b.Dirs.Locks()} {
 		if err := durable.MkdirAll(durable.OS(), dir, 0o700); err != nil {
@@ -128,7 +127,7 @@ func (b Book) Change(ctx context.Context, change func([]Known) ([]Known, error))
 		if r.Trust {
 			entry["trust"] = true
 		}
-		line, err := json.Marshal(entry) // which is YAML
+		line, err := json.Marshal(entry) // JSON is valid YAML
 		if err != nil {
 			return err
 		}
@@ -137,7 +136,7 @@ func (b Book) Change(ctx context.Context, change func([]Known) ([]Known, error))
 	return durable.WriteFile(durable.OS(), b.Dirs.Remotes(), text, 0o600)
 }
 
-// Find returns the remote that a person means: by its name, or by its address; "": the only one.
+// Find returns the remote with a name or an address. If name is "", it returns the only remote.
 func (b Book) Find(name string) (Known, error) {
 	all, err := b.All()
 	if err != nil {
@@ -162,22 +161,21 @@ func (b Book) Find(name string) (Known, error) {
 		return Known{Name: at.Text, Address: at.Text}, err
 	}
 	if _, err := remote.ParseAddress(name, b.Dir); err != nil && strings.Contains(name, "@") {
-		return Known{}, err // it may hold a password, which is not repeated
+		return Known{}, err // the address may contain a password, so the error must not repeat it
 	}
 	near := append(suggest.Nearest(name, names, 1), "")
 	return Known{}, fault.New(protocol.CodeNotFound, "there is no remote %q", plaintext.Short(name, 200)).
 		Because("no-such-remote", "name", name, "near", near[0])
 }
 
-// OpenOptions for [Open]. The zero value works.
+// OpenOptions are the options of [Open]. The zero value is valid.
 type OpenOptions struct {
-	Program string           // how this one is called at the remote
-	Stalled func(far string) // called if the remote takes its time; nil: not called
-	Warn    func(string)     // told what a person should know, though it goes on
+	Program string           // name of this program, reported to the remote
+	Stalled func(far string) // called if the remote is slow, if not nil
+	Warn    func(string)     // called with warnings
 }
 
-// Open connects the home of an engine with a remote that it knows, until done is called. The engine's home
-// is one of files.
+// Open connects an engine's home to one of its remotes until done is called. The home must use files.
 func Open(ctx context.Context, e *engine.Engine, process env.Env, name string,
 	o OpenOptions) (l *Link, done func(), err error) {
 	found, err := Book{e.Reader.Dirs, process.Dir}.Find(name)
@@ -214,7 +212,7 @@ func Open(ctx context.Context, e *engine.Engine, process env.Env, name string,
 	return l, func() { _ = client.Close() }, nil
 }
 
-// hostOf returns the name of the far end that a person recognises.
+// hostOf returns a recognizable name of the remote's host.
 func hostOf(at remote.Address) string {
 	if far, err := at.SSH(); err == nil {
 		return plaintext.Line(far.Host)

@@ -19,17 +19,17 @@ import (
 	"github.com/united-workforce/uwf/step/snapshot"
 )
 
-// The files of threads travel with their nodes, as git objects. Each object goes after those
-// that it names: if a push is killed in between, the next one sends the rest.
+// The files of threads are transferred with their nodes, as git objects. Each object is sent after the
+// objects that it refers to. If a push is killed, the next one sends the rest.
 
-// state is one of the files, and the work tree that it was made in.
+// state is a snapshot and the work tree it was made in.
 type state struct {
 	root string
 	tree protocol.Tree
 }
 
-// statesOf are the states of the files around the steps of a chain, each once and the
-// newest first, back to that of a step of it and with that; until "": all.
+// statesOf returns the snapshots around the steps of a chain, newest first and without duplicates, back to
+// and including the step until; "" returns all.
 func statesOf(ctx context.Context, r cas.Reader, head, until cas.Hash) (list []state, err error) {
 	chain, err := thread.Open(ctx, r, head)
 	if err != nil {
@@ -51,7 +51,7 @@ func statesOf(ctx context.Context, r cas.Reader, head, until cas.Hash) (list []s
 			return list, nil
 		}
 	}
-	if w := chain.Start.Workspace; w != nil && !seen[w.Tree] { // those that a child begins with
+	if w := chain.Start.Workspace; w != nil && !seen[w.Tree] { // files that a child starts with
 		list = append(list, state{tree: w.Tree})
 	}
 	return list, nil
@@ -65,10 +65,9 @@ func treesOf(states []state) []protocol.Tree {
 	return trees
 }
 
-// sendFiles sends the files around the steps of a chain that the remote lacks, and those that
-// the thread began with, as said tells the remote; there is where the thread stands at the
-// remote. Files that are not available here, or were redacted, do not hold up the steps: a
-// warning says so.
+// sendFiles sends the snapshots around the steps of a chain that the remote lacks, and the initial files in
+// said. there is the remote's head. Snapshots that are missing here or were redacted only cause a warning;
+// the steps are pushed anyway.
 func (l *Link) sendFiles(ctx context.Context, head, there cas.Hash, said heads.Facts) (sent int, err error) {
 	if l.check {
 		there = ""
@@ -83,7 +82,7 @@ func (l *Link) sendFiles(ctx context.Context, head, there cas.Hash, said heads.F
 		l.warn("%s keeps no files: those of the thread stay here", l.Name)
 		return 0, nil
 	}
-	if oldest := states[len(states)-1].tree; err == nil && there != "" && lacking[oldest] { // nor what was before
+	if oldest := states[len(states)-1].tree; err == nil && there != "" && lacking[oldest] { // it may lack earlier ones as well
 		if states, err = statesOf(ctx, l.Store, head, ""); err == nil {
 			states = append(states, begun(said)...)
 			lacking, err = l.lackedThere(ctx, treesOf(states))
@@ -95,7 +94,7 @@ func (l *Link) sendFiles(ctx context.Context, head, there cas.Hash, said heads.F
 	return l.sendStates(ctx, states, lacking)
 }
 
-// lackedThere are those of some objects that the remote lacks.
+// lackedThere returns the objects that the remote lacks.
 func (l *Link) lackedThere(ctx context.Context, ids []protocol.Tree) (map[protocol.Tree]bool, error) {
 	lacking := map[protocol.Tree]bool{}
 	for part := range slices.Chunk(ids, remote.MaxHashes) {
@@ -118,14 +117,14 @@ func (l *Link) lackedThere(ctx context.Context, ids []protocol.Tree) (map[protoc
 	return lacking, nil
 }
 
-// sending are objects on their way to the remote.
+// sending sends objects to the remote.
 type sending struct {
 	*Link
 	from    *snapshot.Objects
-	lacking map[protocol.Tree]bool // there
-	never   map[protocol.Tree]bool // what was taken out here
+	lacking map[protocol.Tree]bool // objects that the remote lacks
+	never   map[protocol.Tree]bool // objects that were redacted here
 	entries map[protocol.Tree][]bundle.Entry
-	bad     map[protocol.Tree]error // what cannot be sent, and why
+	bad     map[protocol.Tree]error // objects that cannot be sent, with the reasons
 	done    map[protocol.Tree]bool
 	batch   []remote.Object
 	size    int
@@ -192,13 +191,13 @@ func (l *Link) sendStates(ctx context.Context, states []state, lacking map[proto
 	return s.sent, s.flush(ctx)
 }
 
-// localError is of an object that is not available here.
+// localError reports an object that is not available here.
 type localError struct{ err error }
 
 func (e *localError) Error() string { return e.err.Error() }
 
-// survey finds out what the remote lacks of some directories. It asks about all directories of
-// one level at once.
+// survey determines which objects below some directories the remote lacks. It sends one query per directory
+// level.
 func (s *sending) survey(ctx context.Context, level []protocol.Tree) error {
 	asked := map[protocol.Tree]bool{}
 	for len(level) > 0 {
@@ -239,8 +238,8 @@ func (s *sending) survey(ctx context.Context, level []protocol.Tree) error {
 	return nil
 }
 
-// read reads an object that is here, and checks it against its name: whoever can write to the
-// user's repository can change what is shared with it.
+// read reads a local object and verifies its hash, since anyone who can write to the user's repository could
+// otherwise change what is shared with it.
 func (s *sending) read(ctx context.Context, id protocol.Tree, dir bool) (remote.Object, error) {
 	o := remote.Object{ID: id, Kind: remote.File}
 	if dir {
@@ -253,7 +252,7 @@ func (s *sending) read(ctx context.Context, id protocol.Tree, dir bool) (remote.
 	return o, err
 }
 
-// put sends what the remote lacks of a directory, and then the directory.
+// put sends the objects that the remote lacks below a directory, and then the directory.
 func (s *sending) put(ctx context.Context, id protocol.Tree) error {
 	for _, e := range s.entries[id] {
 		switch {
@@ -281,7 +280,7 @@ func (s *sending) put(ctx context.Context, id protocol.Tree) error {
 	return s.add(ctx, id, true)
 }
 
-// add puts an object into the batch that goes next.
+// add adds an object to the next batch.
 func (s *sending) add(ctx context.Context, id protocol.Tree, dir bool) error {
 	if s.done[id] {
 		return nil
@@ -315,23 +314,24 @@ func (s *sending) flush(ctx context.Context) error {
 	return err
 }
 
-// fetching brings the files of threads here. At each level it reads which directories are
-// below, asks for those and their files at once, and keeps them with the nodes. Everything is
-// checked like the files of a bundle, and taken whole or not at all.
+// fetching fetches the snapshots of threads. For each directory level, it reads the subdirectories, requests
+// them and their files at once, and keeps them with the nodes. All objects are checked like those in a
+// bundle, and the import is atomic.
 type fetching struct {
 	*pulling
 	parts  *bundle.Parts
 	keeper worktree.Keeper
-	local  *snapshot.Objects      // of the git directories of ours; those of threads from elsewhere are not among them
-	never  map[protocol.Tree]bool // what was redacted, here or as the remote says
-	// said are states that the remote says stand for others, and instead those that do.
+	local  *snapshot.Objects      // our git directories, without imported threads
+	never  map[protocol.Tree]bool // objects redacted here or, according to the remote, there
+	// said maps snapshots to their replacements according to the remote; instead holds the replacements in
+	// use.
 	said, instead map[protocol.Tree]protocol.Tree
 	asked         map[protocol.Tree]bool
 	came          int
 }
 
-// fetchFiles fetches the files that the threads need and that are missing here. It warns about
-// what the remote does not have; an object that does not match its name is an error.
+// fetchFiles fetches the snapshots that the threads need and that are missing here. It warns about those that
+// the remote lacks. An object that doesn't match its hash is an error.
 func (p *pulling) fetchFiles(ctx context.Context, f *bundle.File,
 	parts *bundle.Parts) (came int, done func(), err error) {
 	done = func() {}
@@ -396,8 +396,8 @@ func (p *pulling) fetchFiles(ctx context.Context, f *bundle.File,
 	return w.came, done, nil
 }
 
-// statesToBring are the states of the files of the threads, back to where each stood here
-// and with that; all of them, if that one is not here.
+// statesToBring returns the threads' snapshots back to and including the local head, or all if that head's
+// snapshot is missing here.
 func (p *pulling) statesToBring(ctx context.Context, f *bundle.File) (all []state, err error) {
 	for id, at := range p.at {
 		until := cas.Hash("")
@@ -420,8 +420,8 @@ func (p *pulling) statesToBring(ctx context.Context, f *bundle.File) (all []stat
 	return all, nil
 }
 
-// begin finds out which states are nowhere here. The directories with the files of threads
-// from elsewhere get all states that they lack, so that any two can be compared.
+// begin determines which snapshots are missing here. The git directories of imported threads receive all
+// snapshots that they lack, so that any two can be compared.
 func (w *fetching) begin(ctx context.Context, states []state) (wanted, nowhere []protocol.Tree, err error) {
 	w.nearby(ctx)
 	stores, err := w.keeper.Finder().Stores(ctx)
@@ -440,18 +440,18 @@ func (w *fetching) begin(ctx context.Context, states []state) (wanted, nowhere [
 	return wanted, nowhere, nil
 }
 
-// nearby makes known what the repository around the command's directory has: what a clone has
-// need not be fetched.
+// nearby makes the objects of the repository around the current directory available, so that they need not be
+// fetched.
 func (w *fetching) nearby(ctx context.Context) {
 	if w.Near == "" {
 		return
 	}
 	if repo, err := snapshot.Find(ctx, w.keeper.Env, w.Near); err == nil {
-		_ = repo.Seed(ctx, repo.Store(w.keeper.Dirs.Git()), false) // it saves time, no more
+		_ = repo.Seed(ctx, repo.Store(w.keeper.Dirs.Git()), false) // it only saves time
 	}
 }
 
-// open opens what is here.
+// open opens the local objects.
 func (w *fetching) open(ctx context.Context) (err error) {
 	all, err := w.keeper.Finder().Stores(ctx)
 	if err != nil {
@@ -464,8 +464,7 @@ func (w *fetching) open(ctx context.Context) (err error) {
 	return err
 }
 
-// stores are the git directories of ours that have the files of threads from elsewhere,
-// for some trees.
+// stores returns our git directories for imported threads that match the trees' hash functions.
 func (w *fetching) stores(trees []protocol.Tree) (dirs []string) {
 	for _, tree := range trees {
 		if store := w.keeper.Imported(tree.Function()); !slices.Contains(dirs, store) && snapshot.IsStore(store) {
@@ -475,7 +474,7 @@ func (w *fetching) stores(trees []protocol.Tree) (dirs []string) {
 	return dirs
 }
 
-// levels brings some directories, and all that is below them.
+// levels fetches some directories and everything below them.
 func (w *fetching) levels(ctx context.Context, roots []protocol.Tree) error {
 	var level []bundle.Entry
 	for _, root := range roots {
@@ -493,7 +492,7 @@ func (w *fetching) levels(ctx context.Context, roots []protocol.Tree) error {
 	return nil
 }
 
-// level brings some objects, and returns what those name that are directories.
+// level fetches some objects, and returns the entries of those that are directories.
 func (w *fetching) level(ctx context.Context, level []bundle.Entry) (next []bundle.Entry, err error) {
 	wanted, err := w.unkept(ctx, level)
 	if err != nil {
@@ -569,8 +568,8 @@ func (w *fetching) level(ctx context.Context, level []bundle.Entry) (next []bund
 	return next, ctx.Err()
 }
 
-// wasRedacted reports whether the remote has redacted a file that it does not send: it does not ask
-// for it, either. It may have been redacted with another thread.
+// wasRedacted reports whether the remote has redacted a file that it didn't send: it doesn't list the file as
+// missing either. The redaction may belong to another thread.
 func (w *fetching) wasRedacted(ctx context.Context, id protocol.Tree) bool {
 	lacking, err := w.lackedThere(ctx, []protocol.Tree{id})
 	if err != nil || lacking[id] {
@@ -580,7 +579,7 @@ func (w *fetching) wasRedacted(ctx context.Context, id protocol.Tree) bool {
 	return true
 }
 
-// unkept are those objects that threads from elsewhere have not brought yet, with all below.
+// unkept returns the objects that imported threads have not stored yet.
 func (w *fetching) unkept(ctx context.Context, level []bundle.Entry) (rest []bundle.Entry, err error) {
 	ids := map[string][]protocol.Tree{}
 	for _, e := range level {
@@ -598,8 +597,8 @@ func (w *fetching) unkept(ctx context.Context, level []bundle.Entry) (rest []bun
 	return slices.DeleteFunc(level, func(e bundle.Entry) bool { return !lacking[e.ID] }), nil
 }
 
-// redactions finds out which contents were redacted, here or as the remote says of the threads.
-// What is here although the remote says so stays: only a person redacts here.
+// redactions determines which contents were redacted, here or according to the remote. Local copies of
+// contents redacted at the remote stay: only a user redacts local files.
 func (w *fetching) redactions(ctx context.Context) (err error) {
 	if w.never, err = w.keeper.Finder().Redacted(ctx); err != nil {
 		return err
@@ -635,7 +634,7 @@ func (w *fetching) redactions(ctx context.Context) (err error) {
 	return nil
 }
 
-// standins puts in the place of states those that stand for them here.
+// standins replaces redacted snapshots by their local substitutes.
 func (w *fetching) standins(ctx context.Context, stores []string, wanted []protocol.Tree) []protocol.Tree {
 	for i, tree := range wanted {
 		for _, store := range stores {
@@ -647,8 +646,8 @@ func (w *fetching) standins(ctx context.Context, stores []string, wanted []proto
 	return wanted
 }
 
-// elsewhere puts in the place of states that are neither here nor at the remote those that stand
-// for them, as the remote says.
+// elsewhere replaces snapshots that exist neither here nor at the remote by the substitutes that the remote
+// reports.
 func (w *fetching) elsewhere(ctx context.Context, wanted []protocol.Tree,
 	lacking map[protocol.Tree]bool) ([]protocol.Tree, error) {
 	var standins []protocol.Tree
@@ -672,7 +671,7 @@ func (w *fetching) elsewhere(ctx context.Context, wanted []protocol.Tree,
 	return slices.Compact(wanted), nil
 }
 
-// standing are the states that come instead of others.
+// standing returns the substitutes that were fetched, with the snapshots they replace.
 func (w *fetching) standing(came []protocol.Tree) (stand []bundle.Instead) {
 	for tree, by := range w.instead {
 		if slices.Contains(came, by) {
@@ -683,7 +682,7 @@ func (w *fetching) standing(came []protocol.Tree) (stand []bundle.Instead) {
 	return stand
 }
 
-// sensibleRedacted removes what cannot be true of what a remote says was redacted.
+// sensibleRedacted removes invalid claims from a remote's list of redactions.
 func sensibleRedacted(r *heads.Redacted) *heads.Redacted {
 	if r == nil {
 		return nil
@@ -700,7 +699,7 @@ func sensibleRedacted(r *heads.Redacted) *heads.Redacted {
 			is = is.And(&heads.Redacted{Instead: map[protocol.Tree]protocol.Tree{tree: by}})
 		}
 	}
-	return is.And(&heads.Redacted{}) // bounded
+	return is.And(&heads.Redacted{}) // limits their number
 }
 
 const maxPath = 4096

@@ -22,44 +22,43 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// maxPull bounds what a remote may send at once, in bytes.
+// maxPull is the maximum size of a pull in bytes.
 const maxPull = 64 << 30
 
-// PullOptions say how threads are brought here. The zero value works.
+// PullOptions are the options of a pull. The zero value is valid.
 type PullOptions struct {
-	// Discard gives up what was done here to a thread that has gone on at both sides.
+	// Discard discards the local work on a diverged thread.
 	Discard bool
-	// Links also takes files of which a link leads out of the work tree.
+	// Links also accepts files with a symbolic link out of the work tree.
 	Links bool
 }
 
-// Pulled is what a pull has done.
+// Pulled is the result of a pull.
 type Pulled struct {
 	Threads    []bundle.ImportedThread `json:"threads"`
-	Nodes      int                     `json:"nodes"`             // that were lacking here
-	Objects    int                     `json:"objects,omitempty"` // of files, likewise
+	Nodes      int                     `json:"nodes"`             // number of nodes that were missing here
+	Objects    int                     `json:"objects,omitempty"` // number of file objects that were missing here
 	Redactions []cas.Hash              `json:"redactions,omitempty"`
 
-	at map[string]remote.State // where they stand at the remote
+	at map[string]remote.State // states of the threads at the remote
 }
 
-// Pull brings threads here, each with its children and with what it is a part of.
-// Nothing is written unless all of it is whole.
+// Pull fetches threads with their children and ancestors. It writes nothing unless all of them are complete.
 func (l *Link) Pull(ctx context.Context, ids []string, o PullOptions) (Pulled, error) {
 	p := &pulling{Link: l, options: o, at: map[string]remote.State{}}
 	done, err := p.pull(ctx, ids)
 	return done, l.of(p.about, err)
 }
 
-// pulling is one pull.
+// pulling is a pull in progress.
 type pulling struct {
 	*Link
 	options PullOptions
 	at      map[string]remote.State
-	about   string // the thread that is asked for at the moment
+	about   string // the thread currently requested
 	here    map[string]heads.Standing
 	facts   map[string]heads.Facts
-	size    int64 // bytes that the remote has sent
+	size    int64 // bytes received
 }
 
 func (p *pulling) pull(ctx context.Context, ids []string) (Pulled, error) {
@@ -103,7 +102,7 @@ func (p *pulling) pull(ctx context.Context, ids []string) (Pulled, error) {
 	}
 	all.Nodes, all.Objects = all.Nodes+done.Nodes, all.Objects+done.Objects
 	all.Redactions = append(done.Redactions, all.Redactions...)
-	for i, t := range all.Threads { // what the first look brought is not reported as unchanged
+	for i, t := range all.Threads { // report what the first import did, not "unchanged"
 		if at := slices.IndexFunc(done.Threads, func(d bundle.ImportedThread) bool { return d.Thread == t.Thread }); at >= 0 {
 			all.Threads[i] = done.Threads[at]
 		}
@@ -111,7 +110,7 @@ func (p *pulling) pull(ctx context.Context, ids []string) (Pulled, error) {
 	return all, nil
 }
 
-// ask asks where a thread stands, and where those stand that it is a part of.
+// ask requests the states of a thread and its ancestors.
 func (p *pulling) ask(ctx context.Context, id string) error {
 	const generations = 100
 	for range generations {
@@ -135,8 +134,8 @@ func (p *pulling) ask(ctx context.Context, id string) error {
 	return remote.Faultf("thread %s is a part of too many others", id)
 }
 
-// askFamily asks for the children of a thread that may have some. Their ids begin with the
-// time of their parent's.
+// askFamily requests the children of a thread that may have some. Their IDs start with the same time as their
+// parent's.
 func (p *pulling) askFamily(ctx context.Context, id string) error {
 	if has, err := p.hasChildren(ctx, id); err != nil || !has {
 		return err
@@ -162,7 +161,7 @@ func (p *pulling) askFamily(ctx context.Context, id string) error {
 	return nil
 }
 
-// hasChildren reports whether a role of a thread's workflow is played by other threads.
+// hasChildren reports whether other threads play a role of a thread's workflow.
 func (l *Link) hasChildren(ctx context.Context, id string) (bool, error) {
 	at, _, err := l.standing(ctx, id)
 	if err != nil {
@@ -184,7 +183,7 @@ func (l *Link) hasChildren(ctx context.Context, id string) (bool, error) {
 	return false, nil
 }
 
-// checkState refuses a state in which no thread can be.
+// checkState returns an error for an impossible state.
 func checkState(id string, s remote.State) error {
 	switch {
 	case s.Thread != id:
@@ -197,7 +196,7 @@ func checkState(id string, s remote.State) error {
 	return nil
 }
 
-// bring brings what was asked for.
+// bring imports the requested threads.
 func (p *pulling) bring(ctx context.Context) (done Pulled, err error) {
 	done = Pulled{Threads: []bundle.ImportedThread{}, at: p.at}
 	if err := p.look(ctx); err != nil {
@@ -237,7 +236,7 @@ func (p *pulling) bring(ctx context.Context) (done Pulled, err error) {
 	return done, nil
 }
 
-// look finds out where the threads stand here.
+// look reads the local states of the threads.
 func (p *pulling) look(ctx context.Context) error {
 	p.here, p.facts = map[string]heads.Standing{}, map[string]heads.Facts{}
 	for id := range p.at {
@@ -256,7 +255,7 @@ func (p *pulling) look(ctx context.Context) error {
 	return nil
 }
 
-// fetch fetches the nodes that are lacking here.
+// fetch fetches the nodes that are missing here.
 func (p *pulling) fetch(ctx context.Context, parts *bundle.Parts) (*bundle.File, error) {
 	m := bundle.Manifest{}
 	var roots, have []cas.Hash
@@ -298,7 +297,7 @@ func (p *pulling) fetch(ctx context.Context, parts *bundle.Parts) (*bundle.File,
 	return parts.File(m, have...)
 }
 
-// mendable adds to an error about damage at the remote how somebody else can repair it.
+// mendable adds to an error about damage at the remote how another user can repair it.
 func (p *pulling) mendable(err error) error {
 	if coded := (*protocol.Error)(nil); isDamage(err) && errors.As(p.of(p.about, err), &coded) {
 		return coded.Because("damaged-there", "thread", p.about, "at", p.Name)
@@ -306,7 +305,7 @@ func (p *pulling) mendable(err error) error {
 	return err
 }
 
-// lacking are the nodes that the remote lists and that are not here.
+// lacking returns the nodes that the remote lists and that are missing here.
 func (p *pulling) lacking(ctx context.Context, roots, have []cas.Hash) (lacking []cas.Hash, err error) {
 	listed := map[cas.Hash]bool{}
 	var order []cas.Hash
@@ -333,8 +332,8 @@ func (p *pulling) lacking(ctx context.Context, roots, have []cas.Hash) (lacking 
 	return lacking, nil
 }
 
-// has reports whether a node is here, or was redacted here. A tombstone from elsewhere does
-// not keep a node from being fetched.
+// has reports whether a node is here or was redacted here. Imported tombstones don't count, so that the node
+// is fetched.
 func (p *pulling) has(ctx context.Context, h cas.Hash) (bool, error) {
 	_, err := p.Store.Get(ctx, h)
 	if errors.Is(err, cas.ErrNotFound) {
@@ -343,14 +342,13 @@ func (p *pulling) has(ctx context.Context, h cas.Hash) (bool, error) {
 	if redacted, ok := cas.AsRedacted(err); ok {
 		return !redacted.Tombstone.Foreign, nil
 	}
-	if torn := (*cas.CorruptError)(nil); errors.As(err, &torn) && torn.Cut { // a power cut during a pull
+	if torn := (*cas.CorruptError)(nil); errors.As(err, &torn) && torn.Cut { // a power failure during a pull
 		return false, nil
 	}
 	return err == nil, err
 }
 
-// lastSeen is where both sides last stood together, or where a thread stands here if that is
-// to be given up.
+// lastSeen returns the last head that both sides shared, or the local head if the local work is discarded.
 func (p *pulling) lastSeen(thread string) cas.Hash {
 	if at, known := p.here[thread]; known && p.options.Discard {
 		return at.Head
@@ -358,7 +356,7 @@ func (p *pulling) lastSeen(thread string) cas.Hash {
 	return p.seen(p.facts[thread])
 }
 
-// waiting is the step that waits to be added to a thread here, unless what was done here is to be given up.
+// waiting returns the local pending step of a thread, or "" if the local work is discarded.
 func (p *pulling) waiting(ctx context.Context, thread string) cas.Hash {
 	if p.options.Discard {
 		return ""
@@ -366,15 +364,15 @@ func (p *pulling) waiting(ctx context.Context, thread string) cas.Hash {
 	return p.Engine.Waiting(ctx, thread)
 }
 
-// own reports whether a thread at the remote stands at the step that was made here last: the
-// process that pushed it was killed before the head moved here.
+// own reports whether the remote's head is the step made last here. This happens if the process that pushed
+// it was killed before the local head moved.
 func (p *pulling) own(ctx context.Context, thread string) bool {
 	at, known := p.here[thread]
 	return known && p.Engine.Reader.MadeHere(ctx, thread, at.Head, p.at[thread].Head)
 }
 
-// taken returns the facts that a remote gives for a thread that moves to where the remote has
-// it. The chain says which thread is its parent.
+// taken returns the remote's facts for a thread that moves to the remote's head. The parent isn't taken from
+// them, but from the chain.
 func (p *pulling) taken(thread string) heads.Facts {
 	said := shared(p.at[thread].Facts)
 	said.Parent = nil
@@ -390,8 +388,8 @@ func (p *pulling) taken(thread string) heads.Facts {
 	return said
 }
 
-// mine reports whether a thread was made here, and nobody asked to believe the remote: then
-// its limits are those set here.
+// mine reports whether a thread was started here and the remote is not trusted. If so, the local limits
+// apply.
 func (p *pulling) mine(thread string) bool {
 	_, known := p.here[thread]
 	return known && !p.Trusted && p.facts[thread].StartedHere()
@@ -401,7 +399,7 @@ func sensible(l heads.Limits) bool {
 	return !l.Negative() && !(protocol.Limits{}).WithAmount(l.More).Negative()
 }
 
-// settled notes what is known of a thread now.
+// settled records the new state of a thread.
 func (p *pulling) settled(ctx context.Context, t bundle.ImportedThread) error {
 	switch t.Result {
 	case bundle.Added, bundle.Advanced, bundle.Replaced:
@@ -427,8 +425,8 @@ func (p *pulling) settled(ctx context.Context, t bundle.ImportedThread) error {
 	return nil
 }
 
-// ownWorkflow is the one of a thread that was made here, if it still runs the one that it
-// was started with, which the owner has given; "": it does not.
+// ownWorkflow returns the workflow of a thread that was started here, if it still runs the one that its owner
+// chose; else "".
 func (p *pulling) ownWorkflow(ctx context.Context, t bundle.ImportedThread) (cas.Hash, error) {
 	if !p.mine(t.Thread) || p.facts[t.Thread].Fork != nil {
 		return "", nil
@@ -444,13 +442,12 @@ func (p *pulling) ownWorkflow(ctx context.Context, t bundle.ImportedThread) (cas
 	return now.Start.Workflow, nil
 }
 
-// fetch brings the threads of the remote that are already here, and the others, too, if all is
-// set. A thread that has diverged, or that is refused, does not keep the others from being
-// fetched: the error is that of the first one.
+// Fetch pulls the remote's threads that exist here, or all of them if all is set. A diverged or rejected
+// thread doesn't stop the others; Fetch returns the first error.
 func (l *Link) Fetch(ctx context.Context, all bool) (Pulled, error) {
 	done := Pulled{Threads: []bundle.ImportedThread{}, at: map[string]remote.State{}}
 	here, damage := heads.Standings(ctx, l.Heads)
-	var states []remote.State // of what is to be pulled, without what is known of it
+	var states []remote.State // threads to pull, without their facts
 	for s, err := range l.list(ctx, remote.Filter{}) {
 		if err != nil {
 			return done, l.of("", err)
@@ -496,19 +493,19 @@ func (l *Link) Fetch(ctx context.Context, all bool) (Pulled, error) {
 	return done, first
 }
 
-// DefaultLease is how long a lease lasts that nobody renews.
+// DefaultLease is the duration of a lease without renewal.
 const DefaultLease = 30 * time.Second
 
-// Options of [Link.Do]. The zero value works.
+// Options are the options of [Link.Do]. The zero value is valid.
 type Options struct {
-	// Lease is how long the lease lasts after its last renewal; 0: [DefaultLease].
+	// Lease is the duration of the lease after its last renewal; 0 means [DefaultLease].
 	Lease time.Duration
-	// Discard as in [PullOptions].
+	// Discard is the same as in [PullOptions].
 	Discard bool
 }
 
-// Do works on a thread at the remote: it takes the lease, pulls, does the work, and publishes
-// each step. It does not work on children: a thread that waits for some says which.
+// Do works on a thread at the remote: it takes the lease, pulls, works, and publishes each step. It doesn't
+// work on children; the output of a thread that waits for children lists them.
 func (l *Link) Do(ctx context.Context, thread string, w engine.Work, o Options) ([]protocol.StepOutput, error) {
 	var outs []protocol.StepOutput
 	err := l.With(ctx, thread, w.Expect, o, func(ctx context.Context, e *engine.Engine) error {
@@ -523,11 +520,11 @@ func (l *Link) Do(ctx context.Context, thread string, w engine.Work, o Options) 
 	return outs, err
 }
 
-// Many is as many steps as it takes, without those of children.
+// Many as [engine.Work].Steps runs until the end, but without the steps of children.
 const Many = 1 << 30
 
-// With does something to a thread under its lease, at the state that the remote has, with an
-// engine whose heads move there first.
+// With calls do for a thread under its lease, at the remote's state. The engine passed to do moves the
+// remote's head first.
 func (l *Link) With(ctx context.Context, thread string, expect cas.Hash, o Options,
 	do func(context.Context, *engine.Engine) error) error {
 	if o.Lease == 0 {
@@ -552,7 +549,7 @@ func (l *Link) With(ctx context.Context, thread string, expect cas.Hash, o Optio
 	with := *l.Engine
 	with.Shared = true
 	if report := with.Events; report != nil && expect != "" {
-		with.Events = func(ev engine.Event) { // whoever expects a question has seen it
+		with.Events = func(ev engine.Event) { // a caller who sets expect has already seen the question
 			if ev.Kind != engine.AtRest || ev.Notice != protocol.NoticeWaiting || ev.Output.Head != expect {
 				report(ev)
 			}
@@ -562,8 +559,7 @@ func (l *Link) With(ctx context.Context, thread string, expect cas.Hash, o Optio
 	return do(ctx, &with)
 }
 
-// meet brings both sides to where the thread stands; at is where the threads of its family
-// stand at the remote.
+// meet synchronizes both sides; at holds the remote's states of the thread and its relatives.
 func (l *Link) meet(ctx context.Context, thread string, o Options,
 	held *lease) (at map[string]remote.State, err error) {
 	done, err := l.Pull(ctx, []string{thread}, PullOptions{Discard: o.Discard})
@@ -597,7 +593,7 @@ func (l *Link) meet(ctx context.Context, thread string, o Options,
 	return at, nil
 }
 
-// lease is one that is renewed until it is given back.
+// lease is a lease that is renewed until it is released.
 type lease struct {
 	link     *Link
 	thread   string
@@ -609,7 +605,7 @@ type lease struct {
 	fence int64
 }
 
-// take takes the lease of a thread, and keeps it.
+// take takes the lease of a thread and renews it in the background.
 func (l *Link) take(ctx context.Context, thread string, duration time.Duration) (*lease, error) {
 	got, err := l.Remote.Take(ctx, thread, l.Holder, duration)
 	if err != nil {
@@ -627,8 +623,8 @@ func (h *lease) current() int64 {
 	return h.fence
 }
 
-// beat renews the lease until it is given back, or somebody else has it. Work in progress goes
-// on then: the swap decides whether it counts.
+// beat renews the lease until it is released or another client has it. In the latter case, running work
+// continues, and the compare-and-swap decides whether it counts.
 func (h *lease) beat(ctx context.Context) {
 	defer close(h.done)
 	const perLease = 3
@@ -655,7 +651,7 @@ func (h *lease) beat(ctx context.Context) {
 	}
 }
 
-// again takes the lease again, after it has ended.
+// again takes an expired lease again.
 func (h *lease) again(ctx context.Context) error {
 	got, err := h.link.Remote.Take(ctx, h.thread, h.link.Holder, h.duration)
 	if err != nil {
@@ -667,7 +663,7 @@ func (h *lease) again(ctx context.Context) error {
 	return nil
 }
 
-// end gives the lease back. If that fails, the lease expires by itself.
+// end releases the lease. If that fails, the lease expires by itself.
 func (h *lease) end(ctx context.Context) {
 	h.stop()
 	<-h.done
@@ -677,7 +673,7 @@ func (h *lease) end(ctx context.Context) {
 	_ = h.link.Remote.Release(ctx, h.thread, h.current())
 }
 
-// Wait waits until nobody works on a thread at the remote.
+// Wait waits until no client works on a thread at the remote.
 func (l *Link) Wait(ctx context.Context, thread string) error {
 	look := time.NewTicker(time.Second)
 	defer look.Stop()
@@ -694,7 +690,7 @@ func (l *Link) Wait(ctx context.Context, thread string) error {
 	}
 }
 
-// holderName says who takes leases: a person at a machine, in a process.
+// holderName returns the holder of a lease as shown to users: user, host and process.
 func holderName(user, host string, pid int) string {
 	name := fmt.Sprintf("%s@%s, process %d", user, host, pid)
 	if len(name) > remote.MaxHolder {

@@ -23,24 +23,24 @@ import (
 	"github.com/united-workforce/uwf/step/snapshot"
 )
 
-// Pushed is what became of a thread.
+// Pushed is the result of a push for one thread.
 type Pushed struct {
 	Thread string   `json:"thread"`
-	Head   cas.Hash `json:"head"`   // here
-	Result string   `json:"result"` // as of an import, seen from the remote, or [Failed]
-	// There is its head at the remote, if that is another one afterwards.
+	Head   cas.Hash `json:"head"`   // local head
+	Result string   `json:"result"` // like the result of an import, from the remote's view, or [Failed]
+	// There is the remote's head after the push, if it differs from Head.
 	There cas.Hash `json:"there,omitempty"`
-	Nodes int      `json:"nodes"` // that were sent
-	// Objects are those of files that were sent.
+	Nodes int      `json:"nodes"` // number of nodes sent
+	// Objects is the number of file objects sent.
 	Objects int    `json:"objects,omitempty"`
 	Parent  string `json:"parent,omitempty"`
-	// Whole are nodes that were redacted here, and are whole there.
+	// Whole lists nodes that were redacted here but are intact at the remote.
 	Whole []cas.Hash `json:"whole,omitempty"`
-	// Error is why the remote does not have the thread as it is here; nil if it does.
+	// Error explains why the remote doesn't have the thread's current state; nil if it does.
 	Error *protocol.StepError `json:"error,omitempty"`
 }
 
-// failed notes why a push has failed. Nothing counts that only a head would have made a part
+// failed records why a push failed. It resets the counts, because without a head the sent nodes aren't part
 // of the thread.
 func (p *Pushed) failed(err error) {
 	p.Error = fault.Step(fault.Of(err))
@@ -49,16 +49,15 @@ func (p *Pushed) failed(err error) {
 	}
 }
 
-// PushOptions say how threads are taken to a remote. The zero value works.
+// PushOptions are the options of [Link.Push]. The zero value is valid.
 type PushOptions struct {
-	// Check has the remote send back all that it has of the threads. Whatever does not come back
-	// intact is sent again.
+	// Check makes the remote send back all its data of the threads. Whatever is damaged or missing is sent
+	// again.
 	Check bool
 }
 
-// Push takes threads to the remote, each with its children. A thread that has diverged, or
-// that cannot be read, does not keep the others from being pushed: the error is that of the
-// first one.
+// Push pushes threads with their children to the remote. A diverged or unreadable thread doesn't stop the
+// others; Push returns the first error.
 func (l *Link) Push(ctx context.Context, ids []string, o PushOptions) ([]Pushed, error) {
 	done := []Pushed{}
 	if o.Check {
@@ -88,7 +87,7 @@ func (l *Link) Push(ctx context.Context, ids []string, o PushOptions) ([]Pushed,
 		}
 		at, known, err := l.standing(ctx, id)
 		if err == nil && !known && !slices.Contains(ids, id) {
-			continue // removed by itself
+			continue // it was removed separately
 		}
 		if err == nil && !known {
 			err = fmt.Errorf("%w: %s", heads.ErrNoThread, id)
@@ -108,11 +107,10 @@ func (l *Link) Push(ctx context.Context, ids []string, o PushOptions) ([]Pushed,
 	return done, first
 }
 
-// tries bounds how often a push starts over because somebody else was faster.
+// tries limits how often a push starts over after another client was faster.
 const tries = 5
 
-// push takes one thread to the remote. If the remote reports damage, push checks all of the
-// thread.
+// push pushes one thread. If the remote reports damage, it checks the whole thread.
 func (l *Link) push(ctx context.Context, at heads.Standing, facts heads.Facts, p *Pushed) (err error) {
 	p.Head = at.Head
 	for range tries {
@@ -128,7 +126,7 @@ func (l *Link) push(ctx context.Context, at heads.Standing, facts heads.Facts, p
 	return err
 }
 
-// pushOnce compares, sends and swaps, with the fence of a lease if there is one.
+// pushOnce compares, sends and swaps once. fence is the fencing token of the lease, if there is one.
 func (l *Link) pushOnce(ctx context.Context, at heads.Standing, facts heads.Facts, p *Pushed, fence int64) error {
 	there, err := l.Remote.Thread(ctx, p.Thread)
 	result := bundle.Added
@@ -152,7 +150,7 @@ func (l *Link) pushOnce(ctx context.Context, at heads.Standing, facts heads.Fact
 		return err
 	}
 	switch result {
-	case bundle.Unchanged: // a push before may not have taken its files
+	case bundle.Unchanged: // an earlier push may have failed to send its files
 		if l.check {
 			if p.Nodes, p.Whole, err = l.send(ctx, []cas.Hash{at.Head}); err != nil {
 				return err
@@ -182,7 +180,7 @@ func (l *Link) pushOnce(ctx context.Context, at heads.Standing, facts heads.Fact
 	}
 	roots := []cas.Hash{at.Head}
 	if e := swap.Ended; e != nil {
-		if !e.Workflow.Valid() { // of a thread whose nodes could not be read
+		if !e.Workflow.Valid() { // the thread's nodes were unreadable
 			return protocolError(protocol.CodeCorrupt, "thread %s has ended, and nobody knows with which workflow: it "+
 				"cannot be pushed", p.Thread)
 		}
@@ -201,8 +199,8 @@ func (l *Link) pushOnce(ctx context.Context, at heads.Standing, facts heads.Fact
 	return l.see(ctx, p.Thread, at.Head, facts)
 }
 
-// redacted is all that was redacted of a thread's files, here and at the remote; nil: the remote
-// knows it.
+// redacted returns all redactions of a thread's files, from here and from the remote, or nil if the remote
+// has them all.
 func (l *Link) redacted(
 	ctx context.Context, head cas.Hash, facts heads.Facts, there remote.State,
 ) (*heads.Redacted, error) {
@@ -226,7 +224,7 @@ func (l *Link) redacted(
 	return all, nil
 }
 
-// notPushed says why a thread stays as it is at the remote.
+// notPushed returns the error for a thread that the push left unchanged.
 func (l *Link) notPushed(p *Pushed, there remote.State) error {
 	p.There = there.Head
 	switch p.Result {
@@ -236,10 +234,10 @@ func (l *Link) notPushed(p *Pushed, there remote.State) error {
 		return fault.New(protocol.CodeFailed, "thread %s was ended at %s, as %s at %s: it takes no more steps there", p.Thread,
 			l.Name, there.Ended.Status, there.Head).Because("ended-there", "head", string(p.Head))
 	}
-	return nil // behind is no error: there is nothing to push
+	return nil // a thread that is behind has nothing to push
 }
 
-// compare says how a thread here relates to the one at the remote.
+// compare compares a local thread with the one at the remote.
 func (l *Link) compare(ctx context.Context, at heads.Standing, facts heads.Facts, there remote.State) (string, error) {
 	seen := l.seen(facts)
 	if at.Head == there.Head {
@@ -265,7 +263,7 @@ func (l *Link) compare(ctx context.Context, at heads.Standing, facts heads.Facts
 	case seen == at.Head:
 		return Behind, nil
 	}
-	// Only a node that is here as well can tell that the remote's chain goes through ours.
+	// Whether the remote's chain contains our head can only be determined from local nodes.
 	behind, err := bundle.LeadsTo(ctx, l.Store, there.Head, at.Head)
 	switch {
 	case err != nil || behind:
@@ -287,7 +285,7 @@ func (l *Link) compare(ctx context.Context, at heads.Standing, facts heads.Facts
 	return Diverged, nil
 }
 
-// both returns those of the nodes that are here, too, with all that they lead to.
+// both returns the nodes that also exist here.
 func (l *Link) both(ctx context.Context, hashes ...cas.Hash) []cas.Hash {
 	return slices.DeleteFunc(hashes, func(h cas.Hash) bool {
 		if h == "" {
@@ -298,12 +296,12 @@ func (l *Link) both(ctx context.Context, hashes ...cas.Hash) []cas.Hash {
 	})
 }
 
-// send sends what the remote lacks of everything that the roots lead to, except what is only
-// reachable through nodes that it has. whole are those that are redacted here and not there.
+// send sends the nodes reachable from roots that the remote lacks, except those only reachable through nodes
+// that it has. whole are nodes that are redacted here but not there.
 func (l *Link) send(ctx context.Context, roots []cas.Hash, there ...cas.Hash) (sent int, whole []cas.Hash, err error) {
 	known := func(h cas.Hash) (bool, error) { return slices.Contains(there, h) && !l.check, nil }
 	var all []cas.Hash
-	near := map[cas.Hash]cas.Node{} // some of them, that need not be read again
+	near := map[cas.Hash]cas.Node{} // nodes kept in memory, so that they aren't read again
 	room := keptToSend
 	buried := map[cas.Hash]bool{}
 	err = cas.BottomUp(ctx, l.Store, roots, cas.BottomUpOptions{Known: known}, func(v cas.Visited) error {
@@ -332,7 +330,7 @@ func (l *Link) send(ctx context.Context, roots []cas.Hash, there ...cas.Hash) (s
 		}
 		lacking = append(lacking, bad...)
 	}
-	for h := range buried { // also where something is: whether it is whole there is to be said
+	for h := range buried { // the remote may have the intact node
 		if !slices.Contains(lacking, h) {
 			lacking = append(lacking, h)
 		}
@@ -346,11 +344,10 @@ func (l *Link) send(ctx context.Context, roots []cas.Hash, there ...cas.Hash) (s
 	return len(lacking), whole, err
 }
 
-// keptToSend bounds the nodes that are kept from the look at a thread until they are sent,
-// in bytes.
+// keptToSend is the maximum size in bytes of the nodes that are kept in memory until they are sent.
 const keptToSend = 32 << 20
 
-// records are nodes as they travel; near are some of them.
+// records returns nodes in transfer format; near holds those already in memory.
 func (l *Link) records(ctx context.Context, hashes []cas.Hash,
 	near map[cas.Hash]cas.Node) iter.Seq2[remote.Record, error] {
 	return func(yield func(remote.Record, error) bool) {
@@ -363,7 +360,7 @@ func (l *Link) records(ctx context.Context, hashes []cas.Hash,
 			r := remote.Record{Hash: h}
 			if redacted, ok := cas.AsRedacted(err); ok {
 				t := redacted.Tombstone
-				t.Foreign = false // which is about this store
+				t.Foreign = false // only meaningful in this store
 				r.File, err = cas.MarshalTombstone(t)
 			} else if err == nil {
 				r.File = cas.MarshalFile(n)
@@ -375,14 +372,14 @@ func (l *Link) records(ctx context.Context, hashes []cas.Hash,
 	}
 }
 
-// checking is a link that has the remote send back what it says it has.
+// checking returns a link that verifies what the remote claims to have.
 func (l *Link) checking() *Link {
 	with := *l
 	with.check = true
 	return &with
 }
 
-// isDamage reports whether an error is of something that is damaged at the remote, or gone.
+// isDamage reports whether err means that data at the remote is damaged or missing.
 func isDamage(err error) bool {
 	var corrupt *cas.CorruptError
 	var missing *remote.MissingError
@@ -390,7 +387,7 @@ func isDamage(err error) bool {
 		&protocol.Error{Code: protocol.CodeCorrupt})
 }
 
-// notReturned asks for everything in a list, and reports what does not come back intact.
+// notReturned requests all items of a list, and returns those that are missing or damaged.
 func notReturned[K ~string, V any](all []K, get func(rest []K) iter.Seq2[V, error]) (bad []K, err error) {
 	for len(all) > 0 {
 		part := all[:min(len(all), remote.MaxHashes)]
@@ -412,7 +409,7 @@ func notReturned[K ~string, V any](all []K, get func(rest []K) iter.Seq2[V, erro
 	return bad, nil
 }
 
-// without are those of a list that are not in another one.
+// without returns the items of all that are not in some.
 func without[K ~string](all, some []K) []K {
 	not := make(map[K]bool, len(some))
 	for _, k := range some {
@@ -427,24 +424,23 @@ func protocolError(code protocol.Code, format string, args ...any) error {
 
 type index = fileheads.Heads
 
-// published are the heads of a home that move at a remote first: nodes to the remote, its
-// head by compare-and-swap with the fence, then the head here. Killed in between, the home
-// is behind, and the next pull brings it on.
+// published are heads that move at a remote first: it sends the nodes, moves the remote's head by
+// compare-and-swap with the fencing token, and then moves the local head. If it is killed in between, the
+// home is behind, and the next pull updates it.
 //
-// A step that was made is never given up: if the remote refuses it, or cannot be reached, the
-// head moves here anyway, and a [*heads.UnpublishedError] says so. After that, the remote is
-// sent nothing more.
+// A finished step is never discarded. If the remote rejects it or is unreachable, the local head moves
+// anyway, and a [*heads.UnpublishedError] reports it. After that, nothing more is sent to the remote.
 type published struct {
 	*index
 	link  *Link
-	lease *lease // of the thread that is worked on
+	lease *lease // lease of the thread being worked on
 
 	mu     sync.Mutex
-	at     map[string]remote.State // where threads stand at the remote
+	at     map[string]remote.State // states of the threads at the remote
 	broken error
 }
 
-// state is where a thread stands at the remote; nil: it is not known there.
+// state returns the state of a thread at the remote, or nil if the remote doesn't have it.
 func (p *published) state(ctx context.Context, thread string) (*remote.State, error) {
 	p.mu.Lock()
 	s, known := p.at[thread]
@@ -462,11 +458,11 @@ func (p *published) state(ctx context.Context, thread string) (*remote.State, er
 	return &s, checkState(thread, s)
 }
 
-// publish sends what a change of a thread needs, and makes it at the remote.
+// publish sends the nodes for a change of a thread, and makes the change at the remote.
 func (p *published) publish(ctx context.Context, thread string, head cas.Hash, end *heads.Ended,
 	change heads.Facts) error {
 	if p.broken != nil {
-		return nil // it was said
+		return nil // already reported
 	}
 	was, err := p.state(ctx, thread)
 	if err != nil {
@@ -493,8 +489,8 @@ func (p *published) publish(ctx context.Context, thread string, head cas.Hash, e
 	return nil
 }
 
-// swap swaps with the fence of the lease. If the lease has ended and nobody else has it, swap
-// takes it again and then finds out whether anybody was faster.
+// swap swaps with the lease's fencing token. If the lease has expired and is free, it takes the lease again
+// and checks whether another client was faster.
 func (p *published) swap(ctx context.Context, s remote.Swap) error {
 	mine := p.lease != nil && p.lease.thread == s.Thread
 	if mine {
@@ -509,7 +505,7 @@ func (p *published) swap(ctx context.Context, s remote.Swap) error {
 	if err == nil {
 		return nil
 	}
-	// We may have done it ourselves, and lost the answer.
+	// Our swap may have succeeded although its response was lost.
 	if at, lookErr := p.link.Remote.Thread(ctx, s.Thread); lookErr == nil && at.Head == s.Head && s.Was != s.Head &&
 		(at.Ended != nil) == (s.Ended != nil) {
 		return nil
@@ -517,7 +513,7 @@ func (p *published) swap(ctx context.Context, s remote.Swap) error {
 	return err
 }
 
-// refused handles an error of publish once the head has moved here.
+// refused handles an error of publish after the local head has moved.
 func (p *published) refused(ctx context.Context, thread string, head cas.Hash, err error) error {
 	if err == nil || p.broken != nil {
 		return nil
@@ -526,7 +522,7 @@ func (p *published) refused(ctx context.Context, thread string, head cas.Hash, e
 	return &heads.UnpublishedError{Err: p.broken}
 }
 
-// unpublished says that what was made stays here, and why.
+// unpublished returns the error for a change that could not be published.
 func (l *Link) unpublished(ctx context.Context, thread string, head cas.Hash, why error) error {
 	there, err := l.Remote.Thread(ctx, thread)
 	if err == nil {
@@ -566,7 +562,7 @@ func (p *published) Move(ctx context.Context, thread string, old, new protocol.H
 	return p.arrived(ctx, thread, new, published)
 }
 
-// arrived notes where a thread stands at both sides, or says why it does not.
+// arrived records that both sides have the same head, or returns why they don't.
 func (p *published) arrived(ctx context.Context, thread string, head protocol.Hash, published error) error {
 	if published == nil && p.broken == nil {
 		return p.index.SetFacts(ctx, thread, heads.Facts{Remote: p.link.now(head)})
@@ -586,8 +582,7 @@ func (p *published) Archive(ctx context.Context, e heads.Ended) error {
 	return p.refused(ctx, e.Thread, e.Head, published)
 }
 
-// AddAll implements [heads.Heads]. It does not add threads that the remote refuses; asking
-// again adds them.
+// AddAll implements [heads.Heads]. It omits threads that the remote rejects; a repeated call adds them.
 func (p *published) AddAll(ctx context.Context, threads []heads.New) error {
 	for i, n := range threads {
 		if p.broken != nil {
@@ -629,16 +624,16 @@ func (p *published) SetFacts(ctx context.Context, thread string, change heads.Fa
 	return p.link.of(thread, p.publish(ctx, thread, was.Head, end, change))
 }
 
-// announced returns all that a remote is told about a thread that stands at a head. Whoever
-// continues it elsewhere without a clone of its repository needs the files that it began with:
-// look says that these may be read now, if no step has kept them yet.
+// announced returns the facts that a remote receives about a thread at a head. To continue the thread on a
+// machine without a clone of its repository, its initial files are needed. If no step contains them,
+// announced reads the current files, but only if look is set.
 func (l *Link) announced(ctx context.Context, id string, head cas.Hash, f heads.Facts, look bool) (heads.Facts, error) {
 	w := f.Workspace
 	if f.Repository != nil || w == nil || w.Base == "" {
 		return shared(f), nil
 	}
 	r := &heads.Repository{Base: w.Base}
-	if f.Parent != nil { // where its parent has files of a remote alone, it has no clone either
+	if f.Parent != nil { // if the parent's files came from a remote, there is no clone either
 		above, err := l.Heads.Facts(ctx, f.Parent.Thread)
 		if err != nil {
 			return f, err
@@ -671,7 +666,7 @@ func (l *Link) announced(ctx context.Context, id string, head cas.Hash, f heads.
 	return shared(f), nil
 }
 
-// recall saves here what was found out for a remote, so that all remotes are told the same.
+// recall saves the repository facts determined for a remote, so that all remotes receive the same.
 func (l *Link) recall(ctx context.Context, id string, known, said heads.Facts) error {
 	if known.Repository != nil || len(begun(said)) == 0 {
 		return nil
@@ -679,7 +674,7 @@ func (l *Link) recall(ctx context.Context, id string, known, said heads.Facts) e
 	return l.Heads.SetFacts(ctx, id, heads.Facts{Repository: said.Repository})
 }
 
-// below is where a thread works below the root of its work tree, as every machine writes it.
+// below returns the thread's directory relative to the root of its work tree, with slashes.
 func (l *Link) below(ctx context.Context, id string, w *heads.Workspace) string {
 	root := l.Engine.Reader.Dirs.Worktree(id)
 	if w.Mode == worktree.InPlace {
@@ -697,7 +692,7 @@ func (l *Link) below(ctx context.Context, id string, w *heads.Workspace) string 
 	return ""
 }
 
-// begun are the files that a thread began with, as a remote is told of them.
+// begun returns the initial files of a thread in the facts for a remote.
 func begun(f heads.Facts) []state {
 	if f.Repository == nil || !f.Repository.Tree.Valid() {
 		return nil
@@ -705,7 +700,7 @@ func begun(f heads.Facts) []state {
 	return []state{{tree: f.Repository.Tree}}
 }
 
-// sensibleRepository removes claims about a repository that cannot be true.
+// sensibleRepository removes invalid claims about a repository.
 func sensibleRepository(r *heads.Repository) *heads.Repository {
 	const longest = 4096
 	if r == nil || !protocol.Tree("sha1:"+r.Base).Valid() && !protocol.Tree("sha256:"+r.Base).Valid() {

@@ -1,15 +1,14 @@
-// Package remotes takes threads to remotes and brings them from there, and makes steps of
-// threads that stand at one.
+// Package remotes pushes threads to remotes, pulls them, and makes steps of threads at a remote.
 //
-//   - push.go: what the remote lacks, then the head, by compare-and-swap;
-//   - pull.go: what is lacking here, checked as a bundle is; then the heads, in one change;
-//   - files.go: the git objects of the files of threads, both ways;
+//   - push.go: sends what the remote lacks, then moves its head by compare-and-swap;
+//   - pull.go: fetches what is missing here, checks it like a bundle, then moves all heads in one change;
+//   - files.go: transfers the git objects of the threads' files, both ways.
 //
-// A step of a thread at a remote (pull.go) is the lease, pull, step and push.
+// A step of a thread at a remote (pull.go) consists of taking the lease, a pull, the step, and a push.
 //
-// For each thread we know where it stood when both sides were last at the same node (Facts,
-// Remote). A side that has not moved since is behind; if both have, the thread has diverged,
-// and nothing is overwritten: a person decides what happens to it.
+// For each thread, the facts record the last head that both sides shared (Facts.Remote). A side that has not
+// moved since is behind. If both have moved, the thread has diverged, and nothing is overwritten: a user
+// decides what happens to it.
 package remotes
 
 import (
@@ -38,32 +37,32 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// Link joins a home and a remote. Errors of its methods are *protocol.Error.
+// Link connects a home and a remote. Errors of its methods are *protocol.Error.
 type Link struct {
-	Name   string // that the home has for the remote
+	Name   string // the home's name for the remote
 	Remote remote.Remote
 	Engine *engine.Engine
 	Store  *fsstore.Store
 	Heads  *fileheads.Heads
-	Holder string       // who takes leases, for people
-	Warn   func(string) // told what a person should know, though it goes on
-	// Trusted: the owner of the home has said that commands of what comes from there may
-	// run as those of the home's own threads do.
+	Holder string       // holder of leases, as shown to users
+	Warn   func(string) // called with warnings
+	// Trusted means that commands of threads from this remote run like those of the home's own threads, as
+	// the owner of the home has decided.
 	Trusted bool
-	// Near is a directory: what the repository around it has is not fetched; "": none.
+	// Near is a directory whose repository is searched for objects before they are fetched; "" means none.
 	Near string
 
-	check bool // that the remote has what it says
+	check bool // verify what the remote claims to have
 }
 
-// What becomes of a thread besides what an import does with it (package bundle).
+// Results for a thread, in addition to those of an import (package bundle).
 const (
-	Behind   = "behind"   // the remote has gone on: a pull brings it
-	Diverged = "diverged" // both have gone on
-	Failed   = "failed"   // a push: the remote is not known to have it
+	Behind   = "behind"   // the remote is ahead; pull to update
+	Diverged = "diverged" // both sides have moved
+	Failed   = "failed"   // a push failed; the remote may not have the thread
 )
 
-// divergedError is of a thread that has gone on at both sides.
+// divergedError returns the error for a diverged thread.
 func (l *Link) divergedError(thread string, here, there cas.Hash) error {
 	return (&protocol.Error{
 		Code: protocol.CodeDiverged,
@@ -73,7 +72,7 @@ func (l *Link) divergedError(thread string, here, there cas.Hash) error {
 	}).Because("diverged", "thread", thread, "at", l.Name, "head", string(here))
 }
 
-// of is an error as people see it, about a thread or none.
+// of converts an error into one for users, about a thread unless thread is "".
 func (l *Link) of(thread string, err error) error {
 	if err == nil {
 		return nil
@@ -138,9 +137,9 @@ func (l *Link) warn(format string, args ...any) {
 	}
 }
 
-// standing is where a thread stands here; known is false if it is not here.
+// standing returns the local state of a thread; known is false if it doesn't exist here.
 func (l *Link) standing(ctx context.Context, thread string) (at heads.Standing, known bool, err error) {
-	for range 2 { // it may be reopened between the looks at two files
+	for range 2 { // it may be reopened between reading the two files
 		if at.Head, err = l.Heads.Head(ctx, thread); !errors.Is(err, heads.ErrNoThread) {
 			return at, err == nil, err
 		}
@@ -152,7 +151,7 @@ func (l *Link) standing(ctx context.Context, thread string) (at heads.Standing, 
 	return heads.Standing{}, false, nil
 }
 
-// seen is where a thread stood when it was known to stand there here and at the remote.
+// seen returns the last head that both sides are known to have shared.
 func (l *Link) seen(f heads.Facts) cas.Hash {
 	if f.Remote == nil || f.Remote.Name != l.Name {
 		return ""
@@ -160,7 +159,7 @@ func (l *Link) seen(f heads.Facts) cas.Hash {
 	return f.Remote.Head
 }
 
-// see notes where both sides stand now.
+// see records that both sides have the same head.
 func (l *Link) see(ctx context.Context, thread string, head cas.Hash, facts heads.Facts) error {
 	if l.seen(facts) == head {
 		return nil
@@ -172,15 +171,15 @@ func (l *Link) now(head cas.Hash) *heads.Remote {
 	return &heads.Remote{Name: l.Name, Head: head, AtMs: l.Engine.Reader.Env.Now().UnixMilli()}
 }
 
-// shared are the facts that a remote is told. Undone steps stay here, with their nodes; what was
-// redacted goes with a push, together with what the remote knows ([Link.redacted]).
+// shared returns the facts that a remote receives. Undone steps stay local, with their nodes. A push merges
+// the redactions with the remote's ([Link.redacted]).
 func shared(f heads.Facts) heads.Facts {
 	f = remote.Shared(f)
 	f.Undone, f.Redacted = nil, nil
 	return f
 }
 
-// ended is how a thread has ended, as a remote has it.
+// ended converts the end of a thread to a remote's format.
 func ended(e *heads.Ended) *remote.Ended {
 	if e == nil {
 		return nil
@@ -188,8 +187,7 @@ func ended(e *heads.Ended) *remote.Ended {
 	return &remote.Ended{Workflow: e.Workflow, Status: e.Status, CompletedAt: e.CompletedAt}
 }
 
-// family returns threads that are here, with all threads below them: children before their
-// parents.
+// family returns local threads with all their descendants, children before parents.
 func (l *Link) family(ctx context.Context, ids []string) ([]string, map[string]heads.Facts, error) {
 	facts, err := l.Heads.AllFacts(ctx)
 	if err != nil && facts == nil {
@@ -206,14 +204,13 @@ func (l *Link) family(ctx context.Context, ids []string) ([]string, map[string]h
 	return all, facts, nil
 }
 
-// View returns an engine that shows threads as they stand at the remote, and who works on
-// them. It reads only the nodes that it needs, and stores none.
+// View returns an engine that shows threads in their state at the remote, and the leases on them. It reads
+// only the nodes that it needs, and stores none.
 func (l *Link) View(ctx context.Context, f remote.Filter) (*engine.Engine, map[string]remote.Lease, error) {
 	return l.view(ctx, l.list(ctx, f))
 }
 
-// list yields the threads of the remote. One whose entry is damaged is its own fault, not the list's:
-// a warning names it.
+// list yields the threads of the remote. It skips damaged entries with a warning.
 func (l *Link) list(ctx context.Context, f remote.Filter) iter.Seq2[remote.State, error] {
 	return func(yield func(remote.State, error) bool) {
 		for s, err := range l.Remote.Threads(ctx, f) {
@@ -236,7 +233,7 @@ func (l *Link) list(ctx context.Context, f remote.Filter) iter.Seq2[remote.State
 	}
 }
 
-// ViewOf is View for one thread, with its children.
+// ViewOf is like [Link.View] for one thread and its children.
 func (l *Link) ViewOf(ctx context.Context, thread string) (*engine.Engine, error) {
 	if _, err := l.Remote.Thread(ctx, thread); err != nil {
 		return nil, l.of(thread, err)
@@ -245,8 +242,8 @@ func (l *Link) ViewOf(ctx context.Context, thread string) (*engine.Engine, error
 	return e, err
 }
 
-// ofTime yields the threads whose ids begin with the same time as that of a thread: it and its
-// children are among them.
+// ofTime yields the threads whose IDs start with the same time as the thread's. They include the thread and
+// its children.
 func (l *Link) ofTime(ctx context.Context, thread string) iter.Seq2[remote.State, error] {
 	return func(yield func(remote.State, error) bool) {
 		const timeDigits = 10
@@ -302,7 +299,7 @@ func (l *Link) view(ctx context.Context, states iter.Seq2[remote.State, error]) 
 	return &with, leases, nil
 }
 
-// reader reads the nodes of a remote, but first those of the home.
+// reader reads nodes from the home, else from the remote.
 type reader struct {
 	link *Link
 	base cas.Store
@@ -312,10 +309,10 @@ type reader struct {
 	size  int
 }
 
-// maxRead bounds what is kept of a remote's nodes, in bytes.
+// maxRead is the maximum size in bytes of the remote's nodes kept in memory.
 const maxRead = 64 << 20
 
-// load reads heads, and what each step needs to be shown, all at once.
+// load reads heads and what is needed to show their steps, in few requests.
 func (r *reader) load(ctx context.Context, wanted []cas.Hash) error {
 	if err := r.read(ctx, wanted); err != nil {
 		return err
@@ -329,7 +326,7 @@ func (r *reader) load(ctx context.Context, wanted []cas.Hash) error {
 	return r.read(ctx, more)
 }
 
-// read reads nodes that are neither here nor read already.
+// read reads nodes that are neither local nor cached.
 func (r *reader) read(ctx context.Context, wanted []cas.Hash) error {
 	var lacking []cas.Hash
 	asked := map[cas.Hash]bool{}
@@ -354,7 +351,7 @@ func (r *reader) read(ctx context.Context, wanted []cas.Hash) error {
 		case err != nil:
 			return err
 		case n.Hash == "" || !asked[n.Hash]:
-			continue // redacted: who needs it is told
+			continue // redacted; Get reports it
 		}
 		r.keep(n)
 	}
@@ -417,19 +414,18 @@ func (r *reader) Algorithm() cas.Algorithm { return r.base.Algorithm() }
 // Kinds implements [cas.Reader].
 func (r *reader) Kinds() *cas.Kinds { return r.base.Kinds() }
 
-// All implements [cas.Store]: a remote does not list its nodes.
+// All implements [cas.Store]. It always fails, since a remote doesn't list its nodes.
 func (r *reader) All(ctx context.Context, prefix string) iter.Seq2[cas.Hash, error] {
 	return r.base.All(ctx, prefix)
 }
 
-// Put implements [cas.Store]: it always fails.
+// Put implements [cas.Store]. It always fails.
 func (r *reader) Put(context.Context, ...cas.Node) error { return cas.ErrReadOnly }
 
-// Commit implements [cas.Store]: it always fails.
+// Commit implements [cas.Store]. It always fails.
 func (r *reader) Commit(context.Context, ...cas.Node) error { return cas.ErrReadOnly }
 
-// Like returns the ids of threads at the remote that begin or end with part and are nobody's
-// child.
+// Like returns the IDs of the remote's threads that start or end with part, without children.
 func (l *Link) Like(ctx context.Context, part string) (ids []string, err error) {
 	for s, err := range l.list(ctx, remote.Filter{}) {
 		if err != nil {
@@ -444,5 +440,5 @@ func (l *Link) Like(ctx context.Context, part string) (ids []string, err error) 
 	return ids, nil
 }
 
-// maxLike bounds how many threads are listed for a person.
+// maxLike is the maximum number of threads in a list of suggestions.
 const maxLike = 20

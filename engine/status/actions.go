@@ -13,8 +13,8 @@ import (
 	"github.com/united-workforce/uwf/util/formfields"
 )
 
-// Situate adds to the facts of a decision, of which Life is known, those that follow from the
-// chain: who is next, who was last, and where children stand.
+// Situate adds to the facts of a decision what follows from the thread's chain: the next and the last player,
+// and the state of the children. f.Life must be set.
 func (r *Reader) Situate(p *Position, f *decide.Facts) {
 	f.Next, f.Player, f.Last = p.graphSays(), decide.Nobody, decide.Nobody
 	if f.Next != decide.AtEnd && f.Next != decide.Stuck {
@@ -45,7 +45,7 @@ func (p *Position) graphSays() decide.Next {
 	return decide.Asks
 }
 
-// PlayerOf returns who plays a role.
+// PlayerOf returns the kind of player of a role.
 func PlayerOf(w protocol.Workflow, role string) decide.Player {
 	switch r := w.Roles[role]; {
 	case r.Person:
@@ -58,8 +58,8 @@ func PlayerOf(w protocol.Workflow, role string) decide.Player {
 	return decide.ByAgent
 }
 
-// childrenOf returns where the children of the next role stand. One that has ended counts as at
-// work while something of it is open.
+// childrenOf returns the combined state of the next role's children. An ended child counts as working while
+// it has unfinished work.
 func (r *Reader) childrenOf(p *Position) decide.Children {
 	if r.Doubtful(p) != nil {
 		return decide.Doubtful
@@ -79,8 +79,9 @@ func (r *Reader) childrenOf(p *Position) decide.Children {
 	return decide.Working
 }
 
-// Doubtful returns a child that is in no list although it has run, or although others have been
-// started, which all were together; nil: there is none.
+// Doubtful returns a child that has run, or whose siblings have been started, but that is missing from all
+// lists. All children of a role are started together, so the home may be damaged. It returns nil if there is
+// none.
 func (r *Reader) Doubtful(p *Position) *children.Child {
 	started := p.Facts.Imported == nil && slices.ContainsFunc(p.Children, func(k children.Child) bool { return k.Head != "" })
 	for i := range p.Children {
@@ -93,9 +94,9 @@ func (r *Reader) Doubtful(p *Position) *children.Child {
 	return nil
 }
 
-// Actions returns what can be done with a thread: the verbs that the decision does not refuse, and
-// first what brings the thread on. No lock is held, so the thread may have moved when somebody
-// acts; whether its workflow is trusted and what its files allow is found out then.
+// Actions returns what a user can do with a thread: the actions that a decision would not refuse, starting
+// with the one that advances the thread. It takes no lock, so the thread may have moved by the time that the
+// user acts. Trust in its workflow and the state of its files are only checked then.
 func (r *Reader) Actions(ctx context.Context, id string) ([]protocol.Action, error) {
 	head, ended, err := r.Lookup(ctx, id)
 	if err != nil {
@@ -107,7 +108,7 @@ func (r *Reader) Actions(ctx context.Context, id string) ([]protocol.Action, err
 		out, p, err = r.showActive(ctx, id, head)
 	} else {
 		out = r.showEnded(ctx, *ended)
-		p, _ = r.Position(ctx, id, head) // it has ended, whatever cannot be read
+		p, _ = r.Position(ctx, id, head) // an ended thread can be partly unreadable
 	}
 	if err != nil {
 		return nil, fault.Of(err)
@@ -122,15 +123,15 @@ func (r *Reader) Actions(ctx context.Context, id string) ([]protocol.Action, err
 	return s.actions(out), nil
 }
 
-// situation is what the actions of a thread follow from, besides where it stands.
+// situation holds what, together with its position, determines the actions of a thread.
 type situation struct {
 	facts   decide.Facts
-	raise   bool   // a limit of cost is reached
-	limitOf string // the thread whose limit it is
+	raise   bool   // a cost limit is reached
+	limitOf string // thread that has the limit
 }
 
-// situation derives the facts from where a thread stands, without its lock. What they lack is
-// found out when somebody acts.
+// situation derives the facts from the position, without the thread's lock. Missing facts are checked when
+// the user acts.
 func (r *Reader) situation(ctx context.Context, out protocol.StepOutput, p *Position, ended *heads.Ended) situation {
 	s := situation{limitOf: out.Thread}
 	f := &s.facts
@@ -175,20 +176,20 @@ func (r *Reader) situation(ctx context.Context, out protocol.StepOutput, p *Posi
 	return s
 }
 
-// AtLimit reports whether a thread has stopped at a limit, which a person can raise.
+// AtLimit reports whether a thread has stopped at a limit that a user can raise.
 func AtLimit(at protocol.StepOutput) bool {
 	stopped := at.Status == protocol.StatusSuspended || at.Status == protocol.StatusRateLimited
 	return stopped && at.Question == nil && at.Error != nil && at.Error.Code == protocol.CodeLimit
 }
 
-// AtLimit reports whether the thread has stopped at a limit, of steps or of cost, so that nothing is asked.
+// AtLimit reports whether the thread has stopped at a limit of steps or cost, without a question.
 func (p *Position) AtLimit() bool {
 	at := p.Output()
 	return at.Status == protocol.StatusSuspended && at.Question == nil
 }
 
-// needsPerson reports whether a thread does not go on without a person. A provider's limit needs
-// none.
+// needsPerson reports whether a thread cannot continue without a person. A thread at a provider's rate limit
+// can.
 func needsPerson(at protocol.StepOutput) bool {
 	switch at.Status {
 	case protocol.StatusSuspended, protocol.StatusError, protocol.StatusCorrupt:
@@ -197,7 +198,7 @@ func needsPerson(at protocol.StepOutput) bool {
 	return AtLimit(at)
 }
 
-// NoticeOf returns the kind of notice for a thread in this state; "": none.
+// NoticeOf returns the kind of notification for a thread in this state, or "".
 func NoticeOf(out protocol.StepOutput) string {
 	switch {
 	case out.Status == protocol.StatusSuspended && AtLimit(out):
@@ -214,7 +215,7 @@ func NoticeOf(out protocol.StepOutput) string {
 	return ""
 }
 
-// actions lists what can be done, the first thing first.
+// actions lists the possible actions, the most likely one first.
 func (s situation) actions(at protocol.StepOutput) []protocol.Action {
 	id, words := at.Thread, map[string]any{"type": "string"}
 	var all []protocol.Action
@@ -266,12 +267,11 @@ func (s situation) actions(at protocol.StepOutput) []protocol.Action {
 	return all
 }
 
-// answering is a command that answers a form, with the first choice of each field that must be
-// given.
+// answering returns a command that answers a form, with the first choice of each required field.
 func answering(at protocol.StepOutput) []string {
 	var args []string
 	given := map[string]any{}
-	for range 2 { // what a variant needs besides is known once it is chosen
+	for range 2 { // choosing a variant can add required fields
 		args = []string{"answer", at.Thread}
 		for _, f := range formfields.Fields(at.Question.Schema, given, protocol.StatusKey) {
 			value := "…"
@@ -286,8 +286,8 @@ func answering(at protocol.StepOutput) []string {
 	return args
 }
 
-// Actions is [Reader.Actions] of a thread as it was listed: whether a step was undone or a change
-// cut off is not known then. Only threads that wait for a person have any.
+// Actions is like [Reader.Actions] for a listed thread. Only threads that wait for a person have actions
+// here, and it is unknown whether a step was undone or a change interrupted.
 func (s Standing) Actions() []protocol.Action {
 	if s.can == nil {
 		return nil

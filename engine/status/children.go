@@ -17,12 +17,12 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// Place is where the children of the role that is next belong.
+// Place returns the position of the next role's children in the thread.
 func (p *Position) Place() children.Place {
 	return children.Place{Thread: p.ID, Head: p.Thread.Head, Role: p.Next.Role}
 }
 
-// Children are the children of a position, and where they stand.
+// Children returns the children of a position with their states.
 func (r *Reader) Children(ctx context.Context, p *Position) (children.Children, error) {
 	kids, err := p.Place().Find(ctx, r.Heads, p.Facts, p.Next.Children)
 	if err != nil {
@@ -47,25 +47,25 @@ func (r *Reader) Children(ctx context.Context, p *Position) (children.Children, 
 		if k.Out, _, err = about.showActive(ctx, k.ID, k.Head); err != nil {
 			return nil, err
 		}
-		k.Out.Output = nil // many may be large
+		k.Out.Output = nil // the outputs of many children may be large
 		if k.Out.Status == protocol.StatusSuspended && r.IsOpen(k.ID, k.Head) {
-			k.Out.Status = protocol.StatusIdle // its next step takes the answer that waits
+			k.Out.Status = protocol.StatusIdle // its next step adopts the pending answer
 		}
 	}
 	return kids, nil
 }
 
-// StartedChild is a child that has been started for the role that is next.
+// StartedChild is a child that was started for the next role.
 type StartedChild struct {
 	Key    string
 	Thread string
 	Head   protocol.Hash
 	Ended  bool
-	Status protocol.Status // of one that has ended
+	Status protocol.Status // only set for an ended child
 }
 
-// Started are the children of a thread that have been started for the role that is next,
-// by their keys. Their nodes are not read. Errors are *protocol.Error.
+// Started returns the children that were started for the thread's next role, by key. It doesn't read their
+// nodes. Errors are *protocol.Error.
 func (r *Reader) Started(ctx context.Context, thread string) (_ []StartedChild, err error) {
 	defer fault.Coded(&err)
 	head, ended, err := r.Lookup(ctx, thread)
@@ -101,8 +101,7 @@ func (r *Reader) Started(ctx context.Context, thread string) (_ []StartedChild, 
 	return kids, err
 }
 
-// aware returns a reader that has read what is known of all threads, and reads each
-// workflow once.
+// aware returns a reader that has read the facts of all threads, and that reads each workflow once.
 func (r *Reader) aware(ctx context.Context, id string) *Reader {
 	with := r.ConfigOnce()
 	if with.workflows == nil {
@@ -116,7 +115,7 @@ func (r *Reader) aware(ctx context.Context, id string) *Reader {
 	return with.knowingAll(ctx)
 }
 
-// chain is the thread with a head, and its workflow.
+// chain returns the thread with a head, and its workflow.
 func (r *Reader) chain(ctx context.Context, head protocol.Hash) (*thread.Thread, protocol.Workflow, error) {
 	t, err := thread.Open(ctx, r.Nodes(), head)
 	if err != nil {
@@ -126,8 +125,8 @@ func (r *Reader) chain(ctx context.Context, head protocol.Hash) (*thread.Thread,
 	return t, w, err
 }
 
-// Child finds a child of a thread by its key: first among those of the next role, then among
-// those of the newest step that joined a child with that key. Errors are *protocol.Error.
+// Child finds a child of a thread by key. It searches the children of the next role, then those of the newest
+// step that joined a child with that key. Errors are *protocol.Error.
 func (r *Reader) Child(ctx context.Context, parent, key string) (_ string, err error) {
 	defer fault.Coded(&err)
 	p, err := r.HeadPosition(ctx, parent)
@@ -169,7 +168,7 @@ func (r *Reader) Child(ctx context.Context, parent, key string) (_ string, err e
 	return "", none.Because("no-such-child", append(fault.Near(suggest.Nearest(key, keys, 3)), "thread", parent)...)
 }
 
-// Joined returns the children of the newest step that joined any.
+// Joined returns the children of the newest step that joined children.
 func (r *Reader) Joined(ctx context.Context, parent string, head protocol.Hash) ([]protocol.ChildOutput, error) {
 	t, w, err := r.chain(ctx, head)
 	if err != nil || !hasChildren(w) {
@@ -187,8 +186,8 @@ func (r *Reader) Joined(ctx context.Context, parent string, head protocol.Hash) 
 	return nil, nil
 }
 
-// Labels says, by key, for which items the children that a step joined were started. This is
-// not recorded: a label that cannot be derived from the earlier steps again is left out.
+// Labels maps the keys of the children that a step joined to the items they were started for. The labels
+// aren't stored, so one that cannot be derived from the earlier steps is omitted.
 func (r *Reader) Labels(ctx context.Context, w protocol.Workflow, s thread.Step) map[string]string {
 	if w.Roles[s.Role].Each == nil {
 		return nil
@@ -216,9 +215,8 @@ func (r *Reader) Labels(ctx context.Context, w protocol.Workflow, s thread.Step)
 	return labels
 }
 
-// JoinedBy returns the children whose results a step of a thread joined. Steps that a fork
-// shares with its original thread were made with the original's children. On an error it
-// returns what it found before. Errors are *protocol.Error.
+// JoinedBy returns the children whose results a step joined. If a fork shares the step with its original,
+// they are the original's children. On an error it returns those found before. Errors are *protocol.Error.
 func (r *Reader) JoinedBy(ctx context.Context, id string, s thread.Step) (_ []protocol.ChildOutput, err error) {
 	defer fault.Coded(&err)
 	all, starts := make([]protocol.ChildOutput, 0, len(s.Children)), make([]protocol.Child, 0, len(s.Children))
@@ -256,10 +254,10 @@ func (r *Reader) JoinedBy(ctx context.Context, id string, s thread.Step) (_ []pr
 	return all, nil
 }
 
-// maxForks bounds how long a chain of forks is followed.
+// maxForks limits the length of a chain of forks.
 const maxForks = 100
 
-// startOfJoined returns what a step says about the start of a child that it joined.
+// startOfJoined returns what a step records about the start of a child that it joined.
 func (r *Reader) startOfJoined(ctx context.Context, s thread.Step, c protocol.ChildEnded) (protocol.Child, error) {
 	t, err := thread.Open(ctx, r.Nodes(), c.Head)
 	if err != nil {

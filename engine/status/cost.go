@@ -20,8 +20,8 @@ import (
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
-// Limits returns the limits that a thread of a workflow begins with; own are those set for
-// this thread alone. Zero is no limit. Errors are *protocol.Error.
+// Limits returns the initial limits of a thread; own are those set for this thread alone. Zero means no
+// limit. Errors are *protocol.Error.
 func (r *Reader) Limits(ctx context.Context, w protocol.Workflow, own protocol.Limits) (protocol.Limits, error) {
 	l, err := r.limitsOf(ctx, w)
 	if err != nil {
@@ -30,17 +30,17 @@ func (r *Reader) Limits(ctx context.Context, w protocol.Workflow, own protocol.L
 	return budget.With(l, budget.Said(own)), nil
 }
 
-// limits are the limits in force, with what people have said of this thread.
+// limits returns the limits in force, including users' changes for this thread.
 func (r *Reader) limits(ctx context.Context, p *Position) (protocol.Limits, error) {
 	l, err := r.limitsOf(ctx, p.Workflow)
-	if err != nil && p.Thread.Last != nil { // without a step none is reached: whoever needs the config will say so
+	if err != nil && p.Thread.Last != nil { // before the first step, no limit is reached, and later reads report the error
 		return l, err
 	}
 	return budget.Granted(budget.With(l, p.Facts.Limits), p.Facts.Limits), nil
 }
 
-// limitsOf returns a workflow's limits, with missing ones taken from the config. A workflow
-// that sets them all works without a config.
+// limitsOf returns a workflow's limits, with defaults from the config. A workflow that sets all limits
+// doesn't need the config.
 func (r *Reader) limitsOf(ctx context.Context, w protocol.Workflow) (protocol.Limits, error) {
 	var l protocol.Limits
 	if w.Limits != nil {
@@ -63,9 +63,8 @@ func (r *Reader) limitsOf(ctx context.Context, w protocol.Workflow) (protocol.Li
 	return l.Or(protocol.Limits{MaxSteps: protocol.DefaultMaxSteps}), nil
 }
 
-// visits counts each role's turns since a limit was last lifted. A step holds
-// the counts since the thread began; only when those reach the limit is the
-// thread read back to where it was lifted.
+// visits counts each role's visits since a limit was last lifted. A step holds the counts since the thread's
+// start; visits reads back only if those reach the limit.
 func visits(ctx context.Context, t *thread.Thread, l protocol.Limits) (map[string]int, error) {
 	if t.Last == nil {
 		return nil, nil
@@ -90,14 +89,13 @@ func visits(ctx context.Context, t *thread.Thread, l protocol.Limits) (map[strin
 	return t.Last.Visits, nil
 }
 
-// The workflow, the config, or a person (for one thread) limits what a whole run may cost, in
-// dollars, tokens and time; people can grant more. What it has cost is the sum over its chain,
-// including failed tries and replaced steps, but not the steps that a fork took over. No sum
-// is ever reset.
+// The workflow, the config, or a user (for one thread) limits the cost of a whole run in dollars, tokens and
+// time. Users can grant more. The cost is the sum over the thread's chain, including failed tries and
+// replaced steps, but without the steps that a fork shares with its original. Sums are never reset.
 
-// Totals sums up the steps of a thread's chain up to head. It reads only the steps since the
-// last saved sum, and saves the new one if the home is writable. It takes no lock. An error
-// means that a node it needs cannot be read.
+// Totals returns the cost of a thread's chain up to head. It reads only the steps since the last saved sum,
+// and saves the new sum if the home is writable. It takes no lock. An error means that a required node is
+// unreadable.
 func (r *Reader) Totals(ctx context.Context, id string, head protocol.Hash) (protocol.Totals, error) {
 	sum, err := r.SumUp(ctx, id, head)
 	if err == nil {
@@ -108,11 +106,11 @@ func (r *Reader) Totals(ctx context.Context, id string, head protocol.Hash) (pro
 	return sum.Totals, err
 }
 
-// pending are the failed tries of a thread that no step holds yet.
+// pending returns the failed tries of a thread that are not yet part of a step.
 func (r *Reader) pending(ctx context.Context, id string, head protocol.Hash) (runfiles.Tries, error) {
 	dir := r.RunDir(id)
 	if _, err := os.Lstat(dir.File(runfiles.TriesFile)); errors.Is(err, fs.ErrNotExist) {
-		return nil, nil // no node has to be read
+		return nil, nil // avoid reading nodes
 	}
 	t, err := thread.Open(ctx, r.Nodes(), head)
 	if err != nil {
@@ -121,7 +119,7 @@ func (r *Reader) pending(ctx context.Context, id string, head protocol.Hash) (ru
 	return dir.Tries(t), nil
 }
 
-// SumUp is [Reader.Totals], and also returns what is not known about the runs of agents.
+// SumUp is like [Reader.Totals], but also returns what is unknown about the runs of agents.
 func (r *Reader) SumUp(ctx context.Context, id string, head protocol.Hash) (_ budget.Sums, err error) {
 	defer fault.Coded(&err)
 	var sum budget.Sums
@@ -146,7 +144,7 @@ func (r *Reader) SumUp(ctx context.Context, id string, head protocol.Hash) (_ bu
 		return sum, nil
 	}
 	last := newer[0]
-	for i := len(newer) - 1; i > 0; i-- { // oldest first, as they were made: sums of costs then agree to the last bit
+	for i := len(newer) - 1; i > 0; i-- { // oldest first, so that floating-point sums are reproducible
 		sum.Add(newer[i].Step)
 	}
 	if r.ReadOnly {
@@ -156,7 +154,7 @@ func (r *Reader) SumUp(ctx context.Context, id string, head protocol.Hash) (_ bu
 	return dir.Keep(marks, last.Hash, last.Step, sum), nil
 }
 
-// before is what a fork's chain had cost when it was forked. It is summed up once.
+// before returns the cost of a fork's chain at the time of the fork. It is computed once.
 func (r *Reader) before(ctx context.Context, id string, step protocol.Hash) (budget.Sums, error) {
 	dir := budget.File{Dir: r.RunDir(id)}
 	marks := dir.Marks()
@@ -171,7 +169,7 @@ func (r *Reader) before(ctx context.Context, id string, step protocol.Hash) (bud
 	return sum, err
 }
 
-// Cost is what a run has cost, also in tries and steps that its chain does not have.
+// Cost returns the cost of a run, including tries and steps that aren't in its chain.
 func (r *Reader) Cost(ctx context.Context, id string, head protocol.Hash) (protocol.Totals, error) {
 	sum, err := r.Totals(ctx, id, head)
 	facts, unknown := r.Heads.Facts(ctx, id)
@@ -183,8 +181,7 @@ func (r *Reader) Cost(ctx context.Context, id string, head protocol.Hash) (proto
 	return sum, cmp.Or(err, unknown)
 }
 
-// Budget is what the run may still cost, by its own limits and by those of the threads above
-// it, whose roles it plays.
+// Budget returns what the run may still cost under its own limits and those of its ancestors.
 func (p *Position) Budget() protocol.Budget {
 	var b protocol.Budget
 	for _, held := range append([]bound{{limits: p.State.Limits, spent: p.State.Spent}}, p.bounds...) {
@@ -202,8 +199,7 @@ func (p *Position) Budget() protocol.Budget {
 	return b
 }
 
-// WithinBudget returns an error if a person asks for more work after the run has used up its
-// budget.
+// WithinBudget returns an error if a user asks for more work after the run has used up its budget.
 func (p *Position) WithinBudget(role string) error {
 	reason, over := moderator.OverBudget(p.State, role)
 	if !over {
@@ -214,7 +210,7 @@ func (p *Position) WithinBudget(role string) error {
 	return err
 }
 
-// limitReached is the reason of a thread that stands still at a limit: its own, or one of those above it.
+// limitReached returns the reason for a thread that has stopped at its own limit or an ancestor's.
 func (p *Position) limitReached() []protocol.Reason {
 	by := bound{p.ID, p.State.Limits, p.State.Spent}
 	if p.heldBy != nil {
@@ -224,7 +220,7 @@ func (p *Position) limitReached() []protocol.Reason {
 	return []protocol.Reason{protocol.Why("limit-reached", "thread", by.thread, "limit", budget.Limit(by.limits, reached))}
 }
 
-// Spending is what a thread may cost and has cost; no limit of cost, no sums.
+// Spending returns a thread's limits and cost. The cost is zero if the thread has no cost limit.
 func (r *Reader) Spending(ctx context.Context, thread string) (protocol.Limits, protocol.Amount, error) {
 	p, err := r.HeadPosition(ctx, thread)
 	if err == nil && p.Problem != nil {
@@ -236,17 +232,17 @@ func (r *Reader) Spending(ctx context.Context, thread string) (protocol.Limits, 
 	return p.State.Limits, p.State.Spent, nil
 }
 
-// The cost of a thread includes that of its children. Once their results are joined, the chain
-// contains it; until then it is added here. So the parent's limit applies to each of them.
+// The cost of a thread includes its children's. Once their results are joined, the chain contains their cost;
+// until then it is added here. So the parent's limit applies to each child.
 
-// bound is a limit of a thread for which another thread plays a role.
+// bound is a limit of a parent thread.
 type bound struct {
 	thread string
 	limits protocol.Limits
 	spent  protocol.Amount
 }
 
-// above returns the cost limits of the threads above this one, the nearest first.
+// above returns the cost limits of a thread's ancestors, nearest first.
 func (r *Reader) above(ctx context.Context, parent *heads.Parent) ([]bound, error) {
 	if known, ok := r.bounds[parent.Thread]; ok {
 		return known, nil
@@ -290,8 +286,8 @@ func (r *Reader) allAbove(ctx context.Context, parent *heads.Parent) ([]bound, e
 	return all, nil
 }
 
-// spentTogether is what a thread has cost, together with those of its children whose results
-// it has not joined yet, or whose role is being played again.
+// spentTogether returns the cost of a thread and its children that are not joined yet, or whose role is being
+// repeated.
 func (r *Reader) spentTogether(ctx context.Context, id string, head protocol.Hash,
 	facts heads.Facts) (protocol.Amount, error) {
 	sum, err := r.spentAlone(ctx, id, head, facts)
@@ -309,7 +305,7 @@ func (r *Reader) spentTogether(ctx context.Context, id string, head protocol.Has
 	return sum, r.addChildren(ctx, &sum, all, map[string]protocol.Hash{id: head})
 }
 
-// addChildren adds what the children of threads, and their children in turn, have cost.
+// addChildren adds the cost of the descendants of threads.
 func (r *Reader) addChildren(ctx context.Context, sum *protocol.Amount, all map[string]heads.Facts,
 	of map[string]protocol.Hash) error {
 	var ids []string
@@ -339,8 +335,8 @@ func (r *Reader) addChildren(ctx context.Context, sum *protocol.Amount, all map[
 	return r.addChildren(ctx, sum, all, below)
 }
 
-// spentBy caches [Reader.spentAlone]. A driver asks for it at each step of each child, so the
-// cost of children that have ended or not begun is read only once.
+// spentBy caches [Reader.spentAlone]. A driver calls it at each step of each child, so the cost of children
+// that have ended or not started is read only once.
 func (r *Reader) spentBy(ctx context.Context, id string, at heads.Standing,
 	facts heads.Facts) (protocol.Amount, error) {
 	known, ok := r.knownCost(id)
@@ -354,7 +350,7 @@ func (r *Reader) spentBy(ctx context.Context, id string, at heads.Standing,
 	return spent, err
 }
 
-// spentAlone is what a thread has cost by itself, including tries that left no step.
+// spentAlone returns the cost of a thread without its children, including tries that made no step.
 func (r *Reader) spentAlone(ctx context.Context, id string, head protocol.Hash,
 	facts heads.Facts) (protocol.Amount, error) {
 	sum, err := r.SumUp(ctx, id, head)
@@ -378,15 +374,14 @@ func (r *Reader) spentAlone(ctx context.Context, id string, head protocol.Hash,
 	return all, nil
 }
 
-// cost is what a thread has cost up to a head.
+// cost is the cost of a thread up to a head.
 type cost struct {
 	head  protocol.Hash
 	ended *heads.Ended
 	spent protocol.Amount
 }
 
-// RememberingCosts returns a reader that reads the cost of children that are not running only
-// once.
+// RememberingCosts returns a reader that caches the cost of children that are not running.
 func (r *Reader) RememberingCosts() *Reader {
 	with := *r
 	with.costs = &sync.Map{}
@@ -402,7 +397,7 @@ func (r *Reader) knownCost(id string) (c cost, ok bool) {
 	return c, ok
 }
 
-// endedOf returns how each of the threads ended, for those that are known to have ended.
+// endedOf returns the ends of those threads that are known to have ended.
 func (r *Reader) endedOf(ids []string) map[string]heads.Ended {
 	known := map[string]heads.Ended{}
 	for _, id := range ids {
@@ -422,7 +417,7 @@ func hasChildren(w protocol.Workflow) bool {
 	return false
 }
 
-// heldAbove suspends a child whose parent may not cost more.
+// heldAbove suspends a child whose parent has used up its budget.
 func (p *Position) heldAbove() {
 	for _, b := range p.bounds {
 		if reason, over := moderator.OverBudget(moderator.State{Limits: b.limits, Spent: b.spent}, p.Next.Role); over {

@@ -12,11 +12,11 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// OnError reports whether a failure of a role becomes a step: the graph leads on from it, or, of a
-// child, its parent makes something of it.
+// OnError reports whether a failure of a role is recorded as a step: either the graph has an edge for it, or
+// the thread is a child and its parent handles it.
 func (r *Reader) OnError(ctx context.Context, p *Position, role string) (bool, error) {
 	w, facts := p.Workflow, p.Facts
-	const generations = 100 // more than threads nest: damaged facts could lead in a circle
+	const generations = 100 // exceeds the nesting limit; guards against a cycle in damaged facts
 	for range generations {
 		if moderator.LeadsOn(w, role) {
 			return true, nil
@@ -45,8 +45,8 @@ func (r *Reader) OnError(ctx context.Context, p *Position, role string) (bool, e
 	return false, nil
 }
 
-// Result is what has become of a child, that has ended, of a role. broke: the child has failed, and its
-// role with it.
+// Result returns the result of a child that has ended. broke means that the child has failed and that its
+// role fails with it.
 func (r *Reader) Result(
 	ctx context.Context, w protocol.Workflow, role string, k children.Child,
 ) (result moderator.Result, broke bool, err error) {

@@ -18,18 +18,17 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// Overview tells how many threads stand. It reads each workflow and the config
-// once or twice, takes no lock, and never fails as a whole: a thread that cannot be
-// read says so in its item. It is for one listing, not for concurrent use.
+// Overview reads the states of many threads for a listing. It reads each workflow and the config once or
+// twice, and takes no lock. It never fails as a whole: the item of an unreadable thread holds its error. It
+// is not safe for concurrent use.
 type Overview struct {
-	readers []*Reader // as many as can work at once; each remembers what it has read
+	readers []*Reader // one per concurrent read; each has its own cache
 }
 
-// maxReaders bounds how many threads are read at once: more of them would only
-// wait for the disk together.
+// maxReaders limits the number of concurrent reads. More would only wait for the disk.
 const maxReaders = 8
 
-// Overview returns a new one.
+// Overview returns an overview of the home's threads.
 func (r *Reader) Overview() *Overview {
 	shared := r.ConfigOnce()
 	o := &Overview{readers: make([]*Reader, min(runtime.GOMAXPROCS(0), maxReaders))}
@@ -39,31 +38,30 @@ func (r *Reader) Overview() *Overview {
 	return o
 }
 
-// Listed is a thread to tell of: an active one with its head, or one of the history.
+// Listed is a thread to list: an active one with its head, or an ended one.
 type Listed struct {
 	Thread string
 	Head   protocol.Hash
-	Ended  *heads.Ended // nil: it is active
+	Ended  *heads.Ended // nil if the thread is active
 }
 
-// farAhead bounds how many threads are read before the first of them is asked for.
+// farAhead limits the number of threads that are read ahead.
 const farAhead = 512
 
-// Standing is where a thread stands: as a listing has it, and as [Reader.Show] does,
-// but without the last output.
+// Standing is the state of a thread, both as a list item and as [Reader.Show] returns it, but without the
+// last output.
 type Standing struct {
 	protocol.ThreadItem
 	At    protocol.StepOutput
-	Since *int64 // as [Reader.Since]
+	Since *int64 // see [Reader.Since]
 
-	can *situation // nil: it waits for no person
+	can *situation // nil if it doesn't wait for a person
 }
 
-// Standings yields where threads stand, in their order. It reads several at once, and
-// a few ahead of what has been asked for.
+// Standings yields the states of threads, in their order. It reads several at once, and some ahead.
 func (o *Overview) Standings(ctx context.Context, threads []Listed) iter.Seq[Standing] {
 	return func(yield func(Standing) bool) {
-		known := o.readers[0].knowingAll(ctx).factsOf // once for all
+		known := o.readers[0].knowingAll(ctx).factsOf // shared by all readers
 		for _, reader := range o.readers {
 			reader.factsOf = known
 		}
@@ -100,7 +98,7 @@ func (r *Reader) listed(ctx context.Context, l Listed) Standing {
 		out := r.showEnded(ctx, *l.Ended)
 		item := itemOf(out)
 		item.CompletedAt = &l.Ended.CompletedAt
-		if t, err := thread.Open(ctx, r.Nodes(), l.Ended.Head); err == nil { // else only its end is known
+		if t, err := thread.Open(ctx, r.Nodes(), l.Ended.Head); err == nil { // on failure, only its end is shown
 			r.about(ctx, &item, t)
 		}
 		return Standing{ThreadItem: item, At: out, Since: item.CompletedAt}
@@ -122,8 +120,8 @@ func (r *Reader) listed(ctx context.Context, l Listed) Standing {
 	return s
 }
 
-// Since is when a thread came to where it stands: with its try at work, its last one, its
-// last step, or when it was started.
+// Since returns when a thread entered its state: the start of its current or last try, its last step, or its
+// own start. It is in Unix milliseconds.
 func (r *Reader) Since(ctx context.Context, at protocol.StepOutput) *int64 {
 	t, err := thread.Open(ctx, r.Nodes(), at.Head)
 	if err != nil {
@@ -132,7 +130,7 @@ func (r *Reader) Since(ctx context.Context, at protocol.StepOutput) *int64 {
 	return r.since(at, t)
 }
 
-// since is [Reader.Since] of a thread that was read; t is nil if it could not be.
+// since is like [Reader.Since] for a thread that was read; t is nil if it is unreadable.
 func (r *Reader) since(at protocol.StepOutput, t *thread.Thread) *int64 {
 	if at.Status == protocol.StatusError || at.Status == protocol.StatusRunning {
 		if last := r.RunDir(at.Thread).Read(); !last.Damaged && last.Thread != "" {
@@ -146,7 +144,7 @@ func (r *Reader) since(at protocol.StepOutput, t *thread.Thread) *int64 {
 	return startedAt(at.Thread)
 }
 
-// startedAt is when a thread was started, which its id says.
+// startedAt returns the start time in a thread's ID.
 func startedAt(id string) *int64 {
 	at, err := threadid.Time(id)
 	if err != nil {
@@ -156,8 +154,7 @@ func startedAt(id string) *int64 {
 	return &ms
 }
 
-// about says what a thread is about, and what it has cost if that has been summed up; if
-// that is damaged, it is summed up anew.
+// about sets the title and the saved cost of a list item. Damaged sums are computed again.
 func (r *Reader) about(ctx context.Context, item *protocol.ThreadItem, t *thread.Thread) {
 	item.Title = protocol.TitleOf(t.Task())
 	if t.Last == nil {
@@ -180,7 +177,7 @@ func itemOf(out protocol.StepOutput) protocol.ThreadItem {
 	}
 	item.RateLimitedUntil, item.SuspendedRole = out.RateLimitedUntil, out.SuspendedRole
 	if out.Status == protocol.StatusSuspended {
-		item.StatusDisplay += " [suspended]" // the original's words
+		item.StatusDisplay += " [suspended]" // as in the original uwf
 	}
 	if out.WorkflowName != "" {
 		item.WorkflowName = protocol.NullString(out.WorkflowName)
@@ -192,11 +189,11 @@ func itemOf(out protocol.StepOutput) protocol.ThreadItem {
 	return item
 }
 
-// Due are the threads that can go on now, the oldest first: active ones that nobody works on, that
-// wait for nobody, that are not parked and that may work here, and all that have something open:
-// a run that nobody has judged, or a change that was cut off. One that has failed waits for a
-// person, since what may be tried again has been, and so does one whose last step a person has
-// undone, unless a change of it was cut off. With an error for entries that cannot be read it returns the others.
+// Due returns the threads that can continue now, oldest first. These are active threads that are not being
+// worked on, wait for nothing, are not rate-limited and may run here, and all threads with unfinished work: a
+// run whose result was not checked, or an interrupted change. A failed thread is not due, because its retries
+// are exhausted. A thread whose last step was undone is not due either, unless a change was interrupted. If
+// entries are unreadable, Due returns an error and the other threads.
 func (r *Reader) Due(ctx context.Context) ([]string, error) {
 	facts, damaged := r.Heads.AllFacts(ctx)
 	at := map[string]protocol.Hash{}
@@ -211,13 +208,13 @@ func (r *Reader) Due(ctx context.Context) ([]string, error) {
 	}
 	threads = slices.DeleteFunc(threads, func(l Listed) bool {
 		f := facts[l.Thread]
-		undone, _ := r.Undone(ctx, f, l.Head) // what cannot be read takes nobody back
-		// What a parent that has gone another way had asked for is nobody's need.
+		undone, _ := r.Undone(ctx, f, l.Head) // ignore undone steps that are unreadable
+		// A child is obsolete if its parent has moved.
 		return f.Foreign() || undone != nil && !r.CutOff(l.Thread) || f.Parent != nil && at[f.Parent.Thread] != f.Parent.Head
 	})
 	var due []string
 	for item := range r.Overview().Standings(ctx, threads) {
-		// One at its end that is active was killed before that was noted, which is its next step.
+		// An active thread at its end was interrupted before it was archived, which is its next step.
 		if item.Status == protocol.StatusIdle || item.Status.AtEnd() || item.At.Pending ||
 			r.CutOff(item.Thread) {
 			due = append(due, item.Thread)
@@ -226,19 +223,19 @@ func (r *Reader) Due(ctx context.Context) ([]string, error) {
 	return append(due, r.openEnds(ctx, at)...), damaged
 }
 
-// CutOff reports whether a change of a thread was cut off.
+// CutOff reports whether a change of a thread was interrupted.
 func (r *Reader) CutOff(id string) bool { return r.RunDir(id).CutOff() }
 
-// IsOpen reports whether something of a thread is under way at a head, or was cut off.
+// IsOpen reports whether a thread has work in progress at head, or an interrupted change.
 func (r *Reader) IsOpen(id string, head protocol.Hash) bool {
 	last := r.RunDir(id).Read()
 	return !last.Missing && last.Unfinished(head) || r.CutOff(id)
 }
 
-// openEnds are the ended threads that have something open. Whoever worked on one was killed, and
-// has left the file of its lock, which goes with an ended thread otherwise.
+// openEnds returns the ended threads with unfinished work. A process that was killed while it worked on one
+// left its lock file, which is normally removed when a thread ends.
 func (r *Reader) openEnds(ctx context.Context, active map[string]protocol.Hash) (open []string) {
-	entries, _ := os.ReadDir(r.Dirs.Locks()) // without it nothing was left
+	entries, _ := os.ReadDir(r.Dirs.Locks()) // if it is unreadable, there is nothing to find
 	for _, e := range entries {
 		id, is := strings.CutSuffix(e.Name(), ".lock")
 		if !is || active[id] != "" || CheckID(id) != nil {
@@ -255,8 +252,8 @@ func (r *Reader) openEnds(ctx context.Context, active map[string]protocol.Hash) 
 	return open
 }
 
-// Undone is the step that was undone last of a thread at a head, if it has not gone on
-// since; nil: there is none.
+// Undone returns the thread at the step that was undone last, or nil if there is none or the thread has moved
+// since.
 func (r *Reader) Undone(ctx context.Context, facts heads.Facts, head protocol.Hash) (*thread.Thread, error) {
 	if len(facts.Undone) == 0 {
 		return nil, nil

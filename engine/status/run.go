@@ -22,27 +22,27 @@ import (
 	"github.com/united-workforce/uwf/util/secret"
 )
 
-// Run is what is known of a thread's last try of a step, in flight or not.
+// Run describes the last try of a thread's step, in flight or not.
 type Run struct {
-	Dir       string // where its files are
-	Damaged   bool   // its record cannot be read; nothing below is known
+	Dir       string // directory with its files
+	Damaged   bool   // its record is unreadable; the fields below are unknown
 	Head      protocol.Hash
 	Role      string
-	Agent     string // as the user named it
+	Agent     string // as the user specified it
 	Command   []string
 	Status    string // starting, running, done, failed, rejected or stopped
 	Error     string
 	Started   time.Time
-	Heard     time.Time // when the agent last wrote anything; zero: it has not
-	Pid       int       // of the agent
-	Alive     bool      // the agent, or who is starting or judging it
-	Attended  bool      // a process of ours works on the thread
+	Heard     time.Time // time of the agent's last output; zero if none
+	Pid       int       // process ID of the agent
+	Alive     bool      // the agent runs, or is being started, or its result is being checked
+	Attended  bool      // a process of uwf works on the thread
 	Finished  bool      // the agent has left a result
-	Stderr    string    // its end, cleaned
-	WorkerLog string    // the end of a background worker's log, cleaned
+	Stderr    string    // end of stderr, cleaned
+	WorkerLog string    // end of a background worker's log, cleaned
 }
 
-// hidden is what a program has printed, as it may be shown.
+// hidden returns a program's output with secrets removed.
 func (r *Reader) hidden(last rundir.Record, text string) string {
 	if name := last.Lacks(r.Env); name != "" && text != "" {
 		return secret.Hidden + ": " + name + " is not set here as it was"
@@ -54,7 +54,7 @@ func (r *Reader) hidden(last rundir.Record, text string) string {
 	return set.Hide(text)
 }
 
-// LastRun returns what is known of a thread's last try; nil if there is nothing.
+// LastRun describes a thread's last try, or returns nil if there was none.
 func (r *Reader) LastRun(ctx context.Context, thread string) *Run {
 	if CheckID(thread) != nil {
 		return nil
@@ -68,7 +68,7 @@ func (r *Reader) LastRun(ctx context.Context, thread string) *Run {
 		Dir: dir.Path, Damaged: last.Damaged, Head: last.Head, Role: last.Role, Agent: last.Agent, Command: last.Command,
 		Status: string(last.Status), Started: time.UnixMilli(last.StartedAt), Pid: last.Pid,
 		Alive: dir.Alive(last), Attended: r.Locker().Held(ctx, thread),
-		Stderr:    r.hidden(last, agentproc.Tail(dir.File(runfiles.StderrFile))), // it may be in flight
+		Stderr:    r.hidden(last, agentproc.Tail(dir.File(runfiles.StderrFile))), // the try may be in flight
 		WorkerLog: agentproc.Tail(dir.File(runfiles.LogFile)),
 	}
 	if last.Error != nil {
@@ -84,8 +84,8 @@ func (r *Reader) LastRun(ctx context.Context, thread string) *Run {
 	return run
 }
 
-// MadeHere reports whether a step is what the last run of a thread has made here, after a head
-// from which nobody has moved it on since.
+// MadeHere reports whether the last run of a thread on this machine made step after head, and the thread has
+// not been moved since.
 func (r *Reader) MadeHere(ctx context.Context, thread string, head, step protocol.Hash) bool {
 	if CheckID(thread) != nil {
 		return false
@@ -105,8 +105,7 @@ func (r *Reader) MadeHere(ctx context.Context, thread string, head, step protoco
 	return err == nil && last.Status.InFlight() && left.StepHash == step
 }
 
-// LastCommand is the command of a thread's last try, as the user wrote it; nil if it is not
-// known.
+// LastCommand returns the command of a thread's last try as the user wrote it, or nil if unknown.
 func (r *Reader) LastCommand(thread string) []string {
 	if CheckID(thread) != nil {
 		return nil
@@ -114,24 +113,22 @@ func (r *Reader) LastCommand(thread string) []string {
 	return r.RunDir(thread).Read().Command
 }
 
-// Flight is a step that an agent is working on, or a failed try of one, as far as it has
-// reported.
+// Flight describes a step in progress, or a failed try, as far as it has been reported.
 type Flight struct {
-	Head    protocol.Hash // of the thread, while the agent works
-	Number  int           // from 1
+	Head    protocol.Hash // the thread's head while the agent works
+	Number  int           // starts at 1
 	Role    string
-	Agent   string // as the user named it
+	Agent   string // as the user specified it
 	Started time.Time
-	Failed  string // why it ended without a step; "": it has not
-	Printed string // the last line that a command has printed, cleaned
+	Failed  string // why it ended without a step; "" if it has not
+	Printed string // last line of a command's output, cleaned
 	agentproc.Reported
 }
 
-// PrintedTurn is what a command at work has printed last, as a turn.
+// PrintedTurn returns the last output of a running command as a turn.
 func (f *Flight) PrintedTurn() protocol.Turn { return oscommand.Turn(f.Printed) }
 
-// Flight returns the step in flight of a thread; nil if no agent works on it.
-// Errors are *protocol.Error.
+// Flight returns a thread's step in flight, or nil if no agent is working on it. Errors are *protocol.Error.
 func (r *Reader) Flight(ctx context.Context, id string) (*Flight, error) {
 	head, _, err := r.Lookup(ctx, id)
 	if err != nil {
@@ -145,8 +142,8 @@ func (r *Reader) Flight(ctx context.Context, id string) (*Flight, error) {
 	return r.flight(ctx, dir, last)
 }
 
-// Tried returns the last try of the next step if it failed or its agent was killed; nil
-// otherwise. What it did stays available until the next try. Errors are *protocol.Error.
+// Tried returns the last try of the next step if it failed or its agent was killed, else nil. Its output
+// stays available until the next try. Errors are *protocol.Error.
 func (r *Reader) Tried(ctx context.Context, id string) (*Flight, error) {
 	head, ended, err := r.Lookup(ctx, id)
 	if err != nil {
@@ -174,7 +171,7 @@ func (r *Reader) Tried(ctx context.Context, id string) (*Flight, error) {
 	return f, nil
 }
 
-// flight is what the run of a record has reported of.
+// flight returns what the run of a record has reported.
 func (r *Reader) flight(ctx context.Context, dir rundir.Dir, last rundir.Record) (*Flight, error) {
 	reported, err := agentproc.Announced(ctx, dir.Path)
 	if err != nil {
@@ -197,16 +194,14 @@ func (r *Reader) flight(ctx context.Context, dir rundir.Dir, last rundir.Record)
 	return f, nil
 }
 
-// Running is a thread that something works on. It needs no node to be read.
-// Errors are *protocol.Error.
-//
-// A process that makes several steps works on its thread between them, too.
+// Running returns the threads that are being worked on. It reads no nodes. A process that makes several steps
+// counts as working between them. Errors are *protocol.Error.
 func (r *Reader) Running(ctx context.Context) ([]protocol.RunningThread, error) {
 	running := []protocol.RunningThread{}
 	var damaged error
 	for h, err := range r.Heads.Heads(ctx) {
 		if err != nil {
-			damaged = err // it stands for one thread, and hides no other
+			damaged = err // an unreadable entry affects one thread only
 			continue
 		}
 		dir := r.RunDir(h.Thread)
@@ -224,9 +219,9 @@ func (r *Reader) Running(ctx context.Context) ([]protocol.RunningThread, error) 
 	return running, nil
 }
 
-// nameChildren adds to children how people name them.
+// nameChildren adds the display names of children.
 func (r *Reader) nameChildren(ctx context.Context, running []protocol.RunningThread) {
-	all, _ := r.Heads.AllFacts(ctx) // without them each is named by its id
+	all, _ := r.Heads.AllFacts(ctx) // on failure, children are shown by ID
 	labels := map[string]map[string]string{}
 	for i := range running {
 		it := &running[i]
@@ -250,13 +245,13 @@ func (r *Reader) nameChildren(ctx context.Context, running []protocol.RunningThr
 	}
 }
 
-// describe says who works on a thread: the engine, and the agent of its record.
+// describe returns the engine and the agent that work on a thread.
 func (r *Reader) describe(ctx context.Context, id string, last rundir.Record, engine bool) protocol.RunningThread {
 	t := protocol.RunningThread{
 		Thread: id, Workflow: last.Workflow, Role: last.Role, Agent: last.Agent, AgentPid: last.Pid,
 		StartedAt: last.StartedAt,
 	}
-	if !engine { // it was killed, its agent lives on
+	if !engine { // it was killed, but its agent is still running
 		return t
 	}
 	t.Pid = last.Engine
@@ -266,7 +261,7 @@ func (r *Reader) describe(ctx context.Context, id string, last rundir.Record, en
 	return t
 }
 
-// HeldBy is the error that says who holds a thread's lock.
+// HeldBy returns the error for a locked thread, which identifies the holder.
 func (r *Reader) HeldBy(ctx context.Context, id string) error {
 	err, suspended := fault.New(protocol.CodeLocked, "thread %s is being stepped by another process", id), ""
 	if who, noteErr := r.Locker().Holder(ctx, id); noteErr == nil {
@@ -279,7 +274,7 @@ func (r *Reader) HeldBy(ctx context.Context, id string) error {
 	return err.Because("running", "thread", id, "suspended", suspended)
 }
 
-// Outlived is the error that says that an agent has outlived the process that started it.
+// Outlived returns the error for an agent that has outlived the process that started it.
 func (r *Reader) Outlived(id string, last rundir.Record) error {
 	err := fault.New(protocol.CodeLocked, "an agent still works on thread %s", id)
 	if last.Pid != 0 {
@@ -288,25 +283,24 @@ func (r *Reader) Outlived(id string, last rundir.Record) error {
 			last.Agent, last.Pid, id, r.clock(time.UnixMilli(last.StartedAt)))
 	}
 	lost := ""
-	if last.Agent == protocol.CommandAgent && !runfiles.Dir(r.RunDir(id).Path).Outlasts() { // nobody sees how it ends
+	if last.Agent == protocol.CommandAgent && !runfiles.Dir(r.RunDir(id).Path).Outlasts() { // its exit status will be lost
 		lost = "yes"
 	}
 	return err.Because("agent-alive", "thread", id, "lost", lost)
 }
 
-// clock shows a time in the user's zone.
+// clock formats a time in the user's time zone.
 func (r *Reader) clock(t time.Time) string {
 	return t.In(r.Env.Now().Location()).Format(time.RFC3339)
 }
 
-// Wait returns when nothing works on the thread any more, nor on its children: the agent
-// has ended, and so has the process that started it, with all the steps that it was to
-// make. Errors are *protocol.Error, or what ended ctx.
+// Wait waits until nothing works on the thread or its children: the agent has ended, and the process that
+// started it has made all its steps. Errors are *protocol.Error, or the cause of ctx.
 func (r *Reader) Wait(ctx context.Context, thread string) (protocol.StepOutput, error) {
 	return r.waitWhile(ctx, thread, r.busyTogether)
 }
 
-// WaitItself is [Reader.Wait] for a thread without its children.
+// WaitItself is like [Reader.Wait], but ignores children.
 func (r *Reader) WaitItself(ctx context.Context, thread string) (protocol.StepOutput, error) {
 	return r.waitWhile(ctx, thread, r.running)
 }
@@ -330,22 +324,22 @@ func (r *Reader) waitWhile(ctx context.Context, thread string,
 	}
 }
 
-// Busy reports whether anything works on a thread: what [Reader.Wait] waits for.
-// Errors are *protocol.Error.
+// Busy reports whether anything works on a thread or its children, so that [Reader.Wait] would wait. Errors
+// are *protocol.Error.
 func (r *Reader) Busy(ctx context.Context, thread string) (bool, error) {
 	busy, err := r.busyTogether(ctx, thread)
 	return busy, fault.OrNil(err)
 }
 
-// busyTogether reports whether anything works on a thread or its children. Whoever drives
-// them holds none of them for a moment, between two, so it is looked more than once.
+// busyTogether reports whether anything works on a thread or its children. A driver briefly holds no lock
+// when it switches between them, so busyTogether looks more than once.
 func (r *Reader) busyTogether(ctx context.Context, id string) (bool, error) {
 	const looks = 3
 	for range looks {
 		if busy, err := r.busyNow(ctx, id); busy || err != nil {
 			return busy, err
 		}
-		// A thread that cannot be read has no children.
+		// An unreadable thread counts as having no children.
 		if kids, err := r.Started(ctx, id); err != nil || len(kids) == 0 {
 			return r.running(ctx, id)
 		}
@@ -356,7 +350,7 @@ func (r *Reader) busyTogether(ctx context.Context, id string) (bool, error) {
 	return false, nil
 }
 
-// busyNow reports whether anything works on a thread or its children at the moment.
+// busyNow reports whether anything works on a thread or its children at this moment.
 func (r *Reader) busyNow(ctx context.Context, id string) (bool, error) {
 	if busy, err := r.running(ctx, id); busy || err != nil {
 		return busy, err
@@ -373,7 +367,7 @@ func (r *Reader) busyNow(ctx context.Context, id string) (bool, error) {
 	return false, nil
 }
 
-// running reports whether an agent is at work, or a process that makes steps.
+// running reports whether an agent or a process that makes steps works on a thread.
 func (r *Reader) running(ctx context.Context, id string) (bool, error) {
 	head, _, err := r.Lookup(ctx, id)
 	if err != nil {
@@ -385,21 +379,20 @@ func (r *Reader) running(ctx context.Context, id string) (bool, error) {
 		dir.Alive(last)), nil
 }
 
-// NotParked takes the place of a time that has passed: a field of the facts that is not
-// set changes nothing.
+// NotParked clears the time until which a thread is rate-limited. Zero cannot, because unset fields of a
+// change of facts have no effect.
 const NotParked = 1
 
-// isParked reports whether a thread waits, at a head, for a provider to grant more, whether or not
-// the time has come. What was noted at another head is history.
+// isParked reports whether a thread is rate-limited at head, even if the limit has reset by now. Entries for
+// other heads are out of date.
 func isParked(facts heads.Facts, head protocol.Hash) bool {
 	return facts.ParkedUntil > NotParked && (facts.ParkedAt == "" || facts.ParkedAt == head)
 }
 
-// longestPark is beyond what anybody waits for: a clock that was set back makes no more
-// of a time that has been kept.
+// longestPark exceeds any real wait. It limits the effect of a clock that was set back.
 const longestPark = 32 * 24 * time.Hour
 
-// parkedUntil is until when a thread is parked, in ms; 0: it is not.
+// parkedUntil returns when a thread's rate limit resets in Unix milliseconds, or 0 if it is not rate-limited.
 func (r *Reader) parkedUntil(facts heads.Facts) int64 {
 	if left := facts.ParkedUntil - r.Env.Now().UnixMilli(); left <= 0 || left > longestPark.Milliseconds() {
 		return 0
@@ -407,11 +400,11 @@ func (r *Reader) parkedUntil(facts heads.Facts) int64 {
 	return facts.ParkedUntil
 }
 
-// AwaitParked waits until a thread that is parked may go on. The clock may be set
-// meanwhile, so it is asked again and again.
+// AwaitParked waits until a rate-limited thread can continue. It checks repeatedly, since the clock may be
+// changed.
 func (r *Reader) AwaitParked(ctx context.Context, thread string) error {
 	for {
-		at, err := r.Show(ctx, thread) // the time may be that of its children
+		at, err := r.Show(ctx, thread) // the time can come from its children
 		if err != nil || at.Status != protocol.StatusRateLimited || at.RateLimitedUntil == nil {
 			return fault.OrNil(err)
 		}

@@ -13,9 +13,8 @@ import (
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
-// Show derives where a thread stands, active or ended, without any lock. A
-// thread whose nodes are damaged has status corrupt; that is not an error.
-// Errors are *protocol.Error.
+// Show returns the state of a thread, active or ended, without taking a lock. A thread with damaged nodes has
+// status corrupt and no error. Errors are *protocol.Error.
 func (r *Reader) Show(ctx context.Context, thread string) (protocol.StepOutput, error) {
 	out, err := r.show(ctx, thread)
 	if err == nil && out.Error == nil && out.Status != protocol.StatusRunning && r.CutOff(thread) {
@@ -29,7 +28,7 @@ func (r *Reader) Show(ctx context.Context, thread string) (protocol.StepOutput, 
 		if err != nil || out.Status != protocol.StatusIdle || !r.RunDir(thread).Read().Between(out.Head) {
 			break
 		}
-		// A loop may have made its last step while we looked.
+		// The thread may have moved while it was read.
 		before := out.Head
 		if out, err = r.show(ctx, thread); out.Head == before {
 			break
@@ -38,7 +37,7 @@ func (r *Reader) Show(ctx context.Context, thread string) (protocol.StepOutput, 
 	return out, fault.OrNil(err)
 }
 
-// maxLooks bounds how often a thread that keeps moving is read again.
+// maxLooks limits how often a moving thread is read again.
 const maxLooks = 5
 
 func (r *Reader) show(ctx context.Context, thread string) (protocol.StepOutput, error) {
@@ -48,7 +47,7 @@ func (r *Reader) show(ctx context.Context, thread string) (protocol.StepOutput, 
 	}
 	if ended != nil {
 		out := r.showEnded(ctx, *ended)
-		// Whatever cannot be read any more is left out: the thread has ended all the same.
+		// Omit what is unreadable: the thread has ended anyway.
 		if pos, err := r.Position(ctx, thread, head); err == nil {
 			at := pos.Output()
 			out.Message, out.Output = at.Message, at.Output
@@ -59,7 +58,7 @@ func (r *Reader) show(ctx context.Context, thread string) (protocol.StepOutput, 
 	return out, err
 }
 
-// showActive is what the nodes say, overlaid with what the last run says.
+// showActive combines the state from the nodes with the last run.
 func (r *Reader) showActive(ctx context.Context, id string,
 	head protocol.Hash) (protocol.StepOutput, *Position, error) {
 	pos, err := r.Position(ctx, id, head)
@@ -72,12 +71,12 @@ func (r *Reader) showActive(ctx context.Context, id string,
 	out := pos.Output()
 	r.overlay(ctx, &out)
 	if pos.waits && out.Status == protocol.StatusError && !pos.stuck {
-		out.Status = protocol.StatusIdle // the time has come: what failed was no more than that it had not
+		out.Status = protocol.StatusIdle // the limit has reset, which was the only reason for the failure
 	}
 	return out, pos, nil
 }
 
-// showEnded needs only the workflow's node, and only for its name.
+// showEnded reads only the workflow's node, for its name.
 func (r *Reader) showEnded(ctx context.Context, ended heads.Ended) protocol.StepOutput {
 	out := protocol.StepOutput{
 		Thread: ended.Thread, Head: ended.Head, Workflow: ended.Workflow,
@@ -92,21 +91,21 @@ func (r *Reader) showEnded(ctx context.Context, ended heads.Ended) protocol.Step
 	return out
 }
 
-// overlay adds what the last run from this head says: that it is alive, that it
-// has left a result, or how it failed. A failed answer to a suspension leaves
-// the thread suspended, and to its end ended; it can be given again.
+// overlay adds the state of the last run from this head: running, pending, or failed. If the run failed to
+// answer a suspension or to reopen an ended thread, the thread stays suspended or ended, and the user can try
+// again.
 func (r *Reader) overlay(ctx context.Context, out *protocol.StepOutput) {
 	dir := r.RunDir(out.Thread)
 	last := dir.Read()
 	defer func() { out.Error.Advise(r.Hints) }()
 	switch {
-	case last.Damaged: // nobody knows how it ended
+	case last.Damaged: // its outcome is unknown
 		out.Error = &protocol.StepError{
 			Message: "the record of its last run is damaged: " + dir.File(runfiles.RecordFile), Code: protocol.CodeCorrupt,
 			Reasons: []protocol.Reason{protocol.Why("record-damaged", "thread", out.Thread)},
 		}
 	case last.Between(out.Head):
-		// Only the lock tells a process that is about to continue from a dead one.
+		// Only the lock distinguishes a process that is about to continue from a dead one.
 		if out.Status == protocol.StatusIdle && r.Locker().Held(ctx, out.Thread) {
 			out.Status = protocol.StatusRunning
 		}
@@ -137,7 +136,7 @@ func (r *Reader) overlay(ctx context.Context, out *protocol.StepOutput) {
 	}
 }
 
-// Output is the position in the words of the command line.
+// Output returns the position as the command line prints it.
 func (p *Position) Output() protocol.StepOutput {
 	out := protocol.StepOutput{
 		Thread: p.ID, Head: p.Thread.Head, Status: protocol.StatusIdle,
@@ -151,7 +150,7 @@ func (p *Position) Output() protocol.StepOutput {
 		role, until := p.Next.Role, p.Parked
 		out.Status, out.CurrentRole, out.RateLimitedUntil = protocol.StatusRateLimited, protocol.NullString(role), &until
 	case p.Problem == nil && p.Next.Kind == moderator.Suspend && p.Next.Cause != moderator.ByBudget && p.waits:
-		role := p.Next.Role // its time has come
+		role := p.Next.Role // the limit has reset
 		out.CurrentRole = protocol.NullString(role)
 	case p.Problem != nil:
 		out.Error = fault.Step(p.Explain())
@@ -159,7 +158,7 @@ func (p *Position) Output() protocol.StepOutput {
 			out.Status = protocol.StatusError
 		}
 	case p.Next.Kind == moderator.Run:
-		role := p.Next.Role // a copy: the output must not keep the position
+		role := p.Next.Role // copy it, so that the output doesn't keep the position in memory
 		out.CurrentRole = protocol.NullString(role)
 	case p.Next.Kind == moderator.Fan:
 		role := p.Next.Role
@@ -188,8 +187,8 @@ func (p *Position) Output() protocol.StepOutput {
 	return out
 }
 
-// Explain says what to do about a position without a decision. A graph and an
-// output are what they are: the way out is another try at the last step.
+// Explain returns the error for a position without a decision. The graph and the output cannot be changed, so
+// the only remedy is to retry the last step.
 func (p *Position) Explain() *protocol.Error {
 	err := fault.Of(p.Problem)
 	if !p.stuck {
@@ -206,7 +205,7 @@ func (p *Position) Explain() *protocol.Error {
 	return err.Because("stuck", "thread", p.ID, "role", role, "previous", previous)
 }
 
-// Previous is the node that the thread's last step follows.
+// Previous returns the node before the thread's last step.
 func (p *Position) Previous() protocol.Hash {
 	if prev := p.Thread.Last.Prev; prev != nil {
 		return *prev
@@ -214,8 +213,7 @@ func (p *Position) Previous() protocol.Hash {
 	return p.Thread.StartHash
 }
 
-// Damaged is what there is to tell of a thread that could not be read further than to
-// this position.
+// Damaged returns the output for a thread that could only be read up to this position.
 func (p *Position) Damaged(head protocol.Hash, err error) protocol.StepOutput {
 	out := protocol.StepOutput{Thread: p.ID, Head: head, Status: protocol.StatusIdle, Error: fault.Step(err)}
 	if fault.IsDamage(err) {
@@ -227,8 +225,7 @@ func (p *Position) Damaged(head protocol.Hash, err error) protocol.StepOutput {
 	return out
 }
 
-// Dir is the directory that the thread works in, as far as it is known: where its
-// start says, unless a person has said otherwise.
+// Dir returns the thread's directory: the one in its start node, unless a user has chosen another.
 func (p *Position) Dir() string {
 	if p.Root != "" {
 		return p.Root
@@ -236,8 +233,8 @@ func (p *Position) Dir() string {
 	return p.Thread.Start.Cwd
 }
 
-// Here is the place of a directory of the thread's steps, if the thread has moved
-// since: a step made elsewhere says where that was.
+// Here translates a directory recorded in a step if the thread has moved since, for example because the step
+// was made on another machine.
 func (p *Position) Here(dir string) string {
 	if p.Root == "" || p.Root == p.Thread.Start.Cwd || dir == "" {
 		return dir
@@ -251,7 +248,7 @@ func (p *Position) Here(dir string) string {
 	return p.Root
 }
 
-// LimitBase is where the thread's limits count from.
+// LimitBase returns the step from which the thread's limits count.
 func (p *Position) LimitBase() int {
 	if p.Thread.Last == nil {
 		return 0

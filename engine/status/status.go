@@ -1,15 +1,15 @@
-// Package status says where threads stand: which role is next, what is working on them, what
-// they have cost and may still cost, and how their last try ended. It derives all of this from
-// the nodes, the heads, the config and the run directories. A [Reader] takes no lock and
-// changes nothing but the sums that package budget keeps.
+// Package status reads the state of threads: which role is next, what works on it, what it has cost and may
+// still cost, and how the last try ended. It derives all of this from the nodes, the heads, the config and
+// the run directories. A [Reader] takes no lock and changes nothing except the sums that package budget
+// saves.
 //
-//   - status.go: what the moderator makes of a thread at a node;
-//   - cost.go: what a thread may cost, and has cost with those that play roles of it;
-//   - show.go, overview.go: where one thread stands, or many, with their last runs;
-//   - run.go: who works on a thread, and what the last run has told of;
-//   - children.go: the threads that play the role that is next, or one before.
+//   - status.go: the moderator's decision at a node of a thread;
+//   - cost.go: the limits and the cost of a thread and its children;
+//   - show.go, overview.go: the state of one thread, or of many, with their last runs;
+//   - run.go: what works on a thread, and what the last run has reported;
+//   - children.go: the children of the next role or of an earlier one.
 //
-// Package engine acts on what is told here.
+// Package engine acts on this state.
 package status
 
 import (
@@ -43,43 +43,40 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// Reader reads about the threads of a home. Build it as a literal; Locks and Warn may be
-// left out.
+// Reader reads the threads of a home. Create it as a literal; Locks and Warn are optional.
 type Reader struct {
-	Env   env.Env // with .env
+	Env   env.Env // includes .env
 	Dirs  home.Dirs
 	FS    durable.FS
 	Store cas.Store
 	Heads heads.Heads
-	Locks locker.Locker // of threads; nil: files of the home
-	// ReadOnly: no sum is kept, either.
+	Locks locker.Locker // locks of threads; nil means files of the home
+	// ReadOnly also prevents saving sums.
 	ReadOnly bool
-	// Config loads config.yaml when it is first needed: a thread whose workflow sets every limit
-	// can be read without it.
+	// Config loads config.yaml on first use. A thread whose workflow sets all limits can be read without it.
 	Config func(ctx context.Context) (protocol.Config, error)
-	Warn   func(string) // told what a person should know; nil: nobody is told
-	// Hints are what a person can do about reasons, in this front end; nil: nothing. Several goroutines
-	// call it.
+	Warn   func(string) // called with warnings, if not nil
+	// Hints, if not nil, returns the front end's hints for reasons. It must be safe for concurrent use.
 	Hints func(...protocol.Reason) []string
 
-	// workflows remembers what was read; nil: nothing is.
+	// workflows caches workflows, if not nil.
 	workflows map[protocol.Hash]protocol.Workflow
-	// factsOf is what is known of threads besides their chains; nil: Heads is asked.
+	// factsOf, if not nil, returns known facts of a thread, which are then not read from Heads.
 	factsOf func(thread string) (heads.Facts, bool)
-	// bounds remembers, by parent, what holds its children; nil: nothing is.
+	// bounds caches the limits of children by parent, if not nil.
 	bounds map[string][]bound
-	// costs remembers, by child, the [cost] of children; nil: nothing is.
+	// costs caches the [cost] of children, if not nil.
 	costs *sync.Map
-	// recall reads the nodes of one step; nil: the store.
+	// recall caches the nodes of one step; nil means that Store is read.
 	recall cas.Reader
 }
 
-// HintsOf returns what a person can do about an error, in this front end.
+// HintsOf returns the front end's hints for an error.
 func (r *Reader) HintsOf(e *protocol.Error) []string {
 	return slices.Concat(e.Hints, r.HintsFor(e.Reasons...))
 }
 
-// HintsFor is [Reader.HintsOf] for reasons.
+// HintsFor returns the front end's hints for reasons.
 func (r *Reader) HintsFor(why ...protocol.Reason) []string {
 	if r.Hints == nil {
 		return nil
@@ -87,8 +84,8 @@ func (r *Reader) HintsFor(why ...protocol.Reason) []string {
 	return r.Hints(why...)
 }
 
-// ConfigOnce returns a reader that reads config.yaml at most once, so that one operation sees
-// one config and loads it only once.
+// ConfigOnce returns a reader that loads config.yaml at most once, so that an operation sees a consistent
+// config.
 func (r *Reader) ConfigOnce() *Reader {
 	var (
 		with = *r
@@ -103,41 +100,38 @@ func (r *Reader) ConfigOnce() *Reader {
 	return &with
 }
 
-// Remembering returns a reader that reads each workflow once. It is for one
-// goroutine.
+// Remembering returns a reader that reads each workflow once. It is not safe for concurrent use.
 func (r *Reader) Remembering() *Reader {
 	with := *r
 	with.workflows = map[protocol.Hash]protocol.Workflow{}
 	return &with
 }
 
-// Recalling returns a reader that reads a node only once even if several callers need it. Use
-// it for one step.
+// Recalling returns a reader that reads each node only once. Use it for a single step.
 func (r *Reader) Recalling() *Reader {
 	with := *r
 	with.recall = cas.Recalling(r.Store)
 	return &with
 }
 
-// Knowing returns a reader that takes the facts of a thread from a caller that already has
-// them.
+// Knowing returns a reader that uses the given facts of a thread.
 func (r *Reader) Knowing(thread string, facts *heads.Facts) *Reader {
 	with := *r
 	with.factsOf = func(id string) (heads.Facts, bool) { return *facts, id == thread }
 	return &with
 }
 
-// knowingAll returns a reader that has read what is known of all threads.
+// knowingAll returns a reader that has read the facts of all threads.
 func (r *Reader) knowingAll(ctx context.Context) *Reader {
 	with := *r
-	// An unreadable line concerns a thread that needs a person's attention anyway.
+	// Ignore unreadable lines: their threads need a person's attention anyway.
 	if all, _ := r.Heads.AllFacts(ctx); all != nil {
 		with.factsOf = func(thread string) (heads.Facts, bool) { return all[thread], true }
 	}
 	return &with
 }
 
-// Nodes returns the reader of nodes.
+// Nodes returns the node reader.
 func (r *Reader) Nodes() cas.Reader {
 	if r.recall == nil {
 		return r.Store
@@ -145,7 +139,7 @@ func (r *Reader) Nodes() cas.Reader {
 	return r.recall
 }
 
-// facts is what is known of a thread besides its chain.
+// facts returns the state of a thread outside its chain.
 func (r *Reader) facts(ctx context.Context, id string) (heads.Facts, error) {
 	if r.factsOf != nil {
 		if facts, known := r.factsOf(id); known {
@@ -155,7 +149,7 @@ func (r *Reader) facts(ctx context.Context, id string) (heads.Facts, error) {
 	return r.Heads.Facts(ctx, id)
 }
 
-// Workflow reads a workflow, once if this reader is [Reader.Remembering].
+// Workflow returns a workflow, from the cache if the reader has one.
 func (r *Reader) Workflow(ctx context.Context, h protocol.Hash) (protocol.Workflow, error) {
 	if w, ok := r.workflows[h]; ok {
 		return w, nil
@@ -167,7 +161,7 @@ func (r *Reader) Workflow(ctx context.Context, h protocol.Hash) (protocol.Workfl
 	return w, err
 }
 
-// Locker locks threads; see package locker.
+// Locker returns the locker of threads.
 func (r *Reader) Locker() locker.Locker {
 	if r.Locks == nil {
 		return locker.Files{Dir: r.Dirs.Locks()}
@@ -175,17 +169,17 @@ func (r *Reader) Locker() locker.Locker {
 	return r.Locks
 }
 
-// RunDir is where the files of a thread's runs are.
+// RunDir returns the directory of a thread's run files.
 func (r *Reader) RunDir(id string) rundir.Dir {
 	return rundir.Dir{Path: r.Dirs.Run(id), Aside: filepath.Join(r.Dirs.Home, "quarantine"), FS: r.FS, Warn: r.Warn}
 }
 
-// Secrets are the texts that may be neither stored nor shown.
+// Secrets returns the texts that must not be stored or shown.
 func (r *Reader) Secrets() *secret.Set {
 	return secret.NewSet(config.Secrets(r.Dirs.Config(), r.Dirs.DotEnv(), r.Env)...)
 }
 
-// Lookup finds a thread's head, and its line in the history if it has ended.
+// Lookup returns a thread's head, and its history entry if it has ended.
 func (r *Reader) Lookup(ctx context.Context, id string) (protocol.Hash, *heads.Ended, error) {
 	if err := CheckID(id); err != nil {
 		return "", nil, err
@@ -206,7 +200,7 @@ func (r *Reader) Head(ctx context.Context, thread string) (protocol.Hash, error)
 	return head, fault.OrNil(err)
 }
 
-// CheckID keeps anything that is not an id out of file names.
+// CheckID returns an error if id is not a valid thread ID. IDs become file names.
 func CheckID(id string) error {
 	if canonical, err := threadid.Parse(id); err != nil || canonical != id {
 		return noThread(id, heads.ErrNoThread)
@@ -219,37 +213,35 @@ func noThread(id string, cause error) error {
 	return err.Because("no-such-thread")
 }
 
-// Position is where a thread stands: its newest nodes, and what the moderator
-// makes of them.
+// Position is a thread's state at a node: its newest nodes and the moderator's decision.
 type Position struct {
 	ID       string
 	Thread   *thread.Thread
 	Workflow protocol.Workflow
 	Facts    heads.Facts
-	Parked   int64  // ms: the visit goes on then; 0: it is not parked
-	Root     string // where it works, "" if that is where its start says
+	Parked   int64  // Unix milliseconds until which it is rate-limited; 0 if it is not
+	Root     string // its directory; "" means the one in its start node
 	State    moderator.State
 	Next     moderator.Decision
-	// Problem is why there is no decision although the nodes are all right: the
-	// graph has no answer, or the config cannot be read.
+	// Problem explains why there is no decision although the nodes are intact: no edge matches, or the config
+	// is unreadable.
 	Problem  error
-	Children children.Children // that play the role that is next, if that has children
-	Lifted   bool              // a limit of steps, because a person has said so
-	Again    bool              // the role that is next has made the last step, too, and is asked once more
-	Form     any               // the schema of the answer that a person is to give; nil: none is asked for
-	UsedUp   string            // the budget that ended the last step before its work was done; "": none
+	Children children.Children // children of the next role, if it has any
+	Lifted   bool              // a user has lifted the step limit
+	Again    bool              // the next role made the last step and is asked again
+	Form     any               // schema of the requested answer; nil if no answer is requested
+	UsedUp   string            // limit that ended the last step early; "" if none
 
-	waits  bool    // for a provider, whether or not the time has come
-	bounds []bound // of those whose part the thread plays
-	heldBy *bound  // that is reached
-	stuck  bool    // it is the graph that has no answer: stepping again cannot help
-	ofRun  bool    // what was used up was what was left of the whole run's
+	waits  bool    // rate-limited, even if the limit has reset
+	bounds []bound // limits of the thread's ancestors
+	heldBy *bound  // the ancestor's limit that is reached
+	stuck  bool    // the graph has no edge, so another try cannot help
+	ofRun  bool    // UsedUp is what was left of the whole run's limit
 	hints  func(...protocol.Reason) []string
 }
 
-// Position reads the head, the start, the workflow and the last output, however
-// long the thread is. It returns an error if one of them cannot be read; what
-// was read before it is in the position.
+// Position reads the head, the start, the workflow and the last output; the cost doesn't depend on the
+// thread's length. If one of them is unreadable, it returns an error and what it has read.
 func (r *Reader) Position(ctx context.Context, id string, head protocol.Hash) (*Position, error) {
 	p := &Position{ID: id, hints: r.Hints}
 	t, err := thread.Open(ctx, r.Nodes(), head)
@@ -273,7 +265,7 @@ func (r *Reader) Position(ctx context.Context, id string, head protocol.Hash) (*
 			return p, err
 		}
 	}
-	if r.Dirs.Home != "" && threadid.Valid(root) { // damaged facts may name anything
+	if r.Dirs.Home != "" && threadid.Valid(root) { // damaged facts may contain anything
 		p.State.Artifacts = r.Dirs.Artifacts(root)
 	}
 	if p.State.Limits, p.Problem = r.limits(ctx, p); p.Problem != nil {
@@ -300,14 +292,14 @@ func (r *Reader) Position(ctx context.Context, id string, head protocol.Hash) (*
 		p.Next, p.Problem = r.onceMoreFan(ctx, p)
 	}
 	if err := cmp.Or(steps.err, context.Cause(ctx)); p.Problem != nil && err != nil {
-		return p, err // the graph may well have an answer, but not now
+		return p, err // the graph may have an edge, but that is unknown now
 	}
 	p.stuck = p.Problem != nil
 	if p.Problem == nil && (p.Next.Kind == moderator.Run || p.Next.Kind == moderator.Fan) {
 		p.heldAbove()
 	}
 	if p.Problem == nil && p.Next.Cause == moderator.ByOutput && p.State.Last.Suspend != nil {
-		if detail, err := thread.ShownDetail(ctx, r.Nodes(), t.Last.Detail); err == nil { // others have details of their own
+		if detail, err := thread.ShownDetail(ctx, r.Nodes(), t.Last.Detail); err == nil { // other agents store details in their own format
 			p.UsedUp, p.ofRun = detail.UsedUp()
 		}
 	}
@@ -320,7 +312,7 @@ func (r *Reader) Position(ctx context.Context, id string, head protocol.Hash) (*
 	return p, err
 }
 
-// HeadPosition is the position of a thread at its head.
+// HeadPosition returns the position of a thread at its head.
 func (r *Reader) HeadPosition(ctx context.Context, id string) (*Position, error) {
 	head, _, err := r.Lookup(ctx, id)
 	if err != nil {
@@ -329,7 +321,7 @@ func (r *Reader) HeadPosition(ctx context.Context, id string) (*Position, error)
 	return r.Position(ctx, id, head)
 }
 
-// state is what the moderator decides over, without limits.
+// state returns the moderator's input, without limits.
 func (r *Reader) state(ctx context.Context, w protocol.Workflow, t *thread.Thread,
 	steps *history) (moderator.State, error) {
 	s := moderator.State{Workflow: w, Start: t.Start, History: steps.steps(ctx), KeyOf: children.KeyOf}
@@ -351,9 +343,8 @@ func (r *Reader) state(ctx context.Context, w protocol.Workflow, t *thread.Threa
 	return s, nil
 }
 
-// onceMoreFan is the decision for a role with children that a person lets go on: with
-// more steps than the limit, or, where it has suspended the thread, once more, as it was
-// asked before.
+// onceMoreFan returns the decision for a role with children that a user resumes: it continues beyond the step
+// limit or, if the role has suspended the thread, asks the role again with its original input.
 func (r *Reader) onceMoreFan(ctx context.Context, p *Position) (moderator.Decision, error) {
 	switch p.Next.Cause {
 	case moderator.ByLimit:
@@ -374,8 +365,8 @@ func (r *Reader) onceMoreFan(ctx context.Context, p *Position) (moderator.Decisi
 	return p.Next, nil
 }
 
-// StateBefore is the state that the thread's last step was made from. If that was asked
-// once more, it is the one in which it was asked for the first time.
+// StateBefore returns the state from which the thread's last step was made. If the role was asked again, it
+// is the state of the first time.
 func (r *Reader) StateBefore(ctx context.Context, p *Position) (moderator.State, error) {
 	for at := p.Previous(); ; {
 		t, err := thread.Open(ctx, r.Nodes(), at)
@@ -394,8 +385,7 @@ func (r *Reader) StateBefore(ctx context.Context, p *Position) (moderator.State,
 	}
 }
 
-// BeforeHead is the position that the thread's last step was made from. What the
-// moderator made of it then plays no part.
+// BeforeHead returns the position from which the thread's last step was made, without a decision.
 func (r *Reader) BeforeHead(ctx context.Context, pos *Position) (*Position, error) {
 	t, err := thread.Open(ctx, r.Nodes(), pos.Previous())
 	if err != nil {
@@ -405,9 +395,8 @@ func (r *Reader) BeforeHead(ctx context.Context, pos *Position) (*Position, erro
 	return &Position{ID: pos.ID, Thread: t, Workflow: pos.Workflow, Facts: pos.Facts, Root: pos.Root, State: state}, nil
 }
 
-// leadsNowhere adds to an error for a head which entry of the heads names it, if there
-// is no such node, or another: then it is that line that is damaged, or the node is
-// lost.
+// leadsNowhere adds to an error about a missing or wrong head node where that head is recorded: either the
+// entry is damaged or the node is lost.
 func (r *Reader) leadsNowhere(ctx context.Context, id string, head protocol.Hash, err error) error {
 	var kind *cas.TypeError
 	_, lost := r.Store.Get(ctx, head)
@@ -422,13 +411,13 @@ func (r *Reader) leadsNowhere(ctx context.Context, id string, head protocol.Hash
 	return err
 }
 
-// history reads the steps of a thread for conditions that ask for them.
+// history reads the steps of a thread for conditions that need them.
 type history struct {
 	thread *thread.Thread
-	err    error // why the steps could not be read
+	err    error // why the steps are unreadable
 }
 
-// steps yields the steps, newest first, reading two nodes each.
+// steps yields the steps, newest first. It reads two nodes per step.
 func (h *history) steps(ctx context.Context) iter.Seq2[moderator.HistoryStep, error] {
 	return func(yield func(moderator.HistoryStep, error) bool) {
 		for s, err := range h.thread.Steps(ctx) {
@@ -450,8 +439,8 @@ func (h *history) steps(ctx context.Context) iter.Seq2[moderator.HistoryStep, er
 	}
 }
 
-// body reads the text below the block of a step's answer; without a block, all of it. What came as data
-// has none.
+// body returns the text after the frontmatter of a step's answer, or the whole answer if it has no
+// frontmatter. An answer that was submitted as data has no body.
 func (r *Reader) body(ctx context.Context, s thread.Step, schema protocol.Hash) (string, error) {
 	if s.Error != nil || s.ExtractedBy == protocol.ByValue {
 		return "", nil
@@ -474,7 +463,7 @@ func (r *Reader) body(ctx context.Context, s thread.Step, schema protocol.Hash) 
 	return strings.TrimSpace(text), context.Cause(ctx)
 }
 
-// MayWrite is an error if the reader is for reading alone.
+// MayWrite returns an error if the reader is read-only.
 func (r *Reader) MayWrite() error {
 	if r.ReadOnly {
 		return fault.New(protocol.CodeUsage, "this engine is read-only")
@@ -482,7 +471,7 @@ func (r *Reader) MayWrite() error {
 	return r.complete(map[string]bool{"FS": r.FS == nil, "Env.Rand": r.Env.Rand == nil})
 }
 
-// complete names what a reader lacks that was built as a literal.
+// complete returns an error that lists the missing fields of a reader built as a literal.
 func (r *Reader) complete(lacks map[string]bool) error {
 	lacks["Store"], lacks["Heads"], lacks["Env.Now"] = r.Store == nil, r.Heads == nil, r.Env.Now == nil
 	maps.DeleteFunc(lacks, func(_ string, lacks bool) bool { return !lacks })
@@ -493,8 +482,8 @@ func (r *Reader) complete(lacks map[string]bool) error {
 		", "))
 }
 
-// LockStore keeps the collector away until the new nodes are named by something that it reads:
-// a head, or a run's record.
+// LockStore keeps the garbage collector out until the new nodes are referenced by a head or by a run's
+// record.
 func (r *Reader) LockStore(ctx context.Context) (release func(), err error) {
 	if err := r.MayWrite(); err != nil {
 		return nil, err
@@ -503,16 +492,16 @@ func (r *Reader) LockStore(ctx context.Context) (release func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	return func() { _ = done() }, nil // it is also released when the process ends
+	return func() { _ = done() }, nil // also released when the process ends
 }
 
-// Batch is one of new nodes.
+// Batch returns an empty batch of nodes.
 func (r *Reader) Batch() *cas.Batch { return cas.NewBatch(r.Store, r.Env.Now) }
 
-// ChosenAgents returns the agents chosen for a thread, or else for its parent. Errors come from the
+// ChosenAgents returns the agents chosen for a thread, or else for its parent. Errors are errors of the
 // heads.
 func (r *Reader) ChosenAgents(ctx context.Context, facts heads.Facts) (map[string]string, error) {
-	const generations = 100 // more than threads nest: damaged facts could lead in a circle
+	const generations = 100 // exceeds the nesting limit; guards against a cycle in damaged facts
 	for range generations {
 		if facts.Agents != nil || facts.Parent == nil {
 			break

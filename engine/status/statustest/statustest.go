@@ -1,5 +1,5 @@
-// Package statustest has homes whose threads are in memory. A test writes the chain of a thread
-// as it wants it and asks what the engine makes of it; no agent runs.
+// Package statustest provides homes with in-memory threads for tests. A test creates the chain of a thread
+// directly and checks what the engine makes of it; no agent runs.
 package statustest
 
 import (
@@ -31,7 +31,7 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// World is a home. Its clock stands still, except that each new thread comes a second later.
+// World is a home. Its clock only advances by one second for each new thread.
 type World struct {
 	status.Reader
 	T        testing.TB
@@ -42,7 +42,7 @@ type World struct {
 	gone map[protocol.Hash]bool
 }
 
-// lossy is a store that has lost nodes.
+// lossy is a store that can lose nodes.
 type lossy struct {
 	cas.Store
 	gone map[protocol.Hash]bool
@@ -93,10 +93,10 @@ func (w *World) Add(p protocol.Payload) protocol.Hash {
 	return h
 }
 
-// Lose loses a node.
+// Lose makes the store lose a node.
 func (w *World) Lose(h protocol.Hash) { w.gone[h] = true }
 
-// Value stores a value of a schema.
+// Value stores a value with its schema.
 func (w *World) Value(schema protocol.Hash, value any) protocol.Hash {
 	w.T.Helper()
 	b := cas.NewBatch(w.Store, w.Env.Now)
@@ -106,7 +106,7 @@ func (w *World) Value(schema protocol.Hash, value any) protocol.Hash {
 	return h
 }
 
-// Workflow stores a workflow whose roles may answer anything.
+// Workflow stores a workflow whose roles accept any answer.
 func (w *World) Workflow(wf protocol.Workflow) protocol.Hash {
 	w.T.Helper()
 	b := cas.NewBatch(w.Store, w.Env.Now)
@@ -122,7 +122,8 @@ func (w *World) Workflow(wf protocol.Workflow) protocol.Hash {
 	return w.Add(wf)
 }
 
-// Line is a workflow whose roles follow each other: "ok" leads on, "again" to the same role, and "ask" to a person.
+// Line returns a workflow whose roles follow each other. The status "ok" leads to the next role, "again" to
+// the same role, and "ask" suspends the thread.
 func Line(roles map[string]protocol.Role, order ...string) protocol.Workflow {
 	wf := protocol.Workflow{Name: "line", Roles: roles, Graph: map[string]protocol.GraphNode{}}
 	wf.Graph[protocol.StartNode] = protocol.GraphNode{Edges: map[string]protocol.Edge{"_": {Role: order[0],
@@ -145,7 +146,7 @@ func (w *World) Start(workflow protocol.Hash, facts heads.Facts) string {
 	return w.StartWith(protocol.Start{Workflow: workflow, Prompt: "the task", Cwd: w.Env.Dir}, facts)
 }
 
-// StartWith is [World.Start] for a start.
+// StartWith starts a thread with the given start node.
 func (w *World) StartWith(s protocol.Start, facts heads.Facts) string {
 	w.T.Helper()
 	w.Clock = w.Clock.Add(time.Second)
@@ -155,11 +156,11 @@ func (w *World) StartWith(s protocol.Start, facts heads.Facts) string {
 	return id
 }
 
-// Answer is an output with a status.
+// Answer returns an output with a status.
 func Answer(status string) map[string]any { return map[string]any{protocol.StatusKey: status} }
 
-// Step adds a step to a thread. What s leaves open is as of a step that took a second and has cost nothing;
-// an output "$SUSPEND" asks a person.
+// Step adds a step to a thread. Unset fields of s default to a step that took a second and cost nothing. The
+// output "$SUSPEND" suspends the thread.
 func (w *World) Step(id string, s protocol.Step, output map[string]any) protocol.Hash {
 	w.T.Helper()
 	head := w.At(id)
@@ -168,7 +169,7 @@ func (w *World) Step(id string, s protocol.Step, output map[string]any) protocol
 	return h
 }
 
-// After adds a step after a head, and moves none.
+// After adds a step after a node without moving a head.
 func (w *World) After(head protocol.Hash, s protocol.Step, output map[string]any) protocol.Hash {
 	w.T.Helper()
 	ctx := w.T.Context()
@@ -212,7 +213,7 @@ func (w *World) End(id string, as protocol.Status) {
 	}))
 }
 
-// At is the head of a thread.
+// At returns the head of a thread.
 func (w *World) At(id string) protocol.Hash {
 	w.T.Helper()
 	h, err := w.Head(w.T.Context(), id)
@@ -220,7 +221,8 @@ func (w *World) At(id string) protocol.Hash {
 	return h
 }
 
-// StartChildren starts the children of a thread's next role, as the engine does, and returns them by key.
+// StartChildren starts the children of a thread's next role, as the engine does, and returns their IDs by
+// key.
 func (w *World) StartChildren(id string) map[string]string {
 	w.T.Helper()
 	ctx := w.T.Context()
@@ -249,7 +251,7 @@ func (w *World) StartChildren(id string) map[string]string {
 	return ids
 }
 
-// Join adds the step of a thread whose children have ended, with what each of them has cost.
+// Join adds the step that joins a thread's ended children, including their cost.
 func (w *World) Join(id, status string) protocol.Hash {
 	w.T.Helper()
 	ctx := w.T.Context()
@@ -270,7 +272,8 @@ func (w *World) Join(id, status string) protocol.Hash {
 	return w.Step(id, s, Answer(status))
 }
 
-// Record leaves the record of a try of a thread's next step. What r leaves open is as of one that began now.
+// Record writes the record of a try of a thread's next step. Unset fields of r default to a try that started
+// now.
 func (w *World) Record(id string, r rundir.Record) {
 	w.T.Helper()
 	r.Thread = id
@@ -283,7 +286,7 @@ func (w *World) Record(id string, r rundir.Record) {
 	require.NoError(w.T, w.RunDir(id).Write(r))
 }
 
-// Alive makes the agent of a thread's record alive until the test ends.
+// Alive makes the agent in a thread's record appear alive until the test ends.
 func (w *World) Alive(id string) {
 	w.T.Helper()
 	dir := w.RunDir(id)
@@ -293,7 +296,7 @@ func (w *World) Alive(id string) {
 	w.T.Cleanup(func() { _ = held.Unlock() })
 }
 
-// Usage is a cost in dollars, beside ten tokens; a negative one is unknown.
+// Usage returns a usage of ten tokens and the given cost in dollars; a negative cost means unknown.
 func Usage(usd float64) *protocol.Usage {
 	u := &protocol.Usage{Turns: 1, OutputTokens: 10}
 	if usd >= 0 {
