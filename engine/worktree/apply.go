@@ -23,43 +23,42 @@ import (
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// ApplyOptions of [Keeper.Apply].
+// ApplyOptions are the options of [Keeper.Apply].
 type ApplyOptions struct {
-	Dir     string // in the work tree that the result is brought to
-	Branch  string // gets the result, and no work tree is touched; "": the branch that is checked out in Dir
-	Message string // of the commit; "": the thread's title
-	Dirty   bool   // even with uncommitted changes there, as long as the result does not touch them
+	Dir     string // a directory in the target work tree
+	Branch  string // target branch, without touching a work tree; "" means the branch checked out in Dir
+	Message string // commit message; "" means the thread's title
+	Dirty   bool   // allow uncommitted changes if the result doesn't touch them
 }
 
-// landing is what an apply records before it changes a work tree. If it is found again, the
-// apply was cut off.
+// landing is the record that an apply writes before it changes a work tree. If it is still there later, the
+// apply was interrupted.
 type landing struct {
 	Root string `json:"root"`
-	From string `json:"from"` // commit of the branch that is checked out
+	From string `json:"from"` // commit of the checked-out branch
 	To   string `json:"to"`
 }
 
-// maxLanding bounds its file, in bytes.
+// maxLanding is the maximum size of the record file in bytes.
 const maxLanding = 64 << 10
 
-// application is one that is under way.
+// application is an apply in progress.
 type application struct {
 	Keeper
 	Locked
 	w    *heads.Workspace
 	o    ApplyOptions
-	from snapshot.Repo // the thread's worktree; Root "": it is gone
-	head string        // commit that the worktree is at
-	spec snapshot.Spec // of the target
-	to   snapshot.Repo // the target
+	from snapshot.Repo // the thread's worktree; Root is "" if it is gone
+	head string        // commit of the worktree
+	spec snapshot.Spec // snapshot settings of the target
+	to   snapshot.Repo // target work tree
 	out  protocol.ThreadApplied
-	// again: an apply that was killed had begun to bring the same result.
+	// again means that an interrupted apply had started with the same result.
 	again bool
 }
 
-// Apply brings what a thread has made in its worktree to a branch of the user's: as a commit,
-// or as a merge if the branch has moved since. It does all of it or nothing. Errors are
-// *protocol.Error.
+// Apply brings the files that a thread has made in its worktree to a branch of the user's repository, as a
+// commit, or as a merge if the branch has moved since. It is atomic. Errors are *protocol.Error.
 func (e Keeper) Apply(ctx context.Context, id string, o ApplyOptions) (protocol.ThreadApplied, error) {
 	t, err := e.Lock(ctx, id)
 	if err != nil {
@@ -80,9 +79,9 @@ func (e Keeper) Apply(ctx context.Context, id string, o ApplyOptions) (protocol.
 	return a.out, nil
 }
 
-// fromElsewhere handles a thread that has gone on elsewhere: its work tree here gets the files
-// of its last step. If that tree is the user's own (home), nothing more needs to be done. A
-// thread without a work tree here is applied like one whose worktree is gone.
+// fromElsewhere prepares a thread that continued on another machine: its local work tree gets the files of
+// its last step. If that tree is the user's own (home), nothing else remains to be done. A thread without a
+// local work tree is applied as if its worktree were gone.
 func (a *application) fromElsewhere(ctx context.Context) (home bool, err error) {
 	last := a.WithFiles(ctx, a.Head)
 	if last == nil || !a.Facts.Foreign() {
@@ -131,7 +130,7 @@ func (a *application) run(ctx context.Context) error {
 	return a.toWorkTree(ctx, now, result)
 }
 
-// find finds the two work trees.
+// find finds both work trees.
 func (a *application) find(ctx context.Context) error {
 	switch {
 	case a.w == nil || a.w.Mode == ModeNone:
@@ -180,13 +179,12 @@ func (a *application) find(ctx context.Context) error {
 	return nil
 }
 
-// file is a file that an apply keeps beside the snapshots, where the thread's agents have no
-// business.
+// file returns the path of an apply's file next to the snapshots, where the thread's agents cannot write.
 func (a *application) file(suffix string) string {
 	return filepath.Join(a.spec.Git, "apply", a.ID+suffix)
 }
 
-// begin finishes what was cut off in the target, and takes a snapshot of it.
+// begin finishes an interrupted apply in the target, and takes a snapshot of it.
 func (a *application) begin(ctx context.Context) (now protocol.Tree, err error) {
 	if err := os.Remove(a.spec.Index); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
@@ -198,7 +196,7 @@ func (a *application) begin(ctx context.Context) (now protocol.Tree, err error) 
 	return taken.Tree, a.goOn(ctx, taken.Tree)
 }
 
-// goOn moves the branch if an apply wrote the files and was then cut off.
+// goOn moves the branch if an earlier apply was interrupted after it wrote the files.
 func (a *application) goOn(ctx context.Context, now protocol.Tree) error {
 	path := a.file(".json")
 	text, err := safeopen.ReadFile(path, maxLanding, safeopen.NoFollow)
@@ -208,10 +206,10 @@ func (a *application) goOn(ctx context.Context, now protocol.Tree) error {
 	var cut landing
 	if err != nil || json.Unmarshal(text, &cut) != nil || cut.Root != a.to.Root || a.to.Head != cut.From &&
 		a.to.Head != cut.To {
-		return os.Remove(path) // somebody has moved on from there
+		return os.Remove(path) // the branch has moved since
 	}
 	if _, err := a.to.TreeOf(ctx, a.spec, cut.To); err != nil {
-		return errors.Join(ctx.Err(), os.Remove(path)) // something was redacted from it
+		return errors.Join(ctx.Err(), os.Remove(path)) // it contains redacted files
 	}
 	laid, err := a.to.Overlay(ctx, a.spec, now, snapshot.Edited{}, cut.From, cut.To)
 	if err != nil {
@@ -229,7 +227,7 @@ func (a *application) goOn(ctx context.Context, now protocol.Tree) error {
 	return os.Remove(path)
 }
 
-// result is the commit that holds what the thread has made.
+// result returns the commit with the thread's files.
 func (a *application) result(ctx context.Context) (string, error) {
 	tree, err := a.made(ctx)
 	if err != nil {
@@ -249,7 +247,7 @@ func (a *application) result(ctx context.Context) (string, error) {
 	if tree == before {
 		return a.head, nil
 	}
-	if made, ok := a.to.FindCommit(ctx, a.spec, resultRef(a.ID), tree, a.head); ok { // by one that was cut off
+	if made, ok := a.to.FindCommit(ctx, a.spec, resultRef(a.ID), tree, a.head); ok { // made by an interrupted apply
 		a.again = true
 		return made, nil
 	}
@@ -262,7 +260,7 @@ func (a *application) result(ctx context.Context) (string, error) {
 	return a.to.MakeCommit(ctx, a.spec, tree, message+"\n", a.head)
 }
 
-// made is the state of the thread's files: as they are in its worktree, or, if that is gone,
+// made returns the state of the thread's files: the current one in its worktree, or, if that is gone, the one
 // after the last step.
 func (a *application) made(ctx context.Context) (protocol.Tree, error) {
 	if a.from.Root != "" {
@@ -294,7 +292,7 @@ func (a *application) made(ctx context.Context) (protocol.Tree, error) {
 	return last.After, err
 }
 
-// title is the first line of a commit, and where it comes from.
+// title returns the commit message: the title, and a line that identifies the thread.
 func (a *application) title(ctx context.Context) (string, error) {
 	title := ""
 	if a.Facts.Title != nil {
@@ -310,7 +308,7 @@ func (a *application) title(ctx context.Context) (string, error) {
 	return cmp.Or(strings.TrimSpace(title), "uwf") + "\n\nuwf thread " + a.ID, nil
 }
 
-// toBranch makes a branch that has the result, or moves one on.
+// toBranch creates or updates a branch with the result.
 func (a *application) toBranch(ctx context.Context, result string) error {
 	branch := a.o.Branch
 	if at, err := a.to.CheckedOut(ctx, branch); err != nil {
@@ -338,8 +336,7 @@ func (a *application) toBranch(ctx context.Context, result string) error {
 	return a.follow(ctx, result)
 }
 
-// toWorkTree brings the result to the branch that is checked out, its files and its
-// index.
+// toWorkTree brings the result to the checked-out branch, its files and its index.
 func (a *application) toWorkTree(ctx context.Context, now protocol.Tree, result string) error {
 	branch, err := a.to.Branch(ctx)
 	if err != nil {
@@ -383,8 +380,9 @@ func (a *application) toWorkTree(ctx context.Context, now protocol.Tree, result 
 	return a.follow(ctx, result)
 }
 
-// publish copies a commit into the user's repository, for point to make a ref to it. Their git
-// keeps it until then, and ours keeps it for another try if this one is cut off.
+// publish copies a commit into the user's repository and calls point, which must create a ref to it. The
+// commit is protected from garbage collection until then. Our repository keeps it for another try if this one
+// is interrupted.
 func (a *application) publish(ctx context.Context, commit string, point func() error) (err error) {
 	defer func() { err = errors.Join(err, a.to.Release(a.why())) }()
 	if err := a.to.SetRef(ctx, a.spec, resultRef(a.ID), commit); err != nil {
@@ -396,7 +394,7 @@ func (a *application) publish(ctx context.Context, commit string, point func() e
 	return point()
 }
 
-// why is the reflog message for the user's git.
+// why returns the reflog message for the user's repository.
 func (a *application) why() string { return appliedBy(a.ID) }
 
 func appliedBy(id string) string { return "uwf thread apply " + id }
@@ -409,8 +407,7 @@ func (a *application) differing(ctx context.Context, from, to protocol.Tree) (*p
 	return FileChanges(list), nil
 }
 
-// together is the commit that the branch will point to: the result if nothing was committed
-// since, else a merge.
+// together returns the commit for the branch: the result if the branch has no new commits, else a merge.
 func (a *application) together(ctx context.Context, result string) (string, error) {
 	ahead, err := a.to.Contains(ctx, a.spec, result, a.to.Head)
 	if err != nil || ahead {
@@ -423,10 +420,10 @@ func (a *application) together(ctx context.Context, result string) (string, erro
 	return a.to.MakeCommit(ctx, a.spec, tree, "Merge the result of uwf thread "+a.ID+"\n", a.to.Head, result)
 }
 
-// land writes the files, and then moves the branch and the index.
+// land writes the files and then moves the branch and the index.
 func (a *application) land(ctx context.Context, now, laid protocol.Tree, to string) error {
 	path := a.file(".json")
-	text, _ := json.Marshal(landing{Root: a.to.Root, From: a.to.Head, To: to}) // texts always encode
+	text, _ := json.Marshal(landing{Root: a.to.Root, From: a.to.Head, To: to}) // strings always encode
 	if err := durable.WriteFile(durable.OS(), path, append(text, '\n'), 0o600); err != nil {
 		return err
 	}
@@ -443,8 +440,7 @@ func (a *application) land(ctx context.Context, now, laid protocol.Tree, to stri
 	return os.Remove(path)
 }
 
-// follow records that the user has the result, and marks it as committed in the thread's
-// worktree.
+// follow records that the user has the result, and marks it as committed in the thread's worktree.
 func (a *application) follow(ctx context.Context, result string) error {
 	if err := a.to.SetRef(ctx, a.spec, appliedRef(a.ID), result); err != nil {
 		return err
@@ -455,7 +451,7 @@ func (a *application) follow(ctx context.Context, result string) error {
 	return a.from.AdvanceHead(ctx, a.spec, a.head, result, a.why(), true)
 }
 
-// explain gives an error its code and a hint.
+// explain adds a code and the facts for a hint to an error.
 func (a *application) explain(err error) error {
 	var conflict *snapshot.ConflictError
 	var blocked *snapshot.InTheWayError

@@ -17,23 +17,24 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// The roles of a run leave each other files in a directory of the home, which they share with those of its
-// children. Agents write there what they like, so it is only counted, copied and removed, and links in it are
-// never followed.
+// The roles of a run share files in a directory of the home, also with the roles of its children. The
+// contents are untrusted, so they are only counted, copied and removed, and symbolic links in them are never
+// followed.
 
-// Bounds of such a directory. More files than that would make each step wait until they are counted.
+// Limits of an artifacts directory. It is counted before each step, and more files would make that slow.
 const (
 	maxArtifacts      = 100_000
 	maxArtifactsDepth = 100
 )
 
-// OpenArtifacts makes the directory of a run, and refuses one that holds too much. Errors are *protocol.Error.
+// OpenArtifacts creates the directory of a run. It returns an error if the directory exceeds the limits.
+// Errors are *protocol.Error.
 func (e Keeper) OpenArtifacts(ctx context.Context, thread, dir string) (err error) {
 	defer fault.Coded(&err)
 	if dir == "" {
 		return nil
 	}
-	if err = os.Mkdir(dir, 0o700); errors.Is(err, fs.ErrNotExist) { // the first one of the home
+	if err = os.Mkdir(dir, 0o700); errors.Is(err, fs.ErrNotExist) { // it is the home's first
 		err = os.MkdirAll(dir, 0o700)
 	}
 	if !errors.Is(err, fs.ErrExist) {
@@ -45,7 +46,7 @@ func (e Keeper) OpenArtifacts(ctx context.Context, thread, dir string) (err erro
 	}
 	most := config.MaxArtifacts(c)
 	switch held, err := CountArtifacts(dir, most); {
-	case err != nil: // such as a link in its place
+	case err != nil: // for example a symbolic link in its place
 		return fault.New(protocol.CodeFailed, "the artifacts of thread %s cannot be counted: %v", thread,
 			err).Because("artifacts-unreadable", "thread", thread)
 	case held.More:
@@ -59,7 +60,7 @@ func tooMany(thread, dir string, most int64) error {
 		maxArtifacts).Because("artifacts-too-large", "thread", thread)
 }
 
-// CountArtifacts counts what a directory holds, up to the bounds.
+// CountArtifacts counts the contents of a directory, up to the limits.
 func CountArtifacts(dir string, most int64) (held protocol.Artifacts, err error) {
 	held.Dir = dir
 	err = walkArtifacts(dir, func(_ *os.Root, _ string, info fs.FileInfo) error {
@@ -76,7 +77,7 @@ func CountArtifacts(dir string, most int64) (held protocol.Artifacts, err error)
 	return held, err
 }
 
-// walkArtifacts visits everything in a directory, above first, until it gets [fs.SkipAll].
+// walkArtifacts visits everything in a directory, parents before children, until visit returns [fs.SkipAll].
 func walkArtifacts(dir string, visit func(in *os.Root, name string, info fs.FileInfo) error) error {
 	info, err := os.Lstat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -109,7 +110,7 @@ func visitBelow(root *os.Root, dir string, depth int, visit func(*os.Root, strin
 	}
 	defer func() { _ = open.Close() }()
 	for {
-		const some = 1000 // a directory may have more names than memory has room for
+		const some = 1000 // the names of a large directory may not fit in memory
 		entries, err := open.ReadDir(some)
 		for _, entry := range entries {
 			name := filepath.Join(dir, entry.Name())
@@ -133,7 +134,7 @@ func visitBelow(root *os.Root, dir string, depth int, visit func(*os.Root, strin
 	}
 }
 
-// gone is nil for the error of what was removed meanwhile.
+// gone returns nil if err means that a file was removed in the meantime.
 func gone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -141,8 +142,8 @@ func gone(err error) error {
 	return err
 }
 
-// ForkArtifacts gives a fork a copy of what the run has left, of which it is a fork. Links are copied as they are;
-// pipes and the like are left out.
+// ForkArtifacts copies the artifacts of a run for a fork. Symbolic links are copied as links; pipes and other
+// special files are omitted.
 func (e Keeper) ForkArtifacts(ctx context.Context, of, fork string) error {
 	of, err := heads.Root(ctx, e.Heads, of)
 	if err != nil {
@@ -184,7 +185,7 @@ func (e Keeper) ForkArtifacts(ctx context.Context, of, fork string) error {
 	return err
 }
 
-// RemoveArtifacts removes what a run has left, in directories that may not be written, too.
+// RemoveArtifacts removes the artifacts of a run, even in write-protected directories.
 func (e Keeper) RemoveArtifacts(thread string) error {
 	dir := e.Dirs.Artifacts(thread)
 	err := os.RemoveAll(dir)
@@ -200,7 +201,7 @@ func (e Keeper) RemoveArtifacts(thread string) error {
 	return os.RemoveAll(dir)
 }
 
-// RedactArtifacts removes what the run of a thread has left. Errors are *protocol.Error.
+// RedactArtifacts removes the artifacts of a thread's run. Errors are *protocol.Error.
 func (e Keeper) RedactArtifacts(ctx context.Context, id string) (held protocol.Artifacts, err error) {
 	defer fault.Coded(&err)
 	root, err := heads.Root(ctx, e.Heads, id)
@@ -212,11 +213,11 @@ func (e Keeper) RedactArtifacts(ctx context.Context, id string) (held protocol.A
 		return held, err
 	}
 	defer t.Release()
-	held, _ = CountArtifacts(e.Dirs.Artifacts(root), 1<<62) // what cannot be counted is removed, too
+	held, _ = CountArtifacts(e.Dirs.Artifacts(root), 1<<62) // also remove files that cannot be counted
 	return held, e.RemoveArtifacts(root)
 }
 
-// sweepArtifacts removes what forks have left that were never made.
+// sweepArtifacts removes the artifacts of forks whose creation was interrupted.
 func (e Keeper) sweepArtifacts(ctx context.Context) error {
 	entries, err := os.ReadDir(filepath.Dir(e.Dirs.Artifacts("x")))
 	if err != nil {
@@ -241,7 +242,7 @@ func (e Keeper) sweepArtifacts(ctx context.Context) error {
 	return err
 }
 
-// sweepArtifactsOf does so for one thread, unless it is being made, or has been made meanwhile.
+// sweepArtifactsOf removes the artifacts of one such fork, unless it exists by now or is being created.
 func (e Keeper) sweepArtifactsOf(ctx context.Context, id string) error {
 	lock, err := e.LockCreation(ctx, id)
 	if err != nil {

@@ -21,35 +21,34 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// BisectOptions of [Keeper.Bisect].
+// BisectOptions are the options of [Keeper.Bisect].
 type BisectOptions struct {
-	Argv  []string                      // the command; it fails if a step has introduced the fault
-	Out   *os.File                      // what it prints; nil: nobody sees it
-	Tried func(protocol.BisectedStep)   // after each try; may be nil
-	Made  func(worktree, commit string) // may be nil
+	Argv  []string                      // the command, which fails if the fault is present
+	Out   *os.File                      // receives the command's output, if not nil
+	Tried func(protocol.BisectedStep)   // called after each try, if not nil
+	Made  func(worktree, commit string) // called once the worktree exists, if not nil
 }
 
-// cannotTell is the exit status of a command that cannot tell, as for git bisect run.
+// cannotTell is the exit status for a step that cannot be tested, as in git bisect run.
 const cannotTell = 125
 
-// bisection is one that is under way.
+// bisection is a bisection in progress.
 type bisection struct {
 	Keeper
 	o     BisectOptions
-	steps []protocol.BisectedStep // from the good one to the bad one
-	trees []protocol.Tree         // after each; "": not kept
+	steps []protocol.BisectedStep // from the good step to the bad one
+	trees []protocol.Tree         // files after each step; "" if not snapshotted
 	known map[protocol.Tree]string
 
-	repo snapshot.Repo // in which the worktree is made
-	spec snapshot.Spec // of the worktree
-	id   string        // of the worktree, as a thread has one
-	path string        // of the worktree
-	dir  string        // where the command runs
+	repo snapshot.Repo // repository of the worktree
+	spec snapshot.Spec // snapshot settings of the worktree
+	id   string        // ID of the worktree, like a thread's
+	path string        // root of the worktree
+	dir  string        // working directory of the command
 }
 
-// Bisect finds the first step after which a command fails, between a step after which it
-// succeeds (or the start of the thread) and one after which it fails. It tries each in a
-// temporary worktree. Errors are *protocol.Error.
+// Bisect finds the first step after which a command fails, between a good step (or the start of the thread)
+// and a bad one. It runs the command in a temporary worktree. Errors are *protocol.Error.
 func (e Keeper) Bisect(ctx context.Context, good, bad protocol.Hash, o BisectOptions) (protocol.ThreadBisected, error) {
 	b := &bisection{Keeper: e, o: o, known: map[protocol.Tree]string{}}
 	out, err := b.run(ctx, good, bad)
@@ -85,7 +84,7 @@ func (b *bisection) run(ctx context.Context, good, bad protocol.Hash) (out proto
 	return out, nil
 }
 
-// load reads the steps between, and what their files were.
+// load reads the steps in the range and their files.
 func (b *bisection) load(ctx context.Context, good, bad protocol.Hash) error {
 	t, err := thread.Open(ctx, b.Read, bad)
 	if err != nil {
@@ -130,8 +129,8 @@ func (b *bisection) add(s protocol.BisectedStep, tree protocol.Tree) {
 	b.steps, b.trees = append(b.steps, s), append(b.trees, tree)
 }
 
-// find finds the states of the files, and a work tree of the repository in which they were made; if they
-// come from elsewhere, they are tried where the person is.
+// find finds the snapshots, and a work tree of the repository that they were made in. For files from another
+// machine, that is the repository of the current directory.
 func (b *bisection) find(ctx context.Context, root string) error {
 	finder, roots := b.Finder(), []string{root}
 	for i, tree := range b.trees {
@@ -155,8 +154,7 @@ func (b *bisection) find(ctx context.Context, root string) error {
 	return noFiles(b.steps[len(b.steps)-1].Step, true)
 }
 
-// make makes the worktree. It belongs to no thread: whoever finds it later may remove it,
-// unless the lock is held.
+// make creates the worktree. It belongs to no thread, so it can be swept unless the returned lock is held.
 func (b *bisection) make(ctx context.Context) (*durable.Held, error) {
 	id, err := threadid.New(b.Env.Now(), b.Env.Rand)
 	if err != nil {
@@ -185,7 +183,7 @@ func (b *bisection) make(ctx context.Context) (*durable.Held, error) {
 	return lock, nil
 }
 
-// at is where the person is in the repository, else its root.
+// at returns the current directory if it is in the repository, else the repository's root.
 func (b *bisection) at() string {
 	if _, ok := cwd.Below(b.repo.Root, b.Env.Dir); ok {
 		return b.Env.Dir
@@ -193,7 +191,7 @@ func (b *bisection) at() string {
 	return b.repo.Root
 }
 
-// remove removes the worktree with all that a try has left.
+// remove removes the worktree with everything that the command left in it.
 func (b *bisection) remove(ctx context.Context) error {
 	err := b.repo.RemoveWorktree(ctx, b.path, "", "")
 	if b.spec.Ref != "" {
@@ -202,7 +200,7 @@ func (b *bisection) remove(ctx context.Context) error {
 	return errors.Join(err, os.RemoveAll(b.RunDir(b.id).Path))
 }
 
-// ends checks that the bad step fails and the good one does not.
+// ends checks that the command fails at the bad step and succeeds at the good one.
 func (b *bisection) ends(ctx context.Context) error {
 	last := len(b.steps) - 1
 	switch result, err := b.try(ctx, 0); {
@@ -234,8 +232,8 @@ func words(result string) string {
 		protocol.BisectSkipped: "cannot tell (exit status 125)"}[result]
 }
 
-// search halves the range between the last good step and the first bad one, as long as a step
-// in it can be tried.
+// search halves the range between the last good step and the first bad one, until no step in it can be
+// tested.
 func (b *bisection) search(ctx context.Context) (lo, hi int, err error) {
 	lo, hi = 0, len(b.steps)-1
 	for {
@@ -256,8 +254,7 @@ func (b *bisection) search(ctx context.Context) (lo, hi int, err error) {
 	}
 }
 
-// next is the step in the middle that can be tried, or the one nearest to it; -1: there
-// is none.
+// next returns the testable step nearest to the middle, or -1.
 func (b *bisection) next(lo, hi int) int {
 	middle, best := (lo+hi)/2, -1
 	for i := lo + 1; i < hi; i++ {
@@ -301,8 +298,8 @@ func (b *bisection) try(ctx context.Context, i int) (result string, err error) {
 	return result, nil
 }
 
-// put makes the files of the worktree those of a tree. It removes whatever the command left,
-// except what git ignores.
+// put replaces the worktree's files by a snapshot. It removes everything else that the command left, except
+// ignored files.
 func (b *bisection) put(ctx context.Context, tree protocol.Tree) error {
 	b.spec.Tree = ""
 	if err := b.fetch(ctx, b.spec.Git, tree); err != nil {

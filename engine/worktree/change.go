@@ -23,7 +23,7 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// Change is a change of the files of a thread that was found possible, in its locked work tree.
+// Change is a planned change of a thread's files, in its locked work tree.
 type Change struct {
 	*Checkout
 	From, To protocol.Tree
@@ -31,8 +31,8 @@ type Change struct {
 	layout   snapshot.Layout
 }
 
-// Follow brings the files of a thread from those of one of its steps to those of its head; k is
-// its work tree. If they are others, or not available, it does nothing.
+// Follow changes the files of a thread from those after one step (before) to those at its head (now); k is
+// its work tree. If the current files are others, or a snapshot is not available, it does nothing.
 func (e Keeper) Follow(ctx context.Context, k *Checkout, id string, before, now *thread.Thread) error {
 	from, here := e.FilesOf(ctx, before)
 	to, there := e.FilesOf(ctx, now)
@@ -43,13 +43,13 @@ func (e Keeper) Follow(ctx context.Context, k *Checkout, id string, before, now 
 	return err
 }
 
-// filesStay is the reason of an error that leaves all files as they are.
+// filesStay is the reason of an error after which all files are unchanged.
 const filesStay = "files-not-restored"
 
-// Plan finds out whether the files of a thread can become those of a tree, and locks its work
-// tree; nil: nothing is kept, so they stay as they are. from are the files that must be there
-// now; "": any. Nothing is written in the work tree. Errors: [*snapshot.UnsavedError] in a
-// *protocol.Error if somebody has changed them.
+// Plan checks whether the files of a thread can be replaced by the tree to, and locks its work tree. It
+// returns nil if the files are not snapshotted, so that they stay as they are. from is the tree that must be
+// there now; "" accepts any. Plan writes nothing in the work tree. If the files were changed, the error is a
+// *protocol.Error that wraps a [*snapshot.UnsavedError].
 func (e Keeper) Plan(ctx context.Context, t Thread, dir string, from, to protocol.Tree) (*Change, error) {
 	if w := t.Facts.Workspace; w == nil || w.Mode == ModeNone || to == "" {
 		return nil, nil
@@ -69,7 +69,7 @@ func (e Keeper) Plan(ctx context.Context, t Thread, dir string, from, to protoco
 	return c, err
 }
 
-// prepare finds out whether the files of a thread in a work tree that is open can become those of a tree.
+// prepare checks whether the files in an open work tree can be replaced by a tree.
 func (e Keeper) prepare(ctx context.Context, k *Checkout, id string, from, to protocol.Tree) (*Change, error) {
 	for _, tree := range []protocol.Tree{from, to} {
 		if err := e.fetch(ctx, k.Spec.Git, tree); err != nil {
@@ -83,12 +83,12 @@ func (e Keeper) prepare(ctx context.Context, k *Checkout, id string, from, to pr
 	return &Change{Checkout: k, From: cmp.Or(from, layout.Taken.Tree), To: to, id: id, layout: layout}, nil
 }
 
-// nobodyAtWork refuses to change the files of a work tree in which a step of another thread runs
-// that holds no lock of it, since its files are not kept. Children of the thread are stopped.
+// nobodyAtWork returns an error if a step of another thread runs in the work tree without a lock, because its
+// files are not snapshotted. Children of the thread don't count; they are stopped separately.
 func (e Keeper) nobodyAtWork(ctx context.Context, id, root string) error {
 	for h, err := range e.Heads.Heads(ctx) {
 		if err != nil || h.Thread == id {
-			continue // a thread that cannot be read does not run
+			continue // an unreadable thread cannot run
 		}
 		dir := e.RunDir(h.Thread)
 		run := dir.Read()
@@ -104,9 +104,9 @@ func (e Keeper) nobodyAtWork(ctx context.Context, id, root string) error {
 	return nil
 }
 
-// isBelow reports whether a thread plays a role of another one, or of its children.
+// isBelow reports whether the thread id is a descendant of above.
 func (e Keeper) isBelow(ctx context.Context, id, above string) bool {
-	const generations = 100 // more than threads nest: damaged facts could lead in a circle
+	const generations = 100 // exceeds the nesting limit; guards against a cycle in damaged facts
 	for range generations {
 		facts, err := e.Heads.Facts(ctx, id)
 		if err != nil || facts.Parent == nil {
@@ -119,8 +119,8 @@ func (e Keeper) isBelow(ctx context.Context, id, above string) bool {
 	return false
 }
 
-// Write writes the files, and returns what that changed; nil: nothing. The intent of the change
-// must be durable: if this is cut off, some files are written.
+// Write writes the files and returns the changes, or nil if there were none. The intent of the change must be
+// durable, because an interruption leaves only some of the files written.
 func (c *Change) Write(ctx context.Context) (*protocol.FileChanges, error) {
 	if c == nil {
 		return nil, nil
@@ -132,9 +132,8 @@ func (c *Change) Write(ctx context.Context) (*protocol.FileChanges, error) {
 	return c.by.changed(ctx, c.Spec.Git, c.From, c.To), nil
 }
 
-// Claim notes which thread's files are about to be laid in a work tree that is locked: the steps of
-// other threads are refused until the intent of that thread, which comes next, is settled, also
-// while nobody holds the lock.
+// Claim records that a thread's files are about to be written in a locked work tree. Steps of other threads
+// are refused until that thread's intent, which follows, is settled, even while the lock is free.
 func (e Keeper) Claim(k *Checkout, id string) error {
 	path := e.claimOf(k.Repo.Root)
 	if err := durable.MkdirAll(e.FS, filepath.Dir(path), 0o700); err != nil {
@@ -143,8 +142,8 @@ func (e Keeper) Claim(k *Checkout, id string) error {
 	return durable.WriteFile(e.FS, path, []byte(id), 0o600)
 }
 
-// WriteLocked is [Change.Write]. The step that is made among these files goes on with the work tree, which
-// stays locked; nil: nothing is kept.
+// WriteLocked is like [Change.Write], but keeps the work tree locked for the step that is made with these
+// files. It returns nil if nothing is snapshotted.
 func (c *Change) WriteLocked(ctx context.Context) (*Checkout, error) {
 	if c == nil {
 		return nil, nil
@@ -153,7 +152,7 @@ func (c *Change) WriteLocked(ctx context.Context) (*Checkout, error) {
 	return c.Checkout, err
 }
 
-// Claim is [Keeper.Claim] of the work tree.
+// Claim does the same as [Keeper.Claim] for the change's work tree.
 func (c *Change) Claim() error {
 	if c == nil {
 		return nil
@@ -168,9 +167,9 @@ func (e Keeper) claimOf(root string) string {
 	return filepath.Join(filepath.Dir(tree), "claimed", filepath.Base(tree))
 }
 
-// claimedAround is [Keeper.unclaimed] for a thread whose files are not kept, in a directory.
+// claimedAround is like [Keeper.unclaimed] for a thread whose files are not snapshotted.
 func (e Keeper) claimedAround(ctx context.Context, dir, id string) error {
-	if !e.anyClaim() { // to find the work tree starts git
+	if !e.anyClaim() { // avoid starting git to find the work tree
 		return nil
 	}
 	repo, err := snapshot.Find(ctx, e.Env, dir)
@@ -180,11 +179,11 @@ func (e Keeper) claimedAround(ctx context.Context, dir, id string) error {
 	return e.unclaimed(repo.Root, id, false)
 }
 
-// anyClaim reports whether a change of files stands half-way somewhere. A claim outlives its intent
-// until its work tree is used again.
+// anyClaim reports whether there is any claim, and thus perhaps an interrupted change. A claim outlives its
+// intent until its work tree is used again.
 func (e Keeper) anyClaim() bool {
 	dir := filepath.Dir(e.claimOf(""))
-	entries, _ := os.ReadDir(dir) // without it nobody has ever claimed anything
+	entries, _ := os.ReadDir(dir) // a missing directory means that there are no claims
 	return slices.ContainsFunc(entries, func(entry fs.DirEntry) bool {
 		by, err := safeopen.ReadFile(filepath.Join(dir, entry.Name()), maxClaim, safeopen.NoFollow)
 		if _, parsed := threadid.Parse(string(by)); err != nil || parsed != nil {
@@ -194,8 +193,8 @@ func (e Keeper) anyClaim() bool {
 	})
 }
 
-// unclaimed refuses a work tree in which a change for another thread was cut off: its files are
-// those of no step. Whoever holds the lock of the tree removes a claim that has no intent.
+// unclaimed returns an error if a change for another thread was interrupted in the work tree, because its
+// files belong to no step then. If locked, it removes a claim without an intent.
 func (e Keeper) unclaimed(root, id string, locked bool) error {
 	path := e.claimOf(root)
 	by, err := safeopen.ReadFile(path, maxClaim, safeopen.NoFollow)
@@ -219,15 +218,15 @@ func (e Keeper) unclaimed(root, id string, locked bool) error {
 	return busy.Because("other-thread-cut-off", "other", other)
 }
 
-// Release gives the work tree back.
+// Release unlocks the work tree.
 func (c *Change) Release() {
 	if c != nil {
 		c.Checkout.Release()
 	}
 }
 
-// follow makes the files of a thread those at its head, if they are those of another tree now, and returns what
-// that changed.
+// follow replaces the files of a thread by those at its head, if they match another tree now. It returns the
+// changes.
 func (e Keeper) follow(ctx context.Context, k *Checkout, id string, head protocol.Hash,
 	from, to protocol.Tree) (*protocol.FileChanges, error) {
 	c, err := e.prepare(ctx, k, id, from, to)
@@ -249,7 +248,7 @@ func (e Keeper) follow(ctx context.Context, k *Checkout, id string, head protoco
 	return changed, dir.DropIntent()
 }
 
-// CurrentTree returns the state of the files of a thread as they are; "": they are not kept, or cannot be.
+// CurrentTree returns the snapshot of a thread's current files, or "" if there is none.
 func (e Keeper) CurrentTree(ctx context.Context, t Thread, dir string) protocol.Tree {
 	if w := t.Facts.Workspace; w == nil || w.Mode == ModeNone {
 		return ""
@@ -262,9 +261,8 @@ func (e Keeper) CurrentTree(ctx context.Context, t Thread, dir string) protocol.
 	return k.Spec.Tree
 }
 
-// Restore makes the files of a thread those of a tree, whatever they are now: known are files
-// that are kept with a step, and others that it finds are kept under a ref of their own, of which
-// it warns.
+// Restore replaces the files of a thread by a tree, whatever they are now. known is a tree that some step
+// keeps. If the current files are others, Restore saves them under a separate ref and warns about it.
 func (e Keeper) Restore(ctx context.Context, t Thread, dir string, known, to protocol.Tree) error {
 	if w := t.Facts.Workspace; w == nil || w.Mode == ModeNone || to == "" {
 		return nil
@@ -284,7 +282,7 @@ func (e Keeper) Restore(ctx context.Context, t Thread, dir string, known, to pro
 	return e.replace(ctx, k, t.ID, known, to)
 }
 
-// replace is [Keeper.Restore] in a work tree that is open.
+// replace is like [Keeper.Restore] for an open work tree.
 func (e Keeper) replace(ctx context.Context, k *Checkout, id string, known, to protocol.Tree) error {
 	if err := e.fetch(ctx, k.Spec.Git, to); err != nil {
 		return notRestored(err)
@@ -308,10 +306,10 @@ func (e Keeper) replace(ctx context.Context, k *Checkout, id string, known, to p
 	return nil
 }
 
-// mostStashed is how many paths a hint names.
+// mostStashed is the maximum number of paths in a hint.
 const mostStashed = 5
 
-// notRestored says why files stay as they are, and what to do.
+// notRestored returns the error for files that could not be restored, with the facts for a hint.
 func notRestored(err error) error {
 	var unsaved *snapshot.UnsavedError
 	var blocked *snapshot.InTheWayError
@@ -319,7 +317,7 @@ func notRestored(err error) error {
 	switch {
 	case errors.As(err, &unsaved):
 		why.Message = "the files are not put back: since the last step these were changed: " + Abbreviate(unsaved.Paths)
-		var words []string // none: with what the steps have made, where git does not know it
+		var words []string // without paths, git would also stash the steps' work that it doesn't track
 		for _, path := range unsaved.Paths[:min(len(unsaved.Paths), mostStashed+1)] {
 			words = append(words, plaintext.Word(path))
 		}
@@ -334,8 +332,8 @@ func notRestored(err error) error {
 	return fault.Of(fmt.Errorf("put the files back: %w", err)).Because(filesStay)
 }
 
-// TreesAround returns the files before and after the last step of a chain; "": not kept, or not known.
-// That they are not is warned of, and no error. Errors: they are not on this machine.
+// TreesAround returns the files before and after the last step of a chain; "" means that they were not
+// snapshotted or are unknown, which causes a warning. It is an error if they are not on this machine.
 func (e Keeper) TreesAround(ctx context.Context, t Thread, chain *thread.Thread) (before, after protocol.Tree, err error) {
 	switch w := t.Facts.Workspace; {
 	case w == nil || w.Mode == ModeNone || chain.Last == nil:

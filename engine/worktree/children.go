@@ -18,22 +18,21 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// Children may work in git worktrees of their own. Each begins with its parent's files as they
-// are when the child is started. The worktree itself is made when the child takes its first
-// step, and removed when the child has ended: its steps keep what it made. Changes may be
-// merged into the parent's files when the children are joined.
+// Children can work in their own git worktrees. Each starts with its parent's files at the time the child is
+// created. The worktree itself is created before the child's first step and removed after the child has
+// ended, since its steps keep its files. When the children are joined, their changes can be merged into the
+// parent's files.
 
-// ChildTrees is what the worktrees of children begin with. nil: they work where their parent
-// does.
+// ChildTrees describes the initial worktrees of children. If nil, the children work in their parent's
+// directory.
 type ChildTrees struct {
 	repo snapshot.Repo
-	rel  string // of the parent's directory in its work tree
-	dir  string // in which worktrees are
+	rel  string // path of the parent's directory in its work tree
+	dir  string // directory that contains all worktrees
 	tree protocol.Tree
 }
 
-// ChildTrees finds out what the worktrees of children begin with: the files of the parent's
-// directory, in which they would work otherwise.
+// ChildTrees determines the initial worktrees of children. They contain the files of the parent's work tree.
 func (e Keeper) ChildTrees(ctx context.Context, parent Thread, role, at, dir string) (*ChildTrees, error) {
 	w := parent.Facts.Workspace
 	if w == nil || w.Mode == ModeNone {
@@ -54,7 +53,7 @@ func (e Keeper) ChildTrees(ctx context.Context, parent Thread, role, at, dir str
 	return e.treesBeside(k.Repo, dir, k.Spec.Tree)
 }
 
-// treesBeside are worktrees of a repository for those who would work in a directory of it.
+// treesBeside returns worktrees of a repository for children that would otherwise work in dir.
 func (e Keeper) treesBeside(repo snapshot.Repo, dir string, tree protocol.Tree) (*ChildTrees, error) {
 	rel, ok := cwd.Below(repo.Root, dir)
 	if !ok {
@@ -69,8 +68,8 @@ func (e Keeper) treesBeside(repo snapshot.Repo, dir string, tree protocol.Tree) 
 	return &ChildTrees{repo: repo, rel: rel, dir: trees, tree: tree}, err
 }
 
-// OwnTree returns the worktree on this machine for a child that had one where it comes from;
-// nil: it had none. above is where its parent works.
+// OwnTree returns the local worktree for an imported child that had one on its original machine, else nil.
+// above is the parent's workspace.
 func (e Keeper) OwnTree(ctx context.Context, child string, above *heads.Workspace) (*heads.Workspace, error) {
 	at, err := heads.Find(ctx, e.Heads, child)
 	if err != nil {
@@ -92,7 +91,7 @@ func (e Keeper) OwnTree(ctx context.Context, child string, above *heads.Workspac
 	return own, nil
 }
 
-// Of is the workspace of a child, for its chain and for this machine; nil: it has none.
+// Of returns the workspace of a child, for its chain and for this machine, or nil if it has none.
 func (t *ChildTrees) Of(child string) (*protocol.Workspace, *heads.Workspace) {
 	if t == nil {
 		return nil, nil
@@ -101,7 +100,7 @@ func (t *ChildTrees) Of(child string) (*protocol.Workspace, *heads.Workspace) {
 		&heads.Workspace{Mode: InWorktree, Root: filepath.Join(t.dir, child, t.rel), Repo: t.repo.Common, Base: t.repo.Head}
 }
 
-// Joined are the children of a role whose results a step of a thread is about to join.
+// Joined describes the children of a role whose results are about to be joined.
 type Joined struct {
 	Keeper
 	Thread   string
@@ -109,12 +108,11 @@ type Joined struct {
 	Role     string
 	Children children.Children
 
-	made []*StepFiles // in worktrees of their own, by the order of Children; nil: nothing
+	made []*StepFiles // files made in the children's worktrees, in the order of Children; nil if none
 }
 
-// Find finds what the children have made in worktrees of their own, and adds the files that
-// they changed to their results. It adds nothing for children that were not completed or had
-// no worktree.
+// Find finds the files that the children have made in their worktrees, and adds the changed paths to their
+// results. It skips children that were not completed or had no worktree.
 func (j *Joined) Find(ctx context.Context, results []moderator.Result) error {
 	j.made = make([]*StepFiles, len(j.Children))
 	for i, k := range j.Children {
@@ -137,8 +135,8 @@ func (j *Joined) Find(ctx context.Context, results []moderator.Result) error {
 	return nil
 }
 
-// Merge returns the files of the thread merged with what its children have made; conflicts are
-// the paths that two of them changed in the same places.
+// Merge merges the children's files into those of the thread. conflicts lists the paths that two of them
+// changed in the same places.
 func (j *Joined) Merge(ctx context.Context, k *Checkout) (to protocol.Tree, conflicts []string, err error) {
 	if k == nil {
 		return "", nil, fault.New(protocol.CodeFailed, "what the children of role %q have made cannot be merged: the "+
@@ -157,8 +155,8 @@ func (j *Joined) Merge(ctx context.Context, k *Checkout) (to protocol.Tree, conf
 	return j.merge(ctx, k, k.Spec.Tree, all)
 }
 
-// mergedBefore returns the heads of children whose files an earlier step merged before its
-// role was asked again: what a person has made of them since is left alone.
+// mergedBefore returns the heads of children whose files an earlier step merged before its role was asked
+// again. They are not merged twice, because a user may have edited the result.
 func (j *Joined) mergedBefore(ctx context.Context) (map[protocol.Hash]bool, error) {
 	merged := map[protocol.Hash]bool{}
 	for s, err := range j.Chain.Steps(ctx) {
@@ -182,8 +180,8 @@ func (j *Joined) mergedBefore(ctx context.Context) (map[protocol.Hash]bool, erro
 	return merged, nil
 }
 
-// madeBy is what a thread with a head has made, in a worktree of its own, of the files that
-// it began with; ok is false if it had no worktree. Errors are those of [Keeper.StepFiles].
+// madeBy returns the files before and after the work of a child in its worktree; ok is false if it had no
+// worktree. Errors are the same as for [Keeper.StepFiles].
 func (e Keeper) madeBy(ctx context.Context, head protocol.Hash) (made StepFiles, ok bool, err error) {
 	t, err := thread.Open(ctx, e.Read, head)
 	if err != nil {
@@ -199,8 +197,8 @@ func (e Keeper) madeBy(ctx context.Context, head protocol.Hash) (made StepFiles,
 	return made, true, nil
 }
 
-// merge merges what others have made into a tree, in their order. Where two of them changed
-// the same places it returns the paths, and no tree. It writes nothing but objects.
+// merge merges the changes of several children into a tree, in order. If two of them changed the same places,
+// it returns the paths and no tree. It writes only git objects.
 func (e Keeper) merge(ctx context.Context, k *Checkout, tree protocol.Tree,
 	made []StepFiles) (merged protocol.Tree, conflicts []string, err error) {
 	for _, m := range made {
@@ -230,8 +228,7 @@ func (e Keeper) merge(ctx context.Context, k *Checkout, tree protocol.Tree,
 	return "", conflicts[:min(len(conflicts), maxListed)], nil
 }
 
-// WriteMerged replaces the files of a thread, whose work tree is open, by those of a tree that others
-// have made. The intent of that must be durable.
+// WriteMerged replaces the files in a thread's open work tree by a merged tree. The intent must be durable.
 func (e Keeper) WriteMerged(ctx context.Context, k *Checkout, to protocol.Tree) error {
 	l, err := snapshot.Prepare(ctx, e.Env, k.Spec, k.Spec.Tree, to)
 	if err == nil {

@@ -28,22 +28,22 @@ import (
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// NewTree says which worktree a thread gets.
+// NewTree describes a thread's new worktree.
 type NewTree struct {
 	ID      string
 	Repo    snapshot.Repo
-	Dir     string // of the work tree in which the thread would work otherwise
+	Dir     string // where the thread would work otherwise
 	Base    string // commit
 	Tree    protocol.Tree
-	Name    string // of the workflow, for the branch; "": no branch
-	Foreign bool   // its files come from elsewhere
-	// Branch is one that the worktree had before.
+	Name    string // workflow name for the branch; "" means no branch
+	Foreign bool   // its files come from another machine
+	// Branch is the branch of the worktree's predecessor.
 	Branch string
 }
 
-// AddWorktree makes the worktree of a thread: at a commit, with the files of a tree, or
-// of that commit. The thread works at the same place below its root. Until [Keeper.Created]
-// the worktree is nobody's.
+// AddWorktree creates a thread's worktree at a commit, with the files of a tree or of that commit. The thread
+// works in the same subdirectory as before. Until [Keeper.Created] is called, the worktree belongs to no
+// thread.
 func (e Keeper) AddWorktree(ctx context.Context, n NewTree) (w *heads.Workspace, err error) {
 	if n.Base == "" {
 		return nil, fault.New(protocol.CodeFailed, "%s has no commit yet, and a worktree begins with one",
@@ -60,7 +60,7 @@ func (e Keeper) AddWorktree(ctx context.Context, n NewTree) (w *heads.Workspace,
 	branch := n.Branch
 	if n.Name != "" {
 		branch = branchOf(n.Name, n.ID)
-		if _, taken := n.Repo.Commit(ctx, "refs/heads/uwf"); taken { // git has no branch uwf/x beside it
+		if _, taken := n.Repo.Commit(ctx, "refs/heads/uwf"); taken { // git cannot create a branch uwf/x next to it
 			branch = strings.Replace(branch, "/", "-", 1)
 		}
 	}
@@ -69,7 +69,7 @@ func (e Keeper) AddWorktree(ctx context.Context, n NewTree) (w *heads.Workspace,
 	}
 	made := branch
 	if n.Branch != "" {
-		made = "" // it was there before
+		made = "" // it existed before
 	}
 	plan, err := e.plan(ctx, &n, made)
 	if err != nil {
@@ -120,7 +120,7 @@ func (e Keeper) AddWorktree(ctx context.Context, n NewTree) (w *heads.Workspace,
 	return &heads.Workspace{Mode: InWorktree, Root: root, Repo: repo.Common, Base: n.Base, Branch: branch}, nil
 }
 
-// notMade says that git could not make a worktree, and how to see why or do without.
+// notMade returns the error for a worktree that git could not create, with the facts for a hint.
 func notMade(n NewTree, err error) error {
 	if errors.As(err, new(*protocol.Error)) || errors.Is(err, context.Canceled) {
 		return err
@@ -128,15 +128,14 @@ func notMade(n NewTree, err error) error {
 	failed := &protocol.Error{Code: protocol.CodeFailed, Err: err,
 		Message: fmt.Sprintf("the worktree of thread %s cannot be made in %s: %s", n.ID, cwd.Shown(n.Repo.Root),
 			cwd.Shown(err.Error()))}
-	if strings.Contains(err.Error(), "filter lfs failed") { // uwf fetches nothing
+	if strings.Contains(err.Error(), "filter lfs failed") { // uwf doesn't fetch LFS objects
 		return failed.Because("lfs-content-missing", "root", n.Repo.Root)
 	}
 	return failed.Because("worktree-not-made", "root", n.Repo.Root, "base", n.Base)
 }
 
-// plan records in the run directory of the thread which files its worktree is to have, and
-// which branch is made. If that is cut off, the thread's next step finishes it, or, if there
-// is none, [Keeper.Sweep] does.
+// plan records the planned files and branch of a worktree in the thread's run directory. If the creation is
+// interrupted, the thread's next step finishes it, or [Keeper.Sweep] if there is none.
 func (e Keeper) plan(ctx context.Context, n *NewTree, branch string) (record string, err error) {
 	spec, err := e.SpecOf(n.Repo, n.ID)
 	if err != nil {
@@ -159,8 +158,8 @@ func (e Keeper) plan(ctx context.Context, n *NewTree, branch string) (record str
 	return record, err
 }
 
-// branchOf is the branch of a thread's worktree: uwf/<workflow>-<end of the id>, or with a hyphen
-// for the slash if there is a branch called uwf.
+// branchOf returns the branch of a thread's worktree: uwf/<workflow>-<end of the ID>. If a branch uwf exists,
+// the slash becomes a hyphen.
 func branchOf(workflow, id string) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
@@ -172,7 +171,7 @@ func branchOf(workflow, id string) string {
 	return "uwf/" + strings.Trim(name, "-") + "-" + strings.ToLower(id[len(id)-end:])
 }
 
-// startTree is the worktree of a new thread.
+// startTree creates the worktree of a new thread.
 func (e Keeper) startTree(ctx context.Context, id, workflow, dir string, o Options) (*heads.Workspace, error) {
 	repo, err := snapshot.Find(ctx, e.Env, dir)
 	if err != nil {
@@ -197,9 +196,9 @@ func (e Keeper) startTree(ctx context.Context, id, workflow, dir string, o Optio
 	return e.AddWorktree(ctx, n)
 }
 
-// treeOf is the work tree of a thread, and where it works in it; if its worktree is
-// gone, the same place in that of the repository, or in the one that the thread was
-// started in: that of a submodule, or of a bare repository, is not beside its git directory.
+// treeOf returns a thread's work tree and its directory in it. If the worktree is gone, it returns the same
+// directory in the repository's work tree, or in the one where the thread was started. The latter matters for
+// submodules and bare repositories, whose work tree is not next to the git directory.
 func (e Keeper) treeOf(ctx context.Context, w *heads.Workspace, of string) (repo snapshot.Repo, dir string, err error) {
 	repo, err = snapshot.Find(ctx, e.Env, w.Root)
 	if w.Mode != InWorktree || err == nil && (sameFile(repo.Common, w.Repo) || isGone(w.Repo)) {
@@ -220,9 +219,9 @@ func (e Keeper) treeOf(ctx context.Context, w *heads.Workspace, of string) (repo
 	return repo, "", cmp.Or(err, snapshot.ErrNone)
 }
 
-// startedIn is the directory that a thread was started in; "": it is not known.
+// startedIn returns the directory in which a thread was started, or "" if unknown.
 func (e Keeper) startedIn(ctx context.Context, id string) string {
-	all, _ := heads.Standings(ctx, e.Heads) // a line that cannot be read is none of ours
+	all, _ := heads.Standings(ctx, e.Heads) // unreadable entries belong to other threads
 	t, err := thread.Open(ctx, e.Read, all[id].Head)
 	if err != nil {
 		return ""
@@ -230,9 +229,9 @@ func (e Keeper) startedIn(ctx context.Context, id string) string {
 	return t.Start.Cwd
 }
 
-// Recreate makes the worktree of an ended thread again that is to go on, with the files
-// of its last step, if it was removed, and that of a child which is to take its first step,
-// with the files that it begins with. That of another active thread is missed.
+// Recreate creates a thread's missing worktree again if it is expected to be missing: for an ended thread
+// that continues, with the files of its last step, and for a child before its first step, with its initial
+// files. The missing worktree of any other active thread is an error, which the step reports.
 func (e Keeper) Recreate(ctx context.Context, t Thread) error {
 	w, path := t.Facts.Workspace, e.Dirs.Worktree(t.ID)
 	if w == nil || w.Mode != InWorktree || !t.Ended && t.Facts.Parent == nil {
@@ -246,7 +245,7 @@ func (e Keeper) Recreate(ctx context.Context, t Thread) error {
 		return err
 	}
 	if _, err := os.Lstat(path); err == nil && !t.Ended && e.RunDir(t.ID).Read().Missing {
-		cut, err := snapshot.Find(ctx, e.Env, path) // its maker was killed
+		cut, err := snapshot.Find(ctx, e.Env, path) // its creation was interrupted
 		if err == nil {
 			err = e.unused(ctx, path, w.Base)
 		}
@@ -262,13 +261,13 @@ func (e Keeper) Recreate(ctx context.Context, t Thread) error {
 	return e.treeAgain(ctx, t, chain)
 }
 
-// treeAgain makes a thread's worktree again, with the files of its last step, or for the
-// first time, with those that it begins with.
+// treeAgain creates a thread's worktree with the files of its last step, or with its initial files if it has
+// no step.
 func (e Keeper) treeAgain(ctx context.Context, t Thread, chain *thread.Thread) error {
 	w := t.Facts.Workspace
 	repo, dir, err := e.treeOf(ctx, w, t.ID)
 	if err != nil {
-		return nil // where it works is gone: that is said as for every thread
+		return nil // the step reports the missing directory
 	}
 	n := NewTree{ID: t.ID, Repo: repo, Dir: dir, Base: w.Base, Branch: w.Branch, Foreign: t.Facts.Imported != nil}
 	if last, err := e.FilesOf(ctx, chain); err == nil {
@@ -282,19 +281,18 @@ func (e Keeper) treeAgain(ctx context.Context, t Thread, chain *thread.Thread) e
 	return e.Created(t.ID)
 }
 
-// A worktree has the files that git knows. Other things that a run needs, such as keys and
-// libraries, are copied from the original work tree or made by a command of the user's. None
-// of it is in a snapshot.
+// A worktree contains the files that git tracks. Other things that a run needs, such as keys and libraries,
+// are copied from the original work tree or created by a command of the user. They are not in any snapshot.
 
-// Bounds of the set-up.
+// Limits of the setup command.
 const (
 	setupTime  = 30 * time.Minute
 	setupGrace = 2 * time.Second
-	setupTail  = 4 << 10 // bytes of its output that are told when it fails
+	setupTail  = 4 << 10 // bytes of its output in the error message
 )
 
-// furnish makes a new worktree one that can run. dir is where the thread works in it;
-// foreign: its files come from elsewhere, so nothing of them runs unasked.
+// furnish prepares a new worktree for running. dir is the thread's directory in it. foreign means that its
+// files come from another machine, so nothing in it runs without confirmation.
 func (e Keeper) furnish(ctx context.Context, from, to snapshot.Repo, id, dir string, foreign bool) error {
 	if _, err := include(ctx, from, to); err != nil {
 		return fmt.Errorf("take along what git ignores: %w", err)
@@ -318,7 +316,7 @@ func (e Keeper) furnish(ctx context.Context, from, to snapshot.Repo, id, dir str
 	return e.setUp(ctx, id, dir, from.Root, argv)
 }
 
-// setUp runs the command of the user's config, once, and keeps what it prints.
+// setUp runs the setup command of the user's config once, and saves its output.
 func (e Keeper) setUp(ctx context.Context, id, dir, from string, argv []string) (err error) {
 	exe, err := proc.LookPath(argv[0], dir, e.Env.Environ)
 	if err != nil {
@@ -360,7 +358,7 @@ func (e Keeper) setUp(ctx context.Context, id, dir, from string, argv []string) 
 	return (&protocol.Error{Code: protocol.CodeFailed, Message: message, Err: err}).Because("setup-failed")
 }
 
-// tail is the end of what the set-up has printed.
+// tail returns the end of the setup command's output.
 func tail(log *os.File) string {
 	size, err := log.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -377,28 +375,28 @@ func tail(log *os.File) string {
 	return "\n" + plaintext.Escape(string(text))
 }
 
-// Where the files of a fork are.
+// Values of [Fork].Files.
 const (
-	FilesWorktree = "worktree" // in a worktree of its own, as they were at that step
-	FilesHere     = "here"     // where the other thread has them, as they were at that step
-	FilesKeep     = "keep"     // where the other thread has them, as they are
+	FilesWorktree = "worktree" // a new worktree with the files at that step
+	FilesHere     = "here"     // the other thread's directory, with the files at that step
+	FilesKeep     = "keep"     // the other thread's directory, with its current files
 )
 
-// Fork is a thread that is about to begin at a node of another one.
+// Fork describes a thread that is about to start at a node of another one.
 type Fork struct {
 	Thread string
-	At     *thread.Thread // the chain up to that node
-	Facts  heads.Facts    // what is known of it already
-	Moved  bool           // a person has said where it works
-	// Files are [FilesWorktree], [FilesHere] or [FilesKeep]; "": a worktree, if the files
-	// are kept. Before names a step: they are those before it. Detached: the worktree is on
-	// no branch.
+	At     *thread.Thread // chain up to that node
+	Facts  heads.Facts    // facts of the fork so far
+	Moved  bool           // the user has chosen its directory
+	// Files is [FilesWorktree], [FilesHere] or [FilesKeep]. "" means a worktree if the files are snapshotted.
+	// If Before is a step, the fork starts with the files before it. Detached means that the worktree has no
+	// branch.
 	Files    string
 	Before   protocol.Hash
 	Detached bool
 }
 
-// Fork is the workspace of a fork.
+// Fork creates the workspace of a fork.
 func (e Keeper) Fork(ctx context.Context, f Fork) (*heads.Workspace, error) {
 	t, facts, from := f.At, f.Facts, f.Facts.Fork.Thread
 	of, err := e.Heads.Facts(ctx, from)
@@ -463,8 +461,8 @@ func (e Keeper) Fork(ctx context.Context, f Fork) (*heads.Workspace, error) {
 		Foreign: facts.Imported != nil})
 }
 
-// treeAt is the state of the files at a node of a thread: that before a step, if one is
-// named, else that after the node; before the thread's first step, what that began with.
+// treeAt returns the files at a node of a thread: those before a step if before is set, else those after the
+// node. Before the first step, these are the thread's initial files.
 func (e Keeper) treeAt(ctx context.Context, t *thread.Thread, before protocol.Hash, of string) (protocol.Tree, error) {
 	if before == "" && t.Last != nil {
 		step, err := e.FilesOf(ctx, t)
@@ -497,8 +495,7 @@ func (e Keeper) treeAt(ctx context.Context, t *thread.Thread, before protocol.Ha
 	return step.Before, err
 }
 
-// filesHere puts the files of a fork where the other thread works, if they are those
-// that this one has left.
+// filesHere writes the files of a fork into the other thread's directory, if that thread left it unchanged.
 func (e Keeper) filesHere(ctx context.Context, id string, w *heads.Workspace, tree protocol.Tree, of string) error {
 	now, err := heads.Find(ctx, e.Heads, of)
 	if err != nil {
@@ -521,7 +518,7 @@ func (e Keeper) filesHere(ctx context.Context, id string, w *heads.Workspace, tr
 	return errors.Join(err, e.forget(id, err))
 }
 
-// forget removes the run directory of a thread that was not made, because of an error.
+// forget removes the run directory of a thread whose creation failed, and returns err.
 func (e Keeper) forget(id string, err error) error {
 	if err == nil {
 		return nil
@@ -529,26 +526,25 @@ func (e Keeper) forget(id string, err error) error {
 	return os.RemoveAll(e.RunDir(id).Path)
 }
 
-// A new worktree needs what git does not know: ignored files that a list names, and links to
+// A new worktree also needs some files that git doesn't track: ignored files listed in a file, and links to
 // directories.
 
-// includeFile lists, as .gitignore does, files that git ignores and that a new worktree
-// needs all the same. Other tools read it, too.
+// includeFile lists, in the format of .gitignore, ignored files that a new worktree needs. Other tools also
+// read it.
 const includeFile = ".worktreeinclude"
 
-// Bounds of what is copied into a new worktree.
+// Limits of what is copied into a new worktree.
 const (
 	maxIncluded      = 100_000
 	maxIncludedBytes = 4 << 30
 	maxList          = 1 << 20 // bytes
 )
 
-// linksFile in a worktree's git directory lists the links to another work tree, one path per
-// line.
+// linksFile in a worktree's git directory lists the links to another work tree, one path per line.
 const linksFile = "uwf-links"
 
-// include copies the files that a work tree's [includeFile] names and that git ignores into
-// another work tree, unless something is already in their place. It returns how many.
+// include copies the ignored files that match a work tree's [includeFile] into another work tree, without
+// overwriting anything. It returns their number.
 func include(ctx context.Context, r, to snapshot.Repo) (n int, err error) {
 	list := filepath.Join(r.Root, includeFile)
 	text, err := safeopen.ReadFile(list, maxList, safeopen.NoFollow)
@@ -562,7 +558,7 @@ func include(ctx context.Context, r, to snapshot.Repo) (n int, err error) {
 	if err != nil || len(out) == 0 {
 		return 0, err
 	}
-	// Files that are only untracked, not ignored, would enter the other work tree's snapshots.
+	// Untracked files that are not ignored would appear in the other work tree's snapshots.
 	ignored, err := r.Query(ctx, "", out, "check-ignore", "-z", "--stdin")
 	var none *snapshot.GitError
 	if err != nil && (!errors.As(err, &none) || none.Status != 1) {
@@ -602,7 +598,7 @@ func include(ctx context.Context, r, to snapshot.Repo) (n int, err error) {
 	return n, nil
 }
 
-// takeAlong copies a file or a link, if nothing is in its place.
+// takeAlong copies a file or a symbolic link unless the target exists.
 func takeAlong(from, to *os.Root, name string, room *int64) (bool, error) {
 	info, err := from.Lstat(name)
 	if err != nil {
@@ -642,8 +638,8 @@ func takeAlong(from, to *os.Root, name string, room *int64) (bool, error) {
 	return true, errors.Join(err, out.Close())
 }
 
-// link links directories of a work tree into another one; snapshots leave these links out. It
-// skips directories that do not exist or whose place is taken.
+// link creates symbolic links to directories of another work tree. Snapshots omit these links. It skips
+// missing directories and existing targets.
 func link(r, to snapshot.Repo, dirs []string) error {
 	var made []string
 	into, err := os.OpenRoot(to.Root)
@@ -666,7 +662,7 @@ func link(r, to snapshot.Repo, dirs []string) error {
 			}
 		}
 		made = append(made, dir)
-		// Listed before it exists, so that a snapshot in between leaves it out.
+		// List a link before it is created, so that a snapshot in between omits it.
 		if err := durable.Replace(durable.OS(), filepath.Join(to.Dir, linksFile), []byte(strings.Join(made, "\n")+"\n"),
 			0o600); err != nil {
 			return err
@@ -678,7 +674,7 @@ func link(r, to snapshot.Repo, dirs []string) error {
 	return nil
 }
 
-// links are the paths that [link] has made.
+// links returns the paths that [link] has created.
 func links(r snapshot.Repo) []string {
 	text, err := safeopen.ReadFile(filepath.Join(r.Dir, linksFile), maxList, safeopen.NoFollow)
 	if err != nil {

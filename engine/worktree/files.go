@@ -18,21 +18,21 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// What happens to the worktrees of threads. A worktree in which nothing was made is removed
-// when its thread ends; others stay until somebody removes them. The files of a thread's steps
-// are kept as long as the thread is, so the worktree of one that goes on can be recreated.
+// Lifetime of worktrees: an unchanged worktree is removed when its thread ends; others stay until a user
+// removes them. The snapshots of a thread's steps are kept as long as the thread, so a removed worktree can
+// be recreated.
 
-// appliedRef names how much of a thread's result the user has on a branch.
+// appliedRef returns the ref of the part of a thread's result that is on a branch of the user's.
 func appliedRef(id string) string { return "refs/uwf-applied/" + id }
 
-// applyRef keeps the user's work tree as it was before the result was applied.
+// applyRef returns the ref of the user's work tree before the result was applied.
 func applyRef(id string) string { return "refs/uwf-apply/" + id }
 
-// resultRef keeps the commit that an apply is about to bring.
+// resultRef returns the ref of the commit of an apply in progress.
 func resultRef(id string) string { return "refs/uwf-result/" + id }
 
-// Unsaved is what a thread has made that exists only in its worktree and its snapshots. Errors
-// are *protocol.Error.
+// Unsaved returns the work of a thread that exists only in its worktree and its snapshots. Errors are
+// *protocol.Error.
 func (e Keeper) Unsaved(ctx context.Context, id string, facts heads.Facts) (_ Unsaved, err error) {
 	defer fault.Coded(&err)
 	w := facts.Workspace
@@ -45,7 +45,7 @@ func (e Keeper) Unsaved(ctx context.Context, id string, facts heads.Facts) (_ Un
 	return e.onlyInWorktree(ctx, id, w, false)
 }
 
-// unapplied is [Keeper.Unsaved] for a worktree that is gone.
+// unapplied does the same as [Keeper.Unsaved] for a worktree that is gone.
 func (e Keeper) unapplied(ctx context.Context, id string, facts heads.Facts) (only Unsaved, err error) {
 	at, err := heads.Find(ctx, e.Heads, id)
 	if err != nil {
@@ -53,12 +53,12 @@ func (e Keeper) unapplied(ctx context.Context, id string, facts heads.Facts) (on
 	}
 	last, err := e.StepFiles(ctx, at.Head)
 	if err != nil || facts.Parent != nil {
-		return only, nil // nothing could be lost; a child's work belongs to its parent
+		return only, nil // nothing can be lost; a child's work belongs to its parent
 	}
 	w := facts.Workspace
 	repo, _, err := e.treeOf(ctx, w, id)
 	if err != nil {
-		return only, nil // its repository is gone, and the snapshots with it
+		return only, nil // the repository is gone, and its snapshots with it
 	}
 	spec, err := e.SpecOf(repo, id)
 	if err != nil {
@@ -68,7 +68,7 @@ func (e Keeper) unapplied(ctx context.Context, id string, facts heads.Facts) (on
 	for _, commit := range []string{w.Base, tip, appliedRef(id)} {
 		tree, err := repo.TreeOf(ctx, spec, commit)
 		if err != nil {
-			continue // there is no such commit
+			continue // no such commit
 		}
 		differ, err := repo.ChangedPaths(ctx, spec, tree, last.After)
 		if err == nil && len(differ) == 0 {
@@ -82,15 +82,15 @@ func (e Keeper) unapplied(ctx context.Context, id string, facts heads.Facts) (on
 	return only, nil
 }
 
-// Drop removes a thread's worktree and whatever keeps its snapshots, including unsaved work:
-// see [Keeper.Unsaved]. Errors are *protocol.Error.
+// Drop removes a thread's worktree and all refs to its snapshots, including unsaved work (see
+// [Keeper.Unsaved]). Errors are *protocol.Error.
 func (e Keeper) Drop(ctx context.Context, id string, w *heads.Workspace) (err error) {
 	defer fault.Coded(&err)
 	if w == nil || w.Mode == ModeNone {
 		return nil
 	}
 	repo, _, err := e.treeOf(ctx, w, id)
-	if err != nil { // the repository is gone, and what it kept with it
+	if err != nil { // the repository is gone, and its refs with it
 		return nil
 	}
 	spec, err := e.SpecOf(repo, id)
@@ -109,8 +109,8 @@ func (e Keeper) Drop(ctx context.Context, id string, w *heads.Workspace) (err er
 	return repo.RemoveWorktree(ctx, e.Dirs.Worktree(id), w.Branch, w.Base)
 }
 
-// Worktrees lists the worktrees of threads, and those below the home that belong to no thread.
-// Errors are *protocol.Error.
+// Worktrees lists the worktrees of threads, and those in the home that belong to no thread. Errors are
+// *protocol.Error.
 func (e Keeper) Worktrees(ctx context.Context) (_ []protocol.Worktree, err error) {
 	defer fault.Coded(&err)
 	facts, err := e.Heads.AllFacts(ctx)
@@ -120,7 +120,7 @@ func (e Keeper) Worktrees(ctx context.Context) (_ []protocol.Worktree, err error
 	list := []protocol.Worktree{}
 	for id, of := range facts {
 		if w := of.Workspace; w != nil && w.Mode == InWorktree {
-			if tree := e.worktree(ctx, id, w); !tree.Gone || !hasEnded(tree.Status) && of.Parent == nil { // gone with its end
+			if tree := e.worktree(ctx, id, w); !tree.Gone || !hasEnded(tree.Status) && of.Parent == nil { // it was removed when the thread ended
 				list = append(list, tree)
 			}
 		}
@@ -176,10 +176,9 @@ func (e Keeper) worktree(ctx context.Context, id string, w *heads.Workspace) pro
 	return out
 }
 
-// Clean removes the worktrees of ended threads, and those that belong to no thread, unless
-// they hold something that is nowhere else. Files kept by a thread's steps survive their
-// worktree. It returns every worktree that it checked: a removed one is marked as gone, the
-// others say why they stay. Errors are *protocol.Error.
+// Clean removes the worktrees of ended threads and those that belong to no thread, unless they contain
+// unsaved work. Snapshots are kept. It returns all worktrees that it checked; removed ones are marked as
+// gone, and the others include the reason why they stay. Errors are *protocol.Error.
 func (e Keeper) Clean(ctx context.Context) ([]protocol.Worktree, error) {
 	done := []protocol.Worktree{}
 	swept, err := e.Sweep(ctx)
@@ -207,7 +206,7 @@ func (e Keeper) Clean(ctx context.Context) ([]protocol.Worktree, error) {
 	return done, fault.OrNil(ctx.Err())
 }
 
-// clean removes a worktree, or says what prevents it.
+// clean removes a worktree, or returns why it stays.
 func (e Keeper) clean(ctx context.Context, w protocol.Worktree) (stays string, err error) {
 	id := filepath.Base(w.Path)
 	if w.Thread == "" {
@@ -233,11 +232,11 @@ func (e Keeper) clean(ctx context.Context, w protocol.Worktree) (stays string, e
 	return "", repo.RemoveWorktree(ctx, w.Path, its.Branch, its.Base)
 }
 
-// cleanNobodys is clean for a worktree that belongs to no thread.
+// cleanNobodys removes a worktree that belongs to no thread, or returns why it stays.
 func (e Keeper) cleanNobodys(ctx context.Context, id, path string) (stays string, err error) {
 	repo, err := snapshot.Find(ctx, e.Env, path)
 	if errors.Is(err, snapshot.ErrNone) {
-		return "", os.Remove(path) // an empty directory, or it stays
+		return "", os.Remove(path) // only succeeds if the directory is empty
 	}
 	if err != nil {
 		return "", err
@@ -260,8 +259,8 @@ func (e Keeper) cleanNobodys(ctx context.Context, id, path string) (stays string
 
 func has(only Unsaved) string { return "it has " + cwd.Shown(only.String()) }
 
-// Prune removes threads with their worktrees and the snapshots of their files. A thread whose
-// worktree has work that is nowhere else stays, unless force is set.
+// Prune removes threads with their worktrees and snapshots. A thread whose worktree contains unsaved work
+// stays unless force is set.
 func (e Keeper) Prune(ctx context.Context, o prune.Options, force bool) (prune.Report, error) {
 	facts, err := e.Heads.AllFacts(ctx)
 	if err != nil && facts == nil {
@@ -284,7 +283,7 @@ func (e Keeper) Prune(ctx context.Context, o prune.Options, force bool) (prune.R
 	return report, err
 }
 
-// spare returns why a thread stays. Children and the thread that they play a part of stay together.
+// spare returns a function that reports why a thread stays. Parents and children stay together.
 func (e Keeper) spare(facts map[string]heads.Facts) func(ctx context.Context, id string) (string, error) {
 	known := map[string]string{}
 	return func(ctx context.Context, id string) (string, error) {
@@ -309,7 +308,7 @@ func (e Keeper) spare(facts map[string]heads.Facts) func(ctx context.Context, id
 	}
 }
 
-// Locked is a thread under its lock.
+// Locked is a locked thread.
 type Locked struct {
 	Thread
 	Release func()

@@ -24,26 +24,26 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// What keeps the files of steps lies beside the store of nodes: it is collected and
-// checked with that.
+// The snapshot repositories are next to the node store, and are garbage-collected and checked together with
+// it.
 
-// CollectedFiles says what was collected of the files of threads.
+// CollectedFiles is the result of [Keeper.CollectFiles].
 type CollectedFiles struct {
 	Repositories int   `json:"repositories"`
-	Refs         int   `json:"refs"`       // of threads that are gone; what would be, in a dry run
-	Freed        int64 `json:"freedBytes"` // less than 0: what was packed takes more
-	// Removed counts the git directories of ours whose repository is gone, and that had
-	// nothing that a thread needs.
+	Refs         int   `json:"refs"`       // removed refs of deleted threads, or those that a dry run would remove
+	Freed        int64 `json:"freedBytes"` // negative if packing needed more space
+	// Removed counts the removed snapshot repositories whose own repository is gone and that no thread needs.
 	Removed int `json:"removed,omitempty"`
-	// Worktrees counts those that commands were killed over, and that no thread has ever had.
+	// Worktrees counts the removed worktrees that interrupted commands left and that never belonged to a
+	// thread.
 	Worktrees int `json:"worktrees,omitempty"`
-	// Failed lists the git directories of uwf that could not be collected, with the reason.
+	// Failed lists the snapshot repositories that could not be collected, with the reasons.
 	Failed []string `json:"failed,omitempty"`
 }
 
-// CollectFiles removes the kept files of threads that are no longer in any of these homes, and
-// packs the rest. alone runs while nobody makes a thread. A directory that cannot be collected does
-// not stop the others.
+// CollectFiles removes the snapshots of threads that no longer exist in any of the homes, and packs the rest.
+// It removes inside alone, which must keep threads from being created. If one repository cannot be collected,
+// it continues with the others.
 func (e Keeper) CollectFiles(ctx context.Context, homes []string, dry bool,
 	alone func(func() error) error) (CollectedFiles, error) {
 	var done CollectedFiles
@@ -101,15 +101,16 @@ func (e Keeper) CollectFiles(ctx context.Context, homes []string, dry bool,
 	return done, nil
 }
 
-// aDay is how long files that look like a thread's may still belong to a running command.
+// aDay is the age from which a snapshot without a thread is garbage. A younger one may belong to a running
+// command that has not created its thread yet.
 const aDay = 24 * time.Hour
 
-// living adds the threads of some homes.
+// living adds the IDs of the homes' threads to ids.
 func (e Keeper) living(ctx context.Context, homes []string, ids map[string]bool) error {
 	for _, home := range homes {
 		standings, err := heads.Standings(ctx, fileheads.Open(home, durable.OS()))
 		if err != nil {
-			return err // a line that cannot be read may be of any thread
+			return err // an unreadable entry may belong to any thread
 		}
 		for id := range standings {
 			ids[id] = true
@@ -118,8 +119,7 @@ func (e Keeper) living(ctx context.Context, homes []string, ids map[string]bool)
 	return nil
 }
 
-// namedTrees are the states of the files that the steps of some homes name, those that
-// were undone too.
+// namedTrees returns the snapshots that the steps of some homes refer to, including undone steps.
 func (e Keeper) namedTrees(ctx context.Context, homes []string) ([]protocol.Tree, error) {
 	named, seen := map[protocol.Tree]bool{}, map[protocol.Hash]bool{}
 	for _, home := range homes {
@@ -133,18 +133,18 @@ func (e Keeper) namedTrees(ctx context.Context, homes []string) ([]protocol.Tree
 	return slices.Sorted(maps.Keys(named)), nil
 }
 
-// FileFault is a step whose files are not what it says.
+// FileFault is a step whose snapshot is missing or damaged.
 type FileFault struct {
 	Thread string
 	Step   protocol.Hash
 	Tree   protocol.Tree
-	Store  string // the git directory of ours; "": they are in none
-	// Err says what is wrong with them; nil: they are not on this machine.
+	Store  string // the snapshot repository; "" if none has it
+	// Err describes the damage; nil if the snapshot is not on this machine.
 	Err error
 }
 
-// CheckFiles reads the files of every step that names some, and tells what is missing or
-// damaged; n is how many states there are.
+// CheckFiles reads the snapshots of all steps, and calls wrong for each that is missing or damaged. n is the
+// number of snapshots.
 func (e Keeper) CheckFiles(ctx context.Context, wrong func(FileFault)) (n int, err error) {
 	f, checks, verified := e.Finder(), map[string]*bundle.Verifier{}, map[protocol.Tree]error{}
 	var readers []*snapshot.Objects
@@ -155,7 +155,7 @@ func (e Keeper) CheckFiles(ctx context.Context, wrong func(FileFault)) (n int, e
 	}()
 	for s, err := range e.states(ctx, e.Heads, map[protocol.Hash]bool{}) {
 		if err != nil {
-			continue // of heads or a chain that are damaged: fsck says so
+			continue // damaged heads or chains, which fsck reports
 		}
 		store, by, err := f.Find(ctx, s.root, s.tree)
 		if err != nil {
@@ -182,15 +182,15 @@ func (e Keeper) CheckFiles(ctx context.Context, wrong func(FileFault)) (n int, e
 	return len(verified), ctx.Err()
 }
 
-// isGone reports whether there is nothing at a path.
+// isGone reports whether path doesn't exist.
 func isGone(path string) bool {
 	_, err := os.Lstat(path)
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// AddFiles adds to the manifest of a bundle the states of the files of its threads that
-// are on this machine, or what stands for them, and returns what reads them; missing is
-// how many are elsewhere. Errors are *protocol.Error.
+// AddFiles adds the local snapshots of a bundle's threads, or their substitutes, to the bundle's manifest,
+// and returns a reader for them. missing is the number of snapshots that are not on this machine. Errors are
+// *protocol.Error.
 func (e Keeper) AddFiles(ctx context.Context, m *bundle.Manifest) (from *snapshot.Objects, missing int, err error) {
 	f := e.Finder()
 	missing, err = m.AddTrees(ctx, e.Read, func(root string, tree protocol.Tree) (protocol.Tree, error) {
@@ -204,9 +204,9 @@ func (e Keeper) AddFiles(ctx context.Context, m *bundle.Manifest) (from *snapsho
 	return from, missing, err
 }
 
-// KeepFiles keeps the files of a bundle that is being imported, for the threads that are given
-// with their states, and returns how many states it kept. What was redacted here stays out: states
-// without it stand for those that hold it.
+// KeepFiles stores the snapshots of a bundle that is being imported, for the given threads, and returns their
+// number. Contents that were redacted here are not stored; their snapshots are replaced by substitutes
+// without them.
 func (e Keeper) KeepFiles(ctx context.Context, f *bundle.File,
 	threads map[string][]protocol.Tree) (kept int, err error) {
 	stores, err := e.Finder().Stores(ctx)
@@ -240,18 +240,18 @@ func (e Keeper) KeepFiles(ctx context.Context, f *bundle.File,
 	return kept, nil
 }
 
-// keepingFiles are a bundle's files on their way into the git directories of ours.
+// keepingFiles stores a bundle's files in our snapshot repositories.
 type keepingFiles struct {
 	Keeper
 	file    *bundle.File
 	stores  []string
 	without *bundle.Without
-	instead map[string]map[protocol.Tree]protocol.Tree // by hash function: what stands for states
+	instead map[string]map[protocol.Tree]protocol.Tree // substitutes of snapshots, by hash function
 }
 
-// stand finds out what stands for states of the files: what the bundle says, unless the state is
-// here, since nobody can check that one is the other with less in it; and what is left of a
-// state without the contents that were redacted.
+// stand determines the substitutes of snapshots. It uses the bundle's substitute only if the snapshot itself
+// isn't here, because it cannot verify that they differ only in redacted files. For snapshots with contents
+// that were redacted here, it makes substitutes.
 func (k *keepingFiles) stand(ctx context.Context) error {
 	gone, err := k.Finder().Redacted(ctx)
 	if err != nil {
@@ -290,8 +290,8 @@ func (k *keepingFiles) standFor(tree, by protocol.Tree) {
 	k.instead[function][tree] = by
 }
 
-// wanted are the states to keep of a thread's: what is left of them. One for which another stands
-// here already is not kept again.
+// wanted returns the snapshots of a thread to store, with substitutes applied. It omits those that already
+// have a substitute here.
 func (k *keepingFiles) wanted(ctx context.Context, trees []protocol.Tree) (wanted []protocol.Tree) {
 	for _, tree := range trees {
 		redacted := func(store string) bool { return snapshot.Substitute(ctx, k.Env, store, tree) != tree }
@@ -304,7 +304,7 @@ func (k *keepingFiles) wanted(ctx context.Context, trees []protocol.Tree) (wante
 	return wanted
 }
 
-// keep keeps the files of one hash function.
+// keep stores the files of one hash function.
 func (k *keepingFiles) keep(ctx context.Context, function string, threads map[string][]protocol.Tree) error {
 	threads, err := k.known(ctx, function, threads)
 	if err != nil {
@@ -324,7 +324,7 @@ func (k *keepingFiles) keep(ctx context.Context, function string, threads map[st
 	return snapshot.SetSubstitutes(ctx, k.Env, store, k.instead[function])
 }
 
-// known are the states of threads that came with the bundle, now or before.
+// known returns the threads' snapshots that came with this bundle or were imported before.
 func (k *keepingFiles) known(ctx context.Context, function string,
 	threads map[string][]protocol.Tree) (map[string][]protocol.Tree, error) {
 	known := map[string][]protocol.Tree{}
@@ -342,11 +342,11 @@ func (k *keepingFiles) known(ctx context.Context, function string,
 	return known, nil
 }
 
-// A command may be killed after it made a worktree but before a thread has it, or while it
-// removes one. What it leaves belongs to nobody.
+// If a command is killed between creating a worktree and creating its thread, or while it removes a worktree,
+// the remains belong to no thread.
 
-// LockCreation takes a lock that is held by whoever makes a thread or a worktree, until it exists. If it is free, that
-// process is gone.
+// LockCreation takes the lock that a process holds while it creates a thread or a worktree. If the lock is
+// free but the thread doesn't exist, that process is gone.
 func (e Keeper) LockCreation(ctx context.Context, id string) (*durable.Held, error) {
 	ctx, cancel := context.WithTimeout(ctx, treePatience)
 	defer cancel()
@@ -357,7 +357,7 @@ func (e Keeper) LockCreation(ctx context.Context, id string) (*durable.Held, err
 	return lock, err
 }
 
-// Created notes that the worktree of a thread is its own from now on.
+// Created records that a thread's worktree now belongs to it.
 func (e Keeper) Created(id string) error {
 	err := os.Remove(e.RunDir(id).File(runfiles.RestoreFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -366,14 +366,13 @@ func (e Keeper) Created(id string) error {
 	return err
 }
 
-// Sweep removes the worktrees that never belonged to a thread, with their branches, and
-// finishes removals that were cut off. It returns the worktrees' paths, whether or not
-// something is left there.
+// Sweep removes worktrees that never belonged to a thread, with their branches, and finishes interrupted
+// removals. It returns the paths of the worktrees, even if something is left there.
 func (e Keeper) Sweep(ctx context.Context) (swept []string, err error) {
 	defer fault.Coded(&err)
 	known, err := heads.Standings(ctx, e.Heads)
 	if err != nil {
-		return nil, err // a line that cannot be read may be of any thread
+		return nil, err // an unreadable entry may belong to any thread
 	}
 	runs, err := os.ReadDir(filepath.Dir(e.Dirs.Run("x")))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -396,7 +395,7 @@ func (e Keeper) Sweep(ctx context.Context) (swept []string, err error) {
 	return swept, e.sweepGone(ctx)
 }
 
-// sweep removes one, unless somebody is at work on it or has just made a thread of it.
+// sweep removes one such worktree, unless a process is working on it or has just created its thread.
 func (e Keeper) sweep(ctx context.Context, id string) (done bool, err error) {
 	lock, err := e.LockCreation(ctx, id)
 	var coded *protocol.Error
@@ -422,7 +421,7 @@ func (e Keeper) sweep(ctx context.Context, id string) (done bool, err error) {
 	return true, os.RemoveAll(e.RunDir(id).Path)
 }
 
-// sweepGone finishes removals that were cut off.
+// sweepGone finishes interrupted removals.
 func (e Keeper) sweepGone(ctx context.Context) error {
 	dir := filepath.Dir(e.Dirs.Worktree("x"))
 	if isGone(dir) {

@@ -17,18 +17,18 @@ import (
 	"github.com/united-workforce/uwf/step/snapshot"
 )
 
-// aboutFiles is a thread from elsewhere, and the files that it is about.
+// aboutFiles is an imported thread and the files that it works with.
 type aboutFiles struct {
 	*thread.Thread
-	tree protocol.Tree // after its newest step with files, or those that it began with; "": not known
-	kept bool          // with its last step
-	// by stands for them on this machine, and first for those that it began with; "": nothing does.
+	tree protocol.Tree // files after its newest step with files, or its initial files; "" if unknown
+	kept bool          // its last step has a snapshot
+	// by is the local substitute of tree, and first that of the initial files; "" if there is none.
 	by, first protocol.Tree
-	// above is the thread in whose files it works; "": it has files of its own.
+	// above is the ancestor in whose files it works; "" if it has its own.
 	above string
 }
 
-// filesFor finds out which files a thread is about; nil: about none.
+// filesFor determines the files that a thread works with; nil if none.
 func (e Keeper) filesFor(ctx context.Context, of Thread) (*aboutFiles, error) {
 	t, err := thread.Open(ctx, e.Read, of.Head)
 	if err != nil {
@@ -70,8 +70,8 @@ func (e Keeper) filesFor(ctx context.Context, of Thread) (*aboutFiles, error) {
 	return f, err
 }
 
-// hasThem refuses a directory whose files are not those that a thread needs; the code is then
-// [protocol.CodeNotFound].
+// hasThem returns an error if a directory doesn't have the files that a thread needs. Its code is
+// [protocol.CodeNotFound] then.
 func (e Keeper) hasThem(ctx context.Context, id, dir string, t *aboutFiles) *protocol.Error {
 	why := ""
 	k, err := e.Open(ctx, id, dir, &heads.Workspace{Mode: InPlace, Root: dir})
@@ -85,7 +85,7 @@ func (e Keeper) hasThem(ctx context.Context, id, dir string, t *aboutFiles) *pro
 		why = ": " + cwd.Shown(err.Error())
 	default:
 		defer k.Release()
-		if k.Spec.Tree == t.tree || k.Spec.Tree == t.by { // something was taken out of them
+		if k.Spec.Tree == t.tree || k.Spec.Tree == t.by { // by has redacted files removed
 			return nil
 		}
 	}
@@ -103,8 +103,8 @@ func (e Keeper) hasThem(ctx context.Context, id, dir string, t *aboutFiles) *pro
 		"clone", clone, "missing", elsewhere)
 }
 
-// nowhere is the error for a place without the files that a thread needs, which nobody can
-// bring there.
+// nowhere returns the error for a directory without the thread's files, if they aren't available on this
+// machine.
 func (t *aboutFiles) nowhere(id, dir string) *protocol.Error {
 	if t.above == "" {
 		return fault.New(protocol.CodeNotFound,
@@ -117,8 +117,8 @@ func (t *aboutFiles) nowhere(id, dir string) *protocol.Error {
 		id, t.above, cwd.Shown(dir)).Because("parent-files-elsewhere")
 }
 
-// placeFor makes a place that has the files of a thread from elsewhere: in an empty directory
-// a repository, else a worktree. refused is why the directory itself will not do.
+// placeFor creates a workspace with the files of an imported thread: a repository if dir is empty, else a
+// worktree. refused is the reason why dir itself cannot be used.
 func (e Keeper) placeFor(ctx context.Context, t Thread, dir string, about *aboutFiles,
 	refused error) (*heads.Workspace, error) {
 	if about.by == "" {
@@ -139,8 +139,8 @@ func (e Keeper) placeFor(ctx context.Context, t Thread, dir string, about *about
 	return w, err
 }
 
-// isForNew reports whether a directory is one in which a repository can be made: it is empty,
-// or has only what a process left that was killed while it made one, and is in no work tree.
+// isForNew reports whether a repository can be created in dir. It must be outside any work tree, and it must
+// be empty except for the remains of an interrupted creation.
 func (e Keeper) isForNew(ctx context.Context, dir string) bool {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) > 1 {
@@ -154,20 +154,19 @@ func (e Keeper) isForNew(ctx context.Context, dir string) bool {
 	return errors.Is(err, snapshot.ErrNone)
 }
 
-// A thread from elsewhere depends on the files that its last step left. The directory in which
-// a person lets it work may already have them, or those of an earlier step; otherwise the
-// thread gets a worktree with them, or, in an empty directory, a repository. Nobody is asked
-// to work among other files: they are not what the thread is about.
+// An imported thread depends on the files that its last step left. The directory that a user chooses for it
+// may already contain them, or those of an earlier step. Otherwise the thread gets a worktree with them, or,
+// in an empty directory, a repository. No agent has to work with other files than the thread is about.
 
-// MissingFiles are the files that a thread needs and that are not where it works. The zero value:
-// they are there, or it needs none.
+// MissingFiles are the files that a thread needs and that its directory lacks. The zero value means that
+// nothing is missing.
 type MissingFiles struct {
-	Refused error // whoever would work in them
+	Refused error // error for a step that would work in them
 	Tree    protocol.Tree
 }
 
-// WorkspaceIn returns the workspace of a thread in a directory that a person has named, with the files of
-// its last step if it comes from elsewhere.
+// WorkspaceIn returns the workspace of a thread in a directory that a user has chosen. For an imported
+// thread, it contains the files of the last step.
 func (e Keeper) WorkspaceIn(ctx context.Context, t Thread, in *heads.Workspace,
 	keepFiles bool) (*heads.Workspace, MissingFiles, error) {
 	var none MissingFiles
@@ -183,7 +182,7 @@ func (e Keeper) WorkspaceIn(ctx context.Context, t Thread, in *heads.Workspace,
 			return was, none, e.Recreate(ctx, t)
 		}
 	}
-	// Among other files than those of its last step it would go on as if they were its own.
+	// With other files than those of its last step, it would continue as if they were its own.
 	moved := t.Facts.Imported != nil && was != nil && was.Mode == InPlace && !sameFile(was.Root, in.Root)
 	last, err := e.filesFor(ctx, t)
 	if err != nil {
@@ -211,7 +210,7 @@ func (e Keeper) WorkspaceIn(ctx context.Context, t Thread, in *heads.Workspace,
 		}
 		if refused != nil {
 			w, err := e.placeFor(ctx, t, in.Root, last, refused)
-			if err != nil && ctx.Err() == nil { // a person's answer needs none of them
+			if err != nil && ctx.Err() == nil { // a person's answer needs no files
 				return in, MissingFiles{err, last.tree}, nil
 			}
 			return w, none, err
@@ -232,8 +231,8 @@ func (e Keeper) WorkspaceIn(ctx context.Context, t Thread, in *heads.Workspace,
 	return in, none, nil
 }
 
-// returned gives the worktree of a thread that has gone on elsewhere the files of its last
-// step, and makes it again if it is gone.
+// returned updates the worktree of a thread that continued on another machine to the files of its last step,
+// and creates it again if it is gone.
 func (e Keeper) returned(ctx context.Context, t Thread, last *thread.Thread) error {
 	if _, err := os.Lstat(e.Dirs.Worktree(t.ID)); !errors.Is(err, fs.ErrNotExist) {
 		_, err := e.catchUp(ctx, t.ID, t.Facts.Workspace, last)
@@ -242,8 +241,8 @@ func (e Keeper) returned(ctx context.Context, t Thread, last *thread.Thread) err
 	return e.treeAgain(ctx, t, last)
 }
 
-// catchUp brings the work tree of a thread from the files of an earlier step to those of its
-// last one. It returns what that changed; nil: nothing. Errors are *protocol.Error.
+// catchUp updates a thread's work tree from the files of an earlier step to those of its last one. It returns
+// the changes, or nil if there are none. Errors are *protocol.Error.
 func (e Keeper) catchUp(ctx context.Context, id string, w *heads.Workspace,
 	t *thread.Thread) (_ *protocol.FileChanges, err error) {
 	defer fault.Coded(&err)
@@ -273,8 +272,8 @@ func (e Keeper) catchUp(ctx context.Context, id string, w *heads.Workspace,
 		cwd.Shown(w.Root)).Because("changed-here", "root", w.Root, "step", fmt.Sprintf("%s@%d", id, t.Len()))
 }
 
-// treeFor makes a worktree with the files of the last step of a thread from elsewhere, in the
-// repository around a directory. refused says why the directory itself cannot be used.
+// treeFor creates a worktree with the files of an imported thread's last step, in the repository that
+// contains dir. refused is the reason why dir itself cannot be used.
 func (e Keeper) treeFor(ctx context.Context, t Thread, dir string, about *aboutFiles,
 	refused error) (*heads.Workspace, error) {
 	repo, err := snapshot.Find(ctx, e.Env, dir)
@@ -296,7 +295,7 @@ func (e Keeper) treeFor(ctx context.Context, t Thread, dir string, about *aboutF
 		return nil, err
 	}
 	n := NewTree{ID: t.ID, Repo: repo, Dir: dir, Base: base, Tree: about.by, Name: cmp.Or(wf.Name, "thread"), Foreign: true}
-	if _, err := os.Lstat(e.Dirs.Worktree(t.ID)); err == nil { // it was cut off before the thread had it
+	if _, err := os.Lstat(e.Dirs.Worktree(t.ID)); err == nil { // interrupted before the thread recorded it
 		err := e.unused(ctx, e.Dirs.Worktree(t.ID), base)
 		if err == nil {
 			err = repo.RemoveWorktree(ctx, e.Dirs.Worktree(t.ID), "", "")

@@ -1,6 +1,6 @@
-// Package worktree manages the files of threads: the work trees that they work in, worktrees of
-// their own, a snapshot with each step, and what people do with these files between steps: apply a
-// result to a branch, redact a path everywhere, list worktrees, and remove them.
+// Package worktree manages the files of threads: their work trees, including worktrees of their own, and a
+// snapshot with each step. It also implements what users do with these files between steps: apply a result to
+// a branch, redact a path everywhere, list worktrees, and remove them.
 package worktree
 
 import (
@@ -31,17 +31,17 @@ import (
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// The modes of a workspace: how the files of a thread are kept.
+// Modes of a workspace.
 const (
-	ModeNone    = "none"              // they are not
-	ModeInPlace = "in-place"          // where a person has them, a snapshot with each step
-	InPlace     = "here"              // the same, as facts and bundles have it
-	InWorktree  = protocol.InWorktree // likewise, in a git worktree of the thread's own
-	// ModeDefault is the one that the config wants, else InPlace where git has a work tree.
+	ModeNone    = "none"              // no snapshots
+	ModeInPlace = "in-place"          // the user's directory, with a snapshot per step
+	InPlace     = "here"              // ModeInPlace, as stored in facts and bundles
+	InWorktree  = protocol.InWorktree // the thread's own git worktree, with a snapshot per step
+	// ModeDefault is the mode set in the config, else in-place if the directory is in a git work tree.
 	ModeDefault = "default"
 )
 
-// ModeName returns a mode of facts as people write it.
+// ModeName returns a stored mode as users write it.
 func ModeName(mode string) string {
 	if mode == InPlace {
 		return ModeInPlace
@@ -49,30 +49,30 @@ func ModeName(mode string) string {
 	return mode
 }
 
-// treePatience is how long to wait for another thread's step to end in a work tree.
+// treePatience is the time to wait for another thread's step in the same work tree.
 const treePatience = 100 * time.Millisecond
 
-// Checkout is the work tree of an attempt whose files are kept with its step.
+// Checkout is the locked work tree of an attempt, whose files are snapshotted with its step.
 type Checkout struct {
 	Repo snapshot.Repo
-	dir  string // where the agent works
+	dir  string // the agent's directory
 	Spec snapshot.Spec
-	// Before is what the files were before the step.
+	// Before is the snapshot before the step.
 	Before protocol.Tree
-	// Left are the paths that the snapshot leaves out.
+	// Left lists the paths that the snapshot omits.
 	Left []string
 
 	by      Keeper
-	lock    *durable.Held // of the work tree
-	after   protocol.Tree // kept with the step that was made here; "": none was
+	lock    *durable.Held // lock of the work tree
+	after   protocol.Tree // snapshot of the step made here; "" if none was made
 	madeAt  time.Time
-	reports []string // paths that an earlier step has left out
+	reports []string // paths that an earlier step omitted
 }
 
 // Held reports whether the work tree is locked.
 func (k *Checkout) Held() bool { return k != nil && k.lock != nil }
 
-// Release gives the work tree back.
+// Release unlocks the work tree.
 func (k *Checkout) Release() {
 	if k.Held() {
 		_ = k.lock.RemoveAndUnlock()
@@ -80,13 +80,12 @@ func (k *Checkout) Release() {
 	}
 }
 
-// Open finds and locks the work tree of a thread, and makes a snapshot of it as it
-// is.
+// Open finds and locks the work tree of a thread, and takes a snapshot of it.
 func (e Keeper) Open(ctx context.Context, id, dir string, w *heads.Workspace) (*Checkout, error) {
 	return e.open(ctx, id, dir, w, false)
 }
 
-// open is [Keeper.Open]; held: the caller has locked the work tree.
+// open does the same as [Keeper.Open]; held means that the caller has locked the work tree.
 func (e Keeper) open(ctx context.Context, id, dir string, w *heads.Workspace, held bool) (*Checkout, error) {
 	repo, err := snapshot.Find(ctx, e.Env, dir)
 	switch {
@@ -112,7 +111,7 @@ func (e Keeper) open(ctx context.Context, id, dir string, w *heads.Workspace, he
 	return k, nil
 }
 
-// LockTree lets one thread's step at a time work in a work tree.
+// LockTree locks a work tree, so that only one thread's step at a time works in it.
 func (e Keeper) LockTree(ctx context.Context, id, root string) (*durable.Held, error) {
 	ctx, cancel := context.WithTimeout(ctx, treePatience)
 	defer cancel()
@@ -130,13 +129,13 @@ func (e Keeper) LockTree(ctx context.Context, id, root string) (*durable.Held, e
 	return lock, nil
 }
 
-// ofTree is the path of our files about a work tree, without what they end with.
+// ofTree returns the common prefix of the paths of our files about a work tree.
 func (e Keeper) ofTree(root string) string {
 	sum := sha256.Sum256([]byte(root))
 	return filepath.Join(e.Dirs.Locks(), "tree-"+hex.EncodeToString(sum[:10]))
 }
 
-// begin makes the snapshot that the step begins with.
+// begin takes the snapshot at the start of a step.
 func (e Keeper) begin(ctx context.Context, id string, k *Checkout) error {
 	c, err := e.Config(ctx)
 	if err != nil {
@@ -162,7 +161,7 @@ func (e Keeper) begin(ctx context.Context, id string, k *Checkout) error {
 	return err
 }
 
-// Abbreviate names a few paths.
+// Abbreviate returns the first few paths as text.
 func Abbreviate(paths []string) string {
 	shown := make([]string, len(paths))
 	for i, path := range paths {
@@ -171,7 +170,7 @@ func Abbreviate(paths []string) string {
 	return snapshot.Abbreviate(shown)
 }
 
-// SpecOf says where the files of a thread are kept.
+// SpecOf returns the snapshot settings for a thread's files.
 func (e Keeper) SpecOf(repo snapshot.Repo, thread string) (snapshot.Spec, error) {
 	s := snapshot.Spec{
 		Root: repo.Root, Git: repo.Store(e.Dirs.Git()), Index: e.RunDir(thread).File(runfiles.IndexFile),
@@ -206,7 +205,7 @@ func (e Keeper) SpecOf(repo snapshot.Repo, thread string) (snapshot.Spec, error)
 	return s, nil
 }
 
-// deniedPaths returns the paths in a work tree that agents in a directory of it may not read.
+// deniedPaths returns the paths in a work tree that agents in dir are not allowed to read.
 func (e Keeper) deniedPaths(c protocol.Config, root, dir string) (paths []string) {
 	if e.DenyRead == nil {
 		return nil
@@ -219,7 +218,7 @@ func (e Keeper) deniedPaths(c protocol.Config, root, dir string) (paths []string
 	return paths
 }
 
-// sameFile reports whether two paths lead to one directory.
+// sameFile reports whether two paths refer to the same file or directory.
 func sameFile(a, b string) bool {
 	x, err := cwd.Real(a)
 	if err != nil {
@@ -229,16 +228,15 @@ func sameFile(a, b string) bool {
 	return err == nil && x == y
 }
 
-// Options say how the files of a new thread are kept. The zero value: they are not.
+// Options describe how the files of a new thread are kept. The zero value means without snapshots.
 type Options struct {
 	Mode string
-	// Base is the commit that a worktree begins with; "": HEAD's. Dirty takes along what
-	// is not committed.
+	// Base is the initial commit of a worktree; "" means HEAD. Dirty includes uncommitted changes.
 	Base  string
 	Dirty bool
 }
 
-// New is what is known of a new thread of a workflow that works in a directory.
+// New creates the workspace of a new thread.
 func (e Keeper) New(ctx context.Context, o Options, id, workflow, dir string) (*heads.Workspace, error) {
 	mode := o.Mode
 	if mode == ModeDefault {
@@ -258,7 +256,7 @@ func (e Keeper) New(ctx context.Context, o Options, id, workflow, dir string) (*
 	return nil, fault.New(protocol.CodeUsage, "there is no workspace %q: in-place, worktree or none", mode)
 }
 
-// inPlace is the workspace of a thread that works in a person's own directory.
+// inPlace returns the workspace of a thread that works in the user's own directory.
 func (e Keeper) inPlace(ctx context.Context, dir string) (*heads.Workspace, error) {
 	repo, err := snapshot.Find(ctx, e.Env, dir)
 	if err != nil {
@@ -267,7 +265,7 @@ func (e Keeper) inPlace(ctx context.Context, dir string) (*heads.Workspace, erro
 	return &heads.Workspace{Mode: InPlace, Root: dir, Repo: repo.Common, Base: repo.Head}, nil
 }
 
-// WarnShared warns if a step of another thread works in the directory of a new one: each would
+// WarnShared warns if a step of another thread is running in the directory of a new one, because each would
 // see the other's changes.
 func (e Keeper) WarnShared(ctx context.Context, w *heads.Workspace) {
 	if w == nil || w.Mode != InPlace {
@@ -275,7 +273,7 @@ func (e Keeper) WarnShared(ctx context.Context, w *heads.Workspace) {
 	}
 	facts, err := e.Heads.AllFacts(ctx)
 	if err != nil {
-		return // whoever needs them says what is wrong
+		return // the error is reported when the facts are needed
 	}
 	for h, err := range e.Heads.Heads(ctx) {
 		if err != nil {
@@ -290,7 +288,7 @@ func (e Keeper) WarnShared(ctx context.Context, w *heads.Workspace) {
 	}
 }
 
-// noWorkTreeError says why the files of a directory cannot be kept.
+// noWorkTreeError returns the error for a directory whose files cannot be snapshotted.
 func noWorkTreeError(dir string, err error) error {
 	text := cwd.Shown(dir) + " is in no git work tree: its files cannot be kept"
 	if !errors.Is(err, snapshot.ErrNone) {
@@ -299,9 +297,8 @@ func noWorkTreeError(dir string, err error) error {
 	return (&protocol.Error{Code: protocol.CodeFailed, Message: text, Err: err}).Because("no-work-tree")
 }
 
-// defaultMode is how the files of a new thread in a directory are kept if nobody says: as the
-// config says for the workflow, else in place, if git has a work tree there that is not the
-// user's whole home directory.
+// defaultMode returns the default mode for a new thread: the one that the config sets for the workflow, else
+// in-place if dir is in a git work tree that is not the user's whole home directory.
 func (e Keeper) defaultMode(ctx context.Context, workflow, dir string) (string, error) {
 	c, err := e.Config(ctx)
 	if err != nil {
@@ -330,11 +327,10 @@ func (e Keeper) defaultMode(ctx context.Context, workflow, dir string) (string, 
 	return cmp.Or(wanted, ModeInPlace), nil
 }
 
-// NewRepository makes a repository in an empty directory, for a thread that comes from
-// elsewhere and of whose own no clone is here. Its only commit has the files of first, and
-// the work tree those of tree; the thread works at a place below its root, or there. If that
-// fails the directory is empty again. One that was killed at it left a mark, and is begun
-// again.
+// NewRepository creates a repository in an empty directory, for an imported thread without a local clone. Its
+// only commit contains the files of first, and its work tree those of tree. The thread works in the
+// subdirectory below, or at the root. If it fails, the directory is empty again. An interrupted creation
+// leaves a mark, and the next call starts over.
 func (e Keeper) NewRepository(ctx context.Context, id, dir, below string, first,
 	tree protocol.Tree) (w *heads.Workspace, err error) {
 	held, err := begin(dir)
@@ -381,7 +377,7 @@ func (e Keeper) NewRepository(ctx context.Context, id, dir, below string, first,
 	return e.inPlace(ctx, root)
 }
 
-// placeIn is a place below a directory, which is made if it is not there. No link leads out.
+// placeIn returns a subdirectory, and creates it if it is missing. Symbolic links cannot lead out of dir.
 func placeIn(dir, below string) (string, error) {
 	if below == "" {
 		return dir, nil
@@ -397,10 +393,10 @@ func placeIn(dir, below string) (string, error) {
 	return cwd.Real(filepath.Join(dir, below))
 }
 
-// unfinished is the mark in a repository that is being made; its maker has locked it.
+// unfinished returns the path of the mark in a repository that is being created, which is also its lock.
 func unfinished(dir string) string { return filepath.Join(dir, ".git", "uwf-unfinished") }
 
-// begin marks a directory that is empty, or that has only what one who was killed has left.
+// begin marks a directory that is empty or contains only the remains of an interrupted creation.
 func begin(dir string) (*durable.Held, error) {
 	if err := os.Mkdir(filepath.Join(dir, ".git"), 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
@@ -415,7 +411,7 @@ func begin(dir string) (*durable.Held, error) {
 	return held, nil
 }
 
-// empty removes what is in a directory, but for one file.
+// empty removes everything in a directory except one file.
 func empty(dir, but string) error {
 	entries, err := os.ReadDir(dir)
 	for _, entry := range entries {
@@ -426,29 +422,29 @@ func empty(dir, but string) error {
 	return err
 }
 
-// Keeper keeps the files of threads: the work trees that they work in, a snapshot with each
-// step, and the git directories of ours that have them. [Engine.Files] makes one.
+// Keeper manages the files of threads: their work trees, a snapshot with each step, and the snapshot
+// repositories. [Engine.Files] returns one.
 type Keeper struct {
 	Env   env.Env
 	Dirs  home.Dirs
 	FS    durable.FS
 	Heads heads.Heads
 
-	DenyRead func(c protocol.Config, dir string) []string // what agents there may not read; nil: nothing
+	DenyRead func(c protocol.Config, dir string) []string // paths that agents in dir are not allowed to read; nil means none
 	Config   func(ctx context.Context) (protocol.Config, error)
 	Read     cas.Reader
 	Warn     func(string)
 	RunDir   func(thread string) rundir.Dir
 	Grace    time.Duration
-	// Sandbox confines the commands that are of no step; nil: they run as they are.
+	// Sandbox runs commands outside of steps in a sandbox; nil means without one.
 	Sandbox Sandbox
-	// Lock takes a thread's lock: nobody steps or moves it until the lock is released.
+	// Lock locks a thread, so that no other process steps or moves it until the lock is released.
 	Lock func(ctx context.Context, thread string) (Locked, error)
-	// Show reports where an active thread stands.
+	// Show returns the state of an active thread.
 	Show func(ctx context.Context, thread string) (protocol.StepOutput, error)
 }
 
-// Sandbox returns a command that runs another one confined. end is called when it has ended.
+// Sandbox returns a command that runs cmd in a sandbox. Call end when it has ended.
 type Sandbox func(ctx context.Context, cmd proc.Command) (confined proc.Command, end func() error, err error)
 
 // start starts a command in the sandbox.
@@ -465,7 +461,7 @@ func (e Keeper) start(ctx context.Context, cmd proc.Command) (child *proc.Child,
 	return child, end, nil
 }
 
-// Thread is one whose files are at stake, under its lock.
+// Thread is a locked thread whose files are about to be used or changed.
 type Thread struct {
 	ID    string
 	Head  protocol.Hash

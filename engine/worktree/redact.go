@@ -16,10 +16,9 @@ import (
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
-// Redact removes a path, of a file or a directory below the root of the work tree, from
-// everything that is kept of a thread's files. From then on, other states stand in for those
-// of its steps. If other threads have the path, too, that is an error unless shared is set.
-// Errors are *protocol.Error.
+// Redact removes a file or directory, given relative to the root of the work tree, from all snapshots of a
+// thread. The snapshots are replaced by substitutes. If other threads also contain the path, that is an error
+// unless shared is set. Errors are *protocol.Error.
 func (e Keeper) Redact(ctx context.Context, id, name string, shared bool) (_ protocol.FilesRedacted, err error) {
 	defer fault.Coded(&err)
 	name = path.Clean(strings.ReplaceAll(name, `\`, "/"))
@@ -36,7 +35,7 @@ func (e Keeper) Redact(ctx context.Context, id, name string, shared bool) (_ pro
 	if err != nil {
 		return out, err
 	}
-	ended := false // one that was cut off
+	ended := false // an earlier redaction was interrupted
 	for store, byThread := range all {
 		if len(byThread[id]) > 0 {
 			if err := e.redactIn(ctx, store, byThread, shared, &out); err != nil {
@@ -60,8 +59,8 @@ func (e Keeper) Redact(ctx context.Context, id, name string, shared bool) (_ pro
 	return out, nil
 }
 
-// redactIn redacts in one git directory of ours. Two threads may keep a state by one
-// commit, so that the second is found when the first has let it go.
+// redactIn redacts in one snapshot repository. If two threads share a commit, the second is only found after
+// the first is redacted, so it takes several rounds.
 func (e Keeper) redactIn(ctx context.Context, store keptIn, byThread map[string][]protocol.Tree, shared bool,
 	out *protocol.FilesRedacted) error {
 	const rounds = 5
@@ -81,7 +80,7 @@ func (e Keeper) redactIn(ctx context.Context, store keptIn, byThread map[string]
 		done, err := snapshot.Redact(ctx, e.Env, store.path, store.common, r)
 		out.States += len(done.Trees)
 		out.Remains = append([]string{}, done.Remains...)
-		for _, thread := range threads { // git's indexes name the content
+		for _, thread := range threads { // index files refer to the content
 			if gone := os.Remove(e.RunDir(thread).File(runfiles.IndexFile)); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
 				err = errors.Join(err, gone)
 			}
@@ -93,8 +92,8 @@ func (e Keeper) redactIn(ctx context.Context, store keptIn, byThread map[string]
 	return nil
 }
 
-// holders are the states of the files that hold the path, of the thread and of others,
-// which it notes. Where the thread has none, nobody's are meant, in the first round.
+// holders returns the snapshots that contain the path, of the thread and of others, and records the latter.
+// If none of the thread's contains it in the first round, it returns none at all.
 func (e Keeper) holders(ctx context.Context, store keptIn, byThread map[string][]protocol.Tree,
 	out *protocol.FilesRedacted, first bool) (r snapshot.Redaction, err error) {
 	r.Path = out.Path
@@ -127,11 +126,10 @@ func (e Keeper) holders(ctx context.Context, store keptIn, byThread map[string][
 	return r, nil
 }
 
-// keptIn is a git directory of ours, and that of the user's.
+// keptIn is a snapshot repository and the git directory of the user's repository.
 type keptIn struct{ path, common string }
 
-// keptTrees are the states of the files of all threads of this home, by where they are
-// kept.
+// keptTrees returns the snapshots of all threads of this home, by the repository that stores them.
 func (e Keeper) keptTrees(ctx context.Context) (map[keptIn]map[string][]protocol.Tree, error) {
 	finder, all := e.Finder(), map[keptIn]map[string][]protocol.Tree{}
 	for s, err := range e.states(ctx, e.Heads, nil) {

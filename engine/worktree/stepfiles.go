@@ -21,21 +21,21 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 )
 
-// StepFiles is the state of the files around a step.
+// StepFiles holds the snapshots before and after a step.
 type StepFiles struct {
-	Before protocol.Tree // "": there were none
+	Before protocol.Tree // "" if there were no files
 	After  protocol.Tree
-	Left   []string // paths that are not kept
+	Left   []string // paths that the snapshot omits
 	Note   string
 
 	env   env.Env
-	store string // git directory of ours
+	store string // snapshot repository
 }
 
-// NoFilesError says that no state of the files is kept with a step.
+// NoFilesError means that a step has no snapshot.
 type NoFilesError struct {
 	Step protocol.Hash
-	Gone bool // one was, and is nowhere on this machine
+	Gone bool // it has one, but not on this machine
 }
 
 func (e *NoFilesError) Error() string {
@@ -45,8 +45,8 @@ func (e *NoFilesError) Error() string {
 	return "the files were not kept with step " + string(e.Step)
 }
 
-// StepFiles finds the state of the files that is kept with a step. Errors:
-// *protocol.Error, which holds a [*NoFilesError] if there is none.
+// StepFiles returns the snapshots around a step. Errors are *protocol.Error, which wraps a [*NoFilesError] if
+// there is no snapshot.
 func (e Keeper) StepFiles(ctx context.Context, step protocol.Hash) (StepFiles, error) {
 	t, err := thread.Open(ctx, e.Read, step)
 	if err != nil {
@@ -55,7 +55,7 @@ func (e Keeper) StepFiles(ctx context.Context, step protocol.Hash) (StepFiles, e
 	return e.FilesOf(ctx, t)
 }
 
-// FilesOf is [Keeper.StepFiles] of the head of a thread.
+// FilesOf is like [Keeper.StepFiles] for a thread's last step.
 func (e Keeper) FilesOf(ctx context.Context, t *thread.Thread) (StepFiles, error) {
 	if t.Last == nil || t.Last.Files == nil {
 		return StepFiles{}, noFiles(t.Head, false)
@@ -82,8 +82,8 @@ func (e Keeper) FilesOf(ctx context.Context, t *thread.Thread) (StepFiles, error
 	return kept, err
 }
 
-// FilesBetween returns the differences from the files after one step to those after another.
-// Errors are those of [Keeper.StepFiles].
+// FilesBetween returns the snapshots after two steps, for comparison. Errors are the same as for
+// [Keeper.StepFiles].
 func (e Keeper) FilesBetween(ctx context.Context, old, new protocol.Hash) (StepFiles, error) {
 	before, err := e.StepFiles(ctx, old)
 	if err != nil {
@@ -97,20 +97,20 @@ func (e Keeper) FilesBetween(ctx context.Context, old, new protocol.Hash) (StepF
 	return between, e.fetch(ctx, between.store, between.Before)
 }
 
-// Changes lists what the step, or a person just before it, did to the files.
+// Changes lists the changes by the step and by users just before it.
 func (f StepFiles) Changes(ctx context.Context) ([]snapshot.Change, error) {
 	return snapshot.Diff(ctx, f.env, f.store, f.Before, f.After)
 }
 
-// Patch writes it as a patch.
+// Patch writes the changes as a patch.
 func (f StepFiles) Patch(ctx context.Context, w io.Writer) error {
 	return snapshot.Patch(ctx, f.env, f.store, f.Before, f.After, w)
 }
 
-// maxListed bounds how many paths of a step are listed.
+// maxListed is the maximum number of paths listed for a step.
 const maxListed = 1000
 
-// FileChanges are the paths of changes, at most a thousand.
+// FileChanges returns the paths of changes, at most [maxListed].
 func FileChanges(list []snapshot.Change) *protocol.FileChanges {
 	c := &protocol.FileChanges{}
 	for _, change := range list[:min(len(list), maxListed)] {
@@ -126,7 +126,7 @@ func FileChanges(list []snapshot.Change) *protocol.FileChanges {
 	return c
 }
 
-// noFiles is a [*NoFilesError] with its code and a way out.
+// noFiles returns a [*NoFilesError] with its code and the facts for a hint.
 func noFiles(step protocol.Hash, gone bool) error {
 	none := &NoFilesError{Step: step, Gone: gone}
 	coded := &protocol.Error{Code: protocol.CodeNotFound, Message: none.Error(), Err: none}
@@ -136,12 +136,11 @@ func noFiles(step protocol.Hash, gone bool) error {
 	return coded.Because("files-not-kept")
 }
 
-// MostTotals bounds for how many steps the changes to the files are reported.
+// MostTotals is the maximum number of steps whose file changes are counted.
 const MostTotals = 500
 
-// Totals reports what the newest steps of a chain, at most so many, did to the files, keyed by
-// step, and under "" what all of them did together. It is empty if the files are not kept, or
-// not on this machine. It is for display: errors are not reported.
+// Totals counts the file changes of a chain's newest steps, up to most of them, by step; the key "" holds the
+// total. It is empty if there are no snapshots on this machine. It is meant for display and ignores errors.
 func (e Keeper) Totals(ctx context.Context, head protocol.Hash, most int) map[protocol.Hash]protocol.FileTotals {
 	t, err := thread.Open(ctx, e.Read, head)
 	if err != nil || t.Last == nil || t.Last.Files == nil {
@@ -181,24 +180,23 @@ func (e Keeper) Totals(ctx context.Context, head protocol.Hash, most int) map[pr
 	return totals
 }
 
-// Step is one that is about to be made, in a work tree whose files are kept with it.
+// Step is a step that is about to be made, in a work tree with snapshots.
 type Step struct {
 	Thread Thread
-	Dir    string       // where the thread works
-	Last   *thread.Step // that it follows; nil: it is the first one
-	// Restore are the files that it begins with, in the place of those that are there; "": it begins
-	// with these. Known are files that are kept with a step.
+	Dir    string       // the thread's directory
+	Last   *thread.Step // the previous step; nil for the first step
+	// Restore is the snapshot to start with; "" means the current files. Known is a tree that some step
+	// keeps.
 	Restore, Known protocol.Tree
-	Open           *Checkout // its work tree, with these files in it; nil: it is opened now
-	Previous       *Checkout // that of the step before, if this process has made it; nil: it has not
-	Joins          bool      // the results of children that have worked in the same directory
-	Again          string    // the request that tries it again, as a fact of a reason
+	Open           *Checkout // work tree that already contains these files; nil if it is not open yet
+	Previous       *Checkout // work tree of the previous step, if this process made it
+	Joins          bool      // the step joins children that worked in the same directory
+	Again          string    // request that retries the step, for error reasons
 }
 
-// Before finds out what the files are before a step, and restores them if the step is made
-// again; nil: they are not kept. It fails if something would be in the agent's way, while
-// nobody is paid yet. If the files just cannot be kept, it warns, and the step goes on without
-// them.
+// Before takes the snapshot before a step, and restores files if the step is retried. It returns nil if there
+// are no snapshots. It fails if something would get in the agent's way, as long as the step has cost nothing.
+// If only the snapshot fails, it warns, and the step runs without one.
 func (e Keeper) Before(ctx context.Context, s Step) (*Checkout, error) {
 	w := s.Thread.Facts.Workspace
 	if w == nil || w.Mode == ModeNone {
@@ -226,7 +224,7 @@ func (e Keeper) Before(ctx context.Context, s Step) (*Checkout, error) {
 	}
 	switch kept := s.Last != nil && s.Last.Files != nil; {
 	case kept && s.Last.Files.Tree == k.Spec.Tree:
-	case kept && s.Joins: // the children have been at work here; who else has is not known
+	case kept && s.Joins: // the children worked here; other changes cannot be told apart
 		k.Before = s.Last.Files.Tree
 	default:
 		k.Spec.Before = k.Spec.Tree
@@ -234,12 +232,13 @@ func (e Keeper) Before(ctx context.Context, s Step) (*Checkout, error) {
 	return k, nil
 }
 
-// moment is how long the files of a step count as those that the next one begins with: what somebody changes
-// within it counts as the next step's.
+// moment is the time for which the snapshot after a step also serves as the one before the next step. Changes
+// by others in that time are attributed to the next step.
 const moment = time.Second
 
-// resume opens the work tree in which this process has just made the step before, without looking at the
-// files; nil: it has not, or somebody has been there since.
+// resume opens the work tree in which this process has just made the previous step, without reading the
+// files. It returns nil if the process made no step there, or if another process has used the work tree
+// since.
 func (e Keeper) resume(ctx context.Context, s Step) (*Checkout, error) {
 	p := s.Previous
 	if p == nil || p.after == "" || p.dir != s.Dir || s.Restore != "" || e.Env.Now().Sub(p.madeAt) > moment ||
@@ -258,8 +257,8 @@ func (e Keeper) resume(ctx context.Context, s Step) (*Checkout, error) {
 	return nil, nil
 }
 
-// notKept warns that the files are not kept. It fails if there is no room for them, since
-// nobody is paid yet, and for a worktree of the thread's own: there is nothing else in it.
+// notKept warns that there is no snapshot. It returns an error instead if the disk is full, because the step
+// has cost nothing yet, and for a thread's own worktree, whose files would otherwise be lost.
 func (e Keeper) notKept(s Step, err error) error {
 	var locked *protocol.Error
 	var blocked *snapshot.InTheWayError
@@ -281,7 +280,7 @@ func (e Keeper) notKept(s Step, err error) error {
 	return nil
 }
 
-// SnapshotSpec is what an agent is told of where the files are kept; "": nowhere.
+// SnapshotSpec returns the snapshot settings that an agent receives; "" means no snapshots.
 func (k *Checkout) SnapshotSpec() string {
 	if k == nil {
 		return ""
@@ -289,12 +288,12 @@ func (k *Checkout) SnapshotSpec() string {
 	return k.Spec.String()
 }
 
-// Check warns if the state of the files that a step names is missing, and names what it leaves
-// out, unless the step before has left out the same. The step counts all the same.
+// Check warns if a step's snapshot is missing, and about paths that it omits, unless the previous step
+// omitted the same. The step is valid anyway.
 func (k *Checkout) Check(ctx context.Context, s protocol.Step) {
 	switch {
 	case k == nil:
-	case s.Files == nil && s.Root == "": // who could not keep them has said so
+	case s.Files == nil && s.Root == "": // the agent has reported why
 		k.by.Warn("agent " + cwd.Shown(s.Agent) + " does not keep the files: its steps have none")
 	case s.Files == nil:
 	case s.Root != k.Spec.Root || !snapshot.Has(ctx, k.by.Env, k.Spec.Git, s.Files.Tree):
@@ -308,8 +307,7 @@ func (k *Checkout) Check(ctx context.Context, s protocol.Step) {
 	}
 }
 
-// Changed is what a step that was just made did to the files; nil: nothing, or it is
-// not known.
+// Changed returns the file changes of a step that was just made; nil if there are none or they are unknown.
 func (k *Checkout) Changed(ctx context.Context, s protocol.Step) *protocol.FileChanges {
 	if k == nil || s.Files == nil {
 		return nil
@@ -324,8 +322,8 @@ func (k *Checkout) Changed(ctx context.Context, s protocol.Step) *protocol.FileC
 	return changed
 }
 
-// changed is what differs between two states, for people to look at; nil: nothing, or it is
-// not known.
+// changed returns the differences between two snapshots for display; nil if there are none or they are
+// unknown.
 func (e Keeper) changed(ctx context.Context, store string, from, to protocol.Tree) *protocol.FileChanges {
 	list, err := snapshot.Diff(ctx, e.Env, store, from, to)
 	if err != nil || len(list) == 0 {
@@ -334,7 +332,7 @@ func (e Keeper) changed(ctx context.Context, store string, from, to protocol.Tre
 	return FileChanges(list)
 }
 
-// Tidy packs what many snapshots have left, after a step. It never fails a step.
+// Tidy packs the objects of many snapshots after a step. It never fails a step.
 func (k *Checkout) Tidy(ctx context.Context) {
 	if k == nil {
 		return
@@ -344,22 +342,21 @@ func (k *Checkout) Tidy(ctx context.Context) {
 	}
 }
 
-// finder finds the states of files that are kept in this home: in the git directory of ours for the work
-// tree that one was made in, or in another, also if the repository was moved since. It looks at each work
-// tree once.
+// finder finds snapshots in this home's snapshot repositories: first in the one for the work tree in which a
+// snapshot was made, then in the others, because a repository can be moved. It examines each work tree once.
 type finder struct {
 	e    Keeper
-	at   map[string]string // git directory of ours by the root of a work tree; "": it has none
-	all  []string          // git directories of ours; nil: not looked for yet
-	from []string          // those in which something was found
-	// partial is a partial clone among these; its Root is "" if none is.
+	at   map[string]string // snapshot repository by root of the work tree; "" if it has none
+	all  []string          // all snapshot repositories; nil if not listed yet
+	from []string          // those in which a snapshot was found
+	// partial is a partial clone among the user's repositories; its Root is "" if there is none.
 	partial snapshot.Repo
 }
 
-// Finder returns one that has not looked yet.
+// Finder returns a new finder.
 func (e Keeper) Finder() *finder { return &finder{e: e, at: map[string]string{}} }
 
-// Stores returns all git directories of ours in this home.
+// Stores returns all snapshot repositories of this home.
 func (f *finder) Stores(ctx context.Context) ([]string, error) {
 	if f.all != nil {
 		return f.all, nil
@@ -377,9 +374,10 @@ func (f *finder) Stores(ctx context.Context) ([]string, error) {
 	return f.all, ctx.Err()
 }
 
-// Find returns what stands on this machine for a state that was made in a work tree, mostly itself, and
-// the git directory of ours that has it; both are "" if nothing does. Of several directories, one is
-// preferred that has other states, too: a repository that was moved has a directory before and one after.
+// Find returns the local substitute for a snapshot made in a work tree, usually the snapshot itself, and the
+// snapshot repository that contains it; both are "" if there is none. If several repositories contain it, it
+// prefers one that also contains the trees with. A user's repository that was moved has one from before and
+// one from after the move.
 func (f *finder) Find(ctx context.Context, root string, tree protocol.Tree,
 	others ...protocol.Tree) (store string, by protocol.Tree, err error) {
 	if tree == "" {
@@ -420,11 +418,12 @@ func (f *finder) Find(ctx context.Context, root string, tree protocol.Tree,
 	return store, snapshot.Substitute(ctx, f.e.Env, store, tree), nil
 }
 
-// Objects reads from where states were found. The error is a *protocol.Error.
+// Objects returns a reader for the repositories in which snapshots were found. The error is a
+// *protocol.Error.
 func (f *finder) Objects(ctx context.Context) (_ *snapshot.Objects, err error) {
 	defer fault.Coded(&err)
 	if store := f.partial.Store(f.e.Dirs.Git()); f.partial.Root != "" && slices.Contains(f.from, store) {
-		if err := f.partial.Seed(ctx, store, true); err != nil { // what was fetched since
+		if err := f.partial.Seed(ctx, store, true); err != nil { // objects that were fetched since
 			return nil, err
 		}
 	}
@@ -436,7 +435,7 @@ func (f *finder) Objects(ctx context.Context) (_ *snapshot.Objects, err error) {
 	return from, nil
 }
 
-// Redacted returns the contents of files that were redacted on this machine.
+// Redacted returns the file contents that were redacted on this machine.
 func (f *finder) Redacted(ctx context.Context) (map[protocol.Tree]bool, error) {
 	stores, err := f.Stores(ctx)
 	redacted := map[protocol.Tree]bool{}
@@ -450,8 +449,8 @@ func (f *finder) Redacted(ctx context.Context) (map[protocol.Tree]bool, error) {
 	return redacted, fault.OrNil(err)
 }
 
-// Redaction returns what was redacted of some states of files, which are given with their work trees,
-// as far as they are kept on this machine; nil: nothing.
+// Redaction returns what was redacted from some snapshots, given with their work trees, as known on this
+// machine. It returns nil if nothing was.
 func (f *finder) Redaction(
 	ctx context.Context, states func() (map[protocol.Tree]string, error),
 ) (*heads.Redacted, error) {
@@ -487,35 +486,34 @@ func (f *finder) Redaction(
 	return r, nil
 }
 
-// Imported is our git directory for the files of imported threads: nobody knows yet in which
-// repository they will work.
+// Imported returns the snapshot repository for imported threads, for which no user's repository is known yet.
 func (e Keeper) Imported(function string) string {
 	return filepath.Join(e.Dirs.Git(), "imported-"+function)
 }
 
-// fetch makes a state of the files known in a git directory of ours, from another.
+// fetch makes a snapshot available in a snapshot repository, from another one.
 func (e Keeper) fetch(ctx context.Context, store string, tree protocol.Tree) error {
 	if tree == "" || snapshot.Has(ctx, e.Env, store, tree) {
 		return nil
 	}
 	from, _, err := e.Finder().Find(ctx, "", tree)
 	if err != nil || from == "" {
-		return err // git says what is missing
+		return err // git will report what is missing
 	}
 	return snapshot.Copy(ctx, e.Env, from, store, tree)
 }
 
-// state is a state of files that a step of a thread names.
+// state is a snapshot that a step of a thread refers to.
 type state struct {
 	thread string
 	step   protocol.Hash
-	root   string // of the work tree
+	root   string // root of the work tree
 	tree   protocol.Tree
 }
 
-// states yields the states of files that the steps of threads name, those that were undone too, the newest
-// first; an error is of the heads or of one thread, and others follow. It adds steps to seen, and leaves out
-// those that are there; nil: a step that two threads share is yielded for both.
+// states yields the snapshots that the steps of threads refer to, newest first, including undone steps. After
+// an error about the heads or a thread, it continues with the others. It adds steps to seen and skips those
+// already in it. If seen is nil, a step that two threads share is yielded for both.
 func (e Keeper) states(
 	ctx context.Context, x heads.Heads, seen map[protocol.Hash]bool,
 ) iter.Seq2[state, error] {
@@ -539,7 +537,7 @@ func (e Keeper) states(
 	}
 }
 
-// statesOf yields those of one chain.
+// statesOf does the same as [Keeper.states] for one chain.
 func (e Keeper) statesOf(
 	ctx context.Context, id string, head protocol.Hash, seen map[protocol.Hash]bool, yield func(state, error) bool,
 ) bool {

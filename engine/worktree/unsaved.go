@@ -21,21 +21,21 @@ import (
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// Unsaved is what a worktree has that exists nowhere else: whoever removes a worktree asks for it first. What
-// git ignores may go, except a repository with work.
+// Unsaved lists the contents of a worktree that exist nowhere else. Check it before you remove a worktree.
+// Ignored files don't count, except repositories with work in them.
 type Unsaved struct {
-	Files        []string // that are not committed
-	Left         []string // that no snapshot takes
-	Submodules   []string // with files, commits or a move that is not committed
+	Files        []string // uncommitted files
+	Left         []string // files that snapshots omit
+	Submodules   []string // submodules with uncommitted files, unreachable commits or a changed commit
 	Repositories []string
-	Commits      []string // that no ref leads to which stays: a short name and the subject
-	Operation    string   // that was begun and not finished
+	Commits      []string // commits that no remaining ref reaches: short hash and subject
+	Operation    string   // unfinished git operation
 }
 
-// None reports whether there is nothing.
+// None reports whether the list is empty.
 func (u Unsaved) None() bool { return u.String() == "" }
 
-// String names each kind and its first paths.
+// String lists each kind with its first paths.
 func (u Unsaved) String() string {
 	kinds := []string{"files that are not committed", "files that no snapshot has", "work in submodules",
 		"repositories", "commits that are on no branch"}
@@ -51,36 +51,36 @@ func (u Unsaved) String() string {
 	return strings.Join(found, "; ")
 }
 
-// Bounds of an inspection.
+// Limits of an inspection.
 const (
-	maxWalked = 2_000_000 // files, many times what a large worktree holds
-	maxWithin = 500       // repositories: each takes a few git processes
+	maxWalked = 2_000_000 // files; far more than a large worktree has
+	maxWithin = 500       // repositories; each takes a few git processes
 	maxReflog = 16 << 20  // bytes
 	maxRefs   = 1 << 20   // bytes
-	maxNamed  = 6         // commits: one more than are named
+	maxNamed  = 6         // commits; one more than the number shown
 )
 
-// inspection is one that is under way.
+// inspection is an inspection in progress.
 type inspection struct {
 	snapshot.Repo
 	env    env.Env
-	base   string   // commit that the worktree began with; "": not known
-	trees  []string // paths of repositories within
-	stores []string // git directories of submodules, until their trees are seen
-	unseen []string // directories that cannot be read
+	base   string   // initial commit of the worktree; "" if unknown
+	trees  []string // paths of nested repositories
+	stores []string // git directories of submodules whose work trees were not found yet
+	unseen []string // unreadable directories
 	links  []string // paths of submodules
 }
 
-// work is what git knows of a work tree.
+// work is the state of a work tree according to git.
 type work struct {
-	files     []string // that differ from the newest commit
-	unseen    []string // directories that git overlooks
-	commits   []string // that no ref leads to which stays
+	files     []string // files that differ from the newest commit
+	unseen    []string // directories that git doesn't list
+	commits   []string // commits that no remaining ref reaches
 	operation string
 }
 
-// Inspect finds what is only in a work tree: edited are files whose state is kept nowhere else, and left
-// are paths that no snapshot takes. base is the commit that it began with; "": not known.
+// Inspect finds what exists only in a work tree. edited are files whose state is saved nowhere else, and left
+// are paths that snapshots omit. base is the work tree's initial commit; "" if unknown.
 func Inspect(ctx context.Context, e env.Env, r snapshot.Repo, base string, edited, left []string) (u Unsaved, err error) {
 	in := &inspection{Repo: r, env: e, base: base}
 	modules := filepath.Join(r.Dir, "modules")
@@ -110,7 +110,7 @@ func Inspect(ctx context.Context, e env.Env, r snapshot.Repo, base string, edite
 		submodule := slices.Contains(in.links, at)
 		repo, err := snapshot.Find(ctx, e, filepath.Join(r.Root, filepath.FromSlash(at)))
 		if err != nil {
-			add(at, true, submodule) // git cannot tell
+			add(at, true, submodule) // git cannot read it, so assume that it has work
 			continue
 		}
 		in.stores = slices.DeleteFunc(in.stores, func(store string) bool { return store == repo.Dir })
@@ -123,9 +123,9 @@ func Inspect(ctx context.Context, e env.Env, r snapshot.Repo, base string, edite
 		}
 		add(at, w.operation != "" || len(w.files)+len(w.unseen)+len(w.commits) > 0, submodule)
 	}
-	for _, store := range in.stores { // not checked out any more
+	for _, store := range in.stores { // submodules that are no longer checked out
 		from := modules
-		if !strings.HasPrefix(store, modules) { // of a repository within
+		if !strings.HasPrefix(store, modules) { // it belongs to a nested repository
 			from = in.Root
 		}
 		at := strings.NewReplacer("/.git/modules/", "/", "/modules/", "/").Replace(below(from, store))
@@ -138,7 +138,7 @@ func Inspect(ctx context.Context, e env.Env, r snapshot.Repo, base string, edite
 	return u, ctx.Err()
 }
 
-// below is the path of a file below a directory that it is in, with slashes.
+// below returns the path of a file relative to a directory, with slashes.
 func below(dir, file string) string {
 	return filepath.ToSlash(strings.TrimPrefix(file[len(dir):], string(filepath.Separator)))
 }
@@ -159,9 +159,9 @@ func (in *inspection) walk(ctx context.Context, root string) error {
 			in.unseen = append(in.unseen, filepath.ToSlash(rel))
 		case err != nil:
 			return nil
-		case rel == ".git": // its own
+		case rel == ".git": // the work tree's own
 		case d.Name() == ".git":
-			if git, _, ok := gitdir.Dirs(dir); ok && !isGone(filepath.Join(git, "HEAD")) { // not only called so
+			if git, _, ok := gitdir.Dirs(dir); ok && !isGone(filepath.Join(git, "HEAD")) { // it really is a git directory
 				in.trees = append(in.trees, path.Dir(filepath.ToSlash(rel)))
 			}
 			if !d.IsDir() {
@@ -180,7 +180,7 @@ func (in *inspection) walk(ctx context.Context, root string) error {
 	})
 }
 
-// look looks into the work tree at a path.
+// look inspects the work tree at a path.
 func (in *inspection) look(ctx context.Context, r snapshot.Repo, at string) (w work, err error) {
 	if w.unseen, err = in.gitlinks(ctx, r, at); err != nil {
 		return w, err
@@ -190,8 +190,8 @@ func (in *inspection) look(ctx context.Context, r snapshot.Repo, at string) (w w
 	return w, err
 }
 
-// gitlinks notes the submodules that a repository's index or newest commit names. It returns those
-// that are not checked out and hold files all the same: git, or a snapshot, overlooks these.
+// gitlinks records the submodules in a repository's index or newest commit. It returns those that are not
+// checked out but contain files anyway, because git and snapshots overlook them.
 func (in *inspection) gitlinks(ctx context.Context, r snapshot.Repo, at string) (unseen []string, err error) {
 	out, err := in.Query(ctx, r.Dir, nil, "ls-files", "-s", "-z")
 	if err == nil && r.Head != "" {
@@ -213,7 +213,7 @@ func (in *inspection) gitlinks(ctx context.Context, r snapshot.Repo, at string) 
 	return unseen, err
 }
 
-// goes reports whether a git directory goes with the worktree.
+// goes reports whether a git directory is removed together with the worktree.
 func (in *inspection) goes(dir string) bool {
 	return slices.ContainsFunc([]string{in.Root, in.Dir}, func(of string) bool {
 		rel, err := filepath.Rel(of, dir)
@@ -221,9 +221,9 @@ func (in *inspection) goes(dir string) bool {
 	})
 }
 
-// unreached are commits made in a work tree to which no ref leads that stays. If the whole
-// repository goes, those that were fetched stay at the remote; so does the one with which all
-// began, or that this one names for a submodule.
+// unreached returns the commits made in a work tree that no remaining ref reaches. If the whole repository is
+// removed, fetched commits are still at the remote, and so are the initial commit and the one recorded for a
+// submodule.
 func (in *inspection) unreached(ctx context.Context, r snapshot.Repo, at string) ([]string, error) {
 	been, without, err := leftBehind(r)
 	if err != nil {
@@ -235,11 +235,11 @@ func (in *inspection) unreached(ctx context.Context, r snapshot.Repo, at string)
 	}
 	known := []byte(in.base)
 	if in.base != "" && at != "" {
-		// none: no submodule
+		// If this fails, it is not a submodule.
 		known, _ = in.Query(ctx, in.Dir, nil, "rev-parse", "-q", "--verify", "--end-of-options", in.base+":"+at)
 	}
 	args := []string{"rev-list", "--ignore-missing", fmt.Sprint("--max-count=", maxNamed), "--oneline", "--stdin"}
-	git := r.Common // without the refs of the work tree
+	git := r.Common // excludes the refs of the work tree
 	if in.goes(r.Common) {
 		git, without = r.Dir, append(without, packedTags(r)...)
 		args = append(args, "--all", "--not", "--remotes")
@@ -250,13 +250,13 @@ func (in *inspection) unreached(ctx context.Context, r snapshot.Repo, at string)
 	for _, commit := range append(without, strings.TrimSpace(string(known))) {
 		revs = append(revs, "^"+commit)
 	}
-	// git would read no further
+	// git would stop reading at an empty line.
 	revs = slices.DeleteFunc(revs, func(rev string) bool { return strings.Trim(rev, "^") == "" })
 	out, err := in.Query(ctx, git, []byte(strings.Join(revs, "\n")), args...)
 	return strings.FieldsFunc(string(out), func(r rune) bool { return r == '\n' }), err
 }
 
-// packedTags are the commits of tags that came with a clone: git packs these at once.
+// packedTags returns the commits of tags that came with a clone, which git packs immediately.
 func packedTags(r snapshot.Repo) (commits []string) {
 	text, err := safeopen.ReadFile(filepath.Join(r.Common, "packed-refs"), maxRefs, safeopen.NoFollow)
 	if err != nil {
@@ -270,22 +270,22 @@ func packedTags(r snapshot.Repo) (commits []string) {
 	return commits
 }
 
-// leftBehind are the commits at which a work tree has been, by its reflog, and those among
-// them that git has replaced itself, as in an amendment or a rebase.
+// leftBehind returns the commits in a work tree's reflog, and those among them that git itself has replaced,
+// as in an amendment or a rebase.
 func leftBehind(r snapshot.Repo) (commits, replaced []string, err error) {
 	text, err := safeopen.ReadFile(filepath.Join(r.Dir, "logs", "HEAD"), maxReflog, safeopen.NoFollow)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, err
 	}
-	isReplaced := map[string]bool{}                 // by all that has been there
-	for line := range strings.Lines(string(text)) { // old, new, who and when, a tab, why
+	isReplaced := map[string]bool{}                 // replaced in every occurrence
+	for line := range strings.Lines(string(text)) { // old, new, who and when, a tab, message
 		refs, why, _ := strings.Cut(line, "\t")
 		words := strings.Fields(refs)
 		if len(words) < 2 || strings.Trim(words[0]+words[1], "0123456789abcdef") != "" {
 			continue
 		}
 		action, _, _ := strings.Cut(why, ":")
-		if action == "commit (amend)" || strings.Contains(action, "rebase") { // or a pull that rebases
+		if action == "commit (amend)" || strings.Contains(action, "rebase") { // includes pulls that rebase
 			isReplaced[words[0]] = true
 		}
 		isReplaced[words[1]] = false
@@ -300,18 +300,18 @@ func leftBehind(r snapshot.Repo) (commits, replaced []string, err error) {
 	return commits, replaced, nil
 }
 
-// WithFiles returns a thread whose files were kept with its last step; nil: they were not.
+// WithFiles returns the thread at head if its last step has a snapshot, else nil.
 func (e Keeper) WithFiles(ctx context.Context, head protocol.Hash) *thread.Thread {
 	t, err := thread.Open(ctx, e.Read, head)
 	if err != nil || t.Last == nil || t.Last.Files == nil || t.Last.Files.Tree == "" {
-		return nil // if the chain is damaged, the step reports it
+		return nil // the step reports a damaged chain
 	}
 	return t
 }
 
-// onlyInWorktree is what the worktree of a thread has that exists nowhere else. kept are states of its
-// files that stay if it goes; the commits do, too, if a ref leads to them. A worktree that is
-// gone has nothing. held: the caller has locked the work tree.
+// onlyInWorktree returns what exists only in a thread's worktree. kept are snapshots that stay after the
+// worktree is removed; commits with a ref also stay. If the worktree is gone, the result is empty. held means
+// that the caller has locked the work tree.
 func (e Keeper) onlyInWorktree(ctx context.Context, id string, w *heads.Workspace, held bool,
 	kept ...protocol.Tree) (only Unsaved, err error) {
 	if w == nil || w.Mode != InWorktree || isGone(w.Root) {
@@ -332,12 +332,12 @@ func (e Keeper) onlyInWorktree(ctx context.Context, id string, w *heads.Workspac
 	return only, nil
 }
 
-// look finds what exists only in the work tree: edited are files whose state is kept nowhere else, and
-// base is the commit that it began with.
+// look finds what exists only in the work tree. edited are files whose state is saved nowhere else, and base
+// is the work tree's initial commit.
 func (k *Checkout) look(ctx context.Context, base string, edited []string) (only Unsaved, err error) {
 	left := k.Left
 	if k.Repo.Head != "" {
-		// Where a commit has files in the place of a submodule, snapshots overlook what is there.
+		// Snapshots overlook files where a commit replaced a submodule by files.
 		_, apart, err := k.Repo.WithSubmodulesOf(ctx, k.Spec, k.Spec.Tree, k.Repo.Head)
 		if err != nil {
 			return only, err
@@ -353,7 +353,7 @@ func (k *Checkout) look(ctx context.Context, base string, edited []string) (only
 	return Inspect(ctx, k.by.Env, k.Repo, base, edited, left)
 }
 
-// differing are the paths whose state is neither that of the newest commit nor in one of others.
+// differing returns the paths whose state is neither in the newest commit nor in another tree.
 func (k *Checkout) differing(ctx context.Context, others []protocol.Tree) (paths []string, err error) {
 	head := protocol.Tree("")
 	if k.Repo.Head != "" {
@@ -366,20 +366,20 @@ func (k *Checkout) differing(ctx context.Context, others []protocol.Tree) (paths
 		switch {
 		case err != nil && i == 0:
 			return nil, err
-		case err != nil: // it is kept elsewhere, or not at all
+		case err != nil: // it is stored elsewhere, or not at all
 			continue
 		case i == 0:
 			paths = differ
 		}
 		paths = slices.DeleteFunc(paths, func(path string) bool {
-			_, differs := slices.BinarySearch(differ, path) // git sorts them
+			_, differs := slices.BinarySearch(differ, path) // git sorts paths
 			return !differs
 		})
 	}
 	return paths, nil
 }
 
-// treesOf are the states of the files that are kept with a head, and with the start of its thread.
+// treesOf returns the snapshots at a head and at the start of its thread.
 func (e Keeper) treesOf(ctx context.Context, head protocol.Hash) (kept []protocol.Tree) {
 	chain, err := thread.Open(ctx, e.Read, head)
 	if err != nil {
@@ -403,9 +403,9 @@ type Ended struct {
 	Held      bool // its work tree is locked
 }
 
-// RemoveUnused removes the worktree of a thread that has ended if nothing was made in it: no commit, no
-// file, not even an ignored one; that of a child also if its last step keeps the files, since
-// nobody needs it then. If something exists only there, RemoveUnused warns.
+// RemoveUnused removes the worktree of an ended thread if nothing was made in it: no commit and no file, not
+// even an ignored one. It also removes a child's worktree if its last step has a snapshot, because it is no
+// longer needed then. If something exists only in the worktree, it stays and RemoveUnused warns.
 func (e Keeper) RemoveUnused(ctx context.Context, l Ended) {
 	w := l.Workspace
 	if w == nil || w.Mode != InWorktree || isGone(w.Root) {
@@ -443,8 +443,8 @@ func (e Keeper) RemoveUnused(ctx context.Context, l Ended) {
 	}
 }
 
-// unused refuses to remove a worktree that was made at a commit for a thread which never had it, if
-// it has more than files, which may be half made: [*snapshot.RefusedError].
+// unused returns a [*snapshot.RefusedError] if a worktree that never got its thread contains more than files.
+// The files may be incomplete copies of commit, so they don't count.
 func (e Keeper) unused(ctx context.Context, path, commit string) error {
 	made, err := snapshot.Find(ctx, e.Env, path)
 	if err != nil || !sameFile(made.Root, path) {

@@ -1,5 +1,5 @@
-// Package worktreetest has homes whose threads are in memory and work in a git repository. The
-// repository is made once for a test binary, and each test gets a copy.
+// Package worktreetest provides homes with in-memory threads that work in a git repository, for tests. The
+// repository is created once per test binary, and each test gets a copy.
 package worktreetest
 
 import (
@@ -25,13 +25,13 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 )
 
-// World is a home beside a repository with one commit, whose files are a ("one\n") and sub/b ("two\n").
+// World is a home and a repository with one commit, which contains the files a ("one\n") and sub/b ("two\n").
 type World struct {
 	*statustest.World
-	Repo string // its root
+	Repo string // root of the repository
 }
 
-// New makes one.
+// New returns a new world.
 func New(t testing.TB) *World {
 	w := &World{World: statustest.New(t)}
 	dir, err := filepath.EvalSymlinks(w.Env.Dir)
@@ -54,7 +54,7 @@ func environ(home string) ([]string, error) {
 	}, err
 }
 
-// template is the repository that is copied. It lasts as long as the binary's temporary directory.
+// template returns the repository to copy, which exists until [Clean] is called.
 func template(t testing.TB) string {
 	dir, err := made()
 	require.NoError(t, err)
@@ -74,14 +74,14 @@ var made = sync.OnceValues(func() (string, error) {
 	return dir, c.Run()
 })
 
-// Clean removes the repository that is copied. Call it in TestMain, after the tests.
+// Clean removes the template repository. Call it in TestMain, after the tests.
 func Clean() {
 	if dir, err := made(); err == nil {
 		_ = os.RemoveAll(dir)
 	}
 }
 
-// Git runs git in a directory, and returns what it prints.
+// Git runs git in a directory and returns its output.
 func (w *World) Git(dir string, args ...string) string {
 	w.T.Helper()
 	c := exec.CommandContext(w.T.Context(), "git", args...)
@@ -91,7 +91,7 @@ func (w *World) Git(dir string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// Keeper is what keeps the files of this home.
+// Keeper returns the keeper of this home's files.
 func (w *World) Keeper() worktree.Keeper {
 	return worktree.Keeper{
 		Env: w.Env, Dirs: w.Dirs, FS: w.FS, Heads: w.Heads, Config: w.Config, Read: w.Store, Warn: w.Warn,
@@ -110,7 +110,7 @@ func (w *World) Write(path, content string) {
 	require.NoError(w.T, os.WriteFile(path, []byte(content), 0o644))
 }
 
-// Read reads a file; "" if there is none.
+// Read returns the content of a file, or "" if it doesn't exist.
 func (w *World) Read(path string) string {
 	data, err := os.ReadFile(path)
 	if !os.IsNotExist(err) {
@@ -119,7 +119,7 @@ func (w *World) Read(path string) string {
 	return string(data)
 }
 
-// Has is the content of each file below a directory, but for git's.
+// Has returns the contents of all files below a directory, without git's own.
 func (w *World) Has(dir string) map[string]string {
 	w.T.Helper()
 	all := map[string]string{}
@@ -138,7 +138,7 @@ func (w *World) Has(dir string) map[string]string {
 	return all
 }
 
-// Thread is a thread as one who holds its lock sees it.
+// Thread returns a thread as its lock's holder sees it.
 func (w *World) Thread(id string) worktree.Thread {
 	w.T.Helper()
 	at, err := heads.Find(w.T.Context(), w.Heads, id)
@@ -148,7 +148,7 @@ func (w *World) Thread(id string) worktree.Thread {
 	return worktree.Thread{ID: id, Head: at.Head, Ended: at.End != nil, Facts: facts}
 }
 
-// Chain is a thread's chain.
+// Chain returns the chain of a thread.
 func (w *World) Chain(id string) *thread.Thread {
 	w.T.Helper()
 	t, err := thread.Open(w.T.Context(), w.Store, w.At(id))
@@ -156,10 +156,10 @@ func (w *World) Chain(id string) *thread.Thread {
 	return t
 }
 
-// Workspace is where a thread works.
+// Workspace returns the workspace of a thread.
 func (w *World) Workspace(id string) *heads.Workspace { return w.Thread(id).Facts.Workspace }
 
-// NewThread starts a thread of a workflow with one role, plan, with its files kept as o says.
+// NewThread starts a thread of a workflow with one role, plan. o describes how its files are kept.
 func (w *World) NewThread(o worktree.Options) string {
 	w.T.Helper()
 	ctx := w.T.Context()
@@ -171,14 +171,14 @@ func (w *World) NewThread(o worktree.Options) string {
 	return id
 }
 
-// Made makes a step of a thread whose agent writes these files, below where it works, as [World.Write] does. Its
-// files are kept as by a real step.
+// Made makes a step of a thread whose agent writes the given files below its directory, as [World.Write]
+// does. Its snapshot is taken as in a real step.
 func (w *World) Made(id string, written map[string]string) protocol.Hash {
 	w.T.Helper()
 	return w.MadeBy(id, protocol.Step{Role: "plan"}, "again", written)
 }
 
-// MadeBy is [World.Made] for a step and its answer.
+// MadeBy is like [World.Made] for a given step and answer.
 func (w *World) MadeBy(id string, s protocol.Step, answer string, written map[string]string) protocol.Hash {
 	w.T.Helper()
 	ctx := w.T.Context()
@@ -207,10 +207,10 @@ func (w *World) Change(id string, facts heads.Facts) {
 	require.NoError(w.T, w.Heads.SetFacts(w.T.Context(), id, facts))
 }
 
-// Context is that of the test.
+// Context returns the context of the test.
 func (w *World) Context() context.Context { return w.T.Context() }
 
-// Bundle is a bundle of a thread with its files.
+// Bundle returns a bundle of a thread with its files.
 func (w *World) Bundle(id string) *bundle.File {
 	w.T.Helper()
 	ctx := w.T.Context()
@@ -231,7 +231,7 @@ func (w *World) Bundle(id string) *bundle.File {
 	return f
 }
 
-// Import brings a thread of another home here, with its files, as uwf thread import does.
+// Import imports a thread of another home with its files, as uwf thread import does.
 func (w *World) Import(from *World, id string) {
 	w.T.Helper()
 	ctx := w.T.Context()
