@@ -220,7 +220,7 @@ func (e *Engine) inProjectOf(ctx context.Context, h *lockedThread) (*Engine, err
 	}
 	t, err := thread.Open(ctx, e.Reader.Nodes(), h.head)
 	if err != nil {
-		return e, nil //nolint:nilerr // the step will say what is wrong with the thread
+		return e, nil //nolint:nilerr // the step reports the error
 	}
 	return e.InProject(t.Start.Cwd)
 }

@@ -260,7 +260,7 @@ func (r *Reader) allAbove(ctx context.Context, parent *heads.Parent) ([]bound, e
 		id := parent.Thread
 		head, ended, err := r.Lookup(ctx, id)
 		if err != nil || ended != nil {
-			return all, nil //nolint:nilerr // no thread is left whose limit could apply
+			return all, nil //nolint:nilerr // no further ancestor's limit applies
 		}
 		facts, err := r.Heads.Facts(ctx, id)
 		if err != nil {

@@ -81,7 +81,7 @@ func newWatcher(ctx context.Context, e *engine.Engine, id string, report func(en
 func (w *watcher) lookAtChildren(ctx context.Context) error {
 	started, err := w.engine.Reader.Started(ctx, w.id)
 	if err != nil {
-		return nil //nolint:nilerr // a thread that cannot be read has no children
+		return nil //nolint:nilerr // an unreadable thread counts as having no children
 	}
 	first := w.kids == nil
 	if first {

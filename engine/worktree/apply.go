@@ -90,7 +90,7 @@ func (a *application) fromElsewhere(ctx context.Context) (home bool, err error) 
 	if a.w == nil || a.w.Mode == ModeNone {
 		repo, err := snapshot.Find(ctx, a.Env, a.o.Dir)
 		if err != nil || a.Facts.Repository == nil {
-			return false, nil //nolint:nilerr // apply itself says what is wrong
+			return false, nil //nolint:nilerr // Apply reports the error
 		}
 		if base, ok := repo.Commit(ctx, a.Facts.Repository.Base); ok {
 			a.w = &heads.Workspace{Mode: InWorktree, Root: a.Dirs.Worktree(a.ID), Repo: repo.Common, Base: base}
@@ -98,7 +98,7 @@ func (a *application) fromElsewhere(ctx context.Context) (home bool, err error) 
 		return false, nil
 	}
 	if _, err := os.Lstat(a.w.Root); err != nil {
-		return false, nil //nolint:nilerr // likewise
+		return false, nil //nolint:nilerr // Apply reports the error
 	}
 	changed, err := a.catchUp(ctx, a.ID, a.w, last)
 	if home = a.w.Mode == InPlace && changed != nil; home {

@@ -246,7 +246,7 @@ func (e Keeper) sweepArtifacts(ctx context.Context) error {
 func (e Keeper) sweepArtifactsOf(ctx context.Context, id string) error {
 	lock, err := e.LockCreation(ctx, id)
 	if err != nil {
-		return nil //nolint:nilerr // the next one tries again
+		return nil //nolint:nilerr // the next sweep tries again
 	}
 	if _, err = heads.Find(ctx, e.Heads, id); errors.Is(err, heads.ErrNoThread) {
 		err = e.RemoveArtifacts(id)

@@ -174,7 +174,7 @@ func (e Keeper) claimedAround(ctx context.Context, dir, id string) error {
 	}
 	repo, err := snapshot.Find(ctx, e.Env, dir)
 	if err != nil {
-		return nil //nolint:nilerr // it is in no work tree, or git cannot tell
+		return nil //nolint:nilerr // it is in no work tree, or git fails
 	}
 	return e.unclaimed(repo.Root, id, false)
 }

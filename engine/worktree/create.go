@@ -602,7 +602,7 @@ func include(ctx context.Context, r, to snapshot.Repo) (n int, err error) {
 func takeAlong(from, to *os.Root, name string, room *int64) (bool, error) {
 	info, err := from.Lstat(name)
 	if err != nil {
-		return false, nil //nolint:nilerr // gone meanwhile
+		return false, nil //nolint:nilerr // it was removed in the meantime
 	}
 	if _, err := to.Lstat(name); err == nil {
 		return false, nil

@@ -32,7 +32,7 @@ type aboutFiles struct {
 func (e Keeper) filesFor(ctx context.Context, of Thread) (*aboutFiles, error) {
 	t, err := thread.Open(ctx, e.Read, of.Head)
 	if err != nil {
-		return nil, nil //nolint:nilerr // of a chain that is damaged the step says so
+		return nil, nil //nolint:nilerr // the step reports a damaged chain
 	}
 	r, w := of.Facts.Repository, t.Start.Workspace
 	f, first := &aboutFiles{Thread: t}, protocol.Tree("")

@@ -236,7 +236,7 @@ func (d Dir) cutRestore() (Intent, error) {
 		err = json.Unmarshal(data, &cut)
 	}
 	if err != nil || cut.Repo != "" {
-		return Intent{}, nil //nolint:nilerr // whoever opens the files says what is wrong with it
+		return Intent{}, nil //nolint:nilerr // opening the files reports the error
 	}
 	return Intent{Kind: Prepared, TreeFrom: cut.From, TreeTo: cut.To}, nil
 }

@@ -390,7 +390,7 @@ func (j Judge) defining(ctx context.Context, s protocol.Start, w protocol.Workfl
 		}
 		part, err := j.Batch().Add(ctx, moderator.RoleWorkflow(of, slices.Collect(maps.Keys(w.Roles))[0]))
 		if err != nil || part != h {
-			break //nolint:nilerr // the parent has no such role: it runs another workflow
+			break //nolint:nilerr // the parent has no such role, so it runs another workflow
 		}
 		s, h, w = above.Start, above.Start.Workflow, of
 	}

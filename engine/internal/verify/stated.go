@@ -159,7 +159,7 @@ func (a Asked) borrowed(ctx context.Context, s protocol.Step) (string, error) {
 		case looked > farBack:
 			return "", nil
 		case err != nil:
-			return "", nil //nolint:nilerr // that an earlier step is damaged is not this one's fault
+			return "", nil //nolint:nilerr // damage in an earlier step doesn't invalidate this one
 		case oldDetail && earlier.Detail == s.Detail:
 			return fmt.Sprintf("has the detail of an earlier step, %s", earlier.Hash), nil
 		case oldPrompt && earlier.Role != s.Role && earlier.Prompt != nil && *earlier.Prompt == *s.Prompt:
