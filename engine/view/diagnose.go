@@ -17,15 +17,14 @@ import (
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
-// diagnosis is one in the making.
+// diagnosis is a diagnosis in progress.
 type diagnosis struct {
 	protocol.ThreadDiagnosis
 	reader *status.Reader
 }
 
-// Diagnose looks for what is wrong with a thread: where it stands, the last try of a
-// step, who would play the next role, every node of the chain, loops and limits. A
-// damaged node is no error, but status corrupt.
+// Diagnose examines a thread for problems: its state, the last try of a step, the agent of the next role,
+// every node of the chain, loops and limits. A damaged node is not an error, but gives the status corrupt.
 func Diagnose(ctx context.Context, e *engine.Engine, id string) (protocol.ThreadDiagnosis, error) {
 	state, err := e.Reader.Show(ctx, id)
 	if err != nil {
@@ -48,7 +47,7 @@ func Diagnose(ctx context.Context, e *engine.Engine, id string) (protocol.Thread
 	return d.ThreadDiagnosis, nil
 }
 
-// runOf is the last try as a value for programs.
+// runOf converts the last try to its JSON form.
 func runOf(r status.Run) *protocol.LastTry {
 	out := &protocol.LastTry{
 		Role: r.Role, Agent: r.Agent, Command: r.Command, Status: r.Status, Alive: r.Alive,
@@ -66,12 +65,12 @@ func (d *diagnosis) add(level, hint, format string, args ...any) {
 		args...)})
 }
 
-// hint is what to do about a reason.
+// hint returns the hint for a reason.
 func (d *diagnosis) hint(name string, facts ...string) string {
 	return strings.Join(d.reader.HintsFor(protocol.Why(name, append(facts, "thread", d.Thread)...)), "\n")
 }
 
-// ofState tells where the thread stands.
+// ofState reports the thread's state.
 func (d *diagnosis) ofState(s protocol.StepOutput, last *status.Run) {
 	switch {
 	case s.Status == protocol.StatusCorrupt:
@@ -103,10 +102,10 @@ func (d *diagnosis) ofState(s protocol.StepOutput, last *status.Run) {
 	}
 }
 
-// quiet is how long an agent may say nothing before that is worth a remark.
+// quiet is the time without output after which an agent is reported as quiet.
 const quiet = 5 * time.Minute
 
-// ofRun tells what became of the last try.
+// ofRun reports the outcome of the last try.
 func (d *diagnosis) ofRun(s protocol.StepOutput, r status.Run, now time.Time) {
 	switch {
 	case r.Damaged:
@@ -136,7 +135,7 @@ func (d *diagnosis) ofRun(s protocol.StepOutput, r status.Run, now time.Time) {
 	}
 }
 
-// ofAgent reports whether the next role can be played.
+// ofAgent reports whether the agent of the next role is available.
 func (d *diagnosis) ofAgent(c agentselect.Casting) {
 	if c.Problem == nil {
 		d.add("note", "", "next is role %s, played by %s (%s)", c.Role, c.Agent, c.Path)
@@ -146,16 +145,15 @@ func (d *diagnosis) ofAgent(c agentselect.Casting) {
 	d.add("error", first, "role %s cannot be played: %s", c.Role, c.Problem.Message)
 }
 
-// ofChain reads every step with what it names, and looks for what tends to
-// go wrong in runs.
+// ofChain reads every step with its nodes, and looks for common problems of runs.
 func (d *diagnosis) ofChain(ctx context.Context, e *engine.Engine, s protocol.StepOutput) {
 	t, err := thread.Open(ctx, e.Reader.Store, s.Head)
 	if err != nil {
-		return // what is wrong with the head has been said
+		return // damage of the head is reported already
 	}
 	d.Totals = &protocol.Totals{}
 	byModel := 0
-	var newer thread.Step // the one after step
+	var newer thread.Step // the step after step
 	for step, err := range t.Steps(ctx) {
 		lost := err != nil
 		if !lost {
@@ -182,7 +180,7 @@ func (d *diagnosis) ofChain(ctx context.Context, e *engine.Engine, s protocol.St
 	}
 }
 
-// readStep reads what a step names, so that damage is found.
+// readStep reads the nodes of a step, to find damage.
 func readStep(ctx context.Context, t *thread.Thread, e *engine.Engine, s thread.Step) error {
 	if _, err := t.Shown(ctx, s); err != nil {
 		return fmt.Errorf("step %d: %w", s.Index+1, err)
@@ -193,7 +191,7 @@ func readStep(ctx context.Context, t *thread.Thread, e *engine.Engine, s thread.
 	return nil
 }
 
-// ofLimits reports loops, and of limits that are near.
+// ofLimits reports loops and limits that are almost reached.
 func (d *diagnosis) ofLimits(ctx context.Context, e *engine.Engine, t *thread.Thread) {
 	if t.Last == nil {
 		return
@@ -215,7 +213,7 @@ func (d *diagnosis) ofLimits(ctx context.Context, e *engine.Engine, t *thread.Th
 	}
 }
 
-// ofBudget tells what is left of what the run may cost.
+// ofBudget reports what is left of the cost limits.
 func (d *diagnosis) ofBudget(l protocol.Limits, spent protocol.Amount) {
 	for i, most := range l.Amount().Figures() {
 		if most > 0 {
@@ -224,5 +222,5 @@ func (d *diagnosis) ofBudget(l protocol.Limits, spent protocol.Amount) {
 	}
 }
 
-// since is a span of time for people.
+// since formats the time between two times.
 func since(from, to time.Time) string { return render.Duration(to.Sub(from).Milliseconds()) }

@@ -19,40 +19,39 @@ import (
 	"github.com/united-workforce/uwf/util/render"
 )
 
-// Diff is how two threads differ: they part at the first step that differs in what was asked, who
-// answered, or what was delivered. That the same thing took longer or cost more parts nothing.
+// Diff is the comparison of two threads. They diverge at the first step with a different prompt, player or
+// output. Differences in time or cost don't count.
 type Diff struct {
-	Equal   bool     `json:"equal"`  // in substance
-	Shared  int      `json:"shared"` // steps that are the same nodes
-	Same    int      `json:"same"`   // steps from the first one that are the same in substance, with the shared ones
-	At      *int     `json:"at"`     // number of the step where they part, from 1; 0: the start; null: they do not
+	Equal   bool     `json:"equal"`  // same start and steps, apart from time and cost
+	Shared  int      `json:"shared"` // number of steps with identical nodes
+	Same    int      `json:"same"`   // number of equal steps from the start, including the shared ones
+	At      *int     `json:"at"`     // number of the first different step, from 1; 0 means the start, null means none
 	Changes []Change `json:"changes"`
-	Rest    []pair   `json:"rest"` // the steps after that
+	Rest    []pair   `json:"rest"` // all later steps
 }
 
-// Change is a field that differs. A side that does not have it is null.
+// Change is a field that differs. It is null on the side that doesn't have it.
 type Change struct {
 	Field string `json:"field"`
 	Old   any    `json:"old"`
 	New   any    `json:"new"`
 }
 
-// pair are the steps of both threads with one number; null where one has ended.
+// pair holds the steps of both threads with the same number; a missing step is null.
 type pair struct {
 	Number int    `json:"number"`
 	Old    *Brief `json:"old"`
 	New    *Brief `json:"new"`
 }
 
-// Brief is a step in a line.
+// Brief is a summary of a step.
 type Brief struct {
 	Hash   protocol.Hash `json:"hash"`
 	Role   string        `json:"role"`
 	Output any           `json:"output"`
 }
 
-// Compare compares the threads with these heads. Errors are those of reading
-// them; a node that is missing wraps cas.ErrNotFound.
+// Compare compares the threads with two heads. If a node is missing, the error wraps cas.ErrNotFound.
 func Compare(ctx context.Context, r cas.Reader, before, after protocol.Hash) (Diff, error) {
 	d := Diff{Changes: []Change{}, Rest: []pair{}}
 	a, err := open(ctx, r, before)
@@ -85,7 +84,7 @@ func Compare(ctx context.Context, r cas.Reader, before, after protocol.Hash) (Di
 	return d, nil
 }
 
-// add compares the steps with one number, of which one may be nil.
+// add compares two steps with the same number; one of them can be nil.
 func (d *Diff) add(number int, x, y *delivered) {
 	if d.At != nil {
 		d.Rest = append(d.Rest, pair{Number: number, Old: x.brief(), New: y.brief()})
@@ -96,7 +95,7 @@ func (d *Diff) add(number int, x, y *delivered) {
 	}
 }
 
-// side is one of the threads.
+// side is one of the compared threads.
 type side struct {
 	*thread.Thread
 	r     cas.Reader
@@ -125,7 +124,7 @@ type delivered struct {
 	answer string
 }
 
-// step is the ith step with what it delivered, nil behind the last.
+// step returns the ith step with its output, or nil after the last.
 func (s side) step(ctx context.Context, i int) (*delivered, error) {
 	if i >= len(s.steps) {
 		return nil, nil
@@ -147,10 +146,10 @@ func (d *delivered) brief() *Brief {
 	return &Brief{Hash: d.Hash, Role: d.Role, Output: d.output}
 }
 
-// fieldStep names the only change of a step that one of two threads does not have.
+// fieldStep is the field of the only change if one of the threads doesn't have the step.
 const fieldStep = "step"
 
-// startChanges compares what two threads began with.
+// startChanges compares the start nodes of two threads.
 func startChanges(a, b protocol.Start) []Change {
 	var c changes
 	c.add("workflow", a.Workflow, b.Workflow)
@@ -159,7 +158,7 @@ func startChanges(a, b protocol.Start) []Change {
 	return c
 }
 
-// stepChanges compares two steps; none: they are the same in substance.
+// stepChanges compares two steps, apart from time and cost.
 func stepChanges(a, b *delivered) []Change {
 	switch {
 	case a == nil:
@@ -179,8 +178,8 @@ func stepChanges(a, b *delivered) []Change {
 	return c
 }
 
-// within is a directory as it is in its work tree, wherever that is; the directory
-// itself if it is in none.
+// within returns a directory relative to the root of its work tree, or the directory itself if it is not in
+// one.
 func within(root, dir string) string {
 	rel, err := filepath.Rel(root, dir)
 	if root == "" || err != nil || !filepath.IsLocal(rel) {
@@ -197,7 +196,7 @@ func (c *changes) add(field string, old, new any) {
 	}
 }
 
-// values compares JSON values, down to the fields that differ.
+// values compares JSON values down to the fields that differ.
 func (c *changes) values(path string, old, new any) {
 	switch a := old.(type) {
 	case map[string]any:
@@ -220,7 +219,7 @@ func (c *changes) values(path string, old, new any) {
 	c.add(path, old, new)
 }
 
-// DiffText writes a diff for people.
+// DiffText formats a diff as text.
 func DiffText(d Diff) string {
 	var b strings.Builder
 	if d.Shared > 0 {
@@ -280,7 +279,7 @@ func (s *Brief) text() string {
 	return plaintext.Line(text)
 }
 
-// words are the lines of a value: a text as it is, anything else as JSON.
+// words returns the lines of a value: a string as it is, anything else as JSON.
 func words(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -289,7 +288,7 @@ func words(v any) string {
 		return v
 	}
 	text, err := json.Marshal(v)
-	if err != nil { // all values come from JSON
+	if err != nil { // impossible: all values come from JSON
 		return fmt.Sprint(v)
 	}
 	return string(text)

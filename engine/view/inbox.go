@@ -12,8 +12,8 @@ import (
 	"github.com/united-workforce/uwf/util/plaintext"
 )
 
-// Inbox lists the threads that cannot go on without a person, those first that have
-// waited longest. damaged is told of entries that cannot be read.
+// Inbox lists the threads that wait for a person, longest wait first. It calls damaged for each unreadable
+// entry.
 func Inbox(ctx context.Context, e *engine.Engine, damaged func(error)) []protocol.InboxItem {
 	inbox := []protocol.InboxItem{}
 	waiting, _ := Attention(ctx, e, damaged)
@@ -23,15 +23,15 @@ func Inbox(ctx context.Context, e *engine.Engine, damaged func(error)) []protoco
 	return inbox
 }
 
-// Waiting is a thread of the inbox, and where it stands.
+// Waiting is a thread of the inbox with its state.
 type Waiting struct {
 	protocol.InboxItem
 	At      protocol.StepOutput
 	Actions []protocol.Action
 }
 
-// Attention is [Inbox], and the threads that are at work or whose children are, newest
-// first. Each thread is read once.
+// Attention returns the inbox, and the threads that are running or have running children, newest first. It
+// reads each thread once.
 func Attention(ctx context.Context, e *engine.Engine,
 	damaged func(error)) (waiting []Waiting, atWork []status.Standing) {
 	f := Filter{Statuses: []protocol.Status{
@@ -59,7 +59,7 @@ func Attention(ctx context.Context, e *engine.Engine,
 	return waiting, atWork
 }
 
-// asking are the children that ask a person.
+// asking returns the children that wait for a person.
 func asking(at protocol.StepOutput) (asks []protocol.ChildOutput) {
 	for _, c := range at.Children {
 		if c.Status == protocol.StatusSuspended {
@@ -69,7 +69,7 @@ func asking(at protocol.StepOutput) (asks []protocol.ChildOutput) {
 	return asks
 }
 
-// ofChild is what a child asks, as the inbox lists it.
+// ofChild returns a child's question as an inbox item.
 func ofChild(ctx context.Context, e *engine.Engine, of status.Standing, c protocol.ChildOutput) (Waiting, bool) {
 	at, err := e.Reader.Show(ctx, c.Thread)
 	if err != nil || at.Status != protocol.StatusSuspended {
@@ -94,7 +94,7 @@ func ms(at *int64) int64 {
 	return *at
 }
 
-// CommandLine is what a person types for the first of some actions; "": there is none.
+// CommandLine returns the command for the first of some actions, or "".
 func CommandLine(actions []protocol.Action) string {
 	if len(actions) == 0 {
 		return ""
@@ -106,7 +106,7 @@ func CommandLine(actions []protocol.Action) string {
 	return strings.Join(words, " ")
 }
 
-// NoticeOf is what is told of a thread that stands so; its id, time and link are not in it.
+// NoticeOf returns the notification for a thread in a state, without ID, time and link.
 func NoticeOf(ctx context.Context, e *engine.Engine, event string, at protocol.StepOutput) (protocol.Notice, error) {
 	show, err := Thread(ctx, e, at.Thread, false)
 	if err != nil {
@@ -138,7 +138,7 @@ func NoticeOf(ctx context.Context, e *engine.Engine, event string, at protocol.S
 	return n, nil
 }
 
-// itemOf is a thread as the inbox lists it.
+// itemOf returns the inbox item of a thread.
 func itemOf(at protocol.StepOutput, since *int64, title string, totals *protocol.Totals,
 	can []protocol.Action) protocol.InboxItem {
 	item := protocol.InboxItem{

@@ -13,17 +13,17 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// Filter chooses threads. The zero value chooses the active ones.
+// Filter selects threads. The zero value selects the active ones.
 type Filter struct {
-	Ended         bool              // ended threads too; Statuses go before it
-	Children      bool              // also those that play a role of another one
-	Statuses      []protocol.Status // nil: every status
-	After, Before time.Time         // of the start; zero: unbounded
-	Limit, Offset int               // how many at most, 0: all, < 0: not one; how many before them are left out
+	Ended         bool              // include ended threads; Statuses takes precedence
+	Children      bool              // include children
+	Statuses      []protocol.Status // nil means all
+	After, Before time.Time         // range of the start time; zero means unbounded
+	Limit, Offset int               // maximum number (0: all, negative: none), and the number to skip first
 }
 
-// Listed reads the heads only: which threads there are, newest first. An entry that
-// cannot be read hides no other; damaged gets its error, and the error of lost threads.
+// Listed lists the threads, newest first. It reads only the heads. It calls damaged for each unreadable entry
+// and for lost threads, and lists the others.
 func Listed(ctx context.Context, x heads.Heads, f Filter, damaged func(error)) []status.Listed {
 	var entries []status.Listed
 	active := map[string]bool{}
@@ -59,7 +59,7 @@ func Listed(ctx context.Context, x heads.Heads, f Filter, damaged func(error)) [
 		return newestFirst(entries)
 	}
 	facts, err := x.AllFacts(ctx)
-	if err != nil { // no reason to hide a thread, but a child may be listed like an independent thread
+	if err != nil { // list all threads anyway, even if children then appear as independent threads
 		damaged(err)
 	}
 	if len(facts) > 0 {
@@ -79,8 +79,8 @@ func newestFirst(entries []status.Listed) []status.Listed {
 	return entries
 }
 
-// Items yields what of threads was asked for. They are read while they are walked
-// through, once, and end early when ctx does.
+// Items yields the threads that match the filter. They are read during iteration, which can happen once and
+// ends early with ctx.
 func Items(ctx context.Context, e *engine.Engine, threads []status.Listed, f Filter) iter.Seq[protocol.ThreadItem] {
 	return func(yield func(protocol.ThreadItem) bool) {
 		for at := range standings(ctx, e, threads, f) {
@@ -91,14 +91,14 @@ func Items(ctx context.Context, e *engine.Engine, threads []status.Listed, f Fil
 	}
 }
 
-// standings are Items with all that was read of them.
+// standings is like [Items], but yields everything that was read.
 func standings(ctx context.Context, e *engine.Engine, threads []status.Listed, f Filter) iter.Seq[status.Standing] {
 	return func(yield func(status.Standing) bool) {
 		skip, left := f.Offset, f.Limit
 		if left < 0 {
 			return
 		}
-		facts, _ := e.Reader.Heads.AllFacts(ctx) // what cannot be read is left out
+		facts, _ := e.Reader.Heads.AllFacts(ctx) // ignore unreadable facts
 		for item := range e.Reader.Overview().Standings(ctx, threads) {
 			item.Title, item.ForkedFrom = named(item.Title, facts[item.Thread])
 			item.Imported = !facts[item.Thread].StartedHere()
@@ -118,7 +118,7 @@ func standings(ctx context.Context, e *engine.Engine, threads []status.Listed, f
 	}
 }
 
-// Ended is how many threads in time have ended. What cannot be read does not count.
+// Ended returns how many threads ended in the filter's time range. It ignores unreadable entries.
 func Ended(ctx context.Context, x heads.Heads, f Filter) int {
 	f.Ended, f.Statuses = true, nil
 	n := 0
@@ -130,7 +130,7 @@ func Ended(ctx context.Context, x heads.Heads, f Filter) int {
 	return n
 }
 
-// named is what a thread is called, and what it is a fork of.
+// named returns a thread's title, and the origin of a fork.
 func named(title string, facts heads.Facts) (string, *protocol.ForkedFrom) {
 	if facts.Title != nil && *facts.Title != "" {
 		title = *facts.Title
@@ -152,8 +152,8 @@ func (f Filter) inTime(id string) bool {
 	return (f.After.IsZero() || at.After(f.After)) && (f.Before.IsZero() || at.Before(f.Before))
 }
 
-// wantsEnded reports whether ended threads can be in the list. An explicit
-// status wins over --all.
+// wantsEnded reports whether the list can contain ended threads. An explicit status takes precedence over
+// --all.
 func (f Filter) wantsEnded() bool {
 	if f.Statuses == nil {
 		return f.Ended
@@ -165,7 +165,7 @@ func (f Filter) wantsEnded() bool {
 
 func (f Filter) wants(s protocol.Status) bool {
 	if f.Statuses == nil {
-		return f.Ended || !s.AtEnd() // a fork of a last step is at its end, though nobody has ended it
+		return f.Ended || !s.AtEnd() // the fork of a last step is at its end, although it was never archived
 	}
 	return slices.Contains(f.Statuses, s)
 }

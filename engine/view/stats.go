@@ -21,14 +21,13 @@ import (
 	"github.com/united-workforce/uwf/util/plaintext"
 )
 
-// StatsBy are the names by which [Stats] can tell steps apart.
+// StatsBy returns the names by which [Stats] can group steps.
 func StatsBy() []string { return []string{"workflow", "role", "model", "agent", "day"} }
 
-// Stats sums up what steps have cost that were finished after a time (zero: all), in
-// groups by names of [StatsBy]. A step that several threads share, being forks, counts
-// once. Of a role that children play, their steps count, as steps of the run's workflow.
-// What is not known is missing in the sums, which say of how many steps it is.
-// Tries that never became a step count for nothing. The day is that of the engine's clock.
+// Stats sums up the cost of steps that were finished after a time (zero: all), grouped by names of [StatsBy].
+// A step shared by forks counts once. Steps of children count as steps of the run's workflow. The sums omit
+// unknown costs and include the number of steps with unknown cost. Tries that made no step are omitted. Days
+// are in the time zone of the engine's clock.
 func Stats(ctx context.Context, e *engine.Engine, after time.Time, by []string) (protocol.Stats, error) {
 	s := stats{
 		engine: e, after: after.UnixMilli(), seen: map[protocol.Hash]bool{}, rows: map[string]*protocol.StatsRow{},
@@ -42,9 +41,9 @@ func Stats(ctx context.Context, e *engine.Engine, after time.Time, by []string) 
 		s.out.Unread = append(s.out.Unread, protocol.StatsHole{Thread: id, Error: err.Error()})
 	}
 	all := Listed(ctx, e.Reader.Heads, Filter{Ended: true, Children: true}, func(err error) { unread("", err) })
-	facts, _ := e.Reader.Heads.AllFacts(ctx) // what cannot be read is nobody's child
+	facts, _ := e.Reader.Heads.AllFacts(ctx) // threads with unreadable facts count as parents
 	slices.SortStableFunc(all, func(a, b status.Listed) int {
-		return cmp.Compare(depth(facts, a.Thread), depth(facts, b.Thread)) // those in flight come after their parents
+		return cmp.Compare(depth(facts, a.Thread), depth(facts, b.Thread)) // parents before children in flight
 	})
 	for _, l := range all {
 		if ctx.Err() != nil {
@@ -65,7 +64,7 @@ func Stats(ctx context.Context, e *engine.Engine, after time.Time, by []string) 
 	return s.out, nil
 }
 
-// Regroup are the same sums in fewer groups: by some of the names that they have.
+// Regroup returns the same sums grouped by fewer names.
 func Regroup(s protocol.Stats, by []string) protocol.Stats {
 	rows := map[string]*protocol.StatsRow{}
 	for _, r := range s.Rows {
@@ -75,7 +74,7 @@ func Regroup(s protocol.Stats, by []string) protocol.Stats {
 	return s
 }
 
-// rowOf is the row of a group, which is made if there is none.
+// rowOf returns the row of a group, and creates it if it is missing.
 func rowOf(rows map[string]*protocol.StatsRow, by []string, value func(name string) string) *protocol.StatsRow {
 	of := map[string]string{}
 	key := ""
@@ -117,15 +116,15 @@ func tokensOf(r protocol.StatsRow) int64 {
 
 type stats struct {
 	engine *engine.Engine
-	after  int64 // ms
+	after  int64 // Unix milliseconds
 	seen   map[protocol.Hash]bool
 	rows   map[string]*protocol.StatsRow
-	names  map[protocol.Hash]string // of workflows
-	flows  map[string]protocol.Hash // of threads: the workflow of the run that they are part of
+	names  map[protocol.Hash]string // names of workflows
+	flows  map[string]protocol.Hash // by thread: the workflow of its run
 	out    protocol.Stats
 }
 
-// depth is how many threads a thread is a part of, one within the other.
+// depth returns the number of a thread's ancestors.
 func depth(facts map[string]heads.Facts, id string) (n int) {
 	const most = 100
 	for at := facts[id].Parent; at != nil && n < most; at = facts[at.Thread].Parent {
@@ -134,10 +133,10 @@ func depth(facts map[string]heads.Facts, id string) (n int) {
 	return n
 }
 
-// thread adds the steps of a thread; parent: of which it is a part.
+// thread adds the steps of a thread; parent is its parent, or "".
 func (s *stats) thread(ctx context.Context, l status.Listed, parent string) error {
 	if l.Ended != nil && parent != "" && s.seen[l.Head] {
-		return nil // it was joined
+		return nil // its parent has joined it
 	}
 	t, err := thread.Open(ctx, s.engine.Reader.Store, l.Head)
 	if err != nil {
@@ -155,11 +154,11 @@ func (s *stats) thread(ctx context.Context, l status.Listed, parent string) erro
 	return err
 }
 
-// mostDepth bounds how deep children are looked for: engine and store allow less.
+// mostDepth limits the nesting of children. The engine and the store allow less.
 const mostDepth = 100
 
-// chain adds the steps of a chain back to one that was added before, or is too old, and
-// those of the children that they have joined. some: there was one.
+// chain adds the steps of a chain and of the joined children, back to the first step that was added before or
+// is too old. some reports whether it added any.
 func (s *stats) chain(ctx context.Context, t *thread.Thread, flow protocol.Hash, below int) (some bool, lost error) {
 	for step, err := range t.Steps(ctx) {
 		if err != nil {
@@ -178,8 +177,8 @@ func (s *stats) chain(ctx context.Context, t *thread.Thread, flow protocol.Hash,
 	return some, lost
 }
 
-// joined adds the steps of the children that a step has joined, and takes what they have
-// used from the step. What one has used that is not there at all stays in it.
+// joined adds the steps of the children that a step has joined, and subtracts their usage from the step. The
+// usage of missing children stays in the step.
 func (s *stats) joined(ctx context.Context, step *thread.Step, flow protocol.Hash, below int) (lost error) {
 	var left []protocol.ChildEnded
 	nothing := 0.0
@@ -202,7 +201,7 @@ func (s *stats) add(ctx context.Context, step thread.Step, flow protocol.Hash) {
 	s.out.Totals.Add(step.Step)
 }
 
-// value is what a step is told apart by; "" if it is not known.
+// value returns a step's value of a grouping name, or "" if unknown.
 func (s *stats) value(ctx context.Context, step thread.Step, flow protocol.Hash, by string) string {
 	switch by {
 	case "workflow":
@@ -228,8 +227,7 @@ func (s *stats) value(ctx context.Context, step thread.Step, flow protocol.Hash,
 	return ""
 }
 
-// StatsCSV writes what [Stats] has summed up for a spreadsheet: what is unknown is an
-// empty cell. Errors are those of w.
+// StatsCSV writes the result of [Stats] as CSV. Unknown values are empty cells. Errors are errors of w.
 func StatsCSV(w io.Writer, s protocol.Stats) error {
 	out := csv.NewWriter(w)
 	_ = out.Write(append(slices.Clone(s.By), "steps", "durationMs", "tokensIn", "tokensOut", "stepsWithoutUsage",
@@ -253,7 +251,7 @@ func StatsCSV(w io.Writer, s protocol.Stats) error {
 	return out.Error()
 }
 
-// harmlessCell is a stranger's word that no spreadsheet takes for a formula.
+// harmlessCell returns untrusted text in a form that no spreadsheet evaluates as a formula.
 func harmlessCell(s string) string {
 	s = plaintext.Line(s)
 	if s != "" && strings.ContainsAny(s[:1], "=+-@") {

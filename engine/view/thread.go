@@ -19,8 +19,7 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// Thread returns where a thread stands, what is to be done next and what it has cost;
-// steps: with its history.
+// Thread returns a thread's state, next action and cost; with steps set, also its history.
 func Thread(ctx context.Context, e *engine.Engine, id string, steps bool) (protocol.ThreadShow, error) {
 	state, err := e.Reader.Show(ctx, id)
 	show := protocol.ThreadShow{StepOutput: state}
@@ -35,7 +34,7 @@ func Thread(ctx context.Context, e *engine.Engine, id string, steps bool) (proto
 			show.Left = t.Last.Files.Left
 		}
 	}
-	facts, _ := e.Reader.Heads.Facts(ctx, id) // without them it is called as its task
+	facts, _ := e.Reader.Heads.Facts(ctx, id) // on failure, the title is the task
 	show.Title, show.ForkedFrom = named(task, facts)
 	show.Agents, _ = e.Reader.ChosenAgents(ctx, facts)
 	if at, err := threadid.Time(id); err == nil {
@@ -46,7 +45,7 @@ func Thread(ctx context.Context, e *engine.Engine, id string, steps bool) (proto
 		show.Totals = &sum
 	}
 	if len(show.Children) == 0 && show.Error == nil {
-		show.Children, _ = e.Reader.Joined(ctx, id, state.Head) // what cannot be read is no child to show
+		show.Children, _ = e.Reader.Joined(ctx, id, state.Head) // omit unreadable children
 	}
 	if w := facts.Workspace; w != nil && w.Mode != worktree.ModeNone {
 		show.Workspace = &protocol.ThreadWorkspace{Mode: worktree.ModeName(w.Mode), Root: w.Root, Branch: w.Branch}
@@ -62,7 +61,7 @@ func Thread(ctx context.Context, e *engine.Engine, id string, steps bool) (proto
 	return show, err
 }
 
-// artifacts counts what the roles of a thread have left each other; nil: nothing, or it cannot be counted.
+// artifacts counts the artifacts of a thread's run; nil if there are none or they cannot be counted.
 func artifacts(ctx context.Context, e *engine.Engine, id string) *protocol.Artifacts {
 	c, err := e.Reader.Config(ctx)
 	root, none := heads.Root(ctx, e.Reader.Heads, id)
@@ -76,7 +75,7 @@ func artifacts(ctx context.Context, e *engine.Engine, id string) *protocol.Artif
 	return &held
 }
 
-// next is what a person would do now; "": nothing.
+// next returns the hint for the user's next action, or "".
 func next(r *status.Reader, s protocol.StepOutput) string {
 	if s.Error != nil && s.Error.Hint != "" && !s.Pending {
 		return s.Error.Hint
@@ -84,7 +83,7 @@ func next(r *status.Reader, s protocol.StepOutput) string {
 	return strings.Join(r.HintsFor(standing(s)), "\n")
 }
 
-// standing is where a thread stands, as a reason.
+// standing returns a thread's state as a reason.
 func standing(s protocol.StepOutput) protocol.Reason {
 	if s.Pending {
 		return protocol.Why("at-pending-result", "thread", s.Thread)
@@ -107,8 +106,8 @@ func standing(s protocol.StepOutput) protocol.Reason {
 	return protocol.Reason{}
 }
 
-// History returns the start entry and the steps of a chain, oldest first: a
-// [protocol.StartEntry], then [protocol.StepEntry]s.
+// History returns the start entry and the steps of a chain, oldest first: a [protocol.StartEntry], then
+// [protocol.StepEntry] values.
 func History(ctx context.Context, e *engine.Engine, head protocol.Hash) ([]any, error) {
 	return history(ctx, e.Reader.Store, head, e.Files().Totals(ctx, head, worktree.MostTotals))
 }
@@ -156,7 +155,7 @@ func stepEntry(s thread.Step, out thread.Output) protocol.StepEntry {
 	}
 }
 
-// StatusOf is the status by which an output was routed; "" if it has none.
+// StatusOf returns the routing status of an output, or "" if it has none.
 func StatusOf(output any) string {
 	m, ok := output.(map[string]any)
 	if !ok {
@@ -176,13 +175,13 @@ func StatusOf(output any) string {
 // stepTurns is a finished step with its turns, which [thread.ShownTurn] reads.
 type stepTurns struct {
 	Step   protocol.Hash
-	Number int // from 1
+	Number int // starts at 1
 	Role   string
 	Turns  []protocol.Hash
-	Gone   string // what stands in place of turns that were redacted; "": nothing
+	Gone   string // text shown in place of redacted turns; "" if none
 }
 
-// Turns yields the finished steps of a thread, oldest first; role "": of all roles.
+// Turns yields the finished steps of a thread, oldest first. If role is not "", it yields only that role's.
 func Turns(ctx context.Context, s cas.Store, t *thread.Thread, role string) iter.Seq2[stepTurns, error] {
 	return func(yield func(stepTurns, error) bool) {
 		var steps []thread.Step
@@ -198,7 +197,7 @@ func Turns(ctx context.Context, s cas.Store, t *thread.Thread, role string) iter
 		for _, step := range slices.Backward(steps) {
 			detail, err := thread.ShownDetail(ctx, s, step.Detail)
 			out := stepTurns{Step: step.Hash, Number: step.Index + 1, Role: step.Role, Turns: detail.Turns}
-			if detail.Capture == "" { // only a redacted one says nothing of it
+			if detail.Capture == "" { // only a redacted detail lacks it
 				out.Gone = detail.Outcome
 			}
 			if !yield(out, err) || err != nil {
@@ -211,11 +210,11 @@ func Turns(ctx context.Context, s cas.Store, t *thread.Thread, role string) iter
 // liveTurn is a turn of a step in flight.
 type liveTurn struct {
 	Turn protocol.Hash
-	Step *protocol.Hash // the finished step in which it was first seen; nil: it was announced
+	Step *protocol.Hash // the finished step that contained it first; nil if it was announced
 }
 
-// Live yields the turns of a step in flight, until it has ended: each once, whether it
-// was announced or is first seen in the finished step.
+// Live yields each turn of a step in flight once, until the step has ended. Turns that were not announced are
+// read from the finished step.
 func Live(ctx context.Context, e *engine.Engine, id string, f *status.Flight) iter.Seq2[liveTurn, error] {
 	return func(yield func(liveTurn, error) bool) {
 		shown := 0
@@ -250,7 +249,7 @@ func Live(ctx context.Context, e *engine.Engine, id string, f *status.Flight) it
 	}
 }
 
-// landed is the step that a flight has become, with its turns; none if it failed.
+// landed returns the step that a flight has become, with its turns; none if it failed.
 func landed(ctx context.Context, e *engine.Engine, id string,
 	f *status.Flight) (protocol.Hash, []protocol.Hash, error) {
 	head, err := e.Reader.Head(ctx, id)
@@ -277,8 +276,8 @@ func landed(ctx context.Context, e *engine.Engine, id string,
 	return "", nil, nil
 }
 
-// salvageBefore returns the nodes from which a thread can be continued when a step names something that is lost, or
-// when the step before it is, as facts of a reason.
+// salvageBefore returns the nodes from which a thread can continue if a node of step s, or the step before
+// it, is lost. It returns them as facts of a reason.
 func salvageBefore(ctx context.Context, store cas.Store, s thread.Step, stepLost bool) []string {
 	switch {
 	case s.Prev == nil:
@@ -288,7 +287,7 @@ func salvageBefore(ctx context.Context, store cas.Store, s thread.Step, stepLost
 	}
 	whole, err := thread.Survivors(ctx, store, s)
 	if err != nil || len(whole) == 0 {
-		whole = []protocol.Hash{s.Start} // from the beginning
+		whole = []protocol.Hash{s.Start} // from the start
 	}
 	var names []string
 	for _, h := range whole[:min(len(whole), 3)] {
@@ -297,7 +296,7 @@ func salvageBefore(ctx context.Context, store cas.Store, s thread.Step, stepLost
 	return fault.Near(names)
 }
 
-// salvageHead is [salvageBefore] when the head itself is lost: the record of the last try knows what was before it.
+// salvageHead is like [salvageBefore] for a lost head, whose predecessor is in the record of the last try.
 func salvageHead(head protocol.Hash, run *status.Run) []string {
 	if run == nil || run.Head == head {
 		return nil

@@ -14,26 +14,26 @@ import (
 	"github.com/united-workforce/uwf/util/render"
 )
 
-// Trace is the way of a thread through its workflow.
+// Trace is the path of a thread through its workflow.
 type Trace struct {
 	Workflow protocol.Workflow
 	Status   protocol.Status
-	Moves    []diagram.Move              // the edges that were taken, from $START
-	Here     string                      // the node where the thread stands
-	Totals   map[string]*protocol.Totals // what was used, by role
-	// Changes are what was done to the files, by role: what each step did, added up.
+	Moves    []diagram.Move              // edges taken, from $START
+	Here     string                      // the thread's current node
+	Totals   map[string]*protocol.Totals // cost by role
+	// Changes holds the sums of file changes by role.
 	Changes map[string]protocol.FileTotals
-	// Children are the threads that have played a role last, or do, by role.
+	// Children holds the most recent children by role.
 	Children map[string][]played
 }
 
-// played is a thread that has played a role with others, or does.
+// played is a child that plays or has played a role.
 type played struct {
 	protocol.ChildOutput
-	TookMs int64 // its steps; 0: it is unknown
+	TookMs int64 // duration of its steps; 0 means unknown
 }
 
-// TraceOf returns the way of a thread.
+// TraceOf returns the path of a thread.
 func TraceOf(ctx context.Context, e *engine.Engine, id string) (*Trace, error) {
 	state, err := e.Reader.Show(ctx, id)
 	if err != nil {
@@ -59,7 +59,7 @@ func TraceOf(ctx context.Context, e *engine.Engine, id string) (*Trace, error) {
 	return trace, nil
 }
 
-// Graph is the workflow's graph with the way; note says what a role has used.
+// Graph returns the workflow's graph with the path; note formats the cost of a role.
 func (j *Trace) Graph(note func(protocol.Totals) string) diagram.Graph {
 	t := diagram.Trace{Moves: j.Moves, Here: j.Here, Notes: map[string]string{}, Lanes: map[string][]diagram.Lane{},
 		Busy: j.Status == protocol.StatusRunning || j.Status == protocol.StatusWaitingForChildren}
@@ -75,7 +75,7 @@ func (j *Trace) Graph(note func(protocol.Totals) string) diagram.Graph {
 	return diagram.Of(j.Workflow).Traced(t)
 }
 
-// read walks the chain.
+// read reads the chain.
 func (j *Trace) read(ctx context.Context, t *thread.Thread, state protocol.StepOutput,
 	changes map[protocol.Hash]protocol.FileTotals, labels func(thread.Step) map[string]string) error {
 	var steps []thread.Step
@@ -113,8 +113,8 @@ func (j *Trace) read(ctx context.Context, t *thread.Thread, state protocol.StepO
 	return nil
 }
 
-// stands is the node that a thread has come to. One that waits for a person
-// without being led to $SUSPEND stands at the role that resuming runs.
+// stands returns the current node. If a thread waits for a person without an edge to $SUSPEND, that is the
+// role that a resume would run.
 func (j *Trace) stands(state protocol.StepOutput, last, status string) string {
 	switch {
 	case state.Status == protocol.StatusCompleted:
@@ -131,9 +131,8 @@ func (j *Trace) stands(state protocol.StepOutput, last, status string) string {
 	return last
 }
 
-// move adds the edges between two nodes. Between a role that waited for a person
-// and the same role again lies $SUSPEND; between the end and a new beginning lie
-// $END and $START.
+// move adds the edges between two nodes. It inserts $SUSPEND if a role waited for a person and ran again, and
+// $END and $START if an ended thread was restarted.
 func (j *Trace) move(from, to, status string) {
 	target := j.target(from, status)
 	switch {
@@ -146,12 +145,12 @@ func (j *Trace) move(from, to, status string) {
 		from, status = protocol.StartNode, ""
 	}
 	if from == to && status == protocol.SuspendNode {
-		return // it asked a person by itself: no edge was taken
+		return // the role suspended the thread itself, without an edge
 	}
 	j.Moves = append(j.Moves, diagram.Move{From: from, To: to, Status: status})
 }
 
-// target is where a status leads, "" if conditions decide.
+// target returns the target of a status, or "" if it depends on conditions.
 func (j *Trace) target(from, status string) string {
 	for _, way := range flow.Ways(j.Workflow, from) {
 		if way.Number == 0 && (way.Status == status || way.Status == protocol.DefaultStatus) {
@@ -161,7 +160,7 @@ func (j *Trace) target(from, status string) string {
 	return ""
 }
 
-// Path is the way as a list of nodes.
+// Path returns the path as a list of nodes.
 func (j *Trace) Path() []string {
 	path := []string{protocol.StartNode}
 	for _, m := range j.Moves {
@@ -173,7 +172,7 @@ func (j *Trace) Path() []string {
 	return path
 }
 
-// Roles is what was used by each role that has made a step, in the order of the graph.
+// Roles returns the cost of each role that has made a step, in the order of the graph.
 func (j *Trace) Roles() []protocol.RoleTotals {
 	roles := []protocol.RoleTotals{}
 	for _, role := range flow.Roles(j.Workflow) {
@@ -184,7 +183,7 @@ func (j *Trace) Roles() []protocol.RoleTotals {
 	return roles
 }
 
-// joined notes the children whose results a step has joined.
+// joined adds the children that a step has joined.
 func (j *Trace) joined(s thread.Step, labels map[string]string) {
 	all := make([]played, len(s.Children))
 	for i, c := range s.Children {
@@ -196,8 +195,7 @@ func (j *Trace) joined(s thread.Step, labels map[string]string) {
 	j.Children[s.Role] = all
 }
 
-// atWork notes the children of the role that is next. How long they have worked is said
-// of as many as can be read in a moment.
+// atWork adds the children of the next role. It reads the durations of a limited number of them.
 func (j *Trace) atWork(ctx context.Context, e *engine.Engine, role string, children []protocol.ChildOutput) {
 	const most = 500
 	for i, c := range children {
@@ -213,7 +211,7 @@ func (j *Trace) atWork(ctx context.Context, e *engine.Engine, role string, child
 	}
 }
 
-// lanes are children one by one if they are few, else counted by where they stand.
+// lanes returns one lane per child if there are few, else one per status with the number of children.
 func lanes(all []played) []diagram.Lane {
 	const few = 8
 	sums := map[protocol.Status]*diagram.Lane{}
@@ -247,7 +245,7 @@ func tookText(ms int64) string {
 	return render.Duration(ms)
 }
 
-// urgency is how much a person cares about where a child stands: the least first.
+// urgency ranks a child's status by how urgently a person should see it, lowest rank first.
 func urgency(s protocol.Status) int {
 	order := []protocol.Status{
 		protocol.StatusSuspended, protocol.StatusError, protocol.StatusCorrupt, protocol.StatusFailed, protocol.StatusRunning,
@@ -260,7 +258,7 @@ func urgency(s protocol.Status) int {
 	return len(order)
 }
 
-// ByUrgency are children, those first that a person cares about.
+// ByUrgency returns children sorted by urgency.
 func ByUrgency(all []protocol.ChildOutput) []protocol.ChildOutput {
 	return slices.SortedStableFunc(slices.Values(all),
 		func(a, b protocol.ChildOutput) int { return cmp.Compare(urgency(a.Status), urgency(b.Status)) })

@@ -1,11 +1,10 @@
-// Package view is what there is to show of threads, as values: which there are
-// ([Listed], [Items]), where one stands and what was asked ([Thread]),
-// its steps and turns ([History], [Turns], [Live]), its way through the graph
-// ([TraceOf]), what is wrong with it ([Diagnose]), and what happens to it now ([Follow]);
-// and of all of them what waits for a person ([Inbox]) and what they have cost ([Stats]).
-// It changes nothing and takes no lock. How it looks is the caller's.
+// Package view returns the data that front ends display: lists of threads ([Listed], [Items]), the state and
+// question of a thread ([Thread]), its steps and turns ([History], [Turns], [Live]), its path through the
+// graph ([TraceOf]), its problems ([Diagnose]), and its events as they happen ([Follow]). For all threads
+// together, it returns those that wait for a person ([Inbox]) and their costs ([Stats]). It changes nothing
+// and takes no lock. Presentation is up to the caller.
 //
-// Errors are those of the engine and the store.
+// Errors are errors of the engine and the store.
 package view
 
 import (
@@ -26,11 +25,11 @@ import (
 	"github.com/united-workforce/uwf/util/render"
 )
 
-// pause is how often a running step is looked at.
+// pause is the poll interval of a running step.
 const pause = 200 * time.Millisecond
 
-// Follow reports the steps of a thread that another process makes, and those of its
-// children, with the events of an engine that makes them, until nothing works on them any more.
+// Follow reports the events of a thread and its children that another process works on, in the same form as
+// an engine's events. It returns when nothing works on them any longer.
 func Follow(ctx context.Context, e *engine.Engine, id string, report func(engine.Event)) error {
 	w, err := newWatcher(ctx, e, id, report)
 	if err != nil {
@@ -39,22 +38,22 @@ func Follow(ctx context.Context, e *engine.Engine, id string, report func(engine
 	return w.watch(ctx)
 }
 
-// watcher looks at a thread again and again, and tells what is new.
+// watcher polls a thread and reports changes.
 type watcher struct {
 	engine  *engine.Engine
 	id      string
 	report  func(engine.Event)
 	head    protocol.Hash
-	steps   int // that have been told of
+	steps   int // number of steps reported
 	flight  *status.Flight
 	info    engine.StepInfo
 	shown   int
-	printed string              // the line of a command that was shown last
-	path    string              // to the child that it is, from the thread that is followed
+	printed string              // last reported line of a command's output
+	path    string              // path from the followed thread to this child
 	label   string              // see [engine.StepInfo]
-	kids    map[string]*watcher // by thread; nil: it has ended, and all is told
-	family  engine.StepInfo     // what they belong to
-	labels  map[string]string   // theirs, by key
+	kids    map[string]*watcher // by thread; nil if it has ended and everything is reported
+	family  engine.StepInfo     // step that the children belong to
+	labels  map[string]string   // labels of the children, by key
 }
 
 func newWatcher(ctx context.Context, e *engine.Engine, id string, report func(engine.Event)) (*watcher, error) {
@@ -77,7 +76,7 @@ func newWatcher(ctx context.Context, e *engine.Engine, id string, report func(en
 	return w, nil
 }
 
-// lookAtChildren tells what is new of children.
+// lookAtChildren reports changes of children.
 func (w *watcher) lookAtChildren(ctx context.Context) error {
 	started, err := w.engine.Reader.Started(ctx, w.id)
 	if err != nil {
@@ -119,7 +118,7 @@ func (w *watcher) lookAtChildren(ctx context.Context) error {
 	return w.lookAtJoined(ctx, started)
 }
 
-// tellChildren says where all children stand, once there are some that nobody was told of.
+// tellChildren reports the states of all children if some are new.
 func (w *watcher) tellChildren(ctx context.Context, started []status.StartedChild) error {
 	if !slices.ContainsFunc(started, func(k status.StartedChild) bool { _, known := w.kids[k.Thread]; return !known }) {
 		return nil
@@ -140,8 +139,8 @@ func (w *watcher) tellChildren(ctx context.Context, started []status.StartedChil
 	return nil
 }
 
-// begin is where telling of a child begins: where it stands at the first look, later at its
-// start.
+// begin returns the head from which a child's steps are reported: its current head on the first poll, later
+// its start.
 func (w *watcher) begin(ctx context.Context, k status.StartedChild, first bool) (protocol.Hash, int, error) {
 	t, err := thread.Open(ctx, w.engine.Reader.Store, k.Head)
 	if err != nil {
@@ -153,8 +152,8 @@ func (w *watcher) begin(ctx context.Context, k status.StartedChild, first bool) 
 	return t.StartHash, 0, nil
 }
 
-// lookAt is [watcher.look] for the children of a child, and for the child. One that has
-// ended meanwhile may have children of which the end is not told yet.
+// lookAt polls a child and its own children. If it has ended by now, the ends of its children may not have
+// been reported yet.
 func (w *watcher) lookAt(ctx context.Context, k status.StartedChild) error {
 	if !k.Ended || w.kids != nil {
 		if err := w.lookAtChildren(ctx); err != nil {
@@ -164,7 +163,7 @@ func (w *watcher) lookAt(ctx context.Context, k status.StartedChild) error {
 	return w.look(ctx, !k.Ended)
 }
 
-// lookAtJoined tells the rest of children whose parent has gone on.
+// lookAtJoined reports the remaining steps of children whose parent has moved on.
 func (w *watcher) lookAtJoined(ctx context.Context, started []status.StartedChild) error {
 	for id, child := range w.kids {
 		if child == nil || slices.ContainsFunc(started, func(k status.StartedChild) bool { return k.Thread == id }) {
@@ -178,10 +177,10 @@ func (w *watcher) lookAtJoined(ctx context.Context, started []status.StartedChil
 	return nil
 }
 
-// watch looks until nothing works on the thread any more.
+// watch polls until nothing works on the thread any longer.
 func (w *watcher) watch(ctx context.Context) error {
 	for {
-		// Asked first: all that was done before the answer is then seen below.
+		// Ask first, so that everything done before the answer is seen below.
 		busy, err := w.engine.Reader.Busy(ctx, w.id)
 		if err != nil {
 			return err
@@ -200,8 +199,8 @@ func (w *watcher) watch(ctx context.Context) error {
 	}
 }
 
-// look tells what is new. busy: somebody worked on the thread before it, so that
-// another look follows.
+// look reports changes. busy means that the thread was being worked on before, so that another look will
+// follow.
 func (w *watcher) look(ctx context.Context, busy bool) error {
 	f, err := w.engine.Reader.Flight(ctx, w.id)
 	if err != nil {
@@ -243,7 +242,7 @@ func (w *watcher) look(ctx context.Context, busy bool) error {
 	return w.turns(ctx, f)
 }
 
-// turns tells the turns that have been announced since.
+// turns reports newly announced turns.
 func (w *watcher) turns(ctx context.Context, f *status.Flight) error {
 	for ; w.shown < len(f.Turns); w.shown++ {
 		t, err := thread.ShownTurn(ctx, w.engine.Reader.Store, f.Turns[w.shown])
@@ -265,7 +264,7 @@ func (w *watcher) turns(ctx context.Context, f *status.Flight) error {
 	w.flight.Writing = f.Writing
 	t, err := thread.ShownTurn(ctx, w.engine.Reader.Store, f.Writing)
 	if thread.IsNoTurn(err) {
-		return nil // it is whole by now, and comes with the turns
+		return nil // the turn is complete by now and is reported as such
 	}
 	if err == nil {
 		w.report(engine.Event{Kind: engine.Writing, Step: w.info, Turn: &t})
@@ -273,14 +272,13 @@ func (w *watcher) turns(ctx context.Context, f *status.Flight) error {
 	return err
 }
 
-// unsettled reports whether nothing comes after the last step, and that the thread has
-// ended is not written down yet.
+// unsettled reports whether the thread is at its end but not archived yet.
 func unsettled(s protocol.StepOutput) bool {
 	return (s.Status == protocol.StatusIdle || s.Status == protocol.StatusRunning) && s.CurrentRole == "" &&
 		s.Error == nil
 }
 
-// arrive reports the steps that lead to a new head, where the thread stands now.
+// arrive reports the steps up to a new head; now is the thread's state.
 func (w *watcher) arrive(ctx context.Context, head protocol.Hash, now protocol.StepOutput) error {
 	t, err := thread.Open(ctx, w.engine.Reader.Store, head)
 	if err != nil {
@@ -291,7 +289,7 @@ func (w *watcher) arrive(ctx context.Context, head protocol.Hash, now protocol.S
 		if err != nil {
 			return err
 		}
-		// One that was poked takes the place of the last one.
+		// A poked step replaces the last one.
 		if s.Index < w.steps && len(made) > 0 || s.Index < w.steps-1 {
 			break
 		}
@@ -310,7 +308,7 @@ func (w *watcher) arrive(ctx context.Context, head protocol.Hash, now protocol.S
 	return nil
 }
 
-// made reports a step that is finished.
+// made reports a finished step.
 func (w *watcher) made(s thread.Step, out protocol.StepOutput) {
 	info := w.info
 	if w.flight == nil || w.flight.Number != s.Index+1 {
@@ -325,7 +323,7 @@ func (w *watcher) made(s thread.Step, out protocol.StepOutput) {
 	w.report(engine.Event{Kind: engine.StepEnded, Step: info, Output: &out})
 }
 
-// failed tells that the step in flight has ended without a result.
+// failed reports that the step in flight ended without a result.
 func (w *watcher) failed(ctx context.Context) error {
 	w.flight = nil
 	now, err := w.engine.Reader.Show(ctx, w.id)
@@ -340,7 +338,7 @@ func (w *watcher) failed(ctx context.Context) error {
 	return nil
 }
 
-// Tokens says what is known of the tokens, and of how many steps it is not.
+// Tokens formats the known tokens and the number of steps with unknown ones.
 func Tokens(t protocol.Totals) string {
 	switch {
 	case t.Steps+t.FailedTries == 0:
@@ -356,7 +354,7 @@ func Tokens(t protocol.Totals) string {
 	return text + unknownOf(t.StepsWithoutUsage, t)
 }
 
-// Cost says what is known of the cost, and of how many steps it is not.
+// Cost formats the known cost and the number of steps with unknown cost.
 func Cost(t protocol.Totals) string {
 	switch {
 	case t.Steps+t.FailedTries == 0:
@@ -367,7 +365,7 @@ func Cost(t protocol.Totals) string {
 	return atLeast(t.StepsWithoutCost) + protocol.Dollars(*t.Usage.CostUSD) + unknownOf(t.StepsWithoutCost, t)
 }
 
-// Note says what a role has cost.
+// Note formats the cost of a role.
 func Note(t protocol.Totals) string {
 	parts := []string{fmt.Sprintf("×%d", t.Steps), render.Duration(t.DurationMs)}
 	if t.Usage.Counted() {
@@ -381,7 +379,7 @@ func Note(t protocol.Totals) string {
 	return strings.Join(parts, " · ")
 }
 
-// StepTokens is what a step cost; unknown is shown as unknown.
+// StepTokens formats the tokens of a step.
 func StepTokens(u *protocol.Usage) string {
 	if !u.Counted() {
 		return "?"
@@ -389,7 +387,7 @@ func StepTokens(u *protocol.Usage) string {
 	return fmt.Sprintf("%d in, %d out", u.InputTokens+u.CacheReadTokens+u.CacheWriteTokens, u.OutputTokens)
 }
 
-// Changes says how much of the files changed.
+// Changes formats the amount of file changes.
 func Changes(t protocol.FileTotals) string {
 	if t.Files == 0 {
 		return "none"
@@ -401,7 +399,7 @@ func Changes(t protocol.FileTotals) string {
 	return text
 }
 
-// Artifacts is what the roles of a run have left, for people.
+// Artifacts formats the size of a run's artifacts.
 func Artifacts(a protocol.Artifacts) string {
 	text := render.Count(a.Files, "file") + ", " + render.Size(a.Bytes)
 	if a.More {
@@ -421,7 +419,7 @@ func unknownOf(n int, t protocol.Totals) string {
 	return fmt.Sprintf("; %d of %d steps do not say", n, of)
 }
 
-// atLeast marks a lower bound.
+// atLeast returns a marker for a lower bound if unknown is not 0.
 func atLeast(unknown int) string {
 	if unknown == 0 {
 		return ""
@@ -429,7 +427,7 @@ func atLeast(unknown int) string {
 	return "at least "
 }
 
-// LimitsText is what bounds a run, for people: "100 steps, $5.00 in all".
+// LimitsText formats the limits of a run: "100 steps, $5.00 in all".
 func LimitsText(l protocol.Limits) string {
 	var parts []string
 	for _, x := range protocol.AllLimits() {

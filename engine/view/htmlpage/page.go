@@ -1,10 +1,9 @@
-// Package htmlpage shows threads as HTML: one file for a colleague who has nothing
-// installed ([Export]), and the parts that a server's pages are made of ([Templates]).
+// Package htmlpage renders threads as HTML: one self-contained file for a colleague without uwf ([Export]),
+// and the parts of a server's pages ([Templates]).
 //
-// All that it shows may be a stranger's text. It is escaped by html/template, cleaned
-// of what hides or turns letters, and cut where it is long; nothing in it is run, loaded
-// or linked. No page needs a script, and none has style in its elements, so that a
-// Content-Security-Policy can forbid all of that.
+// All displayed text may be untrusted. html/template escapes it, characters that hide or reorder text are
+// removed, and long texts are shortened. Pages run, load and link to nothing in it. They need no scripts and
+// no inline styles, so a Content-Security-Policy can forbid both.
 package htmlpage
 
 import (
@@ -44,24 +43,24 @@ import (
 //go:embed templates
 var files embed.FS
 
-// Templates are the parts: "thread", "steps", "turns", "text", "status".
+// Templates returns the templates "thread", "steps", "turns", "text" and "status".
 func Templates() (*template.Template, error) {
 	return template.New("page").ParseFS(files, "templates/*.html")
 }
 
-// Style is the style sheet of all pages.
+// Style returns the style sheet of all pages.
 func Style() (string, error) {
 	data, err := fs.ReadFile(files, "templates/style.css")
 	return string(data), err
 }
 
-// hashOf is the hash by which a Content-Security-Policy allows a style.
+// hashOf returns the hash of a style for a Content-Security-Policy.
 func hashOf(style string) string {
 	sum := sha256.Sum256([]byte(style))
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// Mood is the class of a status: how it looks.
+// Mood returns the CSS class of a status.
 func Mood(s protocol.Status) string {
 	switch s {
 	case protocol.StatusCompleted:
@@ -76,7 +75,7 @@ func Mood(s protocol.Status) string {
 	return "plain"
 }
 
-// Workflow is one to show: its roles in the order of the graph, and who would play each.
+// Workflow is a workflow to display: its roles in the order of the graph, with their agents.
 type Workflow struct {
 	Name, Limits string
 	Description  Text
@@ -85,15 +84,15 @@ type Workflow struct {
 	Inputs       []inputPage
 }
 
-// rolePage is one to show.
+// rolePage is a role to display.
 type rolePage struct {
 	Name, Player            string
-	Agent, Model, Path, Why string // who would play it, and by which key of the config; "": not known, or nobody
+	Agent, Model, Path, Why string // who would play it, and the config key that says so; "" if unknown or none
 	Timeout                 string
 	About                   Text
 	Texts                   []namedText
 	Parts                   []partPage
-	Problem                 string // why it could not be played now
+	Problem                 string // why it cannot be played now
 	Hints                   []string
 }
 
@@ -103,28 +102,27 @@ type namedText struct {
 	Text
 }
 
-// partPage is what a child of a role plays.
+// partPage is the workflow or role of a child.
 type partPage struct{ Key, Role, Workflow, WorkflowLink string }
 
-// inputPage is what a run needs besides its task.
+// inputPage is an input of a run besides its task.
 type inputPage struct {
 	Name, Default string
 	About         Text
 	Schema        Text
 }
 
-// mostRoles is how many roles are shown.
+// mostRoles is the maximum number of roles displayed.
 const mostRoles = 100
 
-// WorkflowOf reads what is to be shown of a workflow. link is the page of another one,
-// "" if it has none.
+// WorkflowOf reads a workflow for display. link returns the page of another workflow, or "".
 func WorkflowOf(ctx context.Context, e *engine.Engine, def workflow.Definition, most int,
 	link func(protocol.Hash) string) Workflow {
 	w := Workflow{Name: Line(def.Name, Longest), Description: TextOf(def.Description, most),
 		Limits: view.LimitsText(*cmp.Or(def.Limits, &protocol.Limits{}))}
 	c, err := e.Reader.Config(ctx)
 	caster := e.Casting()
-	caster.Config = func(context.Context) (protocol.Config, error) { return c, err } // read once
+	caster.Config = func(context.Context) (protocol.Config, error) { return c, err } // avoid reading it again
 	roles := flow.Roles(def.Workflow)
 	w.MoreRoles = max(0, len(roles)-mostRoles)
 	used := map[protocol.Hash]string{}
@@ -157,7 +155,7 @@ func WorkflowOf(ctx context.Context, e *engine.Engine, def workflow.Definition, 
 	return w
 }
 
-// childrenShownOfRole is how many children of a role are listed.
+// childrenShownOfRole is the maximum number of children listed for a role.
 const childrenShownOfRole = 100
 
 func roleOf(def workflow.Definition, name string, most int) rolePage {
@@ -196,7 +194,7 @@ func playerText(p protocol.Player) string {
 	}[p]
 }
 
-// cast says who would play the role now.
+// cast sets who would play the role now.
 func (r *rolePage) cast(reader *status.Reader, c agentselect.Casting, config protocol.Config, workflow string) {
 	r.Path, r.Model = Line(c.Path, LongestTitle), Line(c.Model, Longest)
 	if c.Timeout > 0 {
@@ -240,26 +238,26 @@ func partsOfRole(r protocol.Role) (parts []rolePart) {
 // WorkflowGraph draws a workflow as SVG.
 func WorkflowGraph(w protocol.Workflow) (string, error) { return diagram.Of(w).SVG() }
 
-// changedFiles is what a step has done to the files that are kept with it.
+// changedFiles holds the changes of a step to the snapshotted files.
 type changedFiles struct {
 	List    []file
-	More    int      // that are not listed
-	Diff    []Change // nil: it is not small, or not shown
-	Problem string   // why they are not known
+	More    int      // number of files that are not listed
+	Diff    []Change // nil if it is too large or not displayed
+	Problem string   // why the changes are unknown
 }
 
-// file is one that a step has added, changed or removed.
+// file is a file that a step has added, changed or removed.
 type file struct{ Path, What, Lines string }
 
-// What is shown of the files of a step.
+// Limits on the displayed files of a step.
 const (
 	mostFiles     = 100
 	mostDiffLines = 500
 	mostDiffBytes = 64 << 10
 )
 
-// FilesOf is what a step has done to the files, with the lines that differ if they are few
-// and are wanted; nil if none are kept with it.
+// FilesOf returns the file changes of a step, with the changed lines if diff is set and they are few. It
+// returns nil if the step has no snapshot.
 func FilesOf(ctx context.Context, e *engine.Engine, s thread.Step, diff bool) *changedFiles {
 	if s.Files == nil {
 		return nil
@@ -312,7 +310,7 @@ func fileOf(c kept.Change) file {
 	return f
 }
 
-// diffOf are the lines of a patch, without what is no text.
+// diffOf returns the lines of a patch, without binary files.
 func diffOf(ctx context.Context, states worktree.StepFiles) (out []Change, err error) {
 	var patch bytes.Buffer
 	if err := states.Patch(ctx, &patch); err != nil {
@@ -337,14 +335,14 @@ func diffOf(ctx context.Context, states worktree.StepFiles) (out []Change, err e
 	return out, nil
 }
 
-// Text is a stranger's text as far as it is shown.
+// Text is an untrusted text, shortened for display.
 type Text struct {
 	Body string
-	Cut  int    // bytes that are left out in the middle
-	Link string // where all of it is; "": nowhere
+	Cut  int    // bytes omitted in the middle
+	Link string // link to the full text; "" if none
 }
 
-// TextOf cleans a text and cuts its middle out, so that at most most bytes are left.
+// TextOf cleans a text and shortens it in the middle to at most most bytes.
 func TextOf(s string, most int) Text {
 	head, tail, left := plaintext.Ends(s, most*3/4, most/4)
 	if left == 0 {
@@ -353,14 +351,13 @@ func TextOf(s string, most int) Text {
 	return Text{Body: plaintext.Escape(head) + "\n\n[…]\n\n" + plaintext.Escape(tail), Cut: left}
 }
 
-// Empty reports whether there is nothing to show.
+// Empty reports whether there is nothing to display.
 func (t Text) Empty() bool { return strings.TrimSpace(t.Body) == "" }
 
-// Scrolls reports whether a text may be longer than the place that it gets, so that the
-// keyboard must be able to go there.
+// Scrolls reports whether a text may need a scroll bar. If so, it must be focusable by keyboard.
 func (t Text) Scrolls() bool { return len(t.Body) > 800 || strings.Count(t.Body, "\n") > 20 }
 
-// ValueText is a JSON value as YAML; a text is itself.
+// ValueText returns a JSON value as YAML, or a string as it is.
 func ValueText(v any, most int) Text {
 	if v == nil {
 		return Text{}
@@ -369,13 +366,13 @@ func ValueText(v any, most int) Text {
 		return TextOf(s, most)
 	}
 	var b bytes.Buffer
-	if err := render.Print(&b, render.YAML, v, nil); err != nil { // it came from JSON
+	if err := render.Print(&b, render.YAML, v, nil); err != nil { // impossible: the value came from JSON
 		return Text{Body: plaintext.Escape(err.Error())}
 	}
 	return TextOf(strings.TrimRight(b.String(), "\n"), most)
 }
 
-// Line is a stranger's name or title: one line of at most most characters.
+// Line returns an untrusted name or title as one line of at most most characters.
 func Line(s string, most int) string {
 	const bytesEach = 4
 	s = plaintext.Line(s[:min(len(s), most*bytesEach)])
@@ -385,16 +382,16 @@ func Line(s string, most int) string {
 	return strings.TrimSpace(s)
 }
 
-// LongestTitle is how many characters of a title, and Longest of a name, are shown.
+// LongestTitle is the maximum number of characters displayed of a title, and Longest of a name.
 const (
 	LongestTitle = 200
 	Longest      = 80
 )
 
-// When is a time as people read it, and as programs do.
+// When is a time formatted for people and for programs.
 type When struct{ Text, Machine string }
 
-// WhenOf is a time in the zone of now; the zero value if it is not known.
+// WhenOf formats a time in the zone of now. It returns the zero value if ms is nil.
 func WhenOf(ms *int64, now time.Time) When {
 	if ms == nil || *ms <= 0 {
 		return When{}
@@ -403,7 +400,7 @@ func WhenOf(ms *int64, now time.Time) When {
 	return When{Text: at.Format("2006-01-02 15:04"), Machine: at.Format(time.RFC3339)}
 }
 
-// costText is what a step has cost.
+// costText formats the cost of a step.
 func costText(u *protocol.Usage) string {
 	switch {
 	case !u.IsPriced():
@@ -424,32 +421,32 @@ func tokensText(u *protocol.Usage) string {
 	return render.Count(int(u.Tokens()), "token")
 }
 
-// What a file has at most.
+// Limits of an exported file.
 const (
 	exportSteps = 2000
 	exportTurns = 500
 	exportText  = 64 << 10
-	exportParts = 1000 // of a step
-	exportFiles = 100  // steps, the newest, with their files
+	exportParts = 1000 // children per step
+	exportFiles = 100  // newest steps that include their file changes
 )
 
-// export is what the template of the file is made with.
+// export is the data of the export template.
 type export struct {
 	Thread
 	Style   template.CSS
 	Hash    string
 	All     iter.Seq[Step]
 	Time    *Timeline
-	Omitted int    // steps that are left out, the oldest
-	Lost    string // why steps before the first one cannot be read
+	Omitted int    // number of omitted steps, the oldest ones
+	Lost    string // why the earlier steps are unreadable
 	Made    When
 }
 
-// Export writes a thread as one HTML file that needs nothing else: graph, steps, turns,
-// and what a role has changed of its answer since it last spoke. Steps are read while
-// they are written. Of very long threads the newest steps are there, of long texts the
-// beginning and the end, and the file says so. diffs are what steps have changed in the
-// files, not only in which. Errors are those of reading where the thread stands, and of w.
+// Export writes a thread as one self-contained HTML file: graph, steps, turns, and the differences between
+// successive answers of a role. It reads steps while it writes. Of very long threads it includes only the
+// newest steps, of long texts the start and the end, and the file mentions the omissions. With diffs set, it
+// includes the changed lines of files, not only their names. Errors are errors of reading the thread's state,
+// and of w.
 func Export(ctx context.Context, w io.Writer, e *engine.Engine, id string, diffs bool) error {
 	templates, err := Templates()
 	if err != nil {
@@ -472,7 +469,7 @@ func Export(ctx context.Context, w io.Writer, e *engine.Engine, id string, diffs
 		x.Graph = asData(svg)
 	}
 	t, err := thread.Open(ctx, e.Reader.Store, at.Head)
-	if err != nil { // all that is known is how it stands
+	if err != nil { // show only the status
 		x.Lost = firstLine(err)
 		x.All = func(func(Step) bool) {}
 		return templates.ExecuteTemplate(w, "export", x)

@@ -22,22 +22,22 @@ import (
 	"github.com/united-workforce/uwf/util/render"
 )
 
-// Bounds are how much of a thread is shown.
+// Bounds limit how much of a thread is displayed.
 type Bounds struct {
-	Text  int  // bytes of a text
-	Turns int  // of a step; 0: none
-	Skip  int  // turns before them
-	Parts int  // of a step that others have played together; 0: none
-	Whole bool // with the prompt as the agent was given it
+	Text  int  // bytes per text
+	Turns int  // turns per step
+	Skip  int  // turns to skip first
+	Parts int  // children per step
+	Whole bool // include the agent's full prompt
 }
 
-// failedTry is one that failed before a step.
+// failedTry is a failed try before a step.
 type failedTry struct {
 	Agent string
 	Error Text
 }
 
-// Step is a finished step to show.
+// Step is a finished step to display.
 type Step struct {
 	Hash                  protocol.Hash
 	Number                int
@@ -45,35 +45,35 @@ type Step struct {
 	Status, Model         string
 	Took, Tokens, Cost    string
 	Ended                 When
-	Bar                   int // percent of the longest step that is shown
+	Bar                   int // percent of the longest displayed step
 	Prompt, Data, Answer  Text
-	Whole                 Text // the prompt as the agent was given it; empty: it is not kept, or not shown
+	Whole                 Text // the agent's full prompt; empty if not stored or not displayed
 	Usage                 string
 	Tries                 []failedTry
-	Refused               []string      // why answers were refused
-	Children              *Children     // of a server; nil: nobody has played a part of it
-	Gone                  string        // what stands in place of turns that were redacted, or how the agent ended
-	Changes               []Change      // of the answer, since the role's last one
-	Files                 *changedFiles // nil: none are kept, or none are shown
+	Refused               []string      // why answers were rejected
+	Children              *Children     // on a server; nil if the step has no children
+	Gone                  string        // text in place of redacted turns, or how the agent ended
+	Changes               []Change      // differences from the role's previous answer
+	Files                 *changedFiles // nil if there is no snapshot or it is not displayed
 	Turns                 []Turn
-	AllTurns, FirstTurn   int    // how many there are; the first that is shown, from 1
-	Problem               string // what cannot be read of it
-	Link, Earlier, Latter string // of a server; "": none
+	AllTurns, FirstTurn   int    // total number of turns, and the first one displayed, from 1
+	Problem               string // what is unreadable
+	Link, Earlier, Latter string // on a server; "" if none
 	Open                  bool
-	Parts                 iter.Seq[part] // nil: nobody has played a part of it, or none is shown
-	MoreParts             int            // that are not shown
-	Within                string         // before its number, in the names of places on the page
+	Parts                 iter.Seq[part] // nil if the step has no children or they are not displayed
+	MoreParts             int            // number of children not displayed
+	Within                string         // prefix of the step's number in element IDs
 }
 
-// part is a thread that has played a part of a step, read as it is shown.
+// part is a child of a step. Its steps are read when displayed.
 type part struct {
 	Key, Status string
 	Task        Text
 	Steps       iter.Seq[Step]
-	Problem     string // why not all of it can be read
+	Problem     string // why it is partly unreadable
 }
 
-// Change is a line of a comparison.
+// Change is a line of a diff.
 type Change struct{ Mark, Text string }
 
 // Turn is a message within a step.
@@ -86,13 +86,13 @@ type Turn struct {
 	Link                string
 }
 
-// Call is a tool that a model has asked for.
+// Call is a tool call by a model.
 type Call struct {
 	Name string
 	Args Text
 }
 
-// StepOf reads what is to be shown of a step. What cannot be read is told in the step.
+// StepOf reads a step for display. The step lists what is unreadable.
 func StepOf(ctx context.Context, t *thread.Thread, r cas.Reader, s thread.Step, now time.Time, b Bounds) Step {
 	return stepOf(ctx, t, r, s, now, b, "")
 }
@@ -127,7 +127,7 @@ func stepOf(ctx context.Context, t *thread.Thread, r cas.Reader, s thread.Step, 
 	}
 	answer, err := thread.Content(ctx, r, s.Detail)
 	problems = errors.Join(problems, err)
-	if detail.By == "" && len(s.Children) == 0 { // a person's answer is the data, and so is what is joined
+	if detail.By == "" && len(s.Children) == 0 { // answers of persons and joins consist of the data only
 		shown.Answer = TextOf(answer, b.Text)
 	}
 	if b.Whole && s.Prompt != nil {
@@ -165,7 +165,7 @@ func partsOf(ctx context.Context, r cas.Reader, children []protocol.ChildEnded, 
 	}
 }
 
-// partSteps is how many steps of a part are shown, the newest.
+// partSteps is the maximum number of steps displayed for a child, the newest ones.
 const partSteps = 100
 
 func partOf(ctx context.Context, r cas.Reader, c protocol.ChildEnded, now time.Time, b Bounds, within string) part {
@@ -203,7 +203,7 @@ func turnOf(ctx context.Context, r cas.Reader, h protocol.Hash, number, most int
 	return shown
 }
 
-// ShowTurn is a turn to show, finished or not.
+// ShowTurn returns a turn for display, finished or not.
 func ShowTurn(t protocol.Turn, most int) Turn {
 	shown := Turn{Number: t.Index + 1, Who: Line(string(t.Role), Longest), Content: TextOf(t.Content, most),
 		Reasoning: TextOf(t.Reasoning, most)}
@@ -219,14 +219,13 @@ func ShowTurn(t protocol.Turn, most int) Turn {
 	return shown
 }
 
-// sumOf is what a step has cost, with the tries before it and the children that it has
-// joined.
+// sumOf returns the cost of a step, including its failed tries and joined children.
 func sumOf(s thread.Step) (sum protocol.Totals) {
 	sum.Add(s.Step)
 	return sum
 }
 
-// usageText says all that is known of what a step has used.
+// usageText formats everything known about a step's usage.
 func usageText(s thread.Step) string {
 	sum := sumOf(s)
 	text := view.Tokens(sum) + " tokens"
@@ -238,7 +237,7 @@ func usageText(s thread.Step) string {
 	return text + " · " + costText(s.Usage)
 }
 
-// changes compares what a role has said with what it said before.
+// changes compares two successive answers of a role.
 func changes(before, after string) []Change {
 	const most = 200 // lines
 	var out []Change
@@ -251,34 +250,33 @@ func changes(before, after string) []Change {
 	return out
 }
 
-// Children are threads that play a role together: counted, and those by name that matter
-// most now.
+// Children summarizes the children of a role: their numbers by status, and the most urgent ones.
 type Children struct {
-	ID     string // of their place on the page
+	ID     string // element ID on the page
 	Counts []childCount
 	Shown  []Child
 	More   int
 	Lost   string // why some of them have no page
 }
 
-// childCount is how many of them stand so.
+// childCount is the number of children with a status.
 type childCount struct {
 	N            int
 	Status, Mood string
 }
 
-// Child is one of them.
+// Child is a child to display.
 type Child struct {
-	Key, Name, Status, Mood, Link, Doing string // Name: as people read it
-	Thread, Told                         string // its id, and the beginning of its task
+	Key, Name, Status, Mood, Link, Doing string // Name is for people
+	Thread, Told                         string // ID, and the start of its task
 	Below                                *Children
 }
 
-// Few reports whether they need not be folded.
+// Few reports whether the children fit on the page without folding.
 func (k *Children) Few() bool { return len(k.Shown)+k.More <= childrenUnfolded }
 
-// ChildrenOf counts children, and names at most so many; nil: there are none. link is the
-// page of a thread, "" if it has none.
+// ChildrenOf summarizes children and lists up to most of them; it returns nil if there are none. link returns
+// the page of a thread, or "".
 func ChildrenOf(id string, all []protocol.ChildOutput, most int, link func(thread string) string) *Children {
 	if len(all) == 0 {
 		return nil
@@ -301,7 +299,7 @@ func ChildrenOf(id string, all []protocol.ChildOutput, most int, link func(threa
 	return k
 }
 
-// Tell adds the beginning of what each was told, unless its name says it.
+// Tell adds the start of each child's task, unless the name already shows it.
 func (k *Children) Tell(ctx context.Context, r cas.Reader, heads map[string]protocol.Hash) {
 	if k == nil {
 		return
@@ -309,7 +307,7 @@ func (k *Children) Tell(ctx context.Context, r cas.Reader, heads map[string]prot
 	for i := range k.Shown {
 		t, err := thread.Open(ctx, r, heads[k.Shown[i].Thread])
 		if err != nil {
-			continue // its own page says why
+			continue // the child's own page reports the error
 		}
 		if told := Line(protocol.TitleOf(t.Task()), Longest); told != k.Shown[i].Name {
 			k.Shown[i].Told = told
@@ -317,29 +315,29 @@ func (k *Children) Tell(ctx context.Context, r cas.Reader, heads map[string]prot
 	}
 }
 
-// Thread is where a thread stands, to show.
+// Thread is the state of a thread to display.
 type Thread struct {
 	ID, Title, Workflow string
 	Status, Mood        string
-	Role                string // next, or at work
+	Role                string // current or next role
 	Started             When
 	Cwd, Artifacts      string
 	Task                Text
 	Steps               int
 	Took, Tokens, Cost  string
-	Asks                Text   // what a person is asked
-	Asker               string // for which role
-	Problem             Text   // why it does not go on
-	Command             string // what to type next
+	Asks                Text   // question for a person
+	Asker               string // role that asks
+	Problem             Text   // why the thread is stuck
+	Command             string // suggested command
 	Actions             []protocol.Action
-	Words               Text // the closing words
+	Words               Text // the result of an ended thread
 	ForkOf              string
-	Graph               template.URL // the picture: data, or the server's
+	Graph               template.URL // data URL, or a URL of the server
 	GraphProblem        string
-	WorkflowLink        string // of a server; "": none
+	WorkflowLink        string // on a server; "" if none
 }
 
-// ThreadOf reads where a thread stands. An error is one of [view.Thread].
+// ThreadOf reads the state of a thread for display. Errors are errors of [view.Thread].
 func ThreadOf(ctx context.Context, e *engine.Engine, id string, b Bounds) (Thread, protocol.ThreadShow, error) {
 	at, err := view.Thread(ctx, e, id, false)
 	if err != nil {
@@ -385,10 +383,10 @@ func ThreadOf(ctx context.Context, e *engine.Engine, id string, b Bounds) (Threa
 	return t, at, nil
 }
 
-// LongestCommand is how many characters of a command are shown.
+// LongestCommand is the maximum number of characters displayed of a command.
 const LongestCommand = 1000
 
-// Graph draws the way of a thread as SVG.
+// Graph draws the path of a thread as SVG.
 func Graph(ctx context.Context, e *engine.Engine, id string) (string, error) {
 	trace, err := view.TraceOf(ctx, e, id)
 	if err != nil {
@@ -397,15 +395,13 @@ func Graph(ctx context.Context, e *engine.Engine, id string) (string, error) {
 	return trace.Graph(view.Note).SVG()
 }
 
-// asData is a picture within a page. In a picture, a browser runs no script and loads
-// nothing.
+// asData returns an image as a data URL. Browsers run no scripts and load nothing in images.
 func asData(svg string) template.URL {
 	return template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString([]byte(svg)))
 }
 
-// chainOf reads the newest steps of a chain, at most so many, and returns them oldest
-// first; before is the head of the chain that is left, "" if it is read to its start.
-// What was read before an error is returned with it.
+// chainOf reads the newest steps of a chain, up to most of them, and returns them oldest first. before is the
+// head of the remaining chain, or "" if there is none. On an error, it returns what it has read.
 func chainOf(ctx context.Context, t *thread.Thread, most int) (steps []thread.Step, before protocol.Hash, err error) {
 	for s, readErr := range t.Steps(ctx) {
 		if readErr != nil {
@@ -424,15 +420,14 @@ func chainOf(ctx context.Context, t *thread.Thread, most int) (steps []thread.St
 	return steps, before, err
 }
 
-// chain is some steps of a thread, one after the other.
+// chain is a sequence of consecutive steps.
 type chain struct {
 	Steps  []thread.Step // oldest first
-	Before protocol.Hash // the head for those before them; "": there are none
+	Before protocol.Hash // head for the earlier steps; "" if there are none
 	of     *thread.Thread
 }
 
-// ChainUpTo reads the steps of a chain up to a head, at most so many. What was read
-// before an error is returned with it.
+// ChainUpTo reads up to most steps of a chain that ends at head. On an error, it returns what it has read.
 func ChainUpTo(ctx context.Context, e *engine.Engine, head protocol.Hash, most int) (c chain, err error) {
 	if c.of, err = thread.Open(ctx, e.Reader.Store, head); err != nil {
 		return c, err
@@ -441,7 +436,7 @@ func ChainUpTo(ctx context.Context, e *engine.Engine, head protocol.Hash, most i
 	return c, err
 }
 
-// Shown is what is to be shown of the steps.
+// Shown returns the steps for display.
 func (c chain) Shown(ctx context.Context, e *engine.Engine, b Bounds) (shown []Step) {
 	bars := barsOf(c.Steps)
 	for i, s := range c.Steps {
@@ -452,7 +447,7 @@ func (c chain) Shown(ctx context.Context, e *engine.Engine, b Bounds) (shown []S
 	return shown
 }
 
-// barsOf is how long steps took, in percent of the longest.
+// barsOf returns the durations of steps in percent of the longest.
 func barsOf(steps []thread.Step) []int {
 	longest := int64(1)
 	for _, s := range steps {

@@ -18,62 +18,62 @@ import (
 	"github.com/united-workforce/uwf/util/render"
 )
 
-// Timeline is when the steps of a thread were made: a lane for each role, on one scale.
+// Timeline shows when the steps of a thread were made, with one lane per role on a common scale.
 type Timeline struct {
 	From, To    When
-	First, Last int // step numbers; 0: none was made
+	First, Last int // step numbers; 0 if there are no steps
 	Lanes       []*lane
-	More        int // lanes that are not shown
+	More        int // number of lanes not displayed
 	Shortened   bool
 }
 
-// lane is what one role, or one child, has done.
+// lane shows the work of one role or one child.
 type lane struct {
 	Name, Facts, Link string
 	Bars              []bar
-	Children, Folded  []*lane // who has played the role; the first few, and the others
-	More              int     // children that are not shown
+	Children, Folded  []*lane // the role's children: the first few, and the others
+	More              int     // number of children not displayed
 }
 
-// bar is a piece of a lane. X and W are percent of its width.
+// bar is a bar in a lane. X and W are in percent of the lane's width.
 type bar struct{ Kind, X, W, Title, Link string }
 
-// The kinds of bars. A mark is a call of a tool, and has no width.
+// Kinds of bars. A mark is a tool call and has no width.
 const (
 	barWork     = "work"
-	barBusy     = "busy" // until now
-	barChildren = "kids" // children are at work
+	barBusy     = "busy" // running until now
+	barChildren = "kids" // children are working
 	barWait     = "wait"
 	barMark     = "mark"
 )
 
-// What a time line has at most.
+// Limits of a timeline.
 const (
 	mostLanes        = 40       // roles
-	mostChildren     = 200      // children that are read
-	mostChildSteps   = 50       // of each
-	childrenUnfolded = 10       // of a role
-	mostTurns        = 400      // that are read for the calls in them
-	mostTurnText     = 4 << 20  // bytes of them
-	shortestWait     = 1000     // ms: a shorter one is no wait
+	mostChildren     = 200      // children to read
+	mostChildSteps   = 50       // steps per child
+	childrenUnfolded = 10       // children of a role displayed without folding
+	mostTurns        = 400      // turns searched for tool calls
+	mostTurnText     = 4 << 20  // bytes of these turns
+	shortestWait     = 1000     // milliseconds; shorter pauses are not shown
 	narrowest        = 0.4      // percent of the width
-	longestTitle     = Longest  // of what the pointer is told
-	pauseShare       = 0.3      // of the time at work, that all long pauses get together
-	leastPause       = 0.005    // that each of them gets
-	unknownTime      = int64(0) // of a step of an original that has none
+	longestTitle     = Longest  // characters of a tooltip
+	pauseShare       = 0.3      // width of all long pauses together, as a share of the working time
+	leastPause       = 0.005    // minimum width of each, as a share of the working time
+	unknownTime      = int64(0) // for steps by the original uwf, which have no times
 )
 
-// Now is what a thread does besides its steps. The zero value is nothing.
+// Now describes the current activity of a thread. The zero value means none.
 type Now struct {
 	At       protocol.ThreadShow
 	Flight   *status.Flight
 	Children []status.StartedChild
-	Joined   func(by thread.Step, child protocol.ChildEnded) Child // a child with its page; nil: none has a page
-	Thread   func(id string) string                                // the page of a thread; nil: there is none
+	Joined   func(by thread.Step, child protocol.ChildEnded) Child // returns a child with its page; nil if there are no pages
+	Thread   func(id string) string                                // returns the page of a thread; nil if there are no pages
 }
 
-// TimelineOf is the time line of steps of a thread, oldest first, and of what it does now.
-// What cannot be read of turns and children is missing in it: the steps say so.
+// TimelineOf returns the timeline of a thread's steps, oldest first, and of its current activity. It omits
+// unreadable turns and children, which the steps report.
 func TimelineOf(ctx context.Context, e *engine.Engine, steps []thread.Step, now Now) *Timeline {
 	l := &lines{reader: e.Reader.Store, clock: e.Reader.Env.Now(), now: now, lanes: map[string]*line{}, turns: mostTurns,
 		text: mostTurnText, kids: mostChildren}
@@ -85,7 +85,7 @@ func TimelineOf(ctx context.Context, e *engine.Engine, steps []thread.Step, now 
 		}
 		l.step(ctx, s, prev, i >= childrenFrom)
 	}
-	for _, s := range slices.Backward(steps) { // the newest first: not all can be read
+	for _, s := range slices.Backward(steps) { // newest first, since there is a limit
 		if l.turns > 0 && l.text > 0 && len(s.Children) == 0 {
 			if detail, err := thread.ShownDetail(ctx, e.Reader.Store, s.Detail); err == nil {
 				l.marks(ctx, l.lane(s.Role), detail.Turns, s.StartedAtMs, s.CompletedAtMs)
@@ -104,17 +104,17 @@ func TimelineOf(ctx context.Context, e *engine.Engine, steps []thread.Step, now 
 	return t
 }
 
-// lines is a time line in the making.
+// lines is a timeline under construction.
 type lines struct {
 	reader            cas.Reader
 	clock             time.Time
 	now               Now
 	lanes             map[string]*line
 	order             []*line
-	turns, text, kids int // that may still be read
+	turns, text, kids int // remaining limits
 }
 
-// line is a lane in the making.
+// line is a lane under construction.
 type line struct {
 	name, link     string
 	spans          []span
@@ -127,12 +127,12 @@ type line struct {
 
 type span struct {
 	kind        string
-	from, to    int64 // ms
+	from, to    int64 // Unix milliseconds
 	title, link string
-	first, last int // steps that are drawn as one
+	first, last int // range of steps drawn as one bar
 }
 
-// childrenFrom is the first step whose children are read.
+// childrenFrom returns the index of the first step whose children are read.
 func childrenFrom(steps []thread.Step) int {
 	kids := 0
 	for i, s := range slices.Backward(steps) {
@@ -143,7 +143,7 @@ func childrenFrom(steps []thread.Step) int {
 	return 0
 }
 
-// lane is that of a role.
+// lane returns the lane of a role.
 func (l *lines) lane(role string) *line {
 	return laneIn(&l.lanes, &l.order, role)
 }
@@ -159,7 +159,7 @@ func laneIn(lanes *map[string]*line, order *[]*line, name string) *line {
 	return (*lanes)[name]
 }
 
-// step adds a finished step, and the pause since the one before it.
+// step adds a finished step and the pause before it.
 func (l *lines) step(ctx context.Context, s thread.Step, prev int64, kids bool) {
 	lane, from, kind := l.lane(s.Role), s.StartedAtMs, barWork
 	lane.steps++
@@ -189,7 +189,7 @@ func (l *lines) step(ctx context.Context, s thread.Step, prev int64, kids bool) 
 	}
 }
 
-// child adds the steps of a chain to a lane, and returns when the last one ended.
+// child adds the steps of a chain to a lane, and returns the end of the last one.
 func (l *lines) child(ctx context.Context, lane *line, head protocol.Hash, link, within string) (end int64) {
 	lane.read, lane.link = true, cmp.Or(link, lane.link)
 	t, err := thread.Open(ctx, l.reader, head)
@@ -216,7 +216,7 @@ func (l *lines) child(ctx context.Context, lane *line, head protocol.Hash, link,
 	return end
 }
 
-// marks adds the calls of tools that turns have made between two times.
+// marks adds the tool calls in turns between two times.
 func (l *lines) marks(ctx context.Context, lane *line, turns []protocol.Hash, from, to int64) {
 	for _, h := range turns {
 		if l.turns == 0 || l.text <= 0 {
@@ -239,7 +239,7 @@ func (l *lines) marks(ctx context.Context, lane *line, turns []protocol.Hash, fr
 	}
 }
 
-// open adds what goes on, or waits, until now.
+// open adds the current work or wait, up to now.
 func (l *lines) open(ctx context.Context, last int64) {
 	now, at := l.clock.UnixMilli(), l.now.At
 	if f := l.now.Flight; f != nil && f.Failed == "" {
@@ -268,7 +268,7 @@ func (l *lines) open(ctx context.Context, last int64) {
 	lane.wait(last, now, "and goes on waiting: "+string(at.Status))
 }
 
-// started adds the children that play the role that is next.
+// started adds the children of the next role.
 func (l *lines) started(ctx context.Context, lane *line, since int64) {
 	stands, names := map[string]protocol.Status{}, map[string]string{}
 	for _, c := range l.now.At.Children {
@@ -304,7 +304,7 @@ func (l *line) add(s span) {
 	l.spans = append(l.spans, s)
 }
 
-// wait adds the pause between two times, if there was one.
+// wait adds the pause between two times if it is long enough.
 func (l *line) wait(from, to int64, what string) {
 	if from == unknownTime || to-from < shortestWait {
 		return
@@ -313,20 +313,20 @@ func (l *line) wait(from, to int64, what string) {
 	l.add(span{kind: barWait, from: from, to: to, title: "waited " + render.Duration(to-from) + " " + what})
 }
 
-// scale leads from times to places. Time at work is drawn as long as it was; a long pause
-// is drawn shorter, or a night would hide the work of a day.
+// scale maps times to positions. Working time is drawn to scale, but long pauses are shortened, because
+// otherwise a night would hide a day's work.
 type scale struct {
 	times     []int64
 	places    []float64 // percent
 	shortened bool
 }
 
-// scaleOf is the scale of everything that was done.
+// scaleOf returns the scale for all spans.
 func scaleOf(spans []span) scale {
 	work := slices.DeleteFunc(slices.Clone(spans), func(s span) bool { return s.kind == barWait || s.kind == barMark })
 	slices.SortFunc(work, func(a, b span) int { return cmp.Compare(a.from, b.from) })
 	var sc scale
-	var busy []bool // whether the piece up to a time is one of work
+	var busy []bool // whether the interval before each time is work
 	point := func(at int64, isWork bool) {
 		if n := len(sc.times); n == 0 || at > sc.times[n-1] {
 			sc.times, busy = append(sc.times, at), append(busy, isWork)
@@ -381,7 +381,7 @@ func (sc scale) place(at int64) float64 {
 	return sc.places[i-1] + share*(sc.places[i]-sc.places[i-1])
 }
 
-// placed is the time line as it is drawn; nil: there is nothing to draw.
+// placed returns the timeline with positions, or nil if it is empty.
 func (l *lines) placed() *Timeline {
 	var all []span
 	for _, lane := range l.order {
@@ -416,12 +416,12 @@ func (l *lines) placed() *Timeline {
 	return t
 }
 
-// drawn is a lane in its places. Bars that would lie on each other are one.
+// drawn returns a lane with positions. It merges bars that would overlap.
 func (l *line) drawn(sc scale) *lane {
 	lane := &lane{Name: l.name, Link: l.link, Facts: l.facts()}
 	var marks []bar
 	var last span
-	begin, end, mark := 0.0, 0.0, -1.0 // of the last bar, and of the last mark
+	begin, end, mark := 0.0, 0.0, -1.0 // of the last bar and the last mark
 	slices.SortStableFunc(l.spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
 	for _, s := range l.spans {
 		if s.from == unknownTime {
@@ -455,7 +455,7 @@ func (l *line) drawn(sc scale) *lane {
 	return lane
 }
 
-// facts says in words what the bars show.
+// facts describes the bars in words.
 func (l *line) facts() string {
 	text := render.Count(l.steps, "step") + " · " + render.Duration(l.worked)
 	if l.steps == 0 {
@@ -470,36 +470,34 @@ func (l *line) facts() string {
 	return text
 }
 
-// Plot is what steps have cost over time: a column for each day, one colour on the other
-// for each group.
+// Plot shows the cost of steps over time, with a column per day that stacks one color per group.
 type Plot struct {
-	What, By, Of string // what is plotted; of which groups; how long a column is
+	What, By, Of string // the measure, the grouping, and the length of a column
 	Most         string // the highest column
 	First, Last  string
 	Groups       []plotGroup
 	Bars         []plotBar
-	Words        string // what a screen reader says
+	Words        string // description for screen readers
 }
 
-// plotGroup is a colour.
+// plotGroup is a group with its color.
 type plotGroup struct{ Name, Sum, Class string }
 
-// plotBar is one colour of one column. X and W are percent, Y and H are pixels.
+// plotBar is the part of a column with one color. X and W are in percent, Y and H in pixels.
 type plotBar struct{ Class, X, W, Y, H, Title string }
 
-// What a plot has at most, and how high it is.
+// Limits and height of a plot.
 const (
-	plotGroups  = 6 // the others are one
+	plotGroups  = 6 // further groups are merged
 	plotColumns = 120
 	plotHeight  = 180.0
 )
 
-// others is the name of the groups that have no colour of their own.
+// others is the name of the merged groups.
 const others = "others"
 
-// PlotOf plots sums that are told apart by day, and by another name ("": by nothing
-// else); nil: there is nothing to plot. It is the cost, where one is known, else tokens,
-// else time. The columns go up to now.
+// PlotOf plots sums that are grouped by day and by another name ("" for no other); it returns nil if there is
+// nothing to plot. It plots the cost if any is known, else tokens, else time. The columns extend to now.
 func PlotOf(s protocol.Stats, by string, now time.Time) *Plot {
 	p := &Plot{What: "Cost", By: by}
 	value, text := costValue, func(v float64) string { return protocol.Dollars(v) }
@@ -510,7 +508,7 @@ func PlotOf(s protocol.Stats, by string, now time.Time) *Plot {
 		p.What, value, text = "Time", func(t protocol.Totals) float64 { return float64(t.DurationMs) },
 			func(v float64) string { return render.Duration(int64(v)) }
 	}
-	sums := map[string]float64{} // of groups
+	sums := map[string]float64{} // by group
 	for _, r := range s.Rows {
 		sums[r.Of[by]] += value(r.Totals)
 	}
@@ -566,7 +564,7 @@ func tokensValue(t protocol.Totals) float64 {
 	return float64(t.Usage.Tokens())
 }
 
-// group gives a colour to the groups with the largest sums, and returns the class of each.
+// group assigns colors to the groups with the largest sums, and returns the class of each group.
 func (p *Plot) group(sums map[string]float64, text func(float64) string) map[string]string {
 	names := slices.SortedFunc(maps.Keys(sums), func(a, b string) int {
 		return cmp.Or(cmp.Compare(sums[b], sums[a]),
@@ -593,12 +591,12 @@ func (p *Plot) group(sums map[string]float64, text func(float64) string) map[str
 	return class
 }
 
-// columnsOf are the columns from one day to another: days, else months, else years,
-// the first ones if those are too many, too. of is the column of a day.
+// columnsOf returns the columns from one day to another: days, else months, else years, and only the first
+// ones if even those are too many. of returns the column of a day.
 func columnsOf(first, last string) (of func(day string) string, names []string) {
 	from, err := time.Parse(time.DateOnly, first)
 	to, wrong := time.Parse(time.DateOnly, last)
-	if err != nil || wrong != nil { // a year beyond four digits
+	if err != nil || wrong != nil { // a year with more than four digits
 		return func(string) string { return "all" }, []string{"all"}
 	}
 	for _, unit := range []struct {
@@ -608,7 +606,7 @@ func columnsOf(first, last string) (of func(day string) string, names []string) 
 		names = nil
 		at := from
 		if unit.days == 0 {
-			at = time.Date(from.Year(), from.Month(), 1, 0, 0, 0, 0, time.UTC) // the 31st has no month after it
+			at = time.Date(from.Year(), from.Month(), 1, 0, 0, 0, 0, time.UTC) // adding months to the 31st would skip some
 		}
 		for ; at.Format(unit.form) <= to.Format(unit.form) && len(names) <= plotColumns; at = at.AddDate(unit.years,
 			unit.months, unit.days) {
@@ -622,7 +620,7 @@ func columnsOf(first, last string) (of func(day string) string, names []string) 
 	return of, names
 }
 
-// draw places the bars.
+// draw computes the positions of the bars.
 func (p *Plot) draw(names []string, heights map[string]map[string]float64, most float64, text func(float64) string) {
 	width := 100 / float64(len(names))
 	gap := min(width*0.2, 1)
