@@ -1,6 +1,5 @@
-// Command ocas works with the content-addressed store directly: it puts, gets and
-// lists nodes, checks the store, and removes what nobody needs. The commands are
-// those of package ocascli; "uwf cas" has the same.
+// Command ocas works with the content-addressed store directly: it puts, gets and lists nodes, checks the
+// store, and collects garbage. The commands come from package ocascli; "uwf cas" has the same.
 package main
 
 import (
@@ -20,8 +19,8 @@ func main() {
 		fmt.Fprintln(os.Stderr, "ocas:", err)
 		os.Exit(1)
 	}
-	// Reading a whole store makes much garbage and keeps little: collecting it less
-	// often makes fsck a third faster, and costs some megabytes.
+	// Reading a whole store creates much garbage and keeps little. Collecting it less often makes fsck a
+	// third faster and costs a few megabytes.
 	debug.SetGCPercent(400)
 	ctx, stop := proc.WithSignals(context.Background())
 	defer stop()

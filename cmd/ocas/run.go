@@ -18,7 +18,7 @@ import (
 // program is one invocation of ocas.
 type program struct {
 	env    env.Env
-	format string // as typed
+	format string // value of --format
 	dirs   func() (home.Dirs, error)
 }
 
@@ -93,5 +93,5 @@ func (p *program) readGlobals(c *ucli.Context) error {
 	return cmdline.CheckFormat(p.format)
 }
 
-// resultFormat is how this invocation prints results and errors.
+// resultFormat returns the format for results and errors.
 func (p *program) resultFormat() render.Format { return cmdline.Format(p.format, p.env.Stdout) }

@@ -1,4 +1,4 @@
-// Command uwf-box holds back a program that uwf starts.
+// Command uwf-box sandboxes a program that uwf starts.
 package main
 
 import (
@@ -18,7 +18,7 @@ func main() {
 	os.Exit(inside.Main(os.Stderr))
 }
 
-// version is what "go install" stamped into the binary.
+// version returns the version stamped into the binary by "go install".
 func version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version

@@ -1,5 +1,5 @@
-// Command uwf-builtin is an agent for uwf that works with its own tools on any
-// OpenAI-compatible endpoint. The engine starts it; see package builtin.
+// Command uwf-builtin is a uwf agent that works with its own tools on any OpenAI-compatible endpoint. The
+// engine starts it; see package builtin.
 package main
 
 import (

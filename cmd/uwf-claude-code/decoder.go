@@ -16,40 +16,39 @@ import (
 	"github.com/united-workforce/uwf/utilagent/usageparse"
 )
 
-// decoder reads claude's stream-json: one object a line, each content block of a
-// message in a line of its own. Fields come in any order, and what is not known
-// is passed over.
+// decoder decodes Claude Code's stream-json: one object per line, and each content block of a message on a
+// separate line. Fields come in any order, and unknown ones are ignored.
 type decoder struct {
 	result  *line // the last line of type result
 	spent   cliagent.Usage
-	session string    // as told last
-	spoke   bool      // the model has
-	mark    string    // the newest entry of the conversation
-	resets  time.Time // when a limit that refused a request is reset, as the program says in a field
-	retry   *line     // a request that was repeated last, until something else came
+	session string    // latest session ID
+	spoke   bool      // the model has replied
+	mark    string    // latest entry of the conversation
+	resets  time.Time // when the limit that rejected a request resets, if reported in a field
+	retry   *line     // latest retry, until anything else arrives
 }
 
-// line is what we read of a line, of whatever type.
+// line holds the fields of all types of lines.
 type line struct {
 	Type    string `json:"type"`
 	Subtype string `json:"subtype"`
 	Session string `json:"session_id"`
 	UUID    string `json:"uuid"`
-	Replay  bool   `json:"isReplay"`           // it has read this message of ours
-	Parent  string `json:"parent_tool_use_id"` // of a sub-agent's lines: the call that began it
+	Replay  bool   `json:"isReplay"`           // confirms that it received our message
+	Parent  string `json:"parent_tool_use_id"` // in a subagent's lines: the call that started it
 
 	// system
 	Model   string `json:"model"`
 	Version string `json:"claude_code_version"`
 	Attempt int    `json:"attempt"`
-	Status  int    `json:"error_status"` // 0: there was no answer
+	Status  int    `json:"error_status"` // 0 if there was no response
 	Error   string `json:"error"`
 
 	Message *message `json:"message"` // assistant, user
 
 	Limit struct {
 		Status   string            `json:"status"`
-		ResetsAt usageparse.Tokens `json:"resetsAt"` // seconds since 1970
+		ResetsAt usageparse.Tokens `json:"resetsAt"` // Unix time in seconds
 	} `json:"rate_limit_info"` // rate_limit_event
 
 	// result
@@ -66,11 +65,11 @@ type line struct {
 	ByModel    map[string]modelUsage `json:"modelUsage"`
 }
 
-// synthetic is the model of messages that claude makes up to tell of errors.
+// synthetic is the model name in error messages that Claude Code itself generates.
 const synthetic = "<synthetic>"
 
-// Line implements [cliagent.Decoder]. A line that is an array holds what else
-// comes in lines (--output-format json --verbose).
+// Line implements [cliagent.Decoder]. A line with an array contains all objects (--output-format json
+// --verbose).
 func (d *decoder) Line(text []byte) ([]cliagent.Event, bool) {
 	if text = bytes.TrimSpace(text); len(text) > 0 && text[0] == '[' {
 		var items []json.RawMessage
@@ -94,7 +93,7 @@ func (d *decoder) Line(text []byte) ([]cliagent.Event, bool) {
 	return d.events(&l), true
 }
 
-// events are what a line tells.
+// events returns the events of a line.
 func (d *decoder) events(l *line) []cliagent.Event {
 	if l.Type == "system" && l.Subtype == "api_retry" {
 		d.retry = l
@@ -121,7 +120,7 @@ func (d *decoder) events(l *line) []cliagent.Event {
 		}
 	case "result":
 		if d.result != nil && l.UUID != "" && l.UUID == d.result.UUID {
-			return nil // told twice, spent once
+			return nil // reported twice, counted once
 		}
 		d.result = l
 		d.spend(l)
@@ -140,8 +139,7 @@ func system(l *line) []cliagent.Event {
 	return nil
 }
 
-// retrying reports a request that is repeated. claude repeats one whose key is
-// refused for minutes; once is enough.
+// retrying reports a retry. Claude Code retries for minutes with a rejected key; one rejection is enough.
 func retrying(l *line) cliagent.Event {
 	kind := errorkind.OfStatus(l.Status)
 	e := cliagent.Event{Kind: cliagent.Retrying, Session: l.Session, Status: l.Status}
@@ -151,14 +149,14 @@ func retrying(l *line) cliagent.Event {
 	return e
 }
 
-// message is a message of the model, or what came back from its tools.
+// message is a message from the model or the results of its tools.
 type message struct {
 	ID      string          `json:"id"`
 	Model   string          `json:"model"`
-	Content json.RawMessage `json:"content"` // a text, or blocks
+	Content json.RawMessage `json:"content"` // a string, or blocks
 }
 
-// block is a piece of a message.
+// block is a content block of a message.
 type block struct {
 	Type     string          `json:"type"`
 	Text     string          `json:"text"`
@@ -171,7 +169,7 @@ type block struct {
 	IsError  bool            `json:"is_error"`
 }
 
-// blocks are the events of a message.
+// blocks returns the events of a message.
 func blocks(l *line) []cliagent.Event {
 	if l.Message == nil {
 		return nil
@@ -189,7 +187,7 @@ func blocks(l *line) []cliagent.Event {
 	return events
 }
 
-// tell is what a block tells, if anything.
+// tell returns the events of a block.
 func (l *line) tell(b block) []cliagent.Event {
 	e := cliagent.Event{Session: l.Session, Sub: l.Parent != ""}
 	if !b.event(l, &e) {
@@ -198,7 +196,7 @@ func (l *line) tell(b block) []cliagent.Event {
 	return []cliagent.Event{e}
 }
 
-// event fills in what a block tells; false if that is nothing.
+// event sets the fields of an event for a block. It returns false if there is none.
 func (b block) event(l *line, e *cliagent.Event) bool {
 	if l.Type == "assistant" {
 		e.ID = l.Message.ID
@@ -207,7 +205,7 @@ func (b block) event(l *line, e *cliagent.Event) bool {
 	case strings.HasSuffix(b.Type, "tool_result"):
 		e.Kind, e.Call.ID, e.Text, e.Failed = cliagent.Returned, b.CallID, cliagent.TextOf(b.Content), b.IsError
 	case l.Type != "assistant":
-		return false // what claude tells itself, such as a sub-agent's task
+		return false // a message of Claude Code to itself, such as a subagent's task
 	case l.Message.Model == synthetic:
 		e.Kind, e.Text = cliagent.Notice, b.Text
 	case b.Type == "text":
@@ -222,8 +220,8 @@ func (b block) event(l *line, e *cliagent.Event) bool {
 	return true
 }
 
-// End implements [cliagent.Decoder]. The result line decides, not the exit
-// status: that is 0 after an interrupt, and 1 or 0 at the limit of turns.
+// End implements [cliagent.Decoder]. The result line determines the outcome. The exit status does not: it is
+// 0 after an interrupt, and 1 or 0 at the turn limit.
 func (d *decoder) End(e cliagent.Exit) cliagent.Outcome {
 	if d.result == nil {
 		return d.unfinished(e)
@@ -239,15 +237,15 @@ func (d *decoder) End(e cliagent.Exit) cliagent.Outcome {
 	return out
 }
 
-// limit adds when the limit of a plan is reset: claude names the second before the line that fails.
+// limit sets the time at which a plan's limit resets, which Claude Code reports before the line that fails.
 func (d *decoder) limit(out *cliagent.Outcome) {
 	if !d.resets.IsZero() && (out.Error == errorkind.RateLimit || out.Error == errorkind.Quota) {
 		out.Error, out.ResetsAt = errorkind.Quota, d.resets
 	}
 }
 
-// outcome reads the result line. "success" as subtype says nothing: an error of
-// the model's endpoint has it, too.
+// outcome returns the outcome from the result line. The subtype "success" means nothing: an error of the
+// model's endpoint has it as well.
 func (l *line) outcome(e cliagent.Exit) cliagent.Outcome {
 	message := l.errorText()
 	switch {
@@ -280,7 +278,7 @@ func (l *line) errorText() string {
 	return strings.Join(parts, "\n")
 }
 
-// unfinished is the outcome without a result line.
+// unfinished returns the outcome without a result line.
 func (d *decoder) unfinished(e cliagent.Exit) cliagent.Outcome {
 	out := e.Unfinished()
 	out.Message = cmp.Or(out.Message, "claude ended without its last line")
@@ -296,7 +294,7 @@ func (d *decoder) unfinished(e cliagent.Exit) cliagent.Outcome {
 	return out
 }
 
-// gaveUp is the outcome of a run that ended while it repeated a request.
+// gaveUp returns the outcome of a run that ended during retries.
 func (l *line) gaveUp(e cliagent.Exit) cliagent.Outcome {
 	if l.Status == 0 {
 		return cliagent.Fail(errorkind.Server, cmp.Or(l.Error, "no answer")+": the model's endpoint could not be reached, again and again", e)
@@ -304,8 +302,8 @@ func (l *line) gaveUp(e cliagent.Exit) cliagent.Outcome {
 	return cliagent.Fail(errorkind.OfStatus(l.Status), fmt.Sprintf("the model's endpoint answered with status %d, again and again", l.Status), e)
 }
 
-// canGoOn is the session, unless no model has spoken in it: the id that a failed
-// start prints is not of a session.
+// canGoOn returns the session ID, or "" if no model has replied in the session, because a failed start prints
+// the ID of no session.
 func (d *decoder) canGoOn(out cliagent.Outcome) string {
 	if d.spoke || out.Kind == cliagent.OK {
 		return d.session
@@ -313,7 +311,7 @@ func (d *decoder) canGoOn(out cliagent.Outcome) string {
 	return ""
 }
 
-// usage is of this run alone.
+// usage is the usage of this run.
 type usage struct {
 	Input      usageparse.Tokens `json:"input_tokens"`
 	CacheWrite usageparse.Tokens `json:"cache_creation_input_tokens"`
@@ -328,7 +326,7 @@ func (u *usage) sum() usageparse.Tokens {
 	return u.Input + u.CacheWrite + u.CacheRead + u.Output
 }
 
-// modelUsage is of one model.
+// modelUsage is the usage of one model.
 type modelUsage struct {
 	Input      usageparse.Tokens  `json:"inputTokens"`
 	CacheWrite usageparse.Tokens  `json:"cacheCreationInputTokens"`
@@ -338,12 +336,12 @@ type modelUsage struct {
 	Cost       usageparse.Dollars `json:"costUSD"`
 }
 
-// spend adds what a result line reports of the cost. There is one line for each time that
-// claude has finished, and a background task can make it continue. Newer versions report what
-// each line adds, side calls included: their modelUsage and total_cost_usd count the whole session,
-// so a resumed call that is refused reports an empty addition beside the session's totals. Of older
-// versions the newest line counts, with its usage by model where that is more: "usage" lacks what was
-// asked again without streaming, and what was spent when a limit of cost ended the run.
+// spend adds the cost in a result line. There is one such line each time Claude Code finishes, since a
+// background task can make it continue. Newer versions report what each line adds, including side calls;
+// their modelUsage and total_cost_usd are totals for the session, so a resumed call that is rejected reports
+// an empty addition with the session's totals. For older versions the latest line is used, with its usage by
+// model if that is higher: "usage" lacks requests repeated without streaming, and the cost of a run that
+// ended at a cost limit.
 func (d *decoder) spend(l *line) {
 	switch {
 	case len(l.SinceLast) > 0, l.SinceLast != nil && (d.spent.Usage != nil || l.Usage.sum() == 0):
@@ -374,10 +372,10 @@ func tokens(u protocol.Usage) int64 {
 	return u.InputTokens + u.CacheReadTokens + u.CacheWriteTokens + u.OutputTokens
 }
 
-// sum is what was spent on all models. If what one has cost is unknown, all is.
+// sum adds up the usage of all models. If one cost is unknown, the sum is.
 func sum(models map[string]modelUsage) (u protocol.Usage) {
 	cost, priced := 0.0, len(models) > 0
-	for _, name := range slices.Sorted(maps.Keys(models)) { // in one order: sums of fractions differ
+	for _, name := range slices.Sorted(maps.Keys(models)) { // in a fixed order, because floating-point sums depend on it
 		m := models[name]
 		u.InputTokens += int64(m.Input)
 		u.CacheReadTokens += int64(m.CacheRead)

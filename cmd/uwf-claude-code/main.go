@@ -1,5 +1,5 @@
-// Command uwf-claude-code makes an agent of Claude Code, the program claude. The
-// engine starts it; see package cliagent.
+// Command uwf-claude-code is the uwf agent for Claude Code (the program claude). The engine starts it; see
+// package cliagent.
 package main
 
 import (
@@ -14,11 +14,11 @@ import (
 
 func main() { agentkit.Run(cliagent.Options(adapter())) }
 
-// structuredFlag is our own argument: claude is held to the role's schema.
+// structuredFlag makes Claude Code enforce the role's schema.
 const structuredFlag = "--structured"
 
-// adapter describes claude. What is said of versions was seen with 1.0.120,
-// 2.0.30, 2.1.50 and 2.1.329.
+// adapter describes Claude Code. Statements about versions were tested with 1.0.120, 2.0.30, 2.1.50 and
+// 2.1.329.
 func adapter() cliagent.Adapter {
 	return cliagent.Adapter{
 		Name: "claude-code", Program: "claude",
@@ -27,7 +27,7 @@ func adapter() cliagent.Adapter {
 		Probe: cliagent.Probe{
 			Min:      cliagent.V(1, 0, 0),
 			LoggedIn: []string{"auth", "status"},
-			Since:    cliagent.V(2, 1, 197), // the oldest that was asked; one of 1.0 takes it for a prompt
+			Since:    cliagent.V(2, 1, 197), // the oldest version tested; 1.0 takes the argument for a prompt
 			Flaws: []cliagent.Flaw{{
 				Before: cliagent.V(2, 0, 0),
 				Text:   "it obeys the settings of the directory that it works in, hooks included, and each resume gives the session a new id; update it: npm install -g @anthropic-ai/claude-code",
@@ -43,26 +43,24 @@ func adapter() cliagent.Adapter {
 			Renames:        func(v cliagent.Version) bool { return v.Before(cliagent.V(2, 0, 0)) },
 		},
 		MaxTurns: 90,
-		// What a claude that runs uwf has left for its own children.
+		// Variables that an enclosing Claude Code sets for its children.
 		Unset:  []string{"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT"},
 		Logins: []string{"ANTHROPIC_*", "CLAUDE_CODE_OAUTH_TOKEN", "AWS_BEARER_TOKEN_BEDROCK"},
 		Usage:  structuredFlag + " among the arguments makes claude answer with data of the role's schema\n(--json-schema) instead of a text that begins with it.",
 	}
 }
 
-// command is the command line. The prompt goes to stdin: it may be longer than an
-// argument may be, and begin with a dash.
-// cuts is the first version that was seen to cut a conversation at an entry that its output names, to
-// take an id for a copy, and to find a session of another work tree of the repository. Older ones want
-// another name, which is not that of one entry.
+// cuts is the first version known to truncate a conversation at an entry from its output, to accept an ID for
+// a copy, and to find a session from another work tree of the repository. Older ones identify entries in
+// another way.
 var cuts = cliagent.V(2, 1, 197)
 
-// sources is the first version that can be told whose settings it obeys: those of a
-// workspace name programs, which it would start without being asked.
+// sources is the first version with an option for which settings to use. Settings in a workspace can name
+// programs, which Claude Code would start without asking.
 var sources = cliagent.V(2, 0, 0)
 
-// listens is the first version that was seen to take messages while it works, and to
-// tell when its model gets them.
+// listens is the first version known to accept messages while it works, and to confirm when its model gets
+// them.
 var listens = cliagent.V(2, 0, 30)
 
 func command(c cliagent.Call) (cliagent.Invocation, error) {
@@ -83,7 +81,7 @@ func command(c cliagent.Call) (cliagent.Invocation, error) {
 		return cliagent.Invocation{}, fmt.Errorf("claude %s: %w as it was at an earlier step", c.Version, cliagent.ErrCannotFork)
 	case c.Resume && c.Fork:
 		args = append(args, "--resume", c.Session, "--fork-session")
-		if c.Version.AtLeast(cuts) { // and told which id the copy gets
+		if c.Version.AtLeast(cuts) { // sets the copy's ID
 			session = c.Copy
 			args = append(args, "--session-id", session)
 		}
@@ -113,12 +111,12 @@ func command(c cliagent.Call) (cliagent.Invocation, error) {
 	}
 	return cliagent.Invocation{
 		Args: append(append(args, format...), extra...), Stdin: stdin, Open: hears, Env: environ(c),
-		// Its shells obey what lies there, and some versions run no command without it.
+		// Its shells obey the files there, and some versions run no command without it.
 		Own: []string{"session-env/" + session},
 	}, nil
 }
 
-// permission are the switches for what claude may do unasked.
+// permission returns the options for a permission.
 func permission(p cliagent.Permission) []string {
 	switch p {
 	case cliagent.Edits:
@@ -131,8 +129,8 @@ func permission(p cliagent.Permission) []string {
 
 const maxRetries = "CLAUDE_CODE_MAX_RETRIES"
 
-// repeats is how often claude repeats a request: for half of the runs that are left, since the
-// engine waits longer between two.
+// repeats returns how many times Claude Code retries a request: half of the remaining runs, since the engine
+// waits longer between retries.
 func repeats(c cliagent.Call) int {
 	const most = 3
 	if c.Env != nil {
@@ -143,15 +141,14 @@ func repeats(c cliagent.Call) int {
 	return min((c.Retries+1)/2, most)
 }
 
-// environ keeps claude from updating itself in the middle of a step, from talking
-// home, from repeating requests for minutes, and from reading files that a prompt
-// seems to mention; what the user has set stays.
+// environ stops Claude Code from updating itself during a step, sending telemetry, retrying for minutes, and
+// reading files that a prompt seems to mention. The user's own settings take precedence.
 func environ(c cliagent.Call) []string {
 	var env []string
 	for _, v := range [][2]string{
 		{"DISABLE_AUTOUPDATER", "1"}, {"DISABLE_TELEMETRY", "1"}, {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"},
 		{maxRetries, strconv.Itoa(repeats(c))},
-		{"CLAUDE_CODE_DISABLE_FILE_MENTIONS", "1"}, // in newer versions; see input
+		{"CLAUDE_CODE_DISABLE_FILE_MENTIONS", "1"}, // newer versions only; see input
 	} {
 		if c.Env == nil || c.Env(v[0]) == "" {
 			env = append(env, v[0]+"="+v[1])
@@ -160,10 +157,10 @@ func environ(c cliagent.Call) []string {
 	return env
 }
 
-// input is how a prompt reaches claude: on stdin, and with these arguments.
+// input returns the arguments and the stdin that pass a prompt to Claude Code.
 //
-// One in which claude could take anything for more than text goes in blocks, and so does
-// that of a claude that hears what is said while it works.
+// A prompt is sent as blocks if Claude Code could misread part of it, or if it receives messages while it
+// works.
 func input(prompt string, hears bool) (args []string, stdin string, err error) {
 	blocks, plain := cliagent.ClaudeBlocks(prompt)
 	if plain && !hears {
@@ -177,13 +174,13 @@ func input(prompt string, hears bool) (args []string, stdin string, err error) {
 	return args, string(line), err
 }
 
-// Tell implements [cliagent.Hearer].
+// Tell implements [cliagent.MessageReceiver].
 func (*decoder) Tell(id, text string) ([]byte, error) {
 	blocks, _ := cliagent.ClaudeBlocks(text)
 	return userLine(id, blocks)
 }
 
-// userLine is a message for claude.
+// userLine encodes a message to Claude Code.
 func userLine(id string, texts []string) ([]byte, error) {
 	var line struct {
 		Type    string `json:"type"`

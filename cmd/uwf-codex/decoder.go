@@ -14,26 +14,24 @@ import (
 	"github.com/united-workforce/uwf/utilagent/usageparse"
 )
 
-// cumulative is the version from which on the token figures count on over all
-// runs of a thread.
+// cumulative is the first version whose token figures are totals over all runs of a thread.
 var cumulative = cliagent.V(0, 79, 0)
 
-// decoder reads "codex exec --json": one event a line, tools as items that begin
-// and end.
+// decoder decodes "codex exec --json": one event per line, with start and end events for tools.
 type decoder struct {
 	call    cliagent.Call
 	session string
 	calls   cliagent.Calls
 
-	worked    bool   // the model has said or done something
-	answered  bool   // a message has come, and no tool since
-	completed bool   // the turn ended well
+	worked    bool   // the model has produced output
+	answered  bool   // a message has arrived, and no tool call since
+	completed bool   // the turn completed
 	failed    string // why the turn failed
-	last      string // the newest error line, unless the model went on; many are only of a retry
+	last      string // latest error line, unless the model continued; often just a retry
 	usage     *tokens
 }
 
-// line is an event. The fields are those of all kinds of events.
+// line holds the fields of all events.
 type line struct {
 	Type     string          `json:"type"`
 	ThreadID string          `json:"thread_id"`
@@ -43,7 +41,7 @@ type line struct {
 	Error    json.RawMessage `json:"error"`
 }
 
-// tokens is what Codex says about usage. Input has the cached ones in it.
+// tokens is Codex's usage. Input includes cached tokens.
 type tokens struct {
 	Input      usageparse.Tokens `json:"input_tokens"`
 	CacheRead  usageparse.Tokens `json:"cached_input_tokens"`
@@ -63,7 +61,7 @@ func (d *decoder) Line(data []byte) ([]cliagent.Event, bool) {
 	case "thread.started":
 		d.session = l.ThreadID
 		return []cliagent.Event{{Kind: cliagent.Started, Session: l.ThreadID}}, true
-	case "turn.started": // the newest turn decides; what it costs is told at its end
+	case "turn.started": // the latest turn decides; its cost is reported at its end
 		d.completed, d.failed, d.usage = false, "", nil
 	case "item.started", "item.completed":
 		return d.item(l.Item, l.Type == "item.completed"), true
@@ -82,7 +80,7 @@ func (d *decoder) Line(data []byte) ([]cliagent.Event, bool) {
 	return nil, true
 }
 
-// End judges by the turn's end. Without one, Codex was stopped or has crashed.
+// End judges by the end of the turn. Without one, Codex was stopped or has crashed.
 func (d *decoder) End(e cliagent.Exit) cliagent.Outcome {
 	o := cliagent.Outcome{Usage: d.spent()}
 	if d.worked {
@@ -128,7 +126,7 @@ func (d *decoder) spent() cliagent.Usage {
 	}
 }
 
-// item is a message, a tool call, or something beside the conversation.
+// item is a message, a tool call, or another event.
 type item struct {
 	ID     string `json:"id"`
 	Type   string `json:"type"`
@@ -168,7 +166,7 @@ func (d *decoder) item(raw json.RawMessage, ended bool) []cliagent.Event {
 			return nil
 		}
 		return []cliagent.Event{{Kind: cliagent.Reasoning, Text: it.Text}}
-	case "error": // a warning; what is fatal comes as turn.failed
+	case "error": // a warning; fatal errors arrive as turn.failed
 		return []cliagent.Event{{Kind: cliagent.Notice, Text: it.Message}}
 	case "command_execution":
 		return d.tool(it, ended, "command_execution", map[string]any{"command": it.Command}, it.commandResult())
@@ -180,12 +178,12 @@ func (d *decoder) item(raw json.RawMessage, ended bool) []cliagent.Event {
 		return d.tool(it, ended, "web_search", map[string]any{"query": it.Query}, "")
 	}
 	if it.Status == "" {
-		return nil // a plan, or what this program does not know
+		return nil // a plan, or an unknown item
 	}
 	return d.tool(it, ended, it.Type, cliagent.Arguments(raw), it.Status)
 }
 
-// tool reports a call and of its result.
+// tool returns the events of a tool call.
 func (d *decoder) tool(it item, ended bool, name string, args any, result string) []cliagent.Event {
 	d.worked, d.answered, d.last = true, false, ""
 	call := protocol.ToolCall{ID: it.ID, Name: name, Args: args}
@@ -206,7 +204,7 @@ func (it item) commandResult() string {
 	return it.Output
 }
 
-// mcpResult is what a tool of an MCP server returned.
+// mcpResult returns the result of an MCP server's tool.
 func (it item) mcpResult() string {
 	if text := cliagent.TextOf(it.Error); text != "" {
 		return text
@@ -220,10 +218,10 @@ func (it item) mcpResult() string {
 	return cliagent.TextOf(it.Result)
 }
 
-// statusIn is the HTTP status that a message tells of, or 0.
+// statusIn returns the HTTP status mentioned in a message, or 0.
 func statusIn(message string) int {
 	if m := regexp.MustCompile(`status:? (\d{3})\b`).FindStringSubmatch(message); m != nil {
-		status, _ := strconv.Atoi(m[1]) // three digits
+		status, _ := strconv.Atoi(m[1]) // always three digits
 		return status
 	}
 	return 0
@@ -234,16 +232,16 @@ func kindOf(message string) errorkind.Kind {
 	case status != 0:
 		return errorkind.Of(status, message)
 	case strings.HasPrefix(message, "Missing environment variable"):
-		return errorkind.Auth // only keys are asked for in this way
+		return errorkind.Auth // used only for missing keys
 	case strings.Contains(message, "exceeds the maximum length"):
-		return errorkind.Context // of a prompt, in characters
+		return errorkind.Context // prompt size in characters
 	case strings.Contains(message, "experiencing high demand"):
-		return errorkind.Server // how it reports status 500
+		return errorkind.Server // Codex's wording for status 500
 	}
 	return errorkind.OfText(message)
 }
 
-// readable takes the message out of an endpoint's answer that is passed on whole.
+// readable extracts the message if an endpoint's response is passed on verbatim.
 func readable(message string) string {
 	if !strings.HasPrefix(message, "{") || !json.Valid([]byte(message)) {
 		return message

@@ -17,7 +17,6 @@ import (
 
 func main() { agentkit.Run(cliagent.Options(adapter())) }
 
-// adapter describes the Codex CLI.
 func adapter() cliagent.Adapter {
 	return cliagent.Adapter{
 		Name:    "codex",
@@ -26,7 +25,7 @@ func adapter() cliagent.Adapter {
 		Login:   "codex login (or set CODEX_API_KEY)",
 		Probe: cliagent.Probe{
 			Help:     []string{"exec", "--help"},
-			Min:      cliagent.V(0, 50, 0), // before: another format, no way to continue, status 0 on errors
+			Min:      cliagent.V(0, 50, 0), // older versions: another format, no resume, status 0 on errors
 			LoggedIn: []string{"login", "status"},
 			Flaws: []cliagent.Flaw{{
 				Before: cliagent.V(0, 123, 0),
@@ -50,12 +49,12 @@ codex on PATH.`,
 	}
 }
 
-// distrust says of a directory, and of those around it, that their settings, which name
-// programs to start, are not to be obeyed.
+// distrust returns a setting that makes Codex ignore the settings of a directory and its parents, which can
+// name programs to start.
 func distrust(dir string) string {
 	var entries []string
 	for at := dir; ; at = filepath.Dir(at) {
-		name, _ := json.Marshal(at) // a text always can be
+		name, _ := json.Marshal(at) // a string can always be encoded
 		entries = append(entries, string(name)+`={trust_level="untrusted"}`)
 		if at == filepath.Dir(at) {
 			return "projects={" + strings.Join(entries, ",") + "}"
@@ -63,25 +62,24 @@ func distrust(dir string) string {
 	}
 }
 
-// profiles is the first version whose sandbox can be told what not to read.
+// profiles is the first version whose sandbox can deny reading paths.
 var profiles = cliagent.V(0, 138, 0)
 
-// sandbox are the switches for Codex's own sandbox. One that keeps no secret from what
-// runs in it, which the version's may be, is a word to a person (Flaws).
+// sandbox returns the options for Codex's own sandbox. A version whose sandbox may not hide secrets causes a
+// warning (Flaws).
 func sandbox(c cliagent.Call, mode, profile string) []string {
 	if c.Confined || !c.Version.AtLeast(profiles) {
 		return []string{"-s", mode}
 	}
 	deny := make([]string, len(c.Hidden))
 	for i, path := range c.Hidden {
-		name, _ := json.Marshal(path) // a text always can be
+		name, _ := json.Marshal(path) // a string can always be encoded
 		deny[i] = string(name) + `="deny"`
 	}
 	return []string{"-c", `default_permissions="uwf"`, "-c", `permissions.uwf={extends="` + profile + `",filesystem={` + strings.Join(deny, ",") + "}}"}
 }
 
-// command is the command line. All options stand before "resume" and "fork",
-// which take none of them.
+// command returns the command line. All options precede "resume" and "fork", which accept none of them.
 func command(c cliagent.Call) (cliagent.Invocation, error) {
 	args := []string{"exec", "--json", "--skip-git-repo-check", "-C", c.Cwd, "-c", distrust(c.Cwd)}
 	switch c.Permission {
@@ -107,8 +105,8 @@ func command(c cliagent.Call) (cliagent.Invocation, error) {
 	return cliagent.Invocation{Args: append(args, "-"), Stdin: c.Prompt}, nil
 }
 
-// ownKey implements [cliagent.Adapter.OwnKey]: with a model provider of the user's own, Codex needs no login,
-// only the key that its settings name.
+// ownKey implements [cliagent.Adapter.OwnKey]. With a custom model provider Codex needs no login, only the
+// key from its settings.
 func ownKey(env func(string) string) (variable string, own bool) { return keyIn(settings(env)) }
 
 // repeats implements [cliagent.Adapter.Repeats].
@@ -135,8 +133,8 @@ func keyIn(text string) (variable string, own bool) {
 	return provider["env_key"], true
 }
 
-// providerIn reads the chosen model provider in Codex's settings. It knows as much of TOML as
-// people write there: tables, dotted names, and texts in one line.
+// providerIn returns the selected model provider from Codex's settings. It supports the usual subset of TOML:
+// tables, dotted keys, and single-line strings.
 func providerIn(text string) (name string, provider map[string]string) {
 	table, values := "", map[string]string{}
 	plain := strings.NewReplacer(`"`, "", "'", "", " ", "", "\t", "")

@@ -13,18 +13,18 @@ import (
 	"github.com/united-workforce/uwf/utilagent/usageparse"
 )
 
-// decoder reads "cursor-agent -p --output-format stream-json". A failure often
-// has no last line, only a status and what is on stderr.
+// decoder decodes "cursor-agent -p --output-format stream-json". A failure often has no last line, only an
+// exit status and stderr.
 type decoder struct {
 	session string
-	worked  bool // the model has said or done something
-	spoke   bool // there was a line with a text
+	worked  bool // the model has produced output
+	spoke   bool // a line with text has arrived
 	calls   cliagent.Calls
-	failure string // that it told of in a line of its own
+	failure string // error reported in a separate line
 	result  *line  // the last line
 }
 
-// line is an event; its fields are those of all kinds.
+// line holds the fields of all events.
 type line struct {
 	Type      string `json:"type"`
 	Subtype   string `json:"subtype"`
@@ -37,7 +37,7 @@ type line struct {
 	} `json:"message"`
 	Text string `json:"text"` // thinking
 
-	ToolID   string                     `json:"call_id"` // tool_call; it may have a line break in it
+	ToolID   string                     `json:"call_id"` // tool_call; may contain a line break
 	ToolCall map[string]json.RawMessage `json:"tool_call"`
 
 	IsError bool            `json:"is_error"` // result
@@ -46,7 +46,7 @@ type line struct {
 	Usage   *usage          `json:"usage"`
 }
 
-// usage is only in newer versions. Input does not have the cached tokens in it.
+// usage exists only in newer versions. Input excludes cached tokens.
 type usage struct {
 	Input      usageparse.Tokens `json:"inputTokens"`
 	Output     usageparse.Tokens `json:"outputTokens"`
@@ -95,7 +95,7 @@ func (d *decoder) events(l line) []cliagent.Event {
 	return nil
 }
 
-// tool reports a call and of its result.
+// tool returns the events of a tool call.
 func (d *decoder) tool(l line) []cliagent.Event {
 	d.worked = true
 	t := toolOf(l.ToolCall)
@@ -128,7 +128,7 @@ func (d *decoder) End(e cliagent.Exit) cliagent.Outcome {
 		o.Error = errorkind.OfText(o.Message)
 	case !d.spoke:
 		o.Kind, o.Message, o.Final = cliagent.OK, "", r.Result
-	default: // its Result is all that the model has said, run together
+	default: // Result is all of the model's text, concatenated
 		o.Kind, o.Message = cliagent.OK, ""
 	}
 	if r != nil {
@@ -146,7 +146,7 @@ func (u *usage) usage() cliagent.Usage {
 	}}
 }
 
-// tool is a call and what became of it.
+// tool is a call and its result.
 type tool struct {
 	name   string
 	args   any
@@ -154,8 +154,8 @@ type tool struct {
 	failed bool
 }
 
-// toolOf reads a call: an object with one key such as "shellToolCall", or a
-// function with its arguments as text.
+// toolOf decodes a call: an object with one key such as "shellToolCall", or a function with its arguments as
+// a string.
 func toolOf(raw map[string]json.RawMessage) tool {
 	type body struct {
 		Name      string          `json:"name"`
@@ -181,11 +181,11 @@ func toolOf(raw map[string]json.RawMessage) tool {
 	return t
 }
 
-// outcome is the text of a result {success|error|rejected: {…}}.
+// outcome returns the text of a result {success|error|rejected: {…}}.
 func outcome(raw json.RawMessage) (text string, failed bool) {
 	var result map[string]json.RawMessage
 	if json.Unmarshal(raw, &result) != nil {
-		return cliagent.TextOf(raw), false // of another shape
+		return cliagent.TextOf(raw), false // unknown format
 	}
 	for _, kind := range slices.Sorted(maps.Keys(result)) {
 		body := result[kind]
@@ -205,8 +205,8 @@ func outcome(raw json.RawMessage) (text string, failed bool) {
 	return "", false
 }
 
-// success is what a person wants to see of a result: what a command printed, or
-// what was read; of the rest all of it.
+// success returns the part of a result to show: the output of a command or what was read, and otherwise
+// everything.
 func success(body json.RawMessage) string {
 	var r struct {
 		Stdout  *string `json:"stdout"`
@@ -224,7 +224,7 @@ func success(body json.RawMessage) string {
 	return cliagent.TextOf(body)
 }
 
-// failureOf is what a tool says of its failure; "" if nothing.
+// failureOf returns a tool's error message, or "".
 func failureOf(body json.RawMessage) string {
 	var r struct {
 		Message string `json:"errorMessage"`

@@ -11,7 +11,6 @@ import (
 
 func main() { agentkit.Run(cliagent.Options(adapter())) }
 
-// adapter describes Cursor's CLI.
 func adapter() cliagent.Adapter {
 	return cliagent.Adapter{
 		Name:        "cursor",
@@ -30,8 +29,8 @@ UWF_CURSOR_BIN, else cursor-agent or agent on PATH.`,
 	}
 }
 
-// switches are what a permission is called. --trust alone lets it change files and
-// refuses commands; it also makes the program start what the directory's settings name.
+// switches maps permissions to options. --trust alone lets Cursor change files and refuses commands; it also
+// makes it start programs from the directory's settings.
 var switches = map[cliagent.Permission][]string{
 	cliagent.Bypass:   {"--force", "--trust"},
 	cliagent.Edits:    {"--trust"},
@@ -61,8 +60,8 @@ func command(c cliagent.Call) (cliagent.Invocation, error) {
 	return cliagent.Invocation{Args: append(append(args, c.Extra...), prompt)}, nil
 }
 
-// has reports whether this version knows an option, as far as it tells: older
-// ones refuse what they do not know. What narrows the permission is never left out.
+// has reports whether this version supports an option, according to its help: older ones reject unknown
+// options. Options that restrict the permission are never omitted.
 func has(c cliagent.Call, option string) bool {
 	switch option {
 	case "--trust", "--workspace":

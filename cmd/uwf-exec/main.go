@@ -1,5 +1,4 @@
-// Command uwf-exec makes an agent of any program that takes a prompt and prints an
-// answer:
+// Command uwf-exec turns any program that takes a prompt and prints an answer into a uwf agent:
 //
 //	uwf-exec -- <command…>
 //
@@ -20,16 +19,16 @@ import (
 
 func main() { agentkit.Run(cliagent.Options(adapter(&options{}))) }
 
-// What stands for something in the command's arguments.
+// Placeholders in the command's arguments.
 const (
-	promptMark  = "{prompt}"  // the prompt; if no argument has it, the prompt goes to stdin
-	sessionMark = "{session}" // the id of the session to go on in
+	promptMark  = "{prompt}"  // the prompt; without this placeholder it goes to stdin
+	sessionMark = "{session}" // the ID of the session to continue
 )
 
-// options are our own arguments, before "--".
+// options are the arguments before "--".
 type options struct {
-	session *regexp.Regexp // finds the id of the session in what the command prints
-	resume  []string       // arguments that are added to go on in a session
+	session *regexp.Regexp // matches the session ID in the output
+	resume  []string       // arguments added to continue a session
 }
 
 const usage = `uwf-exec [--session REGEXP] [--resume ARGS] -- COMMAND…
@@ -44,7 +43,7 @@ prints the answer on stdout. It runs in the step's directory, without a shell.
 Without both the command is taken to remember nothing: what is wrong with an answer
 is sent with the whole prompt.`
 
-// adapter describes a command that nothing is known about but what it prints.
+// adapter describes a command about which only its output is known.
 func adapter(o *options) cliagent.Adapter {
 	return cliagent.Adapter{
 		Name: "exec", Commanded: true, Usage: usage,
@@ -55,7 +54,7 @@ func adapter(o *options) cliagent.Adapter {
 	}
 }
 
-// parse takes our own arguments.
+// parse parses the options.
 func (o *options) parse(args []string) (rest []string, err error) {
 	for i := 0; i < len(args); i++ {
 		name, value, attached := strings.Cut(args[i], "=")
@@ -86,7 +85,7 @@ func (o *options) parse(args []string) (rest []string, err error) {
 	return rest, nil
 }
 
-// command is the command line of a call.
+// command returns the command line for a call.
 func (o *options) command(c cliagent.Call) (cliagent.Invocation, error) {
 	inv := cliagent.Invocation{Args: slices.Clone(c.Extra), Stdin: c.Prompt, Silent: true}
 	if c.Resume {
@@ -107,16 +106,15 @@ func (o *options) command(c cliagent.Call) (cliagent.Invocation, error) {
 	return inv, nil
 }
 
-// maxAnswer is how long an answer may be; the rest of a longer one is only kept in
-// the run directory.
+// maxAnswer bounds an answer; the rest of a longer one is only kept in the run directory.
 const maxAnswer = 2 << 20
 
 // decoder takes all of stdout as the answer.
 type decoder struct {
-	session *regexp.Regexp // nil: there are no sessions
+	session *regexp.Regexp // nil if there are no sessions
 	id      string
 	answer  strings.Builder
-	cut     bool // there was more of it
+	cut     bool // the answer was truncated
 }
 
 // Line implements [cliagent.Decoder].
@@ -139,7 +137,7 @@ func (d *decoder) ErrLine(line []byte) []cliagent.Event {
 	return nil
 }
 
-// find looks for the session's id. It reports whether the line holds nothing else.
+// find looks for the session ID. It reports whether the line contains nothing else.
 func (d *decoder) find(line []byte) bool {
 	if d.session == nil {
 		return false
@@ -152,8 +150,7 @@ func (d *decoder) find(line []byte) bool {
 	return strings.TrimSpace(string(line)) == strings.TrimSpace(string(m[0]))
 }
 
-// End implements [cliagent.Decoder]. Nothing but the exit status reports whether the
-// text is an answer.
+// End implements [cliagent.Decoder]. Only the exit status shows whether the text is an answer.
 func (d *decoder) End(e cliagent.Exit) cliagent.Outcome {
 	text := strings.TrimSpace(plaintext.Strip(d.answer.String()))
 	if d.cut {

@@ -12,18 +12,18 @@ import (
 	"github.com/united-workforce/uwf/utilagent/usageparse"
 )
 
-// decoder reads "gemini --output-format stream-json". The last line says how the
-// run came out; a start that failed prints nothing but an exit status.
+// decoder decodes "gemini --output-format stream-json". The last line contains the result; a failed start has
+// only an exit status.
 type decoder struct {
 	session string
-	worked  bool  // the model has said or done something
-	answer  bool  // a text has come, and no tool since
-	limited bool  // it told of its limit of turns
+	worked  bool  // the model has produced output
+	answer  bool  // text has arrived, and no tool call since
+	limited bool  // it reported its turn limit
 	result  *line // the last line
-	escaped bool  // the prompt was changed on its way
+	escaped bool  // the prompt was escaped
 }
 
-// line is an event; its fields are those of all kinds.
+// line holds the fields of all events.
 type line struct {
 	Type      string `json:"type"`
 	SessionID string `json:"session_id"`
@@ -48,7 +48,7 @@ type failure struct {
 	Message string `json:"message"`
 }
 
-// failureOf reads an error: an object, or a text.
+// failureOf decodes an error: an object or a string.
 func failureOf(raw json.RawMessage) (f failure) {
 	cliagent.Object(raw, &f)
 	if f.Message == "" {
@@ -57,8 +57,8 @@ func failureOf(raw json.RawMessage) (f failure) {
 	return f
 }
 
-// stats are of this run alone. InputTokens has the cached ones in it, Input has
-// not; older versions have no Input. Only TotalTokens has the thoughts in it.
+// stats is the usage of this run. InputTokens includes cached tokens, Input excludes them; older versions
+// have no Input. Only TotalTokens includes reasoning.
 type stats struct {
 	TotalTokens  usageparse.Tokens  `json:"total_tokens"`
 	InputTokens  usageparse.Tokens  `json:"input_tokens"`
@@ -102,7 +102,7 @@ func (d *decoder) Line(data []byte) ([]cliagent.Event, bool) {
 	return nil, true
 }
 
-// message takes a text of the model; our own comes back as role "user".
+// message handles the model's text; the prompt comes back with the role "user".
 func (d *decoder) message(l line) []cliagent.Event {
 	if l.Role != "assistant" || l.Content == "" {
 		return nil
@@ -115,13 +115,12 @@ func (d *decoder) message(l line) []cliagent.Event {
 	return []cliagent.Event{{Kind: kind, Text: string(l.Content)}}
 }
 
-// output is a tool's result, or why there is none.
+// output returns a tool's result, or its error.
 func (l line) output() string {
 	return cmp.Or(cliagent.TextOf(l.Output), cliagent.TextOf(l.Error))
 }
 
-// End judges by the last line; where there is none by the exit status, which has
-// a meaning of its own.
+// End judges by the last line, or without one by the exit status, which is specific.
 func (d *decoder) End(e cliagent.Exit) cliagent.Outcome {
 	o := cliagent.Outcome{}
 	if d.worked {
@@ -146,8 +145,8 @@ func (d *decoder) End(e cliagent.Exit) cliagent.Outcome {
 	return o
 }
 
-// hint is what to do about a login that no key cures: with an endpoint of one's own
-// the CLI wants to be told how it logs in.
+// hint returns advice for a login error that a key does not fix: with a custom endpoint, the CLI's
+// authentication type must be set.
 func hint(o cliagent.Outcome) string {
 	if o.Error == errorkind.Auth && strings.Contains(o.Message, "Invalid auth method") {
 		return `put {"security":{"auth":{"selectedType":"gemini-api-key"}}} into ~/.gemini/settings.json: a key in the environment is not enough where GOOGLE_GEMINI_BASE_URL is set`
@@ -155,16 +154,16 @@ func hint(o cliagent.Outcome) string {
 	return ""
 }
 
-// exits are the statuses of the CLI's own errors.
+// exits maps the CLI's exit statuses to error kinds.
 var exits = map[int]errorkind.Kind{
 	41: errorkind.Auth,
-	42: errorkind.BadUsage, // an argument, or a session that is not there
+	42: errorkind.BadUsage, // an argument, or a missing session
 	55: errorkind.UntrustedDir,
 }
 
 const exitTurns = 53
 
-// unfinished is the outcome of a run without a last line.
+// unfinished returns the outcome of a run without a last line.
 func (d *decoder) unfinished(o cliagent.Outcome, e cliagent.Exit) cliagent.Outcome {
 	o.Kind, o.Error = cliagent.Failed, errorkind.OfText(e.Said())
 	o.Message = cmp.Or(e.Said(), "gemini ended without its last line")
@@ -200,11 +199,10 @@ func (s *stats) usage() cliagent.Usage {
 	return cliagent.Usage{Usage: u}
 }
 
-// statuses are those of HTTP answers that are told from an exit status, which is
-// their lower half.
+// statuses are the HTTP statuses that can be recognized from an exit status, which is their low byte.
 var statuses = []int{400, 401, 402, 403, 404, 408, 422, 429, 500, 502, 503, 504, 529}
 
-// kind tells by the type of a fatal error, else by the status of the HTTP answer.
+// kind classifies a fatal error by its type, or by the HTTP status.
 func (f failure) kind(e cliagent.Exit) errorkind.Kind {
 	switch f.Type {
 	case "FatalAuthenticationError":

@@ -14,7 +14,6 @@ import (
 
 func main() { agentkit.Run(cliagent.Options(adapter())) }
 
-// adapter describes the Gemini CLI.
 func adapter() cliagent.Adapter {
 	return cliagent.Adapter{
 		Name:    "gemini",
@@ -26,7 +25,7 @@ func adapter() cliagent.Adapter {
 		},
 		Command: command,
 		Decoder: func(c cliagent.Call) cliagent.Decoder { return &decoder{escaped: isEscaped(c)} },
-		// A session belongs to the directory that it was begun in.
+		// A session belongs to the directory in which it was started.
 		Logins:      []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"},
 		Sessions:    cliagent.Sessions{Preset: true},
 		CountsTurns: true,
@@ -36,8 +35,8 @@ else gemini on PATH.`,
 	}
 }
 
-// modes are what the CLI calls a permission. Without anybody to ask, "default"
-// refuses what is not only reading.
+// modes maps permissions to the CLI's approval modes. Without a user, "default" refuses everything but
+// reading.
 var modes = map[cliagent.Permission]string{
 	cliagent.Bypass:   "yolo",
 	cliagent.Edits:    "auto_edit",
@@ -57,20 +56,18 @@ func command(c cliagent.Call) (cliagent.Invocation, error) {
 	}
 	inv := cliagent.Invocation{
 		Args: append(args, c.Extra...),
-		Env:  []string{"GEMINI_CLI_NO_RELAUNCH=1"}, // otherwise it starts itself again and hangs on as a grandchild
+		Env:  []string{"GEMINI_CLI_NO_RELAUNCH=1"}, // otherwise it restarts itself and stays as a grandchild
 	}
 	hand(c, &inv)
 	return inv, nil
 }
 
-// hand puts a prompt into an invocation.
+// hand adds a prompt to an invocation.
 //
-// In what comes on stdin the Gemini CLI takes "@" before a word for a mention: it
-// looks for files of such a name, pastes them in, directories whole, and changes the
-// text around it. It takes a text that begins with "/" for a command. Prompts hold
-// mail addresses, code and what other roles have said, and none of it is meant in that
-// way. What a user's custom command expands to is left as it is, so such a prompt
-// becomes one for this call alone.
+// On stdin, the Gemini CLI takes "@" before a word for a file mention: it looks for such files, inserts them,
+// even whole directories, and changes the surrounding text. It takes a text that begins with "/" for a
+// command. Prompts contain mail addresses, code and other roles' texts that mean neither. The expansion of a
+// custom command is not changed, so such a prompt becomes a custom command for this call.
 func hand(c cliagent.Call, inv *cliagent.Invocation) {
 	inv.Stdin = c.Prompt
 	if !isSpecial(c.Prompt) {
@@ -86,20 +83,20 @@ func hand(c cliagent.Call, inv *cliagent.Invocation) {
 	inv.Stdin = strings.TrimSpace("/" + name + " " + t.arg)
 }
 
-// isSpecial reports whether a prompt has something that the CLI would not take as it is.
+// isSpecial reports whether the CLI would change a prompt.
 func isSpecial(prompt string) bool {
 	return mention().MatchString(prompt) || strings.HasPrefix(strings.TrimSpace(prompt), "/")
 }
 
-// mention is what may be taken for one: a little more than the CLI's own expression.
+// mention matches file mentions, slightly more broadly than the CLI.
 var mention = lazyregexp.New(`@[^ \t\r\n,;!?()\[\]{}]`)
 
-// escape is what is left where there can be no command: the model sees the backslash.
+// escape is the fallback if there can be no custom command: the model sees the backslash.
 func escape(prompt string) string {
 	return mention().ReplaceAllStringFunc(prompt, func(m string) string { return `\` + m })
 }
 
-// escaped tells a person that the text was changed on its way to the model.
+// escaped warns that the text was changed on its way to the model.
 const escaped = `the Gemini CLI takes "@" before a word for a file to read: the model was given "\@" instead`
 
 func isEscaped(c cliagent.Call) bool {
@@ -110,15 +107,15 @@ func isEscaped(c cliagent.Call) bool {
 	return !ok
 }
 
-// template is the text of a custom command. The CLI puts arg in the place of every
-// {{args}}, and that is not looked at again: it hides a mark of the CLI's in the prompt.
+// template is the text of a custom command. The CLI replaces every {{args}} with arg and does not scan the
+// result, so it can hide markers of the CLI in the prompt.
 type template struct{ dir, text, arg string }
 
 const argsMark = "{{args}}"
 
-// templateOf is the command that expands to a prompt; false if the version has no
-// such commands without a terminal, or the prompt has more than one kind of the marks
-// that mean something in them: {{args}}, @{file}, !{command}.
+// templateOf returns the command that expands to a prompt. It returns false if the version does not support
+// custom commands without a terminal, or if the prompt contains more than one kind of their markers:
+// {{args}}, @{file}, !{command}.
 func templateOf(c cliagent.Call) (template, bool) {
 	t := template{dir: commandDir(c.Env)}
 	if t.dir == "" || !c.Version.AtLeast(cliagent.V(0, 10, 0)) {
@@ -139,13 +136,13 @@ func templateOf(c cliagent.Call) (template, bool) {
 	return t, false
 }
 
-// toml is the command's file. A JSON string is one of TOML too, but for DEL.
+// toml encodes the command's file. A JSON string is a valid TOML string, except for DEL.
 func (t template) toml() []byte {
-	data, _ := json.Marshal(t.text) // a text: it cannot fail
+	data, _ := json.Marshal(t.text) // a string can always be encoded
 	return []byte("description = \"a prompt of uwf, removed after its run\"\nprompt = " + strings.ReplaceAll(string(data), "\x7f", `\u007f`) + "\n")
 }
 
-// commandDir is where the CLI looks for the user's commands.
+// commandDir returns the CLI's directory for the user's commands.
 func commandDir(env func(string) string) string {
 	for _, name := range []string{"GEMINI_CLI_HOME", "HOME", "USERPROFILE"} {
 		if dir := env(name); filepath.IsAbs(dir) {
@@ -155,8 +152,8 @@ func commandDir(env func(string) string) string {
 	return ""
 }
 
-// commandName is of one session: there is one call at a time in it, and what a killed
-// one has left is replaced by the next.
+// commandName returns a name per session, which has one call at a time; a file left by a killed call is
+// replaced by the next.
 func commandName(session string) string {
 	return "uwf-" + strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' {

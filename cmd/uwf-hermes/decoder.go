@@ -13,17 +13,17 @@ import (
 	"github.com/united-workforce/uwf/utilagent/usageparse"
 )
 
-// decoder reads the JSON lines that Hermes prints, with the session's id somewhere on either stream.
+// decoder decodes Hermes's JSON lines. The session ID can appear on either stream.
 type decoder struct {
 	call    cliagent.Call
-	session string // the last one told: it may change when Hermes compresses
-	missing bool   // it said that it does not know the session
-	worked  bool   // there was something of the model
-	failure string // that it told of in a line of its own
-	result  *line  // the last one
+	session string // latest ID: it may change when Hermes compresses the session
+	missing bool   // it reported an unknown session
+	worked  bool   // the model has produced output
+	failure string // error reported in a separate line
+	result  *line  // the last line
 }
 
-// line is an event of the JSON lines; its fields are those of all kinds.
+// line holds the fields of all events.
 type line struct {
 	Type      string `json:"type"`
 	SessionID string `json:"session_id"`
@@ -40,7 +40,7 @@ type line struct {
 	Tokens   *tokens         `json:"tokens"`
 }
 
-// tokens are of the run. Input does not have the cached ones in it.
+// tokens is the usage of the run. Input excludes cached tokens.
 type tokens struct {
 	Input      usageparse.Tokens `json:"input"`
 	Output     usageparse.Tokens `json:"output"`
@@ -52,7 +52,7 @@ type tokens struct {
 func (d *decoder) Line(data []byte) ([]cliagent.Event, bool) {
 	var l line
 	if !cliagent.Object(data, &l) || l.Type == "" {
-		d.ErrLine(data) // banners, and in some versions the id
+		d.ErrLine(data) // banners, and in some versions the ID
 		return nil, false
 	}
 	d.session = cmp.Or(l.SessionID, d.session)
@@ -92,13 +92,13 @@ func (d *decoder) events(l line) []cliagent.Event {
 var (
 	idLine  = lazyregexp.New(`^session_id:\s*(\S+)\s*$`)
 	unknown = lazyregexp.New(`(?i)^\W*(error: )?session not found`)
-	// failure is how it gives an error as its answer.
+	// failure matches an error that Hermes returns as its answer.
 	failure = lazyregexp.New(`^\s*(Error: |HTTP [45]\d\d\b|API Error)`)
-	// limited is how Hermes says that its turns are used up.
+	// limited matches the error text that Hermes prints when it reaches its turn limit.
 	limited = lazyregexp.New(`(?i)(iteration|turn) limit|max(imum)?(_| )?(number of )?(tool.calling )?(turns|iterations)`)
 )
 
-// ErrLine reads a line of stderr.
+// ErrLine implements [cliagent.ErrLiner].
 func (d *decoder) ErrLine(data []byte) []cliagent.Event {
 	text := bytes.TrimSpace(data)
 	if unknown().Match(text) {
@@ -155,7 +155,7 @@ func (d *decoder) finished(e cliagent.Exit) cliagent.Outcome {
 	return o
 }
 
-// unfinished is the outcome of JSON lines without the last one.
+// unfinished returns the outcome without a last line.
 func (d *decoder) unfinished(e cliagent.Exit) cliagent.Outcome {
 	said := cmp.Or(d.failure, e.Said())
 	o := cliagent.Outcome{Kind: cliagent.Failed, Error: errorkind.OfText(said)}

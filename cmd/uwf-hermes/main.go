@@ -12,11 +12,10 @@ import (
 
 func main() { agentkit.Run(cliagent.Options(adapter())) }
 
-// usualTurns is Hermes's limit of turns if the config sets none: its own default
-// was 90 for long, and is 500 in newer versions.
+// usualTurns is the turn limit if the config sets none. It was Hermes's own default for a long time; newer
+// versions use 500.
 const usualTurns = 90
 
-// adapter describes Hermes Agent.
 func adapter() cliagent.Adapter {
 	return cliagent.Adapter{
 		Name:    "hermes",
@@ -29,7 +28,7 @@ func adapter() cliagent.Adapter {
 		Logins:  cliagent.ModelKeys(),
 		Sessions: cliagent.Sessions{
 			AnyDir: true,
-			// A session that Hermes has compressed comes back under another id. One that it does not know is an error.
+			// A session that Hermes has compressed comes back under another ID. An unknown ID is an error.
 			Renames: func(cliagent.Version) bool { return true },
 		},
 		MaxTurns: usualTurns,
@@ -61,7 +60,7 @@ func command(c cliagent.Call) (cliagent.Invocation, error) {
 		args = append(args, "--max-turns", strconv.Itoa(c.MaxTurns))
 	}
 	if c.Help == "" || strings.Contains(c.Help, "--source") {
-		args = append(args, "--source", "tool") // keeps it out of the list of a person's own sessions
+		args = append(args, "--source", "tool") // hides it from the list of the user's own sessions
 	}
 	if c.Model != "" {
 		args = append(args, "-m", c.Model)

@@ -1,6 +1,6 @@
-// Command uwf-import-original brings what the original, uwf in TypeScript on
-// @ocas/core, has left in ~/.ocas and ~/.uwf into a home of uwf. It is a program
-// of its own because it links SQLite; "uwf import-original" starts it.
+// Command uwf-import-original imports the data of the original uwf, in TypeScript on @ocas/core, from ~/.ocas
+// and ~/.uwf into a home of uwf. It is a separate program because it links SQLite; "uwf import-original"
+// starts it.
 package main
 
 import (
@@ -20,7 +20,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "uwf-import-original:", err)
 		os.Exit(1)
 	}
-	debug.SetGCPercent(400) // it makes much garbage and keeps little
+	debug.SetGCPercent(400) // much garbage, little live data
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	status := run(ctx, e)
 	stop()

@@ -34,7 +34,6 @@ func run(ctx context.Context, e env.Env) int {
 	return coded.Code.ExitCode()
 }
 
-// invocation is one run of the program.
 type invocation struct {
 	env    env.Env
 	format string
@@ -101,8 +100,7 @@ func (i *invocation) action(c *ucli.Context) error {
 	return render.Print(i.env.Stdout, i.resultFormat(), report, text(report))
 }
 
-// original is where the original's data is. Versions before ~/.ocas kept their
-// nodes in the home.
+// original returns the directories of the original. Versions before ~/.ocas kept their nodes in the home.
 func (i *invocation) original(c *ucli.Context) (source.Dirs, error) {
 	dirs, err := home.Find(i.env, cmp.Or(c.String("uwf"), filepath.Join("~", ".uwf")), cmp.Or(c.String("ocas"), filepath.Join("~", ".ocas")))
 	if err != nil {
@@ -117,7 +115,7 @@ func (i *invocation) original(c *ucli.Context) (source.Dirs, error) {
 	return from, nil
 }
 
-// classify gives every error a code.
+// classify assigns a code to every error.
 func classify(err error) *protocol.Error {
 	var coded *protocol.Error
 	if errors.As(err, &coded) {
@@ -136,5 +134,5 @@ func classify(err error) *protocol.Error {
 	return out
 }
 
-// resultFormat is how this invocation prints results and errors.
+// resultFormat returns the format for results and errors.
 func (i *invocation) resultFormat() render.Format { return cmdline.Format(i.format, i.env.Stdout) }

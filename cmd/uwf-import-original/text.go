@@ -8,7 +8,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf-import-original/internal/source"
 )
 
-// text is a report for people.
+// text prints a report for people.
 func text(r convert.Report) func(io.Writer) error {
 	return func(w io.Writer) error {
 		p := &printer{w: w}
@@ -32,7 +32,7 @@ func text(r convert.Report) func(io.Writer) error {
 	}
 }
 
-// printer remembers the first error.
+// printer keeps the first write error.
 type printer struct {
 	w   io.Writer
 	err error

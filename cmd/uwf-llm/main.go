@@ -1,6 +1,5 @@
-// Command uwf-llm is an agent of uwf that puts one question to an
-// OpenAI-compatible endpoint. It has no tools. The engine starts it; see package
-// builtin.
+// Command uwf-llm is a uwf agent that sends a single request to an OpenAI-compatible endpoint. It has no
+// tools. The engine starts it; see package builtin.
 package main
 
 import (

@@ -13,18 +13,17 @@ import (
 	"github.com/united-workforce/uwf/utilagent/usageparse"
 )
 
-// decoder reads "opencode run --format json". There is no line for the beginning
-// and none for the end: every line has the session's id, and the run was complete
-// if the last step of the model ended for the reason "stop".
+// decoder decodes "opencode run --format json". There are no lines for the start and the end: every line has
+// the session ID, and the run was complete if the model's last step ended with the reason "stop".
 type decoder struct {
 	session string
-	reason  string // of the last step's end
-	answer  bool   // a text has come, and no tool since
+	reason  string // why the last step ended
+	answer  bool   // text has arrived, and no tool call since
 	calls   cliagent.Calls
-	failure json.RawMessage // nil: none, or the model went on after it
+	failure json.RawMessage // nil if none, or if the model continued after it
 	usage   *protocol.Usage
-	told    string   // the text, or the end of a step, that came last
-	sub     *decoder // of sub-agents, nil if there was none
+	told    string   // latest text or end of a step
+	sub     *decoder // decoder for subagents, or nil
 }
 
 // line is an event.
@@ -35,7 +34,7 @@ type line struct {
 	Error     json.RawMessage `json:"error"`
 }
 
-// part is a piece of a message; its fields are those of all kinds.
+// part is a piece of a message, with the fields of all types.
 type part struct {
 	ID        string             `json:"id"`
 	MessageID string             `json:"messageID"`
@@ -48,19 +47,19 @@ type part struct {
 	Cost      usageparse.Dollars `json:"cost"`
 }
 
-// state is what became of a tool call.
+// state is the result of a tool call.
 type state struct {
 	Status string          `json:"status"`
 	Input  json.RawMessage `json:"input"`
 	Output json.RawMessage `json:"output"`
 	Error  json.RawMessage `json:"error"`
-	// Metadata is the tool's own. A command that failed is "completed", too.
+	// Metadata is specific to the tool. A failed command is "completed" as well.
 	Metadata struct {
 		Exit *int `json:"exit"`
 	} `json:"metadata"`
 }
 
-// result is what the tool returned.
+// result returns the tool's output.
 func (s state) result() string {
 	text := cliagent.TextOf(s.Output)
 	if code := s.Metadata.Exit; code != nil && *code != 0 {
@@ -69,8 +68,8 @@ func (s state) result() string {
 	return text
 }
 
-// tokens are of one step. Input does not have the cached ones in it. Output has those of the reasoning in it in
-// older versions: the total tells.
+// tokens is the usage of one step. Input excludes cached tokens. In older versions Output includes reasoning,
+// which shows in the total.
 type tokens struct {
 	Total     usageparse.Tokens `json:"total"`
 	Input     usageparse.Tokens `json:"input"`
@@ -82,7 +81,7 @@ type tokens struct {
 	} `json:"cache"`
 }
 
-// failure is what ended the session.
+// failure is the error that ended the session.
 type failure struct {
 	Name string `json:"name"`
 	Data struct {
@@ -110,8 +109,8 @@ func (d *decoder) Line(data []byte) ([]cliagent.Event, bool) {
 	return events, true
 }
 
-// ofSub are the events of a line of another session, which is a sub-agent's: they
-// cost as well, and decide nothing.
+// ofSub returns the events of a subagent's line, which has another session. They add to the cost but do not
+// affect the outcome.
 func (d *decoder) ofSub(l line) []cliagent.Event {
 	if d.sub == nil {
 		d.sub = &decoder{}
@@ -129,12 +128,12 @@ func (d *decoder) events(l line) []cliagent.Event {
 	p := l.Part
 	if l.Type == "text" || l.Type == "step_finish" {
 		if p.ID != "" && p.ID == d.told {
-			return nil // told twice, said and spent once
+			return nil // reported twice, counted once
 		}
 		d.told = p.ID
 	}
 	switch l.Type {
-	case "step_start": // the model is at work, also after a step that looked like the last
+	case "step_start": // the model continues, even after an apparently final step
 		d.reason, d.failure = "", nil
 		return []cliagent.Event{{Kind: cliagent.Reasoning, ID: p.MessageID}}
 	case "text":
@@ -158,8 +157,7 @@ func (d *decoder) events(l line) []cliagent.Event {
 	return nil
 }
 
-// tool reports a call and its result: they come as one line, when the tool is
-// done.
+// tool returns the events of a call and its result, which arrive as one line when the tool is done.
 func (d *decoder) tool(p part) []cliagent.Event {
 	d.answer = false
 	call := protocol.ToolCall{ID: p.CallID, Name: p.Tool, Args: cliagent.Arguments(p.State.Input)}
@@ -178,8 +176,8 @@ func (d *decoder) tool(p part) []cliagent.Event {
 	return events
 }
 
-// finish ends a step of the model. The program may make another one, also after
-// "stop", when it has compacted its context.
+// finish handles the end of a step. The program may make another one, even after "stop", when it has
+// compacted its context.
 func (d *decoder) finish(p part) []cliagent.Event {
 	d.reason = p.Reason
 	step := protocol.Usage{
@@ -203,8 +201,8 @@ func (d *decoder) finish(p part) []cliagent.Event {
 	return nil
 }
 
-// End judges by the last step. opencode ends with status 0 also when it gave up
-// because nobody was there to permit something.
+// End judges by the last step. opencode exits with status 0 even if it gave up because a permission could not
+// be granted.
 func (d *decoder) End(e cliagent.Exit) cliagent.Outcome {
 	o := cliagent.Outcome{Usage: cliagent.Usage{Usage: d.usage}}
 	if d.usage != nil {

@@ -11,10 +11,9 @@ import (
 
 func main() { agentkit.Run(cliagent.Options(adapter())) }
 
-// configVar holds settings that opencode puts over those in its files.
+// configVar contains settings that override those in opencode's files.
 const configVar = "OPENCODE_CONFIG_CONTENT"
 
-// adapter describes opencode.
 func adapter() cliagent.Adapter {
 	return cliagent.Adapter{
 		Name:    "opencode",
@@ -23,7 +22,7 @@ func adapter() cliagent.Adapter {
 		Login:   "opencode auth login",
 		Command: command,
 		Decoder: func(cliagent.Call) cliagent.Decoder { return &decoder{} },
-		// From another directory a session is not found, or hangs for ever.
+		// In another directory a session is not found, or opencode hangs.
 		Logins:      cliagent.ModelKeys(),
 		Sessions:    cliagent.Sessions{Forks: true},
 		CountsTurns: true,
@@ -41,7 +40,7 @@ func command(c cliagent.Call) (cliagent.Invocation, error) {
 	switch {
 	case c.Resume:
 		args = append(args, "-s", c.Session)
-	case !slices.Contains(c.Extra, "--title"): // else it asks its model for one, and does not report the tokens
+	case !slices.Contains(c.Extra, "--title"): // otherwise it asks its model for one and does not report the tokens
 		args = append(args, "--title", "uwf")
 	}
 	if c.Resume && c.Fork {
@@ -57,9 +56,8 @@ func command(c cliagent.Call) (cliagent.Invocation, error) {
 	}, nil
 }
 
-// permissions say what is allowed. Nothing is left to be asked for: an unanswered
-// question ends opencode's run without an answer. There is no sandbox, so that a
-// shell is everything or nothing.
+// permissions maps permissions to opencode's settings. Nothing may remain to be asked, because an unanswered
+// question ends the run without an answer. There is no sandbox, so a shell allows everything.
 var permissions = map[cliagent.Permission]map[string]string{
 	cliagent.Bypass: {"*": "allow"},
 	cliagent.Edits: {"*": "deny", "read": "allow", "glob": "allow", "grep": "allow", "list": "allow", "lsp": "allow",
@@ -68,11 +66,11 @@ var permissions = map[cliagent.Permission]map[string]string{
 		"todoread": "allow", "todowrite": "allow", "skill": "allow"},
 }
 
-// settings are those that the user has in the environment, with ours over them.
+// settings merges ours into those from the user's environment.
 func settings(c cliagent.Call) (string, error) {
 	change := map[string]any{"autoupdate": false, "permission": permissions[c.Permission]}
 	if c.Confined {
-		change["snapshot"] = false // git repositories among its data, which it cannot write
+		change["snapshot"] = false // needs git repositories in its data directory, which it cannot write
 	}
 	return cliagent.OpencodeConfig(c.Env(configVar), change)
 }

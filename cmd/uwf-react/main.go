@@ -1,6 +1,5 @@
-// Command uwf-react is an agent of uwf that works with its own tools on an
-// OpenAI-compatible endpoint and ends by calling the tool "resolve" with the
-// role's output. The engine starts it; see package builtin.
+// Command uwf-react is a uwf agent that works with its own tools on an OpenAI-compatible endpoint and ends by
+// calling the tool "resolve" with the role's output. The engine starts it; see package builtin.
 package main
 
 import (

@@ -9,7 +9,7 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 )
 
-// become runs a program in the place of this one, so that nobody outlives the other.
+// become replaces this process with a program, so that neither outlives the other.
 func become(path string, args []string, e env.Env) error {
 	err := syscall.Exec(path, append([]string{"ssh"}, args...), e.Environ)
 	return fmt.Errorf("%s: %w", path, err)

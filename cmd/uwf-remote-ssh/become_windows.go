@@ -6,7 +6,7 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 )
 
-// become runs a program, whose end is this one's: when its streams end, so does ssh.
+// become runs a program and exits with it. When its streams close, ssh exits.
 func become(path string, args []string, e env.Env) error {
 	cmd := exec.Command(path, args...)
 	cmd.Env, cmd.Dir = e.Environ, e.Dir

@@ -24,7 +24,7 @@ func main() {
 	if err == nil {
 		err = run(e)
 	}
-	if ended := (*exec.ExitError)(nil); errors.As(err, &ended) { // it has said why
+	if ended := (*exec.ExitError)(nil); errors.As(err, &ended) { // it has printed the reason
 		os.Exit(ended.ExitCode())
 	}
 	if err != nil {

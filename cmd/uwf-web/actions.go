@@ -18,20 +18,20 @@ import (
 	fields "github.com/united-workforce/uwf/util/formfields"
 )
 
-// form is what a person can answer on the page of a thread.
+// form is the form for answering on a thread's page.
 type form struct {
-	ID     string // that begins the names of its places on the page
-	Action string // where it is posted
-	Token  string // of the pages
-	Verb   string // what is posted
-	Label  string // of the field for words; "": there is none
+	ID     string // prefix of element IDs on the page
+	Action string // URL for the POST
+	Token  string // CSRF token of the pages
+	Verb   string // the action to perform
+	Label  string // label of the text field, or "" for none
 	Button string
-	Head   protocol.Hash // that the person has seen
-	Fields []field       // of a role that a person plays
-	More   bool          // the thread has cost what it may, and can be granted more
+	Head   protocol.Hash // the head that the user has seen
+	Fields []field       // fields of a role played by a person
+	More   bool          // the thread reached its limit, which can be raised
 }
 
-// formOf is [formOf] on a page of this server.
+// formOf returns [formOf] for a page of this server.
 func (s *server) formOf(at protocol.StepOutput, actions []protocol.Action) *form {
 	f := formOf(at, actions)
 	if f != nil {
@@ -40,14 +40,14 @@ func (s *server) formOf(at protocol.StepOutput, actions []protocol.Action) *form
 	return f
 }
 
-// field asks for one value.
+// field is an input for one value.
 type field struct {
 	Name, Label, Note string
 	Choices           []string
 	Required, Long    bool
 }
 
-// formOf is what brings a thread on; nil: nothing can be said to it now.
+// formOf returns the form that continues a thread, or nil if it accepts no input now.
 func formOf(at protocol.StepOutput, actions []protocol.Action) *form {
 	f := &form{Head: at.Head}
 	for _, a := range actions {
@@ -61,7 +61,7 @@ func formOf(at protocol.StepOutput, actions []protocol.Action) *form {
 			}
 			return f
 		case protocol.VerbRaiseLimit:
-			f.More = slices.Contains(a.Command, at.Thread) // not a limit of its parent
+			f.More = slices.Contains(a.Command, at.Thread) // the limit is its own, not its parent's
 		case protocol.VerbContinue:
 			f.Verb, f.Button = "continue", "Continue"
 			return f
@@ -74,8 +74,8 @@ func formOf(at protocol.StepOutput, actions []protocol.Action) *form {
 	return nil
 }
 
-// fieldsOf are the fields of a schema, those of its variants, too: which one is meant is
-// known only when the form is sent, and uwf judges it then.
+// fieldsOf returns the fields of a schema, including those of its variants. Which variant applies is decided
+// by uwf when the form is sent.
 func fieldsOf(schema any) []field {
 	var out []field
 	add := func(given map[string]any) {
@@ -107,25 +107,25 @@ func fieldsOf(schema any) []field {
 	return out
 }
 
-// startPatience is how long it may take until an agent has begun.
+// startPatience bounds how long an agent may take to start.
 const startPatience = 2 * time.Minute
 
-// open opens an engine that may change threads. Its config is that of now.
+// open opens an engine that may change threads. It reads the current config.
 func (s *server) open(ctx context.Context) (*engine.Engine, error) {
 	dirs := s.engine.Reader.Dirs
-	ctx = host.Context(ctx) // that of a request is not the one of main
+	ctx = host.Context(ctx) // a request's context does not derive from main's
 	return host.Open(ctx, s.env, host.Options{Home: dirs.Home, Store: dirs.Store, Hints: uwfHints})
 }
 
-// act does one thing to a thread. Whatever runs an agent runs in a background worker: neither a closed page
-// nor the end of the server stops it.
+// act performs one action on a thread. Agents run in a background worker, so neither a closed page nor the
+// end of the server stops them.
 func (s *server) act(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	if !validThread(id) {
 		s.fail(w, notFound("there is no such thread"))
 		return
 	}
-	// The person's browser may go away: what was begun is done.
+	// The action completes even if the browser disconnects.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), startPatience)
 	defer cancel()
 	e, err := s.open(ctx)
@@ -154,16 +154,16 @@ func (s *server) act(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// fact is a line of what was done.
+// fact is a line of a result.
 type fact struct{ Name, Value string }
 
-// doneBody says what was done, where the page of the thread does not show it.
+// doneBody shows the result of an action that the thread's page does not show.
 type doneBody struct {
 	Facts []fact
 	Back  string
 }
 
-// do does what a form asks for. to is the thread to be shown then, if there are no facts to show.
+// do performs the action of a form. to is the thread to show next, if there are no facts to show.
 func (s *server) do(ctx context.Context, e *engine.Engine, r *http.Request,
 	id string) (to string, facts []fact, err error) {
 	line := func(text string) string { return htmlpage.Line(text, htmlpage.LongestTitle) }
@@ -209,17 +209,17 @@ func (s *server) do(ctx context.Context, e *engine.Engine, r *http.Request,
 	return id, nil, err
 }
 
-// has reports whether a thread can be acted on so.
+// has reports whether an action is available for a thread.
 func has(actions []protocol.Action, verb string) bool {
 	return slices.ContainsFunc(actions, func(a protocol.Action) bool { return a.Verb == verb })
 }
 
-// posted is a text of a form.
+// posted returns a text of a form.
 func posted(r *http.Request, name string) string {
 	return strings.ReplaceAll(r.PostFormValue(name), "\r\n", "\n")
 }
 
-// workOf is what a form asks to be done on a thread in the background.
+// workOf returns the background work that a form requests.
 func (s *server) workOf(ctx context.Context, e *engine.Engine, r *http.Request, id string) (w engine.Work, err error) {
 	switch r.PathValue("verb") {
 	case "answer":
@@ -264,13 +264,13 @@ func (s *server) workOf(ctx context.Context, e *engine.Engine, r *http.Request, 
 	return w, notFound("there is no such action")
 }
 
-// trust asks the person whether commands may run, and then to do what they asked for.
+// trust asks the user whether commands may run before it performs an action.
 type trust struct {
 	Why              string
 	Commands         []string
-	Thread, Workflow string // what is confirmed: one of them
+	Thread, Workflow string // exactly one is set
 	Verb             string
-	Again            map[string]string // what they have posted
+	Again            map[string]string // the values to post again
 	Back             string
 }
 
@@ -296,7 +296,7 @@ func trustOf(u *engine.UntrustedError, r *http.Request, back string) trust {
 	return t
 }
 
-// confirm takes the answer yes of the page that asks.
+// confirm handles the answer "yes".
 func confirm(ctx context.Context, e *engine.Engine, r *http.Request) error {
 	u := engine.UntrustedError{Thread: r.PostFormValue(trustThread)}
 	u.Workflow = protocol.Hash(r.PostFormValue(trustWorkflow))
@@ -309,7 +309,7 @@ func confirm(ctx context.Context, e *engine.Engine, r *http.Request) error {
 	return e.Confirm(ctx, &u)
 }
 
-// answer is the answer of a form. What was left empty is not in it.
+// answer returns the values of a form without empty ones.
 func (s *server) answer(r *http.Request, id string) (map[string]any, error) {
 	at, err := s.engine.Reader.Show(r.Context(), id)
 	if err != nil {

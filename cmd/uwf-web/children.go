@@ -11,15 +11,15 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// What is shown of the threads that play a role together.
+// Bounds on the children that a page shows.
 const (
-	childrenShown = 1000 // the others are counted
-	childrenBelow = 10   // of those that have children of their own
-	grandchild    = 10   // of each of these
-	childrenRead  = 300  // that steps of a page have joined: the page of a step has all of its
+	childrenShown = 1000 // others are only counted
+	childrenBelow = 10   // children shown with children of their own
+	grandchild    = 10   // grandchildren per child
+	childrenRead  = 300  // children of joined steps per page; a step's own page has all of its children
 )
 
-// threadLink is the page of a thread; "" if it is none.
+// threadLink returns the URL of a thread's page, or "" for an invalid ID.
 func (s *server) threadLink(id string) string {
 	if !validThread(id) {
 		return ""
@@ -27,8 +27,7 @@ func (s *server) threadLink(id string) string {
 	return s.link("thread", id)
 }
 
-// childrenOf are those of the children that were started for the next role, two generations deep; nil: there are
-// none.
+// childrenOf returns the children started for the next role, two generations deep, or nil.
 func (s *server) childrenOf(ctx context.Context, all []protocol.ChildOutput, started []status.StartedChild) *htmlpage.Children {
 	heads := map[string]protocol.Hash{}
 	for _, k := range started {
@@ -48,7 +47,7 @@ func (s *server) childrenOf(ctx context.Context, all []protocol.ChildOutput, sta
 		}
 		at, err := s.engine.Reader.Show(ctx, c.Thread)
 		if err != nil {
-			continue // its own page says why
+			continue // its own page reports the error
 		}
 		below++
 		if at.CurrentRole != "" {
@@ -59,14 +58,14 @@ func (s *server) childrenOf(ctx context.Context, all []protocol.ChildOutput, sta
 	return k
 }
 
-// joinedBy are the children whose results a step has joined; nil: it has joined none.
+// joinedBy returns the children whose results a step has joined, or nil.
 func (s *server) joinedBy(ctx context.Context, id string, step thread.Step, most int) *htmlpage.Children {
 	all, err := s.engine.Reader.JoinedBy(ctx, id, step)
 	heads := map[string]protocol.Hash{}
 	for i, c := range all {
 		heads[c.Thread] = step.Children[i].Head
 	}
-	for _, c := range step.Children[len(all):] { // those that cannot be read
+	for _, c := range step.Children[len(all):] { // unreadable children
 		all = append(all, protocol.ChildOutput{Key: c.Key, Status: c.Status})
 	}
 	k := htmlpage.ChildrenOf(string(step.Hash), all, most, s.threadLink)
@@ -77,8 +76,8 @@ func (s *server) joinedBy(ctx context.Context, id string, step thread.Step, most
 	return k
 }
 
-// joined are the children of steps, those of the newest by name, as many as a page reads.
-// named are these, by step and key.
+// joined returns the children of steps, up to the limit of a page, newest first. named contains them by step
+// and key.
 func (s *server) joined(ctx context.Context, id string,
 	steps []thread.Step) (kids []*htmlpage.Children, named map[protocol.Hash]map[string]htmlpage.Child) {
 	kids, named = make([]*htmlpage.Children, len(steps)), map[protocol.Hash]map[string]htmlpage.Child{}
@@ -105,7 +104,7 @@ func (s *server) joined(ctx context.Context, id string,
 	return kids, named
 }
 
-// part is the thread that another one is a part of.
+// part is a thread's relation to its parent thread.
 type part struct{ Thread, Key, Link string }
 
 func (s *server) partOf(ctx context.Context, id string) *part {

@@ -16,20 +16,20 @@ import (
 	"github.com/united-workforce/uwf/util/render"
 )
 
-// byDay is the name by which a plot tells steps apart, too.
+// byDay is the grouping that a plot uses.
 const byDay = "day"
 
-// asked is what sums are wanted.
+// asked describes the requested sums.
 type asked struct {
 	Since string
 	After time.Time
 	By    []string
 }
 
-// spans are the times that the form offers; "" is ever.
+// spans lists the time spans in the form; "" means all time.
 var spans = []string{"1d", "7d", "30d", "90d"}
 
-// askedFor reads an address. Without a word of the time, it is the last 30 days.
+// askedFor parses a URL query. The default is the last 30 days.
 func (s *server) askedFor(query url.Values) asked {
 	a := asked{Since: "30d"}
 	if query.Has("since") {
@@ -52,7 +52,7 @@ func (s *server) askedFor(query url.Values) asked {
 	return a
 }
 
-// command is what sums the same up on the command line.
+// command returns the equivalent command line.
 func (a asked) command() string {
 	line := "uwf stats --by " + strings.Join(a.By, ",")
 	if a.Since != "" {
@@ -61,7 +61,7 @@ func (a asked) command() string {
 	return line
 }
 
-// statsPage is what steps have cost.
+// statsPage shows the cost of steps.
 type statsPage struct {
 	asked
 	Spans, ByAll []string
@@ -104,14 +104,14 @@ func (s *server) stats(w http.ResponseWriter, r *http.Request) {
 	end(p)
 }
 
-// sums fails only if it takes too long, and tells then what it has.
+// sums computes the sums. On a timeout it returns what it has with an error.
 func (s *server) sums(ctx context.Context, a asked, by []string) (protocol.Stats, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*patience)
 	defer cancel()
 	return view.Stats(ctx, s.engine, a.After, by)
 }
 
-// fill makes the table.
+// fill builds the table.
 func (p *statsPage) fill(sums protocol.Stats) {
 	const most = 500
 	longest := 0.0
@@ -145,7 +145,7 @@ func (p *statsPage) fill(sums protocol.Stats) {
 	add(total, sums.Totals, true)
 }
 
-// statsCSV are the same sums as a file for a spreadsheet.
+// statsCSV serves the same sums as CSV.
 func (s *server) statsCSV(w http.ResponseWriter, r *http.Request) {
 	a := s.askedFor(r.URL.Query())
 	sums, err := s.sums(r.Context(), a, a.By)
@@ -161,5 +161,5 @@ func (s *server) statsCSV(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
 	w.Header().Set("Content-Disposition", `attachment; filename="uwf-stats.csv"`)
-	_, _ = out.WriteTo(w) // whoever has gone does not listen
+	_, _ = out.WriteTo(w) // the client may have disconnected
 }

@@ -14,28 +14,28 @@ import (
 	"sync/atomic"
 )
 
-// guard lets in only the browser of the person who was shown the address or has signed in,
-// and gives every response the headers that keep a stranger's text from being run.
+// guard admits only the browser of the user who was shown the URL or has signed in, and sets headers on every
+// response that prevent untrusted text from being executed.
 //
-// On this machine every path begins with a random word, and the cookie is for that path:
-// cookies know no ports, so another user's server on this machine would otherwise get it.
-// Elsewhere paths stay as they are, to be kept and passed on.
+// On this machine every path begins with a random word, and the cookie is limited to that path: cookies
+// ignore ports, so another user's server on this machine would otherwise receive it. Elsewhere paths are
+// stable, so they can be bookmarked and shared.
 type guard struct {
 	place
 	base   string // "/word/", or "/"
-	key    string // in the address, which works once
+	key    string // one-time key in the URL
 	opened atomic.Bool
-	secret string // of the cookie that it is exchanged for
-	form   string // the token of every form
+	secret string // value of the cookie that replaces it
+	form   string // CSRF token of every form
 	origin *http.CrossOriginProtection
 	next   http.Handler
 	door   func(http.ResponseWriter, signInPage)
-	links  http.Handler // of answers, which come without the cookie; they guard themselves
+	links  http.Handler // handles answer links, which need no cookie and have their own protection
 }
 
 const cookieName = "uwf-web"
 
-// newGuard guards the pages of a server.
+// newGuard protects the pages of a server.
 func newGuard(at place, random io.Reader, s *server) (*guard, error) {
 	var words [4]string
 	for i := range words {
@@ -56,7 +56,7 @@ func newGuard(at place, random io.Reader, s *server) (*guard, error) {
 	return g, nil
 }
 
-// address is what the person opens.
+// address returns the URL for the user to open.
 func (g *guard) address() string {
 	if g.token != "" {
 		return g.scheme + "://" + g.host + g.base
@@ -64,7 +64,7 @@ func (g *guard) address() string {
 	return g.scheme + "://" + g.host + g.base + "?key=" + g.key
 }
 
-// site is the origin of the page that a request asks for.
+// site returns the origin of the requested page.
 func (g *guard) site(r *http.Request) string { return g.scheme + "://" + r.Host }
 
 // ServeHTTP implements [http.Handler].
@@ -75,11 +75,11 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case g.links != nil && strings.HasPrefix(r.URL.Path, answerPath):
 		g.links.ServeHTTP(w, r)
-	case !g.hosted(r.Host): // another name leads here: DNS rebinding
+	case !g.hosted(r.Host): // another host name points here: DNS rebinding
 		refuse(w, http.StatusMisdirectedRequest, "this is not the address of uwf web")
 	case !strings.HasPrefix(r.URL.Path, g.base):
 		refuse(w, http.StatusNotFound, "there is nothing here")
-	case g.token != "" && (r.URL.Path == g.base+"style.css" || r.URL.Path == g.base+"icon.svg"): // of the page to sign in on
+	case g.token != "" && (r.URL.Path == g.base+"style.css" || r.URL.Path == g.base+"icon.svg"): // assets of the sign-in page
 		g.next.ServeHTTP(w, r)
 	case g.token == "" && r.Method == http.MethodGet && r.URL.Path == g.base && r.URL.Query().Has("key"):
 		g.enter(w, r)
@@ -103,11 +103,11 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// maxForm bounds what a page may send.
+// maxForm bounds the size of a form.
 const maxForm = 1 << 20
 
-// enter exchanges the key of the address for the cookie, once: the address stays in terminals
-// and histories. The browser that has the cookie may open it again.
+// enter exchanges the key in the URL for the cookie, once, because URLs stay in terminals and histories. The
+// browser that has the cookie can open it again.
 func (g *guard) enter(w http.ResponseWriter, r *http.Request) {
 	if !same(r.URL.Query().Get("key"), g.key) {
 		refuse(w, http.StatusForbidden, "open the address that uwf web has printed")
@@ -123,15 +123,15 @@ func (g *guard) enter(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, g.base, http.StatusSeeOther)
 }
 
-// signIn asks for the token, and leads back to the page that was asked for. The cookie is
-// not sent by a click on another site's page either; it is when that page asks once more.
+// signIn asks for the token and returns to the requested page. The SameSite cookie is not sent after a click
+// on another site either, but it is when that page reloads.
 func (g *guard) signIn(w http.ResponseWriter, r *http.Request) {
 	p := signInPage{Missed: r.Method == http.MethodPost}
 	if p.Missed {
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 		if g.origin.Check(r) == nil && g.own(r) && same(r.PostFormValue("secret"), g.token) {
 			g.know(w)
-			// Never to another host, as //host would.
+			// Never redirect to another host, as //host would.
 			http.Redirect(w, r, (&url.URL{Path: path.Clean("/" + r.URL.Path), RawQuery: r.URL.RawQuery}).String(),
 				http.StatusSeeOther)
 			return
@@ -146,7 +146,7 @@ type signInPage struct {
 	Missed bool // the token was wrong
 }
 
-// know gives the browser the cookie.
+// know sets the cookie.
 func (g *guard) know(w http.ResponseWriter) {
 	http.SetCookie(w, &http.Cookie{
 		Name: g.cookie(), Value: g.secret, Path: g.base,
@@ -154,7 +154,7 @@ func (g *guard) know(w http.ResponseWriter) {
 	})
 }
 
-// cookie is the cookie's name: with TLS, one that no other host can set.
+// cookie returns the cookie's name: with TLS, one that no other host can set.
 func (g *guard) cookie() string {
 	if g.scheme == "https" {
 		return "__Host-" + cookieName
@@ -162,7 +162,7 @@ func (g *guard) cookie() string {
 	return cookieName
 }
 
-// known reports whether the browser has our cookie, or a program the token.
+// known reports whether a browser has our cookie, or a program the token.
 func (g *guard) known(r *http.Request) bool {
 	if given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok && g.token != "" {
 		return same(given, g.token)
@@ -171,9 +171,9 @@ func (g *guard) known(r *http.Request) bool {
 	return err == nil && same(cookie.Value, g.secret)
 }
 
-// foreign reports whether the browser says that another site, or another port of this
-// machine, asks, or that the answer would be shown within a page. The cookie is not sent
-// then; a browser that sends it anyway gets nothing.
+// foreign reports whether, according to the browser, the request comes from another site or port, or the
+// response would be embedded in a page. The cookie is not sent then; a browser that sends it anyway gets
+// nothing.
 func (g *guard) foreign(r *http.Request) bool {
 	site, to, origin := r.Header.Get("Sec-Fetch-Site"), r.Header.Get("Sec-Fetch-Dest"), r.Header.Get("Origin")
 	return site != "" && site != "same-origin" && site != "none" ||
@@ -181,16 +181,16 @@ func (g *guard) foreign(r *http.Request) bool {
 		origin != "" && origin != g.site(r)
 }
 
-// own reports whether the browser says that one of our pages has sent a form.
+// own reports whether, according to the browser, one of our pages sent a form.
 func (g *guard) own(r *http.Request) bool { return r.Header.Get("Origin") == g.site(r) }
 
-// same compares in a time that reveals nothing, not even the lengths.
+// same compares in constant time and hides the lengths.
 func same(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
-// headers go with every response.
+// headers returns the headers of every response.
 func headers() map[string]string {
 	return map[string]string{
 		"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src " +
@@ -198,7 +198,7 @@ func headers() map[string]string {
 			"form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 		"X-Content-Type-Options":       "nosniff",
 		"X-Frame-Options":              "DENY",
-		"Referrer-Policy":              "same-origin", // with no-referrer, a form of ours would not say where it comes from
+		"Referrer-Policy":              "same-origin", // with no-referrer, our own forms would lack an origin
 		"Cross-Origin-Opener-Policy":   "same-origin",
 		"Cross-Origin-Resource-Policy": "same-origin",
 		"Permissions-Policy":           "camera=(), geolocation=(), microphone=()",

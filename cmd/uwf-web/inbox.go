@@ -10,7 +10,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// inboxPage is what waits, and what runs.
+// inboxPage shows waiting and running threads.
 type inboxPage struct {
 	Waiting []waiting
 	More    int
@@ -19,12 +19,12 @@ type inboxPage struct {
 	Lost    []string
 }
 
-// waiting is a thread that cannot go on without a person.
+// waiting is a thread that waits for a person.
 type waiting struct {
 	about
 	Asks, Command string
 	Age           string
-	Form          *form // nil: the pages only look, or nothing can be said to it
+	Form          *form // nil if the pages are read-only, or if it accepts no input
 }
 
 // running is a thread at work.
@@ -34,7 +34,7 @@ type running struct {
 	Children    *htmlpage.Children
 }
 
-// about is what is said of each.
+// about is a description of a thread.
 type about struct {
 	Title, Status, Mood, Link, Cost string
 	Workflow, WorkflowLink          string
@@ -91,7 +91,7 @@ func (s *server) aboutOf(at protocol.StepOutput, title string, since *int64, sum
 	return a
 }
 
-// ageOf says roughly how long ago something was.
+// ageOf returns the approximate age of an event.
 func ageOf(ms *int64, now time.Time) string {
 	if ms == nil {
 		return ""

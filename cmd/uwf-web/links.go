@@ -14,15 +14,15 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// answerPath is where the links of notices lead: the only pages that need no cookie, and
-// the only ones under the address of notify.links.
+// answerPath is the prefix of links in notifications: the only pages without a cookie, and the only ones at
+// the address in notify.links.
 const answerPath = "/answer/"
 
-// links lets people answer who have a link. Loading the page does not use the link up:
-// chats preview what is posted in them.
+// links serves answer links. Loading the page does not use a link up, because chat programs preview posted
+// links.
 type links struct{ *server }
 
-// takeLinks lets a guard take answer links, if pages may act.
+// takeLinks lets a guard serve answer links if actions are enabled.
 func (s *server) takeLinks(g *guard) {
 	if !s.acts {
 		return
@@ -52,11 +52,11 @@ func (s *server) takeLinks(g *guard) {
 	})
 }
 
-// address is where links lead, and the host in it. The config may have changed since the
-// server started: without an address in it no link is valid.
+// address returns the URL prefix of links and its host. The config may have changed since the server started;
+// if it contains no address, no link is valid.
 func (l links) address(ctx context.Context) (address, host string) {
 	c, err := l.engine.Reader.Config(ctx)
-	// the sender of notices reports what is wrong; no link was made
+	// On an error, the sender of notifications reports it, and no link was created.
 	if err != nil || c.Notify == nil || c.Notify.Links == nil {
 		return "", ""
 	}
@@ -67,7 +67,7 @@ func (l links) address(ctx context.Context) (address, host string) {
 	return address, host
 }
 
-// answerPage shows the question of a thread and nothing else.
+// answerPage shows only the question of a thread.
 type answerPage struct {
 	Title, Workflow, Asker string
 	Asks                   htmlpage.Text
@@ -75,7 +75,8 @@ type answerPage struct {
 	Form                   *form
 }
 
-// claim is what a link allows now; nil if it allows nothing, and a page says why.
+// claim returns what a link allows now. If it allows nothing, it sends a page with the reason and returns
+// nil.
 func (l links) claim(w http.ResponseWriter, r *http.Request) (*answerlink.Claim, protocol.StepOutput) {
 	var at protocol.StepOutput
 	c, err := l.kept().Check(r.PathValue("word"), l.engine.Reader.Env.Now())
@@ -127,7 +128,7 @@ func (l links) ask(w http.ResponseWriter, r *http.Request) {
 	l.write(w, http.StatusOK, f, "answer-page")
 }
 
-// answer takes an answer. That uses the link up, unless the engine refuses the answer.
+// answer handles an answer. It uses the link up, unless the engine rejects the answer.
 func (l links) answer(w http.ResponseWriter, r *http.Request) {
 	c, at := l.claim(w, r)
 	if c == nil {
@@ -154,7 +155,7 @@ func (l links) answer(w http.ResponseWriter, r *http.Request) {
 		_, err = e.Background(ctx, c.Thread, work)
 	}
 	if err != nil {
-		_ = l.kept().Unuse(*c) // otherwise the person answers in another way
+		_ = l.kept().Unuse(*c) // on failure, the user must answer in another way
 		l.say(w, http.StatusUnprocessableEntity, "It was not taken",
 			err.Error()+"\n\nOpen the link again to answer in another way.")
 		return
@@ -162,7 +163,7 @@ func (l links) answer(w http.ResponseWriter, r *http.Request) {
 	l.say(w, http.StatusOK, "Thank you", "The answer was taken, and the thread goes on. This link counts no more.")
 }
 
-// signed is whose answer it is, as far as the link knows.
+// signed returns the author of an answer, according to the link.
 func signed(name string) string {
 	const longest = 100
 	if name = htmlpage.Line(strings.TrimSpace(name), longest); name == "" {

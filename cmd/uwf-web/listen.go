@@ -24,22 +24,22 @@ import (
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// place is where the pages are, and how a browser asks for them there.
+// place is the address of the pages as the server and browsers see it.
 type place struct {
 	scheme string                 // http or https
-	host   string                 // with its port: of the address that is printed
-	hosted func(host string) bool // whether who asks for this host asks for these pages
-	token  string                 // that people sign in with; "": the address has a secret
+	host   string                 // with port, from the printed address
+	hosted func(host string) bool // reports whether a Host header is acceptable
+	token  string                 // sign-in token; "" if the URL contains a secret
 }
 
-// local is the place on this machine, under the address that was printed only.
+// local returns a place on this machine that accepts only the printed host.
 func local(host string) (place, error) {
 	_, port, err := net.SplitHostPort(host)
 	hosted := func(asked string) bool { return asked == host || asked == "localhost:"+port }
 	return place{scheme: "http", host: host, hosted: hosted}, err
 }
 
-// wish is what the command line says of the place.
+// wish holds the command-line options for the address.
 type wish struct{ listen, socket, address, tokenFile, cert, key string }
 
 func wished(c *ucli.Context) (wish, error) {
@@ -68,8 +68,7 @@ const (
 	tokenExample  = "(umask 077; head -c 24 /dev/urandom | base64 > token)"
 )
 
-// open listens where it is wished, if that is safe: what is not for this machine alone
-// needs a token to sign in with, and TLS.
+// open listens as requested if that is safe: an address that is not local needs a sign-in token and TLS.
 func (w wish) open(ctx context.Context, e env.Env) (net.Listener, place, error) {
 	if w.socket != "" {
 		return w.openSocket(ctx, e)
@@ -97,7 +96,7 @@ func (w wish) open(ctx context.Context, e env.Env) (net.Listener, place, error) 
 	return listener, p, err
 }
 
-// openTLS listens with a certificate, which says under which names.
+// openTLS listens with a certificate, which determines the accepted host names.
 func (w wish) openTLS(e env.Env, at *net.TCPAddr) (net.Listener, place, error) {
 	token, err := readToken(e.Path(w.tokenFile))
 	if err != nil {
@@ -133,7 +132,7 @@ func (w wish) openTLS(e env.Env, at *net.TCPAddr) (net.Listener, place, error) {
 		NextProtos: []string{"h2", "http/1.1"}}), p, err
 }
 
-// nameOf is a name that a certificate is for; "": there is none.
+// nameOf returns a host name from a certificate, or "".
 func nameOf(cert *x509.Certificate) string {
 	for _, name := range cert.DNSNames {
 		if !strings.Contains(name, "*") {
@@ -149,7 +148,7 @@ func nameOf(cert *x509.Certificate) string {
 	return ""
 }
 
-// joined is a host as browsers write it.
+// joined returns a host with its port as browsers write it.
 func joined(name, port string) string {
 	host := net.JoinHostPort(name, port)
 	if port == "443" {
@@ -158,7 +157,7 @@ func joined(name, port string) string {
 	return host
 }
 
-// openSocket listens for a proxy, which has TLS and the name.
+// openSocket listens on a Unix socket for a proxy, which provides TLS and the host name.
 func (w wish) openSocket(ctx context.Context, e env.Env) (net.Listener, place, error) {
 	at, err := url.Parse(w.address)
 	if err != nil || at.Scheme != "https" || at.Host == "" || strings.Trim(at.Path,
@@ -183,7 +182,7 @@ func (w wish) openSocket(ctx context.Context, e env.Env) (net.Listener, place, e
 		return nil, place{}, &protocol.Error{Code: protocol.CodeFailed, Message: err.Error(), Err: err,
 			Hints: []string{socketExample}}
 	}
-	const group = 0o660 // the proxy's: whose directory it is
+	const group = 0o660 // for the proxy, which belongs to the directory's group
 	if err := os.Chmod(path, group); err != nil {
 		return nil, place{}, errors.Join(err, listener.Close())
 	}
@@ -192,7 +191,7 @@ func (w wish) openSocket(ctx context.Context, e env.Env) (net.Listener, place, e
 		hosted: func(asked string) bool { return strings.ToLower(asked) == host }}, nil
 }
 
-// freeSocket removes the socket of a server that was killed.
+// freeSocket removes the socket of a killed server.
 func freeSocket(ctx context.Context, path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -205,17 +204,17 @@ func freeSocket(ctx context.Context, path string) error {
 		return cmdline.UsageError("at "+plaintext.Line(path)+" is "+safeopen.Kind(info.Mode())+", not a socket", socketExample)
 	}
 	if other, err := (&net.Dialer{}).DialContext(ctx, "unix", path); err == nil {
-		_ = other.Close() // it was only asked whether somebody is there
+		_ = other.Close() // the connection only tests whether a server is listening
 		return &protocol.Error{Code: protocol.CodeLocked, Message: "another server listens at " + plaintext.Line(path),
 			Hints: []string{socketExample}}
 	}
 	return os.Remove(path)
 }
 
-// shortestToken is so long that nobody guesses it over a network.
+// shortestToken is long enough that the token cannot be guessed over a network.
 const shortestToken = 32
 
-// readToken reads the secret that people sign in with.
+// readToken reads the sign-in token.
 func readToken(path string) (string, error) {
 	const longest = 4 << 10
 	f, err := safeopen.OpenMax(path, longest, safeopen.Follow)

@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	settle   = 50 * time.Millisecond // that several changes may take to be told as one
-	ping     = 20 * time.Second      // so that a lost connection is noticed
-	lookAt   = time.Second           // how often files are looked at where the system does not tell of them
-	maxLives = 24                    // pages that are told at once: each takes a watch of the system
+	settle   = 50 * time.Millisecond // changes within this time are reported as one
+	ping     = 20 * time.Second      // detects a lost connection
+	lookAt   = time.Second           // polling interval where the system does not report changes
+	maxLives = 24                    // pages with live updates: each needs a system watch
 )
 
-// events tells a page, for as long as it is open, that something has changed.
+// events sends an event to an open page for each change.
 func (s *server) events(w http.ResponseWriter, r *http.Request) {
 	if s.lives.Add(1) > maxLives {
 		s.lives.Add(-1)
@@ -37,10 +37,10 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no") // of nginx
+	w.Header().Set("X-Accel-Buffering", "no") // for nginx
 	out := http.NewResponseController(w)
 	say := func(word string) bool {
-		_ = out.SetWriteDeadline(s.env.Now().Add(ping)) // whoever does not listen has gone
+		_ = out.SetWriteDeadline(s.env.Now().Add(ping)) // a failure means that the client disconnected
 		_, err := fmt.Fprint(w, word)
 		return err == nil && out.Flush() == nil
 	}
@@ -68,9 +68,9 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// changes tells, until ctx ends, that the files have changed which say how threads
-// stand; thread: also those of its step in flight. Changes that nobody has taken are
-// told as one. What has changed since seen was printed is told at once; "": nothing was.
+// changes signals changes to the files that determine the state of threads until ctx is cancelled. With a
+// thread, it includes the files of its step in flight. Pending changes are merged. It signals at once if
+// something has changed since the fingerprint seen, unless that is "".
 func changes(ctx context.Context, dirs home.Dirs, thread, seen string) <-chan struct{} {
 	out := make(chan struct{}, 1)
 	watcher, unwatched := watched(dirs, thread)
@@ -99,7 +99,7 @@ func watched(dirs home.Dirs, thread string) (*fsnotify.Watcher, error) {
 		return nil, err
 	}
 	if thread != "" {
-		_ = w.Add(filepath.Dir(dirs.Run(thread))) // either may come later
+		_ = w.Add(filepath.Dir(dirs.Run(thread))) // the directory may be created later
 		_ = w.Add(dirs.Run(thread))
 	}
 	return w, nil
@@ -127,7 +127,7 @@ func listen(ctx context.Context, w *fsnotify.Watcher, dirs home.Dirs, thread str
 				waiting = true
 				settled.Reset(settle)
 			}
-		case _, open := <-w.Errors: // some were lost
+		case _, open := <-w.Errors: // events were lost
 			if !open {
 				return
 			}
@@ -161,11 +161,11 @@ func poll(ctx context.Context, dirs home.Dirs, thread, before string, out chan<-
 func tell(out chan<- struct{}) {
 	select {
 	case out <- struct{}{}:
-	default: // it is told already
+	default: // a signal is already pending
 	}
 }
 
-// prints changes with the files.
+// prints returns a fingerprint of the files.
 func prints(dirs home.Dirs, thread string) string {
 	sum := fnv.New64a()
 	look := []string{dirs.Home}
@@ -173,7 +173,7 @@ func prints(dirs home.Dirs, thread string) string {
 		look = append(look, dirs.Run(thread))
 	}
 	for _, dir := range look {
-		entries, _ := os.ReadDir(dir) // what is not there yet has no entries
+		entries, _ := os.ReadDir(dir) // a missing directory has no entries
 		for _, entry := range entries {
 			if info, err := entry.Info(); err == nil {
 				fmt.Fprintln(sum, entry.Name(), info.Size(), info.ModTime().UnixNano())

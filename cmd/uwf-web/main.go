@@ -1,10 +1,9 @@
-// Command uwf-web shows the threads of a home in a browser; "uwf web" starts it. It is
-// a program of its own because it links an HTTP server, which no other command needs.
+// Command uwf-web shows the threads of a home in a browser; "uwf web" starts it. It is a separate program
+// because it links an HTTP server, which no other command needs.
 //
-// It reads through engine/view with an engine that cannot write, holds no lock, and
-// ends with its terminal. With --actions, what a person does on a page is done by another engine,
-// and agents run in background workers, so that neither a closed page nor the end of the server
-// stops them.
+// It reads through engine/view with a read-only engine, holds no lock, and ends with its terminal. With
+// --actions, another engine performs the user's actions, and agents run in background workers, so neither a
+// closed page nor the end of the server stops them.
 package main
 
 import (

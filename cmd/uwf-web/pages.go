@@ -18,15 +18,15 @@ import (
 
 // Bounds of a page.
 const (
-	most        = 16 << 10        // bytes of a text among others
-	mostAlone   = 256 << 10       // bytes of a text on the page of its step
+	most        = 16 << 10        // bytes of a text next to others
+	mostAlone   = 256 << 10       // bytes of a text on its step's page
 	rows        = 50              // threads
 	stepsAtOnce = 100             // steps
 	turnsAtOnce = 50              // turns
-	patience    = 2 * time.Second // for looking through threads
+	patience    = 2 * time.Second // time limit for searching threads
 )
 
-// link is the address of something; names are escaped.
+// link returns a URL path; names are escaped.
 func (s *server) link(parts ...string) string {
 	for i := range parts {
 		parts[i] = url.PathEscape(parts[i])
@@ -39,8 +39,8 @@ type threadsPage struct {
 	Words, Status, Workflow string
 	Statuses                []protocol.Status
 	Rows                    []threadRow
-	Next                    string // the link to older threads; "": there are none
-	Looked, Of              int    // threads that were looked through, if not all could be
+	Next                    string // link to older threads, or ""
+	Looked, Of              int    // number of threads searched, and their total, if the search was incomplete
 	Lost                    []string
 }
 
@@ -51,7 +51,7 @@ type threadRow struct {
 	Started                                                     htmlpage.When
 }
 
-// wanted is what a row must have.
+// wanted is the filter for rows.
 type wanted struct{ words, workflow string }
 
 func (q wanted) has(it protocol.ThreadItem) bool {
@@ -107,8 +107,7 @@ func (s *server) threads(w http.ResponseWriter, r *http.Request) {
 	end(p)
 }
 
-// rows fills a page until patience runs out, and returns the last thread that it looked at,
-// "" if there are no more.
+// rows fills a page until patience runs out. It returns the last thread examined, or "" at the end.
 func (s *server) rows(ctx context.Context, p *threadsPage, listed []status.Listed, f view.Filter, q wanted,
 	most int) (last string) {
 	const atOnce = 256
@@ -140,7 +139,7 @@ func ifMore(last string, done, of int) string {
 	return last
 }
 
-// threadsOf is the list of the threads of a workflow.
+// threadsOf returns the link to a workflow's threads.
 func (s *server) threadsOf(name string) string {
 	return s.base + "threads?" + url.Values{"workflow": {name}}.Encode()
 }

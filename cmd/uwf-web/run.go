@@ -82,16 +82,16 @@ func run(ctx context.Context, e env.Env) int {
 	return coded.Code.ExitCode()
 }
 
-// started is what the program prints.
+// started is the program's output.
 type started struct {
 	Address string `json:"address"`
 	Actions bool   `json:"actions"`
 }
 
-// maxAnswer is how long a browser may take to read an answer: all of a long turn.
+// maxAnswer bounds how long a browser may take to read a response, such as a long turn.
 const maxAnswer = 5 * time.Minute
 
-// serve answers until ctx ends.
+// serve serves the pages until ctx is cancelled.
 func serve(ctx context.Context, e env.Env, c *ucli.Context, format render.Format) error {
 	if port, err := strconv.ParseUint(c.String("port"), 10, 16); err != nil {
 		return cmdline.UsageError(fmt.Sprintf("--port must be a number up to 65535, got %q", c.String("port")),
@@ -152,11 +152,11 @@ func serve(ctx context.Context, e env.Env, c *ucli.Context, format render.Format
 	case err := <-ended:
 		return err
 	case <-ctx.Done():
-		return web.Close() // nothing is lost: it only shows
+		return web.Close() // it only shows data, so nothing is lost
 	}
 }
 
-// newServer opens the home for reading only.
+// newServer opens the home read-only.
 func newServer(ctx context.Context, e env.Env, home, store string) (*server, error) {
 	with, err := engine.Open(ctx, e, engine.Options{Home: home, Store: store})
 	if err != nil {
@@ -168,5 +168,5 @@ func newServer(ctx context.Context, e env.Env, home, store string) (*server, err
 	return s, s.parse()
 }
 
-// uwfHints are those of the command line.
+// uwfHints returns the hints of the command line.
 func uwfHints(why ...protocol.Reason) []string { return hints.Of("", why...) }

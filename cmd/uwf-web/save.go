@@ -8,7 +8,7 @@ import (
 	"github.com/united-workforce/uwf/engine/view/htmlpage"
 )
 
-// save is a thread as one file that needs nothing else, as thread export --html makes it.
+// save serves a thread as a self-contained file, like thread export --html.
 func (s *server) save(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	if _, _, err := s.about(r.Context(), id); err != nil {
@@ -19,6 +19,6 @@ func (s *server) save(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Disposition", `attachment; filename="`+id+`.html"`)
 	out := bufio.NewWriter(w)
 	if err := errors.Join(htmlpage.Export(r.Context(), out, s.engine, id, true), out.Flush()); err != nil {
-		panic(http.ErrAbortHandler) // the browser says that it has not got all of it
+		panic(http.ErrAbortHandler) // tells the browser that the response is incomplete
 	}
 }

@@ -24,14 +24,14 @@ var assets embed.FS
 type server struct {
 	engine      *engine.Engine // read-only
 	env         env.Env
-	acts        bool // what a person does on a page is done
+	acts        bool // actions are enabled
 	base, token string
 	templates   *template.Template
 	style       string
 	lives       atomic.Int32
 }
 
-// parse reads what is embedded.
+// parse parses the embedded templates.
 func (s *server) parse() error {
 	var err error
 	if s.templates, err = htmlpage.Templates(); err != nil {
@@ -49,7 +49,7 @@ func (s *server) parse() error {
 	return err
 }
 
-// routes are the pages, behind the guard.
+// routes returns the handler behind the guard.
 func (s *server) routes(base, token string) http.Handler {
 	s.base, s.token = base, token
 	mux := http.NewServeMux()
@@ -79,7 +79,7 @@ func (s *server) routes(base, token string) http.Handler {
 	return http.StripPrefix(base[:len(base)-1], mux)
 }
 
-// door is the page to sign in on.
+// door serves the sign-in page.
 func (s *server) door(w http.ResponseWriter, p signInPage) {
 	f := s.frame("", "Sign in", "")
 	f.Assets, f.Body = s.base, p
@@ -102,21 +102,21 @@ func (s *server) asset(kind string, read func() ([]byte, error)) http.HandlerFun
 			return
 		}
 		w.Header().Set("Content-Type", kind)
-		_, _ = w.Write(data) // whoever has gone does not listen
+		_, _ = w.Write(data) // the client may have disconnected
 	}
 }
 
-// frame is a page.
+// frame is the data common to all pages.
 type frame struct {
 	Base, Token string
-	Assets      string // where a page that leads nowhere else has its style from
+	Assets      string // location of the style sheet for a page without other links
 	Title, Page string
-	Live        string // where the page is told of changes; "": it is not
+	Live        string // URL of change events, or ""
 	Actions     bool
 	Body        any
 }
 
-// show answers with a page.
+// show responds with a page.
 func (s *server) show(w http.ResponseWriter, name, title, live string, body any) {
 	s.showAs(w, http.StatusOK, name, title, live, body)
 }
@@ -131,19 +131,19 @@ func (s *server) frame(name, title, live string) frame {
 	return frame{Base: s.base, Token: s.token, Title: title, Page: name, Live: live, Actions: s.acts}
 }
 
-// begin sends the beginning of a page that takes its time, so that the person has
-// something to look at; the function that it returns sends the rest.
+// begin sends the beginning of a slow page, so that the user sees something; the returned function sends the
+// rest.
 func (s *server) begin(w http.ResponseWriter, name, title, live string) (end func(body any)) {
 	f := s.frame(name, title, live)
 	s.write(w, http.StatusOK, f, "top")
-	_ = http.NewResponseController(w).Flush() // otherwise it comes with the rest
+	_ = http.NewResponseController(w).Flush() // on failure it is sent with the rest
 	return func(body any) {
 		f.Body = body
 		s.write(w, 0, f, name, "end")
 	}
 }
 
-// write executes templates as one; status 0: the answer has begun.
+// write executes templates as one page. A status of 0 means that the response has begun.
 func (s *server) write(w http.ResponseWriter, status int, f frame, templates ...string) {
 	var out bytes.Buffer
 	for _, name := range templates {
@@ -156,17 +156,17 @@ func (s *server) write(w http.ResponseWriter, status int, f frame, templates ...
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.WriteHeader(status)
 	}
-	_, _ = out.WriteTo(w) // whoever has gone does not listen
+	_, _ = out.WriteTo(w) // the client may have disconnected
 }
 
-// problem is a page that says why there is no other.
+// problem is an error page.
 type problem struct {
 	Message string
 	Hints   []string
 	Back    string
 }
 
-// fail says what went wrong.
+// fail responds with an error page.
 func (s *server) fail(w http.ResponseWriter, err error) {
 	status, p := http.StatusInternalServerError, problem{Message: htmlpage.TextOf(err.Error(), most).Body,
 		Hints: hintsOf(err), Back: s.base}
@@ -188,7 +188,7 @@ func hintsOf(err error) []string {
 	return lines
 }
 
-// validThread keeps what is no id from becoming a path or an argument.
+// validThread prevents an invalid ID from becoming a path or an argument.
 func validThread(id string) bool { return threadid.Valid(id) }
 
 func notFound(what string) error {

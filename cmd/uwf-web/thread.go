@@ -23,8 +23,8 @@ import (
 type threadPage struct {
 	htmlpage.Thread
 	Shown    []htmlpage.Step
-	Earlier  string // the link to steps before these; "": there are none
-	Lost     string // why these cannot be read
+	Earlier  string // link to earlier steps, or ""
+	Lost     string // why earlier steps cannot be read
 	Flight   *flight
 	Form     *form
 	Compare  string
@@ -35,7 +35,7 @@ type threadPage struct {
 	Time     *htmlpage.Timeline
 }
 
-// can is what may be done to a thread besides saying what it waits for.
+// can lists the actions available for a thread, in addition to its form.
 type can struct{ Retry, Stop, Message, Undo, Redo, Apply, Seal bool }
 
 func canDo(at protocol.ThreadShow, p *threadPage) can {
@@ -49,7 +49,7 @@ func canDo(at protocol.ThreadShow, p *threadPage) can {
 	}
 }
 
-// flight is the step that an agent works on, or has tried in vain.
+// flight is the step that is running, or whose last try failed.
 type flight struct {
 	Number      int
 	Role, Agent string
@@ -60,8 +60,8 @@ type flight struct {
 	Writing     *htmlpage.Turn
 }
 
-// live is where a page is told of what has changed since now: it is asked for before
-// anything is read. id: a thread; "": any.
+// live returns the URL of change events since now. It must be called before anything is read. id is a thread,
+// or "" for any.
 func (s *server) live(id string) string {
 	return s.base + "events?" + url.Values{"thread": {id}, "seen": {prints(s.engine.Reader.Dirs, id)}}.Encode()
 }
@@ -112,7 +112,7 @@ func (s *server) thread(w http.ResponseWriter, r *http.Request) {
 	if live != "" {
 		now.At = at
 		now.Flight, p.Flight = s.flight(ctx, id)
-		now.Children, _ = s.engine.Reader.Started(ctx, id) // they are listed, too
+		now.Children, _ = s.engine.Reader.Started(ctx, id) // an error is shown in the list itself
 		p.Children = s.childrenOf(ctx, at.Children, now.Children)
 	}
 	p.Time = htmlpage.TimelineOf(ctx, s.engine, chain.Steps, now)
@@ -123,7 +123,7 @@ func (s *server) thread(w http.ResponseWriter, r *http.Request) {
 	s.show(w, "thread-page", p.Title, live, p)
 }
 
-// about is where a thread stands; no id is not found.
+// about returns a thread's state. An invalid ID is reported as not found.
 func (s *server) about(ctx context.Context, id string) (htmlpage.Thread, protocol.ThreadShow, error) {
 	if !validThread(id) {
 		return htmlpage.Thread{}, protocol.ThreadShow{}, notFound("there is no such thread")
@@ -131,7 +131,7 @@ func (s *server) about(ctx context.Context, id string) (htmlpage.Thread, protoco
 	return htmlpage.ThreadOf(ctx, s.engine, id, htmlpage.Bounds{Text: most})
 }
 
-// flight is what is told of the step in flight; nil: there is none, or it cannot be read.
+// flight returns the step in flight, or nil if there is none or it is unreadable.
 func (s *server) flight(ctx context.Context, id string) (*status.Flight, *flight) {
 	f, err := s.engine.Reader.Flight(ctx, id)
 	if f == nil && err == nil {
@@ -150,7 +150,7 @@ func (s *server) flight(ctx context.Context, id string) (*status.Flight, *flight
 	for i, h := range f.Turns[out.Omitted:] {
 		turn, err := thread.ShownTurn(ctx, s.engine.Reader.Store, h)
 		if err != nil {
-			continue // the agent has not written it yet
+			continue // the agent has not stored it yet
 		}
 		shown := htmlpage.ShowTurn(turn, most)
 		shown.Number = out.Omitted + i + 1
@@ -196,7 +196,7 @@ func (s *server) step(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, err)
 		return
 	}
-	skip, _ := strconv.Atoi(r.URL.Query().Get("skip")) // nothing else is the first page
+	skip, _ := strconv.Atoi(r.URL.Query().Get("skip")) // anything invalid means the first page
 	skip = max(skip, 0)
 	shown := htmlpage.StepOf(r.Context(), t, s.engine.Reader.Store, found, s.engine.Reader.Env.Now(), htmlpage.Bounds{Text: mostAlone,
 		Turns: turnsAtOnce, Skip: skip, Whole: true})
@@ -221,7 +221,7 @@ func (s *server) step(w http.ResponseWriter, r *http.Request) {
 	s.show(w, "step-page", fmt.Sprintf("Step %d: %s", shown.Number, shown.Role), "", p)
 }
 
-// stepAt is the step that an address names.
+// stepAt returns the step in the request's URL.
 func (s *server) stepAt(r *http.Request) (*thread.Thread, thread.Step, error) {
 	h, err := protocol.ParseHash(r.PathValue("step"))
 	if err != nil || !validThread(r.PathValue("id")) {
@@ -237,7 +237,7 @@ func (s *server) stepAt(r *http.Request) (*thread.Thread, thread.Step, error) {
 	return t, *t.Last, nil
 }
 
-// turn is all of a turn, as plain text.
+// turn serves a complete turn as plain text.
 func (s *server) turn(w http.ResponseWriter, r *http.Request) {
 	_, found, err := s.stepAt(r)
 	if err != nil {
@@ -348,7 +348,7 @@ func (s *server) brief(id string, b *view.Brief) (text, link string) {
 	return text, s.link("thread", id, "step", string(b.Hash))
 }
 
-// linesOf are the lines of a field that differ.
+// linesOf returns the differing lines of a field.
 func linesOf(c view.Change) []htmlpage.Change {
 	text := func(v any) string {
 		return htmlpage.ValueText(v, most).Body

@@ -15,17 +15,17 @@ import (
 	"github.com/united-workforce/uwf/util/plaintext"
 )
 
-// What the pages of workflows have at most.
+// Bounds of the workflow pages.
 const (
 	mostWorkflows = 200
-	latelyRun     = 200 // threads that are looked at for workflows without a name
+	latelyRun     = 200 // threads searched for workflows without a name
 )
 
 // workflowsPage is an index.
 type workflowsPage struct {
 	Rows   []workflowRow
 	More   int
-	Others []workflowRow // that threads have run lately, and that have no name here
+	Others []workflowRow // unnamed workflows of recent threads
 	Lost   []string
 }
 
@@ -90,7 +90,7 @@ func (s *server) workflows(w http.ResponseWriter, r *http.Request) {
 	end(p)
 }
 
-// workflowLink is the page of a stored workflow; "" if there is none.
+// workflowLink returns the page of a stored workflow, or "".
 func (s *server) workflowLink(h protocol.Hash) string {
 	if !h.Valid() {
 		return ""
@@ -110,8 +110,7 @@ type workflowPage struct {
 	Looked, Of   int
 }
 
-// definition is the workflow that an address names: a hash, or a name of the index. No
-// path is one.
+// definition returns the workflow in the URL: a hash or a registered name, never a path.
 func (s *server) definition(ctx context.Context, name string,
 	note func(string)) (page workflowPage, def workflow.Used, err error) {
 	c := catalog.Of(s.engine)
@@ -173,8 +172,8 @@ func (s *server) workflow(w http.ResponseWriter, r *http.Request) {
 	end(p)
 }
 
-// workflowIfStored is [server.workflowLink] of what is stored: a file may run another
-// that was never run yet.
+// workflowIfStored returns a version of [server.workflowLink] that checks whether the workflow is stored: a
+// file may refer to one that has never run.
 func (s *server) workflowIfStored(ctx context.Context) func(protocol.Hash) string {
 	return func(h protocol.Hash) string {
 		if has, err := s.engine.Reader.Store.Has(ctx, h); err != nil || !has {
@@ -197,10 +196,10 @@ func (s *server) workflowGraph(w http.ResponseWriter, r *http.Request) {
 	picture(w, svg)
 }
 
-// picture answers with an SVG that may have its own style, and nothing else.
+// picture responds with an SVG that may have inline styles and nothing else.
 func picture(w http.ResponseWriter, svg string) {
 	w.Header().Set("Content-Type", "image/svg+xml")
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; "+
 		"sandbox")
-	_, _ = io.WriteString(w, svg) // whoever has gone does not listen
+	_, _ = io.WriteString(w, svg) // the client may have disconnected
 }

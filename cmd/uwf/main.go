@@ -21,8 +21,8 @@ func main() {
 		fmt.Fprintln(os.Stderr, "uwf:", err)
 		os.Exit(1)
 	}
-	// A command makes some garbage and ends; checking a whole store makes much and
-	// keeps little. Collecting it less often costs some megabytes.
+	// Most commands create little garbage and exit; checking a whole store creates much and keeps little.
+	// Collecting it less often costs a few megabytes.
 	debug.SetGCPercent(400)
 	os.Exit(cli.Main(context.Background(), e))
 }

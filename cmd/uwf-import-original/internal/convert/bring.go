@@ -1,7 +1,6 @@
-// Package convert puts an original's data into a home of uwf: nodes under the hashes
-// that they have, the registry, the threads, the history, the config. It adds to
-// what is there and changes nothing of it, so that it can be run again at any
-// time, also after it was cut off, and after the original has gone on.
+// Package convert copies an original's data into a home of uwf: nodes under their existing hashes, the
+// registry, the threads, the history, the config. It only adds, so it can be repeated at any time, even after
+// an interruption or after the original was used again.
 package convert
 
 import (
@@ -23,43 +22,42 @@ import (
 	"github.com/united-workforce/uwf/util/home"
 )
 
-// Options say where to.
+// Options configures an import.
 type Options struct {
 	Dirs   home.Dirs
-	DryRun bool // only find out what would be done
+	DryRun bool // only report what would be done
 	Env    env.Env
 }
 
-// Count is what became of one kind of things.
+// Count counts the results for one kind of objects.
 type Count struct {
-	Brought int `json:"brought"` // what would be, in a dry run
-	Present int `json:"present"` // was there already
+	Brought int `json:"brought"` // or would be imported, in a dry run
+	Present int `json:"present"` // existed already
 	Failed  int `json:"failed"`
 }
 
-// Report says what was done.
+// Report is the result of an import.
 type Report struct {
 	Ocas      string `json:"ocas"` // the original's directories
 	Uwf       string `json:"uwf"`
-	Home      string `json:"home"` // ours
+	Home      string `json:"home"` // uwf's directories
 	Store     string `json:"store"`
 	DryRun    bool   `json:"dryRun"`
 	Nodes     Count  `json:"nodes"`
 	Workflows Count  `json:"workflows"`
 	Threads   Count  `json:"threads"`
 	Config    Count  `json:"config"` // config.yaml and .env
-	// Problems are what could not be brought, or not whole.
+	// Problems lists what could not be imported, at least not completely.
 	Problems []source.Problem `json:"problems"`
-	// Notes are what is not the same here, although nothing is lost.
+	// Notes lists differences that lose nothing.
 	Notes []source.Problem `json:"notes"`
 }
 
-// Whole reports whether everything was brought.
+// Whole reports whether everything was imported.
 func (r Report) Whole() bool { return len(r.Problems) == 0 }
 
-// Run brings everything. Errors: the home or store cannot be used for this, with
-// code invalid; what the disks say. What was brought before an error stays, and
-// is whole.
+// Run imports everything. It fails with code invalid if the home or store is unsuitable, or with an I/O
+// error. Data imported before an error stays and is complete.
 func Run(ctx context.Context, s *source.Source, o Options) (_ Report, err error) {
 	b := &bringer{
 		source: s, options: o, fs: durable.OS(), index: fileheads.Open(o.Dirs.Home, durable.OS()),
@@ -71,7 +69,7 @@ func Run(ctx context.Context, s *source.Source, o Options) (_ Report, err error)
 	if err := b.open(ctx); err != nil {
 		return b.report, err
 	}
-	// Nodes that nothing names yet must not be collected meanwhile.
+	// Protect nodes without references from garbage collection.
 	release, err := cas.LockShared(ctx, b.store)
 	if err != nil {
 		return b.report, err
@@ -95,7 +93,7 @@ type bringer struct {
 	report  Report
 }
 
-// open opens the store, which must have the original's hash function.
+// open opens the store, which must use the original's hash function.
 func (b *bringer) open(ctx context.Context) error {
 	for _, same := range []struct{ ours, theirs, flag string }{
 		{b.options.Dirs.Home, b.source.Home, "--home"}, {b.options.Dirs.Store, b.source.Store, "--ocas-home"},
@@ -147,7 +145,7 @@ func (b *bringer) note(what, name, format string, args ...any) {
 	b.report.Notes = append(b.report.Notes, source.Problem{What: what, Name: name, Reason: fmt.Sprintf(format, args...)})
 }
 
-// isOfNode tells errors about what is stored from those of the machine.
+// isOfNode reports whether an error concerns stored data rather than the machine.
 func isOfNode(err error) bool {
 	var (
 		corrupt *cas.CorruptError

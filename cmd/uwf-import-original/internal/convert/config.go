@@ -18,10 +18,10 @@ import (
 	"github.com/united-workforce/uwf/util/yamltext"
 )
 
-// secretPerm keeps files that may hold keys from others.
+// secretPerm protects files that may contain keys.
 const secretPerm = 0o600
 
-// config brings config.yaml and .env, if there are none yet.
+// config imports config.yaml and .env unless they exist.
 func (b *bringer) config(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -60,8 +60,7 @@ func (b *bringer) configYAML() error {
 	return b.file("config.yaml", b.options.Dirs.Config(), text)
 }
 
-// translate returns a config that our programs read: the same text, if they read
-// that, else what they know of it.
+// translate returns a config that uwf can read: the text itself if possible, or else the supported settings.
 func (b *bringer) translate(src []byte, path string) (text []byte, dropped []string, err error) {
 	if _, err := config.Parse(src, path, b.options.Env); err == nil {
 		return src, nil, nil
@@ -85,8 +84,8 @@ func (b *bringer) translate(src []byte, path string) (text []byte, dropped []str
 	return text, dropped, err
 }
 
-// knownKeys are the settings of the original that uwf has; of a section of named
-// things, the settings of each.
+// knownKeys lists the original's settings that uwf supports; for a section of named entries, the settings of
+// each entry.
 var knownKeys = map[string][]string{
 	"providers":      {"baseUrl", "apiKey", "apiKeyEnv"},
 	"models":         {"provider", "name"},
@@ -97,7 +96,7 @@ var knownKeys = map[string][]string{
 	"modelOverrides": nil,
 }
 
-// known is what of a config our programs read, and the keys that they do not.
+// known splits a config into supported settings and the keys of the others.
 func known(root *yamldoc.Node) (yamltext.Map, []string) {
 	var kept yamltext.Map
 	var dropped []string
@@ -119,8 +118,8 @@ func known(root *yamldoc.Node) (yamltext.Map, []string) {
 	return kept, dropped
 }
 
-// knownIn is the same for a section of named things. An agent of the original's
-// broker has no command: there is nothing to start.
+// knownIn is like known for a section of named entries. Agents of the original's broker have no command, so
+// there is nothing to start.
 func knownIn(section *yamldoc.Node, fields []string) (yamltext.Map, []string) {
 	kept, dropped := yamltext.Map{}, []string{}
 	for _, thing := range section.Entries {
@@ -139,7 +138,7 @@ func knownIn(section *yamldoc.Node, fields []string) (yamltext.Map, []string) {
 	return kept, dropped
 }
 
-// file writes a file that is not there yet.
+// file writes a file unless it exists.
 func (b *bringer) file(name, path string, data []byte) error {
 	there, err := os.ReadFile(path)
 	switch {

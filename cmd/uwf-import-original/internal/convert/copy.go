@@ -8,7 +8,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 )
 
-// copier copies nodes with all that they lead to, types included.
+// copier copies nodes with everything they refer to, including types.
 type copier struct {
 	from      cas.Store
 	to        cas.Store
@@ -16,14 +16,14 @@ type copier struct {
 	count     *Count
 	inspector *cas.Inspector
 
-	whole map[cas.Hash]bool   // these lead to nothing that is missing, and are copied or will be
-	bad   map[cas.Hash]string // these cannot be copied, and why
+	whole map[cas.Hash]bool   // complete: copied, or about to be, with everything they refer to
+	bad   map[cas.Hash]string // cannot be copied, with the reason
 
-	waiting []cas.Node // to be written at once
+	waiting []cas.Node // queued for one write
 	bytes   int
 }
 
-// A write of many nodes costs one flush; what waits for it is bounded.
+// Bounds of the write queue: writing many nodes at once costs a single flush.
 const (
 	maxWaiting      = 4096
 	maxWaitingBytes = 32 << 20
@@ -36,9 +36,8 @@ func newCopier(from, to cas.Store, dryRun bool, count *Count) *copier {
 	}
 }
 
-// reach copies everything that root leads to. It returns the nodes that cannot be
-// copied; the others are, whatever happens to these. They are durable after the
-// next flush.
+// reach copies everything reachable from root and returns the nodes that cannot be copied. The others are
+// copied in any case and are durable after the next flush.
 func (c *copier) reach(ctx context.Context, root cas.Hash) (lost []cas.Hash, err error) {
 	seen := map[cas.Hash]bool{root: true}
 	queue := []cas.Hash{root}
@@ -74,14 +73,14 @@ func (c *copier) reach(ctx context.Context, root cas.Hash) (lost []cas.Hash, err
 	return lost, nil
 }
 
-// one copies one node, unless it is known to be bad, and returns what it refers to.
+// one copies one node unless it is known to be bad, and returns its references.
 func (c *copier) one(ctx context.Context, h cas.Hash) ([]cas.Hash, error) {
-	if c.bad[h] != "" || h == c.to.Kinds().MetaHash() { // every store has the meta-schema
+	if c.bad[h] != "" || h == c.to.Kinds().MetaHash() { // every store contains the meta-schema
 		return nil, nil
 	}
 	n, err := c.from.Get(ctx, h)
 	if err == nil {
-		// What only the original's own decoder reads cannot be put into our store.
+		// A node that only the original's own decoder accepts cannot be stored here.
 		err = c.from.Algorithm().Check(n)
 	}
 	if err != nil {
@@ -91,12 +90,11 @@ func (c *copier) one(ctx context.Context, h cas.Hash) ([]cas.Hash, error) {
 	if err != nil && !isOfNode(err) {
 		return nil, c.reject(ctx, h, err)
 	}
-	// A node whose type is lost is copied; its type will be found to be bad.
+	// A node is copied even if its type is lost; the type is reported as bad.
 	return append(refs, n.Type), c.put(ctx, n)
 }
 
-// reject remembers that a node cannot be copied. A ctx that has ended is no fault
-// of the node's.
+// reject records that a node cannot be copied, unless ctx was cancelled.
 func (c *copier) reject(ctx context.Context, h cas.Hash, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -126,7 +124,7 @@ func (c *copier) put(ctx context.Context, n cas.Node) error {
 	if c.dryRun {
 		return nil
 	}
-	c.waiting = append(c.waiting, n) // also one that is there: it becomes durable, and young
+	c.waiting = append(c.waiting, n) // even if it exists, to make it durable and recent
 	c.bytes += len(n.Payload)
 	if len(c.waiting) < maxWaiting && c.bytes < maxWaitingBytes {
 		return nil
@@ -134,7 +132,7 @@ func (c *copier) put(ctx context.Context, n cas.Node) error {
 	return c.flush(ctx)
 }
 
-// flush makes all that was copied durable.
+// flush makes all copied nodes durable.
 func (c *copier) flush(ctx context.Context) error {
 	if err := c.to.Commit(ctx, c.waiting...); err != nil {
 		return fmt.Errorf("write nodes: %w", err)

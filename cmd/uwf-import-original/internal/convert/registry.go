@@ -11,8 +11,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// workflows brings the registry. A name that stands for something else here keeps
-// its meaning.
+// workflows imports the registry. A name that has another value here keeps it.
 func (b *bringer) workflows(ctx context.Context) error {
 	var names []source.Workflow
 	done := map[string]cas.Hash{}
@@ -52,7 +51,7 @@ func (b *bringer) workflows(ctx context.Context) error {
 	return nil
 }
 
-// bringWorkflow copies a workflow; true: it can be registered.
+// bringWorkflow copies a workflow and reports whether it can be registered.
 func (b *bringer) bringWorkflow(ctx context.Context, w source.Workflow) (bool, error) {
 	fail := func(format string, args ...any) (bool, error) {
 		b.problem("workflow", w.Name, format, args...)

@@ -14,15 +14,15 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// chain is a thread of which every step can be read.
+// chain is a thread in which every step is readable.
 type chain struct {
 	source.Thread
 	workflow cas.Hash
-	endedMs  int64 // when its last step ended; 0: it has none
+	endedMs  int64 // end of its last step; 0 if it has none
 	nodes    map[cas.Hash]bool
 }
 
-// threads brings the threads, active and ended.
+// threads imports active and ended threads.
 func (b *bringer) threads(ctx context.Context) error {
 	here, err := heads.Standings(ctx, b.index)
 	if err != nil {
@@ -54,8 +54,8 @@ func (b *bringer) threads(ctx context.Context) error {
 	return b.index.Adopt(ctx, adopt, b.now().UnixMilli())
 }
 
-// bringThread copies a thread that is known under several heads, perhaps; true:
-// the index is to be changed.
+// bringThread copies a thread, which may be known under several heads. It returns true if the index must be
+// changed.
 func (b *bringer) bringThread(ctx context.Context, known []source.Thread, here map[string]heads.Standing) (none fileheads.Adoption, ok bool, err error) {
 	c, err := b.choose(ctx, known)
 	if err != nil || c == nil {
@@ -69,8 +69,7 @@ func (b *bringer) bringThread(ctx context.Context, known []source.Thread, here m
 			return none, false, err
 		}
 	}
-	// Also of a thread that is here: what was missing may be there now, or is still
-	// to be told.
+	// Do this even for an existing thread: missing nodes may be available now, or must be reported again.
 	lost, err := b.copy.reach(ctx, c.Head)
 	if err != nil {
 		return none, false, err
@@ -87,16 +86,16 @@ func (b *bringer) bringThread(ctx context.Context, known []source.Thread, here m
 	return fileheads.Adoption{Thread: c.ID, Was: standing.Head, Head: c.Head, End: c.end()}, true, nil
 }
 
-// comparison is what a thread of the original's is to one that may be here.
+// comparison is the relation between an original's thread and one in this home.
 type comparison int
 
 const (
-	isNew       comparison = iota // not here, or further than here
-	isThere                       // as far as here, or not so far
-	hasDiverged                   // it has gone another way
+	isNew       comparison = iota // missing here, or longer than here
+	isThere                       // not longer than here
+	hasDiverged                   // continued differently
 )
 
-// end is the thread's line in our history, nil if it is active.
+// end returns the thread's entry for the history, or nil if it is active.
 func (c *chain) end() *heads.Ended {
 	status := c.Ended()
 	if status == "" {
@@ -109,9 +108,8 @@ func (c *chain) end() *heads.Ended {
 	return &heads.Ended{Thread: c.ID, Workflow: c.workflow, Head: c.Head, Status: status, CompletedAt: at}
 }
 
-// choose reads the chains of a thread and takes the one that has gone on furthest;
-// the first, which the newer program wrote, if they go different ways. It is nil,
-// and the reasons are in the report, if none can be brought.
+// choose reads the chains of a thread and returns the longest, or the first (from the newer program) if they
+// diverge. It returns nil, with the reasons in the report, if none can be imported.
 func (b *bringer) choose(ctx context.Context, known []source.Thread) (*chain, error) {
 	var best *chain
 	for _, t := range known {
@@ -136,10 +134,9 @@ func (b *bringer) choose(ctx context.Context, known []source.Thread) (*chain, er
 	return best, nil
 }
 
-// invalidError means that an entry of the original's index says nothing sensible.
+// invalidError reports an invalid entry in the original's index.
 type invalidError struct{ reason string }
 
-// Error implements error.
 func (e *invalidError) Error() string { return e.reason }
 
 func isInvalid(err error) bool {
@@ -147,7 +144,7 @@ func isInvalid(err error) bool {
 	return errors.As(err, &invalid)
 }
 
-// read reads a thread's chain and workflow in the original's store.
+// read reads a thread's chain and workflow from the original's store.
 func (b *bringer) read(ctx context.Context, t source.Thread) (*chain, error) {
 	if !t.Head.Valid() {
 		return nil, &invalidError{fmt.Sprintf("its head, %q, is not a hash", t.Head)}
@@ -179,21 +176,21 @@ func readChain(ctx context.Context, r cas.Reader, t source.Thread) (*chain, erro
 	return c, nil
 }
 
-// compare looks at a thread that is here already.
+// compare compares a thread with an existing one in this home.
 func (b *bringer) compare(ctx context.Context, c *chain, here heads.Standing) (comparison, error) {
 	if here.Head == c.Head && (here.End != nil || c.Ended() == "") {
 		b.report.Threads.Present++
 		return isThere, nil
 	}
 	if c.nodes[here.Head] && here.End == nil {
-		return isNew, nil // the original has gone on since
+		return isNew, nil // the original continued
 	}
 	ours, err := readChain(ctx, b.store, source.Thread{Head: here.Head})
 	if err != nil {
 		return hasDiverged, fmt.Errorf("thread %s, which is here already: %w", c.ID, err)
 	}
 	if ours.nodes[c.Head] {
-		b.report.Threads.Present++ // it has gone on here
+		b.report.Threads.Present++ // it continued here
 		return isThere, nil
 	}
 	b.report.Threads.Failed++
@@ -201,7 +198,7 @@ func (b *bringer) compare(ctx context.Context, c *chain, here heads.Standing) (c
 	return hasDiverged, nil
 }
 
-// tellLost names nodes that could not be brought.
+// tellLost lists nodes that could not be imported.
 func (b *bringer) tellLost(lost []cas.Hash) string {
 	const most = 5
 	text := ""

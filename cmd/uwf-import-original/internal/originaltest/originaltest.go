@@ -1,8 +1,7 @@
-// Package originaltest writes data as the original writes it, for tests: node
-// files in either layout with their index of types, a database of variables whose
-// newest changes are still in its write-ahead log, and the index files of older
-// versions. Its schemas are those that the original's versions register; the
-// hashes of the main ones are held against what the original itself computes.
+// Package originaltest writes data in the original's formats, for tests: node files in either layout with
+// their index of types, a variable database whose latest changes are still in the write-ahead log, and the
+// index files of older versions. Its schemas are those that the original's versions register; the hashes of
+// the main ones are checked against hashes computed by the original.
 package originaltest
 
 import (
@@ -20,10 +19,10 @@ import (
 	"github.com/united-workforce/uwf/cas"
 )
 
-// Layout is where the node files are.
+// Layout is the location of the node files.
 type Layout string
 
-// The layouts.
+// Layouts.
 const (
 	Flat  Layout = ""      // <ocas>/<hash>.bin
 	Nodes Layout = "nodes" // <ocas>/nodes/<hash>.bin
@@ -39,11 +38,11 @@ type Original struct {
 	t      testing.TB
 	layout Layout
 	clock  int64
-	live   string // where the database is while it is open
+	live   string // location of the database while it is open
 	db     *sql.DB
 }
 
-// New makes an empty ~/.ocas and ~/.uwf in a directory, with the meta-schema.
+// New creates an empty ~/.ocas and ~/.uwf in a directory, with the meta-schema.
 func New(t testing.TB, dir string, layout Layout) *Original {
 	o := &Original{
 		Ocas: filepath.Join(dir, ".ocas"), Uwf: filepath.Join(dir, ".uwf"),
@@ -64,12 +63,12 @@ func (o *Original) tick() int64 {
 	return o.clock
 }
 
-// Path is the file of a node.
+// Path returns the file of a node.
 func (o *Original) Path(h cas.Hash) string {
 	return filepath.Join(o.Ocas, string(o.layout), string(h)+".bin")
 }
 
-// Schema puts one of the original's schemas.
+// Schema stores one of the original's schemas.
 func (o *Original) Schema(name string) cas.Hash {
 	data, err := schemas.ReadFile("schemas/" + name + ".json")
 	require.NoError(o.t, err)
@@ -78,7 +77,7 @@ func (o *Original) Schema(name string) cas.Hash {
 	return o.Put(cas.NewKinds(cas.XXH64).MetaHash(), schema)
 }
 
-// Put puts a value, unless it is there, and returns its hash.
+// Put stores a value unless it exists, and returns its hash.
 func (o *Original) Put(typ cas.Hash, value any) cas.Hash {
 	payload, err := cas.Encode(value)
 	require.NoError(o.t, err)
@@ -90,7 +89,7 @@ func (o *Original) Put(typ cas.Hash, value any) cas.Hash {
 	return n.Hash
 }
 
-// Text puts a text.
+// Text stores a text.
 func (o *Original) Text(s string) cas.Hash { return o.Put(o.Schema("string"), s) }
 
 func (o *Original) write(n cas.Node) {
@@ -98,10 +97,10 @@ func (o *Original) write(n cas.Node) {
 	o.Append(filepath.Join("_index", string(n.Type)), string(n.Hash)+"\n")
 }
 
-// Append adds to a file of the store.
+// Append appends to a file in the store.
 func (o *Original) Append(name, text string) { o.append(filepath.Join(o.Ocas, name), text) }
 
-// AppendHome adds to a file of the home.
+// AppendHome appends to a file in the home.
 func (o *Original) AppendHome(name, text string) { o.append(filepath.Join(o.Uwf, name), text) }
 
 func (o *Original) append(path, text string) {
@@ -112,7 +111,7 @@ func (o *Original) append(path, text string) {
 	require.NoError(o.t, f.Close())
 }
 
-// tables are those of the original's database.
+// tables is the schema of the original's database.
 const tables = `
 PRAGMA journal_mode = WAL;
 PRAGMA foreign_keys = ON;
@@ -127,14 +126,13 @@ CREATE INDEX idx_vars_name ON vars(name);
 PRAGMA wal_checkpoint(TRUNCATE);
 PRAGMA wal_autocheckpoint = 0;`
 
-// Var sets a variable as the original does, but for the variants of other types,
-// which a kill may have left.
+// Var sets a variable as the original does, except that it keeps variants of other types, as a kill may.
 func (o *Original) Var(name string, value cas.Hash, tags map[string]string) {
 	ctx := context.Background()
 	if o.db == nil {
 		db, err := sql.Open("sqlite", o.live)
 		require.NoError(o.t, err)
-		db.SetMaxOpenConns(1) // the settings are a connection's
+		db.SetMaxOpenConns(1) // the settings belong to a connection
 		_, err = db.ExecContext(ctx, tables)
 		require.NoError(o.t, err)
 		o.db = db
@@ -152,7 +150,7 @@ func (o *Original) Var(name string, value cas.Hash, tags map[string]string) {
 	require.NoError(o.t, err)
 }
 
-// typeOf is the type of a node, or a made-up one if it cannot be read.
+// typeOf returns the type of a node, or a made-up one if it cannot be read.
 func (o *Original) typeOf(h cas.Hash) cas.Hash {
 	data, err := os.ReadFile(o.Path(h))
 	if err != nil {
@@ -165,8 +163,8 @@ func (o *Original) typeOf(h cas.Hash) cas.Hash {
 	return n.Type
 }
 
-// Save puts the database where the original has it, as a kill leaves it: what was
-// set is in the write-ahead log, and in the database itself there is nothing.
+// Save writes the database to the original's location in the state that a kill leaves: all changes are in the
+// write-ahead log, and the database file itself is empty.
 func (o *Original) Save() {
 	if o.db == nil {
 		return
@@ -189,7 +187,7 @@ func (o *Original) Damage(h cas.Hash) {
 // Lose removes the file of a node.
 func (o *Original) Lose(h cas.Hash) { require.NoError(o.t, os.Remove(o.Path(h))) }
 
-// Forget leaves the database as it is on the disk.
+// Forget keeps the database on disk as it is.
 func (o *Original) Forget() {
 	require.NoError(o.t, o.db.Close())
 	o.db = nil

@@ -4,20 +4,20 @@ import (
 	"github.com/united-workforce/uwf/cas"
 )
 
-// Workflow is the original's test workflow: a writer, whom a reviewer may send
-// back. In $SUSPEND it asks a person.
+// Workflow stores the original's test workflow: a writer, and a reviewer who can send the work back. In
+// $SUSPEND it asks a person.
 func (o *Original) Workflow(name string) cas.Hash {
 	return o.Put(o.Schema("workflow"), o.workflow(name, "frontmatter"))
 }
 
-// LaterWorkflow is the same as later versions write it.
+// LaterWorkflow stores the same workflow in the form of later versions.
 func (o *Original) LaterWorkflow(name string) cas.Hash {
 	w := o.workflow(name, "frontmatter")
 	w["version"] = 1
 	return o.Put(o.Schema("workflow-later"), w)
 }
 
-// EarlyWorkflow is one of the first versions', with conditions.
+// EarlyWorkflow stores a workflow in the form of the first versions, with conditions.
 func (o *Original) EarlyWorkflow(name string) cas.Hash {
 	role := func() map[string]any {
 		return map[string]any{
@@ -69,30 +69,29 @@ func (o *Original) workflow(name, schemaKey string) map[string]any {
 	}
 }
 
-// Start begins a thread.
+// Start stores the start of a thread.
 func (o *Original) Start(workflow cas.Hash, prompt, cwd string) cas.Hash {
 	return o.Put(o.Schema("start"), map[string]any{"workflow": string(workflow), "prompt": prompt, "cwd": cwd})
 }
 
-// EarlyStart begins a thread as the first versions do, without a directory.
+// EarlyStart stores a start in the form of the first versions, without a directory.
 func (o *Original) EarlyStart(workflow cas.Hash, prompt string) cas.Hash {
 	return o.Put(o.Schema("start-early"), map[string]any{"workflow": string(workflow), "prompt": prompt})
 }
 
-// Step is what a step delivers; its detail is the mock agent's, or hermes' if
-// there is an answer.
+// Step is the content of a step. Its detail is that of the mock agent, or of hermes if there is an answer.
 type Step struct {
 	Role, Status, Note string
 	Answer             string
-	Early, Later       bool // the form of the first, or of later versions
+	Early, Later       bool // form of the first, or of later versions
 }
 
-// Steps adds steps to a start and returns their hashes.
+// Steps appends steps to a start and returns their hashes.
 func (o *Original) Steps(workflowName string, start cas.Hash, steps ...Step) []cas.Hash {
 	return o.StepsAfter(workflowName, start, nil, steps...)
 }
 
-// StepsAfter adds steps to a chain: its start and its steps.
+// StepsAfter appends steps to a chain, which contains the start and its steps.
 func (o *Original) StepsAfter(workflowName string, start cas.Hash, chain []cas.Hash, steps ...Step) []cas.Hash {
 	var hashes []cas.Hash
 	var prev any

@@ -12,15 +12,14 @@ import (
 	"os"
 	"path/filepath"
 
-	_ "modernc.org/sqlite" // the driver; in pure Go, and linked in this program only
+	_ "modernc.org/sqlite" // pure Go; linked only in this program
 )
 
-// ErrBusy means that a database was being written to while it was copied.
+// ErrBusy reports that a database was written while it was copied.
 var ErrBusy = errors.New("it is being written to: stop the original's programs first")
 
-// readDatabase reads the variables of uwf in a database. SQLite makes files beside
-// a database that it opens, so a copy is opened, with all that was not yet moved
-// into it.
+// readDatabase reads uwf's variables from a database. SQLite creates files next to a database that it opens,
+// so it opens a copy that includes the write-ahead log.
 func readDatabase(ctx context.Context, path string) (_ []variable, err error) {
 	dir, err := os.MkdirTemp("", "uwf-import-*")
 	if err != nil {
@@ -41,15 +40,14 @@ func readDatabase(ctx context.Context, path string) (_ []variable, err error) {
 	return vars, nil
 }
 
-// parts are what a database consists of, by their endings: itself, what was
-// written ahead of it, and what undoes a change that was cut off. The index of
-// what was written ahead (-shm) is made again by whoever opens it.
+// parts returns the suffixes of a database's files: the database, its write-ahead log, and its rollback
+// journal. SQLite rebuilds the log's index (-shm) when it opens the database.
 func parts() []string { return []string{"", "-wal", "-journal"} }
 
-// copyAttempts is how often a copy is tried while somebody writes.
+// copyAttempts is how many times a copy is tried while the database changes.
 const copyAttempts = 5
 
-// copyDatabase copies a database as it was at one moment.
+// copyDatabase makes a consistent copy of a database.
 func copyDatabase(from, to string) error {
 	for range copyAttempts {
 		before, err := stamps(from)
@@ -72,7 +70,7 @@ func copyDatabase(from, to string) error {
 	return ErrBusy
 }
 
-// stamps reports whether a database has changed.
+// stamps returns a value that changes with the database.
 func stamps(path string) (string, error) {
 	all := ""
 	for _, part := range parts() {
@@ -88,7 +86,7 @@ func stamps(path string) (string, error) {
 	return all, nil
 }
 
-// copyFile copies a file; one that is not there is not there in the copy either.
+// copyFile copies a file. If it does not exist, neither does the copy.
 func copyFile(from, to string) (err error) {
 	in, err := os.Open(from)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -100,7 +98,7 @@ func copyFile(from, to string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = in.Close() }() // nothing was written
+	defer func() { _ = in.Close() }() // opened for reading
 	out, err := os.Create(to)
 	if err != nil {
 		return err
@@ -124,7 +122,7 @@ func queryVariables(ctx context.Context, path string) (vars []variable, err erro
 	}
 	var tables int
 	if err := db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'vars'").Scan(&tables); err != nil || tables == 0 {
-		return nil, err // a database in which nothing was ever named
+		return nil, err // a database without variables
 	}
 	rows, err := db.QueryContext(ctx, "SELECT name, schema, value, created, updated, tags FROM vars WHERE name LIKE '@uwf/%' ORDER BY updated DESC, name, schema")
 	if err != nil {

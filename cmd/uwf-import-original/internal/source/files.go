@@ -12,22 +12,22 @@ import (
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
-// The index of older versions, in files of the home. A version with variables
-// takes them over when it starts, and puts ".migrated" behind their names.
+// Index files of older versions, in the home. A version with variables imports them when it starts and
+// appends ".migrated" to their names.
 const (
 	workflowsFile = "workflows.yaml"
-	registryFile  = "registry.yaml" // as the documents name it
+	registryFile  = "registry.yaml" // as named in the documentation
 	threadsYAML   = "threads.yaml"
 	threadsJSON   = "threads.json"
 	historyFile   = "history.jsonl"
 	migrated      = ".migrated"
 )
 
-// maxFile bounds an index: a hundred thousand threads have some megabytes.
+// maxFile bounds an index: a hundred thousand threads take a few megabytes.
 const maxFile = 64 << 20
 
-// readFiles reads the index of older versions. What was taken over into variables
-// is read only if there are none. It returns the files that are there.
+// readFiles reads the index of older versions. Files already converted to variables are read only if there
+// are no variables. It returns the files that exist.
 func (s *Source) readFiles(haveVariables bool) (there []string, err error) {
 	for _, f := range []struct {
 		name string
@@ -70,8 +70,8 @@ func readFile(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// mapping reads YAML or JSON, which is YAML as well, as a mapping in its order.
-// Scalars are taken as they are written: a hash may look like a number.
+// mapping parses a YAML or JSON mapping, in order. Scalars are taken verbatim, because a hash may look like a
+// number.
 func mapping(path string, data []byte) ([]yamldoc.Entry, error) {
 	doc, err := yamldoc.Parse(data, yamldoc.Bounds{Bytes: maxFile, Nodes: maxFile})
 	if err != nil {
@@ -124,7 +124,7 @@ func (s *Source) readThreads(path string, data []byte) error {
 	return err
 }
 
-// readHistory reads the threads that have ended. The last line of a thread counts.
+// readHistory reads the ended threads. The last line of a thread counts.
 func (s *Source) readHistory(path string, data []byte) error {
 	last := map[string]Thread{}
 	var order []string

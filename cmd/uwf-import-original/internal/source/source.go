@@ -1,6 +1,5 @@
-// Package source reads what the original has left on a disk: its nodes, and what
-// it knew by name. It changes nothing there, not even a file beside a database:
-// what must be opened to be read is copied first.
+// Package source reads the original's data: its nodes, and the names it knew. It changes nothing on disk:
+// files that opening would modify are copied first.
 package source
 
 import (
@@ -19,45 +18,45 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// ErrNone means that there is nothing of the original's.
+// ErrNone reports that there is no data of the original.
 var ErrNone = errors.New("nothing of the original's is there")
 
-// Dirs is where the original keeps things.
+// Dirs are the original's directories.
 type Dirs struct {
 	Store string // nodes and variables, ~/.ocas
 	Home  string // config, and the index of older versions, ~/.uwf
 }
 
-// Source is an original's data. Its nodes are read when they are asked for.
+// Source is an original's data. Nodes are read on demand.
 type Source struct {
 	Dirs
 	Nodes *fsstore.Store
-	// Workflows by name, and threads by id; of two that have one name, the first
-	// is the one that the newer program wrote.
+	// Workflows by name, and threads by ID. If a name occurs twice, the entry from the newer program comes
+	// first.
 	Workflows []Workflow
 	Threads   []Thread
-	// Problems are what could not be read.
+	// Problems lists what could not be read.
 	Problems []Problem
 }
 
-// Workflow is a name of the registry.
+// Workflow is a registry entry.
 type Workflow struct {
 	Name string
 	Hash cas.Hash
-	From string // the file that says so
+	From string // the file that contains it
 }
 
-// Thread is a thread as the original knew it.
+// Thread is a thread of the original.
 type Thread struct {
 	ID          string
 	Head        cas.Hash
-	Status      string // completed, end, cancelled, suspended; "": idle
-	CompletedAt int64  // ms; 0: not known
-	Message     string // why it is suspended
-	From        string // the file that says so
+	Status      string // completed, end, cancelled, suspended; "" if idle
+	CompletedAt int64  // in ms; 0 if unknown
+	Message     string // reason for the suspension
+	From        string // the file that contains it
 }
 
-// Ended is how the thread has ended, "" if it has not.
+// Ended returns the thread's final status, or "" if it has not ended.
 func (t Thread) Ended() protocol.Status {
 	switch t.Status {
 	case "completed", "end":
@@ -68,15 +67,15 @@ func (t Thread) Ended() protocol.Status {
 	return ""
 }
 
-// Problem is something that cannot be brought.
+// Problem describes something that cannot be imported.
 type Problem struct {
 	What   string `json:"what"` // thread, workflow, config or file
 	Name   string `json:"name"`
 	Reason string `json:"reason"`
 }
 
-// Open reads what the original knew by name. Errors: [ErrNone]; a database that
-// cannot be read, or is being written to.
+// Open reads the original's names. It returns [ErrNone], or an error if a database cannot be read or is being
+// written.
 func Open(ctx context.Context, d Dirs) (*Source, error) {
 	nodes, err := openNodes(ctx, d.Store)
 	if err != nil {
@@ -99,7 +98,7 @@ func Open(ctx context.Context, d Dirs) (*Source, error) {
 		s.problem("file", filepath.Join(d.Store, "vars", databaseFile),
 			"it is not there, although the index was once taken over into it: only what the files of before say is known")
 	}
-	// The order within a name stays: what the newer program wrote comes first.
+	// A stable sort keeps entries of the newer program first.
 	slices.SortStableFunc(s.Workflows, func(a, b Workflow) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortStableFunc(s.Threads, func(a, b Thread) int { return cmp.Compare(a.ID, b.ID) })
 	return s, nil
@@ -119,7 +118,7 @@ func openNodes(ctx context.Context, dir string) (*fsstore.Store, error) {
 	return nodes, nil
 }
 
-// exists reports whether there is a file.
+// exists reports whether a file exists.
 func exists(path string) (bool, error) {
 	_, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -16,25 +16,24 @@ import (
 	"github.com/united-workforce/uwf/cas"
 )
 
-// The names of the variables that the original's uwf keeps.
+// Names of the variables that the original's uwf uses.
 const (
 	registryPrefix = "@uwf/registry/"
 	threadPrefix   = "@uwf/thread/"
-	historyPrefix  = "@uwf/history/" // of versions in between: threads that have ended
+	historyPrefix  = "@uwf/history/" // ended threads, in intermediate versions
 	ours           = "@uwf/"
 )
 
-// The files of variables, and where they may be: uwf and ocas of the original
-// disagree about the directory.
+// The files of variables and their directories, on which uwf and ocas of the original disagree.
 const (
 	databaseFile = "_store.db"
-	linesFile    = "_vars.jsonl" // of older versions
+	linesFile    = "_vars.jsonl" // older versions
 )
 
 func variableDirs(store string) []string { return []string{filepath.Join(store, "vars"), store} }
 
-// variable is one of the original's. A name has one for each type of its value:
-// the original means to remove the others, and a kill may have kept it from that.
+// variable is a variable of the original. A name has one per type of value: the original removes the others,
+// but may have been killed first.
 type variable struct {
 	Name    string            `json:"name"`
 	Schema  string            `json:"schema"`
@@ -47,8 +46,7 @@ type variable struct {
 	from string
 }
 
-// readVariables reads the variables, and reports whether there were any files of
-// them.
+// readVariables reads the variables and reports whether any files of them exist.
 func (s *Source) readVariables(ctx context.Context) (found bool, err error) {
 	var all []variable
 	for _, dir := range variableDirs(s.Store) {
@@ -67,8 +65,7 @@ func (s *Source) readVariables(ctx context.Context) (found bool, err error) {
 	return found, nil
 }
 
-// variablesIn reads the database of a directory, or the lines that were there
-// before databases.
+// variablesIn reads a directory's database, or the log that preceded databases.
 func (s *Source) variablesIn(ctx context.Context, dir string) ([]variable, bool, error) {
 	database := filepath.Join(dir, databaseFile)
 	ok, err := exists(database)
@@ -82,7 +79,7 @@ func (s *Source) variablesIn(ctx context.Context, dir string) ([]variable, bool,
 	return s.variableLines(filepath.Join(dir, linesFile))
 }
 
-// take makes of a variable what it stands for.
+// take converts a variable to a workflow or thread.
 func (s *Source) take(v variable) {
 	if name, ok := strings.CutPrefix(v.Name, registryPrefix); ok {
 		s.Workflows = append(s.Workflows, Workflow{Name: name, Hash: cas.Hash(v.Value), From: v.from})
@@ -102,7 +99,7 @@ func (s *Source) take(v variable) {
 	}
 }
 
-// reasonStatus is the status that a reason in an older history stands for.
+// reasonStatus returns the status for a reason in an older history.
 func reasonStatus(reason string) string {
 	if reason == "cancelled" {
 		return reason
@@ -118,8 +115,7 @@ func number(text string) int64 {
 	return int64(n)
 }
 
-// variableLines reads the log of variables of older versions: the last line of a
-// name and type counts.
+// variableLines reads the variable log of older versions: the last line of a name and type counts.
 func (s *Source) variableLines(path string) ([]variable, bool, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -153,7 +149,7 @@ func (s *Source) variableLines(path string) ([]variable, bool, error) {
 	return vars, true, nil
 }
 
-// lines yields the lines of a text that are not empty, with their numbers.
+// lines yields the non-empty lines of a text with their numbers.
 func lines(data []byte) func(yield func(int, []byte) bool) {
 	return func(yield func(int, []byte) bool) {
 		r := bufio.NewScanner(bytes.NewReader(data))

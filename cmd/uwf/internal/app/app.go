@@ -1,6 +1,5 @@
-// Package app is one invocation of uwf: its streams and flags, the home, the store and the
-// engine that it works with, what a person may call a thread or a step, and how results are
-// printed. The packages of commands stand on it.
+// Package app holds the state of one invocation of uwf that its commands share: streams and flags, the home,
+// the store and the engine, name resolution, and printing.
 package app
 
 import (
@@ -45,10 +44,10 @@ import (
 	"github.com/united-workforce/uwf/utilagent/confine"
 )
 
-// CasProgram is how hints name the store's commands.
+// CasProgram is the name of the store's commands in hints.
 const CasProgram = "uwf cas"
 
-// StoreCLI are the store's commands, once.
+// StoreCLI returns the store's commands, creating them on first use.
 func (a *App) StoreCLI() *ocascli.CLI {
 	if a.CAS == nil {
 		a.CAS = &ocascli.CLI{
@@ -61,35 +60,34 @@ func (a *App) StoreCLI() *ocascli.CLI {
 	return a.CAS
 }
 
-// App is one invocation of the program.
 type App struct {
 	Env   env.Env
 	Flags Globals
-	// Status is the exit status of a command that did its work but ended in a
-	// state that scripts must see, such as suspended.
+	// Status determines the exit status of a command that succeeded but ended in a state that scripts must
+	// notice, such as suspended.
 	Status protocol.Code
-	// Exit is the exit status of a program that was run in this one's place.
+	// Exit is the exit status of a program that this one was replaced by.
 	Exit int
-	// TextErrors: errors are text only, because they are meant for a model.
+	// TextErrors prints errors as text only, because they are meant for a model.
 	TextErrors bool
-	WorksAt    string      // the remote that --remote names
-	projects   sync.Map    // whose settings were told
-	Steps      atomic.Bool // the command runs agents, or looks at what would run
-	creates    bool        // the command makes a home or store that is not there
-	Takes, Yes bool        // a workflow from elsewhere is to be run, and is taken without a question
+	WorksAt    string      // value of --remote
+	projects   sync.Map    // projects whose settings were reported
+	Steps      atomic.Bool // the command runs agents, or shows what would run
+	creates    bool        // the command creates a missing home or store
+	Takes, Yes bool        // Takes: a fetched workflow must be confirmed; Yes: without asking
 	shown      atomic.Pointer[Display]
-	warned     sync.Map  // what was told once
-	exposed    sync.Once // warns of keys that others can read
+	warned     sync.Map  // messages shown once
+	exposed    sync.Once // warns about keys readable by others
 	diagnose   sync.Once
-	diagnosis  box.Diagnosis // of this machine, once it was asked for
+	diagnosis  box.Diagnosis // of this machine, filled on first use
 	catalog    *catalog.Catalog
 	FS         *fsstore.Store
 	Heads      *fileheads.Heads
-	CAS        *ocascli.CLI // the commands of the store
-	Bundle     *bundled     // in the place of home and store; nil: none
+	CAS        *ocascli.CLI // commands of the store
+	Bundle     *bundled     // replaces home and store, or nil
 }
 
-// Globals are the flags that every command knows.
+// Globals holds the global flags.
 type Globals struct {
 	Format string
 	Home   string
@@ -98,8 +96,8 @@ type Globals struct {
 	Debug  bool
 }
 
-// Format is the format of results: what was asked for, else the command's own,
-// else text on a terminal and JSON for a program.
+// Format returns the format for results: the requested one, or else the command's own, or else text on a
+// terminal and JSON otherwise.
 func (a *App) Format(own *render.Format) render.Format {
 	if f, err := render.ParseFormat(a.Flags.Format); err == nil {
 		return f
@@ -113,7 +111,7 @@ func (a *App) Format(own *render.Format) render.Format {
 	return render.JSON
 }
 
-// Print writes a command's result.
+// Print prints a command's result.
 func (a *App) Print(value any, text func(*term.Page)) error {
 	if text == nil {
 		return render.Print(a.Env.Stdout, a.Format(nil), value, nil)
@@ -121,12 +119,12 @@ func (a *App) Print(value any, text func(*term.Page)) error {
 	return render.Print(a.Env.Stdout, a.Format(nil), value, a.Page(text))
 }
 
-// Printf is [App.Print] of a result whose text is one line or two.
+// Printf is like [App.Print] for a result whose text is a line or two.
 func (a *App) Printf(value any, format string, args ...any) error {
 	return a.Print(value, func(p *term.Page) { p.Printf(format, args...) })
 }
 
-// Page is a text for people, written to any stream.
+// Page adapts text to a plain writer.
 func (a *App) Page(text func(*term.Page)) func(io.Writer) error {
 	return func(w io.Writer) error {
 		p := &term.Page{To: w, Colours: cmdline.Colours(a.Env, a.Env.Stdout)}
@@ -135,7 +133,7 @@ func (a *App) Page(text func(*term.Page)) func(io.Writer) error {
 	}
 }
 
-// Dirs are the directories in force. Errors: see [App.checkHome].
+// Dirs returns the directories in use. Errors are those of [App.checkHome].
 func (a *App) Dirs() (home.Dirs, error) {
 	if a.Bundle != nil {
 		return a.Bundle.dirs(), nil
@@ -147,7 +145,7 @@ func (a *App) Dirs() (home.Dirs, error) {
 	return dirs, a.checkHome(dirs)
 }
 
-// Store opens the node store; it need not exist.
+// Store opens the node store, which may not exist.
 func (a *App) Store(ctx context.Context) (cas.Store, error) {
 	if a.Bundle != nil {
 		return a.Bundle.file, nil
@@ -170,8 +168,7 @@ func (a *App) Store(ctx context.Context) (cas.Store, error) {
 	return s, nil
 }
 
-// LockStore keeps the collector away while nodes are put that the index does not
-// name yet.
+// LockStore prevents garbage collection while nodes are stored that the index does not refer to yet.
 func (a *App) LockStore(ctx context.Context) (release func(), err error) {
 	s, err := a.Store(ctx)
 	if err != nil {
@@ -181,17 +178,17 @@ func (a *App) LockStore(ctx context.Context) (release func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	return func() { _ = done() }, nil // the end of the process gives it back, too
+	return func() { _ = done() }, nil // the lock also ends with the process
 }
 
-// Index is the heads, facts and registry of the home.
+// Index opens the heads, facts and registry of the home.
 func (a *App) Index() (*fileheads.Heads, error) {
 	dirs, err := a.Dirs()
 	if err != nil {
 		return nil, err
 	}
 	if a.Heads == nil {
-		// Beside the store of a newer uwf the index, too, is not ours to touch.
+		// If the store belongs to a newer uwf, don't touch the index either.
 		if a.Bundle == nil {
 			if err := fsstore.Readable(dirs.Store); err != nil {
 				return nil, ocascli.StoreError(err, CasProgram)
@@ -202,8 +199,8 @@ func (a *App) Index() (*fileheads.Heads, error) {
 	return a.Heads, nil
 }
 
-// Engine puts the parts together. The config is read only when a step needs it. show is called
-// with what happens to threads; nil: nothing of it is shown.
+// Engine opens an engine. The config is read only when a step needs it. show receives thread events; it may
+// be nil.
 func (a *App) Engine(ctx context.Context, show func(engine.Event)) (*engine.Engine, error) {
 	dirs, err := a.Dirs()
 	if err != nil {
@@ -252,30 +249,29 @@ func (a *App) Engine(ctx context.Context, show func(engine.Event)) (*engine.Engi
 	return with, nil
 }
 
-// warnOnce tells a warning, the first time that it is given: each step of an agent gives
-// its own again.
+// warnOnce prints a warning the first time; each step of an agent repeats its own.
 func (a *App) warnOnce(text string) {
 	a.SayOnce(text, "uwf: warning: "+text)
 }
 
-// SayOnce tells what is the same whenever it is about the same.
+// SayOnce prints a message once per subject.
 func (a *App) SayOnce(about, text string) {
 	if _, told := a.warned.LoadOrStore(about, true); !told {
 		a.Say("%s", text)
 	}
 }
 
-// warnExposed warns of keys that others can read.
+// warnExposed warns about keys readable by others.
 func (a *App) warnExposed(dirs home.Dirs) {
 	for _, warning := range config.Exposed(dirs.Config(), dirs.DotEnv()) {
 		a.Say("uwf: warning: %s", warning)
 	}
 }
 
-// OnTerminal reports whether a person reads the results, in a pager or not.
+// OnTerminal reports whether results go to a terminal, possibly through a pager.
 func (a *App) OnTerminal() bool { return terminal.Is(a.Env.Stdout) }
 
-// Workflows are those that can be named from here.
+// Workflows returns the workflows that can be named in this directory.
 func (a *App) Workflows() *catalog.Catalog {
 	if a.catalog == nil {
 		a.catalog = &catalog.Catalog{
@@ -290,7 +286,7 @@ func (a *App) Workflows() *catalog.Catalog {
 	return a.catalog
 }
 
-// Secrets are those of the home that is in force, as far as it has any.
+// Secrets returns the secrets of the current home.
 func (a *App) Secrets() *secret.Set {
 	dirs, err := home.Find(a.Env, a.Flags.Home, a.Flags.Store)
 	if err != nil {
@@ -299,16 +295,15 @@ func (a *App) Secrets() *secret.Set {
 	return secret.NewSet(config.Secrets(dirs.Config(), dirs.DotEnv(), a.Env)...)
 }
 
-// Width is that of the terminal to which results go; 0 if they go elsewhere.
+// Width returns the width of the terminal for results, or 0 if there is none.
 func (a *App) Width() int {
 	columns, _ := terminal.Size(a.Env.Stdout)
 	return columns
 }
 
-// FormatFlag is --format of a command whose result has forms of its own. It
-// stands in for the global flag, so its names must hold all that make sense. A
-// name that the whole program knows holds for errors, too; with any other, an
-// error is text.
+// FormatFlag returns --format for a command with additional formats. It replaces the global flag, so names
+// must contain all useful formats. A global format applies to errors as well; with any other, errors are
+// text.
 func (a *App) FormatFlag(names []string, otherwise string) ucli.Flag {
 	f := ucli.StringFlag{Name: "format", Usage: fmt.Sprintf("`FORMAT` of the result: %s (default: %s)", strings.Join(names, ", "), otherwise)}
 	return term.Checked(f, func(_, name string) error {
@@ -323,18 +318,17 @@ func (a *App) FormatFlag(names []string, otherwise string) ucli.Flag {
 	})
 }
 
-// OwnFormat is the value of [App.FormatFlag]; "": it was not given.
+// OwnFormat returns the value of [App.FormatFlag], or "".
 func (a *App) OwnFormat(c *ucli.Context) string { return cmp.Or(a.Flags.Format, c.String("format")) }
 
-// AskYes asks the person at the terminal; yes must be said.
+// AskYes asks a question on the terminal and reports whether the answer is yes.
 func (a *App) AskYes(ctx context.Context, question string) (bool, error) {
 	said, err := setup.Terminal{In: a.Env.Stdin, Out: a.Env.Stderr}.Line(ctx, plaintext.Line(question)+" [y/N] ")
 	said = strings.ToLower(said)
 	return said == "y" || said == "yes", err
 }
 
-// Confirm asks a person whether something is meant; script is how it is said without
-// being asked.
+// Confirm asks for confirmation; script is the flag that skips the question.
 func (a *App) Confirm(ctx context.Context, question, script string) error {
 	if !terminal.Is(a.Env.Stdin) {
 		return cmdline.UsageError("nobody can be asked here: "+question, script)
@@ -348,9 +342,8 @@ func (a *App) Confirm(ctx context.Context, question, script string) error {
 	return nil
 }
 
-// Leaf is a command that does something; see [cmdline.Leaf]. A flag that is given
-// and empty comes of a variable that is not set: without it, the command would do
-// something else than was meant.
+// Leaf returns a command that does something; see [cmdline.Leaf]. It rejects empty flag values, which usually
+// come from unset variables and would change what the command does.
 func (a *App) Leaf(c ucli.Command, run func(ctx context.Context, c *ucli.Context) error) *ucli.Command {
 	flags := c.Flags
 	return cmdline.Leaf(c, func(ctx context.Context, cc *ucli.Context) error {
@@ -364,11 +357,10 @@ func (a *App) Leaf(c ucli.Command, run func(ctx context.Context, c *ucli.Context
 	})
 }
 
-// Group is a command that only holds others.
+// Group returns a command that only contains others.
 func (a *App) Group(c ucli.Command) *ucli.Command { return cmdline.Group(a.Env.Stderr, c) }
 
-// Say tells the user something on stderr that is not a result; on a terminal before the
-// lines that count.
+// Say prints a message on stderr, on a terminal above the progress lines.
 func (a *App) Say(format string, args ...any) {
 	if a.Flags.Quiet {
 		return
@@ -381,13 +373,13 @@ func (a *App) Say(format string, args ...any) {
 	fmt.Fprintln(a.Env.Stderr, text)
 }
 
-// Hint is a line with the next command to type.
+// Hint prints the next command to type.
 func (a *App) Hint(format string, args ...any) {
 	a.Say("hint: %s", fmt.Sprintf(format, args...))
 }
 
-// EndsAs sets the exit status of commands that see a thread come to rest: a script
-// must notice that a person is needed, or that the thread cannot go on.
+// EndsAs sets the exit status of commands after which a thread has stopped: scripts must notice that a person
+// is needed, or that the thread cannot continue.
 func (a *App) EndsAs(out protocol.StepOutput) {
 	switch {
 	case out.Status == protocol.StatusSuspended && status.AtLimit(out):
@@ -401,7 +393,7 @@ func (a *App) EndsAs(out protocol.StepOutput) {
 	}
 }
 
-// OrStdin is a value, or stdin for "-".
+// OrStdin returns value, or reads stdin for "-".
 func (a *App) OrStdin(value string) (string, error) {
 	if value != "-" {
 		return value, nil
@@ -413,13 +405,13 @@ func (a *App) OrStdin(value string) (string, error) {
 	return strings.TrimRight(string(data), "\n"), nil
 }
 
-// YesFlag is --yes of a command that asks with [App.Agree].
+// YesFlag returns --yes for a command that asks with [App.Agree].
 func YesFlag() *ucli.BoolFlag {
 	return &ucli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "confirm without being asked"}
 }
 
-// Agree shows the commands of a workflow or thread and asks whether they may run, then calls
-// confirm. With --yes it does not ask.
+// Agree shows the commands of a workflow or thread, asks whether they may run, and calls confirm. With --yes
+// it does not ask.
 func (a *App) Agree(ctx context.Context, c *ucli.Context, what string, commands []string, confirm func() error) error {
 	if !c.Bool("yes") {
 		a.Say("the commands of %s:\n  %s", plaintext.Line(what), plaintext.Indent(strings.Join(commands, "\n")))
@@ -431,7 +423,7 @@ func (a *App) Agree(ctx context.Context, c *ucli.Context, what string, commands 
 	return confirm()
 }
 
-// AskTrust asks the person at the terminal whether commands may run; elsewhere the answer is no.
+// AskTrust asks on the terminal whether commands may run; without a terminal the answer is no.
 func (a *App) AskTrust(ctx context.Context, u *engine.UntrustedError) bool {
 	if !terminal.Is(a.Env.Stdin) || !terminal.Is(a.Env.Stderr) {
 		return false
@@ -441,27 +433,26 @@ func (a *App) AskTrust(ctx context.Context, u *engine.UntrustedError) bool {
 	return yes && err == nil
 }
 
-// PrintAgreed is the result of such a command, for a person.
+// PrintAgreed prints the result of [App.Agree].
 func PrintAgreed(w *term.Page, what string, commands []string) {
 	w.Printf("%s\n", strings.Join(append([]string{"confirmed: " + what}, commands...), "\n  "))
 }
 
-// defaultQuota is how many characters a reader gets without asking for more.
+// defaultQuota is the default number of characters to read.
 const defaultQuota = 4000
 
-// QuotaFlag bounds what is read; see [term.NumberOf].
+// QuotaFlag returns --quota; see [term.NumberOf].
 func QuotaFlag() ucli.Flag {
 	f := ucli.StringFlag{Name: "quota", Usage: "at most `N` characters; the newest text wins", Value: strconv.Itoa(defaultQuota)}
 	return term.Checked(f, func(_, text string) error {
-		if _, err := term.Positive(text); err != nil { // in the original's words
+		if _, err := term.Positive(text); err != nil { // same wording as the original
 			return cmdline.UsageError("invalid --quota: must be a positive integer, got: "+text, fmt.Sprintf("--quota %d", defaultQuota))
 		}
 		return nil
 	})
 }
 
-// Reader opens a thread for reading: as it was when the step in flight began, if
-// there is one.
+// Reader returns a reader for a thread, in its state at the start of the step in flight, if there is one.
 func (a *App) Reader(ctx context.Context, e *engine.Engine, id string, flight *status.Flight) (transcript.Reader, error) {
 	head, err := e.Reader.Head(ctx, id)
 	if err != nil {
@@ -484,13 +475,13 @@ func (a *App) Reader(ctx context.Context, e *engine.Engine, id string, flight *s
 	}, nil
 }
 
-// Quoting is for models if an agent has started this program during a step.
+// Quoting quotes for models if an agent started this program during a step.
 func (a *App) Quoting() transcript.Quoting {
 	during := a.Env.Get(protocol.EnvRunDir) + a.Env.Get(protocol.EnvStartedFor)
 	return transcript.Quoting(during != "")
 }
 
-// Colour is a colour on a stream that may have them, else none.
+// Colour returns a color if the stream supports colors, or else none.
 func (a *App) Colour(w io.Writer, in terminal.Sequence) terminal.Sequence {
 	if cmdline.Colours(a.Env, w) {
 		return in
@@ -498,7 +489,7 @@ func (a *App) Colour(w io.Writer, in terminal.Sequence) terminal.Sequence {
 	return terminal.Plain
 }
 
-// System is what this machine can do to hold programs back, and why they get no namespaces if so.
+// System returns this machine's sandbox support, and why namespaces don't work.
 func (a *App) System() (config.System, box.Diagnosis) {
 	a.diagnose.Do(func() { a.diagnosis = box.Diagnose(a.Env.Exe) })
 	return config.System{

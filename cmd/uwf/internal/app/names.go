@@ -15,8 +15,8 @@ import (
 	"github.com/united-workforce/uwf/util/suggest"
 )
 
-// names finds threads and steps in the home, or in the bundle that takes its place: its name stands for its
-// only thread.
+// names returns a resolver for the home, or for the bundle that replaces it, whose name refers to its only
+// thread.
 func (a *App) names() (names.Resolver, error) {
 	x, err := a.Index()
 	r := names.Resolver{
@@ -36,7 +36,7 @@ func (a *App) names() (names.Resolver, error) {
 	return r, err
 }
 
-// Thread finds the thread that a person names.
+// Thread resolves a thread argument.
 func (a *App) Thread(ctx context.Context, arg string) (string, error) {
 	r, err := a.names()
 	if err != nil {
@@ -46,19 +46,19 @@ func (a *App) Thread(ctx context.Context, arg string) (string, error) {
 	return id, err
 }
 
-// Node finds the node that a person means, by hash or unique prefix.
+// Node resolves a hash or a unique prefix.
 func (a *App) Node(ctx context.Context, arg string) (cas.Hash, error) {
 	h, err := names.Resolver{Store: a.Store}.Node(ctx, arg)
 	return h, err
 }
 
-// Address finds the step that a person names.
+// Address resolves a step argument.
 func (a *App) Address(ctx context.Context, arg string) (cas.Hash, error) {
 	_, h, err := a.Place(ctx, arg)
 	return h, err
 }
 
-// Place is [App.Address], with the thread that was named; "": none was.
+// Place is like [App.Address] and also returns the thread in the argument, or "".
 func (a *App) Place(ctx context.Context, arg string) (id string, h cas.Hash, err error) {
 	r, err := a.names()
 	if err != nil {
@@ -68,7 +68,7 @@ func (a *App) Place(ctx context.Context, arg string) (id string, h cas.Hash, err
 	return id, h, err
 }
 
-// AddressIn is [App.Address] for a command that is about one thread.
+// AddressIn is like [App.Address] for a command about one thread.
 func (a *App) AddressIn(ctx context.Context, id, arg string) (cas.Hash, error) {
 	r, err := a.names()
 	if err != nil {
@@ -78,7 +78,7 @@ func (a *App) AddressIn(ctx context.Context, id, arg string) (cas.Hash, error) {
 	return h, err
 }
 
-// Explain adds to an error about a name what is near: a file here, or a node of the store.
+// Explain adds similar names to an error about a name: a local file, or a node of the store.
 func (a *App) Explain(ctx context.Context, e *protocol.Error) {
 	for _, r := range e.Reasons {
 		switch r.Name {
@@ -94,7 +94,7 @@ func (a *App) Explain(ctx context.Context, e *protocol.Error) {
 	}
 }
 
-// WithEngine is [App.Leaf] of a command that needs an engine.
+// WithEngine is like [App.Leaf] for a command that needs an engine.
 func (a *App) WithEngine(c ucli.Command, run func(context.Context, *ucli.Context, *engine.Engine) error) *ucli.Command {
 	return a.Leaf(c, func(ctx context.Context, c *ucli.Context) error {
 		e, err := a.Engine(ctx, nil)
@@ -105,7 +105,7 @@ func (a *App) WithEngine(c ucli.Command, run func(context.Context, *ucli.Context
 	})
 }
 
-// OnThread is [App.Leaf] of a command about the thread that its first argument names.
+// OnThread is like [App.Leaf] for a command about the thread in its first argument.
 func (a *App) OnThread(
 	c ucli.Command, run func(ctx context.Context, c *ucli.Context, e *engine.Engine, id string) error,
 ) *ucli.Command {
@@ -118,7 +118,7 @@ func (a *App) OnThread(
 	})
 }
 
-// ThreadAndEngine is what most thread commands begin with.
+// ThreadAndEngine returns the thread and engine that most thread commands need.
 func (a *App) ThreadAndEngine(ctx context.Context, c *ucli.Context, show func(engine.Event)) (string, *engine.Engine, error) {
 	id, err := a.Thread(ctx, c.Args().First())
 	if err != nil {
@@ -137,7 +137,7 @@ func (a *App) OpenThread(ctx context.Context, head protocol.Hash) (*thread.Threa
 	return thread.Open(ctx, s, head)
 }
 
-// StepUsage is what a step may be called in every command that wants one.
+// StepUsage describes the step argument in help texts.
 const StepUsage = "A step is a hash or a prefix of one, or its place in a thread: <thread>@3 is its third step,\n" +
 	"<thread>@-1 its last, <thread>@writer the last of role writer, <thread>@writer@2 that role's\n" +
 	"second. Without a thread, as in @-1, it is the newest thread's."

@@ -34,9 +34,8 @@ import (
 	"github.com/united-workforce/uwf/util/render"
 )
 
-// creators are the commands that make a home or a store where there is none, or
-// say themselves what is missing. All others only read: for them a directory that
-// is named on the command line and is not there is a slip.
+// creators lists the commands that create a missing home or store, or report it themselves. All others only
+// read: for them, a missing directory on the command line is a mistake.
 func creators() []string {
 	return []string{
 		"run", "workflow put", "thread start", "thread import", "remote add", "pull", "fetch", "config set", "config edit", "setup", "doctor", "import-original",
@@ -44,8 +43,7 @@ func creators() []string {
 	}
 }
 
-// WithCreators tells the commands that make directories from the others; above is the
-// command that they stand below.
+// WithCreators marks the commands that create directories. above is the path of their parent command.
 func (a *App) WithCreators(commands []*ucli.Command, above string) {
 	for _, c := range commands {
 		a.WithCreators(c.Subcommands, above+c.Name+" ")
@@ -58,8 +56,8 @@ func (a *App) WithCreators(commands []*ucli.Command, above string) {
 	}
 }
 
-// checkHome reports a home that is no directory, and one that was named on the
-// command line, is not there, and would not be made.
+// checkHome returns an error for a home that is not a directory, and for a missing one given on the command
+// line unless it would be created.
 func (a *App) checkHome(dirs home.Dirs) error {
 	info, err := os.Stat(dirs.Home)
 	switch {
@@ -77,7 +75,7 @@ func (a *App) checkHome(dirs home.Dirs) error {
 	return nil
 }
 
-// checkStore is checkHome for a store that --store names.
+// checkStore is like checkHome for the store given by --store.
 func (a *App) checkStore(dirs home.Dirs, exists bool) error {
 	if exists || a.Flags.Store == "" || a.creates {
 		return nil
@@ -85,8 +83,7 @@ func (a *App) checkStore(dirs home.Dirs, exists bool) error {
 	return cmdline.NotFound("there is no store at "+dirs.Store, "without --store it is $OCAS_HOME, else cas in the home", "uwf cas init --store "+plaintext.Word(a.Flags.Store))
 }
 
-// Hide keeps secrets out of an error: it may quote a file that is not what it was
-// taken for, or an agent.
+// Hide removes secrets from an error, which may quote an agent or a file of the wrong kind.
 func (a *App) Hide(e *protocol.Error) {
 	known := a.Secrets()
 	e.Message = known.Hide(e.Message)
@@ -96,8 +93,7 @@ func (a *App) Hide(e *protocol.Error) {
 	}
 }
 
-// MissingStore adds to the error about a node that is not there that there is no
-// store at all.
+// MissingStore adds to the error about a missing node that the store itself is missing.
 func (a *App) MissingStore(e *protocol.Error) {
 	dirs, err := home.Find(a.Env, a.Flags.Home, a.Flags.Store)
 	if err != nil || a.Bundle != nil || !errors.Is(e, cas.ErrNotFound) {
@@ -108,18 +104,16 @@ func (a *App) MissingStore(e *protocol.Error) {
 	}
 }
 
-// bundled is a bundle that takes the place of the home and its store, for one
-// command that only reads.
+// bundled is a bundle that replaces the home and its store for one read-only command.
 type bundled struct {
 	file *bundle.File
-	Path string // as it was typed
-	name string // the same, if it was typed as an argument
-	// home is a directory with the index of the bundle's threads, and nothing else.
+	Path string // as typed
+	name string // the same, if given as an argument
+	// home is a directory with only the index of the bundle's threads.
 	home string
 }
 
-// Reads lets a read-only command work on a bundle: on that of --bundle, or on one given as
-// its argument.
+// Reads lets a read-only command work on a bundle, given by --bundle or as an argument.
 func (a *App) Reads(c *ucli.Command) *ucli.Command {
 	c.Flags = append(c.Flags, &ucli.StringFlag{Name: "bundle", Usage: "read from a bundle, a `FILE` made by thread export, instead of the store"})
 	run := c.Action
@@ -150,15 +144,14 @@ func (a *App) isBundle(arg string) bool {
 	if err != nil {
 		return false
 	}
-	defer func() { _ = f.Close() }() // nothing was written
+	defer func() { _ = f.Close() }() // opened for reading
 	start := make([]byte, bundle.Sniff)
 	_, err = io.ReadFull(f, start)
 	return err == nil && bundle.IsBundle(start)
 }
 
-// openBundle puts a bundle in the place of the home; done takes it away again. Its nodes
-// are checked as they are read; that it is complete is not: that is what verify is
-// for.
+// openBundle replaces the home by a bundle until done is called. Nodes are checked when they are read.
+// Completeness is not checked; verify does that.
 func (a *App) openBundle(ctx context.Context, path, name string) (done func() error, err error) {
 	f, closeFile, err := ocascli.OpenBundle(ctx, a.Env, path)
 	if err != nil {
@@ -179,8 +172,8 @@ func (a *App) openBundle(ctx context.Context, path, name string) (done func() er
 	return done, nil
 }
 
-// BundleFiles puts the files of a complete bundle in its temporary home, where the engine
-// finds them; they are removed with it. Without a bundle it does nothing.
+// BundleFiles extracts the files of a complete bundle to its temporary home, where the engine finds them.
+// Without a bundle it does nothing.
 func (a *App) BundleFiles(ctx context.Context, e *engine.Engine) error {
 	if a.Bundle == nil || len(a.Bundle.file.Manifest.Trees) == 0 {
 		return nil
@@ -192,8 +185,7 @@ func (a *App) BundleFiles(ctx context.Context, e *engine.Engine) error {
 	return err
 }
 
-// NotInBundle turns the error that files are nowhere into one that says that the bundle
-// does not have them.
+// NotInBundle replaces the error for missing files by one that says the bundle does not contain them.
 func (a *App) NotInBundle(err error) error {
 	var none *worktree.NoFilesError
 	if a.Bundle == nil || !errors.As(err, &none) || !none.Gone {
@@ -203,7 +195,7 @@ func (a *App) NotInBundle(err error) error {
 		"uwf thread export --files, where the step was made, takes them along")
 }
 
-// HintNames reports the names that the bundle gives to workflows.
+// HintNames prints the bundle's names for workflows.
 func (a *App) HintNames(ctx context.Context) error {
 	names, err := a.Bundle.file.Names(ctx)
 	for _, named := range names {
@@ -212,12 +204,12 @@ func (a *App) HintNames(ctx context.Context) error {
 	return err
 }
 
-// dirs are the bundle's; its home holds nothing else.
+// dirs returns the bundle's directories; its home contains nothing else.
 func (b *bundled) dirs() home.Dirs {
 	return home.Dirs{Home: b.home, Store: filepath.Join(b.home, "cas")}
 }
 
-// only is the only thread of a bundle that was named in place of a thread.
+// only returns the only thread of a bundle if arg is the bundle's name.
 func (b *bundled) only(ctx context.Context, arg string) (id string, named bool, err error) {
 	if b.name == "" || arg != b.name {
 		return "", false, nil
@@ -229,7 +221,7 @@ func (b *bundled) only(ctx context.Context, arg string) (id string, named bool, 
 	return id, true, nil
 }
 
-// NameText says which name a bundle gives to a workflow.
+// NameText describes the name that a bundle gives to a workflow.
 func NameText(w bundle.CheckedWorkflow) string {
 	text := fmt.Sprintf("name %s for workflow %s", plaintext.Line(w.Name), w.Hash)
 	if w.Name != w.WorkflowName {
@@ -278,7 +270,7 @@ func (a keptFiles) CheckFiles(ctx context.Context, wrong func(fsck.Fault)) (int,
 	if err != nil {
 		return 0, err
 	}
-	facts, _ := e.Reader.Heads.AllFacts(ctx) // fsck reports lines that cannot be read
+	facts, _ := e.Reader.Heads.AllFacts(ctx) // fsck reports unreadable lines
 	return e.Files().CheckFiles(ctx, func(f worktree.FileFault) {
 		fault := fsck.Fault{Kind: fsck.Files, Hash: f.Step, Path: f.Store, Threads: []string{f.Thread}, Dependents: 1, Remains: true}
 		fault.Message = fmt.Sprintf("the files of this step, %s, are damaged: %v", f.Tree, f.Err)
@@ -290,7 +282,7 @@ func (a keptFiles) CheckFiles(ctx context.Context, wrong func(fsck.Fault)) (int,
 	})
 }
 
-// isThere reports whether a workspace's repository exists: without it its files are gone.
+// isThere reports whether a workspace's repository exists; without it the files are lost.
 func isThere(w *heads.Workspace) bool {
 	if w == nil || w.Repo == "" {
 		return false
@@ -299,8 +291,8 @@ func isThere(w *heads.Workspace) bool {
 	return err == nil
 }
 
-// fetched is what a workflow's address leads to. What is only looked at needs no answer
-// of the user's; what is to be run is shown and taken once for each content, and pinned.
+// fetched fetches the workflow at an address. Only to look at it, no confirmation is needed; to run it, each
+// content is shown, confirmed once, and pinned.
 func (a *App) fetched(ctx context.Context, text string) (data []byte, file string, ok bool, err error) {
 	if !gitfile.Is(text) {
 		return nil, "", false, nil
@@ -348,7 +340,7 @@ func (a *App) fetched(ctx context.Context, text string) (data []byte, file strin
 	return f.Text, name, true, err
 }
 
-// GitFile is what is needed for an address.
+// GitFile returns what is needed to fetch an address.
 func (a *App) GitFile(text string) (gitfile.Address, gitfile.Git, gitfile.Lock, error) {
 	at, err := gitfile.Parse(text)
 	if err != nil {
@@ -362,7 +354,7 @@ func (a *App) GitFile(text string) (gitfile.Address, gitfile.Git, gitfile.Lock, 
 	return at, gitfile.Git{Env: a.Env, Dirs: dirs}, gitfile.Lock{Root: root}, err
 }
 
-// ShowFetched shows what is to be taken.
+// ShowFetched shows the workflow to be confirmed.
 func (a *App) ShowFetched(at gitfile.Address, f gitfile.File, text []byte) {
 	fmt.Fprintf(a.Env.Stderr, "%s is commit %s, %s:\n\n", plaintext.Line(at.Text), f.Commit, f.Content)
 	for line := range strings.Lines(string(text)) {
@@ -371,7 +363,7 @@ func (a *App) ShowFetched(at gitfile.Address, f gitfile.File, text []byte) {
 	fmt.Fprintln(a.Env.Stderr)
 }
 
-// Take asks whether what was shown is to be taken, unless --yes has said so.
+// Take asks for confirmation of the workflow shown, unless --yes was given.
 func (a *App) Take(ctx context.Context, text string) error {
 	if a.Yes {
 		return nil

@@ -23,7 +23,7 @@ import (
 	"github.com/united-workforce/uwf/util/terminal"
 )
 
-// Progress shows on stderr what steps do while they run; nil: nothing is shown.
+// Progress returns a function that shows running steps on stderr, or nil if nothing is shown.
 func (a *App) Progress() func(engine.Event) {
 	if a.Flags.Quiet {
 		return nil
@@ -31,10 +31,9 @@ func (a *App) Progress() func(engine.Event) {
 	return a.Display(a.Env.Stderr).Show
 }
 
-// Display tells what steps do, whoever makes them: on a terminal each tool as it is
-// called and lines that count up, one for each step that is at work; elsewhere one line
-// when a step begins and one when it ends. Of several threads at once the terminal has
-// a tree of as many lines as fit, and the others are counted.
+// Display returns a display of steps in any process. On a terminal it shows tool calls and a progress line
+// per running step; elsewhere, one line when a step begins and one when it ends. For concurrent threads, the
+// terminal shows a tree of as many lines as fit, and counts the rest.
 func (a *App) Display(w io.Writer) *Display {
 	v := &Display{
 		w: w, now: a.Env.Now, live: terminal.Is(w), colours: cmdline.Colours(a.Env, w),
@@ -44,36 +43,36 @@ func (a *App) Display(w io.Writer) *Display {
 	return v
 }
 
-// Display is made by [App.Display].
+// Display shows running steps; see [App.Display].
 type Display struct {
 	w       io.Writer
 	now     func() time.Time
 	live    bool
 	colours bool
-	size    func() (columns, lines int) // of the terminal; 0: unknown
+	size    func() (columns, lines int) // of the terminal; 0 if unknown
 
-	mu       sync.Mutex // the ticker writes too
+	mu       sync.Mutex // the ticker writes as well
 	stop     chan struct{}
 	ended    sync.WaitGroup
-	steps    []*stepAtWork      // at work, the oldest first
+	steps    []*stepAtWork      // running, oldest first
 	families map[string]*family // by the path of their parent
-	drawn    []int              // the columns of the lines at the end that count up
+	drawn    []int              // widths of the progress lines on the screen
 	drawnAt  time.Time
-	changed  bool // since then
+	changed  bool // since the last redraw
 }
 
-// stepAtWork is a step that is at work.
+// stepAtWork is a running step.
 type stepAtWork struct {
 	engine.StepInfo
 	turns   int
-	calls   map[string]string // names by id
-	failed  int               // calls
+	calls   map[string]string // tool names by call ID
+	failed  int               // number of calls
 	tokens  int64
-	known   bool   // the tokens are
-	writing string // what it has said or called last
+	known   bool   // the token count is known
+	writing string // latest text or call
 }
 
-// Show shows an event.
+// Show displays an event.
 func (v *Display) Show(ev engine.Event) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -112,7 +111,7 @@ func (v *Display) stepStarted(s engine.StepInfo) {
 	}
 }
 
-// under is what goes before a line about a child.
+// under returns the prefix of a line about a child.
 func under(s engine.StepInfo) string {
 	if s.Path == "" {
 		return ""
@@ -120,7 +119,7 @@ func under(s engine.StepInfo) string {
 	return names.Child(s.Path, s.Label) + ": "
 }
 
-// shown is the step at work that is meant.
+// shown returns the running step for s.
 func (v *Display) shown(s engine.StepInfo) *stepAtWork {
 	for _, at := range v.steps {
 		if at.Thread == s.Thread && at.Path == s.Path {
@@ -130,7 +129,7 @@ func (v *Display) shown(s engine.StepInfo) *stepAtWork {
 	return &stepAtWork{StepInfo: s, calls: map[string]string{}}
 }
 
-// tick keeps the counting lines up to date until no step is at work.
+// tick updates the progress lines until no step is running.
 func (v *Display) tick(stop <-chan struct{}) {
 	defer v.ended.Done()
 	t := time.NewTicker(time.Second / 10)
@@ -181,7 +180,7 @@ func (v *Display) turn(s engine.StepInfo, t protocol.Turn) {
 	if !v.live {
 		return
 	}
-	if s.Path != "" { // many at once: a word in the child's own line
+	if s.Path != "" { // with many children, only a word in the child's own line
 		for _, call := range t.ToolCalls {
 			at.writing = strings.TrimSpace(plaintext.Line(call.Name) + " " + term.FirstLine(argument(call.Args), lastWord))
 		}
@@ -203,7 +202,7 @@ func (v *Display) turn(s engine.StepInfo, t protocol.Turn) {
 	v.counters()
 }
 
-// lastWord is how much of what a step says is kept for its line.
+// lastWord bounds the text kept for a step's line.
 const lastWord = 60
 
 func (v *Display) writing(s engine.StepInfo, t protocol.Turn) {
@@ -233,7 +232,7 @@ func (v *Display) stepEnded(s engine.StepInfo, out protocol.StepOutput, err erro
 	if at.failed > 0 {
 		failed = render.Count(at.failed, "tool call") + " failed"
 	}
-	if err != nil && out.StepHash == "" { // else the step counts, whatever came after it
+	if err != nil && out.StepHash == "" { // otherwise the step was made, whatever failed later
 		how := "failed"
 		if signal := (*engine.SignalError)(nil); errors.As(err, &signal) {
 			how = "stopped"
@@ -262,14 +261,14 @@ func (v *Display) stepEnded(s engine.StepInfo, out protocol.StepOutput, err erro
 	v.line(colour, "%s", term.Joined(mark(out)+" "+under(s)+route(s.Role, out), took, joined, term.Spent(out.Usage, 0, 0), failed))
 }
 
-// note prints a line that is about no step.
+// note prints a line that belongs to no step.
 func (v *Display) note(text string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.line(terminal.Plain, "%s", text)
 }
 
-// line prints a whole line, in place of the counting ones, which follow it.
+// line prints a line above the progress lines.
 func (v *Display) line(in terminal.Sequence, format string, args ...any) {
 	var frame terminal.Painter
 	if v.live {
@@ -286,11 +285,11 @@ func (v *Display) line(in terminal.Sequence, format string, args ...any) {
 	if v.live {
 		v.count(&frame)
 	}
-	_ = frame.Draw(v.w) // nobody is there to be told
+	_ = frame.Draw(v.w) // an error has no recipient
 }
 
-// counters are the lines that stay last while steps are at work. They keep within the
-// terminal: a line that wraps could not be taken back.
+// counters redraws the progress lines below everything else. They never exceed the terminal's width, because
+// a wrapped line could not be erased.
 func (v *Display) counters() {
 	if !v.live {
 		return
@@ -302,14 +301,14 @@ func (v *Display) counters() {
 	if drawn && len(v.drawn) == 0 {
 		frame.Control(terminal.ClearLine)
 	}
-	if up >= max(len(v.drawn), 1) { // there were more
+	if up >= max(len(v.drawn), 1) { // there were more lines
 		frame.Control(terminal.ClearBelow)
 	}
 	_ = frame.Draw(v.w)
 }
 
-// goBack goes up to the first of the counting lines, by how many lines it returns. A
-// terminal that has become narrower has wrapped them.
+// goBack moves to the first progress line and returns by how many lines. It accounts for lines that wrapped
+// when the terminal became narrower.
 func (v *Display) goBack(frame *terminal.Painter) (up int) {
 	if len(v.drawn) == 0 {
 		return 0
@@ -327,8 +326,7 @@ func (v *Display) goBack(frame *terminal.Painter) (up int) {
 	return up
 }
 
-// count draws the counting lines from where the first of them was, each in place of what
-// stood there, so that nothing flickers.
+// count draws the progress lines over the old ones, which avoids flicker.
 func (v *Display) count(frame *terminal.Painter) {
 	v.drawn, v.changed = nil, false
 	for i, text := range v.countingLines() {
@@ -342,8 +340,7 @@ func (v *Display) count(frame *terminal.Painter) {
 	}
 }
 
-// countingLines are those of steps at work, as far as they fit, and one that counts the
-// others.
+// countingLines returns a line for each running step, as many as fit, and one that counts the rest.
 func (v *Display) countingLines() []string {
 	const unknown, around = 24, 4
 	if len(v.steps) == 0 {
@@ -370,7 +367,7 @@ func (v *Display) counting(s *stepAtWork) string {
 	return strings.Join(parts, " · ")
 }
 
-// fit cuts a text to the terminal.
+// fit truncates a text to the terminal's width.
 func (v *Display) fit(text string) string {
 	const unknown = 100
 	width, _ := v.size()
@@ -380,8 +377,7 @@ func (v *Display) fit(text string) string {
 	return diagram.Cut(text, width-1)
 }
 
-// said is what an answer says to people: the text behind its frontmatter, if it
-// has both.
+// said returns the part of an answer for people: the text after the frontmatter, if it has both.
 func said(content string) string {
 	if answer, err := frontmatter.Parse(content); err == nil && strings.TrimSpace(answer.Body) != "" {
 		return answer.Body
@@ -389,8 +385,8 @@ func said(content string) string {
 	return content
 }
 
-// failure says why a tool call was refused or has failed, "" if it has not. Tools and
-// adapters say so in the first word, and commands in their last line.
+// failure returns why a tool call was denied or failed, or "". Tools and adapters report it in the first
+// word, commands in their last line.
 func failure(t protocol.Turn) string {
 	if t.Role != protocol.TurnTool {
 		return ""
@@ -409,7 +405,7 @@ func failure(t protocol.Turn) string {
 	return ""
 }
 
-// argument is the most telling argument of a tool call.
+// argument returns the most informative argument of a tool call.
 func argument(args any) string {
 	switch args := args.(type) {
 	case string:
@@ -424,10 +420,10 @@ func argument(args any) string {
 	return ""
 }
 
-// sinceText is a span of time for people.
+// sinceText formats a duration.
 func sinceText(from, to time.Time) string { return render.Duration(to.Sub(from).Milliseconds()) }
 
-// Leave takes the counting line back.
+// Leave erases the progress lines.
 func (v *Display) Leave() {
 	if v.stop != nil {
 		close(v.stop)
@@ -438,7 +434,7 @@ func (v *Display) Leave() {
 	v.counters()
 }
 
-// family is where the children stand that play a role together.
+// family describes the states of children that run a role together.
 type family struct {
 	engine.StepInfo // the step that will join them
 	since           time.Time
@@ -460,7 +456,7 @@ func (v *Display) children(of engine.StepInfo, stand []protocol.ChildOutput) {
 	v.changed = true
 }
 
-// rests notes where a thread stands after a step.
+// rests records a thread's status after a step.
 func (v *Display) rests(s engine.StepInfo, at protocol.Status) {
 	delete(v.families, s.Path) // its children are joined
 	parent, key := cutPath(s.Path)
@@ -469,7 +465,7 @@ func (v *Display) rests(s engine.StepInfo, at protocol.Status) {
 	}
 }
 
-// joined counts the children that a step has joined; "": there was nothing to count.
+// joined describes the children that a step has joined, or returns "".
 func (v *Display) joined(s engine.StepInfo) string {
 	f := v.families[s.Path]
 	if f == nil || f.Number != s.Number || len(f.stand) < 2 {
@@ -478,21 +474,21 @@ func (v *Display) joined(s engine.StepInfo) string {
 	return v.counted(f)
 }
 
-// cutPath takes the last key off a path.
+// cutPath splits off the last key of a path.
 func cutPath(path string) (parent, key string) {
 	i := strings.LastIndexByte(path, '/')
 	return path[:max(i, 0)], path[i+1:]
 }
 
-// branch is a line of the tree of what is at work.
+// branch is a line in the tree of running threads.
 type branch struct {
 	path       []string // keys
 	name, text string
-	leaf       bool // a step; else children, counted
+	leaf       bool // a step; otherwise a count of children
 }
 
-// tree is what is at work, in at most so many lines. Those next to the root have them
-// first; the other steps are counted.
+// tree returns the running threads in at most most lines. Those nearest to the root come first; the rest are
+// counted.
 func (v *Display) tree(most int) []string {
 	var all []branch
 	add := func(path, label, text string, leaf bool) {
@@ -500,7 +496,7 @@ func (v *Display) tree(most int) []string {
 		_, name := cutPath(cmp.Or(label, path))
 		all = append(all, branch{keys, name, text, leaf})
 	}
-	roles := map[string]bool{} // that children play
+	roles := map[string]bool{} // roles that children run
 	for _, s := range v.steps {
 		if s.Path != "" {
 			roles[s.Role] = true
@@ -542,7 +538,7 @@ func (v *Display) tree(most int) []string {
 	return lines
 }
 
-// aligned are branches as lines, the names of those of one depth in a column.
+// aligned formats branches as lines, with the names at each depth aligned.
 func (v *Display) aligned(all []branch) []string {
 	columns, _ := v.size()
 	most := max(8, cmp.Or(columns, 80)*2/5)
@@ -564,7 +560,7 @@ func (v *Display) aligned(all []branch) []string {
 	return lines
 }
 
-// counted says how many children there are, and where they stand.
+// counted describes the number of children by status.
 func (v *Display) counted(f *family) string {
 	atWork := map[string]bool{}
 	for _, s := range v.steps {

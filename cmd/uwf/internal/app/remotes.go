@@ -12,13 +12,13 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// Book are the remotes that the home knows.
+// Book returns the remotes configured in the home.
 func (a *App) Book() (remotes.Book, error) {
 	dirs, err := a.Dirs()
 	return remotes.Book{Dirs: dirs, Dir: a.Env.Dir}, err
 }
 
-// Remotes are those of [App.Book].
+// Remotes lists the remotes in [App.Book].
 func (a *App) Remotes() ([]remotes.Known, error) {
 	book, err := a.Book()
 	if err != nil {
@@ -27,7 +27,7 @@ func (a *App) Remotes() ([]remotes.Known, error) {
 	return book.All()
 }
 
-// Link connects the home with a remote, until done is called.
+// Link connects the home to a remote until done is called.
 func (a *App) Link(ctx context.Context, name string, show func(engine.Event)) (l *remotes.Link, done func(), err error) {
 	e, err := a.Engine(ctx, show)
 	if err != nil {
@@ -42,8 +42,8 @@ func (a *App) Link(ctx context.Context, name string, show func(engine.Event)) (l
 	})
 }
 
-// ThreadAt finds the thread that a person means at a remote: one that is here, or a full
-// id, or the unique beginning or end of an id there.
+// ThreadAt resolves a thread argument at a remote: a local thread, a full ID, or the unique beginning or end
+// of an ID there.
 func (a *App) ThreadAt(ctx context.Context, l *remotes.Link, arg string) (string, error) {
 	if id, err := threadid.Parse(arg); err == nil {
 		return id, nil
@@ -68,7 +68,7 @@ func (a *App) ThreadAt(ctx context.Context, l *remotes.Link, arg string) (string
 	return ids[0], nil
 }
 
-// ThreadIDs are all threads, active and ended.
+// ThreadIDs returns all threads, active and ended.
 func (a *App) ThreadIDs(ctx context.Context) ([]string, error) {
 	r, err := a.names()
 	if err != nil {

@@ -29,8 +29,8 @@ import (
 	"github.com/united-workforce/uwf/util/terminal"
 )
 
-// Conclude ends a command that has made steps, with the error that ended them.
-// judged: the exit status says where the thread stands.
+// Conclude ends a command that has made steps, with the error that ended them. judged means the exit status
+// reflects the thread's state.
 func (a *App) Conclude(ctx context.Context, e *engine.Engine, id string, made []protocol.StepOutput, err error, judged bool) error {
 	out, showErr := Outcome(ctx, e, id, made, err)
 	if showErr != nil {
@@ -45,7 +45,7 @@ func (a *App) Conclude(ctx context.Context, e *engine.Engine, id string, made []
 	return errors.Join(printErr, err)
 }
 
-// FilesText names some of the files that steps have changed; "": none, or they are not kept.
+// FilesText lists some of the files that steps have changed, or returns "".
 func FilesText(steps []protocol.StepOutput) string {
 	how := map[string]string{}
 	for _, s := range steps {
@@ -74,17 +74,17 @@ func FilesText(steps []protocol.StepOutput) string {
 	return strings.Join(words, ", ")
 }
 
-// Outcome is where a thread stands after steps, and the error that ended them.
+// Outcome returns the state of a thread after steps, and the error that ended them.
 func Outcome(ctx context.Context, e *engine.Engine, id string, made []protocol.StepOutput, err error) (protocol.RunOutput, error) {
 	if n := len(made); n > 0 && (err == nil || made[n-1].Status != protocol.StatusIdle) {
 		return OutcomeAt(ctx, e, made[n-1], made), nil
 	}
-	// The run was cut short: the last result is not where the thread stands.
+	// The run was interrupted, so the last result is not the thread's state.
 	at, err := e.Reader.Show(context.WithoutCancel(ctx), id)
 	return OutcomeAt(ctx, e, at, made), err
 }
 
-// OutcomeAt is the result of a command that has made steps, with the totals of the thread.
+// OutcomeAt returns the result of a command that has made steps, with the thread's totals.
 func OutcomeAt(ctx context.Context, e *engine.Engine, at protocol.StepOutput, made []protocol.StepOutput) protocol.RunOutput {
 	out := protocol.RunOutput{StepOutput: at, Steps: append([]protocol.StepOutput{}, made...)}
 	if sum, err := e.Reader.Totals(context.WithoutCancel(ctx), at.Thread, at.Head); err == nil {
@@ -93,16 +93,15 @@ func OutcomeAt(ctx context.Context, e *engine.Engine, at protocol.StepOutput, ma
 	return out
 }
 
-// Stands ends a command that tells where a thread stands; failed is what else it ends
-// with, and is told of later.
+// Stands ends a command that reports a thread's state. failed is an error that is reported later.
 func (a *App) Stands(ctx context.Context, e *engine.Engine, out protocol.RunOutput, judged bool, failed error) error {
 	err := a.Print(out, func(w *term.Page) { a.ResultText(w, out.StepOutput) })
 	a.SayStanding(ctx, e, out, judged, failed)
 	return err
 }
 
-// SayStanding says on stderr what a thread has cost and what to type next; judged: the
-// exit status says how it stands.
+// SayStanding prints on stderr what a thread has cost and what to type next. judged means the exit status
+// reflects the thread's state.
 func (a *App) SayStanding(ctx context.Context, e *engine.Engine, out protocol.RunOutput, judged bool, failed error) {
 	at := out.StepOutput
 	if judged {
@@ -111,7 +110,7 @@ func (a *App) SayStanding(ctx context.Context, e *engine.Engine, out protocol.Ru
 	text := StandingText(at)
 	switch {
 	case stopped(at) && a.toldOnStdout():
-		text = "stopped" // why is said already
+		text = "stopped" // the reason has been printed
 	case stopped(at):
 	case at.Error != nil && failed == nil:
 		text = StatusText(at)
@@ -132,12 +131,12 @@ func (a *App) SayStanding(ctx context.Context, e *engine.Engine, out protocol.Ru
 	if at.Question != nil {
 		a.sayIn(terminal.Yellow, "? %s asks: %s", plaintext.Line(at.Question.Role), at.Question.Text)
 	}
-	if failed == nil || !HasHints(Classify(failed)) { // otherwise its hints follow
+	if failed == nil || !HasHints(Classify(failed)) { // otherwise the error's hints follow
 		a.SayNext(ctx, e, at)
 	}
 }
 
-// madeText counts steps, and the tries that failed since the last one.
+// madeText describes the number of steps, and of failed tries since the last one.
 func madeText(sum protocol.Totals) string {
 	switch steps := render.Count(sum.Steps, "step"); sum.FailedTries {
 	case 0:
@@ -149,23 +148,22 @@ func madeText(sum protocol.Totals) string {
 	}
 }
 
-// stopped: a thread waits at a limit, and asks nothing.
+// stopped reports whether a thread has reached a limit and asks nothing.
 func stopped(r protocol.StepOutput) bool {
 	return r.Status == protocol.StatusSuspended && r.Question == nil && r.SuspendMessage != ""
 }
 
-// toldOnStdout: stdout has said in text where a thread stands, see [App.ResultText].
+// toldOnStdout reports whether stdout showed the thread's state as text; see [App.ResultText].
 func (a *App) toldOnStdout() bool {
 	return a.Format(nil) == render.Text && !a.sameScreen()
 }
 
-// sameScreen: what stderr says stands on the screen where stdout's text would.
+// sameScreen reports whether stderr and stdout's text appear on the same terminal.
 func (a *App) sameScreen() bool {
 	return !a.Flags.Quiet && a.OnTerminal() && terminal.Is(a.Env.Stderr)
 }
 
-// ResultText is what a thread has come to: its closing words and the data of its last
-// answer, or why there is nothing yet.
+// ResultText prints a thread's result: its text and the data of its last answer, or why there is none yet.
 func (a *App) ResultText(w *term.Page, r protocol.StepOutput) {
 	switch {
 	case r.Status.AtEnd() && (r.Message != "" || r.Output != nil):
@@ -178,14 +176,13 @@ func (a *App) ResultText(w *term.Page, r protocol.StepOutput) {
 		if r.Message == "" || r.Output != nil {
 			a.dataText(w, r)
 		}
-	case a.sameScreen(): // stderr says it on the same screen
+	case a.sameScreen(): // stderr shows it on the same screen
 	default:
 		w.Printf("thread %s: %s\n", r.Thread, StatusText(r))
 	}
 }
 
-// dataText is the data of a thread's last answer. On a terminal it leaves room for what
-// comes before and after it.
+// dataText prints the data of a thread's last answer. On a terminal it leaves room for the surrounding lines.
 func (a *App) dataText(w *term.Page, r protocol.StepOutput) {
 	const around, least = 8, 16
 	var text strings.Builder
@@ -199,7 +196,7 @@ func (a *App) dataText(w *term.Page, r protocol.StepOutput) {
 	w.Printf("%s… and %d more lines: uwf thread read %s\n", strings.Join(lines[:most-1], ""), len(lines)-most, r.Thread)
 }
 
-// StatusText says where a thread stands, and why.
+// StatusText describes a thread's state and the reason.
 func StatusText(r protocol.StepOutput) string {
 	switch {
 	case r.Status == protocol.StatusSuspended && r.Question != nil && r.SuspendMessage != "":
@@ -212,7 +209,7 @@ func StatusText(r protocol.StepOutput) string {
 	return StandingText(r)
 }
 
-// StandingText says where a thread stands. A question and an error stand elsewhere.
+// StandingText describes a thread's state without a question or an error, which are shown elsewhere.
 func StandingText(r protocol.StepOutput) string {
 	switch {
 	case stopped(r):
@@ -229,7 +226,7 @@ func StandingText(r protocol.StepOutput) string {
 	return string(r.Status)
 }
 
-// ChildrenText counts children by where they stand.
+// ChildrenText counts children by status.
 func ChildrenText(children []protocol.ChildOutput) string {
 	count := map[protocol.Status]int{}
 	for _, c := range children {
@@ -242,8 +239,7 @@ func ChildrenText(children []protocol.ChildOutput) string {
 	return strings.Join(words, ", ")
 }
 
-// route is what a step has decided: who made it, the status that routed, and whose
-// turn it is.
+// route describes the decision of a step: its role, the status, and the next role.
 func route(role string, r protocol.StepOutput) string {
 	words := []string{role}
 	if status := view.StatusOf(r.Output); status != "" && status != protocol.SuspendNode {
@@ -266,7 +262,7 @@ func route(role string, r protocol.StepOutput) string {
 	return plaintext.Line(strings.Join(words, " → "))
 }
 
-// mark is the first character of a line about a thread.
+// mark returns the first character of a line about a thread.
 func mark(r protocol.StepOutput) string {
 	switch r.Status {
 	case protocol.StatusSuspended, protocol.StatusRateLimited:
@@ -291,7 +287,7 @@ func mood(r protocol.StepOutput) terminal.Sequence {
 	return terminal.Plain
 }
 
-// SayNext tells what to type next.
+// SayNext prints the next command to type.
 func (a *App) SayNext(ctx context.Context, e *engine.Engine, r protocol.StepOutput) {
 	if a.Flags.Quiet {
 		return
@@ -310,21 +306,21 @@ func (a *App) SayNext(ctx context.Context, e *engine.Engine, r protocol.StepOutp
 		a.Hint("uwf run-due goes on with it then, for all threads; %s does so now", now)
 		return
 	}
-	if can, err := e.Reader.Actions(context.WithoutCancel(ctx), r.Thread); err == nil && len(can) > 0 { // the result is there without a hint, too
+	if can, err := e.Reader.Actions(context.WithoutCancel(ctx), r.Thread); err == nil && len(can) > 0 { // on an error there is no hint
 		a.Hint("%s", hints.Command(a.WorksAt, can[0].Command...))
 	}
 }
 
-// sayIn is say in a colour, where stderr may have colours.
+// sayIn is Say in a color, if stderr supports colors.
 func (a *App) sayIn(colour terminal.Sequence, format string, args ...any) {
 	if !a.Flags.Quiet {
 		term.PaintLine(a.Env.Stderr, a.Colour(a.Env.Stderr, colour), plaintext.Indent(fmt.Sprintf(format, args...)))
 	}
 }
 
-// TitleText is a thread's title, and what it is a fork of.
+// TitleText returns a thread's title and its origin if it is a fork.
 func TitleText(title string, of *protocol.ForkedFrom) string {
-	const most = 60 // a list is for choosing
+	const most = 60 // enough to choose from a list
 	title = term.FirstLine(title, most)
 	if of == nil {
 		return title
@@ -336,7 +332,7 @@ func TitleText(title string, of *protocol.ForkedFrom) string {
 	return term.Joined(title, "(fork of "+from+")")
 }
 
-// Started says how long ago, for the first days, then when.
+// Started formats a time: relative within the last days, otherwise absolute.
 func Started(ms *int64, now time.Time) string {
 	if ms == nil {
 		return ""
@@ -360,12 +356,12 @@ func isRedacted(err error) bool {
 	return redacted
 }
 
-// Classify gives every error a code, and a disk error a remedy.
+// Classify assigns a code to every error, and a hint to a disk error.
 func Classify(err error) *protocol.Error {
 	coded := translate(err)
 	if isUnprinted(err) {
 		if errors.As(err, new(*protocol.Error)) {
-			return coded // this one matters more than that the result could not be printed
+			return coded // more important than that the result could not be printed
 		}
 		return &protocol.Error{
 			Code: protocol.CodeOutputFailed, Message: "done, but the result could not be printed: " + err.Error(), Err: err,
@@ -386,24 +382,24 @@ func Classify(err error) *protocol.Error {
 	return coded
 }
 
-// isUnprinted reports whether stdout could not be written to: the command has done its
-// work, and must not be repeated for that.
+// isUnprinted reports whether stdout could not be written. The command has done its work and must not be
+// repeated for that.
 func isUnprinted(err error) bool {
 	var failed *fs.PathError
 	return errors.As(err, &failed) && failed.Op == "write" && failed.Path == "/dev/stdout" // the name of os.Stdout on every system
 }
 
-// HasHints reports whether anything is known to do about an error.
+// HasHints reports whether an error has hints.
 func HasHints(e *protocol.Error) bool { return len(hints.All("", e)) > 0 }
 
-// withHint is an error with one more hint, the first.
+// withHint returns an error with a hint inserted before the others.
 func withHint(e *protocol.Error, hint string) *protocol.Error {
 	more := *e
 	more.Hints = append([]string{hint}, e.Hints...)
 	return &more
 }
 
-// translate gives errors of the engine, and of the layers below it, their code, in one place.
+// translate assigns codes to errors of the engine and lower layers.
 func translate(err error) *protocol.Error {
 	var (
 		coded    *protocol.Error
@@ -434,7 +430,7 @@ func translate(err error) *protocol.Error {
 	return out
 }
 
-// damageHints are what to do about a node that is damaged or missing.
+// damageHints returns the hints for a damaged or missing node.
 func damageHints() []string {
 	return []string{
 		"restore the node from a backup",

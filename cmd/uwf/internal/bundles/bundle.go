@@ -1,5 +1,4 @@
-// Package bundles is the command line of what leaves this home, and comes back: bundles, pages,
-// seals and redactions.
+// Package bundles implements the commands for bundles, exported pages, seals and redactions.
 package bundles
 
 import (
@@ -36,10 +35,10 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// Commands are those of this package, for one invocation of the program.
+// Commands provides the commands of this package.
 type Commands struct{ *app.App }
 
-// Verify is uwf verify.
+// Verify returns the command uwf verify.
 func (a Commands) Verify() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "verify", ArgsUsage: "<file>", Usage: "verify that a bundle is complete, and list what it holds; status 7 if it is not; - is stdin",
@@ -68,8 +67,8 @@ func (a Commands) bundleVerify(ctx context.Context, c *ucli.Context) (err error)
 	return a.Print(report, func(w *term.Page) { bundleText(w, report) })
 }
 
-// unproved is an error as a verification has it: what is not a bundle, or one that
-// only a newer program can read, is not proved whole either.
+// unproved returns an error as a failed verification: a file that is not a bundle, or that only a newer
+// program can read, is not verified either.
 func unproved(err error) error {
 	var coded *protocol.Error
 	if !errors.As(err, &coded) || coded.Code != protocol.CodeInvalid {
@@ -78,7 +77,7 @@ func unproved(err error) error {
 	return &protocol.Error{Code: protocol.CodeCorrupt, Message: coded.Message, Hints: coded.Hints, Reasons: coded.Reasons, Err: err}
 }
 
-// expectFlag is --expect, a seal; see [expected].
+// expectFlag returns --expect, whose value is a seal; see [expected].
 func expectFlag(usage string) ucli.Flag {
 	return term.Checked(ucli.StringFlag{Name: "expect", Usage: usage}, func(_, text string) error {
 		if s, err := cas.ParseSeal(text); err != nil || s.IsZero() {
@@ -88,9 +87,9 @@ func expectFlag(usage string) ucli.Flag {
 	})
 }
 
-// expected is the value of --expect, none if it is not given.
+// expected returns the value of --expect, or none.
 func expected(c *ucli.Context) cas.Seal {
-	s, _ := cas.ParseSeal(c.String("expect")) // checked before
+	s, _ := cas.ParseSeal(c.String("expect")) // validated when the flag was parsed
 	return s
 }
 
@@ -135,7 +134,7 @@ func bundleText(w *term.Page, r bundle.Report) {
 	w.Printf("whole: %d nodes with %s hashes, %d redacted, %s%d bytes\n", r.Nodes, r.Hash, len(r.Tombstones), kept, r.Bytes)
 }
 
-// sealText is a seal as the bundle has it: carried, or only computed.
+// sealText describes a seal, which the bundle contains or which was only computed.
 func sealText(seal string, carried bool) string {
 	switch {
 	case seal == "":
@@ -146,7 +145,7 @@ func sealText(seal string, carried bool) string {
 	return seal + " (computed)"
 }
 
-// Export is uwf thread export.
+// Export returns the command uwf thread export.
 func (a Commands) Export() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "export", ArgsUsage: "[thread…]", Usage: "write threads, with everything they use, to one file",
@@ -240,7 +239,7 @@ func (a Commands) threadExport(ctx context.Context, c *ucli.Context) error {
 	})
 }
 
-// notFetched says how to get what a partial clone does not have: uwf itself fetches nothing.
+// notFetched adds a hint to fetch objects missing from a partial clone; uwf itself fetches nothing.
 func notFetched(err error) error {
 	var missing *snapshot.MissingError
 	if !errors.As(err, &missing) || missing.Partial == "" {
@@ -252,14 +251,14 @@ func notFetched(err error) error {
 	}
 }
 
-// exported answers thread export.
+// exported is the result of thread export.
 type exported struct {
 	File    string `json:"file"`
 	Threads int    `json:"threads"`
 	bundle.Written
 }
 
-// files is the store as the files that it is, for commands about those.
+// files returns the store as files.
 func (a Commands) files(ctx context.Context) (*fsstore.Store, error) {
 	s, err := a.Store(ctx)
 	if err != nil {
@@ -272,7 +271,7 @@ func (a Commands) files(ctx context.Context) (*fsstore.Store, error) {
 	return files, nil
 }
 
-// Import is uwf thread import.
+// Import returns the command uwf thread import.
 func (a Commands) Import() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "import", ArgsUsage: "<file>", Usage: "import the threads of a bundle after verifying all of it; - is stdin",
@@ -300,7 +299,7 @@ func (a Commands) threadImport(ctx context.Context, c *ucli.Context) (err error)
 	if err != nil {
 		return err
 	}
-	// A store that does not exist yet gets the bundle's hash function.
+	// A new store gets the bundle's hash function.
 	s, err := fsstore.Open(ctx, dirs.Store, fsstore.Options{Home: dirs.Home, Hash: f.Algorithm()})
 	if err != nil {
 		return ocascli.StoreError(err, app.CasProgram)
@@ -335,7 +334,7 @@ func (a Commands) threadImport(ctx context.Context, c *ucli.Context) (err error)
 	return a.Print(imported, func(w *term.Page) { ocascli.PrintImported(w, imported) })
 }
 
-// hintImported says what becomes of the first thread of each kind that wants a person.
+// hintImported prints hints for the first imported thread of each kind that needs a person.
 func (a Commands) hintImported(threads []bundle.ImportedThread) {
 	first := func(results ...string) (bundle.ImportedThread, bool) {
 		at := slices.IndexFunc(threads, func(t bundle.ImportedThread) bool { return t.Parent == "" && slices.Contains(results, t.Result) })
@@ -377,7 +376,7 @@ func importError(name string, err error) error {
 	return ocascli.BundleError(name, err)
 }
 
-// exportedPage answers thread export --html.
+// exportedPage is the result of thread export --html.
 type exportedPage struct {
 	File   string `json:"file"`
 	Thread string `json:"thread"`
@@ -415,7 +414,7 @@ func (a Commands) exportHTML(ctx context.Context, c *ucli.Context) error {
 	if err := writePage(ctx, f, e, id, c.Bool("files")); err != nil {
 		return errors.Join(err, f.Abort())
 	}
-	if err := f.Commit(0o600); err != nil { // what is in a run is its owner's
+	if err := f.Commit(0o600); err != nil { // a run's contents are private
 		return err
 	}
 	return a.Print(exportedPage{File: output, Thread: id}, func(w *term.Page) {
@@ -428,7 +427,7 @@ func writePage(ctx context.Context, w io.Writer, e *engine.Engine, id string, di
 	return errors.Join(htmlpage.Export(ctx, out, e, id, diffs), out.Flush())
 }
 
-// watched is a store whose nodes are looked at for keys as they leave the machine.
+// watched is a store that checks nodes for keys when they leave the machine.
 type watched struct {
 	cas.Store
 	looks secret.Looks
@@ -453,7 +452,7 @@ func (w *watched) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
 	return n, err
 }
 
-// warnOfKeys names nodes that seem to hold a key.
+// warnOfKeys warns about nodes that seem to contain a key.
 func (a Commands) warnOfKeys(w *watched, thread string) {
 	hashes := slices.Sorted(maps.Keys(w.found))
 	if len(hashes) == 0 {

@@ -33,7 +33,7 @@ import (
 	"github.com/united-workforce/uwf/util/secret"
 )
 
-// Redact is uwf thread redact.
+// Redact returns the command uwf thread redact.
 func (a Commands) Redact() *ucli.Command {
 	return a.OnThread(ucli.Command{
 		Name: "redact", ArgsUsage: "<thread>", Usage: "remove the content of a node for good, and leave a tombstone under its hash",
@@ -114,7 +114,7 @@ func (a Commands) threadRedact(ctx context.Context, c *ucli.Context, e *engine.E
 	return a.Print(done, func(w *term.Page) { redactedText(w, done) })
 }
 
-// redactFiles takes a path out of what is kept of a thread's files.
+// redactFiles removes a path from the snapshots of a thread.
 func (a Commands) redactFiles(ctx context.Context, e *engine.Engine, id string, c *ucli.Context) error {
 	if c.IsSet("reason") {
 		return cmdline.UsageError("--reason is for nodes: nothing is left in the place of files", "leave out --reason")
@@ -137,7 +137,7 @@ func (a Commands) redactFiles(ctx context.Context, e *engine.Engine, id string, 
 	return a.Printf(done, "%s  taken out of %s\n", plaintext.Line(done.Path), render.Count(done.States, "state")+" of the files")
 }
 
-// redactObjects does the same for the files that other homes have pushed to this one.
+// redactObjects removes it from files that other homes have pushed to this one.
 func (a Commands) redactObjects(
 	ctx context.Context, what protocol.FilesRedacted, shared bool,
 ) (protocol.FilesRedacted, error) {
@@ -166,8 +166,7 @@ func redactedText(w *term.Page, d redact.Done) {
 	}
 }
 
-// looksBack reports whether routing may read outputs before the last one: only
-// conditions can.
+// looksBack reports whether routing may read outputs before the last one, which only conditions can.
 func looksBack(_ context.Context, w protocol.Workflow) (bool, error) {
 	for _, node := range w.Graph {
 		for _, t := range node.Transitions {
@@ -198,9 +197,8 @@ func redactError(id string, err error) error {
 	return coded
 }
 
-// copies are the files beside the store that may hold the texts of a node: those
-// of the last runs of its threads and of their sessions. All can be done without: a
-// session that is gone costs a whole prompt.
+// copies finds files next to the store that may contain the texts of a node: those of the last runs of its
+// threads and of their sessions. All are dispensable: a lost session only costs a full prompt.
 type copies struct {
 	dirs     home.Dirs
 	threads  []string
@@ -208,12 +206,12 @@ type copies struct {
 	sessions []string // ids
 }
 
-// newCopies remembers the texts of a node; one that cannot be read has none.
+// newCopies collects the texts of a node; an unreadable node has none.
 func newCopies(ctx context.Context, e *engine.Engine, h cas.Hash) (*copies, error) {
 	c := &copies{dirs: e.Reader.Dirs, texts: secret.NewSet()}
 	n, err := e.Reader.Store.Get(ctx, h)
 	if err != nil {
-		return c, ctx.Err() // the redaction says it
+		return c, ctx.Err() // the redaction reports the error
 	}
 	v, err := n.Value()
 	if err != nil {
@@ -223,7 +221,7 @@ func newCopies(ctx context.Context, e *engine.Engine, h cas.Hash) (*copies, erro
 	return c, nil
 }
 
-// of adds the files of threads; those of other homes are not known.
+// of adds the files of threads. Those of other homes are not known.
 func (c *copies) of(ctx context.Context, e *engine.Engine, threads ...string) error {
 	standings, err := heads.Standings(ctx, e.Reader.Heads)
 	for _, id := range threads {
@@ -238,8 +236,8 @@ func (c *copies) of(ctx context.Context, e *engine.Engine, threads ...string) er
 	return err
 }
 
-// findSessions looks for the ids of a thread's sessions: its steps name them, and of a
-// try that made no step, or a step that was replaced, the agent's own note does.
+// findSessions collects the IDs of a thread's sessions: from its steps, and for failed tries and replaced
+// steps from the agent's records.
 func (c *copies) findSessions(ctx context.Context, e *engine.Engine, id string, head cas.Hash) error {
 	chain, err := thread.Open(ctx, e.Reader.Store, head)
 	if err != nil {
@@ -265,7 +263,7 @@ func (c *copies) findSessions(ctx context.Context, e *engine.Engine, id string, 
 	return err
 }
 
-// ours reports whether a file is of the threads' runs or sessions.
+// ours reports whether a file belongs to the threads' runs or sessions.
 func (c *copies) ours(path string) bool {
 	name := filepath.Base(path)
 	return slices.ContainsFunc(c.threads, func(id string) bool {
@@ -274,10 +272,10 @@ func (c *copies) ours(path string) bool {
 		slices.ContainsFunc(c.sessions, func(id string) bool { return strings.Contains(name, id) })
 }
 
-// learn takes over the texts of a value. Each line of a text is one: a session may
-// have it numbered or cut.
+// learn collects the texts of a value. Each line counts separately, because a session may contain it numbered
+// or truncated.
 func (c *copies) learn(v any) {
-	const least = 16 // shorter ones are in many files that have nothing to do with it
+	const least = 16 // shorter ones occur in many unrelated files
 	switch v := v.(type) {
 	case string:
 		for line := range strings.Lines(v) {
@@ -301,7 +299,7 @@ func (c *copies) learn(v any) {
 	}
 }
 
-// remove removes the files and returns those that it has removed.
+// remove removes the files and returns their names.
 func (c *copies) remove() (removed []string, err error) {
 	if c.texts.Empty() {
 		return nil, nil
@@ -330,7 +328,7 @@ func (c *copies) remove() (removed []string, err error) {
 	return removed, err
 }
 
-// Seal is uwf thread seal.
+// Seal returns the command uwf thread seal.
 func (a Commands) Seal() *ucli.Command {
 	return a.OnThread(ucli.Command{
 		Name: "seal", ArgsUsage: "<thread>", Usage: "print one SHA-256 over the whole run, and store what it covers",
@@ -341,13 +339,13 @@ func (a Commands) Seal() *ucli.Command {
 	}, a.threadSeal)
 }
 
-// sealed answers thread seal.
+// sealed is the result of thread seal.
 type sealed struct {
 	Thread string        `json:"thread"`
 	Head   protocol.Hash `json:"head"`
 	Seal   string        `json:"seal"`
 	New    int           `json:"newNodes"` // sealed for the first time
-	Kept   bool          `json:"kept"`     // in the store
+	Kept   bool          `json:"kept"`     // stored
 }
 
 func (a Commands) threadSeal(ctx context.Context, c *ucli.Context, e *engine.Engine, id string) error {
@@ -364,7 +362,7 @@ func (a Commands) threadSeal(ctx context.Context, c *ucli.Context, e *engine.Eng
 		if got, out.New, out.Kept = kept.Seal, kept.New, kept.Why == nil; !out.Kept {
 			a.Say("uwf: the seal is not in the store, note it: %v", kept.Why)
 		}
-	} else { // nothing that is kept is believed
+	} else { // don't trust what is stored
 		got, err = seal.New(e.Reader.Store, seal.Options{}).Seal(ctx, head)
 	}
 	if err != nil {

@@ -1,10 +1,9 @@
-// Package cli is the command line of uwf: it reads arguments, calls the engine
-// or the store, and prints what they answer. stdout carries results only; talk
-// goes to stderr. Hints, the next command to type, are attached here, or stand in
-// package hints by the reason of an error; nowhere below.
+// Package cli is the command line of uwf: it parses arguments, calls the engine or the store, and prints the
+// results. stdout carries only results; messages go to stderr. Hints with the next command to type are added
+// here, or come from package hints by the reason of an error, and nowhere below.
 //
-// The commands stand in packages beside it, one per noun: threads, workflows, steps,
-// bundles, settings. root lists them; package app is what they share.
+// The commands are in sibling packages, one per noun: threads, workflows, steps, bundles, settings. root
+// lists them; package app contains what they share.
 package cli
 
 import (
@@ -45,8 +44,8 @@ func Main(ctx context.Context, e env.Env) int {
 	return proc.UntilSignal(ctx, a.patience, func() int { return a.main(ctx) })
 }
 
-// patience is how long a command may go on after a signal. An agent is asked to
-// stop first, and what it finishes is kept.
+// patience returns how long a command may run after a signal. An agent is asked to stop first, and its
+// finished work is kept.
 func (a commands) patience() time.Duration {
 	if a.Steps.Load() {
 		return time.Minute
@@ -74,22 +73,22 @@ func (a commands) main(ctx context.Context) int {
 	return a.Status.ExitCode()
 }
 
-// afterSignal is the error of a command, given its context. One that a signal has
-// ended has the status of the signal, whatever went wrong because of it.
+// afterSignal returns a command's error. After a signal, the exit status is always that of the signal,
+// whatever failed because of it.
 func afterSignal(ctx context.Context, err error) *protocol.Error {
 	var signal *engine.SignalError
 	if !errors.As(context.Cause(ctx), &signal) {
 		return app.Classify(err)
 	}
 	if errors.Is(err, context.Canceled) {
-		err = signal // whatever was in the middle of something
+		err = signal // the error is a consequence of the interruption
 	}
 	coded := *app.Classify(err)
 	coded.Code = signal.Code()
 	return &coded
 }
 
-// waiting tells a person what a command waits for, once for each lock.
+// waiting prints what a command waits for, once per lock.
 func (a commands) waiting(lock string) {
 	holders := proc.Holders(lock)
 	if who, err := durable.ReadHolder(lock); err == nil && len(holders) == 0 {
@@ -141,10 +140,10 @@ func (a commands) readGlobals(c *ucli.Context) error {
 	return nil
 }
 
-// commands are those of this package, and the root of all.
+// commands contains the commands of this package, and the root.
 type commands struct{ *app.App }
 
-// root is the command tree, listed in one place in the order of help.
+// root returns the command tree, in the order of help.
 func (a commands) root() *ucli.App {
 	thread, remote, set := threads.Commands{App: a.App}, remotes.Commands{App: a.App}, settings.Commands{App: a.App}
 	root := &ucli.App{
@@ -195,7 +194,7 @@ func (a commands) root() *ucli.App {
 			_, err := fmt.Fprintln(a.Env.Stdout, "uwf", cmdline.Version())
 			return err
 		}
-		if c.Args().Len() == 0 { // a script that forgot a word must notice
+		if c.Args().Len() == 0 { // an error, for scripts that forgot a word
 			a.Status = protocol.CodeUsage
 			return cmdline.Help(a.Env.Stderr, root, nil)
 		}
@@ -211,7 +210,7 @@ func (a commands) versionCommand() *ucli.Command {
 	})
 }
 
-// helpCommand is help on commands, and on what concerns many of them.
+// helpCommand returns help on commands and general topics.
 func (a commands) helpCommand(root *ucli.App) *ucli.Command {
 	help := cmdline.HelpCommand(root)
 	help.ArgsUsage = "[topic|command…]"
@@ -227,15 +226,15 @@ func (a commands) helpCommand(root *ucli.App) *ucli.Command {
 	return help
 }
 
-// casCommand has the commands of the store: the same as the program ocas.
+// casCommand returns the store's commands, as in the program ocas.
 func (a commands) casCommand() *ucli.Command {
 	return a.Group(ucli.Command{
 		Name: "cas", Usage: "inspect, check and clean the node store", Subcommands: a.StoreCLI().Commands(),
 	})
 }
 
-// stepCommand holds what concerns one step, the original's later names for
-// thread commands, and the plumbing for agents in other languages.
+// stepCommand returns the commands about a single step, the original's later names for thread commands, and
+// the plumbing for agents in other languages.
 func (a commands) stepCommand() *ucli.Command {
 	list := threads.Commands{App: a.App}.History()
 	list.Name, list.Aliases, list.Hidden = "list", []string{"ls"}, true

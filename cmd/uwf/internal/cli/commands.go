@@ -95,7 +95,7 @@ func (a commands) logShow(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(entries) == 0 && unknown != nil { // a forgotten thread may still be in the log
+	if len(entries) == 0 && unknown != nil { // the log may still contain a deleted thread
 		return unknown
 	}
 	if bad > 0 {
@@ -107,8 +107,8 @@ func (a commands) logShow(ctx context.Context, c *ucli.Context) error {
 	return a.printLog(entries)
 }
 
-// logFilter reads which entries are asked for. unknown is why a thread was not
-// found, which is an error only if the log does not know it either.
+// logFilter parses the flags that select entries. unknown is the error for a thread that was not found; it
+// applies only if the log does not contain the thread either.
 func (a commands) logFilter(ctx context.Context, c *ucli.Context) (f eventlog.Filter, unknown, err error) {
 	f = eventlog.Filter{Thread: c.String("thread"), Process: c.String("process"), Date: c.String("date")}
 	if f.Thread != "" {
@@ -169,7 +169,7 @@ func (a commands) logClean(_ context.Context, c *ucli.Context) error {
 	return a.Printf(map[string]int{"deleted": n}, "deleted %d\n", n)
 }
 
-// day reads a date, or a time before now, as the log names days.
+// day converts a date, or a duration before now, to the log's form of a date.
 func day(s string, now time.Time) (string, error) {
 	t, err := term.ParseTime(s, now, time.UTC)
 	if err != nil {
@@ -200,7 +200,7 @@ func (a commands) statsCommand() *ucli.Command {
 }
 
 func (a commands) stats(ctx context.Context, c *ucli.Context, e *engine.Engine) (err error) {
-	by, _ := statsBy(c.String("by")) // checked before
+	by, _ := statsBy(c.String("by")) // validated when the flag was parsed
 	var after time.Time
 	if now := a.Env.Now(); c.IsSet("since") {
 		if after, err = term.ParseTime(c.String("since"), now, now.Location()); err != nil {
@@ -221,7 +221,7 @@ func (a commands) stats(ctx context.Context, c *ucli.Context, e *engine.Engine) 
 	return a.Print(s, func(w *term.Page) { statsText(w, s) })
 }
 
-// statsBy reads --by.
+// statsBy parses --by.
 func statsBy(list string) ([]string, error) {
 	var by []string
 	for word := range strings.SplitSeq(list, ",") {
@@ -268,19 +268,19 @@ func (a commands) inboxCommand() *ucli.Command {
 			a.Status = app.Classify(err).Code
 		})
 		return a.Print(items, func(w *term.Page) {
-			facts, _ := e.Reader.Heads.AllFacts(ctx) // without them ids are whole
+			facts, _ := e.Reader.Heads.AllFacts(ctx) // without facts, IDs are not shortened
 			inboxText(w, items, facts, a.Env.Now())
 		})
 	})
 }
 
-// inboxText is a paragraph for each thread: a line to type is not for a table.
+// inboxText prints a paragraph per thread, because commands to type don't fit in a table.
 func inboxText(w *term.Page, items []protocol.InboxItem, facts map[string]heads.Facts, now time.Time) {
 	if len(items) == 0 {
 		w.Printf("nothing waits for you\n")
 		return
 	}
-	const most = 200 // characters of a question: thread show has all of it
+	const most = 200 // characters of a question; thread show prints all of it
 	for i, it := range items {
 		asks := it.Reason
 		if it.Question != nil {
@@ -297,12 +297,11 @@ func inboxText(w *term.Page, items []protocol.InboxItem, facts map[string]heads.
 	}
 }
 
-// importProgram brings the original's data. It is a program of its own because it
-// links SQLite, which no other command needs.
+// importProgram imports the original's data. It is a separate program because it links SQLite, which no other
+// command needs.
 const importProgram = "uwf-import-original"
 
-// importOriginalCommand runs the program that is found beside uwf, or on the PATH;
-// its exit status is that of uwf.
+// importOriginalCommand runs the import program, found next to uwf or in PATH, and exits with its status.
 func (a commands) importOriginalCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "import-original", Usage: "import workflows, threads and config from the TypeScript uwf",
@@ -332,13 +331,13 @@ func (a commands) importOriginal(ctx context.Context, c *ucli.Context) error {
 	return a.runProgram(ctx, program, args, a.Env.Stdin, nil)
 }
 
-// runProgram runs a program of ours in the place of this one; its exit status is that of
-// uwf. end asks it to end; nil: by an interrupt.
+// runProgram replaces this process by one of our programs and exits with its status. end asks it to stop; nil
+// sends an interrupt.
 func (a commands) runProgram(ctx context.Context, program string, args []string, stdin io.Reader, end func() error) error {
 	child := exec.CommandContext(ctx, program, args...)
 	child.Dir, child.Env = a.Env.Dir, a.Env.Environ
 	child.Stdin, child.Stdout, child.Stderr = stdin, terminal.ForChild(a.Env.Stdout), terminal.ForChild(a.Env.Stderr)
-	// It is asked to end, not killed: what it has begun is to be whole.
+	// Ask it to stop instead of killing it, so that it can finish what it has begun.
 	child.Cancel = end
 	if end == nil {
 		child.Cancel = func() error { return child.Process.Signal(os.Interrupt) }
@@ -346,7 +345,7 @@ func (a commands) runProgram(ctx context.Context, program string, args []string,
 	err := child.Run()
 	var failed *exec.ExitError
 	if errors.As(err, &failed) && failed.ExitCode() >= 0 {
-		a.Exit = failed.ExitCode() // it has said why
+		a.Exit = failed.ExitCode() // it has printed the reason
 		return nil
 	}
 	if err != nil {
@@ -355,7 +354,7 @@ func (a commands) runProgram(ctx context.Context, program string, args []string,
 	return nil
 }
 
-// globalArgs are the global flags that stand before the command.
+// globalArgs returns the global flags that precede the command.
 func (a commands) globalArgs() []string {
 	var args []string
 	for _, flag := range []struct{ name, value string }{
@@ -368,8 +367,7 @@ func (a commands) globalArgs() []string {
 	return args
 }
 
-// webProgram shows threads in a browser. It is a program of its own because it links an
-// HTTP server.
+// webProgram shows threads in a browser. It is a separate program because it links an HTTP server.
 const webProgram = "uwf-web"
 
 func (a commands) webCommand() *ucli.Command {
@@ -399,7 +397,7 @@ func (a commands) web(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return cmdline.NotFound(webProgram+" is not installed", "go install github.com/united-workforce/uwf/cmd/"+webProgram+"@latest")
 	}
-	if _, err := a.Dirs(); err != nil { // says what is wrong with the home
+	if _, err := a.Dirs(); err != nil { // reports a problem with the home
 		return err
 	}
 	args := append(a.globalArgs(), "--until-stdin-ends")
@@ -411,21 +409,21 @@ func (a commands) web(ctx context.Context, c *ucli.Context) error {
 			args = append(args, "--"+name+"="+value)
 		}
 	}
-	// Nothing is ever written to the pipe: its end is the end of this process.
+	// Nothing is written to the pipe: it closes when this process exits.
 	read, write, err := os.Pipe()
 	if err != nil {
 		return err
 	}
 	defer read.Close()
 	err = a.runProgram(ctx, program, args, read, write.Close)
-	if ctx.Err() != nil { // Ctrl-C is how it ends
+	if ctx.Err() != nil { // Ctrl-C is the normal way to stop it
 		return nil
 	}
 	_ = write.Close()
 	return err
 }
 
-// remoteCommand is uwf remote.
+// remoteCommand returns the command uwf remote.
 func (a commands) remoteCommand() *ucli.Command {
 	return a.Group(ucli.Command{
 		Name: "remote", Usage: "other places that hold threads: a directory, another machine, a database",

@@ -31,7 +31,7 @@ import (
 //go:embed completion
 var completionScripts embed.FS
 
-// shells are those with a script, and the ends of the scripts' names.
+// shells maps shells with a completion script to the suffixes of the scripts' names.
 func shells() map[string]string {
 	return map[string]string{"bash": "bash", "zsh": "zsh", "fish": "fish", "powershell": "ps1"}
 }
@@ -62,8 +62,8 @@ func (a commands) completionCommand() *ucli.Command {
 	})
 }
 
-// completeCommand answers the scripts: a candidate a line, with a tab before
-// its help. It never fails, since nobody would see why.
+// completeCommand prints candidates for the scripts, one per line, with a tab before the description. It
+// never fails, because errors would not be visible.
 func (a commands) completeCommand(root *ucli.App) *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "__complete", Hidden: true, Usage: "list what can stand for the last of the words", ArgsUsage: "[word…]",
@@ -83,7 +83,7 @@ func (a commands) completeCommand(root *ucli.App) *ucli.Command {
 	})
 }
 
-// takeHome heeds a home that is named in the words to complete.
+// takeHome uses the home given in the words to complete.
 func (a commands) takeHome(words []string) {
 	for i, word := range words {
 		for flag, into := range map[string]*string{"--home": &a.Flags.Home, "--store": &a.Flags.Store} {
@@ -96,11 +96,10 @@ func (a commands) takeHome(words []string) {
 	}
 }
 
-// offered is how many threads are offered: the newest ones.
+// offered bounds the number of threads, newest first.
 const offered = 50
 
-// values lists what can stand for an argument or a flag's value. What cannot be
-// read offers nothing.
+// values lists the values of an argument or flag. Errors yield no candidates.
 func (a commands) values(ctx context.Context, what string, typed []string) []cmdline.Candidate {
 	switch what {
 	case "thread", "--thread":
@@ -110,7 +109,7 @@ func (a commands) values(ctx context.Context, what string, typed []string) []cmd
 	case "workflow":
 		all := a.projectValues()
 		for _, w := range a.workflowValues(ctx) {
-			if !slices.ContainsFunc(all, func(p cmdline.Candidate) bool { return p.Word == w.Word }) { // which the project's hides
+			if !slices.ContainsFunc(all, func(p cmdline.Candidate) bool { return p.Word == w.Word }) { // not hidden by the project's workflow
 				all = append(all, w)
 			}
 		}
@@ -152,8 +151,7 @@ func words(all ...string) []cmdline.Candidate {
 	return out
 }
 
-// onlyActive reports whether a command line is one of those that have nothing to do with
-// an ended thread.
+// onlyActive reports whether a command line applies only to active threads.
 func onlyActive(typed []string) bool {
 	return slices.Contains(typed, "thread") &&
 		slices.ContainsFunc([]string{"step", "exec", "kill", "cancel", "stop", "wait", "watch"}, func(verb string) bool {
@@ -161,7 +159,7 @@ func onlyActive(typed []string) bool {
 		})
 }
 
-// formatsOf are the formats that the command of a line knows.
+// formatsOf returns the formats that the command supports.
 func formatsOf(typed []string) []string {
 	switch {
 	case slices.Contains(typed, "graph"):
@@ -174,7 +172,7 @@ func formatsOf(typed []string) []string {
 	return render.Formats()
 }
 
-// threadValues are the newest threads, newest first, and @ for the newest of all.
+// threadValues returns the newest threads, newest first, and @ for the newest.
 func (a commands) threadValues(ctx context.Context, ended bool) []cmdline.Candidate {
 	e, err := a.Engine(ctx, nil)
 	if err != nil {
@@ -192,7 +190,7 @@ func (a commands) threadValues(ctx context.Context, ended bool) []cmdline.Candid
 	return out
 }
 
-// stepValues are places in threads: the last step of each.
+// stepValues returns step addresses: the last step of each thread.
 func (a commands) stepValues(ctx context.Context) []cmdline.Candidate {
 	var out []cmdline.Candidate
 	for _, t := range a.threadValues(ctx, true) {
@@ -213,14 +211,14 @@ func (a commands) workflowValues(ctx context.Context) []cmdline.Candidate {
 	var out []cmdline.Candidate
 	for _, w := range all {
 		if w.Problem != "" {
-			continue // a shell might run it
+			continue // a shell might interpret it
 		}
 		out = append(out, cmdline.Candidate{Word: w.Name, Help: "registered"})
 	}
 	return out
 }
 
-// remoteValues are the remotes that the home knows.
+// remoteValues returns the configured remotes.
 func (a commands) remoteValues() []cmdline.Candidate {
 	all, err := a.Remotes()
 	if err != nil {
@@ -233,8 +231,8 @@ func (a commands) remoteValues() []cmdline.Candidate {
 	return out
 }
 
-// projectValues are the workflows of the project that a name stands for. A name that a
-// shell or a terminal might take for more is left out: anyone may have put it there.
+// projectValues returns the project's workflow names. Names with characters that are special to a shell or a
+// terminal are omitted, because anyone may have put them there.
 func (a commands) projectValues() []cmdline.Candidate {
 	quiet := catalog.Catalog{Env: a.Env}
 	found, err := quiet.Project()
@@ -250,7 +248,7 @@ func (a commands) projectValues() []cmdline.Candidate {
 	return out
 }
 
-// agentValues are the aliases of the config and the agents on PATH.
+// agentValues returns the aliases in the config and the agents on PATH.
 func (a commands) agentValues(ctx context.Context) []cmdline.Candidate {
 	var out []cmdline.Candidate
 	known := map[string]bool{}
@@ -268,7 +266,7 @@ func (a commands) agentValues(ctx context.Context) []cmdline.Candidate {
 	return out
 }
 
-// quietConfig is the config, if it can be read.
+// quietConfig returns the config if it is readable.
 func (a commands) quietConfig(ctx context.Context) (protocol.Config, bool) {
 	dirs, err := a.Dirs()
 	if err != nil {

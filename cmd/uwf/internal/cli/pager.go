@@ -14,7 +14,7 @@ import (
 	"github.com/united-workforce/uwf/util/terminal"
 )
 
-// paged are the commands whose output can be long, and is for reading.
+// paged lists the commands with potentially long output for reading.
 func paged() []string {
 	return []string{
 		"thread list", "thread show", "thread steps", "thread read", "thread step-details", "thread diff", "thread graph",
@@ -23,8 +23,8 @@ func paged() []string {
 	}
 }
 
-// withPager lets those commands write into a pager, if what they print is taller
-// than the terminal. What is still growing (--live, --follow) is not paged.
+// withPager makes those commands use a pager for output taller than the terminal. Growing output (--live,
+// --follow) is not paged.
 func (a commands) withPager(commands []*ucli.Command, path string) {
 	for _, c := range commands {
 		at := strings.TrimSpace(path + " " + c.Name)
@@ -43,9 +43,8 @@ func (a commands) withPager(commands []*ucli.Command, path string) {
 	}
 }
 
-// page puts a pager between the command and the terminal: UWF_PAGER, then PAGER, then
-// less. An empty variable counts as unset; "cat" is no pager, nor is what cannot be
-// found. done shows what is left, and waits until the reader has seen enough.
+// page inserts a pager before the terminal: UWF_PAGER, or else PAGER, or else less. Empty variables count as
+// unset; "cat" and missing programs mean no pager. done flushes the output and waits for the pager.
 func (a commands) page() (done func() error) {
 	screen, ok := a.Env.Stdout.(*terminal.Writer)
 	_, height := terminal.Size(a.Env.Stdout)
@@ -67,9 +66,8 @@ func (a commands) page() (done func() error) {
 	}
 }
 
-// pager holds back what is printed until it is taller than the screen, and then
-// starts a program to show it. If that cannot be started, the text goes to the
-// terminal as it is. Either way it has been cleaned: less obeys colours, too.
+// pager buffers output until it is taller than the screen and then starts a program. If that fails, the text
+// goes to the terminal. Either way the text has been sanitized: less interprets escape sequences as well.
 type pager struct {
 	out    io.Writer // the terminal
 	height int
@@ -77,8 +75,8 @@ type pager struct {
 
 	held  []byte
 	lines int
-	tried bool           // to start it
-	pipe  io.WriteCloser // to the program, nil if it does not run
+	tried bool           // starting the program
+	pipe  io.WriteCloser // the program's stdin, or nil if it does not run
 }
 
 // Write implements io.Writer.
@@ -97,7 +95,7 @@ func (p *pager) Write(b []byte) (int, error) {
 	return len(b), p.flush()
 }
 
-// flush writes what was held back. A reader who has seen enough is no error.
+// flush writes the buffered output. A pager closed early is not an error.
 func (p *pager) flush() (err error) {
 	if p.pipe != nil {
 		_, _ = p.pipe.Write(p.held)
@@ -113,6 +111,6 @@ func (p *pager) close() error {
 		return p.flush()
 	}
 	_ = p.pipe.Close()
-	_ = p.cmd.Wait() // how a pager ends says nothing about the command
+	_ = p.cmd.Wait() // the pager's exit status is irrelevant
 	return nil
 }

@@ -1,5 +1,5 @@
-// Package clitest runs command lines in this process, in homes of their own. Steps are made by
-// uwf step put: no agent runs.
+// Package clitest runs command lines in this process, each test with its own home. Steps are made by uwf step
+// put, without an agent.
 package clitest
 
 import (
@@ -27,24 +27,24 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 )
 
-// running is held by the command that runs: the library that parses the command line keeps a flag of its own,
-// which each run writes.
+// running is held while a command runs, because the command-line library has a global flag that each run
+// writes.
 var running sync.Mutex
 
-// World is a home, and a directory where commands are typed.
+// World is a home and a working directory.
 type World struct {
 	T       testing.TB
 	Home    string
 	Dir     string
 	Environ []string
 	Stdin   string
-	// Clock is the time of the next command; each takes a second.
+	// Clock is the time of the next command; each command takes a second.
 	Clock time.Time
 
 	rand io.Reader
 }
 
-// Result is what a command leaves.
+// Result is the result of a command.
 type Result struct {
 	Line   string
 	Status int
@@ -62,14 +62,14 @@ func New(t testing.TB) *World {
 	}
 }
 
-// Other is another home, with the same clock and directory.
+// Other returns another home with the same clock and directory.
 func (w *World) Other() *World {
 	other := *w
 	other.Home = filepath.Join(w.T.TempDir(), "home")
 	return &other
 }
 
-// File writes a file into the directory.
+// File writes a file to the working directory.
 func (w *World) File(name, text string) string {
 	w.T.Helper()
 	path := filepath.Join(w.Dir, name)
@@ -77,7 +77,7 @@ func (w *World) File(name, text string) string {
 	return path
 }
 
-// Read reads a file of the directory.
+// Read reads a file in the working directory.
 func (w *World) Read(name string) string {
 	w.T.Helper()
 	data, err := os.ReadFile(filepath.Join(w.Dir, name))
@@ -85,13 +85,13 @@ func (w *World) Read(name string) string {
 	return string(data)
 }
 
-// Run types a command line; blanks part its words.
+// Run runs a command line; spaces separate its words.
 func (w *World) Run(line string, more ...string) Result {
 	w.T.Helper()
 	return w.run(&stdout{}, line, more)
 }
 
-// stdout is a standard output whose nth write fails, and no other; 0: none does.
+// stdout is a standard output whose nth write fails; 0 means none does.
 type stdout struct {
 	text   bytes.Buffer
 	writes int
@@ -106,8 +106,8 @@ func (s *stdout) Write(p []byte) (int, error) {
 	return s.text.Write(p)
 }
 
-// Unprinted types a command line that only prints, as JSON and as text, once for each of its writes to
-// stdout. If that write fails, the command must fail.
+// Unprinted runs a command line that only prints, as JSON and as text, once for each of its writes to stdout
+// with that write failing. The command must fail each time.
 func (w *World) Unprinted(line string) {
 	w.T.Helper()
 	for _, format := range []string{"json", "text"} {
@@ -124,8 +124,8 @@ func (w *World) Unprinted(line string) {
 	}
 }
 
-// Lossy types command lines that only print, once without each of the nodes of the home. If a command succeeds, it
-// prints what it prints when nothing is missing; else the store is corrupt, and stdout has no result.
+// Lossy runs command lines that only print, once without each of the home's nodes. A command that succeeds
+// must print the same as with all nodes; otherwise it must report a corrupt store and print no result.
 func (w *World) Lossy(lines ...string) {
 	w.T.Helper()
 	files, err := filepath.Glob(filepath.Join(w.Home, "cas", "nodes", "*", "*"))
@@ -150,8 +150,8 @@ func (w *World) Lossy(lines ...string) {
 	}
 }
 
-// Spoilt types command lines in copies of the home, in each of which something else stands in the place of one
-// of its files or directories. It returns the exit status of each, a line for a home.
+// Spoilt runs command lines in copies of the home. In each copy one file or directory is replaced by
+// something else. It returns the exit statuses, one line per copy.
 func (w *World) Spoilt(lines ...string) string {
 	w.T.Helper()
 	text := ""
@@ -171,7 +171,7 @@ func (w *World) Spoilt(lines ...string) string {
 	return text
 }
 
-// spoil puts a directory in the place of a file, and a file in the place of a directory.
+// spoil replaces a file by a directory, or a directory by a file.
 func spoil(t testing.TB, path string) {
 	t.Helper()
 	require.NoError(t, os.RemoveAll(path))
@@ -197,8 +197,8 @@ func (w *World) run(out *stdout, line string, more []string) Result {
 	return Result{Line: line, Status: status, Out: out.text.String(), Err: stderr.String()}
 }
 
-// Must types a command line that succeeds, and returns the JSON object that it prints, as a
-// Go value with the numbers as json.Number.
+// Must runs a command line that must succeed and returns the JSON object that it prints, with numbers as
+// json.Number.
 func (w *World) Must(line string, more ...string) map[string]any {
 	w.T.Helper()
 	r := w.Run(line, more...)
@@ -206,7 +206,7 @@ func (w *World) Must(line string, more ...string) map[string]any {
 	return w.JSON(r.Out)
 }
 
-// JSON reads an object.
+// JSON decodes an object.
 func (w *World) JSON(text string) map[string]any {
 	w.T.Helper()
 	d := json.NewDecoder(strings.NewReader(text))
@@ -216,7 +216,7 @@ func (w *World) JSON(text string) map[string]any {
 	return object
 }
 
-// Code is the code of the error that a command has printed as JSON; "" if it printed none.
+// Code returns the code of the error that a command printed as JSON, or "".
 func (r Result) Code() protocol.Code {
 	var last struct {
 		Error struct{ Code protocol.Code } `json:"error"`
@@ -229,7 +229,7 @@ func (r Result) Code() protocol.Code {
 	return ""
 }
 
-// Loop is a workflow of one role, which may answer again and again.
+// Loop is a workflow with one role that can repeat.
 const Loop = `name: loop
 description: Works.
 roles:
@@ -250,7 +250,7 @@ graph:
     done: {role: $END, prompt: "Done."}
 `
 
-// Thread starts a thread of [Loop] and returns its id.
+// Thread starts a thread of [Loop] and returns its ID.
 func (w *World) Thread(prompt string) string {
 	w.T.Helper()
 	w.File("loop.yaml", Loop)
@@ -258,7 +258,7 @@ func (w *World) Thread(prompt string) string {
 	return w.Must("thread start loop -p", prompt)["thread"].(string)
 }
 
-// Head is where a thread stands.
+// Head returns the head of a thread.
 func (w *World) Head(thread string) protocol.Hash {
 	w.T.Helper()
 	h, err := w.heads().Head(w.T.Context(), thread)
@@ -268,7 +268,7 @@ func (w *World) Head(thread string) protocol.Hash {
 
 func (w *World) heads() *fileheads.Heads { return fileheads.Open(w.Home, durable.OS()) }
 
-// Store is the node store of the home.
+// Store opens the node store of the home.
 func (w *World) Store() *fsstore.Store {
 	w.T.Helper()
 	s, err := fsstore.Open(w.T.Context(), filepath.Join(w.Home, "cas"), fsstore.Options{Home: w.Home})
@@ -284,7 +284,7 @@ func Payload[P protocol.Payload](w *World, h protocol.Hash) P {
 	return p
 }
 
-// Agent returns the world as the agent of a thread's next step sees it.
+// Agent returns the world as seen by the agent of a thread's next step.
 func (w *World) Agent(thread, role string) *World {
 	w.T.Helper()
 	agent := *w
@@ -294,8 +294,7 @@ func (w *World) Agent(thread, role string) *World {
 	return &agent
 }
 
-// Step makes the next step of a thread: role worker answers with n and a text. It returns the
-// step's hash.
+// Step makes the next step of a thread: role worker answers with n and a text. It returns the step's hash.
 func (w *World) Step(thread string, n int, text string) protocol.Hash {
 	w.T.Helper()
 	agent := w.Agent(thread, "worker")

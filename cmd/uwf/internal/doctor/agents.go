@@ -26,18 +26,17 @@ import (
 	"github.com/united-workforce/uwf/utilagent/box"
 )
 
-// atOnce is how many agents are asked at the same time.
+// atOnce bounds how many agents are queried concurrently.
 const atOnce = 4
 
-// candidate is an agent to ask.
+// candidate is an agent to query.
 type candidate struct {
 	command string
-	args    []string // its own in the config
-	aliases []string // in the config; empty: it is only installed
+	args    []string // from the config
+	aliases []string // in the config; empty if it is only installed
 }
 
-// agents asks the agents of the config, and those that are installed beside, who
-// they are and what they drive.
+// agents queries the agents in the config and other installed ones for their versions and programs.
 func (x *examination) agents(ctx context.Context) {
 	all := x.candidates()
 	if len(all) == 0 {
@@ -59,7 +58,7 @@ func (x *examination) agents(ctx context.Context) {
 		x.agent(agent, all[i].aliases)
 	}
 	x.asRoot()
-	if x.AskAgent == nil || x.config == nil || x.config.DefaultAgent == "" || x.asksModel() { // which is asked itself
+	if x.AskAgent == nil || x.config == nil || x.config.DefaultAgent == "" || x.asksModel() { // asked directly instead
 		return
 	}
 	p := x.AskAgent(ctx, x.config.DefaultAgent)
@@ -70,7 +69,7 @@ func (x *examination) agents(ctx context.Context) {
 	x.problem("agents", cmp.Or(strings.Join(p.Hints, "; "), "uwf setup"), "%s does not answer: %s", x.config.DefaultAgent, p.Error)
 }
 
-// asRoot tells of the agents whose program refuses to run as root.
+// asRoot reports agents whose program refuses to run as root.
 func (x *examination) asRoot() {
 	if !x.Root || x.config == nil {
 		return
@@ -86,8 +85,7 @@ func (x *examination) asRoot() {
 	}
 }
 
-// candidates are the agents to ask: those of the config by alias, then the
-// others on PATH by name.
+// candidates returns the agents in the config by alias, then the others on PATH by name.
 func (x *examination) candidates() []candidate {
 	var all []candidate
 	known := map[string]bool{}
@@ -114,7 +112,7 @@ func (x *examination) candidates() []candidate {
 	return all
 }
 
-// agent reports what one agent said.
+// agent reports the answer of one agent.
 func (x *examination) agent(a discover.Agent, aliases []string) {
 	name := a.Command
 	if len(aliases) > 0 && !slices.Equal(aliases, []string{a.Command}) {
@@ -138,14 +136,14 @@ func (x *examination) agent(a discover.Agent, aliases []string) {
 	}
 	for _, p := range a.Check.Problems {
 		report := x.of(aliases...)
-		if len(aliases) == 0 { // it is installed, but nobody asks for it
+		if len(aliases) == 0 { // installed but not used
 			report = x.note
 		}
 		report("agents", p.Do, "%s: %s", text, p.What)
 	}
 }
 
-// of is how what stops an agent with these names is reported.
+// of returns the function that reports failures of an agent with these names.
 func (x *examination) of(aliases ...string) func(area, do, format string, args ...any) {
 	if x.playsAll(aliases) {
 		return x.problem
@@ -153,13 +151,12 @@ func (x *examination) of(aliases ...string) func(area, do, format string, args .
 	return x.warn
 }
 
-// playsAll reports whether the roles that nothing else is said of are played by one of
-// these: what stops it stops every step.
+// playsAll reports whether one of these is the default agent, so that a failure stops every step.
 func (x *examination) playsAll(aliases []string) bool {
 	return x.config != nil && x.config.DefaultAgent != "" && slices.Contains(aliases, x.config.DefaultAgent)
 }
 
-// installing is how a missing command comes here.
+// installing returns the command that installs a missing program.
 func installing(command string) string {
 	name := path.Base(filepath.ToSlash(command))
 	if strings.HasPrefix(name, protocol.AgentPrefix) {
@@ -168,8 +165,7 @@ func installing(command string) string {
 	return "put it on PATH, or correct its command in the config"
 }
 
-// readConfig looks at config.yaml and .env. What needs the config is skipped
-// when it cannot be read.
+// readConfig checks config.yaml and .env. If the config is unreadable, checks that need it are skipped.
 func (x *examination) readConfig(ctx context.Context) {
 	path := x.Dirs.Config()
 	if e, err := config.LoadDotEnv(x.Dirs.DotEnv(), x.Env); err != nil {
@@ -206,7 +202,7 @@ func (x *examination) readConfig(ctx context.Context) {
 	}
 }
 
-// withProject is the config with the settings of the project beneath it.
+// withProject merges the config with the project's settings.
 func (x *examination) withProject(c protocol.Config) (protocol.Config, error) {
 	path, ignored, err := engine.ProjectConfig(x.Env, x.Env.Dir, x.Dirs)
 	for _, i := range ignored {
@@ -221,7 +217,7 @@ func (x *examination) withProject(c protocol.Config) (protocol.Config, error) {
 	return c, err
 }
 
-// broken reports each mistake in the config with its place.
+// broken reports each mistake in the config with its position.
 func (x *examination) broken(err error) {
 	var invalid *config.InvalidError
 	if !errors.As(err, &invalid) {
@@ -237,7 +233,7 @@ func (x *examination) broken(err error) {
 	}
 }
 
-// remedy is the first hint of an error, else other.
+// remedy returns the first hint of an error, or else other.
 func remedy(err error, other string) string {
 	var e *protocol.Error
 	if errors.As(err, &e) && app.HasHints(e) {
@@ -246,8 +242,8 @@ func remedy(err error, other string) string {
 	return other
 }
 
-// overrides looks whether what the config says of roles is said of any: a slip there has
-// no other sign than that somebody else plays. Only registered workflows are known.
+// overrides checks that the overrides in the config match existing roles: the only other sign of a typo is
+// that the wrong agent runs. Only registered workflows are known.
 func (x *examination) overrides(ctx context.Context) {
 	if x.config == nil {
 		return
@@ -267,7 +263,7 @@ func (x *examination) overrides(ctx context.Context) {
 func (x *examination) override(ctx context.Context, section, workflow, role string) {
 	h, err := x.index.Workflow(ctx, workflow)
 	if errors.Is(err, heads.ErrNoWorkflow) {
-		names, _ := x.index.Workflows(ctx) // what is wrong there is said elsewhere
+		names, _ := x.index.Workflows(ctx) // errors are reported elsewhere
 		var known []string
 		for _, n := range names {
 			known = append(known, n.Name)
@@ -282,7 +278,7 @@ func (x *examination) override(ctx context.Context, section, workflow, role stri
 	}
 	s, err := fsstore.Open(ctx, x.Dirs.Store, fsstore.Options{Home: x.Dirs.Home})
 	if err != nil {
-		return // the store's own findings say why
+		return // the store check reports the reason
 	}
 	w, err := cas.Read[protocol.Workflow](ctx, s, h)
 	if _, known := w.Roles[role]; err != nil || known {
@@ -295,7 +291,7 @@ func (x *examination) override(ctx context.Context, section, workflow, role stri
 	x.warn("config", do, "%s names role %q, which workflow %s does not have", section, role, workflow)
 }
 
-// models looks up each model's endpoint and key, and asks it if that is wanted.
+// models checks each model's endpoint and key, and optionally sends a request.
 func (x *examination) models(ctx context.Context) {
 	if x.config == nil {
 		return
@@ -326,13 +322,12 @@ func (x *examination) models(ctx context.Context) {
 	}
 }
 
-// asksModel reports whether the default agent asks a model of the config.
+// asksModel reports whether the default agent uses a model from the config.
 func (x *examination) asksModel() bool {
 	return x.config.DefaultAgent != "" && config.OwnsModels(x.config.Agents[x.config.DefaultAgent].Command)
 }
 
-// neededModel is the alias of the model without which the default agent plays no role;
-// "" if it needs none, or has none.
+// neededModel returns the alias of the model that the default agent requires, or "".
 func (x *examination) neededModel() string {
 	if !x.asksModel() || slices.Contains(x.config.Agents[x.config.DefaultAgent].Args, "--model") {
 		return ""
@@ -340,7 +335,7 @@ func (x *examination) neededModel() string {
 	return config.AgentModel(*x.config, x.config.DefaultAgent, "", "")
 }
 
-// confinement tells what holds the commands of models back on this machine.
+// confinement reports how this machine restricts models' commands.
 func (x *examination) confinement(context.Context) {
 	const area = "confinement"
 	if x.Confinement == nil {
@@ -359,7 +354,7 @@ func (x *examination) confinement(context.Context) {
 	}
 }
 
-// access tells what each agent of the config may do.
+// access reports what each agent in the config may do.
 func (x *examination) access(area string, s config.System, lacks box.Diagnosis) {
 	if x.config == nil {
 		return
@@ -391,8 +386,7 @@ func (x *examination) access(area string, s config.System, lacks box.Diagnosis) 
 	}
 }
 
-// sandboxed reports what may be done by whatever the key of the config is of, and a mode
-// that this system cannot provide.
+// sandboxed reports what the owner of a config key may do, and a mode that this system cannot provide.
 func (x *examination) sandboxed(area, key, mode, text string, s config.System, lacks box.Diagnosis) {
 	set := "uwf config set " + plaintext.Word(key+".sandbox.mode")
 	switch {

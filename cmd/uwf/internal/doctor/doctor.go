@@ -1,10 +1,7 @@
-// Package doctor looks at everything that a step needs, and says what is in its
-// way and what to do about it. It changes nothing.
+// Package doctor checks everything that a step needs, and reports problems with remedies. It changes nothing.
 //
-// agents.go examines what the config names, this file the rest. A finding is a problem if a
-// step could not run as things are: it stops every one, or those of the agent that plays
-// unless something else is said.
-// Whatever touches another agent, model or file is a warning.
+// agents.go checks what the config refers to; this file checks the rest. A finding is a problem if it stops
+// every step, or those of the default agent. A finding about another agent, model or file is a warning.
 package doctor
 
 import (
@@ -37,19 +34,18 @@ import (
 	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
 
-// Doctor examines one home.
+// Doctor checks one home.
 type Doctor struct {
 	Env  env.Env
 	Dirs home.Dirs
-	// Running lists the threads that somebody works on; nil: it is not looked at.
+	// Running lists the running threads; nil skips the check.
 	Running func(ctx context.Context) ([]protocol.RunningThread, error)
-	// Confinement says what holds commands of models back on this machine, what the system can do,
-	// and why they get no namespaces; nil: it is not looked at.
+	// Confinement returns how this machine restricts models' commands, what the system supports, and why
+	// namespaces don't work; nil skips the check.
 	Confinement func() (text string, can config.System, lacks box.Diagnosis)
-	// Ask puts a question to a model and says why there is no answer; nil: the
-	// models are not asked, only looked up.
+	// Ask sends a request to a model and returns the error; nil only checks the configuration.
 	Ask func(ctx context.Context, e config.Endpoint) error
-	// AskAgent lets an agent answer a question; nil: none is asked.
+	// AskAgent has an agent answer a question; nil skips that.
 	AskAgent func(ctx context.Context, alias string) *protocol.SetupProbe
 	Root     bool // steps run as root
 }
@@ -58,11 +54,11 @@ type Doctor struct {
 type examination struct {
 	Doctor
 	index    *fileheads.Heads
-	config   *protocol.Config // nil: it cannot be read
+	config   *protocol.Config // nil if unreadable
 	findings []protocol.Finding
 }
 
-// Examine looks at everything. It ends early only with ctx.
+// Examine performs all checks. It stops early only if ctx is cancelled.
 func (d Doctor) Examine(ctx context.Context) protocol.Diagnosis {
 	x := &examination{Doctor: d, index: fileheads.Open(d.Dirs.Home, durable.OS())}
 	for _, look := range []func(context.Context){x.home, x.disk, x.store, x.threads, x.readConfig, x.day, x.overrides, x.agents, x.models, x.confinement, x.git} {
@@ -74,7 +70,7 @@ func (d Doctor) Examine(ctx context.Context) protocol.Diagnosis {
 	return protocol.Diagnosis{Healthy: healthy, Findings: x.findings}
 }
 
-// find adds a finding. do may be empty only where nothing is to be done.
+// find adds a finding. do is the remedy; it may be empty only if nothing must be done.
 func (x *examination) find(s protocol.Severity, area, do, format string, args ...any) {
 	x.findings = append(x.findings, protocol.Finding{Area: area, Severity: s, What: fmt.Sprintf(format, args...), Do: do})
 }
@@ -95,13 +91,13 @@ func (x *examination) problem(area, do, format string, args ...any) {
 	x.find(protocol.SeverityProblem, area, do, format, args...)
 }
 
-// agentless adds that no agent is configured: commands and people need none.
+// agentless reports that no agent is configured, which commands and people don't need.
 func (x *examination) agentless(do, format string, args ...any) {
 	x.problem("config", do, format, args...)
 	x.findings[len(x.findings)-1].ForAgents = true
 }
 
-// existing is path, or the nearest directory above it that is there.
+// existing returns path, or its nearest existing parent.
 func existing(path string) string {
 	for !exists(path) && filepath.Dir(path) != path {
 		path = filepath.Dir(path)
@@ -109,8 +105,8 @@ func existing(path string) string {
 	return path
 }
 
-// Less space than this is worth a word, or stops the work: a step of an agent
-// that talks much is some hundred kilobytes.
+// Thresholds of free space for a warning and for a problem: a step of a talkative agent takes a few hundred
+// kilobytes.
 const (
 	littleSpace = 200 << 20
 	noSpace     = 1 << 20
@@ -121,7 +117,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// home looks at the directory of everything that changes.
+// home checks the directory of all mutable state.
 func (x *examination) home(context.Context) {
 	dir := x.Dirs.Home
 	info, err := os.Stat(dir)
@@ -158,8 +154,7 @@ func (x *examination) home(context.Context) {
 	}
 }
 
-// openToOthers names what others on this machine may write, once they get to it: whoever
-// writes it says what runs next.
+// openToOthers reports files that other users can write: they determine what runs next.
 func (x *examination) openToOthers() {
 	paths := []string{x.Dirs.Store, filepath.Join(x.Dirs.Home, "runs"), x.Dirs.Sessions()}
 	for _, name := range []string{"threads.yaml", "registry.yaml", "history.jsonl", "facts.jsonl"} {
@@ -172,7 +167,7 @@ func (x *examination) openToOthers() {
 	}
 }
 
-// writable tries it: modes do not say it all (owners, read-only disks, quotas).
+// writable tries to write, because modes are not sufficient (owners, read-only disks, quotas).
 func writable(dir string) error {
 	fsys := durable.OS()
 	temp, err := fsys.WriteTemp(dir+string(os.PathSeparator)+"doctor", []byte("x"), 0o600, durable.NoFlush)
@@ -182,11 +177,11 @@ func writable(dir string) error {
 	return fsys.Remove(temp)
 }
 
-// makeRoom is what to do about a full disk.
+// makeRoom is the remedy for a full disk.
 const makeRoom = "make room; `uwf cas gc` removes what no thread needs"
 
-// writeRemedy is what to do about a directory in which nothing can be written;
-// variable names another one.
+// writeRemedy returns the remedy for a directory that cannot be written. variable is the environment variable
+// that selects another one.
 func writeRemedy(err error, dir, variable string) string {
 	switch {
 	case errors.Is(err, syscall.ENOSPC):
@@ -197,7 +192,7 @@ func writeRemedy(err error, dir, variable string) string {
 	return fmt.Sprintf("become its owner (ls -ld %s), or choose another: export %s=DIR", dir, variable)
 }
 
-// cause is what the operating system says, without the name of our own file.
+// cause returns the operating system's error without the name of our own file.
 func cause(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
@@ -206,7 +201,7 @@ func cause(err error) error {
 	return err
 }
 
-// disk looks at the space.
+// disk checks the free space.
 func (x *examination) disk(context.Context) {
 	dirs := []string{x.Dirs.Home, x.Dirs.Store}
 	var last uint64
@@ -217,7 +212,7 @@ func (x *examination) disk(context.Context) {
 			continue
 		}
 		if i > 0 && free == last {
-			continue // one disk is told of once
+			continue // report each disk once
 		}
 		last = free
 		switch text := fmt.Sprintf("%s free for %s", size(free), dir); {
@@ -231,8 +226,7 @@ func (x *examination) disk(context.Context) {
 	}
 }
 
-// store looks at the node store: what it is, and how it flushes. Whether every
-// node is whole is fsck's to say, since that takes time.
+// store checks the node store's format and flushing. fsck checks the nodes themselves, which takes time.
 func (x *examination) store(ctx context.Context) {
 	dir := x.Dirs.Store
 	s, err := fsstore.Open(ctx, dir, fsstore.Options{Home: x.Dirs.Home})
@@ -263,7 +257,7 @@ func (x *examination) store(ctx context.Context) {
 	}
 }
 
-// threads looks at the files of the heads, and at the steps in flight.
+// threads checks the files of the heads, and the steps in flight.
 func (x *examination) threads(ctx context.Context) {
 	active, err := x.count(ctx)
 	if err != nil {
@@ -289,14 +283,14 @@ func (x *examination) threads(ctx context.Context) {
 	x.running(ctx)
 }
 
-// rateLimited notes threads that wait until a provider grants more.
+// rateLimited reports threads that wait for a provider's limit to reset.
 func (x *examination) rateLimited(ctx context.Context, facts map[string]heads.Facts) {
 	now, due, waiting := x.Env.Now().UnixMilli(), 0, 0
-	for h := range x.index.Heads(ctx) { // all could be read just now
+	for h := range x.index.Heads(ctx) { // already read without errors
 		switch f := facts[h.Thread]; {
 		case f.ParkedUntil > now:
 			waiting++
-		case f.ParkedUntil > 1: // the time has come, and nobody has gone on
+		case f.ParkedUntil > 1: // the limit was reset, but the thread was not resumed
 			due++
 		}
 	}
@@ -314,7 +308,7 @@ func (x *examination) rateLimited(ctx context.Context, facts map[string]heads.Fa
 	}
 }
 
-// day notes that the limit of the day is used up.
+// day reports that the daily limit is used up.
 func (x *examination) day(context.Context) {
 	if x.config == nil {
 		return
@@ -331,7 +325,7 @@ func (x *examination) accounts() engine.Accounts {
 	}}
 }
 
-// count reads both lists of threads to their ends.
+// count reads all active and ended threads.
 func (x *examination) count(ctx context.Context) (active int, err error) {
 	for _, err := range x.index.Heads(ctx) {
 		if err != nil {
@@ -347,8 +341,7 @@ func (x *examination) count(ctx context.Context) (active int, err error) {
 	return active, nil
 }
 
-// running names the threads that somebody works on: a step that seems to hang
-// is one of them.
+// running lists running threads, which may include a step that seems to hang.
 func (x *examination) running(ctx context.Context) {
 	if x.Running == nil {
 		return
@@ -368,7 +361,7 @@ func (x *examination) running(ctx context.Context) {
 	x.note("threads", "uwf thread stop "+ids[0]+", if one should not be", "%s at work: %s", render.Count(len(ids), "thread"), strings.Join(ids, ", "))
 }
 
-// git reports whether the files of steps can be kept here, and what of them is not.
+// git reports whether the files of steps can be snapshotted, and which cannot.
 func (x *examination) git(ctx context.Context) {
 	const area, older = "git", "install git 2.38 or newer"
 	v, err := snapshot.GitVersion(ctx, x.Env, x.Env.Dir)
@@ -409,7 +402,7 @@ func (x *examination) git(ctx context.Context) {
 	}
 }
 
-// size prints bytes for people.
+// size formats a number of bytes.
 func size(n uint64) string {
 	switch {
 	case n >= 10<<30:

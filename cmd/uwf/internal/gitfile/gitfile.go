@@ -1,6 +1,5 @@
-// Package gitfile fetches workflow files from git repositories. Nothing of a repository
-// takes effect: no work tree is made, so that neither hooks nor filters nor its config
-// have a part, and one file is read out of the objects.
+// Package gitfile fetches workflow files from git repositories. It creates no work tree, so hooks, filters
+// and the repository's config have no effect; it reads one file from the objects.
 package gitfile
 
 import (
@@ -34,20 +33,19 @@ import (
 	"github.com/united-workforce/uwf/util/yamltext"
 )
 
-// Address is a file of a git repository at a ref.
+// Address is a file in a git repository at a ref.
 type Address struct {
 	URL, Path, Ref string
-	Text           string // as it was typed
+	Text           string // as typed
 }
 
-// Is reports whether a person means such an address, well or badly written.
+// Is reports whether text is meant as such an address, valid or not.
 func Is(text string) bool {
 	return strings.HasPrefix(text, "github:") || strings.Contains(text, "://") || strings.HasPrefix(text, "git@")
 }
 
-// Parse reads github:owner/repo//path.yaml@ref, or the URL of any repository with
-// //path.yaml@ref behind it. Without @ref it is the repository's HEAD. Errors are
-// *protocol.Error (code usage).
+// Parse parses github:owner/repo//path.yaml@ref, or the URL of any repository followed by //path.yaml@ref.
+// The default ref is the repository's HEAD. Errors are *protocol.Error (code usage).
 func Parse(text string) (Address, error) {
 	if holdsPassword(text) {
 		return Address{}, &protocol.Error{
@@ -81,8 +79,8 @@ func Parse(text string) (Address, error) {
 	return a, nil
 }
 
-// holdsPassword reports whether a URL says who asks: for all but ssh even a name alone
-// may be a token.
+// holdsPassword reports whether a URL contains credentials: except with ssh, even a user name alone may be a
+// token.
 func holdsPassword(text string) bool {
 	scheme, url, found := strings.Cut(text, "://")
 	if !found {
@@ -112,26 +110,25 @@ const (
 	patience = 2 * time.Minute
 )
 
-// File is what an address leads to now.
+// File is the current content of an address.
 type File struct {
 	Commit  string
 	Content string // sha256:… of the text
 	Text    []byte
 }
 
-// Git fetches into the caches of a home.
+// Git fetches into the cache of a home.
 type Git struct {
 	Env  env.Env
 	Dirs home.Dirs
 }
 
-// absentError: the repository is there, and what is asked for is not.
+// absentError reports that the repository exists but the ref or file does not.
 type absentError struct{ what string }
 
-// Error implements error.
 func (e *absentError) Error() string { return e.what }
 
-// Is reports that it is one of [fs.ErrNotExist].
+// Is makes it match [fs.ErrNotExist].
 func (e *absentError) Is(target error) bool { return target == fs.ErrNotExist }
 
 // Fetch fetches one file. Errors are *protocol.Error.
@@ -163,14 +160,14 @@ func (g Git) fetch(ctx context.Context, a Address) (File, error) {
 	if err != nil {
 		return f, err
 	}
-	defer func() { _ = lock.RemoveAndUnlock() }() // the end of the process gives it back, too
+	defer func() { _ = lock.RemoveAndUnlock() }() // the lock also ends with the process
 	if _, err := os.Stat(filepath.Join(dir, "HEAD")); err != nil {
 		if _, err := g.git(ctx, filepath.Dir(dir), "init", "-q", "--bare", "--template=", dir); err != nil {
 			return f, err
 		}
 	}
 	if _, err := g.git(ctx, dir, "fetch", "-q", "--no-tags", "--no-recurse-submodules", "--depth=1", "--", a.URL, a.Ref); err != nil {
-		const absent = 2 // of git ls-remote --exit-code
+		const absent = 2 // exit status of git ls-remote --exit-code
 		var exit *exec.ExitError
 		if _, err := g.git(ctx, dir, "ls-remote", "-q", "--exit-code", "--", a.URL, a.Ref); errors.As(err, &exit) && exit.ExitCode() == absent {
 			return f, &absentError{"there is no branch or tag " + a.Ref}
@@ -197,8 +194,7 @@ func (g Git) fetch(ctx context.Context, a Address) (File, error) {
 	return f, nil
 }
 
-// git runs git with nothing in force but the user's own settings, which hold how the
-// user logs in.
+// git runs git with only the user's own settings, which contain the credentials.
 func (g Git) git(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	program, err := proc.LookPath("git", g.Env.Dir, g.Env.Environ)
 	if err != nil {
@@ -228,7 +224,7 @@ func (g Git) git(ctx context.Context, dir string, args ...string) ([]byte, error
 	return out.Bytes(), nil
 }
 
-// bounded keeps as much as a file may have.
+// bounded is a buffer limited to the maximum size of a file.
 type bounded struct {
 	bytes.Buffer
 	over bool
@@ -249,12 +245,12 @@ func sum(data []byte) string {
 	return hex.EncodeToString(h[:])
 }
 
-// confirmed is where a text is kept that the user has taken.
+// confirmed returns the file that stores a confirmed text.
 func (g Git) confirmed(content string) string {
 	return filepath.Join(g.Dirs.Home, "cache", "confirmed", strings.TrimPrefix(content, "sha256:")+".yaml")
 }
 
-// Taken is a text that the user has taken, by its hash; nil if it has not been.
+// Taken returns a confirmed text by its hash, or nil.
 func (g Git) Taken(content string) []byte {
 	data, err := os.ReadFile(g.confirmed(content))
 	if err != nil || "sha256:"+sum(data) != content {
@@ -263,7 +259,7 @@ func (g Git) Taken(content string) []byte {
 	return data
 }
 
-// Take remembers that the user has taken a text.
+// Take records that the user confirmed a text.
 func (g Git) Take(f File) error {
 	path := g.confirmed(f.Content)
 	if err := durable.MkdirAll(durable.OS(), filepath.Dir(path), 0o700); err != nil {
@@ -272,13 +268,13 @@ func (g Git) Take(f File) error {
 	return durable.WriteFile(durable.OS(), path, f.Text, 0o600)
 }
 
-// Pin is what an address led to when it was taken.
+// Pin is the content of an address when it was confirmed.
 type Pin struct{ Commit, Content string }
 
-// Lock is the file of a project with the pins, .uwf/lock.yaml.
+// Lock is a project's file of pins, .uwf/lock.yaml.
 type Lock struct{ Root string }
 
-// Path is where it is.
+// Path returns the path of the lock file.
 func (l Lock) Path() string { return filepath.Join(l.Root, ".uwf", "lock.yaml") }
 
 func (l Lock) read() ([]byte, error) {
@@ -286,11 +282,11 @@ func (l Lock) read() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = root.Close() }() // opened for reading only
+	defer func() { _ = root.Close() }() // opened for reading
 	return safeopen.ReadFileIn(root, filepath.Join(".uwf", "lock.yaml"), maxFile)
 }
 
-// all are the pins, by address.
+// all returns the pins by address.
 func (l Lock) all() (map[string]Pin, error) {
 	src, err := l.read()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -323,7 +319,7 @@ func text(n *yamldoc.Node) string {
 	return n.Text
 }
 
-// Find is the pin of an address; ok is false if there is none.
+// Find returns the pin of an address.
 func (l Lock) Find(a Address) (pin Pin, ok bool, err error) {
 	pins, err := l.all()
 	pin, ok = pins[a.Text]
@@ -334,7 +330,6 @@ func (l Lock) damaged(err error) error {
 	return &protocol.Error{Code: protocol.CodeInvalid, Message: l.Path() + ": " + err.Error(), Err: err, Hints: []string{"correct it, or remove it: what is run next is pinned again"}}
 }
 
-// Set pins an address.
 func (l Lock) Set(a Address, f File) error {
 	pins, err := l.all()
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package guide holds the reference texts of `uwf guide`: Markdown that a person
-// can read and that an agent can be given as it is. A test holds every command
-// line in them against the program.
+// Package guide contains the reference texts of `uwf guide`, in Markdown for people and agents alike. A test
+// checks every command line in them against the program.
 package guide
 
 import (
@@ -9,11 +8,10 @@ import (
 	"strings"
 )
 
-// Text is one of the texts.
 type Text struct {
 	Name     string
 	Aliases  []string // the original's later names
-	About    string   // in a line
+	About    string   // one-line description
 	Markdown string
 }
 
@@ -32,10 +30,10 @@ var (
 	setup string
 )
 
-// separator stands between the texts of usage.
+// separator separates the parts of usage.
 const separator = "\n\n---\n\n"
 
-// All lists the texts in the order to read them; usage is the first four in one.
+// All returns the texts in reading order; usage combines the first four.
 func All() []Text {
 	texts := []Text{
 		{Name: "user", About: "how to run workflows and look at runs", Markdown: user},
@@ -59,17 +57,17 @@ func Skill() string { return bootstrap }
 //go:embed help/*.txt
 var topics embed.FS
 
-// Topics are the names of what `uwf help` tells besides commands, sorted.
+// Topics returns the sorted names of `uwf help` topics other than commands.
 func Topics() []string {
 	var names []string
-	files, _ := fs.Glob(topics, "help/*.txt") // the pattern is right, and the files are in the program
+	files, _ := fs.Glob(topics, "help/*.txt") // cannot fail: the pattern is valid and the files are embedded
 	for _, f := range files {
 		names = append(names, strings.TrimSuffix(strings.TrimPrefix(f, "help/"), ".txt"))
 	}
 	return names
 }
 
-// Topic is such a text.
+// Topic returns the text of a topic.
 func Topic(name string) (text string, ok bool) {
 	data, err := topics.ReadFile("help/" + name + ".txt")
 	return string(data), err == nil

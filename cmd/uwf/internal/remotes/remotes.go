@@ -1,4 +1,4 @@
-// Package remotes is the command line of remotes: other places that hold threads.
+// Package remotes implements the commands for remotes, which are other stores of threads.
 package remotes
 
 import (
@@ -24,10 +24,10 @@ import (
 	"github.com/united-workforce/uwf/util/render"
 )
 
-// Commands are this package's commands, for one invocation of the program.
+// Commands provides the commands of this package.
 type Commands struct{ *app.App }
 
-// Named returns the commands for the remotes that a home knows.
+// Named returns the commands that manage the configured remotes.
 func (a Commands) Named() []*ucli.Command {
 	return []*ucli.Command{
 		a.Leaf(ucli.Command{
@@ -85,7 +85,7 @@ func (a Commands) print(r remotes.Known) error {
 	return a.Printf(r, "%s  %s\n", r.Name, plaintext.Line(r.Address))
 }
 
-// changed finds a remote of the list.
+// changed returns the index of a remote in the list.
 func changed(book remotes.Book, all []remotes.Known, name string) (int, error) {
 	i := indexOf(all, name)
 	if i < 0 {
@@ -174,7 +174,7 @@ func (a Commands) list(ctx context.Context, c *ucli.Context) error {
 	})
 }
 
-// Push is uwf push.
+// Push returns the command uwf push.
 func (a Commands) Push() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "push", ArgsUsage: "[thread…] [remote]", Usage: "take threads to a remote, each with its children",
@@ -201,7 +201,7 @@ func (a Commands) push(ctx context.Context, c *ucli.Context) error {
 	var ids []string
 	for i, arg := range args {
 		id, err := a.Thread(ctx, arg)
-		if err != nil && name == "" && i > 0 && i == len(args)-1 { // a remote was meant
+		if err != nil && name == "" && i > 0 && i == len(args)-1 { // the last argument was meant as a remote
 			book, lost := a.Book()
 			if _, err = book.Find(arg); lost != nil {
 				err = lost
@@ -262,14 +262,14 @@ func (a Commands) sayPushed(link *remotes.Link, pushed []remotes.Pushed) {
 	}
 }
 
-// withRemote takes the remote off the end of arguments, if it is there.
+// withRemote splits off a remote at the end of the arguments.
 func (a Commands) withRemote(args []string) (others []string, name string, err error) {
 	if len(args) == 0 {
 		return nil, "", nil
 	}
 	last := args[len(args)-1]
 	if _, err := remote.ParseAddress(last, a.Env.Dir); err != nil && strings.Contains(last, "@") {
-		return nil, "", err // it may hold a password: do not repeat it
+		return nil, "", err // may contain a password, so don't print it
 	}
 	all, err := a.Remotes()
 	if err != nil {
@@ -281,7 +281,7 @@ func (a Commands) withRemote(args []string) (others []string, name string, err e
 	return args, "", nil
 }
 
-// Pull is uwf pull.
+// Pull returns the command uwf pull.
 func (a Commands) Pull() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "pull", ArgsUsage: "<thread> [remote]", Usage: "bring a thread here, with its children, after verifying all of it",
@@ -323,7 +323,7 @@ func (a Commands) pull(ctx context.Context, c *ucli.Context) error {
 	return a.printPulled(link, pulled)
 }
 
-// usesArtifacts reports whether a thread's workflow names the directory for artifacts.
+// usesArtifacts reports whether a thread's workflow refers to the artifacts directory.
 func (a Commands) usesArtifacts(ctx context.Context, head protocol.Hash) bool {
 	t, err := a.OpenThread(ctx, head)
 	if err != nil {
@@ -374,7 +374,7 @@ type Pulled struct {
 	remotes.Pulled
 }
 
-// Fetch is uwf fetch.
+// Fetch returns the command uwf fetch.
 func (a Commands) Fetch() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "fetch", ArgsUsage: "[remote]", Usage: "update all threads that are both here and at a remote to where they stand there",

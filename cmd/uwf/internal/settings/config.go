@@ -1,4 +1,4 @@
-// Package settings is the command line of setting up: config, setup and doctor.
+// Package settings implements the commands config, setup and doctor.
 package settings
 
 import (
@@ -32,10 +32,10 @@ import (
 	"github.com/united-workforce/uwf/util/terminal"
 )
 
-// Commands are those of this package, for one invocation of the program.
+// Commands provides the commands of this package.
 type Commands struct{ *app.App }
 
-// Config is uwf config.
+// Config returns the command uwf config.
 func (a Commands) Config() *ucli.Command {
 	return a.Group(ucli.Command{
 		Name: "config", Usage: "show and change config.yaml",
@@ -74,8 +74,8 @@ func (a Commands) Config() *ucli.Command {
 	})
 }
 
-// rawConfig reads config.yaml as it is written. What is wrong in it is told, and
-// stops nobody from looking at it.
+// rawConfig reads config.yaml verbatim. It reports mistakes but does not fail, so that the config can be
+// inspected.
 func (a Commands) rawConfig(ctx context.Context) (any, error) {
 	dirs, err := a.Dirs()
 	if err != nil {
@@ -110,7 +110,7 @@ func (a Commands) configList(ctx context.Context, _ *ucli.Context) error {
 	return a.Print(raw, func(w *term.Page) { flatText(w, "", raw) })
 }
 
-// configValue answers config get and set.
+// configValue is the result of config get and set.
 type configValue struct {
 	Key   string `json:"key"`
 	Value any    `json:"value"`
@@ -138,7 +138,7 @@ func (a Commands) configGet(ctx context.Context, c *ucli.Context) error {
 	})
 }
 
-// nearKeys are hints at keys that are set.
+// nearKeys returns hints with similar keys that are set.
 func nearKeys(key config.Key, raw any) []string {
 	var known []string
 	flatten("", raw, func(k string, _ any) { known = append(known, k) })
@@ -181,7 +181,7 @@ func flatText(w *term.Page, prefix string, value any) {
 	})
 }
 
-// flatten calls f for each value that is no mapping, sorted by key.
+// flatten calls f for each value that is not a mapping, sorted by key.
 func flatten(prefix string, value any, f func(key string, value any)) {
 	m, ok := value.(map[string]any)
 	if !ok {
@@ -200,13 +200,13 @@ func flatten(prefix string, value any, f func(key string, value any)) {
 	}
 }
 
-// scalarText is a value as it would be typed.
+// scalarText returns a value in the form to type.
 func scalarText(value any) string {
 	if s, ok := value.(string); ok {
 		return s
 	}
 	data, err := json.Marshal(value)
-	if err != nil { // it came from YAML
+	if err != nil { // cannot happen: it came from YAML
 		return fmt.Sprint(value)
 	}
 	return string(data)
@@ -278,12 +278,11 @@ func (a Commands) configPath(context.Context, *ucli.Context) error {
 	return a.Printf(map[string]string{"path": dirs.Config()}, "%s\n", plaintext.Line(dirs.Config()))
 }
 
-// configMode: the file may hold keys.
+// configMode is restrictive because the file may contain keys.
 const configMode = 0o600
 
-// changeConfig replaces config.yaml by what change makes of it, in one piece and
-// under a lock: two commands at once do not lose each other's changes. A missing
-// file is empty.
+// changeConfig atomically replaces config.yaml with the result of change, under a lock, so that concurrent
+// commands don't lose changes. A missing file counts as empty.
 func (a Commands) changeConfig(
 	ctx context.Context, change func(src []byte, path string) ([]byte, []protocol.Problem, error),
 ) ([]protocol.Problem, error) {
@@ -302,7 +301,7 @@ func (a Commands) changeConfig(
 	if err != nil {
 		return nil, fmt.Errorf("write config: %w", err)
 	}
-	defer func() { _ = lock.RemoveAndUnlock() }() // the end of the process gives it back, too
+	defer func() { _ = lock.RemoveAndUnlock() }() // the lock also ends with the process
 	if err := durable.RemoveTemps(disk, dirs.Config()); err != nil {
 		return nil, fmt.Errorf("write config: %w", err)
 	}
@@ -320,10 +319,9 @@ func (a Commands) changeConfig(
 	return missing, nil
 }
 
-// configEdit lets an editor change a copy, which takes the config's place if it can be
-// used. A change that came meanwhile is not lost: then nothing is taken. The copy, and
-// what the editor lays beside it, hold the keys of the config: they are in the home, which
-// commands of models cannot read, and go with the editor.
+// configEdit edits a copy of the config, which replaces it if valid. If the config was changed in the
+// meantime, nothing is replaced. The copy and the editor's files next to it contain keys, so they are in the
+// home, which models' commands cannot read, and are removed afterwards.
 func (a Commands) configEdit(ctx context.Context, _ *ucli.Context) error {
 	dirs, err := a.Dirs()
 	if err != nil {
@@ -336,7 +334,7 @@ func (a Commands) configEdit(ctx context.Context, _ *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = errors.Join(os.RemoveAll(dirs.Edit()), lock.RemoveAndUnlock()) }() // otherwise the next editor does it
+	defer func() { _ = errors.Join(os.RemoveAll(dirs.Edit()), lock.RemoveAndUnlock()) }() // otherwise the next edit removes them
 	before, err := config.ReadFile(dirs.Config())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("read config: %w", err)
@@ -375,10 +373,10 @@ func (a Commands) configEdit(ctx context.Context, _ *ucli.Context) error {
 	return a.configPath(ctx, nil)
 }
 
-// editorGrace is how long an editor may take to end once it is asked to.
+// editorGrace is how long an editor may take to exit after it is asked to.
 const editorGrace = 500 * time.Millisecond
 
-// editor opens a file, and waits until it is closed. A signal to us ends it.
+// editor opens a file and waits until it is closed. A signal to uwf ends it.
 func (a Commands) editor(ctx context.Context, file string) error {
 	words := strings.Fields(cmp.Or(a.Env.Get("VISUAL"), cmp.Or(a.Env.Get("EDITOR"), "vi")))
 	program, err := proc.LookPath(words[0], a.Env.Dir, a.Env.Environ)

@@ -34,7 +34,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/llm"
 )
 
-// Setup is uwf setup.
+// Setup returns the command uwf setup.
 func (a Commands) Setup() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "setup", Usage: "write config.yaml: who plays the roles, with which model, and what they may run",
@@ -136,7 +136,7 @@ func (a Commands) setup(ctx context.Context, c *ucli.Context) error {
 	return a.Print(out, func(w *term.Page) { printSetup(w, out) })
 }
 
-// newSetup reads the config that is there.
+// newSetup reads the existing config.
 func (a Commands) newSetup() (*setup.Setup, error) {
 	dirs, err := a.Dirs()
 	if err != nil {
@@ -151,17 +151,17 @@ func (a Commands) newSetup() (*setup.Setup, error) {
 		Env: e, Dirs: dirs, Try: askModel, Installed: installed, Confined: confine.Level() > 0,
 		Players: func(ctx context.Context) []setup.Player { return setup.FindPlayers(ctx, e, installed) },
 		Models: func(ctx context.Context, e config.Endpoint) ([]string, error) {
-			e.Model = "" // none is asked
+			e.Model = "" // list the models without choosing one
 			return llm.New(e, llm.Options{}).Models(ctx)
 		},
 	}
 	return s, s.Open()
 }
 
-// ask shows a line of a dialog.
+// ask prints a line of a dialog.
 func (a Commands) ask(format string, args ...any) { fmt.Fprintf(a.Env.Stderr, format+"\n", args...) }
 
-// setupAnswers are the flags.
+// setupAnswers converts the flags to answers.
 func (a Commands) setupAnswers(c *ucli.Context) (setup.Answers, error) {
 	agents := c.StringSlice("agent")
 	if slices.Contains(agents, "") {
@@ -187,7 +187,7 @@ func (a Commands) setupAnswers(c *ucli.Context) (setup.Answers, error) {
 	return answers, nil
 }
 
-// notInstalled warns of an agent that is written down before it is there.
+// notInstalled warns about a configured agent that is not installed.
 func (a Commands) notInstalled(alias string, installed []string) {
 	program := protocol.AgentName(alias)
 	if near := suggest.Nearest(program, installed, 1); len(near) > 0 {
@@ -198,7 +198,7 @@ func (a Commands) notInstalled(alias string, installed []string) {
 	a.Say("uwf: warning: %s is not on PATH: go install %s/cmd/%[1]s@latest, if it is one of ours", program, protocol.ModulePath)
 }
 
-// setupThere shows what the config says already.
+// setupThere shows the existing configuration.
 func (a Commands) setupThere(ctx context.Context, s *setup.Setup) {
 	c, err := config.Load(ctx, s.Dirs.Config(), s.Env)
 	if err != nil || c.DefaultAgent == "" {
@@ -212,7 +212,7 @@ func (a Commands) setupThere(ctx context.Context, s *setup.Setup) {
 	a.ask("")
 }
 
-// may says what an agent of the config may do.
+// may describes what an agent in the config may do.
 func (a Commands) may(c protocol.Config, alias string) string {
 	agent := c.Agents[alias]
 	argv := append([]string{agent.Command}, agent.Args...)
@@ -220,8 +220,8 @@ func (a Commands) may(c protocol.Config, alias string) string {
 	return config.Access(c, alias, argv, a.Env, system)
 }
 
-// setupResult tries what was written: the model first, if one is needed, since what is
-// wrong with it is said best by itself; then a run of one role.
+// setupResult tests the new config: first the model, if one is needed, because its own error is clearest;
+// then a run with one role.
 func (a Commands) setupResult(ctx context.Context, s *setup.Setup, c protocol.Config, untried bool) (protocol.SetupOutput, error) {
 	out := protocol.SetupOutput{ConfigPath: s.Dirs.Config(), DefaultAgent: c.DefaultAgent, Replaced: s.Replaced}
 	command := c.Agents[c.DefaultAgent].Command
@@ -261,7 +261,7 @@ func (a Commands) setupResult(ctx context.Context, s *setup.Setup, c protocol.Co
 	return out, nil
 }
 
-// inLines is a text of a stranger with its lines, each of them indented but the first.
+// inLines formats an untrusted text with all lines but the first indented.
 func inLines(text, indent string) string {
 	var lines []string
 	for line := range strings.Lines(strings.TrimSpace(text)) {
@@ -270,7 +270,7 @@ func inLines(text, indent string) string {
 	return strings.Join(lines, "\n"+indent)
 }
 
-// printSetup tells a person what is there now, and what to type next.
+// printSetup prints the resulting configuration and what to type next.
 func printSetup(w *term.Page, out protocol.SetupOutput) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Written: %s\n", out.ConfigPath)
@@ -313,7 +313,7 @@ func printSetup(w *term.Page, out protocol.SetupOutput) {
 	printSkills(w, out.Skills)
 }
 
-// probeWorkflow is one role that answers one question.
+// probeWorkflow has one role that answers one question.
 const probeWorkflow = `name: setup-probe
 description: One role answers one question. uwf setup makes such a run.
 roles:
@@ -337,8 +337,8 @@ const (
 	probeTime     = 3 * time.Minute
 )
 
-// probe lets an agent answer one question, in a thread of its own and a directory that
-// holds nothing. The thread is removed: nobody would go on with it, or count it.
+// probe has an agent answer one question in a temporary thread and an empty directory. The thread is removed
+// afterwards, so it appears in no list or total.
 func (a Commands) probe(ctx context.Context, agent string) *protocol.SetupProbe {
 	a.Say("asking %s one question …", agent)
 	p := &protocol.SetupProbe{}
@@ -426,7 +426,7 @@ func (a Commands) runProbe(ctx context.Context, p *protocol.SetupProbe) (id stri
 	return id, nil
 }
 
-// Doctor is uwf doctor.
+// Doctor returns the command uwf doctor.
 func (a Commands) Doctor() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "doctor", Usage: "check the setup and suggest fixes",
@@ -468,7 +468,7 @@ func (a Commands) doctor(ctx context.Context, c *ucli.Context) error {
 	return a.Print(diagnosis, func(w *term.Page) { w.Coloured(diagnosisText(diagnosis), term.OfFinding) })
 }
 
-// runningThreads lists the threads that somebody works on.
+// runningThreads lists the running threads.
 func (a Commands) runningThreads(ctx context.Context) ([]protocol.RunningThread, error) {
 	e, err := a.Engine(ctx, nil)
 	if err != nil {
@@ -477,7 +477,7 @@ func (a Commands) runningThreads(ctx context.Context) ([]protocol.RunningThread,
 	return e.Reader.Running(ctx)
 }
 
-// askModel asks a model for one word, once.
+// askModel asks a model for one word, without retries.
 func askModel(ctx context.Context, e config.Endpoint) error {
 	e.Stream = false
 	_, err := llm.New(e, llm.Options{Once: true}).Complete(ctx, llm.Request{
@@ -486,8 +486,7 @@ func askModel(ctx context.Context, e config.Endpoint) error {
 	return err
 }
 
-// diagnosisText lists the findings for people, remedies below what they are for. Of the
-// agents that nobody asks for, those that lack something share a line.
+// diagnosisText prints findings with their remedies. Unused agents with problems share a line.
 func diagnosisText(d protocol.Diagnosis) string {
 	findings, lacking := []protocol.Finding{}, []string{}
 	for _, f := range d.Findings {

@@ -22,21 +22,21 @@ import (
 	"github.com/united-workforce/uwf/util/suggest"
 )
 
-// Person answers questions; a [Terminal] is one.
+// Person answers questions; [Terminal] implements it.
 type Person interface {
 	Line(ctx context.Context, question string) (string, error)
 	Secret(ctx context.Context, question string) (string, error)
 }
 
-// dialog asks for what the answers do not say yet.
+// dialog asks for missing answers.
 type dialog struct {
 	*Setup
 	person Person
 	say    func(format string, args ...any)
 }
 
-// Dialog asks a person for what the answers do not say yet: who plays, and then only
-// what that needs. Enter keeps what is there, or takes what stands in brackets.
+// Dialog asks for missing answers: which agents run the roles, and then only what those need. Enter keeps the
+// current value or takes the one in brackets.
 func (s *Setup) Dialog(ctx context.Context, p Person, say func(format string, args ...any), a Answers) (Answers, error) {
 	d := dialog{s, p, say}
 	if err := d.players(ctx, &a); err != nil {
@@ -54,7 +54,7 @@ func (s *Setup) Dialog(ctx context.Context, p Person, say func(format string, ar
 	return a, nil
 }
 
-// players asks who plays the roles.
+// players asks which agents run the roles.
 func (d dialog) players(ctx context.Context, a *Answers) error {
 	if a.Agent != "" {
 		return nil
@@ -94,7 +94,7 @@ func (d dialog) players(ctx context.Context, a *Answers) error {
 	}
 }
 
-// chosen reads numbers and names of players; wrong says what is not one.
+// chosen parses numbers and names of players. wrong is the first invalid one.
 func (d dialog) chosen(answer string, found []Player) (names []string, wrong string) {
 	var known []string
 	for _, p := range found {
@@ -121,7 +121,7 @@ func (d dialog) chosen(answer string, found []Player) (names []string, wrong str
 	return names, ""
 }
 
-// sure warns of players that cannot play yet.
+// sure warns about players that are not ready.
 func (d dialog) sure(ctx context.Context, names []string, found []Player) (bool, error) {
 	for _, p := range found {
 		if p.Problem == "" || !slices.Contains(names, p.Name) {
@@ -139,7 +139,7 @@ func (d dialog) sure(ctx context.Context, names []string, found []Player) (bool,
 	return true, nil
 }
 
-// provider asks where the model is.
+// provider asks for the model's provider.
 func (d dialog) provider(ctx context.Context, a *Answers) error {
 	if a.Provider != "" {
 		return nil
@@ -186,7 +186,7 @@ func (d dialog) provider(ctx context.Context, a *Answers) error {
 	}
 }
 
-// withKey is the first provider whose key is in the environment, "" if none is.
+// withKey returns the first provider whose key is in the environment, or "".
 func (d dialog) withKey() string {
 	for _, p := range Presets() {
 		if p.KeyEnv != "" && d.Env.Get(p.KeyEnv) != "" {
@@ -203,7 +203,7 @@ func near(word string, names []string) string {
 	return ""
 }
 
-// key asks for the key, unless there is one or none is needed.
+// key asks for the key if one is needed and missing.
 func (d dialog) key(ctx context.Context, a *Answers) error {
 	if a.APIKey != "" || a.APIKeyEnv != "" {
 		return nil
@@ -239,7 +239,7 @@ func (d dialog) key(ctx context.Context, a *Answers) error {
 	}
 }
 
-// model asks which of the models that the endpoint really has.
+// model asks for one of the models that the endpoint offers.
 func (d dialog) model(ctx context.Context, a *Answers) error {
 	if a.Model != "" {
 		return nil
@@ -295,7 +295,7 @@ func (d dialog) model(ctx context.Context, a *Answers) error {
 	}
 }
 
-// offered lists the models that can talk, as the endpoint names them.
+// offered lists the chat models of the endpoint.
 func (d dialog) offered(ctx context.Context, a Answers) []string {
 	e, err := d.endpoint(a)
 	if err != nil {
@@ -310,15 +310,14 @@ func (d dialog) offered(ctx context.Context, a Answers) []string {
 	return slices.DeleteFunc(names, silent)
 }
 
-// silent tells models that no conversation can be held with, by what people
-// call them: there is no other sign.
+// silent reports whether a model's name suggests that it cannot chat; there is no better indication.
 func silent(name string) bool {
 	name = strings.ToLower(name)
 	return slices.ContainsFunc([]string{"embed", "whisper", "tts", "dall-e", "image", "moderation", "rerank", "audio", "speech", "-ocr", "video", "asr"},
 		func(word string) bool { return strings.Contains(name, word) })
 }
 
-// endpoint is what the answers lead to so far.
+// endpoint returns the endpoint for the answers so far.
 func (s *Setup) endpoint(a Answers) (config.Endpoint, error) {
 	was := s.old.Providers[a.Provider]
 	known, _ := preset(a.Provider)
@@ -339,20 +338,19 @@ func (s *Setup) endpoint(a Answers) (config.Endpoint, error) {
 	}, "m", s.Env)
 }
 
-// Player can play roles on this machine, or nearly.
+// Player is an agent that can run roles on this machine, or could after a fix.
 type Player struct {
-	Name    string // as --agent takes it
-	Title   string // for people, with its version
-	Problem string // why it cannot play yet; "": it can
-	Do      string // about the problem
+	Name    string // as accepted by --agent
+	Title   string // for display, with its version
+	Problem string // why it is not ready, or ""
+	Do      string // remedy for the problem
 }
 
-// builtin is our own agent, which needs a model and nothing else.
+// builtin is uwf's own agent, which needs only a model.
 const builtin = "builtin"
 
-// FindPlayers looks for whoever can play roles here: the coding agents on PATH, our own, and
-// agents of others. installed are the names of the agents on PATH. Adapters that drive any
-// program must be told which: nobody finds them by looking.
+// FindPlayers finds agents that can run roles: the coding agents on PATH, uwf's own, and third-party agents.
+// installed lists the agents on PATH. Adapters that run an arbitrary program are not included.
 func FindPlayers(ctx context.Context, e env.Env, installed []string) []Player {
 	adapters := slices.DeleteFunc(protocol.Adapters(), func(a protocol.Adapter) bool { return a.Program == "" })
 	found := make([]*Player, len(adapters))
@@ -380,7 +378,7 @@ func FindPlayers(ctx context.Context, e env.Env, installed []string) []Player {
 	return players
 }
 
-// look asks an adapter about the program that it drives; nil if the program is not here.
+// look queries an adapter about its program. It returns nil if the program is not installed.
 func look(ctx context.Context, a protocol.Adapter, e env.Env, installed []string) *Player {
 	name := strings.TrimPrefix(a.Name, protocol.AgentPrefix)
 	p := &Player{Name: name, Title: a.Title}
@@ -406,20 +404,20 @@ func look(ctx context.Context, a protocol.Adapter, e env.Env, installed []string
 	return p
 }
 
-// install is how one of our agents comes here.
+// install returns the command that installs one of uwf's agents.
 func install(name string) string {
 	return "go install " + protocol.ModulePath + "/cmd/" + protocol.AgentName(name) + "@latest"
 }
 
-// Preset is an endpoint that speaks OpenAI's chat completions.
+// Preset is an endpoint with OpenAI's chat completions API.
 type Preset struct {
 	Name    string
 	Title   string
 	BaseURL string
-	KeyEnv  string // the variable that its users have; "": it needs no key
+	KeyEnv  string // the usual variable, or "" if no key is needed
 }
 
-// Presets are the endpoints that setup offers, in the order of its menu.
+// Presets returns the endpoints that setup offers, in menu order.
 func Presets() []Preset {
 	return []Preset{
 		{"openai", "OpenAI", "https://api.openai.com/v1", "OPENAI_API_KEY"},
@@ -454,7 +452,7 @@ func preset(name string) (Preset, bool) {
 	return all[i], true
 }
 
-// PresetNames are the names of all, for help and suggestions.
+// PresetNames returns the names of all presets.
 func PresetNames() []string {
 	var names []string
 	for _, p := range Presets() {
@@ -463,8 +461,8 @@ func PresetNames() []string {
 	return names
 }
 
-// Agreeing is a [Person] for --yes: Enter to every question. What Enter does not answer
-// is an error that names the flags.
+// Agreeing is the [Person] for --yes: it answers every question with Enter. A question without a default is
+// an error that lists the flags.
 type Agreeing struct{ asked []string }
 
 // Line answers a question.
@@ -476,7 +474,7 @@ func (a *Agreeing) Line(_ context.Context, question string) (string, error) {
 	return "", nil
 }
 
-// Secret answers the question for a key: it is kept, or taken from the environment.
+// Secret answers the question for a key: keep it, or take it from the environment.
 func (a *Agreeing) Secret(ctx context.Context, question string) (string, error) {
 	return a.Line(ctx, question)
 }
@@ -486,23 +484,22 @@ func undecided(question string) error {
 		"the flags answer it: --agent NAME, --provider NAME, --api-key-env VARIABLE, --model NAME, --commands all", "uwf setup --help")
 }
 
-// Terminal asks a person. Questions go to Out, which is stderr: stdout is for
-// results.
+// Terminal asks the user. Questions go to Out, which is stderr, because stdout is for results.
 type Terminal struct {
 	In  io.Reader
 	Out io.Writer
 }
 
-// ErrNoMore means that the person has closed the terminal (end of input).
+// ErrNoMore reports that the input has ended.
 var ErrNoMore = errors.New("no answer: the input has ended")
 
-// Line asks for a line. ctx ends the wait: an interrupt must not need an Enter.
+// Line reads a line. It returns when ctx is cancelled, without waiting for Enter.
 func (t Terminal) Line(ctx context.Context, question string) (string, error) {
 	fmt.Fprint(t.Out, question)
 	return wait(ctx, func() (string, error) { return t.readLine() })
 }
 
-// Secret asks for a line that is not shown, neither typed nor pasted.
+// Secret reads a line without echo.
 func (t Terminal) Secret(ctx context.Context, question string) (string, error) {
 	file, ok := t.In.(interface{ Fd() uintptr })
 	if !ok || !term.IsTerminal(int(file.Fd())) {
@@ -522,13 +519,13 @@ func (t Terminal) Secret(ctx context.Context, question string) (string, error) {
 		return strings.TrimSpace(string(text)), err
 	})
 	fmt.Fprintln(t.Out)
-	if ctx.Err() != nil { // nobody else gives the terminal its echo back
+	if ctx.Err() != nil { // restore the terminal's echo
 		return "", errors.Join(err, term.Restore(fd, before))
 	}
 	return secret, err
 }
 
-// wait runs a read that cannot be interrupted until it ends or ctx does.
+// wait runs an uninterruptible read and returns when it or ctx ends.
 func wait(ctx context.Context, read func() (string, error)) (string, error) {
 	type answer struct {
 		text string
@@ -547,8 +544,8 @@ func wait(ctx context.Context, read func() (string, error)) (string, error) {
 	}
 }
 
-// readLine reads byte by byte: what is behind the line belongs to the next
-// question, which may read a secret from the terminal itself.
+// readLine reads byte by byte, because input after the line belongs to the next question, which may read a
+// secret from the terminal itself.
 func (t Terminal) readLine() (string, error) {
 	var line []byte
 	b := make([]byte, 1)

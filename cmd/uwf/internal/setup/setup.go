@@ -1,7 +1,6 @@
-// Package setup writes config.yaml from a few answers: who plays the roles
-// a provider, its key and a model if one of them needs it, and whether commands may
-// run. The answers come from flags or from a person (dialog.go); what is not asked for
-// stays as it is, comments included.
+// Package setup writes config.yaml from a few answers: which agents run the roles; a provider, its key and a
+// model if one of them needs it; and whether commands may run. The answers come from flags or from the user
+// (dialog.go). All other settings stay as they are, including comments.
 package setup
 
 import (
@@ -26,51 +25,50 @@ import (
 
 // Setup changes the config of one home.
 type Setup struct {
-	Env  env.Env // with .env
+	Env  env.Env // includes .env
 	Dirs home.Dirs
-	// Models lists what an endpoint has; Try asks a model for one word.
+	// Models lists an endpoint's models; Try asks a model for one word.
 	Models func(ctx context.Context, e config.Endpoint) ([]string, error)
 	Try    func(ctx context.Context, e config.Endpoint) error
-	// Installed are the names of the agents on PATH, such as "uwf-builtin".
+	// Installed lists the agents on PATH, such as "uwf-builtin".
 	Installed []string
-	// Players are who can play roles here, see [FindPlayers].
+	// Players returns the available agents; see [FindPlayers].
 	Players func(ctx context.Context) []Player
-	// Confined: commands of agents can be kept from writing elsewhere.
+	// Confined means that agents' commands can be restricted to writing the workspace.
 	Confined bool
-	// Replaced is the model that [Setup.Text] has replaced; nil: none.
+	// Replaced is the default model that [Setup.Text] has replaced, or nil.
 	Replaced *protocol.SetupReplaced
 
-	src []byte          // config.yaml as it is; empty: there is none
-	old protocol.Config // what it says
+	src []byte          // current config.yaml; empty if missing
+	old protocol.Config // its content
 }
 
-// Answers are what is asked for. Empty fields stay as they are.
+// Answers holds the settings to change. Empty fields keep the current value.
 type Answers struct {
 	Provider, BaseURL string
 	APIKey            string
-	APIKeyEnv         string // the variable that holds the key, instead of the key
-	Model             string // its name at the provider
-	// Agent plays the roles, and More are written down beside it; all with or without "uwf-".
-	Agent, More string // More has commas between the names
-	Commands    string // all, none, or programs with commas between them
+	APIKeyEnv         string // environment variable that holds the key, instead of the key
+	Model             string // the provider's name for it
+	// Agent is the default agent; More lists additional ones; all with or without "uwf-".
+	Agent, More string // More is comma-separated
+	Commands    string // all, none, or a comma-separated list of programs
 }
 
-// Empty reports that nothing is asked for.
+// Empty reports whether no change is requested.
 func (a Answers) Empty() bool { return a == Answers{} }
 
-// model reports that something about the model is asked for.
+// model reports whether a change to the model is requested.
 func (a Answers) model() bool {
 	a.Agent, a.More, a.Commands = "", "", ""
 	return !a.Empty()
 }
 
-// agents are all that are named.
+// agents returns all agents in the answers.
 func (a Answers) agents() []string {
 	return strings.FieldsFunc(a.Agent+","+a.More, func(r rune) bool { return r == ',' })
 }
 
-// Open reads the config that is there. A config that cannot be read is an
-// error: it is never replaced.
+// Open reads the existing config. An unreadable config is an error and is never replaced.
 func (s *Setup) Open() error {
 	src, err := config.ReadFile(s.Dirs.Config())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -85,7 +83,7 @@ func (s *Setup) read(src []byte) (err error) {
 	return err
 }
 
-// Text is config.yaml with the answers in it, made of the text that is there.
+// Text returns config.yaml with the answers applied to src.
 func (s *Setup) Text(src []byte, a Answers) ([]byte, error) {
 	if err := s.read(src); err != nil {
 		return nil, err
@@ -97,7 +95,7 @@ func (s *Setup) Text(src []byte, a Answers) ([]byte, error) {
 	return s.text(a)
 }
 
-// complete fills in what follows from what is known, and says what is missing.
+// complete fills in implied answers and returns an error for missing ones.
 func (s *Setup) complete(a *Answers) error {
 	names := a.agents()
 	for i, name := range names {
@@ -147,8 +145,8 @@ func (s *Setup) complete(a *Answers) error {
 	return nil
 }
 
-// knownAgent refuses a name that is neither in the config nor installed nor ours:
-// it is a slip, and would stop every step.
+// knownAgent rejects a name that is not in the config, installed, or one of ours, because a typo would stop
+// every step.
 func (s *Setup) knownAgent(name string) error {
 	var known []string
 	for _, program := range slices.Concat(protocol.OwnAgents(), s.Installed) { // ours may be installed later
@@ -162,8 +160,7 @@ func (s *Setup) knownAgent(name string) error {
 		append(cmdline.DidYouMean("--agent ", name, known), "uwf config set "+plaintext.Word("agents."+name+".command")+" <program>, if it is one of your own")...)
 }
 
-// checkURL refuses what no endpoint can be reached by; a variable in it is
-// replaced when it is used.
+// checkURL rejects an invalid URL; a variable in it is replaced when it is used.
 func checkURL(address string) error {
 	if address == "" || strings.Contains(address, "${") {
 		return nil
@@ -175,7 +172,7 @@ func checkURL(address string) error {
 	return cmdline.UsageError("the base URL is not an http or https address", "it looks like https://host/v1")
 }
 
-// alias is the model that setup is about.
+// alias returns the alias of the model to set up.
 func (s *Setup) alias() string {
 	if s.old.DefaultModel != "" {
 		return s.old.DefaultModel
@@ -183,7 +180,7 @@ func (s *Setup) alias() string {
 	return "default"
 }
 
-// noAddress is the error for a provider that nobody knows, mistyped or new.
+// noAddress returns the error for an unknown provider, mistyped or new.
 func noAddress(provider string) error {
 	return cmdline.UsageError(fmt.Sprintf("provider %q is not known, and --base-url is missing", provider), append(cmdline.DidYouMean("--provider ", provider, PresetNames()),
 		"the address of "+provider+", such as https://host/v1; known without it: "+strings.Join(PresetNames(), ", "))...)
@@ -193,8 +190,7 @@ func missing(flag string, hints ...string) error {
 	return &protocol.Error{Code: protocol.CodeUsage, Message: flag + " is missing", Hints: hints}
 }
 
-// Endpoint is the model that a config uses by default, with its key; ok is
-// false if it names none.
+// Endpoint returns the config's default model with its key. ok is false if there is none.
 func (s *Setup) Endpoint(c protocol.Config) (e config.Endpoint, ok bool, err error) {
 	if c.DefaultModel == "" {
 		return e, false, nil
@@ -203,7 +199,7 @@ func (s *Setup) Endpoint(c protocol.Config) (e config.Endpoint, ok bool, err err
 	return e, true, err
 }
 
-// The words of --commands, beside a list of programs.
+// Values of --commands other than a list of programs.
 const (
 	commandsAll  = "all"
 	commandsNone = "none"
@@ -212,7 +208,7 @@ const (
 // editsOnly is the permission of an agent that runs no commands.
 const editsOnly = "edits"
 
-// programs is what --commands means for our own agents: the programs that they may run.
+// programs returns the programs that --commands allows for our own agents.
 func programs(commands string) []string {
 	switch commands {
 	case commandsAll:
@@ -223,7 +219,7 @@ func programs(commands string) []string {
 	return strings.FieldsFunc(commands, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
-// checkCommands refuses what is neither a word nor a list of programs.
+// checkCommands rejects an invalid value of --commands.
 func checkCommands(commands string) error {
 	if commands == "" || len(programs(commands)) > 0 && !strings.ContainsAny(commands, "*/\\'\"") || commands == commandsNone {
 		return nil
@@ -232,20 +228,20 @@ func checkCommands(commands string) error {
 		"--commands all", "--commands none", "--commands go,git")
 }
 
-// listed is builtin.allowCommands as it is asked for; ok is false if nobody asks, or no
-// agent of ours is concerned.
+// listed returns the requested value of builtin.allowCommands. ok is false if none was requested or no agent
+// of ours is affected.
 func (s *Setup) listed(a Answers) (_ []any, ok bool) {
 	if a.Commands == "" || !s.asksModels(s.concerned(a)) {
 		return nil, false
 	}
-	out := []any{} // as the config's editor takes it
+	out := []any{} // element type expected by the config editor
 	for _, program := range programs(a.Commands) {
 		out = append(out, program)
 	}
 	return out, true
 }
 
-// current is --commands as the config says it for some agents.
+// current returns the value of --commands that corresponds to the config of some agents.
 func (s *Setup) current(agents []string) string {
 	if s.asksModels(agents) {
 		switch b := s.old.Builtin; {
@@ -265,12 +261,12 @@ func (s *Setup) current(agents []string) string {
 	return commandsAll
 }
 
-// asksModels reports whether one of some agents asks a model of the config.
+// asksModels reports whether one of some agents uses a model from the config.
 func (s *Setup) asksModels(agents []string) bool {
 	return slices.ContainsFunc(agents, func(name string) bool { return config.OwnsModels(s.program(name)) })
 }
 
-// program is what an agent is or will be started by.
+// program returns the command of an existing or new agent.
 func (s *Setup) program(name string) string {
 	if a, known := s.old.Agents[name]; known {
 		return a.Command
@@ -310,7 +306,7 @@ func (d dialog) commands(ctx context.Context, a *Answers) error {
 			answer = fallback
 		}
 		if answer == fallback && d.known(agents) {
-			return nil // as it is
+			return nil // unchanged
 		}
 		if len(programs(answer)) > 0 && answer != commandsAll && !d.asksModels(agents) {
 			d.say("%s cannot be held to a list: all or none.", strings.Join(agents, ", "))
@@ -325,13 +321,12 @@ func (d dialog) commands(ctx context.Context, a *Answers) error {
 	}
 }
 
-// known reports whether the config says something of these agents already.
+// known reports whether the config already sets this for these agents.
 func (s *Setup) known(agents []string) bool {
 	return !slices.ContainsFunc(agents, func(name string) bool { _, known := s.old.Agents[name]; return !known })
 }
 
-// concerned are the agents for which --commands is said: those that are named with it,
-// else all.
+// concerned returns the agents to which --commands applies: those in the answers, or else all.
 func (s *Setup) concerned(a Answers) []string {
 	if names := a.agents(); len(names) > 0 {
 		return names
@@ -339,14 +334,13 @@ func (s *Setup) concerned(a Answers) []string {
 	return slices.Sorted(maps.Keys(s.old.Agents))
 }
 
-// permissions are the changes that --commands makes to agents that drive programs: of
-// those programs only all or none can be asked.
+// permissions returns the changes for agents that drive programs, which support only all or none.
 func (s *Setup) permissions(a Answers) []change {
 	var out []change
 	for _, name := range s.concerned(a) {
 		agent, known := s.old.Agents[name]
 		if !known {
-			continue // written with it, see agentMap
+			continue // a new agent includes it; see agentMap
 		}
 		if !heedsPermission(agent.Command) {
 			continue
@@ -361,7 +355,7 @@ func (s *Setup) permissions(a Answers) []change {
 	return out
 }
 
-// text is config.yaml with the answers in it.
+// text returns config.yaml with the answers applied.
 func (s *Setup) text(a Answers) ([]byte, error) {
 	text := s.src
 	if len(bytes.TrimSpace(text)) == 0 {
@@ -372,7 +366,7 @@ func (s *Setup) text(a Answers) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		// What is missing beside one value comes with the next one.
+		// A setting that is incomplete now is completed by a later change.
 		if text, _, err = config.Set(text, s.Dirs.Config(), key, c.value, s.Env); err != nil {
 			return nil, err
 		}
@@ -381,19 +375,19 @@ func (s *Setup) text(a Answers) ([]byte, error) {
 	return text, err
 }
 
-// change is one value of the config.
+// change is one changed value.
 type change struct {
 	key   string
 	value any
 }
 
-// changes are the values that differ from what the config says.
+// changes returns the values that differ from the config.
 func (s *Setup) changes(a Answers) []change {
 	var out []change
 	if a.model() {
 		provider := "providers." + quoted(a.Provider)
 		if was, known := s.old.Providers[a.Provider]; !known || a.APIKey != "" && was.APIKeyEnv != "" || a.APIKeyEnv != "" && was.APIKey != "" {
-			// A new one, or one whose key moves: written as a whole.
+			// For a new provider, or one whose key moves, write the whole entry.
 			if a.BaseURL == "" {
 				a.BaseURL = was.BaseURL
 			}
@@ -420,8 +414,7 @@ func (s *Setup) changes(a Answers) []change {
 	return out
 }
 
-// modelChanges make a model the default. The old default stays under its alias, so that it can be
-// restored.
+// modelChanges make a model the default. The old default stays under its alias, so that it can be restored.
 func (s *Setup) modelChanges(a Answers) (out []change) {
 	alias := s.alias()
 	if was, known := s.old.Models[alias]; known {
@@ -463,7 +456,7 @@ func ifSet(key, value string) []change {
 	return []change{{key, value}}
 }
 
-// quoted is a part of a key that may hold dots.
+// quoted quotes a key element that contains dots.
 func quoted(part string) string {
 	if strings.ContainsAny(part, ". \"") {
 		return `"` + strings.ReplaceAll(part, `"`, `\"`) + `"`
@@ -471,7 +464,7 @@ func quoted(part string) string {
 	return part
 }
 
-// providerMap is a provider as it is written, without what it has not.
+// providerMap returns a provider's config entry without empty fields.
 func providerMap(a Answers) map[string]any {
 	m := map[string]any{"baseUrl": a.BaseURL}
 	if a.APIKey != "" {
@@ -487,7 +480,7 @@ func modelMap(a Answers) map[string]any {
 	return map[string]any{"provider": a.Provider, "name": a.Model}
 }
 
-// agentMap is an agent as it is written.
+// agentMap returns an agent's config entry.
 func agentMap(name string, a Answers) map[string]any {
 	m := map[string]any{"command": protocol.AgentName(name)}
 	if a.Commands != "" && a.Commands != commandsAll && heedsPermission(protocol.AgentName(name)) {
@@ -496,12 +489,12 @@ func agentMap(name string, a Answers) map[string]any {
 	return m
 }
 
-// heedsPermission reports whether a command drives a program that is told what it may do.
+// heedsPermission reports whether a command's program supports permissions.
 func heedsPermission(command string) bool {
 	return config.IsAdapter(command) && config.HeedsPermission(command)
 }
 
-// header begins the config of a home that has none.
+// header is the start of a new config file.
 const header = `# The configuration of uwf. "uwf config list" shows what is in force, "uwf doctor" what is
 # wrong with it. It holds keys: keep it to yourself (mode 0600).
 #

@@ -32,7 +32,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/llm"
 )
 
-// Put is uwf step put.
+// Put returns the command uwf step put.
 func (a Commands) Put() *ucli.Command {
 	return cmdline.Leaf(ucli.Command{
 		Name: "put", Usage: "for agents: store this step's answer, and print the result line",
@@ -64,7 +64,7 @@ func (a Commands) stepPut(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	answer = a.Secrets().Hide(answer) // as the kit does it
+	answer = a.Secrets().Hide(answer) // as agentkit does
 	sub, turns, err := a.submission(c, as, answer)
 	if err != nil {
 		return err
@@ -95,8 +95,8 @@ func (a Commands) stepPut(ctx context.Context, c *ucli.Context) error {
 	return render.Print(a.Env.Stdout, render.JSON, result, nil)
 }
 
-// extract takes the output out of the answer. If that cannot be, and no better
-// answer will come, the model of the config reads it.
+// extract extracts the output from the answer. If that fails and no better answer will come, the model from
+// the config extracts it.
 func (a Commands) extract(ctx context.Context, final bool, answer string, brief step.Brief, sub *step.Submission) error {
 	role, err := extract.NewRole(brief.Schema)
 	if err != nil {
@@ -123,9 +123,8 @@ func (a Commands) extract(ctx context.Context, final bool, answer string, brief 
 	return nil
 }
 
-// tellEngine prints why an answer was refused, in the form of a failed agent's
-// result: should the agent give up here, the step says this, and not the end of
-// the text that the model was to be sent.
+// tellEngine prints why an answer was rejected as the result of a failed agent: if the agent gives up now,
+// the step reports this reason and not the end of the text meant for the model.
 func (a Commands) tellEngine(as assignment, refused error) error {
 	var bad *extract.InvalidError
 	if !errors.As(refused, &bad) {
@@ -135,7 +134,7 @@ func (a Commands) tellEngine(as assignment, refused error) error {
 	return render.Print(a.Env.Stdout, render.JSON, protocol.Result{Role: as.Role, Error: why}, nil)
 }
 
-// detailFile is --detail: a detail whose turns are inline.
+// detailFile is the value of --detail, with inline turns.
 type detailFile struct {
 	Model        string          `json:"model"`
 	AgentVersion string          `json:"agentVersion"`
@@ -144,7 +143,7 @@ type detailFile struct {
 	Turns        []protocol.Turn `json:"turns"`
 }
 
-// submission is what the flags say of the step; turns are those of --detail.
+// submission builds the step from the flags; turns are those in --detail.
 func (a Commands) submission(c *ucli.Context, as assignment, answer string) (step.Submission, []protocol.Turn, error) {
 	now := a.Env.Now().UnixMilli()
 	sub := step.Submission{
@@ -153,7 +152,7 @@ func (a Commands) submission(c *ucli.Context, as assignment, answer string) (ste
 		StartedAtMs: as.startedMs, CompletedAtMs: now, LimitBase: as.limitBase,
 		Snapshot: a.Env.Get(protocol.EnvSnapshot), Environ: a.Env.Environ, Warn: func(text string) { a.Say("uwf: warning: %s", plaintext.Line(text)) },
 	}
-	if sub.StartedAtMs == 0 || sub.StartedAtMs > now { // not known, or the clock has been set back since
+	if sub.StartedAtMs == 0 || sub.StartedAtMs > now { // unknown, or the clock was set back
 		sub.StartedAtMs = now
 	}
 	if sub.SessionID == "" {
@@ -189,8 +188,7 @@ func (a Commands) submission(c *ucli.Context, as assignment, answer string) (ste
 	return sub, detail.Turns, nil
 }
 
-// extractAnswer turns the answer into data. If it does not fit, the error is
-// the text that a model can be sent.
+// extractAnswer converts the answer to data. An error is a text for the model.
 func extractAnswer(ctx context.Context, answer string, role extract.Role) (extract.Output, error) {
 	out, err := extract.Text(ctx, answer, role)
 	var bad *extract.InvalidError
@@ -200,7 +198,7 @@ func extractAnswer(ctx context.Context, answer string, role extract.Role) (extra
 	return out, err
 }
 
-// addTurns adds the turns of --detail, else those that were announced.
+// addTurns adds the turns in --detail, or else those that were announced.
 func addTurns(ctx context.Context, b *cas.Batch, as assignment, turns []protocol.Turn, answer string, nowMs int64) ([]cas.Hash, error) {
 	var hashes []cas.Hash
 	for i, t := range turns {
@@ -220,9 +218,8 @@ func addTurns(ctx context.Context, b *cas.Batch, as assignment, turns []protocol
 	return addAnnounced(ctx, b, as, answer, nowMs)
 }
 
-// addAnnounced takes the announced turns into the batch, which makes them
-// durable, and the answer behind them unless it was announced itself: what a
-// role says must be in its detail.
+// addAnnounced adds the announced turns to the batch, which makes them durable, followed by the answer unless
+// it was announced, because the detail must contain it.
 func addAnnounced(ctx context.Context, b *cas.Batch, as assignment, answer string, nowMs int64) ([]cas.Hash, error) {
 	announced, err := as.announced(ctx)
 	if err != nil || len(announced) == 0 {
@@ -249,8 +246,8 @@ func addAnnounced(ctx context.Context, b *cas.Batch, as assignment, answer strin
 	return append(hashes, h), err
 }
 
-// strictJSON reads one JSON value without unknown fields: a misspelt field
-// would be lost silently, and so would what exactjson refuses.
+// strictJSON decodes one JSON value and rejects unknown fields and anything that exactjson rejects, because a
+// misspelled field would be lost silently.
 func strictJSON(data []byte, into any) error {
 	if err := exactjson.Check(data); err != nil {
 		return err
@@ -260,19 +257,19 @@ func strictJSON(data []byte, into any) error {
 	return dec.Decode(into)
 }
 
-// assignment is the step that the agent around this process is to make, read
-// from the environment that the engine gave it (docs/protocol.md 1).
+// assignment describes the step that the surrounding agent must make, from the engine's environment variables
+// (docs/protocol.md 1).
 type assignment struct {
 	step.Assignment
 	head      cas.Hash
 	runDir    string
 	limitBase *int
-	agent     string   // its alias; "" if it has none
-	command   []string // as the user wrote it; nil: unknown
-	startedMs int64    // 0: unknown
+	agent     string   // its alias, or ""
+	command   []string // as configured; nil if unknown
+	startedMs int64    // 0 if unknown
 }
 
-// assignment reads the environment. role overrides UWF_ROLE when it is set.
+// assignment reads the environment. role overrides UWF_ROLE if set.
 func (a Commands) assignment(ctx context.Context) (assignment, error) {
 	head := cas.Hash(a.Env.Get(protocol.EnvHead))
 	if head == "" {
@@ -322,7 +319,7 @@ func (a Commands) readEdgePrompt(ctx context.Context, as *assignment) error {
 	return nil
 }
 
-// announced are the turns that this run has announced on its stdout so far.
+// announced returns the turns that this run has announced on its stdout so far.
 func (as assignment) announced(ctx context.Context) ([]cas.Hash, error) {
 	if as.runDir == "" {
 		return nil, nil
@@ -331,7 +328,7 @@ func (as assignment) announced(ctx context.Context) ([]cas.Hash, error) {
 	return told.Turns, err
 }
 
-// brief opens the thread at the head and reads what the role is told.
+// brief opens the thread at the head and builds the role's prompt.
 func (a Commands) brief(ctx context.Context, as assignment) (*thread.Thread, step.Brief, error) {
 	s, err := a.Store(ctx)
 	if err != nil {
@@ -350,7 +347,7 @@ func (a Commands) brief(ctx context.Context, as assignment) (*thread.Thread, ste
 	return t, b, err
 }
 
-// agentName is the name in the step node.
+// agentName returns the agent's name in the step node.
 func agentName(flag, alias string, command []string) string {
 	switch {
 	case flag != "":
@@ -361,8 +358,7 @@ func agentName(flag, alias string, command []string) string {
 	return protocol.AgentName(programName(command))
 }
 
-// programName is what people call a program: greet for "./greet.sh", and for
-// "sh greet.sh", too.
+// programName returns the readable name of a program: greet for "./greet.sh" and for "sh greet.sh".
 func programName(command []string) string {
 	name := func(word string) string {
 		base := filepath.Base(word)
@@ -381,7 +377,7 @@ func isInterpreter(name string) bool {
 	return slices.Contains([]string{"sh", "bash", "dash", "zsh", "fish", "pwsh", "python", "python3", "node", "bun", "ruby", "perl"}, name)
 }
 
-// Turn is uwf step turn.
+// Turn returns the command uwf step turn.
 func (a Commands) Turn() *ucli.Command {
 	return cmdline.Leaf(ucli.Command{
 		Name: "turn", Usage: "for agents: store a turn as it happens, and announce it",
@@ -423,7 +419,7 @@ func (a Commands) stepTurn(ctx context.Context, c *ucli.Context) error {
 	return a.putTurn(ctx, turn)
 }
 
-// putTurn makes the turn readable at once. It becomes durable with its step.
+// putTurn stores a turn so that it is readable at once. It becomes durable with its step.
 func (a Commands) putTurn(ctx context.Context, turn protocol.Turn) error {
 	s, err := a.Store(ctx)
 	if err != nil {
@@ -440,7 +436,7 @@ func (a Commands) putTurn(ctx context.Context, turn protocol.Turn) error {
 	return render.Print(a.Env.Stdout, render.JSON, protocol.NewTurnLine(h), nil)
 }
 
-// readInput reads a file that an agent names, or stdin for "-".
+// readInput reads a file given by an agent, or stdin for "-".
 func (a Commands) readInput(name string) (string, error) {
 	if name == "-" {
 		data, err := io.ReadAll(a.Env.Stdin)
@@ -459,7 +455,7 @@ func (a Commands) readInput(name string) (string, error) {
 	return string(data), nil
 }
 
-// Extract is uwf step extract.
+// Extract returns the command uwf step extract.
 func (a Commands) Extract() *ucli.Command {
 	return cmdline.Leaf(ucli.Command{
 		Name: "extract", Usage: "for agents: have a model extract the role's data from an answer without frontmatter",
@@ -505,9 +501,9 @@ func (a Commands) stepExtract(ctx context.Context, c *ucli.Context) error {
 	return errors.Join(err, render.Print(a.Env.Stdout, render.JSON, said, nil))
 }
 
-// extractor is the model that reads answers.
+// extractor is the model that extracts outputs.
 type extractor struct {
-	alias string // "": there is none
+	alias string // "" if there is none
 	model config.Endpoint
 }
 
@@ -527,7 +523,7 @@ func (a Commands) extractor(ctx context.Context) (extractor, error) {
 	return x, err
 }
 
-// read asks the model once. The usage is also that of a failure.
+// read asks the model once. The usage is set even on failure.
 func (x extractor) read(ctx context.Context, answer, heading string, role extract.Role) (extract.Output, protocol.Usage, error) {
 	system, user := prompt.Extraction(heading, role.Schema, answer)
 	text, usage, err := llm.Extractor(ctx, x.model, system, user, role.Schema)
@@ -541,7 +537,7 @@ func (x extractor) read(ctx context.Context, answer, heading string, role extrac
 	return out, usage, nil
 }
 
-// Prompt is uwf step prompt.
+// Prompt returns the command uwf step prompt.
 func (a Commands) Prompt() *ucli.Command {
 	return cmdline.Leaf(ucli.Command{
 		Name: "prompt", Usage: "for agents: print the prompt of this step",

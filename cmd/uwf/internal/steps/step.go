@@ -1,4 +1,4 @@
-// Package steps is uwf step: looking at a step, and making one from any language.
+// Package steps implements uwf step: commands that inspect a step, and that make one in any language.
 package steps
 
 import (
@@ -30,10 +30,10 @@ import (
 	"github.com/united-workforce/uwf/util/render"
 )
 
-// Commands are those of this package, for one invocation of the program.
+// Commands provides the commands of this package.
 type Commands struct{ *app.App }
 
-// Details is the seeds' command: the whole detail as YAML.
+// Details returns the command step-details of the seeds, which prints the whole detail as YAML.
 func (a Commands) Details() *ucli.Command {
 	return a.onStep(ucli.Command{
 		Name: "step-details", ArgsUsage: "<step>", Usage: "print everything that happened inside a step, as YAML",
@@ -48,7 +48,7 @@ func (a Commands) Details() *ucli.Command {
 	})
 }
 
-// onStep is a command about the step that its first argument names.
+// onStep returns a command about the step in its first argument.
 func (a Commands) onStep(
 	cmd ucli.Command, run func(ctx context.Context, c *ucli.Context, s cas.Store, at thread.Step) error,
 ) *ucli.Command {
@@ -62,7 +62,7 @@ func (a Commands) onStep(
 			return err
 		}
 		step, err := cas.Read[protocol.Step](ctx, s, h)
-		if errors.As(err, new(*cas.TypeError)) { // the original's: its place follows from the chain
+		if errors.As(err, new(*cas.TypeError)) { // a step of the original: its position follows from the chain
 			var t *thread.Thread
 			t, err = thread.Open(ctx, s, h)
 			if errors.As(err, new(*cas.TypeError)) || err == nil && t.Last == nil {
@@ -79,8 +79,7 @@ func (a Commands) onStep(
 	})
 }
 
-// Show is the original's later name, with what the step says of itself
-// beside what happened in it.
+// Show returns the command step show, the original's later name, which prints the step and its detail.
 func (a Commands) Show() *ucli.Command {
 	return a.onStep(ucli.Command{
 		Name: "show", ArgsUsage: "<step>", Usage: "print a step: its agent, its output, and everything that happened inside",
@@ -88,27 +87,27 @@ func (a Commands) Show() *ucli.Command {
 	}, a.stepShow)
 }
 
-// stepShown answers step show.
+// stepShown is the result of step show.
 type stepShown struct {
 	Hash          protocol.Hash        `json:"hash"`
-	Index         int                  `json:"index"`  // from 0, as the node has it
-	Number        int                  `json:"number"` // from 1, as in <thread>@3
+	Index         int                  `json:"index"`  // 0-based, as in the node
+	Number        int                  `json:"number"` // 1-based, as in <thread>@3
 	Role          string               `json:"role"`
 	Agent         string               `json:"agent"`
-	Status        string               `json:"status"` // that routed; "" if none did
+	Status        string               `json:"status"` // the status that routed, or ""
 	StartedAtMs   int64                `json:"startedAtMs"`
 	CompletedAtMs int64                `json:"completedAtMs"`
 	DurationMs    int64                `json:"durationMs"`
-	Usage         *protocol.Usage      `json:"usage"` // null: unknown
+	Usage         *protocol.Usage      `json:"usage"` // null if unknown
 	SessionID     string               `json:"sessionId"`
 	EdgePrompt    string               `json:"edgePrompt"`
 	Cwd           string               `json:"cwd"`
 	ExtractedBy   protocol.ExtractedBy `json:"extractedBy"`
 	Files         *protocol.Files      `json:"files,omitempty"`
 	Changes       *protocol.FileTotals `json:"changes,omitempty"`
-	Frontmatter   any                  `json:"frontmatter"` // what it delivered
+	Frontmatter   any                  `json:"frontmatter"` // the output
 	Turns         any                  `json:"turns"`
-	Detail        any                  `json:"detail"` // the rest of it
+	Detail        any                  `json:"detail"` // remaining fields
 }
 
 func (a Commands) stepShow(ctx context.Context, c *ucli.Context, s cas.Store, at thread.Step) error {
@@ -153,8 +152,8 @@ func (a Commands) stepShow(ctx context.Context, c *ucli.Context, s cas.Store, at
 	return a.Print(shown, nil)
 }
 
-// nameArgs gives the arguments of tool calls the one name that they have here: the
-// original's Claude Code agent called them input.
+// nameArgs renames the arguments of tool calls to the standard name; the original's Claude Code agent called
+// them input.
 func nameArgs(turns any) {
 	list, _ := turns.([]any)
 	for _, turn := range list {
@@ -171,7 +170,7 @@ func nameArgs(turns any) {
 	}
 }
 
-// Read is uwf step read.
+// Read returns the command uwf step read.
 func (a Commands) Read() *ucli.Command {
 	return a.onStep(ucli.Command{
 		Name: "read", ArgsUsage: "<step>", Usage: "read the turns of a step as Markdown, the newest that fit",
@@ -199,7 +198,7 @@ func (a Commands) stepRead(ctx context.Context, c *ucli.Context, s cas.Store, at
 	return err
 }
 
-// promptOf is the prompt as it was assembled.
+// promptOf returns the assembled prompt.
 func promptOf(ctx context.Context, s cas.Store, step protocol.Step) (string, error) {
 	if step.Prompt == nil {
 		return "\n\n## Prompt\n\n_Prompt not recorded._", nil
@@ -211,8 +210,7 @@ func promptOf(ctx context.Context, s cas.Store, step protocol.Step) (string, err
 	return "\n\n## Prompt\n\n" + string(text), err
 }
 
-// turnsOf renders the newest turns that fit. The newest one is cut if it alone is
-// too long.
+// turnsOf renders the newest turns that fit. The newest one is shortened if it does not fit alone.
 func turnsOf(ctx context.Context, s cas.Store, step protocol.Step, quota int, quoting transcript.Quoting) (string, error) {
 	detail, err := cas.Read[protocol.Detail](ctx, s, step.Detail)
 	var other *cas.TypeError
@@ -255,7 +253,7 @@ func turnsOf(ctx context.Context, s cas.Store, step protocol.Step, quota int, qu
 	return note + transcript.JoinReversed(blocks), nil
 }
 
-// Diff is uwf step diff.
+// Diff returns the command uwf step diff.
 func (a Commands) Diff() *ucli.Command {
 	return a.onStep(ucli.Command{
 		Name: "diff", ArgsUsage: "<step>", Usage: "show what a step changed in the files",
@@ -265,24 +263,24 @@ func (a Commands) Diff() *ucli.Command {
 	}, a.stepDiff)
 }
 
-// StatFlag asks for a table in place of a patch.
+// StatFlag returns --stat, which prints a table instead of a patch.
 func StatFlag(usage string) ucli.Flag { return &ucli.BoolFlag{Name: "stat", Usage: usage} }
 
-// stepDiffOutput answers step diff.
+// stepDiffOutput is the result of step diff.
 type stepDiffOutput struct {
 	Step   protocol.Hash `json:"step"`
 	Before protocol.Tree `json:"before"`
 	After  protocol.Tree `json:"after"`
 	Files  []FileChange  `json:"files"`
-	Left   []string      `json:"left,omitempty"` // paths that are not kept
+	Left   []string      `json:"left,omitempty"` // paths without snapshots
 	Note   string        `json:"note,omitempty"`
 }
 
-// FileChange is one file of it.
+// FileChange is a changed file.
 type FileChange struct {
 	Path    string `json:"path"`
 	Status  string `json:"status"` // added, changed or removed
-	Added   *int   `json:"added"`  // lines; null: it is no text
+	Added   *int   `json:"added"`  // lines; null for a binary file
 	Removed *int   `json:"removed"`
 }
 
@@ -311,7 +309,7 @@ func (a Commands) stepDiff(ctx context.Context, c *ucli.Context, s cas.Store, at
 	return a.PrintFiles(ctx, out, kept, list, c.Bool("stat"))
 }
 
-// PrintFiles prints what differs, as a patch unless a format is asked for.
+// PrintFiles prints the changes, as a patch unless another format is requested.
 func (a Commands) PrintFiles(ctx context.Context, out any, kept worktree.StepFiles, list []snapshot.Change, stat bool) error {
 	own := render.Text
 	return render.Print(a.Env.Stdout, a.Format(&own), out, a.Page(func(w *term.Page) {
@@ -325,7 +323,7 @@ func (a Commands) PrintFiles(ctx context.Context, out any, kept worktree.StepFil
 	}))
 }
 
-// FileChanges are changes as results have them.
+// FileChanges converts changes to the form for results.
 func FileChanges(list []snapshot.Change) []FileChange {
 	changes := make([]FileChange, len(list))
 	for i, f := range list {
@@ -340,7 +338,7 @@ func FileChanges(list []snapshot.Change) []FileChange {
 	return changes
 }
 
-// statText is a line for each file.
+// statText returns a line per file.
 func statText(list []snapshot.Change) string {
 	var b strings.Builder
 	for _, f := range list {
@@ -353,7 +351,7 @@ func statText(list []snapshot.Change) string {
 	return b.String()
 }
 
-// Turns is uwf step turns.
+// Turns returns the command uwf step turns.
 func (a Commands) Turns() *ucli.Command {
 	return a.OnThread(ucli.Command{
 		Name: "turns", ArgsUsage: "<thread>", Usage: "print all turns of all steps of a thread as Markdown, oldest first",
@@ -378,12 +376,12 @@ type turnLine struct {
 	Turn    protocol.Turn  `json:"turn"`
 }
 
-// turnPrinter prints the turns of a thread one after another.
+// turnPrinter prints the turns of a thread.
 type turnPrinter struct {
 	w             io.Writer
 	json          bool
-	role          string // "": all
-	offset, limit int    // limit < 0: none
+	role          string // "" for all
+	offset, limit int    // limit < 0 means no limit
 	seen          int    // turns of the role so far
 }
 
@@ -412,7 +410,7 @@ func (a Commands) stepTurns(ctx context.Context, c *ucli.Context, e *engine.Engi
 
 func (p *turnPrinter) wants(role string) bool { return p.role == "" || p.role == role }
 
-// steps prints the finished steps.
+// steps prints the turns of finished steps.
 func (p *turnPrinter) steps(ctx context.Context, r transcript.Reader) error {
 	if err := p.text("# Thread `%s`\n", r.ID); err != nil {
 		return err
@@ -437,7 +435,7 @@ func (p *turnPrinter) steps(ctx context.Context, r transcript.Reader) error {
 	return nil
 }
 
-// flight prints the step in flight; live: until it has ended.
+// flight prints the step in flight, until it ends if live is set.
 func (p *turnPrinter) flight(ctx context.Context, e *engine.Engine, r transcript.Reader, f *status.Flight, live bool) error {
 	if err := p.text("\n## %s … (running, %s so far)\n", f.Role, render.Count(len(f.Turns), "turn")); err != nil {
 		return err
@@ -461,7 +459,7 @@ func (p *turnPrinter) flight(ctx context.Context, e *engine.Engine, r transcript
 	return nil
 }
 
-// turn prints a turn, if it is on the page.
+// turn prints a turn if it is on the page.
 func (p *turnPrinter) turn(ctx context.Context, r transcript.Reader, line turnLine, h cas.Hash) error {
 	p.seen++
 	if p.seen <= p.offset || (p.limit >= 0 && p.seen > p.offset+p.limit) {
@@ -478,7 +476,7 @@ func (p *turnPrinter) turn(ctx context.Context, r transcript.Reader, line turnLi
 	t := line.Turn
 	t.Index = p.seen - 1
 	block := r.TurnBlock(t)
-	if block == "" { // it counts, though it says nothing
+	if block == "" { // it counts, though it is empty
 		block = fmt.Sprintf("\n\n## Turn %d\n\n**Turn role:** %s", p.seen, t.Role)
 	}
 	return p.text("%s\n", block[1:])

@@ -1,9 +1,8 @@
-// Package subagents makes a workflow of Claude Code's subagents: Markdown files
-// whose frontmatter says what each is for, and whose text is its system prompt.
+// Package subagents converts Claude Code's subagents to a workflow. They are Markdown files whose frontmatter
+// describes a subagent and whose text is its system prompt.
 //
-// What a workflow file has no place for is not carried over but told, field by
-// field: who plays a role, with which tools and model, is configuration, and
-// nothing is taken over that would run by itself.
+// Fields without a counterpart in a workflow file are reported instead: the agent, tools and model of a role
+// are configuration, and nothing is imported that would run automatically.
 package subagents
 
 import (
@@ -23,32 +22,32 @@ import (
 	"github.com/united-workforce/uwf/util/yamltext"
 )
 
-// MaxFile bounds a file, and what all prompts may have together.
+// MaxFile bounds a file, and the total of all prompts.
 const MaxFile = 1 << 20
 
-// maxDescription is the longest description of a role, in characters.
+// maxDescription bounds the description of a role, in characters.
 const maxDescription = 300
 
 // Agent is a subagent as a role.
 type Agent struct {
-	File        string   // as the user is shown it
+	File        string   // as shown to the user
 	Name        string   // of the role
 	Description string   // one line
-	Prompt      string   // what the file says below the frontmatter
+	Prompt      string   // the text after the frontmatter
 	Tools       []string // as listed
-	Permission  string   // the narrowest of uwf's with which its tools work; "": any
-	Model       string   // "" if it is the caller's
+	Permission  string   // the narrowest permission in uwf that covers its tools; "" for any
+	Model       string   // "" for the caller's
 }
 
-// Loss is something of a file that the workflow does not have.
+// Loss is a part of a file that the workflow does not contain.
 type Loss struct {
 	File  string `json:"file"`
 	Line  int    `json:"line,omitempty"`
-	Field string `json:"field,omitempty"` // "": all of the file
+	Field string `json:"field,omitempty"` // "" for the whole file
 	Why   string `json:"why"`
 }
 
-// Parse reads a subagent. An error says in what way the file is none.
+// Parse parses a subagent. The error explains why the file is not one.
 func Parse(file string, data []byte) (Agent, []Loss, error) {
 	front, body, ok := split(string(data))
 	if !ok {
@@ -56,7 +55,7 @@ func Parse(file string, data []byte) (Agent, []Loss, error) {
 	}
 	r := reader{agent: Agent{File: file}}
 	r.fields(front)
-	if r.lines["name"]+r.lines["description"] == 0 { // a page of documentation
+	if r.lines["name"]+r.lines["description"] == 0 { // ordinary documentation
 		return Agent{}, nil, errors.New("has a frontmatter without name and description, which subagents have")
 	}
 	r.prompt(body)
@@ -69,7 +68,7 @@ func Parse(file string, data []byte) (Agent, []Loss, error) {
 	return r.agent, r.losses, nil
 }
 
-// split finds the frontmatter, between two lines of three dashes.
+// split splits off the frontmatter between two lines of three dashes.
 func split(text string) (front, body string, ok bool) {
 	text = strings.TrimPrefix(text, "\ufeff")
 	first, rest, _ := strings.Cut(text, "\n")
@@ -95,8 +94,8 @@ func isRule(line string) bool { return strings.TrimRight(line, " \t\r") == "---"
 type reader struct {
 	agent      Agent
 	losses     []Loss
-	lines      map[string]int // of the fields
-	listed     bool           // tools are
+	lines      map[string]int // line numbers of the fields
+	listed     bool           // the file lists tools
 	disallowed []string
 	planning   bool // permissionMode: plan
 }
@@ -105,8 +104,8 @@ func (r *reader) lose(line int, field, why string) {
 	r.losses = append(r.losses, Loss{File: r.agent.File, Line: line, Field: field, Why: why})
 }
 
-// fields reads the frontmatter. Claude Code takes one that is no YAML, such as a
-// description with a colon, and generates such files: these are read by the line.
+// fields parses the frontmatter. Claude Code accepts and generates invalid YAML, such as a description with a
+// colon; such files are parsed line by line.
 func (r *reader) fields(front string) {
 	r.lines = map[string]int{}
 	var entries []yamldoc.Entry
@@ -133,7 +132,7 @@ func (r *reader) fields(front string) {
 	}
 }
 
-// byLine reads "key: text", and further lines that are indented.
+// byLine parses "key: text" with indented continuation lines.
 func byLine(front string) []yamldoc.Entry {
 	var entries []yamldoc.Entry
 	number := 0
@@ -160,7 +159,7 @@ func addLine(n *yamldoc.Node, line string) {
 		n.Kind, n.Items = yamldoc.Sequence, append(n.Items, &yamldoc.Node{Scalar: item, Text: item})
 		return
 	}
-	if n.Kind != yamldoc.Scalar || len(n.Text) > 16*maxDescription { // nothing needs more
+	if n.Kind != yamldoc.Scalar || len(n.Text) > 16*maxDescription { // no field needs more
 		return
 	}
 	switch n.Text {
@@ -211,7 +210,7 @@ func (r *reader) field(e yamldoc.Entry) {
 	}
 }
 
-// whyNot says why a field has no place in a workflow.
+// whyNot returns why a field has no counterpart in a workflow.
 func whyNot(field string) string {
 	return cmp.Or(map[string]string{
 		"hooks":      "hooks are never taken over: nothing runs that you did not ask for. A role with run: is a command of its own",
@@ -236,7 +235,7 @@ func (r *reader) text(e yamldoc.Entry) string {
 	return e.Value.Text
 }
 
-// words reads a list, or a text with commas. "Bash(git add:*, git rm:*)" is one.
+// words parses a list, or a comma-separated text. "Bash(git add:*, git rm:*)" is one word.
 func (r *reader) words(e yamldoc.Entry) []string {
 	var words []string
 	add := func(s string) {
@@ -270,9 +269,9 @@ func (r *reader) words(e yamldoc.Entry) []string {
 	return words
 }
 
-// description is the first paragraph, on one line. What Claude Code generates goes
-// on with examples for the model that chooses among subagents, which here the graph
-// does; it has \n for line breaks.
+// description returns the first paragraph on one line. Descriptions generated by Claude Code continue with
+// examples for the model that chooses a subagent, for which uwf has the graph, and contain \n for line
+// breaks.
 func (r *reader) description(text string, line int) {
 	whole := strings.TrimSpace(strings.ReplaceAll(text, `\n`, "\n"))
 	first, _, _ := strings.Cut(strings.ReplaceAll(whole, "\r\n", "\n"), "\n\n")
@@ -291,8 +290,7 @@ func oneLine(s string, most int) string {
 	return s
 }
 
-// prompt keeps the text as it is, but for control characters, and blanks that
-// nobody sees at the ends of lines.
+// prompt keeps the text except for control characters and trailing blanks.
 func (r *reader) prompt(body string) {
 	body = strings.ReplaceAll(body, "\r\n", "\n")
 	text := plaintext.Replace(body)
@@ -309,7 +307,7 @@ func (r *reader) prompt(body string) {
 	}
 }
 
-// name is that of the file if there is none.
+// name defaults to the file's name.
 func (r *reader) name() {
 	if r.agent.Name == "" {
 		base := filepath.Base(r.agent.File)
@@ -318,9 +316,9 @@ func (r *reader) name() {
 	}
 }
 
-// access is the narrowest permission in config.yaml with which all its tools work; one
-// without a list has every tool that is not taken from it. A file of a workflow grants
-// and denies nothing, so whoever relies on such a list must hear of it.
+// access determines the narrowest permission in config.yaml that covers all tools; without a list, every tool
+// is available that is not excluded. A workflow file neither grants nor denies anything, so users who rely on
+// such a list must be warned.
 func (r *reader) access() {
 	reading := []string{"Read", "Grep", "Glob", "LS", "NotebookRead", "WebFetch", "WebSearch", "TodoWrite", "TodoRead", "AskUserQuestion"}
 	editing := []string{"Edit", "Write", "MultiEdit", "NotebookEdit"}
@@ -348,8 +346,7 @@ func (r *reader) access() {
 	}
 }
 
-// header is what a reader of the file must know. It has the name, and the file as
-// it is typed.
+// header introduces the generated file. Its arguments are the name and the file as typed.
 const header = `# %[1]s: Claude Code subagents as roles.
 #
 # EDIT THE GRAPH, at the end: subagents say when they are of use, not in which order, so it is
@@ -360,8 +357,7 @@ const header = `# %[1]s: Claude Code subagents as roles.
 #   uwf run %[2]s -p '<task>'
 `
 
-// Workflow writes a workflow with a role for each agent. typed is its file as it
-// stands on a command line.
+// Workflow returns a workflow with a role for each agent. typed is its file as typed on a command line.
 func Workflow(name, typed string, agents []Agent) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, header, name, plaintext.Line(typed))
@@ -396,7 +392,7 @@ func write(b *strings.Builder, m yamltext.Map) error {
 	return err
 }
 
-// role writes one, below what config.yaml must say of it.
+// role writes one role, preceded by the settings that it needs in config.yaml.
 func role(b *strings.Builder, flow string, a Agent) error {
 	comment := func(format string, args ...any) {
 		b.WriteString("  # " + plaintext.Line(fmt.Sprintf(format, args...)) + "\n")
@@ -421,7 +417,7 @@ func role(b *strings.Builder, flow string, a Agent) error {
 	return err
 }
 
-// hint is a mapping on one line.
+// hint formats a mapping on one line.
 func hint(key string, value any) string {
 	text, err := yamltext.Marshal(yamltext.Map{{Key: key, Value: value}})
 	if err != nil {
@@ -430,9 +426,8 @@ func hint(key string, value any) string {
 	return "{ " + strings.TrimSpace(string(text)) + " }"
 }
 
-// sections are goal and procedure: the first paragraph, which says who the agent
-// is, and all else. Nothing is lost or moved; a text that begins with anything but
-// prose stays in one piece.
+// sections splits the prompt into goal and procedure: the first paragraph, which describes the agent, and the
+// rest. Nothing is lost or moved; a text that does not begin with prose stays in one piece.
 func (a Agent) sections() (goal, procedure string) {
 	if a.Prompt == "" {
 		return a.Description, ""
@@ -445,7 +440,7 @@ func (a Agent) sections() (goal, procedure string) {
 	return first, strings.Trim(rest, "\n")
 }
 
-// chain leads through the roles in their order.
+// chain returns a graph that visits the roles in order.
 func chain(agents []Agent) yamltext.Map {
 	edge := func(to, prompt string) yamltext.Map {
 		return yamltext.Map{{Key: "role", Value: to}, {Key: "prompt", Value: prompt}}
@@ -461,7 +456,7 @@ func chain(agents []Agent) yamltext.Map {
 	return graph
 }
 
-// Names gives each agent a name that a role can have, and that no other has.
+// Names gives each agent a valid and unique role name.
 func Names(agents []Agent) []Loss {
 	var losses []Loss
 	taken, last := map[string]bool{}, map[string]int{}
@@ -483,7 +478,7 @@ func Names(agents []Agent) []Loss {
 	return losses
 }
 
-// shortened is a name to which a number can be added.
+// shortened returns a name short enough to append a number.
 func shortened(name string) string {
 	if r := []rune(name); len(r) > protocol.MaxName-10 {
 		return strings.TrimSpace(string(r[:protocol.MaxName-10]))

@@ -1,6 +1,5 @@
-// Package templates holds the workflows that `uwf workflow new` begins with.
-// Each file is a whole workflow that runs as it is, and teaches what it shows in
-// its comments.
+// Package templates contains the workflows with which `uwf workflow new` begins. Each file is a complete
+// workflow that runs as it is; its comments explain it.
 package templates
 
 import (
@@ -12,16 +11,15 @@ import (
 //go:embed *.yaml
 var files embed.FS
 
-// placeholder stands for the name of the new workflow in every file.
+// placeholder is replaced by the name of the new workflow.
 const placeholder = "my-workflow"
 
-// Template is a workflow to begin with.
 type Template struct {
 	Name  string `json:"name"`
-	Usage string `json:"usage"` // what it is for, in one line
+	Usage string `json:"usage"` // one-line description
 }
 
-// All lists the templates, the default first.
+// All returns the templates, the default first.
 func All() []Template {
 	return []Template{
 		{"loop", "one role works until it says that it is done (the smallest)"},
@@ -38,7 +36,7 @@ func All() []Template {
 	}
 }
 
-// Names lists the names of the templates.
+// Names returns the names of the templates.
 func Names() []string {
 	var names []string
 	for _, t := range All() {
@@ -47,8 +45,8 @@ func Names() []string {
 	return names
 }
 
-// Text is a template with the name of the new workflow filled in. quoted is the
-// name as YAML writes it, plain as it stands in commands.
+// Text returns a template with the name of the new workflow. plain is the name in commands, quoted the name
+// in YAML.
 func Text(template, plain, quoted string) (string, error) {
 	data, err := files.ReadFile(template + ".yaml")
 	if err != nil {

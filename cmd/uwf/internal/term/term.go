@@ -1,5 +1,4 @@
-// Package term has what the commands print with: tables, colours, times and numbers as people
-// type and read them.
+// Package term formats output and parses flags for people: tables, colors, times and numbers.
 package term
 
 import (
@@ -21,18 +20,18 @@ import (
 	"github.com/united-workforce/uwf/util/terminal"
 )
 
-// Page is what a command prints for people. After the first error of its stream it
-// writes nothing more; [Page.Err] has that error.
+// Page writes a command's text output. After the first write error it discards everything; [Page.Err] returns
+// the error.
 type Page struct {
 	To      io.Writer
-	Colours bool // the stream may have them
+	Colours bool // the stream supports colors
 	err     error
 }
 
-// Err is why not all was written, nil if it was.
+// Err returns the first error.
 func (p *Page) Err() error { return p.err }
 
-// Fail ends a page of which a part cannot be made; nil does nothing.
+// Fail sets the error of a page unless err is nil or there is one already.
 func (p *Page) Fail(err error) { p.err = cmp.Or(p.err, err) }
 
 // Write implements io.Writer.
@@ -52,7 +51,7 @@ func (p *Page) draw(frame *terminal.Painter) {
 	}
 }
 
-// Coloured writes a text whose lines have colours.
+// Coloured writes a text whose lines have colors.
 func (p *Page) Coloured(text string, of func(line string) terminal.Sequence) {
 	if !p.Colours {
 		p.Printf("%s", text)
@@ -69,20 +68,19 @@ func (p *Page) Coloured(text string, of func(line string) terminal.Sequence) {
 	p.draw(&frame)
 }
 
-// Table is aligned text for people. Cells hold what agents wrote, so what a
-// terminal obeys is taken out: each is one line.
+// Table is aligned text. Cells contain text from agents, so control characters are removed and each cell is
+// one line.
 type Table struct {
 	Rows   [][]string
 	Headed bool // the first row is the header
 }
 
-// NewTable is an empty table with a header.
+// NewTable returns an empty table with a header.
 func NewTable(header ...string) *Table { return &Table{Rows: [][]string{header}, Headed: true} }
 
-// Row adds a row.
 func (t *Table) Row(cells ...string) { t.Rows = append(t.Rows, cells) }
 
-// Table writes the rows of a table, and removes them from it.
+// Table writes the rows of a table and removes them from it.
 func (p *Page) Table(t *Table) {
 	var widths []int
 	for _, r := range t.Rows {
@@ -116,7 +114,7 @@ func (p *Page) Table(t *Table) {
 	p.draw(&frame)
 }
 
-// cellColour is the colour of a cell that is a status or a verdict, if it is one.
+// cellColour returns the color for a status or verdict.
 func cellColour(cell string) terminal.Sequence {
 	good := []string{string(protocol.StatusCompleted), "ok", "added"}
 	bad := []string{string(protocol.StatusError), string(protocol.StatusCorrupt), string(protocol.StatusFailed), "problem", "removed", "damaged"}
@@ -136,7 +134,7 @@ func cellColour(cell string) terminal.Sequence {
 	return terminal.Plain
 }
 
-// FirstLine is the beginning of a text, for one line of at most n characters.
+// FirstLine returns the beginning of a text, as one line of at most n characters.
 func FirstLine(s string, n int) string {
 	s, _, cut := strings.Cut(strings.TrimSpace(s), "\n")
 	r := []rune(plaintext.Line(s))
@@ -149,7 +147,7 @@ func FirstLine(s string, n int) string {
 	return string(r)
 }
 
-// LastWords is the end of a text, for one line of at most n characters.
+// LastWords returns the end of a text, as one line of at most n characters.
 func LastWords(s string, n int) string {
 	r := []rune(strings.Join(strings.Fields(plaintext.Line(s)), " "))
 	if len(r) > n {
@@ -158,10 +156,10 @@ func LastWords(s string, n int) string {
 	return string(r)
 }
 
-// Length counts the characters of a text.
+// Length returns the number of characters of a text.
 func Length(s string) int { return utf8.RuneCountInString(s) }
 
-// Joined is the parts of a line that are not empty.
+// Joined joins the non-empty parts of a line.
 func Joined(parts ...string) string {
 	var some []string
 	for _, p := range parts {
@@ -172,7 +170,7 @@ func Joined(parts ...string) string {
 	return strings.Join(some, "  ")
 }
 
-// Values writes aligned "name  value" lines, leaving out empty values.
+// Values writes aligned "name value" lines without empty values.
 func (p *Page) Values(pairs ...string) {
 	width := 0
 	for i := 0; i < len(pairs); i += 2 {
@@ -187,15 +185,15 @@ func (p *Page) Values(pairs ...string) {
 	}
 }
 
-// PaintLine writes a line in a colour.
+// PaintLine writes a line in a color.
 func PaintLine(w io.Writer, in terminal.Sequence, text string) {
 	var frame terminal.Painter
 	Painted(&frame, in, text)
 	frame.Text("\n")
-	_ = frame.Draw(w) // nobody is there to be told
+	_ = frame.Draw(w) // an error has no recipient
 }
 
-// Painted adds a text in a colour.
+// Painted adds a text in a color.
 func Painted(frame *terminal.Painter, in terminal.Sequence, text string) {
 	if in == terminal.Plain {
 		frame.Text(text)
@@ -206,7 +204,7 @@ func Painted(frame *terminal.Painter, in terminal.Sequence, text string) {
 	frame.Control(terminal.Normal)
 }
 
-// OfDiff is the colour of a line of a comparison.
+// OfDiff returns the color for a line of a diff.
 func OfDiff(line string) terminal.Sequence {
 	switch {
 	case strings.HasPrefix(line, "---"), strings.HasPrefix(line, "+++"):
@@ -219,7 +217,7 @@ func OfDiff(line string) terminal.Sequence {
 	return terminal.Plain
 }
 
-// OfGraph is the colour of a line of a graph: where the thread stands, and where it was.
+// OfGraph returns the color for a line of a thread's graph: the current role, and those already visited.
 func OfGraph(line string) terminal.Sequence {
 	switch {
 	case strings.Contains(line, " ◀"):
@@ -230,7 +228,7 @@ func OfGraph(line string) terminal.Sequence {
 	return terminal.Faint
 }
 
-// OfPicture is the colour of a line of a workflow's picture: where it ends, and where it waits.
+// OfPicture returns the color for a line of a workflow's graph: ends, and where it waits.
 func OfPicture(line string) terminal.Sequence {
 	switch {
 	case strings.Contains(line, protocol.EndNode):
@@ -241,19 +239,19 @@ func OfPicture(line string) terminal.Sequence {
 	return terminal.Plain
 }
 
-// OfFinding is the colour of a line of a diagnosis.
+// OfFinding returns the color for a line of a diagnosis.
 func OfFinding(line string) terminal.Sequence {
 	severity, _, _ := strings.Cut(line, " ")
 	return cellColour(severity)
 }
 
-// Checked is a flag whose value is checked before the command begins.
+// Checked returns a flag whose value is checked before the command runs.
 func Checked(f ucli.StringFlag, check func(name, text string) error) *ucli.StringFlag {
 	f.Action = func(_ *ucli.Context, text string) error { return check(f.Name, text) }
 	return &f
 }
 
-// OneOf is a flag whose value is one of some words.
+// OneOf returns a flag with a fixed set of values.
 func OneOf(f ucli.StringFlag, known ...string) *ucli.StringFlag {
 	return Checked(f, func(name, text string) error {
 		if slices.Contains(known, text) {
@@ -264,8 +262,8 @@ func OneOf(f ucli.StringFlag, known ...string) *ucli.StringFlag {
 	})
 }
 
-// Number is a flag whose value is a decimal number from least on; example is what to
-// type otherwise. The library's own number flag takes 010 and 0x10.
+// Number returns a flag for a decimal number of at least least; example is used in the error. The library's
+// own number flag accepts 010 and 0x10.
 func Number(f ucli.StringFlag, least, example int) *ucli.StringFlag {
 	return Checked(f, func(name, text string) error {
 		if n, err := Natural(text); err == nil && n >= least {
@@ -279,13 +277,13 @@ func Number(f ucli.StringFlag, least, example int) *ucli.StringFlag {
 	})
 }
 
-// NumberOf is the value of a [Number], 0 if it has none.
+// NumberOf returns the value of a [Number], or 0.
 func NumberOf(c *ucli.Context, name string) int {
-	n, _ := Natural(c.String(name)) // checked before
+	n, _ := Natural(c.String(name)) // validated when the flag was parsed
 	return n
 }
 
-// Positive reads a decimal number from 1, without signs or other bases.
+// Positive parses a decimal number from 1, without signs or other bases.
 func Positive(s string) (int, error) {
 	n, err := Natural(s)
 	if err == nil && n == 0 {
@@ -294,7 +292,7 @@ func Positive(s string) (int, error) {
 	return n, err
 }
 
-// Natural reads a decimal number from 0.
+// Natural parses a decimal number from 0.
 func Natural(s string) (int, error) {
 	for _, r := range s {
 		if r < '0' || r > '9' {
@@ -310,9 +308,9 @@ func Natural(s string) (int, error) {
 
 var relativeTime = lazyregexp.New(`^([0-9]{1,9})([dhm])$`)
 
-// ParseTime reads the value of --after and --before: "7d", "24h" and "30m" are
-// that long before now; else a date or a date and time. As in the original (and
-// in JavaScript) a bare ISO date is UTC, and a time without a zone is local.
+// ParseTime parses the value of --after and --before: "7d", "24h" and "30m" mean that long before now;
+// otherwise it is a date or a date and time. As in the original (and in JavaScript), a bare ISO date is in
+// UTC, and a time without a zone is local.
 func ParseTime(s string, now time.Time, local *time.Location) (time.Time, error) {
 	s = strings.TrimSpace(s)
 	if m := relativeTime().FindStringSubmatch(s); m != nil {
@@ -339,13 +337,12 @@ func ParseTime(s string, now time.Time, local *time.Location) (time.Time, error)
 		"a date such as "+now.Format(time.DateOnly)+", a time such as "+now.Format("2006-01-02T15:04")+", or 7d, 24h, 30m for so long ago")
 }
 
-// Timeout is --timeout.
+// Timeout returns --timeout.
 func Timeout(usage string) ucli.Flag {
 	return Span(ucli.StringFlag{Name: "timeout", Usage: usage + ", such as 90s, 30m or 2h; a bare number is seconds"})
 }
 
-// Span is a flag that is a length of time. The library's own says no more of a mistake
-// than "parse error".
+// Span returns a flag for a duration. The library's own reports a mistake only as "parse error".
 func Span(f ucli.StringFlag) *ucli.StringFlag {
 	return Checked(f, func(name, text string) error {
 		if readSpan(text) > 0 {
@@ -355,10 +352,10 @@ func Span(f ucli.StringFlag) *ucli.StringFlag {
 	})
 }
 
-// SpanOf is the value of a [Span], 0 if it was not given.
+// SpanOf returns the value of a [Span], or 0.
 func SpanOf(c *ucli.Context, name string) time.Duration { return readSpan(c.String(name)) }
 
-// readSpan is 0 for what is no length of time.
+// readSpan parses a duration. It returns 0 if it is invalid.
 func readSpan(text string) time.Duration {
 	if n, err := Positive(text); err == nil { // as in the original
 		return time.Duration(n) * time.Second
@@ -367,13 +364,12 @@ func readSpan(text string) time.Duration {
 	return d
 }
 
-// Spent is tokens and cost in short; withoutUsage and withoutCost are of how many
-// steps they are not known, so that they are a lower bound. That it is at least nothing is
-// no news.
+// Spent describes tokens and cost briefly. withoutUsage and withoutCost are the numbers of steps with unknown
+// values, which make the figures lower bounds. A lower bound of zero is omitted.
 func Spent(u *protocol.Usage, withoutUsage, withoutCost int) string {
 	tokens := ""
 	if u != nil && withoutUsage+withoutCost == 0 && u.Turns == 0 && u.InputTokens+u.CacheReadTokens+u.CacheWriteTokens+u.OutputTokens == 0 {
-		return "" // no model was asked
+		return "" // no model was used
 	}
 	if u.Counted() && (u.Tokens() > 0 || withoutUsage == 0) {
 		tokens = least(withoutUsage) + inShort(u.InputTokens+u.CacheReadTokens+u.CacheWriteTokens) + "/" + inShort(u.OutputTokens)
@@ -381,7 +377,7 @@ func Spent(u *protocol.Usage, withoutUsage, withoutCost int) string {
 	return Joined(tokens, Dollars(u, withoutCost))
 }
 
-// Dollars is a cost in short, "" if it is not known.
+// Dollars describes a cost briefly, or returns "" if it is unknown.
 func Dollars(u *protocol.Usage, withoutCost int) string {
 	if u == nil || u.CostUSD == nil || *u.CostUSD == 0 && withoutCost > 0 {
 		return ""
@@ -389,7 +385,7 @@ func Dollars(u *protocol.Usage, withoutCost int) string {
 	return least(withoutCost) + protocol.Dollars(*u.CostUSD)
 }
 
-// least marks a lower bound in short.
+// least marks a lower bound.
 func least(unknown int) string {
 	if unknown == 0 {
 		return ""
@@ -397,7 +393,7 @@ func least(unknown int) string {
 	return "≥"
 }
 
-// inShort is a number in at most four characters or so: 120, 5.4k, 1.2M.
+// inShort formats a number in about four characters: 120, 5.4k, 1.2M.
 func inShort(n int64) string {
 	switch {
 	case n < 1000:

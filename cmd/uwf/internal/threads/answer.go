@@ -65,7 +65,7 @@ func (a Commands) threadAnswer(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	if at.Question == nil || at.Question.Schema == nil {
-		return a.work(ctx, c, w) // says what the thread waits for instead
+		return a.work(ctx, c, w) // reports what the thread waits for instead
 	}
 	if w.Answer.Value, err = a.formValue(ctx, c, e, at); err != nil {
 		return err
@@ -73,7 +73,7 @@ func (a Commands) threadAnswer(ctx context.Context, c *ucli.Context) error {
 	if asked := len(c.StringSlice("set")) == 0 && !c.IsSet("file"); asked && !c.IsSet("count") && !c.Bool("until-end") && !c.Bool("background") {
 		said, err := setup.Terminal{In: a.Env.Stdin, Out: a.Env.Stderr}.Line(ctx, "Go on with the thread then? [Y/n] ")
 		switch {
-		case errors.Is(err, setup.ErrNoMore): // the answer counts all the same
+		case errors.Is(err, setup.ErrNoMore): // the answer was given nevertheless
 			said = "no"
 		case err != nil:
 			return err
@@ -85,7 +85,7 @@ func (a Commands) threadAnswer(ctx context.Context, c *ucli.Context) error {
 	return a.work(ctx, c, w)
 }
 
-// formValue is the answer that the flags give, or the person at the terminal.
+// formValue returns the answer from the flags, or from the user at the terminal.
 func (a Commands) formValue(ctx context.Context, c *ucli.Context, e *engine.Engine, at protocol.StepOutput) (any, error) {
 	schema := at.Question.Schema
 	if len(c.StringSlice("set")) == 0 && !c.IsSet("file") {
@@ -123,7 +123,7 @@ func (a Commands) formValue(ctx context.Context, c *ucli.Context, e *engine.Engi
 	return value, nil
 }
 
-// fieldNames are the fields that a schema names, for what is given and for all else.
+// fieldNames returns the fields that a schema names, given some values.
 func fieldNames(schema any, given map[string]any) []string {
 	var names []string
 	add := func(given map[string]any) {
@@ -144,8 +144,8 @@ func fieldNames(schema any, given map[string]any) []string {
 	return names
 }
 
-// askForm asks the person at the terminal, field by field. What an answer needs
-// depends on those before it: each variant has fields of its own.
+// askForm asks the user field by field. The fields depend on earlier answers, because each variant has its
+// own.
 func (a Commands) askForm(ctx context.Context, e *engine.Engine, at protocol.StepOutput) (any, error) {
 	q := at.Question
 	if !terminal.Is(a.Env.Stdin) {
@@ -177,8 +177,7 @@ func (a Commands) askForm(ctx context.Context, e *engine.Engine, at protocol.Ste
 	}
 }
 
-// askField asks for one field, until what is typed can be one. Nothing is no value, if
-// it may be left out.
+// askField asks for one field until the input is valid. Empty input means no value if the field is optional.
 func (a Commands) askField(ctx context.Context, f formfields.Field) (value any, given bool, err error) {
 	question := plaintext.Line(f.Name)
 	var notes []string
@@ -226,13 +225,13 @@ func (a Commands) askField(ctx context.Context, f formfields.Field) (value any, 
 	}
 }
 
-// numbered: choices may be named by their numbers, since none of them is one.
+// numbered reports whether choices can be selected by number, which requires that none of them is a number.
 func numbered(choices []string) bool {
 	return !slices.ContainsFunc(choices, func(c string) bool { _, err := strconv.Atoi(c); return err == nil })
 }
 
-// valueText is a value of the command line: a text, or with @ the content of a file. A
-// text that begins with @ is written with two of them.
+// valueText returns a value from the command line: a text, or the content of a file after @. A text that
+// begins with @ is written with @@.
 func (a Commands) valueText(value string) (string, error) {
 	name, isFile := strings.CutPrefix(value, "@")
 	if !isFile || strings.HasPrefix(name, "@") {
@@ -268,7 +267,7 @@ func (a Commands) mappingIn(path, what string) (map[string]any, error) {
 	return value, nil
 }
 
-// fileText is a text file that a person names for a value.
+// fileText reads a text file given as a value.
 func (a Commands) fileText(name string, hints ...string) (string, error) {
 	data, err := safeopen.ReadFile(a.Env.Path(name), maxPrompt, safeopen.Follow)
 	switch {
@@ -284,7 +283,7 @@ func (a Commands) fileText(name string, hints ...string) (string, error) {
 	return strings.TrimRight(string(data), "\r\n"), nil
 }
 
-// answerer is who answers: --as, git's user.name, or who is logged in.
+// answerer returns the author of an answer: --as, git's user.name, or the login name.
 func (a Commands) answerer(ctx context.Context, c *ucli.Context) (string, error) {
 	if c.IsSet("as") {
 		name := strings.TrimSpace(c.String("as"))
@@ -296,7 +295,7 @@ func (a Commands) answerer(ctx context.Context, c *ucli.Context) (string, error)
 	return host.Person(ctx, a.Env), nil
 }
 
-// varFlags are those that give a run its inputs.
+// varFlags returns the flags for a run's inputs.
 func varFlags() []ucli.Flag {
 	return []ucli.Flag{
 		&ucli.StringSliceFlag{Name: "var", Usage: "an input of the workflow, as `NAME=VALUE`; NAME=@FILE reads it from a file; can be repeated"},
@@ -304,7 +303,7 @@ func varFlags() []ucli.Flag {
 	}
 }
 
-// givenInputs are the inputs that the flags give, as values of their schemas.
+// givenInputs returns the inputs from the flags, converted to their schemas.
 func (a Commands) givenInputs(c *ucli.Context, declared map[string]inputs.Declared) (map[string]any, error) {
 	given := map[string]any{}
 	if c.IsSet("vars") {
@@ -329,7 +328,7 @@ func (a Commands) givenInputs(c *ucli.Context, declared map[string]inputs.Declar
 	return given, nil
 }
 
-// complete gives a thread that is about to start its inputs.
+// complete sets the inputs of a thread that is about to start.
 func (a Commands) complete(ctx context.Context, c *ucli.Context, e *engine.Engine, s *protocol.Start) error {
 	w, err := cas.Read[protocol.Workflow](ctx, e.Reader.Store, s.Workflow)
 	if err != nil {
@@ -343,7 +342,7 @@ func (a Commands) complete(ctx context.Context, c *ucli.Context, e *engine.Engin
 	return err
 }
 
-// inputs are those of a run, checked and complete.
+// inputs returns the inputs of a run, validated and complete.
 func (a Commands) inputs(ctx context.Context, c *ucli.Context, declared map[string]inputs.Declared) (map[string]any, error) {
 	given, err := a.givenInputs(c, declared)
 	if err != nil {
@@ -352,7 +351,7 @@ func (a Commands) inputs(ctx context.Context, c *ucli.Context, declared map[stri
 	return inputs.Fill(ctx, declared, given)
 }
 
-// declaredBy are the inputs of a workflow that is not stored.
+// declaredBy returns the inputs of a workflow that is not stored.
 func declaredBy(def workflow.Definition) map[string]inputs.Declared {
 	declared := map[string]inputs.Declared{}
 	for name, i := range def.Inputs {
@@ -361,7 +360,7 @@ func declaredBy(def workflow.Definition) map[string]inputs.Declared {
 	return declared
 }
 
-// VarValues completes --var: the inputs of the workflow that is typed.
+// VarValues completes --var with the inputs of the typed workflow.
 func (a Commands) VarValues(ctx context.Context, typed []string) []cmdline.Candidate {
 	var all []cmdline.Candidate
 	def, err := a.Workflows().Definition(ctx, argumentOf(typed, "run", "start"))
@@ -374,7 +373,7 @@ func (a Commands) VarValues(ctx context.Context, typed []string) []cmdline.Candi
 	return all
 }
 
-// SetValues completes --set: the fields that the thread asks for.
+// SetValues completes --set with the fields that the thread asks for.
 func (a Commands) SetValues(ctx context.Context, typed []string) []cmdline.Candidate {
 	e, err := a.Engine(ctx, nil)
 	if err != nil {
@@ -401,7 +400,7 @@ func (a Commands) SetValues(ctx context.Context, typed []string) []cmdline.Candi
 	return all
 }
 
-// argumentOf is the word that follows one of some commands, "" if there is none.
+// argumentOf returns the word after one of some commands, or "".
 func argumentOf(typed []string, commands ...string) string {
 	for i, word := range typed[:max(0, len(typed)-1)] {
 		if slices.Contains(commands, word) && !strings.HasPrefix(typed[i+1], "-") {

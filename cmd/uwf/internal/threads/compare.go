@@ -26,7 +26,7 @@ import (
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
-// threadDiffOutput answers thread diff.
+// threadDiffOutput is the result of thread diff.
 type threadDiffOutput struct {
 	Old protocol.Hash `json:"old"` // heads
 	New protocol.Hash `json:"new"`
@@ -76,7 +76,7 @@ func (a Commands) threadDiff(ctx context.Context, c *ucli.Context) error {
 	})
 }
 
-// filesDiffOutput answers thread diff --files.
+// filesDiffOutput is the result of thread diff --files.
 type filesDiffOutput struct {
 	Old   protocol.Hash      `json:"old"` // heads
 	New   protocol.Hash      `json:"new"`
@@ -105,7 +105,7 @@ func (a Commands) filesDiff(ctx context.Context, old, new protocol.Hash, stat bo
 	return steps.Commands{App: a.App}.PrintFiles(ctx, out, between, list, stat)
 }
 
-// headOf is the head of a thread, or a step of one.
+// headOf returns the head of a thread, or a step.
 func (a Commands) headOf(ctx context.Context, arg string) (protocol.Hash, error) {
 	if arg != names.Newest && strings.Contains(arg, "@") {
 		return a.Address(ctx, arg)
@@ -120,15 +120,14 @@ func (a Commands) headOf(ctx context.Context, arg string) (protocol.Hash, error)
 	}
 	var coded *protocol.Error
 	if errors.As(err, &coded) && coded.Code == protocol.CodeNotFound {
-		if h, nodeErr := a.Node(ctx, arg); nodeErr == nil { // of a thread that is no more
+		if h, nodeErr := a.Node(ctx, arg); nodeErr == nil { // a step of a deleted thread
 			return h, nil
 		}
 	}
 	return "", err
 }
 
-// replayOutput answers thread replay: what run answers, where it began, and how
-// it differs.
+// replayOutput is the result of thread replay: that of run, the starting point, and the differences.
 type replayOutput struct {
 	protocol.RunOutput
 	ForkedFrom protocol.ForkedFrom `json:"forkedFrom"`
@@ -198,7 +197,7 @@ func (a Commands) threadReplay(ctx context.Context, c *ucli.Context) error {
 	return errors.Join(err, withNext(runErr, fork))
 }
 
-// replayFrom is the step, or the start, that a replay makes again, and the workflow.
+// replayFrom returns the step, or the start, before the replayed part, and the workflow.
 func (a Commands) replayFrom(ctx context.Context, id string, head protocol.Hash, first string) (protocol.Hash, protocol.Workflow, error) {
 	t, err := a.OpenThread(ctx, head)
 	if err != nil {
@@ -212,9 +211,9 @@ func (a Commands) replayFrom(ctx context.Context, id string, head protocol.Hash,
 	return step, wf, err
 }
 
-// replayed says how the new thread stands and what differs.
+// replayed returns the state of the new thread and the differences.
 func replayed(ctx context.Context, e *engine.Engine, fork string, old protocol.Hash, results []protocol.StepOutput, runErr error) (replayOutput, error) {
-	ctx = context.WithoutCancel(ctx) // what was done until a signal is shown, too
+	ctx = context.WithoutCancel(ctx) // after a signal, show what was done
 	run, err := app.Outcome(ctx, e, fork, results, runErr)
 	out := replayOutput{RunOutput: run}
 	if err != nil {
@@ -266,7 +265,7 @@ func (a Commands) threadBisect(ctx context.Context, c *ucli.Context) error {
 	return a.Printf(out, "%s  step %s\n", out.First.Step, bisectedText(out.First))
 }
 
-// bisectedText is a step with its number and role.
+// bisectedText returns a step with its number and role.
 func bisectedText(s protocol.BisectedStep) string {
 	if s.Number == 0 {
 		return "0 (the start)"
@@ -293,7 +292,7 @@ func (a Commands) threadDiagnose(ctx context.Context, c *ucli.Context, e *engine
 	return a.Print(d, func(w *term.Page) { diagnosisText(w, d, a.Env.Now()) })
 }
 
-// diagnosisText prints what was found, the gravest first, then the last try.
+// diagnosisText prints the findings, most severe first, then the last try.
 func diagnosisText(w *term.Page, d protocol.ThreadDiagnosis, now time.Time) {
 	w.Values("thread", d.Thread, "status", string(d.Status), "head", string(d.Head))
 	for _, level := range []string{"error", "warning", "note"} {
@@ -330,7 +329,7 @@ func diagnosisText(w *term.Page, d protocol.ThreadDiagnosis, now time.Time) {
 	}
 }
 
-// indented keeps the lines of a text behind what stands before it.
+// indented indents the continuation lines of a text.
 func indented(s string) string {
 	var lines []string
 	for _, line := range strings.Split(strings.TrimSpace(s), "\n") {
@@ -371,8 +370,8 @@ func (a Commands) threadWatch(ctx context.Context, c *ucli.Context, e *engine.En
 	return a.Stands(ctx, e, app.OutcomeAt(ctx, e, out, nil), true, nil)
 }
 
-// unwatched ends watching early. A person who has seen enough has made no mistake:
-// the exit status says that it was cut short, and that is all.
+// unwatched ends watching early. An interrupt by the user is not an error, but the exit status shows that the
+// output is incomplete.
 func (a Commands) unwatched(shown *app.Display, err error) error {
 	var signal *engine.SignalError
 	if !errors.As(err, &signal) {
@@ -385,16 +384,16 @@ func (a Commands) unwatched(shown *app.Display, err error) error {
 	return nil
 }
 
-// watchEvent is a line of the stream of thread watch.
+// watchEvent is a line of the output of thread watch.
 type watchEvent struct {
 	Event     string                 `json:"event"` // step-started, turn, writing, step-ended, children, end
 	Thread    string                 `json:"thread"`
-	Path      string                 `json:"path,omitempty"`   // of a child, from the thread that is watched
-	Label     string                 `json:"label,omitempty"`  // the path with items in place of their keys
+	Path      string                 `json:"path,omitempty"`   // path of a child, relative to the watched thread
+	Label     string                 `json:"label,omitempty"`  // the path with items instead of their keys
 	Number    int                    `json:"number,omitempty"` // of the step, from 1
 	Role      string                 `json:"role,omitempty"`
 	Agent     string                 `json:"agent,omitempty"`
-	StartedAt int64                  `json:"startedAt,omitempty"` // ms
+	StartedAt int64                  `json:"startedAt,omitempty"` // in ms
 	Turn      *protocol.Turn         `json:"turn,omitempty"`
 	Output    *protocol.StepOutput   `json:"output,omitempty"`
 	Children  []protocol.ChildOutput `json:"children,omitempty"`
@@ -413,5 +412,5 @@ func putEvent(w io.Writer, ev engine.Event) {
 	if ev.Err != nil {
 		line.Error = ev.Err.Error()
 	}
-	_ = json.NewEncoder(w).Encode(line) // whoever reads it may have left
+	_ = json.NewEncoder(w).Encode(line) // the reader may have closed the pipe
 }

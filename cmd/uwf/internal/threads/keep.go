@@ -68,15 +68,14 @@ func (a Commands) threadRemove(ctx context.Context, c *ucli.Context, e *engine.E
 	if err != nil {
 		return err
 	}
-	at := slices.IndexFunc(report.Pruned, func(e heads.Ended) bool { return e.Thread == id }) // its children go along
+	at := slices.IndexFunc(report.Pruned, func(e heads.Ended) bool { return e.Thread == id }) // children are removed as well
 	if at < 0 {
 		return isRunning(id)
 	}
 	return a.Printf(protocol.ThreadRemoved{Thread: id, Head: report.Pruned[at].Head, Removed: true}, "%s  removed\n", id)
 }
 
-// nothingUnsaved refuses to remove a thread if it, or a child of it, has a worktree with
-// work that is nowhere else.
+// nothingUnsaved returns an error if the thread or a child has a worktree with unsaved work.
 func nothingUnsaved(ctx context.Context, e *engine.Engine, id string) error {
 	facts, err := e.Reader.Heads.AllFacts(ctx)
 	if err != nil {
@@ -104,12 +103,12 @@ func nothingUnsaved(ctx context.Context, e *engine.Engine, id string) error {
 	return nil
 }
 
-// isRunning refuses to remove a thread that somebody works on.
+// isRunning returns the error for removing a running thread.
 func isRunning(id string) error {
 	return &protocol.Error{Code: protocol.CodeLocked, Message: "thread " + id + " is running", Hints: []string{"uwf thread stop " + id}}
 }
 
-// threadPruneCommand forgets threads that ended long ago.
+// threadPruneCommand removes threads that ended long ago.
 func (a Commands) threadPruneCommand() *ucli.Command {
 	return a.WithEngine(ucli.Command{
 		Name: "prune", Usage: "forget archived threads, so that gc can free what only they use; active threads stay",
@@ -122,7 +121,7 @@ func (a Commands) threadPruneCommand() *ucli.Command {
 }
 
 func (a Commands) threadPrune(ctx context.Context, c *ucli.Context, e *engine.Engine) error {
-	const most = 100_000 // a time can hold no more days
+	const most = 100_000 // a time.Duration holds no more days
 	keep := time.Duration(min(term.NumberOf(c, "keep-days"), most)) * 24 * time.Hour
 	o := prune.Options{Home: e.Reader.Dirs.Home, Keep: keep, DryRun: c.Bool("dry-run"), Now: a.Env.Now()}
 	report, err := e.Files().Prune(ctx, o, c.Bool("force"))
@@ -233,7 +232,7 @@ func (a Commands) threadWorktrees(ctx context.Context, c *ucli.Context, e *engin
 			w.Printf("no worktrees\n")
 			return
 		}
-		facts, _ := e.Reader.Heads.AllFacts(ctx) // without them ids are whole
+		facts, _ := e.Reader.Heads.AllFacts(ctx) // without facts, IDs are not shortened
 		t := term.NewTable("thread", "status", "began at", "made", "size", "path", "")
 		for _, tree := range all {
 			thread, status := "-", string(tree.Status)
@@ -246,7 +245,7 @@ func (a Commands) threadWorktrees(ctx context.Context, c *ucli.Context, e *engin
 	})
 }
 
-// beganAt is the branch of a worktree, or the commit it began with.
+// beganAt returns the branch of a worktree, or the commit on which it is based.
 func beganAt(w protocol.Worktree) string {
 	return cmp.Or(w.Branch, w.Base[:min(len(w.Base), 10)], "-")
 }
@@ -263,7 +262,7 @@ func remark(w protocol.Worktree, cleaned bool) string {
 	return ""
 }
 
-// treeFlags are those of the files of a new thread.
+// treeFlags returns the flags for the files of a new thread.
 func treeFlags() []ucli.Flag {
 	return []ucli.Flag{
 		term.OneOf(ucli.StringFlag{Name: "workspace", Usage: "how the files are kept, a `MODE`: in-place (a snapshot with each step; the default in a git work tree), worktree (likewise, in a git worktree of the thread's own) or none"},
@@ -284,12 +283,12 @@ func forWorktree[T any](c *ucli.Context, _ T) error {
 	return nil
 }
 
-// workspaceOptions are those of the flags.
+// workspaceOptions converts the flags.
 func workspaceOptions(c *ucli.Context) worktree.Options {
 	return worktree.Options{Mode: cmp.Or(c.String("workspace"), worktree.ModeDefault), Base: c.String("base"), Dirty: c.Bool("dirty")}
 }
 
-// sayWorktree says where the worktree of a new thread is.
+// sayWorktree prints the path of a new thread's worktree.
 func (a Commands) sayWorktree(ctx context.Context, e *engine.Engine, id string) {
 	facts, err := e.Reader.Heads.Facts(ctx, id)
 	if w := facts.Workspace; err == nil && w != nil && w.Mode == worktree.InWorktree {

@@ -30,7 +30,7 @@ import (
 	"github.com/united-workforce/uwf/util/terminal"
 )
 
-// Run is uwf run.
+// Run returns the command uwf run.
 func (a Commands) Run() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "run", ArgsUsage: "<workflow>",
@@ -52,7 +52,7 @@ func (a Commands) runWorkflow(ctx context.Context, c *ucli.Context) error {
 	}
 	var at shared
 	var err error
-	if c.IsSet("remote") { // one that cannot be reached is told before there is a thread
+	if c.IsSet("remote") { // fail on an unreachable remote before the thread is created
 		if at, err = a.linked(ctx, c, a.Progress()); err != nil {
 			return err
 		}
@@ -75,7 +75,7 @@ func (a Commands) runWorkflow(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	a.Say("thread %s", started.Thread)
-	o.Wake = true // a person has asked: what an account was refused before counts for nothing
+	o.Wake = true // an explicit request ignores recorded rate limits
 	work := engine.Work{Steps: engine.UntilEnd, StepOptions: o}
 	if c.Bool("background") {
 		e, err := a.Engine(ctx, nil)
@@ -113,7 +113,7 @@ func (a Commands) runWorkflow(ctx context.Context, c *ucli.Context) error {
 	return a.Conclude(ctx, e, started.Thread, results, withNext(runErr, started.Thread), true)
 }
 
-// withNext adds how to go on to the error that ended a run.
+// withNext adds a hint about continuing to the error that ended a run.
 func withNext(err error, thread string) error {
 	if err == nil {
 		return nil
@@ -126,7 +126,7 @@ func withNext(err error, thread string) error {
 		"again", protocol.AgainResume)
 }
 
-// planOutput answers run --dry-run.
+// planOutput is the result of run --dry-run.
 type planOutput struct {
 	DryRun   bool            `json:"dryRun"`
 	Workflow string          `json:"workflow"` // name
@@ -134,11 +134,11 @@ type planOutput struct {
 	Inputs   map[string]any  `json:"inputs,omitempty"`
 	First    planFirst       `json:"first"`
 	Roles    []planRole      `json:"roles"`
-	Limits   protocol.Limits `json:"limits"` // 0: none
+	Limits   protocol.Limits `json:"limits"` // 0 means none
 	Ready    bool            `json:"ready"`
-	// Commands are those of the workflows that it runs, a line each.
+	// Commands lists the commands of the workflows that it runs.
 	Commands []string `json:"commands,omitempty"`
-	// Gets are the variables that its own commands get by commands.passEnv, or that are not set.
+	// Gets lists the variables passed to its commands by commands.passEnv, and those that are not set.
 	Gets  []string `json:"gets,omitempty"`
 	graph diagram.Graph
 }
@@ -148,29 +148,29 @@ type planFirst struct {
 	Role   string `json:"role"`
 	Prompt string `json:"prompt"`
 	Cwd    string `json:"cwd"`
-	// Problem is why the role may not work there.
+	// Problem is the reason why the role may not work there.
 	Problem protocol.NullString `json:"problem,omitempty"`
 	Hints   []string            `json:"hints,omitempty"`
 }
 
-// planRole is who would play a role.
+// planRole describes who runs a role.
 type planRole struct {
 	Role    string              `json:"role"`
 	Player  protocol.Player     `json:"player,omitempty"` // unless it is an agent
 	Agent   protocol.NullString `json:"agent"`
 	Command []string            `json:"command"`
-	Env     map[string]string   `json:"env,omitempty"` // that a command is given
+	Env     map[string]string   `json:"env,omitempty"` // environment of a command
 	Path    protocol.NullString `json:"path"`
 	Model   protocol.NullString `json:"model"`
 	Timeout protocol.NullString `json:"timeout"`
-	May     protocol.NullString `json:"may"` // run, and write where
-	// Worst is what the role may cost if everything that can go wrong does.
+	May     protocol.NullString `json:"may"` // whether it may run commands, and where it may write
+	// Worst is the maximum cost of the role, with all retries.
 	Worst   engine.Worst        `json:"worst"`
 	Problem protocol.NullString `json:"problem"`
 	Hints   []string            `json:"hints,omitempty"`
 }
 
-// dryRun shows what run would do. Nothing is stored or started.
+// dryRun shows what run would do, without storing or starting anything.
 func (a Commands) dryRun(ctx context.Context, c *ucli.Context, o engine.StepOptions, l protocol.Limits) error {
 	prompt, err := a.taskText(c)
 	if err != nil {
@@ -245,8 +245,7 @@ func (a Commands) dryRun(ctx context.Context, c *ucli.Context, o engine.StepOpti
 	return a.Print(p, func(w *term.Page) { p.text(w, a.Width()) })
 }
 
-// lacking returns the error of an agent whose program is not installed, as the agent says when
-// it is asked.
+// lacking returns the error that an agent reports if its program is not installed.
 func (a Commands) lacking(ctx context.Context, settings protocol.Config, c engine.Casting) *protocol.Error {
 	around := a.Env
 	if agent, err := config.ResolveAgent(settings, c.Agent, a.Env); err == nil {
@@ -262,7 +261,7 @@ func (a Commands) lacking(ctx context.Context, settings protocol.Config, c engin
 	return &protocol.Error{Code: protocol.CodeAgent, Message: plaintext.Line(p.What), Hints: []string{plaintext.Line(p.Do)}}
 }
 
-// planPlace finds where the first role would work.
+// planPlace determines where the first role would work.
 func (a Commands) planPlace(ctx context.Context, e *engine.Engine, p *planOutput, first moderator.Decision) {
 	if first.Kind != moderator.Run {
 		return
@@ -277,7 +276,7 @@ func (a Commands) planPlace(ctx context.Context, e *engine.Engine, p *planOutput
 	p.Ready, a.Status = false, why.Code
 }
 
-// plan adds a role. One that nobody could play makes the exit status.
+// plan adds a role. A role that cannot run affects the exit status.
 func (a Commands) plan(p *planOutput, settings protocol.Config, c engine.Casting) {
 	role := planRole{Role: c.Role, Agent: protocol.NullString(c.Agent), Command: c.Command, Path: protocol.NullString(c.Path), Model: protocol.NullString(c.Model)}
 	if role.Command == nil {
@@ -307,7 +306,7 @@ func (a Commands) plan(p *planOutput, settings protocol.Config, c engine.Casting
 	p.Roles = append(p.Roles, role)
 }
 
-// program is what would be started for the role, as far as it is known.
+// program returns what would be started for the role, if known.
 func (r planRole) program() string {
 	switch {
 	case r.Player != "" && r.Player != protocol.PlayedByCommand:
@@ -355,7 +354,7 @@ func (p planOutput) text(w *term.Page, width int) {
 	}
 }
 
-// worstText is what a role may cost at most.
+// worstText describes the maximum cost of a role.
 func worstText(w engine.Worst) string {
 	visits := "any number of steps"
 	if w.Visits > 0 {
@@ -370,7 +369,7 @@ func worstText(w engine.Worst) string {
 	return visits + ", any cost"
 }
 
-// limitFlags bound what a whole run may cost.
+// limitFlags returns the flags that limit a whole run.
 func limitFlags() []ucli.Flag {
 	return []ucli.Flag{
 		dollars(ucli.StringFlag{Name: "max-cost", Usage: "start nothing new once the whole run has cost `DOLLARS`"}),
@@ -379,7 +378,7 @@ func limitFlags() []ucli.Flag {
 	}
 }
 
-// moreFlags grant a run more than its limits.
+// moreFlags returns the flags that raise a run's limits.
 func moreFlags() []ucli.Flag {
 	return []ucli.Flag{
 		&ucli.BoolFlag{Name: "raise-limit", Usage: "grant as much again of the limit that was reached: cost, tokens, time, steps, or the day's for all threads"},
@@ -389,7 +388,7 @@ func moreFlags() []ucli.Flag {
 	}
 }
 
-// limitsOf reads the flags of [limitFlags]; zero: not given.
+// limitsOf reads the flags of [limitFlags]; zero means not set.
 func limitsOf(c *ucli.Context) protocol.Limits {
 	return protocol.Limits{
 		MaxCostUSD: dollarsOf(c, "max-cost"), MaxTokens: int64(term.NumberOf(c, "max-tokens")),
@@ -403,7 +402,7 @@ func moreOf(c *ucli.Context) engine.More {
 		Tokens: int64(term.NumberOf(c, "add-tokens")), TimeMs: term.SpanOf(c, "add-time").Milliseconds()}}
 }
 
-// dollars is a flag that is an amount of money.
+// dollars returns a flag for an amount of money.
 func dollars(f ucli.StringFlag) ucli.Flag {
 	return term.Checked(f, func(name, text string) error {
 		if _, ok := amount(text); !ok {
@@ -414,17 +413,17 @@ func dollars(f ucli.StringFlag) ucli.Flag {
 }
 
 func dollarsOf(c *ucli.Context, name string) float64 {
-	usd, _ := amount(c.String(name)) // checked before
+	usd, _ := amount(c.String(name)) // validated when the flag was parsed
 	return usd
 }
 
-// amount reads an amount of money.
+// amount parses an amount of money.
 func amount(text string) (float64, bool) {
 	usd, err := strconv.ParseFloat(strings.TrimPrefix(strings.TrimSpace(text), "$"), 64)
 	return usd, err == nil && usd > 0 && usd <= protocol.MaxCostUSD
 }
 
-// checkBudget refuses a thread whose costs nobody would know.
+// checkBudget rejects a cost limit for a thread whose costs would be unknown.
 func checkBudget(ctx context.Context, e *engine.Engine, s protocol.Start, l protocol.Limits, o engine.StepOptions) error {
 	w, err := cas.Read[protocol.Workflow](ctx, e.Reader.Store, s.Workflow)
 	if err != nil {
@@ -433,7 +432,7 @@ func checkBudget(ctx context.Context, e *engine.Engine, s protocol.Start, l prot
 	return e.CheckBudget(ctx, w, l, o)
 }
 
-// grant sets limits of a thread and grants more, as the flags say, and says what.
+// grant sets and raises limits of a thread according to the flags, and prints the result.
 func (a Commands) grant(ctx context.Context, c *ucli.Context) error {
 	l, m := limitsOf(c), moreOf(c)
 	if l == (protocol.Limits{}) && m == (engine.More{}) {
@@ -450,8 +449,8 @@ func (a Commands) grant(ctx context.Context, c *ucli.Context) error {
 	return err
 }
 
-// doAsking is [engine.Engine.DoTrusting], and goes on once the person at the terminal has said how
-// much more a run may cost that has stopped at its budget.
+// doAsking is like [engine.Engine.DoTrusting], but when a run stops at a limit, it asks at the terminal
+// whether to raise it, and continues.
 func (a Commands) doAsking(ctx context.Context, e *engine.Engine, id string, w engine.Work) ([]protocol.StepOutput, error) {
 	results, err := e.DoTrusting(ctx, id, w, a.AskTrust)
 	for w.Steps == engine.UntilEnd && terminal.Is(a.Env.Stdin) && terminal.Is(a.Env.Stderr) {
@@ -461,7 +460,7 @@ func (a Commands) doAsking(ctx context.Context, e *engine.Engine, id string, w e
 		}
 		more, asked := a.askMore(ctx, id, why)
 		if asked != nil || more == (engine.More{}) {
-			break // what it has stopped at is said as ever
+			break // the limit is reported as usual
 		}
 		lines, failed := e.Grant(ctx, id, protocol.Limits{}, more)
 		if failed != nil {
@@ -485,7 +484,7 @@ func (a Commands) doAsking(ctx context.Context, e *engine.Engine, id string, w e
 	return results, err
 }
 
-// budgetReached is what of its budget a run has used up, "" if it has not.
+// budgetReached describes the limit that a run has reached, or returns "".
 func budgetReached(results []protocol.StepOutput, err error) string {
 	switch {
 	case err != nil && app.Classify(err).Code == protocol.CodeLimit:
@@ -499,7 +498,7 @@ func budgetReached(results []protocol.StepOutput, err error) string {
 	return ""
 }
 
-// askMore asks whether a run may cost as much again.
+// askMore asks whether to double a run's limit.
 func (a Commands) askMore(ctx context.Context, id, why string) (engine.More, error) {
 	term.PaintLine(a.Env.Stderr, a.Colour(a.Env.Stderr, terminal.Yellow), plaintext.Indent("? thread "+id+": "+why))
 	yes, err := a.AskYes(ctx, "Go on, with as much again?")

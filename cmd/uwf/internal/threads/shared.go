@@ -21,7 +21,7 @@ import (
 	"github.com/united-workforce/uwf/util/render"
 )
 
-// remoteFlags are those of commands that work on a thread that stands at a remote.
+// remoteFlags returns the flags of commands that work on a thread at a remote.
 func remoteFlags() []ucli.Flag {
 	return []ucli.Flag{
 		remoteFlag("work on the thread as it stands at this `REMOTE`: take its lease, pull, make the step, push"),
@@ -52,8 +52,7 @@ func leaseFlag() ucli.Flag {
 
 func remoteFlag(usage string) ucli.Flag { return &ucli.StringFlag{Name: "remote", Usage: usage} }
 
-// shared is a thread at a remote that a command works on; the zero value: one that is here
-// alone.
+// shared is a thread at a remote. The zero value is a local thread.
 type shared struct {
 	link  *remotes.Link
 	id    string
@@ -61,8 +60,8 @@ type shared struct {
 	done  func()
 }
 
-// atRemote finds the thread of a command at the remote that --remote names. now also
-// brings it to where it stands there.
+// atRemote resolves a command's thread at the remote given by --remote. If now is set, it also pulls the
+// thread.
 func (a Commands) atRemote(ctx context.Context, c *ucli.Context, show func(engine.Event), now bool) (s shared, err error) {
 	if !c.IsSet("remote") {
 		return s, nil
@@ -79,7 +78,7 @@ func (a Commands) atRemote(ctx context.Context, c *ucli.Context, show func(engin
 	return s, err
 }
 
-// linked is the remote that --remote names, with the lease that is to be taken there.
+// linked connects to the remote given by --remote, with the lease to take there.
 func (a Commands) linked(ctx context.Context, c *ucli.Context, show func(engine.Event)) (s shared, err error) {
 	a.WorksAt = c.String("remote")
 	s.lease = cmp.Or(term.SpanOf(c, "lease"), remotes.DefaultLease)
@@ -92,8 +91,8 @@ func (a Commands) linked(ctx context.Context, c *ucli.Context, show func(engine.
 	return s, nil
 }
 
-// waitedFor waits until nothing works on a thread, or nobody has its lease at a remote,
-// from where it is then brought here.
+// waitedFor waits until nothing works on a thread. At a remote it waits for the lease to be released and then
+// pulls the thread.
 func (a Commands) waitedFor(
 	ctx, waiting context.Context, c *ucli.Context,
 ) (id string, e *engine.Engine, out protocol.StepOutput, done func(), err error) {
@@ -125,8 +124,8 @@ func (s shared) close() {
 	}
 }
 
-// with does something under the lease of a thread that stands at a remote, or as it is to
-// one that is here alone. Children of the former are left to others.
+// with calls do, under a lease if the thread is at a remote. Children of such a thread are left to other
+// workers.
 func (s shared) with(ctx context.Context, e *engine.Engine, w engine.Work, do func(*engine.Engine, engine.Work) error) error {
 	if s.link == nil {
 		return do(e, w)
@@ -147,11 +146,11 @@ func (s shared) with(ctx context.Context, e *engine.Engine, w engine.Work, do fu
 	}
 }
 
-// answerPatience is how long an answer waits for the lease: a worker has it for a moment when it looks
-// whether somebody has answered.
+// answerPatience is how long an answer waits for the lease: a worker holds it briefly when it checks for
+// answers.
 const answerPatience = 10 * time.Second
 
-// ListAt lists the threads at a remote; waiting: only those that wait for a person.
+// ListAt lists the threads at a remote, or with waiting only those that wait for a person.
 func (a Commands) ListAt(ctx context.Context, name string, ended, waiting bool) error {
 	f := view.Filter{Ended: ended}
 	if waiting {
@@ -185,7 +184,7 @@ func (a Commands) listAt(ctx context.Context, name string, f view.Filter) error 
 	return render.PrintList(ctx, a.Env.Stdout, a.Format(nil), items, a.Page(func(w *term.Page) { listText(w, items, a.Env.Now()) }))
 }
 
-// threadSeen is what a command begins with that only looks at a thread, here or at a remote.
+// threadSeen resolves the thread for a command that only reads it, here or at a remote.
 func (a Commands) threadSeen(ctx context.Context, c *ucli.Context) (id string, e *engine.Engine, done func(), err error) {
 	if !c.IsSet("remote") {
 		id, e, err = a.ThreadAndEngine(ctx, c, nil)
@@ -204,8 +203,8 @@ func (a Commands) threadSeen(ctx context.Context, c *ucli.Context) (id string, e
 	return id, e, done, err
 }
 
-// threadHere is what commands begin with that look at a thread before they work on it: one
-// at a remote is brought here first.
+// threadHere resolves the thread for a command that reads it before working on it: a thread at a remote is
+// pulled first.
 func (a Commands) threadHere(ctx context.Context, c *ucli.Context) (string, *engine.Engine, error) {
 	if !c.IsSet("remote") {
 		return a.ThreadAndEngine(ctx, c, nil)
@@ -218,12 +217,12 @@ func (a Commands) threadHere(ctx context.Context, c *ucli.Context) (string, *eng
 	return s.id, s.link.Engine, nil
 }
 
-// tickOutput answers run-due.
+// tickOutput is the result of run-due.
 type tickOutput struct {
 	Threads []engine.Ticked `json:"threads"`
 }
 
-// Tick is uwf run-due.
+// Tick returns the command uwf run-due.
 func (a Commands) Tick() *ucli.Command {
 	return a.WithEngine(ucli.Command{
 		Name: "run-due", Usage: "make one step of every thread that can go on",

@@ -52,7 +52,7 @@ func (a Commands) threadShow(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	if a.Bundle != nil { // where nobody can go on
+	if a.Bundle != nil { // a bundle is read-only
 		show.Hint = protocol.NullString("Import it with: uwf thread import " + plaintext.Word(a.Bundle.Path))
 		if err := a.HintNames(ctx); err != nil {
 			return err
@@ -122,7 +122,7 @@ func (a Commands) showText(ctx context.Context, w *term.Page, e *engine.Engine, 
 	stepsTable(w, s.Steps)
 }
 
-// toldTo is the beginning of what a child was told.
+// toldTo returns the beginning of a child's prompt.
 func toldTo(ctx context.Context, e *engine.Engine, child protocol.ChildOutput) string {
 	head, err := e.Reader.Head(ctx, child.Thread)
 	if err != nil {
@@ -135,7 +135,7 @@ func toldTo(ctx context.Context, e *engine.Engine, child protocol.ChildOutput) s
 	return term.FirstLine(t.Task(), 60)
 }
 
-// statusLines say where a thread stands; why it has failed may take more than one.
+// statusLines describes a thread's state; the reason of a failure may take several lines.
 func statusLines(s protocol.StepOutput) []string {
 	const most = 12
 	if s.Error == nil || s.Status != protocol.StatusError && s.Status != protocol.StatusCorrupt {
@@ -153,7 +153,7 @@ func statusLines(s protocol.StepOutput) []string {
 	return lines
 }
 
-// directoryText says where the thread works, and what becomes of the files there.
+// directoryText describes where the thread works and how its files are kept.
 func directoryText(s protocol.ThreadShow, t *thread.Thread) string {
 	w := s.Workspace
 	if w == nil {
@@ -169,7 +169,7 @@ func directoryText(s protocol.ThreadShow, t *thread.Thread) string {
 	return text
 }
 
-// stepsText says how many steps there are, and when the last one was done.
+// stepsText describes the number of steps and the time of the last one.
 func stepsText(t *thread.Thread, now time.Time) string {
 	text := fmt.Sprint(t.Len())
 	if t.Last != nil && t.Last.CompletedAtMs > 0 {
@@ -178,7 +178,7 @@ func stepsText(t *thread.Thread, now time.Time) string {
 	return text
 }
 
-// History is uwf thread steps.
+// History returns the command uwf thread steps.
 func (a Commands) History() *ucli.Command {
 	return a.OnThread(ucli.Command{
 		Name: "steps", ArgsUsage: "<thread>", Usage: "list the steps of a thread, oldest first",
@@ -201,9 +201,9 @@ func (a Commands) threadSteps(ctx context.Context, _ *ucli.Context, e *engine.En
 	return a.Print(out, func(w *term.Page) { stepsTable(w, steps) })
 }
 
-// stepsTable is a table of a history.
+// stepsTable prints a history as a table.
 func stepsTable(w *term.Page, entries []any) {
-	if len(entries) == 1 { // the start
+	if len(entries) == 1 { // only the start
 		w.Printf("no steps yet\n")
 		return
 	}
@@ -252,7 +252,7 @@ func (a Commands) threadListCommand() *ucli.Command {
 func (a Commands) listFilter(c *ucli.Context) (view.Filter, error) {
 	f := view.Filter{Ended: c.Bool("all"), Limit: term.NumberOf(c, "limit"), Offset: term.NumberOf(c, "offset")}
 	if c.IsSet("limit") && f.Limit == 0 {
-		f.Limit = -1 // not one
+		f.Limit = -1 // not just one page
 	}
 	var err error
 	if f.Statuses, err = statusList(c.String("status")); err != nil {
@@ -273,8 +273,8 @@ func (a Commands) listFilter(c *ucli.Context) (view.Filter, error) {
 	return f, nil
 }
 
-// statusList reads --status. "active" stands for what can be stepped, and "end"
-// is the original's later word for completed.
+// statusList parses --status. "active" means everything that can be stepped, and "end" is the original's
+// later word for completed.
 func statusList(s string) ([]protocol.Status, error) {
 	if s == "" {
 		return nil, nil
@@ -296,7 +296,7 @@ func statusList(s string) ([]protocol.Status, error) {
 	return list, nil
 }
 
-// Statuses are those that a thread can have.
+// Statuses returns all thread statuses.
 func Statuses() []string {
 	var names []string
 	for _, s := range protocol.Statuses() {
@@ -337,7 +337,7 @@ func (a Commands) threadList(ctx context.Context, c *ucli.Context) error {
 	return err
 }
 
-// sayEnded says how many threads have ended and are not listed.
+// sayEnded prints how many ended threads are not listed.
 func (a Commands) sayEnded(ctx context.Context, f view.Filter, some bool) error {
 	x, err := a.Index()
 	if err != nil {
@@ -352,8 +352,8 @@ func (a Commands) sayEnded(ctx context.Context, f view.Filter, some bool) error 
 	return nil
 }
 
-// list is the page that was asked for. It is read while it is walked through, once,
-// and ends early when ctx does.
+// list returns the requested page. It is a single-use iterator that reads on demand and stops when ctx is
+// cancelled.
 func (a Commands) list(ctx context.Context, f view.Filter) (iter.Seq[protocol.ThreadItem], error) {
 	x, err := a.Index()
 	if err != nil {
@@ -368,17 +368,16 @@ func (a Commands) list(ctx context.Context, f view.Filter) (iter.Seq[protocol.Th
 		return nil, err
 	}
 	if len(entries) > manyThreads {
-		// What is kept is the list of threads; what is collected, all that is read of them.
+		// The list of threads is live data; everything else read is garbage.
 		debug.SetGCPercent(100)
 	}
 	return view.Items(ctx, e, entries, f), nil
 }
 
-// manyThreads is from how many threads on memory counts more than time.
+// manyThreads is the number of threads from which memory matters more than time.
 const manyThreads = 10_000
 
-// rowsAtOnce is how many rows are aligned with each other: a list may be longer than
-// should be in memory.
+// rowsAtOnce is how many rows are aligned together, so that long lists need not fit in memory.
 const rowsAtOnce = 1000
 
 func listText(w *term.Page, items iter.Seq[protocol.ThreadItem], now time.Time) {
@@ -454,10 +453,10 @@ func (a Commands) threadRead(ctx context.Context, c *ucli.Context, e *engine.Eng
 	if err != nil {
 		return err
 	}
-	r.Quota = quota - 1 // for the line break at the end
+	r.Quota = quota - 1 // leaves room for the final line break
 	q := transcript.Request{Start: !c.IsSet("before") || c.Bool("start")}
 	if !c.IsSet("before") && flight == nil {
-		if at, err := e.Reader.Show(ctx, id); err == nil { // otherwise what can be read is read
+		if at, err := e.Reader.Show(ctx, id); err == nil { // on an error, show what is readable
 			q.Ending = transcript.EndingOf(at)
 		}
 	}
@@ -483,15 +482,15 @@ func (a Commands) threadRead(ctx context.Context, c *ucli.Context, e *engine.Eng
 	if err != nil {
 		return err
 	}
-	if f := a.Flags.Format; f != "" && f != string(render.Text) { // asked for: by itself it is Markdown everywhere
+	if f := a.Flags.Format; f != "" && f != string(render.Text) { // only if requested, because the default is Markdown everywhere
 		return a.Print(protocol.ThreadText{Thread: id, Markdown: text}, nil)
 	}
 	_, err = io.WriteString(a.Env.Stdout, text+"\n")
 	return err
 }
 
-// threadGraphOutput answers thread graph in JSON: the graph with what the run has
-// made of it, and the way in words.
+// threadGraphOutput is the JSON result of thread graph: the graph with the state of the run, and the path
+// taken.
 type threadGraphOutput struct {
 	Thread string                `json:"thread"`
 	Status protocol.Status       `json:"status"`

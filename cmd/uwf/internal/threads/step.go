@@ -38,14 +38,14 @@ func (a Commands) agentFlags() []ucli.Flag {
 	}
 }
 
-// agentFlag names who plays the roles, see agentsByRole.
+// agentFlag returns --agent; see agentsByRole.
 func agentFlag() ucli.Flag {
 	return &ucli.StringSliceFlag{Name: "agent", Usage: "`[ROLE=]AGENT`: an alias of config.yaml, the name of an " +
 		"installed agent (codex for uwf-codex) or a command line, for one role or for all, instead of the configured " +
 		"one, from now on; can be repeated"}
 }
 
-// scenarioFlag names a script that plays every role.
+// scenarioFlag returns the flag for a script that plays every role.
 func (a Commands) scenarioFlag() ucli.Flag {
 	f := ucli.StringFlag{Name: "scenario", Usage: "a script for uwf-mock, `FILE`, plays all roles, also those of commands and people"}
 	return term.Checked(f, func(_, file string) error {
@@ -56,8 +56,7 @@ func (a Commands) scenarioFlag() ucli.Flag {
 	})
 }
 
-// stepOptions are those of the flags, but for --agent: which roles there are, the
-// workflow says.
+// stepOptions converts the flags except --agent, which depends on the workflow's roles.
 func (a Commands) stepOptions(c *ucli.Context) engine.StepOptions {
 	o := engine.StepOptions{
 		Fresh: c.Bool("discard-result"), KeepFiles: c.Bool("keep-files"),
@@ -77,7 +76,7 @@ func (a Commands) threadStepCommand() *ucli.Command {
 	}, func(ctx context.Context, c *ucli.Context) error { return a.work(ctx, c, a.workOf(c)) })
 }
 
-// countFlags are those of commands that can go on after their first step.
+// countFlags returns the flags of commands that can make several steps.
 func countFlags() []ucli.Flag {
 	return []ucli.Flag{
 		term.Number(ucli.StringFlag{Name: "count", Aliases: []string{"c"}, Usage: "run up to `N` steps", Value: "1"}, 1, 5),
@@ -96,9 +95,9 @@ func backgroundFlag() ucli.Flag {
 	}
 }
 
-// workOf reads what is to be done with a thread.
+// workOf converts the flags to the work to do on a thread.
 func (a Commands) workOf(c *ucli.Context) engine.Work {
-	expect, _ := protocol.ParseHash(c.String("if-head")) // checked before
+	expect, _ := protocol.ParseHash(c.String("if-head")) // validated when the flag was parsed
 	w := engine.Work{Steps: max(term.NumberOf(c, "count"), 1), Expect: expect, StepOptions: a.stepOptions(c)}
 	if c.Bool("until-end") {
 		w.Steps = engine.UntilEnd
@@ -142,7 +141,7 @@ func (a Commands) work(ctx context.Context, c *ucli.Context, w engine.Work) erro
 	if err := e.Casting().Named(ctx, w.Wish()); err != nil {
 		return err
 	}
-	if terminal.Is(a.Env.Stdin) && w.Cwd == "" { // what else is wrong is said below
+	if terminal.Is(a.Env.Stdin) && w.Cwd == "" { // other problems are reported below
 		err := e.Trusting(ctx, a.AskTrust, func() error { return e.Settled(ctx, id) })
 		if errors.As(err, new(*engine.UntrustedError)) {
 			return err
@@ -163,13 +162,13 @@ func (a Commands) work(ctx context.Context, c *ucli.Context, w engine.Work) erro
 	if left := results[len(results)-1]; left.Status == protocol.StatusWaitingForChildren && w.Steps != engine.UntilEnd && err == nil {
 		a.Say("thread %s: its children are still to be run, and -c counts only steps of the thread itself", id)
 	}
-	// Where a single step leads is no more than its result.
+	// After a single step, the thread's state does not affect the exit status.
 	toTheEnd := w.Steps == engine.UntilEnd || w.Do == engine.DoResume
 	cutShort := results[len(results)-1].Status == protocol.StatusError && len(results) < w.Steps
 	return a.Conclude(ctx, e, id, results, err, toTheEnd || cutShort)
 }
 
-// workflowOf is the workflow of a thread.
+// workflowOf returns the workflow of a thread.
 func (a Commands) workflowOf(ctx context.Context, e *engine.Engine, id string) (protocol.Workflow, error) {
 	head, err := e.Reader.Head(ctx, id)
 	if err != nil {
@@ -203,7 +202,7 @@ func (a Commands) threadResume(ctx context.Context, c *ucli.Context) error {
 		w.Steps = engine.UntilEnd
 	}
 	w.Wake = true
-	if c.IsSet("remote") { // what is granted is of the thread as it stands there
+	if c.IsSet("remote") { // limits are raised on the thread's state at the remote
 		if _, _, err := a.threadHere(ctx, c); err != nil {
 			return err
 		}
@@ -255,7 +254,7 @@ func (a Commands) threadResume(ctx context.Context, c *ucli.Context) error {
 	return a.work(ctx, c, w)
 }
 
-// answer asks the person at the terminal what a thread is to be told.
+// answer asks the user for the message to a thread.
 func (a Commands) answer(ctx context.Context, at protocol.StepOutput) (string, error) {
 	what, example := "is completed: say what else is to be done", "<what else to do>"
 	if q := at.Question; q != nil {
@@ -303,9 +302,8 @@ func (a Commands) threadWait(ctx context.Context, c *ucli.Context) error {
 	return a.Stands(ctx, e, app.OutcomeAt(ctx, e, out, nil), true, nil)
 }
 
-// agentsByRole reads --agent. What stands before the first "=" is a role if it
-// could be one: a command line with "=" in its first word needs quotes there. The
-// workflow is asked for only if a role is named.
+// agentsByRole parses --agent. The text before the first "=" is a role if it is a valid role name; a command
+// line with "=" in its first word needs quotes. workflow is called only if a role is given.
 func agentsByRole(values []string, workflow func() (protocol.Workflow, error), o *engine.StepOptions) error {
 	for _, v := range values {
 		role, agent, found := strings.Cut(v, "=")
@@ -338,7 +336,7 @@ func agentsByRole(values []string, workflow func() (protocol.Workflow, error), o
 	return nil
 }
 
-// threadRetryCommand is uwf thread retry, and the original's poke.
+// threadRetryCommand returns uwf thread retry, and the original's poke.
 func (a Commands) threadRetryCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "retry", Aliases: []string{"poke"}, ArgsUsage: "<thread|step>",
@@ -384,10 +382,10 @@ func (a Commands) threadRetry(ctx context.Context, c *ucli.Context) error {
 	return a.work(ctx, c, w)
 }
 
-// isRetry: what has failed was a retry, which is made again as one.
+// isRetry reports whether a retry failed, which is repeated as a retry.
 func isRetry(r protocol.Reason) bool { return r.Data["again"] == protocol.AgainRetry }
 
-// retryChild discards what a child has answered.
+// retryChild discards a child's result.
 func (a Commands) retryChild(ctx context.Context, parent, key string) error {
 	id, err := a.Thread(ctx, parent)
 	if err != nil {
@@ -413,7 +411,7 @@ func (a Commands) retryChild(ctx context.Context, parent, key string) error {
 	return a.Printf(out, "child %s: %s, will run again\nhint: %s\n", names.Child(out.Key, out.Label), out.Status, out.Hint)
 }
 
-// inBackground hands a thread to a worker, and prints what it says.
+// inBackground starts a worker for a thread and prints its first report.
 func (a Commands) inBackground(ctx context.Context, e *engine.Engine, id string, w engine.Work) error {
 	out, err := e.Background(ctx, id, w)
 	if err != nil {
@@ -425,7 +423,7 @@ func (a Commands) inBackground(ctx context.Context, e *engine.Engine, id string,
 	return a.Stands(ctx, e, app.OutcomeAt(ctx, e, out, nil), w.Steps == engine.UntilEnd, nil)
 }
 
-// running lists the threads with a process at work, children included, and which process that is.
+// running lists the threads, including children, that have a running process, with its ID.
 func (a Commands) running(ctx context.Context, f view.Filter) (iter.Seq[protocol.ThreadItem], error) {
 	e, err := a.Engine(ctx, nil)
 	if err != nil {
@@ -440,7 +438,7 @@ func (a Commands) running(ctx context.Context, f view.Filter) (iter.Seq[protocol
 	for i, r := range runs {
 		byThread[r.Thread] = &runs[i]
 	}
-	f.Children, f.Statuses = true, nil // between two steps of one process a thread is idle
+	f.Children, f.Statuses = true, nil // between two steps of a process, its thread is idle
 	entries := slices.DeleteFunc(view.Listed(ctx, e.Reader.Heads, f, func(error) {}), func(l status.Listed) bool {
 		return byThread[l.Thread] == nil
 	})

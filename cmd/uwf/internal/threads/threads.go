@@ -1,4 +1,4 @@
-// Package threads is the command line of threads: starting, stepping, showing and keeping them.
+// Package threads implements the commands that start, run, show and maintain threads.
 package threads
 
 import (
@@ -26,10 +26,10 @@ import (
 	"github.com/united-workforce/uwf/util/plaintext"
 )
 
-// Commands are those of this package, for one invocation of the program.
+// Commands provides the commands of this package.
 type Commands struct{ *app.App }
 
-// Command is uwf thread.
+// Command returns the command uwf thread.
 func (a Commands) Command() *ucli.Command {
 	step, bundle := steps.Commands{App: a.App}, bundles.Commands{App: a.App}
 	return a.Group(ucli.Command{
@@ -66,12 +66,12 @@ func cwdFlag() ucli.Flag {
 	return &ucli.StringFlag{Name: "cwd", Usage: "`DIR` in which the agents work (default: here)"}
 }
 
-// moveFlag is that of commands that let agents work on a thread that is there.
+// moveFlag returns --cwd for commands that run agents in an existing thread.
 func moveFlag() ucli.Flag {
 	return &ucli.StringFlag{Name: "cwd", Usage: "`DIR` in which the thread works from now on; an imported thread needs it once"}
 }
 
-// movedTo is the value of --cwd, "" if it is not given.
+// movedTo returns the value of --cwd, or "".
 func (a Commands) movedTo(c *ucli.Context) (string, error) {
 	if !c.IsSet("cwd") {
 		return "", nil
@@ -94,8 +94,8 @@ func (a Commands) threadStartCommand() *ucli.Command {
 	})
 }
 
-// start is the part that thread start and run share: l are limits of this run alone,
-// check may refuse before the thread is made.
+// start implements the common part of thread start and run. l are limits for this run alone; check may reject
+// the thread before it is created.
 func (a Commands) start(ctx context.Context, c *ucli.Context, l protocol.Limits, check func(*engine.Engine, protocol.Start) error) (protocol.ThreadStarted, error) {
 	none := protocol.ThreadStarted{}
 	a.Takes, a.Yes = true, c.Bool("yes")
@@ -159,7 +159,7 @@ func (a Commands) threadTitleCommand() *ucli.Command {
 	})
 }
 
-// taskText is the task of a thread.
+// taskText returns the task of a thread.
 func (a Commands) taskText(c *ucli.Context) (string, error) {
 	prompt, err := a.promptText(c.String("prompt"))
 	if err == nil && strings.TrimSpace(prompt) == "" {
@@ -168,10 +168,10 @@ func (a Commands) taskText(c *ucli.Context) (string, error) {
 	return prompt, err
 }
 
-// maxPrompt bounds the file of a prompt, in bytes.
+// maxPrompt bounds the size of a prompt file, in bytes.
 const maxPrompt = 4 << 20
 
-// promptText is the value of -p: see [Commands.valueText]; "-" is stdin.
+// promptText returns the value of -p: see [Commands.valueText]; "-" is stdin.
 func (a Commands) promptText(value string) (string, error) {
 	if value == "-" {
 		return a.OrStdin(value)
@@ -179,8 +179,8 @@ func (a Commands) promptText(value string) (string, error) {
 	return a.valueText(value)
 }
 
-// workDir is the directory that a thread works in. It must be there: an agent
-// that is started elsewhere would fail far from the cause. It has no symbolic links.
+// workDir returns the resolved working directory of a thread. It must exist, because an agent would otherwise
+// fail with a less helpful error.
 func (a Commands) workDir(flag string) (string, error) {
 	if flag == "" {
 		return engine.RealDir(a.Env.Dir)
@@ -192,7 +192,7 @@ func (a Commands) workDir(flag string) (string, error) {
 	return dir, nil
 }
 
-// Fork is uwf thread fork.
+// Fork returns the command uwf thread fork.
 func (a Commands) Fork() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "fork", Usage: "start a thread from a step of another thread", ArgsUsage: "<step>",
@@ -302,7 +302,7 @@ func (a Commands) threadTellCommand() *ucli.Command {
 	})
 }
 
-// threadTrustOutput answers thread trust.
+// threadTrustOutput is the result of thread trust.
 type threadTrustOutput struct {
 	Thread   string   `json:"thread"`
 	Trusted  bool     `json:"trusted"`
@@ -331,7 +331,7 @@ func (a Commands) threadTrustCommand() *ucli.Command {
 	})
 }
 
-// keepFilesFlag is that of commands that put files back.
+// keepFilesFlag returns the flag of commands that restore files.
 func keepFilesFlag() ucli.Flag {
 	return &ucli.BoolFlag{Name: "keep-files", Usage: "leave all files as they are, even if an interrupted change of them is incomplete"}
 }
@@ -357,7 +357,7 @@ func (a Commands) threadRedoCommand() *ucli.Command {
 	})
 }
 
-// travel moves a thread and says where it stands.
+// travel moves a thread's head and prints its state.
 func (a Commands) travel(ctx context.Context, c *ucli.Context, e *engine.Engine, id string, to engine.Action) error {
 	outs, err := e.Do(ctx, id, engine.Work{Do: to, StepOptions: engine.StepOptions{KeepFiles: c.Bool("keep-files")}})
 	if err != nil {
@@ -369,7 +369,7 @@ func (a Commands) travel(ctx context.Context, c *ucli.Context, e *engine.Engine,
 	return a.Stands(ctx, e, app.OutcomeAt(ctx, e, outs[0], nil), false, nil)
 }
 
-// notified answers thread notify.
+// notified is the result of thread notify.
 type notified struct {
 	Thread string `json:"thread,omitempty"`
 	Event  string `json:"event,omitempty"`

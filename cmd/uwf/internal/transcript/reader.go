@@ -1,4 +1,4 @@
-// Package transcript is a thread as a text to be read.
+// Package transcript renders a thread as readable text.
 package transcript
 
 import (
@@ -19,39 +19,36 @@ import (
 	"github.com/united-workforce/uwf/util/render"
 )
 
-// blockSeparator stands between the blocks of a document.
+// blockSeparator separates the blocks of a document.
 const blockSeparator = "\n\n---\n\n"
 
-// Reader renders a thread within a quota of characters. It walks from the newest
-// step and stops when the quota is used up, so that reading costs the same
-// however long the thread is.
+// Reader renders a thread within a quota of characters. It walks back from the newest step and stops when the
+// quota is used up, so the cost does not depend on the thread's length.
 //
-// What is newest is always shown. It is the only step that is cut when it alone
-// is too long, and then so is the task. Where there is no room for a word of them,
-// it says so, whatever the quota.
+// The newest step is always shown. It is the only one that is shortened if it does not fit, and then the task
+// is as well. If there is no room for any of its text, a note says so regardless of the quota.
 type Reader struct {
 	Store    cas.Store
 	Thread   *thread.Thread
 	ID       string
 	Workflow protocol.Workflow
-	Changes  map[protocol.Hash]protocol.FileTotals // of the files, by step
-	Quota    int                                   // of the text without the line break that ends it
+	Changes  map[protocol.Hash]protocol.FileTotals // file changes, by step
+	Quota    int                                   // size of the text without the final line break
 	Quoting
 }
 
-// Request is which part of a thread to read.
+// Request selects the part of a thread to read.
 type Request struct {
-	Start  bool   // with the task
-	Ending string // a block behind all that is shown; "": none
-	Newest string // a block behind all steps, already within the quota; "": none
+	Start  bool   // include the task
+	Ending string // a block after everything else, or ""
+	Newest string // a block after all steps, already within the quota, or ""
 }
 
-// Read is the text of the part that was asked for.
+// Read renders the requested part.
 func (r Reader) Read(ctx context.Context, q Request) (string, error) {
 	text, whole, err := r.compose(ctx, q, r.Quota)
 	if err == nil && !whole && q.Start {
-		// The task has at most half of what there is, and nothing if that leaves the
-		// newest answer no room.
+		// The task gets at most half of the space, and none if that leaves no room for the newest answer.
 		text, _, err = r.compose(ctx, q, r.Quota/2)
 		if err == nil && term.Length(text) > r.Quota {
 			text, _, err = r.compose(ctx, q, 0)
@@ -60,8 +57,8 @@ func (r Reader) Read(ctx context.Context, q Request) (string, error) {
 	return text, err
 }
 
-// compose puts the blocks together, with a start block of at most startQuota
-// characters. It reports whether the newest step is there whole.
+// compose joins the blocks, with a start block of at most startQuota characters. It reports whether the
+// newest step is complete.
 func (r Reader) compose(ctx context.Context, q Request, startQuota int) (text string, whole bool, err error) {
 	var blocks []string
 	used := 0
@@ -97,23 +94,23 @@ func (r Reader) compose(ctx context.Context, q Request, startQuota int) (text st
 	return text, !f.cut && term.Length(text) <= r.Quota, nil
 }
 
-// fitting collects the newest steps whose texts together stay within the quota.
+// fitting collects the newest steps whose texts together fit within the quota.
 type fitting struct {
 	Reader
-	used     int         // by what is shown in any case
-	optional bool        // no step need be shown
+	used     int         // characters that are always shown
+	optional bool        // showing no step is acceptable
 	steps    []shownStep // newest first
 	goals    map[string]bool
-	cut      bool // the newest step is not whole
+	cut      bool // the newest step is shortened
 }
 
 // shownStep is a step with its text.
 type shownStep struct {
 	step    thread.Step
 	head    string
-	told    string // by the edge that led here, or by a person
+	told    string // instruction from the edge, or from a person
 	content string // the answer
-	noGoal  bool   // there is no room for the role's goal
+	noGoal  bool   // omit the role's goal for lack of space
 }
 
 func (f *fitting) collect(ctx context.Context) error {
@@ -132,7 +129,7 @@ func (f *fitting) collect(ctx context.Context) error {
 	return nil
 }
 
-// add takes a step if it fits, and reports whether another one may.
+// add adds a step if it fits, and reports whether another one may fit.
 func (f *fitting) add(s shownStep) bool {
 	hint := 0
 	if s.step.Index > 0 {
@@ -154,7 +151,7 @@ func (f *fitting) add(s shownStep) bool {
 	return true
 }
 
-// cost is how much longer the document becomes by a step.
+// cost returns how many characters a step adds to the document.
 func (f *fitting) cost(s shownStep) int {
 	n := term.Length(s.head) + term.Length(f.instruction(s.told)) + term.Length(f.output(s.content))
 	if !f.goals[s.step.Role] && !s.noGoal {
@@ -166,7 +163,7 @@ func (f *fitting) cost(s shownStep) int {
 	return n
 }
 
-// shorten makes a step fit, as far as that is possible.
+// shorten shortens a step to the available room if possible.
 func (f *fitting) shorten(s shownStep, room int) shownStep {
 	content := s.content
 	if term.Length(s.told) > room/3 {
@@ -175,7 +172,7 @@ func (f *fitting) shorten(s shownStep, room int) shownStep {
 	s.noGoal = term.Length(f.goal(s.step.Role)) > room/3
 	s.content = ""
 	left := room - f.cost(s)
-	const tries = 4 // what is left may be quoted, which takes room
+	const tries = 4 // quoting the rest may add characters
 	for room, n := left-term.Length(f.output("x"))+1, 0; n < tries; n++ {
 		s.content = CutMiddle(content, room, func(n int) string {
 			return fmt.Sprintf("\n\n*(%d characters left out, all with `uwf step read %s --quota %d`)*\n\n", n, s.step.Hash, 2*term.Length(content)+1000)
@@ -187,14 +184,13 @@ func (f *fitting) shorten(s shownStep, room int) shownStep {
 		room -= over
 		s.content = ""
 	}
-	if s.content == "" && strings.TrimSpace(content) != "" { // never in silence
+	if s.content == "" && strings.TrimSpace(content) != "" { // never omit a text without a note
 		s.content = notShown(content)
 	}
 	return s
 }
 
-// blocks are the texts of the steps, oldest first. A role's goal stands where the
-// role is shown first.
+// blocks returns the texts of the steps, oldest first. A role's goal appears with its first step.
 func (f *fitting) blocks() []string {
 	var blocks []string
 	goals := map[string]bool{}
@@ -210,8 +206,8 @@ func (f *fitting) blocks() []string {
 	return blocks
 }
 
-// startBlock is what the thread is about, in at most max characters if the task
-// can be cut that far.
+// startBlock returns the thread's description in at most max characters, if the task can be shortened that
+// far.
 func (r Reader) startBlock(max int) string {
 	head := fmt.Sprintf("# Thread `%s`\n\n**Workflow:** %s (`%s`)\n\n%s## Task\n\n", r.ID, r.Workflow.Name, r.Thread.Start.Workflow, inputsBlock(r.Thread.Start.Inputs))
 	asked := r.Thread.Task()
@@ -222,20 +218,19 @@ func (r Reader) startBlock(max int) string {
 	return head + task
 }
 
-// inputsBlock is what the thread was given besides its task.
+// inputsBlock returns the thread's inputs.
 func inputsBlock(given map[string]any) string {
 	if len(given) == 0 {
 		return ""
 	}
 	text, err := json.Marshal(given)
-	if err != nil { // it was read from a node
+	if err != nil { // cannot happen: it was read from a node
 		return ""
 	}
 	return "**Inputs:** " + term.FirstLine(string(text), 500) + "\n\n"
 }
 
-// notShown stands for a text for which there is no room at all, unless it is itself
-// the shorter one.
+// notShown returns the note for a text without any room, or the text itself if that is shorter.
 func notShown(text string) string {
 	note := strings.TrimSpace(LeftOut(term.Length(text)))
 	if term.Length(text) <= term.Length(note) {
@@ -244,7 +239,7 @@ func notShown(text string) string {
 	return note
 }
 
-// omitted is the hint at steps that are not shown, "" if all are.
+// omitted returns a note about steps that are not shown, or "".
 func (r Reader) omitted(steps []shownStep, q Request) string {
 	if n := len(steps); n > 0 {
 		if first := steps[n-1].step; first.Index > 0 {
@@ -271,7 +266,7 @@ func earlier(n int) string {
 
 func (r Reader) goal(role string) string {
 	goal := strings.TrimSpace(r.Workflow.Roles[role].Goal)
-	if goal == "" { // no agent plays it
+	if goal == "" { // the role has no agent
 		return ""
 	}
 	return "\n\n<prompt>\n" + goal + "\n</prompt>"
@@ -308,8 +303,8 @@ func (r Reader) render(ctx context.Context, s thread.Step) (shownStep, error) {
 	return shownStep{step: s, content: content, head: head, told: r.told(s.EdgePrompt)}, nil
 }
 
-// parts names the threads that have played a step together, with what they were told. A
-// small quota has room for few of them.
+// parts lists the threads that ran a step together, with their prompts. A small quota has room for only a
+// few.
 func (r Reader) parts(ctx context.Context, children []protocol.ChildEnded) string {
 	text, most := "", min(max(r.Quota/800, 1), 30)
 	for i, c := range children {
@@ -324,8 +319,8 @@ func (r Reader) parts(ctx context.Context, children []protocol.ChildEnded) strin
 	return text
 }
 
-// told is what a step was told, "" if that is the task. Within a quota the answers come
-// first: a long instruction is cut.
+// told returns a step's instruction, or "" if it equals the task. Answers have priority, so within a quota a
+// long instruction is shortened.
 func (r Reader) told(prompt string) string {
 	const least = 200
 	prompt = strings.TrimSpace(promptquote.Plain(prompt))
@@ -342,7 +337,7 @@ func (q Quoting) instruction(told string) string {
 	return "\n\n" + q.document(promptquote.Instruction, told)
 }
 
-// EndingOf is how a thread stands at its end: its closing words, or what it waits for.
+// EndingOf returns the end of a thread: its result, or what it waits for.
 func EndingOf(s protocol.StepOutput) string {
 	switch {
 	case s.Status.AtEnd() && strings.TrimSpace(s.Message) != "":
@@ -353,7 +348,7 @@ func EndingOf(s protocol.StepOutput) string {
 	return ""
 }
 
-// output wraps an answer: its own headings must not look like ours.
+// output quotes an answer, so that its headings don't look like ours.
 func (q Quoting) output(content string) string {
 	if strings.TrimSpace(content) == "" {
 		return ""
@@ -361,8 +356,8 @@ func (q Quoting) output(content string) string {
 	return "\n\n" + q.document(promptquote.Output, strings.TrimRight(content, "\n"))
 }
 
-// CutMiddle shortens a text to max characters: its middle becomes what marker
-// says of so many characters. "" if not even that has room.
+// CutMiddle shortens a text to max characters by replacing its middle with the result of marker, which gets
+// the number of omitted characters. It returns "" if that does not fit.
 func CutMiddle(s string, max int, marker func(left int) string) string {
 	n := term.Length(s)
 	if n <= max {
@@ -377,10 +372,10 @@ func CutMiddle(s string, max int, marker func(left int) string) string {
 	return string(runes[:front]) + marker(n-keep) + string(runes[n-keep+front:])
 }
 
-// OmittedTurns is said when not all turns fit.
+// OmittedTurns is the note that not all turns fit.
 const OmittedTurns = "\n\n_[Earlier turns omitted due to quota. Use --quota to increase.]_"
 
-// TurnBlock is one turn; a turn that says and does nothing is left out.
+// TurnBlock renders a turn, or returns "" for an empty one.
 func (q Quoting) TurnBlock(t protocol.Turn) string {
 	if strings.TrimSpace(t.Content) == "" && len(t.ToolCalls) == 0 {
 		return ""
@@ -400,19 +395,19 @@ func (q Quoting) TurnBlock(t protocol.Turn) string {
 	return b.String()
 }
 
-// arguments returns the arguments of a tool call as JSON. The original stores them as a text that is JSON.
+// arguments returns the arguments of a tool call as JSON. The original stores them as a string of JSON.
 func arguments(args any) string {
 	if text, ok := args.(string); ok && json.Valid([]byte(text)) {
 		return plaintext.Line(text)
 	}
 	text, err := json.Marshal(args)
-	if err != nil { // it came from the store, so it is JSON
+	if err != nil { // cannot happen: it came from the store
 		return "?"
 	}
 	return string(text)
 }
 
-// JoinReversed is the text of blocks that were collected from the newest on.
+// JoinReversed joins blocks that were collected newest first.
 func JoinReversed(blocks []string) string {
 	var b strings.Builder
 	for i := len(blocks) - 1; i >= 0; i-- {
@@ -421,9 +416,8 @@ func JoinReversed(blocks []string) string {
 	return b.String()
 }
 
-// FlightBlock is the step in flight, or the one that was tried in vain: the newest
-// turns that fit into two thirds of the quota, and what is being written. What is
-// newest is cut if it must be.
+// FlightBlock renders the step in flight, or the last failed try: the newest turns that fit in two thirds of
+// the quota, and the text being written. The newest part is shortened if necessary.
 func (r Reader) FlightBlock(ctx context.Context, f status.Flight, now time.Time) (string, error) {
 	head := flightHead(f, now)
 	room := r.Quota*2/3 - term.Length(head)
@@ -443,10 +437,10 @@ func flightHead(f status.Flight, now time.Time) string {
 		f.Number, plaintext.Line(f.Role), state, plaintext.Line(f.Agent), f.Started.UTC().Format(time.DateTime), so)
 }
 
-// LeftOut stands for the middle of a text.
+// LeftOut returns the note for the omitted middle of a text.
 func LeftOut(n int) string { return fmt.Sprintf("\n\n*(%d characters left out)*\n\n", n) }
 
-// flightTurns are the blocks of the newest turns that fit, newest first.
+// flightTurns returns the blocks of the newest turns that fit, newest first.
 func (r Reader) flightTurns(ctx context.Context, f status.Flight, room int) ([]string, error) {
 	room -= term.Length("\n\n<turns>\n</turns>") + term.Length(OmittedTurns)
 	var blocks []string
@@ -471,11 +465,11 @@ func (r Reader) flightTurns(ctx context.Context, f status.Flight, room int) ([]s
 	}
 	if f.Writing != "" {
 		t, err := cas.Read[protocol.Turn](ctx, r.Store, f.Writing)
-		if err != nil && !thread.IsNoTurn(err) { // it may have been replaced by the whole turn
+		if err != nil && !thread.IsNoTurn(err) { // it may have been replaced by the complete turn
 			return nil, err
 		}
 		switch {
-		case t.Role == protocol.TurnSystem: // what is waited for
+		case t.Role == protocol.TurnSystem: // a progress message
 		case f.Failed == "":
 			t.Content += "\n\n*(still being written)*"
 		default:
@@ -500,18 +494,18 @@ func (r Reader) flightTurns(ctx context.Context, f status.Flight, room int) ([]s
 	return blocks, nil
 }
 
-// Quoting separates the text of an agent from the document around it. Without it the text could
-// pose as another step or turn.
+// Quoting separates an agent's text from the surrounding document, so that it cannot pose as another step or
+// turn.
 type Quoting bool
 
 const (
-	// ForPeople makes such a text a quotation of Markdown.
+	// ForPeople quotes the text as a Markdown quotation.
 	ForPeople Quoting = false
-	// ForModels puts it between tags that it cannot contain.
+	// ForModels puts the text between tags that it cannot contain.
 	ForModels Quoting = true
 )
 
-// document is a text between tags of a name. It may have headings.
+// document puts a text, which may contain headings, between tags with a name.
 func (q Quoting) document(name promptquote.Name, text string) string {
 	if q == ForModels {
 		return promptquote.Text(name, text)
@@ -522,7 +516,7 @@ func (q Quoting) document(name promptquote.Name, text string) string {
 	return fmt.Sprintf("<%s>\n%s\n</%s>", name, text, name)
 }
 
-// said is the text of a turn, which has no tags around it.
+// said quotes the text of a turn, without tags.
 func (q Quoting) said(text string) string {
 	if q == ForModels {
 		return promptquote.Text(promptquote.Turn, text)
@@ -535,7 +529,7 @@ func (q Quoting) said(text string) string {
 	return text
 }
 
-// refused is why an answer was refused, which quotes the answer.
+// refused describes why an answer was rejected, quoting the answer.
 func (q Quoting) refused(r protocol.Refused) string {
 	text := plaintext.Line(r.String())
 	if q == ForModels {

@@ -26,7 +26,7 @@ import (
 	"github.com/united-workforce/uwf/util/yamltext"
 )
 
-// newOutput answers workflow new.
+// newOutput is the result of workflow new.
 type newOutput struct {
 	Name     string `json:"name"`
 	Template string `json:"template"`
@@ -83,7 +83,7 @@ func (a Commands) workflowNew(_ context.Context, c *ucli.Context) error {
 	return nil
 }
 
-// newWorkflow fills a template in.
+// newWorkflow instantiates a template.
 func newWorkflow(name, template string) (string, error) {
 	if !slices.Contains(templates.Names(), template) {
 		return "", cmdline.NotFound("template not found: "+template, cmdline.Choices("--template ", template, templates.Names())...)
@@ -95,8 +95,8 @@ func newWorkflow(name, template string) (string, error) {
 	return templates.Text(template, name, strings.TrimSuffix(string(quoted), "\n"))
 }
 
-// newPath is where the file goes: beside us, into the directory, or to the file
-// that was named.
+// newPath returns the path of the new file: in the current directory, in the given directory, or the given
+// file.
 func (a Commands) newPath(name, output string) string {
 	if output == "" {
 		return a.Env.Path(name + ".yaml")
@@ -108,8 +108,7 @@ func (a Commands) newPath(name, output string) string {
 	return path
 }
 
-// checkNew reads the text as put would: the name may be one that a workflow
-// cannot have, or not the file's.
+// checkNew validates the text as put does: the name may be invalid, or differ from the file's.
 func checkNew(name, path, text string) error {
 	_, err := workflow.Parse(workflow.Source{Path: path, Data: []byte(text)})
 	var problems *workflow.Problems
@@ -139,12 +138,12 @@ func (a Commands) writeNew(path, text string) error {
 	return err
 }
 
-// stem is a file's name without the ending of workflow files.
+// stem returns a file's name without the extension of workflow files.
 func stem(name string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(name, ".yaml"), ".yml")
 }
 
-// typed is a path as it must be typed to be taken for one.
+// typed returns a path in the form that is recognized as one.
 func typed(path string) string {
 	if filepath.IsAbs(path) || strings.HasPrefix(path, ".") {
 		return path
@@ -152,14 +151,14 @@ func typed(path string) string {
 	return "." + string(filepath.Separator) + path
 }
 
-// The bounds of an import: what is looked at below a directory, and what is told
-// on stderr. JSON has all that is told.
+// Bounds of an import: how much is searched below a directory, and how much is reported on stderr. JSON has
+// the complete report.
 const (
 	maxLookedAt = 10_000
 	maxTold     = 100
 )
 
-// importOutput answers workflow import.
+// importOutput is the result of workflow import.
 type importOutput struct {
 	Name       string           `json:"name"`
 	Path       string           `json:"path"`
@@ -170,7 +169,7 @@ type importOutput struct {
 type importedRole struct {
 	Name       string `json:"name"`
 	File       string `json:"file"`
-	Permission string `json:"permission,omitempty"` // that its tools need
+	Permission string `json:"permission,omitempty"` // permission that its tools need
 	Model      string `json:"model,omitempty"`
 }
 
@@ -228,17 +227,17 @@ func (a Commands) workflowImport(ctx context.Context, c *ucli.Context) error {
 	return nil
 }
 
-// importer collects the subagents that the arguments lead to.
+// importer collects the subagents in the arguments.
 type importer struct {
 	Commands
 
 	agents []subagents.Agent
 	lost   []subagents.Loss
-	looked int // files and directories
-	bytes  int // of all prompts
+	looked int // number of files and directories
+	bytes  int // size of all prompts
 }
 
-// add takes a file, or those of a directory: of its .claude/agents, if it has them.
+// add adds a file, or those in a directory: in its .claude/agents, if that exists.
 func (in *importer) add(ctx context.Context, arg string) error {
 	path := in.Env.Path(arg)
 	info, err := os.Stat(path)
@@ -257,7 +256,7 @@ func (in *importer) add(ctx context.Context, arg string) error {
 	if own := filepath.Join(path, ".claude", "agents"); isDir(own) {
 		path = own
 	}
-	if path, err = filepath.EvalSymlinks(path); err != nil { // what was named may be a link, nothing below
+	if path, err = filepath.EvalSymlinks(path); err != nil { // an argument may be a link, but nothing below it
 		return err
 	}
 	return filepath.WalkDir(path, func(at string, d fs.DirEntry, err error) error {
@@ -290,7 +289,7 @@ func isDir(path string) bool {
 
 func (in *importer) shown(path string) string { return plaintext.Line(in.Workflows().Shown(path)) }
 
-// file reads one. why says why it is no subagent.
+// file reads one file. why is the reason why it is not a subagent.
 func (in *importer) file(path string, links safeopen.Links) (why string, err error) {
 	data, err := safeopen.ReadFile(path, subagents.MaxFile, links)
 	if other := (*safeopen.NotFileError)(nil); errors.As(err, &other) {
@@ -314,7 +313,7 @@ func tooMuch() error {
 	return cmdline.Invalid("the subagents are together larger than a workflow file can be, which is "+render.Size(subagents.MaxFile), "import fewer of them at a time")
 }
 
-// text is the workflow, checked as put would.
+// text returns the workflow, validated as put does.
 func (in *importer) text(name, path string) (string, error) {
 	on := "agents.yaml"
 	if path != "" {
@@ -330,7 +329,7 @@ func (in *importer) text(name, path string) (string, error) {
 	return text, checkNew(name, path, text)
 }
 
-// tell lists what was not carried over.
+// tell lists what was not imported.
 func (in *importer) tell() {
 	for i, l := range in.lost {
 		if i == maxTold {
@@ -348,12 +347,12 @@ func (in *importer) tell() {
 	}
 }
 
-// YesFlag takes a workflow from elsewhere without a question.
+// YesFlag returns the flag that runs a remote workflow without a question.
 func YesFlag() ucli.Flag {
 	return &ucli.BoolFlag{Name: "yes", Usage: "take a workflow from a git repository without being asked"}
 }
 
-// updateOutput answers workflow update.
+// updateOutput is the result of workflow update.
 type updateOutput struct {
 	Address string `json:"address"`
 	Commit  string `json:"commit"`

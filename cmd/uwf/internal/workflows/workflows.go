@@ -1,4 +1,4 @@
-// Package workflows is uwf workflow.
+// Package workflows implements the command uwf workflow.
 package workflows
 
 import (
@@ -29,10 +29,10 @@ import (
 	"github.com/united-workforce/uwf/util/terminal"
 )
 
-// Commands are those of this package, for one invocation of the program.
+// Commands provides the commands of this package.
 type Commands struct{ *app.App }
 
-// Command is uwf workflow.
+// Command returns the command uwf workflow.
 func (a Commands) Command() *ucli.Command {
 	return a.Group(ucli.Command{
 		Name: "workflow", Aliases: []string{"wf"}, Usage: "create, validate, register and inspect workflows",
@@ -123,8 +123,8 @@ func (a Commands) workflowShow(ctx context.Context, c *ucli.Context) error {
 	return a.Print(show, nil)
 }
 
-// showSource prints a workflow as a file. For a person its first line says
-// which workflow it is; it is a comment, so that the text can still be put.
+// showSource prints a workflow as a file. For a person, the first line identifies the workflow; it is a
+// comment, so the text can still be stored with put.
 func (a Commands) showSource(ctx context.Context, h cas.Hash, f render.Format) error {
 	def, err := a.Workflows().Stored(ctx, h)
 	if err != nil {
@@ -147,7 +147,7 @@ func (a Commands) showSource(ctx context.Context, h cas.Hash, f render.Format) e
 	return err
 }
 
-// GraphFormats are those of uwf workflow graph.
+// GraphFormats returns the formats of uwf workflow graph.
 func GraphFormats() []string { return []string{"text", "mermaid", "dot", "svg", "json", "yaml"} }
 
 func (a Commands) workflowGraphCommand() *ucli.Command {
@@ -171,7 +171,7 @@ func (a Commands) workflowGraph(ctx context.Context, c *ucli.Context) error {
 	return a.Draw(g, g, a.OwnFormat(c), term.OfPicture)
 }
 
-// Draw prints a graph in a format. JSON and YAML are the value.
+// Draw prints a graph in a format. JSON and YAML print value.
 func (a Commands) Draw(value any, g diagram.Graph, format string, of func(line string) terminal.Sequence) error {
 	out, err := "", error(nil)
 	switch format {
@@ -194,7 +194,7 @@ func (a Commands) Draw(value any, g diagram.Graph, format string, of func(line s
 	return err
 }
 
-// diffOutput answers workflow diff.
+// diffOutput is the result of workflow diff.
 type diffOutput struct {
 	Equal   bool                  `json:"equal"`
 	Changes []workflowdiff.Change `json:"changes"`
@@ -231,10 +231,10 @@ func (a Commands) workflowDiff(ctx context.Context, c *ucli.Context) error {
 	})
 }
 
-// formatGitHub is the form of a report that only workflow validate has.
+// formatGitHub is a report format that only workflow validate has.
 const formatGitHub = "github"
 
-// ValidateFormats are those of uwf workflow validate.
+// ValidateFormats returns the formats of uwf workflow validate.
 func ValidateFormats() []string { return []string{"text", "json", "yaml", formatGitHub} }
 
 func (a Commands) workflowValidateCommand() *ucli.Command {
@@ -262,26 +262,25 @@ func (a Commands) workflowValidate(ctx context.Context, c *ucli.Context) error {
 		if err := writeAnnotations(a.Env.Stdout, result.Problems); err != nil || all == nil {
 			return err
 		}
-		bad := len(files) - len(valid) // stdout says what is wrong with them
+		bad := len(files) - len(valid) // stdout describes their problems
 		return cmdline.Invalid(render.Count(len(all.List), "problem") + " in " + render.Count(bad, "file"))
 	}
 	for _, p := range result.Problems {
 		result.Errors = append(result.Errors, fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, p.Message))
 	}
 	printErr := a.Print(result, func(w *term.Page) {
-		for _, file := range valid { // stderr says what is wrong with the others
+		for _, file := range valid { // stderr describes the problems of the others
 			w.Printf("%s: valid\n", file)
 		}
 	})
 	if all == nil {
 		return printErr
 	}
-	a.TextErrors = true // stdout has them as data
+	a.TextErrors = true // stdout contains them as data
 	return errors.Join(printErr, all)
 }
 
-// problems reads all files. It returns what is wrong with them, nil if nothing
-// is, and those that are valid.
+// problems reads all files. It returns their problems, or nil, and the valid files.
 func (a Commands) problems(ctx context.Context, files []string) (*workflow.Problems, []string, error) {
 	var all *workflow.Problems
 	var valid []string
@@ -302,12 +301,11 @@ func (a Commands) problems(ctx context.Context, files []string) (*workflow.Probl
 	return all, valid, nil
 }
 
-// writeAnnotations writes problems as commands of a GitHub workflow's log, one
-// a line: ::error file=…,line=…,col=…::message. The remedy follows in the
-// message.
+// writeAnnotations writes problems as workflow commands for GitHub Actions, one per line: ::error
+// file=…,line=…,col=…::message. The remedy follows in the message.
 func writeAnnotations(w io.Writer, problems []protocol.Problem) error {
 	text := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
-	value := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C") // of a property
+	value := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C") // escaping for a property
 	for _, p := range problems {
 		message := p.Message
 		if p.Remedy != "" {
@@ -324,7 +322,7 @@ func writeAnnotations(w io.Writer, problems []protocol.Problem) error {
 	return nil
 }
 
-// trustOutput answers workflow trust.
+// trustOutput is the result of workflow trust.
 type trustOutput struct {
 	Name     string        `json:"name"`
 	Hash     protocol.Hash `json:"hash"`
@@ -374,7 +372,7 @@ func (a Commands) workflowRemoveCommand() *ucli.Command {
 			return err
 		}
 		name := c.Args().First()
-		if known, err := x.Workflow(ctx, name); err == nil && terminal.Is(a.Env.Stdin) && !c.Bool("yes") { // scripts were never asked
+		if known, err := x.Workflow(ctx, name); err == nil && terminal.Is(a.Env.Stdin) && !c.Bool("yes") { // scripts are never asked
 			if err := a.Confirm(ctx, fmt.Sprintf("Remove the name %s of workflow %s?", name, known), "uwf workflow rm "+plaintext.Word(name)+" --yes"); err != nil {
 				return err
 			}
