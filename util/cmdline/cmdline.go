@@ -1,6 +1,6 @@
-// Package cmdline is what the command lines of our programs have in common: flags
-// before and behind arguments, arguments held against the usage, errors with a
-// code and the next command to type, text for people and JSON for programs.
+// Package cmdline contains the command line conventions shared by all programs: flags before and after
+// arguments, arguments checked against the usage, errors with a code and a hint, text output for people and
+// JSON for programs.
 package cmdline
 
 import (
@@ -19,8 +19,8 @@ import (
 	"github.com/united-workforce/uwf/util/terminal"
 )
 
-// FormatIn finds --format in a command line that could not be parsed, so that
-// its error has the right form.
+// FormatIn returns the value of --format in a command line that could not be parsed, so that the error has
+// the right format.
 func FormatIn(args []string) string {
 	for i, arg := range args {
 		if v, ok := strings.CutPrefix(arg, "--format="); ok {
@@ -36,34 +36,33 @@ func FormatIn(args []string) string {
 	return ""
 }
 
-// UsageError is an error of the command line.
+// UsageError returns an error about the command line.
 func UsageError(message string, hints ...string) error {
 	return &protocol.Error{Code: protocol.CodeUsage, Message: plaintext.Short(message, maxMessage), Hints: hints}
 }
 
-// maxMessage bounds a message, which may quote an argument of any length.
+// maxMessage bounds the length of a message, which can quote an argument of any length.
 const maxMessage = 1000
 
-// Coded is an error with a code, and what to type next.
+// Coded returns an error with a code and hints.
 func Coded(code protocol.Code, message string, hints ...string) error {
 	return &protocol.Error{Code: code, Message: message, Hints: hints}
 }
 
-// NotFound is the error for a thing named on the command line that is not there.
+// NotFound returns an error for an object on the command line that doesn't exist.
 func NotFound(message string, hints ...string) error {
 	return &protocol.Error{Code: protocol.CodeNotFound, Message: plaintext.Short(message, maxMessage), Hints: hints}
 }
 
-// Invalid is the error for a file or value with wrong content.
+// Invalid returns an error for a file or value with invalid content.
 func Invalid(message string, hints ...string) error {
 	return &protocol.Error{Code: protocol.CodeInvalid, Message: message, Hints: hints}
 }
 
-// Report prints an error as text, and as JSON too when results are JSON, so
-// that a script finds the code and a person the words. Errors quote files and
-// agents, so they are escaped wherever they go: logs are read on terminals, too.
-// Only the first line of the message begins at the margin: what a stranger has said in
-// it cannot be taken for a hint.
+// Report prints an error as text and, if results are JSON, also as JSON, so that scripts get the code and
+// people the message. Errors quote files and agents, so they are escaped even outside a terminal, because
+// people view logs in terminals. All lines of the message except the first are indented, so that quoted text
+// can't pass for a hint.
 func Report(w io.Writer, program string, e *protocol.Error, asJSON bool) {
 	fmt.Fprintf(w, "%s: %s\n", program, plaintext.Indent(plaintext.Escape(strings.TrimRight(e.Message, "\r\n"))))
 	known := hints.All("", e)
@@ -77,17 +76,17 @@ func Report(w io.Writer, program string, e *protocol.Error, asJSON bool) {
 		Code    protocol.Code `json:"code"`
 		Message string        `json:"message"`
 		Hint    string        `json:"hint,omitempty"`
-		// Machine: another machine may succeed ([protocol.OfMachine]).
+		// Machine means that another machine can succeed ([protocol.OfMachine]).
 		Machine bool `json:"machine,omitempty"`
 	}
 	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false) // hints have <thread> in them
-	// Strings always encode, and there is nobody to tell if w is closed.
+	enc.SetEscapeHTML(false) // hints contain <thread>
+	// Encoding strings can't fail, and a write error has nowhere to go.
 	_ = enc.Encode(map[string]body{"error": {e.Code, e.Message, strings.Join(known, "\n"), protocol.OfMachine(e)}})
 }
 
-// DidYouMean is a hint at the word that was probably meant, with what stands before
-// it; none if none is near.
+// DidYouMean returns a hint with the word that was probably meant, preceded by before; nil if no word is
+// similar.
 func DidYouMean(before, word string, known []string) []string {
 	near := suggest.Nearest(word, known, 1)
 	if len(near) == 0 {
@@ -96,12 +95,12 @@ func DidYouMean(before, word string, known []string) []string {
 	return []string{"did you mean " + before + plaintext.Word(near[0]) + "?"}
 }
 
-// Choices are the hints about a word that is none of known: what was probably meant, and all.
+// Choices returns hints for an unknown word: the word that was probably meant, and all choices.
 func Choices(before, word string, known []string) []string {
 	return append(DidYouMean(before, word, known), "one of "+strings.Join(known, ", "))
 }
 
-// NoFile is the error for a file that is named on the command line and not there.
+// NoFile returns the error for a file on the command line that doesn't exist.
 func NoFile(dir, path string, hints ...string) error {
 	if near := suggest.File(dir, path); near != "" {
 		hints = append([]string{"did you mean " + plaintext.Word(near) + "?"}, hints...)
@@ -109,7 +108,7 @@ func NoFile(dir, path string, hints ...string) error {
 	return NotFound("there is no file "+path, hints...)
 }
 
-// Version is what "go install" stamped into the binary.
+// Version returns the version that "go install" recorded in the binary.
 func Version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version
@@ -117,8 +116,7 @@ func Version() string {
 	return "(devel)"
 }
 
-// Format is how a result is printed: as asked for, else as text on a terminal and
-// as JSON for a program.
+// Format returns the output format: the requested one, or else text on a terminal and JSON otherwise.
 func Format(asked string, stdout any) render.Format {
 	if f, err := render.ParseFormat(asked); err == nil {
 		return f
@@ -129,7 +127,7 @@ func Format(asked string, stdout any) render.Format {
 	return render.JSON
 }
 
-// CheckFormat refuses a format that there is not. None is as good as any.
+// CheckFormat returns an error for an unknown format. An empty format is valid.
 func CheckFormat(asked string) error {
 	if asked == "" {
 		return nil
@@ -140,9 +138,8 @@ func CheckFormat(asked string) error {
 	return nil
 }
 
-// Colours reports whether what goes to a stream may have colours: a terminal that
-// is not dumb, unless NO_COLOR is set or CLICOLOR is 0; anything, if CLICOLOR_FORCE
-// is set and not 0. NO_COLOR wins.
+// Colours reports whether output to a stream can be colored: a terminal that isn't dumb, unless NO_COLOR is
+// set or CLICOLOR is 0; any stream if CLICOLOR_FORCE is set and isn't 0. NO_COLOR takes precedence.
 func Colours(e env.Env, stream any) bool {
 	force := e.Get("CLICOLOR_FORCE")
 	switch {

@@ -16,8 +16,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// program is one with a command, a group, and a global flag. It returns what the
-// command was called with.
+// program returns a program with a command, a group and a global flag. It records the command's arguments.
 func program(out *bytes.Buffer, called *[]string) *ucli.App {
 	do := cmdline.Leaf(ucli.Command{
 		Name: "do", ArgsUsage: "<what> [how]",
@@ -48,14 +47,14 @@ func run(t *testing.T, line string) (called []string, out string, err error) {
 	app := program(&b, &called)
 	args, err := cmdline.Reorder(app, strings.Fields(line))
 	if err == nil {
-		oneAtATime.Lock() // the library's flag --help is one value for the whole process
+		oneAtATime.Lock() // the library's --help flag is global to the process
 		defer oneAtATime.Unlock()
 		err = cmdline.Run(t.Context(), app, args)
 	}
 	return called, b.String(), err
 }
 
-// Flags work before and behind arguments, global ones anywhere.
+// Flags work before and after arguments, global ones anywhere.
 func TestFlagsAnywhere(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string][]string{
@@ -78,7 +77,7 @@ func TestFlagsAnywhere(t *testing.T) {
 	}
 }
 
-// What cannot be right is refused with status 2 and a hint, and nothing runs.
+// Invalid command lines fail with status 2 and a hint, and run nothing.
 func TestSlips(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{
@@ -141,7 +140,7 @@ func TestFormatIn(t *testing.T) {
 	}
 }
 
-// What a stranger said cannot be taken for what we say.
+// Quoted text can't pass for our own output.
 func TestReportQuotes(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder

@@ -12,12 +12,11 @@ import (
 	"github.com/united-workforce/uwf/util/suggest"
 )
 
-// Leaf is a command that does something. run gets the positional arguments,
-// checked against the words in argsUsage: <x> is required, [x] is not, and a
-// last word that ends in … takes any number.
+// Leaf returns a command without subcommands. run gets the positional arguments, checked against c.ArgsUsage:
+// <x> is required, [x] is optional, and a last word that ends in … takes any number.
 //
-// A flag that is required is asked for here, after the arguments: the library's
-// own answer has neither code nor hint.
+// Leaf also checks required flags, after the arguments, because the library's error has neither a code nor a
+// hint.
 func Leaf(c ucli.Command, run func(ctx context.Context, c *ucli.Context) error) *ucli.Command {
 	c.HideHelpCommand = true
 	c.OnUsageError = OnUsageError
@@ -45,13 +44,13 @@ const requiredNote = " (required)"
 
 type requiredFlag struct{ name, usage string }
 
-// form is the flag as it is typed, with the placeholder that its usage marks.
+// form returns the flag as typed, with the placeholder from its usage.
 func (f requiredFlag) form() string {
 	placeholder, _ := SplitUsage(f.usage)
 	return dashes(f.name) + " " + placeholder
 }
 
-// form is a command as it is typed, with its arguments and the flags that it needs.
+// form returns a command as typed, with its arguments and required flags.
 func form(c *ucli.Context, required []requiredFlag) string {
 	line := strings.TrimSpace(c.Command.HelpName + " " + c.Command.ArgsUsage)
 	for _, f := range required {
@@ -60,7 +59,7 @@ func form(c *ucli.Context, required []requiredFlag) string {
 	return line
 }
 
-// optional makes required flags optional to the library, and returns them.
+// optional makes required flags optional for the library, and returns them.
 func optional(flags []ucli.Flag) []requiredFlag {
 	var required []requiredFlag
 	note := func(name string, usage *string, is *bool) {
@@ -81,23 +80,21 @@ func optional(flags []ucli.Flag) []requiredFlag {
 	return required
 }
 
-// PlainDefaults makes the defaults in the help plain: no "(default: false)", and
-// no quotes.
+// PlainDefaults simplifies the defaults in the help: no "(default: false)", and no quotes.
 func PlainDefaults(flags []ucli.Flag) {
 	for _, f := range flags {
 		switch f := f.(type) {
 		case *ucli.BoolFlag:
 			f.DisableDefaultText = true
 		case *ucli.StringFlag:
-			f.DefaultText = f.Value // the library quotes it
+			f.DefaultText = f.Value // the library would quote it
 		case *ucli.DurationFlag:
 			f.DefaultText = "none"
 		}
 	}
 }
 
-// Group is a command that only holds others; stderr is where its help goes when
-// no command follows.
+// Group returns a command that only contains subcommands. Its help goes to stderr if no subcommand is given.
 func Group(stderr io.Writer, c ucli.Command) *ucli.Command {
 	c.HideHelpCommand = true
 	c.OnUsageError = OnUsageError
@@ -105,8 +102,8 @@ func Group(stderr io.Writer, c ucli.Command) *ucli.Command {
 	return &c
 }
 
-// UnknownCommand answers a command line that names no command. Help goes to
-// stderr and the status is 2: a script that forgot a word must notice.
+// UnknownCommand returns the error for a command line without a valid command. Help goes to stderr and the
+// status is 2, so that a script with a missing word fails.
 func UnknownCommand(c *ucli.Context, stderr io.Writer, at string, commands []*ucli.Command) error {
 	if c.Args().Len() == 0 {
 		if err := Help(stderr, c.App, strings.Fields(at)[1:]); err != nil {
@@ -117,8 +114,8 @@ func UnknownCommand(c *ucli.Context, stderr io.Writer, at string, commands []*uc
 	return unknownWord(c.App, at, c.Args().First(), commands)
 }
 
-// unknownWord is the error for a word that is no command where one must stand.
-// Where none of these commands is near, it may be one of another group of root.
+// unknownWord returns the error for a word in place of a command. If none of these commands is similar, it
+// suggests commands in other groups of root.
 func unknownWord(root *ucli.App, at, word string, commands []*ucli.Command) error {
 	hints := []string{at + " --help"}
 	if near := suggest.Nearest(word, commandNames(commands), 1); len(near) > 0 {
@@ -140,7 +137,7 @@ func commandNames(commands []*ucli.Command) []string {
 	return names
 }
 
-// named lists the commands below at that have a name, in the order of help.
+// named lists the commands below at with a name, in help order.
 func named(commands []*ucli.Command, at, name string) []string {
 	var found []string
 	for _, c := range commands {
@@ -156,7 +153,7 @@ func named(commands []*ucli.Command, at, name string) []string {
 	return found
 }
 
-// Excludes is the action of a flag that excludes another one.
+// Excludes returns the action of a flag that conflicts with another one.
 func Excludes[T any](flag, other string, hints ...string) func(*ucli.Context, T) error {
 	return func(c *ucli.Context, _ T) error {
 		if !c.IsSet(other) {
@@ -166,7 +163,7 @@ func Excludes[T any](flag, other string, hints ...string) func(*ucli.Context, T)
 	}
 }
 
-// HelpCommand is the command "help" of a program, which shows the help of others.
+// HelpCommand returns a program's "help" command.
 func HelpCommand(root *ucli.App) *ucli.Command {
 	return Leaf(ucli.Command{
 		Name: "help", Usage: "show the help of a command", ArgsUsage: "[command…]",
@@ -179,7 +176,7 @@ func HelpCommand(root *ucli.App) *ucli.Command {
 	})
 }
 
-// OnUsageError gives the library's errors about flags our form.
+// OnUsageError converts the library's flag errors to our form.
 func OnUsageError(c *ucli.Context, err error, _ bool) error {
 	at, flags := c.App.Name, c.App.Flags
 	if c.Command != nil && c.Command.HelpName != "" {
@@ -189,8 +186,7 @@ func OnUsageError(c *ucli.Context, err error, _ bool) error {
 	return UsageError(message, append(hints, at+" --help")...)
 }
 
-// checkArgs holds the positional arguments against the command's ArgsUsage; line
-// is the command as it is typed.
+// checkArgs checks the positional arguments against the command's ArgsUsage. line is the command as typed.
 func checkArgs(c *ucli.Context, line string) error {
 	words := strings.Fields(c.Command.ArgsUsage)
 	min, max := 0, len(words)
@@ -218,8 +214,7 @@ func checkArgs(c *ucli.Context, line string) error {
 	return nil
 }
 
-// flagError says what package flag has to say about a flag in our words, with
-// the names of flags among known that may have been meant. Other texts stay.
+// flagError rewrites an error of package flag and suggests similar flags. It returns other texts unchanged.
 func flagError(text string, known []string) (message string, hints []string) {
 	if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
 		if near := suggest.Nearest(strings.TrimLeft(name, "-"), known, 1); len(near) > 0 {
@@ -230,7 +225,7 @@ func flagError(text string, known []string) (message string, hints []string) {
 	if name, ok := strings.CutPrefix(text, "flag needs an argument: -"); ok {
 		return fmt.Sprintf("flag %s needs a value", dashes(strings.TrimLeft(name, "-"))), nil
 	}
-	// Compiled here, since hardly any run needs it.
+	// Compiled on demand, because few runs need it.
 	boolean := regexp.MustCompile(`^invalid boolean value (".*") for -(\S+): parse error$`)
 	if m := boolean.FindStringSubmatch(text); m != nil {
 		return fmt.Sprintf("flag %s takes no value but true and false, got %s", dashes(strings.TrimLeft(m[2], "-")), m[1]),

@@ -10,19 +10,18 @@ import (
 	"github.com/united-workforce/uwf/util/suggest"
 )
 
-// Candidate is a word that can stand where the cursor is.
+// Candidate is a possible completion at the cursor.
 type Candidate struct{ Word, Help string }
 
-// Files is the candidate that stands for any file: the shell knows them best.
+// Files is a candidate for any file, which the shell completes itself.
 const Files = ":files"
 
-// Values lists what can stand for a placeholder of a command's usage, such as
-// "thread", or as the value of a flag, such as "--agent". Nil: nothing is known.
+// Values returns the values for a placeholder in a command's usage, such as "thread", or for a flag, such as
+// "--agent"; nil if unknown.
 type Values func(placeholder string) []Candidate
 
-// Complete lists what can stand for the last of words, which may be empty; words
-// are the command line without the program's name. Hidden commands and flags are
-// not offered. Candidates begin with the word as typed.
+// Complete returns the completions of the last word in words, which can be empty. words is the command line
+// without the program's name. Hidden commands and flags are omitted. Candidates start with the typed word.
 func Complete(app *cli.App, words []string, values Values) []Candidate {
 	if len(words) == 0 {
 		words = []string{""}
@@ -37,17 +36,17 @@ func Complete(app *cli.App, words []string, values Values) []Candidate {
 	})
 }
 
-// position is where a command line has come to.
+// position is the state after parsing part of a command line.
 type position struct {
-	commands []*cli.Command // that can follow
-	flags    []cli.Flag     // that can follow
-	usage    []string       // the words for arguments
-	args     int            // that are there
-	awaits   string         // a flag whose value is next, with its dashes
-	plain    bool           // behind "--"
+	commands []*cli.Command // possible next commands
+	flags    []cli.Flag     // possible next flags
+	usage    []string       // argument placeholders
+	args     int            // number of arguments so far
+	awaits   string         // flag that needs a value next, with its dashes
+	plain    bool           // after "--"
 }
 
-// pass takes a whole word.
+// pass parses a complete word.
 func (p *position) pass(word string) {
 	switch {
 	case p.awaits != "":
@@ -70,7 +69,7 @@ func (p *position) descend(word string) {
 	for _, c := range p.commands {
 		if c.HasName(word) {
 			p.commands, p.usage = c.Subcommands, strings.Fields(c.ArgsUsage)
-			p.flags = slices.Concat(c.Flags, p.flags) // a command's own come first
+			p.flags = slices.Concat(c.Flags, p.flags) // the command's flags take precedence
 			return
 		}
 	}
@@ -78,7 +77,7 @@ func (p *position) descend(word string) {
 	p.args++
 }
 
-// valueOf is the flag, by its first name, whose value follows; "": none does.
+// valueOf returns the first name of a flag that needs a value, or "".
 func valueOf(flags []cli.Flag, name string) string {
 	for _, f := range flags {
 		if _, is := f.(*cli.BoolFlag); !is && slices.Contains(f.Names(), name) {
@@ -88,7 +87,7 @@ func valueOf(flags []cli.Flag, name string) string {
 	return ""
 }
 
-// candidates are all that can stand here.
+// candidates returns all completions at this position.
 func (p *position) candidates(typed string, values Values) []Candidate {
 	switch {
 	case p.awaits != "":
@@ -113,7 +112,7 @@ func (p *position) candidates(typed string, values Values) []Candidate {
 	return p.argument(values)
 }
 
-// argument lists what can stand for the next argument.
+// argument returns the completions of the next argument.
 func (p *position) argument(values Values) []Candidate {
 	if len(p.usage) == 0 {
 		return nil
@@ -139,7 +138,6 @@ func commandCandidates(commands []*cli.Command) []Candidate {
 	return out
 }
 
-// flagCandidates lists the long names.
 func flagCandidates(flags []cli.Flag) []Candidate {
 	var out []Candidate
 	seen := map[string]bool{}
@@ -162,11 +160,10 @@ func flagCandidates(flags []cli.Flag) []Candidate {
 	return out
 }
 
-// Reorder puts a command line into the one order that urfave/cli understands:
-// global flags, command words, the command's flags, "--", the rest. People
-// write flags anywhere; the library would take a flag behind the first
-// positional argument for one more positional argument. A command's flag wins
-// over a global one of the same name, even if it is typed before the command.
+// Reorder rewrites a command line to the only order that urfave/cli supports: global flags, command words,
+// the command's flags, "--", the rest. People write flags anywhere, but the library would treat a flag after
+// the first positional argument as another one. A command's flag takes precedence over a global one with the
+// same name, even before the command.
 func Reorder(app *cli.App, args []string) ([]string, error) {
 	r := reorderer{app: app, global: flagTable(app.Flags), commands: app.Commands}
 	return r.run(args)
@@ -175,8 +172,8 @@ func Reorder(app *cli.App, args []string) ([]string, error) {
 type reorderer struct {
 	app      *cli.App
 	global   map[string]bool // name → takes a value
-	local    map[string]bool // of the command reached so far
-	commands []*cli.Command  // below the command reached so far
+	local    map[string]bool // of the current command
+	commands []*cli.Command  // below the current command
 	path     []string
 
 	help         bool
@@ -184,8 +181,7 @@ type reorderer struct {
 	locals, rest []string
 }
 
-// globalFlag is a global flag as typed, with its value if that is a word of its
-// own.
+// globalFlag is a global flag as typed, with its value if that is a separate word.
 type globalFlag struct {
 	name  string
 	words []string
@@ -211,7 +207,7 @@ func (r *reorderer) run(args []string) ([]string, error) {
 	return r.assemble()
 }
 
-// word descends into a subcommand, or is a positional argument.
+// word enters a subcommand or adds a positional argument.
 func (r *reorderer) word(arg string) {
 	if len(r.rest) == 0 {
 		for _, c := range r.commands {
@@ -226,7 +222,7 @@ func (r *reorderer) word(arg string) {
 	r.rest = append(r.rest, arg)
 }
 
-// flag files one flag and reports how many of the arguments behind it belong to it.
+// flag adds a flag and returns the number of following arguments that belong to it.
 func (r *reorderer) flag(arg string, behind []string) (int, error) {
 	name := strings.TrimLeft(arg, "-")
 	name, _, hasValue := strings.Cut(name, "=")
@@ -235,7 +231,7 @@ func (r *reorderer) flag(arg string, behind []string) (int, error) {
 	if !local {
 		takesValue, global = r.global[name]
 	}
-	if name == "help" || name == "h" { // of the command it is typed behind
+	if name == "help" || name == "h" { // belongs to the command before it
 		r.help = true
 		return 0, nil
 	}
@@ -259,7 +255,7 @@ func (r *reorderer) flag(arg string, behind []string) (int, error) {
 
 func (r *reorderer) unknown(arg, name string) error {
 	if len(r.commands) > 0 && len(r.rest) > 0 {
-		// The word before it should have been a command, which may know the flag.
+		// The previous word should have been a command, which could have this flag.
 		return unknownWord(r.app, strings.Join(append([]string{r.app.Name}, r.path...), " "), r.rest[0], r.commands)
 	}
 	var names []string
@@ -280,8 +276,8 @@ func (r *reorderer) helpHint() string {
 	return strings.Join(append([]string{r.app.Name}, append(r.path, "--help")...), " ")
 }
 
-// assemble is the command line in its order. Whoever asks for help gets it,
-// whatever else stands there; the library would look for a topic of that name.
+// assemble returns the reordered command line. A help flag removes everything else; the library would search
+// for a topic of that name.
 func (r *reorderer) assemble() ([]string, error) {
 	if r.help {
 		if len(r.commands) > 0 && len(r.rest) > 0 {

@@ -16,12 +16,11 @@ import (
 	"github.com/united-workforce/uwf/util/programs"
 )
 
-// Confining is what holds for an agent that drives a program of other people: a mode
-// of [protocol.SandboxConfig]. By default it is confined, whatever it may do: what a
-// directory's own settings make it start is asked by nobody. Two are not: one that holds
-// its commands in a sandbox which cannot be made inside of ours, and a command of the
-// user's own that uwf does not know (unknown): where it keeps what is its own cannot be
-// told, and without that it might fail in silence.
+// Confining returns the sandbox mode (see [protocol.SandboxConfig]) of an agent that drives another program.
+// By default such an agent is sandboxed, whatever its permission, because settings in the directory can start
+// programs without asking anyone. There are two exceptions: an agent with its own sandbox, which can't be
+// nested in ours, and a custom command that uwf doesn't know (unknown), which could fail silently because uwf
+// can't know where it keeps its data.
 func Confining(a protocol.Agent, mode string, command []string) (setting string, unknown bool) {
 	if mode != "" {
 		return mode, false
@@ -35,35 +34,33 @@ func Confining(a protocol.Agent, mode string, command []string) (setting string,
 	return protocol.SandboxAuto, false
 }
 
-// MaxArtifacts is how many bytes the roles of a run can leave each other.
+// MaxArtifacts returns the size limit of a run's artifacts, in bytes.
 func MaxArtifacts(c protocol.Config) int64 {
 	const most = 1024
 	return int64(cmp.Or(cmp.Or(c.Artifacts, &protocol.ArtifactsConfig{}).MaxMB, most)) << 20
 }
 
-// Sandbox is the sandbox of an agent; alias "": of whatever has none of its own.
+// Sandbox returns the sandbox of an agent, or the default sandbox if alias is "".
 func Sandbox(c protocol.Config, alias string) protocol.SandboxConfig {
 	return c.Agents[alias].Sandbox.Over(c.Sandbox)
 }
 
-// CommandSandbox is the sandbox of roles that are commands.
+// CommandSandbox returns the sandbox of command roles.
 func CommandSandbox(c protocol.Config) protocol.SandboxConfig {
 	s := cmp.Or(c.Commands, &protocol.CommandsConfig{}).Sandbox.Over(c.Sandbox)
 	s.Mode = cmp.Or(s.Mode, protocol.SandboxAuto)
 	return s
 }
 
-// HeedsPermission reports whether an adapter passes on what an agent may do. A command
-// of the user's own cannot be told.
+// HeedsPermission reports whether an adapter passes on the agent's permission. A custom command doesn't.
 func HeedsPermission(adapter string) bool { return program([]string{adapter}) != "uwf-exec" }
 
-// unasked reports whether an agent's program may do anything without being asked, as
-// far as it is told.
+// unasked reports whether an agent's program is started without permission prompts.
 func unasked(a protocol.Agent) bool {
 	return a.Permission == "" || a.Permission == "full" || !HeedsPermission(a.Command)
 }
 
-// IsUnknown reports whether an agent is not confined because its program is not known.
+// IsUnknown reports whether an agent runs without a sandbox because its program is unknown.
 func IsUnknown(c protocol.Config, alias string, argv []string) bool {
 	a := c.Agents[alias]
 	name := program(argv)
@@ -74,7 +71,7 @@ func IsUnknown(c protocol.Config, alias string, argv []string) bool {
 	return unknown
 }
 
-// driven is the command that an agent of ours drives.
+// driven returns the command that one of our adapters drives.
 func driven(argv []string) []string {
 	name := program(argv)
 	switch a, own := protocol.AdapterOf(name); {
@@ -89,7 +86,7 @@ func driven(argv []string) []string {
 	return argv[1:]
 }
 
-// program is the name of an agent's.
+// program returns the name of an agent's program.
 func program(argv []string) string {
 	if len(argv) == 0 {
 		return ""
@@ -97,14 +94,14 @@ func program(argv []string) string {
 	return agentName(argv[0])
 }
 
-// System is what a system can do to hold programs back.
+// System describes the system's sandboxing features.
 type System struct {
-	Confines   bool // from writing elsewhere
-	Sockets    bool // from talking to sockets of others that have a path
-	Namespaces bool // by namespaces, which hold all that
+	Confines   bool // can restrict writes to files
+	Sockets    bool // can restrict connections to Unix sockets with a path
+	Namespaces bool // has namespaces, which restrict all of that
 }
 
-// tier is what holds a confined program, and what it can do anyway.
+// tier describes what the sandbox enforces, and what it can't.
 func (s System) tier() string {
 	switch {
 	case s.Namespaces:
@@ -115,9 +112,8 @@ func (s System) tier() string {
 	return ", without namespaces; can reach Unix sockets (docker, tmux)"
 }
 
-// Access says in a few words what an agent may do: who may run what, and write
-// where. argv is how it is started; s is what this system can do. Of a command that
-// is none of ours nobody knows.
+// Access summarizes an agent's access: what it can run and where it can write. argv is its command line and s
+// describes this system. The access of a custom command is unknown.
 func Access(c protocol.Config, alias string, argv []string, e env.Env, s System) string {
 	a, box := c.Agents[alias], Sandbox(c, alias)
 	name := program(argv)
@@ -143,16 +139,16 @@ func Access(c protocol.Config, alias string, argv []string, e env.Env, s System)
 	return "runs anything" + extra(a, box, argv, s)
 }
 
-// AdapterTimeout is how long a step of an adapter may take if nothing is configured.
+// AdapterTimeout is the default timeout of an adapter's step.
 const AdapterTimeout = time.Hour
 
-// IsAdapter reports whether a command is one of our adapters of other people's programs.
+// IsAdapter reports whether a command is one of our adapters for other programs.
 func IsAdapter(command string) bool {
 	_, ok := protocol.AdapterOf(agentName(command))
 	return ok
 }
 
-// CommandAccess says in a few words what a role that is a command may do.
+// CommandAccess summarizes the access of a command role.
 func CommandAccess(c protocol.Config, s System) string {
 	switch setting := CommandSandbox(c).Mode; {
 	case setting == protocol.SandboxNone:
@@ -167,7 +163,7 @@ func CommandAccess(c protocol.Config, s System) string {
 	return "runs anything, writes in the directory" + s.tier()
 }
 
-// extra says whether a program is confined.
+// extra describes whether a program is sandboxed.
 func extra(a protocol.Agent, box protocol.SandboxConfig, argv []string, s System) string {
 	switch setting, unknown := Confining(a, box.Mode, driven(argv)); {
 	case unknown:
@@ -196,9 +192,8 @@ func extra(a protocol.Agent, box protocol.SandboxConfig, argv []string, s System
 	return ", writes in " + strings.Join(places, " and ") + s.tier()
 }
 
-// NoUnixSockets reports whether commands can make no unix sockets. By default that is so
-// where all that can be held is required, and the system cannot keep them from those
-// of others alone.
+// NoUnixSockets reports whether commands can't create Unix sockets. By default this applies if the sandbox is
+// required to enforce everything and the system can't block only other processes' sockets.
 func NoUnixSockets(b *protocol.BuiltinConfig, mode string, s System) bool {
 	if mode == protocol.SandboxNone {
 		return false
@@ -209,15 +204,15 @@ func NoUnixSockets(b *protocol.BuiltinConfig, mode string, s System) bool {
 	return mode == protocol.SandboxRequired && !s.Sockets
 }
 
-// AnyProgram in allowCommands lets our own agents run every program.
+// AnyProgram in allowCommands allows our own agents to run any program.
 const AnyProgram = "*"
 
-// AnyCommand reports whether our own agents may run any command.
+// AnyCommand reports whether our own agents can run any command.
 func AnyCommand(b *protocol.BuiltinConfig, e env.Env) bool {
 	return e.Get("UWF_BUILTIN_ALLOW_SHELL") == "1" || b != nil && slices.Contains(b.AllowCommands, AnyProgram)
 }
 
-// builtinAccess is of our own agents with tools.
+// builtinAccess summarizes the access of our own agents with tools.
 func builtinAccess(b *protocol.BuiltinConfig, mode, permission string, e env.Env, s System) string {
 	if b == nil {
 		b = &protocol.BuiltinConfig{}
@@ -253,10 +248,9 @@ func builtinAccess(b *protocol.BuiltinConfig, mode, permission string, e env.Env
 	return runs + ", writes in the directory" + s.tier()
 }
 
-// Exposed returns a warning for each of the two files that others on this
-// machine can read and that holds secrets: config.yaml with a key written out,
-// and .env. Each ends in the command that repairs it. Files that are missing or
-// unreadable are not exposed.
+// Exposed returns a warning for each file with secrets that other users of this machine can read: config.yaml
+// with a literal key, and .env. Each ends with the command that fixes it. Missing and unreadable files cause
+// no warning.
 func Exposed(configPath, dotEnvPath string) []string {
 	var warnings []string
 	if mode, ok := sharedMode(configPath); ok {
@@ -275,9 +269,9 @@ func warning(path string, mode fs.FileMode, what string) string {
 	return fmt.Sprintf("%s holds %s and others can read it (mode %04o): chmod 600 %s", path, what, mode.Perm(), path)
 }
 
-// Open returns a warning for a home and a store that others on this machine can
-// read: prompts and results of tools are in there. Each ends in the command that
-// repairs it. A store in the home is as closed as the home.
+// Open returns a warning if other users of this machine can read the home or the store, which contain prompts
+// and tool results. Each ends with the command that fixes it. A store inside the home is as private as the
+// home.
 func Open(dirs home.Dirs) []string {
 	var warnings []string
 	for _, dir := range []string{dirs.Home, dirs.Store} {
@@ -294,7 +288,7 @@ func Open(dirs home.Dirs) []string {
 	return warnings
 }
 
-// sharedMode returns the mode of a file that others than its owner can read.
+// sharedMode returns the mode of a file if users other than its owner can read it.
 func sharedMode(path string) (fs.FileMode, bool) {
 	info, err := os.Stat(path)
 	if err != nil || !modesMatter {

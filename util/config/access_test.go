@@ -46,7 +46,7 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// What a mode allows where namespaces are refused.
+// What each mode allows on systems without namespaces.
 func TestAccessWithoutNamespaces(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{protocol.SandboxAuto, protocol.SandboxLandlock, protocol.SandboxRequired} {
@@ -63,7 +63,7 @@ func TestAccessWithoutNamespaces(t *testing.T) {
 	}
 }
 
-// What is required is all that can be held; the user's word comes first.
+// mode: required requires everything that can be enforced; the user's setting takes precedence.
 func TestSocketsAreClosedIfConfinementIsRequired(t *testing.T) {
 	t.Parallel()
 	yes, no := true, false

@@ -1,12 +1,10 @@
-// Package config reads config.yaml and .env and resolves what they say. Errors
-// name the line and never hold a secret.
+// Package config reads config.yaml and .env and resolves their values. Errors include line numbers and never
+// contain a secret.
 //
-// Strings may name environment variables: ${NAME}. "$$" is a dollar sign, and a
-// dollar sign before anything else stands for itself. What a provider, a model or
-// an agent needs only when it is used (its address, key, name, command, arguments
-// and environment) is expanded by [ResolveModel] and [ResolveAgent], so that a
-// key that one model lacks does not stop an agent that never asks it; everything
-// else when the file is read.
+// Strings can contain environment variables: ${NAME}. "$$" is a dollar sign, as is a dollar sign before
+// anything else. [ResolveModel] and [ResolveAgent] expand the fields that a provider, a model or an agent
+// needs only when it is used: its address, key, name, command, arguments and environment. A missing key of an
+// unused model therefore doesn't affect an agent. Everything else is expanded when the file is read.
 package config
 
 import (
@@ -29,9 +27,8 @@ import (
 	"github.com/united-workforce/uwf/util/yamlstruct"
 )
 
-// Load reads config.yaml. A missing file is an empty config. Every problem is
-// in one *protocol.Error (code invalid) with file, line and a suggestion; its
-// cause is an *InvalidError.
+// Load reads config.yaml. A missing file is an empty config. All problems are in one *protocol.Error (code
+// invalid) with file, line and a suggestion; its cause is an *InvalidError.
 func Load(ctx context.Context, path string, e env.Env) (protocol.Config, error) {
 	if err := ctx.Err(); err != nil {
 		return protocol.Config{}, err
@@ -49,12 +46,12 @@ func Load(ctx context.Context, path string, e env.Env) (protocol.Config, error) 
 // maxFile bounds config.yaml, in bytes.
 const maxFile = 1 << 20
 
-// ReadFile reads the text of config.yaml. A link is followed.
+// ReadFile reads the text of config.yaml, following links.
 func ReadFile(path string) ([]byte, error) {
 	return safeopen.ReadFile(path, maxFile, safeopen.Follow)
 }
 
-// Parse is [Load] for a text; path is only named in errors.
+// Parse is [Load] for a text; errors contain path.
 func Parse(src []byte, path string, e env.Env) (protocol.Config, error) {
 	c, r := read(src, path, e)
 	if err := r.err(); err != nil {
@@ -63,8 +60,7 @@ func Parse(src []byte, path string, e env.Env) (protocol.Config, error) {
 	return c, nil
 }
 
-// ParseUnfinished is [Parse] for a config that is being written: values that are
-// merely missing yet are no error.
+// ParseUnfinished is [Parse] for an incomplete config, in which missing values aren't errors.
 func ParseUnfinished(src []byte, path string, e env.Env) (protocol.Config, error) {
 	c, r := read(src, path, e)
 	r.problems = slices.DeleteFunc(r.problems, func(p protocol.Problem) bool {
@@ -77,15 +73,15 @@ func ParseUnfinished(src []byte, path string, e env.Env) (protocol.Config, error
 	return c, nil
 }
 
-// Warnings are what is wrong in a config and stops nobody who does not use it: a model
-// whose provider is not there. [ResolveModel] refuses the model, and [Set] the name.
+// Warnings returns problems that affect only those who use the value, such as a model with a missing
+// provider. [ResolveModel] rejects that model, and [Set] the name.
 func Warnings(src []byte, path string, e env.Env) []protocol.Problem {
 	_, r := read(src, path, e)
 	sortByPlace(r.warnings)
 	return r.warnings
 }
 
-// read reads a config with all that is wrong in it.
+// read parses a config and reports all problems.
 func read(src []byte, path string, e env.Env) (c protocol.Config, r report) {
 	r = report{path: path, src: src}
 	doc, err := yamldoc.Parse(src, yamldoc.Bounds{})
@@ -99,39 +95,37 @@ func read(src []byte, path string, e env.Env) (c protocol.Config, r report) {
 	return c, r
 }
 
-// The scenarios of modelOverrides, beside "<workflow>.<role>".
+// The scenarios of modelOverrides other than "<workflow>.<role>".
 const (
 	scenarioExtract = "extract"
 	scenarioAgent   = "agent"
 )
 
-// Endpoint is a resolved model. Printing one does not print its key.
+// Endpoint is a resolved model. Formatting one doesn't reveal its key.
 type Endpoint struct {
 	Alias, Provider string
-	BaseURL         string // without a slash at its end
-	APIKey          string // "" for an endpoint that needs none
+	BaseURL         string // without a trailing slash
+	APIKey          string // "" if not needed
 	Model           string
-	// KeySource says where the key came from or belongs, for error messages:
-	// "config.yaml providers.x.apiKey", "environment OPENAI_API_KEY".
+	// KeySource is the location of the key, or where it is missing, for error messages: "config.yaml
+	// providers.x.apiKey", "environment OPENAI_API_KEY".
 	KeySource     string
 	Stream        bool
 	ContextWindow int // tokens; 0: unknown
 	Price         *protocol.Price
-	IdleTimeout   time.Duration // how long it may be silent; 0: not said
-	CacheControl  bool          // it is told what its prompt cache should keep
+	IdleTimeout   time.Duration // maximum silence; 0 if not set
+	CacheControl  bool          // requests mark what the prompt cache should keep
 }
 
-// String names the endpoint.
+// String returns the endpoint without its key.
 func (e Endpoint) String() string {
 	return fmt.Sprintf("model %s (%s of provider %s)", e.Alias, e.Model, e.Provider)
 }
 
-// GoString is String, for %#v.
 func (e Endpoint) GoString() string { return e.String() }
 
-// ResolveModel resolves a model alias. A provider that names no key needs none;
-// a key that is named but not set is an error. Errors are *protocol.Error (code
-// invalid) and name what is missing.
+// ResolveModel resolves a model alias. A provider without a configured key needs none; a configured key
+// without a value is an error. Errors are *protocol.Error (code invalid) and describe what is missing.
 func ResolveModel(c protocol.Config, alias string, e env.Env) (Endpoint, error) {
 	if alias == "" {
 		return Endpoint{}, invalid([]string{"add to config.yaml: defaultModel: <alias>"},
@@ -168,15 +162,14 @@ func ResolveModel(c protocol.Config, alias string, e env.Env) (Endpoint, error) 
 	return out, nil
 }
 
-// takesCacheControl reports whether an endpoint is known to want to be told what its
-// prompt cache should keep: those that pass questions on to Anthropic's models. All
-// others cache by themselves, or not at all.
+// takesCacheControl reports whether an endpoint is known to need cache markers: those that forward requests
+// to Anthropic's models. All others cache automatically or not at all.
 func takesCacheControl(e Endpoint) bool {
 	name := strings.ToLower(e.Model)
 	return strings.Contains(name, "claude") || strings.HasPrefix(name, "anthropic/")
 }
 
-// key finds the key of a provider.
+// key returns the key of a provider.
 func key(p protocol.Provider, at string, use *user) (key, source string) {
 	if p.APIKeyEnv == "" {
 		return use.value(p.APIKey, at+".apiKey"), "config.yaml " + at + ".apiKey"
@@ -189,19 +182,17 @@ func key(p protocol.Provider, at string, use *user) (key, source string) {
 	return key, "environment " + name
 }
 
-// AgentModel is the alias of the model for a role: modelOverrides
-// "<workflow>.<role>", then the agent's own, then modelOverrides "agent", then
-// the default model; "" if none of them is set.
+// AgentModel returns the model alias for a role: modelOverrides "<workflow>.<role>", the agent's model,
+// modelOverrides "agent", or the default model, in this order; "" if none is set.
 func AgentModel(c protocol.Config, agentAlias, workflow, role string) string {
 	return first(c.ModelOverrides[workflow+"."+role], c.Agents[agentAlias].Model, c.ModelOverrides[scenarioAgent],
 		c.DefaultModel)
 }
 
-// ExternalModel is the model for a role that an external program plays, as the
-// program calls it: modelOverrides "<workflow>.<role>", then the agent's own; ""
-// if neither is set, since other models of the config are not the program's, or if
-// the agent tells its program none. What is not an alias in models is such a name
-// itself. The price is that of the alias, nil if there is none. command starts the agent.
+// ExternalModel returns the model for a role played by an external program, as the program names it:
+// modelOverrides "<workflow>.<role>" or the agent's model; "" if neither is set, because the program doesn't
+// use the other models in the config, or if the agent doesn't pass a model to its program. A value that isn't
+// an alias in models is itself such a name. The price is that of the alias, or nil. command starts the agent.
 func ExternalModel(c protocol.Config, command, agentAlias, workflow, role string,
 	e env.Env) (string, *protocol.Price, error) {
 	if agent := agentName(command); agent == "uwf-exec" || agent == "uwf-mock" {
@@ -217,12 +208,11 @@ func ExternalModel(c protocol.Config, command, agentAlias, workflow, role string
 	return name, m.Price, use.err
 }
 
-// extractOff in modelOverrides.extract switches the extraction off.
+// extractOff in modelOverrides.extract disables extraction by a model.
 const extractOff = "off"
 
-// ExtractModel is the alias of the model for LLM extraction: modelOverrides.extract,
-// else models.extract, else the default model; "" if there is none of them, or
-// modelOverrides.extract is "off".
+// ExtractModel returns the model alias for extraction: modelOverrides.extract, models.extract, or the default
+// model, in this order; "" if none is set or modelOverrides.extract is "off".
 func ExtractModel(c protocol.Config) string {
 	chosen := c.ModelOverrides[scenarioExtract]
 	if _, isModel := c.Models[chosen]; chosen == extractOff && !isModel {
@@ -254,10 +244,9 @@ func hints(word string, known []string) []string {
 	return nil
 }
 
-// NoPrice says why nobody can know what a role's agent costs before it has run, "" if
-// that may be known: the agent's program tells it, or the config has a price. model is
-// what the agent's own command line names, "" if it names none. alias is that of the
-// model to which the price belongs; "": it has none yet.
+// NoPrice explains why the cost of a role's agent is unknown before it runs; "" if it can be known because
+// the program reports it or the config has a price. model is the model in the agent's own command line, or
+// "". alias is the model alias that needs the price, "" if there is none yet.
 func NoPrice(c protocol.Config, command, model, agentAlias, workflow, role string, e env.Env) (why, alias string) {
 	switch a, _ := protocol.AdapterOf(agentName(command)); {
 	case OwnsModels(command):
@@ -280,14 +269,14 @@ func NoPrice(c protocol.Config, command, model, agentAlias, workflow, role strin
 	return "", ""
 }
 
-// tellsCost reports whether a provider tells the cost with each reply.
+// tellsCost reports whether a provider includes the cost in each reply.
 func tellsCost(p protocol.Provider) bool {
 	u, err := url.Parse(p.BaseURL)
 	return err == nil && (u.Hostname() == "openrouter.ai" || strings.HasSuffix(u.Hostname(), ".openrouter.ai"))
 }
 
-// ResolveAgent is an agent of the config with its variables replaced, ready to
-// be started. Errors are *protocol.Error (code invalid).
+// ResolveAgent returns an agent of the config with its variables expanded, ready to start. Errors are
+// *protocol.Error (code invalid).
 func ResolveAgent(c protocol.Config, alias string, e env.Env) (protocol.Agent, error) {
 	a, ok := c.Agents[alias]
 	if !ok {
@@ -312,30 +301,29 @@ func ResolveAgent(c protocol.Config, alias string, e env.Env) (protocol.Agent, e
 	return a, nil
 }
 
-// Notify is what notify says, resolved. Printing one does not print its secrets.
+// Notify is the resolved notify configuration. Formatting one doesn't reveal its secrets.
 type Notify struct {
 	On      []string
-	Command []string // nil: none is run
-	Webhook string   // where notices are posted; "": nowhere
-	Secret  string   // signs them; "": nothing does
-	Address string   // of answer links, without a slash at its end; "": there are none
+	Command []string // nil: no command
+	Webhook string   // URL for notifications; "" for none
+	Secret  string   // signs notifications; "": unsigned
+	Address string   // of answer links, without a trailing slash; "": no links
 	Ends    time.Duration
 }
 
-// String says nothing: the address of a webhook is often its key.
+// String hides all values, because a webhook's address is often its key.
 func (n Notify) String() string { return "notify" }
 
-// GoString is String, for %#v.
 func (n Notify) GoString() string { return n.String() }
 
-// linkExpires is how long an answer link counts, mostLinkEnds how long it can.
+// linkExpires is the default lifetime of an answer link, mostLinkEnds the maximum.
 const (
 	linkExpires  = 24 * time.Hour
 	mostLinkEnds = 30 * 24 * time.Hour
 )
 
-// ResolveNotify resolves what notify says; nobody is told if it says nothing. Errors are
-// *protocol.Error (code invalid) and name what is missing.
+// ResolveNotify resolves the notify configuration. Without one there are no notifications. Errors are
+// *protocol.Error (code invalid) and describe what is missing.
 func ResolveNotify(c protocol.Config, e env.Env) (Notify, error) {
 	n := c.Notify
 	if n == nil {
@@ -356,7 +344,7 @@ func ResolveNotify(c protocol.Config, e env.Env) (Notify, error) {
 	if n.Links != nil {
 		out.Address = strings.TrimRight(n.Links.Address, "/")
 		if n.Links.ExpiresIn != "" {
-			out.Ends, _ = time.ParseDuration(n.Links.ExpiresIn) // it was checked
+			out.Ends, _ = time.ParseDuration(n.Links.ExpiresIn) // already checked
 		}
 	}
 	if use.err == nil && out.Webhook != "" && !isPrivate(out.Webhook) {
@@ -373,7 +361,7 @@ func notices() []string {
 		protocol.NoticeLimit}
 }
 
-// isPrivate reports whether nobody between here and an address can read along.
+// isPrivate reports whether nobody can eavesdrop on connections to an address.
 func isPrivate(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
@@ -383,7 +371,7 @@ func isPrivate(address string) bool {
 	return u.Scheme == "https" || u.Scheme == "http" && (u.Hostname() == "localhost" || ip != nil && ip.IsLoopback())
 }
 
-// notify checks who is told of threads that come to rest.
+// notify checks the notify configuration.
 func (k checker) notify() {
 	n := k.c.Notify
 	if n == nil {
@@ -421,8 +409,8 @@ func (k checker) notify() {
 	}
 }
 
-// Network returns what a role can reach. Its own entry in networkOverrides counts first, then the
-// sandbox of the agent that plays it; alias "" is for a role that is a command.
+// Network returns the network access of a role. Its entry in networkOverrides takes precedence over the
+// sandbox of its agent; alias "" means a command role.
 func Network(c protocol.Config, alias, workflow, role string) protocol.Network {
 	box := CommandSandbox(c)
 	if alias != "" {
@@ -436,7 +424,8 @@ func Network(c protocol.Config, alias, workflow, role string) protocol.Network {
 	return protocol.Network{protocol.NetworkAll}
 }
 
-// Reaches says what a role can reach, to follow what it may do; "": everything.
+// Reaches describes a role's network access, to follow the description of its other access; "" if
+// unrestricted.
 func Reaches(n protocol.Network) string {
 	switch {
 	case n.All():
@@ -449,7 +438,7 @@ func Reaches(n protocol.Network) string {
 
 func networkWords() []string { return []string{protocol.NetworkAll, protocol.NetworkNone} }
 
-// network checks what a list, or a word in its place, says.
+// network checks a host list, or a word in its place.
 func (r *report) network(n *yamldoc.Node, v protocol.Network, path string) {
 	switch {
 	case n.Kind == yamldoc.Scalar && len(v) == 1 && v[0] != "" && !slices.Contains(networkWords(), v[0]):
@@ -473,7 +462,7 @@ func (r *report) host(n *yamldoc.Node, host, path string) {
 	_, err := hostlist.Parse([]string{host})
 	word := slices.Contains(networkWords(), host)
 	if n.Kind != yamldoc.Scalar || n.Text != "" && host == "" || err == nil && !word {
-		return // or it is reported already
+		return // or already reported
 	}
 	bare := host
 	if _, rest, ok := strings.Cut(host, "://"); ok {
@@ -493,7 +482,7 @@ func (r *report) host(n *yamldoc.Node, host, path string) {
 	r.add(n.Pos, remedy, "%s has an entry that is no host", path)
 }
 
-// networks checks that a sandbox holds what can be reached, and that roles are named in full.
+// networks checks that a sandbox can enforce network access, and that role names are complete.
 func (k checker) networks() {
 	held := func(box protocol.SandboxConfig, at ...string) {
 		if box.Mode == protocol.SandboxNone && !box.Network.All() {

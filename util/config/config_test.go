@@ -13,7 +13,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// full has every key that there is.
+// full contains every key.
 const full = `# models
 providers:
   openrouter:
@@ -132,7 +132,7 @@ func TestResolve(t *testing.T) {
 	require.NoError(t, err, "off names no model")
 }
 
-// A config with many providers works where only one key is set.
+// A config with many providers works if only one key is set.
 func TestUnsetVariablesMatterWhenUsed(t *testing.T) {
 	t.Parallel()
 	c, err := load(t, full, process("TIME=30m"))
@@ -170,7 +170,7 @@ func TestLoadIsCancelled(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// What a prompt cache should keep is told to whoever is known to want it, or as the config says.
+// Cache markers are sent to endpoints known to need them, or as configured.
 func TestCacheControl(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -18,7 +18,7 @@ import (
 	"github.com/united-workforce/uwf/util/yamlstruct"
 )
 
-// decoder fills the config from nodes.
+// decoder returns a decoder from YAML nodes to the config.
 func decoder(r *report, e env.Env) *yamlstruct.Decoder {
 	d := &yamlstruct.Decoder{Of: "the config", Report: r.add, Lazy: isLazy}
 	d.Text = func(n *yamldoc.Node, where string, lazy bool) (string, bool) {
@@ -36,7 +36,7 @@ func decoder(r *report, e env.Env) *yamlstruct.Decoder {
 		return text, true
 	}
 	d.Before = func(n *yamldoc.Node, into reflect.Type) *yamldoc.Node {
-		if n.Kind == yamldoc.Scalar && into == reflect.TypeFor[protocol.Network]() { // one of its words
+		if n.Kind == yamldoc.Scalar && into == reflect.TypeFor[protocol.Network]() { // a keyword instead of a list
 			return &yamldoc.Node{Kind: yamldoc.Sequence, Pos: n.Pos, Items: []*yamldoc.Node{n}}
 		}
 		return n
@@ -49,9 +49,8 @@ func decoder(r *report, e env.Env) *yamlstruct.Decoder {
 	return d
 }
 
-// isLazy reports whether the variables in a key's value are looked up where it
-// is used: it belongs to a provider, a model or an agent that may never be used,
-// and nothing in the config depends on what it says.
+// isLazy reports whether the variables in a key's value are expanded on use: it belongs to a provider, a
+// model or an agent, which can be unused, and the rest of the config doesn't depend on it.
 func isLazy(key string) bool {
 	switch key {
 	case "baseUrl", "apiKey", "apiKeyEnv", "name", "command", "args", "env", "url", "secret":
@@ -60,8 +59,7 @@ func isLazy(key string) bool {
 	return false
 }
 
-// checker reports what is well-formed but cannot work: names that nothing
-// defines, and missing values.
+// checker reports well-formed values that can't work: undefined names and missing values.
 type checker struct {
 	*report
 	root *yamldoc.Node
@@ -92,7 +90,7 @@ func check(r *report, root *yamldoc.Node, c protocol.Config) {
 	k.notify()
 }
 
-// at is the place of a value, or of the innermost thing around it that exists.
+// at returns the position of a value, or of its nearest existing ancestor.
 func (k checker) at(path []string) yamldoc.Pos {
 	n := k.root
 	for _, key := range path {
@@ -155,22 +153,21 @@ func (k checker) agent(a protocol.Agent, alias string) {
 	}
 }
 
-// OwnsModels reports whether an agent can only use what is in models. An external
-// program has names of its own.
+// OwnsModels reports whether an agent can use only aliases in models. External programs have their own model
+// names.
 func OwnsModels(command string) bool {
 	return slices.Contains(protocol.ModelAgents(), agentName(command))
 }
 
-// agentName is the name of the program that a command starts.
+// agentName returns the name of a command's program.
 func agentName(command string) string { return strings.TrimSuffix(filepath.Base(command), ".exe") }
 
-// AccountOf is the name of the account of a program whose agent names none: claude-code, codex.
+// AccountOf returns the default account name of a program: claude-code, codex.
 func AccountOf(command string) string {
 	return strings.TrimPrefix(agentName(command), protocol.AgentPrefix)
 }
 
-// concurrency checks that each key is the name of an account, so that a misspelt one is no cap
-// that holds nothing.
+// concurrency checks that each key is the name of an account, because a misspelled one would have no effect.
 func (k checker) concurrency() {
 	known := keys(k.c.Providers)
 	for _, program := range protocol.OwnAgents() {
@@ -191,7 +188,7 @@ func (k checker) concurrency() {
 	}
 }
 
-// choices checks which agents and models are chosen for what.
+// choices checks the selected agents and models.
 func (k checker) choices() {
 	agents, models := keys(k.c.Agents), keys(k.c.Models)
 	k.reference(k.c.DefaultAgent, "agent", agents, "defaultAgent")
@@ -212,9 +209,9 @@ func (k checker) choices() {
 	}
 }
 
-// ownsModels reports whether a scenario can only use what is in models. A role,
-// "<workflow>.<role>", can use other names unless an agent of ours is configured to play
-// it: who plays it may be said on the command line, and is judged then.
+// ownsModels reports whether a scenario can use only aliases in models. A role, "<workflow>.<role>", can use
+// other names unless the config assigns one of our agents to it: the command line can select another agent,
+// and is checked then.
 func (k checker) ownsModels(scenario string) bool {
 	at := strings.LastIndexByte(scenario, '.')
 	if at < 0 {
@@ -224,8 +221,8 @@ func (k checker) ownsModels(scenario string) bool {
 	return OwnsModels(k.c.Agents[alias].Command)
 }
 
-// locations checks the directories in which steps may work: what they are must
-// not depend on where uwf is started.
+// locations checks the directories in which steps can run, which must not depend on the directory where uwf
+// starts.
 func (k checker) locations() {
 	for i, dir := range k.c.AllowLocations {
 		if slash := filepath.ToSlash(dir); filepath.IsAbs(dir) || slash == "~" || strings.HasPrefix(slash, "~/") {
@@ -236,7 +233,7 @@ func (k checker) locations() {
 	}
 }
 
-// workspace checks how the files of threads are kept.
+// workspace checks the workspace configuration.
 func (k checker) workspace() {
 	w := k.c.Workspace
 	if w == nil {
@@ -258,7 +255,7 @@ func (k checker) workspace() {
 	}
 }
 
-// missingWords end the report of what is not there yet.
+// missingWords ends the message for a missing value.
 const missingWords = " is missing"
 
 func (k checker) required(value, remedy string, path ...string) {
@@ -276,8 +273,8 @@ func (k checker) reference(name, what string, known []string, path ...string) {
 		what, name, what)
 }
 
-// providerOf warns of a model whose provider is not there: that is an error only for
-// who uses the model, and the others may be all that somebody needs.
+// providerOf warns about a model with a missing provider. It is an error only when the model is used; the
+// other models can suffice.
 func (k checker) providerOf(name, alias string) {
 	if known := keys(k.c.Providers); !slices.Contains(known, name) {
 		at := []string{"models", alias, "provider"}
@@ -288,7 +285,7 @@ func (k checker) providerOf(name, alias string) {
 
 func keys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// InvalidError lists what is wrong in a file, in the order of its lines.
+// InvalidError lists the problems in a file, in line order.
 type InvalidError struct{ Problems []protocol.Problem }
 
 func (e *InvalidError) Error() string {
@@ -311,7 +308,7 @@ type report struct {
 	path     string
 	src      []byte
 	problems []protocol.Problem
-	warnings []protocol.Problem // of what stops nobody who does not use it
+	warnings []protocol.Problem // problems that affect only those who use the value
 }
 
 func (r *report) add(at yamldoc.Pos, remedy, format string, args ...any) {
@@ -330,7 +327,7 @@ func (r *report) problem(at yamldoc.Pos, remedy, format string, args ...any) pro
 	}
 }
 
-// addYAML reports that the text is no YAML. The message holds nothing of it.
+// addYAML reports a YAML syntax error. The message contains none of the text.
 func (r *report) addYAML(err error) {
 	var bad *yamldoc.Error
 	if !errors.As(err, &bad) {
@@ -354,8 +351,7 @@ func sortByPlace(problems []protocol.Problem) {
 	})
 }
 
-// excerpt is a line without its values, which may be secrets: only a key at its
-// start is shown.
+// excerpt returns a line without its values, which can be secrets: only a key at its start.
 func excerpt(line string) string {
 	key := regexp.MustCompile(`^\s*(- )?[A-Za-z$_][A-Za-z0-9$_.-]*:(\s|$)`).FindString(line)
 	if key == "" {

@@ -17,12 +17,11 @@ import (
 	"github.com/united-workforce/uwf/util/yamlstruct"
 )
 
-// Set changes one value in the text of a config.yaml; comments, order and the
-// rest stay as they are. path is only named in errors.
+// Set changes one value in the text of a config.yaml and preserves comments, order and everything else.
+// Errors contain path.
 //
-// A value that no config can have is refused (*protocol.Error, code invalid); what
-// merely is missing yet beside it is returned as problems, so that a provider or a
-// model can be written field by field.
+// An invalid value is rejected (*protocol.Error, code invalid). Other values that are still missing are
+// returned as problems, so that a provider or a model can be written field by field.
 func Set(src []byte, path string, k Key, value any, e env.Env) (text []byte, missing []protocol.Problem, err error) {
 	text, err = yamldoc.Set(src, k.Path, value, yamldoc.Bounds{})
 	if err != nil {
@@ -32,8 +31,8 @@ func Set(src []byte, path string, k Key, value any, e env.Env) (text []byte, mis
 	return text, missing, err
 }
 
-// Unset takes one value out of the text of a config.yaml; all else stays as it is. A
-// config that cannot be used without it is refused. Errors are *protocol.Error.
+// Unset removes one value from the text of a config.yaml and preserves everything else. It fails if the
+// resulting config would be unusable. Errors are *protocol.Error.
 func Unset(src []byte, path string, k Key, e env.Env) ([]byte, error) {
 	text, err := yamldoc.Unset(src, k.Path, yamldoc.Bounds{})
 	if errors.Is(err, yamldoc.ErrNoKey) {
@@ -51,7 +50,7 @@ func Unset(src []byte, path string, k Key, e env.Env) ([]byte, error) {
 	return text, err
 }
 
-// explainEdit says why a text could not be changed.
+// explainEdit explains why a text could not be edited.
 func explainEdit(err error, src []byte, path string, k Key) error {
 	var bad *yamldoc.Error
 	switch {
@@ -73,8 +72,7 @@ func explainEdit(err error, src []byte, path string, k Key) error {
 	return err
 }
 
-// judge holds a changed config against the rules. What was wrong before is not
-// held against the change.
+// judge validates an edited config. It ignores problems that existed before.
 func judge(before, after []byte, path string, e env.Env) (missing []protocol.Problem, err error) {
 	known := map[string]bool{}
 	for _, p := range problems(before, path, e) {
@@ -100,20 +98,20 @@ func judge(before, after []byte, path string, e env.Env) (missing []protocol.Pro
 	return nil, bad
 }
 
-// problems are all that is wrong in a config: also what would only be warned of, for
-// a name that is typed now is to be right.
+// problems returns all problems of a config, including those that Load only warns about, because a name typed
+// now should be right.
 func problems(src []byte, path string, e env.Env) []protocol.Problem {
 	_, r := read(src, path, e)
 	return append(r.problems, r.warnings...)
 }
 
-// Key is a place in a config, such as providers.openai.baseUrl.
+// Key identifies a value in a config, such as providers.openai.baseUrl.
 type Key struct {
 	Path []string
 	typ  reflect.Type // of the value
 }
 
-// String writes a key as it is typed.
+// String returns the key as typed.
 func (k Key) String() string {
 	parts := make([]string, len(k.Path))
 	for i, p := range k.Path {
@@ -125,26 +123,24 @@ func (k Key) String() string {
 	return strings.Join(parts, ".")
 }
 
-// joins reports whether the last part of a key may hold dots: the scenarios of
-// modelOverrides do.
+// joins reports whether the last part of a key can contain dots, as the scenarios of modelOverrides do.
 func (k Key) joins() bool { return len(k.Path) == 2 && k.Path[0] == "modelOverrides" }
 
-// Secret reports whether the value is a key or looks like one.
+// Secret reports whether the value is secret, or probably is.
 func (k Key) Secret() bool {
 	switch {
 	case len(k.Path) == 3 && k.Path[0] == "providers":
 		return k.Path[2] == "apiKey"
 	case len(k.Path) == 4 && k.Path[0] == "agents" && k.Path[2] == "env":
 		return secret.Named(k.Path[3])
-	case len(k.Path) == 3 && k.Path[0] == "notify" && k.Path[1] == "webhook": // many an address is itself the key
+	case len(k.Path) == 3 && k.Path[0] == "notify" && k.Path[1] == "webhook": // the URL itself is often the key
 		return k.Path[2] == "url" || k.Path[2] == "secret"
 	}
 	return false
 }
 
-// ParseKey reads a key with dots between its parts; a part in double quotes may
-// hold dots. The error is a *protocol.Error (code usage) that says what is
-// allowed where the key goes wrong.
+// ParseKey parses a key with dots between its parts; a part in double quotes can contain dots. The error is a
+// *protocol.Error (code usage) that lists the valid parts at the point of the mistake.
 func ParseKey(s string) (Key, error) {
 	parts, err := split(s)
 	if err != nil {
@@ -182,7 +178,7 @@ func ParseKey(s string) (Key, error) {
 	return k, nil
 }
 
-// split cuts a key at the dots that are not in quotes.
+// split splits a key at the dots outside of quotes.
 func split(s string) ([]string, error) {
 	var parts []string
 	for rest := s; ; {
@@ -236,9 +232,8 @@ func usage(message, hint string) *protocol.Error {
 	return e
 }
 
-// Value reads a value as it is typed on a command line: a text as it is, a list
-// or a mapping as JSON or YAML. Errors are *protocol.Error (code invalid) and hold
-// nothing of the value, which may be a secret.
+// Value parses a value typed on a command line: a string verbatim, a list or a mapping as JSON or YAML.
+// Errors are *protocol.Error (code invalid) and don't contain the value, which can be a secret.
 func (k Key) Value(text string) (any, error) {
 	t := k.typ
 	if t.Kind() == reflect.Pointer {
@@ -277,7 +272,7 @@ func (k Key) wrong(t reflect.Type) error {
 		Hints: k.examples(t)}
 }
 
-// examples of what may be typed.
+// examples returns example values.
 func (k Key) examples(t reflect.Type) []string {
 	switch t.Kind() {
 	case reflect.Slice:
@@ -308,7 +303,7 @@ func kindWords(t reflect.Type) string {
 	return "a mapping, such as {\"key\": \"value\"}"
 }
 
-// Lookup finds the value at a key in what [Raw] returns.
+// Lookup returns the value of a key in the result of [Raw].
 func (k Key) Lookup(raw any) (any, bool) {
 	for _, part := range k.Path {
 		m, ok := raw.(map[string]any)
@@ -322,8 +317,8 @@ func (k Key) Lookup(raw any) (any, bool) {
 	return raw, true
 }
 
-// Raw reads a config as it is written, with its secrets masked: what is wrong in
-// it beyond its form is no error. Errors are those of Parse.
+// Raw parses a config without resolving it, with its secrets masked. Only syntax errors are errors, as for
+// Parse.
 func Raw(src []byte, path string) (any, error) {
 	r := report{path: path, src: src}
 	doc, err := yamldoc.Parse(src, yamldoc.Bounds{})
@@ -338,7 +333,7 @@ func Raw(src []byte, path string) (any, error) {
 	return mask(root, Key{}), nil
 }
 
-// Shown is a config as it may be shown, with its secrets masked.
+// Shown returns a config with its secrets masked.
 func Shown(c protocol.Config) (any, error) {
 	data, err := json.Marshal(c)
 	if err != nil {
@@ -351,24 +346,24 @@ func Shown(c protocol.Config) (any, error) {
 	return mask(raw, Key{}), nil
 }
 
-// mask replaces the secrets below a key.
+// mask masks the secrets below a key.
 func mask(v any, at Key) any {
 	if at.Secret() {
 		if s, ok := v.(string); ok && strings.HasPrefix(s, "${") && strings.HasSuffix(s, "}") {
-			return v // the name of a variable is no secret
+			return v // a variable's name isn't secret
 		}
 		if v == nil {
 			return nil
 		}
 		s, ok := v.(string)
 		if !ok {
-			data, _ := json.Marshal(v) // it came from YAML
+			data, _ := json.Marshal(v) // always encodes, because it came from YAML
 			s = string(data)
 		}
 		return MaskKey(s)
 	}
 	if s, ok := v.(string); ok {
-		return secret.NewSet(secret.OfVariable("", s)...).Hide(s) // the password of a URL
+		return secret.NewSet(secret.OfVariable("", s)...).Hide(s) // the password in a URL
 	}
 	m, ok := v.(map[string]any)
 	if !ok {

@@ -44,7 +44,7 @@ func set(t *testing.T, src, key, value string) (string, []protocol.Problem, erro
 	return string(text), missing, err
 }
 
-// changes are the lines that only one of two texts has.
+// changes returns the lines that only one of two texts contains.
 func changes(before, after string) (gone, come []string) {
 	lines := map[string]int{}
 	squeeze := func(s string) string { return strings.Join(strings.Fields(s), " ") }
@@ -112,7 +112,7 @@ func TestSetBeginsAFile(t *testing.T) {
 	require.Contains(t, after, `command: "y"`)
 }
 
-// Field by field a config may be incomplete; what no config can have is refused.
+// A config that is written field by field can be incomplete, but not invalid.
 func TestSetValidates(t *testing.T) {
 	t.Parallel()
 	after, missing, err := set(t, commented, "models.fast.name", "gpt-5-mini")
@@ -202,7 +202,7 @@ func FuzzSet(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// A second reading gives what was set, unless it is masked.
+		// Reading again returns the value that was set, unless it is masked.
 		raw, err := config.Raw(text, "config.yaml")
 		require.NoError(t, err)
 		got, ok := k.Lookup(raw)

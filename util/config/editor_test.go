@@ -15,7 +15,7 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 )
 
-// complete is a config with everything that there is.
+// complete is a config with every key.
 const complete = `{
   "providers": {"p": {"baseUrl": "https://example.org/v1", "apiKey": "${KEY}"}, "q": {"baseUrl": "http://localhost:1", "apiKeyEnv": "KEY"}},
   "models": {"m": {"provider": "p", "name": "n", "stream": false, "contextWindow": 1000, "price": {"input": 1, "output": 2.5, "cacheRead": 0.1, "cacheWrite": 0.2}, "idleTimeout": "30m", "cacheControl": "on"}},
@@ -30,8 +30,7 @@ const complete = `{
   "builtin": {"allowCommands": ["go"], "passEnv": ["GH_TOKEN"], "capabilities": ["chown"], "noUnixSockets": true, "allowFetch": true, "allowPrivate": false, "maxTurns": 30, "maxContinueTurns": 5, "maxTokens": 5, "maxCostUsd": 0.5, "maxTime": "20m", "instructions": "off"}
 }`
 
-// What the schema for editors refuses, uwf refuses, and what is right both
-// accept.
+// uwf rejects everything that the editors' schema rejects, and both accept valid configs.
 func TestEditorSchema(t *testing.T) {
 	t.Parallel()
 	schema, err := jsonschema.CompileString("config.json", string(protocol.EditorSchema(protocol.EditConfig)))
@@ -62,7 +61,7 @@ func TestEditorSchema(t *testing.T) {
 	require.Greater(t, refused, 200)
 }
 
-// breakOne changes one entry somewhere in a config, and says which.
+// breakOne changes a random entry in a config and describes the change.
 func breakOne(random *rand.Rand, m map[string]any) string {
 	keys := slices.Sorted(maps.Keys(m))
 	if len(keys) == 0 {

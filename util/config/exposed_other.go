@@ -4,8 +4,7 @@ package config
 
 import "io/fs"
 
-// modesMatter tells that the mode of a file says who can read it; here it is
-// made up.
+// modesMatter reports whether file modes determine who can read a file. On this system Go makes them up.
 const modesMatter = false
 
 func foreignOwner(fs.FileInfo) (uint32, bool) { return 0, false }

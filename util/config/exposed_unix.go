@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// modesMatter tells that the mode of a file says who can read it.
+// modesMatter reports whether file modes determine who can read a file.
 const modesMatter = true
 
 // foreignOwner returns the owner of a file if it is neither the user nor root.

@@ -80,8 +80,7 @@ func TestInvalid(t *testing.T) {
 	}
 }
 
-// The seeds' own example names a provider that it does not have, for a model that
-// only some use.
+// The example in the seeds has a missing provider for a model that not everyone uses.
 func TestModelWithoutProvider(t *testing.T) {
 	t.Parallel()
 	src := []byte("providers: { x: { baseUrl: https://x.example/v1 } }\nmodels: { a: { provider: xx, name: n }, b: { provider: x, name: n } }\ndefaultModel: b\nmodelOverrides: { extract: a }\n")
@@ -109,8 +108,7 @@ func TestAllProblemsAtOnce(t *testing.T) {
 	}
 }
 
-// Whatever is wrong with a file, and wherever the secret stands in it, the
-// error does not show it.
+// Errors never show a secret, wherever it is in an invalid file.
 func TestErrorsHoldNoSecret(t *testing.T) {
 	t.Parallel()
 	for _, around := range []string{
@@ -143,7 +141,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// A program of others has models of its own, for single roles, too.
+// An external program has its own model names, also in role overrides.
 func TestPlainNamesOfModels(t *testing.T) {
 	t.Parallel()
 	const text = "agents: { own: { command: uwf-builtin }, claude: { command: /opt/uwf-claude-code } }\ndefaultAgent: own\n" +

@@ -38,7 +38,7 @@ func TestNetwork(t *testing.T) {
 	}
 }
 
-// A key is set as it is written, a word without a list.
+// A list is set as written, and a keyword without a list.
 func TestNetworkIsSet(t *testing.T) {
 	t.Parallel()
 	key, err := ParseKey("sandbox.network")
@@ -52,7 +52,7 @@ func TestNetworkIsSet(t *testing.T) {
 	require.ErrorContains(t, err, "sandbox.network")
 }
 
-// A project cannot change what the user allows.
+// A project can't change the user's network access.
 func TestNetworkOfAProject(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"sandbox: { network: all }", "networkOverrides: { w.r: all }", "agents: { a: { sandbox: { network: all } } }"} {

@@ -9,8 +9,9 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 )
 
-// Granted are the variables that a config gives a role that is a command. proven are those by the hash of
-// its workflow, which says what the role is; named are the others, by a name that anybody can choose.
+// Granted returns the variables that a config passes to a command role. proven contains those granted by the
+// hash of its workflow, which determines the role; named contains the others, granted by a name that any
+// workflow can use.
 func Granted(c protocol.Config, workflow protocol.Hash, name, role string) (proven, named []string) {
 	if c.Commands == nil {
 		return nil, nil
@@ -25,8 +26,8 @@ func Granted(c protocol.Config, workflow protocol.Hash, name, role string) (prov
 	return proven, named
 }
 
-// Gets returns what the commands of a workflow are given, a line for each role, and for each variable that e
-// does not have; nil: that is not looked at.
+// Gets describes the variables passed to the commands of a workflow: a line for each role, and for each
+// variable missing from e unless e is nil.
 func Gets(c protocol.Config, workflow protocol.Hash, w protocol.Workflow, e *env.Env) (lines []string) {
 	for _, role := range slices.Sorted(maps.Keys(w.Roles)) {
 		if w.Roles[role].Player() == protocol.PlayedByCommand {
@@ -36,7 +37,7 @@ func Gets(c protocol.Config, workflow protocol.Hash, w protocol.Workflow, e *env
 	return lines
 }
 
-// GetsAll is [Gets] for all that a config grants.
+// GetsAll is [Gets] for everything that a config grants.
 func GetsAll(c protocol.Config, e *env.Env) (lines []string) {
 	if c.Commands != nil {
 		for _, key := range keys(c.Commands.PassEnv) {
@@ -61,7 +62,7 @@ func gets(who string, names []string, e *env.Env) (lines []string) {
 	return lines
 }
 
-// passEnv checks what commands are given.
+// passEnv checks the variables passed to commands.
 func (k checker) passEnv() {
 	if k.c.Commands == nil {
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 )
 
-// What a name grants and what a hash grants are apart: only the hash says what the role is.
+// Grants by name and by hash are separate, because only the hash identifies the role.
 func TestGranted(t *testing.T) {
 	t.Parallel()
 	const h = protocol.Hash("0123456789ABC")

@@ -22,12 +22,11 @@ import (
 	"github.com/united-workforce/uwf/util/yamlstruct"
 )
 
-// ProjectFile is where a directory of a project keeps its settings, from there on.
+// ProjectFile returns the path of a project's settings, relative to the project's directory.
 func ProjectFile() string { return filepath.Join(".uwf", "config.yaml") }
 
-// project is what the config of a project may say. It may be anybody's, so it chooses
-// among what the user has configured, and narrows it; it names no program, no endpoint,
-// no key, and allows nothing.
+// project is the config of a project. It is untrusted, so it can select from the user's config and narrow it,
+// but it can't add programs, endpoints or keys, or allow anything.
 type project struct {
 	Agents         map[string]projectAgent      `json:"agents"`
 	Models         map[string]protocol.Model    `json:"models"`
@@ -37,7 +36,7 @@ type project struct {
 	Timeout        string                       `json:"timeout" is:"span"`
 }
 
-// projectAgent is what it may say of an agent of the user's.
+// projectAgent contains the project's settings for one of the user's agents.
 type projectAgent struct {
 	Model        string         `json:"model"`
 	Permission   string         `json:"permission" is:"full|edits|read-only"`
@@ -50,14 +49,14 @@ type projectAgent struct {
 	Resume       *bool          `json:"resume"`
 }
 
-// projectSandbox is what it may say of that agent's sandbox.
+// projectSandbox contains the project's settings for that agent's sandbox.
 type projectSandbox struct {
 	Mode string `json:"mode" is:"auto|required|none"`
 }
 
-// WithProject is the user's config with that of a project beneath it; path is the
-// project's file, "" if there is none. Where both say something, the user's holds; of
-// limits, times and permissions the narrower one. Errors are those of [Load].
+// WithProject merges a project's config into the user's. path is the project's file, "" for none. The user's
+// values take precedence, except that the stricter value of limits, times and permissions applies. Errors are
+// as for [Load].
 func WithProject(user protocol.Config, path string) (protocol.Config, error) {
 	if path == "" {
 		return user, nil
@@ -72,8 +71,7 @@ func WithProject(user protocol.Config, path string) (protocol.Config, error) {
 	return mergeProject(user, src, path)
 }
 
-// readProject reads the file through the directory that it is the settings of: no link
-// leads out of there.
+// readProject reads the file without following links out of the project's directory.
 func readProject(path string) ([]byte, error) {
 	root, err := os.OpenRoot(filepath.Dir(filepath.Dir(path)))
 	if err != nil {
@@ -98,13 +96,13 @@ func mergeProject(user protocol.Config, src []byte, path string) (protocol.Confi
 	}
 	for alias, m := range entries(doc.Root.Get("models")) {
 		for _, e := range m.Entries {
-			if e.Key == "price" { // it would say how far the user's limit reaches
+			if e.Key == "price" { // it would change the effect of the user's limit
 				r.add(e.Pos, "", "models.%s.price may not be set by a project; put it in your own config.yaml", alias)
 			}
 		}
 	}
 	for key, n := range entries(doc.Root.Get("limits")) {
-		if key == "perDay" { // of all threads of the home, whosever project they are in
+		if key == "perDay" { // applies to all threads of the home, in any project
 			r.add(n.Pos, "", "limits.perDay may not be set by a project; put it in your own config.yaml")
 		}
 	}
@@ -122,7 +120,7 @@ func mergeProject(user protocol.Config, src []byte, path string) (protocol.Confi
 	return p.under(user), nil
 }
 
-// refused reports what a user's config may say and a project's may not, and takes it out.
+// refused reports and removes settings that are valid in a user's config but not in a project's.
 func refused(r *report, n *yamldoc.Node, at string, users, projects reflect.Type) {
 	if n == nil || n.Kind != yamldoc.Mapping {
 		return
@@ -139,8 +137,7 @@ func refused(r *report, n *yamldoc.Node, at string, users, projects reflect.Type
 	})
 }
 
-// literal refuses variables: what is in this environment is nothing that a project may
-// put into a value.
+// literal rejects variables: a project must not read the environment.
 func literal(r *report, n *yamldoc.Node) {
 	if n == nil {
 		return
@@ -156,7 +153,7 @@ func literal(r *report, n *yamldoc.Node) {
 	}
 }
 
-// checkProject checks the project's names against what the user has, and its words.
+// checkProject checks the project's names against the user's config, and its keywords.
 func checkProject(r *report, root *yamldoc.Node, user protocol.Config, p project) {
 	k := checker{report: r, root: root, c: p.under(user)}
 	known := func(name, what string, all []string, path ...string) {
@@ -202,7 +199,7 @@ func checkProject(r *report, root *yamldoc.Node, user protocol.Config, p project
 	}
 }
 
-// wider reports whether an agent may do more than the user's default agent, or is held back less.
+// wider reports whether an agent has more permissions, or a weaker sandbox, than the user's default agent.
 func wider(c protocol.Config, alias string, user protocol.Config) bool {
 	may := func(c protocol.Config, alias string) int {
 		return max(0, slices.Index([]string{"full", "edits", "read-only"}, c.Agents[alias].Permission))
@@ -219,7 +216,7 @@ func wider(c protocol.Config, alias string, user protocol.Config) bool {
 	return may(c, alias) < may(user, user.DefaultAgent) || held(c, alias) < held(user, user.DefaultAgent)
 }
 
-// isPlainName tells a name of a model that no program takes for an option.
+// isPlainName reports whether no program can mistake a model name for an option.
 func isPlainName(name string) bool {
 	const longest = 200
 	letter := func(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' }
@@ -227,12 +224,12 @@ func isPlainName(name string) bool {
 		!strings.ContainsFunc(name, func(r rune) bool { return !letter(r) && !strings.ContainsRune("._:/@+-", r) })
 }
 
-// under is the user's config with the project's beneath it. Nothing of the user's is changed.
+// under merges the project's config into the user's, and preserves everything of the user's.
 func (p project) under(user protocol.Config) protocol.Config {
 	c := user
 	c.Models = beneath(user.Models, p.Models)
 	for alias, m := range c.Models {
-		for _, own := range user.Models { // what it costs is known under another name
+		for _, own := range user.Models { // its price is listed under another name
 			if m.Price == nil && own.Price != nil && own.Provider == m.Provider && own.Name == m.Name {
 				m.Price = own.Price
 				c.Models[alias] = m
@@ -263,7 +260,7 @@ func (p project) under(user protocol.Config) protocol.Config {
 	return c
 }
 
-// under is an agent of the user's, narrowed.
+// under narrows one of the user's agents.
 func (p projectAgent) under(a protocol.Agent, mode string) protocol.Agent {
 	a.Model = first(a.Model, p.Model)
 	a.Permission = stricter(a.Permission, p.Permission, []string{"", "full", "edits", "read-only"})
@@ -284,7 +281,7 @@ func (p projectAgent) under(a protocol.Agent, mode string) protocol.Agent {
 	return a
 }
 
-// beneath is upper with what lower has and upper has not.
+// beneath returns upper with the missing entries of lower.
 func beneath[V any](upper, lower map[string]V) map[string]V {
 	out := make(map[string]V, len(upper)+len(lower))
 	maps.Copy(out, lower)
@@ -292,7 +289,7 @@ func beneath[V any](upper, lower map[string]V) map[string]V {
 	return out
 }
 
-// fewer is the smaller of two limits; zero is none.
+// fewer returns the smaller of two limits; zero means none.
 func fewer[N int | float64](a, b N) N {
 	if a == 0 || b > 0 && b < a {
 		return b
@@ -300,7 +297,7 @@ func fewer[N int | float64](a, b N) N {
 	return a
 }
 
-// shorter is the shorter of two lengths of time, which have been checked; "" is none.
+// shorter returns the shorter of two valid durations; "" means none.
 func shorter(a, b string) string {
 	x, _ := time.ParseDuration(a)
 	y, _ := time.ParseDuration(b)
@@ -310,8 +307,7 @@ func shorter(a, b string) string {
 	return a
 }
 
-// stricter is the one of two words that comes later in a list; "" of the project says
-// nothing.
+// stricter returns the word that comes later in order; an empty project value is ignored.
 func stricter(user, project string, order []string) string {
 	if project == "" || slices.Index(order, project) < slices.Index(order, user) {
 		return user
@@ -319,13 +315,11 @@ func stricter(user, project string, order []string) string {
 	return project
 }
 
-// Distrust returns why what a home says must not be obeyed: config.yaml names
-// programs to run, and .env what they get, so who can change them, or the
-// directory that they are in, runs programs as the user. As ssh does with its
-// files, it refuses what another user owns, except root, or what others can write.
-// A group that is the user's own alone does not count, see [safeopen.OthersWrite]. Where modes say nothing about who
-// may write, and of what cannot be looked at, it has nothing to say. The error is
-// a *protocol.Error (code invalid).
+// Distrust returns the reason why a home must not be used. config.yaml contains programs to run, and .env
+// their environment, so anyone who can change them or their directory can run programs as the user. Like ssh,
+// Distrust rejects files that are owned by another user, except root, or writable by others. A group whose
+// only member is the user doesn't count, see [safeopen.OthersWrite]. It accepts files that it can't examine,
+// and everything on systems without meaningful modes. The error is a *protocol.Error (code invalid).
 func Distrust(dirs home.Dirs) error {
 	if !modesMatter {
 		return nil
@@ -333,7 +327,7 @@ func Distrust(dirs home.Dirs) error {
 	for _, path := range []string{dirs.Home, dirs.Config(), dirs.DotEnv(), dirs.Remotes()} {
 		info, err := os.Stat(path)
 		if err != nil {
-			continue // who needs it will say so
+			continue // its reader reports the error
 		}
 		if owner, foreign := foreignOwner(info); foreign {
 			return invalid([]string{fmt.Sprintf("if it is yours: chown -R %d %s", os.Geteuid(), dirs.Home),

@@ -36,7 +36,7 @@ func withProject(t *testing.T, text string) (user, merged protocol.Config, err e
 	return user, merged, err
 }
 
-// What the user says holds; of limits the narrower one.
+// The user's values take precedence; for limits the stricter one applies.
 func TestProjectIsBeneathTheUser(t *testing.T) {
 	t.Parallel()
 	user, c, err := withProject(t, `
@@ -63,7 +63,7 @@ timeout: 1h
 	require.NotContains(t, user.AgentOverrides["review"], "writer", "the user's own is not changed")
 }
 
-// A project allows nothing, and names nothing that the user has not.
+// A project can't allow anything, or use names missing from the user's config.
 func TestProjectIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
@@ -96,7 +96,7 @@ func TestProjectIsRefused(t *testing.T) {
 	}
 }
 
-// A link leads nowhere out of the project, and a file that is not there says nothing.
+// Links out of the project aren't followed, and a missing file has no effect.
 func TestProjectFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -112,8 +112,7 @@ func TestProjectFile(t *testing.T) {
 	require.Error(t, err)
 }
 
-// A project says neither what a model costs, nor does it give a role to an agent that may
-// more than the user's own choice.
+// A project can't set a model's price, or select an agent with more permissions than the user's own choice.
 func TestProjectWidensNothing(t *testing.T) {
 	t.Parallel()
 	_, _, err := withProject(t, `models: { free: { provider: here, name: big, price: { input: 0, output: 0 } } }`)

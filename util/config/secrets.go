@@ -17,10 +17,9 @@ import (
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
-// Secrets finds all that must be neither stored nor shown: what .env holds, but
-// for plain settings; the keys of providers; and of the agents' variables and
-// those of e what is a secret by its name or is a URL with a password, or what commands are given. Nothing
-// stops it: what cannot be read has no secrets.
+// Secrets returns all values that must be neither stored nor shown: the values in .env except plain settings,
+// the keys of providers, and from the variables of agents and of e those with a secret's name, with a
+// password in a URL, or passed to commands. It never fails: an unreadable file has no secrets.
 func Secrets(configPath, dotEnvPath string, e env.Env) []string {
 	var found []string
 	for _, kv := range e.Environ {
@@ -45,7 +44,7 @@ func Secrets(configPath, dotEnvPath string, e env.Env) []string {
 	return append(found, written(doc.Root, e)...)
 }
 
-// written are the secrets that a config names or holds.
+// written returns the secrets that a config contains or references.
 func written(root *yamldoc.Node, e env.Env) (found []string) {
 	value := func(n *yamldoc.Node) string {
 		if n == nil {
@@ -76,8 +75,8 @@ func written(root *yamldoc.Node, e env.Env) (found []string) {
 	return found
 }
 
-// MaskKey is what may be shown of a key: its last four characters if it is long
-// enough to keep the rest a secret.
+// MaskKey returns the displayable part of a key: its last four characters if the rest is long enough to stay
+// secret.
 func MaskKey(key string) string {
 	const enough, shown = 20, 4
 	switch {
@@ -89,8 +88,7 @@ func MaskKey(key string) string {
 	return "***" + key[len(key)-shown:]
 }
 
-// literalSecrets lists the places in a config.yaml that hold a secret as such
-// and not as ${NAME}, sorted.
+// literalSecrets returns the sorted locations in a config.yaml of literal secrets, as opposed to ${NAME}.
 func literalSecrets(src []byte) []string {
 	doc, err := yamldoc.Parse(src, yamldoc.Bounds{})
 	if err != nil {
@@ -120,7 +118,7 @@ func isLiteral(n *yamldoc.Node) bool {
 	return n != nil && n.Text != "" && !strings.Contains(n.Text, "${")
 }
 
-// entries are the entries of a mapping; a node that is none has none.
+// entries returns the entries of a mapping, nil for other nodes.
 func entries(n *yamldoc.Node) map[string]*yamldoc.Node {
 	m := map[string]*yamldoc.Node{}
 	if n == nil {
@@ -135,9 +133,8 @@ func entries(n *yamldoc.Node) map[string]*yamldoc.Node {
 // maxDotEnv bounds a .env file, in bytes.
 const maxDotEnv = 1 << 20
 
-// LoadDotEnv returns e with the variables of a .env file that e does not set; an
-// empty value counts as not set. A missing file changes nothing. Errors hold
-// nothing of the file but the names of variables.
+// LoadDotEnv returns e with the variables of a .env file that e doesn't set; an empty value counts as unset.
+// A missing file changes nothing. Errors contain only the names of variables.
 func LoadDotEnv(path string, e env.Env) (env.Env, error) {
 	vars, err := readDotEnvFile(path)
 	if err != nil {
@@ -151,9 +148,8 @@ func LoadDotEnv(path string, e env.Env) (env.Env, error) {
 	return e, nil
 }
 
-// Handed is the environment for a program that gets only what it needs: given,
-// and of what [LoadDotEnv] has added to it in with, all that is no secret, proxies,
-// and what names lists; a name that ends with * is a prefix.
+// Handed returns a minimal environment for a program: given, and from the variables that [LoadDotEnv] added
+// in with, those that aren't secret, proxies, and those listed in names; a name that ends with * is a prefix.
 func Handed(given []string, with env.Env, names []string) []string {
 	handed := slices.Clone(given)
 	for _, kv := range with.Environ[len(given):] {
@@ -170,7 +166,7 @@ func Handed(given []string, with env.Env, names []string) []string {
 	return handed
 }
 
-// readDotEnvFile reads the variables of a .env file; one that is missing has none.
+// readDotEnvFile reads the variables of a .env file; a missing file has none.
 func readDotEnvFile(path string) (map[string]string, error) {
 	src, err := safeopen.ReadFile(path, maxDotEnv, safeopen.Follow)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -204,9 +200,8 @@ func parseDotEnv(path, src string) (map[string]string, error) {
 
 var errDotEnv = errors.New("not a file of lines NAME=value")
 
-// readDotEnv hides the library's error, which quotes the rest of the file,
-// secrets and all. Without a line end it would take a line without '=' for the
-// value of a variable without a name.
+// readDotEnv replaces the library's error, which quotes the rest of the file, including secrets. It adds a
+// final newline, without which the library would accept a line without '=' as a variable without a name.
 func readDotEnv(src string) (map[string]string, error) {
 	vars, err := godotenv.Unmarshal(src + "\n")
 	if _, nameless := vars[""]; err != nil || nameless {
@@ -215,7 +210,7 @@ func readDotEnv(src string) (map[string]string, error) {
 	return vars, nil
 }
 
-// badLine finds the line after the longest beginning that can be read.
+// badLine returns the line after the longest valid beginning.
 func badLine(src string) int {
 	lines := strings.Split(src, "\n")
 	for n := len(lines) - 1; n > 0; n-- {
@@ -226,11 +221,10 @@ func badLine(src string) int {
 	return 1
 }
 
-// eaten returns a variable whose value has lost a piece: in values without
-// single quotes the library takes $NAME for a variable of the same file, and
-// drops it if there is none, so that "p$1q" becomes "pq".
+// eaten returns a variable whose value has lost a part: unless in single quotes, the library expands $NAME to
+// a variable of the same file, or to nothing, so that "p$1q" becomes "pq".
 func eaten(src string, vars map[string]string) string {
-	const stand = "\ue000" // nothing is expanded without a dollar sign
+	const stand = "\ue000" // without a dollar sign nothing is expanded
 	raw, err := readDotEnv(strings.ReplaceAll(src, "$", stand))
 	if err != nil {
 		return ""
@@ -250,9 +244,8 @@ func eaten(src string, vars map[string]string) string {
 	return ""
 }
 
-// expand replaces ${NAME} by the variable's value and $$ by a dollar sign. It
-// returns the first variable that is not set, or what is wrong; neither holds
-// anything of the value.
+// expand replaces ${NAME} with the variable's value and $$ with a dollar sign. It returns the first unset
+// variable, or an error message; neither contains any part of the value.
 func expand(s string, e env.Env) (text, unset, msg string) {
 	var b strings.Builder
 	for {
@@ -283,7 +276,7 @@ func expand(s string, e env.Env) (text, unset, msg string) {
 	}
 }
 
-// variables lists the variables that a value asks for.
+// variables returns the variables in a value.
 func variables(s string) []string {
 	var names []string
 	for _, part := range strings.Split(strings.ReplaceAll(s, "$$", ""), "${")[1:] {
@@ -293,12 +286,12 @@ func variables(s string) []string {
 	return names
 }
 
-// hasVariable reports whether a value is only known when it is used.
+// hasVariable reports whether a value is expanded on use.
 func hasVariable(s string) bool {
 	return len(variables(s)) > 0
 }
 
-// isVariable reports whether s can be the name of an environment variable.
+// isVariable reports whether s is a valid name of an environment variable.
 func isVariable(s string) bool {
 	for i := range len(s) {
 		c := s[i]
@@ -310,13 +303,13 @@ func isVariable(s string) bool {
 	return s != ""
 }
 
-// user expands values that are about to be used and keeps the first error.
+// user expands values on use and keeps the first error.
 type user struct {
 	env env.Env
 	err error
 }
 
-// value is the expanded value of the key at path.
+// value returns the expanded value of the key at path.
 func (u *user) value(s, path string) string {
 	text, unset, msg := expand(s, u.env)
 	switch {

@@ -16,7 +16,7 @@ import (
 
 func TestDistrust(t *testing.T) {
 	t.Parallel()
-	// Others can get to it.
+	// Other users can access it.
 	outer := t.TempDir()
 	require.NoError(t, os.Chmod(filepath.Dir(outer), 0o755))
 	require.NoError(t, os.Chmod(outer, 0o755))

@@ -10,7 +10,7 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// Whoever can write the directory cannot have files outside of it changed, by no operation.
+// No operation changes files outside the directory, even if other users can write the directory.
 func TestBeneath(t *testing.T) {
 	t.Parallel()
 	dir, outside := t.TempDir(), t.TempDir()

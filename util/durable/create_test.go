@@ -10,8 +10,8 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// A file that is being written is not seen under its name, can be read back, and
-// then replaces the old one whole, or leaves no trace.
+// A file being written is invisible under its name and can be read back. It then replaces the old one
+// atomically, or leaves no trace.
 func TestCreate(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -1,13 +1,12 @@
-// Package durable is the only way in which the program changes a disk. Every
-// write, rename, removal and flush goes through an [FS], so that a test can
-// record them and cut the power after any of them (package durabletest).
+// Package durable is the program's only way to change a disk. Every write, rename, removal and flush goes
+// through an [FS], so that a test can record them and simulate a power cut after any of them (package
+// durabletest).
 //
-// Files that name other data are replaced whole ([WriteFile]: temporary file,
-// flush, rename, flush of the directory) or appended to and flushed
-// ([AppendFile]); both happen under a [Lock] when more than one process may
-// write. Many files that nothing names yet are written as one unit ([WriteAll]).
+// Files that reference other data are either replaced atomically ([WriteFile]: temporary file, flush, rename,
+// flush of the directory) or appended to and flushed ([AppendFile]); both require a [Lock] if several
+// processes can write. [WriteAll] writes many files that nothing references yet as one unit.
 //
-// Lock files are the one exception: they carry no data, so they bypass FS.
+// Lock files are the only exception: they contain no data, so they bypass FS.
 package durable
 
 import (
@@ -23,49 +22,47 @@ import (
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// FS is every operation that changes a disk. Errors are *[fs.PathError] with the
-// path that the caller named.
+// FS contains all operations that change a disk. Errors are *[fs.PathError] with the caller's path.
 type FS interface {
-	// WriteTemp makes a file with a unique name beside path and returns that
-	// name. If flush is set, the content is durable when it returns. After an
-	// error nothing is left behind.
+	// WriteTemp creates a file with a unique name next to path and returns that name. flush determines how
+	// durable the content is. After an error no file remains.
 	WriteTemp(path string, data []byte, perm fs.FileMode, flush Flush) (temp string, err error)
-	// Rename replaces to, if it exists, in one step.
+	// Rename atomically replaces to, if it exists.
 	Rename(from, to string) error
-	// Append adds data at the end of path, making it if need be. After an error
-	// the file is as long as before. It is not atomic: a kill leaves a part.
+	// Append appends data to path and creates the file if necessary. After an error the file has its previous
+	// length. Append isn't atomic: if the process is killed, a part can remain.
 	Append(path string, data []byte, perm fs.FileMode, flush Flush) error
 	Truncate(path string, size int64) error
 	Remove(path string) error
 	MkdirAll(path string, perm fs.FileMode) error
-	// Touch sets the time of path's last change to now, by the clock that also
-	// stamps writes. It is not flushed.
+	// Touch sets the modification time of path to now, by the clock that also stamps writes. It isn't
+	// flushed.
 	Touch(path string) error
-	// StartSync hands what was written to path to the device, like StartFlush.
+	// StartSync passes the content of path to the device, like StartFlush.
 	StartSync(path string) error
-	// SyncFile and SyncDir make what was written to path, or the names in it, durable.
+	// SyncFile and SyncDir make the content of path, or the names in it, durable.
 	SyncFile(path string) error
 	SyncDir(path string) error
 }
 
-// Flush says how far a write has to get before it returns.
+// Flush determines how far data is written before a write returns.
 type Flush int
 
-// How far.
+// The levels of flushing.
 const (
-	NoFlush    Flush = iota // into the page cache: survives a kill, not a power cut
-	StartFlush              // handed to the device, which may still cache it; a later flush on the same disk completes it
-	FullFlush               // on the disk
+	NoFlush    Flush = iota // in the page cache: survives a kill, but not a power cut
+	StartFlush              // passed to the device, which can still cache it; a later flush on the same disk completes it
+	FullFlush               // durable on the disk
 )
 
-// NewFile is a file that is being written, too big to be held in memory. It has a
-// temporary name until [NewFile.Commit] gives it its own.
+// NewFile is a file being written that is too large for memory. It has a temporary name until
+// [NewFile.Commit].
 type NewFile struct {
 	f    *os.File
 	path string
 }
 
-// Create begins a file that will replace path. Its mode is 0600 until then.
+// Create starts a file that will replace path. Its mode is 0600 until Commit.
 func Create(path string) (*NewFile, error) {
 	f, err := createTemp(path, newFile(0o600))
 	if err != nil {
@@ -83,9 +80,9 @@ func (n *NewFile) Write(data []byte) (int, error) {
 // ReadAt implements io.ReaderAt.
 func (n *NewFile) ReadAt(data []byte, at int64) (int, error) { return n.f.ReadAt(data, at) }
 
-// Commit makes the content durable, gives the file its name and the mode perm, and
-// makes the name durable. A link at path is followed. After an error nothing is
-// left of the new file, unless it was the flush of the directory that failed.
+// Commit makes the content durable, renames the file to its path with mode perm, and makes the name durable.
+// It follows a link at path. After an error the new file is removed, unless only the flush of the directory
+// failed.
 func (n *NewFile) Commit(perm os.FileMode) error {
 	path, perm, err := replaced(n.path, perm)
 	if err != nil {
@@ -101,12 +98,12 @@ func (n *NewFile) Commit(perm os.FileMode) error {
 	return pathError("flush", n.path, syncDir(filepath.Dir(path)))
 }
 
-// Abort removes what was written.
+// Abort removes the file.
 func (n *NewFile) Abort() error {
 	return pathError("remove", n.path, n.f.Close(), os.Remove(n.f.Name()))
 }
 
-// OS is the real disk.
+// OS returns the real disk.
 func OS() FS { return osFS{} }
 
 type osFS struct{}
@@ -116,8 +113,8 @@ const (
 	tempTries  = 100
 )
 
-// IsTemp reports whether a file name is one that WriteTemp makes. Such a file that
-// no process is about to rename was left behind by a kill or a power cut.
+// IsTemp reports whether a file name has the form used by WriteTemp. Such a file was left by a killed process
+// or a power cut unless a process is about to rename it.
 func IsTemp(name string) bool {
 	return strings.HasPrefix(filepath.Base(name), tempPrefix)
 }
@@ -135,12 +132,12 @@ func (osFS) WriteTemp(path string, data []byte, perm fs.FileMode, flush Flush) (
 	return f.Name(), nil
 }
 
-// newFile creates a file of a name that is free.
+// newFile returns a function that creates a file with an unused name.
 func newFile(perm fs.FileMode) func(name string) (*os.File, error) {
 	return func(name string) (*os.File, error) { return os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, perm) }
 }
 
-// createTemp never opens a file that exists, so two writers cannot share one.
+// createTemp never opens an existing file, so two writers can't share one.
 func createTemp(path string, create func(name string) (*os.File, error)) (*os.File, error) {
 	for range tempTries {
 		name := fmt.Sprintf("%s%s-%016x", tempPrefix, filepath.Base(path), rand.Uint64())
@@ -180,7 +177,7 @@ func (osFS) Append(path string, data []byte, perm fs.FileMode, flush Flush) erro
 	return pathError("append to", path, appendTo(f, data, flush), f.Close())
 }
 
-// appendTo takes back what a full disk or a failed flush has left half written.
+// appendTo removes partially written data after a full disk or a failed flush.
 func appendTo(f *os.File, data []byte, flush Flush) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -232,8 +229,8 @@ type notFile struct{ *safeopen.NotFileError }
 func (e notFile) Error() string { return e.Reason() }
 func (e notFile) Unwrap() error { return e.NotFileError }
 
-// pathError joins what went wrong, or returns nil. It names the file that the
-// caller knows, where the causes name a temporary one.
+// pathError joins the errors, or returns nil. It reports the caller's path, because the causes contain that
+// of a temporary file.
 func pathError(op, path string, errs ...error) error {
 	var causes []error
 	for _, err := range errs {
@@ -251,7 +248,7 @@ func pathError(op, path string, errs ...error) error {
 	}
 }
 
-// cause strips the path from an error of package os, or safeopen.
+// cause removes the path from an error of package os or safeopen.
 func cause(err error) error {
 	if e := (*safeopen.NotFileError)(nil); errors.As(err, &e) {
 		return notFile{e}
@@ -265,9 +262,9 @@ func cause(err error) error {
 	return err
 }
 
-// RemoveTemps removes the temporary files that killed processes have left behind
-// of a file: whole copies of it, with all that it held then. Call it with the lock
-// under which alone the file is written. A missing directory has none.
+// RemoveTemps removes the temporary files of a file that killed processes left behind: complete copies of
+// earlier content. The caller must hold the lock that protects writes of the file. A missing directory is not
+// an error.
 func RemoveTemps(fsys FS, path string) error {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -284,11 +281,11 @@ func RemoveTemps(fsys FS, path string) error {
 	return err
 }
 
-// isTempNumber: a file may be called like another with a dash after it.
+// isTempNumber distinguishes temporary files from a file whose name is another's followed by a dash.
 func isTempNumber(s string) bool { return len(s) == 16 && strings.Trim(s, "0123456789abcdef") == "" }
 
-// Beneath is the disk below a directory that strangers may write, too: whatever a path leads
-// through, nothing is changed outside of the directory, and no link is written through.
+// Beneath returns the disk below a directory that untrusted users can also write. It changes nothing outside
+// the directory and doesn't write through links.
 func Beneath(dir string) FS { return &beneath{dir: dir} }
 
 type beneath struct {
@@ -296,10 +293,10 @@ type beneath struct {
 	dir string
 
 	mu   sync.Mutex
-	root *os.Root // of dir, opened once; nil: not yet
+	root *os.Root // opened on first use
 }
 
-// open opens the directory, which must be there.
+// open opens the directory, which must exist.
 func (b *beneath) open() (_ *os.Root, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -309,7 +306,7 @@ func (b *beneath) open() (_ *os.Root, err error) {
 	return b.root, err
 }
 
-// within calls do with the directory and a path below it.
+// within calls do with the directory and a path relative to it.
 func (b *beneath) within(op, path string, do func(root *os.Root, name string) error) error {
 	name, err := filepath.Rel(b.dir, path)
 	if err != nil {
@@ -353,7 +350,7 @@ func (b *beneath) Rename(from, to string) error {
 	return b.within("rename to", to, func(root *os.Root, name string) error { return root.Rename(old, name) })
 }
 
-// openFile opens a file that is no link, which is checked before it is opened and after.
+// openFile opens a file that isn't a link, which it checks before and after opening.
 func openFile(root *os.Root, name string, flag int, perm fs.FileMode) (*os.File, error) {
 	if info, err := root.Lstat(name); err == nil && !info.Mode().IsRegular() {
 		return nil, &safeopen.NotFileError{Path: name, Mode: info.Mode().Type()}
@@ -400,7 +397,7 @@ func (b *beneath) Remove(path string) error {
 	return b.within("remove", path, func(root *os.Root, name string) error { return root.Remove(name) })
 }
 
-// MkdirAll implements FS. The directory itself is made like any other.
+// MkdirAll implements FS. It also creates the directory itself.
 func (b *beneath) MkdirAll(path string, perm fs.FileMode) error {
 	if err := b.osFS.MkdirAll(b.dir, perm); err != nil || filepath.Clean(path) == filepath.Clean(b.dir) {
 		return err

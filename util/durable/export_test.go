@@ -1,7 +1,7 @@
 package durable
 
-// WriteAllMany is WriteAll where any number of files are many.
+// WriteAllMany is WriteAll with a threshold of one file.
 func WriteAllMany(fsys FS, files []File, mode Mode) error { return writeAll(fsys, files, mode, 1) }
 
-// WriteCheckedMany is WriteChecked where any number of files are many.
+// WriteCheckedMany is WriteChecked with a threshold of one file.
 func WriteCheckedMany(fsys FS, files []File) (bool, error) { return writeChecked(fsys, files, 1) }

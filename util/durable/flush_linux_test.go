@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The other tests count flushes of a recorder. That one reaches the system shows where the system
-// cannot do it: /dev/null takes every byte and refuses to flush.
+// The other tests count flushes of a recorder. This one checks that a flush reaches the system: /dev/null
+// accepts every byte and fails to flush.
 func TestFlushReachesTheSystem(t *testing.T) {
 	t.Parallel()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)

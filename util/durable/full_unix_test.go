@@ -17,12 +17,11 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// room is how long a file may become in the child that runs fillUp.
+// room is the maximum file size in the child that runs fillUp.
 const room = 1000
 
-// A disk that gets full in the middle of a write leaves what was there before,
-// and nothing else. A limit on the size of files stands in for the disk: it also
-// lets a part be written first.
+// If a disk fills up during a write, only the previous content remains. A limit on the file size simulates
+// the full disk: it also allows a partial write first.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

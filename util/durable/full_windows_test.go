@@ -1,4 +1,4 @@
 package durable_test
 
-// fillUp is played on unix only, where a process can limit its own files.
+// fillUp is used only on Unix, where a process can limit its own files.
 func fillUp([]string) error { return nil }

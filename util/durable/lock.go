@@ -13,51 +13,48 @@ import (
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// ErrLocked means that somebody else holds a lock.
+// ErrLocked means that another process holds a lock.
 var ErrLocked = errors.New("is locked")
 
-// How long Lock pauses between two tries: a tenth of what it has waited already,
-// within these bounds, so that short waits end soon and long ones cost nothing.
+// Pauses between attempts to get a lock: a tenth of the time waited so far, within these bounds, so that
+// short waits end quickly and long ones cost little.
 const (
 	minPause = time.Millisecond
 	maxPause = 100 * time.Millisecond
 )
 
-// Held is a lock that this process holds. It is not safe for concurrent use.
+// Held is a lock held by this process. It isn't safe for concurrent use.
 type Held struct {
 	f      *os.File
 	path   string
-	shared bool // a child may hold it too
+	shared bool // a child process can hold it as well
 }
 
-// Lock takes an exclusive lock on a file, making it and its directory if need
-// be. It waits until ctx ends; the error then is [ErrLocked] and ctx's cause.
+// Lock acquires an exclusive lock on a file and creates the file and its directory if necessary. It waits
+// until ctx is done; the error then is [ErrLocked] with ctx's cause.
 //
-// The lock belongs to the open file: a child that inherits [Held.File] holds it
-// too, until every copy is closed, which the end of a process does. Children
-// that are not given it explicitly do not get it. Two locks in one process
-// exclude each other as those of two processes do.
+// The lock belongs to the open file: a child process that inherits [Held.File] also holds it, until every
+// copy is closed, at the latest when the processes exit. Other children don't get it. Two locks within one
+// process exclude each other like locks of different processes.
 func Lock(ctx context.Context, path string) (*Held, error) {
 	return wait(ctx, path, openLocked)
 }
 
-// LockShared is Lock, but for a lock that others may hold shared too; with an
-// exclusive one it excludes each other. It needs no right to write the file once
-// that exists.
+// LockShared is Lock for a shared lock, which excludes only exclusive locks. It needs no write permission if
+// the file exists.
 func LockShared(ctx context.Context, path string) (*Held, error) {
 	return wait(ctx, path, openShared)
 }
 
-// turnSuffix is of the file by which one who wants a lock alone is seen to wait;
-// turnPatience is how long others wait for that. Whoever waits has the lock by then,
-// unless somebody holds it for long.
+// turnSuffix is the suffix of the file that shows that a process waits for exclusive access; turnPatience is
+// how long others give way. After that time the waiting process has the lock, unless another one holds it for
+// long.
 const (
 	turnSuffix   = ".turn"
 	turnPatience = 2 * time.Second
 )
 
-// LockAlone is [Lock] for a lock that is nearly always held shared by somebody: who
-// calls [GiveWay] lets it go first.
+// LockAlone is [Lock] for a lock that is nearly always held shared: callers of [GiveWay] let it go first.
 func LockAlone(ctx context.Context, path string) (*Held, error) {
 	turn, err := Lock(ctx, path+turnSuffix)
 	if err != nil {
@@ -70,9 +67,8 @@ func LockAlone(ctx context.Context, path string) (*Held, error) {
 	return held, err
 }
 
-// GiveWay waits, before a lock is taken shared, while somebody wants it alone, for
-// two seconds at most. Whoever holds it already must not call it: they would wait for
-// each other.
+// GiveWay waits, before acquiring a shared lock, up to two seconds for a waiting [LockAlone]. A process that
+// already holds the lock must not call it, because both would wait for each other.
 func GiveWay(ctx context.Context, path string) {
 	if _, err := os.Lstat(path + turnSuffix); err != nil {
 		return
@@ -84,18 +80,18 @@ func GiveWay(ctx context.Context, path string) {
 	}
 }
 
-// tellAfter is how long Lock waits before it tells somebody; see [WithWaiting].
+// tellAfter is the time that Lock waits before it calls the function given to [WithWaiting].
 const tellAfter = 3 * time.Second
 
 type waitingKey struct{}
 
-// WithWaiting returns a context in which tell is told the path of each lock that has
-// to be waited for longer than a moment, once, while it is waited for.
+// WithWaiting returns a context in which Lock calls tell with the path of each lock that it waits for longer
+// than a moment, once and while waiting.
 func WithWaiting(ctx context.Context, tell func(path string)) context.Context {
 	return context.WithValue(ctx, waitingKey{}, tell)
 }
 
-// wait tries until ctx ends.
+// wait tries until ctx is done.
 func wait(ctx context.Context, path string, open func(string) (*os.File, error)) (*Held, error) {
 	tell, _ := ctx.Value(waitingKey{}).(func(string))
 	var waited time.Duration
@@ -120,7 +116,7 @@ func wait(ctx context.Context, path string, open func(string) (*os.File, error))
 	}
 }
 
-// TryLock is Lock, but fails at once with [ErrLocked].
+// TryLock is Lock without waiting: it fails with [ErrLocked].
 func TryLock(path string) (*Held, error) { return tryLock(path, openLocked) }
 
 func tryLock(path string, open func(string) (*os.File, error)) (*Held, error) {
@@ -142,15 +138,14 @@ func tryLock(path string, open func(string) (*os.File, error)) (*Held, error) {
 		if current {
 			return &Held{f: f, path: path}, nil
 		}
-		// Its holder removed it after we had opened it: what we locked is a file
-		// that nobody else will ever find.
+		// The holder removed it after we opened it, so nobody else will ever find the file that we locked.
 		if err := f.Close(); err != nil {
 			return nil, pathError("lock", path, err)
 		}
 	}
 }
 
-// isAt reports whether path still names the open file.
+// isAt reports whether path still refers to the open file.
 func isAt(f *os.File, path string) (bool, error) {
 	opened, err := f.Stat()
 	if err != nil {
@@ -166,36 +161,34 @@ func isAt(f *os.File, path string) (bool, error) {
 	return os.SameFile(opened, named), nil
 }
 
-// File is the open file, to be inherited by a child. From then on the lock is
-// no longer ours alone to give back.
+// File returns the open file, for a child to inherit. From then on, Unlock no longer releases the lock of the
+// child.
 func (h *Held) File() *os.File {
 	h.shared = true
 	return h.f
 }
 
-// Lend is the open file, to be inherited by a child that keeps the lock if this process is
-// killed. The lock is still ours: [Held.Unlock] ends it for the child, too (on Windows only once
-// the child has ended).
+// Lend returns the open file, for a child that keeps the lock if this process is killed. [Held.Unlock] still
+// releases the lock for both (on Windows only when the child has exited).
 func (h *Held) Lend() *os.File { return h.f }
 
-// Unlock gives the lock back, or our copy of it if a child may have inherited
-// one. The file stays.
+// Unlock releases the lock, or only our copy of it if a child can have inherited one. The file remains.
 func (h *Held) Unlock() error { return pathError("unlock", h.path, h.release(), h.f.Close()) }
 
-// Holder says who holds a lock. It is a note for people and for signals, never
-// proof that the lock is held: a killed process leaves it behind.
+// Holder describes the holder of a lock. It is a note for people and for sending signals, not proof that the
+// lock is held: a killed process leaves it behind.
 type Holder struct {
 	Pid   int
 	Since time.Time // to the second
-	// Child is a process that works for the holder, and may outlive it; 0: none.
+	// Child is a process that works for the holder and can outlive it; 0 for none.
 	Child int
-	Birth string // of Child, a word that tells it from another with its id; "": unknown
+	Birth string // distinguishes Child from another process with its id; "" if unknown
 }
 
 // ErrNoHolder means that a lock file has no readable note.
 var ErrNoHolder = errors.New("does not say who holds it")
 
-// ErrNotLock means that an inherited file is not the lock that it should be.
+// ErrNotLock means that an inherited file isn't the expected lock.
 var ErrNotLock = errors.New("is not the inherited file")
 
 // maxNote bounds a lock file, in bytes.
@@ -206,14 +199,14 @@ const (
 	childFormat  = "child %d born %s\n"
 )
 
-// String is the note's first line, such as "pid 123 since 2026-11-21T15:04:05Z".
+// String returns the first line of the note, such as "pid 123 since 2026-11-21T15:04:05Z".
 func (h Holder) String() string {
 	s := fmt.Sprintf(holderFormat, h.Pid, h.Since.UTC().Format(time.RFC3339))
 	return s[:len(s)-1]
 }
 
-// Note writes into the lock file who holds it. A reader at the same moment sees
-// the old note or the new one: the file is cut after it is overwritten.
+// Note writes the holder to the lock file. A concurrent reader sees the old note or the new one, because the
+// file is truncated after it is overwritten.
 func (h *Held) Note(who Holder) error {
 	text := []byte(who.String() + "\n")
 	if who.Child > 0 && who.Birth != "" {
@@ -225,8 +218,8 @@ func (h *Held) Note(who Holder) error {
 	return pathError("note in", h.path, h.f.Truncate(int64(len(text))))
 }
 
-// ReadHolder reads the note in a lock file, without the lock. Errors:
-// [ErrNoHolder] if there is none or it is being written, [fs.ErrNotExist].
+// ReadHolder reads the note in a lock file without acquiring the lock. It returns [ErrNoHolder] if the note
+// is missing or being written, or [fs.ErrNotExist].
 func ReadHolder(path string) (Holder, error) {
 	text, err := safeopen.ReadFile(path, maxNote, safeopen.Follow)
 	if err != nil {
@@ -247,7 +240,7 @@ func parseHolder(text string) (Holder, error) {
 	}
 	at, err := time.Parse(time.RFC3339, since)
 	if year := at.UTC().Year(); err != nil || year < 0 || year > 9999 {
-		return Holder{}, ErrNoHolder // it could not be written again
+		return Holder{}, ErrNoHolder // the format cannot represent it
 	}
 	h.Since = at.UTC()
 	if _, line, _ := strings.Cut(text, "\n"); line != "" {

@@ -144,8 +144,7 @@ func child(part string, args ...string) *exec.Cmd {
 	return c
 }
 
-// Whoever wants a lock alone gets it, again and again, although so many processes share
-// it all the time that it is never free by chance.
+// LockAlone repeatedly succeeds even if so many processes share the lock that it is never free by chance.
 func TestLockAloneAmongManyWhoShare(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "l")

@@ -12,8 +12,7 @@ import (
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// openLocked opens a lock file and locks it, or fails with ErrLocked. Package os
-// opens it close-on-exec.
+// openLocked opens and locks a lock file, or fails with ErrLocked. Package os opens it close-on-exec.
 func openLocked(path string) (*os.File, error) {
 	return openFlocked(path, os.O_RDWR, unix.LOCK_EX)
 }
@@ -34,9 +33,8 @@ func openFlocked(path string, access, how int) (*os.File, error) {
 	return f, nil
 }
 
-// Locked reports whether somebody holds the lock of a file. It makes no file,
-// needs no right to write, and is in the way of whoever takes the lock for an
-// instant only.
+// Locked reports whether a process holds the lock of a file. It creates no file, needs no write permission,
+// and blocks other lockers only for an instant.
 func Locked(path string) (bool, error) {
 	f, err := safeopen.OpenFile(path, os.O_RDONLY, 0, safeopen.Follow)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -69,25 +67,23 @@ func flock(f *os.File, how int) error {
 	}
 }
 
-// release unlocks at once. Closing the file alone would leave the lock to a
-// process that another goroutine is just starting, until that has called exec.
+// release unlocks immediately. If it only closed the file, a process being started by another goroutine would
+// keep the lock until it has called exec.
 func (h *Held) release() error {
 	if h.shared {
-		return nil // it would unlock the child's copy too
+		return nil // unlocking would also release the child's copy
 	}
 	return os.NewSyscallError("flock", unix.Flock(int(h.f.Fd()), unix.LOCK_UN))
 }
 
-// RemoveAndUnlock removes the lock file, so that files of threads long gone do
-// not pile up. Only for a lock that no child has inherited: the next one to lock
-// the path gets a new file.
+// RemoveAndUnlock removes the lock file, so that files of old threads don't accumulate. No child may have
+// inherited the lock. The next locker of the path creates a new file.
 func (h *Held) RemoveAndUnlock() error {
 	return pathError("unlock", h.path, os.Remove(h.path), h.release(), h.f.Close())
 }
 
-// Inherited takes over the lock that a parent gave this process as an open file,
-// and keeps it from our own children. Errors: [ErrLocked] if f does not hold
-// the lock, [ErrNotLock] if it is not the file at path.
+// Inherited takes over a lock that the parent process passed as an open file, and doesn't pass it on to
+// children. It returns [ErrLocked] if f doesn't hold the lock, and [ErrNotLock] if it isn't the file at path.
 func Inherited(f *os.File, path string) (*Held, error) {
 	current, err := isAt(f, path)
 	if err != nil {
@@ -97,17 +93,16 @@ func Inherited(f *os.File, path string) (*Held, error) {
 		return nil, pathError("lock", path, ErrNotLock)
 	}
 	unix.CloseOnExec(int(f.Fd()))
-	// Locking again an open file that holds the lock succeeds and changes nothing.
+	// Locking an open file that already holds the lock succeeds without effect.
 	if err := flock(f, unix.LOCK_EX); err != nil {
 		return nil, pathError("lock", path, err)
 	}
 	return &Held{f: f, path: path, shared: true}, nil
 }
 
-// KeepFromChildren makes sure that an inherited descriptor which holds the lock
-// at path is not inherited further: a process that an agent leaves behind must
-// not look like the agent. It reports whether fd is that file, and leaves any
-// other alone.
+// KeepFromChildren marks an inherited descriptor close-on-exec if it holds the lock at path: a process left
+// behind by an agent must not look like the agent. It reports whether fd is that file, and leaves any other
+// unchanged.
 func KeepFromChildren(fd int, path string) bool {
 	var opened, named unix.Stat_t
 	if unix.Fstat(fd, &opened) != nil || unix.Stat(path, &named) != nil {

@@ -9,15 +9,14 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// openLocked opens a lock file so that nobody else can open it for writing. A
-// lock by LockFileEx would end with the process that took it; this one ends,
-// like flock's, when the last copy of the handle is closed.
+// openLocked opens a lock file so that no other process can open it for writing. A lock made by LockFileEx
+// would end with its process; this one ends, like flock's, when the last copy of the handle is closed.
 func openLocked(path string) (*os.File, error) {
 	return openHandle(path, windows.GENERIC_READ|windows.GENERIC_WRITE)
 }
 
-// openShared opens a lock file so that others can open it for reading only: so
-// can those who want it shared, but not who wants it alone.
+// openShared opens a lock file so that others can open it only for reading. This allows other shared locks,
+// but no exclusive one.
 func openShared(path string) (*os.File, error) {
 	return openHandle(path, windows.GENERIC_READ)
 }
@@ -40,10 +39,10 @@ func openHandle(path string, access uint32) (*os.File, error) {
 	return os.NewFile(uintptr(h), path), nil
 }
 
-// release has nothing to do: the lock is the open handle.
+// release does nothing, because the lock is the open handle.
 func (h *Held) release() error { return nil }
 
-// Locked reports whether somebody holds the lock of a file. It makes no file.
+// Locked reports whether a process holds the lock of a file. It creates no file.
 func Locked(path string) (bool, error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -58,9 +57,8 @@ func Locked(path string) (bool, error) {
 	return false, held.Unlock()
 }
 
-// RemoveAndUnlock removes the lock file, so that files of threads long gone do
-// not pile up. Windows cannot remove an open file: it is closed first, and stays
-// if somebody else has locked it since.
+// RemoveAndUnlock removes the lock file, so that files of old threads don't accumulate. Windows can't remove
+// an open file, so it is closed first; it remains if another process has locked it since.
 func (h *Held) RemoveAndUnlock() error {
 	if err := h.f.Close(); err != nil {
 		return pathError("unlock", h.path, err)
@@ -72,9 +70,8 @@ func (h *Held) RemoveAndUnlock() error {
 	return pathError("unlock", h.path, err)
 }
 
-// Inherited takes over the lock that a parent gave this process as an open file,
-// and keeps it from our own children. Errors: [ErrNotLock] if it is not the
-// file at path.
+// Inherited takes over a lock that the parent process passed as an open file, and doesn't pass it on to
+// children. It returns [ErrNotLock] if it isn't the file at path.
 func Inherited(f *os.File, path string) (*Held, error) {
 	current, err := isAt(f, path)
 	if err != nil {
@@ -89,6 +86,5 @@ func Inherited(f *os.File, path string) (*Held, error) {
 	return &Held{f: f, path: path}, nil
 }
 
-// KeepFromChildren does nothing: children get only the handles that they are
-// given, and inherited ones have no numbers to find them by.
+// KeepFromChildren does nothing, because children get only the handles passed to them.
 func KeepFromChildren(int, string) bool { return false }

@@ -13,7 +13,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// The test binary plays the other process too: childVar says which part.
+// The test binary also plays the other process: childVar selects the part.
 const childVar = "DURABLE_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -41,8 +41,8 @@ var children = map[string]func(args []string) error{
 		}
 		return nil
 	},
-	// share holds a lock shared nearly all the time, until there is a file args[1].
-	// It makes args[2] when it has begun.
+	// share nearly always holds a shared lock, until the file args[1] exists. It creates args[2] when it
+	// starts.
 	"share": func(args []string) error {
 		for began := false; ; began = true {
 			durable.GiveWay(context.Background(), args[0])
@@ -62,12 +62,12 @@ var children = map[string]func(args []string) error{
 			}
 		}
 	},
-	// hold keeps what it inherited until its standard input ends.
+	// hold keeps its inherited files until its standard input ends.
 	"hold": func([]string) error {
 		_, _ = os.Stdin.Read(make([]byte, 1))
 		return nil
 	},
-	// leave leaves a child behind that would inherit descriptor 3, and ends.
+	// leave leaves a child behind that would inherit descriptor 3, and exits.
 	"leave": func(args []string) error {
 		if !durable.KeepFromChildren(3, args[0]) || durable.KeepFromChildren(0, args[0]) {
 			return errors.New("took another file for the lock")
@@ -76,9 +76,9 @@ var children = map[string]func(args []string) error{
 		c.Stdin = os.Stdin
 		return c.Start()
 	},
-	// fillup writes more than there is room for.
+	// fillup writes more than fits.
 	"fillup": fillUp,
-	// takeover takes the lock of descriptor 3 over, and tells.
+	// takeover takes over the lock of descriptor 3, and reports that.
 	"takeover": func(args []string) error {
 		held, err := durable.Inherited(os.NewFile(3, "lock"), args[0])
 		if err != nil {
@@ -106,6 +106,6 @@ func addOne(path string) error {
 	if err := durable.WriteFile(durable.OS(), path, []byte(strconv.Itoa(n+1)), 0o644); err != nil {
 		return err
 	}
-	// Removing the file each time is the hard case: waiters have it open.
+	// Removing the file each time is the hard case, because waiters have it open.
 	return held.RemoveAndUnlock()
 }

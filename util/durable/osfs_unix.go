@@ -13,12 +13,12 @@ func rename(from, to string) error { return os.Rename(from, to) }
 
 func openForSync(path string) (*os.File, error) { return os.Open(path) }
 
-// touch leaves it to the kernel to say what time it is: on a network that is the
-// server, whose clock also stamps writes.
+// touch lets the kernel determine the time: on a network file system that is the server, whose clock also
+// stamps writes.
 func touch(path string) error { return unix.Utimes(path, nil) }
 
-// syncDir flushes the names in a directory. Some network and FUSE file systems
-// have no such operation and say so; there is nothing more that can be done.
+// syncDir flushes the names in a directory. It ignores errors of network and FUSE file systems that don't
+// support that, because there is no alternative.
 func syncDir(path string) error {
 	d, err := os.Open(path)
 	if err != nil {

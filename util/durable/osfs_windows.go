@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// A reader that has the target open, such as a virus scanner, makes a rename
-// fail for the moment. Together the waits are about two seconds.
+// A rename fails while a reader, such as a virus scanner, has the target open. All retries together take
+// about two seconds.
 const (
 	renameTries = 40
 	renameWait  = 50 * time.Millisecond
@@ -27,7 +27,7 @@ func rename(from, to string) error {
 	return err
 }
 
-// openForSync asks for write access, which Windows demands for a flush.
+// openForSync opens for writing, which Windows requires for a flush.
 func openForSync(path string) (*os.File, error) { return os.OpenFile(path, os.O_RDWR, 0) }
 
 func touch(path string) error {
@@ -46,8 +46,7 @@ func touch(path string) error {
 	return errors.Join(windows.SetFileTime(h, nil, nil, &now), windows.CloseHandle(h))
 }
 
-// syncDir has nothing to do: NTFS journals names itself, and Windows has no
-// documented flush for a directory.
+// syncDir does nothing: NTFS journals names, and Windows has no documented flush for a directory.
 func syncDir(path string) error {
 	_, err := os.Stat(path)
 	return err

@@ -15,9 +15,8 @@ import (
 	"github.com/united-workforce/uwf/util/durable/durabletest"
 )
 
-// The promise that everything rests on: nothing durable names a file before
-// that file is durable. Here a head names four nodes, and the power may go
-// anywhere.
+// The fundamental guarantee: a file is durable before any durable file references it. Here a head references
+// four nodes, and the power can fail at any point.
 func TestPromiseHoldsAnywhere(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -64,7 +63,7 @@ func commitTwice(t *testing.T, fsys durable.FS, root string, mode durable.Mode) 
 
 func whole(step int) string { return fmt.Sprintf("the whole node of step %d", step) }
 
-// checkPromise reads the head, as the program does, and all that it names.
+// checkPromise reads the head, as the program does, and everything it references.
 func checkPromise(dir string) error {
 	head, err := os.ReadFile(filepath.Join(dir, "head"))
 	if os.IsNotExist(err) {
@@ -89,7 +88,7 @@ func checkPromise(dir string) error {
 	return nil
 }
 
-// firstBroken cuts the power everywhere, until the check complains.
+// firstBroken simulates a power cut at every point until the check fails.
 func firstBroken(t *testing.T, ops []durabletest.Op, model durabletest.Model, check func(dir string) error) error {
 	t.Helper()
 	base := t.TempDir()
@@ -108,8 +107,7 @@ func firstBroken(t *testing.T, ops []durabletest.Op, model durabletest.Model, ch
 	return nil
 }
 
-// Each case is a few operations on files of a directory, and all that a power
-// cut after the last of them may leave.
+// Each case is a few operations in a directory, and all possible results of a power cut after the last.
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	type try = func(t *testing.T, fsys durable.FS, at func(string) string)
@@ -254,7 +252,7 @@ func appendEach(names ...string) func(*testing.T, durable.FS, func(string) strin
 	}
 }
 
-// The operation that is under way when the power goes may have begun.
+// The operation in progress during the power cut can have started.
 func TestReplayBegunOperation(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -283,7 +281,7 @@ func TestRecorderRefusesOtherPlaces(t *testing.T) {
 	require.Empty(t, names(t, other))
 }
 
-// tree lists files with their content, zeros as 0; temporary ones are left out.
+// tree lists files with their content, zeros as 0, except temporary ones.
 func tree(t *testing.T, dir string) string {
 	t.Helper()
 	var list []string

@@ -11,10 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SafeMode tells which mode keeps the promise that nothing durable names a file
-// before that file is durable, for files in store that are named by files in
-// home, and why. It is [Batch] only if both are on one file system that is known
-// to commit in order: ext4 with a journal, or XFS. Neither directory need exist.
+// SafeMode returns the fastest mode that guarantees that a file is durable before any durable file references
+// it, for files in store that files in home reference, and the reason. It is [Batch] only if both are on one
+// file system that is known to commit in order: ext4 with a journal, or XFS. The directories needn't exist.
 func SafeMode(store, home string) (Mode, string) {
 	s, err := statExisting(store)
 	if err != nil {
@@ -40,14 +39,13 @@ func SafeMode(store, home string) (Mode, string) {
 	}
 }
 
-// place is where a directory is.
+// place identifies the file system of a directory.
 type place struct {
 	dev   uint64
 	magic int64
 }
 
-// statExisting looks at path, or at its nearest parent that exists: the place
-// where path will be made.
+// statExisting examines path or its nearest existing parent, where path will be created.
 func statExisting(path string) (place, error) {
 	for {
 		p, err := statPlace(path)
@@ -72,14 +70,13 @@ func statPlace(path string) (place, error) {
 		if err != nil {
 			return place{}, &fs.PathError{Op: "statfs", Path: path, Err: err}
 		}
-		// The fields' sizes differ by architecture.
+		// The types of the fields differ by architecture.
 		return place{dev: uint64(st.Dev), magic: int64(sfs.Type)}, nil
 	}
 }
 
-// hasJournal looks for the kernel's statistics of the device's journal, which
-// are called <device>-<inode of the journal>. A journal on another device is not
-// found: then Full, which is safe.
+// hasJournal looks for the kernel's statistics of the device's journal, named <device>-<inode of the
+// journal>. It doesn't find a journal on another device; the mode then is Full, which is safe.
 func hasJournal(dev uint64) bool {
 	link := fmt.Sprintf("/sys/dev/block/%d:%d", unix.Major(dev), unix.Minor(dev))
 	target, err := os.Readlink(link)
@@ -99,8 +96,7 @@ func hasJournal(dev uint64) bool {
 	return false
 }
 
-// isJournalOf reports whether journal is device, "-" and a number; a device's own
-// name may have dashes in it.
+// isJournalOf reports whether journal is device, "-" and a number; a device name can contain dashes.
 func isJournalOf(journal, device string) bool {
 	inode, ok := strings.CutPrefix(journal, device+"-")
 	return ok && inode != "" && strings.Trim(inode, "0123456789") == ""

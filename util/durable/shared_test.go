@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Any number may hold a lock shared, and nobody has it alone meanwhile.
+// Any number of processes can hold a shared lock, which excludes an exclusive one.
 func TestSharedLock(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -4,8 +4,7 @@ package durable
 
 import "golang.org/x/sys/unix"
 
-// FreeSpace is how many bytes this user can still write to the file system that
-// path is on.
+// FreeSpace returns the number of bytes available to this user on the file system of path.
 func FreeSpace(path string) (uint64, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(path, &s); err != nil {

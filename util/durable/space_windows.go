@@ -2,8 +2,7 @@ package durable
 
 import "golang.org/x/sys/windows"
 
-// FreeSpace is how many bytes this user can still write to the volume that path
-// is on.
+// FreeSpace returns the number of bytes available to this user on the volume of path.
 func FreeSpace(path string) (uint64, error) {
 	name, err := windows.UTF16PtrFromString(path)
 	if err != nil {

@@ -8,9 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FlushesAll implements WholeFS. On the file systems that are known here, syncfs
-// flushes contents, names and the device's cache; it reports errors since
-// Linux 5.8.
+// FlushesAll implements WholeFS. On the file systems listed here, syncfs flushes contents, names and the
+// device's cache. It reports errors since Linux 5.8.
 func (osFS) FlushesAll(dirs []string) bool {
 	if !kernelSince(5, 8) {
 		return false
@@ -41,7 +40,7 @@ func (osFS) SyncAll(dir string) error {
 	return pathError("flush", dir, unix.Syncfs(int(f.Fd())), f.Close())
 }
 
-// kernelSince reports whether the kernel is of a version or a later one.
+// kernelSince reports whether the kernel has at least this version.
 func kernelSince(major, minor int) bool {
 	var name unix.Utsname
 	if err := unix.Uname(&name); err != nil {

@@ -14,8 +14,7 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// What Windows has no like of: numbered descriptors that children inherit, and
-// modes.
+// Features that Windows lacks: inherited numbered descriptors, and modes.
 
 func TestChildHoldsWhatItInherits(t *testing.T) {
 	t.Parallel()

@@ -12,7 +12,7 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// A person is told once what is waited for, and only if it takes long.
+// A wait is reported once, and only if it takes long.
 func TestWaitingIsTold(t *testing.T) {
 	t.Parallel()
 	for wait, want := range map[time.Duration]int{2 * time.Second: 0, time.Minute: 1} {

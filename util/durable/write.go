@@ -8,13 +8,12 @@ import (
 	"path/filepath"
 )
 
-// WriteFile replaces path whole: temporary file, flush, rename, flush of the
-// directory. Whoever reads path meanwhile sees the old content or the new one.
-// A link is followed. A file that exists never becomes more accessible than it
-// was: its new mode is perm less what it did not have. The directory must exist.
+// WriteFile replaces path atomically: temporary file, flush, rename, flush of the directory. Concurrent
+// readers see the old content or the new one. It follows links. An existing file never becomes more
+// accessible: its new mode is perm without the bits that it didn't have. The directory must exist.
 //
-// When the flush of the directory fails, the error is returned although path
-// already has its new content, which then may not survive a power cut.
+// If the flush of the directory fails, WriteFile returns the error although path has its new content, which
+// then might not survive a power cut.
 func WriteFile(fsys FS, path string, data []byte, perm fs.FileMode) error {
 	path, perm, err := replaced(path, perm)
 	if err != nil {
@@ -30,8 +29,8 @@ func WriteFile(fsys FS, path string, data []byte, perm fs.FileMode) error {
 	return fsys.SyncDir(filepath.Dir(path))
 }
 
-// Replace is [WriteFile] for what may be lost in a power cut: nothing is flushed, and
-// a link is not followed but replaced.
+// Replace is [WriteFile] for data that a power cut can destroy: it flushes nothing, and replaces a link
+// instead of following it.
 func Replace(fsys FS, path string, data []byte, perm fs.FileMode) error {
 	temp, err := fsys.WriteTemp(path, data, perm, NoFlush)
 	if err != nil {
@@ -43,8 +42,8 @@ func Replace(fsys FS, path string, data []byte, perm fs.FileMode) error {
 	return nil
 }
 
-// ReplaceJSON writes a value as one line, for its owner only, as [Replace] does, and
-// makes the directory.
+// ReplaceJSON writes a value as one line, readable only by its owner, as [Replace] does. It creates the
+// directory.
 func ReplaceJSON(fsys FS, path string, v any) error {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -56,7 +55,7 @@ func ReplaceJSON(fsys FS, path string, v any) error {
 	return Replace(fsys, path, append(data, '\n'), 0o600)
 }
 
-// replaced finds the file that a write of path replaces, and the mode it gets.
+// replaced returns the file that a write of path replaces, and its new mode.
 func replaced(path string, perm fs.FileMode) (string, fs.FileMode, error) {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -76,12 +75,11 @@ func replaced(path string, perm fs.FileMode) (string, fs.FileMode, error) {
 	return path, perm & info.Mode().Perm(), nil
 }
 
-// AppendFile adds data at the end of path and flushes it; perm is for a new
-// file. A kill or a power cut in between leaves a part of data: the reader
-// must know a torn tail and cut it off ([FS.Truncate]). Writers need a [Lock].
+// AppendFile appends data to path and flushes it; perm applies to a new file. A kill or a power cut can leave
+// a part of data, so the reader must detect a torn tail and remove it ([FS.Truncate]). Writers need a [Lock].
 //
-// The name of a new file is made durable while it is still empty, so a file
-// with content needs no flush of its directory, whoever made it.
+// The name of a new file becomes durable while the file is empty, so a file with content never needs a flush
+// of its directory.
 func AppendFile(fsys FS, path string, data []byte, perm fs.FileMode) error {
 	info, err := os.Stat(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -98,10 +96,9 @@ func AppendFile(fsys FS, path string, data []byte, perm fs.FileMode) error {
 	return fsys.Append(path, data, perm, FullFlush)
 }
 
-// MkdirAll makes a directory and its parents, and the names of those that were
-// missing durable. One that another process was killed over, between the two,
-// counts as existing: every common file system keeps the parents of a file that
-// is flushed.
+// MkdirAll creates a directory and its parents, and makes the new names durable. A directory whose creator
+// was killed before its flush counts as existing: every common file system keeps the parents of a flushed
+// file.
 func MkdirAll(fsys FS, path string, perm fs.FileMode) error {
 	missing, err := missingDirs(path)
 	if err != nil || len(missing) == 0 {
@@ -118,7 +115,7 @@ func MkdirAll(fsys FS, path string, perm fs.FileMode) error {
 	return nil
 }
 
-// missingDirs lists path and its parents as far as they do not exist, deepest first.
+// missingDirs returns path and its missing parents, deepest first.
 func missingDirs(path string) ([]string, error) {
 	var missing []string
 	for dir := filepath.Clean(path); ; dir = filepath.Dir(dir) {
@@ -141,29 +138,29 @@ func missingDirs(path string) ([]string, error) {
 
 var errNotDir = errors.New("is not a directory")
 
-// File is a file to write, or one to flush.
+// File is a file to write or to flush.
 type File struct {
 	Path string
 	Data []byte
 	Perm fs.FileMode
-	// Present means that the file is there already, with the right content,
-	// written by somebody who perhaps has not flushed it. Only Path counts then.
+	// Present means that the file already exists with the right content but perhaps wasn't flushed by its
+	// writer. Only Path is used then.
 	Present bool
 }
 
-// Mode says how WriteAll makes its files durable.
+// Mode is the way in which WriteAll makes its files durable.
 type Mode int
 
-// The modes. Only Full is safe everywhere; [SafeMode] tells where Batch is.
+// The modes. Only Full is safe everywhere; [SafeMode] reports where Batch is.
 const (
-	// Full flushes each file before it gets its name, and each directory after.
-	// Contents and names are durable when WriteAll returns.
+	// Full flushes each file before its rename, and each directory afterwards. Contents and names are durable
+	// when WriteAll returns.
 	Full Mode = iota
-	// Batch hands each file to the device, gives all their names, and then
-	// flushes once, which on a file system with one ordered journal completes
-	// everything before it. Contents and names are durable when WriteAll returns.
+	// Batch passes each file to the device, renames all of them, and then flushes once, which on a file
+	// system with one ordered journal completes everything before it. Contents and names are durable when
+	// WriteAll returns.
 	Batch
-	// None flushes nothing: the files survive a kill, not a power cut.
+	// None flushes nothing: the files survive a kill, but not a power cut.
 	None
 )
 
@@ -179,14 +176,13 @@ func (m Mode) String() string {
 	}
 }
 
-// WriteAll writes files that nothing durable names yet, making missing
-// directories. Each appears whole or not at all. After an error some may have
-// been written; temporary files are gone.
+// WriteAll writes files that nothing durable references yet, and creates missing directories. Each file is
+// written atomically. After an error some can have been written; temporary files are removed.
 func WriteAll(fsys FS, files []File, mode Mode) error {
 	return writeAll(fsys, files, mode, manyFiles)
 }
 
-// writeAll is WriteAll with another opinion of how many files are many.
+// writeAll is WriteAll with a configurable threshold for many files.
 func writeAll(fsys FS, files []File, mode Mode, many int) error {
 	dirs := parents(files)
 	if whole, ok := fsys.(WholeFS); ok && mode == Full && len(files) >= many && whole.FlushesAll(dirs) {
@@ -199,8 +195,8 @@ func writeAll(fsys FS, files []File, mode Mode, many int) error {
 	}
 	missing, present := split(files)
 	if mode == Batch && len(missing) == 0 {
-		// Nothing gets a name, so a journal that has long since committed these
-		// names would see nothing to do in a flush of a directory.
+		// Nothing is renamed, so if the journal has already committed these names, a flush of a directory
+		// would do nothing.
 		mode = Full
 	}
 	if err := flushPresent(fsys, present, mode); err != nil {
@@ -213,7 +209,7 @@ func writeAll(fsys FS, files []File, mode Mode, many int) error {
 	case mode == None:
 		return nil
 	case mode == Batch && len(missing) > 0:
-		// The last rename is in the journal behind all that went before.
+		// The last rename follows everything else in the journal.
 		dirs = []string{filepath.Dir(missing[len(missing)-1].Path)}
 	}
 	for _, dir := range dirs {
@@ -252,7 +248,7 @@ func flushPresent(fsys FS, files []File, mode Mode) error {
 	return nil
 }
 
-// writeMissing writes all contents before it gives the first name.
+// writeMissing writes all contents before it renames the first file.
 func writeMissing(fsys FS, files []File, mode Mode) error {
 	temps, err := writeTemps(fsys, files, mode.flush())
 	if err != nil {
@@ -266,8 +262,7 @@ func writeMissing(fsys FS, files []File, mode Mode) error {
 	return nil
 }
 
-// makeParent makes a directory. Where a journal keeps the order, its name needs
-// no flush of its own.
+// makeParent creates a directory. If a journal preserves the order, its name needs no separate flush.
 func makeParent(fsys FS, dir string, mode Mode) error {
 	if mode == Full {
 		return MkdirAll(fsys, dir, 0o755)
@@ -279,7 +274,7 @@ func makeParent(fsys FS, dir string, mode Mode) error {
 	return fsys.MkdirAll(dir, 0o755)
 }
 
-// writeTemps returns the temporary files that exist, also after an error.
+// writeTemps returns the temporary files that exist, even after an error.
 func writeTemps(fsys FS, files []File, flush Flush) ([]string, error) {
 	temps := make([]string, 0, len(files))
 	for _, f := range files {
@@ -292,7 +287,7 @@ func writeTemps(fsys FS, files []File, flush Flush) ([]string, error) {
 	return temps, nil
 }
 
-// flush is how far each content has to get before it gets its name.
+// flush returns the level to which each content is flushed before its rename.
 func (m Mode) flush() Flush {
 	switch m {
 	case None:
@@ -304,7 +299,7 @@ func (m Mode) flush() Flush {
 	}
 }
 
-// parents lists the directories of the files, each once, in order of appearance.
+// parents returns the distinct directories of the files, in order of appearance.
 func parents(files []File) []string {
 	var dirs []string
 	seen := make(map[string]bool)
@@ -317,7 +312,7 @@ func parents(files []File) []string {
 	return dirs
 }
 
-// removing takes temporary files away after an error, which it returns.
+// removing removes temporary files after an error and returns it.
 func removing(fsys FS, temps []string, err error) error {
 	errs := []error{err}
 	for _, temp := range temps {
@@ -326,25 +321,23 @@ func removing(fsys FS, temps []string, err error) error {
 	return errors.Join(errs...)
 }
 
-// WholeFS is an FS that may be able to flush a whole file system at once.
+// WholeFS is an FS that can possibly flush a whole file system at once.
 type WholeFS interface {
 	FS
-	// FlushesAll reports whether SyncAll makes everything below some directories
-	// durable, and tells if it could not.
+	// FlushesAll reports whether SyncAll makes everything below these directories durable and reports
+	// failure.
 	FlushesAll(dirs []string) bool
-	// SyncAll makes everything that was written to the file system of a directory
-	// durable, whoever wrote it.
+	// SyncAll makes everything written to the file system of a directory durable, by any process.
 	SyncAll(dir string) error
 }
 
-// manyFiles is from how many files on two flushes of the whole file system cost
-// less than one of each file, also if others have written much.
+// manyFiles is the number of files from which two flushes of the whole file system are cheaper than flushing
+// each file, even if other processes have written much.
 const manyFiles = 512
 
-// WriteChecked writes files that whoever reads them holds against their names, so that what
-// a power cut has torn harms nobody, with one flush of everything after the last one has
-// its name: contents and names are durable then. done is false, and nothing is written, if
-// there are too few, or where that is not possible.
+// WriteChecked writes files that readers verify against their names, so that files damaged by a power cut do
+// no harm. It flushes everything once, after the last rename; contents and names then are durable. If there
+// are too few files, or the file system doesn't support it, done is false and nothing is written.
 func WriteChecked(fsys FS, files []File) (done bool, err error) {
 	return writeChecked(fsys, files, manyFiles)
 }
@@ -361,8 +354,8 @@ func writeChecked(fsys FS, files []File, many int) (done bool, err error) {
 	return true, whole.SyncAll(filepath.Dir(files[0].Path))
 }
 
-// writeMany is WriteAll in mode Full with two flushes of everything: one before
-// the first file gets its name, one after the last.
+// writeMany is WriteAll in mode Full with two flushes of everything: one before the first rename, one after
+// the last.
 func writeMany(fsys WholeFS, files []File, dirs []string) error {
 	for _, dir := range dirs {
 		if err := makeParent(fsys, dir, None); err != nil {

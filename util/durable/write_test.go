@@ -63,8 +63,8 @@ func TestAppendFile(t *testing.T) {
 	require.Equal(t, "one\n", read(t, path))
 }
 
-// A file with content must have a durable name, even if whoever began it was
-// killed: the directory is flushed before the first byte.
+// A file with content must have a durable name, even if its creator was killed: the directory is flushed
+// before the first byte is written.
 func TestAppendFileNamesBeforeItWrites(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -35,7 +35,7 @@ func TestWriteAll(t *testing.T) {
 	}
 }
 
-// How often the disk has to work is what a step costs.
+// The number of disk operations determines the cost of a step.
 func TestWriteAllFlushes(t *testing.T) {
 	t.Parallel()
 	for mode, want := range map[durable.Mode]int{durable.Full: 4 + 2, durable.Batch: 1, durable.None: 0} {
@@ -61,8 +61,7 @@ func TestWriteAllFlushes(t *testing.T) {
 	}
 }
 
-// A file that another process has put without a flush is made durable too, and
-// so is its name.
+// A file that another process wrote without a flush becomes durable, including its name.
 func TestWriteAllOfWhatIsPresent(t *testing.T) {
 	t.Parallel()
 	for mode, model := range map[durable.Mode]durabletest.Model{durable.Full: durabletest.Posix, durable.Batch: durabletest.Ordered} {
@@ -73,7 +72,7 @@ func TestWriteAllOfWhatIsPresent(t *testing.T) {
 				rec := durabletest.NewRecorder(durable.OS(), root)
 				early := durable.File{Path: filepath.Join(root, "early"), Data: []byte("early"), Perm: 0o444}
 				require.NoError(t, durable.WriteAll(rec, []durable.File{early}, durable.None))
-				// Another flush may have made the name durable, but not the content.
+				// Another flush can have made the name durable, but not the content.
 				require.NoError(t, rec.SyncDir(root))
 
 				files := []durable.File{{Path: early.Path, Present: true}}
@@ -107,7 +106,7 @@ func TestWriteAllFailureLeavesNoTemporaryFile(t *testing.T) {
 	}
 }
 
-// fullAfter is a disk with room for a few files.
+// fullAfter is a disk with space for a few files.
 type fullAfter struct {
 	durable.FS
 	writes int

@@ -14,8 +14,7 @@ import (
 	"github.com/united-workforce/uwf/util/durable/durabletest"
 )
 
-// bulk is a disk that can flush everything at once, whatever file system the
-// tests run on.
+// bulk is a disk that can flush everything at once, on any file system.
 type bulk struct {
 	durable.FS
 	fails error
@@ -32,8 +31,8 @@ func some(root string) (files []durable.File) {
 	return files
 }
 
-// Many files cost two flushes. Wherever the power goes, a name leads to its whole
-// content, and when WriteAll has returned, everything is there.
+// Many files need two flushes. After a power cut at any point, a name refers to complete content, and after
+// WriteAll returns, all files exist.
 func TestWriteMany(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -67,14 +66,14 @@ func TestWriteMany(t *testing.T) {
 	}
 }
 
-// Many files that are checked cost one flush. Wherever the power goes, a file is whole, or
-// torn, and when WriteChecked has returned, everything is there.
+// Many verified files need one flush. After a power cut at any point, a file is complete or damaged, and
+// after WriteChecked returns, all files exist.
 func TestWriteChecked(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	rec := durabletest.NewRecorder(bulk{FS: durable.OS()}, root)
 	early := some(root)[0]
-	require.NoError(t, durable.WriteAll(rec, []durable.File{early}, durable.None)) // by another, without a flush
+	require.NoError(t, durable.WriteAll(rec, []durable.File{early}, durable.None)) // by another process, without a flush
 	files := append([]durable.File{{Path: early.Path, Present: true}}, some(root)[1:]...)
 	done, err := durable.WriteCheckedMany(rec, files)
 	require.NoError(t, err)
@@ -101,10 +100,10 @@ func TestWriteChecked(t *testing.T) {
 	require.ErrorContains(t, err, "broken")
 }
 
-// plain is a disk that cannot flush everything at once.
+// plain is a disk that can't flush everything at once.
 type plain struct{ durable.FS }
 
-// A flush that fails is told, and no temporary file stays.
+// A failed flush is reported, and no temporary files remain.
 func TestWriteManyFails(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -117,7 +116,7 @@ func TestWriteManyFails(t *testing.T) {
 	}
 }
 
-// On the real disk many files arrive, whether or not it can flush them at once.
+// On a real disk many files are written, whether or not it can flush all at once.
 func TestManyFiles(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

@@ -1,6 +1,6 @@
-// Package env carries the facts of a process, from main down: arguments,
-// environment, directory, standard streams, clock and randomness. Below main
-// nothing reads them from the operating system, so a test can be any process.
+// Package env passes the environment of a process down from main: arguments, variables, directory, standard
+// streams, clock and randomness. No other code gets them from the operating system, so that a test can
+// simulate any process.
 package env
 
 import (
@@ -15,22 +15,21 @@ import (
 	"github.com/united-workforce/uwf/util/terminal"
 )
 
-// Env is what a process knows about itself. Every field must be set; [OS]
-// returns the real ones.
+// Env is the environment of a process. Every field must be set; [OS] returns the real values.
 type Env struct {
 	Args    []string // without the program's name
-	Environ []string // KEY=value; the last one of a key wins
+	Environ []string // KEY=value; the last value of a key applies
 	Dir     string   // absolute working directory
 	Stdin   io.Reader
-	Stdout  io.Writer // a terminal is a [terminal.Writer]: it obeys nothing that is written
-	Stderr  io.Writer // likewise
+	Stdout  io.Writer // a terminal is a [terminal.Writer], which escapes control sequences
+	Stderr  io.Writer // like Stdout
 	Now     func() time.Time
 	Rand    io.Reader // cryptographic
-	Exe     string    // path of the program; "" if it cannot be told
+	Exe     string    // path of the program; "" if unknown
 }
 
-// OS returns the facts of the running process. It is the one place that asks
-// the operating system for them; call it in main.
+// OS returns the environment of the running process. It is the only place that gets it from the operating
+// system; call it in main.
 func OS() (Env, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -38,7 +37,7 @@ func OS() (Env, error) {
 	}
 	exe, err := os.Executable()
 	if err != nil {
-		exe = "" // some systems cannot tell; nothing depends on it
+		exe = "" // unsupported on some systems; nothing depends on it
 	}
 	return Env{
 		Exe: exe, Args: os.Args[1:], Environ: outsideGit(os.Environ()), Dir: dir,
@@ -47,30 +46,31 @@ func OS() (Env, error) {
 	}, nil
 }
 
-// CallMark is in the environment of a program that an engine has started for itself: for work in the
-// background, or to confine a command.
+// CallMark is in the environment of a program that an engine starts internally, for background work or for a
+// sandbox.
 const CallMark = callVar + "=1"
 
 const callVar = "UWF_CALLED"
 
-// Called reports whether an engine has started this process for itself, and nobody has taken that call. It
-// asks the process, since an [Env] can be made without what it was started for.
+// Called reports whether an engine started this process internally and nobody has called [TakeCall]. It
+// checks the process itself, because an [Env] can lack the mark.
 func Called() bool {
 	_, called := os.LookupEnv(callVar)
 	return called
 }
 
-// WithoutCall is an environment without that mark.
+// WithoutCall returns an environment without the mark.
 func WithoutCall(environ []string) []string {
 	return slices.DeleteFunc(slices.Clone(environ), func(kv string) bool { return kv == CallMark })
 }
 
-// TakeCall ends what [Called] reports.
+// TakeCall makes [Called] return false.
 func TakeCall() { _ = os.Unsetenv(callVar) }
 
-// outsideGit is an environment without the mark of a call, without what
-// `git rev-parse --local-env-vars` lists, and without the quarantine of what is being pushed, in which git moves no branch anywhere. A git hook that
-// starts uwf has it, and in an agent's own worktree it would lead git to the hook's repository.
+// outsideGit returns an environment without the mark of a call, without the variables listed by `git
+// rev-parse --local-env-vars`, and without the quarantine of a push, in which git can't move branches. A git
+// hook that starts uwf sets them, and in an agent's worktree they would redirect git to the hook's
+// repository.
 func outsideGit(environ []string) []string {
 	return slices.DeleteFunc(environ, func(kv string) bool {
 		switch key, _, _ := cut(kv); key {
@@ -85,8 +85,8 @@ func outsideGit(environ []string) []string {
 	})
 }
 
-// Get returns the value of an environment variable; an empty value counts as
-// unset, so both yield "". On Windows the case of key does not matter.
+// Get returns the value of an environment variable; unset and empty values are both "". On Windows the case
+// of key doesn't matter.
 func (e Env) Get(key string) string {
 	for _, v := range slices.Backward(e.Environ) {
 		if k, v, ok := cut(v); ok && sameKey(k, key) {
@@ -96,7 +96,7 @@ func (e Env) Get(key string) string {
 	return ""
 }
 
-// User is who is logged in, as far as the environment says; "" if it does not.
+// User returns the name of the user from the environment, or "".
 func (e Env) User() string { return cmp.Or(e.Get("USER"), e.Get("LOGNAME"), e.Get("USERNAME")) }
 
 // With returns a copy in which key has the given value.
@@ -105,8 +105,7 @@ func (e Env) With(key, value string) Env {
 	return e
 }
 
-// cut splits KEY=value; a leading '=' (Windows' per-drive directories) belongs
-// to the key.
+// cut splits KEY=value; a leading '=' (Windows' per-drive directories) belongs to the key.
 func cut(kv string) (key, value string, ok bool) {
 	for i := 1; i < len(kv); i++ {
 		if kv[i] == '=' {
@@ -116,8 +115,7 @@ func cut(kv string) (key, value string, ok bool) {
 	return "", "", false
 }
 
-// Path is a file or directory that a person names, absolute: a relative one is meant
-// from the process's directory.
+// Path returns the absolute path of a user-supplied name, which can be relative to the process's directory.
 func (e Env) Path(name string) string {
 	if filepath.IsAbs(name) {
 		return filepath.Clean(name)

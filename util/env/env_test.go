@@ -19,7 +19,7 @@ func TestGet(t *testing.T) {
 	t.Parallel()
 	e := env.Env{Environ: []string{"A=1", "B=", "A=2", "C=x=y", "=C:=C:\\work", "junk", "D=1", "D=", "path=lower"}}
 	for key, want := range map[string]string{
-		"A":   "2",        // the last one wins
+		"A":   "2",        // the last value applies
 		"B":   "",         // empty is unset
 		"C":   "x=y",      // only the first = splits
 		"=C:": "C:\\work", // Windows' directory of a drive
@@ -38,7 +38,7 @@ func TestGet(t *testing.T) {
 
 func TestWithLeavesTheOriginalAlone(t *testing.T) {
 	t.Parallel()
-	environ := make([]string, 1, 10) // room that two copies must not share
+	environ := make([]string, 1, 10) // capacity that two copies must not share
 	environ[0] = "A=0"
 	e := env.Env{Environ: environ}
 	one, two := e.With("A", "1"), e.With("A", "2")
@@ -64,7 +64,7 @@ func TestOS(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A git hook starts uwf with variables that lead git to the hook's repository, from anywhere.
+// A git hook starts uwf with variables that redirect git to the hook's repository from anywhere.
 func TestOSForgetsTheRepositoryOfAHook(t *testing.T) {
 	t.Setenv("GIT_DIR", "/somewhere/.git")
 	t.Setenv("GIT_INDEX_FILE", "/somewhere/index")
@@ -78,7 +78,7 @@ func TestOSForgetsTheRepositoryOfAHook(t *testing.T) {
 	require.Equal(t, "Ann", e.Get("GIT_AUTHOR_NAME"))
 }
 
-// The list is git's own.
+// The list comes from git itself.
 func TestOSForgetsWhatGitLists(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "git", "rev-parse", "--local-env-vars").Output()
 	require.NoError(t, err)

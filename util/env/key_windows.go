@@ -2,5 +2,5 @@ package env
 
 import "strings"
 
-// sameKey compares as Windows does, where PATH is usually called Path.
+// sameKey ignores case, as Windows does; PATH is usually spelled Path there.
 func sameKey(a, b string) bool { return strings.EqualFold(a, b) }

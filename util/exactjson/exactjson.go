@@ -1,8 +1,6 @@
-// Package exactjson reads JSON without losing anything. Package encoding/json
-// drops the first of two equal keys, rounds whole numbers that a float64 does
-// not hold, and replaces what is not Unicode, all without a word. Here each of
-// these is an error that says where it is and what to do: what is stored must be
-// what was said.
+// Package exactjson parses JSON without losing information. Package encoding/json silently drops the first of
+// two equal keys, rounds integers that don't fit a float64, and replaces invalid Unicode. This package
+// returns an error with a position and a remedy instead, so that stored data equals the input.
 package exactjson
 
 import (
@@ -18,10 +16,10 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth bounds nesting: encoding/json itself goes on to 10,000.
+// maxDepth bounds nesting; encoding/json itself allows 10,000 levels.
 const maxDepth = 1000
 
-// Parse reads exactly one JSON value. Numbers are json.Number, as written.
+// Parse parses exactly one JSON value. Numbers are json.Number, as written.
 func Parse(data []byte) (any, error) {
 	if err := Check(data); err != nil {
 		return nil, err
@@ -33,9 +31,8 @@ func Parse(data []byte) (any, error) {
 	return v, err
 }
 
-// Check returns why a text is not exactly one JSON value, or why reading it
-// would change it: a key that is there twice, a whole number that cannot be kept
-// (see [Keeps]), half a surrogate pair, bytes that are not UTF-8.
+// Check returns an error if a text isn't exactly one JSON value or if parsing would change it: a duplicate
+// key, an integer that can't be represented (see [Keeps]), half a surrogate pair, or invalid UTF-8.
 func Check(data []byte) error {
 	if err := checkText(data); err != nil {
 		return err
@@ -52,10 +49,9 @@ func Check(data []byte) error {
 	return nil
 }
 
-// Keeps reports whether a number is the same when it is read as a float64 and
-// written again. It asks only of whole numbers, however they are written:
-// everybody expects a fraction to be rounded, and nobody an id. Whole numbers
-// within ±(2^53-1) are always kept, and what no float64 reaches never is.
+// Keeps reports whether a number is unchanged when parsed as a float64 and formatted again. It returns true
+// for fractions, which everyone expects to be rounded, unlike integers such as ids. Integers within ±(2^53-1)
+// are always kept; numbers beyond float64's range never are.
 func Keeps(number string) bool {
 	digits := strings.TrimPrefix(number, "-")
 	const surely = 15 // digits, less than 2^53
@@ -66,11 +62,11 @@ func Keeps(number string) bool {
 	if err != nil {
 		return false
 	}
-	const beyond = 1 << 53 // what is rounded to it may be 2^53+1
+	const beyond = 1 << 53 // could be 2^53+1, rounded
 	if -beyond < f && f < beyond {
 		return true
 	}
-	const longest = 1000 // characters: of more nobody means a fraction
+	const longest = 1000 // characters; no realistic fraction is longer
 	value, ok := new(big.Rat), len(number) <= longest
 	if ok {
 		_, ok = value.SetString(number)
@@ -82,7 +78,7 @@ func Keeps(number string) bool {
 	return !value.IsInt() || value.Cmp(shortest) == 0
 }
 
-// NotKept is what to say of a number that [Keeps] refuses.
+// NotKept returns the message for a number that [Keeps] rejects.
 func NotKept(number string) string {
 	why := "whole numbers beyond 9007199254740991 are rounded"
 	if _, err := strconv.ParseFloat(number, 64); err != nil {
@@ -137,7 +133,7 @@ func (c *checker) object(depth int) error {
 			return err
 		}
 		key, ok := token.(string)
-		if !ok { // the decoder has refused it before
+		if !ok { // the decoder would have rejected it
 			return c.fail("a key must be a text")
 		}
 		if seen[key] {
@@ -163,7 +159,7 @@ func (c *checker) next() (json.Token, error) {
 	return token, nil
 }
 
-// fail says where the decoder is: at the end of what it has read.
+// fail returns an error at the decoder's position, after the last token.
 func (c *checker) fail(what string) error { return failAt(c.data, int(c.dec.InputOffset()), what) }
 
 func failAt(data []byte, at int, what string) error {
@@ -173,8 +169,8 @@ func failAt(data []byte, at int, what string) error {
 	return fmt.Errorf("line %d, column %d: %s", line, max(column, 1), what)
 }
 
-// checkText looks at what a decoder replaces in silence. It need not know more of
-// JSON than where an escape is: outside of strings there is none.
+// checkText checks for what a decoder silently replaces. It only has to find escapes, which occur only in
+// strings.
 func checkText(data []byte) error {
 	if !utf8.Valid(data) {
 		at := 0
@@ -205,7 +201,7 @@ func checkText(data []byte) error {
 	}
 }
 
-// escaped reads \uXXXX at the start of a text; 0 if there is none.
+// escaped decodes \uXXXX at the start of a text; 0 if there is none.
 func escaped(data []byte) rune {
 	if len(data) < 6 || data[0] != '\\' || data[1] != 'u' {
 		return 0

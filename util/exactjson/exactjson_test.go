@@ -53,7 +53,7 @@ func TestWhatIsKeptIsRead(t *testing.T) {
 	}
 }
 
-// What is accepted is read by encoding/json, too, and nothing panics.
+// encoding/json also accepts what Check accepts, and nothing panics.
 func FuzzCheck(f *testing.F) {
 	f.Add([]byte(`{"a":[1,2.5,"\ud83d\ude00",null,true,{"b":"\\u"}]}`))
 	f.Add([]byte(`"\ud800\u"`))
@@ -66,7 +66,7 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// A whole number is refused if it is not kept, however it is written.
+// An integer that can't be represented is rejected in any notation.
 func TestKeepsHoweverWritten(t *testing.T) {
 	t.Parallel()
 	for number, kept := range map[string]bool{

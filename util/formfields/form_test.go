@@ -87,7 +87,7 @@ func TestValue(t *testing.T) {
 	require.False(t, ok)
 }
 
-// A number that would be rounded is refused, wherever it stands.
+// A number that would be rounded is rejected anywhere in a value.
 func TestNoNumberIsRounded(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ schema, text string }{
@@ -104,7 +104,7 @@ func TestNoNumberIsRounded(t *testing.T) {
 	}
 }
 
-// A number sign in what a person types is text, as in an agent's answer.
+// A number sign in typed text is text, as in an agent's answer.
 func TestNumberSigns(t *testing.T) {
 	t.Parallel()
 	free, ok := formfields.Named(schema(t, `{"properties":{"a":{}}}`), "a")

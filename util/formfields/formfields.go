@@ -1,6 +1,5 @@
-// Package form is a JSON Schema as a person meets it: the fields that are asked for,
-// and the value that a typed text means. What it makes is not judged; the schema does
-// that.
+// Package formfields converts a JSON Schema to a form: its fields, and the values for typed texts. It doesn't
+// validate the result against the schema.
 package formfields
 
 import (
@@ -17,22 +16,21 @@ import (
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
-// Field is one value that is asked for.
+// Field is a field of a form.
 type Field struct {
 	Name        string
 	Required    bool   // and without a default
-	Default     string // of the field, as a person types it; "": none
+	Default     string // as a person types it; "" for none
 	Description string
-	Types       []string // of JSON Schema; none: any
-	Choices     []string // texts that are allowed, if no others are
+	Types       []string // JSON Schema types; empty for any
+	Choices     []string // the only allowed texts, if restricted
 
 	schemas []any
 }
 
-// Fields lists what a schema asks for, the fields in lead first, then those that it
-// requires, then the others by name. Of alternatives that one field tells apart only
-// those count that what is given already admits; until that field is given, only what
-// all have in common is asked for.
+// Fields returns the fields of a schema: those in lead first, then required ones, then the others by name. If
+// a field distinguishes alternatives, only those that match given are included; until that field is given,
+// only the fields common to all.
 func Fields(schema any, given map[string]any, lead ...string) []Field {
 	c := collector{fields: map[string]*Field{}}
 	c.add(schema, given)
@@ -54,15 +52,14 @@ func Fields(schema any, given map[string]any, lead ...string) []Field {
 	return fields
 }
 
-// Of is a schema as a field without a name.
+// Of returns a schema as a field without a name.
 func Of(schema any) Field {
 	f := Field{}
 	f.learn(schema)
 	return f
 }
 
-// Named finds the field of a name, whatever alternative it is in; false: the schema
-// names none.
+// Named returns the field with a name, in any alternative; false if the schema doesn't declare it.
 func Named(schema any, name string) (Field, bool) {
 	f := Field{Name: name}
 	f.find(schema)
@@ -85,10 +82,10 @@ func (f *Field) find(schema any) {
 
 func alternatives() []string { return []string{"oneOf", "anyOf", "allOf"} }
 
-// collector gathers the fields of a schema.
+// collector collects the fields of a schema.
 type collector struct {
 	fields map[string]*Field
-	order  []string // of what is required
+	order  []string // order of required fields
 }
 
 func (c *collector) add(schema any, given map[string]any) {
@@ -116,7 +113,7 @@ func (c *collector) add(schema any, given map[string]any) {
 	}
 }
 
-// choose adds the alternatives that are possible with what is given.
+// choose adds the alternatives that match the given values.
 func (c *collector) choose(list []any, given map[string]any) {
 	if len(list) == 0 {
 		return
@@ -124,7 +121,7 @@ func (c *collector) choose(list []any, given map[string]any) {
 	list, _ = jsonschema.Unfolded(list)
 	name, values := jsonschema.Discriminator(list)
 	if name == "" {
-		return // which one is meant nobody can ask
+		return // nothing distinguishes them
 	}
 	f := c.field(name)
 	f.Required = true
@@ -149,7 +146,7 @@ func (c *collector) field(name string) *Field {
 	return f
 }
 
-// learn takes what a schema says of the field.
+// learn adds a schema's constraints on the field.
 func (f *Field) learn(schema any) {
 	f.schemas = append(f.schemas, schema)
 	m, _ := schema.(map[string]any)
@@ -179,7 +176,7 @@ func (f *Field) learn(schema any) {
 	}
 }
 
-// plain is a value as a person types it.
+// plain formats a value as a person types it.
 func plain(v any) string {
 	if text, ok := v.(string); ok {
 		return text
@@ -191,7 +188,7 @@ func plain(v any) string {
 	return string(text)
 }
 
-// Value is what a typed text means for the field.
+// Value converts a typed text to the field's value.
 func (f Field) Value(text string) (any, error) {
 	for _, s := range f.schemas {
 		m, _ := s.(map[string]any)
@@ -228,7 +225,7 @@ func (f Field) Value(text string) (any, error) {
 	return nil, fmt.Errorf("must be %s, but this is %q", f.Kind(), plaintext.Short(text, 200))
 }
 
-// Kind says in words what the field's values are.
+// Kind describes the field's values.
 func (f Field) Kind() string {
 	words := map[string]string{
 		"string": "a text", "integer": "a whole number", "number": "a number", "boolean": "true or false",
@@ -241,7 +238,7 @@ func (f Field) Kind() string {
 	return strings.Join(all, " or ")
 }
 
-// as reads a text as a value of a type.
+// as parses a text as a value of a type.
 func as(kind, text string) (any, bool) {
 	word := strings.TrimSpace(text)
 	switch kind {
@@ -272,7 +269,7 @@ func as(kind, text string) (any, bool) {
 	return v, ok
 }
 
-// words are the parts of a list that is written without brackets.
+// words splits a list written without brackets.
 func words(text string) []any {
 	list := []any{}
 	for part := range strings.SplitSeq(text, ",") {
@@ -283,7 +280,7 @@ func words(text string) []any {
 	return list
 }
 
-// anything reads a text as YAML; what is none is itself.
+// anything parses a text as YAML, or returns the text itself if it is invalid.
 func anything(text string) any {
 	doc, err := yamldoc.ParseAnswer([]byte(text), yamldoc.Bounds{})
 	if err != nil {

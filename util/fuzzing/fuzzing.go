@@ -1,6 +1,5 @@
-// Package fuzzing holds what every parser keeps to, whatever it is given: an
-// input costs at most [Time] of processor time and [Memory]. A fuzz test says so
-// in its first line:
+// Package fuzzing enforces limits for parsers: any input costs at most [Time] of processor time and [Memory].
+// A fuzz test starts with:
 //
 //	defer fuzzing.Bounded(t)()
 package fuzzing
@@ -14,21 +13,21 @@ import (
 	"time"
 )
 
-// The bounds of one input.
+// The limits for one input.
 const (
-	// Time is processor time of the thread that works, so that a busy machine is
-	// no failure. It is measured on Linux.
+	// Time is processor time of the current thread, so that a busy machine doesn't cause failures. It is
+	// measured on Linux.
 	Time = time.Second
-	// Memory is what is allocated, in bytes, whether or not it is freed again. It
-	// is measured while fuzzing, when nothing else runs in the process.
+	// Memory is the number of bytes allocated, including freed ones. It is measured only while fuzzing, when
+	// nothing else runs in the process.
 	Memory = 200 << 20
-	// hang is the processor time after which the process is ended: a test that
-	// does not return cannot fail.
+	// hang is the processor time after which the process exits, because a test that doesn't return can't
+	// fail.
 	hang = 10 * Time
 )
 
-// Bounded begins to measure; end fails the test if it took too much. Both must be
-// called on the goroutine that does the work.
+// Bounded starts measuring; end fails the test if a limit was exceeded. Both must be called on the goroutine
+// that does the work.
 func Bounded(t testing.TB) (end func()) { return within(t, Time) }
 
 func within(t testing.TB, limit time.Duration) (end func()) {
@@ -55,8 +54,7 @@ func within(t testing.TB, limit time.Duration) (end func()) {
 	}
 }
 
-// allocated is what the process has allocated so far, in bytes; 0 if it does more
-// than to fuzz.
+// allocated returns the bytes allocated by the process so far, or 0 if it isn't fuzzing.
 func allocated() uint64 {
 	if worker := flag.Lookup("test.fuzzworker"); worker == nil || worker.Value.String() != "true" {
 		return 0

@@ -10,7 +10,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// judge is a test that only notes its failures.
+// judge is a test that only records its failures.
 type judge struct {
 	testing.TB
 	failures []string
@@ -36,7 +36,7 @@ func TestBounded(t *testing.T) {
 	prosetest.Text(t, j.failures[0])
 }
 
-// Waiting is no work: a machine that is busy with something else fails nobody.
+// Waiting isn't counted, so a busy machine doesn't cause failures.
 func TestWaitingCostsNothing(t *testing.T) {
 	t.Parallel()
 	j := &judge{TB: t}

@@ -1,11 +1,10 @@
-// Package gitdir tells which repository a git work tree belongs to.
+// Package gitdir finds the repository of a git work tree.
 //
-// A linked work tree (git worktree add) and its repository name each other: the
-// file .git of the tree names a directory of the repository, and the file gitdir
-// there names the tree (gitrepository-layout(5)). Either file may be written by
-// whoever works beside it, so only both together count. That is more than git's
-// own list of work trees promises, which shows whatever gitdir says; and no git
-// is started in a repository whose settings may name programs.
+// A linked work tree (git worktree add) and its repository reference each other: the file .git of the tree
+// contains a directory of the repository, and the file gitdir there contains the tree
+// (gitrepository-layout(5)). Anyone who works next to either file can write it, so a link counts only if both
+// files agree. This is stricter than git's own list of work trees, which trusts gitdir. The package doesn't
+// run git, which could start programs from the repository's settings.
 package gitdir
 
 import (
@@ -16,8 +15,8 @@ import (
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// Link returns the git directory of the repository that a directory is linked to
-// as a work tree, without symbolic links. top is absolute.
+// Link returns the git directory of the repository to which a directory is linked as a work tree, without
+// symbolic links. top must be absolute.
 func Link(top string) (repository string, ok bool) {
 	own, ok := pointer(filepath.Join(top, ".git"), "gitdir: ")
 	if !ok || filepath.Base(filepath.Dir(own)) != "worktrees" {
@@ -32,11 +31,11 @@ func Link(top string) (repository string, ok bool) {
 	return repository, err == nil && info.Mode().IsRegular()
 }
 
-// maxOthers bounds how many work trees are looked for.
+// maxOthers bounds the number of work trees returned.
 const maxOthers = 1000
 
-// Others are the other work trees of the repository that the one at top is of, without
-// symbolic links: the main one, and those that are linked, if both sides say so.
+// Others returns the other work trees of top's repository, without symbolic links: the main one, and those
+// whose link is confirmed on both sides.
 func Others(top string) []string {
 	_, common, ok := Dirs(top)
 	if !ok {
@@ -52,7 +51,7 @@ func Others(top string) []string {
 		add(filepath.Dir(common))
 	}
 	dir := filepath.Join(common, "worktrees")
-	if info, err := os.Lstat(dir); err != nil || !info.IsDir() { // a pipe would be waited for
+	if info, err := os.Lstat(dir); err != nil || !info.IsDir() { // opening a pipe would block
 		return all
 	}
 	linked, err := os.Open(dir)
@@ -73,10 +72,9 @@ func Others(top string) []string {
 	return all
 }
 
-// Repository returns the git directory of the repository that a directory lies
-// in: of its own work tree, or of the one that its work tree is linked to. A .git
-// that leads out of its work tree and is not answered from there, as that of a
-// submodule, counts as none. dir is absolute and without symbolic links.
+// Repository returns the git directory of the repository that contains a directory, through its work tree or
+// through a linked one. A .git that points outside its work tree without a reference back, such as that of a
+// submodule, doesn't count. dir must be absolute and without symbolic links.
 func Repository(dir string) (repository string, ok bool) {
 	for {
 		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
@@ -89,7 +87,7 @@ func Repository(dir string) (repository string, ok bool) {
 	}
 }
 
-// own is the git directory that lies within a work tree, or that it is linked to.
+// own returns the git directory inside a work tree, or the one it is linked to.
 func own(top string) (string, bool) {
 	if repository, ok := Link(top); ok {
 		return repository, true
@@ -107,7 +105,8 @@ func own(top string) (string, bool) {
 	return git, err == nil && filepath.IsLocal(rest) && rest != "."
 }
 
-// Top is the top of the work tree that a directory is in: the nearest directory with a .git; "": none.
+// Top returns the top of the work tree that contains a directory: the nearest directory with a .git; "" if
+// there is none.
 func Top(dir string) string {
 	for {
 		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
@@ -121,9 +120,8 @@ func Top(dir string) string {
 	}
 }
 
-// Dirs returns what git takes for the git directory of a work tree, and for the
-// one that it shares with others, in which the config and the hooks lie. Nothing
-// is checked: both may lie anywhere. top is absolute.
+// Dirs returns the git directory that git uses for a work tree, and the shared one with the config and the
+// hooks. Neither is verified, so both can be anywhere. top must be absolute.
 func Dirs(top string) (git, common string, ok bool) {
 	git, err := filepath.EvalSymlinks(filepath.Join(top, ".git"))
 	if err != nil {
@@ -140,9 +138,8 @@ func Dirs(top string) (git, common string, ok bool) {
 	return git, common, true
 }
 
-// Holds reports whether a directory is in a work tree that is linked to a
-// repository, and returns the root of that tree. dir is absolute and without
-// symbolic links.
+// Holds reports whether a directory is in a work tree linked to a repository, and returns the root of that
+// tree. dir must be absolute and without symbolic links.
 func Holds(repository, dir string) (top string, ok bool) {
 	for {
 		if to, ok := Link(dir); ok && same(to, repository) {
@@ -155,8 +152,7 @@ func Holds(repository, dir string) (top string, ok bool) {
 	}
 }
 
-// pointer reads a file of one line that names a path, and returns what it leads
-// to, without symbolic links.
+// pointer reads a one-line file that contains a path, and returns the path without symbolic links.
 func pointer(file, prefix string) (string, bool) {
 	const longest = 8 << 10
 	text, err := safeopen.ReadFile(file, longest, safeopen.NoFollow)
@@ -174,7 +170,7 @@ func pointer(file, prefix string) (string, bool) {
 	return path, err == nil
 }
 
-// same reports whether two paths are of one file or directory.
+// same reports whether two paths refer to the same file or directory.
 func same(a, b string) bool {
 	x, err := os.Stat(a)
 	if err != nil {

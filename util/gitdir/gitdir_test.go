@@ -11,7 +11,7 @@ import (
 	"github.com/united-workforce/uwf/util/gitdir"
 )
 
-// repository makes what git makes for "git init top".
+// repository creates what "git init top" creates.
 func repository(t *testing.T, top string) (git string) {
 	t.Helper()
 	git = filepath.Join(top, ".git")
@@ -20,7 +20,7 @@ func repository(t *testing.T, top string) (git string) {
 	return git
 }
 
-// linked makes what git makes for "git worktree add tree".
+// linked creates what "git worktree add tree" creates.
 func linked(t *testing.T, git, tree string) {
 	t.Helper()
 	own := filepath.Join(git, "worktrees", filepath.Base(tree))
@@ -82,8 +82,8 @@ func TestRelativePointers(t *testing.T) {
 	assert.Equal(t, git, got)
 }
 
-// A repository beside its only work trees, as "git clone --bare url .bare" and a
-// file .git that names it make.
+// A repository next to its only work trees, as created by "git clone --bare url .bare" with a .git file that
+// points to it.
 func TestRepositoryWithinTheTree(t *testing.T) {
 	t.Parallel()
 	dir := tempDir(t)
@@ -96,14 +96,14 @@ func TestRepositoryWithinTheTree(t *testing.T) {
 	assert.Equal(t, bare, got)
 }
 
-// One side alone can be written by whoever works there.
+// Anyone who works in a directory can write one of the two references.
 func TestForgedPointers(t *testing.T) {
 	t.Parallel()
 	dir := tempDir(t)
 	mine, victim := filepath.Join(dir, "mine"), filepath.Join(dir, "victim")
 	git, theirs := repository(t, mine), repository(t, victim)
 
-	// The repository claims a directory that knows nothing of it.
+	// The repository claims a directory without a reference back.
 	home := filepath.Join(dir, "home")
 	linked(t, git, home)
 	require.NoError(t, os.Remove(filepath.Join(home, ".git")))
@@ -112,7 +112,7 @@ func TestForgedPointers(t *testing.T) {
 	_, ok = gitdir.Holds(git, victim)
 	assert.False(t, ok)
 
-	// A tree claims a repository, or one of its work trees, that knows nothing of it.
+	// A tree claims a repository, or one of its work trees, without a reference back.
 	tree := filepath.Join(dir, "tree")
 	linked(t, theirs, tree)
 	claims := filepath.Join(dir, "claims")

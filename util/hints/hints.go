@@ -1,5 +1,5 @@
-// Package hints knows what to type next on the command line of uwf, by the reason that the engine
-// gives for an error or for where a thread stands: table.txt.
+// Package hints returns the next command to suggest, by the engine's reason for an error or for the state of
+// a thread; see table.txt.
 package hints
 
 import (
@@ -12,8 +12,7 @@ import (
 	"github.com/united-workforce/uwf/util/plaintext"
 )
 
-// Of returns the hints for reasons, in their order. remote is the remote at which the command
-// works, and its hints, too; "": none.
+// Of returns the hints for reasons, in order. remote is the remote of the command and its hints, or "".
 func Of(remote string, reasons ...protocol.Reason) []string {
 	var hints []string
 	for _, r := range reasons {
@@ -29,7 +28,7 @@ func Of(remote string, reasons ...protocol.Reason) []string {
 //go:embed table.txt
 var table string
 
-// lines are those that follow a name in the table.
+// lines returns the lines after a name in the table.
 func lines(name string) []string {
 	_, rest, _ := strings.Cut(table, "\n"+name+"\n")
 	var found []string
@@ -48,7 +47,7 @@ func All(remote string, e *protocol.Error) []string {
 	return slices.Concat(e.Hints, Of(remote, e.Reasons...))
 }
 
-// Command is a command line of uwf with these arguments; one that makes steps works at the remote.
+// Command returns a command line of uwf. A command that runs steps runs them at the remote.
 func Command(remote string, args ...string) string {
 	line := "uwf"
 	for i, arg := range args {
@@ -61,22 +60,22 @@ func Command(remote string, args ...string) string {
 	return line
 }
 
-// filler puts facts into the lines of the table.
+// filler inserts facts into lines of the table.
 type filler struct {
 	data   map[string]string
 	remote string
 }
 
-// fill replaces what stands in braces; ok: the line applies.
+// fill replaces the placeholders in a line; ok reports whether the line applies.
 //
-//	{key}         the fact as a word of a shell; a line without it does not apply
-//	{=key}        the fact as it is
-//	{"key}        the fact in quotes
-//	{?key}        nothing: the line applies if there is the fact
-//	{?key=value}  nothing: the line applies if the fact is that
-//	{!key}        nothing: the line applies if there is no such fact
-//	{again}       the command that the fact "again" stands for
-//	{remote}      the option that names the remote, if there is one
+//	{key}         the fact, quoted for a shell; a line without this fact doesn't apply
+//	{=key}        the fact, verbatim
+//	{"key}        the fact, in quotes
+//	{?key}        nothing; the line applies only if the fact exists
+//	{?key=value}  nothing; the line applies only if the fact has this value
+//	{!key}        nothing; the line applies only if the fact doesn't exist
+//	{again}       the command described by the fact "again"
+//	{remote}      the option for the remote, if any
 func (f filler) fill(line string) (text string, ok bool) {
 	for {
 		before, rest, found := strings.Cut(line, "{")

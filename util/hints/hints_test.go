@@ -56,8 +56,8 @@ func TestAgain(t *testing.T) {
 	require.Equal(t, 6, strings.Count(table, "\nagain "))
 }
 
-// TestTable holds the table to the engine's sources: each reason has its hints, each entry its reason, and what stands in
-// braces is a fact that the reason has.
+// TestTable compares the table with the engine's sources: each reason has hints, each entry a reason, and
+// each placeholder a fact of its reason.
 func TestTable(t *testing.T) {
 	t.Parallel()
 	given := reasons(t, "../../engine", "../../cas", "../../remote", "../../moderator")
@@ -87,7 +87,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// reasons finds the reasons that the sources below directories name, with the keys of their facts; "…": others, too.
+// reasons returns the reasons in the sources below directories, with the keys of their facts; "…" means
+// others as well.
 func reasons(t *testing.T, roots ...string) map[string]map[string]bool {
 	t.Helper()
 	found, words := map[string]map[string]bool{}, map[string]string{}
@@ -149,7 +150,7 @@ func reasons(t *testing.T, roots ...string) map[string]map[string]bool {
 	return found
 }
 
-// text is the value of a string literal.
+// text returns the value of a string literal.
 func text(e ast.Expr) string {
 	if lit, ok := e.(*ast.BasicLit); ok && lit.Kind == token.STRING {
 		s, _ := strconv.Unquote(lit.Value)

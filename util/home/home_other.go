@@ -2,5 +2,5 @@
 
 package home
 
-// userDirVar is the variable that names the user's own directory.
+// userDirVar is the environment variable with the user's home directory.
 const userDirVar = "HOME"

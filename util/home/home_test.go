@@ -10,7 +10,7 @@ import (
 	"github.com/united-workforce/uwf/util/home"
 )
 
-// The paths of these tests are relative to a root that is absolute on every system.
+// at returns a path below a root that is absolute on every system.
 func at(t *testing.T, parts ...string) string {
 	t.Helper()
 	root, err := filepath.Abs(string(filepath.Separator))
@@ -109,7 +109,7 @@ func TestPaths(t *testing.T) {
 	require.Equal(t, at(t, "h", "logs"), d.Logs())
 }
 
-// Only a directory of the home itself is taken for that of its artifacts.
+// Only a directory in the home itself is accepted as the artifacts directory.
 func TestOwnArtifacts(t *testing.T) {
 	t.Parallel()
 	d := home.Dirs{Home: at(t, "home", "ann", ".uwf")}

@@ -1,4 +1,4 @@
 package home
 
-// userDirVar is the variable that names the user's own directory.
+// userDirVar is the environment variable with the user's home directory.
 const userDirVar = "USERPROFILE"

@@ -1,5 +1,5 @@
-// Package hostlist is the list of hosts that a program in a sandbox can reach. It judges names and
-// literal addresses, and resolves nothing.
+// Package hostlist implements the list of hosts that a sandboxed program can reach. It compares names and
+// literal addresses without resolving them.
 package hostlist
 
 import (
@@ -11,18 +11,18 @@ import (
 	"strings"
 )
 
-// List allows hosts. The zero value allows none.
+// List is a list of allowed hosts. The zero value allows none.
 type List struct{ rules []rule }
 
 type rule struct {
 	host    Host
-	below   bool   // the names below host, not host itself
+	below   bool   // subdomains of host, but not host itself
 	anyPort bool   // every port
-	port    uint16 // 0: 443 and 80
+	port    uint16 // 0 means 443 and 80
 }
 
-// Parse reads entries of the forms host, host:port, *.host and host:*. Without a port an entry
-// allows 443 and 80. An address is allowed only by an entry that is that address.
+// Parse parses entries of the forms host, host:port, *.host and host:*. Without a port an entry allows 443
+// and 80. An address is allowed only by an identical entry.
 func Parse(entries []string) (List, error) {
 	var l List
 	for _, s := range entries {
@@ -52,7 +52,7 @@ func parse(s string) (rule, error) {
 	return r, err
 }
 
-// Allows reports whether the list has a host with a port.
+// Allows reports whether the list allows a host and port.
 func (l List) Allows(h Host, port uint16) bool {
 	return slices.ContainsFunc(l.rules, func(r rule) bool {
 		same := r.host == h
@@ -63,7 +63,7 @@ func (l List) Allows(h Host, port uint16) bool {
 	})
 }
 
-// Host is a name in its canonical form or, if Name is empty, an address.
+// Host is a canonical name or, if Name is empty, an address.
 type Host struct {
 	Name string
 	Addr netip.Addr
@@ -76,8 +76,8 @@ func (h Host) String() string {
 	return h.Name
 }
 
-// ParseHost reads a name or an address, with or without brackets. Names are lower case, without a
-// dot at the end, and in ASCII. An address of version 4 has one form only.
+// ParseHost parses a name or an address, with or without brackets. It converts names to lower case ASCII
+// without a trailing dot, and IPv4-mapped addresses to IPv4.
 func ParseHost(s string) (Host, error) {
 	inner, bracketed := strings.CutPrefix(s, "[")
 	if bracketed {
@@ -97,7 +97,7 @@ func ParseHost(s string) (Host, error) {
 	return Host{Name: name}, err
 }
 
-// ParseTarget reads host:port, as in the request of a proxy's client.
+// ParseTarget parses host:port, as in a request to a proxy.
 func ParseTarget(s string) (Host, uint16, error) {
 	name, text, ok := cutPort(s)
 	if !ok {
@@ -111,7 +111,7 @@ func ParseTarget(s string) (Host, uint16, error) {
 	return h, port, err
 }
 
-// cutPort cuts at the colon before a port. An address of version 6 has a port only behind brackets.
+// cutPort splits off a port. An IPv6 address needs brackets to have one.
 func cutPort(s string) (host, port string, ok bool) {
 	i := strings.LastIndexByte(s, ':')
 	if i < 0 || strings.Count(s, ":") > 1 && !strings.HasSuffix(s[:i], "]") {
@@ -129,24 +129,24 @@ func parsePort(s string) (uint16, error) {
 }
 
 const (
-	longestName  = 253 // characters of a name in the domain name system
+	longestName  = 253 // maximum length of a DNS name, in characters
 	longestLabel = 63
 )
 
 var errName = errors.New("it is no name of a host (write one of other letters as its xn-- form)")
 
-// canonical is the form of a name that is compared and dialled.
+// canonical returns the form of a name used for comparing and dialing.
 func canonical(s string) (string, error) {
 	name := strings.TrimSuffix(strings.ToLower(s), ".")
 	labels := strings.Split(name, ".")
 	if len(name) > longestName || slices.ContainsFunc(labels, func(l string) bool { return !isLabel(l) }) ||
-		isNumber(labels[len(labels)-1]) { // some resolvers take 127.1 and 0x7f000001 for addresses
+		isNumber(labels[len(labels)-1]) { // some resolvers accept 127.1 and 0x7f000001 as addresses
 		return "", errName
 	}
 	return name, nil
 }
 
-// isNumber reports whether a resolver could take a last label for a part of an address.
+// isNumber reports whether a resolver could take the last label for part of an address.
 func isNumber(label string) bool {
 	return label[0] >= '0' && label[0] <= '9' &&
 		(strings.HasPrefix(label, "0x") || strings.Trim(label, "0123456789") == "")

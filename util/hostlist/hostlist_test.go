@@ -73,7 +73,7 @@ func TestEntriesAreRefused(t *testing.T) {
 	}
 }
 
-// FuzzParse: a canonical host is its own canonical form, and allows itself.
+// FuzzParse checks that a canonical host is its own canonical form and allows itself.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{"a.b", "A.b.:80", "*.xn--bcher-kva.example:*", "[::1]:80", "::ffff:1.2.3.4", "0x7f.1", "\u0130.x"} {
 		f.Add(s)

@@ -10,13 +10,11 @@ import (
 	lib "github.com/united-workforce/uwf/internal/thirdparty/jsonschema"
 )
 
-// A schema of 140 KB can be written so that checking a text of as many bytes takes
-// hours, and the library knows no context. But it calls an extension each time it
-// checks a value against a part of a schema: there the work is counted, and the
-// context asked.
+// Checking a text of 140 KB against a crafted schema of the same size can take hours, and the library doesn't
+// support contexts. But it calls an extension for each value and part of a schema, where this package counts
+// the work and checks the context.
 
-// BudgetError means that checking a value would take too long. Nothing is known
-// about it.
+// BudgetError means that checking a value would take too long, so its validity is unknown.
 type BudgetError struct{ Work int }
 
 // Error implements error.
@@ -24,40 +22,39 @@ func (e *BudgetError) Error() string {
 	return fmt.Sprintf("the schema asks too much of this value: more than %d units of work", e.Work)
 }
 
-// maxWork bounds the work of one value, in units of about a tenth of a microsecond:
-// some two seconds.
+// maxWork bounds the work for one value, in units of about 0.1 µs: about two seconds.
 const maxWork = 20_000_000
 
-// The cost of one value against one part of a schema: perPart, perKey for each of the part's keywords, and
-// what its patterns, names, constants and items add.
+// The cost of checking one value against one part of a schema: perPart, plus perKey for each keyword of the
+// part, plus the cost of its patterns, names, constants and items.
 const (
-	perPart  = 25 // the library describes each fault, also of an alternative that nobody asks about
+	perPart  = 25 // the library describes each failure, even of an unused alternative
 	perKey   = 2
-	perFault = 40 // not to be a constant is a fault more often than not
-	perByte  = 3  // instructions of a pattern that a byte costs one unit for
-	// maxAtOnce bounds what one value may cost one part, which is counted only when the library has done with
-	// it. It is twenty times the budget, since a long text may stand beside the one that a pattern is about.
+	perFault = 40 // a constant usually doesn't match
+	perByte  = 3  // pattern instructions per byte that cost one unit
+	// maxAtOnce bounds the cost of one value and one part, which is counted only afterwards. It is twenty
+	// times the budget, because the cost is estimated with the longest text, which isn't necessarily the one
+	// that a pattern applies to.
 	maxAtOnce = 20 * maxWork
 )
 
-// shared is a budget of many values, beside that of each.
+// shared is a budget for many values, in addition to the budget of each.
 type shared struct{ left atomic.Int64 }
 
 type sharedKey struct{}
 
-// WithBudget bounds the work of all values that are checked in a context: 10 seconds,
-// and what is usual for so many values.
+// WithBudget returns a context that bounds the work for all values checked in it: 10 seconds, plus the usual
+// time for this number of values.
 func WithBudget(ctx context.Context, values int) context.Context {
 	s := &shared{}
 	s.left.Store(100_000_000 + 2000*int64(values))
 	return context.WithValue(ctx, sharedKey{}, s)
 }
 
-// askEvery is the work between two looks at the context.
+// askEvery is the work between two checks of the context.
 const askEvery = 100_000
 
-// work is the keyword of the extension; no schema has it, since Check refuses what
-// it does not know.
+// work is the keyword of the extension. A schema can't contain it, because Check rejects unknown keywords.
 const work = "x-work"
 
 // meter counts the work of one run at a time.
@@ -65,16 +62,15 @@ type meter struct {
 	mu   sync.Mutex
 	ctx  context.Context
 	left int
-	next int // when left is below it, the context is asked
+	next int // when left falls below it, the context is checked
 	all  *shared
-	most int // that a part of the schema costs for each byte of a text, or of names
+	most int // cost of a part of the schema per byte of a text or of names
 }
 
-// stopped is what a run panics with, through the library.
+// stopped is the value of the panic that stops a run inside the library.
 type stopped struct{ err error }
 
-// run lets check work until the budget is spent or the context has ended, and
-// returns what check found.
+// run calls check until the budget is used up or the context is done, and returns its result.
 func (m *meter) run(ctx context.Context, value any, check func() error) (found error, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -102,7 +98,7 @@ func (m *meter) run(ctx context.Context, value any, check func() error) (found e
 	return check(), nil
 }
 
-// longest is the length of the longest text in a value, or of the names of one object.
+// longest returns the length of the longest text in a value, or of all names of an object.
 func longest(value any) (most int) {
 	switch v := value.(type) {
 	case string:
@@ -134,7 +130,7 @@ func (m *meter) spend(n int) {
 	}
 }
 
-// Compile implements [lib.ExtCompiler]: every part of a schema costs.
+// Compile implements [lib.ExtCompiler]. It assigns a cost to every part of a schema.
 func (m *meter) Compile(_ lib.CompilerContext, schema map[string]any) (lib.ExtSchema, error) {
 	p := priced{meter: m, each: perPart + perKey*len(schema), wanted: weigh(schema["enum"]) + weigh(schema["const"])}
 	if pattern, ok := schema["pattern"].(string); ok {
@@ -160,7 +156,7 @@ func (m *meter) Compile(_ lib.CompilerContext, schema map[string]any) (lib.ExtSc
 	return p, nil
 }
 
-// count is the number of items or names of a value.
+// count returns the number of items or names of a value.
 func count(value any) int {
 	switch v := value.(type) {
 	case []any:
@@ -171,8 +167,8 @@ func count(value any) int {
 	return 0
 }
 
-// steps is how many instructions a pattern may take for a byte.
-// A short one with counts in it may take very many.
+// steps estimates how many instructions a pattern can execute per byte. A short pattern with counted
+// repetition can need very many.
 func steps(pattern string) int {
 	if parsed, err := syntax.Parse(pattern, syntax.Perl); err == nil {
 		if program, err := syntax.Compile(parsed.Simplify()); err == nil {
@@ -182,7 +178,7 @@ func steps(pattern string) int {
 	return len(pattern) + perByte
 }
 
-// weigh is how much there is to compare in a value.
+// weigh returns the number of elements to compare in a value.
 func weigh(value any) int {
 	const perValue = 10
 	switch v := value.(type) {
@@ -206,18 +202,18 @@ func weigh(value any) int {
 	return perValue
 }
 
-// priced is what a part of a schema costs.
+// priced is the cost of a part of a schema.
 type priced struct {
 	meter  *meter
 	each   int // for any value
-	names  int // instructions for each byte of a property's name
+	names  int // instructions for each byte of a property name
 	text   int // instructions for each byte of a text
 	keys   int // looked up in an object
-	wanted int // to compare with enum and const
+	wanted int // elements to compare with enum and const
 	unique bool
 }
 
-// Validate implements [lib.ExtSchema]; it finds nothing wrong.
+// Validate implements [lib.ExtSchema]. It never reports an error.
 func (p priced) Validate(_ lib.ValidationContext, value any) error {
 	cost := p.each
 	if p.wanted > 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/united-workforce/uwf/util/jsonschema"
 )
 
-// expensive is a schema, and a value of as many bytes, that would take hours.
+// expensive returns a schema, and a value of similar size, that would take hours.
 func expensive(parts, texts int) (schema, value any) {
 	all := make([]any, parts)
 	for i := range all {
@@ -32,15 +32,14 @@ func TestBudget(t *testing.T) {
 	var spent *jsonschema.BudgetError
 	require.ErrorAs(t, err, &spent)
 
-	// The next value has a budget of its own.
+	// The next value has its own budget.
 	_, small := expensive(1, 1)
 	problems, err := compiled.Validate(t.Context(), small)
 	require.NoError(t, err)
 	require.Empty(t, problems)
 }
 
-// A pattern costs those texts that it is about, and no others: a long task beside a short
-// hash is no fault.
+// A pattern is charged only for the texts it applies to: a long task next to a short hash isn't an error.
 func TestBudgetOfLongTexts(t *testing.T) {
 	t.Parallel()
 	dear := map[string]any{"pattern": "^(sha1:[0-9a-f]{40}|sha256:[0-9a-f]{64})$"}
@@ -72,7 +71,7 @@ func TestBudgetOfLongTexts(t *testing.T) {
 	}
 }
 
-// A run ends with its context, also in the middle of one value.
+// Validation stops when its context is done, even within one value.
 func TestValidateEndsWithTheContext(t *testing.T) {
 	t.Parallel()
 	schema, value := expensive(2000, 40)
@@ -84,7 +83,7 @@ func TestValidateEndsWithTheContext(t *testing.T) {
 	require.Equal(t, 0, ctx.looks)
 }
 
-// endsAfter is a context that ends when it has been looked at some times.
+// endsAfter is a context that is canceled after some checks.
 type endsAfter struct {
 	context.Context
 	looks int

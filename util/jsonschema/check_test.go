@@ -73,7 +73,7 @@ func TestKeywordsAreTheMetaSchemas(t *testing.T) {
 	require.NoError(t, err, "the meta-schema is a schema")
 }
 
-// A schema cannot make the compiler or the validator slow.
+// A schema can't make the compiler or the validator slow.
 func TestHostileSchemas(t *testing.T) {
 	t.Parallel()
 	deep := any(map[string]any{"type": "string"})
@@ -117,8 +117,8 @@ func TestMetaVectors(t *testing.T) {
 	}
 }
 
-// A list of thousands of items that each lack hundreds of fields is told in few
-// words: they go to a model, a terminal and a log.
+// For a list of thousands of items that each lack hundreds of fields, the report is short, because it goes to
+// a model, a terminal and a log.
 func TestFewProblemsAreTold(t *testing.T) {
 	t.Parallel()
 	var required []any

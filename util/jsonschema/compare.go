@@ -12,7 +12,7 @@ import (
 	lib "github.com/united-workforce/uwf/internal/thirdparty/jsonschema"
 )
 
-// toFloat is the value of a number, and whether it is one.
+// toFloat returns the value of a number; false if v isn't one.
 func toFloat(v any) (float64, bool) {
 	switch n := v.(type) {
 	case int64:
@@ -28,14 +28,13 @@ func toFloat(v any) (float64, bool) {
 	return 0, false
 }
 
-// isMultiple divides floats, as the original does: 0.3 is no multiple of 0.1.
+// isMultiple divides floats, as the original does: 0.3 isn't a multiple of 0.1.
 func isMultiple(n, of float64) bool {
 	q := n / of
 	return q == math.Trunc(q) && !math.IsInf(q, 0)
 }
 
-// equal compares two JSON values: numbers by what they are worth, whatever Go
-// type they have.
+// equal compares two JSON values. Numbers are compared by value, regardless of their Go type.
 func equal(a, b any) bool {
 	x, isNumber := toFloat(a)
 	y, isNumber2 := toFloat(b)
@@ -57,7 +56,7 @@ func equal(a, b any) bool {
 	return a == b
 }
 
-// keyOf is a text that equal values have in common, and only these.
+// keyOf returns the same text for equal values, and different texts for others.
 func keyOf(v any) string {
 	b, err := json.Marshal(plain(v))
 	if err != nil {
@@ -66,7 +65,7 @@ func keyOf(v any) string {
 	return string(b)
 }
 
-// plain makes a float of each number; there is no negative zero.
+// plain converts numbers to floats and negative zero to zero.
 func plain(v any) any {
 	if f, ok := toFloat(v); ok {
 		return f + 0
@@ -88,7 +87,7 @@ func plain(v any) any {
 	return v
 }
 
-// show writes a value as JSON, cut to what fits into a message.
+// show formats a value as JSON, shortened for a message.
 func show(v any) string {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
@@ -104,7 +103,7 @@ func show(v any) string {
 	return s
 }
 
-// propertyNames lists the properties that a schema names, sorted.
+// propertyNames lists the declared properties of a schema, sorted.
 func propertyNames(schema map[string]any) []string {
 	properties, _ := schema["properties"].(map[string]any)
 	names := make([]string, 0, len(properties))
@@ -115,7 +114,7 @@ func propertyNames(schema map[string]any) []string {
 	return names
 }
 
-// escape makes a name a token of a JSON pointer.
+// escape converts a name to a JSON pointer token.
 func escape(name string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
 }
@@ -129,7 +128,7 @@ func pointer(tokens []string) string {
 	return b.String()
 }
 
-// valueAt follows tokens into a value; nil if there is nothing.
+// valueAt follows tokens into a value; nil if it doesn't exist.
 func valueAt(v any, tokens ...string) any {
 	for _, t := range tokens {
 		switch c := v.(type) {
@@ -148,9 +147,8 @@ func valueAt(v any, tokens ...string) any {
 	return v
 }
 
-// multipleOf is the name under which the library sees that keyword. Its own one
-// reckons in decimal fractions; the original's divides floats, and a value must
-// not be valid here and invalid there.
+// multipleOf is the name of this keyword inside the library. The library's implementation uses decimal
+// fractions, the original's divides floats, and both systems must agree on whether a value is valid.
 const multipleOf = "x-multipleOf"
 
 type multipleOfCompiler struct{}
@@ -176,12 +174,11 @@ func (d multipleOfSchema) Validate(ctx lib.ValidationContext, v any) error {
 	return ctx.Error("multipleOf", "not a multiple")
 }
 
-// rename returns a schema with its multipleOf under the name above. It shares
-// what it does not change.
+// rename returns a schema with multipleOf renamed. It shares unchanged parts.
 func rename(schema any) any {
 	m, ok := schema.(map[string]any)
 	if !ok {
-		return schema // additionalProperties: a boolean
+		return schema // a boolean, for additionalProperties
 	}
 	out := make(map[string]any, len(m))
 	for name, v := range m {
@@ -191,7 +188,7 @@ func rename(schema any) any {
 		case takesSchema, takesSchemaOrBool:
 			v = rename(v)
 		case takesSchemaList:
-			list := v.([]any) // Check has seen to it
+			list := v.([]any) // guaranteed by Check
 			renamed := make([]any, len(list))
 			for i, item := range list {
 				renamed[i] = rename(item)

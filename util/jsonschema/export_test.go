@@ -1,7 +1,7 @@
 package jsonschema
 
-// MaxValues is the bound of a schema.
+// MaxValues is the limit of a schema.
 const MaxValues = maxValues
 
-// Keywords are those that a schema may use.
+// Keywords returns the keywords allowed in a schema.
 func Keywords() []string { return keywordNames() }

@@ -1,13 +1,11 @@
-// Package jsonschema checks JSON Schemas in the dialect that a store accepts, and
-// checks values against them. The dialect is draft-07 for the keywords that
-// [Check] knows; formats are asserted; nothing is ever loaded from outside.
+// Package jsonschema checks JSON Schemas in the dialect that a store accepts, and validates values against
+// them. The dialect is draft-07 for the keywords that [Check] knows; formats are asserted; nothing is ever
+// loaded from outside.
 //
-// multipleOf divides 64-bit floats, as the original does: 0.3 is no multiple of
-// 0.1. Lengths count code points. A keyword applies only to the type that it is
-// about: {"required": ["a"]} accepts every string.
+// multipleOf divides 64-bit floats, as the original does: 0.3 isn't a multiple of 0.1. Lengths count code
+// points. A keyword applies only to values of its type: {"required": ["a"]} accepts every string.
 //
-// Values are checked by the schema library, of which this package is the only
-// importer. It is a copy that compiles nothing before main.
+// The package uses a copy of a schema library that compiles nothing before main, and is its only importer.
 package jsonschema
 
 import (
@@ -27,19 +25,19 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// base is the name of the schema within the library. It is opaque, so that no
-// reference can be resolved against it.
+// base is the name of the schema inside the library. It is opaque, so that references can't be resolved
+// against it.
 const base = "mem:///schema"
 
-// Schema is a compiled schema; safe for concurrent use.
+// Schema is a compiled schema. It is safe for concurrent use.
 type Schema struct {
 	schema   any
 	compiled *lib.Schema
 	meter    *meter
 }
 
-// Compile checks and compiles a schema given as a JSON value. A schema that
-// [Check] finds fault with is an *[InvalidError].
+// Compile checks and compiles a schema given as a JSON value. If [Check] finds problems, the error is an
+// *[InvalidError].
 func Compile(schema any) (*Schema, error) {
 	if problems := Check(schema); len(problems) > 0 {
 		return nil, &InvalidError{problems}
@@ -67,9 +65,8 @@ func Compile(schema any) (*Schema, error) {
 	return &Schema{schema: schema, compiled: compiled, meter: counted}, nil
 }
 
-// Validate returns what is wrong with a JSON value, sorted; nil if nothing is.
-// Errors: the context's, and a [*BudgetError] where the value would cost too much;
-// then nothing is known about it.
+// Validate returns the problems of a JSON value, sorted; nil if it is valid. An error is the context's or, if
+// checking would take too long, a [*BudgetError]; the value's validity is unknown then.
 func (s *Schema) Validate(ctx context.Context, value any) ([]Problem, error) {
 	if p := checkValue(value); p != nil {
 		return []Problem{*p}, nil
@@ -92,7 +89,7 @@ func isRef(v any) bool {
 	return !ok || protocol.Hash(s).Valid()
 }
 
-// takes is what a keyword's value must be.
+// takes is the type of a keyword's value.
 type takes int
 
 const (
@@ -102,20 +99,20 @@ const (
 	takesPattern
 	takesNumber
 	takesPositive // a number above 0
-	takesNatural  // a whole number, at least 0
+	takesNatural  // an integer, at least 0
 	takesBool
 	takesList
-	takesFullList // with at least one element
-	takesNameList // of different strings
+	takesFullList // at least one element
+	takesNameList // distinct strings
 	takesType     // one type or several
 	takesSchema
-	takesSchemaList // with at least one element
+	takesSchemaList // at least one element
 	takesSchemaMap  // from property names
 	takesPatternMap // from patterns
 	takesSchemaOrBool
 )
 
-// keywords are those that a schema may use.
+// keywords lists the keywords allowed in a schema.
 var keywords = map[string]takes{
 	"type": takesType, "enum": takesFullList, "const": takesAnything, "format": takesFormat, "pattern": takesPattern,
 	"properties": takesSchemaMap, "patternProperties": takesPatternMap, "additionalProperties": takesSchemaOrBool,
@@ -131,11 +128,11 @@ var keywords = map[string]takes{
 	"readOnly": takesBool, "writeOnly": takesBool, "deprecated": takesBool,
 }
 
-// keywordNames lists the keywords, sorted.
+// keywordNames returns the keywords, sorted.
 func keywordNames() []string { return slices.Sorted(maps.Keys(keywords)) }
 
-// formats lists the formats that a schema may use, sorted. All are asserted.
-// "cas_ref" is the older name of "ocas_ref": the hash of a node.
+// formats returns the formats allowed in a schema, sorted. All are asserted. "cas_ref" is the older name of
+// "ocas_ref": the hash of a node.
 func formats() []string {
 	return []string{"cas_ref", "date", "date-time", "email", "ocas_ref", "time", "uri", "uuid"}
 }
@@ -145,14 +142,13 @@ func types() []string {
 	return []string{"array", "boolean", "integer", "null", "number", "object", "string"}
 }
 
-// checkValue finds what JSON cannot say, before the library stumbles over it.
+// checkValue reports values that aren't JSON, which the library can't handle.
 func checkValue(v any) *Problem {
 	values := 0
 	return measure(v, "", 0, &values)
 }
 
-// measure walks a value, counts what it holds, and reports what is no JSON
-// value or nested too deep.
+// measure traverses a value, counts its nodes, and reports a value that isn't JSON or is too deeply nested.
 func measure(v any, path string, depth int, values *int) *Problem {
 	*values++
 	if depth > maxDepth {
@@ -182,16 +178,14 @@ func measure(v any, path string, depth int, values *int) *Problem {
 	return nil
 }
 
-// Bounds of a schema, and the depth of a value. They keep the library's
-// recursions and its compile time small.
+// Bounds of a schema, and the depth of a value. They limit the library's recursion and compile time.
 const (
 	maxDepth  = 100
 	maxValues = 20_000
 )
 
-// Check reports everything that is not allowed in a schema: unknown keywords
-// and formats, wrong types of keywords, patterns that do not compile. Path
-// points into the schema. It needs no compiler.
+// Check reports everything that isn't allowed in a schema: unknown keywords and formats, keyword values of
+// the wrong type, invalid patterns. Path points into the schema. Check doesn't compile the schema.
 func Check(schema any) []Problem {
 	values := 0
 	if p := measure(schema, "", 0, &values); p != nil {
@@ -232,7 +226,7 @@ func (c *checker) schema(v any, path string) {
 	}
 }
 
-// value checks what a keyword is given.
+// value checks the value of a keyword.
 func (c *checker) value(t takes, v any, path string) {
 	switch t {
 	case takesSchema:
@@ -325,7 +319,7 @@ func (c *checker) names(v any, path string) {
 	}
 }
 
-// values checks a list of values, none of which may be there twice.
+// values checks a list of distinct values.
 func (c *checker) values(v any, path string) {
 	list, ok := v.([]any)
 	if !ok || len(list) == 0 {
@@ -342,7 +336,7 @@ func (c *checker) values(v any, path string) {
 	}
 }
 
-// scalarProblem checks the keywords that take no schemas.
+// scalarProblem checks keywords whose value contains no schemas.
 func scalarProblem(t takes, v any) string {
 	s, isString := v.(string)
 	_, isList := v.([]any)
@@ -380,7 +374,7 @@ func scalarProblem(t takes, v any) string {
 	return "must be " + want + ", but is " + show(v)
 }
 
-// or returns what is wanted unless it is there.
+// or returns want unless there is true.
 func or(there bool, want string) string {
 	if there {
 		return ""

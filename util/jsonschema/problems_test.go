@@ -34,7 +34,7 @@ func validate(t *testing.T, s *jsonschema.Schema, value any) []jsonschema.Proble
 	return problems
 }
 
-// problemsOf validates and writes each problem as a line.
+// problemsOf validates a value and formats each problem as a line.
 func problemsOf(t *testing.T, schema, value string) []string {
 	t.Helper()
 	var lines []string

@@ -13,13 +13,12 @@ import (
 	"github.com/united-workforce/uwf/util/suggest"
 )
 
-// reporter turns the library's tree of errors into problems that a model can
-// act on, one a field.
+// reporter converts the library's error tree to problems that a model can act on, one per field.
 type reporter struct{ schema, value any }
 
-// problems collects what is wrong at and below an error.
+// problems returns the problems at and below an error.
 func (r reporter) problems(e *lib.ValidationError) []Problem {
-	if e.Message == "" { // the library's wrapper; its place ends with a name
+	if e.Message == "" { // the library's wrapper, whose location ends with a name
 		return r.all(e.Causes)
 	}
 	where := r.locate(e)
@@ -52,16 +51,16 @@ func (r reporter) all(errors []*lib.ValidationError) []Problem {
 	return all
 }
 
-// enough is how many problems are looked at: few of them are told.
+// enough bounds the number of problems collected; only a few are reported.
 const enough = 2000
 
-// place is where a keyword met a value.
+// place is a value and the keyword that it violates.
 type place struct {
 	path    string         // of the value
-	value   any            // there
-	keyword string         // that it does not satisfy
-	schema  map[string]any // that has the keyword
-	name    bool           // the keyword is about the name of the property
+	value   any            // the value
+	keyword string         // violated keyword
+	schema  map[string]any // schema with the keyword
+	name    bool           // the keyword applies to the property's name
 }
 
 func (r reporter) locate(e *lib.ValidationError) place {
@@ -78,7 +77,7 @@ func (r reporter) locate(e *lib.ValidationError) place {
 	return p
 }
 
-// tokens splits a pointer as the library writes it: it also escapes for URLs.
+// tokens splits a pointer in the library's form, which is also escaped for URLs.
 func tokens(pointer string) []string {
 	if pointer == "" {
 		return nil
@@ -93,8 +92,8 @@ func tokens(pointer string) []string {
 	return parts
 }
 
-// isKeyword reports whether a path leads to a schema, so that what follows it
-// is a keyword and not the name of a property.
+// isKeyword reports whether a path leads to a schema, so that the next token is a keyword and not a property
+// name.
 func (r reporter) isKeyword(path []string) bool {
 	if len(path) == 0 {
 		return true
@@ -110,7 +109,7 @@ func problem(path, message string) []Problem {
 	return []Problem{{Path: path, Message: message}}
 }
 
-// missing names each property that is required and not there.
+// missing reports each missing required property.
 func missing(p place) []Problem {
 	have, _ := p.value.(map[string]any)
 	names, _ := p.schema["required"].([]any)
@@ -131,7 +130,7 @@ func missing(p place) []Problem {
 	return all
 }
 
-// notAllowed names each property that a schema does not know.
+// notAllowed reports each property that the schema doesn't allow.
 func notAllowed(p place) []Problem {
 	have, _ := p.value.(map[string]any)
 	known := propertyNames(p.schema)
@@ -149,13 +148,13 @@ func notAllowed(p place) []Problem {
 	return all
 }
 
-// Problem is one violation.
+// Problem is a violation of a schema.
 type Problem struct {
-	Path    string `json:"path"`    // JSON pointer into the value; "" is the whole
+	Path    string `json:"path"`    // JSON pointer into the value; "" is the whole value
 	Message string `json:"message"` // a predicate: "must be a string, but is null"
 }
 
-// String is the problem as one line.
+// String returns the problem as one line.
 func (p Problem) String() string {
 	if p.Path == "" {
 		return p.Message
@@ -163,11 +162,11 @@ func (p Problem) String() string {
 	return p.Path + ": " + p.Message
 }
 
-// maxProblems is how many problems are told at once: a list of thousands of items
-// may have as many each, and whoever corrects it needs the first.
+// maxProblems is the number of problems reported at once. A list of thousands of items can have as many
+// problems each, and a reader needs only the first.
 const maxProblems = 50
 
-// few keeps the first problems, and says that there are more.
+// few keeps the first problems and mentions that there are more.
 func few(problems []Problem) []Problem {
 	if len(problems) <= maxProblems {
 		return problems
@@ -175,8 +174,7 @@ func few(problems []Problem) []Problem {
 	return append(problems[:maxProblems:maxProblems], Problem{Message: "and more of this kind: correct these first"})
 }
 
-// sorted sorts problems and drops those that are there twice; nil if there are
-// none.
+// sorted sorts problems and removes duplicates; nil if there are none.
 func sorted(problems []Problem) []Problem {
 	slices.SortFunc(problems, func(a, b Problem) int {
 		if c := strings.Compare(a.Path, b.Path); c != 0 {
@@ -190,7 +188,7 @@ func sorted(problems []Problem) []Problem {
 	return slices.Compact(problems)
 }
 
-// InvalidError says why a schema was not compiled.
+// InvalidError explains why a schema could not be compiled.
 type InvalidError struct{ Problems []Problem }
 
 func (e *InvalidError) Error() string {
@@ -201,7 +199,7 @@ func (e *InvalidError) Error() string {
 	return "invalid schema: " + strings.Join(lines, "; ")
 }
 
-// message says what a keyword wants and what is there instead.
+// message describes the keyword's requirement and the actual value.
 func message(p place) string {
 	subject := "must "
 	if p.name {
@@ -234,7 +232,7 @@ func message(p place) string {
 	return fmt.Sprintf("does not satisfy %q", p.keyword)
 }
 
-// length says how long a value must be and how long it is.
+// length describes the required and the actual length.
 func length(p place, limit string) string {
 	bound, unit := "at least ", ""
 	if strings.HasPrefix(p.keyword, "max") {
@@ -252,7 +250,7 @@ func length(p place, limit string) string {
 	return fmt.Sprintf("have %s%s %s, but has %d", bound, limit, unit, n)
 }
 
-// wanted says what a schema asks for, "" if that is not simple.
+// wanted describes the values that a simple schema accepts, otherwise "".
 func wanted(schema any) string {
 	m, ok := schema.(map[string]any)
 	if !ok {
@@ -342,7 +340,7 @@ func fitsPattern(schema map[string]any, name string) bool {
 	return false
 }
 
-// patternProblem says why a pattern is none, "" if it is one.
+// patternProblem explains why a pattern is invalid; "" if it is valid.
 func patternProblem(pattern string) string {
 	if _, err := regexp.Compile(pattern); err != nil {
 		why := strings.TrimPrefix(err.Error(), "error parsing regexp: ")
@@ -352,7 +350,7 @@ func patternProblem(pattern string) string {
 	return ""
 }
 
-// unknown says what to do about a keyword that a schema may not use.
+// unknown returns a suggestion for an unsupported keyword.
 func unknown(name string) string {
 	switch name {
 	case "$ref", "$recursiveRef", "$dynamicRef":
@@ -379,8 +377,8 @@ func didYouMean(word string, candidates []string) string {
 	return "; did you mean " + show(near[0]) + "?"
 }
 
-// noVariant reports a value that fits none of several schemas. If a property
-// tells the variants apart, only the one that is meant counts.
+// noVariant reports a value that matches none of several schemas. If a property distinguishes the variants,
+// only the intended one is reported.
 func (r reporter) noVariant(p place, causes []*lib.ValidationError) []Problem {
 	variants, _ := p.schema[p.keyword].([]any)
 	unfolded, of := Unfolded(variants)
@@ -402,8 +400,7 @@ func (r reporter) noVariant(p place, causes []*lib.ValidationError) []Problem {
 	return problem(p.path, listVariants(reports))
 }
 
-// discriminated reports the problems of the variant that an object claims to
-// be, or that it claims to be none.
+// discriminated reports the problems of the variant that an object claims to be, or an unknown variant.
 func (r reporter) discriminated(p place, object map[string]any, name string, values []any,
 	cause func(variant int) *lib.ValidationError) []Problem {
 	path := p.path + "/" + escape(name)
@@ -418,8 +415,7 @@ func (r reporter) discriminated(p place, object map[string]any, name string, val
 	return r.problems(cause(i))
 }
 
-// wantedTypes joins what the variants want if each of them only says that the
-// whole value is not of its type.
+// wantedTypes combines the expected types if the value has the wrong type for every variant.
 func wantedTypes(p place, reports [][]Problem, variants []any) string {
 	var want []string
 	for i, report := range reports {
@@ -433,8 +429,7 @@ func wantedTypes(p place, reports [][]Problem, variants []any) string {
 	return strings.Join(want, " or ")
 }
 
-// onlyRightType returns the variant that complains about parts of the value
-// while all others complain about the whole, or -1.
+// onlyRightType returns the only variant that accepts the type of the whole value, or -1.
 func onlyRightType(p place, reports [][]Problem) int {
 	best := -1
 	for i, report := range reports {
@@ -450,7 +445,7 @@ func onlyRightType(p place, reports [][]Problem) int {
 	return best
 }
 
-// listVariants says in one line why each of the first variants does not fit.
+// listVariants explains on one line why the first variants don't match.
 func listVariants(reports [][]Problem) string {
 	const limit = 3
 	lines := make([]string, 0, limit)
@@ -464,7 +459,7 @@ func listVariants(reports [][]Problem) string {
 	return msg
 }
 
-// variantNames names the variants by their titles or their order.
+// variantNames lists the variants by title or position.
 func variantNames(p place) string {
 	variants, _ := p.schema[p.keyword].([]any)
 	names := make([]string, 0, len(variants))
@@ -478,8 +473,8 @@ func variantNames(p place) string {
 	return "the variants are " + strings.Join(names, ", ")
 }
 
-// Unfolded repeats each variant whose "$status" is one of several texts for each of them, so that a constant can
-// tell the variants apart. of[i] is the index of the variant that the i-th came from.
+// Unfolded replaces a variant whose "$status" can be one of several texts with a copy for each, so that a
+// constant distinguishes the variants. of[i] is the index of the original of variant i.
 func Unfolded(variants []any) (all []any, of []int) {
 	for i, v := range variants {
 		enum, _ := valueAt(v, "properties", "$status", "enum").([]any)
@@ -494,7 +489,7 @@ func Unfolded(variants []any) (all []any, of []int) {
 	return all, of
 }
 
-// withConstant is a variant whose "$status" is one value.
+// withConstant returns a variant with a constant "$status".
 func withConstant(variant, value any) any {
 	v, _ := variant.(map[string]any)
 	properties, _ := v["properties"].(map[string]any)
@@ -505,10 +500,9 @@ func withConstant(variant, value any) any {
 	return v
 }
 
-// Discriminator finds the property that tells the variants of a oneOf or anyOf
-// apart: each variant gives it another constant. "$status" and "status" are
-// preferred. values[i] is the constant of variant i. The name is "" if there is
-// no such property.
+// Discriminator returns the property that distinguishes the variants of a oneOf or anyOf by a different
+// constant in each, preferring "$status" and "status". values[i] is the constant of variant i. The name is ""
+// if there is no such property.
 func Discriminator(variants []any) (name string, values []any) {
 	if len(variants) < 2 {
 		return "", nil
@@ -534,8 +528,8 @@ func rank(name string) int {
 	return 2
 }
 
-// constants returns the constant that each variant gives a property, nil unless
-// all give one and all are different.
+// constants returns the constant of a property in each variant, nil unless all have one and all are
+// different.
 func constants(variants []any, name string) []any {
 	var values []any
 	for _, v := range variants {

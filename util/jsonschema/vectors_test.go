@@ -12,8 +12,7 @@ import (
 	"github.com/united-workforce/uwf/util/jsonschema"
 )
 
-// checkedFormats are formats that the original accepts and then crashes on; we
-// assert them.
+// checkedFormats lists formats that the original accepts and then crashes on; we assert them.
 var checkedFormats = map[string]bool{"date-time": true, "email": true}
 
 func TestValidateVectors(t *testing.T) {

@@ -11,9 +11,8 @@ import (
 	"github.com/united-workforce/uwf/util/jsonschema"
 )
 
-// What a schema may ask of a value is bounded by what it costs, not by how often it
-// asks: by the bytes of names and texts, the size of a pattern, and faults that
-// nobody will see.
+// The work for a value is bounded by its cost, not by the number of checks: by the bytes of names and texts,
+// the size of a pattern, and unreported failures.
 func TestWeights(t *testing.T) {
 	t.Parallel()
 	type object = map[string]any
@@ -58,7 +57,7 @@ func TestWeights(t *testing.T) {
 	}
 }
 
-// Many values have a budget together.
+// Many values share a budget.
 func TestSharedBudget(t *testing.T) {
 	t.Parallel()
 	list := make([]any, 50_000)

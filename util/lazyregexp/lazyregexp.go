@@ -1,5 +1,5 @@
-// Package lazyregexp compiles regular expressions on first use: a step starts two programs,
-// and each would pay for every expression that it links.
+// Package lazyregexp compiles regular expressions on first use. A step starts two programs, and each would
+// otherwise compile every expression that it links.
 package lazyregexp
 
 import (
@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// New returns a function that compiles expression when it is first called. It panics if that fails.
+// New returns a function that compiles expression on its first call. It panics if the expression is invalid.
 func New(expression string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
 }

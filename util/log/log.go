@@ -1,13 +1,12 @@
-// Package log is the logger of agents: JSON lines in a file of the step's run
-// directory, for whoever asks later what an agent did and why. The file is
-//   - bounded: what no longer fits is left out, and the last line says so;
-//   - clean: no text in it can do anything to a terminal;
-//   - without secrets: those that are known are hidden, in keys and values.
+// Package log is the logger of agents. It writes JSON lines to a file in the step's run directory, to show
+// later what an agent did and why. The file is
+//   - bounded: further lines are dropped, and the last line mentions that;
+//   - clean: it contains no terminal control sequences;
+//   - without secrets: known secrets are hidden, in keys and values.
 //
-// Logging never fails and never stops anybody's work: a line that cannot be written
-// is lost. The file is made with the first line, so that an agent with nothing to
-// say leaves none. It is not log/slog, which would cost every adapter 0.2 ms of its
-// 3 ms at each start.
+// Logging never fails and never interrupts work: a line that can't be written is lost. The file is created
+// with the first line, so that an agent without messages leaves none. The package doesn't use log/slog, which
+// would add 0.2 ms to the 3 ms that an adapter takes to start.
 package log
 
 import (
@@ -31,14 +30,14 @@ const File = "agent.jsonl"
 
 const (
 	maxBytes = 1 << 20 // of a run's log
-	maxText  = 2000    // bytes of one text in it
+	maxText  = 2000    // of a single text
 	maxLine  = 16 << 10
 )
 
-// full is the last line of a log that was too long.
+// full is the last line of a log that reached the limit.
 const full = `{"level":"warn","msg":"the log is full: what came after this was left out"}` + "\n"
 
-// Logger writes the log of a run. Nil writes nothing. It is safe for concurrent use.
+// Logger writes the log of a run. A nil Logger writes nothing. It is safe for concurrent use.
 type Logger struct {
 	path    string
 	secrets *secret.Set
@@ -48,7 +47,7 @@ type Logger struct {
 	full bool
 }
 
-// New is a logger for a run directory; nil without one, dir "". secrets may be nil.
+// New returns a logger for a run directory, or nil if dir is "". secrets can be nil.
 func New(dir string, secrets *secret.Set, now func() time.Time) *Logger {
 	if dir == "" {
 		return nil
@@ -59,11 +58,11 @@ func New(dir string, secrets *secret.Set, now func() time.Time) *Logger {
 	return &Logger{path: filepath.Join(dir, File), secrets: secrets, now: now}
 }
 
-// Info logs what happened. fields are keys and values in turn; a value is anything
-// that encoding/json can write, or an error.
+// Info logs an event. fields are alternating keys and values; a value is an error or anything that
+// encoding/json can encode.
 func (l *Logger) Info(msg string, fields ...any) { l.log("info", msg, fields) }
 
-// Warn logs what went wrong, and did not stop the work.
+// Warn logs a problem that didn't stop the work.
 func (l *Logger) Warn(msg string, fields ...any) { l.log("warn", msg, fields) }
 
 func (l *Logger) log(level, msg string, fields []any) {
@@ -76,19 +75,18 @@ func (l *Logger) log(level, msg string, fields []any) {
 		fmt.Fprintf(&line, ",%s:%s", l.text(fmt.Sprint(fields[i])), l.value(fields[i+1]))
 	}
 	line.WriteString("}\n")
-	// Once more as a whole: a secret may be inside of a value that is no text.
+	// Check the whole line again, because a value other than a text can contain a secret.
 	if text := l.secrets.Hide(line.String()); len(text) <= maxLine {
 		l.add(text)
 	}
 }
 
-// text is a text as JSON, fit to be stored: secrets go before it is cut, which could
-// leave half of one.
+// text encodes a text as JSON. It hides secrets before shortening, which could leave half of one.
 func (l *Logger) text(s string) []byte {
 	if s = plaintext.Strip(l.secrets.Hide(s)); len(s) > maxText {
 		s = strings.ToValidUTF8(s[:maxText], "") + "…"
 	}
-	data, _ := json.Marshal(s) // a string always encodes
+	data, _ := json.Marshal(s) // encoding a string can't fail
 	return data
 }
 
@@ -119,5 +117,5 @@ func (l *Logger) add(line string) {
 	case info.Size()+int64(len(line)+len(full)) > maxBytes:
 		line, l.full = full, true
 	}
-	_ = durable.OS().Append(l.path, []byte(line), 0o600, durable.NoFlush) // the step matters, not what is told of it
+	_ = durable.OS().Append(l.path, []byte(line), 0o600, durable.NoFlush) // the step matters more than its log
 }

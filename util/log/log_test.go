@@ -72,7 +72,7 @@ func TestALogIsBounded(t *testing.T) {
 	prosetest.Text(t, got[len(got)-1]["msg"])
 }
 
-// Nothing stops anybody's work.
+// A log that can't be written doesn't interrupt work.
 func TestALogThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	log.New("", nil, now).Info("x")

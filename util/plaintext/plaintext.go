@@ -1,18 +1,13 @@
-// Package plaintext tells text from what a terminal obeys, and makes of a
-// stranger's text one that is only read.
+// Package plaintext detects characters that control a terminal, and makes untrusted text safe to display.
 //
-// Harmful is what moves the cursor, changes colours, titles or the clipboard, or
-// lets a reader see another text than the bytes say: control characters (C0 but
-// line feed and tab, DEL, C1), marks that turn the direction of writing, the line
-// separators of Unicode, the invisible tags that spell ASCII, and what is seen as
-// nothing or as a blank that it is not. A zero-width joiner is none of these: several scripts and
-// many emoji need it, and it changes
-// nothing but the letters next to it.
+// Harmful characters move the cursor, change colors, titles or the clipboard, or make a text look different
+// from its bytes: control characters (C0 except newline and tab, DEL, C1), marks that change the writing
+// direction, Unicode line separators, invisible tags that spell ASCII, and characters that are invisible or
+// look like a space. A zero-width joiner isn't harmful: several scripts and many emoji need it, and it
+// affects only adjacent characters.
 //
-// [Escape] is for a terminal and keeps what was there readable; [Replace] is for a
-// model; [Indent] is for a message of
-// several lines; [Line] is for a cell of a table; [Strip] is for what a program said to a
-// terminal that it took us for.
+// Use [Escape] for a terminal, where the original stays readable; [Replace] for a model; [Indent] for a
+// message with several lines; [Line] for a table cell; [Strip] for the terminal output of another program.
 package plaintext
 
 import (
@@ -27,7 +22,7 @@ import (
 	"github.com/united-workforce/uwf/util/lazyregexp"
 )
 
-// Harmful reports whether a terminal obeys a character, or hides with it.
+// Harmful reports whether a character controls a terminal or hides.
 func Harmful(r rune) bool {
 	switch {
 	case r < 0x7F:
@@ -39,8 +34,7 @@ func Harmful(r rune) bool {
 		r <= 0xE007F
 }
 
-// unseen reports whether nothing is seen of a character that no script needs between
-// its letters.
+// unseen reports whether a character is invisible and not needed by any script.
 func unseen(r rune) bool {
 	switch r {
 	case '\u00ad', '\u180e', '\u200b', '\u2060', '\u2061', '\u2062', '\u2063', '\u2064', '\u2800', '\u3164', '\ufeff',
@@ -50,13 +44,12 @@ func unseen(r rune) bool {
 	return false
 }
 
-// control reports whether a character controls a device.
+// control reports whether a character is a control character other than newline and tab.
 func control(r rune) bool { return r != '\n' && r != '\t' && unicode.IsControl(r) }
 
-// Escape shows what is harmful as JSON would write it, so that JSON and YAML stay
-// the same value: ESC becomes \u001b. Line breaks become line feeds, and bytes that
-// are no UTF-8 the replacement character. A text without any of that is returned as
-// it is.
+// Escape replaces harmful characters with JSON escapes, so that the values of JSON and YAML texts don't
+// change: ESC becomes \u001b. Line breaks become newlines, and invalid UTF-8 becomes the replacement
+// character. A clean text is returned unchanged.
 func Escape(s string) string {
 	if isClean(s) {
 		return s
@@ -74,9 +67,9 @@ func isClean(s string) bool {
 	return true
 }
 
-// Append appends the escaped form of a piece of a stream, and returns what cannot
-// be judged before the next piece is there: the beginning of a character, or a
-// carriage return. At the end of the stream that goes to [AppendEnd].
+// Append appends the escaped form of a piece of a stream. It returns the end of the piece that depends on the
+// next one: the beginning of a character, or a carriage return. At the end of the stream pass it to
+// [AppendEnd].
 func Append(to, piece []byte) (out, rest []byte) {
 	if isClean(string(piece)) {
 		return append(to, piece...), nil
@@ -102,7 +95,7 @@ func Append(to, piece []byte) (out, rest []byte) {
 	return to, nil
 }
 
-// AppendEnd appends what the last piece of a stream has left.
+// AppendEnd appends the rest of the last piece of a stream.
 func AppendEnd(to, rest []byte) []byte {
 	switch {
 	case len(rest) == 0:
@@ -123,13 +116,12 @@ func appendRune(to []byte, r rune) []byte {
 	return to
 }
 
-// Replace makes a text safe to hand on: valid UTF-8, line feeds only, and a
-// replacement character for every control character. A lone escape byte in a
-// tool's output has broken JSON clients before. Marks of direction stay: they
-// belong to the text, and a model sees them.
+// Replace makes a text safe to pass on: valid UTF-8, newlines as the only line breaks, and a replacement
+// character for every control character. A single escape byte in a tool's output is known to break JSON
+// clients. Direction marks stay: they belong to the text, and a model sees them.
 func Replace(s string) string {
 	if utf8.ValidString(s) && strings.IndexFunc(s, control) < 0 {
-		return s // as nearly always: no copy of a long history
+		return s // the usual case: don't copy a long history
 	}
 	return strings.Map(func(r rune) rune {
 		if control(r) {
@@ -139,8 +131,8 @@ func Replace(s string) string {
 	}, lineFeeds(s))
 }
 
-// Indent moves every line of a text but the first to the right, so that none can be
-// taken for one that we have begun: hint:, uwf: or a row of a table.
+// Indent indents every line of a text except the first, so that none can pass for a line of our own, such as
+// a hint or a table row.
 func Indent(s string) string {
 	lines := strings.Split(s, "\n")
 	for i, line := range lines[1:] {
@@ -151,10 +143,9 @@ func Indent(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Line makes a text fit into one line of a terminal: a blank for all that is
-// harmful, and for line breaks and tabs. It is for names, titles and reasons, which
-// are told apart by their look: what cannot be seen is shown as a replacement
-// character, but for joiners between letters that need them.
+// Line makes a text fit on one line of a terminal: harmful characters, line breaks and tabs become spaces. It
+// is for names, titles and reasons, which are distinguished by their look: invisible characters become
+// replacement characters, except joiners between letters that need them.
 func Line(s string) string {
 	var last rune
 	return strings.Map(func(r rune) rune {
@@ -176,8 +167,7 @@ func Line(s string) string {
 	}, s)
 }
 
-// invisible reports whether nothing is seen of a character, although it is no blank
-// of prose.
+// invisible reports whether a character is invisible and isn't an ordinary space.
 func invisible(r rune) bool {
 	if r < 0xAD {
 		return false
@@ -189,12 +179,11 @@ func invisible(r rune) bool {
 	return unicode.Is(unicode.Cf, r) || r >= 0x180B && r <= 0x180F || r >= 0xE0100 && r <= 0xE01EF
 }
 
-// sequence matches a terminal's control sequence, such as a colour. It is compiled
-// when one turns up, which is rare, and not at every start of a program.
+// sequence matches a terminal control sequence, such as a color. It is compiled on demand, because few
+// programs encounter one.
 var sequence = lazyregexp.New(`\x1b(\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?|[@-Z\\-_])`)
 
-// Strip takes out what a program wrote for a terminal: whole control sequences, and
-// what else is harmful.
+// Strip removes terminal control sequences and other harmful characters.
 func Strip(s string) string {
 	if isClean(s) {
 		return s
@@ -211,14 +200,14 @@ func Strip(s string) string {
 	}, s)
 }
 
-// lineFeeds makes a text valid UTF-8 in which only line feeds break lines.
+// lineFeeds converts a text to valid UTF-8 with newlines as the only line breaks.
 func lineFeeds(s string) string {
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\r\n", "\n")
 	return strings.ReplaceAll(s, "\r", "\n")
 }
 
-// Ends returns what is left of a text when its middle is cut out: at most head and tail bytes, in
-// whole characters, and how many bytes lie between them; 0: begin is the whole text.
+// Ends returns the beginning and the end of a text, at most head and tail bytes in whole characters, and the
+// number of bytes omitted between them. If left is 0, begin is the whole text.
 func Ends(s string, head, tail int) (begin, end string, left int) {
 	if len(s) <= head+tail {
 		return s, "", 0
@@ -227,8 +216,7 @@ func Ends(s string, head, tail int) (begin, end string, left int) {
 	return begin, end, len(s) - len(begin) - len(end)
 }
 
-// WholeRunes drops the halves of a character that a cut has left at the end of head and at the
-// beginning of tail.
+// WholeRunes removes incomplete characters at the end of head and at the beginning of tail.
 func WholeRunes(head, tail string) (string, string) {
 	for len(head) > 0 {
 		if r, n := utf8.DecodeLastRuneInString(head); r != utf8.RuneError || n > 1 {
@@ -242,8 +230,8 @@ func WholeRunes(head, tail string) (string, string) {
 	return head, tail
 }
 
-// Literal are the words of a command, quoted one by one, so that a person sees all that
-// would run: what [Word] makes a blank is shown as what it is, in the form of $'\n'.
+// Literal quotes each word of a command so that a person sees exactly what would run: characters that [Word]
+// replaces are shown in the form $'\n'.
 func Literal(words []string) string {
 	quoted := make([]string, len(words))
 	for i, word := range words {
@@ -252,7 +240,7 @@ func Literal(words []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// manyBlanks push what follows them out of sight.
+// manyBlanks is the number of spaces that push the following text out of sight.
 const manyBlanks = 8
 
 func literal(s string) string {
@@ -292,13 +280,13 @@ func literal(s string) string {
 	return b.String() + "'"
 }
 
-// hides reports whether a character is not seen as itself.
+// hides reports whether a character isn't displayed as itself.
 func hides(r rune) bool {
 	return r < ' ' || r != ' ' && unicode.IsSpace(r) || Harmful(r) || invisible(r) || r >= 0xFE00 && r <= 0xFE0F
 }
 
-// Names is a list of at most so many names, each of which may be anything: one that could be
-// taken for more, or for the end of the list, is quoted.
+// Names formats a list of untrusted names, up to most. It quotes a name that could look like several names or
+// like the end of the list.
 func Names(names []string, most int) string {
 	var said []string
 	for _, name := range names[:min(len(names), most)] {
@@ -313,7 +301,7 @@ func Names(names []string, most int) string {
 	return strings.Join(said, ", ")
 }
 
-// Short is a text cut after so many characters, which "…" then says.
+// Short shortens a text to this number of characters and appends "…" if it was longer.
 func Short(text string, most int) string {
 	n := 0
 	for at := range text {
@@ -325,9 +313,9 @@ func Short(text string, most int) string {
 	return text
 }
 
-// Word is a word of a command as it must be typed into a POSIX shell: a path, a name
-// or an argument that somebody else may have chosen, in a hint that people paste. A
-// plain one stays as it is; ~/ before a path still stands for the home directory.
+// Word quotes a word for a POSIX shell. It is for paths, names and arguments from untrusted sources in hints
+// that people paste. A plain word is returned unchanged; ~/ at the start of a path still means the home
+// directory.
 func Word(s string) string {
 	if rest, ok := strings.CutPrefix(s, "~/"); ok && rest != "" {
 		return "~/" + Word(rest)
@@ -338,8 +326,8 @@ func Word(s string) string {
 	return "'" + strings.ReplaceAll(Line(s), "'", `'\''`) + "'"
 }
 
-// special reports whether a character is more than itself to a shell. Letters of any
-// alphabet are not; what cannot be seen is.
+// special reports whether a character has a special meaning to a shell or is invisible. Letters of any
+// alphabet aren't special.
 func special(r rune) bool {
 	switch {
 	case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune("_@%+:,./-=~", r):

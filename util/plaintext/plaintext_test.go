@@ -37,8 +37,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// FuzzEscape: nothing harmful is left, wherever the text is cut; and JSON stays the
-// same value.
+// FuzzEscape checks that nothing harmful remains, wherever the text is split, and that JSON keeps its value.
 func FuzzEscape(f *testing.F) {
 	for _, c := range hostile {
 		f.Add(c.text, 3)
@@ -73,12 +72,12 @@ func TestCleanTextIsNotCopied(t *testing.T) {
 	}
 }
 
-// TestManyShortLinesAreCheap: a program may colour every line of a flood.
+// TestManyShortLinesAreCheap: a program can color every line of a long output.
 func TestManyShortLinesAreCheap(t *testing.T) {
 	require.Less(t, testing.AllocsPerRun(100, func() { _ = plaintext.Strip("a \x1b[31mred\x1b[0m line") }), 10.0)
 }
 
-// TestWord: what a hint names runs nothing when it is pasted.
+// TestWord checks that pasting a hint with an untrusted name runs nothing.
 func TestWord(t *testing.T) {
 	t.Parallel()
 	for s, want := range map[string]string{

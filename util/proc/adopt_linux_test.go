@@ -16,7 +16,7 @@ import (
 	"github.com/united-workforce/uwf/util/proc"
 )
 
-// adopts plays a process that adopts: a test's own would adopt for all tests.
+// adopts plays an adopting process, because the test process would adopt for all tests.
 func adopts() {
 	if !proc.Adopt() {
 		os.Exit(1)
@@ -38,8 +38,8 @@ func adopts() {
 	os.Exit(0)
 }
 
-// What has emptied its environment and left group and session is found all the
-// same, as is what it has started; its own children live on.
+// A process that cleared its environment and left its group and session is still found, as are its children;
+// our other children keep running.
 func TestAdopted(t *testing.T) {
 	t.Parallel()
 	for name, line := range map[string]string{

@@ -21,11 +21,11 @@ import (
 	"github.com/united-workforce/uwf/util/proc/plan"
 )
 
-// boxPatience is how long the child may take to make what its program sees.
+// boxPatience is the timeout for setting up the child's namespaces.
 const boxPatience = 30 * time.Second
 
-// boxCapabilities are those that the child needs to do its part. An ordinary user's program loses
-// all others when it starts.
+// boxCapabilities lists the capabilities that the child needs for the setup. A program of an ordinary user
+// loses all others when it starts.
 func boxCapabilities() []uintptr {
 	return []uintptr{
 		unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP,
@@ -33,7 +33,7 @@ func boxCapabilities() []uintptr {
 	}
 }
 
-// start starts the child and waits until it has started its program, or says why not.
+// start starts the child and waits until it has started its program, or returns an error.
 func (b *Box) start(c Command) (*Child, error) {
 	text, err := inMemory(b.Plan)
 	if err != nil {
@@ -61,7 +61,7 @@ func (b *Box) start(c Command) (*Child, error) {
 	setStreams(cmd, c)
 	said := &report{read, bufio.NewReader(read)}
 	child := &Child{cmd: cmd, release: func() {}, ended: said.ended}
-	c.namespaces, c.Session = b.attributes, true // there is no terminal in it
+	c.namespaces, c.Session = b.attributes, true // it has no terminal
 	if c.WithParent {
 		child.group, child.release, err = startTied(cmd, c)
 	} else {
@@ -82,7 +82,7 @@ func (b *Box) start(c Command) (*Child, error) {
 		return child, nil
 	}
 	err = errors.Join(child.group.kill(), err)
-	_ = cmd.Wait() // it ends with a status that says nothing
+	_ = cmd.Wait() // its exit status is meaningless
 	child.release()
 	_ = read.Close()
 	switch {
@@ -94,7 +94,7 @@ func (b *Box) start(c Command) (*Child, error) {
 	return nil, &BoxError{Stage: first.Stage, Err: refusal{first.Error, syscall.Errno(first.Errno)}}
 }
 
-// attributes ask for the namespaces. A user keeps its id there.
+// attributes requests the namespaces, in which the user keeps its id.
 func (b *Box) attributes(a *syscall.SysProcAttr) {
 	a.Cloneflags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC
 	if b.Network {
@@ -112,11 +112,11 @@ func (b *Box) attributes(a *syscall.SysProcAttr) {
 	}
 	a.AmbientCaps = boxCapabilities()
 	if a.Pdeathsig != 0 {
-		a.Pdeathsig = syscall.SIGKILL // the first process of a namespace need not heed another signal
+		a.Pdeathsig = syscall.SIGKILL // the first process of a namespace can ignore any other signal
 	}
 }
 
-// inMemory is a file that lies nowhere.
+// inMemory returns a file that exists only in memory.
 func inMemory(text []byte) (*os.File, error) {
 	fd, err := unix.MemfdCreate("plan", unix.MFD_CLOEXEC)
 	if err != nil {
@@ -130,7 +130,7 @@ func inMemory(text []byte) (*os.File, error) {
 	return f, err
 }
 
-// report is what a child says of the program that it runs.
+// report reads the child's reports about its program.
 type report struct {
 	pipe  *os.File
 	lines *bufio.Reader
@@ -146,7 +146,7 @@ func (r *report) next(patience time.Duration) (line plan.Report, err error) {
 	return line, json.Unmarshal(text, &line)
 }
 
-// ended returns how the program has ended; ok is false if the child was killed before.
+// ended returns the program's exit status; ok is false if the child was killed before it could report one.
 func (r *report) ended() (end Status, ok bool) {
 	defer r.pipe.Close()
 	line, err := r.next(boxPatience)
@@ -156,7 +156,7 @@ func (r *report) ended() (end Status, ok bool) {
 	return Waited(*line.Ended), true
 }
 
-// listenerSocket is a pair of sockets over which a listener comes out of a network.
+// listenerSocket is a pair of sockets for passing a listener out of a network namespace.
 type listenerSocket struct{ ours, theirs *os.File }
 
 func newListenerSocket() (*listenerSocket, error) {
@@ -169,7 +169,7 @@ func newListenerSocket() (*listenerSocket, error) {
 
 func (s *listenerSocket) close() { _ = errors.Join(s.ours.Close(), s.theirs.Close()) }
 
-// receive takes the listener, which was sent before the program was started.
+// receive receives the listener, which was sent before the program was started.
 func (s *listenerSocket) receive(to func(*os.File)) error {
 	rights := make([]byte, unix.CmsgSpace(4))
 	_, n, _, _, err := unix.Recvmsg(int(s.ours.Fd()), make([]byte, 1), rights, unix.MSG_CMSG_CLOEXEC|unix.MSG_DONTWAIT)
@@ -188,13 +188,14 @@ func (s *listenerSocket) receive(to func(*os.File)) error {
 	return nil
 }
 
-// statusVar holds the descriptor on which an init reports how its command ended.
+// statusVar is the environment variable with the descriptor on which an init reports its command's exit
+// status.
 const statusVar = "UWF_STATUS_FD"
 
 const firstInherited = 3
 
-// startInit starts a child as the init of a pid namespace, where the kernel grants one. The
-// child reports how its command ended through a pipe: an init cannot end by a signal itself.
+// startInit starts a child as the init of a pid namespace, if the kernel allows one. The child reports its
+// command's status through a pipe, because an init can't terminate itself by a signal.
 func startInit(c Command) (*Child, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -204,7 +205,7 @@ func startInit(c Command) (*Child, error) {
 	c.Inherit = append(slices.Clip(c.Inherit), write)
 	c.Init, c.namespaces = false, inNamespaces
 	child, err := Start(c)
-	if err != nil { // containers and some distributions refuse namespaces
+	if err != nil { // containers and some distributions don't allow namespaces
 		c.namespaces = nil
 		child, err = Start(c)
 	}
@@ -217,8 +218,8 @@ func startInit(c Command) (*Child, error) {
 	return child, nil
 }
 
-// inNamespaces asks for the namespaces. An ordinary user gets them only with a user namespace,
-// in which the user keeps its id; the capability is for the mount of /proc.
+// inNamespaces requests the namespaces. An ordinary user needs a user namespace for that, in which the user
+// keeps its id; the capability is for mounting /proc.
 func inNamespaces(a *syscall.SysProcAttr) {
 	a.Cloneflags = unix.CLONE_NEWPID | unix.CLONE_NEWNS
 	uid, gid := os.Geteuid(), os.Getegid()
@@ -231,7 +232,7 @@ func inNamespaces(a *syscall.SysProcAttr) {
 	a.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN}
 }
 
-// reported returns how an init's command ended; ok is false if the init was killed before.
+// reported returns the status of an init's command; ok is false if the init was killed first.
 func reported(report *os.File) (end Status, ok bool) {
 	defer report.Close()
 	var raw [4]byte
@@ -241,14 +242,14 @@ func reported(report *os.File) (end Status, ok bool) {
 	return Waited(binary.NativeEndian.Uint32(raw[:])), true
 }
 
-// Init is the part of a child that [Command.Init] started.
+// Init is the child's side of [Command.Init].
 type Init struct {
 	status  *os.File
 	Environ []string // for the command
 }
 
-// NewInit returns the part to play, or false if this process was not started as an init. It
-// mounts a /proc of the namespace; if that fails, programs see the machine's.
+// NewInit returns the Init, or false if this process wasn't started as one. It mounts the namespace's /proc;
+// if that fails, programs see the machine's.
 func NewInit(environ []string) (*Init, bool) {
 	i := &Init{}
 	for _, kv := range environ {
@@ -271,9 +272,9 @@ func NewInit(environ []string) (*Init, bool) {
 	return i, true
 }
 
-// Run runs a command in this process's group until it ends, and reports that. The command gets
-// the standard streams and no other descriptor. Its leftovers are killed: by the kernel when the
-// init of a namespace ends, else by this process.
+// Run runs a command in this process's group until it exits, and reports its status. The command gets only
+// the standard streams. Its leftover processes are killed: by the kernel when the init of a namespace exits,
+// otherwise by this process.
 func (i *Init) Run(argv []string) error {
 	if err := unix.CloseRange(firstInherited, ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return os.NewSyscallError("close_range", err)
@@ -283,7 +284,8 @@ func (i *Init) Run(argv []string) error {
 			signal.Notify(make(chan os.Signal, 1), s)
 		}
 	}
-	// The command runs with this process's rights: it must not trace it, nor take its descriptors.
+	// The command runs with this process's privileges, so prevent it from tracing this process or taking its
+	// descriptors.
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return os.NewSyscallError("prctl", err)
 	}

@@ -12,11 +12,10 @@ import (
 	"time"
 )
 
-// group is the id of a process group, which is its leader's.
+// group is the id of a process group, which equals its leader's.
 type group int
 
-// killedWait is how long Wait waits for killed children of a child, so that
-// they no longer hold what they inherited.
+// killedWait is Wait's timeout for a child's killed children, so that they release inherited resources.
 const killedWait = 500 * time.Millisecond
 
 func startInGroup(cmd *exec.Cmd, c Command) (group, error) {
@@ -34,7 +33,7 @@ func startInGroup(cmd *exec.Cmd, c Command) (group, error) {
 
 var errNotAGroup = errors.New("is not the group of a child")
 
-// groupOf refuses ids that would reach every process, or ourselves.
+// groupOf rejects ids that refer to all processes or to ourselves.
 func groupOf(pid int) (group, error) {
 	if pid <= 1 || pid == syscall.Getpgrp() {
 		return 0, errNotAGroup
@@ -44,8 +43,8 @@ func groupOf(pid int) (group, error) {
 
 func (g group) close() {}
 
-// ask sends the signal that fits the cause. A process that is stopped would not
-// see it, so the group is continued.
+// ask sends the signal for the cause. It also continues the group, because a stopped process doesn't handle
+// signals.
 func (g group) ask(cause error) error {
 	sig := syscall.SIGTERM
 	if signal := (*SignalError)(nil); errors.As(cause, &signal) {
@@ -58,7 +57,7 @@ func (g group) ask(cause error) error {
 
 func (g group) kill() error { return g.signal(syscall.SIGKILL) }
 
-// signal reaches every process of the group. That there is none is no error.
+// signal sends a signal to every process of the group. An empty group is not an error.
 func (g group) signal(sig syscall.Signal) error {
 	err := syscall.Kill(-int(g), sig)
 	if err == nil || errors.Is(err, syscall.ESRCH) {
@@ -67,7 +66,7 @@ func (g group) signal(sig syscall.Signal) error {
 	return fmt.Errorf("signal process group %d: %w", int(g), err)
 }
 
-// clear kills who is left, and waits for that for a moment.
+// clear kills the remaining processes and waits briefly for them.
 func (g group) clear() error {
 	if g.gone() {
 		return nil
@@ -79,7 +78,7 @@ func (g group) clear() error {
 	return err
 }
 
-// endSignal is the name of the signal that ended a process, or "".
+// endSignal returns the name of the signal that terminated a process, or "".
 func endSignal(state *os.ProcessState) string {
 	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 		return ws.Signal().String()
@@ -87,7 +86,7 @@ func endSignal(state *os.ProcessState) string {
 	return ""
 }
 
-// Waited is the status that a wait status says.
+// Waited converts a raw wait status.
 func Waited(raw uint32) Status {
 	status := syscall.WaitStatus(raw)
 	if status.Signaled() {

@@ -20,11 +20,10 @@ import (
 	"github.com/united-workforce/uwf/util/proc"
 )
 
-// soon is far below the graces of these tests, and far above what any needs.
+// soon is far below the grace periods of these tests, and far above the time they need.
 const soon = time.Minute
 
-// shell starts a script that says "ready" when it is, after whatever else it
-// has to say. It gets a PATH for sleep.
+// shell starts a script that prints "ready" at some point. It gets a PATH for sleep.
 func shell(t *testing.T, script string, change ...func(*proc.Command)) (*proc.Child, func() string) {
 	t.Helper()
 	w, next := lines(t)
@@ -115,7 +114,7 @@ func TestWaitEndsWhatTheChildLeaves(t *testing.T) {
 	require.True(t, ended(left))
 }
 
-// The leader goes at once, another member needs a moment to put things in order.
+// The leader exits immediately; another member needs a moment to clean up.
 func TestWaitGivesTheWholeGroupItsGrace(t *testing.T) {
 	t.Parallel()
 	done := filepath.Join(t.TempDir(), "in-order")
@@ -191,8 +190,8 @@ func TestStopGroupRefusesOurOwn(t *testing.T) {
 	require.Error(t, proc.StopGroup(t.Context(), syscall.Getpgrp(), time.Hour, func() bool { return true }))
 }
 
-// An agent holds its lock; its engine was killed before it could write down the
-// agent's id. Whoever merely waits for the lock must not be hit.
+// An agent holds its lock; its engine was killed before it recorded the agent's id. A process that only waits
+// for the lock must not be stopped.
 func TestStopHolders(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "agent.lock")
@@ -224,7 +223,7 @@ func TestStopHolders(t *testing.T) {
 	require.True(t, alive())
 	pid := 0
 	if runtime.GOOS != "linux" {
-		pid = agent.Pid() // nobody shows who holds a lock
+		pid = agent.Pid() // this system doesn't show lock holders
 	}
 	require.NoError(t, proc.StopHolders(t.Context(), path, pid, 50*time.Millisecond, alive))
 	require.NoError(t, <-reaped)
@@ -237,7 +236,7 @@ func TestStopHolders(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// ended reports whether a process has ended; as a zombie it has.
+// ended reports whether a process has exited; zombies count.
 func ended(pid int) bool {
 	err := syscall.Kill(pid, 0)
 	return errors.Is(err, syscall.ESRCH) || isZombie(pid)
@@ -250,7 +249,7 @@ func number(t *testing.T, s string) int {
 	return n
 }
 
-// lines yields what a child writes, line by line.
+// lines returns a function that yields a child's output line by line.
 func lines(t *testing.T) (write *os.File, next func() string) {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -265,7 +264,7 @@ func lines(t *testing.T) (write *os.File, next func() string) {
 	}
 }
 
-// A child reads what it is given, and may be told something before it is stopped.
+// A child can read its input, and can be signaled before it is stopped.
 func TestStdinAndAsk(t *testing.T) {
 	t.Parallel()
 	r, w, err := os.Pipe()

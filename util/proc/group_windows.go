@@ -12,17 +12,16 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// group is a child's job object, or the process alone if the child is not ours.
+// group is a child's job object, or only the process if it isn't our child.
 type group struct {
 	pid uint32
-	job windows.Handle // 0: not ours
+	job windows.Handle // 0 if it isn't our child
 }
 
-// killedCode is the exit code of what is terminated.
+// killedCode is the exit code of terminated processes.
 const killedCode = 1
 
-// startInGroup puts the child into a job. What it starts before that, in its
-// first moments, is not in it.
+// startInGroup adds the child to a job. Processes that it starts before that aren't in the job.
 func startInGroup(cmd *exec.Cmd, c Command) (group, error) {
 	attr := &syscall.SysProcAttr{CreationFlags: windows.CREATE_NEW_PROCESS_GROUP}
 	if c.Session {
@@ -60,7 +59,7 @@ func (g group) assign() error {
 		windows.CloseHandle(h))
 }
 
-// groupOf refuses the system's ids and our own.
+// groupOf rejects the system's ids and our own.
 func groupOf(pid int) (group, error) {
 	if pid <= 4 || pid == os.Getpid() {
 		return group{}, errors.New("is not a child")
@@ -68,28 +67,28 @@ func groupOf(pid int) (group, error) {
 	return group{pid: uint32(pid)}, nil
 }
 
-// close lets the job go; what runs in it runs on.
+// close releases the job; its processes keep running.
 func (g group) close() {
 	if g.job != 0 {
-		_ = windows.CloseHandle(g.job) // nothing can be done about it, nothing is lost
+		_ = windows.CloseHandle(g.job) // the error has no effect
 	}
 }
 
-// ask sends a break, which reaches the group only if it shares our console. That
-// it does not is no error: the kill follows.
+// ask sends a break event, which reaches the group only if it shares our console. Failure isn't an error,
+// because the kill follows.
 func (g group) ask(error) error {
 	_ = windows.GenerateConsoleCtrlEvent(windows.CTRL_BREAK_EVENT, g.pid)
 	return nil
 }
 
-// kill ends the whole job; of a child that is not ours only itself.
+// kill terminates the whole job, or only the process if it isn't our child.
 func (g group) kill() error {
 	if g.job != 0 {
 		return os.NewSyscallError("TerminateJobObject", windows.TerminateJobObject(g.job, killedCode))
 	}
 	h, err := windows.OpenProcess(windows.PROCESS_TERMINATE, false, g.pid)
 	if errors.Is(err, windows.ERROR_INVALID_PARAMETER) {
-		return nil // it has ended
+		return nil // it has exited
 	}
 	if err != nil {
 		return fmt.Errorf("terminate process %d: %w", g.pid, err)
@@ -98,10 +97,10 @@ func (g group) kill() error {
 		windows.CloseHandle(h))
 }
 
-// killSession has nothing to add: what a job's processes start is in the job.
+// killSession does nothing, because the job contains all descendants.
 func (g group) killSession() error { return nil }
 
-// gone reports whether nobody is left in the job.
+// gone reports whether the job has no processes left.
 func (g group) gone() bool {
 	var info struct {
 		TotalUserTime, TotalKernelTime, ThisPeriodUserTime, ThisPeriodKernelTime int64
@@ -113,20 +112,20 @@ func (g group) gone() bool {
 	return err == nil && info.ActiveProcesses == 0
 }
 
-// clear kills who is left.
+// clear kills the remaining processes.
 func (g group) clear() error { return g.kill() }
 
-// endSignal is always "": Windows has no signals.
+// endSignal always returns "", because Windows has no signals.
 func endSignal(*os.ProcessState) string { return "" }
 
-// look tells nothing.
+// look isn't implemented on Windows.
 func look(int) stat { return stat{} }
 
-// isPathKey: Windows folds the case of variables and usually writes "Path".
+// isPathKey ignores case, as Windows does; the variable is usually spelled "Path".
 func isPathKey(key string) bool { return strings.EqualFold(key, "PATH") }
 
-// homeVar names the user's own directory.
+// homeVar is the environment variable with the user's home directory.
 const homeVar = "USERPROFILE"
 
-// Waited is the status that an exit status says.
+// Waited converts a raw exit status.
 func Waited(raw uint32) Status { return Status{Code: int(raw)} }

@@ -13,18 +13,18 @@ import (
 	"github.com/united-workforce/uwf/util/gitdir"
 )
 
-// InsideError says that a program was found only where work is done: whoever
-// works there, such as a model, could have put it there to be started.
+// InsideError means that a program was found only in the work area, where whoever works there, such as a
+// model, could have created it.
 type InsideError struct {
 	Path string // of the program
-	Dir  string // the directory that holds it
+	Dir  string // work area that contains it
 }
 
 func (e *InsideError) Error() string {
 	return fmt.Sprintf("%s lies in the workspace %s, which provides no programs: name it by its path", e.Path, e.Dir)
 }
 
-// Beside finds a program of ours: in the directory of the program exe, else as [LookPath] does.
+// Beside finds one of our programs: in the directory of the program exe, or as [LookPath] does.
 func Beside(exe, name, dir string, environ []string) (string, error) {
 	if exe != "" {
 		if path, err := exec.LookPath(filepath.Join(filepath.Dir(exe), name)); err == nil {
@@ -34,14 +34,11 @@ func Beside(exe, name, dir string, environ []string) (string, error) {
 	return LookPath(name, dir, environ)
 }
 
-// LookPath finds the file of a command. A bare name is looked up on the PATH of
-// environ, which is not always this process's; another path that is not absolute
-// begins at dir. Relative entries of PATH are passed over: they would depend on
-// the directory that the child happens to work in. So is what is in dir or in
-// the repository around it, in whichever of its work trees, also by a link: see
-// [OwnPath]. Errors:
-// [exec.ErrNotFound] for a name that is nowhere, [*InsideError],
-// [fs.ErrNotExist], [fs.ErrPermission].
+// LookPath finds the file of a command. It looks up a bare name in the PATH of environ, which can differ from
+// this process's. Other relative paths are relative to dir. It skips relative entries of PATH, which would
+// depend on the child's working directory, and everything in dir, in the repository that contains it, and in
+// the repository's other work trees, even through a link; see [OwnPath]. Errors: [exec.ErrNotFound] for an
+// unknown name, [*InsideError], [fs.ErrNotExist], [fs.ErrPermission].
 func LookPath(command, dir string, environ []string) (string, error) {
 	if command == "" {
 		return "", errors.New("the command is empty")
@@ -51,7 +48,7 @@ func LookPath(command, dir string, environ []string) (string, error) {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(dir, path)
 		}
-		return exec.LookPath(path) // on Windows it adds the extension
+		return exec.LookPath(path) // adds the extension on Windows
 	}
 	work := workAround(dir, environ)
 	var denied error
@@ -80,10 +77,10 @@ func LookPath(command, dir string, environ []string) (string, error) {
 	return "", exec.ErrNotFound
 }
 
-// OwnPath returns environ with a PATH that has only the user's own directories:
-// without relative and empty ones, and without those that lie in dir or in the
-// repository around it, in whichever of its work trees. Where the user's home directory is all of the work, or
-// more than that, nothing is gained: everything that the user starts lies there.
+// OwnPath returns environ with a PATH that contains only the user's own directories: without relative and
+// empty ones, and without those in dir, in the repository that contains it, and in the repository's other
+// work trees. If the work area includes the user's home directory, excluding it wouldn't help: everything
+// that the user starts is there.
 func OwnPath(environ []string, dir string) []string {
 	work := workAround(dir, environ)
 	env := slices.Clone(environ)
@@ -100,9 +97,9 @@ func OwnPath(environ []string, dir string) []string {
 	return env
 }
 
-// workAround are the directories that hold the work that is done in dir: the work tree
-// that it is part of, or itself, and the other work trees of the repository, since what
-// is done in one comes to the others. None is the user's home or holds it.
+// workAround returns the directories of the work area of dir: its work tree, or dir itself, and the
+// repository's other work trees, because changes propagate between them. It excludes directories that contain
+// the user's home directory.
 func workAround(dir string, environ []string) []string {
 	if dir == "" {
 		return nil
@@ -119,7 +116,7 @@ func workAround(dir string, environ []string) []string {
 		return nil
 	}
 	var work []string
-	for at := dir; !holdsHome(at); at = filepath.Dir(at) { // a submodule is in another one
+	for at := dir; !holdsHome(at); at = filepath.Dir(at) { // a submodule is inside another work tree
 		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
 			work = append(work, at)
 			work = append(work, slices.DeleteFunc(gitdir.Others(at), holdsHome)...)
@@ -131,7 +128,7 @@ func workAround(dir string, environ []string) []string {
 	return work
 }
 
-// real is a path without links, as far as it can be known.
+// real returns a path without links, as far as it exists.
 func real(path string) string {
 	if r, err := filepath.EvalSymlinks(path); err == nil {
 		return r
@@ -139,13 +136,13 @@ func real(path string) string {
 	return filepath.Clean(path)
 }
 
-// inside reports whether a path leads into a directory that is free of links.
+// inside reports whether a path is in a directory that contains no links.
 func inside(dir, path string) bool {
 	rel, err := filepath.Rel(dir, real(path))
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// lastValue is the value of a variable; the last one of a key wins.
+// lastValue returns the value of a variable; the last one of a key applies.
 func lastValue(environ []string, is func(key string) bool) string {
 	for _, e := range slices.Backward(environ) {
 		if key, value, ok := strings.Cut(e, "="); ok && is(key) {

@@ -4,5 +4,5 @@ package proc
 
 func isPathKey(key string) bool { return key == "PATH" }
 
-// homeVar names the user's own directory.
+// homeVar is the environment variable with the user's home directory.
 const homeVar = "HOME"

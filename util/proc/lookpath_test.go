@@ -31,7 +31,7 @@ func TestProgramsOfTheWorkspaceAreNotFound(t *testing.T) {
 	list := strings.Join([]string{"", ".", "venv", at("home/ws/venv"), at("home/way"), at("home/bin")}, ":")
 	env := []string{"HOME=" + at("home"), "PATH=" + list}
 
-	for _, dir := range []string{"home/ws", "home/ws/sub", "home/link-to-ws"} { // a subdirectory is part of its repository
+	for _, dir := range []string{"home/ws", "home/ws/sub", "home/link-to-ws"} { // a subdirectory belongs to its repository
 		path, err := proc.LookPath("both", at(dir), env)
 		require.NoError(t, err)
 		require.Equal(t, at("home/bin/both"), path, dir)
@@ -55,8 +55,8 @@ func TestProgramsOfTheWorkspaceAreNotFound(t *testing.T) {
 	}
 }
 
-// "My tools are in a clone that is on the PATH, and a model's worktree of it started its
-// git": all work trees of a repository are one workspace.
+// All work trees of a repository form one workspace. Otherwise, if the user's tools are in a clone that is on
+// the PATH, a model's worktree of it could provide programs.
 func TestProgramsOfOtherWorkTreesAreNotFound(t *testing.T) {
 	t.Parallel()
 	base, err := filepath.EvalSymlinks(t.TempDir())
@@ -83,7 +83,7 @@ func TestProgramsOfOtherWorkTreesAreNotFound(t *testing.T) {
 		require.ErrorAs(t, err, &in, dir)
 		require.Equal(t, []string{env[0], "PATH="}, proc.OwnPath(env, dir))
 	}
-	// A clone cannot take anybody's programs away by naming their directory.
+	// A clone can't disable a user's programs by pointing to their directory.
 	require.NoError(t, os.WriteFile(filepath.Join(main, ".git", "worktrees", "1", "gitdir"), []byte(base+"/bin/.git\n"), 0o600))
 	require.NoError(t, os.MkdirAll(filepath.Join(base, "bin"), 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(base, "bin", "own"), []byte("#!/bin/sh\n"), 0o755))

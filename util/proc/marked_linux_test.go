@@ -11,15 +11,14 @@ import (
 	"github.com/united-workforce/uwf/util/proc"
 )
 
-// What a child has left in a session of its own is found by its environment; who
-// only has a longer entry is somebody else.
+// A process that a child left in another session is found by its environment; one with a longer entry isn't.
 func TestKillMarked(t *testing.T) {
 	t.Parallel()
 	const entry = "PROC_TEST_MARK=one"
 	mark := func(value string) func(*proc.Command) {
 		return func(c *proc.Command) { c.Env = append(c.Env, value) }
 	}
-	// Until it has its session it is of the group, which ends with the shell.
+	// Until it has its own session it belongs to the group, which ends with the shell.
 	marked, pid := shell(t, `setsid sh -c "echo \$\$; touch '$DIR/ready'; exec sleep 1000" & while ! [ -e "$DIR/ready" ]; do sleep 0.01; done`,
 		mark(entry), mark("DIR="+t.TempDir()))
 	left, err := strconv.Atoi(pid())

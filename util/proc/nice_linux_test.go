@@ -16,25 +16,24 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A child in a session of its own is as nice as we are, also where the kernel shares
-// the processor among sessions.
+// A child in its own session has our niceness, even if the kernel divides the processor between sessions.
 func TestSessionKeepsNiceness(t *testing.T) {
 	t.Parallel()
-	// Only root may be less nice than before, and the tests may run at any niceness.
+	// Only root can lower its niceness, and the tests can run at any niceness.
 	raw, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0)
 	require.NoError(t, err)
 	want := min(20-raw+7, 19)
-	// The kernel lets an ordinary user change one session in a tenth of a second, whoever asks.
+	// The kernel lets ordinary users change one session per tenth of a second, in total.
 	require.Eventually(t, func() bool { return sessionAsNice(t, want) }, 20*time.Second, 50*time.Millisecond)
 }
 
-// sessionAsNice starts a child in a session of its own with a niceness, and reports
-// whether that is the session's, too.
+// sessionAsNice starts a child in its own session with a niceness, and reports whether the session has it as
+// well.
 func sessionAsNice(t *testing.T, want int) bool {
 	child := exec.Command("sleep", "60")
 	failed := make(chan error)
 	go func() {
-		runtime.LockOSThread() // and never let go: the thread ends with its niceness
+		runtime.LockOSThread() // never unlocked: the thread ends with its niceness
 		if err := syscall.Setpriority(syscall.PRIO_PROCESS, 0, want); err != nil {
 			failed <- err
 			return

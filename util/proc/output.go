@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// Output is what a program has printed.
+// Output is the output of a program.
 type Output struct {
 	Stdout, Stderr []byte
-	// Cut: stdout was longer than its bound, which is all that Stdout has.
+	// Cut means that stdout was longer than its limit; Stdout then contains the beginning.
 	Cut bool
 	Status
 }
 
-// maxStderr bounds what is kept of stderr, in bytes: its beginning.
+// maxStderr bounds the part of stderr that is kept, in bytes: its beginning.
 const maxStderr = 8 << 10
 
-// Run runs a program to its end, gives it what stdin holds (nil: nothing), and returns what it
-// has printed: of stdout at most so many bytes. The streams of c are not used. When ctx ends, the
-// whole group gets grace to end. What the program has left behind holds up nobody for longer than
-// that. Errors: the program cannot be started, or ctx's cause; another status than 0 is none.
+// Run runs a program, passes it stdin (nil: nothing), and returns its output, with at most most bytes of
+// stdout. It ignores the streams of c. When ctx is done, the whole group gets grace to exit. Processes left
+// behind by the program don't delay Run longer than that. Run returns an error if the program can't be
+// started, or ctx's cause; a nonzero exit status isn't an error.
 func Run(ctx context.Context, c Command, stdin io.Reader, most int64, grace time.Duration) (out Output, err error) {
 	var ours, theirs [3]*os.File // stdin, stdout, stderr
 	closed := func(files []*os.File) {
@@ -52,7 +52,7 @@ func Run(ctx context.Context, c Command, stdin io.Reader, most int64, grace time
 	if stdin != nil {
 		in := ours[0]
 		ours[0] = nil
-		go func() { // a program that ends early closes the pipe
+		go func() { // a program that exits early closes the pipe
 			_, _ = io.Copy(in, stdin)
 			_ = in.Close()
 		}()
@@ -70,7 +70,7 @@ func Run(ctx context.Context, c Command, stdin io.Reader, most int64, grace time
 		}(ours[i])
 	}
 	out.Status, err = child.Wait(ctx, grace)
-	late := time.AfterFunc(grace, func() { // something that it left behind holds them
+	late := time.AfterFunc(grace, func() { // leftover processes hold them open
 		for _, f := range ours[1:] {
 			_ = f.SetReadDeadline(time.Unix(1, 0))
 		}

@@ -35,7 +35,7 @@ func TestRun(t *testing.T) {
 	require.Error(t, err)
 }
 
-// Neither a program that does not end nor what it leaves behind holds anybody up.
+// Neither a program that doesn't exit nor its leftover processes block Run.
 func TestRunEnds(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)

@@ -15,7 +15,7 @@ import (
 	"github.com/united-workforce/uwf/util/proc"
 )
 
-// A child that is tied to its parent ends with it, also when nobody can tell it.
+// A child tied to its parent exits with it, even if the parent can't signal it.
 func TestWithParent(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("PROC_TEST_PARENT") != "" {

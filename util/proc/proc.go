@@ -1,9 +1,7 @@
-// Package proc starts a child in a process group of its own and ends the whole
-// group in bounded time, whatever the child does: ignores signals, is stopped,
-// or leaves children behind.
+// Package proc starts a child in its own process group and terminates the whole group within bounded time,
+// even if the child ignores signals, is stopped, or leaves children behind.
 //
-// What moves itself into another group on purpose gets away, except on Linux
-// from a child with [Command.Session].
+// A process that moves itself to another group escapes, except on Linux from a child with [Command.Session].
 package proc
 
 import (
@@ -19,45 +17,40 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// Command is a child to start. Its streams are files, or ends of pipes from
-// [os.Pipe], so that the child outlives its parent and nobody who holds a stream
-// can keep Wait waiting.
+// Command is a child to start. Its streams are files or ends of pipes from [os.Pipe], so that the child can
+// outlive its parent and a process that holds a stream can't block Wait.
 type Command struct {
-	Path   string   // used as it is: PATH is not searched
+	Path   string   // not searched in PATH
 	Args   []string // without the program's name
 	Dir    string
 	Env    []string // nil: empty
-	Stdin  *os.File // nil: the null device, which is empty
+	Stdin  *os.File // nil: the null device
 	Stdout *os.File // nil: the null device
 	Stderr *os.File // nil: the null device
-	// Inherit is passed to the child: from descriptor 3 on, on Windows as
-	// inherited handles.
+	// Inherit lists files passed to the child: from descriptor 3 on, or as inherited handles on Windows.
 	Inherit []*os.File
-	// Session cuts the child off from our terminal too, so that nothing in it
-	// can wait for a person (a new session; on Windows no console). On Linux
-	// all groups of the session end with it when it is killed or fails.
+	// Session detaches the child from our terminal, so that it can't wait for a person (a new session; on
+	// Windows no console). On Linux all groups of the session are terminated if the child is killed or fails.
 	Session bool
-	// WithParent asks the child to end (SIGTERM) when this process is killed. Only
-	// Linux does that.
+	// WithParent asks the child to exit (SIGTERM) if this process is killed. Only Linux supports it.
 	WithParent bool
-	// Init makes the child, whose program calls [NewInit], the init of a pid namespace for
-	// the command that it runs: nothing outlives it. Only Linux has those. Where it refuses
-	// them, the child adopts and kills what the command leaves behind.
+	// Init makes the child, whose program calls [NewInit], the init of a pid namespace for its command, so
+	// that no process outlives it. Only Linux supports it. If the system doesn't allow namespaces, the child
+	// adopts and kills leftover processes of the command.
 	Init bool
-	// Box makes the child, whose program is uwf-box, run the program of the plan in namespaces.
-	// Args, Dir and Env are in the plan then.
+	// Box makes the child, whose program is uwf-box, run the plan's program in namespaces. The plan then
+	// contains Args, Dir and Env.
 	Box        *Box
 	namespaces func(*syscall.SysProcAttr)
 }
 
-// SignalError is the cause of a context that a signal has ended. [Child.Wait]
-// passes the same signal on.
+// SignalError is the cause of a context canceled by a signal. [Child.Wait] forwards that signal.
 type SignalError struct{ Signal os.Signal }
 
 // Error implements error.
 func (e *SignalError) Error() string { return "stopped by signal " + e.Signal.String() }
 
-// Code is the signal's, with the exit status that is usual for it.
+// Code returns the signal's code, which implies the usual exit status.
 func (e *SignalError) Code() protocol.Code {
 	switch e.Signal {
 	case os.Interrupt:
@@ -68,11 +61,10 @@ func (e *SignalError) Code() protocol.Code {
 	return protocol.CodeTerminated
 }
 
-// ErrAlive means that processes run on although they were killed: they hang in
-// the kernel, or belong to somebody else.
+// ErrAlive means that killed processes are still running: they hang in the kernel or belong to another user.
 var ErrAlive = errors.New("does not end")
 
-// settle is how long a killed process may take to end.
+// settle is the time that a killed process gets to exit.
 const settle = 5 * time.Second
 
 // Child is a started process, the leader of its group.
@@ -80,12 +72,12 @@ type Child struct {
 	cmd     *exec.Cmd
 	group   group
 	session bool
-	release func()                // what keeps it tied to us
-	ended   func() (Status, bool) // what an init says of its command; nil: it is none
-	init    bool                  // it must say so, unless it could not run the command
+	release func()                // stops tying it to this process
+	ended   func() (Status, bool) // status reported by an init; nil if it isn't one
+	init    bool                  // it must report one unless it could not run the command
 }
 
-// Start starts the child. Call Wait once, or the child's end goes unseen.
+// Start starts the child. Call Wait exactly once.
 func Start(c Command) (*Child, error) {
 	switch {
 	case c.Box != nil:
@@ -112,7 +104,7 @@ func Start(c Command) (*Child, error) {
 	return &Child{cmd: cmd, group: g, session: c.Session, release: release}, nil
 }
 
-// setStreams leaves nil what is nil: a nil *os.File would be a reader or writer that is not.
+// setStreams leaves nil streams unset, because a nil *os.File in an interface isn't nil.
 func setStreams(cmd *exec.Cmd, c Command) {
 	if c.Stdin != nil {
 		cmd.Stdin = c.Stdin
@@ -125,30 +117,28 @@ func setStreams(cmd *exec.Cmd, c Command) {
 	}
 }
 
-// Pid is the child's process id and its group's.
+// Pid returns the id of the child's process and group.
 func (c *Child) Pid() int { return c.cmd.Process.Pid }
 
-// Ask sends a signal to the child's group, as a first word before the context of
-// Wait ends. On Windows it is a break, whatever the signal.
+// Ask sends a signal to the child's group before the context of Wait is done. On Windows it always sends a
+// break event.
 func (c *Child) Ask(s os.Signal) error { return c.group.ask(&SignalError{Signal: s}) }
 
-// InitFailed is the exit status of an init that cannot run its command, as shells have it for what cannot be
-// run.
+// InitFailed is the exit status of an init that can't run its command, the same as in shells.
 const InitFailed = 126
 
-// ErrNoInit means that a program that was to become the init of a command has ended without being one.
+// ErrNoInit means that a program that should have become the init of a command exited instead.
 var ErrNoInit = errors.New("the program did not become the init of the command")
 
-// Status is how a child ended.
+// Status is the exit status of a child.
 type Status struct {
-	Code   int    // exit status; -1 if a signal ended it
+	Code   int    // exit status; -1 if terminated by a signal
 	Signal string // such as "killed"; "" if it exited
 }
 
-// Wait waits for the child. When ctx ends first the group is asked to stop
-// (SIGTERM, or the signal of a [*SignalError] cause), killed after grace, and
-// Wait returns ctx's cause. When the child has ended by itself, what is left of
-// its group is killed at once. [ErrAlive] if even that does not help.
+// Wait waits for the child. If ctx is done first, it asks the group to stop (SIGTERM, or the signal of a
+// [*SignalError] cause), kills it after grace, and returns ctx's cause. If the child exits by itself, Wait
+// immediately kills the rest of its group. It returns [ErrAlive] if processes survive that.
 func (c *Child) Wait(ctx context.Context, grace time.Duration) (Status, error) {
 	defer c.release()
 	defer c.group.close()
@@ -172,8 +162,8 @@ func (c *Child) Wait(ctx context.Context, grace time.Duration) (Status, error) {
 	return status, cause
 }
 
-// stop asks the group to stop and waits for all of it, kills what is left after
-// grace, and returns how the child's own end was.
+// stop asks the group to stop and waits for all of it, kills the rest after grace, and returns the child's
+// own status.
 func (c *Child) stop(ended <-chan error, cause error, grace time.Duration) (waitErr, err error) {
 	if err := c.group.ask(cause); err != nil {
 		return nil, err
@@ -182,7 +172,7 @@ func (c *Child) stop(ended <-chan error, cause error, grace time.Duration) (wait
 	defer cancel()
 	select {
 	case waitErr = <-ended:
-		_, _ = waitUntil(limit, grace, c.group.gone) // who is left then is killed
+		_, _ = waitUntil(limit, grace, c.group.gone) // the rest is killed
 		return waitErr, nil
 	case <-limit.Done():
 	}
@@ -197,8 +187,8 @@ func (c *Child) stop(ended <-chan error, cause error, grace time.Duration) (wait
 	}
 }
 
-// clear kills what the child has left behind. One that ended well has itself
-// ended what it had put into other groups; to look for that costs milliseconds.
+// clear kills leftover processes of the child. A child that exited successfully is trusted to have terminated
+// processes in other groups, because searching for them takes milliseconds.
 func (c *Child) clear(s Status) error {
 	if c.session && s.Code != 0 {
 		if err := c.group.killSession(); err != nil {
@@ -208,7 +198,7 @@ func (c *Child) clear(s Status) error {
 	return c.group.clear()
 }
 
-// status turns what package exec says into a Status.
+// status converts a result of package exec to a Status.
 func (c *Child) status(waitErr error) (Status, error) {
 	if exit := (*exec.ExitError)(nil); waitErr != nil && !errors.As(waitErr, &exit) {
 		return Status{Code: -1}, fmt.Errorf("wait for process %d: %w", c.Pid(), waitErr)
@@ -226,14 +216,13 @@ func (c *Child) status(waitErr error) (Status, error) {
 	return end, nil
 }
 
-// WithSignals returns a context that ends at the first interrupt, terminate or
-// hangup, with a [*SignalError] as its cause. A second signal ends the process at
-// once, as if it had not been asked for.
+// WithSignals returns a context that is canceled by the first interrupt, terminate or hangup signal, with a
+// [*SignalError] as its cause. A second signal terminates the process immediately by default.
 func WithSignals(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 1)
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
-		if !signal.Ignored(s) { // as nohup has it
+		if !signal.Ignored(s) { // for example by nohup
 			signal.Notify(signals, s)
 		}
 	}
@@ -253,10 +242,10 @@ func WithSignals(parent context.Context) (context.Context, func()) {
 	}
 }
 
-// UntilSignal runs a command and returns its exit status. Once a signal has ended
-// ctx, the command has as long as patience says to come to its own end; then
-// UntilSignal returns without it: some work looks at no context, and whoever has
-// typed Ctrl-C waits. That is safe where a kill is, and the process must end then.
+// UntilSignal runs a command and returns its exit status. After a signal has canceled ctx, the command gets
+// the time returned by patience to finish; then UntilSignal returns without it, because some work doesn't
+// check the context while the user waits after Ctrl-C. That is as safe as a kill, and the process must exit
+// then.
 func UntilSignal(ctx context.Context, patience func() time.Duration, command func() int) int {
 	ended := make(chan int, 1)
 	go func() { ended <- command() }()
@@ -279,16 +268,15 @@ func UntilSignal(ctx context.Context, patience func() time.Duration, command fun
 	}
 }
 
-// Between two looks whether something has ended.
+// Intervals between checks whether a process has exited.
 const (
 	minPause = time.Millisecond
 	maxPause = 50 * time.Millisecond
 )
 
-// StopGroup asks a group of a child that is not ours to stop and kills it after
-// grace. alive reports whether it still runs (for an agent: whether its lock is
-// held); nothing is signalled unless it says so just before, because process
-// ids are used again. Errors: [ErrAlive], ctx's cause.
+// StopGroup asks the group of a process that isn't our child to stop and kills it after grace. alive reports
+// whether it is still running (for an agent: whether its lock is held); StopGroup checks it before each
+// signal, because process ids are reused. Errors: [ErrAlive], ctx's cause.
 func StopGroup(ctx context.Context, pid int, grace time.Duration, alive func() bool) error {
 	g, err := groupOf(pid)
 	if err != nil {
@@ -306,11 +294,10 @@ func StopGroup(ctx context.Context, pid int, grace time.Duration, alive func() b
 	return nil
 }
 
-// StopHolders is StopGroup for whoever holds a lock on the file at path: a child
-// whose parent was killed, so that its id was never recorded, or is no longer
-// its own. Of each holder that leads a group the whole group is stopped, of
-// another only that process; never ourselves. Where holders cannot be found
-// (only Linux shows them) it is StopGroup of pid, unless that is 0.
+// StopHolders is like StopGroup for the holders of a lock on the file at path: a child whose parent was
+// killed before it recorded the child's id, or whose id was reused. If a holder leads a group, it stops the
+// whole group, otherwise only that process; never this process. If the system doesn't show holders (only
+// Linux does), it calls StopGroup with pid unless that is 0.
 func StopHolders(ctx context.Context, path string, pid int, grace time.Duration, alive func() bool) error {
 	holders, err := lockHolders(path)
 	if err != nil {
@@ -326,7 +313,7 @@ func StopHolders(ctx context.Context, path string, pid int, grace time.Duration,
 	return nil
 }
 
-// stop asks, waits, kills and waits, as long as alive says so.
+// stop asks, waits, kills and waits, while alive returns true.
 func stop(ctx context.Context, grace time.Duration, alive func() bool, signal func(hard bool) error) error {
 	if !alive() {
 		return nil
@@ -348,8 +335,8 @@ func stop(ctx context.Context, grace time.Duration, alive func() bool, signal fu
 	return ErrAlive
 }
 
-// waitUntil looks until a condition holds or the limit is over. The pauses grow
-// with the time that was waited already. The error is ctx's cause.
+// waitUntil waits until a condition holds or the limit has passed. The intervals grow with the time waited.
+// The error is ctx's cause.
 func waitUntil(ctx context.Context, limit time.Duration, holds func() bool) (bool, error) {
 	for waited := time.Duration(0); ; {
 		if holds() {
@@ -370,58 +357,56 @@ func waitUntil(ctx context.Context, limit time.Duration, holds func() bool) (boo
 	}
 }
 
-// Birth tells a process from another that gets the same id after it has ended. It
-// means nothing by itself, and is "" where the system does not tell it (only
-// Linux does).
+// Birth returns a value that distinguishes a process from later ones with the same id. It is opaque, and ""
+// on systems other than Linux.
 func Birth(pid int) string { return look(pid).birth }
 
-// Lives reports whether the process with this birth has not ended. Where births are
-// not known nothing is said to live.
+// Lives reports whether the process with this birth is still running. It returns false if births aren't
+// supported.
 func Lives(pid int, born string) bool {
 	s := look(pid)
 	return born != "" && s.birth == born && s.state != "Z" && s.state != "X"
 }
 
-// Stopped reports whether a process was stopped, as by Ctrl-Z, and does nothing
-// until somebody continues it. Only Linux tells.
+// Stopped reports whether a process is stopped, such as by Ctrl-Z, until it is continued. It always returns
+// false on systems other than Linux.
 func Stopped(pid int) bool { return look(pid).state == "T" }
 
-// Reused reports whether an id belongs to another process now than to the one
-// with this birth. A process that has ended and whose id is free is not reused.
+// Reused reports whether an id now belongs to a different process than the one with this birth. An unused id
+// isn't reused.
 func Reused(pid int, was string) bool {
 	now := Birth(pid)
 	return was != "" && now != "" && now != was
 }
 
-// stat is what the system says about a process; empty if it is gone, or if the
-// system does not tell.
+// stat is the system's information about a process; empty if it doesn't exist or isn't supported.
 type stat struct {
-	state          string // Z: ended, but not waited for; T: stopped
+	state          string // Z: exited, but not waited for; T: stopped
 	parent         int
 	group, session int
-	birth          string // "" in a text that is cut short
+	birth          string // "" in truncated text
 }
 
-// Box makes a child the first process of user, mount, pid and IPC namespaces of its own. Its
-// program, uwf-box, does there what its plan says, and runs another program; all that this has
-// started ends with the child.
+// Box makes a child the first process of its own user, mount, pid and IPC namespaces. Its program, uwf-box,
+// sets them up as described by its plan and runs another program; all processes started by that are
+// terminated together with the child.
 type Box struct {
-	Plan    []byte   // the child reads it from descriptor 3
-	Network bool     // it has a network namespace, too
-	Owner   *Owner   // whose files it writes, besides its user's
-	Status  *os.File // the child writes there how the program ended, for who comes after us; may be nil
-	// Listener gets the listener that uwf-box makes in its network, if the plan has one. It owns it.
+	Plan    []byte   // read by the child from descriptor 3
+	Network bool     // with a network namespace as well
+	Owner   *Owner   // user whose files it writes, in addition to its own
+	Status  *os.File // the child writes the program's status there, for later processes; can be nil
+	// Listener receives and owns the listener that uwf-box creates in its network, if the plan has one.
 	Listener func(*os.File)
-	// Else is what is started where the child could not do its part, with the reason. Nil: nothing is.
+	// Else returns the command to start instead if the child's setup fails for the reason why. Nil: none.
 	Else func(why *BoxError) (Command, error)
 }
 
-// Owner is a user that has files.
+// Owner is a user who owns files.
 type Owner struct{ UID, GID int }
 
-// BoxError is why a program could not be run in namespaces of its own.
+// BoxError explains why a program could not be run in namespaces.
 type BoxError struct {
-	Stage string // what could not be done, such as "namespaces", "mount"
+	Stage string // failed operation, such as "namespaces", "mount"
 	Err   error
 }
 
@@ -431,7 +416,7 @@ func (e *BoxError) Error() string { return e.Stage + ": " + e.Err.Error() }
 // Unwrap returns the cause.
 func (e *BoxError) Unwrap() error { return e.Err }
 
-// refusal is what the child said: an error text of its own with the number of the kernel's error.
+// refusal is an error reported by the child: its text and the kernel's error number.
 type refusal struct {
 	text string
 	no   syscall.Errno
@@ -440,10 +425,10 @@ type refusal struct {
 // Error implements error.
 func (r refusal) Error() string { return r.text }
 
-// Is compares the kernel's error.
+// Is compares the kernel's error number.
 func (r refusal) Is(target error) bool { return r.no != 0 && errors.Is(r.no, target) }
 
-// startBox starts the child, or what is to be started instead.
+// startBox starts the child, or the fallback command.
 func startBox(c Command) (*Child, error) {
 	box := c.Box
 	c.Box = nil

@@ -7,33 +7,31 @@ import (
 	"os/exec"
 )
 
-// Adopt makes this process the parent of what its children leave behind. False: only
-// Linux can do that.
+// Adopt makes this process the parent of its children's leftover processes. It returns false, because only
+// Linux supports that.
 func Adopt() bool { return false }
 
-// Children are the ids of the processes whose parent is this one, where the system
-// tells: only Linux does.
+// Children returns the ids of this process's children. Only Linux supports it.
 func Children() []int { return nil }
 
-// KillChildren kills all children of this process but some, where [Adopt] works.
+// KillChildren kills this process's children except some, if [Adopt] is supported.
 func KillChildren([]int) (int, error) { return 0, nil }
 
 func (b *Box) start(Command) (*Child, error) {
 	return nil, &BoxError{Stage: "namespaces", Err: errors.ErrUnsupported}
 }
 
-// Holders finds nobody: this system does not show who holds a lock.
+// Holders returns nil, because this system doesn't show lock holders.
 func Holders(string) []int { return nil }
 
-// lockHolders finds nobody: this system does not show who holds a lock.
+// lockHolders returns nil, because this system doesn't show lock holders.
 func lockHolders(string) ([]int, error) { return nil, nil }
 
-// signalHolders has nobody to signal.
+// signalHolders does nothing.
 func signalHolders(string, bool) error { return nil }
 
-// KillMarked kills every process that was started with the given entry in its
-// environment, and returns how many there were, where the system shows that: only
-// Linux does.
+// KillMarked kills every process that was started with this environment entry, and returns their number. Only
+// Linux supports it.
 func KillMarked(string) (int, error) { return 0, nil }
 
 func startInit(c Command) (*Child, error) {

@@ -14,18 +14,18 @@ import (
 	"github.com/united-workforce/uwf/util/proc"
 )
 
-// The test binary plays the child too: childVar says which part.
+// The test binary also plays the child: childVar selects the part.
 const childVar = "PROC_TEST_CHILD"
 
 func TestMain(m *testing.M) {
 	switch os.Getenv(childVar) {
-	case "report": // tells what it was given, and exits with 3
+	case "report": // reports its input, and exits with 3
 		stdin, err := io.ReadAll(os.Stdin)
 		dir, _ := os.Getwd()
 		fmt.Printf("args %q\nstdin %q %v\ndir %s\nenviron %d\n", os.Args[1:], stdin, err, filepath.Base(dir), len(os.Environ()))
 		fmt.Fprintln(os.Stderr, "to stderr")
 		os.Exit(3)
-	case "adopt": // starts a command of a shell, and ends what it has left
+	case "adopt": // runs a shell command, and terminates its leftover processes
 		adopts()
 	default:
 		os.Exit(m.Run())

@@ -18,12 +18,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// scans bounds how often killSession looks again for processes that were
-// started while it killed.
+// scans bounds how often killSession searches again for processes started in the meantime.
 const scans = 10
 
-// killSession kills every process of the session that the group's leader leads,
-// whatever its group.
+// killSession kills every process of the session led by the group's leader, in any group.
 func (g group) killSession() error {
 	for range scans {
 		pids, err := living(func(s stat) bool { return s.session == int(g) })
@@ -39,8 +37,7 @@ func (g group) killSession() error {
 	return nil
 }
 
-// gone reports whether nobody is left but zombies, which remain where init does
-// not reap, as in many containers.
+// gone reports whether only zombies remain, which stay if init doesn't reap, as in many containers.
 func (g group) gone() bool {
 	if err := syscall.Kill(-int(g), 0); errors.Is(err, syscall.ESRCH) {
 		return true
@@ -49,7 +46,7 @@ func (g group) gone() bool {
 	return err == nil && len(pids) == 0
 }
 
-// living lists the processes that match and are not zombies.
+// living returns the ids of matching processes that aren't zombies.
 func living(match func(stat) bool) ([]int, error) {
 	pids, err := processes()
 	if err != nil {
@@ -59,7 +56,7 @@ func living(match func(stat) bool) ([]int, error) {
 	for _, pid := range pids {
 		text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 		if err != nil {
-			continue // it has ended
+			continue // it has exited
 		}
 		if s, ok := parseStat(string(text)); ok && match(s) && s.state != "Z" && s.state != "X" {
 			living = append(living, pid)
@@ -68,7 +65,7 @@ func living(match func(stat) bool) ([]int, error) {
 	return living, nil
 }
 
-// look reads a part of /proc/<pid>/stat. A birth is in ticks since the machine began.
+// look reads part of /proc/<pid>/stat. A birth is in ticks since boot.
 func look(pid int) stat {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -78,8 +75,8 @@ func look(pid int) stat {
 	return s
 }
 
-// parseStat reads "pid (name) state parent group session …". The name may hold
-// anything, also brackets.
+// parseStat parses "pid (name) state parent group session …". The name can contain anything, including
+// parentheses.
 func parseStat(text string) (stat, bool) {
 	fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
 	if len(fields) < 4 {
@@ -96,7 +93,7 @@ func parseStat(text string) (stat, bool) {
 	return s, errors.Join(err0, err1, err2) == nil
 }
 
-// processes lists the ids of all processes.
+// processes returns the ids of all processes.
 func processes() ([]int, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -115,8 +112,8 @@ func processes() ([]int, error) {
 	return pids, nil
 }
 
-// Holders lists the processes, other than this one, that hold a lock on the file at
-// path, as far as that can be known: elsewhere than on Linux it cannot.
+// Holders returns the ids of other processes known to hold a lock on the file at path. Only Linux supports
+// it.
 func Holders(path string) []int {
 	holders, err := lockHolders(path)
 	if err != nil {
@@ -125,9 +122,8 @@ func Holders(path string) []int {
 	return holders
 }
 
-// lockHolders lists the processes, other than this one, that hold a lock on the
-// file at path. Those that only have it open, to wait for the lock, do not count.
-// Processes that we may not look into are left out.
+// lockHolders returns the ids of other processes that hold a lock on the file at path. It excludes processes
+// that only have the file open to wait for the lock, and processes that we aren't allowed to inspect.
 func lockHolders(path string) ([]int, error) {
 	file, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -149,7 +145,7 @@ func lockHolders(path string) ([]int, error) {
 	return holders, nil
 }
 
-// holdsLock looks through the open files of a process. It may end meanwhile.
+// holdsLock checks the open files of a process, which can exit at any time.
 func holdsLock(process string, file fs.FileInfo) bool {
 	fds, err := os.ReadDir(process + "/fd")
 	if err != nil {
@@ -168,8 +164,8 @@ func holdsLock(process string, file fs.FileInfo) bool {
 	return false
 }
 
-// signalHolders finds the holders again each time, so that nobody is signalled
-// who no longer holds the lock.
+// signalHolders searches for the holders each time, so that a process that no longer holds the lock isn't
+// signaled.
 func signalHolders(path string, hard bool) error {
 	holders, err := lockHolders(path)
 	if err != nil {
@@ -184,7 +180,7 @@ func signalHolders(path string, hard bool) error {
 
 func signalHolder(pid int, hard bool) error {
 	g, err := groupOf(pid)
-	leads, _ := syscall.Getpgid(pid) // 0 if it has ended
+	leads, _ := syscall.Getpgid(pid) // 0 if it has exited
 	switch {
 	case err != nil || leads != pid:
 		return signalOne(pid, hard)
@@ -207,12 +203,11 @@ func signalOne(pid int, hard bool) error {
 	return err
 }
 
-// KillMarked kills every process, other than this one, that was started with the
-// given entry (KEY=value) in its environment: children of a child that moved into
-// groups and sessions of their own, and whose parents are gone. It returns how many
-// there were, and does nothing on systems that do not show environments.
+// KillMarked kills every other process that was started with this entry (KEY=value) in its environment:
+// descendants of a child that moved to other groups and sessions and whose parents are gone. It returns their
+// number. It does nothing on systems that don't show environments.
 func KillMarked(entry string) (int, error) {
-	killed := map[int]bool{} // who is dying is found again
+	killed := map[int]bool{} // dying processes are found again
 	for scan := range scans {
 		pids, err := processes()
 		if err != nil {
@@ -230,34 +225,34 @@ func KillMarked(entry string) (int, error) {
 		if !found {
 			break
 		}
-		if len(killed) == before { // they are dying; on a busy machine that takes a while
+		if len(killed) == before { // they are dying, which takes a while on a busy machine
 			time.Sleep(time.Millisecond << scan)
 		}
 	}
 	return len(killed), nil
 }
 
-// killMarked kills a process that has the entry; [os.ErrProcessDone] if it has not.
+// killMarked kills a process that has the entry, or returns [os.ErrProcessDone] if it doesn't.
 func killMarked(pid int, entry string) error {
 	if pid == os.Getpid() || !isMarked(pid, entry) {
 		return os.ErrProcessDone
 	}
-	p, err := os.FindProcess(pid) // from here on its id cannot become another's
+	p, err := os.FindProcess(pid) // from here on its id can't be reused
 	if err != nil {
 		return os.ErrProcessDone
 	}
-	defer func() { _ = p.Release() }() // it is not our child
+	defer func() { _ = p.Release() }() // it isn't our child
 	if !isMarked(pid, entry) {
 		return os.ErrProcessDone
 	}
 	return p.Kill()
 }
 
-// isMarked reports whether a process has an entry; a zombie has no environment any more.
+// isMarked reports whether a process has the entry; a zombie has no environment.
 func isMarked(pid int, entry string) bool {
 	environ, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil {
-		return false // it has ended, or belongs to somebody else
+		return false // it has exited, or belongs to another user
 	}
 	for variable := range bytes.SplitSeq(environ, []byte{0}) {
 		if string(variable) == entry {
@@ -267,9 +262,8 @@ func isMarked(pid int, entry string) bool {
 	return false
 }
 
-// startTied starts a child that is asked to end when this process dies. The
-// kernel takes the end of the thread that has started it for that, so the thread
-// stays until release is called.
+// startTied starts a child that is asked to exit when this process dies. The kernel detects that by the end
+// of the thread that started the child, so the thread stays until release is called.
 func startTied(cmd *exec.Cmd, c Command) (g group, release func(), err error) {
 	started, over := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -294,30 +288,29 @@ func tie(a *syscall.SysProcAttr, c Command) {
 	}
 }
 
-// keepNice gives the session of a child the niceness that this process has. Where the
-// kernel shares the processor among sessions first, the niceness that a child
-// inherits counts only within its own. If it fails, the child is only faster.
+// keepNice applies this process's niceness to the child's session. If the kernel divides processor time
+// between sessions first, inherited niceness counts only within a session. If keepNice fails, the child is
+// only faster.
 func keepNice(pid int) {
 	raw, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0)
-	if nice := 20 - raw; err == nil && nice > 0 { // the system call counts down
+	if nice := 20 - raw; err == nil && nice > 0 { // the system call returns 20 minus the niceness
 		_ = os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", pid), []byte(strconv.Itoa(nice)), 0)
 	}
 }
 
-// childPatience is how long KillChildren goes on against what starts others faster
-// than it is killed. Such a one dies sooner or later, since each try may hit it
-// before it has started the next.
+// childPatience is the time that KillChildren keeps trying if a process forks faster than it is killed. Such a
+// process dies eventually, because each attempt can hit it before its next fork.
 const childPatience = 3 * time.Second
 
-// Adopt makes this process the parent of what its children leave behind, instead of
-// init, for good: whatever such a one has done to its environment, its group and its
-// session, [Children] finds it. False: only Linux can do that.
+// Adopt permanently makes this process, instead of init, the parent of its children's leftover processes, so
+// that [Children] finds them regardless of their environment, group and session. It returns false if that
+// isn't supported; only Linux does.
 func Adopt() bool {
 	return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == nil
 }
 
-// Children are the ids of the processes whose parent is this one; among them those
-// that have ended and were not waited for, whose ids nobody else gets until then.
+// Children returns the ids of this process's children, including those that have exited but weren't waited
+// for, whose ids therefore can't be reused.
 func Children() []int {
 	pids, err := processes()
 	if err != nil {
@@ -327,9 +320,9 @@ func Children() []int {
 	return slices.DeleteFunc(pids, func(pid int) bool { return look(pid).parent != self })
 }
 
-// KillChildren kills all children of this process but some, and what becomes a child
-// by that, until none is left. It waits for them, so nobody else must. It returns
-// how many were still running; [ErrAlive] if some run on.
+// KillChildren kills all children of this process except those in but, and processes that become its children
+// as a result, until none is left. It waits for them, so no other code must. It returns how many were still
+// running, and [ErrAlive] if some survive.
 func KillChildren(but []int) (int, error) {
 	killed := map[int]bool{}
 	left := 0
@@ -341,7 +334,7 @@ func KillChildren(but []int) (int, error) {
 			}
 			left++
 			if ended, _ := syscall.Wait4(pid, nil, syscall.WNOHANG, nil); ended == pid {
-				continue // its own children are ours from now on: look again
+				continue // its children are now ours: search again
 			}
 			if err := syscall.Kill(pid, syscall.SIGKILL); err == nil {
 				killed[pid] = true

@@ -7,13 +7,13 @@ import (
 	"syscall"
 )
 
-// look tells nothing: nothing but Linux shows it in a file.
+// look isn't supported: only Linux has this file.
 func look(int) stat { return stat{} }
 
-// killSession kills nobody: only Linux lists the processes of a session.
+// killSession does nothing: only Linux lists the processes of a session.
 func (g group) killSession() error { return nil }
 
-// gone reports whether nobody is left. macOS says EPERM of a group of zombies.
+// gone reports whether no process is left. On macOS EPERM means a group of zombies.
 func (g group) gone() bool {
 	err := syscall.Kill(-int(g), 0)
 	return errors.Is(err, syscall.ESRCH) || errors.Is(err, syscall.EPERM)

@@ -12,8 +12,8 @@ import (
 	"github.com/united-workforce/uwf/util/proc"
 )
 
-// A command that looks at no context is not waited for once a signal has come;
-// one that comes to its own end says how it ended.
+// After a signal, UntilSignal doesn't wait for a command that ignores its context; for one that finishes it
+// returns the status.
 func TestUntilSignal(t *testing.T) {
 	t.Parallel()
 	soon := func() time.Duration { return 0 }

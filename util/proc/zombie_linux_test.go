@@ -13,7 +13,7 @@ import (
 	"github.com/united-workforce/uwf/util/proc"
 )
 
-// isZombie: where init does not reap, what was killed stays as a zombie.
+// isZombie reports whether a process is a zombie. Killed processes stay zombies if init doesn't reap.
 func isZombie(pid int) bool {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -22,11 +22,10 @@ func isZombie(pid int) bool {
 	return strings.Contains(string(text), ") Z ")
 }
 
-// A child with a session of its own takes all its groups along when it fails,
-// is killed, or is stopped; nobody else has to find them.
+// If a child with its own session fails, is killed or is stopped, all groups of the session are terminated.
 func TestSessionEndsWithItsLeader(t *testing.T) {
 	t.Parallel()
-	// With job control on, the shell gives each job a group of its own.
+	// With job control, the shell gives each job its own group.
 	const jobs = `set -m; (trap "" TERM HUP; while :; do sleep 0.01; done) & echo $!; `
 	t.Run("that fails", func(t *testing.T) {
 		t.Parallel()

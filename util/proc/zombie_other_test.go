@@ -2,5 +2,5 @@
 
 package proc_test
 
-// isZombie is never needed: init reaps here.
+// isZombie isn't needed, because init reaps on this system.
 func isZombie(int) bool { return false }

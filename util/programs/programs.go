@@ -1,6 +1,5 @@
-// Package programs knows agent programs of other people: where each keeps what is
-// its own, such as settings, what it is logged in with, and sessions. A program that
-// is kept from writing elsewhere needs these places.
+// Package programs describes other vendors' agent programs, in particular where each keeps its own data, such
+// as settings, credentials and sessions. A sandboxed program needs write access to these places.
 package programs
 
 import (
@@ -14,37 +13,36 @@ import (
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// Place is a directory or a file that is a program's own.
+// Place is a directory or a file that belongs to a program.
 type Place struct {
-	variable string // names it, or the directory that it is in
-	home     string // otherwise that is this, below the user's home directory
+	variable string // environment variable with its path, or the directory that contains it
+	home     string // default for that, below the user's home directory
 	name     string // below that
-	unless   string // a variable: if it is set the place is not used
+	unless   string // environment variable that makes the place unused
 
-	// Obeys are files and directories below, or "." for a file itself, that say which
-	// programs it runs, whoever starts it.
+	// Obeys lists files and directories below, or "." for a file itself, that determine which programs it
+	// runs, for any user.
 	Obeys []string
 
-	// Writes are the files and, with a slash at the end, directories below that the program
-	// cannot work without writing, while it does not write the rest; nil: all of it. A file
-	// with a plus before its name is made empty if it is missing. In a
-	// name {project} stands for the working directory, as Claude Code calls it.
+	// Writes lists the files and, with a trailing slash, directories below that the program must be able to
+	// write, while the rest is read-only; nil means all of it. A file with a leading plus is created empty if
+	// missing. {project} in a name stands for the working directory in Claude Code's form.
 	Writes []string
 
-	// Made are directories below that the program wants to be there, and does not write.
+	// Made lists directories below that the program expects to exist and doesn't write.
 	Made []string
 
-	// Content is what a file holds that is not there yet; "": it is a directory.
+	// Content is the initial content of a missing file; "" for a directory.
 	Content string
 
-	// Logins are files below that the program renews, and that its user needs then, too.
+	// Logins lists files below that the program renews and that its user needs afterwards as well.
 	Logins []string
-	// Sessions is a pattern of files below by which its user finds a session, {session} for its id,
-	// {project} as in Writes.
+	// Sessions is a pattern of files below for resuming a session, with {session} for its id and {project} as
+	// in Writes.
 	Sessions string
 }
 
-// Path is where a place is; "" if nowhere. env looks up a variable.
+// Path returns the path of a place, or "". env looks up a variable.
 func (p Place) Path(env func(string) string) string {
 	if p.unless != "" && env(p.unless) != "" {
 		return ""
@@ -67,41 +65,38 @@ func (p Place) Path(env func(string) string) string {
 	return filepath.Join(base, p.name)
 }
 
-// Places are those of a command that is known: of a program, also behind others
-// that only start it, such as npx. They hold what the program would make itself at
-// its first start.
+// Places returns the places of a known program, also if the command starts it through another one such as
+// npx. Their content is what the program would create on its first start.
 func Places(command []string) (places []Place, known bool) {
 	p := started(command, func(program) bool { return true })
 	return p.places, p.names != nil
 }
 
-// NoTerminals reports whether a command is known to run what it runs without a terminal.
+// NoTerminals reports whether a program is known to run its commands without a terminal.
 func NoTerminals(command []string) bool {
 	return started(command, func(p program) bool { return p.noTerminals }).noTerminals
 }
 
-// Sandboxes reports whether a command is known to run what it runs in a sandbox of its own,
-// unless it may do anything. It cannot be made inside of ours.
+// Sandboxes reports whether a program is known to run its commands in its own sandbox unless it has full
+// access. That sandbox can't be nested in ours.
 func Sandboxes(command []string) bool {
 	return started(command, func(p program) bool { return p.sandboxes }).sandboxes
 }
 
-// Snapshots reports whether a command is known to keep git repositories among what is its
-// own, in which whoever starts git there later obeys what they say. It does not work
-// where it cannot write them, unless it is told to make none: by "snapshot" in the
-// settings that OPENCODE_CONFIG_CONTENT holds.
+// Snapshots reports whether a program is known to keep git repositories in its own data. Anyone who later
+// runs git there executes what they configure. Without write access to them it doesn't work unless snapshots
+// are disabled: by "snapshot" in the settings in OPENCODE_CONFIG_CONTENT.
 func Snapshots(command []string) bool {
 	return started(command, func(p program) bool { return p.snapshots }).snapshots
 }
 
-// Obeyed reports whether a program obeys a file or directory of this name (in lower case)
-// in its working directory: whoever starts it there next runs what it names.
+// Obeyed reports whether a program executes a file or directory with this name (in lower case) in its working
+// directory, when anyone starts it there later.
 func Obeyed(name string) bool {
 	return slices.ContainsFunc(known, func(p program) bool { return slices.Contains(p.obeys, name) })
 }
 
-// started is the first program of a table that a command starts and that is such a one;
-// the zero program if there is none.
+// started returns the first program started by a command that satisfies such, or the zero program.
 func started(command []string, such func(program) bool) program {
 	for i, word := range command {
 		word = name(word)
@@ -116,8 +111,8 @@ func started(command []string, such func(program) bool) program {
 	return program{}
 }
 
-// Guess is where a command that is not known may keep what is its own: under its
-// name in the usual places.
+// Guess returns places where an unknown program is likely to keep its data: under its name in the usual
+// directories.
 func Guess(command []string) []Place {
 	if len(command) == 0 {
 		return nil
@@ -129,8 +124,8 @@ func Guess(command []string) []Place {
 	return append(xdg(word), Place{home: "." + word})
 }
 
-// name is a program's, by the word that starts it: a path, or a package of npm's
-// with its scope and version.
+// name returns a program's name from the word that starts it: a path, or an npm package with scope and
+// version.
 func name(word string) string {
 	word = strings.TrimSuffix(filepath.Base(word), ".exe")
 	if at := strings.LastIndexByte(word, '@'); at > 0 {
@@ -139,8 +134,8 @@ func name(word string) string {
 	return word
 }
 
-// xdg are the places of a program that goes by the XDG Base Directory
-// Specification. Its cache is in the directory of all caches.
+// xdg returns the places of a program that follows the XDG Base Directory Specification. Its cache is in the
+// common cache directory.
 func xdg(name string) []Place {
 	return []Place{
 		{variable: "XDG_CONFIG_HOME", home: ".config", name: name}, {variable: "XDG_DATA_HOME", home: ".local/share",
@@ -148,38 +143,38 @@ func xdg(name string) []Place {
 	}
 }
 
-// starters start another program as it is, and have nothing of their own that it needs.
+// starters are programs that start another one unchanged and have no data that it needs.
 var starters = []string{
 	"bun", "bunx", "deno", "env", "nice", "node", "npm", "npx", "pnpm", "python", "python3", "stdbuf", "timeout", "uv",
 	"uvx", "yarn",
 }
 
-// taken are names whose directories hold what is other programs'.
+// taken lists names whose directories contain data of other programs.
 var taken = []string{"bash", "cache", "config", "docker", "git", "gnupg", "local", "podman", "sh", "ssh", "sudo",
 	"uwf", "zsh"}
 
-// program is what is known of one: a new one is one more entry of [known].
+// program describes a known program. To add one, add an entry to [known].
 type program struct {
-	names  []string // on the command line, and of its package
+	names  []string // on the command line, or of its package
 	places []Place  // that are its own
-	obeys  []string // names in a working directory that no agent may write
-	plants []plant  // what it would obey of a clone
+	obeys  []string // names in a working directory that agents must not write
+	plants []plant  // files in a clone that it would obey
 
-	noTerminals  bool // it runs what it runs without a terminal
+	noTerminals  bool // it runs commands without a terminal
 	sandboxes    bool // it has a sandbox of its own
-	snapshots    bool // it keeps git repositories among what is its own
-	asksForTrust bool // it obeys nothing of a directory that it was not told to trust
+	snapshots    bool // it keeps git repositories in its own data
+	asksForTrust bool // it ignores a directory's settings unless the directory is trusted
 	trust        trust
 }
 
-// trust is how a user lets a program obey its directory.
+// trust is the setting that makes a program trust its directory.
 type trust struct {
 	name, value string // of an environment variable
-	alone       bool   // it counts also while the program is confined
+	alone       bool   // also applies in a sandbox
 }
 
-// known are the programs. Claude Code and Codex can be told to obey nothing of a directory;
-// they have plants for whoever does not tell them.
+// known lists the programs. Claude Code and Codex can be configured to ignore the settings in a directory;
+// their plants are for users who don't configure that.
 var known = []program{
 	{
 		names: []string{"claude", "claude-code"}, places: claudes, noTerminals: true,
@@ -196,7 +191,7 @@ var known = []program{
 				"session_index.jsonl", "auth.json", "version.json", "models_cache.json", "internal_storage.json",
 			}}},
 		obeys:  []string{".codex"},
-		plants: around(".codex/config.toml", ".codex/hooks.json", ".codex/hooks"), // the bridge trusts each directory (2.6.0)
+		plants: around(".codex/config.toml", ".codex/hooks.json", ".codex/hooks"), // the bridge trusts every directory (2.6.0)
 	},
 	{
 		names: []string{"gemini", "gemini-cli"}, asksForTrust: true, trust: trust{name: "GEMINI_CLI_TRUST_WORKSPACE",
@@ -244,7 +239,7 @@ var known = []program{
 	},
 	{
 		names: []string{"crush"},
-		places: []Place{ // its data say which servers it starts, too
+		places: []Place{ // its data determines which servers it starts as well
 			{variable: "XDG_CONFIG_HOME", home: ".config", name: "crush", Writes: []string{}},
 			{variable: "XDG_DATA_HOME", home: ".local/share", name: "crush", Obeys: obeyed},
 			{variable: "XDG_STATE_HOME", home: ".local/state", name: "crush", Writes: []string{"logs/"}},
@@ -270,8 +265,8 @@ var known = []program{
 	},
 }
 
-// obeyed are names in the own directory of a program that it writes whole, by which it starts others, or is
-// told what to do, when its user starts it next.
+// obeyed lists names in the data directory of a program with full write access to it, by which the program
+// starts others or gets instructions when its user runs it later.
 var obeyed = []string{
 	"settings.json", "settings.local.json", "config.json", "config.yaml", "config.toml", "cli-config.json",
 	"crush.json", "providers.json",
@@ -281,9 +276,9 @@ var obeyed = []string{
 	"skills-cursor", "agents", "memories", "bin", "GEMINI.md", "QWEN.md", "AGENTS.md",
 }
 
-// claudes are the places of Claude Code, and of the bridges to it.
+// claudes lists the places of Claude Code and its bridges.
 var claudes = []Place{
-	// Not shell-snapshots and session-env: other sessions' shells run what lies there at once.
+	// Without shell-snapshots and session-env: the shells of other sessions run their content immediately.
 	{variable: "CLAUDE_CONFIG_DIR", home: ".claude", Obeys: []string{".claude.json"},
 		Logins: []string{".credentials.json"}, Sessions: "projects/{project}/{session}.jsonl", Writes: []string{
 			"projects/{project}/", "todos/", "tasks/", "plans/", "file-history/", "debug/", "logs/", "statsig/", "telemetry/",
@@ -293,16 +288,16 @@ var claudes = []Place{
 	{home: ".claude.json", unless: "CLAUDE_CONFIG_DIR", Content: "{}\n", Obeys: []string{"."}},
 }
 
-// plant is a file or directory of a clone by which a program would start others, or send
-// what it is logged in with elsewhere, without asking anybody.
+// plant is a file or directory in a clone that would make a program start others or send its credentials
+// elsewhere without asking.
 type plant struct {
 	name   string
-	harm   func() *regexp.Regexp // of a file: what it must hold for that; nil: that it is there is enough
-	around bool                  // also in the directories around, as far as the repository goes
+	harm   func() *regexp.Regexp // content that makes a file harmful; nil if its existence suffices
+	around bool                  // also in parent directories, up to the root of the repository
 }
 
-// Planted names what a command would obey of a directory, or of one around it in the same
-// repository; "": nothing.
+// Planted returns a file that a program would obey in a directory, or in a parent in the same repository; ""
+// if there is none.
 func Planted(command []string, dir string) string {
 	plants := started(command, func(p program) bool { return p.plants != nil }).plants
 	for at, top := dir, false; filepath.IsAbs(at) && !top; at = filepath.Dir(at) {
@@ -317,7 +312,7 @@ func Planted(command []string, dir string) string {
 	return ""
 }
 
-// harms reports whether a path is what a plant says. What cannot be read is.
+// harms reports whether the path is a harmful plant. An unreadable file counts as harmful.
 func (p plant) harms(path string) bool {
 	if _, err := os.Lstat(path); os.IsNotExist(err) {
 		return false
@@ -330,14 +325,14 @@ func (p plant) harms(path string) bool {
 }
 
 var (
-	// settings are parts of the names of settings that start programs, and what can hide them.
+	// settings matches parts of the names of settings that start programs, and what can hide them.
 	settings = lazyregexp.New(`(?i)command|mcp|hook|sandbox|extension|\\u|"env`)
-	// variables say where a login goes, or what runs: all of the program's makers, but for
-	// the keys and the project by which it logs in.
+	// variables matches settings that determine where credentials are sent or what runs: all of the vendor's
+	// variables, except the keys and the project used for authentication.
 	variables = lazyregexp.New(`(?mi)^[ \t]*(export[ \t]+)?(GEMINI_(CLI|SANDBOX|SYSTEM|FOLDER|TELEMETRY|DIR|HOME)\w*|GOOGLE_(GEMINI|VERTEX|GENAI|APPLICATION|CLOUD_ACCESS)\w*|CODE_ASSIST\w*|QWEN\w*|\w*_(BASE_?URL|ENDPOINT|PROXY|HOST)|\w*(SANDBOX|SEATBELT)\w*|NODE_\w*|LD_\w*|GIT_\w*|BASH_ENV|ENV|SHELL|EDITOR|VISUAL|PAGER|PATH|HOME)[ \t]*[=:]`)
 )
 
-// geminis are those of Gemini CLI, and of what was made of it.
+// geminis returns the plants of Gemini CLI and its forks.
 func geminis(dir string) []plant {
 	return []plant{
 		{name: dir + "/settings.json", harm: settings}, {name: dir + "/.env", around: true}, {name: dir + "/extensions"},
@@ -346,7 +341,7 @@ func geminis(dir string) []plant {
 	}
 }
 
-// around are plants that count in the directories around, too.
+// around returns plants that also apply in parent directories.
 func around(names ...string) (plants []plant) {
 	for _, name := range names {
 		plants = append(plants, plant{name: name, around: true})
@@ -354,15 +349,14 @@ func around(names ...string) (plants []plant) {
 	return plants
 }
 
-// Trust says how a user lets a command obey its directory: a variable with a value, "" if
-// there is none; alone tells that it counts also while the command is confined.
+// Trust returns the environment variable that makes a program trust its directory, "" if there is none, and
+// its value. alone means that it also applies in a sandbox.
 func Trust(command []string) (variable, value string, alone bool) {
 	t := started(command, func(p program) bool { return p.trust.name != "" }).trust
 	return t.name, t.value, t.alone
 }
 
-// AsksForTrust reports whether a command obeys nothing of a directory unless it is told to
-// trust it.
+// AsksForTrust reports whether a program ignores the settings of an untrusted directory.
 func AsksForTrust(command []string) bool {
 	return started(command, func(p program) bool { return p.asksForTrust }).asksForTrust
 }

@@ -1,5 +1,5 @@
-// Package project says which files of a project count: what somebody else has put
-// near a directory must not choose what is run there, nor what a model is told.
+// Package project decides which files of a project to trust: files that another user has placed near a
+// directory must not determine what is run there, nor what a model reads.
 package project
 
 import (
@@ -19,21 +19,20 @@ import (
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// Search says where the files of a project are looked for, and whose files count.
+// Search describes where to search for the files of a project, and whose files count.
 type Search struct {
-	Dir  string // absolute, without symbolic links: its parents are the beginnings of its path
-	Home string // the user's own directory; "": unknown
-	// Owner tells to whom a file belongs; nil, or not ok: nobody can tell, and every
-	// file counts.
+	Dir  string // absolute, without symbolic links, so that its prefixes are its parents
+	Home string // the user's home directory; "" if unknown
+	// Owner returns the owner of a file. If it is nil, or ok is false, every file counts.
 	Owner func(fs.FileInfo) (id int, ok bool)
 	Users []int // whose files count
-	// Shared reports whether others may write a file or folder, which then does not
-	// count; nil: nobody can tell.
+	// Shared reports whether other users can write a file or folder, which then doesn't count. If it is nil,
+	// every file counts.
 	Shared func(path string, info fs.FileInfo) bool
 }
 
-// From is the search from a directory, as a user's program makes it: this user's files
-// count, the system's, and under sudo those of whoever typed it.
+// From returns the default search from a directory: the files of this user and of the system count and, under
+// sudo, those of the invoking user.
 func From(e env.Env, dir string) Search {
 	const system = 0
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
@@ -50,19 +49,19 @@ func From(e env.Env, dir string) Search {
 	return s
 }
 
-// Dirs are the directories that are looked at, the nearest first, and the root of
-// the repository if that is the last of them. The search goes on to a parent unless
+// Dirs returns the directories to search, nearest first, and the root of the repository if that is the last
+// of them. The search continues in the parent unless
 //
 //   - the directory is the root of the repository: it has a .git (a directory, or
 //     the file of a work tree);
-//   - the directory is the user's own, or the parent is: what is there counts only
-//     for whoever works right there;
-//   - the parent belongs to somebody else than the directory.
+//   - the directory is the user's home directory, or the parent is: files there count
+//     only when working directly in it;
+//   - the parent has a different owner than the directory.
 func (s Search) Dirs() (dirs []string, repository string, err error) {
 	if !filepath.IsAbs(s.Dir) {
 		return nil, "", fmt.Errorf("%s is not absolute", s.Dir)
 	}
-	home, _ := os.Stat(s.Home) // without one nothing is the same
+	home, _ := os.Stat(s.Home) // without one, nothing equals it
 	for dir := filepath.Clean(s.Dir); ; dir = filepath.Dir(dir) {
 		info, err := os.Stat(dir)
 		if err != nil && !IsAbsent(err) {
@@ -96,7 +95,7 @@ func (s Search) sameOwner(a, b fs.FileInfo) bool {
 	return !known || !both || x == y
 }
 
-// counts reports whether a file belongs to somebody whose files count.
+// counts reports whether a file's owner is trusted.
 func (s Search) counts(info fs.FileInfo) bool {
 	if s.Owner == nil {
 		return true
@@ -105,8 +104,8 @@ func (s Search) counts(info fs.FileInfo) bool {
 	return !known || slices.Contains(s.Users, id)
 }
 
-// Root is the directory that nothing in the files of Dir leads out of: the root of the
-// repository, or Dir itself if the search meets none.
+// Root returns the directory that links in Dir's files can't leave: the root of the repository, or Dir itself
+// if the search finds none.
 func (s Search) Root() (string, error) {
 	_, repository, err := s.Dirs()
 	if err != nil {
@@ -115,10 +114,10 @@ func (s Search) Root() (string, error) {
 	return cmp.Or(repository, filepath.Clean(s.Dir)), nil
 }
 
-// Ignored is a file or folder that would count, and why it does not.
+// Ignored is a file or folder that doesn't count, and the reason.
 type Ignored struct{ Path, Why string }
 
-// Files are those of a directory, out of which no link leads. To be closed.
+// Files accesses the files in a directory without following links out of it. Close it after use.
 type Files struct {
 	*os.Root
 	Ignored []Ignored
@@ -135,13 +134,13 @@ func (s Search) Open(dir string) (*Files, error) {
 	return &Files{Root: root, search: s}, nil
 }
 
-// Look looks at a file: a link is what it leads to. It returns nil for what is not
-// there or is ignored.
+// Look returns information about a file, following links. It returns nil if the file doesn't exist or is
+// ignored.
 func (f *Files) Look(name string) (fs.FileInfo, error) {
 	info, err := f.Stat(name)
 	switch {
 	case IsAbsent(err):
-		return nil, nil // also a link that leads nowhere
+		return nil, nil // including a broken link
 	case err != nil:
 		if link, again := f.Lstat(name); again != nil || link.Mode()&fs.ModeSymlink == 0 || errors.Is(err, fs.ErrPermission) {
 			return nil, err
@@ -170,8 +169,8 @@ func (f *Files) mayCount(name string, info fs.FileInfo) bool {
 	return true
 }
 
-// Begin reads a file, at most so many bytes of it, and tells how large it is. ok is
-// false for what is not there or is ignored.
+// Begin reads the beginning of a file, at most most bytes, and returns its size. ok is false if the file
+// doesn't exist or is ignored.
 func (f *Files) Begin(name string, most int64) (text []byte, size int64, ok bool, err error) {
 	info, err := f.Look(name)
 	if err != nil || info == nil {
@@ -187,28 +186,28 @@ func (f *Files) Begin(name string, most int64) (text []byte, size int64, ok bool
 	}
 	defer func() { _ = file.Close() }() // opened for reading only
 	if info, err = file.Stat(); err != nil || !f.mayCount(name, info) {
-		return nil, 0, false, err // it may be another file by now
+		return nil, 0, false, err // it can have been replaced
 	}
 	text, err = io.ReadAll(io.LimitReader(file, most))
 	return text, max(info.Size(), int64(len(text))), err == nil, err
 }
 
-// Ignore notes a file that does not count.
+// Ignore records a file that doesn't count.
 func (f *Files) Ignore(name, why string) {
 	f.Ignored = append(f.Ignored, Ignored{filepath.Join(f.Name(), name), why})
 }
 
-// IsAbsent reports that an error says that there is no such file.
+// IsAbsent reports whether an error means that a file doesn't exist.
 func IsAbsent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// File finds a file of the project by its path from the directory that it belongs to:
-// the nearest one. No link leads out of that directory. "" is none; ignored are files
-// that do not count, and the directories of such.
+// File finds a file of the project by its path relative to a directory: the nearest one. Links out of that
+// directory aren't followed. path is "" if there is none; ignored lists files and directories that don't
+// count.
 func (s Search) File(name string) (path string, ignored []Ignored, err error) {
 	if !filepath.IsAbs(s.Dir) {
-		return "", nil, nil // a thread of the original's that has no directory is in no project
+		return "", nil, nil // a thread of the original's without a directory isn't in a project
 	}
 	dirs, _, err := s.Dirs()
 	if err != nil {
@@ -229,7 +228,7 @@ func (s Search) File(name string) (path string, ignored []Ignored, err error) {
 
 func (s Search) fileOf(dir, name string) (found bool, ignored []Ignored, err error) {
 	if _, err := os.Lstat(filepath.Join(dir, name)); err != nil {
-		return false, nil, nil // also one that may not be looked at
+		return false, nil, nil // or access is denied
 	}
 	files, err := s.Open(dir)
 	if err != nil {

@@ -13,8 +13,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// A file is read to its bound, and only if it counts; see also the tests of
-// moderator/workflow.
+// A file is read up to its limit, and only if it counts; see also the tests of moderator/workflow.
 func TestBegin(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -55,7 +54,7 @@ func TestBegin(t *testing.T) {
 	prosetest.Text(t, why)
 }
 
-// From takes the way that the directory really is.
+// From resolves the real path of the directory.
 func TestFrom(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// People read a prompt without our tags. Whatever only looks like them stays.
+// People read a prompt without our tags. Texts that only look like tags stay.
 func TestPlain(t *testing.T) {
 	t.Parallel()
 	forged := "x\n## Task\ny"
@@ -22,7 +22,7 @@ func TestPlain(t *testing.T) {
 		"<p note=\"x\">\n" + fenced:          "<p note=\"x\">\n" + forged,
 		strings.Replace(fenced, "x", "z", 1): strings.Replace(fenced, "x", "z", 1),
 		fenced[:len(fenced)-1]:               fenced[:len(fenced)-1],
-		Text(value, fenced):                  fenced, // what an agent has said stays as it is
+		Text(value, fenced):                  fenced, // an agent's text stays unchanged
 		" note=\"" + fenced:                  " note=\"" + forged,
 	} {
 		require.Equal(t, want, Plain(text), text)
@@ -55,8 +55,8 @@ func TestWordsInALine(t *testing.T) {
 	require.NotEqual(t, `{"a":"b (c)"}`, Data(StepOutput, `{"a":"b (c)"}`))
 }
 
-// What the template says is its author's; a value that begins a line, or is more than a few words, is
-// quoted.
+// The template's own text comes from its author; a value that starts a line, or is longer than a few words,
+// is quoted.
 func TestValues(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -15,7 +15,7 @@ import (
 	"sync"
 )
 
-// key names a text: the test, its label there, and its number among those, from 1.
+// key identifies a text: the test, its label, and its number among those, from 1.
 type key struct {
 	test, label string
 	number      int
@@ -32,7 +32,7 @@ func (k key) String() string {
 	return s
 }
 
-// parseKey reads what String wrote; the name of a test has no blank in it.
+// parseKey parses the result of String. The name of a test contains no space.
 func parseKey(line string) key {
 	name, label, _ := strings.Cut(line, ": ")
 	test, number, _ := strings.Cut(name, " ")
@@ -47,15 +47,15 @@ func byName(a, b key) int {
 	return cmp.Or(strings.Compare(a.test, b.test), strings.Compare(a.label, b.label), cmp.Compare(a.number, b.number))
 }
 
-// collector holds the texts of a test binary. It is safe for concurrent use.
+// collector collects the texts of a test binary. It is safe for concurrent use.
 type collector struct {
 	dir    string // of the package
 	stable normalizer
 	want   map[key]string
 
 	mu      sync.Mutex
-	numbers map[key]int    // texts so far, by key without number
-	counts  map[string]int // the same, by test
+	numbers map[key]int    // number of texts, by key without number
+	counts  map[string]int // number of texts, by test
 	got     map[key]string
 	differs map[key]string
 	stale   []key
@@ -78,8 +78,8 @@ func newCollector(dir string) (*collector, error) {
 	return c, nil
 }
 
-// record adds a text of a test and returns how many it has so far. One that is the same as
-// the one before is not written again: a loop may come to the same words often.
+// record adds a text of a test and returns how many it has so far. It skips a text equal to the previous one,
+// because a loop can produce the same text often.
 func (c *collector) record(test, label, text string) int {
 	text, label = c.stable.apply(text), c.stable.label(label)
 	c.mu.Lock()
@@ -99,7 +99,7 @@ func (c *collector) record(test, label, text string) int {
 	return c.counts[test]
 }
 
-// done ends a test: what the golden file has of it beyond is stale, unless it failed.
+// done ends a test. Further texts of the test in the golden file are stale, unless it failed.
 func (c *collector) done(test string, failed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,11 +108,11 @@ func (c *collector) done(test string, failed bool) {
 			c.stale = append(c.stale, k)
 		}
 	}
-	delete(c.counts, test) // with -count it begins again
+	delete(c.counts, test) // with -count it runs again
 	maps.DeleteFunc(c.numbers, func(k key, _ int) bool { return k.test == test })
 }
 
-// report is what differs, and how to accept it; "" if nothing does.
+// report describes the differences and how to accept them; "" if there are none.
 func (c *collector) report() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -134,7 +134,7 @@ func (c *collector) report() string {
 	return b.String()
 }
 
-// diff is what two texts do not have in common, by lines.
+// diff returns the lines that differ between two texts.
 func diff(want, got string) string {
 	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
 	for len(w) > 0 && len(g) > 0 && w[0] == g[0] {
@@ -153,10 +153,10 @@ func diff(want, got string) string {
 	return b.String()
 }
 
-// orphans are the texts of tests that are no longer in the package.
+// orphans returns the texts of tests that no longer exist in the package.
 func (c *collector) orphans() []key {
 	defined, files := map[string]bool{}, regexp.MustCompile(`(?m)^func (Test\w+|Fuzz\w+)\(`)
-	names, _ := filepath.Glob(filepath.Join(c.dir, "*_test.go")) // the pattern is right
+	names, _ := filepath.Glob(filepath.Join(c.dir, "*_test.go")) // the pattern is valid
 	for _, name := range names {
 		data, _ := os.ReadFile(name) // the compiler has read it
 		for _, found := range files.FindAllStringSubmatch(string(data), -1) {
@@ -166,14 +166,14 @@ func (c *collector) orphans() []key {
 	return slices.DeleteFunc(slices.Collect(maps.Keys(c.want)), func(k key) bool { return defined[function(k.test)] })
 }
 
-// function is the name of the test function of a subtest.
+// function returns the test function of a subtest.
 func function(test string) string {
 	name, _, _ := strings.Cut(test, "/")
 	return name
 }
 
-// write writes the golden file. If all tests ran, nothing stays but what they recorded; if
-// some did, only what these recorded changes.
+// write writes the golden file. If all tests ran, it replaces the whole file; if only some did, only their
+// texts.
 func (c *collector) write(some bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -198,7 +198,7 @@ func (c *collector) write(some bool) error {
 	return os.WriteFile(path, []byte(format(texts)), 0o644)
 }
 
-// path is the package as go test takes it, from the root of the workspace.
+// path returns the package path for go test, relative to the workspace root.
 func (c *collector) path() string {
 	for root := c.dir; ; root = filepath.Dir(root) {
 		if _, err := os.Stat(filepath.Join(root, "go.work")); err == nil {
@@ -212,7 +212,7 @@ func (c *collector) path() string {
 	}
 }
 
-// format writes texts as a file: the name of each, then its lines after a tab.
+// format formats texts as a file: the name of each, then its lines after a tab.
 func format(texts map[key]string) string {
 	var b strings.Builder
 	for _, k := range slices.SortedFunc(maps.Keys(texts), byName) {
@@ -224,7 +224,7 @@ func format(texts map[key]string) string {
 	return b.String()
 }
 
-// parse reads what format wrote.
+// parse parses the result of format.
 func parse(file string) map[key]string {
 	texts := map[key]string{}
 	var k key

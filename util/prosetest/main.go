@@ -7,26 +7,26 @@ import (
 	"runtime"
 )
 
-// golden is the file of a package.
+// golden is the golden file of a package.
 const golden = "testdata/prose.golden"
 
-// current collects the texts of this test binary; set by [Run] before any test starts.
+// current collects the texts of this test binary. [Run] sets it before any test starts.
 var current *collector
 
 // runner is a *testing.M.
 type runner interface{ Run() int }
 
-// M is a *testing.M that holds the recorded texts to the golden file of the package.
+// M is a *testing.M that compares the recorded texts with the package's golden file.
 type M struct{ runner }
 
-// Of wraps the tests of a package, for a TestMain that hands them to somebody else.
+// Of wraps the tests of a package, for a TestMain that passes them on.
 func Of(m runner) M { return M{m} }
 
-// Run is what TestMain calls instead of m.Run: it runs the tests, then compares what they
-// recorded with the golden file, or with -update writes it. It returns the exit status.
+// Run replaces m.Run in a TestMain: it runs the tests, then compares the recorded texts with the golden file
+// or, with -update, writes it. It returns the exit status.
 func Run(m runner) int { return Of(m).Run() }
 
-// Run implements the interface of *testing.M.
+// Run runs the tests, as (*testing.M).Run does.
 func (m M) Run() int {
 	if flag.Lookup("update") == nil {
 		flag.Bool("update", false, "write what the tests record into "+golden)
@@ -55,7 +55,7 @@ func (m M) Run() int {
 	return status
 }
 
-// set is the value of a flag.
+// set returns the value of a flag.
 func set(name string) string {
 	if f := flag.Lookup(name); f != nil {
 		return f.Value.String()

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// How much of a text is kept: more would hide the sentences.
+// Limits of a text: longer texts would hide the sentences.
 const (
 	maxLines = 30
 	maxLine  = 500 // bytes
-	maxSame  = 40  // the same character in a row; a line of a table has fewer
+	maxSame  = 40  // repetitions of a character; a table line has fewer
 )
 
-// normalizer replaces what differs with each run, or each machine.
+// normalizer replaces whatever differs between runs or machines.
 type normalizer []replacement
 
 type replacement struct {
@@ -24,7 +24,7 @@ type replacement struct {
 	by      string
 }
 
-// newNormalizer knows the directory of the package, and with it that of the tree.
+// newNormalizer returns a normalizer for the directory of the package and its source tree.
 func newNormalizer(dir string) normalizer {
 	var n normalizer
 	add := func(pattern, by string) { n = append(n, replacement{regexp.MustCompile(pattern), by}) }
@@ -38,7 +38,7 @@ func newNormalizer(dir string) normalizer {
 	for _, temp := range slices.Compact(temps) {
 		add(regexp.QuoteMeta(temp)+`/[\w.-]+(/\d{3}\b)?`, "$$TMP") // of t.TempDir, and others
 	}
-	add(`(\$TMP){2,}`, "$$TMP")              // a directory of a directory
+	add(`(\$TMP){2,}`, "$$TMP")              // a nested directory
 	add(`(\$TMP|/usr)?/bin/sh\b`, "/bin/sh") // wherever PATH has it
 	add(regexp.QuoteMeta(dir)+`\b`, "$$PACKAGE")
 	for root := dir; root != filepath.Dir(root); root = filepath.Dir(root) {
@@ -67,7 +67,7 @@ func newNormalizer(dir string) normalizer {
 	add(`(^|[\s(])([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?($|[\s,.;)])`, "$1<clock>$4") // not a line and column
 	add(`\b(\d+m)?\d+\.\d+ ?(ns|µs|ms|s)\b|\b\d+(ns|µs|ms)\b`, "<time>")
 	add(`(\w+Ms"?: ?)\d+`, "$1<time>")
-	add(`(\S) {2,}`, "$1  ") // columns are as wide as what differs
+	add(`(\S) {2,}`, "$1  ") // columns depend on the width of variable texts
 	add(`\bafter \d+s\b`, "after <time>")
 	add(`(?m)^\w+ +confinement commands (are confined by|cannot be confined) .*(\n +→ .*)?`, "<confinement>")
 	add(`(\{"area":"confinement",)"severity":"\w+","what":"commands (are confined by|cannot be confined)[^}]*\}`, "$1…}")
@@ -76,8 +76,7 @@ func newNormalizer(dir string) normalizer {
 	return n
 }
 
-// apply makes a text comparable: without what differs, without what a terminal would obey,
-// and without the length that only bulk has.
+// apply normalizes a text: it removes what varies, terminal control characters, and bulk.
 func (n normalizer) apply(text string) string {
 	for _, r := range n {
 		text = r.pattern.ReplaceAllString(text, r.by)
@@ -94,7 +93,7 @@ func (n normalizer) apply(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// label makes a label one line.
+// label converts a label to one line.
 func (n normalizer) label(text string) string {
 	text = strings.NewReplacer("\n", `\n`, "\t", `\t`, "\r", `\r`).Replace(text)
 	if len(text) > maxLine {
@@ -103,8 +102,7 @@ func (n normalizer) label(text string) string {
 	return strings.TrimSpace(n.apply(text))
 }
 
-// shortened is a text in which a character or a line stands at most a few times in a row,
-// and control characters are spelt out.
+// shortened limits repetitions of a character or a line, and spells out control characters.
 func shortened(text string) string {
 	var b strings.Builder
 	runes := []rune(strings.ToValidUTF8(text, "\uFFFD"))

@@ -1,11 +1,10 @@
-// Package prosetest keeps what a program says out of its tests: a test records a text, and
-// testdata/prose.golden of its package holds all that were recorded. A sentence that
-// changes breaks that file and nothing else, and "go test ./pkg -update" writes it anew.
+// Package prosetest keeps prose out of tests. A test records a text of the program, and testdata/prose.golden
+// of its package contains all recorded texts. Changing a sentence affects only that file, which "go test
+// ./pkg -update" rewrites.
 //
-// A test still asserts the facts itself: codes, exit statuses, values of JSON, what is on
-// the disk. What differs with each run (directories, ids, hashes, ports, times) is
-// replaced before a text is compared; counts and amounts are not. Texts depend on the
-// operating system: they are compared on Linux only.
+// A test still asserts facts itself: codes, exit statuses, JSON values, files on disk. Texts are normalized
+// before the comparison: directories, ids, hashes, ports and times are replaced, counts and amounts aren't.
+// Texts depend on the operating system, so they are compared only on Linux.
 package prosetest
 
 import (
@@ -18,7 +17,7 @@ import (
 	"github.com/united-workforce/uwf/util/hints"
 )
 
-// T is the part of a test that is needed here.
+// T is the part of testing.TB that this package needs.
 type T interface {
 	Helper()
 	Name() string
@@ -26,17 +25,16 @@ type T interface {
 	Fatalf(format string, args ...any)
 }
 
-// Text records a text of the program: a string, bytes, an error, or a list of strings. It
-// stands under the name of the test, with a number if there are more; label tells them
-// apart where their order is not always the same, or says why the text matters.
+// Text records a text of the program: a string, bytes, an error, or a list of strings. It is stored under the
+// name of the test, with a number if there are several. label distinguishes texts without a fixed order, or
+// explains why the text matters.
 func Text(t T, text any, label ...any) {
 	t.Helper()
 	record(t, plain(text), label)
 }
 
-// Error records an error, its code and its hints. Each of want must hold, too: a
-// [protocol.Code] is the error's code, an error is matched by [errors.Is]. Anything else
-// is the label, see [Text].
+// Error records an error, its code and its hints. Each value in want must match: a [protocol.Code] is the
+// error's code, an error matches by [errors.Is]. Anything else is the label, see [Text].
 func Error(t T, err error, want ...any) {
 	t.Helper()
 	if err == nil {
@@ -71,7 +69,7 @@ func Error(t T, err error, want ...any) {
 	record(t, text, label)
 }
 
-// plain is a value as a text.
+// plain formats a value as text.
 func plain(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -88,7 +86,7 @@ func plain(v any) string {
 	return fmt.Sprintf("%+v", v)
 }
 
-// labelOf is a label, which may be a format with its arguments.
+// labelOf formats a label, which can be a format with arguments.
 func labelOf(label []any) string {
 	if len(label) > 1 {
 		if format, ok := label[0].(string); ok {
@@ -103,7 +101,7 @@ func record(t T, text string, label []any) {
 	t.Helper()
 	c := current
 	if c == nil && runtime.GOOS != "linux" {
-		return // a TestMain may be of one system only
+		return // a TestMain can be specific to one system
 	}
 	if c == nil {
 		t.Fatalf("TestMain of this package must call prosetest.Run")

@@ -14,7 +14,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// a package with one test.
+// newPackage returns the collector of a package with one test.
 func newPackage(t *testing.T) *collector {
 	t.Helper()
 	dir := t.TempDir()
@@ -92,7 +92,7 @@ func TestWhatDiffersWithEachRun(t *testing.T) {
 	n := newNormalizer("/home/me/uwf/util")
 	home := os.Getenv("HOME")
 	if strings.HasPrefix(home, "/tmp/") {
-		home = "/home/me" // one below a directory for temporary files is shortened with it
+		home = "/home/me" // a home below the directory for temporary files is replaced with it
 	}
 	for text, want := range map[string]string{
 		filepath.Join(os.TempDir(), "TestA123", "001", "a.yaml") + ": no such file": "$TMP/a.yaml: no such file",
@@ -115,7 +115,7 @@ func TestWhatDiffersWithEachRun(t *testing.T) {
 	require.Contains(t, n.apply(strings.Repeat("one, two, ", 500)), "[4500 more bytes]")
 }
 
-// failing is a test that notes how it failed.
+// failing is a test that records its failures.
 type failing struct {
 	*testing.T
 	said string
@@ -146,7 +146,7 @@ func TestAnErrorIsWhatWasWanted(t *testing.T) {
 	}
 }
 
-// What holds programs back is another thing on each machine.
+// The sandbox differs between machines.
 func TestConfinementIsTheSameOnEveryMachine(t *testing.T) {
 	t.Parallel()
 	n := newNormalizer(t.TempDir())

@@ -16,10 +16,10 @@ type Script interface {
 	Fatalf(format string, args ...any)
 }
 
-// StoryProse is the command "prose stdout", "prose stderr" or "prose FILE" of a story: it
-// records the text as [Text] does, under TestScripts and the name of the story. What
-// stderr has as JSON repeats it for programs, and is not recorded. Where the order of the
-// lines is not always the same, "prose stderr PATTERN" records those that match.
+// StoryProse implements the story command "prose stdout", "prose stderr" or "prose FILE", which records the
+// text as [Text] does, under TestScripts and the name of the story. It omits JSON on stderr, which repeats
+// the text for programs. If the order of the lines varies, "prose stderr PATTERN" records only the matching
+// lines.
 func StoryProse[S Script](ts S, neg bool, args []string) {
 	if neg || len(args) < 1 || len(args) > 2 {
 		ts.Fatalf("usage: prose stdout|stderr|file [pattern]")
@@ -38,12 +38,12 @@ func StoryProse[S Script](ts S, neg bool, args []string) {
 			ts.Fatalf("no line of %s matches %s", args[0], args[1])
 		}
 	}
-	// Where damage is met depends on how well ids and times were compressed.
+	// The position of damage depends on how well ids and times compress.
 	text := regexp.MustCompile(`(\.uwfb is damaged: byte )\d+`).ReplaceAllString(strings.Join(lines, "\n"), "$1<n>")
 	record(story{ts}, text, nil)
 }
 
-// read is a text, of a page only what a person reads.
+// read returns a text; for a web page, only its visible text.
 func read(text string) string {
 	if !strings.HasPrefix(text, "<!doctype html>") {
 		return text
@@ -52,8 +52,8 @@ func read(text string) string {
 	return html.UnescapeString(regexp.MustCompile(`\n\s*\n+`).ReplaceAllString(text, "\n"))
 }
 
-// StoryCode is the command "code not_found" of a story: the last command failed with this
-// code, which stderr has as JSON if results are JSON.
+// StoryCode implements the story command "code not_found": the last command failed with this code, according
+// to the JSON on stderr.
 func StoryCode[S Script](ts S, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: code CODE")
@@ -69,7 +69,7 @@ func StoryCode[S Script](ts S, neg bool, args []string) {
 	}
 }
 
-// codeOf is the code of a line such as {"error":{"code":"not_found",…}}.
+// codeOf returns the code in a line such as {"error":{"code":"not_found",…}}.
 func codeOf(line string) string {
 	var failed struct {
 		Error struct{ Code string }
@@ -80,7 +80,7 @@ func codeOf(line string) string {
 	return failed.Error.Code
 }
 
-// story is a script as a test.
+// story adapts a script to a test.
 type story struct{ Script }
 
 func (s story) Helper()          {}

@@ -1,5 +1,5 @@
-// Package render turns a result into what the user asked to see: JSON, YAML or
-// text. All three come from the same value, so they cannot drift apart.
+// Package render formats a result as JSON, YAML or text. All three come from the same value, so they can't
+// diverge.
 package render
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/united-workforce/uwf/util/yamltext"
 )
 
-// Format is how a result is printed.
+// Format is an output format.
 type Format string
 
 // The formats.
@@ -27,11 +27,10 @@ const (
 	Text Format = "text"
 )
 
-// Formats lists the names that a user may type.
+// Formats returns the names that a user can type.
 func Formats() []string { return []string{string(JSON), string(YAML), string(Text)} }
 
-// ParseFormat reads a format's name. raw-json and raw-yaml are the original's
-// words for the same.
+// ParseFormat parses a format's name. raw-json and raw-yaml are the original's names for JSON and YAML.
 func ParseFormat(s string) (Format, error) {
 	switch f := Format(strings.TrimPrefix(s, "raw-")); f {
 	case JSON, YAML:
@@ -44,8 +43,7 @@ func ParseFormat(s string) (Format, error) {
 	return "", fmt.Errorf("unknown format %q: want %s", s, strings.Join(Formats(), ", "))
 }
 
-// Print writes a value. text writes its text form; nil prints the value as
-// [TextOf] does, so that every value has one.
+// Print writes a value. text writes its text form; if it is nil, Print uses [TextOf].
 func Print(w io.Writer, f Format, value any, text func(io.Writer) error) error {
 	switch {
 	case f == Text && text != nil:
@@ -63,9 +61,9 @@ func Print(w io.Writer, f Format, value any, text func(io.Writer) error) error {
 	return err
 }
 
-// PrintList is [Print] of a list of which only one value is held at a time; text is
-// required. The values end early if ctx does: its cause is then the error, and JSON is
-// left open, so that nobody takes it for the whole list.
+// PrintList is like [Print] for a list, and keeps only one value in memory; text is required. If ctx is done
+// before the end, its cause is returned and JSON output is left unterminated, so that it can't be mistaken
+// for the complete list.
 func PrintList[T any](ctx context.Context, w io.Writer, f Format, values iter.Seq[T],
 	text func(io.Writer) error) error {
 	if f == Text {
@@ -77,7 +75,7 @@ func PrintList[T any](ctx context.Context, w io.Writer, f Format, values iter.Se
 		var data []byte
 		var err error
 		if f == JSON {
-			_ = out.WriteByte("[,"[min(n, 1)]) // what fails is told by Flush
+			_ = out.WriteByte("[,"[min(n, 1)]) // Flush reports the error
 			data, err = marshal(v)
 			data = bytes.TrimSuffix(data, []byte("\n"))
 		} else {
@@ -102,8 +100,8 @@ func PrintList[T any](ctx context.Context, w io.Writer, f Format, values iter.Se
 	return out.Flush()
 }
 
-// marshal is compact JSON with a newline, without HTML escapes: results are
-// read by people and by programs, never by browsers.
+// marshal returns compact JSON with a newline and without HTML escapes, because results aren't embedded in
+// HTML.
 func marshal(value any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -123,7 +121,7 @@ func printYAML(w io.Writer, value any) error {
 	return err
 }
 
-// asYAML goes through JSON, so that the keys and their order are the same.
+// asYAML converts a value by way of JSON, so that the keys and their order are the same.
 func asYAML(value any) ([]byte, error) {
 	data, err := marshal(value)
 	if err != nil {
@@ -136,7 +134,7 @@ func asYAML(value any) ([]byte, error) {
 	return out, nil
 }
 
-// Count is a number with its noun: "1 step", "3 steps".
+// Count formats a number with its noun: "1 step", "3 steps".
 func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -144,7 +142,7 @@ func Count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// Duration is a time for people: 999ms, 1.5s, 1m02s.
+// Duration formats a duration for people: 999ms, 1.5s, 1m02s.
 func Duration(ms int64) string {
 	d := time.Duration(ms) * time.Millisecond
 	switch {
@@ -166,7 +164,7 @@ func Duration(ms int64) string {
 	return fmt.Sprintf("%dm%ds", minutes, seconds)
 }
 
-// Size is a number of bytes for people.
+// Size formats a number of bytes for people.
 func Size(n int64) string {
 	const step = 1024
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
@@ -180,7 +178,7 @@ func Size(n int64) string {
 	return fmt.Sprintf("%.1f %s", f, units[u])
 }
 
-// yamlFromJSON writes JSON as YAML with the same keys in the same order.
+// yamlFromJSON converts JSON to YAML with the same keys in the same order.
 func yamlFromJSON(data []byte) ([]byte, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
@@ -191,7 +189,7 @@ func yamlFromJSON(data []byte) ([]byte, error) {
 	return yamltext.Marshal(v)
 }
 
-// ordered reads the next JSON value, objects as mappings in their order.
+// ordered decodes the next JSON value; objects become ordered mappings.
 func ordered(dec *json.Decoder) (any, error) {
 	tok, err := dec.Token()
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
-// TestYAMLReadsBack: what is printed as YAML is the same value when it is read.
+// TestYAMLReadsBack checks that YAML output parses to the same value.
 func TestYAMLReadsBack(t *testing.T) {
 	t.Parallel()
 	for _, s := range awkward {
@@ -39,7 +39,7 @@ func FuzzYAMLReadsBack(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		clean, err := json.Marshal(s) // makes it valid UTF-8, as results are
+		clean, err := json.Marshal(s) // results are valid UTF-8
 		require.NoError(t, err)
 		require.NoError(t, json.Unmarshal(clean, &s))
 		requireReadsBack(t, map[string]any{"k": s})
@@ -67,8 +67,8 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// A list is the same text whether it is printed whole or value by value, and what is
-// printed is not held until the end.
+// A list has the same text whether it is printed at once or value by value, and values are printed
+// immediately.
 func TestPrintList(t *testing.T) {
 	t.Parallel()
 	for _, f := range []Format{JSON, YAML} {
@@ -91,7 +91,7 @@ func TestPrintList(t *testing.T) {
 	}
 }
 
-// A list that was cut short is no list: not with some of its values, nor without any.
+// An interrupted list isn't a valid list, with or without values.
 func TestPrintListCutShort(t *testing.T) {
 	t.Parallel()
 	for given, want := range []string{"", `["x"`} {

@@ -1,7 +1,7 @@
-// Package runfiles knows the files of a run directory, <home>/runs/<thread>: the step in
-// flight of a thread, or its last one. The engine writes them; the agent's side, the
-// collector and the checks read what is theirs to know through this package. An agent
-// can put anything there, so nothing is followed and everything is bounded.
+// Package runfiles accesses the files of a run directory, <home>/runs/<thread>, which belongs to a thread's
+// current or last step. The engine writes them; agents, the garbage collector and checks read the parts they
+// need through this package. An agent can put anything there, so links aren't followed and all reads are
+// bounded.
 package runfiles
 
 import (
@@ -24,43 +24,42 @@ import (
 // The files of a run directory.
 const (
 	RecordFile    = "run.json"
-	LockFile      = "agent.lock"        // held while the agent, or who started it, is alive
+	LockFile      = "agent.lock"        // held while the agent, or the process that started it, is running
 	StdoutFile    = "stdout"            // the agent's
 	StderrFile    = "stderr"            // the agent's
-	OutputFile    = "output"            // what a command prints that is no agent
-	EndedFile     = "ended.json"        // how a command has ended that ran in namespaces
-	ResultFile    = "result.json"       // the result line once more
-	StopFile      = "stop"              // names the run that is to stop
-	HoldFile      = "hold"              // no more children of the thread shall begin
-	WorkFile      = "work.json"         // what a background worker is to do, or did last
+	OutputFile    = "output"            // output of a command that isn't an agent
+	EndedFile     = "ended.json"        // exit status of a command that ran in namespaces
+	ResultFile    = "result.json"       // copy of the result line
+	StopFile      = "stop"              // contains the run to stop
+	HoldFile      = "hold"              // prevents starting further children of the thread
+	WorkFile      = "work.json"         // current or last job of a background worker
 	LogFile       = "worker.log"        // the worker's stderr
-	TotalsFile    = "totals.json"       // what the thread has cost so far
-	IndexFile     = "index"             // git's, of the thread's files as they were last kept
-	IndexNoteFile = IndexFile + ".json" // what that holds, and which commit keeps it
-	IntentFile    = "intent.json"       // what is about to change: head, files and facts together
-	RestoreFile   = "restore.json"      // the worktree is being made, or its files are being put back
-	SetupFile     = "setup.log"         // what workspace.setup has printed
-	TriesFile     = "tries.jsonl"       // failed tries at the step that comes next
+	TotalsFile    = "totals.json"       // usage of the thread so far
+	IndexFile     = "index"             // git index of the thread's newest snapshot
+	IndexNoteFile = IndexFile + ".json" // its content and commit
+	IntentFile    = "intent.json"       // pending change of head, files and metadata
+	RestoreFile   = "restore.json"      // the worktree is being created, or its files are being restored
+	SetupFile     = "setup.log"         // output of workspace.setup
+	TriesFile     = "tries.jsonl"       // failed attempts at the next step
 )
 
 // MaxRecord bounds the record of a run, in bytes.
 const MaxRecord = 1 << 20
 
-// Dir is the path of a run directory; "" is none.
+// Dir is the path of a run directory, or "".
 type Dir string
 
-// Outlasts reports whether the run's command notes by itself how it ends, so that nobody need wait
-// for it.
+// Outlasts reports whether the run's command records its own exit status, so that no process has to wait for
+// it.
 func (d Dir) Outlasts() bool {
 	_, err := os.Lstat(d.File(EndedFile))
 	return err == nil
 }
 
-// File is the path of one of its files.
+// File returns the path of one of its files.
 func (d Dir) File(name string) string { return filepath.Join(string(d), name) }
 
-// Read reads a file of at most max bytes. Errors: [fs.ErrNotExist], those of
-// [safeopen.ReadFile].
+// Read reads a file of at most max bytes. Errors: [fs.ErrNotExist], and those of [safeopen.ReadFile].
 func (d Dir) Read(name string, max int64) ([]byte, error) {
 	if d == "" {
 		return nil, fs.ErrNotExist
@@ -68,16 +67,16 @@ func (d Dir) Read(name string, max int64) ([]byte, error) {
 	return safeopen.ReadFile(d.File(name), max, safeopen.NoFollow)
 }
 
-// Record is what others than the engine may know of a run.
+// Record is the part of a run's record that packages other than the engine use.
 type Record struct {
 	Head      protocol.Hash `json:"head"`      // that the step follows
-	StepHash  protocol.Hash `json:"stepHash"`  // that was made, or rejected
+	StepHash  protocol.Hash `json:"stepHash"`  // of the stored or rejected step
 	Status    string        `json:"status"`    // starting, running, done, failed, rejected or stopped
 	Cwd       string        `json:"cwd"`       // of the agent
 	StartedAt int64         `json:"startedAt"` // ms
 }
 
-// Record reads run.json; the zero value if there is none, or if it is damaged.
+// Record reads run.json. It returns the zero value if the file is missing or damaged.
 func (d Dir) Record() Record {
 	data, err := d.Read(RecordFile, MaxRecord)
 	var r Record
@@ -87,7 +86,7 @@ func (d Dir) Record() Record {
 	return r
 }
 
-// Began is when the run began, the zero time if that is not known.
+// Began returns the start time of the run, zero if unknown.
 func (r Record) Began() time.Time {
 	if r.StartedAt <= 0 {
 		return time.Time{}
@@ -95,7 +94,7 @@ func (r Record) Began() time.Time {
 	return time.UnixMilli(r.StartedAt)
 }
 
-// Alive reports whether the agent's lock is held. It makes no file.
+// Alive reports whether the agent's lock is held. It creates no file.
 func (d Dir) Alive() (bool, error) {
 	if info, err := os.Lstat(d.File(LockFile)); err != nil || !info.Mode().IsRegular() {
 		return false, nil //nolint:nilerr // there is none
@@ -103,23 +102,23 @@ func (d Dir) Alive() (bool, error) {
 	return durable.Locked(d.File(LockFile))
 }
 
-// MailboxDir holds what people tell a thread, a file each. A file that an agent was told
-// of has the head in its name that the step follows which it was told in.
+// MailboxDir contains messages to a thread, one per file. The name of a delivered message includes the head
+// of the step in which it was delivered.
 const MailboxDir = "mailbox"
 
 // Bounds of a mailbox.
 const (
 	MaxMessage  = 64 << 10       // bytes of a text
-	maxFile     = 7 * MaxMessage // a byte is up to six in JSON
+	maxFile     = 7 * MaxMessage // a byte takes up to six in JSON
 	maxMessages = 100
 	unread      = ".json"
 	told        = ".told"
 )
 
-// ErrFull means that nobody reads what people say.
+// ErrFull means that nobody reads the messages.
 var ErrFull = errors.New("the mailbox is full")
 
-// Message is what somebody has told a thread.
+// Message is a message to a thread.
 type Message struct {
 	Text string `json:"text"`
 	AtMs int64  `json:"atMs"`
@@ -129,7 +128,7 @@ type Message struct {
 
 func (d Dir) mail(name string) string { return filepath.Join(string(d), MailboxDir, name) }
 
-// Post puts a letter into the mailbox, durably; key tells letters of one moment apart.
+// Post durably adds a message to the mailbox; key distinguishes messages posted at the same time.
 func (d Dir) Post(fsys durable.FS, l Message, key string) (name string, err error) {
 	if len(d.names()) >= maxMessages {
 		return "", ErrFull
@@ -145,10 +144,10 @@ func (d Dir) Post(fsys durable.FS, l Message, key string) (name string, err erro
 	return name, durable.WriteFile(fsys, d.mail(name), data, 0o600)
 }
 
-// Withdraw takes a letter back; false: it was read.
+// Withdraw deletes an unread message; it returns false if the message was already read.
 func (d Dir) Withdraw(name string) bool { return os.Remove(d.mail(name)) == nil }
 
-// names are the files of the mailbox, oldest first. A link in its place is none.
+// names returns the files of the mailbox, oldest first. A link in its place counts as empty.
 func (d Dir) names() []string {
 	if info, err := os.Lstat(d.mail("")); d == "" || err != nil || !info.IsDir() {
 		return nil
@@ -167,8 +166,7 @@ func (d Dir) names() []string {
 	return names
 }
 
-// Unread are the letters that no agent was told of, oldest first. A file that is not one
-// stays where it is.
+// Unread returns the undelivered messages, oldest first. It ignores files that aren't messages.
 func (d Dir) Unread() []Message {
 	var letters []Message
 	for _, name := range d.names() {
@@ -187,14 +185,14 @@ func (d Dir) Unread() []Message {
 	return letters
 }
 
-// MarkDelivered notes that an agent was told of a letter, in the step that follows head.
+// MarkDelivered records that a message was delivered in the step that follows head.
 func (d Dir) MarkDelivered(l Message, head protocol.Hash) error {
 	return os.Rename(d.mail(l.name), d.mail(strings.TrimSuffix(l.name, unread)+"."+string(head)+told))
 }
 
-// SettleMail judges what agents were told of, before the next one begins with the step
-// that follows head: in a step that was made, it is done with. A try of this very step
-// that failed knows it only if its conversation goes on; else it is to be told again.
+// SettleMail updates delivered messages before the step that follows head starts: messages delivered in a
+// completed step are removed. Those of a failed attempt at this step are delivered again unless its
+// conversation continues.
 func (d Dir) SettleMail(head protocol.Hash, goesOn bool) error {
 	var errs []error
 	for _, name := range d.names() {
@@ -217,27 +215,27 @@ func (d Dir) SettleMail(head protocol.Hash, goesOn bool) error {
 	return errors.Join(errs...)
 }
 
-// Try is a line of [TriesFile]: a try at the step that comes next, which failed.
+// Try is a line of [TriesFile]: a failed attempt at the next step.
 type Try struct {
 	protocol.Try
-	Visit string               `json:"visit"` // the same for all tries of a visit
+	Visit string               `json:"visit"` // the same for all attempts of a visit
 	Alias string               `json:"alias"` // of the agent, or its command line
 	Kind  protocol.FailureKind `json:"kind,omitempty"`
-	// GaveUp: the agent is not to be tried again for this visit.
+	// GaveUp means that the agent must not be tried again in this visit.
 	GaveUp bool `json:"gaveUp,omitempty"`
 }
 
-// Tries are failed ones, oldest first.
+// Tries lists failed attempts, oldest first.
 type Tries []Try
 
 const (
 	maxTriesFile = 4 << 20 // bytes
-	maxTries     = 50      // kept apart; of more the oldest are one
+	maxTries     = 50      // kept separately; beyond that the oldest are merged
 )
 
-// Tries are those that no step holds yet; done are those of the newest step: whoever
-// was killed after that was made has left them here, too. A line that cannot be read is a
-// try of which nobody knows what it has cost.
+// Tries returns the failed attempts that aren't part of a step yet. done lists those of the newest step,
+// which stay in the file if the process is killed after storing the step. An unreadable line counts as an
+// attempt with unknown usage.
 func (d Dir) Tries(done []protocol.Try) Tries {
 	data, err := d.Read(TriesFile, maxTriesFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -260,16 +258,16 @@ func (d Dir) Tries(done []protocol.Try) Tries {
 	return tries
 }
 
-// unreadTry is the try that a line was which cannot be read.
+// unreadTry returns the attempt for an unreadable line.
 func unreadTry() Try {
 	return Try{Try: protocol.Try{
 		Error: fmt.Sprintf("its line in %s cannot be read", TriesFile),
-		Usage: &protocol.Usage{Turns: 1}, // unknown, not none
+		Usage: &protocol.Usage{Turns: 1}, // unknown rather than none
 	}}
 }
 
-// Add adds a try. When there are many, the two oldest become one, so that no cost is
-// lost and no step grows without end.
+// Add adds an attempt. If there are too many, it merges the two oldest, so that the total usage is kept and
+// steps don't grow without bound.
 func (t Tries) Add(try Try) Tries {
 	t = append(slices.Clone(t), try)
 	for len(t) > maxTries {
@@ -283,7 +281,7 @@ func (t Tries) Add(try Try) Tries {
 	return t
 }
 
-// GaveUp are the agents that are not to be tried again for a visit.
+// GaveUp returns the agents that must not be tried again in a visit.
 func (t Tries) GaveUp(visit string) (aliases []string) {
 	for _, try := range t {
 		if try.Visit == visit && try.GaveUp {
@@ -293,7 +291,7 @@ func (t Tries) GaveUp(visit string) (aliases []string) {
 	return aliases
 }
 
-// Lines are the tries as the file holds them.
+// Lines returns the content of the file.
 func (t Tries) Lines() ([]byte, error) {
 	var out []byte
 	for _, try := range t {
@@ -306,7 +304,7 @@ func (t Tries) Lines() ([]byte, error) {
 	return out, nil
 }
 
-// InStep are the tries as the step holds them that they led to.
+// InStep returns the attempts in the form stored in the step.
 func (t Tries) InStep() []protocol.Try {
 	var out []protocol.Try
 	for _, try := range t {

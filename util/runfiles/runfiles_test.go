@@ -14,7 +14,7 @@ import (
 
 const head = protocol.Hash("0123456789ABC")
 
-// A message is given once, and again only if the try that heard it failed.
+// A message is delivered once, and again only if the attempt that received it failed.
 func TestMailbox(t *testing.T) {
 	t.Parallel()
 	d := runfiles.Dir(t.TempDir())
@@ -34,7 +34,7 @@ func TestMailbox(t *testing.T) {
 	require.False(t, d.Withdraw(name))
 }
 
-// A try whose line cannot be read is one of unknown cost.
+// An unreadable line counts as an attempt with unknown usage.
 func TestTries(t *testing.T) {
 	t.Parallel()
 	d := runfiles.Dir(t.TempDir())

@@ -1,13 +1,11 @@
-// Package safeopen opens files that another program may have put there: those of
-// a repository, of a run directory that an agent writes to, of a home that many
-// processes share. What lies at such a path need not be a file. Opening a pipe
-// waits for ever, reading a device may never end or eat all memory, and a link
-// leads to a file that nobody meant to show.
+// Package safeopen opens files that another program can have created: in a repository, in a run directory
+// that an agent writes to, or in a shared home. Such a path can be something other than a file: opening a
+// pipe can block forever, reading a device can be endless or exhaust memory, and a link can lead to a file
+// that must not be shown.
 //
-// So a path is opened without waiting, what is opened must be a regular file, and
-// what is read at once has a bound. Whether a symbolic link may stand at the end
-// of the path is the caller's to say; that no part of the path leads out of a
-// directory is what [OpenIn] is for.
+// The package therefore opens paths without blocking, requires a regular file, and bounds reads. The caller
+// decides whether the last element of a path can be a symbolic link; [OpenIn] ensures that no element leads
+// out of a directory.
 package safeopen
 
 import (
@@ -21,29 +19,29 @@ import (
 	"strings"
 )
 
-// Links says what a symbolic link at the end of a path means.
+// Links determines how a symbolic link at the end of a path is handled.
 type Links bool
 
-// The two answers.
+// The values of Links.
 const (
-	Follow   Links = true  // it stands for what it leads to
-	NoFollow Links = false // it is refused: nobody but us should have put the file there
+	Follow   Links = true  // follow it
+	NoFollow Links = false // reject it, where only uwf should have created the file
 )
 
-// NotFileError says that a path leads to something else than a regular file.
+// NotFileError means that a path isn't a regular file.
 type NotFileError struct {
 	Path string
-	Mode fs.FileMode // its type bits
+	Mode fs.FileMode // type bits
 }
 
 func (e *NotFileError) Error() string {
 	return e.Path + " " + e.Reason()
 }
 
-// Reason is the error's text without the path.
+// Reason returns the error's text without the path.
 func (e *NotFileError) Reason() string { return "is not a file but " + Kind(e.Mode) }
 
-// TooBigError says that a file is larger than the caller's bound.
+// TooBigError means that a file exceeds the caller's limit.
 type TooBigError struct {
 	Path string
 	Max  int64 // bytes
@@ -53,8 +51,7 @@ func (e *TooBigError) Error() string {
 	return fmt.Sprintf("%s is larger than %d bytes", e.Path, e.Max)
 }
 
-// Open opens a regular file for reading. It never waits. Errors: *[NotFileError],
-// and those of [os.Open].
+// Open opens a regular file for reading. It never blocks. Errors: *[NotFileError], and those of [os.Open].
 func Open(path string, links Links) (*os.File, error) {
 	return OpenFile(path, os.O_RDONLY, 0, links)
 }
@@ -76,8 +73,8 @@ func OpenMax(path string, max int64, links Links) (*os.File, error) {
 	return f, nil
 }
 
-// OpenFile is [Open] with the flags of [os.OpenFile]. os.O_TRUNC is not for it: a
-// file must be judged before it is changed.
+// OpenFile is [Open] with the flags of [os.OpenFile]. Don't use os.O_TRUNC: a file must be checked before it
+// is changed.
 func OpenFile(path string, flag int, perm fs.FileMode, links Links) (*os.File, error) {
 	stat := os.Lstat
 	if links == Follow {
@@ -93,8 +90,7 @@ func OpenFile(path string, flag int, perm fs.FileMode, links Links) (*os.File, e
 		})
 }
 
-// OpenIn is [Open] for a file within a directory. Links are followed as far as
-// they stay inside.
+// OpenIn is [Open] for a file in a directory. It follows links that stay inside.
 func OpenIn(root *os.Root, name string) (*os.File, error) {
 	return open(name, os.O_RDONLY,
 		func() (fs.FileInfo, error) { return root.Stat(name) },
@@ -111,7 +107,7 @@ func ReadFile(path string, max int64, links Links) ([]byte, error) {
 	return readAll(f, path, max)
 }
 
-// ReadFileIn is [ReadFile] for a file within a directory, as [OpenIn].
+// ReadFileIn is [ReadFile] for a file in a directory, as [OpenIn].
 func ReadFileIn(root *os.Root, name string, max int64) ([]byte, error) {
 	f, err := OpenIn(root, name)
 	if err != nil {
@@ -120,8 +116,8 @@ func ReadFileIn(root *os.Root, name string, max int64) ([]byte, error) {
 	return readAll(f, name, max)
 }
 
-// open looks at what is there before it opens it, because opening a device may
-// do something; and again afterwards, because it may be another one by then.
+// open checks the file before opening it, because opening a device can have side effects, and again
+// afterwards, because it can have been replaced.
 func open(path string, flag int, stat func() (fs.FileInfo, error),
 	openWith func(extra int) (*os.File, error)) (*os.File, error) {
 	info, err := stat()
@@ -160,7 +156,7 @@ func readAll(f *os.File, path string, max int64) ([]byte, error) {
 		return nil, &TooBigError{path, max}
 	}
 	data := bytes.NewBuffer(make([]byte, 0, info.Size()+bytes.MinRead))
-	_, err = data.ReadFrom(io.LimitReader(f, max+1)) // it may have grown
+	_, err = data.ReadFrom(io.LimitReader(f, max+1)) // it can have grown
 	if err == nil && int64(data.Len()) > max {
 		err = &TooBigError{path, max}
 	}
@@ -170,7 +166,7 @@ func readAll(f *os.File, path string, max int64) ([]byte, error) {
 	return data.Bytes(), nil
 }
 
-// Kind says what a file with this mode is, as "a pipe".
+// Kind describes a file mode's type, such as "a pipe".
 func Kind(m fs.FileMode) string {
 	switch {
 	case m.IsRegular():
@@ -189,12 +185,12 @@ func Kind(m fs.FileMode) string {
 	return "a special file"
 }
 
-// accounts are /etc/group and /etc/passwd, as far as they can be read.
+// accounts contains /etc/group and /etc/passwd, if readable.
 type accounts struct{ groups, users string }
 
-// writtenByOthers reports whether others than root and a user may write a file of
-// this mode and group. A group is none of others if it is that user's private one: with
-// the user's name, or where names are not available, number; root's; and if nobody else is in it.
+// writtenByOthers reports whether users other than root and uid can write a file with this mode and group. A
+// group is harmless if it is root's, or the user's private one: it has the user's name or, if names are
+// unavailable, number, and no other members.
 func writtenByOthers(mode uint32, gid, uid int, a accounts) bool {
 	const group, all = 0o020, 0o002
 	switch {
@@ -227,7 +223,7 @@ func writtenByOthers(mode uint32, gid, uid int, a accounts) bool {
 	return gid != 0 && gid != uid
 }
 
-// records yields the lines of a file of accounts, as fields.
+// records yields the fields of each line of an accounts file.
 func records(text string, least int) func(yield func([]string) bool) {
 	return func(yield func([]string) bool) {
 		for line := range strings.Lines(text) {

@@ -6,23 +6,21 @@ import (
 	"io/fs"
 )
 
-// Here opening a path does not wait, and a link that takes a file's place between
-// two looks at it cannot be told.
+// On this system, opening a path doesn't block, and replacing a file by a link between two checks can't be
+// detected.
 const (
 	openNonblock = 0
 	openNoFollow = 0
 )
 
-// Owner is the id of the user to whom a file belongs. ok is false if that cannot
-// be told, as here.
+// Owner returns the id of a file's owner. ok is false, because it is unknown on this system.
 func Owner(fs.FileInfo) (id int, ok bool) { return 0, false }
 
-// Identity identifies a file on this machine; "": not on this system.
+// Identity identifies a file on this machine. It returns "" on this system.
 func Identity(fs.FileInfo) string { return "" }
 
-// OthersWrite reports whether others on this machine than the user may write a file,
-// as far as its mode says so: here it does not.
+// OthersWrite reports whether the mode allows other users to write a file. On this system it returns false.
 func OthersWrite(fs.FileInfo) bool { return false }
 
-// Reachable reports whether others than its owner can get to a path at all.
+// Reachable reports whether users other than the owner can access a path at all.
 func Reachable(string) bool { return true }

@@ -43,7 +43,7 @@ func TestReadFile(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
-// What is within a directory is read; what a link leads to outside of it is not.
+// Files in a directory are read; the targets of links out of it aren't.
 func TestReadFileIn(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

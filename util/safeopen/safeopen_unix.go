@@ -11,14 +11,13 @@ import (
 )
 
 const (
-	// openNonblock keeps the opening of a pipe from waiting for its other end, and
-	// that of a terminal from making it ours.
+	// openNonblock prevents opening a pipe from blocking, and a terminal from becoming our controlling
+	// terminal.
 	openNonblock = syscall.O_NONBLOCK | syscall.O_NOCTTY
 	openNoFollow = syscall.O_NOFOLLOW
 )
 
-// Owner is the id of the user to whom a file belongs. ok is false if that cannot
-// be told.
+// Owner returns the id of a file's owner. ok is false if it is unknown.
 func Owner(info fs.FileInfo) (id int, ok bool) {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -27,7 +26,7 @@ func Owner(info fs.FileInfo) (id int, ok bool) {
 	return int(stat.Uid), true
 }
 
-// Identity identifies a file on this machine, whatever its name; "" if that is unknown.
+// Identity identifies a file on this machine, regardless of its name; "" if unknown.
 func Identity(info fs.FileInfo) string {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -36,9 +35,8 @@ func Identity(info fs.FileInfo) string {
 	return fmt.Sprintf("%d:%d", stat.Dev, stat.Ino)
 }
 
-// OthersWrite reports whether others on this machine than root and the user may write
-// a file or directory. Its owner is for [Owner] to tell; a group that is the user's or
-// the owner's own alone does not count.
+// OthersWrite reports whether users other than root and this user can write a file or directory. It doesn't
+// check the owner, see [Owner]. A group that only the user or the owner belongs to doesn't count.
 func OthersWrite(info fs.FileInfo) bool {
 	const some = 0o022
 	stat, ok := info.Sys().(*syscall.Stat_t)
@@ -50,7 +48,7 @@ func OthersWrite(info fs.FileInfo) bool {
 	return writtenByOthers(mode, gid, os.Geteuid(), known) && writtenByOthers(mode, gid, int(stat.Uid), known)
 }
 
-// system is a file of the system, "" if it cannot be read or is beyond all measure.
+// system reads a system file; "" if it is unreadable or too large.
 func system(path string) string {
 	const most = 8 << 20
 	text, err := ReadFile(path, most, Follow)
@@ -60,7 +58,7 @@ func system(path string) string {
 	return string(text)
 }
 
-// Reachable reports whether others than its owner can get to a path at all.
+// Reachable reports whether users other than the owner can access a path at all.
 func Reachable(path string) bool {
 	const pass = 0o011
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {

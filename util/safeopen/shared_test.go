@@ -22,19 +22,19 @@ func TestWrittenByOthers(t *testing.T) {
 		{0o755, 100, 1000, local, false},
 		{0o757, 1000, 1000, local, true},
 		{0o775, 1000, 1000, local, false},               // ann's own
-		{0o775, 1005, 1002, local, false},               // of another number, but the name
+		{0o775, 1005, 1002, local, false},               // different number, same name
 		{0o775, 100, 1001, local, true},                 // users, bob's primary group
-		{0o775, 50, 1000, local, true},                  // staff, with ann alone: a shared one by its name
+		{0o775, 50, 1000, local, true},                  // staff, with only ann: a shared group by its name
 		{0o775, 65534, 65534, local, true},              // nogroup of nobody
-		{0o775, 1001, 1001, local, true},                // bob's own, but ann is in it
-		{0o775, 1003, 1003, local, true},                // dan's own, but it is eve's primary group
+		{0o775, 1001, 1001, local, true},                // bob's own, but ann is a member
+		{0o775, 1003, 1003, local, true},                // dan's own, but eve's primary group
 		{0o775, 0, 1000, local, false},                  // root's
-		{0o775, 0, 501, wheel, true},                    // root's, with ann, who is not known to be me
+		{0o775, 0, 501, wheel, true},                    // root's, with ann, who isn't known to be this user
 		{0o775, 20, 501, wheel, true},                   // staff of macOS
-		{0o775, 5000, 5000, accounts{}, false},          // a directory service: by the number
-		{0o775, 5001, 5000, accounts{}, true},           //
-		{0o664, 1000, 1000, accounts{}, false},          //
-		{0o775, 1000, 1001, accounts{}, true},           //
+		{0o775, 5000, 5000, accounts{}, false},          // a directory service: by number
+		{0o775, 5001, 5000, accounts{}, true},           // a directory service
+		{0o664, 1000, 1000, accounts{}, false},          // a directory service
+		{0o775, 1000, 1001, accounts{}, true},           // a directory service
 		{0o775, 1000, 1000, accounts{"x", "#:"}, false}, // rubbish
 	} {
 		require.Equal(t, c.want, writtenByOthers(c.mode, c.gid, c.uid, c.accounts), "%+v", c)

@@ -14,7 +14,7 @@ import (
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// None of these is waited for, or read.
+// None of these blocks or is read.
 func TestSpecialFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -1,5 +1,5 @@
-// Package sampletest picks the cases that a test tries where there are thousands, such as every
-// state of a disk after a power cut. The build tag exhaustive tries them all: make torture sets it.
+// Package sampletest selects cases for a test that has thousands, such as every state of a disk after a power
+// cut. With the build tag exhaustive, which make torture sets, all cases are tested.
 package sampletest
 
 import (
@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// oneIn is how many cases there are for each that is tried.
+// oneIn is the number of cases per selected case.
 const oneIn = 20
 
-// New returns a function that reports whether the test tries its next case: the first, and one in
-// 20 of the others. The name of the test is the seed, so every run tries the same ones.
+// New returns a function that reports whether to test the next case: the first one, and one in 20 of the
+// others. The name of the test is the seed, so every run selects the same cases.
 func New(t testing.TB) func() bool {
 	name := fnv.New64a()
 	_, _ = name.Write([]byte(t.Name()))

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A few of many are tried, the same ones each time, and always the first.
+// A few of many cases are selected, the same ones each time, and always the first.
 func TestSample(t *testing.T) {
 	t.Parallel()
 	draw := func() (chosen []int) {

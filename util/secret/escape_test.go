@@ -9,7 +9,7 @@ import (
 	"github.com/united-workforce/uwf/util/secret"
 )
 
-// JSON can write each character as an escape, and a stream can be cut within one.
+// JSON can escape any character, and a stream can be split within an escape.
 func TestEscapesOfJSON(t *testing.T) {
 	t.Parallel()
 	const key = "s3cr3tTok-en_value9"

@@ -1,10 +1,9 @@
-// Package secret is the one notion of a secret: which values of an environment
-// are one ([Named], [OfVariable], [OfDotEnv]), and how they are kept out of what
-// is stored, printed or handed on ([Set]).
+// Package secret defines which values of an environment are secrets ([Named], [OfVariable], [OfDotEnv]), and
+// hides them in stored, printed or forwarded text ([Set]).
 //
-// A [Set] knows a secret in plain text, as a string of JSON, as a part of a URL, and in base64 (standard
-// and for URLs) at any place of a longer text. Line breaks in it do not matter, since programs wrap long
-// lines. It does not know a secret in another encoding, or one that was taken apart, encrypted or compressed.
+// A [Set] recognizes a secret in plain text, in a JSON string, in a URL, and in base64 (standard and
+// URL-safe) at any offset in a longer text. It ignores line breaks within a secret, because programs wrap
+// long lines. It doesn't recognize a secret that is otherwise encoded, split, encrypted or compressed.
 package secret
 
 import (
@@ -16,12 +15,12 @@ import (
 	"github.com/united-workforce/uwf/util/lazyregexp"
 )
 
-// Shortest is the length, in bytes, from which a text can be a secret. What is
-// shorter protects nothing, and hiding it would hide what just looks like it.
+// Shortest is the minimum length of a secret, in bytes. A shorter text protects nothing, and hiding it would
+// hide unrelated text.
 const Shortest = 8
 
-// Named reports whether a variable of this name holds a secret, such as
-// OPENAI_API_KEY, DB_PASSWORD or npmToken.
+// Named reports whether a variable with this name contains a secret, such as OPENAI_API_KEY, DB_PASSWORD or
+// npmToken.
 func Named(name string) bool {
 	name = strings.ToUpper(name)
 	words := words(name)
@@ -45,16 +44,16 @@ func Named(name string) bool {
 }
 
 var (
-	// whole are the words that mean a secret only if they stand alone.
+	// whole lists words that mean a secret only on their own.
 	whole = []string{"AUTH", "PAT", "PSK", "JWT", "COOKIE", "BEARER", "WEBHOOK", "PASS", "PW", "MNEMONIC"}
-	// about are last words of names that only tell something about a secret.
+	// about lists last words of names that describe something about a secret.
 	about = []string{"FILE", "PATH", "DIR", "SOCK", "SOCKET", "TYPE", "NAME", "MODE", "ALGORITHM", "LENGTH", "SIZE",
 		"TTL", "ENABLED"}
 )
 
-// OfDotEnv is [OfVariable] for a file that is there to hold secrets: a value
-// whose name says nothing is one, too, unless it consists of plain words and
-// short numbers, such as "production", "eu-central-1" or "db.example.org:5432".
+// OfDotEnv is [OfVariable] for a file intended for secrets: a value also counts regardless of its name unless
+// it consists of plain words and short numbers, such as "production", "eu-central-1" or
+// "db.example.org:5432".
 func OfDotEnv(name, value string) []string {
 	if found, isURL := ofURL(value, true); isURL {
 		return found
@@ -65,9 +64,8 @@ func OfDotEnv(name, value string) []string {
 	return []string{value}
 }
 
-// ofURL returns the secrets in a URL: its password, parameters that are named
-// like secrets, and if the URL as a whole is one, what looks like a secret in path
-// and parameters, as webhooks have them.
+// ofURL returns the secrets in a URL: its password, parameters with a secret's name and, if the whole URL is
+// a secret, as for webhooks, key-like parts of its path and parameters.
 func ofURL(value string, guarded bool) (found []string, isURL bool) {
 	scheme, rest, ok := strings.Cut(value, "://")
 	if !ok || !urlScheme().MatchString(scheme) {
@@ -79,12 +77,12 @@ func ofURL(value string, guarded bool) (found []string, isURL bool) {
 	}
 	if at := strings.LastIndexByte(rest, '@'); at > len(authority) && strings.Contains(authority, ":") &&
 		strings.IndexByte(authority, '@') < 0 {
-		authority = rest[:at+1] // a password with a slash that nobody has escaped
+		authority = rest[:at+1] // a password with an unescaped slash
 	}
 	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
 		user, password, both := strings.Cut(authority[:at], ":")
 		if !both {
-			password = user // a token often stands alone
+			password = user // often a token without a user
 		}
 		if both || !isPlain(password) {
 			found = append(found, "://"+authority[:at+1])
@@ -122,10 +120,8 @@ func unescaped(s string) string {
 	return s
 }
 
-// isSetting reports whether a value is none of those that one would guard,
-// whatever its name: a switch, a short number, the path of a file, or what stands
-// for a password where there is none to guard. To hide the word postgres would
-// spoil many a text.
+// isSetting reports whether a value isn't worth protecting, whatever its name: a switch, a short number, a
+// file path, or a placeholder password. Hiding a word like postgres would make many texts unreadable.
 func isSetting(value string) bool {
 	switch strings.ToLower(value) {
 	case "disabled", "required", "optional", "undefined", "changeme", "password", "postgres", "example":
@@ -136,7 +132,7 @@ func isSetting(value string) bool {
 
 var (
 	shortNumber = lazyregexp.New(`^[-+]?[0-9]{0,7}(\.[0-9]+)?$`)
-	// A secret in base64 may begin with a slash, but it has no dot.
+	// A secret in base64 can start with a slash, but contains no dot.
 	filePath = lazyregexp.New(`^(~|[A-Za-z]:|\.{1,2})?[/\\][\w. /\\-]*\.[A-Za-z0-9]{1,8}$|^(~|[A-Za-z]:|\.{1,2})?[/\\]([a-z][a-z0-9_-]{0,15}[/\\]?)+$`)
 )
 
@@ -150,12 +146,12 @@ func isPlain(value string) bool {
 	return true
 }
 
-// Words in one case, numbers, and the likes of v2, 4o and x86.
+// Words in one case, numbers, and short combinations such as v2, 4o and x86.
 var plainPiece = lazyregexp.New(`^([A-Z]?[a-z]{1,15}[0-9]{0,2}|[A-Z]{1,15}[0-9]{0,2}|[0-9]{1,8}[a-z]{0,2}|[A-Z][a-z]+[A-Z][a-z]+)$`)
 
-// OfVariable returns the secrets in an environment variable: its value if the
-// name says so, and whatever the name the password of a URL or of a connection
-// string, and what has the shape of a key. [OfDotEnv] knows more.
+// OfVariable returns the secrets in an environment variable: its value if the name indicates a secret and,
+// for any name, the password in a URL or connection string, and texts with the format of a key. [OfDotEnv]
+// finds more.
 func OfVariable(name, value string) (found []string) {
 	for _, s := range inVariable(name, value) {
 		if len(s) >= Shortest {
@@ -165,11 +161,11 @@ func OfVariable(name, value string) (found []string) {
 	return found
 }
 
-// Guarded reports whether a variable of the environment is kept from programs
-// that a stranger may steer: it holds a secret, also one too short to be hidden.
+// Guarded reports whether an environment variable is withheld from programs that untrusted input can control:
+// it contains a secret, including one that is too short to be hidden.
 func Guarded(name, value string) bool { return len(inVariable(name, value)) > 0 }
 
-// inVariable is OfVariable with short secrets.
+// inVariable is OfVariable including short secrets.
 func inVariable(name, value string) []string {
 	found, isURL := ofURL(value, Named(name))
 	shaped := slices.Concat(tokenShape().FindAllString(value, -1), ofPairs(value))
@@ -189,20 +185,20 @@ func inVariable(name, value string) []string {
 }
 
 var (
-	// tokenShape is how services make their keys, so that one knows them anywhere.
+	// tokenShape matches well-known key formats.
 	tokenShape = lazyregexp.New(`\b(?:[sr]k_(?:live|test|prod)_?\w{8,}|sk-[\w-]{16,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|gl(?:pat|ptt|cbt|dt|rt)-[\w-]{16,}` +
 		`|xox[abeoprs]-[\w-]{10,}|xapp-[\w-]{10,}|A[KS]IA[0-9A-Z]{16}|AIza[\w-]{30,}|ya29\.[\w-]{20,}|AGE-SECRET-KEY-[0-9A-Z-]{8,}|npm_\w{30,}|pypi-[\w-]{30,}|hf_\w{20,}` +
 		`|SG\.[\w-]{16,}\.[\w-]{16,}|hv[sbr]\.[\w-]{20,}|dop_v1_\w{20,}|shp(?:at|ca|pa|ss)_\w{20,}|eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]*)`)
 	privateKey = lazyregexp.New(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY`)
-	// dataSource is user:password@tcp(host)/name.
+	// dataSource matches user:password@tcp(host)/name.
 	dataSource = lazyregexp.New(`^[^\s:/@]+:([^\s@]+)@[a-z]*\(`)
 	webhook    = lazyregexp.New(`(?i)://(?:hooks\.slack\.com|(?:\w+\.)?discord(?:app)?\.com/api/webhooks|[\w.-]+\.webhook\.office\.com|chat\.googleapis\.com/v1/spaces|api\.telegram\.org)/[^?#]+`)
 	pairName   = lazyregexp.New(`^[\w. -]+$`)
 	seedPhrase = lazyregexp.New(`^[a-z]{3,10}(?: [a-z]{3,10}){11,23}$`)
 )
 
-// ofPairs returns what names in a list of settings say is a secret, as connection
-// strings and headers have it: "Server=db;Password=…", "host=db password=…".
+// ofPairs returns the values of settings with a secret's name in a list, as in connection strings and
+// headers: "Server=db;Password=…", "host=db password=…".
 func ofPairs(value string) (found []string) {
 	parts := strings.Split(value, ";")
 	if len(parts) == 1 {
@@ -222,9 +218,8 @@ func ofPairs(value string) (found []string) {
 	return found
 }
 
-// isSeed reports whether a variable that is called a seed or a phrase is the one from which
-// keys are made: words of a wallet, or many random digits; not a number for tests or
-// a list of hosts.
+// isSeed reports whether a variable named seed or phrase is one for keys: the words of a wallet, or many
+// random digits; not a number for tests or a list of hosts.
 func isSeed(name, value string) bool {
 	words := words(name)
 	if !slices.ContainsFunc(words, func(w string) bool {
@@ -240,11 +235,11 @@ func words(name string) []string {
 	return strings.FieldsFunc(strings.ToUpper(name), func(r rune) bool { return r == '_' || r == '-' || r == '.' })
 }
 
-// Looks finds texts that look like a key: the formats of the large services, and settings of a .env
-// file with the name of a secret.
+// Looks finds texts that look like a key: the formats of large services, and .env settings with a secret's
+// name.
 type Looks struct{ form, setting *regexp.Regexp }
 
-// NewLooks returns a finder, for one use of the program.
+// NewLooks returns a finder.
 func NewLooks() Looks {
 	return Looks{
 		form: regexp.MustCompile(`\b(?:sk-[A-Za-z0-9_-]{20}|[sr]k_(?:live|test)_[A-Za-z0-9]{12}|gh[pousr]_[A-Za-z0-9]{30}|` +
@@ -255,10 +250,10 @@ func NewLooks() Looks {
 	}
 }
 
-// shownOfKey bounds the bytes of a key that are shown: enough to recognise its kind.
+// shownOfKey is the number of bytes of a key that are shown, enough to recognize its type.
 const shownOfKey = 8
 
-// In returns how the first key in a text begins, or the name of its setting; "": there is none.
+// In returns the beginning of the first key in a text, or the name of its setting; "" if there is none.
 func (l Looks) In(text []byte) string {
 	if found := l.form.Find(text); found != nil {
 		return string(found[:shownOfKey]) + "…"

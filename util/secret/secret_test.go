@@ -62,7 +62,7 @@ func TestOfVariable(t *testing.T) {
 	}
 }
 
-// What was found in the environments of real machines under names that say nothing.
+// Secrets found in real environments under names that don't indicate one.
 func TestSecretsByTheirShape(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, value, secret string }{
@@ -121,7 +121,8 @@ func TestOfDotEnv(t *testing.T) {
 	require.Equal(t, []string{"://a:hunter2@"}, secret.OfDotEnv("DB", "pg://a:hunter2@db/x"))
 }
 
-// The forms of other languages than Go: JSON with escapes for all but ASCII, and URLs that keep more or less.
+// Encodings of languages other than Go: JSON with escapes for all non-ASCII characters, and URLs with
+// different escapes.
 func TestHideKnowsOtherLanguages(t *testing.T) {
 	t.Parallel()
 	for given, forms := range map[string][]string{
@@ -141,7 +142,7 @@ func TestHideKnowsOtherLanguages(t *testing.T) {
 	}
 }
 
-// wrapped is a text as programs wrap it.
+// wrapped wraps a text as programs do.
 func wrapped(text string, columns int, end string) string {
 	var b strings.Builder
 	for len(text) > columns {
@@ -221,7 +222,7 @@ func TestAnEmptySetHidesNothing(t *testing.T) {
 	require.Empty(t, rest)
 }
 
-// A secret that comes in pieces is hidden wherever it is cut, in every form.
+// A secret written in pieces is hidden wherever it is split, in every encoding.
 func TestWriter(t *testing.T) {
 	t.Parallel()
 	s := secret.NewSet(key)

@@ -15,24 +15,24 @@ import (
 	"unicode/utf8"
 )
 
-// Hidden stands in for a secret.
+// Hidden replaces a secret.
 const Hidden = "[hidden key]"
 
-// Set is a set of secrets. The zero value is empty. Safe for concurrent use.
+// Set is a set of secrets. The zero value is empty. It is safe for concurrent use.
 type Set struct {
 	mu      sync.RWMutex
 	all     []string
-	matcher *matcher // nil: there are no secrets, or it is not built yet
+	matcher *matcher // nil if there are no secrets or it isn't built yet
 }
 
-// NewSet makes a set.
+// NewSet returns a set of secrets.
 func NewSet(secrets ...string) *Set {
 	s := &Set{}
 	s.Add(secrets...)
 	return s
 }
 
-// Add adds secrets. Those shorter than [Shortest] are not hidden.
+// Add adds secrets. Secrets shorter than [Shortest] aren't hidden.
 func (s *Set) Add(secrets ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,15 +44,15 @@ func (s *Set) Add(secrets ...string) {
 	}
 }
 
-// Empty reports that there is nothing to hide.
+// Empty reports whether the set has no secrets.
 func (s *Set) Empty() bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return len(s.all) == 0
 }
 
-// Hide replaces every secret in a text by [Hidden]. It takes time linear in the
-// text, whatever the number of secrets.
+// Hide replaces every secret in a text with [Hidden]. It takes time linear in the text, regardless of the
+// number of secrets.
 func (s *Set) Hide(text string) string {
 	m := s.ready()
 	if m == nil || len(text) < Shortest {
@@ -61,7 +61,7 @@ func (s *Set) Hide(text string) string {
 	return replace(text, m.find(text))
 }
 
-// HideValue hides what is secret in a value of JSON.
+// HideValue hides secrets in a JSON value.
 func (s *Set) HideValue(v any) any {
 	if s.Empty() {
 		return v
@@ -85,15 +85,14 @@ func (s *Set) HideValue(v any) any {
 	return v
 }
 
-// Holds reports whether a text holds a secret.
+// Holds reports whether a text contains a secret.
 func (s *Set) Holds(text string) bool {
 	m := s.ready()
 	return m != nil && len(m.find(text)) > 0
 }
 
-// Split hides secrets in a text of which more will follow: it returns what may be shown so
-// far, and the rest, which may be the beginning of a secret and must be put before what
-// comes next.
+// Split hides secrets in a text that will be continued. It returns the part that is safe to show, and the
+// rest, which can be the beginning of a secret and must be prepended to the continuation.
 func (s *Set) Split(text string) (shown, rest string) {
 	m := s.ready()
 	if m == nil {
@@ -104,12 +103,12 @@ func (s *Set) Split(text string) (shown, rest string) {
 		if span.to <= end {
 			break
 		}
-		end = min(end, span.from) // it may be longer than it looks
+		end = min(end, span.from) // it can be longer than matched
 	}
 	return replace(text[:end], slices.DeleteFunc(spans, func(x span) bool { return x.from >= end })), text[end:]
 }
 
-// ready is the matcher of all secrets, nil if there are none.
+// ready returns the matcher for all secrets, nil if there are none.
 func (s *Set) ready() *matcher {
 	s.mu.RLock()
 	m, empty := s.matcher, len(s.all) == 0
@@ -125,7 +124,7 @@ func (s *Set) ready() *matcher {
 	return s.matcher
 }
 
-// replace puts [Hidden] in place of each span.
+// replace replaces each span with [Hidden].
 func replace(text string, spans []span) string {
 	if len(spans) == 0 {
 		return text
@@ -141,8 +140,7 @@ func replace(text string, spans []span) string {
 	return b.String()
 }
 
-// Writer hides secrets in a stream, also those that come in pieces. Safe for
-// concurrent use.
+// Writer hides secrets in a stream, including secrets split across writes. It is safe for concurrent use.
 type Writer struct {
 	mu   sync.Mutex
 	set  *Set
@@ -150,8 +148,7 @@ type Writer struct {
 	rest string
 }
 
-// NewWriter makes a writer. What it holds back, as it may be the beginning of a
-// secret, is written by [Writer.Flush].
+// NewWriter returns a writer. [Writer.Flush] writes the text held back as a possible beginning of a secret.
 func (s *Set) NewWriter(to io.Writer) *Writer { return &Writer{set: s, to: to} }
 
 // Write implements io.Writer.
@@ -166,7 +163,7 @@ func (w *Writer) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Flush writes what was held back: nothing more comes.
+// Flush writes the text held back. Call it at the end of the stream.
 func (w *Writer) Flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -176,20 +173,19 @@ func (w *Writer) Flush() error {
 	return err
 }
 
-// longest is the length of the longest pattern: a longer secret is looked for in
-// pieces.
+// longest is the length of the longest pattern; longer secrets are matched in pieces.
 const longest = 64
 
 // span is a part of a text.
 type span struct{ from, to int }
 
-// matcher finds patterns in a text. Line breaks are passed over, in patterns and text alike, also those of
-// JSON. It looks at the last eight bytes, which is what the shortest pattern has, and compares the rest only
-// where these are the beginning of one.
+// matcher finds patterns in a text. It ignores line breaks in patterns and text, including those escaped in
+// JSON. It hashes the last eight bytes, the length of the shortest pattern, and compares the rest only if
+// these start a pattern.
 type matcher struct {
 	patterns []string            // sorted
 	begin    map[uint64][]string // by their first eight bytes
-	filter   []uint64            // bits of hashes of those, as most bytes begin nothing
+	filter   []uint64            // Bloom filter of those, because most positions match nothing
 	shift    int
 }
 
@@ -223,7 +219,7 @@ func newMatcher(secrets []string) *matcher {
 
 func (m *matcher) hash(w uint64) uint64 { return w * 0x9e3779b97f4a7c15 >> m.shift }
 
-// pieces cuts a text into patterns that cover it.
+// pieces splits a text into patterns that cover it.
 func pieces(text string) []string {
 	var list []string
 	for len(text) > longest {
@@ -233,7 +229,8 @@ func pieces(text string) []string {
 	return append(list, text)
 }
 
-// lineBreak is the length of the line break at a place of a text, as it is or in JSON; 0: there is none.
+// lineBreak returns the length of the line break at a position, literal or escaped in JSON; 0 if there is
+// none.
 func lineBreak(text string, at int) int {
 	switch {
 	case text[at] == '\n', text[at] == '\r':
@@ -244,7 +241,8 @@ func lineBreak(text string, at int) int {
 	return 0
 }
 
-// escapes are how JSON and a URL can write each byte: the beginning, then digits. Above ASCII, JSON's stand for more.
+// escapes lists how JSON and a URL escape a byte: the prefix and the number of digits. Above ASCII, a JSON
+// escape stands for several bytes.
 func escapes() [2]struct {
 	begin  string
 	digits int
@@ -257,7 +255,7 @@ func escapes() [2]struct {
 	}{{`\u`, 4, utf8.RuneSelf}, {"%", 2, 1 << 8}}
 }
 
-// unit is the byte at a place of a text, and how many bytes it takes there, as it is or escaped.
+// unit returns the byte at a position, literal or escaped, and the length of its representation.
 func unit(text string, at int) (byte, int) {
 	if text[at] != '\\' && text[at] != '%' {
 		return text[at], 1
@@ -273,7 +271,8 @@ func unit(text string, at int) (byte, int) {
 	return text[at], 1
 }
 
-// unfinishedEscape is the length of the end of a text that may be the beginning of an escape, or of a line break.
+// unfinishedEscape returns the length of a possible beginning of an escape or a line break at the end of a
+// text.
 func unfinishedEscape(text string) int {
 	at := strings.LastIndexAny(text, `\%`)
 	if at < 0 {
@@ -292,7 +291,7 @@ func unfinishedEscape(text string) int {
 	return 0
 }
 
-// unwrapped is a text without its line breaks and escapes, and where each of its bytes stood.
+// unwrapped returns a text without line breaks and escapes, and the original position of each byte.
 func unwrapped(text string) (string, []int) {
 	var out []byte
 	var from []int
@@ -308,7 +307,7 @@ func unwrapped(text string) (string, []int) {
 	return string(out), from
 }
 
-// find returns where secrets stand in a text: sorted, apart from each other.
+// find returns the sorted, disjoint spans of the secrets in a text.
 func (m *matcher) find(text string) []span {
 	spans := m.scan(text)
 	if len(spans) < 2 {
@@ -326,10 +325,10 @@ func (m *matcher) find(text string) []span {
 	return joined
 }
 
-// scan finds the patterns in a text.
+// scan returns the spans of the patterns in a text.
 func (m *matcher) scan(text string) (spans []span) {
 	var w uint64
-	var from [Shortest]int // of the last bytes
+	var from [Shortest]int // positions of the last bytes
 	for i, n := 0, 0; i < len(text); {
 		if skip := lineBreak(text, i); skip > 0 {
 			i += skip
@@ -353,7 +352,7 @@ func (m *matcher) scan(text string) (spans []span) {
 	return spans
 }
 
-// follows reports whether a pattern stands at a place, and where it ends.
+// follows reports whether a pattern matches at a position, and where it ends.
 func follows(text string, at int, pattern string) (end int, ok bool) {
 	for i := range len(pattern) {
 		for at < len(text) && lineBreak(text, at) > 0 {
@@ -371,12 +370,12 @@ func follows(text string, at int, pattern string) (end int, ok bool) {
 	return at, true
 }
 
-// unfinished returns where the end of a text begins that may be the beginning of a secret; len(text) if
-// it is none.
+// unfinished returns the position of a possible beginning of a secret at the end of a text; len(text) if
+// there is none.
 func (m *matcher) unfinished(text string) int {
-	const window = 16 * longest // line breaks included
+	const window = 16 * longest // including line breaks
 	before := max(0, len(text)-window)
-	begin := len(text) - unfinishedEscape(text) // of a line break, too
+	begin := len(text) - unfinishedEscape(text) // also of a line break
 	tail, from := unwrapped(text[before:begin])
 	for at := max(0, len(tail)-longest); at < len(tail); at++ {
 		if m.begins(tail[at:]) {
@@ -395,8 +394,8 @@ func (m *matcher) begins(s string) bool {
 	return i < len(m.patterns) && strings.HasPrefix(m.patterns[i], s)
 }
 
-// forms lists the texts that give a secret away, without line breaks and none shorter than [Shortest]. Of
-// a secret with several lines each line is one: what shows it may number or indent them.
+// forms returns the texts that reveal a secret, without line breaks and at least [Shortest] long. Each line
+// of a multi-line secret is separate, because output can number or indent them.
 func forms(secret string) []string {
 	var list []string
 	lines := strings.FieldsFunc(secret, func(r rune) bool { return r == '\n' || r == '\r' })
@@ -404,7 +403,7 @@ func forms(secret string) []string {
 		if len(lines) > 1 {
 			line = strings.TrimSpace(line)
 			if strings.HasPrefix(line, "-----") || isPlain(line) {
-				continue // as every PEM file has it
+				continue // occurs in every PEM file
 			}
 		}
 		if len(line) < Shortest {
@@ -414,7 +413,7 @@ func forms(secret string) []string {
 		for _, text := range []string{inJSON(line), strings.ReplaceAll(inJSON(line), "/", `\/`)} {
 			list = append(list, text, inASCII(text, `\u%04x`), inASCII(text, `\u%04X`))
 		}
-		list = append(list, strings.ReplaceAll(line, " ", "+")) // as a form has it
+		list = append(list, strings.ReplaceAll(line, " ", "+")) // form encoding
 		for _, e := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 			for before := range 3 {
 				list = append(list, inside(e, line, before))
@@ -422,10 +421,10 @@ func forms(secret string) []string {
 		}
 	}
 	slices.Sort(list)
-	return slices.Compact(list) // of most secrets nearly all are the same
+	return slices.Compact(list) // for most secrets nearly all forms are equal
 }
 
-// inJSON is a text as a string of JSON, without its quotes.
+// inJSON returns a text as a JSON string, without quotes.
 func inJSON(text string) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -436,7 +435,7 @@ func inJSON(text string) string {
 	return strings.TrimSuffix(strings.Trim(b.String(), "\n")[1:], `"`)
 }
 
-// inASCII writes all but ASCII as JSON's escapes, which is the default of Python and others.
+// inASCII escapes all characters except ASCII, the default of Python and other languages.
 func inASCII(text, format string) string {
 	var b []byte
 	for _, r := range text {
@@ -451,8 +450,7 @@ func inASCII(text, format string) string {
 	return string(b)
 }
 
-// inside is what base64 makes of a text that begins after so many bytes, beyond a multiple of three, of
-// another: only the characters that depend on it alone.
+// inside returns the base64 characters that depend only on text, when before bytes (modulo three) precede it.
 func inside(e *base64.Encoding, text string, before int) string {
 	encoded := e.EncodeToString([]byte(strings.Repeat("\x00", before) + text))
 	return encoded[(before*8+5)/6 : (before+len(text))*8/6]

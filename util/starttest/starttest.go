@@ -1,4 +1,4 @@
-// Package starttest bounds what a program does before main.
+// Package starttest limits the work of a program before main.
 package starttest
 
 import (
@@ -13,15 +13,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ours is the prefix of the packages that are bounded.
+// ours is the prefix of the limited packages.
 const ours = "github.com/united-workforce/uwf/"
 
-// mostAllocations is what a package can allocate before main: enough for tables, too little for
-// most regular expressions.
+// mostAllocations bounds a package's allocations before main: enough for tables, too few for most regular
+// expressions.
 const mostAllocations = 64
 
-// Cheap checks that no package of ours that this test links compiles anything before main, and
-// that the named ones are linked. The package under test doesn't count: its tests may have variables.
+// Cheap checks that none of our packages linked by this test does expensive work before main, and that the
+// packages in linked are linked. It excludes the package under test, itself, because its tests can have
+// variables.
 func Cheap(t *testing.T, itself string, linked ...string) {
 	t.Helper()
 	program, err := os.Executable()

@@ -1,4 +1,4 @@
-// Package suggest finds the word that someone probably meant.
+// Package suggest finds the word that a user probably meant.
 package suggest
 
 import (
@@ -12,18 +12,16 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// maxDistance bounds the slips that count as a misspelling, however long the
-// word is; it also keeps the search cheap for hostile input.
+// maxDistance bounds the edit distance of a misspelling, for a word of any length. It also keeps the search
+// cheap for hostile input.
 const maxDistance = 4
 
-// minPrefix is the length from which a beginning is a hint.
+// minPrefix is the minimum length of a prefix that matches a longer word.
 const minPrefix = 3
 
-// Nearest returns up to limit candidates close to word, nearest first, those
-// equally near by name. Close is one slip (a character missing, too much,
-// another, or two swapped), or one for every three characters of word, or a
-// candidate that begins with word. Case does not matter; word itself is never
-// returned.
+// Nearest returns up to limit candidates close to word, sorted by distance and name. A candidate is close if
+// it differs by one edit (a missing, additional or different character, or two swapped), or one per three
+// characters of word, or if it starts with word. Case doesn't matter; word itself is never returned.
 func Nearest(word string, candidates []string, limit int) []string {
 	type match struct {
 		candidate string
@@ -32,7 +30,7 @@ func Nearest(word string, candidates []string, limit int) []string {
 	folded := []rune(strings.ToLower(word))
 	cutoff := min(max(len(folded)/3, 1), maxDistance)
 	if len(folded) < 2 {
-		cutoff = 0 // any other letter would be near
+		cutoff = 0 // any other letter would be close
 	}
 	var matches []match
 	for _, c := range candidates {
@@ -61,8 +59,7 @@ func Nearest(word string, candidates []string, limit int) []string {
 	return nearest
 }
 
-// distance is the number of slips between two words (Damerau and Levenshtein's,
-// where no part is changed twice).
+// distance returns the edit distance between two words (optimal string alignment).
 func distance(a, b []rune) int {
 	before := make([]int, len(b)+1) // the row two above
 	above := make([]int, len(b)+1)
@@ -94,9 +91,8 @@ func abs(n int) int {
 	return n
 }
 
-// File is the name, beside a file that is not there, that was probably meant;
-// "" if none is near. dir is where a relative path begins; the name begins as
-// path does.
+// File returns the name, in the directory of a missing file, that was probably meant; "" if none is close.
+// dir is the base of a relative path; the result starts as path does.
 func File(dir, path string) string {
 	at := path
 	if !filepath.IsAbs(at) {
@@ -104,7 +100,7 @@ func File(dir, path string) string {
 	}
 	entries, err := os.ReadDir(filepath.Dir(at))
 	if err != nil {
-		return "" // the caller says what is wrong with the path
+		return "" // the caller reports the error
 	}
 	var names []string
 	for _, e := range entries {
@@ -118,8 +114,7 @@ func File(dir, path string) string {
 	return before + near[0]
 }
 
-// Ambiguous is the error for the beginning of a name or a hash that several of a kind
-// have.
+// Ambiguous returns the error for a prefix of a name or hash that matches several objects of a kind.
 func Ambiguous(kind, word string, matches []string) error {
 	shown := matches
 	if len(shown) > 5 {

@@ -1,12 +1,11 @@
-// Package terminal keeps strangers' words from being obeyed by a terminal.
+// Package terminal prevents untrusted text from controlling a terminal.
 //
-// [Of] puts a [Writer] before a stream that is a terminal; package env does so for
-// the standard streams, so a command cannot forget it. Whatever is written there is
-// text: [plaintext.Escape] shows what a terminal would obey. Colours and movements of
-// our own go another way, through a [Painter], which takes them only as a [Sequence].
-// So not even a colour gets through from a stranger: one can hide words.
+// [Of] wraps a stream that is a terminal in a [Writer]; package env does this for the standard streams, so
+// that a command can't forget it. The Writer treats everything as text, and [plaintext.Escape] makes control
+// sequences visible. Our own colors and cursor movements go through a [Painter], which accepts them only as a
+// [Sequence]. Untrusted text therefore can't even set a color, which could hide words.
 //
-// A stream that is no terminal keeps its bytes.
+// Other streams are unchanged.
 package terminal
 
 import (
@@ -23,13 +22,13 @@ import (
 // Writer writes text to a terminal. It is safe for concurrent use.
 type Writer struct {
 	file *os.File
-	to   io.Writer // the file, or a pager before it
+	to   io.Writer // the file, or a pager for it
 
 	mu   sync.Mutex
-	rest []byte // the beginning of a character
+	rest []byte // beginning of a character
 }
 
-// Of is the stream itself, or its Writer if it is a terminal.
+// Of returns the stream, or its Writer if it is a terminal.
 func Of(stream *os.File) io.Writer {
 	if stream == nil || !term.IsTerminal(int(stream.Fd())) {
 		return stream
@@ -37,7 +36,7 @@ func Of(stream *os.File) io.Writer {
 	return &Writer{file: stream, to: stream}
 }
 
-// Through is the same terminal behind a pager, which gets cleaned text.
+// Through returns a Writer for the same terminal that sends escaped text to a pager.
 func (w *Writer) Through(pager io.Writer) *Writer { return &Writer{file: w.file, to: pager} }
 
 // Write implements io.Writer.
@@ -46,14 +45,14 @@ func (w *Writer) Write(text []byte) (int, error) {
 	defer w.mu.Unlock()
 	var out []byte
 	out, w.rest = plaintext.Append(nil, append(w.rest, text...))
-	w.rest = append([]byte(nil), w.rest...) // not a part of the caller's
+	w.rest = append([]byte(nil), w.rest...) // don't keep the caller's buffer
 	if _, err := w.to.Write(out); err != nil {
 		return 0, err
 	}
 	return len(text), nil
 }
 
-// paint writes what has been cleaned, with our sequences.
+// paint writes escaped text with our sequences.
 func (w *Writer) paint(frame []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -69,7 +68,7 @@ func Is(stream any) bool {
 	return f != nil && term.IsTerminal(int(f.Fd()))
 }
 
-// Size is how many columns and lines a terminal has; zeros if the stream is none.
+// Size returns the number of columns and lines of a terminal; zeros for other streams.
 func Size(stream any) (columns, lines int) {
 	f := file(stream)
 	if f == nil {
@@ -82,8 +81,8 @@ func Size(stream any) (columns, lines int) {
 	return columns, lines
 }
 
-// ForChild is a stream as a program of ours, or a pager, inherits it. What a
-// stranger's program says must not get there.
+// ForChild returns the raw stream for one of our programs or a pager. Output of other programs must not be
+// sent there.
 func ForChild(stream io.Writer) io.Writer {
 	if w, ok := stream.(*Writer); ok {
 		return w.file
@@ -101,14 +100,13 @@ func file(stream any) *os.File {
 	return nil
 }
 
-// Sequence is one of the things that we have a terminal do. It is a number, so that
-// no text that was read can become one.
+// Sequence is a terminal control sequence. It is a number, so that untrusted text can't become one.
 type Sequence int
 
-// The sequences that we use.
+// The supported sequences.
 const (
 	Plain      Sequence = iota // nothing
-	ClearLine                  // and go to its beginning
+	ClearLine                  // and return to its beginning
 	ClearBelow                 // from the cursor to the end of the screen
 	Normal                     // ends all below
 	Bold
@@ -140,23 +138,22 @@ func (s Sequence) bytes() string {
 	return ""
 }
 
-// Painter makes up what is drawn on a terminal at once: text, and sequences.
-// The zero value is empty.
+// Painter builds a frame of text and sequences to draw at once. The zero value is empty.
 type Painter struct{ frame []byte }
 
-// Text adds a text; what a terminal would obey in it is shown.
+// Text adds escaped text.
 func (p *Painter) Text(s string) { p.frame = append(p.frame, plaintext.Escape(s)...) }
 
 // Control adds a sequence.
 func (p *Painter) Control(s Sequence) { p.frame = append(p.frame, s.bytes()...) }
 
-// Up goes up some lines.
+// Up moves the cursor up.
 func (p *Painter) Up(lines int) {
 	p.frame = append(append(p.frame, "\x1b["...), strconv.Itoa(lines)...)
 	p.frame = append(p.frame, 'A')
 }
 
-// Draw writes it all.
+// Draw writes the frame.
 func (p *Painter) Draw(to io.Writer) error {
 	if w, ok := to.(*Writer); ok {
 		return w.paint(p.frame)

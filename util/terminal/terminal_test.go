@@ -48,7 +48,7 @@ func TestWhatIsNoTerminal(t *testing.T) {
 	require.Equal(t, f, ForChild(f))
 }
 
-// BenchmarkWrite is what cleaning costs a terminal that takes everything.
+// BenchmarkWrite measures the cost of escaping for a terminal.
 func BenchmarkWrite(b *testing.B) {
 	text := bytes.Repeat([]byte("a line of an answer, with é and 日本\n"), 100)
 	w := (&Writer{}).Through(&bytes.Buffer{})

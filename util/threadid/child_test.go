@@ -11,7 +11,7 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// Children are valid ids of their parent's time that sort below it, each another one.
+// Children have distinct valid ids with their parent's time that sort below it.
 func TestChild(t *testing.T) {
 	t.Parallel()
 	now := time.UnixMilli(1_800_000_000_000)
@@ -45,7 +45,7 @@ func TestChild(t *testing.T) {
 		require.NoError(t, err)
 		require.Less(t, below, child)
 	}
-	// Ids of the original have another time.
+	// Ids of the original have a different time.
 	child, err := threadid.Child("06FFJC4XWDCZ8TQ4BX3N6KPRM0", "H", "r", 0, "k")
 	require.NoError(t, err)
 	require.Negative(t, threadid.Compare(child, "06FFJC4XWDCZ8TQ4BX3N6KPRM0"))

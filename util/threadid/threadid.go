@@ -1,11 +1,10 @@
-// Package threadid makes and reads the ids of threads: 26 characters of
-// Crockford base32, 48 bits of time in milliseconds and 80 random bits. New ones
-// are standard ULIDs (oklog/ulid), padded with two zero bits on the left. The
-// original padded on the right, so its ids look four times as late: in 2026 they
-// begin with 06G instead of 01M.
+// Package threadid creates and parses thread ids: 26 characters of Crockford base32, with 48 bits of time in
+// milliseconds and 80 random bits. New ids are standard ULIDs (oklog/ulid), padded with two zero bits on the
+// left. The original pads on the right, so its ids appear to have four times the time: in 2026 they begin
+// with 06G instead of 01M.
 //
-// Ids are not compared as strings to find the newest: compare their times
-// ([Newer], and [NewestFirst] for many).
+// Don't compare ids as strings to find the newest; compare their times with [Newer], or with [NewestFirst]
+// for many.
 package threadid
 
 import (
@@ -28,15 +27,15 @@ import (
 // Len is the length of an id in characters.
 const Len = ulid.EncodedSize
 
-// ErrInvalid means that a text is no thread id.
+// ErrInvalid means that a text isn't a thread id.
 var ErrInvalid = errors.New("not a thread id")
 
 // year2100 is 2100-01-01 in milliseconds.
 const year2100 = 4_102_444_800_000
 
-// New returns a fresh id. rand must be cryptographic: two processes may make an
-// id in the same millisecond. Errors: rand's, or a time that no id can hold
-// (before 1970, after 10889).
+// New returns a new id. rand must be cryptographic, because two processes can create an id in the same
+// millisecond. It returns an error of rand, or an error for a time that doesn't fit an id (before 1970, after
+// 10889).
 func New(now time.Time, rand io.Reader) (string, error) {
 	if now.UnixMilli() < 0 {
 		return "", fmt.Errorf("make a thread id: %s is before 1970", now.Format(time.RFC3339))
@@ -45,13 +44,12 @@ func New(now time.Time, rand io.Reader) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("make a thread id: %w", err)
 	}
-	id[6] |= 0x80 // of the 80 bits the first: children have room below it, see [Child]
+	id[6] |= 0x80 // first of the 80 random bits: leaves room for children below, see [Child]
 	return id.String(), nil
 }
 
-// Parse returns the canonical form, upper case, of a full id as a person types
-// it: lower case and I, L and O are folded. Both kinds are accepted. The error
-// is [ErrInvalid].
+// Parse returns the canonical form, in upper case, of a full id as a person types it: lower case letters and
+// I, L and O are accepted. It accepts both kinds. Its error is [ErrInvalid].
 func Parse(s string) (string, error) {
 	id := protocol.FoldCrockford(s)
 	if _, err := ulid.ParseStrict(id); err != nil {
@@ -66,13 +64,11 @@ func Valid(id string) bool {
 	return err == nil && canonical == id
 }
 
-// Time tells when an id was made, for ids of both kinds, to the millisecond. The
-// error is [ErrInvalid].
+// Time returns the creation time of an id of either kind, in milliseconds. Its error is [ErrInvalid].
 //
-// An id is the original's if its last two bits are zero, as its padding is, and
-// if read as a standard ULID it is in 2100 or later, but read the original's
-// way before that. So standard ids are read correctly until 2100, and the
-// original's from 2002 on: neither can be taken for the other.
+// An id is one of the original's if its last two bits are zero, as its padding is, and if its time is in 2100
+// or later when read as a standard ULID, but earlier when read in the original's way. Standard ids are
+// therefore read correctly until 2100, and the original's from 2002 on, without ambiguity.
 func Time(id string) (time.Time, error) {
 	u, err := ulid.ParseStrict(id)
 	if err != nil {
@@ -90,8 +86,7 @@ func paddedRight(id string) bool {
 	return strings.IndexByte("048CGMRWcgmrw", id[len(id)-1]) >= 0
 }
 
-// Compare orders ids by time, those of one millisecond by their text. What is
-// not an id is older than every id.
+// Compare compares ids by time, and ids of the same millisecond by text. Invalid ids sort before all others.
 func Compare(a, b string) int {
 	ta, errA := Time(a)
 	tb, errB := Time(b)
@@ -104,11 +99,11 @@ func Compare(a, b string) int {
 	return cmp.Or(ta.Compare(tb), strings.Compare(a, b))
 }
 
-// first2100 is how the first standard id of 2100 begins.
+// first2100 is the beginning of the first standard id in 2100.
 const first2100 = "03QCPC7P00"
 
-// NewestFirst is [Compare] of two canonical ids, the newer one first. The text says
-// which that is, and no time is read, unless one of them may be the original's.
+// NewestFirst compares two canonical ids and sorts the newer one first. It compares their texts without
+// decoding times unless one of them can be the original's.
 func NewestFirst(a, b string) int {
 	if a < first2100 && b < first2100 {
 		return strings.Compare(b, a)
@@ -116,10 +111,9 @@ func NewestFirst(a, b string) int {
 	return Compare(b, a)
 }
 
-// Child is the id of the thread that plays a part for another: always the same for the
-// same part of the same head, so nobody need write down which children there are. It
-// is of its parent's millisecond and sorts below it. attempt tells one that is played
-// anew from the one before. The error is [ErrInvalid].
+// Child returns the id of the thread that plays a part for another. It is a function of its arguments, so
+// that children needn't be recorded. It has its parent's millisecond and sorts below it. attempt
+// distinguishes repeated attempts at the same part. Its error is [ErrInvalid].
 func Child(parent, head, role string, attempt int, key string) (string, error) {
 	at, err := Time(parent)
 	if err != nil {
@@ -129,7 +123,7 @@ func Child(parent, head, role string, attempt int, key string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// A length goes before each part, so that no two lists of parts are one text.
+	// Each part has its length as a prefix, so that different lists never give the same text.
 	var parts strings.Builder
 	for _, part := range []string{"uwf child 1", parent, head, role, strconv.Itoa(attempt), key} {
 		parts.Write(binary.BigEndian.AppendUint32(nil, uint32(len(part))))

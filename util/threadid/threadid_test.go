@@ -72,7 +72,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// vectors are what the original makes and reads.
+// vectors contains ids created and read by the original.
 type vectors struct {
 	Generate []struct {
 		Ms        float64 `json:"ms"`
@@ -85,9 +85,8 @@ type vectors struct {
 	} `json:"extract"`
 }
 
-// deviations are ids that the original read another way. It took every id for
-// one of its own, checked only the first ten characters, and allowed times that
-// a standard ULID cannot hold. -1: not an id for us.
+// deviations lists ids that the original reads differently. It took every id for its own, checked only the
+// first ten characters, and allowed times that don't fit a standard ULID. -1: not an id for us.
 var deviations = map[string]struct {
 	ms  int64
 	why string
@@ -133,7 +132,7 @@ func TestTimeVectors(t *testing.T) {
 	}
 }
 
-// Both kinds from every month of a long time are told apart.
+// Ids of both kinds from every month of a long period are distinguished.
 func TestTimeTellsKindsApart(t *testing.T) {
 	t.Parallel()
 	end := time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -144,8 +143,7 @@ func TestTimeTellsKindsApart(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, at, got, standard)
 
-		// The original's id is the standard one of four times the time, whose last
-		// two bits are zero.
+		// The original's id is the standard id of four times the time, with the last two bits zero.
 		shifted, err := threadid.New(time.UnixMilli(4*at.UnixMilli()+3), rand.Reader)
 		require.NoError(t, err)
 		original := shifted[:25] + "W"
@@ -159,7 +157,7 @@ func TestNewestIsByTime(t *testing.T) {
 	t.Parallel()
 	const (
 		may2024  = "067TTNAE000000000000000000" // the original's
-		june2024 = "01J1234ABCDEFGHJKMNPQRSTVW" // standard, though its text is smaller
+		june2024 = "01J1234ABCDEFGHJKMNPQRSTVW" // standard, although its text is smaller
 		nov2026  = "06GZQ6HFBS144GJ289144GJ288" // the original's
 		sameMs   = "06GZQ6HFBS144GJ289144GJ28C"
 	)
@@ -184,7 +182,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// Whether or not times are read, the order is the same, of ids of both kinds.
+// The order of ids of both kinds is the same with and without decoding times.
 func TestNewestFirst(t *testing.T) {
 	t.Parallel()
 	ids := []string{"03QCPC7P00" + strings.Repeat("0", 16), "7ZZZZZZZZZ" + strings.Repeat("Z", 16)}

@@ -1,6 +1,5 @@
-// Package tmpfstest keeps what tests write in memory, where the system has a tmpfs: a test then
-// waits for no disk. That no power cut loses anything is tested on simulated disks
-// (util/durable/durabletest).
+// Package tmpfstest keeps the files of tests in memory, where the system has a tmpfs, so that tests don't
+// wait for a disk. Durability is tested on simulated disks (util/durable/durabletest).
 package tmpfstest
 
 import (
@@ -16,11 +15,11 @@ import (
 // Runner is a *testing.M, or wraps one.
 type Runner interface{ Run() int }
 
-// Main is a TestMain: it runs the tests with their temporary directories in memory, and exits.
+// Main is for use in a TestMain: it runs the tests with their temporary directories in memory, and exits.
 func Main(m Runner) { os.Exit(In(m).Run()) }
 
-// In returns tests that run with their temporary directories in memory. Tests that confine programs need
-// the disk: confined programs share no memory.
+// In returns a Runner with its temporary directories in memory. Tests that sandbox programs need the disk,
+// because sandboxed programs don't share memory.
 func In(m Runner) Runner { return inMemory{m} }
 
 type inMemory struct{ tests Runner }
@@ -44,19 +43,19 @@ func (m inMemory) Run() int {
 const (
 	memory = "/dev/shm"
 	prefix = "go-test-"
-	locks  = ".lock" // beside each directory, held while its process lives
+	locks  = ".lock" // next to each directory, held while its process runs
 )
 
-// room makes a directory in memory; "" if there is no tmpfs that suits. It removes those of tests that
-// were killed.
+// room creates a directory in memory; "" if there is no suitable tmpfs. It removes directories of killed
+// tests.
 func room() (dir string, held *durable.Held) {
 	if !suits(memory) {
 		return "", nil
 	}
-	old, _ := filepath.Glob(filepath.Join(memory, prefix+"*"+locks)) // the pattern is right
+	old, _ := filepath.Glob(filepath.Join(memory, prefix+"*"+locks)) // the pattern is valid
 	for _, lock := range old {
 		if held, err := durable.TryLock(lock); err == nil {
-			_ = errors.Join(os.RemoveAll(strings.TrimSuffix(lock, locks)), held.RemoveAndUnlock()) // or the next one does
+			_ = errors.Join(os.RemoveAll(strings.TrimSuffix(lock, locks)), held.RemoveAndUnlock()) // otherwise the next test does it
 		}
 	}
 	dir = filepath.Join(memory, prefix+rand.Text())

@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { Main(m) }
 
-// What a killed test has left goes when the next one begins; what a living one has stays.
+// Directories of killed tests are removed when the next test starts; those of running tests stay.
 func TestRoomOfAKilledTestIsRemoved(t *testing.T) {
 	t.Parallel()
 	if !suits(memory) {

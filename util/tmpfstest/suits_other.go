@@ -2,5 +2,5 @@
 
 package tmpfstest
 
-// suits reports whether a directory is a tmpfs: elsewhere it has other names.
+// suits returns false: tmpfs is supported only on Linux.
 func suits(string) bool { return false }

@@ -10,7 +10,7 @@ import (
 	"github.com/united-workforce/uwf/util/fuzzing"
 )
 
-// What a '#' is in an answer: text, a comment, or a question to whoever wrote it.
+// The meaning of a '#' in an answer: text, a comment, or an ambiguity.
 func TestParseAnswer(t *testing.T) {
 	t.Parallel()
 	const ask = "this '#' may begin a text or a comment; put the text in quotes, or a space behind the '#' of a comment"
@@ -53,7 +53,7 @@ func TestParseAnswer(t *testing.T) {
 	}
 }
 
-// FuzzParseAnswer: without a '#' an answer is the same as any YAML, and no character of ours is left.
+// FuzzParseAnswer checks that without a '#' an answer parses like any YAML, and that no placeholder remains.
 func FuzzParseAnswer(f *testing.F) {
 	for _, s := range []string{"a: b #1", "a: #1", "- #1\n  #2", "a: |\n #x", "a: [#1, 'b #2' #3]", "#", "a: '#\n #b'"} {
 		f.Add(s)

@@ -16,18 +16,18 @@ import (
 	"github.com/united-workforce/uwf/util/yamltext"
 )
 
-// The ways in which [Set] refuses.
+// The errors of [Set].
 var (
 	ErrNoMapping  = errors.New("is not a mapping")
 	ErrUneditable = errors.New("cannot be changed without touching something else")
 )
 
-// Set puts a value at a path of keys into a text whose root is a mapping, or that
-// is empty. Mappings on the way are made; comments, order and all else stay as
-// they are. The value is one as [Node.Value] returns it.
+// Set sets a value at a path of keys in a text whose root is a mapping, or that is empty. It creates missing
+// mappings and preserves comments, order and everything else. The value has the types returned by
+// [Node.Value].
 //
-// Errors: an *[Error] if the text cannot be read, [ErrNoMapping] if something on
-// the way is none, [ErrUneditable].
+// Errors: an *[Error] if the text is invalid, [ErrNoMapping] if the path leads through another value,
+// [ErrUneditable].
 func Set(src []byte, path []string, value any, b Bounds) ([]byte, error) {
 	before, err := Parse(src, b)
 	if err != nil {
@@ -50,10 +50,10 @@ func Set(src []byte, path []string, value any, b Bounds) ([]byte, error) {
 	return nil, ErrUneditable
 }
 
-// writer writes a value as YAML.
+// writer formats a value as YAML.
 type writer func(value any) ([]byte, error)
 
-// changed is the value of a document with a new value at a path.
+// changed returns the value of a document with a new value at a path.
 func changed(root any, path []string, value any) (any, error) {
 	if len(path) == 0 {
 		return value, nil
@@ -73,8 +73,7 @@ func changed(root any, path []string, value any) (any, error) {
 	return m, nil
 }
 
-// edited changes the text. The library keeps the comments of what it does not
-// replace.
+// edited changes the text. The library preserves the comments of parts that it doesn't replace.
 func edited(src []byte, root *Node, path []string, value any, write writer) ([]byte, error) {
 	depth, at := 0, root
 	for depth < len(path) && at.Kind == Mapping && at.Get(path[depth]) != nil {
@@ -82,10 +81,10 @@ func edited(src []byte, root *Node, path []string, value any, write writer) ([]b
 		depth++
 	}
 	if depth < len(path) && at.Kind == Scalar && depth > 0 {
-		depth-- // a key without a value: it gets one
+		depth-- // a key without a value
 	}
 	whole := depth == len(path)
-	if depth == 0 && len(root.Entries) == 0 { // nothing but comments
+	if depth == 0 && len(root.Entries) == 0 { // only comments
 		if root.Kind == Mapping {
 			src = bytes.Replace(src, []byte("{}"), nil, 1)
 		}
@@ -109,8 +108,7 @@ func edited(src []byte, root *Node, path []string, value any, write writer) ([]b
 	return ended([]byte(restored(string(src), file.String()))), nil
 }
 
-// restored takes all lines before and behind a change from the text as it was:
-// the library writes some blanks in its own way.
+// restored restores all lines before and after a change, because the library changes some whitespace.
 func restored(before, after string) string {
 	old, new := strings.Split(strings.TrimRight(before, "\n"), "\n"), strings.Split(strings.TrimRight(after, "\n"), "\n")
 	head := 0
@@ -125,10 +123,10 @@ func restored(before, after string) string {
 	return strings.Join(lines, "\n")
 }
 
-// solid is a line without its blanks.
+// solid returns a line without whitespace.
 func solid(line string) string { return strings.Join(strings.Fields(line), "") }
 
-// ended ends a text with one line break, unless it is empty.
+// ended makes a non-empty text end with one newline.
 func ended(src []byte) []byte {
 	src = bytes.TrimRight(src, "\n")
 	if len(src) == 0 {
@@ -137,7 +135,7 @@ func ended(src []byte) []byte {
 	return append(slices.Clip(src), '\n')
 }
 
-// nested is a mapping that has a value at a path.
+// nested returns a mapping with a value at a path.
 func nested(path []string, value any) yamltext.Map {
 	return yamltext.Map{{Key: path[0], Value: nestedValue(path[1:], value)}}
 }
@@ -157,7 +155,7 @@ func pathTo(path []string) *yaml.Path {
 	return b.Build()
 }
 
-// replace puts a value in the place of one that is there, and keeps its comment.
+// replace replaces an existing value and keeps its comment.
 func replace(file *ast.File, path []string, value any, write writer) error {
 	old, err := pathTo(path).FilterFile(file)
 	if err != nil {
@@ -175,7 +173,7 @@ func replace(file *ast.File, path []string, value any, write writer) error {
 	return pathTo(path).ReplaceWithNode(file, node)
 }
 
-// nodeOf is a value as the library has it, written as it would be behind a key.
+// nodeOf converts a value to a node of the library, as written after a key.
 func nodeOf(value any, write writer) (ast.Node, error) {
 	const key = "key"
 	text, err := write(yamltext.Map{{Key: key, Value: value}})
@@ -189,7 +187,7 @@ func nodeOf(value any, write writer) (ast.Node, error) {
 	return pathTo([]string{key}).FilterFile(file)
 }
 
-// merge adds to a mapping that is there.
+// merge adds entries to an existing mapping.
 func merge(file *ast.File, path []string, value yamltext.Map, write writer) error {
 	text, err := write(value)
 	if err != nil {
@@ -198,12 +196,11 @@ func merge(file *ast.File, path []string, value yamltext.Map, write writer) erro
 	return pathTo(path).MergeFromReader(file, bytes.NewReader(text))
 }
 
-// ErrNoKey says that there is nothing at a path.
+// ErrNoKey means that there is no value at a path.
 var ErrNoKey = errors.New("is not there")
 
-// Unset takes the value at a path of keys out of a text, and a mapping that would be left
-// empty with it; comments, order and all else stay as they are. Errors: those of [Set],
-// and [ErrNoKey].
+// Unset removes the value at a path of keys, and a mapping that becomes empty. It preserves comments, order
+// and everything else. Errors: those of [Set], and [ErrNoKey].
 func Unset(src []byte, path []string, b Bounds) ([]byte, error) {
 	doc, err := Parse(src, b)
 	if err != nil {
@@ -241,7 +238,7 @@ func Unset(src []byte, path []string, b Bounds) ([]byte, error) {
 	return text, nil
 }
 
-// without is a value of mappings without what is at a path.
+// without returns a value without the entry at a path.
 func without(root any, path []string) any {
 	m, _ := root.(map[string]any)
 	m = maps.Clone(m)
@@ -253,7 +250,7 @@ func without(root any, path []string) any {
 	return m
 }
 
-// equal compares documents: one without anything is an empty one.
+// equal compares documents; an empty document equals an empty mapping.
 func equal(a, b any) bool {
 	if m, ok := b.(map[string]any); ok && len(m) == 0 && a == nil {
 		return true
@@ -261,8 +258,8 @@ func equal(a, b any) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// cut removes the lines of an entry of a mapping that has a line for each; nil if it has
-// not.
+// cut removes the lines of an entry of a mapping, or returns nil if the mapping doesn't have separate lines
+// for each.
 func cut(src []byte, m *Node, key string) []byte {
 	lines := slices.Collect(strings.Lines(string(src)))
 	i := slices.IndexFunc(m.Entries, func(e Entry) bool { return e.Text == key })
@@ -272,13 +269,13 @@ func cut(src []byte, m *Node, key string) []byte {
 		return nil
 	}
 	sequence := m.Entries[i].Value.Kind == Sequence
-	end := first + 1 // behind the last line of the entry
+	end := first + 1 // after the last line of the entry
 scan:
 	for j := end; j < len(lines); j++ {
 		text := strings.TrimLeft(lines[j], " ")
 		indent := len(lines[j]) - len(text)
 		switch text = strings.TrimSpace(text); {
-		case text == "" || text[0] == '#' && indent <= column: // it may belong to what follows
+		case text == "" || text[0] == '#' && indent <= column: // it can belong to the next entry
 		case indent > column || sequence && indent == column && text[0] == '-':
 			end = j + 1
 		default:
@@ -294,15 +291,15 @@ scan:
 	return out.Bytes()
 }
 
-// ParseAnswer is [Parse] for a value that a model or a person writes by hand: a '#' that text
-// follows at once is text, as in "note: Fixes #42" and "colour: #fff", where YAML has a comment.
-// Where such a '#' may be either, it is an error. "# " begins a comment.
+// ParseAnswer is [Parse] for a value written by a model or by hand: a '#' directly followed by text is text,
+// as in "note: Fixes #42" and "colour: #fff", where YAML has a comment. An ambiguous '#' is an error. "# "
+// starts a comment.
 func ParseAnswer(src []byte, b Bounds) (*Doc, error) { return parse(src, b, true) }
 
-// hideSigns puts a character that the text does not have in the place of each '#' that is text,
-// so that the library sees no comment there. The sign is "" if the text has all such characters.
+// hideSigns replaces each '#' that is text with an unused character, so that the library doesn't take it for
+// a comment. sign is that character, or "" if the text contains all candidates.
 func hideSigns(text string) (hidden, sign string) {
-	const first, last = '\ue000', '\uf8ff' // for private use
+	const first, last = '\ue000', '\uf8ff' // private use
 	for r := first; r <= last; r++ {
 		if !strings.ContainsRune(text, r) {
 			sign = string(r)
@@ -314,7 +311,7 @@ func hideSigns(text string) (hidden, sign string) {
 	}
 	var b strings.Builder
 	for line := range strings.Lines(text) {
-		before := byte('\n') // the last character but white space
+		before := byte('\n') // last character other than whitespace
 		for i := range len(line) {
 			if isSign(line, i, before) {
 				b.WriteString(sign)
@@ -329,16 +326,16 @@ func hideSigns(text string) (hidden, sign string) {
 	return b.String(), sign
 }
 
-// isSign reports whether a '#' that YAML takes for the beginning of a comment is text. Behind a
-// closing quote or bracket it is not: nothing but a comment can follow there.
+// isSign reports whether a '#' that starts a comment in YAML is text. After a closing quote or bracket it
+// isn't, because only a comment can follow there.
 func isSign(line string, i int, before byte) bool {
 	return line[i] == '#' && i > 0 && strings.IndexByte(" \t[{,", line[i-1]) >= 0 &&
 		i+1 < len(line) && strings.IndexByte(" \t\n", line[i+1]) < 0 &&
 		strings.IndexByte("\n\"']}", before) < 0
 }
 
-// maybeText reports whether the comment that begins here may be meant as text: a '#' that text
-// follows at once, where the value before it may continue or is missing.
+// maybeText reports whether a comment can be intended as text: a '#' directly followed by text, where the
+// previous value can continue or is missing.
 func (l *lexer) maybeText() bool {
 	if l.sign == "" || len(l.out) == 0 || strings.IndexByte(" \t\n", l.text[l.at+1]) >= 0 {
 		return false

@@ -10,8 +10,8 @@ import (
 	"github.com/united-workforce/uwf/util/fuzzing"
 )
 
-// FuzzParse holds what callers rely on for any text: no panic, bounded time,
-// errors with a place in the text, values that JSON can say.
+// FuzzParse checks the guarantees for any text: no panic, bounded time, errors with a position in the text,
+// JSON values.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		"a: 1\nb: [x, {y: z}]\n- c", "a: |+\n  x\n\n# c\nb: >2-\n   y", "? a\n: - b\n&x !t c: *x", "\"\\ud83d\\x4\"\t'",
@@ -36,7 +36,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzJSON: JSON is YAML, so what JSON says must come back.
+// FuzzJSON checks that JSON, which is YAML, keeps its value.
 func FuzzJSON(f *testing.F) {
 	for _, s := range []string{`{"a":[1,2.5e3,"x\ty",null,true]}`, `"\u00e9\ud83d\ude00\/"`, `[[],{},""]`, `{"":{"<<":1}}`} {
 		f.Add(s)
@@ -49,7 +49,7 @@ func FuzzJSON(f *testing.F) {
 		}
 		doc, err := Parse([]byte(text), Bounds{})
 		if err != nil {
-			return // bounds, keys that are there twice, numbers beyond float64, lone surrogates
+			return // bounds, duplicate keys, numbers beyond float64, lone surrogates
 		}
 		want, err := json.Marshal(v)
 		require.NoError(t, err)

@@ -11,17 +11,16 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// lexer takes the library's tokens one after the other and finds each again in
-// the text. What lies between two tokens must be white space: the library drops
-// characters here and there (a tab within a plain scalar, say), and its
-// positions drift after tags, tabs and comments.
+// lexer takes the library's tokens in order and locates each in the text. Only whitespace can be between two
+// tokens. This is necessary because the library drops some characters (such as a tab in a plain scalar), and
+// its positions are wrong after tags, tabs and comments.
 type lexer struct {
 	text string
-	at   int // offset of what is not yet read
-	pos  Pos // of at
+	at   int // offset of the unread text
+	pos  Pos // position of at
 	raw  token.Tokens
 	out  []tok
-	sign string // replaces a '#' that is text; "" in plain YAML
+	sign string // stands for a '#' that is text; "" in plain YAML
 }
 
 func lex(text, sign string) ([]tok, error) {
@@ -47,8 +46,7 @@ func lex(text, sign string) ([]tok, error) {
 	return l.out, nil
 }
 
-// scan runs the library's lexer, up to its first complaint, which becomes the
-// last token.
+// scan runs the library's lexer up to its first error, which becomes the last token.
 func scan(text string) (tokens token.Tokens, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -57,22 +55,22 @@ func scan(text string) (tokens token.Tokens, err error) {
 	}()
 	var s scanner.Scanner
 	s.Init(text)
-	// An error is also in the tokens, as an invalid one; io.EOF means no text.
+	// An error is also in the tokens, as an invalid one; io.EOF means an empty text.
 	tokens, _ = s.Scan()
 	return tokens, nil
 }
 
-// take finds one token of the library's.
+// take locates one token of the library's.
 func (l *lexer) take(t *token.Token) error {
 	if t.Type == token.StringType && t.Value == "" {
-		return nil // the library's mark for an empty block scalar
+		return nil // the library's token for an empty block scalar
 	}
 	if err := l.space(); err != nil {
 		return err
 	}
 	switch t.Type {
 	case token.CommentType:
-		return nil // space has skipped it
+		return nil // already skipped by space
 	case token.InvalidType:
 		return l.invalid(t)
 	case token.SingleQuoteType, token.DoubleQuoteType:
@@ -92,11 +90,11 @@ func (l *lexer) take(t *token.Token) error {
 	return l.plain(t)
 }
 
-// add appends a token that has just been read.
+// add appends the token just read.
 func (l *lexer) add(t tok) {
 	t.end = l.pos.Line
 	if t.kind == tokBlock {
-		t.end-- // it ends with a line, and we are behind it
+		t.end-- // ends with a line, and the lexer is past it
 	}
 	if l.sign != "" {
 		t.text, t.body = strings.ReplaceAll(t.text, l.sign, "#"), strings.ReplaceAll(t.body, l.sign, "#")
@@ -104,7 +102,7 @@ func (l *lexer) add(t tok) {
 	l.out = append(l.out, t)
 }
 
-// advance reads n bytes.
+// advance moves forward n bytes.
 func (l *lexer) advance(n int) {
 	for _, r := range l.text[l.at : l.at+n] {
 		l.pos = l.pos.after(r)
@@ -112,7 +110,7 @@ func (l *lexer) advance(n int) {
 	l.at += n
 }
 
-// space reads white space and comments.
+// space skips whitespace and comments.
 func (l *lexer) space() error {
 	for l.at < len(l.text) {
 		switch l.text[l.at] {
@@ -134,7 +132,7 @@ func (l *lexer) space() error {
 	return nil
 }
 
-// mark reads a token that is exactly s.
+// mark reads a token with the exact text s.
 func (l *lexer) mark(kind tokKind, s string) error {
 	if s == "" || !strings.HasPrefix(l.text[l.at:], s) {
 		return l.lost()
@@ -146,7 +144,7 @@ func (l *lexer) mark(kind tokKind, s string) error {
 	return nil
 }
 
-// name reads an anchor or alias; the library has its name as a second token.
+// name reads an anchor or alias, for which the library has two tokens.
 func (l *lexer) name(kind tokKind, sign byte) error {
 	if l.text[l.at] != sign {
 		return l.lost()
@@ -159,7 +157,7 @@ func (l *lexer) name(kind tokKind, sign byte) error {
 	return l.mark(kind, l.text[l.at:l.at+n])
 }
 
-// directive reads a line such as "%YAML 1.2" with all tokens that are on it.
+// directive reads a line such as "%YAML 1.2" with all its tokens.
 func (l *lexer) directive() error {
 	line := l.text[l.at : l.at+strings.IndexByte(l.text[l.at:], '\n')]
 	if l.pos.Column > 1 {
@@ -176,12 +174,12 @@ func (l *lexer) directive() error {
 
 func (l *lexer) fail(msg string) error { return &Error{Pos: l.pos, Message: msg} }
 
-// lost reports that the library's tokens do not account for the text here.
+// lost reports text that the library's tokens don't cover.
 func (l *lexer) lost() error {
 	return l.fail("this cannot be read as YAML; if it is meant as text, put it in quotes or in a block after '|'")
 }
 
-// invalid says in plain words what the library's lexer complains about.
+// invalid explains an error of the library's lexer.
 func (l *lexer) invalid(t *token.Token) error {
 	if l.at >= len(l.text) {
 		return l.fail(t.Error)
@@ -203,24 +201,24 @@ func (l *lexer) invalid(t *token.Token) error {
 	return l.fail("this cannot be read as YAML: " + t.Error)
 }
 
-// tok is a token with its own place and content.
+// tok is a token with its actual position and content.
 type tok struct {
 	kind tokKind
 	pos  Pos
-	end  int    // line on which it ends
+	end  int    // last line
 	text string // of a scalar: unquoted; of an anchor, alias or tag: with its first character
 	body string // of a block scalar: its raw lines
-	// adjoins: of a colon, that no white space follows it.
+	// adjoins means that no whitespace follows a colon.
 	adjoins bool
-	props   properties // of a value: what stands before it
+	props   properties // of a value: its anchor and tag
 }
 
-// tokKind is what the library calls a token, with fewer differences.
+// tokKind is the library's token type, with fewer distinctions.
 type tokKind = token.Type
 
 const (
 	tokEnd       = token.UnknownType
-	tokPlain     = token.StringType // a scalar without quotes
+	tokPlain     = token.StringType // an unquoted scalar
 	tokQuoted    = token.DoubleQuoteType
 	tokBlock     = token.LiteralType // a block scalar; text is its header
 	tokColon     = token.MappingValueType
@@ -238,11 +236,11 @@ const (
 	tokDocStart  = token.DocumentHeaderType
 	tokDocEnd    = token.DocumentEndType
 	tokDirective = token.DirectiveType
-	tokMissing   = token.ImplicitNullType // a value that is not there
+	tokMissing   = token.ImplicitNullType // a missing value
 )
 
-// opens, closes, property, complete and endsDocument are what matters to a
-// token's neighbours: complete that a value ends with it.
+// opens, closes, property, complete and endsDocument classify a token for its neighbours; complete means that
+// it ends a value.
 func (t tok) opens() bool    { return t.kind == tokOpenSeq || t.kind == tokOpenMap }
 func (t tok) closes() bool   { return t.kind == tokCloseSeq || t.kind == tokCloseMap }
 func (t tok) property() bool { return t.kind == tokAnchor || t.kind == tokTag }
@@ -254,18 +252,18 @@ func (t tok) endsDocument() bool {
 	return t.kind == tokEnd || t.kind == tokDocStart || t.kind == tokDocEnd || t.kind == tokDirective
 }
 
-// atKey reports whether a scalar with its colon is at i.
+// atKey reports whether a scalar followed by a colon is at i.
 func atKey(toks []tok, i int, flow bool) bool {
 	t := toks[i]
 	if !t.words() && t.kind != tokAlias && t.kind != tokMerge {
 		return false
 	}
-	colon := toks[i+1] // there is one: a scalar is not the end
+	colon := toks[i+1] // exists, because a scalar isn't the last token
 	return colon.kind == tokColon && (flow || colon.pos.Line == t.end)
 }
 
-// quoted reads a scalar in quotes. The library only says that one is here: it
-// does not check the digits of escapes and loses trailing spaces.
+// quoted reads a quoted scalar. The library only reports its start: it doesn't check the digits of escapes
+// and loses trailing spaces.
 func (l *lexer) quoted() error {
 	quote := l.text[l.at]
 	if quote != '\'' && quote != '"' {
@@ -295,8 +293,8 @@ func (l *lexer) quoted() error {
 	return nil
 }
 
-// closing returns the offset of the quote that ends s, which begins with one,
-// and whether there are escapes before it.
+// closing returns the offset of the closing quote of s, which starts with a quote, and whether there are
+// escapes before it.
 func closing(s string, quote byte) (n int, escaped bool) {
 	for i := 1; i < len(s); i++ {
 		switch {
@@ -312,11 +310,10 @@ func closing(s string, quote byte) (n int, escaped bool) {
 	return -1, escaped
 }
 
-// fold joins the lines of a plain scalar: a line break is a space, n+1 of them
-// are n line breaks.
+// fold joins the lines of a plain scalar: one line break becomes a space, n+1 become n line breaks.
 func fold(s string) string { return strings.Trim(foldQuoted(s), " \t") }
 
-// foldQuoted is fold, but keeps the white space at both ends.
+// foldQuoted is fold without trimming whitespace at both ends.
 func foldQuoted(s string) string {
 	if !strings.Contains(s, "\n") {
 		return s
@@ -349,8 +346,7 @@ func lineBreaks(n int) string {
 	return strings.Repeat("\n", n-1)
 }
 
-// unescape reads the inside of double quotes. If it cannot, it returns the
-// offset of what is wrong and says what it is.
+// unescape decodes the content of double quotes. On failure it returns the offset of the error and a message.
 func unescape(s string) (text string, bad int, msg string) {
 	var b strings.Builder
 	for i := 0; i < len(s); {
@@ -377,10 +373,9 @@ func unescape(s string) (text string, bad int, msg string) {
 	return b.String(), 0, ""
 }
 
-// escape writes what the escape at the start of s stands for and returns its
-// length.
+// escape decodes the escape at the start of s and returns its length.
 func escape(b *strings.Builder, s string) (n int, msg string) {
-	if s[1] == '\n' { // joins two lines; blank lines behind it are line breaks
+	if s[1] == '\n' { // joins two lines; following blank lines are line breaks
 		rest := strings.TrimLeft(s[2:], " \t\n")
 		white := s[2 : len(s)-len(rest)]
 		b.WriteString(strings.Repeat("\n", strings.Count(white, "\n")))
@@ -423,8 +418,8 @@ func hexRune(s string, digits int) (rune, bool) {
 	return rune(v), err == nil
 }
 
-// block reads a block scalar: its header, and its lines as they are. What they
-// mean depends on the indentation of the parent ([blockText]).
+// block reads a block scalar: its header and its raw lines, whose meaning depends on the parent's indentation
+// ([blockText]).
 func (l *lexer) block(t *token.Token) error {
 	line := l.text[l.at : l.at+strings.IndexByte(l.text[l.at:], '\n')]
 	if !strings.HasPrefix(line, t.Value) {
@@ -497,15 +492,14 @@ func blockText(t tok, parent int) (string, error) {
 	return text + "\n", nil
 }
 
-// unindent returns the lines of a block scalar without their indentation, which
-// is that of the first line if it is not given (-1). Lines of only white space
-// may be shorter.
+// unindent returns the lines of a block scalar without their indentation, which is the first line's if indent
+// is -1. Lines of only whitespace can be shorter.
 func unindent(t tok, indent int) ([]string, error) {
 	if t.body == "" {
 		return nil, nil
 	}
 	lines := strings.Split(strings.TrimSuffix(t.body, "\n"), "\n")
-	blank := 0 // the widest of the blank lines before the first one
+	blank := 0 // widest blank line before the first text line
 	for i, line := range lines {
 		body := strings.TrimLeft(line, " ")
 		at := len(line) - len(body)
@@ -513,7 +507,7 @@ func unindent(t tok, indent int) ([]string, error) {
 		case indent >= 0:
 		case body == "":
 			blank = max(blank, at)
-		case blank > at: // YAML 1.2, 8.1.1.1: else the text would not be what it looks like
+		case blank > at: // YAML 1.2, 8.1.1.1: otherwise the text would not be what it looks like
 			return nil, &Error{Pos: Pos{t.pos.Line + 1 + i, at + 1}, Message: "an empty line before this has more spaces than it; take them out"}
 		default:
 			indent = at
@@ -548,8 +542,8 @@ func isHeader(s string) bool {
 	return signs <= 1 && digits <= 1
 }
 
-// blockHeader reads a header such as "|2-". The indentation is in characters
-// from the line's start, or -1 if it is that of the first line.
+// blockHeader parses a header such as "|2-". The indentation is in characters from the line's start, or -1 if
+// it is the first line's.
 func blockHeader(header string, parent int) (indent int, chomp byte) {
 	indent = -1
 	for i := 1; i < len(header); i++ {
@@ -563,9 +557,8 @@ func blockHeader(header string, parent int) (indent int, chomp byte) {
 	return indent, chomp
 }
 
-// foldBlock joins lines as '>' does: a line break between two lines of text is
-// a space, blank lines are line breaks, and lines that are indented more keep
-// theirs.
+// foldBlock joins lines as '>' does: a line break between two lines of text becomes a space, blank lines are
+// line breaks, and more indented lines keep theirs.
 func foldBlock(lines []string) string {
 	var b strings.Builder
 	blanks := 0
@@ -592,8 +585,8 @@ func foldBlock(lines []string) string {
 	return b.String()
 }
 
-// plain reads a scalar without quotes. The library's value tells which
-// characters belong to it; the white space between them is the text's.
+// plain reads an unquoted scalar. Its characters come from the library's value, the whitespace between them
+// from the text.
 func (l *lexer) plain(t *token.Token) error {
 	end := l.match(t.Value)
 	if end < 0 {
@@ -613,8 +606,7 @@ func (l *lexer) plain(t *token.Token) error {
 	return nil
 }
 
-// match returns the offset behind the text that has the same characters as s
-// but for white space, or -1.
+// match returns the offset after the text that equals s except for whitespace, or -1.
 func (l *lexer) match(s string) int {
 	at := l.at
 	for _, r := range s {
@@ -633,8 +625,8 @@ func (l *lexer) match(s string) int {
 	return at
 }
 
-// startsWithIndicator reports whether a text cannot be a plain scalar: the
-// library loses its way after an empty block scalar, for one.
+// startsWithIndicator reports whether a text can't be a plain scalar. The library can return one, for example
+// after an empty block scalar.
 func startsWithIndicator(s string) bool {
 	switch s[0] {
 	case '-', '?', ':':
@@ -643,9 +635,8 @@ func startsWithIndicator(s string) bool {
 	return strings.IndexByte(",[]{}#&*!|>'\"%@`", s[0]) >= 0
 }
 
-// notPlain returns the offset of what ends a plain scalar but stands in this
-// one, or -1: the library reads over it in a line that begins with a dash and
-// continues the text of the line before.
+// notPlain returns the offset of a character that must end a plain scalar but doesn't, or -1: the library
+// ignores it in a line that starts with a dash and continues the previous line.
 func notPlain(raw string) int {
 	for i := range len(raw) {
 		switch raw[i] {
@@ -654,7 +645,7 @@ func notPlain(raw string) int {
 				return i
 			}
 		case '#':
-			if strings.IndexByte(" \t\n", raw[i-1]) >= 0 { // '#' is no first character
+			if strings.IndexByte(" \t\n", raw[i-1]) >= 0 { // '#' can't be the first character
 				return i
 			}
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A mapping on one line takes a value that does not fit into the width of a line.
+// A mapping on one line accepts a value that is longer than a line.
 func TestSetLongValuesOnOneLine(t *testing.T) {
 	t.Parallel()
 	long := "/" + strings.Repeat("x", 120) + ".yaml"

@@ -13,9 +13,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// TestOracle reads thousands of damaged documents with this package and with
-// another parser. Where both accept a text they must see the same tree: a text
-// that is read in two ways is worse than one that is refused.
+// TestOracle parses thousands of damaged documents with this package and with another parser. If both accept
+// a text, their trees must be equal: an ambiguous text is worse than a rejected one.
 func TestOracle(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -44,14 +43,14 @@ func TestOracle(t *testing.T) {
 	require.Less(t, refused, both/4, "people's files are refused that others read")
 }
 
-// oracleErrs matches what the other parser reads as YAML 1.1 did: within
-// brackets a ':' before one of ",]}" as text, a '?' without a space as a mark of
-// a key, a ',' as part of a tag, and a ':' as the end of an anchor.
+// oracleErrs matches what the other parser handles as YAML 1.1 does: within brackets a ':' before one of
+// ",]}" as text, a '?' without a space as a key indicator, a ',' as part of a tag, and a ':' as the end of an
+// anchor.
 func oracleErrs() *regexp.Regexp {
 	return regexp.MustCompile(`:[,\]}]|[\[{,\n] *\?[^ \n]|![^ \n]*,|[&*][^ \n]*:`)
 }
 
-// oracle reads exactly one document; nil is an empty one.
+// oracle parses exactly one document; nil is an empty one.
 func oracle(text string) (*yaml.Node, error) {
 	d := yaml.NewDecoder(strings.NewReader(text))
 	var doc yaml.Node
@@ -67,7 +66,7 @@ func oracle(text string) (*yaml.Node, error) {
 	return doc.Content[0], nil
 }
 
-// differs says where two trees part; "" if they don't.
+// differs describes the first difference between two trees; "" if they are equal.
 func differs(ours *Node, theirs *yaml.Node) string {
 	if theirs == nil {
 		if ours.Kind != Scalar || ours.Scalar != nil {
@@ -110,7 +109,7 @@ func differs(ours *Node, theirs *yaml.Node) string {
 	return ""
 }
 
-// whole are the documents that mutants are made of.
+// whole returns the documents that mutants are made from.
 func whole() []string {
 	return []string{
 		"name: solve\ndescription: A few words\nroles:\n  planner:\n    goal: You are: a planner # not this\n    capabilities: [planning, 'it''s', \"tab\\there\"]\n" +
@@ -125,31 +124,31 @@ func whole() []string {
 	}
 }
 
-// mutant is one of them, damaged in one to three places.
+// mutant returns one of them, damaged in one to three places.
 func mutant(r *rand.Rand) string {
 	docs := whole()
 	text := docs[r.IntN(len(docs))]
 	for range 1 + r.IntN(3) {
 		at := r.IntN(len(text) + 1)
 		switch r.IntN(6) {
-		case 0: // a character more
+		case 0: // insert a character
 			text = text[:at] + string(" \n\t:-#[]{},'\"|>&*!?%@`~\\ax0é"[r.IntN(29)]) + text[at:]
-		case 1: // less
+		case 1: // delete one
 			text = text[:at] + text[min(len(text), at+1+r.IntN(3)):]
-		case 2, 3: // another indentation of a line
+		case 2, 3: // change the indentation of a line
 			lines := strings.SplitAfter(text, "\n")
 			i := r.IntN(len(lines))
 			lines[i] = strings.Repeat(" ", r.IntN(7)) + strings.TrimLeft(lines[i], " ")
 			text = strings.Join(lines, "")
-		case 4: // a line twice, elsewhere
+		case 4: // copy a line
 			lines := strings.SplitAfter(text, "\n")
 			i, j := r.IntN(len(lines)), r.IntN(len(lines))
 			lines[j] += lines[i]
 			text = strings.Join(lines, "")
-		case 5: // an end of another document
+		case 5: // append the end of another document
 			other := docs[r.IntN(len(docs))]
 			text = text[:at] + other[r.IntN(len(other)):]
 		}
 	}
-	return strings.TrimRight(text, " ") + "\n" // at the end of a file parsers differ on a line's end that is missing
+	return strings.TrimRight(text, " ") + "\n" // parsers differ on a missing newline at the end
 }

@@ -103,8 +103,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// Brackets that are never closed take the library gigabytes, also where very many
-// values are allowed.
+// Brackets that are never closed cost the library gigabytes, even if very many values are allowed.
 func TestBracketsAreCountedFirst(t *testing.T) {
 	t.Parallel()
 	b := Bounds{Bytes: 64 << 20, Depth: 16, Nodes: 4 << 20}
@@ -114,8 +113,7 @@ func TestBracketsAreCountedFirst(t *testing.T) {
 	require.NoError(t, guard(strings.Repeat("[]{}", 300_000), b))
 }
 
-// Each of these makes the library, or a reader that expands aliases, spend
-// seconds or gigabytes.
+// Each of these makes the library, or a parser that expands aliases, use seconds or gigabytes.
 func TestHostile(t *testing.T) {
 	t.Parallel()
 	const kb = 1 << 10
@@ -138,7 +136,7 @@ func TestHostile(t *testing.T) {
 			start := time.Now()
 			_, err := Parse([]byte(yaml), Bounds{})
 			require.Error(t, err)
-			// Milliseconds; a minute only tells them from what never ends.
+			// It takes milliseconds; a minute only rules out a hang.
 			require.Less(t, time.Since(start), time.Minute)
 		})
 	}

@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// resolve gives a plain scalar its value by the core schema of YAML 1.2, from
-// the text as written: "no" and "1_000" are strings, 0123 is 123. What it
-// cannot give as a JSON value it refuses.
+// resolve converts a plain scalar by the core schema of YAML 1.2, from the text as written: "no" and "1_000"
+// are strings, 0123 is 123. It rejects values that JSON can't represent.
 func resolve(s string) (any, string) {
 	switch s {
 	case "", "~", "null", "Null", "NULL":
@@ -36,7 +35,7 @@ func resolve(s string) (any, string) {
 	return normal(f), ""
 }
 
-// number reads a number of the core schema.
+// number parses a number of the core schema.
 func number(s string) (float64, bool) {
 	switch {
 	case strings.HasPrefix(s, "0x"):
@@ -46,7 +45,7 @@ func number(s string) (float64, bool) {
 	case !isDecimal(s):
 		return 0, false
 	}
-	// The only error left is a range error, and then f is an infinity.
+	// The only possible error is a range error, and f is then an infinity.
 	f, _ := strconv.ParseFloat(s, 64)
 	return f, true
 }
@@ -88,14 +87,13 @@ func isDecimal(s string) bool {
 	return exponent > 0 && s == ""
 }
 
-// cutDigits returns s without the digits at its start, and their number.
+// cutDigits removes the digits at the start of s and returns their number.
 func cutDigits(s string) (rest string, n int) {
 	rest = strings.TrimLeft(s, "0123456789")
 	return rest, len(s) - len(rest)
 }
 
-// normal makes a whole number an int64 if JavaScript's numbers can hold it
-// exactly.
+// normal converts an integer to int64 if JavaScript can represent it exactly.
 func normal(f float64) any {
 	const maxSafe = 1<<53 - 1
 	if f == math.Trunc(f) && math.Abs(f) <= maxSafe {
@@ -104,7 +102,7 @@ func normal(f float64) any {
 	return f
 }
 
-// properties are what may stand before a value.
+// properties are the anchor and tag of a value.
 type properties struct {
 	anchor string // without its &
 	tag    string // with its !
@@ -113,7 +111,7 @@ type properties struct {
 
 func (q properties) any() bool { return q.anchor != "" || q.tag != "" }
 
-// checkTag refuses what is neither a local tag nor one of the core schema.
+// checkTag rejects tags that are neither local nor part of the core schema.
 func checkTag(t tok) error {
 	switch t.text {
 	case "!", "!!str", "!!null", "!!bool", "!!int", "!!float", "!!map", "!!seq":
@@ -125,10 +123,10 @@ func checkTag(t tok) error {
 	return nil
 }
 
-// isLocal reports whether a tag is one like "!include", for the caller.
+// isLocal reports whether a tag is a local one such as "!include", which the caller handles.
 func isLocal(tag string) bool { return len(tag) > 1 && tag[1] != '!' }
 
-// tagCollection gives a list or a mapping the tag of the token that it begins with.
+// tagCollection applies the tag of its first token to a list or a mapping.
 func tagCollection(n *Node, t tok) error {
 	switch tag := t.props.tag; {
 	case isLocal(tag):
@@ -140,7 +138,7 @@ func tagCollection(n *Node, t tok) error {
 	return nil
 }
 
-// scalar takes a token as a value.
+// scalar converts a token to a value.
 func scalar(t tok, text string) (*Node, error) {
 	n := &Node{Text: text, Pos: t.pos}
 	v, msg := any(text), ""
@@ -160,7 +158,7 @@ func scalar(t tok, text string) (*Node, error) {
 	return n, nil
 }
 
-// resolveAs resolves a text that has a tag of the core schema.
+// resolveAs converts a text with a tag of the core schema.
 func resolveAs(tag, text string) (any, string) {
 	v, msg := resolve(text)
 	fits := false
@@ -180,7 +178,7 @@ func resolveAs(tag, text string) (any, string) {
 	return v, msg
 }
 
-// empty is a value that is not there.
+// empty returns a missing value.
 func empty(t tok) (*Node, error) {
 	n := &Node{Pos: t.pos}
 	switch tag := t.props.tag; {

@@ -13,9 +13,9 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// structure lets the library's parser find out what belongs to what; nil is an
-// empty document. The parser gets tokens without their text, because it keeps
-// the path of keys to every node. A token's offset is its index.
+// structure runs the library's parser to determine the tree structure; nil is an empty document. The parser
+// gets tokens without their text, because it stores the path of keys for every node. A token's offset is its
+// index.
 func structure(toks []tok) (root ast.Node, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -35,15 +35,14 @@ func structure(toks []tok) (root ast.Node, err error) {
 	return file.Docs[0].Body, nil
 }
 
-// theirs are the tokens as the library's parser gets them. It needs quadratic
-// time for the keys of a mapping, so each key outside of brackets comes as the
-// only one of an entry of a list: a dash more before it, in a column between
-// that of the key and the one before.
+// theirs converts tokens for the library's parser. The parser needs quadratic time for the keys of a mapping,
+// so each key outside of brackets is passed as the only key of a list entry, with an additional dash in a
+// column between its own and the previous one.
 func theirs(toks []tok) token.Tokens {
 	all := make(token.Tokens, 0, len(toks)*3/2)
 	depth, line := 0, 0
 	add := func(kind token.Type, column, offset int) {
-		if depth > 0 || toks[offset].kind == tokMissing { // its place means nothing, but for the parser
+		if depth > 0 || toks[offset].kind == tokMissing { // its position matters only to the parser
 			column = 1<<30 + offset
 		}
 		position := &token.Position{Line: line, Column: column, Offset: offset}
@@ -58,7 +57,7 @@ func theirs(toks []tok) token.Tokens {
 		case t.closes():
 			depth--
 		case t.kind == tokDash:
-			column++ // a list may stand in the column of its key
+			column++ // a list can start in the column of its key
 		case depth == 0 && (t.kind == tokQuestion || (i == 0 || toks[i-1].kind != tokQuestion) && atKey(toks, i, false)):
 			add(tokDash, column-1, i)
 		}
@@ -73,8 +72,8 @@ func theirs(toks []tok) token.Tokens {
 	return all
 }
 
-// misplaced says what may be wrong with a token that the library has no place
-// for: the rest is checked, so it can only be its indentation.
+// misplaced explains a token that the library rejects. Everything else has been checked, so the only cause is
+// its indentation.
 func misplaced(toks []tok, i int) error {
 	switch t := toks[i]; {
 	case t.kind == tokDash:
@@ -89,7 +88,7 @@ func misplaced(toks []tok, i int) error {
 	}
 }
 
-// columns are those of the entries that may go on before the token at i.
+// columns lists the columns of entries that can continue before the token at i.
 func columns(toks []tok, i int) string {
 	var all []string
 	least, brackets := 1<<30, 0
@@ -108,23 +107,22 @@ func columns(toks []tok, i int) string {
 	return strings.Join(all, " or ")
 }
 
-// grammar goes over the tokens once, before the library's parser sees them. It
-// refuses, in plain words, what cannot stand side by side (adjacent.go), and all
-// of YAML that we do not read; it holds the bounds on what the parser does; it
-// puts a tokMissing where a value is missing, and takes anchors and tags out of
-// the way: they become properties of the token that their value begins with.
+// grammar processes the tokens before the library's parser sees them. It rejects invalid sequences
+// (adjacent.go) and unsupported parts of YAML with clear messages, enforces the bounds on the parser's work,
+// and inserts a tokMissing for a missing value. It removes anchors and tags, which become properties of the
+// first token of their value.
 type grammar struct {
 	toks   []tok
 	bounds Bounds
 	out    []tok
 	open   []tok // brackets
-	levels []int // columns of the block collections that are not complete
-	parent int   // column of the key or dash whose value comes next
-	short  bool  // that is a key without a '?', so a list may stand in its column
+	levels []int // columns of the open block collections
+	parent int   // column of the key or dash for the next value
+	short  bool  // that key has no '?', so a list can start in its column
 	props  properties
 }
 
-// check returns the tokens of the one document.
+// check returns the tokens of the single document.
 func check(toks []tok, b Bounds) ([]tok, error) {
 	toks, err := document(toks)
 	if err != nil {
@@ -139,7 +137,7 @@ func check(toks []tok, b Bounds) ([]tok, error) {
 	return g.out, nil
 }
 
-// document takes off what stands before and behind the document, but for a "---".
+// document removes the tokens before and after the document, except a "---".
 func document(toks []tok) ([]tok, error) {
 	if toks[0].kind == tokDirective {
 		if toks = toks[1:]; toks[0].kind != tokDocStart {
@@ -163,7 +161,7 @@ func document(toks []tok) ([]tok, error) {
 
 func failAt(t tok, msg string) error { return &Error{Pos: t.pos, Message: msg} }
 
-// take reads one token.
+// take processes one token.
 func (g *grammar) take(i int) error {
 	t := g.toks[i]
 	if t.kind == tokDocStart {
@@ -189,7 +187,7 @@ func (g *grammar) take(i int) error {
 	return nil
 }
 
-// before is the token before the one at i, a tokDocStart if there is none.
+// before returns the token before the one at i, or a tokDocStart.
 func (g *grammar) before(i int) tok {
 	if i == 0 {
 		return tok{kind: tokDocStart}
@@ -197,7 +195,7 @@ func (g *grammar) before(i int) tok {
 	return g.toks[i-1]
 }
 
-// property reads an anchor or a tag.
+// property processes an anchor or a tag.
 func (g *grammar) property(t tok) error {
 	switch {
 	case t.kind == tokAnchor && g.props.anchor == "":
@@ -210,8 +208,7 @@ func (g *grammar) property(t tok) error {
 	return failAt(t, "a value can have one anchor and one tag")
 }
 
-// fill puts a tokMissing before the token at i if the value that should be
-// there is not.
+// fill inserts a tokMissing before the token at i if a value is missing there.
 func (g *grammar) fill(i int) {
 	t, last := g.toks[i], g.before(i)
 	belongs := t.pos.Column > g.parent || g.short && t.kind == tokDash && t.pos.Column == g.parent
@@ -239,7 +236,7 @@ func (g *grammar) emit(t tok) {
 	g.out = append(g.out, t)
 }
 
-// nest follows the brackets and the columns, and says what is beyond the bounds.
+// nest tracks brackets and columns, and reports an exceeded bound.
 func (g *grammar) nest(i int) string {
 	t := g.toks[i]
 	if t.opens() {
@@ -273,8 +270,7 @@ const (
 	keyNoText = "a key must be a single word or text, not a list or a mapping"
 )
 
-// beside says why the token at i cannot stand behind the one before it; "" if it
-// can.
+// beside explains why the token at i can't follow the previous one; "" if it can.
 func (g *grammar) beside(i int) string {
 	t, last, flow := g.toks[i], g.before(i), len(g.open) > 0
 	same := flow || t.pos.Line == last.end
@@ -323,7 +319,7 @@ func (g *grammar) beside(i int) string {
 	return ""
 }
 
-// colon says why there cannot be a colon at i, outside of brackets.
+// colon explains why a colon can't be at i, outside of brackets.
 func (g *grammar) colon(i int, same bool) string {
 	switch last := g.before(i); {
 	case same && last.words():
@@ -336,7 +332,7 @@ func (g *grammar) colon(i int, same bool) string {
 	return noKey
 }
 
-// flowColon is colon within brackets.
+// flowColon is colon inside brackets.
 func (g *grammar) flowColon(i int) string {
 	switch last := g.before(i); {
 	case last.closes():
@@ -351,7 +347,7 @@ func (g *grammar) flowColon(i int) string {
 	return ""
 }
 
-// longKey says what is wrong with a key after the question mark at i.
+// longKey reports a problem with a key after the question mark at i.
 func (g *grammar) longKey(i int) string {
 	key := g.toks[i+1]
 	if len(g.open) > 0 || key.pos.Column <= g.toks[i].pos.Column || atKey(g.toks, i+1, false) {
@@ -360,7 +356,7 @@ func (g *grammar) longKey(i int) string {
 	return badKey(key)
 }
 
-// badKey says why a token cannot be a key.
+// badKey explains why a token can't be a key.
 func badKey(t tok) string {
 	switch {
 	case t.kind == tokMerge:
@@ -375,10 +371,9 @@ func badKey(t tok) string {
 	return ""
 }
 
-// guard refuses texts on which the library's lexer needs quadratic time or much
-// memory, before it sees them. It looks at characters wherever they stand, so it
-// refuses nothing that an honest file comes near; the limits proper are held on
-// the tokens and while the tree is built.
+// guard rejects texts for which the library's lexer would need quadratic time or much memory. It counts
+// characters regardless of context, with limits far above realistic files; the actual bounds are enforced on
+// the tokens and while building the tree.
 func guard(text string, b Bounds) error {
 	for _, mark := range []string{"[", "{", ",", "- ", "? ", ": "} {
 		if strings.Count(text, mark) > 4*b.Nodes {
@@ -401,32 +396,31 @@ func guard(text string, b Bounds) error {
 	return nil
 }
 
-// lexerBudget bounds the work that the library's lexer can be made to do, in
-// character visits; 250 million are about a tenth of a second.
+// lexerBudget bounds the work of the library's lexer, in character visits; 250 million take about 0.1 s.
 const lexerBudget = 250_000_000
 
-// cost estimates what the library's lexer will do where it is quadratic.
+// cost estimates the quadratic work of the library's lexer.
 type cost struct {
 	size   int // of the text
-	blanks int // blank lines just before this one
+	blanks int // blank lines directly before this one
 	visits int
 }
 
-// add returns what is wrong once a line makes the text too costly.
+// add returns an error once a line makes the text too expensive.
 func (c *cost) add(line string) string {
 	if strings.Trim(line, " ") == "" {
 		c.blanks++
-		// Blank lines are cut off a block scalar one at a time; each time, all
-		// of it is copied, which costs more than a visit.
+		// The library removes blank lines from a block scalar one at a time and copies all of it each time,
+		// which costs more than a visit.
 		if 5*c.blanks*c.size > lexerBudget {
 			return "too many blank lines in a row for a text of this size"
 		}
 		return ""
 	}
 	c.blanks = 0
-	// In double quotes, every tab looks for the end of its line.
+	// In double quotes, every tab causes a search for the end of its line.
 	c.visits += strings.Count(line, "\t") * len(line)
-	// Every '<' counts the run that it begins.
+	// Every '<' causes a count of the run that it starts.
 	c.visits += longestRun(line, '<') * strings.Count(line, "<")
 	if c.visits > lexerBudget {
 		return "too many tabs or '<' in long lines"
@@ -447,9 +441,8 @@ func longestRun(s string, c byte) int {
 	return longest
 }
 
-// clean checks the bytes of a text and returns it without a byte order mark,
-// with LF line ends, and with one at its end, which is what the library reads
-// best.
+// clean validates the bytes of a text and removes a byte order mark. It converts line endings to LF and adds
+// one at the end, which the library handles best.
 func clean(src []byte, b Bounds) (string, error) {
 	if len(src) > b.Bytes {
 		return "", &Error{Pos: Pos{1, 1}, Message: fmt.Sprintf("the text has %d bytes, the limit is %d", len(src), b.Bytes)}
@@ -470,7 +463,7 @@ func clean(src []byte, b Bounds) (string, error) {
 	return text, nil
 }
 
-// forbidden says why a character cannot stand in a YAML text.
+// forbidden explains why a character isn't allowed in YAML.
 func forbidden(rest string, r rune) string {
 	switch {
 	case r == utf8.RuneError && !strings.HasPrefix(rest, "\ufffd"):
@@ -485,7 +478,7 @@ func forbidden(rest string, r rune) string {
 	return ""
 }
 
-// after is the place of what follows the character r at p.
+// after returns the position after the character r at p.
 func (p Pos) after(r rune) Pos {
 	if r == '\n' {
 		return Pos{p.Line + 1, 1}

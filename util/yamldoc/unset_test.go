@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is named goes with its lines; comments of the others stay.
+// The entry is removed with its lines; comments of others stay.
 func TestUnset(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ path, before, after string }{

@@ -1,37 +1,32 @@
-// Package yamldoc reads YAML that strangers wrote: YAML 1.2 core typing,
-// positions for every value, and bounds that are checked before the library
-// (goccy/go-yaml) sees the text, because it has none.
+// Package yamldoc parses untrusted YAML: with the types of the YAML 1.2 core schema, positions for every
+// value, and bounds that are checked before the library (goccy/go-yaml), which has none, sees the text.
 //
-// A value read here is a JSON value: nil, bool, int64, float64, string, []any,
-// map[string]any. Whole numbers within ±(2^53−1) are int64, all others float64;
-// NaN and infinities are errors, as are duplicate and merge keys, tags that are
-// neither local nor of the core schema, a second document, and anchors beyond
-// the bounds.
+// A value is a JSON value: nil, bool, int64, float64, string, []any, map[string]any. Integers within
+// ±(2^53−1) are int64, other numbers float64. Errors include NaN and infinities, duplicate and merge keys,
+// tags that are neither local nor in the core schema, a second document, and anchors that exceed the bounds.
 //
-// How it works: guard.go refuses what would cost the library's lexer too much;
-// lex.go takes the library's tokens and finds each one again in the text;
-// grammar.go goes over them with the bounds, and says in plain words what cannot
-// stand side by side; then the library's parser finds out what belongs to what
-// (structure.go), and build.go makes our tree of its. Only edit.go lets it read a
-// text, because it keeps comments.
+// Stages: guard.go rejects texts that are too expensive for the library's lexer; lex.go takes the library's
+// tokens and locates each in the text; grammar.go checks them against the bounds, and rejects invalid
+// sequences with clear messages; the library's parser determines the structure (structure.go), and build.go
+// converts its tree to ours. Only edit.go lets the library parse a text, because that preserves comments.
 //
-// What the library (v1.19.2) gets wrong, and only that, is done here:
+// The package works around these defects of the library (v1.19.2):
 //
-//   - Its lexer drops a tab within a plain scalar, trailing spaces in quotes, and
-//     the line breaks of a text that goes on in a line with a dash; it takes half
-//     an escape for a character; its places drift after tags, tabs and comments.
-//     So the content of a scalar is read from the text (scalar.go, plain.go,
+//   - Its lexer drops a tab in a plain scalar, trailing spaces in quotes, and
+//     the line breaks of a text that continues in a line with a dash; it accepts half
+//     an escape; its positions are wrong after tags, tabs and comments.
+//     The content of a scalar is therefore read from the text (scalar.go, plain.go,
 //     blockscalar.go).
-//   - Its parser copies all later keys of a block mapping for each of them: 60,000
-//     took 100 seconds and 14 GB. So a key comes to it as an entry of a list.
-//   - It keeps the path of keys to every node, and has no limit on nesting before
-//     it has spent the memory. So it gets no text, and the bounds come before it.
+//   - For each key of a block mapping, its parser copies all later keys: 60,000
+//     took 100 seconds and 14 GB. Each key is therefore passed as a list entry.
+//   - It stores the path of keys for every node, and limits nesting only after
+//     using the memory. It therefore gets no text, after the bounds are checked.
 //   - For "a: !t" with the next key below, it takes that key as the value, and it
-//     moves all tokens for every value that is missing. So it gets no anchors and
-//     tags, and a token for each value that is missing.
+//     moves all tokens for every missing value. It therefore gets no anchors and
+//     tags, and a token for each missing value.
 //   - It accepts "{a:1}", "{[a]: 1}", "? a: b", keys over several lines and a ':'
-//     that belongs to no key; grammar.go refuses them.
-//   - It guesses within brackets by columns: it gets columns that only grow.
+//     without a key; grammar.go rejects them.
+//   - It uses columns inside brackets, so it gets only increasing ones.
 package yamldoc
 
 import (
@@ -45,15 +40,15 @@ import (
 	"github.com/united-workforce/uwf/util/exactjson"
 )
 
-// Bounds limit what is read. A field that is zero has its value in [DefaultBounds].
+// Bounds limits the input. A zero field has its value in [DefaultBounds].
 type Bounds struct {
 	Bytes   int // of the text
-	Depth   int // of nesting, flow and block, after aliases are expanded
+	Depth   int // of nested collections, after expanding aliases
 	Aliases int
-	Nodes   int // values after aliases are expanded
+	Nodes   int // values, after expanding aliases
 }
 
-// DefaultBounds are for a file that a person wrote.
+// DefaultBounds returns bounds for a handwritten file.
 func DefaultBounds() Bounds {
 	return Bounds{Bytes: 1 << 20, Depth: 100, Aliases: 64, Nodes: 100_000}
 }
@@ -73,7 +68,7 @@ func or(n, otherwise int) int {
 	return n
 }
 
-// Pos is a place in a file, from 1; columns count characters.
+// Pos is a position in a file, from 1; columns count characters.
 type Pos struct{ Line, Column int }
 
 // Doc is a parsed document.
@@ -82,7 +77,7 @@ type Doc struct {
 	src  []byte
 }
 
-// Kind is what a node is.
+// Kind is the kind of a node.
 type Kind int
 
 // The kinds.
@@ -92,23 +87,21 @@ const (
 	Sequence
 )
 
-// Node is a value with its place. A node that an alias stands for is shared:
-// treat nodes as read-only.
+// Node is a value with its position. Aliases share nodes, so treat nodes as read-only.
 type Node struct {
 	Kind    Kind
-	Tag     string  // a local tag such as "!include", else ""; the scalar is then its text
+	Tag     string  // a local tag such as "!include", or ""; the scalar is then its text
 	Scalar  any     // nil, bool, int64, float64, string
 	Text    string  // the scalar as written, unquoted
 	Entries []Entry // of a mapping, in the order written
 	Items   []*Node // of a sequence
 	Pos     Pos
 
-	size, height int // with everything below, for the bounds
+	size, height int // including descendants, for the bounds
 }
 
-// Entry is a key with its value. A key that is written as a number, true or
-// null is the text that JavaScript makes of it, as in the original: "1", "true"
-// and "".
+// Entry is a key with its value. A key that is a number, true or null is converted to text as in JavaScript,
+// as in the original: "1", "true" and "".
 type Entry struct {
 	Key   string
 	Text  string // the key as written, unquoted
@@ -116,8 +109,8 @@ type Entry struct {
 	Value *Node
 }
 
-// Error is a problem at a place. Message holds nothing of the text, which may
-// be a secret; Quote is what of the text it is about, "" if that is plain.
+// Error is a problem at a position. Message contains none of the text, which can be secret; Quote is the
+// relevant part of the text, or "".
 type Error struct {
 	Pos     Pos
 	Message string
@@ -132,8 +125,7 @@ func (e *Error) Error() string {
 	return msg
 }
 
-// Parse reads exactly one document. An empty text is a document with a null
-// root. Every error is an *Error.
+// Parse parses exactly one document. An empty text is a document with a null root. Every error is an *Error.
 func Parse(src []byte, b Bounds) (*Doc, error) { return parse(src, b, false) }
 
 func parse(src []byte, b Bounds, answer bool) (*Doc, error) {
@@ -160,7 +152,7 @@ func parse(src []byte, b Bounds, answer bool) (*Doc, error) {
 	return &Doc{Root: root, src: src}, nil
 }
 
-// Value is the JSON value of a node. It shares nothing with the node.
+// Value returns the JSON value of a node. It shares nothing with the node.
 func (n *Node) Value() any {
 	switch n.Kind {
 	case Mapping:
@@ -179,7 +171,7 @@ func (n *Node) Value() any {
 	return n.Scalar
 }
 
-// Get returns the value of a key of a mapping, nil if there is none.
+// Get returns the value of a mapping's key, or nil.
 func (n *Node) Get(key string) *Node {
 	for _, e := range n.Entries {
 		if e.Key == key {
@@ -189,8 +181,7 @@ func (n *Node) Get(key string) *Node {
 	return nil
 }
 
-// Line returns the text of a line, from 1, of a source that could not be
-// parsed; "" if there is none.
+// Line returns a line, from 1, of a source that could not be parsed, or "".
 func Line(src []byte, n int) string {
 	rest := strings.TrimPrefix(string(src), "\ufeff")
 	for range n - 1 {
@@ -204,7 +195,7 @@ func Line(src []byte, n int) string {
 	return strings.TrimSuffix(line, "\r")
 }
 
-// builder makes our tree of the library's: values, keys, aliases and bounds.
+// builder converts the library's tree to ours: values, keys, aliases and bounds.
 type builder struct {
 	toks    []tok
 	bounds  Bounds
@@ -229,7 +220,7 @@ func build(toks []tok, b Bounds) (*Node, error) {
 	return p.node(root, 0, 1)
 }
 
-// node reads a value under a key or dash in the given column.
+// node converts a value after a key or dash in the given column.
 func (p *builder) node(n ast.Node, parent, depth int) (*Node, error) {
 	i := first(n)
 	t := p.toks[i]
@@ -265,7 +256,7 @@ func (p *builder) node(n ast.Node, parent, depth int) (*Node, error) {
 	return p.finish(out, t)
 }
 
-// first is the index of the token that a node begins with.
+// first returns the index of a node's first token.
 func first(n ast.Node) int {
 	if m, ok := n.(*ast.MappingNode); ok && !m.IsFlowStyle {
 		n = m.Values[0].Key
@@ -281,7 +272,7 @@ func (p *builder) collection(kind Kind, t tok, depth int) (*Node, error) {
 	return n, tagCollection(n, t)
 }
 
-// mapping reads keys and their values.
+// mapping converts keys and their values.
 func (p *builder) mapping(pairs []*ast.MappingValueNode, t tok, depth int) (*Node, error) {
 	n, err := p.collection(Mapping, t, depth)
 	if err != nil {
@@ -290,7 +281,7 @@ func (p *builder) mapping(pairs []*ast.MappingValueNode, t tok, depth int) (*Nod
 	for j, pair := range pairs {
 		i := pair.Key.GetToken().Position.Offset
 		key := p.toks[i]
-		if key.props.any() && (j > 0 || t.opens()) { // otherwise they are the mapping's
+		if key.props.any() && (j > 0 || t.opens()) { // otherwise they belong to the mapping
 			return nil, failAt(key, "an anchor or a tag where a key is expected; a key cannot have one")
 		}
 		if key.kind == tokQuestion {
@@ -339,7 +330,7 @@ func (p *builder) leaf(t tok, parent int) (*Node, error) {
 	return scalar(t, t.text)
 }
 
-// reserve makes an anchor known before its value is.
+// reserve declares an anchor before its value is known.
 func (p *builder) reserve(t tok) error {
 	name := t.props.anchor
 	if name == "" {
@@ -353,7 +344,7 @@ func (p *builder) reserve(t tok) error {
 	return nil
 }
 
-// finish completes a node that begins with t.
+// finish completes a node that starts with t.
 func (p *builder) finish(n *Node, t tok) (*Node, error) {
 	n.size = 1
 	for _, e := range n.Entries {
@@ -373,7 +364,7 @@ func (p *builder) finish(n *Node, t tok) (*Node, error) {
 	return n, p.count(t, 1)
 }
 
-// count takes values from the budget.
+// count charges values to the budget.
 func (p *builder) count(t tok, values int) error {
 	p.nodes += values
 	if p.nodes > p.bounds.Nodes {
@@ -382,7 +373,7 @@ func (p *builder) count(t tok, values int) error {
 	return nil
 }
 
-// alias is the node of its anchor, but for the place.
+// alias returns the node of its anchor with the alias's position.
 func (p *builder) alias(t tok, depth int) (*Node, error) {
 	target, known := p.anchors[t.text[1:]]
 	p.aliases++
@@ -401,7 +392,7 @@ func (p *builder) alias(t tok, depth int) (*Node, error) {
 	return &n, p.count(t, n.size)
 }
 
-// unique refuses keys that are there twice.
+// unique rejects duplicate keys.
 func unique(entries []Entry) error {
 	lines := make(map[string]int, len(entries))
 	for _, e := range entries {
@@ -413,8 +404,7 @@ func unique(entries []Entry) error {
 	return nil
 }
 
-// keyText is what JavaScript makes of a key. A number that it cannot hold stays
-// as it was written.
+// keyText converts a key as JavaScript does. A number that JavaScript can't represent stays as written.
 func keyText(t tok) string {
 	if t.kind == tokQuoted {
 		return t.text
@@ -425,7 +415,7 @@ func keyText(t tok) string {
 			return ""
 		}
 	case bool, int64, float64:
-		// encoding/json writes numbers as JavaScript does.
+		// encoding/json formats numbers as JavaScript does.
 		if b, err := json.Marshal(v); err == nil {
 			return string(b)
 		}
@@ -433,8 +423,7 @@ func keyText(t tok) string {
 	return t.text
 }
 
-// Rounded finds a whole number that would be rounded, or nil: an id that somebody gives
-// must be the one that is passed on.
+// Rounded returns an error for an integer that would be rounded, or nil: an id must be passed on unchanged.
 func (n *Node) Rounded() *Error {
 	if n == nil {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// deviations are the vectors on which we know better than the original.
+// deviations lists the vectors where we deliberately differ from the original.
 var deviations = map[string]string{
 	".inf":                   "JSON has no infinity",
 	".nan":                   "JSON has no NaN",
@@ -46,7 +46,7 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-// BenchmarkParse reads a workflow of 300 lines; it may take 5 ms.
+// BenchmarkParse parses a workflow of 300 lines, which should take at most 5 ms.
 func BenchmarkParse(b *testing.B) {
 	var text strings.Builder
 	text.WriteString("name: big\nroles:\n")

@@ -1,8 +1,8 @@
-// Package yamlstruct fills Go values from YAML, by their json tags. What does not fit is reported
-// with its place and, for a key or word that nearly exists, with what may be meant; the rest is still
-// read, so that all problems of a file come at once.
+// Package yamlstruct decodes YAML to Go structs by their json tags. It reports problems with their positions,
+// and suggestions for misspelled keys or words. It decodes the rest anyway, so that all problems of a file
+// are reported at once.
 //
-// A field's tag "is" holds the words that a text can be, joined by "|", or "span", a length of time.
+// A field's tag "is" contains the allowed words, separated by "|", or "span" for a duration.
 package yamlstruct
 
 import (
@@ -20,26 +20,26 @@ import (
 
 // Decoder decodes one file.
 type Decoder struct {
-	Of string // what is decoded, as messages name it: "the config"
-	// Report takes a problem; remedy may be "".
+	Of string // what is decoded, for messages: "the config"
+	// Report receives a problem; remedy can be "".
 	Report func(at yamldoc.Pos, remedy, format string, args ...any)
-	// Text returns the text of a scalar that is one, or a number; false: it has reported why there is
-	// none. Lazy: the value is below a key that [Decoder.Lazy] names. Nil: the text as it is written.
+	// Text returns the text of a text or number scalar. It returns false after reporting a problem. lazy
+	// means that the value is below a key accepted by [Decoder.Lazy]. If nil, the text is used as written.
 	Text func(n *yamldoc.Node, path string, lazy bool) (text string, ok bool)
-	// Lazy names keys of structs; nil: none.
+	// Lazy reports whether a struct key is lazy; nil means none is.
 	Lazy func(key string) bool
-	// Before may put another node in the place of a value's; After may check what was decoded, which it
-	// gets as a pointer. Nil: nothing is done.
+	// Before can replace a value's node before decoding; After can check the decoded value, passed as a
+	// pointer. Both can be nil.
 	Before func(n *yamldoc.Node, into reflect.Type) *yamldoc.Node
 	After  func(n *yamldoc.Node, into any, path string)
 
 	lazy bool
 }
 
-// Decode fills what into points to. Null is as good as absent.
+// Decode decodes a node into the value that into points to. Null counts as missing.
 func (d *Decoder) Decode(n *yamldoc.Node, into any) { d.value(n, reflect.ValueOf(into).Elem(), "") }
 
-// value decodes a node; path is its place, such as "providers.openai".
+// value decodes a node; path is its key path, such as "providers.openai".
 func (d *Decoder) value(n *yamldoc.Node, v reflect.Value, path string) {
 	if n.Tag != "" {
 		d.Report(n.Pos, "", "%smust not have a tag", d.where(path))
@@ -81,7 +81,7 @@ func (d *Decoder) where(path string) string {
 	return path + " "
 }
 
-// Join is the path of a key.
+// Join returns the path of a key.
 func Join(path, key string) string {
 	if path == "" {
 		return key
@@ -110,7 +110,7 @@ func (d *Decoder) object(n *yamldoc.Node, v reflect.Value, path string) {
 	}
 }
 
-// Fields maps the keys of a struct to its fields, those of embedded structs included.
+// Fields maps the keys of a struct to its fields, including those of embedded structs.
 func Fields(t reflect.Type) map[string]reflect.StructField {
 	fields := map[string]reflect.StructField{}
 	for _, f := range reflect.VisibleFields(t) {
@@ -121,7 +121,7 @@ func Fields(t reflect.Type) map[string]reflect.StructField {
 	return fields
 }
 
-// allowed checks a text, or each of several, against the tag "is" of its field. Empty is the default.
+// allowed checks a text, or each of several, against the tag "is" of its field. Empty means the default.
 func (d *Decoder) allowed(n *yamldoc.Node, v reflect.Value, is, path string) {
 	switch {
 	case is == "":
@@ -162,8 +162,7 @@ func (d *Decoder) unknownKey(e yamldoc.Entry, known []string, path string) {
 	d.Report(e.Pos, Nearest(e.Text, known), "unknown key %q%s", e.Text, in)
 }
 
-// isSuspicious reports whether a text looks like no name: it may be a secret
-// that stands where a key belongs.
+// isSuspicious reports whether a text doesn't look like a name, because it can be a secret in place of a key.
 func isSuspicious(s string) bool {
 	const longest = 40
 	return len(s) > longest || strings.ContainsFunc(s, func(r rune) bool {
@@ -230,8 +229,7 @@ func (d *Decoder) scalar(n *yamldoc.Node, v reflect.Value, path string) {
 	}
 }
 
-// text decodes a string. A number is the text as written, so that names and
-// keys need no quotes.
+// text decodes a string. A number becomes the text as written, so that names and keys need no quotes.
 func (d *Decoder) text(n *yamldoc.Node, v reflect.Value, path string) {
 	switch n.Scalar.(type) {
 	case string, int64, float64:
@@ -248,7 +246,7 @@ func (d *Decoder) text(n *yamldoc.Node, v reflect.Value, path string) {
 	}
 }
 
-// or returns what is wanted unless it is there.
+// or returns want unless there is true.
 func or(there bool, want string) string {
 	if there {
 		return ""
@@ -256,7 +254,7 @@ func or(there bool, want string) string {
 	return want
 }
 
-// Nearest proposes what a word may be meant to be.
+// Nearest suggests a known word for a misspelled one.
 func Nearest(word string, known []string) string {
 	if near := suggest.Nearest(word, known, 2); len(near) > 0 {
 		return "did you mean " + Quoted(near, " or ") + "?"
@@ -269,7 +267,7 @@ func Nearest(word string, known []string) string {
 	return "known are " + Quoted(known[:min(len(known), most)], ", ")
 }
 
-// Quoted is a list of words in quotes.
+// Quoted formats a list of quoted words.
 func Quoted(words []string, sep string) string {
 	q := make([]string, len(words))
 	for i, w := range words {

@@ -1,10 +1,9 @@
-// Package yamltext writes YAML for people: in a given order, short collections
-// on one line, long texts as blocks. What it writes reads back as the same value
-// (package yamldoc), whatever the strings hold; the YAML library's own writer
-// loses tabs and carriage returns.
+// Package yamltext writes YAML for people: in a given order, with short collections on one line and long
+// texts as blocks. Its output parses to the same value (package yamldoc) for any strings; the YAML library's
+// own writer loses tabs and carriage returns.
 //
-// A string is written plain only if it is plainly safe, as a block only if that
-// keeps every character, and else in double quotes.
+// A string is written plain only if that is obviously safe, as a block only if that preserves every
+// character, and otherwise in double quotes.
 package yamltext
 
 import (
@@ -20,29 +19,28 @@ import (
 	"unicode/utf8"
 )
 
-// Width is the column that lines keep within, as far as they can be broken.
+// Width is the maximum line width, for lines that can be broken.
 const Width = 100
 
-// Map is a mapping in the order to write.
+// Map is a mapping in output order.
 type Map []Entry
 
 // Entry is a key with its value.
 type Entry struct {
 	Key   string
 	Value any
-	Blank bool // an empty line before it, in a mapping that takes several lines
+	Blank bool // add an empty line before it, in a multi-line mapping
 }
 
 // List is a sequence.
 type List []any
 
-// Marshal writes a value: nil, bool, a string, a number (int, int64, float64,
-// json.Number), [Map], [List], or []any and map[string]any, whose keys are
-// sorted. Anything else is an error.
+// Marshal formats a value: nil, bool, a string, a number (int, int64, float64, json.Number), [Map], [List],
+// or []any and map[string]any, whose keys are sorted. Other types are errors.
 func Marshal(v any) ([]byte, error) { return marshal(v, Width) }
 
-// MarshalWide is Marshal with every collection that may stand on one line there, however
-// long that is: only such a one may be added to a collection on one line.
+// MarshalWide is Marshal without a width limit for collections on one line, because only those can be added
+// to a collection on one line.
 func MarshalWide(v any) ([]byte, error) { return marshal(v, math.MaxInt) }
 
 func marshal(v any, width int) ([]byte, error) {
@@ -58,8 +56,8 @@ type printer struct {
 	width int // of collections on one line
 }
 
-// cursor is where a value begins: a scalar goes behind a key or a dash, a
-// collection begins on the next line, but behind a dash on the same one.
+// cursor is the position of a value: a scalar follows its key or dash; a collection starts on the next line,
+// or on the same line after a dash.
 type cursor int
 
 const (
@@ -68,7 +66,7 @@ const (
 	behindDash
 )
 
-// value writes a value whose own lines, if it has any, are indented by indent.
+// value writes a value. Its own lines, if any, are indented by indent.
 func (p *printer) value(v any, indent int, at cursor) error {
 	v = ordered(v)
 	if at != atLineStart {
@@ -94,7 +92,7 @@ func (p *printer) value(v any, indent int, at cursor) error {
 	return nil
 }
 
-// column is how many characters the current line has.
+// column returns the number of characters in the current line.
 func (p *printer) column() int {
 	s := p.out.String()
 	return len([]rune(s[strings.LastIndexByte(s, '\n')+1:]))
@@ -139,7 +137,7 @@ func (p *printer) empty(s string, at cursor) error {
 	return nil
 }
 
-// begin begins the i-th line of a collection.
+// begin starts the i-th line of a collection.
 func (p *printer) begin(indent int, at cursor, i int) {
 	switch {
 	case i == 0 && at == behindDash:
@@ -151,7 +149,7 @@ func (p *printer) begin(indent int, at cursor, i int) {
 	p.out.WriteString(strings.Repeat(" ", indent))
 }
 
-// ordered gives Go's own collections an order.
+// ordered converts Go's own collections to ordered ones.
 func ordered(v any) any {
 	switch v := v.(type) {
 	case []any:
@@ -166,8 +164,8 @@ func ordered(v any) any {
 	return v
 }
 
-// flow is a collection on one line, if it is simple enough to be read so: a
-// mapping of scalars and lists of scalars, or a list of scalars.
+// flow formats a collection on one line if it is simple enough: a mapping of scalars and lists of scalars, or
+// a list of scalars.
 func flow(v any) (string, bool) {
 	switch v := v.(type) {
 	case Map:
@@ -229,7 +227,7 @@ func braces(open string, parts []string, end string) string {
 	return open + strings.Join(parts, ", ") + end
 }
 
-// number writes what is no string and no collection.
+// number formats a value that is neither a string nor a collection.
 func number(v any) (string, error) {
 	switch v := v.(type) {
 	case nil:
@@ -241,7 +239,7 @@ func number(v any) (string, error) {
 	return "", fmt.Errorf("yamltext: cannot write a %T", v)
 }
 
-// scalar writes a scalar; the lines of a block are indented by indent.
+// scalar formats a scalar; the lines of a block are indented by indent.
 func scalar(v any, indent int) (string, error) {
 	s, ok := v.(string)
 	switch {
@@ -257,7 +255,7 @@ func scalar(v any, indent int) (string, error) {
 	return quote(s), nil
 }
 
-// key quotes a key that is not a plain word.
+// key quotes a key unless it is a plain word.
 func key(s string) string {
 	if isPlain(s) && !strings.Contains(s, ",") {
 		return s
@@ -265,13 +263,13 @@ func key(s string) string {
 	return quote(s)
 }
 
-// quote writes a JSON string, without HTML escapes, as no browser reads this,
-// but with escapes for all that cannot be seen: YAML forbids some of it.
+// quote formats a JSON string without HTML escapes, but with escapes for all invisible characters, some of
+// which YAML forbids.
 func quote(s string) string {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(s); err != nil { // cannot happen for a string
+	if err := enc.Encode(s); err != nil { // can't happen for a string
 		return strconv.Quote(s)
 	}
 	var b strings.Builder
@@ -288,8 +286,8 @@ func quote(s string) string {
 	return b.String()
 }
 
-// isPlain is stricter than YAML: a letter, '/', '$' or '_' first, no character
-// that could mean something, and no word that reads as another type.
+// isPlain is stricter than YAML: the first character is a letter, '/', '$' or '_', and the text contains no
+// special characters and doesn't read as another type.
 func isPlain(s string) bool {
 	switch strings.ToLower(s) {
 	case "", "true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "inf":
@@ -307,9 +305,8 @@ func isPlain(s string) bool {
 	return !strings.HasSuffix(s, " ")
 }
 
-// isLiteral reports whether a text of several lines survives as a literal block:
-// printable, no tab or carriage return, no line that ends with a space, and a
-// first line that shows the indentation.
+// isLiteral reports whether a literal block preserves a multi-line text: printable, no tab or carriage
+// return, no trailing spaces, and a first line that shows the indentation.
 func isLiteral(s string) bool {
 	if !strings.Contains(s, "\n") || strings.HasPrefix(s, "\n") || strings.HasPrefix(s, " ") {
 		return false
@@ -321,7 +318,7 @@ func printable(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) })
 }
 
-// literal writes a literal block with the chomping that keeps the line ends.
+// literal formats a literal block with the chomping that preserves trailing newlines.
 func literal(s string, indent int) string {
 	head := "|-"
 	switch {
@@ -333,14 +330,14 @@ func literal(s string, indent int) string {
 	return block(head, strings.Split(strings.TrimSuffix(s, "\n"), "\n"), indent)
 }
 
-// isFoldable reports whether a text of one line can be broken at its spaces.
+// isFoldable reports whether a one-line text can be broken at its spaces.
 func isFoldable(s string) bool {
 	return strings.Contains(s, " ") && printable(s) &&
 		!strings.ContainsAny(s, "\n") && !strings.Contains(s, "  ") &&
 		!strings.HasPrefix(s, " ") && !strings.HasSuffix(s, " ")
 }
 
-// folded writes a text of one line on several, broken at spaces.
+// folded breaks a one-line text into several lines at spaces.
 func folded(s string, indent int) string {
 	var lines []string
 	line, width := "", 0

@@ -17,32 +17,32 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// Outcome is what a disk may hold after a power cut.
+// Outcome is a possible content of a disk after a power cut.
 type Outcome struct {
-	// Name says what survived, for the message of a failing test.
+	// Name describes what survived, for the message of a failing test.
 	Name  string
 	files map[string]survivor
 }
 
-// survivor is a file or a directory that the power cut has left.
+// survivor is a file or a directory that survived.
 type survivor struct {
 	dir  bool
 	perm fs.FileMode
 	data []byte
 }
 
-// Replay yields what the disk may hold if the power goes when the first n of ops
-// are done and the next one, if there is one, has begun. n may be 0 to len(ops).
+// Replay yields the possible contents of the disk if the power fails after the first n of ops, while the next
+// one, if any, is in progress. n is between 0 and len(ops).
 //
-// There are too many outcomes to try them all. In a fixed order, without those
-// that are the same but for temporary files, it yields:
+// There are too many outcomes to try all. Replay yields the following ones in a fixed order, omitting
+// duplicates that differ only in temporary files:
 //   - for names: all changes that are not safe survive; none; each alone; all
 //     but each (Posix); or the first k of them, for every k (Ordered);
-//   - and with each of these, for the contents that are not safe: all lost, all
+//   - for each of these, the contents that are not safe: all lost, all
 //     cut in half, all half zeros, all kept;
 //   - with all names: the content of each file alone lost, and alone kept.
 //
-// A kill without a power cut is among them: all names, all contents kept.
+// This includes a kill without a power cut: all names, all contents kept.
 func Replay(ops []Op, n int, model Model) iter.Seq[Outcome] {
 	return func(yield func(Outcome) bool) {
 		d := newDisk(ops, n, model)
@@ -78,7 +78,7 @@ func Replay(ops []Op, n int, model Model) iter.Seq[Outcome] {
 	}
 }
 
-// fate is what happens to content that was not flushed.
+// fate is the effect of a power cut on unflushed content.
 type fate string
 
 const (
@@ -88,7 +88,7 @@ const (
 	zeroed fate = "half zeros"
 )
 
-// after is what is left of a content, if safe of it survives for sure.
+// after returns what remains of a content of which safe is certain to survive.
 func (i *inode) after(f fate, safe []byte) []byte {
 	switch {
 	case bytes.Equal(i.now, safe) || f == lost:
@@ -102,13 +102,13 @@ func (i *inode) after(f fate, safe []byte) []byte {
 	}
 }
 
-// choice is which of the pending changes of names survive.
+// choice selects the pending name changes that survive.
 type choice struct {
 	name     string
 	survives func(i int) bool
 }
 
-// nameChoices lists the choices to try; the first is that all survive.
+// nameChoices returns the choices to try, starting with all changes.
 func (d *disk) nameChoices() []choice {
 	choices := []choice{{"all names", func(int) bool { return true }}}
 	for k, c := range d.pending {
@@ -123,7 +123,7 @@ func (d *disk) nameChoices() []choice {
 	return append(choices, choice{"no names", func(int) bool { return false }})
 }
 
-// outcome is the disk after a power cut.
+// outcome returns the disk after a power cut.
 func (d *disk) outcome(names choice, fateOf func(*inode) fate) Outcome {
 	left, committed := maps.Clone(d.safe), 0
 	for i, c := range d.pending {
@@ -146,8 +146,7 @@ func (d *disk) outcome(names choice, fateOf func(*inode) fate) Outcome {
 	return o
 }
 
-// surely is the content that a file has, at least, if so many changes of names
-// were committed.
+// surely returns the minimum content of a file after this many committed name changes.
 func (d *disk) surely(f *inode, committed int) []byte {
 	if d.model == Ordered && f.isHanded && f.handedAt < committed {
 		return f.handed
@@ -155,8 +154,8 @@ func (d *disk) surely(f *inode, committed int) []byte {
 	return f.safe
 }
 
-// reachable reports whether the directories above a name have survived too. One
-// that was not made in the recording was there before.
+// reachable reports whether the parent directories of a name survived. A directory not created in the
+// recording existed before.
 func (d *disk) reachable(left map[string]*inode, name string) bool {
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 		if d.dirs[dir] && left[dir] == nil {
@@ -166,9 +165,8 @@ func (d *disk) reachable(left map[string]*inode, name string) bool {
 	return true
 }
 
-// Key is the same for outcomes that differ in temporary files only, of one call of
-// Replay or of several: consecutive cuts mostly leave the same, and a test that
-// skips what it has seen is many times faster.
+// Key is equal for outcomes that differ only in temporary files, also across calls of Replay. Consecutive
+// cuts mostly have the same outcomes, so a test that skips duplicates is many times faster.
 func (o Outcome) Key() string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(o.files)) {
@@ -180,7 +178,7 @@ func (o Outcome) Key() string {
 	return b.String()
 }
 
-// Write puts what survived into a directory, which should be empty.
+// Write writes the surviving files to a directory, which should be empty.
 func (o Outcome) Write(dir string) error {
 	byDepth := func(a, b string) int {
 		return cmp.Or(cmp.Compare(strings.Count(a, "/"), strings.Count(b, "/")), strings.Compare(a, b))

@@ -9,61 +9,57 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// Model says what a disk may do, when the power goes, with what was not flushed.
+// Model describes the possible effects of a power cut on data that wasn't flushed.
 type Model int
 
-// The models. In both, content that was not flushed may be missing, half there,
-// or half zeros at full length; that of a new file is then that of an empty
-// one, even if its name survives.
+// The models. In both, content that wasn't flushed can be missing, cut in half, or half zeros at full length.
+// A new file can then be empty even if its name survives.
 const (
-	// Posix promises nothing but what was asked for. SyncFile and FullFlush keep
-	// the content of that file, SyncDir the names in that directory; every other
-	// creation, rename or removal may have happened or not, each by itself.
-	// StartFlush and StartSync count for nothing.
+	// Posix guarantees only what was requested. SyncFile and FullFlush preserve the content of that file,
+	// SyncDir the names in that directory. Every other creation, rename or removal can independently be lost.
+	// StartFlush and StartSync guarantee nothing.
 	Posix Model = iota
-	// Ordered is a file system with one journal, as [durable.SafeMode] demands for
-	// [durable.Batch]: a real flush of anything that has changed since the last one
-	// keeps all changes of names before it, and the content that was handed to
-	// the device (StartFlush, StartSync) before it. Of the changes of names after
-	// the last flush, the first few may survive, never a later one without all
-	// earlier ones: the journal has committed by itself after the last that
-	// survives, which keeps what was handed to the device before that, too.
+	// Ordered is a file system with one journal, as [durable.SafeMode] requires for [durable.Batch]. A real
+	// flush of anything that changed since the last one preserves all earlier name changes, and all content
+	// passed to the device earlier (StartFlush, StartSync). Later name changes can survive only in order,
+	// each only together with all earlier ones, because the journal can commit by itself at any point; such a
+	// commit also preserves the content passed to the device before it.
 	Ordered
 )
 
-// disk is a simulated disk: what programs see, and what is safe from a power cut.
+// disk is a simulated disk: what programs see, and what survives a power cut.
 type disk struct {
 	model   Model
 	now     map[string]*inode // names as programs see them
 	safe    map[string]*inode // names that survive
 	pending []nameChange      // since safe, in order
 	inodes  []*inode
-	dirs    map[string]bool // directories that were ever made
+	dirs    map[string]bool // all directories ever created
 }
 
-// inode is a file or a directory, whatever its name.
+// inode is a file or a directory, regardless of its name.
 type inode struct {
 	dir  bool
 	perm fs.FileMode
 	now  []byte // content as programs see it
 	safe []byte // content that survives
-	// What is left of the last write that was not flushed, if only half of it
-	// reached the disk: cut off, or followed by zeros.
+	// Remains of the last unflushed write if only half of it reached the disk: truncated, or followed by
+	// zeros.
 	torn, zeroed []byte
-	handed       []byte // content that the device has (StartFlush)
+	handed       []byte // content passed to the device (StartFlush)
 	isHanded     bool
-	handedAt     int // how many changes of names were pending then
+	handedAt     int // number of pending name changes at that time
 }
 
-// nameChange gives an inode a name, takes one away, or both at once.
+// nameChange adds a name to an inode, removes one, or both.
 type nameChange struct {
 	op       Op
-	set, del string // "": none
+	set, del string // "" for none
 	inode    *inode
-	unsynced []string // directories whose flush it still needs (Posix)
+	unsynced []string // directories that still need a flush (Posix)
 }
 
-// newDisk is the disk after the first n operations, with the next one begun.
+// newDisk returns the disk after the first n operations, while the next one is in progress.
 func newDisk(ops []Op, n int, model Model) *disk {
 	d := &disk{model: model, now: map[string]*inode{}, safe: map[string]*inode{}, dirs: map[string]bool{}}
 	for _, op := range ops[:n] {
@@ -77,7 +73,7 @@ func newDisk(ops []Op, n int, model Model) *disk {
 	return d
 }
 
-// changes reports whether programs can see the operation.
+// changes reports whether the operation has a visible effect.
 func (o Op) changes() bool {
 	return o.Kind != OpStartSync && o.Kind != OpSyncFile && o.Kind != OpSyncDir && o.Kind != OpSyncAll
 }
@@ -108,7 +104,7 @@ func (d *disk) do(op Op) {
 	}
 }
 
-// syncAll is a real flush of everything.
+// syncAll performs a real flush of everything.
 func (d *disk) syncAll() {
 	for _, f := range d.inodes {
 		f.safe, f.isHanded = f.now, false
@@ -116,7 +112,7 @@ func (d *disk) syncAll() {
 	d.commit()
 }
 
-// write makes a file if need be and adds to its content.
+// write appends to a file, creating it if necessary.
 func (d *disk) write(op Op) {
 	f, ok := d.now[op.Path]
 	if !ok {
@@ -134,11 +130,10 @@ func (d *disk) write(op Op) {
 	}
 }
 
-// hand gives the content of a file to the device.
+// hand passes the content of a file to the device.
 func (d *disk) hand(f *inode) { f.handed, f.isHanded, f.handedAt = f.now, true, len(d.pending) }
 
-// flushed is a real flush of a file. A journal that has nothing new of that file
-// commits nothing.
+// flushed performs a real flush of a file. A journal without changes of that file commits nothing.
 func (d *disk) flushed(f *inode) {
 	changed := f.unflushed() || f.isHanded ||
 		slices.ContainsFunc(d.pending, func(c nameChange) bool { return c.inode == f })
@@ -148,8 +143,7 @@ func (d *disk) flushed(f *inode) {
 	}
 }
 
-// syncDir is a real flush of a directory. A journal that has nothing new of that
-// directory commits nothing.
+// syncDir performs a real flush of a directory. A journal without changes of that directory commits nothing.
 func (d *disk) syncDir(dir string) {
 	if d.model == Ordered {
 		if slices.ContainsFunc(d.pending, func(c nameChange) bool { return slices.Contains(c.unsynced, dir) }) {
@@ -169,7 +163,7 @@ func (d *disk) syncDir(dir string) {
 	d.pending = left
 }
 
-// commit keeps all names, and the contents that the device already has.
+// commit preserves all names, and the contents already passed to the device.
 func (d *disk) commit() {
 	for _, c := range d.pending {
 		c.apply(d.safe)
@@ -207,8 +201,7 @@ func (d *disk) newInode(op Op, dir bool) *inode {
 	return f
 }
 
-// file is the file that an operation names. One that was there before the
-// recording began is taken for empty and safe.
+// file returns the file of an operation. A file that existed before the recording counts as empty and safe.
 func (d *disk) file(op Op) *inode {
 	f, ok := d.now[op.Path]
 	if !ok {

@@ -1,6 +1,5 @@
-// Package durabletest holds what a package promises against power cuts: it records
-// what the package does to a disk ([Recorder]), and replays what the disk may hold
-// if the power goes after any of it ([Replay]).
+// Package durabletest tests a package's guarantees for power cuts. A [Recorder] records the package's changes
+// to a disk, and [Replay] returns the possible contents of the disk after a power cut at any point.
 package durabletest
 
 import (
@@ -16,7 +15,7 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// Kind is what an operation does.
+// Kind is the kind of an operation.
 type Kind string
 
 // The kinds of operations.
@@ -30,21 +29,21 @@ const (
 	OpStartSync Kind = "startsync"
 	OpSyncFile  Kind = "syncfile"
 	OpSyncDir   Kind = "syncdir"
-	OpSyncAll   Kind = "syncall" // everything that was written before
+	OpSyncAll   Kind = "syncall" // everything written before
 )
 
-// Op is an operation that succeeded.
+// Op is a successful operation.
 type Op struct {
 	Kind  Kind
 	Path  string // slash-separated, relative to the recorder's root, which is "."
-	To    string // of a rename
+	To    string // for a rename
 	Data  []byte
-	Size  int64 // of a truncate
+	Size  int64 // for a truncation
 	Perm  fs.FileMode
 	Flush durable.Flush
 }
 
-// String is the operation in short, for the message of a failing test.
+// String returns a short description, for the message of a failing test.
 func (o Op) String() string {
 	switch o.Kind {
 	case OpRename:
@@ -56,8 +55,8 @@ func (o Op) String() string {
 	}
 }
 
-// Recorder is a [durable.FS] that does and records every operation below a root
-// directory. It is safe for concurrent use; the operations are done one by one.
+// Recorder is a [durable.FS] that performs and records all operations below a root directory. It is safe for
+// concurrent use and performs one operation at a time.
 type Recorder struct {
 	disk durable.FS
 	root string
@@ -65,8 +64,8 @@ type Recorder struct {
 	ops  []Op
 }
 
-// NewRecorder records what is done to a disk below root. What root holds already
-// is no part of a [Replay]: begin with an empty one.
+// NewRecorder returns a Recorder for changes below root. A [Replay] doesn't include what root contains
+// already, so start with an empty one.
 func NewRecorder(disk durable.FS, root string) *Recorder { return &Recorder{disk: disk, root: root} }
 
 // Ops returns the operations so far.
@@ -118,10 +117,10 @@ func (r *Recorder) Remove(path string) error {
 	})
 }
 
-// MkdirAll implements [durable.FS]. Each directory that it makes is one operation.
+// MkdirAll implements [durable.FS]. Each directory created is a separate operation.
 func (r *Recorder) MkdirAll(path string, perm fs.FileMode) error {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-		return r.disk.MkdirAll(path, perm) // there is nothing to make
+		return r.disk.MkdirAll(path, perm) // it already exists
 	}
 	if err := r.MkdirAll(filepath.Dir(path), perm); err != nil {
 		return err
@@ -131,8 +130,7 @@ func (r *Recorder) MkdirAll(path string, perm fs.FileMode) error {
 	})
 }
 
-// Touch implements [durable.FS]. It is not recorded: a time is no content, and no promise
-// depends on it after a power cut.
+// Touch implements [durable.FS]. It isn't recorded, because no guarantee depends on times.
 func (r *Recorder) Touch(path string) error { return r.disk.Touch(path) }
 
 // StartSync implements [durable.FS].
@@ -149,7 +147,7 @@ func (r *Recorder) SyncFile(path string) error {
 	})
 }
 
-// SyncDir implements [durable.FS]. Above the root there is nothing to record.
+// SyncDir implements [durable.FS]. It isn't recorded above the root.
 func (r *Recorder) SyncDir(path string) error {
 	if _, err := r.below(path); err != nil {
 		return r.disk.SyncDir(path)
@@ -176,8 +174,8 @@ func (r *Recorder) SyncAll(dir string) error {
 	})
 }
 
-// do runs an operation and records it if it succeeded. A path outside the root
-// is refused before: a replay would miss it.
+// do performs an operation and records it if it succeeds. It rejects a path outside the root, which a replay
+// would miss.
 func (r *Recorder) do(path string, run func() (Op, error)) error {
 	if _, err := r.below(path); err != nil {
 		return err

@@ -1,4 +1,5 @@
-// Package plan is what uwf tells uwf-box: which program to run, and what it sees of the machine.
+// Package plan defines the plan that uwf passes to uwf-box: the program to run, and the parts of the machine
+// it can access.
 package plan
 
 import (
@@ -10,21 +11,20 @@ import (
 	"unicode/utf8"
 )
 
-// Version is that of the plan. uwf and uwf-box must have the same.
+// Version is the version of the plan. uwf and uwf-box must have the same version.
 const Version = "1"
 
-// The descriptors of uwf-box. What comes after them stays open as long as it runs; its program
-// gets none of them.
+// The descriptors of uwf-box. Any further ones stay open while it runs; its program inherits none of them.
 const (
-	PlanFD   = 3 // the plan is read from here, as JSON
-	ReportFD = 4 // a Report is written when the program has started or cannot be, and one when it has ended
-	StatusFD = 5 // if Plan.Status: the report of the end is written here, too
+	PlanFD   = 3 // the plan as JSON
+	ReportFD = 4 // for a Report when the program has started or failed to start, and one when it has exited
+	StatusFD = 5 // with Plan.Status: for the report of the exit as well
 )
 
-// ListenPort is that of the loopback address at which a program finds a proxy.
+// ListenPort is the port of the loopback address on which a program finds a proxy.
 const ListenPort = 3128
 
-// ListenFD is the descriptor of a unix socket over which the listener is sent.
+// ListenFD returns the descriptor of a Unix socket for sending the listener.
 func (p Plan) ListenFD() int {
 	if p.Status {
 		return StatusFD + 1
@@ -32,78 +32,78 @@ func (p Plan) ListenFD() int {
 	return StatusFD
 }
 
-// Failed is the exit status of uwf-box when it could not start the program.
+// Failed is the exit status of uwf-box if it could not start the program.
 const Failed = 125
 
-// Plan is one run. Paths are absolute and without symbolic links.
+// Plan describes one run. Paths are absolute and without symbolic links.
 type Plan struct {
 	Version string   `json:"version"`
-	Path    string   `json:"path"` // of the program; PATH is not searched; "": nothing is run
-	Args    []string `json:"args"` // with its name
+	Path    string   `json:"path"` // of the program; not searched in PATH; "" runs nothing
+	Args    []string `json:"args"` // including its name
 	Env     []string `json:"env"`
 	Dir     string   `json:"dir"`
 	Status  bool     `json:"status,omitempty"`
 
-	// Temporary takes the place of /tmp and /var/tmp.
+	// Temporary replaces /tmp and /var/tmp.
 	Temporary string `json:"temporary"`
-	// Mounts are in the order in which they are made, outer ones before inner ones. Everything else
-	// can be read as it is and not be written; /dev, /run and /proc are the program's own.
+	// Mounts are listed in the order in which they are made, outer ones before inner ones. Everything else is
+	// read-only; /dev, /run and /proc belong to the program.
 	Mounts []Mount `json:"mounts"`
 
-	Network bool   `json:"network,omitempty"` // the program has a network of its own, with nothing in it
-	Listen  bool   `json:"listen,omitempty"`  // but a listener at [ListenPort], which is sent over ListenFD
-	Nest    bool   `json:"nest,omitempty"`    // it may make namespaces and mounts in them
+	Network bool   `json:"network,omitempty"` // an empty network of its own
+	Listen  bool   `json:"listen,omitempty"`  // with a listener at [ListenPort], which is sent over ListenFD
+	Nest    bool   `json:"nest,omitempty"`    // allow namespaces, and mounts in them
 	Keep    uint64 `json:"keep,omitempty"`    // capabilities within the namespace, as bits
-	// NoUnixSockets refuses to make any.
+	// NoUnixSockets prevents creating Unix sockets.
 	NoUnixSockets bool `json:"noUnixSockets,omitempty"`
 }
 
-// Mount is what a program finds at a path.
+// Mount is a mount at a path.
 type Mount struct {
 	Path string `json:"path"`
 	Kind Kind   `json:"kind"`
-	// From is what is mounted; "": what is at Path. Of a [Link] it is what the link says.
+	// From is the path to mount; "" means Path. For a [Link] it is the target of the link.
 	From string `json:"from,omitempty"`
-	// Inode is what must be at From, as [Identity] says it; "": anything. Else nothing is run: it was
-	// exchanged since it was looked at.
+	// Inode is the expected [Identity] of From; "" means any. If it differs, From was replaced after it was
+	// checked, and nothing is run.
 	Inode string `json:"inode,omitempty"`
-	// Upper is where what is changed in an [Overlay] is kept, and Work an empty directory beside it.
+	// Upper is the directory for changes made in an [Overlay], and Work an empty directory next to it.
 	Upper string `json:"upper,omitempty"`
 	Work  string `json:"work,omitempty"`
-	// Missing: it may have gone since it was looked at.
+	// Missing means that it can have disappeared since it was checked.
 	Missing bool `json:"missing,omitempty"`
 }
 
-// Kind is what a program may do with a mount.
+// Kind is the kind of access to a mount.
 type Kind string
 
-// The kinds.
+// The kinds of access.
 const (
-	Show  Kind = "show"  // read it
-	Write Kind = "write" // read and write it
-	Hide  Kind = "hide"  // neither: it is empty, or a file that cannot be opened
-	Own   Kind = "own"   // read and write a directory that is empty at first, and goes with the program
-	// Overlay: read and write it, but what it changes of the directory is kept elsewhere.
+	Show  Kind = "show"  // read-only
+	Write Kind = "write" // read and write
+	Hide  Kind = "hide"  // no access: an empty directory, or a file that can't be opened
+	Own   Kind = "own"   // read and write an initially empty directory that is deleted with the program
+	// Overlay allows reading and writing, but stores changes of the directory elsewhere.
 	Overlay Kind = "overlay"
-	Link    Kind = "link" // follow it: a symbolic link is mounted over a file, or made where there is nothing
+	Link    Kind = "link" // a symbolic link, mounted over a file or created where nothing exists
 )
 
-// Report is what uwf-box says of a run, one JSON object per line.
+// Report is a status message of uwf-box, one JSON object per line.
 type Report struct {
-	Started string `json:"started,omitempty"` // its Version
-	// Stage is what has failed before the program was started.
+	Started string `json:"started,omitempty"` // version of uwf-box
+	// Stage is the operation that failed before the program was started.
 	Stage string `json:"stage,omitempty"`
 	Error string `json:"error,omitempty"`
 	Errno int    `json:"errno,omitempty"`
-	// Ended is the wait status with which the program ended.
+	// Ended is the program's wait status.
 	Ended *uint32 `json:"ended,omitempty"`
 }
 
-// StageStart is the stage in which only the program is at fault: everything else was done.
+// StageStart is the stage in which only the program is at fault, because the setup has succeeded.
 const StageStart = "start"
 
-// Encode is the plan as it is sent. Words and paths need not be UTF-8, as JSON's texts are: those that
-// are not are marked with a byte that none of them can have.
+// Encode encodes a plan. Words and paths, unlike JSON strings, needn't be valid UTF-8; invalid ones are
+// marked with a byte that can't occur in them.
 func Encode(p Plan) ([]byte, error) {
 	p.Args, p.Env, p.Mounts = slices.Clone(p.Args), slices.Clone(p.Env), slices.Clone(p.Mounts)
 	for _, text := range p.texts() {
@@ -114,7 +114,7 @@ func Encode(p Plan) ([]byte, error) {
 	return json.Marshal(p)
 }
 
-// Decode reads a plan.
+// Decode decodes a plan.
 func Decode(data []byte) (p Plan, err error) {
 	if err := json.Unmarshal(data, &p); err != nil {
 		return p, err
@@ -135,7 +135,7 @@ func Decode(data []byte) (p Plan, err error) {
 
 const marker = "\x00"
 
-// texts are all words and paths of a plan.
+// texts returns all words and paths of a plan.
 func (p *Plan) texts() []*string {
 	all := []*string{&p.Path, &p.Dir, &p.Temporary}
 	for i := range p.Args {

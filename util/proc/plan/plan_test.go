@@ -8,7 +8,7 @@ import (
 	"github.com/united-workforce/uwf/util/proc/plan"
 )
 
-// A plan comes through with words and paths that are no UTF-8.
+// A plan preserves words and paths that aren't valid UTF-8.
 func TestPlan(t *testing.T) {
 	t.Parallel()
 	for _, word := range []string{"", "a", "ä", "d/\xff\xfe", "\xff", "{\"a\"}\n"} {
