@@ -29,7 +29,7 @@ import (
 
 func (c *CLI) exportCommand() *ucli.Command {
 	return cmdline.Leaf(ucli.Command{
-		Name: "export", Usage: "write nodes, with all that they lead to, as a bundle", ArgsUsage: "<hash…>",
+		Name: "export", Usage: "export nodes to a bundle", ArgsUsage: "<hash…>",
 		Flags: []ucli.Flag{OutputFlag()},
 	}, func(ctx context.Context, cc *ucli.Context) error {
 		s, err := c.existing(ctx)
@@ -58,7 +58,7 @@ func (c *CLI) exportCommand() *ucli.Command {
 
 // OutputFlag names the file that a bundle is written to.
 func OutputFlag() ucli.Flag {
-	return &ucli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "the `FILE` to write; - is stdout",
+	return &ucli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FILE` output file; - writes to stdout",
 		Required: true}
 }
 
@@ -108,7 +108,7 @@ func WriteBundle(ctx context.Context, e env.Env, output string, s cas.Reader, m 
 
 func (c *CLI) importCommand() *ucli.Command {
 	return cmdline.Leaf(ucli.Command{
-		Name: "import", Usage: "put the nodes of a bundle, once all of it has been verified; - is stdin", ArgsUsage: "<file>",
+		Name: "import", Usage: "import the nodes of a bundle", ArgsUsage: "<file>",
 	}, func(ctx context.Context, cc *ucli.Context) (err error) {
 		f, done, err := OpenBundle(ctx, c.Env, cc.Args().First())
 		if err != nil {

@@ -26,13 +26,10 @@ import (
 
 func (c *CLI) fsckCommand() *ucli.Command {
 	return cmdline.Leaf(ucli.Command{
-		Name: "fsck", Usage: "check every node, and everything that threads and workflows refer to; status 7 if anything " +
-			"is wrong",
+		Name: "fsck", Usage: "check the whole store",
 		Flags: []ucli.Flag{
-			&ucli.BoolFlag{Name: "repair", Usage: "rebuild what can be rebuilt, and move the rest to the quarantine; " +
-				"nothing is deleted"},
-			&ucli.StringFlag{Name: "evict", Usage: "only move the node `HASH` to the quarantine, whatever it holds, so that " +
-				"other content with this hash can be stored"},
+			&ucli.BoolFlag{Name: "repair", Usage: "rebuild damaged data, or move it to quarantine"},
+			&ucli.StringFlag{Name: "evict", Usage: "`HASH` only move this node to quarantine"},
 		},
 	}, c.fsck)
 }
@@ -140,13 +137,12 @@ func dependents(f fsck.Fault) string {
 
 func (c *CLI) gcCommand() *ucli.Command {
 	return cmdline.Leaf(ucli.Command{
-		Name: "gc", Usage: "remove nodes that no thread, workflow or run uses",
+		Name: "gc", Usage: "delete nodes that nothing uses",
 		Flags: []ucli.Flag{
-			&ucli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "only show what would be removed"},
-			&ucli.StringFlag{Name: "grace", Usage: "keep nodes added within this `TIME`, such as 30m or 0s (default: 1h)"},
-			&ucli.StringSliceFlag{Name: "roots", Usage: "keep only the threads of the home `DIR`; repeatable (default: all " +
-				"homes that have used the store)"},
-			&ucli.BoolFlag{Name: "damaged", Usage: "continue even if nodes in use are missing or damaged, or threads are lost"},
+			&ucli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "only print what would be deleted"},
+			&ucli.StringFlag{Name: "grace", Usage: "`DURATION` keep nodes that are newer than this (default 1h)"},
+			&ucli.StringSliceFlag{Name: "roots", Usage: "`DIR` home whose threads to keep (default all that use the store)"},
+			&ucli.BoolFlag{Name: "damaged", Usage: "continue even if nodes or threads in use are missing or damaged"},
 		},
 	}, c.gc)
 }

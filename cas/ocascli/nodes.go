@@ -19,9 +19,9 @@ import (
 
 func (c *CLI) initCommand() *ucli.Command {
 	return cmdline.Leaf(ucli.Command{
-		Name: "init", Usage: "create a store if there is none",
+		Name: "init", Usage: "create a store",
 		Flags: []ucli.Flag{&ucli.StringFlag{Name: "hash",
-			Usage: "hash `FUNCTION`: xxh3, or xxh64 as in the TypeScript uwf (default: xxh3)"}},
+			Usage: "`NAME` hash function: xxh3, or xxh64 as in the TypeScript uwf (default xxh3)"}},
 	}, func(ctx context.Context, cc *ucli.Context) error {
 		want := cas.Algorithm(cc.String("hash"))
 		if want != "" && !want.Known() {
@@ -60,7 +60,7 @@ type shown struct {
 func (c *CLI) getCommand() *ucli.Command {
 	return cmdline.Leaf(ucli.Command{
 		Name: "get", Usage: "print a node", ArgsUsage: "<hash>",
-		Flags: []ucli.Flag{&ucli.BoolFlag{Name: "timestamp", Usage: "include the time in ms when it was first stored"}},
+		Flags: []ucli.Flag{&ucli.BoolFlag{Name: "timestamp", Usage: "include the time when it was stored, in ms"}},
 	}, func(ctx context.Context, cc *ucli.Context) error {
 		s, h, err := c.named(ctx, cc)
 		if err != nil {
@@ -114,7 +114,7 @@ func (c *CLI) hasCommand() *ucli.Command {
 
 func (c *CLI) refsCommand() *ucli.Command {
 	return cmdline.Leaf(ucli.Command{
-		Name: "refs", Usage: "list what a node refers to", ArgsUsage: "<hash>",
+		Name: "refs", Usage: "list the nodes that a node refers to", ArgsUsage: "<hash>",
 	}, func(ctx context.Context, cc *ucli.Context) error {
 		s, h, err := c.named(ctx, cc)
 		if err != nil {
@@ -146,10 +146,10 @@ func (c *CLI) printHashes(hashes []cas.Hash) error {
 
 func (c *CLI) walkCommand() *ucli.Command {
 	return cmdline.Leaf(ucli.Command{
-		Name: "walk", Usage: "list all that a node leads to, itself first", ArgsUsage: "<hash>",
+		Name: "walk", Usage: "list everything that a node refers to, directly or indirectly", ArgsUsage: "<hash>",
 		Flags: []ucli.Flag{
-			&ucli.StringFlag{Name: "format", Usage: "json, yaml, text or tree (default: text on a terminal, else json)"},
-			&ucli.BoolFlag{Name: "follow-type", Usage: "also the schemas"},
+			&ucli.StringFlag{Name: "format", Usage: "`FORMAT` output format: json, yaml, text or tree (default text on a terminal, else json)"},
+			&ucli.BoolFlag{Name: "follow-type", Usage: "include the schemas"},
 		},
 	}, func(ctx context.Context, cc *ucli.Context) error {
 		s, h, err := c.named(ctx, cc)
@@ -204,7 +204,7 @@ func joined(hashes []cas.Hash) string {
 
 func (c *CLI) verifyCommand() *ucli.Command {
 	return cmdline.Leaf(ucli.Command{
-		Name: "verify", Usage: "check a node's hash and schema; status 7 if it is not ok", ArgsUsage: "<hash>",
+		Name: "verify", Usage: "verify a node's hash and schema", ArgsUsage: "<hash>",
 	}, func(ctx context.Context, cc *ucli.Context) error {
 		s, h, err := c.named(ctx, cc)
 		if err != nil {
@@ -243,7 +243,7 @@ func (c *CLI) verifyCommand() *ucli.Command {
 
 func (c *CLI) reindexCommand() *ucli.Command {
 	return cmdline.Leaf(ucli.Command{
-		Name: "reindex", Hidden: true, Usage: "count the nodes; there is no index to rebuild",
+		Name: "reindex", Hidden: true, Usage: "count the nodes (there is no index)",
 	}, func(ctx context.Context, _ *ucli.Context) error {
 		s, err := c.existing(ctx)
 		if err != nil {

@@ -6,6 +6,7 @@ package ocascli
 import (
 	"bytes"
 	"context"
+	_ "embed" // the descriptions of the commands
 	"errors"
 	"fmt"
 	"io"
@@ -57,14 +58,19 @@ type Files interface {
 	CheckFiles(ctx context.Context, wrong func(fsck.Fault)) (int, error)
 }
 
+//go:embed commands.txt
+var descriptions string
+
 // Commands are all commands of the store.
 func (c *CLI) Commands() []*ucli.Command {
-	return slices.Concat(
+	commands := slices.Concat(
 		cmdline.Under("Inspect", c.getCommand(), c.hasCommand(), c.refsCommand(), c.walkCommand(), c.listCommand(), c.verifyCommand()),
 		cmdline.Under("Manage", c.initCommand(), c.putCommand(), c.putTextCommand(), c.hashCommand(), c.schemaCommand()),
 		cmdline.Under("Maintain", c.fsckCommand(), c.gcCommand(), c.reindexCommand()),
 		cmdline.Under("Share", c.exportCommand(), c.importCommand()),
 	)
+	cmdline.Describe(commands, strings.ReplaceAll(descriptions, "   ocas ", "   "+c.Program+" "))
+	return commands
 }
 
 // print writes a command's result.

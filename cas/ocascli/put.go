@@ -23,13 +23,13 @@ import (
 
 func (c *CLI) putCommand() *ucli.Command {
 	return cmdline.Leaf(ucli.Command{
-		Name: "put", Usage: "check a JSON value against its type and store it", ArgsUsage: "<type> <json|file|->",
+		Name: "put", Usage: "store a JSON value", ArgsUsage: "<type> <json|file|->",
 	}, func(ctx context.Context, cc *ucli.Context) error { return c.add(ctx, cc, true) })
 }
 
 func (c *CLI) hashCommand() *ucli.Command {
 	return cmdline.Leaf(ucli.Command{
-		Name: "hash", Usage: "print the hash that put would give; store nothing", ArgsUsage: "<type> <json|file|->",
+		Name: "hash", Usage: "print the hash of a value without storing it", ArgsUsage: "<type> <json|file|->",
 	}, func(ctx context.Context, cc *ucli.Context) error { return c.add(ctx, cc, false) })
 }
 
@@ -99,7 +99,7 @@ func (c *CLI) printHash(h cas.Hash) error {
 
 func (c *CLI) putTextCommand() *ucli.Command {
 	return cmdline.Leaf(ucli.Command{
-		Name: "put-text", Usage: "store a text as it is; - is stdin", ArgsUsage: "<text|->",
+		Name: "put-text", Usage: "store a text", ArgsUsage: "<text|->",
 	}, func(ctx context.Context, cc *ucli.Context) error {
 		text := cc.Args().First()
 		if text == "-" {
@@ -192,7 +192,7 @@ func (c *CLI) listCommand() *ucli.Command {
 	return cmdline.Leaf(ucli.Command{
 		Name: "list", Aliases: []string{"ls"}, Usage: "list nodes, sorted by hash",
 		Flags: []ucli.Flag{&ucli.StringFlag{Name: "type",
-			Usage: "only nodes of this `TYPE`: a hash, or a kind such as step"}},
+			Usage: "`TYPE` only nodes of one type: a hash, or a kind such as step"}},
 	}, func(ctx context.Context, cc *ucli.Context) error {
 		s, err := c.existing(ctx)
 		if err != nil {
@@ -226,12 +226,12 @@ func (c *CLI) listCommand() *ucli.Command {
 
 func (c *CLI) schemaCommand() *ucli.Command {
 	return cmdline.Group(c.Env.Stderr, ucli.Command{
-		Name: "schema", Usage: "the types of nodes",
+		Name: "schema", Usage: "manage node types",
 		Subcommands: []*ucli.Command{
 			cmdline.Leaf(ucli.Command{Name: "list", Aliases: []string{"ls"}, Usage: "list the schemas in the store"},
 				c.schemaList),
 			cmdline.Leaf(ucli.Command{Name: "get", Usage: "print a schema", ArgsUsage: "<type>"}, c.schemaGet),
-			cmdline.Leaf(ucli.Command{Name: "put", Usage: "check a JSON Schema and store it", ArgsUsage: "<json|file|->"},
+			cmdline.Leaf(ucli.Command{Name: "put", Usage: "store a JSON Schema as a type", ArgsUsage: "<json|file|->"},
 				c.schemaPut),
 			c.validateCommand(),
 		},
@@ -319,10 +319,8 @@ func (c *CLI) schemaPut(ctx context.Context, cc *ucli.Context) error {
 
 func (c *CLI) validateCommand() *ucli.Command {
 	return cmdline.Leaf(ucli.Command{
-		Name: "validate", Usage: "validate a value against a type or a JSON Schema; store nothing",
+		Name: "validate", Usage: "validate a value against a type or a JSON Schema",
 		ArgsUsage: "<type|schema> <json|file|->",
-		Description: "A schema is JSON text, or - for stdin; if the value is - too, it stands behind the schema there. " +
-			"Of a value that does not fit, the JSON result lists the problems, and the status is 4.",
 	}, c.schemaValidate)
 }
 

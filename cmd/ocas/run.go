@@ -58,13 +58,13 @@ func (p *program) command(ctx context.Context, store *ocascli.CLI) error {
 
 func (p *program) app(store *ocascli.CLI) *ucli.App {
 	app := &ucli.App{
-		Name: "ocas", Usage: "work with the content-addressed store that uwf keeps its threads in", Version: cmdline.Version(),
+		Name: "ocas", Usage: "manage the content-addressed store of uwf", Version: cmdline.Version(),
 		Flags: []ucli.Flag{
-			&ucli.StringFlag{Name: "format", Usage: "how results are printed: json, yaml or text (default: text on a terminal, else json)"},
-			&ucli.StringFlag{Name: "store", Usage: "`DIR` of the node store (default: $OCAS_HOME, else cas in the home of uwf)"},
-			&ucli.StringFlag{Name: "home", Usage: "`DIR` of the threads and workflows (default: $UWF_HOME, else ~/.uwf)"},
+			&ucli.StringFlag{Name: "format", Usage: "`FORMAT` output format: json, yaml or text (default text on a terminal, else json)"},
+			&ucli.StringFlag{Name: "store", Usage: "`DIR` directory of the node store (default $OCAS_HOME, else cas in the home)"},
+			&ucli.StringFlag{Name: "home", Usage: "`DIR` home directory of uwf (default $UWF_HOME, else ~/.uwf)"},
 			&ucli.BoolFlag{Name: "version", Aliases: []string{"V"}, Usage: "print the version"},
-			&ucli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "show help"},
+			&ucli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "print help"},
 		},
 		Commands:    store.Commands(),
 		HideVersion: true, HideHelpCommand: true, DisableSliceFlagSeparator: true,

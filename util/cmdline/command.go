@@ -166,7 +166,7 @@ func Excludes[T any](flag, other string, hints ...string) func(*ucli.Context, T)
 // HelpCommand returns a program's "help" command.
 func HelpCommand(root *ucli.App) *ucli.Command {
 	return Leaf(ucli.Command{
-		Name: "help", Usage: "show the help of a command", ArgsUsage: "[command…]",
+		Name: "help", Usage: "print help for a command", ArgsUsage: "[command…]",
 	}, func(ctx context.Context, c *ucli.Context) error {
 		args, err := Reorder(root, append(c.Args().Slice(), "--help"))
 		if err != nil {

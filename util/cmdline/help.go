@@ -85,12 +85,12 @@ func helpText(app *ucli.App, path string, c *ucli.Command, width int) string {
 	return strings.ReplaceAll(b.String(), "  \n", "\n")
 }
 
-// UsageLine returns a command as it is typed.
+// UsageLine returns a command as it is typed. Its UsageText replaces its ArgsUsage.
 func UsageLine(path string, c *ucli.Command) string {
 	if len(c.Subcommands) > 0 {
 		return path + " <command> [flags]"
 	}
-	line := strings.TrimSpace(path + " " + c.ArgsUsage)
+	line := strings.TrimSpace(path + " " + cmp.Or(c.UsageText, c.ArgsUsage))
 	if len(flagRows(c.Flags, false)) > 0 {
 		line += " [flags]"
 	}
@@ -106,6 +106,29 @@ func Under(heading string, commands ...*ucli.Command) []*ucli.Command {
 		c.Category = heading
 	}
 	return commands
+}
+
+// Describe sets descriptions from a text in which "# words" begins the one of a command. A description that
+// a command has already comes first.
+func Describe(commands []*ucli.Command, text string) {
+	for _, section := range strings.Split("\n"+text, "\n# ")[1:] {
+		words, text, _ := strings.Cut(section, "\n")
+		if c := find(commands, strings.Fields(words)); c != nil {
+			c.Description = strings.Trim(c.Description+"\n\n"+text, "\n")
+		}
+	}
+}
+
+// find returns the command that words name, nil if there is none.
+func find(commands []*ucli.Command, words []string) (c *ucli.Command) {
+	for _, word := range words {
+		at := slices.IndexFunc(commands, func(c *ucli.Command) bool { return c.HasName(word) })
+		if at < 0 {
+			return nil
+		}
+		c, commands = commands[at], commands[at].Subcommands
+	}
+	return c
 }
 
 // Section is a heading with the commands below it.

@@ -305,7 +305,7 @@ func (a *App) Width() int {
 // must contain all useful formats. A global format applies to errors as well; with any other, errors are
 // text.
 func (a *App) FormatFlag(names []string, otherwise string) ucli.Flag {
-	f := ucli.StringFlag{Name: "format", Usage: fmt.Sprintf("`FORMAT` of the result: %s (default: %s)", strings.Join(names, ", "), otherwise)}
+	f := ucli.StringFlag{Name: "format", Usage: fmt.Sprintf("`FORMAT` output format: %s (default %s)", strings.Join(names, ", "), otherwise)}
 	return term.Checked(f, func(_, name string) error {
 		if f, err := render.ParseFormat(name); err == nil && slices.Contains(names, string(f)) {
 			a.Flags.Format = string(f)
@@ -407,7 +407,7 @@ func (a *App) OrStdin(value string) (string, error) {
 
 // YesFlag returns --yes for a command that asks with [App.Agree].
 func YesFlag() *ucli.BoolFlag {
-	return &ucli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "confirm without being asked"}
+	return &ucli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "confirm without prompting"}
 }
 
 // Agree shows the commands of a workflow or thread, asks whether they may run, and calls confirm. With --yes
@@ -443,7 +443,7 @@ const defaultQuota = 4000
 
 // QuotaFlag returns --quota; see [term.NumberOf].
 func QuotaFlag() ucli.Flag {
-	f := ucli.StringFlag{Name: "quota", Usage: "at most `N` characters; the newest text wins", Value: strconv.Itoa(defaultQuota)}
+	f := ucli.StringFlag{Name: "quota", Usage: "`N` maximum number of characters; older text is cut first", Value: strconv.Itoa(defaultQuota)}
 	return term.Checked(f, func(_, text string) error {
 		if _, err := term.Positive(text); err != nil { // same wording as the original
 			return cmdline.UsageError("invalid --quota: must be a positive integer, got: "+text, fmt.Sprintf("--quota %d", defaultQuota))

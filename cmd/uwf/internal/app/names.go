@@ -136,8 +136,3 @@ func (a *App) OpenThread(ctx context.Context, head protocol.Hash) (*thread.Threa
 	}
 	return thread.Open(ctx, s, head)
 }
-
-// StepUsage describes the step argument in help texts.
-const StepUsage = "A step is a hash or a prefix of one, or its place in a thread: <thread>@3 is its third step,\n" +
-	"<thread>@-1 its last, <thread>@writer the last of role writer, <thread>@writer@2 that role's\n" +
-	"second. Without a thread, as in @-1, it is the newest thread's."

@@ -115,7 +115,7 @@ type bundled struct {
 
 // Reads lets a read-only command work on a bundle, given by --bundle or as an argument.
 func (a *App) Reads(c *ucli.Command) *ucli.Command {
-	c.Flags = append(c.Flags, &ucli.StringFlag{Name: "bundle", Usage: "read from a bundle, a `FILE` made by thread export, instead of the store"})
+	c.Flags = append(c.Flags, &ucli.StringFlag{Name: "bundle", Usage: "`FILE` read from a bundle instead of the store"})
 	run := c.Action
 	c.Action = func(cc *ucli.Context) (err error) {
 		path, name := cc.String("bundle"), ""

@@ -41,11 +41,8 @@ type Commands struct{ *app.App }
 // Verify returns the command uwf verify.
 func (a Commands) Verify() *ucli.Command {
 	return a.Leaf(ucli.Command{
-		Name: "verify", ArgsUsage: "<file>", Usage: "verify that a bundle is complete, and list what it holds; status 7 if it is not; - is stdin",
-		Description: "It needs no store: every node that the threads lead to must be there, have its hash and satisfy its\n" +
-			"type, and nothing else may be. Redacted nodes are listed. Whoever made the bundle could make\n" +
-			"another one that is just as whole: compare the seal with one that you noted before.",
-		Flags: []ucli.Flag{expectFlag("the `SEAL` that a thread of the bundle must have; status 7 if none has")},
+		Name: "verify", ArgsUsage: "<file>", Usage: "verify a bundle and list its threads",
+		Flags: []ucli.Flag{expectFlag("`SEAL` require a thread with this seal; exit 7 if there is none")},
 	}, a.bundleVerify)
 }
 
@@ -148,16 +145,11 @@ func sealText(seal string, carried bool) string {
 // Export returns the command uwf thread export.
 func (a Commands) Export() *ucli.Command {
 	return a.Leaf(ucli.Command{
-		Name: "export", ArgsUsage: "[thread…]", Usage: "write threads, with everything they use, to one file",
-		Description: "Equal threads give equal files. What is in the file can be read with thread read FILE, proved whole\n" +
-			"with verify FILE, and brought into another home with thread import FILE. It is not\n" +
-			"compressed, unless it holds files: gzip does that well.\n\n" +
-			"   uwf thread export @ --files -o run.uwfb    # with the files after each step, as git has them\n" +
-			"   uwf thread export @ --html -o run.html     # for somebody who has no uwf: one page, to be looked at",
+		Name: "export", ArgsUsage: "[thread…]", Usage: "export threads to a bundle",
 		Flags: []ucli.Flag{
 			ocascli.OutputFlag(), &ucli.BoolFlag{Name: "all", Usage: "all threads, active and ended"},
-			&ucli.BoolFlag{Name: "files", Usage: "also the files of each step that are kept, whole, in a bundle that an older uwf refuses"},
-			&ucli.BoolFlag{Name: "html", Usage: "one thread as a page that any browser shows, without network or scripts; with --files it has small diffs, too"},
+			&ucli.BoolFlag{Name: "files", Usage: "include the file snapshots of each step"},
+			&ucli.BoolFlag{Name: "html", Usage: "write one thread as a self-contained HTML page"},
 		},
 	}, a.threadExport)
 }
@@ -274,16 +266,12 @@ func (a Commands) files(ctx context.Context) (*fsstore.Store, error) {
 // Import returns the command uwf thread import.
 func (a Commands) Import() *ucli.Command {
 	return a.Leaf(ucli.Command{
-		Name: "import", ArgsUsage: "<file>", Usage: "import the threads of a bundle after verifying all of it; - is stdin",
-		Description: "Threads that are not here are added; one that has gone on in the bundle goes on here; one that has\n" +
-			"gone on here stays. A thread that has gone another way here is refused, unless --as-new adds it\n" +
-			"under an id of its own. On any fault nothing is changed; importing again changes nothing.\n" +
-			"The names that the bundle gives to workflows are listed; --register takes those that are new here.",
+		Name: "import", ArgsUsage: "<file>", Usage: "import the threads of a bundle",
 		Flags: []ucli.Flag{
-			&ucli.BoolFlag{Name: "as-new", Usage: "give a new id to a thread whose id is taken here or is in the future"},
-			&ucli.BoolFlag{Name: "no-files", Usage: "leave out the files of the steps"},
-			&ucli.BoolFlag{Name: "links", Usage: "also take files of which a link leads out of the work tree"},
-			&ucli.BoolFlag{Name: "register", Usage: "register the bundle's workflows that are new here, each under its own name"},
+			&ucli.BoolFlag{Name: "as-new", Usage: "assign a new id if a thread's id is taken or in the future"},
+			&ucli.BoolFlag{Name: "no-files", Usage: "skip the file snapshots"},
+			&ucli.BoolFlag{Name: "links", Usage: "accept files with symlinks that point outside the work tree"},
+			&ucli.BoolFlag{Name: "register", Usage: "register workflows whose names are not taken"},
 		},
 	}, a.threadImport)
 }

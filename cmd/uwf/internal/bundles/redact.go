@@ -36,21 +36,13 @@ import (
 // Redact returns the command uwf thread redact.
 func (a Commands) Redact() *ucli.Command {
 	return a.OnThread(ucli.Command{
-		Name: "redact", ArgsUsage: "<thread>", Usage: "remove the content of a node for good, and leave a tombstone under its hash",
-		Description: "Everything that leads to the node still verifies, and says \"redacted\" where its content was. Put again,\n" +
-			"the content does not come back. What the thread needs to go on is refused. Copies elsewhere stay:\n" +
-			"prompts of later steps that quote it, exported bundles, other homes, backups. Files of the last run and\n" +
-			"of the agents' sessions that hold it are removed, and half-written turns of the run are redacted along.\n\n" +
-			"With --files a path is taken out of the states of the files that are kept with the steps, and of later ones\n" +
-			"unless git tracks it. It stays in the work tree; where it is still kept is printed.\n\n" +
-			"With --artifacts everything is removed that the roles of the run have left in UWF_ARTIFACTS_DIR.\n\n" +
-			"   uwf thread redact @ --files config/key.pem",
+		Name: "redact", ArgsUsage: "<thread>", Usage: "permanently delete the content of a node",
 		Flags: []ucli.Flag{
-			&ucli.StringFlag{Name: "node", Usage: "the `HASH` of the node, such as a turn; uwf cas walk <step> --format tree shows them"},
-			&ucli.StringFlag{Name: "files", Usage: "the `PATH` of a file or a directory, below the root of the work tree"},
-			&ucli.BoolFlag{Name: "artifacts", Usage: "remove the files in the run's directory for artifacts"},
-			&ucli.BoolFlag{Name: "shared", Usage: "redact the node or the path even if other threads share it"},
-			&ucli.StringFlag{Name: "reason", Usage: "the reason, a `TEXT` that everybody will see in the place of the node; not with --files, which leaves nothing in its place"},
+			&ucli.StringFlag{Name: "node", Usage: "`HASH` node to redact (to list them: uwf cas walk <step>)"},
+			&ucli.StringFlag{Name: "files", Usage: "`PATH` file or directory to redact, relative to the work tree's root"},
+			&ucli.BoolFlag{Name: "artifacts", Usage: "delete the run's artifacts directory"},
+			&ucli.BoolFlag{Name: "shared", Usage: "redact even if other threads share it"},
+			&ucli.StringFlag{Name: "reason", Usage: "`REASON` text to show in place of the content (not with --files)"},
 		},
 	}, a.threadRedact)
 }
@@ -331,11 +323,8 @@ func (c *copies) remove() (removed []string, err error) {
 // Seal returns the command uwf thread seal.
 func (a Commands) Seal() *ucli.Command {
 	return a.OnThread(ucli.Command{
-		Name: "seal", ArgsUsage: "<thread>", Usage: "print one SHA-256 over the whole run, and store what it covers",
-		Description: "Note the seal where nobody can change it. Later, --expect computes it again from everything that is\n" +
-			"in the store and says whether the run is still what it was. Sealing again costs only new nodes.\n" +
-			"Redacting a node does not change the seal.",
-		Flags: []ucli.Flag{expectFlag("compare with a `SEAL` from before; status 7 if the run has changed")},
+		Name: "seal", ArgsUsage: "<thread>", Usage: "compute a seal, one SHA-256 over a whole run",
+		Flags: []ucli.Flag{expectFlag("`SEAL` compare with an earlier seal; exit 7 if the run has changed")},
 	}, a.threadSeal)
 }
 

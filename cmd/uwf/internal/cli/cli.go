@@ -150,21 +150,21 @@ func (a commands) root() *ucli.App {
 		Name:    "uwf",
 		Usage:   "run workflows of AI agents, one verifiable step at a time",
 		Version: cmdline.Version(),
-		Description: "   uwf setup                               # once: who plays the roles\n" +
-			"   uwf workflow new hello                  # a workflow file to begin with\n" +
-			"   uwf run ./hello.yaml -p 'Say hello'     # to the end, or until a person is needed\n" +
-			"   uwf thread resume @ -p 'Yes'            # answer, or go on after Ctrl-C\n" +
-			"   uwf thread read @                       # the whole run\n\n" +
-			"uwf help TOPIC covers " + strings.Join(guide.Topics(), ", ") + ".",
+		Description: "Help topics: " + strings.Join(guide.Topics(), ", ") + ". To read one: uwf help TOPIC.\n\n" +
+			"   uwf setup                             # choose an agent\n" +
+			"   uwf workflow new hello                # create hello.yaml\n" +
+			"   uwf run ./hello.yaml -p 'Say hello'   # run it\n" +
+			"   uwf thread resume @ -p 'Yes'          # answer a question, or continue\n" +
+			"   uwf thread read @                     # read all of it",
 		Flags: []ucli.Flag{
-			&ucli.StringFlag{Name: "format", Usage: "`FORMAT` of results: json, yaml or text (default: text on a terminal, else json)"},
-			&ucli.BoolFlag{Name: "json", Usage: "the same as --format json"},
-			&ucli.StringFlag{Name: "home", Usage: "`DIR` of threads, workflows and config (default: $UWF_HOME, else ~/.uwf)"},
-			&ucli.StringFlag{Name: "store", Aliases: []string{"ocas-home"}, Usage: "`DIR` of the node store (default: $OCAS_HOME, else cas in the home)"},
-			&ucli.BoolFlag{Name: "debug", Usage: "print to stderr, before each action, the facts about the thread and the rule that applies"},
-			&ucli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no progress on stderr"},
+			&ucli.StringFlag{Name: "format", Usage: "`FORMAT` output format: json, yaml or text (default text on a terminal, else json)"},
+			&ucli.BoolFlag{Name: "json", Usage: "same as --format json"},
+			&ucli.StringFlag{Name: "home", Usage: "`DIR` directory for threads, workflows and config (default $UWF_HOME, else ~/.uwf)"},
+			&ucli.StringFlag{Name: "store", Aliases: []string{"ocas-home"}, Usage: "`DIR` directory of the node store (default $OCAS_HOME, else cas in the home)"},
+			&ucli.BoolFlag{Name: "debug", Usage: "print each decision of the engine and its reasons to stderr"},
+			&ucli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "suppress progress and hints"},
 			&ucli.BoolFlag{Name: "version", Aliases: []string{"V"}, Usage: "print the version"},
-			&ucli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "show help"},
+			&ucli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "print help"},
 		},
 		Commands: slices.Concat(
 			cmdline.Under(cmdline.Common,
@@ -186,6 +186,7 @@ func (a commands) root() *ucli.App {
 		OnUsageError:              cmdline.OnUsageError,
 	}
 	root.Commands = append(root.Commands, cmdline.Under("Manage", a.completeCommand(root), a.helpCommand(root))...)
+	cmdline.Describe(root.Commands, guide.Commands)
 	a.withPager(root.Commands, "")
 	a.WithCreators(root.Commands, "")
 	cmdline.PlainDefaults(root.Flags)
@@ -214,7 +215,7 @@ func (a commands) versionCommand() *ucli.Command {
 func (a commands) helpCommand(root *ucli.App) *ucli.Command {
 	help := cmdline.HelpCommand(root)
 	help.ArgsUsage = "[topic|command…]"
-	help.Description = "The topics are " + strings.Join(guide.Topics(), ", ") + "."
+	help.Description = "Topics: " + strings.Join(guide.Topics(), ", ") + "."
 	ofCommands := help.Action
 	help.Action = func(c *ucli.Context) error {
 		if text, ok := guide.Topic(c.Args().First()); ok && c.Args().Len() == 1 {
@@ -242,7 +243,7 @@ func (a commands) stepCommand() *ucli.Command {
 	fork.Hidden = true
 	step := steps.Commands{App: a.App}
 	return a.Group(ucli.Command{
-		Name: "step", Usage: "inspect a step, or make one from any language",
+		Name: "step", Usage: "inspect a step; commands for agents in any language",
 		Subcommands: slices.Concat(
 			cmdline.Under("Inspect", a.Reads(step.Show()), a.Reads(step.Read()), a.Reads(step.Turns()), a.Reads(step.Diff()),
 				a.Reads(list), fork),
@@ -253,7 +254,7 @@ func (a commands) stepCommand() *ucli.Command {
 
 func (a commands) guideCommand() *ucli.Command {
 	c := ucli.Command{
-		Name: "guide", Aliases: []string{"skill", "prompt"}, Usage: "print guides for people and agents",
+		Name: "guide", Aliases: []string{"skill", "prompt"}, Usage: "print guides for users and agents",
 		Subcommands: []*ucli.Command{a.Leaf(ucli.Command{
 			Name: "list", Aliases: []string{"ls"}, Usage: "list the guides",
 		}, a.guideList)},

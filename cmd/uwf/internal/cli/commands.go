@@ -38,23 +38,23 @@ import (
 
 func (a commands) logCommand() *ucli.Command {
 	return a.Group(ucli.Command{
-		Name: "log", Usage: "the log: which step ran when, with which agent, and how it ended",
+		Name: "log", Usage: "show and clean the log of steps",
 		Subcommands: []*ucli.Command{
 			a.Leaf(ucli.Command{
-				Name: "list", Aliases: []string{"ls"}, Usage: "list the log's files, newest day first",
+				Name: "list", Aliases: []string{"ls"}, Usage: "list the log files, newest first",
 			}, a.logList),
 			a.Leaf(ucli.Command{
-				Name: "show", Usage: "print the log, oldest entry first",
+				Name: "show", Usage: "print log entries, oldest first",
 				Flags: []ucli.Flag{
-					&ucli.StringFlag{Name: "thread", Usage: "only entries of this `THREAD`"},
-					&ucli.StringFlag{Name: "process", Usage: "only entries of the process with this `PID`"},
-					&ucli.StringFlag{Name: "date", Usage: "only entries of this `DAY`, such as 2026-11-21 (UTC)"},
-					term.Number(ucli.StringFlag{Name: "limit", Aliases: []string{"n"}, Usage: "at most the `N` newest"}, 1, 20),
+					&ucli.StringFlag{Name: "thread", Usage: "`ID` only entries of one thread"},
+					&ucli.StringFlag{Name: "process", Usage: "`PID` only entries of one process"},
+					&ucli.StringFlag{Name: "date", Usage: "`DATE` only entries of one day (UTC), such as 2026-11-21"},
+					term.Number(ucli.StringFlag{Name: "limit", Aliases: []string{"n"}, Usage: "`N` maximum number of entries; the newest are kept"}, 1, 20),
 				},
 			}, a.logShow),
 			a.Leaf(ucli.Command{
-				Name: "clean", Usage: "remove the log of all days before one",
-				Flags: []ucli.Flag{&ucli.StringFlag{Name: "before", Required: true, Usage: "the first `DAY` to keep: a date, or 30d for thirty days ago"}},
+				Name: "clean", Usage: "delete old log files",
+				Flags: []ucli.Flag{&ucli.StringFlag{Name: "before", Required: true, Usage: "`DATE` first day to keep: a date, or an age such as 30d"}},
 			}, a.logClean),
 		},
 	})
@@ -182,14 +182,11 @@ func statsFormats() []string { return []string{"text", "json", "yaml", "csv"} }
 
 func (a commands) statsCommand() *ucli.Command {
 	return a.WithEngine(ucli.Command{
-		Name: "stats", Usage: "sum up steps, time, tokens and cost",
-		Description: "A step that forks share counts once. What no agent has told is unknown, not zero: ≥ marks a sum\n" +
-			"that lacks some.\n\n" +
-			"   uwf stats --since 7d --by role,model",
+		Name: "stats", Usage: "show totals of steps, time, tokens and cost",
 		Flags: []ucli.Flag{
-			&ucli.StringFlag{Name: "since", Usage: "only steps that were finished after `TIME`: a date, or 7d, 24h, 30m ago"},
+			&ucli.StringFlag{Name: "since", Usage: "`TIME` only steps finished since then: a date, or an age such as 7d or 24h"},
 			term.Checked(ucli.StringFlag{
-				Name: "by", Usage: "in groups, a comma-separated `LIST` of " + strings.Join(view.StatsBy(), ", "), Value: "workflow",
+				Name: "by", Usage: "`LIST` comma-separated groups: " + strings.Join(view.StatsBy(), ", "), Value: "workflow",
 			}, func(_, list string) error {
 				_, err := statsBy(list)
 				return err
@@ -261,7 +258,7 @@ func statsText(w *term.Page, s protocol.Stats) {
 
 func (a commands) inboxCommand() *ucli.Command {
 	return a.WithEngine(ucli.Command{
-		Name: "inbox", Usage: "list what waits for you: questions and failures, the oldest first, each with the line to type",
+		Name: "inbox", Usage: "list threads that need you, oldest first",
 	}, func(ctx context.Context, _ *ucli.Context, e *engine.Engine) error {
 		items := view.Inbox(ctx, e, func(err error) {
 			a.Say("uwf: %v", err)
@@ -304,11 +301,11 @@ const importProgram = "uwf-import-original"
 // importOriginalCommand runs the import program, found next to uwf or in PATH, and exits with its status.
 func (a commands) importOriginalCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
-		Name: "import-original", Usage: "import workflows, threads and config from the TypeScript uwf",
+		Name: "import-original", Usage: "import data of the TypeScript version",
 		Flags: []ucli.Flag{
-			&ucli.StringFlag{Name: "ocas", Usage: "`DIR` of the original's nodes and variables (default: ~/.ocas)"},
-			&ucli.StringFlag{Name: "uwf", Usage: "`DIR` of the original's config and older index (default: ~/.uwf)"},
-			&ucli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "only show what would be imported"},
+			&ucli.StringFlag{Name: "ocas", Usage: "`DIR` its nodes and variables (default ~/.ocas)"},
+			&ucli.StringFlag{Name: "uwf", Usage: "`DIR` its config and older index (default ~/.uwf)"},
+			&ucli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "only print what would be imported"},
 		},
 	}, a.importOriginal)
 }
@@ -372,22 +369,16 @@ const webProgram = "uwf-web"
 
 func (a commands) webCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
-		Name: "web", Usage: "show threads in a browser, live: what waits, what runs, how runs went, what they cost",
-		Description: "It prints an address that only you can use, on this machine, and ends with Ctrl-C. It only looks;\n" +
-			"with --actions its pages can answer, go on, stop and fork, too. For other machines it needs a token\n" +
-			"to sign in with, and TLS or a proxy that has it. See docs/web.md.\n\n" +
-			"   uwf web --actions\n" +
-			"   uwf web --listen 0.0.0.0:8443 --token-file token --tls-cert cert.pem --tls-key key.pem\n" +
-			"   uwf web --socket web.sock --address https://uwf.example.org --token-file token",
+		Name: "web", Usage: "show threads in a browser",
 		Flags: []ucli.Flag{
-			&ucli.BoolFlag{Name: "actions", Usage: "let the pages act: answer, continue, stop, fork"},
-			&ucli.StringFlag{Name: "port", Usage: "listen on `PORT` of this machine (default: a free one)"},
-			&ucli.StringFlag{Name: "listen", Usage: "listen on `ADDR`, as 0.0.0.0:8443; elsewhere than on this machine it needs the next three"},
-			&ucli.StringFlag{Name: "token-file", Usage: "`FILE` with the token that people sign in with; only you may read it"},
-			&ucli.StringFlag{Name: "tls-cert", Usage: "`FILE` with the certificate, in PEM"},
-			&ucli.StringFlag{Name: "tls-key", Usage: "`FILE` with its key, in PEM"},
-			&ucli.StringFlag{Name: "socket", Usage: "listen on the socket `PATH`, for a proxy that has TLS; needs --token-file and --address"},
-			&ucli.StringFlag{Name: "address", Usage: "`URL` of the proxy, as browsers show it"},
+			&ucli.BoolFlag{Name: "actions", Usage: "let users answer, continue, stop and fork threads"},
+			&ucli.StringFlag{Name: "port", Usage: "`PORT` port on localhost (default a free one)"},
+			&ucli.StringFlag{Name: "listen", Usage: "`ADDR` listen address such as 0.0.0.0:8443; needs a token and TLS"},
+			&ucli.StringFlag{Name: "token-file", Usage: "`FILE` sign-in token; only you may have read access to it"},
+			&ucli.StringFlag{Name: "tls-cert", Usage: "`FILE` TLS certificate file (PEM)"},
+			&ucli.StringFlag{Name: "tls-key", Usage: "`FILE` TLS private key file (PEM)"},
+			&ucli.StringFlag{Name: "socket", Usage: "`PATH` Unix socket for a TLS proxy; needs --token-file and --address"},
+			&ucli.StringFlag{Name: "address", Usage: "`URL` public address of the proxy"},
 		},
 	}, a.web)
 }
@@ -426,17 +417,10 @@ func (a commands) web(ctx context.Context, c *ucli.Context) error {
 // remoteCommand returns the command uwf remote.
 func (a commands) remoteCommand() *ucli.Command {
 	return a.Group(ucli.Command{
-		Name: "remote", Usage: "other places that hold threads: a directory, another machine, a database",
-		Description: "   uwf remote add team build@ci.example:threads\n" +
-			"   uwf push @ team                         # take a thread there\n" +
-			"   uwf pull 01M7Z… team                    # bring it here\n" +
-			"   uwf thread step 01M7Z… --remote team    # one step of it, from anywhere",
+		Name: "remote", Usage: "manage remotes: directories, machines or databases that hold threads",
 		Subcommands: append(remotes.Commands{App: a.App}.Named(),
 			a.Leaf(ucli.Command{
-				Name: "serve", ArgsUsage: "<directory>", Usage: "be a remote for one client, on stdin and stdout; ssh starts it",
-				Description: "The directory is a home of its own, and made by the first push; it may also be one that somebody\n" +
-					"works in. In ~/.ssh/authorized_keys, command=\"uwf remote serve /srv/team\" lets a key do nothing else.\n" +
-					"The protocol is that of docs/remotes.md.",
+				Name: "serve", ArgsUsage: "<directory>", Usage: "serve a remote on stdin and stdout, for ssh",
 			}, a.remoteServe),
 		),
 	})
@@ -462,22 +446,20 @@ func (a commands) remoteServe(ctx context.Context, c *ucli.Context) error {
 
 func (a commands) schemaCommand() *ucli.Command {
 	return a.Group(ucli.Command{
-		Name: "schema", Usage: "the schemas of what uwf stores, and of the files people write",
+		Name: "schema", Usage: "print JSON Schemas of stored nodes, workflow files and config",
 		Subcommands: []*ucli.Command{
 			a.Leaf(ucli.Command{
 				Name: "hash", ArgsUsage: "<kind>",
-				Usage: "print the hash of a kind's schema in this store: " + strings.Join(typeNames(), ", "),
+				Usage: "print the hash of a kind's schema",
 			}, a.schemaHash),
 			a.Leaf(ucli.Command{
-				Name: "show", ArgsUsage: "<kind>", Usage: "print a kind's JSON Schema",
+				Name: "show", ArgsUsage: "<kind>", Usage: "print the JSON Schema of a kind",
 			}, a.schemaShow),
 			a.Leaf(ucli.Command{
-				Name: "workflow", Usage: "print a JSON Schema for editors of workflow files",
-				Description: "uwf schema workflow > workflow.schema.json, and as first line of the workflow:\n" +
-					"# yaml-language-server: $schema=workflow.schema.json",
+				Name: "workflow", Usage: "print the JSON Schema of workflow files, for editors",
 			}, a.editorSchema(protocol.EditWorkflow)),
 			a.Leaf(ucli.Command{
-				Name: "config", Usage: "print a JSON Schema for editors of config.yaml",
+				Name: "config", Usage: "print the JSON Schema of config.yaml, for editors",
 			}, a.editorSchema(protocol.EditConfig)),
 		},
 	})

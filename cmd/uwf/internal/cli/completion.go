@@ -40,13 +40,7 @@ func shellNames() []string { return []string{"bash", "zsh", "fish", "powershell"
 
 func (a commands) completionCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
-		Name: "completion", Usage: "print a script that completes commands in a shell", ArgsUsage: "<shell>",
-		Description: "The shells are bash, zsh, fish and powershell. It completes commands and flags,\n" +
-			"threads, workflows, agents and more, as they are now. Load it with:\n\n" +
-			"   bash         source <(uwf completion bash)           in ~/.bashrc\n" +
-			"   zsh          source <(uwf completion zsh)            in ~/.zshrc, behind compinit\n" +
-			"   fish         uwf completion fish > ~/.config/fish/completions/uwf.fish\n" +
-			"   powershell   uwf completion powershell | Out-String | Invoke-Expression   in $PROFILE",
+		Name: "completion", Usage: "print a shell completion script", ArgsUsage: "<shell>",
 	}, func(_ context.Context, c *ucli.Context) error {
 		name := strings.ToLower(c.Args().First())
 		end, ok := shells()[name]
@@ -66,7 +60,7 @@ func (a commands) completionCommand() *ucli.Command {
 // never fails, because errors would not be visible.
 func (a commands) completeCommand(root *ucli.App) *ucli.Command {
 	return a.Leaf(ucli.Command{
-		Name: "__complete", Hidden: true, Usage: "list what can stand for the last of the words", ArgsUsage: "[word…]",
+		Name: "__complete", Hidden: true, Usage: "list completions of the last word", ArgsUsage: "[word…]",
 	}, func(ctx context.Context, c *ucli.Context) error {
 		words := c.Args().Slice()
 		a.takeHome(words)

@@ -30,6 +30,11 @@ var (
 	setup string
 )
 
+// Commands has the descriptions of the commands of uwf, see [cmdline.Describe].
+//
+//go:embed commands.txt
+var Commands string
+
 // separator separates the parts of usage.
 const separator = "\n\n---\n\n"
 

@@ -31,22 +31,18 @@ type Commands struct{ *app.App }
 func (a Commands) Named() []*ucli.Command {
 	return []*ucli.Command{
 		a.Leaf(ucli.Command{
-			Name: "add", ArgsUsage: "<remote> <address>", Usage: "give an address a name; nothing is contacted",
-			Description: "An address is a directory, host:path (by ssh) or scheme://…, for which the program uwf-remote-scheme is\n" +
-				"started. It may hold no password: that program takes it from the environment or from a file of its own.\n\n" +
-				"   uwf remote add team build@ci.example:threads\n" +
-				"   uwf remote add shared /mnt/team/uwf",
-			Flags: []ucli.Flag{&ucli.BoolFlag{Name: "trust", Usage: "run commands of threads from there without asking, as for your own threads"}},
+			Name: "add", ArgsUsage: "<remote> <address>", Usage: "add a remote",
+			Flags: []ucli.Flag{&ucli.BoolFlag{Name: "trust", Usage: "trust the commands of threads from this remote"}},
 		}, a.add),
 		a.Leaf(ucli.Command{
-			Name: "list", Aliases: []string{"ls"}, ArgsUsage: "[remote]", Usage: "list the remotes, or the threads at one of them",
+			Name: "list", Aliases: []string{"ls"}, ArgsUsage: "[remote]", Usage: "list remotes, or the threads on one",
 			Flags: []ucli.Flag{
 				&ucli.BoolFlag{Name: "waiting", Usage: "only threads that wait for a person"},
-				&ucli.BoolFlag{Name: "all", Usage: "ended threads too"},
+				&ucli.BoolFlag{Name: "all", Usage: "include ended threads"},
 			},
 		}, a.list),
-		a.Leaf(ucli.Command{Name: "rename", ArgsUsage: "<remote> <new>", Usage: "give a remote another name"}, a.rename),
-		a.Leaf(ucli.Command{Name: "remove", Aliases: []string{"rm"}, ArgsUsage: "<remote>", Usage: "forget a remote; what is there, and what came from there, stays"}, a.remove),
+		a.Leaf(ucli.Command{Name: "rename", ArgsUsage: "<remote> <new>", Usage: "rename a remote"}, a.rename),
+		a.Leaf(ucli.Command{Name: "remove", Aliases: []string{"rm"}, ArgsUsage: "<remote>", Usage: "remove a remote; threads stay on both sides"}, a.remove),
 	}
 }
 
@@ -177,15 +173,10 @@ func (a Commands) list(ctx context.Context, c *ucli.Context) error {
 // Push returns the command uwf push.
 func (a Commands) Push() *ucli.Command {
 	return a.Leaf(ucli.Command{
-		Name: "push", ArgsUsage: "[thread…] [remote]", Usage: "take threads to a remote, each with its children",
-		Description: "What the remote lacks is sent, then its head moves, if it is still where it was. A thread that has gone\n" +
-			"on at both sides is named with both heads, and stays as it is at both.\n\n" +
-			"   uwf push @ team\n" +
-			"   uwf push @ host:threads\n" +
-			"   uwf push --all team",
+		Name: "push", ArgsUsage: "[thread…] [remote]", UsageText: "(<thread>… | --all) [remote]", Usage: "push threads to a remote",
 		Flags: []ucli.Flag{
 			&ucli.BoolFlag{Name: "all", Usage: "all threads, active and ended"},
-			&ucli.BoolFlag{Name: "check", Usage: "have the remote send back all that it has of them, and send again what is damaged there"},
+			&ucli.BoolFlag{Name: "check", Usage: "verify the remote's copy and repair damaged objects"},
 		},
 	}, a.push)
 }
@@ -284,13 +275,10 @@ func (a Commands) withRemote(args []string) (others []string, name string, err e
 // Pull returns the command uwf pull.
 func (a Commands) Pull() *ucli.Command {
 	return a.Leaf(ucli.Command{
-		Name: "pull", ArgsUsage: "<thread> [remote]", Usage: "bring a thread here, with its children, after verifying all of it",
-		Description: "What is lacking here is fetched and checked as a bundle is; nothing is changed on any fault. A thread that\n" +
-			"comes from elsewhere works nowhere until you say where: uwf thread step <thread> --cwd DIR. One that has\n" +
-			"gone on at both sides is named with both heads, and stays as it is.",
+		Name: "pull", ArgsUsage: "<thread> [remote]", Usage: "pull a thread from a remote",
 		Flags: []ucli.Flag{
-			&ucli.BoolFlag{Name: "discard", Usage: "give up what was done here, if the thread has gone on at both sides"},
-			&ucli.BoolFlag{Name: "links", Usage: "also take files of which a link leads out of the work tree"},
+			&ucli.BoolFlag{Name: "discard", Usage: "discard local steps if the histories have diverged"},
+			&ucli.BoolFlag{Name: "links", Usage: "accept files with symlinks that point outside the work tree"},
 		},
 	}, a.pull)
 }
@@ -377,9 +365,8 @@ type Pulled struct {
 // Fetch returns the command uwf fetch.
 func (a Commands) Fetch() *ucli.Command {
 	return a.Leaf(ucli.Command{
-		Name: "fetch", ArgsUsage: "[remote]", Usage: "update all threads that are both here and at a remote to where they stand there",
-		Description: "It is uwf pull for each of them. What has gone on here, or at both sides, stays as it is.",
-		Flags:       []ucli.Flag{&ucli.BoolFlag{Name: "all", Usage: "also threads that are not here yet"}},
+		Name: "fetch", ArgsUsage: "[remote]", Usage: "pull the threads that are on both sides",
+		Flags: []ucli.Flag{&ucli.BoolFlag{Name: "all", Usage: "also pull threads that are not here yet"}},
 	}, a.fetch)
 }
 

@@ -38,37 +38,29 @@ type Commands struct{ *app.App }
 // Config returns the command uwf config.
 func (a Commands) Config() *ucli.Command {
 	return a.Group(ucli.Command{
-		Name: "config", Usage: "show and change config.yaml",
+		Name: "config", Usage: "show and change the configuration",
 		Subcommands: []*ucli.Command{
 			a.Leaf(ucli.Command{
-				Name: "list", Aliases: []string{"ls"}, Usage: "print the whole config; keys are masked",
+				Name: "list", Aliases: []string{"ls"}, Usage: "print the config, with secrets masked",
 			}, a.configList),
 			a.Leaf(ucli.Command{
-				Name: "get", ArgsUsage: "<key>", Usage: "print one value, such as models.default.name; keys are masked",
+				Name: "get", ArgsUsage: "<key>", Usage: "print one value, with secrets masked",
 			}, a.configGet),
 			a.Leaf(ucli.Command{
-				Name: "set", ArgsUsage: "<key> <value>", Usage: "change one value; comments and everything else stay as they are",
-				Description: "The parts of a key are separated by dots; a part with a dot in it stands in double quotes. Lists\n" +
-					"and mappings are written as JSON or YAML. The value - is read from stdin, so that a secret is in\n" +
-					"nobody's history:\n\n" +
-					"   uwf config set models.default.name qwen3\n" +
-					"   uwf config set agents.builtin.args '[\"--model\",\"default\"]'\n" +
-					"   uwf config set providers.openai.apiKey - < key.txt",
+				Name: "set", ArgsUsage: "<key> <value>", Usage: "set one value",
 			}, a.configSet),
 			a.Leaf(ucli.Command{
-				Name: "unset", ArgsUsage: "<key>", Usage: "remove one value; comments and everything else stay as they are",
+				Name: "unset", ArgsUsage: "<key>", Usage: "remove one value",
 			}, a.configUnset),
 			a.WithEngine(ucli.Command{
-				Name: "show", Usage: "print what is in force here: your config, and beneath it the project's (.uwf/config.yaml)",
-				Description: "A repository's .uwf/config.yaml may choose among the agents, providers and models of your\n" +
-					"config and narrow what they may do. It allows nothing, and names no program and no endpoint.",
-				Flags: []ucli.Flag{&ucli.BoolFlag{Name: "origin", Usage: "say of each value which file it is from"}},
+				Name: "show", Usage: "print the effective config of this directory",
+				Flags: []ucli.Flag{&ucli.BoolFlag{Name: "origin", Usage: "show which file each value comes from"}},
 			}, a.configShow),
 			a.Leaf(ucli.Command{
-				Name: "edit", Usage: "open config.yaml in $VISUAL or $EDITOR; an invalid file is not saved",
+				Name: "edit", Usage: "edit config.yaml in $VISUAL or $EDITOR",
 			}, a.configEdit),
 			a.Leaf(ucli.Command{
-				Name: "path", Usage: "print where config.yaml is",
+				Name: "path", Usage: "print the path of config.yaml",
 			}, a.configPath),
 		},
 	})

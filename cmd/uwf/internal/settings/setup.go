@@ -37,36 +37,22 @@ import (
 // Setup returns the command uwf setup.
 func (a Commands) Setup() *ucli.Command {
 	return a.Leaf(ucli.Command{
-		Name: "setup", Usage: "write config.yaml: who plays the roles, with which model, and what they may run",
-		Description: "On a terminal and without flags it asks: which of the coding agents found here plays\n" +
-			"the roles, or uwf's own with a model of yours, and whether commands may run. With flags\n" +
-			"it changes only what they name, and asks nothing; --yes takes what Enter would. Comments\n" +
-			"and all other values stay, and so does a model that was in use: setup prints the line that\n" +
-			"restores it. At the end the agent answers one question in a run of one role; the config\n" +
-			"is kept even if it does not, and the exit status is 1 then.\n\n" +
-			"--commands: all lets an agent run any program, none lets it only change files, and a\n" +
-			"list such as go,git holds for uwf's own agents. Where the system can confine them, they\n" +
-			"write only in the directory where a step works.\n\n" +
-			"   uwf setup --agent claude-code\n" +
-			"   uwf setup --agent builtin --provider openai --model NAME --commands all\n\n" +
-			"Known providers: " + strings.Join(setup.PresetNames(), ", ") + ".\n" +
-			"Any other name needs --base-url. A key in an argument can be seen by others on this\n" +
-			"machine while the command runs: --api-key - reads it from stdin, --api-key-env\n" +
-			"keeps it in the environment.",
+		Name: "setup", Usage: "configure agents and models",
+		Description: "Known providers: " + strings.Join(setup.PresetNames(), ", ") + ". Any other name needs --base-url.",
 		Flags: []ucli.Flag{
-			&ucli.StringFlag{Name: "provider", Usage: "`NAME` of a known provider, or of your own"},
-			&ucli.StringFlag{Name: "base-url", Usage: "base `URL` of its chat completions, up to /v1"},
+			&ucli.StringFlag{Name: "provider", Usage: "`NAME` provider: a known one, or any name with --base-url"},
+			&ucli.StringFlag{Name: "base-url", Usage: "`URL` root of an OpenAI-compatible API, up to /v1"},
 			&ucli.StringFlag{
-				Name: "api-key", Usage: "`KEY` to write into the config; - reads it from stdin",
+				Name: "api-key", Usage: "`KEY` API key to store in the config; - reads stdin",
 				Action: cmdline.Excludes[string]("api-key", "api-key-env"),
 			},
-			&ucli.StringFlag{Name: "api-key-env", Usage: "environment `VARIABLE` that holds the key"},
-			&ucli.StringFlag{Name: "model", Usage: "`NAME` of the model at the provider"},
-			&ucli.StringSliceFlag{Name: "agent", Usage: "`NAME` of the agent that plays the roles, such as builtin; repeated, the first plays and the others can be chosen"},
-			&ucli.StringFlag{Name: "commands", Usage: "`WHICH` the agents may run: all, none, or a list such as go,git"},
-			&ucli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "ask nothing; take the answers that Enter would give"},
-			&ucli.BoolFlag{Name: "skill", Usage: "install a skill that teaches Claude Code, Codex and other agents to use uwf, in ~/.claude and ~/.agents"},
-			&ucli.BoolFlag{Name: "no-probe", Aliases: []string{"no-check"}, Usage: "try neither the model nor the agent"},
+			&ucli.StringFlag{Name: "api-key-env", Usage: "`NAME` environment variable that holds the API key"},
+			&ucli.StringFlag{Name: "model", Usage: "`NAME` model, as the provider calls it"},
+			&ucli.StringSliceFlag{Name: "agent", Usage: "`NAME` agent to set up, such as claude-code; the first is the default"},
+			&ucli.StringFlag{Name: "commands", Usage: "`LIST` programs that agents can run: all, none, or a list such as go,git"},
+			&ucli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "accept all defaults without prompting"},
+			&ucli.BoolFlag{Name: "skill", Usage: "install a skill that teaches coding agents to use uwf"},
+			&ucli.BoolFlag{Name: "no-probe", Aliases: []string{"no-check"}, Usage: "don't test the model and the agent"},
 		},
 	}, a.setup)
 }
@@ -430,14 +416,8 @@ func (a Commands) runProbe(ctx context.Context, p *protocol.SetupProbe) (id stri
 func (a Commands) Doctor() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "doctor", Usage: "check the setup and suggest fixes",
-		Description: "Checks the home, the store and how it flushes, the threads, the config and the\n" +
-			"project's, overrides, the agents in the config and on PATH with their versions and\n" +
-			"logins, what they may run, confinement, the models and the space on disk. It changes\n" +
-			"nothing. Whether each node is whole, `uwf cas fsck` tells.\n\n" +
-			"Exits with 1 if there is a problem: then a step could not run as things are. Notes\n" +
-			"and warnings are about other agents, models and files.",
 		Flags: []ucli.Flag{
-			&ucli.BoolFlag{Name: "check", Usage: "also ask each model for one word, or the agent that plays one question (this costs a few tokens)"},
+			&ucli.BoolFlag{Name: "check", Usage: "also send a short request to each model or to the default agent"},
 		},
 	}, a.doctor)
 }

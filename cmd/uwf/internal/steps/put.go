@@ -35,14 +35,14 @@ import (
 // Put returns the command uwf step put.
 func (a Commands) Put() *ucli.Command {
 	return cmdline.Leaf(ucli.Command{
-		Name: "put", Usage: "for agents: store this step's answer, and print the result line",
+		Name: "put", Usage: "store the answer of this step and print the result line",
 		Flags: []ucli.Flag{
-			&ucli.StringFlag{Name: "output", Usage: "`FILE` with the answer, which begins with the role's frontmatter; - is stdin", Required: true},
-			&ucli.StringFlag{Name: "detail", Usage: "JSON `FILE` with what happened inside the step (default: the announced turns)"},
-			&ucli.StringFlag{Name: "session", Usage: "`ID` of the agent's session"},
-			&ucli.StringFlag{Name: "usage", Usage: "what it cost, as `JSON`"},
-			&ucli.BoolFlag{Name: "final", Usage: "this is the last answer: if it does not fit, extract the data with a model"},
-			&ucli.StringFlag{Name: "agent", Usage: "`NAME` of the agent (default: its alias, else its program's)"},
+			&ucli.StringFlag{Name: "output", Usage: "`FILE` answer that begins with the role's frontmatter; - reads stdin", Required: true},
+			&ucli.StringFlag{Name: "detail", Usage: "`FILE` JSON record of the work inside the step (default the announced turns)"},
+			&ucli.StringFlag{Name: "session", Usage: "`ID` session of the agent, for a later visit"},
+			&ucli.StringFlag{Name: "usage", Usage: "`JSON` tokens and cost of the step"},
+			&ucli.BoolFlag{Name: "final", Usage: "let a model extract the data if the answer does not match the schema"},
+			&ucli.StringFlag{Name: "agent", Usage: "`NAME` name of the agent (default its alias, else its program)"},
 		},
 	}, a.stepPut)
 }
@@ -380,12 +380,12 @@ func isInterpreter(name string) bool {
 // Turn returns the command uwf step turn.
 func (a Commands) Turn() *ucli.Command {
 	return cmdline.Leaf(ucli.Command{
-		Name: "turn", Usage: "for agents: store a turn as it happens, and announce it",
+		Name: "turn", Usage: "store a turn while the step runs",
 		Flags: []ucli.Flag{
-			&ucli.StringFlag{Name: "role", Usage: "who speaks: system, user, assistant or tool", Value: string(protocol.TurnAssistant)},
-			&ucli.StringFlag{Name: "content", Usage: "`FILE` with the turn's text; - is stdin", Required: true},
-			&ucli.StringFlag{Name: "tool-calls", Usage: `what the model asks for, as JSON: [{"id":…,"name":…,"args":…}]`},
-			&ucli.StringFlag{Name: "tool-call-id", Usage: "the `ID` of the tool call that this turn answers"},
+			&ucli.StringFlag{Name: "role", Usage: "`ROLE` author of the turn: system, user, assistant or tool", Value: string(protocol.TurnAssistant)},
+			&ucli.StringFlag{Name: "content", Usage: "`FILE` text of the turn; - reads stdin", Required: true},
+			&ucli.StringFlag{Name: "tool-calls", Usage: "`JSON` tool calls of the model: [{\"id\":…,\"name\":…,\"args\":…}]"},
+			&ucli.StringFlag{Name: "tool-call-id", Usage: "`ID` tool call that this turn answers"},
 		},
 	}, a.stepTurn)
 }
@@ -458,12 +458,9 @@ func (a Commands) readInput(name string) (string, error) {
 // Extract returns the command uwf step extract.
 func (a Commands) Extract() *ucli.Command {
 	return cmdline.Leaf(ucli.Command{
-		Name: "extract", Usage: "for agents: have a model extract the role's data from an answer without frontmatter",
-		Description: "The model is modelOverrides.extract, else models.extract, else defaultModel of config.yaml; " +
-			"modelOverrides.extract: off switches it off. Agents made with the kit call this when their corrections have failed. " +
-			"Nothing is stored: step put --final does both.",
+		Name: "extract", Usage: "extract the role's data from an answer with a model",
 		Flags: []ucli.Flag{
-			&ucli.StringFlag{Name: "output", Usage: "`FILE` with the answer; - is stdin", Required: true},
+			&ucli.StringFlag{Name: "output", Usage: "`FILE` answer; - reads stdin", Required: true},
 		},
 	}, a.stepExtract)
 }
@@ -540,10 +537,10 @@ func (x extractor) read(ctx context.Context, answer, heading string, role extrac
 // Prompt returns the command uwf step prompt.
 func (a Commands) Prompt() *ucli.Command {
 	return cmdline.Leaf(ucli.Command{
-		Name: "prompt", Usage: "for agents: print the prompt of this step",
+		Name: "prompt", Usage: "print the prompt of this step",
 		Flags: []ucli.Flag{
 			term.OneOf(ucli.StringFlag{
-				Name: "part", Usage: "`PART` of it: all, system (the same for all of a role's visits) or user (the rest)", Value: "all",
+				Name: "part", Usage: "`PART` part to print: all, system (constant for a role) or user (the rest)", Value: "all",
 			}, "all", "system", "user"),
 		},
 	}, a.stepPrompt)

@@ -37,7 +37,6 @@ type Commands struct{ *app.App }
 func (a Commands) Details() *ucli.Command {
 	return a.onStep(ucli.Command{
 		Name: "step-details", ArgsUsage: "<step>", Usage: "print everything that happened inside a step, as YAML",
-		Description: app.StepUsage,
 	}, func(ctx context.Context, _ *ucli.Context, s cas.Store, at thread.Step) error {
 		detail, err := cas.Expand(ctx, s, at.Detail, -1)
 		if err != nil {
@@ -82,8 +81,7 @@ func (a Commands) onStep(
 // Show returns the command step show, the original's later name, which prints the step and its detail.
 func (a Commands) Show() *ucli.Command {
 	return a.onStep(ucli.Command{
-		Name: "show", ArgsUsage: "<step>", Usage: "print a step: its agent, its output, and everything that happened inside",
-		Description: app.StepUsage,
+		Name: "show", ArgsUsage: "<step>", Usage: "show a step: its agent, its output and its turns",
 	}, a.stepShow)
 }
 
@@ -173,11 +171,10 @@ func nameArgs(turns any) {
 // Read returns the command uwf step read.
 func (a Commands) Read() *ucli.Command {
 	return a.onStep(ucli.Command{
-		Name: "read", ArgsUsage: "<step>", Usage: "read the turns of a step as Markdown, the newest that fit",
-		Description: app.StepUsage,
+		Name: "read", ArgsUsage: "<step>", Usage: "read the turns of a step as Markdown",
 		Flags: []ucli.Flag{
 			app.QuotaFlag(),
-			&ucli.BoolFlag{Name: "prompt", Usage: "the prompt that the agent was given, instead of its turns"},
+			&ucli.BoolFlag{Name: "prompt", Usage: "print the agent's prompt instead of the turns"},
 		},
 	}, a.stepRead)
 }
@@ -256,10 +253,8 @@ func turnsOf(ctx context.Context, s cas.Store, step protocol.Step, quota int, qu
 // Diff returns the command uwf step diff.
 func (a Commands) Diff() *ucli.Command {
 	return a.onStep(ucli.Command{
-		Name: "diff", ArgsUsage: "<step>", Usage: "show what a step changed in the files",
-		Description: app.StepUsage + "\n\nWhat a person changed before the step is not shown. The patch can be applied by git.\n\n" +
-			"   uwf step diff @-1 | git apply -R",
-		Flags: []ucli.Flag{StatFlag("only the names, with the lines added and removed")},
+		Name: "diff", ArgsUsage: "<step>", Usage: "show the file changes of a step",
+		Flags: []ucli.Flag{StatFlag("print only file names and line counts")},
 	}, a.stepDiff)
 }
 
@@ -354,14 +349,12 @@ func statText(list []snapshot.Change) string {
 // Turns returns the command uwf step turns.
 func (a Commands) Turns() *ucli.Command {
 	return a.OnThread(ucli.Command{
-		Name: "turns", ArgsUsage: "<thread>", Usage: "print all turns of all steps of a thread as Markdown, oldest first",
-		Description: "Turns are numbered through the whole thread; --role, --offset and --limit choose among them, in\n" +
-			"this order. With --format json each turn is a line: {\"step\",\"number\",\"role\",\"running\",\"turn\"}.",
+		Name: "turns", ArgsUsage: "<thread>", Usage: "print the turns of all steps of a thread as Markdown",
 		Flags: []ucli.Flag{
-			&ucli.StringFlag{Name: "role", Usage: "only steps of this `ROLE`"},
-			term.Number(ucli.StringFlag{Name: "limit", Usage: "at most `N` turns"}, 0, 20),
-			term.Number(ucli.StringFlag{Name: "offset", Usage: "skip the first `N` turns", Value: "0"}, 0, 20),
-			&ucli.BoolFlag{Name: "live", Usage: "keep printing each turn as it happens, until the running step has ended"},
+			&ucli.StringFlag{Name: "role", Usage: "`ROLE` only steps of one role"},
+			term.Number(ucli.StringFlag{Name: "limit", Usage: "`N` maximum number of turns"}, 0, 20),
+			term.Number(ucli.StringFlag{Name: "offset", Usage: "`N` number of turns to skip", Value: "0"}, 0, 20),
+			&ucli.BoolFlag{Name: "live", Usage: "follow the running step until it ends"},
 		},
 	}, a.stepTurns)
 }

@@ -22,17 +22,17 @@ type Template struct {
 // All returns the templates, the default first.
 func All() []Template {
 	return []Template{
-		{"loop", "one role works until it says that it is done (the smallest)"},
-		{"review", "a finder, a sceptic who checks each finding, and a report"},
-		{"solve-issue", "plan, develop, review; back to work if rejected; asks a person if unclear"},
-		{"debate", "two sides argue, a judge decides when it is enough"},
-		{"checks", "change something until a command says that it is right"},
-		{"approve", "write something, let a person approve it, publish it by a command"},
-		{"panel", "several look at it side by side, each by itself, and what they say is joined"},
-		{"each", "find a list of things, work on each of them at once, report"},
-		{"issue-to-pr", "plan and fix an issue of GitHub, and open a pull request; a person opens two gates"},
-		{"review-pr", "several review a pull request of GitHub; a person decides what is published"},
-		{"research", "split a question, research until nothing is open, write the answer"},
+		{"loop", "one role works until it is done (the smallest workflow)"},
+		{"review", "find problems, verify each one, write a report"},
+		{"solve-issue", "plan, develop, review; ask you if something is unclear"},
+		{"debate", "two sides argue until a judge decides"},
+		{"checks", "make changes until a command, such as a test, passes"},
+		{"approve", "write something, wait for approval, publish it with a command"},
+		{"panel", "several reviewers work in parallel; their reviews are merged"},
+		{"each", "make a list, work on all items in parallel, write a report"},
+		{"issue-to-pr", "fix a GitHub issue and open a pull request, with two approvals"},
+		{"review-pr", "review a GitHub pull request; you decide what to publish"},
+		{"research", "split a question, research each part, write the answer"},
 	}
 }
 

@@ -339,7 +339,7 @@ func ParseTime(s string, now time.Time, local *time.Location) (time.Time, error)
 
 // Timeout returns --timeout.
 func Timeout(usage string) ucli.Flag {
-	return Span(ucli.StringFlag{Name: "timeout", Usage: usage + ", such as 90s, 30m or 2h; a bare number is seconds"})
+	return Span(ucli.StringFlag{Name: "timeout", Usage: usage + ", such as 90s, 30m or 2h"})
 }
 
 // Span returns a flag for a duration. The library's own reports a mistake only as "parse error".

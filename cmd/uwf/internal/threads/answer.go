@@ -34,15 +34,10 @@ import (
 func (a Commands) threadAnswerCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "answer", ArgsUsage: "<thread>", Usage: "answer for a role that a person plays",
-		Description: "The answer is the role's data, field by field: from a terminal, --set or a file. It is checked\n" +
-			"as an agent's is, and becomes a step. Of two people who answer at once the first one counts.\n\n" +
-			"   uwf thread answer @                                        # on a terminal: asks for each field\n" +
-			"   uwf thread answer @ --set '$status=approved' --set comment='Well done'\n" +
-			"   uwf thread answer @ -f answer.yaml --until-end",
 		Flags: append([]ucli.Flag{
-			&ucli.StringSliceFlag{Name: "set", Usage: "a field of the answer, as `NAME=VALUE`; NAME=@FILE reads it from a file; can be repeated"},
-			&ucli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "the answer, a mapping in the YAML or JSON `FILE`; - reads stdin"},
-			&ucli.StringFlag{Name: "as", Usage: "answer as `NAME` (default: user.name of git)"},
+			&ucli.StringSliceFlag{Name: "set", Usage: "`NAME=VALUE` set a field of the answer; NAME=@FILE reads a file"},
+			&ucli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "`FILE` answer as YAML or JSON; - reads stdin"},
+			&ucli.StringFlag{Name: "as", Usage: "`NAME` name to record (default git's user.name)"},
 		}, slices.Concat(a.agentFlags(), []ucli.Flag{keepFilesFlag()}, countFlags(), remoteFlags())...),
 	}, a.threadAnswer)
 }
@@ -298,8 +293,8 @@ func (a Commands) answerer(ctx context.Context, c *ucli.Context) (string, error)
 // varFlags returns the flags for a run's inputs.
 func varFlags() []ucli.Flag {
 	return []ucli.Flag{
-		&ucli.StringSliceFlag{Name: "var", Usage: "an input of the workflow, as `NAME=VALUE`; NAME=@FILE reads it from a file; can be repeated"},
-		&ucli.StringFlag{Name: "vars", Usage: "inputs, a mapping in the YAML or JSON `FILE`; - reads stdin; --var goes before it"},
+		&ucli.StringSliceFlag{Name: "var", Usage: "`NAME=VALUE` set an input of the workflow; NAME=@FILE reads a file"},
+		&ucli.StringFlag{Name: "vars", Usage: "`FILE` inputs as YAML or JSON; - reads stdin; --var overrides it"},
 	}
 }
 

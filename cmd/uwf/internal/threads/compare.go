@@ -36,12 +36,9 @@ type threadDiffOutput struct {
 func (a Commands) threadDiffCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "diff", ArgsUsage: "<thread> <thread>",
-		Usage: "compare two threads: the first step that differs, field by field",
-		Description: "What took longer or cost more does not part two threads; what was asked, answered or delivered\n" +
-			"does. <thread>@3 compares up to a step. Exit status 0: they are the same; 1: they differ.\n\n" +
-			"   uwf thread diff @^ @ --files        # the files after the last step of each, as a patch",
-		Flags: []ucli.Flag{&ucli.BoolFlag{Name: "files", Usage: "compare the files instead, as they were after the last step of each"},
-			steps.StatFlag("with --files: only the names, with the lines added and removed")},
+		Usage: "compare two threads step by step",
+		Flags: []ucli.Flag{&ucli.BoolFlag{Name: "files", Usage: "compare the files after the last steps instead"},
+			steps.StatFlag("with --files: print only file names and line counts")},
 	}, a.threadDiff)
 }
 
@@ -137,15 +134,11 @@ type replayOutput struct {
 func (a Commands) threadReplayCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "replay", ArgsUsage: "<thread>",
-		Usage: "run the steps of a thread again in a new thread, and show what differs",
-		Description: "The new thread has the same task. It begins at the start, or with --from at the step before the\n" +
-			"one that is named: that one is made again. It runs to the end, or until a person is needed. With --background,\n" +
-			"thread diff shows later what differs.\n\n" +
-			"   uwf thread replay @ --from reviewer --agent reviewer=second-opinion",
+		Usage: "run a thread again and compare the results",
 		Flags: []ucli.Flag{
-			&ucli.StringFlag{Name: "from", Usage: "the first `STEP` to run again: a hash, a number, a role, role@visit (default: 1)", Value: "1"},
+			&ucli.StringFlag{Name: "from", Usage: "`STEP` first step to run again: a number, role, role@visit or hash", Value: "1"},
 			agentFlag(),
-			term.Timeout("stop a step's agent after this `TIME`"), moveFlag(), backgroundFlag(),
+			term.Timeout("`DURATION` timeout of each step"), moveFlag(), backgroundFlag(),
 		},
 	}, a.threadReplay)
 }
@@ -226,12 +219,7 @@ func replayed(ctx context.Context, e *engine.Engine, fork string, old protocol.H
 
 func (a Commands) threadBisectCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
-		Name: "bisect", ArgsUsage: "<good> <bad> <command…>", Usage: "find the step after which a command fails",
-		Description: "Both are steps of one thread; number 0 is the start. The command is started without a shell with the files of\n" +
-			"the steps in between, in a worktree that is made for it, at this place below its root, and removed again.\n" +
-			"Exit status 0 of the command: the files are good; 125: it cannot tell; 126 and 127 end the search; any other: " +
-			"they are\nbad.\n\n" +
-			"   uwf thread bisect @0 @-1 -- make test\n   uwf thread bisect @3 @ -- sh -c 'go build && ./check'",
+		Name: "bisect", ArgsUsage: "<good> <bad> <command…>", Usage: "find the step that broke a command",
 	}, a.threadBisect)
 }
 
@@ -275,9 +263,7 @@ func bisectedText(s protocol.BisectedStep) string {
 
 func (a Commands) threadDiagnoseCommand() *ucli.Command {
 	return a.OnThread(ucli.Command{
-		Name: "diagnose", ArgsUsage: "<thread>", Usage: "find out what is wrong with a thread, and what to do about it",
-		Description: "Checks where the thread stands, the last try of a step, who would play the next role, every node\n" +
-			"of the chain, loops and limits. Exit status 7 if a node is damaged; what else it finds is not an error.",
+		Name: "diagnose", ArgsUsage: "<thread>", Usage: "find out why a thread does not continue",
 	}, a.threadDiagnose)
 }
 
@@ -340,10 +326,7 @@ func indented(s string) string {
 
 func (a Commands) threadWatchCommand() *ucli.Command {
 	return a.OnThread(ucli.Command{
-		Name: "watch", ArgsUsage: "<thread>", Usage: "follow a thread until nothing works on it any more",
-		Description: "On a terminal each tool is told as it is called, and a line counts up; elsewhere there is a line for\n" +
-			"each step that begins or ends. With --format json each event is a line of JSON. To stop watching, press Ctrl-C:\n" +
-			"the thread goes on. Exit status 6 if it then waits for a person; if the last try failed, that of the failure.",
+		Name: "watch", ArgsUsage: "<thread>", Usage: "follow a thread until it stops",
 	}, a.threadWatch)
 }
 

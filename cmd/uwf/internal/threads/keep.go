@@ -25,11 +25,9 @@ import (
 
 func (a Commands) threadRemoveCommand() *ucli.Command {
 	return a.OnThread(ucli.Command{
-		Name: "rm", ArgsUsage: "<thread>", Usage: "remove a thread for good; forks of it stay",
-		Description: "A terminal asks first; elsewhere --yes says that it is meant. A thread that is running is not removed:\n" +
-			"uwf thread stop. What only this thread used goes with the next uwf cas gc.",
-		Flags: []ucli.Flag{&ucli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"},
-			&ucli.BoolFlag{Name: "force", Usage: "also remove its worktree if it holds work that exists nowhere else"}},
+		Name: "rm", ArgsUsage: "<thread>", Usage: "delete a thread; its forks stay",
+		Flags: []ucli.Flag{&ucli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "delete without prompting"},
+			&ucli.BoolFlag{Name: "force", Usage: "also delete a worktree with work that exists nowhere else"}},
 	}, a.threadRemove)
 }
 
@@ -111,11 +109,11 @@ func isRunning(id string) error {
 // threadPruneCommand removes threads that ended long ago.
 func (a Commands) threadPruneCommand() *ucli.Command {
 	return a.WithEngine(ucli.Command{
-		Name: "prune", Usage: "forget archived threads, so that gc can free what only they use; active threads stay",
+		Name: "prune", Usage: "delete old archived threads",
 		Flags: []ucli.Flag{
-			term.Number(ucli.StringFlag{Name: "keep-days", Required: true, Usage: "keep threads that ended within `N` days"}, 0, 30),
-			&ucli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "only show what would be forgotten"},
-			&ucli.BoolFlag{Name: "force", Usage: "also forget threads whose worktrees hold work that exists nowhere else"},
+			term.Number(ucli.StringFlag{Name: "keep-days", Required: true, Usage: "`N` keep threads that ended within this number of days"}, 0, 30),
+			&ucli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "only print what would be deleted"},
+			&ucli.BoolFlag{Name: "force", Usage: "also delete threads whose worktrees hold work that exists nowhere else"},
 		},
 	}, a.threadPrune)
 }
@@ -155,16 +153,12 @@ func printPrune(w *term.Page, r prune.Report) {
 
 func (a Commands) threadApplyCommand() *ucli.Command {
 	return a.OnThread(ucli.Command{
-		Name: "apply", ArgsUsage: "<thread>", Usage: "merge what a thread has made in its worktree into your branch",
-		Description: "It is committed, as the thread's worktree has it, on the branch that is checked out here, whose files\n" +
-			"and index follow; merged, if that has gone on since. It is done whole or not at all: what conflicts, or\n" +
-			"would be written over, is named, and nothing is changed. Nothing is signed and no hook runs.\n\n" +
-			"   uwf thread apply @\n   uwf thread apply @ --branch fix-lexer",
+		Name: "apply", ArgsUsage: "<thread>", Usage: "merge the worktree of a thread into your branch",
 		Flags: []ucli.Flag{
-			&ucli.StringFlag{Name: "branch", Usage: "a branch `NAME` for the result, created if needed; no files are touched"},
-			&ucli.StringFlag{Name: "message", Aliases: []string{"m"}, Usage: "the `TEXT` of the commit (default: the thread's title)"},
-			&ucli.BoolFlag{Name: "dirty", Usage: "even if there are uncommitted changes here, which stay as they are"},
-			&ucli.StringFlag{Name: "cwd", Usage: "`DIR` of the work tree for the result (default: here)"},
+			&ucli.StringFlag{Name: "branch", Usage: "`NAME` commit to this branch instead of merging; created if needed"},
+			&ucli.StringFlag{Name: "message", Aliases: []string{"m"}, Usage: "`TEXT` commit message (default the thread's title)"},
+			&ucli.BoolFlag{Name: "dirty", Usage: "allow uncommitted changes in your work tree; they stay"},
+			&ucli.StringFlag{Name: "cwd", Usage: "`DIR` work tree to merge into (default the current directory)"},
 		},
 	}, a.threadApply)
 }
@@ -209,11 +203,8 @@ func appliedText(w *term.Page, out protocol.ThreadApplied) {
 
 func (a Commands) threadWorktreesCommand() *ucli.Command {
 	return a.WithEngine(ucli.Command{
-		Name: "worktrees", Usage: "list the worktrees of threads: whose, from where, how old, how large",
-		Description: "--clean removes those of threads that have ended, and those that no thread has, unless something in them is\n" +
-			"nowhere else; what git ignores goes. What was made stays with the thread: uwf thread apply and uwf thread fork\n" +
-			"still have it, and a thread that goes on has its worktree again.",
-		Flags: []ucli.Flag{&ucli.BoolFlag{Name: "clean", Usage: "remove those that are not needed"}},
+		Name: "worktrees", Usage: "list or clean the worktrees of threads",
+		Flags: []ucli.Flag{&ucli.BoolFlag{Name: "clean", Usage: "delete worktrees that are not needed"}},
 	}, a.threadWorktrees)
 }
 
@@ -265,10 +256,10 @@ func remark(w protocol.Worktree, cleaned bool) string {
 // treeFlags returns the flags for the files of a new thread.
 func treeFlags() []ucli.Flag {
 	return []ucli.Flag{
-		term.OneOf(ucli.StringFlag{Name: "workspace", Usage: "how the files are kept, a `MODE`: in-place (a snapshot with each step; the default in a git work tree), worktree (likewise, in a git worktree of the thread's own) or none"},
+		term.OneOf(ucli.StringFlag{Name: "workspace", Usage: "`MODE` where agents work: in-place (the default), worktree (a new git worktree) or none (in place, without snapshots)"},
 			worktree.ModeInPlace, worktree.InWorktree, worktree.ModeNone),
-		&ucli.StringFlag{Name: "base", Usage: "the `COMMIT` at which the worktree starts (default: HEAD)", Action: forWorktree[string]},
-		&ucli.BoolFlag{Name: "dirty", Usage: "copy uncommitted changes into the worktree", Action: forWorktree[bool]},
+		&ucli.StringFlag{Name: "base", Usage: "`COMMIT` start of the new worktree (default HEAD)", Action: forWorktree[string]},
+		&ucli.BoolFlag{Name: "dirty", Usage: "copy uncommitted changes into the new worktree", Action: forWorktree[bool]},
 	}
 }
 

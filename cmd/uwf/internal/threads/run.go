@@ -35,11 +35,11 @@ func (a Commands) Run() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "run", ArgsUsage: "<workflow>",
 		Usage: "start a thread and run it to the end",
-		Flags: append(slices.Concat(a.agentFlags(), varFlags(), limitFlags(), treeFlags()), titleFlag(), promptFlag(true, "the task, as `TEXT`; - reads it from stdin, @FILE from a file"), cwdFlag(), workflows.YesFlag(), backgroundFlag(),
-			remoteFlag("take the thread to this `REMOTE`, and each step as it is made; children are left to whoever steps them there"), leaseFlag(),
-			&ucli.BoolFlag{Name: "wait", Usage: "wait while the thread is rate-limited, and continue when the provider's limit is reset"},
+		Flags: append(slices.Concat(a.agentFlags(), varFlags(), limitFlags(), treeFlags()), titleFlag(), promptFlag(true, "`TEXT` task; - reads it from stdin, @FILE from a file"), cwdFlag(), workflows.YesFlag(), backgroundFlag(),
+			remoteFlag("`REMOTE` push the thread and each step to this remote; other workers run its children"), leaseFlag(),
+			&ucli.BoolFlag{Name: "wait", Usage: "wait out rate limits of the provider"},
 			&ucli.BoolFlag{
-				Name: "dry-run", Usage: "start nothing: show the plan, and which agent would play each role",
+				Name: "dry-run", Usage: "print the plan and the agent of each role; start nothing",
 				Action: cmdline.Excludes[bool]("dry-run", "remote", "--dry-run starts nothing anywhere"),
 			}),
 	}, a.runWorkflow)
@@ -372,19 +372,19 @@ func worstText(w engine.Worst) string {
 // limitFlags returns the flags that limit a whole run.
 func limitFlags() []ucli.Flag {
 	return []ucli.Flag{
-		dollars(ucli.StringFlag{Name: "max-cost", Usage: "start nothing new once the whole run has cost `DOLLARS`"}),
-		term.Number(ucli.StringFlag{Name: "max-tokens", Usage: "start nothing new once the whole run has read and written `N` tokens"}, 1, 200000),
-		term.Span(ucli.StringFlag{Name: "max-time", Usage: "start nothing new once the steps of the run have taken this `TIME`, such as 2h"}),
+		dollars(ucli.StringFlag{Name: "max-cost", Usage: "`DOLLARS` stop before the next step once the run has cost this much"}),
+		term.Number(ucli.StringFlag{Name: "max-tokens", Usage: "`N` stop before the next step once the run has used this many tokens"}, 1, 200000),
+		term.Span(ucli.StringFlag{Name: "max-time", Usage: "`DURATION` stop before the next step once all steps together took this long"}),
 	}
 }
 
 // moreFlags returns the flags that raise a run's limits.
 func moreFlags() []ucli.Flag {
 	return []ucli.Flag{
-		&ucli.BoolFlag{Name: "raise-limit", Usage: "grant as much again of the limit that was reached: cost, tokens, time, steps, or the day's for all threads"},
-		dollars(ucli.StringFlag{Name: "add-cost", Usage: "grant `DOLLARS` more"}),
-		term.Number(ucli.StringFlag{Name: "add-tokens", Usage: "grant `N` more tokens"}, 1, 200000),
-		term.Span(ucli.StringFlag{Name: "add-time", Usage: "grant this much more `TIME`, such as 30m"}),
+		&ucli.BoolFlag{Name: "raise-limit", Usage: "raise the limit that was reached by its original amount"},
+		dollars(ucli.StringFlag{Name: "add-cost", Usage: "`DOLLARS` raise the cost limit"}),
+		term.Number(ucli.StringFlag{Name: "add-tokens", Usage: "`N` raise the token limit"}, 1, 200000),
+		term.Span(ucli.StringFlag{Name: "add-time", Usage: "`DURATION` raise the time limit, such as 30m"}),
 	}
 }
 

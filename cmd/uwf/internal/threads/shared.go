@@ -24,8 +24,8 @@ import (
 // remoteFlags returns the flags of commands that work on a thread at a remote.
 func remoteFlags() []ucli.Flag {
 	return []ucli.Flag{
-		remoteFlag("work on the thread as it stands at this `REMOTE`: take its lease, pull, make the step, push"),
-		term.Checked(ucli.StringFlag{Name: "if-head", Usage: "only if `HEAD` is still the thread's head"}, func(_, text string) error {
+		remoteFlag("`REMOTE` take the thread's lease on this remote, pull, run, push"),
+		term.Checked(ucli.StringFlag{Name: "if-head", Usage: "`HEAD` fail unless this is the current head of the thread"}, func(_, text string) error {
 			if _, err := protocol.ParseHash(text); err != nil {
 				return cmdline.UsageError(fmt.Sprintf("--if-head: %v", err), "uwf thread show <thread>")
 			}
@@ -36,7 +36,7 @@ func remoteFlags() []ucli.Flag {
 }
 
 func leaseFlag() ucli.Flag {
-	f := term.Span(ucli.StringFlag{Name: "lease", Usage: "with --remote: how long others wait if this process dies, a `TIME` (default: " + protocol.Span(remotes.DefaultLease) + ")"})
+	f := term.Span(ucli.StringFlag{Name: "lease", Usage: "`DURATION` with --remote: time before another worker can take over (default " + protocol.Span(remotes.DefaultLease) + ")"})
 	check := f.Action
 	f.Action = func(c *ucli.Context, text string) error {
 		if !c.IsSet("remote") {
@@ -225,14 +225,10 @@ type tickOutput struct {
 // Tick returns the command uwf run-due.
 func (a Commands) Tick() *ucli.Command {
 	return a.WithEngine(ucli.Command{
-		Name: "run-due", Usage: "make one step of every thread that can go on",
-		Description: "For cron, systemd and CI. It skips threads that wait for a person, failed, were undone, are\n" +
-			"rate-limited or running; uwf inbox lists those that need a person. Exits 0 if there is nothing to do, else\n" +
-			"with the status of the first step that failed.\n\n" +
-			"   */5 * * * * uwf run-due --parallel 4",
+		Name: "run-due", Usage: "run the next step of every thread that can continue",
 		Flags: []ucli.Flag{
-			term.Number(ucli.StringFlag{Name: "parallel", Usage: "work on up to `N` threads at once", Value: "1"}, 1, 4),
-			term.Timeout("stop a step's agent after this `TIME`"),
+			term.Number(ucli.StringFlag{Name: "parallel", Usage: "`N` maximum number of threads to run at once", Value: "1"}, 1, 4),
+			term.Timeout("`DURATION` timeout of each step"),
 		},
 	}, func(ctx context.Context, c *ucli.Context, e *engine.Engine) error {
 		host.Notices{Engine: e, Process: a.Env}.Flush()

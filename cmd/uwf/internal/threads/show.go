@@ -34,10 +34,10 @@ import (
 
 func (a Commands) threadShowCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
-		Name: "show", ArgsUsage: "<thread>", Usage: "show where a thread stands and what is next",
+		Name: "show", ArgsUsage: "<thread>", Usage: "show the status and the next step of a thread",
 		Flags: []ucli.Flag{
 			&ucli.BoolFlag{Name: "full", Usage: "include all steps"},
-			remoteFlag("as it stands at this `REMOTE`; nothing is brought here"),
+			remoteFlag("`REMOTE` show it as it is on this remote, without pulling"),
 		},
 	}, a.threadShow)
 }
@@ -181,7 +181,7 @@ func stepsText(t *thread.Thread, now time.Time) string {
 // History returns the command uwf thread steps.
 func (a Commands) History() *ucli.Command {
 	return a.OnThread(ucli.Command{
-		Name: "steps", ArgsUsage: "<thread>", Usage: "list the steps of a thread, oldest first",
+		Name: "steps", ArgsUsage: "<thread>", Usage: "list the steps of a thread",
 	}, a.threadSteps)
 }
 
@@ -238,13 +238,13 @@ func (a Commands) threadListCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "list", Aliases: []string{"ls"}, Usage: "list threads, newest first",
 		Flags: []ucli.Flag{
-			&ucli.BoolFlag{Name: "all", Usage: "ended threads too"},
-			&ucli.StringFlag{Name: "status", Usage: "only threads with these statuses, a comma-separated `LIST`; active stands for all that uwf can continue; running adds the process"},
-			&ucli.StringFlag{Name: "after", Usage: "only threads started after `TIME`: a date, or 7d, 24h, 30m ago"},
-			&ucli.StringFlag{Name: "before", Usage: "only threads started before `TIME`"},
-			term.Number(ucli.StringFlag{Name: "limit", Aliases: []string{"take"}, Usage: "at most `N`"}, 0, 20),
-			term.Number(ucli.StringFlag{Name: "offset", Aliases: []string{"skip"}, Usage: "skip the first `N`", Value: "0"}, 0, 20),
-			remoteFlag("the threads at this `REMOTE`, as they stand there"),
+			&ucli.BoolFlag{Name: "all", Usage: "include ended threads"},
+			&ucli.StringFlag{Name: "status", Usage: "`LIST` comma-separated statuses to show; active means all that uwf can continue"},
+			&ucli.StringFlag{Name: "after", Usage: "`TIME` only threads started after then: a date, or an age such as 7d or 24h"},
+			&ucli.StringFlag{Name: "before", Usage: "`TIME` only threads started before then"},
+			term.Number(ucli.StringFlag{Name: "limit", Aliases: []string{"take"}, Usage: "`N` maximum number of results"}, 0, 20),
+			term.Number(ucli.StringFlag{Name: "offset", Aliases: []string{"skip"}, Usage: "`N` number of results to skip", Value: "0"}, 0, 20),
+			remoteFlag("`REMOTE` list the threads on this remote"),
 		},
 	}, a.threadList)
 }
@@ -414,18 +414,14 @@ func listText(w *term.Page, items iter.Seq[protocol.ThreadItem], now time.Time) 
 
 func (a Commands) threadReadCommand() *ucli.Command {
 	return a.OnThread(ucli.Command{
-		Name: "read", ArgsUsage: "<thread>", Usage: "read a whole run as Markdown: task, instructions, answers, decisions",
-		Description: "On a terminal it is all there. Elsewhere it has at most as many characters as the quota says, and the\n" +
-			"newest steps win; --all leaves nothing out.\n\n" +
-			"The text has at most as many characters as the quota says; only the headings of the newest\n" +
-			"step, and that its answer is left out, are always there. A step that alone is too long is cut in its middle, and says so.",
+		Name: "read", ArgsUsage: "<thread>", Usage: "read a whole thread as Markdown",
 		Flags: []ucli.Flag{
 			app.QuotaFlag(),
-			&ucli.BoolFlag{Name: "all", Usage: "leave nothing out, in a pipe too", Action: cmdline.Excludes[bool]("all", "quota")},
-			&ucli.StringFlag{Name: "before", Usage: "only steps before this `STEP`: a hash, a number, -1 for the last, a role, role@visit"},
+			&ucli.BoolFlag{Name: "all", Usage: "print everything, even into a pipe", Action: cmdline.Excludes[bool]("all", "quota")},
+			&ucli.StringFlag{Name: "before", Usage: "`STEP` only steps before this one: a number, role, role@visit or hash"},
 			&ucli.BoolFlag{Name: "start", Usage: "include the task, even with --before"},
 			&ucli.BoolFlag{
-				Name: "live", Usage: "include the turns of the running step or the failed try, and what is being written",
+				Name: "live", Usage: "include the turns of the running step or of the failed attempt",
 				Action: cmdline.Excludes[bool]("live", "before", "what is running comes after every step"),
 			},
 		},
@@ -501,11 +497,7 @@ type threadGraphOutput struct {
 
 func (a Commands) threadGraphCommand() *ucli.Command {
 	return a.OnThread(ucli.Command{
-		Name: "graph", ArgsUsage: "<thread>", Usage: "draw the workflow's graph with the path that a thread took",
-		Description: "×2 on an edge means that it was taken twice, and ◀ marks where the thread stands. A role that has\n" +
-			"had its turn shows how often, and what it cost; one that children play, where these stand and how long they\n" +
-			"have worked, counted if they are more than eight. In the pictures, what was not reached is pale.\n\n" +
-			"   uwf thread graph @ --format svg > run.svg",
+		Name: "graph", ArgsUsage: "<thread>", Usage: "draw the path of a thread through its workflow",
 		Flags: []ucli.Flag{a.FormatFlag(workflows.GraphFormats(), "text")},
 	}, a.threadGraph)
 }

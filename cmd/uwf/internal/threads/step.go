@@ -32,22 +32,21 @@ import (
 func (a Commands) agentFlags() []ucli.Flag {
 	return []ucli.Flag{
 		agentFlag(), a.scenarioFlag(),
-		&ucli.BoolFlag{Name: "discard-result", Usage: "discard the finished result of an interrupted step, and run the step again"},
-		term.Timeout("stop a step's agent after this `TIME`"),
-		term.Number(ucli.StringFlag{Name: "parallel", Usage: "at most `N` threads at work at once (default: two for each processor)"}, 1, 4),
+		&ucli.BoolFlag{Name: "discard-result", Usage: "discard the result of an interrupted step and run the step again"},
+		term.Timeout("`DURATION` timeout of each step"),
+		term.Number(ucli.StringFlag{Name: "parallel", Usage: "`N` maximum number of threads to run at once (default two per CPU)"}, 1, 4),
 	}
 }
 
 // agentFlag returns --agent; see agentsByRole.
 func agentFlag() ucli.Flag {
-	return &ucli.StringSliceFlag{Name: "agent", Usage: "`[ROLE=]AGENT`: an alias of config.yaml, the name of an " +
-		"installed agent (codex for uwf-codex) or a command line, for one role or for all, instead of the configured " +
-		"one, from now on; can be repeated"}
+	return &ucli.StringSliceFlag{Name: "agent", Usage: "`[ROLE=]AGENT` agent of a role, or of all: an alias of the config, " +
+		"an installed agent such as codex, or a command line"}
 }
 
 // scenarioFlag returns the flag for a script that plays every role.
 func (a Commands) scenarioFlag() ucli.Flag {
-	f := ucli.StringFlag{Name: "scenario", Usage: "a script for uwf-mock, `FILE`, plays all roles, also those of commands and people"}
+	f := ucli.StringFlag{Name: "scenario", Usage: "`FILE` play all roles with uwf-mock from this script"}
 	return term.Checked(f, func(_, file string) error {
 		if _, err := os.Stat(a.Env.Path(file)); err != nil {
 			return cmdline.NotFound("there is no scenario " + file)
@@ -71,7 +70,7 @@ func (a Commands) stepOptions(c *ucli.Context) engine.StepOptions {
 func (a Commands) threadStepCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "step", Aliases: []string{"exec"}, ArgsUsage: "<thread>",
-		Usage: "run one or more steps of a thread",
+		Usage: "run the next step of a thread",
 		Flags: append(append(append(a.agentFlags(), keepFilesFlag()), countFlags()...), remoteFlags()...),
 	}, func(ctx context.Context, c *ucli.Context) error { return a.work(ctx, c, a.workOf(c)) })
 }
@@ -79,9 +78,9 @@ func (a Commands) threadStepCommand() *ucli.Command {
 // countFlags returns the flags of commands that can make several steps.
 func countFlags() []ucli.Flag {
 	return []ucli.Flag{
-		term.Number(ucli.StringFlag{Name: "count", Aliases: []string{"c"}, Usage: "run up to `N` steps", Value: "1"}, 1, 5),
+		term.Number(ucli.StringFlag{Name: "count", Aliases: []string{"c"}, Usage: "`N` maximum number of steps to run", Value: "1"}, 1, 5),
 		&ucli.BoolFlag{
-			Name: "until-end", Usage: "continue to the end, or until a person is needed",
+			Name: "until-end", Usage: "run until the thread ends or needs you",
 			Action: cmdline.Excludes[bool]("until-end", "count", "--until-end runs as many steps as it takes"),
 		},
 		moveFlag(), backgroundFlag(),
@@ -90,7 +89,7 @@ func countFlags() []ucli.Flag {
 
 func backgroundFlag() ucli.Flag {
 	return &ucli.BoolFlag{
-		Name: "background", Usage: "return once the first agent has started; see thread wait, watch and stop",
+		Name: "background", Usage: "return as soon as the first agent has started",
 		Action: cmdline.Excludes[bool]("background", "remote"),
 	}
 }
@@ -184,14 +183,8 @@ func (a Commands) workflowOf(ctx context.Context, e *engine.Engine, id string) (
 func (a Commands) threadResumeCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "resume", ArgsUsage: "<thread>", Usage: "continue a thread to its end, whatever stopped it",
-		Description: "A thread that was interrupted, stopped by a limit, or has failed goes on where it was. One that waits\n" +
-			"for a person needs an answer, and a completed one something more to do: -p, else a terminal asks for\n" +
-			"it; -p '' goes on without words. One that stopped at a limit goes on with --raise-limit, or with as much as\n" +
-			"--add-cost, --add-tokens or --add-time grants. Exit status 6 if it waits for a person again.\n\n" +
-			"   uwf thread resume @ -p 'Yes, on Monday'\n" +
-			"   uwf thread resume @ -c 1                   # one step only",
-		Flags: append(append(append(append(append(a.agentFlags(), limitFlags()...), moreFlags()...), promptFlag(false, "the answer, as `TEXT`; - reads it from stdin, @FILE from a file")),
-			term.Number(ucli.StringFlag{Name: "count", Aliases: []string{"c"}, Usage: "run up to `N` steps (default: to the end)"}, 1, 5),
+		Flags: append(append(append(append(append(a.agentFlags(), limitFlags()...), moreFlags()...), promptFlag(false, "`TEXT` answer or next instruction; - reads it from stdin, @FILE from a file")),
+			term.Number(ucli.StringFlag{Name: "count", Aliases: []string{"c"}, Usage: "`N` maximum number of steps to run (default unlimited)"}, 1, 5),
 			keepFilesFlag(), moveFlag(), backgroundFlag()), remoteFlags()...),
 	}, a.threadResume)
 }
@@ -272,9 +265,8 @@ func (a Commands) answer(ctx context.Context, at protocol.StepOutput) (string, e
 func (a Commands) threadWaitCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "wait", ArgsUsage: "<thread>",
-		Usage:       "wait until nothing works on a thread any more",
-		Description: "Exit status 6 if it then waits for a person; if the last try failed, that of the failure.",
-		Flags:       []ucli.Flag{term.Timeout("give up after this `TIME`"), remoteFlag("until nobody has the lease of the thread at this `REMOTE`")},
+		Usage: "wait until a thread stops",
+		Flags: []ucli.Flag{term.Timeout("`DURATION` give up after this time"), remoteFlag("`REMOTE` wait until nobody holds the thread's lease on this remote")},
 	}, a.threadWait)
 }
 
@@ -340,19 +332,8 @@ func agentsByRole(values []string, workflow func() (protocol.Workflow, error), o
 func (a Commands) threadRetryCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "retry", Aliases: []string{"poke"}, ArgsUsage: "<thread|step>",
-		Usage: "run a step or a child again, with -p after new instructions",
-		Description: "A thread whose next step failed tries that step again. Otherwise a new step takes the place of the\n" +
-			"last one, or of the step that you name; what is next follows from it, also if the thread was completed.\n" +
-			"Without -p the role gets the same instructions. The old step stays in the store until uwf cas gc; uwf\n" +
-			"thread fork <step> continues from it. The agent begins with the files from before that step, if they\n" +
-			"were kept. Steps that followed an earlier step are undone; if the new step fails, uwf thread redo\n" +
-			"restores them.\n\n" +
-			"A child runs again from its start, unless its parent has joined its result; with -p its last step runs\n" +
-			"again. uwf thread resume of the parent then continues.\n\n" +
-			"   uwf thread retry @ -p 'shorter'\n" +
-			"   uwf thread retry @developer -p 'keep the old name' --until-end   # the last step of a role\n" +
-			"   uwf thread retry @/security",
-		Flags: append(append(a.agentFlags(), keepFilesFlag(), promptFlag(false, "new instructions, as `TEXT`; - reads it from stdin, @FILE from a file")),
+		Usage: "run a step or a child thread again",
+		Flags: append(append(a.agentFlags(), keepFilesFlag(), promptFlag(false, "`TEXT` new instructions; - reads them from stdin, @FILE from a file")),
 			append(countFlags(), remoteFlags()...)...),
 	}, a.threadRetry)
 }

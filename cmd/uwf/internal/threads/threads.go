@@ -33,11 +33,7 @@ type Commands struct{ *app.App }
 func (a Commands) Command() *ucli.Command {
 	step, bundle := steps.Commands{App: a.App}, bundles.Commands{App: a.App}
 	return a.Group(ucli.Command{
-		Name: "thread", Usage: "start, step and inspect runs of workflows",
-		Description: "   uwf thread start solve-issue -p 'Fix the crash'   # print the new thread's id\n" +
-			"   uwf thread step @                                # run its first step\n" +
-			"   uwf thread resume @                              # run it to the end\n" +
-			"   uwf thread read @                                # read all of it",
+		Name: "thread", Usage: "start, step and inspect threads",
 		Subcommands: slices.Concat(
 			cmdline.Under(cmdline.Common,
 				a.threadStartCommand(), a.threadStepCommand(), a.threadResumeCommand(), a.threadAnswerCommand(),
@@ -63,12 +59,12 @@ func promptFlag(required bool, usage string) ucli.Flag {
 }
 
 func cwdFlag() ucli.Flag {
-	return &ucli.StringFlag{Name: "cwd", Usage: "`DIR` in which the agents work (default: here)"}
+	return &ucli.StringFlag{Name: "cwd", Usage: "`DIR` working directory of the agents (default the current directory)"}
 }
 
 // moveFlag returns --cwd for commands that run agents in an existing thread.
 func moveFlag() ucli.Flag {
-	return &ucli.StringFlag{Name: "cwd", Usage: "`DIR` in which the thread works from now on; an imported thread needs it once"}
+	return &ucli.StringFlag{Name: "cwd", Usage: "`DIR` new working directory; an imported thread needs it once"}
 }
 
 // movedTo returns the value of --cwd, or "".
@@ -82,7 +78,7 @@ func (a Commands) movedTo(c *ucli.Context) (string, error) {
 func (a Commands) threadStartCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "start", Usage: "start a thread without running a step", ArgsUsage: "<workflow>",
-		Flags: append(slices.Concat(varFlags(), limitFlags(), treeFlags()), titleFlag(), promptFlag(true, "the task, as `TEXT`; - reads it from stdin, @FILE from a file"), cwdFlag(), workflows.YesFlag()),
+		Flags: append(slices.Concat(varFlags(), limitFlags(), treeFlags()), titleFlag(), promptFlag(true, "`TEXT` task; - reads it from stdin, @FILE from a file"), cwdFlag(), workflows.YesFlag()),
 	}, func(ctx context.Context, c *ucli.Context) error {
 		l := limitsOf(c)
 		started, err := a.start(ctx, c, l, func(e *engine.Engine, s protocol.Start) error { return checkBudget(ctx, e, s, l, engine.StepOptions{}) })
@@ -136,15 +132,13 @@ func (a Commands) start(ctx context.Context, c *ucli.Context, l protocol.Limits,
 }
 
 func titleFlag() ucli.Flag {
-	f := ucli.StringFlag{Name: "title", Usage: "what lists call the thread, a `TEXT` of one line (default: the task's first line)"}
+	f := ucli.StringFlag{Name: "title", Usage: "`TITLE` title in lists (default the task's first line)"}
 	return term.Checked(f, func(_, title string) error { return names.CheckTitle(title) })
 }
 
 func (a Commands) threadTitleCommand() *ucli.Command {
 	return a.OnThread(ucli.Command{
-		Name: "title", Usage: "print or change a thread's title", ArgsUsage: "<thread> [title]",
-		Description: "Lists show it. An empty one gives the thread back the title of its task.\n\n" +
-			"   uwf thread title @ 'Repair the lexer'",
+		Name: "title", Usage: "print or change the title of a thread", ArgsUsage: "<thread> [title]",
 	}, func(ctx context.Context, c *ucli.Context, e *engine.Engine, id string) error {
 		if c.Args().Len() > 1 {
 			if err := e.SetTitle(ctx, id, c.Args().Get(1)); err != nil {
@@ -196,10 +190,9 @@ func (a Commands) workDir(flag string) (string, error) {
 func (a Commands) Fork() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "fork", Usage: "start a thread from a step of another thread", ArgsUsage: "<step>",
-		Description: app.StepUsage + " Number 0 is the\nstart, before any step.",
 		Flags: []ucli.Flag{moveFlag(), term.OneOf(ucli.StringFlag{
-			Name: "files", Usage: "`WHERE` the fork has its files: worktree (of its own, as they were at that step; the default if they are kept), " +
-				"here (where the other thread has them, as they were) or keep (there, as they are)",
+			Name: "files", Usage: "`MODE` files of the fork: worktree (restored into a new worktree; the default if there are snapshots), " +
+				"here (restored in the other thread's directory) or keep (unchanged in that directory)",
 		}, worktree.FilesWorktree, worktree.FilesHere, worktree.FilesKeep)},
 	}, func(ctx context.Context, c *ucli.Context) error {
 		of, h, err := a.Place(ctx, c.Args().First())
@@ -235,7 +228,7 @@ func (a Commands) threadKillCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "kill", Aliases: []string{"cancel"}, ArgsUsage: "<thread>",
 		Usage: "stop a thread and archive it as cancelled",
-		Flags: []ucli.Flag{remoteFlag("also at this `REMOTE`, where nobody may work on it")},
+		Flags: []ucli.Flag{remoteFlag("`REMOTE` also cancel it on this remote, if nobody works on it there")},
 	}, a.threadKill)
 }
 
@@ -286,10 +279,7 @@ func (a Commands) threadStop(ctx context.Context, c *ucli.Context, e *engine.Eng
 
 func (a Commands) threadTellCommand() *ucli.Command {
 	return a.OnThread(ucli.Command{
-		Name: "message", Usage: "send a message to the agent of a thread, also while it works", ArgsUsage: "<thread> <message>",
-		Description: "Our own agents and Claude Code read it while they work; others that keep a conversation, before\n" +
-			"their answer is taken. It is delivered once, and is part of the step.\n\n" +
-			"   uwf thread message @ 'Leave the parser alone'",
+		Name: "message", Usage: "send a message to the agent of a thread", ArgsUsage: "<thread> <message>",
 	}, func(ctx context.Context, c *ucli.Context, e *engine.Engine, id string) error {
 		text, err := a.promptText(c.Args().Get(1))
 		if err != nil {
@@ -311,11 +301,7 @@ type threadTrustOutput struct {
 
 func (a Commands) threadTrustCommand() *ucli.Command {
 	return a.OnThread(ucli.Command{
-		Name: "trust", ArgsUsage: "<thread>", Usage: "confirm that the commands of a thread from elsewhere may run",
-		Description: "A thread from elsewhere brings a workflow, and inputs, answers and approvals of other people, from\n" +
-			"which the words of its commands are made. The commands run only once you have confirmed the thread.\n" +
-			"This command prints them and asks; the answer holds for the thread's children, too. After another\n" +
-			"import uwf asks again.",
+		Name: "trust", ArgsUsage: "<thread>", Usage: "allow the commands of an imported thread to run",
 		Flags: []ucli.Flag{app.YesFlag()},
 	}, func(ctx context.Context, c *ucli.Context, e *engine.Engine, id string) error {
 		_, commands, err := e.Origins().ThreadCommands(ctx, id)
@@ -333,15 +319,12 @@ func (a Commands) threadTrustCommand() *ucli.Command {
 
 // keepFilesFlag returns the flag of commands that restore files.
 func keepFilesFlag() ucli.Flag {
-	return &ucli.BoolFlag{Name: "keep-files", Usage: "leave all files as they are, even if an interrupted change of them is incomplete"}
+	return &ucli.BoolFlag{Name: "keep-files", Usage: "don't change files, even if an interrupted restore is incomplete"}
 }
 
 func (a Commands) threadUndoCommand() *ucli.Command {
 	return a.OnThread(ucli.Command{
-		Name: "undo", ArgsUsage: "<thread>", Usage: "take a thread, and its files, one step back",
-		Description: "A completed thread is active again. The files are those before the step, if they were kept and nobody\n" +
-			"has changed them since; files that git ignores stay. uwf thread redo goes forward again, until the\n" +
-			"thread makes another step.",
+		Name: "undo", ArgsUsage: "<thread>", Usage: "undo the last step and its file changes",
 		Flags: []ucli.Flag{keepFilesFlag()},
 	}, func(ctx context.Context, c *ucli.Context, e *engine.Engine, id string) error {
 		return a.travel(ctx, c, e, id, engine.DoUndo)
@@ -377,10 +360,7 @@ type notified struct {
 
 func (a Commands) threadNotifyCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
-		Name: "notify", Usage: "send the notice about a thread again, as notify in config.yaml says", ArgsUsage: "[thread]",
-		Description: "Use this to test the settings, or as a reminder. Without a thread it sends what could not be sent yet.\n" +
-			"Notices about threads that come to rest are sent automatically: see docs/notify.md.\n\n" +
-			"   uwf thread notify @",
+		Name: "notify", Usage: "send the notification about a thread again", ArgsUsage: "[thread]",
 	}, func(ctx context.Context, c *ucli.Context) error {
 		if c.Args().Len() == 0 {
 			e, err := a.Engine(ctx, nil)

@@ -39,12 +39,11 @@ func (a Commands) workflowNewCommand() *ucli.Command {
 		fmt.Fprintf(&list, "   %-12s %s\n", t.Name, t.Usage)
 	}
 	return a.Leaf(ucli.Command{
-		Name: "new", Aliases: []string{"init"}, Usage: "write a workflow file to begin with", ArgsUsage: "<name>",
-		Description: "Writes <name>.yaml, a workflow that runs as it is and explains itself. A file that exists\n" +
-			"is never overwritten. The templates:\n\n" + strings.TrimRight(list.String(), "\n"),
+		Name: "new", Aliases: []string{"init"}, Usage: "create a workflow file from a template", ArgsUsage: "<name>",
+		Description: "Templates:\n\n" + strings.TrimRight(list.String(), "\n"),
 		Flags: []ucli.Flag{
-			&ucli.StringFlag{Name: "template", Aliases: []string{"t"}, Value: templates.Names()[0], Usage: "`NAME` of the template"},
-			&ucli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FILE` or directory to write to; - is stdout"},
+			&ucli.StringFlag{Name: "template", Aliases: []string{"t"}, Value: templates.Names()[0], Usage: "`NAME` template"},
+			&ucli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FILE` output file or directory; - writes to stdout"},
 		},
 	}, a.workflowNew)
 }
@@ -175,13 +174,9 @@ type importedRole struct {
 
 func (a Commands) workflowImportCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
-		Name: "import", Usage: "make roles of Claude Code subagents", ArgsUsage: "<file|directory…>",
-		Description: "Reads subagent files (.claude/agents/*.md), also those below a directory, and writes a\n" +
-			"workflow with a role for each, in a chain that you edit. What a workflow has no place for,\n" +
-			"such as hooks, tools and models, is listed with file and field. A file that exists is never\n" +
-			"overwritten.",
+		Name: "import", Usage: "create a workflow from Claude Code subagents", ArgsUsage: "<file|directory…>",
 		Flags: []ucli.Flag{
-			&ucli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "agents.yaml", Usage: "`FILE` or directory to write to; - is stdout"},
+			&ucli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "agents.yaml", Usage: "`FILE` output file or directory; - writes to stdout"},
 		},
 	}, a.workflowImport)
 }
@@ -349,7 +344,7 @@ func (in *importer) tell() {
 
 // YesFlag returns the flag that runs a remote workflow without a question.
 func YesFlag() ucli.Flag {
-	return &ucli.BoolFlag{Name: "yes", Usage: "take a workflow from a git repository without being asked"}
+	return &ucli.BoolFlag{Name: "yes", Usage: "use a workflow from a git repository without prompting"}
 }
 
 // updateOutput is the result of workflow update.
@@ -362,9 +357,7 @@ type updateOutput struct {
 
 func (a Commands) workflowUpdateCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
-		Name: "update", ArgsUsage: "<address>", Usage: "update a workflow's pin to what its git address leads to now",
-		Description: "Shows what differs from the pinned content, asks, and moves the pin in .uwf/lock.yaml.\n\n" +
-			"   uwf workflow update github:owner/repo//review.yaml@v1",
+		Name: "update", ArgsUsage: "<address>", Usage: "update the pinned version of a workflow from git",
 		Flags: []ucli.Flag{YesFlag()},
 	}, a.workflowUpdate)
 }

@@ -40,12 +40,12 @@ func (a Commands) Command() *ucli.Command {
 			cmdline.Under(cmdline.Common,
 				a.workflowNewCommand(), a.workflowValidateCommand(),
 				a.Leaf(ucli.Command{
-					Name: "list", Aliases: []string{"ls"}, Usage: "list the workflows of the project and the registry",
+					Name: "list", Aliases: []string{"ls"}, Usage: "list the project's and the registered workflows",
 				}, a.workflowList), a.workflowShowCommand()),
 			cmdline.Under("Inspect", a.workflowGraphCommand(), a.workflowDiffCommand()),
 			cmdline.Under("Manage",
 				a.Leaf(ucli.Command{
-					Name: "put", Aliases: []string{"add"}, Usage: "validate a workflow file, store it, and register its name",
+					Name: "put", Aliases: []string{"add"}, Usage: "register a workflow file under its name",
 					ArgsUsage: "<file.yaml>", Flags: []ucli.Flag{YesFlag()},
 				}, a.workflowPut),
 				a.workflowImportCommand(), a.workflowTrustCommand(), a.workflowUpdateCommand(), a.workflowRemoveCommand()),
@@ -92,10 +92,7 @@ func workflowsText(w *term.Page, items []protocol.WorkflowItem) {
 
 func (a Commands) workflowShowCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
-		Name: "show", Usage: "print a workflow as it is stored", ArgsUsage: "<name|hash|file>",
-		Description: "As yaml or text, the workflow is a file that can be put again and is then the same\n" +
-			"workflow; roles stand in the order of the graph. As json, it is the stored node:\n" +
-			"{hash, name, type, payload, timestamp}.",
+		Name: "show", Usage: "print a workflow", ArgsUsage: "<name|hash|file>",
 	}, a.workflowShow)
 }
 
@@ -153,11 +150,6 @@ func GraphFormats() []string { return []string{"text", "mermaid", "dot", "svg", 
 func (a Commands) workflowGraphCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "graph", Usage: "draw a workflow's graph", ArgsUsage: "<name|hash|file>",
-		Description: "text is a tree that begins at $START: ↑ marks a role that is drawn above, ↓ one that\n" +
-			"is drawn below. svg is a picture for a browser, mermaid for Markdown on GitHub and\n" +
-			"elsewhere, dot for Graphviz; in them, ways back are dashed. json and yaml list nodes and\n" +
-			"edges. A file is only read, not stored.\n\n" +
-			"   uwf workflow graph solve-issue --format svg > solve-issue.svg",
 		Flags: []ucli.Flag{a.FormatFlag(GraphFormats(), "text")},
 	}, a.workflowGraph)
 }
@@ -202,11 +194,8 @@ type diffOutput struct {
 
 func (a Commands) workflowDiffCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
-		Name: "diff", Usage: "compare two workflows: roles, schemas, edges, conditions, limits",
+		Name: "diff", Usage: "compare two workflows",
 		ArgsUsage: "<name|hash|file> <name|hash|file>",
-		Description: "Exit status 0: they are the same; 1: they differ. The order in which a file is written\n" +
-			"does not matter. Files are only read, not stored.\n\n" +
-			"   uwf workflow diff solve-issue ./solve-issue.yaml   # what would put change?",
 	}, a.workflowDiff)
 }
 
@@ -239,12 +228,9 @@ func ValidateFormats() []string { return []string{"text", "json", "yaml", format
 
 func (a Commands) workflowValidateCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
-		Name: "validate", Aliases: []string{"check"}, Usage: "report every problem in workflow files; store nothing",
+		Name: "validate", Aliases: []string{"check"}, Usage: "check workflow files for errors",
 		ArgsUsage: "<file.yaml…>",
-		Description: "Exit status 0: all files are valid; 4: at least one is not.\n\n" +
-			"github is for the log of a GitHub workflow,\n" +
-			"where the problems appear beside the lines of the change.",
-		Flags: []ucli.Flag{a.FormatFlag(ValidateFormats(), "text on a terminal, else json")},
+		Flags:     []ucli.Flag{a.FormatFlag(ValidateFormats(), "text on a terminal, else json")},
 	}, a.workflowValidate)
 }
 
@@ -331,10 +317,7 @@ type trustOutput struct {
 
 func (a Commands) workflowTrustCommand() *ucli.Command {
 	return a.WithEngine(ucli.Command{
-		Name: "trust", ArgsUsage: "<workflow>", Usage: "confirm that the commands of a workflow may run",
-		Description: "A workflow whose roles are commands runs them as you. One that came with a thread from elsewhere, or\n" +
-			"that a project has in place of a registered one, runs only once you have confirmed its content. This\n" +
-			"command prints what would run and asks.",
+		Name: "trust", ArgsUsage: "<workflow>", Usage: "allow the commands of a workflow to run",
 		Flags: []ucli.Flag{app.YesFlag()},
 	}, func(ctx context.Context, c *ucli.Context, e *engine.Engine) error {
 		h, err := a.Workflows().Find(ctx, c.Args().First())
@@ -363,9 +346,8 @@ func (a Commands) workflowTrustCommand() *ucli.Command {
 
 func (a Commands) workflowRemoveCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
-		Name: "rm", ArgsUsage: "<name>", Usage: "take a workflow's name out of the registry; its threads stay",
-		Description: "A terminal asks first, unless --yes says that it is meant.",
-		Flags:       []ucli.Flag{&ucli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"}},
+		Name: "rm", ArgsUsage: "<name>", Usage: "unregister a workflow; its threads stay",
+		Flags: []ucli.Flag{&ucli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "delete without prompting"}},
 	}, func(ctx context.Context, c *ucli.Context) error {
 		x, err := a.Index()
 		if err != nil {
