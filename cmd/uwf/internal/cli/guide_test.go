@@ -29,7 +29,7 @@ func TestGuidesAreTrue(t *testing.T) {
 			if !strings.HasPrefix(line, "uwf ") {
 				commands = nil
 				for _, m := range inline.FindAllStringSubmatch(line, -1) {
-					commands = append(commands, m[1])
+					commands = append(commands, strings.Split(m[1], " && ")...)
 				}
 			}
 			for _, command := range commands {
