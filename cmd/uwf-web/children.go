@@ -38,7 +38,7 @@ func (s *server) childrenOf(ctx context.Context, all []protocol.ChildOutput, sta
 	if k == nil {
 		return nil
 	}
-	k.Tell(ctx, s.engine.Reader.Store, heads)
+	k.AddTasks(ctx, s.engine.Reader.Store, heads)
 	below := 0
 	for i, c := range view.ByUrgency(all)[:len(k.Shown)] {
 		if c.Status != protocol.StatusRunning && c.Status != protocol.StatusWaitingForChildren &&
@@ -69,7 +69,7 @@ func (s *server) joinedBy(ctx context.Context, id string, step thread.Step, most
 		all = append(all, protocol.ChildOutput{Key: c.Key, Status: c.Status})
 	}
 	k := htmlpage.ChildrenOf(string(step.Hash), all, most, s.threadLink)
-	k.Tell(ctx, s.engine.Reader.Store, heads)
+	k.AddTasks(ctx, s.engine.Reader.Store, heads)
 	if k != nil && err != nil {
 		k.Lost = htmlpage.Line(err.Error(), htmlpage.LongestTitle)
 	}

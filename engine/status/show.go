@@ -163,7 +163,7 @@ func (p *Position) Output() protocol.StepOutput {
 	case p.Next.Kind == moderator.Fan:
 		role := p.Next.Role
 		out.CurrentRole, out.Parallel = protocol.NullString(role), p.Workflow.Roles[role].Parallel
-		p.Children.Tell(p.Place(), &out)
+		p.Children.Summarize(p.Place(), &out)
 	case p.Next.Kind == moderator.End: // also before it is archived
 		if out.Status, out.Message = protocol.StatusCompleted, p.Next.Prompt; p.Next.Failed {
 			out.Status = protocol.StatusFailed

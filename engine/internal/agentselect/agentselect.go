@@ -1,6 +1,6 @@
-// Package casting finds who plays a role: which program, with which words, and for how
-// long. What a person says for one run goes before what the config says for the role, and
-// that before its default. Nothing is started here.
+// Package agentselect determines who plays a role: which program, with which arguments, and for how long. A
+// user's choice for one run takes precedence over the config for the role, which takes precedence over the
+// config's default. The package runs no agent.
 package agentselect
 
 import (
@@ -32,30 +32,29 @@ import (
 	"github.com/united-workforce/uwf/util/suggest"
 )
 
-// Caster finds players by a config. All fields are required.
+// Caster selects players according to a config. All fields are required.
 type Caster struct {
 	Env    env.Env
 	Dirs   home.Dirs
 	Config func(ctx context.Context) (protocol.Config, error)
 }
 
-// Wish is what a person says of one run. The zero value leaves all to the config.
+// Wish holds a user's choices for one run. The zero value leaves everything to the config.
 type Wish struct {
-	Agent    string            // an alias, else a command line
-	Agents   map[string]string // the same by role; goes before Agent
-	Earlier  map[string]string // those chosen for earlier steps, by role or [heads.AllRoles]; the others go before them
-	Scenario string            // a script, an absolute path, by which uwf-mock plays all roles
-	Timeout  time.Duration     // 0: the config's
+	Agent    string            // alias or command line
+	Agents   map[string]string // by role; takes precedence over Agent
+	Earlier  map[string]string // choices for earlier steps, by role or [heads.AllRoles]; Agent and Agents take precedence
+	Scenario string            // absolute path of a script from which uwf-mock plays all roles
+	Timeout  time.Duration     // 0 means the configured timeout
 }
 
-// For is the agent that was asked for to play a role, "" if none was.
+// For returns the agent chosen for a role, or "".
 func (w Wish) For(role string) string {
 	return cmp.Or(w.Agents[role], w.Agent, w.Earlier[role], w.Earlier[heads.AllRoles])
 }
 
-// Chosen returns all agents that a person has chosen, by role or [heads.AllRoles]; one for all
-// roles takes the place of those before. Relative programs become absolute: a later step may be
-// made from another directory.
+// Chosen returns all agents that a user has chosen, by role or [heads.AllRoles]. A choice for all roles
+// replaces earlier ones. Relative programs become absolute, because later steps may run in another directory.
 func (r Caster) Chosen(ctx context.Context, w Wish) map[string]string {
 	chosen := map[string]string{}
 	if w.Agent == "" {
@@ -69,11 +68,11 @@ func (r Caster) Chosen(ctx context.Context, w Wish) map[string]string {
 	return chosen
 }
 
-// lasting is an agent by a name that means the same in every directory.
+// lasting returns an agent in a form that means the same in every directory.
 func (r Caster) lasting(ctx context.Context, agent string) string {
 	c, err := r.Config(ctx)
 	if err != nil {
-		return agent // the error comes when it is run
+		return agent // running it reports the error
 	}
 	cmd, err := r.chooseAgent(c, agent, "", "")
 	if err != nil || cmd.Alias != "" || cmd.Argv[0] == cmd.Written[0] {
@@ -86,20 +85,20 @@ func (r Caster) lasting(ctx context.Context, agent string) string {
 	return strings.Join(words, " ")
 }
 
-// Casting is who would play a role if its turn came now.
+// Casting describes who would play a role now.
 type Casting struct {
 	Role    string
 	Player  protocol.Player
-	Agent   string   // as the user named it; "" if nobody is configured
-	Command []string // as the user wrote it: a variable in it may be a secret
-	Path    string   // of the program; "" if it is not installed
-	Model   string   // provider and name, or what the agent's program calls it; "" if that is the program's own affair
+	Agent   string   // as the user specified it; "" if none is configured
+	Command []string // as written by the user, without expanded variables, which may be secrets
+	Path    string   // path of the program; "" if it is not installed
+	Model   string   // provider and model, or the program's own name for it; "" if the program chooses
 	Timeout time.Duration
-	// Problem is why the role could not be played; nil if nothing speaks against it.
+	// Problem is the reason why the role cannot be played; nil if none is known.
 	Problem *protocol.Error
 }
 
-// Cast finds who would play a role of a workflow. Nothing is started.
+// Cast determines who would play a role of a workflow. It starts no agent.
 func (r Caster) Cast(ctx context.Context, w protocol.Workflow, role string, o Wish) Casting {
 	c, cmd := r.Program(ctx, w, role, w.Roles[role].Command(), o)
 	if c.Problem == nil && c.Player == protocol.PlayedByAgent {
@@ -108,8 +107,8 @@ func (r Caster) Cast(ctx context.Context, w protocol.Workflow, role string, o Wi
 	return c
 }
 
-// Program finds the program that would play a role.
-// argv is that of a role that is a command, as far as it is known.
+// Program determines the program that would play a role. argv is the command line of a command role, as far
+// as known.
 func (r Caster) Program(ctx context.Context, w protocol.Workflow, role string, argv []string,
 	o Wish) (Casting, Command) {
 	c := Casting{Role: role, Player: w.Roles[role].Player()}
@@ -148,8 +147,7 @@ func (r Caster) Program(ctx context.Context, w protocol.Workflow, role string, a
 	return c, cmd
 }
 
-// modelFor is the model that an agent of ours would ask, or that the config names
-// for another.
+// modelFor returns the model of one of our agents, or the model that the config sets for another.
 func (r Caster) modelFor(ctx context.Context, cmd Command, workflow, role string) (string, *protocol.Error) {
 	c, err := r.Config(ctx)
 	if err != nil {
@@ -177,7 +175,7 @@ func (r Caster) modelFor(ctx context.Context, cmd Command, workflow, role string
 	return endpoint.Provider + " " + endpoint.Model, nil
 }
 
-// modelFlag is the model that an agent of ours is told on its command line.
+// modelFlag returns the model in the command line of one of our agents.
 func modelFlag(argv []string) string {
 	for i, arg := range argv {
 		if value, ok := strings.CutPrefix(arg, "--model="); ok {
@@ -190,8 +188,8 @@ func modelFlag(argv []string) string {
 	return ""
 }
 
-// castCommand finds the program of a role that is a command, as far as it is known
-// before its words are rendered: one of the workspace may still be made.
+// castCommand finds the program of a command role, as far as it is known before the command line is rendered.
+// A program in the workspace may not exist yet.
 func (r Caster) castCommand(c *Casting) {
 	program := c.Command[0]
 	if strings.Contains(program, "{{") || filepath.Base(program) != program {
@@ -205,24 +203,23 @@ func (r Caster) castCommand(c *Casting) {
 	c.Path = path
 }
 
-// Command is an agent as it is to be run.
+// Command describes how to run an agent.
 type Command struct {
-	Name    string   // as the user named it: an alias or a command line
-	Alias   string   // in the config; "" for a command line
-	Argv    []string // the program and its configured arguments
-	Written []string // the same as the user wrote it: a variable in it may be a secret
+	Name    string   // alias or command line, as the user specified it
+	Alias   string   // alias in the config; "" for a command line
+	Argv    []string // program and configured arguments
+	Written []string // Argv as written by the user, without expanded variables, which may be secrets
 	Env     map[string]string
-	PassEnv []string      // secrets of .env that it gets
-	Form    string        // of the step in its arguments: protocol.Agent.Protocol
-	Account string        // at its provider, as the config names it; "": see [Caster.Account]
-	Timeout time.Duration // 0: none
-	Earlier bool          // chosen for an earlier step, and kept
-	// Plain is the role of a command that is no agent.
+	PassEnv []string      // secrets of .env to pass on
+	Form    string        // form of the step's arguments: protocol.Agent.Protocol
+	Account string        // provider account set in the config; if "", see [Caster.Account]
+	Timeout time.Duration // 0 means none
+	Earlier bool          // chosen for an earlier step and kept
+	// Plain is the role if it is a command role.
 	Plain *protocol.Role
 }
 
-// Player is the program that plays a role: an agent, or for a role that is a command
-// that, with the words and variables as they were rendered.
+// Player returns the program that plays a role: an agent, or, for a command role, the rendered command.
 func (r Caster) Player(ctx context.Context, o Wish, w protocol.Workflow, name string, argv []string,
 	env map[string]string) (Command, error) {
 	role := w.Roles[name]
@@ -241,14 +238,15 @@ func (r Caster) Player(ctx context.Context, o Wish, w protocol.Workflow, name st
 	return cmd, err
 }
 
-// Foreign reports whether the command was typed and may be no agent at all, such as claude.
+// Foreign reports whether the command was given as a command line. It may not be an agent then, for example
+// if it is claude.
 func (c Command) Foreign() bool {
 	name := c.Written[0]
 	return c.Alias == "" && filepath.Base(name) == name && !strings.HasPrefix(name, protocol.AgentPrefix)
 }
 
-// Agent decides who plays a role: --agent, then the override for the role,
-// then the default. It needs no config if --agent is a command line.
+// Agent returns the agent for a role: --agent, else the config's override for the role, else its default. If
+// --agent is a command line, no config is needed.
 func (r Caster) Agent(ctx context.Context, o Wish, workflow, role string) (Command, error) {
 	if o.Scenario != "" && o.For(role) == "" {
 		argv := []string{protocol.AgentName("mock"), "--mock-data", o.Scenario}
@@ -272,7 +270,7 @@ func (r Caster) chooseAgent(c protocol.Config, override, workflow, role string) 
 		if _, known := c.Agents[override]; known {
 			return r.configured(c, override, "--agent")
 		}
-		// codex: not the program itself, which is no agent
+		// For "codex", use our adapter instead of the program itself, which is not an agent.
 		if full := protocol.AgentName(override); discover.Installed(r.Env, full) {
 			return r.commandLine(full)
 		}
@@ -284,10 +282,10 @@ func (r Caster) chooseAgent(c protocol.Config, override, workflow, role string) 
 	if c.DefaultAgent != "" {
 		return r.configured(c, c.DefaultAgent, "defaultAgent")
 	}
-	return Command{}, r.nobody(c, role)
+	return Command{}, r.noAgent(c, role)
 }
 
-// configured is an agent of the config; by is the key that names it.
+// configured returns an agent of the config; by is the config key that refers to it.
 func (r Caster) configured(c protocol.Config, alias, by string) (Command, error) {
 	written, known := c.Agents[alias]
 	if !known {
@@ -308,7 +306,7 @@ func (r Caster) configured(c protocol.Config, alias, by string) (Command, error)
 		return Command{}, fault.New(protocol.CodeInvalid, "agents.%s.protocol must be positional or named, got %q", alias,
 			a.Protocol)
 	}
-	// A relative path in the config is relative to the config.
+	// Relative paths in the config are relative to the config.
 	argv := append([]string{rooted(a.Command, r.Dirs.Home)}, a.Args...)
 	return Command{
 		Name: alias, Alias: alias, Argv: argv, Env: a.Env, PassEnv: a.PassEnv, Form: a.Protocol, Account: a.Account,
@@ -316,13 +314,12 @@ func (r Caster) configured(c protocol.Config, alias, by string) (Command, error)
 	}, nil
 }
 
-// commandLine is an agent given as a command line. There is no shell: quotes
-// group words, and nothing else is special.
+// commandLine parses a command line. There is no shell: quotes group words, and nothing else is special.
 func (r Caster) commandLine(line string) (Command, error) {
 	parser := shellwords.NewParser()
 	parser.ParseEnv, parser.ParseBacktick = false, false
 	words, err := parser.Parse(line)
-	if err == nil && parser.Position >= 0 { // it stops at | & ; < > and drops the rest
+	if err == nil && parser.Position >= 0 { // it stopped at | & ; < or >, and would ignore the rest
 		err = fmt.Errorf("there is no shell to do %q", string([]rune(line)[parser.Position:]))
 	}
 	if err != nil {
@@ -337,7 +334,7 @@ func (r Caster) commandLine(line string) (Command, error) {
 	return Command{Name: line, Argv: argv, Written: words}, nil
 }
 
-// rooted makes a relative path absolute; a bare name stays one, for PATH.
+// rooted makes a relative path absolute. It keeps a bare name, which is looked up on PATH.
 func rooted(command, dir string) string {
 	if filepath.Base(command) == command || filepath.IsAbs(command) {
 		return command
@@ -345,7 +342,7 @@ func rooted(command, dir string) string {
 	return filepath.Join(dir, command)
 }
 
-// Fallback is the agent of an alias that takes over from another one.
+// Fallback returns the agent of an alias that takes over from another one.
 func (r Caster) Fallback(c protocol.Config, alias string, o Wish) (Command, error) {
 	cmd, err := r.configured(c, alias, "fallback")
 	if err != nil {
@@ -355,7 +352,7 @@ func (r Caster) Fallback(c protocol.Config, alias string, o Wish) (Command, erro
 	return cmd, err
 }
 
-// timeoutFor is the time that a step may take: the caller's, the agent's, the config's.
+// timeoutFor returns the timeout of a step: the caller's, else the agent's, else the config's.
 func timeoutFor(c protocol.Config, alias string, asked time.Duration) (time.Duration, error) {
 	if asked > 0 {
 		return asked, nil
@@ -374,10 +371,9 @@ func timeoutFor(c protocol.Config, alias string, asked time.Duration) (time.Dura
 	return d, nil
 }
 
-// Named checks that the agents which options name exist, before anything is
-// started for them. Errors are *protocol.Error: CodeUsage for what is no command
-// line, CodeNotFound for a program that is nowhere, CodeAgent for one that cannot
-// be started.
+// Named checks that the chosen agents exist, before anything is started for them. Errors are *protocol.Error:
+// CodeUsage for an invalid command line, CodeNotFound for a missing program, CodeAgent for one that cannot be
+// started.
 func (r Caster) Named(ctx context.Context, o Wish) (err error) {
 	defer fault.Coded(&err)
 	names := slices.Sorted(maps.Values(o.Agents))
@@ -404,7 +400,7 @@ func (r Caster) Named(ctx context.Context, o Wish) (err error) {
 	return nil
 }
 
-// nearAgents are aliases of the config or agents on PATH that may have been meant.
+// nearAgents suggests aliases of the config and agents on PATH with similar names.
 func (r Caster) nearAgents(ctx context.Context, name string) []string {
 	installed := discover.OnPath(r.Env)
 	known := installed
@@ -418,7 +414,8 @@ func (r Caster) nearAgents(ctx context.Context, name string) []string {
 	return near
 }
 
-// nearPrograms are another file of the directory, and the program on PATH of that name.
+// nearPrograms suggests a file with a similar name in the same directory, and the program on PATH with the
+// same name.
 func (r Caster) nearPrograms(cmd Command) []string {
 	dir, base := filepath.Split(cmd.Written[0])
 	var names []string
@@ -437,9 +434,9 @@ func (r Caster) nearPrograms(cmd Command) []string {
 	return near
 }
 
-// Account is the account that an agent uses: the one that the config names, the provider of its
-// model, or its program's own. Agents of one program with other arguments or variables have
-// other accounts, since these can choose one.
+// Account returns the account that an agent uses: the one set in the config, else the provider of its model,
+// else its program's own. Agents with the same program but other arguments or variables have other accounts,
+// because these can select an account.
 func (r Caster) Account(ctx context.Context, cmd Command, workflow, role string) limits.Account {
 	if cmd.Account != "" {
 		return limits.NewAccount(cmd.Account, nil)
@@ -457,9 +454,9 @@ func (r Caster) Account(ctx context.Context, cmd Command, workflow, role string)
 	return limits.NewAccount(config.AccountOf(cmd.Argv[0]), apart)
 }
 
-// Held reports whether all agents that can play a role must not start, since their accounts are
-// limited or the day's limit is used up, and returns the limit that is reset first. It only reads:
-// what is wrong with the config, whoever plays the role reports.
+// Held reports whether no agent for a role may start, because all their accounts are limited or the daily
+// limit is used up. It returns the limit that resets first. It only reads, and ignores errors in the config,
+// which are reported when the role runs.
 func (r Caster) Held(
 	ctx context.Context, accounts limits.Accounts, o Wish, workflow, role string,
 ) (first limits.Limit, held bool) {

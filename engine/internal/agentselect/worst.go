@@ -20,15 +20,15 @@ import (
 	"github.com/united-workforce/uwf/util/proc"
 )
 
-// Worst is what a role may cost in one run, if each of its steps costs what a step may.
-// What the run may cost as a whole bounds all of them together.
+// Worst is the maximum cost of a role in one run, from the limits of its steps. The limits of the whole run
+// apply in addition.
 type Worst struct {
-	Visits  int      `json:"visits"`  // 0: any number
-	CostUSD *float64 `json:"costUsd"` // nil: nothing bounds it
+	Visits  int      `json:"visits"`  // 0 means unlimited
+	CostUSD *float64 `json:"costUsd"` // nil means unlimited
 	Tokens  *int64   `json:"tokens"`
 }
 
-// Worst finds out what a role may cost, with the agent that would play it.
+// Worst returns the maximum cost of a role with its agent.
 func (r Caster) Worst(ctx context.Context, w protocol.Workflow, l protocol.Limits, c Casting) Worst {
 	out := Worst{Visits: 1}
 	if returns(w, c.Role) {
@@ -52,7 +52,7 @@ func (r Caster) Worst(ctx context.Context, w protocol.Workflow, l protocol.Limit
 	return out
 }
 
-// stepLimits are what one step of an agent may cost, as far as the config bounds it.
+// stepLimits returns the config's limits for one step of an agent; nil and 0 mean unlimited.
 func (r Caster) stepLimits(ctx context.Context, c Casting) (usd *float64, tokens int64) {
 	settings, err := r.Config(ctx)
 	if err != nil || len(c.Command) == 0 {
@@ -71,7 +71,7 @@ func (r Caster) stepLimits(ctx context.Context, c Casting) (usd *float64, tokens
 	return usd, tokens
 }
 
-// returns reports whether the graph leads from a role back to it.
+// returns reports whether the graph has a path from a role back to it.
 func returns(w protocol.Workflow, role string) bool {
 	seen := map[string]bool{}
 	ahead := []string{role}
@@ -79,7 +79,7 @@ func returns(w protocol.Workflow, role string) bool {
 		at := ahead[0]
 		ahead = ahead[1:]
 		for _, way := range flow.Ways(w, at) {
-			if way.Role == role || way.Role == protocol.SuspendNode && at == role { // a person's answer leads back to it
+			if way.Role == role || way.Role == protocol.SuspendNode && at == role { // a person's answer returns to it
 				return true
 			}
 			if _, isRole := w.Roles[way.Role]; isRole && !seen[way.Role] {
@@ -91,8 +91,8 @@ func returns(w protocol.Workflow, role string) bool {
 	return false
 }
 
-// Unpriced says why a limit of cost cannot hold an agent, "" if it may. Where no limit
-// of tokens can hold it either, it is refused before it begins.
+// Unpriced returns why a cost limit cannot be enforced for an agent, or "" if it can. If no token limit can
+// be enforced either, it returns an error, so that the agent doesn't start.
 func (r Caster) Unpriced(ctx context.Context, l protocol.Limits, cmd Command, workflow, role string) (string, error) {
 	if l.MaxCostUSD == 0 {
 		return "", nil
@@ -110,9 +110,8 @@ func (r Caster) Unpriced(ctx context.Context, l protocol.Limits, cmd Command, wo
 		cmp.Or(alias, "<alias>"))
 }
 
-// Unstartable explains why the program of an agent cannot be started, and what to
-// do about it. One on the command line that does not exist is the caller's
-// mistake, one in the config the config's.
+// Unstartable returns the error for an agent whose program cannot be started, with the facts for a hint. A
+// missing program on the command line is a usage error; one in the config is a config error.
 func (r Caster) Unstartable(ctx context.Context, cmd Command, missing *agentproc.NotFoundError) *protocol.Error {
 	err := &protocol.Error{Code: protocol.CodeAgent, Message: missing.Error(), Err: missing}
 	program := cmd.Argv[0]
@@ -139,8 +138,8 @@ func (r Caster) Unstartable(ctx context.Context, cmd Command, missing *agentproc
 	return err.Because("no-such-agent", append(fault.Near(r.nearAgents(ctx, typed)), "path", "./"+typed)...)
 }
 
-// nobody is the error for a role without an agent.
-func (r Caster) nobody(c protocol.Config, role string) *protocol.Error {
+// noAgent returns the error for a role without an agent.
+func (r Caster) noAgent(c protocol.Config, role string) *protocol.Error {
 	why := "has no defaultAgent"
 	if _, err := os.Lstat(r.Dirs.Config()); errors.Is(err, fs.ErrNotExist) {
 		why = "does not exist"

@@ -1,5 +1,5 @@
-// Package background hands work on a thread to a detached process, and waits until that has
-// begun. The lock of the thread is never free in between: the worker inherits it.
+// Package background passes work on a thread to a detached worker process, and waits until the work has
+// started. The worker inherits the thread's lock, so it is never free in between.
 package background
 
 import (
@@ -31,34 +31,33 @@ type Job struct {
 	Env   env.Env
 	Given []string // the worker's environment
 	Dir   rundir.Dir
-	Lock  *durable.Held // of the thread
-	Work  any           // encodes as JSON
-	// Call is what our own program is started with; its Lock is set.
+	Lock  *durable.Held // lock of the thread
+	Work  any           // encoded as JSON
+	// Call is the call passed to our own program; its Lock is set here.
 	Call     Call
-	Patience time.Duration // time for a worker to end if we must end before it has begun
+	Patience time.Duration // time that a worker has to end if we must end before its work has started
 }
 
-// Argument is the hidden first argument of a program that an engine of its own has started; the second is
-// a [Call].
+// Argument is the hidden first argument of a program started by its own engine. The second one is a [Call].
 const Argument = "__uwf"
 
-// Call is what an engine starts its own program for: to work on a thread whose lock it inherits, or to
-// send notices.
+// Call is the reason why an engine starts its own program: to work on a thread whose lock it inherits, or to
+// send notifications.
 type Call struct {
 	Home   string  `json:"home"`
 	Store  string  `json:"store"`
-	Thread string  `json:"thread,omitempty"` // "": to send notices
+	Thread string  `json:"thread,omitempty"` // "" to send notifications
 	Lock   uintptr `json:"lock,omitempty"`   // descriptor of the thread's lock
-	Debug  bool    `json:"debug,omitempty"`  // decisions are logged
+	Debug  bool    `json:"debug,omitempty"`  // log decisions
 }
 
-// Args are the arguments of the program.
+// Args returns the program's arguments for the call.
 func (c Call) Args() []string {
-	text, _ := json.Marshal(c) // texts and numbers always encode
+	text, _ := json.Marshal(c) // strings and numbers always encode
 	return []string{Argument, string(text)}
 }
 
-// CallOf returns the call that a program's arguments are, and takes it; ok: they are one.
+// CallOf parses a program's arguments as a call and marks it as received; ok reports whether they are one.
 func CallOf(args []string) (c Call, ok bool) {
 	if len(args) != 2 || args[0] != Argument || json.Unmarshal([]byte(args[1]), &c) != nil {
 		return c, false
@@ -67,8 +66,8 @@ func CallOf(args []string) (c Call, ok bool) {
 	return c, true
 }
 
-// NotCalled returns an error if an engine has started this program for something, and its main does not do
-// that: it would start itself without end.
+// NotCalled returns an error if an engine started this program for a call that its main function doesn't
+// handle. Otherwise the program would start itself endlessly.
 func NotCalled() error {
 	if !env.Called() {
 		return nil
@@ -77,12 +76,12 @@ func NotCalled() error {
 		"package engine/host")
 }
 
-// ack is what a worker tells whoever started it, in one line on its stdout: that
-// an agent has begun, that there was nothing to begin, or why it could not.
+// ack is a worker's report to the process that started it, one line of JSON on stdout: an agent has started,
+// there was nothing to start, or an error occurred.
 type ack struct {
 	Output  *protocol.StepOutput `json:"output,omitempty"`
 	Error   *ackError            `json:"error,omitempty"`
-	Reasons []protocol.Reason    `json:"reasons,omitempty"` // of the output's error
+	Reasons []protocol.Reason    `json:"reasons,omitempty"` // reasons of the output's error
 }
 
 type ackError struct {
@@ -90,11 +89,11 @@ type ackError struct {
 	Message string            `json:"message"`
 	Hints   []string          `json:"hints,omitempty"`
 	Reasons []protocol.Reason `json:"reasons,omitempty"`
-	// Untrusted is the question for a person, if that is the error.
+	// Untrusted is set if the error asks a user to confirm commands.
 	Untrusted *trust.UntrustedError `json:"untrusted,omitempty"`
 }
 
-// err is the error that the worker has told.
+// err returns the error that the worker reported.
 func (a *ackError) err() error {
 	e := &protocol.Error{Code: a.Code, Message: a.Message, Hints: a.Hints, Reasons: a.Reasons}
 	if a.Untrusted != nil {
@@ -103,8 +102,8 @@ func (a *ackError) err() error {
 	return e
 }
 
-// Start starts a worker and waits for its report: where the thread stands once the first agent
-// has begun, or, if none does, what the worker would have returned.
+// Start starts a worker and waits for its report: the thread's state once the first agent has started, or the
+// worker's result if none starts.
 func (j Job) Start(ctx context.Context) (protocol.StepOutput, error) {
 	var none protocol.StepOutput
 	if err := NotCalled(); err != nil {
@@ -127,22 +126,22 @@ func (j Job) Start(ctx context.Context) (protocol.StepOutput, error) {
 	}
 	defer reports.Close()
 	worker, err := j.start(report)
-	report.Close() // the worker has its own
+	report.Close() // the worker has its own copy
 	if err != nil {
 		return none, fmt.Errorf("start a worker: %w", err)
 	}
 	return j.await(ctx, worker, reports)
 }
 
-// inheritedAs is the descriptor that the only inherited file has in a child.
+// inheritedAs returns the descriptor of the first inherited file in a child process.
 func inheritedAs(f *os.File) uintptr {
 	if runtime.GOOS == "windows" {
-		return f.Fd() // a handle stays the same
+		return f.Fd() // handles keep their value
 	}
 	return 3
 }
 
-// start starts our own program, with the thread's lock.
+// start starts our own program with the thread's lock.
 func (j Job) start(report *os.File) (*proc.Child, error) {
 	log, err := safeopen.OpenFile(j.Dir.File(runfiles.LogFile), os.O_WRONLY|os.O_APPEND, 0, safeopen.NoFollow)
 	if err != nil {
@@ -157,8 +156,8 @@ func (j Job) start(report *os.File) (*proc.Child, error) {
 	})
 }
 
-// await waits for the worker's report. If we are asked to end before it arrives, we pass that
-// on: nothing worth keeping has begun.
+// await waits for the worker's report. If we are asked to end before it arrives, we also end the worker,
+// because no important work has started.
 func (j Job) await(ctx context.Context, worker *proc.Child, reports io.Reader) (protocol.StepOutput, error) {
 	type word struct {
 		ack
@@ -190,7 +189,7 @@ func (j Job) await(ctx context.Context, worker *proc.Child, reports io.Reader) (
 			return *w.Output, nil
 		}
 	}
-	_, _ = worker.Wait(context.WithoutCancel(ctx), 0) // it has ended, or is about to
+	_, _ = worker.Wait(context.WithoutCancel(ctx), 0) // it has ended or is about to
 	message := "the background worker ended before its first step"
 	if said := agentproc.Tail(j.Dir.File(runfiles.LogFile)); said != "" {
 		message += "; its log ends:\n" + said
@@ -198,13 +197,13 @@ func (j Job) await(ctx context.Context, worker *proc.Child, reports io.Reader) (
 	return none, fault.New(protocol.CodeFailed, "%s", message)
 }
 
-// Voice is how a worker tells whoever started it, once.
+// Voice sends a worker's single report to the process that started it.
 type Voice struct {
 	To   io.Writer
 	once sync.Once
 }
 
-// Outcome tells where the thread stands.
+// Outcome reports the thread's state.
 func (v *Voice) Outcome(out protocol.StepOutput) {
 	a := ack{Output: &out}
 	if out.Error != nil {
@@ -213,7 +212,7 @@ func (v *Voice) Outcome(out protocol.StepOutput) {
 	v.say(a)
 }
 
-// Failed tells why nothing has begun.
+// Failed reports why no work has started.
 func (v *Voice) Failed(err *protocol.Error) {
 	reported := &ackError{Code: err.Code, Message: err.Message, Hints: err.Hints, Reasons: err.Reasons}
 	errors.As(err, &reported.Untrusted)
@@ -221,10 +220,10 @@ func (v *Voice) Failed(err *protocol.Error) {
 }
 
 func (v *Voice) say(a ack) {
-	v.once.Do(func() { _ = json.NewEncoder(v.To).Encode(a) }) // a parent that was killed does not listen
+	v.once.Do(func() { _ = json.NewEncoder(v.To).Encode(a) }) // the parent may have been killed
 }
 
-// Work reads what a worker is to do.
+// Work reads the work for a worker.
 func Work(d rundir.Dir, into any) error {
 	data, err := d.ReadFile(runfiles.WorkFile, rundir.MaxWork)
 	if err == nil {

@@ -1,5 +1,4 @@
-// Package budget has the sums of what a run has cost, and the limits that hold it. It
-// decides nothing about threads.
+// Package budget sums up the cost of runs and applies limits to them. It makes no decisions about threads.
 package budget
 
 import (
@@ -11,7 +10,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// With adds what people have said of a thread's limits to those of its workflow.
+// With applies a thread's own limits to those of its workflow.
 func With(l protocol.Limits, own *heads.Limits) protocol.Limits {
 	if own == nil {
 		return l
@@ -19,7 +18,7 @@ func With(l protocol.Limits, own *heads.Limits) protocol.Limits {
 	return own.Or(l)
 }
 
-// Granted adds what was granted beyond limits.
+// Granted adds the amounts granted beyond the limits.
 func Granted(l protocol.Limits, own *heads.Limits) protocol.Limits {
 	if own == nil {
 		return l
@@ -32,10 +31,10 @@ func Granted(l protocol.Limits, own *heads.Limits) protocol.Limits {
 	}))
 }
 
-// Bounded reports whether limits are of what a run costs.
+// Bounded reports whether l limits the cost of a run.
 func Bounded(l protocol.Limits) bool { return l.Amount() != protocol.Amount{} }
 
-// SpentOf is a sum as limits count it.
+// SpentOf converts a sum to the amounts that limits count.
 func SpentOf(s Sums) protocol.Amount {
 	out := protocol.Amount{TimeMs: s.DurationMs, Unknown: s.Unknown}
 	if s.Usage != nil {
@@ -47,7 +46,7 @@ func SpentOf(s Sums) protocol.Amount {
 	return out
 }
 
-// Least is the smaller one of two bounds; nil: there was none.
+// Least returns the smaller of two bounds; before is nil if there was none.
 func Least[T int64 | float64](before *T, now T) *T {
 	if before != nil {
 		now = min(now, *before)
@@ -55,7 +54,8 @@ func Least[T int64 | float64](before *T, now T) *T {
 	return &now
 }
 
-// Limit returns which limit was reached, as a fact of a reason; "": the first of those that are set.
+// Limit returns the name of the reached limit as a fact of a reason. If reached is "", it returns the first
+// limit that is set.
 func Limit(l protocol.Limits, reached string) string {
 	fact := ""
 	for i, x := range protocol.Measures() {
@@ -66,14 +66,13 @@ func Limit(l protocol.Limits, reached string) string {
 	return fact
 }
 
-// More is what a person grants a run beyond its limits.
+// More is an amount granted to a run beyond its limits.
 type More struct {
 	protocol.Amount
-	Again bool // as much as the limits are, of what is used up
+	Again bool // double the limits that are used up
 }
 
-// Set takes over the limits that are not zero. What was granted before was granted
-// beyond another limit.
+// Set sets the limits that are not zero in l, and resets the amounts granted beyond them.
 func Set(own *heads.Limits, l protocol.Limits) {
 	own.Limits = l.Or(own.Limits)
 	own.More = own.More.Combined(l.Amount(), func(more, limit float64) float64 {
@@ -84,24 +83,24 @@ func Set(own *heads.Limits, l protocol.Limits) {
 	})
 }
 
-// nearly is how much of a limit is used up when so little is left that an agent which keeps to it has
-// ended before its work was done.
+// nearly is the share of a limit from which it counts as used up: an agent that respects the limit may have
+// ended early because too little was left.
 const nearly = 0.8
 
-// Grant adds to what was granted.
+// Grant adds amounts to those granted before, and returns a description of each.
 func Grant(own *heads.Limits, id string, s moderator.State, outcome string, m More) (lines []string, err error) {
 	limits, spent, granted, more := s.Limits.Amount().Figures(), s.Spent.Figures(), own.More.Figures(), m.Figures()
 	if m.Again {
 		_, usedUp := moderator.OverBudget(s, "")
 		for i, x := range protocol.Measures() {
-			// With this outcome a reply more would not have fitted, however much is left.
+			// With this outcome, another reply would have exceeded the limit, no matter how much is left.
 			if limits[i] > 0 && (spent[i] >= nearly*limits[i] || outcome == x.Outcome) {
 				more[i], usedUp = max(more[i], limits[i]-granted[i]), true
 			}
 		}
 		switch {
 		case usedUp:
-		case outcome != "": // the step's own budget: it has as much again anyway
+		case outcome != "": // it was the step's own budget, which each step gets in full
 			return nil, nil
 		default:
 			limit := ""
@@ -133,7 +132,7 @@ func Grant(own *heads.Limits, id string, s moderator.State, outcome string, m Mo
 	return lines, nil
 }
 
-// Said are the facts of a thread that begins with limits of its own.
+// Said returns the facts of a thread that starts with its own limits; nil if it has none.
 func Said(l protocol.Limits) *heads.Limits {
 	if l == (protocol.Limits{}) {
 		return nil
@@ -141,8 +140,8 @@ func Said(l protocol.Limits) *heads.Limits {
 	return &heads.Limits{Limits: l}
 }
 
-// CostOf is what a child has cost; nil if nothing is known. Where the cost of one of its
-// runs is unknown, so is that of the child.
+// CostOf returns the cost of a child, or nil if nothing is known. If the cost of one run is unknown, so is
+// the child's.
 func CostOf(sum protocol.Totals) *protocol.Usage {
 	if sum.Usage == nil {
 		return nil

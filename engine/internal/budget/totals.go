@@ -12,18 +12,17 @@ import (
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
-// totalsVersion is raised when what is summed up changes: older sums are then
-// made again.
+// totalsVersion must be increased when the meaning of the sums changes, so that older sums are discarded.
 const totalsVersion = 4
 
-// Sums are what steps have cost together, and of how many runs of agents, failed
-// tries included, that is not known.
+// Sums holds the total cost of steps, and the number of agent runs, including failed tries, with unknown
+// cost.
 type Sums struct {
 	protocol.Totals
 	protocol.Unknown
 }
 
-// Replaced is what steps have cost whose place others have taken.
+// Replaced returns the cost of replaced steps.
 func Replaced(r heads.Replaced) Sums {
 	sum := Sums{Unknown: r.Unknown}
 	if r.Totals != nil {
@@ -32,7 +31,7 @@ func Replaced(r heads.Replaced) Sums {
 	return sum
 }
 
-// Add counts a step.
+// Add adds a step.
 func (s *Sums) Add(step protocol.Step) {
 	s.Totals.Add(step)
 	if len(step.Children) == 0 {
@@ -46,29 +45,27 @@ func (s *Sums) Add(step protocol.Step) {
 	}
 }
 
-// Mark is what a chain has cost up to and with one of its steps. A step names all
-// before it by their hashes, so a mark is true of every chain that leads to it.
+// Mark is the cost of a chain up to and including one of its steps. A step's hash covers all steps before it,
+// so a mark is valid for every chain that contains the step.
 type Mark struct {
 	Head protocol.Hash `json:"head"`
 	Sums Sums          `json:"sums"`
-	// Fork: it is the step that the thread was forked from.
+	// Fork means that the thread was forked from this step.
 	Fork bool `json:"fork,omitempty"`
 }
 
-// totalsCache is totals.json. It keeps telling what a thread has cost from
-// reading the whole thread. Losing it loses nothing: it is not flushed, and what
-// is not right with it counts as not there.
+// totalsCache is the content of totals.json. It makes it unnecessary to read a whole thread to determine its
+// cost. It is only a cache: it is not flushed, and an invalid one counts as missing.
 type totalsCache struct {
 	Version int    `json:"version"`
 	Marks   []Mark `json:"marks"`
 }
 
-// totalsFile keeps a [totalsCache].
+// File is the totals.json of a run directory.
 type File struct{ rundir.Dir }
 
-// Add goes on with the sum up to the step before one that was just made. If
-// there is none, it is left to whoever asks next: a step costs the same however long
-// the thread is.
+// Add adds a new step to the saved sum of its predecessor. If there is none, the next reader computes the
+// sum, so that the cost of a step doesn't depend on the length of the thread.
 func (d File) Add(h protocol.Hash, s protocol.Step) {
 	var before Sums
 	marks := d.Marks()
@@ -82,9 +79,8 @@ func (d File) Add(h protocol.Hash, s protocol.Step) {
 	d.Keep(marks, h, s, before)
 }
 
-// Keep returns the sum with a step, and keeps it. The one before the step
-// is kept, too: a poke puts another step in its place. So is that of the step that
-// the thread was forked from.
+// Keep saves and returns the sum including a step. It also keeps the sum before the step, because a poke
+// replaces the step, and the sum at the step that the thread was forked from.
 func (d File) Keep(known []Mark, h protocol.Hash, s protocol.Step, before Sums) Sums {
 	sum := before
 	sum.Add(s)
@@ -100,21 +96,21 @@ func forked(marks []Mark) []Mark {
 	return slices.DeleteFunc(slices.Clone(marks), func(m Mark) bool { return !m.Fork })
 }
 
-// KeepMarks replaces what is kept.
+// KeepMarks replaces the saved marks.
 func (d File) KeepMarks(marks []Mark) {
-	// Whoever cannot keep it sums up again.
+	// On failure, the next reader computes the sum again.
 	if data, err := EncodeTotals(marks); err == nil && !d.InTheWay() {
 		_ = d.Replace(runfiles.TotalsFile, data)
 	}
 }
 
-// Marks reads what was kept, nil if there is nothing that can be used.
+// Marks returns the saved marks, or nil if there are no usable ones.
 func (d File) Marks() []Mark {
 	marks, _ := d.Kept()
 	return marks
 }
 
-// Kept is Marks, and whether something is there that cannot be used.
+// Kept is like Marks, and also reports whether the file exists but is unusable.
 func (d File) Kept() (marks []Mark, unusable bool) {
 	data, err := d.ReadFile(runfiles.TotalsFile, rundir.MaxTotals)
 	if err != nil {
@@ -124,8 +120,7 @@ func (d File) Kept() (marks []Mark, unusable bool) {
 	return marks, marks == nil
 }
 
-// Find returns the mark at a step, nil if there is none: one that does not count
-// as many steps as the chain has is not believed.
+// Find returns the mark at a step, or nil. It ignores a mark whose number of steps differs from the chain's.
 func Find(marks []Mark, h protocol.Hash, index int) *Mark {
 	i := slices.IndexFunc(marks, func(m Mark) bool { return m.Head == h && m.Sums.Steps == index+1 })
 	if i < 0 {
@@ -134,7 +129,7 @@ func Find(marks []Mark, h protocol.Hash, index int) *Mark {
 	return &marks[i]
 }
 
-// EncodeTotals is totals.json with marks.
+// EncodeTotals returns the content of totals.json for marks.
 func EncodeTotals(marks []Mark) ([]byte, error) {
 	data, err := json.Marshal(totalsCache{Version: totalsVersion, Marks: marks})
 	return append(data, '\n'), err
@@ -148,14 +143,14 @@ func decodeTotals(data []byte) []Mark {
 	return c.Marks
 }
 
-// WithTry is what was spent with a failed try.
+// WithTry adds the cost of a failed try.
 func WithTry(s protocol.Amount, try runfiles.Try) protocol.Amount {
 	var sum Sums
 	sum.Unreported(runfiles.Tries{try})
 	return s.Plus(SpentOf(sum))
 }
 
-// Unreported is what failed tries have cost.
+// Unreported adds the cost of failed tries that are not part of a step.
 func (s *Sums) Unreported(tries runfiles.Tries) {
 	for _, t := range tries {
 		s.Judge(t.Usage)

@@ -1,7 +1,6 @@
-// Package children is about the threads that play a role of another thread together.
-// Which they are follows from the chain of their parent; their ids follow from it, too, so
-// a child either is in the heads or has not been started. Where the parent stands follows
-// from where they stand.
+// Package children handles the child threads that play a role of a parent thread. The chain of the parent
+// determines which children there are and their IDs, so a child that isn't in the heads has not been started.
+// The children's states determine the parent's.
 package children
 
 import (
@@ -30,14 +29,14 @@ import (
 type Child struct {
 	moderator.Child
 	ID    string
-	Head  protocol.Hash // "": it has not been started
+	Head  protocol.Hash // "" if it has not been started
 	Ended *heads.Ended
-	Open  bool                // something of it is open although it has ended: it is played again
-	Out   protocol.StepOutput // where it stands, while it is active
+	Open  bool                // it has ended, but has unfinished work because it is being retried
+	Out   protocol.StepOutput // its state while it is active
 }
 
-// Status is where a child stands; idle if it has not been started, and if who drove it was
-// killed before it noted the end: a step does that.
+// Status returns the status of a child. It is idle if the child has not been started, or if its driver was
+// killed before it recorded the end, which the next step does.
 func (k Child) Status() protocol.Status {
 	switch {
 	case k.Head == "", k.Ended == nil && k.Out.Status.AtEnd():
@@ -48,40 +47,40 @@ func (k Child) Status() protocol.Status {
 	return k.Out.Status
 }
 
-// failed reports whether a child cannot go on by itself.
+// failed reports whether a child cannot continue by itself.
 func (k Child) failed() bool {
 	s := k.Status()
 	return s == protocol.StatusError || s == protocol.StatusCorrupt
 }
 
-// Children are all children of a position, in the order in which they are joined.
+// Children holds all children of a position, in the order in which they are joined.
 type Children []Child
 
-// AllEnded reports whether they can be joined.
+// AllEnded reports whether the children can be joined.
 func (k Children) AllEnded() bool {
 	return !slices.ContainsFunc(k, func(k Child) bool { return k.Ended == nil || k.Open })
 }
 
-// Unstarted reports whether there is one that does not exist yet.
+// Unstarted reports whether a child doesn't exist yet.
 func (k Children) Unstarted() bool {
 	return slices.ContainsFunc(k, func(k Child) bool { return k.Head == "" })
 }
 
-// KeyOf names an item by its content.
+// KeyOf returns a key for an item, derived from its content.
 func KeyOf(item any) (string, error) {
 	data, err := cas.Encode(item)
 	return string(cas.XXH3.Sum("", data)), err
 }
 
-// Place is where a thread's children belong: a role, after a head.
+// Place identifies the children of a thread's role after a head.
 type Place struct {
 	Thread string
 	Head   protocol.Hash
 	Role   string
 }
 
-// AttemptKey is that of the facts for all children of a role, or, with a key, for one of
-// them.
+// AttemptKey returns the key of the attempt number in the parent's facts: for one child if key is set, else
+// for all children of the role.
 func (p Place) AttemptKey(key string) string {
 	text := string(p.Head) + "/" + p.Role
 	if key != "" {
@@ -90,17 +89,17 @@ func (p Place) AttemptKey(key string) string {
 	return text
 }
 
-// Asked is how often all children were asked for again.
+// Asked returns how often all children were retried.
 func (p Place) Asked(parent heads.Facts) int { return parent.Attempts[p.AttemptKey("")] }
 
-// Attempt is the number of a child's attempt. Those of one child alone go on from those
-// of all, with numbers that all never have.
+// Attempt returns the number of a child's attempt. It combines the retries of all children and of this child,
+// so that each combination has a unique number.
 func (p Place) Attempt(parent heads.Facts, key string) int {
 	const apart = 1000
 	return p.Asked(parent)*apart + parent.Attempts[p.AttemptKey(key)]
 }
 
-// Find finds the children of a place: of is what its role asks for.
+// Find finds the children of a place; of lists those that its role requires.
 func (p Place) Find(ctx context.Context, x heads.Heads, parent heads.Facts, of []moderator.Child) (Children, error) {
 	kids := make(Children, len(of))
 	for i, c := range of {
@@ -124,9 +123,9 @@ func (p Place) Find(ctx context.Context, x heads.Heads, parent heads.Facts, of [
 	return kids, err
 }
 
-// Look finds where threads stand, those that do not exist left out: the active ones in
-// one pass, and the others, unless it is known how they have ended, in another one. What
-// cannot be read is about one thread: if that is one of these, starting it says so.
+// Look returns the states of threads, without those that don't exist. It finds the active ones in one pass,
+// and the ended ones, unless they are in known, in a second. It ignores unreadable entries: starting an
+// affected thread reports the error.
 func Look(ctx context.Context, x heads.Heads, ids []string,
 	known map[string]heads.Ended) (map[string]heads.Standing, error) {
 	const few = 3
@@ -151,7 +150,7 @@ func Look(ctx context.Context, x heads.Heads, ids []string,
 	}
 	if len(left) > few {
 		for e, err := range x.History(ctx) {
-			if err == nil && left[e.Thread] { // the newest line counts
+			if err == nil && left[e.Thread] { // the newest entry counts
 				stand[e.Thread] = heads.Standing{Head: e.Head, End: &e}
 			}
 		}
@@ -168,13 +167,13 @@ func Look(ctx context.Context, x heads.Heads, ids []string,
 	return stand, ctx.Err()
 }
 
-// Output is where a child stands, for people and programs.
+// Output returns the state of a child for display.
 func (k Child) Output() protocol.ChildOutput {
 	return protocol.ChildOutput{Key: k.Key, Thread: k.ID, Status: k.Status(), Label: LabelOf(k.Child)}
 }
 
-// Tell says where a thread stands whose children are at work.
-func (k Children) Tell(p Place, out *protocol.StepOutput) {
+// Summarize sets the state of a parent thread from the states of its children.
+func (k Children) Summarize(p Place, out *protocol.StepOutput) {
 	count := map[protocol.Status]int{}
 	for _, k := range k {
 		count[k.Status()]++
@@ -182,7 +181,7 @@ func (k Children) Tell(p Place, out *protocol.StepOutput) {
 	}
 	switch {
 	case k.Unstarted(), k.AllEnded():
-		out.Status = protocol.StatusIdle // the next step starts them, or joins
+		out.Status = protocol.StatusIdle // the next step starts or joins them
 	case count[protocol.StatusIdle]+count[protocol.StatusRunning]+count[protocol.StatusWaitingForChildren] > 0:
 		out.Status = protocol.StatusWaitingForChildren
 	case count[protocol.StatusError]+count[protocol.StatusCorrupt] > 0:
@@ -207,12 +206,12 @@ func (k Children) Tell(p Place, out *protocol.StepOutput) {
 	}
 }
 
-// Suspended is the index of the first that waits for a person; -1: there is none.
+// Suspended returns the index of the first child that waits for a person, or -1.
 func (k Children) Suspended() int {
 	return slices.IndexFunc(k, func(k Child) bool { return k.Status() == protocol.StatusSuspended })
 }
 
-// failed says why those have failed that stand so.
+// failed returns the error for the failed children.
 func (k Children) failed(p Place) error {
 	f := Failures{Place: p, Of: len(k)}
 	for _, k := range k {
@@ -231,10 +230,10 @@ func (k Children) failed(p Place) error {
 	return f.Err()
 }
 
-// Failures are the children that have failed.
+// Failures collects failed children.
 type Failures struct {
 	Place
-	Of    int // all children
+	Of    int // number of all children
 	n     int
 	first Child
 	why   error
@@ -247,7 +246,7 @@ func (f *Failures) Add(k Child, why error) {
 	}
 }
 
-// Err says that children have failed, and how to go on; nil: none has.
+// Err returns the error for the failed children, with the facts for a hint, or nil if there are none.
 func (f *Failures) Err() error {
 	if f.n == 0 {
 		return nil
@@ -256,7 +255,7 @@ func (f *Failures) Err() error {
 	err := fault.New(why.Code, "%d of %d children of role %q failed; %s: %s", f.n, f.Of, f.Role, Named(f.first.Key,
 		LabelOf(f.first.Child)), why.Message)
 	err.Err = f.why
-	asks := func(r protocol.Reason) bool { return strings.HasPrefix(r.Name, "untrusted") } // about the whole family
+	asks := func(r protocol.Reason) bool { return strings.HasPrefix(r.Name, "untrusted") } // it concerns all children
 	if slices.ContainsFunc(why.Reasons, asks) {
 		err.Reasons = why.Reasons
 		return err
@@ -264,7 +263,7 @@ func (f *Failures) Err() error {
 	return err.Because("children-failed", "thread", f.Thread, "child", Address(f.Thread, f.first.Key))
 }
 
-// Named is a key, or a path of keys, with what they are for, if they do not say that.
+// Named returns a key or a path of keys, followed by the label if that adds information.
 func Named(key, label string) string {
 	if label == "" {
 		return plaintext.Line(key)
@@ -272,7 +271,7 @@ func Named(key, label string) string {
 	return plaintext.Line(key + " (" + label + ")")
 }
 
-// Below is the path to a child, and the same with the items that keys stand for.
+// Below returns the path to a child, and the path with keys replaced by items.
 func Below(path, label, key, of string) (string, string) {
 	if path == "" {
 		return key, of
@@ -283,11 +282,11 @@ func Below(path, label, key, of string) (string, string) {
 	return path + "/" + key, cmp.Or(label, path) + "/" + cmp.Or(of, key)
 }
 
-// Address names a child on a command line.
+// Address returns the name of a child on a command line.
 func Address(parent, key string) string { return parent + "/" + key }
 
-// LabelOf says in a few words, on one line, which item a child is for; "" if it is for
-// none: then its key is a name. The key of one for an item says nothing to a person.
+// LabelOf describes a child's item in a few words on one line. It returns "" for a child without an item,
+// whose key is a readable name.
 func LabelOf(c moderator.Child) string {
 	const most = 60
 	if c.Item == nil {
@@ -303,7 +302,7 @@ func LabelOf(c moderator.Child) string {
 	return plaintext.Short(text, most)
 }
 
-// textOfObject is what an object calls itself, else all of its texts and numbers.
+// textOfObject returns the name of an object, else all its strings and numbers.
 func textOfObject(object map[string]any) string {
 	for _, name := range []string{"title", "name", "label", "subject", "summary", "id"} {
 		if text := textOf(object[name]); text != "" {
@@ -319,7 +318,7 @@ func textOfObject(object map[string]any) string {
 	return strings.Join(all, " · ")
 }
 
-// textOf is a text or a number on one line, "" for anything else.
+// textOf returns a string or a number on one line, or "" for other values.
 func textOf(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -330,14 +329,14 @@ func textOf(v any) string {
 	return ""
 }
 
-// firstLine is the beginning of a text: an item may have megabytes.
+// firstLine returns the first line of a text, which may have megabytes.
 func firstLine(s string) string {
 	const most = 4000 // bytes
 	s, _, _ = strings.Cut(strings.TrimSpace(s[:min(len(s), most)]), "\n")
 	return strings.Join(strings.Fields(plaintext.Line(s)), " ")
 }
 
-// Result is what has become of a child that has ended.
+// Result returns the result of an ended child.
 func (k Child) Result(ctx context.Context, nodes cas.Reader) (moderator.Result, error) {
 	r := moderator.Result{Key: k.Key, Item: k.Item, Status: moderator.JoinDone}
 	if !k.Ended.Status.AtEnd() {
@@ -347,7 +346,7 @@ func (k Child) Result(ctx context.Context, nodes cas.Reader) (moderator.Result, 
 	if err != nil || t.Last == nil {
 		return r, err
 	}
-	for s, err := range t.Steps(ctx) { // a failure is no answer, but that before it is
+	for s, err := range t.Steps(ctx) { // skip failures; the answer is before them
 		if err != nil {
 			return r, err
 		}
@@ -360,7 +359,7 @@ func (k Child) Result(ctx context.Context, nodes cas.Reader) (moderator.Result, 
 	return r, nil
 }
 
-// SameTask reports whether the thread with a head was asked what a start asks.
+// SameTask reports whether the thread with a head has the same task as a start.
 func SameTask(ctx context.Context, nodes cas.Reader, head protocol.Hash, s protocol.Start) bool {
 	if head == "" {
 		return false
@@ -370,16 +369,15 @@ func SameTask(ctx context.Context, nodes cas.Reader, head protocol.Hash, s proto
 		reflect.DeepEqual(t.Start.Inputs, s.Inputs)
 }
 
-// IsJoinSchema reports whether a role says nothing of its own about what its children
-// give together.
+// IsJoinSchema reports whether a role has no schema of its own for the joined results.
 func IsJoinSchema(schema any) bool {
 	object, _ := schema.(map[string]any)
 	object = maps.Clone(object)
-	delete(object, "title") // storing has given it one
+	delete(object, "title") // storing it added a title
 	return reflect.DeepEqual(object, moderator.JoinSchema()) || reflect.DeepEqual(object, moderator.MergeSchema())
 }
 
-// Paths are those of changes, at most a thousand.
+// Paths returns the changed paths, at most a thousand.
 func Paths(list []snapshot.Change) []string {
 	const most = 1000
 	paths := make([]string, 0, min(len(list), most))

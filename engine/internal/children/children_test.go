@@ -43,20 +43,20 @@ func TestTell(t *testing.T) {
 				kids = append(kids, child(string(rune('a'+i)), s))
 			}
 			var out protocol.StepOutput
-			kids.Tell(place, &out)
+			kids.Summarize(place, &out)
 			require.Equal(t, want, out.Status, statuses)
 			require.Len(t, out.Children, len(statuses))
 		}
 	}
 	kids := children.Children{child("a", done), {Child: moderator.Child{Key: "b"}}}
 	var out protocol.StepOutput
-	kids.Tell(place, &out)
+	kids.Summarize(place, &out)
 	require.Equal(t, idle, out.Status, "the next step starts the other one")
 
 	atItsEnd := child("b", done)
 	atItsEnd.Ended = nil
 	out = protocol.StepOutput{}
-	children.Children{child("a", done), atItsEnd}.Tell(place, &out)
+	children.Children{child("a", done), atItsEnd}.Summarize(place, &out)
 	require.Equal(t, protocol.StatusWaitingForChildren, out.Status, "nobody has noted its end")
 }
 
@@ -67,7 +67,7 @@ func TestFailures(t *testing.T) {
 	b := child("b", protocol.StatusError)
 	b.Out.Error = fault.Step(why)
 	var out protocol.StepOutput
-	children.Children{child("a", protocol.StatusCompleted), b, child("c", protocol.StatusCorrupt)}.Tell(place, &out)
+	children.Children{child("a", protocol.StatusCompleted), b, child("c", protocol.StatusCorrupt)}.Summarize(place, &out)
 	seen := children.Failures{Place: place, Of: 3}
 	require.NoError(t, seen.Err())
 	seen.Add(b, why)

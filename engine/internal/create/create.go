@@ -1,5 +1,5 @@
-// Package create makes threads: new ones of a workflow, and forks of others. What is durable
-// when is its promise: a head names a thread only once the thread's nodes and files are there.
+// Package create creates threads: new ones of a workflow, and forks. A head refers to a thread only after the
+// thread's nodes and files are durable.
 package create
 
 import (
@@ -29,17 +29,17 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// Maker makes threads. Build it as a literal.
+// Maker creates threads. Create it as a literal.
 type Maker struct {
 	*status.Reader
 	Files worktree.Keeper
-	// Drop removes the worktree of a thread that could not be made.
+	// Drop removes the worktree of a thread whose creation failed.
 	Drop func(ctx context.Context, id string, w *heads.Workspace) error
 }
 
 func (m Maker) origins() trust.Judge { return trust.Judge{Reader: m.Reader} }
 
-// chosen is the directory that a person wants a thread to work in, without symbolic links.
+// chosen returns the directory that a user has chosen for a thread, with symbolic links resolved.
 func (m Maker) chosen(ctx context.Context, dir string) (string, error) {
 	dir, err := cwd.Real(dir)
 	if err != nil {
@@ -48,7 +48,7 @@ func (m Maker) chosen(ctx context.Context, dir string) (string, error) {
 	return cwd.Chooser{Env: m.Env, Dirs: m.Dirs, Config: m.Config}.Workplace(ctx, "", dir, "")
 }
 
-// WorksIn is what is known of a thread once a person has said where it works.
+// WorksIn returns the facts of a thread after a user has chosen its directory.
 func (m Maker) WorksIn(ctx context.Context, dir string, imported *heads.Imported) (heads.Facts, error) {
 	root, err := m.chosen(ctx, dir)
 	if err != nil {
@@ -63,19 +63,18 @@ func (m Maker) WorksIn(ctx context.Context, dir string, imported *heads.Imported
 	return facts, nil
 }
 
-// StartOptions are options of [Maker.Start]. The zero value works.
+// StartOptions are the options of [Maker.Start]. The zero value is valid.
 type StartOptions struct {
-	Limits    protocol.Limits  // of the run; they take precedence over the workflow's
+	Limits    protocol.Limits  // limits of the run, which take precedence over the workflow's
 	Workspace worktree.Options // how its files are kept
-	// Check may refuse what a catalog starts, as [engine.Engine.CheckFirst] does, or complete it; nil:
-	// nothing is checked.
+	// Check, if not nil, can refuse what a catalog starts, as [engine.Engine.CheckFirst] does, or complete
+	// it.
 	Check func(*protocol.Start) error
 }
 
-// Start makes a thread of a stored workflow. Its directory is absolute and exists; the
-// thread keeps the resolved path, so that a link put there later cannot redirect it. Inputs
-// that are not given have their defaults. The start node is durable before a head names it.
-// Errors are *protocol.Error.
+// Start creates a thread of a stored workflow. Its directory must be absolute and exist. The thread stores
+// the resolved path, so that a symbolic link created later cannot redirect it. Missing inputs get their
+// defaults. The start node is durable before a head refers to it. Errors are *protocol.Error.
 func (m Maker) Start(ctx context.Context, s protocol.Start, o StartOptions) (thread string, err error) {
 	defer fault.Coded(&err)
 	if err := m.MayWrite(); err != nil {
@@ -132,8 +131,7 @@ func (m Maker) Start(ctx context.Context, s protocol.Start, o StartOptions) (thr
 	return m.addThread(ctx, id, start, heads.Facts{Limits: budget.Said(o.Limits), Workspace: workspace})
 }
 
-// addThread makes a thread with a head. If that fails, it removes the worktree that was made
-// for the thread.
+// addThread creates a thread with a head. If that fails, it removes the worktree that was created for it.
 func (m Maker) addThread(ctx context.Context, id string, head protocol.Hash, facts heads.Facts) (string, error) {
 	if err := m.Heads.Add(ctx, id, head, facts); err != nil {
 		if w := facts.Workspace; w != nil && w.Mode == worktree.InWorktree {
@@ -149,7 +147,7 @@ func (m Maker) addThread(ctx context.Context, id string, head protocol.Hash, fac
 	return id, nil
 }
 
-// newThread is the id of a thread that is about to be made, and is held until that is done.
+// newThread returns the ID of a thread to create. It holds the creation lock until done is called.
 func (m Maker) newThread(ctx context.Context) (id string, done func(), err error) {
 	if id, err = threadid.New(m.Env.Now(), m.Env.Rand); err != nil {
 		return "", nil, err
@@ -158,7 +156,7 @@ func (m Maker) newThread(ctx context.Context) (id string, done func(), err error
 	return id, func() { _ = held.RemoveAndUnlock() }, err
 }
 
-// WrongNode is the error for a given hash that does not lead to what it should.
+// WrongNode returns the error for a hash given by the user that doesn't refer to the right kind of node.
 func WrongNode(h protocol.Hash, what string, err error) error {
 	var kind *cas.TypeError
 	switch {
@@ -170,8 +168,7 @@ func WrongNode(h protocol.Hash, what string, err error) error {
 	return fault.Of(err)
 }
 
-// Children makes the children of the next role of a thread that do not exist yet, in one change of
-// the heads.
+// Children creates the missing children of a thread's next role, in one change of the heads.
 func (m Maker) Children(ctx context.Context, parent worktree.Thread, pos *status.Position) error {
 	if err := Runnable(pos.Workflow); err != nil {
 		return err
@@ -211,7 +208,7 @@ func (m Maker) Children(ctx context.Context, parent worktree.Thread, pos *status
 		facts := heads.Facts{Workspace: here, Parent: &heads.Parent{
 			Thread: pos.ID, Head: parent.Head, Role: pos.Next.Role, Key: k.Key, Attempt: pos.Place().Attempt(pos.Facts, k.Key),
 		}}
-		if parent.Facts.Imported != nil { // the children of an imported thread count as imported
+		if parent.Facts.Imported != nil { // children of an imported thread count as imported
 			inherited := *parent.Facts.Imported
 			inherited.Inherited = true
 			facts.Imported = &inherited
@@ -230,7 +227,7 @@ func (m Maker) Children(ctx context.Context, parent worktree.Thread, pos *status
 	if err := m.Heads.AddAll(ctx, fresh); err != nil {
 		return fmt.Errorf("start the children of role %q: %w", pos.Next.Role, err)
 	}
-	for _, ended := range over { // if killed before this, such a child's next step finds its end
+	for _, ended := range over { // if interrupted here, the child's next step archives it
 		if err := m.Heads.Archive(ctx, ended); err != nil {
 			return err
 		}
@@ -238,13 +235,13 @@ func (m Maker) Children(ctx context.Context, parent worktree.Thread, pos *status
 	return nil
 }
 
-// finished are the heads of children that have already answered what the position asks:
-// children of the thread that it was forked from, and of the last step if its role is asked
-// again, except those that a person wants played again.
+// finished returns the heads of children that have already answered the position's question, by key. These
+// are children of the thread that it was forked from, and children of the last step if its role is asked
+// again, except those that a user has retried.
 func (m Maker) finished(ctx context.Context, pos *status.Position) (all map[string]protocol.Hash, err error) {
 	all = map[string]protocol.Hash{}
 	defer func() {
-		maps.DeleteFunc(all, func(key string, _ protocol.Hash) bool { // a person wants it played again
+		maps.DeleteFunc(all, func(key string, _ protocol.Hash) bool { // a user has retried it
 			return pos.Facts.Attempts[pos.Place().AttemptKey(key)] > 0
 		})
 	}()
@@ -271,13 +268,13 @@ func (m Maker) finished(ctx context.Context, pos *status.Position) (all map[stri
 	return all, err
 }
 
-// firstNode is the start of a child.
+// firstNode is the start node of a child.
 type firstNode struct {
 	Hash  protocol.Hash
 	Value protocol.Start
 }
 
-// startOf adds the first node of a child.
+// startOf adds the start node of a child to a batch.
 func (m Maker) startOf(ctx context.Context, b *cas.Batch, pos *status.Position, k children.Child, dir string,
 	files *protocol.Workspace) (firstNode, error) {
 	var none firstNode
@@ -313,19 +310,17 @@ func (m Maker) startOf(ctx context.Context, b *cas.Batch, pos *status.Position, 
 	return firstNode{h, start}, err
 }
 
-// ForkOptions are options of [Maker.Fork]. The zero value works.
+// ForkOptions are the options of [Maker.Fork]. The zero value is valid.
 type ForkOptions struct {
-	Thread   string // the thread in which the node was found; "": one of this home with the same start
-	Cwd      string // where the fork works; "": where the other one does
+	Thread   string // thread that contains the node; "" means any with the same start in this home
+	Cwd      string // directory of the fork; "" means the other thread's
 	Files    string // see [worktree.Fork]
 	Before   protocol.Hash
 	Detached bool
 }
 
-// Fork makes a thread whose head is an existing start or step node. It shares
-// everything with the thread that the node comes from. Errors are
-// *protocol.Error.
-// A fork of a thread from elsewhere counts as from elsewhere, too.
+// Fork creates a thread whose head is an existing start or step node. It shares all nodes with the original
+// thread. A fork of an imported thread counts as imported. Errors are *protocol.Error.
 func (m Maker) Fork(ctx context.Context, node protocol.Hash, o ForkOptions) (_ string, err error) {
 	defer fault.Coded(&err)
 	release, err := m.LockStore(ctx)
@@ -348,12 +343,12 @@ func (m Maker) Fork(ctx context.Context, node protocol.Hash, o ForkOptions) (_ s
 	nodes := []cas.Node{head}
 	if t.Last != nil {
 		named, err := verify.Contents(ctx, m.Store, t.Last.Step, true)
-		if err != nil && !errors.As(err, &other) { // the original's agents have details of their own
+		if err != nil && !errors.As(err, &other) { // agents of the original uwf have their own kinds of details
 			return "", err
 		}
 		nodes = append(nodes, named...)
 	}
-	// A fork may begin at the step of a failed run, which nothing durable has named until now.
+	// Commit the nodes: the step may be from a failed run, and nothing durable has referred to it yet.
 	if err := m.Store.Commit(ctx, nodes...); err != nil {
 		return "", err
 	}
@@ -395,8 +390,8 @@ func (m Maker) Fork(ctx context.Context, node protocol.Hash, o ForkOptions) (_ s
 	return m.addThread(ctx, id, node, facts)
 }
 
-// asBefore gives a fork the agents chosen for its thread, and the counts of children's attempts at
-// the same head.
+// asBefore copies the original thread's chosen agents to a fork, and the attempt numbers of children at the
+// same head.
 func (m Maker) asBefore(ctx context.Context, fork *heads.Facts, head protocol.Hash) error {
 	if fork.Fork.Thread == "" {
 		return nil
@@ -411,7 +406,7 @@ func (m Maker) asBefore(ctx context.Context, fork *heads.Facts, head protocol.Ha
 	return err
 }
 
-// Inputs are those of a run of a workflow, checked and complete.
+// Inputs checks the inputs of a run and adds defaults.
 func (m Maker) Inputs(ctx context.Context, w protocol.Workflow, given map[string]any) (map[string]any, error) {
 	declared, err := Declared(ctx, m.Nodes(), w)
 	if err != nil {
@@ -420,7 +415,7 @@ func (m Maker) Inputs(ctx context.Context, w protocol.Workflow, given map[string
 	return inputs.Fill(ctx, declared, given)
 }
 
-// Declared are the inputs of a stored workflow.
+// Declared returns the declared inputs of a stored workflow.
 func Declared(ctx context.Context, r cas.Reader, w protocol.Workflow) (map[string]inputs.Declared, error) {
 	declared := map[string]inputs.Declared{}
 	for name, i := range w.Inputs {
@@ -433,20 +428,20 @@ func Declared(ctx context.Context, r cas.Reader, w protocol.Workflow) (map[strin
 	return declared, nil
 }
 
-// InputsText is what agents are told of a thread's inputs.
+// InputsText returns the description of a thread's inputs for agents.
 func InputsText(s protocol.Start) string {
 	if len(s.Inputs) == 0 {
 		return "{}"
 	}
 	text, err := json.Marshal(s.Inputs)
-	if err != nil { // it was read from a node
+	if err != nil { // impossible: it was read from a node
 		return "{}"
 	}
 	return string(text)
 }
 
-// Runnable refuses a workflow with features that this program can store but not run: ignoring
-// them would be running a different workflow.
+// Runnable returns an error for a workflow with features that this program can store but not run. Ignoring
+// them would run a different workflow.
 func Runnable(w protocol.Workflow) error {
 	for _, name := range slices.Sorted(maps.Keys(w.Roles)) {
 		for _, field := range []struct {

@@ -1,11 +1,9 @@
-// Package place decides where a step may work. A location comes from a workflow
-// that somebody else may have written, or from a model's answer, and what it names
-// becomes the workspace of an agent. So it stays inside the directory that a
-// person started the thread in, unless that person's config lists more.
+// Package cwd determines where a step is allowed to work. A location comes from a workflow, whose author may
+// be unknown, or from a model's answer, and it becomes the workspace of an agent. So it must be inside the
+// directory in which a user started the thread, unless the user's config allows more.
 //
-// What counts is where a path leads once symbolic links are resolved, and what is
-// returned has none left: the caller starts the agent there, not by the path that
-// was judged.
+// Paths are checked after symbolic links are resolved, and the returned paths contain none. So the caller
+// starts the agent in exactly the directory that was checked.
 package cwd
 
 import (
@@ -28,18 +26,18 @@ import (
 	"github.com/united-workforce/uwf/util/home"
 )
 
-// Rules are those of one thread.
+// Rules are the rules for one thread.
 type Rules struct {
-	Thread  string   // the directory in which it was started, as [Real] gave it
-	Allowed []string // absolute directories, below which a step may work as well
-	User    string   // the user's own directory; "": unknown
+	Thread  string   // directory in which it was started, as returned by [Real]
+	Allowed []string // absolute directories in or below which a step may also work
+	User    string   // the user's home directory; "" if unknown
 }
 
-// OutsideError says that a location is none that a step may work in.
+// OutsideError means that a step is not allowed to work at a location.
 type OutsideError struct {
-	Dir    string // where the location leads, without symbolic links
+	Dir    string // the location, with symbolic links resolved
 	Thread string // the thread's directory
-	// Never: no config allows it, because it is the user's own directory, or above it.
+	// Never means that no config can allow it, because it is or contains the user's home directory.
 	Never bool
 }
 
@@ -50,16 +48,16 @@ func (e *OutsideError) Error() string {
 	return fmt.Sprintf("%s is outside the thread's directory %s", e.Dir, e.Thread)
 }
 
-// MovedError says that the path of a thread's directory leads elsewhere than when
-// the thread was started: a part of it is a symbolic link now.
+// MovedError means that the path of a thread's directory resolves to another directory than when the thread
+// was started, because a part of it is a symbolic link now.
 type MovedError struct{ Thread, Dir string }
 
 func (e *MovedError) Error() string {
 	return fmt.Sprintf("the thread's directory %s is now a link that leads to %s", e.Thread, e.Dir)
 }
 
-// Real is the path of a directory without symbolic links. Errors are those of the
-// file system, and *[NoDirError].
+// Real returns the path of a directory with symbolic links resolved. Errors are errors of the file system and
+// *[NoDirError].
 func Real(dir string) (string, error) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -74,22 +72,20 @@ func Real(dir string) (string, error) {
 	return real, nil
 }
 
-// NoDirError says that a path leads to something else than a directory.
+// NoDirError means that a path is not a directory.
 type NoDirError struct{ Path string }
 
 func (e *NoDirError) Error() string { return e.Path + " is not a directory" }
 
-// Resolve returns the directory that a location names: "" is the thread's own,
-// relative ones begin there. Allowed are the thread's directory and what is below
-// it; a work tree that is linked to the repository of the thread's directory, with
-// what is below; and what is at or below an allowed directory. The user's own
-// directory, and what is above it, never is, unless the thread was started there;
-// nor is what holds settings, programs or keys, unless the config lists it: the
-// thread's own directory neither.
+// Resolve returns the directory of a location. "" is the thread's directory, and relative locations are
+// relative to it. Allowed are the thread's directory, work trees linked to its repository, and the
+// directories listed in the config, each with everything below. Never allowed are the user's home directory
+// and its parents, unless the thread was started there. Directories with settings, programs or keys are
+// allowed only if the config lists them; this includes the thread's directory itself.
 //
-// Errors: *[OutsideError], *[SpecialError], *[MovedError], and those of [Real].
+// Errors are *[OutsideError], *[SpecialError], *[MovedError], and those of [Real].
 func (r Rules) Resolve(location string) (string, error) {
-	if !filepath.IsAbs(r.Thread) { // of another system, or forged: it would begin wherever uwf is started
+	if !filepath.IsAbs(r.Thread) { // from another system or forged; it would be relative to uwf's working directory
 		return "", fmt.Errorf("the thread's directory %q is not an absolute path", r.Thread)
 	}
 	thread, err := Real(r.Thread)
@@ -119,22 +115,22 @@ func (r Rules) Resolve(location string) (string, error) {
 	return dir, nil
 }
 
-// SpecialError says that a location, or the thread's own directory, leads into one that holds no work: what
-// an agent leaves there, git, uwf or the user's programs obey.
+// SpecialError means that a location, or the thread's directory, is in a directory that is not for work:
+// files that an agent writes there would be executed or obeyed by git, uwf or other programs.
 type SpecialError struct {
-	Dir string // where the location leads, without symbolic links
-	At  string // the special directory that it is, or is in
+	Dir string // the location, with symbolic links resolved
+	At  string // the special directory at or above it
 }
 
 func (e *SpecialError) Error() string {
 	return fmt.Sprintf("%s is off limits: %s holds settings, programs or keys", e.Dir, e.At)
 }
 
-// special is the directory at or above dir in which no step works: a repository's
-// own, whatever its name, uwf's, and in the user's home everything that is hidden.
-// The tools of agents refuse to write there, but they take a workspace for what a
-// person has chosen. "": there is none. Above the thread's directory it stops at a
-// work tree: people keep these in a bare repository, and in hidden directories.
+// special returns the directory at or above dir in which no step works, or "". Special are a repository's git
+// directory, whatever its name, uwf's directories, and all hidden directories in the user's home. The agents'
+// own tools refuse to write there, but they trust a workspace as the user's choice. Above the thread's
+// directory, the search stops at a work tree, since people keep work trees in bare repositories and in hidden
+// directories.
 func (r Rules) special(thread, dir string) string {
 	for ; ; dir = filepath.Dir(dir) {
 		if r.isSpecial(dir) {
@@ -152,9 +148,9 @@ func (r Rules) isSpecial(dir string) bool {
 	case name == ".git", name == ".uwf", strings.HasPrefix(name, "git~"), strings.HasPrefix(name, ".workflow"),
 		name == ".ssh", name == ".gnupg", name == ".aws":
 		return true
-	case has(dir, "HEAD") && has(dir, "objects") && has(dir, "refs"): // so git knows a repository
+	case has(dir, "HEAD") && has(dir, "objects") && has(dir, "refs"): // git recognizes a repository by these
 		return true
-	case has(dir, "config.yaml") && has(dir, "threads.yaml"), has(dir, "format.json") && has(dir, "nodes"): // a home of uwf, a store
+	case has(dir, "config.yaml") && has(dir, "threads.yaml"), has(dir, "format.json") && has(dir, "nodes"): // a home of uwf, or a store
 		return true
 	}
 	return strings.HasPrefix(name, ".") && r.isUser(filepath.Dir(dir))
@@ -165,7 +161,7 @@ func has(dir, name string) bool {
 	return err == nil
 }
 
-// isUser reports whether a directory is the user's own.
+// isUser reports whether dir is the user's home directory.
 func (r Rules) isUser(dir string) bool {
 	at, err := os.Stat(dir)
 	if err != nil || r.User == "" {
@@ -175,7 +171,7 @@ func (r Rules) isUser(dir string) bool {
 	return err == nil && os.SameFile(at, user)
 }
 
-// allowed reports whether a directory is at or below one that the config lists.
+// allowed reports whether dir is in or below a directory listed in the config.
 func (r Rules) allowed(dir string) bool {
 	for _, a := range r.Allowed {
 		if real, err := Real(a); err == nil && below(real, dir) && !r.holdsUser(dir) {
@@ -185,8 +181,8 @@ func (r Rules) allowed(dir string) bool {
 	return false
 }
 
-// holdsUser reports whether a directory is the user's own or one above it, however
-// it is spelt: not every file system tells cases apart.
+// holdsUser reports whether dir is the user's home directory or a parent of it. It compares files rather than
+// names, because file systems can be case-insensitive.
 func (r Rules) holdsUser(dir string) bool {
 	info, err := os.Stat(dir)
 	if err != nil || r.User == "" {
@@ -205,7 +201,7 @@ func (r Rules) holdsUser(dir string) bool {
 	return false
 }
 
-// resolved is a path without symbolic links, if it leads anywhere.
+// resolved returns path with symbolic links resolved, or path itself if that fails.
 func resolved(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real
@@ -213,9 +209,8 @@ func resolved(path string) string {
 	return path
 }
 
-// linked reports whether a directory is in a work tree that is linked to the
-// thread's repository. That in which the thread itself lies is none: whoever starts
-// a thread in a part of a repository means that part.
+// linked reports whether dir is in a work tree linked to the thread's repository. The thread's own work tree
+// doesn't count: a user who starts a thread in a subdirectory means only that subdirectory.
 func linked(thread, dir string) bool {
 	repository, ok := gitdir.Repository(thread)
 	if !ok {
@@ -225,20 +220,20 @@ func linked(thread, dir string) bool {
 	return ok && !below(top, thread)
 }
 
-// below reports whether a path is dir or below it. Both have no symbolic links.
+// below reports whether path is dir or below it. Neither contains symbolic links.
 func below(dir, path string) bool {
 	rest, err := filepath.Rel(dir, path)
 	return err == nil && filepath.IsLocal(rest)
 }
 
-// Below is the path from one directory to another in it.
+// Below returns the path of dir relative to root; ok reports whether dir is in root.
 func Below(root, dir string) (rel string, ok bool) {
 	rel, err := filepath.Rel(root, dir)
 	return rel, err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }
 
-// Shown is a path as messages name it. A model may have chosen it, and a line
-// break in it must not begin a line of ours.
+// Shown returns a path for display in messages. A model may have chosen the path, so a line break in it must
+// not look like a line of ours.
 func Shown(path string) string {
 	if strings.ContainsFunc(path, unicode.IsControl) {
 		return strconv.Quote(path)
@@ -246,17 +241,16 @@ func Shown(path string) string {
 	return path
 }
 
-// Chooser finds out where threads and their roles work, by the config of a home.
+// Chooser determines where threads and their roles work, according to a home's config.
 type Chooser struct {
 	Env    env.Env
 	Dirs   home.Dirs
 	Config func(context.Context) (protocol.Config, error)
 }
 
-// Workplace is the directory in which a role of a thread would work: where a
-// location leads from the directory that the thread was started in. It has no
-// symbolic links. What may not be is refused here, before anybody is paid. Errors
-// are *protocol.Error.
+// Workplace returns the directory in which a role of a thread works: location, relative to the thread's
+// directory, with symbolic links resolved. Forbidden locations are refused here, before anything is paid for.
+// Errors are *protocol.Error.
 func (c Chooser) Workplace(ctx context.Context, role, started, location string) (string, error) {
 	rules, listed, err := c.rules(ctx, started)
 	if err != nil {
@@ -269,14 +263,14 @@ func (c Chooser) Workplace(ctx context.Context, role, started, location string) 
 	return dir, nil
 }
 
-// rules are those of a thread that was started in a directory, with the
-// directories that the config lists as it lists them.
+// rules returns the rules for a thread started in a directory, and the directories listed in the config, as
+// written.
 func (c Chooser) rules(ctx context.Context, started string) (Rules, []string, error) {
 	config, err := c.Config(ctx)
 	if err != nil {
 		return Rules{}, nil, err
 	}
-	if started == "" { // the original's first versions had none
+	if started == "" { // threads of the original uwf's first versions have no directory
 		if started, err = Real(c.Env.Dir); err != nil {
 			return Rules{}, nil, err
 		}
@@ -292,8 +286,9 @@ func (c Chooser) rules(ctx context.Context, started string) (Rules, []string, er
 	return rules, config.AllowLocations, nil
 }
 
-// explain says why a role, or with "" a whole thread, cannot work in a
-// directory, and what would allow it. Where a link leads is said only if the thread may not go there.
+// explain returns the error for a role, or for the whole thread if role is "", that cannot work in a
+// directory, with the facts for a hint. It includes the target of a symbolic link only if the thread may not
+// use it.
 func (c Chooser) explain(role, dir string, listed []string, err error) error {
 	var (
 		outside *OutsideError
@@ -329,13 +324,13 @@ func (c Chooser) explain(role, dir string, listed []string, err error) error {
 	return fault.Of(fmt.Errorf("%s cannot work in its directory: %w", who, err))
 }
 
-// allow adds to an error what the config would have to list so that steps may work in a directory.
+// allow adds to an error the config entry that would allow steps to work in dir.
 func (c Chooser) allow(err *protocol.Error, listed []string, dir string) error {
-	list, _ := json.Marshal(append(slices.Clone(listed), dir)) // texts always encode
+	list, _ := json.Marshal(append(slices.Clone(listed), dir)) // strings always encode
 	return err.Because("location-not-allowed", "config", c.Dirs.Config(), "locations", string(list))
 }
 
-// located is the path that a location names.
+// located returns the path of a location, relative to the thread's directory.
 func located(thread, location string) string {
 	if filepath.IsAbs(location) {
 		return location

@@ -7,23 +7,23 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// A visit is a turn of a role. It is tried until it yields a step: again by its agent if the
-// failure may be temporary, by another agent, or later, once a limit is reset.
+// A visit is one pass through a role. It is tried until it yields a step: again by the same agent if the
+// failure may be temporary, by another agent, or later, after a limit resets.
 
-// Policy is what the config says about an agent that fails.
+// Policy is the configured reaction to an agent's failures.
 type Policy struct {
-	Attempts int           // runs of the agent in a visit
-	Backoff  time.Duration // before the second run, doubled each time
-	// On are the kinds of failures after which the agent runs again.
+	Attempts int           // maximum runs of the agent per visit
+	Backoff  time.Duration // wait before the second run, doubled each time
+	// On lists the kinds of failures after which the agent runs again.
 	On []protocol.FailureKind
-	// AwaitReset: the thread waits for a provider that has refused the agent.
+	// AwaitReset makes the thread wait for the reset of a provider's limit.
 	AwaitReset       bool
 	MaxRateLimitWait time.Duration
-	Fallback         []string // agents that take over, in their order
+	Fallback         []string // agents that take over, in order
 	FallbackOn       []protocol.FailureKind
 }
 
-// Rounds is how often a provider may refuse an account before no process waits for it.
+// Rounds returns how often a provider may refuse an account before the process stops waiting for it.
 func (p Policy) Rounds() int {
 	if !slices.Contains(p.On, protocol.FailedRateLimit) {
 		return 1
@@ -31,7 +31,7 @@ func (p Policy) Rounds() int {
 	return p.Attempts
 }
 
-// Pause is how long an agent waits before a round: never so long that no process waits.
+// Pause returns the wait before a round. It never exceeds [LongestPause].
 func (p Policy) Pause(round int) time.Duration { return min(p.Backoff<<min(round-1, 10), LongestPause) }
 
 // FallsBack reports whether another agent takes over after a failure.
@@ -39,45 +39,44 @@ func (p Policy) FallsBack(kind protocol.FailureKind) bool {
 	return len(p.Fallback) > 0 && slices.Contains(p.FallbackOn, kind)
 }
 
-// LongestPause is how long a process waits before an agent runs again.
+// LongestPause is the maximum time that a process waits before an agent runs again.
 const LongestPause = time.Minute
 
-// Failure is how a try of a visit ended without a step, or that its agent could not start.
+// Failure describes a try of a visit that made no step, or whose agent could not start.
 type Failure struct {
-	Held bool                 // no agent started, because of its account or the day's limit
-	Kind protocol.FailureKind // "": whoever plays, it would come again
-	// Own: the agent or the command has failed, so that $error applies. Not its own are what a
-	// person, a limit, the machine or the engine is to blame for.
+	Held bool                 // no agent was started, because of its account or the daily limit
+	Kind protocol.FailureKind // "" if the failure would happen with any agent
+	// Own means that the agent or the command is at fault, so that $error applies, rather than a person, a
+	// limit, the machine or the engine.
 	Own      bool
-	Runs     int           // of this agent, with those that its program has made itself
-	Reset    time.Duration // until the provider that has refused the agent grants more
-	Soon     bool          // a process waits that long
-	Stopped  bool          // a person has asked to stop
-	NoBudget bool          // what has failed has used up a limit of the run
-	NoDay    bool          // what may be spent in a day is used up
+	Runs     int           // runs of this agent, including those that its program has repeated itself
+	Reset    time.Duration // time until the provider's limit resets
+	Soon     bool          // Reset is short enough for the process to wait
+	Stopped  bool          // a user has asked to stop
+	NoBudget bool          // the try has used up a limit of the run
+	NoDay    bool          // the daily limit is used up
 }
 
-// Then is what follows a failure.
+// Then is the reaction to a failure.
 type Then struct {
 	Kind  ThenKind
-	Pause time.Duration // of ThenRunAgain
+	Pause time.Duration // for ThenRunAgain
 }
 
-// ThenKind is the kind of what follows.
+// ThenKind is the kind of a reaction.
 type ThenKind uint8
 
-// What follows a failure.
+// Kinds of reactions.
 const (
-	ThenErrored    ThenKind = iota // the visit can be tried again
-	ThenExhausted                  // so it can, but nothing is left that the policy would try
-	ThenRunAgain                   // run the agent again, after a pause
-	ThenFallBack                   // run the next agent of the policy
-	ThenAwaitReset                 // the thread waits for the first account that is reset; no process does
-	ThenAwaitDay                   // it waits until midnight
+	ThenErrored    ThenKind = iota // stop; the visit can be tried again
+	ThenExhausted                  // stop; the policy allows no further try
+	ThenRunAgain                   // run the agent again after a pause
+	ThenFallBack                   // run the policy's next agent
+	ThenAwaitReset                 // the thread waits, without a process, for the first account that resets
+	ThenAwaitDay                   // the thread waits until midnight
 )
 
-// AfterFailure returns what follows a failure. p is the agent's policy, with the fallbacks that
-// are left.
+// AfterFailure returns the reaction to a failure. p is the agent's policy with the remaining fallbacks.
 func AfterFailure(f Failure, p Policy) Then {
 	if f.Held {
 		f.Kind = protocol.FailedRateLimit

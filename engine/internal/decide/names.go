@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The names of values, for whoever asks why a thread waits.
+// Names of values, for logs and diagnostics.
 
 func (x Barrier) String() string {
 	return name(x,
@@ -83,13 +83,13 @@ func name[T ~uint8](x T, names ...string) string {
 	return fmt.Sprintf("unknown (%d)", uint8(x))
 }
 
-// String names the facts that are not what most threads have.
+// String lists the facts that differ from the zero value.
 func (f Facts) String() string { return format(f) }
 
-// String names the verb, and what is said beside it.
+// String returns the verb and the options.
 func (r Request) String() string { return strings.TrimPrefix(format(r), "verb: ") }
 
-// told names the fields of a struct that are not zero, and its first one.
+// format lists the nonzero fields of a struct, and always its first one.
 func format(facts any) string {
 	v := reflect.ValueOf(facts)
 	var said []string

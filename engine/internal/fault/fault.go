@@ -1,4 +1,4 @@
-// Package fault gives what goes wrong its code.
+// Package fault adds codes to errors and classifies them.
 package fault
 
 import (
@@ -22,7 +22,7 @@ func New(code protocol.Code, format string, args ...any) *protocol.Error {
 	return &protocol.Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// Of gives an error from below its code, at the edge of a package.
+// Of converts an error to a *protocol.Error with a code. Call it where an error leaves a package.
 func Of(err error) *protocol.Error {
 	var known *protocol.Error
 	if errors.As(err, &known) {
@@ -34,7 +34,7 @@ func Of(err error) *protocol.Error {
 	return &protocol.Error{Code: codeOf(err), Message: err.Error(), Err: err}
 }
 
-// Resume returns the reason of a thread that waits because of an error of a code: it can be resumed at once.
+// Resume returns the reason for a thread that stopped with an error code and can be resumed at once.
 func Resume(thread string, code protocol.Code) []protocol.Reason {
 	again := protocol.AgainResume
 	if code == protocol.CodeLimit {
@@ -43,19 +43,19 @@ func Resume(thread string, code protocol.Code) []protocol.Reason {
 	return []protocol.Reason{protocol.Why("last-try-failed", "thread", thread, "again", again)}
 }
 
-// Step is an error as a part of a result.
+// Step converts an error to the form that outputs contain.
 func Step(err error) *protocol.StepError {
 	e := Of(err)
 	return &protocol.StepError{Message: e.Message, Code: e.Code, Hint: strings.Join(e.Hints, "\n"), Reasons: e.Reasons}
 }
 
-// Coded is [Of] for the result of a function that defers it.
+// Coded applies [Of] to a named result, for use with defer.
 func Coded(err *error) { *err = OrNil(*err) }
 
 // Is reports whether an error has a code.
 func Is(err error, code protocol.Code) bool { return err != nil && Of(err).Code == code }
 
-// OrNil is [Of], and nil for none.
+// OrNil is like [Of], but returns nil if err is nil.
 func OrNil(err error) error {
 	if err == nil {
 		return nil
@@ -90,37 +90,36 @@ func codeOf(err error) protocol.Code {
 	return protocol.CodeFailed
 }
 
-// IsSignal: this process was asked to end, by a signal or by its caller.
+// IsSignal reports whether this process was asked to end, by a signal or by its caller.
 func IsSignal(err error) bool {
 	return is[*proc.SignalError](err) || errors.Is(err, context.Canceled)
 }
 
-// IsAgentFailure: the agent could not be run, failed, or answered nonsense.
+// IsAgentFailure reports whether the agent could not be run, failed, or gave an invalid answer.
 func IsAgentFailure(err error) bool {
 	return is[*agentproc.NotFoundError](err) || is[*agentproc.ExitError](err) || is[*agentproc.ResultError](err)
 }
 
-// IsRedacted: the content of a node was taken away on purpose.
+// IsRedacted reports whether the content of a node was removed on purpose.
 func IsRedacted(err error) bool {
 	_, redacted := cas.AsRedacted(err)
 	return redacted
 }
 
-// IsDamage: a node that must be there is missing, damaged, redacted, or not what
-// the node that names it says.
+// IsDamage reports whether a required node is missing, damaged, redacted, or of the wrong kind.
 func IsDamage(err error) bool {
 	return IsRedacted(err) || errors.Is(err, cas.ErrNotFound) || is[*cas.CorruptError](err) ||
 		is[*cas.CollisionError](err) || is[*cas.TypeError](err) || is[*cas.SchemaError](err) ||
 		is[*snapshot.DamagedError](err)
 }
 
-// is reports whether an error of a type is in a chain.
+// is reports whether the chain of err contains an error of type E.
 func is[E error](err error) bool {
 	_, ok := errors.AsType[E](err)
 	return ok
 }
 
-// Ended gives the error of a step its code: that of the signal, if one ended it.
+// Ended converts the error of a step. If a signal ended the step, it uses the signal's code.
 func Ended(ctx context.Context, err error) error {
 	if errors.Is(err, context.Canceled) && context.Cause(ctx) != nil {
 		err = context.Cause(ctx)
@@ -128,7 +127,7 @@ func Ended(ctx context.Context, err error) error {
 	return Of(err)
 }
 
-// Near are the facts near, near2 and near3: names that may have been meant.
+// Near returns the facts near, near2 and near3, which hold suggested names.
 func Near(names []string) []string {
 	var facts []string
 	for i, name := range names {

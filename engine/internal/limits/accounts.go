@@ -1,14 +1,14 @@
-// Package limits keeps the rate limits of accounts. A provider that refuses one agent refuses
-// every agent of the same account, so <home>/limits/<account>.json records until when. Every
-// process of the home reads it before it starts an agent:
+// Package limits manages the rate limits of accounts. A provider that refuses one agent refuses every agent
+// of the same account, so <home>/limits/<account>.json records until when. Every process of the home reads it
+// before it starts an agent:
 //
-//   - limit.go: what a refusal makes of a limit, and what an agent may do under it;
+//   - limit.go: derives a limit from a refusal, and what an agent may do under it;
 //   - accounts.go: the files, and the pass under which an agent runs;
-//   - day.go: what all agents of a home may cost until midnight.
+//   - day.go: the cost limit of all agents of a home until midnight.
 //
-// When a limit is reset, one agent, the scout, asks first; the others wait for its answer. All
-// locks are files that end with their holder, and a limit ends with its time, so a killed
-// process leaves nothing that blocks another.
+// When a limit resets, one agent, the scout, tries first, and the others wait for its result. All locks are
+// files that are released when their holder ends, and limits expire by themselves, so a killed process never
+// blocks another one.
 package limits
 
 import (
@@ -30,27 +30,27 @@ import (
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// Terms are the settings under which an agent asks for an account.
+// Terms are the conditions under which an agent asks for a pass.
 type Terms struct {
 	decide.Policy
-	Day    Day // at its limit no agent starts
-	Places int // how many agents of the account's name may run at once; 0: any number
-	// Since is when a person asked to continue now: limits noted until then do not count. The zero
-	// time: nobody did.
+	Day    Day // daily limit; when it is reached, no agent starts
+	Places int // maximum number of concurrent agents for the account's name; 0 means unlimited
+	// Since is the time when a user asked to continue immediately. Limits recorded before are ignored. Zero
+	// means never.
 	Since time.Time
-	// Waits is called again and again while the agent has to wait, with how long it has. It
-	// returns why the wait ends, or nil. It can be nil.
+	// Waits, if not nil, is called repeatedly while the agent waits, with the time waited so far. An error
+	// ends the wait.
 	Waits func(waited time.Duration) error
 }
 
-// Account is what a provider grants to, as far as the config tells.
+// Account is the unit that a provider limits, as determined from the config.
 type Account struct {
-	Name string // for people, and in concurrency of the config
-	ID   string // of its limit; a plain file name
+	Name string // for display, and for concurrency in the config
+	ID   string // base name of its limit file
 }
 
-// NewAccount returns the account of a name. What is apart tells it from others of that name, and
-// is in its id only as a hash: it can hold a key.
+// NewAccount returns the account with a name. The strings in apart distinguish it from others with that name.
+// The ID contains only their hash, since they may contain a key.
 func NewAccount(name string, apart []string) Account {
 	plain := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' {
@@ -65,7 +65,7 @@ func NewAccount(name string, apart []string) Account {
 	return Account{Name: name, ID: plain + "-" + hex.EncodeToString(sum[:4])}
 }
 
-// Accounts are those of a home. Build it as a literal; Warn must not be nil.
+// Accounts holds the accounts of a home. Create it as a literal; Warn must not be nil.
 type Accounts struct {
 	Dir  string
 	FS   durable.FS
@@ -75,17 +75,17 @@ type Accounts struct {
 
 const (
 	limitSuffix = ".json"
-	maxLimit    = 16 << 10 // bytes of a limit's file; a reason has 500
-	// patience is how long others wait for a scout: one that is refused is so within seconds, and
-	// one that works may do so for an hour.
+	maxLimit    = 16 << 10 // maximum bytes of a limit file; reasons are shortened to 500
+	// patience is the time for which others wait for a scout. A refused scout is done within seconds, but a
+	// successful one may work for an hour.
 	patience = 30 * time.Second
-	// brief is how long a process waits for another one that writes the same limit.
+	// brief is the time to wait for another process that writes the same limit.
 	brief = 5 * time.Second
 )
 
 func (a Accounts) file(name string) string { return filepath.Join(a.Dir, name) }
 
-// limit reads the limit of an account. With an error it does not count.
+// limit reads the limit of an account. If it returns an error, ignore the limit.
 func (a Accounts) limit(id string) (l Limit, err error) {
 	path := a.file(id + limitSuffix)
 	data, err := safeopen.ReadFile(path, maxLimit, safeopen.NoFollow)
@@ -101,21 +101,21 @@ func (a Accounts) limit(id string) (l Limit, err error) {
 	return Limit{}, fmt.Errorf("the rate limit in %s does not count: %w", path, err)
 }
 
-// None reports whether no account can have a limit.
+// None reports whether there are no limits at all.
 func (a Accounts) None() bool {
 	_, err := os.Lstat(a.Dir)
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// Held returns the limit of an account under which no agent must start. It only reads.
+// Held returns the limit of an account, and reports whether it forbids starting an agent. It only reads.
 func (a Accounts) Held(account Account, p decide.Policy) (Limit, bool) {
-	l, _ := a.limit(account.ID) // [Accounts.Enter] warns of one that does not count
+	l, _ := a.limit(account.ID) // [Accounts.Enter] warns about a damaged limit
 	return l, l.Start(a.Now(), p, time.Time{}) == MustNotStart
 }
 
-// Active are the limits that are not reset yet, by account.
+// Active returns the limits that have not reset yet, by account ID.
 func (a Accounts) Active() map[string]Limit {
-	entries, _ := os.ReadDir(a.Dir) // without it there are none
+	entries, _ := os.ReadDir(a.Dir) // a missing directory means that there are none
 	active := map[string]Limit{}
 	for _, e := range entries {
 		id, is := strings.CutSuffix(e.Name(), limitSuffix)
@@ -133,8 +133,8 @@ func (a Accounts) Active() map[string]Limit {
 	return active
 }
 
-// change replaces the limit of an account, while no other process does. Whatever cannot be
-// written costs a refusal, and is a warning only.
+// change changes the limit of an account under a lock. A failure only causes a warning, since it costs at
+// most one more refusal.
 func (a Accounts) change(id string, to func(Limit) Limit) Limit {
 	ctx, cancel := context.WithTimeout(context.Background(), brief)
 	defer cancel()
@@ -158,19 +158,19 @@ func (a Accounts) change(id string, to func(Limit) Limit) Limit {
 	return now
 }
 
-// Pass lets one agent run. It is for one goroutine. That of a program without an account is the
-// zero value.
+// Pass allows one agent to run. It is not safe for concurrent use. A program without an account uses the zero
+// value.
 type Pass struct {
 	of      Accounts
 	account Account
 	terms   Terms
 	begun   time.Time
-	place   *durable.Held // nil: the account has any number
-	scout   *durable.Held // nil: it is none
+	place   *durable.Held // nil if the number of agents is unlimited
+	scout   *durable.Held // nil if it is not the scout
 }
 
-// Enter waits until an agent of an account may start, and returns its pass; or a limit, if it
-// must not. Errors: that of [Terms].Waits, ctx's cause, or that a lock cannot be made.
+// Enter waits until an agent of an account may start, and returns its pass. If the agent must not start, it
+// returns the limit. Errors are the error of [Terms].Waits, the cause of ctx, or a failure to create a lock.
 func (a Accounts) Enter(ctx context.Context, account Account, t Terms) (_ *Pass, held Limit, err error) {
 	p := &Pass{of: a, account: account, terms: t}
 	defer func() {
@@ -178,7 +178,7 @@ func (a Accounts) Enter(ctx context.Context, account Account, t Terms) (_ *Pass,
 			p.Leave()
 		}
 	}()
-	var waited, behind time.Duration // in all, and for a scout
+	var waited, behind time.Duration // total time waited, and time waited for a scout
 	for wait := retry.MinWait; ; wait = min(2*wait, retry.MaxWait) {
 		if day := t.Day.UsedUp(); day != (Limit{}) {
 			return nil, day, nil
@@ -186,7 +186,7 @@ func (a Accounts) Enter(ctx context.Context, account Account, t Terms) (_ *Pass,
 		l, err := a.limit(account.ID)
 		if err != nil {
 			a.Warn(err.Error())
-			a.change(account.ID, func(l Limit) Limit { return l }) // removed; warned of once
+			a.change(account.ID, func(l Limit) Limit { return l }) // removes it, so that the warning appears only once
 		}
 		start := l.Start(a.Now(), t.Policy, t.Since)
 		if start == MustNotStart {
@@ -215,11 +215,11 @@ func (a Accounts) Enter(ctx context.Context, account Account, t Terms) (_ *Pass,
 	}
 }
 
-// take takes what an agent needs: a place, and after a limit the scout's lock, unless another one
-// has had that for too long.
+// take takes what an agent needs: a slot, and after a limit the scout's lock, unless another agent has held
+// that for too long.
 func (p *Pass) take(start Start, patient bool) (ready bool, err error) {
 	if start == MustWait {
-		p.Leave() // another account of the name may have no limit
+		p.Leave() // another account with this name may have no limit
 		return false, nil
 	}
 	placed, err := p.takePlace()
@@ -227,11 +227,12 @@ func (p *Pass) take(start Start, patient bool) (ready bool, err error) {
 		return placed, err
 	}
 	p.scout, err = try(p.of.file(p.account.ID + ".scout"))
-	// Without the lock several ask, and with it another one may have got an answer just before.
+	// With the lock, check the limit again, since the previous scout may have cleared it. Without the lock
+	// file, start anyway, at the risk of several scouts.
 	return err != nil, nil
 }
 
-// takePlace takes one of the places that the agents of an account share; false: none is free.
+// takePlace takes one of the slots that the agents of an account share. It returns false if none is free.
 func (p *Pass) takePlace() (placed bool, err error) {
 	for n := 0; n < p.terms.Places && p.place == nil && err == nil; n++ {
 		p.place, err = try(p.of.file(fmt.Sprintf("%s.slot-%d", NewAccount(p.account.Name, nil).ID, n+1)))
@@ -239,7 +240,7 @@ func (p *Pass) takePlace() (placed bool, err error) {
 	return p.place != nil || p.terms.Places == 0, err
 }
 
-// try takes a lock; nil: another process has it.
+// try takes a lock. It returns nil if another process holds it.
 func try(path string) (*durable.Held, error) {
 	held, err := durable.TryLock(path)
 	if errors.Is(err, durable.ErrLocked) {
@@ -248,8 +249,8 @@ func try(path string) (*durable.Held, error) {
 	return held, err
 }
 
-// Inherited are the files that the agent's process inherits: it keeps its place if ours is
-// killed.
+// Inherited returns the files for the agent's process to inherit, so that it keeps its slot if this process
+// is killed.
 func (p *Pass) Inherited() []*os.File {
 	if p.place == nil {
 		return nil
@@ -257,11 +258,10 @@ func (p *Pass) Inherited() []*os.File {
 	return []*os.File{p.place.Lend()}
 }
 
-// Served notes that the provider has granted what the agent asked for: a limit from before is
-// over.
+// Served records that the provider has accepted a request, which ends an earlier limit.
 func (p *Pass) Served() {
 	if was, _ := p.of.limit(p.account.ID); was == (Limit{}) {
-		return // nearly always
+		return // the common case
 	}
 	p.of.change(p.account.ID, func(l Limit) Limit {
 		if l.NotedMs > p.begun.UnixMilli() {
@@ -271,27 +271,27 @@ func (p *Pass) Served() {
 	})
 }
 
-// Refused notes a refusal, and returns the limit that follows.
+// Refused records a refusal and returns the resulting limit.
 func (p *Pass) Refused(r Refusal) Limit {
 	r.Begun, r.At = p.begun, p.of.Now()
 	return p.of.Refused(p.account, r, p.terms.Policy)
 }
 
-// Refused notes the refusal of an agent whose pass is gone, and returns the limit that follows.
+// Refused records a refusal of an agent that no longer has a pass, and returns the resulting limit.
 func (a Accounts) Refused(account Account, r Refusal, by decide.Policy) Limit {
 	return a.change(account.ID, func(l Limit) Limit { return l.After(r, by) })
 }
 
-// Leave ends the pass. A process that the agent has left behind does not keep the place.
+// Leave returns the pass. Processes that the agent has left behind don't keep its slot.
 func (p *Pass) Leave() {
 	free(&p.scout)
 	free(&p.place)
 }
 
-// free gives a lock back, if there is one.
+// free releases a lock, if it is held.
 func free(lock **durable.Held) {
 	if *lock != nil {
-		_ = (*lock).Unlock() // a lock whose file cannot be closed ends with the process
+		_ = (*lock).Unlock() // on failure, the lock is released when the process ends
 		*lock = nil
 	}
 }

@@ -16,14 +16,13 @@ import (
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// Day is the limit of what the agents of a home may cost until midnight.
+// Day limits the cost of all agents of a home until midnight.
 type Day struct {
 	of  Accounts
 	cap protocol.Amount
 }
 
-// Today returns the limit of the day that a config sets. If it sets none, nothing is read or
-// written.
+// Today returns the daily limit set in a config. If there is none, its methods read and write nothing.
 func (a Accounts) Today(c *protocol.LimitsConfig) Day {
 	if c == nil || c.PerDay == nil {
 		return Day{of: a}
@@ -32,30 +31,30 @@ func (a Accounts) Today(c *protocol.LimitsConfig) Day {
 }
 
 const (
-	dayFile = "per-day.sum" // no account has a dot in its id
-	maxDay  = 4 << 20       // bytes; a step between its sum and its head has 50
-	// longestDay is a day on which clocks are set back an hour, and another one as reserve.
+	dayFile = "per-day.sum" // IDs of accounts contain no dot
+	maxDay  = 4 << 20       // bytes; an unsettled step needs 50
+	// longestDay is a day on which clocks are set back by an hour, plus an hour in reserve.
 	longestDay = 26 * time.Hour
 )
 
-// spent is what the agents of a home have cost until midnight.
+// spent is the cost of a home's agents until midnight.
 type spent struct {
-	EndsMs  int64   `json:"endsMs"` // midnight, where the day began
+	EndsMs  int64   `json:"endsMs"` // midnight in the time zone where the day started
 	CostUSD float64 `json:"costUsd"`
 	Tokens  int64   `json:"tokens"`
-	// More is what a person has granted beyond the limit.
+	// More is the amount that a user has granted beyond the limit.
 	More protocol.Amount `json:"more"`
-	// Unknown: it was damaged, so that nobody knows what was spent before.
+	// Unknown means that the file was damaged, so the earlier cost of the day is unknown.
 	Unknown bool `json:"unknown,omitempty"`
-	// Counted are the steps whose cost is in, and that are not the heads of their threads yet.
+	// Counted holds, by thread, steps whose cost is included but that are not the head yet.
 	Counted map[string]protocol.Hash `json:"counted,omitempty"`
 }
 
-// Limited reports whether there is a limit.
+// Limited reports whether there is a daily limit.
 func (d Day) Limited() bool { return d.cap != protocol.Amount{} }
 
-// UsedUp returns until when no agent must start, and why; the zero Limit: they may. No provider
-// has refused anything, so that its Refusals are 0.
+// UsedUp returns the limit that forbids starting an agent, or the zero Limit. Its Refusals is 0, because no
+// provider has refused anything.
 func (d Day) UsedUp() Limit {
 	if !d.Limited() {
 		return Limit{}
@@ -81,8 +80,8 @@ func (d Day) limit(s spent) Limit {
 
 func (s spent) amount() protocol.Amount { return protocol.Amount{CostUSD: s.CostUSD, Tokens: s.Tokens} }
 
-// Count adds what an agent has cost, and warns if that is unknown. A step is counted once until
-// [Day.Settle]; "": a failed try.
+// Count adds the cost of an agent, and warns if it is unknown. A step is counted only once until
+// [Day.Settle]. step is "" for a failed try.
 func (d Day) Count(thread string, step protocol.Hash, u *protocol.Usage) error {
 	if d.Limited() && !(d.cap.CostUSD > 0 && u.IsPriced() || d.cap.Tokens > 0 && u.Counted()) {
 		d.of.Warn("what an agent has cost is unknown: limits.perDay does not count it")
@@ -100,16 +99,16 @@ func (d Day) Count(thread string, step protocol.Hash, u *protocol.Usage) error {
 	})
 }
 
-// Note replaces what was damaged, so that it counts until midnight only.
+// Note replaces a damaged file, so that it blocks agents only until midnight.
 func (d Day) Note() error { return d.change(func(*spent) {}) }
 
-// Settle ends the care for a step that is its thread's head now.
+// Settle removes the entry of a step that has become its thread's head.
 func (d Day) Settle(thread string) error {
 	return d.change(func(s *spent) { delete(s.Counted, thread) })
 }
 
-// Raise grants as much again as the limit is beyond what was spent, if that is used up. It returns
-// what holds now, and the limit that held until then; the zero Limit: none did.
+// Raise doubles the daily limit, relative to the amount spent, if it is used up. It returns a description of
+// the new limit, and the limit in force before, which is zero if none was.
 func (d Day) Raise() (said string, was Limit, err error) {
 	err = d.change(func(s *spent) {
 		if was = d.limit(*s); was == (Limit{}) {
@@ -132,8 +131,7 @@ func (d Day) Raise() (said string, was Limit, err error) {
 	return said, was, err
 }
 
-// read returns what was spent. What is damaged or from a clock that was wrong never counts as
-// nothing.
+// read returns the amount spent. A damaged file, or one from a clock that was wrong, never counts as zero.
 func (d Day) read() (s spent) {
 	data, err := safeopen.ReadFile(d.of.file(dayFile), maxDay, safeopen.NoFollow)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) || err == nil && (json.Unmarshal(data, &s) != nil || !s.plausible()) {
@@ -157,12 +155,12 @@ func (s spent) plausible() bool {
 	return s.EndsMs > 0 && s.CostUSD >= 0 && s.Tokens >= 0 && s.More.CostUSD >= 0 && s.More.Tokens >= 0
 }
 
-// change replaces what was spent, while no other process does.
+// change changes the amount spent under a lock.
 func (d Day) change(to func(*spent)) error {
 	if !d.Limited() {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience) // many agents can end at once
+	ctx, cancel := context.WithTimeout(context.Background(), patience) // many agents can end at the same time
 	defer cancel()
 	path := d.of.file(dayFile)
 	lock, err := durable.Lock(ctx, path+".lock")

@@ -7,36 +7,36 @@ import (
 )
 
 const (
-	FirstPark = 15 * time.Minute    // where the provider names no time; doubled each time
-	longest   = 32 * 24 * time.Hour // beyond every reset that providers name
-	// skew is how far the clocks of machines that share a home may differ. A limit from further
-	// ahead was noted before the clock was set back.
+	FirstPark = 15 * time.Minute    // used if the provider reports no reset time; doubled each time
+	longest   = 32 * 24 * time.Hour // exceeds all reset times that providers report
+	// skew is the maximum clock difference of machines that share a home. A limit from further in the future
+	// was recorded before the clock was set back.
 	skew = time.Minute
 )
 
-// Limit is what is known of an account that its provider has refused, or why no agent of a home
-// starts. The zero value is no limit.
+// Limit describes an account that its provider has refused, or why no agent of a home may start. The zero
+// value means no limit.
 type Limit struct {
 	UntilMs int64 `json:"untilMs"`
 	NotedMs int64 `json:"notedMs"`
-	// Refusals counts those in a row; agents that ran at the same time count as one.
+	// Refusals counts consecutive refusals. Refusals of agents that ran concurrently count as one.
 	Refusals int    `json:"refusals"`
-	Reason   string `json:"reason"` // in the provider's words
+	Reason   string `json:"reason"` // the provider's message
 }
 
-// plausible reports whether a limit can have been noted by now.
+// plausible reports whether a limit can have been recorded before now.
 func (l Limit) plausible(now time.Time) bool {
 	return l.NotedMs > 0 && l.NotedMs <= now.Add(skew).UnixMilli() && l.Refusals > 0 && l.Refusals < 1<<30 &&
 		l.UntilMs > 0 && l.UntilMs-l.NotedMs <= longest.Milliseconds()
 }
 
-// Until is when the limit is reset.
+// Until returns when the limit resets.
 func (l Limit) Until() time.Time { return time.UnixMilli(l.UntilMs) }
 
-// Active reports whether the limit is not reset yet.
+// Active reports whether the limit has not reset yet.
 func (l Limit) Active(now time.Time) bool { return l.Until().After(now) }
 
-// Sooner returns the one of two limits that is reset first.
+// Sooner returns the limit that resets first.
 func (l Limit) Sooner(other Limit) Limit {
 	if l.UntilMs == 0 || other.UntilMs > 0 && other.UntilMs < l.UntilMs {
 		return other
@@ -44,19 +44,19 @@ func (l Limit) Sooner(other Limit) Limit {
 	return l
 }
 
-// Start is what an agent may do that is about to start.
+// Start is the permission of an agent to start.
 type Start uint8
 
-// What an agent may do.
+// Permissions to start.
 const (
 	MayStart     Start = iota
-	MayScout           // it may start if it is the only one
-	MustWait           // the limit is reset so soon that its process waits
-	MustNotStart       // before the limit is reset
+	MayScout           // one agent may start as the scout
+	MustWait           // the limit resets soon, so the process waits
+	MustNotStart       // not before the limit resets
 )
 
-// Start returns what an agent may do now. Limits noted until since do not count: then a person
-// asked to continue. The zero time: nobody did.
+// Start returns the permission of an agent at time now. It ignores limits recorded until since, when a user
+// asked to continue; zero means never.
 func (l Limit) Start(now time.Time, p decide.Policy, since time.Time) Start {
 	switch {
 	case l.UntilMs == 0:
@@ -69,15 +69,15 @@ func (l Limit) Start(now time.Time, p decide.Policy, since time.Time) Start {
 	return MustNotStart
 }
 
-// Refusal is a provider's answer to an agent.
+// Refusal is a provider's refusal of an agent.
 type Refusal struct {
-	Begun, At time.Time // of the agent
-	RetryAt   time.Time // when the provider grants more; zero: it names no time
+	Begun, At time.Time // start of the agent, and time of the refusal
+	RetryAt   time.Time // reset time from the provider; zero if unknown
 	Reason    string
 }
 
-// After returns the limit after a refusal. Of agents that were refused together, the latest
-// reset counts.
+// After returns the limit after a refusal. If several agents were refused at the same time, the latest reset
+// counts.
 func (l Limit) After(r Refusal, p decide.Policy) Limit {
 	next := Limit{NotedMs: r.At.UnixMilli(), Refusals: l.Refusals + 1, Reason: r.Reason}
 	together := l.NotedMs >= r.Begun.UnixMilli()
@@ -88,7 +88,7 @@ func (l Limit) After(r Refusal, p decide.Policy) Limit {
 	switch left := r.RetryAt.Sub(r.At); {
 	case left > 0:
 		wait = max(wait, left)
-	case next.Refusals >= p.Rounds(): // it names none, or one that makes no sense
+	case next.Refusals >= p.Rounds(): // the reset time is missing or implausible
 		first := FirstPark
 		if left > -time.Minute { // it has just passed
 			first = time.Second

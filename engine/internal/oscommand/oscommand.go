@@ -1,5 +1,5 @@
-// Package oscommand has what is of a command that plays a role: what it printed, as turns of a
-// piece each, so that it never is in memory as a whole, and why it gave no answer.
+// Package oscommand handles the results of command roles. It converts output to turns, piece by piece, so
+// that it is never in memory as a whole, and explains why a command gave no answer.
 package oscommand
 
 import (
@@ -34,7 +34,7 @@ import (
 	"github.com/united-workforce/uwf/util/secret"
 )
 
-// ofJSON takes the one JSON value that a command has printed.
+// ofJSON parses a command's output as a single JSON value.
 func ofJSON(ctx context.Context, data []byte, r extract.Role) (extract.Output, error) {
 	data = bytes.TrimSpace(data)
 	value, err := exactjson.Parse(data)
@@ -48,7 +48,7 @@ func ofJSON(ctx context.Context, data []byte, r extract.Role) (extract.Output, e
 type NoAnswerError struct {
 	Argv []string
 	Ran  agentproc.Outcome
-	Why  string // "": it could not be run to its end
+	Why  string // "" if the command could not be run to its end
 	Said string
 }
 
@@ -71,13 +71,14 @@ func (e *NoAnswerError) Error() string {
 	return text
 }
 
-// How long a word or a variable can be that Linux passes on to a program, and all of them together, in bytes.
+// Limits of Linux on a single argument or variable, and on all of them together, in bytes.
 const (
 	maxWord  = 128<<10 - 1
-	maxWords = 1536 << 10 // of 2 MiB, with the rest of the environment
+	maxWords = 1536 << 10 // of 2 MiB, which includes the rest of the environment
 )
 
-// TooLong returns why no system passes on what a command is given, or nil. It is the fault of who has filled it in.
+// TooLong returns an error if the arguments or variables of a command are too long for any system. The error
+// counts as the fault of the workflow, not of the machine.
 func TooLong(argv []string, env map[string]string) error {
 	all := 0
 	check := func(what string, n int) error {
@@ -104,7 +105,7 @@ func TooLong(argv []string, env map[string]string) error {
 	return nil
 }
 
-// CannotStart says why the program of a role that is a command cannot be started.
+// CannotStart returns the error for a command role whose program cannot be started.
 func CannotStart(role string, missing *agentproc.NotFoundError) *protocol.Error {
 	program := missing.Command
 	err := fault.New(protocol.CodeAgent, "role %q: %s", role, strings.Replace(missing.Error(), "agent command",
@@ -120,22 +121,22 @@ func CannotStart(role string, missing *agentproc.NotFoundError) *protocol.Error 
 	return err
 }
 
-// Ran is a command that has ended, or was ended.
+// Ran is a command that has ended or was stopped.
 type Ran struct {
 	agentproc.Outcome
 	Argv []string
-	Env  map[string]string // that the role sets
-	Dir  runfiles.Dir      // that of the run, which has what it printed
-	// Artifacts is the directory of [protocol.EnvArtifacts], which a detail names by its variable: it is another
-	// one for a fork, and on another machine.
+	Env  map[string]string // variables set by the role
+	Dir  runfiles.Dir      // run directory, which contains the output
+	// Artifacts is the directory of [protocol.EnvArtifacts]. A detail contains the variable instead, because
+	// the directory differs for a fork and on other machines.
 	Artifacts string
 }
 
-// artifactsTag stands for the directory in a detail.
+// artifactsTag replaces the directory in a detail.
 const artifactsTag = "{{" + protocol.ArtifactsVariable + "}}"
 
-// NotRun is why a command has no answer that was not run to its end; nil: it was. stopped: a
-// person has stopped it.
+// NotRun returns the error for a command that was not run to its end, or nil. stopped means that a user
+// stopped it.
 func (r Ran) NotRun(stopped bool) error {
 	if !stopped && r.Signal == "" && r.ExitCode != NotExecutable && r.ExitCode != NotFound {
 		return nil
@@ -147,8 +148,7 @@ func (r Ran) NotRun(stopped bool) error {
 	return &NoAnswerError{Argv: r.Argv, Ran: r.Outcome, Said: said}
 }
 
-// Status is the answer of a command that prints no data: how it ended, and the end of what it
-// printed.
+// Status returns the answer of a command without data: its exit status and the end of its output.
 func (r Ran) Status() (extract.Output, error) {
 	text, cut, err := tail(r.Dir.File(runfiles.OutputFile), moderator.CommandOutput)
 	status := moderator.CommandPassed
@@ -160,7 +160,7 @@ func (r Ran) Status() (extract.Output, error) {
 	}}, err
 }
 
-// Data is the answer that a command has printed, as JSON or a text.
+// Data parses the command's output as its answer, as JSON or as text.
 func (r Ran) Data(ctx context.Context, json bool, role extract.Role) (output extract.Output, err error) {
 	data, err := safeopen.ReadFile(r.Dir.File(runfiles.OutputFile), dataKept, safeopen.NoFollow)
 	var big *safeopen.TooBigError
@@ -184,7 +184,7 @@ func (r Ran) Data(ctx context.Context, json bool, role extract.Role) (output ext
 	return output, err
 }
 
-// Print replaces what the command has printed by its data.
+// Print replaces the command's output by its data.
 func (r Ran) Print(data any) error {
 	text, err := json.Marshal(data)
 	if err != nil {
@@ -193,7 +193,7 @@ func (r Ran) Print(data any) error {
 	return durable.WriteFile(durable.OS(), r.Dir.File(runfiles.OutputFile), append(text, '\n'), 0o600)
 }
 
-// Detail is what was run, all that it printed, and how it ended.
+// Detail returns the detail of the step: the command, all its output, and its exit status.
 func (r Ran) Detail(ctx context.Context, b *cas.Batch, atMs int64) (protocol.Detail, error) {
 	w := turns{batch: b, atMs: atMs}
 	argv := make([]any, len(r.Argv))
@@ -228,8 +228,7 @@ func (r Ran) Detail(ctx context.Context, b *cas.Batch, atMs int64) (protocol.Det
 	return protocol.Detail{Capture: protocol.CaptureTurns, Turns: w.turns, Outcome: outcome}, errors.Join(w.err, err)
 }
 
-// Command are the words of the command that a detail is of, and the variables that its role set; nil: it
-// says none.
+// Command returns the command line and the role's variables from a detail, or nil if it has none.
 func Command(ctx context.Context, nodes cas.Reader, detail protocol.Hash, artifacts string) (argv []string,
 	env map[string]string, err error) {
 	d, err := cas.Read[protocol.Detail](ctx, nodes, detail)
@@ -260,13 +259,13 @@ func Command(ctx context.Context, nodes cas.Reader, detail protocol.Hash, artifa
 	return argv, env, nil
 }
 
-// Turn is what a command at work has printed, as it is shown.
+// Turn returns the output of a running command as a turn for display.
 func Turn(text string) protocol.Turn {
 	return protocol.Turn{Role: protocol.TurnTool, ToolCallID: callID, Content: text}
 }
 
-// Hide hides what is secret in all that a command has printed into the directory of its run,
-// before anybody reads it. What cannot be gone through is removed.
+// Hide removes secrets from all output in a command's run directory, before anything else reads it. It
+// deletes files that cannot be searched.
 func Hide(disk durable.FS, set *secret.Set, run runfiles.Dir) error {
 	if set.Empty() {
 		return nil
@@ -280,7 +279,7 @@ func Hide(disk durable.FS, set *secret.Set, run runfiles.Dir) error {
 	return errors.Join(errs...)
 }
 
-// hideIn replaces a file by one in which the secrets of a set are hidden.
+// hideIn rewrites a file with the secrets of a set removed.
 func hideIn(disk durable.FS, set *secret.Set, path string) (err error) {
 	from, size, err := printed(path)
 	if from == nil || err != nil {
@@ -293,7 +292,7 @@ func hideIn(disk durable.FS, set *secret.Set, path string) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			_ = disk.Remove(temp) // the first error says more
+			_ = disk.Remove(temp) // the first error is more useful
 		}
 	}()
 	to, err := safeopen.OpenFile(temp, os.O_WRONLY|os.O_APPEND, 0, safeopen.NoFollow)
@@ -308,24 +307,24 @@ func hideIn(disk durable.FS, set *secret.Set, path string) (err error) {
 	return disk.Rename(temp, path)
 }
 
-// Bounds of what a command prints, in bytes.
+// Limits on a command's output, in bytes.
 const (
-	OutputPiece = 1 << 20   // of a turn
-	outputKept  = 128 << 20 // of more, the beginning and the end
-	dataKept    = 8 << 20   // that is the role's data
+	OutputPiece = 1 << 20   // per turn
+	outputKept  = 128 << 20 // of longer output, the start and the end are kept
+	dataKept    = 8 << 20   // of output that is the role's data
 )
 
-// What a shell says of a command that it could not start, and what stands for that in
-// every program that starts others.
+// Exit statuses of a shell for a command that it could not start. Other programs that start programs use them
+// as well.
 const (
 	NotExecutable = 126
 	NotFound      = 127
 )
 
-// callID is the id of the one call in the detail of a command's step.
+// callID is the ID of the only call in the detail of a command's step.
 const callID = "1"
 
-// turns adds turns, and puts them into the store as soon as they are many.
+// turns collects turns and stores them in groups.
 type turns struct {
 	batch *cas.Batch
 	turns []protocol.Hash
@@ -350,7 +349,7 @@ func (w *turns) add(ctx context.Context, t protocol.Turn) {
 	}
 }
 
-// addFile adds what a command has printed to a file, in pieces: of more bytes than kept, the beginning and the end.
+// addFile adds an output file in pieces. If it is longer than kept, it adds only the start and the end.
 func (w *turns) addFile(ctx context.Context, path string, kept int64) {
 	f, size, err := printed(path)
 	if f == nil || err != nil || w.err != nil {
@@ -368,7 +367,7 @@ func (w *turns) addFile(ctx context.Context, path string, kept int64) {
 	w.addPart(ctx, f, size-kept/2, size)
 }
 
-// addPart adds bytes of a file. No turn ends within a character.
+// addPart adds a range of a file. It never splits a character between turns.
 func (w *turns) addPart(ctx context.Context, f io.ReaderAt, from, to int64) {
 	buf := make([]byte, OutputPiece)
 	for from < to && w.err == nil {
@@ -385,7 +384,7 @@ func (w *turns) addPart(ctx context.Context, f io.ReaderAt, from, to int64) {
 	}
 }
 
-// WholeRunes is the length of a text without a character that is cut off at its end.
+// WholeRunes returns the length of b without an incomplete character at its end.
 func WholeRunes(b []byte) int {
 	for back := 1; back < utf8.UTFMax && back < len(b); back++ {
 		at := len(b) - back
@@ -399,7 +398,7 @@ func WholeRunes(b []byte) int {
 	return len(b)
 }
 
-// printed opens what a command has printed; nil: there is no such file.
+// printed opens an output file. It returns nil if the file doesn't exist.
 func printed(path string) (*os.File, int64, error) {
 	f, err := safeopen.Open(path, safeopen.NoFollow)
 	if errors.Is(err, os.ErrNotExist) {
@@ -415,7 +414,7 @@ func printed(path string) (*os.File, int64, error) {
 	return f, info.Size(), nil
 }
 
-// tail is the end of a file, and whether there is more.
+// tail returns the end of a file, and reports whether there is more before it.
 func tail(path string, most int64) (string, bool, error) {
 	f, size, err := printed(path)
 	if f == nil || err != nil {
@@ -436,7 +435,7 @@ func tail(path string, most int64) (string, bool, error) {
 	return strings.ToValidUTF8(string(buf), "\uFFFD"), size > most, nil
 }
 
-// OfAgent reports whether a variable is only for agents, which make the step themselves.
+// OfAgent reports whether a variable is only meant for agents, which make the step themselves.
 func OfAgent(key string) bool {
 	switch key {
 	case protocol.EnvHead, protocol.EnvRunDir, protocol.EnvPrompt, protocol.EnvLimitBase, protocol.EnvAgent,
@@ -446,7 +445,7 @@ func OfAgent(key string) bool {
 	return false
 }
 
-// Explain adds to the failure of the command of a role the reason, with facts.
+// Explain adds the reason for a command role's failure, with facts.
 func Explain(err error, role string, facts ...string) error {
 	var missing *agentproc.NotFoundError
 	var gave *NoAnswerError
@@ -463,11 +462,11 @@ func Explain(err error, role string, facts ...string) error {
 	return err
 }
 
-// maxEnded bounds the file that says how a command has ended, in bytes.
+// maxEnded is the maximum size in bytes of the file with a command's exit status.
 const maxEnded = 1 << 10
 
-// Left is how a command has ended that ran in namespaces, whoever has waited for it; false: it has
-// not, or it is not known.
+// Left returns the outcome of a command that ran in namespaces, even if another process started it. It
+// returns false if the command has not ended or its outcome is unknown.
 func Left(dir runfiles.Dir) (agentproc.Outcome, bool) {
 	text, err := safeopen.ReadFile(dir.File(runfiles.EndedFile), maxEnded, safeopen.NoFollow)
 	var r plan.Report

@@ -1,4 +1,4 @@
-// Package queue works on a list with several workers, until one of them says that the rest must wait.
+// Package queue processes a list with several workers, until one of them stops the rest.
 package queue
 
 import (
@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// Work calls do for each item in turn, up to n at once. After a call that returns false, and once ctx has ended,
-// no other one begins. It waits for those that have, and returns how many items are left.
+// Work calls do for each item, up to n at once. After a call has returned false or ctx has ended, it starts
+// no further calls. It waits for the running calls, and returns the number of items left.
 func Work[T any](ctx context.Context, n int, items []T, do func(T) bool) (left int) {
 	var (
 		workers sync.WaitGroup

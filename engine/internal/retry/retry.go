@@ -1,5 +1,4 @@
-// Package retry is what the config says about an agent that fails, what sort of failure it
-// was, and how to wait.
+// Package retry reads the retry policy of agents from the config, classifies failures, and waits.
 package retry
 
 import (
@@ -15,14 +14,14 @@ import (
 	"github.com/united-workforce/uwf/util/plaintext"
 )
 
-// Defaults of a policy.
+// Policy defaults.
 const (
 	defaultAttempts = 3
 	defaultBackoff  = 5 * time.Second
 	defaultMaxPark  = 24 * time.Hour
 )
 
-// Of is the policy of an agent in the config, which was checked when it was read.
+// Of returns the policy of an agent. The config must be valid.
 func Of(c protocol.Config, alias string) decide.Policy {
 	a := c.Agents[alias]
 	p := decide.Policy{
@@ -45,7 +44,7 @@ func Of(c protocol.Config, alias string) decide.Policy {
 	return p
 }
 
-// kinds are those that words name; nil: they were left out.
+// kinds converts configured names to kinds of failures; nil means that the setting was omitted.
 func kinds(words []string, otherwise ...protocol.FailureKind) []protocol.FailureKind {
 	if words == nil {
 		return otherwise
@@ -64,7 +63,7 @@ func span(text string, otherwise time.Duration) time.Duration {
 	return otherwise
 }
 
-// Brief is why a try failed, on one line.
+// Brief returns why a try failed, on one line.
 func Brief(ran agentproc.Outcome, err error) string {
 	if ran.Result.Error != "" {
 		return plaintext.Line(ran.Result.Error)
@@ -72,7 +71,7 @@ func Brief(ran agentproc.Outcome, err error) string {
 	return plaintext.Line(err.Error())
 }
 
-// KindOf is what sort of failure an agent's is.
+// KindOf classifies an agent's failure.
 func KindOf(ran agentproc.Outcome, err error) protocol.FailureKind {
 	var (
 		timeout *agentproc.TimeoutError
@@ -92,26 +91,26 @@ func KindOf(ran agentproc.Outcome, err error) protocol.FailureKind {
 	return ""
 }
 
-// Usage is what a try has cost that took so many ms, as far as that is known; plain: it was a
+// Usage returns the known cost of a try that took the given number of milliseconds. plain means that it was a
 // command.
 func Usage(ran agentproc.Outcome, plain bool, took int64) *protocol.Usage {
 	switch usage := ran.Result.Usage; {
 	case plain:
 		return &protocol.Usage{DurationMs: took}
 	case usage == nil || usage.Plausible() != nil:
-		return &protocol.Usage{Turns: 1, DurationMs: took} // unknown, not none
+		return &protocol.Usage{Turns: 1, DurationMs: took} // unknown rather than zero
 	default:
 		return usage
 	}
 }
 
-// How often it is looked at what another process does: soon at first, then rarely.
+// Poll intervals for another process's work: short at first, then longer.
 const (
 	MinWait = 10 * time.Millisecond
 	MaxWait = 250 * time.Millisecond
 )
 
-// Pause waits, unless ctx ends.
+// Pause waits for d, or until ctx ends.
 func Pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -19,47 +19,46 @@ import (
 	"github.com/united-workforce/uwf/util/secret"
 )
 
-// Record is run.json: the step in flight of a thread, or the last one that was
-// tried. It is about one head; once the head has moved it is history.
+// Record is run.json: the step in flight of a thread, or the last one that was tried. It applies to one head,
+// and is out of date once the head has moved.
 //
-// No promise depends on it after a power cut: nothing that it describes is then
-// still running, and a finished result that it does not name is run again. So
-// it is replaced atomically but not flushed.
+// Nothing depends on it after a power failure: nothing that it describes is still running then, and a
+// finished result that it doesn't mention is run again. So it is replaced atomically but not flushed.
 type Record struct {
 	Thread     string        `json:"thread"`
 	Workflow   protocol.Hash `json:"workflow"`
-	Head       protocol.Hash `json:"head"` // that the step follows
+	Head       protocol.Hash `json:"head"` // head that the step follows
 	Role       string        `json:"role"`
-	Agent      string        `json:"agent"`   // as the user named it
-	Command    []string      `json:"command"` // program and configured arguments, variables as names
+	Agent      string        `json:"agent"`   // as the user specified it
+	Command    []string      `json:"command"` // program and configured arguments, without expanded variables
 	PromptHash protocol.Hash `json:"promptHash"`
 	LimitBase  int           `json:"limitBase"`
 	Resumes    bool          `json:"resumes,omitempty"`   // the step answers a suspension or reopens the thread
-	Replaces   bool          `json:"replaces,omitempty"`  // the step takes the place of Head: it follows what Head follows
-	KeepFiles  bool          `json:"keepFiles,omitempty"` // a step that is made again begins with the files that are there
-	Intents    bool          `json:"intents,omitempty"`   // whoever has started it keeps an intent while files are laid for it
-	More       bool          `json:"more,omitempty"`      // the engine means to make another step after this one
+	Replaces   bool          `json:"replaces,omitempty"`  // the step replaces Head, and follows Head's predecessor
+	KeepFiles  bool          `json:"keepFiles,omitempty"` // a retried step starts with the current files
+	Intents    bool          `json:"intents,omitempty"`   // the engine records an intent while it writes files for the step
+	More       bool          `json:"more,omitempty"`      // the engine will make another step after this one
 	Cwd        string        `json:"cwd"`
-	Snapshot   string        `json:"snapshot,omitempty"` // of the files before the step, as an agent is told of it
-	// Granted are the secrets that a command was given, by variable, as [Fingerprint]: what it has printed is shown and
-	// kept only where they are known, so that they can be hidden.
+	Snapshot   string        `json:"snapshot,omitempty"` // snapshot settings passed to the agent, with the files before the step
+	// Granted holds the [Fingerprint] of each secret variable that a command received. Its output is shown
+	// and stored only if the secrets are still known, so that they can be removed from it.
 	Granted   map[string]string `json:"granted,omitempty"`
-	Engine    int               `json:"engine"`          // process id of the stepping process
-	Pid       int               `json:"pid"`             // of the agent and its group; 0: not started, or not yet known
-	Birth     string            `json:"birth,omitempty"` // of Pid, see [proc.Birth]
-	StartedAt int64             `json:"startedAt"`       // ms
+	Engine    int               `json:"engine"`          // process ID of the stepping process
+	Pid       int               `json:"pid"`             // process ID and group of the agent; 0 if not started or unknown
+	Birth     string            `json:"birth,omitempty"` // birth of Pid, see [proc.Birth]
+	StartedAt int64             `json:"startedAt"`       // Unix milliseconds
 	Status    Status            `json:"status"`
 	Error     *Error            `json:"error,omitempty"`
-	Exhausted bool              `json:"exhausted,omitempty"` // it failed, and nothing is left that its policy would try
-	StepHash  protocol.Hash     `json:"stepHash,omitempty"`  // added, or rejected
-	Reason    string            `json:"reason,omitempty"`    // of a rejection
+	Exhausted bool              `json:"exhausted,omitempty"` // failed, and the policy allows no further try
+	StepHash  protocol.Hash     `json:"stepHash,omitempty"`  // the added or rejected step
+	Reason    string            `json:"reason,omitempty"`    // why it was rejected
 
-	// Damaged: there is a record, but it cannot be read. missing: there is none.
-	// Then nothing else of it is known.
+	// Damaged means that the record is unreadable, and Missing that there is none. The other fields are unset
+	// then.
 	Damaged, Missing bool `json:"-"`
 }
 
-// Fingerprints are those of the variables that a command of a thread is given, by name; nil: none is set.
+// Fingerprints returns the fingerprints of a command's variables by name, or nil if none is set.
 func Fingerprints(thread string, e env.Env, names []string) map[string]string {
 	var all map[string]string
 	for _, name := range names {
@@ -73,13 +72,13 @@ func Fingerprints(thread string, e env.Env, names []string) map[string]string {
 	return all
 }
 
-// Fingerprint tells a secret from another one of the same thread, and does not give it away.
+// Fingerprint returns a hash that distinguishes the secrets of a thread without revealing them.
 func Fingerprint(thread, value string) string {
 	sum := sha256.Sum256([]byte(thread + "\x00" + value))
 	return hex.EncodeToString(sum[:])
 }
 
-// Secrets adds to a set what must be hidden in what the command has printed: the config may not grant it any more.
+// Secrets adds the secrets to remove from the command's output to a set. The config may no longer grant them.
 func (r Record) Secrets(set *secret.Set, e env.Env) *secret.Set {
 	for name := range r.Granted {
 		set.Add(e.Get(name))
@@ -87,12 +86,13 @@ func (r Record) Secrets(set *secret.Set, e env.Env) *secret.Set {
 	return set
 }
 
-// UsedUp reports whether the run has failed at a head, and nothing is left to try.
+// UsedUp reports whether the run failed at a head and its retries are exhausted.
 func (r Record) UsedUp(head protocol.Hash) bool {
 	return r.Head == head && r.Exhausted && (r.Status == Failed || r.Status == Rejected)
 }
 
-// Lacks returns a secret that the command was given and that e does not have as it was; "": none.
+// Lacks returns the name of a secret that the command received and that is missing or different in e; "" if
+// none.
 func (r Record) Lacks(e env.Env) string {
 	for _, name := range slices.Sorted(maps.Keys(r.Granted)) {
 		if Fingerprint(r.Thread, e.Get(name)) != r.Granted[name] {
@@ -102,27 +102,26 @@ func (r Record) Lacks(e env.Env) string {
 	return ""
 }
 
-// Error is why a run led to no step.
+// Error is the reason why a run made no step.
 type Error struct {
 	Code    protocol.Code `json:"code"`
 	Message string        `json:"message"`
 }
 
-// runStatus is how far a run has come.
+// Status is the state of a run.
 type Status string
 
-// While a run is starting or running its agent may be alive, or may have left a
-// result. The other statuses are final: neither is asked any more.
+// While a run is Starting or Running, its agent may be alive or may have left a result. The other states are
+// final.
 const (
-	Starting Status = "starting" // the agent's process may exist, its id is not recorded
+	Starting Status = "starting" // the agent's process may exist, but its ID is not recorded
 	Running  Status = "running"
 	Done     Status = "done"     // StepHash is the new head
-	Failed   Status = "failed"   // Error says why
-	Rejected Status = "rejected" // the agent's step StepHash is not what was asked for
-	Stopped  Status = "stopped"  // by a person
+	Failed   Status = "failed"   // see Error
+	Rejected Status = "rejected" // the agent's step StepHash is invalid
+	Stopped  Status = "stopped"  // by a user
 )
 
-// decodeRecord reads a record.
 func decodeRecord(data []byte) Record {
 	var r Record
 	known := []Status{Starting, Running, Done, Failed, Rejected, Stopped}
@@ -133,15 +132,14 @@ func decodeRecord(data []byte) Record {
 	return r
 }
 
-// InFlight: the agent may be alive, or may have left a result.
+// InFlight reports whether the agent may be alive or may have left a result.
 func (s Status) InFlight() bool { return s == Starting || s == Running }
 
-// AgentEnded reports whether the recorded process is known to have ended, be it that
-// nobody has waited for it yet.
+// AgentEnded reports whether the recorded process is known to have ended, even if it is still a zombie.
 func (r Record) AgentEnded() bool { return r.Birth != "" && !proc.Lives(r.Pid, r.Birth) }
 
-// AgentPid is the agent's process id, 0 if it is not known, or if the agent has
-// ended and its id belongs to another process by now.
+// AgentPid returns the agent's process ID. It returns 0 if it is unknown, or if another process has the ID by
+// now.
 func (r Record) AgentPid() int {
 	if proc.Reused(r.Pid, r.Birth) {
 		return 0
@@ -149,63 +147,62 @@ func (r Record) AgentPid() int {
 	return r.Pid
 }
 
-// AgentLives reports whether the recorded process is there. Elsewhere than on Linux
-// it is not known.
+// AgentLives reports whether the recorded process is alive. It returns false if that is unknown, as on
+// systems other than Linux.
 func (r Record) AgentLives() bool {
 	return r.Status.InFlight() && proc.Lives(r.Pid, r.Birth)
 }
 
-// Unfinished reports whether the record is of a run from this head whose end
-// nobody has seen. A record that cannot be read may be one.
+// Unfinished reports whether the record describes a run from this head whose end is not recorded. An
+// unreadable record may be one.
 func (r Record) Unfinished(head protocol.Hash) bool {
 	return r.Damaged || (r.Head == head && r.Status.InFlight())
 }
 
-// Between reports whether the run has led to its step, whether or not this head,
-// which was read before, is that already, and its engine meant to go on.
+// Between reports whether the run has made its step and the engine will make another one. head was read
+// before the record, so it may be the step or its predecessor.
 func (r Record) Between(head protocol.Hash) bool {
 	return r.More && (r.Status == Done || (r.Status.InFlight() && r.Head != head))
 }
 
-// ByPerson reports whether the run, from this head, was asked for in a person's
-// words, and nobody has seen its end.
+// ByPerson reports whether the run was started from this head with a person's prompt, and its end is not
+// recorded.
 func (r Record) ByPerson(head protocol.Hash) bool {
 	return (r.Resumes || r.Replaces) && r.Unfinished(head)
 }
 
-// ID names one run among all of a thread's.
+// ID returns an identifier that is unique among the thread's runs.
 func (r Record) ID() string { return fmt.Sprintf("%d-%d", r.StartedAt, r.Engine) }
 
-// Intent is intent.json: what a change of a thread that needs several effects is on its way to.
-// It is durable before the first file changes, and removed last. Found again, the change was
-// cut off.
+// Intent is intent.json. It describes a change of a thread that needs several steps. It is made durable
+// before the first file changes, and removed last. If it is still there later, the change was interrupted.
 type Intent struct {
 	Kind     IntentKind    `json:"kind"`
 	HeadFrom protocol.Hash `json:"headFrom"`
-	HeadTo   protocol.Hash `json:"headTo,omitempty"` // of a move
-	// TreeFrom are the files before the change, and TreeTo those after it; "": they stay as they are.
+	HeadTo   protocol.Hash `json:"headTo,omitempty"` // for a move
+	// TreeFrom holds the files before the change, and TreeTo those after it; "" means that they stay.
 	TreeFrom protocol.Tree `json:"treeFrom,omitempty"`
 	TreeTo   protocol.Tree `json:"treeTo,omitempty"`
-	// What a move changes of the facts.
+	// Facts that a move changes.
 	Undone    []protocol.Hash `json:"undone,omitempty"`
 	Attempts  map[string]int  `json:"attempts,omitempty"`
 	KeepFiles bool            `json:"keepFiles,omitempty"`
 }
 
-// IntentKind is what an intent is about.
+// IntentKind is the kind of an intent.
 type IntentKind string
 
-// The kinds of intent.
+// Kinds of intents.
 const (
-	Moving   IntentKind = "moving"   // head and files are on their way to another step
-	Prepared IntentKind = "prepared" // the files are laid out for a step that does not exist yet
+	Moving   IntentKind = "moving"   // the head and files are being moved to another step
+	Prepared IntentKind = "prepared" // the files were written for a step that doesn't exist yet
 )
 
 const maxIntent = 1 << 20
 
-// Intent reads the intent; the zero value: there is none. One that an older program left as
-// restore.json counts as prepared: it says only which files were being put back. Errors: it
-// cannot be read, so nobody knows which files the thread has.
+// Intent reads the intent, or returns the zero value if there is none. A restore.json from an older version
+// counts as prepared, since it contains only the files to restore. An error means that it is unreadable, so
+// it is unknown which files the thread has.
 func (d Dir) Intent() (Intent, error) {
 	var i Intent
 	data, err := d.ReadFile(runfiles.IntentFile, maxIntent)
@@ -221,8 +218,8 @@ func (d Dir) Intent() (Intent, error) {
 	return i, nil
 }
 
-// cutRestore reads the record of a restore that an older program was killed in. The plan of a
-// worktree is in a file of the same name, and names its repository.
+// cutRestore reads the record of a restore that was interrupted in an older version. The plan of a worktree
+// has the same file name, but contains its repository.
 func (d Dir) cutRestore() (Intent, error) {
 	data, err := d.ReadFile(runfiles.RestoreFile, maxIntent)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -241,7 +238,7 @@ func (d Dir) cutRestore() (Intent, error) {
 	return Intent{Kind: Prepared, TreeFrom: cut.From, TreeTo: cut.To}, nil
 }
 
-// CutOff reports whether there is an intent. It costs two looks where there is none.
+// CutOff reports whether there is an intent. Without one, it costs two file lookups.
 func (d Dir) CutOff() bool {
 	_, none := os.Lstat(d.File(runfiles.IntentFile))
 	_, old := os.Lstat(d.File(runfiles.RestoreFile))
@@ -270,7 +267,7 @@ func (d Dir) SetIntent(i Intent) error {
 	return nil
 }
 
-// DropIntent removes the intent, and what an older program has left of one.
+// DropIntent removes the intent, including one of an older version.
 func (d Dir) DropIntent() error {
 	names := []string{runfiles.IntentFile}
 	if cut, _ := d.cutRestore(); cut.Kind != "" {

@@ -1,6 +1,6 @@
-// Package rundir owns the files of a run: the record of the try in flight or the last one,
-// what the agent has left, and what is in the way. Their names, and what others than the
-// engine may read, stand in util/runfiles.
+// Package rundir manages the files of a run: the record of the current or last try, the agent's output, and
+// other files in their place. Package util/runfiles defines the file names, and what programs other than the
+// engine may read.
 package rundir
 
 import (
@@ -24,43 +24,41 @@ import (
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// A lock that others only probe is theirs for an instant, however long that may
-// be on a busy machine.
+// A process that only tests a lock holds it for a moment, which can be long on a busy machine.
 const (
-	ProbePatience = 50 * time.Millisecond // before it is taken for held
-	LockPatience  = 5 * time.Second       // before a new one cannot be had
+	ProbePatience = 50 * time.Millisecond // time after which the lock counts as held
+	LockPatience  = 5 * time.Second       // time to wait for a new lock
 )
 
-// How much of a file of a run directory is read, in bytes.
+// Maximum sizes of files in a run directory, in bytes.
 const (
 	maxRecord = 1 << 20
 	MaxTotals = 1 << 20
 	maxStop   = 1 << 10
-	MaxWork   = 64 << 20 // it holds a person's prompt
+	MaxWork   = 64 << 20 // contains a person's prompt
 )
 
-// runDir is runs/<thread>: the step in flight, or the last one. An agent can put
-// anything there, and in its place. What is no directory of the home is not
-// followed, what is no file is not waited for, and both are moved out of the way
-// before the next run.
+// Dir is runs/<thread>, the directory of the current or last step. An agent can write anything to it and
+// replace it. So symbolic links out of the home are not followed, special files are not waited for, and both
+// are moved aside before the next run.
 type Dir struct {
 	Path  string
-	Aside string // where what is in the way is moved to
+	Aside string // where obstacles are moved
 	FS    durable.FS
-	Warn  func(string) // nil: nobody is told
+	Warn  func(string) // called with warnings, if not nil
 }
 
-// File is the path of a file in it.
+// File returns the path of a file in the directory.
 func (d Dir) File(name string) string { return filepath.Join(d.Path, name) }
 
-// Exists reports whether there is a run directory. A link to one is none: it may
-// lead anywhere, and files are removed in it.
+// Exists reports whether there is a run directory. A symbolic link doesn't count, because files in its target
+// would be removed.
 func (d Dir) Exists() bool {
 	info, err := os.Lstat(d.Path)
 	return err == nil && info.IsDir()
 }
 
-// InTheWay reports whether something else is in the directory's place.
+// InTheWay reports whether something else is in place of the directory.
 func (d Dir) InTheWay() bool {
 	_, err := os.Lstat(d.Path)
 	return !d.Exists() && !errors.Is(err, fs.ErrNotExist)
@@ -74,7 +72,7 @@ func (d Dir) ReadFile(name string, max int64) ([]byte, error) {
 	return safeopen.ReadFile(d.File(name), max, safeopen.NoFollow)
 }
 
-// Read returns the record, empty if there is none.
+// Read returns the record; see [Record].Missing and [Record].Damaged.
 func (d Dir) Read() Record {
 	data, err := d.ReadFile(runfiles.RecordFile, maxRecord)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -95,7 +93,7 @@ func (d Dir) Write(r Record) error {
 	return d.Replace(runfiles.RecordFile, data)
 }
 
-// Replace writes a file whole, unflushed.
+// Replace replaces a file atomically, without flushing it.
 func (d Dir) Replace(name string, data []byte) error {
 	if err := d.Make(); err != nil {
 		return err
@@ -113,10 +111,9 @@ func (d Dir) Replace(name string, data []byte) error {
 	return nil
 }
 
-// Clear makes the directory ready for a new run. All files but the record go,
-// and before a new record is written: a record never stands beside output that
-// is not its own. A new lock file also means that a descendant of an earlier
-// agent, which still holds the old one, is not taken for the new agent.
+// Clear prepares the directory for a new run. It removes all files except the record before a new record is
+// written, so that a record never appears next to the output of another run. The new lock file keeps a
+// descendant of an earlier agent, which still holds the old one, from being mistaken for the new agent.
 func (d Dir) Clear() error {
 	if err := d.Make(); err != nil {
 		return err
@@ -144,8 +141,8 @@ func (d Dir) Clear() error {
 	return nil
 }
 
-// keeps names the files that are not of one run: the record, which is replaced,
-// what belongs to a worker, which makes several, and what belongs to the thread.
+// keeps reports whether a file belongs to more than one run: the record, which is replaced, files of a
+// worker, which makes several runs, and files of the thread.
 func keeps(name string) bool {
 	switch name {
 	case runfiles.RecordFile, runfiles.WorkFile, runfiles.LogFile, runfiles.TotalsFile, runfiles.TriesFile,
@@ -156,8 +153,7 @@ func keeps(name string) bool {
 	return false
 }
 
-// ours names the files that must be files. Whatever else an agent has put there is
-// not in the way.
+// ours reports whether a name must be a regular file. Other things that an agent puts there are harmless.
 func ours(name string) bool {
 	switch name {
 	case runfiles.LockFile, runfiles.StopFile, runfiles.HoldFile, runfiles.StdoutFile, runfiles.StderrFile,
@@ -167,7 +163,7 @@ func ours(name string) bool {
 	return keeps(name)
 }
 
-// Make makes the directory. What is in its place is moved aside.
+// Make creates the directory, and moves anything in its place aside.
 func (d Dir) Make() error {
 	info, err := os.Lstat(d.Path)
 	switch {
@@ -186,7 +182,7 @@ func (d Dir) Make() error {
 	return nil
 }
 
-// free makes sure that a name is free, or a file's.
+// free ensures that a name is unused or a regular file.
 func (d Dir) free(name string) error {
 	info, err := os.Lstat(d.File(name))
 	switch {
@@ -194,7 +190,7 @@ func (d Dir) free(name string) error {
 		return nil
 	case err != nil:
 		return fmt.Errorf("prepare the run directory: %w", err)
-	case !info.IsDir(): // there is nothing in it that could be lost
+	case !info.IsDir(): // it contains nothing that could be lost
 		if err := d.FS.Remove(d.File(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("prepare the run directory: %w", err)
 		}
@@ -203,12 +199,11 @@ func (d Dir) free(name string) error {
 	return d.putAside(name, info)
 }
 
-// maxAside bounds how often the same place of a thread is cleared, so that an
-// agent which does it again and again does not fill the home.
+// maxAside limits how often obstacles of a thread are moved aside, so that a misbehaving agent doesn't fill
+// the home.
 const maxAside = 9
 
-// putAside moves what is in the way of the directory, or of a file in it, out of
-// the way, as it is.
+// putAside moves an obstacle in place of the directory, or of a file in it, out of the way, unchanged.
 func (d Dir) putAside(name string, info fs.FileInfo) error {
 	what := filepath.Join(d.Path, name)
 	if err := d.FS.MkdirAll(d.Aside, 0o700); err != nil {
@@ -243,9 +238,9 @@ func (d Dir) Lock(ctx context.Context, patience time.Duration) (*durable.Held, e
 	return durable.Lock(ctx, d.File(runfiles.LockFile))
 }
 
-// Alive reports whether the agent of a record is, or the engine that is starting
-// or judging it: the lock is held, or, since an agent can remove that, there is a
-// process of its id that began when it did.
+// Alive reports whether the agent of a record is running, or the engine that starts it or checks its result.
+// That is the case if the lock is held or, since an agent can remove the lock, if the recorded process
+// exists.
 func (d Dir) Alive(r Record) bool {
 	if d.Exists() {
 		if held, err := runfiles.Dir(d.Path).Alive(); held && err == nil {
@@ -255,7 +250,7 @@ func (d Dir) Alive(r Record) bool {
 	return r.AgentLives()
 }
 
-// SurelyAlive is alive, not mistaken when somebody else probes at that moment.
+// SurelyAlive is like Alive, but not fooled by another process that tests the lock at the same moment.
 func (d Dir) SurelyAlive(ctx context.Context, r Record) bool {
 	if d.hasLock() {
 		held, err := d.Lock(ctx, ProbePatience)
@@ -278,8 +273,8 @@ func (d Dir) hasLock() bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// Left reads what an agent has left: on its stdout, or if nothing can be made of
-// that, what it wrote down when it submitted its step. Errors: [*agentproc.ResultError].
+// Left reads the result that an agent has left on its stdout or, if that is unusable, the one recorded when
+// it submitted its step. Errors are [*agentproc.ResultError].
 func (d Dir) Left() (protocol.Result, error) {
 	if !d.Exists() {
 		return protocol.Result{}, &agentproc.ResultError{Reason: "there is no run directory"}
@@ -293,14 +288,13 @@ func (d Dir) Left() (protocol.Result, error) {
 	return r, err
 }
 
-// Finished reads the result that an agent has left, if it has left one that
-// names a step.
+// Finished returns an agent's result, and reports whether it contains a step.
 func (d Dir) Finished() (protocol.Result, bool) {
 	r, err := d.Left()
 	return r, err == nil && r.StepHash != ""
 }
 
-// RequestStop asks the engine of a run not to go on after it; end: the thread ends with it.
+// RequestStop asks the engine of a run to stop after it. end means that the thread ends.
 func (d Dir) RequestStop(r Record, end bool) error {
 	text := r.ID()
 	if end {
@@ -309,17 +303,17 @@ func (d Dir) RequestStop(r Record, end bool) error {
 	return d.Replace(runfiles.StopFile, []byte(text))
 }
 
-// forGood follows the run in a request to stop after which the thread ends.
+// forGood follows the run ID in a stop request if the thread ends.
 const forGood = "\nend\n"
 
-// StopRequested reports whether this very run was asked to stop.
+// StopRequested reports whether this run was asked to stop.
 func (d Dir) StopRequested(r Record) bool {
 	asked, _ := d.stopRequest(r)
 	return asked
 }
 
-// EndRequested reports whether the last run was asked to stop, or the thread's children
-// were, since the thread ends.
+// EndRequested reports whether the last run, or the thread's children, were asked to stop because the thread
+// ends.
 func (d Dir) EndRequested() bool {
 	held, err := d.ReadFile(runfiles.HoldFile, maxStop)
 	_, end := d.stopRequest(d.Read())
@@ -335,7 +329,7 @@ func (d Dir) stopRequest(r Record) (asked, end bool) {
 	return run == r.ID(), end && run == r.ID()
 }
 
-// PrepareWorker leaves what is to be done, and an empty log.
+// PrepareWorker writes the work for a worker, and an empty log.
 func (d Dir) PrepareWorker(job []byte) error {
 	if err := d.Replace(runfiles.WorkFile, job); err != nil {
 		return err
@@ -349,7 +343,7 @@ func (d Dir) PrepareWorker(job []byte) error {
 	return d.FS.Append(d.File(runfiles.LogFile), nil, 0o600, durable.NoFlush)
 }
 
-// HoldBack says that no more children of the thread shall begin; end: the thread ends.
+// HoldBack prevents further children of the thread from starting. end means that the thread ends.
 func (d Dir) HoldBack(end bool) error {
 	if end {
 		return d.Replace(runfiles.HoldFile, []byte(forGood))
@@ -357,7 +351,7 @@ func (d Dir) HoldBack(end bool) error {
 	return d.Replace(runfiles.HoldFile, nil)
 }
 
-// HoldBackNone says that children may begin.
+// HoldBackNone allows children to start again.
 func (d Dir) HoldBackNone() error {
 	if err := d.FS.Remove(d.File(runfiles.HoldFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -365,13 +359,13 @@ func (d Dir) HoldBackNone() error {
 	return nil
 }
 
-// HeldBack reports whether no more children shall begin; see [Dir.HoldBack].
+// HeldBack reports whether children are prevented from starting; see [Dir.HoldBack].
 func (d Dir) HeldBack() bool {
 	_, err := os.Lstat(d.File(runfiles.HoldFile))
 	return err == nil
 }
 
-// Tries are the failed ones that no step of the thread holds.
+// Tries returns the failed tries that are not part of a step of the thread.
 func (d Dir) Tries(t *thread.Thread) runfiles.Tries {
 	if !d.Exists() {
 		return nil
@@ -383,7 +377,7 @@ func (d Dir) Tries(t *thread.Thread) runfiles.Tries {
 	return runfiles.Dir(d.Path).Tries(done)
 }
 
-// KeepTries keeps the tries that failed.
+// KeepTries saves the failed tries.
 func (d Dir) KeepTries(t runfiles.Tries) error {
 	lines, err := t.Lines()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package sandbox confines the commands of roles. They run what a model has written before: a Makefile,
-// tests, scripts. So they are held back as the commands of models are.
+// Package sandbox runs the commands of roles in a sandbox. They run code that a model may have written: a
+// Makefile, tests, scripts. So they are restricted like the commands of models.
 package sandbox
 
 import (
@@ -31,17 +31,18 @@ import (
 	"github.com/united-workforce/uwf/utilagent/tools"
 )
 
-// Sandbox runs what an engine starts. Build it with [New].
+// Sandbox runs the programs that an engine starts. Create it with [New].
 type Sandbox struct {
-	env    env.Env // without .env; Exe is a program that confines commands when it is started anew
+	env    env.Env // without .env; Exe is a program that sandboxes commands when started again
 	dirs   home.Dirs
-	box    string // path of uwf-box; "": it is not installed
+	box    string // path of uwf-box; "" if it is not installed
 	config func(context.Context) (protocol.Config, error)
 	warn   func(string)
-	warned sync.Map // what was said once
+	warned sync.Map // warnings already printed
 }
 
-// New returns the sandbox of a home. uwf is the path of uwf, beside which uwf-box is looked for, too.
+// New returns the sandbox of a home. uwf is the path of the uwf program; uwf-box is also looked up next to
+// it.
 func New(process env.Env, uwf string, dirs home.Dirs, config func(context.Context) (protocol.Config, error),
 	warn func(string)) *Sandbox {
 	program := cmp.Or(box.Find(process.Exe), box.Find(uwf))
@@ -54,7 +55,7 @@ func (s *Sandbox) warnOnce(text string) {
 	}
 }
 
-// Run runs agents as they are, and the commands of roles confined.
+// Run runs agents directly, and the commands of roles in a sandbox.
 func (s *Sandbox) Run(ctx context.Context, inv agentproc.Invocation) (agentproc.Outcome, error) {
 	settings, err := s.config(ctx)
 	if err != nil {
@@ -78,14 +79,14 @@ func (s *Sandbox) Run(ctx context.Context, inv agentproc.Invocation) (agentproc.
 	return s.runHeld(ctx, settings, inv)
 }
 
-// PutBack undoes the changes of commands that ended without undoing them, and says which.
+// PutBack reverts the changes of commands that were killed, and describes them.
 func (s *Sandbox) PutBack() (said string, err error) {
 	changes, err := box.Recover(context.Background(), s.dirs.Box(), box.SharedState(s.dirs))
 	return strings.Join(changes, "; it "), err
 }
 
-// holdsCommands reports whether commands are held back, as well as that is possible here; an error if
-// that is not enough.
+// holdsCommands reports whether commands run in a sandbox, within the abilities of this machine. It returns an
+// error if the config requires more.
 func (s *Sandbox) holdsCommands(settings protocol.Config) (bool, error) {
 	setting := config.CommandSandbox(settings).Mode
 	able := confine.Level() > 0 && s.env.Exe != ""
@@ -104,7 +105,7 @@ func (s *Sandbox) holdsCommands(settings protocol.Config) (bool, error) {
 	return true, nil
 }
 
-// confines reports whether what is started is confined, or confines what it starts.
+// confines reports whether a program runs in a sandbox, or runs its own commands in one.
 func confines(settings protocol.Config, inv agentproc.Invocation) bool {
 	switch {
 	case inv.Plain:
@@ -115,17 +116,17 @@ func confines(settings protocol.Config, inv agentproc.Invocation) bool {
 	return false
 }
 
-// missingBox is the file in [home.Dirs.Box] of a home in which it was said that uwf-box is missing.
+// missingBox is the file in [home.Dirs.Box] that records the warning about the missing uwf-box.
 const missingBox = "missing"
 
-// warnMissingBox says once in a home that uwf-box is not installed: go install has no list of what a
-// program needs.
+// warnMissingBox warns once per home that uwf-box is not installed, since go install cannot install the
+// programs that a program needs.
 func (s *Sandbox) warnMissingBox() {
 	if runtime.GOOS != "linux" || s.box != "" {
 		return
 	}
 	if err := os.MkdirAll(s.dirs.Box(), 0o700); err != nil {
-		return // a home that cannot be written is said elsewhere
+		return // other code reports a read-only home
 	}
 	f, err := os.OpenFile(filepath.Join(s.dirs.Box(), missingBox), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -136,8 +137,8 @@ func (s *Sandbox) warnMissingBox() {
 		box.Install)
 }
 
-// holdsNetwork returns an error if what a program can reach is limited and nothing here can do that:
-// it must not run with the whole network instead.
+// holdsNetwork returns an error if the config restricts the network and this machine cannot enforce it. The
+// program must not run with full network access instead.
 func (s *Sandbox) holdsNetwork(settings protocol.Config, inv agentproc.Invocation) error {
 	network, key := networkOf(settings, inv), "commands.sandbox.network"
 	problem := ""
@@ -167,7 +168,7 @@ func networkOf(settings protocol.Config, inv agentproc.Invocation) protocol.Netw
 	return config.Network(settings, alias, inv.Workflow, inv.Role)
 }
 
-// runHeld runs the command of a role.
+// runHeld runs the command of a role in the sandbox.
 func (s *Sandbox) runHeld(ctx context.Context, settings protocol.Config,
 	inv agentproc.Invocation) (ran agentproc.Outcome, err error) {
 	path, err := proc.LookPath(inv.Command, inv.Dir, inv.Env)
@@ -175,7 +176,7 @@ func (s *Sandbox) runHeld(ctx context.Context, settings protocol.Config,
 		return ran, &agentproc.NotFoundError{Command: inv.Command, Err: err}
 	}
 	c, off := s.holding(settings, inv)
-	if c.Box != "" { // whoever comes after a kill reads how it ended
+	if c.Box != "" { // after a kill, the next process reads the exit status
 		file := filepath.Join(inv.RunDir, runfiles.EndedFile)
 		if c.Status, err = safeopen.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600, safeopen.NoFollow); err != nil {
 			return ran, fmt.Errorf("note how %s ends: %w", plaintext.Word(inv.Command), err)
@@ -197,7 +198,7 @@ func (s *Sandbox) runHeld(ctx context.Context, settings protocol.Config,
 	return ran, errors.Join(err, ended)
 }
 
-// Hold confines a command that is of no step, such as workspace.setup.
+// Hold sandboxes a command outside of any step, such as workspace.setup.
 func (s *Sandbox) Hold(ctx context.Context, cmd proc.Command) (proc.Command, func() error, error) {
 	nothing := func() error { return nil }
 	settings, err := s.config(ctx)
@@ -208,12 +209,12 @@ func (s *Sandbox) Hold(ctx context.Context, cmd proc.Command) (proc.Command, fun
 		return cmd, nothing, err
 	}
 	c, off := s.holding(settings, agentproc.Invocation{Plain: true, Dir: cmd.Dir})
-	c.Readable = append(c.Readable, named(cmd.Args)...) // a person has typed them
+	c.Readable = append(c.Readable, named(cmd.Args)...) // the user has typed these paths
 	held, end, err := s.held(ctx, settings, c, off, cmd)
 	return held, func() error { _, _, err := end(); return err }, err
 }
 
-// linked are what the links of workspace.link in a work tree lead to.
+// linked returns the targets of a work tree's workspace.link links.
 func linked(settings protocol.Config, dir string) []string {
 	top := gitdir.Top(dir)
 	if settings.Workspace == nil || top == "" {
@@ -226,7 +227,7 @@ func linked(settings protocol.Config, dir string) []string {
 	return named(links)
 }
 
-// named are the files that words name.
+// named returns the files among some arguments, which must be absolute paths.
 func named(words []string) (files []string) {
 	for _, word := range words {
 		if real, err := filepath.EvalSymlinks(word); err == nil && filepath.IsAbs(word) {
@@ -236,8 +237,8 @@ func named(words []string) (files []string) {
 	return files
 }
 
-// held holds a command back. end puts back what it has changed that it must not, and returns what was
-// said of it, and whether nothing has outlived it.
+// held sandboxes a command. end reverts forbidden changes, describes them, and reports whether no process has
+// outlived the command.
 func (s *Sandbox) held(
 	ctx context.Context, settings protocol.Config, c tools.Commands, off offlimits.List, cmd proc.Command,
 ) (held proc.Command, end func() (said string, contained bool, err error), err error) {
@@ -273,7 +274,7 @@ func (s *Sandbox) held(
 	}, nil
 }
 
-// recoverHeld ends what commands have left that were killed.
+// recoverHeld reverts the changes of commands that were killed.
 func (s *Sandbox) recoverHeld(ctx context.Context, c tools.Commands) {
 	recovered, err := box.Recover(ctx, c.State, c.Guard)
 	for _, text := range recovered {
@@ -284,7 +285,7 @@ func (s *Sandbox) recoverHeld(ctx context.Context, c tools.Commands) {
 	}
 }
 
-// offLimits is what commands in a directory must not touch.
+// offLimits returns the paths that commands in a directory must not access.
 func (s *Sandbox) offLimits(sandbox protocol.SandboxConfig, dir string, shown ...string) offlimits.List {
 	get := s.env.Get
 	return offlimits.New(offlimits.Options{
@@ -294,8 +295,7 @@ func (s *Sandbox) offLimits(sandbox protocol.SandboxConfig, dir string, shown ..
 	})
 }
 
-// Hidden returns the places that commands in a directory may not read, those too that are
-// not there yet.
+// Hidden returns the paths that commands in a directory cannot read, including those that don't exist yet.
 func (s *Sandbox) Hidden(c protocol.Config, dir string) []string {
 	sandbox := config.Sandbox(c, "")
 	paths := s.offLimits(sandbox, dir).Hidden()
@@ -309,7 +309,7 @@ func (s *Sandbox) Hidden(c protocol.Config, dir string) []string {
 	return paths
 }
 
-// artifacts is the directory for what a run leaves, of which the home shows no other.
+// artifacts returns the artifacts directory of a run, the only one in the home that the command can see.
 func (s *Sandbox) artifacts(environ []string) []string {
 	if dir := s.dirs.OwnArtifacts(env.Env{Environ: environ}.Get(protocol.EnvArtifacts)); dir != "" {
 		return []string{dir}
@@ -317,10 +317,11 @@ func (s *Sandbox) artifacts(environ []string) []string {
 	return nil
 }
 
-// holding is how commands are held back: by the settings of those of models, except for their sandbox.
+// holding returns how commands are sandboxed: with the settings for models' commands, except the sandbox
+// block.
 func (s *Sandbox) holding(settings protocol.Config, inv agentproc.Invocation) (tools.Commands, offlimits.List) {
 	b, sandbox := cmp.Or(settings.Builtin, &protocol.BuiltinConfig{}), config.CommandSandbox(settings)
-	guard := box.SharedState(s.dirs) // first: what is not there cannot be hidden
+	guard := box.SharedState(s.dirs) // create it first, since a missing path cannot be hidden
 	artifacts := s.artifacts(inv.Env)
 	off := s.offLimits(sandbox, inv.Dir, artifacts...)
 	c := tools.Commands{

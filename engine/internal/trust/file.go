@@ -17,9 +17,9 @@ import (
 type UntrustedError struct {
 	Workflow protocol.Hash
 	Name     string
-	Why      string   // it has to be, as words that follow its name
-	Commands []string // a line each
-	// Thread is set if it is not the workflow, but the words of a thread from elsewhere.
+	Why      string   // why it must be confirmed, in words that follow its name
+	Commands []string // one line each
+	// Thread is set if the question concerns the commands of an imported thread rather than the workflow.
 	Thread string
 }
 
@@ -37,23 +37,23 @@ func (e *UntrustedError) Error() string {
 // Line is a line of the file.
 type Line struct {
 	Workflow protocol.Hash `json:"workflow,omitempty"`
-	Thread   string        `json:"thread,omitempty"`  // the commands of one from elsewhere
-	Foreign  protocol.Hash `json:"foreign,omitempty"` // a workflow that came with such a thread: it waits
-	// Granted is a workflow whose commands may get the variables that the config gives its name.
+	Thread   string        `json:"thread,omitempty"`  // imported thread whose commands are confirmed
+	Foreign  protocol.Hash `json:"foreign,omitempty"` // workflow that came with an imported thread and awaits confirmation
+	// Granted is a workflow whose commands may receive the variables that the config grants by its name.
 	Granted protocol.Hash `json:"granted,omitempty"`
 	AtMs    int64         `json:"atMs"`
 }
 
-// maxTrusted bounds the file, in bytes.
+// maxTrusted is the maximum size of the file in bytes.
 const maxTrusted = 16 << 20
 
-// File is where it is kept what was confirmed.
+// File is the append-only list of confirmed workflows and threads.
 type File struct {
 	Path string
 	FS   durable.FS
 }
 
-// Confirm adds a line.
+// Confirm appends a line.
 func (f File) Confirm(l Line) error {
 	line, err := json.Marshal(l)
 	if err != nil {
@@ -62,7 +62,7 @@ func (f File) Confirm(l Line) error {
 	return f.FS.Append(f.Path, append(line, '\n'), 0o600, durable.FullFlush)
 }
 
-// Confirmed reports whether there is a line such as this.
+// Confirmed reports whether a line satisfies such.
 func (f File) Confirmed(such func(Line) bool) (bool, error) {
 	data, err := safeopen.ReadFile(f.Path, maxTrusted, safeopen.NoFollow)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

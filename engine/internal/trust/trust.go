@@ -1,10 +1,10 @@
-// Package trust decides what of elsewhere may run here. A workflow with commands runs
-// them as the user. One that a person has named by its file or has registered is theirs;
-// one that came with a bundle, or that stands in the place of a registered one, is
-// confirmed once for each content. A thread that was imported brings prompts and a
-// directory that its author chose, too: it works where a person says, and its commands
-// are confirmed for it; so it is for its forks and its children. file.go keeps
-// what was confirmed.
+// Package trust decides which workflows and threads from other origins may run here. A workflow with commands
+// runs them as the user. One that the user runs by file or has registered is trusted. One that came with a
+// bundle, or that hides a registered one, must be confirmed, once for each content.
+//
+// An imported thread also contains prompts and a directory that its author chose. A user must choose a
+// directory for it and confirm its commands. This also applies to its forks and children. file.go stores the
+// confirmations.
 package trust
 
 import (
@@ -33,12 +33,12 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// Judge reads where things are from, and what was confirmed of them. Errors of its
-// exported methods are *protocol.Error, or of the store.
+// Judge determines the origin of workflows and threads, and whether they are confirmed. Errors of its
+// exported methods are *protocol.Error, or errors of the store.
 type Judge struct{ *status.Reader }
 
-// Commands returns the commands of a workflow and of those that it runs, and the variables of yours that
-// they get, one per line.
+// Commands returns the commands of a workflow and of the workflows that it runs, with the user's variables
+// that they receive, one per line.
 func (j Judge) Commands(ctx context.Context, h protocol.Hash, w protocol.Workflow) ([]string, error) {
 	c, err := j.config(ctx)
 	if err != nil {
@@ -48,7 +48,7 @@ func (j Judge) Commands(ctx context.Context, h protocol.Hash, w protocol.Workflo
 	return lines, fault.OrNil(err)
 }
 
-// config is the config as far as it gives commands variables.
+// config returns the config, which grants variables to commands.
 func (j Judge) config(ctx context.Context) (protocol.Config, error) {
 	if j.Config == nil {
 		return protocol.Config{}, nil
@@ -56,8 +56,8 @@ func (j Judge) config(ctx context.Context) (protocol.Config, error) {
 	return j.Config(ctx)
 }
 
-// CommandsOf returns the commands of a workflow alone, and the variables that they get, one per line. e is as in
-// [config.Gets].
+// CommandsOf returns the commands of a single workflow, with the variables that they receive, one per line. e
+// is as in [config.Gets].
 func CommandsOf(c protocol.Config, h protocol.Hash, w protocol.Workflow, e *env.Env) []string {
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(w.Roles)) {
@@ -72,8 +72,8 @@ func CommandsOf(c protocol.Config, h protocol.Hash, w protocol.Workflow, e *env.
 	return lines
 }
 
-// allCommands returns the commands of a workflow and of those that it runs. Hashes cannot form
-// a cycle.
+// allCommands returns the commands of a workflow and of the workflows that it runs. Hashes cannot form a
+// cycle.
 func (j Judge) allCommands(ctx context.Context, c protocol.Config, h protocol.Hash, w protocol.Workflow,
 	seen map[protocol.Hash]bool) ([]string, error) {
 	lines := CommandsOf(c, h, w, nil)
@@ -97,8 +97,8 @@ func (j Judge) allCommands(ctx context.Context, c protocol.Config, h protocol.Ha
 	return lines, nil
 }
 
-// NoteForeign records that the workflow of an imported thread came from elsewhere, so that
-// this is known even when the thread is gone.
+// NoteForeign records that the workflow of an imported thread came from another origin, so that this is known
+// even after the thread is deleted.
 func (j Judge) NoteForeign(ctx context.Context, head protocol.Hash) (err error) {
 	defer fault.Coded(&err)
 	t, err := thread.Open(ctx, j.Store, head)
@@ -125,8 +125,8 @@ func (j Judge) confirm(l Line) error {
 	return j.file().Confirm(l)
 }
 
-// Trust confirms that the commands of a workflow may run, and get the variables that the config gives its
-// name, or that of a workflow that it runs. Errors are *protocol.Error.
+// Trust confirms that the commands of a workflow may run, and may receive the variables that the config
+// grants by its name, or by the name of a workflow that it runs. Errors are *protocol.Error.
 func (j Judge) Trust(ctx context.Context, workflow protocol.Hash) (err error) {
 	defer fault.Coded(&err)
 	if err := j.trust(ctx, workflow); err != nil {
@@ -143,7 +143,7 @@ func (j Judge) Trust(ctx context.Context, workflow protocol.Hash) (err error) {
 	return err
 }
 
-// trust confirms the commands alone.
+// trust confirms only the commands.
 func (j Judge) trust(ctx context.Context, workflow protocol.Hash) error {
 	if err := j.MayWrite(); err != nil {
 		return err
@@ -158,8 +158,8 @@ func (j Judge) trust(ctx context.Context, workflow protocol.Hash) error {
 	return nil
 }
 
-// TrustOwn confirms a workflow that the owner supplied and that comes back with one of their
-// threads. One that ever came with somebody else's thread waits for a person.
+// TrustOwn confirms a workflow that the owner supplied and that returns with one of their threads. A workflow
+// that ever came with another user's thread is not confirmed.
 func (j Judge) TrustOwn(ctx context.Context, workflow protocol.Hash) error {
 	if err := j.MustTrust(ctx, workflow, came); !errors.As(err, new(*UntrustedError)) {
 		return err
@@ -171,8 +171,8 @@ func (j Judge) TrustOwn(ctx context.Context, workflow protocol.Hash) error {
 	return j.trust(ctx, workflow)
 }
 
-// ThreadCommands returns the workflow of a thread, and all commands that it and its child workflows
-// run, one per line. Errors are *protocol.Error.
+// ThreadCommands returns the workflow of a thread, and all commands of that workflow and the workflows that
+// it runs, one per line. Errors are *protocol.Error.
 func (j Judge) ThreadCommands(ctx context.Context, id string) (workflow protocol.Hash, commands []string, err error) {
 	defer fault.Coded(&err)
 	facts, err := j.Heads.Facts(ctx, id)
@@ -194,9 +194,8 @@ func (j Judge) ThreadCommands(ctx context.Context, id string) (workflow protocol
 	return workflow, commands, err
 }
 
-// TrustThread confirms that the commands of a thread from elsewhere and of its children may
-// run, whatever text they contain. It also confirms the commands of its workflow. Errors are
-// *protocol.Error.
+// TrustThread confirms that the commands of an imported thread and of its children may run, whatever their
+// arguments are. It also confirms the commands of its workflow. Errors are *protocol.Error.
 func (j Judge) TrustThread(ctx context.Context, id string) error {
 	if err := j.MayWrite(); err != nil {
 		return err
@@ -216,8 +215,8 @@ func (j Judge) TrustThread(ctx context.Context, id string) error {
 	return nil
 }
 
-// whoseWords returns a thread and the threads above it, itself first, and whether any of them
-// comes from elsewhere; since is when the newest of these arrived, in ms.
+// whoseWords returns a thread and its ancestors, starting with the thread, and the facts of one of them that
+// is imported, if any. since is when the newest of these was imported, in Unix milliseconds.
 func (j Judge) whoseWords(ctx context.Context, id string,
 	facts heads.Facts) (line []string, foreign *heads.Facts, since int64, err error) {
 	for {
@@ -239,10 +238,10 @@ func (j Judge) whoseWords(ctx context.Context, id string,
 	}
 }
 
-// Words returns an error if a role's command, with its variables before it, was rendered for a thread from elsewhere and
-// nobody has confirmed its commands since it arrived: a [*UntrustedError] in a
-// *protocol.Error. The workflow may be one's own; its inputs and approvals are not. Confirming
-// a thread confirms its children; the commands of a child are shown for that child alone.
+// Words returns an error if a role's command was rendered for an imported thread whose commands have not been
+// confirmed since the import. The error is a *protocol.Error that wraps a [*UntrustedError]. The workflow may
+// be the user's own, but its inputs and approvals are not. argv includes the variables. Confirming a thread
+// confirms its children; the commands of a child are shown for that child alone.
 func (j Judge) Words(ctx context.Context, pos *status.Position, facts heads.Facts, role string, argv []string) error {
 	line, foreign, since, err := j.whoseWords(ctx, pos.ID, facts)
 	if err != nil || foreign == nil {
@@ -256,7 +255,7 @@ func (j Judge) Words(ctx context.Context, pos *status.Position, facts heads.Fact
 		Workflow: pos.Thread.Start.Workflow, Name: pos.Workflow.Name, Why: j.whence(*foreign), Thread: pos.ID,
 		Commands: []string{plaintext.Line(role) + " runs: " + plaintext.Literal(argv)},
 	}
-	if names, _ := j.Granted(ctx, pos, role); len(names) > 0 { // whether they are confirmed is asked later
+	if names, _ := j.Granted(ctx, pos, role); len(names) > 0 { // their confirmation is checked later
 		untrusted.Commands = append(untrusted.Commands, plaintext.Line(role)+": gets "+strings.Join(names, ", "))
 	}
 	top := line[len(line)-1]
@@ -267,7 +266,7 @@ func (j Judge) Words(ctx context.Context, pos *status.Position, facts heads.Fact
 		"thread", pos.ID, "top", top)
 }
 
-// trusted reports whether a workflow was confirmed, or is registered.
+// trusted reports whether a workflow is confirmed or registered.
 func (j Judge) trusted(ctx context.Context, workflow protocol.Hash) (bool, error) {
 	known, err := j.file().Confirmed(func(l Line) bool { return l.Workflow == workflow })
 	if known || err != nil {
@@ -281,8 +280,8 @@ func (j Judge) trusted(ctx context.Context, workflow protocol.Hash) (bool, error
 	return slices.ContainsFunc(names, func(n heads.Named) bool { return n.Hash == workflow && n.Problem == "" }), err
 }
 
-// MustTrust is an error if a workflow has commands and was not confirmed: an
-// [*UntrustedError] in a *protocol.Error. why says why it has to be.
+// MustTrust returns an error if a workflow has commands and is not confirmed: a *protocol.Error that wraps an
+// [*UntrustedError]. why explains why it must be confirmed.
 func (j Judge) MustTrust(ctx context.Context, workflow protocol.Hash, why string) (err error) {
 	defer fault.Coded(&err)
 	w, err := cas.Read[protocol.Workflow](ctx, j.Store, workflow)
@@ -301,8 +300,8 @@ func (j Judge) MustTrust(ctx context.Context, workflow protocol.Hash, why string
 		"untrusted-workflow", "workflow", string(workflow))
 }
 
-// ungranted are a workflow and those that it runs whose commands get variables by their names, which nobody has
-// confirmed for this content.
+// ungranted returns the workflows, among a workflow and those that it runs, whose commands receive variables
+// by name without confirmation for this content.
 func (j Judge) ungranted(ctx context.Context, workflow protocol.Hash, w protocol.Workflow) (found []protocol.Hash, err error) {
 	c, err := j.config(ctx)
 	if err != nil || c.Commands == nil || len(c.Commands.PassEnv) == 0 {
@@ -339,9 +338,10 @@ func (j Judge) ungranted(ctx context.Context, workflow protocol.Hash, w protocol
 	return found, nil
 }
 
-// MustGrant is an error if a command of a workflow, or of one that it runs, gets variables by a name, and nobody has
-// confirmed that for the content: an [*UntrustedError] in a *protocol.Error. A name proves nothing, however the
-// workflow was found. name is that by which a person can confirm it; "": its hash.
+// MustGrant returns an error if a command of a workflow, or of a workflow that it runs, receives variables by
+// workflow name without confirmation for this content. The error is a *protocol.Error that wraps an
+// [*UntrustedError]. The confirmation is required wherever the workflow comes from, because anyone can use
+// the name. name is the name to use for the confirmation; "" means the hash.
 func (j Judge) MustGrant(ctx context.Context, workflow protocol.Hash, w protocol.Workflow, name string) (err error) {
 	defer fault.Coded(&err)
 	waiting, err := j.ungranted(ctx, workflow, w)
@@ -358,7 +358,8 @@ func (j Judge) MustGrant(ctx context.Context, workflow protocol.Hash, w protocol
 		"workflow", cmp.Or(name, string(workflow)), "hash", string(workflow))
 }
 
-// Granted returns the variables that the command of a role gets. Errors are those of [Judge.MustGrant].
+// Granted returns the variables that the command of a role receives. Errors are the same as for
+// [Judge.MustGrant].
 func (j Judge) Granted(ctx context.Context, pos *status.Position, role string) ([]string, error) {
 	c, err := j.config(ctx)
 	if err != nil || c.Commands == nil || len(c.Commands.PassEnv) == 0 {
@@ -375,8 +376,8 @@ func (j Judge) Granted(ctx context.Context, pos *status.Position, role string) (
 	return append(proven, named...), err
 }
 
-// defining returns the workflow whose file defines the roles of a thread's: that of its parent, if the thread plays a
-// role of it.
+// defining returns the workflow whose file defines the roles of a thread: its parent's if the thread plays a
+// role of that, else its own.
 func (j Judge) defining(ctx context.Context, s protocol.Start, w protocol.Workflow) (protocol.Hash, protocol.Workflow, error) {
 	h := s.Workflow
 	for s.Child != nil && len(w.Roles) == 1 {
@@ -397,17 +398,17 @@ func (j Judge) defining(ctx context.Context, s protocol.Start, w protocol.Workfl
 	return h, w, nil
 }
 
-// came is why a workflow of a thread from elsewhere is confirmed.
+// came is the reason for confirming the workflow of an imported thread.
 const came = "came with a thread from elsewhere"
 
-// Imported is [Judge.MustTrust] for the workflow of a thread from elsewhere.
+// Imported is like [Judge.MustTrust] for the workflow of an imported thread.
 func (j Judge) Imported(ctx context.Context, id string, head protocol.Hash, facts heads.Facts) error {
 	if facts.Imported == nil && facts.Doubt == nil {
 		return nil
 	}
 	workflow, err := j.given(ctx, head, facts)
 	if fault.IsDamage(err) {
-		return nil // the step will say what is wrong with the thread
+		return nil // the step reports the error
 	}
 	if err == nil {
 		err = j.MustTrust(ctx, workflow, came)
@@ -418,8 +419,8 @@ func (j Judge) Imported(ctx context.Context, id string, head protocol.Hash, fact
 	return err
 }
 
-// given is the workflow of a thread, or of the topmost thread above it: whoever confirms a
-// workflow confirms those that it runs.
+// given returns the workflow of a thread's topmost ancestor, or of the thread itself. Confirming a workflow
+// confirms the workflows that it runs.
 func (j Judge) given(ctx context.Context, head protocol.Hash, facts heads.Facts) (workflow protocol.Hash, err error) {
 	for facts.Parent != nil {
 		above := facts.Parent.Thread
@@ -437,8 +438,7 @@ func (j Judge) given(ctx context.Context, head protocol.Hash, facts heads.Facts)
 	return t.Start.Workflow, nil
 }
 
-// Stored is [Judge.MustTrust] for a workflow that a thread from elsewhere uses: it may have
-// arrived with that thread.
+// Stored is like [Judge.MustTrust] for a workflow that may have arrived with an imported thread.
 func (j Judge) Stored(ctx context.Context, workflow protocol.Hash, w protocol.Workflow) error {
 	if commands, err := j.Commands(ctx, workflow, w); err != nil || len(commands) == 0 {
 		return err
@@ -454,7 +454,7 @@ func (j Judge) Stored(ctx context.Context, workflow protocol.Hash, w protocol.Wo
 		return err
 	}
 	for id, facts := range all {
-		if facts.Imported == nil || facts.StartedHere() && facts.Fork == nil { // that has only gone on elsewhere
+		if facts.Imported == nil || facts.StartedHere() && facts.Fork == nil { // it was started here and only continued on another machine
 			continue
 		}
 		head, _, err := j.Lookup(ctx, id)
@@ -468,8 +468,8 @@ func (j Judge) Stored(ctx context.Context, workflow protocol.Hash, w protocol.Wo
 	return nil
 }
 
-// MustSayWhere is the error that refuses a thread from elsewhere and tells a person what they
-// need to decide. again is the request that is repeated with a directory, as a fact of a reason.
+// MustSayWhere returns the error for an imported thread without a directory, with the facts that the user
+// needs for the decision. again is the request to repeat with a directory.
 func (j Judge) MustSayWhere(ctx context.Context, id string, head protocol.Hash, facts heads.Facts, again string) error {
 	workflow, dir, doubt := "unknown", "unknown", ""
 	if facts.Doubt != nil {
@@ -486,14 +486,14 @@ func (j Judge) MustSayWhere(ctx context.Context, id string, head protocol.Hash, 
 		j.Env.Dir, "doubt", doubt)
 }
 
-// Inherited returns the facts of a fork from a node: if the node belongs to a thread from
-// elsewhere, or to no thread of this home, the fork counts as from elsewhere, too.
+// Inherited returns the facts of a fork at a node. If the node belongs to an imported thread, or to no thread
+// of this home, the fork counts as imported.
 func (j Judge) Inherited(ctx context.Context, t *thread.Thread, node protocol.Hash) (heads.Facts, error) {
 	origin, known, err := j.of(ctx, t.StartHash)
 	if err != nil {
 		return heads.Facts{}, err
 	}
-	facts := heads.Facts{Fork: &heads.Fork{Thread: origin, Step: node}} // it counts what it costs from here
+	facts := heads.Facts{Fork: &heads.Fork{Thread: origin, Step: node}} // its own cost starts at zero
 	imported := known.Imported
 	switch {
 	case origin == "":
@@ -503,7 +503,7 @@ func (j Judge) Inherited(ctx context.Context, t *thread.Thread, node protocol.Ha
 	}
 	if imported != nil {
 		inherited := *imported
-		inherited.Inherited, inherited.Lost = true, false // where the fork was made is known
+		inherited.Inherited, inherited.Lost = true, false // the fork itself was made here
 		facts.Imported, facts.Workspace = &inherited, known.Workspace
 	}
 	if own := known.Limits; own != nil {
@@ -512,30 +512,29 @@ func (j Judge) Inherited(ctx context.Context, t *thread.Thread, node protocol.Ha
 	return facts, nil
 }
 
-// of finds the thread of this home that has a start; "": none has it. Of several it prefers
-// one from elsewhere to our own, an imported one to its forks, and one whose directory nobody
-// has chosen to the others.
+// of finds the thread of this home that has a start node, or returns "". Among several, it prefers imported
+// threads to local ones, their originals to forks, and threads without a chosen directory to others.
 func (j Judge) of(ctx context.Context, start protocol.Hash) (id string, known heads.Facts, err error) {
 	all, damaged := j.Heads.AllFacts(ctx)
 	if damaged != nil && all == nil {
 		return "", heads.Facts{}, damaged
 	}
-	standings, _ := heads.Standings(ctx, j.Heads) // a thread that cannot be read cannot be forked
-	// The most foreign first, then the newest: most forks are made from a recent thread.
+	standings, _ := heads.Standings(ctx, j.Heads) // unreadable threads cannot be forked
+	// Least trusted first, then newest first, because most forks are made from recent threads.
 	ids := slices.SortedFunc(maps.Keys(standings), func(a, b string) int {
 		return cmp.Or(originRank(all[b])-originRank(all[a]), threadid.Compare(b, a))
 	})
 	for _, other := range ids {
 		t, err := thread.Open(ctx, j.Store, standings[other].Head)
 		if err != nil || t.StartHash != start {
-			continue // damaged: its start is not the one that was just read
+			continue // unreadable, or another start
 		}
 		return other, all[other], ctx.Err()
 	}
 	return "", heads.Facts{}, ctx.Err()
 }
 
-// originRank is how foreign a thread is.
+// originRank ranks how foreign a thread is; higher is more foreign.
 func originRank(facts heads.Facts) int {
 	rank := 0
 	if facts.Imported != nil || facts.Doubt != nil {
@@ -550,7 +549,7 @@ func originRank(facts heads.Facts) int {
 	return rank
 }
 
-// whence says how we know that a thread is, or may be, from elsewhere.
+// whence describes why a thread counts as imported.
 func (j Judge) whence(facts heads.Facts) string {
 	imported := facts.Imported
 	switch {

@@ -16,8 +16,8 @@ import (
 	"github.com/united-workforce/uwf/util/secret"
 )
 
-// misstated says what a step claims about its run that cannot be, "" if nothing: later
-// steps and readers believe it.
+// misstated returns an impossible claim that a step makes about its run, or "". The claims must be checked
+// because later steps and readers rely on them.
 func (a Asked) misstated(ctx context.Context, s protocol.Step) string {
 	if reason := a.askedOtherwise(ctx, s); reason != "" {
 		return reason
@@ -28,9 +28,8 @@ func (a Asked) misstated(ctx context.Context, s protocol.Step) string {
 	return a.madeAnotherTime(ctx, s)
 }
 
-// askedOtherwise compares the prompt that a step claims with the one that was given.
-// Secrets are hidden in it, and a role that is told nothing may be told its
-// description.
+// askedOtherwise compares the prompt in a step with the original one. The step's prompt may have secrets
+// removed, and if the prompt is empty, the step may contain the role's description instead.
 func (a Asked) askedOtherwise(ctx context.Context, s protocol.Step) string {
 	given, known := a.askedFor(ctx)
 	switch {
@@ -43,8 +42,8 @@ func (a Asked) askedOtherwise(ctx context.Context, s protocol.Step) string {
 	return "claims a different prompt: its edgePrompt is not the one it was given"
 }
 
-// askedFor is the prompt of the task; false if only its hash is known, because the node
-// is not there any more.
+// askedFor returns the prompt of the task. It returns false if only its hash is known because the node is
+// gone.
 func (a Asked) askedFor(ctx context.Context) (string, bool) {
 	prompt := a.Prompt
 	if prompt == "" {
@@ -57,7 +56,7 @@ func (a Asked) askedFor(ctx context.Context) (string, bool) {
 	return strings.ToValidUTF8(prompt, "\uFFFD"), true
 }
 
-// hides reports whether a text is another one in which secrets are hidden.
+// hides reports whether text equals whole with secrets removed.
 func hides(text, whole string) bool {
 	parts := strings.Split(text, secret.Hidden)
 	first, last := parts[0], parts[len(parts)-1]
@@ -75,11 +74,11 @@ func hides(text, whole string) bool {
 	return true
 }
 
-// madeElsewhere compares the directory that a step claims with the one that its agent
-// was started in: a resumed role works there again.
+// madeElsewhere compares the directory in a step with the one in which its agent was started. A resumed role
+// works in this directory again.
 func (a Asked) madeElsewhere(s protocol.Step) string {
 	want := a.RanIn
-	if !filepath.IsAbs(want) { // of an adopted result nobody knows the record
+	if !filepath.IsAbs(want) { // the record of an adopted result is unknown
 		var err error
 		if want, err = a.Place(a.Role, a.Cwd); err != nil {
 			want = ""
@@ -93,20 +92,20 @@ func (a Asked) madeElsewhere(s protocol.Step) string {
 	switch {
 	case errors.As(err, &outside):
 		return fmt.Sprintf("claims to have worked where it may not: %v", err)
-	case want == "", err == nil && is == want: // spelled otherwise
+	case want == "", err == nil && is == want: // another path to the same directory
 		return ""
 	}
 	return fmt.Sprintf("claims to have worked in %s, but its agent was started in %s", cwd.Shown(s.Cwd),
 		cwd.Shown(want))
 }
 
-// clockTolerance is by how much the times of a step may be wrong: those of its run
-// are told by two processes and a file, and clocks are corrected.
+// clockTolerance is the accepted error of a step's times. They come from two processes and a file, and clocks
+// are corrected.
 const clockTolerance = 5 * time.Minute
 
-// madeAnotherTime holds the times of a step against its thread and its run. A clock
-// that was set meanwhile has been seen by the run's record or is seen now; what that
-// explains is allowed. A time that is not set is not known.
+// madeAnotherTime checks the times of a step against its thread and its run. If the clock was changed in
+// between, the run's record or the current time shows it, and the difference is accepted. A missing time is
+// unknown and not checked.
 func (a Asked) madeAnotherTime(ctx context.Context, s protocol.Step) string {
 	now, begun := a.Now, a.StartedAt
 	if begun == 0 {
@@ -135,10 +134,9 @@ func (a Asked) madeAnotherTime(ctx context.Context, s protocol.Step) string {
 	return ""
 }
 
-// borrowed says which node that belongs to an earlier step of the thread a step
-// claims as its own, "" if none. Equal contents are one node: so an old one is none
-// of another step's only if nothing in it reports a time, or if the other step was
-// told the same.
+// borrowed returns a node of an earlier step that a step claims as its own, or "". Nodes with equal content
+// are identical, so sharing one is legitimate if nothing in it depends on the time, or if both steps had the
+// same prompt.
 func (a Asked) borrowed(ctx context.Context, s protocol.Step) (string, error) {
 	oldPrompt, err := a.oldPrompt(ctx, s)
 	if err != nil {
@@ -169,11 +167,11 @@ func (a Asked) borrowed(ctx context.Context, s protocol.Step) (string, error) {
 	return "", nil
 }
 
-// farBack bounds how many earlier steps are looked at.
+// farBack is the maximum number of earlier steps to compare.
 const farBack = 1000
 
-// oldPrompt reports whether what a step says its role was told was there before its
-// run, and does not hold what it was asked. The error says that it is no text.
+// oldPrompt reports whether the prompt that a step claims to have assembled existed before its run and
+// doesn't contain its task. The error means that it is not a text.
 func (a Asked) oldPrompt(ctx context.Context, s protocol.Step) (bool, error) {
 	if s.Prompt == nil || *s.Prompt == a.PromptHash {
 		return false, nil
@@ -192,8 +190,7 @@ func (a Asked) oldPrompt(ctx context.Context, s protocol.Step) (bool, error) {
 	return !strings.Contains(string(told), strings.TrimSpace(s.EdgePrompt)), nil
 }
 
-// oldDetail reports whether the last turn of a detail says that it was spoken before
-// the step's run.
+// oldDetail reports whether the last turn of a detail has a time before the step's run.
 func (a Asked) oldDetail(ctx context.Context, s protocol.Step) bool {
 	detail, err := cas.Read[protocol.Detail](ctx, a.Nodes, s.Detail)
 	if err != nil || len(detail.Turns) == 0 {

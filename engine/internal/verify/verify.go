@@ -1,5 +1,5 @@
-// Package verify says whether a step is what was asked for, with nothing claimed that cannot
-// be: who made it may be wrong in every way, or lie.
+// Package verify checks that a step answers its task and makes no impossible claims. The agent that made it
+// can be arbitrarily wrong, or malicious.
 package verify
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// Rejection says why the step that an agent returned is not taken. It is final:
-// the same step is never adopted later.
+// Rejection is the reason why an agent's step is not accepted. It is final: the same step is never adopted
+// later.
 type Rejection struct {
 	Step protocol.Hash
 	Why  *protocol.Error
@@ -24,39 +24,38 @@ type Rejection struct {
 // Error implements error.
 func (r *Rejection) Error() string { return r.Why.Message }
 
-// Unwrap leads to the coded error.
+// Unwrap returns the coded error.
 func (r *Rejection) Unwrap() error { return r.Why }
 
-// Accepted is a step that is what was asked for, with all that it names.
+// Accepted is a valid step with all nodes that it refers to.
 type Accepted struct {
 	Hash  protocol.Hash
 	Step  protocol.Step
-	Nodes []cas.Node // the step and what it names, but for the chain before it, unless it is durable
-	// Durable: the agent says that it has flushed them.
+	Nodes []cas.Node // the step and its nodes, without the chain before it; empty if durable
+	// Durable means that the agent reports to have flushed the nodes.
 	Durable bool
 }
 
-// Asked is what a step must answer, and how its run was started.
+// Asked describes the task of a step, and how its run was started.
 type Asked struct {
 	Nodes      cas.Reader
-	Store      cas.Store // what may have been damaged meanwhile is read from it again
+	Store      cas.Store // to read again what the agent may have damaged
 	Thread     *thread.Thread
 	Workflow   protocol.Workflow
-	Head       protocol.Hash // of the thread
+	Head       protocol.Hash // head of the thread
 	Role       string
-	Prompt     string // "": only its hash is known
+	Prompt     string // "" if only its hash is known
 	PromptHash protocol.Hash
 	LimitBase  int
-	Cwd        string // the task's
-	RanIn      string // the directory of the run's record
-	StartedAt  int64  // ms, of the run; 0: it is not known
-	Now        int64  // ms
-	// Place is the directory in which a role would work.
+	Cwd        string // directory of the task
+	RanIn      string // directory in the run's record
+	StartedAt  int64  // start of the run in Unix milliseconds; 0 if unknown
+	Now        int64  // Unix milliseconds
+	// Place returns the directory in which a role would work.
 	Place func(role, location string) (string, error)
 }
 
-// Check checks a step: an agent may be wrong in every way, and a head must never lead to
-// a step that nobody can go on from.
+// Check checks a step. A head must never point to a step from which the thread cannot continue.
 func (a Asked) Check(ctx context.Context, result protocol.Result) (Accepted, error) {
 	hash := result.StepHash
 	got := Accepted{Hash: hash, Durable: result.Durable}
@@ -76,7 +75,7 @@ func (a Asked) Check(ctx context.Context, result protocol.Result) (Accepted, err
 	if err := a.checkOutput(ctx, got.Step); err != nil {
 		return got, unusable(hash, "output", err)
 	}
-	// The agent may have damaged what was whole when it began: this is read again.
+	// Read the head again, since the agent may have damaged it.
 	if _, err := a.Store.Get(ctx, a.Head); err != nil {
 		return got, fmt.Errorf("the node that step %s follows: %w", hash, err)
 	}
@@ -95,8 +94,7 @@ func (a Asked) Check(ctx context.Context, result protocol.Result) (Accepted, err
 	return got, nil
 }
 
-// misplaced says how a step differs from the one that was asked for, "" if it
-// does not.
+// misplaced returns how a step differs from the required one, or "".
 func (a Asked) misplaced(s protocol.Step) string {
 	t, wantPrev, visits := a.Thread, protocol.Hash("none"), map[string]int{}
 	if t.Last != nil {
@@ -129,8 +127,8 @@ func (a Asked) misplaced(s protocol.Step) string {
 	return ""
 }
 
-// checkOutput checks that the output has the role's schema as type and
-// satisfies it; every role may suspend instead.
+// checkOutput checks that the output has the role's schema as its type and is valid. A role may suspend
+// instead.
 func (a Asked) checkOutput(ctx context.Context, s protocol.Step) error {
 	if s.Error != nil {
 		return fmt.Errorf("%w: it says that it is a failure", errWrongContent)
@@ -150,10 +148,9 @@ func (a Asked) checkOutput(ctx context.Context, s protocol.Step) error {
 	return cas.Verify(ctx, a.Nodes, s.Output)
 }
 
-// Contents reads everything that a step names but the chain: output, detail,
-// turns, and the texts of its prompts. What was redacted is left out, but for the
-// output: nobody could go on from a step without one. Only if they are to be kept are
-// they returned: a step may have more than fits into memory.
+// Contents reads all nodes of a step except its chain: output, detail, turns, and the texts of its prompts.
+// It skips redacted nodes, except that a redacted output is an error, because a thread cannot continue
+// without it. It returns the nodes only if keep is set, because they may not fit in memory.
 func Contents(ctx context.Context, r cas.Reader, s protocol.Step, keep bool) ([]cas.Node, error) {
 	output, err := r.Get(ctx, s.Output)
 	if fault.IsRedacted(err) {
@@ -180,7 +177,7 @@ func Contents(ctx context.Context, r cas.Reader, s protocol.Step, keep bool) ([]
 	return c.nodes, err
 }
 
-// collector gathers nodes, but for those that were redacted.
+// collector collects nodes, without redacted ones.
 type collector struct {
 	r     cas.Reader
 	keep  bool
@@ -205,7 +202,7 @@ func (c *collector) take(ctx context.Context, h protocol.Hash) (n cas.Node, ther
 	return n, true, nil
 }
 
-// takeParts takes the turns of a detail, which must be turns, and its requests.
+// takeParts collects the turns of a detail, which must be turns, and its requests.
 func (c *collector) takeParts(ctx context.Context, d protocol.Detail) error {
 	for _, h := range d.Turns {
 		n, there, err := c.take(ctx, h)
@@ -226,12 +223,12 @@ func (c *collector) takeParts(ctx context.Context, d protocol.Detail) error {
 
 var errWrongContent = errors.New("it is not the requested step")
 
-// Rejected is a [*Rejection] of a step.
+// Rejected returns a [*Rejection] of a step.
 func Rejected(step protocol.Hash, code protocol.Code, format string, args ...any) error {
 	return &Rejection{Step: step, Why: fault.New(code, "the agent's result is rejected: "+format, args...)}
 }
 
-// notAStep: the hash on the agent's last line does not lead to a step.
+// notAStep returns the error for a result whose hash is not a step's.
 func notAStep(hash protocol.Hash, err error) error {
 	var kind *cas.TypeError
 	switch {
@@ -245,8 +242,8 @@ func notAStep(hash protocol.Hash, err error) error {
 	return err
 }
 
-// unusable: what a step names is not there or not right. What is damaged on
-// disk is not the agent's fault.
+// unusable returns the error for a missing or invalid node of a step. Damage on disk is not the agent's
+// fault.
 func unusable(step protocol.Hash, what string, err error) error {
 	var corrupt *cas.CorruptError
 	switch {

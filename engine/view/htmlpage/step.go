@@ -268,7 +268,7 @@ type childCount struct {
 // Child is a child to display.
 type Child struct {
 	Key, Name, Status, Mood, Link, Doing string // Name is for people
-	Thread, Told                         string // ID, and the start of its task
+	Thread, Task                         string // ID, and the start of its task
 	Below                                *Children
 }
 
@@ -299,8 +299,8 @@ func ChildrenOf(id string, all []protocol.ChildOutput, most int, link func(threa
 	return k
 }
 
-// Tell adds the start of each child's task, unless the name already shows it.
-func (k *Children) Tell(ctx context.Context, r cas.Reader, heads map[string]protocol.Hash) {
+// AddTasks adds the start of each child's task, unless the name already shows it.
+func (k *Children) AddTasks(ctx context.Context, r cas.Reader, heads map[string]protocol.Hash) {
 	if k == nil {
 		return
 	}
@@ -309,8 +309,8 @@ func (k *Children) Tell(ctx context.Context, r cas.Reader, heads map[string]prot
 		if err != nil {
 			continue // the child's own page reports the error
 		}
-		if told := Line(protocol.TitleOf(t.Task()), Longest); told != k.Shown[i].Name {
-			k.Shown[i].Told = told
+		if task := Line(protocol.TitleOf(t.Task()), Longest); task != k.Shown[i].Name {
+			k.Shown[i].Task = task
 		}
 	}
 }

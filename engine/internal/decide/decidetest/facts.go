@@ -99,7 +99,7 @@ func (w *world) unwanted(t *thread) bool {
 	return t.of != p.head || t.attempt != w.nodes[t.of].attempts || p.listed == cancelled
 }
 
-// poked reports whether a poke is under way that may make another head of the children's parent.
+// poked reports whether a poke in progress may change the head of the children's parent.
 func (w *world) poked() bool {
 	p := &w.threads[0]
 	return p.run.state == InFlight && p.run.head == p.head && p.run.asked == ByPoke && (p.run.alive || w.waits(p))

@@ -1,6 +1,6 @@
-// Package decidetest has a model of what the actions of package decide do: of everything that is durable,
-// and of the agents that are alive. A search over histories of requests, kills and disk errors looks for
-// one that loses or repeats finished work, or lets a step run on wrong files.
+// Package decidetest models the effects of package decide's actions on everything durable and on the running
+// agents. A search over histories of requests, kills and disk errors looks for a history that loses or
+// repeats finished work, or that runs a step on the wrong files.
 package decidetest
 
 import (
@@ -10,29 +10,29 @@ import (
 	. "github.com/united-workforce/uwf/engine/internal/decide"
 )
 
-// world is all that is durable, and which agents are alive. Numbers name nodes.
+// world is the durable state and the set of running agents. Nodes are identified by numbers.
 type world struct {
 	nodes   []node
-	threads []thread // the first is the one that is asked for; the others are its children
-	limited bool     // the agents' account
-	// What only the checks know.
-	fault  string // the first property that was broken
-	full   bool   // nothing can be written into the files: the next restore fails
-	failed bool   // one has failed
+	threads []thread // the first one receives the requests; the others are its children
+	limited bool     // the agents' account is limited
+	// Fields used only by the checks.
+	fault  string // first violated property
+	full   bool   // the disk is full, so the next restore fails
+	failed bool   // a restore has failed
 }
 
-// node is a start or a step. It never changes, except for the attempts, which are facts.
+// node is a start or a step. It is immutable except for attempts, which are facts.
 type node struct {
-	prev, at int // at: how many roles of the graph have had their turn
+	prev, at int // at is the number of roles that have been played
 	asks     bool
 	by       Player
 	tree     int  // the files after it
-	attempts int  // of the children of the next role
-	fails    bool // a failure step that leads to $FAIL
-	found    bool // its agent began among what another one had left: to undo it brings that back
+	attempts int  // attempts of the next role's children
+	fails    bool // a failure step with an edge to $FAIL
+	found    bool // its agent started with the files left by another, which an undo restores
 }
 
-// The ways in which the lists of heads name a thread.
+// listing is the entry of a thread in the heads.
 type listing int
 
 const (
@@ -43,29 +43,29 @@ const (
 	cancelled
 )
 
-// torn are files that a restore has left half done.
+// torn stands for files that a restore has written only in part.
 const torn = -2
 
 type thread struct {
-	// a, q: an agent, one that asks; c: a command; p: a person; k, K, P: a child, one that
-	// asks, one that is a person's form; e, f: an agent whose $error leads to the next role, or
-	// to $FAIL; x: a child under onFailure: continue; X: a child, of a role whose $error leads
-	// to the next role.
+	// One letter per role: a, q: an agent, and one that asks; c: a command; p: a person; k, K, P: a child,
+	// one that asks, and one that is a person's form; e, f: an agent whose $error leads to the next role, or
+	// to $FAIL; x: a child under onFailure: continue; X: a child of a role whose $error leads to the next
+	// role.
 	roles       string
-	of, attempt int // of a child: the parent's head and the attempt, from which its id follows
+	of, attempt int // for a child: the parent's head and the attempt, which determine its ID
 	listed      listing
 	head, files int
-	dirty       bool // an agent that did not finish has changed the files
-	laid        int  // the step that was undone, while the files are those that its agent has found; 0: none
+	dirty       bool // an unfinished agent has changed the files
+	laid        int  // the undone step, while the files are those that its agent started with; 0: none
 	undone      []int
 	run         record
 	intent      intent
-	waitsAt     int // the head at which it waits for the provider; -1: it does not
-	keptAt      int // the head whose files were left as they were; -1: none
-	// What only the checks know.
+	waitsAt     int // head at which it waits for the provider; -1: none
+	keptAt      int // head at which the files were left unchanged; -1: none
+	// Fields used only by the checks.
 	hasEnded, replayed bool
-	exhausted          int // the head at which the tries were used up; -1: none
-	paid, finished     int // how many of its agents have started, and have left a step
+	exhausted          int // head at which the retries were exhausted; -1: none
+	paid, finished     int // number of its agents that have started, and that have left a step
 }
 
 type record struct {
@@ -73,9 +73,9 @@ type record struct {
 	head   int
 	asked  Asked
 	words  int
-	keep   bool // a poke among the files as they are
+	keep   bool // a poke with the current files
 	alive  bool
-	found  bool // as of a node
+	found  bool // see node
 	result int  // 0: none
 }
 
@@ -88,19 +88,19 @@ type intent struct {
 // effect is one atomic durable change.
 type effect func(*world)
 
-// outcome is how an agent ends.
+// outcome is the end of an agent's run.
 type outcome int
 
 const (
 	finishes outcome = iota
-	fails            // and its tries are used up
-	limited          // its provider grants no more
+	fails            // and its retries are exhausted
+	limited          // its provider refuses
 )
 
 func (w *world) clone() *world {
 	c := *w
 	c.nodes, c.threads = slices.Clone(w.nodes), slices.Clone(w.threads)
-	return &c // the slices in threads are never changed in place
+	return &c // slices in threads are never modified in place
 }
 
 func (w *world) broken(what string) {
@@ -114,7 +114,7 @@ func (w *world) atEnd(t *thread) bool {
 	return h.fails || h.at == len(t.roles) && !h.asks
 }
 
-// end ends a thread that is at its end.
+// end archives a thread that is at its end.
 func (w *world) end(t *thread) {
 	if !w.atEnd(t) {
 		return
@@ -125,7 +125,7 @@ func (w *world) end(t *thread) {
 	}
 }
 
-// open reports whether something of a thread is under way, or was cut off.
+// open reports whether a thread has unfinished work.
 func (w *world) open(i int) bool {
 	t, due := &w.threads[i], false
 	if t.run.state == Exhausted && t.run.head == t.head && t.run.asked != ByPoke {
@@ -134,7 +134,7 @@ func (w *world) open(i int) bool {
 	return t.intent.on || t.run.state == InFlight && t.run.head == t.head || due
 }
 
-// ended reports whether nothing more can come of a thread by itself.
+// ended reports whether a thread can make no progress by itself.
 func (w *world) ended(i int) bool {
 	t := &w.threads[i]
 	return t.listed == cancelled || (t.listed == completed || t.listed == failed) && !w.open(i)
@@ -152,12 +152,12 @@ func (w *world) inChain(t *thread, n int) bool {
 	}
 }
 
-// waits reports whether a finished result waits for the thread.
+// waits reports whether a thread has a pending result.
 func (w *world) waits(t *thread) bool {
 	return t.run.state == InFlight && t.run.head == t.head && t.run.result > 0 && !w.inChain(t, t.run.result)
 }
 
-// child is the index of the child that the head of a thread asks for; 0: there is none.
+// child returns the index of the child that a thread's head requires; 0: none.
 func (w *world) child(t *thread) int {
 	for i := 1; i < len(w.threads); i++ {
 		if w.threads[i].of == t.head && w.threads[i].attempt == w.nodes[t.head].attempts {
@@ -179,7 +179,7 @@ func playerOf(role byte) Player {
 	return ByAgent
 }
 
-// answer is the step that a run makes if it finishes.
+// answer returns the step that a finished run makes.
 func (w *world) answer(t *thread, asked Asked) node {
 	h := w.nodes[t.head]
 	at := h.at
@@ -194,7 +194,7 @@ func (w *world) answer(t *thread, asked Asked) node {
 	return node{prev: t.head, at: at + 1, by: playerOf(t.roles[at]), asks: t.roles[at] == 'q'}
 }
 
-// failure is the step that a run makes if its tries are used up; ok: there is one.
+// failure returns the step that a run with exhausted retries makes, if any.
 func (w *world) failure(i int, asked Asked) (n node, ok bool) {
 	t := &w.threads[i]
 	n = w.answer(t, asked)
@@ -204,10 +204,10 @@ func (w *world) failure(i int, asked Asked) (n node, ok bool) {
 	return n, ofParent || role == 'e' || role == 'f' || role == 'X'
 }
 
-// policy is the role of a parent that a child belongs to.
+// policy returns the parent's role that a child belongs to.
 func (t *thread) policy(w *world, child *thread) byte { return t.roles[w.nodes[child.of].at] }
 
-// plan is the effects of an action, in their order. A kill may come between any two.
+// plan returns the effects of an action, in order. A kill can occur between any two.
 func (w *world) plan(i int, a Action, r Request, words int, o outcome, v Variant) []effect {
 	t := &w.threads[i]
 	head, prev := t.head, w.nodes[t.head].prev
@@ -269,7 +269,7 @@ func (w *world) plan(i int, a Action, r Request, words int, o outcome, v Variant
 			t.run.result, t.run.alive, t.dirty = len(w.nodes)-1, false, false
 			if t.run.asked != ByAnswer && t.run.asked != ByJoin {
 				t.finished++
-				w.limited = false // it has asked the provider
+				w.limited = false // it asked the provider
 			}
 		})
 	}
@@ -351,7 +351,7 @@ func (w *world) plan(i int, a Action, r Request, words int, o outcome, v Variant
 		return []effect{func(w *world) { w.addChild() }}
 	case RaiseAttempt:
 		child := w.child(t)
-		stop := func(w *world) { w.stop(child) } // its agent works on the files of the next attempt
+		stop := func(w *world) { w.stop(child) } // otherwise its agent would work on the files of the next attempt
 		raise := func(w *world) { w.nodes[head].attempts++ }
 		kill := func(w *world) {
 			w.stop(child)
@@ -388,13 +388,13 @@ func (w *world) plan(i int, a Action, r Request, words int, o outcome, v Variant
 		}
 		in.attempts = w.nodes[in.to].attempts
 		if r.Verb != Redo && w.nodes[head].by == ByChildren {
-			in.attempts++ // all its children are played again
+			in.attempts++ // retries all its children
 		}
 		begin := set(func(t *thread) { t.intent = in })
 		if v.FilesThenHead {
 			begin = func(*world) {}
 		}
-		// No child starts once the intent is there, so none is started again after the stop.
+		// Children check the intent before they start, so none starts after they were stopped.
 		return slices.Concat([]effect{pass, begin, stopChildren}, w.finish(i, in, v))
 	case Finish:
 		if t.intent.prepared {
@@ -417,7 +417,7 @@ func (w *world) plan(i int, a Action, r Request, words int, o outcome, v Variant
 	return nil
 }
 
-// restore lays the files of a node. What it finds is kept under a rescue ref.
+// restore writes the files of a node. Other files that it finds are saved under a rescue ref.
 func (w *world) restore(i, n int, v Variant) effect {
 	return func(w *world) {
 		t := &w.threads[i]
@@ -426,7 +426,7 @@ func (w *world) restore(i, n int, v Variant) effect {
 	}
 }
 
-// before lays the files that the agent of a step has found.
+// before writes the files that the agent of a step started with.
 func (w *world) before(i, n int, v Variant) effect {
 	lay := w.restore(i, w.nodes[n].prev, v)
 	return func(w *world) {
@@ -435,14 +435,14 @@ func (w *world) before(i, n int, v Variant) effect {
 	}
 }
 
-// keep notes that the files are to be left as they are.
+// keep records that the files are left unchanged.
 func (t *thread) keep(head int) {
 	if t.keptAt = head; t.dirty {
 		t.files, t.dirty = -1, false
 	}
 }
 
-// tear leaves files half done if the disk is full.
+// tear leaves the files partly written if the disk is full.
 func (w *world) tear(i int, v Variant) {
 	if t := &w.threads[i]; w.full {
 		w.failed, t.files = true, torn
@@ -452,7 +452,7 @@ func (w *world) tear(i int, v Variant) {
 	}
 }
 
-// arrive follows a result, after a run and when it is adopted.
+// arrive returns the effects after a result, from a run or adopted.
 func (w *world) arrive(i int) []effect {
 	on := func(do func(*world, *thread)) effect { return func(w *world) { do(w, &w.threads[i]) } }
 	return []effect{
@@ -470,12 +470,12 @@ func (w *world) arrive(i int) []effect {
 	}
 }
 
-// fail adds a failure step. The record stays exhausted until the head has moved.
+// fail returns the effects that add a failure step. The record stays exhausted until the head has moved.
 func (w *world) fail(i int, n node, v Variant) []effect {
 	on := func(do func(*world, *thread)) effect { return func(w *world) { do(w, &w.threads[i]) } }
 	all := []effect{
 		on(func(_ *world, t *thread) { t.reopen() }),
-		on(func(w *world, t *thread) { // the node of the files as the agent left them, then the head
+		on(func(w *world, t *thread) { // the node with the files as the agent left them, then the head
 			if t.run.asked == ByPoke {
 				w.broken("a poke that fails makes a step")
 			}
@@ -502,7 +502,7 @@ func (t *thread) reopen() {
 	}
 }
 
-// finish is the rest of a move. Each effect can be repeated.
+// finish returns the remaining effects of a move. Each can be repeated.
 func (w *world) finish(i int, in intent, v Variant) []effect {
 	on := func(do func(*world, *thread)) effect { return func(w *world) { do(w, &w.threads[i]) } }
 	files := w.restore(i, in.to, v)
@@ -511,7 +511,7 @@ func (w *world) finish(i int, in intent, v Variant) []effect {
 	}
 	all := []effect{
 		files,
-		on(func(w *world, t *thread) { // one change of the facts
+		on(func(w *world, t *thread) { // a single change of the facts
 			t.undone, w.nodes[in.to].attempts, t.keptAt = in.undone, in.attempts, -1
 			if in.keep {
 				t.keep(in.to)
@@ -570,7 +570,7 @@ func (t *thread) start(w *world) int {
 	return at
 }
 
-// startAgent pays an agent, and checks what must hold then.
+// startAgent starts an agent, which costs money, and checks the properties that must hold.
 func (w *world) startAgent(i, follows int, asked Asked, r Request) {
 	t := &w.threads[i]
 	again := t.exhausted == t.head && asked != ByPoke

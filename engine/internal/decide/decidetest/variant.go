@@ -1,24 +1,24 @@
 package decidetest
 
-// Variant turns on one fault, to show that the search finds it: most are faults of the engine
-// as it is now, the others of an earlier design.
+// Variant enables one fault each, to show that the search finds it. Most were faults of the engine, the
+// others of an earlier design.
 type Variant struct {
-	ResultByIndex      bool // answer and resume take a poke's result for a step of the thread
-	FilesThenHead      bool // undo and redo move the files first; no record shows that the head follows
-	AbsentIsMissing    bool // a child that no list has counts as never started
-	PokeWithoutIntent  bool // a poke that fails leaves the files from before the step that stays
-	CancelThenRaise    bool // a retry cancels the child before it notes that another is wanted
-	RaiseThenStop      bool // a retry notes that another child is wanted before the old one's agent has ended
-	LimitedByThread    bool // "rate limited" belongs to the thread, not to the head that waits
-	WordsPastResult    bool // words are handed to a child before the parent's own result is seen
-	DiscardKeepsFiles  bool // discarding a result leaves its files to the next agent
+	ResultByIndex      bool // answer and resume mistake a poke's result for a step of the thread
+	FilesThenHead      bool // undo and redo move the files first, without a record that the head follows
+	AbsentIsMissing    bool // a child that is in no list counts as never started
+	PokeWithoutIntent  bool // a failed poke leaves the files from before the step, although the step stays
+	CancelThenRaise    bool // a retry cancels the child before it records the new attempt
+	RaiseThenStop      bool // a retry records the new attempt before the old agent has ended
+	LimitedByThread    bool // "rate limited" applies to the thread instead of the head that waits
+	WordsPastResult    bool // a prompt is passed to a child before the parent's own result is handled
+	DiscardKeepsFiles  bool // the files of a discarded result stay for the next agent
 	DueWhilePoked      bool // children of a thread that is being poked are due
-	ChildByName        bool // a request that names a child does not look at the parent
-	EndedWhilePoked    bool // a completed child counts as ended while a poke of it is under way
+	ChildByName        bool // a request for a child ignores the parent
+	EndedWhilePoked    bool // a completed child counts as ended while it is being poked
 	EndedIsDeaf        bool // an ended thread cannot be stopped, even if its agent runs
-	FailureReopensRun  bool // the failure step's record hides that the tries are used up
-	PokeMakesFailure   bool // a poke that fails makes a failure step
-	AccountIgnored     bool // each thread asks the provider for itself
-	RestoreOrNothing   bool // there is no way to settle an intent without its files
-	IntentDroppedEarly bool // an error in a restore drops the intent
+	FailureReopensRun  bool // the failure step's record hides that the retries are exhausted
+	PokeMakesFailure   bool // a failed poke makes a failure step
+	AccountIgnored     bool // each thread asks the provider separately
+	RestoreOrNothing   bool // an intent cannot be settled without its files
+	IntentDroppedEarly bool // a failed restore drops the intent
 }
