@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// Amount is what runs cost, or may cost. What is unknown of a run is missing in the figures, and the
-// run counts as one of which it is unknown.
+// Amount is the actual or maximum cost of runs. Unknown values of a run are missing in the figures and
+// counted in Unknown.
 type Amount struct {
 	CostUSD float64 `json:"costUsd,omitempty"`
-	Tokens  int64   `json:"tokens,omitempty"` // read and written
-	TimeMs  int64   `json:"timeMs,omitempty"` // of work
+	Tokens  int64   `json:"tokens,omitempty"` // input and output
+	TimeMs  int64   `json:"timeMs,omitempty"` // working time
 	Unknown
 }
 
-// Unknown counts runs of agents, failed tries included, of which something is not known.
+// Unknown counts the runs of agents, including failed tries, with unknown values.
 type Unknown struct {
-	Unpriced  int `json:"unpriced,omitempty"`  // the cost
-	Uncounted int `json:"uncounted,omitempty"` // the tokens
-	Blind     int `json:"blind,omitempty"`     // both
+	Unpriced  int `json:"unpriced,omitempty"`  // cost unknown
+	Uncounted int `json:"uncounted,omitempty"` // tokens unknown
+	Blind     int `json:"blind,omitempty"`     // both unknown
 }
 
-// Judge counts what is not known of a run.
+// Judge counts the unknown values of a run.
 func (n *Unknown) Judge(u *Usage) {
 	priced, counted := u.IsPriced(), u.Counted()
 	if !priced {
@@ -36,29 +36,29 @@ func (n *Unknown) Judge(u *Usage) {
 	}
 }
 
-// Figures are the cost, the tokens and the time, in the order of [Measures]. A float64 holds each of
+// Figures returns the cost, the tokens and the time, in the order of [Measures]. A float64 represents each of
 // them exactly.
 func (a Amount) Figures() [3]float64 {
 	return [...]float64{a.CostUSD, float64(a.Tokens), float64(a.TimeMs)}
 }
 
-// WithFigures replaces the figures.
+// WithFigures returns a with other figures.
 func (a Amount) WithFigures(f [3]float64) Amount {
 	a.CostUSD, a.Tokens, a.TimeMs = RoundUSD(f[0]), int64(f[1]), int64(f[2])
 	return a
 }
 
-// Plus is both amounts together.
+// Plus returns the sum of both amounts.
 func (a Amount) Plus(b Amount) Amount {
 	return a.Combined(b, func(x, y float64) float64 { return x + y })
 }
 
-// Less is a without b, and nothing below zero.
+// Less returns a minus b, but nothing below zero.
 func (a Amount) Less(b Amount) Amount {
 	return a.Combined(b, func(x, y float64) float64 { return max(0, x-y) })
 }
 
-// Combined combines each figure and each number of an amount with that of another one.
+// Combined applies f to each pair of corresponding figures and numbers of two amounts.
 func (a Amount) Combined(b Amount, f func(x, y float64) float64) Amount {
 	x, y := a.Figures(), b.Figures()
 	for i := range x {
@@ -69,18 +69,18 @@ func (a Amount) Combined(b Amount, f func(x, y float64) float64) Amount {
 		Blind: n(a.Blind, b.Blind)}}.WithFigures(x)
 }
 
-// Measure is one figure of an [Amount], and the limit of it.
+// Measure describes one figure of an [Amount] and its limit.
 type Measure struct {
-	Key     string // of the limit in workflow files
-	Fact    string // of the limit in reasons of errors
-	Outcome string // of a run that has used the limit up
-	Has     string // what a run has done, before an amount
-	May     string // what it may do
-	Unit    string // what follows an amount
+	Key     string // key of the limit in workflow files
+	Fact    string // name of the limit in reasons of errors
+	Outcome string // outcome of a run that has reached the limit
+	Has     string // verb before the used amount
+	May     string // verb before the permitted amount
+	Unit    string // unit after an amount
 	Text    func(float64) string
 }
 
-// Measures are those of the figures of an [Amount].
+// Measures returns the measures of an [Amount].
 func Measures() [3]Measure {
 	return [...]Measure{
 		{"maxCostUsd", "cost", OutcomeMaxCost, "the run has cost", "cost", "", Dollars},
@@ -93,17 +93,17 @@ func Measures() [3]Measure {
 	}
 }
 
-// OfAtMost is how much of a limit is used up.
+// OfAtMost describes how much of a limit is used up.
 func (x Measure) OfAtMost(used, limit float64) string {
 	return fmt.Sprintf("%s %s of at most %s%s (%s)", x.Has, x.Text(used), x.Text(limit), x.Unit, x.Key)
 }
 
-// Amount is what the limits let a run cost; zero: any.
+// Amount returns the cost limits; zero means unlimited.
 func (l Limits) Amount() Amount {
 	return Amount{CostUSD: l.MaxCostUSD, Tokens: l.MaxTokens, TimeMs: l.MaxTimeMs}
 }
 
-// WithAmount replaces what the limits let a run cost.
+// WithAmount returns l with other cost limits.
 func (l Limits) WithAmount(a Amount) Limits {
 	l.MaxCostUSD, l.MaxTokens, l.MaxTimeMs = a.CostUSD, a.Tokens, a.TimeMs
 	return l

@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// Counted reports whether the tokens are known. Nobody asks a model without a
-// token: where there were replies, no tokens at all mean that they are unknown.
+// Counted reports whether the tokens are known. A model is never called without tokens, so if there were
+// replies, zero tokens mean that they are unknown.
 func (u *Usage) Counted() bool {
 	switch {
 	case u == nil:
@@ -17,19 +17,19 @@ func (u *Usage) Counted() bool {
 	return u.InputTokens+u.CacheReadTokens+u.CacheWriteTokens+u.OutputTokens > 0
 }
 
-// Tokens is how many were read and written.
+// Tokens returns the number of input and output tokens.
 func (u Usage) Tokens() int64 {
 	return addUp(addUp(u.InputTokens, u.CacheReadTokens), addUp(u.CacheWriteTokens, u.OutputTokens))
 }
 
-// IsPriced reports whether the cost is known: where no model was asked there is none. Limits,
-// totals and what is shown ask nothing else.
+// IsPriced reports whether the cost is known. If no model was called, it is known to be zero. Limits, totals
+// and displays rely on this method.
 func (u *Usage) IsPriced() bool {
 	return u != nil && (u.CostUSD != nil || u.Turns == 0 && u.Tokens() == 0)
 }
 
-// IfKnown is u, or nil where neither tokens nor cost are known: unknown is never
-// told as zero.
+// IfKnown returns u, or nil if neither tokens nor cost are known, so that unknown values are never reported
+// as zero.
 func (u Usage) IfKnown() *Usage {
 	if !u.Counted() && u.CostUSD == nil {
 		return nil
@@ -37,17 +37,16 @@ func (u Usage) IfKnown() *Usage {
 	return &u
 }
 
-// Bill adds up what the parts of one run cost: its replies, or its tries. The zero
-// value is that of a run without any.
+// Bill adds up the cost of the parts of one run: its replies, or its tries. The zero value has no parts.
 type Bill struct {
-	// AtLeast is the sum of what is known.
+	// AtLeast is the sum of the known values.
 	AtLeast Usage
-	// Parts is how many there were; of Uncounted ones the tokens are unknown, of
-	// Unpriced ones the cost.
+	// Parts is the number of parts; Uncounted is the number with unknown tokens, and Unpriced the number with
+	// unknown cost.
 	Parts, Uncounted, Unpriced int
 }
 
-// Add adds a part; nil: nothing is known of it.
+// Add adds a part; nil means that nothing is known about it.
 func (b *Bill) Add(u *Usage) {
 	b.Parts++
 	if !u.Counted() {
@@ -67,8 +66,8 @@ func (b *Bill) AddAll(c Bill) {
 	b.Parts, b.Uncounted, b.Unpriced = b.Parts+c.Parts, b.Uncounted+c.Uncounted, b.Unpriced+c.Unpriced
 }
 
-// Without is the bill without what was told before. If that is all, so is what was not
-// known of it.
+// Without returns the bill without usage that was reported before. If that is all of it, the unknown parts
+// are removed as well.
 func (b Bill) Without(told Usage) Bill {
 	if told == (Usage{}) {
 		return b
@@ -91,8 +90,8 @@ func (b Bill) Without(told Usage) Bill {
 	return b
 }
 
-// Usage is what all parts cost. What is unknown of one part is unknown of all,
-// since a sum that may be too low does not show it; nil: nothing is known.
+// Usage returns the cost of all parts. A value that is unknown for one part is unknown for all, because the
+// sum would be too low without showing it. It returns nil if nothing is known.
 func (b Bill) Usage() *Usage {
 	if b.Parts == 0 {
 		return nil
@@ -108,8 +107,8 @@ func (b Bill) Usage() *Usage {
 	return u.IfKnown()
 }
 
-// Priced is u with the cost by a price, unless its cost is known, its tokens are not,
-// or there is no price.
+// Priced returns u with the cost computed from a price. It returns u unchanged if its cost is known, its
+// tokens are unknown, or p is nil.
 func (u Usage) Priced(p *Price) Usage {
 	if p == nil || u.CostUSD != nil || !u.Counted() {
 		return u
@@ -128,17 +127,16 @@ func (u Usage) Priced(p *Price) Usage {
 	return u
 }
 
-// RoundUSD rounds a cost to what can be meant: sums of dollars gather noise in
-// their last digits.
+// RoundUSD rounds a cost to a meaningful number of digits, since sums of dollars accumulate rounding errors.
 func RoundUSD(usd float64) float64 {
-	const most = 1e4 // above, float64 has no such digits
+	const most = 1e4 // float64 has no such digits above this value
 	if usd > most {
 		return usd
 	}
 	return math.Round(usd*1e10) / 1e10
 }
 
-// Dollars is an amount as people read it.
+// Dollars formats an amount in dollars.
 func Dollars(usd float64) string {
 	switch {
 	case usd > 0 && usd < 0.01:

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Config is <home>/config.yaml. Unknown keys are errors. A tag "is" has the words that a text can
-// be, or "span" for a length of time; empty is the default.
+// Config is <home>/config.yaml. Unknown keys are errors. The tag "is" lists the valid values of a string, or
+// is "span" for a duration; an empty string means the default.
 type Config struct {
 	Providers      map[string]Provider          `json:"providers,omitempty"`
 	Models         map[string]Model             `json:"models,omitempty"`
@@ -16,91 +16,89 @@ type Config struct {
 	DefaultAgent   string                       `json:"defaultAgent,omitempty"`
 	AgentOverrides map[string]map[string]string `json:"agentOverrides,omitempty"` // workflow → role → alias
 	DefaultModel   string                       `json:"defaultModel,omitempty"`
-	// ModelOverrides maps a scenario to a model: "extract", "agent" or
-	// "<workflow>.<role>".
+	// ModelOverrides maps a use to a model: "extract", "agent" or "<workflow>.<role>".
 	ModelOverrides map[string]string `json:"modelOverrides,omitempty"`
-	// NetworkOverrides sets what a role can reach, whoever plays it: "<workflow>.<role>".
+	// NetworkOverrides sets the network access of a role, by "<workflow>.<role>", regardless of its player.
 	NetworkOverrides map[string]Network `json:"networkOverrides,omitempty"`
 	Limits           *LimitsConfig      `json:"limits,omitempty"`            // defaults for workflows without their own
-	Timeout          string             `json:"timeout,omitempty" is:"span"` // of a step, such as "30m"; default none
+	Timeout          string             `json:"timeout,omitempty" is:"span"` // timeout of a step, such as "30m"; default none
 	Builtin          *BuiltinConfig     `json:"builtin,omitempty"`
-	Commands         *CommandsConfig    `json:"commands,omitempty"` // roles that are commands
-	// Sandbox holds for all that agents and commands run; Agents and Commands override it.
+	Commands         *CommandsConfig    `json:"commands,omitempty"` // settings of command roles
+	// Sandbox applies to everything that agents and commands run. Agents and Commands can override it.
 	Sandbox *SandboxConfig `json:"sandbox,omitempty"`
-	// AllowLocations are directories, absolute or "~/…", below which a step may work
-	// although they lie outside of its thread's directory.
+	// AllowLocations lists directories, absolute or "~/…", in which steps may work although they are outside
+	// of the thread's directory.
 	AllowLocations []string         `json:"allowLocations,omitempty"`
-	Concurrency    map[string]int   `json:"concurrency,omitempty"` // account → how many of its agents run at once
+	Concurrency    map[string]int   `json:"concurrency,omitempty"` // account → maximum number of concurrent agents
 	Workspace      *WorkspaceConfig `json:"workspace,omitempty"`
 	Artifacts      *ArtifactsConfig `json:"artifacts,omitempty"`
 	Notify         *NotifyConfig    `json:"notify,omitempty"`
 }
 
-// ArtifactsConfig bounds what the roles of a run leave each other.
+// ArtifactsConfig limits the files that the roles of a run share.
 type ArtifactsConfig struct {
-	MaxMB int `json:"maxMB,omitempty"` // with more, no step begins; 0: 1024
+	MaxMB int `json:"maxMB,omitempty"` // no step starts above this size; 0 means 1024
 }
 
-// NotifyConfig says who is told that a thread has come to rest. Without it nobody is.
+// NotifyConfig configures notifications about threads at rest. Without it, none are sent.
 type NotifyConfig struct {
-	On      []string       `json:"on,omitempty" is:"waiting|error|failed|completed|limit"` // what is told; default: all
-	Command []string       `json:"command,omitempty"`                                      // a program with its arguments; it gets a [Notice] as JSON on stdin
+	On      []string       `json:"on,omitempty" is:"waiting|error|failed|completed|limit"` // events to notify about; default all
+	Command []string       `json:"command,omitempty"`                                      // program and arguments; receives a [Notice] as JSON on stdin
 	Webhook *WebhookConfig `json:"webhook,omitempty"`
 	Links   *LinksConfig   `json:"links,omitempty"`
 }
 
-// WebhookConfig is an address to which notices are posted.
+// WebhookConfig is an address to which notifications are posted.
 type WebhookConfig struct {
 	URL    string `json:"url"`              // https, or http on this machine
-	Secret string `json:"secret,omitempty"` // signs what is posted
+	Secret string `json:"secret,omitempty"` // key that signs the posted body
 }
 
-// LinksConfig makes notices carry a link by which the question is answered once.
+// LinksConfig adds a link to notifications with which the question can be answered once.
 type LinksConfig struct {
-	Address   string `json:"address"`                       // where a "uwf web --actions" can be reached, such as https://uwf.example.org
-	ExpiresIn string `json:"expiresIn,omitempty" is:"span"` // how long a link counts; default 24h
+	Address   string `json:"address"`                       // address of a "uwf web --actions", such as https://uwf.example.org
+	ExpiresIn string `json:"expiresIn,omitempty" is:"span"` // lifetime of a link; default 24h
 }
 
-// What a [NotifyConfig] tells.
+// Events of a [NotifyConfig].
 const (
-	NoticeWaiting   = "waiting"   // for a person's answer
-	NoticeError     = "error"     // a step has, and is not tried again
+	NoticeWaiting   = "waiting"   // waits for a person's answer
+	NoticeError     = "error"     // a step failed and is not retried
 	NoticeFailed    = "failed"    // the thread is at $FAIL
 	NoticeCompleted = "completed" // the thread is at $END
-	NoticeLimit     = "limit"     // it has cost what it may
+	NoticeLimit     = "limit"     // a cost limit is reached
 )
 
-// WorkspaceConfig says how the files of new threads are kept.
+// WorkspaceConfig configures how the files of new threads are kept.
 type WorkspaceConfig struct {
-	Default     string            `json:"default,omitempty" is:"in-place|worktree|none"`     // in-place, worktree or none; "": in-place in a git work tree
+	Default     string            `json:"default,omitempty" is:"in-place|worktree|none"`     // in-place, worktree or none; "" means in-place in a git work tree
 	PerWorkflow map[string]string `json:"perWorkflow,omitempty" is:"in-place|worktree|none"` // workflow → mode
-	MaxFileMB   int               `json:"maxFileMB,omitempty"`                               // MB of a file that git does not track; 0: 20
-	Link        []string          `json:"link,omitempty"`                                    // directories that a new worktree shares, such as node_modules
-	Setup       []string          `json:"setup,omitempty"`                                   // a command that runs once in a new worktree
+	MaxFileMB   int               `json:"maxFileMB,omitempty"`                               // maximum size of an untracked file; 0 means 20
+	Link        []string          `json:"link,omitempty"`                                    // directories to share with a new worktree, such as node_modules
+	Setup       []string          `json:"setup,omitempty"`                                   // command to run once in a new worktree
 }
 
-// Provider is a model endpoint that speaks OpenAI's chat completions.
+// Provider is a model endpoint with OpenAI's chat completions API.
 type Provider struct {
 	BaseURL   string `json:"baseUrl"`
 	APIKey    string `json:"apiKey,omitempty"`    // "${VAR}" reads the environment
-	APIKeyEnv string `json:"apiKeyEnv,omitempty"` // name of the variable that holds it
+	APIKeyEnv string `json:"apiKeyEnv,omitempty"` // name of the variable that contains the key
 }
 
-// Model is one model of a provider.
+// Model is a model of a provider.
 type Model struct {
 	Provider      string `json:"provider"`
 	Name          string `json:"name"`
 	Stream        *bool  `json:"stream,omitempty"`                        // default true
-	ContextWindow int    `json:"contextWindow,omitempty"`                 // tokens; 0: unknown
+	ContextWindow int    `json:"contextWindow,omitempty"`                 // tokens; 0 means unknown
 	Price         *Price `json:"price,omitempty"`                         // for endpoints that report no cost
 	CacheControl  string `json:"cacheControl,omitempty" is:"auto|on|off"` // "auto" (the default), "on" or "off"
-	// IdleTimeout is how long the endpoint may be silent, such as "30m" for a slow
-	// one; "": 5m before a reply, 2m within it.
+	// IdleTimeout is the maximum time without data from the endpoint, such as "30m" for a slow one. "" means
+	// 5m before a reply and 2m within it.
 	IdleTimeout string `json:"idleTimeout,omitempty" is:"span"`
 }
 
-// Price is what a model costs, in US dollars per million tokens. A cache price
-// that is not given is that of Input.
+// Price is the price of a model in US dollars per million tokens. A missing cache price defaults to Input.
 type Price struct {
 	Input      float64  `json:"input"`
 	Output     float64  `json:"output"`
@@ -112,66 +110,66 @@ type Price struct {
 type Agent struct {
 	Command string            `json:"command"`
 	Args    []string          `json:"args,omitempty"`
-	Timeout string            `json:"timeout,omitempty" is:"span"` // of a step
+	Timeout string            `json:"timeout,omitempty" is:"span"` // timeout of a step
 	Env     map[string]string `json:"env,omitempty"`
-	PassEnv []string          `json:"passEnv,omitempty"` // secrets of .env that the agent gets, by name
-	// Protocol is the form of the command line: "positional" is the thread and the
-	// role and nothing else, "named" is --thread, --role and --prompt, as agents of the
-	// original want it; empty is the first with --prompt-ref behind it.
+	PassEnv []string          `json:"passEnv,omitempty"` // names of secrets in .env to pass to the agent
+	// Protocol is the form of the command line. "positional" is the thread and the role only. "named" is
+	// --thread, --role and --prompt, as agents of the original uwf require. "" is the positional form
+	// followed by --prompt-ref.
 	Protocol   string `json:"protocol,omitempty" is:"positional|named"`
-	Model      string `json:"model,omitempty"`                                // an alias in models, or an external program's own name of a model
+	Model      string `json:"model,omitempty"`                                // alias in models, or an external program's own name for a model
 	Permission string `json:"permission,omitempty" is:"full|edits|read-only"` // full, edits or read-only
 	Resume     *bool  `json:"resume,omitempty"`                               // continue sessions; default true
 
-	// For agents that run an external program; the limits are of one run of it.
-	MaxTurns     int     `json:"maxTurns,omitempty"`               // 0: the adapter's default
-	MaxCostUSD   float64 `json:"maxCostUsd,omitempty"`             // 0: any; only some programs can be told
-	StartTimeout string  `json:"startTimeout,omitempty" is:"span"` // to its first word
-	IdleTimeout  string  `json:"idleTimeout,omitempty" is:"span"`  // without a word
-	// What to do when a try fails, and when the provider grants no more.
+	// For agents that run an external program. The limits apply to one run of it.
+	MaxTurns     int     `json:"maxTurns,omitempty"`               // 0 means the adapter's default
+	MaxCostUSD   float64 `json:"maxCostUsd,omitempty"`             // 0 means unlimited; only some programs support it
+	StartTimeout string  `json:"startTimeout,omitempty" is:"span"` // until its first output
+	IdleTimeout  string  `json:"idleTimeout,omitempty" is:"span"`  // without output
+	// What to do when a try fails, and when the provider's rate limit is reached.
 	Retry       *Retry   `json:"retry,omitempty"`
 	OnRateLimit string   `json:"onRateLimit,omitempty" is:"stop|wait|fallback"` // stop, wait or fallback; default stop
-	Fallback    []string `json:"fallback,omitempty"`                            // aliases, the first that can goes on
-	// FallbackOn are the kinds of failures after which a fallback goes on; default rate-limit,
-	// server and crash. For rate-limit onRateLimit must be fallback, too.
+	Fallback    []string `json:"fallback,omitempty"`                            // aliases; the first available one continues
+	// FallbackOn lists the kinds of failures after which a fallback continues; default rate-limit, server and
+	// crash. For rate-limit, onRateLimit must also be fallback.
 	FallbackOn []string `json:"fallbackOn,omitempty" is:"rate-limit|server|crash"`
-	// Account is the name of the agent's account at its provider; agents with the same one share
-	// its limits. Default: the name of the program, or of the model's provider.
+	// Account is the name of the agent's account at its provider. Agents with the same account share its
+	// limits. The default is the name of the program, or of the model's provider.
 	Account          string `json:"account,omitempty"`
-	MaxRateLimitWait string `json:"maxRateLimitWait,omitempty" is:"span"` // that a thread waits at most, such as "8h"; default 24h
+	MaxRateLimitWait string `json:"maxRateLimitWait,omitempty" is:"span"` // maximum wait of a thread, such as "8h"; default 24h
 
-	Sandbox *SandboxConfig `json:"sandbox,omitempty"` // overrides the config's, key by key
+	Sandbox *SandboxConfig `json:"sandbox,omitempty"` // overrides the global sandbox, key by key
 }
 
-// Retry says how often a step is tried that fails.
+// Retry configures how often a failing step is tried.
 type Retry struct {
-	Attempts int      `json:"attempts,omitempty"`                                // in all; default 3
-	Backoff  string   `json:"backoff,omitempty" is:"span"`                       // before the second one, doubled each time; default 5s
+	Attempts int      `json:"attempts,omitempty"`                                // total number of tries; default 3
+	Backoff  string   `json:"backoff,omitempty" is:"span"`                       // wait before the second try, doubled each time; default 5s
 	On       []string `json:"on,omitempty" is:"rate-limit|server|crash|timeout"` // kinds of failures; default rate-limit and server
 }
 
-// The values of onRateLimit in the config.
+// Values of onRateLimit.
 const (
 	LimitStop     = "stop"
 	LimitWait     = "wait"
 	LimitFallback = "fallback"
 )
 
-// SandboxConfig sets what a sandbox lets programs do.
+// SandboxConfig configures what a sandbox allows.
 type SandboxConfig struct {
-	// Mode is "auto", "landlock", "required" or "none". By default it is "auto", except for a program that
-	// uwf does not know, and for one that brings a sandbox of its own.
+	// Mode is "auto", "landlock", "required" or "none". The default is "auto", except for programs that uwf
+	// doesn't know and programs with their own sandbox.
 	Mode         string   `json:"mode,omitempty" is:"auto|landlock|required|none"`
-	DenyRead     []string `json:"denyRead,omitempty"`             // more that may be neither read nor written
-	AllowRead    []string `json:"allowRead,omitempty"`            // what is hidden otherwise, such as ~/.ssh/config
-	AllowWrite   []string `json:"allowWrite,omitempty"`           // more that may be written to; a path may begin with ~/
-	SharedMemory *bool    `json:"sharedMemory,omitempty"`         // share memory with your other programs, and take what these share
-	Caches       string   `json:"caches,omitempty" is:"own|user"` // of commands: "own" (the default), or "user" for yours
-	Network      Network  `json:"network,omitempty"`              // what can be reached; default all
-	Nest         *bool    `json:"nest,omitempty"`                 // make sandboxes of their own within; default true for agent programs, else false
+	DenyRead     []string `json:"denyRead,omitempty"`             // additional paths that can be neither read nor written
+	AllowRead    []string `json:"allowRead,omitempty"`            // exceptions from the hidden paths, such as ~/.ssh/config
+	AllowWrite   []string `json:"allowWrite,omitempty"`           // additional writable paths; may start with ~/
+	SharedMemory *bool    `json:"sharedMemory,omitempty"`         // share memory with your other programs, in both directions
+	Caches       string   `json:"caches,omitempty" is:"own|user"` // for commands: "own" (the default), or "user" for the user's caches
+	Network      Network  `json:"network,omitempty"`              // network access; default all
+	Nest         *bool    `json:"nest,omitempty"`                 // allow nested sandboxes; default true for agent programs, else false
 }
 
-// Over returns s with the values of base for the keys that s does not have. Both may be nil.
+// Over returns s with missing keys taken from base. Both can be nil.
 func (s *SandboxConfig) Over(base *SandboxConfig) SandboxConfig {
 	var out SandboxConfig
 	for _, from := range []*SandboxConfig{base, s} {
@@ -199,13 +197,13 @@ func (s *SandboxConfig) Over(base *SandboxConfig) SandboxConfig {
 	return out
 }
 
-// Holds reports whether a program that cannot be held back at all does not start.
+// Holds reports whether a program must not start if it cannot be sandboxed at all.
 func (s SandboxConfig) Holds() bool { return s.Mode == SandboxLandlock || s.Mode == SandboxRequired }
 
 // SharesMemory reports whether SharedMemory is true.
 func (s SandboxConfig) SharesMemory() bool { return s.SharedMemory != nil && *s.SharedMemory }
 
-// Nests reports whether programs may make sandboxes of their own within; unset is what counts without Nest.
+// Nests reports whether programs can create nested sandboxes; unset is the default if Nest is nil.
 func (s SandboxConfig) Nests(unset bool) bool {
 	if s.Nest == nil {
 		return unset
@@ -213,28 +211,28 @@ func (s SandboxConfig) Nests(unset bool) bool {
 	return *s.Nest
 }
 
-// The modes of a [SandboxConfig].
+// Modes of a [SandboxConfig].
 const (
-	SandboxAuto     = "auto"     // as well as the system can
-	SandboxLandlock = "landlock" // at least by Landlock, or the program does not start
-	SandboxRequired = "required" // by namespaces, or it does not start
+	SandboxAuto     = "auto"     // as strict as the system supports
+	SandboxLandlock = "landlock" // at least Landlock, or the program doesn't start
+	SandboxRequired = "required" // namespaces, or the program doesn't start
 	SandboxNone     = "none"
 )
 
-// Network is what a sandboxed program can reach: {[NetworkAll]}, {[NetworkNone]}, or hosts of the
-// forms host, host:port, *.host and host:*. A config has the words without a list. Nil is unset.
+// Network is the network access of a sandboxed program: {[NetworkAll]}, {[NetworkNone]}, or a list of host,
+// host:port, *.host and host:*. In a config, the two words are written without a list. Nil means unset.
 type Network []string
 
-// The words of a [Network].
+// Special values of a [Network].
 const (
 	NetworkAll  = "all"
 	NetworkNone = "none"
 )
 
-// All reports whether nothing is held back.
+// All reports whether the access is unrestricted.
 func (n Network) All() bool { return n == nil || slices.Equal(n, Network{NetworkAll}) }
 
-// Hosts returns the hosts that can be reached, if not all.
+// Hosts returns the reachable hosts if the access is restricted to some.
 func (n Network) Hosts() []string {
 	if n.All() || slices.Equal(n, Network{NetworkNone}) {
 		return nil
@@ -252,79 +250,80 @@ func (n Network) String() string {
 	return strings.Join(n, ", ")
 }
 
-// CommandsConfig sets the roles that are commands.
+// CommandsConfig configures command roles.
 type CommandsConfig struct {
-	Sandbox *SandboxConfig `json:"sandbox,omitempty"` // overrides the config's, key by key
-	// PassEnv are variables that they get although these hold secrets: by "<workflow>.<role>", "<workflow>", or
-	// "<hash>.<role>".
+	Sandbox *SandboxConfig `json:"sandbox,omitempty"` // overrides the global sandbox, key by key
+	// PassEnv lists secret variables to pass to commands nevertheless, by "<workflow>.<role>", "<workflow>",
+	// or "<hash>.<role>".
 	PassEnv map[string][]string `json:"passEnv,omitempty"`
 }
 
-// BuiltinConfig sets uwf-builtin and uwf-react. The zero value is the default.
-// The budgets are of one step; used up, they suspend the thread, and resuming it
-// grants as much again.
+// BuiltinConfig configures uwf-builtin and uwf-react. The zero value is the default. The limits apply to one
+// step. When one is reached, the thread is suspended, and resuming it grants the same amount again.
 type BuiltinConfig struct {
-	AllowCommands []string `json:"allowCommands,omitempty"`              // programs that run_command may start; * is any
-	Capabilities  []string `json:"capabilities,omitempty"`               // that root's commands keep, such as chown
-	NoUnixSockets *bool    `json:"noUnixSockets,omitempty"`              // commands can make no unix sockets, nor talk to any; default: if the sandbox is required, and the kernel cannot keep them from those of others
-	PassEnv       []string `json:"passEnv,omitempty"`                    // variables that commands get although they hold secrets
-	Instructions  string   `json:"instructions,omitempty" is:"auto|off"` // "auto" (the default): AGENTS.md and CLAUDE.md are read; "off"
-	AllowFetch    bool     `json:"allowFetch,omitempty"`                 // fetch_url may fetch public pages
-	AllowPrivate  bool     `json:"allowPrivate,omitempty"`               // and pages of this machine and its network
+	AllowCommands []string `json:"allowCommands,omitempty"` // programs that run_command may start; * means any
+	Capabilities  []string `json:"capabilities,omitempty"`  // capabilities that root's commands keep, such as chown
+	// NoUnixSockets keeps commands from creating unix sockets and from connecting to any. It defaults to true if
+	// the sandbox is required and the kernel cannot isolate them from the sockets of other programs.
+	NoUnixSockets *bool    `json:"noUnixSockets,omitempty"`
+	PassEnv       []string `json:"passEnv,omitempty"`                    // secret variables to pass to commands nevertheless
+	Instructions  string   `json:"instructions,omitempty" is:"auto|off"` // "auto" (the default) reads AGENTS.md and CLAUDE.md; "off" doesn't
+	AllowFetch    bool     `json:"allowFetch,omitempty"`                 // allow fetch_url for public pages
+	AllowPrivate  bool     `json:"allowPrivate,omitempty"`               // also allow it for this machine and its network
 	MaxTurns      int      `json:"maxTurns,omitempty"`                   // default 30
-	MaxContinue   int      `json:"maxContinueTurns,omitempty"`           // to correct an answer; default 5
-	MaxTokens     int      `json:"maxTokens,omitempty"`                  // read and written; 0: any number
-	MaxCostUSD    float64  `json:"maxCostUsd,omitempty"`                 // 0: any
-	MaxTime       string   `json:"maxTime,omitempty" is:"span"`          // such as "20m"; "": any
+	MaxContinue   int      `json:"maxContinueTurns,omitempty"`           // turns for correcting an answer; default 5
+	MaxTokens     int      `json:"maxTokens,omitempty"`                  // input and output; 0 means unlimited
+	MaxCostUSD    float64  `json:"maxCostUsd,omitempty"`                 // 0 means unlimited
+	MaxTime       string   `json:"maxTime,omitempty" is:"span"`          // such as "20m"; "" means unlimited
 }
 
 // The contract between the engine and an agent process.
 //
 //	<command> [configured args…] <thread-id> <role> [--prompt-ref <hash>]
 //
-// The agent does the role's work, writes its nodes and exactly one step node
-// into the store in one commit, and prints a [Result] as its last line. Exit
-// status 0 is success; anything else fails the step. It never writes
-// threads.yaml: only the engine moves a head.
+// The agent does the role's work, writes its nodes and exactly one step node into the store in one commit,
+// and prints a [Result] as its last line. Exit status 0 means success; any other fails the step. The agent
+// never writes threads.yaml: only the engine moves a head.
 const (
 	EnvHome      = "UWF_HOME"       // the home directory
 	EnvStore     = "OCAS_HOME"      // the store's directory
 	EnvHead      = "UWF_HEAD"       // hash of the node that the step must follow
-	EnvRunDir    = "UWF_RUN_DIR"    // where the engine keeps this run's files
-	EnvThread    = "UWF_THREAD"     // the thread's id, as in argv
+	EnvRunDir    = "UWF_RUN_DIR"    // directory of the engine's files for this run
+	EnvThread    = "UWF_THREAD"     // ID of the thread, as in argv
 	EnvRole      = "UWF_ROLE"       // the role, as in argv
 	EnvPrompt    = "UWF_PROMPT_REF" // hash of a text node with the edge prompt, as in argv
-	EnvAgent     = "UWF_AGENT"      // the agent's alias in the config; unset if it was named by command
+	EnvAgent     = "UWF_AGENT"      // the agent's alias in the config; unset if it was given as a command line
 	EnvBin       = "UWF_BIN"        // path of the uwf that started the agent
-	EnvLimitBase = "UWF_LIMIT_BASE" // the limitBase that the step must have
-	EnvInputs    = "UWF_INPUTS"     // the thread's inputs, a JSON object
-	// EnvArtifacts is a directory for files that the roles of a run leave each other. Neither a snapshot nor a
-	// remote has it.
+	EnvLimitBase = "UWF_LIMIT_BASE" // limitBase that the step must have
+	EnvInputs    = "UWF_INPUTS"     // inputs of the thread, a JSON object
+	// EnvArtifacts is a directory for files that the roles of a run share. Snapshots and remotes don't
+	// contain it.
 	EnvArtifacts = "UWF_ARTIFACTS_DIR"
-	EnvVisitKey  = "UWF_VISIT_KEY" // the same for all tries of a visit, for effects elsewhere
-	// how often the engine runs the agent again in this visit after a failure that may pass
+	EnvVisitKey  = "UWF_VISIT_KEY" // the same for all tries of a visit, for external effects
+	// EnvRetries is the number of times that the engine would run the agent again in this visit after a
+	// temporary failure.
 	EnvRetries = "UWF_RETRIES"
-	EnvBudget  = "UWF_BUDGET" // what the whole run may still cost, a [Budget] as JSON
-	// EnvProject is the path of the project's config, which is beneath the user's; "": none.
+	EnvBudget  = "UWF_BUDGET" // remaining budget of the whole run, a [Budget] as JSON
+	// EnvProject is the path of the project config, which the user's config overrides; "" means none.
 	EnvProject = "UWF_PROJECT_CONFIG"
-	// EnvSnapshot says where the state of the files is kept with the step, as JSON; "":
-	// nowhere. The agent kit and "uwf step put" see to it.
+	// EnvSnapshot holds the snapshot settings of the step as JSON; "" means no snapshot. The agent kit and
+	// "uwf step put" use it.
 	EnvSnapshot = "UWF_SNAPSHOT"
-	// EnvCommand marks what a command of a model, or a role that is one, has started.
+	// EnvCommand marks the processes of a model's command or of a command role.
 	EnvCommand = "UWF_COMMAND"
-	// EnvStartedFor marks what agents of the kit start for a step: the run's directory.
+	// EnvStartedFor marks the processes that the kit's agents start for a step. It holds the run directory.
 	EnvStartedFor = "UWF_STARTED_FOR"
 )
 
-// Budget is what a run may still cost, all of its steps together; nil: nobody says.
+// Budget is the remaining budget of a run, for all its steps together. Nil values are unlimited or unknown.
 type Budget struct {
 	CostUSD *float64 `json:"costUsd"`
-	Tokens  *int64   `json:"tokens"` // read and written, cached ones included
+	Tokens  *int64   `json:"tokens"` // input and output, including cached ones
 	TimeMs  *int64   `json:"timeMs"`
 }
 
-// ParseBudget reads [EnvBudget]. What cannot be read, such as that of a newer engine,
-// says nothing: the engine holds the run to its limits in any case.
+// ParseBudget parses [EnvBudget]. It returns the zero value for an unreadable budget, for example from a
+// newer engine; the engine enforces the limits in any case.
 func ParseBudget(text string) Budget {
 	var b Budget
 	if json.Unmarshal([]byte(text), &b) != nil {
@@ -333,104 +332,99 @@ func ParseBudget(text string) Budget {
 	return b
 }
 
-// The flags of an agent. Thread, role and prompt are the original's named form.
+// Flags of an agent. Thread, role and prompt belong to the original uwf's named form.
 const (
 	FlagPromptRef = "--prompt-ref" // hash of a text node with the edge prompt
 	FlagThread    = "--thread"
 	FlagRole      = "--role"
 	FlagPrompt    = "--prompt"
-	FlagFormat    = "--format" // of the result line: json or yaml
+	FlagFormat    = "--format" // format of the result line: json or yaml
 )
 
-// AgentPrefix begins the name of every agent, as a program and in step nodes.
+// AgentPrefix is the prefix of the names of all agents, both as programs and in step nodes.
 const AgentPrefix = "uwf-"
 
-// AgentName adds [AgentPrefix] unless it is there.
+// AgentName adds [AgentPrefix] if it is missing.
 func AgentName(name string) string {
 	return AgentPrefix + strings.TrimPrefix(name, AgentPrefix)
 }
 
-// Result is the last line that an agent prints. A failed agent prints one with
-// Error, and RawHash for the text that could not be used.
+// Result is the last line that an agent prints. A failed agent sets Error, and RawHash for a text that was
+// unusable.
 type Result struct {
 	StepHash   Hash   `json:"stepHash,omitempty"`
 	SessionID  string `json:"sessionId,omitempty"`
 	DetailHash Hash   `json:"detailHash,omitempty"`
 	Role       string `json:"role,omitempty"`
 	Usage      *Usage `json:"usage,omitempty"`
-	// Durable: the step and all that it names were flushed in one commit. If the
-	// agent does not say so, the engine flushes them again before it moves the head.
+	// Durable means that the step and all its nodes were flushed in one commit. If it is not set, the engine
+	// flushes them again before it moves the head.
 	Durable bool `json:"durable,omitempty"`
 
 	Error string `json:"error,omitempty"`
-	// Kind is what sort of failure the error is, "" for one that would come again.
-	// RetryAtMs is when the provider says that there is more, 0 if it does not.
+	// Kind is the kind of a failure; "" if a retry would fail the same way. RetryAtMs is when the provider's
+	// limit resets, in Unix milliseconds; 0 if unknown.
 	Kind      FailureKind `json:"kind,omitempty"`
 	RetryAtMs int64       `json:"retryAtMs,omitempty"`
-	// Repeated is how often the agent has repeated the request that failed: as if the engine had run it so
-	// often. It counts toward retry.attempts.
+	// Repeated is the number of times that the agent itself has repeated a failed request. These repetitions count toward
+	// retry.attempts.
 	Repeated int `json:"repeated,omitempty"`
 
-	Hints   []string `json:"hints,omitempty"` // what to do about the error, a line each: the agent's word, shown as that
+	Hints   []string `json:"hints,omitempty"` // remedies for the error, one line each; displayed as the agent's words
 	RawHash Hash     `json:"rawHash,omitempty"`
 }
 
-// FailureKind is why a try failed, if another one, or another agent, may not.
+// FailureKind is the reason of a failure that another try or another agent may avoid.
 type FailureKind string
 
-// The kinds. An agent tells the first two; of the others the engine knows.
+// Kinds of failures. An agent reports the first two and machine; the engine detects the others.
 const (
-	FailedRateLimit FailureKind = "rate-limit" // the provider grants no more for a time
-	FailedServer    FailureKind = "server"     // the provider's fault
+	FailedRateLimit FailureKind = "rate-limit" // the provider refuses for some time
+	FailedServer    FailureKind = "server"     // an error of the provider
 	FailedCrash     FailureKind = "crash"      // the agent ended without a result
 	FailedTimeout   FailureKind = "timeout"
 	FailedMachine   FailureKind = "machine" // a program, a login, a sandbox or space is missing on this machine
 )
 
-// Extraction is what "uwf step extract" prints: what a model has read in an answer,
-// or why there is nothing of it.
+// Extraction is the output of "uwf step extract": what a model has extracted from an answer, or an error.
 type Extraction struct {
-	Value any    `json:"value,omitempty"` // a JSON value that satisfies the role's schema
-	Model string `json:"model,omitempty"` // its alias in the config
-	Usage *Usage `json:"usage"`           // also of an extraction that failed
+	Value any    `json:"value,omitempty"` // JSON value that is valid for the role's schema
+	Model string `json:"model,omitempty"` // alias in the config
+	Usage *Usage `json:"usage"`           // also set for a failed extraction
 	Error string `json:"error,omitempty"`
 }
 
-// TurnLine announces a node as it happens, for live views and for what an agent
-// that is killed leaves. Agents may print any number of them, anywhere on stdout;
-// other lines are ignored.
+// TurnLine announces a node as soon as it exists, for live views and in case the agent is killed. Agents can
+// print any number of them, anywhere on stdout; other lines are ignored.
 type TurnLine struct {
-	UWF  string `json:"uwf"` // "turn"; "writing": a turn that is not finished; "request": a text
+	UWF  string `json:"uwf"` // "turn", "writing" for a turn in progress, or "request" for a text
 	Hash Hash   `json:"hash"`
 }
 
 // NewTurnLine returns the line for a turn node.
 func NewTurnLine(h Hash) TurnLine { return TurnLine{UWF: "turn", Hash: h} }
 
-// NewWritingLine returns the line for a turn that the agent is still writing.
-// The turn as it stands is a node of its own, with the index that the finished
-// one will have; no step refers to it.
+// NewWritingLine returns the line for a turn in progress. Its current content is a separate node with the
+// index of the finished one; no step refers to it.
 func NewWritingLine(h Hash) TurnLine { return TurnLine{UWF: "writing", Hash: h} }
 
-// NewRequestLine returns the line for a text about the run: the prompt first,
-// then what the agent reports its questions to a model. In the detail it is one
-// of the requests.
+// NewRequestLine returns the line for a text about the run: the prompt first, then the agent's calls of a
+// model. The detail lists them as requests.
 func NewRequestLine(h Hash) TurnLine { return TurnLine{UWF: "request", Hash: h} }
 
-// ModelAgents are the agents of uwf's own that ask a model themselves, and so can
-// only use what is in models of the config.
+// ModelAgents lists uwf's agents that call a model themselves. They can only use models of the config.
 func ModelAgents() []string { return []string{"uwf-builtin", "uwf-react", "uwf-llm"} }
 
-// Adapter is an agent of uwf's own that drives another agent's program.
+// Adapter is one of uwf's agents that drives another agent's program.
 type Adapter struct {
 	Name    string
-	Title   string // of the program, for people; "": it drives any program
-	Program string // as it is started; "": the agent's arguments say it
-	NoCost  bool   // the program does not report what it costs
+	Title   string // name of the program for display; "" if it drives any program
+	Program string // command name; "" if the agent's arguments contain it
+	NoCost  bool   // the program doesn't report its cost
 }
 
-// Adapters lists the adapters in the order of the menu of uwf setup. What is known of their
-// programs' files is in util/programs.
+// Adapters lists the adapters in the order of the menu of uwf setup. Package util/programs knows the files of
+// their programs.
 func Adapters() []Adapter {
 	return []Adapter{
 		{Name: "uwf-claude-code", Title: "Claude Code", Program: "claude"},
@@ -444,7 +438,7 @@ func Adapters() []Adapter {
 	}
 }
 
-// AdapterOf is the adapter of a name.
+// AdapterOf returns the adapter with a name.
 func AdapterOf(name string) (Adapter, bool) {
 	all := Adapters()
 	at := slices.IndexFunc(all, func(a Adapter) bool { return a.Name == name })
@@ -454,20 +448,19 @@ func AdapterOf(name string) (Adapter, bool) {
 	return all[at], true
 }
 
-// The names under which steps stand that the engine has made itself, for roles that no
-// agent plays.
+// Agent names of steps that the engine makes itself.
 const (
 	CommandAgent = AgentPrefix + "command"
 	PersonAgent  = AgentPrefix + "person"
-	JoinAgent    = AgentPrefix + "join" // of what several threads have answered
+	JoinAgent    = AgentPrefix + "join" // joins the answers of several threads
 )
 
-// IsEngine reports whether a name is one under which only the engine makes steps.
+// IsEngine reports whether only the engine makes steps with this agent name.
 func IsEngine(agent string) bool {
 	return agent == CommandAgent || agent == PersonAgent || agent == JoinAgent
 }
 
-// OwnAgents are all agents of uwf's own.
+// OwnAgents lists all of uwf's agents.
 func OwnAgents() []string {
 	names := ModelAgents()
 	for _, a := range Adapters() {

@@ -6,34 +6,33 @@ import (
 	"syscall"
 )
 
-// Code tells what kind of failure an error is. Scripts see it as the exit
-// status and, with JSON output, in {"error":{"code",…}}.
+// Code classifies an error. Scripts see it as the exit status and, with JSON output, in {"error":{"code",…}}.
 type Code string
 
-// The codes. New ones may be added; none changes its meaning.
+// Error codes. New ones can be added, but existing ones never change their meaning.
 const (
-	CodeFailed             Code = "failed"              // 1: anything without a code of its own
-	CodeRedacted           Code = "redacted"            // 1: the content was taken away on purpose
-	CodeHeadMoved          Code = "head-moved"          // 1: a thread is not where --if-head says
-	CodeDiverged           Code = "diverged"            // 1: a thread has gone on here and at a remote, each its own way
+	CodeFailed             Code = "failed"              // 1: any other error
+	CodeRedacted           Code = "redacted"            // 1: the content was removed on purpose
+	CodeHeadMoved          Code = "head-moved"          // 1: the thread's head is not the one in --if-head
+	CodeDiverged           Code = "diverged"            // 1: a thread has moved both here and at a remote
 	CodeUsage              Code = "usage"               // 2: the command line is wrong
-	CodeNotFound           Code = "not_found"           // 3: a thing named on the command line does not exist
-	CodeInvalid            Code = "invalid"             // 4: a file or value has wrong content
+	CodeNotFound           Code = "not_found"           // 3: something on the command line does not exist
+	CodeInvalid            Code = "invalid"             // 4: a file or value has invalid content
 	CodeAgent              Code = "agent"               // 5: the agent failed
 	CodeSuspended          Code = "suspended"           // 6: ended suspended
-	CodeLimit              Code = "limit"               // 6: ended suspended, at a limit of what a run may cost
-	CodeCorrupt            Code = "corrupt"             // 7: a node is missing, damaged or not what it should be
-	CodeUnsupportedVersion Code = "unsupported-version" // 7: a newer program made it, and this one must not touch it
+	CodeLimit              Code = "limit"               // 6: ended suspended, at a cost limit
+	CodeCorrupt            Code = "corrupt"             // 7: a node is missing, damaged or of the wrong kind
+	CodeUnsupportedVersion Code = "unsupported-version" // 7: created by a newer program, so this one must not change it
 	CodeWorkflow           Code = "workflow"            // 8: the thread has ended at $FAIL
-	CodeOutputFailed       Code = "output-failed"       // 74: it is done, but the result could not be written to stdout
-	CodeLocked             Code = "locked"              // 75: someone else is at it
+	CodeOutputFailed       Code = "output-failed"       // 74: done, but the result could not be written to stdout
+	CodeLocked             Code = "locked"              // 75: another process is working on it
 	CodeTimeout            Code = "timeout"             // 124
-	CodeHangup             Code = "hangup"              // 129: SIGHUP, the terminal is gone
+	CodeHangup             Code = "hangup"              // 129: SIGHUP, the terminal was closed
 	CodeInterrupted        Code = "interrupted"         // 130: SIGINT
 	CodeTerminated         Code = "terminated"          // 143: SIGTERM
 )
 
-// ExitCode is the exit status that stands for c.
+// ExitCode returns the exit status for c.
 func (c Code) ExitCode() int {
 	switch c {
 	case "":
@@ -68,28 +67,28 @@ func (c Code) ExitCode() int {
 	return 1
 }
 
-// Error is a failure with a code and why, or what to type next. Message stands alone: it repeats
-// the text of Err as far as a user needs it.
+// Error is an error with a code and reasons or hints. Message is complete by itself: it includes what a user
+// needs from Err.
 type Error struct {
 	Code    Code
 	Message string
-	Hints   []string // each a command, or a sentence that ends in one
-	// Reasons are those of the error and of what has led to it, the first cause first. A front end
-	// has a table of what a person can do about each.
+	Hints   []string // each is a command, or a sentence that ends in one
+	// Reasons are the reasons of the error and of its causes, root cause first. A front end maps each to a
+	// hint.
 	Reasons []Reason
-	Err     error // the cause, for errors.Is and errors.As; may be nil
-	// Machine: the fault is this machine's, see [OfMachine].
+	Err     error // cause, for errors.Is and errors.As; can be nil
+	// Machine means that this machine is at fault, see [OfMachine].
 	Machine bool
 }
 
-// Reason is a name in kebab-case for why something is so, and the facts that a person needs to do
-// something about it, such as an id or a directory: never a command.
+// Reason explains an error: a name in kebab-case, and the facts that a user needs for a remedy, such as an ID
+// or a directory. It never contains a command.
 type Reason struct {
 	Name string            `json:"name"`
 	Data map[string]string `json:"data,omitempty"`
 }
 
-// Why returns a reason with facts: pairs of a key and a value. Those without a value are left out.
+// Why returns a reason with facts, which are pairs of key and value. It omits facts with an empty value.
 func Why(name string, facts ...string) Reason {
 	r := Reason{Name: name, Data: map[string]string{}}
 	for pair := range slices.Chunk(facts, 2) {
@@ -100,17 +99,17 @@ func Why(name string, facts ...string) Reason {
 	return r
 }
 
-// Values of the fact "again" of a reason: the request that repeats one, or continues where it has stopped.
+// Values of a reason's fact "again": the request that repeats or continues the failed one.
 const (
-	AgainStep   = "step"   // the next step
-	AgainResume = "resume" // to the end, or until a person is needed
-	AgainRaise  = "raise"  // the same, and the limits are granted again
-	AgainAnswer = "answer" // the same, with a person's words
-	AgainForm   = "form"   // the data of a role that a person plays
-	AgainRetry  = "retry"  // the last step, with other instructions
+	AgainStep   = "step"   // make the next step
+	AgainResume = "resume" // run to the end, or until a person is needed
+	AgainRaise  = "raise"  // raise the limits and run to the end
+	AgainAnswer = "answer" // run to the end with a person's prompt
+	AgainForm   = "form"   // give the data of a role that a person plays
+	AgainRetry  = "retry"  // repeat the last step with other instructions
 )
 
-// Because adds the reason that [Why] returns.
+// Because adds a reason, as returned by [Why], and returns e.
 func (e *Error) Because(name string, facts ...string) *Error {
 	e.Reasons = append(e.Reasons, Why(name, facts...))
 	return e
@@ -122,9 +121,9 @@ func (e *Error) Error() string { return e.Message }
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// OfMachine reports whether an error is the fault of the machine, so that another one may succeed: a
-// program, a login, a sandbox or space is missing, or the config is wrong. An error that knows it of
-// itself has the method OfMachine.
+// OfMachine reports whether the machine is at fault, so that another one may succeed: a program, a login, a
+// sandbox or disk space is missing, or the config is wrong. Errors report this with a method OfMachine()
+// bool.
 func OfMachine(err error) bool {
 	for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EMFILE, syscall.ENFILE,
 		syscall.ENOMEM} {
@@ -136,10 +135,11 @@ func OfMachine(err error) bool {
 	return errors.As(err, &e) && e.OfMachine()
 }
 
-// OfMachine implements what [OfMachine] asks for.
+// OfMachine implements the interface of the function [OfMachine].
 func (e *Error) OfMachine() bool { return e.Machine || e.Err != nil && OfMachine(e.Err) }
 
-// Is matches an *Error that has only a code: errors.Is(err, &Error{Code: c}).
+// Is reports whether target is an *Error with the same code and nothing else, for errors.Is(err, &Error{Code:
+// c}).
 func (e *Error) Is(target error) bool {
 	t, ok := target.(*Error)
 	return ok && t.Message == "" && t.Err == nil && t.Code == e.Code

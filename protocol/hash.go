@@ -8,12 +8,12 @@ import (
 // HashLen is the length of a hash in characters.
 const HashLen = 13
 
-// Hash names a node: 64 bits as 13 characters of Crockford base32, upper case,
-// left-padded, so that the first character is 0 to F. The empty Hash names
-// nothing. How a hash is computed depends on the store (package cas).
+// Hash identifies a node. It is a 64-bit number as 13 characters of Crockford base32, in upper case and
+// left-padded, so the first character is 0 to F. The empty Hash identifies nothing. How a hash is computed
+// depends on the store (package cas).
 type Hash string
 
-// HashOf is the hash that a number stands for.
+// HashOf converts a number to a hash.
 func HashOf(n uint64) Hash {
 	var b [HashLen]byte
 	for i := HashLen - 1; i >= 0; i-- {
@@ -23,7 +23,7 @@ func HashOf(n uint64) Hash {
 	return Hash(b[:])
 }
 
-// Number is what a hash in canonical form stands for.
+// Number converts a hash in canonical form to a number.
 func (h Hash) Number() (n uint64) {
 	for i := range len(h) {
 		n = n<<5 | uint64(strings.IndexByte(crockford, h[i]))
@@ -31,9 +31,8 @@ func (h Hash) Number() (n uint64) {
 	return n
 }
 
-// ParseHash reads a hash as a person types it: lower case is folded, and I, L
-// and O are read as 1, 1 and 0. Inside payloads only the canonical form counts
-// ([Hash.Valid]).
+// ParseHash parses a hash as a user types it: lower case is accepted, and I, L and O are read as 1, 1 and 0.
+// Payloads must contain the canonical form ([Hash.Valid]).
 func ParseHash(s string) (Hash, error) {
 	h := Hash(FoldCrockford(s))
 	if !h.Valid() {
@@ -55,7 +54,7 @@ func (h Hash) Valid() bool {
 	return true
 }
 
-// Short is the hash cut to the length that people compare.
+// Short returns the hash shortened for display.
 func (h Hash) Short() string {
 	if len(h) > 7 {
 		return string(h[:7])
@@ -63,8 +62,8 @@ func (h Hash) Short() string {
 	return string(h)
 }
 
-// FoldCrockford maps what a person may type for a Crockford character to that
-// character; characters outside the alphabet stay as they are.
+// FoldCrockford maps the variants of Crockford characters that a user may type to the canonical characters.
+// It keeps characters outside the alphabet.
 func FoldCrockford(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -79,7 +78,7 @@ func FoldCrockford(s string) string {
 	}, s)
 }
 
-// crockford is the alphabet: each character stands for its place.
+// crockford is the alphabet; the value of a character is its index.
 const crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 func isCrockford(c byte) bool { return strings.IndexByte(crockford, c) >= 0 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Limits bound a run; zero means no limit of its own. [AllLimits] lists the fields.
+// Limits are the limits of a run; zero means that the limit is not set. [AllLimits] lists the fields.
 type Limits struct {
 	MaxSteps         int `json:"maxSteps,omitempty"`
 	MaxVisitsPerRole int `json:"maxVisitsPerRole,omitempty"`
@@ -17,43 +17,43 @@ type Limits struct {
 	MaxTimeMs  int64   `json:"maxTimeMs,omitempty"`
 }
 
-// LimitsConfig are the limits of workflows without their own, as config.yaml has them;
-// zero means the default.
+// LimitsConfig holds the default limits in config.yaml, for workflows that don't set their own. Zero means
+// the built-in default.
 type LimitsConfig struct {
 	MaxSteps         int     `json:"maxSteps,omitempty"`
 	MaxVisitsPerRole int     `json:"maxVisitsPerRole,omitempty"`
-	MaxCostUSD       float64 `json:"maxCostUsd,omitempty"`        // of a whole run; 0: any
-	MaxTokens        int64   `json:"maxTokens,omitempty"`         // read and written by a whole run; 0: any number
-	MaxTime          string  `json:"maxTime,omitempty" is:"span"` // of all steps of a run, such as "2h"; "": any
+	MaxCostUSD       float64 `json:"maxCostUsd,omitempty"`        // per run; 0 means unlimited
+	MaxTokens        int64   `json:"maxTokens,omitempty"`         // input and output, per run; 0 means unlimited
+	MaxTime          string  `json:"maxTime,omitempty" is:"span"` // of all steps of a run, such as "2h"; "" means unlimited
 
-	PerDay *DayLimits `json:"perDay,omitempty"` // of a home, whatever workflows say; nil: none
+	PerDay *DayLimits `json:"perDay,omitempty"` // for the whole home, independent of workflows; nil means none
 }
 
-// DayLimits bound what all agents of a home may cost until midnight; zero means any.
+// DayLimits limits the cost of all agents of a home until midnight; zero means unlimited.
 type DayLimits struct {
 	CostUSD float64 `json:"costUsd,omitempty"`
 	Tokens  int64   `json:"tokens,omitempty"`
 }
 
-// DefaultMaxSteps bounds a run when neither workflow nor config does.
+// DefaultMaxSteps is the step limit of a run if neither workflow nor config sets one.
 const DefaultMaxSteps = 100
 
-// Limit is one field of [Limits]. Reading, storing, merging, comparing and showing limits
-// goes through [AllLimits]; what a limit means is decided in package moderator.
+// Limit describes one field of [Limits]. Code that reads, stores, merges, compares and displays limits
+// iterates over [AllLimits]. Package moderator implements their meaning.
 type Limit struct {
-	Key     string // in workflow files and in config.yaml
-	Stored  string // in the node of a workflow
+	Key     string // key in workflow files and in config.yaml
+	Stored  string // key in the node of a workflow
 	Unit    Unit
-	Of      string // what is counted, in a list of amounts
-	Help    string // the same, on its own
-	Version int    // of the first workflow node that can say it
+	Of      string // counted unit, in a list of amounts
+	Help    string // counted unit, on its own
+	Version int    // first workflow node version that contains it
 	field   func(*Limits) any
 }
 
-// Unit is what a limit is measured in.
+// Unit is the unit of a limit.
 type Unit int
 
-// The units.
+// Units of limits.
 const (
 	UnitCount Unit = iota
 	UnitTokens
@@ -61,7 +61,7 @@ const (
 	UnitMs
 )
 
-// AllLimits lists the limits in the order in which they are shown.
+// AllLimits lists the limits in display order.
 func AllLimits() []Limit {
 	return []Limit{
 		{"maxSteps", "maxSteps", UnitCount, "steps", "Steps of a thread", 1,
@@ -77,7 +77,7 @@ func AllLimits() []Limit {
 	}
 }
 
-// Get is the limit's value: an int64, or a float64 of dollars.
+// Get returns the limit's value: an int64, or a float64 of dollars.
 func (x Limit) Get(l Limits) any {
 	switch p := x.field(&l).(type) {
 	case *int:
@@ -90,7 +90,7 @@ func (x Limit) Get(l Limits) any {
 	panic(fmt.Sprintf("protocol: limit %s has no number", x.Key))
 }
 
-// Number is the limit's value as a float64, which holds each of them exactly.
+// Number returns the limit's value as a float64, which represents it exactly.
 func (x Limit) Number(l Limits) float64 {
 	if n, ok := x.Get(l).(int64); ok {
 		return float64(n)
@@ -98,7 +98,7 @@ func (x Limit) Number(l Limits) float64 {
 	return x.Get(l).(float64)
 }
 
-// Set changes the limit's value.
+// Set sets the limit's value.
 func (x Limit) Set(l *Limits, n float64) {
 	switch p := x.field(l).(type) {
 	case *int:
@@ -110,7 +110,7 @@ func (x Limit) Set(l *Limits, n float64) {
 	}
 }
 
-// Or fills up what l leaves open.
+// Or returns l with unset limits taken from defaults.
 func (l Limits) Or(defaults Limits) Limits {
 	for _, x := range AllLimits() {
 		if x.Number(l) == 0 {
@@ -120,7 +120,7 @@ func (l Limits) Or(defaults Limits) Limits {
 	return l
 }
 
-// Complete reports whether none of the limits is left open.
+// Complete reports whether all limits are set.
 func (l Limits) Complete() bool {
 	for _, x := range AllLimits() {
 		if x.Number(l) == 0 {
@@ -130,12 +130,12 @@ func (l Limits) Complete() bool {
 	return true
 }
 
-// Negative reports whether one of the limits is below zero, or no number.
+// Negative reports whether a limit is negative or NaN.
 func (l Limits) Negative() bool {
 	return slices.ContainsFunc(AllLimits(), func(x Limit) bool { return !(x.Number(l) >= 0) })
 }
 
-// Narrower takes the smaller one of each two limits.
+// Narrower returns the smaller of each pair of limits.
 func (l Limits) Narrower(m Limits) Limits {
 	for _, x := range AllLimits() {
 		if n := x.Number(m); n > 0 && (x.Number(l) == 0 || n < x.Number(l)) {
@@ -145,7 +145,7 @@ func (l Limits) Narrower(m Limits) Limits {
 	return l
 }
 
-// version is that of the workflow node that the limits need.
+// version returns the workflow node version that the limits require.
 func (l Limits) version() int {
 	version := 1
 	for _, x := range AllLimits() {
@@ -156,8 +156,7 @@ func (l Limits) version() int {
 	return version
 }
 
-// Limits are the same limits as a workflow has them. A time that cannot be read is an
-// error with the code invalid.
+// Limits converts c to the form used in workflows. An unreadable time is an error with the code invalid.
 func (c LimitsConfig) Limits() (Limits, error) {
 	l := Limits{MaxSteps: c.MaxSteps, MaxVisitsPerRole: c.MaxVisitsPerRole, MaxCostUSD: c.MaxCostUSD,
 		MaxTokens: c.MaxTokens}
@@ -173,7 +172,7 @@ func (c LimitsConfig) Limits() (Limits, error) {
 	return l, nil
 }
 
-// Config are the same limits as config.yaml has them.
+// Config converts l to the form used in config.yaml.
 func (l Limits) Config() LimitsConfig {
 	c := LimitsConfig{MaxSteps: l.MaxSteps, MaxVisitsPerRole: l.MaxVisitsPerRole, MaxCostUSD: l.MaxCostUSD,
 		MaxTokens: l.MaxTokens}

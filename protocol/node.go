@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// Payload is the content of a node of one of our kinds. Validate agrees with
-// the JSON Schema of its type, so that a typed payload needs no schema library.
-// Version is the lowest version of the kind that can say it.
+// Payload is the content of a node of one of our kinds. Validate agrees with the JSON Schema of its type, so
+// a typed payload needs no schema library. Version is the lowest version of the kind that can represent the
+// payload.
 type Payload interface {
 	Kind() Kind
 	Version() int
 	Validate() error
 }
 
-// Start is the first node of a thread. It holds no thread id, so that equal
-// starts share one node and a fork shares everything.
+// Start is the first node of a thread. It contains no thread ID, so equal starts share a node, and a fork
+// shares all nodes.
 type Start struct {
 	Workflow Hash   `json:"workflow"`
 	Prompt   string `json:"prompt"`
@@ -31,18 +31,17 @@ type Start struct {
 	Workspace *Workspace     `json:"workspace,omitempty"`
 }
 
-// Step is one finished cycle: moderator, agent, extract.
+// Step is the result of one cycle of moderator, agent and extract.
 type Step struct {
 	Start Hash  `json:"start"`
-	Prev  *Hash `json:"prev"` // nil at the first step
-	// Index is Prev's plus one; the first step has 0. A fork goes on from its
-	// parent's.
+	Prev  *Hash `json:"prev"` // nil in the first step
+	// Index is the index of Prev plus one; the first step has 0. A fork continues the numbering of its
+	// original.
 	Index int `json:"index"`
-	// Visits counts the steps of each role up to and including this one, so
-	// that a limit needs no walk.
+	// Visits counts the steps of each role up to and including this one, so that limits can be checked
+	// without reading the chain.
 	Visits map[string]int `json:"visits"`
-	// LimitBase is the index at which a limit was last lifted; steps count
-	// against the limit from there.
+	// LimitBase is the index at which a limit was last lifted. Step limits count from there.
 	LimitBase     int         `json:"limitBase"`
 	Role          string      `json:"role"`
 	Output        Hash        `json:"output"` // its type is the role's schema, or the suspend kind
@@ -58,38 +57,38 @@ type Step struct {
 	Usage         *Usage      `json:"usage,omitempty"`
 
 	// Version 2.
-	Root     string       `json:"root,omitempty"` // of the workspace, absolute
+	Root     string       `json:"root,omitempty"` // absolute root of the workspace
 	Files    *Files       `json:"files,omitempty"`
 	Children []ChildEnded `json:"children,omitempty"`
-	Tries    []Try        `json:"tries,omitempty"` // that failed before
+	Tries    []Try        `json:"tries,omitempty"` // failed tries before the step
 	Memo     *Memo        `json:"memo,omitempty"`
 
-	// Version 3. The role could not be played: Output is a text node that says why, and Tries are all
-	// that were made.
+	// Version 3. Set if the role could not be played. Output is then a text node with the reason, and Tries
+	// contains all tries.
 	Error *StepFailure `json:"error,omitempty"`
 }
 
-// StepFailure marks a step that is a failure, which a workflow leads on from.
+// StepFailure marks a step that records a failure, which the workflow handles.
 type StepFailure struct {
 	Code Code `json:"code"`
 }
 
-// FailureAnswer is what a step that is a failure has answered. why is the text of its output.
+// FailureAnswer returns the answer of a step that records a failure. why is the text of its output.
 func (s Step) FailureAnswer(why string) map[string]any {
 	return map[string]any{StatusKey: ErrorStatus, "error": why, "code": string(s.Error.Code), "tries": len(s.Tries)}
 }
 
-// ExtractedBy tells how an agent's answer became data.
+// ExtractedBy is the way in which an agent's answer was converted to data.
 type ExtractedBy string
 
-// The ways to become data.
+// Ways of extracting data.
 const (
 	ByFrontmatter ExtractedBy = "frontmatter" // a YAML block at the start of the answer
 	ByValue       ExtractedBy = "value"       // the agent returned structured data
-	ByLLM         ExtractedBy = "llm"         // a model read the answer; may be wrong
+	ByLLM         ExtractedBy = "llm"         // a model extracted it; may be wrong
 )
 
-// Detail is what happened inside the agent during one step.
+// Detail records what happened inside the agent during one step.
 type Detail struct {
 	SessionID    string  `json:"sessionId"`
 	Model        string  `json:"model,omitempty"`
@@ -101,23 +100,21 @@ type Detail struct {
 	DurationMs   int64   `json:"durationMs"`
 
 	// Version 2.
-	By string `json:"by,omitempty"` // who answered for a person
+	By string `json:"by,omitempty"` // the person who answered
 }
 
-// Outcomes of a run that a budget ended before its work was done, the first words of
-// [Detail].Outcome.
+// Outcomes of a run that a limit ended early. They are the first words of [Detail].Outcome.
 const (
 	OutcomeMaxTurns  = "max_turns"
 	OutcomeMaxTokens = "max_tokens"
 	OutcomeMaxCost   = "max_cost"
 	OutcomeMaxTime   = "max_time"
-	// OutcomeOfRun stands behind one of them if it was no budget of the step, but what
-	// was left of the whole run's.
+	// OutcomeOfRun follows one of them if the limit was not the step's own, but the remaining budget of the
+	// whole run.
 	OutcomeOfRun = "of the run"
 )
 
-// UsedUp is the budget that ended the work, "" if none did, and whether it was the whole
-// run's.
+// UsedUp returns the limit that ended the work early, or "", and whether it was the limit of the whole run.
 func (d Detail) UsedUp() (outcome string, ofRun bool) {
 	parts := strings.Split(d.Outcome, "; ")
 	switch parts[0] {
@@ -127,16 +124,16 @@ func (d Detail) UsedUp() (outcome string, ofRun bool) {
 	return "", false
 }
 
-// Capture tells how much of the agent's work the detail holds.
+// Capture is the amount of the agent's work that the detail contains.
 type Capture string
 
-// How much a detail holds.
+// Values of Capture.
 const (
 	CaptureTurns Capture = "turns" // every message and tool result
 	CaptureFinal Capture = "final" // the answer only
 )
 
-// Turn is one message: from the model, to it, or a tool's result.
+// Turn is one message: from the model, to it, or the result of a tool.
 type Turn struct {
 	Index      int        `json:"index"`
 	Role       TurnRole   `json:"role"`
@@ -148,13 +145,13 @@ type Turn struct {
 	AtMs       int64      `json:"atMs"`
 
 	// Version 2.
-	Refused *Refused `json:"refused,omitempty"` // the answer before this turn, which asks for another
+	Refused *Refused `json:"refused,omitempty"` // the rejected answer before this turn, which asks for another one
 }
 
-// TurnRole is who speaks in a turn.
+// TurnRole is the author of a turn.
 type TurnRole string
 
-// Who speaks.
+// Authors of turns.
 const (
 	TurnSystem    TurnRole = "system"
 	TurnUser      TurnRole = "user"
@@ -162,15 +159,15 @@ const (
 	TurnTool      TurnRole = "tool"
 )
 
-// ToolCall is a model's request to run a tool. Args is the JSON value that the
-// model sent, or the raw text if it was not JSON.
+// ToolCall is a model's request to run a tool. Args is the JSON value that the model sent, or the raw text if
+// that was not JSON.
 type ToolCall struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
 	Args any    `json:"args"`
 }
 
-// Text is a string on its own: a prompt, a raw answer.
+// Text is a plain string: a prompt, or a raw answer.
 type Text string
 
 // Suspend is the output of a role that waits for a person.
@@ -182,16 +179,16 @@ type Suspend struct {
 // NewSuspend returns the output that suspends a thread for the given reason.
 func NewSuspend(reason string) Suspend { return Suspend{Status: SuspendNode, Reason: reason} }
 
-// The largest figures of a [Usage]. A number that somebody else tells may be
-// anything; sums stop here instead of turning negative or infinite.
+// Maximum values of a [Usage]. External numbers can be arbitrary; sums are capped here instead of becoming
+// negative or infinite.
 const (
-	MaxFigure  int64   = 1<<53 - 1 // what a JSON number holds exactly for everyone
+	MaxFigure  int64   = 1<<53 - 1 // largest integer that every JSON parser represents exactly
 	MaxCostUSD float64 = 1e12
 )
 
-// Usage is what one run cost. Tokens are counted once: InputTokens are those
-// not read from a cache. An unknown cost is nil, never zero; unknown tokens are no
-// usage, or none at all beside a cost that is known (see [Usage.Counted]).
+// Usage is the cost of one run. Each token is counted once: InputTokens excludes those read from a cache. An
+// unknown cost is nil, never zero. If the tokens are unknown, there is no usage, or all token counts are zero
+// next to a known cost (see [Usage.Counted]).
 type Usage struct {
 	Turns            int      `json:"turns"`
 	InputTokens      int64    `json:"inputTokens"`
@@ -203,8 +200,8 @@ type Usage struct {
 	DurationMs       int64    `json:"durationMs"`
 }
 
-// Add returns the sum of two runs; it stops at the largest figures. A cost that
-// is known on one side only is kept: the sum is then a lower bound.
+// Add returns the sum of two usages, capped at the maximum values. A cost that is known for one of them only
+// is kept, so the sum is a lower bound.
 func (u Usage) Add(v Usage) Usage {
 	sum := Usage{
 		Turns:            int(addUp(int64(u.Turns), int64(v.Turns))),
@@ -226,7 +223,7 @@ func (u Usage) Add(v Usage) Usage {
 	return sum
 }
 
-// addUp adds two figures without an overflow.
+// addUp adds two values without overflow.
 func addUp(a, b int64) int64 {
 	if a > 0 && b > MaxFigure-a {
 		return MaxFigure
@@ -292,12 +289,12 @@ func (Suspend) Kind() Kind { return KindSuspend }
 // Version implements [Payload].
 func (Suspend) Version() int { return 1 }
 
-// Validate reports what the JSON Schema of the kind would refuse.
+// Validate returns an error if the JSON Schema of the kind rejects the payload.
 func (s Start) Validate() error {
 	return errors.Join(wantHash("start: workflow", s.Workflow), s.Child.validate(), s.Workspace.validate())
 }
 
-// Validate reports what the JSON Schema of the kind would refuse.
+// Validate returns an error if the JSON Schema of the kind rejects the payload.
 func (s Step) Validate() error {
 	err := errors.Join(
 		wantHash("step: start", s.Start), wantRef("step: prev", s.Prev),
@@ -319,7 +316,7 @@ func (s Step) Validate() error {
 	return errors.Join(err, s.Usage.validate(), s.validateNew())
 }
 
-// Validate reports what the JSON Schema of the kind would refuse.
+// Validate returns an error if the JSON Schema of the kind rejects the payload.
 func (d Detail) Validate() error {
 	var err error
 	if d.Turns == nil {
@@ -337,7 +334,7 @@ func (d Detail) Validate() error {
 	return err
 }
 
-// Validate reports what the JSON Schema of the kind would refuse.
+// Validate returns an error if the JSON Schema of the kind rejects the payload.
 func (t Turn) Validate() error {
 	err := wantNatural("turn: index", t.Index)
 	switch t.Role {
@@ -351,7 +348,7 @@ func (t Turn) Validate() error {
 // Validate accepts every text.
 func (Text) Validate() error { return nil }
 
-// Validate reports what the JSON Schema of the kind would refuse.
+// Validate returns an error if the JSON Schema of the kind rejects the payload.
 func (s Suspend) Validate() error {
 	if s.Status != SuspendNode {
 		return fmt.Errorf("suspend: %s must be %q", StatusKey, SuspendNode)
@@ -359,9 +356,8 @@ func (s Suspend) Validate() error {
 	return nil
 }
 
-// Plausible reports figures that no run can have: negative ones, and those
-// beyond the largest. It is for what somebody else tells, before it is stored.
-// Nil is plausible.
+// Plausible returns an error for values that no run can have: negative ones, and those above the maximum. Use
+// it for external values before they are stored. Nil is plausible.
 func (u *Usage) Plausible() error {
 	if u == nil {
 		return nil
@@ -371,13 +367,13 @@ func (u *Usage) Plausible() error {
 			return fmt.Errorf("usage: %d is too large", n)
 		}
 	}
-	if c := u.CostUSD; c != nil && !(*c <= MaxCostUSD) { // NaN, too
+	if c := u.CostUSD; c != nil && !(*c <= MaxCostUSD) { // also rejects NaN
 		return fmt.Errorf("usage: costUsd %g is too large", *c)
 	}
 	return u.validate()
 }
 
-// validate reports negative figures.
+// validate returns an error for negative values.
 func (u *Usage) validate() error {
 	if u == nil {
 		return nil
@@ -419,48 +415,47 @@ func wantNatural(field string, n int) error {
 	return fmt.Errorf("%s: %d is negative", field, n)
 }
 
-// What version 2 of the kinds adds.
+// Additions of version 2 of the kinds.
 
-// Child says whose child a thread is.
+// Child identifies the parent of a child thread.
 type Child struct {
-	Of      Hash   `json:"of"` // the parent's head when it was made
+	Of      Hash   `json:"of"` // the parent's head when the child was created
 	Role    string `json:"role"`
 	Key     string `json:"key"`
 	Attempt int    `json:"attempt"`
 }
 
-// InWorktree is the mode of a workspace that is a git worktree of the thread's own.
+// InWorktree is the mode of a workspace that is the thread's own git worktree.
 const InWorktree = "worktree"
 
-// Workspace is where the agents of a thread work. Tree is the state of the files that it
-// begins with.
+// Workspace is the workspace of a thread's agents. Tree is the snapshot of its initial files.
 type Workspace struct {
 	Mode string `json:"mode"`
 	Base Tree   `json:"base,omitempty"`
 	Tree Tree   `json:"tree,omitempty"`
 }
 
-// Tree is the state of files: "sha1:" or "sha256:", and the hash of a git tree.
+// Tree identifies a snapshot of files: "sha1:" or "sha256:", followed by the hash of a git tree.
 type Tree string
 
-// Valid reports whether t has the form of a tree.
+// Valid reports whether t has a valid form.
 func (t Tree) Valid() bool {
 	function, sum, _ := strings.Cut(string(t), ":")
 	size := map[string]int{"sha1": 40, "sha256": 64}[function]
 	return size > 0 && len(sum) == size && strings.Trim(sum, "0123456789abcdef") == ""
 }
 
-// Function is the hash function of the tree.
+// Function returns the hash function of the tree.
 func (t Tree) Function() string {
 	function, _, _ := strings.Cut(string(t), ":")
 	return function
 }
 
-// Files is the state of the files after a step.
+// Files is the snapshot after a step.
 type Files struct {
 	Tree   Tree     `json:"tree"`
-	Before Tree     `json:"before,omitempty"` // if a person has changed them since the step before
-	Left   []string `json:"left,omitempty"`   // paths that were left out
+	Before Tree     `json:"before,omitempty"` // set if a person changed the files after the previous step
+	Left   []string `json:"left,omitempty"`   // omitted paths
 	Note   string   `json:"note,omitempty"`
 }
 
@@ -472,7 +467,7 @@ type ChildEnded struct {
 	Usage  *Usage `json:"usage,omitempty"`
 }
 
-// Try is a failed one at a step.
+// Try is a failed try of a step.
 type Try struct {
 	Agent  string `json:"agent"`
 	Error  string `json:"error"`
@@ -481,23 +476,23 @@ type Try struct {
 	AtMs   int64  `json:"atMs"`
 }
 
-// Memo says that the output was taken over from an equal step.
+// Memo means that the output was copied from an equal step.
 type Memo struct {
 	Key string `json:"key"`
 	Of  *Hash  `json:"of,omitempty"`
 }
 
-// Refused is why an answer was not accepted, and how often of how many times another one has
-// been asked for.
+// Refused is why an answer was rejected, with the number of this request for another answer and their
+// maximum.
 type Refused struct {
 	Why    string `json:"why"`
-	Number int    `json:"number"` // from 1
+	Number int    `json:"number"` // starts at 1
 	Of     int    `json:"of"`
 }
 
-// String is the text for people. Why comes from an agent's answer, so it needs cleaning.
+// String returns the text for display. Why comes from an agent's answer, so it is cleaned.
 func (r Refused) String() string {
-	const most = 300 // it has a line
+	const most = 300 // it is shown on one line
 	why := strings.Join(strings.Fields(r.Why), " ")
 	if runes := []rune(why); len(runes) > most {
 		why = string(runes[:most]) + "…"
@@ -512,7 +507,7 @@ func (r *Refused) validate() error {
 	return errors.Join(wantNatural("turn: refused", r.Number), wantNatural("turn: refused of", r.Of))
 }
 
-// version is that of a payload that has or has not what version 2 adds.
+// version returns 2 if the payload uses additions of version 2, else 1.
 func version(second bool) int {
 	if second {
 		return 2
@@ -534,7 +529,7 @@ func (w *Workspace) validate() error {
 	return errors.Join(wantTree("start: base", w.Base), wantTree("start: tree", w.Tree))
 }
 
-// validateNew checks what version 2 adds.
+// validateNew validates the additions of version 2.
 func (s Step) validateNew() error {
 	var err error
 	if f := s.Files; f != nil {
@@ -555,7 +550,7 @@ func (s Step) validateNew() error {
 	return err
 }
 
-// wantTree refuses what is neither a tree nor absent.
+// wantTree returns an error if t is neither valid nor empty.
 func wantTree(field string, t Tree) error {
 	if t == "" || t.Valid() {
 		return nil
@@ -563,13 +558,12 @@ func wantTree(field string, t Tree) error {
 	return fmt.Errorf("%s: %q is not a tree", field, t)
 }
 
-// Kind is one of the node kinds that uwf itself writes. It grows by versions, of
-// which each has a schema of its own and adds optional fields to the one before. A
-// reader of any kind but workflow takes a newer version, too, and ignores what it
-// does not know.
+// Kind is one of the node kinds that uwf itself writes. Each version of a kind has its own schema, which adds
+// optional fields to the one before. For all kinds except workflow, readers accept newer versions and ignore
+// unknown fields.
 type Kind string
 
-// The node kinds.
+// Node kinds.
 const (
 	KindWorkflow Kind = "workflow"
 	KindStart    Kind = "start"
@@ -588,27 +582,26 @@ func Kinds() []Kind {
 	return []Kind{KindText, KindSuspend, KindTurn, KindDetail, KindWorkflow, KindStart, KindStep}
 }
 
-// Versions is how many versions of the kind this program knows: each has its file in schema/.
+// Versions returns how many versions of the kind this program knows. Each has a file in schema/.
 func (k Kind) Versions() int {
 	for v := 2; ; v++ {
 		f, err := schemas.Open("schema/" + Type{k, v}.String() + ".json")
 		if err != nil {
 			return v - 1
 		}
-		_ = f.Close() // it is in memory
+		_ = f.Close() // an embedded file cannot fail to close
 	}
 }
 
-// Type is a version of a kind: what the type of a node stands for. The hash of its
-// schema differs from store to store (it depends on the hash function), so a type
-// is known by the title of its schema and never by a constant hash.
+// Type is a version of a kind. The type hash of a node depends on the store's hash function, so a type is
+// recognized by the title of its schema and never by a constant hash.
 type Type struct {
 	Kind    Kind
-	Version int // from 1
+	Version int // starts at 1
 }
 
-// TypeOf is the type under which a payload is stored: the lowest version that can
-// say it, so that what says nothing new keeps its hash.
+// TypeOf returns the type under which a payload is stored: the lowest version that can represent it, so that
+// payloads without new fields keep their hash.
 func TypeOf(p Payload) Type { return Type{p.Kind(), p.Version()} }
 
 // Types lists the types that this program knows.
@@ -621,18 +614,18 @@ func Types() (all []Type) {
 	return all
 }
 
-// Foundation lists the types whose schemas a store is made with. It is frozen: who
-// added to it would take for durable what older stores do not have, and two
-// programs would write different bundles of the same thread.
+// Foundation lists the types whose schemas every store contains from its creation. It must never change: a
+// program with a longer list would rely on schemas that older stores lack, and would write different bundles
+// of the same thread.
 func Foundation() []Type {
 	return []Type{{KindText, 1}, {KindSuspend, 1}, {KindTurn, 1}, {KindDetail, 1}, {KindWorkflow, 1}, {KindStart, 1},
 		{KindStep, 1}}
 }
 
-// TitlePrefix begins the titles of the schemas of our kinds, and of no others.
+// TitlePrefix is the prefix of the titles of our kinds' schemas, and of no others.
 const TitlePrefix = "@uwf/"
 
-// String is the name of the type: "step", or "step.2".
+// String returns the name of the type: "step", or "step.2".
 func (t Type) String() string {
 	if t.Version == 1 {
 		return string(t.Kind)
@@ -640,14 +633,13 @@ func (t Type) String() string {
 	return string(t.Kind) + "." + strconv.Itoa(t.Version)
 }
 
-// Title is the title of the type's schema, such as "@uwf/step.2".
+// Title returns the title of the type's schema, such as "@uwf/step.2".
 func (t Type) Title() string { return TitlePrefix + t.String() }
 
 // Known reports whether this program knows the version.
 func (t Type) Known() bool { return t.Version >= 1 && t.Version <= t.Kind.Versions() }
 
-// ParseType reads the name of a type, also of a version that this program does not
-// know.
+// ParseType parses the name of a type. Versions unknown to this program are valid.
 func ParseType(name string) (Type, bool) {
 	kind, number, versioned := strings.Cut(name, ".")
 	t := Type{Kind(kind), 1}
@@ -657,8 +649,8 @@ func ParseType(name string) (Type, bool) {
 	return t, slices.Contains(Kinds(), t.Kind) && t.Version >= 1 && t.String() == name
 }
 
-// SchemaJSON is the JSON Schema of a type. It panics for a type that is not in
-// [Types]: such a value is a programming error.
+// SchemaJSON returns the JSON Schema of a type. It panics if the type is not in [Types], which is a
+// programming error.
 func SchemaJSON(t Type) []byte {
 	b, err := schemas.ReadFile("schema/" + t.String() + ".json")
 	if err != nil {
@@ -667,9 +659,8 @@ func SchemaJSON(t Type) []byte {
 	return b
 }
 
-// MetaSchemaJSON is the schema that every schema node satisfies. Its node is
-// its own type. It equals the original's, so that a store of the original's
-// (hash function xxh64) has the same meta-schema hash.
+// MetaSchemaJSON returns the schema of all schema nodes. Its node is its own type. It equals the original
+// uwf's, so a store of the original (hash function xxh64) has the same meta-schema hash.
 func MetaSchemaJSON() []byte {
 	b, err := schemas.ReadFile("schema/meta.json")
 	if err != nil {

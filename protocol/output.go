@@ -10,41 +10,41 @@ import (
 	"time"
 )
 
-// The JSON objects that the command line prints. Keys are stable: the first
-// nine of [StepOutput] are the original's. New keys may be added.
+// The JSON objects that the command line prints. Keys are stable; new ones can be added. The first nine keys
+// of [StepOutput] come from the original uwf.
 
-// Status is where a thread stands.
+// Status is the status of a thread.
 type Status string
 
-// The statuses. Only completed, failed and cancelled are stored; the others are
-// derived from the head and the run in flight.
+// Statuses of threads. Only completed, failed and cancelled are stored; the others are derived from the head
+// and the run in flight.
 const (
 	StatusIdle      Status = "idle"      // waits for the next step
 	StatusRunning   Status = "running"   // a step is in flight
 	StatusSuspended Status = "suspended" // waits for a person
-	StatusError     Status = "error"     // the last try of the next step failed; stepping retries
+	StatusError     Status = "error"     // the last try of the next step failed; the next step retries it
 	StatusCompleted Status = "completed" // reached $END
 	StatusFailed    Status = "failed"    // reached $FAIL
-	StatusCancelled Status = "cancelled" // ended by a person
-	StatusCorrupt   Status = "corrupt"   // a node that it needs is missing or damaged
-	// StatusWaitingForChildren: its children are at work or due.
+	StatusCancelled Status = "cancelled" // ended by a user
+	StatusCorrupt   Status = "corrupt"   // a required node is missing or damaged
+	// StatusWaitingForChildren means that its children are running or due.
 	StatusWaitingForChildren Status = "waiting-for-children"
-	// StatusRateLimited: its provider grants no more before a time that is known.
+	// StatusRateLimited means that it waits for the reset of a provider's rate limit.
 	StatusRateLimited Status = "rate-limited"
-	// StatusResumed appears only in history.jsonl: the thread is active again.
+	// StatusResumed occurs only in history.jsonl, for a thread that is active again.
 	StatusResumed Status = "resumed"
 )
 
 // AtEnd reports whether a thread has reached $END or $FAIL.
 func (s Status) AtEnd() bool { return s == StatusCompleted || s == StatusFailed }
 
-// Statuses are those that a thread can have.
+// Statuses lists the statuses that a thread can have.
 func Statuses() []Status {
 	return []Status{StatusIdle, StatusRunning, StatusWaitingForChildren, StatusRateLimited, StatusSuspended, StatusError,
 		StatusCompleted, StatusFailed, StatusCancelled, StatusCorrupt}
 }
 
-// NullString is a text of which the empty one is null in JSON.
+// NullString is a string that is null in JSON if it is empty.
 type NullString string
 
 // MarshalJSON implements json.Marshaler.
@@ -55,69 +55,68 @@ func (s NullString) MarshalJSON() ([]byte, error) {
 	return json.Marshal(string(s))
 }
 
-// NullHash is a hash of which the empty one is null in JSON.
+// NullHash is a hash that is null in JSON if it is empty.
 type NullHash Hash
 
 // MarshalJSON implements json.Marshaler.
 func (h NullHash) MarshalJSON() ([]byte, error) { return NullString(h).MarshalJSON() }
 
-// StepOutput is where a thread stands after a command.
+// StepOutput is the state of a thread after a command.
 type StepOutput struct {
 	Workflow       Hash       `json:"workflow"`
 	Thread         string     `json:"thread"`
 	Head           Hash       `json:"head"`
 	Status         Status     `json:"status"`
-	CurrentRole    NullString `json:"currentRole"`   // next, or running
-	SuspendedRole  NullString `json:"suspendedRole"` // the role that resume runs
+	CurrentRole    NullString `json:"currentRole"`   // next or running role
+	SuspendedRole  NullString `json:"suspendedRole"` // role that a resume runs
 	SuspendMessage NullString `json:"suspendMessage"`
 	Done           bool       `json:"done"`
 	Background     *bool      `json:"background"`
 	Error          *StepError `json:"error"`
-	Role           NullString `json:"role"`     // the role that this command ran
-	StepHash       NullHash   `json:"stepHash"` // the node that this command added
+	Role           NullString `json:"role"`     // role that this command ran
+	StepHash       NullHash   `json:"stepHash"` // node that this command added
 	WorkflowName   string     `json:"workflowName,omitempty"`
-	Adopted        bool       `json:"adopted,omitempty"` // finished work of an interrupted step
-	Pending        bool       `json:"pending,omitempty"` // such work waits: the next step adopts it
+	Adopted        bool       `json:"adopted,omitempty"` // the step was finished by an interrupted run
+	Pending        bool       `json:"pending,omitempty"` // an interrupted run has left a result, which the next step adopts
 	Agent          string     `json:"agent,omitempty"`
 	Usage          *Usage     `json:"usage,omitempty"`
-	Question       *Question  `json:"question,omitempty"` // that a person is asked; none where a limit stopped the thread
-	Message        string     `json:"message,omitempty"`  // closing words: the prompt of the edge to $END
-	Output         any        `json:"output,omitempty"`   // the data of the thread's last step
+	Question       *Question  `json:"question,omitempty"` // question for a person; not set if a limit stopped the thread
+	Message        string     `json:"message,omitempty"`  // result text: the prompt of the edge to $END
+	Output         any        `json:"output,omitempty"`   // data of the thread's last step
 
-	Files *FileChanges `json:"files,omitempty"` // by the step that this command made, or by undo and redo
-	// Children play the role that is next, if threads of their own do; uwf thread show names
-	// those of the newest join, if none does.
+	Files *FileChanges `json:"files,omitempty"` // changes by the step that this command made, or by an undo or redo
+	// Children are the children of the next role, if it has any. Without them, uwf thread show lists those of
+	// the newest join.
 	Children         []ChildOutput `json:"children,omitempty"`
-	Parallel         int           `json:"parallel,omitempty"`         // of them at once, as the role says; 0: any number
-	RateLimitedUntil *int64        `json:"rateLimitedUntil,omitempty"` // ms; its provider grants no more before
+	Parallel         int           `json:"parallel,omitempty"`         // maximum number of concurrent children of the role; 0 means unlimited
+	RateLimitedUntil *int64        `json:"rateLimitedUntil,omitempty"` // when the provider's limit resets, Unix milliseconds
 }
 
-// RunOutput answers every command that works on a thread, or waits for that: where
-// the thread stands, the steps that this command made, and what all of its steps
-// have cost.
+// RunOutput is the output of all commands that work on a thread or wait for it: the thread's state, the steps
+// that this command made, and the total cost of the thread.
 type RunOutput struct {
 	StepOutput
 	Steps  []StepOutput `json:"steps"`
-	Totals *Totals      `json:"totals,omitempty"` // absent: a step cannot be read
+	Totals *Totals      `json:"totals,omitempty"` // not set if a step is unreadable
 }
 
-// Action is something that can be done with a thread now.
+// Action is something that a user can do with a thread now.
 type Action struct {
 	Verb string
-	// Form is a JSON Schema of what goes with it: the answer, or a text; nil: nothing.
+	// Form is the JSON Schema of the required answer or text; nil if none is required.
 	Form any
-	// Command are the arguments of uwf for it, without the program's name. What a person fills in is
-	// between angle brackets, or is "…".
+	// Command holds the uwf arguments for the action, without the program name. Placeholders are in angle
+	// brackets, or are "…".
 	Command []string
 }
 
 // Verbs of actions.
 const (
 	VerbAnswer     = "answer"      // give the data that a role asks a person for
-	VerbResume     = "resume"      // answer in words, or say what else to do
+	VerbResume     = "resume"      // answer with a text, or give other instructions
 	VerbContinue   = "continue"    // run to the end, or until a person is needed
-	VerbRaiseLimit = "raise-limit" // grant what the run may cost again, and continue
-	VerbRetry      = "retry"       // make the last step again, with words or without
+	VerbRaiseLimit = "raise-limit" // double the used-up cost limits, and continue
+	VerbRetry      = "retry"       // repeat the last step, with or without a prompt
 	VerbUndo       = "undo"
 	VerbRedo       = "redo"
 	VerbStop       = "stop"
@@ -129,40 +128,40 @@ const (
 	VerbRead       = "read"
 )
 
-// Question is what a suspended thread asks a person. Schema is the form of the answer,
-// a JSON Schema; without one the answer is a text.
+// Question is a suspended thread's question for a person. Schema is the JSON Schema of the answer; without
+// it, the answer is a text.
 type Question struct {
 	Role   string `json:"role"`
 	Text   string `json:"text"`
 	Schema any    `json:"schema,omitempty"`
 }
 
-// ChildOutput is where a child of a thread stands.
+// ChildOutput is the state of a child thread.
 type ChildOutput struct {
 	Key    string `json:"key"`
 	Thread string `json:"thread"`
 	Status Status `json:"status"`
-	Label  string `json:"label,omitempty"` // of a child for an item: which one, in a few words
+	Label  string `json:"label,omitempty"` // short description of the child's item, if it has one
 }
 
-// ChildAgain answers thread retry of a child: where the child stands that is to be played again.
+// ChildAgain is the output of thread retry for a child: the state of the child that will be retried.
 type ChildAgain struct {
 	ChildOutput
 	Parent string `json:"parent"`
-	Hint   string `json:"hint"` // what to type next
+	Hint   string `json:"hint"` // suggested command
 }
 
 // StepError is the failure of the last try of the next step.
 type StepError struct {
-	StepHash NullHash `json:"stepHash"` // a step that was rejected
+	StepHash NullHash `json:"stepHash"` // a rejected step
 	Message  string   `json:"message"`
 	Code     Code     `json:"code,omitempty"`
-	Hint     string   `json:"hint,omitempty"` // what to type next, a line each
-	// Reasons are those of the error that the hint does not answer yet.
+	Hint     string   `json:"hint,omitempty"` // suggested commands, one per line
+	// Reasons are the error's reasons that the hint doesn't cover yet.
 	Reasons []Reason `json:"-"`
 }
 
-// Advise adds to the hint what a front end knows to do about the reasons.
+// Advise adds a front end's hints for the reasons.
 func (e *StepError) Advise(hints func(...Reason) []string) {
 	if e != nil && hints != nil {
 		e.Hint = strings.Trim(e.Hint+"\n"+strings.Join(hints(e.Reasons...), "\n"), "\n")
@@ -170,55 +169,55 @@ func (e *StepError) Advise(hints func(...Reason) []string) {
 	}
 }
 
-// ThreadShow is a thread's state, with its steps if asked for.
+// ThreadShow is a thread's state, with its steps if requested.
 type ThreadShow struct {
 	StepOutput
-	StartedAt  *int64      `json:"startedAt"` // ms, from the thread's id
+	StartedAt  *int64      `json:"startedAt"` // Unix milliseconds, from the thread's ID
 	Hint       NullString  `json:"hint"`
 	Title      string      `json:"title,omitempty"`
 	ForkedFrom *ForkedFrom `json:"forkedFrom,omitempty"`
-	// Workspace is where its agents work, if its files are kept, and Changes what its
-	// steps, the newest 500 at most, have made of them.
+	// Workspace is the workspace of its agents, if its files are snapshotted, and Changes the file changes of
+	// its steps, at most the newest 500.
 	Workspace *ThreadWorkspace `json:"workspace,omitempty"`
 	Changes   *FileTotals      `json:"changes,omitempty"`
-	Left      []string         `json:"left,omitempty"` // paths that its last step does not keep
+	Left      []string         `json:"left,omitempty"` // paths omitted from its last snapshot
 	Artifacts *Artifacts       `json:"artifacts,omitempty"`
-	// Agents are those that an earlier --agent chose for the next steps, by role; "*": all others.
+	// Agents are the agents that an earlier --agent chose for the next steps, by role; "*" means all other
+	// roles.
 	Agents map[string]string `json:"agents,omitempty"`
-	Totals *Totals           `json:"totals"`          // null: a step that has not been summed up yet cannot be read
-	Steps  []any             `json:"steps,omitempty"` // StartEntry, then StepEntry
+	Totals *Totals           `json:"totals"`          // null if the cost of an unreadable step is unknown
+	Steps  []any             `json:"steps,omitempty"` // a StartEntry, then StepEntry values
 }
 
-// Artifacts is what the roles of a run have left in the directory of [EnvArtifacts].
+// Artifacts counts the files in a run's directory of [EnvArtifacts].
 type Artifacts struct {
 	Dir   string `json:"dir"`
 	Files int    `json:"files"`
 	Bytes int64  `json:"bytes"`
-	More  bool   `json:"more,omitempty"` // than was counted
+	More  bool   `json:"more,omitempty"` // there are more than were counted
 }
 
-// ThreadWorkspace is where the agents of a thread work.
+// ThreadWorkspace is the workspace of a thread's agents.
 type ThreadWorkspace struct {
 	Mode   string `json:"mode"` // in-place or worktree
 	Root   string `json:"root"`
 	Branch string `json:"branch,omitempty"`
 }
 
-// Totals is what the steps of a thread cost together. What some steps do not tell
-// is missing in the sums, which then are lower bounds. A bound of $0 is none: the cost
-// is unknown then.
+// Totals is the total cost of a thread's steps. Unknown values are missing in the sums, which are lower
+// bounds then. A lower bound of $0 is omitted: the cost is unknown then.
 type Totals struct {
 	Steps             int    `json:"steps"`
-	DurationMs        int64  `json:"durationMs"` // of the steps, not of the pauses between them
-	Usage             *Usage `json:"usage"`      // null: unknown
+	DurationMs        int64  `json:"durationMs"` // of the steps, without the pauses between them
+	Usage             *Usage `json:"usage"`      // null if unknown
 	StepsWithoutUsage int    `json:"stepsWithoutUsage"`
 	StepsWithoutCost  int    `json:"stepsWithoutCost"`
-	// FailedTries are those since the last step. The sums have their cost; if some of it is unknown, they
-	// count as one more step without it.
+	// FailedTries is the number of failed tries since the last step. Their cost is included in the sums. If
+	// some of it is unknown, they count as one more step with unknown cost.
 	FailedTries int `json:"failedTries,omitempty"`
 }
 
-// Add adds a step, with the tries that failed before it.
+// Add adds a step, including its failed tries.
 func (t *Totals) Add(s Step) {
 	t.Steps++
 	t.DurationMs += s.CompletedAtMs - s.StartedAtMs
@@ -226,7 +225,7 @@ func (t *Totals) Add(s Step) {
 	t.Spend(s.Usage)
 	triesCounted, triesPriced := t.addTries(s.Tries)
 	counted, priced = counted && triesCounted, priced && triesPriced
-	if len(s.Children) > 0 { // their sum is the step's
+	if len(s.Children) > 0 { // the step's usage is their sum
 		counted, priced = true, true
 	}
 	for _, c := range s.Children {
@@ -238,7 +237,7 @@ func (t *Totals) Add(s Step) {
 	t.without(counted, priced)
 }
 
-// AddPending adds tries that failed since the last step: what they have cost is known before the step is made.
+// AddPending adds failed tries since the last step, whose cost is known before the step is made.
 func (t *Totals) AddPending(tries []Try) {
 	t.FailedTries = len(tries)
 	t.without(t.addTries(tries))
@@ -256,7 +255,7 @@ func (t *Totals) addTries(tries []Try) (counted, priced bool) {
 	return counted, priced
 }
 
-// without counts what is not known of a step.
+// without counts the unknown values of a step.
 func (t *Totals) without(counted, priced bool) {
 	if !counted {
 		t.StepsWithoutUsage++
@@ -265,11 +264,11 @@ func (t *Totals) without(counted, priced bool) {
 		t.StepsWithoutCost++
 	}
 	if t.StepsWithoutCost > 0 && t.Usage != nil && t.Usage.CostUSD != nil && *t.Usage.CostUSD == 0 {
-		t.Usage.CostUSD = nil // that commands and people cost nothing says nothing of the others
+		t.Usage.CostUSD = nil // don't report $0 if only commands and persons have a known cost
 	}
 }
 
-// Spend adds what a run has cost, and counts nothing else; nil: nothing is known.
+// Spend adds the cost of a run without counting a step; nil means unknown.
 func (t *Totals) Spend(u *Usage) {
 	if u == nil {
 		return
@@ -281,7 +280,7 @@ func (t *Totals) Spend(u *Usage) {
 	t.Usage = &sum
 }
 
-// ThreadItem is one line of a list of threads.
+// ThreadItem is an item of a list of threads.
 type ThreadItem struct {
 	Thread           string      `json:"thread"`
 	Workflow         Hash        `json:"workflow"`
@@ -290,17 +289,17 @@ type ThreadItem struct {
 	Status           Status      `json:"status"`
 	StatusDisplay    string      `json:"statusDisplay"`
 	CurrentRole      NullString  `json:"currentRole"`
-	SuspendedRole    NullString  `json:"suspendedRole,omitempty"`    // the role that resume runs
-	StartedAt        *int64      `json:"startedAt"`                  // ms, from the thread's id
-	CompletedAt      *int64      `json:"completedAt"`                // ms
-	RateLimitedUntil *int64      `json:"rateLimitedUntil,omitempty"` // ms
+	SuspendedRole    NullString  `json:"suspendedRole,omitempty"`    // role that a resume runs
+	StartedAt        *int64      `json:"startedAt"`                  // Unix milliseconds, from the thread's ID
+	CompletedAt      *int64      `json:"completedAt"`                // Unix milliseconds
+	RateLimitedUntil *int64      `json:"rateLimitedUntil,omitempty"` // Unix milliseconds
 	Error            string      `json:"error,omitempty"`
-	Imported         bool        `json:"imported,omitempty"`   // from elsewhere, or perhaps so
-	Title            string      `json:"title,omitempty"`      // given by a person, else the task's first line
-	ForkedFrom       *ForkedFrom `json:"forkedFrom,omitempty"` // of a fork
-	Totals           *Totals     `json:"totals,omitempty"`     // as far as they have been summed up
-	WorkedOnBy       string      `json:"workedOnBy,omitempty"` // who has the lease of a thread at a remote
-	// Run is the process at work, where only running threads are listed.
+	Imported         bool        `json:"imported,omitempty"`   // from another machine, or possibly so
+	Title            string      `json:"title,omitempty"`      // set by a user, else the task's first line
+	ForkedFrom       *ForkedFrom `json:"forkedFrom,omitempty"` // only set for a fork
+	Totals           *Totals     `json:"totals,omitempty"`     // saved sums only
+	WorkedOnBy       string      `json:"workedOnBy,omitempty"` // holder of the lease of a thread at a remote
+	// Run is the process at work, only set in lists of running threads.
 	Run *RunningThread `json:"run,omitempty"`
 }
 
@@ -321,7 +320,7 @@ type StartEntry struct {
 	Inputs    map[string]any `json:"inputs,omitempty"`
 }
 
-// StepEntry is one step of a history, its output expanded.
+// StepEntry is a step of a history, with its output expanded.
 type StepEntry struct {
 	Hash       Hash   `json:"hash"`
 	Role       string `json:"role"`
@@ -333,115 +332,115 @@ type StepEntry struct {
 	Usage      *Usage `json:"usage"`
 	SessionID  string `json:"sessionId,omitempty"`
 	Index      int    `json:"index"`
-	// Changes is what it did to the files, if they are kept and on this machine.
+	// Changes counts its file changes, if there is a snapshot on this machine.
 	Changes *FileTotals `json:"changes,omitempty"`
 }
 
-// ThreadStarted answers thread start.
+// ThreadStarted is the output of thread start.
 type ThreadStarted struct {
 	Workflow Hash   `json:"workflow"`
 	Thread   string `json:"thread"`
 }
 
-// ThreadTitled answers thread title.
+// ThreadTitled is the output of thread title.
 type ThreadTitled struct {
 	Thread string `json:"thread"`
 	Title  string `json:"title"`
 }
 
-// ThreadForked answers thread fork.
+// ThreadForked is the output of thread fork.
 type ThreadForked struct {
 	Thread     string     `json:"thread"`
 	ForkedFrom ForkedFrom `json:"forkedFrom"`
 }
 
-// ForkedFrom names the node that a fork begins at.
+// ForkedFrom is the node at which a fork starts.
 type ForkedFrom struct {
-	Thread string `json:"thread,omitempty"` // in which it was found; "": not known
+	Thread string `json:"thread,omitempty"` // thread that contains the node; "" if unknown
 	Step   Hash   `json:"step"`
 }
 
-// ThreadKilled answers thread kill, under the seeds' key and the original's.
+// ThreadKilled is the output of thread kill, with the keys of both the specification and the original uwf.
 type ThreadKilled struct {
 	Thread    string `json:"thread"`
 	Archived  bool   `json:"archived"`
 	Cancelled bool   `json:"cancelled"`
 }
 
-// ThreadBisected answers thread bisect.
+// ThreadBisected is the output of thread bisect.
 type ThreadBisected struct {
-	First  BisectedStep   `json:"first"`            // after which the command fails
-	Unsure []BisectedStep `json:"unsure,omitempty"` // before it, that could not be tried: one of them may be the first
+	First  BisectedStep   `json:"first"`            // first step after which the command fails
+	Unsure []BisectedStep `json:"unsure,omitempty"` // steps before it that could not be tested, so one of them may be the first
 	Tried  []BisectedStep `json:"tried"`
 }
 
-// BisectedStep is a step of it.
+// BisectedStep is a step of a bisection.
 type BisectedStep struct {
 	Step   Hash   `json:"step"`
-	Number int    `json:"number"` // 0: the start
+	Number int    `json:"number"` // 0 means the start
 	Role   string `json:"role,omitempty"`
-	Result string `json:"result,omitempty"` // good, bad or skipped; "": not tried
+	Result string `json:"result,omitempty"` // good, bad or skipped; "" if not tried
 }
 
-// Results of a try.
+// Results of a bisection's try.
 const (
 	BisectGood    = "good"
 	BisectBad     = "bad"
 	BisectSkipped = "skipped"
 )
 
-// ThreadRemoved answers thread rm.
+// ThreadRemoved is the output of thread rm.
 type ThreadRemoved struct {
 	Thread  string `json:"thread"`
-	Head    Hash   `json:"head"` // uwf thread fork begins there, until the next collection
+	Head    Hash   `json:"head"` // uwf thread fork can restore it until the next garbage collection
 	Removed bool   `json:"removed"`
 }
 
-// WorkflowRemoved answers workflow rm.
+// WorkflowRemoved is the output of workflow rm.
 type WorkflowRemoved struct {
 	Name    string `json:"name"`
 	Hash    Hash   `json:"hash"`
 	Removed bool   `json:"removed"`
 }
 
-// ThreadText answers thread read, if JSON or YAML was asked for.
+// ThreadText is the output of thread read in JSON or YAML.
 type ThreadText struct {
 	Thread   string `json:"thread"`
 	Markdown string `json:"markdown"`
 }
 
-// ThreadMessage answers thread message.
+// ThreadMessage is the output of thread message.
 type ThreadMessage struct {
 	Thread string `json:"thread"`
-	Queued bool   `json:"queued"` // it is kept for the agent
+	Queued bool   `json:"queued"` // kept for the next agent
 }
 
-// ThreadStopped answers thread stop.
+// ThreadStopped is the output of thread stop.
 type ThreadStopped struct {
 	Thread  string `json:"thread"`
 	Stopped bool   `json:"stopped"`
 }
 
-// RunningThread is a thread that something works on.
+// RunningThread is a thread that is being worked on.
 type RunningThread struct {
 	Thread    string `json:"thread"`
-	Path      string `json:"path,omitempty"`  // of a child, as on the command line: <thread>/<key>
+	Path      string `json:"path,omitempty"`  // path of a child, as on the command line: <thread>/<key>
 	Label     string `json:"label,omitempty"` // see [ChildOutput]
 	Workflow  Hash   `json:"workflow"`
-	Pid       int    `json:"pid"`       // of the uwf that makes the steps; 0: it was killed, its agent lives on
-	StartedAt int64  `json:"startedAt"` // ms, of the step
+	Pid       int    `json:"pid"`       // process ID of the uwf that makes the steps; 0 if it was killed and its agent still runs
+	StartedAt int64  `json:"startedAt"` // start of the step, Unix milliseconds
 	Role      string `json:"role"`
-	Agent     string `json:"agent"` // as the user named it
+	Agent     string `json:"agent"` // as the user specified it
 	AgentPid  int    `json:"agentPid"`
 }
 
-// WorkflowPut answers workflow put.
+// WorkflowPut is the output of workflow put.
 type WorkflowPut struct {
 	Name string `json:"name"`
 	Hash Hash   `json:"hash"`
 }
 
-// WorkflowItem is one line of a list of workflows.
+// WorkflowItem is an item of a list of workflows.
 type WorkflowItem struct {
 	Name   string `json:"name"`
 	Hash   string `json:"hash"`   // or "(local)"
@@ -458,44 +457,44 @@ type WorkflowShow struct {
 	Timestamp int64      `json:"timestamp"`
 }
 
-// Validation answers workflow validate.
+// Validation is the output of workflow validate.
 type Validation struct {
 	Valid    bool      `json:"valid"`
 	Errors   []string  `json:"errors"` // file:line:column: message
 	Problems []Problem `json:"problems,omitempty"`
 }
 
-// Problem is one thing that is wrong in a file that a person wrote.
+// Problem is an error in a file written by a user.
 type Problem struct {
 	File    string `json:"file,omitempty"`
-	Line    int    `json:"line,omitempty"`   // from 1; 0: unknown
-	Column  int    `json:"column,omitempty"` // from 1, in characters
+	Line    int    `json:"line,omitempty"`   // starts at 1; 0 if unknown
+	Column  int    `json:"column,omitempty"` // starts at 1, in characters
 	Message string `json:"message"`
 	Excerpt string `json:"excerpt,omitempty"` // the offending line
-	Remedy  string `json:"remedy,omitempty"`  // what would be right
+	Remedy  string `json:"remedy,omitempty"`  // suggested correction
 }
 
-// RoleTotals is what a role has cost.
+// RoleTotals is the total cost of a role.
 type RoleTotals struct {
 	Role string `json:"role"`
 	Totals
 }
 
-// ThreadDiagnosis answers thread diagnose.
+// ThreadDiagnosis is the output of thread diagnose.
 type ThreadDiagnosis struct {
 	Thread   string          `json:"thread"`
 	Status   Status          `json:"status"`
 	Head     Hash            `json:"head"`
 	Totals   *Totals         `json:"totals"`
-	Run      *LastTry        `json:"run"` // the last try of a step; null: nothing is known
+	Run      *LastTry        `json:"run"` // last try of a step; null if unknown
 	Findings []ThreadFinding `json:"findings"`
 }
 
-// ThreadFinding is one thing that is worth knowing, with what to do about it.
+// ThreadFinding is a finding about a thread, with a remedy.
 type ThreadFinding struct {
-	Level   string `json:"level"` // error: the thread cannot go on; warning; note
+	Level   string `json:"level"` // error (the thread cannot continue), warning or note
 	Message string `json:"message"`
-	Hint    string `json:"hint,omitempty"` // a command, or what to do
+	Hint    string `json:"hint,omitempty"` // a command, or another remedy
 }
 
 // LastTry is the last try of a step, in flight or not.
@@ -506,96 +505,96 @@ type LastTry struct {
 	Status    string   `json:"status"`
 	Alive     bool     `json:"alive"`
 	StartedAt int64    `json:"startedAt"`
-	HeardAt   *int64   `json:"heardAt"` // ms; null: the agent has written nothing
+	HeardAt   *int64   `json:"heardAt"` // Unix milliseconds; null if the agent has written nothing
 	Error     string   `json:"error,omitempty"`
 	Stderr    string   `json:"stderr"`
 	WorkerLog string   `json:"workerLog,omitempty"`
 	Dir       string   `json:"dir"`
 }
 
-// InboxItem is a thread that cannot go on without a person.
+// InboxItem is a thread that cannot continue without a person.
 type InboxItem struct {
 	Thread   string    `json:"thread"`
 	Title    string    `json:"title,omitempty"`
-	Workflow string    `json:"workflow"` // its name
+	Workflow string    `json:"workflow"` // name of the workflow
 	Status   Status    `json:"status"`   // suspended, error or corrupt
 	Question *Question `json:"question,omitempty"`
-	Reason   string    `json:"reason,omitempty"` // why it stands still, where nothing is asked
-	Since    *int64    `json:"since"`            // ms
-	Command  string    `json:"command"`          // what to type next
-	Totals   *Totals   `json:"totals,omitempty"` // as far as they have been summed up
+	Reason   string    `json:"reason,omitempty"` // why it has stopped, if there is no question
+	Since    *int64    `json:"since"`            // Unix milliseconds
+	Command  string    `json:"command"`          // suggested command
+	Totals   *Totals   `json:"totals,omitempty"` // saved sums only
 }
 
-// Notice reports that a thread has come to rest: the stdin of notify.command, and the body
-// of what is posted to notify.webhook.
+// Notice is a notification about a thread at rest. It is the stdin of notify.command, and the body posted to
+// notify.webhook.
 type Notice struct {
-	ID    string `json:"id"`    // the same when it is sent once more
+	ID    string `json:"id"`    // stays the same when it is sent again
 	Event string `json:"event"` // waiting, error, failed, completed or limit
-	At    int64  `json:"at"`    // ms
-	Text  string `json:"text"`  // what has happened, in a line
+	At    int64  `json:"at"`    // Unix milliseconds
+	Text  string `json:"text"`  // one line
 	InboxItem
-	Link          string `json:"link,omitempty"`          // answers the question, once
-	LinkExpiresAt *int64 `json:"linkExpiresAt,omitempty"` // ms
+	Link          string `json:"link,omitempty"`          // link that answers the question, once
+	LinkExpiresAt *int64 `json:"linkExpiresAt,omitempty"` // Unix milliseconds
 }
 
-// FileChanges are paths, relative to the root of the workspace.
+// FileChanges lists changed paths, relative to the root of the workspace.
 type FileChanges struct {
 	Changed []string `json:"changed,omitempty"`
 	Added   []string `json:"added,omitempty"`
 	Removed []string `json:"removed,omitempty"`
-	Left    []string `json:"left,omitempty"` // that the step does not keep
+	Left    []string `json:"left,omitempty"` // paths omitted from the snapshot
 }
 
-// FileTotals says how much changed between two states of the files.
+// FileTotals counts the changes between two snapshots.
 type FileTotals struct {
-	Files   int `json:"files"` // added, changed and removed
-	Added   int `json:"added"` // lines; of what is no text none
+	Files   int `json:"files"` // added, changed and removed files
+	Added   int `json:"added"` // lines; binary files count as none
 	Removed int `json:"removed"`
 }
 
-// ThreadApplied answers thread apply. Branch and commit are empty if a thread that works in
-// the user's own files has gone on elsewhere: they have become those of its last step.
+// ThreadApplied is the output of thread apply. Branch and Commit are empty if a thread that works in the
+// user's own files was continued on another machine: the files were updated to those of its last step.
 type ThreadApplied struct {
 	Thread string `json:"thread"`
-	Branch string `json:"branch"` // that has the result now
-	Commit string `json:"commit"` // at which it is
-	// Merged: the branch had gone on, and the commit is a merge. Already: the branch had
-	// the result before.
+	Branch string `json:"branch"` // branch with the result
+	Commit string `json:"commit"` // commit of the branch
+	// Merged means that the branch had new commits, and that the commit is a merge. Already means that the
+	// branch contained the result before.
 	Merged  bool         `json:"merged"`
 	Already bool         `json:"already"`
-	Root    string       `json:"root,omitempty"`  // where the thread works, if that is a directory of the user's own
-	Files   *FileChanges `json:"files,omitempty"` // that were written in the work tree
-	Left    []string     `json:"left,omitempty"`  // paths that the result does not have: only the thread's worktree does
+	Root    string       `json:"root,omitempty"`  // the thread's directory, if it is the user's own
+	Files   *FileChanges `json:"files,omitempty"` // files written in the work tree
+	Left    []string     `json:"left,omitempty"`  // paths that only the thread's worktree contains
 }
 
-// FilesRedacted answers thread redact --files.
+// FilesRedacted is the output of thread redact --files.
 type FilesRedacted struct {
 	Thread  string   `json:"thread"`
 	Path    string   `json:"path"`
-	States  int      `json:"states"`         // of the files that had it
-	Also    []string `json:"also,omitempty"` // other threads of which it was kept
-	Remains []string `json:"remains"`        // where content still is
+	States  int      `json:"states"`         // number of snapshots that contained the path
+	Also    []string `json:"also,omitempty"` // other threads whose snapshots contained it
+	Remains []string `json:"remains"`        // places that still contain the content
 }
 
-// Worktree is one of uwf thread worktrees.
+// Worktree is an item of uwf thread worktrees.
 type Worktree struct {
 	Path      string `json:"path"`
-	Thread    string `json:"thread,omitempty"` // "": no thread has it
-	Status    Status `json:"status,omitempty"` // of the thread
-	Branch    string `json:"branch,omitempty"` // "": it is on none
-	Base      string `json:"base,omitempty"`   // the commit that it began with
-	Repo      string `json:"repo,omitempty"`   // the git directory
+	Thread    string `json:"thread,omitempty"` // "" if it belongs to no thread
+	Status    Status `json:"status,omitempty"` // status of the thread
+	Branch    string `json:"branch,omitempty"` // "" if it is on no branch
+	Base      string `json:"base,omitempty"`   // initial commit
+	Repo      string `json:"repo,omitempty"`   // git directory of the repository
 	CreatedAt int64  `json:"createdAt,omitempty"`
 	Bytes     int64  `json:"bytes"`
-	Gone      bool   `json:"gone"`            // there is none at the path any more
+	Gone      bool   `json:"gone"`            // it no longer exists
 	Stays     string `json:"stays,omitempty"` // why it was not removed
 }
 
-// AnswerField holds the answer of a role that names no data.
+// AnswerField holds the answer of a role without a schema.
 const AnswerField = "answer"
 
-// AnswerSchema is the schema of a role that names none: its answer is a text, as it
-// is. An edge's prompt says {{{answer}}}, and the only edge is "_".
+// AnswerSchema returns the schema of a role without one. Its answer is a text, which prompts refer to as
+// {{{answer}}}, and its only edge is "_".
 func AnswerSchema() map[string]any {
 	return map[string]any{
 		"type": "object", "additionalProperties": false, "required": []any{AnswerField},
@@ -603,8 +602,7 @@ func AnswerSchema() map[string]any {
 	}
 }
 
-// IsAnswerSchema reports whether a schema is that of a role that names none,
-// whatever its title: the store gives each role's schema one.
+// IsAnswerSchema reports whether a schema equals [AnswerSchema], ignoring the title that the store adds.
 func IsAnswerSchema(schema any) bool {
 	m, ok := schema.(map[string]any)
 	if !ok {
@@ -615,29 +613,29 @@ func IsAnswerSchema(schema any) bool {
 	return reflect.DeepEqual(m, AnswerSchema())
 }
 
-// Stats answers stats: what steps have cost, in groups.
+// Stats is the output of stats: the cost of steps in groups.
 type Stats struct {
-	Since   *int64      `json:"since"` // ms; null: all steps
+	Since   *int64      `json:"since"` // Unix milliseconds; null means all steps
 	By      []string    `json:"by"`
 	Rows    []StatsRow  `json:"rows"`
 	Totals  Totals      `json:"totals"`
-	Threads int         `json:"threads"` // that the steps are of
-	Unread  []StatsHole `json:"unread"`  // threads whose steps could not all be read
+	Threads int         `json:"threads"` // number of threads with these steps
+	Unread  []StatsHole `json:"unread"`  // threads with unreadable steps
 }
 
-// StatsRow is one group: a value for each name in By. An unknown model is "".
+// StatsRow is one group, with a value for each name in By. An unknown model is "".
 type StatsRow struct {
 	Of map[string]string `json:"of"`
 	Totals
 }
 
-// StatsHole is a thread that is missing in the sums, or part of it.
+// StatsHole is a thread that is missing in the sums, at least in part.
 type StatsHole struct {
 	Thread string `json:"thread"`
 	Error  string `json:"error"`
 }
 
-// Merge adds what other steps cost together.
+// Merge adds the totals of other steps.
 func (t *Totals) Merge(o Totals) {
 	t.Steps += o.Steps
 	t.DurationMs += o.DurationMs
@@ -646,45 +644,44 @@ func (t *Totals) Merge(o Totals) {
 	t.StepsWithoutCost += o.StepsWithoutCost
 }
 
-// AgentCheck is what an agent that drives an external program says of it, as one
-// JSON line, when it is started with [FlagCheck] alone.
+// AgentCheck is an agent's report about the external program that it drives. The agent prints it as one JSON
+// line when started with [FlagCheck] alone.
 type AgentCheck struct {
 	Program  string         `json:"program"` // absolute path; "" if it was not found
 	Version  string         `json:"version"` // "" if unknown
 	Problems []AgentProblem `json:"problems"`
 }
 
-// AgentProblem is something that is wrong, with what to do.
+// AgentProblem is a problem with a remedy.
 type AgentProblem struct {
 	What string `json:"what"`
 	Do   string `json:"do"`
 }
 
-// ModulePath begins the import path of all that is in this project; programs
-// are in ModulePath/cmd.
+// ModulePath is the prefix of all import paths in this project. Programs are in ModulePath/cmd.
 const ModulePath = "github.com/united-workforce/uwf"
 
 // FlagCheck asks an agent about the program that it drives; see [AgentCheck].
 const FlagCheck = "--check"
 
-// Severity says what a finding means.
+// Severity is the severity of a finding.
 type Severity string
 
-// The severities.
+// Severities of findings.
 const (
 	SeverityOK      Severity = "ok"
-	SeverityNote    Severity = "note"    // worth knowing; everything works
-	SeverityWarning Severity = "warning" // something does not work, or will not for long
+	SeverityNote    Severity = "note"    // everything works
+	SeverityWarning Severity = "warning" // something doesn't work, or will soon stop working
 	SeverityProblem Severity = "problem" // no step can be made
 )
 
-// Finding is one thing that the doctor has looked at.
+// Finding is the result of one check of the doctor.
 type Finding struct {
 	Area     string   `json:"area"` // home, store, threads, config, agents, models, disk, confinement
 	Severity Severity `json:"severity"`
 	What     string   `json:"what"`
-	Do       string   `json:"do,omitempty"` // the remedy: a command, or what to change
-	// ForAgents: only roles that an agent plays are affected.
+	Do       string   `json:"do,omitempty"` // remedy: a command, or a change to make
+	// ForAgents means that only roles played by agents are affected.
 	ForAgents bool `json:"forAgents,omitempty"`
 }
 
@@ -700,30 +697,30 @@ type SetupOutput struct {
 	Provider     string           `json:"provider,omitempty"`
 	Model        string           `json:"model,omitempty"`
 	DefaultAgent string           `json:"defaultAgent,omitempty"`
-	Validation   *SetupValidation `json:"validation,omitempty"` // nil: the model was not tried
-	May          string           `json:"may,omitempty"`        // what the agent may do
-	Probe        *SetupProbe      `json:"probe,omitempty"`      // nil: no role was played
-	Replaced     *SetupReplaced   `json:"replaced,omitempty"`   // nil: nothing that was in use
+	Validation   *SetupValidation `json:"validation,omitempty"` // nil if the model was not tried
+	May          string           `json:"may,omitempty"`        // the agent's permissions
+	Probe        *SetupProbe      `json:"probe,omitempty"`      // nil if no role was played
+	Replaced     *SetupReplaced   `json:"replaced,omitempty"`   // nil if no model in use was replaced
 	Skills       []string         `json:"skills,omitempty"`     // files written by --skill
 }
 
 // SetupReplaced is the model that was in use before `uwf setup`.
 type SetupReplaced struct {
-	Alias    string `json:"alias"` // in models, where it still is
+	Alias    string `json:"alias"` // alias in models, which still exists
 	Provider string `json:"provider"`
 	Model    string `json:"model"`
-	BaseURL  string `json:"baseUrl"` // the provider's address, before
+	BaseURL  string `json:"baseUrl"` // the provider's previous address
 }
 
-// SetupProbe is a run of one role that answers one question.
+// SetupProbe is a test run of one role that answers one question.
 type SetupProbe struct {
 	OK     bool     `json:"ok"`
 	Answer string   `json:"answer,omitempty"`
 	Error  string   `json:"error,omitempty"`
-	Hints  []string `json:"hints,omitempty"` // what to do about the error
+	Hints  []string `json:"hints,omitempty"` // remedies for the error
 }
 
-// SetupValidation says whether the model answers.
+// SetupValidation reports whether the model answers.
 type SetupValidation struct {
 	OK    bool   `json:"ok"`
 	Error string `json:"error,omitempty"`
@@ -732,19 +729,18 @@ type SetupValidation struct {
 //go:embed editor/*.json
 var editorSchemas embed.FS
 
-// EditorFile is a file that a person writes.
+// EditorFile is a kind of file that users edit.
 type EditorFile string
 
-// The files with a schema for editors.
+// Files with a schema for editors.
 const (
 	EditWorkflow EditorFile = "workflow" // a workflow file, in any of its forms
 	EditConfig   EditorFile = "config"   // <home>/config.yaml
 )
 
-// EditorSchema is a JSON Schema (draft-07) of a file, with which an editor
-// completes it and marks mistakes. It refuses nothing that uwf accepts; what it
-// cannot know, such as where an edge may lead, only uwf tells. It panics for a
-// file that is none of the constants: such a value is a programming error.
+// EditorSchema returns a JSON Schema (draft-07) of a file, which editors use for completion and error
+// checking. It accepts everything that uwf accepts. It cannot check some rules, such as the targets of edges;
+// only uwf checks those. It panics if the file is not one of the constants, which is a programming error.
 func EditorSchema(f EditorFile) []byte {
 	b, err := editorSchemas.ReadFile("editor/" + string(f) + ".json")
 	if err != nil {
@@ -753,11 +749,10 @@ func EditorSchema(f EditorFile) []byte {
 	return b
 }
 
-// MaxTitle bounds the title of a thread, in characters.
+// MaxTitle is the maximum length of a thread's title, in characters.
 const MaxTitle = 200
 
-// TitleOf is the title of a thread that nobody has given one: the first line of its
-// task that says anything.
+// TitleOf returns the default title of a thread: the first non-empty line of its task.
 func TitleOf(task string) string {
 	for line := range strings.Lines(task) {
 		if line = strings.Trim(strings.TrimSpace(line), "# "); line != "" {
@@ -774,7 +769,7 @@ func shortened(line string) string {
 	return line
 }
 
-// Span is a length of time as people write it: 2h, not 2h0m0s.
+// Span formats a duration for people: 2h instead of 2h0m0s.
 func Span(d time.Duration) string {
 	text := d.String()
 	if short, ok := strings.CutSuffix(text, "m0s"); ok {

@@ -15,27 +15,27 @@ import (
 
 // Reserved names in a graph.
 const (
-	StartNode   = "$START"   // where a thread begins; the only node that is not a role
+	StartNode   = "$START"   // where a thread starts; the only node that is not a role
 	EndNode     = "$END"     // target: the thread is completed
 	SuspendNode = "$SUSPEND" // target: the thread waits for a person
-	FailNode    = "$FAIL"    // target: the thread has failed, for good
+	FailNode    = "$FAIL"    // target: the thread has failed permanently
 
-	StatusKey     = "$status" // the output field that routes
-	ErrorStatus   = "$error"  // the edge that is taken if a role could not be played
-	DefaultStatus = "_"       // the edge that is always taken
+	StatusKey     = "$status" // the output field that selects the edge
+	ErrorStatus   = "$error"  // edge taken if a role could not be played
+	DefaultStatus = "_"       // edge that is always taken
 	StartAlias    = "new"     // accepted at $START instead of "_"
-	ResumeStatus  = "resume"  // optional edge of $START: where a completed thread goes on
+	ResumeStatus  = "resume"  // optional edge of $START: where a completed thread restarts
 
-	PromptVariable = "$prompt" // the thread's prompt, in every template
-	InputsVariable = "$inputs" // the thread's inputs, in every template and condition
-	StepsVariable  = "$steps"  // the newest answer of each role, in every template and condition
-	BodyVariable   = "$body"   // the text below the last answer's block, in the same places
+	PromptVariable = "$prompt" // the thread's prompt, in all templates
+	InputsVariable = "$inputs" // the thread's inputs, in all templates and conditions
+	StepsVariable  = "$steps"  // the newest answer of each role, in all templates and conditions
+	BodyVariable   = "$body"   // the text after the last answer's frontmatter, in all templates and conditions
 
-	ArtifactsVariable = "$artifacts" // the directory of [EnvArtifacts], in prompts and the words of commands
+	ArtifactsVariable = "$artifacts" // the directory of [EnvArtifacts], in prompts and command lines
 )
 
-// Workflow is a stored workflow: roles and the graph that routes between them.
-// It names no agent: who plays a role is deployment, not workflow.
+// Workflow is a stored workflow: roles and the graph that routes between them. It contains no agents, because
+// who plays a role is a matter of deployment.
 type Workflow struct {
 	Name        string               `json:"name"`
 	Description string               `json:"description"`
@@ -45,56 +45,56 @@ type Workflow struct {
 	Limits      *Limits              `json:"limits,omitempty"`
 
 	// Version 2.
-	Inputs map[string]Input `json:"inputs,omitempty"` // what a run needs besides its prompt
+	Inputs map[string]Input `json:"inputs,omitempty"` // inputs of a run in addition to its prompt
 
-	// Language is [Language3] if the workflow says what only version 3 can, else 0.
+	// Language is [Language3] if the workflow uses features of version 3, else 0.
 	Language int `json:"language,omitempty"`
 }
 
-// Language3 marks a workflow that older programs must not run, since they would read its parts otherwise.
+// Language3 marks a workflow that older programs must not run, because they would misinterpret it.
 const Language3 = 3
 
-// Role says who plays a part, and what must come of it. Texts that its author left
-// out are empty, so that a short role is stored as it always was.
+// Role defines who plays a role, and what the result must be. Texts omitted by the author are empty, so that
+// the node of a short role doesn't change.
 type Role struct {
 	Description  string   `json:"description"`
 	Goal         string   `json:"goal"`         // who the agent is
 	Capabilities []string `json:"capabilities"` // never nil when stored
 	Procedure    string   `json:"procedure"`    // how it works
 	Output       string   `json:"output"`       // what it delivers
-	// Frontmatter is the JSON Schema node of the role's structured output.
+	// Frontmatter is the hash of the JSON Schema of the role's structured output.
 	Frontmatter Hash `json:"frontmatter"`
-	// ExtractPrompt heads the LLM extraction, if that is switched on.
+	// ExtractPrompt is the start of the prompt for extraction by a model, if that is enabled.
 	ExtractPrompt string `json:"extractPrompt,omitempty"`
 
-	// Version 2. At most one of the first five is set, Script, or Compute; if none is, an agent plays
-	// the role.
-	Run      []string             `json:"run,omitempty"`      // a command, a template in each word
+	// Version 2. At most one of the first five, Script and Compute is set. If none is, an agent plays the
+	// role.
+	Run      []string             `json:"run,omitempty"`      // command line; each word is a template
 	Person   bool                 `json:"person,omitempty"`   // a person answers
 	Workflow Hash                 `json:"workflow,omitempty"` // a run of another workflow
-	All      map[string]ChildRole `json:"all,omitempty"`      // several at once, by key
-	Each     *EachRole            `json:"each,omitempty"`     // one for each item
+	All      map[string]ChildRole `json:"all,omitempty"`      // several children, by key
+	Each     *EachRole            `json:"each,omitempty"`     // one child per item
 
-	Inputs    map[string]any `json:"inputs,omitempty"`    // of Workflow
-	Join      string         `json:"join,omitempty"`      // JSONata: what their results are together
-	Parallel  int            `json:"parallel,omitempty"`  // children at once; 0: any number
-	Parse     Parse          `json:"parse,omitempty"`     // what Run prints as data
-	TimeoutMs int64          `json:"timeoutMs,omitempty"` // of Run; 0: that of every step
-	Workspace string         `json:"workspace,omitempty"` // of children
-	Merge     bool           `json:"merge,omitempty"`     // what the children changed
+	Inputs    map[string]any `json:"inputs,omitempty"`    // for Workflow
+	Join      string         `json:"join,omitempty"`      // JSONata expression for the joined results
+	Parallel  int            `json:"parallel,omitempty"`  // maximum concurrent children; 0 means unlimited
+	Parse     Parse          `json:"parse,omitempty"`     // how Run's output is parsed as data
+	TimeoutMs int64          `json:"timeoutMs,omitempty"` // for Run; 0 means the timeout of all steps
+	Workspace string         `json:"workspace,omitempty"` // for children
+	Merge     bool           `json:"merge,omitempty"`     // merge the children's file changes
 	Tools     []string       `json:"tools,omitempty"`
 	Memo      bool           `json:"memo,omitempty"`
 
 	// Version 3.
-	Script    string            `json:"script,omitempty"`    // a command as one text, without templates
-	Shell     []string          `json:"shell,omitempty"`     // the words before Script; nil: sh -e -c
-	Env       map[string]string `json:"env,omitempty"`       // of Run and Script, a template in each value
-	Compute   string            `json:"compute,omitempty"`   // JSONata: the answer
-	OnFailure OnFailure         `json:"onFailure,omitempty"` // of children
+	Script    string            `json:"script,omitempty"`    // command as one text, without templates
+	Shell     []string          `json:"shell,omitempty"`     // words before Script; nil means sh -e -c
+	Env       map[string]string `json:"env,omitempty"`       // for Run and Script; each value is a template
+	Compute   string            `json:"compute,omitempty"`   // JSONata expression for the answer
+	OnFailure OnFailure         `json:"onFailure,omitempty"` // for children
 }
 
-// Command are the words of a role that is a command, as they are stored; nil: it is none. Those of a script
-// are no templates.
+// Command returns the stored words of a command role, or nil for other roles. The words of a script are not
+// templates.
 func (r Role) Command() []string {
 	if r.Script == "" {
 		return r.Run
@@ -106,10 +106,10 @@ func (r Role) Command() []string {
 	return append(slices.Clone(shell), r.Script)
 }
 
-// OnFailure says what a child that fails means for its role.
+// OnFailure is the effect of a child's failure on its role.
 type OnFailure string
 
-// ContinueOnFailure: its failure is a result, beside those of the others.
+// ContinueOnFailure makes the failure a result, next to the results of the others.
 const ContinueOnFailure OnFailure = "continue"
 
 // Condition is a named JSONata expression for transition lists.
@@ -118,23 +118,22 @@ type Condition struct {
 	Expression  string `json:"expression"`
 }
 
-// Edge is one way out of a graph node.
+// Edge is an outgoing edge of a graph node.
 type Edge struct {
 	Role     string `json:"role"`               // a role, $END or $SUSPEND
-	Prompt   string `json:"prompt,omitempty"`   // mustache; empty: the role's description serves
-	Location string `json:"location,omitempty"` // mustache; empty: the thread's directory
+	Prompt   string `json:"prompt,omitempty"`   // mustache template; "" means the role's description
+	Location string `json:"location,omitempty"` // mustache template; "" means the thread's directory
 }
 
-// Transition is an edge in a list: the first whose condition holds is taken.
+// Transition is an edge in a list. The first one whose condition is true is taken.
 type Transition struct {
 	Edge
-	// Condition is a name in Workflow.Conditions or an inline expression;
-	// empty means always.
+	// Condition is a name in Workflow.Conditions or an inline expression; "" is always true.
 	Condition string `json:"condition,omitempty"`
 }
 
-// GraphNode is the way out of a node in one of two forms: a map from status to
-// edge, or a list of transitions. Exactly one of the fields is set.
+// GraphNode holds the outgoing edges of a node in one of two forms: a map from status to edge, or a list of
+// transitions. Exactly one of the fields is set.
 type GraphNode struct {
 	Edges       map[string]Edge
 	Transitions []Transition
@@ -164,7 +163,7 @@ func (n *GraphNode) UnmarshalJSON(b []byte) error {
 	return errors.New("graph node: want an object of edges or a list of transitions")
 }
 
-// Validate reports what the JSON Schema of the kind would refuse.
+// Validate returns an error if the JSON Schema of the kind rejects the payload.
 func (w Workflow) Validate() error {
 	if w.Roles == nil || w.Graph == nil {
 		return errors.New("workflow: roles and graph are required")
@@ -199,46 +198,44 @@ func (w Workflow) Validate() error {
 	return nil
 }
 
-// What version 2 adds to a workflow: what it asks of whoever starts it, and roles that no
-// agent plays.
+// Additions of version 2 to workflows: inputs, and roles that no agent plays.
 
-// Input is a value that a run is given when it is started.
+// Input is an input that a run receives when it is started.
 type Input struct {
 	Schema      Hash   `json:"schema"`
-	Default     any    `json:"default,omitempty"` // nil: it has to be given
+	Default     any    `json:"default,omitempty"` // nil if the input is required
 	Description string `json:"description,omitempty"`
 }
 
-// ChildRole is a part that is played as a thread of its own: a role of the same
-// workflow, or another workflow.
+// ChildRole is played as a child thread: a role of the same workflow, or another workflow.
 type ChildRole struct {
 	Role     string         `json:"role,omitempty"`
 	Workflow Hash           `json:"workflow,omitempty"`
 	Prompt   string         `json:"prompt,omitempty"`
 	Inputs   map[string]any `json:"inputs,omitempty"`
-	When     string         `json:"when,omitempty"` // JSONata; false: it has no part. Version 3, of all only
+	When     string         `json:"when,omitempty"` // JSONata; if false, there is no such child; version 3, for all only
 }
 
 // EachRole is a [ChildRole] for each item of a list.
 type EachRole struct {
 	Of string `json:"of"` // JSONata
 	ChildRole
-	Max int `json:"max,omitempty"` // items; 0: any number
+	Max int `json:"max,omitempty"` // maximum number of items; 0 means unlimited
 }
 
-// Parse says how what a command prints becomes its role's data.
+// Parse is the format in which a command prints its role's data.
 type Parse string
 
-// The ways to print data.
+// Ways of parsing output.
 const (
 	ParseJSON        Parse = "json"
-	ParseFrontmatter Parse = "frontmatter" // a YAML block, as an agent's answer
+	ParseFrontmatter Parse = "frontmatter" // YAML frontmatter, as in an agent's answer
 )
 
-// Player is who or what plays a role.
+// Player is the kind of player of a role.
 type Player string
 
-// The players.
+// Players of roles.
 const (
 	PlayedByAgent    Player = "agent"
 	PlayedByCommand  Player = "command"
@@ -246,10 +243,10 @@ const (
 	PlayedByWorkflow Player = "workflow"
 	PlayedByAll      Player = "all"
 	PlayedByEach     Player = "each"
-	PlayedByCompute  Player = "compute" // nobody: its answer is an expression
+	PlayedByCompute  Player = "compute" // the answer is computed from an expression
 )
 
-// Player tells who plays the role.
+// Player returns who plays the role.
 func (r Role) Player() Player {
 	if all := r.players(); len(all) > 0 {
 		return all[0]
@@ -257,8 +254,8 @@ func (r Role) Player() Player {
 	return PlayedByAgent
 }
 
-// HasChildren reports whether the role is played by threads of their own, or by none: its answer
-// is computed as that of children is joined.
+// HasChildren reports whether child threads play the role. A computed role counts as having zero children,
+// because its answer is computed in the same way as a join.
 func (r Role) HasChildren() bool {
 	switch r.Player() {
 	case PlayedByWorkflow, PlayedByAll, PlayedByEach, PlayedByCompute:
@@ -267,7 +264,7 @@ func (r Role) HasChildren() bool {
 	return false
 }
 
-// Uses are the other workflows that a workflow runs, each once, sorted.
+// Uses returns the hashes of the other workflows that a workflow runs, sorted and without duplicates.
 func (w Workflow) Uses() []Hash {
 	used := map[Hash]bool{}
 	for _, r := range w.Roles {
@@ -299,7 +296,7 @@ func (r Role) players() (all []Player) {
 	return all
 }
 
-// grown reports whether a workflow says what only version 2 can.
+// grown reports whether a workflow requires version 2.
 func (w Workflow) grown() bool {
 	for _, r := range w.Roles {
 		if r.grown() {
@@ -314,7 +311,7 @@ func (r Role) grown() bool {
 		r.Join != "" || r.Parallel != 0 || r.Parse != "" || r.TimeoutMs != 0 || r.Workspace != ""
 }
 
-// validateNew checks what version 2 adds.
+// validateNew validates the additions of version 2.
 func (r Role) validateNew() error {
 	if len(r.players()) > 1 {
 		return fmt.Errorf("it cannot be played by %s and %s at once", r.players()[0], r.players()[1])
@@ -335,7 +332,7 @@ func (r Role) validateNew() error {
 	return errors.Join(err, wantNatural("parallel", r.Parallel), wantNatural("timeoutMs", int(min(r.TimeoutMs, 1))))
 }
 
-// third reports whether a role says what only version 3 can.
+// third reports whether a role requires version 3.
 func (r Role) third() bool {
 	for _, c := range r.All {
 		if c.When != "" {
@@ -345,7 +342,7 @@ func (r Role) third() bool {
 	return r.Script+r.Compute+string(r.OnFailure) != "" || len(r.Shell)+len(r.Env) > 0 || r.Each != nil && r.Each.When != ""
 }
 
-// wantOptional refuses what is neither a hash nor absent.
+// wantOptional returns an error if h is neither valid nor empty.
 func wantOptional(field string, h Hash) error {
 	if h == "" {
 		return nil
@@ -353,16 +350,15 @@ func wantOptional(field string, h Hash) error {
 	return wantHash(field, h)
 }
 
-// MaxName is the longest name of a workflow, in characters.
+// MaxName is the maximum length of a workflow's name, in characters.
 const MaxName = 100
 
-// WorkflowNameRule is what a workflow's name is made of.
+// WorkflowNameRule describes valid names of workflows.
 const WorkflowNameRule = "letters, digits, '.', '_' and '-', beginning with a letter or digit"
 
-// WorkflowNameProblem says what is wrong with the name of a workflow, as words that
-// follow the name; "" if nothing is. A good one is what the command line can tell
-// from a path, a hash or an option, what no shell would run, and what is a file's
-// name everywhere.
+// WorkflowNameProblem returns what is wrong with the name of a workflow, in words that follow the name, or
+// "". A valid name cannot be mistaken for a path, a hash or an option, is safe in a shell, and is a valid
+// file name on all systems.
 func WorkflowNameProblem(name string) string {
 	switch {
 	case name == "":
@@ -396,7 +392,6 @@ func isPlainName(name string) bool {
 //go:embed reference.md
 var reference string
 
-// Reference is the short command reference that every role is given: Markdown,
-// commands that only read, each on a line of its own in the one fenced block,
-// "uwf" first and a comment after "#".
+// Reference returns the short command reference that every role receives. It is Markdown with a single fenced
+// block, in which each line is a read-only command that starts with "uwf" and ends with a comment after "#".
 func Reference() string { return reference }
