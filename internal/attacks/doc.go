@@ -1,4 +1,4 @@
-// Package attacks judges what uwf confines, from outside: its tests run attack programs in a
-// role that is a command and in run_command, and then look at what happened to the user's
-// home, to git, to processes and to secrets. It knows uwf as a program only.
+// Package attacks tests uwf's sandbox from outside: it runs attack programs in a command role and in
+// run_command, and then checks what happened to the user's home, git, processes and secrets. It uses only
+// uwf's command line.
 package attacks

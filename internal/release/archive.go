@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// target is a system that archives are made for.
+// target is a platform for which archives are built.
 type target struct{ os, arch string }
 
 func targets() []target {
@@ -27,8 +27,7 @@ func targets() []target {
 	}
 }
 
-// targetsNamed are the targets that a list names, such as "linux/amd64"; none
-// are all.
+// targetsNamed parses a list such as "linux/amd64"; an empty list means all targets.
 func targetsNamed(list string) ([]target, error) {
 	if list == "" {
 		return targets(), nil
@@ -51,18 +50,18 @@ type member struct {
 	mode int64
 }
 
-// delivery is what archives are made with.
+// delivery holds the parameters for building archives.
 type delivery struct {
 	out     string // directory
 	version string
-	when    time.Time // of the commit; every file has it, so that the same tree gives the same bytes
+	when    time.Time // time of the commit, used for every file, so that the same tree gives the same bytes
 	targets []target
-	nfpm    string // the program that makes Debian packages; none: no packages
+	nfpm    string // the program that builds Debian packages; "" builds none
 }
 
-// archives writes what people install from: for each target one archive with all
-// commands and the list of what they are built from, for Linux a Debian package,
-// the Homebrew formula, the installer, and the checksums of all of it.
+// archives writes everything needed for an installation: for each target an archive with all commands and
+// their bill of materials, for Linux a Debian package, the Homebrew formula, the installer, and the checksums
+// of all of these.
 func (t *tree) archives(ctx context.Context, d delivery, p process) (err error) {
 	if d.when, err = t.commitTime(ctx, p); err != nil {
 		return err
@@ -110,21 +109,21 @@ func (t *tree) archives(ctx context.Context, d delivery, p process) (err error) 
 	return os.WriteFile(filepath.Join(d.out, "SHA256SUMS"), []byte(sums.text()), 0o644)
 }
 
-// write puts a file into the directory, and its checksum into the list.
+// write writes a file to the directory and adds its checksum.
 func (d delivery) write(sums *checksums, name string, data []byte, p process) error {
 	sums.add(name, data)
 	fmt.Fprintln(p.stdout, "archive", name)
 	return os.WriteFile(filepath.Join(d.out, name), data, 0o644)
 }
 
-// checksums are the SHA-256 of files, in the order in which they were made.
+// checksums holds the SHA-256 checksums of files, in the order of their creation.
 type checksums struct{ names, sums []string }
 
 func (c *checksums) add(name string, data []byte) {
 	c.names, c.sums = append(c.names, name), append(c.sums, fmt.Sprintf("%x", sha256.Sum256(data)))
 }
 
-// of is the checksum of the one file whose name ends so; "" if there is none.
+// of returns the only file with a suffix and its checksum, or "".
 func (c *checksums) of(suffix string) (name, sum string) {
 	for i, name := range c.names {
 		if strings.HasSuffix(name, suffix) {
@@ -134,7 +133,7 @@ func (c *checksums) of(suffix string) (name, sum string) {
 	return "", ""
 }
 
-// text is the list as sha256sum prints and checks it.
+// text returns the list in the format of sha256sum.
 func (c *checksums) text() string {
 	var out strings.Builder
 	for i, name := range c.names {
@@ -143,9 +142,8 @@ func (c *checksums) text() string {
 	return out.String()
 }
 
-// members builds all commands for one system, as "go install" would, so that
-// they know their version, and adds what has to come along: licences, and the
-// list of what they are built from.
+// members builds all commands for one platform, as "go install" would, so that they know their version, and
+// adds licences and the bill of materials.
 func (t *tree) members(ctx context.Context, o *outside, to target, d delivery, p process) ([]member, error) {
 	programs, err := t.programs(nil)
 	if err != nil {
@@ -187,7 +185,7 @@ func (t *tree) members(ctx context.Context, o *outside, to target, d delivery, p
 	return append(files, member{noticesFile, third, 0o644}, member{bomFile, bill, 0o644}), nil
 }
 
-// pack makes the archive that people of a system expect.
+// pack builds the usual kind of archive for a platform.
 func (to target) pack(d delivery, files []member) (name string, data []byte, err error) {
 	base := fmt.Sprintf("uwf_%s_%s_%s", d.version, to.os, to.arch)
 	if to.os == "windows" {
@@ -198,8 +196,7 @@ func (to target) pack(d delivery, files []member) (name string, data []byte, err
 	return base + ".tar.gz", data, err
 }
 
-// binary installs a command for another system, into a directory of its own:
-// go refuses GOBIN then.
+// binary installs a command for another platform, into a separate directory, because go then rejects GOBIN.
 func (o *outside) binary(ctx context.Context, built program, to target, version string, p process) ([]byte, error) {
 	gopath := filepath.Join(o.dir, "cross", to.os+"_"+to.arch)
 	cmd := exec.CommandContext(ctx, "go", "install", "-trimpath", "-ldflags=-s -w", string(built)+"@"+version)
@@ -213,13 +210,13 @@ func (o *outside) binary(ctx context.Context, built program, to target, version 
 		name += ".exe"
 	}
 	data, err := os.ReadFile(filepath.Join(gopath, "bin", to.os+"_"+to.arch, name))
-	if errors.Is(err, os.ErrNotExist) { // this machine's own system
+	if errors.Is(err, os.ErrNotExist) { // the host's own platform
 		data, err = os.ReadFile(filepath.Join(gopath, "bin", name))
 	}
 	return data, err
 }
 
-// commitTime is when the tree was committed.
+// commitTime returns the time of the tree's commit.
 func (t *tree) commitTime(ctx context.Context, p process) (time.Time, error) {
 	out, err := t.git(ctx, p, "log", "-1", "--format=%cI")
 	if err != nil {
@@ -228,7 +225,7 @@ func (t *tree) commitTime(ctx context.Context, p process) (time.Time, error) {
 	return time.Parse(time.RFC3339, strings.TrimSpace(out))
 }
 
-// git runs git in the tree and returns what it prints.
+// git runs git in the tree and returns its output.
 func (t *tree) git(ctx context.Context, p process, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir, cmd.Env, cmd.Stderr = t.root, p.environ, p.stderr

@@ -7,11 +7,10 @@ import (
 	"golang.org/x/mod/module"
 )
 
-// bomFile is the file in an archive that lists what its programs are built from, for
-// scanners that look for known vulnerabilities.
+// bomFile is the file in an archive that lists what its programs are built from, for vulnerability scanners.
 const bomFile = "SBOM.cdx.json"
 
-// billOfMaterials is that list as CycloneDX 1.6 (ECMA-424).
+// billOfMaterials returns that list as CycloneDX 1.6 (ECMA-424).
 func billOfMaterials(d delivery, used []module.Version) ([]byte, error) {
 	type component struct {
 		Type    string `json:"type"`

@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// process is what the commands know about the process that they run in.
+// process holds the process state that commands use.
 type process struct {
 	environ        []string
 	stdout, stderr io.Writer
@@ -23,7 +23,7 @@ const usage = `usage: release [-C DIR] COMMAND
   release -version V          commit and tag a release; it pushes nothing
 `
 
-// run runs one command and returns the exit status: 0, 1 failed, 2 usage.
+// run runs one command and returns the exit status: 0 on success, 1 on failure, 2 for a usage error.
 func run(ctx context.Context, args []string, p process) int {
 	err := dispatch(ctx, args, p)
 	switch {
@@ -36,7 +36,7 @@ func run(ctx context.Context, args []string, p process) int {
 	return 1
 }
 
-// arguments are what stands behind the name of a command.
+// arguments are the arguments after a command's name.
 type arguments struct {
 	out, version, only, nfpm string
 	sums, check              bool
@@ -65,7 +65,7 @@ func dispatch(ctx context.Context, args []string, p process) error {
 	a.dirs = flags.Args()
 	known := map[string]struct {
 		run    func(context.Context, *tree, arguments, process) error
-		usable bool // with these arguments
+		usable bool // reports whether the arguments are valid
 	}{
 		"proxy":    {proxyCommand, a.out != ""},
 		"archives": {archivesCommand, a.out != ""},

@@ -10,17 +10,17 @@ import (
 	"strings"
 )
 
-// outside runs the go command as somebody outside the workspace would, with the
-// tree's modules in a proxy of its own. Its module cache is temporary, because
-// what the tree says today at v0.1.0 must not stay in the user's cache.
+// outside runs the go command as a user outside the workspace would, with a private proxy for the tree's
+// modules. Its module cache is temporary, because the tree's current v0.1.0 must not remain in the user's
+// cache.
 type outside struct {
 	dir   string // temporary, removed by close
 	proxy string
 	env   []string
 }
 
-// newOutside asks the user's go command where it gets modules from; other
-// people's modules come from the user's cache and then from there.
+// newOutside determines from the user's go command where other people's modules come from: the user's cache,
+// and then its proxies.
 func (t *tree) newOutside(ctx context.Context, p process) (*outside, error) {
 	var user struct{ GOPROXY, GOMODCACHE, GONOSUMDB string }
 	cmd := exec.CommandContext(ctx, "go", "env", "-json", "GOPROXY", "GOMODCACHE", "GONOSUMDB")
@@ -40,7 +40,7 @@ func (t *tree) newOutside(ctx context.Context, p process) (*outside, error) {
 	o.env = append(p.environ[:len(p.environ):len(p.environ)],
 		"GOWORK=off",
 		"GOPROXY="+strings.Join([]string{fileURL(o.proxy), fileURL(filepath.Join(user.GOMODCACHE, "cache", "download")), user.GOPROXY}, ","),
-		"GONOPROXY=none", // whatever GOPRIVATE says: siblings come from the proxy
+		"GONOPROXY=none", // overrides GOPRIVATE, because siblings come from the proxy
 		"GONOSUMDB="+strings.Trim(user.GONOSUMDB+","+t.paths(), ","),
 		"GOFLAGS=-modcacherw", // otherwise the temporary cache could not be removed
 		"GOMODCACHE="+filepath.Join(dir, "mod"),
@@ -49,7 +49,7 @@ func (t *tree) newOutside(ctx context.Context, p process) (*outside, error) {
 	return o, nil
 }
 
-// run runs go in dir and shows what it prints.
+// run runs go in dir and shows its output.
 func (o *outside) run(ctx context.Context, p process, dir string, args ...string) error {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, o.env, p.stdout, p.stderr
@@ -59,7 +59,7 @@ func (o *outside) run(ctx context.Context, p process, dir string, args ...string
 	return nil
 }
 
-// goEnv is a variable of the go command.
+// goEnv returns a variable of the go command.
 func (o *outside) goEnv(ctx context.Context, p process, name string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "env", name)
 	cmd.Dir, cmd.Env, cmd.Stderr = o.dir, o.env, p.stderr
@@ -72,8 +72,7 @@ func (o *outside) goEnv(ctx context.Context, p process, name string) (string, er
 
 func (o *outside) close() error { return os.RemoveAll(o.dir) }
 
-// paths lists the siblings as GONOSUMDB wants them: their checksums are in no
-// database.
+// paths returns the siblings in the format of GONOSUMDB, because no database has their checksums.
 func (t *tree) paths() string {
 	var paths []string
 	for _, m := range t.modules {

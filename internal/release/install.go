@@ -17,9 +17,9 @@ import (
 	"strings"
 )
 
-// installCheck does what a user does, "go install <command>@<version>" from an
-// empty directory, with every sibling from a proxy of the tree. It proves that
-// no go.mod lacks or replaces anything that the workspace would hide.
+// installCheck runs "go install <command>@<version>" as a user would, from an empty directory, with every
+// sibling from a proxy of the tree. It detects a go.mod that lacks or replaces a module, which the workspace
+// would hide.
 func (t *tree) installCheck(ctx context.Context, dirs []string, p process) (err error) {
 	version, err := t.versionOr("")
 	if err != nil {
@@ -62,8 +62,8 @@ func (t *tree) installCheck(ctx context.Context, dirs []string, p process) (err 
 	return t.thirdParty(ctx, o, version, p)
 }
 
-// install installs a program. A go.mod that lacks a module is an error, although go finds
-// the newest version then: users would get another one every day.
+// install installs a program. A go.mod without a required module is an error, although go would then use the
+// newest version, because users would get a different one each day.
 func (o *outside) install(ctx context.Context, p process, dir, program string) error {
 	var printed bytes.Buffer
 	p.stderr = io.MultiWriter(p.stderr, &printed)
@@ -77,9 +77,8 @@ func (o *outside) install(ctx context.Context, p process, dir, program string) e
 	return nil
 }
 
-// downloadAll puts all modules into the cache. A named version is taken from the
-// cache if a module there may hold the program: after ocas, go has the module cmd,
-// and would not ask for cmd/uwf.
+// downloadAll downloads all modules to the cache. For a version in the cache, go uses a cached module that
+// may contain the program: after ocas, go has the module cmd and would not look for cmd/uwf.
 func (o *outside) downloadAll(ctx context.Context, t *tree, version, dir string, p process) error {
 	for _, m := range t.modules {
 		if err := o.run(ctx, p, dir, "mod", "download", m.path+"@"+version); err != nil {
@@ -89,7 +88,7 @@ func (o *outside) downloadAll(ctx context.Context, t *tree, version, dir string,
 	return nil
 }
 
-// saysVersion runs an installed program.
+// saysVersion checks the version printed by an installed program.
 func (o *outside) saysVersion(ctx context.Context, name, version string) error {
 	out, err := exec.CommandContext(ctx, filepath.Join(o.dir, "bin", name+exeSuffix()), "--version").Output()
 	if err != nil {
@@ -101,7 +100,7 @@ func (o *outside) saysVersion(ctx context.Context, name, version string) error {
 	return nil
 }
 
-// exeSuffix ends the names of programs here.
+// exeSuffix returns the suffix of executables on this platform.
 func exeSuffix() string {
 	if runtime.GOOS == "windows" {
 		return ".exe"
@@ -109,13 +108,13 @@ func exeSuffix() string {
 	return ""
 }
 
-// program is a command that is released: the import path of a package main.
+// program is a released command: the import path of a package main.
 type program string
 
 func (p program) name() string { return path.Base(string(p)) }
 
-// programs finds what is installed: every package main in a module at or below
-// cmd, or those in the directories that are given, which may also be below ext.
+// programs returns the commands to install: every package main in a module at or below cmd, or those in the
+// given directories, which may also be below ext.
 func (t *tree) programs(dirs []string) ([]program, error) {
 	var found []program
 	for _, m := range t.modules {
@@ -140,8 +139,8 @@ func (t *tree) programs(dirs []string) ([]program, error) {
 	return found, nil
 }
 
-// programsIn lists the directories of a module's programs: its own, or those
-// right below it that are no modules themselves.
+// programsIn lists the directories of a module's programs: its own, or its subdirectories that are not
+// modules.
 func (t *tree) programsIn(m *sibling) ([]string, error) {
 	below, err := os.ReadDir(t.abs(m))
 	if err != nil {
@@ -171,8 +170,7 @@ func (t *tree) programsIn(m *sibling) ([]string, error) {
 	return programs, nil
 }
 
-// checkBinary reads back what the binary says about itself: it is what
-// --version prints.
+// checkBinary checks the version in the binary's build info, which --version prints.
 func checkBinary(file, path, version string) error {
 	info, err := buildinfo.ReadFile(file + exeSuffix())
 	if err != nil {

@@ -1,15 +1,14 @@
-// Command release is the project's own tooling. It is never tagged and never
-// installed: run it from anywhere in the tree with
+// Command release is the project's tooling. It is never tagged or installed; run it from anywhere in the tree
+// with
 //
 //	go run ./internal/release
 //
 // which lists its commands.
 //
-// The modules of the workspace require each other by plain version, without
-// replace, because a replace makes "go install …@version" fail. Between
-// releases these versions exist nowhere, and "go mod tidy" ignores go.work.
-// So whatever has to resolve a sibling outside the workspace gets it from a
-// proxy of files that is built from the tree as it is.
+// The modules of the workspace require each other by plain version, without replace, because a replace makes
+// "go install …@version" fail. Between releases these versions don't exist, and "go mod tidy" ignores
+// go.work. So anything that must resolve a sibling outside the workspace uses a file proxy built from the
+// current tree.
 package main
 
 import (

@@ -14,20 +14,18 @@ import (
 	"golang.org/x/mod/module"
 )
 
-// noticesFile is the file of an archive with the licences of other people's code
-// in its programs: all of them ask for their text to come along.
+// noticesFile is the file in an archive with the licences of third-party code, all of which require that
+// their text be included.
 const noticesFile = "THIRD-PARTY"
 
-// copied lists the modules whose code may be copied into the tree, with the directory that
-// holds the copy.
+// copied maps modules whose code may be copied into the tree to the directory of the copy.
 func copied() map[module.Version]string {
 	return map[module.Version]string{
 		{Path: "github.com/santhosh-tekuri/jsonschema/v5", Version: "v5.3.1"}: "internal/thirdparty/jsonschema",
 	}
 }
 
-// copies lists the copies that are in this tree. Every program links them, but build
-// information doesn't name them.
+// copies lists the copies in this tree. Every program links them, but build information doesn't list them.
 func (t *tree) copies() map[module.Version]string {
 	found := copied()
 	maps.DeleteFunc(found, func(_ module.Version, dir string) bool {
@@ -37,8 +35,7 @@ func (t *tree) copies() map[module.Version]string {
 	return found
 }
 
-// linked lists the modules that are linked into one of the programs, except our
-// own, and the copies, sorted.
+// linked returns the sorted third-party modules linked into the programs, including the copies.
 func (t *tree) linked(programs [][]byte) ([]module.Version, error) {
 	used := map[module.Version]bool{}
 	for m := range t.copies() {
@@ -60,7 +57,7 @@ func (t *tree) linked(programs [][]byte) ([]module.Version, error) {
 	return sorted, nil
 }
 
-// notices are the texts of that file: for Go itself and for each module.
+// notices returns the text of that file: for Go itself and for each module.
 func (t *tree) notices(ctx context.Context, o *outside, used []module.Version, p process) ([]byte, error) {
 	root, err := o.goEnv(ctx, p, "GOROOT")
 	if err != nil {
@@ -87,7 +84,7 @@ func (t *tree) notices(ctx context.Context, o *outside, used []module.Version, p
 	return out.Bytes(), nil
 }
 
-// licenceDir returns the directory with a module's licence: its copy, or the module cache's.
+// licenceDir returns the directory with a module's licence: its copy, or the one in the module cache.
 func (t *tree) licenceDir(cache string, m module.Version) (string, error) {
 	if dir, ok := t.copies()[m]; ok {
 		return filepath.Join(t.root, filepath.FromSlash(dir)), nil
@@ -103,8 +100,8 @@ func (t *tree) licenceDir(cache string, m module.Version) (string, error) {
 	return filepath.Join(cache, filepath.FromSlash(path)+"@"+version), nil
 }
 
-// notice adds the licences of a directory. One without is an error: nobody may
-// hand on what has none.
+// notice adds the licences in a directory. It fails if there is none, because such code must not be
+// distributed.
 func notice(out *bytes.Buffer, name, dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -128,8 +125,7 @@ func notice(out *bytes.Buffer, name, dir string) error {
 	return nil
 }
 
-// isLicence reports whether a file belongs to a licence: its text, and what it
-// wants to be handed on.
+// isLicence reports whether a file is a licence or a notice that must be distributed with it.
 func isLicence(name string) bool {
 	stem, _, _ := strings.Cut(strings.ToUpper(name), ".")
 	stem, _, _ = strings.Cut(stem, "-")

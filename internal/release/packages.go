@@ -13,10 +13,10 @@ import (
 	"strings"
 )
 
-// packaging is the directory with what other people's package managers need.
+// packaging is the directory with files for package managers.
 const packaging = "packaging"
 
-// deb makes a Debian package of an archive's files with nfpm.
+// deb builds a Debian package from an archive's files with nfpm.
 func (t *tree) deb(ctx context.Context, arch string, d delivery, files []member, p process) (name string, data []byte, err error) {
 	stage, err := os.MkdirTemp("", "uwf-deb-")
 	if err != nil {
@@ -49,12 +49,12 @@ func (t *tree) deb(ctx context.Context, arch string, d delivery, files []member,
 	return name, data, err
 }
 
-// installers writes the files that fetch the archives: the Homebrew formula, with
-// their checksums, and install.sh. A formula needs the archives of all its systems.
+// installers writes the files that download the archives: the Homebrew formula with their checksums, and
+// install.sh. A formula needs the archives of all its platforms.
 func (t *tree) installers(d delivery, sums *checksums, p process) error {
 	formula, err := os.ReadFile(filepath.Join(t.root, packaging, "uwf.rb"))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil // a tree that only go installs
+		return nil // a tree without packaging
 	}
 	if err != nil {
 		return err
@@ -90,8 +90,8 @@ func (t *tree) installers(d delivery, sums *checksums, p process) error {
 	return d.write(sums, name, data, p)
 }
 
-// npm makes the package for npm: a launcher for each program, and what fetches the archives and
-// checks them against the checksums that it brings.
+// npm builds the npm package: a launcher for each program, and a script that downloads the archives and
+// verifies them against included checksums.
 func (t *tree) npm(d delivery, sums *checksums) (name string, data []byte, err error) {
 	dir, version := filepath.Join(t.root, packaging, "npm"), strings.TrimPrefix(d.version, "v")
 	var files []member

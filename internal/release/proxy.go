@@ -17,7 +17,7 @@ import (
 	modzip "golang.org/x/mod/zip"
 )
 
-// publishAll puts every module into a proxy of files.
+// publishAll adds every module to a file proxy.
 func (t *tree) publishAll(ctx context.Context, proxy, version string) error {
 	for _, m := range t.modules {
 		if err := t.publish(ctx, proxy, m, version); err != nil {
@@ -27,10 +27,9 @@ func (t *tree) publishAll(ctx context.Context, proxy, version string) error {
 	return nil
 }
 
-// publish puts one module into a proxy of files, as it would be tagged now. Its
-// zip equals the one made from the tag, hash included, because every module
-// has its own LICENSE (cmd/go adds the root's to a module without) and files
-// that git ignores stay out.
+// publish adds one module to a file proxy in the state in which it would be tagged now. Its zip equals the
+// one made from the tag, including the hash, because every module has its own LICENSE (cmd/go adds the root's
+// to a module without one) and ignored files are excluded.
 func (t *tree) publish(ctx context.Context, proxy string, m *sibling, version string) error {
 	escaped, err := module.EscapePath(m.path)
 	if err != nil {
@@ -61,8 +60,7 @@ func (t *tree) publish(ctx context.Context, proxy string, m *sibling, version st
 	)
 }
 
-// modAt is the go.mod that the module has at a version: as it is, unless it
-// requires its siblings at another one.
+// modAt returns the module's go.mod, requiring the siblings at a version.
 func (t *tree) modAt(m *sibling, version string) ([]byte, error) {
 	data, err := os.ReadFile(filepath.Join(t.abs(m), "go.mod"))
 	if err != nil {
@@ -84,7 +82,7 @@ func (t *tree) modAt(m *sibling, version string) ([]byte, error) {
 	return m.mod.Format()
 }
 
-// zip makes the module's zip of the files that git would take, with a go.mod.
+// zip builds the module's zip from the files that git would include, with the given go.mod.
 func (t *tree) zip(ctx context.Context, to io.Writer, m *sibling, at module.Version, gomod []byte) (err error) {
 	stage, err := os.MkdirTemp("", "uwf-zip-")
 	if err != nil {
@@ -111,12 +109,12 @@ func (t *tree) zip(ctx context.Context, to io.Writer, m *sibling, at module.Vers
 	return modzip.CreateFromDir(to, at, stage)
 }
 
-// fileURL is the GOPROXY entry for a directory.
+// fileURL returns the GOPROXY entry for a directory.
 func fileURL(dir string) string {
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs
 	}
-	// A Windows path has no leading slash; a file URL's path has one.
+	// A Windows path has no leading slash, but a file URL's path does.
 	u := url.URL{Scheme: "file", Path: path.Join("/", filepath.ToSlash(dir))}
 	return u.String()
 }

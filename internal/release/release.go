@@ -12,11 +12,10 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// release makes the commit of a release and its tags, one for each module and one
-// for the release page, all on that commit. It pushes nothing: the last line that it prints does.
+// release creates the release commit and its tags, one per module and one for the release page. It pushes
+// nothing; the last line of its output is the command that does.
 //
-// Everything is checked before the first tag: a tag that others have seen cannot
-// be taken back.
+// Everything is checked before the first tag, because a published tag cannot be revoked.
 func (t *tree) release(ctx context.Context, version string, p process) error {
 	if semver.Canonical(version) != version || semver.Build(version) != "" {
 		return fmt.Errorf("%q is not a version such as v0.2.0", version)
@@ -49,7 +48,7 @@ func (t *tree) release(ctx context.Context, version string, p process) error {
 	for _, m := range released.modules {
 		ours := strings.HasPrefix(m.dir, "internal/") && !strings.HasPrefix(m.dir, "internal/thirdparty/")
 		if ours || strings.HasPrefix(m.dir, "examples/") {
-			continue // nobody installs them
+			continue // never installed
 		}
 		tag := m.dir + "/" + version
 		if _, err := t.git(ctx, p, "tag", "-a", tag, "-m", tag); err != nil {
@@ -57,8 +56,8 @@ func (t *tree) release(ctx context.Context, version string, p process) error {
 		}
 		tags = append(tags, tag)
 	}
-	// The release page, the formula and install.sh go by the plain version: a URL has
-	// no room for a module's name.
+	// The release page, the formula and install.sh use the plain version, since a URL has no room for a
+	// module's name.
 	if _, err := t.git(ctx, p, "tag", "-a", version, "-m", version); err != nil {
 		return err
 	}
@@ -68,7 +67,7 @@ func (t *tree) release(ctx context.Context, version string, p process) error {
 	return nil
 }
 
-// clean refuses a tree with changes: the tags would not be what was tried.
+// clean rejects a tree with uncommitted changes: the tags would differ from what was tested.
 func (t *tree) clean(ctx context.Context, p process) error {
 	out, err := t.git(ctx, p, "status", "--porcelain")
 	if err != nil {
@@ -80,7 +79,7 @@ func (t *tree) clean(ctx context.Context, p process) error {
 	return nil
 }
 
-// untagged refuses a version that was released already.
+// untagged rejects a version that was already released.
 func (t *tree) untagged(ctx context.Context, version string, p process) error {
 	out, err := t.git(ctx, p, "tag", "--list", "*/"+version)
 	if err != nil {
@@ -92,8 +91,7 @@ func (t *tree) untagged(ctx context.Context, version string, p process) error {
 	return nil
 }
 
-// requireAt lets the modules require each other at a version, and go.work
-// answer for it.
+// requireAt makes the modules require each other at a version, and go.work replace it.
 func (t *tree) requireAt(version string) error {
 	for _, m := range t.modules {
 		for _, r := range m.mod.Require {
@@ -115,7 +113,7 @@ func (t *tree) requireAt(version string) error {
 	return t.workAt(version)
 }
 
-// workAt changes the replace lines of each go.work, which name the version.
+// workAt updates the version in the replace lines of each go.work.
 func (t *tree) workAt(version string) error {
 	for _, dir := range t.works {
 		work, err := t.workspace(dir)

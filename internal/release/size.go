@@ -15,11 +15,11 @@ import (
 	"unicode/utf8"
 )
 
-// wideLine is the longest line that is not counted as wide, in characters.
+// wideLine is the length from which a line counts as wide, in characters.
 const wideLine = 120
 
-// part says which part of the tree a file of Go belongs to, or "" if none counts it:
-// tests, test data, and copies of other people's files.
+// part returns the part of the tree that a Go file belongs to, or "" for files that are not counted: tests,
+// test data, and third-party copies.
 func part(name string) string {
 	kit := regexp.MustCompile(`(^|/)[a-z]*test/`)
 	switch {
@@ -43,16 +43,16 @@ func under(name string, dirs ...string) bool {
 
 func inTestdata(name string) bool { return slices.Contains(strings.Split(name, "/"), "testdata") }
 
-// isThirdParty reports whether a file is a copy of somebody else's.
+// isThirdParty reports whether a file is a third-party copy.
 func isThirdParty(name string) bool { return under(name, "internal/thirdparty") }
 
-// size holds what the lines of Go come to, tests aside.
+// size holds line counts of Go files, excluding tests.
 type size struct {
 	parts, packages map[string]int
-	wide            int // lines over wideLine, outside of instruments and examples
+	wide            int // lines longer than wideLine, excluding test tools and examples
 }
 
-// sizeOf counts the files, named from root.
+// sizeOf counts the files, given relative to root.
 func sizeOf(root string, names []string) (size, error) {
 	s := size{parts: map[string]int{}, packages: map[string]int{}}
 	for _, name := range names {
@@ -79,7 +79,7 @@ func sizeOf(root string, names []string) (size, error) {
 	return s, nil
 }
 
-// committed lists the files that git tracks and that still exist.
+// committed lists the existing files that git tracks.
 func (t *tree) committed(ctx context.Context, p process) ([]string, error) {
 	out, err := t.git(ctx, p, "-C", t.root, "ls-files", "-z")
 	if err != nil {

@@ -17,14 +17,12 @@ import (
 	"time"
 )
 
-// theirs is a third party's agent, uwf-builtin with a tool of its own, and how a
-// home uses it.
+// theirs contains an agent of a third party, uwf-builtin with an additional tool, and a home that uses it.
 //
 //go:embed thirdparty
 var theirs embed.FS
 
-// thirdParty builds that agent against the proxy and lets the installed uwf make
-// a step with it.
+// thirdParty builds that agent against the proxy and makes a step with it, using the installed uwf.
 func (t *tree) thirdParty(ctx context.Context, o *outside, version string, p process) error {
 	kit := t.module("github.com/united-workforce/uwf/utilagent")
 	if kit == nil {
@@ -68,7 +66,7 @@ func writeFile(name string, text []byte) error {
 	return errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, text, 0o600))
 }
 
-// weatherStep runs the workflow and looks for what the tool said.
+// weatherStep runs the workflow and checks for the tool's result.
 func (o *outside) weatherStep(ctx context.Context, dir, bin string) error {
 	cmd := exec.CommandContext(ctx, filepath.Join(bin, "uwf"+exeSuffix()), "run", "./ask.yaml", "-p", "How is the weather in Rome?")
 	cmd.Dir = dir
@@ -84,7 +82,7 @@ func (o *outside) weatherStep(ctx context.Context, dir, bin string) error {
 	return nil
 }
 
-// lookup returns a variable of the environment; the last one counts.
+// lookup returns an environment variable; the last entry applies.
 func (o *outside) lookup(name string) string {
 	value := ""
 	for _, entry := range o.env {
@@ -95,8 +93,8 @@ func (o *outside) lookup(name string) string {
 	return value
 }
 
-// weatherModel is a model that calls the tool, and then says what that said; it
-// refuses a conversation in which the tool's words are missing.
+// weatherModel serves a model that calls the tool and then repeats its result. It rejects a conversation
+// without that result.
 func weatherModel(ctx context.Context) (url string, stop func(), err error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -106,7 +104,7 @@ func weatherModel(ctx context.Context) (url string, stop func(), err error) {
 	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var body bytes.Buffer
 		if _, err := body.ReadFrom(r.Body); err != nil {
-			return // the client has gone
+			return // the client has disconnected
 		}
 		message := map[string]any{"role": "assistant", "tool_calls": []any{map[string]any{
 			"id": "call-1", "type": "function", "function": map[string]any{"name": "weather", "arguments": `{"city":"Rome"}`}}}}
@@ -120,6 +118,6 @@ func weatherModel(ctx context.Context) (url string, stop func(), err error) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(map[string]any{"choices": []any{map[string]any{"index": 0, "message": message, "finish_reason": "stop"}}})
 	})}
-	go func() { _ = server.Serve(l) }() // it ends when stop closes it
+	go func() { _ = server.Serve(l) }() // ends when stop closes the server
 	return "http://" + l.Addr().String() + "/v1", func() { _ = server.Close() }, nil
 }

@@ -15,15 +15,12 @@ import (
 	"strings"
 )
 
-// tidy runs "go mod tidy" in every module, dependencies first, each against the
-// siblings as they are after their own tidying.
+// tidy runs "go mod tidy" in every module, dependencies first, each against the already tidied siblings.
 //
-// A go.sum line for a sibling is right only until that sibling's next change;
-// after it, every build outside the workspace reports a checksum mismatch,
-// which sounds like an attack. A build in the workspace needs no such line, and
-// "go install …@version" does not read them. So they are taken out again,
-// except for the commit of a release (sums): its tags are exactly what the
-// lines say, and a checkout of a tag then builds without the workspace.
+// A go.sum line for a sibling is valid only until that sibling's next change; then every build outside the
+// workspace reports a checksum mismatch, which looks like an attack. A build in the workspace needs no such
+// line, and "go install …@version" does not read them. So they are removed again, except in a release commit
+// (sums): its tags match the lines, and a checkout of a tag then builds without the workspace.
 func (t *tree) tidy(ctx context.Context, sums bool, p process) (err error) {
 	version, err := t.versionOr("")
 	if err != nil {
@@ -50,7 +47,7 @@ func (t *tree) tidy(ctx context.Context, sums bool, p process) (err error) {
 	return t.tidyWorkspace(ctx, p)
 }
 
-// checkTidy tidies, and reports every file that this has changed as an error.
+// checkTidy runs tidy and reports every changed file as an error.
 func (t *tree) checkTidy(ctx context.Context, p process) error {
 	before := t.moduleFiles()
 	if err := t.tidy(ctx, false, p); err != nil {
@@ -64,8 +61,7 @@ func (t *tree) checkTidy(ctx context.Context, p process) error {
 	return nil
 }
 
-// moduleFiles returns the texts of the files that tidy writes, by name; "" for one that
-// is not there.
+// moduleFiles returns the contents of the files that tidy writes, by name; "" for a missing one.
 func (t *tree) moduleFiles() map[string]string {
 	texts := map[string]string{}
 	add := func(name string) {
@@ -82,8 +78,8 @@ func (t *tree) moduleFiles() map[string]string {
 	return texts
 }
 
-// tidyWorkspace loads every package, which makes the go command write what only
-// the workspace as a whole needs into go.work.sum, and nothing else.
+// tidyWorkspace loads every package, which makes the go command add to go.work.sum the checksums that only
+// the whole workspace needs.
 func (t *tree) tidyWorkspace(ctx context.Context, p process) error {
 	for _, dir := range t.works {
 		cmd := exec.CommandContext(ctx, "go", "list", "-e", "-deps", "-test", "work")
@@ -96,7 +92,7 @@ func (t *tree) tidyWorkspace(ctx context.Context, p process) error {
 }
 
 func (t *tree) tidyModule(ctx context.Context, o *outside, m *sibling, sums bool, p process) error {
-	// A stale line would be a checksum mismatch before tidy could replace it.
+	// A stale line would cause a checksum mismatch before tidy could replace it.
 	if err := t.dropSums(m); err != nil {
 		return err
 	}
@@ -109,7 +105,7 @@ func (t *tree) tidyModule(ctx context.Context, o *outside, m *sibling, sums bool
 	return t.dropSums(m)
 }
 
-// dropSums takes the siblings' lines out of a module's go.sum.
+// dropSums removes the siblings' lines from a module's go.sum.
 func (t *tree) dropSums(m *sibling) error {
 	name := filepath.Join(t.abs(m), "go.sum")
 	data, err := os.ReadFile(name)

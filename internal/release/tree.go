@@ -11,31 +11,30 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// tree is the workspace: the modules that go.work lists, and those of the workspaces
-// below ext, dependencies first.
+// tree is the workspace: the modules in go.work, and those in the workspaces below ext, dependencies first.
 type tree struct {
-	root    string   // absolute; holds go.work
-	works   []string // the directories of all go.work, slash-separated, from the root
+	root    string   // absolute; contains go.work
+	works   []string // directories of all go.work files, slash-separated, relative to root
 	modules []*sibling
 }
 
 // sibling is a module of the tree.
 type sibling struct {
-	path string // of the module
-	dir  string // slash-separated, from the root
-	work string // the directory of its go.work, likewise
+	path string // module path
+	dir  string // slash-separated, relative to the root
+	work string // directory of its go.work, in the same form
 	mod  *modfile.File
 }
 
-// loadTree reads the workspace that dir is in.
+// loadTree loads the workspace that contains dir.
 func loadTree(dir string) (*tree, error) {
 	root, err := findRoot(dir)
 	if err != nil {
 		return nil, err
 	}
 	t := &tree{root: root, works: []string{"."}}
-	// What links much that nobody else needs has a workspace of its own: else every
-	// build would ask for the go.mod of all that.
+	// Modules with many otherwise unneeded dependencies have separate workspaces; otherwise every build would
+	// need the go.mod files of all dependencies.
 	extensions, err := filepath.Glob(filepath.Join(root, "ext", "*", "go.work"))
 	if err != nil {
 		return nil, err
@@ -60,7 +59,7 @@ func loadTree(dir string) (*tree, error) {
 	return t, t.sort()
 }
 
-// workspace reads the go.work of a directory.
+// workspace parses the go.work of a directory.
 func (t *tree) workspace(dir string) (*modfile.WorkFile, error) {
 	name := t.goWork(dir)
 	data, err := os.ReadFile(name)
@@ -111,10 +110,10 @@ func loadModule(root, dir string) (*sibling, error) {
 	return &sibling{path: mod.Module.Mod.Path, dir: filepath.ToSlash(filepath.Clean(dir)), mod: mod}, nil
 }
 
-// sort puts every module behind those that it requires.
+// sort sorts the modules after those that they require.
 func (t *tree) sort() error {
 	var sorted []*sibling
-	state := map[*sibling]int{} // 1: being visited, 2: done
+	state := map[*sibling]int{} // 1: in progress, 2: done
 	var visit func(m *sibling) error
 	visit = func(m *sibling) error {
 		switch state[m] {
@@ -153,8 +152,8 @@ func (t *tree) module(path string) *sibling {
 	return t.modules[i]
 }
 
-// versionOr returns v or, if it is empty, the one version at which the modules
-// require each other. All share it: they are released in lockstep.
+// versionOr returns v, or if it is empty the version at which the modules require each other. All share it,
+// because they are released together.
 func (t *tree) versionOr(v string) (string, error) {
 	if v != "" {
 		return v, nil

@@ -8,17 +8,16 @@ import (
 	"time"
 )
 
-// account is the model of a race: what the commands said of each thread, and
-// when they ran. It knows no store and no files. It allows what some order of
-// the commands explains in which each happens at one moment of its run:
-//   - a step that was acknowledged comes after all that were acknowledged, or
-//     seen, before its command began;
-//   - nobody sees a head that is older than one that was there before he looked;
-//   - a thread is killed once, and then no step begins.
+// account is the model of a race: what the commands reported about each thread, and when they ran. It knows
+// no store and no files. It accepts a history if some sequential order of the commands explains it:
+//   - an acknowledged step follows all steps that were acknowledged, or seen,
+//     before its command began;
+//   - no command sees a head older than one that existed before the command began;
+//   - a thread is killed once, and no step begins afterwards.
 type account struct {
 	mu      sync.Mutex
 	events  map[string][]event // by thread
-	tried   map[string]bool    // somebody has begun to kill it
+	tried   map[string]bool    // a kill was attempted
 	ended   map[string]time.Time
 	slowest time.Duration
 }
@@ -34,8 +33,7 @@ func newAccount() *account {
 	return &account{events: map[string][]event{}, tried: map[string]bool{}, ended: map[string]time.Time{}}
 }
 
-// begin notes that a command begins; done takes what it said, and says whether
-// that is allowed.
+// begin records the start of a command. done records its result and returns an error if that is not allowed.
 func (a *account) begin(args []string, began time.Time) (done func(e ended, now time.Time) error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -56,8 +54,8 @@ func (a *account) begin(args []string, began time.Time) (done func(e ended, now 
 	}
 }
 
-// allowed judges an exit status: somebody else is at it, somebody has stopped
-// the agent, or the thread was killed.
+// allowed reports whether an exit status is allowed: another process is working on the thread, the agent was
+// stopped, or the thread was killed.
 func (a *account) allowed(e ended) bool {
 	switch e.Code {
 	case 0, exitLocked:
@@ -70,7 +68,7 @@ func (a *account) allowed(e ended) bool {
 	return false
 }
 
-// take notes what a successful command said of a thread.
+// take records what a successful command reported about a thread.
 func (a *account) take(e ended, began, now time.Time) error {
 	if e.Args[0] != "thread" || len(e.Args) < 3 {
 		return nil
@@ -96,7 +94,7 @@ func (a *account) take(e ended, began, now time.Time) error {
 	return nil
 }
 
-// killed reports whether somebody was told that a thread is killed.
+// killed reports whether a kill of a thread was acknowledged.
 func (a *account) killed(id string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -104,14 +102,13 @@ func (a *account) killed(id string) bool {
 	return killed
 }
 
-// inOrder checks that the heads of a thread were seen and made in the order of
-// its chain.
+// inOrder checks that the heads of a thread were seen and made in the order of its chain.
 func (a *account) inOrder(id string, chain []string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	all := a.events[id]
 	for _, later := range all {
-		at := slices.Index(chain, later.head) // -1: its beginning
+		at := slices.Index(chain, later.head) // -1 for the start
 		for _, before := range all {
 			was := slices.Index(chain, before.head)
 			if !before.ended.Before(later.began) || was < at || was == at && !later.made {

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 )
 
-// What the commands say when they succeed, held against what is there.
+// Checks of commands' acknowledgements against the actual state.
 
 func (s *stage) timeout() string { return fmt.Sprintf("%dm", 10+s.rounds) }
 

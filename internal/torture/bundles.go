@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// redacting takes away the detail of a thread's step.
+// redacting redacts the detail of a thread's step.
 func redacting(ctx context.Context, s *stage) ([]string, error) {
 	id, err := s.stepped(ctx)
 	if err != nil {
@@ -16,13 +16,12 @@ func redacting(ctx context.Context, s *stage) ([]string, error) {
 	if err := s.must(ctx, &step, "cas", "get", s.promise.last(id), "--format", "json"); err != nil {
 		return nil, err
 	}
-	// The mock says the same in every thread, so they share it.
+	// The mock prints the same in every thread, so they share the node.
 	return []string{"thread", "redact", id, "--node", step.Payload.Detail, "--shared", "--reason", "torture"}, nil
 }
 
-// importing brings all threads into a home that has nothing yet. Before that, the
-// last such home must be sound, whatever has happened to the import there, and
-// importing again must bring the rest.
+// importing imports all threads into an empty home. First it checks that the last such home is sound,
+// whatever happened to the import there, and that importing again completes it.
 func importing(ctx context.Context, s *stage) ([]string, error) {
 	s.subjectThread = ""
 	file := s.path("all.uwfb")

@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	// foolPart is our own command that plays an agent which a stranger has talked
-	// into something: its role maker answers what stands in a file.
+	// foolPart is our own command, acting as an agent that was manipulated: its role maker answers with the
+	// content of a file.
 	foolPart = "fool"
-	// foolVariable is the directory of that file, said, and of what it was told.
+	// foolVariable is the directory of that file, said, and of the recorded prompts.
 	foolVariable = "TORTURE_FOOL"
 	// wasHere is a file that it leaves wherever it works.
 	wasHere = "was-here"
-	// harmless is what it answers when nobody has said anything.
+	// harmless is its answer if there is no file.
 	harmless = "---\n$status: done\nnote: fine\n---\nAll well.\n"
 )
 
-// fool keeps what it was told by each role's name, and exits.
+// fool records its prompt under each role's name and exits.
 func fool(e env.Env) {
-	part := func(args []string) ([]string, error) { return args[1:], nil } // without our own command
+	part := func(args []string) ([]string, error) { return args[1:], nil } // strips our own command
 	agentkit.Run(agentkit.Options{Name: "fool", ParseArgs: part, Run: func(_ context.Context, r *agentkit.Request) (agentkit.Result, error) {
 		dir := e.Get(foolVariable)
 		said, err := os.ReadFile(filepath.Join(dir, "said"))

@@ -13,14 +13,13 @@ import (
 )
 
 const (
-	// slowest and largest are what no command may need, whatever it is given.
-	slowest = 10 * time.Second // of processor time: generous, since machines differ
+	// slowest and largest are limits that no command may exceed, whatever its input.
+	slowest = 10 * time.Second // processor time; generous, since machines differ
 	largest = 200 << 20        // bytes
 )
 
-// hostile damages the files that people and other programs can write. Every command
-// must end soon, within bounds, with an error that says something or with a right
-// answer.
+// hostile damages files that people and other programs can write. Every command must end soon and within
+// bounds, with a useful error or a correct answer.
 func hostile(ctx context.Context, t *trial) error {
 	var s *stage
 	for t.time(ctx) {
@@ -36,7 +35,7 @@ func hostile(ctx context.Context, t *trial) error {
 	return nil
 }
 
-// readers are commands that read the files, with what they are about.
+// readers are commands that read the files, with their arguments.
 func (s *stage) readers() [][]string {
 	return [][]string{
 		{"thread", "list", "--all"}, {"thread", "show", s.base}, {"thread", "steps", s.base}, {"thread", "read", s.base},
@@ -45,7 +44,7 @@ func (s *stage) readers() [][]string {
 	}
 }
 
-// damaged damages one file, runs one command, and repairs it.
+// damaged damages one file, runs one command, and repairs the file.
 func (s *stage) damaged(ctx context.Context, random *rand.Rand) error {
 	files, err := s.files()
 	if err != nil {
@@ -80,7 +79,7 @@ func (s *stage) damaged(ctx context.Context, random *rand.Rand) error {
 	return s.sound(ctx, &promise{})
 }
 
-// bounded holds what every command must keep to.
+// bounded checks the limits of every command.
 func bounded(e ended) error {
 	if e.CPU > slowest || e.Memory > largest {
 		return fmt.Errorf("takes %s and %d MB: %s", e.CPU, e.Memory>>20, e)
@@ -92,7 +91,7 @@ func bounded(e ended) error {
 	return nil
 }
 
-// files are all that can be damaged: the home, the store, and the workflow.
+// files lists everything that can be damaged: the home, the store, and the workflow.
 func (s *stage) files() ([]string, error) {
 	files := []string{s.path("loop.yaml")}
 	err := filepath.WalkDir(s.home, func(path string, d fs.DirEntry, err error) error {
@@ -104,7 +103,7 @@ func (s *stage) files() ([]string, error) {
 	return files, err
 }
 
-// replace writes a file, whatever is in its place.
+// replace writes a file, removing whatever is in its place.
 func replace(path string, data []byte) error {
 	if err := os.RemoveAll(path); err != nil {
 		return err
@@ -112,7 +111,7 @@ func replace(path string, data []byte) error {
 	return os.WriteFile(path, data, 0o644)
 }
 
-// damage changes a text in one of the ways in which texts get damaged.
+// damage changes a text in one of the usual ways.
 func damage(random *rand.Rand, text []byte) []byte {
 	out := bytes.Clone(text)
 	at := random.IntN(len(out) + 1)

@@ -13,19 +13,19 @@ import (
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 )
 
-// ledger is a file beside the home in which our agent notes that it has finished
-// a step: the witness that the engine cannot influence.
+// ledger is a file next to the home in which our agent records finished steps: evidence that the engine
+// cannot influence.
 type ledger struct{ path string }
 
 const ledgerVariable = "TORTURE_LEDGER"
 
-// agentPart is our own command that plays the agent.
+// agentPart is our own command that acts as the agent.
 const agentPart = "agent"
 
-// finish is the task that our agent says is done after one step; any other never is.
+// finish is the task that our agent completes after one step; others never end.
 const finish = "finish"
 
-// entry is finished work: the result line is out, and the agent exits with 0.
+// entry is a finished step: the result line is printed, and the agent exits with 0.
 type entry struct{ Thread, Follows, Step string }
 
 // entries reads the ledger.
@@ -45,8 +45,7 @@ func (l ledger) entries() ([]entry, error) {
 	return out, nil
 }
 
-// agent is our agent: it does its work, and notes in the ledger when it has
-// printed its result.
+// agent is our agent: it works, prints its result, and records it in the ledger.
 func agent(e env.Env) int {
 	p, err := agentkit.OS()
 	if err != nil {
@@ -77,8 +76,7 @@ func agent(e env.Env) int {
 	return 0
 }
 
-// note appends an entry in one write, which no other can come between. Without a
-// path there is no ledger.
+// note appends an entry in one write, which is atomic. Without a path there is no ledger.
 func note(path string, e entry) error {
 	if path == "" {
 		return nil
@@ -92,7 +90,7 @@ func note(path string, e entry) error {
 	return err
 }
 
-// lastStep is the step that a result line names.
+// lastStep returns the step in a result line.
 func lastStep(stdout []byte) string {
 	lines := bytes.Split(bytes.TrimSpace(stdout), []byte("\n"))
 	var result struct{ StepHash string }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// liars plays all lies, then again in another order, as often as time allows.
+// liars plays all lies, then again in another order while there is time.
 func liars(ctx context.Context, t *trial) error {
 	var slowest time.Duration
 	for t.rounds == 0 || t.time(ctx) {
@@ -38,7 +38,7 @@ func liars(ctx context.Context, t *trial) error {
 	return nil
 }
 
-// flood is how much is much: a gigabyte, where there is time for it.
+// flood returns the size of excessive output: a gigabyte if there is time.
 func (t *trial) flood() int {
 	if t.short() {
 		return 50 << 20
@@ -46,8 +46,8 @@ func (t *trial) flood() int {
 	return 1 << 30
 }
 
-// lied plays one lie on a fresh thread and holds that it ended as it must, that
-// the thread stayed where it was, that nobody is left, and that it goes on.
+// lied plays one lie on a fresh thread and checks that it ended as it must, that the thread did not move,
+// that no process is left, and that the thread can continue.
 func (s *stage) lied(ctx context.Context, l lie, flood int) error {
 	before, err := s.victim(ctx, l)
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *stage) lied(ctx context.Context, l lie, flood int) error {
 	return s.check(ctx)
 }
 
-// victim is a fresh thread; it returns its head.
+// victim creates a fresh thread and returns its head.
 func (s *stage) victim(ctx context.Context, l lie) (string, error) {
 	id, err := s.begun(ctx)
 	if err != nil {
@@ -99,7 +99,7 @@ func (s *stage) victim(ctx context.Context, l lie) (string, error) {
 	return shown.Head, err
 }
 
-// caught checks that a lie ended as it must, and that nobody is left.
+// caught checks that a lie ended as it must, and that no process is left.
 func (s *stage) caught(l lie, e ended) error {
 	if e.Code != l.code && (l.or == 0 || e.Code != l.or) || !strings.Contains(e.Stderr, l.says) {
 		return fmt.Errorf("should exit %d and say %q: %s", l.code, l.says, e)
@@ -117,7 +117,7 @@ func (s *stage) caught(l lie, e ended) error {
 	return nil
 }
 
-// script writes the lie down.
+// script writes the lie's script.
 func (s *stage) script(ctx context.Context, l lie, before string, flood int) (string, error) {
 	cousin := ""
 	if strings.Contains(l.script, "$COUSIN") {
@@ -127,7 +127,7 @@ func (s *stage) script(ctx context.Context, l lie, before string, flood int) (st
 		}
 	}
 	path := s.path("liar.sh")
-	text := "unset " + ledgerVariable + "\n" + // what liars throw away is not finished
+	text := "unset " + ledgerVariable + "\n" + // a liar's discarded work does not count as finished
 		fmt.Sprintf("HEAD=%s HEADFILE=%s OTHER=%s COUSIN=%s FLOOD=%d CAS=$OCAS_HOME AGENT=%s\n",
 			before, nodeFile(before), s.promise.heads(s.base)[0], cousin, flood, strings.TrimSuffix(s.agent, " "+agentPart)) +
 		fmt.Sprintf("uwf() { %s \"$@\"; }\n", filepath.Join(s.bin, "uwf"))
@@ -136,8 +136,8 @@ func (s *stage) script(ctx context.Context, l lie, before string, flood int) (st
 	return path, os.WriteFile(path, []byte(text+l.script+"\n"), 0o755)
 }
 
-// cousin is a step that stands as far from the start as the one that the lie has
-// to make, but follows another.
+// cousin makes a step at the same distance from the start as the step that the lie has to make, but after
+// another one.
 func (s *stage) cousin(ctx context.Context) (string, error) {
 	var fork struct{ Thread string }
 	if err := s.must(ctx, &fork, "thread", "fork", s.promise.heads(s.subjectThread)[0], "--format", "json"); err != nil {
@@ -152,7 +152,7 @@ func (s *stage) cousin(ctx context.Context) (string, error) {
 	return s.promise.last(fork.Thread), nil
 }
 
-// keep saves the file that a lie breaks; restore puts it back.
+// keep saves the file that a lie breaks; restore restores it.
 func (s *stage) keep(l lie, before string) (restore func() error, err error) {
 	if l.breaks == "" {
 		return func() error { return nil }, nil
@@ -167,5 +167,5 @@ func (s *stage) keep(l lie, before string) (restore func() error, err error) {
 	}, err
 }
 
-// nodeFile is a node's file in the store.
+// nodeFile returns a node's file in the store.
 func nodeFile(hash string) string { return filepath.Join("nodes", hash[:2], hash+".bin") }

@@ -1,25 +1,23 @@
 package main
 
-// lie is an agent, as a shell script, and how the step with it must end. In the
-// script $HEAD is what the step has to follow, $OTHER a step of another thread,
-// $COUSIN the step that follows the one beside the head in a fork, $CAS the store,
-// agent our own, honest agent, and uwf the program.
+// lie is an agent, as a shell script, and the expected result of its step. In the script $HEAD is the step to
+// follow, $OTHER a step of another thread, $COUSIN the step that follows the one beside the head in a fork,
+// $CAS the store, agent our own honest agent, and uwf the program.
 type lie struct {
 	name, script string
 	flags        []string
 	code         int
-	or           int    // another status that is as right, because it depends on who is faster; 0: none
-	says         string // in the error
-	// breaks is a file of the home that the script damages: it is put back
-	// before the thread has to go on.
+	or           int    // alternative status, depending on timing; 0 if none
+	says         string // substring of the error
+	// breaks is a file of the home that the script damages. It is restored before the thread has to continue.
 	breaks string
-	// escapes: what is left behind has cut itself off on purpose, and lives on.
+	// escapes means that a leftover process has detached itself deliberately and survives.
 	escapes bool
-	// first: the thread has no step yet.
+	// first means that the thread has no step yet.
 	first bool
 }
 
-// lies are what agents can print, return, write or leave behind.
+// lies lists what agents can print, return, write or leave behind.
 func lies() []lie {
 	var all []lie
 	for _, some := range [][]lie{printed(), returned(), named(), left(), written()} {
@@ -28,10 +26,10 @@ func lies() []lie {
 	return all
 }
 
-// soon makes an agent that would never end time out.
+// soon makes an endless agent time out.
 func soon() []string { return []string{"--timeout", "1s"} }
 
-// printed are what agents can write to their streams.
+// printed lists what agents can write to their streams.
 func printed() []lie {
 	return []lie{
 		{name: "prints noise", script: "head -c 100000 /dev/urandom", code: exitAgent, says: "is not a result"},
@@ -54,7 +52,7 @@ func printed() []lie {
 	}
 }
 
-// returned are how agents can end.
+// returned lists how agents can end.
 func returned() []lie {
 	return []lie{
 		{name: "says nothing", script: "exit 0", code: exitAgent, says: "no result"},
@@ -70,7 +68,7 @@ func returned() []lie {
 	}
 }
 
-// named are the steps that agents can claim to have made.
+// named lists the steps that agents can claim to have made.
 func named() []lie {
 	return []lie{
 		{name: "names the head itself", script: `echo "$HEAD"`, code: exitAgent, says: "does not follow the head"},
@@ -84,7 +82,7 @@ func named() []lie {
 	}
 }
 
-// left are what agents can leave behind.
+// left lists what agents can leave behind.
 func left() []lie {
 	return []lie{
 		{name: "leaves a child", script: "sleep 1000 & agent"},
@@ -98,7 +96,7 @@ func left() []lie {
 	}
 }
 
-// written are what agents can do to the files of the home.
+// written lists what agents can do to the files of the home.
 func written() []lie {
 	return []lie{
 		{name: "makes its run directory useless", script: `rm -rf "$UWF_RUN_DIR"/*; echo x > "$UWF_RUN_DIR/run.json"; exit 1`, code: exitAgent},

@@ -9,8 +9,7 @@ import (
 	"syscall"
 )
 
-// endLeft kills the processes that were started for an agent of this world and
-// still live, and returns their ids.
+// endLeft kills the remaining processes that were started for an agent of this world and returns their IDs.
 func (w *world) endLeft() ([]int, error) {
 	environs, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {
@@ -20,19 +19,19 @@ func (w *world) endLeft() ([]int, error) {
 	for _, path := range environs {
 		environ, err := os.ReadFile(path)
 		if err != nil || !bytes.Contains(environ, []byte("UWF_RUN_DIR="+w.home+"/")) {
-			continue // it has ended, belongs to somebody else, or is a zombie
+			continue // it has exited, belongs to another user, or is a zombie
 		}
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 		if err != nil {
 			return nil, err
 		}
 		left = append(left, pid)
-		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended by itself
+		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have exited
 	}
 	return left, nil
 }
 
-// odd puts something else in the place of a file, and says what.
+// odd replaces a file by something else and describes it.
 func odd(random *rand.Rand, path string) (what string, err error) {
 	if err := os.Remove(path); err != nil {
 		return "", err
@@ -55,9 +54,8 @@ func odd(random *rand.Rand, path string) (what string, err error) {
 	return "200 GB of nothing", os.Truncate(path, 200<<30)
 }
 
-// peak is the most memory that a process held, in bytes; 0 if unknown. Until its
-// execve a process is a copy of us, and the kernel counts that: a figure that is
-// not above our own says nothing.
+// peak returns a process's peak memory in bytes, or 0 if unknown. Until its execve a process is a copy of
+// this one, which the kernel counts: a figure no higher than our own means nothing.
 func peak(state *os.ProcessState) int64 {
 	usage, ok := state.SysUsage().(*syscall.Rusage)
 	var own syscall.Rusage

@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// What only Linux has been asked to do: the rows go without it elsewhere.
+// Features that are only implemented on Linux; elsewhere the rows run without them.
 const onTerminals = false
 
 func (w *world) onTerminal(ctx context.Context, args ...string) (string, error) {

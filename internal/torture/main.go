@@ -1,7 +1,7 @@
-// Command torture does to uwf what machines and people do, thousands of times,
-// and holds after each time what docs/reliability.md promises: every acknowledged
-// step is there, finished work counts once, the store is whole, the next step goes
-// on, and no stranger gets further than SECURITY.md says. It uses the programs as they ship, through their command lines.
+// Command torture subjects uwf to failures of machines and people, thousands of times, and checks after each
+// that what docs/reliability.md guarantees holds: every acknowledged step exists, finished work counts once,
+// the store is sound, the next step continues, and no attacker gets further than SECURITY.md describes. It
+// runs the released programs through their command lines.
 //
 //	torture -bin DIR [-time 10m] [-only points,races] [-seed N]
 //	torture -bin DIR -only points,races -seed N -all [-match TEXT]
@@ -47,10 +47,10 @@ func main() {
 	os.Exit(status)
 }
 
-// errUsage means that nothing was tried.
+// errUsage reports invalid arguments.
 var errUsage = errors.New("wrong arguments")
 
-// part plays the parts for which the program starts itself.
+// part runs one of the parts for which the program starts itself.
 func part(e env.Env) (status int, ours bool) {
 	if len(e.Args) == 0 {
 		return 0, false
@@ -69,7 +69,7 @@ func part(e env.Env) (status int, ours bool) {
 	return 0, false
 }
 
-// torture runs the scenarios that the arguments ask for, and prints a row for each.
+// torture runs the requested scenarios and prints a row for each.
 func torture(ctx context.Context, e env.Env) error {
 	flags := flag.NewFlagSet("torture", flag.ContinueOnError)
 	flags.SetOutput(e.Stderr)
@@ -111,7 +111,7 @@ func torture(ctx context.Context, e env.Env) error {
 	return removeAll(dir)
 }
 
-// choose finds scenarios by name; none are all.
+// choose finds scenarios by name; an empty list means all.
 func choose(names string) ([]scenario, error) {
 	all := scenarios()
 	if names == "" {
@@ -136,12 +136,12 @@ func (t *trial) play(ctx context.Context, s scenario) error {
 		return nil
 	}
 	if ctx.Err() != nil {
-		return context.Cause(ctx) // what else went wrong then comes from that
+		return context.Cause(ctx) // other errors are a consequence
 	}
 	return err
 }
 
-// row prints what a scenario has tried.
+// row prints the result of a scenario.
 func (t *trial) row(out io.Writer, s scenario, err error) {
 	verdict := "held"
 	if err != nil {

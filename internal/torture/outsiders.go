@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// outsiders are bundles of a stranger, who has done in a home of his own what he
-// could, and has changed bytes of the bundle where our programs would not let him.
+// outsiders tests bundles from an attacker, who prepared them in his own home and then changed bytes that our
+// programs would not let him change.
 func outsiders() func(context.Context, *trial, *victim) error {
 	return some(1,
 		attack{"a thread of the future", func(ctx context.Context, t *trial, v *victim) error {
@@ -37,14 +37,13 @@ func outsiders() func(context.Context, *trial, *victim) error {
 	)
 }
 
-// bundle is one of a stranger.
+// bundle is an attacker's bundle.
 type bundle struct {
 	data   []byte
 	thread string
 }
 
-// patched replaces a text in the manifest by one that is as long, and makes the digest
-// fit.
+// patched replaces a text in the manifest by one of the same length and updates the digest.
 func (b bundle) patched(old, text string) []byte {
 	out := bytes.Replace(b.data, []byte(old), []byte(text), 1)
 	end := len(out) - sha256.Size
@@ -52,8 +51,8 @@ func (b bundle) patched(old, text string) []byte {
 	return append(out[:end:end], digest[:]...)
 }
 
-// stranger makes a bundle in a home of his own: he has run what the victim runs,
-// in the same directory, and redacted all that he could.
+// stranger creates a bundle in another home, with the victim's workflow and directory, and everything
+// possible redacted.
 func (v *victim) stranger(ctx context.Context) (bundle, error) {
 	his := *v
 	theirs := *v.world
@@ -94,8 +93,8 @@ func (v *victim) stranger(ctx context.Context) (bundle, error) {
 	return b, err
 }
 
-// imports takes a stranger's bundle in and holds that it is taken only if it is fine,
-// that @ stays, that all names are names, and that what came works nowhere by itself.
+// imports imports an attacker's bundle and checks that it is accepted only if it is valid, that @ stays, that
+// all names are valid, and that nothing imported runs by itself.
 func (v *victim) imports(ctx context.Context, change func(bundle) []byte, fine bool) error {
 	if err := v.must(ctx, nil, "thread", "start", honest, "-p", "mine"); err != nil {
 		return err
@@ -140,10 +139,10 @@ func (v *victim) imports(ctx context.Context, change func(bundle) []byte, fine b
 			return err
 		}
 	}
-	return v.works(ctx, honest) // which makes nodes that the stranger has redacted
+	return v.works(ctx, honest) // re-creates nodes that the attacker has redacted
 }
 
-// newest is the thread that @ means.
+// newest returns the thread that @ refers to.
 func (v *victim) newest(ctx context.Context) (string, error) {
 	shown, err := v.show(ctx, "@")
 	return shown.Thread, err

@@ -11,19 +11,18 @@ import (
 	"github.com/united-workforce/uwf/internal/torture/trace"
 )
 
-// point is one thing to try: a fault at one call of one command.
+// point is one test case: a fault at one call of one command.
 type point struct {
 	subject subject
 	at      int
 	fault   trace.Fault
 }
 
-// String is what -match looks at: "thread kill: EIO at 12".
+// String returns the text that -match searches: "thread kill: EIO at 12".
 func (p point) String() string { return fmt.Sprintf("%s: %s at %d", p.subject.name, p.fault, p.at) }
 
-// points makes every system call that writes go wrong, in every command that
-// writes, with every fault. The seed puts them in an order, so that a short run
-// sees a fair part of them.
+// points injects every fault into every system call that writes, in every command that writes. The seed
+// determines the order, so that a short run covers a fair sample.
 func points(ctx context.Context, t *trial) error {
 	all, err := t.allPoints(ctx)
 	if err != nil {
@@ -49,8 +48,7 @@ func points(ctx context.Context, t *trial) error {
 	return nil
 }
 
-// counted are the commands whose points are tried: in the short form a few, since
-// to count their calls takes a while.
+// counted returns the commands to test: in the short form a few, since counting their calls takes a while.
 func (t *trial) counted() []subject {
 	all := subjects()
 	named := func(sub subject) bool { return strings.HasPrefix(t.match, sub.name+":") }
@@ -92,7 +90,7 @@ func (t *trial) allPoints(ctx context.Context) ([]point, error) {
 	return all, removeAll(s.dir)
 }
 
-// try makes one call go wrong and holds what was promised.
+// try injects one fault and checks the guarantees.
 func (t *trial) try(ctx context.Context, s *stage, p point) (trace.Call, error) {
 	args, err := p.subject.prepare(ctx, s)
 	if err != nil {

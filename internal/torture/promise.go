@@ -8,15 +8,14 @@ import (
 	"sync"
 )
 
-// promise is what uwf has said so far: steps that it has acknowledged. It is
-// the whole model: everything acknowledged stays, everything finished counts
-// once, and the thread goes on.
+// promise records the steps that uwf has acknowledged. It is the whole model: everything acknowledged stays,
+// everything finished counts once, and the thread can continue.
 type promise struct {
 	mu   sync.Mutex
-	acks map[string][]string // heads by thread, in the order acknowledged
+	acks map[string][]string // heads by thread, in the order of acknowledgement
 }
 
-// threads are those that were acknowledged.
+// threads returns the acknowledged threads.
 func (p *promise) threads() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -27,7 +26,7 @@ func (p *promise) threads() []string {
 	return out
 }
 
-// add notes an acknowledgement; a head of "" only says that the thread exists.
+// add records an acknowledgement; a head of "" only means that the thread exists.
 func (p *promise) add(thread, head string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -54,7 +53,7 @@ func (p *promise) heads(thread string) []string {
 	return append([]string(nil), p.acks[thread]...)
 }
 
-// last is the newest head that was acknowledged; "" if there is none.
+// last returns the newest acknowledged head, or "".
 func (p *promise) last(thread string) string {
 	if heads := p.heads(thread); len(heads) > 0 {
 		return heads[len(heads)-1]
@@ -62,18 +61,17 @@ func (p *promise) last(thread string) string {
 	return ""
 }
 
-// heard reads what a command printed before it ended, however it ended: every whole line is
-// an acknowledgement.
+// heard reads a command's output, however it ended: every complete line is an acknowledgement.
 func (p *promise) heard(stdout []byte) {
 	for _, s := range acknowledged(stdout) {
 		p.add(s.Thread, s.StepHash)
 	}
 }
 
-// ack is what a command says of a thread.
+// ack is a command's report about a thread.
 type ack struct{ Thread, StepHash string }
 
-// acknowledged reads one object or a list of them, and ignores anything else.
+// acknowledged parses one object or a list of them, and ignores anything else.
 func acknowledged(stdout []byte) []ack {
 	var one struct {
 		ack
@@ -88,8 +86,8 @@ func acknowledged(stdout []byte) []ack {
 	return slices.DeleteFunc(many, func(a ack) bool { return a.Thread == "" })
 }
 
-// goesOn checks that a thread is whole after whatever happened: it can be
-// stepped, and then everything that was acknowledged or finished is in it, once.
+// goesOn checks that a thread is intact: it can be stepped, and then contains everything acknowledged or
+// finished, once.
 func (w *world) goesOn(ctx context.Context, p *promise, thread string) error {
 	if err := w.stepAgain(ctx, p, thread); err != nil {
 		return err
@@ -110,8 +108,8 @@ func (w *world) stepAgain(ctx context.Context, p *promise, thread string) error 
 	return nil
 }
 
-// stepUnlocked steps a thread. An agent that outlived its engine is waited for, as
-// the error tells a user to do.
+// stepUnlocked steps a thread. It waits for an agent that outlived its engine, as the error tells a user to
+// do.
 func (w *world) stepUnlocked(ctx context.Context, thread string) (ended, error) {
 	const tries = 50
 	for range tries {
@@ -126,7 +124,7 @@ func (w *world) stepUnlocked(ctx context.Context, thread string) (ended, error) 
 	return ended{}, fmt.Errorf("thread %s stays locked", thread)
 }
 
-// kept checks that a thread has all that it should, once.
+// kept checks that a thread contains everything that it should, once.
 func (w *world) kept(ctx context.Context, p *promise, thread string) error {
 	chain, err := w.chain(ctx, thread)
 	if err != nil {
@@ -140,7 +138,7 @@ func (w *world) kept(ctx context.Context, p *promise, thread string) error {
 	return w.once(thread, chain)
 }
 
-// once checks that finished work is in the chain, and was not done twice.
+// once checks that finished work is in the chain and was not done twice.
 func (w *world) once(thread string, chain []string) error {
 	entries, err := w.ledger.entries()
 	if err != nil {
@@ -162,8 +160,8 @@ func (w *world) once(thread string, chain []string) error {
 	return nil
 }
 
-// sound checks that the store and the index have no fault, that the config can be
-// read, and that every acknowledged thread is listed.
+// sound checks that the store and the index have no fault, that the config is readable, and that every
+// acknowledged thread is listed.
 func (w *world) sound(ctx context.Context, p *promise) error {
 	for _, args := range [][]string{{"cas", "fsck"}, {"config", "list"}} {
 		if err := w.must(ctx, nil, args...); err != nil {
@@ -180,7 +178,7 @@ func (w *world) sound(ctx context.Context, p *promise) error {
 	return lists(e, p.threads())
 }
 
-// lists checks that all threads which were known before are listed.
+// lists checks that all known threads are listed.
 func lists(e ended, known []string) error {
 	if e.Code != 0 {
 		return nil

@@ -16,11 +16,11 @@ import (
 const (
 	racers       = 64
 	racedThreads = 32
-	mortals      = 8 // of the threads: those that may be killed
+	mortals      = 8 // number of threads that may be killed
 )
 
-// races lets many processes work at once. A command may succeed, or say that
-// somebody else is at it; what it says must fit the model ([account]).
+// races runs many processes concurrently. A command may succeed, or report that another process is working on
+// the thread; what it reports must fit the model ([account]).
 func races(ctx context.Context, t *trial) error {
 	var slow time.Duration
 	for t.rounds == 0 || t.time(ctx) {
@@ -36,7 +36,7 @@ func races(ctx context.Context, t *trial) error {
 	return nil
 }
 
-// opsPerRacer is how many commands a racer gives in one round.
+// opsPerRacer returns how many commands a racer runs in one round.
 func (t *trial) opsPerRacer() int {
 	if t.short() {
 		return 2
@@ -44,8 +44,7 @@ func (t *trial) opsPerRacer() int {
 	return 6
 }
 
-// race is one round in a world of its own. It returns how long the slowest
-// command took.
+// race runs one round in a new world. It returns the duration of the slowest command.
 func (t *trial) race(ctx context.Context) (time.Duration, error) {
 	w, err := t.world()
 	if err != nil {
@@ -80,7 +79,7 @@ func (t *trial) race(ctx context.Context) (time.Duration, error) {
 	return r.account.slowest, removeAll(w.dir)
 }
 
-// raceTrack is where the racers meet.
+// raceTrack is the shared state of racers.
 type raceTrack struct {
 	*world
 	ids     []string
@@ -89,7 +88,7 @@ type raceTrack struct {
 	now     func() time.Time
 }
 
-// all runs the racers and returns the first broken promise.
+// all runs the racers and returns the first violation.
 func (r *raceTrack) all(ctx context.Context, seed uint64, each int) error {
 	var group sync.WaitGroup
 	broken := make(chan error, racers)
@@ -110,7 +109,7 @@ func (r *raceTrack) all(ctx context.Context, seed uint64, each int) error {
 	return <-broken
 }
 
-// op is one command of one racer.
+// op runs one command of one racer.
 func (r *raceTrack) op(ctx context.Context, random *rand.Rand, file string) error {
 	id := r.ids[random.IntN(len(r.ids))]
 	ops := [][]string{
@@ -146,7 +145,7 @@ func (r *raceTrack) op(ctx context.Context, random *rand.Rand, file string) erro
 	return nil
 }
 
-// atRest holds the promises about a thread that nobody works on any more.
+// atRest checks the guarantees for a thread on which nothing works any more.
 func (r *raceTrack) atRest(ctx context.Context, id string) error {
 	shown, err := r.show(ctx, id)
 	if err != nil {

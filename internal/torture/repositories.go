@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// attack is one thing that a stranger does, and what must come of it.
+// attack is one action of an attacker, and its expected result.
 type attack struct {
 	name string
 	do   func(ctx context.Context, t *trial, v *victim) error
 }
 
-// some plays a few attacks in turn, whose workflows are taken away again.
+// some runs a few attacks in turn and removes their workflows afterwards.
 func some(n int, all ...attack) func(context.Context, *trial, *victim) error {
 	return func(ctx context.Context, t *trial, v *victim) error {
 		left := n
@@ -37,8 +37,8 @@ func some(n int, all ...attack) func(context.Context, *trial, *victim) error {
 	}
 }
 
-// repositories are attacks by what is in a directory where somebody types uwf, and
-// by a model that may put it there.
+// repositories tests attacks by the contents of the directory in which a user runs uwf, and by a model that
+// may create them.
 func repositories() func(context.Context, *trial, *victim) error {
 	return some(3,
 		attack{"a workflow that would work elsewhere", misplaced},
@@ -79,7 +79,7 @@ func misplaced(ctx context.Context, t *trial, v *victim) error {
 	return nil
 }
 
-// foreign is a workflow that somebody else has placed. Only root can try that.
+// foreign tests a workflow created by another user. Only root can test that.
 func foreign(ctx context.Context, t *trial, v *victim) error {
 	const nobody = 65534
 	if os.Geteuid() != 0 {
@@ -97,7 +97,7 @@ func foreign(ctx context.Context, t *trial, v *victim) error {
 	return err
 }
 
-// linked makes files of a project lead to what is none of its business.
+// linked makes a project's files point outside the project.
 func linked(ctx context.Context, t *trial, v *victim) error {
 	target := pick(t, filepath.Join(v.home, "config.yaml"), filepath.Join(v.outside, "user/.ssh/id"), filepath.Join(v.outside, "other/file"),
 		filepath.Join(v.outside, "other/index.yaml"), filepath.Join(v.home, "threads.yaml"), "/dev/zero", "/proc/self/environ")
@@ -132,7 +132,7 @@ func linked(ctx context.Context, t *trial, v *victim) error {
 	return nil
 }
 
-// settings lie where other programs look for theirs.
+// settings places settings where other programs look for theirs.
 func settings(ctx context.Context, t *trial, v *victim) error {
 	evil := "touch " + v.witness()
 	agent := fmt.Sprintf("agents: { evil: { command: sh, args: [-c, %q] } }\ndefaultAgent: evil\n", evil)
@@ -147,7 +147,7 @@ func settings(ctx context.Context, t *trial, v *victim) error {
 			return err
 		}
 	}
-	// A project's settings that name a program are refused; those that only narrow work.
+	// A project's settings that name a program are rejected; those that only restrict are accepted.
 	if e, err := v.silent(ctx, "run", "solve", "-p", finish, "--agent", "bare"); err != nil || e.Code != 4 {
 		return errors.Join(err, fmt.Errorf("settings that name a program are not refused: %s", e))
 	}
@@ -169,8 +169,8 @@ func settings(ctx context.Context, t *trial, v *victim) error {
 	return nil
 }
 
-// overwriting is a model that writes where git, uwf or a shell look later: by tools
-// for files, and by commands if it may.
+// overwriting tests a model that writes files which git, uwf or a shell use later, with file tools and, if
+// allowed, with commands.
 func overwriting(ctx context.Context, t *trial, v *victim) error {
 	if err := os.Symlink(filepath.Join(v.outside, "other"), v.inProject("link")); err != nil {
 		return err

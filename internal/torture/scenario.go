@@ -11,30 +11,29 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 )
 
-// tools are the programs under test, and ourselves as an agent.
+// tools are the programs under test, and this program as an agent.
 type tools struct {
 	bin  string
 	self string
 	env  env.Env
 }
 
-// trial is one run of a scenario: a time budget, randomness that a seed repeats,
-// and a directory.
+// trial is one run of a scenario: a time budget, reproducible randomness, and a directory.
 type trial struct {
 	tools
 	dir    string
 	random *rand.Rand
 	budget time.Duration
 	until  time.Time
-	few    int    // how many rounds the short form has; 0: as many as the budget allows
-	whole  bool   // whatever time it takes
-	match  string // only what contains this is tried, where there is a list
+	few    int    // rounds in the short form; 0 for as many as the budget allows
+	whole  bool   // ignore the budget
+	match  string // only test items of a list that contain this text
 	rounds int
 	notes  []string
 	worlds int
 }
 
-// newTrial begins a trial in dir that takes about so long.
+// newTrial begins a trial in dir with a time budget.
 func newTrial(tools tools, dir string, seed uint64, budget time.Duration) *trial {
 	return &trial{
 		tools: tools, dir: dir,
@@ -42,15 +41,15 @@ func newTrial(tools tools, dir string, seed uint64, budget time.Duration) *trial
 	}
 }
 
-// scenario is one kind of misfortune. Its run tries as often as the budget
-// allows, and stops at the first broken promise.
+// scenario is one kind of failure. Its run function tries as often as the budget allows, and stops at the
+// first violation.
 type scenario struct {
 	name, what string
-	few        int // rounds of the short form
+	few        int // rounds in the short form
 	run        func(ctx context.Context, t *trial) error
 }
 
-// scenarios are all of them, in the order of the table.
+// scenarios lists all scenarios in the order of the table.
 func scenarios() []scenario {
 	return []scenario{
 		{"points", "every system call that writes goes wrong, one at a time", 8, points},
@@ -66,7 +65,7 @@ func scenarios() []scenario {
 	}
 }
 
-// time says whether the budget allows another round.
+// time reports whether the budget allows another round.
 func (t *trial) time(ctx context.Context) bool {
 	if t.few > 0 {
 		return ctx.Err() == nil && t.rounds < t.few
@@ -74,11 +73,10 @@ func (t *trial) time(ctx context.Context) bool {
 	return ctx.Err() == nil && t.env.Now().Before(t.until)
 }
 
-// short reports whether this is the short form, which must leave most of it out.
+// short reports whether this is the short form, which omits most cases.
 func (t *trial) short() bool { return t.few > 0 || t.budget < time.Minute/2 }
 
-// over says whether a short form has no time for more of a list. A long one ends
-// only behind a list.
+// over reports whether a short form has no time for more of a list. A long one always completes the list.
 func (t *trial) over(ctx context.Context) bool { return t.short() && !t.time(ctx) }
 
 // note adds a line to the report.
@@ -86,13 +84,13 @@ func (t *trial) note(format string, args ...any) {
 	t.notes = append(t.notes, fmt.Sprintf(format, args...))
 }
 
-// world makes a home of its own.
+// world creates a new home.
 func (t *trial) world() (*world, error) {
 	t.worlds++
 	return newWorld(filepath.Join(t.dir, fmt.Sprintf("%03d", t.worlds)), t.tools)
 }
 
-// removeAll is os.RemoveAll for trees with directories that nobody may write.
+// removeAll is os.RemoveAll for trees with read-only directories.
 func removeAll(dir string) error {
 	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 		if err == nil && d.IsDir() {

@@ -21,7 +21,7 @@ import (
 	"time"
 )
 
-// keys are secrets, by where they are known from.
+// keys returns secrets by the source from which uwf knows them.
 func keys() map[string]string {
 	return map[string]string{
 		"config.yaml": "sk-torture-in-the-config-0123456789abcdef",
@@ -30,42 +30,41 @@ func keys() map[string]string {
 	}
 }
 
-// The variables that hold other secrets, in .env, in the environment, and of an
-// agent in the config.
+// Variables with other secrets, in .env, in the environment, and of an agent in the config.
 const (
 	torturedDotEnv  = "AWS_SECRET_ACCESS_KEY=wJalr/tortureXUtnFEMI\nDATABASE_URL=postgres://app:torture-hunter2@db/x\nODD=x9TortureAbC1dE2fG3\n"
 	torturedEnviron = "GH_TOKEN=ghp_torture0123456789abcdef"
 	torturedAgent   = "MY_TOKEN: torture-token-of-an-agent"
 )
 
-// others are those secrets.
+// others returns those secrets.
 func others() []string {
 	return []string{
 		"wJalr/tortureXUtnFEMI", "torture-hunter2", "x9TortureAbC1dE2fG3", "ghp_torture0123456789abcdef", "torture-token-of-an-agent",
 	}
 }
 
-// told is a key and all other secrets, as a model might give them away.
+// told returns a key and all other secrets, as a model might reveal them.
 func told(key string) string {
 	all := strings.Join(append(others(), key), " ")
 	return key + " " + all + " " + base64.StdEncoding.EncodeToString([]byte(all)) + " " + url.QueryEscape(all)
 }
 
-// traces are the texts that must be nowhere: secrets, and pieces of what base64 makes of them.
+// traces returns the texts that must appear nowhere: secrets, and pieces of their base64 encodings.
 func traces(key string) []string {
 	var list []string
 	for _, s := range append(others(), key) {
 		list = append(list, s, url.QueryEscape(s))
 		for before := range 3 {
 			encoded := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("x", before) + s))
-			list = append(list, encoded[4:12]) // depends on the secret alone, and no line ends within
+			list = append(list, encoded[4:12]) // depends only on the secret, and contains no line break
 		}
 	}
 	return list
 }
 
-// secrets runs steps with a model that gives the keys it was sent away, in every
-// place of an answer, and looks for them in all that is left and printed.
+// secrets runs steps with a model that reveals the keys it was sent, in every part of an answer, and searches
+// for them in everything stored and printed.
 func secrets(ctx context.Context, t *trial) error {
 	for t.rounds == 0 || t.time(ctx) {
 		for _, behaviour := range behaviours() {
@@ -84,7 +83,7 @@ func secrets(ctx context.Context, t *trial) error {
 	return nil
 }
 
-// behaviour is what a model's endpoint does with a key.
+// behaviour is how a model's endpoint reveals a key.
 type behaviour struct {
 	name   string
 	answer func(w http.ResponseWriter, key string)
@@ -114,24 +113,24 @@ func behaviours() []behaviour {
 	}
 }
 
-// call is one of a tool.
+// call is a tool call.
 type call struct {
 	tool string
 	args map[string]string
 	id   string
 }
 
-// use answers with calls of tools.
+// use responds with tool calls.
 func use(w http.ResponseWriter, calls ...call) {
 	var list []any
 	for i, c := range calls {
-		args, _ := json.Marshal(c.args) // strings always marshal
+		args, _ := json.Marshal(c.args) // strings can always be encoded
 		list = append(list, map[string]any{"id": fmt.Sprintf("call-%d-%s", i+1, c.id), "type": "function", "function": map[string]any{"name": c.tool, "arguments": string(args)}})
 	}
 	say(w, map[string]any{"role": "assistant", "content": nil, "tool_calls": list})
 }
 
-// say answers a chat completion.
+// say responds to a chat completion.
 func say(w http.ResponseWriter, message map[string]any) {
 	w.Header().Set("Content-Type", "application/json")
 	body, err := json.Marshal(map[string]any{"id": "x", "choices": []any{map[string]any{"index": 0, "message": message, "finish_reason": "stop"}}})
@@ -139,10 +138,10 @@ func say(w http.ResponseWriter, message map[string]any) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	_, _ = w.Write(body) // the client may have gone
+	_, _ = w.Write(body) // the client may have disconnected
 }
 
-// leak runs one step and looks for the key.
+// leak runs one step and searches for the key.
 func (t *trial) leak(ctx context.Context, b behaviour, source string) error {
 	w, err := t.world()
 	if err != nil {
@@ -174,8 +173,8 @@ func (t *trial) leak(ctx context.Context, b behaviour, source string) error {
 		}
 		return nil
 	}
-	// Some behaviours are tried again and again, and a busy machine takes its time
-	// until the first answer, without which there is nothing to give away.
+	// Some behaviors are retried, and a busy machine takes its time until the first answer, without which
+	// there is nothing to reveal.
 	limit := 3 * time.Second
 	step := func() error {
 		return shows("thread", "step", id, "--agent", filepath.Join(w.bin, "uwf-builtin"), "--timeout", limit.String())
@@ -202,7 +201,7 @@ func (t *trial) leak(ctx context.Context, b behaviour, source string) error {
 	return removeAll(w.dir)
 }
 
-// keyFrom puts a key where its owner would, and points a model to it.
+// keyFrom stores a key as its owner would, and configures a model with it.
 func (w *world) keyFrom(source, key, url string) error {
 	config := "providers:\n  local: { baseUrl: \"" + url + "/v1\", %s }\nmodels:\n  m: { provider: local, name: m }\ndefaultModel: m\n" +
 		"agents: { other: { command: x, env: { " + torturedAgent + " } } }\n"
@@ -222,8 +221,8 @@ func (w *world) keyFrom(source, key, url string) error {
 	return os.WriteFile(filepath.Join(w.home, "config.yaml"), fmt.Appendf(nil, config, name), 0o600)
 }
 
-// holdsNot looks for texts in the names and contents of everything under the
-// world, except in the two files where their owner has put them.
+// holdsNot searches for texts in the names and contents of everything in the world, except in the two files
+// in which their owner stored them.
 func (w *world) holdsNot(traces []string) error {
 	return filepath.WalkDir(w.dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -251,7 +250,7 @@ func (w *world) holdsNot(traces []string) error {
 	})
 }
 
-// serve is the endpoint, which counts its answers.
+// serve runs the endpoint and counts its answers.
 func serve(ctx context.Context, b behaviour) (url string, answers *atomic.Int64, stop func(), err error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -259,10 +258,10 @@ func serve(ctx context.Context, b behaviour) (url string, answers *atomic.Int64,
 	}
 	answers = new(atomic.Int64)
 	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // a client that goes away is no concern of ours
+		_, _ = io.Copy(io.Discard, r.Body) // a client may disconnect
 		b.answer(w, told(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")))
 		answers.Add(1)
 	})}
-	go func() { _ = server.Serve(l) }() // it ends when stop closes it
+	go func() { _ = server.Serve(l) }() // ends when stop closes the server
 	return "http://" + l.Addr().String(), answers, func() { _ = server.Close() }, nil
 }

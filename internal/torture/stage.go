@@ -5,22 +5,20 @@ import (
 	"fmt"
 )
 
-// stage is a world with a thread that has some steps, on which the subjects
-// play one after the other.
+// stage is a world with a thread that has some steps, on which the subjects run one after another.
 type stage struct {
 	*world
 	promise       promise
-	base          string // a thread that every check steps on
-	subjectThread string // the thread that the command is about; "" if it is about none
+	base          string // a thread that every check steps
+	subjectThread string // the thread of the current command, or ""
 	rounds        int
-	importHome    string // the home that was imported into last; "": none
+	importHome    string // the last home for imports, or ""
 }
 
-// roundsPerStage keeps stores and chains small, so that a check costs the same
-// in each round.
+// roundsPerStage keeps stores and chains small, so that checks cost the same in each round.
 const roundsPerStage = 40
 
-// stage returns s, or a fresh one when s has seen enough.
+// stage returns s, or a fresh one if s has been used enough.
 func (t *trial) stage(ctx context.Context, s *stage) (*stage, error) {
 	if s != nil && s.rounds < roundsPerStage {
 		s.rounds++
@@ -46,8 +44,8 @@ func (t *trial) stage(ctx context.Context, s *stage) (*stage, error) {
 	return fresh, fresh.stepAgain(ctx, &fresh.promise, fresh.base)
 }
 
-// check holds the promises about the thread in question, the base thread, and
-// the store. One of the threads has to go on.
+// check checks the guarantees for the subject thread, the base thread, and the store. One of the threads has
+// to continue.
 func (s *stage) check(ctx context.Context) error {
 	if s.subjectThread != "" && s.subjectThread != s.base {
 		if err := s.standing(ctx, s.subjectThread); err != nil {
@@ -62,7 +60,7 @@ func (s *stage) check(ctx context.Context) error {
 	return s.sound(ctx, &s.promise)
 }
 
-// standing holds the promises about a thread, which may have come to an end.
+// standing checks the guarantees for a thread, which may have ended.
 func (s *stage) standing(ctx context.Context, id string) error {
 	shown, err := s.show(ctx, id)
 	if err != nil {
@@ -80,9 +78,8 @@ func (s *stage) standing(ctx context.Context, id string) error {
 	}
 }
 
-// resumed holds the promises about a thread that has come to its end. A resume
-// that was interrupted may have left finished work: a step takes it over, and is
-// refused if there is none.
+// resumed checks the guarantees for an ended thread. An interrupted resume may have left finished work, which
+// a step adopts; without it the step is rejected.
 func (s *stage) resumed(ctx context.Context, id string) error {
 	e, err := s.stepUnlocked(ctx, id)
 	if err != nil {

@@ -12,12 +12,12 @@ type subject struct {
 	name string
 	// prepare sets up what the command needs and returns its arguments.
 	prepare func(ctx context.Context, s *stage) ([]string, error)
-	// holds that what the command has acknowledged is so; nil: steps and threads
-	// that it names are all that it says, and the promise has them.
+	// holds checks what the command has acknowledged. If it is nil, it acknowledges only steps and threads,
+	// which promise checks.
 	holds func(ctx context.Context, s *stage, said ended) error
 }
 
-// done checks that what a command has acknowledged is so.
+// done checks what a command has acknowledged.
 func (sub subject) done(ctx context.Context, s *stage, said ended) error {
 	if sub.holds == nil {
 		return nil
@@ -25,7 +25,7 @@ func (sub subject) done(ctx context.Context, s *stage, said ended) error {
 	return sub.holds(ctx, s, said)
 }
 
-// subjects are the commands that write, each with its own kind of files.
+// subjects lists the commands that write, each with different files.
 func subjects() []subject {
 	return []subject{
 		{"thread step", onThread(func(s *stage, id string) []string { return s.stepArgs(id) }), nil},
@@ -52,7 +52,7 @@ func subjects() []subject {
 	}
 }
 
-// plain is a command about no thread.
+// plain is a command without a thread.
 func plain(args func(*stage) []string) func(context.Context, *stage) ([]string, error) {
 	return func(_ context.Context, s *stage) ([]string, error) {
 		s.subjectThread = ""
@@ -60,7 +60,7 @@ func plain(args func(*stage) []string) func(context.Context, *stage) ([]string, 
 	}
 }
 
-// onThread is a command about a thread of its own, with one step.
+// onThread is a command on a new thread with one step.
 func onThread(args func(*stage, string) []string) func(context.Context, *stage) ([]string, error) {
 	return func(ctx context.Context, s *stage) ([]string, error) {
 		id, err := s.stepped(ctx)
@@ -71,7 +71,7 @@ func onThread(args func(*stage, string) []string) func(context.Context, *stage) 
 	}
 }
 
-// begun starts the thread that the next command is about.
+// begun starts the thread for the next command.
 func (s *stage) begun(ctx context.Context) (id string, err error) {
 	if id, err = s.started(ctx); err == nil {
 		s.promise.add(id, "")
@@ -80,7 +80,7 @@ func (s *stage) begun(ctx context.Context) (id string, err error) {
 	return id, err
 }
 
-// stepped is begun with one step.
+// stepped is like begun, with one step.
 func (s *stage) stepped(ctx context.Context) (id string, err error) {
 	if id, err = s.begun(ctx); err == nil {
 		err = s.stepAgain(ctx, &s.promise, id)
@@ -88,7 +88,7 @@ func (s *stage) stepped(ctx context.Context) (id string, err error) {
 	return id, err
 }
 
-// resuming goes on with a thread that has come to its end.
+// resuming resumes a thread that has ended.
 func resuming(ctx context.Context, s *stage) ([]string, error) {
 	e, err := s.uwf(ctx, "run", "loop", "-p", finish, "--cwd", s.cwd, "--agent", s.agent, "--format", "json")
 	if err != nil {
@@ -103,7 +103,7 @@ func resuming(ctx context.Context, s *stage) ([]string, error) {
 	return []string{"thread", "resume", s.subjectThread, "-p", "once more", "-c", "1", "--agent", s.agent}, nil
 }
 
-// pruning forgets the threads that have ended, one of them ended for that.
+// pruning removes the threads that have ended, one of which was ended for this purpose.
 func pruning(ctx context.Context, s *stage) ([]string, error) {
 	s.subjectThread = ""
 	id, err := s.started(ctx)
@@ -116,7 +116,7 @@ func pruning(ctx context.Context, s *stage) ([]string, error) {
 	return []string{"thread", "prune", "--keep-days", "0"}, s.forgetEnded(ctx)
 }
 
-// forgetEnded drops the threads that have ended from the promise.
+// forgetEnded drops the ended threads from the promise.
 func (s *stage) forgetEnded(ctx context.Context) error {
 	var all []struct{ Thread, Status string }
 	if err := s.must(ctx, &all, "thread", "list", "--all", "--format", "json"); err != nil {
@@ -130,7 +130,7 @@ func (s *stage) forgetEnded(ctx context.Context) error {
 	return nil
 }
 
-// collecting removes nodes that nothing needs: a thread that was forgotten.
+// collecting removes unreferenced nodes: those of a deleted thread.
 func collecting(ctx context.Context, s *stage) ([]string, error) {
 	id, err := s.stepped(ctx)
 	if err != nil {

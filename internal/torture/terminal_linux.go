@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// onTerminals says that there are terminals here.
+// onTerminals reports that terminals can be tested on this platform.
 const onTerminals = true
 
-// onTerminal runs a command as a person does, on a terminal of four lines, so that
-// long texts go through a pager, which is left at once, and returns all that the terminal got.
+// onTerminal runs a command on a terminal with four lines, so that long texts go through a pager, which it
+// quits at once, and returns everything written to the terminal.
 func (w *world) onTerminal(ctx context.Context, args ...string) (string, error) {
 	master, slave, err := terminal()
 	if err != nil {
@@ -25,7 +25,7 @@ func (w *world) onTerminal(ctx context.Context, args ...string) (string, error) 
 	defer master.Close()
 	type output struct {
 		all []byte
-		err error // always: nobody has the other side any more
+		err error // always set: the other side is closed
 	}
 	shown := make(chan output, 1)
 	go func() {
@@ -36,14 +36,14 @@ func (w *world) onTerminal(ctx context.Context, args ...string) (string, error) 
 	defer cancel()
 	cmd := w.command(ctx, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = nil, slave, slave
-	if _, err := master.WriteString("q"); err != nil { // leaves a pager
+	if _, err := master.WriteString("q"); err != nil { // quits a pager
 		return "", err
 	}
 	err = cmd.Run()
 	if _, ended := err.(*exec.ExitError); ended && ctx.Err() == nil {
 		err = nil
 	}
-	// Somebody who still has the terminal is waited for, but not for ever.
+	// Wait for other processes with the terminal, but not forever.
 	if err := slave.Close(); err != nil {
 		return "", err
 	}
@@ -60,7 +60,7 @@ func terminal() (master, slave *os.File, err error) {
 	if master, err = os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
 		return nil, nil, err
 	}
-	conn, err := master.SyscallConn() // Fd would make reads wait for ever
+	conn, err := master.SyscallConn() // Fd would make reads block forever
 	if err != nil {
 		return nil, nil, err
 	}
@@ -82,7 +82,7 @@ func terminal() (master, slave *os.File, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	modes.Oflag &^= unix.OPOST // bytes as they are
+	modes.Oflag &^= unix.OPOST // no output processing
 	modes.Lflag &^= unix.ECHO
 	if err := unix.IoctlSetTermios(int(slave.Fd()), unix.TCSETS, modes); err != nil {
 		return nil, nil, err

@@ -12,12 +12,10 @@ import (
 	"unicode/utf8"
 )
 
-// own are the sequences that our programs draw with: they move within a line or
-// over whole ones, and colour.
+// own matches the escape sequences that our programs use: they move within or across lines, and set colors.
 var own = regexp.MustCompile("\r\x1b\\[K|\x1b\\[(m|1m|2m|31m|32m|33m|J|[0-9]+A)")
 
-// obeyed is a piece of what a terminal got that it would obey although it is not
-// ours, or that is no text; "" if there is none.
+// obeyed returns an escape sequence in terminal output that is not ours, or a part that is not text, or "".
 func obeyed(shown string) string {
 	rest := own.ReplaceAllString(shown, "")
 	at := strings.IndexFunc(rest, func(r rune) bool {
@@ -32,7 +30,7 @@ func obeyed(shown string) string {
 	return strconv.Quote(rest[max(0, at-60):min(len(rest), at+60)])
 }
 
-// sequence is what a terminal would obey. None of it is like ours.
+// sequence returns a random escape sequence, unlike any of ours.
 func sequence(random *rand.Rand) string {
 	list := []string{
 		"\x1b]52;c;UFdO\a", "\x1b]0;T\x1b\\", "\x1b[2J\x1b[8m", "\u009b2J", "\u0090q\u009c", "\u009d0;x\u009c", "\x1bc", "\x1b[?1049h", "\x1bP+q544e\x1b\\",
@@ -42,8 +40,8 @@ func sequence(random *rand.Rand) string {
 	return strings.Join(list[:1+random.IntN(len(list))], string(rune('a'+random.IntN(26))))
 }
 
-// terminals runs commands on a terminal in a home in which strangers' texts are full
-// of sequences: tasks, answers, results of tools, workflows, files' names, errors.
+// terminals runs commands on a terminal in a home in which untrusted texts are full of escape sequences:
+// tasks, answers, tool results, workflows, file names, errors.
 func terminals(ctx context.Context, t *trial, v *victim) error {
 	mark := func() string { return sequence(t.random) }
 	quoted := func() string { return yamlQuote("x" + mark()) }
@@ -57,7 +55,7 @@ func terminals(ctx context.Context, t *trial, v *victim) error {
 			return err
 		}
 	}
-	v.env = append(slices.Clone(v.env), "UWF_PAGER=tee") // shows all
+	v.env = append(slices.Clone(v.env), "UWF_PAGER=tee") // a pager that prints everything
 	if err := v.says("---\n$status: done\nnote: " + quoted() + "\n---\n" + mark() + "\n\n# " + mark() + "\n"); err != nil {
 		return err
 	}
@@ -95,7 +93,7 @@ func terminals(ctx context.Context, t *trial, v *victim) error {
 	return nil
 }
 
-// yamlQuote writes a text in double quotes, as YAML reads it.
+// yamlQuote quotes a text for YAML.
 func yamlQuote(s string) string {
 	var b strings.Builder
 	for _, r := range s {

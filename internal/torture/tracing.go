@@ -15,7 +15,7 @@ import (
 //
 //	torture trace -under DIR -at N -fault kill -own -out FILE PROGRAM ARG…
 //
-// The outcome is in FILE, as JSON. The exit status is not 0 if nothing was traced.
+// It writes the outcome to FILE as JSON. The exit status is not 0 if nothing was traced.
 const tracePart = "trace"
 
 func traced(e env.Env) int {

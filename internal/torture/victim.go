@@ -14,18 +14,18 @@ import (
 	"strings"
 )
 
-// victim is a world in which strangers have a say: a repository that was cloned,
-// a model, a bundle. Nothing but the repository and the home of uwf may change.
+// victim is a world with untrusted input: a cloned repository, a model, a bundle. Nothing but the repository
+// and the home of uwf may change.
 type victim struct {
 	*world
-	outside string            // the user's own directory, and other places
-	fooled  string            // what the fool says and hears
-	before  map[string]string // the state of all that must not change
-	calls   chan []call       // of tools, which the model makes next; then it answers
+	outside string            // the user's home, and other places
+	fooled  string            // what the fool answers and receives
+	before  map[string]string // the state of everything that must not change
+	calls   chan []call       // tool calls for the model to make, after which it answers
 	stop    func()
 }
 
-// pairYAML is honest: what the maker answers is told to the checker.
+// pairYAML is honest: the maker's answer is passed to the checker.
 const pairYAML = `name: %s
 description: Two roles, one after the other.
 roles:
@@ -46,17 +46,16 @@ graph:
   checker: { done: { role: $END, prompt: "Done." } }
 `
 
-// honest is the name of the workflow that must go on. It is long, so that other names
-// can take its place in a bundle.
+// honest is the name of the workflow that must complete. It is long, so that other names of the same length
+// can replace it in a bundle.
 const honest = "pair-of-roles-that-is-honest"
 
-// pair is an honest workflow, or one with a goal and locations of a stranger.
+// pair returns the honest workflow, or one with an attacker's goal and locations.
 func pair(name, goal, first, second string) []byte {
 	return fmt.Appendf(nil, pairYAML, name, goal, first, second)
 }
 
-// victimConfig has two aliases of our agent: one that may only edit, and one that is
-// named as people name programs.
+// victimConfig has two aliases for our agent: one that may only edit, and one with a typical command line.
 const victimConfig = `providers: { local: { baseUrl: "%s/v1", apiKey: %s } }
 models: { m: { provider: local, name: m } }
 defaultModel: m
@@ -66,11 +65,11 @@ agents:
 sandbox: { mode: required }
 `
 
-// canary stands in the user's files.
+// canary is a text in the user's files.
 const canary = "CANARY-of-the-user"
 
-// attacked is the run of a row: each round has a victim and an attack, and then
-// holds that nobody was harmed. The short form has one round.
+// attacked returns the run function of a row: each round creates a victim, performs the attack, and checks
+// that nothing was harmed. The short form has one round.
 func attacked(attack func(ctx context.Context, t *trial, v *victim) error) func(context.Context, *trial) error {
 	return func(ctx context.Context, t *trial) error {
 		for t.rounds == 0 || t.time(ctx) && !t.short() {
@@ -138,7 +137,7 @@ func (t *trial) victim(ctx context.Context) (*victim, error) {
 	return v, err
 }
 
-// write makes a file with its directories.
+// write creates a file and its directories.
 func write(path string, text []byte) error {
 	return errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, text, 0o700))
 }
@@ -149,14 +148,14 @@ func (v *victim) git(ctx context.Context, args ...string) ([]byte, error) {
 	return cmd.CombinedOutput()
 }
 
-// inProject is a file of the project.
+// inProject returns a path in the project.
 func (v *victim) inProject(name string) string { return filepath.Join(v.cwd, name) }
 
-// witness is a file that planted programs make.
+// witness is a file that planted programs create.
 func (v *victim) witness() string { return filepath.Join(v.outside, "planted-ran") }
 
-// state is what all files have that must not change: those around the project, the
-// user's but the caches of commands, and the config.
+// state returns the state of all files that must not change: those around the project, the user's except the
+// caches of commands, and the config.
 func (v *victim) state() (map[string]string, error) {
 	state := map[string]string{}
 	for _, root := range []string{v.outside, v.path("work"), filepath.Join(v.home, "config.yaml"), filepath.Join(v.home, ".env")} {
@@ -167,7 +166,7 @@ func (v *victim) state() (map[string]string, error) {
 	return state, nil
 }
 
-// stateOf adds what is below a directory, but not below others.
+// stateOf adds the files below a directory, except those below others.
 func stateOf(state map[string]string, root string, except ...string) error {
 	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -193,7 +192,7 @@ func stateOf(state map[string]string, root string, except ...string) error {
 	})
 }
 
-// same checks that nothing has changed between two states.
+// same checks that two states are equal.
 func same(before, now map[string]string) error {
 	for path, state := range now {
 		if before[path] != state {
@@ -208,8 +207,8 @@ func same(before, now map[string]string) error {
 	return nil
 }
 
-// unharmed checks that nothing outside has changed, that no planted program ran,
-// which shows there, and that honest work goes on to its end.
+// unharmed checks that nothing outside has changed, that no planted program ran, which would show there, and
+// that honest work completes.
 func (v *victim) unharmed(ctx context.Context) error {
 	now, err := v.state()
 	if err != nil {
@@ -239,8 +238,8 @@ func (v *victim) works(ctx context.Context, name string) error {
 	return nil
 }
 
-// silent runs a command that may do what it likes but crash, hang, take too much, or
-// tell what stands in the user's files.
+// silent runs a command that may do anything except crash, hang, use excessive resources, or reveal the
+// user's files.
 func (v *victim) silent(ctx context.Context, args ...string) (ended, error) {
 	e, err := v.uwf(ctx, args...)
 	if err != nil {
@@ -254,8 +253,8 @@ func (v *victim) silent(ctx context.Context, args ...string) (ended, error) {
 	return e, bounded(e)
 }
 
-// says makes the fool's maker answer.
+// says sets the answer of the fool's maker.
 func (v *victim) says(text string) error { return write(filepath.Join(v.fooled, "said"), []byte(text)) }
 
-// pick takes one of several.
+// pick returns one of several values at random.
 func pick[T any](t *trial, list ...T) T { return list[t.random.IntN(len(list))] }

@@ -16,7 +16,7 @@ import (
 	"github.com/united-workforce/uwf/internal/bench/loop"
 )
 
-// Exit statuses of uwf that the scenarios tell apart; README.md lists them all.
+// Exit statuses of uwf that the scenarios distinguish; README.md lists them all.
 const (
 	exitUsage   = 2
 	exitMissing = 3
@@ -29,21 +29,21 @@ const (
 	exitStopped = 143
 )
 
-// world is a home with its store, and the programs that work on it.
+// world is a home with its store, and the programs that use it.
 type world struct {
-	dir    string // of everything
+	dir    string // contains everything
 	home   string
-	cwd    string // where the agents work
-	bin    string // where uwf and the agents are
-	agent  string // the command line of the agent that keeps the ledger
+	cwd    string // the agents' working directory
+	bin    string // contains uwf and the agents
+	agent  string // command line of the agent that writes the ledger
 	ledger ledger
 	env    []string
 }
 
-// patience is how long any command may take before it counts as hanging.
+// patience is how long a command may take before it counts as hanging.
 const patience = 3 * time.Minute
 
-// newWorld makes an empty home in dir.
+// newWorld creates an empty home in dir.
 func newWorld(dir string, tools tools) (*world, error) {
 	w := &world{
 		dir: dir, home: filepath.Join(dir, "home"), cwd: dir, bin: tools.bin,
@@ -61,18 +61,18 @@ func newWorld(dir string, tools tools) (*world, error) {
 
 func (w *world) path(name string) string { return filepath.Join(w.dir, name) }
 
-// ended is how a command ended.
+// ended is the result of a command.
 type ended struct {
 	Args   []string
-	Code   int    // -1: by a signal
-	Signal string // which one
+	Code   int    // -1 after a signal
+	Signal string // name of the signal
 	Stdout []byte
 	Stderr string
 	CPU    time.Duration
-	Memory int64 // peak, bytes
+	Memory int64 // peak, in bytes
 }
 
-// String is for reports.
+// String formats the result for reports.
 func (e ended) String() string {
 	s := fmt.Sprintf("uwf %s: exit %d %s", strings.Join(e.Args, " "), e.Code, e.Signal)
 	return s + "\n  stdout: " + head(string(e.Stdout)) + "\n  stderr: " + head(e.Stderr)
@@ -93,8 +93,8 @@ func (w *world) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// uwf runs a command to its end. The error is ours, or that it hangs or panics;
-// an exit code is no error.
+// uwf runs a command. It returns an error if the command hangs or panics, or for an error of our own, but not
+// for an exit status.
 func (w *world) uwf(ctx context.Context, args ...string) (ended, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -108,14 +108,14 @@ func (w *world) uwf(ctx context.Context, args ...string) (ended, error) {
 	return e, e.sane()
 }
 
-// run runs a command to its end, or to that of ctx. How it ends is no error.
+// run runs a command until it ends or ctx does. Its exit status is not an error.
 func (w *world) run(ctx context.Context, through func(*exec.Cmd) error, args []string) (ended, error) {
 	cmd := w.command(ctx, args...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := through(cmd)
 	e := ended{Args: args, Stdout: stdout.Bytes(), Stderr: stderr.String()}
-	if state := cmd.ProcessState; state != nil { // otherwise it never began
+	if state := cmd.ProcessState; state != nil { // nil if it was never started
 		e.Code = state.ExitCode()
 		if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 			e.Signal = ws.Signal().String()
@@ -129,7 +129,7 @@ func (w *world) run(ctx context.Context, through func(*exec.Cmd) error, args []s
 	return e, nil
 }
 
-// sane is what holds for every end, however bad.
+// sane checks conditions for any result, however bad.
 func (e *ended) sane() error {
 	for _, sign := range []string{"panic:", "goroutine ", "fatal error:"} {
 		if strings.Contains(e.Stderr, sign) {
@@ -142,7 +142,7 @@ func (e *ended) sane() error {
 	return nil
 }
 
-// must is uwf for a command that has to succeed; into may be nil.
+// must is like uwf for a command that has to succeed; into may be nil.
 func (w *world) must(ctx context.Context, into any, args ...string) error {
 	e, err := w.uwf(ctx, args...)
 	if err != nil {
@@ -160,7 +160,7 @@ func (w *world) must(ctx context.Context, into any, args ...string) error {
 	return nil
 }
 
-// shown is what is asked of a thread.
+// shown is the part of a thread's state that is read.
 type shown struct{ Thread, Status, Head string }
 
 func (w *world) show(ctx context.Context, thread string) (s shown, err error) {
@@ -168,7 +168,7 @@ func (w *world) show(ctx context.Context, thread string) (s shown, err error) {
 	return s, err
 }
 
-// chain is a thread's steps.
+// chain returns a thread's steps.
 func (w *world) chain(ctx context.Context, thread string) (hashes []string, err error) {
 	var listed struct{ Steps []struct{ Hash string } }
 	err = w.must(ctx, &listed, "thread", "steps", thread, "--format", "json")
@@ -178,7 +178,7 @@ func (w *world) chain(ctx context.Context, thread string) (hashes []string, err 
 	return hashes, err
 }
 
-// started is a new thread.
+// started starts a new thread.
 func (w *world) started(ctx context.Context) (string, error) { return w.startedOn(ctx, "task") }
 
 func (w *world) startedOn(ctx context.Context, task string) (string, error) {
@@ -187,7 +187,7 @@ func (w *world) startedOn(ctx context.Context, task string) (string, error) {
 	return out.Thread, err
 }
 
-// stepArgs is the command line of a step with our agent.
+// stepArgs returns the command line of a step with our agent.
 func (w *world) stepArgs(thread string) []string {
 	return []string{"thread", "step", thread, "--agent", w.agent}
 }

@@ -1,8 +1,5 @@
-// Package fakes holds stories of users whose agents are other people's programs,
-// played by fakes: the test binary stands in for codex, cursor-agent, gemini,
-// hermes and opencode. A fake takes just the options that the program is
-// documented to have, prints just its format, and keeps its sessions, so that a
-// wrong command line or a session that is not continued shows. For Hermes and
-// Cursor, which could not be had, the fakes are all that the adapters were tried
-// with; the other three are run for real by the package above.
+// Package fakes tests user scenarios with fake agents: the test binary stands in for codex, cursor-agent,
+// gemini, hermes and opencode. A fake accepts only the documented options, prints the documented format, and
+// keeps sessions, so that a wrong command line or a lost session is detected. Hermes and Cursor were not
+// available, so their adapters are tested only with fakes; the package above runs the other three for real.
 package fakes

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// host is a program of the user's that has nothing to do with uwf: it listens, shares memory,
-// has a terminal, a file and a secret, prints where, and ends when its input does.
+// host acts as an unrelated program of the user: it listens, shares memory, has a terminal, a file and a
+// secret, prints their locations, and exits when its input ends.
 func host(dir string, stdin io.Reader, stdout io.Writer) error {
 	name := filepath.Base(dir) + "-" + strconv.Itoa(os.Getpid())
 	if _, err := net.Listen("unix", "@uwf-attack-"+name); err != nil {
@@ -85,7 +85,7 @@ func terminals() (*os.File, string, error) {
 	return master, "/dev/pts/" + strconv.Itoa(n), err
 }
 
-// ptys talks over a terminal of its own, as script and expect do.
+// ptys communicates over a private terminal, as script and expect do.
 func ptys([]string) error {
 	master, name, err := terminals()
 	if err != nil {
@@ -105,7 +105,7 @@ func ptys([]string) error {
 	return nil
 }
 
-// listen talks over a socket in the file system.
+// listen communicates over a socket in the file system.
 func listen(a []string) error {
 	l, err := net.Listen("unix", a[0])
 	if err != nil {
@@ -115,8 +115,7 @@ func listen(a []string) error {
 	return reach("unix", a[0])
 }
 
-// locks does to a file what a database does: byte ranges that are locked, shared memory,
-// a sync and a rename.
+// locks uses a file as a database does: byte-range locks, shared memory, a sync and a rename.
 func locks(a []string) error {
 	f, err := os.OpenFile(a[0], os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Command attacker makes the system calls that a shell cannot make. It exits with 0 if the
-// call reached what it was aimed at. It never aims at anything but its arguments.
+// Command attacker makes system calls that a shell cannot make. It exits with 0 if the call reached its
+// target. It affects nothing but its arguments.
 package main
 
 import (
@@ -118,7 +118,7 @@ func reach(network, address string) error {
 	return c.Close()
 }
 
-// attach reads the segment of another program.
+// attach reads another program's shared memory segment.
 func attach(a []string) error {
 	id, err := unix.SysvShmGet(number(a[0]), 0, 0)
 	if err != nil {
@@ -152,7 +152,7 @@ func setns(a []string) error {
 	return unix.Setns(fd, 0)
 }
 
-// byHandle opens a file of a directory that it may see by its handle, as on the file system itself.
+// byHandle opens a file in a visible directory by its handle.
 func byHandle(a []string) error {
 	h, _, err := unix.NameToHandleAt(unix.AT_FDCWD, a[0], 0)
 	if err != nil {
@@ -212,7 +212,7 @@ func pidfdSignal(a []string) error {
 	return unix.PidfdSendSignal(p, unix.SIGURG, nil, 0)
 }
 
-// typeInto types into a terminal.
+// typeInto injects input into a terminal.
 func typeInto(a []string) error {
 	fd, err := unix.Open(a[0], unix.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
@@ -221,7 +221,7 @@ func typeInto(a []string) error {
 	return unix.IoctlSetPointerInt(fd, unix.TIOCSTI, 'x')
 }
 
-// inNamespaces runs a program in namespaces of its own, as root in them.
+// inNamespaces runs a program as root in new namespaces.
 func inNamespaces(a []string, flags uintptr) error {
 	var args []string
 	for _, arg := range a {
@@ -255,14 +255,14 @@ func fchmod(a []string) error {
 	return unix.Fchmod(fd, 0o777)
 }
 
-// stay is a process that nothing but SIGKILL ends, for at most two minutes.
+// stay is a process that only SIGKILL ends, for at most two minutes.
 func stay([]string) error {
 	signal.Ignore(unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT)
 	time.Sleep(2 * time.Minute)
 	return nil
 }
 
-// inherited fails unless it has descriptors that nobody gave it on purpose.
+// inherited fails unless it inherited unintended descriptors.
 func inherited([]string) error {
 	for fd := 3; fd < 1024; fd++ {
 		if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != nil {
@@ -278,16 +278,16 @@ func inherited([]string) error {
 	return errors.New("none")
 }
 
-// swap exchanges two names until its time is over, whoever else changes them meanwhile.
+// swap exchanges two names until its time is over, even if others change them.
 func swap(a []string) error {
 	for until := time.Now().Add(time.Duration(number(a[2])) * time.Millisecond); time.Now().Before(until); {
 		_ = unix.Renameat2(unix.AT_FDCWD, a[0], unix.AT_FDCWD, a[1], unix.RENAME_EXCHANGE)
-		time.Sleep(time.Millisecond) // what it attacks must get its turn
+		time.Sleep(time.Millisecond) // let the target run
 	}
 	return nil
 }
 
-// capable fails unless it has a capability in force.
+// capable fails unless it has an effective capability.
 func capable([]string) error {
 	text, err := os.ReadFile("/proc/self/status")
 	for line := range strings.Lines(string(text)) {

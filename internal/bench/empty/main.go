@@ -1,4 +1,4 @@
-// Command empty does nothing: what any Go program costs at least.
+// Command empty does nothing; it shows the minimum cost of a Go program.
 package main
 
 func main() {}

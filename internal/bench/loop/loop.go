@@ -1,5 +1,4 @@
-// Package loop has the workflow that our instruments run: the cheapest step that
-// is a whole one, again and again.
+// Package loop contains the workflow that our test tools run: the cheapest complete step, repeated.
 package loop
 
 import _ "embed"

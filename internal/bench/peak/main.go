@@ -1,8 +1,8 @@
 //go:build unix
 
-// Command peak runs a command, writes the most memory that it held, in bytes, into
-// a file, and ends as it did: peak <file> <command…>. A parent of its own is
-// needed, because until its execve a child counts as large as its parent is.
+// Command peak runs a command, writes the command's peak memory in bytes to a file, and exits with its
+// status: peak <file> <command…>. It is a separate parent process because until its execve a child counts as
+// large as its parent.
 package main
 
 import (
@@ -34,7 +34,7 @@ func main() {
 	os.Exit(cmd.ProcessState.ExitCode())
 }
 
-// note writes down the most that a process held, in bytes.
+// note writes a process's peak memory in bytes.
 func note(file string, state *os.ProcessState) error {
 	usage, ok := state.SysUsage().(*syscall.Rusage)
 	if !ok {

@@ -23,27 +23,26 @@ type call struct {
 	op   durabletest.Kind
 }
 
-// place says where a call's object is found; two is for calls with two objects, of
-// which the second is what the call makes.
+// place describes where a call's object is found. For calls with two objects, the second is the one that the
+// call creates.
 type place int
 
 const (
-	byFD      place = iota // first argument is a descriptor
-	byPath                 // first is a path
-	byPaths                // the first two are paths
-	byPathAt               // first is a directory, second a path
+	byFD      place = iota // the first argument is a descriptor
+	byPath                 // the first argument is a path
+	byPaths                // the first two arguments are paths
+	byPathAt               // the first argument is a directory, the second a path
 	byPathsAt              // the same twice
 )
 
-// The model of a disk ([durabletest.Replay]) has no such call. Programs under test use
-// those that are unmodelled only for the notes in locks, which no promise is about;
-// another use must not go unnoticed.
+// Calls that the disk model ([durabletest.Replay]) does not support. Programs under test use unmodelled calls
+// only for notes in lock files, which are covered by no guarantee; other uses must be detected.
 const (
 	unpromised durabletest.Kind = "" // modes and times
 	unmodelled durabletest.Kind = "unmodelled"
 )
 
-// changing are the calls that change a disk.
+// changing returns the calls that change a disk.
 func changing() map[uint64]call {
 	return map[uint64]call{
 		unix.SYS_WRITE:           {"write", byFD, durabletest.OpAppend},
@@ -77,14 +76,14 @@ func changing() map[uint64]call {
 	}
 }
 
-// begun is a call in progress, with what it is about.
+// begun is a call in progress, with its object.
 type begun struct {
 	call
-	path, from string // absolute; from is of a call with two paths
+	path, from string // absolute; from is set for calls with two paths
 	regs       syscall.PtraceRegs
 }
 
-// begin looks at a call that begins; nil if it changes nothing.
+// begin examines a starting call. It returns nil if the call changes nothing.
 func (t *tracer) begin(tid int, regs *syscall.PtraceRegs) *begun {
 	c, ok := t.calls[regs.Orig_rax]
 	if !ok || c.name == "openat" && regs.Rdx&(unix.O_CREAT|unix.O_TRUNC) == 0 {
@@ -109,13 +108,12 @@ func (t *tracer) begin(tid int, regs *syscall.PtraceRegs) *begun {
 	return b
 }
 
-// tells reports whether a call writes to a pipe: an acknowledgement is such a one.
+// tells reports whether a call writes to a pipe, as an acknowledgement does.
 func (b *begun) tells() bool {
 	return strings.HasPrefix(b.path, "pipe:") && b.op == durabletest.OpAppend
 }
 
-// change is what a call is about to do to the disk; nil if it is nothing that a power
-// cut could take.
+// change returns what a call is about to do to the disk, or nil if a power failure could not undo it.
 func (t *tracer) change(b *begun) (*durabletest.Op, error) {
 	path, inside := t.below(b.path)
 	if !inside || b.op == unpromised || b.op == unmodelled && strings.HasSuffix(path, ".lock") {
@@ -150,7 +148,7 @@ func (t *tracer) change(b *begun) (*durabletest.Op, error) {
 	return op, nil
 }
 
-// below is a path relative to the directory in which changes count.
+// below returns a path relative to the directory in which changes count.
 func (t *tracer) below(path string) (string, bool) {
 	rel, err := filepath.Rel(t.plan.Under, path)
 	if err != nil || rel == ".." || strings.HasPrefix(rel, "../") || strings.HasSuffix(rel, " (deleted)") {
@@ -159,26 +157,26 @@ func (t *tracer) below(path string) (string, bool) {
 	return rel, true
 }
 
-// descriptor is what an open descriptor of a process stands for.
+// descriptor returns the target of an open descriptor of a process.
 func descriptor(tid int, fd uint64) string {
-	path, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", tid, int32(fd))) // "" is below nothing
+	path, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", tid, int32(fd))) // on error "", which is outside
 	return path
 }
 
-// at is a path that a process names by a directory and a string.
+// at returns the path that a process refers to by a directory and a string.
 func at(tid int, dir int32, name uint64) string {
 	path := text(tid, uintptr(name))
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)
 	}
 	if dir == unix.AT_FDCWD {
-		base, _ := os.Readlink(fmt.Sprintf("/proc/%d/cwd", tid)) // "" is below nothing
+		base, _ := os.Readlink(fmt.Sprintf("/proc/%d/cwd", tid)) // on error "", which is outside
 		return filepath.Join(base, path)
 	}
 	return filepath.Join(descriptor(tid, uint64(dir)), path)
 }
 
-// text reads a C string of a stopped process.
+// text reads a C string from a stopped process.
 func text(tid int, from uintptr) string {
 	var out []byte
 	word := make([]byte, 8)
@@ -210,11 +208,11 @@ func bytesAt(tid int, from uint64, n int64) ([]byte, error) {
 	return data, err
 }
 
-// processOf is the process of a thread; 0 if it has ended.
+// processOf returns the process of a thread, or 0 if it has ended.
 func processOf(tid int) int {
 	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", tid))
 	_, after, _ := bytes.Cut(status, []byte("\nTgid:"))
 	line, _, _ := bytes.Cut(after, []byte("\n"))
-	id, _ := strconv.Atoi(string(bytes.TrimSpace(line))) // the kernel writes a number
+	id, _ := strconv.Atoi(string(bytes.TrimSpace(line))) // the kernel writes a valid number
 	return id
 }

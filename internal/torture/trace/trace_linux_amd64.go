@@ -12,7 +12,7 @@ import (
 	"github.com/united-workforce/uwf/util/durable/durabletest"
 )
 
-// run is Run. A tracer is a thread, not a process, so everything happens on one.
+// run implements Run. A tracer is a thread, not a process, so everything happens on one thread.
 func run(cmd *exec.Cmd, plan Plan) (Outcome, error) {
 	type result struct {
 		out Outcome
@@ -56,8 +56,8 @@ func onThread(cmd *exec.Cmd, plan Plan) (Outcome, error) {
 	if err != nil {
 		t.abandon()
 	}
-	// The copying of output ends when all who hold the pipes have ended. Wait
-	// reports that the process is gone already, which it is.
+	// Copying the output ends when all processes with the pipes have ended. Wait reports that the process no
+	// longer exists, as expected.
 	if waitErr := cmd.Wait(); waitErr != nil && !errors.Is(waitErr, syscall.ECHILD) {
 		err = errors.Join(err, waitErr)
 	}
@@ -68,7 +68,7 @@ func onThread(cmd *exec.Cmd, plan Plan) (Outcome, error) {
 type tracer struct {
 	plan    Plan
 	root    int
-	stdout  string // what the program writes its results to
+	stdout  string // file of the program's stdout
 	calls   map[uint64]call
 	threads map[int]*thread
 	out     Outcome
@@ -77,11 +77,11 @@ type tracer struct {
 // thread is a traced thread.
 type thread struct {
 	begun  bool // it has passed its first stop
-	inside bool // a system call has begun
+	inside bool // a system call is in progress
 	fail   syscall.Errno
-	kill   bool            // once the call has ended
-	call   *begun          // the call inside, if it counts
-	change *durabletest.Op // what it does, if that is recorded
+	kill   bool            // kill it after the call
+	call   *begun          // the call in progress, if it counts
+	change *durabletest.Op // its change, if recorded
 }
 
 func (t *tracer) thread(tid int) *thread {
@@ -91,7 +91,7 @@ func (t *tracer) thread(tid int) *thread {
 	return t.threads[tid]
 }
 
-// follow handles stops until nothing is left to wait for.
+// follow handles stops until no traced process is left.
 func (t *tracer) follow() error {
 	for {
 		var status syscall.WaitStatus
@@ -124,7 +124,7 @@ func (t *tracer) ended(status syscall.WaitStatus) {
 	}
 }
 
-// stopped handles one stop and lets the thread go on.
+// stopped handles one stop and resumes the thread.
 func (t *tracer) stopped(tid int, status syscall.WaitStatus) error {
 	th, signal := t.thread(tid), status.StopSignal()
 	switch {
@@ -136,7 +136,7 @@ func (t *tracer) stopped(tid int, status syscall.WaitStatus) error {
 	case signal == syscall.SIGTRAP:
 		signal = 0 // an event: clone, fork, exec
 	case signal == syscall.SIGSTOP && !th.begun:
-		signal = 0 // how a new thread reports
+		signal = 0 // the first stop of a new thread
 	}
 	th.begun = true
 	return t.resume(tid, int(signal))
@@ -144,7 +144,7 @@ func (t *tracer) stopped(tid int, status syscall.WaitStatus) error {
 
 func (t *tracer) resume(tid, signal int) error { return syscall.PtraceSyscall(tid, signal) }
 
-// atCall sees a system call begin or end.
+// atCall handles the start or end of a system call.
 func (t *tracer) atCall(tid int, th *thread) error {
 	var regs syscall.PtraceRegs
 	if err := syscall.PtraceGetRegs(tid, &regs); err != nil {
@@ -172,7 +172,7 @@ func (t *tracer) atCall(tid int, th *thread) error {
 	case t.plan.Fault == None || past < 0 || past > 0 && !t.plan.Fault.lasts():
 		return nil
 	case t.plan.Fault.lasts() && b.tells():
-		return nil // a disk that is full does not keep anybody from saying so
+		return nil // a full disk does not prevent reporting it
 	}
 	if !t.out.WasHit {
 		t.out.Hit, t.out.WasHit = Call{Process: processOf(tid), Name: b.name, Path: b.path}, true
@@ -180,7 +180,7 @@ func (t *tracer) atCall(tid int, th *thread) error {
 	return t.inject(tid, th, b)
 }
 
-// afterCall sees a system call end.
+// afterCall handles the end of a system call.
 func (t *tracer) afterCall(tid int, th *thread, regs *syscall.PtraceRegs) error {
 	if op := th.change; op != nil {
 		th.change = nil
@@ -197,7 +197,7 @@ func (t *tracer) afterCall(tid int, th *thread, regs *syscall.PtraceRegs) error 
 	return syscall.PtraceSetRegs(tid, regs)
 }
 
-// record keeps what a call has done, if it has succeeded.
+// record records the change of a successful call.
 func (t *tracer) record(tid int, b *begun, op *durabletest.Op, result int64) (err error) {
 	if result < 0 {
 		return nil
@@ -211,7 +211,7 @@ func (t *tracer) record(tid int, b *begun, op *durabletest.Op, result int64) (er
 	return nil
 }
 
-// inject makes the call go wrong that has just begun.
+// inject injects the fault into the call that has just begun.
 func (t *tracer) inject(tid int, th *thread, b *begun) error {
 	regs := b.regs
 	switch t.plan.Fault {
@@ -236,12 +236,11 @@ func (t *tracer) inject(tid int, th *thread, b *begun) error {
 	case EINTR:
 		th.fail = syscall.EINTR
 	}
-	regs.Orig_rax = ^uint64(0) // no such call: it changes nothing
+	regs.Orig_rax = ^uint64(0) // an invalid call, which changes nothing
 	return syscall.PtraceSetRegs(tid, &regs)
 }
 
-// abandon ends everything after an error. A thread that is traced is gone only
-// when its tracer has seen that.
+// abandon kills everything after an error. A traced thread is gone only after its tracer has seen that.
 func (t *tracer) abandon() {
 	t.killAll()
 	for {
@@ -253,13 +252,13 @@ func (t *tracer) abandon() {
 	}
 }
 
-// killAll kills every process that is traced.
+// killAll kills every traced process.
 func (t *tracer) killAll() {
 	killed := map[int]bool{}
 	for tid := range t.threads {
 		if p := processOf(tid); p != 0 && !killed[p] {
 			killed[p] = true
-			_ = syscall.Kill(p, syscall.SIGKILL) // it may have ended by itself
+			_ = syscall.Kill(p, syscall.SIGKILL) // it may have exited
 		}
 	}
 }

@@ -481,7 +481,7 @@ func (a *App) Quoting() transcript.Quoting {
 	return transcript.Quoting(during != "")
 }
 
-// Colour returns a color if the stream supports colors, or else none.
+// Colour returns a colour if the stream supports colours, or else none.
 func (a *App) Colour(w io.Writer, in terminal.Sequence) terminal.Sequence {
 	if cmdline.Colours(a.Env, w) {
 		return in

@@ -311,7 +311,7 @@ func (a *App) SayNext(ctx context.Context, e *engine.Engine, r protocol.StepOutp
 	}
 }
 
-// sayIn is Say in a color, if stderr supports colors.
+// sayIn is Say in a colour, if stderr supports colours.
 func (a *App) sayIn(colour terminal.Sequence, format string, args ...any) {
 	if !a.Flags.Quiet {
 		term.PaintLine(a.Env.Stderr, a.Colour(a.Env.Stderr, colour), plaintext.Indent(fmt.Sprintf(format, args...)))

@@ -1,4 +1,4 @@
-// Package term formats output and parses flags for people: tables, colors, times and numbers.
+// Package term formats output and parses flags for people: tables, colours, times and numbers.
 package term
 
 import (
@@ -24,7 +24,7 @@ import (
 // the error.
 type Page struct {
 	To      io.Writer
-	Colours bool // the stream supports colors
+	Colours bool // the stream supports colours
 	err     error
 }
 
@@ -51,7 +51,7 @@ func (p *Page) draw(frame *terminal.Painter) {
 	}
 }
 
-// Coloured writes a text whose lines have colors.
+// Coloured writes a text whose lines have colours.
 func (p *Page) Coloured(text string, of func(line string) terminal.Sequence) {
 	if !p.Colours {
 		p.Printf("%s", text)
@@ -114,7 +114,7 @@ func (p *Page) Table(t *Table) {
 	p.draw(&frame)
 }
 
-// cellColour returns the color for a status or verdict.
+// cellColour returns the colour for a status or verdict.
 func cellColour(cell string) terminal.Sequence {
 	good := []string{string(protocol.StatusCompleted), "ok", "added"}
 	bad := []string{string(protocol.StatusError), string(protocol.StatusCorrupt), string(protocol.StatusFailed), "problem", "removed", "damaged"}
@@ -185,7 +185,7 @@ func (p *Page) Values(pairs ...string) {
 	}
 }
 
-// PaintLine writes a line in a color.
+// PaintLine writes a line in a colour.
 func PaintLine(w io.Writer, in terminal.Sequence, text string) {
 	var frame terminal.Painter
 	Painted(&frame, in, text)
@@ -193,7 +193,7 @@ func PaintLine(w io.Writer, in terminal.Sequence, text string) {
 	_ = frame.Draw(w) // an error has no recipient
 }
 
-// Painted adds a text in a color.
+// Painted adds a text in a colour.
 func Painted(frame *terminal.Painter, in terminal.Sequence, text string) {
 	if in == terminal.Plain {
 		frame.Text(text)
@@ -204,7 +204,7 @@ func Painted(frame *terminal.Painter, in terminal.Sequence, text string) {
 	frame.Control(terminal.Normal)
 }
 
-// OfDiff returns the color for a line of a diff.
+// OfDiff returns the colour for a line of a diff.
 func OfDiff(line string) terminal.Sequence {
 	switch {
 	case strings.HasPrefix(line, "---"), strings.HasPrefix(line, "+++"):
@@ -217,7 +217,7 @@ func OfDiff(line string) terminal.Sequence {
 	return terminal.Plain
 }
 
-// OfGraph returns the color for a line of a thread's graph: the current role, and those already visited.
+// OfGraph returns the colour for a line of a thread's graph: the current role, and those already visited.
 func OfGraph(line string) terminal.Sequence {
 	switch {
 	case strings.Contains(line, " ◀"):
@@ -228,7 +228,7 @@ func OfGraph(line string) terminal.Sequence {
 	return terminal.Faint
 }
 
-// OfPicture returns the color for a line of a workflow's graph: ends, and where it waits.
+// OfPicture returns the colour for a line of a workflow's graph: ends, and where it waits.
 func OfPicture(line string) terminal.Sequence {
 	switch {
 	case strings.Contains(line, protocol.EndNode):
@@ -239,7 +239,7 @@ func OfPicture(line string) terminal.Sequence {
 	return terminal.Plain
 }
 
-// OfFinding returns the color for a line of a diagnosis.
+// OfFinding returns the colour for a line of a diagnosis.
 func OfFinding(line string) terminal.Sequence {
 	severity, _, _ := strings.Cut(line, " ")
 	return cellColour(severity)
