@@ -46,8 +46,8 @@ func (s *server) inbox(w http.ResponseWriter, r *http.Request) {
 	p := inboxPage{}
 	end := s.begin(w, "inbox", "Inbox", s.live(""))
 	lost := func(err error) { p.Lost = append(p.Lost, htmlpage.Line(err.Error(), htmlpage.LongestTitle)) }
-	all, atWork := view.Attention(r.Context(), s.engine, lost)
-	for _, it := range all[:min(len(all), 2*rows)] {
+	all, atWork, more, moreRun := view.Attention(r.Context(), s.engine, &s.known, 2*rows, lost)
+	for _, it := range all {
 		item := waiting{
 			about: s.aboutOf(it.At, it.Title, it.Since, it.Totals, now), Age: ageOf(it.Since, now),
 			Asks: htmlpage.Line(it.Reason, 500), Command: htmlpage.Line(it.Command, htmlpage.LongestCommand),
@@ -60,7 +60,7 @@ func (s *server) inbox(w http.ResponseWriter, r *http.Request) {
 		}
 		p.Waiting = append(p.Waiting, item)
 	}
-	for _, at := range atWork[:min(len(atWork), 2*rows)] {
+	for _, at := range atWork {
 		item := running{about: s.aboutOf(at.At, at.Title, at.Since, at.Totals, now), Agent: htmlpage.Line(at.At.Agent,
 			htmlpage.Longest)}
 		if at.CurrentRole != "" {
@@ -69,7 +69,7 @@ func (s *server) inbox(w http.ResponseWriter, r *http.Request) {
 		item.Children = htmlpage.ChildrenOf(at.Thread, at.At.Children, childrenShown, s.threadLink)
 		p.Running = append(p.Running, item)
 	}
-	p.More, p.MoreRun = len(all)-len(p.Waiting), len(atWork)-len(p.Running)
+	p.More, p.MoreRun = more, moreRun
 	p.Lost = p.Lost[:min(len(p.Lost), rows)]
 	end(p)
 }

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -13,7 +15,6 @@ import (
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/engine/view/htmlpage"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/threadid"
 )
 
 // Bounds of a page.
@@ -36,34 +37,46 @@ func (s *server) link(parts ...string) string {
 
 // threadsPage is one page of the list.
 type threadsPage struct {
-	Words, Status, Workflow string
-	Statuses                []protocol.Status
-	Rows                    []threadRow
-	Next                    string // link to older threads, or ""
-	Looked, Of              int    // number of threads searched, and their total, if the search was incomplete
-	Lost                    []string
+	wanted
+	Statuses            []protocol.Status
+	Workflows, Projects []string // of all threads, to choose from
+	Sorts               []string
+	Rows                []threadRow
+	Next                string // link to the threads after these; "" if there are none
+	Found               int
+	Lost                []string
 }
 
 type threadRow struct {
 	ID, Title, Workflow, Status, Mood, Role, Cost, Link, ForkOf string
-	WorkflowLink                                                string
+	WorkflowLink, Project                                       string
 	Steps                                                       string
 	Started                                                     htmlpage.When
 }
 
-// wanted is the filter for rows.
-type wanted struct{ words, workflow string }
+// wanted selects and sorts threads.
+type wanted struct{ Words, Status, Workflow, Project, Sort string }
 
-func (q wanted) has(it protocol.ThreadItem) bool {
-	name := ""
-	if it.WorkflowName != "" {
-		name = string(it.WorkflowName)
+// sorts are the orders of the list; the first is that of [view.Listed].
+var sorts = []string{"newest", "oldest", "changed last", "cost"}
+
+func wantedOf(query url.Values) wanted {
+	return wanted{
+		Words: htmlpage.Line(query.Get("q"), htmlpage.LongestTitle), Status: query.Get("status"),
+		Workflow: query.Get("workflow"), Project: query.Get("project"), Sort: query.Get("sort"),
 	}
-	if q.workflow != "" && name != q.workflow {
+}
+
+func (q wanted) has(id string, it *view.Summary) bool {
+	if q.Workflow != "" && it.Workflow != q.Workflow || q.Project != "" && it.Project != q.Project ||
+		q.Status != "" && it.Status != protocol.Status(q.Status) {
 		return false
 	}
-	all := strings.ToLower(it.Title + "\n" + name + "\n" + it.Thread)
-	for word := range strings.FieldsSeq(strings.ToLower(q.words)) {
+	if q.Words == "" {
+		return true
+	}
+	all := strings.ToLower(it.Title + "\n" + it.Workflow + "\n" + id)
+	for word := range strings.FieldsSeq(strings.ToLower(q.Words)) {
 		if !strings.Contains(all, word) {
 			return false
 		}
@@ -71,72 +84,69 @@ func (q wanted) has(it protocol.ThreadItem) bool {
 	return true
 }
 
+// compare orders two threads.
+func (q wanted) compare(a, b *view.Summary) int {
+	switch q.Sort {
+	case "oldest":
+		return cmp.Compare(a.Started, b.Started)
+	case "changed last":
+		return cmp.Compare(b.Since, a.Since)
+	case "cost":
+		return cmp.Compare(b.CostUSD, a.CostUSD)
+	}
+	return 0
+}
+
 func (s *server) threads(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	end := s.begin(w, "threads", "Threads", s.live(""))
-	p := threadsPage{
-		Words: htmlpage.Line(query.Get("q"), htmlpage.LongestTitle), Status: query.Get("status"),
-		Workflow: query.Get("workflow"),
-		Statuses: protocol.Statuses(),
-	}
-	f := view.Filter{Ended: true}
-	if slices.Contains(p.Statuses, protocol.Status(p.Status)) {
-		f.Statuses = []protocol.Status{protocol.Status(p.Status)}
-	}
-	lost := func(err error) {
-		if len(p.Lost) < rows {
-			p.Lost = append(p.Lost, htmlpage.Line(err.Error(), htmlpage.LongestTitle))
-		}
-	}
-	listed := view.Listed(r.Context(), s.engine.Reader.Heads, f, lost)
-	if before := query.Get("before"); validThread(before) {
-		at, found := slices.BinarySearchFunc(listed, before, func(l status.Listed,
-			id string) int {
-			return threadid.NewestFirst(l.Thread, id)
-		})
-		if found {
-			at++
-		}
-		listed = listed[at:]
-	}
-	last := s.rows(r.Context(), &p, listed, f, wanted{words: p.Words, workflow: p.Workflow}, rows)
-	if last != "" {
-		query.Set("before", last)
+	p := threadsPage{wanted: wantedOf(query), Statuses: protocol.Statuses(), Sorts: sorts}
+	if last := s.find(r.Context(), &p, query.Get("after"), rows); last != "" {
+		query.Set("after", last)
 		p.Next = s.base + "threads?" + query.Encode()
 	}
 	end(p)
 }
 
-// rows fills a page until patience runs out. It returns the last thread examined, or "" at the end.
-func (s *server) rows(ctx context.Context, p *threadsPage, listed []status.Listed, f view.Filter, q wanted,
-	most int) (last string) {
-	const atOnce = 256
-	until := s.engine.Reader.Env.Now().Add(patience)
-	done := 0
-	for piece := range slices.Chunk(listed, atOnce) {
-		for item := range view.Items(ctx, s.engine, piece, view.Filter{Ended: true}) {
-			done++
-			last = item.Thread
-			if (f.Statuses == nil || slices.Contains(f.Statuses, item.Status)) && q.has(item) {
-				p.Rows = append(p.Rows, s.row(item))
-			}
-			if len(p.Rows) == most {
-				return ifMore(last, done, len(listed))
-			}
+// find fills a page with the threads after one, and returns the last of them if there are more.
+func (s *server) find(ctx context.Context, p *threadsPage, after string, most int) (last string) {
+	listed := view.Listed(ctx, s.engine.Reader.Heads, view.Filter{Ended: true}, func(err error) {
+		if len(p.Lost) < rows {
+			p.Lost = append(p.Lost, htmlpage.Line(err.Error(), htmlpage.LongestTitle))
 		}
-		if s.engine.Reader.Env.Now().After(until) {
-			p.Looked, p.Of = done, len(listed)
-			return ifMore(last, done, len(listed))
+	})
+	var found []int // in listed
+	known := s.known.Of(ctx, s.engine, listed)
+	workflows, projects := map[string]bool{}, map[string]bool{}
+	for i, sum := range known {
+		workflows[sum.Workflow], projects[sum.Project] = true, true
+		if p.has(listed[i].Thread, sum) {
+			found = append(found, i)
 		}
 	}
-	return ""
-}
-
-func ifMore(last string, done, of int) string {
-	if done >= of {
+	p.Workflows, p.Projects, p.Found = choices(workflows), choices(projects), len(found)
+	slices.SortStableFunc(found, func(a, b int) int { return p.compare(known[a], known[b]) })
+	found = found[1+slices.IndexFunc(found, func(i int) bool { return listed[i].Thread == after }):]
+	shown := make([]status.Listed, min(len(found), most))
+	for n := range shown {
+		shown[n] = listed[found[n]]
+	}
+	for item := range view.Items(ctx, s.engine, shown, view.Filter{Ended: true}) {
+		row := s.row(item)
+		row.Project = htmlpage.Line(known[found[len(p.Rows)]].Project, htmlpage.Longest)
+		p.Rows = append(p.Rows, row)
+	}
+	if len(found) <= most {
 		return ""
 	}
-	return last
+	return shown[most-1].Thread
+}
+
+// choices returns the names for a select, as many as a person can look through.
+func choices(names map[string]bool) []string {
+	delete(names, "")
+	all := slices.Sorted(maps.Keys(names))
+	return all[:min(len(all), 4*rows)]
 }
 
 // threadsOf returns the link to a workflow's threads.

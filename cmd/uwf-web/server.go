@@ -10,6 +10,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/engine/view/htmlpage"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
@@ -20,7 +21,7 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// server serves the pages of a home. It caches nothing: each page reads the home again.
+// server serves the pages of a home. Lists choose by summaries; whatever a page shows is read again.
 type server struct {
 	engine      *engine.Engine // read-only
 	env         env.Env
@@ -29,6 +30,7 @@ type server struct {
 	templates   *template.Template
 	style       string
 	lives       atomic.Int32
+	known       view.Summaries
 }
 
 // parse parses the embedded templates.

@@ -107,7 +107,6 @@ type workflowPage struct {
 	Notes        []string
 	Runs         []threadRow
 	AllRuns      string
-	Looked, Of   int
 }
 
 // definition returns the workflow in the URL: a hash or a registered name, never a path.
@@ -157,15 +156,10 @@ func (s *server) workflow(w http.ResponseWriter, r *http.Request) {
 	} else {
 		p.Graph = template.URL(s.link("workflow", name, "graph.svg"))
 	}
-	found := threadsPage{}
-	f := view.Filter{Ended: true}
-	listed := view.Listed(ctx, s.engine.Reader.Heads, f, func(err error) {
-		p.Notes = append(p.Notes, htmlpage.Line(err.Error(),
-			htmlpage.LongestTitle))
-	})
+	found := threadsPage{wanted: wanted{Workflow: def.Definition.Name}}
 	const runs = 20
-	last := s.rows(ctx, &found, listed, f, wanted{workflow: def.Definition.Name}, runs)
-	p.Runs, p.Looked, p.Of = found.Rows, found.Looked, found.Of
+	last := s.find(ctx, &found, "", runs)
+	p.Runs, p.Notes = found.Rows, append(p.Notes, found.Lost...)
 	if last != "" {
 		p.AllRuns = s.threadsOf(def.Definition.Name)
 	}

@@ -54,6 +54,7 @@ type Standing struct {
 	protocol.ThreadItem
 	At    protocol.StepOutput
 	Since *int64 // see [Reader.Since]
+	Dir   string // where it was started; "" if that cannot be read
 
 	can *situation // nil if it doesn't wait for a person
 }
@@ -98,10 +99,13 @@ func (r *Reader) listed(ctx context.Context, l Listed) Standing {
 		out := r.showEnded(ctx, *l.Ended)
 		item := itemOf(out)
 		item.CompletedAt = &l.Ended.CompletedAt
+		s := Standing{At: out, Since: item.CompletedAt}
 		if t, err := thread.Open(ctx, r.Nodes(), l.Ended.Head); err == nil { // on failure, only its end is shown
 			r.about(ctx, &item, t)
+			s.Dir = t.Start.Cwd
 		}
-		return Standing{ThreadItem: item, At: out, Since: item.CompletedAt}
+		s.ThreadItem = item
+		return s
 	}
 	out, pos, err := r.showActive(ctx, l.Thread, l.Head)
 	item := itemOf(out)
@@ -113,6 +117,9 @@ func (r *Reader) listed(ctx context.Context, l Listed) Standing {
 	}
 	out.Output = nil // it may be large
 	s := Standing{ThreadItem: item, At: out, Since: r.since(out, pos.Thread)}
+	if pos.Thread != nil {
+		s.Dir = pos.Thread.Start.Cwd
+	}
 	if needsPerson(out) {
 		can := r.situation(ctx, out, pos, nil)
 		s.can = &can
@@ -230,6 +237,12 @@ func (r *Reader) CutOff(id string) bool { return r.RunDir(id).CutOff() }
 func (r *Reader) IsOpen(id string, head protocol.Hash) bool {
 	last := r.RunDir(id).Read()
 	return !last.Missing && last.Unfinished(head) || r.CutOff(id)
+}
+
+// Moving reports whether a process can be at work on a thread at a head, or a change of it was cut off.
+func (r *Reader) Moving(id string, head protocol.Hash) bool {
+	last := r.RunDir(id).Read()
+	return !last.Missing && (last.Unfinished(head) || last.Between(head)) || r.CutOff(id)
 }
 
 // openEnds returns the ended threads with unfinished work. A process that was killed while it worked on one

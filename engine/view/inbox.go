@@ -16,7 +16,7 @@ import (
 // entry.
 func Inbox(ctx context.Context, e *engine.Engine, damaged func(error)) []protocol.InboxItem {
 	inbox := []protocol.InboxItem{}
-	waiting, _ := Attention(ctx, e, damaged)
+	waiting, _, _, _ := Attention(ctx, e, nil, 0, damaged)
 	for _, w := range waiting {
 		inbox = append(inbox, w.InboxItem)
 	}
@@ -31,15 +31,20 @@ type Waiting struct {
 }
 
 // Attention returns the inbox, and the threads that are running or have running children, newest first. It
-// reads each thread once.
-func Attention(ctx context.Context, e *engine.Engine,
-	damaged func(error)) (waiting []Waiting, atWork []status.Standing) {
+// reads each thread once. If known is not nil, it chooses threads by their summaries and reads only the
+// first most of each kind; more and moreAtWork are how many others there are.
+func Attention(ctx context.Context, e *engine.Engine, known *Summaries, most int,
+	damaged func(error)) (waiting []Waiting, atWork []status.Standing, more, moreAtWork int) {
 	f := Filter{Statuses: []protocol.Status{
 		protocol.StatusSuspended, protocol.StatusError, protocol.StatusCorrupt, protocol.StatusRunning,
 		protocol.StatusWaitingForChildren,
 		protocol.StatusRateLimited,
 	}}
-	for at := range standings(ctx, e, Listed(ctx, e.Reader.Heads, f, damaged), f) {
+	listed := Listed(ctx, e.Reader.Heads, f, damaged)
+	if known != nil {
+		listed, more, moreAtWork = known.first(ctx, e, listed, most)
+	}
+	for at := range standings(ctx, e, listed, f) {
 		busy := at.Status == protocol.StatusRunning || at.Status == protocol.StatusWaitingForChildren
 		if busy {
 			atWork = append(atWork, at)
@@ -56,7 +61,7 @@ func Attention(ctx context.Context, e *engine.Engine,
 		}
 	}
 	slices.SortStableFunc(waiting, func(a, b Waiting) int { return cmp.Compare(ms(a.Since), ms(b.Since)) })
-	return waiting, atWork
+	return waiting, atWork, more, moreAtWork
 }
 
 // asking returns the children that wait for a person.

@@ -1,0 +1,200 @@
+package view
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/status"
+	"github.com/united-workforce/uwf/protocol"
+)
+
+// Summary is what lists filter, sort and count a thread by.
+type Summary struct {
+	Title, Workflow, Project string // Workflow is a name, Project the base name of a directory
+	Status                   protocol.Status
+	Since, Started           int64 // ms
+	CostUSD                  float64
+	Waits                    bool // it needs a person
+	Busy                     bool // it works, or its children do
+}
+
+// Summaries caches the summaries of threads. A summary is valid for a head, until the facts of the
+// thread, its run directory or the config change. A thread that can change without that, because a
+// process or its children work on it, is read each time. Safe for concurrent use.
+type Summaries struct {
+	mu     sync.Mutex
+	of     map[string]*summarized
+	names  map[string]string
+	config string // what the summaries in it depend on besides the thread
+}
+
+type summarized struct {
+	Summary
+	head  protocol.Hash
+	ended int64 // ms; 0: active
+	facts *heads.Facts // nil: none
+	stamp int64 // of the run directory; 0: there is none
+}
+
+const (
+	// maxSummaries bounds the memory: 150,000 summaries are some 60 MB.
+	maxSummaries = 150_000
+	// racy is how old a run directory must be so that no further change can have the same stamp.
+	racy = time.Second
+)
+
+// Of returns the summaries of threads, in their order.
+func (c *Summaries) Of(ctx context.Context, e *engine.Engine, threads []status.Listed) []*Summary {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now := configStamp(e); c.of == nil || c.config != now || len(c.of)+len(threads) > 2*maxSummaries {
+		c.of, c.names, c.config = map[string]*summarized{}, map[string]string{}, now
+	}
+	facts, _ := e.Reader.Heads.AllFacts(ctx) // what cannot be read is left out, as in lists
+	parents := map[string]bool{}
+	for _, f := range facts {
+		if f.Parent != nil {
+			parents[f.Parent.Thread] = true
+		}
+	}
+	now := e.Reader.Env.Now()
+	stamps := runStamps(e, threads)
+	out, at := make([]*Summary, len(threads)), map[string]int{}
+	var unknown []status.Listed
+	for i, l := range threads {
+		if s := c.of[l.Thread]; s != nil && s.head == l.Head && s.ended == endOf(l) && s.stamp == stamps[i] &&
+			reflect.DeepEqual(s.facts, factsOf(facts, l.Thread)) {
+			out[i] = &s.Summary
+			continue
+		}
+		at[l.Thread] = i
+		unknown = append(unknown, l)
+	}
+	for s := range standings(ctx, e, unknown, Filter{Ended: true}) {
+		i := at[s.Thread]
+		l := threads[i]
+		read := summarized{Summary: c.summaryOf(s, facts[s.Thread]), head: l.Head, ended: endOf(l),
+			facts: factsOf(facts, s.Thread), stamp: stamps[i]}
+		out[i] = &read.Summary
+		settled := !read.Busy && s.Status != protocol.StatusRateLimited && (l.Ended != nil || !parents[s.Thread]) &&
+			(read.stamp == 0 || now.Sub(time.Unix(0, read.stamp)) > racy && !e.Reader.Moving(s.Thread, l.Head))
+		if delete(c.of, s.Thread); settled && len(c.of) < maxSummaries {
+			c.of[s.Thread] = &read
+		}
+	}
+	return out
+}
+
+// first returns those threads that wait, longest wait first, and those at work, in their order, most of each.
+func (c *Summaries) first(ctx context.Context, e *engine.Engine, all []status.Listed,
+	most int) (chosen []status.Listed, more, moreAtWork int) {
+	type one struct {
+		status.Listed
+		since int64
+	}
+	var waits []one
+	for i, s := range c.Of(ctx, e, all) {
+		switch {
+		case s.Busy && len(chosen) < most:
+			chosen = append(chosen, all[i])
+		case s.Busy:
+			moreAtWork++
+		case s.Waits:
+			waits = append(waits, one{all[i], s.Since})
+		}
+	}
+	slices.SortStableFunc(waits, func(a, b one) int { return cmp.Compare(a.since, b.since) })
+	more = max(0, len(waits)-most)
+	for _, w := range waits[:len(waits)-more] {
+		chosen = append(chosen, w.Listed)
+	}
+	return chosen, more, moreAtWork
+}
+
+func endOf(l status.Listed) int64 {
+	if l.Ended == nil {
+		return 0
+	}
+	return max(1, l.Ended.CompletedAt)
+}
+
+func factsOf(all map[string]heads.Facts, id string) *heads.Facts {
+	if f, ok := all[id]; ok {
+		return &f
+	}
+	return nil
+}
+
+// name returns one copy of a name that many threads have.
+func (c *Summaries) name(name string) string {
+	if c.names[name] == "" {
+		name = strings.Clone(name)
+		c.names[name] = name
+	}
+	return c.names[name]
+}
+
+func (c *Summaries) summaryOf(s status.Standing, facts heads.Facts) Summary {
+	out := Summary{
+		Title: strings.Clone(s.Title), Workflow: c.name(string(s.WorkflowName)), Status: s.Status, Since: ms(s.Since), Started: ms(s.StartedAt),
+		Busy: s.Status == protocol.StatusRunning || s.Status == protocol.StatusWaitingForChildren, Waits: len(s.Actions()) > 0,
+	}
+	dir := s.Dir
+	if facts.Workspace != nil {
+		dir = cmp.Or(facts.Workspace.Repo, facts.Workspace.Root, dir)
+	}
+	if dir != "" {
+		out.Project = c.name(filepath.Base(dir))
+	}
+	if s.Totals != nil && s.Totals.Usage != nil && s.Totals.Usage.CostUSD != nil {
+		out.CostUSD = *s.Totals.Usage.CostUSD
+	}
+	return out
+}
+
+// configStamp changes with the files that set the limits of threads.
+func configStamp(e *engine.Engine) (stamp string) {
+	for _, path := range []string{e.Reader.Dirs.Config(), e.Reader.Dirs.DotEnv(), e.Project} {
+		if info, err := os.Stat(path); err == nil {
+			stamp += info.ModTime().String()
+		}
+		stamp += "\n"
+	}
+	return stamp
+}
+
+// runStamps returns when the run directories of threads changed last. Each file of a run is replaced
+// as a whole, which changes the directory.
+func runStamps(e *engine.Engine, threads []status.Listed) []int64 {
+	stamps := make([]int64, len(threads))
+	there := map[string]bool{}
+	entries, _ := os.ReadDir(filepath.Dir(e.Reader.Dirs.Run("x"))) // none before the first run
+	for _, entry := range entries {
+		there[entry.Name()] = true
+	}
+	var wait sync.WaitGroup
+	const each = 10_000
+	for from := 0; from < len(threads); from += each {
+		wait.Go(func() {
+			for i := from; i < min(from+each, len(threads)); i++ {
+				if !there[threads[i].Thread] {
+					continue
+				}
+				if info, err := os.Lstat(e.Reader.Dirs.Run(threads[i].Thread)); err == nil {
+					stamps[i] = info.ModTime().UnixNano()
+				}
+			}
+		})
+	}
+	wait.Wait()
+	return stamps
+}
