@@ -23,7 +23,7 @@ func TestSummaries(t *testing.T) {
 	first := of()
 	require.Equal(t, "Write a text.", first.Title)
 	require.Equal(t, protocol.StatusIdle, first.Status)
-	require.Same(t, first, of(), "nothing has changed")
+	require.Same(t, first, of())
 
 	title := "Another title"
 	require.NoError(t, w.Reader.Heads.SetFacts(t.Context(), w.thread, heads.Facts{Title: &title}))
@@ -34,14 +34,14 @@ func TestSummaries(t *testing.T) {
 
 	last := of()
 	require.NoError(t, os.WriteFile(w.Reader.Dirs.Config(), []byte("limits: {maxSteps: 1}\n"), 0o600))
-	require.NotSame(t, last, of(), "limits may have changed")
+	require.NotSame(t, last, of()) // limits may have changed
 	require.Equal(t, protocol.StatusSuspended, of().Status)
 	require.True(t, of().Waits)
 
 	last = of()
 	require.NoError(t, os.MkdirAll(w.Reader.Dirs.Run(w.thread), 0o700))
-	require.NotSame(t, last, of(), "a run may have begun")
-	require.NotSame(t, of(), of(), "the directory is so young that a change would not show")
+	require.NotSame(t, last, of()) // a run may have begun
+	require.NotSame(t, of(), of()) // the directory is so young that a change would not show
 	old := time.Now().Add(-time.Minute)
 	require.NoError(t, os.Chtimes(w.Reader.Dirs.Run(w.thread), old, old))
 	require.Same(t, of(), of())
