@@ -40,9 +40,9 @@ type Summaries struct {
 type summarized struct {
 	Summary
 	head  protocol.Hash
-	ended int64 // ms; 0: active
+	ended int64        // ms; 0: active
 	facts *heads.Facts // nil: none
-	stamp int64 // of the run directory; 0: there is none
+	stamp int64        // of the run directory; 0: there is none
 }
 
 const (

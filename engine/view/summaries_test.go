@@ -21,11 +21,11 @@ func TestSummaries(t *testing.T) {
 		return known.Of(t.Context(), w.Engine, listed)[0]
 	}
 	first := of()
-	require.Equal(t, "Write a text.", first.Title)
+	require.NotEmpty(t, first.Title)
 	require.Equal(t, protocol.StatusIdle, first.Status)
 	require.Same(t, first, of())
 
-	title := "Another title"
+	title := "titled"
 	require.NoError(t, w.Reader.Heads.SetFacts(t.Context(), w.thread, heads.Facts{Title: &title}))
 	require.Equal(t, title, of().Title)
 	w.step("more")
