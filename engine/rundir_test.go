@@ -112,7 +112,7 @@ func TestAResultIsAdoptedWithoutItsRecord(t *testing.T) {
 func TestAgentThatHidesIsSeen(t *testing.T) {
 	t.Parallel()
 	if proc.Birth(os.Getpid()) == "" {
-		return // this system does not tell processes apart; docs/reliability.md says so
+		return // this system does not tell processes apart; docs/guarantees.md says so
 	}
 	for name, hide := range map[string]func(d rundir.Dir) error{
 		"without its lock":          func(d rundir.Dir) error { return os.Remove(d.File(runfiles.LockFile)) },

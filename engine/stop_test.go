@@ -323,7 +323,7 @@ func bystander(t *testing.T) (pid int) {
 func TestProcessIDThatIsUsedAgain(t *testing.T) {
 	t.Parallel()
 	if proc.Birth(os.Getpid()) == "" {
-		return // this system does not tell processes apart; docs/reliability.md says so
+		return // this system does not tell processes apart; docs/guarantees.md says so
 	}
 	w := newWorld(t, "!gate:ready@go")
 	id := w.start()

@@ -1,7 +1,7 @@
 // Package remote is another place that holds threads: a directory, the far end of ssh,
 // a database. It has the words that all of them share. Package wire speaks them over
 // stdin and stdout to a helper program, and remotetest is the suite that every remote
-// passes; see docs/remotes.md.
+// passes; see docs/remote-protocol.md.
 //
 // A remote is a stranger. It promises what is written here, and whoever asks it
 // believes nothing: nodes are held against their hashes, and a head is followed only to

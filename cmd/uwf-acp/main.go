@@ -1,6 +1,6 @@
 // Command uwf-acp is an agent of uwf that has a program do the work which speaks
 // the Agent Client Protocol: uwf-acp -- gemini --acp. The engine starts it;
-// docs/agents.md says what it may do and how to set it.
+// docs/agents has a page about it.
 package main
 
 import (

@@ -1,5 +1,5 @@
 // Command uwf-codex is an agent of uwf that has OpenAI's Codex CLI do the work.
-// The engine starts it; docs/agents.md says what it may do and how to set it.
+// The engine starts it; docs/agents has a page about it.
 package main
 
 import (

@@ -1,5 +1,5 @@
 // Command uwf-opencode is an agent of uwf that has opencode do the work. The
-// engine starts it; docs/agents.md says what it may do and how to set it.
+// engine starts it; docs/agents has a page about it.
 package main
 
 import (

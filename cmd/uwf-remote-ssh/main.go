@@ -1,6 +1,6 @@
 // Command uwf-remote-ssh speaks to a remote at the far end of ssh: it runs "uwf remote
 // serve" there, and nothing of what is said passes through it. uwf starts it; see
-// docs/remotes.md.
+// docs/remote-protocol.md.
 package main
 
 import (
@@ -39,7 +39,7 @@ func run(e env.Env) error {
 		return err
 	}
 	if len(e.Args) != 1 || strings.HasPrefix(e.Args[0], "-") {
-		return errors.New("uwf starts it, with the address of a remote: see docs/remotes.md")
+		return errors.New("uwf starts it, with the address of a remote: see docs/remote-protocol.md")
 	}
 	a, err := remote.ParseAddress(e.Args[0], e.Dir)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Two people hand a thread over with its files as docs/threads.md says, with ssh and nothing
+// Two people hand a thread over with its files as docs/share-threads.md says, with ssh and nothing
 // else: the programs are built as they are installed, and the far end has uwf alone.
 func TestRealSSHStory(t *testing.T) {
 	t.Parallel()

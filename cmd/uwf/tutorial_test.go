@@ -70,7 +70,7 @@ func (b bench) recipes(t *testing.T) {
 	require.NoError(t, err)
 	config, overrides := "agents:\n", "agentOverrides:\n"
 	name, role := regexp.MustCompile(`(?m)^name: (\S+)$`), regexp.MustCompile(`(?m)^  ([a-z]+):\n    description: .*\n    goal:`)
-	for _, block := range blocks(t, "cookbook.md", "yaml") {
+	for _, block := range blocks(t, "examples.md", "yaml") {
 		m := name.FindStringSubmatch(block)
 		if m == nil {
 			continue // a part of config.yaml
@@ -96,9 +96,9 @@ func TestCookbook(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.recipes(t)
-	out := b.typeIn(t, "cookbook.md")
+	out := b.typeIn(t, "examples.md")
 	for _, sign := range []string{
-		"Merge change? list has --json", "Merge change? list has --format json", `"message":"Merged."`, "Approved by both.", "Three tries failed, the last with: R3", "The tests pass.",
+		"Merge change? list has --json", "Merge change? list has --format json", `"message":"Merged."`, "Three tries failed, the last with: R3", "The tests pass.",
 		"Checked.", "the run has cost $1.10 of at most $1.00", `"message":"v1.2.0 is tagged."`, "\nv1.2.0\n", "#7 wrong-result: stats.go:27, shown by go test",
 	} {
 		require.Contains(t, out, sign)
@@ -119,7 +119,7 @@ func TestCI(t *testing.T) {
 
 func TestYourAgent(t *testing.T) {
 	t.Parallel()
-	out := newBench(t).typeIn(t, "your-agent.md")
+	out := newBench(t).typeIn(t, "write-an-agent.md")
 	require.Contains(t, out, `"message":"3 files"`)
 	require.Contains(t, out, "counter")
 }
@@ -145,7 +145,7 @@ esac
 `, b.dir), 0o700)
 	syscall.ForkLock.RUnlock()
 	require.NoError(t, err)
-	out := b.typeIn(t, "quickstart-claude-code.md")
+	out := b.typeIn(t, "quickstart.md")
 	for _, sign := range []string{"I am Claude.", "The median is right.", "changes files in the directory"} {
 		require.Contains(t, out, sign)
 	}

@@ -1,5 +1,5 @@
 // Command torture subjects uwf to failures of machines and people, thousands of times, and checks after each
-// that what docs/reliability.md guarantees holds: every acknowledged step exists, finished work counts once,
+// that what docs/guarantees.md guarantees holds: every acknowledged step exists, finished work counts once,
 // the store is sound, the next step continues, and no attacker gets further than SECURITY.md describes. It
 // runs the released programs through their command lines.
 //

@@ -10,7 +10,7 @@ import (
 	"github.com/united-workforce/uwf/moderator/jsonata/syntax"
 )
 
-// thread returns the input of a condition.
+// thread is what a condition sees.
 func thread(t testing.TB, text string) any {
 	t.Helper()
 	var v any
@@ -18,7 +18,8 @@ func thread(t testing.TB, text string) any {
 	return v
 }
 
-// TestConditions covers typical conditions and common mistakes.
+// TestConditions holds what people write in transition lists, and what they
+// stumble over.
 func TestConditions(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -29,7 +30,7 @@ func TestConditions(t *testing.T) {
 		{`steps[-1].output.approved = false`, `{"steps":[{"output":{"approved":true}}]}`, false},
 		{`steps[-1].output.approved = false`, `{"steps":[{"output":{}}]}`, false},
 		{`steps[-1].output.approved = false`, `{"steps":[]}`, false},
-		// A missing value is neither equal nor unequal.
+		// What is missing is neither equal nor unequal.
 		{`x = 1`, `{}`, false},
 		{`x != 1`, `{}`, false},
 		{`x != 1`, `{"x":null}`, true},
@@ -38,7 +39,7 @@ func TestConditions(t *testing.T) {
 		{`$not($exists(meta.needsClarification))`, `{"meta":{}}`, true},
 		{`$not($exists(meta.needsClarification))`, `{"meta":{"needsClarification":null}}`, false},
 		{`$not($exists(meta.needsClarification))`, `{"meta":{"needsClarification":false}}`, false},
-		// A single match isn't in an array, and still counts as one.
+		// One match is the match itself, and still counts as one.
 		{`$count(history[role = 'developer']) = 0`, `{"history":[{"role":"x"}]}`, true},
 		{`$count(history[role = 'developer']) = 1`, `{"history":[{"role":"developer"},{"role":"x"}]}`, true},
 		{`$count(history[role = 'developer']) > 1`, `{"history":[{"role":"developer"},{"role":"developer"}]}`, true},
@@ -49,7 +50,7 @@ func TestConditions(t *testing.T) {
 		{`"tests" in output.failed`, `{"output":{"failed":"tests"}}`, true},
 		{`output.failed`, `{"output":{"failed":[]}}`, false},
 		{`output.failed`, `{"output":{"failed":["x"]}}`, true},
-		// Examples from docs/workflow.md.
+		// These are in docs/workflow-file.md.
 		{`$filter(history, function($h){$h.meta.score > 0.5}) ~> $count() > 2`, `{"history":[{"meta":{"score":1}},{"meta":{"score":0.6}},{"meta":{}}]}`, false},
 		{`$filter(history, function($h){$h.meta.score > 0.5}) ~> $count() > 2`, `{"history":[{"meta":{"score":1}},{"meta":{"score":0.6}},{"meta":{"score":2}}]}`, true},
 		{`$reduce(history.meta.cost, function($a, $b){$a + $b}) > 100`, `{"history":[{"meta":{"cost":60}},{"meta":{"cost":50}}]}`, true},
@@ -68,7 +69,7 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// An index binds to its step, not to the whole path.
+// An index binds to the step before it, not to the whole path.
 func TestIndexBindsToItsStep(t *testing.T) {
 	t.Parallel()
 	input := thread(t, `{"a":[{"b":[1,2]},{"b":[3]}]}`)
@@ -112,7 +113,8 @@ func TestTruthy(t *testing.T) {
 	}
 }
 
-// Numbers of any Go type from JSON decoders are accepted, and results use the shortest exact type.
+// Numbers come in as any type of Go that JSON decoders use, and go out as the
+// shortest that is faithful.
 func TestNumbers(t *testing.T) {
 	t.Parallel()
 	input := map[string]any{"i": int64(2), "f": 2.0, "n": 2, "u": uint64(2), "j": json.Number("2"), "h": 0.5}
@@ -124,7 +126,7 @@ func TestNumbers(t *testing.T) {
 		"1e300":                               1e300,
 		"-0":                                  int64(0),
 		"$string(j)":                          "2",
-		"j":                                   json.Number("2"), // parts of the input are returned unchanged
+		"j":                                   json.Number("2"), // a part of the input comes back as it is
 	} {
 		x, err := Parse(src)
 		require.NoError(t, err, src)
@@ -151,7 +153,7 @@ func TestInfinityIsAnError(t *testing.T) {
 	}
 }
 
-// The members of an Object keep their order; those of a map are sorted.
+// Members of an Object keep their order, those of a map are sorted.
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	o := &Object{}
@@ -188,7 +190,7 @@ func TestBindings(t *testing.T) {
 	}
 }
 
-// Evaluation never modifies the input, and an expression is safe for concurrent use.
+// The input is never changed, and one expression serves many goroutines.
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
 	const text = `{"a":[{"b":[1,2]},{"b":[3]}],"c":[]}`
@@ -221,7 +223,7 @@ func TestFunctionAsResult(t *testing.T) {
 	}
 }
 
-// A Go type without a JSON equivalent is opaque and never causes a panic.
+// A type of Go that no JSON has is opaque, and never a reason to panic.
 func TestForeignValues(t *testing.T) {
 	t.Parallel()
 	input := map[string]any{"x": struct{ a []int }{}, "m": map[string]string{"a": "b"}, "c": make(chan int)}

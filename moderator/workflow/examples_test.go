@@ -12,7 +12,7 @@ import (
 	"github.com/united-workforce/uwf/moderator/workflow"
 )
 
-// repository is the root of the repository, relative to this package.
+// repository is its root, seen from this package.
 const repository = "../.."
 
 func TestExamplesAreValid(t *testing.T) {
@@ -28,16 +28,18 @@ func TestExamplesAreValid(t *testing.T) {
 	}
 }
 
-// The workflows in the reference and the README are valid.
+// TestDocumentedWorkflowsAreValid checks every workflow, and every part of one, that these pages show.
 func TestDocumentedWorkflowsAreValid(t *testing.T) {
 	t.Parallel()
-	for file, least := range map[string]int{"docs/workflow.md": 15, "README.md": 1} {
+	for file, least := range map[string]int{
+		"docs/workflow-file.md": 9, "docs/write-a-workflow.md": 2, "docs/parallel-roles.md": 4, "README.md": 1,
+	} {
 		data, err := os.ReadFile(filepath.Join(repository, file))
 		require.NoError(t, err)
 		shown := 0
-		for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(data), -1) {
-			for _, text := range workflows(t, block[1]) {
-				_, err := workflow.Parse(workflow.Source{Data: []byte(text)})
+		for _, block := range regexp.MustCompile("(?ms)^```yaml\n(.*?)^```").FindAllStringSubmatch(string(data), -1) {
+			if text := whole(block[1]); text != "" {
+				_, err := workflow.Parse(workflow.Source{Data: []byte(text), Workflow: review})
 				require.NoError(t, err, "%s shows\n%s", file, block[1])
 				shown++
 			}
@@ -46,35 +48,35 @@ func TestDocumentedWorkflowsAreValid(t *testing.T) {
 	}
 }
 
-// workflows completes the excerpt shown in a document to whole workflows.
-func workflows(t *testing.T, block string) []string {
-	t.Helper()
-	writer := role("writer", "oneOf: [{properties: {$status: {const: written}, path: {type: string}, notes: {type: string}}}, {properties: {$status: {const: question}, question: {type: string}}}]")
+// review returns the workflow that pages run as a child.
+func review(name string) (workflow.Used, error) {
+	d, err := workflow.Parse(workflow.Source{Data: []byte(`name: review
+description: Review a branch.
+inputs: { branch: string }
+roles:
+  reviewer: { prompt: "Review {{$inputs.branch}}." }
+graph:
+  $START: reviewer
+  reviewer: $END
+`)})
+	return workflow.Used{Name: name, Hash: "7XHF2G4QT4C1Z", Definition: d}, err
+}
+
+// whole completes a part of a workflow that a page shows. It returns "" for anything else, such as
+// a part of config.yaml.
+func whole(block string) string {
+	writer := role("writer", "oneOf: [{properties: {$status: {const: written}, path: {type: string}}}, {properties: {$status: {const: question}, question: {type: string}}}]")
 	editor := role("editor", "type: object")
-	graph := "graph:\n  $START: {_: writer}\n  editor: {_: $END}\n  writer:\n    question: $SUSPEND\n    written:\n      role: editor\n"
-	switch key, _, _ := strings.Cut(strings.TrimLeft(block, "# "), ":"); {
-	case key == "name":
-		return []string{block}
-	case key == "roles":
-		return nil // it runs workflows in other files; the stories of children cover whole ones
-	case key == "graph", key == "conditions":
-		return []string{head + writer + editor + block}
-	case key == "limits":
-		return []string{head + writer + editor + graph + block}
-	case key == "prompt":
-		return []string{head + writer + editor + graph + indent(block, "      ")}
-	case strings.Contains(block, "answer:") && strings.Contains(block, "$status"):
-		parts := strings.Split(block, "\n\n")
-		edges := []string{"{argued: a, conceded: $END}", "$END", "{approved: $END, rejected: a}", "{done: $END, _: a}"}
-		require.Len(t, parts, len(edges))
-		var out []string
-		for i, part := range parts {
-			whole := head + "  a:\n    description: d\n    goal: g\n    capabilities: []\n    procedure: p\n    output: o\n" + indent(part, "    ")
-			out = append(out, whole+"\ngraph:\n  $START: {_: a}\n  a: "+edges[i]+"\n")
-		}
-		return out
+	switch key, _, _ := strings.Cut(block, ":"); key {
+	case "name":
+		return block
+	case "graph", "conditions":
+		return head + writer + editor + block
+	case "schema":
+		judge := "  judge:\n    goal: g\n    description: d\n" + indent(block, "    ")
+		return head + judge + "\ngraph:\n  $START: judge\n  judge: {approved: $END, rejected: {role: $FAIL, prompt: \"{{comments}}\"}}\n"
 	}
-	return nil // other YAML, such as config.yaml
+	return ""
 }
 
 func indent(text, by string) string {

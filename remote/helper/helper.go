@@ -29,7 +29,7 @@ func Serve(ctx context.Context, e env.Env, name string, open Open) error {
 		return err
 	}
 	if len(e.Args) != 1 || strings.HasPrefix(e.Args[0], "-") {
-		return errors.New("uwf starts it, with the address of a remote: see docs/remotes.md")
+		return errors.New("uwf starts it, with the address of a remote: see docs/remote-protocol.md")
 	}
 	a, err := remote.ParseAddress(e.Args[0], e.Dir)
 	if err != nil {
@@ -48,7 +48,7 @@ func Serve(ctx context.Context, e env.Env, name string, open Open) error {
 // stream is stdout as bytes: a terminal is nobody who speaks the protocol.
 func stream(e env.Env) (io.Writer, error) {
 	if terminal.Is(e.Stdout) {
-		return nil, errors.New("it speaks a protocol, and not to a terminal: uwf starts it, see docs/remotes.md")
+		return nil, errors.New("it speaks a protocol, and not to a terminal: uwf starts it, see docs/remote-protocol.md")
 	}
 	return e.Stdout, nil
 }

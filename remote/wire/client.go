@@ -1,5 +1,5 @@
 // Package wire speaks to a remote at the end of a pipe, and is that end: a protocol of
-// frames over stdin and stdout, described in docs/remotes.md. Either side takes the
+// frames over stdin and stdout, described in docs/remote-protocol.md. Either side takes the
 // other for a stranger: whatever it says has a bound, in bytes and in time, and what it
 // says wrong ends the connection.
 package wire

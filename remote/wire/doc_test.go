@@ -18,10 +18,10 @@ import (
 	"github.com/united-workforce/uwf/remote/wire"
 )
 
-// The session of docs/remotes.md is what is said.
+// The session of docs/remote-protocol.md is what is said.
 func TestDocumentedSession(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/remotes.md")
+	page, err := os.ReadFile("../../docs/remote-protocol.md")
 	require.NoError(t, err)
 	_, rest, ok := strings.Cut(string(page), "```wire\n")
 	require.True(t, ok)

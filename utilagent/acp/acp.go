@@ -60,7 +60,7 @@ func Adapter() cliagent.Adapter {
 	s := &settings{}
 	return cliagent.Adapter{
 		Name: "acp", Commanded: true,
-		Install:     "install the program that stands behind --, or give its whole path there; docs/agents.md names some",
+		Install:     "install the program that stands behind --, or give its whole path there; docs/agents/acp.md names some",
 		Login:       "start the program in a terminal, as its documentation says",
 		Transport:   func() cliagent.Transport { return &transport{settings: *s} },
 		Sessions:    cliagent.Sessions{Forks: true},

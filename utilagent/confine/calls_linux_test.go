@@ -287,7 +287,7 @@ func TestSocketsOfOthers(t *testing.T) {
 	if confine.Level() >= 9 {
 		require.Contains(t, out, "permission denied")
 	} else {
-		require.Equal(t, "<nil>\n", out, "older kernels do not hold this: docs/tools.md says so")
+		require.Equal(t, "<nil>\n", out, "older kernels do not hold this: docs/security.md says so")
 	}
 }
 

@@ -1,5 +1,5 @@
 // Command uwf-remote-postgres speaks to a remote in a Postgres database. uwf starts it;
-// see docs/postgres.md.
+// see docs/scale-out.md.
 //
 //	uwf-remote-postgres migrate <address>
 //

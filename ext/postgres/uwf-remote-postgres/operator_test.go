@@ -21,10 +21,10 @@ import (
 	"github.com/united-workforce/uwf/remote/wire"
 )
 
-// blocks are those of docs/postgres.md, by the words after the fence.
+// blocks returns the code blocks in docs/scale-out.md that have a language, by language.
 func blocks(t *testing.T) map[string]string {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "postgres.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "scale-out.md"))
 	require.NoError(t, err)
 	found := map[string]string{}
 	for _, b := range regexp.MustCompile("(?s)```([a-z][a-z ]*)\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
@@ -34,7 +34,7 @@ func blocks(t *testing.T) map[string]string {
 	return found
 }
 
-// TestOperator does what docs/postgres.md says: roles, tables, TLS, passwords, backup.
+// TestOperator does what docs/scale-out.md says: roles, tables, TLS, passwords, backup.
 func TestOperator(t *testing.T) {
 	t.Parallel()
 	ctx, page := t.Context(), blocks(t)

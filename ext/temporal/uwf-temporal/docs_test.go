@@ -16,12 +16,12 @@ import (
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
-// block is the one of docs/machines.md that has some words, without its fences.
+// block returns the content of the first code block in docs/scale-out.md that contains words.
 func block(t *testing.T, words string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "machines.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "scale-out.md"))
 	require.NoError(t, err)
-	for _, part := range regexp.MustCompile("(?s)```\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+	for _, part := range regexp.MustCompile("(?s)```[a-z ]*\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
 		if strings.Contains(part[1], words) {
 			return part[1]
 		}

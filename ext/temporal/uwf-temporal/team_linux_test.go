@@ -73,7 +73,7 @@ func (w *team) withoutUwf(t testing.TB) string {
 
 const slots = 3
 
-// memory is a directory in memory, as docs/machines.md advises: what is there is a cache.
+// memory is a directory in memory, as docs/scale-out.md advises: what is there is a cache.
 func memory(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "uwf-slots-")

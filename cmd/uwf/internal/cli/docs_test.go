@@ -23,9 +23,9 @@ import (
 	"github.com/united-workforce/uwf/utilagent/mock"
 )
 
-// ofTheOriginal are command lines of the TypeScript uwf, which from-the-original.md
-// names because uwf has no such commands.
-var ofTheOriginal = []string{"step ask <step> -p q", "eval"}
+// ofTheOriginal lists command lines of the TypeScript uwf that uwf doesn't have. migrate-from-typescript.md
+// shows their replacements.
+var ofTheOriginal = []string{"doctor --unattended", "step ask <step> -p q", "eval"}
 
 // TestDocsAreTrue: every command line in README, docs and examples is one that the
 // program takes: its command exists, and so do its flags.
@@ -49,15 +49,15 @@ func TestDocsAreTrue(t *testing.T) {
 	require.Greater(t, lines, 200)
 }
 
-// TestAdaptersAreKnown: each adapter has a program, a row in docs/agents.md, and an entry for
+// TestAdaptersAreKnown: each adapter has a program, a row in docs/agents/README.md, and an entry for
 // what it drives; and none is missing in the list.
 func TestAdaptersAreKnown(t *testing.T) {
 	t.Parallel()
 	const root = "../../../../"
-	page := pages(t)[root+"docs/agents.md"]
+	page := pages(t)[root+"docs/agents/README.md"]
 	for _, a := range protocol.Adapters() {
 		assert.FileExists(t, root+"cmd/"+a.Name+"/main.go")
-		assert.Contains(t, page, "| `"+a.Name, "docs/agents.md")
+		assert.Contains(t, page, "| `"+a.Name, "docs/agents/README.md")
 		_, known := programs.Places([]string{a.Program})
 		assert.True(t, known || a.Program == "", "%s drives %s: say in util/programs/programs.go what is its own", a.Name, a.Program)
 	}
@@ -72,9 +72,9 @@ func TestAdaptersAreKnown(t *testing.T) {
 	}
 }
 
-// ownTest are pages whose YAML is checked elsewhere: workflow.md shows parts of
-// workflows, which moderator/workflow completes.
-var ownTest = []string{"workflow.md"}
+// ownTest lists pages whose YAML a test of moderator/workflow checks: they show parts of workflows, or
+// workflows that run others.
+var ownTest = []string{"workflow-file.md", "parallel-roles.md"}
 
 // TestYAMLIsValid: every YAML block in README and docs is a workflow, a part of
 // config.yaml, a script of uwf-mock, or a GitHub workflow whose commands exist.
@@ -103,7 +103,7 @@ func validYAML(t *testing.T, text []byte) error {
 	switch {
 	case doc.Root.Get("graph") != nil:
 		_, err = workflow.Parse(workflow.Source{Data: text})
-	case doc.Root.Get("steps") != nil:
+	case doc.Root.Get("steps") != nil, doc.Root.Get("roles") != nil:
 		_, err = mock.Parse("script", text)
 	case doc.Root.Get("jobs") != nil:
 		for _, line := range commandLines("```\n" + regexp.MustCompile(`(?m)^ *(- )?run: `).ReplaceAllString(string(text), "") + "```\n") {
@@ -123,7 +123,7 @@ func pages(t *testing.T) map[string]string {
 	t.Helper()
 	const root = "../../../../"
 	texts := map[string]string{}
-	for _, pattern := range []string{"README.md", "docs/*.md", "examples/*.md", "examples/*.yaml"} {
+	for _, pattern := range []string{"README.md", "docs/*.md", "docs/agents/*.md", "examples/*.md", "examples/*.yaml"} {
 		files, err := filepath.Glob(root + pattern)
 		require.NoError(t, err)
 		require.NotEmpty(t, files)

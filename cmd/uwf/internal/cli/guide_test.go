@@ -16,11 +16,11 @@ import (
 // inline finds command lines in running text.
 var inline = regexp.MustCompile("`(uwf [a-z][^`]*)`")
 
-// TestGuidesAreTrue: each command line in the texts of uwf guide, and in the page
+// TestGuidesAreTrue checks that each command line in the texts of uwf guide, and in the page
 // about threads, exists, flags included.
 func TestGuidesAreTrue(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../../docs/threads.md")
+	page, err := os.ReadFile("../../../../docs/run-threads.md")
 	require.NoError(t, err)
 	lines := 0
 	for _, text := range append(guide.All(), guide.Text{Markdown: string(page)}) {
@@ -32,9 +32,11 @@ func TestGuidesAreTrue(t *testing.T) {
 					commands = append(commands, strings.Split(m[1], " && ")...)
 				}
 			}
-			for _, command := range commands {
-				lines++
-				checkCommand(t, command)
+			for _, line := range commands {
+				for command := range strings.SplitSeq(line, " && ") {
+					lines++
+					checkCommand(t, command)
+				}
 			}
 		}
 	}

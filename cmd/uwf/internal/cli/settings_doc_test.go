@@ -74,23 +74,23 @@ func inWords(n schemaNode) string {
 		}
 		return strings.Join(values, ", ")
 	case strings.Contains(n.Pattern, "ns|us"):
-		return "time"
+		return "duration"
 	case slices.Contains(types, "array") && slices.Contains(types, "string"):
-		return "`all`, `none` or list of hosts"
+		return "`all`, `none` or a list of hosts"
 	case slices.Contains(types, "array"):
-		return "list of texts"
+		return "list of strings"
 	case slices.Contains(types, "object"):
-		return "texts by name"
+		return "map of strings"
 	case slices.Contains(types, "string"):
-		return "text"
+		return "string"
 	case slices.Contains(types, "boolean"):
-		return "true or false"
+		return "boolean"
 	}
 	return types[0].(string) // integer, number
 }
 
-// TestConfigReference: docs/config.md has each key of config.yaml, with its type,
-// and no other.
+// TestConfigReference checks that docs/config.md lists every key of config.yaml with its type,
+// and no other key.
 func TestConfigReference(t *testing.T) {
 	t.Parallel()
 	want := map[string]string{}
@@ -111,8 +111,8 @@ var variable = regexp.MustCompile(`\b((?:UWF|OCAS)_[A-Z0-9_]*[A-Z0-9])\b|(?:\.Ge
 // code because tests of others use them.
 var notForPeople = []string{"UWF_EXTERNALTEST_SCRIPT"}
 
-// TestEnvironmentReference: docs/environment.md names each variable that the
-// programs read, and no other of ours.
+// TestEnvironmentReference checks that docs/config.md lists every variable that the programs
+// read, and no other of uwf.
 func TestEnvironmentReference(t *testing.T) {
 	t.Parallel()
 	read := map[string]string{}
@@ -129,12 +129,12 @@ func TestEnvironmentReference(t *testing.T) {
 			}
 		}
 	}
-	text := document(t, "environment.md")
+	text := document(t, "config.md")
 	for _, name := range slices.Sorted(maps.Keys(read)) {
-		assert.True(t, strings.Contains(text, "`"+name+"`"), "docs/environment.md lacks %s, which %s reads", name, read[name])
+		assert.True(t, strings.Contains(text, "`"+name+"`"), "docs/config.md lacks %s, which %s reads", name, read[name])
 	}
 	for _, m := range regexp.MustCompile("`((?:UWF|OCAS)_[A-Z0-9_]+)`").FindAllStringSubmatch(text, -1) {
-		assert.True(t, read[m[1]] != "", "docs/environment.md has %s, which nothing reads", m[1])
+		assert.True(t, read[m[1]] != "", "docs/config.md has %s, which nothing reads", m[1])
 	}
 	require.Greater(t, len(read), 30)
 }

@@ -258,7 +258,7 @@ func strictJSON(data []byte, into any) error {
 }
 
 // assignment describes the step that the surrounding agent must make, from the engine's environment variables
-// (docs/protocol.md 1).
+// (docs/agent-protocol.md).
 type assignment struct {
 	step.Assignment
 	head      cas.Hash
