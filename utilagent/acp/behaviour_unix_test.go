@@ -92,7 +92,7 @@ func (f *fake) awaitCancel(prompt fakeMessage) {
 	}
 }
 
-// flood tells 100 MB in small pieces before the answer.
+// flood sends 100 MB in small pieces before the answer.
 func (f *fake) flood(m fakeMessage) {
 	const size = 100 << 20
 	line := fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%q,"update":{"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"hm hm hm hm hm hm hm hm "}}}}`+"\n", f.id)
@@ -113,7 +113,7 @@ func (f *fake) longLine(m fakeMessage) {
 	f.done(m)
 }
 
-// malformed mixes all sorts of things into the stream.
+// malformed mixes invalid lines into the stream.
 func (f *fake) malformed(m fakeMessage) {
 	for _, line := range []string{
 		"", "Loaded 3 plugins", `{"jsonrpc":"2.0","method":`, `[]`, `{}`, `{"id":99,"result":{}}`, `{"id":99,"result":{}}`,
@@ -125,7 +125,7 @@ func (f *fake) malformed(m fakeMessage) {
 	} {
 		f.print("%s", line)
 	}
-	for range 2 { // the same id twice, a method that nobody has
+	for range 2 { // a duplicate ID, an unknown method
 		f.print(`{"jsonrpc":"2.0","id":7,"method":"_vendor/ask","params":{}}`)
 		reply := f.read()
 		f.note("reply %s %s", reply.ID, reply.Error)
@@ -137,12 +137,12 @@ func (f *fake) malformed(m fakeMessage) {
 
 func (f *fake) promptError(m fakeMessage) {
 	code, text := 0, ""
-	_, _ = fmt.Sscan(f.args[1], &code) // otherwise 0, which is an error as well
+	_, _ = fmt.Sscan(f.args[1], &code) // on failure 0, which is an error as well
 	text = strings.Join(f.args[2:], " ")
 	f.fail(m, code, text)
 }
 
-// badFirst answers without what the role has to deliver, and well once corrected.
+// badFirst answers without the required output at first, and correctly once corrected.
 func (f *fake) badFirst(m fakeMessage) {
 	if f.count("answers") == 1 {
 		f.say("I forgot the frontmatter.")
@@ -155,7 +155,7 @@ func (f *fake) badFirst(m fakeMessage) {
 	f.answer(m, `{"stopReason":"end_turn","usage":{"inputTokens":20,"outputTokens":2,"totalTokens":22}}`)
 }
 
-// permission asks for everything that its arguments name: kind, path, options.
+// permission asks for everything in its arguments: kind, path, options.
 func (f *fake) permission(m fakeMessage) {
 	for i, kind := range []string{"read", "edit", "execute", "other", "edit", "never"} {
 		id := fmt.Sprintf("call-%d", i)

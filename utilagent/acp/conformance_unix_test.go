@@ -31,7 +31,7 @@ type agent struct {
 	options agentkit.Options
 }
 
-// play makes a thread whose steps a fake agent makes: own arguments, behaviour.
+// play creates a thread whose steps are made by a fake agent with arguments and a behavior.
 func play(t *testing.T, config string, args ...string) *agent {
 	t.Helper()
 	a := &agent{t: t, state: t.TempDir()}
@@ -62,7 +62,7 @@ func (a *agent) step() *agentkittest.Outcome {
 	return a.Run(a.options)
 }
 
-// journal is what the agent has noted.
+// journal returns what the agent has recorded.
 func (a *agent) journal() string {
 	b, err := os.ReadFile(filepath.Join(a.state, "journal"))
 	if !errors.Is(err, os.ErrNotExist) {
@@ -71,7 +71,7 @@ func (a *agent) journal() string {
 	return string(b)
 }
 
-// gone waits for the end of a process that the agent has left behind.
+// gone waits for the end of a process that the agent left behind.
 func (a *agent) gone() {
 	a.t.Helper()
 	b, err := os.ReadFile(filepath.Join(a.state, "child"))
@@ -86,7 +86,7 @@ func ended(pid int) bool {
 	return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) || err == nil && strings.Contains(string(b), ") Z ")
 }
 
-// A first step: the session, the turns, the answer.
+// TestStep tests a first step: the session, the turns, the answer.
 func TestStep(t *testing.T) {
 	t.Parallel()
 	a := play(t, "", "tools")
@@ -112,7 +112,7 @@ func TestStep(t *testing.T) {
 	require.Contains(t, a.journal(), "end of input")
 }
 
-// A correction goes into the session that is open, in the same process.
+// TestCorrection checks that a correction goes to the open session, in the same process.
 func TestCorrection(t *testing.T) {
 	t.Parallel()
 	a := play(t, "", "bad-first")
@@ -124,7 +124,7 @@ func TestCorrection(t *testing.T) {
 	require.InDelta(t, 0.5, *got.Step.Usage.CostUSD, 1e-9)
 }
 
-// A later step goes on in the session of the role's last one.
+// TestLaterStep checks that a later step continues the session of the role's last one.
 func TestLaterStep(t *testing.T) {
 	t.Parallel()
 	for behaviour, want := range map[string]struct {
@@ -133,11 +133,11 @@ func TestLaterStep(t *testing.T) {
 	}{
 		"answer":      {"session/resume", true},
 		"load-only":   {"session/load", true},
-		"late-replay": {"session/load", true}, // what comes late is not the answer
-		"no-resume":   {"session/load", true}, // it says that it can resume, and cannot
+		"late-replay": {"session/load", true}, // late updates are not the answer
+		"no-resume":   {"session/load", true}, // it announces resume, but resuming fails
 		"gemini":      {"", false},            // a load in the same minute would destroy it
 		"forgetful":   {"", false},
-		"renames":     {"session/resume", false}, // came back as another one: not believed
+		"renames":     {"session/resume", false}, // comes back with another ID, which is rejected
 	} {
 		t.Run(behaviour, func(t *testing.T) {
 			t.Parallel()
@@ -161,7 +161,7 @@ func TestLaterStep(t *testing.T) {
 	}
 }
 
-// A forked thread goes on in a copy, where the agent can make one.
+// TestFork checks that a forked thread continues in a copy, if the agent can make one.
 func TestFork(t *testing.T) {
 	t.Parallel()
 	for behaviour, copies := range map[string]bool{"forks": true, "answer": false} {
@@ -178,7 +178,7 @@ func TestFork(t *testing.T) {
 	}
 }
 
-// A session that is gone leads to a new one with the whole prompt.
+// TestSessionLost checks that a lost session leads to a new one with the whole prompt.
 func TestSessionLost(t *testing.T) {
 	t.Parallel()
 	a := play(t, "", "answer")
@@ -192,7 +192,7 @@ func TestSessionLost(t *testing.T) {
 	prosetest.Text(t, a.step().Failed().Said())
 }
 
-// Whatever goes wrong ends soon, with a text that says what and what to do.
+// TestFaults checks that every failure ends soon, with the reason and a remedy.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	for behaviour, want := range map[string]struct {
@@ -217,7 +217,7 @@ func TestFaults(t *testing.T) {
 			a := play(t, want.config, behaviour)
 			head := a.Head
 			got := a.step()
-			if got.Failed(want.says...); behaviour != "usage" { // how its end is noticed is a race
+			if got.Failed(want.says...); behaviour != "usage" { // which error is noticed first is a race
 				prosetest.Text(t, got.Said())
 			}
 			require.Equal(t, head, a.Head)
@@ -226,7 +226,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A refusal is the model's, unless a session that was to be continued is unknown.
+// A refusal comes from the model, unless the session to continue is unknown.
 func TestRefusal(t *testing.T) {
 	t.Parallel()
 	prosetest.Text(t, play(t, "", "refuses").step().Failed().Said())
@@ -238,7 +238,7 @@ func TestRefusal(t *testing.T) {
 	prosetest.Text(t, strings.ReplaceAll(second.Detail.Outcome, first.Step.SessionID, "<session>"))
 }
 
-// A program that is not there is told apart from one that fails.
+// TestNotInstalled distinguishes a missing program from one that fails.
 func TestNotInstalled(t *testing.T) {
 	t.Parallel()
 	th := agentkittest.New(t, agentkittest.Scenario{Args: []string{"--", "no-such-agent", "acp"}})
@@ -247,7 +247,7 @@ func TestNotInstalled(t *testing.T) {
 	prosetest.Text(t, got.Stderr)
 }
 
-// What the agent did not finish waits for a person, with a session to go on in.
+// TestSuspends checks that unfinished work waits for a person, with a session to continue.
 func TestSuspends(t *testing.T) {
 	t.Parallel()
 	for behaviour, want := range map[string]struct{ config string }{
@@ -267,7 +267,7 @@ func TestSuspends(t *testing.T) {
 	}
 }
 
-// Things that no agent should print do not disturb the answer.
+// TestStrangeOutput checks that invalid output does not disturb the answer.
 func TestStrangeOutput(t *testing.T) {
 	t.Parallel()
 	a := play(t, "", "malformed")
@@ -286,7 +286,7 @@ func TestStrangeOutput(t *testing.T) {
 	}
 }
 
-// A step that is stopped asks the agent to stop, and the next one goes on.
+// TestKilledRun checks that stopping a step stops the agent, and that the next step continues.
 func TestKilledRun(t *testing.T) {
 	t.Parallel()
 	a := play(t, "", "once-hang")
@@ -294,7 +294,7 @@ func TestKilledRun(t *testing.T) {
 	stopped := errors.New("stopped by a person")
 	go func() {
 		defer cancel(stopped)
-		for ctx.Err() == nil { // until its first words are known, and with them the session
+		for ctx.Err() == nil { // until its first text arrives, which includes the session
 			known, err := filepath.Glob(filepath.Join(a.Home, "sessions", "uwf-acp", "records", "*.json"))
 			if err != nil || len(known) > 0 {
 				return
@@ -326,7 +326,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// Another command has other sessions, although its steps are uwf-acp's, too.
+// Another command has separate sessions, although its steps belong to uwf-acp as well.
 func TestAnotherCommand(t *testing.T) {
 	t.Parallel()
 	a := play(t, "", "answer")

@@ -19,8 +19,8 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// The test binary plays the agents: it is started again with this variable, which
-// says where the agent keeps its sessions, and the name of a behaviour.
+// The test binary acts as the agents: it is started again with this variable, which contains the agent's
+// session directory, and the name of a behavior.
 const fakeVariable = "UWF_TEST_ACP_STATE"
 
 func TestMain(m *testing.M) {
@@ -40,8 +40,8 @@ type fake struct {
 	state string
 	args  []string
 	last  int
-	id    string // of the session
-	how   string // it was opened
+	id    string // session ID
+	how   string // how it was opened
 }
 
 type fakeMessage struct {
@@ -62,7 +62,7 @@ type fakeMessage struct {
 	line   string
 }
 
-// run plays the behaviour that the first argument names.
+// run performs the behavior in the first argument.
 func (f *fake) run() {
 	switch behaviour := f.args[0]; behaviour {
 	case "silent":
@@ -81,7 +81,7 @@ func (f *fake) run() {
 
 func (f *fake) ignoreSignals() { signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP) }
 
-// drain reads to the end of stdin and stays.
+// drain reads stdin to the end and keeps running.
 func (f *fake) drain() {
 	_, _ = io.Copy(io.Discard, f.in)
 	time.Sleep(time.Hour)
@@ -101,7 +101,7 @@ func (f *fake) read() fakeMessage {
 	return m
 }
 
-// note writes to the agent's journal, which the tests read.
+// note appends to the agent's journal, which the tests read.
 func (f *fake) note(format string, a ...any) {
 	j, err := os.OpenFile(filepath.Join(f.state, "journal"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err == nil {
@@ -137,7 +137,7 @@ func quoted(text string) string {
 	return string(b)
 }
 
-// ask sends a request and returns the answer. A cancel that comes first is kept.
+// ask sends a request and returns the answer. It keeps a cancel that arrives first.
 func (f *fake) ask(method, params string) fakeMessage {
 	f.last++
 	id := fmt.Sprintf(`"r-%d"`, f.last)
@@ -152,7 +152,7 @@ func (f *fake) ask(method, params string) fakeMessage {
 	}
 }
 
-// serve answers calls as the behaviour wants it.
+// serve answers calls according to the behavior.
 func (f *fake) serve(behaviour string) {
 	for {
 		m := f.read()
@@ -213,7 +213,7 @@ func (f *fake) initialize(m fakeMessage, behaviour string) {
 const fakeSetup = `"modes":{"currentModeId":"ask","availableModes":[{"id":"ask"},{"id":"yolo"},{"id":"acceptEdits"},{"id":"plan"}]},
 	"configOptions":[{"id":"model","category":"model","type":"select","currentValue":"small","options":[{"value":"small"},{"name":"g","options":[{"value":"large"}]}]}]`
 
-// open opens a session: a new one, or one that is kept in the state directory.
+// open opens a session: a new one, or one from the state directory.
 func (f *fake) open(m fakeMessage, behaviour, how string) {
 	f.how = how
 	switch {
@@ -250,7 +250,7 @@ func (f *fake) open(m fakeMessage, behaviour, how string) {
 	}
 }
 
-// replay tells what was said before.
+// replay sends the earlier conversation.
 func (f *fake) replay() {
 	f.tell(`{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"the old prompt"}}`)
 	f.say("---\n$status: failed\nsummary: replayed\n---\n")
@@ -259,10 +259,10 @@ func (f *fake) replay() {
 }
 
 func (f *fake) keep(name, text string) {
-	_ = os.WriteFile(filepath.Join(f.state, name), []byte(text), 0o600) // the test that needs it fails without
+	_ = os.WriteFile(filepath.Join(f.state, name), []byte(text), 0o600) // if it fails, the test fails as well
 }
 
-// kept counts how often something was done, over all processes.
+// count returns how many times it was called with a name, in all processes.
 func (f *fake) count(name string) int {
 	path := filepath.Join(f.state, "count-"+name)
 	b, _ := os.ReadFile(path) // none yet
@@ -272,13 +272,13 @@ func (f *fake) count(name string) int {
 
 const good = "---\n$status: done\nsummary: all good\n---\n\nIt is done."
 
-// done answers the prompt well.
+// done answers the prompt successfully.
 func (f *fake) done(m fakeMessage) {
 	f.say(good)
 	f.answer(m, `{"stopReason":"end_turn"}`)
 }
 
-// child leaves a process behind that keeps our streams.
+// child leaves a process behind that keeps our streams open.
 func (f *fake) child() {
 	cmd := exec.Command("sleep", "3600")
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr

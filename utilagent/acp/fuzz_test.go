@@ -13,7 +13,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
-// seeds are the recorded lines of all agents, and some that nobody should write.
+// seeds adds the recorded lines of all agents, and some invalid ones.
 func seeds(f *testing.F) {
 	f.Helper()
 	paths, err := filepath.Glob("testdata/fixtures/*.jsonl")
@@ -37,7 +37,7 @@ func seeds(f *testing.F) {
 	}
 }
 
-// quietPeer takes messages without a session.
+// quietPeer handles messages without a session.
 type quietPeer struct{ asks int }
 
 func (p *quietPeer) notified(string, json.RawMessage) {}
@@ -51,7 +51,7 @@ type nowhere struct{}
 func (nowhere) Write(b []byte) (int, error) { return len(b), nil }
 func (nowhere) Close() error                { return nil }
 
-// Whatever a line is, it is read without a panic, and a request is answered.
+// FuzzMessage checks that any line is read without a panic, and that a request is answered.
 func FuzzMessage(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, line []byte) {
@@ -78,8 +78,8 @@ func FuzzMessage(f *testing.F) {
 	})
 }
 
-// Whatever is told, the events are in order: no result without its call, and all
-// calls are told in the end.
+// FuzzUpdates checks that events are in order: no result without its call, and all calls are reported in the
+// end.
 func FuzzUpdates(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, lines []byte) {
@@ -111,7 +111,7 @@ func FuzzUpdates(f *testing.F) {
 	})
 }
 
-// A request that did not fit is refused, and not done without what is missing.
+// A truncated request is rejected, and not performed with the missing part.
 func TestCutRequest(t *testing.T) {
 	t.Parallel()
 	said := &writes{lines: make(chan string, 1)}
@@ -124,7 +124,7 @@ func TestCutRequest(t *testing.T) {
 	prosetest.Text(t, <-said.lines)
 }
 
-// writes hands on what is written.
+// writes sends written data to a channel.
 type writes struct{ lines chan string }
 
 func (w *writes) Write(b []byte) (int, error) {

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Memory does not grow with what an agent tells. It is not parallel: what the
-// heap has taken from the system is everybody's.
+// TestFlood checks that memory use does not grow with the agent's output. It is not parallel, because it
+// measures the heap of the whole process.
 func TestFlood(t *testing.T) {
 	a := play(t, "", "flood")
 	var before, after runtime.MemStats

@@ -22,7 +22,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/tools"
 )
 
-// script is a recorded conversation: what each side wrote, in order.
+// script is a recorded conversation: what each side sent, in order.
 type script struct {
 	lines  []scriptLine
 	expect expectation
@@ -74,15 +74,14 @@ func loadScript(t *testing.T, path string) script {
 	return s
 }
 
-// played is the agent of a recorded conversation. It says what was recorded and
-// compares what it hears.
+// played is the agent of a recorded conversation. It sends what was recorded and compares what it receives.
 type played struct {
 	toAgent   *io.PipeReader
 	stdin     *io.PipeWriter
 	fromAgent *bufio.Reader
 	stdout    *io.PipeWriter
 	ended     chan struct{}
-	waits     chan func() // cancel what the agent does not answer
+	waits     chan func() // cancels what the agent does not answer
 	err       error
 	once      sync.Once
 }
@@ -117,7 +116,7 @@ func (p *played) Ended() <-chan struct{}       { return p.ended }
 func (p *played) Stop(time.Duration)           { p.end() }
 func (p *played) Wait() (cliagent.Exit, error) { <-p.ended; return cliagent.Exit{}, nil }
 
-// run plays the script. Our ids need not be those of the recording.
+// run plays the script. Our IDs may differ from the recorded ones.
 func (p *played) run(s script) error {
 	ids := map[string]json.RawMessage{} // recorded → ours
 	heard := bufio.NewReader(p.toAgent)
@@ -148,12 +147,12 @@ func (p *played) run(s script) error {
 			delete(want, "id")
 			delete(got, "id")
 		}
-		if params, ok := got["params"].(map[string]any); ok && params["mcpServers"] != nil { // it opens a session
+		if params, ok := got["params"].(map[string]any); ok && params["mcpServers"] != nil { // a request that opens a session
 			var meta any = map[string]any{"claudeCode": map[string]any{"options": map[string]any{"settingSources": []string{"user"}}}}
 			if !equalJSON(meta, params["_meta"]) {
 				return fmt.Errorf("line %d: the settings of a directory are not ruled out: %s", n, line)
 			}
-			delete(params, "_meta") // newer than what was recorded
+			delete(params, "_meta") // newer than the recording
 		}
 		if !equalJSON(want, got) {
 			return fmt.Errorf("line %d: sent %s\nwant %s", n, line, l.Msg)
@@ -162,7 +161,7 @@ func (p *played) run(s script) error {
 	return nil
 }
 
-// rest answers what is asked after the end of the script, until stdin is closed.
+// rest answers requests after the end of the script, until stdin is closed.
 func (p *played) rest() {
 	heard := bufio.NewReader(p.toAgent)
 	for {
@@ -176,7 +175,7 @@ func (p *played) rest() {
 
 func patient() time.Duration { return time.Minute }
 
-// text is a line of the agent, with our ids in its answers.
+// text returns a line of the agent with our IDs in its answers.
 func (l scriptLine) text(ids map[string]json.RawMessage) string {
 	if l.Raw != "" {
 		return l.Raw
@@ -194,7 +193,7 @@ func idOf(msg []byte) json.RawMessage {
 	var m struct {
 		ID json.RawMessage `json:"id"`
 	}
-	_ = json.Unmarshal(msg, &m) // its caller has decoded it
+	_ = json.Unmarshal(msg, &m) // the caller has decoded it
 	return m.ID
 }
 
@@ -204,7 +203,7 @@ func equalJSON(a, b any) bool {
 	return string(x) == string(y)
 }
 
-// told is what came of a prompt.
+// told is the result of a prompt.
 type told struct {
 	events []cliagent.Event
 	result prompted
@@ -212,8 +211,8 @@ type told struct {
 	err    error
 }
 
-// drive makes the client do what the recorded one did. It returns what came of
-// each prompt, and the codes of errors.
+// drive makes the client do what the recorded one did. It returns the result of each prompt, and the codes of
+// errors.
 func drive(t *testing.T, s script, p *played, c *client) (prompts []told, codes []int) {
 	t.Helper()
 	failed := func(err error) {
@@ -243,7 +242,7 @@ func drive(t *testing.T, s script, p *played, c *client) (prompts []told, codes 
 		case "session/set_config_option":
 			require.NoError(t, c.setModel(t.Context(), m.Params.Value))
 		case "session/prompt":
-			c.session = m.Params.SessionID // also one that could not be opened
+			c.session = m.Params.SessionID // even if it could not be opened
 			r := put(t.Context(), cancels(s.lines[n+1:]), p, c, m.Params.Prompt[0].Text)
 			failed(r.err)
 			prompts = append(prompts, r)
@@ -265,8 +264,7 @@ func cancels(rest []scriptLine) bool {
 	return false
 }
 
-// put sends a prompt and, if it is to be cancelled, cancels it as soon as the
-// agent has it, or calls a tool.
+// put sends a prompt. If cancelled is set, it cancels the prompt as soon as the agent has it or calls a tool.
 func put(ctx context.Context, cancelled bool, p *played, c *client, text string) told {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -283,8 +281,7 @@ func put(ctx context.Context, cancelled bool, p *played, c *client, text string)
 	return r
 }
 
-// answer is the text that the runner would take: the last one after the last
-// tool event.
+// answer returns the text that the runner would use: the last one after the last tool event.
 func (r told) answer() (text string) {
 	id, open := "", false
 	for _, e := range r.events {
@@ -315,8 +312,8 @@ func (r told) count(k cliagent.Kind) (n int) {
 	return n
 }
 
-// What the client sends is what was recorded, and what it makes of the answers is
-// what the recordings say.
+// TestRecordedConversations checks that the client sends what was recorded, and interprets the answers as
+// recorded.
 func TestRecordedConversations(t *testing.T) {
 	t.Parallel()
 	paths, err := filepath.Glob("testdata/fixtures/*.jsonl")
@@ -330,7 +327,7 @@ func TestRecordedConversations(t *testing.T) {
 	}
 }
 
-// permissionOf is what the recorded client had allowed.
+// permissionOf returns the permission of the recorded client.
 func permissionOf(path string) cliagent.Permission {
 	if strings.HasSuffix(path, "permission_reject.jsonl") {
 		return cliagent.Readonly
@@ -341,7 +338,7 @@ func permissionOf(path string) cliagent.Permission {
 func replay(t *testing.T, s script, permission cliagent.Permission) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "README.md"), []byte("# Project\n"), 0o600))
-	for i := range s.lines { // the recorded working directory is ours
+	for i := range s.lines { // replace the recorded working directory by ours
 		s.lines[i].Msg = []byte(strings.ReplaceAll(string(s.lines[i].Msg), "/srv/repo", filepath.ToSlash(dir)))
 	}
 	space, err := tools.OpenWorkspace(dir)

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// No command runs through us: what an agent runs is confined as the agent is.
+// uwf runs no commands for an agent: they would not be confined like the agent.
 func TestNoTerminals(t *testing.T) {
 	t.Parallel()
 	a := play(t, "", "terminal")
@@ -51,7 +51,7 @@ func TestFiles(t *testing.T) {
 	require.Contains(t, a.journal(), `"code":-32002`, "a file that is missing is told apart")
 }
 
-// A request for permission is answered at once, by the kind of the tool.
+// A permission request is answered at once, by the kind of the tool.
 func TestPermission(t *testing.T) {
 	t.Parallel()
 	for permission, want := range map[string]struct {
@@ -77,7 +77,7 @@ func TestPermission(t *testing.T) {
 	}
 }
 
-// What readonly and edits do not include is not served either.
+// Requests outside the permissions readonly and edits are rejected as well.
 func TestPermissionOfRequests(t *testing.T) {
 	t.Parallel()
 	for permission, writes := range map[string]bool{"read-only": false, "edits": true} {

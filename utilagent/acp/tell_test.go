@@ -11,7 +11,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
-// story plays updates and requests for permission, and returns what was told.
+// story plays updates and permission requests, and returns the resulting events.
 func story(t *testing.T, lines ...string) (*teller, told) {
 	t.Helper()
 	var r told
@@ -32,13 +32,13 @@ func story(t *testing.T, lines ...string) (*teller, told) {
 }
 
 func chunk(id, text string) string {
-	b, _ := json.Marshal(map[string]any{ // of texts
+	b, _ := json.Marshal(map[string]any{ // a piece of text
 		"sessionUpdate": "agent_message_chunk", "messageId": id, "content": map[string]any{"type": "text", "text": text},
 	})
 	return string(b)
 }
 
-// Where one message ends and the next begins decides what the answer is.
+// TestWhatTheAnswerIs tests where one message ends and the next begins, which determines the answer.
 func TestWhatTheAnswerIs(t *testing.T) {
 	t.Parallel()
 	const tool = `{"sessionUpdate":"tool_call","toolCallId":"1","title":"bash","status":"completed"}`
@@ -75,7 +75,7 @@ func TestWhatTheAnswerIs(t *testing.T) {
 	}
 }
 
-// Some agents send an error of theirs as if the model had said it.
+// Some agents send their own errors as text from the model.
 func TestErrorsAsText(t *testing.T) {
 	t.Parallel()
 	const status = `{"sessionUpdate":"session_info_update","_meta":{"codex":{"threadStatus":{"type":"systemError"}}}}`
@@ -98,7 +98,7 @@ func TestErrorsAsText(t *testing.T) {
 	}
 }
 
-// Agents name tools and tell results in ways of their own.
+// Agents differ in how they name tools and report results.
 func TestToolCalls(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ lines, want []string }{
@@ -136,7 +136,7 @@ func TestToolCalls(t *testing.T) {
 	}
 }
 
-// Qwen Code tells with an empty piece of text what each question has used.
+// Qwen Code reports the usage of each request with an empty piece of text.
 func TestUsageOfQuestions(t *testing.T) {
 	t.Parallel()
 	const used = `{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":""},"_meta":{"usage":{"inputTokens":100,"outputTokens":5,"totalTokens":105,"cachedReadTokens":40}}}`
@@ -148,7 +148,7 @@ func TestUsageOfQuestions(t *testing.T) {
 	require.EqualValues(t, 10, u.OutputTokens)
 }
 
-// Cached tokens and thoughts are counted once, whether an agent has them in its other figures or apart.
+// Cached tokens and reasoning are counted once, whether or not an agent includes them in its other figures.
 func TestUsageByTheTotal(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -171,11 +171,10 @@ func TestUsageByTheTotal(t *testing.T) {
 	}
 }
 
-// By the protocol what an answer says is used is the session's; some count each
-// prompt apart.
+// By the protocol the usage in an answer is that of the session; some agents count each prompt separately.
 func TestUsageOfASession(t *testing.T) {
 	t.Parallel()
-	answers := []int64{2300, 3450, 1150} // the last is less: it has started over
+	answers := []int64{2300, 3450, 1150} // the last is smaller, so it is not a total
 	for name, want := range map[string][]int64{
 		"Copilot": {2300, 1150, 1150}, "@agentclientprotocol/claude-agent-acp": {2300, 3450, 1150},
 	} {

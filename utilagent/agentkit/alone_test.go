@@ -12,7 +12,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
 )
 
-// An agent tells right from wrong by itself, wherever uwf is.
+// TestNoUwfIsNeeded checks that an agent validates its output without uwf.
 func TestNoUwfIsNeeded(t *testing.T) {
 	t.Parallel()
 	schema := map[string]any{

@@ -17,7 +17,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/internal/runenv"
 )
 
-// A try that came to no answer is gone on with, once.
+// A try without an answer is continued once.
 func TestInterruptedTryGoesOn(t *testing.T) {
 	t.Parallel()
 	var seen []agentkit.Request
@@ -46,7 +46,7 @@ func TestInterruptedTryGoesOn(t *testing.T) {
 	require.NotContains(t, seen[1].Prompt, "## Task")
 }
 
-// Another instruction at the same place is another task.
+// Another instruction at the same head is another task.
 func TestInterruptedTryOfAnotherTask(t *testing.T) {
 	t.Parallel()
 	var req agentkit.Request
@@ -100,7 +100,7 @@ func TestSecretsAreHiddenEverywhere(t *testing.T) {
 			if got.Result.StepHash == "" {
 				return
 			}
-			// The edge's own text and the thread's are the engine's.
+			// The edge's text and the thread's come from the engine.
 			for n, err := range cas.Walk(t.Context(), nodes.Of(t, th), []cas.Hash{got.Step.Output, got.Step.Detail, *got.Step.Prompt}, cas.WalkOptions{}) {
 				require.NoError(t, err)
 				require.NotContains(t, string(n.Payload), secret)
@@ -110,7 +110,7 @@ func TestSecretsAreHiddenEverywhere(t *testing.T) {
 	}
 }
 
-// A turn that is still being written can be seen, and is no part of the step.
+// An unfinished turn is visible, and not part of the step.
 func TestWriting(t *testing.T) {
 	t.Parallel()
 	a := agentkit.Options{Name: "a", Structured: true, Run: func(ctx context.Context, req *agentkit.Request) (agentkit.Result, error) {

@@ -21,7 +21,7 @@ func TestBesideKeepsTheOrder(t *testing.T) {
 	for i := range mostWaiting {
 		b.do(i)
 	}
-	close(start) // do returns at once, or the test would hang here
+	close(start) // do returns at once, otherwise the test hangs here
 	require.NoError(t, b.wait())
 	require.Len(t, done, mostWaiting)
 	require.IsIncreasing(t, done)

@@ -9,8 +9,8 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// What a run goes on in, by what is known. The thread is t, the role r; its last
-// step is s1, made in session X, and the head may have moved on to h.
+// TestChoose tests the choice of a session. The thread is t, the role r; its last step is s1, made in session
+// X, and the head may have moved to h.
 func TestChoose(t *testing.T) {
 	t.Parallel()
 	const task = "the instruction"
@@ -23,7 +23,7 @@ func TestChoose(t *testing.T) {
 		return r
 	}
 	cannot, copies, cuts := past{}, past{forks: true}, past{forks: true, cuts: true}
-	now := func(how string) *try { // a try of this very step
+	now := func(how string) *try { // a try of this step
 		return &try{Head: "h", Task: edgeSum(task), Begun: how != "", Rejected: map[string]string{"rejected": "wrong"}[how]}
 	}
 	otherwise := &try{Head: "h", Task: edgeSum("another one"), Begun: true}
@@ -33,7 +33,7 @@ func TestChoose(t *testing.T) {
 		made, tried record
 		can         past
 		first       bool   // the role has no step
-		agent       string // of its step; "": ours
+		agent       string // agent of its step; "" for ours
 
 		since string
 		mark  string
@@ -89,7 +89,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// at is the record after its newest step, each of which has left a mark.
+// at returns the record with a newest step; each step has left a mark.
 func (r record) at(step string) record {
 	for _, s := range []string{"1", "2"} {
 		if r.Marks = append(r.Marks, mark{Step: cas.Hash("s" + s), At: "m" + s}); "s"+s == step {

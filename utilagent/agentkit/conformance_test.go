@@ -22,8 +22,8 @@ import (
 	"github.com/united-workforce/uwf/utilagent/roles"
 )
 
-// The same table runs in this process and in one of its own: the test binary,
-// told by this variable to be an agent.
+// The same tests run in this process and in a separate one: the test binary with this variable acts as an
+// agent.
 const beAgent = "AGENTKIT_TEST_AGENT"
 
 func TestMain(m *testing.M) {
@@ -44,7 +44,7 @@ func answer(text string) roles.Func {
 	}
 }
 
-// extracted is an answer that a model reads, by a client that the agent links.
+// extracted returns an answer that a model must extract, with a client linked by the agent.
 func extracted(text string, by runenv.Extractor) roles.Func {
 	return func(ctx context.Context, req *agentkit.Request) (agentkit.Result, error) {
 		runenv.Of(ctx).Extractor = by
@@ -66,7 +66,7 @@ func corrections(texts ...string) func(context.Context, string, string, *agentki
 	}
 }
 
-// agents makes fresh ones: their Continue may count.
+// agents returns new agents, because their Continue may count calls.
 func agents() map[string]agentkit.Options {
 	return map[string]agentkit.Options{
 		"plain":   {Name: "plain", Run: answer(good)},
@@ -128,7 +128,7 @@ func agents() map[string]agentkit.Options {
 	}
 }
 
-// talks records its turns as they happen.
+// talks records its turns one by one.
 func talks(ctx context.Context, req *agentkit.Request) (agentkit.Result, error) {
 	raw, err := runenv.Of(ctx).Text(ctx, `{"messages":[]}`)
 	if err != nil {
@@ -148,14 +148,14 @@ func talks(ctx context.Context, req *agentkit.Request) (agentkit.Result, error) 
 	}}, nil
 }
 
-// returns gives its turns at the end, and has to be corrected.
+// returns returns its turns at the end, and has to be corrected.
 func returns(context.Context, *agentkit.Request) (agentkit.Result, error) {
 	return agentkit.Result{Output: wrong, SessionID: "s1", Detail: &protocol.Detail{Model: "m1"}, Turns: []protocol.Turn{
 		{Role: protocol.TurnTool, Content: "main.go"}, {Role: protocol.TurnAssistant, Content: wrong},
 	}}, nil
 }
 
-// waits says that it works, and works until it is told to stop.
+// waits records that it works, and works until it is stopped.
 func waits(ctx context.Context, req *agentkit.Request) (agentkit.Result, error) {
 	if _, err := runenv.Of(ctx).Env.Stdout.Write([]byte("working\n")); err != nil {
 		return agentkit.Result{}, err
@@ -187,7 +187,7 @@ func everywhere(t *testing.T, name string, agent string, s agentkittest.Scenario
 		t.Parallel()
 		check(t, agentkittest.New(t, s).Play(func(e agentkit.Process) int {
 			cmd := command(t, agent, e)
-			_ = cmd.Run() // the exit status tells
+			_ = cmd.Run() // the exit status is checked instead
 			return cmd.ProcessState.ExitCode()
 		}))
 	})

@@ -71,8 +71,8 @@ func TestUsageErrors(t *testing.T) {
 	}
 }
 
-// A misspelt flag is answered with the one that was meant; an agent that the
-// engine started tells it on stdout, too, so that the engine can show it.
+// A misspelled flag is answered with the closest one. If the engine started the agent, the agent prints it on
+// stdout as well, so that the engine can show it.
 func TestNearestFlag(t *testing.T) {
 	t.Parallel()
 	for _, typed := range []string{
@@ -119,7 +119,7 @@ func run(t *testing.T, o agentkit.Options, args []string) (code int, stdout, std
 	return code, out.String(), errs.String()
 }
 
-// Context errors say what is wrong, and where.
+// TestContextErrors checks that errors about the context contain the cause and the place.
 func TestContextErrors(t *testing.T) {
 	t.Parallel()
 	code, _, stderr := run(t, agents()["plain"], []string{"01J7K9M2XNPQR5VWBCDF8G3H4T", "worker"})
@@ -198,7 +198,7 @@ func TestAliasComesFromTheEngine(t *testing.T) {
 	agentkittest.Run(t, o, scenario{Environ: []string{"UWF_AGENT=fast"}}).Succeeded()
 }
 
-// A reader that goes away is a clear error, and nothing names the step.
+// If stdout is closed, the agent reports a clear error, and nothing refers to the step.
 func TestBrokenStdout(t *testing.T) {
 	t.Parallel()
 	th := agentkittest.New(t, scenario{})
@@ -219,7 +219,7 @@ type brokenPipe struct{}
 
 func (brokenPipe) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
 
-// Nothing of a failed step can be taken for one.
+// Nothing from a failed step can be mistaken for a step.
 func TestStoreThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	th := agentkittest.New(t, scenario{})
@@ -228,7 +228,7 @@ func TestStoreThatCannotBeWritten(t *testing.T) {
 	require.NoError(t, err)
 	var f map[string]any
 	require.NoError(t, json.Unmarshal(raw, &f))
-	f["version"] = 99 // of the future: read only
+	f["version"] = 99 // a future version is read-only
 	raw, err = json.Marshal(f)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(format, raw, 0o644))

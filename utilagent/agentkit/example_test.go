@@ -10,8 +10,8 @@ import (
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 )
 
-// A whole agent: it asks a program on PATH, "oracle", which takes a prompt as its
-// last argument and keeps sessions. This is all of its main.go.
+// This is a complete agent: it asks a program on PATH, "oracle", which takes a prompt as its last argument
+// and keeps sessions. It is the whole main.go.
 func Example() {
 	agentkit.Run(agentkit.Options{
 		Name:     "oracle",
@@ -22,7 +22,7 @@ func Example() {
 	})
 }
 
-// consult gives the role its task, in the session of its last turn if there is one.
+// consult sends the role's task, to the session of its last visit if there is one.
 func consult(ctx context.Context, req *agentkit.Request) (agentkit.Result, error) {
 	session := req.SessionID
 	if session == "" {
@@ -31,7 +31,7 @@ func consult(ctx context.Context, req *agentkit.Request) (agentkit.Result, error
 	return say(ctx, session, req.Prompt, req)
 }
 
-// say sends a message into a session.
+// say sends a message to a session.
 func say(ctx context.Context, session, message string, req *agentkit.Request) (agentkit.Result, error) {
 	cmd := exec.CommandContext(ctx, "oracle", "--session", session, message)
 	cmd.Dir, cmd.Env = req.Cwd, req.Environ()
@@ -47,7 +47,7 @@ func say(ctx context.Context, session, message string, req *agentkit.Request) (a
 	return agentkit.Result{Output: string(answer), SessionID: session}, nil
 }
 
-// An agent that decides by itself returns data and needs no frontmatter.
+// An agent with its own logic returns data and needs no frontmatter.
 func Example_structured() {
 	agentkit.Run(agentkit.Options{
 		Name: "gate", Structured: true,

@@ -16,8 +16,8 @@ import (
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
 )
 
-// "It said that the hook was removed, and my fork had it": the files of a step are those
-// that stay once all that an agent left has been cleared away.
+// The files of a step are recorded after everything that an agent left behind has been cleaned up. (A report:
+// "the hook was said to be removed, and my fork had it".)
 func TestFilesOfAStepAreThoseThatStay(t *testing.T) {
 	t.Parallel()
 	root, store := t.TempDir(), t.TempDir()

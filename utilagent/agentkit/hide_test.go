@@ -18,8 +18,8 @@ import (
 	"github.com/united-workforce/uwf/utilagent/internal/runenv"
 )
 
-// All that is secret in .env, config and environment is known without a word of
-// the agent, and is in nothing that it is told or that it leaves.
+// Secrets in .env, config and environment are recognized without the agent's help, and appear in nothing that
+// it is sent or that it leaves.
 func TestSecretsAreKnown(t *testing.T) {
 	t.Parallel()
 	secrets := []string{"wJalrXUtnFEMI/K7MDENG", "hunter2-hunter2", "token-of-another-agent", "gh-from-the-shell"}
@@ -47,7 +47,7 @@ func TestSecretsAreKnown(t *testing.T) {
 		return agentkit.Result{SessionID: "s"}, errors.Join(writing, err, errors.New("it broke with "+all))
 	}}).Failed("[hidden key]")
 	require.NotContains(t, got.Stderr, "hunter2-hunter2")
-	// Base64 of what is beside the secrets may stay.
+	// The base64 encoding of adjacent text may remain.
 	pieces := append(secrets, secrets[0][:9], base64.RawStdEncoding.EncodeToString([]byte("alrXUtnFEMI/K7M")), base64.RawStdEncoding.EncodeToString([]byte("hunter2-hun")))
 	require.NoError(t, filepath.WalkDir(th.Home, func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() || d.Name() == ".env" || d.Name() == "config.yaml" {
@@ -55,7 +55,7 @@ func TestSecretsAreKnown(t *testing.T) {
 		}
 		data, err := os.ReadFile(path)
 		for _, piece := range pieces {
-			if strings.Contains(string(data), "Use "+secrets[0]) { // the task, which the test has stored itself
+			if strings.Contains(string(data), "Use "+secrets[0]) { // the task, which the test itself has stored
 				break
 			}
 			require.NotContains(t, string(data), piece, path)

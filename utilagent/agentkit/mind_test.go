@@ -10,8 +10,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
 )
 
-// program is an agent that remembers each conversation, as a list of messages. A
-// mark is a number of messages.
+// program is an agent that remembers each conversation as a list of messages. A mark is a number of messages.
 type program struct {
 	agentkit.Options
 	told   map[string][]string
@@ -19,7 +18,7 @@ type program struct {
 	word   string
 	good   bool
 	heard  string
-	silent bool // it never says that its work has begun
+	silent bool // it never calls Began
 }
 
 func (p *program) run(_ context.Context, req *agentkit.Request) (agentkit.Result, error) {
@@ -57,7 +56,7 @@ func (p *program) say(id, message string) agentkit.Result {
 	return res
 }
 
-// What is true of every agent, whatever it can do with its sessions.
+// TestAnAgentKnowsOnlyItsPast applies to every agent, whatever its session support.
 func TestAnAgentKnowsOnlyItsPast(t *testing.T) {
 	t.Parallel()
 	for name, can := range map[string]agentkit.Options{

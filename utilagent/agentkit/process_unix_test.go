@@ -27,7 +27,7 @@ func TestSignalsEndTheAgent(t *testing.T) {
 		signal os.Signal
 		code   int
 	}{{os.Interrupt, 130}, {syscall.SIGTERM, 143}, {syscall.SIGHUP, 129}} {
-		// The agent inherits what is ignored here: SIGHUP under nohup, SIGINT in the background.
+		// The agent inherits ignored signals: SIGHUP under nohup, SIGINT in the background.
 		caught := make(chan os.Signal, 1)
 		signal.Notify(caught, c.signal)
 		defer signal.Stop(caught)
@@ -48,8 +48,7 @@ func TestSignalsEndTheAgent(t *testing.T) {
 	}
 }
 
-// A child that outlives the agent must not keep the lock that says that the
-// agent is alive.
+// A child that outlives the agent must not keep the lock that marks the agent as alive.
 func TestChildrenDoNotHoldTheLock(t *testing.T) {
 	t.Parallel()
 	th := agentkittest.New(t, scenario{})
@@ -70,7 +69,8 @@ func TestChildrenDoNotHoldTheLock(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = syscall.Kill(child, syscall.SIGKILL) })
 	require.NoError(t, syscall.Kill(child, 0), "the child must still be there for this test to mean anything")
-	// Another test that starts a process has a copy of ours until that has begun. The child would keep it.
+	// A process started by another test has a copy of our descriptors until its exec, and would keep the
+	// lock.
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	again, err := durable.Lock(ctx, path)
@@ -78,7 +78,7 @@ func TestChildrenDoNotHoldTheLock(t *testing.T) {
 	require.NoError(t, again.Unlock())
 }
 
-// With no reader left the agent says so and fails; it is not killed in silence.
+// Without a reader on stdout the agent reports an error and fails, instead of being killed silently.
 func TestReaderGoesAway(t *testing.T) {
 	t.Parallel()
 	got := agentkittest.New(t, scenario{}).Play(func(e agentkit.Process) int {

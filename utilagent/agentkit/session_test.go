@@ -32,7 +32,7 @@ func twoRoles() protocol.Workflow {
 	}
 }
 
-// resuming is an agent that goes on in its sessions and tells what it was given.
+// resuming is an agent that continues its sessions and records its requests.
 func resuming(name, output string, seen *agentkit.Request) agentkit.Options {
 	return agentkit.Options{Name: name, Resumes: true, Run: func(_ context.Context, req *agentkit.Request) (agentkit.Result, error) {
 		*seen = *req
@@ -95,8 +95,7 @@ func TestStartOverTellsEverything(t *testing.T) {
 	require.Contains(t, got.Prompt, "### Step 1: worker")
 }
 
-// The work is done when only the answer's form is wrong: the next try goes on
-// from there, once.
+// If only the form of an answer is wrong, the work is done: the next try continues from there, once.
 func TestARejectedAnswerIsNotDoneAgain(t *testing.T) {
 	t.Parallel()
 	th := agentkittest.New(t, scenario{})
@@ -149,7 +148,7 @@ func TestDamagedSessionFileCostsOnlyTheSession(t *testing.T) {
 	prosetest.Text(t, got.Detail.Outcome)
 }
 
-// Steps of many threads at once must not lose each other's sessions.
+// Concurrent steps of different threads must not lose each other's sessions.
 func TestSessionsOfManyThreadsAtOnce(t *testing.T) {
 	t.Parallel()
 	first := agentkittest.New(t, scenario{})

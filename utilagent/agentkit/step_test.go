@@ -35,7 +35,7 @@ func TestAnswerBecomesAStep(t *testing.T) {
 		require.Equal(t, "worker", got.Result.Role)
 		require.Contains(t, got.Prompt, "## Task\n\nFix it.")
 		require.Contains(t, got.Prompt, "Do it now.")
-		// The body is never lost, also of an agent that records nothing.
+		// The body is never lost, even if an agent records nothing.
 		require.Equal(t, good, got.Content)
 		require.Len(t, got.Turns, 1)
 		require.Equal(t, protocol.CaptureFinal, got.Detail.Capture)
@@ -61,7 +61,7 @@ func TestTurnsAreStoredAsTheyHappen(t *testing.T) {
 	})
 }
 
-// The detail of the first run is what the work was; corrections come after it.
+// The detail of the first run describes the work; corrections follow.
 func TestDetailHoldsRunThenCorrections(t *testing.T) {
 	t.Parallel()
 	everywhere(t, "returned", "returns", scenario{}, func(t *testing.T, got *outcome) {

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What an author writes against: these names. A new one is a promise.
+// TestNames lists the public API. Adding a name is a commitment.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []string{
@@ -25,8 +25,7 @@ func TestNames(t *testing.T) {
 	}, surfaceOf(t, ".").names)
 }
 
-// An author's agent depends on the kit and on package protocol, and on nothing
-// below them that may change.
+// An author's agent depends only on the kit and package protocol, and on no lower package that may change.
 func TestPackagesInSignatures(t *testing.T) {
 	t.Parallel()
 	const ours = "github.com/united-workforce/uwf/"
@@ -40,7 +39,7 @@ func TestPackagesInSignatures(t *testing.T) {
 	} {
 		var found []string
 		for _, p := range surfaceOf(t, dir).packages {
-			if strings.Contains(p, ".") { // of nobody's standard library
+			if strings.Contains(p, ".") { // not in the standard library
 				found = append(found, p)
 			}
 		}
@@ -48,11 +47,11 @@ func TestPackagesInSignatures(t *testing.T) {
 	}
 }
 
-// surface is what a package shows.
+// surface is the public API of a package.
 type surface struct{ names, packages []string }
 
-// surfaceOf reads the documentation of a package: its exported names with their
-// methods, and the packages that their declarations name.
+// surfaceOf reads the documentation of a package: its exported names with their methods, and the packages in
+// their declarations.
 func surfaceOf(t *testing.T, dir string) surface {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
@@ -74,14 +73,14 @@ func surfaceOf(t *testing.T, dir string) surface {
 		files = append(files, f)
 		nothingHidden(t, f)
 	}
-	p, err := doc.NewFromFiles(set, files, dir) // it leaves out what is not exported, and bodies
+	p, err := doc.NewFromFiles(set, files, dir) // omits unexported names and bodies
 	require.NoError(t, err)
 	var s surface
 	values := func(list []*doc.Value) {
 		for _, v := range list {
 			s.names = append(s.names, v.Names...)
 			for _, spec := range v.Decl.Specs {
-				if spec, ok := spec.(*ast.ValueSpec); ok && spec.Type != nil { // a value is not part of it
+				if spec, ok := spec.(*ast.ValueSpec); ok && spec.Type != nil { // a value is not part of the API
 					s.named(spec.Type, imports)
 				}
 			}
@@ -110,8 +109,8 @@ func surfaceOf(t *testing.T, dir string) surface {
 	return s
 }
 
-// nothingHidden fails the test where an exported struct embeds a type that is not
-// exported: authors could use what that brings, and no documentation shows it.
+// nothingHidden fails the test if an exported struct embeds an unexported type, whose fields would be usable
+// but undocumented.
 func nothingHidden(t *testing.T, f *ast.File) {
 	t.Helper()
 	ast.Inspect(f, func(n ast.Node) bool {
@@ -129,7 +128,7 @@ func nothingHidden(t *testing.T, f *ast.File) {
 	})
 }
 
-// named adds the packages that a declaration names.
+// named adds the packages used in a declaration.
 func (s *surface) named(decl ast.Node, imports map[string]string) {
 	ast.Inspect(decl, func(n ast.Node) bool {
 		if sel, ok := n.(*ast.SelectorExpr); ok {

@@ -17,8 +17,8 @@ import (
 	"github.com/united-workforce/uwf/utilagent/internal/runenv"
 )
 
-// What an agent reports is announced in order, the prompt first, and a step that
-// fails has all of it in its detail. Nothing of it holds a secret.
+// An agent's reports are announced in order, the prompt first. A failed step keeps all of them in its detail.
+// None contains a secret.
 func TestAFailedStepTellsWhatHappened(t *testing.T) {
 	t.Parallel()
 	const secret = "tell-nobody-123"
@@ -52,7 +52,7 @@ func TestAFailedStepTellsWhatHappened(t *testing.T) {
 	require.Equal(t, "asked with [hidden key]", texts[1])
 }
 
-// An agent that fails before it has told of anything still leaves its prompt.
+// An agent that fails before it has reported anything still leaves its prompt.
 func TestAStepThatFailsAtOnceLeavesItsPrompt(t *testing.T) {
 	t.Parallel()
 	th := agentkittest.New(t, agentkittest.Scenario{Task: "Do it."})

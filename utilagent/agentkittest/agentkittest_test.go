@@ -30,7 +30,7 @@ func greeter() agentkit.Options {
 	}}
 }
 
-// A thread goes on from step to step, and its forks share what it has.
+// A thread continues from step to step, and its forks share its steps.
 func TestThreadGoesOn(t *testing.T) {
 	t.Parallel()
 	th := agentkittest.New(t, agentkittest.Scenario{History: []agentkittest.History{{Output: map[string]any{"$status": "failed"}}}})

@@ -19,7 +19,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
 
-// The test binary plays uwf-box, which has the first id of its namespace.
+// The test binary acts as uwf-box, which has process ID 1 in its namespace.
 func TestMain(m *testing.M) {
 	if os.Getpid() == 1 {
 		os.Exit(inside.Main(os.Stderr))
@@ -31,11 +31,11 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// space is a home with a repository in it.
+// space is a home with a repository.
 type space struct {
 	*testing.T
 	home, work, state, tmp string
-	program                string // "": the shell
+	program                string // default: the shell
 	request                box.Request
 }
 
@@ -81,7 +81,7 @@ func (s *space) git(args ...string) string {
 	return string(out)
 }
 
-// run runs a script of the shell, and what is to be done at its end.
+// run runs a shell script in the box, including the cleanup at its end.
 func (s *space) run(script string) (out string, status proc.Status, said []string) {
 	s.Helper()
 	exe, err := os.Executable()
@@ -110,7 +110,8 @@ func (s *space) run(script string) (out string, status proc.Status, said []strin
 	return string(text), status, said
 }
 
-// What a program sees, may do and leaves, a script each; what it prints is compared.
+// TestRun tests what a program sees, can do and leaves behind, with a script per case whose output is
+// compared.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -118,9 +119,9 @@ func TestRun(t *testing.T) {
 		script  string
 		out     string
 		code    int
-		said    int    // lines
-		after   string // is run outside
-		outside string // what that prints
+		said    int    // number of messages
+		after   string // script to run outside afterwards
+		outside string // its expected output
 	}{
 		"statuses":     {script: "exit 3", code: 3},
 		"its home":     {script: `ls -A $HOME; cat $HOME/.ssh/id 2>/dev/null; cat ~/docs/a; ~/.local/bin/tool`, out: ".local\ndocs\nsrc\ntexttool\n"},
@@ -173,7 +174,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// A home and a state directory behind a link are no obstacle.
+// A home and a state directory behind a link work.
 func TestBehindALink(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
@@ -186,7 +187,7 @@ func TestBehindALink(t *testing.T) {
 	require.NotContains(t, out, "key")
 }
 
-// allow allows something in the workspace by name.
+// allow adds a path in the workspace to a field.
 func (s *space) allow(field, name string) {
 	o := offlimits.Options{UserHome: s.home, Dir: s.work}
 	if field == "AllowRead" {
@@ -206,7 +207,7 @@ func (s *space) shell(script string) string {
 	return string(out)
 }
 
-// Without namespaces, without uwf-box, or where the workspace is the home, it says so, and nothing runs.
+// Without namespaces or uwf-box, or if the workspace is the home, it reports the reason, and nothing runs.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
@@ -224,7 +225,7 @@ func TestRefused(t *testing.T) {
 	require.Error(t, box.Probe("/bin/true"), "another program says nothing")
 }
 
-// A program can make a sandbox of its own, and cannot undo ours from there.
+// A program can create a sandbox, and cannot undo ours from there.
 func TestNest(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"mount", "unshare"} {
@@ -247,7 +248,7 @@ func TestNest(t *testing.T) {
 	require.NotContains(t, out, "undone\n")
 }
 
-// What is written to a covered directory stays on the cover.
+// Writes to a covered directory stay in the overlay.
 func TestOverlay(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
@@ -267,7 +268,7 @@ func TestOverlay(t *testing.T) {
 	require.FileExists(t, filepath.Join(upper, "b"))
 }
 
-// A program finds what belongs to it, where other programs' files are not to be seen.
+// A program finds its own files, while other programs' files are hidden.
 func TestProgramFindsItsOwn(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
@@ -293,7 +294,7 @@ func TestProgramFindsItsOwn(t *testing.T) {
 	require.Equal(t, []string{filepath.Join(s.home, ".b/bin")}, box.ProgramFiles(filepath.Join(s.home, ".b/bin/link"), s.work, nil))
 }
 
-// The home of uwf is hidden where it lies in the workspace.
+// The home of uwf is hidden even inside the workspace.
 func TestHomeInside(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)

@@ -45,7 +45,7 @@ func TestExplain(t *testing.T) {
 	require.NotContains(t, explain(Profile, refused("mount", errors.New("a\x1b[31m")), func(string) string { return "" }).Why, "\x1b")
 }
 
-// The line that doctor prints writes the profile that packages bring.
+// The command printed by doctor writes the same profile as the packages.
 func TestProfile(t *testing.T) {
 	t.Parallel()
 	packaged, err := os.ReadFile("../../packaging/apparmor/uwf-box")
@@ -55,7 +55,7 @@ func TestProfile(t *testing.T) {
 	require.Equal(t, rules(string(packaged)), rules(strings.ReplaceAll(text, `\n`, "\n")))
 }
 
-// rules are the lines of a profile that are no comments.
+// rules returns the lines of a profile without comments.
 func rules(profile string) (out []string) {
 	for line := range strings.Lines(profile) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
@@ -65,7 +65,7 @@ func rules(profile string) (out []string) {
 	return out
 }
 
-// Where AppArmor lets only the program of its profile have namespaces, that one is found first.
+// Where AppArmor allows namespaces only to the program of its profile, that program is preferred.
 func TestFindWhereAppArmorRestricts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -1,6 +1,6 @@
 package box
 
-// Abandon is what a kill does: the lock is free, all else stays.
+// Abandon simulates a kill: it releases the lock and leaves everything else.
 func Abandon(run *Run) {
 	if err := run.lock.Unlock(); err != nil {
 		panic(err)

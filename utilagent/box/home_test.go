@@ -10,7 +10,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
 
-// docs/security.md lists what is shown of a home.
+// docs/security.md lists the visible parts of a home.
 func TestDocsListWhatIsShown(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/security.md")

@@ -17,7 +17,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/box"
 )
 
-// planted are scripts that change what must be as it was at their end.
+// planted returns scripts that change protected files, which must be restored afterwards.
 func planted() map[string]string {
 	return map[string]string{
 		"a hook":                "printf evil > .git/hooks/pre-commit",
@@ -47,7 +47,7 @@ func planted() map[string]string {
 	}
 }
 
-// lowerSpace is a repository with all that a command could change. Nobody holds it.
+// lowerSpace is a repository with everything that a command could change, unconfined.
 func lowerSpace(t *testing.T) *space {
 	t.Helper()
 	s := newSpace(t)
@@ -66,7 +66,7 @@ func (s *space) typed(script string) {
 	require.NoError(s, err, "%s", out)
 }
 
-// obeyed is the state of all that git and agents obey, wherever it lies.
+// obeyed returns the state of all files that git and agents obey, anywhere.
 func (s *space) obeyed() map[string]string {
 	s.Helper()
 	found := map[string]string{}
@@ -141,7 +141,8 @@ func TestLowerPutsBack(t *testing.T) {
 	}
 }
 
-// What one command has planted while another one begins is not taken for the user's, whoever ends first.
+// Files that one command planted while another one was starting are not taken for the user's, whichever ends
+// first.
 func TestLowerOverlaps(t *testing.T) {
 	t.Parallel()
 	for name, script := range planted() {
@@ -177,7 +178,7 @@ func TestLowerOverlaps(t *testing.T) {
 	}
 }
 
-// Whoever ends what killed programs have left takes no run for one that is only about to begin.
+// Recovering the runs of killed programs does not touch a run that is just starting.
 func TestBeginBesideRecover(t *testing.T) {
 	t.Parallel()
 	s := lowerSpace(t)
@@ -203,7 +204,7 @@ func TestBeginBesideRecover(t *testing.T) {
 	group.Wait()
 }
 
-// What a command may change in a config is taken over, also from two at once.
+// Permitted changes to a config are merged, even from two commands at once.
 func TestLowerMerges(t *testing.T) {
 	t.Parallel()
 	s := lowerSpace(t)
@@ -217,7 +218,7 @@ func TestLowerMerges(t *testing.T) {
 	require.NotContains(t, s.git("config", "--get-regexp", "^(alias|core.bare)"), "alias")
 }
 
-// In namespaces, too, what one command has made while another one begins is new for both.
+// In namespaces as well, files that one command made while another one was starting are new for both.
 func TestOverlap(t *testing.T) {
 	t.Parallel()
 	for name, script := range map[string]string{

@@ -20,8 +20,8 @@ import (
 	"github.com/united-workforce/uwf/util/proc/plan"
 )
 
-// waysOut tries, inside, to reach something, and prints each way with "open" or "closed". host is a
-// server of the machine's loopback.
+// waysOut tries to reach various targets from inside and prints "open" or "closed" for each. host is a server
+// on the machine's loopback.
 func waysOut(host string) {
 	port := host[strings.LastIndexByte(host, ':')+1:]
 	for _, way := range []struct {
@@ -105,7 +105,7 @@ func setns() error {
 	return unix.Setns(int(f.Fd()), unix.CLONE_NEWNET)
 }
 
-// ask asks the proxy, and fails if it refuses.
+// ask sends a request to the proxy and fails if it is refused.
 func ask(request string) func() error {
 	return func() error {
 		c, err := net.DialTimeout("tcp", fmt.Sprintf("127.0.0.1:%d", plan.ListenPort), 2*time.Second)
@@ -123,7 +123,7 @@ func ask(request string) func() error {
 	}
 }
 
-// TestWaysOut has the ways out of a network of its own; those that reach the listed host are open.
+// TestWaysOut tests the ways out of a private network; only those to the listed host are open.
 func TestWaysOut(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
@@ -138,7 +138,7 @@ func TestWaysOut(t *testing.T) {
 	text, err := os.ReadFile(exe)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(s.work, "attacker"), text, 0o755))
-	dir, err := os.MkdirTemp("/tmp", "uwf") // short, as a socket's path must be
+	dir, err := os.MkdirTemp("/tmp", "uwf") // socket paths must be short
 	require.NoError(t, err)
 	defer os.RemoveAll(dir)
 	socket, err := net.Listen("unix", filepath.Join(dir, "s"))
@@ -174,7 +174,7 @@ func TestWaysOut(t *testing.T) {
 	}
 }
 
-// Without a setting the program has the machine's network, and no proxy.
+// By default the program has the machine's network, and no proxy.
 func TestAllNetwork(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)

@@ -18,12 +18,10 @@ import (
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
 )
 
-// BenchmarkOwnTime is what a turn of uwf-builtin costs beside the model: from
-// the end of a reply to the arrival of the whole next question at a local
-// endpoint. Between the two a file is read, and the turns, the record and the
-// conversation are stored. A question holds all that was said before, and sending
-// it takes its time: "sent" is a bare POST of as many bytes to the same endpoint,
-// so that "own" does not depend on the number of the turn.
+// BenchmarkOwnTime measures the overhead of a turn of uwf-builtin: from the end of a reply to the arrival of
+// the next request at a local endpoint. In between, a file is read, and the turns, the record and the
+// conversation are stored. A request contains the whole conversation, and sending it takes time: "sent" is a
+// plain POST of as many bytes to the same endpoint, so "own" does not depend on the number of turns.
 func BenchmarkOwnTime(b *testing.B) {
 	for _, size := range []int{1000, 20000} {
 		b.Run(fmt.Sprintf("results of %d bytes", size), func(b *testing.B) {
@@ -51,7 +49,7 @@ func BenchmarkOwnTime(b *testing.B) {
 	}
 }
 
-// timed is an endpoint that answers at once and knows when it was asked.
+// timed is an endpoint that answers at once and records when it was asked.
 type timed struct {
 	*httptest.Server
 	answered  time.Time
@@ -64,7 +62,7 @@ type question struct {
 	bytes int64
 }
 
-// timeTurns lets the agent read a file in each of its turns.
+// timeTurns has the agent read a file in each of its turns.
 func timeTurns(b *testing.B, turns, size int) *timed {
 	b.Helper()
 	e := &timed{turns: turns}
@@ -98,7 +96,7 @@ func (e *timed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.answered = time.Now()
 }
 
-// floor is the time of a bare POST of so many bytes.
+// floor measures a plain POST of some bytes.
 func (e *timed) floor(b *testing.B, bytes int64) time.Duration {
 	b.Helper()
 	body := strings.NewReader(strings.Repeat("x", int(bytes)))

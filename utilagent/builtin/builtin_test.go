@@ -50,8 +50,7 @@ func TestWorksInTheWorkspaceAndLeavesARecord(t *testing.T) {
 	require.Contains(t, first[1], "Do the work.")
 }
 
-// An answer that the schema refuses is corrected in the same conversation, in
-// which nothing may be changed any more.
+// A rejected answer is corrected in the same conversation, in which nothing may be changed any more.
 func TestCorrectionGoesOnInTheConversation(t *testing.T) {
 	t.Parallel()
 	e := serve(t,
@@ -68,8 +67,8 @@ func TestCorrectionGoesOnInTheConversation(t *testing.T) {
 	prosetest.Text(t, asked[5])
 }
 
-// A role that comes back goes on where it was, and what was said before stays
-// the same, so that a provider's prompt cache hits.
+// A role's later visits continue its conversation with an identical start, so that a provider's prompt cache
+// hits.
 func TestRoleComesBackToItsConversation(t *testing.T) {
 	t.Parallel()
 	e := serve(t, call("list_dir", `{}`), say(done))
@@ -83,7 +82,7 @@ func TestRoleComesBackToItsConversation(t *testing.T) {
 	require.Len(t, second, len(first)+2)
 	require.True(t, strings.HasPrefix(second[len(second)-1], "user: "))
 
-	// A fork goes on in a copy: both have the same past, and each its own future.
+	// A fork continues in a copy: both share the past and diverge from there.
 	fork := th.Fork()
 	fork.Run(Options()).Succeeded()
 	th.Run(Options()).Succeeded()
@@ -152,7 +151,7 @@ func TestModelIsChosen(t *testing.T) {
 	}
 }
 
-// What is missing in the config is said with the lines to put there.
+// Errors about missing settings include the lines to add.
 func TestConfigErrorsSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	got := agentkittest.Run(t, Options(), agentkittest.Scenario{}).Failed()
@@ -171,7 +170,7 @@ func TestConfigErrorsSayWhatToDo(t *testing.T) {
 	require.NotContains(t, got.Stderr+got.Stdout, key, "the endpoint's message has the key in it")
 }
 
-// A key is shown neither to the model nor to the commands, and no node holds it.
+// A key is shown neither to the model nor to commands, and no node contains it.
 func TestKeysStayHidden(t *testing.T) {
 	t.Parallel()
 	e := serve(t,
@@ -225,7 +224,7 @@ func TestReadOnlyAgentHasNoToolsThatChange(t *testing.T) {
 	require.Contains(t, e.messages(t, 0)[0], "Your tools: read_file, list_dir, glob, grep.")
 }
 
-// An agent never starts the engine that waits for it.
+// An agent never starts the engine that is waiting for it.
 func TestEngineIsNotStarted(t *testing.T) {
 	t.Parallel()
 	e := serve(t, call("run_command", `{"command":"touch ran; uwf thread step @"}`), say(done))

@@ -9,8 +9,8 @@ import (
 	"github.com/united-workforce/uwf/utilagent/tools"
 )
 
-// An agent with a tool of its own: this is all of its main.go. The tool is
-// offered beside those of uwf-builtin.
+// This is the complete main.go of an agent with an additional tool, which it has besides those of
+// uwf-builtin.
 func Example() {
 	type args struct {
 		Ticket string `json:"ticket" doc:"such as ABC-12"`
@@ -25,6 +25,6 @@ func Example() {
 		return "ABC-12: the total is wrong", nil
 	})
 	o := builtin.Options(read)
-	o.Name = "tracker" // its program is uwf-tracker
+	o.Name = "tracker" // the program is uwf-tracker
 	agentkit.Run(o)
 }

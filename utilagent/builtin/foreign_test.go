@@ -15,8 +15,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/internal/foreign"
 )
 
-// Each of the three agents makes a whole step on an endpoint that others have
-// written, streamed and not.
+// Each of the three agents makes a complete step on a third-party endpoint, with and without streaming.
 func TestForeignAgents(t *testing.T) {
 	url := foreign.Start(t, "testdata/foreign.json")
 	for _, stream := range []bool{true, false} {

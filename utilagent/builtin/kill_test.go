@@ -30,8 +30,8 @@ import (
 const asAgent = "UWF_BUILTIN_TEST_AGENT"
 
 func TestMain(m *testing.M) {
-	// A command is confined by the program that started it, here by this one.
-	// Without this it would run all tests again, and those their commands.
+	// A command is confined by the program that started it, here by this test binary. Without Dispatch it
+	// would run all tests again, and those their commands.
 	if status, dispatched := bind.Dispatch(os.Args[1:], os.Environ(), os.Stderr); dispatched {
 		os.Exit(status)
 	}
@@ -41,19 +41,19 @@ func TestMain(m *testing.M) {
 	os.Exit(prosetest.Run(m))
 }
 
-// dump is a tool that bounds nothing: 10 MB, and no text.
+// dump is a tool without bounds: 10 MB of binary data.
 func dump() tools.Tool {
 	return tools.New(tools.Spec{Name: "dump", Description: "Dump everything."}, func(context.Context, struct{}) (string, error) {
 		return strings.Repeat("\xff", 10<<20), nil
 	})
 }
 
-// process runs the agent as a process of its own until it ends, or is killed.
+// process runs the agent in a separate process until it ends or is killed.
 func process(ctx context.Context, t *testing.T) func(agentkit.Process) int {
 	return func(e agentkit.Process) int {
 		self, err := os.Executable()
 		require.NoError(t, err)
-		cmd := exec.CommandContext(ctx, self, e.Args...) // at the end of ctx it is killed, not asked
+		cmd := exec.CommandContext(ctx, self, e.Args...) // cancelling ctx kills it
 		cmd.Dir, cmd.Env = e.Dir, append(e.Environ, asAgent+"=1")
 		cmd.Stdout, cmd.Stderr = e.Stdout, e.Stderr
 		if cmd.Run() == nil {
@@ -63,8 +63,8 @@ func process(ctx context.Context, t *testing.T) func(agentkit.Process) int {
 	}
 }
 
-// An agent that is killed while the model writes leaves its turns, and the half
-// one; the next process goes on in the conversation.
+// An agent killed while the model writes leaves its turns and the unfinished one; the next process continues
+// the conversation.
 func TestKilledInTheMiddleOfATurn(t *testing.T) {
 	t.Parallel()
 	ctx, kill := context.WithCancel(t.Context())
@@ -87,7 +87,7 @@ func TestKilledInTheMiddleOfATurn(t *testing.T) {
 	th := agentkittest.New(t, e.scenario(""))
 	go func() {
 		<-wrote
-		waitForWriting(t, th) // kill -9 comes only when the half turn is to be seen
+		waitForWriting(t, th) // kill only after the unfinished turn is visible
 		kill()
 	}()
 	got := th.Play(process(ctx, t))
@@ -110,7 +110,7 @@ func TestKilledInTheMiddleOfATurn(t *testing.T) {
 	require.Equal(t, 3, got.Step.Usage.Turns, "and all that it cost")
 }
 
-// hang answers with half a stream and then nothing, but a sign of life.
+// hang sends half a stream and then only keep-alives.
 func hang(w http.ResponseWriter, r *http.Request, asked *endpoint, written func()) {
 	body, _ := io.ReadAll(r.Body)
 	asked.mu.Lock()
@@ -133,7 +133,7 @@ func hang(w http.ResponseWriter, r *http.Request, asked *endpoint, written func(
 	}
 }
 
-// waitForWriting waits until the store has the node of a half turn.
+// waitForWriting waits until the store contains the node of an unfinished turn.
 func waitForWriting(t *testing.T, th *agentkittest.Thread) {
 	deadline := time.Now().Add(time.Minute)
 	for time.Now().Before(deadline) {
@@ -150,7 +150,7 @@ func waitForWriting(t *testing.T, th *agentkittest.Thread) {
 	}
 }
 
-// half is the last unfinished turn that an agent announced.
+// half returns the last unfinished turn that an agent announced.
 func half(t *testing.T, th *agentkittest.Thread, got *agentkittest.Outcome) string {
 	t.Helper()
 	found := ""

@@ -28,8 +28,8 @@ import (
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
 )
 
-// However often an agent is killed, and wherever, what it has done is not asked
-// for again, and the step that it makes in the end has all of it.
+// However often and wherever an agent is killed, finished work is not requested again, and the step contains
+// all of it.
 func TestKilledAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	const files = 12
@@ -47,7 +47,7 @@ func TestKilledAgainAndAgain(t *testing.T) {
 			}
 		}
 		if json.NewDecoder(r.Body).Decode(&body) != nil {
-			return // killed while it asked
+			return // killed during its request
 		}
 		next, open := 0, 0
 		for _, m := range body.Messages {
@@ -57,7 +57,7 @@ func TestKilledAgainAndAgain(t *testing.T) {
 				t.Errorf("%d calls are not answered", open)
 			}
 			open += len(m.ToolCalls)
-			if m.Role == "tool" && strings.Contains(m.Content, fmt.Sprintf(" f%d: 1 lines", next)) { // written, or replaced
+			if m.Role == "tool" && strings.Contains(m.Content, fmt.Sprintf(" f%d: 1 lines", next)) { // written or replaced
 				next++
 			}
 		}
@@ -81,8 +81,8 @@ func TestKilledAgainAndAgain(t *testing.T) {
 	}
 	e.Start()
 	t.Cleanup(e.Close)
-	// quiet waits until what a killed process has asked is answered: requests that come
-	// before this one are taken before it.
+	// quiet waits until a killed process's requests are answered: earlier requests are handled before this
+	// one.
 	quiet := func() {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, e.URL, nil)
 		require.NoError(t, err)
@@ -104,7 +104,7 @@ func TestKilledAgainAndAgain(t *testing.T) {
 		if last.ExitCode == 0 {
 			break
 		}
-		if made, ok := step.KeptResult(th.RunDir); ok { // killed behind its step: the engine adopts that
+		if made, ok := step.KeptResult(th.RunDir); ok { // killed after its step, which the engine adopts
 			last = th.Play(func(e agentkit.Process) int {
 				require.NoError(t, json.NewEncoder(e.Stdout).Encode(made))
 				return 0
@@ -131,8 +131,7 @@ func TestKilledAgainAndAgain(t *testing.T) {
 	t.Logf("killed %d times; the files that were there when it asked: %v", kills, asked)
 }
 
-// An agent that is killed when the final answer was there, but the step was not,
-// makes the step without asking again.
+// An agent killed between the final answer and the step makes the step without another request.
 func TestKilledBeforeTheStep(t *testing.T) {
 	t.Parallel()
 	e := serve(t, call("list_dir", `{}`), say(done))
@@ -152,9 +151,8 @@ func TestKilledBeforeTheStep(t *testing.T) {
 	require.Len(t, got.Turns, 3)
 }
 
-// An agent that is killed while the model writes the summary with which it would go
-// on has left nothing out: the next process asks for one again. The step has all that
-// was said, and what the summary cost.
+// An agent killed while the model writes a summary has removed nothing: the next process requests another
+// one. The step contains everything, including the summary's cost.
 func TestKilledWhileRoomIsMade(t *testing.T) {
 	t.Parallel()
 	ctx, kill := context.WithCancel(t.Context())

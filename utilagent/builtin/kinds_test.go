@@ -85,7 +85,7 @@ func TestBudgetsSuspend(t *testing.T) {
 	}
 }
 
-// Whoever reads the detail of a run knows what happened.
+// The detail of a run shows what happened.
 func TestDetailTellsWhatHappened(t *testing.T) {
 	t.Parallel()
 	e := serve(t, refuse(503, "0.01"), call("read_file", `{"path":"nothing"}`), say("I am done."), say(done))
@@ -118,7 +118,7 @@ func roles(turns []protocol.Turn) []string {
 	return list
 }
 
-// requests are the texts of a detail.
+// requests returns the texts of a detail.
 func requests(t *testing.T, th *agentkittest.Thread, got *agentkittest.Outcome) []string {
 	t.Helper()
 	var list []string
@@ -128,7 +128,7 @@ func requests(t *testing.T, th *agentkittest.Thread, got *agentkittest.Outcome) 
 	return list
 }
 
-// A third party's agent: our own with one more tool, under another name.
+// A third-party agent: ours with one more tool, under another name.
 func TestToolOfAThirdParty(t *testing.T) {
 	t.Parallel()
 	e := serve(t, call("weather", `{"city":"Lisbon"}`), say(done))
@@ -143,7 +143,7 @@ func TestToolOfAThirdParty(t *testing.T) {
 	require.Contains(t, e.messages(t, 0)[0], ", weather.")
 }
 
-// An endpoint that does not count has no usage, rather than zeros.
+// An endpoint that does not report usage has none, not zeros.
 func TestUsageThatNobodyTells(t *testing.T) {
 	t.Parallel()
 	e := serve(t, reply{calls: []string{"list_dir", "{}"}, free: true}, reply{text: done, free: true})
@@ -164,7 +164,7 @@ func TestUsageThatNobodyTells(t *testing.T) {
 	prosetest.Text(t, strings.Join(requests(t, th, got), "\n"))
 }
 
-// A budget of cost that cannot be kept says what is missing.
+// The error for an unenforceable cost budget explains what is missing.
 func TestCostThatNobodyTells(t *testing.T) {
 	t.Parallel()
 	e := serve(t, say(done))
@@ -177,7 +177,7 @@ func TestCostThatNobodyTells(t *testing.T) {
 	prosetest.Text(t, agentkittest.Run(t, Options(), priced).Failed().Said())
 }
 
-// A step that fails leaves what has happened in it, with all that was asked.
+// A failed step keeps its turns, with all requests.
 func TestFailedStepLeavesItsDetail(t *testing.T) {
 	t.Parallel()
 	e := serve(t, call("list_dir", `{}`), refuse(401, ""))
@@ -195,8 +195,8 @@ func TestFailedStepLeavesItsDetail(t *testing.T) {
 	require.NotContains(t, strings.Join(list, ""), key)
 }
 
-// A role that names no data is answered by the first text without a tool call: what
-// was asked again would be paid again.
+// A role without output data is answered by the first text without a tool call, because another request would
+// cost money.
 func TestARoleWithoutSchemaIsAnsweredByAText(t *testing.T) {
 	t.Parallel()
 	const report = "# Report\n\nFixed.\n\n---\nnote: a line of mine\n---\n\nThe end."

@@ -18,8 +18,8 @@ import (
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
 )
 
-// A long conversation is in memory about twice, however many turns it took: 200
-// turns, each of which reads a page of a file.
+// Memory use is about twice the size of the conversation, however many turns it has: 200 turns, each of which
+// reads a page of a file.
 func TestMemoryOfALongConversation(t *testing.T) {
 	t.Parallel()
 	const (
@@ -29,7 +29,7 @@ func TestMemoryOfALongConversation(t *testing.T) {
 	)
 	var asked, pid, peak atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // it is 5 MB in the end
+		_, _ = io.Copy(io.Discard, r.Body) // 5 MB at the end
 		n := asked.Add(1)
 		message := map[string]any{"role": "assistant", "content": done}
 		if n <= turns {

@@ -18,8 +18,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
 )
 
-// The memory of an agent does not grow with what a tool returns: its peak, as
-// the kernel counted it for the whole process, stays below 60 MB.
+// Memory use does not grow with tool results: the agent's peak, measured by the kernel, stays below 60 MB.
 func TestMemoryWithHugeResults(t *testing.T) {
 	t.Parallel()
 	const (
@@ -43,8 +42,8 @@ func TestMemoryWithHugeResults(t *testing.T) {
 	}
 }
 
-// measure runs the agent as a process, in a workspace with files of a size, and
-// returns the most memory that it had before the last reply.
+// measure runs the agent as a process, with files of a size in the workspace, and returns its peak memory
+// before the last reply.
 func measure(t *testing.T, size int, replies ...reply) (*agentkittest.Outcome, int64) {
 	t.Helper()
 	script := &endpoint{replies: replies}
@@ -68,7 +67,7 @@ func measure(t *testing.T, size int, replies ...reply) (*agentkittest.Outcome, i
 
 func call1(name, args string, more ...any) string { return name + " " + fmt.Sprintf(args, more...) }
 
-// start runs the agent as a process of its own and tells its id.
+// start runs the agent in a separate process and stores its ID.
 func start(t *testing.T, e agentkit.Process, pid *atomic.Int64) int {
 	self, err := os.Executable()
 	require.NoError(t, err)
@@ -81,8 +80,8 @@ func start(t *testing.T, e agentkit.Process, pid *atomic.Int64) int {
 	return cmd.ProcessState.ExitCode()
 }
 
-// peakOf is the most memory that a process has had, in bytes. A rusage would
-// count that of its parent, too, which it shares until it is its own program.
+// peakOf returns the peak memory of a process in bytes. A rusage would include its parent's, which it shares
+// until exec.
 func peakOf(t *testing.T, pid int64) int64 {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
 )
 
-// All of ours copy a conversation before they go on with it, so that forks, replays
-// and pokes are told their own past by their own sessions.
+// Our agents copy a conversation before they continue it, so that forks, replays and pokes get only their own
+// history.
 func TestOursKnowOnlyTheirPast(t *testing.T) {
 	t.Parallel()
 	for name, options := range map[string]func() agentkit.Options{
@@ -39,7 +39,7 @@ func TestOursKnowOnlyTheirPast(t *testing.T) {
 	}
 }
 
-// saysFromNowOn sets the reply to all questions that follow.
+// saysFromNowOn sets the reply to all further requests.
 func (e *endpoint) saysFromNowOn(r reply) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -47,7 +47,7 @@ func (e *endpoint) saysFromNowOn(r reply) {
 	e.replies[len(e.asked)] = r
 }
 
-// newest is the newest question.
+// newest returns the latest request.
 func (e *endpoint) newest() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()

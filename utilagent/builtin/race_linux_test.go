@@ -2,6 +2,6 @@
 
 package builtin
 
-// shadow is how many times the memory the race detector needs, at most: it keeps
-// what was freed until it gets round to it, which a busy machine delays.
+// shadow is the maximum factor by which the race detector increases memory: it frees memory late, especially
+// on a busy machine.
 const shadow = 20

@@ -17,7 +17,7 @@ import (
 
 const key = "sk-test-0123456789"
 
-// endpoint plays one reply per request, the last one for ever.
+// endpoint plays one reply per request and repeats the last one.
 type endpoint struct {
 	caches string // of commands
 
@@ -31,8 +31,8 @@ type reply struct {
 	text   string
 	calls  []string // name, arguments
 	status int
-	header string // of Retry-After
-	free   bool   // nothing about its usage
+	header string // Retry-After
+	free   bool   // report no usage
 }
 
 func say(text string) reply                  { return reply{text: text} }
@@ -75,7 +75,7 @@ func (e *endpoint) answer(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(whole)
 }
 
-// messages are those of the n-th request, as "role: content".
+// messages returns the messages of the n-th request, as "role: content".
 func (e *endpoint) messages(t *testing.T, n int) []string {
 	t.Helper()
 	e.mu.Lock()
@@ -98,8 +98,7 @@ func (e *endpoint) count() int {
 	return len(e.asked)
 }
 
-// scenario is a thread whose config names the endpoint, with more lines of
-// config.
+// scenario returns a thread whose config contains the endpoint and additional lines.
 func (e *endpoint) scenario(more string) agentkittest.Scenario {
 	return agentkittest.Scenario{
 		Task:    "Do the work.",

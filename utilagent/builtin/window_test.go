@@ -18,9 +18,9 @@ import (
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
 )
 
-// An agent of three hundred turns stays within the window that the config names, and
-// knows at the end what was decided in its third: the endpoint knows nothing but what
-// it is asked, and its summaries hold what they find decided there.
+// An agent with three hundred turns stays within the configured context window, and still knows at the end
+// what was decided in its third turn. The endpoint knows only what it is sent, and its summaries contain the
+// decisions they find there.
 func TestThreeHundredTurns(t *testing.T) {
 	t.Parallel()
 	const turns, window = 300, 10000

@@ -29,7 +29,7 @@ import (
 type desk struct {
 	*testing.T
 	dir, home, work, exe string
-	names                *strings.Replacer // of PROJECT, as Claude Code calls the workspace
+	names                *strings.Replacer // replaces PROJECT by Claude Code's name for the workspace
 }
 
 func newDesk(t *testing.T, dir string) *desk {
@@ -60,7 +60,7 @@ func (d *desk) write(name, text string) {
 	require.NoError(d, os.WriteFile(filepath.Join(d.home, d.names.Replace(name)), []byte(text), 0o600))
 }
 
-// runner is that of a step.
+// runner returns the runner of a step.
 func (d *desk) runner(thread string) *runner {
 	r := &runner{
 		adapter: Adapter{Name: "claude-code", Program: "claude"}, cwd: d.work, req: &agentkit.Request{Thread: thread}, ctx: d.Context(),
@@ -72,7 +72,7 @@ func (d *desk) runner(thread string) *runner {
 	return r
 }
 
-// begin starts a program that is a script.
+// begin starts a script as the program.
 func (d *desk) begin(r *runner, script string) *Process {
 	d.Helper()
 	path := filepath.Join(d.home, ".hidden", "bin", "claude")
@@ -86,7 +86,7 @@ func (d *desk) begin(r *runner, script string) *Process {
 	return p
 }
 
-// step runs a script as the program of a step, and returns what it prints.
+// step runs a script as the program of a step and returns its output.
 func (d *desk) step(r *runner, script string) string {
 	d.Helper()
 	p := d.begin(r, script)
@@ -99,7 +99,7 @@ func (d *desk) step(r *runner, script string) string {
 	return string(out)
 }
 
-// files are those of the home, but for uwf's own and caches.
+// files returns the files in the home, except uwf's and caches.
 func (d *desk) files() map[string]string {
 	d.Helper()
 	found := map[string]string{}
@@ -117,7 +117,7 @@ func (d *desk) files() map[string]string {
 	return found
 }
 
-// A program that writes everywhere changes its login, and its session, and nothing else of its user's.
+// A program that writes everywhere changes only its login and its session among the user's files.
 func TestProgramChangesNothingOfItsUsers(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, t.TempDir())
@@ -145,7 +145,7 @@ ln -s ~/.bashrc PROJECT/s4.jsonl; echo made > ~/work/made`)
 	require.Equal(t, want, d.files())
 }
 
-// What a user has changed meanwhile is not lost.
+// Concurrent changes by the user are not lost.
 func TestUserGoesOnInASession(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, t.TempDir())
@@ -165,7 +165,7 @@ func TestUserGoesOnInASession(t *testing.T) {
 	require.Equal(t, "one\ntwo\nnewer", d.step(d.runner("A"), "cd ~/.claude; cat PROJECT/s1.jsonl .credentials.json"))
 }
 
-// What a person has set counts in namespaces, too.
+// The user's settings apply in namespaces as well.
 func TestSettingsCountInNamespaces(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, t.TempDir())
@@ -185,7 +185,7 @@ func TestSettingsCountInNamespaces(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(d.home, "notes/m"))
 }
 
-// Places may be links, or missing.
+// The program's directories may be links, or missing.
 func TestPlacesBehindLinks(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, t.TempDir())
@@ -202,7 +202,7 @@ func TestPlacesBehindLinks(t *testing.T) {
 	require.NoDirExists(t, filepath.Join(d.home, ".claude"))
 }
 
-// A program that does not find its interpreter has a hint.
+// A program that does not find its interpreter gets a hint.
 func TestInterpreterThatIsNotShown(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, t.TempDir())
@@ -225,10 +225,10 @@ func TestInterpreterThatIsNotShown(t *testing.T) {
 	require.Contains(t, r.heldHints(tried{Outcome: Outcome{Kind: Failed, Error: Crashed}})[2], "sandbox.allowRead")
 }
 
-// deskVariable names the directory of the desk at which the test binary plays an adapter.
+// deskVariable is the directory of the desk for a test binary that acts as an adapter.
 const deskVariable = "UWF_CLIAGENT_TEST_DESK"
 
-// The program of an adapter that is killed ends with it, whatever it ignores.
+// The program ends when its adapter is killed, whatever signals it ignores.
 func TestProgramEndsWithItsAdapter(t *testing.T) {
 	if dir := os.Getenv(deskVariable); dir != "" {
 		d := newDesk(t, dir)
@@ -255,7 +255,7 @@ func TestProgramEndsWithItsAdapter(t *testing.T) {
 	for buf := make([]byte, 100); !strings.Contains(got.String(), "ready"); {
 		n, err := f.Read(buf)
 		got.Write(buf[:n])
-		if err != io.EOF { // nobody has opened it yet
+		if err != io.EOF { // not opened yet
 			require.NoError(t, err)
 		}
 	}
@@ -265,7 +265,7 @@ func TestProgramEndsWithItsAdapter(t *testing.T) {
 	require.NoError(t, err, "nobody can write to it any more")
 }
 
-// A program whose network is limited has only a proxy, and does not run where that cannot be held.
+// A program with a restricted network has only a proxy, and does not run where that cannot be enforced.
 func TestProgramWithALimitedNetwork(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, t.TempDir())

@@ -13,7 +13,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
-// What set-up and doctor ask: where the program is, its version, what is wrong.
+// TestCheck tests the report for setup and doctor: the program's path, its version, its problems.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	flawed := toy()
@@ -23,7 +23,7 @@ func TestCheck(t *testing.T) {
 	silent := toy()
 	silent.Probe.Args = []string{"--no-such-flag"}
 	asked, keyed := toy(), toy()
-	asked.Probe.LoggedIn = []string{"logged", "in?"} // there is no script for it: it fails
+	asked.Probe.LoggedIn = []string{"logged", "in?"} // there is no script for it, so it fails
 	asked.Probe.Since = cliagent.V(1, 2, 0)
 	keyed.Probe, keyed.Logins = asked.Probe, []string{playVariable}
 	own, bare, missing := asked, asked, asked

@@ -16,8 +16,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/cliagent/output"
 )
 
-// flood is a stream of so many bytes: a text in small pieces, results of tools, and
-// lines that mean nothing.
+// flood is a stream of a given size: a text in small pieces, tool results, and unknown lines.
 type flood struct {
 	left, n int
 	rest    []byte
@@ -43,7 +42,7 @@ func (f *flood) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// floodDecoder looks at the memory in use as it goes.
+// floodDecoder checks the memory in use.
 type floodDecoder struct {
 	t     *testing.T
 	lines int
@@ -73,7 +72,7 @@ func inUse() uint64 {
 	return m.HeapAlloc
 }
 
-// A hundred megabytes pass through without being held.
+// A hundred megabytes pass through without being kept in memory.
 func TestMemoryIsFlat(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)

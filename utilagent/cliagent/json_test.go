@@ -43,7 +43,7 @@ func TestContent(t *testing.T) {
 	} {
 		c := Content("before")
 		require.NoError(t, json.Unmarshal([]byte(raw), &c))
-		if raw != "null" { // to which json.Unmarshal does nothing
+		if raw != "null" { // which json.Unmarshal ignores
 			require.Equal(t, want, c, raw)
 		}
 	}

@@ -22,14 +22,14 @@ import (
 	"github.com/united-workforce/uwf/utilagent/box/inside"
 )
 
-// playVariable names the directory of a program that the test binary plays.
+// playVariable is the directory of a program that the test binary acts as.
 const playVariable = "UWF_EXTERNAL_TEST_PLAY"
 
 func TestMain(m *testing.M) {
 	dir := os.Getenv(playVariable)
 	switch {
 	case os.Getpid() == 1:
-		os.Exit(inside.Main(os.Stderr)) // it plays uwf-box
+		os.Exit(inside.Main(os.Stderr)) // act as uwf-box
 	case dir != "" && len(os.Args) == 2 && os.Args[1] == "--version":
 		fmt.Println("toy 1.2.3")
 		os.Exit(0)
@@ -41,12 +41,12 @@ func TestMain(m *testing.M) {
 	case dir != "":
 		os.Exit(play(dir))
 	case os.Getenv("UWF_CALL") != "":
-		os.Exit(3) // a program that has lost its variable must not run the tests again
+		os.Exit(3) // a program without its variable must not run the tests again
 	}
 	os.Exit(prosetest.Run(m))
 }
 
-// heard is what the program was given.
+// heard is the program's input.
 type heard struct {
 	Args   []string
 	Prompt string
@@ -54,8 +54,7 @@ type heard struct {
 	Env    []string
 }
 
-// play plays the next part of the program's script: lines that it prints, and
-// directives that begin with "!".
+// play plays the next part of the program's script: lines to print, and directives that begin with "!".
 func play(dir string) int {
 	n := 1
 	for exists(filepath.Join(dir, "heard-"+strconv.Itoa(n))) {
@@ -89,20 +88,20 @@ func play(dir string) int {
 			return code
 		case "stderr":
 			fmt.Fprintln(os.Stderr, rest)
-		case "post": // somebody says something
+		case "post": // a person sends a message
 			l := runfiles.Message{Text: rest, AtMs: time.Now().UnixMilli()}
 			if _, err := runfiles.Dir(os.Getenv("UWF_STARTED_FOR")).Post(durable.OS(), l, rest); err != nil {
 				return 3
 			}
-		case "take": // reads what it is told
+		case "take": // reads a message
 			told, _ = stdin.ReadString('\n')
-		case "end": // waits until nothing more will come
+		case "end": // waits for the end of input
 			_, _ = io.Copy(io.Discard, stdin)
 		case "heard":
 			fmt.Println("H", strings.Fields(told)[0])
 		case "hang":
 			time.Sleep(time.Minute)
-		case "ever": // prints a line again and again
+		case "ever": // prints a line repeatedly
 			for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 				_, _ = fmt.Fprintln(os.Stdout, rest)
 			}
@@ -114,7 +113,7 @@ func play(dir string) int {
 			if child.Start() != nil || os.WriteFile(filepath.Join(dir, "child"), fmt.Append(nil, child.Process.Pid), 0o600) != nil {
 				return 3
 			}
-		case "flood": // megabytes of results, each of a kilobyte
+		case "flood": // megabytes of results, a kilobyte each
 			megabytes, _ := strconv.Atoi(rest)
 			text := strings.Repeat("x", 1000)
 			for i := range megabytes * 1000 {
@@ -126,7 +125,7 @@ func play(dir string) int {
 	return 0
 }
 
-// readPrompt reads what the program is asked: a line, if it is told more while it works.
+// readPrompt reads the program's prompt: a single line if messages may follow.
 func readPrompt(stdin *bufio.Reader) string {
 	if slices.Contains(os.Args, "--hears") {
 		line, _ := stdin.ReadString('\n')

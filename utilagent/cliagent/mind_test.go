@@ -19,9 +19,8 @@ import (
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
-// remember plays a program that remembers its conversations: it answers what the
-// file "says" holds, and notes in "heard" all that it was given. A mark is a number
-// of messages.
+// remember acts as a program that remembers its conversations: it answers with the content of the file
+// "says", and records in "heard" everything it was given. A mark is a number of messages.
 func remember(dir string) int {
 	args := os.Args[1:]
 	id, how := last(args), args[len(args)-2]
@@ -81,7 +80,7 @@ func TestProgramsKnowOnlyTheirPast(t *testing.T) {
 	}
 }
 
-// A session that goes on while it is copied may be in the copy.
+// A session that is used while it is copied may have its new turns in the copy.
 func TestASessionThatGoesOnWhileItIsCopied(t *testing.T) {
 	t.Parallel()
 	a := toy()
@@ -93,7 +92,7 @@ func TestASessionThatGoesOnWhileItIsCopied(t *testing.T) {
 	command := a.Command
 	fork.adapter.Command = func(c cliagent.Call) (cliagent.Invocation, error) {
 		if c.Fork {
-			b.step().Succeeded() // just when the copy is made
+			b.step().Succeeded() // just while the copy is made
 		}
 		return command(c)
 	}

@@ -29,8 +29,8 @@ func TestOpencodeConfig(t *testing.T) {
 	require.ErrorContains(t, err, "OPENCODE_CONFIG_CONTENT")
 }
 
-// What a program writes into the caches of a person is run later, by npx, by a hook, by
-// a build: it has caches of its own, and nothing of its user's.
+// The contents of the user's caches are run later, by npx, a hook, or a build. So a program has private
+// caches.
 func TestACacheOfItsOwn(t *testing.T) {
 	t.Parallel()
 	if confine.Level() == 0 {
@@ -67,8 +67,7 @@ func TestACacheOfItsOwn(t *testing.T) {
 	require.True(t, c.rules.Terminals, "it runs its commands in terminals")
 }
 
-// A repository that a program plants in its cache, and a link from the workspace that
-// leads there, are gone after it.
+// A repository that a program plants in its cache, and a link to it in the workspace, are removed afterwards.
 func TestNoLinkLeadsToARepositoryInTheCache(t *testing.T) {
 	t.Parallel()
 	home, cwd := t.TempDir(), t.TempDir()
@@ -94,7 +93,7 @@ func TestNoLinkLeadsToARepositoryInTheCache(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
-// What a session's shells obey is written by that session alone, and goes with the step.
+// Files that a session's shells obey can be written by that session alone, and are removed with the step.
 func TestADirectoryOfTheSessionsOwn(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An id comes from what a program prints, and becomes an argument of it.
+// A session ID comes from a program's output and becomes an argument.
 func TestAnIDThatIsNotPlainIsNoSession(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"--dangerously-evil", "-x", "../../etc", "a/b", "{prompt}", "é", strings.Repeat("x", 201)} {

@@ -12,7 +12,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/errorkind"
 )
 
-// What a clone's settings start could read what the program is logged in with.
+// Programs started by a clone's settings could read the program's login.
 func TestADirectoryThatStartsPrograms(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -28,14 +28,14 @@ func TestADirectoryThatStartsPrograms(t *testing.T) {
 	}{
 		{program: "gemini", confined: true, refused: true},
 		{program: "gemini", confined: true, refused: true, variable: "GEMINI_CLI_TRUST_WORKSPACE=true"},
-		{program: "gemini"}, // it trusts nobody by itself
+		{program: "gemini"}, // it trusts no directory by default
 		{program: "gemini", words: []string{"--acp"}, confined: true, refused: true},
 		{program: "opencode", refused: true},
 		{program: "opencode", confined: true, refused: true},
 		{program: "opencode", confined: true, variable: "OPENCODE_DISABLE_PROJECT_CONFIG=0"},
 		{program: "claude", version: "1.0.120", confined: true, refused: true},
 		{program: "claude", version: "2.0.30", confined: true},
-		{program: "claude", confined: true, refused: true}, // it does not say its version
+		{program: "claude", confined: true, refused: true}, // it does not report its version
 		{program: "claude", words: []string{"-p", "--setting-sources", "user"}, confined: true},
 		{program: "claude-agent-acp", confined: true},
 		{program: "another", confined: true},

@@ -55,14 +55,14 @@ func texts(turns []protocol.Turn) []string {
 	return all
 }
 
-// The exit status is not the outcome, and the program's own last word counts.
+// The exit status is not the outcome; the program's own result is.
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		plays           []string
 		suspends, fails bool
 		calls           int
-		detail          string // a part of the outcome
+		detail          string // substring of the outcome
 	}{
 		"a word after the answer": {plays: []string{"S {session}\n" + good + "\nT That was it.\n."}, calls: 1, detail: "ok"},
 		"in pieces":               {plays: []string{"S {session}\nD ---\\n$status: \nD done\\n---\\nIt is\nD  done.\n."}, calls: 1},
@@ -126,7 +126,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// That a session goes on is said only where one does.
+// A suspension promises to continue a session only if there is one.
 func TestASessionThatDoesNotGoOnIsNotPromised(t *testing.T) {
 	t.Parallel()
 	const failing = "S {session}\nT I begin.\nX error server a"
@@ -141,7 +141,7 @@ func TestASessionThatDoesNotGoOnIsNotPromised(t *testing.T) {
 	prosetest.Text(t, b.step().Result.Error, "there is none")
 }
 
-// What the whole run may cost is granted, and not answered.
+// A run's limit is raised, not answered.
 func TestTheBudgetOfTheRun(t *testing.T) {
 	t.Parallel()
 	got := set(t, toy(), "", protocol.EnvBudget+`={"costUsd": 0.02}`).plays("S {session}\nT I begin.\nX max_cost").step().Succeeded()
@@ -151,7 +151,7 @@ func TestTheBudgetOfTheRun(t *testing.T) {
 	prosetest.Text(t, got.Suspended)
 }
 
-// A thread that waits because of a limit goes on in its session.
+// A thread suspended by a limit continues in its session.
 func TestALimitLosesNothing(t *testing.T) {
 	t.Parallel()
 	b := set(t, toy(), "").plays("S {session}\nT I begin.\nU 100 1\nX max_turns", "S {session}\n"+good+"\nU 150 1.5\n.")
@@ -164,7 +164,7 @@ func TestALimitLosesNothing(t *testing.T) {
 	require.InDelta(t, 0.5, *got.Step.Usage.CostUSD, 1e-9)
 }
 
-// A program without a limit of its own is stopped and asked for its answer.
+// A program without a turn limit is stopped and asked for its answer.
 func TestCountedTurns(t *testing.T) {
 	t.Parallel()
 	a := toy()
@@ -176,7 +176,7 @@ func TestCountedTurns(t *testing.T) {
 	prosetest.Text(t, b.heard(2)[1].Prompt)
 }
 
-// Calls that run beside each other are of one reply, also where replies have no names.
+// Parallel calls belong to one reply, even without message IDs.
 func TestParallelCallsAreOneReply(t *testing.T) {
 	t.Parallel()
 	got := set(t, toy(), "").plays("S {session}\nC 1 x\nC 2 x\nR 1 x\nC 3 x\nR 2 x\nR 3 x\nC 4 x\nR 4 x\n" + good + "\nU 100 1\n.").step().Succeeded()
@@ -213,7 +213,7 @@ func TestTimeLimits(t *testing.T) {
 	}
 }
 
-// A program that does not say which model answered was given the configured one.
+// If a program does not report its model, the detail contains the configured one.
 func TestTheConfiguredModelIsInTheDetail(t *testing.T) {
 	t.Parallel()
 	b := set(t, toy(), "model: big").plays(good+"\n.", "S {session}\n"+good+"\n.")
@@ -236,8 +236,8 @@ func TestNotInstalled(t *testing.T) {
 	require.Equal(t, "warning: toy 1.2.3: it squeaks\n", got.Stderr)
 }
 
-// The adapter of these tests cannot start itself again, so that nothing can be
-// confined; internal/agentstest confines real programs.
+// The adapter of these tests cannot start itself again, so nothing can be confined; internal/agentstest
+// confines real programs.
 func TestNotConfined(t *testing.T) {
 	t.Parallel()
 	good := "S {session}\n" + good + "\n."
@@ -248,8 +248,8 @@ func TestNotConfined(t *testing.T) {
 	prosetest.Text(t, set(t, toy(), "permission: read-only").plays(good).step().Succeeded().Stderr, "a clone's settings ask nobody")
 }
 
-// A limit that is reached after the model has begun suspends the thread at the last try, also if that is
-// refused at once. Before the first word the step fails.
+// If a limit is reached after the model has begun, the thread is suspended at the last try, even if that is
+// rejected at once. Before the first reply, the step fails.
 func TestALimitAfterTheWorkHasBegun(t *testing.T) {
 	t.Parallel()
 	const refused = "S {session}\nX error rate_limit slow down"
@@ -265,7 +265,7 @@ func TestALimitAfterTheWorkHasBegun(t *testing.T) {
 	require.Equal(t, protocol.FailedRateLimit, set(t, toy(), "").plays(refused).step().Failed("rate limit").Result.Kind)
 }
 
-// An answer that is cut says so.
+// A truncated answer is marked as such.
 func TestALongAnswerIsCut(t *testing.T) {
 	t.Parallel()
 	long := strings.Replace(good, "It is done.", strings.Repeat("many words ", 120_000), 1)
@@ -275,7 +275,7 @@ func TestALongAnswerIsCut(t *testing.T) {
 	require.Less(t, len(got.Content), 2<<20)
 }
 
-// The result of a run that is refused says when the limit is reset.
+// The result of a rejected run contains the time at which the limit resets.
 func TestTheResultNamesTheReset(t *testing.T) {
 	t.Parallel()
 	b := set(t, toy(), "").plays("X error rate_limit slow down, try again in 2 hours")
@@ -285,8 +285,8 @@ func TestTheResultNamesTheReset(t *testing.T) {
 	require.WithinDuration(t, time.Now().Add(2*time.Hour), time.UnixMilli(got.Result.RetryAtMs), time.Minute)
 }
 
-// Repeating a request is no sign of life: the step ends in time, says why, and is
-// not tried again. Who watches is told meanwhile.
+// Retries are no sign of life: the step ends in time with the reason and is not retried. Live views show the
+// retries.
 func TestAStuckProvider(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ play string }{
@@ -312,7 +312,7 @@ func TestAStuckProvider(t *testing.T) {
 	prosetest.Text(t, b.written(got))
 }
 
-// A program that tells its tokens but no cost costs what the config says.
+// A program that reports tokens but no cost is charged with the price in the config.
 func TestThePriceOfTheConfig(t *testing.T) {
 	t.Parallel()
 	b := set(t, toy(), "model: big\n"+"args: []").plays("S {session}\nK 1000000 500000\n" + good + "\n.")
@@ -322,8 +322,7 @@ func TestThePriceOfTheConfig(t *testing.T) {
 	require.InDelta(t, 6.0, *got.Step.Usage.CostUSD, 1e-9)
 }
 
-// Some programs end their turn when something is refused. The role is told to work on,
-// not to write its answer in another form.
+// Some programs end their turn after a refusal. The role is asked to continue, not to reformat its answer.
 func TestARefusalIsNoEnd(t *testing.T) {
 	t.Parallel()
 	b := set(t, toy(), "").plays("S {session}\nZ shell: go test\nT Operation cancelled by user\n.", "S {session}\nZ shell: go vet\nT Cancelled.\n.", "S {session}\nZ x\n"+good+"\n.")
@@ -339,8 +338,8 @@ func TestARefusalIsNoEnd(t *testing.T) {
 	require.Contains(t, b.heard(5)[4].Prompt, "frontmatter", "then it is the form that is asked for")
 }
 
-// A limit that the engine waits for itself fails the run; one that only time or money ends
-// suspends it, and the result says that it is a limit.
+// A rate limit that the engine handles fails the run. A limit that only time or money lifts suspends it, and
+// the result reports the limit.
 func TestALimitAtWork(t *testing.T) {
 	t.Parallel()
 	const begun = "S {session}\nT I begin.\nX error "

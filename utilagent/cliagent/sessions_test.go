@@ -11,7 +11,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
-// A session is verified, never believed.
+// TestSessions checks that sessions are verified.
 func TestSessions(t *testing.T) {
 	t.Parallel()
 	first := "S {session}\n" + good + "\n."
@@ -19,8 +19,8 @@ func TestSessions(t *testing.T) {
 		adapter func(*cliagent.Adapter)
 		between func(t *testing.T, b *table)
 		plays   []string
-		fails   bool // why the second step begins anew; "": it goes on
-		calls   int  // of both steps
+		fails   bool // why the second step starts over; "" if it continues
+		calls   int  // in both steps
 	}{
 		"goes on": {plays: []string{first}, calls: 2},
 		"another id comes back": {
@@ -84,8 +84,7 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// A correction goes into the session; if that is lost it is sent with everything
-// that it is about.
+// A correction goes to the session. If that is lost, it is sent with the complete context.
 func TestCorrections(t *testing.T) {
 	t.Parallel()
 	b := set(t, toy(), "").plays("S {session}\nT Done.\n.", "S {session}\n"+good+"\n.")
@@ -102,7 +101,7 @@ func TestCorrections(t *testing.T) {
 	require.Equal(t, last(calls[2].Args), got.Step.SessionID)
 }
 
-// A program that remembers nothing is told everything again.
+// A program without memory gets everything again.
 func TestNoSessions(t *testing.T) {
 	t.Parallel()
 	a := toy()
@@ -116,7 +115,7 @@ func TestNoSessions(t *testing.T) {
 	require.Contains(t, b.heard(3)[2].Prompt, "the task")
 }
 
-// A fork goes on in a copy, and leaves the session alone.
+// A fork continues in a copy and does not touch the session.
 func TestForks(t *testing.T) {
 	t.Parallel()
 	a := toy()
@@ -132,7 +131,8 @@ func TestForks(t *testing.T) {
 	require.EqualValues(t, 30, got.Step.Usage.InputTokens)
 }
 
-// A fork in another directory goes on in a copy if the program's version makes copies there, and starts over if not.
+// A fork in another directory continues in a copy if the program's version supports that, and otherwise
+// starts over.
 func TestForksElsewhere(t *testing.T) {
 	t.Parallel()
 	for version, want := range map[cliagent.Version][2]string{cliagent.V(1, 2, 0): {"--fork", "copy"}, cliagent.V(1, 3, 0): {"--session", "{session}"}} {
@@ -157,8 +157,7 @@ func TestResumeCanBeSwitchedOff(t *testing.T) {
 	require.Contains(t, b.heard(2)[1].Args, "--session")
 }
 
-// An answer that is no turn of its own is in the detail, also beside what the runner
-// has to say.
+// An answer that is not a turn is recorded in the detail, even next to the runner's notes.
 func TestAnswerOnly(t *testing.T) {
 	t.Parallel()
 	final := "S {session}\nF" + good[1:] + "\n."

@@ -20,8 +20,8 @@ import (
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
-// When the agent is stopped, nothing that the program has started is left, deaf to
-// signals or gone to a session of its own; the next try goes on in the session.
+// When the agent is stopped, no process of the program survives, even one that ignores signals or started a
+// new session. The next try continues the session.
 func TestStopped(t *testing.T) {
 	t.Parallel()
 	b := set(t, toy(), "").plays("!deaf\nS {session}\nT I begin.\n!child\nC 1 x\n!hang", "S {session}\n"+good+"\n.")
@@ -43,13 +43,13 @@ func TestStopped(t *testing.T) {
 	require.Equal(t, []string{"--resume", last(calls[0].Args)}, calls[1].Args[len(calls[1].Args)-2:])
 }
 
-// recorded reports whether the session is remembered.
+// recorded reports whether the session was stored.
 func recorded(b *table) bool {
 	files, err := filepath.Glob(filepath.Join(b.Home, "sessions", "uwf-toy", "records", "*.json"))
 	return err == nil && len(files) > 0
 }
 
-// dead reports whether a process has ended; a zombie has.
+// dead reports whether a process has ended, or is a zombie.
 func dead(pid int) bool {
 	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return true
@@ -58,8 +58,8 @@ func dead(pid int) bool {
 	return err != nil || len(environ) == 0
 }
 
-// What a killed adapter has left would work beside the next try, and what a program
-// leaves in the background beside the next role: both are ended.
+// Processes left by a killed adapter would interfere with the next try, and those left in the background with
+// the next role: both are killed.
 func TestNothingIsLeft(t *testing.T) {
 	t.Parallel()
 	b := set(t, toy(), "").plays("S {session}\n"+good+"\n!child\n.", "S {session}\n"+good+"\n.")

@@ -14,7 +14,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
-// hearing is a toy that can be told something while it works; H says what it was told.
+// hearing is a toy that can receive messages while it works; H confirms one.
 func hearing() cliagent.Adapter {
 	a := toy()
 	command := a.Command
@@ -40,7 +40,7 @@ func (*hearingDecoder) Tell(id, text string) ([]byte, error) {
 	return []byte(id + " " + strconv.Quote(text) + "\n"), nil
 }
 
-// toldIn are the turns of a step in which it was told something.
+// toldIn returns the number of turns with messages in a step.
 func toldIn(got *agentkittest.Outcome) (n int) {
 	for _, turn := range got.Turns {
 		if turn.Role == protocol.TurnUser && strings.Contains(turn.Content, "Leave the parser alone.") {
@@ -50,8 +50,8 @@ func toldIn(got *agentkittest.Outcome) (n int) {
 	return n
 }
 
-// "It is on the wrong track, and I can only kill it": what people say reaches a program
-// at work, if it can hear; else before its answer is taken.
+// Messages from people reach a working program if it can receive them, and otherwise before its answer is
+// accepted. (A report: "it is on the wrong track, and I can only kill it".)
 func TestWhatIsSaidIsHeardOnce(t *testing.T) {
 	t.Parallel()
 	const said = "!post Leave the parser alone.\n"
@@ -81,7 +81,7 @@ func TestWhatIsSaidIsHeardOnce(t *testing.T) {
 	}
 }
 
-// What was passed on in a call that failed is heard in the next try, which goes on in the session.
+// A message delivered in a failed call is also part of the next try, which continues the session.
 func TestWhatIsSaidIsHeardAfterAFailure(t *testing.T) {
 	t.Parallel()
 	b := set(t, toy(), "").plays(
@@ -95,7 +95,7 @@ func TestWhatIsSaidIsHeardAfterAFailure(t *testing.T) {
 	require.Empty(t, runfiles.Dir(b.RunDir).Unread())
 }
 
-// A session that is lost has heard in vain: the new one is told, too.
+// Messages delivered to a lost session are delivered to the new one as well.
 func TestWhatWasHeardSurvivesALostSession(t *testing.T) {
 	t.Parallel()
 	b := set(t, hearing(), "").plays(

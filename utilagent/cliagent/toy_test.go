@@ -19,9 +19,9 @@ import (
 	"github.com/united-workforce/uwf/utilagent/internal/nodes"
 )
 
-// toy describes a program whose lines are a letter and what belongs to it:
-// S session, M mark, T text, F the answer and no turn, D delta, C call, R result, N notice, U usage of the session so
-// far, V retries in vain, Y retries after a status, K tokens in and out, Z refused, and last . (ok) or X kind message.
+// toy describes a program whose lines are a letter and an argument: S session, M mark, T text, F the answer
+// without a turn, D delta, C call, R result, N notice, U usage of the session so far, V pointless retries, Y
+// retries after a status, K input and output tokens, Z refused, and last . (ok) or X kind message.
 func toy() cliagent.Adapter {
 	return cliagent.Adapter{
 		Name: "toy", Program: "toy", Install: "get a toy", Login: "toy login",
@@ -122,10 +122,10 @@ func (d *toyDecoder) End(e cliagent.Exit) cliagent.Outcome {
 	return e.Unfinished()
 }
 
-// good is an answer to the default schema, as a line of the toy's.
+// good is an answer that fits the default schema, as a line of the toy.
 const good = `T ---\n$status: done\n---\nIt is done.`
 
-// table is a thread with a toy on it.
+// table is a thread that runs a toy.
 type table struct {
 	t   *testing.T
 	dir string // of the toy
@@ -134,7 +134,7 @@ type table struct {
 	played  int
 }
 
-// set makes a thread; the config is what stands below agents.toy.
+// set creates a thread; config is the content of agents.toy.
 func set(t *testing.T, a cliagent.Adapter, config string, environ ...string) *table {
 	t.Helper()
 	b := &table{t: t, dir: t.TempDir(), adapter: a}
@@ -148,7 +148,7 @@ func set(t *testing.T, a cliagent.Adapter, config string, environ ...string) *ta
 	return b
 }
 
-// plays sets what the next calls play.
+// plays sets the scripts for the next calls.
 func (b *table) plays(scripts ...string) *table {
 	b.t.Helper()
 	for _, s := range scripts {
@@ -164,7 +164,7 @@ func (b *table) step() *agentkittest.Outcome {
 	return b.Run(cliagent.Options(b.adapter))
 }
 
-// heard is what the n-th call was given, from 1; the number of calls must be known.
+// heard returns the input of each call; their number must match.
 func (b *table) heard(calls int) []heard {
 	b.t.Helper()
 	var all []heard
@@ -179,7 +179,7 @@ func (b *table) heard(calls int) []heard {
 	return all
 }
 
-// written are the unfinished turns that a run has shown.
+// written returns the unfinished turns that a run has shown.
 func (b *table) written(got *agentkittest.Outcome) []string {
 	b.t.Helper()
 	var texts []string

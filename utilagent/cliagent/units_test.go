@@ -110,10 +110,8 @@ type closer struct{ bytes.Buffer }
 
 func (*closer) Close() error { return nil }
 
-// An error of our own side, such as a full disk, is never taken for how a call
-// came out: the step would wait for a person as if the program had been unable.
-// What one call does not tell is not told as nothing, unless a later one tells it,
-// too.
+// Unreported usage is not zero, unless a later call reports it. Errors on uwf's side, such as a full disk,
+// are never taken for the outcome of a call.
 func TestUntoldUsageIsNotZero(t *testing.T) {
 	t.Parallel()
 	told := tried{Outcome: Outcome{Usage: Usage{Usage: &protocol.Usage{}}}, usage: protocol.Usage{Turns: 1, InputTokens: 50, DurationMs: 3}, worked: true}
@@ -154,7 +152,7 @@ func TestCauses(t *testing.T) {
 	}
 }
 
-// Who watches a program that says nothing is told so, less and less often.
+// Live views show that a program is silent, less and less often.
 func TestSilenceIsShown(t *testing.T) {
 	t.Parallel()
 	var shown []string
@@ -162,7 +160,7 @@ func TestSilenceIsShown(t *testing.T) {
 	w.listen(func() {})
 	defer w.close()
 	w.silent("toy", false)
-	w.silent("toy", true) // a tool is shown already
+	w.silent("toy", true) // a running tool is shown already
 	w.silent("toy", false)
 	w.word()
 	w.word()
@@ -170,8 +168,7 @@ func TestSilenceIsShown(t *testing.T) {
 	prosetest.Text(t, shown)
 }
 
-// The limit that is named is the one that applied: what a person adds to the arguments
-// replaces the one that was set.
+// The reported limit is the one that applied: the user's own arguments replace the configured one.
 func TestLimitText(t *testing.T) {
 	t.Parallel()
 	r := &runner{adapter: Adapter{Program: "toy"}, settings: settings{maxTurns: 90, maxCost: 0.5}}

@@ -13,8 +13,8 @@ import (
 	"github.com/united-workforce/uwf/utilagent/confine"
 )
 
-// BenchmarkConfine measures what confinement adds to a command that does nothing,
-// by the number of entries of the directory that holds something hidden.
+// BenchmarkConfine measures the overhead of confinement for a command that does nothing, by the number of
+// entries in the directory with a hidden path.
 func BenchmarkConfine(b *testing.B) {
 	exe, err := os.Executable()
 	require.NoError(b, err)

@@ -19,7 +19,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/confine"
 )
 
-// probe makes a system call in the test's own program, and returns its error.
+// probe makes a system call in the test's own program and returns its error.
 func probe(what string, args []string) error {
 	number := func(n int) uintptr {
 		v, err := strconv.ParseUint(args[n], 0, 64)
@@ -36,7 +36,7 @@ func probe(what string, args []string) error {
 		return nil
 	}
 	switch what {
-	case "call": // with wrong arguments, so that nothing happens if it is not refused
+	case "call": // with invalid arguments, so that nothing happens if it is allowed
 		return raw(number(0), ^uintptr(0), ^uintptr(0), ^uintptr(0), ^uintptr(0), ^uintptr(0))
 	case "numbers":
 		var a []uintptr
@@ -66,7 +66,7 @@ func probe(what string, args []string) error {
 		}
 		_, err := unix.Wait4(int(pid), nil, 0, nil)
 		return err
-	case "confined": // a script, by a program that gets no namespace
+	case "confined": // a script, by a program without namespaces
 		c, err := confine.Command(os.Getenv("AGENT"), confine.Rules{Dirs: args[1:]}, proc.Command{
 			Path: "/bin/sh", Args: []string{"-c", args[0]}, Dir: "/", Env: os.Environ(),
 		})
@@ -106,7 +106,7 @@ func probe(what string, args []string) error {
 	return fmt.Errorf("no probe %s", what)
 }
 
-// terminal makes a pseudoterminal and uses it.
+// terminal creates and uses a pseudoterminal.
 func terminal() error {
 	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
@@ -181,10 +181,10 @@ func TestDangerousCallsAreRefused(t *testing.T) {
 		{fmt.Sprint("numbers ", unix.SYS_SCHED_SETSCHEDULER, " ", os.Getpid()), refused},
 		{fmt.Sprint("numbers ", unix.SYS_SCHED_SETPARAM, " ", os.Getpid()), refused},
 		{fmt.Sprint("numbers ", unix.SYS_SCHED_SETATTR, " ", os.Getpid()), refused},
-		{fmt.Sprint("numbers ", unix.SYS_SCHED_SETSCHEDULER, " 0"), "invalid argument"}, // it was looked at
+		{fmt.Sprint("numbers ", unix.SYS_SCHED_SETSCHEDULER, " 0"), "invalid argument"}, // the kernel validated it
 		{fmt.Sprint("numbers ", unix.SYS_SETPRIORITY, " 0 ", os.Getpid(), " 19"), refused},
-		{fmt.Sprint("numbers ", unix.SYS_SETPRIORITY, " 1 0 19"), refused}, // of a group
-		{fmt.Sprint("numbers ", unix.SYS_SETPRIORITY, " 2 0 19"), refused}, // of all that is the user's
+		{fmt.Sprint("numbers ", unix.SYS_SETPRIORITY, " 1 0 19"), refused}, // for a process group
+		{fmt.Sprint("numbers ", unix.SYS_SETPRIORITY, " 2 0 19"), refused}, // for all of the user's processes
 		{fmt.Sprint("numbers ", unix.SYS_SETPRIORITY, " 0 0 19"), "<nil>"},
 		{fmt.Sprint("numbers ", unix.SYS_IOPRIO_SET, " 1 ", os.Getpid(), " 24576"), refused},
 		{fmt.Sprint("numbers ", unix.SYS_IOPRIO_SET, " 3 0 24576"), refused},
@@ -201,7 +201,7 @@ func TestDangerousCallsAreRefused(t *testing.T) {
 	out, _ := run(t, strings.Join(script, "\n"), dir)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	require.Len(t, lines, len(cases), out)
-	for i, c := range cases { // in a pid namespace other processes do not exist
+	for i, c := range cases { // in a PID namespace other processes do not exist
 		require.Equal(t, c.want, strings.Replace(lines[i], unix.ESRCH.Error(), refused, 1), c.probe)
 	}
 }
@@ -230,7 +230,7 @@ func TestProgramsMayMakeNamespaces(t *testing.T) {
 	prosetest.Text(t, out)
 }
 
-// Whoever runs the test, the command has no capability but those that are kept.
+// Whoever runs the test, the command has only the capabilities in Keep.
 func TestCapabilitiesAreDropped(t *testing.T) {
 	t.Parallel()
 	if confine.Level() == 0 {
@@ -324,7 +324,7 @@ ls / >/dev/null || echo cannot list root
 	require.Equal(t, "plain\nkeys/public\nconfig/other/f\nkeys/deep/work/f\n", out)
 }
 
-// What is not held is said, and no more than that.
+// Describe reports the gaps, and nothing else.
 func TestWhatIsOpenIsSaid(t *testing.T) {
 	t.Parallel()
 	if confine.Level() == 0 {
@@ -338,8 +338,7 @@ func TestWhatIsOpenIsSaid(t *testing.T) {
 	}
 }
 
-// A command reads nothing from a terminal of somebody else, and so no keys that are
-// typed there.
+// A command cannot read from other terminals, and so sees no keys typed there.
 func TestTerminalsOfOthers(t *testing.T) {
 	t.Parallel()
 	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)

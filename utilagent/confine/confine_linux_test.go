@@ -19,7 +19,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/confine/bind"
 )
 
-// The test binary plays the agent's program.
+// The test binary acts as the agent's program.
 func TestMain(m *testing.M) {
 	if status, ok := bind.Dispatch(os.Args[1:], os.Environ(), os.Stderr); ok {
 		os.Exit(status)
@@ -31,14 +31,13 @@ func TestMain(m *testing.M) {
 	os.Exit(prosetest.Run(m))
 }
 
-// run runs a script that may write to dirs, and returns what it prints.
+// run runs a script that may write to dirs and returns its output.
 func run(t *testing.T, script string, dirs ...string) (string, int) {
 	t.Helper()
 	return runUnder(t, confine.Rules{Dirs: dirs}, script)
 }
 
-// runUnder runs a script under rules; $AGENT is this program, which dispatches
-// and probes.
+// runUnder runs a script under rules; $AGENT is this program, which dispatches and probes.
 func runUnder(t *testing.T, rules confine.Rules, script string) (string, int) {
 	t.Helper()
 	exe, err := os.Executable()
@@ -89,7 +88,7 @@ func TestOnlyItsDirectoriesCanBeWritten(t *testing.T) {
 		script = strings.NewReplacer("OUT", outside, "IN", inside).Replace(script)
 		_, code := run(t, script, inside)
 		if code == 0 && strings.HasPrefix(script, "mv ") {
-			continue // a copy may have been made; what counts is looked at below
+			continue // it may have created a copy; the original is checked below
 		}
 		require.NotZero(t, code, script)
 	}
@@ -101,7 +100,7 @@ func TestOnlyItsDirectoriesCanBeWritten(t *testing.T) {
 	require.Len(t, entries, 1)
 }
 
-// What programs share is in files of the user's: other programs' memory.
+// Shared memory consists of the user's files, which contain other programs' data.
 func TestSharedMemory(t *testing.T) {
 	t.Parallel()
 	if confine.Level() == 0 {
@@ -127,7 +126,7 @@ func TestSharedMemory(t *testing.T) {
 	require.Zero(t, code, "who names the directory means it")
 }
 
-// The agent's environment has the model's keys; a command must not read it.
+// The agent's environment contains the model's keys; a command must not read it.
 func TestOtherProcessesAreClosed(t *testing.T) {
 	t.Parallel()
 	if confine.Level() == 0 {
@@ -156,7 +155,7 @@ func TestDispatch(t *testing.T) {
 	}
 }
 
-// What a bound program starts can bind itself again: the inner rules hold besides the outer ones.
+// A program started by a restricted one can restrict itself further; both sets of rules apply.
 func TestBoundAgain(t *testing.T) {
 	t.Parallel()
 	if confine.Level() == 0 {
@@ -172,12 +171,12 @@ func TestBoundAgain(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(inner, "c"))
 }
 
-// A daemon with an environment, a session and a parent of its own does not outlive a command:
-// it would write what nobody compares any more.
+// A daemon with a new environment, session and parent does not outlive its command: it would write after the
+// final check.
 func TestNothingOutlivesACommand(t *testing.T) {
 	t.Parallel()
 	if confine.Level() == 0 {
-		return // nothing is confined
+		return // confinement is unavailable
 	}
 	const daemon = `sh -c 'trap "" TERM INT HUP; echo $$ >DIR/pid; exec 8>FIFO; echo began >&8; exec sleep 300'`
 	for name, c := range map[string]struct {
@@ -194,7 +193,7 @@ func TestNothingOutlivesACommand(t *testing.T) {
 			dir := t.TempDir()
 			fifo := filepath.Join(dir, "fifo")
 			require.NoError(t, unix.Mkfifo(fifo, 0o600))
-			f, err := os.OpenFile(fifo, os.O_RDWR, 0) // both ends, so that nobody waits
+			f, err := os.OpenFile(fifo, os.O_RDWR, 0) // opens both ends, so that opening does not block
 			require.NoError(t, err)
 			script := c.script
 			if strings.Contains(script, "$SCRIPT") {
@@ -203,7 +202,8 @@ func TestNothingOutlivesACommand(t *testing.T) {
 			_, code := run(t, strings.NewReplacer("FIFO", fifo, "DIR", dir).Replace(script), dir)
 			require.Equal(t, c.code, code)
 			require.NoError(t, f.Close())
-			// What another test forks has every file of this process until it calls exec. A daemon sleeps for 300 s.
+			// A process forked by another test has all descriptors of this process until exec. A daemon
+			// sleeps for 300 s.
 			require.Eventually(t, func() bool {
 				w, err := os.OpenFile(fifo, os.O_WRONLY|unix.O_NONBLOCK, 0)
 				if err == nil {
@@ -215,12 +215,11 @@ func TestNothingOutlivesACommand(t *testing.T) {
 	}
 }
 
-// The command's process ids are those that /proc shows, it gets no descriptor but the standard
-// streams, and its status is reported.
+// The command's process IDs match /proc, it gets only the standard streams, and its status is reported.
 func TestACommandHasItsOwnProcesses(t *testing.T) {
 	t.Parallel()
 	if confine.Level() == 0 {
-		return // nothing is confined
+		return // confinement is unavailable
 	}
 	out, code := run(t, `env | grep STATUS; test "$(sh -c 'echo $PPID')" = $$ && test -d /proc/$$ || exit 8; ls /proc/self/fd; exit 7`)
 	require.Equal(t, "0\n1\n2\n3\n", out, "the last one is the list itself")

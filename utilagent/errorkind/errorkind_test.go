@@ -31,7 +31,7 @@ func TestOf(t *testing.T) {
 		"API Error: 400 invalid":             BadRequest,
 		"what a nice day":                    Unknown,
 
-		// of public reports
+		// from public reports
 		"5-hour limit reached ∙ resets 1am":                                                               Quota,
 		"Opus weekly limit reached ∙ resets Oct 10, 3pm":                                                  Quota,
 		"You're out of extra usage · resets 3pm (UTC)":                                                    Quota,

@@ -42,7 +42,7 @@ func TestRequestGoesBelowTheBasePathWithTheKey(t *testing.T) {
 	require.Empty(t, e.headers[1].Get("Authorization"), "no key, no header")
 }
 
-// The waits follow what the endpoint asks for, in every way to ask.
+// The waits follow the endpoint's request, in every format.
 func TestWaitsAsAsked(t *testing.T) {
 	t.Parallel()
 	const date = "Mon, 01 Jan 2029 00:00:00 GMT"
@@ -83,7 +83,7 @@ func TestTriesAreBounded(t *testing.T) {
 		status int
 		body   string
 		header string
-		want   int // requests
+		want   int // number of requests
 	}{
 		{"rate limit", 429, `{}`, "", 4},
 		{"server", 503, `{}`, "", 4},
@@ -163,7 +163,7 @@ func TestServerThatIsNotThere(t *testing.T) {
 	require.ErrorContains(t, err, "tried 3 times")
 }
 
-// Trying again makes no certificate valid.
+// An invalid certificate is reported without retries.
 func TestWrongCertificateIsToldAtOnce(t *testing.T) {
 	t.Parallel()
 	e := httptest.NewUnstartedServer(says("never"))
@@ -176,7 +176,7 @@ func TestWrongCertificateIsToldAtOnce(t *testing.T) {
 	require.Empty(t, w.list)
 }
 
-// A redirect must not carry the key or the conversation to a stranger.
+// A redirect must not leak the key or the conversation to another host.
 func TestNoRedirectToAnotherHost(t *testing.T) {
 	t.Parallel()
 	stranger := serve(t, says("got it"))
@@ -211,7 +211,7 @@ func TestStalledStreamIsTriedAgain(t *testing.T) {
 	require.GreaterOrEqual(t, len(w.list), 2, "a busy machine may be silent, too")
 }
 
-// How long an endpoint may be silent is the config's to say, streamed or not.
+// The config sets how long an endpoint may be silent, with and without streaming.
 func TestSilenceIsConfigured(t *testing.T) {
 	t.Parallel()
 	for _, stream := range []bool{true, false} {
@@ -277,7 +277,7 @@ func TestLinesOfAnyLength(t *testing.T) {
 	require.Equal(t, long, mustAsk(t, e.client(&waits{})).Message.Content)
 }
 
-// Each refusal teaches the client one thing, and the question is asked again.
+// The client learns one thing from each rejection, and retries the request.
 func TestLearnsWhatAnEndpointDoesNotTake(t *testing.T) {
 	t.Parallel()
 	history := []Message{System("s"), User("u"),

@@ -13,8 +13,8 @@ import (
 	"github.com/united-workforce/uwf/util/config"
 )
 
-// Whatever conversation grows in whatever way, what is remembered of the request
-// before changes nothing: a client that has never asked writes the same.
+// However a conversation grows, the cached encoding of the previous request changes nothing: a new client
+// produces the same bytes.
 func TestRememberedRequestsAreTheSame(t *testing.T) {
 	t.Parallel()
 	endpoint := config.Endpoint{BaseURL: "http://example.org/v1", Model: "m", Stream: true}
@@ -29,7 +29,7 @@ func TestRememberedRequestsAreTheSame(t *testing.T) {
 				messages = append(messages, anyMessage(random, c.Source()))
 			}
 			if random.IntN(10) == 0 {
-				messages = append([]Message{System("s")}, messages[len(messages)/2:]...) // room was made
+				messages = append([]Message{System("s")}, messages[len(messages)/2:]...) // messages were removed
 			}
 			req := Request{Messages: messages, Tools: tools, NoCalls: random.IntN(5) == 0}
 			remembered := bytesOf(t, c, req, q)
@@ -39,7 +39,7 @@ func TestRememberedRequestsAreTheSame(t *testing.T) {
 	}
 }
 
-// anyMessage is a message in any place, of any source.
+// anyMessage returns a random message from any source.
 func anyMessage(random *rand.Rand, own string) Message {
 	text := []string{"", "text", "<b> \"quoted\" ✓"}[random.IntN(3)]
 	switch random.IntN(4) {
@@ -68,9 +68,8 @@ func bytesOf(t *testing.T, c *Client, req Request, q quirks) []byte {
 	return text
 }
 
-// requireStrictForm checks what the strictest endpoints want: every call is
-// answered right behind it and in order, nothing else is, and no two messages of
-// users follow each other.
+// requireStrictForm checks the requirements of the strictest endpoints: every call is answered right after it
+// and in order, nothing else is, and no two user messages are adjacent.
 func requireStrictForm(t *testing.T, body []byte) {
 	t.Helper()
 	var r struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// Thinking models often think and say nothing. That is a reply like any other.
+// A reply with only reasoning, as thinking models often send, is a valid reply.
 func TestAReplyOfThoughtsAloneIsAReply(t *testing.T) {
 	t.Parallel()
 	thinks := "data: {\"choices\":[{\"delta\":{\"reasoning_content\":\"hm\"}}]}\n\n" +
@@ -36,7 +36,7 @@ func TestWhatIsDroppedIsPaidFor(t *testing.T) {
 	require.Equal(t, &protocol.Usage{Turns: 2, InputTokens: 200, OutputTokens: 10}, resp.Bill().Usage())
 }
 
-// Where the whole reply is empty, too, streaming was not to blame.
+// If the reply without streaming is empty as well, streaming was not the cause.
 func TestStreamingIsSwitchedOnAgain(t *testing.T) {
 	t.Parallel()
 	empty := reply(200, "text/event-stream", "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")

@@ -16,7 +16,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/errorkind"
 )
 
-// fixture is a reply of a real kind of endpoint and what it means.
+// fixture is a reply of a real endpoint and its meaning.
 type fixture struct {
 	File    string            `json:"file"`
 	Status  int               `json:"http_status"`
@@ -44,14 +44,13 @@ type fixture struct {
 	} `json:"expect"`
 }
 
-// Where we knowingly read a fixture otherwise.
+// Fixtures that are deliberately interpreted differently.
 var otherKinds = map[string]errorkind.Kind{
-	// The router's message hides the provider's, which says that the order of
-	// messages is wrong: that can be cured.
+	// The router's message hides the provider's, which reports a wrong order of messages; that can be fixed.
 	"err_openrouter_raw.json": MessageOrder,
-	// Cured once by telling of the calls in plain text.
+	// Fixed by describing the calls as plain text.
 	"err_gemini_array.json": Compat,
-	// Overloaded is one kind, by whatever status.
+	// Overload is one kind, whatever the status.
 	"err_anthropic_overloaded.json": errorkind.RateLimit,
 }
 
@@ -169,7 +168,7 @@ func checkError(t *testing.T, f fixture, body string) {
 	require.NotContains(t, err.Error(), testKey)
 }
 
-// What a reply holds beyond the standard goes back to the same model.
+// Unknown fields of a reply are sent back to the same model.
 func TestUnknownFieldsGoBack(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct{ field, want string }{
@@ -208,8 +207,7 @@ func TestUnknownFieldsGoBack(t *testing.T) {
 	}
 }
 
-// Every call of a reply is kept, also one whose arguments make no sense: it has
-// to be answered.
+// Every call of a reply is kept, even with invalid arguments, because it has to be answered.
 func TestMalformedCallsAreKept(t *testing.T) {
 	t.Parallel()
 	f, body := readFixture(t, filepath.Join("testdata", "endpoints", "msg_malformed_args.meta.json"))
@@ -221,6 +219,6 @@ func TestMalformedCallsAreKept(t *testing.T) {
 		}
 	}
 	require.Len(t, resp.Message.ToolCalls, 9)
-	// c2 has single quotes: to guess would be to guess about quotes in the text.
+	// c2 has single quotes; repairing it would mean guessing about quotes in the text.
 	require.Equal(t, []string{"c1", "c3", "c4", "c5", "c6", "c8"}, understood)
 }

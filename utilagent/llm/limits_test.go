@@ -27,7 +27,7 @@ func flood(piece string) http.HandlerFunc {
 	}
 }
 
-// A broken endpoint can fill neither the memory nor the time.
+// A broken endpoint can neither fill the memory nor block forever.
 func TestEndlessReplies(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ piece string }{
@@ -43,7 +43,7 @@ func TestEndlessReplies(t *testing.T) {
 	}
 }
 
-// Comments keep a connection alive, but not for ever.
+// Comments keep a connection alive, but not forever.
 func TestReplyThatOnlyKeepsTheConnection(t *testing.T) {
 	t.Parallel()
 	keepAlive := func(w http.ResponseWriter, r *http.Request) {
@@ -88,7 +88,7 @@ func TestStreamIsWatched(t *testing.T) {
 		Watch: func(soFar func() Message) {
 			m := soFar()
 			seen = append(seen, m.Content+"|"+m.Reasoning+"|"+m.ToolCalls[0].Args)
-			close([]chan struct{}{go1, go2}[len(seen)-1]) // the endpoint goes on only when this was seen
+			close([]chan struct{}{go1, go2}[len(seen)-1]) // the endpoint continues only after this was seen
 		},
 	})
 	require.NoError(t, err)
@@ -108,7 +108,7 @@ func TestToolIsForced(t *testing.T) {
 	prosetest.Text(t, resp.Failures[0].Reason)
 }
 
-// The config's price counts only where the endpoint names no cost.
+// The config's price applies only if the endpoint reports no cost.
 func TestCost(t *testing.T) {
 	t.Parallel()
 	const usage = `"usage":{"prompt_tokens":1000,"completion_tokens":100,"prompt_tokens_details":{"cached_tokens":600}`
@@ -140,8 +140,7 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// The proxy that answers is told from the endpoint, and its page is not shown
-// as a whole.
+// A proxy's response is distinguished from the endpoint's, and its page is not shown completely.
 func TestHTMLInEveryPlace(t *testing.T) {
 	t.Parallel()
 	page := "<html><head><script>var x</script></head><body><h1>Blocked &amp; logged</h1>" + strings.Repeat("<p>text</p>", 5000) + "</body></html>"
@@ -154,8 +153,7 @@ func TestHTMLInEveryPlace(t *testing.T) {
 	}
 }
 
-// A long reply costs memory in proportion to it, not to its number of pieces,
-// whatever it comes in.
+// The memory for a long reply is proportional to its size, not to the number of its pieces.
 func TestManyPiecesAreCheap(t *testing.T) {
 	t.Parallel()
 	for name, delta := range map[string]string{
@@ -182,7 +180,7 @@ func TestManyPiecesAreCheap(t *testing.T) {
 	}
 }
 
-// What an endpoint writes in another way than others spoils nothing but itself.
+// One endpoint's deviations affect only the deviating part.
 func TestOddReplies(t *testing.T) {
 	t.Parallel()
 	const said = `"choices":[{"index":"0","message":{"content":"x"},"finish_reason":"stop"}]`
@@ -220,7 +218,7 @@ func TestOddReplies(t *testing.T) {
 	}
 }
 
-// Calls come as a list, as one call without one, and with nothing among them.
+// Calls arrive as a list, as a single call, and with null among them.
 func TestOddCalls(t *testing.T) {
 	t.Parallel()
 	const call = `{"id":"c1","type":"function","function":{"name":"look","arguments":"{}"}}`

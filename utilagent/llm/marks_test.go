@@ -11,7 +11,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// markedIn lists the texts of a request that are marked, shortened.
+// markedIn lists the marked texts of a request, shortened.
 func markedIn(t *testing.T, request map[string]any) (texts []string) {
 	t.Helper()
 	for _, m := range request["messages"].([]any) {
@@ -39,8 +39,8 @@ func conversation(turns int) (list []Message) {
 	return list
 }
 
-// What is the same in the next question is marked: the beginning, and the end of this
-// question and of the one before.
+// The parts that the next request shares are marked: the beginning, and the ends of this request and the
+// previous one.
 func TestCacheControl(t *testing.T) {
 	t.Parallel()
 	e := serve(t, says("ok"))
@@ -56,7 +56,7 @@ func TestCacheControl(t *testing.T) {
 		require.Equal(t, want, markedIn(t, e.requests()[turns]))
 	}
 	for _, other := range []Request{
-		{Messages: conversation(2)}, // asked once
+		{Messages: conversation(2)}, // sent only once
 		{Messages: []Message{System("s"), User("u"), {Role: protocol.TurnAssistant, Content: "said"}}, Tools: tools},
 		{Messages: []Message{System(" "), User("")}, Tools: tools},
 	} {
@@ -72,8 +72,8 @@ func TestCacheControl(t *testing.T) {
 	require.Empty(t, markedIn(t, e.requests()[7]))
 }
 
-// An endpoint that does not take it is asked without, for the client's life: first
-// without it in results of tools, then without any.
+// For an endpoint that rejects marks, the client omits them for its lifetime: first in tool results, then
+// everywhere.
 func TestCacheControlIsRefused(t *testing.T) {
 	t.Parallel()
 	tools := []Tool{{Name: "f", Parameters: map[string]any{"type": "object"}}}
@@ -97,14 +97,14 @@ func TestCacheControlIsRefused(t *testing.T) {
 		require.Empty(t, markedIn(t, asked[2]))
 		require.Empty(t, markedIn(t, asked[3]))
 
-		// Where nothing was marked, such words are no reason to ask again.
+		// Without marks in the request, such an error is no reason to retry.
 		e = serve(t, reply(400, "application/json", refusal), says("ok"))
 		_, err = ask(t, New(e.config(), Options{}))
 		require.Error(t, err)
 	}
 }
 
-// What a cache was written with is counted, as LiteLLM tells it.
+// Cache writes are counted, as reported by LiteLLM.
 func TestCacheWritesAreCounted(t *testing.T) {
 	t.Parallel()
 	for _, usage := range []string{
@@ -118,7 +118,7 @@ func TestCacheWritesAreCounted(t *testing.T) {
 	}
 }
 
-// Reasoning is counted once, whether an endpoint has it in the completion or only in the total.
+// Reasoning is counted once, whether an endpoint reports it in the completion or only in the total.
 func TestReasoningIsCounted(t *testing.T) {
 	t.Parallel()
 	for usage, want := range map[string][]int64{

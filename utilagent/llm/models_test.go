@@ -55,7 +55,7 @@ func TestModels(t *testing.T) {
 	}
 }
 
-// A person who waits for an answer is not made to wait for the next try.
+// For a waiting user, there is no retry that needs a wait.
 func TestOnce(t *testing.T) {
 	t.Parallel()
 	asked := 0

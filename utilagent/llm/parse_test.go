@@ -51,8 +51,8 @@ func TestParseArgs(t *testing.T) {
 	}
 }
 
-// Whatever a model sends as arguments, what goes back to the endpoint is a JSON
-// object: servers' templates fail on anything else.
+// Whatever a model sends as arguments, a JSON object is sent back, because servers' templates fail on
+// anything else.
 func FuzzParseArgs(f *testing.F) {
 	for _, seed := range []string{"", "null", `{"a":1,}`, "```\n{}\n```", `"{\"a\":1}"`, "{\"a\":\"\t\"}", `{"a":`, `{}{}`, `[1]`, "{\"a\":\"\\\n\"}"} {
 		f.Add(seed)
@@ -69,8 +69,7 @@ func FuzzParseArgs(f *testing.F) {
 	})
 }
 
-// A stream means the same however it is cut into packets, and no stream makes
-// the parser panic.
+// A stream means the same however it is split into packets, and no stream makes the parser panic.
 func FuzzStream(f *testing.F) {
 	files, err := filepath.Glob("testdata/endpoints/*.sse")
 	require.NoError(f, err)
@@ -104,7 +103,7 @@ func TestEventsInEveryForm(t *testing.T) {
 	t.Parallel()
 	stream := ": comment\r\nevent: message\r\ndata: {\"a\":1}\r\n\r\n" + // the standard
 		"data:{\"a\":2}\ndata: {\"a\":3}\n" + // no space, no empty line
-		"data: {\ndata: \"a\": 4}\n\n" + // over several lines
+		"data: {\ndata: \"a\": 4}\n\n" + // spans several lines
 		"data: [DONE]\n\ndata: {\"a\":5}\n\n"
 	var got []string
 	done, err := readEvents(bufio.NewReader(strings.NewReader(stream)), func(data []byte) error {
@@ -136,13 +135,13 @@ func TestThinkingIsNotTheAnswer(t *testing.T) {
 	}
 }
 
-// The strictest endpoints refuse a conversation in any other form.
+// The strictest endpoints reject a conversation in any other form.
 func TestConversationIsPutIntoForm(t *testing.T) {
 	t.Parallel()
 	e := serve(t, says("ok"))
 	messages := []Message{
 		System("s"), User("one"), User("two"),
-		{Role: "assistant"}, // says nothing
+		{Role: "assistant"}, // empty
 		{Role: "assistant", ToolCalls: []ToolCall{
 			{ID: "a", Name: "read file!", Args: `{"x":1,}`}, {ID: "b", Name: "list_dir", Args: "cut {"}, {ID: "c", Name: ""},
 		}},

@@ -12,8 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Questions go over the same connection: setting one up costs more than all else
-// that a turn costs here.
+// Requests reuse the connection, because setting one up costs more than anything else in a turn.
 func TestConnectionIsUsedAgain(t *testing.T) {
 	t.Parallel()
 	for name, h := range map[string]http.HandlerFunc{
@@ -45,24 +44,24 @@ func TestConnectionIsUsedAgain(t *testing.T) {
 	}
 }
 
-// An endpoint that has said all and does not close is not waited for.
+// The client does not wait for an endpoint that has sent everything but does not close.
 func TestEndThatDoesNotCome(t *testing.T) {
 	t.Parallel()
 	e := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "data: {\"choices\":[{\"delta\":{\"content\":\"ok\"}}]}\n\ndata: [DONE]\n\n")
 		w.(http.Flusher).Flush()
-		<-r.Context().Done() // the client hangs up
+		<-r.Context().Done() // the client disconnects
 	})
 	require.Equal(t, "ok", mustAsk(t, e.client(&waits{})).Message.Content)
 }
 
-// slowly writes pieces, each in a packet of its own.
+// slowly writes pieces, each in a separate packet.
 func slowly(pieces ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		for _, p := range pieces {
 			_, _ = io.WriteString(w, p)
 			w.(http.Flusher).Flush()
-			select { // the next one is another packet
+			select { // so that the next piece is another packet
 			case <-r.Context().Done():
 			case <-time.After(2 * time.Millisecond):
 			}

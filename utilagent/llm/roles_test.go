@@ -14,7 +14,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/roles"
 )
 
-// parrot answers each question with the next text.
+// parrot answers each request with the next text.
 type parrot struct {
 	texts []string
 	asked []llm.Request
@@ -53,7 +53,7 @@ func TestAdapterCorrectsAndSuspends(t *testing.T) {
 	require.Contains(t, p.asked[2].Messages[1].Content, "perfect")
 }
 
-// A role of one question. In a program of its own:
+// A role with a single request. In a separate program:
 //
 //	agentkit.Run(roles.Agent("summary", roles.Binding{Maker: adapter}))
 func ExampleRoles() {

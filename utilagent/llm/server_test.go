@@ -17,8 +17,8 @@ import (
 
 const testKey = "sk-test-0123456789abcdef"
 
-// endpoint is a server that answers each request with the next handler, the
-// last one again and again, and remembers what it was asked.
+// endpoint is a server that answers each request with the next handler, repeating the last one, and records
+// the requests.
 type endpoint struct {
 	*httptest.Server
 	mu       sync.Mutex
@@ -61,7 +61,7 @@ func (w *waits) sleep(ctx context.Context, d time.Duration) error {
 	return context.Cause(ctx)
 }
 
-// client returns a client of the server that streams and never really waits.
+// client returns a streaming client of the server that never really waits.
 func (e *endpoint) client(w *waits) *Client {
 	return New(e.config(), Options{Sleep: w.sleep, Jitter: func() float64 { return 0.5 }})
 }
@@ -82,7 +82,7 @@ func reply(status int, contentType, body string) http.HandlerFunc {
 	}
 }
 
-// says answers with a whole reply.
+// says answers with a complete reply.
 func says(text string) http.HandlerFunc {
 	b, _ := json.Marshal(map[string]any{"choices": []any{map[string]any{
 		"message": map[string]any{"role": "assistant", "content": text}, "finish_reason": "stop",

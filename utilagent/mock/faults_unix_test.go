@@ -16,7 +16,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 )
 
-// A deaf agent outlives a polite request; only a kill ends it.
+// A deaf agent survives a request to stop; only a kill ends it.
 func TestDeaf(t *testing.T) {
 	t.Parallel()
 	th := fresh(t)

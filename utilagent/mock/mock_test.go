@@ -20,7 +20,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/mock"
 )
 
-// The test binary is uwf-mock when this variable is set.
+// The test binary acts as uwf-mock when this variable is set.
 const beMock = "MOCK_TEST_BE_UWF_MOCK"
 
 func TestMain(m *testing.M) {
@@ -55,7 +55,7 @@ func play(t *testing.T, th *agentkittest.Thread, scenario string) *agentkittest.
 	t.Helper()
 	return th.Play(func(e agentkit.Process) int {
 		cmd := start(t, e, scenario)
-		_ = cmd.Wait() // the exit status tells
+		_ = cmd.Wait() // the exit status is checked instead
 		return cmd.ProcessState.ExitCode()
 	})
 }
@@ -66,7 +66,7 @@ const answer = `output: "---\n$status: done\n---\nThe work."`
 
 func TestStepsAreChosenByTheThreadsLength(t *testing.T) {
 	t.Parallel()
-	// As the original's files are.
+	// The format of the original's files.
 	s := parse(t, `
 steps:
   - role: worker
@@ -272,7 +272,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// A scenario by roles says which role it lacks.
+// The error for a scenario by role includes the missing role.
 func TestAScenarioWithoutARole(t *testing.T) {
 	t.Parallel()
 	prosetest.Text(t, fresh(t).Run(mock.Options(parse(t, "roles:\n  lister:\n    - { "+answer+" }\n"))).Failed().Said())

@@ -11,7 +11,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
 
-// put writes files below a directory without links, and returns it.
+// put writes files below a resolved directory and returns it.
 func put(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -72,7 +72,7 @@ func TestPlaces(t *testing.T) {
 	for _, name := range []string{".uwf/threads.yaml", "store/format.json", "store/nodes/00/x"} {
 		require.NoError(t, l.Read(home, at(name)), "roles read threads: %s", name)
 	}
-	original := put(t, map[string]string{"cas/0123456789ABC.bin": ""}) // a store without a format
+	original := put(t, map[string]string{"cas/0123456789ABC.bin": ""}) // a store without a format file
 	require.NoError(t, offlimits.New(offlimits.Options{Home: original, Store: filepath.Join(original, "cas")}).Read(filepath.Dir(original), filepath.Join(original, "cas/0123456789ABC.bin")))
 	require.NoError(t, l.Read(at("mine"), at("mine/f")), "a workspace in a hidden place was chosen")
 
@@ -80,8 +80,8 @@ func TestPlaces(t *testing.T) {
 	require.Empty(t, offlimits.New(o).Hidden())
 }
 
-// A list of what runs later in a home directory never ends, so in a workspace that
-// holds it file tools write nothing hidden, unless the user allows it.
+// A list of files in a home that run later can never be complete. So in a workspace that contains the home,
+// file tools write nothing hidden unless the user allows it.
 func TestNothingHiddenInAHomeIsWritten(t *testing.T) {
 	t.Parallel()
 	home, err := filepath.EvalSymlinks(t.TempDir())
@@ -99,7 +99,7 @@ func TestNothingHiddenInAHomeIsWritten(t *testing.T) {
 	require.NoError(t, inside.Write(filepath.Join(home, "work"), filepath.Join(home, "work/.editorconfig")))
 }
 
-// Whoever can only forbid is told of each thing beside what may be read.
+// A sandbox that can only deny gets every path except the readable ones.
 func TestClosed(t *testing.T) {
 	t.Parallel()
 	home, uwf := t.TempDir(), t.TempDir()

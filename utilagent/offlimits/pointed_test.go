@@ -12,7 +12,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
 
-// Git discovers a repository in a directory of any name: none can be made in parts.
+// Git finds a repository in a directory with any name, so file tools must not create one piece by piece.
 func TestFilesMakeNoRepository(t *testing.T) {
 	t.Parallel()
 	for _, order := range [][]string{

@@ -22,7 +22,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/tools"
 )
 
-// instant is a model that answers at once: what is left is the loop's own time.
+// instant is a model that answers at once, so only the loop's own time remains.
 type instant struct{ left int }
 
 func (m *instant) Complete(_ context.Context, req llm.Request) (llm.Response, error) {
@@ -34,8 +34,7 @@ func (m *instant) Complete(_ context.Context, req llm.Request) (llm.Response, er
 	return llm.Response{Message: llm.Message{Role: protocol.TurnAssistant, ToolCalls: []llm.ToolCall{call}}, Finish: llm.FinishCalls}, nil
 }
 
-// A turn costs the same at the end of a long run as at its beginning: compare
-// the time per turn of the two.
+// A turn costs the same at the end of a long run as at its beginning: compare the times per turn.
 func BenchmarkTurns(b *testing.B) {
 	for _, turns := range []int{10, 200} {
 		b.Run(fmt.Sprint(turns), func(b *testing.B) {
@@ -56,9 +55,9 @@ func BenchmarkTurns(b *testing.B) {
 	}
 }
 
-// BenchmarkEndpoint is the whole way over HTTP: the median time between the end
-// of one reply and the arrival of the next question at a local endpoint, for the
-// first and the last turns of a run of 200, with results of 1 and of 20 kB.
+// BenchmarkEndpoint measures the complete path over HTTP: the median time between the end of one reply and
+// the arrival of the next request at a local endpoint, for the first and the last turns of a run of 200, with
+// results of 1 and of 20 kB.
 func BenchmarkEndpoint(b *testing.B) {
 	for _, size := range []int{1000, 20000} {
 		b.Run(fmt.Sprintf("%dB", size), func(b *testing.B) {
@@ -115,7 +114,7 @@ func timeTurns(b *testing.B, turns, size int) []time.Duration {
 	return gaps
 }
 
-// long is a tool with a result of so many bytes.
+// long is a tool with a result of a given size.
 func long(t testing.TB, size int) *tools.Registry {
 	t.Helper()
 	text := strings.Repeat("some text\n", size/10)
@@ -128,7 +127,7 @@ func long(t testing.TB, size int) *tools.Registry {
 	return r
 }
 
-// A tool's result of 10 MB does not stay in the memory.
+// A tool's result of 10 MB is not kept in memory.
 func TestHugeResultIsNotKept(t *testing.T) {
 	m := script(t, callTool("a", "long", `{"n":1}`), callTool("b", "long", `{"n":2}`), say(final))
 	b := newBench(t, m)

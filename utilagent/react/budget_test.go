@@ -59,8 +59,7 @@ func TestBudgetsAreTold(t *testing.T) {
 	}
 }
 
-// A model that heeds the last word ends well, one that does not leaves what it
-// said last.
+// A model that obeys the last request ends well; otherwise its last text is kept.
 func TestLastWordIsTheAnswer(t *testing.T) {
 	t.Parallel()
 	m := script(t, callTool("a", "echo", `{"text":"1"}`), say(final))
@@ -80,8 +79,7 @@ func TestLastWordIsTheAnswer(t *testing.T) {
 	require.Len(t, again.Messages, 6, "the conversation can go on")
 }
 
-// The limit for which the last question was asked is the one that is named, though
-// that question uses up another one, too.
+// The reported limit is the one that caused the last request, even if that request exhausts another one.
 func TestTheLimitThatWasReachedIsNamed(t *testing.T) {
 	t.Parallel()
 	m := script(t, busy(3)...)
@@ -92,7 +90,7 @@ func TestTheLimitThatWasReachedIsNamed(t *testing.T) {
 	require.Equal(t, MaxTokens, answer.Outcome)
 }
 
-// A budget that is smaller than one question ends after it.
+// A budget smaller than one request ends after it.
 func TestBudgetSmallerThanAQuestion(t *testing.T) {
 	t.Parallel()
 	m := script(t, busy(3)...)
@@ -119,7 +117,7 @@ func TestTimeIsUp(t *testing.T) {
 	prosetest.Text(t, asked[9].last())
 }
 
-// Time that runs out while the model thinks ends the question.
+// Time that runs out during a request ends it.
 func TestTimeEndsAQuestion(t *testing.T) {
 	t.Parallel()
 	hang := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
@@ -141,7 +139,7 @@ func TestBudgetOfCostNeedsACost(t *testing.T) {
 	require.ErrorIs(t, err, ErrCostUnknown)
 }
 
-// Endpoints that count nothing do not make a budget of tokens endless.
+// A token budget works even if the endpoint reports no usage.
 func TestTokensAreEstimated(t *testing.T) {
 	t.Parallel()
 	free := func(w http.ResponseWriter, r *http.Request) {

@@ -7,8 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An endpoint that leaves out the usage of a single reply makes no sum that is
-// silently too low, and no turn with zeros.
+// A single reply without usage must neither make the sum too low nor produce a turn with zeros.
 func TestOneReplyWithoutUsage(t *testing.T) {
 	t.Parallel()
 	calls := `{"choices":[{"message":{"tool_calls":[{"id":"a","function":{"name":"echo","arguments":"{}"}}]}}]%s}`

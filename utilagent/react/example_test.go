@@ -11,8 +11,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/tools"
 )
 
-// A role that works with a tool of its own until it calls resolve. In a program
-// of its own:
+// A role with a custom tool that works until it calls resolve. In a separate program:
 //
 //	agentkit.Run(roles.Agent("stock", roles.Binding{Maker: adapter}))
 func ExampleRoles() {

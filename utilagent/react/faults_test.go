@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// said is what the model wants to say, whatever becomes of it on the way.
+// said is the model's intended reply, before any fault.
 type said struct {
 	text  string
 	calls []wanted
@@ -26,8 +26,8 @@ type wanted struct{ id, name, args string }
 
 const rounds = 6
 
-// saying is the reply to a conversation: two calls in each round, then the end.
-// It follows from the conversation alone, so it is the same again after a fault.
+// saying returns the reply to a conversation: two calls in each round, then the end. It depends only on the
+// conversation, so it is the same again after a fault.
 func saying(r request) said {
 	answered := 0
 	for _, m := range r.Messages {
@@ -45,8 +45,7 @@ func saying(r request) said {
 	return said{text: "I go on.", calls: []wanted{call("echo", "a"), call("write", "b")}}
 }
 
-// faulty is an endpoint whose replies go through a fault, chosen again for each
-// request; nil: none.
+// faulty is an endpoint that applies a fault, chosen for each request, to its replies; nil means none.
 type faulty struct {
 	*httptest.Server
 	mu       sync.Mutex
@@ -72,7 +71,7 @@ func serveFaulty(t *testing.T, choose func(asked int, r request) http.HandlerFun
 	return f
 }
 
-// check runs the task and holds the run to what it would be without any fault.
+// check runs the task and compares the result with a run without faults.
 func (f *faulty) check(t *testing.T) {
 	t.Helper()
 	b := newBench(t, &model{Server: f.Server})
@@ -90,8 +89,7 @@ func (f *faulty) check(t *testing.T) {
 	}
 }
 
-// requireWellFormed checks that every call has an id of its own and is answered
-// right behind it, in order.
+// requireWellFormed checks that every call has a unique ID and is answered right after it, in order.
 func requireWellFormed(t *testing.T, r request) {
 	t.Helper()
 	var open []string
@@ -114,7 +112,7 @@ func requireWellFormed(t *testing.T, r request) {
 	require.Empty(t, open)
 }
 
-// Each failure at every question, and each form for every reply.
+// Each failure at every request, and each form for every reply.
 func TestEveryFaultAlone(t *testing.T) {
 	t.Parallel()
 	for name, fail := range failures {
@@ -140,8 +138,7 @@ func TestEveryFaultAlone(t *testing.T) {
 	}
 }
 
-// All of them in any mixture: up to two failures in a row, then a reply in any
-// form. The seed of a mixture is in the test's name.
+// Random mixtures: up to two consecutive failures, then a reply in any form. The seed is in the test's name.
 func TestFaultsAtRandom(t *testing.T) {
 	t.Parallel()
 	failing, forming := slices.Sorted(maps.Keys(failures)), slices.Sorted(maps.Keys(forms))
@@ -168,7 +165,7 @@ func TestFaultsAtRandom(t *testing.T) {
 	}
 }
 
-// failures are the ways in which no reply comes.
+// failures are the ways in which there is no reply.
 var failures = map[string]http.HandlerFunc{
 	"429":                    withHeader("Retry-After", "1", fail(429, `{"error":{"message":"slow down"}}`)),
 	"429 in ms":              withHeader("Retry-After-Ms", "20", fail(429, `slow down`)),
@@ -203,7 +200,7 @@ func withHeader(name, value string, h http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// cut closes the connection behind a text.
+// cut closes the connection after a text.
 func cut(text string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		if text != "" {
@@ -224,16 +221,16 @@ func piece(delta, finish string) string {
 	return fmt.Sprintf(`{"choices":[{"index":0,"delta":%s%s}]}`, delta, finish)
 }
 
-// quoted is a text as JSON.
+// quoted returns a text as JSON.
 func quoted(text string) string {
 	b, err := json.Marshal(text)
 	if err != nil {
-		panic(err) // a text can always be written
+		panic(err) // a string can always be encoded
 	}
 	return string(b)
 }
 
-// forms are the ways in which a reply comes.
+// forms are the forms of a reply.
 var forms = map[string]func(said) http.HandlerFunc{
 	"a stream":               func(s said) http.HandlerFunc { return s.stream(standard) },
 	"comments and CR LF":     func(s said) http.HandlerFunc { return s.written(": wait\r\n\r\nevent: x\r\n", "\r\n\r\n", standard) },

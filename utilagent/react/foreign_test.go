@@ -71,12 +71,12 @@ func TestForeignEndpoint(t *testing.T) {
 	require.Contains(t, []llm.Kind{llm.StreamCut, llm.Network}, e.Kind, "nothing of a cut stream is an answer")
 }
 
-// Faults at random: what passes passes unseen.
+// With random transient faults, the result is unaffected.
 func TestForeignEndpointWithFaults(t *testing.T) {
 	url := foreign.Start(t, "testdata/foreign/fixtures.json", "--chaos-drop", "0.15", "--chaos-malformed", "0.1", "--chaos-disconnect", "0.1", "--chaos-ratelimit", "0.1")
 	for range 25 {
 		answer, err := foreignBench(t, url, rand.IntN(2) == 0).ask("chaos")
-		if err != nil { // five times in a row is possible
+		if err != nil { // five consecutive faults are possible
 			require.True(t, strings.Contains(err.Error(), "tried"), err)
 			continue
 		}

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// deltas are a call in pieces.
+// deltas returns a call in pieces.
 type deltas func(i int, c wanted) []string
 
-// call is a piece of a call; arguments is JSON.
+// callPiece returns a piece of a call; arguments is JSON.
 func callPiece(head, name, arguments string) string {
 	if name != "" {
 		name = fmt.Sprintf(`"name":%q,`, name)
@@ -18,7 +18,7 @@ func callPiece(head, name, arguments string) string {
 	return fmt.Sprintf(`{"tool_calls":[{%s"function":{%s"arguments":%s}}]}`, head, name, arguments)
 }
 
-// halves are the arguments in two pieces, cut in the middle of a string.
+// halves splits the arguments in the middle of a string.
 func halves(args string) (a, b string) {
 	at := len(`{"text":"0`)
 	return quoted(args[:at]), quoted(args[at:])
@@ -59,7 +59,7 @@ func nameAgain(i int, c wanted) []string {
 	return []string{callPiece(head, c.name, a), callPiece(head, c.name, b)}
 }
 
-// interleaved gives the second halves later; see stream.
+// interleaved sends the second halves later; see stream.
 func interleaved(i int, c wanted) []string {
 	a, b := halves(c.args)
 	return []string{
@@ -71,14 +71,14 @@ func interleaved(i int, c wanted) []string {
 // stream writes the reply in pieces.
 func (s said) stream(d deltas) http.HandlerFunc { return s.written("", "\n\n", d) }
 
-// with is a stream whose arguments are written in another way.
+// with streams the reply with modified arguments.
 func (s said) with(change func(args string) string) http.HandlerFunc {
 	return s.stream(func(i int, c wanted) []string {
 		return []string{callPiece(fmt.Sprintf(`"index":%d,"id":%q,`, i, c.id), c.name, quoted(change(c.args)))}
 	})
 }
 
-// written writes the reply in pieces, each behind a text and before another.
+// written writes the reply in pieces, each between two texts.
 func (s said) written(before, after string, d deltas) http.HandlerFunc {
 	list := []string{`{"role":"assistant","content":""}`, `{"content":` + quoted(s.text) + `}`}
 	var later []string
@@ -102,7 +102,7 @@ func (s said) written(before, after string, d deltas) http.HandlerFunc {
 	}
 }
 
-// whole writes the reply at once; content is JSON.
+// whole writes the complete reply; content is JSON.
 func (s said) whole(content string) http.HandlerFunc {
 	var calls []string
 	for _, c := range s.calls {
@@ -115,7 +115,7 @@ func (s said) whole(content string) http.HandlerFunc {
 	return fail(200, fmt.Sprintf(`{"choices":[{"message":{"role":"assistant","content":%s%s},"finish_reason":null}]}`, content, list))
 }
 
-// orNull is null where the reply has calls, else its text.
+// orNull returns null if the reply has calls, and otherwise its text.
 func (s said) orNull(null string) string {
 	if s.calls != nil {
 		return null

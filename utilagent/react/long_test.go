@@ -14,9 +14,8 @@ import (
 	"github.com/united-workforce/uwf/utilagent/llm"
 )
 
-// A run of 200 turns comes to its end, and each of its questions begins with all
-// of the one before, byte for byte: that is what providers' prompt caches need,
-// and what lets a question be written in the time of what is new in it.
+// A run of 200 turns completes, and each request begins with the complete previous one, byte for byte:
+// providers' prompt caches need that, and it makes encoding a request proportional to its new part.
 func TestTwoHundredTurns(t *testing.T) {
 	t.Parallel()
 	const turns = 200
@@ -29,7 +28,7 @@ func TestTwoHundredTurns(t *testing.T) {
 		case n == turns:
 			say(final)(w, r)
 		case n%50 == 0:
-			say("I am not ready.")(w, r) // is reminded
+			say("I am not ready.")(w, r) // causes a reminder
 		case n%3 == 0:
 			reply("tool_calls", "two", "a", "echo", fmt.Sprintf(`{"text":"%d"}`, n), "b", "write", fmt.Sprintf(`{"text":"%d"}`, n))(w, r)
 		default:
@@ -56,7 +55,7 @@ func TestTwoHundredTurns(t *testing.T) {
 	require.NoError(t, json.Unmarshal(asked[turns-1], &last))
 	requireWellFormed(t, last)
 
-	// Another process, which has nothing written yet, writes the same.
+	// Another process, without a cached encoding, produces the same bytes.
 	again, err := b.sessions.Open(s.ID)
 	require.NoError(t, err)
 	again.Messages = again.Messages[:len(again.Messages)-1]

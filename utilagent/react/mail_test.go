@@ -9,8 +9,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// What a person says while the agent works is heard before the next question, as a turn
-// of its own, and once.
+// A message from a person while the agent works is part of the next request, as a turn, and once.
 func TestWhatAPersonSaysIsHeard(t *testing.T) {
 	t.Parallel()
 	m := script(t, reply("tool_calls", "Looking.", "a", "echo", `{"text":"1"}`), reply("tool_calls", "", "b", "echo", `{"text":"2"}`), say(final))

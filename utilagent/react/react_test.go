@@ -45,7 +45,7 @@ func TestToolsRunInOrderAndTurnsAreRecorded(t *testing.T) {
 	require.Len(t, m.requests()[0].Tools, 3)
 }
 
-// Every call is answered once, in order, whatever is wrong with it.
+// Every call is answered once, in order, even if it is invalid.
 func TestEveryCallIsAnswered(t *testing.T) {
 	t.Parallel()
 	m := script(t,
@@ -68,7 +68,7 @@ func TestEveryCallIsAnswered(t *testing.T) {
 	require.NotEmpty(t, asked[2].ToolCalls[3].ID)
 }
 
-// A reply that was cut off may hold half of a file: such a call must not run.
+// A truncated reply may contain half of a file, so such a call must not run.
 func TestCutCallIsNotRun(t *testing.T) {
 	t.Parallel()
 	m := script(t, reply("length", "", "a", "write", `{"text":"half of a`), say(final))
@@ -82,7 +82,7 @@ func TestTextWithoutABlockIsNudged(t *testing.T) {
 	t.Parallel()
 	m := script(t, say("Let me look."), say("<tool_call>{}</tool_call>"), callTool("a", "echo", `{}`), say(final))
 	b := newBench(t, m)
-	b.Turns = 3 // reminders use up no turn
+	b.Turns = 3 // reminders don't count as turns
 	_, answer := b.mustRun()
 	require.Equal(t, Done, answer.Outcome)
 	prosetest.Text(t, m.requests()[1].last())
@@ -156,7 +156,7 @@ func TestRepeatedCallsAreStopped(t *testing.T) {
 	prosetest.Text(t, asked[7].last())
 }
 
-// Looking again after a change is no circle.
+// Reading again after a change is not a loop.
 func TestAChangeForgivesRepeats(t *testing.T) {
 	t.Parallel()
 	var replies []http.HandlerFunc
@@ -206,7 +206,7 @@ func TestSecretsAreHiddenInResults(t *testing.T) {
 	require.Equal(t, "echo [hidden]", b.turns[1].Content)
 }
 
-// An endpoint that refuses the model's own call gets the model to correct it.
+// If an endpoint rejects the model's own call, the model must correct it.
 func TestRefusedCallIsCorrected(t *testing.T) {
 	t.Parallel()
 	refused := fail(400, `{"error":{"message":"Failed to call a function.","code":"tool_use_failed","failed_generation":"<function=echo{}"}}`)
@@ -223,7 +223,7 @@ func TestRefusedCallIsCorrected(t *testing.T) {
 	require.Equal(t, llm.ToolUse, e.Kind)
 }
 
-// Faults of the endpoint that pass are not seen in the result.
+// Transient faults of the endpoint don't affect the result.
 func TestFaultsThatPass(t *testing.T) {
 	t.Parallel()
 	stall := func(w http.ResponseWriter, r *http.Request) {
@@ -284,7 +284,7 @@ func TestCancelEndsTheRun(t *testing.T) {
 	require.ErrorIs(t, err, stop)
 }
 
-// A record that cannot be written ends the run: the work would be lost.
+// A record that cannot be written ends the run, because the work would be lost.
 func TestRecordFailureEndsTheRun(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, script(t, say(final)))
@@ -294,7 +294,7 @@ func TestRecordFailureEndsTheRun(t *testing.T) {
 	require.ErrorIs(t, err, broken)
 }
 
-// Two calls that undo each other go on for ever, though each changes something.
+// Two calls that undo each other could repeat forever, although each changes something.
 func TestCirclesAreStopped(t *testing.T) {
 	t.Parallel()
 	var replies []http.HandlerFunc
@@ -311,7 +311,7 @@ func TestCirclesAreStopped(t *testing.T) {
 	prosetest.Text(t, asked[9].last())
 }
 
-// A command that takes a little longer each time is still the same.
+// Results that differ only in durations count as equal.
 func TestLengthsOfTimeAreNotNews(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, withoutTimes("ok\n[exit 0, 1.2 s]"), withoutTimes("ok\n[exit 0, 1.31 s]"))

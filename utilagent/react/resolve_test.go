@@ -75,7 +75,7 @@ func TestLastRoundHasOnlyResolve(t *testing.T) {
 	require.Equal(t, Done, answer.Outcome)
 }
 
-// Arguments of a tool are an object, so another value travels in one.
+// Arguments of a tool are an object, so other values are wrapped in one.
 func TestValueThatIsNoObject(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]any{

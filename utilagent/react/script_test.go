@@ -21,8 +21,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/tools"
 )
 
-// model is an endpoint that plays a script: the n-th request gets the n-th
-// reply, the last one for ever.
+// model is an endpoint that plays a script: the n-th request gets the n-th reply, and the last one repeats.
 type model struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -41,7 +40,7 @@ type request struct {
 	} `json:"messages"`
 	Tools      []any  `json:"tools"`
 	Choice     any    `json:"tool_choice"`
-	ToolChoice string `json:"-"` // Choice, if it is a word
+	ToolChoice string `json:"-"` // the value of Choice if it is a string
 }
 
 func (r request) last() string { return r.Messages[len(r.Messages)-1].Content }
@@ -72,10 +71,10 @@ func (m *model) requests() []request {
 	return append([]request(nil), m.asked...)
 }
 
-// client is a real client of the scripted endpoint that never really waits.
+// client returns a real client of the scripted endpoint that never really waits.
 func (m *model) client() *llm.Client {
 	return llm.New(m.config(), llm.Options{
-		Idle: 400 * time.Millisecond, FirstByte: 10 * time.Second, // a stream may stall here; a busy machine must not look like it
+		Idle: 400 * time.Millisecond, FirstByte: 10 * time.Second, // long enough for a busy machine, since streams may stall here
 		Sleep: func(ctx context.Context, _ time.Duration) error { return context.Cause(ctx) },
 	})
 }
@@ -118,8 +117,7 @@ func fail(status int, body string) http.HandlerFunc {
 	}
 }
 
-// bench is a loop with a tool that reads, one that writes and one that fails,
-// and what it recorded.
+// bench is a loop with a tool that reads, one that writes and one that fails, and the recorded turns.
 type bench struct {
 	Loop
 	t        *testing.T
@@ -162,7 +160,7 @@ func newBench(t *testing.T, m *model) *bench {
 	return b
 }
 
-// registry holds tools with the given names that do nothing.
+// registry returns tools with the given names that do nothing.
 func registry(t *testing.T, names ...string) *tools.Registry {
 	t.Helper()
 	r, err := tools.NewRegistry()
@@ -196,7 +194,7 @@ func (b *bench) mustRun() (*Session, Answer) {
 	return s, answer
 }
 
-// asks goes on with a question.
+// asks continues with a user message.
 func asks(text string) func([]llm.Message) []llm.Message {
 	return func([]llm.Message) []llm.Message { return []llm.Message{llm.User(text)} }
 }

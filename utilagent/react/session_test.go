@@ -13,8 +13,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/llm"
 )
 
-// A conversation goes on in a copy, so that the one before stays as the last
-// finished step left it.
+// A conversation continues in a copy, so the old one stays as the last completed step left it.
 func TestSessionGoesOnInACopy(t *testing.T) {
 	t.Parallel()
 	m := script(t, say(final))
@@ -78,8 +77,8 @@ func TestLostSession(t *testing.T) {
 	}
 }
 
-// Whatever is in a file, opening it never fails in another way than saying that
-// there is no session, and what was read can be saved and read again.
+// Opening any file either succeeds or reports that there is no session, and what was read can be saved and
+// read again.
 func FuzzSession(f *testing.F) {
 	f.Add([]byte("{\"role\":\"user\",\"content\":\"u\"}\n"))
 	f.Add([]byte("{\"role\":\"user\"}\n{\"role\":"))

@@ -15,12 +15,12 @@ import (
 	"github.com/united-workforce/uwf/utilagent/tools"
 )
 
-// together counts how many calls run at once, and in what order they began.
+// together counts how many calls run concurrently, and records the order of their starts.
 type together struct {
 	mu         sync.Mutex
 	now, most  int
 	began      []string
-	meet       chan struct{} // closed when want of them run at once
+	meet       chan struct{} // closed when want of them run concurrently
 	want, seen int
 }
 
@@ -85,7 +85,7 @@ func results(turns []protocol.Turn) (list []string) {
 	return list
 }
 
-// Calls that read meet each other; what comes of them is in the order of the calls.
+// Read-only calls run concurrently; their results are in the order of the calls.
 func TestReadingCallsRunSideBySide(t *testing.T) {
 	t.Parallel()
 	g := &together{meet: make(chan struct{}), want: 3}
@@ -98,7 +98,7 @@ func TestReadingCallsRunSideBySide(t *testing.T) {
 	require.Equal(t, []string{"write4", "read5", "quiet6", "quiet7"}, g.began[3:], "what writes waits for them, and all after it for that")
 }
 
-// Not more than so many run at once.
+// The number of concurrent calls is bounded.
 func TestReadingCallsAreBounded(t *testing.T) {
 	t.Parallel()
 	g := &together{meet: make(chan struct{}), want: atOnce}
@@ -109,7 +109,7 @@ func TestReadingCallsAreBounded(t *testing.T) {
 	require.Equal(t, atOnce, g.most)
 }
 
-// The same call twice runs twice, one after the other, and circles are seen as before.
+// A duplicate call runs after the first one, and loops are detected as before.
 func TestSameReadingCallsInOneReply(t *testing.T) {
 	t.Parallel()
 	g := &together{meet: make(chan struct{}), want: 1}
@@ -122,7 +122,7 @@ func TestSameReadingCallsInOneReply(t *testing.T) {
 	prosetest.Text(t, got[4])
 }
 
-// The end of a run ends them all, and leaves no result that is none.
+// The end of a run ends all calls and leaves no invalid result.
 func TestReadingCallsEndWithTheRun(t *testing.T) {
 	t.Parallel()
 	g := &together{meet: make(chan struct{}), want: 3}

@@ -22,16 +22,16 @@ import (
 	"github.com/united-workforce/uwf/utilagent/tools"
 )
 
-// narrow is a model with a window. It looks at one long thing after the other,
-// decides something at some of them, and refuses a conversation that it cannot read.
-// It knows nothing but what it reads: a summary by it has what it finds decided.
+// narrow is a model with a context window. It reads one long thing after another, decides something at some
+// of them, and rejects a conversation that is too long. It knows only what it reads: its summary contains the
+// decisions it finds.
 type narrow struct {
 	t         *testing.T
-	window    int // tokens
+	window    int // in tokens
 	looks     int
-	again     int          // it looks at so many things in turn; 0: at another each time
-	counts    bool         // tokens are reported
-	decides   map[int]bool // at which looks
+	again     int          // number of things it reads in turn; 0 for a new one each time
+	counts    bool         // report tokens
+	decides   map[int]bool // reads at which it decides
 	summarize func(known string) (llm.Response, error)
 	asked     [][]llm.Message
 	refused   int
@@ -40,7 +40,7 @@ type narrow struct {
 
 var decided = regexp.MustCompile(`DECIDED \d+`)
 
-// known is what a conversation says was decided.
+// known returns the decisions in a conversation.
 func known(messages []llm.Message) string {
 	list := []string{}
 	for _, m := range messages {
@@ -95,12 +95,12 @@ func look(t *testing.T, size int) *tools.Registry {
 	return r
 }
 
-// says is a model that writes what it knows.
+// says returns a reply with what the model knows.
 func says(known string) (llm.Response, error) {
 	return llm.Response{Message: llm.Message{Content: "What counts: " + known + "\n\n## Task: none"}, Finish: llm.FinishStop}, nil
 }
 
-// told are all texts of a conversation.
+// told returns all texts of a conversation.
 func told(messages []llm.Message) string {
 	text := ""
 	for _, m := range messages {
@@ -109,9 +109,9 @@ func told(messages []llm.Message) string {
 	return text
 }
 
-// A long run stays within the window and goes on with a summary of what is gone: at
-// the end the model knows what it decided in its third reply of three hundred. The
-// removed turns stay recorded, and another process finds the same conversation.
+// A long run stays within the window and continues with a summary of the removed part: at the end the model
+// knows what it decided in its third reply of three hundred. The removed turns stay recorded, and another
+// process reads the same conversation.
 func TestConversationStaysWithinTheWindow(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -177,8 +177,8 @@ func TestConversationStaysWithinTheWindow(t *testing.T) {
 	}
 }
 
-// Where there is no summary, a note takes the place of what is left out, and the
-// record says why. Nothing is asked twice for it.
+// Without a summary, a note replaces the removed part, and the record contains the reason. There is no second
+// request for it.
 func TestNoSummary(t *testing.T) {
 	t.Parallel()
 	refuse := func(kind errorkind.Kind) func(string) (llm.Response, error) {
@@ -218,8 +218,8 @@ func TestNoSummary(t *testing.T) {
 	}
 }
 
-// An error that the next question would meet, too, costs no memory: the run ends, and
-// goes on later with the whole conversation.
+// An error that would also affect the next request removes nothing: the run ends and continues later with the
+// whole conversation.
 func TestSummaryThatMustWait(t *testing.T) {
 	t.Parallel()
 	m := &narrow{t: t, window: 8000, looks: 40, counts: true, summarize: func(string) (llm.Response, error) {
@@ -236,7 +236,7 @@ func TestSummaryThatMustWait(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A budget that is all but used up pays for no summary.
+// A nearly exhausted budget is not spent on a summary.
 func TestNoSummaryBeyondTheBudget(t *testing.T) {
 	t.Parallel()
 	m := &narrow{t: t, window: 8000, looks: 400, counts: true, summarize: says}
@@ -246,8 +246,7 @@ func TestNoSummaryBeyondTheBudget(t *testing.T) {
 	require.Zero(t, m.summaries)
 }
 
-// The task of a role that comes back stays, wherever it is: in the midst of what is
-// left out, or after it.
+// The task of a later visit stays, whether it is inside the removed part or after it.
 func TestRoomAroundTheTask(t *testing.T) {
 	t.Parallel()
 	m := &narrow{t: t, window: 8000, looks: 8, counts: true, summarize: says, decides: map[int]bool{6: true}}
@@ -277,7 +276,7 @@ func TestRoomAroundTheTask(t *testing.T) {
 	require.Zero(t, m.refused)
 }
 
-// What was left out may be looked at again, however often that was done before.
+// Removed content may be read again, however often it was read before.
 func TestLookAgainAfterRoomWasMade(t *testing.T) {
 	t.Parallel()
 	m := &narrow{t: t, window: 8000, looks: 120, again: 6, counts: true, summarize: says}
@@ -294,7 +293,7 @@ func TestLookAgainAfterRoomWasMade(t *testing.T) {
 	require.Empty(t, refused)
 }
 
-// A process that is killed has made all of the room or none.
+// A killed process has removed everything or nothing.
 func TestKilledWhileRoomIsMade(t *testing.T) {
 	t.Parallel()
 	sessions := Sessions{Dir: t.TempDir(), NewID: func() (string, error) { return "s", nil }}
@@ -314,7 +313,7 @@ func TestKilledWhileRoomIsMade(t *testing.T) {
 	prosetest.Text(t, told(before.Messages))
 	require.NoError(t, before.Add(llm.User("go on")))
 
-	// The line is written, but no turn recorded.
+	// The line is written, but no turn is recorded.
 	died := errors.New("died")
 	m.summarize = says
 	loop.Record = func(_ context.Context, turn protocol.Turn) error {
@@ -343,7 +342,7 @@ func TestKilledWhileRoomIsMade(t *testing.T) {
 	}
 	require.Equal(t, replies+1, after.Spent.Usage().Turns)
 
-	// The line is torn.
+	// The line is incomplete.
 	require.NoError(t, os.WriteFile(path, file[:len(file)-3], 0o600))
 	torn, err := sessions.Open("s")
 	require.NoError(t, err)
@@ -355,7 +354,7 @@ func TestKilledWhileRoomIsMade(t *testing.T) {
 	require.Contains(t, told(torn.Messages), summaryHead)
 }
 
-// A session of a version that wrote no summaries is what it was.
+// A session from a version without summaries stays readable.
 func TestRoomOfBefore(t *testing.T) {
 	t.Parallel()
 	sessions := Sessions{Dir: t.TempDir(), NewID: func() (string, error) { return "s", nil }}
@@ -377,7 +376,7 @@ func TestRoomOfBefore(t *testing.T) {
 	require.Len(t, s.Unfinished, 4)
 }
 
-// A single result cannot push everything else out.
+// A single result cannot displace everything else.
 func TestResultIsCutForASmallWindow(t *testing.T) {
 	t.Parallel()
 	m := &narrow{t: t, window: 2000, looks: 1}

@@ -17,7 +17,7 @@ func zone(t testing.TB, name string) *time.Location {
 	return z
 }
 
-// Messages of real programs and endpoints, and forms that they may come to use.
+// Messages of real programs and endpoints, and plausible variants.
 func TestWhenALimitIsReset(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 28, 3, 40, 18, 0, time.UTC) // a Saturday
@@ -47,7 +47,7 @@ func TestWhenALimitIsReset(t *testing.T) {
 		"Rate limit reached for gpt-5 in organization org-x on tokens per min (TPM): Limit 30000, Used 29000. Please try again in 1.898s. Visit": in(1898 * time.Millisecond),
 		"Please try again in 6m0s.": in(6 * time.Minute),
 		"Please try again in 20ms":  in(20 * time.Millisecond),
-		// opencode's providers, and the API of Anthropic
+		// opencode's providers, and Anthropic's API
 		"You have exceeded the 5-hour usage quota. It will reset at 2026-12-01 11:40:00 +0800 CST.":            december,
 		"You have reached your specified API usage limits. You will regain access on 2026-12-01 at 03:40 UTC.": december,
 		"It will reset at 2026-12-01 11:40:00 CST.":                                                            {},
@@ -57,7 +57,7 @@ func TestWhenALimitIsReset(t *testing.T) {
 		`"details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"34.07s"}]`: in(34070 * time.Millisecond),
 		`"quotaResetTimeStamp": "2026-12-01T03:40:00Z"`:                                          december,
 		"Please retry in 39.5s.": in(39500 * time.Millisecond),
-		// headers that are passed on
+		// headers passed on as text
 		"HTTP 429\nretry-after: 120\n":                                      in(2 * time.Minute),
 		`"responseHeaders":{"retry-after":"Tue, 01 Dec 2026 03:40:00 GMT"}`: december,
 		`{"retryAfterMs":1500}`:                                             in(1500 * time.Millisecond),
@@ -67,7 +67,7 @@ func TestWhenALimitIsReset(t *testing.T) {
 		`{"resets_at":30}`:                                                  {},
 		`{"resets_at":null} try again in 5 minutes`:                         in(5 * time.Minute),
 		"Retry after 30 seconds":                                            in(30 * time.Second),
-		// lengths of time
+		// durations
 		"Please wait 20 seconds before retrying":          in(20 * time.Second),
 		"try again in an hour":                            in(time.Hour),
 		"try again in about 1.5 hours":                    in(90 * time.Minute),
@@ -95,7 +95,7 @@ func TestWhenALimitIsReset(t *testing.T) {
 		"limit of 50 messages in 3 hours":                 {},
 		"request timed out after 30s":                     {},
 		"resets 5h":                                       {},
-		// clocks
+		// clock times
 		"resets 15:00":                       utc(28, 15, 0),
 		"resets at 03:30":                    utc(29, 3, 30),
 		"resets at 3:40am":                   utc(28, 3, 40), // this minute, not tomorrow
@@ -124,7 +124,7 @@ func TestWhenALimitIsReset(t *testing.T) {
 		"resets 5pm-6pm":                     {},
 		"resets 5pm - 6pm":                   {},
 		"resets between 5pm and 6pm":         {},
-		// zones that are not understood
+		// ambiguous zones
 		"resets 3am (PST)":             {},
 		"resets 3am PST":               {},
 		"resets 3am pst":               {},
@@ -162,7 +162,7 @@ func TestWhenALimitIsReset(t *testing.T) {
 		"resets Dez 1, 3:40":                             {},
 		"resets 2026-13-01 03:40":                        {},
 		"resets 2026-12-01":                              {},
-		// names of days
+		// weekdays
 		"resets Monday 9am":            utc(30, 9, 0),
 		"resets on Mon. at 9:00 (UTC)": utc(30, 9, 0),
 		"resets Tues 9am":              utc(1, 9, 0).AddDate(0, 1, 0),
@@ -179,7 +179,7 @@ func TestWhenALimitIsReset(t *testing.T) {
 		"resets Monday":                {},
 		"resets every day at 3am":      {},
 		"resets midnight on Monday":    {},
-		// what stands before
+		// preceding words
 		"tomorrow your limit resets at 3am":                 {},
 		"on Monday it resets at 3am":                        {},
 		"From Dec 1 your limit resets at 3am":               {},
@@ -194,14 +194,14 @@ func TestWhenALimitIsReset(t *testing.T) {
 		"the model is unavailable until 5am":                utc(28, 5, 0),
 		"the model is available again at 5am":               utc(28, 5, 0),
 		"The limit was reached, and will be lifted at 5 pm": utc(28, 17, 0),
-		// lengths like clocks
+		// durations that look like clock times
 		"try again in 05:00":       {},
 		"try again in 1:30:00":     {},
 		`{"resets_in":"05:00"}`:    {},
 		`{"retry_delay":"0:05"}`:   {},
 		`{"resets_at":"05:00"}`:    utc(28, 5, 0),
 		"wait time: until 5:00 am": utc(28, 5, 0),
-		// several
+		// several times
 		"try again at 5am or at 6am":                              {},
 		"resets 5am or 6am":                                       {},
 		"resets 5am and 6:30am":                                   {},
@@ -225,7 +225,7 @@ func TestATimeWithoutAZoneIsOfTheMachine(t *testing.T) {
 	now := time.Date(2026, 11, 28, 23, 30, 0, 0, tokyo)
 	require.Equal(t, time.Date(2026, 11, 29, 5, 39, 0, 0, tokyo), In("try again at 5:39 AM.", now))
 	require.Equal(t, time.Date(2026, 11, 29, 8, 0, 0, 0, tokyo), In("resets tomorrow 8am", now))
-	// The day is that of the zone: there it is still the 28th, in the afternoon.
+	// The date is that of the zone, where it is still the afternoon of the 28th.
 	require.True(t, time.Date(2026, 11, 28, 15, 0, 0, 0, time.UTC).Equal(In("resets 3pm (UTC)", now)))
 }
 
@@ -275,7 +275,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// Whatever is written: what is found is a time that can be waited for, and only the end of a long text counts.
+// For any text, the result is a time that can be waited for, and only the end of a long text matters.
 func FuzzIn(f *testing.F) {
 	for _, seed := range []string{
 		"resets Dec 1, 3:40am (Europe/Zurich)", "try again in 2 days, 3 hours", "again at 28 Feb 2027 12:00 +0530", `{"retryDelay":"3s"}`,

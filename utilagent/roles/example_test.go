@@ -9,9 +9,8 @@ import (
 	"github.com/united-workforce/uwf/utilagent/roles"
 )
 
-// A role is a function that is made of its prompt and schema. This one needs no
-// model: it counts words. Agent makes a program of it, in which an agent that
-// answers in text plays the role "reviewer".
+// A role is a function built from its prompt and schema. This one needs no model: it counts words. Agent
+// turns it into a program in which an agent that answers in text plays the role "reviewer".
 func ExampleAgent() {
 	count := func(prompt string, schema any) roles.Func {
 		return func(ctx context.Context, req *agentkit.Request) (agentkit.Result, error) {
@@ -31,8 +30,8 @@ func ExampleAgent() {
 	// Output: counter true
 }
 
-// consult is an agent that answers in text. What has no valid frontmatter would be
-// read by the reader, if there were one.
+// consult is an agent that answers in text. A reader, if there were one, would extract answers without valid
+// frontmatter.
 func consult(_ context.Context, req *agentkit.Request) (agentkit.Result, error) {
 	return agentkit.Result{Output: "---\n$status: done\n---\n" + req.EdgePrompt, SessionID: req.Thread}, nil
 }

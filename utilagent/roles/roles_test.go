@@ -15,8 +15,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/roles"
 )
 
-// says is an adapter that returns what it is given, one after the other, and
-// remembers how it was asked.
+// says is an adapter that returns the given results in order and records its calls.
 type says struct {
 	values []any
 	asked  []string

@@ -11,8 +11,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/tools"
 )
 
-// The caches of a repository that is gone, or of one that nobody has worked in for a
-// month, do not stay for ever; all others do.
+// The caches of deleted repositories, and of those unused for a month, are removed; all others stay.
 func TestCachesAreSwept(t *testing.T) {
 	t.Parallel()
 	home, base := t.TempDir(), t.TempDir()
@@ -43,7 +42,7 @@ func TestCachesAreSwept(t *testing.T) {
 	require.FileExists(t, filepath.Join(used, "built"))
 }
 
-// To look through all that a user has ever downloaded takes long: it is done once a minute.
+// Scanning a user's downloads takes long, so it is done once a minute.
 func TestCachesAreFilledNowAndThen(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
@@ -63,7 +62,7 @@ func TestCachesAreFilledNowAndThen(t *testing.T) {
 	again, _ := w.Caches([]string{"HOME=" + home}, time.Now())
 	require.Equal(t, env, again)
 	require.NoFileExists(t, filepath.Join(own, "v2.zip"))
-	for _, at := range []time.Duration{-2 * time.Minute, time.Hour} { // also of a clock that was set back
+	for _, at := range []time.Duration{-2 * time.Minute, time.Hour} { // also if the clock was set back
 		download("m/v" + at.String() + ".zip")
 		then := time.Now().Add(at)
 		require.NoError(t, os.Chtimes(dirs[0]+".of", then, then))

@@ -15,7 +15,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
 
-// self is this test binary under a name that is not a test's.
+// self copies this test binary to a name that is not a test's.
 func self(t *testing.T) string {
 	t.Helper()
 	exe, err := os.Executable()
@@ -44,7 +44,7 @@ func TestConfinedCommandsStayInside(t *testing.T) {
 	require.Contains(t, call(t, r, "run_command", args{"command": "exit 7"}), "[exit 7]")
 }
 
-// What is committed in a linked work tree goes into the repository beside it.
+// Commits in a linked work tree go to the repository elsewhere.
 func TestLinkedWorkTreeCanCommit(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
@@ -58,7 +58,7 @@ func TestLinkedWorkTreeCanCommit(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, w.Close()) })
 	require.Equal(t, []string{filepath.Join(w.real, "../repo/.git")}, w.gitDirs())
 
-	// A repository that does not know this work tree is not opened by naming it.
+	// A repository that does not refer back to this work tree is not opened.
 	fake := filepath.Join(base, "fake")
 	require.NoError(t, os.Mkdir(fake, 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(fake, ".git"), []byte("gitdir: "+repo+"/.git/worktrees/tree\n"), 0o644))
@@ -74,7 +74,7 @@ func TestCommandsThatMustBeConfinedDoNotRunOtherwise(t *testing.T) {
 	prosetest.Text(t, call(t, r, "run_command", args{"command": "true"}))
 }
 
-// What people's projects need works under everything that holds commands back.
+// Everyday project tools work under all restrictions.
 func TestEverydayWorkIsPossible(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
@@ -106,8 +106,8 @@ func TestEverydayWorkIsPossible(t *testing.T) {
 	}
 }
 
-// The prompt tells roles to read threads with uwf: their heads and nodes are open to
-// commands. What holds keys or a lock is not.
+// The prompt tells roles to read threads with uwf, so heads and nodes are readable to commands. Keys and
+// locks are not.
 func TestCommandsReadThreads(t *testing.T) {
 	t.Parallel()
 	w, r := space(t, nil)
@@ -130,9 +130,9 @@ func TestCommandsReadThreads(t *testing.T) {
 	}
 }
 
-// In a home directory nobody writes what is hidden or in the PATH, such as what its
-// owner's shell, session or git starts, whether it is there or not. What is hidden there is read only if
-// programs need it.
+// In a home directory, hidden names and directories in the PATH are read-only, even if they don't exist,
+// because they can contain what the owner's shell, session or git starts. Hidden names are readable only if
+// programs need them.
 func TestWhatStartsProgramsIsNotWritten(t *testing.T) {
 	t.Parallel()
 	w, r := space(t, map[string]string{".bashrc": "mine\n", "dotfiles/zshrc": "mine\n", ".config/app/f": "", "src/f": "", ".local/share/f": "", "bin/tool": "mine\n", "sdk/bin/tool": "mine\n", "dotfiles/app": "mine\n",
@@ -163,8 +163,8 @@ func TestWhatStartsProgramsIsNotWritten(t *testing.T) {
 	require.NotContains(t, call(t, r, "write_file", args{"path": "src/x", "content": "x"}), "Error")
 }
 
-// Shells and desktops run what lies in ~/.cache, such as the prompt of powerlevel10k.
-// Commands write to a set of their own in it, also where it is made for that.
+// Shells and desktops run files in ~/.cache, such as the prompt of powerlevel10k. Commands write to a private
+// cache set there, even if it is created first.
 func TestTheUsersCacheIsNotWritten(t *testing.T) {
 	t.Parallel()
 	for _, files := range []map[string]string{{"f": ""}, {".cache/p10k-instant-prompt-ann.zsh": "mine\n"}} {
@@ -181,8 +181,8 @@ func TestTheUsersCacheIsNotWritten(t *testing.T) {
 	}
 }
 
-// Memory is shared with other programs of the user where the user says so, in plain files:
-// git would find a repository in a directory that stays.
+// Memory is shared with the user's other programs only if configured, and only in plain files: git would find
+// a repository in a directory that stays.
 func TestSharedMemory(t *testing.T) {
 	t.Parallel()
 	if confine.Level() == 0 {
@@ -202,8 +202,8 @@ func TestSharedMemory(t *testing.T) {
 	}
 }
 
-// The user's git takes a repository above the directory that it stands in, wherever a
-// link has led there. No command plants one outside of the workspace and leads to it.
+// The user's git uses a repository in any parent of the current directory, even after following a link. No
+// command can plant one outside the workspace and link to it.
 func TestNoLinkLeadsToARepositoryOutside(t *testing.T) {
 	t.Parallel()
 	w, r := space(t, map[string]string{"lib/f": "", "mine/f": ""})

@@ -42,8 +42,7 @@ func TestSeveralEdits(t *testing.T) {
 	}
 }
 
-// An edit changes what it names, and nothing else; line ends stay what they are;
-// what is told about it never panics.
+// FuzzEdit checks that an edit changes only its target, preserves line endings, and never panics.
 func FuzzEdit(f *testing.F) {
 	f.Add("one\ntwo\n", "one", "1", "two", "")
 	f.Add("a\r\nb\r\n", "a\nb", "x\ny", "x", "zz")
@@ -82,7 +81,7 @@ func FuzzEdit(f *testing.F) {
 
 func noCR(s string) string { return strings.ReplaceAll(s, "\r", "") }
 
-// A long file and a long text are compared in a moment.
+// A long file and a long text are compared quickly.
 func TestNearestInALongFile(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
@@ -98,7 +97,7 @@ func TestNearestInALongFile(t *testing.T) {
 	require.ErrorContains(t, notFound("f", text, "value77777 = computes(77777)", ""), "77777 := compute(77777)")
 }
 
-// What the arguments become has the types of the schema, whatever came in.
+// Normalized arguments have the types in the schema, whatever the input.
 func FuzzArguments(f *testing.F) {
 	f.Add("1", `[{"old":"a","new":"b"}]`, "x")
 	f.Fuzz(func(t *testing.T, n, edits, path string) {

@@ -8,8 +8,8 @@ import (
 	"github.com/united-workforce/uwf/utilagent/tools"
 )
 
-// A tool of one's own is a name, a description and a function; what the model
-// is told about the arguments comes from their type.
+// A custom tool consists of a name, a description and a function; the schema of its arguments is derived from
+// their type.
 func ExampleFunc() {
 	type args struct {
 		City string `json:"city" doc:"City, in English"`
@@ -49,7 +49,7 @@ func ExampleFunc() {
 	// Error: weather: city is missing. Call it again with {"city": string, "unit"?: string}
 }
 
-// New says more: other names, that the tool only reads, a schema of one's own.
+// New accepts more: aliases, an effect, an explicit schema.
 func ExampleNew() {
 	type args struct {
 		Name string `json:"name"`

@@ -14,7 +14,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// space is a workspace with files in it, and a secret beside it.
+// space is a workspace with files, and a secret next to it.
 func space(t *testing.T, files map[string]string) (*Workspace, *Registry) {
 	t.Helper()
 	base := t.TempDir()
@@ -96,7 +96,7 @@ func TestReadFile(t *testing.T) {
 	require.Less(t, len(text), 2200)
 }
 
-// A page never grows so long that the middle of it would be cut out again.
+// A page is never so long that its middle would be removed.
 func TestReadFileStopsBeforeTheResultIsCut(t *testing.T) {
 	t.Parallel()
 	_, r := space(t, map[string]string{"wide.txt": strings.Repeat(strings.Repeat("w", 1500)+"\n", 100)})
@@ -139,7 +139,7 @@ func TestEditFile(t *testing.T) {
 	cases := []struct {
 		name, old, new string
 		file           string // "" for code
-		// in the answer
+		// substring of the answer
 		left string // the file afterwards; "" for unchanged
 	}{
 		{"once", "return 1", "return 3", "", strings.Replace(code, "return 1", "return 3", 1)},
@@ -192,8 +192,7 @@ func TestListDir(t *testing.T) {
 	prosetest.Text(t, call(t, r, "list_dir", args{"path": "void"}))
 }
 
-// Nothing that a model writes as a path leads out of the workspace, for reading
-// or writing.
+// No path from a model leads out of the workspace, for reading or writing.
 func TestNothingLeavesTheWorkspace(t *testing.T) {
 	t.Parallel()
 	w, r := space(t, map[string]string{"in.txt": "in\n", "dir/f": "f\n"})
@@ -217,7 +216,7 @@ func TestNothingLeavesTheWorkspace(t *testing.T) {
 	}
 	for _, p := range []string{"..", "dir/../..", "/", base, "out-dir", "chain", "out-dir/work"} {
 		text := call(t, r, "list_dir", args{"path": p})
-		if p == "out-dir/work" { // out and in again
+		if p == "out-dir/work" { // leads out and back in
 			require.Contains(t, text, "in.txt")
 			continue
 		}
@@ -248,7 +247,7 @@ func TestHardLinkIsBroken(t *testing.T) {
 	require.Equal(t, "secret", string(b))
 }
 
-// A link that is swapped in between the look and the access is refused too.
+// A link swapped in between the check and the access is rejected.
 func TestSwappedLinkIsRefused(t *testing.T) {
 	t.Parallel()
 	w, _ := space(t, map[string]string{"dir/secret.txt": "mine\n"})
@@ -271,7 +270,7 @@ func TestRegistryFindsToolsByTheNamesThatModelsUse(t *testing.T) {
 	require.Error(t, r.Add(New(Spec{Name: "LIST_FILES"}, func(context.Context, struct{}) (string, error) { return "", nil })))
 }
 
-// What a third party's tool does wrong is bounded too.
+// Results of a faulty third-party tool are bounded as well.
 func TestResultsAreBoundedText(t *testing.T) {
 	t.Parallel()
 	type in struct {
@@ -294,7 +293,7 @@ func TestResultsAreBoundedText(t *testing.T) {
 	prosetest.Text(t, call(t, r, "big", args{"n": 1.0, "words": "no list"}))
 }
 
-// The schemas are what models are held to; endpoints refuse loose ones.
+// Schemas are strict, because endpoints reject loose ones.
 func TestSchemasAreClosed(t *testing.T) {
 	t.Parallel()
 	w, r := space(t, nil)

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// odd is a tree of everything that programs which search disagree about.
+// odd is a tree with everything on which search programs disagree.
 var odd = map[string]string{
 	"crlf.txt": "one\r\nfoo bar 2024-01-31\r\n\r\nend\r\n", "latin.txt": "caf\xe9 foo\nna\xefve\n", "utf8.txt": "café foo\nK \u212a s \u017f\n",
 	"deep/a/b/c/x.go": "func Foo_12() {}\n\tfoo := bar\n", "deep/.gitignore": "*.tmp\n!keep.tmp\n", "deep/no.tmp": "foo\n", "deep/keep.tmp": "foo\n",
@@ -27,7 +27,7 @@ var oddPatterns = []string{
 	`^\s+\w+`, "[^f]oo", "end$", "nowhere", `(?i)ſ`, `\pL{4}`, "na.ve", "o(o|x) ?", `[[:upper:]]{2}`, `\x{e9}`, "-", `\Bo`, `(foo|FOO)$`,
 }
 
-// What is found does not depend on which programs there are.
+// The result does not depend on the installed programs.
 func TestGrepFindsTheSameEveryWay(t *testing.T) {
 	t.Parallel()
 	plain, _ := searching(t, odd)
@@ -48,7 +48,7 @@ func TestGrepFindsTheSameEveryWay(t *testing.T) {
 	}
 }
 
-// reference goes through the lines that count, one by one.
+// reference searches line by line.
 func reference(t *testing.T, w *Workspace, expr string) string {
 	t.Helper()
 	re := regexp.MustCompile(expr)
@@ -74,7 +74,7 @@ func reference(t *testing.T, w *Workspace, expr string) string {
 	return b.String()
 }
 
-// A line is found if and only if package regexp says that it matches.
+// A line is found if and only if package regexp matches it.
 func FuzzSeeker(f *testing.F) {
 	for _, expr := range oddPatterns {
 		f.Add(expr, "foo\n\ncafé 2024-01 K\nna\xefve end\nFOO bar")

@@ -11,8 +11,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// What leaves the process group, by a session of its own, is killed too; and
-// nobody waits for it.
+// A process that leaves the process group with a new session is killed, and not waited for.
 func TestWhatLeavesTheGroupIsKilled(t *testing.T) {
 	t.Parallel()
 	const flee = `setsid sh -c 'exec 8<>fifo; echo > pid; exec sleep 300' & while [ ! -e pid ]; do sleep 0.01; done; `

@@ -8,7 +8,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/confine/bind"
 )
 
-// The test binary plays the program that confines a command.
+// The test binary acts as the program that confines a command.
 func TestMain(m *testing.M) {
 	if status, ok := bind.Dispatch(os.Args[1:], os.Environ(), os.Stderr); ok {
 		os.Exit(status)

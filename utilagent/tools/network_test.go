@@ -9,7 +9,7 @@ import (
 	"github.com/united-workforce/uwf/util/proc"
 )
 
-// A network that is limited needs namespaces: without uwf-box no command runs.
+// A restricted network requires namespaces: without uwf-box no command runs.
 func TestLimitedNetworkNeedsABox(t *testing.T) {
 	t.Parallel()
 	w, err := OpenWorkspace(t.TempDir())

@@ -45,7 +45,7 @@ func TestFileToolsKeepOut(t *testing.T) {
 	prosetest.Text(t, call(t, r, "write_file", args{"path": "Makefile", "content": "all:\n"}))
 }
 
-// A directory that becomes a link between the check and the writing leads nowhere.
+// A directory that becomes a link between the check and the write is not followed.
 func TestADirectoryThatBecomesALink(t *testing.T) {
 	t.Parallel()
 	w, _ := space(t, map[string]string{".git/hooks/x": "mine\n", "d/x": "text\n"})

@@ -10,8 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A page shows the lines that it was asked for, and nothing else; lines are
-// counted in one way.
+// A page shows exactly the requested lines, with consistent line counting.
 func FuzzPage(f *testing.F) {
 	f.Add("one\ntwo\r\n\nfour", 2, 2)
 	f.Add("\xff\x00\n"+strings.Repeat("é", 1500)+"\n", 1, 5)

@@ -9,9 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Another process swaps a directory for a link that leads outside, all the time,
-// while files in it are written and read. Whatever comes first, nothing arrives
-// outside, and nothing from there is seen.
+// Another process keeps replacing a directory by a link that leads outside, while files in it are written and
+// read. Nothing is written or read outside.
 func TestSwappingADirectoryWhileWriting(t *testing.T) {
 	t.Parallel()
 	w, r := space(t, map[string]string{"dir/f": "mine\n"})
@@ -32,7 +31,7 @@ func TestSwappingADirectoryWhileWriting(t *testing.T) {
 			if os.Rename(dir, aside) == nil && os.Symlink(outside, dir) == nil {
 				_ = os.Remove(dir)
 			}
-			if os.Rename(aside, dir) != nil { // a write has made the directory again
+			if os.Rename(aside, dir) != nil { // a write has created the directory again
 				_ = os.RemoveAll(aside)
 			}
 		}

@@ -20,7 +20,7 @@ import (
 	"github.com/united-workforce/uwf/util/secret"
 )
 
-// commands is a registry with run_command in a workspace of its own.
+// commands returns a registry with run_command in a new workspace.
 func commands(t *testing.T, c Commands) (*Workspace, *Registry) {
 	t.Helper()
 	w, r := space(t, map[string]string{"sub/f": "in sub\n"})
@@ -91,7 +91,7 @@ func TestRefusedCommandsDoNotRun(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(w.Dir(), "f"))
 }
 
-// From a long output the middle is cut out, in bounded memory.
+// Long output loses its middle, in bounded memory.
 func TestLongOutputKeepsHeadAndTail(t *testing.T) {
 	t.Parallel()
 	_, r := commands(t, Commands{Shell: true})
@@ -121,7 +121,7 @@ func TestWhatACommandLeavesBehindIsKilled(t *testing.T) {
 	requireGone(t, w)
 }
 
-// A program that is allowed is the user's, not one that the model has written.
+// An allowed program is the user's, not one that the model wrote.
 func TestAllowedProgramsAreNotTheWorkspaces(t *testing.T) {
 	t.Parallel()
 	w, r := space(t, map[string]string{"bin/true": "#!/bin/sh\necho fake\n", "true": "#!/bin/sh\necho fake\n"})
@@ -135,7 +135,7 @@ func TestAllowedProgramsAreNotTheWorkspaces(t *testing.T) {
 	require.Equal(t, "[exit 0]", call(t, r, "run_command", args{"command": "true"}))
 }
 
-// However much a command says, memory is bounded.
+// Memory is bounded, whatever the size of the output.
 func TestAGigabyteOfOutput(t *testing.T) {
 	t.Parallel()
 	_, r := commands(t, Commands{Shell: true})
@@ -171,7 +171,7 @@ func TestCancelEndsACommand(t *testing.T) {
 	requireGone(t, w)
 }
 
-// requireGone waits until the process whose id is in the file pid has ended.
+// requireGone waits until the process in the file pid has ended.
 func requireGone(t *testing.T, w *Workspace) {
 	t.Helper()
 	pid, err := strconv.Atoi(strings.TrimSpace(content(t, w, "pid")))
@@ -181,7 +181,7 @@ func requireGone(t *testing.T, w *Workspace) {
 			return true
 		}
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		return err == nil && strings.Contains(string(stat), ") Z ") // dead, not yet collected
+		return err == nil && strings.Contains(string(stat), ") Z ") // a zombie
 	}, 20*time.Second, 5*time.Millisecond, "process %d still runs", pid)
 }
 
@@ -211,7 +211,7 @@ func FuzzSplitWords(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// Quoting the words again must give the same words.
+		// Quoting and splitting the words again must give the same words.
 		var quoted []string
 		for _, w := range words {
 			quoted = append(quoted, "'"+strings.ReplaceAll(w, "'", `'\''`)+"'")

@@ -41,7 +41,7 @@ func TestSchemaOfAStruct(t *testing.T) {
 		"env": {"type": "object", "additionalProperties": {"type": "string"}}}}`, string(got))
 }
 
-// The arguments that a schema asks for are those that the function gets.
+// The function receives the arguments that the schema describes.
 func TestArgumentsArriveInTheStruct(t *testing.T) {
 	t.Parallel()
 	type in struct {

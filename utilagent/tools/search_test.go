@@ -22,7 +22,7 @@ var tree = map[string]string{
 	".gitignore": "ignored/\n*.log\n", "ignored/d.go": "Alpha\n", "x.log": "Alpha\n", "bin": "Alpha\x00", ".github/e.yml": "alpha: 1\n",
 }
 
-// What is found is the same in a repository and in none.
+// The results are the same inside and outside a repository.
 func TestSearchFindsTheSameEverywhere(t *testing.T) {
 	t.Parallel()
 	for name, repo := range map[string]bool{"git": true, "alone": false} {
@@ -68,7 +68,7 @@ func TestSearchFindsTheSameEverywhere(t *testing.T) {
 	}
 }
 
-// A repository is data: its settings start no program, and lead nowhere.
+// A repository is data: its settings start no program and are not followed.
 func TestSearchIsNotLedAstrayByARepository(t *testing.T) {
 	t.Parallel()
 	w, r := searching(t, map[string]string{"a.txt": "needle\n"})

@@ -12,7 +12,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/tools"
 )
 
-// A program that is served gets what a model gets: the workspace, and nothing else.
+// A program gets the same access as a model: the workspace, and nothing else.
 func TestServedFilesStayInside(t *testing.T) {
 	t.Parallel()
 	outer := t.TempDir()

@@ -11,8 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The tools that may run side by side do not get in each other's way: each answers as
-// it does alone. (Run it with -race.)
+// Concurrent tools don't interfere: each result is the same as alone. (Run it with -race.)
 func TestReadingToolsSideBySide(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -44,8 +44,8 @@ func goProxy(t *testing.T) string {
 	return "file://" + proxy
 }
 
-// What the user has downloaded is there for commands, also without a network; but what
-// they do to it does not reach the user's own builds, and new versions are found.
+// Commands can use the user's downloads, even without a network. Their changes don't affect the user's own
+// builds, and new versions are found.
 func TestCommandsUseTheUsersModulesAndChangeNone(t *testing.T) {
 	t.Parallel()
 	home, proxy := t.TempDir(), goProxy(t)
@@ -56,7 +56,7 @@ func TestCommandsUseTheUsersModulesAndChangeNone(t *testing.T) {
 	require.NoError(t, os.MkdirAll(filepath.Join(home, ".config/go"), 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(home, ".config/go/env"), []byte("GOPRIVATE=example.com\nGONOPROXY=none\n"), 0o644))
 	environ := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "GOFLAGS=-modcacherw -mod=mod", "GOTOOLCHAIN=local", "GOPROXY=" + proxy}
-	cmd := exec.CommandContext(t.Context(), "go", "build", "./...") // a library, so that none of Go's own is built
+	cmd := exec.CommandContext(t.Context(), "go", "build", "./...") // a library, so that nothing of the standard library is built
 	cmd.Dir, cmd.Env = w.Dir(), environ
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(out))
@@ -83,7 +83,7 @@ func TestCommandsUseTheUsersModulesAndChangeNone(t *testing.T) {
 	require.NoDirExists(t, filepath.Join(home, "go/pkg/mod/example.com/lib@v1.1.0"))
 }
 
-// A set is its commands' to write: what they make there leads nobody to write elsewhere.
+// Commands can write a cache set, but links that they create there are not followed.
 func TestASetOfCachesLeadsNowhere(t *testing.T) {
 	t.Parallel()
 	home, elsewhere := t.TempDir(), t.TempDir()

@@ -18,7 +18,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// traps is a workspace full of what a careless tool falls for.
+// traps is a workspace full of traps for careless tools.
 func traps(t *testing.T) (*Workspace, *Registry) {
 	t.Helper()
 	w, r := searching(t, map[string]string{
@@ -57,8 +57,8 @@ func traps(t *testing.T) (*Workspace, *Registry) {
 	return w, r
 }
 
-// socketName is the path of the socket "socket": a long one would not fit where
-// the system keeps it, so it goes through the working directory's descriptor.
+// socketName returns the path of the socket "socket". A long path would exceed the system's limit, so it uses
+// the working directory's descriptor.
 func socketName(t *testing.T, dir string) string {
 	t.Helper()
 	short, err := os.MkdirTemp("", "s")
@@ -68,8 +68,7 @@ func socketName(t *testing.T, dir string) string {
 	return filepath.Join(short, "w", "socket")
 }
 
-// Each access ends at once, with what a model can act on; and afterwards
-// everything outside is as it was.
+// Each access ends at once with a useful error, and nothing outside is changed.
 func TestAWorkspaceFullOfTraps(t *testing.T) {
 	t.Parallel()
 	const out = `^Error: .*outside the workspace`
@@ -142,7 +141,7 @@ func requireUntouched(t *testing.T, w *Workspace) {
 	require.Equal(t, "secret", string(b))
 }
 
-// A search goes past every trap, whoever is asked.
+// A search skips every trap.
 func TestSearchAmongTraps(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"alone", "git"} {
@@ -188,7 +187,7 @@ func TestAHundredThousandFilesInOneDirectory(t *testing.T) {
 	for i := 1; i < 100_000; i++ {
 		name := filepath.Join(many, fmt.Sprintf("f%05d.txt", i))
 		if i%30_000 == 0 {
-			require.NoError(t, os.WriteFile(name, []byte("needle\n"), 0o644)) // a file has only so many names
+			require.NoError(t, os.WriteFile(name, []byte("needle\n"), 0o644)) // the number of links to a file is limited
 			one = name
 			continue
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// shell runs a script in a directory, with the git of this machine and none of its settings.
+// shell runs a script in a directory, with the machine's git but none of its settings.
 func shell(t testing.TB, dir, script string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-ec", script)
@@ -36,7 +36,7 @@ func tempDir(t testing.TB) string {
 	return dir
 }
 
-// newRepository has something of each kind that is looked for.
+// newRepository contains a file of each kind that is checked.
 func newRepository(t *testing.T) Options {
 	t.Helper()
 	dir := tempDir(t)
@@ -166,7 +166,7 @@ func TestWhatIsDisarmed(t *testing.T) {
 	}
 }
 
-// Whatever a command has made, nothing of it runs when a person uses git afterwards.
+// Nothing that a command created runs when a person uses git afterwards.
 func TestNothingRunsLater(t *testing.T) {
 	t.Parallel()
 	const evil = `git init -q; git commit -q --allow-empty -m x; git config core.fsmonitor "touch $EVIL"; `
@@ -195,7 +195,7 @@ func TestNothingRunsLater(t *testing.T) {
 	}
 }
 
-// A repository that a command has made goes on working for the next one.
+// A repository created by a command keeps working for the next one.
 func TestNewRepositoriesGoOnWorking(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string][2]string{
@@ -214,7 +214,7 @@ func TestNewRepositoriesGoOnWorking(t *testing.T) {
 	}
 }
 
-// Settings keep their names if they were looked at, and a name that is taken stays.
+// Checked settings keep their names, and existing names are not overwritten.
 func TestNamesThatAreTaken(t *testing.T) {
 	t.Parallel()
 	o := newRepository(t)
@@ -229,14 +229,14 @@ func TestNamesThatAreTaken(t *testing.T) {
 	}
 	require.Equal(t, []string{".claude"}, check(t, o, "mkdir .claude").Moved)
 	require.DirExists(t, filepath.Join(o.Workspace, "uwf-new-claude"))
-	// In a directory that is obeyed with all that it holds, no name would do.
+	// In a directory whose whole contents are obeyed, any name would be obeyed.
 	require.Equal(t, []string{".workflow/deep", ".workflow/y.yaml"}, check(t, o, "mkdir .workflow/deep; touch .workflow/deep/z.yaml; echo y > .workflow/y.yaml").Moved)
 	require.Equal(t, "x.yaml\n", shell(t, o.Workspace, "ls -A .workflow"))
 	require.Equal(t, "y\n", shell(t, o.Workspace, "cat uwf-new-workflow__y.yaml"))
 	require.FileExists(t, filepath.Join(o.Workspace, "uwf-new-workflow__deep/z.yaml"))
 }
 
-// What git's settings point at is left alone if it was there.
+// Existing targets of git settings are left alone.
 func TestPointed(t *testing.T) {
 	t.Parallel()
 	o := newRepository(t)
@@ -258,7 +258,7 @@ func TestAllowedByName(t *testing.T) {
 	require.Equal(t, Changes{Moved: []string{".claude"}, Disarmed: []string{".git/commondir", "inner/.git/config", "m/.git/config"}}, c)
 }
 
-// Another process ends what this one began.
+// Another process can finish what this one began.
 func TestAnotherProcessEnds(t *testing.T) {
 	t.Parallel()
 	o := newRepository(t)
@@ -277,7 +277,7 @@ func TestAnotherProcessEnds(t *testing.T) {
 	require.Error(t, err)
 }
 
-// The workspace is a linked worktree: its git directories lie elsewhere.
+// The workspace is a linked worktree with its git directories elsewhere.
 func TestALinkedWorktree(t *testing.T) {
 	t.Parallel()
 	base := tempDir(t)
@@ -291,7 +291,7 @@ func TestALinkedWorktree(t *testing.T) {
 		Disarmed: []string{filepath.Join(common, "commondir"), filepath.Join(common, "worktrees/other/config.worktree"), filepath.Join(own, "config.worktree")},
 		Hiding:   []string{"f (assume-unchanged)"},
 	}, c)
-	// Others make trees meanwhile; sparse ones have a config of their own.
+	// Other processes create worktrees concurrently; sparse ones have a config.
 	const sparse = `git -C ../r sparse-checkout init --cone; git -C ../r config extensions.worktreeConfig true; git -C ../r worktree add -q ../sparse; `
 	require.Empty(t, check(t, o, sparse+`git -C ../sparse sparse-checkout set x; git init -q ../m; mkdir -p ../r/.git/worktrees/sparse/modules; mv ../m/.git ../r/.git/worktrees/sparse/modules/m`).String())
 	require.FileExists(t, filepath.Join(common, "worktrees/sparse/modules/m/config"))
@@ -301,7 +301,7 @@ func TestALinkedWorktree(t *testing.T) {
 	require.Equal(t, []string{"evil/.git/config"}, c.Disarmed)
 }
 
-// Where a repository was exchanged for another, it is one that nobody knows.
+// A repository that was replaced by another one counts as new.
 func TestTheRepositoryIsAnother(t *testing.T) {
 	t.Parallel()
 	o := newRepository(t)
@@ -315,13 +315,13 @@ func TestTheRepositoryIsAnother(t *testing.T) {
 	require.Equal(t, []string{"moved/config", "moved/modules/dir/sub/config"}, check(t, o, "mv .git moved").Disarmed)
 }
 
-// What is known of directories is kept between runs, and holds only as long as nothing has changed.
+// The index keeps facts about directories between runs, valid while nothing has changed.
 func TestTheIndex(t *testing.T) {
 	t.Parallel()
 	o := newRepository(t)
 	o.Index = filepath.Join(tempDir(t), "index")
 	future := time.Now().Add(time.Hour)
-	o.Now = func() time.Time { return future } // nothing was changed just now
+	o.Now = func() time.Time { return future } // all changes are old enough
 	first, err := Begin(o)
 	require.NoError(t, err)
 	require.FileExists(t, o.Index)
@@ -338,7 +338,7 @@ func TestTheIndex(t *testing.T) {
 	require.Equal(t, first.Found(), third.Found())
 }
 
-// What was changed within a tick of being noted is read again.
+// A directory changed within a tick of being noted is read again.
 func TestARacyDirectoryIsReadAgain(t *testing.T) {
 	t.Parallel()
 	o := newRepository(t)
@@ -351,13 +351,13 @@ func TestARacyDirectoryIsReadAgain(t *testing.T) {
 	now, err = stampOf(l.spaces[0].top, "a")
 	require.NoError(t, err)
 	l.close()
-	b.Dirs["a"].Stamp, b.Dirs["a"].Noted = now, now.Changed+int64(tick)-1 // as if the clock stood still
+	b.Dirs["a"].Stamp, b.Dirs["a"].Noted = now, now.Changed+int64(tick)-1 // as if the clock had stopped
 	c, err := b.End(nil)
 	require.NoError(t, err)
 	require.Equal(t, []string{"a/.claude"}, c.Moved)
 }
 
-// Nothing hides behind many directories.
+// Nothing can hide behind many directories.
 func TestAFloodHidesNothing(t *testing.T) {
 	t.Parallel()
 	const plants = `mkdir -p zz docs/a/.workflow; git init -q zz/deep; `
@@ -428,7 +428,8 @@ func BenchmarkEnd(b *testing.B) {
 	}
 }
 
-// A link to where only the command looked is removed, one within the workspace or that was there stays.
+// A link to a directory that only the command could write is removed. Links inside the workspace and old
+// links stay.
 func TestLinksOut(t *testing.T) {
 	t.Parallel()
 	o := newRepository(t)
@@ -444,7 +445,7 @@ func TestLinksOut(t *testing.T) {
 	require.Equal(t, "before\nhere\ninside\nusr\n", shell(t, o.Workspace, "ls -d before here inside usr out dangling 2>/dev/null || true"))
 }
 
-// A repository that is gone is told.
+// A missing repository is reported.
 func TestLost(t *testing.T) {
 	t.Parallel()
 	o := newRepository(t)
@@ -456,7 +457,7 @@ func TestLost(t *testing.T) {
 	require.Equal(t, o.GitDirs, c.Lost)
 }
 
-// Another directory where git's settings point is moved away, also if there was one.
+// A new directory at the target of a git setting is moved away, even if it replaced an old one.
 func TestPointedIsAnother(t *testing.T) {
 	t.Parallel()
 	o := newRepository(t)
@@ -466,7 +467,7 @@ func TestPointedIsAnother(t *testing.T) {
 	require.Equal(t, []string{"tools/hooks"}, check(t, o, "mv tools t2; mkdir -p tools/hooks; echo id > tools/hooks/pre-commit").Moved)
 }
 
-// What lies deeper than anybody works is reported.
+// Very deep directories are reported.
 func TestDeep(t *testing.T) {
 	t.Parallel()
 	c := check(t, newRepository(t), "d=x; for i in $(seq 150); do d=$d/x; done; mkdir -p $d; git init -q $d")

@@ -29,7 +29,7 @@ func shell(t *testing.T, dir, script string) string {
 	return string(out)
 }
 
-// boxed is a repository r, and in beside it one with the same config behind a link, as a box has it.
+// boxed is a repository r, and in beside it one with the same config behind a link, as in a box.
 type boxed struct {
 	dir string
 	m   Merging
@@ -58,7 +58,7 @@ func (b boxed) settings(t *testing.T) []string {
 	return lines
 }
 
-// merge runs a script in the box and returns the settings that came and went.
+// merge runs a script in the box and returns the added and removed settings.
 func (b boxed) merge(t *testing.T, script string) (added, removed, told []string) {
 	t.Helper()
 	before := b.settings(t)
@@ -193,7 +193,7 @@ func TestWhatIsNotMerged(t *testing.T) {
 	}
 }
 
-// What others change while a command runs stays.
+// Concurrent changes by others are kept.
 func TestChangesOfOthersStay(t *testing.T) {
 	t.Parallel()
 	b := newBoxed(t)
@@ -214,18 +214,18 @@ func TestManyNamesAreCut(t *testing.T) {
 	prosetest.Text(t, told)
 }
 
-// A merge that changes nothing starts no process and waits for nobody.
+// A merge without changes starts no process and waits for no lock.
 func TestEqualBytesCostNothing(t *testing.T) {
 	t.Parallel()
 	b := newBoxed(t)
-	b.m.Environ = nil // no git
+	b.m.Environ = nil // git would not be found
 	require.NoError(t, os.WriteFile(b.m.Config+".lock", nil, 0o600))
 	told, err := Merge(t.Context(), b.m)
 	require.NoError(t, err)
 	require.Empty(t, told)
 }
 
-// A lock that somebody holds, or has left, is waited for and then an error; nothing is written.
+// A held or abandoned lock is waited for and then causes an error; nothing is written.
 func TestALockedConfigIsAnError(t *testing.T) {
 	t.Parallel()
 	b := newBoxed(t)
@@ -243,7 +243,7 @@ func TestALockedConfigIsAnError(t *testing.T) {
 	require.Contains(t, b.settings(t), "remote.up.url=https://example.org/up")
 }
 
-// Steps that end at the same time in one repository lose nothing of each other.
+// Steps that end at the same time in one repository keep each other's changes.
 func TestMergesOfSeveralSteps(t *testing.T) {
 	t.Parallel()
 	b := newBoxed(t)

@@ -7,14 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// index is one of a version with names of 20-byte hashes, all of them skipped or assumed unchanged.
+// index builds an index of a version with names and 20-byte hashes, all skipped or assumed unchanged.
 func index(version uint32, names ...string) []byte {
 	all := append([]byte("DIRC"), binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, version), uint32(len(names)))...)
 	for _, name := range names {
 		entry := make([]byte, 62)
 		entry[60] = 0x80
 		if version == 4 {
-			entry = append(entry, 0) // nothing of the name before is dropped
+			entry = append(entry, 0) // nothing of the previous name is dropped
 		}
 		entry = append(append(entry, name...), 0)
 		for version < 4 && len(entry)%8 != 0 {

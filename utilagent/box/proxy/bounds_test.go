@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSlowClients: who does not send a head in time, or nothing for long, is disconnected.
+// TestSlowClients checks that a client that does not send a head in time, or nothing for long, is
+// disconnected.
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -21,9 +22,9 @@ func TestSlowClients(t *testing.T) {
 	at := l.Addr().String()
 	for _, request := range []string{"", "GET ", "GET http://" + at + "/ HTTP/1.1\r\nA:", "GET http://" + at + "/ HTTP/1.1\r\n\r\n",
 		"CONNECT " + at + " HTTP/1.1\r\n\r\n"} {
-		require.NotContains(t, p.ask(t, request), "200 OK\r\nC", request) // it ends, without a reply of a server
+		require.NotContains(t, p.ask(t, request), "200 OK\r\nC", request) // it ends without a server's reply
 	}
-	c := p.dial(t) // a byte now and then is no head
+	c := p.dial(t) // an occasional byte is not enough
 	stop := make(chan struct{})
 	go func() {
 		defer close(stop)
@@ -33,17 +34,17 @@ func TestSlowClients(t *testing.T) {
 			}
 		}
 	}()
-	io.Copy(io.Discard, c) // a reset is an end, too
+	io.Copy(io.Discard, c) // a reset is acceptable as well
 	c.Close()
 	<-stop
 }
 
-// TestFlood: more connections than slots wait, and are served when others end.
+// TestFlood checks that connections beyond the limit wait, and are served when others end.
 func TestFlood(t *testing.T) {
 	t.Parallel()
 	port, asked := web(t)
 	p := start(t, Options{Heads: time.Second}, "127.0.0.1:"+port)
-	for range 2 * maxConnections { // idle ones take all slots, until the time for their heads is over
+	for range 2 * maxConnections { // idle connections take all slots until their timeout
 		p.dial(t)
 	}
 	var all sync.WaitGroup
@@ -59,7 +60,7 @@ func TestFlood(t *testing.T) {
 	require.EqualValues(t, 50, asked.Load())
 }
 
-// TestHalfClose: the end of the request is no end of the reply.
+// TestHalfClose checks that the end of a request does not end the reply.
 func TestHalfClose(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -21,7 +21,7 @@ import (
 	"github.com/united-workforce/uwf/util/hostlist"
 )
 
-// started is a proxy, and the address at which it listens.
+// started is a proxy and its address.
 type started struct {
 	*Proxy
 	address string
@@ -53,7 +53,7 @@ func (p started) dial(t *testing.T) *net.TCPConn {
 	return c.(*net.TCPConn)
 }
 
-// ask sends bytes, and returns all that comes back.
+// ask sends bytes and returns everything that comes back.
 func (p started) ask(t *testing.T, request string) string {
 	t.Helper()
 	c := p.dial(t)
@@ -70,7 +70,7 @@ func status(reply string) string {
 	return word
 }
 
-// resolver answers every question for an address with the one of its name.
+// resolver answers every query with the address for its name.
 func resolver(names map[string]string) *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
 		here, there := net.Pipe()
@@ -114,10 +114,10 @@ func answer(question []byte, names map[string]string) []byte {
 	return b
 }
 
-// public lets 127.0.0.1 play a public address.
+// public treats 127.0.0.1 as a public address.
 func public(a netip.Addr) bool { return a == netip.MustParseAddr("127.0.0.1") }
 
-// web is a server that echoes what it was asked, and counts.
+// web is a server that echoes requests and counts them.
 func web(t *testing.T) (port string, asked *atomic.Int32) {
 	t.Helper()
 	asked = new(atomic.Int32)
@@ -131,8 +131,8 @@ func web(t *testing.T) (port string, asked *atomic.Int32) {
 	return s.URL[strings.LastIndexByte(s.URL, ':')+1:], asked
 }
 
-// TestWaysOut are those ways out of a sandbox's network that lead through the proxy; P is the port of a
-// server on this machine, which a list names as 127.0.0.1:P and as listed.test:P.
+// TestWaysOut tests the ways out of a sandbox's network that use the proxy. P is the port of a server on this
+// machine, listed as 127.0.0.1:P and as listed.test:P.
 func TestWaysOut(t *testing.T) {
 	t.Parallel()
 	port, _ := web(t)
@@ -178,7 +178,7 @@ func TestWaysOut(t *testing.T) {
 		{"GET http://LISTED.test.:P?q HTTP/1.0\r\n\r\n", "200"},
 	} {
 		request := strings.NewReplacer(":P", ":"+port).Replace(c.request)
-		if !strings.Contains(request, "Host:") { // a client that has none is no client of HTTP/1.1
+		if !strings.Contains(request, "Host:") { // HTTP/1.1 requires the header
 			request = strings.Replace(request, "\r\n", "\r\nHost: x\r\n", 1)
 		}
 		require.Equal(t, c.status, status(p.ask(t, request)), c.request)
@@ -188,7 +188,7 @@ func TestWaysOut(t *testing.T) {
 	require.Contains(t, p.Refused(), Refusal{"metadata.test", 80, 2})
 }
 
-// A name may lead to an address that is not public if the list has the address, too.
+// A name may resolve to a non-public address if the address itself is listed as well.
 func TestListedAddressBehindAName(t *testing.T) {
 	t.Parallel()
 	port, _ := web(t)
@@ -203,7 +203,7 @@ func TestListedAddressBehindAName(t *testing.T) {
 	require.Equal(t, "200", status(p.ask(t, strings.ReplaceAll(request, "registry.test", "localhost"))))
 }
 
-// TestPlainRequests: a server gets one request, for the host that was judged.
+// TestPlainRequests checks that a server gets one request, for the host that was checked.
 func TestPlainRequests(t *testing.T) {
 	t.Parallel()
 	port, asked := web(t)
@@ -249,7 +249,7 @@ func TestPlainRequests(t *testing.T) {
 	require.Empty(t, p.Refused())
 }
 
-// TestBodiesAreWhole: a body of many chunks and a large reply pass unchanged.
+// TestBodiesAreWhole checks that a body of many chunks and a large reply pass unchanged.
 func TestBodiesAreWhole(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.Copy(w, r.Body) }))
@@ -268,7 +268,7 @@ func TestBodiesAreWhole(t *testing.T) {
 	}
 }
 
-// A public address of this machine is refused, too: what listens there may trust it.
+// A public address of this machine is rejected as well, because local services may trust it.
 func TestOwnPublicAddress(t *testing.T) {
 	t.Parallel()
 	list, err := net.InterfaceAddrs()

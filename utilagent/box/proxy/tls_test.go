@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hello is what a TLS client sends first.
+// hello returns a TLS client hello.
 func hello(t testing.TB, name string) []byte {
 	t.Helper()
 	here, there := net.Pipe()
@@ -32,7 +32,7 @@ func hello(t testing.TB, name string) []byte {
 	return b
 }
 
-// records puts the message of a hello into records of at most so many bytes.
+// records splits a hello into records of at most size bytes.
 func records(hello []byte, size int) []byte {
 	const head, handshake = 5, 22
 	var out []byte
@@ -74,7 +74,7 @@ func TestServerName(t *testing.T) {
 	}
 }
 
-// TestTLSNames: the name in the hello is the one that was judged.
+// TestTLSNames checks that the name in the hello must match the allowed host.
 func TestTLSNames(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "reached") }))
@@ -122,7 +122,8 @@ func TestTLSNames(t *testing.T) {
 	}, p.Refused())
 }
 
-// TestHelloInPieces: a hello is waited for, and nothing passes before it is judged.
+// TestHelloInPieces checks that the proxy waits for a complete hello and passes nothing before it has checked
+// it.
 func TestHelloInPieces(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -135,7 +136,7 @@ func TestHelloInPieces(t *testing.T) {
 			if err != nil {
 				return
 			}
-			io.WriteString(c, "banner") // a server that speaks first learns nothing, and says nothing
+			io.WriteString(c, "banner") // a server that speaks first gets nothing through
 			b, _ := io.ReadAll(c)
 			got <- string(b)
 			c.Close()

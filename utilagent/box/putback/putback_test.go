@@ -12,8 +12,8 @@ import (
 	"github.com/united-workforce/uwf/utilagent/box/putback"
 )
 
-// A confined program can write what is its own. What whoever starts it next runs because
-// of that is as it was: hooks, servers, plugins.
+// A confined program can write its own files. Those that make its next start run something are restored:
+// hooks, servers, plugins.
 func TestWhatAProgramObeysIsPutBack(t *testing.T) {
 	t.Parallel()
 	const notes = `{"starts":1,"mcpServers":{"mine":{"command":"x"}},"projects":{"/p":{"n":1,"allowedTools":[]}}}`

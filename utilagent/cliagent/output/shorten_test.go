@@ -12,8 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A line with a text of twenty megabytes is the same line, without the middle
-// of that text.
+// A line with a string of twenty megabytes keeps everything but the middle of that string.
 func TestLongText(t *testing.T) {
 	base := inUse()
 	block := strings.Repeat(`x\n\u00fc\"\\ `, 4096)
@@ -63,8 +62,7 @@ func (r *repeat) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// What is JSON stays JSON, wherever it is cut into pieces, and says the same but
-// for the middle of long texts.
+// JSON stays valid JSON, wherever the input is split, and differs only in the middle of long strings.
 func FuzzShortener(f *testing.F) {
 	for _, seed := range []string{`{"a":"b"}`, `["\\","\"","\u0041\ud83d\ude00",""]`, `{"\"":"\\\""}`, `[1,{"x":[null]}]`, "text", "", "[\"\xff\"]"} {
 		f.Add([]byte(seed), 3, 7)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A line that is longer than any may be is cut, and the next one is whole.
+// An overlong line is truncated, and the next one is complete.
 func TestLines(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", maxLine+10)

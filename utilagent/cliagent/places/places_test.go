@@ -64,8 +64,8 @@ func TestOwnPlaces(t *testing.T) {
 	require.Empty(t, append(dirs, files...))
 }
 
-// What known programs may write is what they need, by name, or what says what they run when their user
-// starts them next is put back.
+// Known programs may write only the files that they need, by name, and files that make their next start run
+// something are restored.
 func TestNoOwnDirectoryIsWrittenWhole(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()

@@ -43,7 +43,7 @@ func TestFetchIsOffUnlessAllowed(t *testing.T) {
 	}
 }
 
-// A name that resolves to this machine is refused where it is dialled.
+// A name that resolves to this machine is rejected when it is dialed.
 func TestPrivateAddressesAreNotDialled(t *testing.T) {
 	t.Parallel()
 	asked := false

@@ -21,15 +21,14 @@ import (
 	"github.com/united-workforce/uwf/utilagent/internal/publicaddr"
 )
 
-// nameServer is a name server that gives each name its addresses in turn: the next
-// question gets the next answer, as one does who wants to lead us astray.
+// nameServer gives each name its addresses in turn, one per query, as a malicious name server may do.
 type nameServer struct {
 	mu      sync.Mutex
 	answers map[string][][]string
 	asked   map[string]int
 }
 
-// resolver asks the name server, over a pipe in memory.
+// resolver queries the name server over a pipe in memory.
 func (n *nameServer) resolver() *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
 		here, there := net.Pipe()
@@ -38,7 +37,7 @@ func (n *nameServer) resolver() *net.Resolver {
 	}}
 }
 
-// serve answers questions of a stream: two bytes of length, then the message.
+// serve answers queries on a stream: two bytes of length, then the message.
 func (n *nameServer) serve(c net.Conn) {
 	defer c.Close()
 	for {
@@ -99,9 +98,8 @@ func (n *nameServer) answer(m dnsmessage.Message) ([]byte, error) {
 	return m.Pack()
 }
 
-// A name may lead anywhere, and elsewhere the next time. What counts is what is
-// dialled. 127.0.0.1 plays a public address here, everything else of this
-// machine a private one.
+// A name may resolve to any address, and to another one the next time, so the dialed address is checked. Here
+// 127.0.0.1 counts as public, and every other address of this machine as private.
 func TestNamesThatLeadAstray(t *testing.T) {
 	t.Parallel()
 	var secrets sync.Map
@@ -155,19 +153,19 @@ func TestNamesThatLeadAstray(t *testing.T) {
 	})
 }
 
-// packed is a text of a size, packed.
+// packed returns a compressed text of a given size.
 func packed(size int) []byte {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	block := bytes.Repeat([]byte("x"), 1<<20)
 	for range size >> 20 {
-		_, _ = z.Write(block) // a buffer takes everything
+		_, _ = z.Write(block) // writing to a buffer cannot fail
 	}
 	_ = z.Close()
 	return b.Bytes()
 }
 
-// A server may be slow, send too much, or pack much into little.
+// A server may be slow, send too much, or compress a lot into little.
 func TestFetchIsBounded(t *testing.T) {
 	t.Parallel()
 	mux := http.NewServeMux()

@@ -15,7 +15,7 @@ import (
 
 var cases = []struct {
 	pattern string
-	yes, no []string // paths that are excluded, and that are not; a "/" at the end: a directory
+	yes, no []string // excluded and included paths; a trailing "/" marks a directory
 }{
 	{"*.log", []string{"a.log", "x/a.log", "x/y/.log", "d.log/"}, []string{"a.logs", "log"}},
 	{"/top", []string{"top", "top/"}, []string{"x/top"}},
@@ -70,7 +70,7 @@ func TestDeeperFilesCountMore(t *testing.T) {
 	require.False(t, l.Excludes("b.md", false))
 }
 
-// The cases say what git says.
+// TestGitAgrees checks that the cases agree with git.
 func TestGitAgrees(t *testing.T) {
 	t.Parallel()
 	git, err := exec.LookPath("git")
@@ -90,8 +90,7 @@ func TestGitAgrees(t *testing.T) {
 		_, err := run("init", "-q")
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(filepath.Join(dir, ".gitignore"), []byte(c.pattern), 0o644))
-		// What is in an excluded directory is not asked for by our callers: only
-		// the path itself counts here.
+		// Callers don't descend into an excluded directory, so only the path itself is checked.
 		check := func(p string) bool {
 			name, isDir := strings.CutSuffix(p, "/")
 			if isDir {
