@@ -12,16 +12,14 @@ import (
 	"github.com/united-workforce/uwf/util/lazyregexp"
 )
 
-// Address is where a remote is. Its scheme names the program that speaks to it,
-// uwf-remote-<scheme>.
+// Address is the address of a remote. Its scheme determines the helper program, uwf-remote-<scheme>.
 type Address struct {
 	Scheme string
 	Text   string // with a scheme, or an absolute path
 }
 
-// ParseAddress reads scheme://…, [user@]host:path, which is ssh's, or a directory; a
-// relative one begins at dir. Errors are [*protocol.Error] (code usage), and show no
-// password.
+// ParseAddress parses scheme://…, [user@]host:path as in ssh, or a directory, relative to dir. Errors are
+// [*protocol.Error] (code usage) and contain no password.
 func ParseAddress(text, dir string) (Address, error) {
 	wrong := func(why string) (Address, error) {
 		return Address{}, (&protocol.Error{Code: protocol.CodeUsage, Message: "the address of a remote " + why}).
@@ -73,14 +71,14 @@ func ParseAddress(text, dir string) (Address, error) {
 	return Address{Scheme: scheme, Text: text}, nil
 }
 
-// credentials are name:password@…, also where only host:path can be meant otherwise: a path
-// behind a host may have an @ in ssh://host/….
+// credentials matches name:password@…, also in the form host:path. In ssh://host/… an @ can be part of the
+// path.
 var credentials = lazyregexp.New(`^[^/\\@]+?(:|%3[aA]).*@`)
 
-// drive begins a path of Windows.
+// drive matches the start of a Windows path.
 var drive = lazyregexp.New(`^[A-Za-z]:[/\\]`)
 
-// holdsSecret reports whether a parameter of an address is a password.
+// holdsSecret reports whether a parameter of a URL is a password.
 func holdsSecret(u *url.URL) bool {
 	for key := range u.Query() {
 		key = strings.ToLower(key)
@@ -92,15 +90,15 @@ func holdsSecret(u *url.URL) bool {
 	return false
 }
 
-// IsAddress reports whether a text is an address and not the name of a remote: it has a scheme, is host:path, or is a
-// directory that begins with a slash or a dot.
+// IsAddress reports whether text is an address rather than the name of a remote: it has a scheme, is
+// host:path, or is a directory that starts with a slash or a dot.
 func IsAddress(text string) bool {
 	return strings.Contains(text, "://") || isSSH(text) || strings.HasPrefix(text, "/") ||
 		strings.HasPrefix(text, "./") || strings.HasPrefix(text, "../")
 }
 
-// isSSH tells host:path from a directory, as git does: a colon before the first slash,
-// behind more than the letter of a drive.
+// isSSH distinguishes host:path from a directory as git does: there is a colon before the first slash, and it
+// doesn't follow a drive letter.
 func isSSH(text string) bool {
 	colon := strings.IndexByte(text, ':')
 	slash := strings.IndexAny(text, `/\`)
@@ -108,17 +106,17 @@ func isSSH(text string) bool {
 		".") == "")
 }
 
-// Program is the helper that speaks to it.
+// Program returns the name of the helper program.
 func (a Address) Program() string { return "uwf-remote-" + a.Scheme }
 
-// SSH is the far end of an address of ssh.
+// SSH is an ssh address.
 type SSH struct {
-	Host string // with the user
-	Port string // "": as ssh's config says
+	Host string // includes the user
+	Port string // "" means as configured in ssh
 	Path string
 }
 
-// SSH takes an address apart. Nothing of it can become an option of ssh. Errors are
+// SSH parses an ssh address. It ensures that no part can be mistaken for an option of ssh. Errors are
 // [*protocol.Error] (code usage).
 func (a Address) SSH() (s SSH, err error) {
 	wrong := func(format string, args ...any) (SSH, error) {
@@ -161,8 +159,8 @@ func (a Address) SSH() (s SSH, err error) {
 	return s, nil
 }
 
-// Args are the arguments of ssh that start the far end. A connection that has died ends ssh after
-// three intervals.
+// Args returns the arguments of ssh that start the remote end. If the connection dies, ssh ends after three
+// keep-alive intervals.
 func (s SSH) Args() []string {
 	args := []string{"-T", "-o", "ServerAliveInterval=15"}
 	if s.Port != "" {
@@ -171,7 +169,7 @@ func (s SSH) Args() []string {
 	return append(args, "--", s.Host, "uwf remote serve "+quoted(s.Path))
 }
 
-// quoted is one word to every shell that a login may have.
+// quoted quotes a string as one word for any login shell.
 func quoted(word string) string {
 	return "'" + strings.NewReplacer("'", `'\''`, "!", `'\!'`).Replace(word) + "'"
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// What every remote checks of its arguments. All errors are [*FaultError].
+// Argument checks for implementations of Remote. All errors are [*FaultError].
 
-// CheckHashes refuses too many hashes, and what is none.
+// CheckHashes returns an error if there are too many hashes, or if one is invalid.
 func CheckHashes(hashes []cas.Hash) error {
 	if len(hashes) > MaxHashes {
 		return Faultf("%d hashes are too many for one call: at most %d", len(hashes), MaxHashes)
@@ -27,7 +27,7 @@ func CheckHashes(hashes []cas.Hash) error {
 	return nil
 }
 
-// CheckObjects is [CheckHashes] for the names of git objects.
+// CheckObjects is like [CheckHashes] for git object IDs.
 func CheckObjects(ids []protocol.Tree) error {
 	if len(ids) > MaxHashes {
 		return Faultf("%d objects are too many for one call: at most %d", len(ids), MaxHashes)
@@ -40,7 +40,7 @@ func CheckObjects(ids []protocol.Tree) error {
 	return nil
 }
 
-// Check refuses a swap that cannot be one.
+// Check returns an error if the swap is invalid.
 func (s Swap) Check() error {
 	switch {
 	case !threadid.Valid(s.Thread):
@@ -76,8 +76,8 @@ func (e *Ended) check(thread string) error {
 	return nil
 }
 
-// Compare is the compare of compare-and-swap; is is where the thread stands, nil if it
-// is not known. The error is a [*ConflictError].
+// Compare is the comparison of the compare-and-swap. is is the thread's state, or nil if the remote doesn't
+// have the thread. The error is a [*ConflictError].
 func (s Swap) Compare(is *State) error {
 	var got State
 	if is != nil {
@@ -89,7 +89,7 @@ func (s Swap) Compare(is *State) error {
 	return &ConflictError{Thread: s.Thread, Want: s.Was, WantEnd: s.WasEnded, Got: got.Head, Ends: got.Ended != nil}
 }
 
-// CheckFence holds the fence of a swap against the lease that lasts; nil: there is none.
+// CheckFence compares the fencing token of a swap with the current lease, which is nil if there is none.
 func (s Swap) CheckFence(lease *Lease) error {
 	switch {
 	case s.Fence == 0 && lease != nil:
@@ -100,13 +100,13 @@ func (s Swap) CheckFence(lease *Lease) error {
 	return nil
 }
 
-// Public is a lease as those see it who do not have it: without its fence.
+// Public returns the lease without its fencing token, as other clients see it.
 func (l Lease) Public() Lease {
 	l.Fence = 0
 	return l
 }
 
-// CheckLease refuses what cannot be a lease.
+// CheckLease returns an error if the arguments of a lease are invalid.
 func CheckLease(thread, holder string, duration time.Duration) error {
 	if holder == "" || len(holder) > MaxHolder || !utf8.ValidString(holder) {
 		return Faultf("thread %s: who takes the lease must have a name of at most %d bytes", thread, MaxHolder)
@@ -114,7 +114,7 @@ func CheckLease(thread, holder string, duration time.Duration) error {
 	return CheckDuration(thread, duration)
 }
 
-// CheckDuration refuses what cannot be how long a lease lasts.
+// CheckDuration returns an error if the duration of a lease is invalid.
 func CheckDuration(thread string, duration time.Duration) error {
 	switch {
 	case !threadid.Valid(thread):
@@ -125,7 +125,7 @@ func CheckDuration(thread string, duration time.Duration) error {
 	return nil
 }
 
-// CheckName refuses what cannot be the name of a workflow.
+// CheckName returns an error if the arguments of [Remote.Register] are invalid.
 func CheckName(name string, was, workflow cas.Hash) error {
 	switch {
 	case name == "" || len(name) > MaxName || !utf8.ValidString(name):
@@ -138,7 +138,7 @@ func CheckName(name string, was, workflow cas.Hash) error {
 	return nil
 }
 
-// Merge is a copy of what is known of a thread, with a change to it.
+// Merge returns a copy of known with a change applied.
 func Merge(known, change heads.Facts) (merged heads.Facts, err error) {
 	for _, f := range []heads.Facts{known, Shared(change)} {
 		data, err := json.Marshal(f)
@@ -152,8 +152,8 @@ func Merge(known, change heads.Facts) (merged heads.Facts, err error) {
 	return merged, nil
 }
 
-// Check refuses a record that is neither the node nor the tombstone that it says.
-// Errors: [*cas.CorruptError]; those of [cas.Algorithm.Check].
+// Check decodes a record and returns its node or tombstone. It returns an error if the content doesn't match
+// the hash: [*cas.CorruptError], or an error of [cas.Algorithm.Check].
 func (r Record) Check(a cas.Algorithm) (cas.Node, *cas.Tombstone, error) {
 	n, err := a.UnmarshalFile(r.Hash, r.File)
 	if redacted, ok := cas.AsRedacted(err); ok {
@@ -169,7 +169,7 @@ func (r Record) Check(a cas.Algorithm) (cas.Node, *cas.Tombstone, error) {
 	return n, nil, err
 }
 
-// Check refuses an object that is not what its name says.
+// Check returns an error if the content doesn't match the ID.
 func (o Object) Check() error {
 	if o.Kind != File && o.Kind != Directory {
 		return Faultf("%s is not a kind of object", string(o.Kind))
@@ -183,7 +183,7 @@ func (o Object) Check() error {
 	return nil
 }
 
-// Check refuses what a remote cannot say of a thread.
+// Check returns an error if the state is invalid.
 func (s State) Check() error {
 	switch {
 	case s.Fault != "":

@@ -23,71 +23,66 @@ import (
 	"github.com/united-workforce/uwf/util/plaintext"
 )
 
-// Bounds of one call. [PutAll], [GetAll], [MissingFrom] and their like divide what is
-// more.
+// Limits of one call. [PutAll], [GetAll], [MissingFrom] and the like split larger requests.
 const (
-	MaxHashes  = 1 << 16 // hashes or objects of a call
-	MaxBatch   = 8 << 20 // bytes of the records of a Put; one record alone may be larger
-	MaxFacts   = 1 << 20 // bytes of what is known of a thread, as JSON
-	MaxHolder  = 256     // bytes of the name of whoever holds a lease
+	MaxHashes  = 1 << 16 // hashes or objects per call
+	MaxBatch   = 8 << 20 // bytes of the records in a Put; a single record can be larger
+	MaxFacts   = 1 << 20 // bytes of a thread's facts as JSON
+	MaxHolder  = 256     // bytes of the name of a lease's holder
 	MaxName    = 256     // bytes of a workflow's name
 	MaxObject  = 256 << 20
-	MaxNodes   = 1 << 24 // that a walk lists
+	MaxNodes   = 1 << 24 // nodes listed by a walk
 	MinLease   = time.Second
 	MaxLease   = 24 * time.Hour
-	MaxThreads = 1 << 19 // that a list has
+	MaxThreads = 1 << 19 // threads in a list
 )
 
-// Remote is safe for concurrent use, also by many processes. One that is at the end of a
-// pipe does one thing at a time, the others wait: inside a loop over what a method
-// yields, nothing else may be asked of it. Methods return the errors that they name,
-// those of their medium, and [*FaultError] for an argument that is out of bounds.
+// Remote is a remote. It is safe for concurrent use, also by many processes. A remote at the end of a pipe
+// handles one call at a time: a loop over a yielded sequence must not call other methods. Methods return the
+// documented errors, errors of the transport, and [*FaultError] for invalid arguments.
 type Remote interface {
-	// Info says what is at the other end.
+	// Info describes the remote.
 	Info(ctx context.Context) (Info, error)
 
-	// Missing returns those of the hashes under which nothing is there, neither a node
-	// nor a tombstone, in the order in which they were given.
+	// Missing returns the hashes for which the remote has neither a node nor a tombstone, in the order given.
 	Missing(ctx context.Context, hashes []cas.Hash) ([]cas.Hash, error)
-	// Walk lists all that the roots lead to, types included, each node once and after
-	// all that it needs. What is in have is left out, with what only leads on from
-	// there. Error: [*MissingError].
+	// Walk lists all nodes reachable from roots, including types, each once and after the nodes that it
+	// needs. It omits the nodes in have and what is only reachable through them. The error is a
+	// [*MissingError].
 	Walk(ctx context.Context, roots, have []cas.Hash) iter.Seq2[cas.Hash, error]
-	// Get yields the nodes in the order in which they were given. Error: [*MissingError].
+	// Get yields the nodes in the order given. The error is a [*MissingError].
 	Get(ctx context.Context, hashes []cas.Hash) iter.Seq2[Record, error]
-	// Put makes nodes and tombstones durable, each hash once. What is there stays: a node that is
-	// redacted there stays redacted, one that is whole stays whole, and different says
-	// which of them were not as they were sent. Errors: [*cas.CollisionError],
-	// [*cas.CorruptError].
+	// Put makes nodes and tombstones durable; each hash must occur once. Existing nodes don't change: a
+	// redacted node stays redacted and an intact one stays intact. different lists those that differ from
+	// what was sent. Errors are [*cas.CollisionError] and [*cas.CorruptError].
 	Put(ctx context.Context, records []Record) (different []cas.Hash, err error)
 
-	// Thread returns where a thread stands; [heads.ErrNoThread].
+	// Thread returns the state of a thread. The error is [heads.ErrNoThread].
 	Thread(ctx context.Context, thread string) (State, error)
-	// Threads yields threads, sorted by id.
+	// Threads yields the threads that match the filter, sorted by ID.
 	Threads(ctx context.Context, f Filter) iter.Seq2[State, error]
-	// Swap moves a thread from where it must stand to where it stands from then on. It
-	// is durable, or nothing has changed. Errors: [*ConflictError], [*FenceError],
-	// [*LeasedError], [*MissingError] if the head leads to what is not there.
+	// Swap moves a thread by compare-and-swap. The change is atomic and durable. Errors are [*ConflictError],
+	// [*FenceError], [*LeasedError], and [*MissingError] if a node reachable from the head is missing.
 	Swap(ctx context.Context, s Swap) error
 
-	// Take gives the lease of a thread to holder, for so long. Errors: [*LeasedError]
-	// if anybody has it, holder included; [heads.ErrNoThread].
+	// Take gives holder the lease of a thread for a duration. Errors are [*LeasedError] if anyone has the
+	// lease, including holder, and [heads.ErrNoThread].
 	Take(ctx context.Context, thread, holder string, duration time.Duration) (Lease, error)
-	// Renew lets the lease with this fence last so long from now on; [*FenceError] if it
-	// has ended, or is somebody else's.
+	// Renew extends the lease with this fencing token, counted from now. The error is a [*FenceError] if the
+	// lease has expired or another client has it.
 	Renew(ctx context.Context, thread string, fence int64, duration time.Duration) (Lease, error)
-	// Release ends the lease with this fence, if it lasts.
+	// Release ends the lease with this fencing token, unless it has expired.
 	Release(ctx context.Context, thread string, fence int64) error
 
 	// Workflows returns all names, sorted.
 	Workflows(ctx context.Context) ([]heads.Named, error)
-	// Register lets a name stand for a workflow, if it stood for was; "": for none.
-	// Errors: [*NameError]; [*MissingError].
+	// Register sets the workflow of a name, if the current one is was ("" for none). Errors are [*NameError]
+	// and [*MissingError].
 	Register(ctx context.Context, name string, was, workflow cas.Hash) error
 
-	// MissingObjects, GetObjects and PutObjects are Missing, Get and Put for the git
-	// objects of files. Each object comes after what it names. [errors.ErrUnsupported]
-	// where Info says so.
+	// MissingObjects, GetObjects and PutObjects correspond to Missing, Get and Put for the git objects of
+	// files. Each object must come after those that it refers to. They return [errors.ErrUnsupported] if
+	// Info.Objects is false.
 	MissingObjects(ctx context.Context, ids []protocol.Tree) ([]protocol.Tree, error)
 	GetObjects(ctx context.Context, ids []protocol.Tree) iter.Seq2[Object, error]
 	PutObjects(ctx context.Context, objects []Object) error
@@ -95,77 +90,76 @@ type Remote interface {
 	Close() error
 }
 
-// Info is what a remote says of itself.
+// Info describes a remote.
 type Info struct {
 	Hash    cas.Algorithm `json:"hash"`
-	Program string        `json:"program"` // name and version; for people
+	Program string        `json:"program"` // name and version, for display
 	Objects bool          `json:"objects,omitempty"`
-	NowMs   int64         `json:"nowMs"` // by the clock that ends leases
+	NowMs   int64         `json:"nowMs"` // time on the clock that leases use
 }
 
-// Record is a node as a store has it: the content of its file, or that of the tombstone
-// in its place ([cas.MarshalFile], [cas.MarshalTombstone]). A tombstone that travels is
-// not marked as foreign.
+// Record is a node as a store keeps it: the content of its file, or of its tombstone's file
+// ([cas.MarshalFile], [cas.MarshalTombstone]). A transferred tombstone is not marked as foreign.
 type Record struct {
 	Hash cas.Hash
 	File []byte
 }
 
-// State is where a thread stands.
+// State is the state of a thread.
 type State struct {
 	Thread string   `json:"thread"`
 	Head   cas.Hash `json:"head"`
-	Ended  *Ended   `json:"ended,omitempty"` // nil: it is active
-	// Facts are what is known of it on every machine ([Shared]).
+	Ended  *Ended   `json:"ended,omitempty"` // nil if it is active
+	// Facts holds the facts that all machines share ([Shared]).
 	Facts heads.Facts `json:"facts"`
-	Lease *Lease      `json:"lease,omitempty"` // the one that lasts
-	// Fault is why a list cannot show the thread: what the remote has of it is damaged. "": it can.
-	// All else but Thread, which may be any text then, is not set.
+	Lease *Lease      `json:"lease,omitempty"` // current lease
+	// Fault is why a list cannot show the thread: the remote's data is damaged. "" means none. If it is set,
+	// only Thread is set in addition, which may be any text.
 	Fault string `json:"fault,omitempty"`
 }
 
-// Ended is how a thread ended.
+// Ended describes how a thread ended.
 type Ended struct {
 	Workflow    cas.Hash        `json:"workflow"`
 	Status      protocol.Status `json:"status"`
-	CompletedAt int64           `json:"completedAt"` // ms
+	CompletedAt int64           `json:"completedAt"` // Unix milliseconds
 }
 
-// Filter says which threads are listed; the zero value: all.
+// Filter selects threads; the zero value selects all.
 type Filter struct {
-	Active bool   `json:"active,omitempty"` // only those that are
-	Ended  bool   `json:"ended,omitempty"`  // only those that have
-	After  string `json:"after,omitempty"`  // only later ids
-	Limit  int    `json:"limit,omitempty"`  // only so many; 0: all
+	Active bool   `json:"active,omitempty"` // only active threads
+	Ended  bool   `json:"ended,omitempty"`  // only ended threads
+	After  string `json:"after,omitempty"`  // only greater IDs
+	Limit  int    `json:"limit,omitempty"`  // maximum number; 0 means all
 }
 
-// Swap is one change of a thread.
+// Swap is a change of a thread.
 type Swap struct {
 	Thread string `json:"thread"`
-	// Was is where it must stand, and WasEnded whether it must have ended there; "": it
-	// must not be known.
+	// Was is the required current head, and WasEnded whether the thread must have ended. "" means that the
+	// thread must not exist.
 	Was      cas.Hash `json:"was,omitempty"`
 	WasEnded bool     `json:"wasEnded,omitempty"`
 	Head     cas.Hash `json:"head"`
 	Ended    *Ended   `json:"ended,omitempty"`
-	// Facts change what is known, as [heads.Heads.SetFacts] does. What concerns one
-	// machine is left out ([Shared]).
+	// Facts changes the facts, as [heads.Heads.SetFacts] does. Facts that concern one machine are ignored
+	// ([Shared]).
 	Facts heads.Facts `json:"facts"`
-	// Fence is that of the lease that must last; 0: nobody may have one.
+	// Fence is the fencing token of the required lease; 0 requires that there is no lease.
 	Fence int64 `json:"fence,omitempty"`
 }
 
-// Lease keeps others from a thread until it ends by the remote's clock.
+// Lease gives one client exclusive access to a thread until it expires.
 type Lease struct {
 	Thread string `json:"thread"`
 	Holder string `json:"holder"`
-	Fence  int64  `json:"fence"`   // greater than that of every lease of the thread before; 0 in lists
-	Until  int64  `json:"untilMs"` // by the remote's clock
-	// LeftMs is how long it lasts from now: clocks differ.
+	Fence  int64  `json:"fence"`   // fencing token, greater than those of all earlier leases of the thread; 0 in lists
+	Until  int64  `json:"untilMs"` // expiry on the remote's clock
+	// LeftMs is the time until it expires, because clocks differ.
 	LeftMs int64 `json:"leftMs"`
 }
 
-// Object is a file, or the target of a link, or a directory, as git has it.
+// Object is a git object: a file, the target of a symbolic link, or a directory.
 type Object struct {
 	ID      protocol.Tree
 	Kind    byte // [File] or [Directory]
@@ -178,23 +172,23 @@ const (
 	Directory byte = 'd'
 )
 
-// TrustVariable is set in the environment of a helper if the user trusts whoever can write the
-// remote (uwf remote add --trust).
+// TrustVariable is set in the environment of a helper if the user trusts everyone who can write to the remote
+// (uwf remote add --trust).
 const TrustVariable = "UWF_REMOTE_TRUST"
 
-// Shared are the facts that travel. Where a thread works, where it was pushed, and
-// whether it came from elsewhere concern the machine that says so.
+// Shared returns the facts that are transferred. A thread's directory, its remotes, and whether it was
+// imported concern only one machine.
 func Shared(f heads.Facts) heads.Facts {
 	f.Workspace, f.Remote, f.Imported, f.Agents, f.Doubt = nil, nil, nil, nil, nil
 	return f
 }
 
-// Has reports whether a filter lets a thread through.
+// Has reports whether a thread matches the filter.
 func (f Filter) Has(s State) bool {
 	return s.Thread > f.After && (!f.Active || s.Ended == nil) && (!f.Ended || s.Ended != nil)
 }
 
-// ObjectID is the name that git gives to an object; function is sha1 or sha256.
+// ObjectID returns the git ID of an object. function is sha1 or sha256.
 func ObjectID(kind byte, content []byte, function string) protocol.Tree {
 	word := "blob"
 	if kind == Directory {
@@ -209,11 +203,11 @@ func ObjectID(kind byte, content []byte, function string) protocol.Tree {
 	return protocol.Tree(function + ":" + hex.EncodeToString(sum.Sum(nil)))
 }
 
-// ConflictError means that a thread was not where the caller thought.
+// ConflictError means that a thread's state differs from the expected one.
 type ConflictError struct {
 	Thread        string
-	Want, Got     cas.Hash // "": not known
-	WantEnd, Ends bool     // whether it should have ended, and has
+	Want, Got     cas.Hash // "" means that the thread doesn't exist
+	WantEnd, Ends bool     // expected and actual: whether it has ended
 }
 
 // Error implements error.
@@ -232,7 +226,7 @@ func place(h cas.Hash, ended bool) string {
 	return "active at " + string(h)
 }
 
-// LeasedError means that somebody works on a thread.
+// LeasedError means that another client has the lease of a thread.
 type LeasedError struct{ Lease Lease }
 
 // Error implements error.
@@ -241,7 +235,7 @@ func (e *LeasedError) Error() string {
 		e.Lease.Thread, e.Lease.LeftMs)
 }
 
-// FenceError means that a lease has ended, or is somebody else's by now.
+// FenceError means that a lease has expired or belongs to another client now.
 type FenceError struct {
 	Thread string
 	Fence  int64
@@ -252,9 +246,9 @@ func (e *FenceError) Error() string {
 	return fmt.Sprintf("the lease %d of thread %s has ended: somebody else may work on it", e.Fence, e.Thread)
 }
 
-// MissingError means that a node or an object is not there.
+// MissingError means that a node or an object is missing.
 type MissingError struct {
-	Hash string // or a git object's name
+	Hash string // or the ID of a git object
 }
 
 // Error implements error.
@@ -262,13 +256,13 @@ func (e *MissingError) Error() string {
 	return fmt.Sprintf("%s is not there", plaintext.Line(e.Hash))
 }
 
-// Is reports that it is one of [cas.ErrNotFound].
+// Is reports whether target is [cas.ErrNotFound].
 func (e *MissingError) Is(target error) bool { return target == cas.ErrNotFound }
 
-// NameError means that a name stands for another workflow than the caller thought.
+// NameError means that a name refers to another workflow than expected.
 type NameError struct {
 	Name      string
-	Want, Got cas.Hash // "": for none
+	Want, Got cas.Hash // "" means none
 }
 
 // Error implements error.
@@ -279,16 +273,16 @@ func (e *NameError) Error() string {
 	return fmt.Sprintf("the name %s stands for the workflow %s at the remote", plaintext.Line(e.Name), e.Got)
 }
 
-// FaultError means that one side has said what the protocol does not allow.
+// FaultError means that one side has violated the protocol.
 type FaultError struct{ Problem string }
 
 // Error implements error.
 func (e *FaultError) Error() string { return plaintext.Line(e.Problem) }
 
-// LimitError means that the other side's list does not end where every honest one has.
+// LimitError means that the other side's list exceeds a limit that no valid list reaches.
 type LimitError struct {
 	Most int64
-	Of   string // what is counted, for people
+	Of   string // counted items, for display
 }
 
 // Error implements error.
@@ -296,7 +290,7 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("its list has more than %d %s: the rest was not read", e.Most, e.Of)
 }
 
-// Faultf is a [*FaultError].
+// Faultf returns a [*FaultError].
 func Faultf(format string, args ...any) error {
 	return &FaultError{Problem: fmt.Sprintf(format, args...)}
 }

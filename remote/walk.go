@@ -10,7 +10,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// Walk is [Remote.Walk] for whoever has a store.
+// Walk implements [Remote.Walk] for a store.
 func Walk(ctx context.Context, r cas.Reader, roots, have []cas.Hash) iter.Seq2[cas.Hash, error] {
 	return func(yield func(cas.Hash, error) bool) {
 		known, count := set(have), 0
@@ -31,7 +31,7 @@ func Walk(ctx context.Context, r cas.Reader, roots, have []cas.Hash) iter.Seq2[c
 
 var errLeft = errors.New("nobody listens any more")
 
-// Missing makes a walk's error for a node that is not there a [*MissingError].
+// Missing converts a walk's error about a missing node to a [*MissingError].
 func Missing(err error) error {
 	var at *cas.VisitError
 	if errors.Is(err, cas.ErrNotFound) && errors.As(err, &at) {
@@ -52,9 +52,9 @@ func set(list []cas.Hash) hashes {
 
 func (s hashes) has(h cas.Hash) (bool, error) { return s[h], nil }
 
-// Whole reports whether a store has all that a head leads to; all below was is there,
-// because a thread has stood there. Errors: [*MissingError]; [*FaultError] if it is no
-// head of a thread.
+// Whole checks that a store contains everything reachable from head. It assumes that everything below was is
+// there, because was has been the thread's head. Errors are [*MissingError], and [*FaultError] if head cannot
+// be the head of a thread.
 func Whole(ctx context.Context, r cas.Reader, head, was cas.Hash) error {
 	known := hashes{}
 	if was != "" {
@@ -68,7 +68,7 @@ func Whole(ctx context.Context, r cas.Reader, head, was cas.Hash) error {
 			return err
 		}
 		for _, h := range refs {
-			known[h] = true // a step that takes the place of another has the same start
+			known[h] = true // a step that replaces another one has the same start
 		}
 	}
 	err := cas.BottomUp(ctx, r, []cas.Hash{head}, cas.BottomUpOptions{Known: known.has}, func(v cas.Visited) error {
@@ -96,7 +96,7 @@ func Whole(ctx context.Context, r cas.Reader, head, was cas.Hash) error {
 	return err
 }
 
-// MissingFrom is [Remote.Missing] for any number of hashes.
+// MissingFrom is like [Remote.Missing] for any number of hashes.
 func MissingFrom(ctx context.Context, r Remote, hashes []cas.Hash) ([]cas.Hash, error) {
 	var missing []cas.Hash
 	for part := range slices.Chunk(hashes, MaxHashes) {
@@ -109,7 +109,7 @@ func MissingFrom(ctx context.Context, r Remote, hashes []cas.Hash) ([]cas.Hash, 
 	return missing, nil
 }
 
-// GetAll is [Remote.Get] for any number of hashes.
+// GetAll is like [Remote.Get] for any number of hashes.
 func GetAll(ctx context.Context, r Remote, hashes []cas.Hash) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		for part := range slices.Chunk(hashes, MaxHashes) {
@@ -122,8 +122,7 @@ func GetAll(ctx context.Context, r Remote, hashes []cas.Hash) iter.Seq2[Record, 
 	}
 }
 
-// PutAll is [Remote.Put] for any number of records, in batches. An error that is yielded
-// ends it.
+// PutAll is like [Remote.Put] for any number of records, in batches. It stops at the first yielded error.
 func PutAll(ctx context.Context, r Remote, records iter.Seq2[Record, error]) (different []cas.Hash, err error) {
 	var batch []Record
 	size := 0
@@ -150,7 +149,7 @@ func PutAll(ctx context.Context, r Remote, records iter.Seq2[Record, error]) (di
 	return different, flush()
 }
 
-// CheckBatch refuses more than a Put may have.
+// CheckBatch returns an error if the records exceed the limits of a Put.
 func CheckBatch(records []Record) error {
 	size, seen := 0, make(hashes, len(records))
 	for _, r := range records {

@@ -1,8 +1,8 @@
-// Package helper is the main of a program that speaks to remotes:
+// Package helper implements the main function of a remote helper program:
 //
 //	uwf-remote-<scheme> <address>
 //
-// Whoever writes one in Go brings the [remote.Remote] of an address.
+// A helper written in Go only supplies the [remote.Remote] for an address.
 package helper
 
 import (
@@ -22,7 +22,7 @@ import (
 // Open opens the remote of an address for a client.
 type Open func(ctx context.Context, e env.Env, a remote.Address, h wire.Hello) (remote.Remote, error)
 
-// Serve is Main for a process that is described.
+// Serve does the same as [Main] for the process described by e.
 func Serve(ctx context.Context, e env.Env, name string, open Open) error {
 	if len(e.Args) == 1 && e.Args[0] == "--version" {
 		_, err := fmt.Fprintln(e.Stdout, name, Version())
@@ -45,7 +45,7 @@ func Serve(ctx context.Context, e env.Env, name string, open Open) error {
 	})
 }
 
-// stream is stdout as bytes: a terminal is nobody who speaks the protocol.
+// stream returns stdout for binary data. It returns an error if stdout is a terminal.
 func stream(e env.Env) (io.Writer, error) {
 	if terminal.Is(e.Stdout) {
 		return nil, errors.New("it speaks a protocol, and not to a terminal: uwf starts it, see docs/remote-protocol.md")
@@ -53,8 +53,8 @@ func stream(e env.Env) (io.Writer, error) {
 	return e.Stdout, nil
 }
 
-// Version is what "go install" stamped into the program. Package cmdline would link a
-// parser of command lines, which no helper needs.
+// Version returns the version that "go install" stamped into the program. Package cmdline would link a
+// command-line parser, which helpers don't need.
 func Version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version

@@ -1,4 +1,4 @@
-// Package memremote is a remote in memory, for tests.
+// Package memremote implements an in-memory remote for tests.
 package memremote
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/united-workforce/uwf/remote"
 )
 
-// Remote implements [remote.Remote]. Its content ends with the process.
+// Remote implements [remote.Remote] in memory.
 type Remote struct {
 	kinds *cas.Kinds
 	a     cas.Algorithm
@@ -34,7 +34,7 @@ type Remote struct {
 
 var _ remote.Remote = (*Remote)(nil)
 
-// New returns an empty remote. now is the clock of its leases.
+// New returns an empty remote. now is the clock for its leases.
 func New(a cas.Algorithm, now func() time.Time) *Remote {
 	return &Remote{
 		a: a, kinds: cas.NewKinds(a), now: now, files: map[cas.Hash][]byte{}, threads: map[string]remote.State{},
@@ -132,7 +132,7 @@ func (m *Remote) Thread(ctx context.Context, thread string) (remote.State, error
 	return m.shown(s), ctx.Err()
 }
 
-// shown is a state with the lease that lasts.
+// shown returns a state with the current lease.
 func (m *Remote) shown(s remote.State) remote.State {
 	if l := m.lease(s.Thread); l != nil {
 		public := l.Public()
@@ -141,7 +141,7 @@ func (m *Remote) shown(s remote.State) remote.State {
 	return s
 }
 
-// lease is the one of a thread that lasts; nil: there is none.
+// lease returns the current lease of a thread, or nil.
 func (m *Remote) lease(thread string) *remote.Lease {
 	l := m.leases[thread]
 	if l.LeftMs = l.Until - m.now().UnixMilli(); l.LeftMs <= 0 {
@@ -325,10 +325,10 @@ func (m *Remote) PutObjects(ctx context.Context, objects []remote.Object) error 
 	return ctx.Err()
 }
 
-// Close implements [remote.Remote]. What is there stays: it may be used again.
+// Close implements [remote.Remote]. It keeps the content, so the remote can be used again.
 func (m *Remote) Close() error { return nil }
 
-// reader is the remote's nodes as those of a store.
+// reader implements [cas.Reader] for the remote's nodes.
 type reader struct{ m *Remote }
 
 func (r reader) Algorithm() cas.Algorithm { return r.m.a }
@@ -342,5 +342,5 @@ func (r reader) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
 	return r.Algorithm().UnmarshalFile(h, file)
 }
 
-// Reader reads the nodes of a remote.
+// Reader returns a reader for the nodes of a remote.
 func Reader(m *Remote) cas.Reader { return reader{m} }

@@ -75,7 +75,7 @@ func leases(t *testing.T, w world) {
 	}
 }
 
-// fences: who was frozen and comes back has lost, whether or not somebody else has begun.
+// fences checks that a client loses after its lease has expired, whether or not another client has taken it.
 func fences(t *testing.T, w world) {
 	ctx := t.Context()
 	c := NewChain(t, w.a, "p", 3)
@@ -107,7 +107,7 @@ func fences(t *testing.T, w world) {
 	stands(t, w, idA, c.Heads[2])
 }
 
-// leaseRaces: of many who want a lease one gets it, and its swap is the one that counts.
+// leaseRaces checks that only one of several clients gets a lease, and that only its swap succeeds.
 func leaseRaces(t *testing.T, w world) {
 	const many, rounds = 8, 5
 	c := NewChain(t, w.a, "p", rounds)
@@ -125,7 +125,7 @@ func leaseRaces(t *testing.T, w world) {
 		swapped := winner(t, many, func(i int) error {
 			fence := got[won].Fence
 			if i != won {
-				fence = last - int64(i) // of somebody who had it before, or never
+				fence = last - int64(i) // a token from an earlier lease, or an invalid one
 			}
 			err := remotes[i].Swap(t.Context(), remote.Swap{Thread: idA, Was: c.Heads[round], Head: c.Heads[round+1],
 				Fence: max(fence, 0)})

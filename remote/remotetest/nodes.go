@@ -41,7 +41,7 @@ func nodes(t *testing.T, w world) {
 		require.True(t, want.Equal(n))
 	}
 	for range other.Get(ctx, all) {
-		break // a list may be left
+		break // ending the iteration early is allowed
 	}
 	var none *remote.MissingError
 	require.ErrorAs(t, failure(other.Get(ctx, []cas.Hash{all[0], "0000000000000"})), &none)

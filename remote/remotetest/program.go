@@ -10,9 +10,9 @@ import (
 	"github.com/united-workforce/uwf/remote/wire"
 )
 
-// RunProgram runs the suite against a helper, as uwf would start it: the program of the
-// address, on the PATH of environ. address makes an empty remote each time, which gets
-// the hash function of its first client.
+// RunProgram runs the suite against a helper program as uwf would start it: the program for the address,
+// found on the PATH of environ. Each call of address creates an empty remote, which gets the hash function of
+// its first client.
 func RunProgram(t *testing.T, environ []string, address func(t *testing.T) remote.Address) {
 	Run(t, func(t *testing.T, a cas.Algorithm) Open {
 		at := address(t)

@@ -1,5 +1,4 @@
-// Package remotetest is the suite that every remote passes. Run it against yours: a
-// [remote.Remote], or a program at the end of a pipe.
+// Package remotetest is a test suite for remotes: implementations of [remote.Remote], or helper programs.
 package remotetest
 
 import (
@@ -9,12 +8,12 @@ import (
 	"github.com/united-workforce/uwf/remote"
 )
 
-// Open opens one more connection to a place; the test closes it.
+// Open opens another connection to a remote. The test closes it.
 type Open func(t testing.TB) remote.Remote
 
-// Run runs the suite. place makes an empty remote with a hash function, and returns how
-// it is opened: what one connection has changed, all others see. The tests run beside
-// each other, and wait for leases of a second.
+// Run runs the suite. place creates an empty remote with a hash function, and returns a function that opens
+// connections to it; each must see the changes of the others. The tests run in parallel, and wait for leases
+// of one second.
 func Run(t *testing.T, place func(t *testing.T, a cas.Algorithm) Open) {
 	for _, a := range []cas.Algorithm{cas.XXH3, cas.XXH64} {
 		t.Run(string(a), func(t *testing.T) {
@@ -59,7 +58,7 @@ func run(t *testing.T, place func(t *testing.T, a cas.Algorithm) Open, a cas.Alg
 	}
 }
 
-// world is an empty remote.
+// world is an empty remote to test.
 type world struct {
 	remote.Remote
 	a    cas.Algorithm

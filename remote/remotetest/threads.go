@@ -70,7 +70,7 @@ func ends(t *testing.T, w world) {
 	require.Equal(t, again, got.Ended)
 }
 
-// hollow: a head leads to what is there, all of it.
+// hollow checks that a head cannot refer to missing nodes.
 func hollow(t *testing.T, w world) {
 	ctx := t.Context()
 	c := NewChain(t, w.a, "p", 2)
@@ -214,7 +214,7 @@ func refusals(t *testing.T, w world) {
 	stands(t, w, idA, c.Head())
 }
 
-// races: of many who move a head from the same node, one wins, as often as they try.
+// races checks that only one of several clients can move a head from the same node, in every round.
 func races(t *testing.T, w world) {
 	const many, rounds = 8, 5
 	c := NewChain(t, w.a, "p", 0)
@@ -246,7 +246,7 @@ func races(t *testing.T, w world) {
 
 var errLost = errors.New("somebody else won")
 
-// lostTo is errLost for an error of a kind.
+// lostTo returns errLost if err is an E.
 func lostTo[E error](err error) error {
 	var lost E
 	if errors.As(err, &lost) {
@@ -255,7 +255,7 @@ func lostTo[E error](err error) error {
 	return err
 }
 
-// winner lets many try the same, and returns the one who succeeds; all others lose.
+// winner runs try concurrently and returns the index of the one that succeeds. All others must lose.
 func winner(t *testing.T, many int, try func(i int) error) int {
 	t.Helper()
 	var (

@@ -17,16 +17,16 @@ import (
 	"github.com/united-workforce/uwf/remote"
 )
 
-// Ids of threads.
+// Thread IDs.
 const (
 	idA, idB, idC = "01ARZ3NDEKTSV4RRFFQ69G5FAA", "01ARZ3NDEKTSV4RRFFQ69G5FAB", "01ARZ3NDEKTSV4RRFFQ69G5FAC"
 )
 
-// Chain is a thread on this side.
+// Chain is a local thread.
 type Chain struct {
 	Store    *memstore.Store
 	Workflow cas.Hash
-	Heads    []cas.Hash // the start, and then each step
+	Heads    []cas.Hash // the start, then each step
 
 	t      testing.TB
 	schema cas.Hash
@@ -34,7 +34,7 @@ type Chain struct {
 
 func clock() time.Time { return time.UnixMilli(1_780_000_000_000) }
 
-// NewChain makes a start and some steps. All chains have the same workflow.
+// NewChain creates a start and some steps. All chains have the same workflow.
 func NewChain(t testing.TB, a cas.Algorithm, prompt string, steps int) *Chain {
 	t.Helper()
 	ctx := context.Background()
@@ -61,10 +61,10 @@ func NewChain(t testing.TB, a cas.Algorithm, prompt string, steps int) *Chain {
 	return c
 }
 
-// Head is the newest node.
+// Head returns the newest node.
 func (c *Chain) Head() cas.Hash { return c.Heads[len(c.Heads)-1] }
 
-// After makes a step after a head, and returns it.
+// After creates a step after a head, and returns it.
 func (c *Chain) After(head cas.Hash, n int) cas.Hash {
 	c.t.Helper()
 	ctx := context.Background()
@@ -86,13 +86,13 @@ func (c *Chain) After(head cas.Hash, n int) cas.Hash {
 	return next
 }
 
-// All are the nodes that a head leads to, each after what it needs.
+// All returns the nodes reachable from a head, each after the nodes that it needs.
 func (c *Chain) All(head cas.Hash) []cas.Hash {
 	c.t.Helper()
 	return collect(c.t, remote.Walk(context.Background(), c.Store, []cas.Hash{head}, nil))
 }
 
-// Record is a node as it travels.
+// Record returns a node in transfer format.
 func (c *Chain) Record(h cas.Hash) remote.Record {
 	c.t.Helper()
 	n, err := c.Store.Get(context.Background(), h)
@@ -100,7 +100,7 @@ func (c *Chain) Record(h cas.Hash) remote.Record {
 	return remote.Record{Hash: h, File: cas.MarshalFile(n)}
 }
 
-// Push brings a head's nodes to a remote.
+// Push puts the nodes of a head to a remote.
 func (c *Chain) Push(r remote.Remote, head cas.Hash) {
 	c.t.Helper()
 	missing, err := remote.MissingFrom(c.t.Context(), r, c.All(head))
@@ -116,14 +116,14 @@ func (c *Chain) Push(r remote.Remote, head cas.Hash) {
 	require.Empty(c.t, different)
 }
 
-// Begin brings a thread to a remote that does not know it.
+// Begin adds a thread to a remote.
 func (c *Chain) Begin(r remote.Remote, id string) {
 	c.t.Helper()
 	c.Push(r, c.Head())
 	require.NoError(c.t, r.Swap(c.t.Context(), remote.Swap{Thread: id, Head: c.Head()}))
 }
 
-// tombstone is that of a node.
+// tombstone returns the tombstone of a node.
 func (c *Chain) tombstone(h cas.Hash, reason string) remote.Record {
 	c.t.Helper()
 	n, err := c.Store.Get(context.Background(), h)
@@ -133,7 +133,7 @@ func (c *Chain) tombstone(h cas.Hash, reason string) remote.Record {
 	return remote.Record{Hash: h, File: file}
 }
 
-// collect is all that is yielded.
+// collect returns everything that a sequence yields.
 func collect[T any](t testing.TB, all iter.Seq2[T, error]) []T {
 	t.Helper()
 	var out []T
@@ -144,7 +144,7 @@ func collect[T any](t testing.TB, all iter.Seq2[T, error]) []T {
 	return out
 }
 
-// failure is the error with which a list ends.
+// failure returns the error at the end of a sequence.
 func failure[T any](all iter.Seq2[T, error]) error {
 	for _, err := range all {
 		if err != nil {

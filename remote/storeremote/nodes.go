@@ -72,7 +72,7 @@ func (r *Remote) get(ctx context.Context, h cas.Hash) (remote.Record, error) {
 	n, err := r.store.Get(ctx, h)
 	if redacted, ok := cas.AsRedacted(err); ok {
 		t := redacted.Tombstone
-		t.Foreign = false // whoever takes it says so
+		t.Foreign = false // the receiver sets it
 		file, err := cas.MarshalTombstone(t)
 		return remote.Record{Hash: h, File: file}, err
 	}
@@ -94,9 +94,9 @@ func (r *Remote) Put(ctx context.Context, records []remote.Record) (different []
 	if err := r.store.Make(ctx, r.nowMs()); err != nil {
 		return nil, err
 	}
-	// A tombstone that comes from elsewhere gives way to a put of the content. Whoever
-	// puts some is alone, so that nobody finds nothing here and writes over one later. So
-	// is whoever mends a node, lest another one take away what was put.
+	// A put of the content replaces a foreign tombstone. So putting tombstones requires an exclusive lock:
+	// otherwise a process could find no node and later overwrite a new one. Repairing a damaged node requires
+	// it as well, so that another process doesn't remove what was put.
 	if len(batch.tombstones) == 0 {
 		different, err = r.putUnder(ctx, durable.LockShared, r.store.Commit, batch)
 	}
@@ -122,13 +122,13 @@ func (r *Remote) putUnder(ctx context.Context, lock locking, commit func(context
 	return r.put(ctx, commit, b)
 }
 
-// batch is what was sent.
+// batch holds the decoded records of a Put.
 type batch struct {
 	nodes      []cas.Node
 	tombstones []cas.Tombstone
 }
 
-// checked holds records against their hashes.
+// checked decodes records and verifies their hashes.
 func (r *Remote) checked(ctx context.Context, records []remote.Record) (b batch, err error) {
 	for _, record := range records {
 		n, t, err := record.Check(r.store.Algorithm())
@@ -147,7 +147,7 @@ func (r *Remote) checked(ctx context.Context, records []remote.Record) (b batch,
 	return b, nil
 }
 
-// titled refuses a schema that is titled as if it were one of ours.
+// titled returns an error for a schema that claims the title of one of ours.
 func (r *Remote) titled(ctx context.Context, n cas.Node) error {
 	err := cas.CheckTitle(r.store.Kinds(), n)
 	if err == nil {
@@ -155,12 +155,12 @@ func (r *Remote) titled(ctx context.Context, n cas.Node) error {
 	}
 	kind, _, _ := r.store.Kinds().Of(ctx, with{r.store, n}, n.Hash)
 	if kind != "" {
-		return nil // a version that a newer uwf has made
+		return nil // a version from a newer uwf
 	}
 	return err
 }
 
-// with is a store that has one node more.
+// with is a reader with one additional node.
 type with struct {
 	cas.Reader
 	node cas.Node
@@ -209,14 +209,14 @@ func (r *Remote) put(ctx context.Context, commit func(context.Context, ...cas.No
 	return different, err
 }
 
-// What is found under a hash.
+// found is the state of a hash in the store.
 type found byte
 
 const (
 	nothing found = iota
 	present
 	redacted
-	damaged // with the error
+	damaged // returned with an error
 )
 
 func (r *Remote) find(ctx context.Context, h cas.Hash) (found, error) {
@@ -228,14 +228,14 @@ func (r *Remote) find(ctx context.Context, h cas.Hash) (found, error) {
 	case errors.Is(err, cas.ErrNotFound):
 		return nothing, nil
 	case errors.As(err, &corrupt) && corrupt.Cut:
-		return nothing, nil // a put rewrites it
+		return nothing, nil // a put replaces it
 	case errors.As(err, &corrupt):
 		return damaged, err
 	}
 	return present, err
 }
 
-// object is the file of a git object, in the form in which git keeps one.
+// object returns the path of a git object's file, which has git's format.
 func (r *Remote) object(id protocol.Tree) string {
 	function := id.Function()
 	digits := string(id[len(function)+1:])
@@ -290,7 +290,7 @@ func (r *Remote) readObject(id protocol.Tree) (o remote.Object, err error) {
 	if err != nil {
 		return o, err
 	}
-	defer func() { _ = f.Close() }() // opened for reading only
+	defer func() { _ = f.Close() }() // it was only opened for reading
 	damaged := func(why any) error {
 		return &protocol.Error{Code: protocol.CodeCorrupt, Message: fmt.Sprintf("object %s is damaged: %v (%s)", id, why,
 			r.object(id))}
@@ -316,7 +316,7 @@ func (r *Remote) readObject(id protocol.Tree) (o remote.Object, err error) {
 
 // PutObjects implements [remote.Remote].
 func (r *Remote) PutObjects(ctx context.Context, objects []remote.Object) error {
-	var levels [][]durable.File // those of one level name only what lower ones hold
+	var levels [][]durable.File // objects by level; each refers only to lower levels
 	depth := depths(objects)
 	gone, err := r.redacted()
 	if err != nil {
@@ -342,7 +342,7 @@ func (r *Remote) PutObjects(ctx context.Context, objects []remote.Object) error 
 		if err = cmp.Or(err, z.Close()); err != nil {
 			return err
 		}
-		_, err = r.readObject(o.ID) // one that is damaged is written anew
+		_, err = r.readObject(o.ID) // damaged objects are written again
 		for len(levels) <= depth[o.ID] {
 			levels = append(levels, nil)
 		}
@@ -358,7 +358,7 @@ func (r *Remote) PutObjects(ctx context.Context, objects []remote.Object) error 
 	if err := durable.MkdirAll(r.disk, filepath.Join(r.dir, "objects"), 0o700); err != nil {
 		return err
 	}
-	for _, files := range levels { // a directory that is there counts as whole, also after a power cut
+	for _, files := range levels { // write lower levels first, because an existing directory counts as complete, even after a power failure
 		if err := durable.WriteAll(r.disk, files, durable.Full); err != nil {
 			return err
 		}
@@ -366,15 +366,15 @@ func (r *Remote) PutObjects(ctx context.Context, objects []remote.Object) error 
 	return nil
 }
 
-// depths are how many directories of a batch lie below each object, at most; each comes
-// after what it names.
+// depths returns for each object the maximum number of directory levels of the batch below it. Each object
+// must come after those that it refers to.
 func depths(objects []remote.Object) map[protocol.Tree]int {
 	depth := map[protocol.Tree]int{}
 	for _, o := range objects {
 		if depth[o.ID] = 0; o.Kind != remote.Directory {
 			continue
 		}
-		entries, _ := bundle.Entries(o.ID, o.Content) // what cannot be read names nothing
+		entries, _ := bundle.Entries(o.ID, o.Content) // an unreadable directory refers to nothing
 		for _, e := range entries {
 			if below, here := depth[e.ID]; here {
 				depth[o.ID] = max(depth[o.ID], below+1)
@@ -384,11 +384,11 @@ func depths(objects []remote.Object) map[protocol.Tree]int {
 	return depth
 }
 
-// recentBytes bounds what a connection remembers of what it has put.
+// recentBytes limits the memory for nodes that a connection has put.
 const recentBytes = 64 << 20
 
-// recent is a store that need not read again what was just put through it. That it is
-// still there is asked each time: a collector may have taken what no head names yet.
+// recent is a store that caches nodes that were just put through it. It checks each time that they still
+// exist, because the garbage collector may have removed unreferenced nodes.
 type recent struct {
 	*fsstore.Store
 	mu    sync.Mutex
@@ -400,9 +400,9 @@ func newRecent(s *fsstore.Store) *recent {
 	return &recent{Store: s, nodes: map[cas.Hash]cas.Node{}, room: recentBytes}
 }
 
-// remember notes nodes that are there.
+// remember caches stored nodes.
 func (r *recent) remember(nodes []cas.Node) {
-	const entry = 256 // roughly, besides the payload
+	const entry = 256 // approximate size without the payload
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, n := range nodes {
@@ -412,7 +412,7 @@ func (r *recent) remember(nodes []cas.Node) {
 	}
 }
 
-// forget is for when a head names them: then nobody asks again.
+// forget clears the cache once a head refers to the nodes.
 func (r *recent) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -433,16 +433,16 @@ func (r *recent) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
 	return r.Store.Get(ctx, h)
 }
 
-// redactedFile lists the contents of files that were redacted here, a line each. They are neither
-// asked for nor taken again.
+// redactedFile lists the file contents that were redacted here, one per line. The remote doesn't report them
+// as missing, and rejects them.
 const redactedFile = "redacted"
 
-// maxList bounds that file, in bytes: a million contents.
+// maxList is the maximum size of that file in bytes, enough for a million contents.
 const maxList = 64 << 20
 
 func (r *Remote) redactedPath() string { return filepath.Join(r.dir, "objects", redactedFile) }
 
-// redacted are the contents that were redacted here.
+// redacted returns the contents that were redacted here.
 func (r *Remote) redacted() (map[protocol.Tree]bool, error) {
 	text, err := safeopen.ReadFile(r.redactedPath(), maxList, safeopen.NoFollow)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -455,9 +455,9 @@ func (r *Remote) redacted() (map[protocol.Tree]bool, error) {
 	return gone, err
 }
 
-// Redact removes a file or a directory from the objects, for the states of a thread's files that
-// have it: the content is removed unless another file has it, too, which Remains lists. shared
-// includes the states of other threads; without it, one that has the path is an error.
+// Redact removes a file or a directory from the objects of a thread's snapshots. If another file has the same
+// content, the content stays, and Remains lists it. shared includes the snapshots of other threads; without
+// it, it is an error if another thread contains the path.
 func (r *Remote) Redact(ctx context.Context, id, name string, shared bool) (out protocol.FilesRedacted, err error) {
 	out = protocol.FilesRedacted{Thread: id, Path: name, Remains: []string{}}
 	held, err := r.lock(ctx, "remote-put", durable.Lock)
@@ -504,7 +504,7 @@ func (r *Remote) Redact(ctx context.Context, id, name string, shared bool) (out 
 	}
 	for content := range gone {
 		if o, err := r.readObject(content); err == nil && len(o.Content) == 0 {
-			delete(gone, content) // the empty file is no secret
+			delete(gone, content) // the empty file contains no secret
 		} else if others.found[content] {
 			delete(gone, content)
 			out.Remains = append(out.Remains, "a file at another path: "+string(content))
@@ -519,11 +519,11 @@ type contents = map[protocol.Tree]bool
 // filesIn collects the contents of files.
 type filesIn struct {
 	*Remote
-	found, seen contents // of files, and directories that were looked into
-	before      []string // paths that were redacted before
+	found, seen contents // contents of files, and directories already searched
+	before      []string // paths redacted before
 }
 
-// entries are those of a directory; none if it is not here.
+// entries returns the entries of a directory, or none if it is missing.
 func (r *Remote) entries(dir protocol.Tree) []bundle.Entry {
 	o, err := r.readObject(dir)
 	if err != nil {
@@ -533,7 +533,7 @@ func (r *Remote) entries(dir protocol.Tree) []bundle.Entry {
 	return entries
 }
 
-// add collects a file, or those in a directory.
+// add collects a file, or all files in a directory.
 func (f filesIn) add(e bundle.Entry) {
 	switch {
 	case !e.Dir:
@@ -546,8 +546,8 @@ func (f filesIn) add(e bundle.Entry) {
 	}
 }
 
-// split collects what is at a path in a directory, which is at another, and reports whether there is
-// anything. All else is for others, unless it was redacted before.
+// split collects the files at path name in dir, whose own path is at, and reports whether there are any. It
+// adds all other files to others, except those redacted before.
 func (f filesIn) split(dir protocol.Tree, at, name string, others filesIn) (found bool) {
 	for _, e := range f.entries(dir) {
 		here := path.Join(at, e.Name)
@@ -566,7 +566,7 @@ func (f filesIn) split(dir protocol.Tree, at, name string, others filesIn) (foun
 	return found
 }
 
-// states are the states of the files of all threads here.
+// states returns the snapshots of all threads here.
 func (r *Remote) states(ctx context.Context, facts map[string]heads.Facts) (map[string][]protocol.Tree, error) {
 	standings, err := heads.Standings(ctx, r.index)
 	if err != nil {
@@ -599,8 +599,8 @@ func (r *Remote) states(ctx context.Context, facts map[string]heads.Facts) (map[
 	return states, nil
 }
 
-// remove removes contents. The list comes first, so that a command that was killed can be repeated;
-// then the facts, which tell the threads' readers; then the files.
+// remove removes contents. It writes the list first, so that an interrupted command can be repeated, then the
+// facts, which inform readers of the threads, and deletes the files last.
 func (r *Remote) remove(ctx context.Context, name string, threads []string, gone contents) error {
 	before, err := r.redacted()
 	if err != nil {

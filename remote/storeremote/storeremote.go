@@ -1,14 +1,12 @@
-// Package storeremote is a remote in a directory: a home like any other, with a store in
-// it, that nobody need work in. Whoever does sees what was pushed as threads that come
-// from elsewhere.
+// Package storeremote implements a remote in a directory. It is a home like any other, with a store in it,
+// but it isn't meant for work. If someone uses it as a home, pushed threads appear as imported ones.
 //
 //	<dir>/cas, threads.yaml, history.jsonl, facts.jsonl, registry.yaml   as in every home
-//	<dir>/leases/<thread>.json     who has the lease of a thread, or had it last
-//	<dir>/objects/<function>/…     git objects, as git has them
+//	<dir>/leases/<thread>.json     current or last lease of a thread
+//	<dir>/objects/<function>/…     git objects, in git's format
 //
-// A head moves under locks/remote.lock, in which leases change, too; tombstones come
-// under locks/remote-put.lock, had alone. A thread that somebody steps in this home is
-// not moved.
+// Heads and leases change under locks/remote.lock. Tombstones are put under locks/remote-put.lock, held
+// exclusively. A thread that is being stepped in this home is not moved.
 package storeremote
 
 import (
@@ -35,22 +33,22 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// Options of a directory. Hash is required.
+// Options are the options of [Open]. Hash is required.
 type Options struct {
-	Hash    cas.Algorithm    // of a store that does not exist yet
-	Program string           // that serves it, for people
-	Flush   string           // as [fsstore.Options] has it
+	Hash    cas.Algorithm    // hash function for a new store
+	Program string           // name of the serving program, for display
+	Flush   string           // see [fsstore.Options]
 	Now     func() time.Time // required
-	// Shared: the user trusts whoever can write the directory.
+	// Shared means that the user trusts everyone who can write to the directory.
 	Shared bool
-	// Users are others whose directories count as the user's own, such as who has typed sudo.
+	// Users lists other users whose directories count as the user's own, such as the one who ran sudo.
 	Users []int
 }
 
 // Remote implements [remote.Remote].
 type Remote struct {
 	dir     string
-	disk    durable.FS // below dir
+	disk    durable.FS // file system below dir
 	options Options
 	store   *fsstore.Store
 	recent  *recent
@@ -59,8 +57,8 @@ type Remote struct {
 
 var _ remote.Remote = (*Remote)(nil)
 
-// Open opens a directory, which the first push makes. Errors: [*protocol.Error] for one
-// that has something else in it, or no directory above it; those of [fsstore.Open].
+// Open opens a directory, which the first push creates. Errors are [*protocol.Error] if it contains something
+// else or its parent is missing, and errors of [fsstore.Open].
 func Open(ctx context.Context, dir string, o Options) (*Remote, error) {
 	if err := cmp.Or(check(dir), guard(dir, o)); err != nil {
 		return nil, err
@@ -78,7 +76,7 @@ func Open(ctx context.Context, dir string, o Options) (*Remote, error) {
 	return &Remote{dir: dir, options: o, store: s, disk: disk, recent: newRecent(s), index: fileheads.Open(dir, disk)}, nil
 }
 
-// check refuses a directory of something else.
+// check returns an error if dir contains something else.
 func check(dir string) error {
 	invalid := func(why string) error {
 		return &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("%s %s", dir, why)}
@@ -129,10 +127,10 @@ func (r *Remote) Thread(ctx context.Context, thread string) (remote.State, error
 	return s, nil
 }
 
-// standing is where a thread stands; [heads.ErrNoThread].
+// standing returns the state of a thread. The error is [heads.ErrNoThread].
 func (r *Remote) standing(ctx context.Context, thread string) (remote.State, error) {
 	s := remote.State{Thread: thread}
-	for range 2 { // one that somebody reopens between the two looks is active at the second
+	for range 2 { // if it is reopened between the two reads, the second pass finds it active
 		h, err := r.index.Head(ctx, thread)
 		if s.Head = h; !errors.Is(err, heads.ErrNoThread) {
 			return s, err
@@ -152,8 +150,7 @@ func endOf(e heads.Ended) *remote.Ended {
 	return &remote.Ended{Workflow: e.Workflow, Status: e.Status, CompletedAt: e.CompletedAt}
 }
 
-// Threads implements [remote.Remote]. A line of an index that cannot be read is the error
-// after all the others.
+// Threads implements [remote.Remote]. It yields the error for unreadable index entries after all threads.
 func (r *Remote) Threads(ctx context.Context, f remote.Filter) iter.Seq2[remote.State, error] {
 	return func(yield func(remote.State, error) bool) {
 		standings, damage := heads.Standings(ctx, r.index)
@@ -198,12 +195,12 @@ func (r *Remote) Swap(ctx context.Context, s remote.Swap) (err error) {
 	if at, err := threadid.Time(s.Thread); s.Was == "" && (err != nil || at.After(r.options.Now().Add(skew))) {
 		return remote.Faultf("the id of thread %s is of the future", s.Thread)
 	}
-	release, err := r.store.LockShared(ctx) // until the head names what was put
+	release, err := r.store.LockShared(ctx) // held until the head refers to the new nodes
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	// What is below a head that the thread does not have may not be there.
+	// Compare first: the nodes below a head that isn't the thread's may be missing.
 	if is, err := r.standing(ctx, s.Thread); err == nil && is.Head != s.Was || err != nil && s.Was != "" {
 		return cmp.Or(s.Compare(nilIf(is, err)), err)
 	}
@@ -217,10 +214,10 @@ func (r *Remote) Swap(ctx context.Context, s remote.Swap) (err error) {
 	return nil
 }
 
-// skew allows for clocks that differ.
+// skew is the accepted difference between clocks.
 const skew = 10 * time.Minute
 
-// move is a swap under the lock.
+// move carries out a swap under the lock.
 func (r *Remote) move(ctx context.Context, s remote.Swap) error {
 	is, err := r.standing(ctx, s.Thread)
 	if err != nil && !errors.Is(err, heads.ErrNoThread) {
@@ -244,7 +241,7 @@ func (r *Remote) move(ctx context.Context, s remote.Swap) error {
 	}
 	a := fileheads.Adoption{Thread: s.Thread, Was: s.Was, Head: s.Head, Facts: remote.Shared(s.Facts)}
 	if !known.Foreign() {
-		// Who works in this home is asked first where such a thread may work.
+		// Mark it as imported, so that a user of this home must choose a directory for it first.
 		a.Facts.Imported = &heads.Imported{From: "a push", AtMs: r.nowMs(), Inherited: s.Was != "" && known.StartedHere()}
 	}
 	if s.Ended != nil {
@@ -252,13 +249,13 @@ func (r *Remote) move(ctx context.Context, s remote.Swap) error {
 			CompletedAt: s.Ended.CompletedAt}
 	}
 	err = r.index.Adopt(ctx, []fileheads.Adoption{a}, r.nowMs())
-	if moved, ok := errors.AsType[*heads.ConflictError](err); ok { // by whoever works in this home
+	if moved, ok := errors.AsType[*heads.ConflictError](err); ok { // moved by a user of this home
 		return &remote.ConflictError{Thread: s.Thread, Want: s.Was, WantEnd: s.WasEnded, Got: moved.Got}
 	}
 	return err
 }
 
-// nilIf is the state that is compared: none of a thread that is not known.
+// nilIf returns the state to compare: nil if err is not nil, because the thread doesn't exist then.
 func nilIf(s remote.State, err error) *remote.State {
 	if err != nil {
 		return nil
@@ -266,8 +263,8 @@ func nilIf(s remote.State, err error) *remote.State {
 	return &s
 }
 
-// exclude keeps those who work in this home away from a thread. One that nobody has ever
-// stepped here has no lock; who begins just now finds that the head has moved.
+// exclude locks a thread against work in this home. A thread that was never stepped here has no lock file; a
+// process that starts now will find that the head has moved.
 func (r *Remote) exclude(thread string) (free func(), err error) {
 	path := filepath.Join(r.dir, "locks", thread+".lock")
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
@@ -284,7 +281,7 @@ func (r *Remote) exclude(thread string) (free func(), err error) {
 	return func() { _ = held.Unlock() }, nil
 }
 
-// locked does what changes heads and leases.
+// locked calls change under the lock for heads and leases.
 func (r *Remote) locked(ctx context.Context, change func() error) (err error) {
 	held, err := r.lock(ctx, "remote", durable.Lock)
 	if err != nil {
@@ -294,10 +291,10 @@ func (r *Remote) locked(ctx context.Context, change func() error) (err error) {
 	return change()
 }
 
-// longestWait bounds how long a lock is waited for.
+// longestWait is the maximum time to wait for a lock.
 const longestWait = 2 * time.Minute
 
-// locking is how a lock is taken.
+// locking is a function that takes a lock.
 type locking func(ctx context.Context, path string) (*durable.Held, error)
 
 func (r *Remote) lock(ctx context.Context, name string, lock locking) (*durable.Held, error) {
@@ -357,8 +354,8 @@ func (r *Remote) Register(ctx context.Context, name string, was, workflow cas.Ha
 // Close implements [remote.Remote].
 func (r *Remote) Close() error { return nil }
 
-// guard refuses a directory that another user of this machine can write, unless the user trusts
-// all of them, and any with a link in the places that are written.
+// guard returns an error if another user of this machine can write to the directory, unless the user trusts
+// all of them, or if a place to write is a symbolic link.
 func guard(dir string, o Options) error {
 	invalid := func(why string) error {
 		return &protocol.Error{Code: protocol.CodeInvalid, Message: dir + " " + why}
@@ -394,7 +391,7 @@ func guard(dir string, o Options) error {
 			if e.Type()&fs.ModeSymlink != 0 {
 				return invalid(fmt.Sprintf("has a link at %s: a remote's files are not links", filepath.Join(name, e.Name())))
 			}
-			if info, err := e.Info(); err == nil && others(info) { // or it is gone
+			if info, err := e.Info(); err == nil && others(info) { // on error, it is gone
 				return invalid("has " + filepath.Join(name, e.Name()) + ", which" + advice)
 			}
 		}
@@ -402,13 +399,12 @@ func guard(dir string, o Options) error {
 	return nil
 }
 
-// kept is the file of a lease. It stays when the lease has ended: no fence is given twice.
-// A fence is at least the time at which it was given, in ms, so that this holds also when
-// a file is lost or has to be removed.
+// kept is the file of a lease. It stays after the lease has ended, so that no fencing token is issued twice.
+// A token is at least the current time in milliseconds, so this also holds if the file is lost or deleted.
 type kept struct {
 	Fence    int64  `json:"fence"`
 	Holder   string `json:"holder"`
-	UntilMs  int64  `json:"untilMs"` // 0: released
+	UntilMs  int64  `json:"untilMs"` // 0 means released
 	LengthMs int64  `json:"lengthMs"`
 }
 
@@ -436,11 +432,12 @@ func (r *Remote) readLease(thread string) (k kept, err error) {
 	return k, nil
 }
 
-// maxFence leaves room to count on, also for what reads JSON numbers as floats.
+// maxFence leaves room for further tokens below the largest integer that JSON parsers with floats represent
+// exactly.
 const maxFence = 1 << 52
 
-// unreadableError: nobody knows who works on a thread. It travels as its words only, which
-// name the way out.
+// unreadableError means that the holder of a lease is unknown because its file is unreadable. Only its
+// message is transferred, so it includes the remedy.
 type unreadableError struct {
 	thread, path string
 	err          error
@@ -457,8 +454,8 @@ func (e *unreadableError) Error() string {
 // Unwrap returns the cause.
 func (e *unreadableError) Unwrap() error { return e.err }
 
-// shown is the lease of a thread as those see it who only look. One that cannot be read
-// is doubted, and hides no thread.
+// shown returns the public lease of a thread for lists. An unreadable lease is reported as such, so that it
+// doesn't hide the thread.
 func (r *Remote) shown(thread string) *remote.Lease {
 	lease, err := r.lease(thread)
 	switch {
@@ -471,21 +468,21 @@ func (r *Remote) shown(thread string) *remote.Lease {
 	return &public
 }
 
-// lease is the one that lasts; nil: there is none.
+// lease returns the current lease, or nil.
 func (r *Remote) lease(thread string) (*remote.Lease, error) {
 	k, err := r.readLease(thread)
 	if err != nil {
 		return nil, err
 	}
 	l := &remote.Lease{Thread: thread, Holder: k.Holder, Fence: k.Fence, Until: k.UntilMs}
-	// After a clock was set back a lease lasts no longer than it was given for, from now.
+	// If the clock was set back, limit the lease to its original duration from now.
 	if l.LeftMs = min(k.UntilMs-r.nowMs(), k.LengthMs); l.LeftMs <= 0 {
 		return nil, nil
 	}
 	return l, nil
 }
 
-// keep writes a lease down.
+// keep saves a lease.
 func (r *Remote) keep(thread string, k kept) error {
 	if err := durable.MkdirAll(r.disk, filepath.Join(r.dir, "leases"), 0o700); err != nil {
 		return err
@@ -519,7 +516,7 @@ func (r *Remote) Take(ctx context.Context, thread, holder string, duration time.
 	return l, err
 }
 
-// extend lets a lease last so long from now.
+// extend sets the expiry of a lease to duration from now.
 func (r *Remote) extend(thread string, k kept, duration time.Duration) (remote.Lease, error) {
 	k.LengthMs = duration.Milliseconds()
 	k.UntilMs = r.nowMs() + k.LengthMs

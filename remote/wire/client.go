@@ -25,29 +25,28 @@ import (
 	"github.com/united-workforce/uwf/util/proc"
 )
 
-// Options of a client. Hash is required.
+// Options are the options of a client. Hash is required.
 type Options struct {
-	Hash    cas.Algorithm // of the store on this side
-	Program string        // what the other side is told of this one, for people
-	// Silence bounds the time without a byte when it is the other side's turn; 0: one minute.
-	// Patience bounds the time with heartbeats only; 0: ten minutes.
+	Hash    cas.Algorithm // hash function of the local store
+	Program string        // name of this program, shown at the other side
+	// Silence is the maximum time without data when it is the other side's turn; 0 means one minute. Patience
+	// is the maximum time with heartbeats only; 0 means ten minutes.
 	Silence, Patience time.Duration
-	// Stalled is called once if no byte moves for Notice, 0: five seconds. It may be nil.
+	// Stalled, if not nil, is called once if no data moves for Notice; 0 means five seconds.
 	Stalled func()
 	Notice  time.Duration
-	// MaxList bounds all entries of a list together, in bytes; 0: [MaxList].
+	// MaxList is the maximum total size of a list's entries in bytes; 0 means [MaxList].
 	MaxList int64
 }
 
 const (
-	// patience bounds how long a remote may work on an answer.
+	// patience is the default time that a remote may work on an answer.
 	patience = 10 * time.Minute
-	// notice bounds how long a person waits without a word.
+	// notice is the default time before the user is informed about a slow remote.
 	notice = 5 * time.Second
 )
 
-// BusyError means that the other side has said for so long that it is at work, and
-// nothing else.
+// BusyError means that the other side has sent nothing but heartbeats for too long.
 type BusyError struct{ For time.Duration }
 
 // Error implements error.
@@ -55,7 +54,7 @@ func (e *BusyError) Error() string {
 	return fmt.Sprintf("the other side has been at work for %s without an answer", protocol.Span(e.For))
 }
 
-// SilentError means that the other side has neither sent nor taken a byte for so long.
+// SilentError means that the other side has neither sent nor received data for too long.
 type SilentError struct{ For time.Duration }
 
 // Error implements error.
@@ -63,23 +62,22 @@ func (e *SilentError) Error() string {
 	return fmt.Sprintf("the other side has not moved a byte for %s", protocol.Span(e.For))
 }
 
-// Client is a [remote.Remote] at the end of a pipe. What it returns has been checked as
-// far as it can be told from the question: nodes have the hashes that were asked for,
-// lists are in order. When a context ends in the middle of a call, or the other side
-// breaks the protocol, the connection has ended with it.
+// Client is a [remote.Remote] at the end of a pipe. It checks what can be checked in responses: nodes
+// have the requested hashes, and lists are sorted. If a context ends during a call, or the other side
+// violates the protocol, the connection is closed.
 type Client struct {
 	options Options
 	hash    cas.Algorithm
 	in      *reader
 	out     *bufio.Writer
-	turn    chan struct{} // had by whoever speaks
+	turn    chan struct{} // held by the current caller
 	watch   *silence
-	working *time.Timer // of patience
+	working *time.Timer // fires after Patience
 	hangUp  func() error
-	explain func(error) error // why the other side has gone; nil: nobody knows
+	explain func(error) error // returns why the other side has ended; nil if unknown
 
 	mu    sync.Mutex
-	ended error // why the connection has ended
+	ended error // why the connection was closed
 }
 
 var _ remote.Remote = (*Client)(nil)
@@ -104,7 +102,7 @@ func connect(ctx context.Context, in io.Reader, out io.Writer, hangUp func() err
 		_ = c.Close()
 		return nil, err
 	}
-	c.watch.Stop() // until somebody asks
+	c.watch.Stop() // until the next call
 	c.working.Stop()
 	return c, nil
 }
@@ -137,22 +135,22 @@ func (c *Client) greet(ctx context.Context) error {
 	return nil
 }
 
-// fail ends the connection for a reason.
+// fail closes the connection with an error.
 func (c *Client) fail(err error) {
 	c.mu.Lock()
 	c.ended = cmp.Or(c.ended, err)
 	c.mu.Unlock()
-	_ = c.hangUp() // the reason is told instead
+	_ = c.hangUp() // err is more useful
 }
 
-// why is the reason for which the connection has ended, if there is one that is known.
+// why returns the reason why the connection was closed if it is known, else err.
 func (c *Client) why(err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return cmp.Or(c.ended, err)
 }
 
-// broken ends the connection because of what the other side has said.
+// broken closes the connection because of an invalid message.
 func (c *Client) broken(err error) error {
 	err = c.why(err)
 	c.fail(err)
@@ -171,10 +169,10 @@ func (c *Client) Close() error {
 
 var errClosed = errors.New("the connection to the remote is closed")
 
-// errLeft: nobody wants the rest of a list.
+// errLeft means that the caller has stopped iterating over a list.
 var errLeft = errors.New("left")
 
-// call asks, with what send writes, and hands the messages of an answer to each.
+// call sends a request, with the content written by send, and passes the messages of the response to each.
 func (c *Client) call(ctx context.Context, a ask, send func(out *bufio.Writer) error, kinds string,
 	each func(kind byte, message []byte) error) (answer, error) {
 	if err := ctx.Err(); err != nil {
@@ -198,7 +196,7 @@ func (c *Client) call(ctx context.Context, a ask, send func(out *bufio.Writer) e
 		if _, ok := errors.AsType[*remote.FaultError](err); ok {
 			return answer{}, c.broken(err)
 		}
-		return c.listen(a.Verb, kinds, each) // it may have hung up after a last word
+		return c.listen(a.Verb, kinds, each) // it may have sent a final message before it hung up
 	}
 	return c.listen(a.Verb, kinds, each)
 }
@@ -218,7 +216,7 @@ func (c *Client) ask(a ask, send func(out *bufio.Writer) error) error {
 	return c.out.Flush()
 }
 
-// listen reads an answer to its end, also if nobody wants the rest of it.
+// listen reads a response to its end, even if the caller has stopped iterating.
 func (c *Client) listen(verb, kinds string, each func(kind byte, message []byte) error) (a answer, err error) {
 	var left error
 	size := int64(0)
@@ -242,7 +240,7 @@ func (c *Client) listen(verb, kinds string, each func(kind byte, message []byte)
 				return a, c.broken(&remote.LimitError{Most: c.options.MaxList, Of: "bytes"})
 			}
 		}
-		c.watch.Stop() // it is the caller's turn, for as long as it likes
+		c.watch.Stop() // the caller can take as long as it wants
 		c.working.Stop()
 		err = each(kind, message)
 		c.watch.Reset()
@@ -256,7 +254,7 @@ func (c *Client) listen(verb, kinds string, each func(kind byte, message []byte)
 	}
 }
 
-// list is what a call yields, in the caller's order. Each error is the last.
+// list converts a call to a sequence, in the caller's goroutine. An error ends the sequence.
 func list[T any](call func(yield func(T) error) error) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		left := false
@@ -266,22 +264,22 @@ func list[T any](call func(yield func(T) error) error) iter.Seq2[T, error] {
 			}
 			return nil
 		})
-		if err != nil && !left { // of what nobody listens to any more the next call tells
+		if err != nil && !left { // after an early end, the next call reports the error
 			var none T
 			yield(none, err)
 		}
 	}
 }
 
-// Helper is the program that speaks to a remote.
+// Helper describes the helper program of a remote.
 type Helper struct {
 	Address remote.Address
 	Environ []string
-	Dir     string // absolute working directory; no helper is found in the work around it
-	Exe     string // our own program: the helper may lie beside it; "": not known
+	Dir     string // absolute working directory; helpers inside the surrounding project are not used
+	Exe     string // path of this program, next to which the helper may be; "" if unknown
 }
 
-// NoHelperError means that there is no program for an address.
+// NoHelperError means that the helper program for an address is missing.
 type NoHelperError struct {
 	Program string
 	Err     error
@@ -295,11 +293,11 @@ func (e *NoHelperError) Error() string {
 // Unwrap returns the cause.
 func (e *NoHelperError) Unwrap() error { return e.Err }
 
-// HelperError means that a helper has ended early.
+// HelperError means that a helper has ended unexpectedly.
 type HelperError struct {
 	Program string
-	Status  string // how it ended, in words
-	Said    string // the end of its stderr, on one line; "": nothing
+	Status  string // description of how it ended
+	Said    string // end of its stderr on one line; "" if empty
 	Err     error
 }
 
@@ -314,12 +312,12 @@ func (e *HelperError) Error() string {
 // Unwrap returns the cause.
 func (e *HelperError) Unwrap() error { return e.Err }
 
-// grace is how long a helper may take to end when its streams have.
+// grace is the time that a helper has to end after its streams are closed.
 const grace = 2 * time.Second
 
-// Dial starts the helper of an address and connects to it. It stays in our process
-// group: ssh may ask for a password at the terminal. Errors: [*NoHelperError],
-// [*HelperError]; those of [Connect].
+// Dial starts the helper for an address and connects to it. The helper stays in our process group, because
+// ssh may ask for a password on the terminal. Errors are [*NoHelperError], [*HelperError], and errors of
+// [Connect].
 func Dial(ctx context.Context, h Helper, o Options) (*Client, error) {
 	path, err := h.find()
 	if err != nil {
@@ -356,7 +354,7 @@ func (h Helper) find() (string, error) {
 	return beside, nil
 }
 
-// process is a helper that runs.
+// process is a running helper.
 type process struct {
 	cmd   *exec.Cmd
 	name  string
@@ -365,10 +363,10 @@ type process struct {
 	out   io.Closer
 	once  sync.Once
 	ended chan struct{}
-	err   error // of Wait
+	err   error // result of Wait
 }
 
-// wait sees the end of the helper, which is killed if it does not come.
+// wait waits for the helper to end, and kills it after the grace period.
 func (p *process) wait() {
 	p.once.Do(func() {
 		late := time.AfterFunc(grace, func() { _ = p.cmd.Process.Kill() })
@@ -380,12 +378,12 @@ func (p *process) wait() {
 }
 
 func (p *process) hangUp() error {
-	_, _ = p.in.Close(), p.out.Close() // it may have ended
+	_, _ = p.in.Close(), p.out.Close() // the streams may be closed already
 	p.wait()
 	return nil
 }
 
-// explain says what a helper has said when it ended.
+// explain adds how a helper ended and what it printed.
 func (p *process) explain(err error) error {
 	_ = p.hangUp()
 	status := "status 0"
@@ -395,7 +393,7 @@ func (p *process) explain(err error) error {
 	return &HelperError{Program: p.name, Status: status, Said: p.said.line(), Err: err}
 }
 
-// tail keeps the end of what is written.
+// tail is a writer that keeps the end of the data.
 type tail struct {
 	mu   sync.Mutex
 	text []byte
@@ -412,7 +410,7 @@ func (t *tail) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// line is all of it, fit for a terminal.
+// line returns the kept data as one line, cleaned for a terminal.
 func (t *tail) line() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -423,8 +421,8 @@ func (t *tail) line() string {
 	return plaintext.Line(strings.Join(lines, "; "))
 }
 
-// lost ends the connection because the other side cannot be heard or reached any more.
-// Whoever has started it may know why.
+// lost closes the connection because it is broken. If the client has started the other side, it may know the
+// reason.
 func (c *Client) lost(err error) error {
 	var wrong *remote.FaultError
 	err = cut(err)
@@ -434,14 +432,14 @@ func (c *Client) lost(err error) error {
 	return c.broken(err)
 }
 
-// Connect speaks to the other end. hangUp ends the connection: reads and writes that wait
-// must end by it. Errors: [*remote.FaultError], [*SilentError], [*remote.HashError], a
-// [*protocol.Error] with [protocol.CodeUnsupportedVersion], and what the other side says.
+// Connect connects to a server over streams. hangUp must close the connection so that pending reads and
+// writes return. Errors are [*remote.FaultError], [*SilentError], [*remote.HashError], a [*protocol.Error]
+// with [protocol.CodeUnsupportedVersion], and errors reported by the other side.
 func Connect(ctx context.Context, in io.Reader, out io.Writer, hangUp func() error, o Options) (*Client, error) {
 	return connect(ctx, in, out, hangUp, o, nil)
 }
 
-// silence notices that no byte moves any more: one timer reports that, the other ends the connection.
+// silence detects that no data moves: one timer reports it, the other closes the connection.
 type silence struct {
 	o           Options
 	report, end *time.Timer
@@ -455,19 +453,19 @@ func watchSilence(o Options, end func()) *silence {
 	return &silence{o, time.AfterFunc(o.Notice, report), time.AfterFunc(o.Silence, end)}
 }
 
-// Reset records that a byte has moved, or that the wait for one begins.
+// Reset records that data has moved, or that a wait starts.
 func (s *silence) Reset() {
 	s.report.Reset(s.o.Notice)
 	s.end.Reset(s.o.Silence)
 }
 
-// Stop ends the wait.
+// Stop stops both timers.
 func (s *silence) Stop() {
 	s.report.Stop()
 	s.end.Stop()
 }
 
-// movingReader and movingWriter call moved for what passes, so that a slow line is not taken for a
+// movingReader and movingWriter call moved when data passes, so that a slow connection isn't mistaken for a
 // dead one.
 type movingReader struct {
 	io.Reader
@@ -487,8 +485,8 @@ type movingWriter struct {
 	moved func()
 }
 
-// piece bounds one write: a pipe takes it whole, and a line on which it takes longer
-// than [Silence] is dead.
+// piece is the maximum size of one write. It fits into a pipe, and a connection that needs longer than
+// [Silence] for it is dead.
 const piece = 4 << 10
 
 func (w movingWriter) Write(p []byte) (written int, err error) {

@@ -18,32 +18,32 @@ import (
 	"github.com/united-workforce/uwf/util/plaintext"
 )
 
-// Magic is what each side says first.
+// Magic is the first line that each side sends.
 const Magic = "uwf remote\n"
 
 // Kinds of messages.
 const (
-	request   byte = 'q' // JSON: the next thing to do
-	node      byte = 'n' // 13 characters of hash, and the node's file
-	tombstone byte = 't' // likewise
-	file      byte = 'f' // a byte with the size of the hash, the hash as git has it, the content
-	directory byte = 'd' // likewise
-	value     byte = 'v' // JSON: an entry of a list
-	alive     byte = 'k' // nothing: the other side is at work
-	end       byte = '.' // JSON: all that belongs to a request, or to its answer
+	request   byte = 'q' // JSON: a request
+	node      byte = 'n' // a hash of 13 characters, and the node's file
+	tombstone byte = 't' // a hash of 13 characters, and the tombstone's file
+	file      byte = 'f' // a byte with the size of the hash, the hash in git's form, and the content
+	directory byte = 'd' // the same for a directory
+	value     byte = 'v' // JSON: a list entry
+	alive     byte = 'k' // empty: a heartbeat
+	end       byte = '.' // JSON: the end of a request or of a response
 )
 
-// Bounds of a stream.
+// Limits of a stream.
 const (
-	MaxFrame = 1 << 20   // bytes of one, without its head
-	maxJSON  = 8 << 20   // of one message
-	MaxList  = 512 << 20 // of all entries of a list: 100,000 threads have some 100 MB
-	more     = 1 << 31   // the bit of a frame's length that says: the message goes on
+	MaxFrame = 1 << 20   // bytes per frame, without its header
+	maxJSON  = 8 << 20   // bytes per JSON message
+	MaxList  = 512 << 20 // bytes of all entries of a list; 100,000 threads need about 100 MB
+	more     = 1 << 31   // bit in a frame's length that means that the message continues
 
 	hashSize = 13
 )
 
-// maxMessage is how long a message of a kind may be; 0: there is no such kind.
+// maxMessage returns the maximum length of a message kind, or 0 if the kind is unknown.
 func maxMessage(kind byte) int {
 	switch kind {
 	case request, value, end:
@@ -60,18 +60,18 @@ func maxMessage(kind byte) int {
 	return -1
 }
 
-// reader reads messages from a stranger.
+// reader reads untrusted messages.
 type reader struct {
 	in     *bufio.Reader
-	useful func() // called for what arrives of a message
+	useful func() // called when data of a message arrives
 }
 
-// newReader calls moved for what arrives, and useful if that is a message.
+// newReader returns a reader that calls moved when data arrives, and useful if it belongs to a message.
 func newReader(in io.Reader, moved, useful func()) *reader {
 	return &reader{in: bufio.NewReaderSize(movingReader{in, moved}, 1<<16), useful: useful}
 }
 
-// begin reads what the other side says first.
+// begin reads the other side's magic line.
 func (r *reader) begin() error {
 	head := make([]byte, len(Magic))
 	for i := range head {
@@ -89,8 +89,7 @@ func (r *reader) begin() error {
 	return nil
 }
 
-// next reads a message of one of the kinds that are expected; those that only say that
-// somebody is alive are passed over.
+// next reads the next message, which must be one of the given kinds. It skips heartbeats.
 func (r *reader) next(kinds string) (kind byte, message []byte, err error) {
 	for {
 		kind, message, err = r.message(kinds)
@@ -146,7 +145,7 @@ func contains(kinds string, kind byte) bool {
 	return false
 }
 
-// errCut means that a stream ends in the middle.
+// errCut means that a stream ends in the middle of a message.
 var errCut = fmt.Errorf("the stream ends in the middle: %w", io.ErrUnexpectedEOF)
 
 func cut(err error) error {
@@ -156,7 +155,7 @@ func cut(err error) error {
 	return err
 }
 
-// write writes a message of parts, without flushing.
+// write writes a message, without flushing.
 func write(out *bufio.Writer, kind byte, parts ...[]byte) error {
 	left := 0
 	for _, p := range parts {
@@ -189,10 +188,10 @@ func write(out *bufio.Writer, kind byte, parts ...[]byte) error {
 	return nil
 }
 
-// Version is that of the protocol.
+// Version is the version of the protocol.
 const Version = 1
 
-// ask is a request. Each verb has some of the fields.
+// ask is a request. Each verb uses some of the fields.
 type ask struct {
 	Verb string `json:"verb"`
 
@@ -200,9 +199,9 @@ type ask struct {
 	Program  string        `json:"program,omitempty"`
 	Hash     cas.Algorithm `json:"hash,omitempty"`
 
-	Hashes []cas.Hash      `json:"hashes,omitempty"` // missing, get; the roots of a walk
+	Hashes []cas.Hash      `json:"hashes,omitempty"` // missing and get; roots of a walk
 	Have   []cas.Hash      `json:"have,omitempty"`
-	IDs    []protocol.Tree `json:"ids,omitempty"` // of objects
+	IDs    []protocol.Tree `json:"ids,omitempty"` // for objects
 
 	Filter   *remote.Filter `json:"filter,omitempty"`
 	Swap     *remote.Swap   `json:"swap,omitempty"`
@@ -216,7 +215,7 @@ type ask struct {
 	Workflow cas.Hash `json:"workflow,omitempty"`
 }
 
-// answer ends what is answered.
+// answer is the end of a response.
 type answer struct {
 	Error *failure `json:"error,omitempty"`
 
@@ -228,15 +227,15 @@ type answer struct {
 	Lease   *remote.Lease   `json:"lease,omitempty"`
 }
 
-// entry is one of a list.
+// entry is a list entry.
 type entry struct {
-	Hashes []cas.Hash    `json:"hashes,omitempty"` // of a walk
+	Hashes []cas.Hash    `json:"hashes,omitempty"` // for a walk
 	State  *remote.State `json:"state,omitempty"`
 	Name   string        `json:"name,omitempty"`
 	Hash   cas.Hash      `json:"hash,omitempty"`
 }
 
-// What is asked for.
+// Verbs of requests.
 const (
 	hello          = "hello"
 	info           = "info"
@@ -265,7 +264,7 @@ func writeJSON(out *bufio.Writer, kind byte, v any) error {
 	return write(out, kind, text)
 }
 
-// readJSON reads a message; what it is, is for people.
+// readJSON decodes a message; what describes it in errors.
 func readJSON(what string, message []byte, into any) error {
 	err := json.Unmarshal(message, into)
 	var kind *json.UnmarshalTypeError
@@ -293,10 +292,10 @@ func jsonWord(kind string) string {
 	case "object":
 		return "an object"
 	}
-	return "a number" // also one that is too large, or has a fraction
+	return "a number" // including one that is too large or has a fraction
 }
 
-// word is what people call a value of a type in JSON.
+// word returns the JSON name of a Go type, for errors.
 func word(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.String:
@@ -322,7 +321,7 @@ func writeRecord(out *bufio.Writer, r remote.Record) error {
 	return write(out, kind, []byte(r.Hash), r.File)
 }
 
-// readRecord reads what is said to be a node; nothing is held against its hash yet.
+// readRecord decodes a node message, without verifying the hash.
 func readRecord(kind byte, message []byte) (remote.Record, error) {
 	if len(message) < hashSize || !cas.Hash(message[:hashSize]).Valid() {
 		return remote.Record{}, remote.Faultf("a node without a hash")
@@ -343,7 +342,7 @@ func writeObject(out *bufio.Writer, o remote.Object) error {
 	return write(out, o.Kind, []byte{byte(len(sum))}, sum, o.Content)
 }
 
-// readObject is [readRecord] for a git object.
+// readObject is like [readRecord] for a git object.
 func readObject(kind byte, message []byte) (remote.Object, error) {
 	function := ""
 	if len(message) > 0 {
@@ -366,7 +365,7 @@ func cutTree(id protocol.Tree) (function, digits string, ok bool) {
 	return function, string(id[len(function)+1:]), true
 }
 
-// failure is an error as it travels.
+// failure is an error in transfer format.
 type failure struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
@@ -383,7 +382,7 @@ type failure struct {
 	Versions []int         `json:"versions,omitempty"`
 }
 
-// Codes of errors.
+// Error codes.
 const (
 	conflict    = "conflict"
 	leased      = "leased"
@@ -400,13 +399,13 @@ const (
 	failed      = "failed"
 )
 
-// RemoteError is a failure of the other side that this side has no word for.
+// RemoteError is an error of the other side with a code that this side doesn't know.
 type RemoteError struct{ Code, Message string }
 
 // Error implements error.
 func (e *RemoteError) Error() string { return plaintext.Line(e.Message) }
 
-// failureOf tells the other side of an error.
+// failureOf converts an error to transfer format.
 func failureOf(err error) *failure {
 	f := &failure{Code: failed, Message: err.Error()}
 	var (
@@ -447,7 +446,7 @@ func failureOf(err error) *failure {
 		f.Code = locked
 	case errors.As(err, &coded) && coded.Code == protocol.CodeUnsupportedVersion:
 		f.Code = newer
-	case errors.As(err, &coded) && coded.Code == protocol.CodeCorrupt: // of an object
+	case errors.As(err, &coded) && coded.Code == protocol.CodeCorrupt: // damage of an object
 		f.Code = corrupt
 	}
 	const longest = 4 << 10
@@ -457,7 +456,7 @@ func failureOf(err error) *failure {
 	return f
 }
 
-// err is what the other side has told.
+// err converts a failure from the other side to an error.
 func (f *failure) err() error {
 	said := plaintext.Line(f.Message)
 	switch f.Code {
@@ -497,7 +496,7 @@ func (f *failure) err() error {
 	return &RemoteError{Code: plaintext.Line(f.Code), Message: f.Message}
 }
 
-// clean is a hash that a stranger has named; "" if it is none.
+// clean returns an untrusted hash, or "" if it is invalid.
 func clean(h cas.Hash) cas.Hash {
 	if !h.Valid() {
 		return ""

@@ -16,27 +16,27 @@ import (
 	"github.com/united-workforce/uwf/remote"
 )
 
-// Hello is what a client says of itself.
+// Hello is the information that a client sends about itself.
 type Hello struct {
-	Hash    cas.Algorithm // of its store; a remote that does not exist yet is made with it
-	Program string        // for people
+	Hash    cas.Algorithm // hash function of its store, used to create a missing remote
+	Program string        // for display
 }
 
 const (
-	// heartbeat is the time between two signs of life of a side that works: shorter than a stall,
-	// see [Options].
+	// heartbeat is the interval of a working side's heartbeats. It must be shorter than a stall, see
+	// [Options].
 	heartbeat = 2 * time.Second
-	// Silence is how long the other side may say nothing in the middle of a request.
+	// Silence is the maximum time without data in the middle of a request.
 	Silence = time.Minute
 )
 
-// Serve serves one client with the remote that open opens, until the client ends. A
-// client that says what the protocol does not allow is told so, and that is the error.
+// Serve serves one client, with the remote that open returns, until the client disconnects. If the client
+// violates the protocol, Serve reports that to the client and returns it.
 func Serve(ctx context.Context, in io.Reader, out io.Writer,
 	open func(ctx context.Context, h Hello) (remote.Remote, error)) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	source, ours := io.Pipe() // a read from it can be ended
+	source, ours := io.Pipe() // unlike in, a read from it can be interrupted
 	go func() {
 		_, err := io.Copy(ours, in)
 		_ = ours.CloseWithError(err)
@@ -63,7 +63,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer,
 	}
 	for {
 		if s.remote != nil {
-			s.watch.Stop() // between two requests an agent may work for hours
+			s.watch.Stop() // an agent may work for hours between two requests
 		}
 		_, message, err := s.in.next(string(request))
 		if errors.Is(err, io.EOF) && !errors.Is(err, errCut) {
@@ -85,20 +85,20 @@ type server struct {
 	remote remote.Remote // nil before hello
 	watch  *time.Timer
 
-	mu  sync.Mutex // of out: whole messages
+	mu  sync.Mutex // protects out, for whole messages
 	out *bufio.Writer
 }
 
-// refuse ends the connection with a last word.
+// refuse sends an error and closes the connection.
 func (s *server) refuse(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_ = writeJSON(s.out, end, answer{Error: failureOf(err)})
-	_ = s.out.Flush() // whoever it is may have gone
+	_ = s.out.Flush() // the client may have gone
 	return err
 }
 
-// handle reads the rest of a request, and answers it. An error ends the connection.
+// handle reads the rest of a request and responds to it. An error closes the connection.
 func (s *server) handle(ctx context.Context, message []byte) error {
 	var a ask
 	if err := readJSON("a request", message, &a); err != nil {
@@ -108,7 +108,7 @@ func (s *server) handle(ctx context.Context, message []byte) error {
 	if err != nil {
 		return err
 	}
-	s.watch.Stop() // it is our turn
+	s.watch.Stop() // it is the server's turn
 	stop := s.beat()
 	reply, err := s.answer(ctx, a, rest)
 	stop()
@@ -126,13 +126,13 @@ func (s *server) handle(ctx context.Context, message []byte) error {
 	return s.out.Flush()
 }
 
-// content is what comes with a request.
+// content is the content of a request.
 type content struct {
 	records []remote.Record
 	objects []remote.Object
 }
 
-// rest reads up to the end of a request.
+// rest reads the content of a request up to its end.
 func (s *server) rest(verb string) (c content, err error) {
 	kinds := string(end)
 	switch verb {
@@ -170,7 +170,7 @@ func (s *server) rest(verb string) (c content, err error) {
 	}
 }
 
-// beat says that we are at work, until stop is called.
+// beat sends heartbeats until stop is called.
 func (s *server) beat() (stop func()) {
 	ticker, done := time.NewTicker(heartbeat), make(chan struct{})
 	var group sync.WaitGroup
@@ -181,7 +181,7 @@ func (s *server) beat() (stop func()) {
 				return
 			case <-ticker.C:
 				s.mu.Lock()
-				_ = write(s.out, alive) // the answer finds out who has gone
+				_ = write(s.out, alive) // sending the response reports the error
 				_ = s.out.Flush()
 				s.mu.Unlock()
 			}
@@ -194,7 +194,7 @@ func (s *server) beat() (stop func()) {
 	}
 }
 
-// answer does what is asked.
+// answer carries out a request.
 func (s *server) answer(ctx context.Context, a ask, rest content) (r answer, err error) {
 	if a.Verb == hello {
 		return s.hello(ctx, a)
@@ -269,13 +269,13 @@ func (s *server) hello(ctx context.Context, a ask) (answer, error) {
 	return answer{Version: Version, Info: &i}, err
 }
 
-// goneError: the client cannot be written to.
+// goneError means that writing to the client failed.
 type goneError struct{ err error }
 
 // Error implements error.
 func (e *goneError) Error() string { return e.err.Error() }
 
-// send writes a list as it comes.
+// send writes a list as it is produced.
 func send[T any](s *server, all iter.Seq2[T, error], write func(out *bufio.Writer, v T) error) error {
 	for v, err := range all {
 		if err != nil {
@@ -340,7 +340,7 @@ func deref[T any](p *T) (v T) {
 	return v
 }
 
-// simple is a call whose answer is its end.
+// simple makes a call whose response has no content.
 func (c *Client) simple(ctx context.Context, a ask) (answer, error) {
 	return c.call(ctx, a, nil, "", nil)
 }
@@ -366,7 +366,7 @@ func (c *Client) Missing(ctx context.Context, hashes []cas.Hash) ([]cas.Hash, er
 	return a.Hashes, err
 }
 
-// among refuses an answer that has more than the question, or another order.
+// among returns an error if got is not a subsequence of asked.
 func among[T comparable](c *Client, got, asked []T) error {
 	at := 0
 	for _, h := range got {
@@ -436,7 +436,7 @@ func (c *Client) Get(ctx context.Context, hashes []cas.Hash) iter.Seq2[remote.Re
 	})
 }
 
-// whole refuses a list that ends well, and early.
+// whole returns an error if a list ends early without an error.
 func (c *Client) whole(err error, got, asked int) error {
 	if err == nil && got < asked {
 		return c.broken(remote.Faultf("the remote sends %d of the %d that it was asked for", got, asked))
@@ -486,7 +486,7 @@ func (c *Client) Thread(ctx context.Context, thread string) (remote.State, error
 	return c.state(s)
 }
 
-// state checks what is said of a thread.
+// state checks a state received from the other side.
 func (c *Client) state(s remote.State) (remote.State, error) {
 	s.Facts = remote.Shared(s.Facts)
 	if err := s.Check(); err != nil {
@@ -635,7 +635,7 @@ func (c *Client) GetObjects(ctx context.Context, ids []protocol.Tree) iter.Seq2[
 	})
 }
 
-// PutObjects implements [remote.Remote]. What is more than a batch goes in several.
+// PutObjects implements [remote.Remote]. It splits large requests into several.
 func (c *Client) PutObjects(ctx context.Context, objects []remote.Object) error {
 	for len(objects) > 0 {
 		n, size := 0, 0
