@@ -15,14 +15,14 @@ import (
 	"github.com/united-workforce/uwf/util/secret"
 )
 
-// Address is where a schema is, checked.
+// Address is a validated address of a schema.
 type Address struct {
 	Schema string
 	pool   *pgxpool.Config
 }
 
-// settings are what the query of an address may say. Whatever else there is, above all a
-// password, comes from the environment or from files that it names.
+// settings lists the parameters that an address can contain. All others, especially passwords, must come from
+// the environment or from files.
 func settings() []string {
 	return []string{
 		"application_name", "connect_timeout", "host", "pool_max_conns", "port", "schema", "sslcert", "sslkey", "sslmode",
@@ -30,10 +30,10 @@ func settings() []string {
 	}
 }
 
-// Config reads an address, postgres://user@host:port/database. Over a network TLS is
-// demanded and the server's certificate verified, unless the address says otherwise
-// (sslmode). The password comes from PGPASSWORD, PGPASSFILE or ~/.pgpass; an address
-// that holds one is refused, and not repeated. Errors: [*protocol.Error].
+// Config parses an address, postgres://user@host:port/database. Over a network, TLS is required and the
+// server's certificate is verified, unless the address sets sslmode. The password comes from PGPASSWORD,
+// PGPASSFILE or ~/.pgpass. An address with a password is rejected, and the error doesn't repeat it. Errors
+// are [*protocol.Error].
 func Config(address string) (*Address, error) {
 	u, q, err := parse(address)
 	if err != nil {
@@ -73,7 +73,7 @@ func Config(address string) (*Address, error) {
 func parse(address string) (*url.URL, url.Values, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "postgres" || u.Opaque != "" || u.Fragment != "" {
-		return nil, nil, invalid("the address is not postgres://user@host/database") // it may hold anything
+		return nil, nil, invalid("the address is not postgres://user@host/database") // don't repeat the address, which may contain a password
 	}
 	if _, has := u.User.Password(); has {
 		return nil, nil, invalid("the address holds a password, which others can see there: put it into PGPASSWORD or " +
@@ -94,7 +94,7 @@ func parse(address string) (*url.URL, url.Values, error) {
 	return u, q, nil
 }
 
-// config is without words of the address in its errors, but for those of the settings.
+// config parses the parameters. Its errors contain no part of the address except these parameters.
 func config(u *url.URL, q url.Values) (*pgxpool.Config, error) {
 	said := *u
 	said.RawQuery = q.Encode()
@@ -105,8 +105,8 @@ func config(u *url.URL, q url.Values) (*pgxpool.Config, error) {
 	if !q.Has("pool_max_conns") {
 		c.MaxConns = 4
 	}
-	// While an agent thinks, its helper needs none: a database has far fewer of them than
-	// there are steps in flight.
+	// Close idle connections quickly: a helper needs none while an agent works, and a database allows far
+	// fewer connections than there are steps in flight.
 	c.MaxConnIdleTime, c.HealthCheckPeriod = 2*time.Second, time.Second
 	return c, nil
 }

@@ -18,12 +18,10 @@ import (
 	"github.com/united-workforce/uwf/util/plaintext"
 )
 
-// attempt bounds one try: a connection through which nothing comes any more does not
-// end by itself.
+// attempt is the time limit of one try, because a dead connection doesn't end by itself.
 const attempt = 2 * time.Minute
 
-// try does something again as long as its connection is lost, until the patience ends.
-// So do must be such that twice is as good as once.
+// try repeats do while the connection is lost, until the patience is exhausted. do must be idempotent.
 func (db *DB) try(ctx context.Context, do func(context.Context) error) error {
 	var over <-chan time.Time
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
@@ -52,15 +50,15 @@ func once(ctx context.Context, do func(context.Context) error) error {
 	return do(ctx)
 }
 
-// lost reports whether nobody knows if a statement was done, or it was not because the
-// server could not just then.
+// lost reports whether it is unknown if a statement was executed, or whether it failed because of a temporary
+// state of the server.
 func lost(err error) bool {
 	var said *pgconn.PgError
 	if errors.As(err, &said) {
 		switch said.Code {
-		case "57P01", "57P02", "57P03", // it shuts down, has crashed, starts up
+		case "57P01", "57P02", "57P03", // shutting down, crashed, starting up
 			"53300",          // too many connections
-			"40001", "40P01": // others were in the way
+			"40001", "40P01": // conflicts with other transactions
 			return true
 		}
 		return strings.HasPrefix(said.Code, "08")
@@ -75,7 +73,7 @@ func lost(err error) bool {
 		errors.Is(err, net.ErrClosed) || errors.Is(err, context.DeadlineExceeded) || pgconn.SafeToRetry(err)
 }
 
-// shown is an error without the password, whoever says it.
+// shown returns err with the password removed from its message.
 func (db *DB) shown(err error) error {
 	if err == nil || !db.secrets.Holds(err.Error()) && plaintext.Line(err.Error()) == err.Error() {
 		return err
@@ -83,7 +81,7 @@ func (db *DB) shown(err error) error {
 	return &maskedError{text: plaintext.Line(db.secrets.Hide(err.Error())), err: err}
 }
 
-// maskedError says less than what it wraps.
+// maskedError has a shorter message than the error that it wraps.
 type maskedError struct {
 	text string
 	err  error
@@ -92,7 +90,7 @@ type maskedError struct {
 func (e *maskedError) Error() string { return e.text }
 func (e *maskedError) Unwrap() error { return e.err }
 
-// code is what the server says of an error; "": it is not the server's.
+// code returns the server's code of an error, or "" for other errors.
 func code(err error) string {
 	var said *pgconn.PgError
 	if errors.As(err, &said) {
@@ -101,13 +99,13 @@ func code(err error) string {
 	return ""
 }
 
-// taken reports whether a key is there already.
-// tooHigh reports whether a number does not fit its column.
+// tooHigh reports whether a number doesn't fit in its column.
 func tooHigh(err error) bool { return code(err) == "22003" }
 
+// taken reports whether a key already exists.
 func taken(err error) bool { return code(err) == "23505" }
 
-// number is that of a change, by which it is known when its answer was lost.
+// number returns a random number that identifies a change if its response is lost.
 func number() pgtype.UUID {
 	n := pgtype.UUID{Valid: true}
 	_, _ = rand.Read(n.Bytes[:]) // it never fails

@@ -13,18 +13,18 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// change is one of a thread that is there.
+// change is a change of an existing thread.
 type change struct {
 	thread   string
 	was      protocol.Hash
 	wasEnded bool
 	head     protocol.Hash
-	ended    *ended  // nil: it is active from then on
-	facts    *string // JSON; nil: as they were
-	fence    int64   // of the lease that must last; 0: nobody may have one; or [anyLease]
+	ended    *ended  // nil if it is active afterwards
+	facts    *string // JSON; nil means unchanged
+	fence    int64   // fencing token of the required lease; 0 if there must be none; or [anyLease]
 }
 
-// anyLease is the fence of those who ask for none.
+// anyLease as a fencing token skips the check for a lease.
 const anyLease = -1
 
 type ended struct {
@@ -33,20 +33,20 @@ type ended struct {
 	completedAt int64
 }
 
-// standing is where a thread stands.
+// standing is the state of a thread.
 type standing struct {
 	thread string
 	head   protocol.Hash
 	ended  *ended
 	facts  []byte
 	holder string
-	fence  int64 // of the lease that lasts; 0: none does
-	until  int64 // ms, by the database's clock
-	left   int64 // ms
+	fence  int64 // fencing token of the current lease; 0 if there is none
+	until  int64 // expiry on the database's clock, Unix milliseconds
+	left   int64 // milliseconds until expiry
 }
 
-// standsError means that a thread is not where a change begins; is is nil if there is
-// no such thread.
+// standsError means that a thread's state differs from the one that a change expects. is is nil if the thread
+// doesn't exist.
 type standsError struct {
 	change change
 	is     *standing
@@ -55,7 +55,7 @@ type standsError struct {
 // Error implements error.
 func (e *standsError) Error() string { return e.conflict().Error() }
 
-// As makes it what [heads.Heads] promises.
+// As converts it to the errors of [heads.Heads].
 func (e *standsError) As(target any) bool {
 	conflict, ok := target.(**heads.ConflictError)
 	if ok {
@@ -72,7 +72,7 @@ func (e *standsError) conflict() *heads.ConflictError {
 	return c
 }
 
-// fenceError means that the lease of a change does not last, or that another's does.
+// fenceError means that the lease of a change has expired, or that another client has one.
 type fenceError struct {
 	change change
 	is     standing
@@ -81,8 +81,8 @@ type fenceError struct {
 // Error implements error.
 func (e *fenceError) Error() string { return "somebody else works on thread " + e.change.thread }
 
-// move makes a change, in one statement: the compare, the fence, the swap, the facts and
-// the note that it was made. Errors: [*standsError], [*fenceError].
+// move makes a change in one statement: the comparison, the check of the lease, the swap, the facts, and the
+// note that it was made. Errors are [*standsError] and [*fenceError].
 func (db *DB) move(ctx context.Context, c change) error {
 	const query = `with known as materialized (select from done where change = $1), moved as (
 			update heads set head = $5, workflow = $6, status = $7, completed_at = $8,
@@ -109,13 +109,13 @@ func (db *DB) move(ctx context.Context, c change) error {
 			var moved bool
 			err := db.pool.QueryRow(ctx, query, n, c.thread, string(c.was), c.wasEnded, string(c.head), workflow, status,
 				completedAt, c.fence, c.facts).Scan(&moved)
-			if err == nil && moved || taken(err) { // taken: by the try before, which was being made while this one looked
+			if err == nil && moved || taken(err) { // taken: an earlier try was committed while this one ran
 				return nil
 			}
 			if err != nil {
 				return err
 			}
-			// Only now can be seen what was in the way, or that it was made before.
+			// Only a new statement can see what prevented the change, or that it was made before.
 			if again, err := db.obstacle(ctx, n, c); !again {
 				return err
 			}
@@ -126,8 +126,8 @@ func (db *DB) move(ctx context.Context, c change) error {
 	return err
 }
 
-// obstacle says why a change was not made; nil: it was, by a try before. again: there is
-// nothing in the way any more.
+// obstacle returns why a change was not made, or nil if an earlier try made it. again means that nothing
+// prevents it any longer.
 func (db *DB) obstacle(ctx context.Context, n pgtype.UUID, c change) (again bool, err error) {
 	made, is, err := db.look(ctx, n, c.thread)
 	switch {
@@ -141,7 +141,7 @@ func (db *DB) obstacle(ctx context.Context, n pgtype.UUID, c change) (again bool
 	return true, nil
 }
 
-// look reads whether a change was made, and where its thread stands; nil: nowhere.
+// look reads whether a change was made, and the state of its thread, which is nil if it doesn't exist.
 func (db *DB) look(ctx context.Context, n pgtype.UUID, thread string) (made bool, is *standing, err error) {
 	const query = `select exists (select from done where change = $1), ` + standingColumns + `
 		from (select) one left join heads h on h.thread = $2 left join facts f using (thread)`
@@ -153,7 +153,7 @@ func (db *DB) look(ctx context.Context, n pgtype.UUID, thread string) (made bool
 	return r.Made, r.standing(), err
 }
 
-// standing is where a thread stands, or [heads.ErrNoThread].
+// standing returns the state of a thread, or [heads.ErrNoThread].
 func (db *DB) standing(ctx context.Context, thread string) (s standing, err error) {
 	err = db.try(ctx, func(ctx context.Context) error {
 		_, is, err := db.look(ctx, pgtype.UUID{}, thread)
@@ -169,7 +169,7 @@ func (db *DB) standing(ctx context.Context, thread string) (s standing, err erro
 	return s, err
 }
 
-// standingColumns are those of [standingRow], but for the first.
+// standingColumns are the columns that [standingRow] reads after the first.
 const standingColumns = `h.thread, h.head, h.workflow, h.status, h.completed_at, f.facts, h.holder, h.fence,
 	(extract(epoch from h.until) * 1000)::bigint, ceil(extract(epoch from h.until - clock_timestamp()) * 1000)::bigint`
 
@@ -196,15 +196,15 @@ func (r standingRow) standing() *standing {
 	return s
 }
 
-// beginning is a thread that is to be there.
+// beginning is a thread to add.
 type beginning struct {
 	thread string
 	head   protocol.Hash
 	ended  *ended
-	facts  *string // as in [change]
+	facts  *string // see [change]
 }
 
-// begin adds threads, all or none, in one statement. Error: [heads.ErrExists].
+// begin adds threads, all or none, in one statement. The error is [heads.ErrExists].
 func (db *DB) begin(ctx context.Context, all []beginning) error {
 	if len(all) == 0 {
 		return ctx.Err()
@@ -253,10 +253,9 @@ func (db *DB) begin(ctx context.Context, all []beginning) error {
 	return err
 }
 
-// sweep removes the notes of changes whose answers nobody waits for any more, now and
-// then.
+// sweep occasionally removes old notes of changes, which no try needs any longer.
 func (db *DB) sweep(ctx context.Context, n pgtype.UUID, err error) {
 	if err == nil && n.Bytes[0] == 0 && n.Bytes[1] < 16 {
-		_, _ = db.pool.Exec(ctx, `delete from done where at < clock_timestamp() - interval '1 hour'`) // who comes next does it
+		_, _ = db.pool.Exec(ctx, `delete from done where at < clock_timestamp() - interval '1 hour'`) // on failure, a later change sweeps
 	}
 }

@@ -62,7 +62,7 @@ func (db *DB) AddAll(ctx context.Context, threads []heads.New) error {
 	return db.begin(ctx, all)
 }
 
-// Move implements [heads.Heads]. It asks for no lease.
+// Move implements [heads.Heads]. It doesn't check for a lease.
 func (db *DB) Move(ctx context.Context, thread string, old, new protocol.Hash) error {
 	if err := check(thread, new); err != nil {
 		return err
@@ -110,8 +110,8 @@ func (db *DB) Ended(ctx context.Context, thread string) (heads.Ended, error) {
 		CompletedAt: s.ended.completedAt}, nil
 }
 
-// History implements [heads.Heads]. A thread that is reopened and ends again in the
-// meantime may come twice.
+// History implements [heads.Heads]. A thread that is reopened and ends again during the iteration can appear
+// twice.
 func (db *DB) History(ctx context.Context) iter.Seq2[heads.Ended, error] {
 	type entry struct {
 		heads.Ended
@@ -200,13 +200,13 @@ func (db *DB) SetFacts(ctx context.Context, thread string, f heads.Facts) error 
 	return db.try(ctx, func(ctx context.Context) error {
 		_, err := db.pool.Exec(ctx, query, thread, data, n)
 		if taken(err) {
-			return nil // the try before was being made while this one looked
+			return nil // an earlier try was committed while this one ran
 		}
 		return err
 	})
 }
 
-// encode is a change of facts as JSON; nil: it changes nothing.
+// encode encodes a change of facts as JSON. It returns nil if nothing changes.
 func encode(f heads.Facts) (*string, error) {
 	data, err := json.Marshal(f)
 	if err != nil || string(data) == "{}" {

@@ -12,13 +12,12 @@ import (
 	"github.com/united-workforce/uwf/remote"
 )
 
-// Leases are columns of heads: they begin and end by the clock of the database, and a
-// swap looks at them in the row that it changes.
+// Leases are columns of heads. They start and expire on the database's clock, and a swap checks them in the
+// row that it changes.
 
 const leaseColumns = `fence, (extract(epoch from until) * 1000)::bigint, ceil(extract(epoch from until - clock_timestamp()) * 1000)::bigint`
 
-// Take is [remote.Remote.Take]. One whose answer was lost is known by its number, in
-// the row.
+// Take implements [remote.Remote]. If the response is lost, the lease is recognized by its number in the row.
 func (r *Remote) Take(ctx context.Context, thread, holder string, duration time.Duration) (l remote.Lease, err error) {
 	if err := checkTake(thread, holder, duration); err != nil {
 		return l, err
@@ -47,7 +46,7 @@ func (r *Remote) Take(ctx context.Context, thread, holder string, duration time.
 			case err != nil:
 				return err
 			case until == nil || left == nil || *left <= 0:
-				n = number() // it has ended between the two looks
+				n = number() // it expired between the two statements
 				continue
 			}
 			if l.Until, l.LeftMs = *until, *left; mine != nil && *mine {
@@ -63,7 +62,7 @@ func (r *Remote) Take(ctx context.Context, thread, holder string, duration time.
 	return l, nil
 }
 
-// Renew is [remote.Remote.Renew].
+// Renew implements [remote.Remote].
 func (r *Remote) Renew(ctx context.Context, thread string, fence int64,
 	duration time.Duration) (l remote.Lease, err error) {
 	if err := remote.CheckDuration(thread, duration); err != nil {
@@ -86,7 +85,7 @@ func (r *Remote) Renew(ctx context.Context, thread string, fence int64,
 	return l, nil
 }
 
-// Release is [remote.Remote.Release].
+// Release implements [remote.Remote].
 func (r *Remote) Release(ctx context.Context, thread string, fence int64) error {
 	return r.db.try(ctx, func(ctx context.Context) error {
 		_, err := r.db.pool.Exec(ctx, `update heads set until = null where thread = $1 and fence = $2 and until is not null`, thread, fence)

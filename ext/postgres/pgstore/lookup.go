@@ -8,24 +8,24 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// lookup is a table whose rows are asked for by their keys: nodes by hashes, objects by ids.
+// lookup reads rows of a table by key: nodes by hash, or objects by ID.
 type lookup[K ~string, R any] struct {
 	db       *DB
-	key      string           // its column of keys
-	table    string           //
-	columns  string           // that scan reads after the key; all null of what is not there
-	content  string           // the column that may be large
-	scan     pgx.RowToFunc[R] //
+	key      string // key column
+	table    string
+	columns  string // columns that scan reads after the key; all null if the row is missing
+	content  string // column that may be large
+	scan     pgx.RowToFunc[R]
 	keyOfRow func(R) K
 }
 
-// Bounds of what one statement answers with.
+// Limits of the result of one statement.
 const (
 	pageRows  = 4096
-	pageBytes = 8 << 20 // one row alone may be larger
+	pageBytes = 8 << 20 // a single row can be larger
 )
 
-// missing are those of the keys under which nothing is, in their order.
+// missing returns the keys without a row, in order.
 func (l lookup[K, R]) missing(ctx context.Context, keys []K) (missing []K, err error) {
 	query := fmt.Sprintf(`select o.key from unnest($1::text[]) with ordinality o(key, i)
 		where not exists (select from %s x where x.%s = o.key) order by i`, l.table, l.key)
@@ -39,8 +39,7 @@ func (l lookup[K, R]) missing(ctx context.Context, keys []K) (missing []K, err e
 	return missing, err
 }
 
-// rows yields the rows of keys, in their order. No connection is held while somebody looks
-// at them.
+// rows yields the rows of keys, in order. It holds no connection while the caller processes them.
 func (l lookup[K, R]) rows(ctx context.Context, keys []K) iter.Seq2[R, error] {
 	return func(yield func(R, error) bool) {
 		for len(keys) > 0 {
@@ -60,7 +59,7 @@ func (l lookup[K, R]) rows(ctx context.Context, keys []K) iter.Seq2[R, error] {
 	}
 }
 
-// page reads the first of the keys: at least one, and as many as fit.
+// page reads the rows of the first keys: at least one, and as many as fit.
 func (l lookup[K, R]) page(ctx context.Context, keys []K) (page []R, err error) {
 	query := fmt.Sprintf(`select key, %[1]s from (
 			select i, o.key, %[1]s, sum(octet_length(%[2]s)) over (order by i) as total
@@ -84,7 +83,7 @@ func (l lookup[K, R]) page(ctx context.Context, keys []K) (page []R, err error) 
 	return page, err
 }
 
-// batches are so many of them at once as one statement may have.
+// batches splits a list into batches that fit into one statement, and yields each with its size.
 func batches[T any](all []T, size func(T) int) iter.Seq2[[]T, int] {
 	return func(yield func([]T, int) bool) {
 		for len(all) > 0 {
@@ -100,15 +99,15 @@ func batches[T any](all []T, size func(T) int) iter.Seq2[[]T, int] {
 	}
 }
 
-// A statement is one round trip if its parameters are sent as text and the server finds out
-// their types: what a process that makes one step wants. As text, bytes are twice as long:
-// what may be large goes as it is, after one round trip more for the types.
+// A statement needs only one round trip if its parameters are sent as text and the server infers their types.
+// This suits a process that makes a single step. But as text, bytes take twice the space, so large parameters
+// are sent as binary, at the cost of another round trip for the types.
 const (
 	small = pgx.QueryExecModeExec
 	large = pgx.QueryExecModeCacheStatement
 )
 
-// mode is that of a statement with so many bytes.
+// mode returns the mode for a statement with the given number of bytes.
 func mode(bytes int) pgx.QueryExecMode {
 	if bytes > 64<<10 {
 		return large

@@ -28,7 +28,7 @@ func (db *DB) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
 
 func notFound(h cas.Hash) error { return fmt.Errorf("%w: %s", cas.ErrNotFound, h) }
 
-// row is a node as it was read.
+// row is a node as read from the table.
 type row struct {
 	cas.Node
 	err error // [cas.ErrNotFound], [*cas.RedactedError], or [*cas.CorruptError]
@@ -64,7 +64,8 @@ func (db *DB) scan(rows pgx.CollectableRow) (r row, err error) {
 	return r, nil
 }
 
-// mendable adds to the error about a damaged row what removes it: only the owner of the tables may.
+// mendable adds to the error about a damaged row the statement that removes it, which only the owner of the
+// tables can execute.
 func mendable(err error) error {
 	var corrupt *cas.CorruptError
 	if !errors.As(err, &corrupt) {
@@ -76,7 +77,7 @@ func mendable(err error) error {
 	return &is
 }
 
-// verify holds what was read against its hash, as [cas.Algorithm.UnmarshalFile] does.
+// verify checks a node against its hash, as [cas.Algorithm.UnmarshalFile] does.
 func (db *DB) verify(n cas.Node) error {
 	if !n.Type.Valid() || n.Timestamp < 0 || len(n.Payload) > cas.MaxPayload {
 		return &cas.CorruptError{Hash: n.Hash, Reason: "its row in the database is damaged"}
@@ -91,7 +92,7 @@ func (db *DB) Has(ctx context.Context, h cas.Hash) (bool, error) {
 	return err == nil && len(missing) == 0, err
 }
 
-// Put implements [cas.Store]. What is put is durable.
+// Put implements [cas.Store]. The nodes are durable when it returns.
 func (db *DB) Put(ctx context.Context, nodes ...cas.Node) error {
 	given := make([]given, 0, len(nodes))
 	for _, n := range nodes {
@@ -107,16 +108,16 @@ func (db *DB) Put(ctx context.Context, nodes ...cas.Node) error {
 // Commit implements [cas.Store].
 func (db *DB) Commit(ctx context.Context, nodes ...cas.Node) error { return db.Put(ctx, nodes...) }
 
-// given is a node or a tombstone that is to be put.
+// given is a node or a tombstone to put.
 type given struct {
 	cas.Node
-	tombstone []byte // set: instead of a payload
+	tombstone []byte // set instead of a payload
 }
 
 func nodeOf(n cas.Node) given { return given{Node: n} }
 
-// put puts as much in one statement as a batch may have. It returns those that are
-// redacted here and whole there, or the other way round.
+// put puts nodes in batches of one statement each. It returns the nodes that are redacted here and intact in
+// all, or the reverse.
 func (db *DB) put(ctx context.Context, all []given) (different []cas.Hash, err error) {
 	sorted, err := distinct(all)
 	if err != nil {
@@ -132,8 +133,8 @@ func (db *DB) put(ctx context.Context, all []given) (different []cas.Hash, err e
 	return different, nil
 }
 
-// distinct are the nodes in the order of their hashes, each once: who puts the same as
-// others in another order would wait for them, and they for him.
+// distinct returns the nodes without duplicates, in the order of their hashes. A common order prevents
+// deadlocks between clients that put the same nodes.
 func distinct(all []given) ([]given, error) {
 	sorted := slices.Clone(all)
 	slices.SortStableFunc(sorted, func(a, b given) int { return strings.Compare(string(a.Hash), string(b.Hash)) })
@@ -153,8 +154,8 @@ func distinct(all []given) ([]given, error) {
 	return sorted[:min(len(sorted), last+1)], nil
 }
 
-// putBatch inserts what is not there, and answers with what is there and may not be the
-// same. That is looked at here: the database is not asked to judge.
+// putBatch inserts missing nodes, and returns existing ones that differ. The comparison happens here, because
+// the database is not trusted with it.
 func (db *DB) putBatch(ctx context.Context, nodes []given, mode pgx.QueryExecMode) (different []cas.Hash, err error) {
 	const query = `with given as materialized (
 			select * from unnest($1::text[], $2::text[], $3::bytea[], $4::bigint[], $5::bytea[]) as g(hash, type, payload, stored, tombstone)
@@ -188,7 +189,7 @@ func (db *DB) putBatch(ctx context.Context, nodes []given, mode pgx.QueryExecMod
 	return different, err
 }
 
-// compare looks at what was there already.
+// compare compares nodes with the existing ones.
 func (db *DB) compare(ctx context.Context, nodes []given, doubtful []cas.Hash) (different []cas.Hash, err error) {
 	sent := make(map[cas.Hash]given, len(nodes))
 	for _, n := range nodes {
@@ -215,7 +216,7 @@ func (db *DB) All(ctx context.Context, prefix string) iter.Seq2[cas.Hash, error]
 	const query = `select hash from nodes where hash > $1 and hash >= $2 and hash < $2 || '~' collate "C" order by hash limit $3`
 	return pages(func(last string) (page []cas.Hash, err error) {
 		if strings.Trim(prefix, "0123456789ABCDEFGHJKMNPQRSTVWXYZ") != "" {
-			return nil, ctx.Err() // nothing begins so
+			return nil, ctx.Err() // no hash has such a prefix
 		}
 		err = db.try(ctx, func(ctx context.Context) error {
 			rows, err := db.pool.Query(ctx, query, last, prefix, pageRows)
@@ -228,8 +229,8 @@ func (db *DB) All(ctx context.Context, prefix string) iter.Seq2[cas.Hash, error]
 	}, func(h cas.Hash) string { return string(h) }, pageRows)
 }
 
-// pages yields what comes page by page, each after the last of the one before, so
-// that no connection is held in between and a lost one loses nothing.
+// pages yields items page by page, each page starting after the last item of the one before. So no connection
+// is held in between, and a lost connection loses nothing.
 func pages[T any, K any](load func(after K) ([]T, error), key func(T) K, size int) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var last K
@@ -261,5 +262,5 @@ func texts[T ~string](all []T) []string {
 	return out
 }
 
-// isMissing reports whether nothing is there.
+// isMissing reports whether err means that there is no node.
 func isMissing(err error) bool { return errors.Is(err, cas.ErrNotFound) }

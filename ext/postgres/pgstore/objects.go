@@ -20,7 +20,7 @@ func (db *DB) objects() lookup[protocol.Tree, remote.Object] {
 	}
 }
 
-// scanObject reads an object. One that is not there has no kind.
+// scanObject reads an object. A missing object has no kind.
 func scanObject(row pgx.CollectableRow) (o remote.Object, err error) {
 	var kind *byte
 	if err = row.Scan(&o.ID, &kind, &o.Content); kind != nil {
@@ -70,7 +70,7 @@ func (r *Remote) PutObjects(ctx context.Context, objects []remote.Object) error 
 			return err
 		}
 	}
-	// In one order, so that who puts the same does not wait for whoever waits for him.
+	// A common order prevents deadlocks between clients that put the same objects.
 	objects = slices.Clone(objects)
 	slices.SortFunc(objects, func(a, b remote.Object) int { return strings.Compare(string(a.ID), string(b.ID)) })
 	objects = slices.CompactFunc(objects, func(a, b remote.Object) bool { return a.ID == b.ID })

@@ -1,13 +1,12 @@
-// Package pgstore keeps nodes, heads, facts, names, leases and the objects of files in
-// Postgres: [DB] is a [cas.Store], a [heads.Heads], a [heads.Registry], and, by [DB.Remote],
-// a remote.
+// Package pgstore stores nodes, heads, facts, names, leases and the objects of files in Postgres. [DB] is a
+// [cas.Store], a [heads.Heads] and a [heads.Registry], and [DB.Remote] returns it as a remote.
 //
 // Invariants:
-//   - each change is one statement, and durable when the method returns;
-//   - one whose answer was lost with the connection is asked again under the number
-//     that it has in the table done, so it is made once;
-//   - a head moves together with the look at its lease, in the same row;
-//   - whatever is read is held against its hash: a database is a stranger.
+//   - Each change is one statement, and is durable when the method returns.
+//   - A change whose response was lost with the connection is repeated under its number in the table done, so it is
+//     made only once.
+//   - A head moves in the same statement that checks its lease, in the same row.
+//   - Everything that is read is verified against its hash, because the database is not trusted.
 package pgstore
 
 import (
@@ -40,18 +39,17 @@ var (
 	_ heads.Registry = (*DB)(nil)
 )
 
-// Options of [Open]. The zero value works.
+// Options are the options of [Open]. The zero value is valid.
 type Options struct {
-	// Patience is for how long something is tried again when the database is gone; 0:
-	// half a minute.
+	// Patience is the time for which operations are retried if the database is unreachable; 0 means 30
+	// seconds.
 	Patience time.Duration
-	// Hash is the hash function of a schema that is made; "": XXH3.
+	// Hash is the hash function of a new schema; "" means XXH3.
 	Hash cas.Algorithm
 }
 
-// Open connects to a database: postgres://user@host/database?schema=uwf, see
-// [Config]. A schema that is not there yet is made, where the role may do so. Errors:
-// [*protocol.Error] for an address or a schema that cannot be used.
+// Open connects to a database: postgres://user@host/database?schema=uwf, see [Config]. It creates a missing
+// schema if the role has the permission. Errors are [*protocol.Error] for an unusable address or schema.
 func Open(ctx context.Context, address string, o Options) (*DB, error) {
 	if o.Patience == 0 {
 		o.Patience = 30 * time.Second
@@ -92,10 +90,10 @@ func Open(ctx context.Context, address string, o Options) (*DB, error) {
 	return db, nil
 }
 
-// connecting is how long at most [Open] tries: a wrong address should be told soon.
+// connecting is the time for which [Open] tries to connect, so that a wrong address is reported soon.
 const connecting = 5 * time.Second
 
-// enter makes a connection, or finds one.
+// enter ensures that there is a connection.
 func (db *DB) enter(ctx context.Context) error {
 	conn, err := db.pool.Acquire(ctx)
 	if err == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/united-workforce/uwf/cas"
 )
 
-// recent remembers nodes that were put or read a moment ago, whoever asks for a chain
-// looks at them next. It may have what was redacted since, so only a [reader] asks it.
+// recent caches nodes that were just put or read, because the next reader of a chain needs them. It may
+// contain nodes that were redacted since, so only a [reader] uses it.
 type recent struct {
 	mu    sync.Mutex
 	nodes map[cas.Hash]cas.Node
@@ -21,7 +21,7 @@ type recent struct {
 
 const (
 	recentBytes = 64 << 20
-	recentEntry = 256 // roughly, besides the payload
+	recentEntry = 256 // approximate size without the payload
 )
 
 func (m *recent) get(h cas.Hash) (cas.Node, bool) {
@@ -53,7 +53,7 @@ func (m *recent) add(n cas.Node) {
 	}
 }
 
-// remember keeps what was put, but for what is not there as it was sent.
+// remember caches put nodes, except those that the database stores differently.
 func (db *DB) remember(put []given, different []cas.Hash) {
 	other := make(map[cas.Hash]bool, len(different))
 	for _, h := range different {
@@ -66,18 +66,17 @@ func (db *DB) remember(put []given, different []cas.Hash) {
 	}
 }
 
-// reader reads chains: with a node that was asked for come those that it leads to. For
-// in CBOR a hash is the letter m and 13 characters, so the database finds in one
-// statement what would else be a round trip for each step. It is only ever a guess at
-// what is asked for next: each node is held against its hash, and who reads finds out
-// by the schemas what a node needs.
+// reader reads chains efficiently: with each node, it loads the nodes reachable from it. In CBOR, a hash is
+// the letter m followed by 13 characters, so the database can find references in a single statement instead
+// of one round trip per step. The result is only a prefetch: each node is verified against its hash, and the
+// actual references are determined by the schemas.
 type reader struct {
 	*DB
-	stop []cas.Hash // what these lead to is known
+	stop []cas.Hash // don't follow references of these nodes
 }
 
-// ahead is how many nodes come with one, at most, and searched how large a node is in
-// which hashes are looked for.
+// ahead is the maximum number of nodes to prefetch, and searched the maximum size in bytes of a node that is
+// searched for hashes.
 const (
 	ahead    = 1000
 	searched = 16 << 10
@@ -92,7 +91,7 @@ func (r reader) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
 	return found.Node, cmp.Or(err, found.err)
 }
 
-// load reads a node and what it leads to.
+// load reads a node and the nodes reachable from it.
 func (r reader) load(ctx context.Context, h cas.Hash) (row, error) {
 	const query = `with recursive led(hash) as (
 			select $1::text collate "C"

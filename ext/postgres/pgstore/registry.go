@@ -63,13 +63,13 @@ func (db *DB) Register(ctx context.Context, name string, h protocol.Hash) error 
 	})
 }
 
-// nameError means that a name stands for something else than was thought.
+// nameError means that a name refers to another workflow than expected.
 type nameError struct{ got protocol.Hash }
 
 func (e *nameError) Error() string { return "the name stands for " + string(e.got) }
 
-// rename lets a name stand for a workflow that is there, if it stands for was; "": for
-// none. Errors: [*nameError], [cas.ErrNotFound].
+// rename sets the existing workflow of a name, if the current one is was ("" for none). Errors are
+// [*nameError] and [cas.ErrNotFound].
 func (db *DB) rename(ctx context.Context, name string, was, h protocol.Hash) error {
 	const query = `with known as materialized (select from done where change = $1),
 		there as materialized (select from nodes where hash = $4),

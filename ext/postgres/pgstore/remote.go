@@ -15,7 +15,7 @@ import (
 	"github.com/united-workforce/uwf/remote"
 )
 
-// Remote is a database as others see it.
+// Remote is a database as a remote.
 type Remote struct {
 	db      *DB
 	program string
@@ -23,7 +23,7 @@ type Remote struct {
 
 var _ remote.Remote = (*Remote)(nil)
 
-// Remote returns the database as a remote; program is what it says of itself.
+// Remote returns the database as a remote. program is the name that it reports.
 func (db *DB) Remote(program string) *Remote { return &Remote{db: db, program: program} }
 
 // Close implements [remote.Remote].
@@ -130,7 +130,7 @@ func (s standing) state() (remote.State, error) {
 	return state, err
 }
 
-// listed is the state for a list: a row that is damaged does not hide the others.
+// listed returns the state for a list. A damaged row doesn't hide the others.
 func (s standing) listed() remote.State {
 	state, err := s.state()
 	if err == nil {
@@ -203,25 +203,25 @@ func (r *Remote) Swap(ctx context.Context, s remote.Swap) error {
 	return refusal(s, err)
 }
 
-// whole looks whether all is there that a head leads to. All below was is: a thread has
-// stood there, or the swap will say that none does.
+// whole checks that all nodes reachable from a head exist. It assumes that everything below was does, because
+// was has been the thread's head, or else the swap will fail.
 func (r *Remote) whole(ctx context.Context, head, was cas.Hash) error {
 	reader := reader{DB: r.db}
 	if was != "" {
 		reader.stop = []cas.Hash{was}
 	}
-	if _, err := reader.load(ctx, head); err != nil { // what is below one that was put just now comes with it
+	if _, err := reader.load(ctx, head); err != nil { // prefetches the nodes below the head
 		return err
 	}
 	err := remote.Whole(ctx, reader, head, was)
 	if was != "" && isMissing(err) {
-		// What was may itself not be there, if it never was a head.
+		// was itself may be missing if it has never been a head.
 		return remote.Missing(err)
 	}
 	return err
 }
 
-// refusal is that of a change in the words of a remote.
+// refusal converts the error of a change to the errors of a remote.
 func refusal(s remote.Swap, err error) error {
 	var stands *standsError
 	var fence *fenceError
@@ -265,7 +265,7 @@ func (r *Remote) Register(ctx context.Context, name string, was, workflow cas.Ha
 	return err
 }
 
-// askable refuses what the database could not be asked for.
+// askable returns an error if the database cannot store the thread ID.
 func askable(thread string) error {
 	if strings.ContainsRune(thread, 0) {
 		return remote.Faultf("%q is not a thread id", thread)

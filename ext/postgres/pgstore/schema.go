@@ -14,30 +14,30 @@ import (
 	"github.com/united-workforce/uwf/util/plaintext"
 )
 
-// Version is that of the schema that this program makes and works on.
+// Version is the schema version of this program.
 const Version = 1
 
 //go:embed schema.sql
 var first string
 
-// migration leads from the version before to the next. Migrations only go forward.
+// migration migrates the schema from the previous version. There are no downgrades.
 type migration struct {
 	sql    string
-	oldest int // program that may work on what it makes
+	oldest int // oldest program version that can work on the result
 }
 
 func migrations() []migration { return []migration{{sql: first, oldest: 1}} }
 
-// format is the one row of its table.
+// format is the only row of its table.
 type format struct {
 	version, oldest int
 	hash            cas.Algorithm
 }
 
-// errNoSchema means that there is no schema, or one without tables.
+// errNoSchema means that the schema is missing or has no tables.
 var errNoSchema = errors.New("there is no schema of uwf in the database")
 
-// check refuses a schema that this program does not know.
+// check returns an error for a schema that this program doesn't support.
 func (f format) check() error {
 	switch {
 	case f.oldest > Version:
@@ -55,17 +55,16 @@ func (f format) check() error {
 	return nil
 }
 
-// lockKey is the advisory lock of a schema, as SQL: whoever works on it shares the lock,
-// whoever changes its form has it alone. $1 is its name.
+// lockKey is the advisory lock of a schema, as SQL. Clients share the lock, and a migration holds it
+// exclusively. $1 is the name of the schema.
 const lockKey = `hashtextextended('uwf schema ' || $1::text, 0)`
 
-// enter is what each connection begins with. It waits for a migration to end, and no
-// other begins before the connection ends. Whoever may have said synchronous_commit=off is
-// overruled: what is said to be durable is.
+// enter initializes each connection. It waits for a running migration, and keeps others from starting until
+// the connection ends. It overrides synchronous_commit=off, because the store promises durability.
 func (a *Address) enter(ctx context.Context, conn *pgx.Conn) (f format, err error) {
 	const lock = `select pg_advisory_lock_shared(` + lockKey + `), set_config('synchronous_commit',
 		case current_setting('synchronous_commit') when 'off' then 'on' else current_setting('synchronous_commit') end, false)`
-	both := &pgx.Batch{} // in one round trip; the second sees what is there once the first has the lock
+	both := &pgx.Batch{} // one round trip; the second statement runs after the first has the lock
 	both.Queue(lock, a.Schema)
 	both.Queue(`select version, oldest, hash from format`).QueryRow(func(row pgx.Row) error { return row.Scan(&f.version, &f.oldest, &f.hash) })
 	err = conn.SendBatch(ctx, both).Close()
@@ -78,8 +77,8 @@ func (a *Address) enter(ctx context.Context, conn *pgx.Conn) (f format, err erro
 	return f, f.check()
 }
 
-// Migrate makes the schema, or brings it to this program's version; it returns from
-// which version and to which. Nobody else may be connected in the meantime.
+// Migrate creates the schema or migrates it to this program's version, and returns the versions before and
+// after. No other client may be connected.
 func Migrate(ctx context.Context, address string, hash cas.Algorithm) (from, to int, err error) {
 	a, err := Config(address)
 	if err != nil {
@@ -103,7 +102,7 @@ func migrate(ctx context.Context, a *Address, hash cas.Algorithm) (from int, err
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = tx.Rollback(ctx) }() // it does nothing after a commit
+	defer func() { _ = tx.Rollback(ctx) }() // no effect after a commit
 	if err := a.alone(ctx, tx); err != nil {
 		return 0, err
 	}
@@ -132,7 +131,7 @@ func migrate(ctx context.Context, a *Address, hash cas.Algorithm) (from int, err
 	return from, tx.Commit(ctx)
 }
 
-// alone takes the lock of the schema for the transaction.
+// alone takes the lock of the schema exclusively for the transaction.
 func (a *Address) alone(ctx context.Context, tx pgx.Tx) error {
 	if _, err := tx.Exec(ctx, `set local lock_timeout = '5s'`); err != nil {
 		return err
@@ -145,7 +144,7 @@ func (a *Address) alone(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// current is the version that is there; 0: none, and the schema is made if need be.
+// current returns the current version, or 0 if there is none. It creates the schema if it is missing.
 func current(ctx context.Context, tx pgx.Tx, schema string) (f format, err error) {
 	var there, made bool
 	const look = `select to_regnamespace($1) is not null, to_regclass($1 || '.format') is not null`
@@ -162,7 +161,7 @@ func current(ctx context.Context, tx pgx.Tx, schema string) (f format, err error
 	return f, refused(err, &Address{Schema: schema})
 }
 
-// refused says what a role that may not make the schema can do.
+// refused returns the error for a role without the permission to create the schema, with a hint.
 func refused(err error, a *Address) error {
 	if code(err) != "42501" {
 		return err
@@ -171,7 +170,7 @@ func refused(err error, a *Address) error {
 		"migrate", a.Schema, strings.TrimSpace(err.Error()))
 }
 
-// Setting is what the server says of one of its settings, for connections of ours.
+// Setting returns the value of a server setting in our connections.
 func (db *DB) Setting(ctx context.Context, name string) (value string, err error) {
 	err = db.try(ctx, func(ctx context.Context) error {
 		return db.pool.QueryRow(ctx, `select current_setting($1)`, name).Scan(&value)

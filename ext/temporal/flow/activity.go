@@ -11,32 +11,30 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// Stepper makes one step of a thread of a remote. What is to be tried again, here or
-// by another worker, comes as any error; what no other try would change as a [*StuckError].
-// queue is the task queue that the request came by.
+// Stepper makes one step of a thread at a remote. If no other try would help, the error is a [*StuckError];
+// after any other error, this or another worker tries again. queue is the task queue of the request.
 type Stepper interface {
 	Step(ctx context.Context, r Request, queue string) (Outcome, error)
 }
 
-// StuckError says that a thread cannot go on by itself.
+// StuckError means that a thread cannot continue by itself.
 type StuckError struct {
-	Type    string // one of those of a failed workflow
-	Message string // it goes through Temporal: ids and commands only
+	Type    string // error type of the failed workflow
+	Message string // stored in Temporal, so it contains only IDs and commands
 }
 
 // Error implements error.
 func (e *StuckError) Error() string { return e.Message }
 
-// Steps is the activity.
+// Steps implements the activity.
 type Steps struct{ Stepper Stepper }
 
-// Step makes a step, and says meanwhile that it is at it. The worker beats, not the
-// agent: an agent may think as long as its own timeout says.
+// Step makes a step and sends heartbeats in the meantime. The worker sends them, not the agent, which has its
+// own timeout.
 //
-// Only who stops the thread or this worker ends a step. That Temporal has lost sight of
-// the worker, because one of them was frozen or the network was gone, does not: what the
-// agent has done counts if the remote's head has not moved meanwhile, and the lease keeps
-// others from it.
+// A step only ends early if the thread or this worker is stopped. It continues if Temporal has lost contact
+// with the worker, because one of them was frozen or the network was down. The result counts if the remote's
+// head has not moved since, and the lease keeps others from moving it.
 func (s Steps) Step(ctx context.Context, r Request) (Outcome, error) {
 	working, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
@@ -72,19 +70,19 @@ func beat(ctx context.Context) {
 	}
 }
 
-// Registry is a worker, or a test's.
+// Registry is a worker, or a test environment.
 type Registry interface {
 	RegisterWorkflowWithOptions(w any, options workflow.RegisterOptions)
 	RegisterActivityWithOptions(a any, options activity.RegisterOptions)
 }
 
-// Register tells a worker what there is to do.
+// Register registers the workflow and the activity.
 func Register(to Registry, s Steps) {
 	to.RegisterWorkflowWithOptions(Run, workflow.RegisterOptions{Name: Name})
 	RegisterSteps(to, s)
 }
 
-// RegisterSteps tells a worker that has no workflows: it makes the steps of some roles.
+// RegisterSteps registers only the activity, for a worker that makes the steps of some roles.
 func RegisterSteps(to Registry, s Steps) {
 	to.RegisterActivityWithOptions(s.Step, activity.RegisterOptions{Name: StepName})
 }

@@ -1,14 +1,12 @@
-// Package flow is the Temporal workflow that steps one thread of a remote to its end,
-// and the activity that makes a step.
+// Package flow contains the Temporal workflow that steps one thread of a remote to its end, and the activity
+// that makes a step.
 //
-// The workflow knows no role, no graph and no words: only ids, hashes and statuses go
-// through Temporal. What a thread does next is decided by uwf, in the activity, from the
-// chain; so a newer uwf or an edited workflow file never breaks a replay, and everything
-// that Temporal knows could be lost without losing a thread.
+// The workflow knows no roles, graphs or texts: only IDs, hashes and statuses go through Temporal. The
+// activity lets uwf decide from the chain what a thread does next. So a newer uwf or an edited workflow file
+// never breaks a replay, and no thread is lost if all data in Temporal is lost.
 //
-// It is safe to run anything here twice. A step is made from an expected head, and the
-// remote's head moves by compare-and-swap under a lease: whoever comes second is told
-// where the thread stands, and goes on from there.
+// Everything here is safe to run twice. A step starts from an expected head, and the remote's head moves by
+// compare-and-swap under a lease. A second run receives the thread's state and continues from there.
 package flow
 
 import (
@@ -24,86 +22,85 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// Names by which Temporal knows what is here. They are stored in histories and never change.
+// Names used in Temporal. They are stored in histories and must never change.
 const (
 	Name     = "uwf.thread"  // the workflow
 	StepName = "uwf.step"    // the activity
-	Changed  = "uwf.changed" // a signal: somebody has moved the thread, or answered it
-	idPrefix = "uwf/"        // of a workflow's id
-	Queue    = "uwf"         // of tasks, where nothing else is said
+	Changed  = "uwf.changed" // the signal that a thread was moved or answered
+	idPrefix = "uwf/"        // prefix of workflow IDs
+	Queue    = "uwf"         // default task queue
 )
 
 const (
-	perRun = 500 // steps of one run of the workflow: a history stays short
-	// silence of a worker after which its step is given to another one. The lease of the
-	// thread decides when that one may begin.
+	perRun = 500 // steps per workflow run, to keep histories short
+	// silence is the time without heartbeats after which another worker gets the step. The thread's lease
+	// determines when that one can start.
 	silence = 30 * time.Second
-	// longest is how long a step may take. The agents' own timeouts come long before.
+	// longest is the maximum duration of a step. The agents' own timeouts are much shorter.
 	longest = 7 * 24 * time.Hour
-	// A thread that waits for a person is looked at again so often, if no signal comes.
+	// Interval at which a thread that waits for a person is checked without a signal: it starts at firstLook
+	// and grows to lastLook.
 	firstLook, lastLook = time.Minute, 30 * time.Minute
 )
 
-// Thread is the argument of the workflow: a thread, and where it stood when it was last seen.
+// Thread is the argument of the workflow: a thread and its last known state.
 type Thread struct {
-	Remote string        `json:"remote"` // the name that workers have for it
+	Remote string        `json:"remote"` // the workers' name for it
 	Thread string        `json:"thread"`
-	Head   protocol.Hash `json:"head,omitempty"`  // "": wherever it stands
-	Queue  string        `json:"queue,omitempty"` // whose workers make its next step; "": any
-	Steps  int           `json:"steps,omitempty"` // that earlier runs of the workflow made
-	Above  []string      `json:"above,omitempty"` // the threads that wait for it, its parent first
-	// Silence is after how many seconds without a word from its worker a step is given to
-	// another one; 0: 30.
+	Head   protocol.Hash `json:"head,omitempty"`  // expected head; "" accepts any
+	Queue  string        `json:"queue,omitempty"` // task queue of the next step; "" means the default
+	Steps  int           `json:"steps,omitempty"` // made by earlier runs of the workflow
+	Above  []string      `json:"above,omitempty"` // ancestors that wait for it, parent first
+	// Silence is the time in seconds without heartbeats after which another worker gets a step; 0 means 30.
 	Silence int `json:"silence,omitempty"`
 }
 
 // Ended is the result of the workflow.
 type Ended struct {
 	Head   protocol.Hash   `json:"head"`
-	Status protocol.Status `json:"status"` // completed or cancelled; of a child also suspended
-	Steps  int             `json:"steps"`  // that the workflow made
+	Status protocol.Status `json:"status"` // completed or cancelled; for a child also suspended
+	Steps  int             `json:"steps"`  // made by the workflow
 }
 
-// Request asks for one step.
+// Request is a request for one step.
 type Request struct {
 	Remote string        `json:"remote"`
 	Thread string        `json:"thread"`
 	Expect protocol.Hash `json:"expect,omitempty"`
-	// Routed: a worker has found that the queue of this request is the right one.
+	// Routed means that a worker has determined that the queue is correct.
 	Routed bool     `json:"routed,omitempty"`
 	Above  []string `json:"above,omitempty"`
 }
 
-// Outcome is where the thread stands after it.
+// Outcome is the state of the thread after a step.
 type Outcome struct {
 	Head   protocol.Hash   `json:"head"`
 	Status protocol.Status `json:"status"`
-	// Made: this request has made a step.
+	// Made means that this request has made a step.
 	Made bool `json:"made,omitempty"`
-	// Queue is whose workers make the next step, and Routed whether that is known.
+	// Queue is the task queue of the next step, and Routed reports whether it is known.
 	Queue    string  `json:"queue,omitempty"`
 	Routed   bool    `json:"routed,omitempty"`
-	Children []Child `json:"children,omitempty"` // that are not at their end
-	Parallel int     `json:"parallel,omitempty"` // so many of them at once; 0: all
-	Until    int64   `json:"until,omitempty"`    // ms; it is parked so long
+	Children []Child `json:"children,omitempty"` // children that are not at their end
+	Parallel int     `json:"parallel,omitempty"` // maximum concurrent children; 0 means unlimited
+	Until    int64   `json:"until,omitempty"`    // when its rate limit resets, Unix milliseconds
 }
 
-// Child is a thread that another one waits for.
+// Child is a thread that its parent waits for.
 type Child struct {
 	Thread string          `json:"thread"`
 	Status protocol.Status `json:"status"`
 }
 
-// ID is the id of the workflow of a thread: there is one at a time.
+// ID returns the workflow ID of a thread. Only one workflow with it can run at a time.
 func ID(remote, thread string) string { return idPrefix + remote + "/" + thread }
 
-// Types of the errors with which a workflow fails. Workers also use them for errors of
-// the activity that are not worth another try.
+// Error types of failed workflows. Workers also use them for errors of the activity that must not be retried.
 const (
-	Failed   = "uwf.failed"   // an agent has failed, and its tries are used up
-	Budget   = "uwf.budget"   // a limit of what the run may cost
-	Broken   = "uwf.broken"   // it cannot go on as it is: damaged, or not understood
-	Refused  = "uwf.refused"  // uwf does not try: the worker's config, a program or the thread is not there or wrong
+	Failed   = "uwf.failed"   // an agent has failed, and its retries are exhausted
+	Budget   = "uwf.budget"   // a cost limit is reached
+	Broken   = "uwf.broken"   // it cannot continue: damaged or invalid
+	Refused  = "uwf.refused"  // uwf refuses to step it: the worker's config, a program or the thread is missing or wrong
 	Children = "uwf.children" // some children have failed
 )
 
@@ -122,12 +119,12 @@ func Run(ctx workflow.Context, t Thread) (Ended, error) {
 			return r.ended(out), nil
 		case protocol.StatusSuspended:
 			if len(r.Above) > 0 {
-				return r.ended(out), nil // its parent asks, once nothing else can go on
+				return r.ended(out), nil // its parent asks when nothing else can continue
 			}
 			err = r.wait(ctx, r.nextLook())
-		case protocol.StatusRateLimited, "parked": // its name in older histories
+		case protocol.StatusRateLimited, "parked": // the second is the name in older histories
 			err = r.wait(ctx, time.UnixMilli(out.Until).Sub(workflow.Now(ctx)))
-		case protocol.StatusWaitingForChildren, "waiting": // its name in older histories
+		case protocol.StatusWaitingForChildren, "waiting": // the second is the name in older histories
 			err = r.children(ctx, out)
 		case protocol.StatusIdle, protocol.StatusRunning:
 			r.look = firstLook
@@ -151,7 +148,7 @@ type run struct {
 	routed  bool
 	changed workflow.ReceiveChannel
 	look    time.Duration
-	asking  map[string]protocol.Hash // heads of children at which they ask a person
+	asking  map[string]protocol.Hash // heads of children that wait for a person
 }
 
 func (r *run) ended(out Outcome) Ended { return Ended{out.Head, out.Status, r.Steps} }
@@ -163,9 +160,8 @@ func (r *run) took(out Outcome) {
 	}
 }
 
-// step makes one step. What fails for reasons of the machinery is tried again for ever,
-// here or elsewhere: the worker, the remote and the network come back. What the agent or
-// the thread is to blame for comes as an error that is not retried.
+// step makes one step. Infrastructure errors are retried forever, on this or another worker, because the
+// worker, the remote and the network will return. Errors caused by the agent or the thread are not retried.
 func (r *run) step(ctx workflow.Context) (Outcome, error) {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:           r.Queue,
@@ -181,7 +177,7 @@ func (r *run) step(ctx workflow.Context) (Outcome, error) {
 	return out, err
 }
 
-// wait waits for a signal, at most so long.
+// wait waits for a signal, at most for the given time.
 func (r *run) wait(ctx workflow.Context, most time.Duration) error {
 	_, _ = r.changed.ReceiveWithTimeout(ctx, max(most, time.Second), nil)
 	for r.changed.ReceiveAsync(nil) {
@@ -189,15 +185,14 @@ func (r *run) wait(ctx workflow.Context, most time.Duration) error {
 	return ctx.Err()
 }
 
-// nextLook is when a thread that waits for a person is looked at without a signal.
+// nextLook returns the time until a thread that waits for a person is checked again without a signal.
 func (r *run) nextLook() time.Duration {
 	look := r.look
 	r.look = min(2*look, lastLook)
 	return look
 }
 
-// plain takes what Temporal wraps around the error of an activity away: who looks at a
-// failed workflow reads what is wrong first.
+// plain unwraps the error of an activity, so that a user who looks at a failed workflow sees the cause first.
 func plain(err error) error {
 	if own, ok := errors.AsType[*temporal.ApplicationError](err); ok {
 		return temporal.NewNonRetryableApplicationError(own.Message(), own.Type(), nil)
@@ -205,16 +200,15 @@ func plain(err error) error {
 	return err
 }
 
-// children runs those that are due, each by a workflow of its own, until each of them is
-// at its end, waits for a person, or has failed. A person's answer lets those go on that
-// have waited for it.
+// children runs the children that are due, each in its own workflow, until each has ended, waits for a
+// person, or has failed. A signal lets children that waited for a person continue.
 func (r *run) children(ctx workflow.Context, out Outcome) error {
 	due := out.Children
 	most := out.Parallel
 	if most <= 0 {
 		most = len(due)
 	}
-	var aside []Child // wait for a person
+	var aside []Child // children that wait for a person
 	running, over, failed := 0, 0, 0
 	done := workflow.NewSelector(ctx)
 	done.AddReceive(r.changed, func(c workflow.ReceiveChannel, _ bool) {
@@ -252,7 +246,7 @@ func (r *run) children(ctx workflow.Context, out Outcome) error {
 			failed, len(out.Children), r.Thread.Thread, r.Remote)
 		return temporal.NewNonRetryableApplicationError(message, Children, nil)
 	}
-	if over == 0 { // the parent stands where it stood
+	if over == 0 { // the parent's state is unchanged
 		return r.wait(ctx, r.nextLook())
 	}
 	return nil

@@ -10,19 +10,19 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// Health is whether this machine can make steps. A step that fails because of the machine goes back
-// to the queue, and the worker takes none for a while: else a machine without an agent's program,
-// which fails at once and so is always free, would take them all.
+// Health reports whether this machine can make steps. If a step fails because of the machine, it goes back to
+// the queue, and the worker pauses. Otherwise a machine without an agent's program, on which steps fail at
+// once, would take all steps.
 type Health struct {
 	now   func() time.Time
-	most  int // threads in a row
+	most  int // consecutive failed threads until the machine is given up
 	first time.Duration
 
 	mu     sync.Mutex
-	failed []string // threads that could not be stepped, since one could
+	failed []string // threads that could not be stepped since the last success
 	until  time.Time
 	reason string
-	broken chan error // one error, when the machine is given up
+	broken chan error // receives one error when the machine is given up
 }
 
 const (
@@ -35,11 +35,11 @@ func newHealth(now func() time.Time) *Health {
 	return &Health{now: now, most: mostFailed, first: firstPause, broken: make(chan error, 1)}
 }
 
-// Broken yields why the machine is given up: several threads in a row could not be stepped. A single
-// thread counts once, since its agent may be missing everywhere.
+// Broken returns a channel that receives an error when the machine is given up because several consecutive
+// threads could not be stepped. Each thread counts once, because its agent may be missing on all machines.
 func (h *Health) Broken() <-chan error { return h.broken }
 
-// Paused returns until when no step is taken, and why; zero: steps are taken.
+// Paused returns until when the worker is paused, and why. The time is zero if it isn't.
 func (h *Health) Paused() (until time.Time, reason string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -49,7 +49,7 @@ func (h *Health) Paused() (until time.Time, reason string) {
 	return h.until, h.reason
 }
 
-// Wait returns once steps are taken.
+// Wait waits until the worker is not paused.
 func (h *Health) Wait(ctx context.Context) error {
 	for {
 		until, _ := h.Paused()
@@ -64,14 +64,14 @@ func (h *Health) Wait(ctx context.Context) error {
 	}
 }
 
-// well notes that a step was not kept from being made by the machine.
+// well records that the machine was able to make a step, even if the step failed for another reason.
 func (h *Health) well() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.failed, h.until = nil, time.Time{}
 }
 
-// unwell notes that the machine cannot step a thread, and returns for how long it takes no step.
+// unwell records that the machine could not step a thread, and returns the duration of the pause.
 func (h *Health) unwell(thread, reason string) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -1,11 +1,10 @@
-// Package slot makes steps of threads, each in a process of its own with a home of its own.
+// Package slot makes steps of threads, each in its own process with its own home.
 //
-// A slot is one of the places of a worker in which a step is made. Its home is made again
-// for each step, from the worker's configuration: nothing of one thread is left to the
-// next. The nodes of all slots lie in one store, so that what one has brought from the
-// remote the others need not bring again, and each slot keeps the git objects that it has
-// brought; now and then all of that is started over, so that it does not grow for ever. It is a
-// cache: what counts is at the remote.
+// A worker has a fixed number of slots, in each of which one step at a time is made. The home of a slot is
+// created again for each step from the worker's configuration, so nothing of one thread is left for the next.
+// All slots share a node store, so that nodes are fetched from the remote only once, and each slot keeps its
+// fetched git objects. Both are only a cache of the remote, and are replaced regularly, so that they don't
+// grow forever.
 package slot
 
 import (
@@ -25,75 +24,74 @@ import (
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// Config says how steps are made.
+// Config configures a pool.
 type Config struct {
 	Exe     string // path of a program whose main calls [Work]
-	Dir     string // of the slots; on a local disk
-	Home    string // its config.yaml, .env and remotes.yaml are those of all slots
+	Dir     string // directory of the slots, on a local disk
+	Home    string // home whose config.yaml, .env and remotes.yaml all slots use
 	Slots   int
-	Environ []string // of processes in slots; where their home is comes on top
-	// Queues are the task queues of roles: by the name of the workflow, then of the role.
+	Environ []string // environment of processes in slots, without the location of their home
+	// Queues maps workflow names and roles to task queues.
 	Queues map[string]map[string]string
-	// Queue is where all other roles are played.
+	// Queue is the task queue of all other roles.
 	Queue string
-	// Lease is how long others wait for a thread if the process that steps it dies; 0: the
-	// usual time.
+	// Lease is the duration of leases, for which others wait if a stepping process dies; 0 means the default.
 	Lease time.Duration
-	// Grace is how long a step that is stopped may take to end.
+	// Grace is the time that a stopped step has to end.
 	Grace time.Duration
 	Now   func() time.Time // required
-	// Log is told what goes wrong, with what Temporal is not told; nil: nobody.
+	// Log, if not nil, logs errors, with details that Temporal doesn't get.
 	Log func(string)
-	// Made is told of each step that was made or has failed; nil: nobody.
+	// Made, if not nil, is called for each step that was made or has failed.
 	Made func(Made)
 }
 
-// Made is a step, as the worker logs it.
+// Made is a step as the worker logs it.
 type Made struct {
 	AtMs     int64             `json:"atMs"`
 	Thread   string            `json:"thread"`
 	Step     protocol.NullHash `json:"step,omitempty"`
 	Role     string            `json:"role,omitempty"`
 	Agent    string            `json:"agent,omitempty"`
-	Status   protocol.Status   `json:"status,omitempty"` // of the thread
-	Code     protocol.Code     `json:"code,omitempty"`   // of an error
+	Status   protocol.Status   `json:"status,omitempty"` // status of the thread
+	Code     protocol.Code     `json:"code,omitempty"`   // error code
 	Machine  bool              `json:"machine,omitempty"`
 	TookMs   int64             `json:"tookMs"`
 	Usage    *protocol.Usage   `json:"usage,omitempty"`
 	Workflow string            `json:"workflow,omitempty"`
 }
 
-// perStore is how many steps share a store of nodes.
+// perStore is the number of steps that share a node store.
 const perStore = 5000
 
-// Pool is the slots of one worker.
+// Pool manages the slots of one worker.
 type Pool struct {
 	c      Config
 	health *Health
-	dir    string        // of this worker
-	lock   *durable.Held // of dir: it may be removed once nobody has it
+	dir    string        // directory of this worker
+	lock   *durable.Held // lock of dir, which can be removed once the lock is free
 	free   chan int
 
 	mu    sync.Mutex
 	store *store
-	begun int // stores
-	taken int // slots, ever
-	// leaving are homes whose notices are being sent; closing ends the wait for them.
+	begun int // number of stores created
+	taken int // number of slots taken so far
+	// leaving counts the homes whose notifications are being sent; closing ends the wait for them.
 	leaving sync.WaitGroup
 	closing chan struct{}
-	// waiting are threads that wait for a person, the next to be looked at first.
+	// waiting holds the threads that wait for a person, in the order in which they are checked.
 	waiting []asked
 }
 
-// store is a directory of nodes that some steps share, and one of the objects of files.
+// store is a directory with the nodes that some steps share, and one with file objects.
 type store struct {
 	dir         string
 	steps, uses int
-	old         bool // no further step uses it
+	old         bool // it is not used for further steps
 }
 
-// Open makes the directory of a worker, and removes those of workers that have gone. A
-// process in a slot that has outlived its worker keeps its directory until it ends.
+// Open creates the directory of a worker, and removes those of workers that have ended. A process in a slot
+// that outlives its worker keeps its directory until it ends.
 func Open(ctx context.Context, c Config) (*Pool, error) {
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, err
@@ -125,7 +123,7 @@ func Open(ctx context.Context, c Config) (*Pool, error) {
 
 const prefix = "worker-"
 
-// sweep removes the directories of workers that have gone.
+// sweep removes the directories of workers that have ended.
 func sweep(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -150,11 +148,11 @@ func sweep(dir string) error {
 	return nil
 }
 
-// Health is that of the machine.
+// Health returns the health of the machine.
 func (p *Pool) Health() *Health { return p.health }
 
-// Close removes the worker's directory, unless a process is still at work in it. Notices get a
-// while to be sent.
+// Close removes the worker's directory, unless a process is still working in it. It waits a while for
+// notifications to be sent.
 func (p *Pool) Close() error {
 	const patience = 15 * time.Second
 	defer time.AfterFunc(patience, func() { close(p.closing) }).Stop()
@@ -172,21 +170,21 @@ func (p *Pool) Close() error {
 	return errors.Join(os.RemoveAll(p.dir), lock.Unlock())
 }
 
-// place is a slot that is in use.
+// place is a slot in use.
 type place struct {
 	pool  *Pool
 	n     int
-	name  string // of the slot
-	dir   string // home and work are in it
+	name  string // name of the slot
+	dir   string // contains home and work
 	store *store
-	alive *durable.Held // of the home: to its store it is one that is there for a while only
+	alive *durable.Held // marks the home as temporary for its store
 }
 
-// take waits for a free slot and makes its home.
+// take waits for a free slot and creates its home.
 func (p *Pool) take(ctx context.Context) (*place, error) {
 	select {
 	case n := <-p.free:
-		// The home of the step before may still be there, until its notices are sent.
+		// The previous step's home may still exist until its notifications are sent, so use a new name.
 		at := &place{pool: p, n: n, name: "slot-" + strconv.Itoa(n), dir: filepath.Join(p.dir, fmt.Sprintf("slot-%d-%d", n,
 			p.number())), store: p.borrow()}
 		if err := at.furnish(); err != nil {
@@ -199,7 +197,7 @@ func (p *Pool) take(ctx context.Context) (*place, error) {
 	}
 }
 
-// number counts the slots that were taken.
+// number counts and returns the number of slots taken.
 func (p *Pool) number() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -207,7 +205,7 @@ func (p *Pool) number() int {
 	return p.taken
 }
 
-// furnish makes a home with the worker's configuration.
+// furnish creates a home with the worker's configuration.
 func (a *place) furnish() (err error) {
 	if err := os.RemoveAll(a.dir); err != nil {
 		return err
@@ -240,13 +238,14 @@ func (a *place) furnish() (err error) {
 	return nil
 }
 
-// imported are the git directories in a home that have the files of threads from elsewhere.
+// imported lists the git directories in a home with the files of imported threads.
 var imported = []string{"imported-sha1", "imported-sha256"}
 
-// objects is where a slot keeps them between two steps. No two steps use them at once.
+// objects returns the directory in which a slot keeps them between two steps. No two steps use it at the same
+// time.
 func (a *place) objects() string { return filepath.Join(a.store.objects(), a.name) }
 
-// move moves them from one directory to another, if they are there.
+// move moves them from one directory to another, if they exist.
 func move(from, to string) error {
 	for _, name := range imported {
 		if _, err := os.Lstat(filepath.Join(from, name)); err != nil {
@@ -265,21 +264,21 @@ func move(from, to string) error {
 func (a *place) home() string    { return filepath.Join(a.dir, "home") }
 func (a *place) workDir() string { return filepath.Join(a.dir, "work") }
 
-// leave gives the slot back, empty.
+// leave empties the slot and returns it.
 func (a *place) leave() {
 	a.clear()
 	a.pool.giveBack(a.store)
 	a.pool.free <- a.n
 }
 
-// clear removes what is in the slot.
+// clear removes the contents of the slot.
 func (a *place) clear() {
 	if a.alive != nil {
-		_ = a.alive.Unlock() // the file goes as well
+		_ = a.alive.Unlock() // the file is removed as well
 	}
-	_ = move(filepath.Join(a.home(), "git"), a.objects()) // else they are brought again
+	_ = move(filepath.Join(a.home(), "git"), a.objects()) // on failure, they are fetched again
 	if !a.sending() {
-		_ = os.RemoveAll(a.dir) // furnish says what is wrong
+		_ = os.RemoveAll(a.dir) // furnish reports the error
 		return
 	}
 	a.pool.leaving.Go(func() {
@@ -288,14 +287,13 @@ func (a *place) clear() {
 	})
 }
 
-// sending reports whether a process that the step has started sends a notice from the home.
+// sending reports whether a process started by the step is sending a notification from the home.
 func (a *place) sending() bool {
 	waiting, err := os.ReadDir(filepath.Join(a.home(), "notify", "outbox"))
 	return err == nil && len(waiting) > 0
 }
 
-// sent waits until the notices are sent: that takes longer than the sender tries. It gives up when the pool
-// is closed.
+// sent waits until the notifications are sent, longer than the sender tries, or until the pool is closed.
 func (a *place) sent() {
 	const longest = 15 * time.Minute
 	tick := time.NewTicker(200 * time.Millisecond)
@@ -311,7 +309,7 @@ func (a *place) sent() {
 	}
 }
 
-// borrow returns the store for a step.
+// borrow returns a store for a step.
 func (p *Pool) borrow() *store {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -335,12 +333,12 @@ func (p *Pool) giveBack(s *store) {
 	}
 }
 
-// retire removes a store once nobody uses it.
+// retire removes a store when it is no longer in use.
 func (p *Pool) retire(s *store) {
 	if s.old = true; s.uses == 0 {
-		_, _ = os.RemoveAll(s.dir), os.RemoveAll(s.objects()) // otherwise Close does, or the next worker
+		_, _ = os.RemoveAll(s.dir), os.RemoveAll(s.objects()) // on failure, Close or the next worker removes it
 	}
 }
 
-// objects is where the slots keep the objects of files meanwhile.
+// objects returns the directory in which the slots keep file objects between steps.
 func (s *store) objects() string { return s.dir + "-files" }

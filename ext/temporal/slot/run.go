@@ -14,10 +14,10 @@ import (
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// ran is what a process in a slot has answered.
+// ran is the result of a process in a slot.
 type ran struct {
 	out     protocol.RunOutput
-	problem Problem // no code: it went well
+	problem Problem // without a code if it succeeded
 }
 
 func (r ran) code() protocol.Code { return r.problem.Code }
@@ -25,11 +25,11 @@ func (r ran) code() protocol.Code { return r.problem.Code }
 // made reports whether it has made a step.
 func (r ran) made() bool { return r.out.StepHash != "" || len(r.out.Steps) > 0 }
 
-// maxAnswer bounds what a process prints.
+// maxAnswer is the maximum size of a process's output in bytes.
 const maxAnswer = 64 << 20
 
-// work does a task in a process of its own, in the slot's home. An error says that it could not be run, or was
-// ended from outside; what the task itself finds wrong is its problem.
+// work runs a task in its own process, in the slot's home. An error means that it could not be run or was
+// stopped; errors of the task itself are in the result's problem.
 func (a *place) work(ctx context.Context, t Task) (ran, error) {
 	none := ran{}
 	text, err := json.Marshal(t)
@@ -69,8 +69,8 @@ func (a *place) work(ctx context.Context, t Task) (ran, error) {
 	return r, err
 }
 
-// plainPath is an error without the path that it is about: errors of an activity go
-// through Temporal.
+// plainPath returns err without the path that it contains, because errors of an activity are stored in
+// Temporal.
 func plainPath(err error) error {
 	if at, ok := errors.AsType[*os.PathError](err); ok {
 		return at.Err
@@ -78,7 +78,7 @@ func plainPath(err error) error {
 	return err
 }
 
-// answer reads what the process has printed.
+// answer reads the process's output.
 func (a *place) answer() (ran, error) {
 	text, err := safeopen.ReadFile(filepath.Join(a.dir, "stdout"), maxAnswer, false)
 	if err != nil {

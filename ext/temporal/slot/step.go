@@ -35,14 +35,14 @@ func (p *Pool) Step(ctx context.Context, r flow.Request, queue string) (flow.Out
 	}
 	p.health.well()
 	if ran.code() != "" && ran.made() {
-		// The agent has done its work, and the remote does not have it yet.
+		// The agent has finished, but the remote doesn't have its step yet.
 		if ran, err = at.publish(ctx, r, ran); err != nil {
 			return flow.Outcome{}, err
 		}
 	}
 	if ran.code() == protocol.CodeFailed {
-		// Perhaps it has reached its end, and who made that step could not tell. If it could
-		// not tell the remote either, another step does.
+		// The thread may be at its end without being archived. Check the remote; if that fails, another step
+		// finds out.
 		shown, err := at.work(ctx, Task{Do: DoShow, Thread: r.Thread, Remote: r.Remote})
 		if err == nil && shown.code() == "" && shown.out.Done {
 			ran = shown
@@ -55,8 +55,8 @@ func (p *Pool) Step(ctx context.Context, r flow.Request, queue string) (flow.Out
 	return out, err
 }
 
-// local is the error of a slot that cannot be made, or of a process that cannot be run: it is the machine's,
-// unless the step was stopped.
+// local returns the error for a slot that could not be created or a process that could not be run. The
+// machine is at fault unless the step was stopped.
 func (p *Pool) local(ctx context.Context, r flow.Request, err error) error {
 	if ctx.Err() != nil {
 		return err
@@ -64,7 +64,7 @@ func (p *Pool) local(ctx context.Context, r flow.Request, err error) error {
 	return p.unable(r, err.Error())
 }
 
-// unable gives a step back that this machine cannot make. Another worker tries, or this one later.
+// unable returns a step that this machine cannot make. Another worker tries it, or this one later.
 func (p *Pool) unable(r flow.Request, reason string) error {
 	pause := p.health.unwell(r.Thread, reason)
 	if p.c.Log != nil {
@@ -74,7 +74,7 @@ func (p *Pool) unable(r flow.Request, reason string) error {
 	return errors.New("the machine of this worker cannot make the step; its log has the reason")
 }
 
-// log tells of a step.
+// log logs a step.
 func (p *Pool) log(r flow.Request, ran ran, begun time.Time) {
 	if p.c.Made == nil || ran.code() == "" && !ran.made() || ran.code() == protocol.CodeHeadMoved {
 		return
@@ -88,15 +88,15 @@ func (p *Pool) log(r flow.Request, ran ran, begun time.Time) {
 	})
 }
 
-// route reports whether the next role is played here. Only a look at the thread says which
-// role that is; it costs a process, where queues are configured.
+// route reports whether the next role belongs to another queue. To find out, it starts a process that reads
+// the thread, which is only needed if queues are configured.
 func (a *place) route(ctx context.Context, r flow.Request, queue string) (out flow.Outcome, elsewhere bool, err error) {
 	ran, err := a.work(ctx, Task{Do: DoShow, Thread: r.Thread, Remote: r.Remote})
 	if err != nil {
 		return out, false, err
 	}
 	if ran.code() != "" || ran.out.Status != protocol.StatusIdle {
-		return out, false, nil // the step says what is wrong, or does nothing
+		return out, false, nil // the step reports the error, or does nothing
 	}
 	want := a.pool.queueOf(ran.out.StepOutput)
 	if want == queue {
@@ -105,7 +105,7 @@ func (a *place) route(ctx context.Context, r flow.Request, queue string) (out fl
 	return flow.Outcome{Head: ran.out.Head, Status: protocol.StatusIdle, Queue: want, Routed: true}, true, nil
 }
 
-// queueOf is whose workers play the role that is next.
+// queueOf returns the task queue of the next role.
 func (p *Pool) queueOf(out protocol.StepOutput) string {
 	if out.CurrentRole != "" {
 		if queue := p.c.Queues[out.WorkflowName][string(out.CurrentRole)]; queue != "" {
@@ -115,8 +115,8 @@ func (p *Pool) queueOf(out protocol.StepOutput) string {
 	return p.c.Queue
 }
 
-// publish takes a step to the remote that was made, and that the remote did not take when
-// it was: it could not be reached. It gives up when somebody else was faster.
+// publish pushes a step that could not be published when it was made, because the remote was unreachable. It
+// gives up if another client has moved the head.
 func (a *place) publish(ctx context.Context, r flow.Request, made ran) (ran, error) {
 	const longest = 30 * time.Second
 	for wait := time.Second; ; wait = min(2*wait, longest) {
@@ -139,13 +139,13 @@ func (a *place) publish(ctx context.Context, r flow.Request, made ran) (ran, err
 	}
 }
 
-// outcome is what the workflow is told. What no other try would change ends it: a worker
-// that is set up wrong would else try for ever, and nobody would know.
+// outcome returns the result for the workflow. Errors that no other try would avoid end the workflow;
+// otherwise a misconfigured worker would retry forever without anyone noticing.
 func (p *Pool) outcome(r flow.Request, ran ran) (flow.Outcome, error) {
 	switch code := ran.code(); code {
 	case "", protocol.CodeSuspended:
 	case protocol.CodeHeadMoved, protocol.CodeDiverged:
-		// Somebody was faster: the next step begins wherever that has led.
+		// Another client was faster, so continue from the current state.
 		return flow.Outcome{Status: protocol.StatusIdle}, nil
 	case protocol.CodeAgent:
 		return flow.Outcome{}, stuck(r, flow.Failed, "the agent of thread %s has failed", r.Thread)
@@ -164,14 +164,14 @@ func (p *Pool) outcome(r flow.Request, ran ran) (flow.Outcome, error) {
 	return p.stands(r, ran.out.StepOutput)
 }
 
-// stuck is the error of a thread that does not go on by itself, with what to type.
+// stuck returns the error for a thread that cannot continue by itself, including a hint.
 func stuck(r flow.Request, kind, format string, args ...any) error {
 	return &flow.StuckError{Type: kind, Message: fmt.Sprintf(format, args...) + fmt.Sprintf(
 		"; uwf thread show %[1]s --remote %[2]s says more, uwf-temporal run --thread %[1]s --remote %[2]s goes on with it",
 		r.Thread, r.Remote)}
 }
 
-// stands is the outcome of a step that went well.
+// stands returns the outcome of a successful step.
 func (p *Pool) stands(r flow.Request, out protocol.StepOutput) (flow.Outcome, error) {
 	if out.Thread != r.Thread {
 		return flow.Outcome{}, errors.New("the process has answered about another thread")

@@ -9,13 +9,13 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// asked is a thread that waits for a person, as a step of this worker has found.
+// asked is a thread that waits for a person after a step of this worker.
 type asked struct {
 	flow.Request
 	head protocol.Hash
 }
 
-// note keeps in mind whether a thread waits for a person.
+// note records whether a thread waits for a person.
 func (p *Pool) note(r flow.Request, out flow.Outcome) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -31,7 +31,7 @@ func (p *Pool) asking() []asked {
 	return slices.Clone(p.waiting)
 }
 
-// Waiting are the threads that wait for a person, as steps of this worker have found.
+// Waiting returns the threads that wait for a person after a step of this worker.
 func (p *Pool) Waiting() (all []flow.Request) {
 	for _, a := range p.asking() {
 		all = append(all, a.Request)
@@ -39,15 +39,14 @@ func (p *Pool) Waiting() (all []flow.Request) {
 	return all
 }
 
-// Look returns the head of an active thread at the remote; "": it has ended, or is not there.
+// Look returns the head of an active thread at the remote, or "" if it has ended or doesn't exist.
 type Look func(ctx context.Context, thread string) (protocol.Hash, error)
 
-// Watch looks every so often whether threads have moved that wait for a person, and tells of those
-// that have; tell reports whether it could. A person answers with uwf alone, which knows nothing of
-// Temporal; so somebody has to
-// look. Only threads are looked at that a step of this worker has left waiting: so each question is
-// watched by one worker.
-func (p *Pool) Watch(ctx context.Context, every time.Duration, look Look, tell func(flow.Request) bool) {
+// Watch checks at an interval whether threads that wait for a person have moved, and calls notify for each that
+// has. notify reports whether it succeeded. Watching is necessary because a person answers with uwf, which
+// knows nothing about Temporal. A worker watches only the threads that its own steps have left waiting, so
+// each question is watched by one worker.
+func (p *Pool) Watch(ctx context.Context, every time.Duration, look Look, notify func(flow.Request) bool) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	said := ""
@@ -64,12 +63,12 @@ func (p *Pool) Watch(ctx context.Context, every time.Duration, look Look, tell f
 					said = text
 					p.c.Log("threads that wait for a person cannot be looked at: " + text)
 				}
-				break // the next one would meet the same
+				break // the next one would fail the same way
 			}
 			said = ""
 			if head != a.head {
 				p.note(a.Request, flow.Outcome{})
-				if !tell(a.Request) { // Temporal is away: the next look tells
+				if !notify(a.Request) { // Temporal is unreachable; the next check tries again
 					p.note(a.Request, flow.Outcome{Status: protocol.StatusSuspended, Head: a.head})
 					break
 				}

@@ -16,42 +16,42 @@ import (
 	"github.com/united-workforce/uwf/util/plaintext"
 )
 
-// Argument is the hidden first argument of a process in a slot; the second is a [Task].
+// Argument is the hidden first argument of a process in a slot. The second one is a [Task].
 const Argument = "__slot"
 
-// Task is what a process is to do in the home of a slot, with one thread at a remote.
+// Task is the task of a process in a slot's home, for one thread at a remote.
 type Task struct {
 	Do     Do            `json:"do"`
 	Thread string        `json:"thread"`
 	Remote string        `json:"remote"`
-	Lease  time.Duration `json:"lease,omitempty"` // 0: the usual one
+	Lease  time.Duration `json:"lease,omitempty"` // 0 means the default
 	Expect protocol.Hash `json:"expect,omitempty"`
 }
 
-// Do is what is done.
+// Do is the kind of a task.
 type Do string
 
-// What is done.
+// Kinds of tasks.
 const (
 	DoStep Do = "step" // take the lease, pull, make a step, push
-	DoShow Do = "show" // where the thread stands at the remote
-	DoPush Do = "push" // take a step there that was made here
+	DoShow Do = "show" // show the state of the thread at the remote
+	DoPush Do = "push" // push a step made here
 )
 
-// Answer is what a process prints.
+// Answer is the output of a process.
 type Answer struct {
 	Out   protocol.RunOutput `json:"out"`
 	Error *Problem           `json:"error,omitempty"`
 }
 
-// Problem is an error of a process.
+// Problem is an error of a task.
 type Problem struct {
 	Code    protocol.Code `json:"code"`
 	Message string        `json:"message"`
 	Machine bool          `json:"machine,omitempty"`
 }
 
-// Work does the task of a process in a slot, if its arguments are one.
+// Work runs the task in the process's arguments. called is false if they don't contain one.
 func Work(ctx context.Context, process env.Env) (status int, called bool) {
 	if len(process.Args) != 2 || process.Args[0] != Argument {
 		return 0, false
@@ -118,7 +118,7 @@ func (t Task) step(ctx context.Context, link *remotes.Link, dir string) (out pro
 	switch {
 	case n > 0 && (err == nil || out.Steps[n-1].Status != protocol.StatusIdle):
 		out.StepOutput = out.Steps[n-1]
-	case n > 0: // what was made is not where the thread stands
+	case n > 0: // the step's output is not the thread's current state
 		out.StepOutput, _ = link.Engine.Reader.Show(context.WithoutCancel(ctx), t.Thread)
 	}
 	if failed := out.StepOutput.Error; err == nil && out.Status == protocol.StatusError && failed != nil {

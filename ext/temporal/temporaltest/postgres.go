@@ -13,17 +13,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Postgres is a real one, run by ext/postgres/internal/pgserve. Its methods are for one
-// goroutine at a time.
+// Postgres is a real server, run by ext/postgres/internal/pgserve. It is not safe for concurrent use.
 type Postgres struct {
 	Address string
 	in      io.WriteCloser
 	out     *bufio.Scanner
 }
 
-// StartPostgres starts one that lives as long as the test. Its data are in memory where there
-// is a file system for that: a server that crashes loses nothing there, and a busy disk would
-// be all that the test waits for.
+// StartPostgres starts a server that runs until the test ends. Its data is in memory if there is a memory
+// file system: a crash of the server loses nothing there, and the test doesn't wait for a busy disk.
 func StartPostgres(t testing.TB) *Postgres {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "pgserve")
@@ -52,8 +50,7 @@ func StartPostgres(t testing.TB) *Postgres {
 	return p
 }
 
-// prepare makes the databases of a Temporal server, as its manual says, and returns where
-// they are.
+// prepare creates the databases of a Temporal server, following its manual, and returns their address.
 func (p *Postgres) prepare(t testing.TB) (address string) {
 	t.Helper()
 	at, err := url.Parse(p.Address)
@@ -71,7 +68,7 @@ func (p *Postgres) prepare(t testing.TB) (address string) {
 	return net.JoinHostPort("127.0.0.1", port)
 }
 
-// Do has pgserve do something, and returns the lines that it answers with.
+// Do sends a command to pgserve and returns the lines of the response.
 func (p *Postgres) Do(t testing.TB, words ...string) (lines []string) {
 	t.Helper()
 	_, err := io.WriteString(p.in, strings.Join(words, " ")+"\n")

@@ -1,5 +1,5 @@
-// Package temporaltest runs a real Temporal server, in a directory of a test, with SQLite
-// or Postgres for a database. "make test-temporal" builds that server.
+// Package temporaltest runs a real Temporal server in a test's directory, with SQLite or Postgres as the
+// database. "make test-temporal" builds the server.
 package temporaltest
 
 import (
@@ -30,7 +30,7 @@ import (
 //go:embed server.yaml
 var configuration string
 
-// Server is a Temporal server. Its data outlives a kill.
+// Server is a Temporal server. Its data survives a kill.
 type Server struct {
 	Address string
 	binary  string
@@ -38,10 +38,10 @@ type Server struct {
 	process *exec.Cmd
 }
 
-// Start starts a server with SQLite that lives as long as the test.
+// Start starts a server with SQLite that runs until the test ends.
 func Start(t testing.TB) *Server { return StartOn(t, nil) }
 
-// StartOn starts one that has its data in a Postgres.
+// StartOn starts a server with its data in Postgres, or in SQLite if postgres is nil.
 func StartOn(t testing.TB, postgres *Postgres) *Server {
 	t.Helper()
 	s := &Server{binary: tool(t, "temporal-server"), dir: t.TempDir()}
@@ -63,14 +63,14 @@ func StartOn(t testing.TB, postgres *Postgres) *Server {
 		Namespace: client.DefaultNamespace, WorkflowExecutionRetentionPeriod: durationpb.New(24 * time.Hour),
 	})
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { // until all of its parts know the namespace
+	require.Eventually(t, func() bool { // until all of its services know the namespace
 		_, err := dialled.ListWorkflow(t.Context(), &workflowservice.ListWorkflowExecutionsRequest{})
 		return err == nil
 	}, time.Minute, 50*time.Millisecond)
 	return s
 }
 
-// dynamic lets one client do as much as the machine can.
+// dynamic removes the rate limits for a client.
 const dynamic = `frontend.namespaceRPS: [{value: 100000}]
 frontend.namespaceCount: [{value: 100000}]
 history.rps: [{value: 100000}]
@@ -78,7 +78,7 @@ matching.rps: [{value: 100000}]
 system.namespaceCacheRefreshInterval: [{value: 1s}]
 `
 
-// Restart starts the server, again or for the first time, and waits until it answers.
+// Restart starts the server, or starts it again, and waits until it accepts connections.
 func (s *Server) Restart(t testing.TB) {
 	t.Helper()
 	out, err := os.OpenFile(filepath.Join(s.dir, "server.log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
@@ -107,7 +107,7 @@ func (s *Server) Kill(t testing.TB) {
 	s.process = nil
 }
 
-// Dial connects to it.
+// Dial connects to the server.
 func (s *Server) Dial(t testing.TB) client.Client {
 	t.Helper()
 	dialled, err := client.DialContext(context.WithoutCancel(t.Context()), s.options())
@@ -126,7 +126,7 @@ func (s *Server) log() string {
 	return string(text[max(0, len(text)-most):])
 }
 
-// tool is a program of Temporal's.
+// tool returns the path of one of Temporal's programs.
 func tool(t testing.TB, name string) string {
 	t.Helper()
 	path := filepath.Join(Root(t), ".tmp", "tools", name)
@@ -134,8 +134,7 @@ func tool(t testing.TB, name string) string {
 	return path
 }
 
-// freePorts are ports that nobody listens on. Temporal's tables in Postgres have no room for
-// greater ones.
+// freePorts returns free ports. Temporal's tables in Postgres cannot store larger ones.
 func freePorts(t testing.TB, n int) (ports []int) {
 	t.Helper()
 	const least, most = 1 << 14, 1<<15 - 1
@@ -152,7 +151,7 @@ func freePorts(t testing.TB, n int) (ports []int) {
 	return ports
 }
 
-// Root is the directory of the repository.
+// Root returns the root directory of the repository.
 func Root(t testing.TB) string {
 	t.Helper()
 	dir, err := filepath.Abs(".")

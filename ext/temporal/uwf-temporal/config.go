@@ -30,32 +30,32 @@ import (
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
-// config is what a machine knows of Temporal. Secrets are not in it: they come from the
-// environment (connection.go).
+// config is the configuration of a machine. It contains no secrets; those come from the environment (see
+// connect).
 type config struct {
-	Remote    string `json:"remote"`    // a name that the home's config.yaml has under remotes
+	Remote    string `json:"remote"`    // name of a remote in the home
 	Address   string `json:"address"`   // HOST:PORT of Temporal
-	Namespace string `json:"namespace"` // of Temporal
-	Queue     string `json:"queue"`     // of tasks
-	// Queues are those of roles: by workflow, then by role.
+	Namespace string `json:"namespace"` // Temporal namespace
+	Queue     string `json:"queue"`     // default task queue
+	// Queues maps workflows and roles to task queues.
 	Queues map[string]map[string]string `json:"queues"`
 
-	// Of workers.
-	Dir   string   `json:"dir"`                // for the slots; on a local disk
-	Slots int      `json:"maxConcurrentSteps"` // steps at once
-	Drain duration `json:"shutdownTimeout"`    // that steps in flight may take once the worker is to stop
-	Watch duration `json:"watch"`              // how often a worker looks at one of the threads that wait for a person
-	Lease duration `json:"lease"`              // how long others wait for a thread if the process that steps it dies
-	// Listen is the HOST:PORT at which a worker answers probes; "": nowhere.
+	// Settings of workers.
+	Dir   string   `json:"dir"`                // directory of the slots, on a local disk
+	Slots int      `json:"maxConcurrentSteps"` // maximum concurrent steps
+	Drain duration `json:"shutdownTimeout"`    // time for steps in flight to end when the worker stops
+	Watch duration `json:"watch"`              // interval at which a worker checks a thread that waits for a person
+	Lease duration `json:"lease"`              // lease duration, for which others wait if a stepping process dies
+	// Listen is the HOST:PORT for health probes; "" disables them.
 	Listen string `json:"listen"`
-	// Silence is after how long without a word from its worker a step is given to another
-	// one, in threads that are started with this config.
+	// Silence is the time without heartbeats after which another worker gets a step. It applies to threads
+	// started with this config.
 	Silence duration `json:"heartbeatTimeout"`
 
-	home string // of threads, config and agents
+	home string // home with threads, config and agents
 }
 
-// duration is a length of time as people write it, such as 10m.
+// duration is a duration written as in 10m.
 type duration time.Duration
 
 // UnmarshalText implements encoding.TextUnmarshaler.
@@ -68,10 +68,10 @@ func (d *duration) UnmarshalText(text []byte) error {
 	return err
 }
 
-// maxConfig bounds the file, in bytes.
+// maxConfig is the maximum size of the file in bytes.
 const maxConfig = 1 << 20
 
-// config reads the file, and completes what it does not say.
+// config reads the file and adds defaults.
 func (cmd *command) config(file string) (config, error) {
 	var c config
 	dirs, err := home.Find(cmd.env, "", "")
@@ -100,7 +100,7 @@ func (cmd *command) config(file string) (config, error) {
 	c.Watch = cmp.Or(c.Watch, duration(time.Second/2))
 	c.Lease = cmp.Or(c.Lease, duration(30*time.Second))
 	c.Silence = cmp.Or(c.Silence, duration(30*time.Second))
-	// Not in the home: uwf lets nobody work there.
+	// Don't put it in the home, where steps are not allowed to work.
 	c.Dir = cmp.Or(c.Dir, filepath.Join(cmp.Or(cmd.env.Get("XDG_CACHE_HOME"), filepath.Join(home.User(cmd.env),
 		".cache")), program))
 	if !filepath.IsAbs(c.Dir) {
@@ -136,7 +136,7 @@ func parse(text []byte, c *config) error {
 	if c.Slots < 0 || c.Slots > maxSlots {
 		return fmt.Errorf("maxConcurrentSteps: between 1 and %d", maxSlots)
 	}
-	// uwf would refuse each step, which fails its thread.
+	// uwf would refuse each step, and the threads would fail.
 	if lease := time.Duration(c.Lease); lease != 0 && (lease < remote.MinLease || lease > remote.MaxLease) {
 		return fmt.Errorf("lease: between %s and %s", protocol.Span(remote.MinLease), protocol.Span(remote.MaxLease))
 	}
@@ -148,13 +148,13 @@ func parse(text []byte, c *config) error {
 
 const (
 	maxSlots = 1000
-	minWatch = 50 * time.Millisecond // less is all that a helper of the remote would do
+	minWatch = 50 * time.Millisecond // with less, a remote's helper would do nothing else
 )
 
-// prefixOfSecrets begins the variables that are Temporal's; agents do not get them.
+// prefixOfSecrets is the prefix of Temporal's variables, which agents don't receive.
 const prefixOfSecrets = "TEMPORAL_"
 
-// connect connects to Temporal. The variables are those of Temporal's own programs.
+// connect connects to Temporal. It uses the same variables as Temporal's own programs.
 func (cmd *command) connect(ctx context.Context, c config, identity string, logger log.Logger) (client.Client, error) {
 	o := client.Options{HostPort: c.Address, Namespace: c.Namespace, Identity: identity, Logger: logger}
 	get := func(name string) string { return cmd.env.Get(prefixOfSecrets + name) }
@@ -191,7 +191,7 @@ func (cmd *command) connect(ctx context.Context, c config, identity string, logg
 	return dialled, nil
 }
 
-// process returns the facts of this process for engines and steps: without the secrets of Temporal.
+// process returns the environment for engines and steps, without Temporal's secrets.
 func (cmd *command) process() env.Env {
 	e := cmd.env
 	e.Environ = slices.DeleteFunc(slices.Clone(e.Environ), func(entry string) bool {
@@ -200,7 +200,7 @@ func (cmd *command) process() env.Env {
 	return e
 }
 
-// identity says who a worker is: Temporal shows it, and list.
+// identity returns the identity of a worker, which Temporal and list show.
 func identity() string {
 	name, err := os.Hostname()
 	if err != nil {

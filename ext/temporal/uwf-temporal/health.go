@@ -13,7 +13,7 @@ import (
 	"github.com/united-workforce/uwf/ext/temporal/slot"
 )
 
-// pausing hands out slots for steps while the machine can make some.
+// pausing hands out slots while the worker is not paused.
 type pausing struct {
 	worker.SlotSupplier
 	health *slot.Health
@@ -35,7 +35,7 @@ func (p pausing) TryReserveSlot(info worker.SlotReservationInfo) *worker.SlotPer
 	return p.SlotSupplier.TryReserveSlot(info)
 }
 
-// tuned are the slots of a worker. Sizes of all but the steps are the SDK's own.
+// tuned returns a tuner with n slots for steps; the other sizes are the SDK's defaults.
 func tuned(n int, health *slot.Health) (worker.WorkerTuner, error) {
 	const others = 100
 	o := worker.CompositeTunerOptions{}
@@ -53,7 +53,7 @@ func tuned(n int, health *slot.Health) (worker.WorkerTuner, error) {
 	return worker.NewCompositeTuner(o)
 }
 
-// probed is the answer to a probe.
+// probed is the response to a probe.
 type probed struct {
 	OK     bool   `json:"ok"`
 	Reason string `json:"reason,omitempty"`
@@ -76,7 +76,7 @@ func (cmd *command) probes(ctx context.Context, conf config, temporal client.Cli
 		ctx, cancel := context.WithTimeout(r.Context(), patience)
 		defer cancel()
 		answer := probed{OK: true, Slots: conf.Slots}
-		if until, _ := health.Paused(); !until.IsZero() { // the reason is in the log: anybody can ask here
+		if until, _ := health.Paused(); !until.IsZero() { // the reason is only in the log, because anyone can send a probe
 			answer.OK, answer.Reason = false, "this machine cannot make steps; the log has the reason"
 		} else if _, err := temporal.CheckHealth(ctx, nil); err != nil {
 			answer.OK, answer.Reason = false, "temporal cannot be reached"
@@ -85,7 +85,7 @@ func (cmd *command) probes(ctx context.Context, conf config, temporal client.Cli
 		if !answer.OK {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
-		_ = json.NewEncoder(w).Encode(answer) // the client may be gone
+		_ = json.NewEncoder(w).Encode(answer) // the client may have disconnected
 	})
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: patience, ReadTimeout: patience, WriteTimeout: 2 * patience}
 	go func() { _ = server.Serve(listening) }()

@@ -22,28 +22,28 @@ import (
 
 const defaultLimit = 100
 
-// worked is a thread that is worked on, or was.
+// worked is a thread with a workflow, running or ended.
 type worked struct {
 	Thread    string `json:"thread"`
 	Remote    string `json:"remote"`
-	Status    string `json:"status"` // working, waiting or starting; how it ended: completed, failed, …
+	Status    string `json:"status"` // working, waiting or starting; or how it ended: completed, failed, …
 	StartedAt int64  `json:"startedAt"`
 	Worker    string `json:"worker,omitempty"`
-	Tries     int    `json:"tries,omitempty"` // of the step in flight, if more than one
-	Why       string `json:"why,omitempty"`   // of the last try that failed, or of the failure
-	Kind      string `json:"kind,omitempty"`  // of the failure: uwf.failed and so on (package flow)
+	Tries     int    `json:"tries,omitempty"` // tries of the step in flight, if more than one
+	Why       string `json:"why,omitempty"`   // error of the last failed try, or of the workflow
+	Kind      string `json:"kind,omitempty"`  // error type of the workflow: uwf.failed and so on (package flow)
 	EndedAt   int64  `json:"endedAt,omitempty"`
-	Child     bool   `json:"child,omitempty"` // another thread's workflow has started it
+	Child     bool   `json:"child,omitempty"` // started by another thread's workflow
 }
 
-// The statuses of a thread that waits for a person, a time or children, and of one whose workflow has failed: the
-// latter is Temporal's word.
+// Statuses of a thread that waits for a person, a time or children, and of one whose workflow has failed. The
+// latter is Temporal's term.
 const (
 	waiting        = "waiting"
 	workflowFailed = "failed"
 )
 
-// list shows what Temporal knows. What a thread has said and made is at the remote.
+// list shows what Temporal knows. The content of threads is at the remote.
 func (cmd *command) list(c *ucli.Context, conf config) error {
 	if c.Int("limit") < 1 {
 		return cmdline.UsageError("--limit must be 1 or more", "--limit 100")
@@ -78,7 +78,7 @@ func (cmd *command) list(c *ucli.Context, conf config) error {
 	})
 }
 
-// one is a line of the list. What others have written into Temporal is text of strangers.
+// one returns an item of the list. Text from Temporal is untrusted.
 func one(ctx context.Context, dialled client.Client, remote string,
 	found *workflow.WorkflowExecutionInfo) (w worked, ours bool, err error) {
 	id := found.GetExecution().GetWorkflowId()
@@ -101,7 +101,7 @@ func one(ctx context.Context, dialled client.Client, remote string,
 		return w, true, err
 	}
 	for _, a := range about.GetPendingActivities() {
-		w.Status = "starting" // no worker has it
+		w.Status = "starting" // no worker has taken it
 		if a.GetState() == enums.PENDING_ACTIVITY_STATE_STARTED {
 			w.Status, w.Worker = "working", plaintext.Line(a.GetLastWorkerIdentity())
 		}
@@ -115,7 +115,7 @@ func one(ctx context.Context, dialled client.Client, remote string,
 	return w, true, nil
 }
 
-// whyFailed asks for the failure of a workflow.
+// whyFailed returns the error of a failed workflow.
 func whyFailed(ctx context.Context, dialled client.Client, found *workflow.WorkflowExecutionInfo) (kind, why string) {
 	err := dialled.GetWorkflow(ctx, found.GetExecution().GetWorkflowId(), found.GetExecution().GetRunId()).Get(ctx, nil)
 	if failed, ok := errors.AsType[*temporal.ApplicationError](err); ok {
@@ -129,5 +129,5 @@ func whyFailed(ctx context.Context, dialled client.Client, found *workflow.Workf
 
 const maxWhy = 200
 
-// quiet is a logger that says nothing: a command line says itself what is wrong.
+// quiet returns a logger that discards everything, because commands report errors themselves.
 func quiet() log.Logger { return log.NewStructuredLogger(slog.New(slog.DiscardHandler)) }

@@ -12,16 +12,15 @@ import (
 	"github.com/united-workforce/uwf/util/cmdline"
 )
 
-// retried is what retry prints.
+// retried is the output of retry.
 type retried struct {
 	Threads []started `json:"threads"`
 }
 
-// maxRetried bounds how many workflows are looked through.
+// maxRetried is the maximum number of workflows to examine.
 const maxRetried = 10_000
 
-// retry continues threads that have failed. Children are left to their parents, which start those
-// that have failed again.
+// retry continues failed threads. It skips children, because their parents start failed ones again.
 func (cmd *command) retry(c *ucli.Context, conf config) error {
 	since, err := time.ParseDuration(c.String("since"))
 	if !c.Bool("failed") || err != nil || since <= 0 {
@@ -34,7 +33,7 @@ func (cmd *command) retry(c *ucli.Context, conf config) error {
 	}
 	defer dialled.Close()
 	after := cmd.env.Now().Add(-since).UTC().Format(time.RFC3339)
-	// The newest run of a thread counts. One that runs, or has succeeded since, is left alone.
+	// Only the newest run of a thread counts. Skip threads that run or have succeeded since.
 	query := fmt.Sprintf("(%s OR CloseTime > '%s')", running, after)
 	newest := map[string]int64{}
 	failed := map[string]worked{}

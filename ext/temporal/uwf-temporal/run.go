@@ -18,14 +18,14 @@ import (
 
 const program = "uwf-temporal"
 
-// command is one command line.
+// command is the invocation of a command line.
 type command struct {
 	env    env.Env
 	format string
-	mu     sync.Mutex // of the lines on stdout
+	mu     sync.Mutex // protects lines on stdout
 }
 
-// run runs one command line and returns its exit status.
+// run runs a command line and returns its exit status.
 func run(ctx context.Context, e env.Env) int {
 	cmd := &command{env: e}
 	app := &ucli.App{
@@ -86,7 +86,7 @@ func run(ctx context.Context, e env.Env) int {
 	return coded.Code.ExitCode()
 }
 
-// leaf is a command with the flags that all have.
+// leaf returns a command with the common flags.
 func (cmd *command) leaf(name, usage, args string, run func(*ucli.Context, config) error,
 	flags ...ucli.Flag) *ucli.Command {
 	flags = append(flags,
@@ -128,7 +128,7 @@ func (cmd *command) leaf(name, usage, args string, run func(*ucli.Context, confi
 	}
 }
 
-// print prints a result as it was asked for.
+// print prints a result in the requested format.
 func (cmd *command) print(v any, text func(io.Writer) error) error {
 	return render.Print(cmd.env.Stdout, cmdline.Format(cmd.format, cmd.env.Stdout), v, text)
 }

@@ -31,16 +31,16 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// started is what run prints.
+// started is the output of run.
 type started struct {
 	Thread string          `json:"thread"`
-	Run    string          `json:"run"` // of Temporal
+	Run    string          `json:"run"` // Temporal's run ID
 	Status protocol.Status `json:"status"`
 	Head   protocol.Hash   `json:"head,omitempty"`
 }
 
-// start starts a thread, takes it to the remote, and starts its workflow. Stopped in
-// between, it goes on with --thread.
+// start starts a thread, pushes it to the remote, and starts its workflow. If it is interrupted, --thread
+// continues it.
 func (cmd *command) start(c *ucli.Context, conf config) error {
 	thread := c.String("thread")
 	switch {
@@ -83,7 +83,7 @@ func (cmd *command) start(c *ucli.Context, conf config) error {
 	}))
 }
 
-// begin starts the workflow of a thread that is at the remote, unless one is running.
+// begin starts the workflow of a thread at the remote, unless one is running.
 func (cmd *command) begin(ctx context.Context, dialled client.Client, conf config,
 	thread string) (client.WorkflowRun, error) {
 	running, err := dialled.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
@@ -102,7 +102,7 @@ func (cmd *command) begin(ctx context.Context, dialled client.Client, conf confi
 	return running, nil
 }
 
-// outcome waits for the end of a workflow.
+// outcome waits for the end of a workflow and decodes its result.
 func outcome(ctx context.Context, running client.WorkflowRun, ended *flow.Ended) error {
 	err := running.Get(ctx, ended)
 	if failed, ok := errors.AsType[*temporal.ApplicationError](err); ok {
@@ -122,7 +122,7 @@ func outcome(ctx context.Context, running client.WorkflowRun, ended *flow.Ended)
 	return err
 }
 
-// newThread starts a thread here and takes it to the remote.
+// newThread starts a thread here and pushes it to the remote.
 func (cmd *command) newThread(c *ucli.Context, conf config) (string, error) {
 	ctx, process := c.Context, cmd.process()
 	prompt, err := cmd.text(c.String("prompt"))
@@ -164,7 +164,7 @@ func (cmd *command) newThread(c *ucli.Context, conf config) (string, error) {
 	return started.Thread, err
 }
 
-// inputs are those of a run, checked and complete.
+// inputs checks the inputs of a run and adds defaults.
 func (cmd *command) inputs(ctx context.Context, e *engine.Engine, w protocol.Workflow,
 	vars []string) (map[string]any, error) {
 	declared, err := engine.Declared(ctx, e.Reader.Store, w)
@@ -187,11 +187,10 @@ func (cmd *command) inputs(ctx context.Context, e *engine.Engine, w protocol.Wor
 	return inputs.Fill(ctx, declared, given)
 }
 
-// maxText bounds a file with a text, in bytes.
+// maxText is the maximum size of a text file in bytes.
 const maxText = 4 << 20
 
-// text is a text of the command line, or with @ the content of a file. One that begins with @ is written with
-// two.
+// text returns a text from the command line. @FILE stands for the content of a file, and @@ for a leading @.
 func (cmd *command) text(value string) (string, error) {
 	name, isFile := strings.CutPrefix(value, "@")
 	if !isFile || strings.HasPrefix(name, "@") {
@@ -211,7 +210,7 @@ func (cmd *command) warnings(ev engine.Event) {
 	}
 }
 
-// stop ends the work on a thread.
+// stop stops the work on a thread.
 func (cmd *command) stop(c *ucli.Context, conf config) error {
 	thread := c.Args().First()
 	if !threadid.Valid(thread) {

@@ -18,13 +18,13 @@ import (
 	"github.com/united-workforce/uwf/remote/wire"
 )
 
-// looker asks the remote where threads stand, by one helper that stays.
+// looker queries the remote for the heads of threads, with a single long-running helper.
 type looker struct {
 	helper wire.Helper
 	open   *wire.Client
 }
 
-// look is a [slot.Look].
+// look implements [slot.Look].
 func (l *looker) look(ctx context.Context, thread string) (protocol.Hash, error) {
 	if l.open == nil {
 		if err := l.dial(ctx); err != nil {
@@ -56,7 +56,7 @@ func (l *looker) close() {
 	l.open = nil
 }
 
-// looker finds the remote of a worker's home.
+// looker returns a looker for the remote of a worker's home.
 func (cmd *command) looker(ctx context.Context, conf config, environ []string) (*looker, error) {
 	at, err := cmd.remote(conf)
 	if err != nil {
@@ -70,15 +70,15 @@ func (cmd *command) looker(ctx context.Context, conf config, environ []string) (
 		environ = append(environ[:len(environ):len(environ)], remote.TrustVariable+"=1")
 	}
 	l := &looker{helper: wire.Helper{Address: address, Environ: environ, Dir: conf.home, Exe: cmd.env.Exe}}
-	if err := l.dial(ctx); errors.As(err, new(*wire.NoHelperError)) { // all else may pass
+	if err := l.dial(ctx); errors.As(err, new(*wire.NoHelperError)) { // all other errors may be temporary
 		return nil, &protocol.Error{Code: protocol.CodeNotFound, Message: "remote " + conf.Remote + ": " + err.Error(),
 			Err: err}
 	}
 	return l, nil
 }
 
-// wake tells the workflow of a thread that it has moved. Of a child that waits for a person
-// there is none: then the nearest one above it is told. It reports whether Temporal was there.
+// wake signals the workflow of a thread that the thread has moved. A child that waits for a person has no
+// running workflow, so its nearest ancestor is signalled instead. It reports whether Temporal was reachable.
 func wake(ctx context.Context, temporal client.Client, r flow.Request) bool {
 	const patience = 5 * time.Second
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -92,14 +92,14 @@ func wake(ctx context.Context, temporal client.Client, r flow.Request) bool {
 	return true
 }
 
-// maxAdopted bounds how many questions a worker takes over at its start.
+// maxAdopted is the maximum number of waiting threads that a worker wakes when it starts.
 const maxAdopted = 200
 
-// adopt wakes threads that wait: the worker that watched one may be dead. A woken thread is looked
-// at once, by the worker that then watches it.
+// adopt wakes waiting threads, because the worker that watched them may be dead. A woken thread is stepped at
+// once, by the worker that watches it from then on.
 func (cmd *command) adopt(ctx context.Context, temporal client.Client, conf config) error {
 	select {
-	case <-time.After(rand.N(time.Second)): // many workers start at once
+	case <-time.After(rand.N(time.Second)): // spread the load, since many workers may start at once
 	case <-ctx.Done():
 		return nil
 	}
@@ -112,7 +112,7 @@ func (cmd *command) adopt(ctx context.Context, temporal client.Client, conf conf
 
 const running = "ExecutionStatus = 'Running'"
 
-// listed are workflows of a remote's threads that a query finds, the newest first.
+// listed returns the workflows of a remote's threads that match a query, newest first.
 func listed(ctx context.Context, dialled client.Client, remote, query string, limit int,
 	wanted func(worked) bool) ([]worked, error) {
 	all := []worked{}

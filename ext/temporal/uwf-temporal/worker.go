@@ -31,10 +31,10 @@ import (
 	"github.com/united-workforce/uwf/util/proc"
 )
 
-// grace is how long uwf has to stop an agent.
+// grace is the time that uwf has to stop an agent.
 const grace = 30 * time.Second
 
-// worker makes steps until a signal comes. The steps that are in flight then may end.
+// worker runs steps until it receives a signal. It lets the steps in flight finish.
 func (cmd *command) worker(c *ucli.Context, conf config) error {
 	main, queue := conf.Queue, cmp.Or(c.String("queue"), conf.Queue)
 	if n := c.Int("max-concurrent-steps"); n < 0 || n > maxSlots {
@@ -88,7 +88,7 @@ func (cmd *command) worker(c *ucli.Context, conf config) error {
 		WorkerStopTimeout:            time.Duration(conf.Drain),
 		MaxHeartbeatThrottleInterval: time.Duration(conf.Silence) / 3,
 		DisableWorkflowWorker:        some,
-		// So long a workflow waits for the worker that had it last, which may be dead.
+		// Time that a workflow waits for its previous worker, which may be dead.
 		StickyScheduleToStartTimeout: time.Second,
 		OnFatalError:                 func(err error) { broken <- err },
 	})
@@ -131,12 +131,12 @@ func (cmd *command) worker(c *ucli.Context, conf config) error {
 		handOver(temporal, pool)
 	}
 	if _, signalled := errors.AsType[*proc.SignalError](context.Cause(c.Context)); signalled {
-		return nil // it was asked to stop, and has stopped
+		return nil // it was asked to stop
 	}
 	return context.Cause(c.Context)
 }
 
-// handOver wakes the threads that this worker has watched, so that another one watches them.
+// handOver wakes the threads that this worker has watched, so that another worker watches them.
 func handOver(temporal client.Client, pool *slot.Pool) {
 	const patience = 10 * time.Second
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -146,10 +146,10 @@ func handOver(temporal client.Client, pool *slot.Pool) {
 	}
 }
 
-// fit refuses a machine on which no step could be made: one where the config cannot be read, or an agent of it
-// cannot be started or reports a problem.
+// fit returns an error if no step could be made on this machine: the config is unreadable, or an agent cannot
+// be started or reports a problem.
 func (cmd *command) fit(ctx context.Context, conf config) error {
-	// In a directory of its own, as steps are: programs of a workspace are not for roles.
+	// Use a separate directory, as for steps: programs in a workspace must not play roles.
 	dir, err := os.MkdirTemp("", program+"-")
 	if err != nil {
 		return err
@@ -194,7 +194,7 @@ func (cmd *command) fit(ctx context.Context, conf config) error {
 	return err
 }
 
-// remote is that of a config, as the home knows it.
+// remote returns the remote in the config, as configured in the home.
 func (cmd *command) remote(conf config) (remotes.Known, error) {
 	all, err := remotes.Book{Dirs: home.Dirs{Home: conf.home}, Dir: conf.home}.All()
 	if err != nil {
@@ -211,10 +211,10 @@ func (cmd *command) remote(conf config) (remotes.Known, error) {
 func (cmd *command) log(m slot.Made) {
 	cmd.mu.Lock()
 	defer cmd.mu.Unlock()
-	_ = json.NewEncoder(cmd.env.Stdout).Encode(m) // nobody can be told of it
+	_ = json.NewEncoder(cmd.env.Stdout).Encode(m) // there is no other place to report an error
 }
 
-// say tells the worker's log.
+// say writes to the worker's log.
 func (cmd *command) say(text string) {
 	_, _ = fmt.Fprintf(cmd.env.Stderr, "%s %s: %s\n", cmd.env.Now().UTC().Format(time.RFC3339), program,
 		plaintext.Line(text))

@@ -1,14 +1,14 @@
 //go:build unix
 
-// Command pgserve is a real Postgres for the tests of other modules. It prints its address,
-// and obeys what it reads, line by line, until that ends:
+// Command pgserve runs a real Postgres server for the tests of other modules. It prints its address, and
+// executes commands from stdin, one per line, until end of file:
 //
-//	restart              stops it as pg_ctl does, and starts it again
-//	crash                ends it as if it had crashed, and starts it again
-//	copies THREAD N      adds N threads that stand where THREAD stands; prints their ids
-//	chains               prints each thread, a line of JSON
+//	restart              stops the server as pg_ctl does, and starts it again
+//	crash                stops the server as in a crash, and starts it again
+//	copies THREAD N      adds N threads in the state of THREAD; prints their IDs
+//	chains               prints each thread as a line of JSON
 //
-// The answer ends with an empty line.
+// An empty line ends each response.
 package main
 
 import (
@@ -81,7 +81,7 @@ func again(ctx context.Context, s *pgtest.Server, how syscall.Signal) error {
 	return s.Run(ctx)
 }
 
-// ask answers from what is in the database.
+// ask executes a command on the database.
 func ask(ctx context.Context, address string, words []string, out io.Writer, now func() time.Time) error {
 	db, err := pgstore.Open(ctx, address, pgstore.Options{})
 	if err != nil {
@@ -128,34 +128,34 @@ func copies(ctx context.Context, db *pgstore.DB, words []string, out io.Writer, 
 	return db.AddAll(ctx, all)
 }
 
-// link is what two threads have in common that have done the same.
+// link holds the part of a step that is equal for threads that did the same.
 type link struct {
 	Role   string        `json:"role"`
 	Prompt string        `json:"prompt"`
 	Output protocol.Hash `json:"output"`
 }
 
-// chain prints a thread.
+// chain prints the chain of a thread.
 func chain(ctx context.Context, db *pgstore.DB, s remote.State, out io.Writer) error {
-	told := struct {
+	line := struct {
 		Thread string          `json:"thread"`
 		Status protocol.Status `json:"status"`
 		Task   string          `json:"task"`
 		Steps  []link          `json:"steps"`
 	}{Thread: s.Thread}
 	if s.Ended != nil {
-		told.Status = s.Ended.Status
+		line.Status = s.Ended.Status
 	}
 	t, err := thread.Open(ctx, db, s.Head)
 	if err != nil {
 		return err
 	}
-	told.Task = t.Start.Prompt
+	line.Task = t.Start.Prompt
 	for step, err := range t.Steps(ctx) {
 		if err != nil {
 			return err
 		}
-		told.Steps = append(told.Steps, link{step.Role, step.EdgePrompt, step.Output})
+		line.Steps = append(line.Steps, link{step.Role, step.EdgePrompt, step.Output})
 	}
-	return json.NewEncoder(out).Encode(told)
+	return json.NewEncoder(out).Encode(line)
 }

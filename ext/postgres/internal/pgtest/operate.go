@@ -23,7 +23,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Exec runs statements one by one as a role, which the superuser becomes.
+// Exec executes statements one by one as a role, to which the superuser switches.
 func (s *Server) Exec(ctx context.Context, database, role, statements string) (err error) {
 	conn, err := pgconn.Connect(ctx, strings.Replace(s.Socket("postgres", ""), "/postgres?", "/"+database+"?", 1))
 	if err != nil {
@@ -38,10 +38,10 @@ func (s *Server) Exec(ctx context.Context, database, role, statements string) (e
 	return nil
 }
 
-// Shell runs a script as the server's user, with its programs, as the superuser of the
+// Shell runs a script as the server's user, with the server's programs on PATH and as the superuser of the
 // database.
 func (s *Server) Shell(script string) error {
-	cmd := s.command("psql") // for its directory and user
+	cmd := s.command("psql") // only for its directory and user
 	cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-euc", script}
 	cmd.Env = append(cmd.Environ(), "PATH="+s.bin+":/bin:/usr/bin", "PGHOST="+s.Dir, fmt.Sprintf("PGPORT=%d", s.Port),
 		"PGUSER=postgres")
@@ -51,8 +51,8 @@ func (s *Server) Shell(script string) error {
 	return nil
 }
 
-// Strict lets nobody in by the loopback address but with TLS and a password. It returns
-// the certificate of the authority, as PEM.
+// Strict requires TLS and a password for connections to the loopback address. It returns the certificate of
+// the authority in PEM.
 func (s *Server) Strict(ctx context.Context, now time.Time) ([]byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -11,9 +11,8 @@ import (
 	"sync"
 )
 
-// Proxy stands between a client and the server, and cuts connections: after so many
-// bytes of either side, chosen again for each connection. So the cut is before a
-// statement arrives, within it, after it was done and before its answer, or within that.
+// Proxy forwards connections to the server and cuts each after a random number of bytes from either side. So
+// a connection can break before a statement arrives, within it, after its execution, or within the response.
 type Proxy struct {
 	Port int
 
@@ -21,13 +20,13 @@ type Proxy struct {
 	socket   string
 	mu       sync.Mutex
 	random   *rand.Rand
-	most     int64 // bytes until the cut, at most; 0: never
+	most     int64 // maximum bytes until the cut; 0 means never
 	cuts     int
 	open     map[net.Conn]bool
 	group    sync.WaitGroup
 }
 
-// NewProxy listens on the loopback address.
+// NewProxy returns a proxy that listens on the loopback address.
 func NewProxy(s *Server, seed uint64) (*Proxy, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -41,21 +40,21 @@ func NewProxy(s *Server, seed uint64) (*Proxy, error) {
 	return p, nil
 }
 
-// CutWithin lets each connection from now on end within so many bytes; 0: not at all.
+// CutWithin cuts each further connection within the given number of bytes; 0 means never.
 func (p *Proxy) CutWithin(bytes int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.most = bytes
 }
 
-// Cuts is how many connections were cut.
+// Cuts returns the number of connections cut so far.
 func (p *Proxy) Cuts() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.cuts
 }
 
-// Close ends all.
+// Close closes the proxy and all connections.
 func (p *Proxy) Close() error {
 	err := p.listener.Close()
 	p.mu.Lock()
@@ -71,7 +70,7 @@ func (p *Proxy) accept() {
 	for {
 		client, err := p.listener.Accept()
 		if err != nil {
-			return // it was closed
+			return // the proxy was closed
 		}
 		p.group.Go(func() { p.serve(client) })
 	}
@@ -88,7 +87,7 @@ func (p *Proxy) serve(client net.Conn) {
 	var once sync.Once
 	end := func() {
 		once.Do(func() {
-			// No goodbye: as if somebody had pulled the plug.
+			// Reset the connection, as if the cable had been unplugged.
 			if tcp, ok := client.(*net.TCPConn); ok {
 				_ = tcp.SetLinger(0)
 			}
@@ -104,7 +103,7 @@ func (p *Proxy) serve(client net.Conn) {
 	delete(p.open, server)
 }
 
-// begin chooses where the connection ends. Only one of the sides is cut.
+// begin chooses where a connection is cut. Only one direction is cut.
 func (p *Proxy) begin(client, server net.Conn) (up, down int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -113,7 +112,7 @@ func (p *Proxy) begin(client, server net.Conn) (up, down int64) {
 	if p.most == 0 {
 		return up, down
 	}
-	at := 400 + p.random.Int64N(p.most) // the greeting goes through, or nothing ever would
+	at := 400 + p.random.Int64N(p.most) // never cut the handshake, so that there is progress
 	if p.random.IntN(2) == 0 {
 		return at, down
 	}

@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package pgtest runs a real Postgres for tests: in a temporary directory, on a socket
-// and a loopback port, as somebody else if the test is root, since initdb refuses root.
+// Package pgtest runs a real Postgres server for tests, in a temporary directory, on a socket and a loopback
+// port. If the test runs as root, the server runs as another user, since initdb refuses root.
 package pgtest
 
 import (
@@ -23,10 +23,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Server is one cluster. Its superuser is postgres, its database too.
+// Server is a Postgres cluster. Its superuser and its database are both called postgres.
 type Server struct {
-	Dir  string // holds the socket, the data and the log
-	Port int    // on the loopback address, and in the name of the socket
+	Dir  string // contains the socket, the data and the log
+	Port int    // port on the loopback address, and in the name of the socket
 
 	bin  string
 	cred *syscall.Credential
@@ -34,7 +34,7 @@ type Server struct {
 	done chan error
 }
 
-// Start makes a cluster and starts it. settings are lines for postgresql.conf.
+// Start creates and starts a cluster. settings are lines for postgresql.conf.
 func Start(ctx context.Context, settings ...string) (s *Server, err error) {
 	bin, err := programs()
 	if err != nil {
@@ -71,7 +71,7 @@ func Start(ctx context.Context, settings ...string) (s *Server, err error) {
 	return s, s.Run(ctx)
 }
 
-// programs is the directory of the server's programs.
+// programs returns the directory of the server's programs.
 func programs() (string, error) {
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
 	if err != nil || len(found) == 0 {
@@ -86,11 +86,11 @@ func programs() (string, error) {
 }
 
 func version(path string) int {
-	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path)))) // 0: it is not named by one
+	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path)))) // 0 if it is not a number
 	return n
 }
 
-// become finds out as whom the server runs.
+// become determines the user that runs the server.
 func (s *Server) become() error {
 	if os.Getuid() != 0 {
 		return nil
@@ -113,7 +113,8 @@ func (s *Server) become() error {
 	return os.Chown(s.Dir, uid, gid)
 }
 
-// freePort may be taken again before the server has it; nothing else here looks for one.
+// freePort returns a free port. Another process could take it before the server does, but no other test looks
+// for one.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -131,7 +132,7 @@ func (s *Server) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// append adds lines to a file of the cluster.
+// append appends lines to a file of the cluster.
 func (s *Server) append(name string, lines ...string) error {
 	f, err := os.OpenFile(filepath.Join(s.data(), name), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
@@ -141,13 +142,13 @@ func (s *Server) append(name string, lines ...string) error {
 	return errors.Join(err, f.Close())
 }
 
-// Run starts the server, again if it was stopped, and waits until it answers.
+// Run starts the server, also after it was stopped, and waits until it accepts connections.
 func (s *Server) Run(ctx context.Context) error {
 	log, err := os.OpenFile(filepath.Join(s.Dir, "log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = log.Close() }() // the server has its own
+	defer func() { _ = log.Close() }() // the server has its own copy
 	s.cmd = s.command("postgres", "-D", s.data())
 	s.cmd.Stdout, s.cmd.Stderr = log, log
 	if err := s.cmd.Start(); err != nil {
@@ -172,8 +173,8 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 }
 
-// Halt ends the server as pg_ctl stop does: SIGINT for fast, SIGQUIT for immediate,
-// which is as if it had crashed.
+// Halt stops the server like pg_ctl stop: SIGINT for fast, SIGQUIT for immediate, which is equivalent to a
+// crash.
 func (s *Server) Halt(how syscall.Signal) error {
 	if s.cmd == nil {
 		return nil
@@ -184,24 +185,24 @@ func (s *Server) Halt(how syscall.Signal) error {
 	return err
 }
 
-// Stop ends the server and removes all of it.
+// Stop stops the server and deletes its directory.
 func (s *Server) Stop() error { return errors.Join(s.Halt(syscall.SIGQUIT), os.RemoveAll(s.Dir)) }
 
-// Log is what the server has said.
+// Log returns the server's log.
 func (s *Server) Log() []byte {
-	log, _ := os.ReadFile(filepath.Join(s.Dir, "log")) // it is for people
+	log, _ := os.ReadFile(filepath.Join(s.Dir, "log")) // the log is only for display
 	if max := 4000; len(log) > max {
 		log = log[len(log)-max:]
 	}
 	return bytes.TrimSpace(log)
 }
 
-// Socket is the address of a schema for a role, by the socket.
+// Socket returns the address of a schema for a role over the socket.
 func (s *Server) Socket(role, query string) string {
 	return fmt.Sprintf("postgres://%s@/postgres?host=%s&port=%d%s", role, s.Dir, s.Port, query)
 }
 
-// TCP is the same by the loopback address.
+// TCP returns the address of a schema for a role over the loopback address.
 func (s *Server) TCP(role string, port int, query string) string {
 	return fmt.Sprintf("postgres://%s@127.0.0.1:%d/postgres?%s", role, port, strings.TrimPrefix(query, "&"))
 }
