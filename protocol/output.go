@@ -677,7 +677,7 @@ const (
 
 // Finding is the result of one check of the doctor.
 type Finding struct {
-	Area     string   `json:"area"` // home, store, threads, config, agents, models, disk, confinement
+	Area     string   `json:"area"` // home, store, threads, config, agents, models, disk, sandbox, git
 	Severity Severity `json:"severity"`
 	What     string   `json:"what"`
 	Do       string   `json:"do,omitempty"` // remedy: a command, or a change to make

@@ -67,12 +67,12 @@ func IsUnknown(c protocol.Config, alias string, argv []string) bool {
 	if !strings.HasPrefix(name, protocol.AgentPrefix) || name == "uwf-mock" || OwnsModels(name) {
 		return false
 	}
-	_, unknown := Confining(a, Sandbox(c, alias).Mode, driven(argv))
+	_, unknown := Confining(a, Sandbox(c, alias).Mode, Driven(argv))
 	return unknown
 }
 
-// driven returns the command that one of our adapters drives.
-func driven(argv []string) []string {
+// Driven returns the command that one of our adapters drives.
+func Driven(argv []string) []string {
 	name := program(argv)
 	switch a, own := protocol.AdapterOf(name); {
 	case !own:
@@ -165,7 +165,7 @@ func CommandAccess(c protocol.Config, s System) string {
 
 // extra describes whether a program is sandboxed.
 func extra(a protocol.Agent, box protocol.SandboxConfig, argv []string, s System) string {
-	switch setting, unknown := Confining(a, box.Mode, driven(argv)); {
+	switch setting, unknown := Confining(a, box.Mode, Driven(argv)); {
 	case unknown:
 		return ", writes anywhere: uwf does not know where the program keeps its own files"
 	case setting == protocol.SandboxNone && unasked(a):
@@ -183,7 +183,7 @@ func extra(a protocol.Agent, box protocol.SandboxConfig, argv []string, s System
 	if a.Permission != "read-only" || !HeedsPermission(a.Command) {
 		places = append([]string{"the directory"}, places...)
 	}
-	if _, known := programs.Places(driven(argv)); !known {
+	if _, known := programs.Places(Driven(argv)); !known {
 		places = append(places, "its own directories (what it leaves there may run later)")
 	}
 	if len(places) == 0 {

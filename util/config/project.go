@@ -206,7 +206,7 @@ func wider(c protocol.Config, alias string, user protocol.Config) bool {
 	}
 	held := func(c protocol.Config, alias string) int {
 		a, mode := c.Agents[alias], Sandbox(c, alias).Mode
-		setting, _ := Confining(a, mode, driven(append([]string{a.Command}, a.Args...)))
+		setting, _ := Confining(a, mode, Driven(append([]string{a.Command}, a.Args...)))
 		if OwnsModels(a.Command) {
 			setting = first(mode, protocol.SandboxAuto)
 		}

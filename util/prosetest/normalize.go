@@ -69,8 +69,9 @@ func newNormalizer(dir string) normalizer {
 	add(`(\w+Ms"?: ?)\d+`, "$1<time>")
 	add(`(\S) {2,}`, "$1  ") // columns depend on the width of variable texts
 	add(`\bafter \d+s\b`, "after <time>")
-	add(`(?m)^\w+ +confinement commands (are confined by|cannot be confined) .*(\n +→ .*)?`, "<confinement>")
-	add(`(\{"area":"confinement",)"severity":"\w+","what":"commands (are confined by|cannot be confined)[^}]*\}`, "$1…}")
+	add(`\n {18}([^ →])`, " $1") // a finding of doctor, wrapped at a width that paths depend on
+	add(`(?m)^\w+ +sandbox +(agents and )?commands (are confined by|cannot be confined) .*(\n +→ .*)?`, "<confinement>")
+	add(`(\{"area":"sandbox",)"severity":"\w+","what":"(?:agents and )?commands (are confined by|cannot be confined)[^}]*\}`, "$1…}")
 	add(`((?:  |: |:").*?)(, in namespaces\b|, without namespaces(; can reach Unix sockets \(docker, tmux\))?)`, "$1<confinement>")
 	add(`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`, "<uuid>")
 	return n

@@ -150,19 +150,19 @@ func TestAnErrorIsWhatWasWanted(t *testing.T) {
 func TestConfinementIsTheSameOnEveryMachine(t *testing.T) {
 	t.Parallel()
 	n := newNormalizer(t.TempDir())
-	const finding, by, cannot, in, without, sockets = "  confinement commands ", "are confined by", "cannot be confined", ", in namespaces", ", without namespaces", "; can reach Unix sockets (docker, tmux)"
+	const finding, by, cannot, in, without, sockets = "  sandbox     commands ", "are confined by", "cannot be confined", ", in namespaces", ", without namespaces", "; can reach Unix sockets (docker, tmux)"
 	for _, same := range [][]string{
 		{"ok" + finding + by + " a\nok       git", "warning" + finding + by + " b\n       → sudo x\nok       git", "warning" + finding + cannot + " (x)\n     → y\nok       git"},
 		{"a  b" + in, "a  b" + without, "a  b" + without + sockets},
 		{`{"may":"a` + in + `"},{"may":"b` + in + `"}`, `{"may":"a` + without + `"},{"may":"b` + in + `"}`},
 		{
-			`[{"area":"confinement","severity":"ok","what":"commands ` + by + ` x"},{}]`,
-			`[{"area":"confinement","severity":"warning","what":"commands ` + by + ` y","do":"z"},{}]`,
+			`[{"area":"sandbox","severity":"ok","what":"commands ` + by + ` x"},{}]`,
+			`[{"area":"sandbox","severity":"warning","what":"commands ` + by + ` y","do":"z"},{}]`,
 		},
 	} {
 		for _, text := range same {
 			require.Equal(t, n.apply(same[0]), n.apply(text))
-			require.Contains(t, n.apply(text), "confinement")
+			require.Regexp(t, "confinement|sandbox", n.apply(text))
 		}
 	}
 }

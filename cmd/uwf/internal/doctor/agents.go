@@ -40,7 +40,7 @@ type candidate struct {
 func (x *examination) agents(ctx context.Context) {
 	all := x.candidates()
 	if len(all) == 0 {
-		x.note("agents", "go install "+protocol.ModulePath+"/cmd/uwf-builtin@latest", "no agent is installed (no uwf-* program on PATH), and none is in the config")
+		x.note("agents", "go install "+protocol.ModulePath+"/cmd/uwf-builtin@latest", "no agent is configured, and no uwf-* program is on PATH")
 		return
 	}
 	seen := make([]discover.Agent, len(all))
@@ -81,7 +81,7 @@ func (x *examination) asRoot() {
 			continue
 		}
 		key := plaintext.Word("agents." + alias)
-		x.of(alias)("agents", "if this machine is there for that: uwf config set "+key+".env.IS_SANDBOX 1; else uwf config set "+key+".permission edits", "%s: claude refuses to run as root with the permission full", alias)
+		x.of(alias)("agents", "uwf config set "+key+".permission edits, or on a throw-away machine: uwf config set "+key+".env.IS_SANDBOX 1", "%s: claude refuses to run as root with permission full", alias)
 	}
 }
 
@@ -160,9 +160,9 @@ func (x *examination) playsAll(aliases []string) bool {
 func installing(command string) string {
 	name := path.Base(filepath.ToSlash(command))
 	if strings.HasPrefix(name, protocol.AgentPrefix) {
-		return "go install " + protocol.ModulePath + "/cmd/" + name + "@latest, if it is one of ours; else put it on PATH"
+		return "go install " + protocol.ModulePath + "/cmd/" + name + "@latest"
 	}
-	return "put it on PATH, or correct its command in the config"
+	return "uwf config list"
 }
 
 // readConfig checks config.yaml and .env. If the config is unreadable, checks that need it are skipped.
@@ -192,11 +192,11 @@ func (x *examination) readConfig(ctx context.Context) {
 	}
 	switch {
 	case !exists(path):
-		x.agentless("uwf setup", "there is no %s: nobody plays the roles", path)
+		x.agentless("uwf setup", "%s does not exist, so there is no default agent", path)
 	case c.DefaultAgent == "" && len(c.AgentOverrides) == 0:
-		x.agentless("uwf setup --agent NAME", "%s names no defaultAgent: every role that an agent plays needs --agent; commands and people need none", path)
+		x.agentless("uwf setup --agent NAME", "%s has no defaultAgent; agent roles need --agent", path)
 	case c.DefaultAgent == "":
-		x.note("config", "uwf setup --agent NAME", "%s names no defaultAgent: steps without an override need --agent", path)
+		x.note("config", "uwf setup --agent NAME", "%s has no defaultAgent; roles without an override need --agent", path)
 	default:
 		x.ok("config", "%s", path)
 	}
@@ -212,7 +212,7 @@ func (x *examination) withProject(c protocol.Config) (protocol.Config, error) {
 		return c, err
 	}
 	if c, err = config.WithProject(c, path); err == nil {
-		x.ok("config", "%s, beneath it", path)
+		x.ok("config", "%s (project)", path)
 	}
 	return c, err
 }
@@ -269,7 +269,7 @@ func (x *examination) override(ctx context.Context, section, workflow, role stri
 			known = append(known, n.Name)
 		}
 		if near := suggest.Nearest(workflow, known, 1); len(near) > 0 {
-			x.warn("config", "did you mean "+near[0]+"? uwf config unset "+plaintext.Word(section+"."+workflow), "%s names workflow %q, which is not registered", section, workflow)
+			x.warn("config", "did you mean "+near[0]+"? uwf config unset "+plaintext.Word(section+"."+workflow), "%s has an entry for workflow %q, which is not registered", section, workflow)
 		}
 		return
 	}
@@ -288,7 +288,7 @@ func (x *examination) override(ctx context.Context, section, workflow, role stri
 	if near := suggest.Nearest(role, slices.Collect(maps.Keys(w.Roles)), 1); len(near) > 0 {
 		do = "did you mean " + near[0] + "? " + do
 	}
-	x.warn("config", do, "%s names role %q, which workflow %s does not have", section, role, workflow)
+	x.warn("config", do, "%s has an entry for role %q, which workflow %s does not have", section, role, workflow)
 }
 
 // models checks each model's endpoint and key, and optionally sends a request.
@@ -298,7 +298,7 @@ func (x *examination) models(ctx context.Context) {
 	}
 	needed := x.neededModel()
 	if needed != "" && x.config.Models[needed].Name == "" || needed == "" && x.asksModel() && !slices.Contains(x.config.Agents[x.config.DefaultAgent].Args, "--model") {
-		x.problem("models", "uwf setup", "%s asks a model, and none is configured for it", x.config.DefaultAgent)
+		x.problem("models", "uwf setup", "no model is configured for %s", x.config.DefaultAgent)
 	}
 	for _, alias := range slices.Sorted(maps.Keys(x.config.Models)) {
 		report := x.warn
@@ -337,7 +337,7 @@ func (x *examination) neededModel() string {
 
 // confinement reports how this machine restricts models' commands.
 func (x *examination) confinement(context.Context) {
-	const area = "confinement"
+	const area = "sandbox"
 	if x.Confinement == nil {
 		return
 	}
@@ -347,10 +347,10 @@ func (x *examination) confinement(context.Context) {
 	case system.Namespaces:
 		x.ok(area, "commands are confined by %s", text)
 	case system.Confines:
-		x.warn(area, lacks.Do, "commands are confined by %s; without namespaces: %s", text, lacks.Why)
+		x.warn(area, lacks.Do, "commands are confined by %s; no namespaces: %s", text, lacks.Why)
 	default:
-		x.warn(area, "uwf config set sandbox.mode required refuses commands then; or run uwf in a container",
-			"commands cannot be confined here (%s; without namespaces: %s)", text, lacks.Why)
+		x.warn(area, "uwf config set sandbox.mode required",
+			"commands cannot be confined on this machine (%s; namespaces: %s)", text, lacks.Why)
 	}
 }
 
@@ -362,20 +362,20 @@ func (x *examination) access(area string, s config.System, lacks box.Diagnosis) 
 	mode := config.CommandSandbox(*x.config).Mode
 	may := config.CommandAccess(*x.config, s) + config.Reaches(config.Network(*x.config, "", "", ""))
 	if mode == protocol.SandboxNone {
-		x.note(area, "uwf config set commands.sandbox.mode auto holds them back", "roles that are commands: %s", may)
+		x.note(area, "uwf config set commands.sandbox.mode auto", "command roles: %s", may)
 	} else {
-		x.sandboxed(area, "commands", mode, "roles that are commands: "+may, s, lacks)
+		x.sandboxed(area, "commands", mode, "command roles: "+may, s, lacks)
 	}
 	for _, alias := range slices.Sorted(maps.Keys(x.config.Agents)) {
 		a := x.config.Agents[alias]
 		argv := append([]string{a.Command}, a.Args...)
 		may := config.Access(*x.config, alias, argv, x.Env, s) + config.Reaches(config.Network(*x.config, alias, "", ""))
 		if s.Confines && config.IsUnknown(*x.config, alias, argv) {
-			x.warn(area, "uwf config set "+plaintext.Word("agents."+alias+".sandbox.mode")+" auto confines it; none allows that", "%s: %s", alias, may)
+			x.warn(area, "uwf config set "+plaintext.Word("agents."+alias+".sandbox.mode")+" auto", "%s: %s", alias, may)
 			continue
 		}
 		if config.OwnsModels(a.Command) && a.Permission == "" && noCommands(x.config.Builtin) && !config.AnyCommand(x.config.Builtin, x.Env) && a.Command != "uwf-llm" {
-			x.note(area, "uwf setup --commands all, or a list such as go,git", "%s: %s", alias, may)
+			x.note(area, "uwf setup --commands all", "%s: %s", alias, may)
 			continue
 		}
 		mode := config.Sandbox(*x.config, alias).Mode
@@ -391,13 +391,13 @@ func (x *examination) sandboxed(area, key, mode, text string, s config.System, l
 	set := "uwf config set " + plaintext.Word(key+".sandbox.mode")
 	switch {
 	case mode == protocol.SandboxRequired && !s.Namespaces:
-		do := set + " landlock accepts less"
+		do := set + " landlock"
 		if lacks.Do != "" {
 			do = lacks.Do + "; or " + do
 		}
 		x.problem(area, do, "%s", text)
 	case mode == protocol.SandboxLandlock && !s.Confines:
-		x.problem(area, set+" auto; or run uwf in a container", "%s", text)
+		x.problem(area, set+" auto", "%s", text)
 	default:
 		x.ok(area, "%s", text)
 	}

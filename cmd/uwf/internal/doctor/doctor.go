@@ -59,13 +59,19 @@ type examination struct {
 }
 
 // Examine performs all checks. It stops early only if ctx is cancelled.
-func (d Doctor) Examine(ctx context.Context) protocol.Diagnosis {
+func (d Doctor) Examine(ctx context.Context) protocol.Diagnosis { return d.examine(ctx).diagnosis() }
+
+func (d Doctor) examine(ctx context.Context) *examination {
 	x := &examination{Doctor: d, index: fileheads.Open(d.Dirs.Home, durable.OS())}
 	for _, look := range []func(context.Context){x.home, x.disk, x.store, x.threads, x.readConfig, x.day, x.overrides, x.agents, x.models, x.confinement, x.git} {
 		if ctx.Err() == nil {
 			look(ctx)
 		}
 	}
+	return x
+}
+
+func (x *examination) diagnosis() protocol.Diagnosis {
 	healthy := !slices.ContainsFunc(x.findings, func(f protocol.Finding) bool { return f.Severity == protocol.SeverityProblem })
 	return protocol.Diagnosis{Healthy: healthy, Findings: x.findings}
 }
@@ -123,17 +129,17 @@ func (x *examination) home(context.Context) {
 	info, err := os.Stat(dir)
 	switch {
 	case os.IsNotExist(err):
-		x.note("home", "uwf setup", "%s does not exist yet; the first command that writes makes it", dir)
+		x.note("home", "uwf setup", "%s does not exist yet; uwf creates it when needed", dir)
 		dir = existing(dir)
 	case err != nil:
-		x.problem("home", "make it readable, or choose another: export UWF_HOME=DIR", "%v", err)
+		x.problem("home", "export UWF_HOME=DIR", "%v", err)
 		return
 	case !info.IsDir():
-		x.problem("home", "move it away, or choose another: export UWF_HOME=DIR", "%s is not a directory", dir)
+		x.problem("home", "export UWF_HOME=DIR", "%s is not a directory", dir)
 		return
 	}
 	if err := writable(dir); err != nil {
-		x.problem("home", writeRemedy(err, dir, "UWF_HOME"), "nothing can be written in %s: %v", dir, err)
+		x.problem("home", writeRemedy(err, dir, "UWF_HOME"), "cannot write to %s: %v", dir, err)
 		return
 	}
 	if err := config.Distrust(x.Dirs); err != nil {
@@ -145,7 +151,7 @@ func (x *examination) home(context.Context) {
 	}
 	if off := offlimits.New(offlimits.Options{Dir: x.Env.Dir, Home: dir, Store: x.Dirs.Store}); x.Dirs.Home != x.Env.Dir {
 		if said := off.Narrows(x.Env.Dir); said != "" {
-			x.note("home", "work in another directory, or choose another home: export UWF_HOME=DIR", "%s", said)
+			x.note("home", "export UWF_HOME=DIR", "%s", said)
 		}
 	}
 	x.openToOthers()
@@ -162,7 +168,7 @@ func (x *examination) openToOthers() {
 	}
 	for _, path := range paths {
 		if info, err := os.Stat(path); err == nil && safeopen.OthersWrite(info) {
-			x.warn("home", "chmod go-w "+path, "others may write %s", path)
+			x.warn("home", "chmod go-w "+path, "other users can write to %s", path)
 		}
 	}
 }
@@ -178,7 +184,7 @@ func writable(dir string) error {
 }
 
 // makeRoom is the remedy for a full disk.
-const makeRoom = "make room; `uwf cas gc` removes what no thread needs"
+const makeRoom = "uwf cas gc"
 
 // writeRemedy returns the remedy for a directory that cannot be written. variable is the environment variable
 // that selects another one.
@@ -187,9 +193,9 @@ func writeRemedy(err error, dir, variable string) string {
 	case errors.Is(err, syscall.ENOSPC):
 		return makeRoom
 	case errors.Is(err, syscall.EROFS):
-		return fmt.Sprintf("mount it so that it can be written, or choose another: export %s=DIR", variable)
+		return fmt.Sprintf("export %s=DIR", variable)
 	}
-	return fmt.Sprintf("become its owner (ls -ld %s), or choose another: export %s=DIR", dir, variable)
+	return fmt.Sprintf("sudo chown -R \"$USER\" %s, or export %s=DIR", dir, variable)
 }
 
 // cause returns the operating system's error without the name of our own file.
@@ -208,7 +214,7 @@ func (x *examination) disk(context.Context) {
 	for i, dir := range dirs {
 		free, err := durable.FreeSpace(existing(dir))
 		if err != nil {
-			x.note("disk", "", "how much space there is for %s cannot be told: %v", dir, err)
+			x.note("disk", "", "cannot read the free space for %s: %v", dir, err)
 			continue
 		}
 		if i > 0 && free == last {
@@ -233,17 +239,17 @@ func (x *examination) store(ctx context.Context) {
 	if err != nil {
 		remedy := "uwf cas fsck --repair"
 		if errors.Is(err, &protocol.Error{Code: protocol.CodeUnsupportedVersion}) {
-			remedy = "install the uwf that wrote it: its newer release reads and writes it"
+			remedy = "install a newer version of uwf"
 		}
 		x.problem("store", remedy, "%v", err)
 		return
 	}
 	if !s.Exists() {
-		x.note("store", "", "%s does not exist yet; the first thread makes it", dir)
+		x.note("store", "", "%s does not exist yet; uwf creates it when needed", dir)
 		return
 	}
 	if err := writable(filepath.Clean(dir)); err != nil {
-		x.problem("store", writeRemedy(err, dir, "OCAS_HOME"), "nothing can be written in %s: %v", dir, err)
+		x.problem("store", writeRemedy(err, dir, "OCAS_HOME"), "cannot write to %s: %v", dir, err)
 		return
 	}
 	kind := string(s.Algorithm())
@@ -251,9 +257,9 @@ func (x *examination) store(ctx context.Context) {
 		kind += ", the original's layout"
 	}
 	mode, why := s.FlushMode()
-	x.ok("store", "%s (%s), flushed in %s mode: %s", dir, kind, mode, why)
+	x.ok("store", "%s (%s), flush mode %s: %s", dir, kind, mode, why)
 	if mode == "none" {
-		x.warn("store", `set "flush":"auto" in `+filepath.Join(dir, "format.json"), "nothing is flushed: a power cut can lose finished steps")
+		x.warn("store", `set "flush":"auto" in `+filepath.Join(dir, "format.json"), "a power failure can lose finished steps: writes are not flushed")
 	}
 }
 
@@ -261,7 +267,7 @@ func (x *examination) store(ctx context.Context) {
 func (x *examination) threads(ctx context.Context) {
 	active, err := x.count(ctx)
 	if err != nil {
-		x.problem("threads", "uwf cas fsck tells the line; uwf cas fsck --repair moves it away", "%v", err)
+		x.problem("threads", "uwf cas fsck --repair", "%v", err)
 		return
 	}
 	names, err := x.index.Workflows(ctx)
@@ -271,11 +277,11 @@ func (x *examination) threads(ctx context.Context) {
 	}
 	facts, err := x.index.AllFacts(ctx)
 	if err != nil {
-		x.problem("threads", "uwf cas fsck --repair moves the line away", "%v", err)
+		x.problem("threads", "uwf cas fsck --repair", "%v", err)
 		return
 	}
 	if err := x.index.CheckLost(ctx); err != nil {
-		x.problem("threads", "uwf cas fsck names them", "%v", err)
+		x.problem("threads", "uwf cas fsck", "%v", err)
 		return
 	}
 	x.ok("threads", "%s active, %s registered", render.Count(active, "thread"), render.Count(len(names), "workflow"))
@@ -297,14 +303,14 @@ func (x *examination) rateLimited(ctx context.Context, facts map[string]heads.Fa
 	active := x.accounts().Active()
 	for _, account := range slices.Sorted(maps.Keys(active)) {
 		l := active[account]
-		x.note("threads", "uwf thread list --status rate-limited", "account %s is limited until %s: %s",
+		x.note("threads", "uwf thread list --status rate-limited", "account %s is rate-limited until %s: %s",
 			account, l.Until().In(x.Env.Now().Location()).Format(time.DateTime), plaintext.Line(l.Reason))
 	}
 	if waiting > 0 {
-		x.note("threads", "uwf thread list", "%s rate-limited; uwf run-due continues once the provider allows it", render.Count(waiting, "thread"))
+		x.note("threads", "uwf thread list", "%s rate-limited; uwf run-due continues them after the reset", render.Count(waiting, "thread"))
 	}
 	if due > 0 {
-		x.note("threads", "uwf run-due", "%s can go on: the provider grants more again", render.Count(due, "thread"))
+		x.note("threads", "uwf run-due", "%s can continue after a rate limit", render.Count(due, "thread"))
 	}
 }
 
@@ -321,7 +327,7 @@ func (x *examination) day(context.Context) {
 
 func (x *examination) accounts() engine.Accounts {
 	return engine.Accounts{Dir: x.Dirs.Limits(), FS: durable.OS(), Now: x.Env.Now, Warn: func(text string) {
-		x.warn("threads", "nothing has to be done: the next agent asks its provider", "%s", text)
+		x.warn("threads", "uwf run-due", "%s", text)
 	}}
 }
 
@@ -348,7 +354,7 @@ func (x *examination) running(ctx context.Context) {
 	}
 	all, err := x.Running(ctx)
 	if err != nil {
-		x.warn("threads", "uwf thread list --status running", "which threads are running cannot be told: %v", err)
+		x.warn("threads", "uwf thread list --status running", "cannot list the running threads: %v", err)
 		return
 	}
 	if len(all) == 0 {
@@ -358,24 +364,24 @@ func (x *examination) running(ctx context.Context) {
 	for _, r := range all {
 		ids = append(ids, r.Thread)
 	}
-	x.note("threads", "uwf thread stop "+ids[0]+", if one should not be", "%s at work: %s", render.Count(len(ids), "thread"), strings.Join(ids, ", "))
+	x.note("threads", "uwf thread stop "+ids[0], "%s running: %s", render.Count(len(ids), "thread"), strings.Join(ids, ", "))
 }
 
 // git reports whether the files of steps can be snapshotted, and which cannot.
 func (x *examination) git(ctx context.Context) {
-	const area, older = "git", "install git 2.38 or newer"
+	const area, older = "git", "install git 2.38 or later"
 	v, err := snapshot.GitVersion(ctx, x.Env, x.Env.Dir)
 	switch {
 	case err != nil:
-		x.note(area, older, "the files of steps are not kept: %v", err)
+		x.note(area, older, "uwf keeps no snapshots: %v", err)
 		return
 	case !v.AtLeast(2, 31):
-		x.warn(area, older, "git %s: the files of steps are not kept", v.Text)
+		x.warn(area, older, "git %s is too old for snapshots", v.Text)
 		return
 	case !v.AtLeast(2, 38):
-		x.note(area, older, "git %s keeps the files of steps, but cannot bring a result to your branch by a merge", v.Text)
+		x.note(area, older, "git %s can take snapshots, but uwf thread apply cannot merge with it", v.Text)
 	default:
-		x.ok(area, "git %s keeps the files of steps", v.Text)
+		x.ok(area, "git %s can take snapshots", v.Text)
 	}
 	dir, err := filepath.EvalSymlinks(x.Env.Dir)
 	if err != nil {
@@ -386,7 +392,7 @@ func (x *examination) git(ctx context.Context) {
 		return
 	}
 	if err != nil {
-		x.warn(area, "--workspace none works there as it is", "the files of %s are not kept: %s", plaintext.Line(dir), plaintext.Line(err.Error()))
+		x.warn(area, "uwf config set workspace.default none", "cannot take snapshots of %s: %s", plaintext.Line(dir), plaintext.Line(err.Error()))
 		return
 	}
 	spec := snapshot.Spec{Root: repo.Root}
@@ -396,9 +402,9 @@ func (x *examination) git(ctx context.Context) {
 	left, err := repo.Survey(ctx, spec)
 	switch {
 	case err != nil:
-		x.warn(area, "git status", "the files of %s cannot be listed: %s", plaintext.Line(repo.Root), plaintext.Line(err.Error()))
+		x.warn(area, "git status", "cannot list the files of %s: %s", plaintext.Line(repo.Root), plaintext.Line(err.Error()))
 	case len(left) > 0:
-		x.note(area, "", "a step in %s does not keep: %s", plaintext.Line(repo.Root), plaintext.Line(strings.Join(left, "; ")))
+		x.note(area, "", "snapshots of %s leave out: %s", plaintext.Line(repo.Root), plaintext.Line(strings.Join(left, "; ")))
 	}
 }
 

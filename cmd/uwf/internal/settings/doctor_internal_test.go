@@ -15,5 +15,5 @@ func TestAgentsThatNobodyAsksForShareALine(t *testing.T) {
 		{Area: "agents", Severity: protocol.SeverityNote, What: "uwf-gemini: gemini is not installed", Do: "npm install"},
 		{Area: "agents", Severity: protocol.SeverityNote, What: "uwf-gemini: it has no login", Do: "gemini"},
 		{Area: "agents", Severity: protocol.SeverityProblem, What: "mine: cannot be started", Do: "mend it"},
-	}}))
+	}}, 80))
 }

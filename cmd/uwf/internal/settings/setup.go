@@ -2,6 +2,7 @@ package settings
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -418,6 +419,7 @@ func (a Commands) Doctor() *ucli.Command {
 		Name: "doctor", Usage: "check the setup and suggest fixes",
 		Flags: []ucli.Flag{
 			&ucli.BoolFlag{Name: "check", Usage: "also send a short request to each model or to the default agent"},
+			&ucli.BoolFlag{Name: "unattended", Usage: "check only what should be set before you leave runs alone"},
 		},
 	}, a.doctor)
 }
@@ -438,14 +440,20 @@ func (a Commands) doctor(ctx context.Context, c *ucli.Context) error {
 	if c.Bool("check") {
 		d.Ask, d.AskAgent = askModel, a.probe
 	}
-	diagnosis := d.Examine(ctx)
+	examine := d.Examine
+	if c.Bool("unattended") {
+		examine = d.Unattended
+	}
+	diagnosis := examine(ctx)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	if !diagnosis.Healthy {
 		a.Status = protocol.CodeFailed
 	}
-	return a.Print(diagnosis, func(w *term.Page) { w.Coloured(diagnosisText(diagnosis), term.OfFinding) })
+	return a.Print(diagnosis, func(w *term.Page) {
+		w.Coloured(diagnosisText(diagnosis, cmp.Or(a.Width(), cmdline.Columns)), term.OfFinding)
+	})
 }
 
 // runningThreads lists the running threads.
@@ -466,8 +474,9 @@ func askModel(ctx context.Context, e config.Endpoint) error {
 	return err
 }
 
-// diagnosisText prints findings with their remedies. Unused agents with problems share a line.
-func diagnosisText(d protocol.Diagnosis) string {
+// diagnosisText prints findings with their remedies, which are not wrapped so that they can be pasted. Unused
+// agents with problems share a line.
+func diagnosisText(d protocol.Diagnosis, width int) string {
 	findings, lacking := []protocol.Finding{}, []string{}
 	for _, f := range d.Findings {
 		if f.Area == "agents" && f.Severity == protocol.SeverityNote && strings.HasPrefix(f.What, protocol.AgentPrefix) {
@@ -480,14 +489,20 @@ func diagnosisText(d protocol.Diagnosis) string {
 	if len(lacking) > 0 {
 		findings = append(findings, protocol.Finding{
 			Area: "agents", Severity: protocol.SeverityNote,
-			What: "not ready, and not asked for: " + strings.Join(slices.Compact(lacking), ", "), Do: "uwf setup --agent NAME says what one lacks",
+			What: "not ready and not used: " + strings.Join(slices.Compact(lacking), ", "), Do: "uwf setup --agent NAME",
 		})
 	}
 	var b strings.Builder
+	const indent = 18
 	for _, f := range findings {
-		fmt.Fprintf(&b, "%-8s %-8s %s\n", f.Severity, f.Area, plaintext.Line(f.What))
+		words := map[protocol.Severity]string{protocol.SeverityWarning: "warn", protocol.SeverityProblem: "fail"}
+		first := fmt.Sprintf("%-4s  %-10s  ", cmp.Or(words[f.Severity], string(f.Severity)), f.Area)
+		for _, line := range cmdline.Wrap(plaintext.Line(f.What), width-indent) {
+			fmt.Fprintf(&b, "%-*s%s\n", indent, first, line)
+			first = ""
+		}
 		if f.Do != "" {
-			fmt.Fprintf(&b, "%-17s → %s\n", "", plaintext.Line(f.Do))
+			fmt.Fprintf(&b, "%-*s→ %s\n", indent, "", plaintext.Line(f.Do))
 		}
 	}
 	return b.String()

@@ -117,8 +117,8 @@ func (p *Page) Table(t *Table) {
 // cellColour returns the colour for a status or verdict.
 func cellColour(cell string) terminal.Sequence {
 	good := []string{string(protocol.StatusCompleted), "ok", "added"}
-	bad := []string{string(protocol.StatusError), string(protocol.StatusCorrupt), string(protocol.StatusFailed), "problem", "removed", "damaged"}
-	care := []string{string(protocol.StatusSuspended), "warning", "changed"}
+	bad := []string{string(protocol.StatusError), string(protocol.StatusCorrupt), string(protocol.StatusFailed), "problem", "removed", "damaged", "fail"}
+	care := []string{string(protocol.StatusSuspended), "warning", "warn", "changed"}
 	switch {
 	case slices.Contains(good, cell):
 		return terminal.Green
