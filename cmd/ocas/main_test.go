@@ -13,19 +13,19 @@ import (
 	"github.com/united-workforce/uwf/util/tmpfstest"
 )
 
-// TestMain lets the test binary be ocas, so that a script runs a real process.
+// TestMain lets the test binary act as ocas, so that a script runs a real process.
 func TestMain(m *testing.M) {
 	testscript.Main(tmpfstest.In(prosetest.Of(m)), map[string]func(){"ocas": main})
 }
 
-// TestScripts runs the stories in testdata/script, each in a home of its own.
+// TestScripts runs the stories in testdata/script, each with a new home.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script", RequireExplicitExec: true, RequireUniqueNames: true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
-			e.Setenv("GORACE", "atexit_sleep_ms=0") // under the race detector each program would sleep a second
+			e.Setenv("GORACE", "atexit_sleep_ms=0") // the race detector otherwise delays each exit by a second
 			e.Setenv("UWF_HOME", filepath.Join(e.WorkDir, "uwf"))
 			return nil
 		},
@@ -48,7 +48,7 @@ func damage(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(path, data, 0o444))
 }
 
-// unhex writes the bytes that a file has as hexadecimal digits: unhex from to.
+// unhex writes the bytes given as hexadecimal digits in a file: unhex from to.
 func unhex(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: unhex from to")

@@ -10,8 +10,8 @@ import (
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
-// A clone's own settings name hooks, servers and a program for the key. A user's
-// argument stands behind, and wins.
+// Settings in a clone could configure hooks, servers and a program for the key. The user's arguments follow,
+// and take precedence.
 func TestSettingsOfTheDirectoryAreNotObeyed(t *testing.T) {
 	t.Parallel()
 	for _, p := range []cliagent.Permission{cliagent.Bypass, cliagent.Edits, cliagent.Readonly} {
@@ -27,7 +27,7 @@ func TestSettingsOfTheDirectoryAreNotObeyed(t *testing.T) {
 	require.NotContains(t, inv.Args, "--setting-sources", "it does not know that")
 }
 
-// Claude repeats a request for half of the runs that are left; what the user has set stays.
+// Claude Code retries a request for half of the remaining runs; the user's setting takes precedence.
 func TestRepeats(t *testing.T) {
 	t.Parallel()
 	for retries, want := range map[int]string{0: "0", 1: "1", 2: "1", 4: "2", 99: "3"} {

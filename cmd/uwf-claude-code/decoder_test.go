@@ -11,7 +11,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/errorkind"
 )
 
-// What the recorded runs do not have.
+// Cases missing from the recorded runs.
 func TestDecoder(t *testing.T) {
 	t.Parallel()
 	init := `{"type":"system","subtype":"init","session_id":"s","model":"m","claude_code_version":"2.1.329"}` + "\n"

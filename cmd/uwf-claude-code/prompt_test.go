@@ -14,7 +14,7 @@ func TestNothingInAPromptIsAMention(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, prompt string
-		blocks       []string // nil: plain text
+		blocks       []string // nil for plain text
 	}{
 		{"plain", "## Task\nDo it.", nil},
 		{"a mail address", "mail a@b.com;\nsee it\n", []string{"mail a@b.com;\n", "see it\n"}},

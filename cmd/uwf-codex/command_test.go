@@ -34,8 +34,7 @@ func TestCommand(t *testing.T) {
 	require.ErrorIs(t, err, cliagent.ErrCannotFork)
 }
 
-// What the recorded runs do not have: all kinds of items, and what may stand
-// after the answer.
+// Cases missing from the recorded runs: all kinds of items, and events after the answer.
 func TestItems(t *testing.T) {
 	t.Parallel()
 	stream := strings.Join([]string{

@@ -8,7 +8,7 @@ import (
 
 func TestMain(m *testing.M) { cliagenttest.Main(m) }
 
-// The recorded runs are of the real program, versions 0.50 to 0.169.
+// The recorded runs come from the real program, versions 0.50 to 0.169.
 func TestAdapter(t *testing.T) {
 	t.Parallel()
 	cliagenttest.Run(t, adapter(), cliagenttest.Load(t, "testdata/fixtures"))

@@ -46,7 +46,7 @@ func TestPrompt(t *testing.T) {
 	require.Equal(t, long, string(kept))
 }
 
-// What the recorded runs do not have: failed tools, texts in other shapes.
+// Cases missing from the recorded runs: failed tools, texts in other forms.
 func TestShapes(t *testing.T) {
 	t.Parallel()
 	stream := `{"type":"system","subtype":"init","session_id":"S","model":"m"}
@@ -70,7 +70,7 @@ func TestShapes(t *testing.T) {
 	}
 	require.Equal(t, []string{"[failed] no space", "[failed] text", `{"files":["a"]}`, ""}, results)
 
-	// A version that prints nothing but the result.
+	// A version that prints only the result.
 	seen, err = cliagent.Replay(t.Context(), adapter(), cliagent.Call{}, strings.NewReader(`{"type":"result","subtype":"success","result":"only this","session_id":"S"}`), cliagent.Exit{})
 	require.NoError(t, err)
 	require.Equal(t, "only this", seen.Answer)

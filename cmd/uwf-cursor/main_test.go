@@ -8,8 +8,7 @@ import (
 
 func TestMain(m *testing.M) { cliagenttest.Main(m) }
 
-// The runs were written by hand from the documentation: the program itself could
-// not be had.
+// The runs were written by hand from the documentation, because the program was not available.
 func TestAdapter(t *testing.T) {
 	t.Parallel()
 	cliagenttest.Run(t, adapter(), cliagenttest.Load(t, "testdata/fixtures"))

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { cliagenttest.Main(m) }
 
-// The recorded runs are of simple programs, made up.
+// The recorded runs come from simple made-up programs.
 func TestAdapter(t *testing.T) {
 	t.Parallel()
 	cliagenttest.Run(t, adapter(&options{}), cliagenttest.Load(t, "testdata/fixtures"))
@@ -78,7 +78,7 @@ func TestDecoder(t *testing.T) {
 	require.Contains(t, seen.Message, "half an ans")
 }
 
-// A command that is run with a shell has one quoted argument for it.
+// A command run by a shell is a single quoted argument.
 func TestCommandLine(t *testing.T) {
 	t.Parallel()
 	got := agentkittest.Run(t, cliagent.Options(adapter(&options{})), agentkittest.Scenario{

@@ -6,7 +6,7 @@ import (
 	"github.com/united-workforce/uwf/util/starttest"
 )
 
-// A step starts two programs: uwf, and an agent such as this one.
+// A step starts two programs, uwf and an agent such as this one, so their start must be fast.
 func TestNothingIsCompiledBeforeMain(t *testing.T) {
 	t.Parallel()
 	starttest.Cheap(t, "cmd/uwf-exec", "utilagent/cliagent", "util/secret")

@@ -27,7 +27,7 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// The exit status reports what there is no line for.
+// Without an output line, the exit status determines the outcome.
 func TestExitStatus(t *testing.T) {
 	t.Parallel()
 	apiError := `{"type":"result","status":"error","error":{"type":"unknown","message":"[API Error: oh]"}}`
@@ -53,7 +53,7 @@ func TestExitStatus(t *testing.T) {
 	}
 }
 
-// Older versions do not tell cached tokens apart from the others.
+// Older versions do not separate cached tokens.
 func TestOlderStats(t *testing.T) {
 	t.Parallel()
 	stream := `{"type":"init","session_id":"S"}

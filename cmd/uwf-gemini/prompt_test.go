@@ -14,7 +14,7 @@ import (
 
 var userHome = os.TempDir() // an absolute path; nothing is written there
 
-// callWith is one with a prompt.
+// callWith returns a call with a prompt.
 func callWith(prompt, version string) cliagent.Call {
 	return cliagent.Call{
 		Prompt: prompt, Session: "1-2", Version: cliagent.ParseVersion(version),
@@ -22,7 +22,7 @@ func callWith(prompt, version string) cliagent.Call {
 	}
 }
 
-// expand is what the CLI makes of the command's file and its argument.
+// expand returns the CLI's expansion of the command file and its argument.
 func expand(t *testing.T, inv cliagent.Invocation) string {
 	t.Helper()
 	require.Len(t, inv.Files, 1)
@@ -62,7 +62,7 @@ func TestAPromptReachesTheModelAsItIs(t *testing.T) {
 	}
 }
 
-// Where there is no other way the model sees a backslash, and the detail says so.
+// As a fallback the model sees a backslash, and the detail records that.
 func TestAPromptIsEscaped(t *testing.T) {
 	t.Parallel()
 	for prompt, c := range map[string]cliagent.Call{

@@ -13,7 +13,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// What was brought travels on as a bundle, can be sealed, and redacted.
+// Imported threads can be exported as bundles, sealed, and redacted.
 func TestThreadsTravel(t *testing.T) {
 	t.Parallel()
 	bin := built(t, "uwf", "uwf-import-original")

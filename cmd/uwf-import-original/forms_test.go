@@ -13,8 +13,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// Versions between the files and the variables kept ended threads apart, and
-// before SQLite there was a log.
+// Intermediate versions stored ended threads separately, and before SQLite there was a log.
 func TestFormsInBetween(t *testing.T) {
 	t.Parallel()
 	u := newUser(t, originaltest.Flat)
@@ -38,7 +37,7 @@ func TestFormsInBetween(t *testing.T) {
 	require.Equal(t, u.idle[0], u.headOf(fileThread))
 }
 
-// The database is lost, but not what it was made from.
+// The database is lost, but not the files from which it was created.
 func TestMigratedFilesServeWithoutADatabase(t *testing.T) {
 	t.Parallel()
 	u := newUser(t, originaltest.Flat)
@@ -55,7 +54,7 @@ func TestMigratedFilesServeWithoutADatabase(t *testing.T) {
 	prosetest.Text(t, report.Problems[0].Reason)
 }
 
-// Nodes alone say nothing: that is not "nothing is missing".
+// A store with only nodes is reported as incomplete.
 func TestNoDatabaseAndNoIndex(t *testing.T) {
 	t.Parallel()
 	u := newUser(t, originaltest.Flat)
@@ -68,7 +67,7 @@ func TestNoDatabaseAndNoIndex(t *testing.T) {
 	require.NoDirExists(t, u.home)
 }
 
-// gone keeps Save from bringing the database back.
+// gone prevents Save from restoring the database.
 func (u *user) gone() { u.Original.Forget() }
 
 func TestADamagedDatabaseIsTold(t *testing.T) {

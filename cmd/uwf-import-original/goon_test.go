@@ -27,8 +27,8 @@ func built(t *testing.T, programs ...string) string {
 	return bin
 }
 
-// What was brought can be shown, read, forked, stepped on and moved, by the programs
-// that people use, and uwf finds the importer beside itself.
+// Imported threads can be shown, read, forked, stepped and moved by the released programs, and uwf finds the
+// importer next to itself.
 func TestThreadsGoOn(t *testing.T) {
 	t.Parallel()
 	bin := built(t, "uwf", "uwf-mock", "uwf-import-original")

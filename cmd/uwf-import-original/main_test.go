@@ -29,7 +29,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// Thread ids as the original makes them: they are no standard ULIDs.
+// Thread IDs as the original creates them; they are not standard ULIDs.
 const (
 	idleThread      = "06F70H4802NTQAXBNENTQAXBNC"
 	endedThread     = "06F70H4802NTQAXBNENTQAXBNG"
@@ -42,14 +42,14 @@ const (
 	shallowThread   = "06F70H4802NTQAXBNENTQAXC0C"
 )
 
-// user is a user of the original, who comes to uwf.
+// user is a user of the original who switches to uwf.
 type user struct {
 	*testing.T
 	*originaltest.Original
 	home string
 
 	workflow cas.Hash
-	idle     []cas.Hash // steps of a thread that goes on with its writer
+	idle     []cas.Hash // steps of an active thread whose next role is the writer
 }
 
 // newUser has a workflow and one thread, which a reviewer has sent back.
@@ -67,7 +67,7 @@ func newUser(t *testing.T, layout originaltest.Layout) *user {
 	return u
 }
 
-// run imports; it returns the exit status, the report, and what was on stderr.
+// run imports and returns the exit status, the report, and stderr.
 func (u *user) run(args ...string) (int, convert.Report, string) {
 	u.Save()
 	var out, errs bytes.Buffer
@@ -85,7 +85,7 @@ func (u *user) run(args ...string) (int, convert.Report, string) {
 	return status, report, errs.String()
 }
 
-// photograph is all that there is in a directory.
+// photograph returns the complete state of a directory.
 func photograph(t *testing.T, dir string) string {
 	var all strings.Builder
 	require.NoError(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
@@ -111,7 +111,7 @@ func (u *user) store() *fsstore.Store {
 
 func (u *user) index() *fileheads.Heads { return fileheads.Open(u.home, durable.OS()) }
 
-// sound checks the whole home as fsck does.
+// sound checks the whole home with fsck.
 func (u *user) sound() {
 	report, err := fsck.Run(context.Background(), u.store(), fsck.Options{Home: u.home, Now: time.Now})
 	require.NoError(u.T, err)
@@ -140,13 +140,13 @@ func TestEverythingIsBrought(t *testing.T) {
 			u.Var("@uwf/registry/early", early, nil)
 			u.Var("@uwf/registry/later", u.LaterWorkflow("later"), nil)
 			u.Var("@uwf/thread/"+earlyThread, first[0], nil)
-			// What older versions left in files.
+			// Data that older versions left in files.
 			u.AppendHome("workflows.yaml", "older: "+string(u.Workflow("older"))+"\nnot-a-hash: 12\n")
 			u.AppendHome("threads.yaml", fileThread+":\n  head: "+string(u.idle[1])+"\n")
 			u.AppendHome("history.jsonl", `{"thread":"`+historyThread+`","workflow":"`+string(u.workflow)+`","head":"`+string(ended[1])+`","completedAt":1780000400000,"reason":"cancelled"}`+"\nnonsense\n")
 			u.AppendHome("config.yaml", "defaultAgent: mock\nagents:\n  mock: { command: uwf-mock, args: [--mock-data, x.yaml] }\nconcurrency: { maxRunning: 2 }\n")
 			u.AppendHome(".env", "KEY=value\n")
-			// Nobody else's nodes are brought.
+			// Nodes of other programs are not imported.
 			foreign := u.Text("of another program")
 
 			status, report, _ := u.run("--dry-run")
@@ -193,7 +193,7 @@ func TestEverythingIsBrought(t *testing.T) {
 	}
 }
 
-// withoutTimes leaves the times out: a node that is put again is young again.
+// withoutTimes removes the times, because storing a node again updates its time.
 func withoutTimes(photo string) string {
 	var kept []string
 	for line := range strings.Lines(photo) {
@@ -203,7 +203,7 @@ func withoutTimes(photo string) string {
 	return strings.Join(kept, "\n")
 }
 
-// A node of our store has the bytes that the original has written.
+// A node in our store has the bytes that the original wrote.
 func TestNodesKeepTheirBytes(t *testing.T) {
 	t.Parallel()
 	u := newUser(t, originaltest.Nodes)
@@ -258,11 +258,11 @@ func TestWhatIsBrokenIsTold(t *testing.T) {
 	require.Equal(t, report.Problems, again.Problems)
 }
 
-// A kill of the original may leave a thread under two types.
+// A killed original may leave a thread under two types.
 func TestTheNewestHeadCounts(t *testing.T) {
 	t.Parallel()
 	u := newUser(t, originaltest.Flat)
-	u.Var("@uwf/thread/"+idleThread, u.idle[0], nil) // set last, but left behind
+	u.Var("@uwf/thread/"+idleThread, u.idle[0], nil) // set last, but a leftover
 	u.AppendHome("threads.json", `{"`+idleThread+`": "`+string(u.idle[1])+`"}`)
 	status, report, _ := u.run()
 	require.Zero(t, status, report.Problems)
@@ -275,7 +275,7 @@ func TestTheNewestHeadCounts(t *testing.T) {
 	require.Contains(t, report.Problems[0].Reason, "another way")
 }
 
-// The original is used for a while after the first import, and so is uwf.
+// Both the original and uwf are used for a while after the first import.
 func TestBothGoOn(t *testing.T) {
 	t.Parallel()
 	u := newUser(t, originaltest.Flat)

@@ -10,7 +10,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"uwf-llm": main})
 }
 
-// The program as it is started; what it does is tested in package builtin.
+// Tests the program as a process; package builtin has the other tests.
 func TestScript(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{Dir: "testdata/script", RequireExplicitExec: true, RequireUniqueNames: true})

@@ -11,7 +11,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/mock"
 )
 
-// What the README shows must be what the program reads.
+// The program must accept the examples in the README.
 func TestReadmeScenarios(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile("README.md")

@@ -28,8 +28,7 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// The permission stands over what the user has in the environment, and the rest of
-// that stays.
+// The permission overrides the user's environment, whose other settings stay.
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	own := func(string) string { return `{"model":"a/b","permission":{"bash":"ask"},"autoupdate":true}` }
@@ -51,8 +50,8 @@ func TestSettings(t *testing.T) {
 	require.ErrorContains(t, err, configVar)
 }
 
-// A step that looked like the last is not, if the model goes on: opencode has
-// compacted the conversation.
+// An apparently final step is not final if the model continues because opencode has compacted the
+// conversation.
 func TestGoesOnAfterStop(t *testing.T) {
 	t.Parallel()
 	stream := strings.Join([]string{

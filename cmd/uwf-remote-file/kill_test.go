@@ -19,7 +19,7 @@ import (
 
 const idA = "01ARZ3NDEKTSV4RRFFQ69G5FAA"
 
-// serving is a helper that can be killed, and a client of it.
+// serving is a helper that can be killed, and its client.
 func serving(t *testing.T, program, dir string) (*exec.Cmd, *wire.Client) {
 	t.Helper()
 	cmd := exec.Command(program, dir)
@@ -33,8 +33,8 @@ func serving(t *testing.T, program, dir string) (*exec.Cmd, *wire.Client) {
 	return cmd, c
 }
 
-// A helper that is killed leaves each thread where it was or where it should go, and no
-// head that leads to what is not there; what was answered is there.
+// After a kill, each thread has its old or its new head, no head refers to missing nodes, and everything
+// acknowledged exists.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	const rounds, steps = 12, 40
@@ -45,13 +45,13 @@ func TestKilled(t *testing.T) {
 	require.NoError(t, os.Symlink(exe, program))
 	dir := filepath.Join(t.TempDir(), "team")
 	chain := remotetest.NewChain(t, cas.XXH3, "p", steps)
-	done := cas.Hash("") // the head that was answered last
+	done := cas.Hash("") // the last acknowledged head
 	next := 0
 	for round := range rounds {
 		cmd, c := serving(t, program, dir)
 		if s, err := c.Thread(t.Context(), idA); err == nil {
 			require.Contains(t, []cas.Hash{done, chain.Heads[min(next, steps)]}, s.Head)
-			for done != s.Head { // it was done, and not answered
+			for done != s.Head { // it was done but not acknowledged
 				done, next = chain.Heads[next], next+1
 			}
 		}
@@ -59,7 +59,7 @@ func TestKilled(t *testing.T) {
 		begun := make(chan int, steps+1)
 		go func() {
 			for n := range begun {
-				if n == round%4 { // in the middle of what follows
+				if n == round%4 { // during the next operation
 					killed <- cmd.Process.Kill()
 					return
 				}
@@ -85,7 +85,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// push brings one more step to the remote.
+// push pushes one more step to the remote.
 func push(t *testing.T, c *wire.Client, chain *remotetest.Chain, was, head cas.Hash) error {
 	t.Helper()
 	missing, err := c.Missing(t.Context(), chain.All(head))
@@ -102,7 +102,7 @@ func push(t *testing.T, c *wire.Client, chain *remotetest.Chain, was, head cas.H
 	return c.Swap(t.Context(), remote.Swap{Thread: idA, Was: was, Head: head})
 }
 
-// whole proves that what every head leads to is there.
+// whole checks that everything reachable from the heads exists.
 func whole(t *testing.T, dir string) {
 	t.Helper()
 	r, err := storeremote.Open(t.Context(), dir, storeremote.Options{Hash: cas.XXH3, Now: time.Now})

@@ -12,7 +12,7 @@ import (
 	"github.com/united-workforce/uwf/util/tmpfstest"
 )
 
-// The test binary plays the program when it is called so.
+// The test binary acts as the program when run under its name.
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == "uwf-remote-file" {
 		main()
@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	tmpfstest.Main(m)
 }
 
-// environ is one in which the program is found.
+// environ returns an environment in which the program is found.
 func environ(t *testing.T) []string {
 	t.Helper()
 	exe, err := os.Executable()

@@ -23,8 +23,8 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// The test binary plays the program, the ssh that it becomes, and the uwf at the far end,
-// whichever it is called.
+// The test binary acts as the program, as the ssh that it becomes, and as the uwf at the far end, depending
+// on its name.
 func TestMain(m *testing.M) {
 	switch filepath.Base(os.Args[0]) {
 	case name:
@@ -38,10 +38,10 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// realConfig names a config with which ssh is the real one.
+// realConfig is a variable with an ssh config, for which the real ssh is used.
 const realConfig = "UWF_TEST_SSH_CONFIG"
 
-// ssh hands the far command to a shell, as sshd does.
+// ssh passes the remote command to a shell, as sshd does.
 func ssh() {
 	args := os.Args[1:]
 	if config := os.Getenv(realConfig); config != "" {
@@ -69,7 +69,7 @@ func ssh() {
 	os.Exit(255)
 }
 
-// uwf is "uwf remote serve PATH".
+// uwf acts as "uwf remote serve PATH".
 func uwf() {
 	if len(os.Args) != 4 || os.Args[1] != "remote" || os.Args[2] != "serve" {
 		os.Exit(2)
@@ -86,10 +86,10 @@ func uwf() {
 	}
 }
 
-// environ is one in which only the three are found.
+// environ returns an environment in which only the three programs are found.
 func environ(t *testing.T) []string { return append(os.Environ(), "PATH="+programs(t)) }
 
-// programs is a directory with the three.
+// programs returns a directory with the three programs.
 func programs(t *testing.T) string {
 	t.Helper()
 	exe, err := os.Executable()
@@ -101,7 +101,7 @@ func programs(t *testing.T) string {
 	return bin
 }
 
-// The suite passes through a fake ssh: what a real one does is tried by make test-ssh.
+// Runs the conformance suite over a fake ssh; make test-ssh uses a real one.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	remotetest.RunProgram(t, environ(t), func(t *testing.T) remote.Address {
@@ -122,7 +122,7 @@ func dial(t *testing.T, address string) error {
 	return err
 }
 
-// Why ssh ended is told, fit for a terminal; and so is what is in the way.
+// The reason why ssh failed is reported without control characters, and so are other obstacles.
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	err := dial(t, "nowhere:/srv/team")

@@ -18,8 +18,8 @@ import (
 	"github.com/united-workforce/uwf/remote/remotetest"
 )
 
-// sshd is a real one on a port of this machine, which lets one key in; the far end finds
-// the uwf that the test binary plays.
+// sshd is a real server on a port of this machine that accepts one key; at the far end it finds the uwf that
+// the test binary acts as.
 func sshd(t *testing.T, bin string) (config string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -36,7 +36,7 @@ func sshd(t *testing.T, bin string) (config string) {
 	me, err := user.Current()
 	require.NoError(t, err)
 	if me.Uid == "0" {
-		require.NoError(t, os.MkdirAll("/run/sshd", 0o755)) // where root's sshd locks itself up
+		require.NoError(t, os.MkdirAll("/run/sshd", 0o755)) // required by root's sshd for privilege separation
 	}
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
@@ -63,7 +63,7 @@ func sshd(t *testing.T, bin string) (config string) {
 		"\tStrictHostKeyChecking no\n\tUserKnownHostsFile /dev/null\n\tLogLevel ERROR\n", port, me.Username, filepath.Join(dir, "key")))
 }
 
-// The suite passes through a real ssh and a real sshd.
+// Runs the conformance suite over a real ssh and sshd.
 func TestRealSSH(t *testing.T) {
 	t.Parallel()
 	bin := programs(t)

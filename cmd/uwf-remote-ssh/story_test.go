@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Two people hand a thread over with its files as docs/share-threads.md says, with ssh and nothing
-// else: the programs are built as they are installed, and the far end has uwf alone.
+// Two people hand over a thread with its files as in docs/share-threads.md, using only ssh: the programs are
+// built as they are installed, and the far end has only uwf.
 func TestRealSSHStory(t *testing.T) {
 	t.Parallel()
 	near, far, dir := programs(t), t.TempDir(), t.TempDir()

@@ -25,7 +25,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// plays makes an agent of this test's program: it waits for the file "gate" in the home, then answers "done".
+// plays uses this test's program as an agent: it waits for the file "gate" in the home, then answers "done".
 func (s *site) plays() (open func()) {
 	s.Helper()
 	exe, err := os.Executable()
@@ -59,7 +59,7 @@ func (s *site) waits(id string) protocol.StepOutput {
 	return at
 }
 
-// What the forms of the pages post is done, without any uwf.
+// The forms on the pages work without the uwf program.
 func TestActions(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, true)
@@ -68,7 +68,7 @@ func TestActions(t *testing.T) {
 	act := func(verb string, form url.Values) string {
 		t.Helper()
 		status, page := s.post("thread/"+id+"/"+verb, form)
-		require.Equal(t, http.StatusOK, status, "%s: %s", verb, page) // of the page that it leads to
+		require.Equal(t, http.StatusOK, status, "%s: %s", verb, page) // of the resulting page
 		return page
 	}
 	refused := func(verb string, form url.Values, with int) {
@@ -134,7 +134,8 @@ roles: {check: {description: d, run: [sh, -c, "echo '<b>ran</b>' > ran.txt"]}}
 graph: {$START: {_: {role: check, prompt: x}}, check: {passed: $END, failed: $END}}
 `
 
-// The commands of a thread from elsewhere are shown before they run, and run once a person has confirmed them.
+// Commands of a thread from elsewhere are shown before they run, and run only after the user has confirmed
+// them.
 func TestCommandsFromElsewhereAreConfirmed(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, true)
@@ -147,7 +148,7 @@ func TestCommandsFromElsewhereAreConfirmed(t *testing.T) {
 	require.NoError(t, s.engine.Reader.Heads.SetFacts(t.Context(), started.Thread, imported))
 
 	path, form := "thread/"+started.Thread+"/continue", url.Values{}
-	for range 3 { // the workflow, then the words of the thread
+	for range 3 { // for the workflow, then for the thread's own commands
 		status, page := s.post(path, form)
 		if status == http.StatusOK {
 			break
@@ -168,7 +169,7 @@ func TestCommandsFromElsewhereAreConfirmed(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, status)
 }
 
-// The server is killed while an agent works: the step lands.
+// If the server is killed while an agent works, the step still completes.
 func TestAStepOutlivesTheServer(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, true)

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// raw sends a request byte by byte as it is, and returns the answer.
+// raw sends a request verbatim and returns the response.
 func raw(t *testing.T, to, request string) (*http.Response, string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", to)
@@ -32,8 +32,7 @@ func raw(t *testing.T, to, request string) (*http.Response, string) {
 	return answer, string(body)
 }
 
-// Requests that no browser sends get no page, no file and no header of their own, with the
-// cookie neither.
+// Malformed requests get no page, no file and no injected header, even with the cookie.
 func TestRequestsAsNoBrowserSendsThem(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, true)
@@ -76,7 +75,7 @@ func TestRequestsAsNoBrowserSendsThem(t *testing.T) {
 	s.get("events?thread=../../etc", http.StatusNotFound)
 }
 
-// The cookie of one home opens no other, under its own address neither.
+// The cookie of one home does not open another, not even at the same address.
 func TestTheCookieOfAnotherHome(t *testing.T) {
 	t.Parallel()
 	one, other := newSite(t, false), newSite(t, false)
@@ -91,8 +90,7 @@ func TestTheCookieOfAnotherHome(t *testing.T) {
 	}
 }
 
-// Whoever opens connections and says nothing, or little by little, is let go, and is in
-// nobody's way; of live pages there are so many and no more.
+// Slow or silent connections are closed and block nobody; the number of live pages is limited.
 func TestSlowRequests(t *testing.T) {
 	t.Parallel()
 	s := newShared(t)

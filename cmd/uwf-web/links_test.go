@@ -21,7 +21,7 @@ import (
 
 const public = "https://uwf.example.org"
 
-// linked is a site that takes answer links, with a thread that asks a person.
+// linked is a site that accepts answer links, with a thread that asks a person.
 func linked(t *testing.T, acts bool) (s *site, id string) {
 	t.Helper()
 	s = newSite(t, acts)
@@ -41,7 +41,7 @@ func (s *site) word(id string, ends time.Duration) string {
 	return word
 }
 
-// link sends a request without any cookie.
+// link sends a request without cookies.
 func (s *site) link(method, word string, form url.Values, header map[string]string) (status int, body string) {
 	r := httptest.NewRequest(method, "http://uwf.example.org"+answerPath+word, strings.NewReader(form.Encode()))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -60,8 +60,7 @@ func (s *site) link(method, word string, form url.Values, header map[string]stri
 	return w.Code, w.Body.String()
 }
 
-// A link answers the question once; looking at it uses nothing up, nor does an answer that
-// the engine refuses.
+// A link answers the question once. Neither viewing it nor a rejected answer uses it up.
 func TestALinkAnswersOnce(t *testing.T) {
 	t.Parallel()
 	s, id := linked(t, true)
@@ -98,8 +97,8 @@ func TestALinkAnswersOnce(t *testing.T) {
 	}
 }
 
-// Forged and late links, those of a question that is asked no more, and what other sites
-// send, are refused, and nothing is started. Under the public name there is nothing else.
+// Forged and expired links, links to old questions, and requests from other sites are rejected, and nothing
+// is started. The public address serves nothing else.
 func TestLinksThatDoNotCount(t *testing.T) {
 	t.Parallel()
 	s, id := linked(t, true)
@@ -134,7 +133,7 @@ func TestLinksThatDoNotCount(t *testing.T) {
 	s.guard.ServeHTTP(w, r)
 	require.Equal(t, http.StatusMisdirectedRequest, w.Code)
 
-	s.step(id, "more", "z") // it has gone on
+	s.step(id, "more", "z") // it has moved ahead
 	status, page := s.link(http.MethodPost, word, form, nil)
 	require.Equal(t, http.StatusGone, status)
 	prosetest.Text(t, read(page))
@@ -144,8 +143,7 @@ func TestLinksThatDoNotCount(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, status)
 }
 
-// A thread at which nothing works gets no message: it is continued. Why the engine has refused stands on the
-// page once.
+// An idle thread gets no messages; it can be continued. The engine's error appears on the page once.
 func TestAThreadThatIsIdle(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, true)
@@ -161,7 +159,7 @@ func TestAThreadThatIsIdle(t *testing.T) {
 	require.NotContains(t, page, "error&#34;")
 }
 
-// Links count as the config says when they are opened: without an address they do not.
+// Links follow the current config: without an address in it, none is valid.
 func TestLinksFollowTheConfig(t *testing.T) {
 	t.Parallel()
 	s, id := linked(t, true)

@@ -68,8 +68,7 @@ func (s shared) write(name, text string, mode os.FileMode) {
 	require.NoError(s, os.Chmod(filepath.Join(s.dir, name), mode))
 }
 
-// serve runs the program until the test ends, and returns what it has printed; to: where
-// its port is.
+// serve runs the program until the test ends and returns its output. to is the address with its port.
 func (s shared) serve(args ...string) (at started, stop func()) {
 	s.Helper()
 	read, write := io.Pipe()
@@ -80,7 +79,7 @@ func (s shared) serve(args ...string) (at started, stop func()) {
 			Args: args, Dir: s.dir, Environ: []string{"UWF_HOME=" + filepath.Join(s.dir, "home")}, Now: time.Now, Rand: rand.Reader,
 			Stdin: strings.NewReader(""), Stdout: write, Stderr: io.Discard,
 		})
-		_ = write.Close() // of a pipe in memory
+		_ = write.Close() // an in-memory pipe
 	}()
 	stop = func() { cancel(); <-ended; ended <- 0 }
 	s.Cleanup(stop)
@@ -88,7 +87,7 @@ func (s shared) serve(args ...string) (at started, stop func()) {
 	return at, stop
 }
 
-// browser asks a server whose address leads to another place.
+// browser connects to another address than the one in the URL.
 func (s shared) browser(network, to string) *http.Client {
 	jar, err := cookiejar.New(nil)
 	require.NoError(s, err)
@@ -124,8 +123,8 @@ func (s shared) ask(c *http.Client, method, address string, header map[string]st
 	return answer, string(body)
 }
 
-// Elsewhere than on this machine there is nothing without a token that only the user can
-// read, and TLS or a proxy; what is missing is said with a line that has it.
+// An address outside this machine requires a token that only the user can read, and TLS or a proxy. The error
+// for a missing option includes a complete command line.
 func TestListenIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newShared(t)
@@ -170,8 +169,8 @@ func TestListenIsRefused(t *testing.T) {
 	}
 }
 
-// Whoever has the token signs in once, and is led to the page that was asked for; a program
-// sends it along. Nothing else leads in, under no other name.
+// A user with the token signs in once and gets to the requested page; a program sends the token with each
+// request. Nothing else grants access, under any name.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	s := newShared(t)
@@ -198,8 +197,8 @@ func TestTLS(t *testing.T) {
 	require.Error(t, err)
 }
 
-// Behind a proxy it is the same; the socket is for the user and the group of its directory.
-// That of a server that was killed is in nobody's way, that of one that lives is.
+// The same holds behind a proxy. The socket is accessible to the user and the group of its directory. The
+// socket of a killed server is replaced, that of a running one is not.
 func TestSocket(t *testing.T) {
 	t.Parallel()
 	s := newShared(t)
@@ -224,7 +223,7 @@ func TestSocket(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// proxy takes TLS off, as a proxy does.
+// proxy terminates TLS.
 type proxy struct{ http.RoundTripper }
 
 func (p proxy) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -236,7 +235,7 @@ func (p proxy) RoundTrip(r *http.Request) (*http.Response, error) {
 	return p.RoundTripper.RoundTrip(r)
 }
 
-// signsIn holds all that is promised of signing in, at an address.
+// signsIn checks the sign-in at an address.
 func (s shared) signsIn(b *http.Client, site string, at started) {
 	s.Helper()
 	for name, header := range map[string]map[string]string{
@@ -286,7 +285,7 @@ func (s shared) signsIn(b *http.Client, site string, at started) {
 	for path, to := range map[string]string{
 		"/threads?q=a+b": "/threads?q=a+b", "//evil.example/x": "/evil.example/x", "/%5Cevil.example": "/%5Cevil.example", "/x/../..//evil.example": "/evil.example", "/a%0d%0aSet-Cookie:x": "/a%0D%0ASet-Cookie:x",
 	} {
-		b.Jar, _ = cookiejar.New(nil) // it never fails
+		b.Jar, _ = cookiejar.New(nil) // never fails
 		answer, _ := s.ask(b, http.MethodPost, site+path, map[string]string{"Origin": site, "Sec-Fetch-Site": "same-origin"}, right)
 		require.Equal(s, http.StatusSeeOther, answer.StatusCode, path)
 		require.Equal(s, to, answer.Header.Get("Location"))

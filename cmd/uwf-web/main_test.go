@@ -9,8 +9,8 @@ import (
 	"github.com/united-workforce/uwf/utilagent/mock"
 )
 
-// asServer is set where the test binary is the server; it also is the background worker of its engines, and
-// with the argument "agent" their agent.
+// asServer is set if the test binary acts as the server. It also acts as the background worker of its
+// engines, and with the argument "agent" as their agent.
 const asServer = "UWF_WEB_TEST_SERVER"
 
 func TestMain(m *testing.M) {

@@ -27,7 +27,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// hostile is what anything may write anywhere.
+// hostile is a text that may occur anywhere.
 const hostile = "</pre><script>alert(1)</script><svg onload=alert(2)>\"'><img src=x onerror=alert(3)>[x](javascript:alert(4))</style>\u202eabc\x1b[31m\x00"
 
 const loop = `name: loop
@@ -50,15 +50,15 @@ graph:
   judge: {"yes": $END, "no": writer}
 `
 
-// site is a server on a home of its own, and a browser that has opened its address.
+// site is a server with a new home, and a browser that has opened its address.
 type site struct {
 	*testing.T
 	server *server
 	guard  *guard
 	http   *httptest.Server
 	client *http.Client
-	engine *engine.Engine  // that may write
-	files  *protocol.Files // of the steps that are made
+	engine *engine.Engine  // read-write
+	files  *protocol.Files // files of the steps to make
 	dir    string
 }
 
@@ -88,7 +88,7 @@ func newSite(t *testing.T, acts bool) *site {
 	return s
 }
 
-// get loads a page; path may be a whole address.
+// get loads a page; path may be a complete URL.
 func (s *site) get(path string, status int) string {
 	s.Helper()
 	if !strings.HasPrefix(path, "http") {
@@ -103,7 +103,7 @@ func (s *site) get(path string, status int) string {
 	return string(body)
 }
 
-// post sends a form of a page, as its browser does.
+// post sends a form as the browser does.
 func (s *site) post(path string, form url.Values) (status int, body string) {
 	s.Helper()
 	sent := url.Values{"token": {s.guard.form}}
@@ -169,8 +169,8 @@ func (s *site) step(id, status, text string, turns ...string) protocol.Hash {
 	return h
 }
 
-// Whoever was not shown the address is refused, whatever way he comes, and every answer
-// has the headers.
+// A client that was not shown the address is rejected however it connects, and every response has the
+// headers.
 func TestGuard(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, true)
@@ -231,8 +231,8 @@ func TestGuard(t *testing.T) {
 	require.NotContains(t, headers()["Content-Security-Policy"], "unsafe")
 }
 
-// The key is given once; from then on the cookie counts, which no script reads, no other
-// site sends, and no other path is sent.
+// The key works once; afterwards only the cookie does, which no script can read and which is sent by no other
+// site and to no other path.
 func TestCookie(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, false)
@@ -257,7 +257,7 @@ func TestCookie(t *testing.T) {
 	}
 }
 
-// Whatever anything has written is shown on every page, and nothing of it is run.
+// Hostile texts are shown on every page, and nothing in them is executed.
 func TestHostileTexts(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, true)
@@ -299,7 +299,7 @@ func TestHostileTexts(t *testing.T) {
 	require.NotContains(t, all, "\x1b")
 }
 
-// files is what is in a directory.
+// files returns the contents of a directory.
 func files(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -316,7 +316,7 @@ func files(t *testing.T, dir string) map[string]string {
 	return found
 }
 
-// A step whose files are kept says what became of them.
+// A step with snapshots lists its changed files.
 func TestFilesOfAStep(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, false)
@@ -326,7 +326,7 @@ func TestFilesOfAStep(t *testing.T) {
 	prosetest.Text(t, read(s.get("thread/"+id+"/step/"+string(step), http.StatusOK)))
 }
 
-// Without --actions there is no way to change anything, and to look leaves no trace.
+// Without --actions nothing can be changed, and viewing leaves no trace.
 func TestOnlyLooks(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, false)
@@ -347,7 +347,7 @@ func TestOnlyLooks(t *testing.T) {
 	require.Equal(t, before, files(t, s.engine.Reader.Dirs.Home))
 }
 
-// Long threads and lists come in pages, a long turn with its middle cut out.
+// Long threads and lists are paged, and a long turn loses its middle.
 func TestPaging(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, false)
@@ -387,8 +387,8 @@ func TestPaging(t *testing.T) {
 	require.Contains(t, s.get("threads?status=error", http.StatusOK), "No thread is like that")
 }
 
-// A page is told when another process has changed something, where the system tells of
-// files, and where it does not.
+// A page is notified when another process changes something, with and without file notifications from the
+// system.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, false)
@@ -412,7 +412,7 @@ func TestEvents(t *testing.T) {
 	go poll(t.Context(), s.engine.Reader.Dirs, id, prints(s.engine.Reader.Dirs, id), polled)
 	s.step(id, "more", "x")
 	wait("data: changed")
-	for i := 0; ; i++ { // it looks once a second, and may have begun after the first step
+	for i := 0; ; i++ { // it polls once a second, and may have started after the first step
 		s.step(id, "more", "x")
 		select {
 		case <-polled:

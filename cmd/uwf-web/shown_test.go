@@ -33,7 +33,7 @@ func (s *site) flip(h protocol.Hash) {
 	require.NoError(s, os.WriteFile(path, data, 0o600))
 }
 
-// says is a page as it is read, which has these words.
+// says loads a page whose text must contain these words.
 func (s *site) says(path string, status int, words ...string) {
 	s.Helper()
 	page := read(s.get(path, status))
@@ -42,7 +42,7 @@ func (s *site) says(path string, status int, words ...string) {
 	}
 }
 
-// read is the text of a page.
+// read returns the text of a page.
 func read(page string) string {
 	page = regexp.MustCompile(`(?s)<style.*?</style>|<script.*?</script>`).ReplaceAllString(page, "")
 	text := html.UnescapeString(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(page, ""))
@@ -55,8 +55,8 @@ func read(page string) string {
 	return strings.Join(lines, "\n")
 }
 
-// What is damaged, redacted or of a newer uwf is told on every page, as the command line
-// tells it, and hides nothing else.
+// Damaged and redacted nodes, and those of a newer uwf, are reported on every page as on the command line,
+// and hide nothing else.
 func TestDamagedRedactedNewer(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, false)
@@ -111,7 +111,7 @@ func TestDamagedRedactedNewer(t *testing.T) {
 	s.says("", http.StatusOK, damaged)
 }
 
-// newer is a thread of a workflow that a newer uwf has made.
+// newer is a thread of a workflow written by a newer uwf.
 func (s *site) newer() string {
 	s.Helper()
 	ctx, store := s.Context(), s.engine.Reader.Store
@@ -138,8 +138,7 @@ func (s *site) newer() string {
 	return id
 }
 
-// A workflow is shown from a file of the project, by its name or by its hash, and nothing
-// else on this machine is.
+// A workflow is shown by its file in the project, its name or its hash; no other file on this machine is.
 func TestWorkflowPages(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, false)
@@ -163,7 +162,7 @@ func TestWorkflowPages(t *testing.T) {
 	}
 }
 
-// The page of costs, its file and the command line have the same numbers.
+// The page of costs, its CSV file and the command line agree.
 func TestCosts(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, false)

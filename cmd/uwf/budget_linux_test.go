@@ -11,8 +11,8 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// "It stopped with me beside it": on a terminal a run that has cost what it may asks
-// whether it may cost as much again; no is the answer of whoever says nothing.
+// On a terminal, a run that reaches its cost limit asks whether to double it; no answer means no. (A report:
+// "it stopped with me beside it".)
 func TestARunAtItsBudgetAsksForMore(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -26,7 +26,7 @@ func TestARunAtItsBudgetAsksForMore(t *testing.T) {
 		cmd := exec.Command("uwf", args...)
 		cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = dir, tty.slave, tty.slave, tty.slave
 		cmd.Env = append(os.Environ(), "UWF_HOME="+filepath.Join(dir, "home"), "HOME="+dir, "TERM=xterm")
-		_ = cmd.Run() // the exit status tells
+		_ = cmd.Run() // the exit status is checked instead
 		return tty.text(t), cmd.ProcessState.ExitCode()
 	}
 	const agent = "uwf-mock --mock-data scenario.yaml"

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// manyAtWork has a child for each of 200 items, some of which mean harm.
+// manyAtWork has a child for each of 200 items, some of them hostile.
 const manyAtWork = `
 name: many
 description: Two hundred.
@@ -47,7 +47,7 @@ graph:
   work: { passed: $END, failed: $END }
 `
 
-// TestManyAtWorkFitTheTerminal looks at a run of 200 children as a person does.
+// TestManyAtWorkFitTheTerminal checks what a user sees of a run with 200 children.
 func TestManyAtWorkFitTheTerminal(t *testing.T) {
 	t.Parallel()
 	const kids, parallel = 200, 30
@@ -88,9 +88,9 @@ func TestManyAtWorkFitTheTerminal(t *testing.T) {
 	cmd.Env = append(os.Environ(), "UWF_HOME="+home, "HOME="+home, "TERM=xterm", "NO_COLOR=1", "GORACE=atexit_sleep_ms=0")
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, tty.slave, tty.slave
 	require.NoError(t, cmd.Start())
-	ended := s.ended // a screen is made again with each size
+	ended := s.ended // a screen is created for each size
 	go func() { ended <- cmd.Wait() }()
-	t.Cleanup(func() { _ = cmd.Process.Signal(os.Interrupt) }) // of a test that has failed
+	t.Cleanup(func() { _ = cmd.Process.Signal(os.Interrupt) }) // for a test that has failed
 
 	lines := s.until(t, func(at counts) bool { return at.busy == parallel && len(at.named) > 10 })
 	first := strings.Join(lines, "\n")
@@ -125,12 +125,12 @@ func TestManyAtWorkFitTheTerminal(t *testing.T) {
 	require.NotRegexp(t, `at work|to come|Finding \d+ `, strings.Join(s.lines(), "\n"), "nothing is left of the lines that counted up")
 }
 
-// counts are what the lines of the tree say.
+// counts are the numbers in the lines of the tree.
 type counts struct {
 	of, done, busy, left int
-	named                []string // the lines of single children
+	named                []string // lines of single children
 	more                 int
-	whole                bool // the line with the counts is not cut
+	whole                bool // the line with the counts is complete
 }
 
 var (
@@ -152,23 +152,21 @@ func countsOf(lines []string) (c counts) {
 	return c
 }
 
-// screen is a terminal: it knows what we draw with, and wraps its lines again when its size
-// changes. Each time that the counting lines are about to be drawn again it is a whole
-// picture.
+// screen emulates a terminal: it supports the sequences that we use, and rewraps its lines when its size
+// changes. Just before the progress lines are redrawn, it holds a complete picture.
 type screen struct {
 	pty           *pty
 	columns, rows int
-	cells         [][]rune // of all lines, those above the screen too; 0 follows a wide character
-	wrapped       []bool   // whether a line goes on in the next one
+	cells         [][]rune // all lines, including those scrolled off; 0 follows a wide character
+	wrapped       []bool   // whether a line continues in the next one
 	row, column   int
-	top           int // the first line that is seen
+	top           int // the first visible line
 	fed           int
-	ended         chan error // the program that writes there
-	stale         bool       // nothing has been drawn since its size changed
+	ended         chan error // result of the program that writes to it
+	stale         bool       // nothing was drawn since its size changed
 }
 
-// resize changes the size of the terminal; a line that is too long for it goes on in the
-// next one.
+// resize changes the size of the terminal and wraps lines that are too long.
 func (s *screen) resize(t *testing.T, columns, rows int) {
 	t.Helper()
 	require.NoError(t, unix.IoctlSetWinsize(int(s.pty.master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: uint16(rows), Col: uint16(columns)}))
@@ -197,7 +195,7 @@ func (s *screen) resize(t *testing.T, columns, rows int) {
 	s.row, s.column, s.top = at, column, max(top, at-rows+1)
 }
 
-// line is the line with the cursor.
+// line returns the line with the cursor.
 func (s *screen) line() *[]rune {
 	for len(s.cells) <= s.row {
 		s.cells, s.wrapped = append(s.cells, nil), append(s.wrapped, false)
@@ -206,7 +204,7 @@ func (s *screen) line() *[]rune {
 	return &s.cells[s.row]
 }
 
-// put shows a character.
+// put writes a character.
 func (s *screen) put(r rune) {
 	width := widthOf(r)
 	if width == 0 {
@@ -225,7 +223,7 @@ func (s *screen) put(r rune) {
 	s.column += width
 }
 
-// widthOf is how wide terminals show a character, of those in this test.
+// widthOf returns the display width of a character, for those in this test.
 func widthOf(r rune) int {
 	switch {
 	case r == '\u200d' || r == '\ufe0f':
@@ -238,7 +236,7 @@ func widthOf(r rune) int {
 
 var sequence = regexp.MustCompile(`^\x1b\[([0-9]*)([A-Za-z])`)
 
-// take shows what the program has written so far.
+// take processes the program's output so far.
 func (s *screen) take(t *testing.T, all string) (pictures [][]string) {
 	t.Helper()
 	for s.fed < len(all) {
@@ -254,7 +252,7 @@ func (s *screen) take(t *testing.T, all string) (pictures [][]string) {
 		case 0x1b:
 			m := sequence.FindStringSubmatch(rest)
 			if m == nil {
-				return pictures // the rest of it is to come
+				return pictures // the rest of it is still to come
 			}
 			n, _ := strconv.Atoi(m[1])
 			switch m[2] {
@@ -287,7 +285,7 @@ func (s *screen) take(t *testing.T, all string) (pictures [][]string) {
 	return pictures
 }
 
-// lines are what is seen.
+// lines returns the visible lines.
 func (s *screen) lines() []string {
 	var lines []string
 	for _, line := range s.cells[min(s.top, len(s.cells)):] {
@@ -296,7 +294,7 @@ func (s *screen) lines() []string {
 	return lines
 }
 
-// until waits for a picture whose counts are as wanted. Those of each one before it add up.
+// until waits for a picture with the wanted counts. The counts of all earlier pictures must be consistent.
 func (s *screen) until(t *testing.T, wanted func(counts) bool) []string {
 	t.Helper()
 	deadline := time.After(2 * time.Minute)
@@ -321,7 +319,7 @@ func (s *screen) until(t *testing.T, wanted func(counts) bool) []string {
 	}
 }
 
-// quiet waits until the lines have been drawn: the next time is most of a second away.
+// quiet waits until the lines have been drawn; the next update is most of a second away.
 func (s *screen) quiet(t *testing.T) {
 	t.Helper()
 	<-s.pty.more

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// collected is a home that is used by many processes while another collects.
+// collected is a home used by many processes while another one collects garbage.
 type collected struct {
 	*testing.T
 	dir string
@@ -38,7 +38,7 @@ steps:
   - output: "---\n$status: again\n---\nThree.\n"
 `
 
-// uwf runs a real process. The error has what it said.
+// uwf runs a real process. An error contains its output.
 func (c *collected) uwf(args ...string) (string, error) {
 	command := exec.CommandContext(c.Context(), "uwf", append([]string{"--home", filepath.Join(c.dir, "home"), "--quiet"}, args...)...)
 	command.Dir = c.dir
@@ -51,7 +51,7 @@ func (c *collected) uwf(args ...string) (string, error) {
 	return string(out), err
 }
 
-// field is a field of the JSON that a command has printed.
+// field returns a field of the JSON that a command prints.
 func (c *collected) field(name string, args ...string) (string, error) {
 	out, err := c.uwf(args...)
 	if err != nil {
@@ -65,7 +65,7 @@ func (c *collected) field(name string, args ...string) (string, error) {
 	return text, nil
 }
 
-// step makes one step and returns the new head.
+// step makes a step and returns the new head.
 func (c *collected) step(thread string) (string, error) {
 	return c.field("head", "thread", "step", thread, "--agent", "uwf-mock --mock-data scenario.yaml")
 }
@@ -92,9 +92,8 @@ func (c *collected) live(n, steps int) error {
 	return nil
 }
 
-// Engines, their agents, forks and a collector that keeps nothing for its age run
-// at once; not one node that a thread needs is lost. The store lies outside the
-// home, so the collector also has to know whose threads to keep.
+// Engines, their agents, forks and a collector without a minimum age run concurrently, and no node that a
+// thread needs is lost. The store is outside the home, so the collector must also know whose threads to keep.
 func TestCollectingWhileThreadsRun(t *testing.T) {
 	t.Parallel()
 	c := &collected{T: t, dir: t.TempDir()}

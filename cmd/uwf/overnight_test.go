@@ -22,7 +22,7 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 )
 
-// night is a home whose clock can be moved, and a provider that grants so much an hour.
+// night is a home with an adjustable clock, and a provider with an hourly limit.
 type night struct {
 	t       *testing.T
 	dir     string
@@ -33,11 +33,10 @@ type night struct {
 	refused atomic.Int64
 }
 
-// window is an hour of the provider: how many replies it grants, and what it says
-// when that is used up.
+// window is an hour of the provider: how many replies it grants, and its response after that.
 type window struct {
 	grants  int64
-	retries string // Retry-After; "": the truth
+	retries string // Retry-After; "" for the correct value
 }
 
 func (n *night) now() time.Time { return time.Now().Add(time.Duration(n.ahead.Load())) }
@@ -74,7 +73,7 @@ func (n *night) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(reply)
 }
 
-// stand is where a thread stands, as uwf prints it.
+// stand is a thread's state as printed by uwf.
 type stand struct {
 	Thread, Status   string
 	RateLimitedUntil int64
@@ -82,7 +81,7 @@ type stand struct {
 	Threads          []struct{ Thread string }
 }
 
-// types types a command in this process, at the night's time.
+// types runs a command in this process at the night's time.
 func (n *night) types(words ...string) (at stand, code int) {
 	n.t.Helper()
 	random, err := os.Open("/dev/urandom")
@@ -99,9 +98,9 @@ func (n *night) types(words ...string) (at stand, code int) {
 	return at, code
 }
 
-// "My limit is reset every hour, and I want to find it done in the morning": cron types
-// uwf run-due, and a night passes in fast forward. A provider's nonsense is bounded, and in
-// however many pieces the run is made, its budget is that of the whole.
+// cron runs uwf run-due, and a night passes in fast forward. Wrong values from the provider are bounded, and
+// the run's limit covers all of its parts. (A report: "my limit is reset every hour, and I want to find it
+// done in the morning".)
 func TestOvernightInFastForward(t *testing.T) {
 	n := &night{t: t, dir: t.TempDir(), begun: time.Now(), windows: []window{{2, ""}, {2, "99999999999"}, {0, ""}, {1, ""}, {5, ""}}}
 	server := httptest.NewServer(n)
@@ -137,7 +136,7 @@ defaultAgent: builtin
 			require.Equal(t, before, n.asked.Load()+n.refused.Load())
 		}
 		require.LessOrEqual(t, at.RateLimitedUntil, n.now().Add(2*time.Hour).UnixMilli(), "no provider parks it for ever")
-		if at.Status == "suspended" { // the budget: it survived the night, and only a person grants more
+		if at.Status == "suspended" { // at its limit, which only a person can raise
 			stopped++
 			_, _ = n.types("run-due")
 			require.EqualValues(t, 6, at.Totals.Steps)

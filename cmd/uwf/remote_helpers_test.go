@@ -17,16 +17,15 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 )
 
-// remoteFile is uwf-remote-file.
+// remoteFile acts as uwf-remote-file.
 func remoteFile() {
 	helper.Main("uwf-remote-file", func(ctx context.Context, e env.Env, a remote.Address, h wire.Hello) (remote.Remote, error) {
 		return storeremote.Open(ctx, a.Text, storeremote.Options{Hash: h.Hash, Program: "uwf-remote-file", Now: e.Now})
 	})
 }
 
-// remoteKill is the same for addresses kill:///path. With KILL_AT it kills the uwf that has
-// started it: before or after nodes or objects are put, or the head is swapped. With
-// CLOCK_AHEAD its clock is ahead.
+// remoteKill does the same for addresses kill:///path. With KILL_AT it kills the uwf that started it: before
+// or after nodes or objects are stored, or the head is swapped. With CLOCK_AHEAD its clock is ahead.
 func remoteKill() {
 	helper.Main("uwf-remote-kill", func(ctx context.Context, e env.Env, a remote.Address, h wire.Hello) (remote.Remote, error) {
 		ahead, _ := time.ParseDuration(e.Get("CLOCK_AHEAD"))
@@ -36,7 +35,7 @@ func remoteKill() {
 	})
 }
 
-// killing kills our parent, and ends: nothing that comes later is done.
+// killing kills our parent and exits, so nothing later is done.
 type killing struct {
 	remote.Remote
 	at string

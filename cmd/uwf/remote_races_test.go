@@ -23,10 +23,10 @@ import (
 
 var raceRounds = flag.Int("remote-races", 4, "how often the homes of TestRemoteRaces step threads of a remote at once")
 
-// Homes race for steps of threads with files at a remote: two over ssh, two in its directory,
-// one of these with a clock that is wrong by an hour. Any uwf is killed at any time, and that
-// of a directory at any verb, too. Each thread has one chain, what was acknowledged is in it
-// once, and a witness beside the agents has seen no more runs than were killed or came late.
+// Homes race for steps of threads with files at a remote: two over ssh, two in its directory, one of these
+// with a clock that is wrong by an hour. Any uwf is killed at any time, and those of a directory at any
+// operation. Each thread has one chain that contains every acknowledged step once, and a witness next to the
+// agents has seen no more runs than were killed or came late.
 func TestRemoteRaces(t *testing.T) {
 	t.Parallel()
 	_, err := exec.LookPath("git")
@@ -43,16 +43,16 @@ func TestRemoteRaces(t *testing.T) {
 	w.check()
 }
 
-// racing is a remote, homes that know it, and what became of their steps.
+// racing is a remote, the homes that use it, and the results of their steps.
 type racing struct {
 	t       *testing.T
 	dir     string
-	homes   []string // the address that each has for the remote
+	homes   []string // each home's address for the remote
 	threads []string
 
 	mu     sync.Mutex
-	made   map[string][]string // steps that were acknowledged, by thread
-	failed map[string]int      // how many that were not
+	made   map[string][]string // acknowledged steps, by thread
+	failed map[string]int      // number of others
 	words  map[string]int
 }
 
@@ -85,7 +85,7 @@ func newRacing(t *testing.T) *racing {
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o755))
 		return path
 	}
-	write("bin/uwf-remote-ssh", "#!/bin/sh\nexec uwf remote serve \"${1#host:}\"\n") // what ssh does at the far end
+	write("bin/uwf-remote-ssh", "#!/bin/sh\nexec uwf remote serve \"${1#host:}\"\n") // as ssh does at the far end
 	write("agent", raceAgent)
 	write("race.yaml", raceWorkflow)
 	write("scenario.yaml", "steps:\n"+strings.Repeat("  - { role: worker, output: \"---\\n$status: again\\n---\\nOne.\\n\" }\n", 2**raceRounds+20))
@@ -115,7 +115,7 @@ func newRacing(t *testing.T) *racing {
 
 func (w *racing) clone(home int) string { return filepath.Join(w.dir, fmt.Sprint("clone-", home)) }
 
-// command is one that a home runs in its clone.
+// command returns a command that a home runs in its clone.
 func (w *racing) command(home int, more []string, name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(name, args...)
 	cmd.Dir = w.clone(home)
@@ -140,8 +140,8 @@ func (w *racing) must(home int, name string, args ...string) string {
 	return string(out)
 }
 
-// race makes a step at the remote, or is killed at it. What a home has made alone, because
-// another was faster, it gives up.
+// race makes a step at the remote, or is killed. It discards steps that a home has made alone because another
+// was faster.
 func (w *racing) race(home int, thread string) {
 	var more []string
 	verbs := []string{"put", "after put", "swap", "after swap", "put-objects", "after put-objects", "get-objects"}
@@ -177,9 +177,9 @@ func (w *racing) race(home int, thread string) {
 	}
 	switch {
 	case word != "failed":
-	case strings.Contains(said.String(), "changed here"): // by an agent that was killed
+	case strings.Contains(said.String(), "changed here"): // by a killed agent
 		word = "changed"
-	case strings.Contains(said.String(), "another directory cannot be given"): // it made the last step, too
+	case strings.Contains(said.String(), "another directory cannot be given"): // it made the last step as well
 		word = "settled"
 	default:
 		w.t.Error(said.String())
@@ -190,14 +190,14 @@ func (w *racing) race(home int, thread string) {
 	}
 }
 
-// check looks at all chains from every home.
+// check checks all chains from every home.
 func (w *racing) check() {
 	hashes := regexp.MustCompile(`"hash":"\w+"`)
 	seen, err := os.ReadFile(filepath.Join(w.dir, "witness"))
 	require.NoError(w.t, err)
 	runs, steps, made, failed := strings.Count(string(seen), "\n"), 0, 0, 0
 	for _, thread := range w.threads {
-		for home := range w.homes { // who was killed with a step that nobody else has is ahead
+		for home := range w.homes { // a home killed with an unpushed step is ahead
 			_ = w.command(home, nil, "uwf", "push", thread, "team").Run()
 		}
 		first := ""

@@ -28,8 +28,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/mock"
 )
 
-// TestMain lets the test binary be each program of the stories: a script that
-// types uwf runs a real process.
+// TestMain lets the test binary act as each program of the stories, so that a script runs real processes.
 func TestMain(m *testing.M) {
 	testscript.Main(tmpfstest.In(prosetest.Of(m)), map[string]func(){
 		"uwf":             main,
@@ -41,14 +40,13 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// disk is the directory for what must not be in memory.
+// disk is the directory for files that must not be in memory.
 var disk = os.TempDir()
 
-// onDisk marks the stories that confine programs: those share no memory, so a tmpfs is closed to them.
+// onDisk marks the stories that confine programs: those share no memory, so they cannot use a tmpfs.
 const onDisk = "# On the disk: "
 
-// TestScripts runs the stories in testdata/script, one scenario a file, each in
-// a home of its own.
+// TestScripts runs the stories in testdata/script, one scenario per file, each with a new home.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/script/*.txtar")
@@ -64,12 +62,12 @@ func TestScripts(t *testing.T) {
 		}
 	}
 	testscript.Run(t, stories(inMemory))
-	require.NoError(t, os.Setenv("GOTMPDIR", disk)) // testscript looks at it at once
+	require.NoError(t, os.Setenv("GOTMPDIR", disk)) // testscript reads it immediately
 	testscript.Run(t, stories(confined))
 	require.NoError(t, os.Unsetenv("GOTMPDIR"))
 }
 
-// stories are some of them.
+// stories returns the parameters for some of the stories.
 func stories(files []string) testscript.Params {
 	return testscript.Params{
 		Files:               files,
@@ -83,7 +81,7 @@ func stories(files []string) testscript.Params {
 		},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
-			e.Setenv("GORACE", "atexit_sleep_ms=0") // under the race detector each program would sleep a second
+			e.Setenv("GORACE", "atexit_sleep_ms=0") // the race detector otherwise delays each exit by a second
 			e.Setenv("UWF_HOME", filepath.Join(e.WorkDir, "uwf"))
 			e.Setenv("EXAMPLES", examplesDir)
 			return nil
@@ -101,7 +99,7 @@ func stories(files []string) testscript.Params {
 	}
 }
 
-// cmdExits runs a program that must end with an exit status.
+// cmdExits runs a program that must exit with a given status.
 func cmdExits(ts *testscript.TestScript, _ bool, args []string) {
 	code := 0
 	var exit *exec.ExitError
@@ -113,7 +111,7 @@ func cmdExits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// namespaces reports whether this system lets the programs of the stories have namespaces.
+// namespaces reports whether the programs of the stories can use namespaces on this system.
 var namespaces = sync.OnceValue(func() bool {
 	path, err := exec.LookPath(box.Program)
 	return err == nil && box.Probe(path) == nil
@@ -127,7 +125,7 @@ var examplesDir = func() string {
 	return dir
 }()
 
-// cmdJSON sets a variable from the last stdout: json THREAD thread, or steps.0.hash.
+// cmdJSON sets a variable from the last stdout, as in "json THREAD thread" or with the path steps.0.hash.
 func cmdJSON(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: json VARIABLE path")
@@ -135,7 +133,7 @@ func cmdJSON(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], lookup(ts, args[1]))
 }
 
-// cmdJSONIs compares a value of the last stdout: jsonis status completed.
+// cmdJSONIs compares a value in the last stdout: jsonis status completed.
 func cmdJSONIs(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 2 {
 		ts.Fatalf("usage: jsonis path value")
@@ -170,9 +168,8 @@ func cmdDamage(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(path, data, 0o644))
 }
 
-// cmdModel starts a model that gives one answer to every question: model VARIABLE
-// answer sets the variable to its base URL. How often it was asked is in the file
-// "asked", one line a question.
+// cmdModel starts a model that gives the same answer to every request: "model VARIABLE answer" sets the
+// variable to its base URL. It writes a line per request to the file "asked".
 func cmdModel(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: model VARIABLE answer")
@@ -219,8 +216,8 @@ func lookup(ts *testscript.TestScript, path string) string {
 	return string(out)
 }
 
-// gate is a program of the stories: it prints what it was told, and goes on once the
-// number in a file is not less than its own.
+// gate is a program of the stories: it prints its prompt, and continues when the number in a file is at least
+// its own.
 func gate() {
 	file, number, word := os.Args[1], os.Args[2], os.Args[3]
 	fmt.Println(word)

@@ -15,7 +15,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// fakeAgent is an agent of Claude Code's that a machine may have, and the mock beneath.
+// fakeAgent is an agent for Claude Code that may be installed, based on the mock.
 const fakeAgent = `#!/bin/sh
 case "$1" in
 --version) echo uwf-claude-code 1.0 ;;
@@ -26,8 +26,7 @@ esac
 
 const probeScenario = "steps:\n  - role: probe\n    output: \"---\\n$status: done\\nanswer: I am a script.\\n---\\n\"\n"
 
-// setupOnTerminal types answers to uwf setup, in a home of its own, and returns what was
-// shown and the config.
+// setupOnTerminal types answers to uwf setup with a new home, and returns the output and the config.
 func setupOnTerminal(t *testing.T, answers string, environ ...string) (shown, config string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -56,7 +55,7 @@ func setupOnTerminal(t *testing.T, answers string, environ ...string) (shown, co
 	return shown, string(text)
 }
 
-// Whoever has a coding agent types Enter twice.
+// With a coding agent, pressing Enter twice is enough.
 func TestSetupOfACodingAgent(t *testing.T) {
 	t.Parallel()
 	shown, config := setupOnTerminal(t, "9\n\n\n")
@@ -67,7 +66,7 @@ func TestSetupOfACodingAgent(t *testing.T) {
 	require.Contains(t, config, "defaultAgent: claude-code")
 }
 
-// Whoever has a model is asked for it, and for its key, which nobody sees.
+// With a model, setup asks for it and for its key, without echo.
 func TestSetupOfAModel(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -83,7 +82,7 @@ func TestSetupOfAModel(t *testing.T) {
 		_, _ = io.WriteString(w, `{"choices":[{"message":{"role":"assistant","content":"yes"},"finish_reason":"stop"}]}`)
 	}))
 	t.Cleanup(server.Close)
-	// The first plays, and is the one that is probed.
+	// The first becomes the default, and is the one that is tested.
 	answers := "claude-code,builtin\ny\n" + server.URL + "/v1\nmine\nsk-very-secret\n\n7\n2\ngo,git\n"
 	if _, err := exec.LookPath("uwf-builtin"); err == nil {
 		answers = "claude-code,builtin\n" + answers[len("claude-code,builtin\ny\n"):]

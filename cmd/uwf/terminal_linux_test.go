@@ -28,10 +28,9 @@ import (
 	"github.com/united-workforce/uwf/util/terminal"
 )
 
-// TestTerminalObeysNobody runs every command of the reference, which is held to
-// the command tree, on a pty, in a home in which every text is hostile: nothing
-// but our own sequences may come out. A command with an argument that is new must
-// be told here what to take for it.
+// TestTerminalObeysNobody runs every command of the reference, which matches the command tree, on a pty, in a
+// home in which every text is hostile: only our own escape sequences may be printed. Add the values for new
+// arguments here.
 func TestTerminalObeysNobody(t *testing.T) {
 	h := newHostileHome(t)
 	shown := 0
@@ -45,7 +44,7 @@ func TestTerminalObeysNobody(t *testing.T) {
 					shown++
 				}
 			}
-			if slices.Contains(c.flags, "--background") { // what it has started works in our directory
+			if slices.Contains(c.flags, "--background") { // its worker uses our directory
 				h.run(t, []string{"thread", "wait", "@"})
 			}
 		})
@@ -57,8 +56,7 @@ func TestTerminalObeysNobody(t *testing.T) {
 	require.Greater(t, shown, 60, "the walk is worth something only if hostile texts are shown")
 }
 
-// TestTerminalJSONIsTheSameValue: what a person's terminal gets as JSON is what a
-// program gets from a pipe; only the way of writing it differs.
+// TestTerminalJSONIsTheSameValue checks that JSON on a terminal and in a pipe differ only in formatting.
 func TestTerminalJSONIsTheSameValue(t *testing.T) {
 	h := newHostileHome(t)
 	for _, line := range []string{"thread show @", "thread steps @", "step show @-1", "workflow show hostile", "step turns @"} {
@@ -72,7 +70,7 @@ func TestTerminalJSONIsTheSameValue(t *testing.T) {
 	}
 }
 
-// TestPager: what is taller than the terminal goes through the pager, what is not does not.
+// TestPager checks that only output taller than the terminal goes through the pager.
 func TestPager(t *testing.T) {
 	h := newHostileHome(t)
 	for _, c := range []struct {
@@ -83,7 +81,7 @@ func TestPager(t *testing.T) {
 		{"thread read @", "", "PAGER=sed s/^/paged:/", true},
 		{"thread read @", "cat", "PAGER=sed s/^/paged:/", false},
 		{"thread read @", "sed s/^/paged:/", "TERM=dumb", false},
-		{"workflow list", "sed s/^/paged:/", "", false}, // it is short
+		{"workflow list", "sed s/^/paged:/", "", false}, // short
 	} {
 		asked := *h
 		asked.environ = append(slices.Clone(h.environ), "UWF_PAGER="+c.pager, c.last)
@@ -117,7 +115,7 @@ func plainASCII(s string) string {
 	}, s)
 }
 
-// TestProgramGuardsItsTerminal: the real program, started as a person does.
+// TestProgramGuardsItsTerminal runs the real program as a user does.
 func TestProgramGuardsItsTerminal(t *testing.T) {
 	h := newHostileHome(t)
 	tty := openPTY(t)
@@ -130,13 +128,13 @@ func TestProgramGuardsItsTerminal(t *testing.T) {
 	requireHarmless(t, out, cmd.Args)
 }
 
-// mark clears the screen, hides, colours, sets the clipboard and the title, turns
-// the direction, in seven and in eight bits.
+// mark clears the screen, hides text, sets colours, the clipboard and the title, and changes the direction,
+// in 7-bit and 8-bit sequences.
 const mark = "\x1b[2J\x1b[8m\x1b[35mH\x1b]52;c;UFdO\a\x1b]0;T\x1b\\\u009b2J\u0090q\u009c\u202e\u2066\u200f\x7f\b\x00\u2028\U000E0041"
 
 const escapedMark = `\u001b[2J`
 
-// own are the sequences that our programs draw with. None is part of the mark.
+// own matches the sequences that our programs use. None is part of mark.
 var own = regexp.MustCompile("\r\x1b\\[K|\x1b\\[(m|1m|2m|31m|32m|33m|J|[0-9]+A)")
 
 func requireHarmless(t *testing.T, out string, line []string) {
@@ -160,7 +158,7 @@ var (
 	word      = regexp.MustCompile(`[<\[][^>\]]+[>\]]`)
 )
 
-// commandsOf reads the reference of commands.
+// commandsOf parses the command reference.
 func commandsOf(t *testing.T) []command {
 	t.Helper()
 	pages, err := filepath.Glob("../../docs/cli/*.md")
@@ -192,7 +190,7 @@ func commandsOf(t *testing.T) []command {
 	return all
 }
 
-// instead is what the walk types for an argument: what is there, and what is not.
+// instead returns values to type for an argument, existing and missing ones.
 func instead(t *testing.T, arg string) []string {
 	unknown := "un" + strings.ReplaceAll(mark, "\x00", "") + "known"
 	switch arg {
@@ -241,8 +239,8 @@ func instead(t *testing.T, arg string) []string {
 	return nil
 }
 
-// lines are the command lines of a command: with each form of its arguments, as
-// JSON and YAML, and with each flag that takes no value.
+// lines returns the command lines of a command: with each form of its arguments, as JSON and YAML, and with
+// each flag that takes no value.
 func (c command) lines(t *testing.T) [][]string {
 	all := [][]string{c.words}
 	for _, arg := range c.args {
@@ -266,7 +264,7 @@ func (c command) lines(t *testing.T) [][]string {
 	return all
 }
 
-// hostileHome is a home in which whoever wrote a text meant harm.
+// hostileHome is a home in which all texts are hostile.
 type hostileHome struct {
 	dir, home  string
 	environ    []string
@@ -274,7 +272,7 @@ type hostileHome struct {
 	replacings *strings.Replacer
 }
 
-// more are command lines that the reference does not lead to.
+// more returns command lines that cannot be derived from the reference.
 func (h *hostileHome) more() [][]string {
 	return [][]string{
 		{"run", "hostile", "-p", "x" + mark[:3], "--agent", "mock"},
@@ -344,7 +342,7 @@ func (h *hostileHome) must(t *testing.T, line string, status int) string {
 	return out.String()
 }
 
-// copy is a home that a command may spoil.
+// copy returns a copy of the home that a command may change.
 func (h *hostileHome) copy(t *testing.T) *hostileHome {
 	t.Helper()
 	copied := *h
@@ -354,7 +352,7 @@ func (h *hostileHome) copy(t *testing.T) *hostileHome {
 	return &copied
 }
 
-// run is what a command shows on a terminal.
+// run returns the output of a command on a terminal.
 func (h *hostileHome) run(t *testing.T, line []string) string {
 	t.Helper()
 	words := append([]string{}, line...)
@@ -366,8 +364,8 @@ func (h *hostileHome) run(t *testing.T, line []string) string {
 	return tty.text(t)
 }
 
-// on runs a command line in this process. A command that goes on watching is
-// interrupted when it has shown something.
+// on runs a command line in this process. A command that keeps watching is interrupted after its first
+// output.
 func (h *hostileHome) on(t *testing.T, stdout, stderr io.Writer, tty *pty, words []string) int {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -375,7 +373,7 @@ func (h *hostileHome) on(t *testing.T, stdout, stderr io.Writer, tty *pty, words
 	var stdin io.Reader = strings.NewReader("")
 	if tty != nil {
 		stdin = tty.slave
-		if words[0] == "setup" || len(words) > 1 && (words[1] == "resume" || words[1] == "rm" || words[1] == "trust") { // they ask, and are told nothing
+		if words[0] == "setup" || len(words) > 1 && (words[1] == "resume" || words[1] == "rm" || words[1] == "trust") { // they ask questions, and get no answer
 			_, err := tty.master.WriteString("\x04")
 			require.NoError(t, err)
 		}
@@ -394,12 +392,12 @@ func (h *hostileHome) on(t *testing.T, stdout, stderr io.Writer, tty *pty, words
 	})
 }
 
-// pty is a terminal with four lines, so that nearly all is paged.
+// pty is a terminal with four lines, so that nearly everything is paged.
 type pty struct {
 	master, slave *os.File
 	shown         chan struct{}
 	all           chan []byte
-	more          chan struct{} // something has been written
+	more          chan struct{} // signals new output
 	mu            sync.Mutex
 	seen          []byte
 }
@@ -442,14 +440,14 @@ func (p *pty) read() {
 		case p.more <- struct{}{}:
 		default:
 		}
-		if err != nil { // nobody has the other side any more
+		if err != nil { // the other side is closed
 			p.all <- all
 			return
 		}
 	}
 }
 
-// soFar is what was shown until now.
+// soFar returns the output so far.
 func (p *pty) soFar() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -462,7 +460,7 @@ func (p *pty) whenShown(do func()) {
 	go func() { <-p.shown; do() }()
 }
 
-// text is all that was shown; nothing more can be.
+// text returns the complete output after the end.
 func (p *pty) text(t *testing.T) string {
 	t.Helper()
 	require.NoError(t, p.slave.Close())

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// bench is a directory in which pages of docs/ are typed, with uwf and uwf-mock on PATH as in the
-// stories, and a directory for other programs.
+// bench is a directory in which the commands on pages of docs/ are run, with uwf and uwf-mock on PATH as in
+// the stories, and a directory for other programs.
 type bench struct{ bin, dir string }
 
 func newBench(t *testing.T) bench {
@@ -24,13 +24,12 @@ func newBench(t *testing.T) bench {
 	return bench{bin: t.TempDir(), dir: t.TempDir()}
 }
 
-// waitsForPeople lets a shell that ends at the first error go on where a thread
-// waits for a person.
+// waitsForPeople lets a shell that stops at errors continue when a thread waits for a person.
 const waitsForPeople = `set -eu
 uwf() { command uwf "$@" || { code=$?; [ $code = 6 ] || return $code; }; }
 `
 
-// typeIn types a page in one shell: its blocks marked "sh", in their order.
+// typeIn runs the blocks of a page marked "sh", in order, in one shell.
 func (b bench) typeIn(t *testing.T, page string) string {
 	t.Helper()
 	script := waitsForPeople + strings.Join(blocks(t, page, "sh"), "")
@@ -42,7 +41,7 @@ func (b bench) typeIn(t *testing.T, page string) string {
 	return string(out)
 }
 
-// blocks are the code blocks of a page in a language.
+// blocks returns the code blocks of a page in a language.
 func blocks(t *testing.T, page, language string) (list []string) {
 	t.Helper()
 	doc, err := os.ReadFile("../../docs/" + page)
@@ -62,8 +61,8 @@ func TestTutorial(t *testing.T) {
 	}
 }
 
-// recipes puts the cookbook's workflows onto the bench, each with its roles played
-// by the script of its name in testdata/cookbook.
+// recipes copies the cookbook's workflows to the bench, each with its roles played by the script of the same
+// name in testdata/cookbook.
 func (b bench) recipes(t *testing.T) {
 	t.Helper()
 	scripts, err := filepath.Abs("testdata/cookbook")
@@ -124,7 +123,7 @@ func TestYourAgent(t *testing.T) {
 	require.Contains(t, out, "counter")
 }
 
-// TestQuickStart types the page with a Claude Code that plays a script.
+// TestQuickStart runs the page's commands with a scripted Claude Code.
 func TestQuickStart(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -12,8 +12,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf-import-original/internal/originaltest"
 )
 
-// What the original computes for its own schemas: the data that the other tests
-// are made of is as true as this.
+// The hashes of the schemas match those computed by the original, so the other tests use realistic data.
 func TestSchemasAreTheOriginals(t *testing.T) {
 	t.Parallel()
 	o := originaltest.New(t, t.TempDir(), originaltest.Flat)
@@ -26,7 +25,7 @@ func TestSchemasAreTheOriginals(t *testing.T) {
 	require.Equal(t, cas.Hash("CTS5P6RD8HMCS"), cas.NewKinds(cas.XXH64).MetaHash())
 }
 
-// One file of the original's, byte for byte.
+// A file of the original, byte for byte.
 func TestFilesAreTheOriginals(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -13,8 +13,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// Children of children are drawn below them; where there is no room, the deepest are
-// counted.
+// Children are drawn below their parents; without enough room, the deepest are counted.
 func TestATreeOfChildren(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(100, 0)

@@ -36,7 +36,7 @@ func TestCountingLineKeepsWithinTheTerminal(t *testing.T) {
 	}
 }
 
-// With colours a line stands out by what it tells, and nothing else changes.
+// Colours mark lines by their content and change nothing else.
 func TestColoursOfTheView(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -57,7 +57,7 @@ func TestColoursOfTheView(t *testing.T) {
 		"\x1b[31m✗ planner failed  1.0s\x1b[m\n", out.String())
 }
 
-// A call that was refused or has failed is seen at once, and counted at the end.
+// A denied or failed call is visible at once, and counted at the end.
 func TestFailedToolsAreMarked(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -76,7 +76,7 @@ func TestFailedToolsAreMarked(t *testing.T) {
 	require.Contains(t, out.String(), "✓ tester → $END  1.0s  2 tool calls failed\n")
 }
 
-// A command has no turns; what it has printed last is seen.
+// A command has no turns, so its last output line is shown.
 func TestACommandAtWorkShowsItsLastLine(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -89,7 +89,7 @@ func TestACommandAtWorkShowsItsLastLine(t *testing.T) {
 	require.Contains(t, out.String(), "\r\x1b[K  tests · 3s · ok [31mcas/fsck 1.2s\r")
 }
 
-// shows makes events for a display.
+// shows generates events for a display.
 type shows struct{ *Display }
 
 func (s shows) StepStarted(at engine.StepInfo) {

@@ -10,8 +10,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// Each step of an agent gives its warnings again; a person reads them once, on a line of
-// their own.
+// Each step of an agent repeats its warnings; the user sees them once, each on a separate line.
 func TestAWarningIsToldOnce(t *testing.T) {
 	t.Parallel()
 	var out, talk bytes.Buffer

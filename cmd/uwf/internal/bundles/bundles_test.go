@@ -16,17 +16,17 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// nobody is a seal that nothing has.
+// nobody is a seal that belongs to nothing.
 const nobody = "0000000000000000000000000000000000000000000000000000000000000001"
 
-// refused is a command line, and how it ends.
+// refused is a command line and its expected error.
 type refused struct {
 	line   string
 	code   protocol.Code
 	status int
 }
 
-// refuse types command lines that print no result and change nothing in the home.
+// refuse runs command lines that must print no result and change nothing in the home.
 func refuse(t *testing.T, w *clitest.World, lines ...refused) {
 	t.Helper()
 	for _, c := range lines {
@@ -40,7 +40,7 @@ func refuse(t *testing.T, w *clitest.World, lines ...refused) {
 	}
 }
 
-// threads are the files that say where threads stand.
+// threads returns the files with the threads' heads.
 func threads(w *clitest.World) string {
 	text := ""
 	for _, name := range []string{"threads.yaml", "history.jsonl", "registry.yaml"} {
@@ -50,7 +50,7 @@ func threads(w *clitest.World) string {
 	return text
 }
 
-// list is a list of objects in a result.
+// list returns a list of objects in a result.
 func list(object map[string]any, key string) []map[string]any {
 	var objects []map[string]any
 	items, _ := object[key].([]any)
@@ -60,7 +60,7 @@ func list(object map[string]any, key string) []map[string]any {
 	return objects
 }
 
-// field is one field of each.
+// field returns one field of each object.
 func field(objects []map[string]any, key string) []any {
 	var values []any
 	for _, o := range objects {
@@ -147,7 +147,7 @@ func TestExportHTML(t *testing.T) {
 	assert.NoFileExists(t, filepath.Join(w.Dir, "x.html"))
 }
 
-// What leaves the machine is looked through for keys; at most five nodes are named.
+// Exported data is scanned for keys; at most five nodes are listed.
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	const key = "ghp_0123456789abcdefghijklmnopqrstuvwxyz"
@@ -158,7 +158,7 @@ func TestKeys(t *testing.T) {
 		for i := range keys {
 			w.Step(a, i, strings.Repeat("x", i)+" "+key)
 		}
-		bundled := max(0, 2*keys-1) // each but the last is in the next prompt, too
+		bundled := max(0, 2*keys-1) // all but the last are also in the next prompt
 		for line, found := range map[string]int{"thread export " + a + " -o x.uwfb": bundled, "thread export " + a + " --html -o x.html": keys} {
 			r := w.Run(line)
 			require.Zero(t, r.Status, r.Err)
@@ -222,7 +222,7 @@ func TestVerify(t *testing.T) {
 	)
 }
 
-// A bundle of a node alone has a seal, too.
+// A bundle of a single node has a seal as well.
 func TestVerifyRoots(t *testing.T) {
 	t.Parallel()
 	w, _, steps := world(t)
@@ -235,8 +235,7 @@ func TestVerifyRoots(t *testing.T) {
 	assert.Contains(t, w.Run("verify node.uwfb --format text").Out, "node "+string(steps[0])+"  ")
 }
 
-// Whatever byte of a bundle is another one, or is missing: it is never whole, and nothing of it
-// is imported.
+// A bundle with any changed or missing byte fails verification, and nothing of it is imported.
 func TestDamagedBundles(t *testing.T) {
 	t.Parallel()
 	w, _, _ := world(t)
@@ -315,7 +314,7 @@ func TestImport(t *testing.T) {
 	)
 }
 
-// A thread that has gone another way here is refused, unless it gets an id of its own.
+// A thread that has diverged here is rejected unless it gets a new ID.
 func TestImportConflict(t *testing.T) {
 	t.Parallel()
 	w, a, _ := world(t)
@@ -337,7 +336,7 @@ func TestImportConflict(t *testing.T) {
 	assert.Equal(t, w.Head(a), other.Head(id))
 }
 
-// One that has ended here stays ended.
+// A thread that has ended here stays ended.
 func TestImportEnded(t *testing.T) {
 	t.Parallel()
 	w, a, _ := world(t)
@@ -353,7 +352,7 @@ func TestImportEnded(t *testing.T) {
 	assert.Equal(t, "cancelled", other.Must("thread show " + a)["status"])
 }
 
-// An id of the future would be the newest for ever.
+// An ID in the future would remain the newest forever.
 func TestImportFuture(t *testing.T) {
 	t.Parallel()
 	w, a, steps := world(t)
@@ -366,7 +365,7 @@ func TestImportFuture(t *testing.T) {
 	assert.Equal(t, steps[1], other.Head(added[0]["thread"].(string)))
 }
 
-// A store that has another hash function takes nothing.
+// A store with another hash function rejects the import.
 func TestImportHash(t *testing.T) {
 	t.Parallel()
 	w, _, _ := world(t)
@@ -406,7 +405,7 @@ func TestSeal(t *testing.T) {
 	assert.Equal(t, 7, w.Run("thread seal "+a+" --expect "+seal).Status)
 }
 
-// What is kept is not believed: a node that has become another one is found.
+// Stored seals are not trusted: a replaced node is detected.
 func TestSealOfDamage(t *testing.T) {
 	t.Parallel()
 	w, a, steps := world(t)

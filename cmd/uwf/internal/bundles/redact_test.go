@@ -15,7 +15,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// What a thread needs to go on, and what is not its own, stays.
+// Nodes that a thread needs to continue, or that others share, are kept.
 func TestRedactRefused(t *testing.T) {
 	t.Parallel()
 	w, a, steps := world(t)
@@ -72,14 +72,14 @@ func TestRedact(t *testing.T) {
 		assert.Equal(t, seal, w.Must("thread seal " + a)["seal"], c.what)
 		assert.Zero(t, w.Run("cas fsck").Status, c.what)
 	}
-	// In a bundle the tombstones stand for them.
+	// The bundle contains tombstones instead.
 	written := w.Must("thread export " + a + " -o b.uwfb")
 	assert.Equal(t, 3, num(t, written, "tombstones"), "the turn is not reached any more")
 	report := w.Must("verify b.uwfb")
 	assert.Len(t, list(report, "tombstones"), 3)
 	assert.Equal(t, []any{"why not", "why not", "why not"}, field(list(report, "tombstones"), "reason"))
 	assert.Contains(t, w.Run("verify b.uwfb --format text").Out, "3 redacted")
-	// Elsewhere they arrive as such, and where the content was it stays.
+	// Elsewhere they arrive as tombstones, except where the content exists already.
 	other := w.Other()
 	assert.Len(t, other.Must("thread import b.uwfb")["redactions"], 3)
 	assert.Zero(t, other.Run("cas fsck").Status)
@@ -92,7 +92,7 @@ func TestRedact(t *testing.T) {
 	assert.True(t, ok, "it does not come back")
 }
 
-// A node that other threads lead to is redacted for all of them, if that is said.
+// A node that other threads share is redacted for all of them if requested.
 func TestRedactShared(t *testing.T) {
 	t.Parallel()
 	w, a, steps := world(t)
@@ -108,8 +108,8 @@ func TestRedactShared(t *testing.T) {
 	prosetest.Text(t, r.Out)
 }
 
-// Files of the last run and of the thread's sessions that hold the text go along; others, and
-// what the run needs, stay.
+// Files of the last run and of the thread's sessions that contain the text are removed; others, and those
+// that the run needs, stay.
 func TestRedactCopies(t *testing.T) {
 	t.Parallel()
 	const secret = "The secret is 1234, they say."
@@ -158,7 +158,7 @@ func TestRedactCopies(t *testing.T) {
 	assert.Equal(t, gone, strings.Count(r.Err, ", too: removed"))
 }
 
-// Without a repository no files are kept.
+// Without a repository there are no snapshots.
 func TestRedactFiles(t *testing.T) {
 	t.Parallel()
 	w, a, _ := world(t)
@@ -171,7 +171,7 @@ func TestRedactFiles(t *testing.T) {
 	)
 }
 
-// A result that cannot be printed is an error, whichever part of it.
+// A result that cannot be printed is an error, whichever part fails.
 func TestUnprinted(t *testing.T) {
 	t.Parallel()
 	w, a, steps := world(t)
@@ -188,7 +188,7 @@ func TestUnprinted(t *testing.T) {
 	}
 }
 
-// What of a home each command needs. A damaged home is never taken for one in which nothing is.
+// What each command needs of a home. A damaged home is never taken for an empty one.
 func TestSpoilt(t *testing.T) {
 	t.Parallel()
 	w, a, steps := world(t)
@@ -203,7 +203,7 @@ func TestSpoilt(t *testing.T) {
 	}
 }
 
-// What is missing is never passed over.
+// Missing nodes are never ignored.
 func TestLossy(t *testing.T) {
 	t.Parallel()
 	w, a, _ := world(t)

@@ -20,7 +20,7 @@ import (
 	"github.com/united-workforce/uwf/util/secret"
 )
 
-// Each error of a package below gets the code and the hints of a command.
+// Each error of a lower package gets a code and hints.
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	plain := errors.New("plain")
@@ -28,7 +28,7 @@ func TestErrors(t *testing.T) {
 		name  string
 		got   error
 		err   error
-		code  protocol.Code // "": as it is
+		code  protocol.Code // "" for unchanged
 		hints int
 	}{
 		{"redact: needed", redactError("T", &redact.NeededError{}), &redact.NeededError{}, protocol.CodeInvalid, 1},
@@ -88,7 +88,7 @@ func TestLooksBack(t *testing.T) {
 	}
 }
 
-// What counts as a text of a node: each of its lines that is long enough to be no chance.
+// A text of a node is each of its lines that is too long to match by chance.
 func TestLearn(t *testing.T) {
 	t.Parallel()
 	const long = "sixteen letters."

@@ -12,9 +12,8 @@ import (
 	"github.com/united-workforce/uwf/util/fuzzing"
 )
 
-// FuzzArgv gives the command line what nobody would type: it is read or refused
-// as wrong usage, and no word is added but the one that ends the flags, and the
-// long name of -h.
+// FuzzArgv runs arbitrary command lines: they are parsed or rejected as usage errors, and no word is added
+// except the one that ends the flags, and the long name of -h.
 func FuzzArgv(f *testing.F) {
 	for _, line := range []string{
 		"thread\nstart\nwf\n-p\nhi", "thread\nlist\n--format\njson\n--all", "--format=json\n-q\nthread\nshow\n@-1", "thread\nstep\n--\n--x",

@@ -25,9 +25,9 @@ func TestReorder(t *testing.T) {
 		{"thread start -p --weird wf", "thread start -p --weird -- wf"},
 		{"thread start -p hi -- --wf", "thread start -p hi -- --wf"},
 		{"thread step X --help", "thread step --help"},
-		{"thread step thread", "thread step -- thread"}, // a thread may be named like a command
+		{"thread step thread", "thread step -- thread"}, // a thread may have the name of a command
 		{"-V", "-V"},
-		// A command's own --format wins, wherever it is typed.
+		// A command's own --format wins, at any position.
 		{"workflow validate f.yaml --format github", "workflow validate --format github -- f.yaml"},
 		{"--format github -q workflow validate f.yaml", "-q workflow validate --format github -- f.yaml"},
 	} {

@@ -27,8 +27,8 @@ import (
 // shows their replacements.
 var ofTheOriginal = []string{"doctor --unattended", "step ask <step> -p q", "eval"}
 
-// TestDocsAreTrue: every command line in README, docs and examples is one that the
-// program takes: its command exists, and so do its flags.
+// TestDocsAreTrue checks that every command line in README, docs and examples is valid: its command exists,
+// and so do its flags.
 func TestDocsAreTrue(t *testing.T) {
 	t.Parallel()
 	lines := 0
@@ -49,8 +49,8 @@ func TestDocsAreTrue(t *testing.T) {
 	require.Greater(t, lines, 200)
 }
 
-// TestAdaptersAreKnown: each adapter has a program, a row in docs/agents/README.md, and an entry for
-// what it drives; and none is missing in the list.
+// TestAdaptersAreKnown checks that each adapter has a program, a row in docs/agents/README.md, and an entry
+// for the program it drives, and that the list is complete.
 func TestAdaptersAreKnown(t *testing.T) {
 	t.Parallel()
 	const root = "../../../../"
@@ -76,8 +76,8 @@ func TestAdaptersAreKnown(t *testing.T) {
 // workflows that run others.
 var ownTest = []string{"workflow-file.md", "parallel-roles.md"}
 
-// TestYAMLIsValid: every YAML block in README and docs is a workflow, a part of
-// config.yaml, a script of uwf-mock, or a GitHub workflow whose commands exist.
+// TestYAMLIsValid checks that every YAML block in README and docs is a workflow, a part of config.yaml, a
+// script of uwf-mock, or a GitHub workflow whose commands exist.
 func TestYAMLIsValid(t *testing.T) {
 	t.Parallel()
 	blocks := regexp.MustCompile("(?ms)^```yaml\n(.*?)^```")
@@ -118,7 +118,7 @@ func validYAML(t *testing.T, text []byte) error {
 	return err
 }
 
-// pages are the texts for people: README, docs, examples and their comments.
+// pages returns the texts for users: README, docs, examples and their comments.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	const root = "../../../../"
@@ -131,7 +131,7 @@ func pages(t *testing.T) map[string]string {
 			data, err := os.ReadFile(file)
 			require.NoError(t, err)
 			text := strings.ReplaceAll(string(data), "\r\n", "\n")
-			if filepath.Ext(file) == ".yaml" { // its comments
+			if filepath.Ext(file) == ".yaml" { // only its comments
 				text = "```\n" + strings.ReplaceAll(text, "#   uwf ", "uwf ") + "```\n"
 			}
 			texts[file] = text
@@ -142,11 +142,11 @@ func pages(t *testing.T) map[string]string {
 
 var quoted = regexp.MustCompile(`"[^"]*"|'[^']*'`)
 
-// commandLines are the uwf commands of a page, in its code blocks and in running
-// text, as words. What follows a pipe or a comment sign is somebody else's.
+// commandLines returns the uwf commands of a page, in its code blocks and in running text, as words, without
+// anything after a pipe or a comment sign.
 func commandLines(page string) [][]string {
 	var out [][]string
-	inside, shell := false, false // a block; one of command lines
+	inside, shell := false, false // inside a block; inside one with command lines
 	for line := range strings.Lines(strings.ReplaceAll(page, "\\\n", " ")) {
 		line = strings.TrimSpace(line)
 		if language, fence := strings.CutPrefix(line, "```"); fence {
@@ -170,7 +170,7 @@ func commandLines(page string) [][]string {
 	return out
 }
 
-// commandWords are those of a command line, up to a comment or somebody else's part of a pipe.
+// commandWords returns the words of a command line, up to a comment or a pipe to another program.
 func commandWords(line string) []string {
 	words := strings.Fields(quoted.ReplaceAllString(line, "quoted"))
 	end := slices.IndexFunc(words, func(w string) bool {
@@ -182,8 +182,7 @@ func commandWords(line string) []string {
 	return words
 }
 
-// fromCommand is a command line from its first command on, without the global
-// flags before it.
+// fromCommand returns a command line without the global flags before its first command.
 func fromCommand(commands []*ucli.Command, args []string) []string {
 	for i, arg := range args {
 		if slices.ContainsFunc(commands, func(c *ucli.Command) bool { return c.HasName(arg) }) {

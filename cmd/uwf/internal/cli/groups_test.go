@@ -21,7 +21,7 @@ func everyCommand(words []string, commands []*ucli.Command, visit func(words []s
 	}
 }
 
-// Each of many commands stands under one of a few headings of the help.
+// A long list of commands is divided into a few groups in the help.
 func TestEveryCommandHasAGroup(t *testing.T) {
 	t.Parallel()
 	groups := []string{cmdline.Common, "Run", "Share", "Maintain", "Inspect", "Manage", "For agents"}

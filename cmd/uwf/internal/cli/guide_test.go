@@ -13,7 +13,7 @@ import (
 	"github.com/united-workforce/uwf/util/cmdline"
 )
 
-// inline finds command lines in running text.
+// inline matches command lines in running text.
 var inline = regexp.MustCompile("`(uwf [a-z][^`]*)`")
 
 // TestGuidesAreTrue checks that each command line in the texts of uwf guide, and in the page
@@ -49,13 +49,13 @@ func checkCommand(t *testing.T, line string) {
 	text, _, _ = strings.Cut(text, "  #")
 	a := commands{&app.App{}}
 	root := a.root()
-	text = strings.ReplaceAll(text, "--format json", "") // global: it would come first
+	text = strings.ReplaceAll(text, "--format json", "") // a global flag, which would come first
 	args, err := cmdline.Reorder(root, shellWords(text)[1:])
 	require.NoError(t, err, line)
 	find(t, root.Commands, args)
 }
 
-// shellWords splits a line at blanks, but not within single quotes.
+// shellWords splits a line at spaces outside single quotes.
 func shellWords(line string) []string {
 	var words []string
 	for i, part := range strings.Split(line, "'") {

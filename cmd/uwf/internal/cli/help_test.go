@@ -13,7 +13,7 @@ import (
 	"github.com/united-workforce/uwf/util/cmdline"
 )
 
-// Each section of the descriptions belongs to a command, and commands that many people use have examples.
+// Each section of the descriptions belongs to a command, and frequently used commands have examples.
 func TestDescriptions(t *testing.T) {
 	t.Parallel()
 	described := map[string]*ucli.Command{}

@@ -18,12 +18,12 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 )
 
-// commandLine finds "uwf thread step" in a text; what follows in capitals,
-// brackets or a format is an argument.
+// commandLine matches commands such as "uwf thread step"; following words in capitals, brackets or formats
+// are arguments.
 var commandLine = regexp.MustCompile(`\buwf ([a-z]+)(?: ([a-z][a-z-]+))?`)
 
-// TestHintsAreTrue: no message of ours tells anyone to type a command that does
-// not exist. It reads the string literals of all modules.
+// TestHintsAreTrue checks that messages suggest only existing commands. It reads the string literals of all
+// modules.
 func TestHintsAreTrue(t *testing.T) {
 	t.Parallel()
 	commands := (commands{&app.App{}}).root().Commands
@@ -42,8 +42,8 @@ func TestHintsAreTrue(t *testing.T) {
 	require.Greater(t, checked, 20)
 }
 
-// isProse tells sentences from command lines: in a command line the word is a
-// command, or one of the original's that someone may remember.
+// isProse distinguishes sentences from command lines, in which the word is a command, or one of the
+// original's.
 func isProse(commands []*ucli.Command, word string) bool {
 	switch word {
 	case "config", "setup", "doctor", "log", "prompt", "cas", "skill", "eval":
@@ -87,7 +87,7 @@ func goFiles(t *testing.T, root string) []string {
 	return files
 }
 
-// literals are the strings of a file.
+// literals returns the strings in a file.
 func literals(t *testing.T, path string) []string {
 	t.Helper()
 	src, err := os.ReadFile(path)

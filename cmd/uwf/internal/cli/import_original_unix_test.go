@@ -30,8 +30,8 @@ func importing(t *testing.T, bin, path string, args ...string) (status int, stdo
 	return status, out.String(), errs.String()
 }
 
-// The importer is a program of its own, beside uwf or on the PATH. It gets the
-// flags, and what it says and its status are those of uwf.
+// The importer is a separate program, next to uwf or in PATH. It receives the flags, and its output and
+// status become those of uwf.
 func TestImportOriginalRunsAProgram(t *testing.T) {
 	empty, bin := t.TempDir(), t.TempDir()
 	status, _, stderr := importing(t, empty, empty)

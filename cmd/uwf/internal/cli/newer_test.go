@@ -18,9 +18,8 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 )
 
-// storeless are the commands, and groups of them, that use neither threads nor
-// nodes. doctor looks at the store and says what it is; a worker is only started
-// by a command that would be refused.
+// storeless lists the commands, and groups of commands, that use neither threads nor nodes. doctor reports
+// the store's version; a worker is only started by a command that would be rejected.
 func storeless() []string {
 	return []string{
 		"config", "log", "guide", "verify", "setup", "doctor", "completion", "__complete", "thread worker", "step prompt", "import-original", "web", "remote", "version", "man", "help",
@@ -72,7 +71,7 @@ func TestNothingTouchesTheStoreOfANewerUwf(t *testing.T) {
 			Args:    append([]string{"--home", home}, strings.Fields(path+" "+args)...), Dir: work, Now: time.Now,
 			Stdin: strings.NewReader(`"x"`), Stdout: &stdout, Stderr: &stderr, Rand: strings.NewReader(strings.Repeat("x", 100)),
 		})
-		if strings.Contains(path, "import") { // what is wrong with the file is said first
+		if strings.Contains(path, "import") { // a problem with the file is reported first
 			require.NotZero(t, status)
 		} else {
 			assert.Equal(t, protocol.CodeUnsupportedVersion.ExitCode(), status, "uwf %s %s: %s%s", path, args, stdout.String(), stderr.String())
@@ -102,7 +101,7 @@ func leaves(commands []*ucli.Command, above string) (paths []string) {
 	return paths
 }
 
-// tree is every file below a directory, with its content.
+// tree returns every file below a directory with its content.
 func tree(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}

@@ -12,8 +12,7 @@ import (
 	"github.com/united-workforce/uwf/util/cmdline"
 )
 
-// TestReferenceIsTrue: each command line that agents are given exists, flags
-// included, and only reads.
+// TestReferenceIsTrue checks that each command line given to agents exists, with its flags, and only reads.
 func TestReferenceIsTrue(t *testing.T) {
 	t.Parallel()
 	writes := []string{"start", "step", "exec", "run", "put", "add", "fork", "kill", "cancel", "stop", "resume", "turn"}
@@ -34,7 +33,7 @@ func TestReferenceIsTrue(t *testing.T) {
 	require.Greater(t, lines, 5)
 }
 
-// find follows the command words to a leaf, or to the group that they name alone.
+// find follows the command words to a leaf, or to a group.
 func find(t *testing.T, commands []*ucli.Command, words []string) *ucli.Command {
 	t.Helper()
 	for _, c := range commands {

@@ -16,7 +16,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// schemaNode is what a JSON Schema of a config says of one key.
+// schemaNode is the JSON Schema of one config key.
 type schemaNode struct {
 	Type       any                        `json:"type"`
 	Pattern    string                     `json:"pattern"`
@@ -28,7 +28,7 @@ type schemaNode struct {
 	Defs       map[string]json.RawMessage `json:"$defs"`
 }
 
-// configKeys are all keys of config.yaml, each with its type in words.
+// configKeys collects all keys of config.yaml, each with a description of its type.
 func configKeys(t *testing.T, raw json.RawMessage, path string, into map[string]string) {
 	t.Helper()
 	var n schemaNode
@@ -103,12 +103,11 @@ func TestConfigReference(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-// variable finds names of variables in Go: ours anywhere, others where they are
-// asked for.
+// variable matches names of environment variables in Go: ours anywhere, others where they are read.
 var variable = regexp.MustCompile(`\b((?:UWF|OCAS)_[A-Z0-9_]*[A-Z0-9])\b|(?:\.Get\(|variable: |env\[)"([A-Z][A-Z0-9_]+)"`)
 
-// notForPeople are variables of our own tests, which some packages keep beside the
-// code because tests of others use them.
+// notForPeople lists variables of our own tests, which some packages contain because tests of others use
+// them.
 var notForPeople = []string{"UWF_EXTERNALTEST_SCRIPT"}
 
 // TestEnvironmentReference checks that docs/config.md lists every variable that the programs
@@ -119,7 +118,7 @@ func TestEnvironmentReference(t *testing.T) {
 	root := filepath.Join("..", "..", "..", "..")
 	for _, file := range append(goFiles(t, root), filepath.Join(root, "packaging", "install.sh")) {
 		if strings.HasPrefix(file, filepath.Join(root, "internal")+string(filepath.Separator)) {
-			continue // instruments of ours
+			continue // our test tools
 		}
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
@@ -139,7 +138,7 @@ func TestEnvironmentReference(t *testing.T) {
 	require.Greater(t, len(read), 30)
 }
 
-// document is a page of docs/, with the line ends of Unix.
+// document returns a page of docs/ with LF line endings.
 func document(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", name))

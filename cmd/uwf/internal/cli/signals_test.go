@@ -15,7 +15,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// What a signal has ended has the signal's status, whatever went wrong then.
+// A command ended by a signal has the signal's exit status, whatever else failed.
 func TestAfterSignal(t *testing.T) {
 	t.Parallel()
 	for signal, want := range map[os.Signal]int{syscall.SIGTERM: 143, syscall.SIGINT: 130, syscall.SIGHUP: 129} {

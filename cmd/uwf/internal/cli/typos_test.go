@@ -17,9 +17,8 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 )
 
-// TestTypos types what people mistype. testdata/typos/answers.txt has each command
-// line with all that is answered: what was wrong, what is allowed, and what was
-// probably meant. A new line in it, without an answer, is answered by
+// TestTypos tests mistyped command lines. testdata/typos/answers.txt contains each command line with the
+// complete answer: the error, the allowed values, and suggestions. To fill in the answer for a new line, run
 //
 //	go test ./internal/cli -run TestTypos -update
 func TestTypos(t *testing.T) {
@@ -47,8 +46,7 @@ func TestTypos(t *testing.T) {
 	require.Equal(t, string(text), got.String())
 }
 
-// typist types in a directory with a home that has one workflow, one thread of two
-// steps, and one agent.
+// typist is a directory with a home that has one workflow, one thread of two steps, and one agent.
 type typist struct{ dir string }
 
 func newTypist(t *testing.T) typist {
@@ -86,8 +84,8 @@ func newTypist(t *testing.T) typist {
 	return p
 }
 
-// types is the exit status and what is said on stderr. Words before "uwf" are
-// variables of the environment.
+// types runs a command line and returns its exit status and stderr. Words before "uwf" are environment
+// variables.
 func (p typist) types(t *testing.T, line string) string {
 	words, err := shellwords.Parse(line)
 	require.NoError(t, err, line)

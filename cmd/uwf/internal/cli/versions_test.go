@@ -23,16 +23,15 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 )
 
-// The threads of testdata/home-1.txt, which a uwf has written that knew only the
-// first version of each kind: one waits for a person, one may be stepped, one has
-// ended.
+// The threads of testdata/home-1.txt, written by a uwf that knew only the first version of each kind: one
+// waits for a person, one can be stepped, one has ended.
 const (
 	asks, works, done = "01M82BR31CYXCBBS3FCV5N9W8S", "01M82BR3ZMFRN182X31XEDR6AZ", "01M82BR4G3792Q428EXXT6KZRD"
 )
 
-// homeArgs is a command line for every command that has to do with a home, and the
-// exit status if it is not 0. STEP and TURN are those of the thread that may be stepped.
-// Beside the store of a newer uwf, not one of them may work.
+// homeArgs has a command line for every command that uses a home, with the exit status if it is not 0. STEP
+// and TURN belong to the thread that can be stepped. If the store belongs to a newer uwf, each of them must
+// fail.
 func homeArgs() map[string]string {
 	return map[string]string{
 		"run": "greet.yaml -p hi --agent false =5", "run-due": "=4", "workflow put": "greet.yaml", "workflow show": "loop", "workflow list": "", "workflow trust": "loop --yes", "workflow diff": "loop ask =1", "workflow graph": "loop",
@@ -50,10 +49,9 @@ func homeArgs() map[string]string {
 	}
 }
 
-// What an older uwf has written stays good, and so does what a newer one has.
+// Data written by an older uwf stays valid, and so does data written by a newer one.
 //
-// Not in parallel: the library that parses the command line keeps a flag of its own,
-// which each run in this process writes.
+// Not parallel, because the command-line library has a global flag that each run in this process writes.
 func TestHomesOfOtherVersions(t *testing.T) {
 	for name, version := range map[string]int{"the version before": 1, "version 2": 2, "version 9": 9} {
 		t.Run(name, func(t *testing.T) {
@@ -91,7 +89,7 @@ func TestHomesOfOtherVersions(t *testing.T) {
 	}
 }
 
-// uwfIn runs a command in a directory of its own.
+// uwfIn runs a command in a new directory.
 func uwfIn(t *testing.T, home, line string) (out string, status int) {
 	t.Helper()
 	work := t.TempDir()
@@ -107,7 +105,7 @@ func uwfIn(t *testing.T, home, line string) (out string, status int) {
 	return buf.String(), status
 }
 
-// nodesOf are pairs of words and the nodes that they stand for.
+// nodesOf returns pairs of placeholders and nodes.
 func nodesOf(t *testing.T, home string) []string {
 	t.Helper()
 	var steps protocol.ThreadSteps
@@ -131,7 +129,7 @@ func storeIn(t *testing.T, home string) *fsstore.Store {
 	return s
 }
 
-// unpackHome writes the home of testdata: a line is a path and its content.
+// unpackHome creates the home in testdata: each line is a path and its content.
 func unpackHome(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "home-1.txt"))
@@ -148,9 +146,8 @@ func unpackHome(t *testing.T) string {
 	return home
 }
 
-// growHome rewrites the threads of a home as a uwf that knows more might have: every
-// node of a chain is of that version, if the kind has it, and names what only that
-// knows.
+// growHome rewrites the threads of a home as a newer uwf might have written them: every node of a chain gets
+// the given version, if its kind has it, with references that only that version knows.
 func growHome(t *testing.T, home string, version int) {
 	t.Helper()
 	ctx := t.Context()
@@ -177,7 +174,7 @@ func growHome(t *testing.T, home string, version int) {
 		types[kind] = put(s.Kinds().MetaHash(), schema)
 	}
 	now := map[string]string{}
-	var start string // the newest, which stands for a child that has ended at once
+	var start string // the newest, for a child that has ended at once
 	grow := func(v cas.Visited) error {
 		kind, _, err := s.Kinds().Of(ctx, s, v.Node.Type)
 		if err != nil || kind == "" || kind == protocol.KindWorkflow {
@@ -206,12 +203,12 @@ func growHome(t *testing.T, home string, version int) {
 		text = bytes.ReplaceAll(text, []byte(head), []byte(now[head]))
 	}
 	require.NoError(t, os.WriteFile(heads, text, 0o644))
-	for _, gone := range []string{"runs", filepath.Join("cas", "seals")} { // of the chains as they were
+	for _, gone := range []string{"runs", filepath.Join("cas", "seals")} { // of the original chains
 		require.NoError(t, os.RemoveAll(filepath.Join(home, gone)))
 	}
 }
 
-// added are fields that the first version of a kind does not have.
+// added returns fields that the first version of a kind does not have.
 func added(kind protocol.Kind, version int, ref, start string) map[string]any {
 	tree := "sha1:" + strings.Repeat("0", 40)
 	usage := protocol.Usage{Turns: 1}
@@ -232,7 +229,7 @@ func added(kind protocol.Kind, version int, ref, start string) map[string]any {
 	return nil
 }
 
-// replaced is a value with other words in the places of some.
+// replaced returns a value with some words replaced.
 func replaced(value any, now map[string]string) any {
 	switch v := value.(type) {
 	case string:

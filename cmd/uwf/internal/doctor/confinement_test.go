@@ -19,8 +19,8 @@ func TestConfinement(t *testing.T) {
 		mode   string
 		system config.System
 		lacks  box.Diagnosis
-		want   []protocol.Severity // of the machine, of commands, of the agent that plays
-		do     string              // is in that of the last one that needs something
+		want   []protocol.Severity // for the machine, for commands, for the default agent
+		do     string              // substring of the last remedy
 	}{
 		"all":                   {"", boxed, box.Diagnosis{}, []protocol.Severity{ok, ok, ok}, ""},
 		"all, required":         {protocol.SandboxRequired, boxed, box.Diagnosis{}, []protocol.Severity{ok, ok, ok}, ""},

@@ -33,7 +33,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// An address is shown, and stored in a file that is committed.
+// An address is displayed, and stored in a committed file.
 func TestParseTakesNoPassword(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{

@@ -26,7 +26,7 @@ func TestTexts(t *testing.T) {
 	require.Contains(t, usage, "\n\n---\n\n# Writing an agent")
 }
 
-// TestPlugin: the plugin for Claude Code has the same skill.
+// TestPlugin checks that the plugin for Claude Code has the same skill.
 func TestPlugin(t *testing.T) {
 	t.Parallel()
 	skill, err := os.ReadFile("../../../../packaging/claude-plugin/skills/uwf/SKILL.md")

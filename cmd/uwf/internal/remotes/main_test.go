@@ -15,7 +15,7 @@ import (
 	"github.com/united-workforce/uwf/util/tmpfstest"
 )
 
-// program is the helper of a remote that is a directory: this test binary under another name.
+// program is the helper for a remote in a directory: this test binary under another name.
 const program = "uwf-remote-file"
 
 func TestMain(m *testing.M) {

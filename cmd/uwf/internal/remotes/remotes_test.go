@@ -16,14 +16,14 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// refused is a command line, and how it ends.
+// refused is a command line and its expected error.
 type refused struct {
 	line   string
 	code   protocol.Code
 	status int
 }
 
-// refuse types command lines that print no result.
+// refuse runs command lines that must print no result.
 func refuse(t *testing.T, w *clitest.World, lines ...refused) {
 	t.Helper()
 	for _, c := range lines {
@@ -35,7 +35,7 @@ func refuse(t *testing.T, w *clitest.World, lines ...refused) {
 	}
 }
 
-// listed are the remotes of a home.
+// listed returns the remotes of a home.
 func listed(t *testing.T, w *clitest.World) []map[string]any {
 	t.Helper()
 	r := w.Run("remote list")
@@ -93,7 +93,7 @@ func TestNamed(t *testing.T) {
 	assert.Equal(t, "all2  "+team["address"].(string)+"\n", w.Run("remote rename all all2 --format text").Out)
 }
 
-// What another program has written into the list is not believed.
+// Entries written to the list by another program are not trusted.
 func TestDamagedList(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
@@ -115,7 +115,7 @@ func TestDamagedList(t *testing.T) {
 func team(t *testing.T) (here, there *clitest.World) {
 	t.Helper()
 	here = clitest.New(t)
-	here.Clock = time.Now().Add(-time.Hour) // the helper has the clock of the machine
+	here.Clock = time.Now().Add(-time.Hour) // the helper uses the machine's clock
 	exe, err := os.Executable()
 	require.NoError(t, err)
 	bin := t.TempDir()
@@ -128,7 +128,7 @@ func team(t *testing.T) (here, there *clitest.World) {
 	return here, there
 }
 
-// list is a list of objects in a result.
+// list returns a list of objects in a result.
 func list(object map[string]any, key string) []map[string]any {
 	var objects []map[string]any
 	items, _ := object[key].([]any)
@@ -138,7 +138,7 @@ func list(object map[string]any, key string) []map[string]any {
 	return objects
 }
 
-// one is the only thread of a result.
+// one returns the only thread of a result.
 func one(t *testing.T, object map[string]any) map[string]any {
 	t.Helper()
 	threads := list(object, "threads")
@@ -172,7 +172,7 @@ func TestPushAndPull(t *testing.T) {
 	assert.Equal(t, "unchanged", one(t, there.Must("pull "+a))["result"])
 	assert.Zero(t, there.Run("cas fsck").Status)
 
-	// It goes on there, and comes back.
+	// It continues there, and comes back.
 	second := string(there.Step(a, 2, "Two."))
 	r = there.Run("pull " + a + " team")
 	assert.Equal(t, "ahead", one(t, there.JSON(r.Out))["result"])
@@ -194,8 +194,7 @@ func TestPushAndPull(t *testing.T) {
 	assert.Contains(t, threads.Out, a)
 }
 
-// A thread that has gone on at both sides stays as it is at both, unless what was done here is
-// given up.
+// A thread that has diverged stays unchanged on both sides unless the local steps are discarded.
 func TestDiverged(t *testing.T) {
 	t.Parallel()
 	here, there := team(t)
@@ -227,7 +226,7 @@ func TestDiverged(t *testing.T) {
 	assert.Equal(t, theirs, string(here.Head(a)))
 }
 
-// fetch brings what both sides have, and with --all the rest.
+// fetch updates the threads that exist on both sides, and with --all gets the others as well.
 func TestFetch(t *testing.T) {
 	t.Parallel()
 	here, there := team(t)
@@ -251,7 +250,7 @@ func TestFetch(t *testing.T) {
 	prosetest.Text(t, alone.Run("fetch --format text", here.Dir+"/remote").Out)
 }
 
-// What was redacted here is whole at the remote.
+// A node redacted here is complete at the remote.
 func TestPushRedacted(t *testing.T) {
 	t.Parallel()
 	here, _ := team(t)
@@ -275,7 +274,7 @@ func TestRefused(t *testing.T) {
 	here.Must("push " + a)
 	none := clitest.New(t)
 	refuse(t, none, refused{"fetch", "not_found", 3}, refused{"pull x", "not_found", 3}, refused{"push --all", "not_found", 3})
-	refuse(t, here, refused{"pull team", "usage", 2}) // the first remote of all
+	refuse(t, here, refused{"pull team", "usage", 2}) // the first remote
 	assert.Len(t, here.Must("push " + a + " " + here.Thread("second"))["threads"], 2, "the only remote needs no name")
 	here.Must("remote add other /nowhere/at/all")
 	refuse(t, here,
@@ -298,7 +297,7 @@ func TestRefused(t *testing.T) {
 	)
 }
 
-// A node that is damaged at the remote is named, and nothing of the thread comes here.
+// A damaged node at the remote is reported, and nothing of the thread is pulled.
 func TestDamagedRemote(t *testing.T) {
 	t.Parallel()
 	here, there := team(t)
@@ -330,7 +329,7 @@ func TestDamagedRemote(t *testing.T) {
 	assert.Equal(t, "added", one(t, there.Must("pull "+a))["result"])
 }
 
-// A result that cannot be printed is an error, whichever part of it.
+// A result that cannot be printed is an error, whichever part fails.
 func TestUnprinted(t *testing.T) {
 	t.Parallel()
 	here, _ := team(t)

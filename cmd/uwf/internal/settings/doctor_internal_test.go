@@ -7,7 +7,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// What one looks for is not buried under agents that nobody asked for.
+// Important findings are not buried under unused agents.
 func TestAgentsThatNobodyAsksForShareALine(t *testing.T) {
 	t.Parallel()
 	prosetest.Text(t, diagnosisText(protocol.Diagnosis{Findings: []protocol.Finding{

@@ -17,7 +17,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// existing is a config that a person has written.
+// existing is a handwritten config.
 const existing = `# mine
 providers:
   openai: { baseUrl: "https://example.test/v1", apiKeyEnv: MY_KEY } # the company's
@@ -47,15 +47,15 @@ func newSetup(t *testing.T, environ ...string) *Setup {
 	}
 }
 
-// What is asked for is there, everything else stays, to the comment.
+// Requested settings are applied; everything else stays, including comments.
 func TestText(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		before  string
 		answers Answers
 		environ []string
-		has     []string // lines that are there
-		lost    []string // lines of before that are not
+		has     []string // lines that must be present
+		lost    []string // old lines that must be gone
 		fails   bool
 	}{
 		"a new home": {"", Answers{Provider: "ollama", Model: "llama", Agent: "uwf-builtin"}, nil,
@@ -125,7 +125,7 @@ func contains(lines []string, line string) bool {
 	return false
 }
 
-// scripted answers questions in turn, and remembers them.
+// scripted answers questions in turn and records them.
 type scripted struct {
 	answers []string
 	asked   []string
@@ -193,7 +193,7 @@ func TestDialog(t *testing.T) {
 	}
 }
 
-// Whoever leaves the dialog leaves nothing behind, and learns why.
+// Leaving the dialog changes nothing, and reports the reason.
 func TestDialogThatEnds(t *testing.T) {
 	t.Parallel()
 	s := newSetup(t)
@@ -220,7 +220,7 @@ func TestYesGuessesNoProvider(t *testing.T) {
 	prosetest.Error(t, err)
 }
 
-// Setup says what it has taken the place of.
+// Setup reports the model that it replaced.
 func TestReplaced(t *testing.T) {
 	t.Parallel()
 	old := protocol.SetupReplaced{Alias: "fast", Provider: "openai", Model: "small", BaseURL: "https://example.test/v1"}

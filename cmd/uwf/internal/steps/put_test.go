@@ -24,7 +24,7 @@ import (
 
 const answer = "---\n$status: more\nn: 1\n---\nDone so far.\n"
 
-// agent is a home with a thread of one step, as the agent of the second sees it.
+// agent is a home with a thread of one step, as seen by the agent of the second.
 func agent(t *testing.T) (w *clitest.World, thread string) {
 	t.Helper()
 	home := clitest.New(t)
@@ -35,7 +35,7 @@ func agent(t *testing.T) (w *clitest.World, thread string) {
 	return w, thread
 }
 
-// with sets a variable of the environment.
+// with sets an environment variable.
 func with(w *clitest.World, name, value string) *clitest.World {
 	w.Environ = slices.Concat(w.Environ, []string{name + "=" + value})
 	return w
@@ -111,7 +111,7 @@ func TestPutUsage(t *testing.T) {
 	}
 }
 
-// The run's record says when it began, unless the clock was set back since.
+// The run's record contains its start time, unless the clock was set back since.
 func TestPutTimes(t *testing.T) {
 	t.Parallel()
 	for ago, want := range map[time.Duration]int64{time.Minute: 61_000, 0: 1_000, -time.Hour: 0} {
@@ -150,7 +150,7 @@ func TestPutDetail(t *testing.T) {
 	assert.Equal(t, protocol.CodeNotFound.ExitCode(), r.Status)
 }
 
-// What an agent has announced is its detail; the answer is a turn of it, once.
+// Announced turns are in the detail, with the answer exactly once.
 func TestPutAnnounced(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -216,7 +216,7 @@ func TestTurn(t *testing.T) {
 	)
 }
 
-// refused is a command line, and how it ends.
+// refused is a command line and its expected error.
 type refused struct {
 	line   string
 	code   protocol.Code
@@ -224,7 +224,7 @@ type refused struct {
 	more   []string
 }
 
-// refuse types command lines that print no result.
+// refuse runs command lines that must print no result.
 func refuse(t *testing.T, w *clitest.World, lines ...refused) {
 	t.Helper()
 	for _, c := range lines {
@@ -236,8 +236,8 @@ func refuse(t *testing.T, w *clitest.World, lines ...refused) {
 	}
 }
 
-// What the environment must say, for each of an agent's commands. The errors of put and extract
-// are for a model, and so no JSON.
+// Each of an agent's commands requires certain environment variables. Errors of put and extract are for a
+// model, so they are not JSON.
 func TestAssignment(t *testing.T) {
 	t.Parallel()
 	text, _ := agent(t)
@@ -245,7 +245,7 @@ func TestAssignment(t *testing.T) {
 	for _, c := range []struct {
 		name, variable, value string
 		code                  protocol.Code
-		turns                 bool // step turn needs it, too
+		turns                 bool // step turn requires it as well
 	}{
 		{"no head", protocol.EnvHead, "", "usage", true},
 		{"no role", protocol.EnvRole, "", "usage", true},
@@ -301,8 +301,7 @@ func TestPrompt(t *testing.T) {
 	refuse(t, w, refused{"step prompt --part sytem", "usage", 2, nil}, refused{"step prompt --part x", "usage", 2, nil})
 }
 
-// An answer that does not fit is sent back to a model as a text, and told to the engine as the
-// result of a failed agent.
+// The error for an invalid answer is a text for a model, and for the engine the result of a failed agent.
 func TestPutRefused(t *testing.T) {
 	t.Parallel()
 	w, thread := agent(t)
@@ -333,7 +332,7 @@ func TestPutRefused(t *testing.T) {
 	assert.Equal(t, "worker", clitest.Payload[protocol.Step](w, w.Head(thread)).Role)
 }
 
-// model answers every question with a text, and remembers the last one.
+// model answers every request with a text and records the last one.
 func model(t *testing.T, w *clitest.World, reply string) *string {
 	t.Helper()
 	var asked string
@@ -384,7 +383,7 @@ func TestExtract(t *testing.T) {
 	assert.Empty(t, *asked)
 }
 
-// A model that finds nothing invents nothing.
+// A model that finds nothing must not invent anything.
 func TestExtractNothing(t *testing.T) {
 	t.Parallel()
 	for _, reply := range []string{"null", "no", `{"$status": "maybe"}`} {
@@ -403,7 +402,7 @@ func TestExtractNothing(t *testing.T) {
 	}
 }
 
-// What is secret in what an agent says is hidden before it is stored or sent.
+// Secrets in an agent's texts are hidden before they are stored or sent.
 func TestSecretsOfAgents(t *testing.T) {
 	t.Parallel()
 	const key = "sk-0123456789abcdef0123"

@@ -71,7 +71,7 @@ func integer(t *testing.T, object map[string]any, key string) int64 {
 	return n
 }
 
-// What is not a step, for each command about one.
+// Arguments that are not steps, for each command about one.
 func TestNoStep(t *testing.T) {
 	t.Parallel()
 	w, thread, steps := told(t)
@@ -104,7 +104,7 @@ func TestRead(t *testing.T) {
 	prompt := w.Run("step read " + first + " --prompt").Out
 	assert.Contains(t, prompt, "# Step "+first+"\n\n**Role:** worker\n**Agent:** uwf-test\n\n## Prompt\n\n")
 	assert.Contains(t, prompt, "The task.")
-	// Of what does not fit the newest turns are shown, and the last one is cut.
+	// If not all turns fit, the newest are shown, and the last one is shortened.
 	whole := w.Run("step read " + first).Out
 	for quota := 1; quota <= len([]rune(whole)); quota++ {
 		r := w.Run("step read "+first+" --quota", itoa(quota))
@@ -128,7 +128,7 @@ func itoa(n int) string {
 	return string(text)
 }
 
-// What was redacted is marked where it was.
+// Redacted content is marked in its place.
 func TestReadRedacted(t *testing.T) {
 	t.Parallel()
 	w, thread, steps := told(t)
@@ -148,7 +148,7 @@ func TestReadRedacted(t *testing.T) {
 	}
 }
 
-// lines are lines of JSON.
+// lines parses lines of JSON.
 func lines(t *testing.T, text string) []map[string]any {
 	t.Helper()
 	var objects []map[string]any
@@ -200,7 +200,7 @@ func TestTurns(t *testing.T) {
 	assert.Empty(t, w.Run("step turns --json "+empty).Out)
 }
 
-// A bundle stands in for a home.
+// A bundle can replace a home.
 func TestOfBundles(t *testing.T) {
 	t.Parallel()
 	w, thread, steps := told(t)
@@ -214,7 +214,7 @@ func TestOfBundles(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// A result that cannot be printed is an error, whichever part of it.
+// A result that cannot be printed is an error, whichever part fails.
 func TestUnprinted(t *testing.T) {
 	t.Parallel()
 	w, thread, steps := told(t)
@@ -230,7 +230,7 @@ func TestUnprinted(t *testing.T) {
 	agent.Unprinted("step extract --output -")
 }
 
-// What is missing is never passed over.
+// Missing nodes are never ignored.
 func TestLossy(t *testing.T) {
 	t.Parallel()
 	w, thread, _ := told(t)
@@ -240,7 +240,7 @@ func TestLossy(t *testing.T) {
 	agent.Lossy("step prompt")
 }
 
-// What of a home each command needs.
+// What each command needs of a home.
 func TestSpoilt(t *testing.T) {
 	t.Parallel()
 	w, thread, _ := told(t)

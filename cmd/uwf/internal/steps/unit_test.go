@@ -85,7 +85,7 @@ func TestStrictJSON(t *testing.T) {
 	}
 }
 
-// A page begins after the offset and ends after limit turns; the turns of other roles don't count.
+// A page begins after the offset and ends after limit turns; turns of other roles don't count.
 func TestWants(t *testing.T) {
 	t.Parallel()
 	assert.True(t, (&turnPrinter{}).wants("a"))

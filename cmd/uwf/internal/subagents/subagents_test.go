@@ -16,7 +16,7 @@ func TestParse(t *testing.T) {
 	for name, tc := range map[string]struct {
 		text string
 		want Agent
-		lost string // fields
+		lost string // missing fields
 	}{
 		"all of it": {
 			"---\nname: a\ndescription: Does it\n---\nYou do.\n",
@@ -114,7 +114,7 @@ func TestNames(t *testing.T) {
 	assert.Len(t, losses, 8)
 }
 
-// A thousand are one workflow, whose limit lets all of them work.
+// A thousand subagents become one workflow whose limit lets all of them run.
 func TestThousand(t *testing.T) {
 	t.Parallel()
 	var agents []Agent
@@ -129,7 +129,7 @@ func TestThousand(t *testing.T) {
 	assert.Contains(t, text, "maxSteps: 1000")
 }
 
-// Whatever a file holds, what is made of it is a workflow.
+// FuzzImport checks that the result for any file is a valid workflow.
 func FuzzImport(f *testing.F) {
 	f.Add("---\nname: a\ndescription: b: c\ntools: Read\n---\nYou {{x}}.\n\n```\n---\n!include x\n```\n")
 	f.Add("---\nname: \"a/\\e\"\ndescription: |\n  x\n\n  y\nmodel: m\nhooks: {a: b}\n---\n\t- \x00tab\n")

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A field of a bundle, such as a directory, is one line: it begins no other.
+// A field of a bundle, such as a directory, is one line and cannot start another.
 func TestFieldsAreOneLine(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestParseTime holds --after and --before against the original.
+// TestParseTime compares --after and --before with the original.
 func TestParseTime(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("testdata/time-filter.json")

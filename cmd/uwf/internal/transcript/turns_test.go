@@ -8,7 +8,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// Arguments are JSON, whether they are stored as such or, by the original, as a text.
+// Arguments are JSON, stored as such or, by the original, as a string.
 func TestArguments(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string]any{

@@ -15,14 +15,14 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// refused is a command line, and how it ends.
+// refused is a command line and its expected error.
 type refused struct {
 	line   string
 	code   protocol.Code
 	status int
 }
 
-// refuse types command lines that print no result.
+// refuse runs command lines that must print no result.
 func refuse(t *testing.T, w *clitest.World, lines ...refused) {
 	t.Helper()
 	for _, c := range lines {
@@ -34,7 +34,7 @@ func refuse(t *testing.T, w *clitest.World, lines ...refused) {
 	}
 }
 
-// world is a home with workflow loop, and its file.
+// world is a home with the workflow loop, and its file.
 func world(t *testing.T) (w *clitest.World, hash string) {
 	t.Helper()
 	w = clitest.New(t)
@@ -42,7 +42,7 @@ func world(t *testing.T) (w *clitest.World, hash string) {
 	return w, w.Must("workflow put loop.yaml")["hash"].(string)
 }
 
-// objects are those of a list that a command prints.
+// objects returns a list printed by a command.
 func objects(t *testing.T, r clitest.Result) []map[string]any {
 	t.Helper()
 	require.Zero(t, r.Status, r.Err)
@@ -98,7 +98,7 @@ func TestShow(t *testing.T) {
 	assert.Equal(t, "Works.", got["payload"].(map[string]any)["description"])
 	assert.Equal(t, got, w.Must("workflow show "+hash))
 	assert.Equal(t, got, w.Must("workflow show "+hash[:8]))
-	// What it prints can be put again, and is the same.
+	// The output can be stored again with the same result.
 	for _, format := range []string{"yaml", "text"} {
 		r := w.Run("workflow show loop --format " + format)
 		require.Zero(t, r.Status, r.Err)
@@ -236,7 +236,7 @@ func TestTrust(t *testing.T) {
 	assert.Equal(t, [2]any{"lint", lint}, [2]any{got["name"], got["hash"]})
 	assert.Len(t, got["commands"], 1)
 	prosetest.Text(t, w.Run("workflow trust lint --yes --format text").Out)
-	// In a home to which it came with a thread, somebody has to say so.
+	// In a home to which it came with a thread, the user must confirm it.
 	w.Must("thread export " + w.Must("thread start lint -p x")["thread"].(string) + " -o lint.uwfb")
 	other := w.Other()
 	other.Must("thread import lint.uwfb")
@@ -246,7 +246,7 @@ func TestTrust(t *testing.T) {
 		return strings.Count(string(text), lint.(string))
 	}
 	before := record()
-	r := other.Run("workflow trust", lint.(string)) // nobody can be asked
+	r := other.Run("workflow trust", lint.(string)) // without a terminal there is no question
 	assert.NotZero(t, r.Status)
 	assert.Equal(t, before, record())
 	prosetest.Text(t, strings.Split(r.Err, `{"error"`)[0])
@@ -296,7 +296,7 @@ func TestImport(t *testing.T) {
 	assert.NoFileExists(t, filepath.Join(w.Dir, "x.yaml"))
 }
 
-// A result that cannot be printed is an error, whichever part of it.
+// A result that cannot be printed is an error, whichever part fails.
 func TestUnprinted(t *testing.T) {
 	t.Parallel()
 	w, _ := world(t)
@@ -305,7 +305,7 @@ func TestUnprinted(t *testing.T) {
 	}
 }
 
-// What of a home each command needs, and that no node of it is passed over.
+// What each command needs of a home; missing nodes are never ignored.
 func TestSpoilt(t *testing.T) {
 	t.Parallel()
 	w, _ := world(t)
