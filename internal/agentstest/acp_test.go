@@ -14,8 +14,8 @@ import (
 // acpProgram is a program that speaks the Agent Client Protocol.
 type acpProgram struct {
 	program
-	command []string // behind "--"
-	asking  []string // arguments of ours that make it ask before it runs a command
+	command []string // after "--"
+	asking  []string // our arguments that make it ask before it runs a command
 }
 
 func TestACPGemini(t *testing.T) {
@@ -56,7 +56,7 @@ func TestACPClaude(t *testing.T) {
 			name: "acp claude", untitled: true, speak: anthropic,
 			npm: npm{name: "@agentclientprotocol/claude-agent-acp", bin: "claude-agent-acp"},
 			by:  claudeCode.npm, hand: claudeCode.hand,
-			environ: also(claudeCode.environ, // without side requests
+			environ: also(claudeCode.environ, // no side requests
 				"CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION", "false", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
 		},
 	})
@@ -75,8 +75,7 @@ func TestACPCodex(t *testing.T) {
 	})
 }
 
-// also are the variables of a program that our adapter drives by its own stream, and
-// more, as name and value.
+// also adds variables, as name and value, to those of a program that another adapter drives.
 func also(environ func(*testing.T, string, string, string) map[string]string, more ...string) func(*testing.T, string, string, string) map[string]string {
 	return func(t *testing.T, url, bin, home string) map[string]string {
 		env := environ(t, url, bin, home)
@@ -93,12 +92,12 @@ const (
 	copied  = "a fork goes on in a copy"
 )
 
-// tellACP runs the stories of every program, and those about permissions.
+// tellACP runs the stories for all programs, and those about permissions.
 func tellACP(t *testing.T, p acpProgram) {
 	environ := p.environ
 	p.environ = func(t *testing.T, url, bin, home string) map[string]string {
 		env := environ(t, url, bin, home)
-		env["UWF_ACP_BIN"] = bin // in place of the command's first word
+		env["UWF_ACP_BIN"] = bin // replaces the first word of the command
 		return env
 	}
 	p.adapter = "acp"
@@ -113,8 +112,7 @@ func tellACP(t *testing.T, p acpProgram) {
 	tellAll(t, p.program)
 }
 
-// permission lets the model run a command for which the program asks, unless its
-// sandbox is enough.
+// permission lets the model run a command that needs a permission, unless the program's sandbox is enough.
 func permission(t *testing.T, b *bench, args []string, setting string, asks, grants bool) {
 	made := "made-as-" + setting + ".txt"
 	b.configure(map[string]any{"permission": setting, "args": args})
@@ -125,6 +123,6 @@ func permission(t *testing.T, b *bench, args []string, setting string, asks, gra
 	require.Equal(t, asks, strings.Contains(string(log), `"session/request_permission"`), "the program has asked")
 	_, missing := os.Stat(filepath.Join(b.dir, "work", made))
 	require.Equal(t, grants, missing == nil, "the command has run")
-	require.NoError(t, err, said) // also a model that was refused can answer
+	require.NoError(t, err, said) // even a model that was denied can answer
 	require.Equal(t, "idle", status)
 }

@@ -9,7 +9,7 @@ import (
 	"net/http"
 )
 
-// anthropic speaks Anthropic's Messages API, streamed or not.
+// anthropic serves Anthropic's Messages API, with and without streaming.
 func anthropic(m *model) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/messages/count_tokens", func(w http.ResponseWriter, _ *http.Request) {
@@ -69,7 +69,7 @@ func anthropicStream(w http.ResponseWriter, message map[string]any) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	send := func(kind string, data map[string]any) {
 		data["type"] = kind
-		b, _ := json.Marshal(data) // of maps and texts: it cannot fail
+		b, _ := json.Marshal(data) // maps of strings can always be encoded
 		fmt.Fprintf(w, "event: %s\ndata: %s\n\n", kind, b)
 		w.(http.Flusher).Flush()
 	}

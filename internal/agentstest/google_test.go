@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// google speaks Google's generateContent, streamed or not.
+// google serves Google's generateContent, with and without streaming.
 func google(m *model) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1beta/models/{call}", func(w http.ResponseWriter, req *http.Request) {

@@ -14,17 +14,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// npm is a program from the npm registry, of its newest version.
+// npm is the latest version of a program in the npm registry.
 type npm struct {
-	name   string // of the package
+	name   string // package name
 	bin    string // its name below node_modules/.bin
-	script string // below node_modules: what npm would have run after the installation
+	script string // below node_modules: the script that npm would run after the installation
 }
 
-// newest are versions by the name of the package, each asked for once.
+// newest caches the latest versions by package name.
 var newest sync.Map
 
-// version is the newest one, whatever the engine: npm itself installs an older one where Node is old.
+// version returns the latest version, whatever its engine requirements: with an old Node, npm itself would
+// install an older one.
 func (p npm) version(t *testing.T) string {
 	t.Helper()
 	if _, err := exec.LookPath("npm"); err != nil {
@@ -40,8 +41,8 @@ func (p npm) version(t *testing.T) string {
 	return version
 }
 
-// install returns the path of the program, and fails the test if there is none to
-// be had: a program that did not run has shown nothing. It is installed once for each version.
+// install returns the path of the program. It fails the test if the program is not available, because nothing
+// would be tested. Each version is installed once.
 func (p npm) install(t *testing.T) string {
 	t.Helper()
 	name := p.name + "@" + p.version(t)

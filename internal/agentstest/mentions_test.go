@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// mentions: what looks like a mention of a file is text, and reaches the model as it
-// is, in the first prompt of a session and in later ones. Nothing is read.
+// mentions checks that apparent file mentions reach the model unchanged, in the first prompt of a session and
+// in later ones. No file is read.
 func mentions(t *testing.T, b *bench) {
 	const secret = "NOBODY-ASKED-FOR-THIS"
 	outside := filepath.Join(b.dir, "one.yaml")
@@ -43,7 +43,7 @@ func mentions(t *testing.T, b *bench) {
 	}
 }
 
-// textsOf are all texts in a request, one after the other.
+// textsOf returns all texts in a request, concatenated.
 func textsOf(t *testing.T, request string) string {
 	t.Helper()
 	var body any

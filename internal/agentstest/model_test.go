@@ -9,30 +9,29 @@ import (
 	"testing"
 )
 
-// reply is what the model answers to one request.
+// reply is the model's answer to one request.
 type reply struct {
 	text   string
-	run    string // a command that it calls the program's shell tool with
-	status int    // of an error instead
+	run    string // a command for the program's shell tool
+	status int    // HTTP status of an error
 	hold   bool   // no answer until the test ends
 }
 
-// model plays a script, one reply for each request that offers tools: programs
-// make side requests too, for titles and the like, which are answered with a word.
-// Past its end it fails every request.
+// model plays a script, with one reply for each request that offers tools. Programs also make side requests,
+// for titles etc., which get a one-word answer. After the end of the script, every request fails.
 type model struct {
 	mu       sync.Mutex
 	script   []reply
-	bodies   []string // of the requests that were part of the script
-	billed   int      // requests that were answered; each costs the same, in every dialect
-	side     int      // and those beside the script
+	bodies   []string // of requests that were part of the script
+	billed   int      // number of answered requests; each costs the same, in every dialect
+	side     int      // number of side requests
 	released chan struct{}
 }
 
-// dialect makes an HTTP handler of a model.
+// dialect returns an HTTP handler for a model.
 type dialect func(m *model) http.Handler
 
-// newModel starts an endpoint and returns its address.
+// newModel starts an endpoint and returns its URL.
 func newModel(t *testing.T, speak dialect) (*model, string) {
 	t.Helper()
 	m := &model{released: make(chan struct{})}
@@ -52,7 +51,7 @@ func (m *model) play(script ...reply) {
 	m.script, m.bodies = script, nil
 }
 
-// next is the reply to a request.
+// next returns the reply to a request.
 func (m *model) next(body string, tools bool) reply {
 	if !tools {
 		m.mu.Lock()
@@ -77,18 +76,18 @@ func (m *model) take(body string) reply {
 	r := m.script[0]
 	if r.status == 0 {
 		m.billed++
-		m.script = m.script[1:] // an error stays: programs ask again by themselves
+		m.script = m.script[1:] // an error stays, because programs retry
 	}
 	return r
 }
 
-// What an answer costs, in tokens.
+// The cost of an answer, in tokens.
 const (
-	inputOfOne  = 1150 // 1000 of them from the cache
+	inputOfOne  = 1150 // including 1000 from the cache
 	outputOfOne = 25
 )
 
-// bill is how many requests were answered so far, and how many more beside the script.
+// bill returns the numbers of answered requests in the script and beside it.
 func (m *model) bill() (script, side int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"net/http"
 )
 
-// responses speaks OpenAI's responses API, streamed.
+// responses serves OpenAI's responses API, streamed.
 func responses(m *model) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/responses", func(w http.ResponseWriter, req *http.Request) {
@@ -59,7 +59,7 @@ func responseEvents(r reply, shell offer) []map[string]any {
 	}}})
 }
 
-// chat speaks OpenAI's chat completions API, streamed.
+// chat serves OpenAI's chat completions API, streamed.
 func chat(m *model) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, req *http.Request) {

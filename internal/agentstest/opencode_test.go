@@ -14,7 +14,7 @@ func opencode() program {
 		name: "opencode", speak: chat,
 		more: []story{{"a fork goes on in a copy", fork}},
 		npm:  npm{name: "opencode-ai", bin: "opencode"},
-		// It would ask before it runs a command: our adapter sees to it that it need not.
+		// Without our adapter it asks before it runs a command.
 		hand: []string{"run", "hello"},
 		environ: func(_ *testing.T, url, bin, home string) map[string]string {
 			return map[string]string{

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pastStories are about what a thread is told that was forked, replayed or poked
-// where the program's session has moved on: nothing but its own past.
+// pastStories test forked, replayed and poked threads whose session in the program has moved on: they must
+// get only their own history.
 var pastStories = []story{
 	{"a fork knows only its past", forkInTheMiddle}, {"a replay knows only its past", replayInTheMiddle},
 	{"a poke knows only its past", pokeTheNewest}, {"a fork after a killed try", forkAfterAKill},
@@ -20,8 +20,7 @@ var pastStories = []story{
 
 const future = "SECRETFUTURE"
 
-// threeSteps is a writer's word, a critic's verdict, and a word that is to be
-// discarded.
+// threeSteps makes three steps: a writer's word, a critic's verdict, and a word that is discarded later.
 func (b *bench) threeSteps() {
 	b.t.Helper()
 	b.model.play(reply{text: answer("fog")}, reply{text: "---\n$status: bad\nwhy: too grey\n---\n"}, reply{text: answer(future)})
@@ -31,8 +30,8 @@ func (b *bench) threeSteps() {
 	require.Equal(b.t, future, b.last().Output["word"])
 }
 
-// knew requires that all that the model was asked since the script was set tells of
-// the past alone, and logs what the session of the newest step was.
+// knew requires that all requests since the script was set contain only the history, and logs the session of
+// the newest step.
 func (b *bench) knew() {
 	b.t.Helper()
 	asked := b.model.asked()
@@ -44,7 +43,7 @@ func (b *bench) knew() {
 	b.t.Log(b.sessionOf(b.last().Hash))
 }
 
-// sessionOf is what a step's detail says of its session.
+// sessionOf returns the session in a step's detail.
 func (b *bench) sessionOf(hash string) string {
 	b.t.Helper()
 	outcome := b.outcome(hash)
@@ -53,7 +52,7 @@ func (b *bench) sessionOf(hash string) string {
 	return said
 }
 
-// outcome is what a step's detail says of how it went.
+// outcome returns the outcome in a step's detail.
 func (b *bench) outcome(hash string) string {
 	b.t.Helper()
 	var shown struct{ Detail struct{ Outcome string } }
@@ -75,7 +74,7 @@ func forkInTheMiddle(t *testing.T, b *bench) {
 	fork.mustStep()
 	require.Equal(t, "rain", fork.last().Output["word"])
 	fork.knew()
-	again := b.forkAt("2") // which must not know the first fork, either
+	again := b.forkAt("2") // it must not contain the first fork either
 	b.model.play(reply{text: answer("hail")})
 	again.mustStep()
 	again.knew()
@@ -106,7 +105,7 @@ func pokeTheNewest(t *testing.T, b *bench) {
 	b.knew()
 }
 
-// forkAfterAKill: what a try has said that was killed is no part of a fork's past.
+// forkAfterAKill checks that a killed try is not part of a fork's history.
 func forkAfterAKill(t *testing.T, b *bench) {
 	b.model.play(reply{text: answer("fog")}, reply{text: "---\n$status: bad\nwhy: too grey\n---\n"},
 		reply{text: future, run: "echo " + future}, reply{hold: true})

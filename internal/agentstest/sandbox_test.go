@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ownSandbox: codex's sandbox holds by itself, and within ours. There it is not told what not to read, and
-// what it is logged in with is open to its commands.
+// ownSandbox tests codex's sandbox alone and within ours. Within ours it gets no list of unreadable paths,
+// and its commands can read its login.
 func ownSandbox(t *testing.T, b *bench) {
 	if runtime.GOOS != "linux" {
 		return

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// offer is a program's own shell tool, as it offers it to the model.
+// offer is a program's shell tool, as declared to the model.
 type offer struct {
 	name   string
 	schema map[string]any // of its arguments
@@ -27,7 +27,7 @@ func shellAmong(offers []offer) (offer, bool) {
 	return offer{}, false
 }
 
-// args are the arguments that run a command: programs name them differently.
+// args returns arguments that run a command: programs name them differently.
 func (o offer) args(command string) map[string]any {
 	properties, _ := o.schema["properties"].(map[string]any)
 	args := map[string]any{}
@@ -42,7 +42,7 @@ func (o offer) args(command string) map[string]any {
 	return args
 }
 
-// fail answers with an error in the form of OpenAI's, which Google's clients read too.
+// fail responds with an error in OpenAI's format, which Google's clients understand as well.
 func fail(w http.ResponseWriter, r reply) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(r.status)
@@ -56,7 +56,7 @@ func send(w http.ResponseWriter, events ...map[string]any) {
 		if kind, ok := event["type"]; ok {
 			fmt.Fprintf(w, "event: %s\n", kind)
 		}
-		data, _ := json.Marshal(event) // of maps and texts: it cannot fail
+		data, _ := json.Marshal(event) // maps of strings can always be encoded
 		fmt.Fprintf(w, "data: %s\n\n", data)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// skill: a user of the real program, with the skill that uwf setup installs, asks for a fix with a
-// reviewer. The model plays the calls that the skill lists, word for word.
+// skill tests the skill that uwf setup installs: a user of the real program asks for a fix with a reviewer.
+// The model makes exactly the calls that the skill lists.
 func skill(t *testing.T, b *bench) {
 	build(t, "uwf-mock")
 	scenario := filepath.Join(b.dir, "scenario.yaml")

@@ -21,28 +21,28 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// program is a real program with our adapter to it.
+// program is a real program with our adapter.
 type program struct {
-	name    string // of the adapter, without "uwf-"
-	adapter string // if name is another one
-	version string // that runs
+	name    string // name of the adapter, without "uwf-"
+	adapter string // if different from name
+	version string // the version under test
 	npm     npm
 	speak   dialect
 	args    []string // configured for the agent
-	// environ are the variables that lead the program to the endpoint; home is a
-	// directory of its own.
+	// environ returns the variables that configure the endpoint; home is a private directory.
 	environ func(t *testing.T, url, bin, home string) map[string]string
-	// hand are the arguments with which a user runs it once, without uwf, and before them the
-	// program if it is not the one of npm.
+	// hand contains the arguments with which a user runs it once without uwf, preceded by the program if it
+	// is not the one from npm.
 	hand []string
 	by   npm
-	// refusal is the status with which the endpoint refuses a call; others are repeated for minutes. 0: 401.
+	// refusal is the status with which the endpoint rejects a call; default 401. The program retries others
+	// for minutes.
 	refusal int
-	// untitled: it asks its model for titles of sessions, and does not report what they cost.
+	// untitled means that it asks its model for session titles and does not report their cost.
 	untitled bool
-	// without names stories that the program cannot do, and why.
+	// without lists stories that the program cannot perform, with the reason.
 	without map[string]string
-	more    []story // that only this program has
+	more    []story // stories for this program only
 }
 
 // bench is one program in one world.
@@ -50,20 +50,20 @@ type bench struct {
 	*world
 	model    *model
 	home     string   // of the program: the user's home directory
-	hand     []string // the command line of a user
-	untitled bool     // it asks for titles, and does not report what they cost
-	refusal  int      // with which the endpoint refuses
-	// startsOver: the program cannot go on in a session of an earlier step.
+	hand     []string // a user's command line
+	untitled bool     // it asks for titles and does not report their cost
+	refusal  int      // status with which the endpoint rejects
+	// startsOver means that the program cannot continue a session of an earlier step.
 	startsOver bool
 }
 
-// story is something that a user does.
+// story is a user scenario.
 type story struct {
 	name string
 	tell func(t *testing.T, b *bench)
 }
 
-// stories are what a user does with every program.
+// stories are the scenarios for every program.
 var stories = append([]story{
 	{"first run", firstRun}, {"after a run by hand", afterHand}, {"what is counted was billed", counted}, {"tool call", toolCall}, {"continue after a bad frontmatter", badFrontmatter},
 	{"resume in a later step", resume}, {"a killed run", killed}, {"a model error", modelError}, {"an @ is no mention", mentions},
@@ -111,8 +111,8 @@ func firstRun(t *testing.T, b *bench) {
 	require.NotZero(t, last.Usage["outputTokens"], "what it cost is known: %v", last.Usage)
 }
 
-// afterHand: who has used the program without uwf, unconfined, can use it with uwf. All later
-// stories happen in that home, too.
+// afterHand checks that a user who has used the program without uwf, unconfined, can use it with uwf. All
+// later stories use the same home.
 func afterHand(t *testing.T, b *bench) {
 	require.NotEmpty(t, b.hand[1:])
 	b.model.play(reply{text: "By hand."})
@@ -124,7 +124,7 @@ func afterHand(t *testing.T, b *bench) {
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Contains(t, string(out), "By hand.")
-	b.configure(map[string]any{"startTimeout": "2m"}) // a lock that it waits for is not free then, either
+	b.configure(map[string]any{"startTimeout": "2m"}) // it may wait for a lock that is not yet released
 	firstRun(t, b)
 	b.configure(nil)
 }
@@ -171,7 +171,7 @@ func killed(t *testing.T, b *bench) {
 	wait, _ := b.background()
 	pid := b.agentPid()
 	require.Eventually(t, func() bool { return len(b.model.asked()) == 2 }, patience, 10*time.Millisecond, "the model is asked again after the tool")
-	// Programs write what was said a moment later.
+	// Programs write their transcript with a delay.
 	require.Eventually(t, func() bool {
 		return holds(b.home, "before-the-kill") || holds(filepath.Join(b.dir, "home", "agents"), "before-the-kill")
 	}, patience, 50*time.Millisecond, "the program has written its session")
@@ -194,8 +194,8 @@ func modelError(t *testing.T, b *bench) {
 	require.Equal(t, "wind", b.last().Output["word"], "the thread is where it was")
 }
 
-// counted: tokens that the thread shows are those that the endpoint has given out, also after tools, corrections,
-// and calls of a session that were refused.
+// counted checks that the thread's token count matches the endpoint's, including tools, corrections, and
+// rejected calls of a session.
 func counted(t *testing.T, b *bench) {
 	b.configure(map[string]any{"retry": map[string]any{"attempts": 2, "backoff": "10ms", "on": []string{"rate-limit", "server", "crash"}}})
 	defer b.configure(nil)
@@ -205,7 +205,7 @@ func counted(t *testing.T, b *bench) {
 	b.mustStep()
 	b.mustStep()
 	b.model.play(reply{status: b.refusal, text: "refused"})
-	_, said, _ := b.step() // it fails, suspends or is parked
+	_, said, _ := b.step() // it fails, suspends, or is rate limited
 	require.Contains(t, said, "refused")
 	b.check(script, side)
 	b.model.play(reply{text: answer("rain")})
@@ -216,7 +216,7 @@ func counted(t *testing.T, b *bench) {
 	b.check(script, side)
 }
 
-// check compares what the thread shows with what the endpoint has given out since.
+// check compares the thread's count with the endpoint's.
 func (b *bench) check(script, side int) {
 	b.t.Helper()
 	allScript, allSide := b.model.bill()
@@ -235,8 +235,8 @@ func (b *bench) check(script, side int) {
 	require.Equal(b.t, billed*outputOfOne, u.OutputTokens)
 }
 
-// fork: a forked thread goes on in a copy of the session, and the session itself
-// knows nothing of that.
+// fork checks that a forked thread continues in a copy of the session, and that the session itself is
+// unaffected.
 func fork(t *testing.T, b *bench) {
 	b.model.play(reply{text: answer("fog")}, reply{text: "---\n$status: bad\nwhy: too grey\n---\n"}, reply{text: answer("rain")}, reply{text: answer("hail")})
 	b.mustStep()
@@ -258,7 +258,8 @@ func fork(t *testing.T, b *bench) {
 	require.NotContains(t, asked[3], "I wrote rain.")
 }
 
-// forkInRepository: in a git repository a fork works in a worktree of its own, and goes on in a copy all the same.
+// forkInRepository checks that in a git repository a fork works in a separate worktree, and still continues
+// in a copy.
 func forkInRepository(t *testing.T, b *bench) {
 	shell(t, filepath.Join(b.dir, "work"), `rm -rf .git && git init -q && git add -A && git -c user.name=T -c user.email=t@example.com commit -q -m x`)
 	defer os.RemoveAll(filepath.Join(b.dir, "work", ".git"))
@@ -273,9 +274,9 @@ func forkInRepository(t *testing.T, b *bench) {
 	require.Contains(t, b.model.asked()[3], "what-only-the-session-knows")
 }
 
-// told: what a person says while the program works reaches its model once, and is part
-// of the step: at its next request, or, where the program hears nothing while it works,
-// after its answer, in the same session.
+// told checks that a message to a working program reaches its model once, and is part of the step: at its
+// next request, or if the program cannot receive messages while it works, after its answer, in the same
+// session.
 func told(at int) func(t *testing.T, b *bench) {
 	return func(t *testing.T, b *bench) {
 		const words = "Leave the parser alone, see @/etc/hostname."
@@ -306,10 +307,10 @@ func told(at int) func(t *testing.T, b *bench) {
 	}
 }
 
-// holds reports whether some file below a directory holds a text.
+// holds reports whether any file below a directory contains a text.
 func holds(dir, text string) bool {
 	found := false
-	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error { // what goes away meanwhile is passed over
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error { // files that disappear are ignored
 		if err == nil && d.Type().IsRegular() && !found {
 			data, _ := os.ReadFile(path)
 			found = bytes.Contains(data, []byte(text))
@@ -319,10 +320,10 @@ func holds(dir, text string) bool {
 	return found
 }
 
-// processesIn lists processes that work in a directory or below.
+// processesIn lists processes whose working directory is dir or below.
 func processesIn(dir string) []string {
 	var found []string
-	links, _ := filepath.Glob("/proc/[0-9]*/cwd") // the pattern is well-formed
+	links, _ := filepath.Glob("/proc/[0-9]*/cwd") // the pattern is valid
 	for _, link := range links {
 		if cwd, err := os.Readlink(link); err == nil && strings.HasPrefix(cwd, dir) {
 			found = append(found, link)
@@ -331,7 +332,7 @@ func processesIn(dir string) []string {
 	return found
 }
 
-// results collects what ran.
+// results collects what was run.
 type results struct {
 	mu    sync.Mutex
 	lines []string

@@ -12,10 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// relayRoles play one after the other; each writes one word.
+// relayRoles run one after another; each writes one word.
 var relayRoles = []string{"planner", "developer", "reviewer", "tester"}
 
-// relay is a workflow of these roles.
+// relay returns a workflow of these roles.
 func relay() string {
 	roles, graph := map[string]any{}, map[string]any{
 		"$START": map[string]any{"_": map[string]any{"role": relayRoles[0], "prompt": "Begin."}},
@@ -34,12 +34,12 @@ func relay() string {
 		}
 		graph[role] = map[string]any{"done": next}
 	}
-	text, _ := json.Marshal(map[string]any{"name": "relay", "description": "four roles", "roles": roles, "graph": graph}) // which is YAML
+	text, _ := json.Marshal(map[string]any{"name": "relay", "description": "four roles", "roles": roles, "graph": graph}) // JSON is valid YAML
 	return string(text)
 }
 
-// TestSwap is one thread whose four roles are played by four real programs; a fork
-// of it goes on with the programs swapped.
+// TestSwap runs a thread whose four roles are played by four real programs; a fork continues with the
+// programs swapped.
 func TestSwap(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "uwf-codex", nil, nil)
@@ -50,7 +50,7 @@ func TestSwap(t *testing.T) {
 		models[p.name] = m
 		agents[p.name] = agent("uwf-"+p.name, p.args, p.environ(t, url, p.npm.install(t), t.TempDir()))
 	}
-	// cast gives each role its program, and each program its word.
+	// cast assigns a program to each role, and a word to each program.
 	cast := func(names ...string) {
 		roles := map[string]string{}
 		for i, name := range names {
@@ -63,8 +63,7 @@ func TestSwap(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(filepath.Join(w.dir, "home", "config.yaml"), config, 0o600))
 	}
-	// told is whether the roles got the word of the one before them, and no other
-	// program was asked.
+	// told checks that each role got the word of the previous one, and that no other program was asked.
 	told := func(from int, names ...string) {
 		for i, name := range names[from:] {
 			asked := models[name].asked()

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// workflow has two roles that talk to each other until the critic is content.
+// workflow has two roles that alternate until the critic is content.
 const workflow = `name: talk
 description: two roles
 roles:
@@ -41,19 +41,18 @@ graph:
   critic: { good: { role: $END }, bad: { role: writer, prompt: "Write another one: {{{why}}}." } }
 `
 
-// answer is a writer's.
+// answer is a writer's answer.
 func answer(word string) string {
 	return "---\n$status: done\nword: " + word + "\n---\n\nI wrote " + word + "."
 }
 
-// built are the commands that have been built by this process.
+// built caches the commands built by this process.
 var built struct {
 	sync.Mutex
 	names []string
 }
 
-// build builds commands of ours, each once, and returns the directory that holds
-// them.
+// build builds our commands, each once, and returns their directory.
 func build(t *testing.T, names ...string) string {
 	t.Helper()
 	built.Lock()
@@ -76,15 +75,14 @@ func build(t *testing.T, names ...string) string {
 // world is a home, a working directory and a thread, with one agent.
 type world struct {
 	t      *testing.T
-	dir    string // of all the others
+	dir    string // contains everything else
 	bin    string
 	env    []string
 	agent  map[string]any // in the config
 	thread string
 }
 
-// newWorld makes a home in which all roles are played by the command, which gets
-// variables of its own.
+// newWorld creates a home in which the command plays all roles, with additional variables.
 func newWorld(t *testing.T, command string, args []string, environ map[string]string) *world {
 	t.Helper()
 	w := &world{t: t, dir: t.TempDir(), bin: build(t, "uwf", "uwf-box", command)}
@@ -100,11 +98,11 @@ func newWorld(t *testing.T, command string, args []string, environ map[string]st
 	return w
 }
 
-// patience is how long anything may take: a start of one of these programs takes
-// seconds of a processor, and there may be little of it.
+// patience bounds everything: starting one of these programs takes seconds of processor time, which may be
+// scarce.
 const patience = 5 * time.Minute
 
-// agent is one in the config.
+// agent returns an agent's config entry.
 func agent(command string, args []string, environ map[string]string) map[string]any {
 	return map[string]any{
 		"command": command, "args": args, "env": environ,
@@ -112,8 +110,8 @@ func agent(command string, args []string, environ map[string]string) map[string]
 	}
 }
 
-// begin starts a thread. A home is shared by threads, as a user's is: to ask a
-// program in JavaScript for its version takes as long as a run.
+// begin starts a thread. Threads share a home, like a user's, because querying the version of a JavaScript
+// program takes as long as a run.
 func (w *world) begin(t *testing.T) *world {
 	t.Helper()
 	begun := *w
@@ -123,7 +121,7 @@ func (w *world) begin(t *testing.T) *world {
 	return &begun
 }
 
-// begun is a new thread.
+// begun starts a thread and returns its ID.
 func (w *world) begun() string {
 	w.t.Helper()
 	var started struct{ Thread string }
@@ -131,17 +129,17 @@ func (w *world) begun() string {
 	return started.Thread
 }
 
-// configure writes the config, with fields of the agent that are other than usual.
+// configure writes the config, with changed fields of the agent.
 func (w *world) configure(fields map[string]any) {
 	w.t.Helper()
 	agent := maps.Clone(w.agent)
 	maps.Copy(agent, fields)
-	config, err := json.Marshal(map[string]any{"defaultAgent": "it", "agents": map[string]any{"it": agent}}) // which is YAML
+	config, err := json.Marshal(map[string]any{"defaultAgent": "it", "agents": map[string]any{"it": agent}}) // JSON is valid YAML
 	require.NoError(w.t, err)
 	require.NoError(w.t, os.WriteFile(filepath.Join(w.dir, "home", "config.yaml"), config, 0o600))
 }
 
-// command prepares uwf.
+// command returns a command that runs uwf, and its stderr.
 func (w *world) command(args ...string) (*exec.Cmd, *bytes.Buffer) {
 	cmd := exec.CommandContext(w.t.Context(), filepath.Join(w.bin, "uwf"), args...)
 	cmd.Dir, cmd.Env = filepath.Join(w.dir, "work"), w.env
@@ -150,7 +148,7 @@ func (w *world) command(args ...string) (*exec.Cmd, *bytes.Buffer) {
 	return cmd, stderr
 }
 
-// json runs uwf and reads what it prints.
+// json runs uwf and decodes its output.
 func (w *world) json(into any, args ...string) {
 	w.t.Helper()
 	cmd, stderr := w.command(append([]string{"--format", "json"}, args...)...)
@@ -159,16 +157,16 @@ func (w *world) json(into any, args ...string) {
 	require.NoError(w.t, json.Unmarshal(out, into), "%s", out)
 }
 
-// step makes a step and returns what became of it; its error is that of uwf.
+// step makes a step and returns its result; the error is uwf's.
 func (w *world) step() (status, said string, err error) {
 	cmd, stderr := w.command("--format", "json", "thread", "step", w.thread)
 	out, err := cmd.Output()
 	var result struct{ Status string }
-	_ = json.Unmarshal(out, &result) // of a failed step there is none
+	_ = json.Unmarshal(out, &result) // a failed step has no result
 	return result.Status, stderr.String(), err
 }
 
-// mustStep makes a step.
+// mustStep makes a step that must succeed.
 func (w *world) mustStep() string {
 	w.t.Helper()
 	status, said, err := w.step()
@@ -176,7 +174,7 @@ func (w *world) mustStep() string {
 	return status
 }
 
-// of is the same world with another thread.
+// of returns the same world with another thread.
 func (w *world) of(thread string) *world {
 	other := *w
 	other.thread = thread
@@ -198,7 +196,7 @@ func (w *world) last() lastStep {
 	return list.Steps[len(list.Steps)-1]
 }
 
-// shown is a step as a person reads it: with its turns.
+// shown returns a step as readable text, with its turns.
 func (w *world) shown(hash string) string {
 	w.t.Helper()
 	cmd, stderr := w.command("thread", "step-details", hash)
@@ -214,7 +212,7 @@ func (w *world) background() (wait func() error, stderr *bytes.Buffer) {
 	return cmd.Wait, stderr
 }
 
-// agentPid is the process id of the agent at work.
+// agentPid returns the process ID of the running agent.
 func (w *world) agentPid() int {
 	w.t.Helper()
 	var run struct{ Pid int }

@@ -14,7 +14,7 @@ import (
 //go:embed testdata/git.sh
 var gitCommands string
 
-// differences are the commands of git that do not do inside what they do outside, by tier.
+// differences returns the git commands that behave differently inside the sandbox, by tier.
 func differences(tier string) []string {
 	if tier == "box" {
 		return []string{"git commit-graph write", "git sparse-checkout set d"}
@@ -22,12 +22,12 @@ func differences(tier string) []string {
 	return nil
 }
 
-// state is what git commands leave, without what is only of this place.
+// state prints the results of git commands, without details specific to the place.
 const state = `git for-each-ref --format='%(refname) %(objectname) %(upstream)'; git status -sb; git stash list; git notes list; git worktree list --porcelain | grep -c .
 git config --local --list | grep -E '^(branch|remote|user|submodule)\.' | sort; git log --all --format=%H; git ls-files -v; git -C cl log --format=%H; ls -A`
 
-// Everyday work with git goes on inside: each command has the status that it has outside in an
-// equal repository, and leaves the same.
+// TestGitWorksInside checks that everyday git commands have the same status and result inside the sandbox as
+// outside, in an equal repository.
 func TestGitWorksInside(t *testing.T) {
 	t.Parallel()
 	tier := tier(t)

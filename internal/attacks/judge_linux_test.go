@@ -13,32 +13,32 @@ import (
 	"testing"
 )
 
-// A row is one attack, and what each tier promises against it.
+// row is one attack and the expected result for each tier.
 type row struct {
 	name   string
-	script string // with sh, in the workspace; its status 0 means that it did what it wanted
-	after  string // what the user does then, beside the day's work
+	script string // run with sh in the workspace; status 0 means success
+	after  string // what the user does afterwards, in addition to the day's work
 	// touches are the names, below the world, that only this attack changes.
 	touches string
-	// leaves are those that it changes, too, and that start nothing.
+	// leaves are other names that it changes and that start nothing.
 	leaves string
-	// reach: its status 0 is already more than it may have.
+	// reach means that status 0 alone is a violation.
 	reach bool
-	// told is what uwf must say of it, as a part of a line.
+	// told is a part of the line that uwf must print about it.
 	told string
-	// What is found: "held" (it could not), "undone" (it did, and nothing is left of it), or
-	// "open: " and what is left of it; "" is held or undone. root is that for root where it differs.
+	// The expected result: "held" (it failed), "undone" (it succeeded, and nothing remains), or "open: " and
+	// what remains; "" accepts held or undone. landlockRoot applies to root where it differs.
 	landlock, landlockRoot string
 	box                    string
-	only                   string // the tier, if only one has what is attacked
-	unseen                 bool   // it achieves nothing even where nothing is confined
+	only                   string // the only tier that has the target of the attack
+	unseen                 bool   // it achieves nothing even without a sandbox
 }
 
-// A group of rows runs in one command, if they do not get into each other's way.
+// group is a list of rows that don't interfere, so they run in one command.
 type group struct {
 	name string
 	rows []row
-	each bool // every row in a world of its own
+	each bool // run every row in a separate world
 }
 
 func (r row) id() string {
@@ -96,7 +96,7 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// attack runs rows in one command, and compares what each has achieved with what is promised.
+// attack runs rows in one command and compares the result of each with the expected one.
 func attack(t *testing.T, tier string, u user, by way, rows []row) {
 	found, said := try(t, tier, u, by, rows, "")
 	for _, r := range rows {
@@ -116,8 +116,8 @@ func attack(t *testing.T, tier string, u user, by way, rows []row) {
 	}
 }
 
-// try runs rows in one command with more settings, and returns what each has achieved, and
-// by no name what else was changed.
+// try runs rows in one command with additional settings, and returns the result of each. The key "" contains
+// other changes.
 func try(t *testing.T, tier string, u user, by way, rows []row, settings string) (map[string]string, ran) {
 	t.Helper()
 	w := newWorld(t, u)
@@ -168,7 +168,7 @@ func try(t *testing.T, tier string, u user, by way, rows []row, settings string)
 	}
 	for _, name := range differs {
 		if original, aside := strings.CutSuffix(name, ".uwf-new"); aside && strings.HasPrefix(original, "home/src/repo/") {
-			continue // what was planted under that name lies there, where nothing obeys it
+			continue // files planted under that name are there, where nothing obeys them
 		}
 		ordinary := strings.HasPrefix(name, "home/src/repo") && !strings.HasPrefix(name, "home/src/repo/.git/")
 		if !explained[name] && !ordinary {
@@ -178,8 +178,8 @@ func try(t *testing.T, tier string, u user, by way, rows []row, settings string)
 	return found, said
 }
 
-// A judge that sees nothing would find all held. Where nothing is confined every attack that
-// is harmless to the machine must be seen.
+// A judge that detects nothing would report every attack as held. So without a sandbox, every attack that is
+// harmless to the machine must be detected.
 func TestJudgeSeesWhatNothingHolds(t *testing.T) {
 	t.Parallel()
 	u := users()[len(users())-1]
@@ -203,7 +203,7 @@ func TestJudgeSeesWhatNothingHolds(t *testing.T) {
 	}
 }
 
-// evidence is what an attack has achieved, seen from outside, and what its shell says.
+// evidence returns what an attack has achieved, seen from outside, and what its shell printed.
 func (w *world) evidence(t *testing.T, r row, left map[int]string, differs []string, explained map[string]bool) (found []string, status string) {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(w.dir, "fired", r.id())); err == nil {
@@ -238,7 +238,7 @@ func (w *world) evidence(t *testing.T, r row, left map[int]string, differs []str
 	return found, strings.TrimSpace(string(text))
 }
 
-// script is what the command runs: each attack in a shell of its own.
+// script returns the command's script: each attack in a separate shell.
 func (w *world) script(tier string, rows []row) string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "TIER=%s DIR=%s W=%s H=%s A=%s/tools/attacker\n", tier, w.dir, w.repo, w.home, w.repo)
@@ -255,13 +255,12 @@ func (w *world) script(tier string, rows []row) string {
 	return s.String()
 }
 
-// day is what a user does after a step, as if nothing had happened: whatever git starts then
-// runs as the user.
+// day is what a user does after a step, unsuspectingly: anything that git starts then runs as the user.
 //
 //go:embed testdata/day.sh
 var day string
 
-// everywhere is a user who looks into each directory, with a prompt that asks git.
+// everywhere is a user who looks into each directory, with a prompt that runs git.
 //
 //go:embed testdata/everywhere.sh
 var everywhere string

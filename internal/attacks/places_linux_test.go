@@ -7,10 +7,11 @@ import (
 	"testing"
 )
 
-// A planting is a script that plants a program which git runs; it may fail.
+// planting is a script that plants a program which git would run. It may fail.
 type planting struct{ name, script string }
 
-// Where the workspace is a linked worktree or a submodule, git's settings lie beside it.
+// plantingsBeside applies if the workspace is a linked worktree or a submodule, whose git settings are
+// elsewhere.
 func plantingsBeside() []planting {
 	return []planting{
 		{"hook", `hook "$(git rev-parse --git-common-dir)/hooks/post-commit"`},
@@ -42,7 +43,7 @@ func TestOtherWorkspaces(t *testing.T) {
 	}
 }
 
-// What is planted there would run if nothing were confined.
+// Without a sandbox the planted programs would run.
 func TestJudgeSeesOtherWorkspaces(t *testing.T) {
 	t.Parallel()
 	u := users()[len(users())-1]
@@ -59,7 +60,7 @@ func TestJudgeSeesOtherWorkspaces(t *testing.T) {
 	}
 }
 
-// plantBeside plants in a workspace, and returns what the user's day has run of it.
+// plantBeside plants in a workspace and returns which planted programs the user's day has run.
 func plantBeside(t *testing.T, u user, by way, place string, p planting, settings string) ([]string, ran) {
 	t.Helper()
 	w := newWorld(t, u)

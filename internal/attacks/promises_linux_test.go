@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestPromises holds docs/security.md to the attacks: it has one line for each group and what both
-// tiers do about some of it, and each attack is in one.
+// TestPromises compares docs/security.md with the attacks: it has a line for each group with the results of
+// both tiers, and each attack is in a group.
 func TestPromises(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/security.md")

@@ -2,7 +2,7 @@
 
 package attacks
 
-// groups are all attacks.
+// groups returns all attacks.
 func groups() []group {
 	return []group{
 		{name: "outside", rows: outsideRows()},
@@ -16,7 +16,7 @@ func groups() []group {
 	}
 }
 
-// outsideRows write where nothing confined may write.
+// outsideRows try to write outside the allowed places.
 func outsideRows() []row {
 	rows := []row{
 		{name: "append-to-.bashrc", script: `echo evil >> $H/.bashrc`, touches: "home/.bashrc", landlock: "held"},
@@ -85,7 +85,7 @@ func outsideRows() []row {
 	return rows
 }
 
-// readingRows take what holds keys, and what other processes know.
+// readingRows try to read keys, and other processes' data.
 func readingRows() []row {
 	rows := []row{
 		{name: "variables-of-uwf", script: `env > $GOT; grep -q canary $GOT`, landlock: "held", unseen: true},

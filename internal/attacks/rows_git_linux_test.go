@@ -4,7 +4,7 @@ package attacks
 
 import "strings"
 
-// nameRows make names that git, agents or uwf obey, beside each other in one repository.
+// nameRows create names that git, agents or uwf obey, next to each other in one repository.
 func nameRows() []row {
 	undone := func(name, touches, script string) row {
 		if touches != "" {
@@ -57,7 +57,7 @@ func nameRows() []row {
 	}
 }
 
-// settingRows set what starts programs in the settings of the repository, and then the user works.
+// settingRows add repository settings that start programs, after which the user works.
 func settingRows() []row {
 	set := func(name, keys string, after string) row {
 		script := ""
@@ -94,7 +94,7 @@ func settingRows() []row {
 	}
 }
 
-// aloneRows destroy or replace so much that nothing else can be tried beside them.
+// aloneRows destroy or replace so much that no other attack can run with them.
 func aloneRows() []row {
 	config := func(name, script string) row {
 		return row{name: name, script: script, touches: "home/src/repo/.git", landlock: "undone"}

@@ -2,7 +2,7 @@
 
 package attacks
 
-// machineRows reach for what else runs on the machine.
+// machineRows try to access other processes and services on the machine.
 func machineRows() []row {
 	held := func(name, script string) row { return row{name: name, script: script, reach: true, landlock: "held"} }
 	return []row{
@@ -44,7 +44,7 @@ func machineRows() []row {
 	}
 }
 
-// kernelRows ask the kernel for more than a command needs.
+// kernelRows make system calls that a command does not need.
 func kernelRows() []row {
 	held := func(name, script string) row { return row{name: name, script: script, reach: true, landlock: "held"} }
 	rows := []row{
@@ -84,7 +84,7 @@ func kernelRows() []row {
 	return rows
 }
 
-// leftRows leave something running.
+// leftRows leave a process running.
 func leftRows() []row {
 	left := func(name, script string) row { return row{name: name, script: script, landlock: "undone"} }
 	return []row{

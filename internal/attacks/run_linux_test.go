@@ -21,7 +21,7 @@ import (
 	"time"
 )
 
-// A way is how a model's command gets to run.
+// way is how a model's command is run.
 type way string
 
 const (
@@ -35,13 +35,13 @@ var roleWorkflow string
 //go:embed testdata/tool.yaml
 var toolWorkflow string
 
-// ran is what uwf said.
+// ran is the result of a run of uwf.
 type ran struct {
 	status         int
 	stdout, stderr string
 }
 
-// confined runs a script, which is in the workspace, as a model's command.
+// confined runs a script in the workspace as a model's command.
 func (w *world) confined(t *testing.T, by way, script, more string) ran {
 	t.Helper()
 	w.write(t, strings.TrimPrefix(w.repo, w.dir+"/")+"/got/attack.sh", script)
@@ -76,7 +76,7 @@ builtin: { allowCommands: ["*"] }
 	return ran{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 
-// write makes a file of the user's.
+// write creates a file of the user.
 func (w *world) write(t *testing.T, name, text string) {
 	t.Helper()
 	path := filepath.Join(w.dir, name)
@@ -90,7 +90,7 @@ func (w *world) write(t *testing.T, name, text string) {
 	}
 }
 
-// scripted plays a model that runs the script once and is done.
+// scripted acts as a model that runs the script once and is done.
 func scripted(out http.ResponseWriter, in *http.Request) {
 	body, err := io.ReadAll(in.Body)
 	if err != nil || in.Method != http.MethodPost {
@@ -138,7 +138,7 @@ func scripted(out http.ResponseWriter, in *http.Request) {
 	_, _ = out.Write(answer)
 }
 
-// left lists processes of this world, but for the host's program, by their arguments.
+// left lists the processes of this world by their arguments, except the host program.
 func (w *world) left(t *testing.T) map[int]string {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -160,9 +160,9 @@ func (w *world) left(t *testing.T) map[int]string {
 	return found
 }
 
-// killLeft ends what an attack has left, which no assertion shall leave on the machine.
+// killLeft kills processes left by an attack.
 func (w *world) killLeft(t *testing.T) {
-	for range 20 { // one may have begun another meanwhile
+	for range 20 { // one may have started another
 		left := w.left(t)
 		if len(left) == 0 {
 			return

@@ -17,11 +17,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A snapshot is all that can be seen of files: bytes, mode, owner, time and attributes.
+// snapshot is everything that can be observed about files: bytes, mode, owner, time and attributes.
 type snapshot map[string]string
 
-// snapshot takes what no command may change, and what git and agents obey in the repository.
-// What git itself writes in a day's work is left out, and so are uwf's own files.
+// snapshot records everything that no command may change, and what git and agents obey in the repository. It
+// omits what git writes in normal work, and uwf's own files.
 func (w *world) snapshot(t *testing.T) snapshot {
 	t.Helper()
 	s := snapshot{}
@@ -46,7 +46,7 @@ func (w *world) snapshot(t *testing.T) snapshot {
 	return s
 }
 
-// gitWrites reports whether commits and branches change this.
+// gitWrites reports whether commits and branches change a file.
 func gitWrites(name string) bool {
 	_, below, ok := strings.Cut(name, ".git/")
 	if !ok {
@@ -60,8 +60,8 @@ func gitWrites(name string) bool {
 	return strings.HasSuffix(below, "/index") || strings.HasSuffix(below, "/HEAD") || strings.HasSuffix(below, "/logs")
 }
 
-// facts are those of one file. Times count outside of the workspace only, and never those
-// of directories, in which programs may make what they remove again.
+// facts returns the attributes of one file. Times count only outside the workspace, and never for
+// directories, in which programs may create and remove temporary files.
 func facts(path string, workspace bool) string {
 	info, err := os.Lstat(path)
 	if err != nil {

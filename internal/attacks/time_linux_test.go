@@ -20,7 +20,7 @@ var overlapWorkflow string
 //go:embed testdata/overlap.sh
 var overlapScript string
 
-// start begins a run of a workflow, and returns when it has made a file in got.
+// start starts a workflow and returns when it has created the file made.
 func (w *world) start(t *testing.T, workflow, script, made string) *exec.Cmd {
 	t.Helper()
 	w.write(t, "home/src/repo/got/attack.sh", script)
@@ -36,7 +36,7 @@ func (w *world) start(t *testing.T, workflow, script, made string) *exec.Cmd {
 	return cmd
 }
 
-// await waits for a file of the workspace.
+// await waits for a file in the workspace.
 func (w *world) await(t *testing.T, name string) {
 	t.Helper()
 	for range 600 {
@@ -48,7 +48,7 @@ func (w *world) await(t *testing.T, name string) {
 	t.Fatalf("%s was never made", name)
 }
 
-// planting is a script that plants what runs, says so, and goes on until it is told to end.
+// planting is a script that plants a program, reports it, and runs until it is stopped.
 func (w *world) planting() string {
 	return fmt.Sprintf(`F='%s/fire planted'
 printf '#!/bin/sh\n%%s\n' "$F" > .git/hooks/post-commit; chmod 755 .git/hooks/post-commit
@@ -68,8 +68,8 @@ func (w *world) fired(t *testing.T) []string {
 	return fired
 }
 
-// What a user's git runs while a command has planted something: the lower tier says that it
-// cannot keep that apart.
+// What a user's git runs while a command has planted something. The lower tier reports that it cannot prevent
+// that.
 func TestUserWorksWhileACommandRuns(t *testing.T) {
 	t.Parallel()
 	tier := tier(t)
@@ -95,7 +95,8 @@ func TestUserWorksWhileACommandRuns(t *testing.T) {
 	}
 }
 
-// If uwf is killed, what a command has planted is gone with the next step; in the box it never counts.
+// If uwf is killed, files planted by a command are removed with the next step; in the box they never take
+// effect.
 func TestAfterAKill(t *testing.T) {
 	t.Parallel()
 	tier := tier(t)
@@ -125,7 +126,7 @@ func TestAfterAKill(t *testing.T) {
 	}
 }
 
-// A role that takes too long is ended with all that it has started, whatever that ignores.
+// A role that exceeds its timeout is killed with all its processes, whatever signals they ignore.
 func TestTimeoutEndsAll(t *testing.T) {
 	t.Parallel()
 	tier(t)
@@ -151,8 +152,8 @@ func TestTimeoutEndsAll(t *testing.T) {
 	}
 }
 
-// Children in worktrees share a git directory: what one has planted while another begins is
-// not taken for the user's.
+// Children in worktrees share a git directory: files that one has planted while another starts are not taken
+// for the user's.
 func TestOverlap(t *testing.T) {
 	t.Parallel()
 	tier(t)
@@ -175,8 +176,8 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-// Somebody, such as a step in another directory, swaps directories for links while commands
-// begin: nothing outside becomes writable by that.
+// Another process, such as a step in another directory, swaps directories for links while commands start:
+// nothing outside becomes writable.
 func TestSwappedDirectories(t *testing.T) {
 	t.Parallel()
 	tier(t)

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// work is what must go on inside: its status is 0.
+// work lists commands that must work inside: their status is 0.
 func work() []row {
 	return []row{
 		{name: "a-file", script: `echo x > new && mkdir -p d/e && mv new d/e/ && ln d/e/new d/l && rm -r d`},
@@ -23,7 +23,7 @@ func work() []row {
 		{name: "a-lock", script: `flock lock -c true && flock -n lock -c 'echo held' && rm lock`},
 		{name: "a-socket", script: `$A listen sock`},
 		{name: "a-long-socket", script: `mkdir -p "$TMPDIR/s" && $A listen "$TMPDIR/s/sock"`},
-		{name: "a-terminal", script: `$A pty`, only: "box"}, // elsewhere there are the user's
+		{name: "a-terminal", script: `$A pty`, only: "box"}, // in the other tier the user's terminals are visible
 		{name: "a-database", script: `$A locks db && [ -s db-wal ] && rm db-wal`},
 		{name: "temporary-files", script: `f=$(mktemp) && echo x > "$f" && mv "$f" moved-in && rm moved-in`},
 		{name: "a-temporary-directory", script: `d=$(mktemp -d) && cp -r docs "$d" && (cd "$d/docs" && git init -q . && git add . ) && rm -r "$d"`},
@@ -74,10 +74,10 @@ func TestWorkGoesOnInside(t *testing.T) {
 	}
 }
 
-// signaled stands for a command that a signal has ended: its role has failed.
+// signaled is the status of a command ended by a signal: its role has failed.
 const signaled = -1
 
-// The status of a role is that of its command, and nothing that holds its output keeps it.
+// The status of a role is that of its command, even if another process keeps its output open.
 func TestStatusesComeOut(t *testing.T) {
 	t.Parallel()
 	tier(t)
@@ -115,7 +115,7 @@ func TestStatusesComeOut(t *testing.T) {
 	}
 }
 
-// A test with a warm cache: it is that of whoever runs this test.
+// TestGoTestsInside runs a test with the warm cache of the user who runs this test.
 func TestGoTestsInside(t *testing.T) {
 	tier(t)
 	cache, err := exec.Command("go", "env", "GOCACHE").Output()

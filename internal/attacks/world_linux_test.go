@@ -21,8 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tierVariable chooses what holds the programs: "landlock" (the default) or "box", which
-// needs uwf-box beside uwf.
+// tierVariable selects the sandbox: "landlock" (the default) or "box", which needs uwf-box next to uwf.
 const tierVariable = "UWF_ATTACKS_TIER"
 
 const nobody = 65534
@@ -46,13 +45,13 @@ func tier(t *testing.T) string {
 
 var under = flag.String("bin", "", "directory with uwf, uwf-builtin and, for its tier, uwf-box; default: they are built")
 
-// built is the directory of the programs, which everybody can read: a user's home may be closed.
+// built is the directory of the programs, which is readable for everybody: a user's home may be closed.
 type built struct{ base, bin string }
 
 // programs builds uwf, uwf-builtin, the attacker and, for its tier, uwf-box.
 var programs = sync.OnceValues(func() (built, error) {
 	parent := os.TempDir()
-	if os.Getuid() == 0 { // the box has a /tmp of its own: what is outside must be seen outside
+	if os.Getuid() == 0 { // the box has a private /tmp, but changes outside must be visible
 		parent = "/var/lib"
 	} else if cache, err := os.UserCacheDir(); err == nil && os.MkdirAll(cache, 0o755) == nil {
 		parent = cache
@@ -88,7 +87,7 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// template makes the world that all others are copies of.
+// template creates the world that all others are copies of.
 func (b built) template() error {
 	if err := os.MkdirAll(b.base+"/template", 0o755); err != nil {
 		return err
@@ -114,12 +113,12 @@ func (b built) template() error {
 //go:embed testdata/home.sh
 var templateScript string
 
-// The secrets hold what nothing confined may read, each its own name as a canary.
+// Secrets that nothing confined may read; each file contains its own name as a canary.
 var secretFiles = []string{
 	".ssh/id_ed25519", ".netrc", ".aws/credentials", ".config/gh/hosts.yml", ".gnupg/private-keys-v1.d/k.key", ".docker/config.json",
 	".kube/config", ".git-credentials", ".bash_history", ".claude/.credentials.json", ".codex/auth.json", ".config/gcloud/credentials.db",
 	".npmrc", ".pypirc", ".uwf/.env", ".uwf/sessions/s", ".mozilla/firefox/p/logins.json",
-	// The 23 of the third review that were on no list:
+	// 23 files that an early version missed:
 	".config/argocd/config", ".config/helm/registry/config.json", ".config/filezilla/sitemanager.xml", ".local/share/remmina/x.remmina",
 	".wireguard/wg0.conf", ".minikube/profiles/minikube/client.key", ".jfrog/jfrog-cli.conf", ".electrum/wallets/default_wallet",
 	".minisign/minisign.key", ".chef/user.pem", ".appstoreconnect/private_keys/k.p8", ".fastlane/session", ".android/adbkey", ".lftp/bookmarks",
@@ -127,13 +126,13 @@ var secretFiles = []string{
 	".config/tailscale/x", ".lesshst", ".viminfo", ".new-tool-of-tomorrow/token",
 }
 
-// A user is somebody who runs uwf, and the tests look at the result as root or as the same user.
+// user is a user who runs uwf. The tests check the result as root or as the same user.
 type user struct {
 	name string
-	uid  int // -1: who runs the test
+	uid  int // -1 for the current user
 }
 
-// users are root and an ordinary user if the test is root's, else its own.
+// users returns root and an ordinary user if the test runs as root, and otherwise only the current user.
 func users() []user {
 	if os.Getuid() == 0 {
 		return []user{{"root", -1}, {"user", nobody}}
@@ -141,7 +140,7 @@ func users() []user {
 	return []user{{"user", -1}}
 }
 
-// A world is the home of one user, with repositories in it, and a machine around it.
+// world is the home of one user, with repositories, and a simulated machine around it.
 type world struct {
 	built
 	dir, home, repo string
@@ -192,7 +191,7 @@ func newWorld(t *testing.T, u user) *world {
 	return w
 }
 
-// command is a script with sh, with the environment of a person at a shell.
+// command runs a script with sh, with the environment of an interactive shell.
 func (w *world) command(ctx context.Context, as user, dir, script string, env ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "sh", "-c", script)
 	cmd.Dir, cmd.Env = dir, append(w.environ(), env...)
@@ -209,7 +208,7 @@ func (w *world) environ() []string {
 	}
 }
 
-// outside runs what the user types, and returns what that prints; it may fail.
+// outside runs a user's command and returns its output. It may fail.
 func (w *world) outside(t *testing.T, script string) string {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
@@ -221,7 +220,7 @@ func (w *world) outside(t *testing.T, script string) string {
 	return string(out)
 }
 
-// startHost starts the program that has nothing to do with uwf.
+// startHost starts the unrelated program.
 func (w *world) startHost(t *testing.T) {
 	t.Helper()
 	cmd := exec.Command(w.bin+"/attacker", "host", w.dir+"/run")

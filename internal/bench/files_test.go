@@ -14,8 +14,7 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 )
 
-// filesRows say what it costs that the files are kept with a step, in repositories that
-// are made for it, and that it costs nothing where they are not.
+// filesRows measure the cost of snapshots, in new repositories, and that there is none without them.
 func (w *world) filesRows() []row {
 	sizes := []int{2_000, 20_000}
 	if w.full {
@@ -36,7 +35,7 @@ func (w *world) filesRows() []row {
 	return append(rows, versus("files/a step without them, in a repository", w.unkept("repository"), 1.05, "elsewhere", w.unkept("directory")))
 }
 
-// unkept costs a step of a thread whose files are not kept.
+// unkept measures a step of a thread without snapshots.
 func (w *world) unkept(where string) side {
 	return timed(func(b testing.TB) {
 		p := fixture(w, "a thread without files in a "+where, func() place {
@@ -51,14 +50,14 @@ func (w *world) unkept(where string) side {
 	})
 }
 
-// keptRepo is a repository whose files are kept.
+// keptRepo is a repository with snapshots.
 type keptRepo struct {
 	root string
 	env  env.Env
 	spec snapshot.Spec
 }
 
-// repository makes one with n files of 1.5 KB, 100 in a directory, and a commit.
+// repository creates a repository with n files of 1.5 KB, 100 per directory, and a commit.
 func (w *world) repository(b testing.TB, n int) *keptRepo {
 	return fixture(w, fmt.Sprint("repository-", n), func() *keptRepo {
 		r := &keptRepo{root: w.path(fmt.Sprint("repository-", n)), env: env.Env{Environ: append(os.Environ(), "HOME="+w.dir)}}
@@ -95,7 +94,7 @@ func (w *world) git(b testing.TB, dir string, args ...string) {
 	run(b, cmd)
 }
 
-// keeps seeds a git directory of ours that nobody has used.
+// keeps creates a new git directory for snapshots.
 func (w *world) keeps(b testing.TB, r *keptRepo) {
 	repo, err := snapshot.Find(b.Context(), r.env, r.root)
 	require.NoError(b, err)
@@ -106,7 +105,7 @@ func (w *world) keeps(b testing.TB, r *keptRepo) {
 	require.NoError(b, repo.SeedIndex(b.Context(), r.spec))
 }
 
-// take makes a snapshot, and is ready for the next.
+// take makes a snapshot and prepares for the next one.
 func (r *keptRepo) take(b testing.TB) {
 	taken, err := snapshot.Take(b.Context(), r.env, r.spec)
 	require.NoError(b, err)
@@ -115,7 +114,7 @@ func (r *keptRepo) take(b testing.TB) {
 	}
 }
 
-// snapshot costs one after some files were changed.
+// snapshot measures a snapshot after some files were changed.
 func (w *world) snapshot(n, changed int) side {
 	return func(b testing.TB) float64 {
 		r := w.repository(b, n)
@@ -131,7 +130,7 @@ func (w *world) snapshot(n, changed int) side {
 	}
 }
 
-// firstSnapshot costs the git directory of ours and the first snapshot in it.
+// firstSnapshot measures creating the git directory and the first snapshot.
 func (w *world) firstSnapshot(n int) side {
 	return func(b testing.TB) float64 {
 		r := w.repository(b, n)

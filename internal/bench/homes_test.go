@@ -17,7 +17,7 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// begun is a home of a fixture, whose thread has one step when it is made.
+// begun returns a home as a fixture, whose thread has one step when it is created.
 func (w *world) begun(b testing.TB, name string, n int, fill func(place)) place {
 	return fixture(w, fmt.Sprint(name, "-", n), func() place {
 		p := place{home: w.path(fmt.Sprint(name, "-", n))}
@@ -28,12 +28,12 @@ func (w *world) begun(b testing.TB, name string, n int, fill func(place)) place 
 	})
 }
 
-// chain is a home whose thread has n steps, or a few more by now.
+// chain returns a home whose thread has n steps, or slightly more.
 func (w *world) chain(b testing.TB, n int) place {
 	return w.begun(b, "steps", n, func(p place) { grow(b, p, n) })
 }
 
-// amid is a home whose thread has 10 steps, in a store of n nodes.
+// amid returns a home whose thread has 10 steps, in a store of n nodes.
 func (w *world) amid(b testing.TB, n int) place {
 	return w.begun(b, "nodes", n, func(p place) {
 		grow(b, p, 10)
@@ -41,8 +41,7 @@ func (w *world) amid(b testing.TB, n int) place {
 	})
 }
 
-// among is a home with n threads, of which one is real and the others stand at
-// the same head.
+// among returns a home with n threads, one of which is real; the others have the same head.
 func (w *world) among(b testing.TB, n int) place {
 	return w.begun(b, "threads", n, func(p place) {
 		_, head := open(b, p)
@@ -54,13 +53,12 @@ func (w *world) among(b testing.TB, n int) place {
 	})
 }
 
-// crowd is a home with n threads of one step each, with a start and a head of
-// their own.
+// crowd returns a home with n threads of one step each, with separate starts and heads.
 func (w *world) crowd(b testing.TB, n int) place {
 	return w.begun(b, "heads", n, func(p place) { addThreads(b, p.home, manyHeads(b, p, n-1)) })
 }
 
-// open opens the store of a home, and finds the head of its thread.
+// open opens the store of a home and finds the head of its thread.
 func open(b testing.TB, p place) (*fsstore.Store, cas.Hash) {
 	s, err := fsstore.Open(b.Context(), filepath.Join(p.home, "cas"), fsstore.Options{Home: p.home, Flush: "none"})
 	require.NoError(b, err)
@@ -69,8 +67,8 @@ func open(b testing.TB, p place) (*fsstore.Store, cas.Hash) {
 	return s, head
 }
 
-// grow appends to a thread until it has n steps, without a process for each. Each
-// step has an output and a detail of its own.
+// grow appends to a thread until it has n steps, without running processes. Each step has a different output
+// and detail.
 func grow(b testing.TB, p place, n int) {
 	s, old := open(b, p)
 	batch := cas.NewBatch(s, time.Now)
@@ -87,14 +85,14 @@ func grow(b testing.TB, p place, n int) {
 	require.NoError(b, fileheads.Open(p.home, durable.OS()).Move(b.Context(), p.thread, old, head))
 }
 
-// extend appends a step that is like the last one, but for its contents.
+// extend appends a step like the last one, with different contents.
 func extend(b testing.TB, s cas.Store, batch *cas.Batch, t *thread.Thread) cas.Hash {
 	l := *t.Last
 	before, err := batch.Get(b.Context(), l.Output)
 	require.NoError(b, err)
 	payload, err := cas.Encode(map[string]any{"$status": "again", "note": text(l.Index)})
 	require.NoError(b, err)
-	l.Output = s.Algorithm().Sum(before.Type, payload) // of a type that it satisfies for sure
+	l.Output = s.Algorithm().Sum(before.Type, payload) // its type accepts this output
 	require.NoError(b, s.Put(b.Context(), cas.Node{Hash: l.Output, Type: before.Type, Payload: payload, Timestamp: time.Now().UnixMilli()}))
 	l.Detail, err = batch.Add(b.Context(), protocol.Detail{
 		SessionID: fmt.Sprint("session-", l.Index), Capture: protocol.CaptureFinal, Turns: []cas.Hash{},
@@ -103,7 +101,7 @@ func extend(b testing.TB, s cas.Store, batch *cas.Batch, t *thread.Thread) cas.H
 	return another(b, batch, t, l)
 }
 
-// another appends a step like one that is given.
+// another appends a step like a given one.
 func another(b testing.TB, batch *cas.Batch, t *thread.Thread, l thread.Step) cas.Hash {
 	head, err := t.Append(b.Context(), batch, thread.Next{
 		Role: l.Role, Agent: l.Agent, EdgePrompt: l.EdgePrompt, Cwd: l.Cwd, SessionID: l.SessionID,
@@ -114,7 +112,7 @@ func another(b testing.TB, batch *cas.Batch, t *thread.Thread, l thread.Step) ca
 	return head
 }
 
-// manyHeads makes n threads like that of p and returns their heads.
+// manyHeads creates n threads like that of p and returns their heads.
 func manyHeads(b testing.TB, p place, n int) []cas.Hash {
 	s, head := open(b, p)
 	model, err := thread.Open(b.Context(), s, head)
@@ -134,7 +132,7 @@ func manyHeads(b testing.TB, p place, n int) []cas.Hash {
 	return heads
 }
 
-// addThreads adds active threads. The ids are older than every real one.
+// addThreads adds active threads. Their IDs are older than every real one.
 func addThreads(b testing.TB, home string, at []cas.Hash) {
 	all := make([]heads.New, len(at))
 	for i, h := range at {
@@ -143,7 +141,7 @@ func addThreads(b testing.TB, home string, at []cas.Hash) {
 	require.NoError(b, fileheads.Open(home, durable.OS()).AddAll(b.Context(), all))
 }
 
-// text is what the node with a number says: some 250 bytes that compress well.
+// text returns the content of the n-th node: about 250 bytes that compress well.
 func text(n int) string { return fmt.Sprintf("node %d says something, but not much: %0200d", n, n) }
 
 // fill puts n texts into a store without flushing them.

@@ -12,8 +12,8 @@ const (
 	stepsOfChild = 3
 )
 
-// manyRows say what it costs that a role is played by many threads at once: beside as
-// many runs that know nothing of each other, and looking at them after a kill.
+// manyRows measure the cost of a role played by many threads at once, compared with as many independent runs,
+// and of showing them after a kill.
 func (w *world) manyRows() []row {
 	const each = children * stepsOfChild
 	family := func(home func(testing.TB) string, args ...string) side {
@@ -44,7 +44,7 @@ func (w *world) manyRows() []row {
 	return append(rows, versus(fmt.Sprintf("many/what is due among %d", children), timed(w.showMany), 1, "1 s", constant(1000)))
 }
 
-// running are the arguments that run a workflow of this family.
+// running returns the arguments that run a workflow of this family.
 func (w *world) running(b testing.TB, name string, args ...string) []string {
 	const role = "{ description: Works., goal: g, frontmatter: { type: object, properties: { $status: { const: again } }, required: [$status] } }"
 	w.file(b, "one.yaml", fmt.Sprintf(`name: one
@@ -61,7 +61,7 @@ graph: { $START: { _: all }, all: { done: $END, failed: $END } }
 	return append([]string{"run", w.path(name), "-p", "task", "--cwd", w.dir, "--agent", agent}, args...)
 }
 
-// showMany looks at a thread whose children have all been started, and none has ended.
+// showMany shows a thread whose children have all been started, none of which has ended.
 func (w *world) showMany(b testing.TB) {
 	p := fixture(w, "many that are due", func() place {
 		p := place{home: w.path("many-due")}

@@ -42,13 +42,13 @@ func BenchmarkPromise(b *testing.B) {
 	}
 }
 
-// rows are all of them, family by family.
+// rows returns all rows, by family.
 func (w *world) rows() []row {
 	return slices.Concat(w.stepRows(), w.memoryRows(), w.startRows(), w.readingRows(), w.storeRows(), w.loadRows(), w.manyRows(), w.filesRows(), w.remoteRows())
 }
 
-// stepRows say what a step costs, and that it costs the same in a long thread and
-// in a large store.
+// stepRows measure the cost of a step, and that it does not depend on the length of the thread or the size of
+// the store.
 func (w *world) stepRows() []row {
 	lengths, nodes := []int{1, 100, 10_000}, []int{1_000, 10_000, 100_000}
 	if w.full {
@@ -69,12 +69,12 @@ func (w *world) stepRows() []row {
 	}
 }
 
-// stepOf makes a step of the thread of a fixture.
+// stepOf makes a step of a fixture's thread.
 func (w *world) stepOf(of func(testing.TB, int) place, n int) func(testing.TB) {
 	return func(b testing.TB) { w.step(b, of(b, n)) }
 }
 
-// secondStep costs a step of a thread that has one, a new thread each time.
+// secondStep measures the second step of a thread, a new thread each time.
 func (w *world) secondStep(b testing.TB) float64 {
 	p := w.chain(b, 1)
 	p.thread = w.start(b, p.home)
@@ -93,32 +93,31 @@ roles: { go: { description: Goes., run: [%q] } }
 graph: { $START: { _: go }, go: { passed: go, failed: $END } }
 `, w.helper(b, "empty")))
 		p.thread = w.uwf(b, p.home, "thread", "start", file, "-p", "task", "--cwd", w.dir, "--format", "text")
-		w.uwf(b, p.home, "config", "set", "commands.sandbox.mode", "off") // nor does uwf hold back the agent
+		w.uwf(b, p.home, "config", "set", "commands.sandbox.mode", "off") // the agent is not sandboxed either
 		w.uwf(b, p.home, "thread", "step", p.thread, "-c", "10")
 		return p
 	})
 	w.uwf(b, p.home, "thread", "step", p.thread)
 }
 
-// withoutAgent costs a step of an agent, with the start of an empty program in the
-// place of the agent's own start.
+// withoutAgent measures a step of an agent, with the start of an empty program instead of the agent's own
+// start.
 func (w *world) withoutAgent(b testing.TB) float64 {
 	step := timed(w.stepOf(w.chain, 10))(b)
 	agent := timed(func(b testing.TB) { run(b, w.command(b, w.dir, w.program("uwf-mock"), "--help")) })(b)
 	return step - agent + timed(w.empty)(b)
 }
 
-// floor is the least that a step can cost: two programs one after the other, and
-// the files of a step made durable as the store makes them, in the mode that is
-// safe here.
+// floor is the minimum cost of a step: two programs one after the other, and making the files of a step
+// durable as the store does, in the mode that is safe on this machine.
 func (w *world) floor(b testing.TB) {
 	w.empty(b)
 	w.empty(b)
 	require.NoError(b, w.flushes(w.fresh(1)))
 }
 
-// flushes makes the files of a step durable: four new nodes (output, detail,
-// prompt, step) and the file of the heads.
+// flushes makes the files of a step durable: four new nodes (output, detail, prompt, step) and the file of
+// the heads.
 func (w *world) flushes(number int) error {
 	mode, _ := durable.SafeMode(w.dir, w.dir)
 	var files []durable.File
@@ -134,9 +133,8 @@ func (w *world) flushes(number int) error {
 		durable.WriteFile(durable.OS(), w.path("floor", "head"), make([]byte, 60), 0o644))
 }
 
-// memoryRows say how much memory a step takes, in MB. What the system tells of a child
-// is the larger of its own peak and those of its children, so the agent is asked
-// for apart.
+// memoryRows measure the memory of a step, in MB. The system's figure for a child is the larger of its own
+// peak and those of its children, so the agent is measured separately.
 func (w *world) memoryRows() []row {
 	peak := func(name string, measure side) row {
 		r := versus("memory/"+name, measure, 1, "25 MB", constant(25))
@@ -156,7 +154,7 @@ func (w *world) memoryRows() []row {
 	}
 }
 
-// stepPeak costs the larger peak of the two processes of a step.
+// stepPeak measures the larger peak of the two processes of a step.
 func (w *world) stepPeak(of func(testing.TB, int) place, n int) side {
 	return func(b testing.TB) float64 {
 		p := of(b, n)
@@ -165,7 +163,7 @@ func (w *world) stepPeak(of func(testing.TB, int) place, n int) side {
 	}
 }
 
-// noted reads what the helper wrote, in MB.
+// noted reads the helper's output, in MB.
 func (w *world) noted(b testing.TB) float64 {
 	text, err := os.ReadFile(w.path("peak"))
 	require.NoError(b, err)
@@ -174,9 +172,8 @@ func (w *world) noted(b testing.TB) float64 {
 	return bytes / (1 << 20)
 }
 
-// startRows say what it costs that a program starts at all. Adapters to other people's
-// agents have little to do but link the schema library, which compiles its own schemas
-// before main; for our own agents nothing is promised.
+// startRows measure the start of a program. Adapters to other vendors' agents have little to do except link
+// the schema library, which compiles its own schemas before main; nothing is guaranteed for our own agents.
 func (w *world) startRows() []row {
 	rows := []row{w.starts("uwf", 7, "--help"), w.starts("uwf", 7, "__complete", "thread", ""), w.starts("uwf", 7, "--version")}
 	for _, a := range protocol.Adapters() {
@@ -187,14 +184,13 @@ func (w *world) startRows() []row {
 	return rows
 }
 
-// starts is a row about a program that has next to nothing to do.
+// starts is a row about a program that does almost nothing.
 func (w *world) starts(name string, promise float64, args ...string) row {
 	start := func(b testing.TB) { run(b, w.command(b, w.path("nobody"), w.program(name), args...)) }
 	return versus("start/"+strings.TrimSpace(name+" "+strings.Join(args, " ")), timed(start), promise, "1 empty program", timed(w.empty))
 }
 
-// readingRows say what it costs to look at threads, however long and however many
-// they are.
+// readingRows measure the cost of reading threads, for any length and number.
 func (w *world) readingRows() []row {
 	on := func(of func(testing.TB, int) place, n int, args ...string) side {
 		return timed(func(b testing.TB) {
@@ -214,7 +210,7 @@ func (w *world) readingRows() []row {
 	}
 }
 
-// readHeads starts a program, and reads the heads of 10,000 threads.
+// readHeads starts a program and reads the heads of 10,000 threads.
 func (w *world) readHeads(b testing.TB) {
 	p := w.crowd(b, 10_000)
 	w.empty(b)
@@ -232,7 +228,7 @@ func (w *world) readHeads(b testing.TB) {
 	}
 }
 
-// storeRows hold that reading a node costs the same however many there are.
+// storeRows check that reading a node costs the same for any number of nodes.
 func (w *world) storeRows() []row {
 	sizes := []int{1_000, 100_000}
 	if w.full {
@@ -241,7 +237,7 @@ func (w *world) storeRows() []row {
 	return []row{grows("store/ocas get", 0.05, sizes, func(n int) side { return timed(w.get(n)) })}
 }
 
-// get reads a node of a store of n nodes, which no home uses.
+// get reads a node of a store of n nodes without a home.
 func (w *world) get(n int) func(testing.TB) {
 	return func(b testing.TB) {
 		dir := w.path(fmt.Sprint("store-", n))
@@ -253,8 +249,7 @@ func (w *world) get(n int) func(testing.TB) {
 	}
 }
 
-// loadRows say what steps cost when two processes make them at once, each the
-// steps of half the threads.
+// loadRows measure steps made by two processes at once, each for half the threads.
 func (w *world) loadRows() []row {
 	const stepsEach = 5
 	threads := 40
@@ -268,8 +263,7 @@ func (w *world) loadRows() []row {
 			return timed(func(b testing.TB) { require.NoError(b, twoAtOnce(all, next)) })(b) / float64(all)
 		}
 	}
-	// A thread's steps come after each other: i counts through the threads of one
-	// half before it comes back to the first.
+	// A thread's steps are sequential: i cycles through the threads of one half.
 	steps := func(b testing.TB) func(i int) error {
 		home, ids, agent := w.path(fmt.Sprint("load-", w.fresh(1))), make([]string, threads), w.agent(b)
 		for i := range ids {
@@ -291,7 +285,7 @@ func (w *world) loadRows() []row {
 	return []row{r}
 }
 
-// twoAtOnce does n things, every other one beside the others, until one fails.
+// twoAtOnce does n things in two goroutines until one fails.
 func twoAtOnce(n int, do func(i int) error) error {
 	var errs [2]error
 	var both sync.WaitGroup
@@ -306,8 +300,7 @@ func twoAtOnce(n int, do func(i int) error) error {
 	return errors.Join(errs[:]...)
 }
 
-// TestRows measures some cheap rows once, on programs built from the tree. What they
-// cost is not its business.
+// TestRows measures some cheap rows once, with programs built from the tree. It does not check the costs.
 func TestRows(t *testing.T) {
 	t.Parallel()
 	w := &world{dir: t.TempDir(), bin: t.TempDir(), made: map[string]any{}}

@@ -12,9 +12,8 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// remoteRows say what it costs to take a thread to another place, and to bring it from there.
-// What was made is removed with all else at the end: in the minute after many files were
-// removed, ext4 without a journal is slow to make others.
+// remoteRows measure the cost of pushing and pulling a thread. The files are removed only at the end, because
+// ext4 without a journal is slow to create files in the minute after many were removed.
 func (w *world) remoteRows() []row {
 	const steps = 1000
 	return []row{
@@ -23,7 +22,7 @@ func (w *world) remoteRows() []row {
 	}
 }
 
-// push takes a thread to a directory in which nothing is.
+// push pushes a thread to an empty directory.
 func (w *world) push(steps int) side {
 	return func(b testing.TB) float64 {
 		p, to := w.chain(b, steps), w.path(fmt.Sprint("pushed-", w.fresh(1)))
@@ -31,7 +30,7 @@ func (w *world) push(steps int) side {
 	}
 }
 
-// pull brings a thread into a home in which nothing is.
+// pull pulls a thread into an empty home.
 func (w *world) pull(steps int) side {
 	return func(b testing.TB) float64 {
 		p := w.chain(b, steps)
@@ -45,7 +44,7 @@ func (w *world) pull(steps int) side {
 	}
 }
 
-// gitPush pushes a repository to another one that is empty.
+// gitPush pushes a repository to an empty one.
 func (w *world) gitPush(steps int) side {
 	return func(b testing.TB) float64 {
 		from, to := w.gitOf(b, steps), w.path(fmt.Sprint("pushed-", w.fresh(1)))
@@ -54,7 +53,7 @@ func (w *world) gitPush(steps int) side {
 	}
 }
 
-// gitClone clones it, over the protocol that git has for other machines.
+// gitClone clones it over git's network protocol.
 func (w *world) gitClone(steps int) side {
 	return func(b testing.TB) float64 {
 		from, to := w.gitOf(b, steps), w.path(fmt.Sprint("cloned-", w.fresh(1)))

@@ -11,27 +11,26 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// side costs one side of a comparison once, in the unit of its row. What must be
-// made ready first is not in it.
+// side measures one side of a comparison once, in the unit of its row. Preparations are not included.
 type side func(b testing.TB) float64
 
-// row is one promise: what the last side costs, as a multiple of the first, or, of
-// sides with sizes, k in cost = c·sizeᵏ over all of them.
+// row is one guarantee: the cost of the last side as a multiple of the first; or, for sides with sizes, k in
+// cost = c·sizeᵏ.
 type row struct {
 	name    string
-	against string // what the first side is; "": sizes
+	against string // description of the first side; "" for sizes
 	sizes   []float64
 	sides   []side
 	unit    string
-	promise float64 // at most this, in the median; 0: nothing is promised
+	promise float64 // upper bound for the median; 0 for none
 }
 
-// versus is a row with the ratio of two sides.
+// versus returns a row with the ratio of two sides.
 func versus(name string, subject side, promise float64, against string, anchor side) row {
 	return row{name: name, against: against, unit: "ms", promise: promise, sides: []side{anchor, subject}}
 }
 
-// grows is a row with the growth of one thing over some sizes.
+// grows returns a row with the growth of one thing over some sizes.
 func grows(name string, promise float64, sizes []int, at func(size int) side) row {
 	r := row{name: name, unit: "ms", promise: promise}
 	for _, n := range sizes {
@@ -40,12 +39,11 @@ func grows(name string, promise float64, sizes []int, at func(size int) side) ro
 	return r
 }
 
-// fewest rounds are made in any case, so that there is a median.
+// fewest is the minimum number of rounds, so that there is a median.
 const fewest = 3
 
-// run measures a row. The figure is made round by round, so that a machine that slows
-// down slows all sides. The first round is not counted: it builds what the row needs,
-// and warms the caches.
+// run measures a row. All sides are measured in each round, so that a machine that slows down slows all of
+// them. The first round is not counted: it builds what the row needs and warms the caches.
 func (r row) run(b *testing.B) {
 	r.round(b, 0)
 	var figures []float64
@@ -63,7 +61,7 @@ func (r row) run(b *testing.B) {
 	for len(figures) < fewest {
 		again()
 	}
-	b.ReportMetric(0, "ns/op") // of a round: it says nothing
+	b.ReportMetric(0, "ns/op") // the time of a round is meaningless
 	median := quantile(figures, 0.5)
 	b.ReportMetric(median, r.kind())
 	b.ReportMetric(quantile(figures, 0.1), "p10")
@@ -98,8 +96,8 @@ func (r row) kind() string {
 	return "ratio"
 }
 
-// round measures each side once, every other time in the opposite order: what
-// comes right after something heavy looks dearer than it is.
+// round measures each side once, in alternating order, because a measurement after something expensive is too
+// high.
 func (r row) round(b testing.TB, number int) []float64 {
 	costs := make([]float64, len(r.sides))
 	for i := range r.sides {
@@ -112,7 +110,7 @@ func (r row) round(b testing.TB, number int) []float64 {
 	return costs
 }
 
-// figure is what a round says.
+// figure returns the result of a round.
 func (r row) figure(costs []float64) float64 {
 	if r.sizes == nil {
 		return costs[1] / costs[0]
@@ -120,7 +118,7 @@ func (r row) figure(costs []float64) float64 {
 	return exponent(r.sizes, costs)
 }
 
-// timed is a side that costs the wall time of f, in ms.
+// timed returns a side that measures the wall time of f, in ms.
 func timed(f func(b testing.TB)) side {
 	return func(b testing.TB) float64 {
 		start := time.Now()
@@ -129,11 +127,10 @@ func timed(f func(b testing.TB)) side {
 	}
 }
 
-// constant is a side that is a figure of the promise itself.
+// constant returns a side with a fixed cost.
 func constant(amount float64) side { return func(testing.TB) float64 { return amount } }
 
-// quantile is the value below which a share q of the samples lies, on the line
-// between its two neighbours.
+// quantile returns the value below which a share q of the samples lies, interpolated linearly.
 func quantile(samples []float64, q float64) float64 {
 	sorted := slices.Sorted(slices.Values(samples))
 	at := q * float64(len(sorted)-1)
@@ -144,8 +141,8 @@ func quantile(samples []float64, q float64) float64 {
 	return sorted[low] + (at-float64(low))*(sorted[low+1]-sorted[low])
 }
 
-// exponent fits amount = c·sizeᵏ by least squares of the logarithms, and returns
-// k: 0 is flat, 1 linear. Sizes and amounts are positive; there are two sizes at least.
+// exponent fits amount = c·sizeᵏ by least squares of the logarithms and returns k: 0 is flat, 1 linear. Sizes
+// and amounts must be positive, with at least two sizes.
 func exponent(sizes, amounts []float64) float64 {
 	var x, y float64
 	for i := range sizes {

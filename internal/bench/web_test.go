@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// site is a server of a home, and a browser that has opened its address.
+// site is a server with a home, and a browser that has opened its address.
 type site struct {
 	client  *http.Client
 	address string
@@ -31,7 +31,7 @@ func (w *world) web(b testing.TB, p place) site {
 		of := w.command(b, home, w.program("uwf-web"), "--format", "json", "--until-stdin-ends")
 		cmd := exec.Command(of.Path, of.Args[1:]...)
 		cmd.Dir, cmd.Env = of.Dir, of.Env
-		open, err := cmd.StdinPipe() // it ends with this process
+		open, err := cmd.StdinPipe() // it exits with this process
 		require.NoError(b, err)
 		stdout, err := cmd.StdoutPipe()
 		require.NoError(b, err)
@@ -47,7 +47,7 @@ func (w *world) web(b testing.TB, p place) site {
 	})
 }
 
-// read loads a page, and returns how long its first byte took, in ms.
+// read loads a page and returns the time to its first byte, in ms.
 func (s site) read(b testing.TB, page string) float64 {
 	address := s.address
 	if page != "" {
@@ -65,13 +65,13 @@ func (s site) read(b testing.TB, page string) float64 {
 	return first
 }
 
-// firstByte is how long the first byte of the inbox takes.
+// firstByte measures the time to the first byte of the inbox.
 func (w *world) firstByte(n int) side {
 	return func(b testing.TB) float64 { return w.web(b, w.crowd(b, n)).read(b, "") }
 }
 
-// webPeak is the most that the server has needed when all its pages were looked at, among
-// 100,000 threads and for one of 10,000 steps.
+// webPeak measures the server's peak memory after viewing all its pages, with 100,000 threads, one of which
+// has 10,000 steps.
 func (w *world) webPeak() row {
 	r := versus("memory/uwf web among 100,000 threads", func(b testing.TB) float64 {
 		most := 0.0
@@ -90,7 +90,7 @@ func (w *world) webPeak() row {
 	return r
 }
 
-// peak is the most memory that the server has had, in MB.
+// peak returns the server's peak memory, in MB.
 func (s site) peak(b testing.TB) float64 {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.pid))
 	require.NoError(b, err, "only Linux tells how much memory another process has had")

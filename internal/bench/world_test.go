@@ -13,22 +13,21 @@ import (
 	"github.com/united-workforce/uwf/internal/bench/loop"
 )
 
-// world has the programs and the fixtures that the rows use. Fixtures are made
-// when a row first needs them, and shared.
+// world has the programs and the fixtures that the rows use. Fixtures are created on first use and shared.
 type world struct {
-	// dir holds everything until the end: a file system that has just removed many
-	// files may be slow to make others.
+	// dir keeps everything until the end, because a file system that has just removed many files may be slow
+	// to create others.
 	dir  string
-	bin  string // the programs that are measured
+	bin  string // the programs to measure
 	full bool   // with the large fixtures
 	made map[string]any
-	next int // number of the next thing that must be new
+	next int // next unused number
 }
 
 // place is a home with one thread.
 type place struct{ home, thread string }
 
-// fixture makes something once.
+// fixture creates something once.
 func fixture[T any](w *world, name string, build func() T) T {
 	if known, ok := w.made[name]; ok {
 		return known.(T)
@@ -38,7 +37,7 @@ func fixture[T any](w *world, name string, build func() T) T {
 	return made
 }
 
-// fresh is a number that nobody got before; n of them if more are needed.
+// fresh returns an unused number and reserves n of them.
 func (w *world) fresh(n int) int {
 	w.next += n
 	return w.next - n
@@ -66,7 +65,7 @@ func build(b testing.TB, path, program string) {
 	run(b, cmd)
 }
 
-// command prepares a program that knows no home but this one.
+// command returns a command with no home but this one.
 func (w *world) command(b testing.TB, home, program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(b.Context(), program, args...)
 	cmd.Dir = w.dir
@@ -74,7 +73,7 @@ func (w *world) command(b testing.TB, home, program string, args ...string) *exe
 	return cmd
 }
 
-// uwf runs uwf in a home and returns what it prints.
+// uwf runs uwf in a home and returns its output.
 func (w *world) uwf(b testing.TB, home string, args ...string) string {
 	return run(b, w.command(b, home, w.program("uwf"), append([]string{"--quiet"}, args...)...))
 }
@@ -102,7 +101,7 @@ func output(cmd *exec.Cmd) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// file writes a file of the fixtures once.
+// file writes a fixture file once.
 func (w *world) file(b testing.TB, name, text string) string {
 	return fixture(w, "file "+name, func() string {
 		require.NoError(b, os.WriteFile(w.path(name), []byte(text), 0o644))
@@ -110,12 +109,12 @@ func (w *world) file(b testing.TB, name, text string) string {
 	})
 }
 
-// start starts a thread in a home and returns its id.
+// start starts a thread in a home and returns its ID.
 func (w *world) start(b testing.TB, home string) string {
 	return w.uwf(b, home, "thread", "start", w.file(b, "loop.yaml", loop.Workflow), "-p", "task", "--cwd", w.dir, "--format", "text")
 }
 
-// agent is the command line of an agent that plays a script at once.
+// agent returns the command line of an agent that plays a script without delay.
 func (w *world) agent(b testing.TB) string {
 	return w.program("uwf-mock") + " --mock-data " + w.file(b, "scenario.yaml", `repeat: true
 steps:

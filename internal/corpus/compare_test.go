@@ -11,26 +11,27 @@ import (
 	"strings"
 )
 
-// result is one command of a home's story, and what it did.
+// result is one command of a home's story, and its result.
 type result struct {
 	Run string            `json:"run"`           // the command line, quoted as for a shell
-	Env map[string]string `json:"env,omitempty"` // set for this command only
-	Set map[string]string `json:"set,omitempty"` // variables for later commands, by their place in the output
-	// Retry repeats the command while it exits with this status: a killed process still holds a lock.
+	Env map[string]string `json:"env,omitempty"` // for this command only
+	Set map[string]string `json:"set,omitempty"` // variables for later commands, with their paths in the output
+	// Retry repeats the command while it exits with this status, because a killed process may still hold a
+	// lock.
 	Retry int `json:"retry,omitempty"`
 	Got   any `json:"got"` // {exit, code, out}
 }
 
-// difference is one place at which a command prints something else than before.
+// difference is a place at which a command's output has changed.
 type difference struct {
 	home, command, path string
 	was, is             any
 }
 
-// absent stands for a value that is not there.
+// absent represents a missing value.
 type absent struct{}
 
-// line formats the difference as a line of the file that lists them.
+// line formats the difference as a line of the list of differences.
 func (d difference) line() string {
 	return "at | " + strings.Join(d.fields(), " | ")
 }
@@ -39,7 +40,7 @@ func (d difference) fields() []string {
 	return []string{d.home, d.command, d.path, short(d.was), short(d.is)}
 }
 
-// short formats a value for a line; a long one by its checksum.
+// short formats a value for a line; long ones as a checksum.
 func short(v any) string {
 	if v == (absent{}) {
 		return "-"
@@ -55,11 +56,11 @@ func short(v any) string {
 	return line
 }
 
-// comparison compares the outputs of one home's story with those of before.
+// comparison compares the outputs of one home's story with the recorded ones.
 type comparison struct {
 	home, command string
 	rules         *rules
-	named         map[string]string // what stands for a placeholder with a number, such as ‹thread 1›
+	named         map[string]string // the values of numbered placeholders, such as ‹thread 1›
 	found         []difference
 }
 
@@ -117,8 +118,8 @@ func (c *comparison) object(path string, was, is map[string]any) {
 	}
 }
 
-// list compares lists element by element; lists of different lengths differ as a whole, unless
-// rules say which elements are gone, or new.
+// list compares lists by element. Lists of different lengths differ as a whole, unless rules list the removed
+// or added elements.
 func (c *comparison) list(path string, was, is []any) bool {
 	if len(was) > len(is) {
 		was = c.rules.without("less", difference{home: c.home, command: c.command, path: path}, was)
@@ -134,8 +135,7 @@ func (c *comparison) list(path string, was, is []any) bool {
 	return true
 }
 
-// text compares texts, those of several lines line by line, and placeholders with what
-// they stand for.
+// text compares texts by line, and placeholders with their values.
 func (c *comparison) text(path, was string, is any) bool {
 	if number, ok := is.(json.Number); ok {
 		return c.stands(was, number.String())
@@ -162,7 +162,7 @@ func (c *comparison) text(path, was string, is any) bool {
 	return true
 }
 
-// classes are what may differ from run to run, and nothing else.
+// classes are the patterns of values that may differ between runs.
 var classes = map[string]string{
 	"thread": `[0-7][0-9A-HJKMNP-TV-Z]{25}`,
 	"hash":   `[0-9A-F][0-9A-HJKMNP-TV-Z]{12}`,
@@ -176,8 +176,8 @@ var classes = map[string]string{
 
 const marks = `‹([a-z]+)(?: ([0-9]+))?›`
 
-// stands reports whether a text fits another in which placeholders stand for what changes
-// from run to run. One with a number stands for the same everywhere in a story.
+// stands reports whether a text matches a pattern with placeholders for varying values. A numbered
+// placeholder has the same value everywhere in a story.
 func (c *comparison) stands(pattern, text string) bool {
 	mark := regexp.MustCompile(marks)
 	found := mark.FindAllStringSubmatchIndex(pattern, -1)
@@ -209,7 +209,7 @@ func (c *comparison) stands(pattern, text string) bool {
 	return true
 }
 
-// split splits a line into words: blanks part them, quotes keep them together.
+// split splits a line into words at spaces outside quotes.
 func split(line string) ([]string, error) {
 	var words []string
 	var word strings.Builder

@@ -22,10 +22,10 @@ var (
 	record  = flag.String("record", "", "make.sh only: record the story of this home, or of all")
 )
 
-// programs are what the stories run.
+// programs are the programs that the stories run.
 var programs = []string{"uwf", "ocas", "uwf-mock", "uwf-remote-file"}
 
-// install puts the programs where they were when the homes were made.
+// install copies the programs to the paths at which they were when the homes were created.
 func install(t *testing.T) {
 	t.Helper()
 	bin := filepath.Join(root, "bin")
@@ -55,8 +55,8 @@ func install(t *testing.T) {
 	}
 }
 
-// TestCorpus plays the story of every home with the programs of the tree, and compares
-// what they print with what the program of before printed.
+// TestCorpus plays the story of every home with the programs of the tree, and compares their output with that
+// of the earlier version.
 func TestCorpus(t *testing.T) {
 	if *record != "" {
 		t.Skip("recording")
@@ -89,7 +89,7 @@ func TestCorpus(t *testing.T) {
 	})
 	report(t, found)
 	if f := flag.Lookup("test.run"); f.Value.String() != "" && strings.Contains(f.Value.String(), "/") || !complete {
-		return // without all homes, which rules are needed is not known
+		return // only with all homes is it known which rules are needed
 	}
 	for _, line := range all.unused() {
 		t.Error(line)
@@ -126,7 +126,7 @@ func play(t *testing.T, all *rules, name string) []difference {
 	return c.found
 }
 
-// expected reads what the program of before did, a command a line.
+// expected reads the results of the earlier version, one command per line.
 func expected(t *testing.T, name string) []result {
 	t.Helper()
 	text, err := os.ReadFile("testdata/expected/" + name + ".jsonl")
@@ -148,7 +148,7 @@ func expected(t *testing.T, name string) []result {
 	return all
 }
 
-// report fails for what is not listed, with the lines that would list it.
+// report fails for unlisted differences and prints the lines that would list them.
 func report(t *testing.T, found []difference) {
 	if len(found) == 0 {
 		return
@@ -186,11 +186,11 @@ func whole(v any) string {
 	return string(text)
 }
 
-// frozen is the checksum of the homes and of what was printed about them. It never changes:
-// what may be printed otherwise is listed in testdata/differences.
+// frozen is the checksum of the homes and the recorded outputs. It never changes: accepted differences are
+// listed in testdata/differences.
 const frozen = "d8f710b027a95fa72e4c6ccf5cc57ebb133880dc203a4aa60f049c8ba77022d0"
 
-// TestFrozen holds the homes and the outputs of before to their checksum.
+// TestFrozen checks that the homes and the recorded outputs are unchanged.
 func TestFrozen(t *testing.T) {
 	t.Parallel()
 	sum := sha256.New()

@@ -16,11 +16,11 @@ import (
 	"time"
 )
 
-// root is where the homes were made. Their nodes name it, and cannot be changed.
+// root is where the homes were created. Their nodes contain this path and cannot be changed.
 const root = "/tmp/uwf-corpus"
 
-// occupy makes the root and holds it alone: tests of other checkouts wait. What a killed
-// test has left there is removed, and so is the root at the end.
+// occupy creates the root and locks it, so that tests of other checkouts wait. It removes anything left by a
+// killed test, and the root at the end.
 func occupy(t *testing.T) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -33,7 +33,7 @@ func occupy(t *testing.T) {
 		if dir != nil {
 			t.Cleanup(func() {
 				err := empty(root)
-				for range 100 { // what a story sends in the background may still be written
+				for range 100 { // background processes of a story may still be writing
 					if err == nil {
 						break
 					}
@@ -52,7 +52,7 @@ func occupy(t *testing.T) {
 	}
 }
 
-// held waits for the lock of the root; nil if who had it has removed the root meanwhile.
+// held waits for the lock of the root. It returns nil if the previous owner removed the root.
 func held(ctx context.Context) (*os.File, error) {
 	if err := os.Mkdir(root, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, err
@@ -85,7 +85,7 @@ func held(ctx context.Context) (*os.File, error) {
 	return dir, nil
 }
 
-// empty removes what is in a directory.
+// empty removes the contents of a directory.
 func empty(dir string) error {
 	entries, err := os.ReadDir(dir)
 	for _, entry := range entries {
@@ -94,7 +94,7 @@ func empty(dir string) error {
 	return err
 }
 
-// unpack makes a home as it was.
+// unpack restores a home.
 func unpack(archive string, rewrite func(name, text string) string) error {
 	packed, err := os.ReadFile(archive)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// compared compares two values, written as JSON, and returns the lines that would list what differs.
+// compared compares two JSON values and returns the lines that would list the differences.
 func compared(t *testing.T, r *rules, values ...string) []string {
 	t.Helper()
 	c := &comparison{home: "h", command: "uwf x", rules: r, named: map[string]string{}}
@@ -29,11 +29,11 @@ func compared(t *testing.T, r *rules, values ...string) []string {
 	return lines
 }
 
-// A comparison that finds nothing holds nothing.
+// A comparison that finds nothing proves nothing.
 func TestWhatDiffersIsFound(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		values []string // pairs: before and today
+		values []string // pairs of old and new values
 		want   string
 	}{
 		"the same":              {[]string{`{"a":[1,"x",null,true]}`, `{"a":[1,"x",null,true]}`}, ""},

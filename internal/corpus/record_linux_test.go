@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// TestRecord writes what the programs print, for make.sh: the story of a home is told twice,
-// and what differs then is what may differ ever after.
+// TestRecord records the programs' output, for make.sh: it plays each story twice, and values that differ may
+// differ in all later runs.
 func TestRecord(t *testing.T) {
 	if *record == "" {
 		t.Skip("make.sh records, once")
@@ -34,10 +34,10 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// told is a command of a story, as it was told.
+// told is a command of a story with its result.
 type told struct {
 	result
-	fresh bool // the home is as it was made: nothing new is in what it prints
+	fresh bool // the home is unchanged, so the output contains no new values
 }
 
 func recordHome(t *testing.T, name string) {
@@ -64,7 +64,7 @@ func recordHome(t *testing.T, name string) {
 	}
 }
 
-// tell plays testdata/stories/<name> in a home that is just unpacked.
+// tell plays testdata/stories/<name> in a newly unpacked home.
 func tell(t *testing.T, name string) []told {
 	if err := os.RemoveAll(filepath.Join(root, name)); err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func tell(t *testing.T, name string) []told {
 	return all
 }
 
-// expand makes the commands of "look", at a home, of "look THREAD", and of "glance THREAD".
+// expand expands "look", for a home, "look THREAD", and "glance THREAD" into commands.
 func expand(line string) []string {
 	words := strings.Fields(line)
 	var templates []string
@@ -146,7 +146,7 @@ func expand(line string) []string {
 	return all
 }
 
-// ofHome and ofThread are all commands that only look; briefly are those that show most.
+// ofHome and ofThread are all read-only commands; briefly contains the most informative ones.
 var (
 	ofHome = []string{
 		"uwf thread list --all --json", "uwf thread list --json",
@@ -174,11 +174,11 @@ var (
 	}
 )
 
-// merger finds what differs between two tellings, and puts placeholders there.
+// merger finds the differences between two recordings and replaces them by placeholders.
 type merger struct {
 	at       string
 	fresh    bool
-	numbers  map[string]string // the placeholder of what was one thing in one telling, and another in the other
+	numbers  map[string]string // placeholders by pairs of values
 	problems []string
 }
 
@@ -248,7 +248,7 @@ func (m *merger) number(path string, a, b json.Number) any {
 	return m.problem(path, a, b)
 }
 
-// words are what may differ between two texts.
+// words matches the parts of a text that may differ.
 const words = `[0-9A-Za-z_]+(?:[.:+-][0-9A-Za-z_]+)*`
 
 // text merges two texts word by word.
@@ -278,7 +278,7 @@ func (m *merger) text(path, a, b string) any {
 	return merged.String() + a[i:]
 }
 
-// word returns what stands for two words; "" if they may not differ.
+// word returns the placeholder for two words, or "" if they must not differ.
 func (m *merger) word(path, a, b string) string {
 	is := func(class string) bool {
 		whole := regexp.MustCompile(`^(?:` + classes[class] + `)$`)

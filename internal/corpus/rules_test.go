@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// rule is one line of the file of differences.
+// rule is one line in the list of differences.
 type rule struct {
 	line   int
 	kind   string
@@ -18,16 +18,16 @@ type rule struct {
 	used   bool
 }
 
-// rules are the differences that an issue wants.
+// rules are the intended differences.
 type rules struct {
 	mu  sync.Mutex
 	all []*rule
 }
 
-// kinds says how many fields a rule has behind its kind.
+// kinds contains the number of fields after each kind of rule.
 var kinds = map[string]int{"command": 2, "gone": 1, "file": 3, "key": 2, "value": 3, "added": 1, "removed": 1, "line": 2, "at": 5, "less": 4, "more": 4}
 
-// parseRules reads the file of differences. Each block of rules begins with its reason.
+// parseRules parses the list of differences. Each block of rules begins with its reason.
 func parseRules(text string) (*rules, error) {
 	r := &rules{}
 	var errs []error
@@ -71,7 +71,7 @@ func loadRules() (*rules, error) {
 	return parseRules(string(text))
 }
 
-// use marks the first rule of a kind that fits.
+// use marks the first matching rule of a kind as used.
 func (r *rules) use(kind string, fits func(fields []string) bool) *rule {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -113,7 +113,7 @@ func (r *rules) listed(d difference) bool {
 	}) != nil
 }
 
-// without returns a list without the elements that rules of a kind list for a place.
+// without returns a list without the elements listed by rules of a kind for a place.
 func (r *rules) without(kind string, at difference, list []any) (left []any) {
 	for i := range list {
 		if r.use(kind, func(f []string) bool { return slices.Equal(f, []string{at.home, at.command, at.path, strconv.Itoa(i)}) }) == nil {
@@ -123,7 +123,7 @@ func (r *rules) without(kind string, at difference, list []any) (left []any) {
 	return left
 }
 
-// renamed returns the key that a key has become.
+// renamed returns the new name of a key.
 func (r *rules) renamed(key string, in map[string]any) string {
 	rule := r.use("key", func(f []string) bool {
 		_, ok := in[f[1]]
@@ -135,7 +135,7 @@ func (r *rules) renamed(key string, in map[string]any) string {
 	return rule.fields[1]
 }
 
-// command rewrites a command line to today's names; ok is false if the command is gone.
+// command rewrites a command line to current names. ok is false if the command no longer exists.
 func (r *rules) command(line string) (string, bool) {
 	begins := func(words string) bool { return line == words || strings.HasPrefix(line, words+" ") }
 	if r.use("gone", func(f []string) bool { return begins(f[0]) }) != nil {
@@ -144,7 +144,7 @@ func (r *rules) command(line string) (string, bool) {
 	return r.reworded(line), true
 }
 
-// reworded is a line with the words of commands that are used today.
+// reworded returns a line with the current names of commands.
 func (r *rules) reworded(line string) string {
 	for _, rule := range r.every("command") {
 		if was := " " + rule.fields[0] + " "; strings.Contains(line+" ", was) {
@@ -170,7 +170,7 @@ func (r *rules) every(kind string) []*rule {
 	return slices.DeleteFunc(slices.Clone(r.all), func(rule *rule) bool { return rule.kind != kind })
 }
 
-// unused lists the rules that nothing needed.
+// unused lists the rules that were not needed.
 func (r *rules) unused() []string {
 	var lines []string
 	for _, rule := range r.all {

@@ -20,11 +20,11 @@ import (
 
 // story runs the commands of one home, with its variables.
 type story struct {
-	dir  string // the directory of the home, below root
+	dir  string // directory of the home, below root
 	vars map[string]string
 }
 
-// newStory reads the variables that came with the home.
+// newStory reads the variables stored with the home.
 func newStory(name string) (*story, error) {
 	s := &story{filepath.Join(root, name), map[string]string{}}
 	text, err := os.ReadFile(filepath.Join(s.dir, "vars"))
@@ -36,7 +36,7 @@ func newStory(name string) (*story, error) {
 	return s, err
 }
 
-// environ is the environment of every command: nothing of the machine but its programs.
+// environ returns the environment of every command, with nothing of the machine except its programs.
 func (s *story) environ() []string {
 	return []string{
 		"PATH=" + filepath.Join(root, "bin") + ":" + os.Getenv("PATH"),
@@ -45,7 +45,7 @@ func (s *story) environ() []string {
 	}
 }
 
-// run runs one command, and returns what it did as JSON: {exit, code, out}.
+// run runs one command and returns its result as JSON: {exit, code, out}.
 func (s *story) run(ctx context.Context, r result, line string) (any, error) {
 	words, err := split(line)
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *story) run(ctx context.Context, r result, line string) (any, error) {
 	}
 }
 
-// value is a variable's; what is none stays as it is, such as $status.
+// value returns a variable's value; other names, such as $status, stay as they are.
 func (s *story) value(name string) string {
 	if v, ok := s.vars[name]; ok {
 		return v
@@ -115,7 +115,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// remember takes the variables that a result sets.
+// remember sets the variables from a result.
 func (s *story) remember(r result, got any) {
 	for name, path := range r.Set {
 		v := got.(map[string]any)["out"]
@@ -133,7 +133,7 @@ func (s *story) remember(r result, got any) {
 	}
 }
 
-// decode reads an output: one value, several lines of JSON, or a text.
+// decode parses an output: one JSON value, several lines of JSON, or a text.
 func decode(text []byte) any {
 	var values []any
 	d := json.NewDecoder(bytes.NewReader(text))
@@ -162,7 +162,7 @@ func printable(text []byte) any {
 	return strings.TrimRight(string(text), "\n")
 }
 
-// errorCode finds the code of the error that a command has printed.
+// errorCode returns the code of the error that a command has printed.
 func errorCode(stderr string) string {
 	for _, line := range strings.Split(stderr, "\n") {
 		var printed struct {
@@ -178,11 +178,11 @@ func errorCode(stderr string) string {
 	return ""
 }
 
-// advice are the keys of sentences for people; that they are there counts, not their words.
+// advice lists the keys of prose: only their presence is compared.
 var advice = []string{"do", "what", "message", "remedy", "text"}
 
-// prose takes out the words for people, hints, findings and the messages of errors, and the
-// directories of the machine's programs.
+// prose removes prose for people, hints, findings and error messages, and the paths of the machine's
+// programs.
 func prose(within string, v any) any {
 	switch v := v.(type) {
 	case []any:
@@ -190,7 +190,7 @@ func prose(within string, v any) any {
 		for i := range v {
 			v[i] = prose(within, v[i])
 		}
-		if within == "errors" { // of a workflow: problems has them, with their places
+		if within == "errors" { // of a workflow: problems contains them, with their positions
 			return "‹text›"
 		}
 		return v
@@ -212,7 +212,7 @@ func prose(within string, v any) any {
 	return v
 }
 
-// ofMachine reports whether a finding of doctor is about the machine, not about the home.
+// ofMachine reports whether a finding of doctor concerns the machine, not the home.
 func ofMachine(v any) bool {
 	finding, _ := v.(map[string]any)
 	area, ok := finding["area"]

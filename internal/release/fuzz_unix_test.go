@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Go's own end of -fuzztime is no failure of a target, everything else is one.
+// The normal end of -fuzztime is not a failure of a target; everything else is.
 func TestFuzzTellsTheEndFromAFailure(t *testing.T) {
 	t.Parallel()
 	script, err := filepath.Abs("fuzz.sh")

@@ -18,15 +18,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The budgets, in lines: what somebody who takes the project over has to read, how
-// wide it may be, and where a package holds more than one idea. They only go down.
+// Budgets, in lines: how much code a new maintainer has to read, how wide lines may be, and how large a
+// package may be. They may only decrease.
 const (
 	maxCore    = 138_200
 	maxWide    = 800
 	maxPackage = 5_500
 )
 
-// TestSize holds the core to its budget; make size prints where it lies.
+// TestSize checks the budget of the core; make size prints the details.
 func TestSize(t *testing.T) {
 	t.Parallel()
 	root, files := committed(t)
@@ -71,17 +71,17 @@ func TestModules(t *testing.T) {
 			}
 		}
 		if isThirdParty(m.dir) {
-			continue // it has its author's
+			continue // it has its author's licence
 		}
 		require.Equal(t, license, read(t, tree.abs(m), "LICENSE"), "%s: every module carries the licence", m.dir)
 	}
 }
 
-// TestNothingOfThisMachine keeps out what is true only where it was written: a
-// module registry's address, a path of the author's machine.
+// TestNothingOfThisMachine rejects text that is valid only on one machine: a module registry's address, a
+// path on the author's machine.
 func TestNothingOfThisMachine(t *testing.T) {
 	t.Parallel()
-	// Spelt in two parts, or this file would be found.
+	// Split in two, so that this file does not match.
 	banned := regexp.MustCompile(strings.Join([]string{
 		`\bproxy\.` + `golang\.org`, `\bsum\.` + `golang\.org`, `\bgoproxy\.` + `(io|cn)`,
 		`\bregistry\.` + `npmjs`, `\bpypi\.` + `org`,
@@ -90,7 +90,7 @@ func TestNothingOfThisMachine(t *testing.T) {
 	root, files := committed(t)
 	for _, name := range files {
 		if inTestdata(name) {
-			continue // recorded elsewhere, as it was
+			continue // recorded elsewhere, verbatim
 		}
 		for i, line := range bytes.Split([]byte(read(t, root, name)), []byte("\n")) {
 			if found := banned.Find(line); found != nil {
@@ -100,7 +100,7 @@ func TestNothingOfThisMachine(t *testing.T) {
 	}
 }
 
-// TestPathsAreThere: a page for whoever works on uwf names only what is in the tree.
+// TestPathsAreThere checks that pages for contributors refer only to existing paths.
 func TestPathsAreThere(t *testing.T) {
 	t.Parallel()
 	root, files := committed(t)
@@ -116,7 +116,7 @@ func TestPathsAreThere(t *testing.T) {
 	require.Greater(t, named, 50)
 }
 
-// TestPackages reads every package as a newcomer would.
+// TestPackages checks what a newcomer reads of every package.
 func TestPackages(t *testing.T) {
 	t.Parallel()
 	root, files := committed(t)
@@ -144,9 +144,9 @@ func TestPackages(t *testing.T) {
 	}
 }
 
-// ofTheProcess lists what only main may touch, and what stands for a main in a
-// library (agentkit.Run), also in a file main.go. Below, these come in an
-// env.Env, so that a test can be any process at any time.
+// ofTheProcess lists identifiers reserved to main and to functions that replace it in a library
+// (agentkit.Run), also in a file main.go. Lower layers get these in an env.Env, so that a test can simulate
+// any process.
 var ofTheProcess = map[string][]string{
 	"os":   {"Exit", "Getenv", "LookupEnv", "Environ", "Setenv", "Args", "Stdin", "Stdout", "Stderr"},
 	"time": {"Now", "Since", "Until"},
@@ -154,14 +154,13 @@ var ofTheProcess = map[string][]string{
 	"fmt":  {"Print", "Printf", "Println"},
 }
 
-// processFacts finds in a file what belongs to main, and functions that run by
-// themselves.
+// processFacts finds identifiers reserved to main in a file, and functions that run automatically.
 func processFacts(fset *token.FileSet, file *ast.File, name string) []string {
 	var problems []string
 	add := func(pos token.Pos, text string) {
 		problems = append(problems, fmt.Sprintf("%s:%d: %s", name, fset.Position(pos).Line, text))
 	}
-	// What measures time must look at the clock.
+	// Code that measures time needs the real clock.
 	isMain := path.Base(name) == "main.go" || path.Dir(name) == "util/env"
 	mayName := slices.Contains([]string{"cas", "cas/castest"}, path.Dir(name))
 	ast.Inspect(file, func(n ast.Node) bool {
@@ -185,7 +184,7 @@ func processFacts(fset *token.FileSet, file *ast.File, name string) []string {
 	return problems
 }
 
-// namesKind finds x.Kinds().Hash(…): the type of a kind's first version.
+// namesKind matches x.Kinds().Hash(…), the type of a kind's first version.
 func namesKind(call *ast.CallExpr) bool {
 	method, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok || method.Sel.Name != "Hash" {
@@ -199,7 +198,7 @@ func namesKind(call *ast.CallExpr) bool {
 	return ok && kinds.Sel.Name == "Kinds"
 }
 
-// committed lists the files that git tracks and that still exist.
+// committed lists the existing files that git tracks.
 func committed(t *testing.T) (root string, files []string) {
 	t.Helper()
 	tree, err := loadTree(".")
@@ -209,8 +208,7 @@ func committed(t *testing.T) (root string, files []string) {
 	return tree.root, files
 }
 
-// The files of a run directory have one owner: who opens one by a name of its own
-// misses what the owner is careful about.
+// The files of a run directory are opened by one package, because direct access misses its precautions.
 func TestOnlyRundirNamesItsFiles(t *testing.T) {
 	t.Parallel()
 	root, files := committed(t)
@@ -225,11 +223,11 @@ func TestOnlyRundirNamesItsFiles(t *testing.T) {
 	}
 }
 
-// TestNoCommandsInEngine holds that what to type is said by front ends: no text below engine begins with a command.
+// TestNoCommandsInEngine checks that only front ends suggest commands: no text below engine begins with one.
 func TestNoCommandsInEngine(t *testing.T) {
 	t.Parallel()
 	root, files := committed(t)
-	data := []string{"uwf answer link 1\n", "uwf thread ", "uwf thread apply "} // of a MAC, a commit and a reflog
+	data := []string{"uwf answer link 1\n", "uwf thread ", "uwf thread apply "} // input of a MAC, of a commit and of a reflog
 	for _, name := range files {
 		if !strings.HasPrefix(name, "engine/") || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
 			continue

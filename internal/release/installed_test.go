@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// released makes what make archives makes for this system, and serves it.
+// released builds what make archives does for this platform, and serves it.
 func released(t *testing.T) (d delivery, url string) {
 	t.Helper()
 	tree, err := loadTree(".")
@@ -30,7 +30,7 @@ func released(t *testing.T) (d delivery, url string) {
 	return d, serve(t, d)
 }
 
-// works runs a workflow with the installed programs and no other program but those on path.
+// works runs a workflow with the installed programs and no others than those on path.
 func works(t *testing.T, path string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -66,7 +66,7 @@ graph:
 	}
 }
 
-// lookIn finds a program on a PATH that is not this process's.
+// lookIn finds a program in a given PATH.
 func lookIn(path, name string) string {
 	for _, dir := range filepath.SplitList(path) {
 		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode()&0o111 != 0 {
@@ -76,7 +76,7 @@ func lookIn(path, name string) string {
 	return ""
 }
 
-// unpack unpacks the archive for this system.
+// unpack unpacks the archive for this platform.
 func unpack(t *testing.T, d delivery) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -86,8 +86,8 @@ func unpack(t *testing.T, d delivery) (dir string) {
 	return dir
 }
 
-// Whatever people install from is installed, each in an empty home, and used. Without dpkg, npm or
-// Docker it fails: make test-install chooses what can be tried, and prints what cannot.
+// TestInstalled installs everything users can install from, each with an empty home, and uses it. It fails
+// without dpkg, npm or Docker: make test-install selects the possible parts and prints the others.
 func TestInstalled(t *testing.T) {
 	d, url := released(t)
 	t.Run("install.sh", func(t *testing.T) {

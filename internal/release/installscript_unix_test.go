@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// servedRelease is a release on a server of this machine, for this system.
+// servedRelease is a release for this platform on a local server.
 func servedRelease(t *testing.T) (d delivery, url string) {
 	t.Helper()
 	d = delivery{out: t.TempDir(), version: "v1.2.3", when: time.Unix(1, 0)}
@@ -42,14 +42,13 @@ func serve(t *testing.T, d delivery) (url string) {
 	return server.URL
 }
 
-// fetchers are the programs that install.sh fetches with, and the flags that it may give
-// them: all of them, with the file and the address.
+// fetchers are the programs that install.sh can download with, and patterns for their complete arguments.
 var fetchers = map[string]*regexp.Regexp{
 	"curl": regexp.MustCompile(`^--fail --silent --show-error --location --output (\S+) (\S+)$`),
 	"wget": regexp.MustCompile(`^--quiet --output-document=(\S+) (\S+)$`),
 }
 
-// TestMain plays a fetcher under that name: a fresh machine has none.
+// TestMain acts as a downloader under its name, because a fresh machine has none.
 func TestMain(m *testing.M) {
 	if want, ok := fetchers[filepath.Base(os.Args[0])]; ok {
 		os.Exit(fetch(want, os.Args[1:]))
@@ -80,8 +79,7 @@ func fetch(want *regexp.Regexp, args []string) int {
 	return 0
 }
 
-// pathWith returns a directory for PATH that has the programs install.sh needs, and of the
-// fetchers this one.
+// pathWith returns a directory for PATH with the programs that install.sh needs and only this downloader.
 func pathWith(t *testing.T, fetcher string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -125,14 +123,14 @@ func TestInstallScriptFetchesWithWhatIsThere(t *testing.T) {
 	require.Contains(t, out, "neither curl nor wget is installed")
 }
 
-// TestRealFetchers holds the fakes to the programs where they are installed.
+// TestRealFetchers compares the fakes with the real programs if installed.
 func TestRealFetchers(t *testing.T) {
 	t.Parallel()
 	_, url := servedRelease(t)
 	for name := range fetchers {
 		program, err := exec.LookPath(name)
 		if err != nil {
-			continue // the fake of this name has been tried
+			continue // tested with the fake already
 		}
 		path := pathWith(t, "")
 		require.NoError(t, os.Symlink(program, filepath.Join(path, name)))
@@ -158,7 +156,7 @@ func TestInstallScript(t *testing.T) {
 	require.Error(t, err)
 	require.Contains(t, out, "cannot fetch "+url+"/download/v9.9.9/SHA256SUMS")
 
-	// One byte more than the list says.
+	// One more byte than listed.
 	name := "uwf_v1.2.3_" + runtime.GOOS + "_" + runtime.GOARCH + ".tar.gz"
 	write(t, read(t, d.out, name)+"x", d.out, name)
 	home, out, err := install(t, path, url)
@@ -166,7 +164,7 @@ func TestInstallScript(t *testing.T) {
 	require.Contains(t, out, "is not what SHA256SUMS says: nothing was installed")
 	require.NoDirExists(t, filepath.Join(home, ".local"))
 
-	// A list without this system, and one that names another directory.
+	// A list without this platform, and one with a path.
 	for list, want := range map[string]string{
 		strings.Repeat("0", 64) + "  uwf_v1.2.3_plan9_386.tar.gz\n":                                      "no archive for",
 		strings.Repeat("0", 64) + "  ../uwf_v1.2.3_" + runtime.GOOS + "_" + runtime.GOARCH + ".tar.gz\n": "no archive for",

@@ -22,9 +22,9 @@ import (
 
 const prefix = "github.com/united-workforce/uwf/"
 
-// layers says which parts of the project a module may import: a module, or one
-// package of it with all below. Its tests may import more, if the row says so.
-// The first row that matches the module's directory counts.
+// layers lists which parts of the project a module may import: a module, or one package and everything below
+// it. Its tests may import more if the row says so. The first row that matches the module's directory
+// applies.
 var layers = []struct {
 	module     string
 	may, tests []string
@@ -38,7 +38,7 @@ var layers = []struct {
 	{"remote", []string{"protocol", "util", "cas"}, nil},
 	{"utilagent", []string{"protocol", "util", "cas", "step"}, nil},
 	{"engine", []string{"protocol", "util", "cas", "step", "moderator", "remote", "utilagent/box", "utilagent/confine", "utilagent/offlimits", "utilagent/tools"}, []string{"utilagent/mock"}},
-	// Its test binary plays the mock agent, too.
+	// Its test binary also acts as the mock agent.
 	{"cmd/uwf", []string{"protocol", "util", "cas", "step", "moderator", "remote", "engine", "utilagent/llm", "utilagent/box", "utilagent/confine", "utilagent/offlimits", "utilagent/tools"}, []string{"utilagent/mock", "utilagent/agentkit", "utilagent/builtin"}},
 	{"cmd/ocas", []string{"protocol", "util", "cas"}, nil},
 	{"cmd/uwf-import-original", []string{"protocol", "util", "cas"}, nil},
@@ -50,18 +50,18 @@ var layers = []struct {
 	{"examples/*", []string{"utilagent"}, nil},
 	{"ext/postgres", []string{"protocol", "util", "cas", "remote"}, nil},
 	{"internal/bench", nil, []string{"protocol", "util", "cas", "step"}},
-	// It knows the programs only from outside, so that it outlives what is in them.
+	// It uses only the programs' command lines, so that it outlives their code.
 	{"internal/corpus", nil, nil},
 	{"internal/attacks", nil, nil},
 	{"internal/release", nil, nil},
-	// It knows the programs only from outside.
+	// It uses only the programs' command lines.
 	{"internal/webtest", nil, nil},
-	// It knows the program only from outside; the agent kit is for its witness.
+	// It uses only the program's command line; it needs the agent kit for its witness.
 	{"internal/torture", []string{"protocol", "internal/bench/loop", "util/env", "util/durable", "utilagent/agentkit"}, nil},
 }
 
-// onlyIn says which packages may import a foreign one: those that wrap it, so
-// that its traps are dealt with once and it can be replaced.
+// onlyIn lists which packages may import a third-party one: the wrappers that handle its pitfalls, so that it
+// can be replaced.
 var onlyIn = map[string][]string{
 	"github.com/santhosh-tekuri/jsonschema/":  nil, // its copy below is linked instead
 	prefix + "internal/thirdparty/jsonschema": {"util/jsonschema", "internal/thirdparty/"},
@@ -73,14 +73,13 @@ var onlyIn = map[string][]string{
 	"github.com/jackc/pgx/":                   {"ext/postgres/pgstore", "ext/postgres/internal/pgtest"},
 }
 
-// oracles says which packages may import a foreign one in their tests all the
-// same, to hold what we write against it: the schemas for editors use keywords
-// that the dialect of our store does not have, and a copy must equal the original.
+// oracles lists which packages may import a third-party one in their tests only, to compare our code with it:
+// the schemas for editors use keywords that our store's dialect lacks, and a copy must equal the original.
 var oracles = map[string][]string{
 	"github.com/santhosh-tekuri/jsonschema/": {"moderator/workflow", "util/config", "internal/thirdparty/jsonschema"},
 }
 
-// never says what must not be linked into a package, however indirectly.
+// never lists what must not be linked into a package, even indirectly.
 var never = []struct{ pkg, other, because string }{
 	{"utilagent/agentkit", "net/http", "an agent that needs no model links no HTTP client"},
 	{"utilagent/agentkit", prefix + "utilagent/llm", "what needs a model is handed in"},
@@ -91,7 +90,7 @@ var never = []struct{ pkg, other, because string }{
 	{"utilagent/box/proxy", "net/http", "adapters serve it"},
 }
 
-// TestLayers holds who may import whom, on every system that we build for.
+// TestLayers checks the imports, for every platform that we build for.
 func TestLayers(t *testing.T) {
 	t.Parallel()
 	tree, err := loadTree(".")
@@ -120,8 +119,8 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// TestLayersOfExtensions holds the same for the modules with workspaces of their own.
-// It reads their files, since go list would ask for what only they link.
+// TestLayersOfExtensions does the same for the modules in separate workspaces. It parses their files, since
+// go list would need their dependencies.
 func TestLayersOfExtensions(t *testing.T) {
 	t.Parallel()
 	tree, err := loadTree(".")
@@ -191,8 +190,7 @@ func mayImport(t *testing.T, tree *tree, module, imported string, inTest bool) b
 	return true
 }
 
-// inner reports whether a package below a module's path belongs to a module
-// of its own.
+// inner reports whether a package below a module's path belongs to a nested module.
 func inner(tree *tree, module, imported string) bool {
 	for _, m := range tree.modules {
 		if strings.HasPrefix(m.path, module+"/") && (imported == m.path || strings.HasPrefix(imported, m.path+"/")) {
@@ -202,7 +200,7 @@ func inner(tree *tree, module, imported string) bool {
 	return false
 }
 
-// listedPackage is what "go list" says about a package.
+// listedPackage is the output of "go list" for a package.
 type listedPackage struct {
 	ImportPath, Name, Doc              string
 	Standard                           bool
@@ -210,7 +208,7 @@ type listedPackage struct {
 	Module                             *struct{ Path string }
 }
 
-// list lists the packages of the tree and all that they import.
+// list lists the packages of the tree and everything they import.
 func list(t *testing.T, root, goos string) map[string]listedPackage {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-json=ImportPath,Name,Doc,Standard,Imports,TestImports,XTestImports,Module", "work")
@@ -232,7 +230,7 @@ func list(t *testing.T, root, goos string) map[string]listedPackage {
 	}
 }
 
-// linked lists everything that a package brings into a program.
+// linked lists everything that a package links into a program.
 func linked(packages map[string]listedPackage, root string) []string {
 	seen := map[string]bool{root: true}
 	for queue := []string{root}; len(queue) > 0; queue = queue[1:] {

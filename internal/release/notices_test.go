@@ -10,8 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The notices of this very test's program name all modules that it is linked
-// with, with the text of their licences.
+// The notices of this test's own program list all modules linked into it, with the text of their licences.
 func TestNotices(t *testing.T) {
 	t.Parallel()
 	exe, err := os.Executable()

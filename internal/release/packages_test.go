@@ -12,8 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The formula names each archive with its own checksum, and is written only when
-// all of them are there.
+// The formula contains each archive with its checksum, and is written only if all archives exist.
 func TestFormula(t *testing.T) {
 	t.Parallel()
 	tree, err := loadTree(".")
@@ -38,7 +37,7 @@ func TestFormula(t *testing.T) {
 	require.Equal(t, read(t, tree.root, "packaging/install.sh"), read(t, d.out, "install.sh"))
 }
 
-// The Debian package and the GitHub action name files of packaging, which are there.
+// Files in packaging that the Debian package and the GitHub action refer to exist.
 func TestPackagingIsThere(t *testing.T) {
 	t.Parallel()
 	tree, err := loadTree(".")

@@ -14,21 +14,21 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// How many assertions hold a sentence of the program: lower them when they fall. A new
-// test records the sentence with package prosetest, and asserts codes and data.
+// Limits for assertions that compare prose of the program; lower them when the numbers fall. In a new test,
+// record the sentence with package prosetest, and assert codes and data.
 const (
 	maxProseInGo      = 1174 // about 50 are names of laws and scenarios of internal/decide
 	maxProseInStories = 55
 )
 
-// TestProseIsInGoldenFiles counts what breaks, beside golden files, when the program is
-// worded in another way. In Go it is a string of a test with three words in a row that a
-// string of the program has, too. In a story it is a pattern of stdout, stderr or grep with
-// two such words, unless the story's own files or commands have them.
+// TestProseIsInGoldenFiles counts the assertions, outside golden files, that break when the program is
+// reworded. In Go, that is a string in a test with three consecutive words that also occur in a string of the
+// program. In a story, it is a pattern for stdout, stderr or grep with two such words, unless the story's own
+// files or commands contain them.
 func TestProseIsInGoldenFiles(t *testing.T) {
 	t.Parallel()
 	root, files := committed(t)
-	var program strings.Builder // its strings of three words and more
+	var program strings.Builder // its strings of at least three words
 	var tests []string
 	for _, name := range files {
 		if path.Ext(name) != ".go" || isThirdParty(name) || inTestdata(name) {
@@ -38,7 +38,7 @@ func TestProseIsInGoldenFiles(t *testing.T) {
 			tests = append(tests, name)
 			continue
 		}
-		if strings.HasSuffix(path.Dir(name), "test") { // a kit of tests is not the program
+		if strings.HasSuffix(path.Dir(name), "test") { // a test kit is not the program
 			continue
 		}
 		for _, text := range literals(t, filepath.Join(root, name)) {
@@ -71,14 +71,13 @@ func TestProseIsInGoldenFiles(t *testing.T) {
 	require.LessOrEqual(t, inStories, maxProseInStories, "prose in stories: say prose stderr, and code not_found")
 }
 
-// prose knows the strings of the program.
+// prose contains the strings of the program.
 type prose struct {
 	all  string
 	runs *regexp.Regexp
 }
 
-// shares reports whether so many words in a row of a text are in the program's, and not in
-// other.
+// shares reports whether a number of consecutive words of a text occur in the program, and not in other.
 func (p prose) shares(text string, words int, other string) bool {
 	for _, run := range p.runs.FindAllString(text, -1) {
 		list := strings.Fields(run)
@@ -92,7 +91,7 @@ func (p prose) shares(text string, words int, other string) bool {
 	return false
 }
 
-// inStory counts the patterns of a story that are prose.
+// inStory counts the patterns in a story that are prose.
 func (p prose) inStory(story string) (n int) {
 	match := regexp.MustCompile(`^(\[.*\] )?(! )?(stdout|stderr|grep) +(.*)`)
 	command := regexp.MustCompile(`\b(uwf|ocas|git|chmod)( [a-z-]+)+`) // a hint is data
@@ -115,7 +114,7 @@ func (p prose) inStory(story string) (n int) {
 	return n
 }
 
-// literals are the strings of a Go file, without those that say why an assertion is made.
+// literals returns the strings in a Go file, without the messages of assertions.
 func literals(t *testing.T, name string) (texts []string) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
@@ -144,8 +143,7 @@ func literals(t *testing.T, name string) (texts []string) {
 	return texts
 }
 
-// compared is how many arguments of a call in a test matter: the others are said when it
-// fails.
+// compared returns how many arguments of a test's call are compared; the others are failure messages.
 func compared(call *ast.CallExpr) int {
 	f, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok {

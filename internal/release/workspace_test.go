@@ -14,8 +14,8 @@ import (
 	modzip "golang.org/x/mod/zip"
 )
 
-// workspace is a small tree with the shape of ours: a leaf, a library on it, a
-// command on both whose go.mod does not name the leaf, and no release anywhere.
+// workspace creates a small tree like ours: a leaf, a library that uses it, and a command that uses both but
+// whose go.mod omits the leaf, without any release.
 func workspace(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
@@ -65,7 +65,7 @@ func main() {
 	return root
 }
 
-// release runs a command as main would, without any network.
+// release runs a command as main would, without a network.
 func release(t *testing.T, root string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -188,7 +188,7 @@ func TestInstallCheck(t *testing.T) {
 	require.Contains(t, stderr, "cmd/none")
 }
 
-// A program that does not know its version was not built as users build it.
+// A program that does not know its version was not built the way users build it.
 func TestInstallCheckRunsWhatItInstalls(t *testing.T) {
 	t.Parallel()
 	root := workspace(t)
@@ -200,7 +200,7 @@ func TestInstallCheckRunsWhatItInstalls(t *testing.T) {
 	require.Contains(t, stderr, `tool --version says "tool devel`)
 }
 
-// commit commits all of a workspace.
+// commit commits everything in a workspace.
 func commit(t *testing.T, root string) {
 	t.Helper()
 	for _, args := range [][]string{{"add", "-A"}, {"-c", "user.name=x", "-c", "user.email=x@example.com", "commit", "-q", "-m", "all"}} {

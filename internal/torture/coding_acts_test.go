@@ -14,17 +14,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// act is a command about a thread, and what is to come of it.
+// act is a command about a thread, and its expected result.
 type act struct {
 	name   string
 	args   []string
-	number string // of the edits of its agent
-	fails  bool   // there is a reason to refuse it
-	// done brings the record up to date with a command that has succeeded.
+	number string // of its agent's edits
+	fails  bool   // it must be rejected
+	// done updates the record after the command succeeded.
 	done func(e ended)
 }
 
-// acts are the commands that make sense for a thread.
+// acts returns the commands that make sense for a thread.
 func (c *coding) acts(th *coder) []func() act {
 	return []func() act{
 		func() act { return c.step(th) }, func() act { return c.step(th) }, func() act { return c.step(th) },
@@ -38,13 +38,12 @@ func (c *coding) coderArgs(number string) []string {
 	return []string{"--agent", "sh " + c.path("agent.sh") + " " + c.path("edits/"+number)}
 }
 
-// settled reports whether the work tree of a thread has the files that it should after its
-// last step, if it has made one.
+// settled reports whether a thread's work tree has the files expected after its last step.
 func (c *coding) settled(th *coder) bool {
 	return th.head() == "" || maps.Equal(c.disk[th.top], c.steps[th.head()].after)
 }
 
-// taken notes a step that a thread has made.
+// taken records a step of a thread.
 func (c *coding) taken(th *coder, prefix []string, number string, before state) {
 	c.Helper()
 	chain := c.stepsOf(th)
@@ -59,7 +58,7 @@ func (c *coding) taken(th *coder, prefix []string, number string, before state) 
 	c.disk[th.top] = after
 }
 
-// stepsOf are the steps of a thread, the start node aside.
+// stepsOf returns the steps of a thread, without the start node.
 func (c *coding) stepsOf(th *coder) []string {
 	c.Helper()
 	chain, err := c.chain(c.Context(), th.id)
@@ -108,7 +107,7 @@ func (c *coding) redo(th *coder) act {
 	return a
 }
 
-// poke has the last step made once more.
+// poke repeats the last step.
 func (c *coding) poke(th *coder) act {
 	number := c.fresh("again")
 	a := act{name: "poke", args: append([]string{"thread", "retry", th.id, "-p", "once more"}, c.coderArgs(number)...), number: number, fails: th.head() == ""}
@@ -123,12 +122,12 @@ func (c *coding) poke(th *coder) act {
 	return a
 }
 
-// topOf is the top of a thread's work tree.
+// topOf returns the top of a thread's work tree.
 func (c *coding) topOf(id string) string {
 	return filepath.Join(c.home, "worktrees", id)
 }
 
-// fork makes a thread from any of a thread's steps.
+// fork creates a thread from one of a thread's steps.
 func (c *coding) fork(th *coder) act {
 	a := act{name: "fork", args: []string{"thread", "fork", th.id}, fails: true}
 	if len(th.chain) == 0 {
@@ -159,7 +158,7 @@ func (c *coding) fork(th *coder) act {
 	return a
 }
 
-// replay makes one of a thread's steps once more in another thread.
+// replay repeats one of a thread's steps in another thread.
 func (c *coding) replay(th *coder) act {
 	if len(th.chain) == 0 {
 		return c.step(th)
@@ -178,7 +177,7 @@ func (c *coding) replay(th *coder) act {
 	}}
 }
 
-// apply brings the result of a thread home.
+// apply applies the result of a thread to the user's branch.
 func (c *coding) apply(th *coder) act {
 	a := act{name: "apply", args: []string{"thread", "apply", th.id}}
 	if !th.own { // its files are the user's already
@@ -204,7 +203,7 @@ func (c *coding) clean() act {
 	return act{name: "clean", args: []string{"thread", "worktrees", "--clean"}, done: func(ended) {}}
 }
 
-// agree checks that threads, their files and store are what the record says.
+// agree checks that threads, their files and the store match the record.
 func (c *coding) agree(after string, threads ...*coder) {
 	c.Helper()
 	after = c.layout.name + ", after " + after
@@ -230,14 +229,14 @@ func (c *coding) agree(after string, threads ...*coder) {
 	c.paidOnce()
 }
 
-// visible is a state without what is not checked out.
+// visible returns a state without files that are not checked out.
 func (c *coding) visible(s state) state {
 	s = maps.Clone(s)
 	maps.DeleteFunc(s, func(path, what string) bool { return c.hidden[path] == what })
 	return s
 }
 
-// same is require.Equal that names only what differs.
+// same is like require.Equal but prints only the differences.
 func (c *coding) same(want, have state, format string, args ...any) {
 	c.Helper()
 	for path := range want {
@@ -248,8 +247,7 @@ func (c *coding) same(want, have state, format string, args ...any) {
 	}
 }
 
-// paidOnce checks that what agents have finished is there, or was taken back, and is there
-// once.
+// paidOnce checks that work finished by agents exists, or was undone, and exists only once.
 func (c *coding) paidOnce() {
 	c.Helper()
 	text, err := os.ReadFile(c.ledger.path)
@@ -270,7 +268,7 @@ func (c *coding) paidOnce() {
 	}
 }
 
-// history plays commands at random, and holds after each that everything agrees.
+// history runs random commands and checks after each that everything matches.
 func (c *coding) history() int {
 	const rounds = 10
 	c.Helper()
@@ -304,12 +302,12 @@ func (c *coding) history() int {
 	return rounds
 }
 
-// byHand is what the person does beside.
+// byHand performs actions of the user in between.
 func (c *coding) byHand() string {
 	c.Helper()
 	script := one(c.random, "git commit -q --allow-empty -m more", "git gc -q --prune=now", "git stash list; git branch b$$; git tag t$$", "edit", "edit")
 	if script != "edit" {
-		_, _ = c.try(script) // where a lock is, or no branch, git itself refuses
+		_, _ = c.try(script) // git itself refuses if there is a lock, or no branch
 		c.user = c.gitFiles()
 		return script
 	}
@@ -323,7 +321,7 @@ func (c *coding) byHand() string {
 func (c *coding) whole() {
 	c.Helper()
 	c.sh("git fsck --no-dangling --no-progress")
-	if _, err := os.Stat(filepath.Join(c.home, "git")); err == nil { // otherwise nobody has begun a step
+	if _, err := os.Stat(filepath.Join(c.home, "git")); err == nil { // otherwise no step was begun
 		c.sh("git --git-dir " + c.store() + " fsck --no-dangling --no-progress")
 	}
 }

@@ -23,9 +23,8 @@ import (
 	"github.com/united-workforce/uwf/internal/torture/trace"
 )
 
-// Whatever is killed when, also beside the person's own commits, rebases and collections,
-// the person's repository is as they have left it, nothing is damaged, and threads go on
-// without paying for finished work again.
+// After any kill, even during the user's own commits, rebases and garbage collections, the user's repository
+// is as they left it, nothing is damaged, and threads continue without repeating finished work.
 func TestKilledCoding(t *testing.T) {
 	t.Parallel()
 	tools := programs(t)
@@ -59,7 +58,7 @@ func TestKilledCoding(t *testing.T) {
 	require.Positive(t, sum)
 }
 
-// killing kills commands at random.
+// killing kills random commands.
 func (c *coding) killing(killed map[string]int, known map[string]extent) int {
 	c.calm = true
 	require.NoError(c, write(filepath.Join(c.home, "config.yaml"), []byte("timeout: 10m\nworkspace: { setup: [sh, -c, \"echo x > 'ignored set-up'\"] }\n")))
@@ -101,7 +100,7 @@ func (c *coding) killing(killed map[string]int, known map[string]extent) int {
 	return rounds
 }
 
-// owned checks that nothing is left of worktrees but those of threads.
+// owned checks that no worktrees remain except those of threads.
 func (c *coding) owned() {
 	c.Helper()
 	c.does(nil, "thread", "worktrees", "--clean")
@@ -118,8 +117,7 @@ func (c *coding) owned() {
 	}
 }
 
-// beside begins what a person does at the same time. The function that it returns waits
-// for the end of that.
+// beside starts an action of the user at the same time. The returned function waits for its end.
 func (c *coding) beside() (end func() bool) {
 	c.Helper()
 	if c.layout.unborn || c.random.IntN(3) > 0 {
@@ -134,20 +132,20 @@ func (c *coding) beside() (end func() bool) {
 	cmd.Dir, cmd.Env = c.top, c.env
 	require.NoError(c, cmd.Start())
 	return func() bool {
-		_ = cmd.Wait() // git may find that another is at work
+		_ = cmd.Wait() // git may find a lock
 		c.user = nil
 		return true
 	}
 }
 
-// extent is the most that was seen of a command.
+// extent is the largest observed size of a command.
 type extent struct {
 	calls int
 	time  time.Duration
 }
 
-// kill begins a command and kills it, or one of the programs that it starts, at a random
-// moment or before a random one of its system calls.
+// kill starts a command and kills it, or one of its programs, at a random moment or before a random system
+// call.
 func (c *coding) kill(a act, known map[string]extent) (e ended, how string, hit bool) {
 	c.Helper()
 	var err error
@@ -181,7 +179,7 @@ func (c *coding) kill(a act, known map[string]extent) (e ended, how string, hit 
 	return e, how, hit
 }
 
-// idle waits for agents that have outlived the command that started them.
+// idle waits for agents that have outlived their command.
 func (c *coding) idle() {
 	c.Helper()
 	var running []struct{ Thread string }
@@ -192,8 +190,8 @@ func (c *coding) idle() {
 	}
 }
 
-// again runs a command until it succeeds or is refused; locks of what was killed may
-// still be held for a moment.
+// again runs a command until it succeeds or is rejected; locks of a killed process may still be held for a
+// moment.
 func (c *coding) again(a act) ended {
 	c.Helper()
 	const tries = 50
@@ -209,12 +207,11 @@ func (c *coding) again(a act) ended {
 	return ended{}
 }
 
-// recover goes on after a command was killed, as a person would, and brings the record up
-// to date.
+// recover continues after a command was killed, as a user would, and updates the record.
 func (c *coding) recover(th *coder, a act, e ended, hit bool) {
 	c.Helper()
 	c.idle()
-	if hit && a.name == "clean" { // one that goes on without one of its programs says what stays
+	if hit && a.name == "clean" { // a command without one of its programs reports what stays
 		e = c.again(a)
 	}
 	if c.user == nil {
@@ -232,7 +229,7 @@ func (c *coding) recover(th *coder, a act, e ended, hit bool) {
 			return
 		}
 		e = c.again(a)
-		if e.Code != 0 && a.name == "poke" && strings.Contains(e.Stderr, "--keep-files") { // what its agent had changed
+		if e.Code != 0 && a.name == "poke" && strings.Contains(e.Stderr, "--keep-files") { // files changed by its agent
 			a.args = append(a.args, "--keep-files")
 			e = c.again(a)
 		}
@@ -283,8 +280,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// found brings the record up to date with a step that was made, or made again, by a
-// command that may have changed some files before it was killed.
+// found updates the record after a step by a command that may have changed some files before it was killed.
 func (c *coding) found(th *coder, a act) {
 	c.Helper()
 	chain := c.stepsOf(th)
@@ -310,7 +306,7 @@ func (c *coding) found(th *coder, a act) {
 	for _, s := range append(may, before) {
 		for path := range s {
 			if slices.ContainsFunc(c.edits[a.number], func(e edit) bool { return touched(e.path, path) }) {
-				continue // the agent may have been killed over it
+				continue // the agent may have been killed during it
 			}
 			require.True(c, slices.ContainsFunc(may, func(s state) bool { return s[path] == before[path] }), "%s: the files before step %s: %q is %q", c.layout.name, made, path, before[path])
 		}
@@ -325,13 +321,13 @@ func (c *coding) found(th *coder, a act) {
 	c.disk[th.top] = want
 }
 
-// touched reports whether a change to one path may change another.
+// touched reports whether a change to one path may affect another.
 func touched(edit, path string) bool {
 	return path == edit || strings.HasPrefix(path, edit+"/") || strings.HasPrefix(edit, path+"/")
 }
 
-// withoutFiles reports whether the last step of a thread was made without its files, since
-// a program that was to keep them was killed. Nobody asks for that thread any more.
+// withoutFiles reports whether the last step of a thread has no snapshot because a program was killed. The
+// thread is then dropped.
 func (c *coding) withoutFiles(th *coder, a act) bool {
 	c.Helper()
 	if a.name != "step" && a.name != "poke" {
@@ -351,10 +347,10 @@ func (c *coding) withoutFiles(th *coder, a act) bool {
 	return true
 }
 
-// applyHere brings the result of a thread to the branch of the person, who has committed
-// everything. Both may have changed a file.
+// applyHere applies the result of a thread to the user's branch, where everything is committed. Both may have
+// changed a file.
 func (c *coding) applyHere(th *coder) act {
-	a := act{name: "apply here", args: []string{"thread", "apply", th.id}, fails: !th.own || c.layout.name == "nested"} // all is committed, and snapshots then know that
+	a := act{name: "apply here", args: []string{"thread", "apply", th.id}, fails: !th.own || c.layout.name == "nested"} // everything is committed, and snapshots record that
 	a.done = func(e ended) {
 		if e.Code != 0 {
 			require.Contains(c, e.Stderr, "hint:")
@@ -374,8 +370,8 @@ func (c *coding) applyHere(th *coder) act {
 	return a
 }
 
-// killed starts a command and kills it after a while, unless it has ended by
-// then. Its agent, if it has one, lives on.
+// killed starts a command and kills it after a while, unless it has ended by then. Its agent, if any,
+// survives.
 func (w *world) killed(ctx context.Context, after time.Duration, args []string) (ended, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, after)
 	defer cancel()

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// kinds are the commands that touch files, by what is counted of them.
+// kinds returns the commands that touch files, by kind.
 func (c *coding) kinds() map[string]func(*coder) act {
 	return map[string]func(*coder) act{
 		"step": c.step, "undo": c.undo, "redo": c.redo, "poke": c.poke, "fork": c.fork, "replay": c.replay,
@@ -23,8 +23,7 @@ func (c *coding) kinds() map[string]func(*coder) act {
 	}
 }
 
-// draw is a command for a thread, of the kind that was killed least often of those that
-// make sense.
+// draw returns a command for a thread, of the applicable kind that was killed least often.
 func (c *coding) draw(killed map[string]int) (*coder, act) {
 	c.Helper()
 	kinds := c.kinds()
@@ -43,7 +42,7 @@ func (c *coding) draw(killed map[string]int) (*coder, act) {
 	return nil, act{}
 }
 
-// prepare makes a few steps, so that there is something to go back to.
+// prepare makes a few steps, so that there is something to return to.
 func (c *coding) prepare() {
 	c.Helper()
 	c.played(c.step(c.threads[0]))
@@ -58,7 +57,7 @@ func (c *coding) prepare() {
 	c.played(c.undo(own))
 }
 
-// played is a command that nobody kills.
+// played runs a command without killing it.
 func (c *coding) played(a act) {
 	c.Helper()
 	e, err := c.uwf(c.Context(), a.args...)
@@ -67,7 +66,7 @@ func (c *coding) played(a act) {
 	a.done(e)
 }
 
-// startOwn makes a thread with a worktree.
+// startOwn creates a thread with a worktree.
 func (c *coding) startOwn(*coder) act {
 	a := act{name: "start", args: []string{"thread", "start", c.path("code.yaml"), "-p", "x", "--workspace", "worktree", "--format", "json"}, fails: c.layout.unborn}
 	if a.fails {
@@ -83,7 +82,7 @@ func (c *coding) startOwn(*coder) act {
 	return a
 }
 
-// threadOf is the thread that a command has made.
+// threadOf returns the thread that a command has created.
 func (c *coding) threadOf(e ended) string {
 	c.Helper()
 	var said struct{ Thread string }
@@ -91,7 +90,7 @@ func (c *coding) threadOf(e ended) string {
 	return said.Thread
 }
 
-// bisect looks for the step that has made or removed a path.
+// bisect searches for the step that created or removed a path.
 func (c *coding) bisect(th *coder) act {
 	a := act{name: "bisect", fails: true}
 	if len(th.chain) < 2 || c.layout.unborn {
@@ -127,7 +126,7 @@ func merged(a, b state) state {
 	return a
 }
 
-// cleanEnded removes the worktree of a thread that is over.
+// cleanEnded removes the worktree of an ended thread.
 func (c *coding) cleanEnded(th *coder) act {
 	a := act{name: "clean", args: []string{"thread", "worktrees", "--clean"}, fails: !th.own}
 	if a.fails {
@@ -150,7 +149,7 @@ func (c *coding) cleanEnded(th *coder) act {
 	return a
 }
 
-// redact takes a key out of what a thread of its own has kept.
+// redact redacts a key in the snapshots of a thread with a worktree.
 func (c *coding) redact(*coder) act {
 	number := c.told([]edit{{"ü/key", file{"100644", fmt.Sprintln("key", c.random.Int64())}}}, "again")
 	th := c.add(c.started("in-place"), c.top, nil)
@@ -170,13 +169,13 @@ func (c *coding) redact(*coder) act {
 	}}
 }
 
-// has fails if our git directory has not an object.
+// has returns an error if our git directory lacks an object.
 func (c *coding) has(sum string) error {
 	_, err := c.try("git --git-dir " + c.store() + " cat-file -e " + sum)
 	return err
 }
 
-// export writes a thread with its files to a file.
+// export exports a thread with its files.
 func (c *coding) export(th *coder) act {
 	to := c.path(fmt.Sprintf("%d.uwfb", c.random.Int64()))
 	return act{name: "export", args: []string{"thread", "export", th.id, "--files", "-o", to}, fails: len(th.chain) == 0, done: func(ended) {
@@ -184,7 +183,7 @@ func (c *coding) export(th *coder) act {
 	}}
 }
 
-// importing brings such a file into another home.
+// importing imports such a file into another home.
 func (c *coding) importing(th *coder) act {
 	if len(th.chain) == 0 {
 		return act{fails: true}

@@ -23,27 +23,27 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// coding is a repository of a person's in which threads work, with a record beside of
-// what is to be: the files after each step and in each work tree, and what the person has.
+// coding is a user's repository in which threads work, with a record of the expected state: the files after
+// each step and in each work tree, and the user's own files.
 type coding struct {
 	*world
 	*testing.T
 	random  *rand.Rand
 	calm    bool // no step ends a thread
 	layout  layout
-	top     string           // of the person's work tree
-	git     string           // the git directory that all of its work trees share
-	disk    map[string]state // of each work tree, by its top
-	hidden  state            // that git knows, and that is not checked out
+	top     string           // of the user's work tree
+	git     string           // the git directory shared by all of its work trees
+	disk    map[string]state // expected files of each work tree, by its top
+	hidden  state            // files tracked by git but not checked out
 	steps   map[string]step
 	threads []*coder
-	edits   map[string][]edit // that an agent makes, by a number
-	status  map[string]string // that it then says
-	dropped map[string]bool   // steps that were taken back
-	user    map[string]string // files of git, as the person has left them
+	edits   map[string][]edit // edits by an agent, by number
+	status  map[string]string // the status that it returns then
+	dropped map[string]bool   // undone steps
+	user    map[string]string // git's own files, as the user left them
 }
 
-// step is one that was made, and the files around it.
+// step is a step and the files before and after it.
 type step struct {
 	before, after state
 	done          bool // the thread has ended with it
@@ -53,11 +53,11 @@ type step struct {
 type coder struct {
 	id     string
 	top    string // of its work tree
-	own    bool   // nobody else has that
+	own    bool   // the work tree belongs to this thread alone
 	chain  []string
 	undone []string
 	ended  bool
-	// applied: the result was on a branch that is gone.
+	// applied means that the result was on a branch that no longer exists.
 	applied bool
 }
 
@@ -68,23 +68,22 @@ func (c *coder) head() string {
 	return c.chain[len(c.chain)-1]
 }
 
-// state is what the files are: their modes and the names of what is in them, as git has
-// them, by path.
+// state maps paths to git's modes and hashes of files.
 type state map[string]string
 
 type file struct{ mode, text string }
 
-// layout is a repository that a script makes in a directory of its own.
+// layout is a repository that a script creates in a new directory.
 type layout struct {
 	name, script string
 	at           string // where uwf is started, below the top
-	top          string // of the work tree; "repo"
-	ends         bool   // git changes the ends of lines
+	top          string // of the work tree; default "repo"
+	ends         bool   // git converts line endings
 	sha256       bool
 	unborn       bool // there is no commit
 }
 
-// layouts are repositories as people have them.
+// layouts returns typical repositories.
 func layouts() []layout {
 	return []layout{
 		{name: "plain"},
@@ -116,7 +115,7 @@ func layouts() []layout {
 	}
 }
 
-// task makes threads go on for ever, unless the agent says that it is done.
+// task makes threads continue until the agent reports that it is done.
 const task = `name: code
 description: Changes files.
 roles:
@@ -126,8 +125,7 @@ graph:
   worker: { again: { role: worker, prompt: more }, done: { role: $END, prompt: "Done." } }
 `
 
-// coderScript is an agent: it changes the files as it is told, hands in its step, and
-// notes in the ledger that it has.
+// coderScript is an agent: it makes its edits, submits its step, and records it in the ledger.
 const coderScript = `set -e
 trap '' PIPE
 edits=$1
@@ -138,7 +136,7 @@ step=${out##*\"stepHash\":\"}
 printf '%s %s %s %s\n' "$UWF_THREAD" "$UWF_HEAD" "${step%%\"*}" "${edits##*/}" >> "$TORTURE_LEDGER"
 `
 
-// newCoding makes a repository, and a thread that works in it.
+// newCoding creates a repository and a thread that works in it.
 func newCoding(t *testing.T, tools tools, l layout, random *rand.Rand) *coding {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
@@ -175,7 +173,7 @@ func newCoding(t *testing.T, tools tools, l layout, random *rand.Rand) *coding {
 	return c
 }
 
-// sh runs a script as the person.
+// sh runs a script as the user.
 func (c *coding) sh(script string) string {
 	c.Helper()
 	out, err := c.try(script)
@@ -190,7 +188,7 @@ func (c *coding) try(script string) (string, error) {
 	return string(out), err
 }
 
-// does runs a command of uwf that has to succeed.
+// does runs a uwf command that has to succeed.
 func (c *coding) does(into any, args ...string) {
 	c.Helper()
 	require.NoError(c, c.must(c.Context(), into, args...), c.layout.name)
@@ -209,8 +207,7 @@ func (c *coding) add(id, top string, chain []string) *coder {
 	return th
 }
 
-// read looks at all files of a work tree that git does not ignore, but for those of
-// repositories within.
+// read reads all files of a work tree that git does not ignore, except those of nested repositories.
 func (c *coding) read(top string) state {
 	c.Helper()
 	s := state{}
@@ -251,7 +248,7 @@ func fileAt(path string) (file, error) {
 	return file{"100644", string(text)}, err
 }
 
-// hashed is a file as git keeps it.
+// hashed returns a file's hash in git.
 func (c *coding) hashed(f file) string {
 	if c.layout.ends && f.mode != "120000" && !strings.Contains(f.text, "\x00") {
 		f.text = strings.ReplaceAll(f.text, "\r\n", "\n")
@@ -264,7 +261,7 @@ func (c *coding) hashed(f file) string {
 	return f.mode + " " + hex.EncodeToString(h.Sum(nil))
 }
 
-// tree reads what a git directory has; submodules aside.
+// tree reads a tree in a git directory, without submodules.
 func (c *coding) tree(git, name string) state {
 	c.Helper()
 	cmd := exec.Command("git", "--git-dir", git, "ls-tree", "-r", "-z", "--full-tree", name)
@@ -281,7 +278,7 @@ func (c *coding) tree(git, name string) state {
 	return s
 }
 
-// store is the git directory of uwf's.
+// store returns uwf's git directory.
 func (c *coding) store() string {
 	c.Helper()
 	found, err := filepath.Glob(filepath.Join(c.home, "git", "*"))
@@ -290,7 +287,7 @@ func (c *coding) store() string {
 	return found[0]
 }
 
-// kept is what the store has of a step.
+// kept returns the stored states of a step.
 func (c *coding) kept(hash string) (after, before state) {
 	c.Helper()
 	var shown struct{ Files struct{ Tree, Before string } }
@@ -304,8 +301,7 @@ func (c *coding) kept(hash string) (after, before state) {
 	return after, before
 }
 
-// gitFiles are the files of the person's git directory, but for what belongs to the
-// worktrees that threads have of their own.
+// gitFiles returns the files in the user's git directory, except those of threads' worktrees.
 func (c *coding) gitFiles() map[string]string {
 	c.Helper()
 	found := map[string]string{}
@@ -330,13 +326,13 @@ func (c *coding) gitFiles() map[string]string {
 	return found
 }
 
-// edit is a change to a file: it has a mode and a text, or it is to go.
+// edit is a change to a file: a mode and a text, or a removal.
 type edit struct {
 	path string
 	file
 }
 
-// fresh makes up changes, and has the agent know them by a number.
+// fresh invents changes and stores them for the agent under a number.
 func (c *coding) fresh(status string) (number string) {
 	c.Helper()
 	var list []edit
@@ -355,7 +351,7 @@ func (c *coding) fresh(status string) (number string) {
 	return c.told(list, status)
 }
 
-// told has the agent know changes by a number, and what it then says.
+// told stores changes and a status for the agent under a number.
 func (c *coding) told(list []edit, status string) (number string) {
 	c.Helper()
 	number = fmt.Sprint(len(c.edits))
@@ -390,7 +386,7 @@ func quoted(path string) string { return "./'" + path + "'" }
 
 func one(r *rand.Rand, of ...string) string { return of[r.IntN(len(of))] }
 
-// edited is a state after changes.
+// edited returns a state after changes.
 func (c *coding) edited(s state, list []edit) state {
 	s = maps.Clone(s)
 	for _, e := range list {
@@ -410,8 +406,8 @@ var (
 	seeds = flag.Uint64("seed", 1, "what the randomness of coding runs begins with")
 )
 
-// Whatever is done with threads and their files, in repositories of all kinds, the files
-// and what is kept of them agree with the record.
+// TestHistories checks that after any sequence of commands, in repositories of all kinds, the files and
+// snapshots match the record.
 func TestHistories(t *testing.T) {
 	t.Parallel()
 	tools := programs(t)

@@ -21,13 +21,13 @@ import (
 	"github.com/united-workforce/uwf/internal/torture/trace"
 )
 
-// scene is a request that was cut off. Its commands have $T for the thread and $A for its child a.
+// scene is an interrupted request. In its commands, $T is the thread and $A its child a.
 type scene struct {
 	name     string
-	of       string // the thread whose run it is: $T or $A
+	of       string // the thread of the run: $T or $A
 	workflow string
-	before   []string // commands
-	cut      string   // the command that is cut off
+	before   []string // commands to run first
+	cut      string   // the command to interrupt
 	moments  []moment
 	kind     sceneKind
 }
@@ -36,18 +36,19 @@ type sceneKind int
 
 const (
 	suspends sceneKind = 1 << iota // the last agent before it asks a person
-	replaces                       // it takes steps out of the chain
-	undoes                         // it leaves an undone step: run-due passes the thread by
+	replaces                       // it removes steps from the chain
+	undoes                         // it leaves an undone step, so run-due skips the thread
 )
 
-// moment is when uwf is killed: by its agent, which does what act says, or at a call.
+// moment is when uwf is killed: by its agent, which performs act, or at a system call.
 type moment struct {
 	name  string
 	act   string
 	under string // before the first call that changes this path
 }
 
-// moments of a request that an agent plays. Alive: the agent is at work; after: it has finished; lost: it ended, too.
+// moments returns the moments of a request. Alive: the agent is running; after: it has finished; lost: it was
+// killed as well.
 func moments() []moment {
 	return []moment{{name: "alive", act: "alive"}, {name: "after", act: "after"}, {name: "lost", act: "lost"}}
 }
@@ -79,16 +80,16 @@ func scenes() []scene {
 	}
 }
 
-// next is the request that follows.
+// next is the following request.
 type next struct {
 	args   string
-	undoes bool // it can take finished steps out of the chain
-	ends   bool // it gives up a result that waits
-	whole  bool // it drives children: not while the agent of one is held
-	leaves bool // it leaves the files of the thread to the next request
+	undoes bool // it can remove finished steps from the chain
+	ends   bool // it discards a pending result
+	whole  bool // it runs children, so it cannot be used while a child's agent is held
+	leaves bool // it leaves the thread's files to the next request
 }
 
-// nexts are the requests that can follow in a line, and in a family.
+// nexts returns the possible following requests, for a linear thread and for one with children.
 func nexts(workflow string) []next {
 	all := []next{
 		{args: "thread step $T"},
@@ -126,20 +127,21 @@ const configOfRequests = `agents: { me: { command: sh, args: [%q], retry: { atte
 defaultAgent: me
 `
 
-// interrupted is a world in which a request was cut off.
+// interrupted is a world in which a request was interrupted.
 type interrupted struct {
 	*world
 	scene
 	moment
 	thread, child string
-	old           []int // finished before the request that was cut off
-	late          int   // what the agent of that request finishes; 0: none
-	joined        []int // the answers of the children
+	old           []int // finished before the interrupted request
+	late          int   // the result of that request's agent, or 0
+	joined        []int // the children's results
 }
 
-// TestNothingIsLostAfterAnInterruption cuts each request off, before and after the end of its agent, and lets each
-// other request follow; without the tag instruments every third of them. Whatever is finished is in the chain or still
-// waits, nobody is paid for what cannot be used, and the files are those of the head.
+// TestNothingIsLostAfterAnInterruption interrupts each request, before and after the end of its agent, and
+// follows it with each other request; without the tag instruments, only every third combination. Everything
+// finished must be in the chain or still pending, no useless work must be paid for, and the files must be
+// those of the head.
 func TestNothingIsLostAfterAnInterruption(t *testing.T) {
 	t.Parallel()
 	tools := programs(t)
@@ -164,7 +166,7 @@ func TestNothingIsLostAfterAnInterruption(t *testing.T) {
 	all.Wait()
 }
 
-// newInterrupted plays a scene until its request is cut off, and keeps it.
+// newInterrupted plays a scene until its request is interrupted.
 func newInterrupted(t *testing.T, tools tools, s scene, m moment) *interrupted {
 	plain, err := newWorld(filepath.Join(t.TempDir(), "w"), tools)
 	require.NoError(t, err)
@@ -180,7 +182,7 @@ func newInterrupted(t *testing.T, tools tools, s scene, m moment) *interrupted {
 		require.NoError(t, write(w.path(name), []byte(text)))
 	}
 	require.NoError(t, syscall.Mkfifo(w.path("gate"), 0o600))
-	// Nobody cuts the power.
+	// Power failures are not simulated, so nothing needs flushing.
 	w.sh(t, `git init -q -b main; git add a; git commit -q -m first
 "$0" --quiet cas init
 sed -i 's/"flush":"auto"/"flush":"none"/' "$UWF_HOME/cas/format.json"`, filepath.Join(w.bin, "uwf"))
@@ -188,7 +190,7 @@ sed -i 's/"flush":"auto"/"flush":"none"/' "$UWF_HOME/cas/format.json"`, filepath
 	require.NoError(t, w.must(t.Context(), &out, "thread", "start", w.path(s.workflow+".yaml"), "-p", "task"))
 	w.thread = out.Thread
 	for i, line := range s.before {
-		if s.kind&suspends != 0 && i == len(s.before)-1 { // its last step asks
+		if s.kind&suspends != 0 && i == len(s.before)-1 { // its last step asks a person
 			require.NoError(t, write(w.path("act"), []byte("asks\n")))
 		}
 		require.NoError(t, w.must(t.Context(), nil, w.words(line)...))
@@ -198,7 +200,7 @@ sed -i 's/"flush":"auto"/"flush":"none"/' "$UWF_HOME/cas/format.json"`, filepath
 	}
 	require.NoError(t, write(w.path("act"), []byte("done\n")))
 	w.old = w.finished(t)
-	if m.act != "alive" { // that one lives, so it is cut off each time
+	if m.act != "alive" { // a living one is interrupted each time
 		w.cutOff(t)
 		w.late = w.lateOne(t)
 	}
@@ -215,12 +217,12 @@ func (w *interrupted) sh(t *testing.T, script string, args ...string) {
 	require.NoError(t, err, "%s: %s", script, out)
 }
 
-// words are those of a command line.
+// words returns the words of a command line.
 func (w *interrupted) words(line string) []string {
 	return strings.Fields(strings.NewReplacer("$T", w.thread, "$A", w.child).Replace(line))
 }
 
-// cutOff makes the request that is cut off.
+// cutOff runs and interrupts the request.
 func (w *interrupted) cutOff(t *testing.T) {
 	t.Helper()
 	if w.under != "" {
@@ -250,7 +252,7 @@ func (w *interrupted) idle(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// finished are the runs of agents that have handed in their result; 0 of one that has begun, too.
+// finished returns the runs of agents that have submitted their result, or 0 for one that has only started.
 func (w *interrupted) finished(t *testing.T) (all []int) {
 	t.Helper()
 	for n := 1; n <= w.paid(t); n++ {
@@ -261,7 +263,7 @@ func (w *interrupted) finished(t *testing.T) (all []int) {
 	return all
 }
 
-// paid is how many agents have begun.
+// paid returns how many agents were started.
 func (w *interrupted) paid(t *testing.T) int {
 	t.Helper()
 	all, err := filepath.Glob(w.path("paid/*/thread"))
@@ -269,7 +271,7 @@ func (w *interrupted) paid(t *testing.T) int {
 	return len(all)
 }
 
-// lateOne is what the agent of the request has finished.
+// lateOne returns the result of the request's agent.
 func (w *interrupted) lateOne(t *testing.T) int {
 	if all := w.finished(t); len(all) > len(w.old) {
 		return all[len(w.old)]
@@ -277,7 +279,7 @@ func (w *interrupted) lateOne(t *testing.T) int {
 	return 0
 }
 
-// standing is what uwf prints about a thread.
+// standing is a thread's state as printed by uwf.
 type standing struct {
 	Status   string
 	Pending  bool
@@ -292,7 +294,7 @@ func (w *interrupted) shown(t *testing.T, thread string) (s standing) {
 	return s
 }
 
-// made are the runs whose results are in a thread: those of its steps, and of the children that it has joined.
+// made returns the runs whose results are in a thread: those of its steps, and of its joined children.
 func (w *interrupted) made(t *testing.T, thread string) (all []int) {
 	t.Helper()
 	var listed struct {
@@ -305,11 +307,11 @@ func (w *interrupted) made(t *testing.T, thread string) (all []int) {
 	}
 	e := w.bounded(t, "thread steps "+thread)
 	if e.Code == exitMissing {
-		return nil // a child that has not begun
+		return nil // a child that has not started
 	}
 	require.NoError(t, json.Unmarshal(e.Stdout, &listed), "%s", e)
 	for _, s := range listed.Steps {
-		if len(s.Output.All) > 0 { // what each child has answered last; its earlier steps have left files, too
+		if len(s.Output.All) > 0 { // only the latest result of each child, but its earlier steps have also written files
 			w.joined = s.Output.All
 			if own := w.made(t, w.child); slices.ContainsFunc(own, func(n int) bool { return slices.Contains(w.joined, n) }) {
 				all = append(all, own...)
@@ -325,7 +327,7 @@ func (w *interrupted) made(t *testing.T, thread string) (all []int) {
 	return slices.Compact(all)
 }
 
-// followed lets a request follow, and then a step.
+// followed runs the following request and then a step.
 func (w *interrupted) followed(t *testing.T, n next) {
 	w.sh(t, `cd / && rm -rf "$0" && cp -a "$0.was" "$0"`, w.dir)
 	open := func() {}
@@ -336,7 +338,7 @@ func (w *interrupted) followed(t *testing.T, n next) {
 		require.NoError(t, err)
 		defer gate.Close()
 		open = sync.OnceFunc(func() { _, err = gate.WriteString("\n"); require.NoError(t, err) })
-		defer open() // the agent ends, also if the test fails
+		defer open() // lets the agent end even if the test fails
 	}
 	w.joined = nil
 	begun := w.paid(t)
@@ -368,7 +370,7 @@ func (w *interrupted) followed(t *testing.T, n next) {
 	}
 }
 
-// bounded runs a command that must end, however.
+// bounded runs a command that must end in any way.
 func (w *interrupted) bounded(t *testing.T, line string) ended {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
@@ -378,7 +380,7 @@ func (w *interrupted) bounded(t *testing.T, line string) ended {
 	return e
 }
 
-// kept holds that what was finished is where it belongs.
+// kept checks that finished work is in the right place.
 func (w *interrupted) kept(t *testing.T, n next, s standing, made []int, e ended) {
 	t.Helper()
 	for _, run := range w.finished(t) {
@@ -394,12 +396,12 @@ func (w *interrupted) kept(t *testing.T, n next, s standing, made []int, e ended
 	}
 }
 
-// childHas reports whether the thread still waits for a child that has made a run.
+// childHas reports whether the thread is still waiting for a child with a finished run.
 func (w *interrupted) childHas(t *testing.T, s standing, run int) bool {
 	return slices.ContainsFunc(s.Children, func(c child) bool { return slices.Contains(w.made(t, c.Thread), run) })
 }
 
-// sameFiles holds that the files are those of the head.
+// sameFiles checks that the files are those of the head.
 func (w *interrupted) sameFiles(t *testing.T, made []int, e ended) {
 	t.Helper()
 	entries, err := os.ReadDir(w.cwd)

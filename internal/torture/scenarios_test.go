@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestScenarios is the short form: a few rounds of each scenario, always the same ones.
+// TestScenarios runs the short form: a few rounds of each scenario, always the same ones.
 func TestScenarios(t *testing.T) {
 	t.Parallel()
 	tools := programs(t)

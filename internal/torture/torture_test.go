@@ -17,8 +17,8 @@ import (
 
 var built = flag.String("bin", "", "directory of the programs under test; default: they are built")
 
-// programs returns what is tortured, and the torturer, since parts of it run as
-// processes of their own: a test binary must never start itself.
+// programs returns the programs under test, including torture itself, which starts itself for some parts: a
+// test binary must never do that.
 func programs(t *testing.T) tools {
 	t.Helper()
 	e, err := env.OS()
@@ -30,10 +30,10 @@ func programs(t *testing.T) tools {
 	return tools{bin: workshop(), self: filepath.Join(workshop(), "torture"), env: e}
 }
 
-// workshop is the directory into which this process builds the programs.
+// workshop is the directory for programs built by this process.
 func workshop() string { return filepath.Join(os.TempDir(), fmt.Sprint("torture-", os.Getpid())) }
 
-// build builds them, once for all tests.
+// build builds the programs, once for all tests.
 var build = sync.OnceValue(func() error {
 	cmd := exec.Command("go", "build", "-o", workshop()+string(filepath.Separator), ".", "../../cmd/uwf", "../../cmd/uwf-box", "../../cmd/uwf-builtin")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -50,8 +50,7 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// A check that cannot fail holds nothing: what is lost, doubled or damaged on
-// purpose must be found.
+// A check that cannot fail proves nothing: deliberate losses, duplicates and damage must be detected.
 func TestBrokenPromisesAreFound(t *testing.T) {
 	t.Parallel()
 	tools := programs(t)
@@ -75,7 +74,7 @@ func TestBrokenPromisesAreFound(t *testing.T) {
 			require.NoError(t, err)
 			var kept []byte
 			for line := range bytes.Lines(text) {
-				if !bytes.Contains(line, []byte(id)) && !bytes.HasPrefix(line, []byte("# sum:")) { // which would find it
+				if !bytes.Contains(line, []byte(id)) && !bytes.HasPrefix(line, []byte("# sum:")) { // which would detect it
 					kept = append(kept, line...)
 				}
 			}
@@ -107,8 +106,7 @@ func TestBrokenPromisesAreFound(t *testing.T) {
 	}
 }
 
-// A mutant whose text has moved on catches nothing, and neither does one that nothing
-// tortures.
+// A mutant whose text no longer exists tests nothing, and neither does one without a scenario.
 func TestMutantsStillApply(t *testing.T) {
 	t.Parallel()
 	patches, err := filepath.Glob("mutants/*.patch")

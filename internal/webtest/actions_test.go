@@ -23,7 +23,7 @@ func (w *world) open(path string) {
 	w.do(chromedp.Navigate(w.base+path), chromedp.WaitVisible(chromedp.CSS("h1")))
 }
 
-// unfold opens a part of the page that is folded.
+// unfold opens a collapsed part of the page.
 func (w *world) unfold(selector string) {
 	w.Helper()
 	w.do(chromedp.Click(chromedp.CSS(selector+" > summary")), chromedp.WaitVisible(chromedp.CSS(selector+"[open] button")))
@@ -40,13 +40,13 @@ func (w *world) write(verb, text string) {
 	w.do(chromedp.SendKeys(chromedp.CSS(fmt.Sprintf(`form[action$="/%s"] textarea`, verb)), text))
 }
 
-// here is the thread whose page is shown.
+// here returns the thread on the current page.
 func (w *world) here() string {
 	w.Helper()
 	return evaluate[string](w, `(location.pathname.match(/thread\/(\w{26})/) || [])[1] || ""`)
 }
 
-// head is where a thread stands, as uwf says.
+// head returns the head of a thread, according to uwf.
 func (w *world) head(id string) string {
 	w.Helper()
 	var out struct{ Head string }
@@ -56,7 +56,7 @@ func (w *world) head(id string) string {
 	return out.Head
 }
 
-// firstStep goes to the page of the first step from that of its thread.
+// firstStep goes from a thread's page to that of its first step.
 func (w *world) firstStep() {
 	w.Helper()
 	if !evaluate[bool](w, "document.querySelector('#part-steps details').open") {
@@ -65,14 +65,14 @@ func (w *world) firstStep() {
 	w.do(chromedp.Click(chromedp.CSS(`#part-steps details:first-of-type a[href*="/step/"]`)), chromedp.WaitVisible(chromedp.CSS("#retry")))
 }
 
-// moved waits until a thread stands elsewhere, and returns where.
+// moved waits until a thread's head has changed and returns it.
 func (w *world) moved(id, before string) string {
 	w.Helper()
 	require.Eventually(w, func() bool { return w.head(id) != before }, patience, 50*time.Millisecond)
 	return w.head(id)
 }
 
-// filesOf are the contents of all files in a directory and below.
+// filesOf returns the contents of all files in a directory and below.
 func (w *world) filesOf(dir string) string {
 	w.Helper()
 	all := ""
@@ -80,18 +80,17 @@ func (w *world) filesOf(dir string) string {
 		if err != nil || !d.Type().IsRegular() {
 			return nil //nolint:nilerr // it has gone meanwhile
 		}
-		data, _ := os.ReadFile(path) // likewise
+		data, _ := os.ReadFile(path) // as above
 		all += string(data)
 		return nil
 	}))
 	return all
 }
 
-// steps waits until a thread has so many steps.
+// steps waits until a thread has n steps.
 func (w *world) steps(n int) { w.Helper(); w.until(fmt.Sprintf("Steps\n%d", n)) }
 
-// A thread is begun again, taken back, gone forward with, sealed, forked, replayed, told
-// and stopped, all from its page.
+// A thread is retried, undone, redone, sealed, forked, replayed, messaged and stopped, all from its page.
 func TestEveryAction(t *testing.T) {
 	w := newWorld(t)
 	id := w.uwf("run", "./two.yaml", "-p", "it")
@@ -120,7 +119,7 @@ func TestEveryAction(t *testing.T) {
 	w.until("completed")
 	w.steps(2)
 
-	// The first step again, from its own page: what followed it is made again.
+	// The first step is repeated from its own page, and with it the steps that followed.
 	w.firstStep()
 	w.unfold("#retry")
 	w.write("retry", "in other words")
@@ -151,7 +150,7 @@ func TestEveryAction(t *testing.T) {
 	w.quiet()
 }
 
-// While an agent works, it is told something, and stopped.
+// A working agent gets a message, and is stopped.
 func TestTellAndStop(t *testing.T) {
 	w := newWorld(t)
 	require.NoError(t, os.WriteFile(filepath.Join(w.home, "script.yaml"), []byte("steps:\n  - turns: [{ say: I begin. }]\n    delay: 10m\n    value: { $status: done }\n"), 0o600))
@@ -172,7 +171,7 @@ func TestTellAndStop(t *testing.T) {
 	w.quiet()
 }
 
-// What was made in a worktree comes to a branch.
+// Work in a worktree is applied to a branch.
 func TestApply(t *testing.T) {
 	w := newWorld(t)
 	git := func(args ...string) string {
@@ -201,8 +200,8 @@ func TestApply(t *testing.T) {
 	w.quiet()
 }
 
-// A run with children shows which there are and which of them asks; its answer is given on
-// the page of the parent as on the child's.
+// A run with children shows them and which of them ask a question; it can be answered on the parent's page as
+// on the child's.
 func TestChildren(t *testing.T) {
 	w := newWorld(t)
 	id := w.uwf("run", "./panel.yaml", "-p", "it")
@@ -220,7 +219,7 @@ func TestChildren(t *testing.T) {
 	w.quiet()
 }
 
-// All that there is to do can be reached and done with the keyboard alone.
+// Everything can be reached and done with the keyboard alone.
 func TestActionsWithTheKeyboard(t *testing.T) {
 	w := newWorld(t)
 	id := w.uwf("run", "./two.yaml", "-p", "it")

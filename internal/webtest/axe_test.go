@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// accessible checks that axe-core, which make test-web installs, finds nothing on the page.
+// accessible checks that axe-core, which make test-web installs, finds no problem on the page.
 func (w *world) accessible(page string) {
 	w.Helper()
 	axe, err := os.ReadFile(filepath.Join(repo(w.T), ".tmp", "axe", "node_modules", "axe-core", "axe.min.js"))

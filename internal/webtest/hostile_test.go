@@ -16,13 +16,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hostile are texts that want to be run, to load, to hide or to break the page.
+// hostile tries to run scripts, load resources, hide content or break the page.
 const hostile = "</pre></textarea></style></title><script>window.hacked=1</script><svg onload=\"window.hacked=1\"><img src=x onerror=window.hacked=1>" +
 	"\"'><a href=\"javascript:window.hacked=1\">x</a> [x](javascript:window.hacked=1) ![y](http://127.0.0.1:1/z.png) <style>*{display:none}</style>" +
 	" <base href=//127.0.0.1:1><meta http-equiv=refresh content=0;url=//127.0.0.1:1> \u202eevil\u202c \u0627\u0644\u0633\u0644\u0627\u0645 {{.Token}}"
 
-// Whatever a task, a workflow, a model, a tool or a person writes, in a browser it is a
-// text: on every page, and in the file for a colleague.
+// Text from a task, a workflow, a model, a tool or a person is shown as text on every page, and in the
+// exported file.
 func TestHostileTexts(t *testing.T) {
 	w := newWorld(t)
 	quoted := func(text string) string { data, _ := json.Marshal(text); return string(data) }
@@ -71,7 +71,7 @@ graph:
 	}
 	there := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/" {
-			rw.WriteHeader(http.StatusNoContent) // the browser asks for an icon
+			rw.WriteHeader(http.StatusNoContent) // the browser requests an icon
 			return
 		}
 		http.ServeFile(rw, r, file)
@@ -83,8 +83,7 @@ graph:
 	w.quiet()
 }
 
-// harmless checks that nothing on the page was run or hidden, and that nothing is wider
-// than the screen.
+// harmless checks that nothing on the page was executed or hidden, and that nothing is wider than the screen.
 func (w *world) harmless(page string) {
 	w.Helper()
 	require.True(w, evaluate[bool](w, "window.hacked === undefined && !document.querySelector('base, style:not(head style), svg:not(.bar, .time, .columns, .swatch), a[href^=\"javascript\"]')"), page)

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whoever is told of a question answers it from the link, once, with no other page to go to.
+// A notified person answers a question from the link, once, and can go to no other page.
 func TestAnswerFromALink(t *testing.T) {
 	w := newWorld(t)
 	told := filepath.Join(w.home, "told")

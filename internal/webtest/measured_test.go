@@ -29,8 +29,7 @@ roles:
 graph: { $START: { _: all }, all: { done: $END, failed: $END } }
 `
 
-// Of very much a page shows what can be looked at: the server needs little memory for it,
-// and the browser is busy with it for a moment only.
+// Large data is shown in part: the server needs little memory, and the browser is busy only briefly.
 func TestVeryMuch(t *testing.T) {
 	w := newWorld(t)
 	word := strings.Repeat("A long word and another one. ", 10<<20/29)
@@ -68,7 +67,7 @@ func TestVeryMuch(t *testing.T) {
 	w.quiet()
 }
 
-// busy is how long the page's thread has computed, in seconds, whatever else the machine does.
+// busy returns the CPU time of the page's thread in seconds.
 func (w *world) busy() float64 {
 	w.Helper()
 	got, err := chromedp.Call(w.ctx, performance.GetMetrics, cdp.Empty{})
@@ -82,7 +81,7 @@ func (w *world) busy() float64 {
 	return 0
 }
 
-// among makes a thread one of many, which stand where it does.
+// among adds many threads with the same head as a thread.
 func (w *world) among(id string, n int) {
 	w.Helper()
 	path := filepath.Join(w.home, "uwf", "threads.yaml")
@@ -97,7 +96,7 @@ func (w *world) among(id string, n int) {
 	require.NoError(w, os.WriteFile(path, append([]byte(all.String()), own...), 0o600))
 }
 
-// peak is the most memory that the server has had, in MB.
+// peak returns the server's peak memory, in MB.
 func (w *world) peak() int {
 	w.Helper()
 	out, err := exec.Command("pgrep", "-P", strconv.Itoa(w.server)).Output()
@@ -111,8 +110,8 @@ func (w *world) peak() int {
 	return kib >> 10
 }
 
-// What is written is on the page soon; how soon depends on what else the machine does, so
-// that it is told and not judged.
+// New text appears on the page soon. The delay depends on the machine's load, so it is logged and not
+// checked.
 func TestHowSoon(t *testing.T) {
 	w := newWorld(t)
 	count := "name: count\ndescription: Counts.\nroles: { count: { description: Counts., run: [sh, -c, 'for i in 1 2 3 4 5 6 7 8 9; do date +at-%s%3N; sleep 0.5; done'] } }\ngraph: { $START: { _: count }, count: { passed: $END, failed: $END } }\n"

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The time line shows who has worked when, and who waits; it grows while an agent works,
-// is there without scripts, and in the file for a colleague.
+// The timeline shows who worked when, and who waits. It grows while an agent works, and also works without
+// scripts and in the exported file.
 func TestTimeLine(t *testing.T) {
 	w := newWorld(t)
 	parent := w.uwf("run", "./panel.yaml", "-p", "it")
@@ -55,7 +55,7 @@ func TestTimeLine(t *testing.T) {
 	require.Contains(t, string(text), `class="time"`)
 }
 
-// Somebody finds a workflow from the inbox, with the keyboard, and sees who would play it.
+// A user finds a workflow from the inbox with the keyboard, and sees which agents would run it.
 func TestWorkflow(t *testing.T) {
 	w := newWorld(t)
 	id := w.uwf("run", "./release.yaml", "-p", "version 7")
@@ -76,7 +76,7 @@ func TestWorkflow(t *testing.T) {
 	w.quiet()
 }
 
-// Costs are a picture, a table and a file, of the same numbers.
+// Costs are shown as a picture, a table and a file with the same numbers.
 func TestCostsPage(t *testing.T) {
 	w := newWorld(t)
 	w.uwf("run", "./panel.yaml", "-p", "it")

@@ -12,11 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// picturesDir is the variable that names where the pictures of the docs are to be written.
+// picturesDir is the environment variable with the directory for the pictures in the docs.
 const picturesDir = "UWF_WEBTEST_PICTURES"
 
-// The pictures that the README and the docs show are taken here; `make web-pictures` puts
-// them there.
+// TestPictures takes the screenshots in the README and the docs; `make web-pictures` copies them there.
 func TestPictures(t *testing.T) {
 	w := newWorld(t)
 	all := newTeam(w, 12)

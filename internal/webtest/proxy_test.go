@@ -26,7 +26,7 @@ import (
 
 const public = "uwf.example.org"
 
-// certificate writes one for the public name.
+// certificate writes a certificate for the public name.
 func certificate(t *testing.T, cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -40,7 +40,7 @@ func certificate(t *testing.T, cert, key string) {
 	require.NoError(t, os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), 0o600))
 }
 
-// freePort is one that nobody listened on a moment ago.
+// freePort returns a port that was free a moment ago.
 func freePort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -51,7 +51,7 @@ func freePort(t *testing.T) string {
 	return port
 }
 
-// nginx runs with the lines that the docs give.
+// nginx runs nginx with the configuration from the docs.
 func (w *world) nginx(port, socket string) {
 	w.Helper()
 	doc, err := os.ReadFile(filepath.Join(repo(w.T), "docs", "web.md"))
@@ -75,7 +75,7 @@ func (w *world) nginx(port, socket string) {
 	require.NoError(w, cmd.Start())
 	w.Cleanup(func() {
 		_ = cmd.Process.Signal(os.Interrupt)
-		_ = cmd.Wait() // its status is that of the signal
+		_ = cmd.Wait() // its exit status is that of the signal
 	})
 	require.Eventually(w, func() bool {
 		conn, err := net.Dial("tcp", "127.0.0.1:"+port)
@@ -83,8 +83,7 @@ func (w *world) nginx(port, socket string) {
 	}, patience, pause)
 }
 
-// Behind nginx, with the lines of the docs, a person signs in once, answers, and sees it
-// live.
+// Behind nginx, configured as in the docs, a user signs in once, answers, and gets live updates.
 func TestBehindNginx(t *testing.T) {
 	if _, err := exec.LookPath("nginx"); err != nil {
 		t.Skip("NOT RUN: the pages behind nginx, which is not here.")

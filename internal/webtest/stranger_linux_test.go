@@ -15,9 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Another user of the machine finds the port, and nothing more: no secret is in the
-// arguments of any process, in a file or in an environment that he can read, and he gets
-// no page.
+// Another user of the machine can find the port, and nothing more: no readable process arguments, file or
+// environment contains a secret, and that user gets no page.
 func TestAnotherUser(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("NOT RUN: another user of the machine. Only root can become one.")
@@ -25,7 +24,7 @@ func TestAnotherUser(t *testing.T) {
 	const nobody = 65534
 	w := newWorld(t)
 	for dir := w.home; len(dir) > len(os.TempDir()); dir = filepath.Dir(dir) {
-		require.NoError(t, os.Chmod(dir, 0o755)) // as a home directory often is; uwf's own is not
+		require.NoError(t, os.Chmod(dir, 0o755)) // like many home directories; uwf's own is private
 	}
 	id := w.uwf("run", "./release.yaml", "-p", "a secret release")
 	w.serve("--actions")
@@ -35,7 +34,7 @@ func TestAnotherUser(t *testing.T) {
 		cmd := exec.Command("/bin/sh", append([]string{"-c", script, "sh"}, args...)...)
 		cmd.Dir, cmd.Env = "/", []string{"PATH=" + os.Getenv("PATH")}
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-		out, _ := cmd.CombinedOutput() // that he is refused is what is expected
+		out, _ := cmd.CombinedOutput() // a refusal is expected
 		return string(out)
 	}
 	require.Equal(t, "65534\n", stranger("id -u"))

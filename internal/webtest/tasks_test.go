@@ -15,13 +15,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hand does what a person does, with the mouse or with the keyboard alone.
+// hand acts as a user with the mouse, or with the keyboard alone.
 type hand struct {
 	*world
 	keys bool
 }
 
-// press follows a link, unfolds a part or presses a button.
+// press follows a link, expands a part or presses a button.
 func (h hand) press(selector string) {
 	h.Helper()
 	h.do(chromedp.WaitVisible(chromedp.CSS(selector)))
@@ -33,7 +33,7 @@ func (h hand) press(selector string) {
 	h.do(chromedp.KeyEvent(kb.Enter))
 }
 
-// tick marks a box.
+// tick checks a box.
 func (h hand) tick(selector string) {
 	h.Helper()
 	if !h.keys {
@@ -44,14 +44,14 @@ func (h hand) tick(selector string) {
 	h.do(chromedp.KeyEvent(" "))
 }
 
-// write types into a field; of a list, it takes the choice that begins so.
+// write types into a field; in a list, it selects the choice with that prefix.
 func (h hand) write(selector, text string) {
 	h.Helper()
 	h.do(chromedp.WaitVisible(chromedp.CSS(selector)))
 	switch {
 	case h.keys:
 		h.tabTo(selector)
-	case strings.HasPrefix(selector, "select"): // its list opens outside of the page
+	case strings.HasPrefix(selector, "select"): // its list opens outside the page
 		h.do(chromedp.Focus(chromedp.CSS(selector)))
 	default:
 		h.do(chromedp.Click(chromedp.CSS(selector)))
@@ -59,20 +59,20 @@ func (h hand) write(selector, text string) {
 	h.do(chromedp.KeyEvent(text))
 }
 
-// to is a link to a thread.
+// to returns a selector for a link to a thread.
 func to(id string) string { return fmt.Sprintf(`main a[href$="/thread/%s"]`, id) }
 
-// at is a page that is reached from the bar at the top.
+// at opens a page from the navigation bar.
 func (h hand) at(name string) {
 	h.Helper()
 	h.press(fmt.Sprintf(`nav a[href$="/%s"]`, name))
 	h.do(chromedp.WaitVisible(chromedp.CSS(fmt.Sprintf(`nav a[href$="/%s"][aria-current]`, name))))
 }
 
-// inbox is the page that one begins on.
+// inbox opens the start page.
 func (h hand) inbox() { h.Helper(); h.open(""); h.until("Waits for you") }
 
-// found finds a thread by words and opens it.
+// found searches for a thread and opens it.
 func (h hand) found(words, id string) {
 	h.Helper()
 	h.at("threads")
@@ -82,14 +82,14 @@ func (h hand) found(words, id string) {
 	h.do(chromedp.WaitVisible(chromedp.CSS("#part-about")))
 }
 
-// more unfolds what else can be done to a thread.
+// more expands the other actions for a thread.
 func (h hand) more() {
 	h.Helper()
 	h.press("#more > summary")
 	h.do(chromedp.WaitVisible(chromedp.CSS("#more[open] button")))
 }
 
-// step opens a step's own page.
+// step opens a step's page.
 func (h hand) step(n int) {
 	h.Helper()
 	part := fmt.Sprintf("#s%d", n)
@@ -100,8 +100,8 @@ func (h hand) step(n int) {
 	h.do(chromedp.WaitVisible(chromedp.CSS("#retry")))
 }
 
-// What a person wants of the pages is done with the mouse, and again with the keyboard
-// alone, beginning at the inbox each time.
+// TestTasks performs user tasks with the mouse, and again with the keyboard alone, starting at the inbox each
+// time.
 func TestTasks(t *testing.T) {
 	for name, keys := range map[string]bool{"mouse": false, "keyboard": true} {
 		t.Run(name, func(t *testing.T) {

@@ -14,15 +14,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// team is a home as one has it after a week: something waits, something failed, something
-// runs, and there is much else.
+// team is a home as after a week of use: something waits, something failed, something is running, and there
+// is much else.
 type team struct {
 	*world
 	oldest, newer string // threads that wait for a person
 	failed        string // at its step 7
-	plan, fork    string // two ways from the same step
-	fix           string // in a worktree, at its end
-	runs          string // at work
+	plan, fork    string // two continuations of the same step
+	fix           string // in a worktree, completed
+	runs          string // running
 	needle        string // one of many
 }
 
@@ -74,7 +74,7 @@ roles:
 graph: { $START: { _: { role: updater, prompt: "Update." } }, updater: { more: { role: updater, prompt: "The next one." }, done: $END } }
 `
 
-// newTeam makes it, in a git repository.
+// newTeam creates a team in a git repository.
 func newTeam(w *world, many int) team {
 	w.Helper()
 	t := team{world: w}
@@ -108,7 +108,7 @@ func newTeam(w *world, many int) team {
 	t.fix = t.uwf("run", "./fix.yaml", "-p", "median() is wrong for an even number of values", "--workspace", "worktree")
 	require.NoError(w, os.WriteFile(filepath.Join(w.home, "slow.yaml"), []byte("steps:\n  - turns: [{ say: I read the report first. }]\n    delay: 10m\n    value: { $status: done }\n"), 0o600))
 	t.runs = t.uwf("run", "./talk.yaml", "-p", "Summarize the report", "--workspace", "worktree", "--agent", "slow", "--background")
-	w.Cleanup(func() { // the context of the test has ended by now
+	w.Cleanup(func() { // the test's context is cancelled by now
 		of := w.command("thread", "stop", t.runs)
 		stop := exec.Command(of.Path, of.Args[1:]...)
 		stop.Dir, stop.Env = of.Dir, of.Env
@@ -119,7 +119,7 @@ func newTeam(w *world, many int) team {
 	return t
 }
 
-// play is what the model says from now on.
+// play sets the model's answer from now on.
 func (t team) play(text string) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(filepath.Join(t.home, "script.yaml"), []byte(text), 0o600))
@@ -134,7 +134,7 @@ func (t team) git(args ...string) string {
 	return string(out)
 }
 
-// shown is where a thread stands, as uwf says.
+// shown returns a thread's state, according to uwf.
 func (w *world) shown(id string) string {
 	w.Helper()
 	data, err := w.command("thread", "show", id, "--format", "json").Output()
@@ -142,7 +142,7 @@ func (w *world) shown(id string) string {
 	return string(data)
 }
 
-// status waits until a thread stands so.
+// status waits until a thread has a status.
 func (w *world) status(id, want string) {
 	w.Helper()
 	require.Eventually(w, func() bool {

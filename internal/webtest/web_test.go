@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A person finds the question in the inbox and answers it, with the keyboard alone.
+// A user finds the question in the inbox and answers it, with the keyboard alone.
 func TestAnswerWithTheKeyboard(t *testing.T) {
 	w := newWorld(t)
 	id := w.uwf("run", "./release.yaml", "-p", "version 2 <b>bold</b>")
@@ -38,7 +38,7 @@ func TestAnswerWithTheKeyboard(t *testing.T) {
 	w.quiet()
 }
 
-// tabTo presses Tab until an element has the focus, which must be seen.
+// tabTo presses Tab until an element has the focus, which must be visible.
 func (w *world) tabTo(selector string) {
 	w.Helper()
 	for range 150 {
@@ -53,7 +53,7 @@ func (w *world) tabTo(selector string) {
 	w.Fatalf("no Tab leads to %s", selector)
 }
 
-// What an agent does is on the page while it does it, and nobody has to load the page.
+// An agent's progress appears on the page without reloading it.
 func TestLive(t *testing.T) {
 	w := newWorld(t)
 	script := filepath.Join(w.home, "script.yaml")
@@ -72,7 +72,7 @@ func TestLive(t *testing.T) {
 	w.quiet()
 }
 
-// Every page is whole at every width, in both colours, and without scripts.
+// Every page is complete at every width, in both colour schemes, and without scripts.
 func TestPages(t *testing.T) {
 	w := newWorld(t)
 	waits := w.uwf("run", "./release.yaml", "-p", "version 3 <script>alert(4)</script>")
@@ -119,8 +119,7 @@ func TestPages(t *testing.T) {
 	w.quiet()
 }
 
-// The file that thread export --html writes runs nothing, and the browser has nothing to
-// refuse in it.
+// The file from thread export --html executes nothing, and the browser blocks nothing in it.
 func TestExport(t *testing.T) {
 	w := newWorld(t)
 	id := w.uwf("run", "./release.yaml", "-p", "version 5 <script>alert(5)</script>")
@@ -129,7 +128,7 @@ func TestExport(t *testing.T) {
 	w.serve()
 	there := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/" {
-			rw.WriteHeader(http.StatusNoContent) // the browser asks for an icon
+			rw.WriteHeader(http.StatusNoContent) // the browser requests an icon
 			return
 		}
 		http.ServeFile(rw, r, file)
@@ -157,7 +156,7 @@ func TestEnds(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, answer.Body.Close())
 		require.NoError(t, cmd.Process.Signal(how))
-		_ = cmd.Wait() // its status is that of the signal
+		_ = cmd.Wait() // its exit status is that of the signal
 		require.Eventually(t, func() bool {
 			answer, err := http.Get(at.Address)
 			if err == nil {

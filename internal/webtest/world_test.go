@@ -57,7 +57,7 @@ roles:
 graph: { $START: { _: { role: speaker, prompt: Speak. } }, speaker: { done: { role: $END, prompt: Said. } } }
 `
 
-// two plays twice; what it does is in script.
+// two has a role that runs twice; script determines what it does.
 const two = `name: two
 description: Two roles, one after the other.
 roles:
@@ -76,7 +76,7 @@ steps:
     usage: { inputTokens: 1200, outputTokens: 300, costUsd: 0.02 }
 `
 
-// panel has children, of which one asks a person.
+// panel has children, one of which asks a person.
 const panel = `name: panel
 description: Some look at it, each in a thread of its own.
 roles:
@@ -90,20 +90,20 @@ graph:
   panel: { done: $END, failed: $END }
 `
 
-// world is a home, a server on it, and a browser.
+// world is a home, a server, and a browser.
 type world struct {
 	*testing.T
 	bin, home string
 	base      string // of the pages
-	server    int    // the pid of uwf web, which has started the server
+	server    int    // process ID of uwf web, which has started the server
 	ctx       context.Context
 	pictures  string
 
 	mu       sync.Mutex
-	complain []string // what the browser has complained of
+	complain []string // the browser's warnings and errors
 }
 
-// repo is the root of the checkout.
+// repo returns the root of the checkout.
 func repo(t *testing.T) string {
 	t.Helper()
 	root, err := filepath.Abs("../..")
@@ -126,16 +126,16 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// How long something may take that is waited for.
+// Time limits for waiting.
 const (
 	patience = 45 * time.Second
-	pause    = 50 * time.Millisecond // between two looks
+	pause    = 50 * time.Millisecond // polling interval
 )
 
-// binDir is the variable that names where the programs are.
+// binDir is the environment variable with the directory of the programs.
 const binDir = "UWF_WEBTEST_BIN"
 
-// TestMain builds the programs, once.
+// TestMain builds the programs once.
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "uwf-webtest")
 	if err == nil {
@@ -161,19 +161,19 @@ func (w *world) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// uwf runs uwf and returns the thread that it tells of.
+// uwf runs uwf and returns the thread in its output.
 func (w *world) uwf(args ...string) string {
 	w.Helper()
 	var stdout, stderr bytes.Buffer
 	cmd := w.command(args...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	_ = cmd.Run() // that a person is needed is no error here
+	_ = cmd.Run() // a thread that needs a person is not an error here
 	var out struct{ Thread string }
 	require.NoError(w, json.Unmarshal(stdout.Bytes(), &out), "uwf %s: %s %s", strings.Join(args, " "), &stdout, &stderr)
 	return out.Thread
 }
 
-// start starts uwf web, and returns its address.
+// start starts uwf web and returns its address.
 func (w *world) start(args ...string) string {
 	w.Helper()
 	cmd := w.command(append([]string{"--json", "web"}, args...)...)
@@ -191,7 +191,7 @@ func (w *world) start(args ...string) string {
 	return at.Address
 }
 
-// serve starts uwf web, and a browser that opens its address.
+// serve starts uwf web and a browser that opens its address.
 func (w *world) serve(args ...string) {
 	w.Helper()
 	address := w.start(args...)
@@ -199,7 +199,7 @@ func (w *world) serve(args ...string) {
 	w.browse(address)
 }
 
-// browse opens an address in a browser of its own.
+// browse opens an address in a new browser.
 func (w *world) browse(address string, more ...chromedp.ExecAllocatorOption) {
 	w.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:], more...)
@@ -221,14 +221,14 @@ func (w *world) browse(address string, more ...chromedp.ExecAllocatorOption) {
 			w.complain = append(w.complain, ev.ExceptionDetails.Text)
 		case *runtime.EventConsoleAPICalled:
 			w.complain = append(w.complain, "console: "+string(ev.Type))
-		case *log.EventEntryAdded: // a Content-Security-Policy is broken, or something cannot be loaded
+		case *log.EventEntryAdded: // a violation of the Content-Security-Policy, or a failed request
 			w.complain = append(w.complain, ev.Entry.Text+" "+ev.Entry.URL)
 		}
 	}))
 	w.do(chromedp.Navigate(address))
 }
 
-// quiet checks that the browser has complained of nothing.
+// quiet checks that the browser has reported no problem.
 func (w *world) quiet() {
 	w.Helper()
 	w.mu.Lock()
@@ -236,8 +236,8 @@ func (w *world) quiet() {
 	require.Empty(w, w.complain)
 }
 
-// do acts on a page. A live one may replace what was found before it is acted on, as it
-// may under a person's hand, who then looks again.
+// do performs actions on a page. A live page may replace an element before the action, as it may for a user,
+// so it tries again.
 func (w *world) do(actions ...chromedp.Action[chromedp.Void]) {
 	w.Helper()
 	for _, action := range actions {
@@ -256,10 +256,10 @@ func (w *world) do(actions ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// noNode is what the browser says of a node that has been replaced.
+// noNode is the browser's error for a replaced element.
 const noNode = -32000
 
-// evaluate is the value of an expression in the page.
+// evaluate returns the value of an expression in the page.
 func evaluate[T any](w *world, expression string) T {
 	w.Helper()
 	value, err := chromedp.Run(w.ctx, chromedp.Evaluate[T](expression))
@@ -267,14 +267,14 @@ func evaluate[T any](w *world, expression string) T {
 	return value
 }
 
-// text is what a page shows.
+// text returns the visible text of a page.
 func (w *world) text() string {
 	w.Helper()
-	text, _ := chromedp.Run(w.ctx, chromedp.Evaluate[string]("document.body ? document.body.innerText : ''")) // between two pages there is none
+	text, _ := chromedp.Run(w.ctx, chromedp.Evaluate[string]("document.body ? document.body.innerText : ''")) // while a page is loading there is none
 	return text
 }
 
-// until waits for words on the page, without loading it.
+// until waits for text on the page, without reloading it.
 func (w *world) until(words string) {
 	w.Helper()
 	text := ""
@@ -283,7 +283,7 @@ func (w *world) until(words string) {
 	}
 }
 
-// screen sets the size and the colours.
+// screen sets the size and the colour scheme.
 func (w *world) screen(width int64, dark bool) {
 	w.Helper()
 	scheme := "light"
@@ -297,7 +297,7 @@ func (w *world) screen(width int64, dark bool) {
 	require.NoError(w, err)
 }
 
-// picture takes one of the whole page.
+// picture takes a screenshot of the whole page.
 func (w *world) picture(name string) {
 	w.Helper()
 	data, err := chromedp.Run(w.ctx, chromedp.FullScreenshot(100))

@@ -11,23 +11,23 @@ import (
 	"strings"
 )
 
-// fake is a run of a played program.
+// fake is a run of a fake program.
 type fake struct {
 	name    string
-	options map[string]string // given: with its value, or ""
+	options map[string]string // given options, with their values or ""
 	rest    []string
 	session session
 }
 
-// session is what a fake remembers of a conversation.
+// session is a fake's memory of a conversation.
 type session struct {
 	ID      string
 	Cwd     string
 	Prompts []string
 }
 
-// start reads the command line. takes are the options with whether they have a
-// value; any other is refused as the program would.
+// start parses the command line. takes lists the options and whether they have a value; any other is rejected
+// as the program would.
 func start(name string, takes map[string]bool) *fake {
 	f := &fake{name: name, options: map[string]string{}}
 	args := os.Args[1:]
@@ -55,7 +55,7 @@ func (f *fake) die(code int, format string, args ...any) {
 	os.Exit(code)
 }
 
-// stdin is the prompt of a program that reads it there.
+// stdin returns the prompt of a program that reads it there.
 func stdin() string {
 	data, err := io.ReadAll(os.Stdin)
 	if err != nil || len(data) == 0 {
@@ -74,13 +74,13 @@ func (f *fake) file(id string) string {
 	}, id)+".json")
 }
 
-// load finds a session; not ok if there is none.
+// load loads a session and reports whether it exists.
 func (f *fake) load(id string) bool {
 	data, err := os.ReadFile(f.file(id))
 	return err == nil && json.Unmarshal(data, &f.session) == nil
 }
 
-// hear adds a prompt to the session and returns the answer to it.
+// hear adds a prompt to the session and returns the answer.
 func (f *fake) hear(prompt string) string {
 	f.session.Prompts = append(f.session.Prompts, prompt)
 	f.session.Cwd, _ = os.Getwd()
@@ -96,8 +96,7 @@ func (f *fake) hear(prompt string) string {
 
 var goal = regexp.MustCompile(`(?m)^I am the (\w+)\.`)
 
-// answer is that of the role that the session is for: a reviewer is content from
-// its second turn on.
+// answer returns the answer for the session's role: a reviewer is content from its second visit on.
 func (f *fake) answer() string {
 	role, status := "nobody", "done"
 	if m := goal.FindStringSubmatch(strings.Join(f.session.Prompts, "\n")); m != nil {
@@ -110,7 +109,7 @@ func (f *fake) answer() string {
 		status, f.name, len(f.session.Prompts), role, len(f.session.Prompts), f.name)
 }
 
-// serial makes the ids of new sessions: one more than there are.
+// serial numbers new sessions.
 func (f *fake) serial() int {
 	there, _ := filepath.Glob(f.file("*"))
 	return len(there) + 1
@@ -119,12 +118,12 @@ func (f *fake) serial() int {
 // print prints JSON lines.
 func print(lines ...map[string]any) {
 	for _, line := range lines {
-		data, _ := json.Marshal(line) // of maps and texts: it cannot fail
+		data, _ := json.Marshal(line) // maps of strings can always be encoded
 		fmt.Println(string(data))
 	}
 }
 
-// answers reports whether the program was only asked about itself, and answers.
+// answers handles a query for the version or help, and reports whether there was one.
 func answers(version, help string, helpArgs ...string) bool {
 	switch args := os.Args[1:]; {
 	case slices.Equal(args, []string{"--version"}):
@@ -137,7 +136,7 @@ func answers(version, help string, helpArgs ...string) bool {
 	return true
 }
 
-// keysOf are the options, as a help text lists them.
+// keysOf lists the options as a help text does.
 func keysOf(takes map[string]bool) string {
 	var list []string
 	for name := range takes {

@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// hermes is the program as it is since August 2026. FAKE=old is one before, which has no JSON lines.
-// FAKE=rotates compresses a continued session into another.
+// hermes is the program as of August 2026. FAKE=old is an earlier version without JSON lines. FAKE=rotates
+// compresses a continued session into a new one.
 func hermes() {
 	how := os.Getenv("FAKE")
 	takes := map[string]bool{

@@ -51,8 +51,8 @@ func codex() {
 		map[string]any{"type": "turn.completed", "usage": map[string]any{"input_tokens": 110 * n, "cached_input_tokens": 100 * n, "output_tokens": 7 * n}})
 }
 
-// claude hears messages line by line. While a file names a time (seconds since 1970), its
-// limit is used up until then.
+// claude receives messages line by line. If a file contains a time (in Unix seconds), its limit is used up
+// until then.
 func claude() {
 	takes := map[string]bool{
 		"-p": false, "--output-format": true, "--verbose": false, "--setting-sources": true, "--max-turns": true, "--dangerously-skip-permissions": false,
@@ -83,8 +83,8 @@ func claude() {
 		"id": "m1", "model": "sonnet", "content": []any{map[string]any{"type": "text", "text": text}}}}, result)
 }
 
-// limitedUntil returns the time in the file, 0 without one. "+2" there means two seconds
-// from the first call, however long a busy machine takes until then.
+// limitedUntil returns the time in the file, or 0. "+2" means two seconds from the first call, which may be
+// late on a busy machine.
 func limitedUntil() int64 {
 	file := filepath.Join(os.Getenv("FAKES"), "limit")
 	data, err := os.ReadFile(file)
@@ -156,11 +156,10 @@ func opencode() {
 			"tokens": map[string]any{"input": 10, "output": 7, "reasoning": 0, "cache": map[string]any{"read": 100, "write": 0}}}))
 }
 
-// inFile is a prompt that says where the prompt is.
+// inFile matches a prompt that refers to a file.
 var inFile = regexp.MustCompile(`^Your instructions are in the file (.+)\. Read`)
 
-// cursor is the program as it is now; with FAKE=old one that has no --trust and
-// tells no usage.
+// cursor is the current program; FAKE=old is a version without --trust and without usage.
 func cursor() {
 	old := os.Getenv("FAKE") == "old"
 	takes := map[string]bool{"-p": false, "--output-format": true, "--force": false, "--model": true, "--resume": true, "--mode": true}
@@ -182,7 +181,7 @@ func cursor() {
 	if id := f.options["--resume"]; id == "" {
 		f.session.ID = fmt.Sprintf("c6b62c6f-7ead-4fd6-9922-%012d", f.serial())
 	} else if !f.load(id) {
-		f.session.ID = id // it starts over under the same id
+		f.session.ID = id // it starts over with the same ID
 	}
 	prompt := f.rest[0]
 	if m := inFile.FindStringSubmatch(prompt); m != nil {

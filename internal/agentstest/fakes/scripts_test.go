@@ -13,15 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMain lets the test binary be each of the programs.
+// TestMain lets the test binary act as each of the programs.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"codex": codex, "gemini": gemini, "opencode": opencode, "cursor-agent": cursor, "hermes": hermes, "claude": claude,
 	})
 }
 
-// TestScripts runs the stories in testdata/script with uwf and the adapters as a
-// user has them: built, on PATH.
+// TestScripts runs the stories in testdata/script with uwf and the adapters built and on PATH, as for a user.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	bin := build(t)
@@ -32,7 +31,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("BIN", bin)
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "user"))
 			e.Setenv("UWF_HOME", filepath.Join(e.WorkDir, "uwf"))
-			fakes := filepath.Join(e.WorkDir, "fakes") // what the fakes remember, where their agent may write
+			fakes := filepath.Join(e.WorkDir, "fakes") // the fakes' state, in a directory that their agent may write
 			e.Setenv("FAKES", fakes)
 			if err := os.Mkdir(fakes, 0o700); err != nil {
 				return err
@@ -44,7 +43,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// build builds the commands that the stories type.
+// build builds the commands that the stories use.
 func build(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -58,7 +57,7 @@ func build(t *testing.T) (dir string) {
 	return dir
 }
 
-// cmdJSON sets a variable from the last stdout: json THREAD thread, or steps.0.hash.
+// cmdJSON sets a variable from the last stdout, as in "json THREAD thread" or with the path steps.0.hash.
 func cmdJSON(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: json VARIABLE path")
@@ -66,7 +65,7 @@ func cmdJSON(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], lookup(ts, args[1]))
 }
 
-// cmdJSONIs compares a value of the last stdout: jsonis status completed.
+// cmdJSONIs compares a value in the last stdout: jsonis status completed.
 func cmdJSONIs(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 2 {
 		ts.Fatalf("usage: jsonis path value")
@@ -76,7 +75,7 @@ func cmdJSONIs(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// cmdLongFile writes a file that no command line can hold: longfile name.
+// cmdLongFile writes a file too long for a command line: longfile name.
 func cmdLongFile(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: longfile name")
