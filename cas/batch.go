@@ -9,37 +9,36 @@ import (
 	"github.com/united-workforce/uwf/util/jsonschema"
 )
 
-// Batch collects the nodes of one commit. What was added can be read through it
-// before it is written, and what is in the store is read once ([Recalling]). Payloads are validated
-// when they are added, and the
-// schema of each is part of the batch, so that nothing durable has a type that
-// is not ([Batch.AddDurable] knows that it is).
+// Batch collects the nodes of one commit. Added nodes can be read through it before they are written, and
+// nodes of the store are read only once ([Recalling]). Payloads are validated when they are added, and the
+// schema of each is part of the batch, so that no durable node has a type that isn't durable (except with
+// [Batch.AddDurable]).
 //
 // A Batch is not safe for concurrent use.
 type Batch struct {
 	store    Store
-	recall   Reader // of the store
+	recall   Reader // reader of the store
 	now      func() time.Time
-	added    map[Hash]Node // but those that were dropped
-	order    []Hash        // of all that was ever added
-	written  int           // how many of order are in the store
-	dropped  int           // how many of order are only there
+	added    map[Hash]Node // except dropped ones
+	order    []Hash        // all nodes ever added
+	written  int           // number of nodes in order that are in the store
+	dropped  int           // number of nodes in order that are only there
 	held     int           // bytes of payloads between these two
 	compiled map[Hash]*jsonschema.Schema
 }
 
-// keepBytes is how much of what is in the store a batch keeps in memory, too: a
-// step may have gigabytes of turns.
+// keepBytes bounds the nodes that a batch keeps in memory although they are in the store: a step can have
+// gigabytes of turns.
 const keepBytes = 8 << 20
 
-// NewBatch returns an empty batch on a store; now gives the timestamps.
+// NewBatch returns an empty batch on a store; now provides the timestamps.
 func NewBatch(s Store, now func() time.Time) *Batch {
 	return &Batch{store: s, recall: Recalling(s), now: now, added: map[Hash]Node{},
 		compiled: map[Hash]*jsonschema.Schema{}}
 }
 
-// Add adds a payload of one of our kinds, and its schema. Errors: those of the
-// payload's Validate, and of [Encode].
+// Add adds a payload of one of our kinds, and its schema. Its errors come from the payload's Validate and
+// from [Encode].
 func (b *Batch) Add(ctx context.Context, p protocol.Payload) (Hash, error) {
 	if err := ctx.Err(); err != nil {
 		return "", err
@@ -58,9 +57,8 @@ func (b *Batch) Add(ctx context.Context, p protocol.Payload) (Hash, error) {
 	return b.add(typ, payload)
 }
 
-// AddValue adds a payload of any type that the store or the batch has a schema
-// for. Errors: [*SchemaError] if the value does not satisfy the schema; those of
-// [Schema] if there is none; those of [jsonschema.Schema.Validate].
+// AddValue adds a payload of any type whose schema is in the store or the batch. It returns a [*SchemaError]
+// if the value doesn't match the schema, and the errors of [Schema] and [jsonschema.Schema.Validate].
 func (b *Batch) AddValue(ctx context.Context, typ Hash, value any) (Hash, error) {
 	if typ == b.Kinds().MetaHash() {
 		return b.AddSchema(ctx, value)
@@ -75,8 +73,8 @@ func (b *Batch) AddValue(ctx context.Context, typ Hash, value any) (Hash, error)
 	return b.AddDurable(ctx, typ, value)
 }
 
-// AddDurable is [Batch.AddValue] for a type whose schema is durable already, as
-// all is that a durable node leads to: a commit does not flush it again.
+// AddDurable is [Batch.AddValue] for a type whose schema is already durable, as everything is that a durable
+// node references: a commit doesn't flush it again.
 func (b *Batch) AddDurable(ctx context.Context, typ Hash, value any) (Hash, error) {
 	schema, err := b.Compiled(ctx, typ)
 	if err != nil {
@@ -100,8 +98,8 @@ func (b *Batch) AddDurable(ctx context.Context, typ Hash, value any) (Hash, erro
 	return b.add(typ, payload)
 }
 
-// AddSchema checks and adds a JSON Schema. Errors: [*SchemaError] if it is not
-// one that a store accepts; those of [CheckTitle].
+// AddSchema checks and adds a JSON Schema. It returns a [*SchemaError] for a schema that a store doesn't
+// accept, and the errors of [CheckTitle].
 func (b *Batch) AddSchema(ctx context.Context, schema any) (Hash, error) {
 	if err := ctx.Err(); err != nil {
 		return "", err
@@ -127,8 +125,7 @@ func (b *Batch) AddSchema(ctx context.Context, schema any) (Hash, error) {
 	return h, nil
 }
 
-// Put writes what was added, readable but not durable. Errors: those of
-// [Store].Put.
+// Put writes the added nodes. They become readable, but not durable. Its errors are those of [Store].Put.
 func (b *Batch) Put(ctx context.Context) error {
 	if err := b.store.Put(ctx, b.nodes(b.written)...); err != nil {
 		return err
@@ -137,16 +134,15 @@ func (b *Batch) Put(ctx context.Context) error {
 	return nil
 }
 
-// Handover returns what was added and not put yet, for a caller that puts it
-// itself while more is added. It must be in the store before it is read through
-// the batch or committed.
+// Handover returns the added nodes that weren't put yet, for a caller that puts them itself while others are
+// added. They must be in the store before they are read through the batch or committed.
 func (b *Batch) Handover() []Node {
 	nodes := b.nodes(b.written)
 	b.wrote()
 	return nodes
 }
 
-// wrote notes that all that was added is in the store, or about to be.
+// wrote records that all added nodes are in the store, or are about to be.
 func (b *Batch) wrote() {
 	for _, h := range b.order[b.written:] {
 		b.held += len(b.added[h].Payload)
@@ -156,9 +152,8 @@ func (b *Batch) wrote() {
 	}
 }
 
-// drop forgets nodes that are in the store, all but their hashes, and schemas, which
-// come with each node. One that is added again is written again, which the store
-// takes for what it is.
+// drop frees nodes that are in the store, except their hashes, and schemas, which come with each node. If a
+// dropped node is added again, it is written again, which the store ignores.
 func (b *Batch) drop() {
 	for _, h := range b.order[b.dropped:b.written] {
 		if b.added[h].Type != b.Kinds().MetaHash() {
@@ -168,10 +163,9 @@ func (b *Batch) drop() {
 	b.dropped, b.held = b.written, 0
 }
 
-// Commit makes all that was ever added to the batch durable, what was put or
-// was in the store before included; in the order in which it was added, if that is
-// more than fits into memory. Errors: those of [Store].Commit; then nothing may be
-// made durable that names one of the nodes.
+// Commit makes all nodes ever added to the batch durable, including those put earlier or already in the
+// store. If they don't fit into memory, it writes them in the order in which they were added. Its errors are
+// those of [Store].Commit; after an error, nothing durable may reference one of the nodes.
 func (b *Batch) Commit(ctx context.Context) error {
 	for from := 0; from < b.dropped; {
 		nodes, next, err := b.load(ctx, from)
@@ -190,8 +184,7 @@ func (b *Batch) Commit(ctx context.Context) error {
 	return nil
 }
 
-// load reads nodes that were dropped, from the i-th on, as many as may be in
-// memory, and returns which is next.
+// load reads dropped nodes, starting at index i, as many as fit in memory, and returns the next index.
 func (b *Batch) load(ctx context.Context, i int) (nodes []Node, next int, err error) {
 	for size := 0; i < b.dropped && size < keepBytes; i++ {
 		n, err := b.store.Get(ctx, b.order[i])
@@ -206,7 +199,7 @@ func (b *Batch) load(ctx context.Context, i int) (nodes []Node, next int, err er
 	return nodes, i, nil
 }
 
-// Get reads from the batch, else from the store.
+// Get reads from the batch, or else from the store.
 func (b *Batch) Get(ctx context.Context, h Hash) (Node, error) {
 	if n, ok := b.added[h]; ok {
 		return n, ctx.Err()
@@ -220,7 +213,7 @@ func (b *Batch) Algorithm() Algorithm { return b.store.Algorithm() }
 // Kinds implements [Reader].
 func (b *Batch) Kinds() *Kinds { return b.store.Kinds() }
 
-// nodes are those added from the i-th on.
+// nodes returns the nodes added from index i on.
 func (b *Batch) nodes(i int) []Node {
 	nodes := make([]Node, 0, len(b.order)-i)
 	for _, h := range b.order[i:] {
@@ -233,7 +226,7 @@ func (b *Batch) add(typ Hash, payload []byte) (Hash, error) {
 	return b.addNode(Node{Hash: b.Algorithm().Sum(typ, payload), Type: typ, Payload: payload})
 }
 
-// addNode adds a node that has been validated, once.
+// addNode adds a validated node once.
 func (b *Batch) addNode(n Node) (Hash, error) {
 	if old, ok := b.added[n.Hash]; ok {
 		if !old.Equal(n) {
@@ -247,8 +240,8 @@ func (b *Batch) addNode(n Node) (Hash, error) {
 	return n.Hash, nil
 }
 
-// addSchemaNodes adds the node of a schema after the meta-schema's, so that a
-// type is always written before what has it.
+// addSchemaNodes adds the node of a schema after the meta-schema's, so that a type is always written before
+// its nodes.
 func (b *Batch) addSchemaNodes(schema Node) (Hash, error) {
 	if _, err := b.addNode(b.Kinds().Meta()); err != nil {
 		return "", err
@@ -256,8 +249,8 @@ func (b *Batch) addSchemaNodes(schema Node) (Hash, error) {
 	return b.addNode(schema)
 }
 
-// Compiled is the compiled schema of a type that the store or the batch has.
-// Errors: those of [Schema]; [*SchemaError] if it is not one that a store accepts.
+// Compiled returns the compiled schema of a type in the store or the batch. It returns the errors of
+// [Schema], and a [*SchemaError] for a schema that a store doesn't accept.
 func (b *Batch) Compiled(ctx context.Context, typ Hash) (*jsonschema.Schema, error) {
 	if s, ok := b.compiled[typ]; ok {
 		return s, ctx.Err()

@@ -18,7 +18,7 @@ import (
 
 func noon() time.Time { return time.UnixMilli(1780000000000) }
 
-// recordingStore keeps what each Commit and Put was given.
+// recordingStore records the nodes of each Commit and Put.
 type recordingStore struct {
 	*memstore.Store
 	puts, commits [][]cas.Hash
@@ -68,8 +68,8 @@ func TestBatchReadsWhatItHolds(t *testing.T) {
 	require.NoError(t, cas.Verify(ctx, s, h), "the schema and the meta-schema are there")
 }
 
-// A step's turns are put as they happen and committed at its end; the schemas
-// may have been put by another process and never been flushed.
+// A step's turns are put as they happen and committed at its end; another process can have put the schemas
+// without flushing them.
 func TestCommitCoversEverythingEverAdded(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -89,8 +89,8 @@ func TestCommitCoversEverythingEverAdded(t *testing.T) {
 	require.Equal(t, [][]cas.Hash{{meta, kind, early, late}}, s.commits, "types come before what has them")
 }
 
-// A step may have more turns than fit into memory: what was put is read back for
-// the commit, in order, and what comes last is committed last.
+// A step can have more turns than fit into memory: they are read back for the commit, in order, and the last
+// nodes are committed last.
 func TestBatchOfAnySize(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -117,7 +117,7 @@ func TestBatchOfAnySize(t *testing.T) {
 	require.Equal(t, append(slices.Clone(added), added[0], last), all[2:], "after the schemas, in order")
 }
 
-// Whoever puts nodes himself gets each once, and the commit covers them.
+// A caller that puts nodes itself gets each once, and the commit includes them.
 func TestHandover(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(cas.XXH3)
@@ -194,7 +194,7 @@ func TestAddValue(t *testing.T) {
 	require.NoError(t, cas.Verify(ctx, s, typ))
 }
 
-// The schema of a value was registered by an earlier process.
+// An earlier process registered the schema of the value.
 func TestAddValueFindsTheSchemaInTheStore(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -12,7 +12,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// sampleStep is a step as a real run makes it, about 700 bytes of JSON.
+// sampleStep is a realistic step, about 700 bytes of JSON.
 func sampleStep() protocol.Step {
 	return protocol.Step{
 		Start: someHash, Prev: new(someHash), Index: 4711, Visits: map[string]int{"planner": 1, "developer": 2355, "reviewer": 2355},
@@ -81,7 +81,7 @@ func BenchmarkSum(b *testing.B) {
 	}
 }
 
-// The first commit of a process also pays for the hashes of the kinds.
+// The first commit of a process also computes the hashes of the kinds.
 func BenchmarkNewKinds(b *testing.B) {
 	for b.Loop() {
 		cas.NewKinds(cas.XXH3).Hash(protocol.KindStep)

@@ -1,13 +1,12 @@
-// Package cas is the content-addressed store: nodes that never change, named by
-// the hash of what they say. Packages fsstore and memstore implement [Store];
-// castest is the suite that both pass.
+// Package cas defines the content-addressed store: immutable nodes, identified by the hash of their content.
+// Packages fsstore and memstore implement [Store]; package castest is their test suite.
 //
 // Invariants:
-//   - a node read from a store has the hash that it was asked for, or the read
-//     is an error; a damaged or missing node is never passed over in silence;
-//   - a node is never changed: a put of an existing hash compares the bytes and
-//     refuses a collision;
-//   - what a [Store.Commit] was given is durable, whole, when it returns.
+//   - a node read from a store has the requested hash, or the read returns an
+//     error; a damaged or missing node is never silently skipped;
+//   - a node never changes: a put of an existing hash compares the bytes and
+//     rejects a collision;
+//   - all nodes passed to [Store.Commit] are completely durable when it returns.
 package cas
 
 import (
@@ -26,18 +25,18 @@ import (
 	"github.com/united-workforce/uwf/util/jsonschema"
 )
 
-// Hash names a node.
+// Hash identifies a node.
 type Hash = protocol.Hash
 
 // Node is one immutable piece of content.
 type Node struct {
 	Hash      Hash
-	Type      Hash   // of the JSON Schema node that describes Payload
+	Type      Hash   // hash of the JSON Schema node that describes Payload
 	Payload   []byte // canonical CBOR ([Encode])
-	Timestamp int64  // ms at first put; not part of the hash
+	Timestamp int64  // time of the first put in ms; not part of the hash
 }
 
-// Equal reports whether two nodes have the same content; timestamps may differ.
+// Equal reports whether two nodes have the same content, regardless of timestamps.
 func (n Node) Equal(m Node) bool {
 	return n.Hash == m.Hash && n.Type == m.Type && bytes.Equal(n.Payload, m.Payload)
 }
@@ -49,53 +48,46 @@ type Getter interface {
 	Get(ctx context.Context, h Hash) (Node, error)
 }
 
-// Reader is what typed reads need: a Getter that knows its hash function and,
-// under it, the types of our kinds. Every Store is one, and every [*Batch].
+// Reader is the interface for typed reads: a Getter with its hash function and the types of our kinds. Every
+// [Store] and [*Batch] implements it.
 type Reader interface {
 	Getter
-	// Algorithm is the store's hash function; it never changes.
+	// Algorithm returns the store's hash function, which never changes.
 	Algorithm() Algorithm
-	// Kinds is the one value that remembers the schemas of our kinds for this
-	// store.
+	// Kinds returns the store's only value that caches the schemas of our kinds.
 	Kinds() *Kinds
 }
 
-// Store holds nodes for many processes at once.
+// Store holds nodes and can be used by many processes concurrently.
 type Store interface {
 	Reader
-	// Has reports whether a node is there, without reading it.
+	// Has reports whether a node exists, without reading it.
 	Has(ctx context.Context, h Hash) (bool, error)
-	// Put makes nodes readable by every process. They survive a kill, but not
-	// a power cut until they are part of a Commit. A node that is there already
-	// stays as it is, its timestamp included; one that was redacted stays
-	// redacted. Errors: those of
-	// [Algorithm.Check], [*CollisionError], [ErrReadOnly], and a
-	// [*CorruptError] if what is there is damaged. When it fails, some of the
-	// nodes may have been put.
+	// Put makes nodes readable by every process. They survive a kill, but a power cut only after a Commit
+	// that includes them. An existing node stays unchanged, including its timestamp; a redacted one stays
+	// redacted. Errors: those of [Algorithm.Check], [*CollisionError], [ErrReadOnly], and a [*CorruptError]
+	// if the existing node is damaged. After an error, some of the nodes can have been put.
 	Put(ctx context.Context, nodes ...Node) error
-	// Commit is Put and makes all the nodes durable, those that were there
-	// already included.
+	// Commit is Put and makes all the nodes durable, including existing ones.
 	Commit(ctx context.Context, nodes ...Node) error
-	// All yields the hashes of all nodes that begin with prefix (canonical
-	// characters, may be empty), in order. A fault is yielded with an empty
-	// hash, and the listing goes on with what can still be read.
+	// All yields the hashes of all nodes that begin with prefix (canonical characters, can be empty), in
+	// order. It yields an error with an empty hash and continues with what is still readable.
 	All(ctx context.Context, prefix string) iter.Seq2[Hash, error]
 }
 
-// The ways in which a store fails.
+// Errors of a store.
 var (
 	ErrNotFound = errors.New("node not found")
 	ErrReadOnly = errors.New("store is read-only")
 )
 
-// CorruptError means that what is stored under a hash is not what the hash
-// promises.
+// CorruptError means that the stored content doesn't match its hash.
 type CorruptError struct {
 	Hash   Hash
-	Path   string // of the file, if there is one
+	Path   string // of the file, if any
 	Reason string
-	// Cut: what is there begins as a node and then ends, or goes on with zeros. So
-	// does what a power cut leaves of a node that was put and not committed.
+	// Cut means that the data starts like a node and then ends, or continues with zeros, as after a power cut
+	// between put and commit.
 	Cut bool
 }
 
@@ -107,7 +99,7 @@ func (e *CorruptError) Error() string {
 	return fmt.Sprintf("node %s is corrupt: %s (%s)", e.Hash, e.Reason, e.Path)
 }
 
-// CollisionError means that two different contents have one hash.
+// CollisionError means that two different contents have the same hash.
 type CollisionError struct{ Hash Hash }
 
 // Error implements error.
@@ -115,13 +107,13 @@ func (e *CollisionError) Error() string {
 	return fmt.Sprintf("hash collision: %s is taken by a node with other content", e.Hash)
 }
 
-// SchemaError means that a value does not satisfy the schema of its type.
+// SchemaError means that a value doesn't match the schema of its type.
 type SchemaError struct {
-	Type     Hash // the meta-schema's, if the value is itself a schema
+	Type     Hash // the meta-schema's hash if the value is itself a schema
 	Problems []jsonschema.Problem
 }
 
-// Error implements error. It shows the first problem; Problems has all.
+// Error shows the first problem; Problems contains all.
 func (e *SchemaError) Error() string {
 	if len(e.Problems) == 0 {
 		return fmt.Sprintf("value does not satisfy schema %s", e.Type)
@@ -133,8 +125,8 @@ func (e *SchemaError) Error() string {
 	return fmt.Sprintf("value does not satisfy schema %s: %s%s", e.Type, e.Problems[0], more)
 }
 
-// AmbiguousError means that more than one node has a hash that begins with
-// Prefix. Candidates are the first of them, in order.
+// AmbiguousError means that the hashes of several nodes start with Prefix. Candidates lists the first of
+// them, in order.
 type AmbiguousError struct {
 	Prefix     string
 	Candidates []Hash
@@ -145,7 +137,7 @@ func (e *AmbiguousError) Error() string {
 	return fmt.Sprintf("%s is ambiguous: %d or more nodes begin with it", e.Prefix, len(e.Candidates))
 }
 
-// TypeError means that a node is not of the kind that was asked for.
+// TypeError means that a node isn't of the requested kind.
 type TypeError struct {
 	Hash Hash
 	Got  Hash
@@ -157,7 +149,7 @@ func (e *TypeError) Error() string {
 	return fmt.Sprintf("node %s is not a %s node (its type is %s)", e.Hash, e.Want, e.Got)
 }
 
-// Algorithm is a hash function of 64 bits. It is a property of a store.
+// Algorithm is a 64-bit hash function, a property of a store.
 type Algorithm string
 
 // The hash functions.
@@ -166,12 +158,11 @@ const (
 	XXH64 Algorithm = "xxh64" // the original's
 )
 
-// Known reports whether this program has the function.
+// Known reports whether this program implements the function.
 func (a Algorithm) Known() bool { return a == XXH3 || a == XXH64 }
 
-// Sum is the hash of a node: H(ascii(typ) ‖ payload). An empty typ gives the
-// hash of a node that is its own type. It is the empty hash, which names
-// nothing, if the function is not known.
+// Sum returns the hash of a node: H(ascii(typ) ‖ payload). An empty typ gives the hash of a node that is its
+// own type. For an unknown function it returns the empty hash, which identifies no node.
 func (a Algorithm) Sum(typ Hash, payload []byte) Hash {
 	switch a {
 	case XXH3:
@@ -189,10 +180,10 @@ func (a Algorithm) Sum(typ Hash, payload []byte) Hash {
 	return ""
 }
 
-// MetaHash is the hash of the meta-schema, which is its own type.
+// MetaHash returns the hash of the meta-schema, which is its own type.
 func (a Algorithm) MetaHash() Hash { return NewKinds(a).MetaHash() }
 
-// Matches reports whether a node has the hash that it claims.
+// Matches reports whether a node's hash is correct.
 func (a Algorithm) Matches(n Node) bool {
 	if !n.Hash.Valid() {
 		return false
@@ -203,9 +194,8 @@ func (a Algorithm) Matches(n Node) bool {
 	return a.Sum(n.Type, n.Payload) == n.Hash
 }
 
-// Check reports why a node must not be stored: a hash or type in the wrong
-// form, a payload that is not canonical or too big, or a hash that is not the
-// node's. Every [Store] checks what it is given.
+// Check returns the reason why a node must not be stored: a malformed hash or type, a payload that isn't
+// canonical or too large, or a wrong hash. Every [Store] checks its nodes.
 func (a Algorithm) Check(n Node) error {
 	switch {
 	case !n.Hash.Valid():
@@ -224,18 +214,16 @@ func (a Algorithm) Check(n Node) error {
 	return nil
 }
 
-// SharedLocker is a store from which what nothing names can be collected.
+// SharedLocker is a store with garbage collection.
 type SharedLocker interface {
-	// LockShared keeps the collector away until release is called. Any number may
-	// hold a store at once; nobody may for longer than an instant, because the
-	// collector waits.
+	// LockShared blocks the garbage collector until release is called. Several holders are allowed, but each
+	// should hold it only briefly, because the collector waits.
 	LockShared(ctx context.Context) (release func() error, err error)
 }
 
-// LockShared locks a store if it can be locked. Whoever puts nodes and then names the
-// newest of them where the collector looks, in the index or in a run's record,
-// holds the store from before the first read or put that it relies on until the
-// name is written. See docs/storage.md.
+// LockShared locks a store if it supports that. A caller that puts nodes and then references the newest of
+// them where the collector looks, in the index or in a run's record, must hold the lock from before the first
+// read or put that it relies on until the reference is written. See docs/storage.md.
 func LockShared(ctx context.Context, s Store) (release func() error, err error) {
 	if h, ok := s.(SharedLocker); ok {
 		return h.LockShared(ctx)
@@ -243,17 +231,16 @@ func LockShared(ctx context.Context, s Store) (release func() error, err error) 
 	return func() error { return nil }, ctx.Err()
 }
 
-// CheckTitle refuses a schema that is titled as only the schemas of our kinds are,
-// and is none of them: readers would take what has it for what it is not. Those
-// that a store has already stay readable. Of a node that is no schema nothing is
-// asked. The error is a [*protocol.Error] of code invalid.
+// CheckTitle rejects a schema with a title reserved for the schemas of our kinds, because readers would
+// misinterpret its nodes. Schemas already in a store stay readable. It accepts nodes that aren't schemas. The
+// error is a [*protocol.Error] of code invalid.
 func CheckTitle(kinds *Kinds, n Node) error {
 	if n.Type != kinds.MetaHash() && n.Type != n.Hash {
 		return nil
 	}
 	value, err := Decode(n.Payload)
 	if err != nil {
-		return nil // which is found where it is checked
+		return nil // reported where it is checked
 	}
 	schema, _ := value.(map[string]any)
 	title, _ := schema["title"].(string)
@@ -270,10 +257,10 @@ func CheckTitle(kinds *Kinds, n Node) error {
 	}
 }
 
-// seen is a character as a person sees it: capital and wide letters are the others,
-// and white space and what cannot be seen is nothing.
+// seen normalizes a character as a person perceives it: it folds upper case and full width, and drops
+// whitespace and invisible characters.
 func seen(r rune) rune {
-	const wide, wideEnd = '\uff01', '\uff5e' // ASCII, as wide as the letters of Chinese
+	const wide, wideEnd = '\uff01', '\uff5e' // ASCII in full width
 	switch {
 	case unicode.IsSpace(r) || !unicode.IsGraphic(r) || unicode.Is(unicode.M, r):
 		return -1

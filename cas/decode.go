@@ -18,8 +18,8 @@ import (
 	"github.com/fxamacker/cbor/v2"
 )
 
-// Decode reads canonical CBOR: nil, bool, int64, float64, string, []any,
-// map[string]any. It refuses everything that [Encode] would not have written.
+// Decode decodes canonical CBOR to nil, bool, int64, float64, string, []any and map[string]any. It rejects
+// anything that [Encode] would not have written.
 func Decode(payload []byte) (any, error) {
 	var v any
 	if err := decodeInto(payload, &v); err != nil {
@@ -28,7 +28,7 @@ func Decode(payload []byte) (any, error) {
 	return v, nil
 }
 
-// Value is the payload as a JSON value.
+// Value returns the payload as a JSON value.
 func (n Node) Value() (any, error) {
 	v, err := Decode(n.Payload)
 	if err != nil {
@@ -37,9 +37,8 @@ func (n Node) Value() (any, error) {
 	return v, nil
 }
 
-// Decode reads the payload into a struct with json tags, matched by their exact
-// case. Fields that the struct does not have are ignored: a newer program may
-// have written them.
+// Decode decodes the payload into a struct with json tags, matched by exact case. It ignores fields that the
+// struct doesn't have, because a newer program can have written them.
 func (n Node) Decode(into any) error {
 	if err := decodeInto(n.Payload, into); err != nil {
 		return fmt.Errorf("node %s: decode: %w", n.Hash, err)
@@ -54,8 +53,8 @@ func decodeInto(payload []byte, into any) error {
 	return decMode().Unmarshal(payload, into)
 }
 
-// decMode reads canonical CBOR into the types of [Decode] or into structs.
-// Types with JSON methods of their own are read through JSON.
+// decMode decodes canonical CBOR into the types of [Decode] or into structs. Types with JSON methods are
+// decoded by way of JSON.
 var decMode = sync.OnceValue(func() cbor.DecMode {
 	m, err := cbor.DecOptions{
 		DupMapKey:                 cbor.DupMapKeyEnforcedAPF,
@@ -73,12 +72,12 @@ var decMode = sync.OnceValue(func() cbor.DecMode {
 		JSONUnmarshalerTranscoder: jsonTranscoder{},
 	}.DecMode()
 	if err != nil {
-		panic("cas: " + err.Error()) // the options are constant: a test would see it
+		panic("cas: " + err.Error()) // the options are constant, so tests would detect it
 	}
 	return m
 })
 
-// jsonTranscoder turns one CBOR value into JSON.
+// jsonTranscoder converts a CBOR value to JSON.
 type jsonTranscoder struct{}
 
 // Transcode implements cbor.Transcoder.
@@ -94,24 +93,22 @@ func (jsonTranscoder) Transcode(dst io.Writer, src io.Reader) error {
 	return json.NewEncoder(dst).Encode(v)
 }
 
-// Bounds of a payload. They keep a hostile or broken file from taking all
-// memory or stack; no real node comes near them.
+// Bounds of a payload, far above real nodes. They protect memory and stack from hostile or damaged files.
 const (
 	MaxPayload = 64 << 20 // bytes of CBOR
-	MaxDepth   = 256      // arrays and objects inside one another
+	MaxDepth   = 256      // nesting of arrays and objects
 )
 
-// maxSafe is the largest integer that a JSON number holds exactly for everyone:
-// 2^53−1. Beyond it, numbers are floats.
+// maxSafe is the largest integer that every JSON implementation represents exactly: 2^53−1. Larger numbers
+// are floats.
 const maxSafe = 1<<53 - 1
 
-// Encode writes a value as canonical CBOR: integral numbers up to 2^53−1 as the
-// shortest integer (so 1.0 is 1 and -0 is 0), every other number as a 64-bit
-// float, keys sorted by their encoded bytes.
+// Encode encodes a value as canonical CBOR: integers up to 2^53−1 in the shortest form (so 1.0 becomes 1, and
+// -0 becomes 0), other numbers as 64-bit floats, keys sorted by their encoded bytes.
 //
-// Value is a JSON value, or anything that encoding/json can write. Numbers are
-// JSON's: an integer beyond 2^53−1 is rounded to the nearest float. Errors: what
-// JSON cannot say, text that is not UTF-8, [MaxDepth], [MaxPayload].
+// value is a JSON value, or anything that encoding/json can encode. As in JSON, an integer beyond 2^53−1 is
+// rounded to the nearest float. Encode returns an error for values that JSON can't represent, invalid UTF-8,
+// and values that exceed [MaxDepth] or [MaxPayload].
 func Encode(value any) ([]byte, error) {
 	v, err := normalize(value)
 	if err != nil {
@@ -127,8 +124,8 @@ func Encode(value any) ([]byte, error) {
 	return payload, nil
 }
 
-// encMode writes normalized values canonically. Only [normalize] may feed it:
-// the library itself would let invalid UTF-8 through.
+// encMode encodes normalized values canonically. Use it only on the result of [normalize], because the
+// library itself doesn't reject invalid UTF-8.
 var encMode = sync.OnceValue(func() cbor.EncMode {
 	m, err := cbor.EncOptions{
 		Sort:          cbor.SortBytewiseLexical,
@@ -139,14 +136,14 @@ var encMode = sync.OnceValue(func() cbor.EncMode {
 		TagsMd:        cbor.TagsForbidden,
 	}.EncMode()
 	if err != nil {
-		panic("cas: " + err.Error()) // the options are constant: a test would see it
+		panic("cas: " + err.Error()) // the options are constant, so tests would detect it
 	}
 	return m
 })
 
-// CheckCanonical reports the first byte at which a payload is not what [Encode]
-// writes. One value has one encoding, so that one content has one hash; the
-// CBOR library alone would accept several.
+// CheckCanonical returns an error for the first byte at which a payload differs from the output of [Encode].
+// Each value must have one encoding, so that equal contents have equal hashes; the CBOR library alone would
+// accept several.
 func CheckCanonical(payload []byte) error {
 	if len(payload) > MaxPayload {
 		return fmt.Errorf("payload of %d bytes is too big, at most %d", len(payload), MaxPayload)
@@ -162,7 +159,7 @@ func CheckCanonical(payload []byte) error {
 	return nil
 }
 
-// The major types of CBOR, RFC 8949 section 3.1.
+// The major types of CBOR (RFC 8949, section 3.1).
 const (
 	majorUint byte = iota
 	majorNegative
@@ -174,7 +171,7 @@ const (
 	majorSimple
 )
 
-// checker walks one payload; pos is the first byte not yet accepted.
+// checker validates one payload; pos is the first byte not yet accepted.
 type checker struct {
 	data []byte
 	pos  int
@@ -208,8 +205,8 @@ func (c *checker) item(depth int) error {
 	return fmt.Errorf("major type %d is not JSON", major)
 }
 
-// head reads the initial byte and its argument, which must be in the shortest
-// form. For simple values it accepts only what JSON has.
+// head reads the initial byte and its argument, which must be in the shortest form. It accepts only the
+// simple values that JSON has.
 func (c *checker) head() (major byte, arg uint64, err error) {
 	rest := c.data[c.pos:]
 	if len(rest) == 0 {
@@ -230,7 +227,7 @@ func (c *checker) head() (major byte, arg uint64, err error) {
 	if len(rest) <= size {
 		return 0, 0, errors.New("unexpected end")
 	}
-	var smallest uint64 // that needs this size
+	var smallest uint64 // that requires this size
 	switch size {
 	case 1:
 		arg, smallest = uint64(rest[1]), 24
@@ -331,9 +328,8 @@ func (c *checker) object(n uint64, depth int) error {
 	return nil
 }
 
-// normalize turns a value into the few Go types that stand for canonical CBOR:
-// nil, bool, int64, float64, string, []any and map[string]any. It never changes
-// what it is given.
+// normalize converts a value to the Go types of canonical CBOR: nil, bool, int64, float64, string, []any and
+// map[string]any. It never modifies its argument.
 func normalize(value any) (any, error) { return normalizeAt(value, 0) }
 
 func normalizeAt(value any, depth int) (any, error) {
@@ -381,7 +377,7 @@ func normalizeFloat(f float64) (any, error) {
 }
 
 func normalizeNumber(n json.Number) (any, error) {
-	// Go's parsers also read what JSON does not: 0x10, 1_000, inf.
+	// Go's parsers also accept forms that JSON doesn't: 0x10, 1_000, inf.
 	if !json.Valid([]byte(n)) {
 		return nil, fmt.Errorf("number %.40q is not JSON", string(n))
 	}
@@ -428,9 +424,8 @@ func normalizeMap(m map[string]any, depth int) (any, error) {
 	return out, nil
 }
 
-// normalizeOther takes the way through encoding/json, for structs and named
-// types. That package replaces invalid UTF-8 in silence, and a whole number that
-// JSON does not hold could not be read back, hence the check.
+// normalizeOther converts structs and named types by way of encoding/json. That package silently replaces
+// invalid UTF-8, and an integer that JSON can't represent could not be read back, hence the check.
 func normalizeOther(value any, depth int) (any, error) {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -448,8 +443,8 @@ func normalizeOther(value any, depth int) (any, error) {
 	return normalizeAt(v, depth)
 }
 
-// checkExact looks at every string and whole number that encoding/json would have
-// written. It runs after that package, which has refused cycles.
+// checkExact checks every string and integer that encoding/json would encode. It runs afterwards, because
+// encoding/json detects cycles.
 func checkExact(v reflect.Value) error {
 	if !v.IsValid() || v.Type().Implements(reflect.TypeFor[encoding.TextMarshaler]()) {
 		return nil
@@ -494,8 +489,8 @@ func checkText(s string) error {
 
 func errTooDeep() error { return fmt.Errorf("more than %d levels deep", MaxDepth) }
 
-// A node file is the CBOR map {type, payload, timestamp}, keys in that order,
-// byte for byte as the original writes it:
+// A node file is the CBOR map {type, payload, timestamp}, with the keys in that order, byte for byte as in
+// the original:
 //
 //	a3 64 "type" 6d <13 characters> 67 "payload" <CBOR> 69 "timestamp" <integer>
 const (
@@ -509,7 +504,7 @@ const (
 	MaxFile = payloadStart + MaxPayload + len(fileTail) + 9
 )
 
-// MarshalFile is the content of a node's file.
+// MarshalFile returns the content of a node's file.
 func MarshalFile(n Node) []byte {
 	b := make([]byte, 0, payloadStart+len(n.Payload)+len(fileTail)+9)
 	b = append(b, fileHead...)
@@ -520,10 +515,9 @@ func MarshalFile(n Node) []byte {
 	return appendUint(b, uint64(n.Timestamp))
 }
 
-// UnmarshalFile reads the file of node h and verifies its hash. The error is a
-// [*CorruptError] without a path, or a [*RedactedError] if a tombstone is in the
-// node's place. The timestamp is the one part that no hash covers. The payload
-// shares memory with data.
+// UnmarshalFile parses the file of node h and verifies its hash. The error is a [*CorruptError] without a
+// path, or a [*RedactedError] if the file contains a tombstone. Only the timestamp isn't covered by a hash.
+// The payload shares memory with data.
 func (a Algorithm) UnmarshalFile(h Hash, data []byte) (Node, error) {
 	if IsTombstone(data) {
 		t, err := UnmarshalTombstone(h, data)
@@ -564,7 +558,7 @@ func parseFile(data []byte) (Node, error) {
 	return Node{Type: Hash(typ), Payload: data[payloadStart:end:end], Timestamp: timestamp}, nil
 }
 
-// isCut reports whether data, which is no whole file, is one as far as it goes.
+// isCut reports whether data is a proper prefix of a valid file.
 func isCut(data []byte) bool {
 	data = bytes.TrimRight(data, "\x00")
 	head := data[:min(len(data), len(fileHead))]
@@ -572,8 +566,8 @@ func isCut(data []byte) bool {
 		(len(data) < payloadStart || string(data[payloadStart-len(fileMiddle):payloadStart]) == fileMiddle)
 }
 
-// findTail finds where the payload ends. The key of the timestamp cannot overlap
-// itself, so at most one length of the integer fits.
+// findTail returns the end of the payload. The timestamp's key can't overlap itself, so at most one length of
+// the integer fits.
 func findTail(data []byte) (end int, timestamp int64, ok bool) {
 	for _, size := range []int{9, 5, 3, 2, 1} {
 		end := len(data) - size - len(fileTail)
@@ -586,7 +580,7 @@ func findTail(data []byte) (end int, timestamp int64, ok bool) {
 	return 0, 0, false
 }
 
-// appendUint writes an unsigned integer in its shortest form.
+// appendUint appends an unsigned integer in its shortest form.
 func appendUint(b []byte, n uint64) []byte {
 	switch {
 	case n < 24:
@@ -601,7 +595,7 @@ func appendUint(b []byte, n uint64) []byte {
 	return binary.BigEndian.AppendUint64(append(b, 27), n)
 }
 
-// parseUint reads b, all of it, as an unsigned integer in its shortest form.
+// parseUint parses b completely as an unsigned integer in its shortest form.
 func parseUint(b []byte) (uint64, bool) {
 	c := checker{data: b}
 	major, n, err := c.head()

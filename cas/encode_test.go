@@ -14,7 +14,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// One value has one encoding, whatever Go type it comes in.
+// A value has one encoding, regardless of its Go type.
 func TestEncode(t *testing.T) {
 	t.Parallel()
 	type named string
@@ -140,8 +140,8 @@ func TestDecodeGivesFewTypes(t *testing.T) {
 	}, v)
 }
 
-// What the CBOR library, or the original, would accept but Encode would not have
-// written has another hash than the same value in canonical form.
+// Data that the CBOR library or the original would accept but Encode would not write has a different hash
+// than the same value in canonical form.
 func TestDecodeRefuses(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ cbor string }{

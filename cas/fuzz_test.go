@@ -11,7 +11,7 @@ import (
 	"github.com/united-workforce/uwf/util/fuzzing"
 )
 
-// Decoding never panics, and what it accepts has one encoding.
+// Decoding never panics, and accepted data has one encoding.
 func FuzzDecode(f *testing.F) {
 	for _, v := range readVectors[[]hashVector](f, "hash-vectors.json") {
 		if data, err := hex.DecodeString(v.CBORHex); err == nil && len(data) < 1000 {
@@ -36,7 +36,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// decodeIntoKinds must not panic; errors are right for most inputs.
+// decodeIntoKinds must not panic; errors are expected for most inputs.
 func decodeIntoKinds(payload []byte) {
 	n := cas.Node{Payload: payload}
 	for _, into := range []any{
@@ -47,8 +47,7 @@ func decodeIntoKinds(payload []byte) {
 	}
 }
 
-// What JSON says survives the store: encoding is stable, and the value is the
-// one that encoding/json would have given.
+// A JSON value survives the store: its encoding is stable, and the value equals the result of encoding/json.
 func FuzzEncode(f *testing.F) {
 	for _, v := range readVectors[[]hashVector](f, "hash-vectors.json") {
 		if len(v.Payload) < 1000 {
@@ -86,7 +85,7 @@ func FuzzEncode(f *testing.F) {
 	})
 }
 
-// Reading a node file never panics, and what it accepts is what was written.
+// Parsing a node file never panics, and marshaling an accepted one gives the same bytes.
 func FuzzUnmarshalFile(f *testing.F) {
 	n := textNode(f, cas.XXH3, "hi")
 	f.Add([]byte(cas.MarshalFile(n)))

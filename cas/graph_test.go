@@ -13,7 +13,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// Hashes that look like refs but name nothing.
+// Hashes that look like refs but identify no node.
 const (
 	refA = "00000000000AA"
 	refB = "00000000000BB"
@@ -77,8 +77,7 @@ func TestRefs(t *testing.T) {
 	}
 }
 
-// putUnchecked puts a schema and a value of it without validation, as the
-// original's stores have them.
+// putUnchecked puts a schema and a value of it without validation, as in the original's stores.
 func putUnchecked(t testing.TB, s cas.Store, schema, value any) cas.Node {
 	t.Helper()
 	typ := putNode(t, s, s.Kinds().MetaHash(), schema)
@@ -174,7 +173,7 @@ func walk(t testing.TB, r cas.Reader, o cas.WalkOptions, roots ...cas.Hash) []ca
 	return hashes
 }
 
-// A fault is told and the walk goes on: nothing is skipped in silence.
+// A walk reports a fault and continues: nothing is silently skipped.
 func TestWalkTellsFaults(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -276,7 +275,7 @@ func TestExpand(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A content-addressed store has no cycles, but for collisions and hostile files.
+// A content-addressed store has no cycles except through collisions and hostile files.
 func TestCyclesEnd(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -290,7 +289,7 @@ func TestCyclesEnd(t *testing.T) {
 
 type cycle struct{ *memstore.Store }
 
-// cycleOf has refA and refB, which refer to each other.
+// cycleOf contains refA and refB, which reference each other.
 type cycleOf struct {
 	cycle
 	typ cas.Hash
@@ -305,7 +304,7 @@ func (c cycleOf) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
 	return cas.Node{Hash: h, Type: c.typ, Payload: payload}, err
 }
 
-// What many nodes share is expanded once: 2^40 copies would end no test.
+// Shared nodes are expanded once: 2^40 copies would never finish.
 func TestExpandOfALadder(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -11,7 +11,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 )
 
-// parseJSON reads a JSON text; numbers stay as they are written.
+// parseJSON parses JSON; numbers stay as written.
 func parseJSON(t testing.TB, text []byte) any {
 	t.Helper()
 	dec := json.NewDecoder(bytes.NewReader(text))
@@ -28,7 +28,7 @@ func deref(h *cas.Hash) cas.Hash {
 	return *h
 }
 
-// textNode is a node that holds a string, of an arbitrary type.
+// textNode returns a node with a string, of an arbitrary type.
 func textNode(t testing.TB, a cas.Algorithm, text string) cas.Node {
 	t.Helper()
 	payload, err := cas.Encode(text)

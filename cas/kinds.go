@@ -14,15 +14,14 @@ import (
 	"github.com/united-workforce/uwf/util/jsonschema"
 )
 
-// Kinds knows the schema nodes of our kinds, and the meta-schema, under one
-// hash function. Each is computed when it is first asked for and then
-// remembered. Safe for concurrent use.
+// Kinds provides the schema nodes of our kinds, and the meta-schema, under one hash function. It computes and
+// caches them on demand. It is safe for concurrent use.
 type Kinds struct {
 	algorithm Algorithm
 	mu        sync.Mutex
 	nodes     map[protocol.Type]Node
-	ours      map[Hash]protocol.Type // the types that this program knows; nil: not asked for yet
-	read      map[Hash]protocol.Type // types whose schemas were read; zero: none of ours
+	ours      map[Hash]protocol.Type // types known to this program; nil until first used
+	read      map[Hash]protocol.Type // types whose schemas were read; zero for types that aren't ours
 }
 
 // NewKinds returns the kinds under a hash function.
@@ -30,13 +29,11 @@ func NewKinds(a Algorithm) *Kinds {
 	return &Kinds{algorithm: a, nodes: map[protocol.Type]Node{}, read: map[Hash]protocol.Type{}}
 }
 
-// Of tells what the nodes of a type are: their kind, "" if it is none of ours, and
-// its version; 0 is the form of the original. The type of a newer version is known
-// by its schema, which is read from r. Errors: those of [Schema] for a type that this
-// program does not know.
+// Of returns the kind of the nodes of a type, "" for other types, and its version; 0 is the original's form.
+// It recognizes the type of a newer version by its schema, which it reads from r. Its errors are those of
+// [Schema], for a type unknown to this program.
 //
-// Nobody else compares the types of nodes with those of kinds: who did would not
-// see the versions that come after.
+// Use only this method to determine a node's kind: comparing the types directly would miss later versions.
 func (k *Kinds) Of(ctx context.Context, r Reader, typ Hash) (protocol.Kind, int, error) {
 	if t, known := k.remembered(typ); known {
 		return t.Kind, t.Version, nil
@@ -74,10 +71,9 @@ func (k *Kinds) remembered(typ Hash) (protocol.Type, bool) {
 	return t, ok
 }
 
-// newer reports whether a schema is that of a version which this program does not
-// know. Its title says so, and all that the first version says is still there: else
-// the links of a chain would not be what the schema calls refs, and the collector
-// would take what they lead to.
+// newer reports whether a schema belongs to a version that this program doesn't know. Its title shows that,
+// and it must still contain every ref of the first version: otherwise the schema would not declare the links
+// of a chain as refs, and the collector would delete their targets.
 func (k *Kinds) newer(schema any) (protocol.Type, bool) {
 	s, _ := schema.(object)
 	title, _ := s["title"].(string)
@@ -101,7 +97,7 @@ func (k *Kinds) newer(schema any) (protocol.Type, bool) {
 	return t, true
 }
 
-// keeps reports whether a schema, pruned, finds every ref that another finds.
+// keeps reports whether a pruned schema finds every ref that another one finds.
 func keeps(first, now any) bool {
 	switch first := first.(type) {
 	case nil:
@@ -123,8 +119,8 @@ func keeps(first, now any) bool {
 	return reflect.DeepEqual(first, now)
 }
 
-// Foundation are the nodes that a store is made with: the meta-schema, and the
-// schemas of [protocol.Foundation].
+// Foundation returns the nodes that every store starts with: the meta-schema, and the schemas of
+// [protocol.Foundation].
 func (k *Kinds) Foundation() []Node {
 	nodes := []Node{k.Meta()}
 	for _, t := range protocol.Foundation() {
@@ -139,8 +135,8 @@ func (k *Kinds) InFoundation(h Hash) bool {
 	return h == k.MetaHash() || t.Known() && slices.Contains(protocol.Foundation(), t)
 }
 
-// Builtin is the node of a schema that this program knows whether or not a store
-// has it, false if h is none.
+// Builtin returns the node of a schema built into this program, whether or not a store has it; false if h
+// isn't one.
 func (k *Kinds) Builtin(h Hash) (Node, bool) {
 	if h == k.MetaHash() {
 		return k.Meta(), true
@@ -152,16 +148,15 @@ func (k *Kinds) Builtin(h Hash) (Node, bool) {
 	return k.Schema(t), true
 }
 
-// Hash is the hash of the schema of a kind's first version: the type of the nodes
-// that say nothing newer.
+// Hash returns the hash of the schema of a kind's first version: the type of nodes that use no newer feature.
 func (k *Kinds) Hash(kind protocol.Kind) Hash {
 	return k.Schema(protocol.Type{Kind: kind, Version: 1}).Hash
 }
 
-// MetaHash is the hash of the meta-schema: the type of schema nodes.
+// MetaHash returns the hash of the meta-schema: the type of schema nodes.
 func (k *Kinds) MetaHash() Hash { return k.Meta().Hash }
 
-// Schema is the node of a type's schema, without a timestamp.
+// Schema returns the node of a type's schema, without a timestamp.
 func (k *Kinds) Schema(t protocol.Type) Node {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -176,7 +171,7 @@ func (k *Kinds) schema(t protocol.Type) Node {
 	})
 }
 
-// Meta is the node of the meta-schema, without a timestamp.
+// Meta returns the node of the meta-schema, without a timestamp.
 func (k *Kinds) Meta() Node {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -200,17 +195,15 @@ func (k *Kinds) remember(t protocol.Type, compute func() Node) Node {
 	return n
 }
 
-// schemaFiles holds the schemas of package protocol as [Encode] writes them:
-// reading and encoding JSON would cost every process more than all its other
-// work on the store. A test keeps them equal.
+// schemaFiles contains the schemas of package protocol as encoded by [Encode]: parsing and encoding JSON
+// would cost every process more than all its other work on the store. A test keeps them equal.
 //
 //go:embed kinds/*.cbor
 var schemaFiles embed.FS
 
 //go:generate go test -run TestSchemaFiles -update .
 
-// schemaPayload panics for a type that is not in protocol.Types: such a value is
-// a programming error.
+// schemaPayload panics for a type that isn't in protocol.Types, which is a programming error.
 func schemaPayload(name string) []byte {
 	payload, err := schemaFiles.ReadFile("kinds/" + name + ".cbor")
 	if err != nil {
@@ -219,8 +212,8 @@ func schemaPayload(name string) []byte {
 	return payload
 }
 
-// Schema returns the JSON Schema of a type as a JSON value. Errors: those of
-// Get; a [*CorruptError] if typ is not a schema node.
+// Schema returns the JSON Schema of a type as a JSON value. It returns the errors of Get, and a
+// [*CorruptError] if typ isn't a schema node.
 func Schema(ctx context.Context, r Reader, typ Hash) (any, error) {
 	n, err := getSchema(ctx, r, typ)
 	if err != nil {
@@ -229,7 +222,7 @@ func Schema(ctx context.Context, r Reader, typ Hash) (any, error) {
 	return n.Value()
 }
 
-// getSchema gets the node of a type.
+// getSchema returns the node of a type.
 func getSchema(ctx context.Context, r Reader, typ Hash) (Node, error) {
 	n, err := r.Get(ctx, typ)
 	if err != nil {
@@ -241,8 +234,8 @@ func getSchema(ctx context.Context, r Reader, typ Hash) (Node, error) {
 	return n, nil
 }
 
-// compile checks the payload of a schema node and compiles it. Errors:
-// [*SchemaError] against the meta-schema, whose hash is meta.
+// compile checks and compiles the payload of a schema node. Its error is a [*SchemaError] against the
+// meta-schema, whose hash is meta.
 func compile(meta Hash, payload []byte) (*jsonschema.Schema, error) {
 	schema, err := Decode(payload)
 	if err != nil {
@@ -261,8 +254,8 @@ func compile(meta Hash, payload []byte) (*jsonschema.Schema, error) {
 // maxCandidates bounds the list in an [AmbiguousError].
 const maxCandidates = 16
 
-// Resolve finds the one node whose hash begins with prefix, as a person types
-// it. Errors: [ErrNotFound], [*AmbiguousError], those of [Store].All.
+// Resolve returns the only node whose hash starts with prefix, as typed by a person. Errors: [ErrNotFound],
+// [*AmbiguousError], those of [Store].All.
 func Resolve(ctx context.Context, s Store, prefix string) (Hash, error) {
 	if prefix == "" {
 		return "", fmt.Errorf("%w: the hash is empty", ErrNotFound)

@@ -13,9 +13,8 @@ import (
 	"github.com/united-workforce/uwf/util/jsonschema"
 )
 
-// Add trusts a payload's Validate and compiles no schema. So for every kind
-// the two must accept and refuse the same payloads: here each field of each
-// sample, however deep, is given every value that might matter.
+// Add relies on a payload's Validate and compiles no schema. For every kind the two must therefore accept the
+// same payloads: here each field of each sample, at any depth, is set to every relevant value.
 func TestValidateAgreesWithTheSchema(t *testing.T) {
 	t.Parallel()
 	accepted, refused := map[protocol.Kind]int{}, map[protocol.Kind]int{}
@@ -61,8 +60,8 @@ func typeSchema(t testing.TB, typ protocol.Type) *jsonschema.Schema {
 	return schema
 }
 
-// vary gives v, and everything inside it, other values one by one, calls check
-// with each, and puts the old value back.
+// vary sets v and everything inside it to other values one by one, calls check with each, and restores the
+// old value.
 func vary(v reflect.Value, where string, check func(string)) {
 	old := reflect.New(v.Type()).Elem()
 	old.Set(v)
@@ -89,7 +88,7 @@ func vary(v reflect.Value, where string, check func(string)) {
 	}
 }
 
-// varyCopy varies what a pointer points to, without changing it for others.
+// varyCopy varies the target of a pointer without affecting others.
 func varyCopy(v reflect.Value, where string, check func(string)) {
 	if v.IsNil() {
 		return
@@ -100,7 +99,7 @@ func varyCopy(v reflect.Value, where string, check func(string)) {
 	vary(v.Elem(), where, check)
 }
 
-// varyEntry varies a value in a map, which cannot be changed in place.
+// varyEntry varies a value in a map, which can't be changed in place.
 func varyEntry(m, key reflect.Value, where string, check func(string)) {
 	old := m.MapIndex(key)
 	entry := reflect.New(m.Type().Elem()).Elem()
@@ -112,7 +111,7 @@ func varyEntry(m, key reflect.Value, where string, check func(string)) {
 	m.SetMapIndex(key, old)
 }
 
-// variants are the values of a type that might matter to a schema.
+// variants returns values of a type that can matter to a schema.
 func variants(t reflect.Type) []reflect.Value {
 	var out []reflect.Value
 	add := func(values ...any) {

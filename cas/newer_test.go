@@ -12,8 +12,8 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// newerSchema is what a later uwf may make of a kind: its schema under a title of
-// version 9, with a field more.
+// newerSchema simulates a later version of a kind: its schema with a title of version 9 and an additional
+// field.
 func newerSchema(t *testing.T, kind protocol.Kind) map[string]any {
 	t.Helper()
 	schema := parseJSON(t, protocol.SchemaJSON(protocol.Type{Kind: kind, Version: kind.Versions()})).(map[string]any)
@@ -24,8 +24,7 @@ func newerSchema(t *testing.T, kind protocol.Kind) map[string]any {
 	return schema
 }
 
-// Whoever has an older uwf than somebody else can still read what they made, but
-// for workflows, which would run otherwise than meant.
+// An older uwf can read nodes of newer versions, except workflows, which would run differently than intended.
 func TestNewerVersionsAreRead(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -63,7 +62,7 @@ func TestNewerVersionsAreRead(t *testing.T) {
 	}
 }
 
-// Only what has grown is a newer version: not any schema with such a title.
+// Only an extended schema is a newer version, not any schema with such a title.
 func TestWhatIsNoNewerVersion(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -92,7 +91,7 @@ func TestWhatIsNoNewerVersion(t *testing.T) {
 	require.ErrorIs(t, err, cas.ErrNotFound)
 }
 
-// What is written today has the hash that it always had: lowest version first.
+// Payloads keep their hashes, because the lowest possible version is used.
 func TestHashesOfPayloadsStay(t *testing.T) {
 	t.Parallel()
 	b, _ := newBatch(t)

@@ -10,13 +10,11 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// The original's nodes. A store whose hash function is xxh64 may hold nodes that
-// the original has written, under types of its own, which differ from version to
-// version. They keep their hashes, so they are not rewritten but read as what
-// they stand for. Their types are known by the titles of their schemas, and by
-// the fields that such a node cannot do without.
+// Nodes of the original. A store with the hash function xxh64 can contain nodes written by the original, with
+// its own types, which differ between versions. They keep their hashes, so they are converted when read.
+// Their types are recognized by the titles of their schemas and by required fields.
 
-// originalTitles are the original's titles of our kinds.
+// originalTitles maps the original's titles to our kinds.
 var originalTitles = map[string]protocol.Kind{
 	"Workflow":      protocol.KindWorkflow,
 	"StartNode":     protocol.KindStart,
@@ -24,8 +22,8 @@ var originalTitles = map[string]protocol.Kind{
 	"SuspendOutput": protocol.KindSuspend,
 }
 
-// originalFields are what a schema of the original's must speak of to be taken
-// for a kind: a user may give an output schema any title.
+// originalFields lists the fields that a schema of the original's must have to be recognized as a kind,
+// because a user can give an output schema any title.
 var originalFields = map[protocol.Kind][]string{
 	protocol.KindWorkflow: {"name", "roles"},
 	protocol.KindStart:    {"workflow", "prompt"},
@@ -35,8 +33,8 @@ var originalFields = map[protocol.Kind][]string{
 	protocol.KindTurn:     {"role", "content"},
 }
 
-// originalKind tells what the nodes of a schema are. Every agent of the original
-// has its own detail and turn: they are known by what they end in.
+// originalKind returns the kind of the nodes of a schema. Each agent of the original has its own detail and
+// turn types, recognized by their suffix.
 func originalKind(schema any) protocol.Kind {
 	s, _ := schema.(object)
 	if len(s) == 1 && s["type"] == "string" {
@@ -59,9 +57,8 @@ func originalKind(schema any) protocol.Kind {
 	return kind
 }
 
-// OriginalStep reads a step of the original's, false if n is none. What such a
-// node does not say is left zero: its index, visits and limitBase, which follow
-// from the chain (package thread).
+// OriginalStep converts a step of the original's; false if n isn't one. It leaves missing fields zero: the
+// index, visits and limitBase, which package thread derives from the chain.
 func OriginalStep(ctx context.Context, r Reader, n Node) (protocol.Step, bool, error) {
 	kind, version, err := r.Kinds().Of(ctx, r, n.Type)
 	if err != nil || kind != protocol.KindStep || version != 0 {
@@ -78,7 +75,7 @@ func OriginalStep(ctx context.Context, r Reader, n Node) (protocol.Step, bool, e
 	return s, true, nil
 }
 
-// asOriginal reads a node of the original's that stands for a payload of ours.
+// asOriginal converts a node of the original's to our payload.
 func asOriginal[P protocol.Payload](n Node) (P, error) {
 	var zero P
 	var form interface{ payload() protocol.Payload }
@@ -90,7 +87,7 @@ func asOriginal[P protocol.Payload](n Node) (P, error) {
 	case protocol.KindTurn:
 		form = &originalTurn{}
 	default:
-		return decodeAs[P](n) // the forms are the same
+		return decodeAs[P](n) // the forms are identical
 	}
 	if err := decodeInto(n.Payload, form); err != nil {
 		return zero, &CorruptError{Hash: n.Hash, Reason: err.Error()}
@@ -99,9 +96,8 @@ func asOriginal[P protocol.Payload](n Node) (P, error) {
 	return p, check(n, p)
 }
 
-// originalWorkflow is the Workflow node of all versions: roles have their schema
-// as frontmatter, meta or outputSchema, and say who they are in one text or in
-// several.
+// originalWorkflow covers the Workflow node of all versions: a role's schema is in frontmatter, meta or
+// outputSchema, and its description is one text or several.
 type originalWorkflow struct {
 	Name        string                        `json:"name"`
 	Description string                        `json:"description"`
@@ -164,8 +160,7 @@ func paragraphs(texts ...string) string {
 	return strings.Join(all, "\n\n")
 }
 
-// originalStep is the StepNode of all versions. The oldest have no times and no
-// directory.
+// originalStep covers the StepNode of all versions. The oldest have neither times nor a directory.
 type originalStep struct {
 	Start           Hash           `json:"start"`
 	Prev            *Hash          `json:"prev"`
@@ -181,7 +176,7 @@ type originalStep struct {
 	Usage           *originalUsage `json:"usage"`
 }
 
-// originalUsage has seconds, and input tokens that include the cached ones.
+// originalUsage has seconds, and input tokens that include cached ones.
 type originalUsage struct {
 	Turns        int     `json:"turns"`
 	InputTokens  int64   `json:"inputTokens"`
@@ -205,13 +200,13 @@ func (o originalStep) step() protocol.Step {
 	return s
 }
 
-// originalDetail is what the details of the original's agents have in common.
-// That of its mock agent has no turns.
+// originalDetail contains the fields common to the details of the original's agents. The mock agent's detail
+// has no turns.
 type originalDetail struct {
 	SessionID  string  `json:"sessionId"`
 	Model      string  `json:"model"`
 	Duration   float64 `json:"duration"`   // ms
-	DurationMs float64 `json:"durationMs"` // Claude Code's
+	DurationMs float64 `json:"durationMs"` // Claude Code
 	Subtype    string  `json:"subtype"`
 	Turns      []Hash  `json:"turns"`
 }
@@ -227,7 +222,7 @@ func (o *originalDetail) payload() protocol.Payload {
 	return d
 }
 
-// originalTurn is a turn of any of the original's agents.
+// originalTurn covers the turns of all the original's agents.
 type originalTurn struct {
 	Index     int            `json:"index"`
 	Role      string         `json:"role"`
@@ -236,8 +231,8 @@ type originalTurn struct {
 	Reasoning string         `json:"reasoning"`
 }
 
-// originalCall has its arguments as args, or as input (Claude Code's), or, where an
-// agent kept the endpoint's own form, as the text of a function.
+// originalCall has its arguments in args, in input (Claude Code) or, if an agent stored the endpoint's own
+// form, in the text of a function.
 type originalCall struct {
 	ID       string           `json:"id"`
 	Name     string           `json:"name"`

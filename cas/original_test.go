@@ -11,7 +11,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// putAs puts a value under a schema, both as they are.
+// putAs puts a value and its schema without validation.
 func putAs(t *testing.T, s cas.Store, schema, value any) cas.Node {
 	t.Helper()
 	ctx := context.Background()
@@ -26,7 +26,7 @@ func putAs(t *testing.T, s cas.Store, schema, value any) cas.Node {
 	return put(put(s.Kinds().MetaHash(), schema).Hash, value)
 }
 
-// fieldsOf is a schema with fields that may have any value.
+// fieldsOf returns a schema with unrestricted fields.
 func fieldsOf(title string, fields ...string) any {
 	properties := map[string]any{}
 	for _, f := range fields {
@@ -35,7 +35,7 @@ func fieldsOf(title string, fields ...string) any {
 	return map[string]any{"title": title, "type": "object", "properties": properties}
 }
 
-// What the original's versions have written is read as what it stands for.
+// Nodes of all the original's versions are converted when read.
 func TestOriginalForms(t *testing.T) {
 	t.Parallel()
 	role := map[string]any{"description": "d", "goal": "g", "capabilities": []any{"c"}, "procedure": "p", "output": "o", "frontmatter": string(someHash)}
@@ -123,7 +123,7 @@ func readAs(t *testing.T, s cas.Store, n cas.Node, kind protocol.Kind) protocol.
 	return p
 }
 
-// A title alone makes no kind: outputs have the titles that people give them.
+// A title alone doesn't determine a kind, because users choose the titles of outputs.
 func TestATitleIsNotEnough(t *testing.T) {
 	t.Parallel()
 	s := memstore.New(cas.XXH64)

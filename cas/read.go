@@ -8,8 +8,8 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// Read gets a node of one of our kinds: Read[protocol.Start](ctx, store, h).
-// Errors: those of Get, and of [As].
+// Read returns a node of one of our kinds: Read[protocol.Start](ctx, store, h). Its errors are those of Get
+// and of [As].
 func Read[P protocol.Payload](ctx context.Context, r Reader, h Hash) (P, error) {
 	n, err := r.Get(ctx, h)
 	if err != nil {
@@ -19,13 +19,11 @@ func Read[P protocol.Payload](ctx context.Context, r Reader, h Hash) (P, error) 
 	return As[P](ctx, r, n)
 }
 
-// As decodes a node that has been read as one of our kinds, of whatever version:
-// fields that this program does not know are ignored. In a store with the
-// original's hash function it also understands the original's nodes, but for
-// steps, whose place only the chain tells (package thread). Errors: [*TypeError]
-// if the node is of another kind, [*CorruptError] if its content is not what its
-// kind says, a [*protocol.Error] of code newer for a workflow of a newer version,
-// those of [Schema] for a type that is neither ours nor there.
+// As decodes a node as one of our kinds, in any version; it ignores unknown fields. In a store with the
+// original's hash function it also converts the original's nodes, except steps, whose place only the chain
+// determines (package thread). It returns a [*TypeError] for a node of another kind, a [*CorruptError] for
+// content that is invalid for its kind, a [*protocol.Error] of code unsupported-version for a workflow of a
+// newer version, and the errors of [Schema] for an unknown type.
 func As[P protocol.Payload](ctx context.Context, r Reader, n Node) (P, error) {
 	var zero P
 	want := zero.Kind()
@@ -38,20 +36,20 @@ func As[P protocol.Payload](ctx context.Context, r Reader, n Node) (P, error) {
 	case version == 0:
 		return asOriginal[P](n)
 	case kind == protocol.KindWorkflow && version > kind.Versions():
-		// What it asks for would be left out.
+		// Its new features would be ignored.
 		return zero, &protocol.Error{Code: protocol.CodeUnsupportedVersion,
 			Message: fmt.Sprintf("workflow %s was made by a newer uwf: upgrade", n.Hash)}
 	}
 	p, err := decodeAs[P](n)
 	if err == nil && p.Version() > version {
-		// The refs among them are none to the collector.
+		// The collector doesn't see refs in these fields.
 		return zero, &CorruptError{Hash: n.Hash, Reason: fmt.Sprintf("it has fields that a %s does not have",
 			protocol.Type{Kind: kind, Version: version})}
 	}
 	return p, err
 }
 
-// decodeAs decodes a node whose type is known.
+// decodeAs decodes a node of a known type.
 func decodeAs[P protocol.Payload](n Node) (P, error) {
 	var p, zero P
 	if err := decodeInto(n.Payload, &p); err != nil {
@@ -63,7 +61,7 @@ func decodeAs[P protocol.Payload](n Node) (P, error) {
 	return p, nil
 }
 
-// check holds a payload against what its kind says.
+// check validates a payload against its kind.
 func check(n Node, p protocol.Payload) error {
 	if err := p.Validate(); err != nil {
 		return &CorruptError{Hash: n.Hash, Reason: fmt.Sprintf("it is not a %s: %v", p.Kind(), err)}
@@ -71,16 +69,16 @@ func check(n Node, p protocol.Payload) error {
 	return nil
 }
 
-// Expand is a node's payload with every ref replaced by what it refers to, down
-// to depth levels (<0: all). A cycle keeps its hash. What is referred to twice
-// is one value, not a copy: do not change the result. What was redacted says so
-// ([RedactedError.Value]). Errors: those of Get and [Refs], for any of the nodes.
+// Expand returns a node's payload with every ref replaced by its target, down to depth levels (<0: all). A
+// cycle keeps its hash. A target referenced twice is shared rather than copied, so don't modify the result. A
+// redacted node is replaced by [RedactedError.Value]. Its errors are those of Get and [Refs], for any of the
+// nodes.
 func Expand(ctx context.Context, r Reader, h Hash, depth int) (any, error) {
 	e := expander{finder: newRefFinder(r), open: map[Hash]bool{}, done: map[place]any{}}
 	return e.expand(ctx, h, depth)
 }
 
-// place is a node at a remaining depth.
+// place is a node and its remaining depth.
 type place struct {
 	hash  Hash
 	depth int
@@ -88,7 +86,7 @@ type place struct {
 
 type expander struct {
 	finder *refFinder
-	open   map[Hash]bool // being expanded: meeting one again is a cycle
+	open   map[Hash]bool // being expanded: another occurrence is a cycle
 	done   map[place]any
 }
 
@@ -121,9 +119,8 @@ func (e *expander) expand(ctx context.Context, h Hash, depth int) (any, error) {
 	return v, err
 }
 
-// Inspector looks into many nodes: what they refer to, and whether they satisfy
-// their types. It reads and compiles each schema once. Not safe for concurrent
-// use.
+// Inspector inspects many nodes: it returns their refs and validates them against their types. It reads and
+// compiles each schema once. It is not safe for concurrent use.
 type Inspector struct {
 	verifier *Verifier
 	finder   *refFinder
@@ -134,12 +131,11 @@ func NewInspector(r Reader) *Inspector {
 	return &Inspector{verifier: NewVerifier(r), finder: newRefFinder(r)}
 }
 
-// Refs is [Refs].
+// Refs is like the function [Refs].
 func (i *Inspector) Refs(ctx context.Context, n Node) ([]Hash, error) { return i.finder.refs(ctx, n) }
 
-// Inspect checks a node that a Get has returned, as [Verify] does, and returns
-// what it refers to. Of a node that does not satisfy its type it returns the
-// refs and the error; otherwise, errors come alone.
+// Inspect checks a node returned by Get, as [Verify] does, and returns its refs. For a node that doesn't
+// match its type it returns both the refs and the error, otherwise errors only.
 func (i *Inspector) Inspect(ctx context.Context, n Node) ([]Hash, error) {
 	value, err := Decode(n.Payload)
 	if err != nil {
@@ -152,13 +148,12 @@ func (i *Inspector) Inspect(ctx context.Context, n Node) ([]Hash, error) {
 	return refs, i.verifier.verifyValue(ctx, n, value)
 }
 
-// recallBytes bounds what a [Recalling] keeps: the nodes that several parts of one
-// step need are few and small.
+// recallBytes bounds the cache of a [Recalling] reader: the nodes needed by several parts of a step are few
+// and small.
 const recallBytes = 1 << 20
 
-// Recalling returns a reader that reads a node once, as long as there are few of
-// them. It is for one step: what becomes of a node that was read, such as damage or
-// a redaction, it does not see. Safe for concurrent use if r is.
+// Recalling returns a reader that reads a node only once, unless there are many. Use it for one step only: it
+// doesn't notice later damage or redaction of a node. It is safe for concurrent use if r is.
 func Recalling(r Reader) Reader {
 	return &recalling{Reader: r, nodes: map[Hash]Node{}, room: recallBytes}
 }
@@ -182,7 +177,7 @@ func (r *recalling) Get(ctx context.Context, h Hash) (Node, error) {
 	if err != nil {
 		return n, err
 	}
-	const entry = 256 // roughly, besides the payload
+	const entry = 256 // approximate overhead of an entry
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if size := len(n.Payload) + entry; size <= r.room {

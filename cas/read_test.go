@@ -16,7 +16,7 @@ const (
 	someTree = protocol.Tree("sha1:0123456789abcdef0123456789abcdef01234567")
 )
 
-// samples has one full payload of each kind.
+// samples contains one complete payload of each kind.
 func samples() []protocol.Payload {
 	usage := &protocol.Usage{Turns: 3, InputTokens: 1 << 40, OutputTokens: 7, CostUSD: new(0.25), DurationMs: 9}
 	return []protocol.Payload{
@@ -129,7 +129,7 @@ func TestReadOfAnotherKind(t *testing.T) {
 	require.ErrorIs(t, err, cas.ErrNotFound)
 }
 
-// Other programs write nodes too: what does not fit its kind is not read as one.
+// Other programs also write nodes: an invalid node isn't read as its kind.
 func TestReadOfABadNode(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -152,7 +152,7 @@ func TestReadOfABadNode(t *testing.T) {
 	}
 }
 
-// A newer program may add fields; an older one reads what it knows.
+// A newer program can add fields; an older one reads those that it knows.
 func TestNodeDecodeIgnoresNewFields(t *testing.T) {
 	t.Parallel()
 	payload, err := cas.Encode(map[string]any{"workflow": someHash, "prompt": "p", "cwd": "/", "brandNew": []any{1}})
@@ -170,7 +170,7 @@ func TestNodeDecodeRefusesWhatIsNotCanonical(t *testing.T) {
 	require.ErrorContains(t, err, string(someHash))
 }
 
-// The file of a node is read back as it was, and every kind of damage is told.
+// A node file is read back unchanged, and every kind of damage is reported.
 func TestUnmarshalFile(t *testing.T) {
 	t.Parallel()
 	n := textNode(t, cas.XXH3, "some text that is long enough to be cut")

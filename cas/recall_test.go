@@ -23,8 +23,7 @@ func (r *countedReader) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
 	return r.Reader.Get(ctx, h)
 }
 
-// What is small is read once; what is large is not kept, and a node that is missing
-// may come.
+// Small nodes are read once; large ones aren't cached, and a missing node can appear later.
 func TestRecalling(t *testing.T) {
 	t.Parallel()
 	s := memstore.New(cas.XXH3)

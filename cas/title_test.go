@@ -11,7 +11,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// Nobody but us makes a schema that looks like one of ours.
+// Only uwf can create a schema that looks like one of its own.
 func TestTitlesOfOurs(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -14,24 +14,21 @@ import (
 	"github.com/united-workforce/uwf/util/plaintext"
 )
 
-// Tombstone stands under the hash of a node whose content was taken away on
-// purpose. What it says is a claim: no hash covers it, and anyone who can write
-// to a store can make one. A seal that was noted before proves it, because the
-// seal of whatever leads here is made from Seal ([SealOf]).
+// Tombstone replaces the content of a redacted node under its hash. Its content is a claim: no hash covers
+// it, and anyone who can write to a store can create one. A seal that was recorded earlier proves it, because
+// the seals of all nodes above are computed from Seal ([SealOf]).
 type Tombstone struct {
 	Hash   Hash
-	Type   Hash   // that the node had
-	Reason string // why; may be empty
-	Seal   Seal   // of the node as it was; none if that could not be told
-	At     int64  // ms, when it was redacted
-	// Foreign: an import brought it, so it was not made here. Whole content takes its
-	// place when it is put, since anybody can make a tombstone. Only the file in a store
-	// says so: a bundle's does not.
+	Type   Hash   // type of the node
+	Reason string // can be empty
+	Seal   Seal   // of the original node; zero if unknown
+	At     int64  // time of the redaction in ms
+	// Foreign means that the tombstone was imported. Because anyone can create a tombstone, a put of the
+	// original content replaces it. Only the file in a store records this, not that in a bundle.
 	Foreign bool
 }
 
-// RedactedError means that a node was redacted: its content is neither lost nor
-// damaged, but gone on purpose.
+// RedactedError means that a node's content was removed intentionally; it is neither lost nor damaged.
 type RedactedError struct{ Tombstone Tombstone }
 
 // Error implements error.
@@ -39,10 +36,10 @@ func (e *RedactedError) Error() string {
 	return fmt.Sprintf("node %s is %s", e.Tombstone.Hash, e.Tombstone.mark())
 }
 
-// Mark is what readers show in the place of the content.
+// Mark returns the text to show in place of the content.
 func (e *RedactedError) Mark() string { return "[" + e.Tombstone.mark() + "]" }
 
-// Value is what readers of JSON show in the place of the content.
+// Value returns the JSON value to show in place of the content.
 func (e *RedactedError) Value() map[string]any {
 	return map[string]any{"$redacted": string(e.Tombstone.Hash), "reason": e.Tombstone.Reason}
 }
@@ -51,29 +48,29 @@ func (t Tombstone) mark() string {
 	if t.Reason == "" {
 		return "redacted"
 	}
-	return "redacted: " + plaintext.Line(t.Reason) // which anyone may have written
+	return "redacted: " + plaintext.Line(t.Reason) // untrusted
 }
 
-// AsRedacted finds the tombstone that an error is about.
+// AsRedacted returns the RedactedError in an error.
 func AsRedacted(err error) (*RedactedError, bool) {
 	var redacted *RedactedError
 	ok := errors.As(err, &redacted)
 	return redacted, ok
 }
 
-// A tombstone's file is one canonical CBOR map; the digest is the SHA-256 of the
-// same map without it, so that damage is found:
+// A tombstone's file is one canonical CBOR map. The digest, which detects damage, is the SHA-256 of the same
+// map without it:
 //
 //	{uwf: "tombstone", hash, seal, type, digest, reason, foreign?: true, version: 1, timestamp}
 const (
-	tombstoneHead    = "\x63uwf\x69tombstone" // behind the byte that says how many fields there are
+	tombstoneHead    = "\x63uwf\x69tombstone" // after the byte with the number of fields
 	tombstoneVersion = 1
 
 	// MaxReason bounds the reason of a tombstone, in bytes.
 	MaxReason = 4096
 )
 
-// IsTombstone reports whether a node's file is a tombstone, whole or not.
+// IsTombstone reports whether a node's file is a tombstone, possibly damaged.
 func IsTombstone(file []byte) bool {
 	return len(file) > 0 && (file[0] == 0xa8 || file[0] == 0xa9) && bytes.HasPrefix(file[1:], []byte(tombstoneHead))
 }
@@ -81,8 +78,8 @@ func IsTombstone(file []byte) bool {
 // MaxTombstone bounds the file of a tombstone, in bytes.
 const MaxTombstone = MaxReason + 512
 
-// MarshalTombstone is the content of a tombstone's file. Errors: a reason that
-// is too long or not UTF-8.
+// MarshalTombstone returns the content of a tombstone's file. It returns an error if the reason is too long
+// or invalid UTF-8.
 func MarshalTombstone(t Tombstone) ([]byte, error) {
 	if len(t.Reason) > MaxReason {
 		return nil, fmt.Errorf("the reason has %d bytes, at most %d are allowed", len(t.Reason), MaxReason)
@@ -103,8 +100,7 @@ func MarshalTombstone(t Tombstone) ([]byte, error) {
 	return Encode(fields)
 }
 
-// UnmarshalTombstone reads the tombstone of node h. The error is a
-// [*CorruptError] without a path.
+// UnmarshalTombstone parses the tombstone of node h. The error is a [*CorruptError] without a path.
 func UnmarshalTombstone(h Hash, file []byte) (Tombstone, error) {
 	t, err := parseTombstone(file)
 	if err == nil && t.Hash != h {
@@ -144,7 +140,7 @@ func parseTombstone(file []byte) (Tombstone, error) {
 	if !t.Hash.Valid() || !t.Type.Valid() || t.At < 0 || t.At > maxSafe {
 		return Tombstone{}, errors.New("a field is out of range")
 	}
-	// One tombstone has one form: whatever differs is damage, the digest included.
+	// A tombstone has exactly one form, so any difference, including the digest, is damage.
 	again, err := MarshalTombstone(t)
 	if err != nil {
 		return Tombstone{}, err
@@ -160,16 +156,15 @@ func CleanReason(reason string) string {
 	return strings.Join(strings.Fields(strings.ToValidUTF8(reason, "\uFFFD")), " ")
 }
 
-// Seal is a SHA-256 that stands for a node and all that it leads to, types
-// included. The hash of a node finds damage; a seal also withstands somebody who
-// constructs other content for the same hash. The zero Seal is none.
+// Seal is a SHA-256 of a node and everything it references, types included. A node's hash detects damage; a
+// seal also resists someone who constructs a collision. The zero Seal means none.
 type Seal [sha256.Size]byte
 
-// sealPrefix keeps seals apart from every other use of SHA-256.
+// sealPrefix separates seals from other uses of SHA-256.
 const sealPrefix = "uwf seal 1\n"
 
-// SealOf is the seal of a node. below are the seals of what it needs, in order:
-// of its type, unless it is its own, then of its refs ([Refs]).
+// SealOf returns the seal of a node. below contains the seals of what it needs, in order: its type, unless it
+// is its own, then its refs ([Refs]).
 //
 //	SHA-256( "uwf seal 1\n" ‖ ascii(type) ‖ length of payload, 8 bytes, big endian ‖ payload ‖ below )
 func SealOf(n Node, below []Seal) Seal {
@@ -184,7 +179,7 @@ func SealOf(n Node, below []Seal) Seal {
 	return Seal(h.Sum(nil))
 }
 
-// ParseSeal reads a seal as [Seal.String] writes it, in either case.
+// ParseSeal parses the result of [Seal.String], in either case.
 func ParseSeal(text string) (Seal, error) {
 	b, err := hex.DecodeString(strings.ToLower(text))
 	if err != nil || len(b) != sha256.Size {
@@ -193,7 +188,7 @@ func ParseSeal(text string) (Seal, error) {
 	return Seal(b), nil
 }
 
-// String is the seal as 64 hexadecimal digits, "" for none.
+// String returns the seal as 64 hexadecimal digits, "" for none.
 func (s Seal) String() string {
 	if s.IsZero() {
 		return ""
@@ -207,12 +202,12 @@ func (s Seal) IsZero() bool { return s == Seal{} }
 // MarshalText implements encoding.TextMarshaler.
 func (s Seal) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// SealError means that a node, or something that it leads to, is not what was
-// sealed. Got is none if the content could not be sealed.
+// SealError means that a node, or something it references, differs from what was sealed. Got is zero if the
+// content could not be sealed.
 type SealError struct {
 	Hash      Hash
 	Want, Got Seal
-	Path      string // of the file that keeps the seal, if there is one
+	Path      string // of the seal's file, if any
 }
 
 // Error implements error.
@@ -228,16 +223,14 @@ func (e *SealError) Error() string {
 		where)
 }
 
-// Verify reads a node and checks its hash, that its type exists, and that it
-// satisfies it. Errors: those of Get for the node or its schema, [*CorruptError]
-// for a payload that is not canonical, [*SchemaError], those of
-// [jsonschema.Schema.Validate].
+// Verify reads a node and checks its hash, that its type exists, and that it matches it. Errors: those of Get
+// for the node or its schema, a [*CorruptError] for a payload that isn't canonical, a [*SchemaError], those
+// of [jsonschema.Schema.Validate].
 func Verify(ctx context.Context, r Reader, h Hash) error {
 	return NewVerifier(r).Verify(ctx, h)
 }
 
-// Verifier verifies many nodes and compiles each schema once. Not safe for
-// concurrent use.
+// Verifier verifies many nodes and compiles each schema once. It is not safe for concurrent use.
 type Verifier struct {
 	reader   Reader
 	compiled map[Hash]*jsonschema.Schema
@@ -248,7 +241,7 @@ func NewVerifier(r Reader) *Verifier {
 	return &Verifier{reader: r, compiled: map[Hash]*jsonschema.Schema{}}
 }
 
-// Verify is [Verify].
+// Verify is like the function [Verify].
 func (v *Verifier) Verify(ctx context.Context, h Hash) error {
 	n, err := v.reader.Get(ctx, h)
 	if err != nil {

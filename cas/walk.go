@@ -9,13 +9,12 @@ import (
 	"slices"
 )
 
-// WalkOptions say where a walk goes: FollowTypes also visits the schema of each node.
+// WalkOptions configures a walk. FollowTypes also visits the schema of each node.
 type WalkOptions struct{ FollowTypes bool }
 
-// Walk yields every node reachable from the roots once, breadth first. A node
-// that cannot be read is yielded with its hash alone and the error of Get; one
-// whose refs cannot be found is yielded whole, with the error of [Refs]. The
-// walk goes on after both. It ends with ctx, whose error it yields last.
+// Walk yields every node reachable from the roots once, breadth first. It yields an unreadable node with only
+// its hash and the error of Get, and a node whose refs can't be determined completely, with the error of
+// [Refs]. It continues after both. It stops when ctx is done and then yields its error last.
 func Walk(ctx context.Context, r Reader, roots []Hash, o WalkOptions) iter.Seq2[Node, error] {
 	return func(yield func(Node, error) bool) {
 		w := walker{finder: newRefFinder(r), seen: map[Hash]bool{}}
@@ -62,10 +61,9 @@ func (w *walker) visit(ctx context.Context, h Hash, o WalkOptions) (Node, error)
 	return n, err
 }
 
-// Refs returns the hashes that a node refers to: strings at places whose schema
-// says format ocas_ref, without duplicates, in order of appearance. Of anyOf,
-// oneOf, if and not every branch counts, whether or not the value satisfies it:
-// a ref too many costs a read, a ref too few would cost a node. Errors: those
+// Refs returns the hashes referenced by a node: strings where the schema specifies the format ocas_ref,
+// without duplicates, in order of appearance. All branches of anyOf, oneOf, if and not count, whether or not
+// the value matches: an extra ref costs a read, while a missing one could cost a node. Its errors are those
 // of [Schema] and [Node.Value].
 func Refs(ctx context.Context, r Reader, n Node) ([]Hash, error) {
 	return newRefFinder(r).refs(ctx, n)
@@ -90,7 +88,7 @@ func (f *refFinder) refs(ctx context.Context, n Node) ([]Hash, error) {
 	return f.refsIn(ctx, n, value)
 }
 
-// refsIn is refs for a node whose value is at hand. It leaves the value as it is.
+// refsIn is refs for a node whose value is known. It doesn't modify the value.
 func (f *refFinder) refsIn(ctx context.Context, n Node, value any) ([]Hash, error) {
 	var refs []Hash
 	seen := map[Hash]bool{}
@@ -104,8 +102,7 @@ func (f *refFinder) refsIn(ctx context.Context, n Node, value any) ([]Hash, erro
 	return refs, err
 }
 
-// replace returns a node's payload with every ref replaced by what with
-// returns for it.
+// replace returns a node's payload with every ref replaced by the result of with.
 func (f *refFinder) replace(ctx context.Context, n Node, with func(Hash) (any, error)) (any, error) {
 	value, err := n.Value()
 	if err != nil {
@@ -114,7 +111,7 @@ func (f *refFinder) replace(ctx context.Context, n Node, with func(Hash) (any, e
 	return f.replaceIn(ctx, n, value, with)
 }
 
-// replaceIn changes the value.
+// replaceIn modifies the value.
 func (f *refFinder) replaceIn(ctx context.Context, n Node, value any, with func(Hash) (any, error)) (any, error) {
 	schema, err := f.schema(ctx, n.Type)
 	if err != nil {
@@ -124,7 +121,7 @@ func (f *refFinder) replaceIn(ctx context.Context, n Node, value any, with func(
 	return p.visit(value, flatten(schema, nil))
 }
 
-// schema is the schema of a type, pruned.
+// schema returns the pruned schema of a type.
 func (f *refFinder) schema(ctx context.Context, typ Hash) (any, error) {
 	if s, ok := f.schemas[typ]; ok {
 		return s, nil
@@ -141,13 +138,12 @@ func (f *refFinder) schema(ctx context.Context, typ Hash) (any, error) {
 	return f.schemas[typ], nil
 }
 
-// maxSchemas bounds how many schemas are remembered. No store of ours comes near
-// it; a bundle that somebody has made to fill the memory may.
+// maxSchemas bounds the cache of schemas. Our stores never reach it; a hostile bundle could.
 const maxSchemas = 4096
 
-// prune takes out of a schema what does not lead to a ref, because most of most
-// nodes need not be searched. In the place of a schema that leads to none is nil:
-// a property that has one is still not an additional one.
+// prune removes the parts of a schema that can't contain a ref, so that most of a node isn't searched. It
+// replaces a schema without refs by nil instead of removing it, because its property still isn't an
+// additional one.
 func prune(schema any) any {
 	s, ok := schema.(object)
 	if !ok {
@@ -194,8 +190,8 @@ func pruneList(schemas any) (out []any, leads bool) {
 	return out, leads
 }
 
-// matches reports whether a key is one of a patternProperties. A pattern that
-// does not compile here counts as matching: see [Refs].
+// matches reports whether a key matches a patternProperties pattern. A pattern that doesn't compile here
+// counts as matching; see [Refs].
 func (f *refFinder) matches(pattern, key string) bool {
 	re, ok := f.patterns[pattern]
 	if !ok {
@@ -207,7 +203,7 @@ func (f *refFinder) matches(pattern, key string) bool {
 
 type object = map[string]any
 
-// flatten lists a schema and all schemas that apply to the same value.
+// flatten returns a schema and all schemas that apply to the same value.
 func flatten(schema any, into []object) []object {
 	s, ok := schema.(object)
 	if !ok {
@@ -226,14 +222,13 @@ func flatten(schema any, into []object) []object {
 	return into
 }
 
-// refPass is one walk through one value, in place.
+// refPass is one pass through one value, in place.
 type refPass struct {
 	finder *refFinder
 	with   func(Hash) (any, error)
 }
 
-// visit walks a value under all the schemas that apply to it at once, so that
-// each place is seen once and in order.
+// visit visits a value under all applicable schemas at once, so that each place is visited once and in order.
 func (p refPass) visit(value any, schemas []object) (any, error) {
 	if len(schemas) == 0 {
 		return value, nil
@@ -263,13 +258,13 @@ func (p refPass) visit(value any, schemas []object) (any, error) {
 	return value, nil
 }
 
-// candidate is a property that may lead to refs.
+// candidate is a property that can contain refs.
 type candidate struct {
 	key     string
 	schemas []object
 }
 
-// candidates are those of an object, in order.
+// candidates returns the candidates of an object, in order.
 func (p refPass) candidates(v object, schemas []object) []candidate {
 	var found []candidate
 	for key := range v {
@@ -283,8 +278,8 @@ func (p refPass) candidates(v object, schemas []object) []candidate {
 
 func isRef(s object) bool { return s["format"] == "ocas_ref" || s["format"] == "cas_ref" }
 
-// elementSchemas are those of the i-th element. prefixItems is not in our
-// dialect, but in the original's.
+// elementSchemas returns the schemas of the i-th element. prefixItems isn't in our dialect, but in the
+// original's.
 func elementSchemas(schemas []object, i int) []object {
 	var out []object
 	for _, s := range schemas {
@@ -321,32 +316,30 @@ func (p refPass) propertySchemas(schemas []object, key string) []object {
 	return out
 }
 
-// inOrder compares keys as they stand in an encoding.
+// inOrder compares keys in encoding order.
 func inOrder(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
 
-// Visited is a node that a [BottomUp] walk has come to.
+// Visited is a node visited by [BottomUp].
 type Visited struct {
 	Node Node
-	// Needs are its type, unless it is its own, and then what it refers to. All
-	// of them have been visited before it.
+	// Needs lists its type, unless it is its own, followed by its refs. All of them were visited before.
 	Needs []Hash
-	// Tombstone is set if the node was redacted. Then Node has only its hash, and
-	// it needs nothing.
+	// Tombstone is set if the node was redacted. Node then has only its hash, and needs nothing.
 	Tombstone *Tombstone
 }
 
-// BottomUpOptions of a walk. The zero value works.
+// BottomUpOptions configures a walk. The zero value works.
 type BottomUpOptions struct {
-	// Known reports a node that the walk is to pass over, with all below it.
+	// Known reports whether the walk should skip a node and everything below it.
 	Known func(Hash) (bool, error)
-	// Verify checks each node against its type.
+	// Verify means that each node is checked against its type.
 	Verify bool
 }
 
-// VisitError says at which node a [BottomUp] walk has ended.
+// VisitError identifies the node at which a [BottomUp] walk failed.
 type VisitError struct {
 	Hash Hash
-	By   Hash // the node that needs it; "" for a root
+	By   Hash // node that needs it; "" for a root
 	Err  error
 }
 
@@ -361,15 +354,13 @@ func (e *VisitError) Error() string {
 // Unwrap returns the cause.
 func (e *VisitError) Unwrap() error { return e.Err }
 
-// BottomUp visits every node that can be reached from the roots once, types
-// included, each after all that it needs: depth first, needs in their order. So
-// equal roots in equal order give an equal walk. It ends with the first error: a
-// [*VisitError] with that of Get, [Refs] or [Verify], or a [*CorruptError] for a
-// node that leads to itself, which only somebody who constructs hashes can make;
-// that of Known, of visit, or of ctx as it is.
+// BottomUp visits every node reachable from the roots once, types included, each after everything it needs:
+// depth first, with needs in order. The same roots in the same order give the same walk. It stops at the
+// first error: a [*VisitError] with an error of Get, [Refs] or [Verify], or with a [*CorruptError] for a
+// cycle, which requires constructed hashes; errors of Known, visit and ctx are returned unchanged.
 //
-// It keeps a stack of its own, because chains are as long as threads, and few
-// payloads on it, because together they could be all of a thread.
+// It keeps its own stack, because chains are as long as threads, and only a few payloads on it, because
+// together they could be a whole thread.
 func BottomUp(ctx context.Context, r Reader, roots []Hash, o BottomUpOptions, visit func(Visited) error) error {
 	w := climber{reader: r, inspector: NewInspector(r), options: o, state: map[Hash]climbState{}, visit: visit}
 	for _, root := range roots {
@@ -395,35 +386,35 @@ func BottomUp(ctx context.Context, r Reader, roots []Hash, o BottomUpOptions, vi
 	return nil
 }
 
-// climber is one walk.
+// climber is the state of a walk.
 type climber struct {
 	reader    Reader
 	inspector *Inspector
 	options   BottomUpOptions
 	state     map[Hash]climbState
 	stack     []opened
-	kept      int // bytes of the payloads below the top of the stack
+	kept      int // bytes of payloads below the top of the stack
 	visit     func(Visited) error
 }
 
-// climbKeeps bounds the payloads on the stack, in bytes. What is more is read again.
+// climbKeeps bounds the payloads on the stack, in bytes. Others are read again.
 const climbKeeps = 16 << 20
 
 type climbState byte
 
 const (
-	climbOpen climbState = iota + 1 // waits for what it needs
+	climbOpen climbState = iota + 1 // waiting for what it needs
 	climbDone
 )
 
-// opened is a node on the stack. Its payload may be dropped while others are above it.
+// opened is a node on the stack. Its payload can be dropped while others are above it.
 type opened struct {
 	node  Node
 	needs []Hash
-	next  int // of needs
+	next  int // index into needs
 }
 
-// enter opens a node, unless there is nothing to do for it.
+// enter opens a node unless it is known or already visited.
 func (w *climber) enter(ctx context.Context, h Hash) error {
 	switch w.state[h] {
 	case climbDone:
@@ -485,8 +476,7 @@ func (w *climber) needs(ctx context.Context, n Node) ([]Hash, error) {
 	return Needs(n, refs), nil
 }
 
-// Needs is what a node with these refs needs: its type, unless it is its own, and
-// then the refs.
+// Needs returns what a node with these refs needs: its type, unless it is its own, followed by the refs.
 func Needs(n Node, refs []Hash) []Hash {
 	if n.Type == n.Hash {
 		return refs
@@ -501,7 +491,7 @@ func Needs(n Node, refs []Hash) []Hash {
 	return needs
 }
 
-// leave visits the newest open node, all of whose needs have been visited.
+// leave visits the top node, whose needs have all been visited.
 func (w *climber) leave(ctx context.Context) error {
 	last := w.stack[len(w.stack)-1]
 	w.stack = w.stack[:len(w.stack)-1]

@@ -19,8 +19,8 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// Threads go from one home to another whole, with how they stand; going again
-// changes nothing, and what comes out there is what went in here.
+// Threads are exported and imported completely, with their state; importing again changes nothing, and
+// exporting again gives the same bundle.
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -96,7 +96,7 @@ func TestFileIsAStore(t *testing.T) {
 	require.ErrorIs(t, err, cas.ErrNotFound)
 }
 
-// Nodes can travel without threads.
+// Nodes can be exported without threads.
 func TestRoots(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -113,7 +113,7 @@ func TestRoots(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// What is not a bundle, or not one for this store, says so.
+// A file that isn't a bundle, or doesn't fit this store, is rejected with a clear error.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	data := sample(t).export(idA)
@@ -134,8 +134,8 @@ func TestRefused(t *testing.T) {
 	require.ErrorAs(t, err, &hash)
 }
 
-// Zeros cost nothing, however many there are, also behind a good beginning. It is
-// not parallel, because it looks at the memory of the process.
+// Any number of zeros costs no memory, even after a valid beginning. The test isn't parallel because it
+// measures the process's memory.
 func TestZeros(t *testing.T) {
 	ctx := t.Context()
 	data := sample(t).export(idA)
@@ -159,7 +159,7 @@ func TestZeros(t *testing.T) {
 	require.Less(t, len(spool.data), 1<<20, "it reads no further than the first fault")
 }
 
-// allocated is how much memory a call asks for in all.
+// allocated returns the memory that a call allocates in total.
 func allocated(call func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -186,7 +186,7 @@ func (s *bytesSpool) ReadAt(p []byte, at int64) (int, error) {
 	return bytes.NewReader(s.data).ReadAt(p, at)
 }
 
-// A bundle that comes in a stream is the same bundle.
+// A bundle received as a stream is the same bundle.
 func TestReceive(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -202,7 +202,7 @@ func TestReceive(t *testing.T) {
 	require.EqualValues(t, len(data), fault.Offset)
 }
 
-// What is damaged here is not passed on.
+// Damaged data isn't exported.
 func TestExportOfDamage(t *testing.T) {
 	t.Parallel()
 	w := sample(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/united-workforce/uwf/util/jsonschema"
 )
 
-// Report says what is in a bundle.
+// Report describes the content of a bundle.
 type Report struct {
 	Hash       cas.Algorithm     `json:"hash"`
 	Threads    []CheckedThread   `json:"threads"`
@@ -24,44 +24,44 @@ type Report struct {
 	Roots      []CheckedRoot     `json:"roots"`
 	Nodes      int               `json:"nodes"` // without tombstones
 	Tombstones []FoundTombstone  `json:"tombstones"`
-	Trees      int               `json:"trees,omitempty"`   // states of the files
-	Objects    int               `json:"objects,omitempty"` // files and directories of those
-	// Links are some that lead out of the work tree.
+	Trees      int               `json:"trees,omitempty"`   // file trees
+	Objects    int               `json:"objects,omitempty"` // files and directories in those
+	// Links lists some links that point out of the work tree.
 	Links []string `json:"links,omitempty"`
-	Bytes int64    `json:"bytes"` // without compression
+	Bytes int64    `json:"bytes"` // uncompressed
 
-	visited []cas.Hash // of [Parts], each after what it needs
+	visited []cas.Hash // for [Parts], each after what it needs
 }
 
-// CheckedThread is a thread whose chain is whole. Seal is what its content
-// gives, "" if that cannot be told; Sealed: the bundle carries it.
+// CheckedThread is a thread with a complete chain. Seal is computed from its content, "" if unknown; Sealed
+// means that the bundle contains it.
 type CheckedThread struct {
 	Thread       string          `json:"thread"`
 	Head         cas.Hash        `json:"head"`
-	Status       protocol.Status `json:"status"` // "active", or how it ended
+	Status       protocol.Status `json:"status"` // "active", or the final status
 	WorkflowName string          `json:"workflowName"`
 	Steps        int             `json:"steps"`
 	Seal         string          `json:"seal"`
 	Sealed       bool            `json:"sealed"`
 }
 
-// CheckedWorkflow is a name that the bundle gives to a workflow. An import takes it
-// only if it is the workflow's own, and if it is asked to.
+// CheckedWorkflow is a bundle's name for a workflow. An import registers it only on request, and only if it
+// is the workflow's own name.
 type CheckedWorkflow struct {
 	Name         string   `json:"name"`
 	Hash         cas.Hash `json:"hash"`
-	WorkflowName string   `json:"workflowName"` // what the workflow calls itself
+	WorkflowName string   `json:"workflowName"` // the workflow's own name
 }
 
-// CheckedRoot is a node that was exported for its own sake.
+// CheckedRoot is a node exported individually.
 type CheckedRoot struct {
 	Hash   cas.Hash `json:"hash"`
 	Seal   string   `json:"seal"`
 	Sealed bool     `json:"sealed"`
 }
 
-// FoundTombstone is a node that was redacted. Sealed: a seal that the bundle
-// carries covers it; else anyone could have made it.
+// FoundTombstone is a redacted node. Sealed means that a seal in the bundle covers it; otherwise anyone could
+// have created it.
 type FoundTombstone struct {
 	Hash   cas.Hash `json:"hash"`
 	Type   cas.Hash `json:"type"`
@@ -70,12 +70,12 @@ type FoundTombstone struct {
 	Sealed bool     `json:"sealed"`
 }
 
-// active is how a report calls a thread that has not ended.
+// active is the status of an unfinished thread in a report.
 const active protocol.Status = "active"
 
-// Check proves that a bundle is whole: every node that its manifest leads to is
-// there, once and in its place, and nothing else; each satisfies its type; steps
-// form chains; seals fit. Errors: a [*FaultError]; those of reading.
+// Check proves that a bundle is complete: every node referenced from its manifest exists exactly once and in
+// its place, without any others; each matches its type; steps form chains; seals match. It returns a
+// [*FaultError] or a read error.
 func (f *File) Check(ctx context.Context) (Report, error) {
 	c := &check{file: f, sealer: seal.New(f, seal.Options{}), is: make([]protocol.Kind, len(f.records)),
 		below: map[cas.Hash]protocol.Kind{}, steps: map[cas.Hash]place{}, states: map[protocol.Tree]bool{}}
@@ -103,11 +103,11 @@ func (f *File) Check(ctx context.Context) (Report, error) {
 	return report, c.describe(ctx, &report)
 }
 
-// trees proves that the files are whole: that steps name each tree, and that all they
-// lead to is there, in its place, and nothing else.
+// trees proves that the files are complete: steps reference each tree, and everything the trees reference
+// exists in its place, without anything else.
 func (c *check) trees(ctx context.Context, r *Report) error {
 	f, next := c.file, 0
-	if f.base != nil { // whose steps name them is seen by whoever has asked for them
+	if f.base != nil { // the requester of the files checks that steps reference them
 		links, err := f.treesOnBase(ctx)
 		if err != nil {
 			return fault(0, "%w", err)
@@ -151,7 +151,7 @@ func (c *check) trees(ctx context.Context, r *Report) error {
 	return nil
 }
 
-// locate says at which byte an error is.
+// locate adds the byte offset to an error.
 func (f *File) locate(err error) error {
 	var (
 		known  *FaultError
@@ -177,16 +177,16 @@ func (f *File) locate(err error) error {
 type check struct {
 	file       *File
 	sealer     *seal.Sealer
-	is         []protocol.Kind            // of each record; "" for what is none of ours
-	below      map[cas.Hash]protocol.Kind // of what is in the base
+	is         []protocol.Kind            // kind of each record; "" for other types
+	below      map[cas.Hash]protocol.Kind // kinds of nodes in the base
 	visited    int
 	order      []cas.Hash
 	steps      map[cas.Hash]place
 	tombstones []cas.Tombstone
-	states     map[protocol.Tree]bool // of files, that steps name
+	states     map[protocol.Tree]bool // file trees referenced by steps
 }
 
-// place is where a step stands in its chain.
+// place is the place of a step in its chain.
 type place struct {
 	start cas.Hash
 	index int
@@ -195,8 +195,8 @@ type place struct {
 // redacted stands for the kind of a tombstone.
 const redacted protocol.Kind = "redacted node"
 
-// visit checks a node against the next record, its kind against what names it,
-// and a step against the one before it.
+// visit checks that a node is the next record, its kind against its references, and a step against its
+// predecessor.
 func (c *check) visit(ctx context.Context, v cas.Visited) error {
 	h := v.Node.Hash
 	wrong := func(format string, args ...any) error {
@@ -213,7 +213,7 @@ func (c *check) visit(ctx context.Context, v cas.Visited) error {
 	}
 	c.visited++
 	if v.Tombstone != nil {
-		kind, _, _ := c.file.kinds.Of(ctx, c.file, v.Tombstone.Type) // a type that is not in the bundle is none of ours
+		kind, _, _ := c.file.kinds.Of(ctx, c.file, v.Tombstone.Type) // a type that isn't in the bundle isn't ours
 		switch {
 		case v.Tombstone.Type == c.file.Kinds().MetaHash():
 			return wrong("it is the tombstone of a schema, which nobody can redact")
@@ -229,7 +229,7 @@ func (c *check) visit(ctx context.Context, v cas.Visited) error {
 		return wrong("%w", err)
 	}
 	if version == 0 {
-		kind = "" // the original's is looked at otherwise
+		kind = "" // the original's is handled differently
 	}
 	c.set(h, kind)
 	switch kind {
@@ -250,7 +250,7 @@ func (c *check) visit(ctx context.Context, v cas.Visited) error {
 	return c.seal(v)
 }
 
-// seal seals what is in the file, unless some of it is elsewhere.
+// seal seals a node of the file unless some of it is elsewhere.
 func (c *check) seal(v cas.Visited) error {
 	if c.file.base != nil {
 		return nil
@@ -258,7 +258,7 @@ func (c *check) seal(v cas.Visited) error {
 	return c.sealer.Visit(v)
 }
 
-// kind is what a node is that was visited.
+// kind returns the kind of a visited node.
 func (c *check) kind(h cas.Hash) protocol.Kind {
 	if _, ok := c.file.find(h); !ok {
 		return c.below[h]
@@ -268,14 +268,14 @@ func (c *check) kind(h cas.Hash) protocol.Kind {
 
 func (c *check) set(h cas.Hash, kind protocol.Kind) { c.is[c.file.at[h.Number()]] = kind }
 
-// names checks that a ref leads to a node of a kind; gone: it may be redacted.
+// names checks that a ref leads to a node of a kind; gone means that it can be redacted.
 func (c *check) names(what string, h cas.Hash, want protocol.Kind, gone bool) error {
 	got := c.kind(h)
 	if got == want || gone && got == redacted {
 		return nil
 	}
 	if got == "" && c.file.Algorithm() == cas.XXH64 {
-		return nil // one of the original's, which package thread understands
+		return nil // one of the original's, which package thread handles
 	}
 	if got == "" {
 		got = "node of another kind"
@@ -308,7 +308,7 @@ func (c *check) step(ctx context.Context, n cas.Node) error {
 	return c.follows(s)
 }
 
-// follows checks that a step fits the one before it.
+// follows checks that a step fits its predecessor.
 func (c *check) follows(s protocol.Step) error {
 	if s.Prev == nil {
 		if s.Index != 0 {
@@ -333,8 +333,8 @@ func (c *check) start(ctx context.Context, n cas.Node) error {
 	return c.names("workflow", s.Workflow, protocol.KindWorkflow, false)
 }
 
-// workflow checks that nothing of a workflow was redacted: a tombstone says of itself
-// what it stood for, and here is a schema.
+// workflow checks that no part of a workflow was redacted: a tombstone makes an unproven claim about its
+// content, which here is a schema.
 func (c *check) workflow(v cas.Visited) error {
 	for _, need := range v.Needs {
 		if c.kind(need) == redacted {
@@ -357,8 +357,8 @@ func (c *check) detail(ctx context.Context, n cas.Node) error {
 	return nil
 }
 
-// Bounds of the files in a bundle. A few objects can say a great deal: a directory
-// that holds itself ten times over, ten levels deep, is ten thousand million files.
+// Bounds of the files in a bundle. A few objects can describe a lot: ten levels of a directory that contains
+// itself ten times are ten billion files.
 const (
 	MaxObject  = 256 << 20 // bytes of one file
 	MaxObjects = 1 << 22
@@ -368,26 +368,26 @@ const (
 	maxTarget  = 4096      // bytes of a link's target
 )
 
-// out is how far up a link leads of which nothing better is known.
+// out is the number of levels assumed for a link whose target is unknown.
 const out = 1 << 20
 
-// source has the objects of git trees: the content of one, or, for a file that nobody
-// needs to look into, only its size.
+// source returns the objects of git trees: the content or, for a file whose content isn't needed, only its
+// size.
 type source interface {
 	object(id protocol.Tree, kind byte, whole bool) (content []byte, size int64, err error)
 }
 
-// treeWalk visits all that git trees lead to, each object once, after what it needs.
+// treeWalk visits all objects of git trees once, each after what it needs.
 type treeWalk struct {
 	from  source
 	visit func(kind byte, id protocol.Tree, content []byte) error
 	seen  map[protocol.Tree]extent
 }
 
-// Verifier proves that states of files are whole.
+// Verifier verifies that file trees are complete.
 type Verifier struct{ walk treeWalk }
 
-// NewVerifier reads objects, each once, and holds them against their hashes.
+// NewVerifier returns a Verifier, which reads each object once and verifies its hash.
 func NewVerifier(ctx context.Context, from Objects) *Verifier {
 	return &Verifier{treeWalk{
 		from: reading{ctx, from}, seen: map[protocol.Tree]extent{},
@@ -395,18 +395,18 @@ func NewVerifier(ctx context.Context, from Objects) *Verifier {
 	}}
 }
 
-// Tree checks one.
+// Tree verifies a tree.
 func (v *Verifier) Tree(id protocol.Tree) error {
 	_, err := v.walk.dir(id, 0)
 	return err
 }
 
-// extent is what a tree, or a file of one, amounts to.
+// extent is the size of a tree or file.
 type extent struct {
 	kind         byte
 	files, bytes int64
-	up           int    // how many directories above it a link of it leads
-	link         string // the path of that link
+	up           int    // number of directories above it that one of its links reaches
+	link         string // path of that link
 }
 
 func (w *treeWalk) walk(roots []protocol.Tree) (links []string, err error) {
@@ -465,7 +465,7 @@ func (w *treeWalk) entry(e treeEntry, level int) (extent, error) {
 	case modeDir:
 		return w.dir(e.id, level+1)
 	case modeRepository:
-		return extent{}, nil // a submodule is only named
+		return extent{}, nil // a submodule has only a name
 	}
 	part, known := w.seen[e.id]
 	link := e.mode == modeLink
@@ -496,7 +496,7 @@ func (w *treeWalk) entry(e treeEntry, level int) (extent, error) {
 	return part, nil
 }
 
-// is refuses an object that is one kind here and another there.
+// is returns an error for an object that is used both as a file and as a directory.
 func (e extent) is(kind byte, id protocol.Tree) error {
 	if e.kind != kind {
 		return fmt.Errorf("object %s is both a file and a directory", id)
@@ -504,8 +504,8 @@ func (e extent) is(kind byte, id protocol.Tree) error {
 	return nil
 }
 
-// leads is how many directories above its own a link leads. One that goes up after it
-// went down may do so through another link: nobody knows how far.
+// leads returns the number of directories above its own that a link leads to. A link that goes up after going
+// down can pass through another link, so its target is unknown.
 func leads(target []byte) (up int, err error) {
 	if len(target) == 0 || len(target) > maxTarget || bytes.IndexByte(target, 0) >= 0 {
 		return 0, errors.New("its target is not a path")
@@ -529,7 +529,7 @@ func leads(target []byte) (up int, err error) {
 	return up, nil
 }
 
-// Modes of what is in a git tree, as our git writes them.
+// Modes of git tree entries, as written by our git.
 const (
 	modeDir        = "40000"
 	modeFile       = "100644"
@@ -538,14 +538,14 @@ const (
 	modeRepository = "160000"
 )
 
-// treeEntry is one name in a git tree.
+// treeEntry is an entry of a git tree.
 type treeEntry struct {
 	mode, name string
 	id         protocol.Tree
 }
 
-// parseTree reads a git tree, and refuses what git would not have written, and a name
-// that leads elsewhere.
+// parseTree parses a git tree. It rejects trees that git would not have written, and names that lead
+// elsewhere.
 func parseTree(id protocol.Tree, content []byte) ([]treeEntry, error) {
 	function, size := functionOf(id)
 	var entries []treeEntry
@@ -581,15 +581,14 @@ func parseTree(id protocol.Tree, content []byte) ([]treeEntry, error) {
 	return entries, nil
 }
 
-// Entry is what a git tree holds under one name.
+// Entry is an entry of a git tree.
 type Entry struct {
 	Name string
 	ID   protocol.Tree
 	Dir  bool
 }
 
-// Entries reads a git tree as a bundle's are read. Submodules are left out: they are only
-// named.
+// Entries parses a git tree as in a bundle. It omits submodules, which have only a name.
 func Entries(id protocol.Tree, content []byte) ([]Entry, error) {
 	entries, err := parseTree(id, content)
 	if err != nil {
@@ -604,8 +603,8 @@ func Entries(id protocol.Tree, content []byte) ([]Entry, error) {
 	return list, nil
 }
 
-// nameProblem says why a name cannot be that of a file in a work tree, also on systems
-// that take some names for others.
+// nameProblem explains why a name isn't allowed for a file in a work tree, including on systems that treat
+// some names as others.
 func nameProblem(e treeEntry) string {
 	folded := folded(e.name)
 	switch {
@@ -619,7 +618,7 @@ func nameProblem(e treeEntry) string {
 	return ""
 }
 
-// folded is a name as the file systems of Windows and macOS may take it.
+// folded normalizes a name as the file systems of Windows and macOS do.
 func folded(name string) string {
 	name = strings.Map(func(r rune) rune {
 		switch {
@@ -634,7 +633,7 @@ func folded(name string) string {
 	return strings.TrimRight(name, " .")
 }
 
-// functionOf is the hash function of an object, and how many bytes its hashes have.
+// functionOf returns the hash function of an object and the size of its hashes in bytes.
 func functionOf(id protocol.Tree) (name string, size int) {
 	name = id.Function()
 	if name == "sha1" {
@@ -643,7 +642,7 @@ func functionOf(id protocol.Tree) (name string, size int) {
 	return name, sha256.Size
 }
 
-// objectID is the name that git gives to an object; size is of the hash.
+// objectID returns git's name for an object; size is the size of the hash.
 func objectID(kind byte, content []byte, size int) protocol.Tree {
 	word := "blob"
 	if kind == kindDir {

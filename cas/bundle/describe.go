@@ -9,8 +9,8 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// describe fills in the report of a bundle whose nodes are all right, and checks
-// that the manifest leads to the right kinds.
+// describe completes the report of a bundle with valid nodes, and checks that the manifest references the
+// right kinds.
 func (c *check) describe(ctx context.Context, r *Report) error {
 	m := c.file.Manifest
 	for _, t := range m.Threads {
@@ -36,8 +36,7 @@ func (c *check) describe(ctx context.Context, r *Report) error {
 	return c.listTombstones(ctx, r)
 }
 
-// Names are the names that the bundle gives to workflows, and what those call
-// themselves.
+// Names returns the bundle's names for workflows, and the workflows' own names.
 func (f *File) Names(ctx context.Context) ([]CheckedWorkflow, error) {
 	names := make([]CheckedWorkflow, 0, len(f.Manifest.Workflows))
 	for _, w := range f.Manifest.Workflows {
@@ -80,7 +79,7 @@ func (c *check) thread(ctx context.Context, t Thread) (CheckedThread, error) {
 	if c.file.Algorithm() != cas.XXH64 {
 		return out, nil
 	}
-	// The original's steps are not of our kind: only the chain tells them.
+	// The original's steps are recognized only through the chain.
 	for _, err := range chain.Steps(ctx) {
 		if err != nil {
 			return out, c.atHead(t.Head, fmt.Errorf("thread %s: %w", t.Thread, err))
@@ -89,7 +88,7 @@ func (c *check) thread(ctx context.Context, t Thread) (CheckedThread, error) {
 	return out, nil
 }
 
-// listTombstones also finds out which of them a seal of the bundle covers.
+// listTombstones also determines which tombstones a seal of the bundle covers.
 func (c *check) listTombstones(ctx context.Context, r *Report) error {
 	r.Tombstones = []FoundTombstone{}
 	if len(c.tombstones) == 0 {
@@ -114,9 +113,9 @@ func (c *check) listTombstones(ctx context.Context, r *Report) error {
 	return nil
 }
 
-// original notes the place in the chain of a step that the original wrote, so that one of
-// our steps may follow it: such a node does not say its place, but its predecessor has been
-// visited already. Other nodes are ignored.
+// original records the place in the chain of a step of the original's, so that one of our steps can follow
+// it: such a node doesn't contain its place, but its predecessor has already been visited. It ignores other
+// nodes.
 func (c *check) original(ctx context.Context, n cas.Node) error {
 	s, ok, err := cas.OriginalStep(ctx, c.file, n)
 	if err != nil || !ok {

@@ -18,7 +18,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// Every change of a bundle's bytes is found, and nothing of it gets into a store.
+// Every change of a bundle's bytes is detected, and nothing is written to a store.
 func TestRandomFaults(t *testing.T) {
 	t.Parallel()
 	from, to := sample(t), newWorld(t, cas.XXH3)
@@ -42,7 +42,7 @@ func TestRandomFaults(t *testing.T) {
 	require.Equal(t, before, snapshot(t, to.home))
 }
 
-// Every single byte counts.
+// Every single byte matters.
 func TestEveryByte(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, cas.XXH3)
@@ -63,7 +63,7 @@ func TestEveryByte(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// changes are the ways in which bytes get damaged.
+// changes lists ways to damage bytes.
 var changes = map[string]func(*rand.Rand, []byte) []byte{
 	"flip a bit": func(r *rand.Rand, b []byte) []byte {
 		b[r.IntN(len(b))] ^= 1 << r.IntN(8)
@@ -97,10 +97,10 @@ var changes = map[string]func(*rand.Rand, []byte) []byte{
 	},
 }
 
-// raw is a bundle taken apart, to be put together as a liar would.
+// raw is a disassembled bundle, for building forged ones.
 type raw struct {
 	head    []byte
-	records [][]byte // frames included
+	records [][]byte // including frames
 }
 
 func takeApart(t testing.TB, data []byte) raw {
@@ -110,7 +110,7 @@ func takeApart(t testing.TB, data []byte) raw {
 	return out
 }
 
-// frames follows the frames of a bundle.
+// frames parses the frames of a bundle.
 func frames(data []byte) (raw, bool) {
 	const magic = len("uwf bundle 1\n")
 	if len(data) < magic+4 {
@@ -135,7 +135,7 @@ func frames(data []byte) (raw, bool) {
 	return raw{}, false
 }
 
-// bytes has a digest that fits.
+// bytes assembles the bundle with a matching digest.
 func (r raw) bytes() []byte {
 	out := slices.Clone(r.head)
 	for _, rec := range r.records {
@@ -152,8 +152,7 @@ func recordOf(n cas.Node) []byte {
 	return append(binary.BigEndian.AppendUint32([]byte{'n'}, uint32(len(body))), body...)
 }
 
-// A bundle whose digest fits, but whose content lies, is found out; the error
-// names the place.
+// A bundle with a matching digest but forged content is rejected, with the position in the error.
 func TestLies(t *testing.T) {
 	t.Parallel()
 	w := sample(t)
@@ -225,7 +224,7 @@ func textNode(t testing.TB, text string) cas.Node {
 	return cas.Node{Hash: cas.XXH3.Sum(typ, payload), Type: typ, Payload: payload}
 }
 
-// withManifest puts another manifest on a bundle.
+// withManifest replaces the manifest of a bundle.
 func withManifest(t testing.TB, r raw, m any) []byte {
 	t.Helper()
 	data, err := cas.Encode(m)
@@ -234,8 +233,7 @@ func withManifest(t testing.TB, r raw, m any) []byte {
 	return r.bytes()
 }
 
-// A manifest says what it must, in its one form, and nothing that could become a
-// path outside.
+// A manifest must be complete and in canonical form, and contain nothing that could become a path outside.
 func TestManifest(t *testing.T) {
 	t.Parallel()
 	w := sample(t)
@@ -284,8 +282,8 @@ func TestManifest(t *testing.T) {
 	}
 }
 
-// Nodes that have their hash but not their form are found: steps that do not
-// follow each other, payloads that do not satisfy their type.
+// Nodes with the right hash but invalid content are rejected: steps out of order, payloads that don't match
+// their type.
 func TestForgedNodes(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -325,7 +323,7 @@ func TestForgedNodes(t *testing.T) {
 	require.ErrorAs(t, err, &schema)
 }
 
-// unchecked writes a bundle as Write does, but of anything.
+// unchecked writes a bundle like Write, without any checks.
 func unchecked(t testing.TB, s cas.Store, m bundle.Manifest) []byte {
 	t.Helper()
 	ctx := context.Background()

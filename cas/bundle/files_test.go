@@ -23,7 +23,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// gitObjects are files and directories as git has them.
+// gitObjects contains files and directories in git's format.
 type gitObjects map[protocol.Tree][]byte
 
 func (g gitObjects) Object(_ context.Context, id protocol.Tree, _ bool) ([]byte, error) {
@@ -43,7 +43,7 @@ func (g gitObjects) put(word string, content []byte) protocol.Tree {
 
 func (g gitObjects) file(content string) protocol.Tree { return g.put("blob", []byte(content)) }
 
-// dir makes a directory of "mode name" → object, in the order of git's.
+// dir creates a directory of "mode name" → object, in git's order.
 func (g gitObjects) dir(entries ...any) protocol.Tree {
 	var content []byte
 	for i := 0; i < len(entries); i += 2 {
@@ -53,7 +53,7 @@ func (g gitObjects) dir(entries ...any) protocol.Tree {
 	return g.put("tree", content)
 }
 
-// stepFiles makes a step that names files.
+// stepFiles makes a step that references files.
 func (w *world) stepFiles(id string, output any, files protocol.Files) cas.Hash {
 	w.t.Helper()
 	ctx := context.Background()
@@ -73,8 +73,7 @@ func (w *world) stepFiles(id string, output any, files protocol.Files) cas.Hash 
 	return next
 }
 
-// withFiles is a home with a thread that has the files of two steps, and a step whose
-// files are gone.
+// withFiles returns a home with a thread that has the files of two steps, and a step with missing files.
 func withFiles(t *testing.T) (*world, gitObjects, []protocol.Tree) {
 	g := gitObjects{}
 	text, other := g.file("text"), g.file(strings.Repeat("other\n", 10_000))
@@ -87,7 +86,7 @@ func withFiles(t *testing.T) (*world, gitObjects, []protocol.Tree) {
 	return w, g, []protocol.Tree{one, two}
 }
 
-// exportFiles writes all threads with the files that are there.
+// exportFiles exports all threads with the existing files.
 func (w *world) exportFiles(g gitObjects) ([]byte, bundle.Written, error) {
 	w.t.Helper()
 	ctx := context.Background()
@@ -105,7 +104,7 @@ func (w *world) exportFiles(g gitObjects) ([]byte, bundle.Written, error) {
 	return out.Bytes(), written, err
 }
 
-// received opens a bundle as it comes in a stream.
+// received opens a bundle as a stream.
 func received(t *testing.T, data []byte) (*bundle.File, error) {
 	t.Helper()
 	spool, err := os.Create(filepath.Join(t.TempDir(), "spool"))
@@ -168,12 +167,12 @@ func TestFiles(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, &title, facts.Title)
 
-	// Without files the same thread is what it always was.
+	// Without files the bundle is the same as ever.
 	require.True(t, bytes.HasPrefix(w.export(idA), []byte("uwf bundle 1\n")))
 	require.NotContains(t, string(w.export(idA)), title)
 }
 
-// What is made to harm is not even a bundle, or its files are not taken.
+// Hostile files aren't accepted as a bundle, or aren't imported.
 func TestHostileFiles(t *testing.T) {
 	t.Parallel()
 	sha := func(g gitObjects) protocol.Tree { return g.file("x") }
@@ -229,7 +228,7 @@ func TestHostileFiles(t *testing.T) {
 			w.start(idA)
 			w.stepFiles(idA, map[string]any{"n": 1}, protocol.Files{Tree: c.tree(g)})
 			data, written, err := w.exportFiles(g)
-			if len(written.Links) == 0 { // what we do not write cannot be made by us to be read
+			if len(written.Links) == 0 { // we can't write it, so there is nothing to read
 				prosetest.Error(t, err)
 				return
 			}
@@ -248,7 +247,7 @@ func TestHostileFiles(t *testing.T) {
 	}
 }
 
-// A stream that was put together by hand is held to all of it, too.
+// A hand-made stream is checked just as thoroughly.
 func TestForgedFiles(t *testing.T) {
 	t.Parallel()
 	w, g, _ := withFiles(t)
@@ -309,7 +308,7 @@ func TestForgedFiles(t *testing.T) {
 	prosetest.Error(t, err)
 }
 
-// What unpacks to more than anybody would write ends before the disk is full.
+// Decompression stops before implausibly large output fills the disk.
 func TestBomb(t *testing.T) {
 	t.Parallel()
 	w, g, _ := withFiles(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/united-workforce/uwf/util/fuzzing"
 )
 
-// No file makes the reader fall over. What it takes as whole, with any digest,
-// writes the very same file again: there is one bundle for one content.
+// No file makes the reader panic. For a file accepted as complete, with any digest, writing it again gives
+// the same bytes: each content has exactly one bundle.
 func FuzzOpen(f *testing.F) {
 	w := sample(f)
 	f.Add(w.export(idB))
@@ -46,7 +46,7 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// redigest makes the digest of a bundle fit again, if its frames can be followed.
+// redigest corrects the digest of a bundle whose frames are valid.
 func redigest(data []byte) []byte {
 	parts, ok := frames(data)
 	if !ok {

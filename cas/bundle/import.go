@@ -21,68 +21,63 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// Target is where a bundle goes: a store, and the index of the threads in it. A
-// store that does not exist yet must have been opened for the bundle's hash
-// function.
+// Target is the destination of an import: a store, and the index of its threads. If the store doesn't exist
+// yet, it must have been opened with the bundle's hash function.
 type Target struct {
 	Store *fsstore.Store
-	Index *fileheads.Heads // nil: only nodes
+	Index *fileheads.Heads // nil: nodes only
 }
 
-// ImportOptions of an import. Now is required.
+// ImportOptions configures an import. Now is required.
 type ImportOptions struct {
-	// From is how the bundle was named: what is known of its threads says so.
+	// From is the source to record in the facts of the threads.
 	From string
-	// NewID gives a thread whose id is taken by another run, or is of the future, an id
-	// of its own; nil: the import is refused.
+	// NewID returns a new id for a thread whose id is used by another run or is in the future; if nil, the
+	// import fails.
 	NewID func() (string, error)
-	// Seen is where a thread stood when it was known to stand at the same node here and
-	// where the bundle is from; "" or nil: nobody knows. Whoever has not moved since is behind
-	// who has, also if its last step was replaced.
+	// Seen returns the head that a thread had when both sides last agreed; "" or nil if unknown. A side that
+	// hasn't moved since is behind the other, even if the other's last step was replaced.
 	Seen func(thread string) cas.Hash
-	// Own reports whether the head of a thread is a step that was made here, and was not
-	// known to have arrived; nil: none is.
+	// Own reports whether the head of a thread is a step that was made here and hasn't reached the other
+	// side; nil: none is.
 	Own func(thread string) bool
-	// Facts are what else is to be known of a thread that is brought to where the bundle
-	// has it; nil: nothing.
+	// Facts returns additional facts for a thread that takes over the bundle's state; nil: none.
 	Facts func(thread string) heads.Facts
-	// Lock keeps others away from a thread that is about to move; nil: nobody else
-	// is there.
+	// Lock locks a thread before it moves; nil if there are no other users.
 	Lock func(ctx context.Context, thread string) (release func(), err error)
-	// Waits returns the step that waits to be added to a thread here, "" if none does: it is not
-	// passed over. nil: none ever does.
+	// Waits returns a finished step that still has to be added to a thread here, or "", so that it isn't
+	// overwritten; nil: none.
 	Waits func(ctx context.Context, thread string) cas.Hash
-	// Register also registers the workflows that are new here, each under its own name:
-	// who made the bundle chose that name, so a person must ask for it.
+	// Register also registers new workflows under their own names. The creator of the bundle chose these
+	// names, so the user must ask for it.
 	Register bool
-	// Keep keeps the files of the bundle, for threads that are given with their states,
-	// the newest first, those of [Parts] also with what came before; nil: they stay out. It is called
-	// when everything has been
-	// checked, and before a thread is there, and tells how many states it kept.
+	// Keep stores the bundle's files for the given threads and their trees, newest first; those from [Parts]
+	// include the earlier ones. If nil, the files are not imported. It is called after all checks and before
+	// the threads exist, and returns the number of trees stored.
 	Keep func(ctx context.Context, f *File, threads map[string][]protocol.Tree) (int, error)
-	// Links also takes files of which a link leads out of the work tree.
+	// Links allows files with links out of the work tree.
 	Links bool
 	Now   func() time.Time
 }
 
-// Imported says what an import found and did.
+// Imported is the result of an import.
 type Imported struct {
 	Report    Report             `json:"-"`
 	Threads   []ImportedThread   `json:"threads"`
 	Workflows []ImportedWorkflow `json:"workflows"`
-	Nodes     int                `json:"nodes"`      // in the bundle, tombstones included
-	Added     int                `json:"nodesAdded"` // of them
-	// Redacted are nodes of the bundle that were redacted here, and stay so; Whole
-	// are nodes that are redacted in the bundle, and stay whole here.
+	Nodes     int                `json:"nodes"`      // in the bundle, including tombstones
+	Added     int                `json:"nodesAdded"` // of those, newly added
+	// Redacted lists nodes of the bundle that were redacted here and stay redacted. Whole lists nodes that
+	// are redacted in the bundle and stay intact here.
 	Redacted []cas.Hash `json:"redacted,omitempty"`
 	Whole    []cas.Hash `json:"whole,omitempty"`
-	// Redactions are nodes of which only a tombstone is here now: the bundle brought it.
+	// Redactions lists nodes that now have only a tombstone, from the bundle.
 	Redactions []cas.Hash `json:"redactions,omitempty"`
-	// Trees are the states of files that were kept.
+	// Trees is the number of file trees stored.
 	Trees int `json:"trees,omitempty"`
 }
 
-// LinkError means that files would lead whoever writes to them out of the work tree.
+// LinkError means that some files contain links out of the work tree.
 type LinkError struct{ Links []string }
 
 // Error implements error.
@@ -99,12 +94,11 @@ func (e *HashError) Error() string {
 		e.Store)
 }
 
-// Import brings a bundle into a store. It checks everything first, what is in the
-// bundle and how it fits with what is here, and writes nothing on any fault.
-// Then the nodes become durable, and only then heads and history move, in one
-// change. Importing again changes nothing. Errors: those of [File.Check];
-// [*HashError]; [*LinkError]; [*FutureError]; [*ConflictError]; [*cas.CollisionError] and other faults of the
-// nodes that are here; those of the disk.
+// Import imports a bundle into a store. First it checks everything, including conflicts with existing data,
+// and writes nothing if there is an error. Then it makes the nodes durable, and finally it moves heads and
+// history in one change. Importing again changes nothing. Errors: those of [File.Check]; [*HashError];
+// [*LinkError]; [*FutureError]; [*ConflictError]; [*cas.CollisionError] and other errors of existing nodes;
+// disk errors.
 func (f *File) Import(ctx context.Context, to Target, o ImportOptions) (_ Imported, err error) {
 	i := &importing{file: f, to: to, options: o}
 	report, err := f.Check(ctx)
@@ -125,7 +119,7 @@ func (f *File) Import(ctx context.Context, to Target, o ImportOptions) (_ Import
 	if err := to.Store.Make(ctx, o.Now().UnixMilli()); err != nil {
 		return i.done, err
 	}
-	release, err := to.Store.LockShared(ctx) // until heads name what is put
+	release, err := to.Store.LockShared(ctx) // until heads reference the nodes
 	if err != nil {
 		return i.done, err
 	}
@@ -140,7 +134,7 @@ func (f *File) Import(ctx context.Context, to Target, o ImportOptions) (_ Import
 	return i.done, nil
 }
 
-// importing is one import.
+// importing is the state of one import.
 type importing struct {
 	file    *File
 	to      Target
@@ -148,8 +142,8 @@ type importing struct {
 	done    Imported
 
 	adoptions []fileheads.Adoption
-	wanted    map[cas.Hash]bool // the nodes to put; nil: all of them
-	names     []Workflow        // to be registered
+	wanted    map[cas.Hash]bool // nodes to put; nil: all
+	names     []Workflow        // names to register
 	locks     []func()
 }
 
@@ -159,8 +153,7 @@ func (i *importing) unlock() {
 	}
 }
 
-// compareNodes looks at each node that is here already: one with other content, or
-// a damaged one, is found before anything is written.
+// compareNodes compares existing nodes, so that a collision or damage is detected before anything is written.
 func (i *importing) compareNodes(ctx context.Context) error {
 	for _, r := range i.file.records {
 		h := r.hash()
@@ -196,8 +189,8 @@ func (i *importing) compareNodes(ctx context.Context) error {
 	return nil
 }
 
-// passOver leaves out what the bundle needs only below nodes that were redacted here:
-// the turns of a redacted detail do not come back either.
+// passOver skips nodes that the bundle needs only below nodes that were redacted here: for example, the turns
+// of a redacted detail must not come back.
 func (i *importing) passOver(ctx context.Context) error {
 	if len(i.done.Redacted) == 0 {
 		return nil
@@ -216,7 +209,7 @@ func (i *importing) passOver(ctx context.Context) error {
 	return nil
 }
 
-// without is a bundle in which some more nodes were redacted.
+// without is a bundle with additional redacted nodes.
 type without struct {
 	*File
 	redacted map[cas.Hash]bool
@@ -230,7 +223,7 @@ func (w without) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
 	return w.File.Get(ctx, h)
 }
 
-// titled refuses a schema that is new here and is titled as if it were one of ours.
+// titled rejects a new schema with a title reserved for our kinds.
 func (i *importing) titled(ctx context.Context, h cas.Hash) error {
 	n, err := i.file.Get(ctx, h)
 	if _, redacted := cas.AsRedacted(err); redacted {
@@ -242,20 +235,19 @@ func (i *importing) titled(ctx context.Context, h cas.Hash) error {
 	err = cas.CheckTitle(i.file.Kinds(), n)
 	if err != nil {
 		if kind, _, _ := i.file.Kinds().Of(ctx, i.file, h); kind != "" {
-			return nil // a version that a newer uwf has made
+			return nil // a version made by a newer uwf
 		}
 	}
 	return err
 }
 
-// How much is written in one commit.
+// Amount written in one commit.
 const (
 	commitNodes = 20_000
 	commitBytes = 16 << 20
 )
 
-// putNodes makes all nodes durable, in the order of the bundle: each after what it
-// needs.
+// putNodes makes all nodes durable, in the order of the bundle: each after what it needs.
 func (i *importing) putNodes(ctx context.Context) error {
 	var nodes []cas.Node
 	size := 0
@@ -299,8 +291,7 @@ func (i *importing) putNodes(ctx context.Context) error {
 	return err
 }
 
-// checkTombstones refuses one that is there for its own sake: only what a node
-// refers to may be redacted.
+// checkTombstones rejects a tombstone as a root: only a node that another one references can be redacted.
 func (f *File) checkTombstones() error {
 	for _, h := range f.Manifest.roots() {
 		if r, ok := f.find(h); ok && r.tombstone {
@@ -311,8 +302,7 @@ func (f *File) checkTombstones() error {
 	return nil
 }
 
-// keepFiles keeps the files of the threads that are here afterwards as the bundle has
-// them.
+// keepFiles stores the files of threads that will have the bundle's state.
 func (i *importing) keepFiles(ctx context.Context) error {
 	if i.options.Keep == nil || len(i.file.Manifest.Trees) == 0 {
 		return nil
@@ -327,7 +317,7 @@ func (i *importing) keepFiles(ctx context.Context) error {
 			if by := i.file.Manifest.Standing(tree); by != "" {
 				tree = by
 			}
-			if i.file.HasObject(tree) || i.file.base != nil { // of parts some may have come before
+			if i.file.HasObject(tree) || i.file.base != nil { // for parts, some trees can already be here
 				kept = append(kept, tree)
 			}
 			return nil
@@ -349,7 +339,7 @@ func (i *importing) keepFiles(ctx context.Context) error {
 	return err
 }
 
-// keepSeals seals here what the bundle has sealed.
+// keepSeals stores the bundle's seals.
 func (i *importing) keepSeals(ctx context.Context) error {
 	sealed := i.file.Manifest.sealed()
 	if len(sealed) == 0 || i.to.Store.Originals() {
@@ -375,7 +365,7 @@ func (i *importing) keepSeals(ctx context.Context) error {
 	return keep.Flush(ctx)
 }
 
-// move moves heads and history, and then gives names.
+// move moves heads and history, and then registers names.
 func (i *importing) move(ctx context.Context) error {
 	if i.to.Index == nil {
 		return nil
@@ -394,16 +384,16 @@ func (i *importing) move(ctx context.Context) error {
 // Source is a store to export from.
 type Source interface {
 	cas.Reader
-	// Seal is the seal that is kept for a node, none if there is none.
+	// Seal returns the stored seal of a node, zero without one.
 	Seal(h cas.Hash) (cas.Seal, error)
 }
 
-// Collect makes the manifest of threads: how they stand now, the names in the
-// registry of the workflows that they run, and the seals that their heads have.
-// No ids: all threads. Errors: [heads.ErrNoThread]; those of [thread.Open].
+// Collect returns the manifest for threads: their current state, the registered names of their workflows, and
+// the seals of their heads. Without ids it includes all threads. Errors: [heads.ErrNoThread]; those of
+// [thread.Open].
 func Collect(ctx context.Context, s Source, x *fileheads.Heads, ids []string) (Manifest, error) {
 	standings, err := heads.Standings(ctx, x)
-	facts, _ := x.AllFacts(ctx) // what cannot be read is no child, and has no title
+	facts, _ := x.AllFacts(ctx) // an unreadable thread has neither parent nor title
 	if len(ids) == 0 {
 		if err != nil {
 			return Manifest{}, err
@@ -413,7 +403,7 @@ func Collect(ctx context.Context, s Source, x *fileheads.Heads, ids []string) (M
 		family := heads.Family(facts, ids)
 		for id := range family {
 			if _, known := standings[id]; !known && !slices.Contains(ids, id) {
-				delete(family, id) // removed by itself
+				delete(family, id) // removed individually
 			}
 		}
 		ids = slices.Collect(maps.Keys(family))
@@ -424,7 +414,7 @@ func Collect(ctx context.Context, s Source, x *fileheads.Heads, ids []string) (M
 		at, known := standings[id]
 		switch {
 		case !known && err != nil:
-			return m, err // one of the lines that cannot be read may be its
+			return m, err // an unreadable line can belong to it
 		case !known:
 			return m, fmt.Errorf("%w: %s", heads.ErrNoThread, id)
 		}
@@ -449,7 +439,7 @@ func Collect(ctx context.Context, s Source, x *fileheads.Heads, ids []string) (M
 	return m, nil
 }
 
-// threadOf is the entry of one thread; it notes the workflow that it runs.
+// threadOf returns the entry of a thread and records its workflow.
 func threadOf(ctx context.Context, s Source, id string, at heads.Standing,
 	workflows map[cas.Hash]bool) (Thread, error) {
 	chain, err := thread.Open(ctx, s, at.Head)
@@ -472,8 +462,8 @@ func threadOf(ctx context.Context, s Source, id string, at heads.Standing,
 	return t, err
 }
 
-// AddTrees adds to a manifest the states of files that its threads name, as find finds
-// them: the state itself, one that stands for it, or none, ""; missing is how many those are.
+// AddTrees adds the file trees of the threads to a manifest. find returns the tree itself, its substitute, or
+// "" if it is missing; missing is the number of missing ones.
 func (m *Manifest) AddTrees(ctx context.Context, r cas.Reader,
 	find func(root string, tree protocol.Tree) (protocol.Tree, error)) (missing int, err error) {
 	known, there := map[protocol.Tree]bool{}, map[protocol.Tree]bool{}
@@ -498,14 +488,13 @@ func (m *Manifest) AddTrees(ctx context.Context, r cas.Reader,
 		}
 	}
 	m.Trees = slices.Sorted(maps.Keys(there))
-	// One that another thread has whole goes without: nothing stands for it.
+	// A tree that another thread contains intact has no substitute.
 	m.Instead = slices.DeleteFunc(m.Instead, func(s Instead) bool { return there[s.Tree] })
 	slices.SortFunc(m.Instead, func(a, b Instead) int { return cmp.Compare(a.Tree, b.Tree) })
 	return missing, nil
 }
 
-// states calls found for the states of the files around each step of a chain, the
-// newest first.
+// states calls found for the file trees around each step of a chain, newest first.
 func states(ctx context.Context, r cas.Reader, head cas.Hash, found func(root string, tree protocol.Tree) error) error {
 	chain, err := thread.Open(ctx, r, head)
 	if err != nil {
@@ -530,7 +519,7 @@ func states(ctx context.Context, r cas.Reader, head cas.Hash, found func(root st
 	return nil
 }
 
-// CollectNodes makes the manifest of nodes that are exported for their own sake.
+// CollectNodes returns the manifest for individual nodes.
 func CollectNodes(s Source, hashes []cas.Hash) (Manifest, error) {
 	m := Manifest{Hash: s.Algorithm()}
 	for _, h := range slices.Compact(slices.Sorted(slices.Values(hashes))) {
@@ -543,17 +532,17 @@ func CollectNodes(s Source, hashes []cas.Hash) (Manifest, error) {
 	return m, nil
 }
 
-// Without is a bundle's files with some contents left out.
+// Without provides a bundle's files without some contents.
 type Without struct {
 	file *File
 	from source
 	gone map[protocol.Tree]bool
-	by   map[protocol.Tree]protocol.Tree // of the directories that were looked into
-	has  map[protocol.Tree]bool          // of what the bundle's states lead to
-	made map[protocol.Tree][]byte        // directories
+	by   map[protocol.Tree]protocol.Tree // of the directories examined
+	has  map[protocol.Tree]bool          // objects of the bundle's trees
+	made map[protocol.Tree][]byte        // new directories
 }
 
-// Without leaves contents out of the bundle's files, which Check has found whole.
+// Without omits contents from the bundle's files, which Check must have verified.
 func (f *File) Without(ctx context.Context, gone map[protocol.Tree]bool) *Without {
 	w := &Without{
 		file: f, from: f, gone: gone, by: map[protocol.Tree]protocol.Tree{},
@@ -568,8 +557,8 @@ func (f *File) Without(ctx context.Context, gone map[protocol.Tree]bool) *Withou
 	return w
 }
 
-// Tree returns the state that stands for one: the state itself if it holds none of the contents.
-// A directory in which nothing is left is left out, too, as git has none.
+// Tree returns the substitute of a tree: the tree itself if it has none of the contents. It omits directories
+// that become empty, which git doesn't support.
 func (w *Without) Tree(id protocol.Tree) (protocol.Tree, error) {
 	if len(w.gone) == 0 {
 		return id, nil
@@ -612,8 +601,8 @@ func (w *Without) Tree(id protocol.Tree) (protocol.Tree, error) {
 	return by, nil
 }
 
-// Objects yields what is left of the bundle's objects of one hash function, and the directories that
-// were made anew. Tree must have been asked for all states before.
+// Objects yields the remaining objects with a hash function, and the new directories. Tree must have been
+// called for all trees before.
 func (w *Without) Objects(function string) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
 		for _, id := range w.left(function) {
@@ -631,7 +620,7 @@ func (w *Without) Objects(function string) iter.Seq2[Object, error] {
 	}
 }
 
-// Count is how many Objects yields.
+// Count returns the number of objects that Objects yields.
 func (w *Without) Count(function string) int {
 	n := len(w.left(function))
 	for id := range w.made {
@@ -642,7 +631,7 @@ func (w *Without) Count(function string) int {
 	return n
 }
 
-// Has reports whether Objects yields one.
+// Has reports whether Objects yields an object.
 func (w *Without) Has(id protocol.Tree) bool {
 	_, made := w.made[id]
 	return made || w.has[id] && w.stays(id)
@@ -653,7 +642,7 @@ func (w *Without) stays(id protocol.Tree) bool {
 	return !w.gone[id] && (!looked || by == id)
 }
 
-// left are the bundle's objects that are neither left out nor made anew.
+// left returns the objects of the bundle that are neither omitted nor replaced.
 func (w *Without) left(function string) (ids []protocol.Tree) {
 	for _, id := range w.file.order {
 		if id.Function() == function && w.stays(id) {

@@ -23,7 +23,7 @@ import (
 	"github.com/united-workforce/uwf/util/sampletest"
 )
 
-// pair is two homes that have the same thread at its second step.
+// pair returns two homes that have the same thread at its second step.
 func pair(t *testing.T) (from, to *world) {
 	from, to = newWorld(t, cas.XXH3), newWorld(t, cas.XXH3)
 	from.start(idA)
@@ -41,7 +41,7 @@ func one(t *testing.T, done bundle.Imported, err error) bundle.ImportedThread {
 	return done.Threads[0]
 }
 
-// A thread that has gone on elsewhere goes on here, under its lock.
+// A thread that has advanced elsewhere advances here, under its lock.
 func TestAdvance(t *testing.T) {
 	t.Parallel()
 	from, to := pair(t)
@@ -61,7 +61,7 @@ func TestAdvance(t *testing.T) {
 	require.Equal(t, []string{idA, "released"}, locked)
 	sound(t, to)
 
-	// It ends there, and then here; it is resumed there, but not here.
+	// It ends there, and then here; resuming it there doesn't resume it here.
 	from.step(idA, map[string]any{"n": 3})
 	from.end(idA)
 	done, err = to.imports(from.export(idA), bundle.ImportOptions{})
@@ -80,7 +80,7 @@ func TestAdvance(t *testing.T) {
 	sound(t, to)
 }
 
-// A thread that has gone on here stays, whatever an older bundle says.
+// A thread that has advanced here stays, even if an older bundle is imported.
 func TestAhead(t *testing.T) {
 	t.Parallel()
 	from, to := pair(t)
@@ -93,8 +93,7 @@ func TestAhead(t *testing.T) {
 	require.Equal(t, head, th.Head)
 	require.Equal(t, before, snapshot(t, to.home))
 
-	// At the same node, who is here decides: a bundle from before the end, or from
-	// after it, changes nothing.
+	// At the same head this side decides: a bundle from before or after the end changes nothing.
 	to.end(idA)
 	now := to.export(idA)
 	back, err := to.index.Ended(t.Context(), idA)
@@ -106,7 +105,7 @@ func TestAhead(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Two threads with one id that have parted are refused, or kept apart.
+// Two diverged threads with one id are rejected or kept separately.
 func TestConflict(t *testing.T) {
 	t.Parallel()
 	from, to := pair(t)
@@ -126,7 +125,7 @@ func TestConflict(t *testing.T) {
 	require.Equal(t, conflict.Here, to.head(idA))
 	sound(t, to)
 
-	// A thread of another start has gone another way from the beginning.
+	// A thread with another start has diverged from the beginning.
 	alien := newWorld(t, cas.XXH3)
 	alien.start(idA[:25] + "Z")
 	require.NoError(t, alien.index.Add(t.Context(), idA, alien.head(idA[:25]+"Z"), heads.Facts{}))
@@ -134,8 +133,8 @@ func TestConflict(t *testing.T) {
 	require.ErrorAs(t, err, &conflict)
 }
 
-// A name that stands for another workflow here keeps its meaning. One that is new is
-// registered only if that is asked for, and only if it is the workflow's own.
+// A name that refers to another workflow here is unchanged. A new one is registered only on request, and only
+// if it is the workflow's own.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	from, to := sample(t), newWorld(t, cas.XXH3)
@@ -174,8 +173,7 @@ func TestNames(t *testing.T) {
 	imports(empty, true, misnamed, bundle.ImportedWorkflow{Hash: hash, Result: bundle.Unchanged})
 }
 
-// A node that is here with other content under the same hash stops the import
-// before anything is written.
+// A collision with an existing node stops the import before anything is written.
 func TestCollisionHere(t *testing.T) {
 	t.Parallel()
 	from, to, _ := collided(t)
@@ -186,8 +184,8 @@ func TestCollisionHere(t *testing.T) {
 	require.Equal(t, before, snapshot(t, to.home))
 }
 
-// collided is two homes with the same thread but for one output, whose two
-// contents have one hash: so the heads are the same, and no hash tells them apart.
+// collided returns two homes with the same thread except for one output, whose two contents have the same
+// hash. The heads are therefore equal, and hashes can't distinguish the threads.
 func collided(t *testing.T) (one, two *world, output cas.Hash) {
 	one, two = newWorld(t, cas.XXH3), newWorld(t, cas.XXH3)
 	for i, w := range []*world{one, two} {
@@ -213,7 +211,7 @@ func collided(t *testing.T) (one, two *world, output cas.Hash) {
 	return one, two, output
 }
 
-// fast is a disk without flushes: after the power cut they prove nothing more.
+// fast is a disk without flushes, which don't matter after the power cut.
 type fast struct{ durable.FS }
 
 func (f fast) WriteTemp(path string, data []byte, perm fs.FileMode, _ durable.Flush) (string, error) {
@@ -227,8 +225,8 @@ func (fast) StartSync(string) error { return nil }
 func (fast) SyncFile(string) error  { return nil }
 func (fast) SyncDir(string) error   { return nil }
 
-// Wherever the power is cut, or the process killed, in an import: every head that
-// is there leads to a whole chain, and importing again brings the rest.
+// After a power cut or kill at any point of an import, every head has a complete chain, and importing again
+// completes it.
 func TestPowerCut(t *testing.T) {
 	t.Parallel()
 	from := newWorld(t, cas.XXH3)
@@ -247,7 +245,7 @@ func TestPowerCut(t *testing.T) {
 			rec := durabletest.NewRecorder(fast{durable.OS()}, root)
 			s, err := fsstore.Open(t.Context(), filepath.Join(root, "cas"), fsstore.Options{Home: root, Flush: c.flush, FS: rec})
 			require.NoError(t, err)
-			require.NoError(t, s.Make(t.Context(), 1)) // which is tested where it is done
+			require.NoError(t, s.Make(t.Context(), 1)) // tested elsewhere
 			made := len(rec.Ops())
 			to := &world{t: t, home: root, store: s, index: fileheads.Open(root, rec)}
 			_, err = to.imports(data, bundle.ImportOptions{})

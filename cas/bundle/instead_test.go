@@ -12,11 +12,11 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// A bundle has what stands for a state of which something was taken out, and only that.
+// A bundle contains only the substitute of a redacted tree.
 func TestInstead(t *testing.T) {
 	t.Parallel()
 	w, g, trees := withFiles(t)
-	gone := protocol.Tree("sha1:" + strings.Repeat("2", 40)) // as a step names it
+	gone := protocol.Tree("sha1:" + strings.Repeat("2", 40)) // as referenced by a step
 	by := g.dir("100644 a", g.file("less"))
 	m, err := bundle.Collect(t.Context(), w.store, w.index, nil)
 	require.NoError(t, err)

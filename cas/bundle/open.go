@@ -1,32 +1,28 @@
-// Package bundle is the format in which threads travel: one file with everything
-// that they lead to. Equal threads give equal files; a reader needs no store and
-// believes nothing.
+// Package bundle implements the exchange format for threads: one file with everything that they reference.
+// Equal threads give equal files. A reader needs no store, and doesn't trust the content.
 //
 //	"uwf bundle 1\n"
 //	length of the manifest, 4 bytes, big endian; the manifest: canonical CBOR
 //	records, each: kind, 1 byte; length of the rest, 4 bytes, big endian; the rest
-//	  'n'  a node: its hash, 13 characters, and its file as a store has it
-//	  't'  a tombstone: the hash of the node that was redacted, and its file
-//	  'e'  the end: how many nodes and tombstones, 8 bytes; SHA-256 of all before it
+//	  'n'  a node: its hash, 13 characters, and its file as in a store
+//	  't'  a tombstone: the hash of the redacted node, and its file
+//	  'e'  the end: number of nodes and tombstones, 8 bytes; SHA-256 of everything before
 //
-// Nodes come in the order of [cas.BottomUp] from the roots of the manifest: each
-// after its type and after what it refers to. So there is one place for each node,
-// and nothing else has any.
+// Nodes are in the order of [cas.BottomUp] from the roots of the manifest: each after its type and its refs.
+// Each node thus has exactly one possible place, and there are no others.
 //
-// Version 2 is written where there are files: states of a git work tree that steps
-// name. What follows its first line is compressed: zstd, frames of whole records. Its
-// manifest names the trees, and after the nodes come their objects, from the trees in
-// the manifest's order, each after what it needs:
+// Version 2 is used if there are files: git work trees referenced by steps. Everything after its first line
+// is compressed with zstd, in frames of whole records. Its manifest lists the trees, and the nodes are
+// followed by their objects, in the manifest's order of the trees, each after what it needs:
 //
-//	'f'  a file, or a link's target: its hash as git has it, 20 or 32 bytes after a byte with that number, and its content
-//	'd'  a directory: likewise
+//	'f'  a file, or a link's target: git's hash, 20 or 32 bytes after a byte with that number, and its content
+//	'd'  a directory, in the same form
 //
-// Timestamps are kept, but for those of a store's foundation
-// ([cas.Kinds.Foundation]), which are 0: every store has made these nodes itself,
-// and equal threads would differ only by that.
+// Timestamps are preserved, except that those of a store's foundation ([cas.Kinds.Foundation]) are 0: every
+// store creates these nodes itself, and otherwise the bundles of equal threads would differ.
 //
-// [Write] makes a bundle, [Open] reads one and checks its bytes, [File.Check]
-// proves that it is whole, [File.Import] brings it into a store.
+// [Write] writes a bundle, [Open] reads one and checks its bytes, [File.Check] proves that it is complete,
+// [File.Import] imports it into a store.
 package bundle
 
 import (
@@ -54,44 +50,42 @@ import (
 
 const hashSize = protocol.HashLen
 
-// ErrNotBundle means that a file does not begin as a bundle.
+// ErrNotBundle means that a file doesn't start like a bundle.
 var ErrNotBundle = errors.New("it is not a bundle")
 
-// IsBundle reports whether a file that begins so is a bundle, perhaps of another
-// version.
+// IsBundle reports whether a file with this beginning is a bundle, possibly of another version.
 func IsBundle(start []byte) bool { return bytes.HasPrefix(start, []byte(magic)) }
 
-// Sniff is how much of a file's beginning IsBundle and Compressed need.
+// Sniff is the length of a file's beginning that IsBundle and Compressed need.
 const Sniff = len(magic) + len(version)
 
-// Compressed reports whether a file that begins so is a bundle that [Open] does not take,
-// but [Receive].
+// Compressed reports whether a file with this beginning is a bundle that requires [Receive] instead of
+// [Open].
 func Compressed(start []byte) bool {
 	return len(start) >= Sniff && IsBundle(start) && hasFiles(string(start[len(magic):Sniff]))
 }
 
-// hasFiles reports whether a version has files, and is compressed.
+// hasFiles reports whether bundles of a version have files and are compressed.
 func hasFiles(version string) bool { return version == withFiles || version == takenOut }
 
-// Open reads a bundle of size bytes once, from beginning to end, and checks every
-// byte: frames, each node's hash and form, the digest. What the nodes say is
-// checked by [File.Check]. Errors: [ErrNotBundle], [*NewerError], a [*FaultError];
-// those of reading.
+// Open reads a bundle of size bytes once, sequentially, and checks every byte: frames, each node's hash and
+// form, the digest. [File.Check] checks the content of the nodes. Errors: [ErrNotBundle], [*NewerError], a
+// [*FaultError], read errors.
 func Open(ctx context.Context, from io.ReaderAt, size int64) (*File, error) {
 	return open(ctx, io.NewSectionReader(from, 0, size), size, from)
 }
 
-// Spool is where a bundle is kept that comes in a stream.
+// Spool stores a bundle received as a stream.
 type Spool interface {
 	io.Writer
 	io.ReaderAt
 }
 
-// Receive is Open for a bundle that comes in a stream, or is compressed; spool gets it
-// as it is without that. It reads no further than the first fault.
+// Receive is Open for a bundle that is a stream, or compressed. It writes the uncompressed bundle to spool,
+// and stops reading at the first error.
 func Receive(ctx context.Context, in io.Reader, spool Spool) (*File, error) {
 	raw := bufio.NewReaderSize(in, 256<<10)
-	if start, _ := raw.Peek(Sniff); !Compressed(start) { // what cannot be read is found out below
+	if start, _ := raw.Peek(Sniff); !Compressed(start) { // a read error is reported below
 		return open(ctx, io.TeeReader(raw, spool), math.MaxInt64, spool)
 	}
 	plain, err := decompress(raw)
@@ -117,11 +111,11 @@ func open(ctx context.Context, in io.Reader, limit int64, from io.ReaderAt) (*Fi
 	return s.file, nil
 }
 
-// scanner reads a bundle from its beginning.
+// scanner reads a bundle sequentially.
 type scanner struct {
 	in     *bufio.Reader
-	limit  int64 // how many bytes there can be
-	pos    int64 // of the next byte
+	limit  int64 // maximum number of bytes
+	pos    int64 // offset of the next byte
 	digest hash.Hash
 	file   *File
 	buf    []byte
@@ -157,8 +151,8 @@ func (s *scanner) scan(ctx context.Context) error {
 	return nil
 }
 
-// read reads and digests n bytes; what is for errors. The slice is valid until
-// the next read. Nothing is allocated for bytes that are not there.
+// read reads and digests n bytes; what is used in errors. The slice is valid until the next read. It
+// allocates memory only for existing bytes.
 func (s *scanner) read(n int, what string) ([]byte, error) {
 	if int64(n) > s.limit-s.pos {
 		return nil, fault(s.limit, "it ends within %s", what)
@@ -204,7 +198,7 @@ func (s *scanner) head() error {
 	return fault(int64(len(magic)), "the version is damaged")
 }
 
-// line is what has been read and a little more, for a version of more digits.
+// line returns the bytes read and a few more, for a version with more digits.
 func (s *scanner) line(got []byte) string {
 	const digits = 8
 	more, _ := s.in.Peek(digits) // less if the file is short
@@ -236,7 +230,7 @@ func (s *scanner) manifest() error {
 	return nil
 }
 
-// record reads one record; more: it was not the end.
+// record reads one record; more is false at the end record.
 func (s *scanner) record() (more bool, err error) {
 	at := s.pos
 	frame, err := s.read(frameSize, "a record, before its end")
@@ -281,7 +275,7 @@ func (s *scanner) node(at int64, kind byte, length uint32) error {
 	return nil
 }
 
-// object reads a file or a directory of a tree.
+// object reads a file or directory of a tree.
 func (s *scanner) object(at int64, kind byte, length uint32) error {
 	switch {
 	case !hasFiles(s.version):
@@ -322,7 +316,7 @@ func (s *scanner) object(at int64, kind byte, length uint32) error {
 	return nil
 }
 
-// readAll is read for what may be long: it takes room as bytes come.
+// readAll is read for long data: it allocates memory as bytes arrive.
 func (s *scanner) readAll(n int) ([]byte, error) {
 	const piece = 1 << 20
 	var all []byte
@@ -336,7 +330,7 @@ func (s *scanner) readAll(n int) ([]byte, error) {
 	return all, nil
 }
 
-// content checks one node by itself.
+// content checks a node on its own.
 func (s *scanner) content(h cas.Hash, kind byte, body []byte) error {
 	n, err := checkContent(s.file.Manifest.Hash, h, kind, body)
 	if err == nil && n.Timestamp != 0 && s.file.kinds.InFoundation(h) {
@@ -345,7 +339,7 @@ func (s *scanner) content(h cas.Hash, kind byte, body []byte) error {
 	return err
 }
 
-// checkContent checks a node, or the tombstone in its place, by itself.
+// checkContent checks a node, or its tombstone, on its own.
 func checkContent(a cas.Algorithm, h cas.Hash, kind byte, body []byte) (cas.Node, error) {
 	if !h.Valid() {
 		return cas.Node{}, fmt.Errorf("%q is not a hash", h)
@@ -366,7 +360,7 @@ func checkContent(a cas.Algorithm, h cas.Hash, kind byte, body []byte) (cas.Node
 	return n, a.Check(n)
 }
 
-// end checks how many nodes there are and the digest of all before it.
+// end checks the number of nodes and the digest of everything before.
 func (s *scanner) end(at int64, length uint32) error {
 	if length != endSize {
 		return fault(at, "the end has %d bytes, want %d", length, endSize)
@@ -389,29 +383,27 @@ func (s *scanner) end(at int64, length uint32) error {
 	return nil
 }
 
-// Manifest says what a bundle is about. Its lists are sorted, by thread, name and
-// hash.
+// Manifest describes the content of a bundle. Its lists are sorted, by thread, name and hash.
 type Manifest struct {
 	Hash      cas.Algorithm `json:"hash"`
 	Threads   []Thread      `json:"threads"`
 	Workflows []Workflow    `json:"workflows"`
 	Roots     []Root        `json:"roots"`
-	// Trees are the states of files that the bundle holds: those that its steps name, or
-	// that stand for them. A bundle that has some is of version 2.
+	// Trees lists the file trees in the bundle: those that its steps reference, or their substitutes. A
+	// bundle with trees has version 2.
 	Trees []protocol.Tree `json:"trees,omitempty"`
-	// Instead are what stands for states that steps name and of which something was taken
-	// out. A bundle that has some is of version 3.
+	// Instead lists the substitutes of redacted trees that steps reference. A bundle with substitutes has
+	// version 3.
 	Instead []Instead `json:"instead,omitempty"`
 }
 
-// Instead says that a state of files, which the bundle holds, stands for another one, which
-// it does not hold.
+// Instead means that a tree in the bundle replaces another one that isn't.
 type Instead struct {
-	Tree protocol.Tree `json:"tree"` // that a step names
+	Tree protocol.Tree `json:"tree"` // referenced by a step
 	By   protocol.Tree `json:"by"`
 }
 
-// Standing is the state of files in the bundle for one that a step names; "": there is none.
+// Standing returns the tree in the bundle for one that a step references; "" if there is none.
 func (m Manifest) Standing(tree protocol.Tree) protocol.Tree {
 	if at, ok := slices.BinarySearchFunc(m.Instead, tree, func(i Instead,
 		t protocol.Tree) int {
@@ -425,37 +417,37 @@ func (m Manifest) Standing(tree protocol.Tree) protocol.Tree {
 	return ""
 }
 
-// Thread is a thread as the index has it. Workflow, Status and CompletedAt are
-// those of the history: an active thread has none.
+// Thread is a thread's entry in the index. Workflow, Status and CompletedAt come from the history: an active
+// thread has none.
 type Thread struct {
 	Thread      string          `json:"thread"`
 	Head        cas.Hash        `json:"head"`
 	Workflow    cas.Hash        `json:"workflow,omitempty"`
 	Status      protocol.Status `json:"status,omitempty"`
 	CompletedAt int64           `json:"completedAt,omitempty"`
-	// Failed: it is completed at $FAIL. Older programs show it as completed.
+	// Failed means that it is completed at $FAIL. Older programs show it as completed.
 	Failed bool   `json:"failed,omitempty"`
-	Seal   string `json:"seal,omitempty"` // of the head, if it was sealed
-	// Title is what a person calls it, in version 2.
+	Seal   string `json:"seal,omitempty"` // of the head, if sealed
+	// Title is the user's title, in version 2.
 	Title string `json:"title,omitempty"`
 }
 
 // Ended reports whether the thread has ended.
 func (t Thread) Ended() bool { return t.Status != "" }
 
-// Workflow is a name of the registry.
+// Workflow is a name in the registry.
 type Workflow struct {
 	Name string   `json:"name"`
 	Hash cas.Hash `json:"hash"`
 }
 
-// Root is a node that is exported for its own sake.
+// Root is a node exported individually.
 type Root struct {
 	Hash cas.Hash `json:"hash"`
 	Seal string   `json:"seal,omitempty"`
 }
 
-// roots are the nodes at which the walk begins, in its order.
+// roots returns the nodes at which the walk starts, in order.
 func (m Manifest) roots() []cas.Hash {
 	var roots []cas.Hash
 	for _, t := range m.Threads {
@@ -473,7 +465,7 @@ func (m Manifest) roots() []cas.Hash {
 	return roots
 }
 
-// sealed are the nodes for which the manifest has a seal.
+// sealed returns the nodes with a seal in the manifest.
 func (m Manifest) sealed() []Root {
 	var sealed []Root
 	for _, t := range m.Threads {
@@ -489,7 +481,7 @@ func (m Manifest) sealed() []Root {
 	return sealed
 }
 
-// version is that of the bundle.
+// version returns the bundle's version.
 func (m Manifest) version() string {
 	switch {
 	case len(m.Instead) > 0:
@@ -500,7 +492,7 @@ func (m Manifest) version() string {
 	return version
 }
 
-// encode writes a manifest in its one form: sorted, lists never null.
+// encode encodes a manifest in its only valid form: sorted, lists never null.
 func (m Manifest) encode() ([]byte, error) {
 	m.Threads = sorted(m.Threads, func(a, b Thread) int { return cmp.Compare(a.Thread, b.Thread) })
 	m.Workflows = sorted(m.Workflows, func(a, b Workflow) int { return cmp.Compare(a.Name, b.Name) })
@@ -527,7 +519,7 @@ func sorted[T any](list []T, compare func(a, b T) int) []T {
 	return out
 }
 
-// parseManifest reads a manifest and refuses any other form of it.
+// parseManifest parses a manifest and rejects any other form.
 func parseManifest(data []byte) (Manifest, error) {
 	var m Manifest
 	if err := (cas.Node{Payload: data}).Decode(&m); err != nil {
@@ -543,7 +535,7 @@ func parseManifest(data []byte) (Manifest, error) {
 	return m, nil
 }
 
-// check checks each entry by itself and that none comes twice.
+// check checks each entry and that there are no duplicates.
 func (m Manifest) check() error {
 	if !m.Hash.Known() {
 		return fmt.Errorf("unknown hash function %q", m.Hash)
@@ -592,8 +584,8 @@ func (m Manifest) check() error {
 	return m.checkInstead()
 }
 
-// checkInstead checks that what stands for a state is there, and that the state is not: so
-// nothing stands for what stands for something else.
+// checkInstead checks that each substitute exists and the replaced tree doesn't, so a substitute is never
+// replaced itself.
 func (m Manifest) checkInstead() error {
 	for i, s := range m.Instead {
 		_, there := slices.BinarySearch(m.Trees, s.Tree)
@@ -612,7 +604,7 @@ func (m Manifest) checkInstead() error {
 	return nil
 }
 
-// check holds an id to what can be a file's name: it becomes one.
+// check checks that an id is usable as a file name.
 func (t Thread) check() error {
 	switch {
 	case !threadid.Valid(t.Thread):
@@ -633,7 +625,7 @@ func (t Thread) check() error {
 	return checkSeal(t.Seal)
 }
 
-// isStatus allows for the words that end a thread: the history takes no other.
+// isStatus allows only final statuses, as the history does.
 func isStatus(s protocol.Status) bool {
 	return s.AtEnd() || s == protocol.StatusCancelled
 }
@@ -663,7 +655,7 @@ const (
 	magic      = "uwf bundle "
 	version    = "1\n"
 	withFiles  = "2\n"
-	takenOut   = "3\n" // with files of which something was taken out
+	takenOut   = "3\n" // with redacted files
 	digestSize = 32
 	frameSize  = 1 + 4 // of a record: kind and length
 	endSize    = 8 + digestSize
@@ -674,12 +666,11 @@ const (
 	kindDir       = 'd'
 	kindEnd       = 'e'
 
-	// MaxNodes bounds a bundle: a reader keeps about 100 bytes of each node.
+	// MaxNodes bounds the size of a bundle: a reader needs about 100 bytes per node.
 	MaxNodes = 1 << 24
 )
 
-// FaultError means that a bundle is not what it should be, and where: Offset is
-// in bytes from its beginning, Hash the node that it is about, if any.
+// FaultError is an error in a bundle at byte Offset. Hash is the affected node, if any.
 type FaultError struct {
 	Offset int64
 	Hash   cas.Hash
@@ -696,7 +687,7 @@ func fault(offset int64, format string, args ...any) error {
 	return &FaultError{Offset: offset, Err: fmt.Errorf(format, args...)}
 }
 
-// NewerError means that a newer program made a bundle.
+// NewerError means that a newer program created a bundle.
 type NewerError struct{ Version string }
 
 // Error implements error.

@@ -20,17 +20,15 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// Parts are nodes from elsewhere that come one by one, for threads of which a part may
-// be here. What they make is a [File] all the same: it is checked and brought in as one.
-// What it lacks it takes from the store that it stands on.
+// Parts collects nodes that arrive one by one, for threads of which a part can already be here. The result is
+// a [File], which is checked and imported as a whole. Missing nodes come from the base store.
 type Parts struct {
 	file  *File
 	spool Spool
 	pos   int64
 }
 
-// NewParts begins with no node. spool keeps the nodes; base is the store that has the
-// others.
+// NewParts returns empty parts. spool stores the nodes; base is the store with the others.
 func NewParts(spool Spool, base cas.Reader) *Parts {
 	return &Parts{spool: spool, file: &File{
 		from: spool, base: base, kinds: cas.NewKinds(base.Algorithm()),
@@ -38,8 +36,8 @@ func NewParts(spool Spool, base cas.Reader) *Parts {
 	}}
 }
 
-// Add adds a node, or the tombstone in its place, as a store has it. It checks all that
-// [Open] does. Errors: a [*FaultError]; those of the spool.
+// Add adds a node, or its tombstone, in a store's form. It checks everything that [Open] does. Errors: a
+// [*FaultError]; those of the spool.
 func (p *Parts) Add(h cas.Hash, body []byte) error {
 	wrong := func(err error) error { return &FaultError{Offset: p.pos, Hash: h, Err: err} }
 	kind := byte(kindNode)
@@ -64,7 +62,7 @@ func (p *Parts) Add(h cas.Hash, body []byte) error {
 	return err
 }
 
-// AddObject adds a git object, whose name is known to be that of its content.
+// AddObject adds a git object whose name is known to match its content.
 func (p *Parts) AddObject(id protocol.Tree, dir bool, content []byte) error {
 	f, kind := p.file, byte(kindFile)
 	if dir {
@@ -86,27 +84,27 @@ func (p *Parts) AddObject(id protocol.Tree, dir bool, content []byte) error {
 // HasObject reports whether an object was added.
 func (p *Parts) HasObject(id protocol.Tree) bool { return p.file.HasObject(id) }
 
-// SetTrees says of which states of files the objects are, and which of them stand for others.
-// What those lack is in base, or was redacted.
+// SetTrees sets the file trees of the objects and the substitutes among them. Missing objects are in base, or
+// were redacted.
 func (p *Parts) SetTrees(trees []protocol.Tree, instead []Instead, redacted map[protocol.Tree]bool, base Objects) {
 	f := p.file
 	f.Manifest.Trees, f.Manifest.Instead, f.Redacted, f.objectBase = trees, instead, redacted, base
 }
 
-// standing are the objects of parts, and those on which they stand.
+// standing combines the objects of parts with those of the base.
 type standing struct {
 	ctx  context.Context
 	file *File
 }
 
-// object implements source. How large a file of the base is that nobody needs to look into
-// is not counted: it takes no more room.
+// object implements source. For a file of the base whose content isn't needed, it returns no size, because
+// the file takes no additional space.
 func (s standing) object(id protocol.Tree, kind byte, whole bool) ([]byte, int64, error) {
 	if s.file.HasObject(id) {
 		return s.file.object(id, kind, whole)
 	}
 	if kind == kindFile && s.file.Redacted[id] {
-		return []byte("."), 0, nil // a link leads nowhere else
+		return []byte("."), 0, nil // a link without effect
 	}
 	if !whole || s.file.Redacted[id] {
 		return nil, 0, nil
@@ -114,8 +112,7 @@ func (s standing) object(id protocol.Tree, kind byte, whole bool) ([]byte, int64
 	return reading{s.ctx, s.file.objectBase}.object(id, kind, whole)
 }
 
-// treesOnBase proves that the states of files of parts are whole, and leaves out the
-// objects that none of them needs.
+// treesOnBase verifies the file trees of parts and omits objects that none of them needs.
 func (f *File) treesOnBase(ctx context.Context) (links []string, err error) {
 	var order []protocol.Tree
 	walk := treeWalk{from: standing{ctx, f}, visit: func(_ byte, id protocol.Tree, _ []byte) error {
@@ -129,9 +126,8 @@ func (f *File) treesOnBase(ctx context.Context) (links []string, err error) {
 	return links, err
 }
 
-// File ends it: m says which threads the nodes are of, and whole are nodes of the base
-// from which all that they lead to is there, such as the heads of its threads. Errors: a
-// [*FaultError].
+// File returns the parts as a bundle. m lists their threads, and whole the nodes of the base whose references
+// are all there, such as the heads of its threads. Its error is a [*FaultError].
 func (p *Parts) File(m Manifest, whole ...cas.Hash) (*File, error) {
 	m.Hash = p.file.base.Algorithm()
 	data, err := m.encode()
@@ -148,8 +144,7 @@ func (p *Parts) File(m Manifest, whole ...cas.Hash) (*File, error) {
 	return p.file, nil
 }
 
-// arrange leaves out the nodes that nothing needs, and puts each of the others after what
-// it needs, in whatever order they came.
+// arrange omits unneeded nodes and sorts the others so that each follows what it needs.
 func (f *File) arrange(order []cas.Hash) {
 	if f.base == nil {
 		return
@@ -162,7 +157,7 @@ func (f *File) arrange(order []cas.Hash) {
 	}
 }
 
-// standsOn notes what is known of the nodes of the base at which the walk ends.
+// standsOn records the kinds of the nodes of the base at which the walk stops.
 func (c *check) standsOn(ctx context.Context) error {
 	for h := range c.file.whole {
 		n, err := c.file.base.Get(ctx, h)
@@ -176,7 +171,7 @@ func (c *check) standsOn(ctx context.Context) error {
 	return nil
 }
 
-// note notes what a node of the base is.
+// note records the kind of a node of the base.
 func (c *check) note(ctx context.Context, n cas.Node) error {
 	kind, version, err := c.file.kinds.Of(ctx, c.file, n.Type)
 	if err != nil || version == 0 {
@@ -194,7 +189,7 @@ func (c *check) note(ctx context.Context, n cas.Node) error {
 	return nil
 }
 
-// visitBelow is visit for a node of the base, which was checked when it came there.
+// visitBelow is visit for a node of the base, which was checked when it was stored.
 func (c *check) visitBelow(ctx context.Context, v cas.Visited) error {
 	if v.Tombstone != nil {
 		c.below[v.Node.Hash] = redacted
@@ -203,8 +198,8 @@ func (c *check) visitBelow(ctx context.Context, v cas.Visited) error {
 	return c.note(ctx, v.Node)
 }
 
-// LeadsTo reports whether the chain of a head goes through an older node. A node that is
-// not there leads nowhere. Errors: those of [thread.Open].
+// LeadsTo reports whether the chain of a head includes an older node. A missing node is in no chain. Its
+// errors are those of [thread.Open].
 func LeadsTo(ctx context.Context, r cas.Reader, head, older cas.Hash) (bool, error) {
 	if _, err := thread.Open(ctx, r, head); errors.Is(err, cas.ErrNotFound) {
 		return false, nil
@@ -212,52 +207,52 @@ func LeadsTo(ctx context.Context, r cas.Reader, head, older cas.Hash) (bool, err
 	return leadsTo(ctx, r, head, older)
 }
 
-// File is an open bundle. It is a [cas.Store] that cannot be written to, whose
-// nodes are read from the file when they are asked for. Safe for concurrent use.
+// File is an open bundle. It is a read-only [cas.Store] that reads nodes from the file on demand. It is safe
+// for concurrent use.
 type File struct {
 	Manifest Manifest
-	// Size is that of the file, in bytes.
+	// Size is the size of the file in bytes.
 	Size int64
-	// Redacted are contents of files that [Parts] need not have: they were redacted.
+	// Redacted lists redacted contents of files, which [Parts] needn't have.
 	Redacted map[protocol.Tree]bool
 
 	from    io.ReaderAt
 	kinds   *cas.Kinds
 	records []record
-	at      map[uint64]uint32 // the record of a node
+	at      map[uint64]uint32 // index of a node's record
 
-	// base has the nodes that are not in the file, and whole are those of them that lead
-	// to nothing which is not there; nil: all are in the file. See [Parts].
+	// base has the nodes that aren't in the file, and whole lists those whose references are complete; nil:
+	// all are in the file. See [Parts].
 	base  cas.Reader
 	whole map[cas.Hash]bool
-	// objectBase has the files and directories that are not in the file.
+	// objectBase has the files and directories that aren't in the file.
 	objectBase Objects
 
 	objects map[protocol.Tree]object // files and directories
-	order   []protocol.Tree          // in which they come
+	order   []protocol.Tree          // order in the file
 }
 
-// object is where one is.
+// object is the location of a file or directory.
 type object struct {
 	kind   byte
 	offset int64 // of its content
 	length uint32
-	place  uint32 // among the others
+	place  uint32 // index in the order
 }
 
 var _ cas.Store = (*File)(nil)
 
-// record is where a node or a tombstone is.
+// record is the location of a node or a tombstone.
 type record struct {
-	number    uint64 // its hash
-	offset    int64  // of its file, behind the hash
+	number    uint64 // hash as a number
+	offset    int64  // of its file, after the hash
 	length    uint32
 	tombstone bool
 }
 
 func (r record) hash() cas.Hash { return protocol.HashOf(r.number) }
 
-// frame is where the record begins.
+// frame returns the start of the record.
 func (r record) frame() int64 { return r.offset - frameSize - hashSize }
 
 // find returns the record of a node.
@@ -272,7 +267,7 @@ func (f *File) find(h cas.Hash) (record, bool) {
 	return f.records[i], true
 }
 
-// offset is where a node is, or the beginning if it is not there.
+// offset returns the location of a node, or the beginning if it isn't there.
 func (f *File) offset(h cas.Hash) int64 {
 	r, ok := f.find(h)
 	if !ok {
@@ -331,7 +326,7 @@ func (f *File) All(ctx context.Context, prefix string) iter.Seq2[cas.Hash, error
 // Algorithm implements [cas.Reader].
 func (f *File) Algorithm() cas.Algorithm { return f.Manifest.Hash }
 
-// below reports whether all that a node of the base leads to is there.
+// below reports whether a node of the base is known to be complete.
 func (f *File) below(h cas.Hash) (bool, error) { return f.whole[h], nil }
 
 // Kinds implements [cas.Reader].
@@ -339,10 +334,10 @@ func (f *File) Kinds() *cas.Kinds { return f.kinds }
 
 var errReadOnly = fmt.Errorf("%w: it is a bundle", cas.ErrReadOnly)
 
-// Put implements [cas.Store]: it always fails.
+// Put implements [cas.Store]. It always fails.
 func (f *File) Put(context.Context, ...cas.Node) error { return errReadOnly }
 
-// Commit implements [cas.Store]: it always fails.
+// Commit implements [cas.Store]. It always fails.
 func (f *File) Commit(context.Context, ...cas.Node) error { return errReadOnly }
 
 // object implements source.
@@ -361,27 +356,26 @@ func (f *File) object(id protocol.Tree, kind byte, whole bool) ([]byte, int64, e
 	return content, int64(o.length), nil
 }
 
-// Object is a file, a link's target or a directory, as git has it.
+// Object is a file, a link's target or a directory, in git's format.
 type Object struct {
 	Dir     bool
 	Content []byte
 }
 
-// HasObject reports whether the bundle's trees lead to a file, or a directory.
+// HasObject reports whether the bundle's trees include a file or directory.
 func (f *File) HasObject(id protocol.Tree) bool {
 	_, ok := f.objects[id]
 	return ok
 }
 
-// Len is how many nodes and tombstones there are.
+// Len returns the number of nodes and tombstones.
 func (f *File) Len() int { return len(f.records) }
 
-// Parents are those of the manifest's threads that play a part of another one of it: a
-// child's first node says of which head, and its id follows from its parent's. One that
-// cannot be read is nobody's.
+// Parents returns the parents of the manifest's threads within the bundle: a child's first node contains its
+// parent's head, and its id follows from the parent's id. An unreadable thread has no parent.
 func (f *File) Parents(ctx context.Context) map[string]*heads.Parent {
 	time := func(id string) string { return id[:min(len(id), 10)] }
-	made := map[string][]string{} // a child's id begins with the time of its parent's
+	made := map[string][]string{} // a child's id starts with its parent's time
 	for _, t := range f.Manifest.Threads {
 		made[time(t.Thread)] = append(made[time(t.Thread)], t.Thread)
 	}
@@ -396,7 +390,7 @@ func (f *File) Parents(ctx context.Context) map[string]*heads.Parent {
 			continue
 		}
 		c := t.Start.Child
-		if parent, known := of[c.Of]; known { // of its siblings, as a rule
+		if parent, known := of[c.Of]; known { // usually that of its siblings
 			candidates = append([]string{parent}, candidates...)
 		}
 		for _, other := range candidates {
@@ -410,7 +404,7 @@ func (f *File) Parents(ctx context.Context) map[string]*heads.Parent {
 	return all
 }
 
-// Only is the one thread that is nobody's child; "": there is not just one.
+// Only returns the only thread without a parent, or "".
 func (f *File) Only(ctx context.Context) (only string) {
 	parents := f.Parents(ctx)
 	for _, t := range f.Manifest.Threads {
@@ -425,7 +419,7 @@ func (f *File) Only(ctx context.Context) (only string) {
 	return only
 }
 
-// add notes a record; false: there is one for the node already.
+// add adds a record; false if the node already has one.
 func (f *File) add(r record) bool {
 	if _, twice := f.at[r.number]; twice || len(f.records) == math.MaxUint32 {
 		return false
@@ -435,23 +429,22 @@ func (f *File) add(r record) bool {
 	return true
 }
 
-// Bounds of what is compressed. Nodes and files never shrink as far as this; what does
-// is made to fill a disk.
+// Bounds of compression. Nodes and files never compress this well, only data crafted to fill a disk.
 const (
 	maxRatio = 1000
-	freely   = 64 << 20 // bytes that may come of little
-	window   = 32 << 20 // bytes that the reader keeps
+	freely   = 64 << 20 // bytes allowed regardless of the ratio
+	window   = 32 << 20 // memory of the reader
 )
 
-// inflating is a bundle of version 2 without its compression.
+// inflating decompresses a bundle of version 2.
 type inflating struct {
-	head  []byte // its first line, as far as it was not read yet
+	head  []byte // unread part of its first line
 	plain *zstd.Decoder
 	taken *counter
 	given int64
 }
 
-// counter counts what is read of the file.
+// counter counts the bytes read from the file.
 type counter struct {
 	from io.Reader
 	n    int64
@@ -463,7 +456,7 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// decompress begins with a bundle of version 2 whose first line is still to be read.
+// decompress starts a bundle of version 2 whose first line is still unread.
 func decompress(raw *bufio.Reader) (*inflating, error) {
 	head := make([]byte, Sniff)
 	if _, err := io.ReadFull(raw, head); err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 )
 
-// parts are the nodes that a head leads to, but for those that leave says stay out.
+// parts returns the nodes that a head references, except those that leave excludes.
 func (w *world) parts(head cas.Hash, leave func(cas.Hash) bool) (all []cas.Node) {
 	w.t.Helper()
 	err := cas.BottomUp(context.Background(), w.store, []cas.Hash{head}, cas.BottomUpOptions{}, func(v cas.Visited) error {
@@ -28,7 +28,7 @@ func (w *world) parts(head cas.Hash, leave func(cas.Hash) bool) (all []cas.Node)
 	return all
 }
 
-// receive brings nodes of a thread into a home, as a remote sends them.
+// receive imports nodes of a thread into a home, as from a remote.
 func (w *world) receive(thread bundle.Thread, nodes []cas.Node, o bundle.ImportOptions, whole ...cas.Hash) (bundle.Imported, error) {
 	w.t.Helper()
 	ctx := context.Background()
@@ -53,7 +53,7 @@ func (w *world) lacks(h cas.Hash) bool {
 	return !there
 }
 
-// What a home lacks is enough, in any order, and what nobody needs stays out.
+// Missing nodes suffice, in any order, and unneeded ones are ignored.
 func TestPartsOfAThreadThatIsHere(t *testing.T) {
 	t.Parallel()
 	from, to := pair(t)
@@ -72,7 +72,7 @@ func TestPartsOfAThreadThatIsHere(t *testing.T) {
 	}
 }
 
-// A head moves to a chain that is whole, and to no other.
+// A head moves only to a complete chain.
 func TestPartsThatAreNotWhole(t *testing.T) {
 	t.Parallel()
 	from, to := pair(t)
@@ -94,7 +94,7 @@ func TestPartsThatAreNotWhole(t *testing.T) {
 	require.ErrorAs(t, err, &damaged)
 }
 
-// Garbage that is here by chance is not taken for a chain that is whole.
+// Garbage that happens to be here doesn't count as a complete chain.
 func TestPartsOnGarbage(t *testing.T) {
 	t.Parallel()
 	from, to := pair(t)
@@ -103,7 +103,7 @@ func TestPartsOnGarbage(t *testing.T) {
 	head := from.step(idA, map[string]any{"n": 3})
 	n, err := from.store.Get(context.Background(), middle)
 	require.NoError(t, err)
-	require.NoError(t, to.store.Put(context.Background(), n)) // but not what it leads to
+	require.NoError(t, to.store.Put(context.Background(), n)) // but not what it references
 	nodes := from.parts(head, func(h cas.Hash) bool { return h == middle || !to.lacks(h) })
 	below := from.parts(middle, func(h cas.Hash) bool { return !to.lacks(h) })
 	nodes = slices.DeleteFunc(nodes, func(n cas.Node) bool {
@@ -114,8 +114,8 @@ func TestPartsOnGarbage(t *testing.T) {
 	require.Equal(t, at, to.head(idA))
 }
 
-// Whoever has not moved since both stood at the same node is behind who has, also if the last
-// step was made again.
+// The side that hasn't moved since both had the same head is behind the other, even if the other's last step
+// was replaced.
 func TestReplacedSinceSeen(t *testing.T) {
 	t.Parallel()
 	from, to := pair(t)
@@ -144,7 +144,7 @@ func TestReplacedSinceSeen(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, title, *facts.Title)
 
-	// It is ours to move on, too: then theirs, as it was seen, is behind.
+	// If this side moves on, the other side's known state is behind.
 	here := to.step(idA, map[string]any{"n": 4})
 	done, err = to.receive(theirs, nil, bundle.ImportOptions{Seen: func(string) cas.Hash { return other }}, here)
 	require.Equal(t, bundle.Ahead, one(t, done, err).Result)

@@ -15,7 +15,7 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 )
 
-// sealed seals a thread and keeps the seals.
+// sealed seals a thread and stores the seals.
 func (w *world) sealed(id string) (cas.Seal, int) {
 	w.t.Helper()
 	k := seal.NewKeeper(w.store)
@@ -25,8 +25,8 @@ func (w *world) sealed(id string) (cas.Seal, int) {
 	return got, k.New
 }
 
-// A seal tells two runs apart that no hash tells apart; a bundle carries it, and a
-// home that has sealed one run takes no bundle of the other.
+// A seal distinguishes two runs that hashes can't distinguish; a bundle contains it, and a home that has
+// sealed one run rejects a bundle of the other.
 func TestSealTellsCollisionsApart(t *testing.T) {
 	t.Parallel()
 	one, two, output := collided(t)
@@ -39,14 +39,14 @@ func TestSealTellsCollisionsApart(t *testing.T) {
 	require.True(t, report.Threads[0].Sealed)
 	require.Equal(t, a.String(), report.Threads[0].Seal)
 
-	// A bundle that carries the seal of the one and the content of the other.
+	// A bundle with the seal of one and the content of the other.
 	parts, lie := takeApart(t, one.export(idA)), takeApart(t, two.export(idA))
 	lie.head = parts.head
 	_, err = verify(lie.bytes())
 	var wrong *cas.SealError
 	require.ErrorAs(t, err, &wrong)
 
-	// Somebody swaps the file in the store.
+	// Replace the file in the store.
 	n, err := two.store.Get(t.Context(), output)
 	require.NoError(t, err)
 	overwrite(t, one.store.Path(output), cas.MarshalFile(n))
@@ -64,7 +64,7 @@ func TestSealTellsCollisionsApart(t *testing.T) {
 	require.ErrorAs(t, err, &wrong, "it is not passed on")
 }
 
-// A bundle of a sealed thread seals it where it is imported.
+// Importing a bundle of a sealed thread also seals it.
 func TestSealTravels(t *testing.T) {
 	t.Parallel()
 	from, to := sample(t), newWorld(t, cas.XXH3)
@@ -82,7 +82,7 @@ func TestSealTravels(t *testing.T) {
 	sound(t, to)
 }
 
-// lastTurn is the newest turn of a thread's newest step.
+// lastTurn returns the newest turn of a thread's newest step.
 func (w *world) lastTurn(id string) cas.Hash {
 	w.t.Helper()
 	chain, err := thread.Open(context.Background(), w.store, w.head(id))
@@ -94,9 +94,8 @@ func (w *world) lastTurn(id string) cas.Hash {
 	return turns[len(turns)-1]
 }
 
-// Redacted nodes travel as tombstones. A seal stays what it was, and covers them;
-// without one they are listed as what anyone could have made. An import neither
-// brings back what was redacted here nor takes away what is whole here.
+// Redacted nodes are exported as tombstones. A seal stays unchanged and covers them; without one they are
+// listed as unproven. An import neither restores what was redacted here nor redacts what is intact here.
 func TestTombstonesTravel(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -153,8 +152,8 @@ func TestTombstonesTravel(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Every damage to a seal is found. What cannot be read is moved away; what can, and
-// does not fit, stays for a person to judge.
+// Any damage to a seal is detected. An unreadable seal is quarantined; a readable one that doesn't match
+// stays for a person to decide.
 func TestDamagedSeal(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -190,7 +189,7 @@ func TestDamagedSeal(t *testing.T) {
 	require.False(t, report.Sound())
 }
 
-// A tombstone that somebody has forged over a sealed node gives the lie away.
+// A forged tombstone over a sealed node is detected.
 func TestForgedTombstone(t *testing.T) {
 	t.Parallel()
 	w := sample(t)

@@ -18,7 +18,7 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// A thread with an id of the future would be the newest for ever.
+// A thread with an id in the future would be the newest forever.
 func TestFuture(t *testing.T) {
 	t.Parallel()
 	from, to := newWorld(t, cas.XXH3), newWorld(t, cas.XXH3)
@@ -44,9 +44,8 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// What was imported is known to come from elsewhere. So is what moves: whoever has
-// made its newest steps may have been anybody, and what a person has said before was
-// not about them.
+// An imported thread is known as such. So is one that moves, because anyone can have made its newest steps,
+// and an earlier confirmation wasn't about them.
 func TestImportedIsKnown(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -67,14 +66,14 @@ func TestImportedIsKnown(t *testing.T) {
 	from.step(idA, map[string]any{"n": 1})
 	imported(to, from.export(idA), "b.uwfb", false)
 
-	// Also where it was started, and is still known: it asks, too, and is ours to @.
+	// This also applies where it was started: it asks again, and still counts for @.
 	to.step(idA, map[string]any{"n": 2})
 	imported(from, to.export(idA), "c.uwfb", true)
 	to.step(idA, map[string]any{"n": 3})
 	imported(from, to.export(idA), "d.uwfb", true)
 }
 
-// A thread that has ended here does not start over because a bundle goes on with it.
+// A thread that has ended here isn't restarted by a bundle with more steps.
 func TestEndedStaysEnded(t *testing.T) {
 	t.Parallel()
 	from, to := pair(t)
@@ -92,8 +91,7 @@ func TestEndedStaysEnded(t *testing.T) {
 	sound(t, to)
 }
 
-// A tombstone that nothing refers to is refused: it could stand for a prompt that
-// everybody has.
+// A tombstone that nothing references is rejected, because it could replace a common prompt.
 func TestATombstoneIsNoRoot(t *testing.T) {
 	t.Parallel()
 	from, to := sample(t), newWorld(t, cas.XXH3)
@@ -114,8 +112,8 @@ func TestATombstoneIsNoRoot(t *testing.T) {
 	require.ErrorIs(t, err, cas.ErrNotFound)
 }
 
-// Nor does a bundle bring one where nobody can redact anything: over the schema of a
-// role that has not run yet, which says of itself what it likes.
+// Nor can a bundle redact what can't be redacted: the schema of a role that hasn't run yet, whose tombstone
+// can claim anything.
 func TestATombstoneIsNoSchema(t *testing.T) {
 	t.Parallel()
 	for _, says := range []func(*cas.Kinds) cas.Hash{(*cas.Kinds).MetaHash, func(k *cas.Kinds) cas.Hash { return k.Hash(protocol.KindText) }} {
@@ -132,8 +130,7 @@ func TestATombstoneIsNoSchema(t *testing.T) {
 	}
 }
 
-// What only a redacted node led to does not come back either, once the collector has
-// taken it.
+// Content that only a redacted node referenced doesn't come back after the collector has removed it.
 func TestWhatIsBelowARedactionStaysAway(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

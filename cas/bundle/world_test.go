@@ -22,7 +22,7 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// Ids of threads.
+// Thread ids.
 const (
 	idA = "01ARZ3NDEKTSV4RRFFQ69G5FAA"
 	idB = "01ARZ3NDEKTSV4RRFFQ69G5FAB"
@@ -53,7 +53,7 @@ func clock() time.Time { return time.UnixMilli(1_780_000_000_000) }
 
 func (w *world) batch() *cas.Batch { return cas.NewBatch(w.store, clock) }
 
-// workflow makes the workflow of all threads here, under a name.
+// workflow stores the workflow used by all threads here, under a name.
 func (w *world) workflow(name string) (hash, schema cas.Hash) {
 	w.t.Helper()
 	ctx := context.Background()
@@ -71,7 +71,7 @@ func (w *world) workflow(name string) (hash, schema cas.Hash) {
 	return hash, schema
 }
 
-// start begins a thread.
+// start starts a thread.
 func (w *world) start(id string) cas.Hash {
 	w.t.Helper()
 	ctx := context.Background()
@@ -84,7 +84,7 @@ func (w *world) start(id string) cas.Hash {
 	return start
 }
 
-// step makes a step whose output is a value and moves the head.
+// step makes a step with an output and moves the head.
 func (w *world) step(id string, output any) cas.Hash {
 	w.t.Helper()
 	ctx := context.Background()
@@ -133,7 +133,7 @@ func (w *world) end(id string) {
 	require.NoError(w.t, w.index.Archive(ctx, heads.Ended{Thread: id, Workflow: workflow, Head: head, Status: protocol.StatusCompleted, CompletedAt: 7}))
 }
 
-// head is where a thread stands, active or ended.
+// head returns a thread's head, active or ended.
 func (w *world) head(id string) cas.Hash {
 	w.t.Helper()
 	all, err := heads.Standings(context.Background(), w.index)
@@ -141,7 +141,7 @@ func (w *world) head(id string) cas.Hash {
 	return all[id].Head
 }
 
-// export writes threads as a bundle.
+// export exports threads as a bundle.
 func (w *world) export(ids ...string) []byte {
 	w.t.Helper()
 	m, err := bundle.Collect(context.Background(), w.store, w.index, ids)
@@ -152,7 +152,7 @@ func (w *world) export(ids ...string) []byte {
 	return out.Bytes()
 }
 
-// imports brings a bundle in.
+// imports imports a bundle.
 func (w *world) imports(data []byte, o bundle.ImportOptions) (bundle.Imported, error) {
 	ctx := context.Background()
 	f, err := bundle.Open(ctx, bytes.NewReader(data), int64(len(data)))
@@ -172,8 +172,8 @@ func verify(data []byte) (bundle.Report, error) {
 	return f.Check(context.Background())
 }
 
-// sample is a home with an active thread, an ended one, and a fork that shares
-// most with the first.
+// sample returns a home with an active thread, an ended one, and a fork that shares most nodes with the
+// first.
 func sample(t testing.TB) *world {
 	w := newWorld(t, cas.XXH3)
 	w.start(idA)
@@ -188,7 +188,7 @@ func sample(t testing.TB) *world {
 	return w
 }
 
-// snapshot is every file below a directory with its content, locks aside.
+// snapshot returns every file below a directory with its content, except locks.
 func snapshot(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -203,7 +203,7 @@ func snapshot(t testing.TB, dir string) map[string]string {
 	return files
 }
 
-// overwrite puts other bytes in the place of a node's file.
+// overwrite replaces the bytes of a node's file.
 func overwrite(t testing.TB, path string, data []byte) {
 	t.Helper()
 	require.NoError(t, os.Chmod(path, 0o644))

@@ -26,30 +26,27 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// Written says what a bundle that was written has.
+// Written describes a bundle that was written.
 type Written struct {
 	Nodes      int   `json:"nodes"`
 	Tombstones int   `json:"tombstones"`
-	Trees      int   `json:"trees,omitempty"`   // states of the files
-	Objects    int   `json:"objects,omitempty"` // files and directories of those
-	Bytes      int64 `json:"bytes"`             // before they are compressed, if they are
-	// Links are some that lead out of the work tree: an import wants to be told to take
-	// them.
+	Trees      int   `json:"trees,omitempty"`   // file trees
+	Objects    int   `json:"objects,omitempty"` // files and directories in those
+	Bytes      int64 `json:"bytes"`             // uncompressed
+	// Links lists some links that point out of the work tree; an import must allow them explicitly.
 	Links []string `json:"links,omitempty"`
 }
 
-// Objects has what git trees lead to.
+// Objects provides the objects of git trees.
 type Objects interface {
 	// Object returns the content of a file or of a directory.
 	Object(ctx context.Context, id protocol.Tree, dir bool) ([]byte, error)
 }
 
-// Write writes a bundle of everything that a manifest leads to; files has the objects of
-// its trees, and may be nil if there are none. Its memory grows
-// with the number of nodes, not with their size. Errors: those of
-// [cas.BottomUp], so that what is damaged or invalid is not passed on; a
-// [*cas.SealError] if a seal of the manifest does not fit. What was written until
-// then is no bundle: its end is missing.
+// Write writes a bundle of everything that a manifest references. files provides the objects of its trees,
+// and can be nil without trees. Memory use depends on the number of nodes, not on their size. It returns the
+// errors of [cas.BottomUp], so that damaged or invalid data isn't exported, and a [*cas.SealError] if a seal
+// of the manifest doesn't match. After an error, the output isn't a valid bundle, because its end is missing.
 func Write(ctx context.Context, w io.Writer, r cas.Reader, m Manifest, files Objects) (Written, error) {
 	if m.Hash != r.Algorithm() {
 		return Written{}, fmt.Errorf("a bundle of %s nodes from a store of %s nodes", m.Hash, r.Algorithm())
@@ -82,7 +79,7 @@ func Write(ctx context.Context, w io.Writer, r cas.Reader, m Manifest, files Obj
 	return out.written, errors.Join(out.err, out.out.Flush())
 }
 
-// writer writes and digests; its error stays.
+// writer writes and digests; its first error is kept.
 type writer struct {
 	out     *bufio.Writer
 	digest  hash.Hash
@@ -90,8 +87,8 @@ type writer struct {
 	kinds   *cas.Kinds
 	err     error
 
-	zip   *zstd.Encoder // nil: nothing is compressed
-	frame int           // bytes in the frame of zstd's that has begun
+	zip   *zstd.Encoder // nil: uncompressed
+	frame int           // bytes in the current zstd frame
 }
 
 func (w *writer) write(data []byte) {
@@ -108,10 +105,10 @@ func (w *writer) write(data []byte) {
 	w.written.Bytes += int64(len(data))
 }
 
-// frameBytes is how much a frame of zstd's holds at least, before it is compressed.
+// frameBytes is the minimum uncompressed size of a zstd frame.
 const frameBytes = 4 << 20
 
-// compress has all that follows compressed.
+// compress compresses all subsequent data.
 func (w *writer) compress() (err error) {
 	if err := w.out.Flush(); err != nil {
 		return err
@@ -120,7 +117,7 @@ func (w *writer) compress() (err error) {
 	return err
 }
 
-// begin ends a frame of zstd's that is long enough, before a record.
+// begin ends a zstd frame that is long enough, before a record.
 func (w *writer) begin() {
 	if w.zip != nil && w.frame >= frameBytes && w.err == nil {
 		w.err, w.frame = w.zip.Close(), 0
@@ -159,7 +156,7 @@ func (w *writer) files(ctx context.Context, m Manifest, from Objects) error {
 	return err
 }
 
-// reading reads every object whole, and holds it against its hash.
+// reading reads every object completely and verifies its hash.
 type reading struct {
 	ctx  context.Context
 	from Objects
@@ -196,7 +193,7 @@ func (w *writer) nodes(ctx context.Context, r cas.Reader, m Manifest) error {
 	return compareSeals(sealer, sealed)
 }
 
-// compareSeals holds the seals of a manifest against those that the content gives.
+// compareSeals compares the seals of a manifest with those of the content.
 func compareSeals(s *seal.Sealer, sealed []Root) error {
 	for _, r := range sealed {
 		if got := s.Of(r.Hash); got.String() != r.Seal {
@@ -228,7 +225,7 @@ func (w *writer) node(v cas.Visited) error {
 		w.written.Tombstones++
 		kind = kindTombstone
 		var err error
-		v.Tombstone.Foreign = false // which is about this store
+		v.Tombstone.Foreign = false // which concerns only this store
 		if body, err = cas.MarshalTombstone(*v.Tombstone); err != nil {
 			return err
 		}
@@ -239,7 +236,7 @@ func (w *writer) node(v cas.Visited) error {
 	return w.err
 }
 
-// record begins one.
+// record starts a record.
 func (w *writer) record(kind byte, length int) {
 	w.begin()
 	w.write(binary.BigEndian.AppendUint32([]byte{kind}, uint32(length)))
@@ -251,41 +248,40 @@ func (w *writer) end() {
 	w.write(w.digest.Sum(nil))
 }
 
-// What an import does with a thread or a name.
+// The results of an import for a thread or a name.
 const (
-	Added     = "added"     // was not here
-	Unchanged = "unchanged" // is here, at the same node
-	Advanced  = "advanced"  // was behind, and is now where the bundle has it
-	Replaced  = "replaced"  // its last steps were made again there, and it has not moved here since
-	Ahead     = "ahead"     // has gone on here: stays
-	Stays     = "ended"     // has ended here, before the bundle's steps: stays ended, as it is
-	Renamed   = "renamed"   // another run has the id: added under a new one
-	Kept      = "kept"      // the name stands for another workflow here: stays
-	Offered   = "offered"   // the name is new here, and nobody has asked to register it
-	Misnamed  = "misnamed"  // the workflow calls itself otherwise: never registered
+	Added     = "added"     // new here
+	Unchanged = "unchanged" // same head on both sides
+	Advanced  = "advanced"  // was behind and now has the bundle's state
+	Replaced  = "replaced"  // its last steps were replaced there, and it hasn't moved here since
+	Ahead     = "ahead"     // has more steps here: unchanged
+	Stays     = "ended"     // ended here before the bundle's steps: unchanged
+	Renamed   = "renamed"   // the id is used by another run: added under a new one
+	Kept      = "kept"      // the name refers to another workflow here: unchanged
+	Offered   = "offered"   // a new name, not registered without a request
+	Misnamed  = "misnamed"  // differs from the workflow's own name: never registered
 )
 
-// ImportedThread is what became of a thread.
+// ImportedThread is the result for a thread.
 type ImportedThread struct {
 	Thread string   `json:"thread"` // its id here
 	From   string   `json:"from,omitempty"`
-	Head   cas.Hash `json:"head"` // here, afterwards
+	Head   cas.Hash `json:"head"` // head here after the import
 	Result string   `json:"result"`
-	Was    cas.Hash `json:"was,omitempty"`    // its head here before, if steps were replaced
-	Parent string   `json:"parent,omitempty"` // whose part it plays
+	Was    cas.Hash `json:"was,omitempty"`    // previous head here, if steps were replaced
+	Parent string   `json:"parent,omitempty"` // thread whose part it plays
 }
 
-// ImportedWorkflow is what became of a name.
+// ImportedWorkflow is the result for a name.
 type ImportedWorkflow struct {
 	Name string `json:"name"`
-	// WorkflowName is what the bundle's workflow calls itself.
+	// WorkflowName is the workflow's own name.
 	WorkflowName string   `json:"workflowName"`
-	Hash         cas.Hash `json:"hash"` // here, afterwards
+	Hash         cas.Hash `json:"hash"` // registered here after the import
 	Result       string   `json:"result"`
 }
 
-// ConflictError means that a thread has gone another way here: neither head leads
-// to the other.
+// ConflictError means that a thread has diverged: neither head is an ancestor of the other.
 type ConflictError struct {
 	Thread       string
 	Here, Bundle cas.Hash
@@ -297,11 +293,10 @@ func (e *ConflictError) Error() string {
 		"leads to the other", e.Thread, e.Here, e.Bundle)
 }
 
-// FutureError means that the id of a thread is later than now. It would be the
-// newest thread for ever.
+// FutureError means that the id of a thread is in the future. It would be the newest thread forever.
 type FutureError struct {
 	Thread string
-	At     time.Time // that its id tells
+	At     time.Time // time in its id
 }
 
 // Error implements error.
@@ -309,12 +304,10 @@ func (e *FutureError) Error() string {
 	return fmt.Sprintf("the id of thread %s is of %s, which is in the future", e.Thread, e.At.Format(time.DateOnly))
 }
 
-// skew allows for clocks that differ. A thread of that much later is the newest for no
-// longer.
+// skew allows for differing clocks. A thread that is ahead by less is the newest only for that long.
 const skew = 10 * time.Minute
 
-// ofTheFuture is a [*FutureError] if an id is later than the clocks' differences
-// explain.
+// ofTheFuture returns a [*FutureError] for an id beyond the allowed clock skew.
 func (i *importing) ofTheFuture(id string) error {
 	at, err := threadid.Time(id)
 	if err != nil || at.After(i.options.Now().Add(skew)) {
@@ -323,14 +316,14 @@ func (i *importing) ofTheFuture(id string) error {
 	return nil
 }
 
-// planThreads decides about each thread. A thread that moves is locked, and its
-// place read again: nobody may be stepping it.
+// planThreads decides about each thread. It locks a thread that will move and reads its state again, because
+// another process can be stepping it.
 func (i *importing) planThreads(ctx context.Context) error {
 	i.done.Threads = []ImportedThread{}
 	if i.to.Index == nil || len(i.file.Manifest.Threads) == 0 {
 		return nil
 	}
-	// A line that cannot be read is looked at when threads are adopted.
+	// Unreadable lines are handled when threads are adopted.
 	here, _ := heads.Standings(ctx, i.to.Index)
 	var conflicts []error
 	parents, renamed := i.file.Parents(ctx), map[string]string{}
@@ -351,13 +344,13 @@ func (i *importing) planThreads(ctx context.Context) error {
 	if len(conflicts) > 0 {
 		return conflicts[0]
 	}
-	slices.SortStableFunc(i.done.Threads, func(a, b ImportedThread) int { // as the bundle has them
+	slices.SortStableFunc(i.done.Threads, func(a, b ImportedThread) int { // in the order of the bundle
 		return strings.Compare(cmp.Or(a.From, a.Thread), cmp.Or(b.From, b.Thread))
 	})
 	return nil
 }
 
-// parentsFirst orders threads so that those whose part one plays come before it.
+// parentsFirst sorts threads so that parents precede their children.
 func parentsFirst(threads []Thread, parents map[string]*heads.Parent) []Thread {
 	depth := func(id string) (n int) {
 		for p := parents[id]; p != nil && n < len(threads); p = parents[p.Thread] {
@@ -370,8 +363,8 @@ func parentsFirst(threads []Thread, parents map[string]*heads.Parent) []Thread {
 	return ordered
 }
 
-// planOne decides about a thread. A child goes with its parent: its id follows from that of
-// its parent, whether that is the bundle's or a new one.
+// planOne decides about a thread. A child follows its parent: its id derives from that of its parent, either
+// the bundle's or a new one.
 func (i *importing) planOne(ctx context.Context, t Thread, parent *heads.Parent, renamed map[string]string,
 	here map[string]heads.Standing) (ImportedThread, error) {
 	before := len(i.adoptions)
@@ -426,7 +419,7 @@ func (i *importing) planThread(ctx context.Context, t Thread, at heads.Standing,
 		if seen == at.Head && at.End == nil && t.Ended() {
 			return i.advance(ctx, t, at, out)
 		}
-		out.Result = Unchanged // also if it has ended on one side only: who is here decides
+		out.Result = Unchanged // even if it has ended on only one side: this side decides
 		return out, nil
 	}
 	if seen == at.Head && (at.End == nil || at.End.Status.AtEnd()) {
@@ -441,7 +434,7 @@ func (i *importing) planThread(ctx context.Context, t Thread, at heads.Standing,
 		return out, err
 	}
 	if behind && at.End != nil && !t.Ended() {
-		// Somebody here has ended it: nobody from elsewhere begins it again.
+		// It was ended here, and a bundle must not restart it.
 		if i.options.NewID != nil {
 			return i.rename(t, out)
 		}
@@ -465,7 +458,7 @@ func (i *importing) planThread(ctx context.Context, t Thread, at heads.Standing,
 	return i.rename(t, out)
 }
 
-// advance brings a thread that is here to where the bundle has it, under its lock.
+// advance sets an existing thread to the bundle's state, under its lock.
 func (i *importing) advance(ctx context.Context, t Thread, at heads.Standing,
 	out ImportedThread) (ImportedThread, error) {
 	if err := i.lock(ctx, t.Thread); err != nil {
@@ -487,7 +480,7 @@ func (i *importing) advance(ctx context.Context, t Thread, at heads.Standing,
 	return out, nil
 }
 
-// waits refuses a thread whose finished step here would be in no chain any more.
+// waits returns an error for a thread with a finished step that would no longer be in any chain.
 func (i *importing) waits(ctx context.Context, t Thread) error {
 	if i.options.Waits == nil {
 		return nil
@@ -505,7 +498,7 @@ func (i *importing) waits(ctx context.Context, t Thread) error {
 	}).Because("step-waits-here", "thread", t.Thread)
 }
 
-// rename adds a thread under an id of its own.
+// rename adds a thread under a new id.
 func (i *importing) rename(t Thread, out ImportedThread) (ImportedThread, error) {
 	id, err := i.options.NewID()
 	if err != nil {
@@ -516,10 +509,9 @@ func (i *importing) rename(t Thread, out ImportedThread) (ImportedThread, error)
 	return out, nil
 }
 
-// adopt notes a thread. From now on it is known to come from elsewhere, also if its
-// first steps were made here, and asks again where it may work, unless its last step is
-// our own. One that was started
-// here, and has gone on elsewhere, is still one of ours to @.
+// adopt returns the facts of a thread. From now on it is imported, even if its first steps were made here,
+// and asks again for permission to work in a directory, unless its last step was made here. A thread that was
+// started here and continued elsewhere still counts for @.
 func (i *importing) adopt(t Thread, id string, was cas.Hash) *heads.Imported {
 	a := t.adoption(id, was)
 	if i.options.Facts != nil {
@@ -530,7 +522,7 @@ func (i *importing) adopt(t Thread, id string, was cas.Hash) *heads.Imported {
 	}
 	if was != "" && i.options.Own != nil && i.options.Own(t.Thread) {
 		i.adoptions = append(i.adoptions, a)
-		return &heads.Imported{} // it stays what it was
+		return &heads.Imported{} // unchanged
 	}
 	a.Facts.Imported = &heads.Imported{From: i.options.From, AtMs: i.options.Now().UnixMilli()}
 	i.adoptions = append(i.adoptions, a)
@@ -548,7 +540,7 @@ func (t Thread) adoption(id string, was cas.Hash) fileheads.Adoption {
 	return a
 }
 
-// Adoptions are what brings the threads of a bundle into an empty index.
+// Adoptions returns the adoptions that import a bundle's threads into an empty index.
 func (f *File) Adoptions(ctx context.Context) []fileheads.Adoption {
 	all, parents := make([]fileheads.Adoption, 0, len(f.Manifest.Threads)), f.Parents(ctx)
 	for _, t := range f.Manifest.Threads {
@@ -570,7 +562,7 @@ func (i *importing) lock(ctx context.Context, id string) error {
 	return err
 }
 
-// leadsTo reports whether the chain of a head goes through an older node.
+// leadsTo reports whether the chain of a head includes an older node.
 func leadsTo(ctx context.Context, r cas.Reader, head, older cas.Hash) (bool, error) {
 	t, err := thread.Open(ctx, r, head)
 	if err != nil {
@@ -579,8 +571,7 @@ func leadsTo(ctx context.Context, r cas.Reader, head, older cas.Hash) (bool, err
 	if older == t.StartHash {
 		return true, nil
 	}
-	// Whether the older node is in this store at all, nobody knows yet; if it is
-	// not, no chain here goes through it.
+	// The older node can be missing in this store; then no chain here includes it.
 	if there, err := has(ctx, r, older); !there || err != nil {
 		return false, err
 	}
@@ -610,9 +601,9 @@ func has(ctx context.Context, r cas.Reader, h cas.Hash) (bool, error) {
 	return err == nil, err
 }
 
-// planNames decides about each name. A name is what people run, so a bundle gives none
-// in silence, and none but the workflow's own. One that stands for another workflow
-// here stays: threads do not need names.
+// planNames decides about each name. People run workflows by name, so a bundle never registers one silently,
+// and only the workflow's own name. A name that refers to another workflow here stays, because threads don't
+// need names.
 func (i *importing) planNames(ctx context.Context) error {
 	i.done.Workflows = []ImportedWorkflow{}
 	if i.to.Index == nil || len(i.file.Manifest.Workflows) == 0 {

@@ -1,4 +1,4 @@
-// Package castest is the suite that every [cas.Store] passes.
+// Package castest is the test suite for implementations of [cas.Store].
 package castest
 
 import (
@@ -15,10 +15,10 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// typ is the type of the suite's nodes; a store does not ask what it is.
+// typ is the type of the suite's nodes; a store doesn't check it.
 const typ = cas.Hash("7VQ43ZSJTEWA7")
 
-// Node returns a node that holds a JSON value.
+// Node returns a node with a JSON value.
 func Node(t testing.TB, a cas.Algorithm, value any) cas.Node {
 	t.Helper()
 	payload, err := cas.Encode(value)
@@ -179,8 +179,8 @@ func testAll(t *testing.T, s cas.Store) {
 	}
 }
 
-// List lists the nodes whose hash begins with prefix, without the schemas of our
-// kinds: a store may begin with them.
+// List lists the nodes whose hash starts with prefix, except the schemas of our kinds, which a new store can
+// contain.
 func List(t testing.TB, s cas.Store, prefix string) []cas.Hash {
 	t.Helper()
 	schemas := map[cas.Hash]bool{s.Kinds().MetaHash(): true}
@@ -232,7 +232,7 @@ func testConcurrency(t *testing.T, s cas.Store) {
 	require.Len(t, List(t, s, ""), count)
 }
 
-// putAndGet writes the same nodes as every other worker, begun elsewhere.
+// putAndGet writes the same nodes as every other worker, starting at a different offset.
 func putAndGet(ctx context.Context, s cas.Store, nodes []cas.Node, offset int) error {
 	for i := range nodes {
 		n := nodes[(i+offset)%len(nodes)]

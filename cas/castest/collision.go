@@ -10,9 +10,8 @@ import (
 	"github.com/united-workforce/uwf/cas"
 )
 
-// Collision returns two nodes with different contents and one hash: arrays of 33
-// numbers, 64 bytes with the type. Neither hash function is meant to withstand
-// somebody who looks for this.
+// Collision returns two nodes with different contents and the same hash: arrays of 33 numbers, 64 bytes with
+// the type. Neither hash function is designed to resist deliberate collisions.
 func Collision(t testing.TB, a cas.Algorithm) (cas.Node, cas.Node) {
 	t.Helper()
 	one, two := collideXXH3()
@@ -29,8 +28,8 @@ func Collision(t testing.TB, a cas.Algorithm) (cas.Node, cas.Node) {
 	return n, m
 }
 
-// payload is an array of 33 zeros, 51 bytes long where two of them are floats
-// whose heads are at the given offsets.
+// payload returns an array of 33 zeros that is 51 bytes long with two floats whose heads are at the given
+// offsets.
 func payload(floatAt ...int) []byte {
 	p := make([]byte, 51)
 	p[0], p[1] = 0x98, 33
@@ -40,9 +39,9 @@ func payload(floatAt ...int) []byte {
 	return p
 }
 
-// collideXXH3: XXH3 multiplies two words of the input, each mixed with a part of
-// a secret that everybody knows. A word equal to that part makes the product
-// zero, whatever the other word is. Bytes 16 to 24 of the input are such a word.
+// collideXXH3 returns a collision. XXH3 multiplies two words of the input, each mixed with a part of a
+// publicly known secret. A word equal to that part makes the product zero for any other word. Bytes 16 to 24
+// of the input are such a word.
 func collideXXH3() (one, two []byte) {
 	const secret32 = "\xcb\x79\xe6\x4e\xcc\xc0\xe5\x78"
 	make := func(other string) []byte {
@@ -55,8 +54,8 @@ func collideXXH3() (one, two []byte) {
 	return make("\xbf\xf1\x11\x11\x11\x11\x11"), make("\xbf\xf2\x22\x22\x22\x22\x22")
 }
 
-// collideXXH64: the fourth lane of XXH64 takes in bytes 24 to 32, then 56 to 64;
-// for any first word there is a second that leads to the same state.
+// collideXXH64 returns a collision. The fourth lane of XXH64 processes bytes 24 to 32, then 56 to 64; for any
+// first word there is a second one that leads to the same state.
 func collideXXH64(t testing.TB) (one, two []byte) {
 	const p1, p2 = 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F
 	round := func(state, word uint64) uint64 { return bits.RotateLeft64(state+word*p2, 31) * p1 }
@@ -81,7 +80,7 @@ func collideXXH64(t testing.TB) (one, two []byte) {
 	}
 }
 
-// invert is the multiplicative inverse of an odd number modulo 2^64.
+// invert returns the multiplicative inverse of an odd number modulo 2^64.
 func invert(n uint64) uint64 {
 	x := n
 	for range 6 {

@@ -15,8 +15,8 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// BenchmarkFsck checks 10,000 nodes of a thread's kinds; BenchmarkGitFsck lets git
-// check as many loose objects with the same contents. Their ratio is the promise.
+// BenchmarkFsck checks 10,000 nodes of a thread's kinds; BenchmarkGitFsck runs git fsck on as many loose
+// objects with the same contents. The ratio must stay within the promised bound.
 func BenchmarkFsck(b *testing.B) {
 	w := newWorld(b, 0)
 	batch := w.batch()

@@ -16,16 +16,15 @@ import (
 	"github.com/united-workforce/uwf/cas/fsck"
 )
 
-// randomFaults is how many faults are made, one after the other. More of them find
-// nothing else: a run of 20,000 did not.
+// randomFaults is the number of faults to create, one after the other. A run with 20,000 found nothing more.
 const randomFaults = 400
 
-// sabotage makes one fault and returns the paths that a report must name one of;
-// none: the fault could not be made to this node.
+// sabotage creates one fault and returns the paths of which a report must contain one; none if the fault is
+// impossible for this node.
 type sabotage func(r *rand.Rand, w *world, h cas.Hash) (named []string)
 
-// sabotages are what can happen to the file of a node. What happens to the time
-// in it is not among them: no hash covers that.
+// sabotages lists possible faults of a node's file. Damage to the timestamp isn't included, because no hash
+// covers it.
 var sabotages = map[string]sabotage{
 	"bit":       contents(func(r *rand.Rand, d []byte) []byte { d[r.IntN(len(d)-timeBytes)] ^= 1 << r.IntN(8); return d }),
 	"bits":      contents(manyBits),
@@ -47,10 +46,10 @@ var sabotages = map[string]sabotage{
 	"denied":    deny,
 }
 
-// timeBytes are those at the end of a file that hold the time.
+// timeBytes is the number of bytes at the end of a file that contain the timestamp.
 const timeBytes = 9
 
-// contents changes what is in a file, unless the change comes to nothing.
+// contents modifies the content of a file.
 func contents(change func(*rand.Rand, []byte) []byte) sabotage {
 	return func(r *rand.Rand, w *world, h cas.Hash) []string {
 		same := false
@@ -73,7 +72,7 @@ func manyBits(r *rand.Rand, d []byte) []byte {
 	return d
 }
 
-// hole is what a power cut leaves: zeros in the place of a part.
+// hole replaces a part with zeros, as after a power cut.
 func hole(r *rand.Rand, d []byte) []byte {
 	from := r.IntN(len(d) - timeBytes)
 	clear(d[from : from+r.IntN(len(d)-timeBytes-from)])
@@ -88,13 +87,13 @@ func randomBytes(r *rand.Rand, n int) []byte {
 	return d
 }
 
-// needed names a node that is gone: that is found where something names it.
+// needed returns a missing node, which is detected if something references it.
 func needed(w *world, h cas.Hash, err error) []string {
 	require.NoError(w, err)
 	return []string{w.store.Path(h)}
 }
 
-// another is a node other than h.
+// another returns a node other than h.
 func another(r *rand.Rand, w *world, h cas.Hash) cas.Hash {
 	all := w.all()
 	for {
@@ -112,7 +111,7 @@ func swapFiles(r *rand.Rand, w *world, h cas.Hash) []string {
 	return []string{a, b}
 }
 
-// rename gives a node the name of one that does not exist.
+// rename gives a node the name of a node that doesn't exist.
 func rename(_ *rand.Rand, w *world, h cas.Hash) []string {
 	last := byte('0')
 	if h[len(h)-1] == last {
@@ -133,7 +132,7 @@ func misplace(r *rand.Rand, w *world, h cas.Hash) []string {
 	return []string{to}
 }
 
-// duplicate leaves a copy where another layout would have the node.
+// duplicate leaves a copy at the node's path in another layout.
 func duplicate(at func(*world, cas.Hash) string) sabotage {
 	return func(_ *rand.Rand, w *world, h cas.Hash) []string {
 		data, err := os.ReadFile(w.store.Path(h))
@@ -143,7 +142,7 @@ func duplicate(at func(*world, cas.Hash) string) sabotage {
 	}
 }
 
-// inPlace puts something else in the place of a file, which is moved away.
+// inPlace moves a file away and puts something else in its place.
 func inPlace(put func(path string) error) sabotage {
 	return func(_ *rand.Rand, w *world, h cas.Hash) []string {
 		path := w.store.Path(h)
@@ -153,8 +152,7 @@ func inPlace(put func(path string) error) sabotage {
 	}
 }
 
-// deny takes the right to read away. Whoever can read the file anyway has
-// nothing to complain of.
+// deny removes read permission. It has no effect for users who can read the file anyway.
 func deny(_ *rand.Rand, w *world, h cas.Hash) []string {
 	path := w.store.Path(h)
 	require.NoError(w, os.Chmod(path, 0))
@@ -164,8 +162,8 @@ func deny(_ *rand.Rand, w *world, h cas.Hash) []string {
 	return []string{path}
 }
 
-// Whatever happens to any file of a store, fsck names it; --repair deletes nothing,
-// and what was there before the fault can be put back.
+// fsck reports any fault of any file in a store; --repair deletes nothing, and the original content can be
+// restored.
 func TestRandomFaults(t *testing.T) {
 	t.Parallel()
 	const seed = 20260604
@@ -176,7 +174,7 @@ func TestRandomFaults(t *testing.T) {
 	found := map[string]int{}
 	for i := range randomFaults {
 		h := hashes[r.IntN(len(hashes))]
-		for name, fault := range sabotages { // a map's order is another source of chance
+		for name, fault := range sabotages { // map order is another source of randomness
 			named := fault(r, w, h)
 			if len(named) > 0 {
 				found[name]++
@@ -193,7 +191,7 @@ func TestRandomFaults(t *testing.T) {
 	require.Greater(t, len(found), len(sabotages)-3, "nearly all kinds were made: %v", found)
 }
 
-// requireFound: a fault names one of the paths, or the node of one.
+// requireFound checks that a fault has one of the paths, or the node of one.
 func requireFound(t *testing.T, w *world, report fsck.Report, named []string, format string, args ...any) {
 	t.Helper()
 	for _, f := range report.Faults {
@@ -218,7 +216,7 @@ func requireNothingDeleted(t *testing.T, w *world, name string) {
 	}
 }
 
-// snapshot is the content of every file below a directory.
+// snapshot returns the content of every file below a directory.
 func snapshot(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -240,7 +238,7 @@ func snapshot(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// restore makes a directory what it was.
+// restore restores the content of a directory.
 func restore(t *testing.T, dir string, good map[string]string) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {

@@ -1,11 +1,9 @@
-// Package fsck checks a store and the index that leads into it: that every node
-// can be read, has its hash and satisfies its type; that what a node, a head, the
-// history or the registry names is there; that steps form a chain. It says which
-// threads and workflows each fault is about, and repairs what can be repaired.
+// Package fsck checks a store and its index: every node must be readable, have the right hash and match its
+// type; everything referenced by nodes, heads, the history or the registry must exist; steps must form a
+// chain. It reports the threads and workflows affected by each fault, and repairs what it can.
 //
-// What it cannot find: a node that is gone and that nothing names, and damage to
-// a node's timestamp that leaves a date which is not in the future, because no
-// hash covers it.
+// It can't detect a missing node that nothing references, or damage to a node's timestamp that results in a
+// date in the past, because no hash covers it.
 package fsck
 
 import (
@@ -25,36 +23,35 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// Kind is what is wrong.
+// Kind is the kind of a fault.
 type Kind string
 
 // The kinds of faults.
 const (
-	Damaged    Kind = "damaged"    // a file that is not what its hash promises
-	Unreadable Kind = "unreadable" // a file or directory that cannot be read: nobody knows
-	Invalid    Kind = "invalid"    // a node that does not satisfy its type
-	Missing    Kind = "missing"    // a node that is named but not there
-	Chain      Kind = "chain"      // a step that does not fit the one before it
-	Future     Kind = "future"     // a node from the future: its timestamp is damaged, or a clock was wrong
-	Misplaced  Kind = "misplaced"  // a node file in a wrong directory, where nobody finds it
-	Seal       Kind = "seal"       // a node that is not what was sealed, or a damaged seal
+	Damaged    Kind = "damaged"    // a file that doesn't match its hash
+	Unreadable Kind = "unreadable" // a file or directory that can't be read; its state is unknown
+	Invalid    Kind = "invalid"    // a node that doesn't match its type
+	Missing    Kind = "missing"    // a referenced node that doesn't exist
+	Chain      Kind = "chain"      // a step that doesn't fit its predecessor
+	Future     Kind = "future"     // a node with a future timestamp, because of damage or a wrong clock
+	Misplaced  Kind = "misplaced"  // a node file in the wrong directory, where it isn't found
+	Seal       Kind = "seal"       // a node that differs from what was sealed, or a damaged seal
 	Files      Kind = "files"      // a step whose files are damaged or missing
-	Index      Kind = "index"      // an entry of the index that cannot be read, or leads to the wrong kind of node
+	Index      Kind = "index"      // an unreadable index entry, or one that references the wrong kind of node
 )
 
-// Fault is one thing that is wrong.
+// Fault is a single problem.
 type Fault struct {
 	Kind    Kind     `json:"kind"`
 	Hash    cas.Hash `json:"hash,omitempty"`
-	Path    string   `json:"path"` // of the file that is wrong or should be there
+	Path    string   `json:"path"` // of the bad or missing file
 	Message string   `json:"message"`
-	// Threads and Workflows are the first that depend on it; Dependents is how
-	// many there are.
+	// Threads and Workflows list the first ones that depend on it; Dependents is their total number.
 	Threads    []string `json:"threads,omitempty"`
 	Workflows  []string `json:"workflows,omitempty"`
 	Dependents int      `json:"dependents"`
-	Repaired   string   `json:"repaired,omitempty"` // what was done about it
-	// Remains: something is still wrong after that.
+	Repaired   string   `json:"repaired,omitempty"` // description of the repair
+	// Remains means that the repair didn't fix it completely.
 	Remains bool `json:"remains"`
 
 	stray *fsstore.Stray
@@ -67,17 +64,16 @@ type Report struct {
 	Threads   int     `json:"threads"` // active and ended
 	Workflows int     `json:"workflows"`
 	Faults    []Fault `json:"faults"`
-	// Tombstones are the nodes that were redacted; they are no faults. Seals is how
-	// many nodes are sealed.
+	// Tombstones lists the redacted nodes, which aren't faults. Seals is the number of sealed nodes.
 	Tombstones []Tombstone `json:"tombstones"`
 	Seals      int         `json:"seals"`
-	// Files is how many states of files were looked at.
+	// Files is the number of file trees checked.
 	Files int `json:"files,omitempty"`
-	// Unlisted is how many more faults there are than a report holds.
+	// Unlisted is the number of faults beyond the report's limit.
 	Unlisted int `json:"unlisted,omitempty"`
 }
 
-// Sound reports whether nothing is wrong any more.
+// Sound reports whether no problems remain.
 func (r Report) Sound() bool {
 	return r.Unlisted == 0 && !slices.ContainsFunc(r.Faults, func(f Fault) bool { return f.Remains })
 }
@@ -88,18 +84,18 @@ const (
 	maxDependents = 10
 )
 
-// Options of a check.
+// Options configures a check.
 type Options struct {
-	Home   string // whose index is checked; "": only nodes
+	Home   string // whose index is checked; "": nodes only
 	Repair bool
 	Now    func() time.Time
 }
 
-// tomorrow allows for clocks that differ.
+// tomorrow allows for differing clocks.
 const tomorrow = 24 * time.Hour
 
-// Run checks a store, whose hash function must be known. The error says why the
-// check could not be done; what is wrong is in the report.
+// Run checks a store, whose hash function must be known. The error means that the check could not be
+// completed; problems are in the report.
 func Run(ctx context.Context, s *fsstore.Store, o Options) (Report, error) {
 	first, err := newCheck(s, o).look(ctx)
 	if err != nil || !o.Repair || len(first.Faults) == 0 {
@@ -108,8 +104,8 @@ func Run(ctx context.Context, s *fsstore.Store, o Options) (Report, error) {
 	if err := repair(ctx, s, o, first.Faults); err != nil {
 		return first, fmt.Errorf("repair: %w", err)
 	}
-	// Only a second look can tell what is still wrong: a file that is back in its
-	// place leads on to others, one that was moved away is missing.
+	// Only a second check shows what remains: a restored file references others, and a quarantined one is
+	// missing.
 	report, err := newCheck(s, o).look(ctx)
 	if err != nil {
 		return report, err
@@ -134,23 +130,23 @@ func newCheck(s *fsstore.Store, o Options) *check {
 	return c
 }
 
-// check is one run.
+// check is the state of one run.
 type check struct {
 	store  *fsstore.Store
 	home   string
-	index  *fileheads.Heads // nil: none
+	index  *fileheads.Heads // nil without an index
 	limit  int64            // of timestamps, ms
 	report Report
 
 	graph *census.Graph
 	steps map[census.ID]step
 	roots []root
-	// redacted are the places in the report's Tombstones.
+	// redacted contains indexes into the report's Tombstones.
 	redacted map[census.ID]int
 }
 
-// look finds what is wrong. The collector waits meanwhile: a node that goes while
-// others that name it have been read would be a fault that is none.
+// look finds problems. It blocks the collector: otherwise a node deleted after reading nodes that reference
+// it would be reported by mistake.
 func (c *check) look(ctx context.Context) (_ Report, err error) {
 	release, err := c.store.LockShared(ctx)
 	if err != nil {
@@ -195,7 +191,7 @@ func (c *check) nodes(ctx context.Context) error {
 	return census.EachNode(ctx, c.store, c.inspector, set, examine, c.take)
 }
 
-// strays finds files that are not where they belong, while the nodes are read.
+// strays finds misplaced files while the nodes are read.
 func (c *check) strays(ctx context.Context) (faults []Fault) {
 	for stray, err := range c.store.Strays(ctx) {
 		switch {
@@ -224,15 +220,15 @@ func (c *check) fault(f Fault) {
 	c.report.Faults = append(c.report.Faults, f)
 }
 
-// note reports what may be wrong.
+// note adds a possible problem.
 func (c *check) note(f Fault) {
 	if len(c.report.Faults) < maxFaults {
 		c.report.Faults = append(c.report.Faults, f)
 	}
 }
 
-// knowing reads the schemas of our kinds also where the store has lost them:
-// without them nobody could tell what depends on what.
+// knowing provides the schemas of our kinds even if the store has lost them: without them, dependents could
+// not be determined.
 type knowing struct{ *fsstore.Store }
 
 // Get implements [cas.Getter].
@@ -247,17 +243,17 @@ func (k knowing) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
 	return n, err
 }
 
-// seen is what one node said.
+// seen is the result of examining one node.
 type seen struct {
 	id     census.ID
-	refs   []cas.Hash // its type included
+	refs   []cas.Hash // including its type
 	step   *step
 	faults []Fault
 	// tombstone is set if it was redacted.
 	tombstone *cas.Tombstone
 }
 
-// examine checks one node by itself. Many run at once.
+// examine checks one node on its own. It is called concurrently.
 func (c *check) examine(ctx context.Context, inspector *cas.Inspector, id census.ID, n cas.Node, err error) seen {
 	out := seen{id: id}
 	h := c.graph.Hash(id)
@@ -283,7 +279,7 @@ func (c *check) examine(ctx context.Context, inspector *cas.Inspector, id census
 			wrong(Invalid, reason(err))
 		}
 	case isOthersFault(err, h):
-		// The type is missing or damaged, which is reported with the type.
+		// A missing or damaged type is reported with the type.
 		if _, err := c.store.Get(ctx, n.Type); err == nil {
 			wrong(Invalid, fmt.Sprintf("its type %s is not a schema", n.Type))
 		}
@@ -296,13 +292,13 @@ func (c *check) examine(ctx context.Context, inspector *cas.Inspector, id census
 	return out
 }
 
-// isOthersFault reports whether an error is about another node, the type.
+// isOthersFault reports whether an error is about another node: the type.
 func isOthersFault(err error, h cas.Hash) bool {
 	var corrupt *cas.CorruptError
 	return errors.Is(err, cas.ErrNotFound) || errors.As(err, &corrupt) && corrupt.Hash != h
 }
 
-// kindOf tells damage from what could not be read at all.
+// kindOf distinguishes damage from files that can't be read at all.
 func kindOf(err error) Kind {
 	var (
 		corrupt *cas.CorruptError
@@ -319,7 +315,7 @@ func kindOf(err error) Kind {
 	return Unreadable
 }
 
-// reason is an error without what the fault says already.
+// reason returns an error's text without what the fault already contains.
 func reason(err error) string {
 	if corrupt, ok := errors.AsType[*cas.CorruptError](err); ok {
 		return corrupt.Reason
@@ -327,8 +323,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// place reads where a step stands. Of the other kinds nothing is read: their
-// schemas say all that their programs ask for.
+// place reads the place of a step. Other kinds aren't decoded: their schemas cover all requirements.
 func (c *check) place(ctx context.Context, n cas.Node, out *seen) error {
 	kind, version, err := c.store.Kinds().Of(ctx, knowing{c.store}, n.Type)
 	if err != nil || kind != protocol.KindStep {
@@ -349,7 +344,7 @@ func (c *check) place(ctx context.Context, n cas.Node, out *seen) error {
 	return nil
 }
 
-// take collects what a chunk of nodes said.
+// take collects the results for a chunk of nodes.
 func (c *check) take(nodes []seen) {
 	for _, n := range nodes {
 		c.graph.Add(n.id, n.refs...)
@@ -365,8 +360,8 @@ func (c *check) take(nodes []seen) {
 	}
 }
 
-// expectFoundation names the schemas that every store of ours begins with, so
-// that they are missed if they are not there.
+// expectFoundation adds references to the schemas that every store starts with, so that missing ones are
+// reported.
 func (c *check) expectFoundation() {
 	if !c.store.Exists() || c.store.Originals() {
 		return
@@ -380,8 +375,7 @@ func (c *check) inspector() *cas.Inspector {
 	return cas.NewInspector(knowing{c.store})
 }
 
-// absent looks for the nodes that are named but were not listed. One that was
-// put since is checked now.
+// absent checks the nodes that are referenced but weren't listed. It also examines those that were put since.
 func (c *check) absent(ctx context.Context) error {
 	inspector := c.inspector()
 	for _, id := range c.graph.Absent() {
@@ -394,7 +388,7 @@ func (c *check) absent(ctx context.Context) error {
 			_, err = inspector.Inspect(ctx, n)
 		}
 		if _, redacted := cas.AsRedacted(err); redacted {
-			continue // since
+			continue // put since
 		}
 		switch {
 		case err == nil || isOthersFault(err, h) && !errors.Is(err, cas.ErrNotFound):
@@ -413,7 +407,7 @@ type step struct {
 	index       int
 }
 
-// unplaced is the index of a step of the original's, which does not say it.
+// unplaced is the index of a step of the original's, which doesn't contain it.
 const unplaced = -1
 
 func newStep(s protocol.Step) *step {
@@ -424,7 +418,7 @@ func newStep(s protocol.Step) *step {
 	return out
 }
 
-// chains checks that each step fits the one before it.
+// chains checks that each step fits its predecessor.
 func (c *check) chains() {
 	for id, s := range c.steps {
 		h := c.graph.Hash(id)
@@ -461,8 +455,8 @@ func (c *check) chains() {
 	}
 }
 
-// indexOf is the index of a step, counted back to a step that says its own.
-// It is asked only where our steps follow the original's.
+// indexOf returns the index of a step, counted from the nearest ancestor that contains its own. It is used
+// only where our steps follow the original's.
 func (c *check) indexOf(id census.ID) int {
 	n := 0
 	seen := map[census.ID]bool{}
@@ -481,14 +475,14 @@ func (c *check) indexOf(id census.ID) int {
 	return n
 }
 
-// is reports whether a type is one of some kinds.
+// is reports whether a type belongs to one of the kinds.
 func (c *check) is(typ cas.Hash, kinds ...protocol.Kind) bool {
 	kind, _, err := c.store.Kinds().Of(context.Background(), knowing{c.store}, typ)
 	return err == nil && slices.Contains(kinds, kind)
 }
 
-// Tombstone is a redacted node. Sealed means that a stored seal proves it; otherwise anyone
-// who can write here could have made it.
+// Tombstone is a redacted node. Sealed means that a stored seal proves it; otherwise anyone who can write to
+// the store could have created it.
 type Tombstone struct {
 	Hash    cas.Hash `json:"hash"`
 	Type    cas.Hash `json:"type"`
@@ -496,11 +490,11 @@ type Tombstone struct {
 	Reason  string   `json:"reason"`
 	At      int64    `json:"redactedAt"` // ms
 	Sealed  bool     `json:"sealed"`
-	Foreign bool     `json:"foreign,omitempty"` // an import brought it: it was not made here
-	Threads []string `json:"threads"`           // the first that lead to it
+	Foreign bool     `json:"foreign,omitempty"` // imported rather than created here
+	Threads []string `json:"threads"`           // the first threads that reference it
 }
 
-// bury notes a tombstone.
+// bury records a tombstone.
 func (c *check) bury(id census.ID, t cas.Tombstone) {
 	c.redacted[id] = len(c.report.Tombstones)
 	c.report.Tombstones = append(c.report.Tombstones, Tombstone{
@@ -517,9 +511,8 @@ func (c *check) isRedacted(h cas.Hash) bool {
 	return ok
 }
 
-// seals compares every stored seal with the content, and notes which tombstones are sealed.
-// One change is one fault: a seal that differs only because one below it differs is not
-// reported.
+// seals compares every stored seal with the content, and determines which tombstones are sealed. One change
+// is one fault: a seal that differs only because one below it differs isn't reported.
 func (c *check) seals(ctx context.Context) error {
 	sealer := seal.New(knowing{c.store}, seal.Options{})
 	for h, err := range c.store.Seals(ctx) {
@@ -559,7 +552,7 @@ func (c *check) sealOf(ctx context.Context, sealer *seal.Sealer, h cas.Hash) {
 			c.report.Tombstones[c.redacted[id]].Sealed = true
 		}
 	case err != nil && !seal.IsUnsealed(err):
-		// Something below is missing or damaged, which is reported with it.
+		// Missing or damaged nodes below are reported with those nodes.
 	case c.inherits(ctx, h, kept, sealer):
 	default:
 		c.fault(Fault{Kind: Seal, Hash: h, Path: c.store.SealPath(h), Message: (&cas.SealError{Hash: h, Want: kept,
@@ -567,7 +560,7 @@ func (c *check) sealOf(ctx context.Context, sealer *seal.Sealer, h cas.Hash) {
 	}
 }
 
-// inherits reports whether a node fits its seal, given the stored seals of what it needs.
+// inherits reports whether a node matches its seal, given the stored seals of what it needs.
 func (c *check) inherits(ctx context.Context, h cas.Hash, kept cas.Seal, sealer *seal.Sealer) bool {
 	n, err := c.store.Get(ctx, h)
 	if err != nil {

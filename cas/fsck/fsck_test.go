@@ -119,8 +119,7 @@ func TestSound(t *testing.T) {
 	require.Equal(t, 1, report.Workflows)
 }
 
-// Whatever happens to a node file, it is found, named with its path, and after a
-// repair the node can be put again.
+// Any damage to a node file is reported with its path, and after a repair the node can be put again.
 func TestEveryFaultIsFound(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)
@@ -182,8 +181,7 @@ func hasFault(r fsck.Report, k fsck.Kind, h cas.Hash) bool {
 	return false
 }
 
-// Each node that something needs is missed, with the threads and workflows that
-// need it.
+// Each needed but missing node is reported, with the threads and workflows that need it.
 func TestMissing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)
@@ -204,7 +202,7 @@ func TestMissing(t *testing.T) {
 	require.Equal(t, w.store.Path(w.workflow), f[0].Path)
 }
 
-// What is right as bytes and wrong as what it says is found, too.
+// Valid bytes with invalid content are detected.
 func TestWrongContent(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -256,8 +254,8 @@ func TestWrongContent(t *testing.T) {
 	}
 }
 
-// What a power cut leaves of a commit that nobody was told of is garbage, and no
-// fault: but beside one, nobody knows.
+// Remains of an unacknowledged commit after a power cut are garbage rather than faults, unless there is
+// another fault.
 func TestGarbageThatIsIncomplete(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)
@@ -290,8 +288,7 @@ func TestGarbageThatIsIncomplete(t *testing.T) {
 	}
 }
 
-// A repair rebuilds what this program knows, moves the rest out of the way, and
-// deletes nothing.
+// A repair restores what is built into this program, quarantines the rest, and deletes nothing.
 func TestRepair(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

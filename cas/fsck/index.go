@@ -14,14 +14,14 @@ import (
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
-// root is a name in the index and the node that it leads to.
+// root is a name in the index and its node.
 type root struct {
 	node     census.ID
 	name     string
-	workflow bool // of the registry; else a thread
+	workflow bool // a name in the registry; otherwise a thread
 }
 
-// checkIndex follows every entry of the files.
+// checkIndex checks every entry of the files.
 func (c *check) checkIndex(ctx context.Context) error {
 	if c.index == nil {
 		return nil
@@ -60,7 +60,7 @@ func (c *check) checkIndex(ctx context.Context) error {
 	return c.checkRegistry(ctx)
 }
 
-// lines are the errors that were joined, one for each line.
+// lines splits joined errors, one per line.
 func lines(err error) []error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return joined.Unwrap()
@@ -90,12 +90,11 @@ func (c *check) checkRegistry(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// alias reports a name that is not the workflow's own. A person may have given it
-// to the workflow; damage, too.
+// alias reports a name other than the workflow's own. A person can have chosen it, or it can be damage.
 func (c *check) alias(ctx context.Context, path string, n heads.Named) {
 	w, err := cas.Read[protocol.Workflow](ctx, c.store, n.Hash)
 	if err != nil || w.Name == n.Name || n.Problem != "" {
-		return // what is wrong is told already
+		return // already reported
 	}
 	c.note(Fault{Kind: Index, Hash: n.Hash, Path: path,
 		Message: fmt.Sprintf("the name %q leads to workflow %q: is that meant?", n.Name, w.Name)})
@@ -105,8 +104,8 @@ func (c *check) unreadableLine(path string, err error) {
 	c.fault(Fault{Kind: Index, Path: path, Message: err.Error()})
 }
 
-// leads checks that an entry leads to a node of the right kind. That the node is
-// missing or damaged is reported with the node.
+// leads checks that an entry references a node of the right kind. A missing or damaged node is reported with
+// the node.
 func (c *check) leads(ctx context.Context, path, what string, h cas.Hash, kinds ...protocol.Kind) {
 	n, err := c.store.Get(ctx, h)
 	if _, redacted := cas.AsRedacted(err); redacted {
@@ -123,8 +122,7 @@ func (c *check) leads(ctx context.Context, path, what string, h cas.Hash, kinds 
 		h, kinds[0])})
 }
 
-// dependents finds the threads and workflows that each fault is about, and the
-// threads of each tombstone.
+// dependents determines the threads and workflows affected by each fault, and the threads of each tombstone.
 func (c *check) dependents() {
 	if len(c.report.Faults)+len(c.report.Tombstones) == 0 || len(c.roots) == 0 {
 		return
@@ -151,8 +149,7 @@ func (c *check) dependents() {
 	}
 }
 
-// locate says which lines of the files name a node that is wrong: there it can be
-// fixed.
+// locate finds the index lines that reference a bad node, where it can be fixed.
 func (c *check) locate() {
 	direct := map[cas.Hash][]root{}
 	for _, r := range c.roots {
@@ -174,11 +171,10 @@ func (c *check) locate() {
 	}
 }
 
-// excuse takes the weight from nodes that are missing, cut short or do not fit their
-// chain and that no thread and no workflow leads to, if nothing else is wrong: that is
-// garbage, left by a put or a commit that a power cut has interrupted, by a
-// collection, or by an agent whose step was refused. Beside another fault nobody knows, and without an
-// index nobody knows what is garbage.
+// excuse downgrades nodes that are missing, cut off or don't fit their chain if no thread or workflow
+// references them and there are no other faults. They are garbage: left by a put or commit interrupted by a
+// power cut, by a collection, or by an agent whose step was rejected. With other faults, or without an index,
+// it is unknown what is garbage.
 func (c *check) excuse() {
 	light := func(f Fault) bool {
 		return !f.Remains || (f.Kind == Missing || f.Kind == Chain || f.cut) && f.Dependents == 0 &&
@@ -229,8 +225,8 @@ func (c *check) rootsAbove() func(cas.Hash) []root {
 	}
 }
 
-// maxVisits bounds the search for dependents, where there are very many faults:
-// then those of the last are not told.
+// maxVisits bounds the search for dependents if there are very many faults; the dependents of the last ones
+// are then omitted.
 const maxVisits = 200_000_000
 
 func (f *Fault) add(r root) {
@@ -243,7 +239,7 @@ func (f *Fault) add(r root) {
 	}
 }
 
-// checkLost reports threads that exist and are in no file of the index.
+// checkLost reports threads that exist but aren't in any index file.
 func (c *check) checkLost(ctx context.Context) error {
 	lost, err := c.index.Lost(ctx)
 	if err != nil {
@@ -266,7 +262,7 @@ func (c *check) checkLost(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// headOfRun is where the thread of a record stood, "" if that does not say it.
+// headOfRun returns the head in a run's record, or "".
 func headOfRun(r runfiles.Record) cas.Hash {
 	if r.Status == "done" && r.StepHash.Valid() {
 		return r.StepHash

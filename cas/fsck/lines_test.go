@@ -29,7 +29,7 @@ func (w *world) ran(id string, head cas.Hash) {
 	require.NoError(w, os.WriteFile(filepath.Join(dir, "run.json"), fmt.Appendf(nil, `{"thread":%q,"head":%q,"status":"failed"}`, id, head), 0o600))
 }
 
-// index says what the index says, and whether it names damage.
+// says returns the content of the index, and whether it reports damage.
 func (w *world) says() (said []string, named bool) {
 	ctx := context.Background()
 	for h, err := range w.index.Heads(ctx) {
@@ -42,8 +42,8 @@ func (w *world) says() (said []string, named bool) {
 	return append(said, fmt.Sprint(names)), named || err != nil
 }
 
-// TestFlippedBits: where a damaged line still has the right form, its id, hash or name
-// is another now. Fsck finds that, and each of its repairs keeps what the line said.
+// TestFlippedBits checks damage after which a line is still well-formed, with another id, hash or name. Fsck
+// detects it, and each of its repairs preserves the original line.
 func TestFlippedBits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -81,7 +81,7 @@ func TestFlippedBits(t *testing.T) {
 	}
 }
 
-// What cannot be read is moved to the quarantine, the rest stays where it is.
+// Unreadable lines are moved to the quarantine; the rest stays.
 func TestLinesAreMovedToTheQuarantine(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ file, bad string }{
@@ -117,7 +117,7 @@ func TestLinesAreMovedToTheQuarantine(t *testing.T) {
 			require.True(t, report.Sound(), "%+v", report.Faults)
 			now, err := os.ReadFile(file)
 			require.NoError(t, err)
-			if c.file == "facts.jsonl" { // the threads are in doubt from now on
+			if c.file == "facts.jsonl" { // the threads are now in doubt
 				require.Equal(t, strings.Count(string(now), "\n"), strings.Count(string(now), `"lost":true`))
 			} else {
 				require.Equal(t, string(good), string(now))
@@ -130,15 +130,14 @@ func TestLinesAreMovedToTheQuarantine(t *testing.T) {
 	}
 }
 
-// A step that was refused, because it does not fit its chain, is garbage. It is a
-// fault only if something leads to it.
+// A rejected step that doesn't fit its chain is garbage. It is a fault only if something references it.
 func TestARefusedStepIsGarbage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)
 	ctx := t.Context()
 	at, err := thread.Open(ctx, w.store, w.steps[1])
 	require.NoError(t, err)
-	at.Last.Index = 6 // what follows it will lie
+	at.Last.Index = 6 // makes the next step's index wrong
 	b := w.batch()
 	next, err := steptest.Append(ctx, b, at, steptest.Step{
 		Role: "r", Type: w.store.Kinds().Hash(protocol.KindSuspend), Value: map[string]any{"$status": "$SUSPEND", "reason": "x"},

@@ -11,8 +11,8 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// repair puts right what can be put right, moves what cannot to the quarantine,
-// and says in each fault what it did. It deletes nothing.
+// repair fixes what it can, moves other faulty files to the quarantine, and records its actions in the
+// faults. It deletes nothing.
 func repair(ctx context.Context, s *fsstore.Store, o Options, faults []Fault) error {
 	if err := repairFiles(ctx, s, faults); err != nil {
 		return err
@@ -32,7 +32,7 @@ func repair(ctx context.Context, s *fsstore.Store, o Options, faults []Fault) er
 	)
 }
 
-// repairFiles deals with node files while nobody writes any.
+// repairFiles repairs node files while no process writes any.
 func repairFiles(ctx context.Context, s *fsstore.Store, faults []Fault) (err error) {
 	sole, err := s.Alone(ctx)
 	if err != nil {
@@ -56,11 +56,11 @@ func repairFiles(ctx context.Context, s *fsstore.Store, faults []Fault) (err err
 	return nil
 }
 
-// setAside moves a damaged file away, so that the node can be put again.
+// setAside moves a damaged file to the quarantine, so that the node can be put again.
 func setAside(ctx context.Context, s *fsstore.Store, sole *fsstore.Sole, f *Fault) error {
 	_, err := s.Get(ctx, f.Hash)
 	if _, ok := errors.AsType[*cas.CorruptError](err); !ok {
-		return nil // somebody has put it again
+		return nil // another process has put it again
 	}
 	to, err := sole.Quarantine(f.Path)
 	if err != nil {
@@ -70,9 +70,8 @@ func setAside(ctx context.Context, s *fsstore.Store, sole *fsstore.Sole, f *Faul
 	return nil
 }
 
-// setSealAside moves the damaged file of a seal away, so that the node can be
-// sealed again. A seal that can be read and does not fit stays: it may well be the
-// node that is wrong, and only a person can tell.
+// setSealAside moves a damaged seal file to the quarantine, so that the node can be sealed again. A readable
+// seal that doesn't match stays: the node can be the wrong one, and only a person can decide.
 func setSealAside(s *fsstore.Store, sole *fsstore.Sole, f *Fault) error {
 	_, err := s.Seal(f.Hash)
 	if _, ok := errors.AsType[*cas.SealError](err); !ok {
@@ -86,7 +85,7 @@ func setSealAside(s *fsstore.Store, sole *fsstore.Sole, f *Fault) error {
 	return nil
 }
 
-// putInPlace moves a good node file to its place, any other away.
+// putInPlace moves a valid node file to its place, any other to the quarantine.
 func putInPlace(s *fsstore.Store, sole *fsstore.Sole, f *Fault) error {
 	_, err := s.ReadStray(*f.stray)
 	if _, redacted := cas.AsRedacted(err); err == nil || redacted {
@@ -107,7 +106,7 @@ func putInPlace(s *fsstore.Store, sole *fsstore.Sole, f *Fault) error {
 	return nil
 }
 
-// makeAgain puts the schemas of our kinds again: this program has them.
+// makeAgain restores missing schemas of our kinds, which are built into this program.
 func makeAgain(ctx context.Context, s *fsstore.Store, o Options, faults []Fault) error {
 	for i := range faults {
 		f := &faults[i]
@@ -127,7 +126,7 @@ func makeAgain(ctx context.Context, s *fsstore.Store, o Options, faults []Fault)
 	return nil
 }
 
-// mendLines takes the lines that cannot be read out of a file.
+// mendLines moves the unreadable lines of a file to the quarantine.
 func mendLines(ctx context.Context, quarantine func(context.Context) (int, string, error), path string,
 	faults []Fault) error {
 	n, to, err := quarantine(ctx)

@@ -36,7 +36,7 @@ func BenchmarkPut(b *testing.B) {
 	}
 }
 
-// A step: four new nodes, and six schemas that are there already.
+// A step: four new nodes, and six existing schemas.
 func BenchmarkCommit(b *testing.B) {
 	for _, flush := range []string{"full", "batch", "none"} {
 		b.Run(flush, func(b *testing.B) {

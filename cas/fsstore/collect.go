@@ -17,20 +17,19 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// What a collector and a repair need. The lock is what makes them safe: writers
-// hold it shared, see [Store.LockShared], and who takes files away holds it alone.
+// Operations for a collector and a repair. They are safe because of a lock: writers hold it shared, see
+// [Store.LockShared], and a process that removes files holds it exclusively.
 
 const collectLock = "gc.lock"
 
-// Sole is a store that this process has to itself: nobody puts anything.
-// Reading goes on.
+// Sole is exclusive write access to a store. Other processes can still read.
 type Sole struct {
 	store *Store
 	lock  *durable.Held
 }
 
-// Alone waits until nobody holds the store. Errors: [cas.ErrReadOnly]; a store
-// that is not there, or the original's, which has no lock.
+// Alone waits for exclusive access. It returns [cas.ErrReadOnly], or an error if the store doesn't exist or
+// is the original's, which has no lock.
 func (s *Store) Alone(ctx context.Context) (*Sole, error) {
 	switch {
 	case !s.Exists() || s.format.Layout != fan2:
@@ -43,14 +42,14 @@ func (s *Store) Alone(ctx context.Context) (*Sole, error) {
 	return &Sole{store: s, lock: held}, nil
 }
 
-// Release lets the others in again.
+// Release ends the exclusive access.
 func (o *Sole) Release() error { return o.lock.Unlock() }
 
 // Remove removes the file of a node. Errors wrap [fs.ErrNotExist] if there is
 // none.
 func (o *Sole) Remove(h cas.Hash) error { return o.store.fs.Remove(o.store.path(h)) }
 
-// RemoveTemp removes what a killed writer has left; path is from [Store.Strays].
+// RemoveTemp removes a temporary file of a killed writer; path comes from [Store.Strays].
 func (o *Sole) RemoveTemp(path string) error {
 	if !durable.IsTemp(path) {
 		return fmt.Errorf("remove %s: it is not a temporary file", path)
@@ -58,8 +57,7 @@ func (o *Sole) RemoveTemp(path string) error {
 	return o.store.fs.Remove(path)
 }
 
-// Quarantine moves a file of the store to <store>/quarantine, under a name that
-// is free there, and returns its new path.
+// Quarantine moves a file of the store to <store>/quarantine, under an unused name, and returns its new path.
 func (o *Sole) Quarantine(path string) (string, error) {
 	dir := filepath.Join(o.store.dir, quarantineDir)
 	if err := durable.MkdirAll(o.store.fs, dir, 0o755); err != nil {
@@ -75,7 +73,7 @@ func (o *Sole) Quarantine(path string) (string, error) {
 	return to, errors.Join(o.store.fs.SyncDir(dir), o.store.fs.SyncDir(filepath.Dir(path)))
 }
 
-// Restore moves a misplaced file to where its node belongs, unless one is there.
+// Restore moves a misplaced file to its node's place, unless the place is taken.
 func (o *Sole) Restore(stray string, h cas.Hash) error {
 	to := o.store.path(h)
 	if _, err := os.Lstat(to); err == nil {
@@ -106,7 +104,7 @@ func freeName(path string) (string, error) {
 	}
 }
 
-// Path is the file of a node; h must be valid. The file need not exist.
+// Path returns the path of a node's file, which needn't exist. h must be valid.
 func (s *Store) Path(h cas.Hash) string {
 	if other := s.elsewhere(h); other != "" && !isAt(s.path(h)) && isAt(other) {
 		return other
@@ -114,8 +112,8 @@ func (s *Store) Path(h cas.Hash) string {
 	return s.path(h)
 }
 
-// Stat is the size of a node's file in bytes and the time when it was last
-// written or put again. Errors wrap [fs.ErrNotExist] if there is none.
+// Stat returns the size of a node's file in bytes, and the time when it was last written or put again. Errors
+// wrap [fs.ErrNotExist] if the file doesn't exist.
 func (s *Store) Stat(h cas.Hash) (size int64, at time.Time, err error) {
 	info, err := os.Stat(s.Path(h))
 	if err != nil {
@@ -124,18 +122,17 @@ func (s *Store) Stat(h cas.Hash) (size int64, at time.Time, err error) {
 	return info.Size(), info.ModTime(), nil
 }
 
-// Stray is a file among the nodes that is not where a node belongs.
+// Stray is a misplaced file.
 type Stray struct {
 	Path string
-	Hash cas.Hash // of the node that its name promises; "": a temporary file
+	Hash cas.Hash // hash in its name; "" for a temporary file
 	Size int64
 	At   time.Time
 }
 
-// Strays yields the node files that lie in a wrong directory, also where another
-// layout has them, and the temporary files that writers are at or have left. Files
-// of other names are nobody's business. After an error it goes on with what can
-// still be read.
+// Strays yields node files in the wrong directory, including those of other layouts, and temporary files that
+// writers use or have left behind. It ignores other names. After an error it continues with what is still
+// readable.
 func (s *Store) Strays(ctx context.Context) iter.Seq2[Stray, error] {
 	return func(yield func(Stray, error) bool) {
 		walk := func(path string, e fs.DirEntry, err error) error {
@@ -144,14 +141,14 @@ func (s *Store) Strays(ctx context.Context) iter.Seq2[Stray, error] {
 				return fs.SkipAll
 			}
 			if errors.Is(err, fs.ErrNotExist) {
-				return nil // a file that is gone again, or no node was ever put
+				return nil // the file was just removed, or there are no nodes yet
 			}
 			if err != nil {
 				return goOn(yield(Stray{}, err))
 			}
 			if e.IsDir() && hashOf(e.Name()) == "" {
 				if filepath.Dir(path) == s.dir && e.Name() != nodesDir {
-					return fs.SkipDir // what else there is beside the nodes
+					return fs.SkipDir // other directories next to the nodes
 				}
 				return nil
 			}
@@ -160,11 +157,11 @@ func (s *Store) Strays(ctx context.Context) iter.Seq2[Stray, error] {
 			}
 			return goOn(s.stray(path, e, yield))
 		}
-		_ = filepath.WalkDir(s.dir, walk) // walk passes every error on
+		_ = filepath.WalkDir(s.dir, walk) // walk handles all errors
 	}
 }
 
-// stray yields one file if it is one; false: stop.
+// stray yields a file if it is a stray; false stops the walk.
 func (s *Store) stray(path string, e fs.DirEntry, yield func(Stray, error) bool) bool {
 	h := hashOf(e.Name())
 	if (h == "" || s.path(h) == path || s.elsewhere(h) == path) && !durable.IsTemp(path) {
@@ -187,7 +184,7 @@ func goOn(ok bool) error {
 	return fs.SkipAll
 }
 
-// ReadStray reads a misplaced file as the node that its name promises.
+// ReadStray reads a misplaced file as the node in its name.
 func (s *Store) ReadStray(stray Stray) (cas.Node, error) {
 	data, err := readBounded(stray.Path, stray.Hash)
 	if err != nil {
@@ -196,9 +193,9 @@ func (s *Store) ReadStray(stray Stray) (cas.Node, error) {
 	return s.format.Hash.UnmarshalFile(stray.Hash, data)
 }
 
-// LockShared implements [cas.SharedLocker]. In a store of the original's it does nothing:
-// nobody collects there, and no file of ours is added. A store that does not
-// exist yet is held from the moment in which it is made by this Store.
+// LockShared implements [cas.SharedLocker]. In a store of the original's it does nothing, because it isn't
+// collected and we add no files to it. A store that doesn't exist yet is locked as soon as this Store creates
+// it.
 func (s *Store) LockShared(ctx context.Context) (release func() error, err error) {
 	if s.format.Layout != fan2 {
 		return func() error { return nil }, ctx.Err()
@@ -233,14 +230,14 @@ func (s *Store) hold(ctx context.Context) (release func() error, err error) {
 	}, nil
 }
 
-// laterHold is a hold on a store that is still to be made.
+// laterHold is a lock on a store that doesn't exist yet.
 type laterHold struct {
 	store    *Store
 	released bool
-	unlock   func() error // nil: the store is not made yet
+	unlock   func() error // nil until the store exists
 }
 
-// holdLater notes a hold on a store that does not exist yet; nil if it does.
+// holdLater registers a lock on a store that doesn't exist yet; nil if it does.
 func (s *Store) holdLater() *laterHold {
 	s.making.Lock()
 	defer s.making.Unlock()
@@ -252,7 +249,7 @@ func (s *Store) holdLater() *laterHold {
 	return h
 }
 
-// release gives the hold back, whether or not the store was made meanwhile.
+// release releases the lock, whether or not the store was created since.
 func (h *laterHold) release() error {
 	h.store.making.Lock()
 	defer h.store.making.Unlock()
@@ -264,8 +261,8 @@ func (h *laterHold) release() error {
 	return h.unlock()
 }
 
-// holdNow takes the holds that were noted. It comes before the store has a
-// format, without which nobody collects; s.making is locked.
+// holdNow acquires the registered locks. It is called before the store has a format, without which it isn't
+// collected. s.making must be locked.
 func (s *Store) holdNow(ctx context.Context) error {
 	for _, h := range s.later {
 		if h.released {
@@ -281,26 +278,25 @@ func (s *Store) holdNow(ctx context.Context) error {
 	return nil
 }
 
-// A store remembers which homes use it, so that the collector keeps what their
-// threads need without being told: <store>/homes/<hash of the path> holds the path
-// of a home. It is written before the first node that such a home may name. The home that
-// contains the store is not recorded.
+// A store records which homes use it, so that the collector keeps what their threads need:
+// <store>/homes/<hash of the path> contains the path of a home. It is written before the first node that the
+// home can reference. The home that contains the store isn't recorded.
 //
-// A home with an ephemeral.lock in it is temporary, such as that of a worker's slot: it
-// counts while somebody holds the lock, shared, and is then forgotten. The maker of such a
-// home holds it; so does each process that puts nodes there, until it ends.
+// A home with an ephemeral.lock is temporary, such as that of a worker's slot: it counts while a process
+// holds the lock, shared, and is then forgotten. The creator of such a home holds it, and so does each
+// process that puts nodes there, until it exits.
 
 const (
 	homesDir = "homes"
 
-	// EphemeralLock is a file in a temporary home.
+	// EphemeralLock is the lock file in a temporary home.
 	EphemeralLock = "ephemeral.lock"
 
-	ephemeral = "ephemeral" // the second line about such a home
+	ephemeral = "ephemeral" // second line of the record of such a home
 )
 
-// Homes are the homes that have used the store, and the directory that it is in
-// if that looks like a home. They may no longer exist.
+// Homes returns the homes that have used the store, and the store's parent directory if it looks like a home.
+// They might no longer exist.
 func (s *Store) Homes() ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(s.dir, homesDir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -331,8 +327,8 @@ func (s *Store) Homes() ([]string, error) {
 	return slices.Compact(homes), nil
 }
 
-// forgotten reports whether nobody uses an ephemeral home any longer; if so, it removes the
-// store's file about it while nobody can enter.
+// forgotten reports whether an ephemeral home is no longer used; if so, it removes the store's record while
+// no process can enter.
 func forgotten(home, file string) bool {
 	path := filepath.Join(home, EphemeralLock)
 	_, err := os.Lstat(path)
@@ -349,8 +345,7 @@ func forgotten(home, file string) bool {
 	return true
 }
 
-// enter keeps an ephemeral home alive until the process ends; it reports whether the home
-// is one.
+// enter keeps an ephemeral home alive until the process exits, and reports whether the home is ephemeral.
 func (s *Store) enter() (bool, error) {
 	path := filepath.Join(s.home, EphemeralLock)
 	if _, err := os.Lstat(path); err != nil {
@@ -366,12 +361,12 @@ func (s *Store) enter() (bool, error) {
 	return true, err
 }
 
-// HomeFile is where the store remembers a home.
+// HomeFile returns the path of the store's record of a home.
 func (s *Store) HomeFile(home string) string {
 	return filepath.Join(s.dir, homesDir, strings.ToLower(string(cas.XXH64.Sum("", []byte(home)))))
 }
 
-// looksLikeHome reports whether there is an index in a directory.
+// looksLikeHome reports whether a directory contains an index.
 func looksLikeHome(dir string) bool {
 	for _, name := range []string{"threads.yaml", "history.jsonl", "registry.yaml"} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
@@ -381,8 +376,7 @@ func looksLikeHome(dir string) bool {
 	return false
 }
 
-// rememberHome records the home, once. A process that may not write to the store cannot put
-// nodes that a home could name.
+// rememberHome records the home once. A process that can't write to the store can't put nodes either.
 func (s *Store) rememberHome() error {
 	if s.home == "" || s.guest || filepath.Dir(s.dir) == s.home {
 		return nil

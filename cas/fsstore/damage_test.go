@@ -17,13 +17,13 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// pathOf is where a store of ours keeps a node.
+// pathOf returns the path of a node in a store of ours.
 func pathOf(dir string, h cas.Hash) string {
 	return filepath.Join(dir, "nodes", string(h[:2]), string(h)+".bin")
 }
 
-// Whatever happens to a node's file, the read names it and says what is wrong,
-// and a put of the node does not paper over it.
+// Reading a damaged node returns an error with its path and the problem, and putting the node again doesn't
+// hide the damage.
 func TestDamage(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -78,9 +78,8 @@ func flip(s string, i int) string {
 	return string(b)
 }
 
-// A power cut after a Put, which flushes nothing, leaves a part of the file.
-// Reading it fails, but whoever has the node may put it again: a step that is
-// retried puts the same nodes.
+// A power cut after a Put, which doesn't flush, can leave part of a file. Reading it fails, but the node can
+// be put again: a retried step puts the same nodes.
 func TestATornPutCanBeRepeated(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -176,7 +175,7 @@ func TestNotAFile(t *testing.T) {
 	require.NotErrorAs(t, err, &corrupt, "neither is this")
 }
 
-// noWrites is a disk that nobody may write.
+// noWrites is a read-only disk.
 type noWrites struct{ durable.FS }
 
 func (noWrites) Touch(path string) error {
@@ -191,7 +190,7 @@ func (noWrites) MkdirAll(path string, _ fs.FileMode) error {
 	return &fs.PathError{Op: "mkdir", Path: path, Err: fs.ErrPermission}
 }
 
-// Reading asks for nothing but to read.
+// Reading needs only read access.
 func TestReadingNeverWrites(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

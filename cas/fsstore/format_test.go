@@ -83,7 +83,7 @@ func TestUnknownOptions(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// Auto is batch only where the order of writes is known, and says why.
+// Auto is batch only where the order of writes is known, and reports the reason.
 func TestFlushModeAuto(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -95,8 +95,8 @@ func TestFlushModeAuto(t *testing.T) {
 	require.NotEmpty(t, why)
 }
 
-// A newer program may rely on what we would break or not see, so its stores are
-// neither read nor written, nor made again.
+// A newer program can rely on properties that we would break or miss, so its stores are neither read, written
+// nor recreated.
 func TestStoresOfANewerProgram(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -132,7 +132,7 @@ func TestStoresOfANewerProgram(t *testing.T) {
 	}
 }
 
-// What an editor has put before a format of ours changes nothing.
+// A byte order mark added by an editor changes nothing.
 func TestFormatWithAMark(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -166,7 +166,7 @@ func TestStoresThatCannotBeOpened(t *testing.T) {
 	require.ErrorContains(t, err, file)
 }
 
-// A store of the original's is used as it is, and gets no file of ours.
+// A store of the original's is used as it is, and none of our files are added.
 func TestStoresOfTheOriginal(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -220,7 +220,7 @@ func TestAllIgnoresOtherFiles(t *testing.T) {
 	require.Equal(t, []cas.Hash{n.Hash}, list(t, s))
 }
 
-// One directory that cannot be listed hides no node of another.
+// An unreadable directory doesn't hide nodes of others.
 func TestAllTellsFaults(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -244,8 +244,8 @@ func TestAllTellsFaults(t *testing.T) {
 	require.Contains(t, hashes, n.Hash)
 }
 
-// A store begins with the schemas of our kinds, durable before it has a format:
-// killed in between, it is still one that can be made.
+// A store starts with the schemas of our kinds, durable before it has a format. After a kill in between, it
+// can still be created.
 func TestKilledWhileMakingAStore(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

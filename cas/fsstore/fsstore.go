@@ -1,14 +1,14 @@
-// Package fsstore keeps nodes in files, one each, readable without this program:
+// Package fsstore stores each node in a file, readable without this program:
 //
-//	<dir>/format.json                    what kind of store this is
+//	<dir>/format.json                    format of this store
 //	<dir>/nodes/<first two>/<hash>.bin   CBOR of {type, payload, timestamp}
 //
-// Files are written under a temporary name and renamed, mode 0444, so a reader
-// sees a whole node or none. Any number of processes may read and write at once,
-// without locks. Files of other names are ignored.
+// Files are written under a temporary name and renamed, with mode 0444, so a reader sees a complete node or
+// none. Any number of processes can read and write concurrently without locks. Files with other names are
+// ignored.
 //
-// A store of the original's has no format.json and its files in one directory;
-// it is used as it is, and no file of ours is added to it.
+// A store of the original's has no format.json and all files in one directory. It is used as it is, without
+// adding any other files.
 package fsstore
 
 import (
@@ -31,16 +31,16 @@ import (
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// Options for a store. The zero value works.
+// Options configures a store. The zero value works.
 type Options struct {
 	FS    durable.FS    // nil: the real disk
-	Home  string        // the directory of the heads; batch flushing needs it on the same file system
-	Guest bool          // nothing in Home will name what is put: the store need not remember it
-	Flush string        // full, batch, none or auto; "" : as format.json says
-	Hash  cas.Algorithm // for a store that does not exist yet; "": xxh3
+	Home  string        // directory of the heads; batch flushing requires it on the same file system
+	Guest bool          // no node put will be referenced from Home, so the store needn't record it
+	Flush string        // full, batch, none or auto; "": from format.json
+	Hash  cas.Algorithm // for a store that doesn't exist yet; "": xxh3
 }
 
-// Store implements [cas.Store]. Safe for concurrent use.
+// Store implements [cas.Store]. It is safe for concurrent use.
 type Store struct {
 	dir    string
 	home   string
@@ -50,24 +50,23 @@ type Store struct {
 	kinds  *cas.Kinds
 
 	flush func() flushMode
-	holds atomic.Int32 // that are not given back
+	holds atomic.Int32 // number of locks held
 
 	entering sync.Mutex
-	entered  *durable.Held // the lock of an ephemeral home; nil: it is none, or nothing was put
+	entered  *durable.Held // lock of an ephemeral home; nil if it isn't one, or before the first put
 
 	making  sync.Mutex
-	made    bool // format.json is there, or must not be
+	made    bool // format.json exists, or must not
 	founded bool // the foundation is durable
 	later   []*laterHold
 }
 
 var _ cas.Store = (*Store)(nil)
 
-// Open opens the store at dir. A store that does not exist yet is made by the
-// first write. Errors: a [*protocol.Error] of code newer for the store of a newer
-// program, which is neither read nor written; of code corrupt for a format.json
-// that is damaged, or missing although there are nodes in our own layout; unknown
-// Options.
+// Open opens the store at dir. The first write creates a store that doesn't exist yet. Errors: a
+// [*protocol.Error] of code unsupported-version for the store of a newer program, which is neither read nor
+// written, and of code corrupt for a format.json that is damaged, or missing although there are nodes in our
+// own layout; an error for unknown Options.
 func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -115,15 +114,15 @@ func (s *Store) Algorithm() cas.Algorithm { return s.format.Hash }
 // Kinds implements [cas.Reader].
 func (s *Store) Kinds() *cas.Kinds { return s.kinds }
 
-// Exists reports whether the store is there. If not, the first write makes it.
+// Exists reports whether the store exists. If not, the first write creates it.
 func (s *Store) Exists() bool {
 	s.making.Lock()
 	defer s.making.Unlock()
 	return s.made
 }
 
-// Make makes the store, unless it exists; at is the timestamp in ms of its first
-// nodes. Errors: another process made it meanwhile in another format.
+// Make creates the store unless it exists; at is the timestamp of its first nodes, in ms. It returns an error
+// if another process has created it in a different format.
 func (s *Store) Make(ctx context.Context, at int64) error {
 	if err := s.make(ctx, at); err != nil {
 		return fmt.Errorf("make store: %w", err)
@@ -131,20 +130,18 @@ func (s *Store) Make(ctx context.Context, at int64) error {
 	return nil
 }
 
-// Dir is the store's directory.
+// Dir returns the store's directory.
 func (s *Store) Dir() string { return s.dir }
 
-// make makes a store that does not exist yet. Two processes may try at once,
-// with different hash functions: the lock decides, and the loser is told. at is
-// the timestamp of the foundation.
+// make creates a store. If two processes try concurrently with different hash functions, the lock decides,
+// and the loser gets an error. at is the timestamp of the foundation.
 func (s *Store) make(ctx context.Context, at int64) error {
 	s.making.Lock()
 	defer s.making.Unlock()
 	if s.made {
 		return nil
 	}
-	// All that agents and tools have said is in there. Whoever shares a store makes its
-	// directory himself.
+	// It contains all output of agents and tools. To share a store, create its directory beforehand.
 	if err := durable.MkdirAll(s.fs, s.dir, 0o700); err != nil {
 		return err
 	}
@@ -183,17 +180,17 @@ func (s *Store) makeLocked(ctx context.Context, at int64) error {
 // Originals reports whether the store is one of the original's.
 func (s *Store) Originals() bool { return s.Exists() && s.format.Layout != fan2 }
 
-// The names beside the nodes.
+// Names of files and directories other than nodes.
 const (
 	formatFile = "format.json"
-	lockFile   = "format.lock" // held while format.json is made
+	lockFile   = "format.lock" // held while format.json is created
 	nodesDir   = "nodes"
 )
 
-// formatVersion is the one that this program writes.
+// formatVersion is the version that this program writes.
 const formatVersion = 1
 
-// format is format.json: what a program must know to use a store.
+// format is the content of format.json: what a program must know to use a store.
 type format struct {
 	Version int           `json:"version"`
 	Hash    cas.Algorithm `json:"hash"`
@@ -201,13 +198,13 @@ type format struct {
 	Flush   string        `json:"flush"`
 }
 
-// found is what is at a store's directory.
+// found is the result of [find].
 type found struct {
 	format format
 	exists bool
 }
 
-// find tells what is at dir. Nothing at all is a store to be made.
+// find examines dir. An empty or missing directory is a store to be created.
 func find(dir string) (found, error) {
 	data, err := readSmall(filepath.Join(dir, formatFile))
 	switch {
@@ -227,7 +224,7 @@ func find(dir string) (found, error) {
 			return newStore(), err
 		}
 		if data, err := readSmall(filepath.Join(dir, formatFile)); err == nil {
-			return parseFormat(data) // another process has made the store since we looked
+			return parseFormat(data) // another process has created the store since
 		}
 		return found{}, &protocol.Error{
 			Code:    protocol.CodeCorrupt,
@@ -237,23 +234,23 @@ func find(dir string) (found, error) {
 	return found{exists: true, format: format{Version: formatVersion, Hash: cas.XXH64, Layout: l, Flush: flushAuto}}, nil
 }
 
-// newStore is a store that is still to be made.
+// newStore describes a store to be created.
 func newStore() found {
 	return found{format: format{Version: formatVersion, Hash: cas.XXH3, Layout: fan2, Flush: flushAuto}}
 }
 
-// maxSmall bounds the files of a store that hold a line, in bytes.
+// maxSmall bounds small files of a store, in bytes.
 const maxSmall = 64 << 10
 
 func readSmall(path string) ([]byte, error) {
 	return safeopen.ReadFile(path, maxSmall, safeopen.Follow)
 }
 
-// parseFormat reads format.json. Errors: a [*protocol.Error] of code unsupported-version for the store of
-// a newer program, which may rely on something that we would break or not see: that is whatever is JSON
-// and not understood; of code corrupt for the rest.
+// parseFormat parses format.json. It returns a [*protocol.Error] of code unsupported-version for any JSON
+// that it doesn't understand, because a newer program's store can rely on properties that we would break or
+// miss, and of code corrupt for anything else.
 func parseFormat(data []byte) (found, error) {
-	data = bytes.TrimPrefix(data, []byte("\ufeff")) // as an editor leaves it
+	data = bytes.TrimPrefix(data, []byte("\ufeff")) // added by an editor
 	if !json.Valid(data) {
 		return found{}, &protocol.Error{Code: protocol.CodeCorrupt, Message: formatFile + " is damaged: it is not JSON"}
 	}
@@ -278,7 +275,7 @@ func parseFormat(data []byte) (found, error) {
 	return found{format: f, exists: true}, nil
 }
 
-// newerFormat is the error for the store of a newer program.
+// newerFormat returns the error for the store of a newer program.
 func newerFormat(format string, args ...any) error {
 	return &protocol.Error{
 		Code: protocol.CodeUnsupportedVersion,
@@ -287,15 +284,14 @@ func newerFormat(format string, args ...any) error {
 	}
 }
 
-// Readable reports whether this program may use what is at dir: errors are those of
-// [Open], for commands that need no node but must not change a home whose store
-// is a newer program's.
+// Readable returns an error of [Open] if this program can't use the store at dir. It is for commands that
+// need no node but must not change a home whose store belongs to a newer program.
 func Readable(dir string) error {
 	_, err := find(dir)
 	return atStore(dir, err)
 }
 
-// atStore says which store an error is about, and keeps its code.
+// atStore adds the store to an error, and keeps its code.
 func atStore(dir string, err error) error {
 	if coded, ok := errors.AsType[*protocol.Error](err); ok {
 		return &protocol.Error{Code: coded.Code, Message: fmt.Sprintf("store %s: %s", dir, coded.Message), Err: err}
@@ -314,10 +310,9 @@ func writeFormat(fsys durable.FS, dir string, f format) error {
 	return durable.WriteFile(fsys, filepath.Join(dir, formatFile), append(text, '\n'), 0o644)
 }
 
-// The foundation of a store are the nodes that it is made with
-// ([cas.Kinds.Foundation]). They become durable before format.json does, so that no
-// later commit needs to flush them again: they are the types of nearly every node of
-// a step. The schemas of later versions are flushed like any other node.
+// The foundation contains the nodes that a store starts with ([cas.Kinds.Foundation]). They become durable
+// before format.json, so that no later commit has to flush them: they are the types of nearly all nodes of a
+// step. Schemas of later versions are flushed like other nodes.
 
 // layFoundation makes the foundation durable; at is its timestamp.
 func (s *Store) layFoundation(ctx context.Context, at int64) error {
@@ -332,14 +327,14 @@ func (s *Store) layFoundation(ctx context.Context, at int64) error {
 	return durable.WriteAll(s.fs, files, durable.Full)
 }
 
-// isFoundation reports whether a node is durable since the store was made. It
-// is not asked of a store of the original's, which nobody made for us.
+// isFoundation reports whether a node has been durable since the store was created. It isn't used for a store
+// of the original's, which we didn't create.
 func (s *Store) isFoundation(h cas.Hash) bool {
 	return s.founded && s.kinds.InFoundation(h)
 }
 
-// onlyFoundation reports whether the nodes in dir are at most a foundation:
-// someone was killed while making the store, before it had a format.
+// onlyFoundation reports whether dir contains at most a foundation, because a process was killed while
+// creating the store.
 func onlyFoundation(dir string) (bool, error) {
 	known := map[string]bool{}
 	for _, a := range []cas.Algorithm{cas.XXH3, cas.XXH64} {

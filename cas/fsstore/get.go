@@ -45,7 +45,7 @@ func (s *Store) Has(ctx context.Context, h cas.Hash) (bool, error) {
 	return err == nil, err
 }
 
-// readFile reads the file of a node, within bounds.
+// readFile reads the file of a node, up to a limit.
 func (s *Store) readFile(h cas.Hash) ([]byte, error) {
 	data, err := readBounded(s.path(h), h)
 	if other := s.elsewhere(h); other != "" && errors.Is(err, cas.ErrNotFound) {
@@ -73,13 +73,13 @@ func readBounded(path string, h cas.Hash) ([]byte, error) {
 	return nil, fmt.Errorf("read node %s: %w", h, err)
 }
 
-// notRegularError means that the path is not a regular file.
+// notRegularError means that the path isn't a regular file.
 type notRegularError struct{ mode fs.FileMode }
 
 // Error implements error.
 func (e *notRegularError) Error() string { return "is not a file" }
 
-// tooBigError means that a file is bigger than allowed.
+// tooBigError means that a file is too large.
 type tooBigError struct{ size int64 }
 
 // Error implements error.
@@ -103,21 +103,21 @@ func kindOf(m fs.FileMode) string {
 	return "special file"
 }
 
-// layout is where node files are.
+// layout is the arrangement of node files.
 type layout string
 
 // The layouts.
 const (
 	fan2  layout = "fan2"  // <dir>/nodes/<first two>/<hash>.bin
 	nodes layout = "nodes" // <dir>/nodes/<hash>.bin, the original's
-	flat  layout = "flat"  // <dir>/<hash>.bin, the original's older one
+	flat  layout = "flat"  // <dir>/<hash>.bin, an older layout of the original's
 )
 
 func knownLayout(l layout) bool { return l == fan2 || l == nodes || l == flat }
 
 const nodeExt = ".bin"
 
-// path is the file of a node; h must be valid.
+// path returns the path of a node's file; h must be valid.
 func (s *Store) path(h cas.Hash) string {
 	name := string(h) + nodeExt
 	switch s.format.Layout {
@@ -129,8 +129,8 @@ func (s *Store) path(h cas.Hash) string {
 	return filepath.Join(s.dir, nodesDir, string(h[:2]), name)
 }
 
-// elsewhere is where an older version of the original may have put a node beside
-// a later one's, "" if there is no such place.
+// elsewhere returns the path where an older version of the original can have put a node in the same store, or
+// "".
 func (s *Store) elsewhere(h cas.Hash) string {
 	if s.format.Layout != nodes || h == "" {
 		return ""
@@ -143,7 +143,7 @@ func isAt(path string) bool {
 	return err == nil
 }
 
-// hashOf is the hash that a file name stands for, "" if it is no node file.
+// hashOf returns the hash in a file name, "" if it isn't a node file.
 func hashOf(name string) cas.Hash {
 	stem, ok := strings.CutSuffix(name, nodeExt)
 	if h := cas.Hash(stem); ok && h.Valid() {
@@ -152,7 +152,7 @@ func hashOf(name string) cas.Hash {
 	return ""
 }
 
-// detectLayout looks for nodes where there is no format.json; "" if there are none.
+// detectLayout looks for nodes in a directory without a format.json; "" if there are none.
 func detectLayout(dir string) (layout, error) {
 	isNode := func(e fs.DirEntry) bool { return hashOf(e.Name()) != "" }
 	isShard := func(e fs.DirEntry) bool { return e.IsDir() && isShardName(e.Name()) }
@@ -173,7 +173,7 @@ func detectLayout(dir string) (layout, error) {
 	return "", nil
 }
 
-// anyEntry reads a directory only as far as the first match.
+// anyEntry reads a directory up to the first match.
 func anyEntry(dir string, match func(fs.DirEntry) bool) (bool, error) {
 	f, err := os.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -201,7 +201,7 @@ func isShardName(name string) bool {
 	return len(name) == 2 && cas.Hash(name+"00000000000").Valid()
 }
 
-// All implements [cas.Store]. Nodes that are put meanwhile may be missing.
+// All implements [cas.Store]. It can miss nodes that are put concurrently.
 func (s *Store) All(ctx context.Context, prefix string) iter.Seq2[cas.Hash, error] {
 	if s.format.Layout == nodes {
 		return s.both(ctx, prefix)
@@ -219,7 +219,7 @@ func (s *Store) All(ctx context.Context, prefix string) iter.Seq2[cas.Hash, erro
 	}
 }
 
-// both is All where two versions of the original have been at work.
+// both is All for a store used by two versions of the original.
 func (s *Store) both(ctx context.Context, prefix string) iter.Seq2[cas.Hash, error] {
 	return func(yield func(cas.Hash, error) bool) {
 		var all []cas.Hash
@@ -244,7 +244,7 @@ func (s *Store) both(ctx context.Context, prefix string) iter.Seq2[cas.Hash, err
 	}
 }
 
-// shards are the directories that may hold nodes with a prefix, in order.
+// shards returns the directories that can contain nodes with a prefix, in order.
 func (s *Store) shards(prefix string) ([]string, error) {
 	root := filepath.Join(s.dir, nodesDir)
 	switch s.format.Layout {
@@ -269,7 +269,7 @@ func (s *Store) shards(prefix string) ([]string, error) {
 	return dirs, err
 }
 
-// list yields the nodes of one directory; false: stop.
+// list yields the nodes of one directory; false stops.
 func (s *Store) list(ctx context.Context, dir, prefix string, yield func(cas.Hash, error) bool) bool {
 	if err := ctx.Err(); err != nil {
 		yield("", err)

@@ -13,8 +13,7 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// A hold that was taken before there was a store keeps the collector away from
-// the first node on.
+// A lock taken before the store exists blocks the collector from the first node on.
 func TestHoldOfAStoreToBeMade(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -39,7 +38,7 @@ func TestHoldOfAStoreToBeMade(t *testing.T) {
 	require.NoError(t, held.Unlock())
 }
 
-// A store knows the homes that have used it.
+// A store records the homes that have used it.
 func TestHomes(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -76,7 +75,7 @@ func TestHomes(t *testing.T) {
 	require.Equal(t, []string{team}, homes)
 }
 
-// A home that is there for a while only counts while somebody is in it.
+// A temporary home counts only while a process uses it.
 func TestEphemeralHomes(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -102,7 +101,7 @@ func TestEphemeralHomes(t *testing.T) {
 	require.Empty(t, homes)
 	require.NoFileExists(t, s.HomeFile(slot))
 
-	// One that is left behind counts as little as one that was removed.
+	// An abandoned one counts as little as a deleted one.
 	require.NoError(t, os.Mkdir(slot, 0o755))
 	require.NoError(t, os.WriteFile(lock, nil, 0o600))
 	require.NoError(t, os.WriteFile(s.HomeFile(slot), []byte(slot+"\nephemeral\n"), 0o644))
@@ -112,7 +111,7 @@ func TestEphemeralHomes(t *testing.T) {
 	require.NoFileExists(t, s.HomeFile(slot))
 }
 
-// Nobody collects in a store of the original's, and nothing of ours is added.
+// A store of the original's isn't collected, and none of our files are added.
 func TestOriginalsRememberNothing(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -2,5 +2,5 @@
 
 package fsstore
 
-// nodePerm keeps a person from changing a node by accident.
+// nodePerm protects nodes from accidental changes.
 const nodePerm = 0o444

@@ -1,5 +1,4 @@
 package fsstore
 
-// nodePerm leaves the file writable: Windows can neither flush nor replace a
-// read-only one.
+// nodePerm keeps the file writable, because Windows can neither flush nor replace a read-only file.
 const nodePerm = 0o644

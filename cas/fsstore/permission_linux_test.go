@@ -17,11 +17,11 @@ import (
 	"github.com/united-workforce/uwf/cas/fsstore"
 )
 
-// asNobody runs f without the rights that root has on files.
+// asNobody runs f without root's privileges on files.
 func asNobody(f func() error) error {
 	result := make(chan error)
 	go func() {
-		// The thread ends with the goroutine, and its rights with it.
+		// The thread ends with the goroutine, and its privileges with it.
 		runtime.LockOSThread()
 		const nobody = 65534
 		if os.Geteuid() == 0 {
@@ -35,8 +35,7 @@ func asNobody(f func() error) error {
 	return <-result
 }
 
-// What may not be read is neither missing nor damaged, and what may only be
-// read can be read.
+// An unreadable node is neither missing nor damaged, and a read-only one can be read.
 func TestPermissions(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -71,7 +70,7 @@ func TestPermissions(t *testing.T) {
 	require.ErrorContains(t, putErr, dir)
 }
 
-// newShard is a node whose directory is not that of any of the others.
+// newShard returns a node whose directory differs from those of all others.
 func newShard(t *testing.T, others ...cas.Node) cas.Node {
 	t.Helper()
 	for i := 0; ; i++ {

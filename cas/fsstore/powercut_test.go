@@ -19,14 +19,14 @@ import (
 	"github.com/united-workforce/uwf/util/sampletest"
 )
 
-// finished is a commit and the number of operations after which it was finished.
+// finished is a commit and the number of operations after which it was complete.
 type finished struct {
 	after int
 	nodes []cas.Node
 }
 
-// Wherever the power is cut, every node of a finished commit is there and
-// verifies, and no file is taken for what it is not.
+// After a power cut at any point, every node of a completed commit exists and verifies, and no file passes
+// for another node.
 func TestPowerCut(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -55,8 +55,8 @@ func TestPowerCut(t *testing.T) {
 	}
 }
 
-// everyOutcome cuts the power everywhere until a check fails. What is on the disk
-// and which commits are finished is all that a check depends on.
+// everyOutcome simulates a power cut at every point until a check fails. A check depends only on the disk and
+// on which commits are complete.
 func everyOutcome(t *testing.T, ops []durabletest.Op, model durabletest.Model, written []cas.Node, commits []finished) error {
 	t.Helper()
 	base := t.TempDir()
@@ -89,7 +89,7 @@ func countFinished(commits []finished, n int) int {
 	return count
 }
 
-// fast is a disk without flushes: after the power cut they prove nothing more.
+// fast is a disk without flushes, which don't matter after the power cut.
 type fast struct{ durable.FS }
 
 func (f fast) WriteTemp(path string, data []byte, perm fs.FileMode, _ durable.Flush) (string, error) {
@@ -99,9 +99,8 @@ func (fast) StartSync(string) error { return nil }
 func (fast) SyncFile(string) error  { return nil }
 func (fast) SyncDir(string) error   { return nil }
 
-// writeSteps does what two steps do: a schema is put by one process, a turn by
-// another as it happens; then everything is committed, what is there already
-// included.
+// writeSteps does what two steps do: one process puts a schema, another a turn as it happens; then everything
+// is committed, including existing nodes.
 func writeSteps(t *testing.T, rec *durabletest.Recorder, root, flush string) (written []cas.Node, commits []finished) {
 	t.Helper()
 	ctx := context.Background()
@@ -143,13 +142,12 @@ func checkOutcome(t *testing.T, dir string, n int, written []cas.Node, commits [
 			}
 		}
 	}
-	// Work that was lost is done again: nothing that the cut has left may be in
-	// its way.
+	// Lost work is repeated, and remains of the power cut must not block it.
 	return s.Put(ctx, written...)
 }
 
-// The names of a store's directories are flushed once, also of one that a process
-// has made which never flushed it.
+// The names of a store's directories are flushed once, including one created by a process that never flushed
+// it.
 func TestNamesOfDirectoriesAreFlushedOnce(t *testing.T) {
 	t.Parallel()
 	ctx, root := t.Context(), t.TempDir()
@@ -168,7 +166,7 @@ func TestNamesOfDirectoriesAreFlushedOnce(t *testing.T) {
 	}
 }
 
-// alike are nodes that lie in one directory.
+// alike returns nodes in the same directory.
 func alike(t *testing.T, n int) (nodes []cas.Node) {
 	for i := 0; len(nodes) < n; i++ {
 		one := castest.Node(t, cas.XXH3, fmt.Sprint("node ", i))
@@ -179,8 +177,8 @@ func alike(t *testing.T, n int) (nodes []cas.Node) {
 	return nodes
 }
 
-// Many nodes cost one flush. Wherever the power is cut, what is left of them is in nobody's
-// way, and once they are committed they are there.
+// Many nodes cost one flush. After a power cut at any point, their remains block nothing, and after the
+// commit they exist.
 func TestPowerCutAmongMany(t *testing.T) {
 	t.Parallel()
 	ctx, root := t.Context(), t.TempDir()
@@ -191,7 +189,7 @@ func TestPowerCutAmongMany(t *testing.T) {
 		nodes = append(nodes, castest.Node(t, cas.XXH3, fmt.Sprint("node ", i)))
 	}
 	require.NoError(t, s.Make(ctx, 1))
-	require.NoError(t, s.Put(ctx, nodes[0])) // by somebody who does not flush
+	require.NoError(t, s.Put(ctx, nodes[0])) // by a process that doesn't flush
 	made := len(rec.Ops())
 	require.NoError(t, s.Commit(ctx, nodes...))
 	ops := rec.Ops()

@@ -38,8 +38,8 @@ func TestMain(m *testing.M) {
 
 const childNodes = 40
 
-// child waits for the starting signal, then puts and commits nodes. Half of them
-// are everybody's, half its own. A negative seed goes on until it is killed.
+// child waits for the starting signal, then puts and commits nodes. Half of them are common to all children,
+// half its own. A negative seed continues until it is killed.
 func child(job []string) error {
 	dir, a := job[0], cas.Algorithm(job[1])
 	seed, err := strconv.Atoi(job[2])
@@ -85,7 +85,7 @@ func childWork(a cas.Algorithm, seed, i int) ([]cas.Node, error) {
 	return nodes, nil
 }
 
-// start starts a child and returns a function that lets it go.
+// start starts a child and returns a function that releases it.
 func start(t *testing.T, dir string, a cas.Algorithm, seed int) (cmd *exec.Cmd, stderr *strings.Builder, run func()) {
 	t.Helper()
 	self, err := os.Executable()
@@ -108,8 +108,7 @@ func start(t *testing.T, dir string, a cas.Algorithm, seed int) (cmd *exec.Cmd, 
 	}
 }
 
-// Eight processes write to a store that does not exist yet, half of their nodes
-// the same ones.
+// Eight processes write to a store that doesn't exist yet, with half of their nodes in common.
 func TestManyProcesses(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "cas")
@@ -131,8 +130,8 @@ func TestManyProcesses(t *testing.T) {
 	requireSound(t, dir, 0)
 }
 
-// requireSound checks that every file below dir is a whole node, whatever a kill
-// has interrupted. At most temps temporary files may be left.
+// requireSound checks that every file below dir is a complete node after a kill, except at most temps
+// temporary files.
 func requireSound(t *testing.T, dir string, temps int) {
 	t.Helper()
 	s := open(t, dir, fsstore.Options{})
@@ -150,8 +149,8 @@ func requireSound(t *testing.T, dir string, temps int) {
 	require.LessOrEqual(t, found, temps)
 }
 
-// Two programs that want different hash functions make the store at once: one
-// wins, the other is told, and no node has the wrong hash.
+// Two programs with different hash functions create the store concurrently: one wins, the other gets an
+// error, and no node has the wrong hash.
 func TestTwoProcessesMakeDifferentStores(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "cas")
@@ -182,7 +181,7 @@ func TestTwoProcessesMakeDifferentStores(t *testing.T) {
 	requireSound(t, dir, 0)
 }
 
-// kill -9 at any moment leaves whole nodes or none.
+// kill -9 at any moment leaves only complete nodes.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "cas")

@@ -15,17 +15,16 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// Put implements [cas.Store]. It flushes nothing: a power cut may take the nodes
-// away, or leave them torn. Nothing durable leads to them, so the next put writes
-// them again, and a check of the store takes what is left for garbage. Errors:
-// also those of the file system.
+// Put implements [cas.Store]. It flushes nothing, so a power cut can remove or damage the nodes. Nothing
+// durable references them: the next put writes them again, and a check of the store treats the remains as
+// garbage. It also returns errors of the file system.
 func (s *Store) Put(ctx context.Context, nodes ...cas.Node) error {
 	return s.write(ctx, nodes, func(files []durable.File) error {
 		return durable.WriteAll(s.fs, files, durable.None)
 	})
 }
 
-// Commit implements [cas.Store]. How it flushes: [Store.FlushMode].
+// Commit implements [cas.Store]. It flushes according to [Store.FlushMode].
 func (s *Store) Commit(ctx context.Context, nodes ...cas.Node) error {
 	return s.write(ctx, nodes, s.commitFiles)
 }
@@ -52,8 +51,7 @@ func (s *Store) write(ctx context.Context, nodes []cas.Node, how func([]durable.
 	return s.keepYoung(files)
 }
 
-// makeFor makes the store if there is none yet, but not for nodes that it would
-// refuse.
+// makeFor creates the store if necessary, but not for nodes that it would reject.
 func (s *Store) makeFor(ctx context.Context, nodes []cas.Node) error {
 	if s.Exists() {
 		return nil
@@ -77,8 +75,8 @@ func (s *Store) writeFiles(files []durable.File, how func([]durable.File) error)
 	return how(files)
 }
 
-// commitFiles makes files durable, with their names. One that a power cut has torn is known
-// by its hash, and nothing durable names it yet.
+// commitFiles makes files and their names durable. A file damaged by a power cut is detected by its hash, and
+// nothing durable references it yet.
 func (s *Store) commitFiles(files []durable.File) error {
 	mode := s.flush().mode
 	if mode != durable.None && s.format.Layout == fan2 {
@@ -95,11 +93,11 @@ func (s *Store) commitFiles(files []durable.File) error {
 	return nil
 }
 
-// keptFile is in each shard whose own name is known to be durable.
+// keptFile is created in each shard whose own name is known to be durable.
 const keptFile = ".kept"
 
-// keepShards makes the names of shards durable, once: of those made here, and of
-// those that another process has made for a Put, which flushes no names.
+// keepShards makes the names of shards durable, once: of those created here, and of those created by another
+// process for a Put, which doesn't flush names.
 func (s *Store) keepShards(files []durable.File) error {
 	var marks []string
 	for _, dir := range shardsOf(files) {
@@ -120,8 +118,7 @@ func (s *Store) keepShards(files []durable.File) error {
 	return nil
 }
 
-// makeShards makes the directories of files. Their names are flushed after the
-// files, together.
+// makeShards creates the directories of files. Their names are flushed together after the files.
 func (s *Store) makeShards(files []durable.File) error {
 	if s.format.Layout != fan2 {
 		return nil
@@ -135,7 +132,7 @@ func (s *Store) makeShards(files []durable.File) error {
 	return nil
 }
 
-// shardsOf are the directories of files, each once.
+// shardsOf returns the distinct directories of files.
 func shardsOf(files []durable.File) (dirs []string) {
 	seen := map[string]bool{}
 	for _, f := range files {
@@ -146,8 +143,8 @@ func shardsOf(files []durable.File) (dirs []string) {
 	return dirs
 }
 
-// plan compares nodes with what is there. It changes nothing, so that a refused
-// node costs the others nothing.
+// plan compares nodes with existing ones. It changes nothing, so that a rejected node doesn't affect the
+// others.
 func (s *Store) plan(ctx context.Context, nodes []cas.Node) (files []durable.File, err error) {
 	planned := map[cas.Hash]cas.Node{}
 	for _, n := range nodes {
@@ -182,9 +179,8 @@ func (s *Store) plan(ctx context.Context, nodes []cas.Node) (files []durable.Fil
 	return files, nil
 }
 
-// isThere compares a node with its file. A file that is a torn write of this
-// very node counts as missing: a power cut after a Put leaves such files, and
-// nothing is lost by writing it again. Any other damage is reported.
+// isThere compares a node with its file. A torn write of the same node counts as missing: it is left by a
+// power cut after a Put, and writing it again loses nothing. Any other damage is reported.
 func (s *Store) isThere(n cas.Node) (bool, error) {
 	data, err := s.readFile(n.Hash)
 	if errors.Is(err, cas.ErrNotFound) {
@@ -195,7 +191,7 @@ func (s *Store) isThere(n cas.Node) (bool, error) {
 	}
 	old, err := s.unmarshal(n.Hash, data)
 	if redacted, ok := cas.AsRedacted(err); ok {
-		// What was taken away here, on purpose, does not come back by the way.
+		// A local redaction is intentional and must not be undone by a put.
 		return !redacted.Tombstone.Foreign, nil
 	}
 	switch {
@@ -209,10 +205,10 @@ func (s *Store) isThere(n cas.Node) (bool, error) {
 	return true, nil
 }
 
-// isTorn reports whether data is a part of the file of n, whatever its timestamp
-// was: its beginning, then nothing, or zeros where blocks never reached the disk.
+// isTorn reports whether data is a torn write of n with any timestamp: its beginning, followed by nothing or
+// by zeros for blocks that never reached the disk.
 func isTorn(data []byte, n cas.Node) bool {
-	n.Timestamp = 0 // one byte
+	n.Timestamp = 0 // encoded as one byte
 	whole := cas.MarshalFile(n)
 	body := whole[:len(whole)-1]
 	same := 0
@@ -227,12 +223,12 @@ func isTorn(data []byte, n cas.Node) bool {
 	return len(bytes.Trim(rest, "\x00")) == 0
 }
 
-// How a Commit becomes durable, as format.json and [Options] say it.
+// Flush modes of a Commit, in format.json and [Options].
 const (
-	flushAuto  = "auto"  // batch where that is known to be safe, else full
+	flushAuto  = "auto"  // batch where known to be safe, otherwise full
 	flushFull  = "full"  // every file and every directory
-	flushBatch = "batch" // one flush for all, relying on the file system's order
-	flushNone  = "none"  // not at all: a power cut may lose or tear nodes, a kill does not
+	flushBatch = "batch" // one flush for all, relying on the file system's ordering
+	flushNone  = "none"  // no flush: a power cut can lose or damage nodes, a kill can't
 )
 
 func knownFlush(mode string) bool {
@@ -244,7 +240,7 @@ type flushMode struct {
 	why  string
 }
 
-// FlushMode is the mode in force: full, batch or none, and why.
+// FlushMode returns the mode in force, full, batch or none, and the reason.
 func (s *Store) FlushMode() (mode, why string) {
 	m := s.flush()
 	return m.mode.String(), m.why
@@ -266,8 +262,8 @@ func (s *Store) chooseFlush() flushMode {
 	return flushMode{mode, why}
 }
 
-// Mend commits nodes in the place of damaged files, which go to the quarantine. The caller
-// sees to it that nobody else mends meanwhile. Errors: those of [Store.Commit].
+// Mend replaces damaged files of nodes, and moves them to the quarantine. The caller must ensure that no
+// other process does the same. Its errors are those of [Store.Commit].
 func (s *Store) Mend(ctx context.Context, nodes ...cas.Node) (err error) {
 	release, err := s.LockShared(ctx)
 	if err != nil {
@@ -281,7 +277,7 @@ func (s *Store) Mend(ctx context.Context, nodes ...cas.Node) (err error) {
 		}
 		var damaged *cas.CorruptError
 		if _, err := s.isThere(n); !errors.As(err, &damaged) {
-			continue // what else is wrong the commit says
+			continue // the commit reports other errors
 		}
 		if _, err := sole.Quarantine(s.Path(n.Hash)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -290,9 +286,8 @@ func (s *Store) Mend(ctx context.Context, nodes ...cas.Node) (err error) {
 	return s.Commit(ctx, nodes...)
 }
 
-// keepYoung marks the files that were there already as wanted: by its time the
-// collector sees that somebody relies on a node again. It comes after the flush,
-// which a changed time would make dearer.
+// keepYoung updates the times of existing files, by which the collector sees that a node is needed again. It
+// runs after the flush, which a changed time would make more expensive.
 func (s *Store) keepYoung(files []durable.File) error {
 	if s.format.Layout != fan2 {
 		return nil
@@ -308,9 +303,9 @@ func (s *Store) keepYoung(files []durable.File) error {
 	return nil
 }
 
-// renew makes a file young. Only the owner of a file may touch it: another
-// member of a team that shares a store replaces it by a copy. Whoever may do neither
-// cannot write here at all, so no node of his can rely on this one.
+// renew updates the time of a file. Only the owner can do that: another member of a team that shares a store
+// replaces the file by a copy. A user who can do neither can't write here at all, so none of their nodes can
+// rely on this one.
 func (s *Store) renew(path string) error {
 	err := s.fs.Touch(path)
 	if !mayNot(err) {

@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// readRegular reads a file of at most limit bytes. What is not a file is not
-// opened: that might block.
+// readRegular reads a file of at most limit bytes. It doesn't open anything other than a regular file, which
+// could block.
 func readRegular(path string, limit int) ([]byte, error) {
 	info, err := os.Lstat(path)
 	switch {

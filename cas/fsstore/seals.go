@@ -15,11 +15,11 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// Seals are kept beside the nodes, one file each, as a line of 64 hexadecimal
-// digits: <dir>/seals/<first two>/<hash>.
+// Seals are stored next to the nodes, one file each, as a line of 64 hexadecimal digits: <dir>/seals/<first
+// two>/<hash>.
 const sealsDir = "seals"
 
-// sealSize bounds what is read of a seal's file.
+// sealSize bounds the part of a seal's file that is read.
 const sealSize = 2*len(cas.Seal{}) + len("\n")
 
 // Sealed is a node with its seal.
@@ -28,13 +28,13 @@ type Sealed struct {
 	Seal cas.Seal
 }
 
-// SealPath is the file of a node's seal; h must be valid.
+// SealPath returns the path of a node's seal file; h must be valid.
 func (s *Store) SealPath(h cas.Hash) string {
 	return filepath.Join(s.dir, sealsDir, string(h[:2]), string(h))
 }
 
-// Seal returns the seal that is kept for a node, none if there is none. Errors:
-// a [*cas.SealError] if its file is damaged.
+// Seal returns the stored seal of a node, zero without one. It returns a [*cas.SealError] if the file is
+// damaged.
 func (s *Store) Seal(h cas.Hash) (cas.Seal, error) {
 	if s.Originals() || !h.Valid() {
 		return cas.Seal{}, nil
@@ -57,9 +57,8 @@ func (s *Store) Seal(h cas.Hash) (cas.Seal, error) {
 	return seal, nil
 }
 
-// KeepSeals keeps seals durably. One that is kept already stays; what a power cut
-// has left of one is replaced. Errors: a [*cas.SealError] if another one is kept
-// for a node, and then nothing is written;
+// KeepSeals stores seals durably. An existing seal stays; a torn one is replaced. It returns a
+// [*cas.SealError], without writing anything, if a node already has a different seal, and
 // [errors.ErrUnsupported] for a store of the original's.
 func (s *Store) KeepSeals(ctx context.Context, seals ...Sealed) (err error) {
 	switch {
@@ -94,14 +93,13 @@ func (s *Store) KeepSeals(ctx context.Context, seals ...Sealed) (err error) {
 	return nil
 }
 
-// tornSeal reports whether the file of a seal is a torn write of this very one.
+// tornSeal reports whether the file of a seal is a torn write of the same seal.
 func (s *Store) tornSeal(k Sealed) bool {
 	data, err := readRegular(s.SealPath(k.Hash), sealSize)
 	return err == nil && strings.HasPrefix(k.Seal.String()+"\n", strings.TrimRight(string(data), "\x00"))
 }
 
-// Seals yields the nodes for which there is a seal's file, in order. After an
-// error it goes on with what can still be read.
+// Seals yields the nodes with a seal file, in order. After an error it continues with what is still readable.
 func (s *Store) Seals(ctx context.Context) iter.Seq2[cas.Hash, error] {
 	return func(yield func(cas.Hash, error) bool) {
 		root := filepath.Join(s.dir, sealsDir)
@@ -120,7 +118,7 @@ func (s *Store) Seals(ctx context.Context) iter.Seq2[cas.Hash, error] {
 	}
 }
 
-// sealsIn yields those of one directory; false: stop.
+// sealsIn yields the nodes of one directory; false stops.
 func (s *Store) sealsIn(ctx context.Context, dir string, yield func(cas.Hash, error) bool) bool {
 	if err := ctx.Err(); err != nil {
 		yield("", err)
@@ -148,8 +146,8 @@ func (o *Sole) RemoveSeal(h cas.Hash) (removed bool, err error) {
 	return err == nil, err
 }
 
-// Redact atomically and durably replaces the file of a node by a tombstone. Errors:
-// those of [cas.MarshalTombstone].
+// Redact atomically and durably replaces the file of a node with a tombstone. Its errors are those of
+// [cas.MarshalTombstone].
 func (o *Sole) Redact(t cas.Tombstone) error {
 	data, err := cas.MarshalTombstone(t)
 	if err != nil {
@@ -161,9 +159,9 @@ func (o *Sole) Redact(t cas.Tombstone) error {
 	return nil
 }
 
-// Bury stores tombstones from elsewhere durably where there is nothing yet, and returns
-// their hashes: an existing node, whole or redacted, stays as it is. Errors:
-// [errors.ErrUnsupported] for a store of the original's; those of [Store.Commit].
+// Bury durably stores imported tombstones for missing nodes, and returns their hashes. An existing node,
+// intact or redacted, stays unchanged. Errors: [errors.ErrUnsupported] for a store of the original's; those
+// of [Store.Commit].
 func (s *Store) Bury(ctx context.Context, tombstones ...cas.Tombstone) (buried []cas.Hash, err error) {
 	switch {
 	case len(tombstones) == 0:
@@ -203,8 +201,8 @@ func (s *Store) Bury(ctx context.Context, tombstones ...cas.Tombstone) (buried [
 	return buried, s.keepYoung(files)
 }
 
-// isTaken reports whether there is a file for a node. A torn write of the same file, left
-// by a power cut, counts as missing.
+// isTaken reports whether a node's file exists. A torn write of the same file, left by a power cut, counts as
+// missing.
 func (s *Store) isTaken(h cas.Hash, file []byte) (bool, error) {
 	data, err := s.readFile(h)
 	if errors.Is(err, cas.ErrNotFound) {
@@ -217,8 +215,8 @@ func (s *Store) isTaken(h cas.Hash, file []byte) (bool, error) {
 	return bytes.Equal(data, file) || !bytes.HasPrefix(file, part), nil
 }
 
-// Compare reports whether a node exists, whole or redacted, as Put would find it. Errors:
-// those of [Store.Put].
+// Compare reports whether a node exists, intact or redacted, as Put would find it. Its errors are those of
+// [Store.Put].
 func (s *Store) Compare(ctx context.Context, n cas.Node) (there bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, err

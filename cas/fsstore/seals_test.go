@@ -12,8 +12,8 @@ import (
 	"github.com/united-workforce/uwf/cas/fsstore"
 )
 
-// A seal that is kept stays; another one for the same node is refused; what a
-// power cut has left of one is written again; damage is told.
+// An existing seal stays; a different one for the same node is rejected; a torn one is rewritten; damage is
+// reported.
 func TestSeals(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -59,8 +59,7 @@ func TestSeals(t *testing.T) {
 	require.Equal(t, []cas.Hash{n.Hash}, all)
 }
 
-// Tombstones go where nothing is, and nowhere else; what a power cut has left of
-// one is written again.
+// Tombstones are stored only for missing nodes; a torn one is rewritten.
 func TestBury(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -93,8 +92,7 @@ func TestBury(t *testing.T) {
 	_, ok = cas.AsRedacted(err)
 	require.True(t, ok)
 
-	// A put of the content takes the place of a tombstone from elsewhere, and leaves
-	// one that was made here.
+	// Putting the content replaces an imported tombstone, but not one created here.
 	require.NoError(t, s.Commit(ctx, gone))
 	_, err = s.Get(ctx, gone.Hash)
 	require.NoError(t, err)

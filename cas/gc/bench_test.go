@@ -12,7 +12,7 @@ import (
 
 const garbageNodes = 1000
 
-// litterOnce puts garbage that was never there.
+// litterOnce puts new garbage.
 func (w *world) litterOnce(round int) {
 	batch := w.batch()
 	for i := range garbageNodes {
@@ -32,7 +32,7 @@ func BenchmarkFind(b *testing.B) {
 	}
 }
 
-// BenchmarkCollect takes 1,000 nodes away.
+// BenchmarkCollect removes 1,000 nodes.
 func BenchmarkCollect(b *testing.B) {
 	w := newWorld(b)
 	w.start(firstThread)

@@ -1,18 +1,16 @@
-// Package gc takes away nodes that nobody needs.
+// Package gc deletes unneeded nodes.
 //
-// Needed is what can be reached, types included, from a root: the head of a
-// thread, active or ended; a registered workflow; what the run of a step names,
-// in flight or the last one; a node that is young; the schemas that every store
-// begins with. Everything else is garbage, but tombstones that were made here: they
-// keep away what was redacted.
+// A node is needed if it is reachable, through types as well, from a root: the head of an active or ended
+// thread; a registered workflow; a reference in the current or last run of a thread; a young node; the
+// schemas that every store starts with. Everything else is garbage, except tombstones that were created here,
+// which prevent redacted content from coming back.
 //
-// It is safe while threads run, whatever the grace period. The argument is in
-// docs/storage.md; in short:
-//   - nodes are removed only while nobody is putting any ([fsstore.Store.Alone]),
-//     and in that time the roots are read again;
-//   - a put of a node that is there makes it young again;
-//   - while an agent is alive, what has been put since its step began is young;
-//   - whoever puts nodes first and names them a moment later, holds the store in
+// Collection is safe while threads run, with any grace period. docs/storage.md explains why; in short:
+//   - nodes are removed only while no process puts any ([fsstore.Store.Alone]),
+//     and the roots are read again during that time;
+//   - putting an existing node makes it young again;
+//   - while an agent is running, everything put since its step started is young;
+//   - a process that puts nodes and references them later locks the store in
 //     between ([cas.LockShared]).
 package gc
 
@@ -36,46 +34,45 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// DefaultGrace is how long a node is young, if nobody says otherwise.
+// DefaultGrace is the default time for which a node is young.
 const DefaultGrace = time.Hour
 
-// perRound is how many files are removed before writers get their turn: about a
-// second's work. Where there is very much to remove it is a quarter of that, because
-// each round looks at everything again.
+// perRound is the number of files removed before writers get a turn: about one second of work. If there is
+// very much garbage, a round removes a quarter of it, because each round rechecks everything.
 const perRound = 20_000
 
-// Options of a collection.
+// Options configures a collection.
 type Options struct {
-	// Homes are all home directories whose threads live in the store. There
-	// must be one, or nothing would be kept.
+	// Homes lists all home directories whose threads are in the store. At least one is required, because
+	// otherwise nothing would be kept.
 	Homes []string
-	// Grace is how long a node is kept after it was put last; 0: not at all.
+	// Grace is the time for which a node is kept after its last put; 0 means none.
 	Grace time.Duration
 	// DryRun only counts.
 	DryRun bool
-	// Damaged goes on although a node that a root leads to is missing or
-	// damaged, or a thread is lost. Nodes that only it refers to are garbage then.
+	// Damaged continues although a node referenced from a root is missing or damaged, or a thread is lost.
+	// Nodes that only it references then are garbage.
 	Damaged bool
 	Now     func() time.Time
 }
 
-// Report says what a collection found and did.
+// Report is the result of a collection.
 type Report struct {
-	Nodes     int   `json:"nodes"` // before
+	Nodes     int   `json:"nodes"` // before the collection
 	Bytes     int64 `json:"bytes"`
 	Reachable int   `json:"reachable"` // from threads, workflows, runs and young nodes
-	Young     int   `json:"young"`     // among the nodes, by time alone
-	Freed     int   `json:"freed"`     // nodes; what would be, in a dry run
+	Young     int   `json:"young"`     // by time alone
+	Freed     int   `json:"freed"`     // nodes removed, or to be removed in a dry run
 	FreedSize int64 `json:"freedBytes"`
-	Seals     int   `json:"seals"`     // removed, of nodes that are gone
-	Temporary int   `json:"temporary"` // files that killed writers had left
+	Seals     int   `json:"seals"`     // removed seals of missing nodes
+	Temporary int   `json:"temporary"` // removed files of killed writers
 	DryRun    bool  `json:"dryRun"`
 }
 
-// DamagedError means that a node in use cannot be read, or that threads are lost, so further
-// references are unknown. Nothing was removed.
+// DamagedError means that a needed node can't be read, or that threads are lost, so that further references
+// are unknown. Nothing was removed.
 type DamagedError struct {
-	Count int // of nodes
+	Count int // number of nodes
 	First error
 }
 
@@ -90,9 +87,8 @@ func (e *DamagedError) Error() string {
 // Unwrap returns the first damage.
 func (e *DamagedError) Unwrap() error { return e.First }
 
-// Run collects. Errors: [*DamagedError]; a line of an index file that cannot be
-// read; [errors.ErrUnsupported] for a store of the
-// original's, whose roots are in a database of its own.
+// Run collects garbage. It returns a [*DamagedError], an error for an unreadable line of an index file, or
+// [errors.ErrUnsupported] for a store of the original's, whose roots are in a separate database.
 func Run(ctx context.Context, s *fsstore.Store, o Options) (Report, error) {
 	c := &collection{store: s, options: o, report: Report{DryRun: o.DryRun}}
 	switch {
@@ -111,22 +107,22 @@ func Run(ctx context.Context, s *fsstore.Store, o Options) (Report, error) {
 	return c.report, c.sweep(ctx)
 }
 
-// collection is one run of the collector.
+// collection is the state of one run.
 type collection struct {
 	store   *fsstore.Store
 	options Options
 	report  Report
 
-	nodes  census.Set // as listed at the beginning; only these are ever removed
-	sizes  []int64    // of their files, by ID, as seen last; gone: there was none any more
+	nodes  census.Set // listed at the start; only these are ever removed
+	sizes  []int64    // of their files, by ID, when last seen; gone if missing
 	marks  *marks
-	cutoff time.Time // what is younger stays
+	cutoff time.Time // files newer than this stay
 }
 
-// gone stands for the size of a file that somebody else has removed.
+// gone is the size of a file removed by another process.
 const gone = -1
 
-// survey lists all nodes and marks what is needed, while everybody works on.
+// survey lists all nodes and marks the needed ones while other processes keep working.
 func (c *collection) survey(ctx context.Context) error {
 	var faults []error
 	nodes, err := census.List(ctx, c.store, func(err error) { faults = append(faults, err) })
@@ -146,9 +142,9 @@ func (c *collection) survey(ctx context.Context) error {
 	return err
 }
 
-// markRoots marks what the homes name now, and moves the cutoff to before the
-// beginning of every step whose agent is alive. The agents are asked before the
-// heads are read: a step that ends in between has its head moved by then.
+// markRoots marks the current roots of the homes, and moves the cutoff to before the start of every step with
+// a running agent. It checks the agents before it reads the heads: if a step ends in between, its head has
+// already moved.
 func (c *collection) markRoots(ctx context.Context) error {
 	now := c.options.Now()
 	c.cutoff = now.Add(-c.options.Grace)
@@ -163,12 +159,12 @@ func (c *collection) markRoots(ctx context.Context) error {
 		switch {
 		case begun == nil:
 		case begun.After(now):
-			c.cutoff = time.Time{} // the clock was set back since: no file's time says whether it is older
+			c.cutoff = time.Time{} // the clock was set back, so file times are unreliable
 		case begun.Before(c.cutoff):
 			c.cutoff = *begun
 		}
 	}
-	// Those of the index first: what is damaged below them counts.
+	// The roots of the index come first, because damage below them counts.
 	for _, home := range c.options.Homes {
 		if err := c.markAll(ctx, indexRoots(ctx, home), true); err != nil {
 			return err
@@ -200,8 +196,7 @@ func (c *collection) markAll(ctx context.Context, roots iter.Seq2[protocol.Hash,
 	return nil
 }
 
-// markYoung marks the young among the nodes that are not marked yet, and what
-// they lead to, and counts them.
+// markYoung marks young nodes that aren't marked yet, and what they reference, and counts them.
 func (c *collection) markYoung(ctx context.Context) (young int, err error) {
 	for id := range c.nodes.Len() {
 		if err := ctx.Err(); err != nil {
@@ -227,7 +222,7 @@ func (c *collection) markYoung(ctx context.Context) (young int, err error) {
 	return young, nil
 }
 
-// count says what would be removed.
+// count counts what would be removed.
 func (c *collection) count(ctx context.Context) error {
 	for id := range c.marks.unmarked() {
 		if c.sizes[id] == gone {
@@ -259,9 +254,8 @@ func (c *collection) count(ctx context.Context) error {
 	return nil
 }
 
-// sweepLocks removes lock files that killed processes left for threads that are not active.
-// A lock that is held or that names a living agent stays. The files are small, so errors
-// are ignored.
+// sweepLocks removes lock files that killed processes left for inactive threads. A lock that is held or names
+// a running agent stays. The files are small, so errors are ignored.
 func sweepLocks(ctx context.Context, home string) {
 	active := map[string]bool{}
 	for h, err := range fileheads.Open(home, durable.OS()).Heads(ctx) {

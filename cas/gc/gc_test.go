@@ -55,7 +55,7 @@ func (w *world) text(s string) cas.Hash {
 	return h
 }
 
-// start begins a thread as the engine does.
+// start starts a thread as the engine does.
 func (w *world) start(id string) cas.Hash {
 	ctx := context.Background()
 	release, err := cas.LockShared(ctx, w.store)
@@ -77,8 +77,8 @@ func (w *world) start(id string) cas.Hash {
 	return start
 }
 
-// step does what the engine and an agent do in one step: the agent puts turns as
-// they happen, commits everything, and then the head moves.
+// step does what the engine and an agent do in one step: the agent puts turns as they happen, commits
+// everything, and then the head moves.
 func (w *world) step(id string, said protocol.Turn) (cas.Hash, error) {
 	ctx := context.Background()
 	head, err := w.index.Head(ctx, id)
@@ -153,7 +153,7 @@ func (w *world) has(h cas.Hash) bool {
 	return ok
 }
 
-// whole reads everything that the threads lead to.
+// whole reads everything that the threads reference.
 func (w *world) whole() {
 	ctx := context.Background()
 	for h, err := range w.index.Heads(ctx) {
@@ -171,8 +171,8 @@ func (w *world) age(h cas.Hash, by time.Duration) {
 
 const firstThread = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 
-// Garbage goes, and nothing else: not what threads need, not what is young, not
-// what a run names, not the schemas that a store begins with.
+// Only garbage is removed: not what threads need, nor young nodes, references of a run, or the schemas that a
+// store starts with.
 func TestWhatStays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -210,7 +210,7 @@ func TestWhatStays(t *testing.T) {
 	w.whole()
 }
 
-// What ended threads, facts and the registry name stays, with all that it leads to.
+// References of ended threads, facts and the registry stay, with everything below.
 func TestRootsOfTheIndex(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -241,8 +241,8 @@ func TestPutAgain(t *testing.T) {
 	require.True(t, w.has(h))
 }
 
-// While an agent is alive, nothing goes that it has put since its step began,
-// and all that its nodes refer to stays.
+// While an agent runs, nothing is removed that it has put since its step started, nor anything its nodes
+// reference.
 func TestAgentAtWork(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -266,8 +266,7 @@ func TestAgentAtWork(t *testing.T) {
 	require.Equal(t, 3, w.collect(gc.Options{}).Freed, "the agent is gone, and with the record its prompt")
 }
 
-// A clock that was set back while an agent works makes what it puts look older
-// than its step.
+// If the clock is set back while an agent works, its new nodes look older than its step.
 func TestClockThatWentBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -284,7 +283,7 @@ func TestClockThatWentBack(t *testing.T) {
 	require.Equal(t, 1, w.collect(gc.Options{}).Freed)
 }
 
-// Below damage nobody knows what is needed, so nothing goes.
+// Below damage the needed nodes are unknown, so nothing is removed.
 func TestDamage(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -304,7 +303,7 @@ func TestDamage(t *testing.T) {
 	require.False(t, w.has(garbage))
 }
 
-// What cannot be collected safely is refused, and nothing changes.
+// What can't be collected safely is rejected without changes.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -323,9 +322,8 @@ func TestRefusals(t *testing.T) {
 	require.True(t, w.has(garbage))
 }
 
-// Threads that are started and stepped while collections without any grace run
-// one after another stay whole, although every turn and every prompt that they
-// put was old garbage a moment before, which the collector is just removing.
+// Threads that start and run during continuous collections without a grace period stay intact, although every
+// turn and prompt they put was old garbage just before, which the collector is removing.
 func TestThreadsRunMeanwhile(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -363,14 +361,14 @@ func TestThreadsRunMeanwhile(t *testing.T) {
 		require.NoError(t, err)
 	}
 	w.whole()
-	if freed == 0 { // the collector had no turn on a busy machine: now it has
+	if freed == 0 { // on a busy machine the collector had no turn yet
 		freed = w.collect(gc.Options{}).Freed
 	}
 	require.Positive(t, freed)
 	t.Logf("freed %d nodes", freed)
 }
 
-// litter puts turns and prompts, makes them old, and hands the turns out.
+// litter puts turns and prompts, makes them old, and passes the turns on.
 func (w *world) litter(out chan<- protocol.Turn, stop <-chan struct{}) {
 	ctx := context.Background()
 	for i := 1; !closed(stop); i++ {
@@ -381,10 +379,10 @@ func (w *world) litter(out chan<- protocol.Turn, stop <-chan struct{}) {
 		require.NoError(w.t, b.Put(ctx))
 		long := time.Now().Add(-2 * time.Hour)
 		for _, h := range []cas.Hash{h, w.text("prompt of " + said.Content)} {
-			_ = os.Chtimes(w.store.Path(h), long, long) // it may be gone already
+			_ = os.Chtimes(w.store.Path(h), long, long) // it can be gone already
 		}
 		if i%3 == 0 {
-			continue // nobody gets it: it stays garbage
+			continue // not received: it stays garbage
 		}
 		select {
 		case out <- said:

@@ -14,7 +14,7 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// The lock file of a thread that has ended goes, unless somebody holds it.
+// The lock file of an ended thread is removed unless it is held.
 func TestLocksOfEndedThreadsGo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -39,8 +39,7 @@ func TestLocksOfEndedThreadsGo(t *testing.T) {
 	require.FileExists(t, filepath.Join(w.home, "locks", "threads.lock"))
 }
 
-// What a damaged line names is kept until somebody removes the file in the
-// quarantine.
+// References in a damaged line are kept until a person removes the file in the quarantine.
 func TestTheQuarantineIsARoot(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

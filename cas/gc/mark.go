@@ -23,7 +23,7 @@ import (
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// marks remembers what is needed. A mark is never taken back.
+// marks tracks needed nodes. A mark is never removed.
 type marks struct {
 	store     *fsstore.Store
 	inspector *cas.Inspector
@@ -62,14 +62,13 @@ func (m *marks) marked(h cas.Hash) bool {
 	return m.others[h]
 }
 
-// isGarbage reports whether a node was listed and nothing needs it.
+// isGarbage reports whether a node was listed and isn't needed.
 func (m *marks) isGarbage(h cas.Hash) bool {
 	id, ok := m.nodes.ID(h)
 	return ok && !m.needed[id]
 }
 
-// forget says that a node has been removed. It counts as marked from now on, so
-// that nobody removes it again.
+// forget records that a node was removed. It then counts as marked, so that it isn't removed again.
 func (m *marks) forget(h cas.Hash) {
 	m.set(h)
 	if id, ok := m.nodes.ID(h); ok {
@@ -77,7 +76,7 @@ func (m *marks) forget(h cas.Hash) {
 	}
 }
 
-// garbage is how many nodes nothing has marked so far.
+// garbage returns the number of unmarked nodes.
 func (m *marks) garbage() int {
 	n := 0
 	for _, needed := range m.needed {
@@ -88,7 +87,7 @@ func (m *marks) garbage() int {
 	return n
 }
 
-// unmarked yields the nodes that nothing has marked so far.
+// unmarked yields the unmarked nodes.
 func (m *marks) unmarked() iter.Seq[census.ID] {
 	return func(yield func(census.ID) bool) {
 		for id, needed := range m.needed {
@@ -99,9 +98,8 @@ func (m *marks) unmarked() iter.Seq[census.ID] {
 	}
 }
 
-// from marks a node and all that it leads to. What is missing or damaged there
-// counts as damage if the root is known to be needed. The error is that of ctx,
-// or of a disk that cannot be read.
+// from marks a node and everything it references. Missing or damaged nodes count as damage if the root is
+// known to be needed. It returns an error of ctx, or of a disk that can't be read.
 func (m *marks) from(ctx context.Context, root cas.Hash, known bool) error {
 	if !m.set(root) {
 		return nil
@@ -127,11 +125,11 @@ func (m *marks) from(ctx context.Context, root cas.Hash, known bool) error {
 	return nil
 }
 
-// refs are all that a node needs, its type included.
+// refs returns everything that a node needs, including its type.
 func (m *marks) refs(ctx context.Context, h cas.Hash) ([]cas.Hash, error) {
 	n, err := m.store.Get(ctx, h)
 	if _, redacted := cas.AsRedacted(err); redacted {
-		return nil, nil // a tombstone leads nowhere
+		return nil, nil // a tombstone has no refs
 	}
 	if err != nil {
 		return nil, err
@@ -140,8 +138,8 @@ func (m *marks) refs(ctx context.Context, h cas.Hash) ([]cas.Hash, error) {
 	return append(refs, n.Type), err
 }
 
-// damaged counts damage; other errors are returned. Below a root that is only
-// young, or only a word that looks like a hash, nothing is promised.
+// damaged counts damage and returns other errors. Below a root that is only young, or only a word that looks
+// like a hash, missing nodes are normal.
 func (m *marks) damaged(err error, known bool) error {
 	var corrupt *cas.CorruptError
 	if !errors.Is(err, cas.ErrNotFound) && !errors.As(err, &corrupt) {
@@ -156,7 +154,7 @@ func (m *marks) damaged(err error, known bool) error {
 	return nil
 }
 
-// foundation marks the schemas that every store begins with.
+// foundation marks the schemas that every store starts with.
 func (m *marks) foundation(ctx context.Context) error {
 	for _, n := range m.store.Kinds().Foundation() {
 		if err := m.from(ctx, n.Hash, false); err != nil {
@@ -166,9 +164,8 @@ func (m *marks) foundation(ctx context.Context) error {
 	return nil
 }
 
-// indexRoots yields what the index of a home names. Heads are read twice: a
-// thread that is reopened between the looks at the two files is in neither of
-// them at the first look.
+// indexRoots yields the hashes in the index of a home. It reads the heads twice, because a thread that is
+// reopened between reading the two files is in neither of them the first time.
 func indexRoots(ctx context.Context, home string) iter.Seq2[cas.Hash, error] {
 	return func(yield func(cas.Hash, error) bool) {
 		if _, err := os.Stat(home); err != nil {
@@ -208,17 +205,15 @@ func indexRoots(ctx context.Context, home string) iter.Seq2[cas.Hash, error] {
 	}
 }
 
-// runRoots yields every word in the facts of threads, in lines of the index that were
-// moved to the quarantine, and in the records and the output of runs, that looks like a hash: the
-// prompt, the head, announced turns, the result. A word too
-// many keeps some garbage; one too few would cost paid work. Half-written turns do not
-// count: while the agent lives they are recent, and later nobody needs them.
+// runRoots yields every word that looks like a hash in the facts of threads, in quarantined index lines, and
+// in the records and output of runs: the prompt, the head, announced turns, the result. An extra word keeps
+// some garbage; a missing one could cost paid work. Half-written turns don't count: while the agent runs they
+// are recent, and later they aren't needed.
 func runRoots(ctx context.Context, home string) iter.Seq2[cas.Hash, error] {
 	return func(yield func(cas.Hash, error) bool) {
 		x := fileheads.Open(home, durable.OS())
 		files := []string{x.FactsPath()}
-		// A thread whose line fsck had to move away is not garbage before a person
-		// has said so, and removed the file.
+		// A thread whose line fsck quarantined isn't garbage until a person has removed the quarantine file.
 		for _, path := range []string{x.ThreadsPath(), x.HistoryPath(), x.RegistryPath(), x.FactsPath()} {
 			files = append(files, filepath.Join(x.QuarantineDir(), filepath.Base(path)))
 		}
@@ -238,7 +233,7 @@ func runRoots(ctx context.Context, home string) iter.Seq2[cas.Hash, error] {
 			for _, name := range []string{runfiles.RecordFile, runfiles.StdoutFile, runfiles.ResultFile} {
 				for h, err := range hashesIn(ctx, filepath.Join(dir, name), safeopen.NoFollow) {
 					if errors.As(err, new(*safeopen.NotFileError)) || errors.As(err, new(*safeopen.TooBigError)) {
-						continue // an agent put it there; it names nothing
+						continue // created by an agent; it contains no references
 					}
 					if !yield(h, err) {
 						return
@@ -258,7 +253,7 @@ func runDirs(home string) ([]string, error) {
 	var dirs []string
 	for _, e := range entries {
 		dir := filepath.Join(root, e.Name())
-		// What an agent has moved behind a link may still be its work.
+		// A directory that an agent replaced with a link can still contain its work.
 		if info, err := os.Stat(dir); err == nil && info.IsDir() {
 			dirs = append(dirs, dir)
 		}
@@ -266,7 +261,7 @@ func runDirs(home string) ([]string, error) {
 	return dirs, err
 }
 
-// maxRootFile bounds a file that is searched for hashes: no run keeps as much of an agent's output.
+// maxRootFile bounds a file searched for hashes, above the output that a run keeps of an agent.
 const maxRootFile = 4 << 30
 
 // hashesIn yields the words of a file that are hashes, in either case.
@@ -282,7 +277,7 @@ func hashesIn(ctx context.Context, path string, links safeopen.Links) iter.Seq2[
 		}
 		defer func() { _ = f.Close() }() // nothing was written
 		r := bufio.NewReaderSize(f, 64<<10)
-		announced := 0 // how far the last words are "writing", "hash", which announce a half-written turn
+		announced := 0 // progress through the words "writing", "hash", which announce a half-written turn
 		seen := map[cas.Hash]bool{}
 		word := make([]byte, 0, protocol.HashLen+1)
 		for {
@@ -291,7 +286,7 @@ func hashesIn(ctx context.Context, path string, links safeopen.Links) iter.Seq2[
 				err = ctx.Err()
 			}
 			if err == nil && isWord(c) {
-				if len(word) <= protocol.HashLen { // a longer word is not a hash
+				if len(word) <= protocol.HashLen { // a longer word isn't a hash
 					word = append(word, c)
 				}
 				continue
@@ -326,21 +321,19 @@ func hashesIn(ctx context.Context, path string, links safeopen.Links) iter.Seq2[
 	}
 }
 
-// maxSeen bounds how many words of a file are remembered, so that each is looked
-// up once.
+// maxSeen bounds the number of words remembered per file to avoid repeated lookups.
 const maxSeen = 100_000
 
 func isWord(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
 }
 
-// clockSlack allows for clocks that differ: that of the process which recorded
-// when a run began, and that of the disk.
+// clockSlack allows for differing clocks: that of the process that recorded the start of a run, and that of
+// the disk.
 const clockSlack = time.Minute
 
-// oldestRun is a time before the oldest run with a living agent or engine began to put
-// nodes; nil if there is no such run. A living run that does not say when it began is older
-// than everything.
+// oldestRun returns a time before the oldest run with a running agent or engine started to put nodes; nil if
+// there is none. A run without a recorded start counts as the oldest possible.
 func oldestRun(home string) (*time.Time, error) {
 	dirs, err := runDirs(home)
 	if err != nil {
@@ -364,7 +357,7 @@ func oldestRun(home string) (*time.Time, error) {
 	}
 	locks, err := filepath.Glob(filepath.Join(home, "locks", "*.lock"))
 	for _, lock := range locks {
-		// An agent that has removed its run directory is still named here.
+		// An agent that removed its run directory is still recorded here.
 		if who, err := durable.ReadHolder(lock); err == nil && proc.Lives(who.Child, who.Birth) {
 			note(who.Since.Add(-clockSlack))
 		}
@@ -372,7 +365,7 @@ func oldestRun(home string) (*time.Time, error) {
 	return oldest, err
 }
 
-// began is a time before a run began; zero if the run does not say.
+// began returns a time before the start of a run; zero if unknown.
 func began(run runfiles.Dir) time.Time {
 	at := run.Record().Began()
 	if at.IsZero() {

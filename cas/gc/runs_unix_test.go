@@ -17,8 +17,8 @@ import (
 	"github.com/united-workforce/uwf/util/proc"
 )
 
-// What an agent puts into its run directory stops no collection, and what it has
-// named is kept wherever it stands.
+// Unusual files in an agent's run directory don't stop a collection, and its references are kept wherever
+// they are.
 func TestRunDirectoriesThatAreNone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -50,9 +50,9 @@ func TestRunDirectoriesThatAreNone(t *testing.T) {
 	require.False(t, w.has(lost))
 
 	if proc.Birth(os.Getpid()) == "" {
-		return // this system does not tell processes apart
+		return // this system doesn't distinguish processes
 	}
-	// An agent without a run directory, whose engine is gone.
+	// An agent without a run directory, whose engine has exited.
 	lock, err := durable.TryLock(filepath.Join(w.home, "locks", firstThread+".lock"))
 	require.NoError(t, err)
 	require.NoError(t, lock.Note(durable.Holder{Pid: 1, Since: time.Now().Add(-2000 * time.Hour), Child: os.Getpid(), Birth: proc.Birth(os.Getpid())}))

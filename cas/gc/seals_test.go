@@ -12,8 +12,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// The seals of what threads need stay; those of garbage go with it, and those that
-// a killed collector has left behind.
+// Seals of needed nodes stay; those of garbage are removed with it, as are those left by a killed collector.
 func TestSeals(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

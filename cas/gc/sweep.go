@@ -10,7 +10,7 @@ import (
 	"github.com/united-workforce/uwf/cas/internal/census"
 )
 
-// sweep removes garbage in rounds. During each it has the store to itself, and rechecks
+// sweep removes garbage in rounds. In each round it has exclusive access to the store, and rechecks
 // everything that has changed since the survey before it removes the first file.
 func (c *collection) sweep(ctx context.Context) error {
 	for first := true; ; first = false {
@@ -55,8 +55,8 @@ func (c *collection) round(ctx context.Context, first bool) (more bool, err erro
 	return false, c.removeSeals(ctx, sole)
 }
 
-// removeSeals removes the seals of nodes that are gone: they prove nothing.
-// The seal of a node that is needed, but missing, stays: it shows what is missing.
+// removeSeals removes the seals of deleted nodes, which prove nothing. The seal of a needed but missing node
+// stays, because it shows what is missing.
 func (c *collection) removeSeals(ctx context.Context, sole *fsstore.Sole) error {
 	return c.deadSeals(ctx, func(h cas.Hash) error {
 		removed, err := sole.RemoveSeal(h)
@@ -67,7 +67,7 @@ func (c *collection) removeSeals(ctx context.Context, sole *fsstore.Sole) error 
 	})
 }
 
-// isDead reports whether a node is garbage, or gone and not needed.
+// isDead reports whether a node is garbage, or missing and not needed.
 func (c *collection) isDead(ctx context.Context, h cas.Hash) (bool, error) {
 	if c.marks.marked(h) {
 		return false, nil
@@ -75,11 +75,11 @@ func (c *collection) isDead(ctx context.Context, h cas.Hash) (bool, error) {
 	if c.marks.isGarbage(h) {
 		return true, nil
 	}
-	there, err := c.store.Has(ctx, h) // it may have been put again
+	there, err := c.store.Has(ctx, h) // it can have been put again
 	return !there, err
 }
 
-// deadSeals calls found for the seal of each node that is garbage or gone.
+// deadSeals calls found for the seal of each node that is garbage or missing.
 func (c *collection) deadSeals(ctx context.Context, found func(cas.Hash) error) error {
 	for h, err := range c.store.Seals(ctx) {
 		if err != nil {
@@ -99,8 +99,8 @@ func (c *collection) deadSeals(ctx context.Context, found func(cas.Hash) error) 
 	return nil
 }
 
-// markNew marks what has been put since the survey, and what it leads to: a new
-// node may refer to one that was garbage until then.
+// markNew marks nodes put since the survey and what they reference: a new node can reference one that was
+// garbage until then.
 func (c *collection) markNew(ctx context.Context) error {
 	for h, err := range c.store.All(ctx, "") {
 		if err != nil {
@@ -116,7 +116,7 @@ func (c *collection) markNew(ctx context.Context) error {
 	return nil
 }
 
-// markRenewed marks what has been put again since the survey.
+// markRenewed marks nodes put again since the survey.
 func (c *collection) markRenewed(ctx context.Context) error {
 	for id := range c.marks.unmarked() {
 		h := c.nodes.Hash(id)
@@ -139,13 +139,13 @@ func (c *collection) markRenewed(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// remove removes what is not marked, at most one round's worth.
+// remove removes unmarked nodes, at most one round.
 func (c *collection) remove(ctx context.Context, sole *fsstore.Sole) (more bool, err error) {
 	done, most := 0, max(perRound, c.marks.garbage()/4)
 	var removed []cas.Hash
 	defer func() {
 		for _, h := range removed {
-			c.marks.forget(h) // there is nothing left to remove
+			c.marks.forget(h) // already removed
 		}
 	}()
 	for id := range c.marks.unmarked() {
@@ -179,9 +179,8 @@ func (c *collection) remove(ctx context.Context, sole *fsstore.Sole) (more bool,
 	return false, nil
 }
 
-// isRedactedHere reports whether a node is a tombstone that was made here. It stays even if
-// nothing needs it: without it an import would bring back what was removed. It costs a few
-// hundred bytes.
+// isRedactedHere reports whether a node is a tombstone created here. It stays even if nothing needs it,
+// because without it an import would restore the redacted content. It takes a few hundred bytes.
 func (c *collection) isRedactedHere(ctx context.Context, id census.ID) (bool, error) {
 	if c.sizes[id] > cas.MaxTombstone {
 		return false, nil
@@ -191,8 +190,8 @@ func (c *collection) isRedactedHere(ctx context.Context, id census.ID) (bool, er
 	return ok && !redacted.Tombstone.Foreign, ctx.Err()
 }
 
-// removeTemporary removes the files that killed writers left. Nobody is writing now; recent
-// ones stay anyway.
+// removeTemporary removes temporary files of killed writers. No process is writing now; recent files stay
+// anyway.
 func (c *collection) removeTemporary(ctx context.Context, sole *fsstore.Sole) error {
 	for stray, err := range c.store.Strays(ctx) {
 		if err != nil {

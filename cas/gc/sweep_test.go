@@ -17,8 +17,7 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// surveyed is a collection that has looked and not yet removed anything: what
-// happens now is what a thread does at the worst moment.
+// surveyed is a collection between survey and removal: changes now simulate a thread at the worst moment.
 type surveyed struct {
 	*testing.T
 	home  string
@@ -33,8 +32,7 @@ func (s *surveyed) put(p protocol.Payload) cas.Hash {
 	return h
 }
 
-// What becomes needed between the survey and the sweep survives, with all that
-// it leads to.
+// Nodes that become needed between the survey and the sweep survive, with everything they reference.
 func TestNeededSinceTheSurvey(t *testing.T) {
 	t.Parallel()
 	type node struct{ text, turn, detail cas.Hash }
@@ -95,7 +93,7 @@ func TestNeededSinceTheSurvey(t *testing.T) {
 	}
 }
 
-// The collector waits for whoever holds the store.
+// The collector waits for holders of the store's lock.
 func TestHold(t *testing.T) {
 	t.Parallel()
 	s := newSurveyed(t)

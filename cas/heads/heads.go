@@ -1,7 +1,5 @@
-// Package heads is the one thing about a thread that changes: where it stands, how
-// it has ended, and what is known of it besides its chain. It holds words only; who
-// keeps them, in files or in a database, implements [Heads] and passes package
-// headstest.
+// Package heads defines the mutable state of a thread: its head, how it ended, and facts that aren't in its
+// chain. Implementations of [Heads] store it in files or a database; package headstest is their test suite.
 package heads
 
 import (
@@ -16,14 +14,14 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// The ways in which a change is refused.
+// Errors of a rejected change.
 var (
 	ErrNoThread   = errors.New("no such thread")
 	ErrNoWorkflow = errors.New("no such workflow")
 	ErrExists     = errors.New("exists already")
 )
 
-// ConflictError means that a head was not what the caller thought.
+// ConflictError means that a head differs from the caller's expectation.
 type ConflictError struct {
 	Thread    string
 	Want, Got protocol.Hash // Got "": the thread is not active
@@ -40,8 +38,7 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("head of thread %s moved: want %s, got %s", e.Thread, e.Want, e.Got)
 }
 
-// UnpublishedError means that a head has moved here, and that another place where the
-// thread stands does not know of it.
+// UnpublishedError means that a head has moved here, but another place that stores the thread wasn't updated.
 type UnpublishedError struct{ Err error }
 
 // Error implements error.
@@ -50,74 +47,68 @@ func (e *UnpublishedError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *UnpublishedError) Unwrap() error { return e.Err }
 
-// Heads knows every thread of a home. It caches nothing that others may change, and
-// is safe for concurrent use, also by other processes.
+// Heads stores all threads of a home. It doesn't cache state that others can change, and is safe for
+// concurrent use, including by other processes.
 //
-// When a method that changes something returns nil, the change is durable; when it
-// returns an error, the thread is where it was or where it should go, never nowhere.
-// Besides the errors that they name, the methods return those of their medium, and
-// [*protocol.Error] for an entry that cannot be read. Such an entry stops nobody but
-// its thread.
+// When a changing method returns nil, the change is durable; after an error, the thread has either its old or
+// its new state. In addition to the documented errors, methods return those of their medium, and a
+// [*protocol.Error] for an unreadable entry, which affects only its own thread.
 type Heads interface {
 	// Head returns an active thread's head, or [ErrNoThread].
 	Head(ctx context.Context, thread string) (protocol.Hash, error)
-	// Heads yields the active threads, sorted by id, then an error for each entry
-	// that cannot be read.
+	// Heads yields the active threads, sorted by id, followed by an error for each unreadable entry.
 	Heads(ctx context.Context) iter.Seq2[Head, error]
-	// Add adds an active thread with what is known of it; [ErrExists] if it is
-	// active or has ended.
+	// Add adds an active thread with its facts; [ErrExists] if it is active or has ended.
 	Add(ctx context.Context, thread string, head protocol.Hash, facts Facts) error
-	// AddAll adds active threads in one change: all of them, or if it errs none.
+	// AddAll adds active threads atomically.
 	AddAll(ctx context.Context, threads []New) error
-	// Move moves a head from old to new; [*ConflictError] if it is not at old.
+	// Move moves a head from old to new; [*ConflictError] if the head isn't old.
 	Move(ctx context.Context, thread string, old, new protocol.Hash) error
 
 	// Ended returns how a thread ended, or [ErrNoThread] if it is active or unknown.
 	Ended(ctx context.Context, thread string) (Ended, error)
-	// History yields the ended threads in the order in which they ended. One that
-	// ends between a look at Heads and one at History is in both, never in neither.
+	// History yields the ended threads in the order in which they ended. A thread that ends between reading
+	// Heads and History is in both, never in neither.
 	History(ctx context.Context) iter.Seq2[Ended, error]
 	// Archive ends a thread whose head is e.Head; [*ConflictError] if it is not.
 	Archive(ctx context.Context, e Ended) error
-	// Reopen makes an ended thread active again at the head it ended with; e is what
-	// Ended returned. Errors: [ErrExists] if it is active already, [ErrNoThread],
-	// [*ConflictError] if it has ended elsewhere since.
+	// Reopen reactivates an ended thread at its last head; e is the result of Ended. Errors: [ErrExists] if
+	// it is already active, [ErrNoThread], [*ConflictError] if it has ended differently since.
 	Reopen(ctx context.Context, e Ended, atMs int64) error
 
-	// Facts returns what is known of a thread; nothing is no error.
+	// Facts returns the facts of a thread. Having none is not an error.
 	Facts(ctx context.Context, thread string) (Facts, error)
-	// AllFacts returns what is known of all threads; most have no entry. With an
-	// error for entries that cannot be read it returns what the others say.
+	// AllFacts returns the facts of all threads; most have no entry. If some entries are unreadable, it
+	// returns an error together with the others.
 	AllFacts(ctx context.Context) (map[string]Facts, error)
-	// SetFacts adds to what is known of a thread: each field of the change that is
-	// set replaces the one before.
+	// SetFacts updates the facts of a thread: each field set in change replaces the previous value.
 	SetFacts(ctx context.Context, thread string, change Facts) error
 }
 
-// Placer is a [Heads] whose entries a person can look up.
+// Placer is implemented by [Heads] whose entries a person can look up.
 type Placer interface {
-	// ThreadPlace is where a thread's entry stands, such as file:line; "": nowhere.
+	// ThreadPlace returns the location of a thread's entry, such as file:line, or "".
 	ThreadPlace(ctx context.Context, thread string) string
 }
 
-// Auditor is a [Heads] that can lose threads to damage, and notice it.
+// Auditor is implemented by [Heads] that can detect threads lost by damage.
 type Auditor interface {
-	// CheckLost is an error if there are threads that it does not have any more.
+	// CheckLost returns an error if threads were lost.
 	CheckLost(ctx context.Context) error
 }
 
-// Registry gives workflows their names.
+// Registry maps names to workflows.
 type Registry interface {
-	// Workflow returns the hash that a name stands for, or [ErrNoWorkflow].
+	// Workflow returns the hash of a name, or [ErrNoWorkflow].
 	Workflow(ctx context.Context, name string) (protocol.Hash, error)
-	// Workflows returns all names, sorted. With an error for an entry that cannot be
-	// read it returns all the others.
+	// Workflows returns all names, sorted. If some entries are unreadable, it returns an error together with
+	// the others.
 	Workflows(ctx context.Context) ([]Named, error)
-	// Register points a name at a hash.
+	// Register sets the hash of a name.
 	Register(ctx context.Context, name string, h protocol.Hash) error
 }
 
-// New is a thread to be added, with what is known of it.
+// New is a thread to add, with its facts.
 type New struct {
 	Head
 	Facts Facts
@@ -129,7 +120,7 @@ type Head struct {
 	Hash   protocol.Hash
 }
 
-// Ended is how a thread ended.
+// Ended describes how a thread ended.
 type Ended struct {
 	Thread      string          `json:"thread"`
 	Workflow    protocol.Hash   `json:"workflow"`
@@ -142,14 +133,13 @@ type Ended struct {
 type Named struct {
 	Name string
 	Hash protocol.Hash
-	// Problem says why nothing can be started by this name, as words that follow it;
-	// "" if it can.
+	// Problem explains why nothing can be started by this name, as words that follow the name; "" if it can.
 	Problem string
 }
 
-// Facts is what is known of a thread besides its chain. A field that is not set is
-// not known. Each line of facts.jsonl is one change: its fields take the place of
-// those before, null takes one away, and what this program does not know stays.
+// Facts contains what is known of a thread besides its chain. An unset field is unknown. Each line of
+// facts.jsonl is one change: its fields replace earlier values, null removes one, and fields unknown to this
+// program are preserved.
 type Facts struct {
 	Imported  *Imported         `json:"imported,omitempty"`
 	Title     *string           `json:"title,omitempty"`
@@ -158,78 +148,76 @@ type Facts struct {
 	Parent    *Parent           `json:"parent,omitempty"`
 	Attempts  map[string]int    `json:"attempts,omitempty"` // by "<head>/<role>"
 	Workspace *Workspace        `json:"workspace,omitempty"`
-	// Repository is that of the thread's files, as every clone of it knows it.
+	// Repository identifies the repository of the thread's files in any clone.
 	Repository *Repository     `json:"repository,omitempty"`
 	Undone     []protocol.Hash `json:"undone,omitempty"`
 	Limits     *Limits         `json:"limits,omitempty"`
-	// ParkedUntil is in ms; ParkedAt is the head at which the thread waits, "" if an older program
-	// has noted it.
+	// ParkedUntil is in ms; ParkedAt is the head at which the thread waits, "" if set by an older program.
 	ParkedUntil int64         `json:"parkedUntil,omitempty"`
 	ParkedAt    protocol.Hash `json:"parkedAt,omitempty"`
-	// FilesLeft says that a person has left the files as they were when the head moved.
+	// FilesLeft means that a person kept the files unchanged when the head moved.
 	FilesLeft *FilesLeft `json:"filesLeft,omitempty"`
-	// Redacted is what was redacted of the thread's files.
+	// Redacted lists what was redacted from the thread's files.
 	Redacted *Redacted `json:"redacted,omitempty"`
 	Remote   *Remote   `json:"remote,omitempty"`
-	// Agents are those chosen by a person on this machine, by role or [AllRoles].
+	// Agents are the agents chosen by a person on this machine, by role or [AllRoles].
 	Agents map[string]string `json:"agents,omitempty"`
 
-	// Doubt names a line that cannot be read and that may have said where the thread
-	// comes from; nil: there is none, or a later line says it.
+	// Doubt describes an unreadable line that can have contained the thread's origin; nil if there is none,
+	// or a later line contains it.
 	Doubt error `json:"-"`
 }
 
-// FilesLeft are files that are not those of a thread's head, on purpose.
+// FilesLeft describes files that intentionally differ from those of a thread's head.
 type FilesLeft struct {
-	Head protocol.Hash `json:"head"`           // at which they were left; what is noted of another head is history
+	Head protocol.Hash `json:"head"`           // head at that time; for another head it no longer applies
 	Tree protocol.Tree `json:"tree,omitempty"` // "": not known
-	// Ahead: an undo has left them, so a redo need not write any.
+	// Ahead means that an undo kept them, so a redo needn't write any.
 	Ahead bool `json:"ahead,omitempty"`
 }
 
-// AllRoles is the key for every role that is not listed; it is no valid name of a role.
+// AllRoles is the key for every role that isn't listed; it isn't a valid role name.
 const AllRoles = "*"
 
-// Imported says that a thread was brought in from elsewhere.
+// Imported means that a thread was imported.
 type Imported struct {
-	From string `json:"from"` // the file, as it was named
+	From string `json:"from"` // the file, as named by the user
 	AtMs int64  `json:"atMs"`
-	// Confirmed: a person has said in which directory it may work here.
+	// Confirmed means that a person has confirmed in which directory it can work.
 	Confirmed bool `json:"confirmed,omitempty"`
-	// Inherited: the thread itself was made here, as a fork of such a thread, or has
-	// gone on elsewhere since.
+	// Inherited means that the thread itself was created here, as a fork of an imported thread, or has
+	// continued elsewhere since.
 	Inherited bool `json:"inherited,omitempty"`
-	// Lost: a line that may have said where the thread comes from is gone, so it may
-	// also have been made here.
+	// Lost means that a line that can have contained the thread's origin is lost, so it can also have been
+	// created here.
 	Lost bool `json:"lost,omitempty"`
 }
 
-// Limits are what people have said of the limits of one run: when it was started, and
-// since. A field that is not set is not said.
+// Limits contains the limits that people have set for one run, at its start and later. An unset field has no
+// override.
 type Limits struct {
 	protocol.Limits
-	// More is what was granted beyond the limits, whoever set those, and of how many runs somebody has
-	// accepted that the cost is unknown.
+	// More is the amount granted beyond the limits, and the number of runs with unknown cost that a person
+	// has accepted.
 	More protocol.Amount `json:"more,omitzero"`
-	// Replaced is what the steps have cost that others took the place of. The chain
-	// does not lead to them any more.
+	// Replaced is the usage of replaced steps, which are no longer in the chain.
 	Replaced Replaced `json:"replaced,omitzero"`
 }
 
-// Replaced are the sums of replaced steps.
+// Replaced sums the usage of replaced steps.
 type Replaced struct {
 	Last   protocol.Hash    `json:"last"` // the newest of them
 	Totals *protocol.Totals `json:"totals"`
 	protocol.Unknown
 }
 
-// Fork is what a thread was forked from.
+// Fork is the origin of a forked thread.
 type Fork struct {
-	Thread string        `json:"thread,omitempty"` // "": not known
+	Thread string        `json:"thread,omitempty"` // "": unknown
 	Step   protocol.Hash `json:"step"`
 }
 
-// Parent is the step whose part a thread is.
+// Parent is the step whose part a thread plays.
 type Parent struct {
 	Thread  string        `json:"thread"`
 	Head    protocol.Hash `json:"head"`
@@ -238,45 +226,44 @@ type Parent struct {
 	Attempt int           `json:"attempt"`
 }
 
-// Workspace is where a thread works on this machine. It takes the place of the
-// directory that its start names.
+// Workspace is the thread's directory on this machine. It replaces the directory in its start.
 type Workspace struct {
-	Mode   string `json:"mode"` // "none": the directory as it is
+	Mode   string `json:"mode"` // "none": the directory unchanged
 	Root   string `json:"root"` // absolute
 	Repo   string `json:"repo,omitempty"`
 	Base   string `json:"base,omitempty"`
 	Branch string `json:"branch,omitempty"`
 }
 
-// Repository says which one a thread works in, whatever the machine.
+// Repository identifies a thread's repository on any machine.
 type Repository struct {
-	Base string `json:"base"` // commit at which the thread began
-	// Tree is the state of the files that it began with; "": not known.
+	Base string `json:"base"` // commit at the thread's start
+	// Tree is the file tree at its start; "" if unknown.
 	Tree protocol.Tree `json:"tree,omitempty"`
-	// Dir is where it works below the root, with slashes; "": there.
+	// Dir is the working directory relative to the root, with slashes; "" for the root.
 	Dir string `json:"dir,omitempty"`
 }
 
-// Remote is where a thread was last pushed to.
+// Remote is the remote to which a thread was last pushed.
 type Remote struct {
 	Name string        `json:"name"`
 	Head protocol.Hash `json:"head"`
 	AtMs int64         `json:"atMs"`
 }
 
-// Redacted says what was redacted of a thread's files. It travels with the thread, so that whoever has
-// the thread continues without the content. Each list has at most [MaxRedacted] entries.
+// Redacted lists what was redacted from a thread's files. It is exported with the thread, so that others also
+// continue without the content. Each list has at most [MaxRedacted] entries.
 type Redacted struct {
 	Paths    []string        `json:"paths"`
 	Contents []protocol.Tree `json:"contents"` // git's names of the files' contents
-	// Instead are the states that stand for those that held the content.
+	// Instead maps redacted trees to their substitutes.
 	Instead map[protocol.Tree]protocol.Tree `json:"instead,omitempty"`
 }
 
-// MaxRedacted bounds what is known of a redaction: with 2,000 contents a thread's facts have 100 KB.
+// MaxRedacted bounds each list: with 2,000 contents a thread's facts take 100 KB.
 const MaxRedacted = 2000
 
-// And returns what either of two redactions says. nil says nothing.
+// And returns the union of two redactions, either of which can be nil.
 func (r *Redacted) And(other *Redacted) *Redacted {
 	if r == nil || other == nil {
 		return cmp.Or(r, other)
@@ -304,25 +291,24 @@ func union[S ~string](a, b []S) []S {
 	return all[:min(len(all), MaxRedacted)]
 }
 
-// Foreign reports whether the thread comes from elsewhere, or may do so, and nobody
-// has said yet where it may work here.
+// Foreign reports whether the thread was, or can have been, imported, and nobody has confirmed yet where it
+// can work.
 func (f Facts) Foreign() bool {
 	return f.Doubt != nil || f.Imported != nil && !f.Imported.Confirmed
 }
 
-// StartedHere reports whether the thread was made in this home.
+// StartedHere reports whether the thread was created in this home.
 func (f Facts) StartedHere() bool {
 	return !f.Unclear() && (f.Imported == nil || f.Imported.Inherited)
 }
 
-// Unclear reports whether nobody knows any more if the thread was made in this home.
+// Unclear reports whether it is unknown if the thread was created in this home.
 func (f Facts) Unclear() bool { return f.Doubt != nil || f.Imported != nil && f.Imported.Lost }
 
-// generations bounds how deep children are looked for.
+// generations bounds the depth of the search for children.
 const generations = 100
 
-// Family are threads with all that play a part of one of them, or of one of their
-// children.
+// Family returns threads with all their descendants.
 func Family(facts map[string]Facts, threads []string) map[string]bool {
 	family := make(map[string]bool, len(threads))
 	for _, id := range threads {
@@ -350,8 +336,7 @@ func Family(facts map[string]Facts, threads []string) map[string]bool {
 	return family
 }
 
-// RootOf is the thread that is nobody's child, and of which a thread plays a part of a
-// part; the thread itself, if it plays none.
+// RootOf returns the topmost ancestor of a thread, or the thread itself.
 func RootOf(facts map[string]Facts, thread string) string {
 	for range generations {
 		parent := facts[thread].Parent
@@ -363,7 +348,7 @@ func RootOf(facts map[string]Facts, thread string) string {
 	return thread
 }
 
-// Root is the thread at the top of a family, found by reading the facts of those above.
+// Root returns the topmost ancestor of a thread, by reading the facts of its ancestors.
 func Root(ctx context.Context, x Heads, thread string) (string, error) {
 	for range generations {
 		facts, err := x.Facts(ctx, thread)
@@ -375,14 +360,14 @@ func Root(ctx context.Context, x Heads, thread string) (string, error) {
 	return thread, nil
 }
 
-// Standing is where a thread stands.
+// Standing is the state of a thread.
 type Standing struct {
 	Head protocol.Hash
-	End  *Ended // nil: it is active
+	End  *Ended // nil if active
 }
 
-// Find finds a thread, active or ended; the error is [ErrNoThread] if there is none. It looks
-// twice, because a thread may be reopened between the looks at the active and the ended ones.
+// Find returns the state of an active or ended thread, or [ErrNoThread]. It looks twice, because a thread can
+// be reopened between reading active and ended ones.
 func Find(ctx context.Context, x Heads, thread string) (at Standing, err error) {
 	for range 2 {
 		if at.Head, err = x.Head(ctx, thread); !errors.Is(err, ErrNoThread) {
@@ -399,8 +384,8 @@ func Find(ctx context.Context, x Heads, thread string) (at Standing, err error) 
 	return Standing{}, err
 }
 
-// Standings returns every thread, active and ended. With an error for lines that
-// cannot be read it returns all the others.
+// Standings returns every thread, active and ended. If some lines are unreadable, it returns an error
+// together with the others.
 func Standings(ctx context.Context, x Heads) (map[string]Standing, error) {
 	all := map[string]Standing{}
 	var faults []error
@@ -418,8 +403,7 @@ func Standings(ctx context.Context, x Heads) (map[string]Standing, error) {
 		}
 		all[h.Thread] = Standing{Head: h.Hash}
 	}
-	// One that ended between the two looks was active at the first and is not at
-	// the second.
+	// A thread that ended between the two reads was active in the first and isn't active in the second.
 	for e, err := range x.History(ctx) {
 		if _, known := all[e.Thread]; err == nil && !known {
 			all[e.Thread] = Standing{Head: e.Head, End: &e}

@@ -7,7 +7,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// A thread that should not be here yet has no head that was wanted.
+// A thread that must not exist yet has no expected head.
 func TestConflictWithoutWant(t *testing.T) {
 	t.Parallel()
 	prosetest.Error(t, &heads.ConflictError{Thread: "T", Got: "G"})

@@ -12,7 +12,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 )
 
-// Store implements [cas.Store]. Its content ends with the process; Commit is Put.
+// Store implements [cas.Store]. Its content isn't persisted; Commit is Put.
 type Store struct {
 	kinds *cas.Kinds
 	a     cas.Algorithm
@@ -89,7 +89,7 @@ func (s *Store) put(ctx context.Context, n cas.Node) error {
 // Commit implements [cas.Store].
 func (s *Store) Commit(ctx context.Context, nodes ...cas.Node) error { return s.Put(ctx, nodes...) }
 
-// All implements [cas.Store]. It lists what is there when it is called.
+// All implements [cas.Store]. It lists the nodes that exist when it is called.
 func (s *Store) All(ctx context.Context, prefix string) iter.Seq2[cas.Hash, error] {
 	return func(yield func(cas.Hash, error) bool) {
 		for _, h := range s.list(prefix) {

@@ -56,13 +56,13 @@ func (c *CLI) exportCommand() *ucli.Command {
 	})
 }
 
-// OutputFlag names the file that a bundle is written to.
+// OutputFlag returns the flag for a bundle's output file.
 func OutputFlag() ucli.Flag {
 	return &ucli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FILE` output file; - writes to stdout",
 		Required: true}
 }
 
-// PrintWritten says in a line what a bundle has.
+// PrintWritten prints a summary of a bundle in one line.
 func PrintWritten(w io.Writer, b bundle.Written) {
 	redacted := ""
 	if b.Tombstones > 0 {
@@ -75,8 +75,8 @@ func PrintWritten(w io.Writer, b bundle.Written) {
 	fmt.Fprintf(w, "%d nodes%s%s, %s\n", b.Nodes, redacted, kept, render.Size(b.Bytes))
 }
 
-// WriteBundle writes a bundle to a file, which appears whole or not at all, or to
-// stdout, unless that is a terminal. Errors: those of [bundle.Write].
+// WriteBundle atomically writes a bundle to a file, or to stdout unless that is a terminal. Its errors are
+// those of [bundle.Write].
 func WriteBundle(ctx context.Context, e env.Env, output string, s cas.Reader, m bundle.Manifest,
 	files bundle.Objects) (bundle.Written, error) {
 	if output == "-" {
@@ -102,7 +102,7 @@ func WriteBundle(ctx context.Context, e env.Env, output string, s cas.Reader, m 
 	if err != nil {
 		return written, errors.Join(err, f.Abort())
 	}
-	// What is in a run is its owner's: others may be shown it.
+	// A run is private to its owner, who can share it.
 	return written, f.Commit(0o600)
 }
 
@@ -131,8 +131,7 @@ func (c *CLI) importCommand() *ucli.Command {
 	})
 }
 
-// PrintImported says in lines what an import did. Threads that play a part of another one
-// are counted behind that.
+// PrintImported prints the result of an import. Threads that play a part of another one are only counted.
 func PrintImported(w io.Writer, i bundle.Imported) {
 	parents, below := map[string]string{}, map[string]map[string]int{}
 	for _, t := range i.Threads {
@@ -140,7 +139,7 @@ func PrintImported(w io.Writer, i bundle.Imported) {
 	}
 	for _, t := range i.Threads {
 		root := t.Thread
-		for range i.Threads { // no more than there are, whatever they say of each other
+		for range i.Threads { // bounds the search if the data is inconsistent
 			if up := parents[root]; up != "" {
 				root = up
 			}
@@ -192,7 +191,7 @@ func childCount(n int) string {
 	return fmt.Sprintf("%d children", n)
 }
 
-// namedText says what became of a name that a bundle gives.
+// namedText describes the result for a workflow name.
 func namedText(n bundle.ImportedWorkflow) string {
 	name, own := plaintext.Line(n.Name), plaintext.Line(n.WorkflowName)
 	switch n.Result {
@@ -219,8 +218,8 @@ func hashes(all []cas.Hash) string {
 	return strings.Join(words, ", ")
 }
 
-// OpenBundle opens a bundle and checks its bytes; "-" is stdin. done closes it.
-// Errors: a [*protocol.Error] that says what is wrong with it, and where.
+// OpenBundle opens a bundle and checks its bytes; "-" is stdin. done closes it. The error is a
+// [*protocol.Error] with the problem and its position.
 func OpenBundle(ctx context.Context, e env.Env, name string) (_ *bundle.File, done func() error, err error) {
 	if name == "-" {
 		return receiveBundle(ctx, e.Stdin, "stdin")
@@ -240,7 +239,7 @@ func OpenBundle(ctx context.Context, e env.Env, name string) (_ *bundle.File, do
 		return nil, nil, errors.Join(err, in.Close())
 	}
 	start := make([]byte, bundle.Sniff)
-	if n, _ := in.ReadAt(start, 0); bundle.Compressed(start[:n]) { // what cannot be read is found out below
+	if n, _ := in.ReadAt(start, 0); bundle.Compressed(start[:n]) { // a read error is reported below
 		f, done, err := receiveBundle(ctx, in, name)
 		return f, done, errors.Join(err, in.Close())
 	}
@@ -252,14 +251,13 @@ func OpenBundle(ctx context.Context, e env.Env, name string) (_ *bundle.File, do
 	return f, in.Close, nil
 }
 
-// receiveBundle keeps what comes in a stream, or is compressed, in a temporary file: it
-// is read twice.
+// receiveBundle stores a stream or a compressed bundle in a temporary file, because it is read twice.
 func receiveBundle(ctx context.Context, in io.Reader, name string) (*bundle.File, func() error, error) {
 	spool, err := os.CreateTemp("", "uwf-bundle-*")
 	if err != nil {
 		return nil, nil, err
 	}
-	gone := os.Remove(spool.Name()) == nil // so that a kill leaves nothing; not on Windows, while it is open
+	gone := os.Remove(spool.Name()) == nil // leaves nothing after a kill; on Windows an open file can't be removed
 	done := func() error {
 		err := spool.Close()
 		if !gone {
@@ -274,7 +272,7 @@ func receiveBundle(ctx context.Context, in io.Reader, name string) (*bundle.File
 	return f, done, nil
 }
 
-// BundleError says what is wrong with a bundle in the words of the command line.
+// BundleError converts an error about a bundle for the command line.
 func BundleError(name string, err error) error {
 	var (
 		fault *bundle.FaultError
@@ -299,7 +297,7 @@ func BundleError(name string, err error) error {
 	return err
 }
 
-// PrintTombstone says in lines that a node was redacted, and who says so.
+// PrintTombstone prints that a node was redacted, and what confirms it.
 func PrintTombstone(w io.Writer, h cas.Hash, reason string, at int64, sealed bool, threads ...string) {
 	if reason != "" {
 		reason = ": " + plaintext.Line(reason)

@@ -69,8 +69,7 @@ func (c *CLI) fsck(ctx context.Context, cc *ucli.Context) error {
 	return c.print(report, func(w *bytes.Buffer) { printFsck(w, report) })
 }
 
-// indexHome is the home directory, "" if it is not there: a store can be used
-// without one.
+// indexHome returns the home directory, "" if it doesn't exist: a store can be used without one.
 func (c *CLI) indexHome() (string, error) {
 	dirs, err := c.Dirs()
 	if err != nil {
@@ -190,13 +189,13 @@ func (c *CLI) gc(ctx context.Context, cc *ucli.Context) error {
 	})
 }
 
-// collected answers gc.
+// collected is the result of gc.
 type collected struct {
 	gc.Report
 	Files any `json:"files,omitempty"`
 }
 
-// alone runs something while nobody puts a node, and so nobody makes a thread.
+// alone runs a function while no process puts nodes, and therefore none creates a thread.
 func alone(ctx context.Context, s *fsstore.Store) func(func() error) error {
 	return func(run func() error) error {
 		sole, err := s.Alone(ctx)
@@ -207,11 +206,10 @@ func alone(ctx context.Context, s *fsstore.Store) func(func() error) error {
 	}
 }
 
-// homes are the directories whose threads are kept: those that are named, else
-// all that have used the store.
+// homes returns the homes whose threads are kept: the given ones, or all that have used the store.
 func (c *CLI) homes(s *fsstore.Store, named []string) ([]string, error) {
 	if s.Originals() {
-		return nil, nil // which gc.Run refuses, and says why
+		return nil, nil // gc.Run returns an error
 	}
 	if len(named) > 0 {
 		for i := range named {
@@ -251,15 +249,14 @@ func (c *CLI) homes(s *fsstore.Store, named []string) ([]string, error) {
 	return homes, nil
 }
 
-// evicted answers fsck --evict.
+// evicted is the result of fsck --evict.
 type evicted struct {
 	Hash cas.Hash `json:"evicted"`
 	To   string   `json:"to"`
 }
 
-// evict moves the file of a node to the quarantine, whatever is in it, so that other
-// content with the same hash can be put: who came first with a collision would keep
-// the place for ever.
+// evict moves the file of a node to the quarantine, whatever its content, so that other content with the same
+// hash can be put. Otherwise the first content of a collision would block the other forever.
 func (c *CLI) evict(ctx context.Context, s *fsstore.Store, arg string) (err error) {
 	h := cas.Hash(protocol.FoldCrockford(arg))
 	if !h.Valid() {

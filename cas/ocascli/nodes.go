@@ -49,7 +49,7 @@ func (c *CLI) initCommand() *ucli.Command {
 	})
 }
 
-// shown is a node as it is printed.
+// shown is the printed form of a node.
 type shown struct {
 	Hash      cas.Hash `json:"hash"`
 	Type      cas.Hash `json:"type"`
@@ -82,7 +82,7 @@ func (c *CLI) getCommand() *ucli.Command {
 	})
 }
 
-// named opens the store and finds the node of the first argument.
+// named opens the store and resolves the node in the first argument.
 func (c *CLI) named(ctx context.Context, cc *ucli.Context) (cas.Store, cas.Hash, error) {
 	s, err := c.existing(ctx)
 	if err != nil {
@@ -132,7 +132,7 @@ func (c *CLI) refsCommand() *ucli.Command {
 	})
 }
 
-// printHashes prints a list, one a line as text.
+// printHashes prints a list, one per line in text form.
 func (c *CLI) printHashes(hashes []cas.Hash) error {
 	if hashes == nil {
 		hashes = []cas.Hash{}
@@ -172,7 +172,7 @@ func (c *CLI) walkCommand() *ucli.Command {
 				continue
 			}
 			if _, redacted := cas.AsRedacted(err); redacted {
-				err = nil // what it leads to, nobody knows any more
+				err = nil // its refs are no longer known
 			}
 			if err != nil {
 				return err
@@ -185,7 +185,7 @@ func (c *CLI) walkCommand() *ucli.Command {
 	})
 }
 
-// typeAt is the type of a node, also of one that was redacted.
+// typeAt returns the type of a node, including a redacted one.
 func typeAt(ctx context.Context, s cas.Store, h cas.Hash) (cas.Hash, error) {
 	n, err := s.Get(ctx, h)
 	if redacted, ok := cas.AsRedacted(err); ok {
@@ -270,8 +270,8 @@ func (c *CLI) reindexCommand() *ucli.Command {
 	})
 }
 
-// tree prints what a node leads to, indented. A node is opened once; where it
-// comes again, an ellipsis says that it has been shown.
+// tree prints the references of a node, indented. Each node is expanded once; an ellipsis marks later
+// occurrences.
 type tree struct {
 	out       io.Writer
 	store     cas.Store
@@ -281,8 +281,7 @@ type tree struct {
 	titles    map[cas.Hash]string
 }
 
-// place is a node still to be printed. A stack of them, and not a recursion,
-// because chains are as long as threads.
+// place is a node to print. A stack of them replaces recursion, because chains are as long as threads.
 type place struct {
 	hash  cas.Hash
 	depth int
@@ -308,7 +307,7 @@ func printTree(ctx context.Context, out io.Writer, s cas.Store, root cas.Hash, t
 	return nil
 }
 
-// line prints one node and returns what comes below it.
+// line prints one node and returns its children.
 func (t *tree) line(ctx context.Context, at place) ([]cas.Hash, error) {
 	indent := strings.Repeat("  ", min(at.depth, maxIndent))
 	if t.seen[at.hash] {
@@ -340,7 +339,7 @@ func (t *tree) line(ctx context.Context, at place) ([]cas.Hash, error) {
 	return refs, err
 }
 
-// title is what a schema calls itself, else its hash.
+// title returns the title of a schema, or else its hash.
 func (t *tree) title(ctx context.Context, typ cas.Hash) string {
 	title, ok := t.titles[typ]
 	if !ok {
@@ -356,7 +355,7 @@ func titleOf(ctx context.Context, s cas.Store, typ cas.Hash) string {
 	}
 	schema, err := cas.Schema(ctx, s, typ)
 	if err != nil {
-		return string(typ) // which fsck looks at
+		return string(typ) // reported by fsck
 	}
 	if object, ok := schema.(map[string]any); ok {
 		if title, ok := object["title"].(string); ok && title != "" {

@@ -1,6 +1,6 @@
-// Package ocascli is the store's command line: the program ocas, and uwf's group
-// "cas". A [CLI] holds what is common to the commands; each file has those of one
-// idea. Results go to stdout, as JSON for programs and as text on a terminal.
+// Package ocascli implements the store's command line: the program ocas, and uwf's group "cas". A [CLI] holds
+// the shared dependencies of the commands; each file contains related commands. Results go to stdout, as JSON
+// for programs and as text on a terminal.
 package ocascli
 
 import (
@@ -30,38 +30,35 @@ import (
 	"github.com/united-workforce/uwf/util/suggest"
 )
 
-// CLI is what the commands need. Dirs and Format are asked when a command runs,
-// because flags decide.
+// CLI holds the dependencies shared by all store commands. Dirs and Format are functions because they depend
+// on flags.
 type CLI struct {
 	Env     env.Env
-	Program string // as hints spell it: "ocas" or "uwf cas"
+	Program string // program name in hints: "ocas" or "uwf cas"
 	Dirs    func() (home.Dirs, error)
 	Format  func() render.Format
-	// Place finds a node by its place in a thread, such as @-1; nil: only hashes
-	// are known.
+	// Place resolves a place in a thread, such as @-1, to a node; nil: only hashes are supported.
 	Place func(ctx context.Context, arg string) (cas.Hash, error)
-	// Files keeps the files of steps; nil: nobody knows of them.
+	// Files accesses the files of steps; nil if there are none.
 	Files Files
-	// Status is set by a command that did its work and found something that
-	// scripts must see.
+	// Status is set by a command that succeeded but found something that scripts must notice.
 	Status protocol.Code
 }
 
-// Files is what keeps the files of steps, beside the store.
+// Files stores the files of steps, next to the store.
 type Files interface {
-	// CollectFiles removes those of threads that are in none of some homes, while alone
-	// keeps new threads away; in a dry run it only counts. The line is for people.
+	// CollectFiles removes the files of threads that no longer exist in any of the homes, while alone
+	// prevents new threads; a dry run only counts. line describes the result for people.
 	CollectFiles(ctx context.Context, homes []string, dry bool, alone func(func() error) error) (done any, line string,
 		err error)
-	// CheckFiles tells of steps whose files are damaged or missing, and how many states
-	// of files were looked at.
+	// CheckFiles reports steps with damaged or missing files, and returns the number of file trees checked.
 	CheckFiles(ctx context.Context, wrong func(fsck.Fault)) (int, error)
 }
 
 //go:embed commands.txt
 var descriptions string
 
-// Commands are all commands of the store.
+// Commands returns all commands of the store.
 func (c *CLI) Commands() []*ucli.Command {
 	commands := slices.Concat(
 		cmdline.Under("Inspect", c.getCommand(), c.hasCommand(), c.refsCommand(), c.walkCommand(), c.listCommand(), c.verifyCommand()),
@@ -90,8 +87,7 @@ func (c *CLI) printAs(format render.Format, value any, text func(w *bytes.Buffer
 	})
 }
 
-// open opens the store to write to it; it need not exist, but what is there must
-// not be something else.
+// open opens the store for writing. It needn't exist, but dir must not contain anything else.
 func (c *CLI) open(ctx context.Context, hash cas.Algorithm) (*fsstore.Store, error) {
 	dirs, err := c.Dirs()
 	if err != nil {
@@ -118,8 +114,7 @@ func (c *CLI) open(ctx context.Context, hash cas.Algorithm) (*fsstore.Store, err
 	return s, nil
 }
 
-// foreign is the name of something in a directory that a store which is being
-// made does not have.
+// foreign returns the name of an entry that a store being created doesn't have.
 func foreign(dir string) (string, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -147,8 +142,7 @@ func (c *CLI) existing(ctx context.Context) (*fsstore.Store, error) {
 	return s, nil
 }
 
-// StoreError says what to do about a store that cannot be opened; program is how
-// hints name the commands.
+// StoreError adds hints to an error about a store that can't be opened; program is the program name in hints.
 func StoreError(err error, program string) error {
 	var coded *protocol.Error
 	if !errors.As(err, &coded) {
@@ -161,8 +155,7 @@ func StoreError(err error, program string) error {
 	return &protocol.Error{Code: coded.Code, Message: err.Error(), Err: err, Hints: []string{hint}}
 }
 
-// Classify gives every error of the store a code; program is how hints name the
-// commands.
+// Classify adds a code to every error of the store; program is the program name in hints.
 func Classify(err error, program string) *protocol.Error {
 	out := &protocol.Error{Code: protocol.CodeFailed, Message: err.Error(), Err: err}
 	if _, ok := errors.AsType[*gc.DamagedError](err); ok {
@@ -197,7 +190,7 @@ func Classify(err error, program string) *protocol.Error {
 	return out
 }
 
-// schemaMessage shows all problems of a value, not only the first.
+// schemaMessage formats all problems of a value instead of only the first.
 func schemaMessage(e *cas.SchemaError) string {
 	lines := []string{fmt.Sprintf("the value does not satisfy schema %s", e.Type)}
 	if e.Type == "" {
@@ -209,8 +202,7 @@ func schemaMessage(e *cas.SchemaError) string {
 	return strings.Join(lines, "\n")
 }
 
-// meant finds the node that a person means, by its place in a thread, if the
-// program knows places, or as [node].
+// meant resolves a node by its place in a thread, if the program supports places, or as [node].
 func (c *CLI) meant(ctx context.Context, s cas.Store, arg string) (cas.Hash, error) {
 	if c.Place != nil && strings.Contains(arg, "@") {
 		return c.Place(ctx, arg)
@@ -223,7 +215,7 @@ func (c *CLI) meant(ctx context.Context, s cas.Store, arg string) (cas.Hash, err
 	return h, err
 }
 
-// node finds a node by hash or unique prefix.
+// node resolves a node by hash or unique prefix.
 func node(ctx context.Context, s cas.Store, arg string) (cas.Hash, error) {
 	h, err := cas.Resolve(ctx, s, arg)
 	var many *cas.AmbiguousError
@@ -241,15 +233,15 @@ func node(ctx context.Context, s cas.Store, arg string) (cas.Hash, error) {
 	return h, err
 }
 
-// maxNear bounds how many hashes are compared with one that is not there.
+// maxNear bounds the number of hashes compared with a missing one.
 const maxNear = 50_000
 
-// NearHashes are hints at a node that may have been meant by a hash that is not
-// there: those that begin alike are looked at first.
+// NearHashes returns hints for a missing hash that was probably mistyped. It checks hashes with the same
+// beginning first.
 func NearHashes(ctx context.Context, s cas.Store, arg string) []string {
 	word := protocol.FoldCrockford(arg)
 	if n := len(word); n < 11 || n > 15 {
-		return nil // fewer characters are a prefix, and near to too many
+		return nil // a shorter text is a prefix, and similar to too many
 	}
 	for _, prefix := range []string{word[:2], ""} {
 		var known []string
@@ -266,11 +258,11 @@ func NearHashes(ctx context.Context, s cas.Store, arg string) []string {
 	return nil
 }
 
-// meta names the meta-schema: the type of schemas.
+// meta is the name of the meta-schema, the type of schemas.
 const meta = "schema"
 
-// typeOf finds a type by the name of a kind (step, @uwf/step), by "schema" for
-// the meta-schema, by the original's name (@ocas/string), or by hash.
+// typeOf resolves a type by the name of a kind (step, @uwf/step), "schema" for the meta-schema, the
+// original's name (@ocas/string), or hash.
 func typeOf(ctx context.Context, s cas.Store, arg string) (cas.Hash, error) {
 	if isText(arg) {
 		arg = textType(s)
@@ -305,7 +297,7 @@ func typeOf(ctx context.Context, s cas.Store, arg string) (cas.Hash, error) {
 	return "", err
 }
 
-// mustBeSchema refuses a node of another kind where a type must stand.
+// mustBeSchema returns an error if a node isn't a schema.
 func mustBeSchema(ctx context.Context, s cas.Store, h cas.Hash) error {
 	n, err := s.Get(ctx, h)
 	if err != nil || n.Type == s.Kinds().MetaHash() || n.Type == n.Hash {
@@ -315,10 +307,10 @@ func mustBeSchema(ctx context.Context, s cas.Store, h cas.Hash) error {
 		fmt.Sprintf("its own type is %s: did you mean that?", n.Type), "ocas schema list")
 }
 
-// The original's simplest types: @ocas/string, which is what it puts texts under,
-// and its like. Their schemas are these, so their hashes follow from the store.
+// The original's simplest types, such as @ocas/string, which it uses for texts. Their schemas are constant,
+// so their hashes follow from the store.
 
-// primitives are the names behind "@ocas/", and the JSON type of each.
+// primitives lists the names after "@ocas/" and their JSON types.
 func primitives() [][2]string {
 	return [][2]string{
 		{"string", "string"}, {"number", "number"}, {"integer", "integer"}, {"boolean", "boolean"},
@@ -329,8 +321,7 @@ func primitives() [][2]string {
 // originals is the prefix of the original's names.
 const originals = "@ocas/"
 
-// primitive is the schema node of one of the original's types, false for another
-// name.
+// primitive returns the schema node of one of the original's types; false for any other name.
 func primitive(s cas.Store, name string) (cas.Node, bool) {
 	for _, p := range primitives() {
 		if name != originals+p[0] {
@@ -338,7 +329,7 @@ func primitive(s cas.Store, name string) (cas.Node, bool) {
 		}
 		payload, err := cas.Encode(map[string]any{"type": p[1]})
 		if err != nil {
-			return cas.Node{}, false // it is a constant: a test would see it
+			return cas.Node{}, false // a constant: a test would detect it
 		}
 		meta := s.Kinds().MetaHash()
 		return cas.Node{Hash: s.Algorithm().Sum(meta, payload), Type: meta, Payload: payload}, true
@@ -346,8 +337,7 @@ func primitive(s cas.Store, name string) (cas.Node, bool) {
 	return cas.Node{}, false
 }
 
-// textType is the name under which a store has texts: the original has them under
-// its own.
+// textType returns the name of the type for texts, which the original names differently.
 func textType(s cas.Store) string {
 	if files, ok := s.(*fsstore.Store); ok && files.Originals() {
 		return originals + "string"
@@ -355,5 +345,5 @@ func textType(s cas.Store) string {
 	return "text"
 }
 
-// isText reports whether a name means the type of texts.
+// isText reports whether a name refers to the type of texts.
 func isText(name string) bool { return strings.TrimPrefix(name, "@uwf/") == "text" }

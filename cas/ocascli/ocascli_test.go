@@ -22,11 +22,9 @@ import (
 	"github.com/united-workforce/uwf/util/render"
 )
 
-// The stories of cmd/ocas run the commands as people do; here is what they do not
-// reach.
+// The stories of cmd/ocas run the commands as people do; these tests cover the rest.
 
-// oneAtATime is held while a command line runs: the library's flag --help is one
-// value for the whole process.
+// oneAtATime is held while a command line runs, because the library's --help flag is global to the process.
 var oneAtATime sync.Mutex
 
 // command runs one command line in a directory.
@@ -104,7 +102,7 @@ func TestForeign(t *testing.T) {
 	require.Equal(t, "photo.jpg", name)
 }
 
-// A home that has used a store and is not there stops the collector.
+// A home that has used the store and is missing stops the collector.
 func TestAMissingHomeStopsGC(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -123,7 +121,7 @@ func TestAMissingHomeStopsGC(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Arguments that make no sense are refused before anything is opened.
+// Invalid arguments are rejected before anything is opened.
 func TestBadArguments(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -140,7 +138,7 @@ func TestBadArguments(t *testing.T) {
 	require.Empty(t, entries)
 }
 
-// What has no text of its own is YAML to a person.
+// A result without a text form is printed as YAML for people.
 func TestANodeIsPrintedAsYAML(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

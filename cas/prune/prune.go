@@ -1,8 +1,8 @@
-// Package prune forgets threads that ended long ago, so that the collector can
-// free what they alone needed. It is only ever done when somebody asks for it.
+// Package prune forgets threads that ended long ago, so that the collector can delete nodes that only they
+// need. It runs only on request.
 //
-// A forgotten thread is gone from the history; its nodes are still there until
-// the next collection, and its head, which the report names, leads to them.
+// A forgotten thread is removed from the history. Its nodes exist until the next collection and can be
+// reached by its head, which is in the report.
 package prune
 
 import (
@@ -23,23 +23,23 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// Options of a run.
+// Options configures a run.
 type Options struct {
 	Home   string
-	Keep   time.Duration // threads that ended within this time stay
+	Keep   time.Duration // threads that ended more recently stay
 	DryRun bool          // only show what would be forgotten
 	Now    time.Time
-	// Threads are all that may be forgotten, however long ago they ended; nil: all old ones.
+	// Threads lists the only threads that can be forgotten, regardless of their age; nil: all old ones.
 	Threads []string
-	// Spare says why a thread stays that would be forgotten; "": it may go. nil: all may.
+	// Spare returns the reason why a thread must stay; "" if it can be forgotten. nil: all can.
 	Spare func(ctx context.Context, thread string) (why string, err error)
 }
 
-// Report says what was done.
+// Report is the result of a run.
 type Report struct {
-	Pruned []heads.Ended `json:"pruned"` // what would be, in a dry run
-	Kept   int           `json:"kept"`   // threads of the history that stay
-	Busy   []string      `json:"busy"`   // somebody is at these threads: they stay as well
+	Pruned []heads.Ended `json:"pruned"` // threads forgotten, or to be forgotten in a dry run
+	Kept   int           `json:"kept"`   // number of threads that stay in the history
+	Busy   []string      `json:"busy"`   // threads in use, which also stay
 	Spared []Spared      `json:"spared,omitempty"`
 	DryRun bool          `json:"dryRun"`
 }
@@ -50,12 +50,12 @@ type Spared struct {
 	Why    string `json:"why"`
 }
 
-// batch is how many threads are locked at once, a file each: for each batch the history is
-// read and rewritten.
+// batch is the number of threads locked at once, each with its own file; for each batch the history is read
+// and rewritten.
 const batch = 500
 
-// Run forgets the threads that ended before o.Now - o.Keep. Errors: a line of the
-// history that cannot be read; what the disk says.
+// Run forgets the threads that ended before o.Now - o.Keep. It returns an error for an unreadable line of the
+// history, or a disk error.
 func Run(ctx context.Context, o Options) (Report, error) {
 	p := &pruner{
 		options: o, dirs: home.Dirs{Home: o.Home}, disk: durable.OS(),
@@ -85,11 +85,11 @@ type pruner struct {
 	report  Report
 }
 
-// old lists the threads that ended long enough ago. Children go with the thread that
-// they play a part of, and stay as long as that does.
+// old lists the threads that ended long enough ago. Children are forgotten together with their parent, and
+// stay as long as it does.
 func (p *pruner) old(ctx context.Context) ([]heads.Ended, error) {
 	cutoff := p.options.Now.Add(-p.options.Keep)
-	facts, _ := p.index.AllFacts(ctx) // what cannot be read is no child
+	facts, _ := p.index.AllFacts(ctx) // an unreadable thread has no parent
 	var all []heads.Ended
 	ended := map[string]heads.Ended{}
 	for e, err := range p.index.History(ctx) {
@@ -102,7 +102,7 @@ func (p *pruner) old(ctx context.Context) ([]heads.Ended, error) {
 	active := map[string]bool{}
 	for h, err := range p.index.Heads(ctx) {
 		if err != nil {
-			return nil, err // who is active is not known
+			return nil, err // it is unknown which threads are active
 		}
 		active[h.Thread] = true
 	}
@@ -127,7 +127,7 @@ func (p *pruner) old(ctx context.Context) ([]heads.Ended, error) {
 	return old, ctx.Err()
 }
 
-// endedAt is when a thread ended; if the history does not say, when it began.
+// endedAt returns the end of a thread or, if unknown, its start.
 func endedAt(e heads.Ended) time.Time {
 	if e.CompletedAt > 0 {
 		return time.UnixMilli(e.CompletedAt)
@@ -139,8 +139,7 @@ func endedAt(e heads.Ended) time.Time {
 	return at
 }
 
-// forget forgets some threads under their locks: one that is being resumed would
-// lose what an agent has just done.
+// forget forgets some threads under their locks: otherwise a thread being resumed could lose an agent's work.
 func (p *pruner) forget(ctx context.Context, threads []heads.Ended) (err error) {
 	free := map[string]bool{}
 	for _, e := range threads {
@@ -152,7 +151,7 @@ func (p *pruner) forget(ctx context.Context, threads []heads.Ended) (err error) 
 		if err != nil {
 			return err
 		}
-		// The lock of an ended thread goes with it; one that stays is only a small file.
+		// The lock of an ended thread is removed with it; one that stays is only a small file.
 		defer func() { _ = lock.RemoveAndUnlock() }()
 		if p.options.Spare != nil {
 			why, err := p.options.Spare(ctx, e.Thread)
@@ -176,11 +175,11 @@ func (p *pruner) forget(ctx context.Context, threads []heads.Ended) (err error) 
 	}
 	for h, err := range p.index.Heads(ctx) {
 		if err != nil {
-			return err // who is active is not known
+			return err // it is unknown which threads are active
 		}
-		delete(free, h.Thread) // it was resumed before we had its lock
+		delete(free, h.Thread) // resumed before we had its lock
 	}
-	// The runs go first: one of a thread that nobody knows is a fault.
+	// The runs are removed first, because a run of an unknown thread is an error.
 	for thread := range free {
 		if err := p.removeRun(thread); err != nil {
 			return fmt.Errorf("the last run of thread %s: %w", thread, err)
@@ -194,8 +193,8 @@ func (p *pruner) forget(ctx context.Context, threads []heads.Ended) (err error) 
 	return nil
 }
 
-// lock takes a thread for us: from whoever steps or resumes it, and from an agent
-// that has outlived its engine.
+// lock locks a thread against processes that step or resume it, and against an agent that has outlived its
+// engine.
 func (p *pruner) lock(thread string) (*durable.Held, error) {
 	if alive, err := runfiles.Dir(p.dirs.Run(thread)).Alive(); alive || err != nil {
 		return nil, cmp.Or(err, durable.ErrLocked)
@@ -203,8 +202,7 @@ func (p *pruner) lock(thread string) (*durable.Held, error) {
 	return durable.TryLock(filepath.Join(p.dirs.Locks(), thread+".lock"))
 }
 
-// removeRun removes the directory of a thread's last run: the collector keeps
-// what is named there.
+// removeRun removes the directory of a thread's last run, whose references the collector keeps.
 func (p *pruner) removeRun(thread string) error {
 	dir := p.dirs.Run(thread)
 	var paths []string
@@ -220,7 +218,7 @@ func (p *pruner) removeRun(thread string) error {
 	if err != nil {
 		return err
 	}
-	for _, path := range slices.Backward(paths) { // what is in a directory comes after it
+	for _, path := range slices.Backward(paths) { // parents precede their contents
 		if err := p.disk.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

@@ -24,11 +24,11 @@ const (
 	reopened               = "01ARZ3NDEKTSV4RRFFQ69G5FAD"
 	busy                   = "01ARZ3NDEKTSV4RRFFQ69G5FAE"
 	orphan                 = "01ARZ3NDEKTSV4RRFFQ69G5FAF"
-	undated                = "01ARZ3NDEKTSV4RRFFQ69G5FAG" // it began in 2016
+	undated                = "01ARZ3NDEKTSV4RRFFQ69G5FAG" // started in 2016
 	day                    = 24 * time.Hour
 )
 
-// world has threads of every kind; now is the day on which it is pruned.
+// world returns a home with threads of every kind, and the date on which it is pruned.
 func world(t *testing.T) (home string, now time.Time) {
 	ctx := t.Context()
 	home, now = t.TempDir(), time.Date(2026, 6, 30, 0, 0, 0, 0, time.UTC)
@@ -121,7 +121,7 @@ func ids(all []heads.Ended) []string {
 	return out
 }
 
-// Nothing is forgotten while nobody knows what a line of the history says.
+// Nothing is forgotten while a line of the history is unreadable.
 func TestADamagedHistoryIsNotPruned(t *testing.T) {
 	t.Parallel()
 	home, now := world(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// allowed decides whether the node may go, and finds whose it is.
+// allowed checks whether the node can be redacted, and finds the threads that share it.
 func (r *redaction) allowed(ctx context.Context) error {
 	if why := r.neededKind(ctx); why != "" {
 		return &NeededError{Hash: r.node.Hash, Why: why}
@@ -21,7 +21,7 @@ func (r *redaction) allowed(ctx context.Context) error {
 		return err
 	}
 	for _, h := range look.alone {
-		// One that is gone, or was redacted before, holds nothing any more.
+		// A missing or redacted node has no content.
 		if n, err := r.store.Get(ctx, h); err == nil && r.kind(ctx, n) == protocol.KindTurn {
 			r.half = append(r.half, n)
 		}
@@ -38,7 +38,7 @@ func (r *redaction) allowed(ctx context.Context) error {
 	}
 	slices.Sort(r.done.Shared)
 	if len(look.above) == 0 {
-		// Nothing that goes on needs it. A step that was replaced may still have it.
+		// No continuing thread needs it. A replaced step can still reference it.
 		if mine, err = r.replaced(ctx, look.loose); err != nil {
 			return err
 		}
@@ -58,8 +58,7 @@ func (r *redaction) allowed(ctx context.Context) error {
 	return nil
 }
 
-// replaced reports whether one of the nodes is a step that the thread has made, and that
-// none of its chain follows any more.
+// replaced reports whether one of the nodes is a step made by the thread that is no longer in its chain.
 func (r *redaction) replaced(ctx context.Context, nodes []cas.Hash) (bool, error) {
 	t, err := thread.Open(ctx, r.store, r.heads[r.done.Thread])
 	if err != nil {
@@ -71,7 +70,7 @@ func (r *redaction) replaced(ctx context.Context, nodes []cas.Hash) (bool, error
 	}), ctx.Err()
 }
 
-// neededKind says why no node of a kind may go, "" if some may.
+// neededKind returns the reason why no node of a kind can be redacted; "" if some can.
 func (r *redaction) neededKind(ctx context.Context) string {
 	kinds := r.store.Kinds()
 	if r.node.Type == kinds.MetaHash() || r.node.Type == r.node.Hash {
@@ -86,13 +85,13 @@ func (r *redaction) neededKind(ctx context.Context) string {
 	return ""
 }
 
-// kind is that of a node, "" if it is none of ours, or if its schema cannot be read.
+// kind returns the kind of a node; "" if it isn't ours or its schema is unreadable.
 func (r *redaction) kind(ctx context.Context, n cas.Node) protocol.Kind {
 	kind, _, _ := r.store.Kinds().Of(ctx, r.store, n.Type)
 	return kind
 }
 
-// neededOutput says whether routing needs the node as the output of a step.
+// neededOutput returns an error if routing needs the node as the output of a step.
 func (r *redaction) neededOutput(ctx context.Context, step cas.Hash) error {
 	for id, head := range r.heads {
 		if head == step {
@@ -121,23 +120,22 @@ func (r *redaction) neededOutput(ctx context.Context, step cas.Hash) error {
 	return nil
 }
 
-// surveyed is what the whole store says about the node.
+// surveyed contains information about the node from the whole store.
 type surveyed struct {
 	above    map[cas.Hash]bool // heads that lead to it
-	outputOf []cas.Hash        // steps whose output it is, sorted
-	loose    []cas.Hash        // without such heads: all that leads to it
-	alone    []cas.Hash        // of the half-written turns, those that no node refers to
+	outputOf []cas.Hash        // steps with it as their output, sorted
+	loose    []cas.Hash        // if there are no such heads: all nodes that lead to it
+	alone    []cas.Hash        // half-written turns that no node references
 }
 
-// seen is what one node says.
+// seen is the result of reading one node.
 type seen struct {
 	id       census.ID
 	refs     []cas.Hash
 	outputOf bool
 }
 
-// survey reads every node of the store. A node that cannot be read leads nowhere:
-// fsck names it.
+// survey reads every node of the store. An unreadable node counts as having no refs; fsck reports it.
 func (r *redaction) survey(ctx context.Context) (surveyed, error) {
 	var out surveyed
 	var faults error

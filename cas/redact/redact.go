@@ -1,9 +1,9 @@
-// Package redact takes the content of a node away on purpose and leaves a
-// tombstone under its hash, so that every chain that leads there still verifies.
+// Package redact removes the content of a node and leaves a tombstone under its hash, so that every chain
+// that references it still verifies.
 //
-// What a thread needs to go on is refused: steps, starts, workflows, schemas, and
-// outputs that decide who is next. Whose content it is, beside the thread that
-// was named, is found by reading the whole store: threads share nodes.
+// It doesn't redact what a thread needs to continue: steps, starts, workflows, schemas, and outputs that
+// determine the next role. It reads the whole store to find other threads with the same content, because
+// threads share nodes.
 package redact
 
 import (
@@ -25,31 +25,31 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// Options of a redaction. Now is required.
+// Options configures a redaction. Now is required.
 type Options struct {
-	Reason string // why; at most [cas.MaxReason] bytes
-	Shared bool   // also if other threads lead to the node
-	// LooksBack reports whether a workflow's routing may read outputs of steps before
-	// the last one. nil: it is taken for granted.
+	Reason string // at most [cas.MaxReason] bytes
+	Shared bool   // redact even if other threads reference the node
+	// LooksBack reports whether a workflow's routing can read outputs of steps before the last one; nil:
+	// assume that it can.
 	LooksBack func(context.Context, protocol.Workflow) (bool, error)
 	Now       func() time.Time
-	// Half are turns as they stood while they were written: nodes that no other
-	// refers to. They are redacted along, whatever they say.
+	// Half lists half-written turns: nodes that no other node references. They are redacted as well, whatever
+	// their content.
 	Half []cas.Hash
 }
 
-// Done is a redaction.
+// Done is the result of a redaction.
 type Done struct {
 	Thread string        `json:"thread"`
 	Node   cas.Hash      `json:"node"`
 	Type   cas.Hash      `json:"type"`
 	Kind   protocol.Kind `json:"kind,omitempty"` // if it is one of ours
 	Reason string        `json:"reason"`
-	Seal   string        `json:"seal"`   // of the node as it was; "" if that could not be told
-	Shared []string      `json:"shared"` // other threads that lead to it
-	// Already: it was redacted before, and nothing was done.
+	Seal   string        `json:"seal"`   // of the original node; "" if unknown
+	Shared []string      `json:"shared"` // other threads that reference it
+	// Already means that it was redacted before, and nothing was done.
 	Already bool `json:"already,omitempty"`
-	// Half are the half-written turns that were redacted along.
+	// Half lists the half-written turns redacted as well.
 	Half []cas.Hash `json:"half,omitempty"`
 }
 
@@ -64,7 +64,7 @@ func (e *NeededError) Error() string {
 	return fmt.Sprintf("node %s cannot be redacted: %s", e.Hash, e.Why)
 }
 
-// SharedError means that other threads lead to a node, too.
+// SharedError means that other threads also reference a node.
 type SharedError struct {
 	Hash    cas.Hash
 	Threads []string
@@ -79,16 +79,15 @@ func (e *SharedError) Error() string {
 	return fmt.Sprintf("node %s is shared with %d other threads: %v", e.Hash, len(e.Threads), shown)
 }
 
-// ErrNotPart means that a thread does not lead to a node.
+// ErrNotPart means that a node isn't part of the thread.
 var ErrNotPart = errors.New("is not part of the thread")
 
-// tries bounds how often a redaction begins again because a head has moved.
+// tries bounds how often a redaction restarts because a head has moved.
 const tries = 5
 
-// Node redacts a node of a thread. Errors: [heads.ErrNoThread]; [ErrNotPart];
-// [*NeededError]; [*SharedError]; [cas.ErrNotFound]; a [*cas.CorruptError] for a
-// damaged node, which is no longer what was asked for; [errors.ErrUnsupported]
-// for a store of the original's; an unreadable line of the index.
+// Node redacts a node of a thread. Errors: [heads.ErrNoThread]; [ErrNotPart]; [*NeededError]; [*SharedError];
+// [cas.ErrNotFound]; a [*cas.CorruptError] for a damaged node, whose content is no longer the requested one;
+// [errors.ErrUnsupported] for a store of the original's; an unreadable line of the index.
 func Node(ctx context.Context, s *fsstore.Store, x *fileheads.Heads, thread string, h cas.Hash,
 	o Options) (Done, error) {
 	if s.Originals() {
@@ -109,7 +108,7 @@ func Node(ctx context.Context, s *fsstore.Store, x *fileheads.Heads, thread stri
 // errMoved means that a thread was added or has moved since the store was read.
 var errMoved = errors.New("a thread has moved meanwhile")
 
-// redaction is one try.
+// redaction is one attempt.
 type redaction struct {
 	store   *fsstore.Store
 	index   *fileheads.Heads
@@ -117,7 +116,7 @@ type redaction struct {
 	done    Done
 	node    cas.Node
 	heads   map[string]cas.Hash
-	half    []cas.Node // to be redacted along
+	half    []cas.Node // to be redacted as well
 }
 
 func (r *redaction) try(ctx context.Context) (Done, error) {
@@ -148,7 +147,7 @@ func (r *redaction) try(ctx context.Context) (Done, error) {
 	return r.done, r.bury(ctx)
 }
 
-// takeOver makes a tombstone from elsewhere our own, with our reason and time.
+// takeOver converts an imported tombstone to our own, with our reason and time.
 func (r *redaction) takeOver(ctx context.Context, t cas.Tombstone) (_ cas.Tombstone, err error) {
 	sole, err := r.store.Alone(ctx)
 	if err != nil {
@@ -159,8 +158,8 @@ func (r *redaction) takeOver(ctx context.Context, t cas.Tombstone) (_ cas.Tombst
 	return t, sole.Redact(t)
 }
 
-// standings are the heads of all threads, also of the other homes that use the
-// store: those are called "<id> in <home>".
+// standings returns the heads of all threads, including those of other homes that use the store, with keys of
+// the form "<id> in <home>".
 func (r *redaction) standings(ctx context.Context) (map[string]cas.Hash, error) {
 	found := map[string]cas.Hash{}
 	add := func(x *fileheads.Heads, suffix string) error {
@@ -168,7 +167,7 @@ func (r *redaction) standings(ctx context.Context) (map[string]cas.Hash, error) 
 		for id, at := range all {
 			found[id+suffix] = at.Head
 		}
-		return err // nobody knows whether the thread of a line that cannot be read shares the node
+		return err // an unreadable line can be a thread that shares the node
 	}
 	if err := add(r.index, ""); err != nil {
 		return nil, err
@@ -194,15 +193,14 @@ func sameDir(a, b string) bool {
 	return a == b || errX == nil && errY == nil && os.SameFile(x, y)
 }
 
-// bury puts the tombstone, if the threads are still where they were. Nobody puts
-// anything meanwhile.
+// bury stores the tombstone if the threads are unchanged, while no process puts nodes.
 func (r *redaction) bury(ctx context.Context) (err error) {
 	sealed, err := seal.New(r.store, seal.Options{}).Seal(ctx, r.node.Hash)
 	if err != nil && ctx.Err() != nil {
 		return err
 	}
-	// What cannot be sealed, because something below it is missing, can be redacted
-	// all the same: its tombstone says no seal.
+	// A node that can't be sealed because something below it is missing can still be redacted; its tombstone
+	// has no seal.
 	sole, err := r.store.Alone(ctx)
 	if err != nil {
 		return err

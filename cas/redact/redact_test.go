@@ -105,7 +105,7 @@ func (w *world) gone(h cas.Hash) {
 	require.True(w.t, redacted, "%v", err)
 }
 
-// What a thread needs to go on stays, everything else may go.
+// What a thread needs to continue stays, everything else can be redacted.
 func TestWhatMayGo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -124,7 +124,7 @@ func TestWhatMayGo(t *testing.T) {
 		_, err = w.store.Get(t.Context(), h)
 		require.NoError(t, err, name)
 	}
-	// An older output may go only if no condition can read it.
+	// An older output can be redacted only if no condition can read it.
 	_, err = w.redact(w.steps[0].Output, redact.Options{})
 	var needed *redact.NeededError
 	require.ErrorAs(t, err, &needed)
@@ -142,7 +142,7 @@ func TestWhatMayGo(t *testing.T) {
 	w.sound(6)
 }
 
-// sound checks that the store is, with so many tombstones.
+// sound checks the store and its number of tombstones.
 func (w *world) sound(tombstones int) {
 	w.t.Helper()
 	report, err := fsck.Run(w.t.Context(), w.store, fsck.Options{Home: w.home, Now: clock})
@@ -151,7 +151,7 @@ func (w *world) sound(tombstones int) {
 	require.Len(w.t, report.Tombstones, tombstones)
 }
 
-// What a step had that was replaced is the thread's, too, and nothing needs it.
+// The content of a replaced step also belongs to the thread, and nothing needs it.
 func TestReplaced(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -166,7 +166,7 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
-// A node that others lead to is redacted for all of them, or not at all.
+// A node that other threads reference is redacted for all of them, or not at all.
 func TestShared(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -184,19 +184,19 @@ func TestShared(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, done.Already)
 
-	// What decides who is next in another thread is needed there.
+	// An output that determines the next role in another thread is needed there.
 	_, err = w.redact(w.steps[0].Output, redact.Options{Shared: true, LooksBack: never})
 	var needed *redact.NeededError
 	require.ErrorAs(t, err, &needed)
 	require.Contains(t, needed.Why, idB)
 
-	// A node of another thread is none of this one.
+	// A node of another thread isn't part of this one.
 	w.step(idB, "of the other", 7)
 	_, err = w.redact(w.steps[3].Detail, redact.Options{})
 	require.ErrorIs(t, err, redact.ErrNotPart)
 }
 
-// Threads of another home on the same store count, too.
+// Threads of another home on the same store count as well.
 func TestSharedWithAnotherHome(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -214,8 +214,7 @@ func TestSharedWithAnotherHome(t *testing.T) {
 	require.Equal(t, []string{idB + " in " + home}, shared.Threads)
 }
 
-// Put again, the content does not come back; the step that says it again is made
-// all the same.
+// Putting the content again doesn't restore it; a step with the same content can still be made.
 func TestPutAgain(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -228,7 +227,7 @@ func TestPutAgain(t *testing.T) {
 	require.NoError(t, w.store.Put(ctx, n))
 	require.NoError(t, w.store.Commit(ctx, n))
 	w.gone(turn)
-	w.step(idA, "secret 0", 3) // the very same turn
+	w.step(idA, "secret 0", 3) // the same turn
 	require.Equal(t, turn, func() cas.Hash {
 		refs, err := w.store.Get(ctx, w.steps[3].Detail)
 		require.NoError(t, err)
@@ -240,7 +239,7 @@ func TestPutAgain(t *testing.T) {
 	w.sound(1)
 }
 
-// Everybody who reads a thread copes with what is not there any more, and says so.
+// All readers of a thread handle redacted content and show a note.
 func TestReaders(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -279,8 +278,7 @@ func TestReaders(t *testing.T) {
 	require.Contains(t, fmt.Sprint(whole), "$redacted")
 }
 
-// The collector keeps tombstones that threads lead to, and takes what only they
-// led to.
+// The collector keeps tombstones that threads reference, and removes what only they referenced.
 func TestCollect(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -296,8 +294,8 @@ func TestCollect(t *testing.T) {
 	w.sound(1)
 }
 
-// What was redacted here stays away, also when no thread leads there any more: the
-// collector keeps the tombstone, and takes those that an import brought.
+// Content redacted here stays away even if no thread references it any more: the collector keeps the
+// tombstone, but removes imported ones.
 func TestNothingComesBackAfterTheCollector(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -328,7 +326,7 @@ func TestNothingComesBackAfterTheCollector(t *testing.T) {
 	require.False(t, there)
 }
 
-// A tombstone that is damaged is found; one in a wrong directory goes back.
+// A damaged tombstone is reported; one in the wrong directory is moved back.
 func TestDamagedTombstone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -362,7 +360,7 @@ func TestDamagedTombstone(t *testing.T) {
 	w.gone(turn)
 }
 
-// Tombstones that somebody has put where a chain needs a node are faults.
+// Forged tombstones in place of nodes that a chain needs are faults.
 func TestTombstoneInTheWay(t *testing.T) {
 	t.Parallel()
 	for name, pick := range map[string]func(w *world) cas.Hash{
@@ -383,8 +381,8 @@ func TestTombstoneInTheWay(t *testing.T) {
 	}
 }
 
-// Half-written turns of the run go along; a node that the chain needs does not,
-// whatever an agent calls it.
+// Half-written turns of the run are redacted as well; a node that the chain needs isn't, even if an agent
+// lists it.
 func TestHalfWrittenTurnsGoAlong(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

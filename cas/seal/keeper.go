@@ -9,17 +9,16 @@ import (
 	"github.com/united-workforce/uwf/cas/fsstore"
 )
 
-// Keeper seals nodes of a store and keeps the seals there. It believes those that
-// are kept already.
+// Keeper seals nodes of a store and stores the seals there. It trusts stored seals.
 type Keeper struct {
 	store  *fsstore.Store
 	sealer *Sealer
 	fresh  []fsstore.Sealed
-	// New is how many nodes were sealed that had no seal.
+	// New is the number of newly sealed nodes.
 	New int
 }
 
-// perCommit is how many seals are written at once.
+// perCommit is the number of seals written at once.
 const perCommit = 5_000
 
 // NewKeeper returns a Keeper for a store.
@@ -33,13 +32,12 @@ func NewKeeper(s *fsstore.Store) *Keeper {
 	return k
 }
 
-// Seal returns the seal of a node; what is new of it is kept by [Keeper.Flush].
-// Errors: those of [Sealer.Seal].
+// Seal returns the seal of a node; [Keeper.Flush] stores new ones. Its errors are those of [Sealer.Seal].
 func (k *Keeper) Seal(ctx context.Context, h cas.Hash) (cas.Seal, error) {
 	return k.sealer.Seal(ctx, h)
 }
 
-// Flush makes the seals durable. Errors: those of [fsstore.Store.KeepSeals].
+// Flush makes the seals durable. Its errors are those of [fsstore.Store.KeepSeals].
 func (k *Keeper) Flush(ctx context.Context) error {
 	for len(k.fresh) > 0 {
 		n := min(len(k.fresh), perCommit)
@@ -51,14 +49,14 @@ func (k *Keeper) Flush(ctx context.Context) error {
 	return nil
 }
 
-// Kept is a seal of a whole thread.
+// Kept is the result of [Keep].
 type Kept struct {
 	Seal cas.Seal
-	New  int   // nodes that were sealed for the first time, and whose seals are in the store now
-	Why  error // the seals could not be kept; nil: they are
+	New  int   // number of newly sealed nodes whose seals are now in the store
+	Why  error // why the seals could not be stored; nil if they were
 }
 
-// Keep seals a node, and keeps the seals where that can be done. Errors: those of [Sealer.Seal].
+// Keep seals a node and stores the seals where supported. Its errors are those of [Sealer.Seal].
 func Keep(ctx context.Context, s cas.Store, h cas.Hash) (k Kept, err error) {
 	files, ok := s.(*fsstore.Store)
 	if !ok || files.Originals() {
@@ -70,7 +68,7 @@ func Keep(ctx context.Context, s cas.Store, h cas.Hash) (k Kept, err error) {
 	if err != nil {
 		return k, err
 	}
-	defer func() { _ = release() }() // the end of the process gives it back, too
+	defer func() { _ = release() }() // the end of the process also releases it
 	keeper := NewKeeper(files)
 	if k.Seal, err = keeper.Seal(ctx, h); err != nil {
 		return k, err

@@ -1,9 +1,8 @@
-// Package seal computes seals: one SHA-256 for a node and all that it leads to
-// ([cas.SealOf]). A seal that was noted outside a store proves later that a whole
-// run is what it was, also to somebody who does not trust the store or its hash.
+// Package seal computes seals: one SHA-256 for a node and everything it references ([cas.SealOf]). A seal
+// recorded outside a store later proves that a whole run is unchanged, even to someone who doesn't trust the
+// store or its hash function.
 //
-// What is sealed already need not be read again, so sealing a thread that has
-// grown costs only its new nodes.
+// Sealed nodes needn't be read again, so sealing a thread that has grown costs only its new nodes.
 package seal
 
 import (
@@ -14,8 +13,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 )
 
-// Sealer seals many nodes and computes each seal once. Not safe for concurrent
-// use.
+// Sealer seals many nodes and computes each seal once. It is not safe for concurrent use.
 type Sealer struct {
 	reader   cas.Reader
 	options  Options
@@ -23,12 +21,11 @@ type Sealer struct {
 	unsealed cas.Hash // the last tombstone without a seal
 }
 
-// Options of a Sealer. The zero value works.
+// Options configures a Sealer. The zero value works.
 type Options struct {
-	// Known gives seals that are believed, none for a node that has none; nil:
-	// everything is computed from content.
+	// Known returns trusted seals, zero for a node without one; nil: compute everything from content.
 	Known func(cas.Hash) (cas.Seal, error)
-	// Fresh is told each seal that was computed, those below a node before its own.
+	// Fresh is called with each computed seal, those below a node before its own.
 	Fresh func(cas.Hash, cas.Seal) error
 }
 
@@ -37,8 +34,7 @@ func New(r cas.Reader, o Options) *Sealer {
 	return &Sealer{reader: r, options: o, done: map[cas.Hash]cas.Seal{}}
 }
 
-// UnsealedError means that a node is a tombstone that does not say its seal, or
-// leads to one, so that it has no seal.
+// UnsealedError means that a node is a tombstone without a seal, or references one, so that it has no seal.
 type UnsealedError struct{ Hash cas.Hash }
 
 // Error implements error.
@@ -46,8 +42,7 @@ func (e *UnsealedError) Error() string {
 	return fmt.Sprintf("node %s has no seal: a node was redacted whose tombstone does not tell it", e.Hash)
 }
 
-// Seal returns the seal of a node. Errors: those of [cas.BottomUp], of Known and
-// Fresh; [*UnsealedError].
+// Seal returns the seal of a node. Errors: those of [cas.BottomUp], of Known and Fresh; [*UnsealedError].
 func (s *Sealer) Seal(ctx context.Context, root cas.Hash) (cas.Seal, error) {
 	err := cas.BottomUp(ctx, s.reader, []cas.Hash{root}, cas.BottomUpOptions{Known: s.known}, s.Visit)
 	if err == nil && s.done[root].IsZero() {
@@ -59,10 +54,10 @@ func (s *Sealer) Seal(ctx context.Context, root cas.Hash) (cas.Seal, error) {
 	return s.done[root], nil
 }
 
-// Of returns a seal that was computed or known, none if there is none.
+// Of returns a computed or known seal, zero if there is none.
 func (s *Sealer) Of(h cas.Hash) cas.Seal { return s.done[h] }
 
-// known reports whether a node need not be read.
+// known reports whether a node needn't be read.
 func (s *Sealer) known(h cas.Hash) (bool, error) {
 	if _, ok := s.done[h]; ok {
 		return true, nil
@@ -78,8 +73,8 @@ func (s *Sealer) known(h cas.Hash) (bool, error) {
 	return true, nil
 }
 
-// Visit seals a node in a [cas.BottomUp] walk, whose nodes it must see all. What
-// leads to a tombstone without a seal gets none.
+// Visit seals a node in a [cas.BottomUp] walk and must be called for all its nodes. A node that references a
+// tombstone without a seal gets none.
 func (s *Sealer) Visit(v cas.Visited) error {
 	var seal cas.Seal
 	if v.Tombstone != nil {

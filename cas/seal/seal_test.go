@@ -27,7 +27,7 @@ func openStore(t *testing.T) *fsstore.Store {
 	return s
 }
 
-// chain puts a detail with so many turns.
+// chain puts a detail with this number of turns.
 func chain(t *testing.T, s cas.Store, turns int) cas.Hash {
 	t.Helper()
 	b := cas.NewBatch(s, func() time.Time { return time.UnixMilli(1) })
@@ -43,7 +43,7 @@ func chain(t *testing.T, s cas.Store, turns int) cas.Hash {
 	return h
 }
 
-// A seal is what docs/storage.md says, computed by hand.
+// A seal is computed as docs/storage.md specifies.
 func TestByHand(t *testing.T) {
 	t.Parallel()
 	s := memstore.New(cas.XXH3)
@@ -68,7 +68,7 @@ func TestByHand(t *testing.T) {
 	require.Equal(t, fmt.Sprintf("%x", want), got.String())
 }
 
-// Any change anywhere below changes the seal; the time of a node does not.
+// Any change below changes the seal; a node's timestamp doesn't.
 func TestWhatItCovers(t *testing.T) {
 	t.Parallel()
 	seals := map[cas.Seal]int{}
@@ -81,7 +81,7 @@ func TestWhatItCovers(t *testing.T) {
 	require.Len(t, seals, 5)
 }
 
-// Two contents of one hash have two seals.
+// Two contents with the same hash have different seals.
 func TestCollisions(t *testing.T) {
 	t.Parallel()
 	for _, a := range []cas.Algorithm{cas.XXH3, cas.XXH64} {
@@ -91,7 +91,7 @@ func TestCollisions(t *testing.T) {
 	}
 }
 
-// Sealing again what has grown reads only what is new.
+// Sealing a chain that has grown reads only the new nodes.
 func TestIncremental(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -131,8 +131,7 @@ func (c *counter) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
 	return c.Store.Get(ctx, h)
 }
 
-// What was redacted with its seal changes nothing; without one, nothing above it
-// can be sealed.
+// A redaction with a seal changes nothing; without one, nothing above it can be sealed.
 func TestRedacted(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -163,7 +162,7 @@ func TestRedacted(t *testing.T) {
 	}
 }
 
-// A long chain is no deep recursion, and a node that is missing is named.
+// A long chain causes no deep recursion, and a missing node is reported.
 func TestMissing(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)

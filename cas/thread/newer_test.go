@@ -10,7 +10,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// A thread that a newer uwf has made steps of goes on with an older one.
+// An older uwf can continue a thread with steps of a newer one.
 func TestAppendToAChainOfANewerUwf(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

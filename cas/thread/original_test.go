@@ -13,8 +13,8 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// chainOfOriginals puts a start and steps as the original writes them; it
-// returns the hashes, the start's first.
+// chainOfOriginals puts a start and steps as the original writes them; it returns the hashes, the start's
+// first.
 func chainOfOriginals(t *testing.T, s cas.Store, roles ...string) []cas.Hash {
 	t.Helper()
 	ctx := context.Background()
@@ -51,7 +51,7 @@ func chainOfOriginals(t *testing.T, s cas.Store, roles ...string) []cas.Hash {
 	return chain
 }
 
-// The original's steps do not name their session, but their details do.
+// The original's steps don't contain their session, but their details do.
 func TestSessionsOfOriginals(t *testing.T) {
 	t.Parallel()
 	s := memstore.New(cas.XXH64)
@@ -76,7 +76,7 @@ func TestSessionsOfOriginals(t *testing.T) {
 	require.Equal(t, "s-1", id)
 }
 
-// The original's steps do not say which they are: the chain does.
+// The original's steps don't contain their index: it follows from the chain.
 func TestPlacesOfOriginals(t *testing.T) {
 	t.Parallel()
 	s := memstore.New(cas.XXH64)
@@ -98,7 +98,7 @@ func TestPlacesOfOriginals(t *testing.T) {
 	require.Equal(t, []map[string]int{{"a": 3, "b": 1}, {"a": 2, "b": 1}, {"a": 1, "b": 1}, {"a": 1}}, visits)
 }
 
-// Steps of ours go on from the original's.
+// Our steps can follow the original's.
 func TestOursFollowOriginals(t *testing.T) {
 	t.Parallel()
 	s := memstore.New(cas.XXH64)
@@ -124,7 +124,7 @@ func TestOursFollowOriginals(t *testing.T) {
 	require.Equal(t, 3, n)
 }
 
-// A step of ours that miscounts the original's before it is found.
+// One of our steps with a wrong index after the original's is detected.
 func TestMiscountedOriginals(t *testing.T) {
 	t.Parallel()
 	s := memstore.New(cas.XXH64)

@@ -11,7 +11,7 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 )
 
-// losing is a store that has lost nodes, though it still lists them.
+// losing is a store that has lost nodes but still lists them.
 type losing struct {
 	*memstore.Store
 	lost map[cas.Hash]bool
@@ -24,15 +24,15 @@ func (l losing) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
 	return l.Store.Get(ctx, h)
 }
 
-// Behind a lost step the newest whole ones are found, those of forks beside them;
-// what came after the loss is not taken for it.
+// Behind a lost step the newest complete ones are found, including those of forks; steps after the loss
+// aren't.
 func TestSurvivors(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	chain := f.chain(6)
 	other := f.next("planner")
 	other.SessionID = "another"
-	fork := f.step(chain[1], other) // in the place of chain[2]
+	fork := f.step(chain[1], other) // replaces chain[2]
 	last := *f.open(chain[4]).Last
 	for name, c := range map[string]struct {
 		lost, want []cas.Hash

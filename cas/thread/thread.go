@@ -1,11 +1,9 @@
-// Package thread reads and extends the chain of a thread as typed values. It
-// reads only as far as it is asked: opening a thread costs its head, its start
-// and nothing else, however long it is. Only where the head is a step of the
-// original's, which does not say its place, is the chain read back to count.
+// Package thread reads and extends the chain of a thread as typed values. It reads lazily: opening a thread
+// of any length reads only its head and its start. Only if the head is a step of the original's, which
+// doesn't contain its place, is the chain read back to count.
 //
-// Invariants of a chain: each step but the first names the one before it, whose
-// index is one less; all name the same start. They are checked as the steps are
-// read. A node that a chain names and that is missing is an error that wraps
+// Invariants of a chain: each step except the first references its predecessor, whose index is one less; all
+// reference the same start. They are checked as the steps are read. A missing node is an error that wraps
 // [cas.ErrNotFound].
 package thread
 
@@ -24,17 +22,17 @@ import (
 	"github.com/united-workforce/uwf/util/promptquote"
 )
 
-// Thread is a chain seen from its head.
+// Thread is a chain, opened at its head.
 type Thread struct {
 	Head      cas.Hash
 	StartHash cas.Hash
 	Start     protocol.Start
-	Last      *Step // nil if no step has been made
+	Last      *Step // nil without steps
 
 	reader cas.Reader
 }
 
-// Step is a step with its place in the store.
+// Step is a step with its hash.
 type Step struct {
 	Hash      cas.Hash
 	Timestamp int64
@@ -43,8 +41,8 @@ type Step struct {
 	unplaced bool // the original's: its place follows from the chain
 }
 
-// Open reads the head and the start. Errors: [cas.ErrNotFound], a
-// [*cas.TypeError] if head is neither a start nor a step, a [*cas.CorruptError].
+// Open reads the head and the start. Errors: [cas.ErrNotFound], a [*cas.TypeError] if head is neither a start
+// nor a step, a [*cas.CorruptError].
 func Open(ctx context.Context, r cas.Reader, head cas.Hash) (*Thread, error) {
 	n, err := r.Get(ctx, head)
 	if err != nil {
@@ -71,11 +69,11 @@ func Open(ctx context.Context, r cas.Reader, head cas.Hash) (*Thread, error) {
 	return t, nil
 }
 
-// Task is the prompt of the start as people read it: the tags around what came from an answer are
-// for models.
+// Task returns the prompt of the start for people, without the tags around quoted answers, which are for
+// models.
 func (t *Thread) Task() string { return promptquote.Plain(t.Start.Prompt) }
 
-// Len is the number of steps.
+// Len returns the number of steps.
 func (t *Thread) Len() int {
 	if t.Last == nil {
 		return 0
@@ -83,8 +81,8 @@ func (t *Thread) Len() int {
 	return t.Last.Index + 1
 }
 
-// Steps yields the steps, newest first, reading one node each. A chain whose
-// links do not fit is a [*cas.CorruptError]; after an error nothing follows.
+// Steps yields the steps, newest first, and reads one node for each. Inconsistent links are a
+// [*cas.CorruptError]; it stops after an error.
 func (t *Thread) Steps(ctx context.Context) iter.Seq2[Step, error] {
 	return func(yield func(Step, error) bool) {
 		if t.Last == nil {
@@ -101,8 +99,7 @@ func (t *Thread) Steps(ctx context.Context) iter.Seq2[Step, error] {
 	}
 }
 
-// before reads the step before s, whose place is known, and checks that they fit
-// together.
+// before reads the predecessor of s, whose place is known, and checks that they fit together.
 func (t *Thread) before(ctx context.Context, s Step) (Step, error) {
 	prev, err := t.link(ctx, s)
 	if err != nil {
@@ -118,7 +115,7 @@ func (t *Thread) before(ctx context.Context, s Step) (Step, error) {
 	return prev, nil
 }
 
-// link reads the step that s names as the one before it.
+// link reads the step that s references as its predecessor.
 func (t *Thread) link(ctx context.Context, s Step) (Step, error) {
 	n, err := t.reader.Get(ctx, *s.Prev)
 	if err != nil {
@@ -139,7 +136,7 @@ func badLink(s Step, reason string, args ...any) error {
 		args...)}
 }
 
-// stepOf decodes a step and checks what can be checked without its neighbours.
+// stepOf decodes a step and checks what is possible without its neighbours.
 func (t *Thread) stepOf(ctx context.Context, n cas.Node) (Step, error) {
 	out := Step{Hash: n.Hash, Timestamp: n.Timestamp}
 	var err error
@@ -160,7 +157,7 @@ func (t *Thread) stepOf(ctx context.Context, n cas.Node) (Step, error) {
 	return out, out.checkPlace()
 }
 
-// checkPlace: only the first step has no previous one.
+// checkPlace checks that exactly the first step has no predecessor.
 func (s Step) checkPlace() error {
 	if s.Index < 0 || (s.Index == 0) != (s.Prev == nil) {
 		return &cas.CorruptError{Hash: s.Hash, Reason: fmt.Sprintf("its index is %d, but only the first step, 0, has no "+
@@ -178,7 +175,7 @@ func (t *Thread) Workflow(ctx context.Context) (protocol.Workflow, error) {
 	return w, nil
 }
 
-// Next is what a new step says beyond its place in the chain.
+// Next is the content of a new step, except its place in the chain.
 type Next struct {
 	Role, Agent, EdgePrompt, Cwd, SessionID string
 	Output, Detail                          cas.Hash
@@ -186,7 +183,7 @@ type Next struct {
 	StartedAtMs, CompletedAtMs              int64
 	ExtractedBy                             protocol.ExtractedBy
 	Usage                                   *protocol.Usage
-	LimitBase                               *int // nil: the previous step's
+	LimitBase                               *int // nil: same as the previous step
 	Tries                                   []protocol.Try
 	Root                                    string
 	Files                                   *protocol.Files
@@ -194,10 +191,9 @@ type Next struct {
 	Error                                   *protocol.StepFailure
 }
 
-// Append adds the step that follows the head to a batch and returns its hash.
-// Start, prev, index, visits and limitBase are derived from the head. The thread
-// stays as it is: whoever moves the head opens it again. Errors: those of
-// [cas.Batch.Add].
+// Append adds a step after the head to a batch and returns its hash. It derives start, prev, index, visits
+// and limitBase from the head. The Thread stays unchanged: after moving the head, open it again. Its errors
+// are those of [cas.Batch.Add].
 func (t *Thread) Append(ctx context.Context, b *cas.Batch, n Next) (cas.Hash, error) {
 	s := protocol.Step{
 		Start: t.StartHash, Index: t.Len(), Visits: map[string]int{},
@@ -219,8 +215,8 @@ func (t *Thread) Append(ctx context.Context, b *cas.Batch, n Next) (cas.Hash, er
 	return b.Add(ctx, s)
 }
 
-// place finds the index and the visits of a step of the original's: it reads the
-// chain back to its beginning, or to a step of ours.
+// place computes the index and visits of a step of the original's by reading the chain back to its beginning
+// or to one of our steps.
 func (t *Thread) place(ctx context.Context, last *Step) error {
 	visits := map[string]int{last.Role: 1}
 	index := 0
@@ -249,8 +245,7 @@ func (t *Thread) place(ctx context.Context, last *Step) error {
 	return nil
 }
 
-// follow gives a step of the original's the place before a step whose place is
-// known.
+// follow sets the place of a step of the original's from that of its successor.
 func (s *Step) follow(next Step) {
 	visits := maps.Clone(next.Visits)
 	if visits[next.Role]--; visits[next.Role] <= 0 {
@@ -259,13 +254,12 @@ func (s *Step) follow(next Step) {
 	s.settle(next.Index-1, visits)
 }
 
-// settle says a step's place. The original knows no limits, so its steps do not
-// count against any.
+// settle sets a step's place. The original has no limits, so its steps don't count towards any.
 func (s *Step) settle(index int, visits map[string]int) {
 	s.Index, s.Visits, s.LimitBase, s.unplaced = index, visits, index+1, false
 }
 
-// Output is what a role delivered.
+// Output is the output of a step.
 type Output struct {
 	Type    cas.Hash          // the role's schema, or the suspend kind
 	Value   any               // a JSON value
@@ -284,8 +278,8 @@ func (t *Thread) Output(ctx context.Context, s Step) (Output, error) {
 	return out, nil
 }
 
-// Shown is Output for those who only show it: in the place of one that was
-// redacted stands what says so ([cas.RedactedError.Value]). Nobody may decide by it.
+// Shown is Output for display only: a redacted output is replaced by [cas.RedactedError.Value]. Don't base
+// decisions on it.
 func (t *Thread) Shown(ctx context.Context, s Step) (Output, error) {
 	out, err := t.Output(ctx, s)
 	if redacted, ok := cas.AsRedacted(err); ok {
@@ -304,7 +298,7 @@ func readOutput(ctx context.Context, r cas.Reader, h cas.Hash) (Output, error) {
 		return Output{}, &cas.CorruptError{Hash: h, Reason: err.Error()}
 	}
 	if value, _ := out.Value.(map[string]any); value[protocol.StatusKey] != protocol.SuspendNode {
-		return out, nil // and the schema need not be read
+		return out, nil // the schema needn't be read
 	}
 	suspend, err := cas.As[protocol.Suspend](ctx, r, n)
 	var other *cas.TypeError
@@ -317,11 +311,11 @@ func readOutput(ctx context.Context, r cas.Reader, h cas.Hash) (Output, error) {
 	return out, nil
 }
 
-// Redacted is the role of a turn that was redacted: nobody knows whose it was.
+// Redacted is the role of a redacted turn, whose actual role is unknown.
 const Redacted protocol.TurnRole = "redacted"
 
-// ShownTurn reads a turn for those who only show it: one that was redacted says so
-// in its content. Errors: those of [cas.Read].
+// ShownTurn reads a turn for display only: a redacted one has a note as its content. Its errors are those of
+// [cas.Read].
 func ShownTurn(ctx context.Context, r cas.Reader, h cas.Hash) (protocol.Turn, error) {
 	turn, err := cas.Read[protocol.Turn](ctx, r, h)
 	if redacted, ok := cas.AsRedacted(err); ok {
@@ -330,15 +324,15 @@ func ShownTurn(ctx context.Context, r cas.Reader, h cas.Hash) (protocol.Turn, er
 	return turn, err
 }
 
-// IsNoTurn reports whether an error of [ShownTurn] says that there is no such turn, but
-// nothing or another node: of one that an agent has only announced that may be a lie.
+// IsNoTurn reports whether an error of [ShownTurn] means that the node is missing or isn't a turn. A turn
+// that an agent only announced can be such a false claim.
 func IsNoTurn(err error) bool {
 	var other *cas.TypeError
 	return errors.Is(err, cas.ErrNotFound) || errors.As(err, &other)
 }
 
-// ShownDetail reads a detail for those who only show it: one that was redacted says
-// so as its outcome, and has no turns. Errors: those of [cas.Read].
+// ShownDetail reads a detail for display only: a redacted one has a note as its outcome, and no turns. Its
+// errors are those of [cas.Read].
 func ShownDetail(ctx context.Context, r cas.Reader, h cas.Hash) (protocol.Detail, error) {
 	detail, err := cas.Read[protocol.Detail](ctx, r, h)
 	if redacted, ok := cas.AsRedacted(err); ok {
@@ -347,10 +341,10 @@ func ShownDetail(ctx context.Context, r cas.Reader, h cas.Hash) (protocol.Detail
 	return detail, err
 }
 
-// Refused returns which answers of a step were refused, as its last turns say. What cannot be
-// read is left out: it is shown elsewhere.
+// Refused returns the rejected answers of a step, according to its last turns. It omits unreadable turns,
+// which are shown elsewhere.
 func Refused(ctx context.Context, r cas.Reader, detail cas.Hash) (all []protocol.Refused) {
-	const most = 100 // turns: a correction repeats no work
+	const most = 100 // turns: a correction doesn't repeat work
 	d, err := ShownDetail(ctx, r, detail)
 	if err != nil {
 		return nil
@@ -363,8 +357,8 @@ func Refused(ctx context.Context, r cas.Reader, detail cas.Hash) (all []protocol
 	return all
 }
 
-// Content is Answer for those who only show it: in the place of one that may have been redacted stands
-// the mark that says so ([cas.RedactedError.Mark]).
+// Content is Answer for display only: an answer that is possibly redacted is replaced by
+// [cas.RedactedError.Mark].
 func Content(ctx context.Context, r cas.Reader, detail cas.Hash) (string, error) {
 	text, err := Answer(ctx, r, detail)
 	if redacted, ok := cas.AsRedacted(err); ok {
@@ -373,10 +367,9 @@ func Content(ctx context.Context, r cas.Reader, detail cas.Hash) (string, error)
 	return text, err
 }
 
-// Answer is the last answer of the agent in a step's detail, "" if there is
-// none, or if the detail is of a form that only an agent of the original's knows.
-// It reads turns from the last one back, so mostly one. Errors: those of [cas.Read];
-// a [*cas.RedactedError] of a turn also if nobody knows whose that was.
+// Answer returns the agent's last answer in a step's detail; "" if there is none, or if the detail has the
+// form of an unknown agent of the original's. It reads turns backwards, usually only one. It returns the
+// errors of [cas.Read], including a [*cas.RedactedError] for a turn whose role is unknown.
 func Answer(ctx context.Context, r cas.Reader, detail cas.Hash) (string, error) {
 	d, err := cas.Read[protocol.Detail](ctx, r, detail)
 	var other *cas.TypeError
@@ -398,9 +391,8 @@ func Answer(ctx context.Context, r cas.Reader, detail cas.Hash) (string, error) 
 	return "", nil
 }
 
-// SessionID is the id of the session in which a step was made. The original's steps
-// do not name it, but their details do; "" if these are of an unknown form, or
-// redacted. Errors: those of [cas.Read].
+// SessionID returns the id of the session in which a step was made. The original stores it in details rather
+// than steps; "" if these have an unknown form, or are redacted. Its errors are those of [cas.Read].
 func (t *Thread) SessionID(ctx context.Context, s Step) (string, error) {
 	return SessionID(ctx, t.reader, s.Step)
 }
@@ -418,11 +410,9 @@ func SessionID(ctx context.Context, r cas.Reader, s protocol.Step) (string, erro
 	return d.SessionID, err
 }
 
-// Survivors looks through the whole store for what is left of a chain that cannot
-// be read beyond a step, since the node before it is lost. It returns the newest
-// steps that the chain can have gone through and that are whole back to the
-// start: one, unless forks have steps at the same place, too. Nodes that cannot
-// be read are passed over.
+// Survivors searches the whole store for the remains of a chain whose node before a step is lost. It returns
+// the newest steps that the chain can have included and whose chains are complete back to the start: one,
+// unless forks have steps at the same place. It skips unreadable nodes.
 func Survivors(ctx context.Context, s cas.Store, after Step) ([]cas.Hash, error) {
 	var found []Step
 	for h, err := range s.All(ctx, "") {
@@ -453,8 +443,8 @@ func Survivors(ctx context.Context, s cas.Store, after Step) ([]cas.Hash, error)
 	return whole, nil
 }
 
-// precedes reports whether a step can stand somewhere before another: it has the
-// same start, ended before the other began, and no role has had more turns.
+// precedes reports whether a step can be an ancestor of another: it has the same start, ended before the
+// other started, and has no higher visit counts.
 func precedes(s protocol.Step, after Step) bool {
 	if s.Start != after.Start || s.Index >= after.Index-1 || s.CompletedAtMs > after.StartedAtMs {
 		return false
@@ -467,7 +457,7 @@ func precedes(s protocol.Step, after Step) bool {
 	return true
 }
 
-// isWhole reads a chain to its start, with what its steps have delivered.
+// isWhole reads a chain back to its start, including the outputs of its steps.
 func isWhole(ctx context.Context, s cas.Store, head cas.Hash) bool {
 	t, err := Open(ctx, s, head)
 	if err != nil {

@@ -95,7 +95,7 @@ func (f *fixture) open(head cas.Hash) *thread.Thread {
 	return t
 }
 
-// put stores a step that nobody would append.
+// put stores an invalid step.
 func (f *fixture) put(s protocol.Step) (h cas.Hash) {
 	f.Helper()
 	f.commit(func(b *cas.Batch) {
@@ -287,7 +287,7 @@ func readAll(ctx context.Context, r cas.Reader, head cas.Hash) error {
 	return nil
 }
 
-// counting counts the nodes that are read.
+// counting counts node reads.
 type counting struct {
 	cas.Reader
 	reads int
@@ -298,8 +298,8 @@ func (c *counting) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
 	return c.Reader.Get(ctx, h)
 }
 
-// TestAStepCostsTheSameInALongThread: what an engine and an agent read for one
-// step does not grow with the thread.
+// TestAStepCostsTheSameInALongThread checks that the reads of an engine and an agent for one step don't grow
+// with the thread.
 func TestAStepCostsTheSameInALongThread(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

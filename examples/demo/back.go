@@ -26,9 +26,9 @@ func (d *demo) git(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// goBack forks from the first rejection, with its files, and takes another way from
-// there, while the same task is started over: two threads work on one repository at once,
-// and one result is brought to its branch.
+// goBack forks from the first rejection, with its files, and takes another path from there, while the same
+// task is started again: two threads work on one repository concurrently, and one result is applied to its
+// branch.
 func (d *demo) goBack(ctx context.Context, rejected string) error {
 	d.prompt("git checkout .        # nothing is lost: the steps have the files")
 	if err := d.git(ctx, "checkout", "-q", "."); err != nil {
@@ -61,8 +61,8 @@ func (d *demo) goBack(ctx context.Context, rejected string) error {
 	return d.expectTests(ctx, green)
 }
 
-// atOnce runs commands concurrently. You watch the first one; what the others print
-// comes after it, each in one piece.
+// atOnce runs commands concurrently. It shows the output of the first one live, and that of the others
+// afterwards, each in one piece.
 func (d *demo) atOnce(ctx context.Context, commands [][]string) error {
 	errs := make([]error, len(commands))
 	printed := make([]bytes.Buffer, len(commands))
@@ -81,7 +81,7 @@ func (d *demo) atOnce(ctx context.Context, commands [][]string) error {
 	return errors.Join(errs...)
 }
 
-// quoted are the words of a command as somebody would type them.
+// quoted quotes the words of a command as a person would type them.
 func quoted(args []string) []string {
 	words := make([]string, len(args))
 	for i, word := range args {

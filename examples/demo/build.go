@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// programs of uwf that the demo uses.
+// programs lists the uwf programs that the demo uses.
 var programs = []string{"uwf", "uwf-box", "uwf-builtin", "uwf-react", "uwf-llm"}
 
-// build finds the repository, and builds what was not given.
+// build finds the repository, and builds the programs unless they were given.
 func (d *demo) build(ctx context.Context) error {
 	out, err := d.output(ctx, "", "go", "env", "GOWORK")
 	if err != nil {
@@ -53,7 +53,7 @@ func (d *demo) goBuild(ctx context.Context, dir string, packages ...string) erro
 	return err
 }
 
-// program is the path of a program of uwf.
+// program returns the path of a uwf program.
 func (d *demo) program(name string) string { return filepath.Join(d.bin, name+exeSuffix()) }
 
 func exeSuffix() string {
@@ -63,8 +63,7 @@ func exeSuffix() string {
 	return ""
 }
 
-// output runs a program and returns what it prints. Its errors are part of the
-// error.
+// output runs a program and returns its output. Its stderr is part of the error.
 func (d *demo) output(ctx context.Context, dir, name string, args ...string) (string, error) {
 	c := exec.CommandContext(ctx, name, args...)
 	c.Dir, c.Env = dir, d.environ

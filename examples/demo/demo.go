@@ -16,21 +16,21 @@ const task = "Median returns wrong values, see stats_test.go"
 
 // demo is one run of the demo.
 type demo struct {
-	bin      string // of uwf and its agents
-	keep     bool   // root, also after a success
+	bin      string // directory of uwf and its agents
+	keep     bool   // keep root even after a success
 	environ  []string
 	out      io.Writer
 	progress io.Writer // uwf's stderr: a terminal, if there is one
 	now      func() time.Time
 
 	repo    string // of uwf
-	root    string // everything that the demo makes
+	root    string // everything that the demo creates
 	home    string // UWF_HOME
 	project string
 	model   model
 }
 
-// run plays the demo. If it fails, its directory stays, and the error shows where.
+// run runs the demo. If it fails, its directory stays, and the error contains the path.
 func (d *demo) run(ctx context.Context) (err error) {
 	if d.root, err = os.MkdirTemp("", "uwf-demo-"); err != nil {
 		return err
@@ -44,7 +44,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	return os.RemoveAll(d.root)
 }
 
-// play does everything, and fails at the first promise that does not hold.
+// play runs all parts, and fails at the first failed check.
 func (d *demo) play(ctx context.Context) (err error) {
 	if err := d.build(ctx); err != nil {
 		return err
@@ -92,8 +92,8 @@ func (d *demo) play(ctx context.Context) (err error) {
 	return d.printNext(thread, steps, d.now().Sub(began))
 }
 
-// prepare makes the home and the project, and starts the scripted model if no
-// real one is named. stop ends it.
+// prepare creates the home and the project, and starts the scripted model unless a real one is configured.
+// stop ends it.
 func (d *demo) prepare(ctx context.Context) (stop func() error, err error) {
 	d.home, d.project = filepath.Join(d.root, "home"), filepath.Join(d.root, "project")
 	for _, dir := range []string{d.project, filepath.Join(d.root, "before")} {
@@ -102,7 +102,7 @@ func (d *demo) prepare(ctx context.Context) (stop func() error, err error) {
 		}
 	}
 	if hasGit() {
-		// A fresh machine has no identity, and `uwf thread apply` commits.
+		// A new machine has no identity, and `uwf thread apply` commits.
 		for _, args := range [][]string{
 			{"init", "-q"}, {"config", "user.name", "demo"}, {"config", "user.email", "demo@example.org"},
 			{"add", "."}, {"commit", "-q", "-m", "A little Go project"},
@@ -130,8 +130,8 @@ func (d *demo) prepare(ctx context.Context) (stop func() error, err error) {
 
 func (d *demo) title(text string) { fmt.Fprintf(d.out, "\n== %s\n\n", text) }
 
-// printNext prints what a person can type now. The demo's home is there only if it is
-// kept, and its model has ended, so no line starts a step there.
+// printNext prints the commands that a person can run next. The demo's home exists only if it is kept, and
+// its model has exited, so none of them starts a step there.
 func (d *demo) printNext(thread string, steps []step, took time.Duration) error {
 	fmt.Fprintf(d.out, "All of it took %.1f s.", took.Seconds())
 	lines := [][2]string{
@@ -172,7 +172,7 @@ func (d *demo) printNext(thread string, steps []step, took time.Duration) error 
 	return nil
 }
 
-// shellQuote returns a word that a shell reads as it is.
+// shellQuote quotes a word for a shell.
 func shellQuote(word string) string {
 	plain := func(r rune) bool {
 		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("/._-+:@%", r)

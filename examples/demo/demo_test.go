@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The demo begins with a bug, and its check notices if there is none.
+// The demo starts with a bug, and its check fails without one.
 func TestProjectBeginsRed(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -59,7 +59,7 @@ func TestRealModelComesFromTheEnvironment(t *testing.T) {
 	require.ErrorContains(t, err, "UWF_DEMO_BASE_URL")
 }
 
-// The key itself is not in the config, only the name of its variable.
+// The config contains the name of the key's variable, not the key itself.
 func TestConfigNamesTheKey(t *testing.T) {
 	t.Parallel()
 	d := &demo{bin: `/opt/my "bin"`, home: filepath.Join(t.TempDir(), "home"), model: model{baseURL: "http://h/v1", keyVariable: "UWF_DEMO_API_KEY", worker: "w: 1"}}
@@ -71,7 +71,7 @@ func TestConfigNamesTheKey(t *testing.T) {
 	require.Contains(t, string(b), `\"bin\"`)
 }
 
-// A demo that fails keeps what it made and names it; the error of a promise comes first.
+// A failed demo keeps its files and prints their path; the error of the failed check comes first.
 func TestFailureNamesItsDirectory(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	d := &demo{bin: t.TempDir(), environ: os.Environ(), out: io.Discard, progress: io.Discard, now: time.Now}
@@ -81,7 +81,7 @@ func TestFailureNamesItsDirectory(t *testing.T) {
 	require.DirExists(t, d.root)
 }
 
-// The project commits on a machine where git knows nobody.
+// The project can commit on a machine where git has no identity.
 func TestProjectHasAnIdentity(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
@@ -95,8 +95,7 @@ func TestProjectHasAnIdentity(t *testing.T) {
 	require.NoError(t, d.git(t.Context(), "commit", "-q", "--allow-empty", "-m", "as `uwf thread apply` does"))
 }
 
-// What the demo proposes at its end works without its model, and without its files
-// unless they are kept.
+// The suggested commands work without the demo's model, and without its files unless they are kept.
 func TestNextLinesWork(t *testing.T) {
 	t.Parallel()
 	steps := []step{{Hash: "A"}, {Hash: "B"}, {Hash: "C"}}
@@ -115,7 +114,7 @@ func TestNextLinesWork(t *testing.T) {
 	}
 }
 
-// What commands that run at once print is never mixed.
+// The output of concurrent commands is never mixed.
 func TestAtOncePrintsInPieces(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -134,7 +133,7 @@ func TestAtOncePrintsInPieces(t *testing.T) {
 
 const gallery = "../../docs/examples.md"
 
-// Every example has its line, and says how it is run.
+// Every example is listed, with the command to run it.
 func TestGalleryIsWhole(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(gallery)

@@ -16,13 +16,13 @@ import (
 
 var update = flag.Bool("update", false, "draw the pictures of the examples, and write their costs into docs/examples.md")
 
-// cost is what a scripted run of an example has used.
+// cost is the usage of a scripted run of an example.
 type cost struct {
 	Steps int
 	Usage struct{ InputTokens, CacheReadTokens, OutputTokens int }
 }
 
-// cost of a thread; `uwf thread show` says it.
+// cost returns a thread's usage from `uwf thread show`.
 func (s *stage) cost(thread string) cost {
 	s.t.Helper()
 	var shown struct{ Totals cost }
@@ -31,13 +31,13 @@ func (s *stage) cost(thread string) cost {
 	return shown.Totals
 }
 
-// costLine is an example's line in the table of docs/examples.md.
+// costLine matches an example's line in the table of docs/examples.md.
 func costLine(name string) *regexp.Regexp {
 	return regexp.MustCompile(`(?m)^(\| \[` + name + `\]\([^|]*\|[^|]*\|) (\d+) \| ([\d.]+)k \| ([\d.]+)k \|$`)
 }
 
-// checkCost compares what docs/examples.md says with what was measured. Tokens may
-// differ by a third: they follow each word of a prompt or a tool.
+// checkCost compares docs/examples.md with the measured cost. Tokens can differ by a third, because they
+// depend on each word of a prompt or a tool.
 func checkCost(t *testing.T, name string, c cost) {
 	t.Helper()
 	page, err := os.ReadFile(gallery)
@@ -63,7 +63,7 @@ func number(t *testing.T, b []byte) (f float64) {
 	return f
 }
 
-// checkPicture compares an example's picture with what uwf draws.
+// checkPicture compares an example's picture with uwf's output.
 func checkPicture(t *testing.T, s *stage, name string) {
 	t.Helper()
 	drawn, err := s.uwf(t.Context(), "workflow", "graph", "examples/"+name+".yaml", "--format", "svg")

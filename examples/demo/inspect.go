@@ -17,7 +17,7 @@ type step struct {
 	} `json:"output"`
 }
 
-// inspect shows what is known of a thread, checks it, and returns its steps.
+// inspect shows and checks a thread, and returns its steps.
 func (d *demo) inspect(ctx context.Context, thread string) ([]step, error) {
 	for _, args := range [][]string{
 		{"thread", "show", thread, "--format", "text"},
@@ -55,8 +55,8 @@ func checkAgents(steps []step) error {
 	return nil
 }
 
-// checkSteps checks the way through the workflow. A real model may find another
-// one, but it ends with an approval.
+// checkSteps checks the path through the workflow. A real model can find another one, but it ends with an
+// approval.
 func checkSteps(steps []step, scripted bool) error {
 	var way []string
 	for _, s := range steps {

@@ -1,14 +1,13 @@
-// Command demo shows uwf at work: three roles fix a bug in a little Go project.
+// Command demo demonstrates uwf: three roles fix a bug in a small Go project.
 //
 //	go run ./examples/demo            (from the repository, or `make demo`)
 //
-// The model is a script (endpoint/), so the demo needs no key and no network;
-// everything else is real: the agents' tools, the tests that they run, the nodes
-// that they leave. With UWF_DEMO_BASE_URL, UWF_DEMO_MODEL and a key in
-// UWF_DEMO_API_KEY or OPENAI_API_KEY a real model plays instead.
+// The model is a script (endpoint/), so the demo needs neither a key nor a network. Everything else is real:
+// the agents' tools, the tests that they run, the nodes that they store. To use a real model instead, set
+// UWF_DEMO_BASE_URL, UWF_DEMO_MODEL and a key in UWF_DEMO_API_KEY or OPENAI_API_KEY.
 //
-// It exits with 1 if anything that it promises does not hold, and prints the
-// directory with what it made. Else it removes that directory, unless -keep says no.
+// It exits with 1 if any check fails, and prints the directory with its files. Otherwise it removes that
+// directory unless -keep is set.
 package main
 
 import (

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// manyAtOnce are the examples with several threads at once, and the words with which
-// their scenarios end. These play all roles, as docs/examples.md says.
+// manyAtOnce lists the examples with several concurrent threads, and their scenarios' result texts. Scenarios
+// play all roles, as docs/examples.md states.
 var manyAtOnce = map[string]string{
 	"panel":         "All three approve.",
 	"fix-findings":  "The tests pass.",

@@ -12,15 +12,15 @@ import (
 	"strings"
 )
 
-// model is who plays.
+// model describes the model to use.
 type model struct {
 	scripted         bool
 	baseURL          string
 	keyVariable      string // "": no key
-	worker, reviewer string // names of the models
+	worker, reviewer string // model names
 }
 
-// realModel is the model that the environment names, if it names one.
+// realModel returns the model configured in the environment, if any.
 func realModel(environ []string) (m model, found bool, err error) {
 	get := func(name string) string {
 		value := ""
@@ -72,9 +72,9 @@ func (d *demo) startScript(ctx context.Context) (m model, stop func() error, err
 	return model{scripted: true, baseURL: strings.TrimSpace(url), worker: "scripted-worker", reviewer: "scripted-reviewer"}, stop, nil
 }
 
-// writeConfig makes the home with its config.yaml. Who plays a role is deployment,
-// not workflow: the planner hands in data, the reviewer asks another model, and
-// those who only argue get no tools.
+// writeConfig creates the home with its config.yaml. Agents are configured per deployment, not in the
+// workflow: the planner returns structured data, the reviewer uses another model, and roles that only discuss
+// get no tools.
 func (d *demo) writeConfig() error {
 	key := ""
 	if d.model.keyVariable != "" {
@@ -107,11 +107,11 @@ builtin:
 	return os.WriteFile(filepath.Join(d.home, "config.yaml"), []byte(config), 0o600)
 }
 
-// quote writes a string as YAML: a JSON string is one.
+// quote formats a string as YAML; any JSON string is valid YAML.
 func quote(s string) string {
 	b, err := json.Marshal(s)
 	if err != nil {
-		return `""` // a string can always be written
+		return `""` // encoding a string can't fail
 	}
 	return string(b)
 }

@@ -14,15 +14,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// recorded runs solve-issue on a terminal, as `make pictures` does, and compares the recordings
-// in README and docs with what it prints today. Numbers, ids and lines that are overwritten
-// differ from run to run.
+// recorded runs solve-issue on a terminal, as `make pictures` does, and compares the recordings in README and
+// docs with the current output. Numbers, ids and overwritten lines differ between runs.
 func recorded(s *stage) (thread string) {
 	t := s.t
 	require.NoError(t, s.goBuild(t.Context(), s.bin, "./examples/demo/record"))
 	_, err := s.uwf(t.Context(), "workflow", "put", "examples/solve-issue.yaml")
 	require.NoError(t, err)
-	// As the demo does it: the result goes elsewhere.
+	// As in the demo, the result goes elsewhere.
 	cmd := exec.CommandContext(t.Context(), s.program("record"), "-columns", "200", "--", "/bin/sh", "-c", `exec "$0" "$@" >/dev/null`,
 		s.program("uwf"), "run", "solve-issue", "-p", task, "--cwd", s.project)
 	cmd.Dir, cmd.Env = s.repo, s.childEnv()
@@ -35,7 +34,7 @@ func recorded(s *stage) (thread string) {
 	for _, line := range today {
 		require.Contains(t, run, line, "run.svg is of another version: make pictures")
 	}
-	// The demo prints lines of its own between the commands.
+	// The demo prints its own lines between the commands.
 	own := regexp.MustCompile(`^(\$ |== |ok |thread ID: )`)
 	for name, lines := range map[string][]string{"run.svg": run, "live.svg": picture(t, "../../docs/images/live.svg")} {
 		for _, line := range lines {
@@ -47,7 +46,7 @@ func recorded(s *stage) (thread string) {
 	return string(began[1])
 }
 
-// picture is the text of an SVG.
+// picture returns the text of an SVG.
 func picture(t *testing.T, path string) []string {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -59,7 +58,7 @@ func picture(t *testing.T, path string) []string {
 	return settled(strings.ReplaceAll(text.String(), "\u00a0", " "))
 }
 
-// settled are the lines of a session that stay, without what differs from run to run.
+// settled returns the final lines of a session, without what differs between runs.
 func settled(text string) []string {
 	lives := regexp.MustCompile(`^  [\w-]+ · `)
 	id := regexp.MustCompile(`[0-9A-HJKMNP-TV-Z]{26}`)

@@ -2,7 +2,7 @@
 
 package main
 
-// recorded runs solve-issue: only Linux has the terminal of the recorder.
+// recorded runs solve-issue: the recorder's terminal requires Linux.
 func recorded(s *stage) (thread string) {
 	return s.play(0, "run", "examples/solve-issue.yaml", "-p", task, "--cwd", s.project).Thread
 }

@@ -12,14 +12,13 @@ import (
 	"strings"
 )
 
-// project is the little Go project. Its files end in .txt, because a directory
-// with a go.mod cannot be embedded, and so that no tool takes them for a part of
-// this module.
+// project is the small Go project. Its files end in .txt, because a directory with a go.mod can't be
+// embedded, and so that no tool treats them as part of this module.
 //
 //go:embed project/*.txt
 var project embed.FS
 
-// writeProject makes the project in a new directory.
+// writeProject creates the project in a new directory.
 func writeProject(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -41,7 +40,7 @@ func writeProject(dir string) error {
 	return nil
 }
 
-// colour is what a test run is expected to be.
+// colour is the expected result of a test run.
 type colour string
 
 const (
@@ -49,7 +48,7 @@ const (
 	green colour = "green"
 )
 
-// expectTests runs the project's tests and shows them.
+// expectTests runs the project's tests and shows the output.
 func (d *demo) expectTests(ctx context.Context, want colour) error {
 	d.prompt("go test ./...")
 	c := exec.CommandContext(ctx, "go", "test", "-count=1", "./...")
@@ -73,7 +72,7 @@ func (d *demo) expectTests(ctx context.Context, want colour) error {
 	return nil
 }
 
-// showDiff shows what the agents changed, if git is there to do it.
+// showDiff shows the agents' changes, if git is available.
 func (d *demo) showDiff(ctx context.Context) error {
 	d.prompt("git diff")
 	if !hasGit() {
@@ -85,7 +84,7 @@ func (d *demo) showDiff(ctx context.Context) error {
 	err := c.Run()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() == 1 {
-		return nil // git's way to say that there is a difference
+		return nil // git reports that there is a difference
 	}
 	if err != nil {
 		return fmt.Errorf("git diff: %w", err)

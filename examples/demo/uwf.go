@@ -8,16 +8,15 @@ import (
 	"strings"
 )
 
-// childEnv is the environment of everything that works for the demo: its home,
-// and a project that is no part of any workspace.
+// childEnv returns the environment for all processes of the demo, with its home and without a Go workspace.
 func (d *demo) childEnv() []string {
 	return append(d.environ[:len(d.environ):len(d.environ)], "UWF_HOME="+d.home, "OCAS_HOME=", "GOWORK=off", "GOFLAGS=")
 }
 
-// prompt shows a command as if somebody had typed it.
+// prompt shows a command as if a person had typed it.
 func (d *demo) prompt(line string) { fmt.Fprintf(d.out, "$ %s\n", line) }
 
-// uwf runs a command of uwf and returns its result; its talk goes to the progress.
+// uwf runs a uwf command and returns its result; other output goes to the progress stream.
 func (d *demo) uwf(ctx context.Context, args ...string) ([]byte, error) {
 	c := exec.CommandContext(ctx, d.program("uwf"), args...)
 	c.Dir, c.Env, c.Stderr = d.repo, d.childEnv(), d.progress
@@ -28,7 +27,7 @@ func (d *demo) uwf(ctx context.Context, args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// ask is uwf with a result that is read.
+// ask runs a command and decodes its result.
 func (d *demo) ask(ctx context.Context, into any, args ...string) error {
 	out, err := d.uwf(ctx, append(args, "--format", "json")...)
 	if err != nil {
@@ -40,7 +39,7 @@ func (d *demo) ask(ctx context.Context, into any, args ...string) error {
 	return nil
 }
 
-// show is uwf with a result that is shown as it is.
+// show runs a command and shows its result.
 func (d *demo) show(ctx context.Context, args ...string) error {
 	d.prompt("uwf " + strings.Join(args, " "))
 	out, err := d.uwf(ctx, args...)
@@ -48,7 +47,7 @@ func (d *demo) show(ctx context.Context, args ...string) error {
 	return err
 }
 
-// result is what `uwf run` prints.
+// result is the output of `uwf run`.
 type result struct {
 	Thread string `json:"thread"`
 	Status string `json:"status"`
@@ -71,7 +70,7 @@ func (d *demo) runWorkflow(ctx context.Context) (thread string, err error) {
 	return r.Thread, nil
 }
 
-// argue has two models argue. Real ones need not agree in the end.
+// argue lets two models discuss. Real ones needn't agree in the end.
 func (d *demo) argue(ctx context.Context) error {
 	const file, proposition = "examples/debate.yaml", "A function that only computes must not change its argument"
 	d.prompt(fmt.Sprintf("uwf run %s -p %q", file, proposition))

@@ -20,8 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// stage is a demo that runs the other examples, with agents and a model as the
-// demo has them.
+// stage is a demo that runs the other examples, with the demo's agents and model.
 type stage struct {
 	*demo
 	t *testing.T
@@ -53,15 +52,15 @@ defaultAgent: builtin
 	require.NoError(s.t, os.WriteFile(filepath.Join(s.home, "config.yaml"), []byte(config), 0o600))
 }
 
-// outcome is where a command of uwf has left a thread.
+// outcome is a thread's state after a uwf command.
 type outcome struct {
 	Thread  string `json:"thread"`
 	Status  string `json:"status"`
 	Message string `json:"suspendMessage"`
-	Said    string `json:"message"` // the words with which the workflow ends
+	Said    string `json:"message"` // the workflow's result text
 }
 
-// play runs a command of uwf that steps a thread, and expects its exit status.
+// play runs a uwf command that steps a thread, and expects its exit status.
 func (s *stage) play(status int, args ...string) outcome {
 	s.t.Helper()
 	c := exec.CommandContext(s.t.Context(), s.program("uwf"), append(args, "--format", "json")...)
@@ -74,7 +73,7 @@ func (s *stage) play(status int, args ...string) outcome {
 	return o
 }
 
-// steps are those of a thread, as "role agent output".
+// steps returns a thread's steps, as "role agent output".
 func (s *stage) steps(thread string) []string {
 	s.t.Helper()
 	var history struct {
@@ -93,7 +92,7 @@ func (s *stage) steps(thread string) []string {
 	return list
 }
 
-// code is what the project computes with.
+// code returns the project's source code.
 func (s *stage) code() string {
 	s.t.Helper()
 	code, err := os.ReadFile(filepath.Join(s.project, "stats.go"))
@@ -101,7 +100,7 @@ func (s *stage) code() string {
 	return string(code)
 }
 
-// replaceCode changes it, and imports what that needs.
+// replaceCode edits it and adds the necessary import.
 func (s *stage) replaceCode(old, text string) {
 	s.t.Helper()
 	code := strings.NewReplacer(old, text, "package stats\n", "package stats\n\nimport \"slices\"\n").Replace(s.code())
@@ -117,11 +116,11 @@ func (s *stage) git(args ...string) {
 	require.NoError(s.t, err, "%s", out)
 }
 
-// TestExamples runs the five examples to their ends, on our own agents and with
-// real tools; only the model is scripted. What the runs cost is in docs/examples.md.
+// TestExamples runs the five examples to their ends, on our own agents with real tools; only the model is
+// scripted. Their costs are in docs/examples.md.
 func TestExamples(t *testing.T) {
 	t.Parallel()
-	built := newStage(t, "") // once, for all
+	built := newStage(t, "") // once for all
 	for name, run := range map[string]func(*stage) (thread string){
 		"solve-issue": solveIssue, "review-diff": reviewDiff, "write-tests": writeTests,
 		"research": research, "release-notes": releaseNotes,
@@ -141,7 +140,7 @@ func solveIssue(s *stage) string {
 	return thread
 }
 
-// One agent with tools reads a commit, another one without decides about it.
+// An agent with tools reads a commit, and another one without tools decides.
 func reviewDiff(s *stage) string {
 	t := s.t
 	s.configure("agentOverrides: { review-diff: { judge: llm } }\nbuiltin: { allowCommands: [git] }\n")
@@ -163,8 +162,7 @@ func reviewDiff(s *stage) string {
 	return run.Thread
 }
 
-// The tests fail once because one of them is wrong, and pass once although the
-// code is.
+// The tests fail once because one of them is wrong, and pass once although the code is wrong.
 func writeTests(s *stage) string {
 	s.configure("builtin: { allowCommands: [go] }\n")
 	require.NoError(s.t, os.Remove(filepath.Join(s.project, "stats_test.go")))
@@ -182,7 +180,7 @@ func writeTests(s *stage) string {
 	return run.Thread
 }
 
-// A reader asks first, then a person, and both get what they want.
+// First the reader asks for more, then a person, and both get it.
 func releaseNotes(s *stage) string {
 	s.configure("builtin: { allowCommands: [git] }\n")
 	s.git("commit", "-q", "--amend", "-m", "Mean and Median of a list")
@@ -197,8 +195,7 @@ func releaseNotes(s *stage) string {
 	return run.Thread
 }
 
-// Without the permission to fetch pages the thread waits for it; with it the
-// same conversation goes on.
+// Without permission to fetch pages the thread waits for it; with it the same conversation continues.
 func research(s *stage) string {
 	t := s.t
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -1,4 +1,4 @@
-// Command embed runs a workflow on uwf's engine, as the package documentation of engine explains.
+// Command embed runs a workflow on uwf's engine, as described in the package documentation of engine.
 package main
 
 import (

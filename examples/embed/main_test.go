@@ -17,7 +17,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/mock"
 )
 
-// asAgent is set where this test binary is to be the agent.
+// asAgent is set if this test binary acts as the agent.
 const asAgent = "EMBED_TEST_AGENT"
 
 func TestMain(m *testing.M) {
@@ -49,8 +49,8 @@ const script = `steps:
     output: "---\n$status: booked\nday: Monday\n---\nBooked.\n"
 `
 
-// outside is a process with a home whose agent plays the script, in a directory with
-// the workflow. It is not the uwf that the engine comes from.
+// outside returns a process with a home whose agent plays the script, in a directory with the workflow. It
+// isn't the uwf of the engine.
 func outside(t *testing.T, stdin string, args ...string) (env.Env, *bytes.Buffer) {
 	t.Helper()
 	home, dir := t.TempDir(), t.TempDir()
@@ -79,7 +79,7 @@ func TestRun(t *testing.T) {
 	}, strings.Split(strings.TrimSpace(withoutFrontmatter(out.String())), "\n"))
 }
 
-// withoutFrontmatter is what was said without the data before it.
+// withoutFrontmatter returns an answer without its frontmatter.
 func withoutFrontmatter(s string) string {
 	before, rest, found := strings.Cut(s, "---\n")
 	if !found {
@@ -89,7 +89,7 @@ func withoutFrontmatter(s string) string {
 	return before + said
 }
 
-// Whoever cannot answer leaves the thread as it is: it waits.
+// Without an answer the thread keeps waiting.
 func TestNobodyThere(t *testing.T) {
 	process, out := outside(t, "", "book.yaml", "Book a table.")
 	require.ErrorContains(t, run(host.Context(t.Context()), process), "waits for an answer")

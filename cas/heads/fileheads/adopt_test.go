@@ -13,7 +13,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// Many threads come to stand where they stand elsewhere, at once or not at all.
+// Many threads get their state from elsewhere atomically.
 func TestAdopt(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -56,7 +56,7 @@ func TestAdopt(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 4, strings.Count(string(history), "\n"), "two ends, an end, and that one goes on")
 
-	// A line that cannot be read stops only the thread that it may stand for.
+	// An unreadable line affects only the thread that it can belong to.
 	f, err := os.OpenFile(filepath.Join(dir, "history.jsonl"), os.O_APPEND|os.O_WRONLY, 0o644)
 	require.NoError(t, err)
 	_, err = f.WriteString(ids(`{"thread":"@broken","head":`) + "\n")

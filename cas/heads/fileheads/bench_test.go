@@ -15,10 +15,10 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// threadID is as long as a real one.
+// threadID returns an id of realistic length.
 func threadID(i int) string { return fmt.Sprintf("01K8ZQ4V9X6D3M2N%010d", i) }
 
-// filled opens an index with n active and n ended threads.
+// filled returns an index with n active and n ended threads.
 func filled(t testing.TB, n int) *fileheads.Heads {
 	t.Helper()
 	dir := t.TempDir()
@@ -59,8 +59,7 @@ func BenchmarkMove(b *testing.B) {
 	}
 }
 
-// BenchmarkAdd is what starting a thread costs, the search of the history for
-// an id that is not there included.
+// BenchmarkAdd measures starting a thread, including the search of the history for a missing id.
 func BenchmarkAdd(b *testing.B) {
 	for _, n := range sizes {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -14,8 +14,8 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// strangers makes a home with an own thread, an imported one, and another one that
-// was imported and has its place; the last line is that of the stranger.
+// strangers creates a home with a local thread, an imported one, and a confirmed imported one; the last line
+// is about the imported one.
 func strangers(t *testing.T) (*fileheads.Heads, string) {
 	t.Helper()
 	x, dir := open(t)
@@ -37,14 +37,14 @@ func foreign(t *testing.T, x *fileheads.Heads, name string) bool {
 	return facts.Foreign()
 }
 
-// Whatever happens to the line of a thread from elsewhere, the thread stays that: at
-// once, after the next append, after a repair, after the file is rewritten.
+// Whatever happens to the line of an imported thread, it stays imported: immediately, after the next append,
+// after a repair, and after a rewrite.
 func TestDamageMakesNoThreadOurs(t *testing.T) {
 	t.Parallel()
-	// line damages the last line, which has its end.
+	// line damages the complete last line.
 	for name, damage := range map[string]struct {
 		line  func(string) string
-		all   bool // nobody can tell which thread it was about
+		all   bool // it is unknown which thread it was about
 		fault bool
 	}{
 		"NUL within":                {line: func(l string) string { return l[:60] + "\x00" + l[61:] }, all: true, fault: true},
@@ -75,7 +75,7 @@ func TestDamageMakesNoThreadOurs(t *testing.T) {
 			_, err = x.AllFacts(t.Context())
 			require.Equal(t, damage.fault, err != nil)
 
-			// What is said of a thread behind the damage counts.
+			// Facts after the damage count.
 			title := "new"
 			require.NoError(t, x.Add(t.Context(), id("later"), h1, heads.Facts{}))
 			require.NoError(t, x.SetFacts(t.Context(), id("later"), heads.Facts{Title: &title, Imported: &heads.Imported{From: "y", Confirmed: true}}))
@@ -100,8 +100,8 @@ func TestDamageMakesNoThreadOurs(t *testing.T) {
 	}
 }
 
-// A file that is lost as a whole makes no thread ours either: that there were facts is
-// said in threads.yaml, too. Threads that begin afterwards are ours.
+// Losing the whole file doesn't turn a thread into a local one, because threads.yaml records that there were
+// facts. Threads started afterwards are local.
 func TestLostFactsMakeNoThreadOurs(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -157,7 +157,7 @@ func TestLostFactsMakeNoThreadOurs(t *testing.T) {
 		require.True(t, foreign(t, x, "stranger"), name)
 	}
 
-	// Where all were forgotten, or there never were any, nothing is lost.
+	// If all were forgotten, or there never were any, nothing is lost.
 	x, _ := open(t)
 	require.NoError(t, x.Add(ctx, id("own"), h1, heads.Facts{}))
 	require.False(t, foreign(t, x, "own"))
@@ -167,7 +167,7 @@ func TestLostFactsMakeNoThreadOurs(t *testing.T) {
 	require.False(t, foreign(t, x, "own"))
 }
 
-// Neither a shorter file nor zeros at its end are taken for a line that nobody was told of.
+// Neither a shorter file nor zeros at its end pass for an unacknowledged line.
 func TestFactsWithoutTheirEndMakeNoThreadOurs(t *testing.T) {
 	t.Parallel()
 	x, dir := strangers(t)
@@ -190,9 +190,9 @@ func TestFactsWithoutTheirEndMakeNoThreadOurs(t *testing.T) {
 	require.False(t, foreign(t, x, "own"))
 }
 
-// Where the sum of threads.yaml does not match and an imported thread is nowhere, each active thread of
-// which nothing is known is in doubt: its id may be the damaged one. Threads that begin afterwards are ours. It stays so until a repair,
-// or until a person deletes the sum.
+// If the checksum of threads.yaml is wrong and an imported thread is missing, each active thread without
+// facts is in doubt, because its id can be the damaged one. Threads started afterwards are local. This lasts
+// until a repair, or until a person deletes the checksum.
 func TestAWrongSumMakesNoThreadOurs(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -1,7 +1,7 @@
 package fileheads
 
-// Summed is a line with its sum.
+// Summed returns a line with its checksum.
 func Summed(object []byte) []byte { return summed(object) }
 
-// WithSum is a text of threads.yaml as uwf writes it.
+// WithSum returns a text of threads.yaml as written by uwf.
 func WithSum(text string) []byte { return parseTable("", []byte(text), true).render() }

@@ -19,32 +19,32 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// Facts say that a thread was imported, so losing one must not make a stranger's thread one of ours.
-// Three things put threads in doubt until a later line says where they come from: a line that cannot
-// be read, each thread that it may be about; a file that is lost, or its end, all threads; and a sum of
-// threads.yaml that does not match, in a home with imported threads, each active thread without facts:
-// its id may be the damaged one.
+// Facts record that a thread was imported, so losing them must not turn an imported thread into a local one.
+// Three conditions put threads in doubt until a later line states their origin: an unreadable line, for each
+// thread that it can be about; a lost file, or the loss of its end, for all threads; and a wrong checksum of
+// threads.yaml, in a home with imported threads, for each active thread without facts, whose id can be the
+// damaged one.
 
 // maxFacts bounds a line, in bytes.
 const maxFacts = 1 << 20
 
-// privateFile is the mode of a file that says where somebody works.
+// privateFile is the mode of a file that contains the user's paths.
 const privateFile = 0o600
 
-// factsRead is what the lines of the facts say together.
+// factsRead is the combined content of the lines.
 type factsRead struct {
 	data   []byte
-	number int               // of the last line
-	whole  int64             // bytes of whole lines
+	number int               // number of the last line
+	whole  int64             // bytes of complete lines
 	known  map[string]fields // by thread
-	doubts map[string]error  // by thread: why it is not known where it comes from
+	doubts map[string]error  // by thread: why its origin is unknown
 	faults []error
-	lost   bool                   // the file is, or its end
-	said   map[string]heads.Facts // what known says, as far as somebody asked
+	lost   bool                   // the file, or its end, is lost
+	said   map[string]heads.Facts // decoded entries of known
 }
 
-// Facts returns what is known of a thread, active or not. Nothing is no error, and neither is a line
-// that cannot be read: what it leaves open is the Doubt.
+// Facts returns the facts of an active or ended thread. Neither having none nor an unreadable line is an
+// error: the latter is reported as Doubt.
 func (x *Heads) Facts(ctx context.Context, thread string) (heads.Facts, error) {
 	r, err := x.readFacts(ctx, thread)
 	if err != nil {
@@ -53,8 +53,8 @@ func (x *Heads) Facts(ctx context.Context, thread string) (heads.Facts, error) {
 	return r.of(thread)
 }
 
-// AllFacts returns what is known of all threads; most have no entry. With an error for lines that
-// cannot be read it returns what the others say.
+// AllFacts returns the facts of all threads; most have no entry. If some lines are unreadable, it returns an
+// error together with the others.
 func (x *Heads) AllFacts(ctx context.Context) (map[string]heads.Facts, error) {
 	r, err := x.readFacts(ctx, "")
 	if err != nil {
@@ -64,7 +64,7 @@ func (x *Heads) AllFacts(ctx context.Context) (map[string]heads.Facts, error) {
 	for _, threads := range []iter.Seq[string]{maps.Keys(r.known), maps.Keys(r.doubts)} {
 		for thread := range threads {
 			if all[thread], err = r.of(thread); err != nil {
-				return all, err // each line could be read, so this cannot be
+				return all, err // can't happen, because each line is readable
 			}
 		}
 	}
@@ -72,19 +72,18 @@ func (x *Heads) AllFacts(ctx context.Context) (map[string]heads.Facts, error) {
 	return all, errors.Join(r.faults...)
 }
 
-// maxKept bounds the lines of facts that are kept for the next look at all of them, in bytes.
+// maxKept bounds the lines of facts that are cached for the next read of all facts, in bytes.
 const maxKept = 4 << 20
 
-// keepFacts keeps lines that leave nothing in doubt. A run of many children asks for the facts of all
-// with each step, and finds the same lines, or more.
+// keepFacts caches lines that leave nothing in doubt. A run with many children reads the facts of all threads
+// in each step, and finds the same lines or more.
 func (x *Heads) keepFacts(r *factsRead) {
 	if len(r.data) <= maxKept && bytes.HasSuffix(r.data, []byte("\n")) && len(r.faults)+len(r.doubts) == 0 {
 		x.kept.Store(r)
 	}
 }
 
-// readFacts reads the lines that are about a thread, "" for all of them, and finds those of which that
-// cannot be told.
+// readFacts reads the lines about a thread, "" for all threads, and determines which are in doubt.
 func (x *Heads) readFacts(ctx context.Context, only string) (*factsRead, error) {
 	r, err := x.readLines(ctx, only)
 	if err != nil || only != "" && r.known[only] != nil && x.factsSaid() <= r.whole {
@@ -92,15 +91,15 @@ func (x *Heads) readFacts(ctx context.Context, only string) (*factsRead, error) 
 	}
 	var threads *table
 	mayBeDamaged := false
-	for range 2 { // a second look, because the facts may have been rewritten between the two files
-		if threads, err = x.read(ctx, threadsFile); err != nil { // nothing runs then
+	for range 2 { // retry, because the facts can have been rewritten between reading the two files
+		if threads, err = x.read(ctx, threadsFile); err != nil { // rarely needed
 			return r, ctx.Err()
 		}
 		if mayBeDamaged = threads.wrong != "" && len(threads.bad) == 0; !mayBeDamaged && threads.facts <= r.whole {
 			return r, nil
 		}
-		// Again, and all: facts are written before the thread that they are about, and before threads.yaml
-		// says how many there are.
+		// Read everything again: facts are written before their thread, and before threads.yaml records their
+		// number.
 		if r, err = x.readLines(ctx, ""); err != nil {
 			return r, err
 		}
@@ -129,7 +128,7 @@ func (x *Heads) readFacts(ctx context.Context, only string) (*factsRead, error) 
 	return r, nil
 }
 
-// doubtUnknown puts the active threads in doubt of which nothing is known.
+// doubtUnknown puts active threads without facts in doubt.
 func (r *factsRead) doubtUnknown(threads *table, why error) {
 	for thread := range threads.all {
 		if r.known[thread] == nil {
@@ -157,7 +156,7 @@ func (x *Heads) readLines(ctx context.Context, only string) (*factsRead, error) 
 		r.whole = int64(len(kept.data))
 		data = data[len(kept.data):]
 	}
-	var standing map[string]bool // read only if it is needed
+	var standing map[string]bool // read only if needed
 	for text := range bytes.Lines(data) {
 		r.number++
 		content, whole := bytes.CutSuffix(text, []byte("\n"))
@@ -187,8 +186,8 @@ func (x *Heads) readLines(ctx context.Context, only string) (*factsRead, error) 
 	return r, ctx.Err()
 }
 
-// mayBeAbout reports whether a sound line may be about a thread, which is quoted. The lines that we
-// write begin with their thread; what they say may name many others, such as its parent.
+// mayBeAbout reports whether a valid line can be about a thread, given as a quoted id. Lines written by uwf
+// start with their thread; their content can mention others, such as its parent.
 func mayBeAbout(line, quoted []byte) bool {
 	if bytes.HasPrefix(line, []byte(begin)) {
 		return bytes.HasPrefix(line[len(begin)-1:], quoted)
@@ -196,9 +195,9 @@ func mayBeAbout(line, quoted []byte) bool {
 	return bytes.Contains(line, quoted)
 }
 
-// add adds a line that can be read.
+// add adds a readable line.
 func (r *factsRead) add(change factsChange) {
-	known := maps.Clone(r.known[change.thread]) // those of an earlier look stay
+	known := maps.Clone(r.known[change.thread]) // earlier results keep theirs
 	if known == nil {
 		known = fields{}
 	}
@@ -210,12 +209,12 @@ func (r *factsRead) add(change factsChange) {
 	}
 }
 
-// doubt notes the threads that a line may be about. If it begins with a thread that is here, that one
-// and those that it mentions, because a damaged line end joins two lines; else all of them.
+// doubt determines the threads that a line can be about. If it starts with a known thread, that one and those
+// that it mentions, because a damaged line end joins two lines; otherwise all.
 func (r *factsRead) doubt(line []byte, standing map[string]bool, why error) {
 	id, _ := strings.CutPrefix(string(line), begin)
 	id = id[:min(len(id), threadid.Len)]
-	sure := standing[id] && !bytes.Contains(line, []byte{0}) // zeros may have been many lines
+	sure := standing[id] && !bytes.Contains(line, []byte{0}) // zeros can have been many lines
 	for thread := range standing {
 		if !sure || bytes.Contains(line, []byte(thread)) {
 			r.doubts[thread] = why
@@ -226,7 +225,7 @@ func (r *factsRead) doubt(line []byte, standing map[string]bool, why error) {
 	}
 }
 
-// names are the threads of this home, active and ended, as far as they can be read.
+// names returns the readable threads of this home, active and ended.
 func (x *Heads) names(ctx context.Context) map[string]bool {
 	all, _ := heads.Standings(ctx, x)
 	names := make(map[string]bool, len(all))
@@ -236,7 +235,7 @@ func (x *Heads) names(ctx context.Context) map[string]bool {
 	return names
 }
 
-// of returns what is known of a thread.
+// of returns the facts of a thread.
 func (r *factsRead) of(thread string) (heads.Facts, error) {
 	f, read := r.said[thread]
 	if !read {
@@ -250,8 +249,8 @@ func (r *factsRead) of(thread string) (heads.Facts, error) {
 	return f, nil
 }
 
-// marks is what is to be written of the threads in doubt before the reason for it goes: nobody has
-// said yet where they may work.
+// marks returns what must be written about threads in doubt before the reason disappears: nobody has
+// confirmed where they can work.
 func (r *factsRead) marks() (map[string]heads.Facts, error) {
 	marks := map[string]heads.Facts{}
 	for thread := range r.doubts {
@@ -269,17 +268,16 @@ func (r *factsRead) marks() (map[string]heads.Facts, error) {
 	return marks, nil
 }
 
-// SetFacts adds to what is known of a thread: each field of the change that is set takes the place of
-// what was known.
+// SetFacts updates the facts of a thread: each field set in change replaces the previous value.
 func (x *Heads) SetFacts(ctx context.Context, thread string, change heads.Facts) error {
 	return x.changeThreads(ctx, func(f *table) error {
 		return x.appendFacts(ctx, f, map[string]heads.Facts{thread: change})
 	})
 }
 
-// appendFacts adds lines durably, under the lock of the threads, whose table the caller saves then. If
-// the file is lost, it first writes which threads are in doubt. Then, or while the sum of that table does
-// not match, a thread that is known has a line even if it says nothing.
+// appendFacts durably appends lines, under the lock of the threads; the caller then saves the table. If the
+// file was lost, it first writes which threads are in doubt. In that case, or while the table's checksum is
+// wrong, a thread gets a line even without facts.
 func (x *Heads) appendFacts(ctx context.Context, f *table, changes map[string]heads.Facts) error {
 	size, err := x.factsSize(f.facts)
 	if err != nil {
@@ -305,11 +303,11 @@ func (x *Heads) appendFactsText(f *table, text []byte) error {
 	if err != nil {
 		return err
 	}
-	f.facts = 1 // more, when it is saved
+	f.facts = 1 // updated when it is saved
 	return durable.AppendFile(x.fsys, x.path(factsFile), append(start, text...), privateFile)
 }
 
-// marks are the lines of [factsRead.marks].
+// marks returns the lines of [factsRead.marks].
 func (x *Heads) marks(ctx context.Context) ([]byte, error) {
 	r, err := x.readFacts(ctx, "")
 	if err != nil {
@@ -322,11 +320,11 @@ func (x *Heads) marks(ctx context.Context) ([]byte, error) {
 	return factsLines(marks, false)
 }
 
-// factsSaid is how many bytes threads.yaml says that the file has at least; 0: it does not say.
+// factsSaid returns the minimum size of the file according to threads.yaml; 0 if unknown.
 func (x *Heads) factsSaid() int64 {
 	f, err := safeopen.OpenMax(x.path(threadsFile), maxFile, safeopen.Follow)
 	if err != nil {
-		return 0 // whoever reads it says so
+		return 0 // reported by the reader
 	}
 	defer func() { _ = f.Close() }() // nothing was written
 	head := make([]byte, len(sumPrefix)+sumDigits+factsLen)
@@ -334,8 +332,8 @@ func (x *Heads) factsSaid() int64 {
 	return parseTable("", head[:n], true).facts
 }
 
-// factsSize returns how many bytes of whole lines the file has: all of them, or only at least those that
-// are known, if more may have been torn by a kill; fewer, if of those the end is lost.
+// factsSize returns the number of bytes in complete lines of the file: all of them, or at least the known
+// number if a kill tore the rest; fewer if the end of those was lost.
 func (x *Heads) factsSize(known int64) (int64, error) {
 	f, err := safeopen.OpenMax(x.path(factsFile), maxFile, safeopen.Follow)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -367,8 +365,8 @@ func (x *Heads) factsSize(known int64) (int64, error) {
 	return 0, nil
 }
 
-// rewriteFacts writes one line for each thread but those that are gone, under the lock of the threads.
-// Lines that cannot be read stay.
+// rewriteFacts writes one line for each thread except those in gone, under the lock of the threads.
+// Unreadable lines stay.
 func (x *Heads) rewriteFacts(ctx context.Context, f *table, gone map[string]bool) error {
 	r, err := x.readFacts(ctx, "")
 	if err != nil {
@@ -401,8 +399,8 @@ func (x *Heads) rewriteFacts(ctx context.Context, f *table, gone map[string]bool
 	return x.replaceFacts(f, text)
 }
 
-// replaceFacts rewrites the file, under the lock of the threads. threads.yaml never says that it is longer
-// than it is.
+// replaceFacts rewrites the file, under the lock of the threads. threads.yaml never records more than its
+// actual length.
 func (x *Heads) replaceFacts(f *table, text []byte) error {
 	if f.facts > int64(len(text)) {
 		f.facts = int64(len(text))
@@ -417,7 +415,7 @@ func (x *Heads) replaceFacts(f *table, text []byte) error {
 	return x.save(f)
 }
 
-// factsLines are changes as lines, with those that say nothing only if they are wanted.
+// factsLines formats changes as lines; empty ones only if withEmpty is set.
 func factsLines(changes map[string]heads.Facts, withEmpty bool) (text []byte, err error) {
 	for _, thread := range slices.Sorted(maps.Keys(changes)) {
 		data, err := json.Marshal(changes[thread])
@@ -445,10 +443,10 @@ func isFacts(line []byte) error {
 	return err
 }
 
-// fields are what a line says beside the thread.
+// fields contains the fields of a line except the thread.
 type fields map[string]json.RawMessage
 
-// facts reads the fields that this program knows.
+// facts decodes the fields known to this program.
 func (f fields) facts() (heads.Facts, error) {
 	var out heads.Facts
 	if len(f) == 0 {
@@ -461,7 +459,7 @@ func (f fields) facts() (heads.Facts, error) {
 	return out, json.Unmarshal(data, &out)
 }
 
-// line writes fields as a line; null is left out of what is rewritten.
+// line formats fields as a line; a rewrite omits null.
 func (f fields) line(thread string) ([]byte, error) {
 	name, err := json.Marshal(thread)
 	if err != nil {
@@ -487,7 +485,7 @@ type factsChange struct {
 	fields fields
 }
 
-// parseFacts reads a line. Its known fields must have their types.
+// parseFacts parses a line. Its known fields must have the right types.
 func parseFacts(line []byte) (factsChange, error) {
 	if isBlank(line) {
 		return factsChange{}, errNothing

@@ -58,8 +58,8 @@ func TestFacts(t *testing.T) {
 	require.Nil(t, known(id("d")).Title)
 }
 
-// What a newer uwf has written stays when the file is rewritten; null takes a
-// field away; what cannot be read is kept, and stops only the thread that it names.
+// Fields of a newer uwf survive a rewrite; null removes a field; an unreadable line is kept, and affects only
+// its own thread.
 func TestFactsOfOthers(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -113,8 +113,7 @@ func TestFactsOfOthers(t *testing.T) {
 	require.Equal(t, bad, string(moved))
 }
 
-// Whoever looks at all threads again and again is told what the file says now, whatever it
-// said before.
+// Repeated reads of all facts reflect the current file, whatever it contained before.
 func TestFactsAgain(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -144,8 +143,8 @@ func TestFactsAgain(t *testing.T) {
 	require.Len(t, all(), 3)
 }
 
-// FuzzFacts: whatever the file holds, what is said of a thread next is known, what
-// was known of the others stays, and one thread asked for is what all are.
+// FuzzFacts checks that, with any file content, new facts of a thread are readable, those of others stay, and
+// reading one thread agrees with reading all.
 func FuzzFacts(f *testing.F) {
 	const whole = `{"thread":"@a","imported":{"from":"x","atMs":1},"colour":"red"}`
 	for _, text := range []string{

@@ -22,7 +22,7 @@ func manyThreads(n int) string {
 	return text.String()
 }
 
-// TestInPlace does the same to a text in place and to its parsed table.
+// TestInPlace applies the same operations to a text in place and to its parsed table.
 func TestInPlace(t *testing.T) {
 	t.Parallel()
 	parse := func(text string) *table { return parseTable("f", []byte(text), true) }
@@ -55,7 +55,7 @@ func TestInPlace(t *testing.T) {
 	require.True(t, parse(string(parse("").render())).inPlace)
 }
 
-// A sum of nonsense matches in the home of a stranger.
+// A matching checksum of invalid text, in an untrusted home.
 func TestASumOfNonsense(t *testing.T) {
 	t.Parallel()
 	line := manyThreads(1)
@@ -71,8 +71,8 @@ func TestASumOfNonsense(t *testing.T) {
 	}
 }
 
-// Whatever byte of a file with a sum is another one, that is reported, or nothing is lost: the sum
-// line has become a comment. A change keeps the report.
+// Changing any byte of a file with a checksum is reported, or loses nothing because the checksum line has
+// become a comment. A change keeps the report.
 func TestTheSumFindsDamage(t *testing.T) {
 	t.Parallel()
 	good := string(parseTable("f", []byte("# facts.jsonl says where these threads come from: old\n"+manyThreads(3)), true).render())
@@ -92,7 +92,7 @@ func TestTheSumFindsDamage(t *testing.T) {
 	require.Empty(t, parseTable("f", []byte(good[strings.Index(good, "\n")+1:]), true).problems(), "a person has deleted it")
 }
 
-// 100,000 threads that are listed cost no memory each.
+// Listing 100,000 threads needs no memory per thread.
 func TestHeadsAreNotHeld(t *testing.T) {
 	home := t.TempDir()
 	text := parseTable("f", []byte(manyThreads(10_000)), true).render()

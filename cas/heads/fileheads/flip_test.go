@@ -16,7 +16,7 @@ import (
 	"github.com/united-workforce/uwf/util/sampletest"
 )
 
-// said is all that an index says, and how many errors it has named.
+// said returns the content of an index and the number of errors reported.
 func said(t *testing.T, x *fileheads.Heads) (all map[string]string, errors int) {
 	t.Helper()
 	all = map[string]string{}
@@ -55,10 +55,9 @@ func said(t *testing.T, x *fileheads.Heads) (all map[string]string, errors int) 
 	return all, errors
 }
 
-// TestFlippedBytes: whatever happens to one byte of a file, all is as it was, or an
-// error names it, or it has become another id, hash or name of the right form, which
-// only a comparison with the nodes and the runs can tell (cas/fsck). Nothing
-// vanishes, and no change of another thread takes a damaged line away.
+// TestFlippedBytes checks that, for any changed byte, the content is unchanged, an error is reported, or the
+// byte belongs to a different well-formed id, hash or name, which only a comparison with nodes and runs can
+// detect (cas/fsck). Nothing vanishes, and changing another thread never removes a damaged line.
 func TestFlippedBytes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -96,7 +95,7 @@ func TestFlippedBytes(t *testing.T) {
 					continue
 				}
 				if file == "registry.yaml" && bad[at] == '#' && (at == 0 || good[at-1] == '\n') {
-					continue // somebody may have made it a comment
+					continue // a person can have made it a comment
 				}
 				require.False(t, exact, what)
 				require.Len(t, after, len(before), what)
@@ -106,7 +105,7 @@ func TestFlippedBytes(t *testing.T) {
 	}
 }
 
-// damages of a byte: each bit of it, and characters that mean something.
+// damages returns variants of a byte: each bit flipped, and special characters.
 func damages(good byte) []byte {
 	all := []byte{0, '\n', '\r', ' ', '#', '%', '"', '\'', '-', '{', ':', '&', '*', '!', '|', '0', 'Z', 0xff}
 	for bit := range 8 {

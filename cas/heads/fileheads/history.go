@@ -34,11 +34,11 @@ func (x *Heads) Ended(ctx context.Context, thread string) (heads.Ended, error) {
 	return x.lastEnd(thread)
 }
 
-// History yields one line per ended thread, in the order in which they ended. A
-// line that cannot be read is an error with its number, and the listing goes on.
+// History yields one line per ended thread, in the order in which they ended. It yields an error with the
+// line number for an unreadable line, and continues.
 //
-// Nothing is locked. Whoever wants every thread reads Heads first: a thread that
-// ends in between is then in both, never in neither.
+// It takes no lock. To list all threads, read Heads first: a thread that ends in between is then in both,
+// never in neither.
 func (x *Heads) History(ctx context.Context) iter.Seq2[heads.Ended, error] {
 	return func(yield func(heads.Ended, error) bool) {
 		threads, err := x.read(ctx, threadsFile)
@@ -51,7 +51,7 @@ func (x *Heads) History(ctx context.Context) iter.Seq2[heads.Ended, error] {
 			yield(heads.Ended{}, err)
 			return
 		}
-		newest := map[string]int{} // the number of its line
+		newest := map[string]int{} // number of its line
 		for line := range historyLines(data) {
 			if line.err == nil {
 				newest[line.value.Thread] = line.number
@@ -73,7 +73,7 @@ func (x *Heads) History(ctx context.Context) iter.Seq2[heads.Ended, error] {
 	}
 }
 
-// historyLines yields the lines that ended a thread, and those that cannot be read.
+// historyLines yields the lines that end a thread, and unreadable ones.
 func historyLines(data []byte) iter.Seq[line[heads.Ended]] {
 	return func(yield func(line[heads.Ended]) bool) {
 		for l := range linesOf(data, parseEnded) {
@@ -87,7 +87,7 @@ func historyLines(data []byte) iter.Seq[line[heads.Ended]] {
 	}
 }
 
-// endLine is a line. Older programs know no threads that have failed, and show one as completed.
+// endLine is a line. Older programs don't support failed threads, and show them as completed.
 type endLine struct {
 	heads.Ended
 	Failed bool `json:"failed,omitempty"`
@@ -101,8 +101,7 @@ func lineOf(e heads.Ended) endLine {
 	return endLine{e, false}
 }
 
-// parseEnded reads a line. Damage may have left good JSON, so what it says is
-// checked, too.
+// parseEnded parses a line. It also validates the content, because a damaged line can still be valid JSON.
 func parseEnded(line []byte) (heads.Ended, error) {
 	if isBlank(line) {
 		return heads.Ended{}, errNothing
@@ -118,7 +117,7 @@ func parseEnded(line []byte) (heads.Ended, error) {
 	if e.Thread == "" {
 		return heads.Ended{}, errors.New("names no thread")
 	}
-	if e.Status == "" { // the original's first lines have none
+	if e.Status == "" { // missing in the original's first lines
 		e.Status = protocol.StatusCompleted
 	}
 	if err := checkSum(line); err != nil {
@@ -127,7 +126,7 @@ func parseEnded(line []byte) (heads.Ended, error) {
 	return e, checkEnded(e)
 }
 
-// checkEnded is the first thing that no line of the history says.
+// checkEnded returns an error for a value that no line of the history can contain.
 func checkEnded(e heads.Ended) error {
 	if problem := threadProblem(e.Thread); problem != "" {
 		return errors.New(problem)
@@ -140,7 +139,7 @@ func checkEnded(e heads.Ended) error {
 	switch {
 	case !e.Head.Valid():
 		return fmt.Errorf("head %q is not a hash", e.Head)
-	case e.Workflow != "" && !e.Workflow.Valid(): // a damaged thread can be ended, too
+	case e.Workflow != "" && !e.Workflow.Valid(): // a damaged thread can also be ended
 		return fmt.Errorf("workflow %q is not a hash", e.Workflow)
 	case e.CompletedAt < 0 || e.CompletedAt > lastMs:
 		return fmt.Errorf("completedAt %d is not a time in ms", e.CompletedAt)
@@ -156,8 +155,7 @@ func isEnded(line []byte) error {
 	return err
 }
 
-// lastEnds is how each thread of the history ended last; damaged: there are lines
-// that cannot be read.
+// lastEnds returns the last end of each thread in the history; damaged means that there are unreadable lines.
 func (x *Heads) lastEnds() (ends map[string]heads.Ended, damaged bool, err error) {
 	data, err := x.readFile(historyFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -174,7 +172,7 @@ func (x *Heads) lastEnds() (ends map[string]heads.Ended, damaged bool, err error
 	return ends, damaged, nil
 }
 
-// appendLines adds lines to the history, durably and at once.
+// appendLines durably appends lines to the history at once.
 func (x *Heads) appendLines(ctx context.Context, lines []heads.Ended) error {
 	var text []byte
 	for _, e := range lines {
@@ -196,9 +194,8 @@ func (x *Heads) appendLines(ctx context.Context, lines []heads.Ended) error {
 	})
 }
 
-// lastEnd finds the newest line that ended a thread, from the end of the file:
-// whoever asks mostly asks for a thread that has just ended. [heads.ErrNoThread] if
-// there is none.
+// lastEnd finds the newest line that ended a thread, from the end of the file, because most requests are for
+// a thread that has just ended. It returns [heads.ErrNoThread] if there is none.
 func (x *Heads) lastEnd(thread string) (heads.Ended, error) {
 	f, err := safeopen.OpenMax(x.path(historyFile), maxFile, safeopen.Follow)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -236,7 +233,7 @@ func (x *Heads) searchBack(f *os.File, thread string) (heads.Ended, error) {
 	return heads.Ended{}, fmt.Errorf("%w: %s", heads.ErrNoThread, thread)
 }
 
-// damagedAt is the error for a line, whose number is only counted now.
+// damagedAt returns the error for a line, and only then counts its number.
 func (x *Heads) damagedAt(offset int64, cause error) error {
 	data, err := x.readFile(historyFile)
 	if err != nil {
@@ -246,17 +243,17 @@ func (x *Heads) damagedAt(offset int64, cause error) error {
 	return invalid(x.path(historyFile), bytes.Count(before, []byte("\n"))+1, cause.Error())
 }
 
-// backLine is a line of a file that is read from its end.
+// backLine is a line of a file read backwards.
 type backLine struct {
-	text   []byte // without its end; valid until the next line
+	text   []byte // without its newline; valid until the next line
 	offset int64
-	whole  bool // it has an end
+	whole  bool // has a newline
 }
 
-// blockSize is how much linesBack reads at a time.
+// blockSize is the number of bytes that linesBack reads at a time.
 const blockSize = 256 << 10
 
-// linesBack yields the lines of a file that contain a text, the last one first.
+// linesBack yields the lines of a file that contain a text, last one first.
 func linesBack(f *os.File, text []byte) iter.Seq2[backLine, error] {
 	return func(yield func(backLine, error) bool) {
 		offset, err := f.Seek(0, io.SeekEnd)
@@ -264,10 +261,9 @@ func linesBack(f *os.File, text []byte) iter.Seq2[backLine, error] {
 			yield(backLine{}, err)
 			return
 		}
-		var block, rest []byte // rest: of a line whose beginning is not read yet
+		var block, rest []byte // rest: part of a line whose beginning isn't read yet
 		for offset > 0 {
-			// A block as long as the rest keeps one huge line from costing
-			// quadratic time.
+			// A block as long as the rest avoids quadratic time for a very long line.
 			size := min(max(blockSize, int64(len(rest))), offset)
 			block = prepend(block, int(size), rest)
 			offset -= size
@@ -287,8 +283,7 @@ func linesBack(f *os.File, text []byte) iter.Seq2[backLine, error] {
 	}
 }
 
-// prepend makes room for n bytes before rest, in block if it is long enough;
-// rest may be a part of block.
+// prepend makes room for n bytes before rest, in block if it is long enough; rest can be a part of block.
 func prepend(block []byte, n int, rest []byte) []byte {
 	if cap(block) < n+len(rest) {
 		block = make([]byte, n+len(rest))
@@ -298,7 +293,7 @@ func prepend(block []byte, n int, rest []byte) []byte {
 	return block
 }
 
-// beginOfLines is where the first line that is here as a whole begins.
+// beginOfLines returns the start of the first complete line.
 func beginOfLines(block []byte, isFirst bool) int {
 	if isFirst {
 		return 0
@@ -309,8 +304,8 @@ func beginOfLines(block []byte, isFirst bool) int {
 	return len(block)
 }
 
-// linesWith finds the lines that contain a text. It looks for the text first,
-// so what is not there is not there fast.
+// linesWith returns the lines that contain a text. It searches for the text first, so a missing text is
+// quickly ruled out.
 func linesWith(block, text []byte) []backLine {
 	var lines []backLine
 	for at := 0; at < len(block); {
@@ -330,9 +325,8 @@ func linesWith(block, text []byte) []backLine {
 	return lines
 }
 
-// Forget removes all lines of ended threads from the history, and their facts. A thread
-// that is active again, or unknown, is left alone, and so is any line that cannot be read.
-// It returns how each of the forgotten threads had ended.
+// Forget removes all lines of ended threads from the history, and their facts. It ignores active and unknown
+// threads, and keeps unreadable lines. It returns how each of the forgotten threads had ended.
 func (x *Heads) Forget(ctx context.Context, threads map[string]bool) (forgotten []heads.Ended, err error) {
 	err = x.locked(ctx, threadsLock, func() error {
 		f, err := x.read(ctx, threadsFile)
@@ -350,7 +344,7 @@ func (x *Heads) Forget(ctx context.Context, threads map[string]bool) (forgotten 
 			if forgotten, err = x.forget(gone); err != nil {
 				return err
 			}
-			// After the history: facts of a thread that is gone do no harm.
+			// Facts are removed after the history, because facts of a missing thread do no harm.
 			return x.rewriteFacts(ctx, f, names(forgotten))
 		})
 	})
@@ -389,7 +383,7 @@ func (x *Heads) forget(gone func(thread string) bool) ([]heads.Ended, error) {
 	return forgotten, durable.WriteFile(x.fsys, x.path(historyFile), kept, 0o644)
 }
 
-// names are the threads of lines.
+// names returns the threads of lines.
 func names(lines []heads.Ended) map[string]bool {
 	threads := map[string]bool{}
 	for _, e := range lines {

@@ -15,9 +15,8 @@ import (
 	"github.com/united-workforce/uwf/util/fuzzing"
 )
 
-// FuzzHistory: whatever the file holds, the next thread that ends is found, none
-// that was there is lost, and the search from the end agrees with the listing
-// from the beginning.
+// FuzzHistory checks that, with any file content, the next thread that ends is found, no existing one is
+// lost, and the search from the end agrees with the listing from the start.
 func FuzzHistory(f *testing.F) {
 	const whole = `{"thread":"@a","workflow":"44P8EP6N3NXZ5","head":"4EAEYQKFHTJ23","status":"completed","completedAt":1}`
 	for _, text := range []string{
@@ -34,7 +33,7 @@ func FuzzHistory(f *testing.F) {
 		require.NoError(t, os.WriteFile(name, text, 0o644))
 		before, damaged := history(t, x)
 		for _, e := range before {
-			// A line that spells the id with needless escapes is not ours.
+			// A line with needlessly escaped ids isn't ours.
 			if quoted, err := json.Marshal(e.Thread); err == nil && bytes.Contains(text, quoted) {
 				found, err := x.Ended(t.Context(), e.Thread)
 				require.NoError(t, err)
@@ -43,7 +42,7 @@ func FuzzHistory(f *testing.F) {
 		}
 		end := ended(id("fuzzed-thread"), h1)
 		if x.Add(t.Context(), end.Thread, h1, heads.Facts{}) != nil {
-			return // the text speaks of that thread already
+			return // the text already mentions that thread
 		}
 		require.NoError(t, x.Archive(t.Context(), end))
 		found, err := x.Ended(t.Context(), end.Thread)

@@ -40,7 +40,7 @@ func TestHistoryListsHowThreadsEnded(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s %s %s %d", e.Thread, e.Head, e.Status, e.CompletedAt))
 	}
 	require.Equal(t, []string{
-		id("b") + " 4EAEYQKFHTJ23 completed 2", // its resumed line ends nothing, and it is not active
+		id("b") + " 4EAEYQKFHTJ23 completed 2", // its resumed line ends nothing, and it isn't active
 		id("a") + " 108DB063KRQWW cancelled 5",
 	}, got, "d is active")
 	require.Len(t, problems, 2, "a torn last line is none")
@@ -56,7 +56,7 @@ func TestHistoryListsHowThreadsEnded(t *testing.T) {
 	require.ErrorIs(t, err, heads.ErrNoThread)
 }
 
-// An older program shows a thread that has failed as completed: it knows no other end.
+// An older program shows a failed thread as completed, the only end it knows.
 func TestAThreadThatHasFailedIsCompletedForOlderPrograms(t *testing.T) {
 	t.Parallel()
 	x, dir := with(t, "threads.yaml", ids("@a: 108DB063KRQWW\n"))
@@ -83,7 +83,7 @@ func TestATornHistoryIsMended(t *testing.T) {
 	next := sums(`{"thread":"@z","workflow":"44P8EP6N3NXZ5","head":"4EAEYQKFHTJ23","status":"completed","completedAt":1700000000000}` + "\n")
 	for _, c := range []struct {
 		name, before, want string
-		damaged            bool // a line is named, and stays
+		damaged            bool // a line is reported, and stays
 	}{
 		{"nothing to mend", whole + "\n", whole + "\n" + next, false},
 		{"half a line", whole + "\n" + whole[:40], whole + "\n" + next, false},
@@ -137,7 +137,7 @@ func TestEndedFindsALineAnywhereInALongHistory(t *testing.T) {
 	for i := range 5000 {
 		fmt.Fprintf(&lines, `{"thread":"@t%d","workflow":"44P8EP6N3NXZ5","head":"4EAEYQKFHTJ23","status":"completed","completedAt":%d}`+"\n", i, i)
 	}
-	// One line longer than the blocks that are read, too.
+	// A line longer than the blocks read.
 	fmt.Fprintf(&lines, `{"thread":"@long","workflow":"44P8EP6N3NXZ5","head":"4EAEYQKFHTJ23","status":"completed","completedAt":1,"x":%q}`+"\n", strings.Repeat("x", 300_000))
 	x, _ := with(t, "history.jsonl", lines.String())
 	for _, i := range []int64{0, 1, 700, 701, 2500, 4998, 4999} {
@@ -150,7 +150,7 @@ func TestEndedFindsALineAnywhereInALongHistory(t *testing.T) {
 	_, err = x.Ended(t.Context(), id("t5000"))
 	require.ErrorIs(t, err, heads.ErrNoThread)
 
-	// The same behind a torn line that is longer still.
+	// The same after an even longer torn line.
 	x, dir := with(t, "history.jsonl", lines.String()+`{"thread":"`+strings.Repeat("y", 1_000_000))
 	e, err := x.Ended(t.Context(), id("t0"))
 	require.NoError(t, err)

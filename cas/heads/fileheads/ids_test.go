@@ -7,7 +7,7 @@ import (
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 )
 
-// id is the id of a thread that a test calls by a name.
+// id returns the id for a test's name of a thread.
 func id(name string) string {
 	const unused = "ILOU-"
 	const instead = "1100Y"
@@ -20,12 +20,12 @@ func id(name string) string {
 
 var named = regexp.MustCompile(`@[a-z0-9-]+`)
 
-// ids puts ids in the place of @names.
+// ids replaces @names with ids.
 func ids(text string) string {
 	return named.ReplaceAllStringFunc(text, func(name string) string { return id(name[1:]) })
 }
 
-// sums puts ids in the place of @names, and gives each line that has an end its sum.
+// sums replaces @names with ids, and adds a checksum to each complete line.
 func sums(text string) string {
 	var out strings.Builder
 	for line := range strings.Lines(ids(text)) {

@@ -1,26 +1,25 @@
-// Package fileheads keeps the mutable part of uwf: four files under the home
-// directory that a person can read and edit.
+// Package fileheads stores the mutable state of uwf in four files in the home directory, which a person can
+// read and edit:
 //
 //	threads.yaml   thread-id: head-hash       active threads
 //	history.jsonl  {thread, workflow, head, status, completedAt}   ended threads
 //	registry.yaml  workflow-name: hash
-//	facts.jsonl    {thread, …}   what is known of threads besides their chains
+//	facts.jsonl    {thread, …}   facts of threads besides their chains
 //
 // Invariants:
 //   - each file is changed only under its lock (<home>/locks/), and a head only
 //     by compare-and-swap. Lock order: thread (the engine's), threads, history;
-//   - when a method that changes something returns nil, the change is durable;
-//     when it returns an error, the thread is where it was or where it should
-//     go, never nowhere;
-//   - threads.yaml alone says which threads are active: a thread in both files
-//     is. Ending one writes the history first, so a cut in between leaves it
+//   - when a changing method returns nil, the change is durable; after an error,
+//     the thread has either its old or its new state;
+//   - only threads.yaml determines which threads are active: a thread in both files
+//     is active. Ending one writes the history first, so an interruption leaves it
 //     active;
-//   - facts are written before the head of the thread that they are about. If they
-//     are lost, no thread is.
+//   - facts are written before the head of their thread. Losing them never loses
+//     a thread.
 //
-// The two YAML files are written one plain line per entry, sorted, below a checksum
-// (table.go). A person who edits them deletes the checksum. Any order, quotes and comments
-// are read; the next write puts such a file into our form again, its comment lines at the top.
+// The two YAML files have one plain line per entry, sorted, below a checksum (table.go). A person who edits
+// them deletes the checksum. Any order, quotes and comments are accepted; the next write restores the
+// canonical form, with comment lines at the top.
 package fileheads
 
 import (
@@ -35,17 +34,16 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// Heads is the four files of a home directory. Each look reads them, because other
-// processes write too; it is safe for concurrent use.
+// Heads accesses the four files of a home directory. It reads them each time, because other processes write
+// them as well; it is safe for concurrent use.
 //
-// Besides the errors that they name, its methods return those of the disk, and
-// a [*protocol.Error] with [protocol.CodeInvalid] that names file and line where
-// a file says something that cannot be read. Such a line stops nobody but the
-// thread or workflow that it stands for, and is never lost by a write.
+// In addition to the documented errors, its methods return disk errors, and a [*protocol.Error] with
+// [protocol.CodeInvalid], file and line for unreadable content. Such a line affects only its own thread or
+// workflow, and is never lost by a write.
 type Heads struct {
 	dir  string
 	fsys durable.FS
-	kept atomic.Pointer[factsRead] // what lines of facts say, as long as they are there
+	kept atomic.Pointer[factsRead] // cached facts, valid while the file still starts with the same lines
 }
 
 // Open returns the index of a home directory, which need not exist yet.
@@ -63,7 +61,7 @@ const (
 	registryLock = "registry"
 )
 
-// locked runs change under a lock, with the home directory in place.
+// locked calls change under a lock, after creating the home directory.
 func (x *Heads) locked(ctx context.Context, name string, change func() error) (err error) {
 	if err := durable.MkdirAll(x.fsys, x.dir, 0o700); err != nil {
 		return err
@@ -73,18 +71,18 @@ func (x *Heads) locked(ctx context.Context, name string, change func() error) (e
 		return err
 	}
 	defer func() { err = errors.Join(err, held.Unlock()) }()
-	// Such a file can be a copy of all heads; if it stays, that is no reason to stop.
+	// Such a file can be a copy of all heads. Failing to remove it isn't an error.
 	if file, ok := map[string]string{threadsLock: threadsFile, registryLock: registryFile}[name]; ok {
 		_ = durable.RemoveTemps(x.fsys, x.path(file))
 	}
 	return change()
 }
 
-// longestWait bounds how long a lock of the index is waited for. Changes take
-// milliseconds; whoever holds one so long is not at work.
+// longestWait bounds the time to wait for a lock of the index. Changes take milliseconds, so a longer holder
+// is not making progress.
 const longestWait = 2 * time.Minute
 
-// errLongWait is the cause of a context in which a lock was waited for too long.
+// errLongWait is the cause of a context in which waiting for a lock timed out.
 var errLongWait = fmt.Errorf("for longer than %s", longestWait)
 
 func (x *Heads) lock(ctx context.Context, path string) (*durable.Held, error) {
@@ -97,7 +95,7 @@ func (x *Heads) lock(ctx context.Context, path string) (*durable.Held, error) {
 	return held, err
 }
 
-// invalid is the error for a line of a file that cannot be read.
+// invalid returns the error for an unreadable line of a file.
 func invalid(path string, line int, reason string) error {
 	return &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("%s:%d: %s", path, line, reason)}
 }

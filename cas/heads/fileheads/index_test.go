@@ -31,7 +31,7 @@ func open(t *testing.T) (*fileheads.Heads, string) {
 	return fileheads.Open(dir, durable.OS()), dir
 }
 
-// with opens an index whose files a person, or a power cut, has left like this.
+// with opens an index with this file content, as left by a person or a power cut.
 func with(t *testing.T, file, text string) (*fileheads.Heads, string) {
 	t.Helper()
 	x, dir := open(t)
@@ -47,7 +47,7 @@ func text(t *testing.T, dir, file string) string {
 	return string(data)
 }
 
-// unsummed is a file without the line of its sum.
+// unsummed returns a file without its checksum line.
 func unsummed(t *testing.T, dir, file string) string {
 	t.Helper()
 	data := text(t, dir, file)
@@ -152,7 +152,7 @@ func TestRegistry(t *testing.T) {
 		require.ErrorIs(t, x.Register(ctx, name, h), &protocol.Error{Code: protocol.CodeInvalid})
 	}
 
-	// What somebody has written into the file is named, and names nothing.
+	// An invalid name in the file is reported, and identifies nothing.
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "registry.yaml"), []byte("\"a$(touch x)b\": 108DB063KRQWW\ngood: 44P8EP6N3NXZ5\n"), 0o644))
 	names, err = x.Workflows(ctx)
 	require.NoError(t, err)
@@ -233,7 +233,7 @@ func TestALineThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestManyAtOnce: 50 threads begin at once, and one head is moved by all.
+// TestManyAtOnce starts 50 threads concurrently, and all move one head.
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
 	x, _ := open(t)

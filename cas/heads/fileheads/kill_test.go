@@ -21,9 +21,9 @@ import (
 	"github.com/united-workforce/uwf/util/tmpfstest"
 )
 
-const workerVar = "UWF_TEST_WORKER" // set in the processes that TestKill starts
+const workerVar = "UWF_TEST_WORKER" // set in the processes started by TestKill
 
-// stepsPerThread is how long each thread of a worker gets.
+// stepsPerThread is the length of a worker's threads.
 const stepsPerThread = 3
 
 func TestMain(m *testing.M) {
@@ -34,8 +34,8 @@ func TestMain(m *testing.M) {
 	tmpfstest.Main(prosetest.Of(m))
 }
 
-// work runs threads until it is killed, and acknowledges each act on stdout.
-// It returns only if something fails.
+// work runs threads until it is killed, and acknowledges each operation on stdout. It returns only on
+// failure.
 func work(ctx context.Context, root, name string) error {
 	w, err := newWorld(ctx, root, unflushed{durable.OS()}, "none")
 	if err != nil {
@@ -60,9 +60,8 @@ func work(ctx context.Context, root, name string) error {
 	}
 }
 
-// TestKill kills processes that all work in one home, at random moments. What
-// they had acknowledged is there; what they were at has happened or not; the
-// ones that come after them go on.
+// TestKill kills processes that work in one home, at random moments. Acknowledged operations are visible, the
+// one in progress is either done or not, and later processes continue.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	ctx, root := t.Context(), t.TempDir()
@@ -70,8 +69,7 @@ func TestKill(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, w.register(ctx, "w"))
 
-	// Where the machine is slow, the workers get less done before they are
-	// killed: then it takes more of them.
+	// On a slow machine the workers get less done before they are killed, so more rounds are needed.
 	for round, acts := 0, 0; round < 20 || acts < 100; round++ {
 		var together sync.WaitGroup
 		said := make([][]string, 3)
@@ -92,7 +90,7 @@ func TestKill(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// killedWorker runs a worker, kills it, and returns what it had acknowledged.
+// killedWorker runs a worker, kills it, and returns what it acknowledged.
 func killedWorker(t *testing.T, root, name string) []string {
 	cmd := exec.Command(os.Args[0], root)
 	cmd.Env = append(os.Environ(), workerVar+"="+name)
@@ -106,7 +104,7 @@ func killedWorker(t *testing.T, root, name string) []string {
 	var said []string
 	var timer *time.Timer
 	for scanner := bufio.NewScanner(stdout); scanner.Scan(); {
-		if timer == nil { // at a moment that it cannot foresee, once it is at work
+		if timer == nil { // at a random moment once it is working
 			timer = time.AfterFunc(rand.N(40*time.Millisecond), func() { _ = cmd.Process.Kill() })
 			defer timer.Stop()
 		}
@@ -118,8 +116,8 @@ func killedWorker(t *testing.T, root, name string) []string {
 	return said
 }
 
-// checkKilled compares what a worker had acknowledged with what is there. All
-// its threads but the last have ended.
+// checkKilled compares a worker's acknowledgments with the actual state. All its threads except the last have
+// ended.
 func checkKilled(ctx context.Context, t *testing.T, w world, names map[string]protocol.Hash, said []string) {
 	t.Helper()
 	for i, line := range said {
@@ -131,7 +129,7 @@ func checkKilled(ctx context.Context, t *testing.T, w world, names map[string]pr
 			continue
 		}
 		if i < len(said)-1 {
-			continue // the next line says more
+			continue // the next line contains more
 		}
 		var steps int
 		_, err := fmt.Sscanf(state, "%d steps", &steps)

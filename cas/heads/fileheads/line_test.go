@@ -36,8 +36,8 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// FuzzTable: whatever a file says, reading it neither fails nor loses a line that it cannot read, and
-// what it has written it reads as the same, as YAML does.
+// FuzzTable checks that, for any file content, reading neither fails nor loses an unreadable line, and that
+// written content reads back the same, also as YAML.
 func FuzzTable(f *testing.F) {
 	for _, text := range []string{
 		"a: 4EAEYQKFHTJ23\nb: 108DB063KRQWW\n", "# note\n\nb: 4EAEYQKFHTJ23\na: 4EAEYQKFHTJ23", "{a: 4EAEYQKFHTJ23}",

@@ -13,22 +13,21 @@ import (
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// A line of history.jsonl or facts.jsonl is an object that ends in a sum of what is
-// before it, so that a damaged one does not pass for another. A line without one is
-// believed: older programs and people write such.
+// A line of history.jsonl or facts.jsonl is an object that ends with a checksum of the preceding text, so
+// that damage is detected. A line without one is trusted, because older programs and people write such lines.
 const (
 	checkKey    = "check"
 	checkFormat = `,"check":"%08x"}`
 	checkLen    = len(`,"check":"00000000"}`)
 )
 
-// summed adds the sum to an object, and the end of the line.
+// summed adds the checksum and the newline to an object.
 func summed(object []byte) []byte {
 	object = bytes.TrimSuffix(object, []byte("}"))
 	return append(fmt.Appendf(object, checkFormat, crc32.ChecksumIEEE(object)), '\n')
 }
 
-// checkSum is an error if a line has a sum that does not fit.
+// checkSum returns an error if a line has a wrong checksum.
 func checkSum(line []byte) error {
 	if has, fits := sumOf(line); has && !fits {
 		return errors.New(`its sum does not fit: it is damaged, or somebody has changed it and left "check" in`)
@@ -36,7 +35,7 @@ func checkSum(line []byte) error {
 	return nil
 }
 
-// sumOf reports whether a line ends in a sum, and whether that fits.
+// sumOf reports whether a line ends with a checksum, and whether that is right.
 func sumOf(line []byte) (has, fits bool) {
 	line = bytes.TrimRight(line, " \t\r")
 	at := len(line) - checkLen
@@ -46,18 +45,17 @@ func sumOf(line []byte) (has, fits bool) {
 	return true, bytes.Equal(line[at:], fmt.Appendf(nil, checkFormat, crc32.ChecksumIEEE(line[:at])))
 }
 
-// begin is how each line of ours begins.
+// begin is the beginning of each line written by uwf.
 const begin = `{"thread":"`
 
-// errNothing means that a line says nothing: it is blank, or the beginning of one
-// that nobody was told had been written.
+// errNothing means that a line has no content: it is blank, or the beginning of an unacknowledged write.
 var errNothing = errors.New("says nothing")
 
-// isBlank reports whether a line is empty to a person.
+// isBlank reports whether a line is blank.
 func isBlank(line []byte) bool { return len(bytes.TrimSpace(line)) == 0 }
 
-// read reads a line, without its end. A last line that has no end may be one that a
-// kill or a power cut has torn.
+// read parses a line without its newline. A last line without a newline can have been torn by a kill or a
+// power cut.
 func read[T any](line []byte, whole bool, parse func([]byte) (T, error)) (T, error) {
 	if whole {
 		return parse(line)
@@ -70,11 +68,10 @@ func read[T any](line []byte, whole bool, parse func([]byte) (T, error)) (T, err
 	return v, err
 }
 
-// withoutZeros is a last line without what a power cut leaves behind it: zeros, to
-// the end of the file, and nothing else.
+// withoutZeros removes the zeros that a power cut can leave at the end of a file.
 func withoutZeros(tail []byte) []byte { return bytes.TrimRight(tail, "\x00") }
 
-// isTorn reports whether a last line is the beginning of one of ours.
+// isTorn reports whether a last line is the beginning of a line written by uwf.
 func isTorn(tail []byte) bool {
 	if n := min(len(begin), len(tail)); string(tail[:n]) != begin[:n] {
 		return false
@@ -83,15 +80,15 @@ func isTorn(tail []byte) bool {
 	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
 }
 
-// line is one of a file: what it says, or why it cannot be read.
+// line is a line of a file: its content, or why it is unreadable.
 type line[T any] struct {
 	value  T
-	text   []byte // with its end, if it has one
+	text   []byte // with its newline, if any
 	number int    // from 1
 	err    error
 }
 
-// linesOf yields the lines of a file. What says nothing is passed over.
+// linesOf yields the lines of a file, except those without content.
 func linesOf[T any](data []byte, parse func([]byte) (T, error)) iter.Seq[line[T]] {
 	return func(yield func(line[T]) bool) {
 		number := 0
@@ -109,9 +106,8 @@ func linesOf[T any](data []byte, parse func([]byte) (T, error)) iter.Seq[line[T]
 	}
 }
 
-// mendTail deals with a last line that has no end: it is cut off if a kill or a
-// power cut tore it. Any other, damaged or not, gets its end, which the caller must
-// write first. parse is an error for a line that cannot be read.
+// mendTail handles a last line without a newline: it removes a torn line. For any other, damaged or not, it
+// returns the newline that the caller must write first. parse returns an error for an unreadable line.
 func (x *Heads) mendTail(file string, parse func(line []byte) error) (start []byte, err error) {
 	f, err := safeopen.OpenMax(x.path(file), maxFile, safeopen.Follow)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -16,8 +16,8 @@ import (
 	"github.com/united-workforce/uwf/util/sampletest"
 )
 
-// TestNoDamageMakesAStrangerOurs: whatever byte of facts.jsonl is another one, a thread that asks where
-// it may work goes on asking, also after a repair.
+// TestNoDamageMakesAStrangerOurs checks that, with any byte of facts.jsonl changed, an unconfirmed imported
+// thread still asks where it can work, even after a repair.
 func TestNoDamageMakesAStrangerOurs(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -75,7 +75,7 @@ func TestNoDamageMakesAStrangerOurs(t *testing.T) {
 			try(append(slices.Clone(good[:at]), good[at+1:]...), true)
 		}
 	}
-	for c := range 256 { // two lines become one
+	for c := range 256 { // joins two lines
 		if c != '\n' {
 			at := bytes.IndexByte(good, '\n')
 			bad := slices.Clone(good)
@@ -88,8 +88,8 @@ func TestNoDamageMakesAStrangerOurs(t *testing.T) {
 	}
 }
 
-// TestNoLostTailMakesAStrangerOurs: of whatever length facts.jsonl is left, or however much of its end is
-// zeros, a thread that asks where it may work goes on asking: at once, after changes and after a repair.
+// TestNoLostTailMakesAStrangerOurs checks that, with facts.jsonl truncated or zeroed from any point, an
+// unconfirmed imported thread still asks where it can work: immediately, after changes and after a repair.
 func TestNoLostTailMakesAStrangerOurs(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

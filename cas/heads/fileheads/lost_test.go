@@ -17,8 +17,8 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// Threads that exist and that no file has are found, whatever became of threads.yaml; what a
-// killed command may leave is no damage.
+// Threads that exist but aren't in any file are found, regardless of the damage to threads.yaml; remains of a
+// killed command aren't damage.
 func TestLost(t *testing.T) {
 	t.Parallel()
 	const (

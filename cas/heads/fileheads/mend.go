@@ -19,28 +19,26 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// path is where one of the four files is.
+// path returns the path of one of the four files.
 func (x *Heads) path(file string) string { return filepath.Join(x.dir, file) }
 
-// HistoryPath is the file of the history.
+// HistoryPath returns the path of the history.
 func (x *Heads) HistoryPath() string { return x.path(historyFile) }
 
-// FactsPath is the file of the facts.
+// FactsPath returns the path of the facts.
 func (x *Heads) FactsPath() string { return x.path(factsFile) }
 
-// ThreadsPath is the file of the active threads.
+// ThreadsPath returns the path of the active threads.
 func (x *Heads) ThreadsPath() string { return x.path(threadsFile) }
 
-// RegistryPath is the file of the workflows' names.
+// RegistryPath returns the path of the workflows' names.
 func (x *Heads) RegistryPath() string { return x.path(registryFile) }
 
-// QuarantineDir takes the lines that cannot be read. Each file has one of the same
-// name there.
+// QuarantineDir returns the directory for unreadable lines, with a file of the same name for each file.
 func (x *Heads) QuarantineDir() string { return x.path("quarantine") }
 
-// QuarantineHistory moves the lines of the history that cannot be read to a file
-// where nobody reads them, and returns how many there were and where they are.
-// They are there before they go here.
+// QuarantineHistory moves unreadable lines of the history to the quarantine, and returns their number and the
+// new file. The lines are written there before they are removed here.
 func (x *Heads) QuarantineHistory(ctx context.Context) (n int, to string, err error) {
 	to = filepath.Join(x.QuarantineDir(), historyFile)
 	err = x.locked(ctx, historyLock, func() error {
@@ -63,8 +61,8 @@ func (x *Heads) QuarantineHistory(ctx context.Context) (n int, to string, err er
 	return n, to, err
 }
 
-// QuarantineFacts is [Heads.QuarantineHistory] for the facts. The threads that those lines may have
-// been about are from elsewhere from now on, as far as anybody knows; so are all, if the file is lost.
+// QuarantineFacts is [Heads.QuarantineHistory] for the facts. Threads that those lines can have been about
+// count as imported from now on; if the file was lost, all threads do.
 func (x *Heads) QuarantineFacts(ctx context.Context) (n int, to string, err error) {
 	to = filepath.Join(x.QuarantineDir(), factsFile)
 	err = x.changeThreads(ctx, func(f *table) error {
@@ -90,8 +88,8 @@ func (x *Heads) QuarantineFacts(ctx context.Context) (n int, to string, err erro
 	return n, to, err
 }
 
-// QuarantineThreads is [Heads.QuarantineHistory] for the active threads. If the sum does not match, it
-// does from now on, and the threads in doubt are from elsewhere, as far as anybody knows.
+// QuarantineThreads is [Heads.QuarantineHistory] for the active threads. It corrects a wrong checksum, and
+// threads in doubt count as imported from now on.
 func (x *Heads) QuarantineThreads(ctx context.Context) (n int, to string, err error) {
 	return x.quarantineTable(ctx, threadsLock, threadsFile, func(f *table) error {
 		marks, err := x.marks(ctx)
@@ -102,7 +100,7 @@ func (x *Heads) QuarantineThreads(ctx context.Context) (n int, to string, err er
 	})
 }
 
-// QuarantineRegistry is [Heads.QuarantineHistory] for the names of workflows; the sum matches from now on.
+// QuarantineRegistry is [Heads.QuarantineHistory] for the names of workflows. It corrects a wrong checksum.
 func (x *Heads) QuarantineRegistry(ctx context.Context) (n int, to string, err error) {
 	return x.quarantineTable(ctx, registryLock, registryFile, func(*table) error { return nil })
 }
@@ -141,7 +139,7 @@ func (x *Heads) quarantineTable(ctx context.Context, lock, file string,
 	return n, to, err
 }
 
-// setAside adds lines to a file of the quarantine.
+// setAside appends lines to a file of the quarantine.
 func (x *Heads) setAside(to string, lines []byte, perm fs.FileMode) error {
 	if err := durable.MkdirAll(x.fsys, filepath.Dir(to), 0o755); err != nil {
 		return err
@@ -149,8 +147,7 @@ func (x *Heads) setAside(to string, lines []byte, perm fs.FileMode) error {
 	return durable.AppendFile(x.fsys, to, lines, perm)
 }
 
-// sortLines tells the lines that can be read from those that cannot. One that
-// says nothing goes.
+// sortLines separates readable from unreadable lines, and drops lines without content.
 func sortLines[T any](data []byte, parse func([]byte) (T, error)) (good, bad []byte) {
 	for line := range linesOf(data, parse) {
 		text := append(bytes.TrimSuffix(line.text, []byte("\n")), '\n')
@@ -163,25 +160,26 @@ func sortLines[T any](data []byte, parse func([]byte) (T, error)) (good, bad []b
 	return good, bad
 }
 
-// Lost returns the threads that have run and that neither threads.yaml nor history.jsonl has, sorted:
-// their lines were lost, or their ids are damaged there. If there are any, or if threads.yaml was lost
-// as a whole, so are threads with nothing but facts: a killed command can leave facts without a thread.
+// Lost returns the threads that have run and that neither threads.yaml nor history.jsonl contains, sorted:
+// their lines were lost, or their ids are damaged. If there are any, or if threads.yaml was lost completely,
+// it includes threads that have only facts; otherwise it doesn't, because a killed command can leave facts
+// without a thread.
 func (x *Heads) Lost(ctx context.Context) (lost []string, err error) {
-	runs, err := os.ReadDir(x.path("runs")) // before the files: a thread is in one of them before it runs
+	runs, err := os.ReadDir(x.path("runs")) // first, because a thread is in one of the files before it runs
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	known := map[string]bool{}
 	f, err := x.read(ctx, threadsFile)
 	if err != nil {
-		return nil, ctx.Err() // it is reported with the heads
+		return nil, ctx.Err() // reported with the heads
 	}
-	for thread := range f.all { // a line that cannot be read may be any: see nowhere
+	for thread := range f.all { // an unreadable line can be any thread: see nowhere
 		known[thread] = true
 	}
 	size, err := x.factsSize(0)
 	if err != nil {
-		return nil, ctx.Err() // it is reported with the facts
+		return nil, ctx.Err() // reported with the facts
 	}
 	says := f.facts > 0 || size == 0
 	runs = slices.DeleteFunc(runs, func(e fs.DirEntry) bool { return known[e.Name()] || !threadid.Valid(e.Name()) })
@@ -205,7 +203,7 @@ func (x *Heads) Lost(ctx context.Context) (lost []string, err error) {
 		}
 	}
 	if !says || len(lost) > 0 {
-		facts, _ := x.AllFacts(ctx) // lines that cannot be read are reported with the facts
+		facts, _ := x.AllFacts(ctx) // unreadable lines are reported with the facts
 		for id, f := range facts {
 			if f.Doubt == nil {
 				add(id)
@@ -216,8 +214,8 @@ func (x *Heads) Lost(ctx context.Context) (lost []string, err error) {
 	return lost, ctx.Err()
 }
 
-// nowhere looks once more: the thread may have begun or been resumed since. A damaged line that
-// mentions it was reported already.
+// nowhere checks again, because the thread can have been started or resumed since. A damaged line that
+// mentions it was already reported.
 func (x *Heads) nowhere(ctx context.Context, id string) bool {
 	if _, err := x.Head(ctx, id); !errors.Is(err, heads.ErrNoThread) {
 		return false
@@ -226,7 +224,7 @@ func (x *Heads) nowhere(ctx context.Context, id string) bool {
 	return errors.Is(err, heads.ErrNoThread)
 }
 
-// CheckLost is an error if threads are lost ([Heads.Lost]).
+// CheckLost returns an error if threads are lost ([Heads.Lost]).
 func (x *Heads) CheckLost(ctx context.Context) error {
 	lost, err := x.Lost(ctx)
 	if err != nil || len(lost) == 0 {
@@ -239,14 +237,14 @@ func (x *Heads) CheckLost(ctx context.Context) error {
 	}
 }
 
-// ThreadPlace is the line that says where a thread stands, as file:line; "" if there
-// is none. It is for messages: a hash that leads nowhere is to be fixed there.
+// ThreadPlace returns the line with a thread's state, as file:line, or "". Messages use it to show where to
+// fix a bad hash.
 func (x *Heads) ThreadPlace(ctx context.Context, thread string) string {
 	if places := x.places(ctx, threadsFile, thread); len(places) > 0 {
 		return places[0]
 	}
 	if places := x.places(ctx, historyFile, thread); len(places) > 0 {
-		return places[len(places)-1] // the last line counts
+		return places[len(places)-1] // the last line applies
 	}
 	return ""
 }
@@ -259,7 +257,7 @@ func (x *Heads) WorkflowPlace(ctx context.Context, name string) string {
 	return ""
 }
 
-// places are the lines of a file that mention a key.
+// places returns the lines of a file that mention a key.
 func (x *Heads) places(ctx context.Context, file, key string) (found []string) {
 	data, err := x.readFile(file)
 	if err != nil || ctx.Err() != nil {

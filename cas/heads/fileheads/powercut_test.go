@@ -19,10 +19,9 @@ import (
 	"github.com/united-workforce/uwf/util/sampletest"
 )
 
-// TestPowerCut cuts the power at every operation on the disk, with every state
-// that the disk may then be in. What was acknowledged is there; what was under
-// way has happened or not; every hash that a file names stands for whole, good
-// nodes; and the program goes on from there.
+// TestPowerCut simulates a power cut at every disk operation, with every possible resulting state.
+// Acknowledged operations are visible, the one in progress is either done or not, every hash in a file refers
+// to complete, valid nodes, and the program continues from there.
 func TestPowerCut(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -74,16 +73,15 @@ func TestPowerCut(t *testing.T) {
 	}
 }
 
-// moment is when an act had been acknowledged.
+// moment is the time at which an operation was acknowledged.
 type moment struct {
 	acts  int // of life
-	ops   int // on the disk, until then
+	ops   int // disk operations until then
 	names map[string]protocol.Hash
-	nodes []protocol.Hash // behind the names
+	nodes []protocol.Hash // referenced by the names
 }
 
-// life is what happens before the power goes, each act acknowledged before the
-// next begins.
+// life returns the operations before the power cut, each acknowledged before the next starts.
 func life() []func(context.Context, world) error {
 	return []func(context.Context, world) error{
 		func(ctx context.Context, w world) error { return w.register(ctx, "w") },
@@ -99,8 +97,7 @@ func life() []func(context.Context, world) error {
 	}
 }
 
-// survives checks what a power cut has left, and does the cut act again, unless
-// it had happened already.
+// survives checks the state after a power cut, and repeats the interrupted operation unless it was done.
 func survives(ctx context.Context, root, flush string, before, after moment) error {
 	w, err := newWorld(ctx, root, unflushed{durable.OS()}, flush)
 	if err != nil {
@@ -131,7 +128,7 @@ func survives(ctx context.Context, root, flush string, before, after moment) err
 	return errors.Join(w.hold(ctx, after.nodes), w.goesOn(ctx))
 }
 
-// goesOn starts another thread, and checks that no thread is taken for a stranger's.
+// goesOn starts another thread, and checks that no thread counts as imported.
 func (w world) goesOn(ctx context.Context) error {
 	if err := w.Add(ctx, id("z"), h1, heads.Facts{}); err != nil {
 		return err
@@ -145,7 +142,7 @@ func (w world) goesOn(ctx context.Context) error {
 	return err
 }
 
-// hold checks that nodes are there and are what their hashes say.
+// hold checks that nodes exist and match their hashes.
 func (w world) hold(ctx context.Context, nodes []protocol.Hash) error {
 	for _, h := range nodes {
 		if _, err := w.store.Get(ctx, h); err != nil {

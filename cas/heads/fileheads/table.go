@@ -19,13 +19,13 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// The first line of threads.yaml and registry.yaml is a checksum of what follows its digits. People
-// who edit the file delete the line: a file without it is believed.
+// The first line of threads.yaml and registry.yaml is a checksum of the text after its digits. People who
+// edit the file delete the line: a file without it is trusted.
 const (
 	sumPrefix = "# sum: crc32c-"
 	sumDigits = 8
-	// withFacts, behind the digits, is how many bytes of whole lines facts.jsonl has at least, if it has
-	// any: of a shorter file the end is lost.
+	// withFacts follows the digits. It records the minimum size of complete lines in facts.jsonl, if there
+	// are any: a shorter file has lost its end.
 	withFacts = ", with %012d bytes of facts.jsonl"
 	factsLen  = len(withFacts) + 12 - len("%012d")
 )
@@ -41,15 +41,15 @@ const maxFile = 512 << 20
 // table is threads.yaml or registry.yaml: plain lines `key: hash`, sorted by key.
 type table struct {
 	path     string
-	threads  bool     // keys are ids of threads
-	facts    int64    // bytes of whole lines that facts.jsonl has at least
-	wrong    string   // a sum line that does not match: it stays until a repair; else ""
+	threads  bool     // keys are thread ids
+	facts    int64    // minimum size of complete lines in facts.jsonl, in bytes
+	wrong    string   // a wrong checksum line, which stays until a repair; otherwise ""
 	comments []string // whole lines
 	entries  []entry  // sorted by key, each key once
 	bad      []badLine
 
-	// inPlace: the sum matches and each line is a thread's, so that all have the same length. Then they
-	// are looked up and edited in the text: parsing 100,000 threads would cost more than a step does.
+	// inPlace means that the checksum is right and all lines have the length of a thread's. They are then
+	// looked up and edited in the text: parsing 100,000 threads would cost more than a step.
 	inPlace bool
 	text    []byte
 }
@@ -61,7 +61,7 @@ type entry struct {
 	line int // from 1; 0: not read from the file
 }
 
-// badLine is a line that cannot be read. It stays in the file as it is.
+// badLine is an unreadable line. It stays in the file unchanged.
 type badLine struct {
 	line         int
 	text, reason string
@@ -70,7 +70,7 @@ type badLine struct {
 // headLine is the length of a line of threads.yaml.
 const headLine = threadid.Len + len(": ") + protocol.HashLen + len("\n")
 
-// threadProblem says why a key is no thread id, "" if it is one.
+// threadProblem explains why a key isn't a thread id, "" if it is.
 func threadProblem(key string) string {
 	if threadid.Valid(key) {
 		return ""
@@ -78,7 +78,7 @@ func threadProblem(key string) string {
 	return fmt.Sprintf("%q is not a thread id", key)
 }
 
-// read reads threads.yaml or registry.yaml. A file that does not exist is empty.
+// read reads threads.yaml or registry.yaml. A missing file counts as empty.
 func (x *Heads) read(ctx context.Context, name string) (*table, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func (x *Heads) read(ctx context.Context, name string) (*table, error) {
 	return parseTable(x.path(name), text, name == threadsFile), nil
 }
 
-// readFile reads a file. It follows links: a person may keep the files of the home elsewhere.
+// readFile reads a file. It follows links, because a person can keep these files elsewhere.
 func (x *Heads) readFile(name string) ([]byte, error) {
 	return safeopen.ReadFile(x.path(name), maxFile, safeopen.Follow)
 }
@@ -107,10 +107,10 @@ func parseTable(path string, data []byte, threads bool) *table {
 	covered := rest[digits:]
 	text = covered
 	if len(text) >= factsLen && bytes.HasPrefix(text, []byte(", with ")) {
-		_, _ = fmt.Sscanf(string(text[:factsLen]), withFacts, &t.facts) // else the sum does not match
+		_, _ = fmt.Sscanf(string(text[:factsLen]), withFacts, &t.facts) // otherwise the checksum is wrong
 		text = text[factsLen:]
 	}
-	text = text[min(len("\n"), len(text)):] // another byte here is damage that hides no thread
+	text = text[min(len("\n"), len(text)):] // a different byte here is damage that hides no thread
 	if string(rest[:digits]) != sumText(covered) {
 		t.wrong = strings.TrimSuffix(string(data[:len(data)-len(text)]), "\n")
 	} else if threads && len(text)%headLine == 0 && validLine(string(text[:min(headLine, len(text))])) {
@@ -121,7 +121,7 @@ func parseTable(path string, data []byte, threads bool) *table {
 	return t
 }
 
-// validLine reports whether a text is a line of threads.yaml as uwf writes it, or nothing.
+// validLine reports whether a text is a line of threads.yaml as written by uwf, or empty.
 func validLine(line string) bool {
 	if len(line) != headLine {
 		return line == ""
@@ -130,7 +130,7 @@ func validLine(line string) bool {
 	return line[len(id):len(id)+len(": ")] == ": " && line[headLine-1] == '\n' && isWord(id) && isWord(hash)
 }
 
-// isWord reports whether a text has only digits and upper case letters.
+// isWord reports whether a text consists of digits and upper case letters.
 func isWord(text string) bool {
 	for i := range len(text) {
 		if c := text[i]; c-'0' > 9 && c-'A' > 'Z'-'A' {
@@ -140,7 +140,7 @@ func isWord(text string) bool {
 	return true
 }
 
-// parsed makes the table a parsed one.
+// parsed parses the table unless it is already parsed.
 func (t *table) parsed() {
 	if t.inPlace {
 		t.inPlace = false
@@ -174,11 +174,11 @@ func (t *table) parse(text string, number int) {
 	t.settle()
 }
 
-// oldComments is how the first lines of threads.yaml begin that earlier versions wrote.
+// oldComments is the beginning of the comment lines that earlier versions wrote to threads.yaml.
 const oldComments = "# facts.jsonl "
 
-// parseLine reads a line, or returns why it cannot. The key and the hash may have quotes, and a comment
-// may follow.
+// parseLine parses a line, or returns the reason why it can't. The key and the hash can be quoted, and a
+// comment can follow.
 func parseLine(line string) (e entry, reason string) {
 	const want = "want one entry, such as `name: hash`"
 	key, rest, found := strings.Cut(line, ":")
@@ -201,7 +201,7 @@ func parseLine(line string) (e entry, reason string) {
 	return entry{key: key, hash: h}, ""
 }
 
-// settle sorts the entries and takes out those whose key has two hashes: nobody can tell which one is right.
+// settle sorts the entries and removes those whose key has two hashes, because the right one is unknown.
 func (t *table) settle() {
 	slices.SortStableFunc(t.entries, func(a, b entry) int { return strings.Compare(a.key, b.key) })
 	all := t.entries
@@ -225,7 +225,7 @@ func (t *table) settle() {
 	slices.SortFunc(t.bad, func(a, b badLine) int { return a.line - b.line })
 }
 
-// find returns the index of a key, or the one where it would be.
+// find returns the index of a key, or its insertion point.
 func (t *table) find(key string) (int, bool) {
 	if t.inPlace {
 		return sort.Find(len(t.text)/headLine, func(i int) int {
@@ -235,8 +235,7 @@ func (t *table) find(key string) (int, bool) {
 	return slices.BinarySearchFunc(t.entries, key, func(e entry, key string) int { return strings.Compare(e.key, key) })
 }
 
-// get returns the hash of a key, "" if there is none, and an error if a line that cannot be read mentions
-// the key.
+// get returns the hash of a key, "" if it is missing, and an error if an unreadable line mentions the key.
 func (t *table) get(key string) (protocol.Hash, error) {
 	i, ok := t.find(key)
 	if ok && t.inPlace {
@@ -263,7 +262,7 @@ func (t *table) all(yield func(key string, h protocol.Hash) bool) {
 	if t.inPlace {
 		for text := string(t.text); text != ""; text = text[headLine:] {
 			if !validLine(text[:headLine]) {
-				t.parsed() // somebody has computed the sum of nonsense
+				t.parsed() // a hand-made checksum of invalid text
 				break
 			}
 			if !yield(text[:threadid.Len], protocol.Hash(text[threadid.Len+len(": "):headLine-1])) {
@@ -317,14 +316,14 @@ func mentions(text, key string) bool {
 	}
 }
 
-// inWord reports whether a character can be part of a key that has no quotes.
+// inWord reports whether a character can be part of an unquoted key.
 func inWord(c rune) bool {
 	return c == '-' || c == '_' || c == '.' || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
 }
 
-// problems are the errors for all lines that cannot be read, or for the sum.
+// problems returns the errors for all unreadable lines, or for the checksum.
 func (t *table) problems() (all []error) {
-	if t.wrong != "" && len(t.bad) == 0 { // else the damage is in one of those lines
+	if t.wrong != "" && len(t.bad) == 0 { // otherwise the damage is in one of those lines
 		all = append(all, invalid(t.path, 1, fmt.Sprintf("the sum does not match: the file is damaged, or somebody has "+
 			"edited it and left this line in; "+
 			"%d of its lines were read", len(t.entries))))
@@ -335,7 +334,7 @@ func (t *table) problems() (all []error) {
 	return all
 }
 
-// save replaces the file. Lines that cannot be read stay, and so does a sum that does not match.
+// save replaces the file. Unreadable lines and a wrong checksum stay.
 func (x *Heads) save(t *table) error {
 	return durable.WriteFile(x.fsys, t.path, t.render(), 0o644)
 }
@@ -349,7 +348,7 @@ func (t *table) render() []byte {
 	switch {
 	case t.wrong != "":
 		out = append(append(out, t.wrong...), '\n')
-	case len(t.bad) == 0: // a sum says that all can be read
+	case len(t.bad) == 0: // a checksum implies that everything is readable
 		out = append(append(out, says...), '\n')
 	}
 	if t.inPlace {
@@ -371,8 +370,8 @@ func (t *table) render() []byte {
 	return out
 }
 
-// appendLine writes an entry as a line. A name that YAML might not read as text is quoted; Go's quoting
-// is YAML's.
+// appendLine writes an entry as a line. It quotes a name that YAML might not read as text; Go's quoting is
+// valid in YAML.
 func (t *table) appendLine(out []byte, e entry) []byte {
 	if threadid.Valid(e.key) || isPlain(e.key) {
 		out = append(out, e.key...)
@@ -382,7 +381,7 @@ func (t *table) appendLine(out []byte, e entry) []byte {
 	return append(append(append(out, ": "...), e.hash...), '\n')
 }
 
-// isPlain reports whether every YAML parser reads a name as text. It refuses more than it must.
+// isPlain reports whether every YAML parser reads a name as text. It is conservative.
 func isPlain(name string) bool {
 	switch strings.ToLower(name) {
 	case "", "null", "true", "false", "yes", "no", "on", "off", "y", "n":
@@ -392,8 +391,8 @@ func isPlain(name string) bool {
 	return !strings.ContainsFunc(name, isOther) && 'a' <= name[0]|0x20 && name[0]|0x20 <= 'z'
 }
 
-// Workflow returns the hash that a name stands for, or [heads.ErrNoWorkflow]. What cannot
-// be a workflow's name names none, whatever the file says.
+// Workflow returns the hash of a name, or [heads.ErrNoWorkflow]. An invalid workflow name has no hash, even
+// if the file contains it.
 func (x *Heads) Workflow(ctx context.Context, name string) (protocol.Hash, error) {
 	if problem := protocol.WorkflowNameProblem(name); problem != "" {
 		return "", fmt.Errorf("%w: the name %q %s", heads.ErrNoWorkflow, name, problem)
@@ -402,7 +401,7 @@ func (x *Heads) Workflow(ctx context.Context, name string) (protocol.Hash, error
 	if err != nil {
 		return "", err
 	}
-	if f.wrong != "" && len(f.bad) == 0 { // the name, or its hash, may be the damaged one
+	if f.wrong != "" && len(f.bad) == 0 { // the name or its hash can be damaged
 		return "", f.problems()[0]
 	}
 	h, err := f.get(name)
@@ -412,8 +411,8 @@ func (x *Heads) Workflow(ctx context.Context, name string) (protocol.Hash, error
 	return h, err
 }
 
-// Workflows returns the registry, sorted by name. With an error for a line that
-// cannot be read it returns all the others.
+// Workflows returns the registry, sorted by name. If some lines are unreadable, it returns an error together
+// with the others.
 func (x *Heads) Workflows(ctx context.Context) ([]heads.Named, error) {
 	f, err := x.read(ctx, registryFile)
 	if err != nil {
@@ -426,8 +425,7 @@ func (x *Heads) Workflows(ctx context.Context) ([]heads.Named, error) {
 	return names, errors.Join(f.problems()...)
 }
 
-// Unregister takes a name away and returns the hash that it stood for, or
-// [heads.ErrNoWorkflow].
+// Unregister removes a name and returns its hash, or [heads.ErrNoWorkflow].
 func (x *Heads) Unregister(ctx context.Context, name string) (h protocol.Hash, err error) {
 	err = x.locked(ctx, registryLock, func() error {
 		f, err := x.read(ctx, registryFile)
@@ -446,7 +444,7 @@ func (x *Heads) Unregister(ctx context.Context, name string) (h protocol.Hash, e
 	return h, err
 }
 
-// Register points a name at a hash.
+// Register sets the hash of a name.
 func (x *Heads) Register(ctx context.Context, name string, h protocol.Hash) error {
 	if !h.Valid() {
 		return &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("%q is not a hash", h)}
@@ -467,7 +465,7 @@ func (x *Heads) Register(ctx context.Context, name string, h protocol.Hash) erro
 	})
 }
 
-// misnamed takes out the entries whose keys cannot be a workflow's name.
+// misnamed removes the entries whose keys aren't valid workflow names.
 func (t *table) misnamed() (bad []badLine) {
 	t.entries = slices.DeleteFunc(t.entries, func(e entry) bool {
 		problem := protocol.WorkflowNameProblem(e.key)

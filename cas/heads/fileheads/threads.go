@@ -23,8 +23,7 @@ func (x *Heads) Head(ctx context.Context, thread string) (protocol.Hash, error) 
 	return h, err
 }
 
-// Heads yields the active threads, sorted by id, and then an error for each line
-// that cannot be read.
+// Heads yields the active threads, sorted by id, followed by an error for each unreadable line.
 func (x *Heads) Heads(ctx context.Context) iter.Seq2[heads.Head, error] {
 	return func(yield func(heads.Head, error) bool) {
 		f, err := x.read(ctx, threadsFile)
@@ -45,8 +44,8 @@ func (x *Heads) Heads(ctx context.Context) iter.Seq2[heads.Head, error] {
 	}
 }
 
-// Damage is what is wrong with the lines of the active threads, and of those that
-// have ended; nil: nothing. A thread that is not found may be in one of them.
+// Damage returns the problems in the lines of active and ended threads, or nil. A thread that isn't found can
+// be in one of them.
 func (x *Heads) Damage(ctx context.Context) error {
 	faults := []error{x.DamagedHeads(ctx)}
 	for _, err := range x.History(ctx) {
@@ -55,8 +54,8 @@ func (x *Heads) Damage(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// DamagedHeads is [Heads.Damage] of the active threads only. One that the history
-// knows may be active again, in a line that cannot be read.
+// DamagedHeads is [Heads.Damage] for active threads only. A thread in the history can be active again in an
+// unreadable line.
 func (x *Heads) DamagedHeads(ctx context.Context) error {
 	f, err := x.read(ctx, threadsFile)
 	if err != nil {
@@ -66,8 +65,7 @@ func (x *Heads) DamagedHeads(ctx context.Context) error {
 	return errors.Join(f.problems()...)
 }
 
-// Add adds an active thread with what is known of it; [heads.ErrExists] if it is
-// active or has ended.
+// Add adds an active thread with its facts; [heads.ErrExists] if it is active or has ended.
 func (x *Heads) Add(ctx context.Context, thread string, head protocol.Hash, facts heads.Facts) error {
 	return x.AddAll(ctx, []heads.New{{Head: heads.Head{Thread: thread, Hash: head}, Facts: facts}})
 }
@@ -100,8 +98,8 @@ func (x *Heads) AddAll(ctx context.Context, threads []heads.New) error {
 	})
 }
 
-// endedAmong tells which threads have ended. One is looked for from the end of the
-// history, where the young ones are; many are worth reading it once.
+// endedAmong reports which threads have ended. It searches for a single thread from the end of the history,
+// where recent ones are; for many it reads the history once.
 func (x *Heads) endedAmong(threads []heads.New) (func(thread string) bool, error) {
 	const few = 3
 	if len(threads) > few {
@@ -119,7 +117,7 @@ func (x *Heads) endedAmong(threads []heads.New) (func(thread string) bool, error
 	return func(thread string) bool { return has[thread] }, nil
 }
 
-// Move moves a head from old to new; [*heads.ConflictError] if it is not at old.
+// Move moves a head from old to new; [*heads.ConflictError] if the head isn't old.
 func (x *Heads) Move(ctx context.Context, thread string, old, new protocol.Hash) error {
 	if err := checkEntry(thread, new); err != nil {
 		return err
@@ -151,9 +149,9 @@ func (x *Heads) Archive(ctx context.Context, e heads.Ended) error {
 	})
 }
 
-// Reopen makes an ended thread active again at the head it ended with; e is its
-// newest history line ([Heads.Ended]). Errors: [heads.ErrExists] if it is active
-// again already, [heads.ErrNoThread], [*heads.ConflictError] if it has ended elsewhere since.
+// Reopen reactivates an ended thread at its last head; e is its newest history line ([Heads.Ended]). Errors:
+// [heads.ErrExists] if it is already active, [heads.ErrNoThread], [*heads.ConflictError] if it has ended
+// differently since.
 func (x *Heads) Reopen(ctx context.Context, e heads.Ended, atMs int64) error {
 	return x.changeThreads(ctx, func(f *table) error {
 		active, err := f.get(e.Thread)
@@ -176,8 +174,8 @@ func (x *Heads) Reopen(ctx context.Context, e heads.Ended, atMs int64) error {
 	})
 }
 
-// changeThreads edits threads.yaml under its lock. What edit writes into the
-// history is durable before threads.yaml changes.
+// changeThreads edits threads.yaml under its lock. What edit writes to the history is durable before
+// threads.yaml changes.
 func (x *Heads) changeThreads(ctx context.Context, edit func(f *table) error) error {
 	return x.locked(ctx, threadsLock, func() error {
 		f, err := x.read(ctx, threadsFile)
@@ -191,7 +189,7 @@ func (x *Heads) changeThreads(ctx context.Context, edit func(f *table) error) er
 	})
 }
 
-// saveThreads saves threads.yaml, and how long facts.jsonl is.
+// saveThreads saves threads.yaml with the length of facts.jsonl.
 func (x *Heads) saveThreads(f *table) error {
 	size, err := x.factsSize(f.facts)
 	if err != nil {
@@ -201,7 +199,7 @@ func (x *Heads) saveThreads(f *table) error {
 	return x.save(f)
 }
 
-// expect is the compare of compare-and-swap.
+// expect implements the compare of compare-and-swap.
 func (t *table) expect(thread string, want protocol.Hash) error {
 	got, err := t.get(thread)
 	if err != nil {
@@ -213,20 +211,18 @@ func (t *table) expect(thread string, want protocol.Hash) error {
 	return nil
 }
 
-// Adoption brings a thread to where it stands elsewhere.
+// Adoption sets a thread to its state elsewhere.
 type Adoption struct {
 	Thread string
-	Was    protocol.Hash // its head here, active or ended; "": it is new here
+	Was    protocol.Hash // its head here, active or ended; "" if new
 	Head   protocol.Hash
-	End    *heads.Ended // how it has ended; nil: it is active
-	Facts  heads.Facts  // what is known of it from now on, beside what was
+	End    *heads.Ended // how it ended; nil if active
+	Facts  heads.Facts  // facts to add
 }
 
-// Adopt makes many adoptions in one change of each file, facts first, then the
-// history. A cut
-// in between leaves threads active that should have ended, or unknown that should
-// be active: adopting again goes on from there. Errors: [*heads.ConflictError] if one
-// of the threads is not where it was, and then nothing has changed.
+// Adopt applies many adoptions in one change of each file: facts first, then the history. An interruption
+// leaves threads active that should have ended, or unknown that should be active; adopting again completes
+// it. It returns a [*heads.ConflictError], without any change, if a thread has moved.
 func (x *Heads) Adopt(ctx context.Context, all []Adoption, atMs int64) error {
 	if len(all) == 0 {
 		return ctx.Err()
@@ -246,7 +242,7 @@ func (x *Heads) Adopt(ctx context.Context, all []Adoption, atMs int64) error {
 		for _, a := range all {
 			ended, hasEnded := ends[a.Thread]
 			if damaged && !hasEnded {
-				// A line that cannot be read may be this thread's.
+				// An unreadable line can be this thread's.
 				if _, err := x.lastEnd(a.Thread); err != nil && !errors.Is(err, heads.ErrNoThread) {
 					return err
 				}
@@ -271,8 +267,7 @@ func (x *Heads) Adopt(ctx context.Context, all []Adoption, atMs int64) error {
 	})
 }
 
-// compare is the compare of compare-and-swap; ended is the head that the thread
-// ended with, "" if it has not.
+// compare implements the compare of compare-and-swap; ended is the head at which the thread ended, or "".
 func (a Adoption) compare(f *table, ended protocol.Hash) error {
 	got, err := f.get(a.Thread)
 	if err != nil {
@@ -287,9 +282,9 @@ func (a Adoption) compare(f *table, ended protocol.Hash) error {
 	return nil
 }
 
-// line is what the history has to say of an adoption, if anything.
+// line returns the history line for an adoption, if one is needed.
 func (a Adoption) line(f *table, ended heads.Ended, hasEnded bool, atMs int64) (heads.Ended, bool) {
-	active, _ := f.get(a.Thread) // compare has asked before
+	active, _ := f.get(a.Thread) // compare has checked it
 	switch {
 	case a.End != nil:
 		line := *a.End
@@ -302,7 +297,7 @@ func (a Adoption) line(f *table, ended heads.Ended, hasEnded bool, atMs int64) (
 	return heads.Ended{}, false
 }
 
-// checkEntry refuses what a line could not give back.
+// checkEntry rejects values that a line can't represent.
 func checkEntry(thread string, head protocol.Hash) error {
 	problem := threadProblem(thread)
 	if problem == "" && !head.Valid() {

@@ -19,7 +19,7 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// world is a home and a store as the program has them.
+// world is a home and a store as the program uses them.
 type world struct {
 	*fileheads.Heads
 	store *fsstore.Store
@@ -68,8 +68,8 @@ func (w world) start(ctx context.Context, id, workflow string) error {
 	return w.Add(ctx, id, head, heads.Facts{})
 }
 
-// step does what an agent and then "thread step" do: a node as it happens, all
-// nodes in one commit, the head.
+// step does what an agent and then "thread step" do: put a node as it happens, commit all nodes, and move the
+// head.
 func (w world) step(ctx context.Context, id string) error {
 	head, err := w.Head(ctx, id)
 	if err != nil {
@@ -101,7 +101,7 @@ func (w world) step(ctx context.Context, id string) error {
 	return w.Move(ctx, id, head, next)
 }
 
-// entitle says something of a thread besides its chain.
+// entitle sets a thread's title.
 func (w world) entitle(ctx context.Context, id string) error {
 	title := "mine"
 	return w.SetFacts(ctx, id, heads.Facts{Title: &title})
@@ -123,9 +123,8 @@ func (w world) reopen(ctx context.Context, id string) error {
 	return w.Reopen(ctx, e, 2)
 }
 
-// names is everything that the three files name: "active a", "ended a" and
-// "workflow w", with their hashes. That of a start or a step tells the whole
-// chain behind it.
+// names returns everything in the three files: "active a", "ended a" and "workflow w", with their hashes. The
+// hash of a start or a step identifies its whole chain.
 func (w world) names(ctx context.Context) (map[string]protocol.Hash, error) {
 	found := map[string]protocol.Hash{}
 	for h, err := range w.Heads.Heads(ctx) {
@@ -147,8 +146,8 @@ func (w world) names(ctx context.Context) (map[string]protocol.Hash, error) {
 	return found, err
 }
 
-// reachable lists all nodes behind those that are named, types included. It
-// fails if one is missing or damaged, or if a thread's chain does not fit.
+// reachable returns all nodes reachable from the names, including types. It fails if one is missing or
+// damaged, or if a thread's chain is inconsistent.
 func (w world) reachable(ctx context.Context, names map[string]protocol.Hash) ([]protocol.Hash, error) {
 	roots := slices.Sorted(maps.Values(names))
 	var found []protocol.Hash
@@ -175,7 +174,7 @@ func (w world) reachable(ctx context.Context, names map[string]protocol.Hash) ([
 	return found, nil
 }
 
-// unflushed is a disk that flushes nothing, because a test looks at it at once.
+// unflushed is a disk that flushes nothing, because a test reads it immediately.
 type unflushed struct{ durable.FS }
 
 func (u unflushed) WriteTemp(path string, data []byte, perm fs.FileMode, _ durable.Flush) (string, error) {

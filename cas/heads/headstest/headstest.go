@@ -1,4 +1,4 @@
-// Package headstest is what every [heads.Heads] must do: run it against yours.
+// Package headstest is the test suite for implementations of [heads.Heads].
 package headstest
 
 import (
@@ -14,15 +14,15 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// Ids of threads, and heads that they may have. Nothing is stored under them.
+// Thread ids, and possible heads. No node has these hashes.
 const (
 	idA, idB, idC = "01ARZ3NDEKTSV4RRFFQ69G5FAA", "01ARZ3NDEKTSV4RRFFQ69G5FAB", "01ARZ3NDEKTSV4RRFFQ69G5FAC"
 
 	h1, h2, h3 protocol.Hash = "4EAEYQKFHTJ23", "0123456789ABC", "7ZZZZZZZZZZZZ"
 )
 
-// Run runs the suite. open returns empty heads, others at each call; what one
-// process or connection of yours has changed, all others must see.
+// Run runs the suite. open returns new empty heads on each call. Changes by one process or connection must be
+// visible to all others.
 func Run(t *testing.T, open func(t *testing.T) heads.Heads) {
 	for name, test := range map[string]func(*testing.T, heads.Heads){
 		"a head moves by compare and swap": moves,
@@ -112,7 +112,7 @@ func lists(t *testing.T, x heads.Heads) {
 	require.Equal(t, h2, standings[idA].End.Head)
 
 	for range x.Heads(ctx) {
-		break // a list may be left
+		break // leaving a loop early is allowed
 	}
 	for range x.History(ctx) {
 		break
@@ -140,7 +140,7 @@ func facts(t *testing.T, x heads.Heads) {
 		"the end of a thread takes nothing away")
 }
 
-// races: of many who move a head from the same node, one wins.
+// races checks that exactly one of many concurrent moves from the same head succeeds.
 func races(t *testing.T, x heads.Heads) {
 	const many = 8
 	ctx := t.Context()
@@ -176,7 +176,7 @@ func refusals(t *testing.T, x heads.Heads) {
 	stands(t, x, idA, h1)
 }
 
-// failed: that a thread has failed is known wherever its end is.
+// failed checks that a thread's failure is visible wherever its end is.
 func failed(t *testing.T, x heads.Heads) {
 	require.NoError(t, x.Add(t.Context(), idA, h1, heads.Facts{}))
 	end := ended(idA, h1)
@@ -216,7 +216,7 @@ func stands(t *testing.T, x heads.Heads, thread string, want protocol.Hash) {
 	require.Equal(t, want, got)
 }
 
-// conflict may be called on any goroutine, which require may not.
+// conflict can be called on any goroutine, unlike require.
 func conflict(t *testing.T, err error, want heads.ConflictError) {
 	t.Helper()
 	var got *heads.ConflictError

@@ -1,5 +1,4 @@
-// Package memheads keeps heads in memory: for tests, and for programs that run
-// threads which nobody needs later.
+// Package memheads keeps heads in memory, for tests and for programs whose threads needn't persist.
 package memheads
 
 import (
@@ -16,11 +15,11 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// Heads is a [heads.Heads] in memory. The zero value is empty and ready.
+// Heads is a [heads.Heads] in memory. The zero value is empty and ready to use.
 type Heads struct {
 	mu     sync.Mutex
 	active map[string]protocol.Hash
-	ended  []heads.Ended // the newest last, one for each thread
+	ended  []heads.Ended // newest last, one per thread
 	facts  map[string]heads.Facts
 }
 
@@ -202,7 +201,7 @@ func (m *Heads) set(thread string, h protocol.Hash) {
 	m.active[thread] = h
 }
 
-// learn merges facts: what JSON leaves out of the change is as it was.
+// learn merges facts: fields that JSON omits from the change stay unchanged.
 func (m *Heads) learn(thread string, change heads.Facts) error {
 	data, err := json.Marshal(change)
 	if err != nil || string(data) == "{}" {
@@ -219,7 +218,7 @@ func (m *Heads) learn(thread string, change heads.Facts) error {
 	return nil
 }
 
-// end is where a thread's end stands, -1 if it never ended.
+// end returns the index of a thread's end, or -1.
 func (m *Heads) end(thread string) int {
 	return slices.IndexFunc(m.ended, func(e heads.Ended) bool { return e.Thread == thread })
 }
@@ -230,7 +229,7 @@ func (m *Heads) forget(thread string) {
 	}
 }
 
-// expect is the compare of compare-and-swap.
+// expect implements the compare of compare-and-swap.
 func (m *Heads) expect(thread string, want protocol.Hash) error {
 	if got := m.active[thread]; got == "" || got != want {
 		return &heads.ConflictError{Thread: thread, Want: want, Got: got}

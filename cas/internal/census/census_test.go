@@ -17,7 +17,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// filled is a store with some texts.
+// filled returns a store with some texts.
 func filled(t *testing.T, n int) (cas.Store, []cas.Hash) {
 	s := memstore.New(cas.XXH3)
 	b := cas.NewBatch(s, time.Now)
@@ -51,7 +51,7 @@ func TestListKnowsEveryNode(t *testing.T) {
 	require.False(t, ok)
 }
 
-// disordered lists nodes in a wrong order, with a fault among them.
+// disordered lists nodes in the wrong order, with an error among them.
 type disordered struct {
 	cas.Store
 	hashes []cas.Hash
@@ -86,7 +86,7 @@ func TestGraph(t *testing.T) {
 	g := census.NewGraph(set)
 	g.Add(g.Node(a), b, gone)
 	g.Add(g.Node(b), c)
-	g.Add(g.Node(c), b) // a circle
+	g.Add(g.Node(c), b) // a cycle
 	require.Len(t, g.Absent(), 1)
 	require.Equal(t, gone, g.Name(g.Absent()[0]))
 	require.Equal(t, g.Absent()[0], g.Node(gone), "it has one number")

@@ -2,8 +2,8 @@ package census
 
 import "github.com/united-workforce/uwf/cas"
 
-// Graph says which nodes refer to which. Nodes that are referred to but were not
-// listed have numbers from [Set.Len] on.
+// Graph records references between nodes. Referenced nodes that weren't listed have numbers from [Set.Len]
+// on.
 type Graph struct {
 	Set
 	absent map[uint64]ID
@@ -16,7 +16,7 @@ type edge struct{ from, to ID }
 // NewGraph returns the graph of a set, without edges.
 func NewGraph(s Set) *Graph { return &Graph{Set: s, absent: map[uint64]ID{}} }
 
-// Node is the number of any valid hash.
+// Node returns the number of a valid hash.
 func (g *Graph) Node(h cas.Hash) ID {
 	if id, ok := g.ID(h); ok {
 		return id
@@ -31,7 +31,7 @@ func (g *Graph) Node(h cas.Hash) ID {
 	return id
 }
 
-// Name is the hash of any node of the graph.
+// Name returns the hash of a node of the graph.
 func (g *Graph) Name(id ID) cas.Hash {
 	if int(id) < g.Len() {
 		return g.Hash(id)
@@ -39,7 +39,7 @@ func (g *Graph) Name(id ID) cas.Hash {
 	return g.extra[int(id)-g.Len()]
 }
 
-// Absent lists the numbers of the nodes that were not listed.
+// Absent returns the numbers of the nodes that weren't listed.
 func (g *Graph) Absent() []ID {
 	ids := make([]ID, len(g.extra))
 	for i := range ids {
@@ -48,20 +48,20 @@ func (g *Graph) Absent() []ID {
 	return ids
 }
 
-// Add says that a node refers to others.
+// Add records that a node references others.
 func (g *Graph) Add(from ID, refs ...cas.Hash) {
 	for _, r := range refs {
 		g.edges = append(g.edges, edge{from, g.Node(r)})
 	}
 }
 
-// Links are the edges of a graph by the node that they begin at.
+// Links contains the edges of a graph by their starting node.
 type Links struct {
-	start []uint32 // start[id] to start[id+1] in to
+	start []uint32 // edges of id are to[start[id]:start[id+1]]
 	to    []ID
 }
 
-// Up leads from a node to what refers to it.
+// Up returns the links from each node to the nodes that reference it.
 func (g *Graph) Up() Links {
 	n := g.Len() + len(g.extra)
 	l := Links{start: make([]uint32, n+1), to: make([]ID, len(g.edges))}
@@ -79,11 +79,10 @@ func (g *Graph) Up() Links {
 	return l
 }
 
-// Walker visits what can be reached along links, again and again without
-// clearing what it remembers.
+// Walker visits what is reachable along links, repeatedly without clearing its state.
 type Walker struct {
 	links Links
-	seen  []uint32 // the round in which a node was visited last
+	seen  []uint32 // round of the last visit of each node
 	round uint32
 	queue []ID
 }
@@ -91,8 +90,8 @@ type Walker struct {
 // NewWalker returns a Walker along l.
 func NewWalker(l Links) *Walker { return &Walker{links: l, seen: make([]uint32, len(l.start))} }
 
-// Reach calls visit for every node that can be reached from some, themselves
-// included, once each. It stops when visit returns false.
+// Reach calls visit once for every node reachable from some nodes, including these. It stops when visit
+// returns false.
 func (w *Walker) Reach(from []ID, visit func(ID) bool) {
 	w.round++
 	w.queue = w.queue[:0]

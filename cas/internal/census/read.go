@@ -10,13 +10,12 @@ import (
 	"github.com/united-workforce/uwf/cas"
 )
 
-// chunk is how many nodes a worker takes at a time.
+// chunk is the number of nodes that a worker processes at a time.
 const chunk = 128
 
-// EachNode reads every node of a set with all processors. look is called by many
-// goroutines at once, each with an Inspector of its own, which inspector makes;
-// it gets the error of the read instead of a node. take gets what look made of the nodes of one
-// chunk, from one goroutine at a time. The error is that of ctx.
+// EachNode reads every node of a set on all processors. Many goroutines call look concurrently, each with its
+// own Inspector, created by inspector; it gets the error of the read instead of a node. take gets the results
+// for one chunk, from one goroutine at a time. The error is that of ctx.
 func EachNode[T any](ctx context.Context, s cas.Store, inspector func() *cas.Inspector, set Set,
 	look func(*cas.Inspector, ID, cas.Node, error) T, take func([]T)) error {
 	var (

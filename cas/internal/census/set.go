@@ -1,6 +1,5 @@
-// Package census knows all nodes of a store at once, in a few bytes each: which
-// there are, and which refer to which. A million nodes with ten million refs
-// take about 100 MB.
+// Package census represents all nodes of a store and their references compactly. A million nodes with ten
+// million refs take about 100 MB.
 package census
 
 import (
@@ -14,11 +13,10 @@ import (
 // ID numbers the nodes of a census from 0, in the order of their hashes.
 type ID = uint32
 
-// Set is a list of hashes as the numbers that they are.
+// Set is a sorted list of hashes, as numbers.
 type Set struct{ sorted []uint64 }
 
-// List lists the nodes of a store. Faults of the listing go to fault; what they
-// hide is not in the set.
+// List lists the nodes of a store. It passes errors to fault; the set lacks the affected nodes.
 func List(ctx context.Context, s cas.Store, fault func(error)) (Set, error) {
 	var set Set
 	for h, err := range s.All(ctx, "") {
@@ -31,20 +29,20 @@ func List(ctx context.Context, s cas.Store, fault func(error)) (Set, error) {
 		}
 		set.sorted = append(set.sorted, h.Number())
 	}
-	// A listing is in order but for directories that changed meanwhile.
+	// A listing is sorted except for directories that changed concurrently.
 	if !slices.IsSorted(set.sorted) {
 		slices.Sort(set.sorted)
 	}
 	return set, ctx.Err()
 }
 
-// Len is how many there are.
+// Len returns the number of nodes.
 func (s Set) Len() int { return len(s.sorted) }
 
-// Hash is the hash of a node.
+// Hash returns the hash of a node.
 func (s Set) Hash(id ID) cas.Hash { return protocol.HashOf(s.sorted[id]) }
 
-// ID finds a node; h must be valid.
+// ID returns the number of a node; h must be valid.
 func (s Set) ID(h cas.Hash) (ID, bool) {
 	i, ok := slices.BinarySearch(s.sorted, h.Number())
 	return ID(i), ok

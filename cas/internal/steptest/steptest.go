@@ -1,5 +1,5 @@
-// Package steptest appends steps to chains in tests of what keeps chains. How an
-// agent's step is really stored is module step's business, which stands above.
+// Package steptest appends steps to chains, for tests of packages that store chains. Real steps are stored by
+// module step, which depends on this one.
 package steptest
 
 import (
@@ -10,16 +10,16 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// Step is what a role leaves.
+// Step is the content of a step.
 type Step struct {
 	Role           string
-	Type           cas.Hash // of Value
+	Type           cas.Hash // type of Value
 	Value          any
-	Turns          []cas.Hash // none: Answer becomes the only turn
+	Turns          []cas.Hash // if empty, Answer becomes the only turn
 	Answer, Prompt string
 }
 
-// Append adds the nodes of a step to a batch, commits it, and returns the step.
+// Append adds the nodes of a step to a batch, commits it, and returns the step's hash.
 func Append(ctx context.Context, b *cas.Batch, t *thread.Thread, s Step) (cas.Hash, error) {
 	output, err := b.AddValue(ctx, s.Type, s.Value)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Command uwf-echo is a whole agent: it repeats what it was told to do.
+// Command uwf-echo is a minimal complete agent: it repeats its prompt.
 package main
 
 import (

@@ -15,8 +15,7 @@ func TestEcho(t *testing.T) {
 	require.Equal(t, "uwf-echo", got.Step.Agent)
 }
 
-// A role that has no status "done" gets no invented one: the step fails, and the
-// text is kept.
+// For a role without the status "done", none is invented: the step fails, and the text is kept.
 func TestEchoCannotPlayEveryRole(t *testing.T) {
 	got := agentkittest.Run(t, options(), agentkittest.Scenario{
 		EdgePrompt: "Review it.",

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// request is what the script needs of a request.
+// request contains the parts of a request that the script uses.
 type request struct {
 	Model  string `json:"model"`
 	Stream bool   `json:"stream"`
@@ -23,20 +23,20 @@ type request struct {
 	} `json:"messages"`
 }
 
-// conversation is where a request stands in the script.
+// conversation is the position of a request in the script.
 type conversation struct {
-	role    string   // that the agent plays
-	tools   []string // that it has
-	asked   string   // the last that the agent was told
-	told    string   // all that it was told
-	visit   int      // from 1: how often it has been asked to
-	turn    int      // from 0: how often it has answered since
-	results []string // of the tools it has called since
+	role    string   // role that the agent plays
+	tools   []string // tools that it has
+	asked   string   // last prompt
+	told    string   // all prompts
+	visit   int      // from 1: number of prompts for this role
+	turn    int      // from 0: number of answers since the last prompt
+	results []string // results of its tool calls
 }
 
 var roleName = regexp.MustCompile(`You play the role "(\w+)"`)
 
-// read finds out where a conversation stands.
+// read determines the position of a conversation.
 func read(r request) (conversation, error) {
 	var c conversation
 	for _, t := range r.Tools {
@@ -44,7 +44,7 @@ func read(r request) (conversation, error) {
 	}
 	for _, m := range r.Messages {
 		var content string
-		_ = json.Unmarshal(m.Content, &content) // null for a message with calls only
+		_ = json.Unmarshal(m.Content, &content) // null for a message with only calls
 		switch m.Role {
 		case "system":
 			if found := roleName.FindStringSubmatch(content); found != nil {
@@ -66,7 +66,7 @@ func read(r request) (conversation, error) {
 	return c, nil
 }
 
-// testResult is the last line of the last test run, as go prints it.
+// testResult returns the last line of the last test run, as go prints it.
 func (c conversation) testResult() string {
 	for i := len(c.results) - 1; i >= 0; i-- {
 		for line := range strings.Lines(c.results[i]) {
@@ -81,7 +81,7 @@ func (c conversation) testResult() string {
 // has reports whether the agent has a tool.
 func (c conversation) has(tool string) bool { return slices.Contains(c.tools, tool) }
 
-// lastResult is what the last tool call has led to.
+// lastResult returns the result of the last tool call.
 func (c conversation) lastResult() string {
 	if len(c.results) == 0 {
 		return ""
@@ -89,5 +89,5 @@ func (c conversation) lastResult() string {
 	return c.results[len(c.results)-1]
 }
 
-// passed reports whether the last test run was green.
+// passed reports whether the last test run passed.
 func (c conversation) passed() bool { return strings.HasPrefix(c.testResult(), "ok ") }

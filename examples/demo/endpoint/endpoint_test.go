@@ -35,7 +35,7 @@ func ask(t *testing.T, url string, stream bool, messages []message) message {
 	return collect(t, res.Body)
 }
 
-// collect puts the pieces of a stream together.
+// collect joins the pieces of a stream.
 func collect(t *testing.T, r io.Reader) message {
 	t.Helper()
 	text, args, names := "", map[int]string{}, map[int]string{}
@@ -116,7 +116,7 @@ func TestEveryVisitEndsWithAnAnswer(t *testing.T) {
 	}
 }
 
-// An agent that ends by handing in data is answered with a call.
+// An agent that ends with structured data gets a call as its answer.
 func TestDataIsHandedIn(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(handler())
@@ -131,7 +131,7 @@ func TestDataIsHandedIn(t *testing.T) {
 	require.Contains(t, string(text), `\"$status\":\"change\"`)
 }
 
-// A reviewer who sees red rejects, also where the script would approve.
+// If the tests fail, the reviewer rejects even where the script would approve.
 func TestReviewerLooksAtTheTests(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(handler())

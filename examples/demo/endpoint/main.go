@@ -1,10 +1,8 @@
-// Command endpoint plays the model of the demo. It is no model: it answers the
-// requests of the demo's agents with a script (script.go), in the form of
-// OpenAI's chat completions. What the agents do with its answers is real.
+// Command endpoint simulates the demo's model. It answers the requests of the demo's agents from a script
+// (script.go), as OpenAI chat completions. The agents' actions are real.
 //
-// It listens on a port of the loopback interface, prints its base URL as its
-// only line of output, and ends when its standard input does, so that it never
-// outlives the demo.
+// It listens on a loopback port, prints its base URL as its only output, and exits when its standard input is
+// closed, so that it never outlives the demo.
 package main
 
 import (
@@ -22,7 +20,7 @@ func main() {
 	}
 }
 
-// serve listens until stdin ends.
+// serve serves requests until stdin is closed.
 func serve(stdin io.Reader, stdout io.Writer) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

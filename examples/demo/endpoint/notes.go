@@ -7,7 +7,7 @@ import (
 
 var commitLine = regexp.MustCompile(`(?m)^([0-9a-f]{7,}) (.+)$`)
 
-// collectChanges reads the real history.
+// collectChanges reads the actual history.
 func collectChanges() []turn {
 	return []turn{
 		calling("What happened?", toolCall{"run_command", map[string]any{"command": "git log --format='%h %s'"}}),
@@ -23,8 +23,7 @@ func collectChanges() []turn {
 
 var listed = regexp.MustCompile(`(?m)^- (.+) \(([0-9a-f]{7,})\)`)
 
-// writeNotes writes a line for each change that it was told, with more in it if
-// somebody asked.
+// writeNotes writes a line for each change, with more details on request.
 func writeNotes(more string) []turn {
 	return []turn{
 		func(c conversation) reply {
@@ -39,7 +38,7 @@ func writeNotes(more string) []turn {
 	}
 }
 
-// proofread asks at first; later it is content.
+// proofread asks for more at first and later approves.
 func proofread(verdict string) []turn {
 	verdictOf := ending("I have read them.", field{"$status", verdict}, field{"path", "RELEASE-NOTES.md"})
 	if verdict == "unclear" {

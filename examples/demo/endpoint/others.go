@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// readDiff finds in a diff what nobody has asked for.
+// readDiff finds an unrequested change in a diff.
 func readDiff() []turn {
 	return []turn{
 		calling("The diff first.", toolCall{"run_command", map[string]any{"command": "git show --stat --patch HEAD"}}),
@@ -23,7 +23,7 @@ func readDiff() []turn {
 	}
 }
 
-// judge decides about what the reader has found.
+// judge decides on the reader's findings.
 func judge() []turn {
 	return []turn{ending("The proof proves it.", field{"$status", "change"},
 		field{"remarks", []string{"stats.go:25: sort a copy, not the argument."}})}
@@ -39,7 +39,7 @@ func concede(text string) []turn {
 
 var webAddress = regexp.MustCompile(`https?://[^\s"]+`)
 
-// research fetches the page that the task names, if it can.
+// research fetches the page in the task, if it can.
 func research() []turn {
 	return []turn{
 		func(c conversation) reply {
@@ -62,10 +62,10 @@ func research() []turn {
 	}
 }
 
-// asTold finds what the edge hands on; a value with a mark of Markdown is fenced.
+// asTold matches the value that the edge passes on; a value that contains Markdown is fenced.
 var asTold = regexp.MustCompile(`The answer: (?:<edge-value [^>]*>\n)?(.*)`)
 
-// check believes what is quoted.
+// check accepts the quoted value.
 func check() []turn {
 	return []turn{func(c conversation) reply {
 		answer := ""

@@ -1,6 +1,6 @@
 package main
 
-// plan looks at the project, runs the tests, and plans the fix.
+// plan examines the project, runs the tests, and plans the fix.
 func plan() []turn {
 	return []turn{
 		calling("I look at the project first.", toolCall{"list_dir", map[string]any{}}, readFile("README.md")),
@@ -32,7 +32,7 @@ const (
 	withImport    = "package stats\n\nimport \"slices\"\n\n// Mean"
 )
 
-// firstFix makes the tests pass, with a flaw that the tests do not see.
+// firstFix makes the tests pass, with a flaw that they don't detect.
 func firstFix() []turn {
 	return []turn{
 		calling("I read the code before I change it.", readFile("stats.go")),
@@ -95,7 +95,7 @@ func TestMedianKeepsTheOrderOfItsArgument(t *testing.T) {
 `
 )
 
-// secondFix repairs the flaw and adds the test that was missing.
+// secondFix fixes the flaw and adds the missing test.
 func secondFix() []turn {
 	return []turn{
 		calling("The reviewer is right. A test first, to see it fail.", editFile("stats_test.go", testBefore, testAfter), goTest("")),
@@ -112,7 +112,7 @@ The new test failed before the change and passes now.
 	}
 }
 
-// approve looks again.
+// approve checks again.
 func approve() []turn {
 	return []turn{
 		calling("Both files again.", readFile("stats.go"), readFile("stats_test.go")),
@@ -131,7 +131,7 @@ The copy is sorted, not the argument; the new test proves it; no test was weaken
 	}
 }
 
-// testsFail is what a reviewer says who sees red.
+// testsFail is a reviewer's answer if the tests fail.
 func testsFail(c conversation) reply {
 	return saying("---\n$status: rejected\ncomments: [%q]\n---\nThe tests are red.\n", func(c conversation) string {
 		return "the tests do not pass: " + c.testResult()

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// reply is what the model says, and the tools that it calls.
+// reply is the model's text and its tool calls.
 type reply struct {
 	text  string
 	calls []toolCall
@@ -17,11 +17,11 @@ type toolCall struct {
 	args map[string]any
 }
 
-// turn is one answer of the script.
+// turn returns one answer of the script.
 type turn func(c conversation) reply
 
-// script is what each role says on each of its visits. After the last turn of a
-// visit, and after the last visit, the last one is said again.
+// script returns the answers of a role for each of its visits. After the last turn of a visit, and after the
+// last visit, the last one is repeated.
 func script(role string) [][]turn {
 	switch role {
 	case "planner":
@@ -56,7 +56,7 @@ func script(role string) [][]turn {
 	return nil
 }
 
-// next is the answer that a conversation has come to.
+// next returns the next answer of a conversation.
 func next(c conversation) (reply, error) {
 	visits := script(c.role)
 	if visits == nil {
@@ -66,12 +66,12 @@ func next(c conversation) (reply, error) {
 	return turns[min(c.turn, len(turns)-1)](c), nil
 }
 
-// calling is a turn that calls tools.
+// calling returns a turn that calls tools.
 func calling(text string, calls ...toolCall) turn {
 	return func(conversation) reply { return reply{text: text, calls: calls} }
 }
 
-// saying is a turn that ends a visit.
+// saying returns a turn that ends a visit.
 func saying(format string, args ...func(conversation) string) turn {
 	return func(c conversation) reply {
 		values := make([]any, len(args))
@@ -88,8 +88,8 @@ type field struct {
 	value any
 }
 
-// ending is a turn that ends a visit with a role's output: as data where the
-// agent hands data in, else as text with a frontmatter block.
+// ending returns a turn that ends a visit with a role's output: as structured data if the agent supports it,
+// otherwise as text with frontmatter.
 func ending(body string, fields ...field) turn {
 	return func(c conversation) reply {
 		if c.has("resolve") {
@@ -102,9 +102,9 @@ func ending(body string, fields ...field) turn {
 		var b strings.Builder
 		b.WriteString("---\n")
 		for _, f := range fields {
-			value, err := json.Marshal(f.value) // which is YAML, too
+			value, err := json.Marshal(f.value) // JSON is valid YAML
 			if err != nil {
-				panic(err) // the script holds texts and lists of texts
+				panic(err) // the script contains only texts and lists of texts
 			}
 			if f.name == "$status" {
 				value = fmt.Append(nil, f.value) // one word

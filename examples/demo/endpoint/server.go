@@ -20,7 +20,7 @@ func handler() http.Handler {
 func complete(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // the client is gone
+		return // the client has disconnected
 	}
 	var req request
 	if err := json.Unmarshal(body, &req); err != nil {
@@ -51,15 +51,15 @@ func refuse(w http.ResponseWriter, err error) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"message": err.Error(), "type": "invalid_request_error"}})
 }
 
-// stream sends the answer in pieces, as real endpoints do: the text word by
-// word, the arguments of a call in the middle of a string.
+// stream sends the answer in pieces, as real endpoints do: the text word by word, and arguments split within
+// strings.
 func stream(w http.ResponseWriter, model string, a reply, usage map[string]any) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	send := func(chunk map[string]any) {
 		chunk["model"] = model
 		b, err := json.Marshal(chunk)
 		if err != nil {
-			return // maps of strings and numbers
+			return // maps of strings and numbers always encode
 		}
 		fmt.Fprintf(w, "data: %s\n\n", b)
 		if f, ok := w.(http.Flusher); ok {
@@ -114,15 +114,15 @@ func (a reply) finish() string {
 func (c toolCall) arguments() string {
 	b, err := json.Marshal(c.args)
 	if err != nil {
-		return "{}" // maps of strings
+		return "{}" // maps of strings always encode
 	}
 	return string(b)
 }
 
-// callID starts over in every answer, as with some real endpoints.
+// callID restarts at zero in every answer, as with some real endpoints.
 func callID(i int) string { return fmt.Sprintf("call_%d", i) }
 
-// pieces cuts a text into parts of n characters.
+// pieces splits a text into parts of n characters.
 func pieces(s string, n int) []string {
 	var list []string
 	for r := []rune(s); len(r) > 0; r = r[min(n, len(r)):] {

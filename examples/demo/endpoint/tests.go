@@ -31,7 +31,7 @@ func TestMean(t *testing.T) {
 }
 `
 
-// writeTests writes tests of which one expects something wrong.
+// writeTests writes tests, one of which expects a wrong result.
 func writeTests() []turn {
 	return []turn{
 		calling("The code first.", readFile("stats.go")),
@@ -40,7 +40,7 @@ func writeTests() []turn {
 	}
 }
 
-// correctTest corrects what the test expects: the code is right.
+// correctTest corrects the test's expectation, because the code is right.
 func correctTest() []turn {
 	return []turn{
 		calling("The mean of 2 and 3 is 2.5: the test is wrong.",
@@ -49,7 +49,7 @@ func correctTest() []turn {
 	}
 }
 
-// strengthen adds the value that notices the planted bug.
+// strengthen adds a value that detects the planted bug.
 func strengthen() []turn {
 	return []turn{
 		calling("One value cannot tell a sum from a mean.",
@@ -68,7 +68,7 @@ const (
 	plantedMean = "return sum"
 )
 
-// plantBug breaks the code, runs the tests, and puts the code back.
+// plantBug breaks the code, runs the tests, and restores the code.
 func plantBug() []turn {
 	return []turn{
 		calling("What if Mean forgot to divide?", editFile("stats.go", rightMean, plantedMean), goTest("-count=1 ")),

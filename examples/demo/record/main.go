@@ -1,11 +1,10 @@
-// Command record runs a command on a terminal of its own and draws what a person
-// would have seen: as an animation, and as a picture of one moment. Both are SVG.
+// Command record runs a command on its own terminal and draws what a person would have seen, both as an
+// animation and as a still picture. Both are SVG.
 //
 //	record -o run.svg -from '^\$ uwf run' -to '^== What' -- go run ./examples/demo
 //
-// The text of the whole session goes to stdout. It is what make pictures calls. It
-// understands as much of a terminal as uwf's live view uses (screen.go), and needs
-// Linux for the terminal.
+// It writes the text of the whole session to stdout. It is used by make pictures. It supports the terminal
+// features that uwf's live view uses (screen.go), and requires Linux.
 package main
 
 import (
@@ -31,7 +30,7 @@ func main() {
 	}
 }
 
-// options are the flags.
+// options contains the flags.
 type options struct {
 	animation, still string
 	from, to, at     string
@@ -92,7 +91,7 @@ func run(ctx context.Context, args []string) error {
 	return os.WriteFile(o.still, []byte(still(scene, moment, o.rows)), 0o644)
 }
 
-// play runs the command and lets the screen see what it writes.
+// play runs the command and passes its output to the screen.
 func play(ctx context.Context, o options, s *screen, now func() time.Time) error {
 	terminal, far, err := openTerminal(o.columns, o.rows)
 	if err != nil {
@@ -116,7 +115,7 @@ func play(ctx context.Context, o options, s *screen, now func() time.Time) error
 			seen = s.write(now().Sub(began), buffer[:n])
 		}
 		if readErr != nil {
-			break // when all have closed it; on Linux that is an error of its own
+			break // all ends are closed, which is a special error on Linux
 		}
 	}
 	return errors.Join(cmd.Wait(), seen)

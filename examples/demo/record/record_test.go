@@ -10,8 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A session as a terminal shows it: a line that counts up, and whole lines in its
-// place.
+// session is a terminal session with a line that counts up, replaced by complete lines.
 func session(t *testing.T) *screen {
 	s := &screen{columns: 20}
 	for i, part := range []string{
@@ -55,7 +54,7 @@ func TestScene(t *testing.T) {
 	require.Equal(t, "in ~/project", s.lines[0].last(), "no directory of this machine is shown")
 }
 
-// The pictures are XML, hold all that was seen, and end as the session did.
+// The pictures are valid XML, contain everything shown, and end as the session did.
 func TestPictures(t *testing.T) {
 	t.Parallel()
 	s, err := session(t).scene(`^\$ uwf`, "^after")

@@ -8,20 +8,20 @@ import (
 	"unicode/utf8"
 )
 
-// screen is a terminal without an upper end: lines follow each other, and only the
-// last one changes. It knows line feed, carriage return, "erase to the end of the
-// line", and passes over colours: that is all that our programs use.
+// screen is a terminal of unlimited height: lines follow each other, and only the last one changes. It
+// supports newline, carriage return and "erase to the end of the line", and ignores colors: uwf's live view
+// uses nothing else.
 type screen struct {
 	columns int
 	lines   []line
 	cursor  int    // in the last line, in characters
-	held    []byte // of a character or an escape that is not whole yet
+	held    []byte // of an incomplete character or escape
 }
 
-// line is a line of the screen with all that it ever was.
+// line is a line of the screen with all its versions.
 type line []version
 
-// version is the text of a line from a time on.
+// version is the text of a line from a point in time on.
 type version struct {
 	from time.Duration
 	text string
@@ -34,8 +34,8 @@ func (l line) last() string {
 	return l[len(l)-1].text
 }
 
-// write shows bytes at a time. Errors: an escape that it does not know, a line that
-// is longer than the terminal.
+// write shows bytes at a point in time. It returns an error for an unknown escape, or a line that is longer
+// than the terminal.
 func (s *screen) write(at time.Duration, b []byte) error {
 	b = append(s.held, b...)
 	s.held = nil
@@ -71,8 +71,8 @@ func (s *screen) write(at time.Duration, b []byte) error {
 	return nil
 }
 
-// escape obeys the escape that b begins with, and returns its length; 0 if it is
-// not whole yet. Colours are left out: the picture has its own.
+// escape executes the escape at the start of b and returns its length; 0 if it is incomplete. It ignores
+// colors, because the picture has its own.
 func (s *screen) escape(at time.Duration, b []byte) (int, error) {
 	n := 2
 	for n < len(b) && (b[n] >= '0' && b[n] <= '9' || b[n] == ';') {
@@ -93,8 +93,7 @@ func (s *screen) escape(at time.Duration, b []byte) (int, error) {
 
 func (s *screen) current() line { return s.lines[len(s.lines)-1] }
 
-// put writes a character over what is at the cursor; behind the last column it
-// begins a line.
+// put writes a character at the cursor; after the last column it starts a new line.
 func (s *screen) put(at time.Duration, r rune) {
 	if s.cursor == s.columns {
 		s.lines, s.cursor = append(s.lines, nil), 0
@@ -108,7 +107,7 @@ func (s *screen) put(at time.Duration, r rune) {
 	s.set(at, string(text))
 }
 
-// set changes the last line. What was changed at the same time was never seen.
+// set changes the last line. A simultaneous earlier change was never visible.
 func (s *screen) set(at time.Duration, text string) {
 	l := s.current()
 	if n := len(l); n > 0 && l[n-1].from == at {
@@ -120,7 +119,7 @@ func (s *screen) set(at time.Duration, text string) {
 	s.lines[len(s.lines)-1] = l
 }
 
-// text is what stands there at the end.
+// text returns the final text.
 func (s *screen) text() string {
 	var b strings.Builder
 	for _, l := range s.lines {
@@ -129,17 +128,17 @@ func (s *screen) text() string {
 	return b.String()
 }
 
-// scene is a part of a session: lines, and how long it takes.
+// scene is a part of a session: lines, and its duration.
 type scene struct {
 	lines  []line
 	length time.Duration
 }
 
-// longestPause is how long nothing may happen; what took longer is cut.
+// longestPause is the maximum pause; longer ones are shortened.
 const longestPause = 700 * time.Millisecond
 
-// scene cuts the lines from the one that matches from to the one before that which
-// matches to, and long pauses. Directories of this machine are named shortly.
+// scene returns the lines from the one that matches from to the one before the match of to, with long pauses
+// shortened and this machine's directories abbreviated.
 func (s *screen) scene(from, to string) (scene, error) {
 	begin, err := regexp.Compile(from)
 	if err != nil {
@@ -168,8 +167,8 @@ func (s *screen) scene(from, to string) (scene, error) {
 	return retime(lines), nil
 }
 
-// retime lets a scene begin at once, and cuts its pauses. Versions are in the order
-// of time from line to line.
+// retime makes a scene start immediately and shortens its pauses. Versions are in chronological order from
+// line to line.
 func retime(lines []line) scene {
 	temporary := regexp.MustCompile(`/\S*/uwf-demo-[0-9]+`)
 	out := scene{lines: make([]line, len(lines))}
@@ -190,7 +189,7 @@ func retime(lines []line) scene {
 	return out
 }
 
-// columns is the length of the longest line.
+// columns returns the length of the longest line.
 func (s scene) columns() int {
 	longest := 0
 	for _, l := range s.lines {
@@ -201,7 +200,7 @@ func (s scene) columns() int {
 	return longest
 }
 
-// when is the time at which a line first matches.
+// when returns the time at which a line first matches.
 func (s scene) when(at *regexp.Regexp) (time.Duration, bool) {
 	for _, l := range s.lines {
 		for _, v := range l {

@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// How the picture is laid out, in its own units.
+// Layout of the picture, in its own units.
 const (
 	charWidth  = 7.9
 	lineHeight = 18
-	drop       = 5 // from the foot of a line to where its letters stand
+	drop       = 5 // from the bottom of a line to the baseline
 	margin     = 16
 	bar        = 28 // above the lines
-	// hold is how long the end of an animation stays.
+	// hold is the time that an animation shows its end.
 	hold = 5 * time.Second
 )
 
-// animate draws a scene as it went, again and again. Whoever wants no motion sees its end.
+// animate draws a scene as a looping animation. Readers who prefer reduced motion see its end.
 func animate(s scene, rows int) string {
 	var b strings.Builder
 	columns := s.columns()
@@ -52,7 +52,7 @@ func animate(s scene, rows int) string {
 	return b.String()
 }
 
-// scrolling moves the lines up when there is no room for one more.
+// scrolling moves the lines up when they don't fit.
 func scrolling(s scene, rows int, total time.Duration) string {
 	var b strings.Builder
 	over := 0
@@ -86,7 +86,7 @@ func gone(until, total time.Duration) string {
 	return percent(until, total) + "{opacity:0}"
 }
 
-// still draws the moment of a scene.
+// still draws one moment of a scene.
 func still(s scene, at time.Duration, rows int) string {
 	columns := s.columns()
 	var shown []string
@@ -98,7 +98,7 @@ func still(s scene, at time.Duration, rows int) string {
 			}
 		}
 		if !there && len(l) > 0 {
-			break // it came later
+			break // it appeared later
 		}
 		shown = append(shown, text)
 	}
@@ -124,7 +124,7 @@ func head(b *strings.Builder, columns, rows int) {
 		width, height+bar, width, height+bar)
 }
 
-// window draws a terminal of its own colours, which stands on light and dark pages.
+// window draws a terminal in its own colors, for light and dark pages.
 func window(b *strings.Builder, columns, rows int) {
 	width, height := size(columns, rows)
 	fmt.Fprintf(b, "<rect x=\".5\" y=\".5\" width=\"%d\" height=\"%d\" rx=\"8\" fill=\"#16181d\" stroke=\"#4b5160\"/>\n", width-1, height+bar-1)
@@ -139,7 +139,7 @@ func size(columns, rows int) (width, height int) {
 	return int(float64(columns)*charWidth) + 2*margin, rows*lineHeight + margin
 }
 
-// tint is the colour of a line: the picture's, since the live view has none.
+// tint returns the color of a line, because the live view has none.
 func tint(text string) string {
 	switch {
 	case strings.HasPrefix(text, "$ "):
@@ -152,11 +152,11 @@ func tint(text string) string {
 	return ""
 }
 
-// escape keeps spaces, which a picture would fold into one.
+// escape preserves spaces, which SVG would collapse.
 func escape(text string) string {
 	const hard = "\u00a0"
 	var b strings.Builder
 	text = strings.ReplaceAll(strings.TrimRight(text, " "), "  ", hard+hard)
-	_ = xml.EscapeText(&b, []byte(text)) // a builder takes all
+	_ = xml.EscapeText(&b, []byte(text)) // a builder never fails
 	return b.String()
 }

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openTerminal makes a terminal; what is written to far can be read from near.
+// openTerminal creates a terminal; data written to far can be read from near.
 func openTerminal(columns, rows int) (near, far *os.File, err error) {
 	near, err = os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
@@ -32,5 +32,5 @@ func openTerminal(columns, rows int) (near, far *os.File, err error) {
 	return near, far, nil
 }
 
-// ownSession makes the terminal on stdin the one that the command belongs to.
+// ownSession makes the terminal on stdin the command's controlling terminal.
 func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true, Setctty: true} }
