@@ -125,7 +125,7 @@ func (b *Batch) AddSchema(ctx context.Context, schema any) (Hash, error) {
 	return h, nil
 }
 
-// Put writes the added nodes. They become readable, but not durable. Its errors are those of [Store].Put.
+// Put writes the added nodes. They become readable, but not durable. It returns the errors of [Store].Put.
 func (b *Batch) Put(ctx context.Context) error {
 	if err := b.store.Put(ctx, b.nodes(b.written)...); err != nil {
 		return err
@@ -164,8 +164,8 @@ func (b *Batch) drop() {
 }
 
 // Commit makes all nodes ever added to the batch durable, including those put earlier or already in the
-// store. If they don't fit into memory, it writes them in the order in which they were added. Its errors are
-// those of [Store].Commit; after an error, nothing durable may reference one of the nodes.
+// store. If they don't fit into memory, it writes them in the order in which they were added. It returns the
+// errors of [Store].Commit; after an error, nothing durable may reference one of the nodes.
 func (b *Batch) Commit(ctx context.Context) error {
 	for from := 0; from < b.dropped; {
 		nodes, next, err := b.load(ctx, from)

@@ -68,7 +68,7 @@ func TestBatchReadsWhatItHolds(t *testing.T) {
 	require.NoError(t, cas.Verify(ctx, s, h), "the schema and the meta-schema are there")
 }
 
-// A step's turns are put as they happen and committed at its end; another process can have put the schemas
+// A step's turns are put as they happen and committed at its end; another process might have put the schemas
 // without flushing them.
 func TestCommitCoversEverythingEverAdded(t *testing.T) {
 	t.Parallel()

@@ -38,7 +38,7 @@ func (n Node) Value() (any, error) {
 }
 
 // Decode decodes the payload into a struct with json tags, matched by exact case. It ignores fields that the
-// struct doesn't have, because a newer program can have written them.
+// struct doesn't have, because a newer program might have written them.
 func (n Node) Decode(into any) error {
 	if err := decodeInto(n.Payload, into); err != nil {
 		return fmt.Errorf("node %s: decode: %w", n.Hash, err)

@@ -30,7 +30,7 @@ func NewKinds(a Algorithm) *Kinds {
 }
 
 // Of returns the kind of the nodes of a type, "" for other types, and its version; 0 is the original's form.
-// It recognizes the type of a newer version by its schema, which it reads from r. Its errors are those of
+// It recognizes the type of a newer version by its schema, which it reads from r. It returns the errors of
 // [Schema], for a type unknown to this program.
 //
 // Use only this method to determine a node's kind: comparing the types directly would miss later versions.
@@ -255,7 +255,7 @@ func compile(meta Hash, payload []byte) (*jsonschema.Schema, error) {
 const maxCandidates = 16
 
 // Resolve returns the only node whose hash starts with prefix, as typed by a person. Errors: [ErrNotFound],
-// [*AmbiguousError], those of [Store].All.
+// [*AmbiguousError], the errors of [Store].All.
 func Resolve(ctx context.Context, s Store, prefix string) (Hash, error) {
 	if prefix == "" {
 		return "", fmt.Errorf("%w: the hash is empty", ErrNotFound)

@@ -8,7 +8,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// Read returns a node of one of our kinds: Read[protocol.Start](ctx, store, h). Its errors are those of Get
+// Read returns a node of one of our kinds: Read[protocol.Start](ctx, store, h). It returns the errors of Get
 // and of [As].
 func Read[P protocol.Payload](ctx context.Context, r Reader, h Hash) (P, error) {
 	n, err := r.Get(ctx, h)
@@ -71,7 +71,7 @@ func check(n Node, p protocol.Payload) error {
 
 // Expand returns a node's payload with every ref replaced by its target, down to depth levels (<0: all). A
 // cycle keeps its hash. A target referenced twice is shared rather than copied, so don't modify the result. A
-// redacted node is replaced by [RedactedError.Value]. Its errors are those of Get and [Refs], for any of the
+// redacted node is replaced by [RedactedError.Value]. It returns the errors of Get and [Refs], for any of the
 // nodes.
 func Expand(ctx context.Context, r Reader, h Hash, depth int) (any, error) {
 	e := expander{finder: newRefFinder(r), open: map[Hash]bool{}, done: map[place]any{}}

@@ -223,9 +223,9 @@ func (e *SealError) Error() string {
 		where)
 }
 
-// Verify reads a node and checks its hash, that its type exists, and that it matches it. Errors: those of Get
-// for the node or its schema, a [*CorruptError] for a payload that isn't canonical, a [*SchemaError], those
-// of [jsonschema.Schema.Validate].
+// Verify reads a node and checks its hash, that its type exists, and that it matches it. It returns the
+// errors of Get for the node or its schema, a [*CorruptError] for a payload that isn't canonical, a
+// [*SchemaError], the errors of [jsonschema.Schema.Validate].
 func Verify(ctx context.Context, r Reader, h Hash) error {
 	return NewVerifier(r).Verify(ctx, h)
 }

@@ -63,7 +63,7 @@ func (w *walker) visit(ctx context.Context, h Hash, o WalkOptions) (Node, error)
 
 // Refs returns the hashes referenced by a node: strings where the schema specifies the format ocas_ref,
 // without duplicates, in order of appearance. All branches of anyOf, oneOf, if and not count, whether or not
-// the value matches: an extra ref costs a read, while a missing one could cost a node. Its errors are those
+// the value matches: an extra ref costs a read, while a missing one could cost a node. It returns the errors
 // of [Schema] and [Node.Value].
 func Refs(ctx context.Context, r Reader, n Node) ([]Hash, error) {
 	return newRefFinder(r).refs(ctx, n)

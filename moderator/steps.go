@@ -112,7 +112,7 @@ func (s State) answers(roles map[string]bool) (map[string]any, error) {
 	return found, nil
 }
 
-// hasBefore reports whether one of the roles can have made a step before this one.
+// hasBefore reports whether one of the roles might have made a step before this one.
 func (h HistoryStep) hasBefore(roles map[string]bool) bool {
 	for role := range roles {
 		own := 0

@@ -235,8 +235,8 @@ func KeptResult(runDir string) (r protocol.Result, ok bool) {
 	return r, err == nil && json.Unmarshal(data, &r) == nil && r.StepHash.Valid()
 }
 
-// taskDir returns the directory in which the agent of a run was started, which the step records: a script can
-// have changed its directory since. It returns dir if runDir is "" or doesn't contain it.
+// taskDir returns the directory in which the agent of a run was started, which the step records: a script
+// might have changed its directory since. It returns dir if runDir is "" or doesn't contain it.
 func taskDir(runDir, dir string) string {
 	if at := runfiles.Dir(runDir).Record().Cwd; filepath.IsAbs(at) {
 		return at

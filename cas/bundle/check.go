@@ -275,7 +275,7 @@ func (c *check) names(what string, h cas.Hash, want protocol.Kind, gone bool) er
 		return nil
 	}
 	if got == "" && c.file.Algorithm() == cas.XXH64 {
-		return nil // one of the original's, which package thread handles
+		return nil // a step of the original, which package thread handles
 	}
 	if got == "" {
 		got = "node of another kind"

@@ -113,8 +113,8 @@ func (c *check) listTombstones(ctx context.Context, r *Report) error {
 	return nil
 }
 
-// original records the place in the chain of a step of the original's, so that one of our steps can follow
-// it: such a node doesn't contain its place, but its predecessor has already been visited. It ignores other
+// original records the place in the chain of a step of the original, so that one of our steps can follow it:
+// such a node doesn't contain its place, but its predecessor has already been visited. It ignores other
 // nodes.
 func (c *check) original(ctx context.Context, n cas.Node) error {
 	s, ok, err := cas.OriginalStep(ctx, c.file, n)

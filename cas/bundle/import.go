@@ -96,9 +96,9 @@ func (e *HashError) Error() string {
 
 // Import imports a bundle into a store. First it checks everything, including conflicts with existing data,
 // and writes nothing if there is an error. Then it makes the nodes durable, and finally it moves heads and
-// history in one change. Importing again changes nothing. Errors: those of [File.Check]; [*HashError];
-// [*LinkError]; [*FutureError]; [*ConflictError]; [*cas.CollisionError] and other errors of existing nodes;
-// disk errors.
+// history in one change. Importing again changes nothing. It returns the errors of [File.Check];
+// [*HashError]; [*LinkError]; [*FutureError]; [*ConflictError]; [*cas.CollisionError] and other errors of
+// existing nodes; disk errors.
 func (f *File) Import(ctx context.Context, to Target, o ImportOptions) (_ Imported, err error) {
 	i := &importing{file: f, to: to, options: o}
 	report, err := f.Check(ctx)
@@ -389,7 +389,7 @@ type Source interface {
 }
 
 // Collect returns the manifest for threads: their current state, the registered names of their workflows, and
-// the seals of their heads. Without ids it includes all threads. Errors: [heads.ErrNoThread]; those of
+// the seals of their heads. Without ids it includes all threads. Errors: [heads.ErrNoThread]; the errors of
 // [thread.Open].
 func Collect(ctx context.Context, s Source, x *fileheads.Heads, ids []string) (Manifest, error) {
 	standings, err := heads.Standings(ctx, x)

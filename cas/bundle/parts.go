@@ -37,7 +37,7 @@ func NewParts(spool Spool, base cas.Reader) *Parts {
 }
 
 // Add adds a node, or its tombstone, in a store's form. It checks everything that [Open] does. Errors: a
-// [*FaultError]; those of the spool.
+// [*FaultError]; the errors of the spool.
 func (p *Parts) Add(h cas.Hash, body []byte) error {
 	wrong := func(err error) error { return &FaultError{Offset: p.pos, Hash: h, Err: err} }
 	kind := byte(kindNode)
@@ -198,8 +198,8 @@ func (c *check) visitBelow(ctx context.Context, v cas.Visited) error {
 	return c.note(ctx, v.Node)
 }
 
-// LeadsTo reports whether the chain of a head includes an older node. A missing node is in no chain. Its
-// errors are those of [thread.Open].
+// LeadsTo reports whether the chain of a head includes an older node. A missing node is in no chain. It
+// returns the errors of [thread.Open].
 func LeadsTo(ctx context.Context, r cas.Reader, head, older cas.Hash) (bool, error) {
 	if _, err := thread.Open(ctx, r, head); errors.Is(err, cas.ErrNotFound) {
 		return false, nil

@@ -44,7 +44,7 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// An imported thread is known as such. So is one that moves, because anyone can have made its newest steps,
+// An imported thread is known as such. So is one that moves, because anyone might have made its newest steps,
 // and an earlier confirmation wasn't about them.
 func TestImportedIsKnown(t *testing.T) {
 	t.Parallel()

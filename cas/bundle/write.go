@@ -317,7 +317,7 @@ func (i *importing) ofTheFuture(id string) error {
 }
 
 // planThreads decides about each thread. It locks a thread that will move and reads its state again, because
-// another process can be stepping it.
+// another process might be stepping it.
 func (i *importing) planThreads(ctx context.Context) error {
 	i.done.Threads = []ImportedThread{}
 	if i.to.Index == nil || len(i.file.Manifest.Threads) == 0 {

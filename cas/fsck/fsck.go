@@ -407,7 +407,7 @@ type step struct {
 	index       int
 }
 
-// unplaced is the index of a step of the original's, which doesn't contain it.
+// unplaced is the index of a step of the original, which doesn't contain it.
 const unplaced = -1
 
 func newStep(s protocol.Step) *step {

@@ -90,7 +90,7 @@ func (c *check) checkRegistry(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// alias reports a name other than the workflow's own. A person can have chosen it, or it can be damage.
+// alias reports a name other than the workflow's own. A person might have chosen it, or it might be damage.
 func (c *check) alias(ctx context.Context, path string, n heads.Named) {
 	w, err := cas.Read[protocol.Workflow](ctx, c.store, n.Hash)
 	if err != nil || w.Name == n.Name || n.Problem != "" {

@@ -71,7 +71,7 @@ func setAside(ctx context.Context, s *fsstore.Store, sole *fsstore.Sole, f *Faul
 }
 
 // setSealAside moves a damaged seal file to the quarantine, so that the node can be sealed again. A readable
-// seal that doesn't match stays: the node can be the wrong one, and only a person can decide.
+// seal that doesn't match stays: the node might be the wrong one, and only a person can decide.
 func setSealAside(s *fsstore.Store, sole *fsstore.Sole, f *Fault) error {
 	_, err := s.Seal(f.Hash)
 	if _, ok := errors.AsType[*cas.SealError](err); !ok {

@@ -193,7 +193,7 @@ func (s *Store) ReadStray(stray Stray) (cas.Node, error) {
 	return s.format.Hash.UnmarshalFile(stray.Hash, data)
 }
 
-// LockShared implements [cas.SharedLocker]. In a store of the original's it does nothing, because it isn't
+// LockShared implements [cas.SharedLocker]. In a store of the original it does nothing, because it isn't
 // collected and we add no files to it. A store that doesn't exist yet is locked as soon as this Store creates
 // it.
 func (s *Store) LockShared(ctx context.Context) (release func() error, err error) {

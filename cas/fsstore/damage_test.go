@@ -17,7 +17,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// pathOf returns the path of a node in a store of ours.
+// pathOf returns the path of a node in our store.
 func pathOf(dir string, h cas.Hash) string {
 	return filepath.Join(dir, "nodes", string(h[:2]), string(h)+".bin")
 }

@@ -7,7 +7,7 @@
 // none. Any number of processes can read and write concurrently without locks. Files with other names are
 // ignored.
 //
-// A store of the original's has no format.json and all files in one directory. It is used as it is, without
+// A store of the original has no format.json and all files in one directory. It is used as it is, without
 // adding any other files.
 package fsstore
 
@@ -177,7 +177,7 @@ func (s *Store) makeLocked(ctx context.Context, at int64) error {
 	return nil
 }
 
-// Originals reports whether the store is one of the original's.
+// Originals reports whether the store was created by the original.
 func (s *Store) Originals() bool { return s.Exists() && s.format.Layout != fan2 }
 
 // Names of files and directories other than nodes.
@@ -328,7 +328,7 @@ func (s *Store) layFoundation(ctx context.Context, at int64) error {
 }
 
 // isFoundation reports whether a node has been durable since the store was created. It isn't used for a store
-// of the original's, which we didn't create.
+// of the original, which we didn't create.
 func (s *Store) isFoundation(h cas.Hash) bool {
 	return s.founded && s.kinds.InFoundation(h)
 }

@@ -110,7 +110,7 @@ type layout string
 const (
 	fan2  layout = "fan2"  // <dir>/nodes/<first two>/<hash>.bin
 	nodes layout = "nodes" // <dir>/nodes/<hash>.bin, the original's
-	flat  layout = "flat"  // <dir>/<hash>.bin, an older layout of the original's
+	flat  layout = "flat"  // <dir>/<hash>.bin, an older layout of the original
 )
 
 func knownLayout(l layout) bool { return l == fan2 || l == nodes || l == flat }
@@ -129,8 +129,8 @@ func (s *Store) path(h cas.Hash) string {
 	return filepath.Join(s.dir, nodesDir, string(h[:2]), name)
 }
 
-// elsewhere returns the path where an older version of the original can have put a node in the same store, or
-// "".
+// elsewhere returns the path where an older version of the original might have put a node in the same store,
+// or "".
 func (s *Store) elsewhere(h cas.Hash) string {
 	if s.format.Layout != nodes || h == "" {
 		return ""

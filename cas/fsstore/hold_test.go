@@ -111,7 +111,7 @@ func TestEphemeralHomes(t *testing.T) {
 	require.NoFileExists(t, s.HomeFile(slot))
 }
 
-// A store of the original's isn't collected, and none of our files are added.
+// A store of the original isn't collected, and none of our files are added.
 func TestOriginalsRememberNothing(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -263,7 +263,7 @@ func (s *Store) chooseFlush() flushMode {
 }
 
 // Mend replaces damaged files of nodes, and moves them to the quarantine. The caller must ensure that no
-// other process does the same. Its errors are those of [Store.Commit].
+// other process does the same. It returns the errors of [Store.Commit].
 func (s *Store) Mend(ctx context.Context, nodes ...cas.Node) (err error) {
 	release, err := s.LockShared(ctx)
 	if err != nil {

@@ -59,7 +59,7 @@ func (s *Store) Seal(h cas.Hash) (cas.Seal, error) {
 
 // KeepSeals stores seals durably. An existing seal stays; a torn one is replaced. It returns a
 // [*cas.SealError], without writing anything, if a node already has a different seal, and
-// [errors.ErrUnsupported] for a store of the original's.
+// [errors.ErrUnsupported] for a store of the original.
 func (s *Store) KeepSeals(ctx context.Context, seals ...Sealed) (err error) {
 	switch {
 	case len(seals) == 0:
@@ -146,7 +146,7 @@ func (o *Sole) RemoveSeal(h cas.Hash) (removed bool, err error) {
 	return err == nil, err
 }
 
-// Redact atomically and durably replaces the file of a node with a tombstone. Its errors are those of
+// Redact atomically and durably replaces the file of a node with a tombstone. It returns the errors of
 // [cas.MarshalTombstone].
 func (o *Sole) Redact(t cas.Tombstone) error {
 	data, err := cas.MarshalTombstone(t)
@@ -160,8 +160,8 @@ func (o *Sole) Redact(t cas.Tombstone) error {
 }
 
 // Bury durably stores imported tombstones for missing nodes, and returns their hashes. An existing node,
-// intact or redacted, stays unchanged. Errors: [errors.ErrUnsupported] for a store of the original's; those
-// of [Store.Commit].
+// intact or redacted, stays unchanged. Errors: [errors.ErrUnsupported] for a store of the original; the
+// errors of [Store.Commit].
 func (s *Store) Bury(ctx context.Context, tombstones ...cas.Tombstone) (buried []cas.Hash, err error) {
 	switch {
 	case len(tombstones) == 0:
@@ -215,7 +215,7 @@ func (s *Store) isTaken(h cas.Hash, file []byte) (bool, error) {
 	return bytes.Equal(data, file) || !bytes.HasPrefix(file, part), nil
 }
 
-// Compare reports whether a node exists, intact or redacted, as Put would find it. Its errors are those of
+// Compare reports whether a node exists, intact or redacted, as Put would find it. It returns the errors of
 // [Store.Put].
 func (s *Store) Compare(ctx context.Context, n cas.Node) (there bool, err error) {
 	if err := ctx.Err(); err != nil {

@@ -88,7 +88,7 @@ func (e *DamagedError) Error() string {
 func (e *DamagedError) Unwrap() error { return e.First }
 
 // Run collects garbage. It returns a [*DamagedError], an error for an unreadable line of an index file, or
-// [errors.ErrUnsupported] for a store of the original's, whose roots are in a separate database.
+// [errors.ErrUnsupported] for a store of the original, whose roots are in a separate database.
 func Run(ctx context.Context, s *fsstore.Store, o Options) (Report, error) {
 	c := &collection{store: s, options: o, report: Report{DryRun: o.DryRun}}
 	switch {

@@ -379,7 +379,7 @@ func (w *world) litter(out chan<- protocol.Turn, stop <-chan struct{}) {
 		require.NoError(w.t, b.Put(ctx))
 		long := time.Now().Add(-2 * time.Hour)
 		for _, h := range []cas.Hash{h, w.text("prompt of " + said.Content)} {
-			_ = os.Chtimes(w.store.Path(h), long, long) // it can be gone already
+			_ = os.Chtimes(w.store.Path(h), long, long) // it might be gone already
 		}
 		if i%3 == 0 {
 			continue // not received: it stays garbage

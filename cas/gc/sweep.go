@@ -75,7 +75,7 @@ func (c *collection) isDead(ctx context.Context, h cas.Hash) (bool, error) {
 	if c.marks.isGarbage(h) {
 		return true, nil
 	}
-	there, err := c.store.Has(ctx, h) // it can have been put again
+	there, err := c.store.Has(ctx, h) // it might have been put again
 	return !there, err
 }
 
@@ -99,7 +99,7 @@ func (c *collection) deadSeals(ctx context.Context, found func(cas.Hash) error) 
 	return nil
 }
 
-// markNew marks nodes put since the survey and what they reference: a new node can reference one that was
+// markNew marks nodes put since the survey and what they reference: a new node might reference one that was
 // garbage until then.
 func (c *collection) markNew(ctx context.Context) error {
 	for h, err := range c.store.All(ctx, "") {

@@ -163,7 +163,7 @@ type Facts struct {
 	// Agents are the agents chosen by a person on this machine, by role or [AllRoles].
 	Agents map[string]string `json:"agents,omitempty"`
 
-	// Doubt describes an unreadable line that can have contained the thread's origin; nil if there is none,
+	// Doubt describes an unreadable line that might have contained the thread's origin; nil if there is none,
 	// or a later line contains it.
 	Doubt error `json:"-"`
 }
@@ -188,7 +188,7 @@ type Imported struct {
 	// Inherited means that the thread itself was created here, as a fork of an imported thread, or has
 	// continued elsewhere since.
 	Inherited bool `json:"inherited,omitempty"`
-	// Lost means that a line that can have contained the thread's origin is lost, so it can also have been
+	// Lost means that a line that might have contained the thread's origin is lost, so it can also have been
 	// created here.
 	Lost bool `json:"lost,omitempty"`
 }
@@ -291,7 +291,7 @@ func union[S ~string](a, b []S) []S {
 	return all[:min(len(all), MaxRedacted)]
 }
 
-// Foreign reports whether the thread was, or can have been, imported, and nobody has confirmed yet where it
+// Foreign reports whether the thread was, or might have been, imported, and nobody has confirmed yet where it
 // can work.
 func (f Facts) Foreign() bool {
 	return f.Doubt != nil || f.Imported != nil && !f.Imported.Confirmed
@@ -366,8 +366,8 @@ type Standing struct {
 	End  *Ended // nil if active
 }
 
-// Find returns the state of an active or ended thread, or [ErrNoThread]. It looks twice, because a thread can
-// be reopened between reading active and ended ones.
+// Find returns the state of an active or ended thread, or [ErrNoThread]. It looks twice, because a thread
+// might be reopened between reading active and ended ones.
 func Find(ctx context.Context, x Heads, thread string) (at Standing, err error) {
 	for range 2 {
 		if at.Head, err = x.Head(ctx, thread); !errors.Is(err, ErrNoThread) {

@@ -75,8 +75,8 @@ func PrintWritten(w io.Writer, b bundle.Written) {
 	fmt.Fprintf(w, "%d nodes%s%s, %s\n", b.Nodes, redacted, kept, render.Size(b.Bytes))
 }
 
-// WriteBundle atomically writes a bundle to a file, or to stdout unless that is a terminal. Its errors are
-// those of [bundle.Write].
+// WriteBundle atomically writes a bundle to a file, or to stdout unless that is a terminal. It returns the
+// errors of [bundle.Write].
 func WriteBundle(ctx context.Context, e env.Env, output string, s cas.Reader, m bundle.Manifest,
 	files bundle.Objects) (bundle.Written, error) {
 	if output == "-" {

@@ -43,7 +43,7 @@ type Done struct {
 	Thread string        `json:"thread"`
 	Node   cas.Hash      `json:"node"`
 	Type   cas.Hash      `json:"type"`
-	Kind   protocol.Kind `json:"kind,omitempty"` // if it is one of ours
+	Kind   protocol.Kind `json:"kind,omitempty"` // "" if the type is not ours
 	Reason string        `json:"reason"`
 	Seal   string        `json:"seal"`   // of the original node; "" if unknown
 	Shared []string      `json:"shared"` // other threads that reference it
@@ -87,7 +87,7 @@ const tries = 5
 
 // Node redacts a node of a thread. Errors: [heads.ErrNoThread]; [ErrNotPart]; [*NeededError]; [*SharedError];
 // [cas.ErrNotFound]; a [*cas.CorruptError] for a damaged node, whose content is no longer the requested one;
-// [errors.ErrUnsupported] for a store of the original's; an unreadable line of the index.
+// [errors.ErrUnsupported] for a store of the original; an unreadable line of the index.
 func Node(ctx context.Context, s *fsstore.Store, x *fileheads.Heads, thread string, h cas.Hash,
 	o Options) (Done, error) {
 	if s.Originals() {
@@ -167,7 +167,7 @@ func (r *redaction) standings(ctx context.Context) (map[string]cas.Hash, error) 
 		for id, at := range all {
 			found[id+suffix] = at.Head
 		}
-		return err // an unreadable line can be a thread that shares the node
+		return err // an unreadable line might be a thread that shares the node
 	}
 	if err := add(r.index, ""); err != nil {
 		return nil, err

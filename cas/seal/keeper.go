@@ -32,12 +32,12 @@ func NewKeeper(s *fsstore.Store) *Keeper {
 	return k
 }
 
-// Seal returns the seal of a node; [Keeper.Flush] stores new ones. Its errors are those of [Sealer.Seal].
+// Seal returns the seal of a node; [Keeper.Flush] stores new ones. It returns the errors of [Sealer.Seal].
 func (k *Keeper) Seal(ctx context.Context, h cas.Hash) (cas.Seal, error) {
 	return k.sealer.Seal(ctx, h)
 }
 
-// Flush makes the seals durable. Its errors are those of [fsstore.Store.KeepSeals].
+// Flush makes the seals durable. It returns the errors of [fsstore.Store.KeepSeals].
 func (k *Keeper) Flush(ctx context.Context) error {
 	for len(k.fresh) > 0 {
 		n := min(len(k.fresh), perCommit)
@@ -56,7 +56,7 @@ type Kept struct {
 	Why  error // why the seals could not be stored; nil if they were
 }
 
-// Keep seals a node and stores the seals where supported. Its errors are those of [Sealer.Seal].
+// Keep seals a node and stores the seals where supported. It returns the errors of [Sealer.Seal].
 func Keep(ctx context.Context, s cas.Store, h cas.Hash) (k Kept, err error) {
 	files, ok := s.(*fsstore.Store)
 	if !ok || files.Originals() {

@@ -42,7 +42,8 @@ func (e *UnsealedError) Error() string {
 	return fmt.Sprintf("node %s has no seal: a node was redacted whose tombstone does not tell it", e.Hash)
 }
 
-// Seal returns the seal of a node. Errors: those of [cas.BottomUp], of Known and Fresh; [*UnsealedError].
+// Seal returns the seal of a node. It returns the errors of [cas.BottomUp], of Known and Fresh;
+// [*UnsealedError].
 func (s *Sealer) Seal(ctx context.Context, root cas.Hash) (cas.Seal, error) {
 	err := cas.BottomUp(ctx, s.reader, []cas.Hash{root}, cas.BottomUpOptions{Known: s.known}, s.Visit)
 	if err == nil && s.done[root].IsZero() {

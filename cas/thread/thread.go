@@ -1,6 +1,6 @@
 // Package thread reads and extends the chain of a thread as typed values. It reads lazily: opening a thread
-// of any length reads only its head and its start. Only if the head is a step of the original's, which
-// doesn't contain its place, is the chain read back to count.
+// of any length reads only its head and its start. Only if the head is a step of the original, which doesn't
+// contain its place, is the chain read back to count.
 //
 // Invariants of a chain: each step except the first references its predecessor, whose index is one less; all
 // reference the same start. They are checked as the steps are read. A missing node is an error that wraps
@@ -192,8 +192,8 @@ type Next struct {
 }
 
 // Append adds a step after the head to a batch and returns its hash. It derives start, prev, index, visits
-// and limitBase from the head. The Thread stays unchanged: after moving the head, open it again. Its errors
-// are those of [cas.Batch.Add].
+// and limitBase from the head. The Thread stays unchanged: after moving the head, open it again. It returns
+// the errors of [cas.Batch.Add].
 func (t *Thread) Append(ctx context.Context, b *cas.Batch, n Next) (cas.Hash, error) {
 	s := protocol.Step{
 		Start: t.StartHash, Index: t.Len(), Visits: map[string]int{},
@@ -215,8 +215,8 @@ func (t *Thread) Append(ctx context.Context, b *cas.Batch, n Next) (cas.Hash, er
 	return b.Add(ctx, s)
 }
 
-// place computes the index and visits of a step of the original's by reading the chain back to its beginning
-// or to one of our steps.
+// place computes the index and visits of a step of the original by reading the chain back to its beginning or
+// to one of our steps.
 func (t *Thread) place(ctx context.Context, last *Step) error {
 	visits := map[string]int{last.Role: 1}
 	index := 0
@@ -245,7 +245,7 @@ func (t *Thread) place(ctx context.Context, last *Step) error {
 	return nil
 }
 
-// follow sets the place of a step of the original's from that of its successor.
+// follow sets the place of a step of the original from that of its successor.
 func (s *Step) follow(next Step) {
 	visits := maps.Clone(next.Visits)
 	if visits[next.Role]--; visits[next.Role] <= 0 {
@@ -314,7 +314,7 @@ func readOutput(ctx context.Context, r cas.Reader, h cas.Hash) (Output, error) {
 // Redacted is the role of a redacted turn, whose actual role is unknown.
 const Redacted protocol.TurnRole = "redacted"
 
-// ShownTurn reads a turn for display only: a redacted one has a note as its content. Its errors are those of
+// ShownTurn reads a turn for display only: a redacted one has a note as its content. It returns the errors of
 // [cas.Read].
 func ShownTurn(ctx context.Context, r cas.Reader, h cas.Hash) (protocol.Turn, error) {
 	turn, err := cas.Read[protocol.Turn](ctx, r, h)
@@ -325,14 +325,14 @@ func ShownTurn(ctx context.Context, r cas.Reader, h cas.Hash) (protocol.Turn, er
 }
 
 // IsNoTurn reports whether an error of [ShownTurn] means that the node is missing or isn't a turn. A turn
-// that an agent only announced can be such a false claim.
+// that an agent only announced might be a false claim.
 func IsNoTurn(err error) bool {
 	var other *cas.TypeError
 	return errors.Is(err, cas.ErrNotFound) || errors.As(err, &other)
 }
 
-// ShownDetail reads a detail for display only: a redacted one has a note as its outcome, and no turns. Its
-// errors are those of [cas.Read].
+// ShownDetail reads a detail for display only: a redacted one has a note as its outcome, and no turns. It
+// returns the errors of [cas.Read].
 func ShownDetail(ctx context.Context, r cas.Reader, h cas.Hash) (protocol.Detail, error) {
 	detail, err := cas.Read[protocol.Detail](ctx, r, h)
 	if redacted, ok := cas.AsRedacted(err); ok {
@@ -368,8 +368,8 @@ func Content(ctx context.Context, r cas.Reader, detail cas.Hash) (string, error)
 }
 
 // Answer returns the agent's last answer in a step's detail; "" if there is none, or if the detail has the
-// form of an unknown agent of the original's. It reads turns backwards, usually only one. It returns the
-// errors of [cas.Read], including a [*cas.RedactedError] for a turn whose role is unknown.
+// form of an unknown agent of the original. It reads turns backwards, usually only one. It returns the errors
+// of [cas.Read], including a [*cas.RedactedError] for a turn whose role is unknown.
 func Answer(ctx context.Context, r cas.Reader, detail cas.Hash) (string, error) {
 	d, err := cas.Read[protocol.Detail](ctx, r, detail)
 	var other *cas.TypeError
@@ -392,7 +392,7 @@ func Answer(ctx context.Context, r cas.Reader, detail cas.Hash) (string, error) 
 }
 
 // SessionID returns the id of the session in which a step was made. The original stores it in details rather
-// than steps; "" if these have an unknown form, or are redacted. Its errors are those of [cas.Read].
+// than steps; "" if these have an unknown form, or are redacted. It returns the errors of [cas.Read].
 func (t *Thread) SessionID(ctx context.Context, s Step) (string, error) {
 	return SessionID(ctx, t.reader, s.Step)
 }
@@ -411,7 +411,7 @@ func SessionID(ctx context.Context, r cas.Reader, s protocol.Step) (string, erro
 }
 
 // Survivors searches the whole store for the remains of a chain whose node before a step is lost. It returns
-// the newest steps that the chain can have included and whose chains are complete back to the start: one,
+// the newest steps that the chain might have included and whose chains are complete back to the start: one,
 // unless forks have steps at the same place. It skips unreadable nodes.
 func Survivors(ctx context.Context, s cas.Store, after Step) ([]cas.Hash, error) {
 	var found []Step

@@ -30,7 +30,7 @@ func (d *draft) withoutVersion(root *yamldoc.Node) *yamldoc.Node {
 }
 
 // checkLiquid rejects Liquid tags, the original's template language, in a file of the original. In other
-// files they can be intended as text and only cause a notice.
+// files they might be intended as text and only cause a notice.
 func (d *draft) checkLiquid(what, template string, n *yamldoc.Node) {
 	const open = "{%"
 	at := strings.Index(template, open)

@@ -70,7 +70,7 @@ func TestShapeVectors(t *testing.T) {
 		if v.Parsed == nil {
 			require.NotEmpty(t, got, "vector %d", i)
 		}
-		prosetest.Text(t, got, "vector %d", i) // well-formed, though its graph can be wrong
+		prosetest.Text(t, got, "vector %d", i) // well-formed, though its graph might be wrong
 	}
 }
 

@@ -31,7 +31,7 @@ type Role struct {
 	Compiled *jsonschema.Schema
 }
 
-// NewRole compiles a role's schema. Errors: those of jsonschema.Compile.
+// NewRole compiles a role's schema. It returns the errors of jsonschema.Compile.
 func NewRole(schema any) (Role, error) {
 	compiled, err := jsonschema.Compile(schema)
 	if err != nil {
@@ -194,7 +194,7 @@ func (k fieldSet) only(fields map[string]any) map[string]any {
 // choose returns the block at the start of the text or, after other text, the first block with a field of the
 // role's output. The text below it is the body, including any quotes. If a later block matches the role's
 // output with other values, the answer is rejected as ambiguous. A block in a code fence after other text
-// never counts, because it can be a quote, such as a reviewer's approval.
+// never counts, because it might be a quote, such as a reviewer's approval.
 func (r Role) choose(ctx context.Context, text string) (chosen Output, err error) {
 	known := knownBy(r.Schema)
 	relates := func(field string) bool { return field == protocol.StatusKey || known.has(field) }

@@ -156,8 +156,8 @@ func join(parts ...string) string {
 	return strings.Join(kept, "\n\n")
 }
 
-// trim cleans a text and removes blank lines around it. It keeps leading spaces, because they can be part of
-// code.
+// trim cleans a text and removes blank lines around it. It keeps leading spaces, because they might be part
+// of code.
 func trim(s string) string {
 	s = strings.TrimRight(plaintext.Replace(s), " \t\n")
 	for {

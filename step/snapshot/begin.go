@@ -109,7 +109,7 @@ func room(store string) error {
 
 // Begin prepares a step: it updates our git directory, completes an interrupted restore ([Finish]) and takes
 // the snapshot before the step. It updates the spec for the next snapshot. rescued is as returned by
-// [Finish]. Errors: [*NoRoomError], and those of [Take] and [Finish].
+// [Finish]. Errors: [*NoRoomError], and the errors of [Take] and [Finish].
 func Begin(ctx context.Context, e env.Env, r Repo, s *Spec, record string) (taken Taken, rescued string, err error) {
 	if taken, rescued, err = beginStep(ctx, e, r, s, record); err != nil && ctx.Err() == nil {
 		var full *NoRoomError

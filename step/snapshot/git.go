@@ -259,8 +259,8 @@ func (g git) keep(ctx context.Context, tree protocol.Tree, parent, ref string) (
 	return commit, os.Rename(lock.Name(), path)
 }
 
-// refsLock is the lock for moving refs in our git directories. While we hold it, a lock of git's was left by
-// a killed git.
+// refsLock is the lock for moving refs in our git directories. While we hold it, git's lock was left by a
+// killed git.
 const refsLock = "uwf-refs.lock"
 
 // moveRefs runs a git command that moves refs in our git directory.
@@ -335,7 +335,7 @@ const (
 	packedNew  = "packed-refs.new"          // created while holding it
 )
 
-// locksOf returns the locks that git takes to move a ref of the user's, relative to the git directory.
+// locksOf returns the locks that git takes to move a user's ref, relative to the git directory.
 func (r Repo) locksOf(ctx context.Context, ref string) (locks []string) {
 	if ref == "HEAD" {
 		if own, err := filepath.Rel(r.Common, r.Dir); err == nil {

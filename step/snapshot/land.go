@@ -52,7 +52,7 @@ func (r Repo) MakeCommit(ctx context.Context, s Spec, tree protocol.Tree, messag
 	return strings.TrimSpace(string(out)), err
 }
 
-// FindCommit searches a ref of ours for the commit of a tree with a given parent: its newest commit, or one
+// FindCommit searches one of our refs for the commit of a tree with a given parent: its newest commit, or one
 // merged by it. ok is false if there is none.
 func (r Repo) FindCommit(ctx context.Context, s Spec, ref string, tree protocol.Tree,
 	parent string) (commit string, ok bool) {
@@ -185,8 +185,8 @@ func (r Repo) CheckedOut(ctx context.Context, branch string) (string, error) {
 	return strings.TrimRight(string(out), "\n"), err
 }
 
-// SetBranch moves a branch of the user's, or creates it if old is "". It fails if the branch isn't at old.
-// again means that a killed process tried this before and can have left a lock.
+// SetBranch moves a user's branch, or creates it if old is "". It fails if the branch isn't at old. again
+// means that a killed process tried this before and might have left a lock.
 func (r Repo) SetBranch(ctx context.Context, branch, to, old, why string, again bool) error {
 	g := r.user(ctx)
 	if _, err := g.run(ctx, nil, "check-ref-format", "--branch", branch); err != nil {

@@ -388,7 +388,7 @@ func (g git) purge(ctx context.Context, e env.Env, store, common string,
 	if common == "" {
 		return remains, nil
 	}
-	theirs, _ := newGit(e.Environ, store).in(common, "", "").having(ctx, left) // nothing: it can be missing
+	theirs, _ := newGit(e.Environ, store).in(common, "", "").having(ctx, left) // nothing: it might be missing
 	if len(theirs) > 0 {
 		remains = append(remains, common+": your own repository has it, in a commit or until git collects it (git gc "+
 			"--prune=now)")

@@ -17,7 +17,7 @@ import (
 	"github.com/united-workforce/uwf/step/snapshot"
 )
 
-// forge overwrites an object of the user's in place; ours is the same file.
+// forge overwrites a user's object in place; ours is the same file.
 func (w *world) forge(object, kind, content string) {
 	w.Helper()
 	path := filepath.Join(w.repo.Common, "objects", object[:2], object[2:])

@@ -104,7 +104,7 @@ func (g git) add(ctx context.Context, s Spec, found *changes) (tree protocol.Tre
 	if len(found.put) > atOnce {
 		g, flush = g.flushedAtOnce(s.Git)
 	}
-	// Removals come first, because a link can have replaced a directory.
+	// Removals come first, because a link might have replaced a directory.
 	if len(found.gone) > 0 {
 		if _, err := g.run(ctx, joined(found.gone), "update-index", "--force-remove", "-z", "--stdin"); err != nil {
 			return "", flush, err
@@ -394,7 +394,7 @@ func (r Repo) Query(ctx context.Context, dir string, stdin []byte, args ...strin
 		return g.run(ctx, stdin, args...)
 	}
 	g := newGit(r.env.Environ, dir)
-	return g.in(dir, dir, "").run(ctx, stdin, args...) // the work tree in its config can be missing
+	return g.in(dir, dir, "").run(ctx, stdin, args...) // the work tree in its config might be missing
 }
 
 // Modules is the file with the sources of submodules.
@@ -449,8 +449,8 @@ type indexNote struct {
 	Index  string        `json:"index"`  // checksum of the index
 	Tree   protocol.Tree `json:"tree"`   // tree of the index
 	Commit string        `json:"commit"` // commit of the tree
-	// Racy means that many files can be as new as the index, so that git reads each of them to detect changes
-	// until the index is rewritten.
+	// Racy means that many files might be as new as the index, so that git reads each of them to detect
+	// changes until the index is rewritten.
 	Racy bool `json:"racy,omitempty"`
 	// Out lists the redacted paths when the index was written.
 	Out []string `json:"out,omitempty"`

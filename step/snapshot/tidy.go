@@ -231,7 +231,7 @@ func (g git) forget(ctx context.Context, needs Needs, dry bool) (n int, err erro
 // prune deletes unreferenced objects and packs the rest. Packs shared with the user's git directory stay,
 // because they take no space.
 func (g git) prune(ctx context.Context, store, common string) error {
-	const young = "1.hour.ago" // a process can be about to reference it
+	const young = "1.hour.ago" // a process might be about to reference it
 	args := []string{"repack", "-A", "-d", "-l", "-q", "--unpack-unreachable=" + young}
 	if common != "" {
 		theirs, err := os.ReadDir(filepath.Join(common, "objects", "pack"))

@@ -159,7 +159,7 @@ func dismiss(root *os.Root, at string) error {
 		return err
 	}
 	err := root.RemoveAll(at)
-	_ = root.Remove(filepath.Dir(at)) // as git does: it can be the last one
+	_ = root.Remove(filepath.Dir(at)) // as git does: it might be the last one
 	return err
 }
 
@@ -199,7 +199,7 @@ func (r Repo) removeWorktree(ctx context.Context, path, branch, commit string) e
 	if err != nil {
 		return err
 	}
-	g = g.in(common, "", "") // the current directory can be the one being removed
+	g = g.in(common, "", "") // the current directory might be the one being removed
 	g.dir = common
 	gone := goneFrom(path)
 	if err := os.Rename(path, gone); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -215,7 +215,7 @@ func (r Repo) removeWorktree(ctx context.Context, path, branch, commit string) e
 			_, _ = g.run(ctx, nil, "update-ref", "-d", ref, commit)
 		}
 	}
-	return os.RemoveAll(gone) // while it exists, git can have been killed over the branch
+	return os.RemoveAll(gone) // while it exists, git might have been killed over the branch
 }
 
 // goneFrom returns the path to which a worktree is renamed before deletion, so that a kill never leaves half
@@ -399,7 +399,7 @@ func DeleteRefs(ctx context.Context, e env.Env, s Spec, more ...string) error {
 	return err
 }
 
-// SetRef sets a ref of ours to a commit.
+// SetRef sets one of our refs to a commit.
 func (r Repo) SetRef(ctx context.Context, s Spec, ref, commit string) error {
 	_, err := inStore(r.env, s.Git).run(ctx, nil, "update-ref", ref, commit)
 	return err

@@ -351,7 +351,7 @@ func sortByPlace(problems []protocol.Problem) {
 	})
 }
 
-// excerpt returns a line without its values, which can be secrets: only a key at its start.
+// excerpt returns a line without its values, which might be secrets: only a key at its start.
 func excerpt(line string) string {
 	key := regexp.MustCompile(`^\s*(- )?[A-Za-z$_][A-Za-z0-9$_.-]*:(\s|$)`).FindString(line)
 	if key == "" {

@@ -233,7 +233,7 @@ func usage(message, hint string) *protocol.Error {
 }
 
 // Value parses a value typed on a command line: a string verbatim, a list or a mapping as JSON or YAML.
-// Errors are *protocol.Error (code invalid) and don't contain the value, which can be a secret.
+// Errors are *protocol.Error (code invalid) and don't contain the value, which might be a secret.
 func (k Key) Value(text string) (any, error) {
 	t := k.typ
 	if t.Kind() == reflect.Pointer {

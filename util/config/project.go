@@ -224,7 +224,7 @@ func isPlainName(name string) bool {
 		!strings.ContainsFunc(name, func(r rune) bool { return !letter(r) && !strings.ContainsRune("._:/@+-", r) })
 }
 
-// under merges the project's config into the user's, and preserves everything of the user's.
+// under merges the project's config into the user's, and preserves all of the user's settings.
 func (p project) under(user protocol.Config) protocol.Config {
 	c := user
 	c.Models = beneath(user.Models, p.Models)

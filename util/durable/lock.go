@@ -172,7 +172,7 @@ func (h *Held) File() *os.File {
 // releases the lock for both (on Windows only when the child has exited).
 func (h *Held) Lend() *os.File { return h.f }
 
-// Unlock releases the lock, or only our copy of it if a child can have inherited one. The file remains.
+// Unlock releases the lock, or only our copy of it if a child might have inherited one. The file remains.
 func (h *Held) Unlock() error { return pathError("unlock", h.path, h.release(), h.f.Close()) }
 
 // Holder describes the holder of a lock. It is a note for people and for sending signals, not proof that the

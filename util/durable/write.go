@@ -177,7 +177,7 @@ func (m Mode) String() string {
 }
 
 // WriteAll writes files that nothing durable references yet, and creates missing directories. Each file is
-// written atomically. After an error some can have been written; temporary files are removed.
+// written atomically. After an error some might have been written; temporary files are removed.
 func WriteAll(fsys FS, files []File, mode Mode) error {
 	return writeAll(fsys, files, mode, manyFiles)
 }

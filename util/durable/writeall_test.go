@@ -72,7 +72,7 @@ func TestWriteAllOfWhatIsPresent(t *testing.T) {
 				rec := durabletest.NewRecorder(durable.OS(), root)
 				early := durable.File{Path: filepath.Join(root, "early"), Data: []byte("early"), Perm: 0o444}
 				require.NoError(t, durable.WriteAll(rec, []durable.File{early}, durable.None))
-				// Another flush can have made the name durable, but not the content.
+				// Another flush might have made the name durable, but not the content.
 				require.NoError(t, rec.SyncDir(root))
 
 				files := []durable.File{{Path: early.Path, Present: true}}

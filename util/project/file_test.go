@@ -13,7 +13,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// The nearest file within the repository counts, unless another user can have written it.
+// The nearest file within the repository counts, unless another user might have written it.
 func TestFile(t *testing.T) {
 	t.Parallel()
 	top, err := filepath.EvalSymlinks(t.TempDir())

@@ -186,7 +186,7 @@ func (f *Files) Begin(name string, most int64) (text []byte, size int64, ok bool
 	}
 	defer func() { _ = file.Close() }() // opened for reading only
 	if info, err = file.Stat(); err != nil || !f.mayCount(name, info) {
-		return nil, 0, false, err // it can have been replaced
+		return nil, 0, false, err // it might have been replaced
 	}
 	text, err = io.ReadAll(io.LimitReader(file, most))
 	return text, max(info.Size(), int64(len(text))), err == nil, err
@@ -207,7 +207,7 @@ func IsAbsent(err error) bool {
 // count.
 func (s Search) File(name string) (path string, ignored []Ignored, err error) {
 	if !filepath.IsAbs(s.Dir) {
-		return "", nil, nil // a thread of the original's without a directory isn't in a project
+		return "", nil, nil // a thread of the original without a directory isn't in a project
 	}
 	dirs, _, err := s.Dirs()
 	if err != nil {

@@ -3,7 +3,7 @@
 // A prompt is a single text whose parts are identified by their headings. An agent that could write such a
 // heading into another role's prompt could pose as the moderator. An agent's text is therefore enclosed in
 // tags with an id derived from the text itself. The text can't contain its own hash, so it can't contain its
-// closing tag; and the prompt still depends only on its parts. The text isn't changed, because it can be a
+// closing tag; and the prompt still depends only on its parts. The text isn't changed, because it might be a
 // document to be passed on. Only a few plain words inside a line have no tags.
 package promptquote
 

@@ -59,7 +59,7 @@ func (d Dir) Outlasts() bool {
 // File returns the path of one of its files.
 func (d Dir) File(name string) string { return filepath.Join(string(d), name) }
 
-// Read reads a file of at most max bytes. Errors: [fs.ErrNotExist], and those of [safeopen.ReadFile].
+// Read reads a file of at most max bytes. Errors: [fs.ErrNotExist], and the errors of [safeopen.ReadFile].
 func (d Dir) Read(name string, max int64) ([]byte, error) {
 	if d == "" {
 		return nil, fs.ErrNotExist

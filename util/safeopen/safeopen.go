@@ -1,4 +1,4 @@
-// Package safeopen opens files that another program can have created: in a repository, in a run directory
+// Package safeopen opens files that another program might have created: in a repository, in a run directory
 // that an agent writes to, or in a shared home. Such a path can be something other than a file: opening a
 // pipe can block forever, reading a device can be endless or exhaust memory, and a link can lead to a file
 // that must not be shown.
@@ -51,7 +51,8 @@ func (e *TooBigError) Error() string {
 	return fmt.Sprintf("%s is larger than %d bytes", e.Path, e.Max)
 }
 
-// Open opens a regular file for reading. It never blocks. Errors: *[NotFileError], and those of [os.Open].
+// Open opens a regular file for reading. It never blocks. Errors: *[NotFileError], and the errors of
+// [os.Open].
 func Open(path string, links Links) (*os.File, error) {
 	return OpenFile(path, os.O_RDONLY, 0, links)
 }
@@ -97,8 +98,8 @@ func OpenIn(root *os.Root, name string) (*os.File, error) {
 		func(extra int) (*os.File, error) { return root.OpenFile(name, os.O_RDONLY|extra, 0) })
 }
 
-// ReadFile reads a regular file of at most max bytes. Errors: *[NotFileError],
-// *[TooBigError], and those of [os.ReadFile].
+// ReadFile reads a regular file of at most max bytes. Errors: *[NotFileError], *[TooBigError], and the errors
+// of [os.ReadFile].
 func ReadFile(path string, max int64, links Links) ([]byte, error) {
 	f, err := Open(path, links)
 	if err != nil {
@@ -117,7 +118,7 @@ func ReadFileIn(root *os.Root, name string, max int64) ([]byte, error) {
 }
 
 // open checks the file before opening it, because opening a device can have side effects, and again
-// afterwards, because it can have been replaced.
+// afterwards, because it might have been replaced.
 func open(path string, flag int, stat func() (fs.FileInfo, error),
 	openWith func(extra int) (*os.File, error)) (*os.File, error) {
 	info, err := stat()
@@ -156,7 +157,7 @@ func readAll(f *os.File, path string, max int64) ([]byte, error) {
 		return nil, &TooBigError{path, max}
 	}
 	data := bytes.NewBuffer(make([]byte, 0, info.Size()+bytes.MinRead))
-	_, err = data.ReadFrom(io.LimitReader(f, max+1)) // it can have grown
+	_, err = data.ReadFrom(io.LimitReader(f, max+1)) // it might have grown
 	if err == nil && int64(data.Len()) > max {
 		err = &TooBigError{path, max}
 	}

@@ -92,7 +92,7 @@ func (s *Set) Holds(text string) bool {
 }
 
 // Split hides secrets in a text that will be continued. It returns the part that is safe to show, and the
-// rest, which can be the beginning of a secret and must be prepended to the continuation.
+// rest, which might be the beginning of a secret and must be prepended to the continuation.
 func (s *Set) Split(text string) (shown, rest string) {
 	m := s.ready()
 	if m == nil {
@@ -103,7 +103,7 @@ func (s *Set) Split(text string) (shown, rest string) {
 		if span.to <= end {
 			break
 		}
-		end = min(end, span.from) // it can be longer than matched
+		end = min(end, span.from) // it might be longer than matched
 	}
 	return replace(text[:end], slices.DeleteFunc(spans, func(x span) bool { return x.from >= end })), text[end:]
 }

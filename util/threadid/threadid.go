@@ -66,7 +66,7 @@ func Valid(id string) bool {
 
 // Time returns the creation time of an id of either kind, in milliseconds. Its error is [ErrInvalid].
 //
-// An id is one of the original's if its last two bits are zero, as its padding is, and if its time is in 2100
+// An id comes from the original if its last two bits are zero, as its padding is, and if its time is in 2100
 // or later when read as a standard ULID, but earlier when read in the original's way. Standard ids are
 // therefore read correctly until 2100, and the original's from 2002 on, without ambiguity.
 func Time(id string) (time.Time, error) {
@@ -103,7 +103,7 @@ func Compare(a, b string) int {
 const first2100 = "03QCPC7P00"
 
 // NewestFirst compares two canonical ids and sorts the newer one first. It compares their texts without
-// decoding times unless one of them can be the original's.
+// decoding times unless one of them might come from the original.
 func NewestFirst(a, b string) int {
 	if a < first2100 && b < first2100 {
 		return strings.Compare(b, a)

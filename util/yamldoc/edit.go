@@ -200,7 +200,7 @@ func merge(file *ast.File, path []string, value yamltext.Map, write writer) erro
 var ErrNoKey = errors.New("is not there")
 
 // Unset removes the value at a path of keys, and a mapping that becomes empty. It preserves comments, order
-// and everything else. Errors: those of [Set], and [ErrNoKey].
+// and everything else. It returns the errors of [Set], and [ErrNoKey].
 func Unset(src []byte, path []string, b Bounds) ([]byte, error) {
 	doc, err := Parse(src, b)
 	if err != nil {
@@ -334,7 +334,7 @@ func isSign(line string, i int, before byte) bool {
 		strings.IndexByte("\n\"']}", before) < 0
 }
 
-// maybeText reports whether a comment can be intended as text: a '#' directly followed by text, where the
+// maybeText reports whether a comment might be intended as text: a '#' directly followed by text, where the
 // previous value can continue or is missing.
 func (l *lexer) maybeText() bool {
 	if l.sign == "" || len(l.out) == 0 || strings.IndexByte(" \t\n", l.text[l.at+1]) >= 0 {

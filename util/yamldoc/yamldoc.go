@@ -109,7 +109,7 @@ type Entry struct {
 	Value *Node
 }
 
-// Error is a problem at a position. Message contains none of the text, which can be secret; Quote is the
+// Error is a problem at a position. Message contains none of the text, which might be secret; Quote is the
 // relevant part of the text, or "".
 type Error struct {
 	Pos     Pos

@@ -162,7 +162,8 @@ func (d *Decoder) unknownKey(e yamldoc.Entry, known []string, path string) {
 	d.Report(e.Pos, Nearest(e.Text, known), "unknown key %q%s", e.Text, in)
 }
 
-// isSuspicious reports whether a text doesn't look like a name, because it can be a secret in place of a key.
+// isSuspicious reports whether a text doesn't look like a name, because it might be a secret in place of a
+// key.
 func isSuspicious(s string) bool {
 	const longest = 40
 	return len(s) > longest || strings.ContainsFunc(s, func(r rune) bool {

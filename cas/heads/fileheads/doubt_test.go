@@ -191,8 +191,8 @@ func TestFactsWithoutTheirEndMakeNoThreadOurs(t *testing.T) {
 }
 
 // If the checksum of threads.yaml is wrong and an imported thread is missing, each active thread without
-// facts is in doubt, because its id can be the damaged one. Threads started afterwards are local. This lasts
-// until a repair, or until a person deletes the checksum.
+// facts is in doubt, because its id might be the damaged one. Threads started afterwards are local. This
+// lasts until a repair, or until a person deletes the checksum.
 func TestAWrongSumMakesNoThreadOurs(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

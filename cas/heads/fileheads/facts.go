@@ -21,9 +21,9 @@ import (
 
 // Facts record that a thread was imported, so losing them must not turn an imported thread into a local one.
 // Three conditions put threads in doubt until a later line states their origin: an unreadable line, for each
-// thread that it can be about; a lost file, or the loss of its end, for all threads; and a wrong checksum of
-// threads.yaml, in a home with imported threads, for each active thread without facts, whose id can be the
-// damaged one.
+// thread that it might be about; a lost file, or the loss of its end, for all threads; and a wrong checksum
+// of threads.yaml, in a home with imported threads, for each active thread without facts, whose id might be
+// the damaged one.
 
 // maxFacts bounds a line, in bytes.
 const maxFacts = 1 << 20
@@ -91,7 +91,7 @@ func (x *Heads) readFacts(ctx context.Context, only string) (*factsRead, error) 
 	}
 	var threads *table
 	mayBeDamaged := false
-	for range 2 { // retry, because the facts can have been rewritten between reading the two files
+	for range 2 { // retry, because the facts might have been rewritten between reading the two files
 		if threads, err = x.read(ctx, threadsFile); err != nil { // rarely needed
 			return r, ctx.Err()
 		}
@@ -186,7 +186,7 @@ func (x *Heads) readLines(ctx context.Context, only string) (*factsRead, error) 
 	return r, ctx.Err()
 }
 
-// mayBeAbout reports whether a valid line can be about a thread, given as a quoted id. Lines written by uwf
+// mayBeAbout reports whether a valid line might be about a thread, given as a quoted id. Lines written by uwf
 // start with their thread; their content can mention others, such as its parent.
 func mayBeAbout(line, quoted []byte) bool {
 	if bytes.HasPrefix(line, []byte(begin)) {
@@ -209,12 +209,12 @@ func (r *factsRead) add(change factsChange) {
 	}
 }
 
-// doubt determines the threads that a line can be about. If it starts with a known thread, that one and those
-// that it mentions, because a damaged line end joins two lines; otherwise all.
+// doubt determines the threads that a line might be about. If it starts with a known thread, that one and
+// those that it mentions, because a damaged line end joins two lines; otherwise all.
 func (r *factsRead) doubt(line []byte, standing map[string]bool, why error) {
 	id, _ := strings.CutPrefix(string(line), begin)
 	id = id[:min(len(id), threadid.Len)]
-	sure := standing[id] && !bytes.Contains(line, []byte{0}) // zeros can have been many lines
+	sure := standing[id] && !bytes.Contains(line, []byte{0}) // zeros might have been many lines
 	for thread := range standing {
 		if !sure || bytes.Contains(line, []byte(thread)) {
 			r.doubts[thread] = why

@@ -95,7 +95,7 @@ func TestFlippedBytes(t *testing.T) {
 					continue
 				}
 				if file == "registry.yaml" && bad[at] == '#' && (at == 0 || good[at-1] == '\n') {
-					continue // a person can have made it a comment
+					continue // a person might have made it a comment
 				}
 				require.False(t, exact, what)
 				require.Len(t, after, len(before), what)

@@ -71,7 +71,7 @@ func (x *Heads) locked(ctx context.Context, name string, change func() error) (e
 		return err
 	}
 	defer func() { err = errors.Join(err, held.Unlock()) }()
-	// Such a file can be a copy of all heads. Failing to remove it isn't an error.
+	// Such a file might be a copy of all heads. Failing to remove it isn't an error.
 	if file, ok := map[string]string{threadsLock: threadsFile, registryLock: registryFile}[name]; ok {
 		_ = durable.RemoveTemps(x.fsys, x.path(file))
 	}

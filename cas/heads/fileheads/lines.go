@@ -54,7 +54,7 @@ var errNothing = errors.New("says nothing")
 // isBlank reports whether a line is blank.
 func isBlank(line []byte) bool { return len(bytes.TrimSpace(line)) == 0 }
 
-// read parses a line without its newline. A last line without a newline can have been torn by a kill or a
+// read parses a line without its newline. A last line without a newline might have been torn by a kill or a
 // power cut.
 func read[T any](line []byte, whole bool, parse func([]byte) (T, error)) (T, error) {
 	if whole {

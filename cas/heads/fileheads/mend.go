@@ -61,7 +61,7 @@ func (x *Heads) QuarantineHistory(ctx context.Context) (n int, to string, err er
 	return n, to, err
 }
 
-// QuarantineFacts is [Heads.QuarantineHistory] for the facts. Threads that those lines can have been about
+// QuarantineFacts is [Heads.QuarantineHistory] for the facts. Threads that those lines might have been about
 // count as imported from now on; if the file was lost, all threads do.
 func (x *Heads) QuarantineFacts(ctx context.Context) (n int, to string, err error) {
 	to = filepath.Join(x.QuarantineDir(), factsFile)
@@ -174,7 +174,7 @@ func (x *Heads) Lost(ctx context.Context) (lost []string, err error) {
 	if err != nil {
 		return nil, ctx.Err() // reported with the heads
 	}
-	for thread := range f.all { // an unreadable line can be any thread: see nowhere
+	for thread := range f.all { // an unreadable line might be any thread: see nowhere
 		known[thread] = true
 	}
 	size, err := x.factsSize(0)
@@ -214,7 +214,7 @@ func (x *Heads) Lost(ctx context.Context) (lost []string, err error) {
 	return lost, ctx.Err()
 }
 
-// nowhere checks again, because the thread can have been started or resumed since. A damaged line that
+// nowhere checks again, because the thread might have been started or resumed since. A damaged line that
 // mentions it was already reported.
 func (x *Heads) nowhere(ctx context.Context, id string) bool {
 	if _, err := x.Head(ctx, id); !errors.Is(err, heads.ErrNoThread) {

@@ -401,7 +401,7 @@ func (x *Heads) Workflow(ctx context.Context, name string) (protocol.Hash, error
 	if err != nil {
 		return "", err
 	}
-	if f.wrong != "" && len(f.bad) == 0 { // the name or its hash can be damaged
+	if f.wrong != "" && len(f.bad) == 0 { // the name or its hash might be damaged
 		return "", f.problems()[0]
 	}
 	h, err := f.get(name)

@@ -44,8 +44,8 @@ func (x *Heads) Heads(ctx context.Context) iter.Seq2[heads.Head, error] {
 	}
 }
 
-// Damage returns the problems in the lines of active and ended threads, or nil. A thread that isn't found can
-// be in one of them.
+// Damage returns the problems in the lines of active and ended threads, or nil. A thread that isn't found
+// might be in one of them.
 func (x *Heads) Damage(ctx context.Context) error {
 	faults := []error{x.DamagedHeads(ctx)}
 	for _, err := range x.History(ctx) {
@@ -54,7 +54,7 @@ func (x *Heads) Damage(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// DamagedHeads is [Heads.Damage] for active threads only. A thread in the history can be active again in an
+// DamagedHeads is [Heads.Damage] for active threads only. A thread in the history might be active again in an
 // unreadable line.
 func (x *Heads) DamagedHeads(ctx context.Context) error {
 	f, err := x.read(ctx, threadsFile)
@@ -242,7 +242,7 @@ func (x *Heads) Adopt(ctx context.Context, all []Adoption, atMs int64) error {
 		for _, a := range all {
 			ended, hasEnded := ends[a.Thread]
 			if damaged && !hasEnded {
-				// An unreadable line can be this thread's.
+				// An unreadable line might be this thread's.
 				if _, err := x.lastEnd(a.Thread); err != nil && !errors.Is(err, heads.ErrNoThread) {
 					return err
 				}

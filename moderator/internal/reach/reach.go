@@ -64,7 +64,7 @@ func (g *Graph) Avoids(role string, from, to Point) bool {
 	return seen == nil || seen[to]
 }
 
-// Answered reports whether a role can have answered at a point, and whether it has on every path.
+// Answered reports whether a role might have answered at a point, and whether it has on every path.
 func (g *Graph) Answered(role string, at Point) (possible, certain bool) {
 	out := g.Out(role)
 	after, around := g.from(out, Start), g.from(Start, out)

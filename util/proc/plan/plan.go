@@ -70,7 +70,7 @@ type Mount struct {
 	// Upper is the directory for changes made in an [Overlay], and Work an empty directory next to it.
 	Upper string `json:"upper,omitempty"`
 	Work  string `json:"work,omitempty"`
-	// Missing means that it can have disappeared since it was checked.
+	// Missing means that it might have disappeared since it was checked.
 	Missing bool `json:"missing,omitempty"`
 }
 
