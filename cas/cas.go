@@ -104,7 +104,7 @@ type CollisionError struct{ Hash Hash }
 
 // Error implements error.
 func (e *CollisionError) Error() string {
-	return fmt.Sprintf("hash collision: %s is taken by a node with other content", e.Hash)
+	return fmt.Sprintf("hash collision: %s belongs to a node with other content", e.Hash)
 }
 
 // SchemaError means that a value doesn't match the schema of its type.
@@ -116,13 +116,13 @@ type SchemaError struct {
 // Error shows the first problem; Problems contains all.
 func (e *SchemaError) Error() string {
 	if len(e.Problems) == 0 {
-		return fmt.Sprintf("value does not satisfy schema %s", e.Type)
+		return fmt.Sprintf("value does not match schema %s", e.Type)
 	}
 	more := ""
 	if n := len(e.Problems) - 1; n > 0 {
 		more = fmt.Sprintf(" (and %d more)", n)
 	}
-	return fmt.Sprintf("value does not satisfy schema %s: %s%s", e.Type, e.Problems[0], more)
+	return fmt.Sprintf("value does not match schema %s: %s%s", e.Type, e.Problems[0], more)
 }
 
 // AmbiguousError means that the hashes of several nodes start with Prefix. Candidates lists the first of
@@ -134,7 +134,7 @@ type AmbiguousError struct {
 
 // Error implements error.
 func (e *AmbiguousError) Error() string {
-	return fmt.Sprintf("%s is ambiguous: %d or more nodes begin with it", e.Prefix, len(e.Candidates))
+	return fmt.Sprintf("%s is ambiguous: at least %d nodes start with it", e.Prefix, len(e.Candidates))
 }
 
 // TypeError means that a node isn't of the requested kind.
@@ -209,7 +209,7 @@ func (a Algorithm) Check(n Node) error {
 		return fmt.Errorf("node %s: %w", n.Hash, err)
 	}
 	if !a.Matches(n) {
-		return &CorruptError{Hash: n.Hash, Reason: "the node to be stored has another " + string(a) + " hash"}
+		return &CorruptError{Hash: n.Hash, Reason: "the node has another " + string(a) + " hash"}
 	}
 	return nil
 }
@@ -251,9 +251,8 @@ func CheckTitle(kinds *Kinds, n Node) error {
 		return nil
 	}
 	return &protocol.Error{
-		Code: protocol.CodeInvalid,
-		Message: fmt.Sprintf("schema %s is titled %q: titles that begin with %s are for uwf's own schemas, and this is "+
-			"none that this program knows", n.Hash, title, protocol.TitlePrefix),
+		Code:    protocol.CodeInvalid,
+		Message: fmt.Sprintf("schema %s has the reserved title %q: titles that start with %s are for uwf's schemas", n.Hash, title, protocol.TitlePrefix),
 	}
 }
 

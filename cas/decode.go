@@ -119,7 +119,7 @@ func Encode(value any) ([]byte, error) {
 		return nil, fmt.Errorf("encode: %w", err)
 	}
 	if len(payload) > MaxPayload {
-		return nil, fmt.Errorf("encode: payload of %d bytes is too big, at most %d", len(payload), MaxPayload)
+		return nil, fmt.Errorf("encode: payload has %d bytes; the limit is %d", len(payload), MaxPayload)
 	}
 	return payload, nil
 }
@@ -146,7 +146,7 @@ var encMode = sync.OnceValue(func() cbor.EncMode {
 // accept several.
 func CheckCanonical(payload []byte) error {
 	if len(payload) > MaxPayload {
-		return fmt.Errorf("payload of %d bytes is too big, at most %d", len(payload), MaxPayload)
+		return fmt.Errorf("payload has %d bytes; the limit is %d", len(payload), MaxPayload)
 	}
 	c := checker{data: payload}
 	err := c.item(0)
@@ -253,7 +253,7 @@ func (c *checker) simple(info byte) error {
 	case 27:
 		return c.float()
 	}
-	return fmt.Errorf("simple value or float of kind %d is not JSON, or not in its one form", info)
+	return fmt.Errorf("simple value or float of kind %d is not canonical JSON", info)
 }
 
 func (c *checker) float() error {
@@ -454,7 +454,7 @@ func checkExact(v reflect.Value) error {
 		return checkText(v.String())
 	case reflect.Int, reflect.Int64:
 		if n := v.Int(); n > maxSafe || n < -maxSafe {
-			return fmt.Errorf("%d is beyond what JSON holds exactly", n)
+			return fmt.Errorf("%d is outside the range that JSON stores exactly", n)
 		}
 	case reflect.Pointer, reflect.Interface:
 		return checkExact(v.Elem())
@@ -542,17 +542,17 @@ func parseFile(data []byte) (Node, error) {
 	case len(data) == 0:
 		return Node{}, errors.New("the file is empty")
 	case len(data) > MaxFile:
-		return Node{}, fmt.Errorf("the file has %d bytes, at most %d are allowed", len(data), MaxFile)
+		return Node{}, fmt.Errorf("the file has %d bytes; the limit is %d", len(data), MaxFile)
 	case !bytes.HasPrefix(data, []byte(fileHead)):
-		return Node{}, errors.New("the file does not begin as a node")
+		return Node{}, errors.New("the file has no node header")
 	case len(data) < payloadStart:
-		return Node{}, errors.New("the file is cut short")
+		return Node{}, errors.New("the file is truncated")
 	case string(data[payloadStart-len(fileMiddle):payloadStart]) != fileMiddle:
-		return Node{}, errors.New("the file is damaged near its beginning")
+		return Node{}, errors.New("the file is damaged near its start")
 	}
 	end, timestamp, ok := findTail(data)
 	if !ok {
-		return Node{}, errors.New("the file is cut short, or its end is damaged")
+		return Node{}, errors.New("the file is truncated or damaged at its end")
 	}
 	typ := data[len(fileHead) : len(fileHead)+13]
 	return Node{Type: Hash(typ), Payload: data[payloadStart:end:end], Timestamp: timestamp}, nil

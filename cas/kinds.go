@@ -275,7 +275,7 @@ func Resolve(ctx context.Context, s Store, prefix string) (Hash, error) {
 	}
 	switch len(found) {
 	case 0:
-		return "", fmt.Errorf("%w: no hash begins with %q", ErrNotFound, prefix)
+		return "", fmt.Errorf("%w: no hash starts with %q", ErrNotFound, prefix)
 	case 1:
 		return found[0], nil
 	}

@@ -70,7 +70,7 @@ func OriginalStep(ctx context.Context, r Reader, n Node) (protocol.Step, bool, e
 	}
 	s := o.step()
 	if err := s.Validate(); err != nil {
-		return protocol.Step{}, false, &CorruptError{Hash: n.Hash, Reason: fmt.Sprintf("it is not a step: %v", err)}
+		return protocol.Step{}, false, &CorruptError{Hash: n.Hash, Reason: fmt.Sprintf("not a step: %v", err)}
 	}
 	return s, true, nil
 }

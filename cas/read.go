@@ -38,7 +38,7 @@ func As[P protocol.Payload](ctx context.Context, r Reader, n Node) (P, error) {
 	case kind == protocol.KindWorkflow && version > kind.Versions():
 		// Its new features would be ignored.
 		return zero, &protocol.Error{Code: protocol.CodeUnsupportedVersion,
-			Message: fmt.Sprintf("workflow %s was made by a newer uwf: upgrade", n.Hash)}
+			Message: fmt.Sprintf("workflow %s was made by a newer uwf", n.Hash)}
 	}
 	p, err := decodeAs[P](n)
 	if err == nil && p.Version() > version {

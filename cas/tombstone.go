@@ -82,7 +82,7 @@ const MaxTombstone = MaxReason + 512
 // or invalid UTF-8.
 func MarshalTombstone(t Tombstone) ([]byte, error) {
 	if len(t.Reason) > MaxReason {
-		return nil, fmt.Errorf("the reason has %d bytes, at most %d are allowed", len(t.Reason), MaxReason)
+		return nil, fmt.Errorf("the reason has %d bytes; the limit is %d", len(t.Reason), MaxReason)
 	}
 	fields := map[string]any{
 		"uwf": "tombstone", "hash": string(t.Hash), "seal": t.Seal.String(), "type": string(t.Type),
@@ -104,7 +104,7 @@ func MarshalTombstone(t Tombstone) ([]byte, error) {
 func UnmarshalTombstone(h Hash, file []byte) (Tombstone, error) {
 	t, err := parseTombstone(file)
 	if err == nil && t.Hash != h {
-		err = fmt.Errorf("it is that of %s", t.Hash)
+		err = fmt.Errorf("it belongs to %s", t.Hash)
 	}
 	if err != nil {
 		return Tombstone{}, &CorruptError{Hash: h, Reason: "its tombstone is damaged: " + err.Error()}
@@ -126,7 +126,7 @@ func parseTombstone(file []byte) (Tombstone, error) {
 		return Tombstone{}, err
 	}
 	if fields.Version != tombstoneVersion {
-		return Tombstone{}, fmt.Errorf("version %d: a newer program made it", fields.Version)
+		return Tombstone{}, fmt.Errorf("version %d is not supported; a newer program made it", fields.Version)
 	}
 	t := Tombstone{Hash: fields.Hash, Type: fields.Type, Reason: fields.Reason, At: fields.Timestamp,
 		Foreign: fields.Foreign}
@@ -146,7 +146,7 @@ func parseTombstone(file []byte) (Tombstone, error) {
 		return Tombstone{}, err
 	}
 	if !bytes.Equal(again, file) {
-		return Tombstone{}, errors.New("its digest does not fit")
+		return Tombstone{}, errors.New("digest mismatch")
 	}
 	return t, nil
 }
@@ -219,7 +219,7 @@ func (e *SealError) Error() string {
 	if e.Got.IsZero() {
 		return fmt.Sprintf("the seal of node %s is damaged%s", e.Hash, where)
 	}
-	return fmt.Sprintf("node %s is not what was sealed: its seal is %s, its content gives %s%s", e.Hash, e.Want, e.Got,
+	return fmt.Sprintf("node %s differs from its sealed content: its seal is %s, its content has %s%s", e.Hash, e.Want, e.Got,
 		where)
 }
 

@@ -420,7 +420,7 @@ func (w *climber) enter(ctx context.Context, h Hash) error {
 	case climbDone:
 		return nil
 	case climbOpen:
-		return w.failed(h, &CorruptError{Hash: h, Reason: "it leads to itself"})
+		return w.failed(h, &CorruptError{Hash: h, Reason: "it refers to itself"})
 	}
 	if w.options.Known != nil {
 		known, err := w.options.Known(h)

@@ -190,10 +190,10 @@ func (a *attempt) tidy() {
 	if a.reader.Env.Get(protocol.EnvStartedFor) != a.dir.Path { // otherwise we would kill this process
 		n, err := proc.KillMarked(protocol.EnvStartedFor + "=" + a.dir.Path)
 		if n > 0 {
-			a.e.warn(fmt.Sprintf("processes that the agent had started were ended: %d", n))
+			a.e.warn(fmt.Sprintf("killed processes that the agent left running: %d", n))
 		}
 		if err != nil {
-			a.e.warn("what the agent has started could not all be ended: " + err.Error())
+			a.e.warn("could not end all processes that the agent started: " + err.Error())
 		}
 	}
 	a.putBack()
@@ -215,8 +215,7 @@ func (a *attempt) putBack() {
 		a.e.warn("a command whose agent was killed " + said)
 	}
 	if err != nil {
-		a.e.warn("what a command has changed whose agent was killed could not be put back: " + err.Error() + "; start no " +
-			"git in " + a.task.cwd + " before you have looked at its .git/config and .git/hooks")
+		a.e.warn("could not undo the changes of a command whose agent was killed: " + err.Error() + "; check .git/config and .git/hooks in " + a.task.cwd + " before you run git there")
 	}
 }
 
@@ -240,7 +239,7 @@ func (a *attempt) giveUp(ctx context.Context, ran agentproc.Outcome, err error) 
 	case a.dir.StopRequested(a.record):
 		status = rundir.Stopped
 		err = a.stopped(&protocol.Error{Code: protocol.CodeTerminated, Err: err,
-			Message: fmt.Sprintf("thread %s was stopped while %q ran", a.locked.id, a.task.role)})
+			Message: fmt.Sprintf("thread %s was stopped while %q was running", a.locked.id, a.task.role)})
 	case fault.IsSignal(err):
 		status = rundir.Stopped
 		err = a.stopped(err)
@@ -379,7 +378,7 @@ func (a *attempt) advance(ctx context.Context, got verify.Accepted) (protocol.St
 	defer cancel(nil)
 	var none protocol.StepOutput
 	if err := a.flush(ctx, got); err != nil {
-		return none, fmt.Errorf("make step %s durable: %w", got.Hash, err)
+		return none, fmt.Errorf("sync step %s to disk: %w", got.Hash, err)
 	}
 	if err := a.spend(ctx, got.Hash, got.Step.Usage); err != nil {
 		return none, a.unmoved(err)
@@ -460,7 +459,7 @@ func (a *attempt) finishing(ctx context.Context) (context.Context, context.Cance
 	})
 	if total := a.cmd.Timeout; total > 0 {
 		left := max(total-a.reader.Env.Now().Sub(a.info.Started), 0) + patience
-		late := fault.New(protocol.CodeTimeout, "the step exceeded its time limit of %s", total)
+		late := fault.New(protocol.CodeTimeout, "the step exceeded its timeout of %s", total)
 		after(finishing, left, func() { cancel(late) })
 	}
 	return finishing, cancel
@@ -477,7 +476,7 @@ func (a *attempt) unmoved(err error) error {
 	if !errors.Is(err, durable.ErrLocked) {
 		return err
 	}
-	return fault.Of(fmt.Errorf("%q has finished, but the head of thread %s could not be moved: %w", a.task.role,
+	return fault.Of(fmt.Errorf("%q has finished, but updating the head of thread %s failed: %w", a.task.role,
 		a.locked.id, err)).Because("head-not-moved", "thread", a.locked.id, "again", a.further())
 }
 

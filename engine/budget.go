@@ -24,7 +24,7 @@ type More = budget.More
 func (e *Engine) Grant(ctx context.Context, thread string, l protocol.Limits, m More) (_ []string, err error) {
 	defer fault.Coded(&err)
 	if l.Negative() || (protocol.Limits{}).WithAmount(m.Amount).Negative() || m == (More{}) && l == (protocol.Limits{}) {
-		return nil, fault.New(protocol.CodeUsage, "there is nothing to grant")
+		return nil, fault.New(protocol.CodeUsage, "no limit to raise")
 	}
 	h, err := e.lock(ctx, thread)
 	if err != nil {
@@ -58,7 +58,7 @@ func (e *Engine) Grant(ctx context.Context, thread string, l protocol.Limits, m 
 		}
 	}
 	if m.Again && pos.Next.Cause == moderator.ByLimit { // a step limit; resuming grants as many again
-		m.Again, lines = false, append(lines, "granted as many steps again")
+		m.Again, lines = false, append(lines, "granted the same number of steps again")
 	}
 	if m != (More{}) {
 		var granted []string
@@ -128,9 +128,9 @@ func (a *attempt) unknownCost(s protocol.Step) {
 	if l.MaxCostUSD == 0 || s.Usage.IsPriced() {
 		return
 	}
-	said := "what a step has cost is unknown" // a constant text, so that each run prints the warning only once
+	said := "the cost of a step is unknown" // a constant text, so that each run prints the warning only once
 	if l.MaxTokens > 0 && s.Usage.Counted() {
-		said += ": its tokens count, and maxTokens bounds the run"
+		said += "; maxTokens limits the run instead"
 	}
 	a.e.warn(said)
 }
@@ -156,7 +156,8 @@ func (e *Engine) CheckBudget(ctx context.Context, w protocol.Workflow, l protoco
 			return fault.Of(err)
 		}
 		if why != "" {
-			e.warn(fmt.Sprintf("what a step costs will be unknown (%s): maxTokens bounds the run instead of maxCostUsd", why))
+			e.warn(fmt.Sprintf("the cost of steps will be unknown (%s), so maxTokens limits the run instead of "+
+				"maxCostUsd", why))
 		}
 	}
 	return nil

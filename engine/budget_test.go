@@ -193,7 +193,7 @@ func TestARunWithoutAPriceIsRefusedBeforeItBegins(t *testing.T) {
 	w.onWarning(func(text string) { said = append(said, text) })
 	check := func(l protocol.Limits) error { return w.CheckBudget(ctx, flow, l, StepOptions{}) }
 	e := requireCode(t, check(protocol.Limits{MaxCostUSD: 5}), protocol.CodeInvalid)
-	require.Contains(t, hints.All("", e)[0], "uwf config set models.m.price.input 3;")
+	require.Contains(t, hints.All("", e)[0], "uwf config set models.m.price.input 3")
 	require.NotEmpty(t, hints.All("", e))
 	require.NoError(t, check(protocol.Limits{MaxTokens: 5}))
 	require.Empty(t, said)

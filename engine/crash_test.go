@@ -366,7 +366,7 @@ func TestTwoStepsAtOnce(t *testing.T) {
 	}
 	for range n - 1 {
 		e := requireCode(t, <-errs, protocol.CodeLocked)
-		require.Contains(t, hints.All("", e), "uwf thread stop "+id)
+		require.Contains(t, hints.All("", e), "to stop it: uwf thread stop "+id)
 	}
 	_, err := w.Step(context.Background(), id, StepOptions{})
 	requireCode(t, err, protocol.CodeLocked, strconv.Itoa(os.Getpid()))

@@ -68,7 +68,7 @@ func (e *Engine) ask(ctx context.Context, h *lockedThread, r request) (outcome, 
 		}
 		e = e.reading(e.Reader.Recalling())
 	}
-	return outcome{}, fault.New(protocol.CodeFailed, "what thread %s needs does not end", h.id).Because("endless")
+	return outcome{}, fault.New(protocol.CodeFailed, "thread %s made no progress after many decisions", h.id).Because("endless")
 }
 
 // mostActions stops an endless loop; no request needs as many.
@@ -147,7 +147,7 @@ func (s *session) do(ctx context.Context, a decide.Action) (out outcome, err err
 	case decide.Unpark:
 		err = s.e.setParked(ctx, s.locked, status.NotParked)
 	default:
-		err = fault.New(protocol.CodeFailed, "this engine cannot do what was decided: %s", a.Kind)
+		err = fault.New(protocol.CodeFailed, "this engine cannot do the next action: %s", a.Kind)
 	}
 	return out, err
 }
@@ -294,7 +294,7 @@ func (s *session) adopt(ctx context.Context) (out protocol.StepOutput, err error
 	out, err = a.advance(ctx, s.step)
 	out.Adopted = true
 	if err == nil && s.Verb == decide.Answer { // the answer in the request is not used
-		err = fault.New(protocol.CodeFailed, "role %q was answered before, and that answer counts",
+		err = fault.New(protocol.CodeFailed, "role %q already has an answer",
 			a.task.role).Because("answered-before", "thread", s.locked.id)
 	}
 	return out, err
@@ -303,8 +303,8 @@ func (s *session) adopt(ctx context.Context) (out protocol.StepOutput, err error
 // adoptCommand makes the step of a command that ended earlier.
 func (s *session) adoptCommand(ctx context.Context, a *attempt) (out protocol.StepOutput, err error) {
 	if name := s.record.Lacks(s.reader.Env); name != "" {
-		return out, fault.New(protocol.CodeFailed, "the result of role %q waits: %s is not set here as it was for "+
-			"its command, so it could not be hidden in what that has printed", s.record.Role, name).Because("token-changed", "thread", s.locked.id)
+		return out, fault.New(protocol.CodeFailed, "cannot use the result of role %q: %s has another value than "+
+			"for its command, so it cannot be hidden in the output", s.record.Role, name).Because("token-changed", "thread", s.locked.id)
 	}
 	if t := s.task; s.facts.Asked == decide.ByGraph {
 		t.cwd, a.task = a.task.cwd, t
@@ -330,7 +330,7 @@ func (s *session) closeRun(ctx context.Context) error {
 	a := s.open
 	a.heardLate(ctx, r, s.result)
 	if r.Damaged {
-		s.e.warn(s.dir.File(runfiles.RecordFile) + " is damaged, and there is no trace of a finished step")
+		s.e.warn(s.dir.File(runfiles.RecordFile) + " is damaged, and no finished step was found")
 		r = a.newRecord()
 	} else {
 		a.cutShort(r, s.result)
@@ -343,7 +343,7 @@ func (s *session) closeRun(ctx context.Context) error {
 }
 
 func (s *session) warnCut(r rundir.Record) {
-	s.e.warn("a run of role \"" + r.Role + "\" was interrupted, and has left no result in " + s.dir.Path)
+	s.e.warn("a run of role \"" + r.Role + "\" was interrupted and left no result in " + s.dir.Path)
 }
 
 // discard closes a run whose result the user discards, and restores the files from before it.
@@ -381,7 +381,7 @@ func (s *session) discard(ctx context.Context) error {
 		}
 		defer func() { _ = s.open.day.Settle(s.locked.id) }() // see advance
 	}
-	r.Status, r.Reason = rundir.Stopped, "a person has discarded its result"
+	r.Status, r.Reason = rundir.Stopped, "its result was discarded"
 	if err := s.dir.Write(r); err != nil || i.TreeFrom == "" {
 		return err
 	}
@@ -462,7 +462,7 @@ func (s *session) raiseAttempt(ctx context.Context) (out protocol.StepOutput, er
 		return out, err
 	}
 	if err := s.putBackChild(ctx, held); err != nil {
-		s.e.warn("thread " + k.ID + " is cancelled with its files as they are: " + err.Error())
+		s.e.warn("cancelled thread " + k.ID + " without restoring its files: " + err.Error())
 	}
 	return out, s.e.killAll(ctx, held)
 }

@@ -204,7 +204,7 @@ func (e *Engine) driveChildren(ctx context.Context, thread string, w Work) error
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case stopped.Load() || dir.HeldBack():
-		return fault.New(protocol.CodeTerminated, "thread %s was stopped while its children were at work",
+		return fault.New(protocol.CodeTerminated, "thread %s was stopped while its children were running",
 			thread).Because("stopped", "thread", thread, "again", protocol.AgainResume)
 	}
 	return failures.Err()
@@ -322,7 +322,7 @@ func (a *attempt) joinChildren(ctx context.Context) (protocol.Result, error) {
 	var unfit *extract.InvalidError
 	if errors.As(err, &unfit) {
 		problems := &UnfitError{Problems: unfit.Problems}
-		return none, a.unjoined(fmt.Errorf("the join of role %q does not fit its schema: %s%w", a.task.role, unfit.Reason,
+		return none, a.unjoined(fmt.Errorf("the joined output of role %q does not match its schema: %s%w", a.task.role, unfit.Reason,
 			problems))
 	}
 	if err != nil {
@@ -345,7 +345,7 @@ func (a *attempt) childrenAtRest(ctx context.Context) error {
 	for _, k := range a.pos.Children {
 		if k.Ended.Status != protocol.StatusCancelled && (a.reader.Locker().Held(ctx, k.ID) || a.reader.IsOpen(k.ID,
 			k.Ended.Head)) {
-			return fault.New(protocol.CodeLocked, "child %s of role %q is being played again", k.Key,
+			return fault.New(protocol.CodeLocked, "child %s of role %q is being retried", k.Key,
 				a.task.role).Because("child-replayed", "thread", a.locked.id)
 		}
 	}
@@ -450,7 +450,7 @@ func (e *Engine) Tick(ctx context.Context, parallel int, o StepOptions, each fun
 		return !broken
 	})
 	if broken && waiting > 0 {
-		e.warn(fmt.Sprintf("something is missing on this machine, so this run leaves %d more threads alone", waiting))
+		e.warn(fmt.Sprintf("something is missing on this machine; skipping %d more threads", waiting))
 	}
 	return errors.Join(err, context.Cause(ctx))
 }

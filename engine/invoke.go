@@ -220,7 +220,7 @@ func (a *attempt) explain(ctx context.Context, ran agentproc.Outcome, err error)
 		wrapped = "uwf-exec -- " + plaintext.Literal(a.cmd.Argv)
 	}
 	if silent && ran.Stderr != "" {
-		e.Message += "\nits stderr ends:\n" + ran.Stderr
+		e.Message += "\nthe end of its stderr:\n" + ran.Stderr
 	}
 	return e.Because("agent-failed", "wrapped", wrapped, "thread", a.locked.id, "again", a.again(), "dir", a.dir.Path)
 }

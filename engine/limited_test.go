@@ -253,7 +253,7 @@ func TestTheSoonestResetIsWaitedFor(t *testing.T) {
 			out := w.mustStep(id, StepOptions{})
 			require.Equal(t, protocol.StatusRateLimited, out.Status)
 			require.InDelta(t, time.Now().Add(time.Hour).UnixMilli(), *out.RateLimitedUntil, 60_000)
-			require.Contains(t, w.show(id).Error.Message, "agent "+c.waits+" was ")
+			require.Contains(t, w.show(id).Error.Message, "agent "+c.waits)
 			runs := w.agentRuns()
 			ahead = 2 * time.Hour
 			require.Equal(t, protocol.StatusRateLimited, w.mustStep(id, StepOptions{}).Status)

@@ -114,7 +114,7 @@ func (e *Engine) Exclusive(ctx context.Context, thread string) (release func(), 
 	}
 	_, err = e.lastRun(ctx, h)
 	if err == nil && e.Reader.CutOff(h.id) {
-		err = fault.New(protocol.CodeFailed, "a change of the head and the files of thread %s was cut off",
+		err = fault.New(protocol.CodeFailed, "moving thread %s to another step was interrupted",
 			h.id).Because("cut-off", "thread", h.id)
 	}
 	if err != nil {
@@ -154,7 +154,7 @@ func (e *Engine) agentAlive(ctx context.Context, h *lockedThread, dir rundir.Dir
 
 // hasEnded returns the error of an operation that requires an active thread.
 func hasEnded(h *lockedThread) error {
-	return fault.New(protocol.CodeFailed, "thread %s is %s: it takes no more steps", h.id,
+	return fault.New(protocol.CodeFailed, "thread %s is already %s", h.id,
 		h.ended.Status).Because("ended", "thread", h.id, "head", string(h.head), "status", string(h.ended.Status))
 }
 

@@ -140,7 +140,7 @@ func (s *session) planMove(ctx context.Context) (i rundir.Intent, err error) {
 			i.Attempts = attemptsOf(h.facts)
 		}
 		i.Attempts[children.Place{Head: before, Role: step.Role}.AttemptKey("")]++
-		s.e.warn(fmt.Sprintf("role %q plays all its children anew; a fork of %s takes over what they have answered",
+		s.e.warn(fmt.Sprintf("role %q runs all its children again; a fork of %s keeps their answers",
 			step.Role, before))
 	}
 	return i, nil
@@ -183,7 +183,7 @@ func (s *session) move(ctx context.Context) (out protocol.StepOutput, err error)
 // cutOff adds to an error that the change is incomplete, and how to continue it.
 func (s *session) cutOff(err error) error {
 	id := s.locked.id
-	why := fault.Of(fmt.Errorf("a change of the head and the files of thread %s is not finished: %w", id, err))
+	why := fault.Of(fmt.Errorf("moving thread %s to another step is not finished: %w", id, err))
 	if _, gone := os.Lstat(s.pos.Dir()); gone != nil {
 		return why.Because("move-cut-off-elsewhere", "thread", id)
 	}
@@ -349,8 +349,7 @@ func (e *Engine) lockFiles(ctx context.Context, id string) (worktree.Locked, err
 	}
 	if e.Reader.CutOff(id) {
 		h.release()
-		return worktree.Locked{}, fault.New(protocol.CodeFailed, "the files of thread %s are on their way to another "+
-			"step: a change of them was cut off", id).Because("files-cut-off", "thread", id)
+		return worktree.Locked{}, fault.New(protocol.CodeFailed, "restoring the files of thread %s was interrupted", id).Because("files-cut-off", "thread", id)
 	}
 	return worktree.Locked{Thread: h.files(), Release: h.release}, nil
 }

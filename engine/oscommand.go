@@ -25,7 +25,7 @@ func (a *attempt) mark() string { return protocol.EnvCommand + "=" + a.locked.id
 // endLeft kills the processes that a command left behind, however the command itself ended.
 func (a *attempt) endLeft() {
 	if _, err := proc.KillMarked(a.mark()); err != nil {
-		a.e.warn("what the command has started could not all be ended: " + err.Error())
+		a.e.warn("could not end all processes that the command started: " + err.Error())
 	}
 }
 
@@ -80,7 +80,7 @@ func (e *Engine) onceMore(ctx context.Context, pos *status.Position, t task) (ta
 	}
 	argv, env, err := oscommand.Command(ctx, e.Reader.Nodes(), pos.Thread.Last.Detail, pos.State.Artifacts)
 	if err == nil && len(argv) == 0 {
-		err = fault.New(protocol.CodeInvalid, "step %s does not say what command it has run", pos.Thread.Last.Hash)
+		err = fault.New(protocol.CodeInvalid, "step %s does not record its command", pos.Thread.Last.Hash)
 	}
 	t.command, t.env = argv, env
 	return t, err

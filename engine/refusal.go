@@ -14,7 +14,7 @@ import (
 )
 
 // errParentOpen means that a child waits for its parent, which has unfinished work, until the parent resumes.
-var errParentOpen = errors.New("the parent has something open")
+var errParentOpen = errors.New("the parent thread has an unfinished action")
 
 // refusal returns the error for a refused request.
 func (s *session) refusal(ctx context.Context, a decide.Action) error {
@@ -27,14 +27,14 @@ func (s *session) refusal(ctx context.Context, a decide.Action) error {
 	case "moved":
 		return s.hasMoved()
 	case "ended-already":
-		return fault.New(a.Code, "thread %s is %s already", id, s.locked.ended.Status)
+		return fault.New(a.Code, "thread %s is already %s", id, s.locked.ended.Status)
 	case "cancelled", "ended":
 		return hasEnded(s.locked)
 	case "no-cwd", "untrusted":
 		return s.locked.barred
 	case "parent-open":
-		err := fault.New(a.Code, "thread %s is a child of thread %s, which has something to settle first: a run, its "+
-			"result, or a move that was cut off", id, s.parent)
+		err := fault.New(a.Code, "thread %s is a child of thread %s, which must finish a run or an interrupted "+
+			"move first", id, s.parent)
 		err.Err = errParentOpen
 		return err.Because("parent-open", "parent", s.parent)
 	case "parent-moved":
@@ -42,7 +42,7 @@ func (s *session) refusal(ctx context.Context, a decide.Action) error {
 		if s.parentUndone {
 			undone = s.parent
 		}
-		return fault.New(a.Code, "thread %s is a child of thread %s, which does not ask for it any more", id,
+		return fault.New(a.Code, "thread %s is a child of thread %s, which no longer needs it", id,
 			s.parent).Because("parent-moved", "head", string(s.locked.head), "undone", undone)
 	case "result-waits":
 		return s.waits()
@@ -59,12 +59,13 @@ func (s *session) refusal(ctx context.Context, a decide.Action) error {
 	case "no-step", "not-an-agents-step":
 		return s.notAgain(a)
 	case "nothing-undone":
-		return fault.New(a.Code, "thread %s has no undone step to go forward to", id)
+		return fault.New(a.Code, "thread %s has no step to redo", id)
 	case "earlier-limited":
-		return fault.New(a.Code, "thread %s would move to an earlier step, and the account of its agent is limited: %s", id,
+		return fault.New(a.Code, "thread %s would move to an earlier step, but the account of its agent is "+
+			"rate-limited: %s", id,
 			s.limited.Reason).Because("earlier-limited", "thread", id)
 	case "no-such-child":
-		return fault.New(a.Code, "thread %s has no child %q that is still to be joined", id,
+		return fault.New(a.Code, "thread %s has no unjoined child %q", id,
 			s.Key).Because("no-such-child", "thread", id)
 	}
 	return s.asksOtherwise(a)
@@ -75,20 +76,20 @@ func (s *session) asksOtherwise(a decide.Action) error {
 	id, role := s.locked.id, s.pos.Next.Role
 	switch a.Reason {
 	case "asks-nothing":
-		return fault.New(a.Code, "thread %s asks nothing: it is at its end", id)
+		return fault.New(a.Code, "thread %s asks no question: it has ended", id)
 	case "needs-words":
-		return fault.New(a.Code, "thread %s asks for words, not for data", id).Because("needs-words", "thread", id)
+		return fault.New(a.Code, "thread %s asks for a text answer, not for data", id).Because("needs-words", "thread", id)
 	case "needs-form":
-		return fault.New(a.Code, "thread %s waits for the data of role %q, which a person plays: words are not enough", id,
+		return fault.New(a.Code, "thread %s waits for data of role %q, not for a text answer", id,
 			role).Because("needs-form", "thread", id)
 	case "words-reach-no-child":
-		return fault.New(a.Code, "thread %s: role %q is played by other threads, which no words reach", id,
+		return fault.New(a.Code, "thread %s: role %q runs as child threads, which cannot receive a text answer", id,
 			role).Because("words-reach-no-child", "thread", id)
 	}
 	if s.Verb == decide.Answer {
-		return fault.New(a.Code, "thread %s asks nothing: next is role %q", id, role).Because("not-asked", "thread", id)
+		return fault.New(a.Code, "thread %s asks no question: next is role %q", id, role).Because("not-asked", "thread", id)
 	}
-	return fault.New(a.Code, "thread %s is not suspended: next is %q", id, role).Because("not-asked", "thread", id)
+	return fault.New(a.Code, "thread %s is not suspended; next is %q", id, role).Because("not-asked", "thread", id)
 }
 
 // hasMoved returns the error for a thread whose head is not the expected one.
@@ -96,15 +97,15 @@ func (s *session) hasMoved() error {
 	if err := Expected(s.locked.id, s.Expect, s.locked.head); err != nil {
 		return err
 	}
-	return fault.New(protocol.CodeFailed, "thread %s has moved on: its head is %s now, not %s. Nothing was answered",
+	return fault.New(protocol.CodeFailed, "thread %s has moved: its head is %s, not %s; nothing was answered",
 		s.locked.id, s.locked.head, s.Answer.At).Because("moved", "thread", s.locked.id)
 }
 
 // waits returns the error for a finished step whose prompt differs from the current one.
 func (s *session) waits() error {
 	what := cmp.Or(s.step.Hash, s.result.StepHash, "of a command") // its step is made when the result is adopted
-	return s.anew(fault.New(protocol.CodeFailed, "role %q has already finished an earlier request, and its result is "+
-		"waiting to be used: step %s", s.record.Role, what).Because("result-waits", "thread", s.locked.id, "again",
+	return s.anew(fault.New(protocol.CodeFailed, "role %q has finished an earlier request, and its result is not "+
+		"used yet: step %s", s.record.Role, what).Because("result-waits", "thread", s.locked.id, "again",
 		s.open.further()))
 }
 
@@ -128,11 +129,9 @@ func (s *session) stuck() error {
 	case s.pos.Problem != nil && s.facts.Life == decide.Active:
 		return s.pos.Explain()
 	case errors.Is(s.notask, moderator.ErrChildren):
-		return fault.New(protocol.CodeFailed, "thread %s cannot begin anew: other threads play its first role %q. Start "+
-			"another thread", id, role)
+		return fault.New(protocol.CodeFailed, "cannot restart thread %s: its first role %q runs as child threads", id, role)
 	case errors.Is(s.notask, moderator.ErrForm):
-		return fault.New(protocol.CodeFailed, "thread %s cannot begin anew: a person plays its first role %q. Start "+
-			"another thread", id, role)
+		return fault.New(protocol.CodeFailed, "cannot restart thread %s: a person plays its first role %q", id, role)
 	case s.notask != nil:
 		return s.notask
 	}
@@ -146,21 +145,21 @@ func (s *session) notAgain(a decide.Action) error {
 	case s.Verb == decide.Undo:
 		return fault.New(a.Code, "thread %s has no step to undo", id)
 	case a.Reason == "no-step":
-		return fault.New(a.Code, "thread %s cannot be retried: it has no step to replace", id).Because("no-step", "thread", id)
+		return fault.New(a.Code, "cannot retry thread %s: it has no step", id).Because("no-step", "thread", id)
 	}
-	why := "a person has made the step"
+	why := "a person made its last step"
 	if s.facts.Last == decide.ByChildren {
-		why = "the step joins the results of other threads"
+		why = "its last step joins child threads"
 	}
-	return fault.New(a.Code, "thread %s cannot be retried: %s", id, why).Because("not-an-agents-step", "previous",
+	return fault.New(a.Code, "cannot retry thread %s: %s", id, why).Because("not-an-agents-step", "previous",
 		string(s.target.Previous()))
 }
 
 // doubt returns the error for a child that may have been paid for already.
 func (s *session) doubt() error {
 	k := s.reader.Doubtful(s.pos)
-	return fault.New(protocol.CodeCorrupt, "child %s of thread %s may have run, but neither threads.yaml nor "+
-		"history.jsonl has it (%s): it is not started on a guess", children.Named(k.Key, children.LabelOf(k.Child)),
+	return fault.New(protocol.CodeCorrupt, "child %s of thread %s may have run, but threads.yaml and "+
+		"history.jsonl lack it (%s)", children.Named(k.Key, children.LabelOf(k.Child)),
 		s.locked.id, k.ID).Because("doubtful-child", "child", children.Address(s.locked.id, k.Key))
 }
 

@@ -174,7 +174,7 @@ func TestStopNamesASuspendedEngine(t *testing.T) {
 	require.Error(t, err)
 	_, err = w.Step(context.Background(), id, StepOptions{})
 	e := requireCode(t, err, protocol.CodeLocked)
-	require.Contains(t, hints.All("", e), fmt.Sprintf("kill -CONT %d resumes it", cmd.Process.Pid))
+	require.Contains(t, hints.All("", e), fmt.Sprintf("to resume it: kill -CONT %d", cmd.Process.Pid))
 	require.NoError(t, cmd.Process.Signal(syscall.SIGCONT))
 	_ = cmd.Wait() // it was asked to stop
 }

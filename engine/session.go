@@ -421,7 +421,7 @@ func (s *session) judge(ctx context.Context) (decide.Result, error) {
 		return decide.NoResult, nil
 	}
 	if _, err := s.reader.Nodes().Get(ctx, result.StepHash); errors.Is(err, cas.ErrNotFound) && s.known() {
-		s.open.e.warn(fmt.Sprintf("the step that a run of role %q has left, %s, is not there", s.record.Role,
+		s.open.e.warn(fmt.Sprintf("a run of role %q left step %s, which is missing", s.record.Role,
 			result.StepHash))
 	}
 	if s.open.task.role == "" {
@@ -433,7 +433,7 @@ func (s *session) judge(ctx context.Context) (decide.Result, error) {
 	var no *verify.Rejection
 	switch {
 	case errors.As(err, &no):
-		no.Why.Message = fmt.Sprintf("what an interrupted run has left in %s is not taken over: %s",
+		no.Why.Message = fmt.Sprintf("ignored the result of an interrupted run in %s: %s",
 			s.dir.File(runfiles.StdoutFile), no.Why.Message)
 		s.unfit = err
 		return decide.Unfit, nil

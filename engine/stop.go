@@ -33,7 +33,7 @@ func (e *Engine) Stop(ctx context.Context, thread string) (_ bool, err error) {
 	h.release()
 	stopped = stopped || below
 	if err == nil && !stopped && h.ended != nil {
-		err = fault.New(protocol.CodeFailed, "thread %s is %s: nothing runs", thread, h.ended.Status)
+		err = fault.New(protocol.CodeFailed, "thread %s is already %s", thread, h.ended.Status)
 	}
 	return stopped, err
 }
@@ -63,7 +63,7 @@ func (e *Engine) kill(ctx context.Context, h *lockedThread) error {
 		_, err = e.ask(ctx, h, r)
 	}
 	if err != nil && h.ended == nil && e.Reader.CutOff(h.id) {
-		e.warn("thread " + h.id + " is cancelled with its files as they are: " + err.Error())
+		e.warn("cancelled thread " + h.id + " without restoring its files: " + err.Error())
 		r.KeepFiles = true
 		_, err = e.ask(ctx, h, r)
 	}

@@ -27,7 +27,7 @@ func TestAKilledAgentIsTidiedUpAfter(t *testing.T) {
 	requireCode(t, err, protocol.CodeAgent)
 	said := strings.Join(warned, "\n")
 	prosetest.Text(t, said)
-	require.Contains(t, said, "no space; start no git in ")
+	require.Contains(t, said, "no space; check .git/config")
 	var child int
 	_, err = fmt.Sscanf(w.runs()[len(w.runs())-1], "child %d", &child)
 	require.NoError(t, err)

@@ -147,7 +147,8 @@ func (a *attempt) enter(ctx context.Context, c protocol.Config, p decide.Policy,
 		terms.Since = a.e.driven.begun
 	}
 	report := sync.OnceFunc(func() {
-		a.e.warn(fmt.Sprintf("role %q: agent %s waits: account %s is limited, or has no place free (concurrency.%s)",
+		a.e.warn(fmt.Sprintf("role %q: agent %s waits: account %s is rate-limited or has no free slot "+
+			"(concurrency.%s)",
 			a.task.role, a.cmd.Name, account.Name, account.Name))
 		a.e.report(Event{Kind: AgentStarted, Step: StepInfo{Thread: a.locked.id}})
 	})
@@ -172,7 +173,8 @@ func (a *attempt) notStarted(l limits.Limit, account string) blocked {
 		return blocked{l, fault.New(protocol.CodeLimit, "%s", l.Reason)}
 	}
 	until := l.Until().In(a.reader.Env.Now().Location()).Format(time.DateTime)
-	return blocked{l, fault.New(protocol.CodeAgent, "agent %s was not started: its account %s is limited until %s: %s",
+	return blocked{l, fault.New(protocol.CodeAgent, "agent %s was not started: account %s is rate-limited until "+
+		"%s: %s",
 		a.cmd.Name, account, until, l.Reason)}
 }
 
@@ -222,7 +224,7 @@ func (a *attempt) waits(ctx context.Context) (err error) {
 		}
 	}
 	if a.dir.StopRequested(a.record) {
-		return a.stopped(fault.New(protocol.CodeTerminated, "thread %s was stopped while %q waited", a.locked.id, a.task.role))
+		return a.stopped(fault.New(protocol.CodeTerminated, "thread %s was stopped while %q was waiting", a.locked.id, a.task.role))
 	}
 	return nil
 }
@@ -257,7 +259,7 @@ func (a *attempt) leave(failed error) {
 	switch {
 	case a.refused:
 		limit := a.pass.Refused(limits.Refusal{RetryAt: a.retryAt, Reason: a.reason})
-		a.blocked = blocked{limit, fault.New(protocol.CodeAgent, "agent %s was refused by its provider: %s", a.cmd.Name,
+		a.blocked = blocked{limit, fault.New(protocol.CodeAgent, "the provider refused agent %s: %s", a.cmd.Name,
 			a.reason)}
 	case failed == nil:
 		a.pass.Served()
@@ -266,7 +268,7 @@ func (a *attempt) leave(failed error) {
 
 // pause waits before the agent runs again.
 func (a *attempt) pause(ctx context.Context, p decide.Policy, wait time.Duration) error {
-	a.e.warn(fmt.Sprintf("role %q: %s: try %d of %d in %s", a.task.role, plaintext.Line(a.failedTry.Error), a.runs+1,
+	a.e.warn(fmt.Sprintf("role %q: %s; attempt %d of %d in %s", a.task.role, plaintext.Line(a.failedTry.Error), a.runs+1,
 		p.Attempts, wait.Round(time.Millisecond)))
 	for ; wait > 0; wait -= retry.MaxWait {
 		err := a.waits(ctx)
@@ -305,7 +307,7 @@ func (a *attempt) fallBack(ctx context.Context, c protocol.Config, next string, 
 		return err
 	}
 	a.runs = 0
-	a.e.warn(fmt.Sprintf("role %q: agent %s gives up (%s); %s goes on", a.task.role, was, plaintext.Line(a.reason),
+	a.e.warn(fmt.Sprintf("role %q: agent %s gave up (%s); continuing with %s", a.task.role, was, plaintext.Line(a.reason),
 		a.cmd.Name))
 	return nil
 }
@@ -342,10 +344,10 @@ func (a *attempt) keepTry(agent, why string, usage *protocol.Usage, kind protoco
 		Visit: a.visitKey(), Alias: agent, Kind: kind,
 	}
 	if err := a.dir.KeepTries(a.dir.Tries(a.pos.Thread).Add(try)); err != nil {
-		a.e.warn("what a failed try has cost is not kept: " + err.Error())
+		a.e.warn("could not record the cost of a failed attempt: " + err.Error())
 	}
 	if err := a.spend(context.Background(), "", usage); err != nil { // count the cost even if the context has ended
-		a.e.warn("what a failed try has cost does not count for limits.perDay: " + err.Error())
+		a.e.warn("could not count the cost of a failed attempt for limits.perDay: " + err.Error())
 	}
 	return &try
 }
@@ -389,7 +391,7 @@ func (a *attempt) withTries(ctx context.Context, got verify.Accepted) (verify.Ac
 		return got, nil
 	case len(got.Step.Tries) > 0:
 		return got, verify.Rejected(got.Hash, protocol.CodeAgent,
-			"step %s reports tries that did not happen, or not all of them", got.Hash)
+			"step %s reports wrong attempts", got.Hash)
 	}
 	release, err := a.reader.LockStore(ctx)
 	if err != nil {

@@ -41,7 +41,7 @@ func TestAProviderThatSaysNoIsAskedAgain(t *testing.T) {
 	require.Len(t, step.Tries, 2)
 	require.Equal(t, "no more for now", step.Tries[0].Error)
 	require.Equal(t, "fake", step.Tries[0].Agent)
-	require.Contains(t, said[0], `try 2 of 3 in 1ms`)
+	require.Contains(t, said[0], `attempt 2 of 3 in 1ms`)
 	sum, err := w.Reader.Totals(context.Background(), id, w.head(id))
 	require.NoError(t, err)
 	require.InDelta(t, 0.6, *sum.Usage.CostUSD, 1e-9, "what failed was paid for")
@@ -172,7 +172,7 @@ func TestAFallbackPlaysTheVisit(t *testing.T) {
 	step := w.readStep(protocol.Hash(out.StepHash))
 	require.Len(t, step.Tries, 2)
 	require.Equal(t, []string{"fake", "also"}, []string{step.Tries[0].Agent, step.Tries[1].Agent})
-	require.Contains(t, said[0], `agent fake gives up (no more for now); also goes on`)
+	require.Contains(t, said[0], `agent fake gave up (no more for now); continuing with also`)
 	require.Equal(t, 3, w.agentRuns())
 
 	// Nobody else: it fails, and begins anew with the first.

@@ -97,7 +97,7 @@ func (e *Engine) Do(ctx context.Context, thread string, w Work) (_ []protocol.St
 func (e *Engine) can(w Work) error {
 	known := []Action{DoStep, DoResume, DoPoke, DoAnswer, DoUndo, DoRedo, DoRetry, DoContinue}
 	if !slices.Contains(known, w.Do) || w.Steps < 0 || w.Parallel < 0 {
-		return fault.New(protocol.CodeUsage, "no engine can do this: %q, %d steps, %d at once", w.Do, w.Steps, w.Parallel)
+		return fault.New(protocol.CodeUsage, "invalid request: %q, %d steps, %d at once", w.Do, w.Steps, w.Parallel)
 	}
 	return e.Reader.MayWrite()
 }
@@ -206,7 +206,7 @@ func Expected(thread string, want, head protocol.Hash) error {
 	if want == "" || want == head {
 		return nil
 	}
-	return fault.New(protocol.CodeHeadMoved, "thread %s is at %s, not at %s: nothing was done", thread, head,
+	return fault.New(protocol.CodeHeadMoved, "thread %s is at %s, not at %s; nothing was done", thread, head,
 		want).Because("moved", "thread", thread)
 }
 
@@ -247,7 +247,7 @@ type UnfitError struct{ Problems []jsonschema.Problem }
 
 func (e *UnfitError) Error() string {
 	var b strings.Builder
-	b.WriteString("the answer does not fit:")
+	b.WriteString("the answer does not match its schema:")
 	for _, p := range e.Problems {
 		field := strings.TrimPrefix(p.Path, "/")
 		if field == "" {
@@ -264,7 +264,7 @@ const maxBy = 200
 // answer makes the step of a role that a person plays. An invalid answer leaves the thread unchanged.
 func (s *session) answer(ctx context.Context) (out protocol.StepOutput, err error) {
 	if s.Answer == nil {
-		return out, fault.New(protocol.CodeUsage, "there is no answer")
+		return out, fault.New(protocol.CodeUsage, "empty answer")
 	}
 	if err := create.Runnable(s.pos.Workflow); err != nil {
 		return out, err
@@ -320,7 +320,7 @@ func (a *attempt) fitting(ctx context.Context, b *cas.Batch, value any) (extract
 		return output, "", err
 	case output.Suspend != nil:
 		return output, "", a.unfit(&UnfitError{Problems: []jsonschema.Problem{{Path: "/" + protocol.StatusKey,
-			Message: "the thread waits already: a person cannot suspend it"}}})
+			Message: "the thread is already waiting, so an answer cannot suspend it"}}})
 	}
 	text, err := json.Marshal(output.Value)
 	return output, string(text), err
@@ -414,9 +414,9 @@ func (e *Engine) Message(ctx context.Context, thread, text string) (err error) {
 	}
 	switch {
 	case strings.TrimSpace(text) == "" || !utf8.ValidString(text):
-		return fault.New(protocol.CodeUsage, "there is nothing to tell")
+		return fault.New(protocol.CodeUsage, "empty message")
 	case len(text) > runfiles.MaxMessage:
-		return fault.New(protocol.CodeUsage, "the message has %d bytes: %d are the most", len(text), runfiles.MaxMessage)
+		return fault.New(protocol.CodeUsage, "the message has %d bytes; the limit is %d", len(text), runfiles.MaxMessage)
 	}
 	if err := e.tellable(ctx, thread); err != nil {
 		return err
@@ -431,11 +431,11 @@ func (e *Engine) Message(ctx context.Context, thread, text string) (err error) {
 	}
 	name, err := runfiles.Dir(dir.Path).Post(e.Reader.FS, runfiles.Message{Text: text, AtMs: e.nowMs()}, key)
 	if errors.Is(err, runfiles.ErrFull) {
-		return fault.New(protocol.CodeFailed, "thread %s has many messages that no agent has read yet",
+		return fault.New(protocol.CodeFailed, "thread %s has too many unread messages",
 			thread).Because("many-messages", "thread", thread)
 	}
 	if err != nil {
-		return fmt.Errorf("tell thread %s: %w", thread, err)
+		return fmt.Errorf("send message to thread %s: %w", thread, err)
 	}
 	// If the thread has ended by now, no agent will read the message.
 	if err := e.tellable(ctx, thread); err != nil && runfiles.Dir(dir.Path).Withdraw(name) {
@@ -459,7 +459,7 @@ func (e *Engine) tellable(ctx context.Context, thread string) error {
 // unheard warns that a thread ended before a message was delivered.
 func (a *attempt) unheard() {
 	if n := len(runfiles.Dir(a.dir.Path).Unread()); n > 0 {
-		a.e.warn(fmt.Sprintf("thread %s has ended, and %d messages to it were not read; resume it with them as words",
+		a.e.warn(fmt.Sprintf("thread %s has ended with %d unread messages",
 			a.locked.id, n))
 	}
 }

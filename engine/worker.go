@@ -57,7 +57,7 @@ func (e *Engine) handOver(ctx context.Context, h *lockedThread, w Work) (protoco
 
 // errNotInherited is returned if the lock is not a file, since a worker can only inherit files.
 func errNotInherited() error {
-	return fault.New(protocol.CodeFailed, "this engine cannot work in the background: its locks are no files")
+	return fault.New(protocol.CodeFailed, "this engine cannot run in the background: its locks are not files")
 }
 
 // Worker does the work of [Engine.Background] in the process that Background started. lock is the descriptor

@@ -19,7 +19,7 @@ func OverBudget(s State, role string) (string, bool) {
 	if unknown == 0 {
 		return "", false
 	}
-	return fmt.Sprintf("what %s of an agent %s is unknown, so the remaining budget is, too"+next, plural(unknown,
+	return fmt.Sprintf("%s of an agent %s is unknown, so the remaining budget is, too"+next, plural(unknown,
 		"run"), what, role), true
 }
 

@@ -34,7 +34,7 @@ func CommandSchema() map[string]any {
 }
 
 // errNul reports an argument that no operating system can pass to a program.
-var errNul = errors.New("renders to a text with a NUL in it")
+var errNul = errors.New("renders to a text with a NUL character")
 
 // commandOf renders the arguments and the environment of a command role; both are nil for other roles. Each
 // word becomes exactly one argument, because no shell splits it. An argument may be empty, but the program

@@ -151,7 +151,7 @@ func contextFor(s State, r jsonata.Reads) (map[string]any, error) {
 	for i, p := range past {
 		output, err := p.Output()
 		if err != nil {
-			return nil, fmt.Errorf("read the steps so far: %w", err)
+			return nil, fmt.Errorf("read previous steps: %w", err)
 		}
 		history[i] = map[string]any{"role": p.Role, "meta": output}
 		steps[i] = map[string]any{"role": p.Role, "output": output, "detail": string(p.Detail), "agent": p.Agent}
@@ -161,7 +161,7 @@ func contextFor(s State, r jsonata.Reads) (map[string]any, error) {
 }
 
 // errNoHistory reports that the caller of [Next] didn't provide History.
-var errNoHistory = errors.New("the steps so far are not given")
+var errNoHistory = errors.New("previous steps are missing")
 
 // all means every step.
 const all = int(^uint(0) >> 1)
@@ -185,7 +185,7 @@ func newest(s State, n int) ([]HistoryStep, error) {
 	var past []HistoryStep
 	for p, err := range s.History {
 		if err != nil {
-			return nil, fmt.Errorf("read the steps so far: %w", err)
+			return nil, fmt.Errorf("read previous steps: %w", err)
 		}
 		if past = append(past, p); len(past) == n {
 			break

@@ -21,7 +21,7 @@ var ErrNotSuspended = errors.New("the thread is not suspended")
 var ErrForm = errors.New("a person plays the role")
 
 // ErrChildren means that other threads play the role, so a text can't reach it.
-var ErrChildren = errors.New("other threads play the role")
+var ErrChildren = errors.New("child threads play the role")
 
 // RouteError means that the graph has no next step. Its text lists the alternatives.
 type RouteError struct {
@@ -87,7 +87,7 @@ func conditionError(s State, at place, c condition, err error) error {
 // noTransition returns the error for a list without a matching transition.
 func noTransition(s State, tried []trial) error {
 	const most = 10
-	e := &RouteError{Node: s.node(), Message: fmt.Sprintf("no transition of %q applies", s.node())}
+	e := &RouteError{Node: s.node(), Message: fmt.Sprintf("no transition of %q matches", s.node())}
 	for i, t := range tried {
 		if i == most {
 			e.Message += fmt.Sprintf("; and %d more", len(tried)-most)
@@ -123,7 +123,7 @@ func valueText(v any, defined bool) string {
 	}
 	text, err := json.Marshal(v)
 	if err != nil {
-		return fmt.Sprintf("a value that is no JSON (%v)", err)
+		return fmt.Sprintf("a value that is not JSON (%v)", err)
 	}
 	return plaintext.Short(string(text), 300)
 }
@@ -145,10 +145,10 @@ func noEdge(node, status string, given bool, known []string) error {
 		e.Message = fmt.Sprintf("%s has no edge %q", node, status) + alternatives("it has", e)
 	case !given:
 		e.Nearest = nil
-		e.Message = fmt.Sprintf("%q answered without a %s", node, protocol.StatusKey) + alternatives("its node routes", e)
+		e.Message = fmt.Sprintf("%q answered without a %s", node, protocol.StatusKey) + alternatives("the edges are", e)
 	default:
-		e.Message = fmt.Sprintf("%q answered %s %q, which its node does not route", node, protocol.StatusKey,
-			status) + alternatives("it routes", e)
+		e.Message = fmt.Sprintf("%q answered %s %q, which has no edge", node, protocol.StatusKey,
+			status) + alternatives("the edges are", e)
 	}
 	return e
 }
@@ -157,7 +157,7 @@ func noEdge(node, status string, given bool, known []string) error {
 func noRole(w protocol.Workflow, at place, target string) error {
 	known := slices.Sorted(maps.Keys(w.Roles))
 	e := &RouteError{Node: at.node, Status: at.status, Known: known, Nearest: suggest.Nearest(target, known, 3)}
-	e.Message = fmt.Sprintf("graph[%s][%s] leads to %q, which is not a role", at.node, at.key,
+	e.Message = fmt.Sprintf("graph[%s][%s] refers to %q, which is not a role", at.node, at.key,
 		target) + alternatives("the roles are", e)
 	return e
 }

@@ -150,7 +150,7 @@ func itemsOf(ctx context.Context, s State, role string, each protocol.EachRole) 
 		most = min(most, each.Max)
 	}
 	if len(items) > most {
-		return nil, &FanError{Role: role, Message: fmt.Sprintf("each.of gives %d items, of at most %d (max)", len(items),
+		return nil, &FanError{Role: role, Message: fmt.Sprintf("each.of returned %d items; the limit (max) is %d", len(items),
 			most)}
 	}
 	return items, nil

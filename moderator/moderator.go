@@ -360,7 +360,7 @@ func restart(ctx context.Context, s State, supplement string) (Decision, error) 
 	}
 	if d.Kind != Run {
 		return Decision{}, &RouteError{Node: at.node, Status: at.status, Message: fmt.Sprintf(
-			"%s leads straight to %s: there is no role to resume", at.node, edge.Role)}
+			"%s leads straight to %s, so no role can be resumed", at.node, edge.Role)}
 	}
 	d.Prompt = paragraphs(d.Prompt, supplement)
 	return d, nil
@@ -516,5 +516,5 @@ func view(start protocol.Start, status string, output any) []any {
 // Errors of a [TemplateError], in addition to those of package mustache.
 var (
 	ErrEmpty    = errors.New("renders to nothing")
-	ErrNoPrompt = errors.New("is missing, and the role has no description that could serve")
+	ErrNoPrompt = errors.New("is missing, and the role has no description")
 )

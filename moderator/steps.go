@@ -65,7 +65,7 @@ func (s State) earlier(w wanted) (map[string]any, error) {
 		if s.Body != nil && s.Workflow.Roles[s.Last.Role].Player() == protocol.PlayedByAgent {
 			var err error
 			if body, err = s.Body(); err != nil {
-				return nil, fmt.Errorf("read the last answer: %w", err)
+				return nil, fmt.Errorf("read last answer: %w", err)
 			}
 		}
 		values[protocol.BodyVariable] = body
@@ -103,7 +103,7 @@ func (s State) answers(roles map[string]bool) (map[string]any, error) {
 			}
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read the steps so far: %w", err)
+			return nil, fmt.Errorf("read previous steps: %w", err)
 		}
 		if !step.hasBefore(missing) {
 			break

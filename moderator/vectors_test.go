@@ -33,19 +33,19 @@ type vector struct {
 var deviations = map[string]struct{ reason, want string }{
 	"start with missing var renders empty": {
 		"a missing variable is an error that names it, not a hole in the prompt",
-		`graph[$START][_]: prompt:1:7: variable "task" does not exist; there is "$prompt", "$status", "prompt" (template: "Plan: {{task}}.")`},
+		`graph[$START][_]: prompt:1:7: variable "task" does not exist; known: "$prompt", "$status", "prompt" (template: "Plan: {{task}}.")`},
 	"location missing var -> empty string": {
 		"an agent must not be started in a directory without a name",
-		`graph[planner][ready]: location:1:1: variable "dir" does not exist; there is "$prompt", "$status", "plan", "prompt" (template: "{{dir}}")`},
+		`graph[planner][ready]: location:1:1: variable "dir" does not exist; known: "$prompt", "$status", "plan", "prompt" (template: "{{dir}}")`},
 	"location template resolves to empty": {
 		"as above",
-		`graph[blankloc][_]: location:1:1: variable "nothing" does not exist; there is "$prompt", "$status", "prompt" (template: "{{nothing}}")`},
+		`graph[blankloc][_]: location:1:1: variable "nothing" does not exist; known: "$prompt", "$status", "prompt" (template: "{{nothing}}")`},
 	"suspend with empty prompt var": {
 		"a missing variable is an error that names it",
-		`graph[planner][insufficient_info]: prompt:1:7: variable "question" does not exist; there is "$prompt", "$status", "prompt" (template: "Need: {{question}}")`},
+		`graph[planner][insufficient_info]: prompt:1:7: variable "question" does not exist; known: "$prompt", "$status", "prompt" (template: "Need: {{question}}")`},
 	"mustache: partial": {
 		"a template reads nothing but its values; a partial would vanish in silence",
-		`graph[r][_]: prompt:1:2: partials ({{> p}}) are not supported: a template reads no other files (template: "x{{> p}}y")`},
+		`graph[r][_]: prompt:1:2: partials ({{> p}}) are not supported (template: "x{{> p}}y")`},
 	"$status 'toString'":                  {"a status that has no edge of its own takes the edge _, whatever it is called", ""},
 	"$status prototype key 'constructor'": {"as above", ""},
 }

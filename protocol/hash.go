@@ -36,7 +36,7 @@ func (h Hash) Number() (n uint64) {
 func ParseHash(s string) (Hash, error) {
 	h := Hash(FoldCrockford(s))
 	if !h.Valid() {
-		return "", fmt.Errorf("%q is not a hash: want %d characters of Crockford base32, the first 0 to F", s, HashLen)
+		return "", fmt.Errorf("%q is not a hash: want %d characters of Crockford base32, the first from 0 to F", s, HashLen)
 	}
 	return h, nil
 }

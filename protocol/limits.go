@@ -165,7 +165,8 @@ func (c LimitsConfig) Limits() (Limits, error) {
 	}
 	t, err := time.ParseDuration(c.MaxTime)
 	if err != nil || t < 0 {
-		return l, &Error{Code: CodeInvalid, Message: fmt.Sprintf("limits.maxTime must be a time such as 30m or 2h, got %q",
+		return l, &Error{Code: CodeInvalid, Message: fmt.Sprintf("limits.maxTime must be a duration such as 30m "+
+			"or 2h, got %q",
 			c.MaxTime)}
 	}
 	l.MaxTimeMs = t.Milliseconds()

@@ -380,7 +380,7 @@ func (u *Usage) validate() error {
 	}
 	for _, n := range u.figures() {
 		if n < 0 {
-			return errors.New("usage: figures cannot be negative")
+			return errors.New("usage: numbers cannot be negative")
 		}
 	}
 	if u.CostUSD != nil && *u.CostUSD < 0 {

@@ -314,7 +314,7 @@ func (r Role) grown() bool {
 // validateNew validates the additions of version 2.
 func (r Role) validateNew() error {
 	if len(r.players()) > 1 {
-		return fmt.Errorf("it cannot be played by %s and %s at once", r.players()[0], r.players()[1])
+		return fmt.Errorf("it cannot have both %s and %s", r.players()[0], r.players()[1])
 	}
 	err := wantOptional("workflow", r.Workflow)
 	for key, c := range r.All {
@@ -354,7 +354,7 @@ func wantOptional(field string, h Hash) error {
 const MaxName = 100
 
 // WorkflowNameRule describes valid names of workflows.
-const WorkflowNameRule = "letters, digits, '.', '_' and '-', beginning with a letter or digit"
+const WorkflowNameRule = "letters, digits, '.', '_' and '-', starting with a letter or digit"
 
 // WorkflowNameProblem returns what is wrong with the name of a workflow, in words that follow the name, or
 // "". A valid name cannot be mistaken for a path, a hash or an option, is safe in a shell, and is a valid
@@ -366,11 +366,11 @@ func WorkflowNameProblem(name string) string {
 	case utf8.RuneCountInString(name) > MaxName:
 		return "is longer than 100 characters"
 	case !isPlainName(name):
-		return "has characters that a workflow's name cannot have"
+		return "has characters that are not allowed"
 	case strings.HasSuffix(name, ".yaml"), strings.HasSuffix(name, ".yml"):
-		return "would be taken for a file"
+		return "could be mistaken for a file"
 	case Hash(name).Valid():
-		return "would be taken for a hash"
+		return "could be mistaken for a hash"
 	}
 	return ""
 }

@@ -22,17 +22,17 @@ type Address struct {
 // [*protocol.Error] (code usage) and contain no password.
 func ParseAddress(text, dir string) (Address, error) {
 	wrong := func(why string) (Address, error) {
-		return Address{}, (&protocol.Error{Code: protocol.CodeUsage, Message: "the address of a remote " + why}).
+		return Address{}, (&protocol.Error{Code: protocol.CodeUsage, Message: "invalid remote address: it " + why}).
 			Because("no-address")
 	}
 	if text == "" || len(text) > 4096 || strings.ContainsFunc(text, func(r rune) bool {
 		return r < ' ' || r == 0x7f ||
 			r == '\uFFFD'
 	}) {
-		return wrong("is empty, too long, or has characters that are none")
+		return wrong("is empty, too long, or has invalid characters")
 	}
 	secret := (&protocol.Error{Code: protocol.CodeUsage,
-		Message: "the address of a remote is shown and kept: it may hold no password"}).Because("password-in-address")
+		Message: "invalid remote address: it contains a password"}).Because("password-in-address")
 	scheme, rest, found := strings.Cut(text, "://")
 	switch {
 	case !found && credentials().MatchString(text) && !drive().MatchString(text):
@@ -45,11 +45,11 @@ func ParseAddress(text, dir string) (Address, error) {
 		}
 		return Address{Scheme: "file", Text: filepath.Clean(text)}, nil
 	case !regexp.MustCompile(`^[a-z][a-z0-9+-]{0,31}$`).MatchString(scheme):
-		return wrong("has a scheme that is none")
+		return wrong("has an invalid scheme")
 	}
 	u, err := url.Parse(text)
 	if err != nil {
-		return wrong("cannot be read")
+		return wrong("cannot be parsed")
 	}
 	if _, has := u.User.Password(); has || strings.Contains(u.User.Username(), ":") || holdsSecret(u) {
 		return Address{}, secret
@@ -57,11 +57,11 @@ func ParseAddress(text, dir string) (Address, error) {
 	if scheme == "file" {
 		path, local := strings.CutPrefix(strings.TrimPrefix(rest, "localhost"), "/")
 		if !local {
-			return wrong("file://… must be that of an absolute path: file:///path")
+			return wrong("needs an absolute path: file:///path")
 		}
 		path, err := url.PathUnescape("/" + path)
 		if err != nil {
-			return wrong("cannot be read")
+			return wrong("cannot be parsed")
 		}
 		if runtime.GOOS == "windows" {
 			path = filepath.FromSlash(strings.TrimPrefix(path, "/"))
@@ -126,7 +126,7 @@ func (a Address) SSH() (s SSH, err error) {
 	if rest, ok := strings.CutPrefix(a.Text, "ssh://"); ok {
 		u, err := url.Parse(a.Text)
 		if err != nil || u.RawQuery != "" || u.Fragment != "" {
-			return wrong("%q is not an address of ssh: ssh://[user@]host[:port]/path", rest)
+			return wrong("%q is not an ssh address: want ssh://[user@]host[:port]/path", rest)
 		}
 		host, s.Port, s.Path = u.Hostname(), u.Port(), u.Path
 		if name := u.User.Username(); name != "" {
@@ -145,13 +145,13 @@ func (a Address) SSH() (s SSH, err error) {
 	}
 	switch {
 	case !regexp.MustCompile(`^[A-Za-z0-9_.][A-Za-z0-9_.+-]*$`).MatchString(name):
-		return wrong("the user %q is none of ssh", name)
+		return wrong("has an invalid ssh user %q", name)
 	case !regexp.MustCompile(`^[A-Za-z0-9_.:][A-Za-z0-9_.:%-]*$`).MatchString(at):
-		return wrong("the host %q is none of ssh", at)
+		return wrong("has an invalid ssh host %q", at)
 	case !regexp.MustCompile(`^[0-9]{0,5}$`).MatchString(s.Port):
-		return wrong("the port %q is none", s.Port)
+		return wrong("has an invalid port %q", s.Port)
 	case strings.Trim(s.Path, "/") == "":
-		return wrong("the address of a remote at %s names no directory there", at)
+		return wrong("names no directory on %s", at)
 	}
 	if strings.HasPrefix(s.Path, "-") {
 		s.Path = "./" + s.Path

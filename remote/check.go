@@ -17,7 +17,7 @@ import (
 // CheckHashes returns an error if there are too many hashes, or if one is invalid.
 func CheckHashes(hashes []cas.Hash) error {
 	if len(hashes) > MaxHashes {
-		return Faultf("%d hashes are too many for one call: at most %d", len(hashes), MaxHashes)
+		return Faultf("%d hashes exceed the limit of %d per call", len(hashes), MaxHashes)
 	}
 	for _, h := range hashes {
 		if !h.Valid() {
@@ -30,7 +30,7 @@ func CheckHashes(hashes []cas.Hash) error {
 // CheckObjects is like [CheckHashes] for git object IDs.
 func CheckObjects(ids []protocol.Tree) error {
 	if len(ids) > MaxHashes {
-		return Faultf("%d objects are too many for one call: at most %d", len(ids), MaxHashes)
+		return Faultf("%d objects exceed the limit of %d per call", len(ids), MaxHashes)
 	}
 	for _, id := range ids {
 		if !id.Valid() {
@@ -50,14 +50,14 @@ func (s Swap) Check() error {
 	case !s.Head.Valid():
 		return Faultf("thread %s: %q is not a hash", s.Thread, s.Head)
 	case s.Was == "" && s.WasEnded:
-		return Faultf("thread %s: one that is not known has not ended", s.Thread)
+		return Faultf("thread %s: an unknown thread cannot have an end", s.Thread)
 	case s.Was == "" && s.Fence != 0:
-		return Faultf("thread %s: one that is not known has no lease", s.Thread)
+		return Faultf("thread %s: an unknown thread cannot have a lease", s.Thread)
 	case s.Fence < 0:
-		return Faultf("thread %s: %d is not a fence", s.Thread, s.Fence)
+		return Faultf("thread %s: invalid fencing token %d", s.Thread, s.Fence)
 	}
 	if facts, err := json.Marshal(Shared(s.Facts)); err != nil || len(facts) > MaxFacts {
-		return Faultf("thread %s: what is known of it has %d bytes: at most %d (%v)", s.Thread, len(facts), MaxFacts, err)
+		return Faultf("thread %s: its facts have %d bytes; the limit is %d (%v)", s.Thread, len(facts), MaxFacts, err)
 	}
 	return s.Ended.check(s.Thread)
 }
@@ -67,9 +67,9 @@ func (e *Ended) check(thread string) error {
 	case e == nil:
 	case e.Status == "" || e.Status == protocol.StatusResumed || len(e.Status) > 32 || strings.Trim(string(e.Status),
 		"abcdefghijklmnopqrstuvwxyz_") != "":
-		return Faultf("thread %s cannot end with the status %q", thread, e.Status)
+		return Faultf("thread %s: invalid end status %q", thread, e.Status)
 	case e.CompletedAt < 0:
-		return Faultf("thread %s: %d is not a time", thread, e.CompletedAt)
+		return Faultf("thread %s: invalid time %d", thread, e.CompletedAt)
 	case !e.Workflow.Valid():
 		return Faultf("thread %s: %q is not a hash", thread, e.Workflow)
 	}
@@ -109,7 +109,7 @@ func (l Lease) Public() Lease {
 // CheckLease returns an error if the arguments of a lease are invalid.
 func CheckLease(thread, holder string, duration time.Duration) error {
 	if holder == "" || len(holder) > MaxHolder || !utf8.ValidString(holder) {
-		return Faultf("thread %s: who takes the lease must have a name of at most %d bytes", thread, MaxHolder)
+		return Faultf("thread %s: lease holder name must have 1 to %d bytes", thread, MaxHolder)
 	}
 	return CheckDuration(thread, duration)
 }
@@ -120,7 +120,7 @@ func CheckDuration(thread string, duration time.Duration) error {
 	case !threadid.Valid(thread):
 		return Faultf("%q is not a thread id", thread)
 	case duration < MinLease || duration > MaxLease:
-		return Faultf("thread %s: a lease cannot last %s: %s to %s", thread, duration, MinLease, MaxLease)
+		return Faultf("thread %s: invalid lease duration %s: want %s to %s", thread, duration, MinLease, MaxLease)
 	}
 	return nil
 }
@@ -129,7 +129,7 @@ func CheckDuration(thread string, duration time.Duration) error {
 func CheckName(name string, was, workflow cas.Hash) error {
 	switch {
 	case name == "" || len(name) > MaxName || !utf8.ValidString(name):
-		return Faultf("%q is not the name of a workflow", name)
+		return Faultf("invalid workflow name %q", name)
 	case was != "" && !was.Valid():
 		return Faultf("%q is not a hash", was)
 	case !workflow.Valid():
@@ -159,7 +159,7 @@ func (r Record) Check(a cas.Algorithm) (cas.Node, *cas.Tombstone, error) {
 	if redacted, ok := cas.AsRedacted(err); ok {
 		t := redacted.Tombstone
 		if t.Foreign {
-			return n, nil, Faultf("the tombstone of %s is marked as foreign, which only a store's own file is", r.Hash)
+			return n, nil, Faultf("the tombstone of %s is marked as foreign, which is allowed only in a store", r.Hash)
 		}
 		return n, &t, nil
 	}
@@ -172,13 +172,13 @@ func (r Record) Check(a cas.Algorithm) (cas.Node, *cas.Tombstone, error) {
 // Check returns an error if the content doesn't match the ID.
 func (o Object) Check() error {
 	if o.Kind != File && o.Kind != Directory {
-		return Faultf("%s is not a kind of object", string(o.Kind))
+		return Faultf("unknown object kind %s", string(o.Kind))
 	}
 	if len(o.Content) > MaxObject {
-		return Faultf("object %s has %d bytes: at most %d", o.ID, len(o.Content), MaxObject)
+		return Faultf("object %s has %d bytes; the limit is %d", o.ID, len(o.Content), MaxObject)
 	}
 	if !o.ID.Valid() || ObjectID(o.Kind, o.Content, o.ID.Function()) != o.ID {
-		return Faultf("object %q is not what its name says", o.ID)
+		return Faultf("object %q does not match its name", o.ID)
 	}
 	return nil
 }
@@ -194,7 +194,7 @@ func (s State) Check() error {
 		return Faultf("thread %s: %q is not a hash", s.Thread, s.Head)
 	case s.Lease != nil && (len(s.Lease.Holder) > MaxHolder || s.Lease.LeftMs < 0 ||
 		s.Lease.LeftMs > MaxLease.Milliseconds()):
-		return Faultf("thread %s: that is not a lease", s.Thread)
+		return Faultf("thread %s: invalid lease", s.Thread)
 	}
 	return s.Ended.check(s.Thread)
 }

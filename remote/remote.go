@@ -212,7 +212,7 @@ type ConflictError struct {
 
 // Error implements error.
 func (e *ConflictError) Error() string {
-	return fmt.Sprintf("thread %s has moved at the remote: it should be %s, and is %s", e.Thread,
+	return fmt.Sprintf("thread %s has moved on the remote: want %s, got %s", e.Thread,
 		place(e.Want, e.WantEnd), place(e.Got, e.Ends))
 }
 
@@ -231,7 +231,7 @@ type LeasedError struct{ Lease Lease }
 
 // Error implements error.
 func (e *LeasedError) Error() string {
-	return fmt.Sprintf("%s works on thread %s, for %d ms from now at least", plaintext.Line(e.Lease.Holder),
+	return fmt.Sprintf("%s has leased thread %s for another %d ms", plaintext.Line(e.Lease.Holder),
 		e.Lease.Thread, e.Lease.LeftMs)
 }
 
@@ -243,7 +243,7 @@ type FenceError struct {
 
 // Error implements error.
 func (e *FenceError) Error() string {
-	return fmt.Sprintf("the lease %d of thread %s has ended: somebody else may work on it", e.Fence, e.Thread)
+	return fmt.Sprintf("lease %d of thread %s has expired; another worker may have it", e.Fence, e.Thread)
 }
 
 // MissingError means that a node or an object is missing.
@@ -253,7 +253,7 @@ type MissingError struct {
 
 // Error implements error.
 func (e *MissingError) Error() string {
-	return fmt.Sprintf("%s is not there", plaintext.Line(e.Hash))
+	return fmt.Sprintf("%s is missing", plaintext.Line(e.Hash))
 }
 
 // Is reports whether target is [cas.ErrNotFound].
@@ -268,9 +268,9 @@ type NameError struct {
 // Error implements error.
 func (e *NameError) Error() string {
 	if e.Got == "" {
-		return fmt.Sprintf("the name %s stands for no workflow at the remote, not for %s", plaintext.Line(e.Name), e.Want)
+		return fmt.Sprintf("the name %s has no workflow on the remote, want %s", plaintext.Line(e.Name), e.Want)
 	}
-	return fmt.Sprintf("the name %s stands for the workflow %s at the remote", plaintext.Line(e.Name), e.Got)
+	return fmt.Sprintf("the name %s refers to workflow %s on the remote", plaintext.Line(e.Name), e.Got)
 }
 
 // FaultError means that one side has violated the protocol.
@@ -287,7 +287,7 @@ type LimitError struct {
 
 // Error implements error.
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("its list has more than %d %s: the rest was not read", e.Most, e.Of)
+	return fmt.Sprintf("its list has more than %d %s; the rest was not read", e.Most, e.Of)
 }
 
 // Faultf returns a [*FaultError].
@@ -300,6 +300,6 @@ type HashError struct{ Remote, Here cas.Algorithm }
 
 // Error implements error.
 func (e *HashError) Error() string {
-	return fmt.Sprintf("the remote has %s hashes and the store has %s: nodes cannot go from one to the other", e.Remote,
+	return fmt.Sprintf("the remote has %s hashes, but the store has %s; nodes cannot be copied", e.Remote,
 		e.Here)
 }

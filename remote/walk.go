@@ -29,7 +29,7 @@ func Walk(ctx context.Context, r cas.Reader, roots, have []cas.Hash) iter.Seq2[c
 	}
 }
 
-var errLeft = errors.New("nobody listens any more")
+var errLeft = errors.New("the receiver has stopped")
 
 // Missing converts a walk's error about a missing node to a [*MissingError].
 func Missing(err error) error {
@@ -78,7 +78,7 @@ func Whole(ctx context.Context, r cas.Reader, head, was cas.Hash) error {
 		kind, _, _ := r.Kinds().Of(ctx, r, v.Tombstone.Type)
 		if v.Node.Hash == head || v.Tombstone.Type == r.Kinds().MetaHash() ||
 			kind == protocol.KindStep || kind == protocol.KindStart || kind == protocol.KindWorkflow {
-			return Faultf("node %s was redacted, and no thread can do without it", v.Node.Hash)
+			return Faultf("node %s was redacted, but the thread needs it", v.Node.Hash)
 		}
 		return nil
 	})
@@ -91,7 +91,7 @@ func Whole(ctx context.Context, r cas.Reader, head, was cas.Hash) error {
 	}
 	kind, _, err := r.Kinds().Of(ctx, r, n.Type)
 	if err == nil && kind != protocol.KindStep && kind != protocol.KindStart {
-		err = Faultf("node %s is neither a step nor a start: no thread can stand there", head)
+		err = Faultf("node %s is neither a step nor a thread start", head)
 	}
 	return err
 }
@@ -154,13 +154,13 @@ func CheckBatch(records []Record) error {
 	size, seen := 0, make(hashes, len(records))
 	for _, r := range records {
 		if !r.Hash.Valid() || seen[r.Hash] {
-			return Faultf("%q is not a hash, or there twice", r.Hash)
+			return Faultf("%q is not a hash or is a duplicate", r.Hash)
 		}
 		seen[r.Hash] = true
 		size += len(r.File)
 	}
 	if len(records) > MaxHashes || len(records) > 1 && size > MaxBatch {
-		return Faultf("%d nodes with %d bytes are too many for one call: at most %d with %d", len(records), size,
+		return Faultf("%d nodes with %d bytes exceed the limit of %d with %d per call", len(records), size,
 			MaxHashes, MaxBatch)
 	}
 	return nil

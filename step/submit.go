@@ -116,7 +116,7 @@ func takeSnapshot(ctx context.Context, s Submission) (root string, kept *protoco
 	}
 	if err != nil {
 		if s.Warn != nil {
-			s.Warn("the files are not kept with this step: " + err.Error())
+			s.Warn("the files were not stored with this step: " + err.Error())
 		}
 		return spec.Root, nil
 	}

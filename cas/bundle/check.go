@@ -91,7 +91,7 @@ func (f *File) Check(ctx context.Context) (Report, error) {
 	if report.visited = c.order; f.base == nil && c.visited < len(f.records) {
 		extra := f.records[c.visited]
 		return report, &FaultError{Offset: extra.frame(), Hash: extra.hash(),
-			Err: fmt.Errorf("nothing in the bundle needs node %s", extra.hash())}
+			Err: fmt.Errorf("node %s is not needed by anything in the bundle", extra.hash())}
 	}
 	if err := compareSeals(c.sealer, f.Manifest.sealed()); err != nil {
 		return report, f.locate(err)
@@ -117,18 +117,18 @@ func (c *check) trees(ctx context.Context, r *Report) error {
 	}
 	for _, s := range f.Manifest.Instead {
 		if !c.states[s.Tree] {
-			return fault(0, "the manifest: no step names the files %s", s.Tree)
+			return fault(0, "the manifest: no step refers to files %s", s.Tree)
 		}
 		c.states[s.By] = true
 	}
 	for _, tree := range f.Manifest.Trees {
 		if !c.states[tree] {
-			return fault(0, "the manifest: no step names the files %s", tree)
+			return fault(0, "the manifest: no step refers to files %s", tree)
 		}
 	}
 	walk := treeWalk{from: f, visit: func(_ byte, id protocol.Tree, _ []byte) error {
 		if at := f.objects[id]; int(at.place) != next {
-			return &FaultError{Offset: at.offset, Err: fmt.Errorf("file %s is not in its place", id)}
+			return &FaultError{Offset: at.offset, Err: fmt.Errorf("file %s is out of order", id)}
 		}
 		next++
 		return ctx.Err()
@@ -145,7 +145,8 @@ func (c *check) trees(ctx context.Context, r *Report) error {
 	}
 	if next < len(f.order) {
 		extra := f.order[next]
-		return &FaultError{Offset: f.objects[extra].offset, Err: fmt.Errorf("nothing in the bundle needs file %s", extra)}
+		return &FaultError{Offset: f.objects[extra].offset, Err: fmt.Errorf("file %s is not needed by anything in "+
+			"the bundle", extra)}
 	}
 	r.Trees, r.Objects, r.Links = len(f.Manifest.Trees), len(f.order), links
 	return nil
@@ -209,16 +210,16 @@ func (c *check) visit(ctx context.Context, v cas.Visited) error {
 		c.order = append(c.order, h)
 	} else if next := c.file.records[c.visited]; next.hash() != h {
 		return &FaultError{Offset: next.frame(), Hash: next.hash(),
-			Err: fmt.Errorf("node %s is not in its place: here belongs %s", next.hash(), h)}
+			Err: fmt.Errorf("node %s is out of order: want %s", next.hash(), h)}
 	}
 	c.visited++
 	if v.Tombstone != nil {
 		kind, _, _ := c.file.kinds.Of(ctx, c.file, v.Tombstone.Type) // a type that isn't in the bundle isn't ours
 		switch {
 		case v.Tombstone.Type == c.file.Kinds().MetaHash():
-			return wrong("it is the tombstone of a schema, which nobody can redact")
+			return wrong("it is the tombstone of a schema, which cannot be redacted")
 		case kind == protocol.KindStep, kind == protocol.KindStart, kind == protocol.KindWorkflow:
-			return wrong("it is the tombstone of a %s, which nobody can redact", kind)
+			return wrong("it is the tombstone of a %s, which cannot be redacted", kind)
 		}
 		c.tombstones = append(c.tombstones, *v.Tombstone)
 		c.set(h, redacted)
@@ -312,7 +313,7 @@ func (c *check) step(ctx context.Context, n cas.Node) error {
 func (c *check) follows(s protocol.Step) error {
 	if s.Prev == nil {
 		if s.Index != 0 {
-			return fmt.Errorf("its index is %d, but only the first step, 0, has no previous one", s.Index)
+			return fmt.Errorf("its index is %d, but it has no previous step", s.Index)
 		}
 		return nil
 	}
@@ -320,7 +321,7 @@ func (c *check) follows(s protocol.Step) error {
 	case prev.start != s.Start:
 		return fmt.Errorf("its previous step %s belongs to another start, %s", *s.Prev, prev.start)
 	case prev.index != s.Index-1:
-		return fmt.Errorf("its index is %d, but that of its previous step %s is %d", s.Index, *s.Prev, prev.index)
+		return fmt.Errorf("its index is %d, but its previous step %s has index %d", s.Index, *s.Prev, prev.index)
 	}
 	return nil
 }
@@ -338,7 +339,7 @@ func (c *check) start(ctx context.Context, n cas.Node) error {
 func (c *check) workflow(v cas.Visited) error {
 	for _, need := range v.Needs {
 		if c.kind(need) == redacted {
-			return fmt.Errorf("its schema %s was redacted, which nobody can do", need)
+			return fmt.Errorf("its schema %s was redacted, which is not possible", need)
 		}
 	}
 	return nil
@@ -428,7 +429,7 @@ func (w *treeWalk) dir(id protocol.Tree, level int) (extent, error) {
 		return all, all.is(kindDir, id)
 	}
 	if level == MaxLevels {
-		return extent{}, fmt.Errorf("more than %d directories are inside one another", MaxLevels)
+		return extent{}, fmt.Errorf("directories are nested more than %d levels deep", MaxLevels)
 	}
 	content, _, err := w.from.object(id, kindDir, true)
 	if err != nil {
@@ -453,7 +454,7 @@ func (w *treeWalk) dir(id protocol.Tree, level int) (extent, error) {
 		}
 	}
 	if all.files > maxFiles || all.bytes > maxTree {
-		return all, fmt.Errorf("directory %s: %d files with %d bytes are too many: at most %d with %d", id, all.files,
+		return all, fmt.Errorf("directory %s: %d files with %d bytes exceed the limit of %d with %d", id, all.files,
 			all.bytes, maxFiles, int64(maxTree))
 	}
 	w.seen[id] = all
@@ -508,7 +509,7 @@ func (e extent) is(kind byte, id protocol.Tree) error {
 // down can pass through another link, so its target is unknown.
 func leads(target []byte) (up int, err error) {
 	if len(target) == 0 || len(target) > maxTarget || bytes.IndexByte(target, 0) >= 0 {
-		return 0, errors.New("its target is not a path")
+		return 0, errors.New("target is not a path")
 	}
 	path := strings.ReplaceAll(string(target), `\`, "/")
 	if path[0] == '/' || len(path) > 1 && path[1] == ':' {
@@ -573,7 +574,7 @@ func parseTree(id protocol.Tree, content []byte) ([]treeEntry, error) {
 			order += "/"
 		}
 		if order <= last || names[e.name] {
-			return nil, fmt.Errorf("%q is there twice, or not in its place", e.name)
+			return nil, fmt.Errorf("%q is a duplicate or out of order", e.name)
 		}
 		last, names[e.name] = order, true
 		entries = append(entries, e)
@@ -611,9 +612,9 @@ func nameProblem(e treeEntry) string {
 	case e.name == "", e.name == ".", e.name == "..", strings.ContainsAny(e.name, "/"):
 		return "is not a file name"
 	case folded == ".git", folded == "git~1":
-		return "is that of a git directory"
+		return "is the name of a git directory"
 	case folded == ".gitmodules" && e.mode == modeLink:
-		return "is that of a link"
+		return "is the name of a link"
 	}
 	return ""
 }

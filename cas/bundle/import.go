@@ -82,7 +82,7 @@ type LinkError struct{ Links []string }
 
 // Error implements error.
 func (e *LinkError) Error() string {
-	return fmt.Sprintf("a link in its files leads out of the work tree: %q", e.Links[0])
+	return fmt.Sprintf("a symbolic link in its files points out of the work tree: %q", e.Links[0])
 }
 
 // HashError means that a bundle and a store have different hash functions.
@@ -90,7 +90,7 @@ type HashError struct{ Bundle, Store cas.Algorithm }
 
 // Error implements error.
 func (e *HashError) Error() string {
-	return fmt.Sprintf("the bundle has %s hashes and the store has %s: nodes cannot go from one to the other", e.Bundle,
+	return fmt.Sprintf("the bundle has %s hashes, but the store has %s; nodes cannot be imported", e.Bundle,
 		e.Store)
 }
 
@@ -295,8 +295,8 @@ func (i *importing) putNodes(ctx context.Context) error {
 func (f *File) checkTombstones() error {
 	for _, h := range f.Manifest.roots() {
 		if r, ok := f.find(h); ok && r.tombstone {
-			return &FaultError{Offset: r.frame(), Hash: h, Err: fmt.Errorf("node %s was redacted, and nothing in the bundle "+
-				"refers to it: such a tombstone is not taken", h)}
+			return &FaultError{Offset: r.frame(), Hash: h, Err: fmt.Errorf("node %s is a tombstone that nothing "+
+				"in the bundle refers to", h)}
 		}
 	}
 	return nil

@@ -51,10 +51,10 @@ func TestInstead(t *testing.T) {
 
 	unknown := protocol.Tree("sha1:" + strings.Repeat("3", 40))
 	for want, instead := range map[string][]bundle.Instead{
-		"which is to stand for " + string(gone) + ", is not there": {{Tree: gone, By: unknown}},
-		"is there, and another one stands for it":                  {{Tree: gone, By: trees[0]}, {Tree: trees[0], By: gone}},
-		"two trees stand for " + string(gone):                      {{Tree: gone, By: by}, {Tree: gone, By: trees[0]}},
-		"cannot stand for":                                         {{Tree: protocol.Tree("sha256:" + strings.Repeat("2", 64)), By: by}},
+		"which replaces " + string(gone) + ", is missing": {{Tree: gone, By: unknown}},
+		"is present, but another one replaces it":         {{Tree: gone, By: trees[0]}, {Tree: trees[0], By: gone}},
+		"two trees replace " + string(gone):               {{Tree: gone, By: by}, {Tree: gone, By: trees[0]}},
+		"cannot replace":                                  {{Tree: protocol.Tree("sha256:" + strings.Repeat("2", 64)), By: by}},
 	} {
 		wrong := m
 		wrong.Instead = instead

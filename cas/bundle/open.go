@@ -51,7 +51,7 @@ import (
 const hashSize = protocol.HashLen
 
 // ErrNotBundle means that a file doesn't start like a bundle.
-var ErrNotBundle = errors.New("it is not a bundle")
+var ErrNotBundle = errors.New("not a bundle")
 
 // IsBundle reports whether a file with this beginning is a bundle, possibly of another version.
 func IsBundle(start []byte) bool { return bytes.HasPrefix(start, []byte(magic)) }
@@ -144,7 +144,7 @@ func (s *scanner) scan(ctx context.Context) error {
 	}
 	switch _, err := s.in.ReadByte(); {
 	case err == nil:
-		return fault(s.pos, "something follows its end")
+		return fault(s.pos, "data after the end")
 	case !errors.Is(err, io.EOF):
 		return fmt.Errorf("read the bundle at byte %d: %w", s.pos, err)
 	}
@@ -155,7 +155,7 @@ func (s *scanner) scan(ctx context.Context) error {
 // allocates memory only for existing bytes.
 func (s *scanner) read(n int, what string) ([]byte, error) {
 	if int64(n) > s.limit-s.pos {
-		return nil, fault(s.limit, "it ends within %s", what)
+		return nil, fault(s.limit, "unexpected end in %s", what)
 	}
 	if cap(s.buf) < n {
 		s.buf = make([]byte, n)
@@ -163,7 +163,7 @@ func (s *scanner) read(n int, what string) ([]byte, error) {
 	data := s.buf[:n]
 	switch got, err := io.ReadFull(s.in, data); {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, fault(s.pos+int64(got), "it ends within %s", what)
+		return nil, fault(s.pos+int64(got), "unexpected end in %s", what)
 	case err != nil:
 		return nil, fmt.Errorf("read the bundle at byte %d: %w", s.pos, err)
 	}
@@ -173,7 +173,7 @@ func (s *scanner) read(n int, what string) ([]byte, error) {
 }
 
 func (s *scanner) head() error {
-	start, err := s.read(len(magic), "its beginning")
+	start, err := s.read(len(magic), "the header")
 	var short *FaultError
 	switch {
 	case errors.As(err, &short):
@@ -183,7 +183,7 @@ func (s *scanner) head() error {
 	case string(start) != magic:
 		return ErrNotBundle
 	}
-	got, err := s.read(len(version), "its version")
+	got, err := s.read(len(version), "the version")
 	if err != nil {
 		return err
 	}
@@ -207,24 +207,24 @@ func (s *scanner) line(got []byte) string {
 
 func (s *scanner) manifest() error {
 	at := s.pos
-	length, err := s.read(4, "the length of its manifest")
+	length, err := s.read(4, "the manifest's length")
 	if err != nil {
 		return err
 	}
 	n := binary.BigEndian.Uint32(length)
 	if n > cas.MaxPayload {
-		return fault(at, "its manifest has %d bytes, at most %d are allowed", n, cas.MaxPayload)
+		return fault(at, "the manifest has %d bytes; the limit is %d", n, cas.MaxPayload)
 	}
-	data, err := s.read(int(n), "its manifest")
+	data, err := s.read(int(n), "the manifest")
 	if err != nil {
 		return err
 	}
 	m, err := parseManifest(data)
 	if err != nil {
-		return fault(at, "its manifest: %w", err)
+		return fault(at, "manifest: %w", err)
 	}
 	if m.version() != s.version {
-		return fault(at, "its manifest is not of its version")
+		return fault(at, "the manifest does not match the bundle's version")
 	}
 	s.file.Manifest, s.file.kinds = m, cas.NewKinds(m.Hash)
 	return nil
@@ -233,7 +233,7 @@ func (s *scanner) manifest() error {
 // record reads one record; more is false at the end record.
 func (s *scanner) record() (more bool, err error) {
 	at := s.pos
-	frame, err := s.read(frameSize, "a record, before its end")
+	frame, err := s.read(frameSize, "a record")
 	if err != nil {
 		return false, err
 	}
@@ -249,7 +249,7 @@ func (s *scanner) record() (more bool, err error) {
 	case kindEnd:
 		return false, s.end(at, length)
 	}
-	return false, fault(at, "there is no record of kind %q", kind)
+	return false, fault(at, "unknown record kind %q", kind)
 }
 
 func (s *scanner) node(at int64, kind byte, length uint32) error {
@@ -257,7 +257,7 @@ func (s *scanner) node(at int64, kind byte, length uint32) error {
 		return fault(at, "a record of %d bytes cannot be a node", length)
 	}
 	if len(s.file.records) == MaxNodes {
-		return fault(at, "it has more than %d nodes", MaxNodes)
+		return fault(at, "more than %d nodes", MaxNodes)
 	}
 	data, err := s.read(int(length), "a node")
 	if err != nil {
@@ -270,7 +270,7 @@ func (s *scanner) node(at int64, kind byte, length uint32) error {
 	r := record{number: h.Number(), offset: s.pos - int64(len(body)), length: uint32(len(body)),
 		tombstone: kind == kindTombstone}
 	if !s.file.add(r) {
-		return &FaultError{Offset: at, Hash: h, Err: fmt.Errorf("node %s is there twice", h)}
+		return &FaultError{Offset: at, Hash: h, Err: fmt.Errorf("duplicate node %s", h)}
 	}
 	return nil
 }
@@ -279,9 +279,9 @@ func (s *scanner) node(at int64, kind byte, length uint32) error {
 func (s *scanner) object(at int64, kind byte, length uint32) error {
 	switch {
 	case !hasFiles(s.version):
-		return fault(at, "there is no record of kind %q", kind)
+		return fault(at, "unknown record kind %q", kind)
 	case len(s.file.order) == MaxObjects:
-		return fault(at, "it has more than %d files", MaxObjects)
+		return fault(at, "more than %d files", MaxObjects)
 	}
 	first, err := s.read(1, "a file")
 	if err != nil {
@@ -306,10 +306,10 @@ func (s *scanner) object(at int64, kind byte, length uint32) error {
 		return err
 	}
 	if objectID(kind, content, size) != id {
-		return fault(at, "file %s: its content has another hash", id)
+		return fault(at, "file %s: content has another hash", id)
 	}
 	if _, twice := s.file.objects[id]; twice {
-		return fault(at, "file %s is there twice", id)
+		return fault(at, "duplicate file %s", id)
 	}
 	s.file.objects[id] = object{kind: kind, offset: offset, length: uint32(len(content)), place: uint32(len(s.file.order))}
 	s.file.order = append(s.file.order, id)
@@ -334,7 +334,7 @@ func (s *scanner) readAll(n int) ([]byte, error) {
 func (s *scanner) content(h cas.Hash, kind byte, body []byte) error {
 	n, err := checkContent(s.file.Manifest.Hash, h, kind, body)
 	if err == nil && n.Timestamp != 0 && s.file.kinds.InFoundation(h) {
-		err = fmt.Errorf("node %s, a schema of every store, has a time", h)
+		err = fmt.Errorf("node %s, a built-in schema, has a timestamp", h)
 	}
 	return err
 }
@@ -345,12 +345,12 @@ func checkContent(a cas.Algorithm, h cas.Hash, kind byte, body []byte) (cas.Node
 		return cas.Node{}, fmt.Errorf("%q is not a hash", h)
 	}
 	if (kind == kindTombstone) != cas.IsTombstone(body) {
-		return cas.Node{}, fmt.Errorf("the record of %s is not of the kind that it says", h)
+		return cas.Node{}, fmt.Errorf("the record of %s has the wrong kind", h)
 	}
 	n, err := a.UnmarshalFile(h, body)
 	if redacted, ok := cas.AsRedacted(err); ok {
 		if redacted.Tombstone.Foreign {
-			return n, errors.New("its tombstone says where it comes from, which only that in a store does")
+			return n, errors.New("its tombstone has an origin, which only a store's tombstone has")
 		}
 		return n, nil
 	}
@@ -363,22 +363,22 @@ func checkContent(a cas.Algorithm, h cas.Hash, kind byte, body []byte) (cas.Node
 // end checks the number of nodes and the digest of everything before.
 func (s *scanner) end(at int64, length uint32) error {
 	if length != endSize {
-		return fault(at, "the end has %d bytes, want %d", length, endSize)
+		return fault(at, "the end record has %d bytes, want %d", length, endSize)
 	}
-	data, err := s.read(endSize-digestSize, "its end")
+	data, err := s.read(endSize-digestSize, "the end record")
 	if err != nil {
 		return err
 	}
 	if n := binary.BigEndian.Uint64(data); n != uint64(len(s.file.records)+len(s.file.order)) {
-		return fault(at, "it has %d nodes, but says %d", len(s.file.records)+len(s.file.order), n)
+		return fault(at, "has %d nodes, want %d", len(s.file.records)+len(s.file.order), n)
 	}
 	want := s.digest.Sum(nil)
-	got, err := s.read(digestSize, "its end")
+	got, err := s.read(digestSize, "the end record")
 	if err != nil {
 		return err
 	}
 	if !bytes.Equal(got, want) {
-		return fault(at, "its digest does not fit: something in it was changed")
+		return fault(at, "digest mismatch: the content was changed")
 	}
 	return nil
 }
@@ -530,7 +530,7 @@ func parseManifest(data []byte) (Manifest, error) {
 		return m, err
 	}
 	if !bytes.Equal(again, data) {
-		return m, errors.New("it has an entry that this program does not know, or is not in order")
+		return m, errors.New("unknown or unordered entry")
 	}
 	return m, nil
 }
@@ -541,14 +541,14 @@ func (m Manifest) check() error {
 		return fmt.Errorf("unknown hash function %q", m.Hash)
 	}
 	if len(m.Threads)+len(m.Roots) == 0 {
-		return errors.New("it names neither a thread nor a node")
+		return errors.New("no thread and no node")
 	}
 	for i, t := range m.Threads {
 		if err := t.check(); err != nil {
 			return fmt.Errorf("thread %q: %w", t.Thread, err)
 		}
 		if i > 0 && m.Threads[i-1].Thread == t.Thread {
-			return fmt.Errorf("thread %s is there twice", t.Thread)
+			return fmt.Errorf("duplicate thread %s", t.Thread)
 		}
 	}
 	for i, w := range m.Workflows {
@@ -559,7 +559,7 @@ func (m Manifest) check() error {
 			return fmt.Errorf("workflow %s: %q is not a hash", w.Name, w.Hash)
 		}
 		if i > 0 && m.Workflows[i-1].Name == w.Name {
-			return fmt.Errorf("workflow %s is there twice", w.Name)
+			return fmt.Errorf("duplicate workflow %s", w.Name)
 		}
 	}
 	for i, r := range m.Roots {
@@ -567,7 +567,7 @@ func (m Manifest) check() error {
 			return fmt.Errorf("root %q is not a hash", r.Hash)
 		}
 		if i > 0 && m.Roots[i-1].Hash == r.Hash {
-			return fmt.Errorf("root %s is there twice", r.Hash)
+			return fmt.Errorf("duplicate root %s", r.Hash)
 		}
 		if err := checkSeal(r.Seal); err != nil {
 			return err
@@ -578,7 +578,7 @@ func (m Manifest) check() error {
 			return fmt.Errorf("%q is not a tree", t)
 		}
 		if i > 0 && m.Trees[i-1] == t {
-			return fmt.Errorf("tree %s is there twice", t)
+			return fmt.Errorf("duplicate tree %s", t)
 		}
 	}
 	return m.checkInstead()
@@ -592,13 +592,13 @@ func (m Manifest) checkInstead() error {
 		_, stands := slices.BinarySearch(m.Trees, s.By)
 		switch {
 		case !s.Tree.Valid() || s.Tree.Function() != s.By.Function():
-			return fmt.Errorf("%q cannot stand for %q", s.By, s.Tree)
+			return fmt.Errorf("%q cannot replace %q", s.By, s.Tree)
 		case i > 0 && m.Instead[i-1].Tree == s.Tree:
-			return fmt.Errorf("two trees stand for %s", s.Tree)
+			return fmt.Errorf("two trees replace %s", s.Tree)
 		case there:
-			return fmt.Errorf("tree %s is there, and another one stands for it", s.Tree)
+			return fmt.Errorf("tree %s is present, but another one replaces it", s.Tree)
 		case !stands:
-			return fmt.Errorf("tree %s, which is to stand for %s, is not there", s.By, s.Tree)
+			return fmt.Errorf("tree %s, which replaces %s, is missing", s.By, s.Tree)
 		}
 	}
 	return nil
@@ -610,17 +610,17 @@ func (t Thread) check() error {
 	case !threadid.Valid(t.Thread):
 		return threadid.ErrInvalid
 	case !t.Head.Valid():
-		return fmt.Errorf("its head %q is not a hash", t.Head)
+		return fmt.Errorf("head %q is not a hash", t.Head)
 	case t.Ended() && !isStatus(t.Status):
-		return fmt.Errorf("a thread cannot have ended as %q", t.Status)
+		return fmt.Errorf("invalid end status %q", t.Status)
 	case t.Ended() && t.Workflow != "" && !t.Workflow.Valid():
-		return fmt.Errorf("its workflow %q is not a hash", t.Workflow)
+		return fmt.Errorf("workflow %q is not a hash", t.Workflow)
 	case !t.Ended() && (t.Workflow != "" || t.CompletedAt != 0):
-		return errors.New("it has not ended, but has what only ended ones have")
+		return errors.New("an active thread has fields of an ended one")
 	case !utf8.ValidString(t.Title) || utf8.RuneCountInString(t.Title) > protocol.MaxTitle:
-		return errors.New("its title is not one")
+		return errors.New("invalid title")
 	case t.CompletedAt < 0 || t.CompletedAt > lastMs:
-		return fmt.Errorf("it ended at %d ms", t.CompletedAt)
+		return fmt.Errorf("invalid end time %d ms", t.CompletedAt)
 	}
 	return checkSeal(t.Seal)
 }
@@ -639,14 +639,14 @@ func checkSeal(text string) error {
 	}
 	seal, err := cas.ParseSeal(text)
 	if err == nil && seal.String() != text {
-		err = fmt.Errorf("seal %q is not in lower case", text)
+		err = fmt.Errorf("seal %q is not lower-case", text)
 	}
 	return err
 }
 
 func checkName(name string) error {
 	if problem := protocol.WorkflowNameProblem(name); problem != "" {
-		return fmt.Errorf("the name %q of a workflow %s", name, problem)
+		return fmt.Errorf("workflow name %q %s", name, problem)
 	}
 	return nil
 }
@@ -692,5 +692,5 @@ type NewerError struct{ Version string }
 
 // Error implements error.
 func (e *NewerError) Error() string {
-	return fmt.Sprintf("the bundle has version %s, this program reads versions 1 to 3: a newer one made it", e.Version)
+	return fmt.Sprintf("the bundle has version %s, but this program reads versions 1 to 3", e.Version)
 }

@@ -45,17 +45,17 @@ func (p *Parts) Add(h cas.Hash, body []byte) error {
 		kind = kindTombstone
 	}
 	if len(body) > cas.MaxFile {
-		return wrong(fmt.Errorf("node %s has %d bytes, at most %d are allowed", h, len(body), cas.MaxFile))
+		return wrong(fmt.Errorf("node %s has %d bytes; the limit is %d", h, len(body), cas.MaxFile))
 	}
 	if len(p.file.records) == MaxNodes {
-		return wrong(fmt.Errorf("there are more than %d nodes", MaxNodes))
+		return wrong(fmt.Errorf("more than %d nodes", MaxNodes))
 	}
 	if _, err := checkContent(p.file.base.Algorithm(), h, kind, body); err != nil {
 		return wrong(err)
 	}
 	if !p.file.add(record{number: h.Number(), offset: p.pos, length: uint32(len(body)),
 		tombstone: kind == kindTombstone}) {
-		return wrong(fmt.Errorf("node %s is there twice", h))
+		return wrong(fmt.Errorf("duplicate node %s", h))
 	}
 	n, err := p.spool.Write(body)
 	p.pos += int64(n)
@@ -70,8 +70,8 @@ func (p *Parts) AddObject(id protocol.Tree, dir bool, content []byte) error {
 	}
 	_, twice := f.objects[id]
 	if twice || len(f.order) == MaxObjects || len(content) > MaxObject {
-		return &FaultError{Offset: p.pos, Err: fmt.Errorf("file %s is there twice, or too large, or there are more than "+
-			"%d", id, MaxObjects)}
+		return &FaultError{Offset: p.pos, Err: fmt.Errorf("file %s is a duplicate or too large, or there are more "+
+			"than %d files", id, MaxObjects)}
 	}
 	f.objects[id] = object{kind: kind, offset: p.pos, length: uint32(len(content)), place: uint32(len(f.order))}
 	f.order = append(f.order, id)
@@ -344,7 +344,7 @@ func (f *File) Commit(context.Context, ...cas.Node) error { return errReadOnly }
 func (f *File) object(id protocol.Tree, kind byte, whole bool) ([]byte, int64, error) {
 	o, ok := f.objects[id]
 	if !ok || o.kind != kind {
-		return nil, 0, fmt.Errorf("object %s is not there", id)
+		return nil, 0, fmt.Errorf("object %s is missing", id)
 	}
 	if !whole {
 		return nil, int64(o.length), nil
@@ -479,10 +479,11 @@ func (i *inflating) Read(p []byte) (int, error) {
 	}
 	n, err := i.plain.Read(p)
 	if i.given += int64(n); i.given > freely+maxRatio*i.taken.n {
-		return 0, &FaultError{Offset: i.given, Err: fmt.Errorf("it is %d times as large as its file: no bundle is", maxRatio)}
+		return 0, &FaultError{Offset: i.given, Err: fmt.Errorf("its content is %d times as large as its file, "+
+			"which no bundle is", maxRatio)}
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
-		err = &FaultError{Offset: int64(Sniff) + i.given, Err: fmt.Errorf("what is compressed is damaged: %w", err)}
+		err = &FaultError{Offset: int64(Sniff) + i.given, Err: fmt.Errorf("damaged compression: %w", err)}
 	}
 	return n, err
 }

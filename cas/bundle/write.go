@@ -168,7 +168,7 @@ func (r reading) object(id protocol.Tree, kind byte, _ bool) ([]byte, int64, err
 		return nil, 0, err
 	}
 	if len(content) > MaxObject {
-		return nil, 0, fmt.Errorf("file %s has %d bytes, at most %d are allowed", id, len(content), MaxObject)
+		return nil, 0, fmt.Errorf("file %s has %d bytes; the limit is %d", id, len(content), MaxObject)
 	}
 	if _, size := functionOf(id); objectID(kind, content, size) != id {
 		return nil, 0, fmt.Errorf("object %s has another hash", id)
@@ -289,8 +289,7 @@ type ConflictError struct {
 
 // Error implements error.
 func (e *ConflictError) Error() string {
-	return fmt.Sprintf("thread %s has gone another way here: its head is %s, that of the bundle is %s, and neither "+
-		"leads to the other", e.Thread, e.Here, e.Bundle)
+	return fmt.Sprintf("thread %s has diverged: its head is %s here, and %s in the bundle", e.Thread, e.Here, e.Bundle)
 }
 
 // FutureError means that the id of a thread is in the future. It would be the newest thread forever.
@@ -301,7 +300,7 @@ type FutureError struct {
 
 // Error implements error.
 func (e *FutureError) Error() string {
-	return fmt.Sprintf("the id of thread %s is of %s, which is in the future", e.Thread, e.At.Format(time.DateOnly))
+	return fmt.Sprintf("the id of thread %s has a time in the future: %s", e.Thread, e.At.Format(time.DateOnly))
 }
 
 // skew allows for differing clocks. A thread that is ahead by less is the newest only for that long.
@@ -493,8 +492,7 @@ func (i *importing) waits(ctx context.Context, t Thread) error {
 		return err
 	}
 	return (&protocol.Error{
-		Code: protocol.CodeFailed, Message: fmt.Sprintf("thread %s has finished step %s here, which waits to be added: "+
-			"it is not passed over", t.Thread, step),
+		Code: protocol.CodeFailed, Message: fmt.Sprintf("thread %s has an unused result here: step %s", t.Thread, step),
 	}).Because("step-waits-here", "thread", t.Thread)
 }
 

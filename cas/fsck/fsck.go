@@ -201,7 +201,7 @@ func (c *check) strays(ctx context.Context) (faults []Fault) {
 			faults = append(faults, Fault{Kind: Unreadable, Path: c.store.Dir(), Message: err.Error()})
 		case stray.Hash != "":
 			faults = append(faults, Fault{Kind: Misplaced, Hash: stray.Hash, Path: stray.Path, stray: &stray,
-				Message: "the file is in a directory where nobody looks for this node"})
+				Message: "the file is in the wrong directory"})
 		}
 	}
 	return faults
@@ -393,7 +393,7 @@ func (c *check) absent(ctx context.Context) error {
 		switch {
 		case err == nil || isOthersFault(err, h) && !errors.Is(err, cas.ErrNotFound):
 		case errors.Is(err, cas.ErrNotFound):
-			c.fault(Fault{Kind: Missing, Hash: h, Path: c.store.Path(h), Message: "the node is named but not there"})
+			c.fault(Fault{Kind: Missing, Hash: h, Path: c.store.Path(h), Message: "the node is missing"})
 		default:
 			c.fault(Fault{Kind: kindOf(err), Hash: h, Path: c.store.Path(h), Message: reason(err)})
 		}
@@ -426,7 +426,7 @@ func (c *check) chains() {
 			c.fault(Fault{Kind: Chain, Hash: h, Path: c.store.Path(h), Message: fmt.Sprintf(format, args...)})
 		}
 		if s.index != unplaced && (s.index == 0) != (s.prev == "") {
-			wrong("its index is %d, but only the first step, 0, has no previous one", s.index)
+			wrong("its index is %d, but it has no previous step", s.index)
 			continue
 		}
 		for _, link := range []cas.Hash{s.prev, s.start} {
@@ -450,7 +450,7 @@ func (c *check) chains() {
 		case prev.start != s.start:
 			wrong("its previous step %s belongs to another start, %s", s.prev, prev.start)
 		case s.index != unplaced && c.indexOf(prevID) != s.index-1:
-			wrong("its index is %d, but that of its previous step %s is %d", s.index, s.prev, c.indexOf(prevID))
+			wrong("its index is %d, but its previous step %s has index %d", s.index, s.prev, c.indexOf(prevID))
 		}
 	}
 }
@@ -543,7 +543,7 @@ func (c *check) sealOf(ctx context.Context, sealer *seal.Sealer, h cas.Hash) {
 	got, err := sealer.Seal(ctx, h)
 	if seal.IsUnsealed(err) && c.isRedacted(h) {
 		c.fault(Fault{Kind: Seal, Hash: h, Path: c.store.Path(h),
-			Message: "the node was sealed, but its tombstone does not name the seal: anyone could have made it"})
+			Message: "the node was sealed, but its tombstone has no seal, so it may be forged"})
 		return
 	}
 	switch {

@@ -79,8 +79,8 @@ func (c *check) checkRegistry(ctx context.Context) error {
 	c.report.Workflows = len(names)
 	for _, n := range names {
 		if n.Problem != "" {
-			c.unreadableLine(registry, fmt.Errorf("%s: the name %q %s: take the line out, and register the workflow under "+
-				"another",
+			c.unreadableLine(registry, fmt.Errorf("%s: the name %q %s; remove the line and register the workflow "+
+				"under another name",
 				c.index.WorkflowPlace(ctx, n.Name), n.Name, n.Problem))
 		}
 		c.roots = append(c.roots, root{node: c.graph.Node(n.Hash), name: n.Name, workflow: true})
@@ -97,7 +97,7 @@ func (c *check) alias(ctx context.Context, path string, n heads.Named) {
 		return // already reported
 	}
 	c.note(Fault{Kind: Index, Hash: n.Hash, Path: path,
-		Message: fmt.Sprintf("the name %q leads to workflow %q: is that meant?", n.Name, w.Name)})
+		Message: fmt.Sprintf("the name %q refers to workflow %q, which has another name", n.Name, w.Name)})
 }
 
 func (c *check) unreadableLine(path string, err error) {
@@ -109,7 +109,8 @@ func (c *check) unreadableLine(path string, err error) {
 func (c *check) leads(ctx context.Context, path, what string, h cas.Hash, kinds ...protocol.Kind) {
 	n, err := c.store.Get(ctx, h)
 	if _, redacted := cas.AsRedacted(err); redacted {
-		c.fault(Fault{Kind: Index, Hash: h, Path: path, Message: fmt.Sprintf("%s leads to node %s, which was redacted",
+		c.fault(Fault{Kind: Index, Hash: h, Path: path, Message: fmt.Sprintf("%s refers to node %s, which was "+
+			"redacted",
 			what, h)})
 	}
 	if err != nil {
@@ -118,7 +119,7 @@ func (c *check) leads(ctx context.Context, path, what string, h cas.Hash, kinds 
 	if c.is(n.Type, kinds...) {
 		return
 	}
-	c.fault(Fault{Kind: Index, Hash: h, Path: path, Message: fmt.Sprintf("%s leads to node %s, which is not a %s", what,
+	c.fault(Fault{Kind: Index, Hash: h, Path: path, Message: fmt.Sprintf("%s refers to node %s, which is not a %s", what,
 		h, kinds[0])})
 }
 
@@ -165,7 +166,7 @@ func (c *check) locate() {
 				where = c.index.WorkflowPlace
 			}
 			if line := where(context.Background(), r.name); line != "" {
-				f.Message += ", named in " + line
+				f.Message += ", referred to in " + line
 			}
 		}
 	}
@@ -189,9 +190,9 @@ func (c *check) excuse() {
 		case !f.Remains:
 			continue
 		case f.Kind == Missing:
-			f.Message += ", by nodes that nothing needs: gc removes them"
+			f.Message += ", by nodes that nothing needs; gc removes them"
 		default:
-			f.Message += "; but nothing needs it: gc removes it"
+			f.Message += "; nothing needs it, so gc removes it"
 		}
 		f.Remains = false
 	}
@@ -251,10 +252,10 @@ func (c *check) checkLost(ctx context.Context) error {
 		if _, err := os.Lstat(path); err != nil {
 			what, path = "is known", c.index.FactsPath()
 		}
-		message := fmt.Sprintf("thread %s %s, but neither threads.yaml nor history.jsonl has it: "+
-			"its line was lost, or its id is damaged there", id, what)
+		message := fmt.Sprintf("thread %s %s, but threads.yaml and history.jsonl lack it: its line was lost or "+
+			"damaged", id, what)
 		if head := headOfRun(run.Record()); head != "" {
-			message += fmt.Sprintf("; its head was %s, and uwf thread fork %s goes on from there. If nobody misses it, "+
+			message += fmt.Sprintf("; its head was %s; to continue from there: uwf thread fork %s; otherwise "+
 				"remove its directory", head, head)
 		}
 		c.fault(Fault{Kind: Index, Path: path, Message: message})

@@ -121,7 +121,7 @@ func makeAgain(ctx context.Context, s *fsstore.Store, o Options, faults []Fault)
 		if f.Repaired != "" {
 			f.Repaired += ", and "
 		}
-		f.Repaired += "made again"
+		f.Repaired += "recreated"
 	}
 	return nil
 }

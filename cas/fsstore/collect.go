@@ -52,7 +52,7 @@ func (o *Sole) Remove(h cas.Hash) error { return o.store.fs.Remove(o.store.path(
 // RemoveTemp removes a temporary file of a killed writer; path comes from [Store.Strays].
 func (o *Sole) RemoveTemp(path string) error {
 	if !durable.IsTemp(path) {
-		return fmt.Errorf("remove %s: it is not a temporary file", path)
+		return fmt.Errorf("remove %s: not a temporary file", path)
 	}
 	return o.store.fs.Remove(path)
 }
@@ -204,7 +204,7 @@ func (s *Store) LockShared(ctx context.Context) (release func() error, err error
 		return later.release, ctx.Err()
 	}
 	if err := s.rememberHome(); err != nil {
-		return nil, fmt.Errorf("hold store: %w", err)
+		return nil, fmt.Errorf("lock store: %w", err)
 	}
 	return s.hold(ctx)
 }
@@ -222,7 +222,7 @@ func (s *Store) hold(ctx context.Context) (release func() error, err error) {
 		return func() error { return nil }, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("hold store: %w", err)
+		return nil, fmt.Errorf("lock store: %w", err)
 	}
 	return func() error {
 		s.holds.Add(-1)

@@ -114,7 +114,7 @@ func TestStoresOfANewerProgram(t *testing.T) {
 		"layout":       {`{"version":1,"hash":"xxh3","layout":"packs","flush":"auto"}`, `layout "packs"`},
 		"flush":        {`{"version":1,"hash":"xxh3","layout":"fan2","flush":"magic"}`, `flush mode "magic"`},
 		"a mark":       {"\ufeff" + `{"version":2,"hash":"xxh3","layout":"fan2","flush":"auto"}`, "version 2"},
-		"twice":        {`{"version":2,"version":1,"hash":"xxh3","layout":"fan2","flush":"auto"}`, `"version" is there twice`},
+		"twice":        {`{"version":2,"version":1,"hash":"xxh3","layout":"fan2","flush":"auto"}`, `duplicate key "version"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -125,7 +125,7 @@ func (s *Store) Exists() bool {
 // if another process has created it in a different format.
 func (s *Store) Make(ctx context.Context, at int64) error {
 	if err := s.make(ctx, at); err != nil {
-		return fmt.Errorf("make store: %w", err)
+		return fmt.Errorf("create store: %w", err)
 	}
 	return nil
 }
@@ -172,7 +172,7 @@ func (s *Store) makeLocked(ctx context.Context, at int64) error {
 		return writeFormat(s.fs, s.dir, s.format)
 	}
 	if found.format.Hash != s.format.Hash || found.format.Layout != s.format.Layout {
-		return fmt.Errorf("store %s was made meanwhile by another process, in another format: open it again", s.dir)
+		return fmt.Errorf("store %s was just created by another process in another format; open it again", s.dir)
 	}
 	return nil
 }
@@ -228,7 +228,7 @@ func find(dir string) (found, error) {
 		}
 		return found{}, &protocol.Error{
 			Code:    protocol.CodeCorrupt,
-			Message: fmt.Sprintf("%s is missing, but there are nodes", formatFile),
+			Message: fmt.Sprintf("%s is missing, but the store has nodes", formatFile),
 		}
 	}
 	return found{exists: true, format: format{Version: formatVersion, Hash: cas.XXH64, Layout: l, Flush: flushAuto}}, nil
@@ -252,7 +252,7 @@ func readSmall(path string) ([]byte, error) {
 func parseFormat(data []byte) (found, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff")) // added by an editor
 	if !json.Valid(data) {
-		return found{}, &protocol.Error{Code: protocol.CodeCorrupt, Message: formatFile + " is damaged: it is not JSON"}
+		return found{}, &protocol.Error{Code: protocol.CodeCorrupt, Message: formatFile + " is damaged: not JSON"}
 	}
 	var v struct{ Version json.RawMessage }
 	if json.Unmarshal(data, &v) == nil && string(v.Version) != fmt.Sprint(formatVersion) {
@@ -279,7 +279,7 @@ func parseFormat(data []byte) (found, error) {
 func newerFormat(format string, args ...any) error {
 	return &protocol.Error{
 		Code: protocol.CodeUnsupportedVersion,
-		Message: fmt.Sprintf("%s has %s, which this program does not know: a newer uwf made the store", formatFile,
+		Message: fmt.Sprintf("%s has %s, which this program does not support; a newer uwf created the store", formatFile,
 			fmt.Sprintf(format, args...)),
 	}
 }

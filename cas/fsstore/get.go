@@ -65,10 +65,10 @@ func readBounded(path string, h cas.Hash) ([]byte, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("%w: %s", cas.ErrNotFound, h)
 	case errors.As(err, &odd):
-		return nil, &cas.CorruptError{Hash: h, Path: path, Reason: "it is not a file but a " + kindOf(odd.mode)}
+		return nil, &cas.CorruptError{Hash: h, Path: path, Reason: "it is a " + kindOf(odd.mode) + ", not a file"}
 	case errors.As(err, &big):
 		return nil, &cas.CorruptError{Hash: h, Path: path,
-			Reason: fmt.Sprintf("the file has %d bytes, at most %d are allowed", big.size, cas.MaxFile)}
+			Reason: fmt.Sprintf("the file has %d bytes; the limit is %d", big.size, cas.MaxFile)}
 	}
 	return nil, fmt.Errorf("read node %s: %w", h, err)
 }
@@ -83,7 +83,7 @@ func (e *notRegularError) Error() string { return "is not a file" }
 type tooBigError struct{ size int64 }
 
 // Error implements error.
-func (e *tooBigError) Error() string { return "is too big" }
+func (e *tooBigError) Error() string { return "is too large" }
 
 func (s *Store) unmarshal(h cas.Hash, data []byte) (cas.Node, error) {
 	n, err := s.format.Hash.UnmarshalFile(h, data)

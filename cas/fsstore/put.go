@@ -60,7 +60,7 @@ func (s *Store) makeFor(ctx context.Context, nodes []cas.Node) error {
 		return err
 	}
 	if err := s.make(ctx, nodes[0].Timestamp); err != nil {
-		return fmt.Errorf("make store: %w", err)
+		return fmt.Errorf("create store: %w", err)
 	}
 	return nil
 }
@@ -256,7 +256,7 @@ func (s *Store) chooseFlush() flushMode {
 		return flushMode{durable.None, "it is configured"}
 	}
 	if s.home == "" {
-		return flushMode{durable.Full, "the home directory is not known"}
+		return flushMode{durable.Full, "the home directory is unknown"}
 	}
 	mode, why := durable.SafeMode(s.dir, s.home)
 	return flushMode{mode, why}
@@ -297,7 +297,7 @@ func (s *Store) keepYoung(files []durable.File) error {
 			continue
 		}
 		if err := s.renew(f.Path); err != nil {
-			return fmt.Errorf("mark a node that is there already as wanted: %w", err)
+			return fmt.Errorf("update the time of an existing node: %w", err)
 		}
 	}
 	return nil

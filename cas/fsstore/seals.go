@@ -65,7 +65,7 @@ func (s *Store) KeepSeals(ctx context.Context, seals ...Sealed) (err error) {
 	case len(seals) == 0:
 		return ctx.Err()
 	case s.Originals():
-		return fmt.Errorf("store %s: seals: %w: it is one of the original's", s.dir, errors.ErrUnsupported)
+		return fmt.Errorf("store %s: seals: %w: it belongs to the original", s.dir, errors.ErrUnsupported)
 	}
 	release, err := s.LockShared(ctx)
 	if err != nil {
@@ -167,10 +167,10 @@ func (s *Store) Bury(ctx context.Context, tombstones ...cas.Tombstone) (buried [
 	case len(tombstones) == 0:
 		return nil, ctx.Err()
 	case s.Originals():
-		return nil, fmt.Errorf("store %s: tombstones: %w: it is one of the original's", s.dir, errors.ErrUnsupported)
+		return nil, fmt.Errorf("store %s: tombstones: %w: it belongs to the original", s.dir, errors.ErrUnsupported)
 	}
 	if err := s.make(ctx, tombstones[0].At); err != nil {
-		return nil, fmt.Errorf("make store: %w", err)
+		return nil, fmt.Errorf("create store: %w", err)
 	}
 	release, err := s.LockShared(ctx)
 	if err != nil {

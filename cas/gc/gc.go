@@ -81,7 +81,7 @@ func (e *DamagedError) Error() string {
 	if e.Count == 0 {
 		return e.First.Error()
 	}
-	return fmt.Sprintf("%d nodes that threads or workflows need are missing or damaged; the first: %v", e.Count, e.First)
+	return fmt.Sprintf("%d nodes that threads or workflows need are missing or damaged, such as: %v", e.Count, e.First)
 }
 
 // Unwrap returns the first damage.
@@ -93,10 +93,10 @@ func Run(ctx context.Context, s *fsstore.Store, o Options) (Report, error) {
 	c := &collection{store: s, options: o, report: Report{DryRun: o.DryRun}}
 	switch {
 	case s.Originals():
-		return c.report, fmt.Errorf("collect in %s: %w: it is a store of the original's, whose variables only that "+
-			"program knows", s.Dir(), errors.ErrUnsupported)
+		return c.report, fmt.Errorf("collect garbage in %s: %w: it is a store of the original, which has "+
+			"variables that uwf cannot read", s.Dir(), errors.ErrUnsupported)
 	case len(o.Homes) == 0:
-		return c.report, errors.New("collect: no home directory is named, so nothing would be kept")
+		return c.report, errors.New("collect garbage: no home directory given, so everything would be deleted")
 	}
 	if err := c.survey(ctx); err != nil {
 		return c.report, err

@@ -349,7 +349,7 @@ func oldestRun(home string) (*time.Time, error) {
 		run := runfiles.Dir(dir)
 		alive, err := run.Alive()
 		if err != nil {
-			return nil, fmt.Errorf("look for runs: %w", err)
+			return nil, fmt.Errorf("find runs: %w", err)
 		}
 		if alive {
 			note(began(run))

@@ -18,7 +18,7 @@ import (
 var (
 	ErrNoThread   = errors.New("no such thread")
 	ErrNoWorkflow = errors.New("no such workflow")
-	ErrExists     = errors.New("exists already")
+	ErrExists     = errors.New("already exists")
 )
 
 // ConflictError means that a head differs from the caller's expectation.
@@ -30,10 +30,10 @@ type ConflictError struct {
 // Error implements error.
 func (e *ConflictError) Error() string {
 	if e.Got == "" {
-		return fmt.Sprintf("thread %s is not active: its head should be %s", e.Thread, e.Want)
+		return fmt.Sprintf("thread %s is not active; want head %s", e.Thread, e.Want)
 	}
 	if e.Want == "" {
-		return fmt.Sprintf("thread %s has come here meanwhile: its head is %s", e.Thread, e.Got)
+		return fmt.Sprintf("thread %s was just added: its head is %s", e.Thread, e.Got)
 	}
 	return fmt.Sprintf("head of thread %s moved: want %s, got %s", e.Thread, e.Want, e.Got)
 }

@@ -81,7 +81,7 @@ func WriteBundle(ctx context.Context, e env.Env, output string, s cas.Reader, m 
 	files bundle.Objects) (bundle.Written, error) {
 	if output == "-" {
 		if terminal.Is(e.Stdout) {
-			return bundle.Written{}, cmdline.UsageError("a bundle is not for a terminal", "-o threads.uwfb")
+			return bundle.Written{}, cmdline.UsageError("cannot write a bundle to a terminal", "-o threads.uwfb")
 		}
 		return bundle.Write(ctx, e.Stdout, s, m, files)
 	}
@@ -92,7 +92,7 @@ func WriteBundle(ctx context.Context, e env.Env, output string, s cas.Reader, m 
 	}
 	f, err := durable.Create(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return bundle.Written{}, cmdline.NotFound("there is no directory for "+output,
+		return bundle.Written{}, cmdline.NotFound("no directory for "+output,
 			"mkdir -p "+plaintext.Word(filepath.Dir(path)))
 	}
 	if err != nil {
@@ -124,8 +124,8 @@ func (c *CLI) importCommand() *ucli.Command {
 			return err
 		}
 		if n := len(f.Manifest.Threads); n > 0 {
-			fmt.Fprintf(c.Env.Stderr, "warning: only the nodes of %d threads were put; uwf thread import also brings the "+
-				"threads\n", n)
+			fmt.Fprintf(c.Env.Stderr, "warning: imported only the nodes of %d threads; to import the threads: uwf "+
+				"thread import\n", n)
 		}
 		return c.print(imported, func(w *bytes.Buffer) { PrintImported(w, imported) })
 	})
@@ -174,8 +174,7 @@ func PrintImported(w io.Writer, i bundle.Imported) {
 		fmt.Fprintf(w, "node %s was redacted here and stays so\n", h)
 	}
 	if n := len(i.Redactions); n > 0 {
-		fmt.Fprintf(w, "brings %s: of these nodes there is only a tombstone here, which whoever made the bundle may have "+
-			"forged: %s\n",
+		fmt.Fprintf(w, "contains only tombstones of %s, which the author of the bundle may have forged: %s\n",
 			render.Count(n, "redaction"), hashes(i.Redactions))
 	}
 	if i.Trees > 0 {
@@ -196,13 +195,13 @@ func namedText(n bundle.ImportedWorkflow) string {
 	name, own := plaintext.Line(n.Name), plaintext.Line(n.WorkflowName)
 	switch n.Result {
 	case bundle.Kept:
-		return fmt.Sprintf("the name %s stands for another workflow here, %s, and stays", name, n.Hash)
+		return fmt.Sprintf("kept the name %s for another workflow, %s", name, n.Hash)
 	case bundle.Misnamed:
-		return fmt.Sprintf("the bundle calls workflow %s %s, which calls itself %s: not registered", n.Hash, name, own)
+		return fmt.Sprintf("not registered: the bundle calls workflow %s %s, but its name is %s", n.Hash, name, own)
 	case bundle.Added:
-		return fmt.Sprintf("the name %s stands for workflow %s from now on", name, n.Hash)
+		return fmt.Sprintf("registered the name %s for workflow %s", name, n.Hash)
 	}
-	return fmt.Sprintf("the bundle offers the name %s for workflow %s: not registered, --register does it", name, n.Hash)
+	return fmt.Sprintf("not registered: the name %s for workflow %s; to register it: --register", name, n.Hash)
 }
 
 // hashes lists the first few.
@@ -226,14 +225,14 @@ func OpenBundle(ctx context.Context, e env.Env, name string) (_ *bundle.File, do
 	}
 	in, err := os.Open(e.Path(name))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil, cmdline.NoFile(e.Dir, name, "uwf thread export <thread> -o threads.uwfb makes one")
+		return nil, nil, cmdline.NoFile(e.Dir, name, "to create one: uwf thread export <thread> -o threads.uwfb")
 	}
 	if err != nil {
 		return nil, nil, err
 	}
 	info, err := in.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = cmdline.Invalid(name+" is not a file", "name the file that thread export -o has written")
+		err = cmdline.Invalid(name+" is not a file", "name the file that uwf thread export -o wrote")
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, in.Close())
@@ -282,17 +281,17 @@ func BundleError(name string, err error) error {
 	switch {
 	case errors.Is(err, bundle.ErrNotBundle):
 		return &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("%s is not a bundle", name), Err: err,
-			Hints: []string{"uwf thread export <thread> -o threads.uwfb makes one"}}
+			Hints: []string{"to create one: uwf thread export <thread> -o threads.uwfb"}}
 	case errors.As(err, &newer):
 		return &protocol.Error{Code: protocol.CodeUnsupportedVersion, Message: fmt.Sprintf("%s: %v", name, err), Err: err,
 			Hints: []string{"upgrade uwf"}}
 	case errors.As(err, &hash):
 		return &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("%s: %v", name, err), Err: err,
-			Hints: []string{"import it into a store of its own: --store DIR, with another --home DIR"}}
+			Hints: []string{"to import it into a separate store: --store DIR --home DIR"}}
 	case errors.As(err, &fault):
 		return &protocol.Error{Code: protocol.CodeCorrupt, Message: fmt.Sprintf("bundle %s is damaged: %v", name, err),
 			Err:   err,
-			Hints: []string{"nothing was changed; get the file again from where it was exported"}}
+			Hints: []string{"nothing was changed; copy the file again from where it was exported"}}
 	}
 	return err
 }
@@ -302,7 +301,7 @@ func PrintTombstone(w io.Writer, h cas.Hash, reason string, at int64, sealed boo
 	if reason != "" {
 		reason = ": " + plaintext.Line(reason)
 	}
-	proof := "not sealed: anyone could have made this tombstone"
+	proof := "not sealed, so this tombstone may be forged"
 	if sealed {
 		proof = "sealed"
 	}

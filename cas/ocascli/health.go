@@ -151,7 +151,7 @@ func (c *CLI) gc(ctx context.Context, cc *ucli.Context) error {
 	if text := cc.String("grace"); text != "" {
 		d, err := time.ParseDuration(text)
 		if err != nil || d < 0 {
-			return cmdline.UsageError(fmt.Sprintf("--grace %q is not a time such as 30m or 0s", text), "--grace 1h")
+			return cmdline.UsageError(fmt.Sprintf("invalid --grace %q: want a duration such as 30m or 0s", text), "--grace 1h")
 		}
 		grace = d
 	}
@@ -237,13 +237,13 @@ func (c *CLI) homes(s *fsstore.Store, named []string) ([]string, error) {
 	}
 	if len(homes) == 0 {
 		return nil, cmdline.UsageError(
-			fmt.Sprintf("no home is known that uses the store %s, so nothing would be kept", s.Dir()),
-			c.Program+" gc --roots DIR for every home that uses it")
+			fmt.Sprintf("no home uses the store %s, so everything would be deleted", s.Dir()),
+			"to name each home that uses it: "+c.Program+" gc --roots DIR")
 	}
 	for _, home := range homes {
 		if _, err := os.Stat(home); errors.Is(err, os.ErrNotExist) {
-			return nil, cmdline.NotFound(fmt.Sprintf("the home %s has used this store, but is not there", home),
-				"mount it, or if it is gone for good: rm "+plaintext.Word(s.HomeFile(home)))
+			return nil, cmdline.NotFound(fmt.Sprintf("the home %s uses this store but does not exist", home),
+				"mount it, or if it was deleted: rm "+plaintext.Word(s.HomeFile(home)))
 		}
 	}
 	return homes, nil
@@ -261,23 +261,22 @@ func (c *CLI) evict(ctx context.Context, s *fsstore.Store, arg string) (err erro
 	h := cas.Hash(protocol.FoldCrockford(arg))
 	if !h.Valid() {
 		return cmdline.UsageError(fmt.Sprintf("--evict %q is not a hash", arg),
-			c.Program+" fsck --evict <hash>, all 13 characters")
+			c.Program+" fsck --evict <13 characters>")
 	}
 	if s.Kinds().InFoundation(h) {
-		return cmdline.Invalid("node "+string(h)+" is a schema that every store begins with: nothing else may be in its "+
-			"place", c.Program+" fsck --repair makes it again if it is damaged")
+		return cmdline.Invalid("node "+string(h)+" is a built-in schema and cannot be evicted", "to recreate it if it is damaged: "+c.Program+" fsck --repair")
 	}
 	there, err := s.Has(ctx, h)
 	if err != nil {
 		return err
 	}
 	if !there {
-		return cmdline.NotFound("there is no node "+string(h), c.Program+" fsck")
+		return cmdline.NotFound("node not found: "+string(h), c.Program+" fsck")
 	}
 	_, err = s.Get(ctx, h)
 	if redacted, ok := cas.AsRedacted(err); ok && !redacted.Tombstone.Foreign {
-		return cmdline.Invalid("node "+string(h)+" was redacted here, and its tombstone keeps the content away: it stays",
-			"to take the redaction back, remove "+s.Path(h)+" by hand, and put the content again")
+		return cmdline.Invalid("node "+string(h)+" was redacted here, so its tombstone stays",
+			"to revert the redaction, delete "+s.Path(h)+" and put the content again")
 	}
 	sole, err := s.Alone(ctx)
 	if err != nil {
@@ -289,6 +288,6 @@ func (c *CLI) evict(ctx context.Context, s *fsstore.Store, arg string) (err erro
 		return err
 	}
 	return c.print(evicted{Hash: h, To: to}, func(w *bytes.Buffer) {
-		fmt.Fprintf(w, "node %s was moved to %s: put or import the right content, then %s fsck\n", h, to, c.Program)
+		fmt.Fprintf(w, "moved node %s to %s; put or import the right content, then: %s fsck\n", h, to, c.Program)
 	})
 }

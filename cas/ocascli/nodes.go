@@ -37,7 +37,7 @@ func (c *CLI) initCommand() *ucli.Command {
 		case made:
 			err = s.Make(ctx, c.Env.Now().UnixMilli())
 		case want != "" && want != s.Algorithm():
-			err = cmdline.Invalid(fmt.Sprintf("the store at %s has %s hashes, which cannot be changed", s.Dir(), s.Algorithm()))
+			err = cmdline.Invalid(fmt.Sprintf("the store at %s already has %s hashes", s.Dir(), s.Algorithm()))
 		}
 		if err != nil {
 			return err
@@ -168,7 +168,7 @@ func (c *CLI) walkCommand() *ucli.Command {
 		var hashes []cas.Hash
 		for n, err := range cas.Walk(ctx, s, []cas.Hash{h}, cas.WalkOptions{FollowTypes: cc.Bool("follow-type")}) {
 			if errors.Is(err, cas.ErrNotFound) && n.Hash != h {
-				fmt.Fprintf(c.Env.Stderr, "warning: %s is named but not there\n", n.Hash)
+				fmt.Fprintf(c.Env.Stderr, "warning: %s is missing\n", n.Hash)
 				continue
 			}
 			if _, redacted := cas.AsRedacted(err); redacted {
@@ -264,7 +264,7 @@ func (c *CLI) reindexCommand() *ucli.Command {
 		}
 		out := map[string]any{"types": len(types), "nodes": nodes, "removed": 0, "rebuilt": 0}
 		return c.print(out, func(w *bytes.Buffer) {
-			fmt.Fprintf(w, "%d nodes of %d types; there is no index to rebuild: nodes are found by their files\n", nodes,
+			fmt.Fprintf(w, "%d nodes of %d types; nothing to rebuild: the store has no index\n", nodes,
 				len(types))
 		})
 	})

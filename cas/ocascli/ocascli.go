@@ -95,7 +95,7 @@ func (c *CLI) open(ctx context.Context, hash cas.Algorithm) (*fsstore.Store, err
 	}
 	if info, err := os.Stat(dirs.Store); err == nil && !info.IsDir() {
 		return nil, cmdline.Invalid(fmt.Sprintf("the store %s is not a directory", dirs.Store),
-			"name another directory: OCAS_HOME=DIR")
+			"to use another directory: --store DIR")
 	}
 	s, err := fsstore.Open(ctx, dirs.Store, fsstore.Options{Home: dirs.Home, Guest: true, Hash: hash})
 	if err != nil {
@@ -108,8 +108,8 @@ func (c *CLI) open(ctx context.Context, hash cas.Algorithm) (*fsstore.Store, err
 		if err != nil {
 			return nil, err
 		}
-		return nil, cmdline.Invalid(fmt.Sprintf("%s is not a store: there is %s in it", dirs.Store, name),
-			"name another directory: OCAS_HOME=DIR")
+		return nil, cmdline.Invalid(fmt.Sprintf("%s is not a store: it contains %s", dirs.Store, name),
+			"to use another directory: --store DIR")
 	}
 	return s, nil
 }
@@ -136,8 +136,8 @@ func (c *CLI) existing(ctx context.Context) (*fsstore.Store, error) {
 		return nil, err
 	}
 	if !s.Exists() {
-		return nil, cmdline.NotFound("there is no store at "+s.Dir(), c.Program+" init",
-			"or name another directory: OCAS_HOME=DIR")
+		return nil, cmdline.NotFound("no store at "+s.Dir(), c.Program+" init",
+			"to use another directory: --store DIR")
 	}
 	return s, nil
 }
@@ -148,9 +148,9 @@ func StoreError(err error, program string) error {
 	if !errors.As(err, &coded) {
 		return err
 	}
-	hint := `restore it from a backup, or write what uwf writes: {"version":1,"hash":"xxh3","layout":"fan2","flush":"auto"}`
+	hint := `restore it from a backup, or write: {"version":1,"hash":"xxh3","layout":"fan2","flush":"auto"}`
 	if coded.Code == protocol.CodeUnsupportedVersion {
-		hint = "install the newest uwf: this one does not touch the store"
+		hint = "install the newest uwf"
 	}
 	return &protocol.Error{Code: coded.Code, Message: err.Error(), Err: err, Hints: []string{hint}}
 }
@@ -160,7 +160,7 @@ func Classify(err error, program string) *protocol.Error {
 	out := &protocol.Error{Code: protocol.CodeFailed, Message: err.Error(), Err: err}
 	if _, ok := errors.AsType[*gc.DamagedError](err); ok {
 		out.Code, out.Hints = protocol.CodeCorrupt, []string{
-			program + " fsck", program + " gc --damaged continues, and removes what only damaged nodes or lost threads lead to",
+			program + " fsck", "to continue and delete what only damaged nodes or lost threads refer to: " + program + " gc --damaged",
 		}
 		return out
 	}
@@ -175,8 +175,7 @@ func Classify(err error, program string) *protocol.Error {
 		budget    *jsonschema.BudgetError
 	)
 	if redacted, ok := cas.AsRedacted(err); ok {
-		out.Code, out.Hints = protocol.CodeRedacted, []string{fmt.Sprintf("it was redacted at %s; its hash still stands "+
-			"for it", time.UnixMilli(redacted.Tombstone.At).UTC().Format(time.RFC3339))}
+		out.Code, out.Hints = protocol.CodeRedacted, []string{fmt.Sprintf("it was redacted at %s", time.UnixMilli(redacted.Tombstone.At).UTC().Format(time.RFC3339))}
 		return out
 	}
 	switch {
@@ -192,9 +191,9 @@ func Classify(err error, program string) *protocol.Error {
 
 // schemaMessage formats all problems of a value instead of only the first.
 func schemaMessage(e *cas.SchemaError) string {
-	lines := []string{fmt.Sprintf("the value does not satisfy schema %s", e.Type)}
+	lines := []string{fmt.Sprintf("the value does not match schema %s", e.Type)}
 	if e.Type == "" {
-		lines[0] = "the value does not satisfy the schema"
+		lines[0] = "the value does not match the schema"
 	}
 	for _, p := range e.Problems {
 		lines = append(lines, "  "+p.String())
@@ -210,7 +209,7 @@ func (c *CLI) meant(ctx context.Context, s cas.Store, arg string) (cas.Hash, err
 	h, err := node(ctx, s, arg)
 	var coded *protocol.Error
 	if errors.As(err, &coded) && coded.Code == protocol.CodeNotFound {
-		coded.Hints = append(coded.Hints, c.Program+" list shows hashes")
+		coded.Hints = append(coded.Hints, c.Program+" list")
 	}
 	return h, err
 }
@@ -225,8 +224,7 @@ func node(ctx context.Context, s cas.Store, arg string) (cas.Hash, error) {
 		for _, c := range many.Candidates[:min(5, len(many.Candidates))] {
 			names = append(names, string(c))
 		}
-		return "", cmdline.NotFound(fmt.Sprintf("hash %q is ambiguous", arg), "give more characters: "+strings.Join(names,
-			", "))
+		return "", cmdline.NotFound(fmt.Sprintf("hash %q is ambiguous", arg), "type more characters: "+strings.Join(names, ", "))
 	case errors.Is(err, cas.ErrNotFound):
 		return "", cmdline.NotFound("unknown hash: "+arg, NearHashes(ctx, s, arg)...)
 	}
@@ -303,8 +301,8 @@ func mustBeSchema(ctx context.Context, s cas.Store, h cas.Hash) error {
 	if err != nil || n.Type == s.Kinds().MetaHash() || n.Type == n.Hash {
 		return err
 	}
-	return cmdline.Invalid(fmt.Sprintf("node %s is not a schema, so it cannot be the type of a value", h),
-		fmt.Sprintf("its own type is %s: did you mean that?", n.Type), "ocas schema list")
+	return cmdline.Invalid(fmt.Sprintf("node %s is not a schema", h),
+		fmt.Sprintf("did you mean its type, %s?", n.Type), "ocas schema list")
 }
 
 // The original's simplest types, such as @ocas/string, which it uses for texts. Their schemas are constant,

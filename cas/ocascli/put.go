@@ -65,8 +65,8 @@ func (c *CLI) add(ctx context.Context, cc *ucli.Context, store bool) error {
 func (c *CLI) warnRedacted(ctx context.Context, s cas.Store, h cas.Hash) {
 	_, err := s.Get(ctx, h)
 	if redacted, ok := cas.AsRedacted(err); ok {
-		fmt.Fprintf(c.Env.Stderr, "warning: %v; it stays so, also if it is put on purpose: to take the redaction back, "+
-			"remove its file first\n", redacted)
+		fmt.Fprintf(c.Env.Stderr, "warning: %v; putting it again does not restore it; to revert the redaction, "+
+			"delete its file first\n", redacted)
 	}
 }
 
@@ -147,21 +147,21 @@ func (c *CLI) value(arg string) (any, error) {
 		return nil, cmdline.Invalid(fmt.Sprintf("the value is neither JSON (%v) nor a file", err))
 	}
 	if errors.Is(err, os.ErrNotExist) {
-		hints := []string{c.Program + " put-text stores a text as it is; as JSON it has quotes: '\"" + arg + "\"'"}
+		hints := []string{"to store a plain text: " + c.Program + " put-text '" + arg + "'"}
 		if near := suggest.File(c.Env.Dir, arg); near != "" {
 			hints = append([]string{"did you mean " + near + "?"}, hints...)
 		}
-		return nil, cmdline.NotFound("no such file, and not JSON either: "+arg, hints...)
+		return nil, cmdline.NotFound("neither a file nor JSON: "+arg, hints...)
 	}
 	if errors.Is(err, syscall.EISDIR) {
-		return nil, cmdline.Invalid(arg+" is a directory, not a file", "name a file with JSON in it, or - for stdin")
+		return nil, cmdline.Invalid(arg+" is a directory, not a file", "name a JSON file, or - for stdin")
 	}
 	if err != nil {
 		return nil, err
 	}
 	v, err := exactjson.Parse(data)
 	if err != nil {
-		return nil, cmdline.Invalid(fmt.Sprintf("%s is not JSON: %v", arg, err), c.Program+" put-text stores a text as it is")
+		return nil, cmdline.Invalid(fmt.Sprintf("%s is not JSON: %v", arg, err), "to store a plain text: "+c.Program+" put-text FILE")
 	}
 	return v, nil
 }
@@ -416,7 +416,7 @@ func (c *CLI) both() (first, second any, err error) {
 		err = dec.Decode(&value)
 	}
 	if err == nil && dec.More() {
-		err = errors.New("there is more behind the value")
+		err = errors.New("data after the value")
 	}
 	if err == nil {
 		first, err = exactjson.Parse(schema)

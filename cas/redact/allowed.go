@@ -74,13 +74,13 @@ func (r *redaction) replaced(ctx context.Context, nodes []cas.Hash) (bool, error
 func (r *redaction) neededKind(ctx context.Context) string {
 	kinds := r.store.Kinds()
 	if r.node.Type == kinds.MetaHash() || r.node.Type == r.node.Hash {
-		return "it is a schema, without which other nodes cannot be read"
+		return "it is a schema, which other nodes need"
 	}
 	switch r.done.Kind = r.kind(ctx, r.node); r.done.Kind {
 	case protocol.KindStep, protocol.KindStart:
-		return "it is a link of the chain; redact what it names: its detail, a turn, its prompt, an older output"
+		return "it is part of the chain; redact its detail, a turn, its prompt or an older output instead"
 	case protocol.KindWorkflow:
-		return "it is a workflow, which threads need to go on"
+		return "it is a workflow, which threads need to continue"
 	}
 	return ""
 }
@@ -95,8 +95,8 @@ func (r *redaction) kind(ctx context.Context, n cas.Node) protocol.Kind {
 func (r *redaction) neededOutput(ctx context.Context, step cas.Hash) error {
 	for id, head := range r.heads {
 		if head == step {
-			return &NeededError{Hash: r.node.Hash, Why: fmt.Sprintf("it is the newest output of thread %s, which decides "+
-				"who is next", id)}
+			return &NeededError{Hash: r.node.Hash, Why: fmt.Sprintf("it is the newest output of thread %s, which "+
+				"decides the next role", id)}
 		}
 	}
 	t, err := thread.Open(ctx, r.store, step)

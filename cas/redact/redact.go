@@ -91,7 +91,7 @@ const tries = 5
 func Node(ctx context.Context, s *fsstore.Store, x *fileheads.Heads, thread string, h cas.Hash,
 	o Options) (Done, error) {
 	if s.Originals() {
-		return Done{}, fmt.Errorf("redact in %s: %w: it is a store of the original's", s.Dir(), errors.ErrUnsupported)
+		return Done{}, fmt.Errorf("redact in %s: %w: it is a store of the original", s.Dir(), errors.ErrUnsupported)
 	}
 	o.Reason = cas.CleanReason(o.Reason)
 	for range tries {
@@ -102,11 +102,11 @@ func Node(ctx context.Context, s *fsstore.Store, x *fileheads.Heads, thread stri
 			return done, err
 		}
 	}
-	return Done{}, fmt.Errorf("redact node %s: threads keep moving: %w", h, errMoved)
+	return Done{}, fmt.Errorf("redact node %s: threads keep changing: %w", h, errMoved)
 }
 
 // errMoved means that a thread was added or has moved since the store was read.
-var errMoved = errors.New("a thread has moved meanwhile")
+var errMoved = errors.New("a thread has moved")
 
 // redaction is one attempt.
 type redaction struct {

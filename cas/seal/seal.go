@@ -39,7 +39,7 @@ type UnsealedError struct{ Hash cas.Hash }
 
 // Error implements error.
 func (e *UnsealedError) Error() string {
-	return fmt.Sprintf("node %s has no seal: a node was redacted whose tombstone does not tell it", e.Hash)
+	return fmt.Sprintf("node %s has no seal: it depends on a redacted node without a seal", e.Hash)
 }
 
 // Seal returns the seal of a node. It returns the errors of [cas.BottomUp], of Known and Fresh;

@@ -160,8 +160,7 @@ func (t *Thread) stepOf(ctx context.Context, n cas.Node) (Step, error) {
 // checkPlace checks that exactly the first step has no predecessor.
 func (s Step) checkPlace() error {
 	if s.Index < 0 || (s.Index == 0) != (s.Prev == nil) {
-		return &cas.CorruptError{Hash: s.Hash, Reason: fmt.Sprintf("its index is %d, but only the first step, 0, has no "+
-			"previous one", s.Index)}
+		return &cas.CorruptError{Hash: s.Hash, Reason: fmt.Sprintf("its index is %d, but it has no previous step", s.Index)}
 	}
 	return nil
 }
@@ -223,7 +222,7 @@ func (t *Thread) place(ctx context.Context, last *Step) error {
 	seen := map[cas.Hash]bool{last.Hash: true}
 	for s := *last; s.Prev != nil; {
 		if seen[*s.Prev] {
-			return badLink(s, "comes after it as well: the chain is a circle")
+			return badLink(s, "comes after it as well: the chain has a cycle")
 		}
 		seen[*s.Prev] = true
 		prev, err := t.link(ctx, s)

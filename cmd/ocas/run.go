@@ -42,7 +42,7 @@ func run(ctx context.Context, e env.Env) int {
 		}
 		coded = &ended
 	}
-	cmdline.Report(e.Stderr, "ocas", coded, p.resultFormat() == render.JSON)
+	cmdline.Report(e.Stderr, "ocas", coded, p.format == string(render.JSON))
 	return coded.Code.ExitCode()
 }
 
@@ -93,5 +93,5 @@ func (p *program) readGlobals(c *ucli.Context) error {
 	return cmdline.CheckFormat(p.format)
 }
 
-// resultFormat returns the format for results and errors.
+// resultFormat returns the format for results.
 func (p *program) resultFormat() render.Format { return cmdline.Format(p.format, p.env.Stdout) }

@@ -134,7 +134,8 @@ func system(l *line) []cliagent.Event {
 	case "init":
 		return []cliagent.Event{{Kind: cliagent.Started, Session: l.Session, Model: l.Model, Version: l.Version}}
 	case "compact_boundary":
-		return []cliagent.Event{{Kind: cliagent.Notice, Session: l.Session, Text: "claude has summarised the conversation so far"}}
+		return []cliagent.Event{{Kind: cliagent.Notice, Session: l.Session, Text: "claude summarised the " +
+			"conversation so far"}}
 	}
 	return nil
 }
@@ -229,7 +230,7 @@ func (d *decoder) End(e cliagent.Exit) cliagent.Outcome {
 	r := d.result
 	out := r.outcome(e)
 	if out.Kind != cliagent.OK {
-		out.Message = cmp.Or(out.Message, r.Terminal, r.Subtype, "it does not say why")
+		out.Message = cmp.Or(out.Message, r.Terminal, r.Subtype, "unknown reason")
 	}
 	d.limit(&out)
 	out.Session, out.Mark = d.canGoOn(out), d.mark
@@ -281,7 +282,7 @@ func (l *line) errorText() string {
 // unfinished returns the outcome without a result line.
 func (d *decoder) unfinished(e cliagent.Exit) cliagent.Outcome {
 	out := e.Unfinished()
-	out.Message = cmp.Or(out.Message, "claude ended without its last line")
+	out.Message = cmp.Or(out.Message, "claude exited without its last line")
 	if strings.Contains(e.Stderr, "root/sudo privileges") {
 		out.Error = errorkind.Denied
 		out.Hint = "if this machine is there for that: uwf config set agents.<alias>.env.IS_SANDBOX 1; else uwf config set agents.<alias>.permission edits"
@@ -297,9 +298,10 @@ func (d *decoder) unfinished(e cliagent.Exit) cliagent.Outcome {
 // gaveUp returns the outcome of a run that ended during retries.
 func (l *line) gaveUp(e cliagent.Exit) cliagent.Outcome {
 	if l.Status == 0 {
-		return cliagent.Fail(errorkind.Server, cmp.Or(l.Error, "no answer")+": the model's endpoint could not be reached, again and again", e)
+		return cliagent.Fail(errorkind.Server, cmp.Or(l.Error, "no answer")+": the model's endpoint was unreachable in all attempts", e)
 	}
-	return cliagent.Fail(errorkind.OfStatus(l.Status), fmt.Sprintf("the model's endpoint answered with status %d, again and again", l.Status), e)
+	return cliagent.Fail(errorkind.OfStatus(l.Status), fmt.Sprintf("the model's endpoint answered with status %d "+
+		"in all attempts", l.Status), e)
 }
 
 // canGoOn returns the session ID, or "" if no model has replied in the session, because a failed start prints

@@ -30,7 +30,8 @@ func adapter() cliagent.Adapter {
 			Since:    cliagent.V(2, 1, 197), // the oldest version tested; 1.0 takes the argument for a prompt
 			Flaws: []cliagent.Flaw{{
 				Before: cliagent.V(2, 0, 0),
-				Text:   "it obeys the settings of the directory that it works in, hooks included, and each resume gives the session a new id; update it: npm install -g @anthropic-ai/claude-code",
+				Text: "this version follows the settings and hooks of its working directory, and each resume " +
+					"changes the session id; to update: npm install -g @anthropic-ai/claude-code",
 			}},
 		},
 		Command:   command,

@@ -29,10 +29,12 @@ func adapter() cliagent.Adapter {
 			LoggedIn: []string{"login", "status"},
 			Flaws: []cliagent.Flaw{{
 				Before: cliagent.V(0, 123, 0),
-				Text:   "a session that it cannot find is replaced by a new one; uwf notices and starts over: npm install -g @openai/codex@latest",
+				Text: "this version replaces a missing session with a new one, so uwf starts over; to update: " +
+					"npm install -g @openai/codex@latest",
 			}, {
 				Before: profiles,
-				Text:   "with permission edits and readonly its commands can read keys: npm install -g @openai/codex@latest",
+				Text: "with permission edits and read-only, its commands can read keys; to update: npm install " +
+					"-g @openai/codex@latest",
 			}},
 		},
 		Command:     command,

@@ -124,7 +124,7 @@ func (d *decoder) End(e cliagent.Exit) cliagent.Outcome {
 	case r == nil:
 		o.Kind, o.Message = cliagent.Incomplete, "cursor-agent printed nothing"
 	case r.IsError || r.Subtype != "" && r.Subtype != "success":
-		o.Kind, o.Message = cliagent.Failed, cmp.Or(cliagent.TextOf(r.Error), r.Result, o.Message, r.Subtype, "it does not say why")
+		o.Kind, o.Message = cliagent.Failed, cmp.Or(cliagent.TextOf(r.Error), r.Result, o.Message, r.Subtype, "unknown reason")
 		o.Error = errorkind.OfText(o.Message)
 	case !d.spoke:
 		o.Kind, o.Message, o.Final = cliagent.OK, "", r.Result

@@ -76,11 +76,11 @@ func (o *options) parse(args []string) (rest []string, err error) {
 			return nil, fmt.Errorf("--session: %w", err)
 		}
 		if o.session.NumSubexp() == 0 {
-			return nil, errors.New("--session: the expression needs a group, such as session: (\\S+)")
+			return nil, errors.New("--session: missing group in the expression, such as session: (\\S+)")
 		}
 	}
 	if (o.session == nil) != (len(o.resume) == 0) {
-		return nil, errors.New("--session and --resume go together: one finds the session, the other goes on in it")
+		return nil, errors.New("--session and --resume must be used together")
 	}
 	return rest, nil
 }

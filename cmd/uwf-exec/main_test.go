@@ -28,9 +28,9 @@ func TestParse(t *testing.T) {
 		"--session=id:(\\S+) --resume=-r_{session}": "",
 		"--session id:(x) --resume r more":          "",
 		"--session (":                               "--session: error parsing regexp",
-		"--session id --resume r":                   "needs a group",
-		"--session (x)":                             "go together",
-		"--resume x":                                "go together",
+		"--session id --resume r":                   "missing group",
+		"--session (x)":                             "must be used together",
+		"--resume x":                                "must be used together",
 		"--session":                                 "--session needs a value",
 	} {
 		rest, err := (&options{}).parse(strings.Fields(args))

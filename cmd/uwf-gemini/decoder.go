@@ -133,7 +133,7 @@ func (d *decoder) End(e cliagent.Exit) cliagent.Outcome {
 	f := failureOf(d.result.Error)
 	switch failed := d.result.Status == "error" || f.Type+f.Message != ""; {
 	case failed && f.Type == "FatalTurnLimitedError", !d.answer && d.limited:
-		o.Kind, o.Message = cliagent.MaxTurns, cmp.Or(f.Message, "the limit of turns is reached")
+		o.Kind, o.Message = cliagent.MaxTurns, cmp.Or(f.Message, "turn limit reached")
 	case failed:
 		o.Kind, o.Error, o.Message = cliagent.Failed, f.kind(e), cmp.Or(f.Message, f.Type, e.Said(), "the run failed")
 	case d.answer:
@@ -166,7 +166,7 @@ const exitTurns = 53
 // unfinished returns the outcome of a run without a last line.
 func (d *decoder) unfinished(o cliagent.Outcome, e cliagent.Exit) cliagent.Outcome {
 	o.Kind, o.Error = cliagent.Failed, errorkind.OfText(e.Said())
-	o.Message = cmp.Or(e.Said(), "gemini ended without its last line")
+	o.Message = cmp.Or(e.Said(), "gemini exited without its last line")
 	own, isOwn := exits[e.Code]
 	switch {
 	case e.Stopped:

@@ -43,15 +43,15 @@ func command(c cliagent.Call) (cliagent.Invocation, error) {
 	if c.Help != "" && !strings.Contains(c.Help, "stream-json") { // before August 2026
 		return inv, &cliagent.Error{
 			Program: "hermes", Kind: cliagent.TooOld, Hint: "hermes update",
-			Text: "hermes is too old: it has no --format stream-json",
+			Text: "hermes is too old: it lacks --format stream-json",
 		}
 	}
 	args := []string{"chat", "--query-file", "-", "--format", "stream-json"}
 	switch c.Permission {
 	case cliagent.Readonly:
 		return inv, &cliagent.Error{
-			Program: "hermes", Text: `hermes has no switch that keeps it from changing files, so permission "read-only" cannot be held`,
-			Hint: `set agents.<alias>.permission to "edits" or "full", or give the role to another agent`,
+			Program: "hermes", Text: `hermes has no flag to prevent file changes, so it cannot run with permission "read-only"`,
+			Hint: "uwf config set agents.<alias>.permission edits",
 		}
 	case cliagent.Bypass:
 		args = append(args, "--yolo")

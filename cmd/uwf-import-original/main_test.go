@@ -272,7 +272,7 @@ func TestTheNewestHeadCounts(t *testing.T) {
 	u.AppendHome("threads.yaml", idleThread+": "+string(other[0])+"\n")
 	_, report, _ = u.run()
 	require.Len(t, report.Problems, 1)
-	require.Contains(t, report.Problems[0].Reason, "another way")
+	require.Contains(t, report.Problems[0].Reason, "another head")
 }
 
 // Both the original and uwf are used for a while after the first import.

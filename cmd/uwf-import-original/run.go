@@ -30,7 +30,7 @@ func run(ctx context.Context, e env.Env) int {
 		return i.status.ExitCode()
 	}
 	coded := classify(err)
-	cmdline.Report(e.Stderr, program, coded, i.resultFormat() == render.JSON)
+	cmdline.Report(e.Stderr, program, coded, i.format == string(render.JSON))
 	return coded.Code.ExitCode()
 }
 
@@ -125,14 +125,14 @@ func classify(err error) *protocol.Error {
 	var corrupt *cas.CorruptError
 	switch {
 	case errors.Is(err, context.Canceled):
-		out.Code, out.Message = protocol.CodeInterrupted, "interrupted; what was brought stays: run it again to go on"
+		out.Code, out.Message = protocol.CodeInterrupted, "interrupted; to continue, run it again"
 	case errors.Is(err, source.ErrNone):
-		out.Code, out.Hints = protocol.CodeNotFound, []string{"say where it is: --ocas DIR --uwf DIR"}
+		out.Code, out.Hints = protocol.CodeNotFound, []string{"--ocas DIR --uwf DIR"}
 	case errors.As(err, &corrupt), errors.Is(err, cas.ErrNotFound):
 		out.Code, out.Hints = protocol.CodeCorrupt, []string{"uwf cas fsck"}
 	}
 	return out
 }
 
-// resultFormat returns the format for results and errors.
+// resultFormat returns the format for results.
 func (i *invocation) resultFormat() render.Format { return cmdline.Format(i.format, i.env.Stdout) }

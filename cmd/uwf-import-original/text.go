@@ -21,12 +21,12 @@ func text(r convert.Report) func(io.Writer) error {
 			what  string
 			count convert.Count
 		}{{"workflows", r.Workflows}, {"threads", r.Threads}, {"config", r.Config}, {"nodes", r.Nodes}} {
-			p.line("%-10s %d %s, %d there already, %d not", row.what, row.count.Brought, verb, row.count.Present, row.count.Failed)
+			p.line("%-10s %d %s, %d already there, %d failed", row.what, row.count.Brought, verb, row.count.Present, row.count.Failed)
 		}
-		p.list("not brought, or not whole:", r.Problems)
+		p.list("failed or incomplete:", r.Problems)
 		p.list("different here:", r.Notes)
 		if !r.DryRun && r.Whole() {
-			p.line("nothing is missing. Next: uwf --home %s thread list --all", r.Home)
+			p.line("complete; next: uwf --home %s thread list --all", r.Home)
 		}
 		return p.err
 	}

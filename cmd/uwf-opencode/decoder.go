@@ -219,13 +219,13 @@ func (d *decoder) End(e cliagent.Exit) cliagent.Outcome {
 				break
 			}
 		}
-		o.Kind, o.Error, o.Message = cliagent.Failed, f.kind(text), cmp.Or(text, e.Said(), "it does not say why")
+		o.Kind, o.Error, o.Message = cliagent.Failed, f.kind(text), cmp.Or(text, e.Said(), "unknown reason")
 	case d.reason == "stop" && d.answer:
 		o.Kind = cliagent.OK
 	case d.reason == "content-filter":
 		o.Kind, o.Message = cliagent.Refusal, "the model's provider filtered the answer"
 	case d.reason != "":
-		o.Kind, o.Message = cliagent.Incomplete, cmp.Or(e.Stderr, "the last step ended for "+d.reason+", without an answer")
+		o.Kind, o.Message = cliagent.Incomplete, cmp.Or(e.Stderr, "the last step ended ("+d.reason+") without an answer")
 	case e.Said() != "":
 		o.Kind, o.Error, o.Message = cliagent.Failed, errorkind.OfText(e.Said()), e.Said()
 	case d.session != "":

@@ -122,7 +122,7 @@ func (s *server) open(ctx context.Context) (*engine.Engine, error) {
 func (s *server) act(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	if !validThread(id) {
-		s.fail(w, notFound("there is no such thread"))
+		s.fail(w, notFound("thread not found"))
 		return
 	}
 	// The action completes even if the browser disconnects.
@@ -145,7 +145,7 @@ func (s *server) act(w http.ResponseWriter, r *http.Request) {
 	case errors.Is(err, &protocol.Error{Code: protocol.CodeNotFound}):
 		s.fail(w, err)
 	case err != nil:
-		s.showAs(w, http.StatusUnprocessableEntity, "problem", "It was not done", "",
+		s.showAs(w, http.StatusUnprocessableEntity, "problem", "Not done", "",
 			problem{Message: htmlpage.TextOf(err.Error(), most).Body, Hints: hintsOf(err), Back: back})
 	case facts != nil:
 		s.show(w, "done", "Done", "", doneBody{Facts: facts, Back: back})
@@ -261,7 +261,7 @@ func (s *server) workOf(ctx context.Context, e *engine.Engine, r *http.Request, 
 		}
 		return w, err
 	}
-	return w, notFound("there is no such action")
+	return w, notFound("no such action")
 }
 
 // trust asks the user whether commands may run before it performs an action.
@@ -304,7 +304,7 @@ func confirm(ctx context.Context, e *engine.Engine, r *http.Request) error {
 	case u.Thread == "" && u.Workflow == "":
 		return nil
 	case u.Thread != "" && !validThread(u.Thread), u.Workflow != "" && !u.Workflow.Valid():
-		return notFound("there is nothing like that to confirm")
+		return notFound("nothing to confirm")
 	}
 	return e.Confirm(ctx, &u)
 }
@@ -316,7 +316,7 @@ func (s *server) answer(r *http.Request, id string) (map[string]any, error) {
 		return nil, err
 	}
 	if at.Question == nil || at.Question.Schema == nil {
-		return nil, &protocol.Error{Code: protocol.CodeFailed, Message: "the thread asks for no form any more"}
+		return nil, &protocol.Error{Code: protocol.CodeFailed, Message: "the thread no longer waits for this form"}
 	}
 	value := map[string]any{}
 	for name, given := range r.PostForm {

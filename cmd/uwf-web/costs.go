@@ -150,7 +150,7 @@ func (s *server) statsCSV(w http.ResponseWriter, r *http.Request) {
 	a := s.askedFor(r.URL.Query())
 	sums, err := s.sums(r.Context(), a, a.By)
 	if err != nil {
-		s.fail(w, &protocol.Error{Code: protocol.CodeFailed, Message: "there is too much to read for a page", Err: err,
+		s.fail(w, &protocol.Error{Code: protocol.CodeFailed, Message: "too many threads for a page", Err: err,
 			Hints: []string{a.command() + " --format csv"}})
 		return
 	}

@@ -41,7 +41,7 @@ func newGuard(at place, random io.Reader, s *server) (*guard, error) {
 	for i := range words {
 		secret := make([]byte, 24)
 		if _, err := io.ReadFull(random, secret); err != nil {
-			return nil, fmt.Errorf("make a secret: %w", err)
+			return nil, fmt.Errorf("create secret: %w", err)
 		}
 		words[i] = base64.RawURLEncoding.EncodeToString(secret)
 	}
@@ -78,7 +78,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !g.hosted(r.Host): // another host name points here: DNS rebinding
 		refuse(w, http.StatusMisdirectedRequest, "this is not the address of uwf web")
 	case !strings.HasPrefix(r.URL.Path, g.base):
-		refuse(w, http.StatusNotFound, "there is nothing here")
+		refuse(w, http.StatusNotFound, "page not found")
 	case g.token != "" && (r.URL.Path == g.base+"style.css" || r.URL.Path == g.base+"icon.svg"): // assets of the sign-in page
 		g.next.ServeHTTP(w, r)
 	case g.token == "" && r.Method == http.MethodGet && r.URL.Path == g.base && r.URL.Query().Has("key"):
@@ -86,15 +86,15 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !g.known(r) && g.token != "":
 		g.signIn(w, r)
 	case !g.known(r):
-		refuse(w, http.StatusForbidden, "open the address that uwf web has printed")
+		refuse(w, http.StatusForbidden, "open the address that uwf web printed")
 	case g.foreign(r):
-		refuse(w, http.StatusForbidden, "another site asks for this, or frames it")
+		refuse(w, http.StatusForbidden, "request from another site or a frame")
 	case r.Method == http.MethodGet, r.Method == http.MethodHead:
 		g.next.ServeHTTP(w, r)
 	case r.Method == http.MethodPost:
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 		if g.origin.Check(r) != nil || !g.own(r) || !same(r.PostFormValue("token"), g.form) {
-			refuse(w, http.StatusForbidden, "this was not sent by a page of this uwf web; load the page again")
+			refuse(w, http.StatusForbidden, "this request does not come from this uwf web; reload the page")
 			return
 		}
 		g.next.ServeHTTP(w, r)
@@ -110,12 +110,13 @@ const maxForm = 1 << 20
 // browser that has the cookie can open it again.
 func (g *guard) enter(w http.ResponseWriter, r *http.Request) {
 	if !same(r.URL.Query().Get("key"), g.key) {
-		refuse(w, http.StatusForbidden, "open the address that uwf web has printed")
+		refuse(w, http.StatusForbidden, "open the address that uwf web printed")
 		return
 	}
 	if !g.known(r) {
 		if g.opened.Swap(true) {
-			refuse(w, http.StatusForbidden, "another browser has opened this address; start uwf web again for a new one")
+			refuse(w, http.StatusForbidden, "another browser already uses this address; restart uwf web for a new "+
+				"one")
 			return
 		}
 		g.know(w)

@@ -40,11 +40,11 @@ func (s *server) takeLinks(g *guard) {
 		case !g.hosted(r.Host) && (host == "" || r.Host != host):
 			refuse(w, http.StatusMisdirectedRequest, "this is not the address of uwf web")
 		case host == "":
-			refuse(w, http.StatusNotFound, "there is nothing here")
+			refuse(w, http.StatusNotFound, "page not found")
 		case slices.Contains([]string{"iframe", "frame", "embed", "object"}, dest):
-			refuse(w, http.StatusForbidden, "another site frames it")
+			refuse(w, http.StatusForbidden, "another site shows this page in a frame")
 		case r.Method == http.MethodPost && from != address && (!g.hosted(r.Host) || !g.own(r)):
-			refuse(w, http.StatusForbidden, "this was not sent by the page of the link; open the link again")
+			refuse(w, http.StatusForbidden, "this request does not come from the link's page; open the link again")
 		default:
 			r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 			mux.ServeHTTP(w, r)
@@ -86,7 +86,7 @@ func (l links) claim(w http.ResponseWriter, r *http.Request) (*answerlink.Claim,
 		status = http.StatusForbidden
 	case err == nil:
 		if at, err = l.engine.Reader.Show(r.Context(), c.Thread); err == nil && (at.Head != c.Head || at.Question == nil) {
-			err = errors.New("the question was answered in another way, or is asked no more")
+			err = errors.New("the question was already answered or is no longer asked")
 		}
 	}
 	if err != nil {
@@ -138,7 +138,7 @@ func (l links) answer(w http.ResponseWriter, r *http.Request) {
 	if at.Question.Schema != nil {
 		value, err := l.server.answer(r, c.Thread)
 		if err != nil {
-			l.say(w, http.StatusUnprocessableEntity, "It was not taken", err.Error())
+			l.say(w, http.StatusUnprocessableEntity, "Not accepted", err.Error())
 			return
 		}
 		work = engine.Work{Do: engine.DoAnswer,
@@ -156,11 +156,12 @@ func (l links) answer(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil {
 		_ = l.kept().Unuse(*c) // on failure, the user must answer in another way
-		l.say(w, http.StatusUnprocessableEntity, "It was not taken",
-			err.Error()+"\n\nOpen the link again to answer in another way.")
+		l.say(w, http.StatusUnprocessableEntity, "Not accepted",
+			err.Error()+"\n\nOpen the link again to change your answer.")
 		return
 	}
-	l.say(w, http.StatusOK, "Thank you", "The answer was taken, and the thread goes on. This link counts no more.")
+	l.say(w, http.StatusOK, "Thank you", "Your answer was accepted and the thread continues. This link no longer "+
+		"works.")
 }
 
 // signed returns the author of an answer, according to the link.

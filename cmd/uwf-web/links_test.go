@@ -76,7 +76,7 @@ func TestALinkAnswersOnce(t *testing.T) {
 	}
 	status, page := s.link(http.MethodPost, word, url.Values{"field.$status": {"perhaps"}}, nil)
 	require.Equal(t, http.StatusUnprocessableEntity, status, page)
-	require.Equal(t, 1, strings.Count(page, "does not fit"), page)
+	require.Equal(t, 1, strings.Count(page, "does not match"), page)
 	require.NotContains(t, page, "uwf thread", "who has a link may have no uwf")
 	require.NotContains(t, page, "{")
 
@@ -93,7 +93,7 @@ func TestALinkAnswersOnce(t *testing.T) {
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		status, page := s.link(method, word, form, nil)
 		require.Equal(t, http.StatusGone, status)
-		require.Contains(t, page, "was used")
+		require.Contains(t, page, "was already used")
 	}
 }
 

@@ -49,13 +49,13 @@ func wished(c *ucli.Context) (wish, error) {
 	}
 	switch {
 	case w.socket != "" && (w.listen != "" || c.IsSet("port")):
-		return w, cmdline.UsageError("--socket is in place of --listen and --port", socketExample)
+		return w, cmdline.UsageError("--socket cannot be used with --listen or --port", socketExample)
 	case w.socket != "" && w.cert+w.key != "":
-		return w, cmdline.UsageError("TLS is the matter of the proxy before --socket", socketExample)
+		return w, cmdline.UsageError("--socket cannot be used with --tls-cert and --tls-key; the proxy does TLS", socketExample)
 	case (w.socket == "") != (w.address == ""):
-		return w, cmdline.UsageError("--socket and --address belong together", socketExample)
+		return w, cmdline.UsageError("--socket and --address must be used together", socketExample)
 	case w.listen != "" && c.IsSet("port"):
-		return w, cmdline.UsageError("--listen has its port in it", listenExample)
+		return w, cmdline.UsageError("--listen cannot be used with --port", listenExample)
 	case w.listen == "":
 		w.listen = net.JoinHostPort("127.0.0.1", c.String("port"))
 	}
@@ -80,17 +80,17 @@ func (w wish) open(ctx context.Context, e env.Env) (net.Listener, place, error) 
 	secured := w.tokenFile+w.cert+w.key != ""
 	switch {
 	case !secured && !at.IP.IsLoopback():
-		return nil, place{}, cmdline.UsageError(w.listen+" can be reached from other machines: that needs a token and TLS",
-			listenExample, "uwf web --port 8123, and ssh -L 8123:127.0.0.1:8123 there")
+		return nil, place{}, cmdline.UsageError(w.listen+" is reachable from other machines, which needs a token and TLS",
+			listenExample, "to use ssh instead: uwf web --port 8123; ssh -L 8123:127.0.0.1:8123 HOST")
 	case secured && (w.tokenFile == "" || w.cert == "" || w.key == ""):
-		return nil, place{}, cmdline.UsageError("--token-file, --tls-cert and --tls-key belong together", listenExample)
+		return nil, place{}, cmdline.UsageError("--token-file, --tls-cert and --tls-key must be used together", listenExample)
 	case secured:
 		return w.openTLS(e, at)
 	}
 	listener, err := net.ListenTCP("tcp", at)
 	if err != nil {
 		return nil, place{}, &protocol.Error{Code: protocol.CodeFailed, Message: err.Error(), Err: err,
-			Hints: []string{"uwf web takes a free port"}}
+			Hints: []string{"to use a free port: uwf web"}}
 	}
 	p, err := local(listener.Addr().String())
 	return listener, p, err
@@ -107,13 +107,11 @@ func (w wish) openTLS(e env.Env, at *net.TCPAddr) (net.Listener, place, error) {
 		return nil, place{}, cmdline.UsageError("read the certificate: "+err.Error(), listenExample)
 	}
 	if e.Now().After(cert.Leaf.NotAfter) {
-		return nil, place{}, cmdline.UsageError("the certificate has ended "+
-			"on "+cert.Leaf.NotAfter.UTC().Format(time.DateOnly), listenExample)
+		return nil, place{}, cmdline.UsageError("the certificate expired on "+cert.Leaf.NotAfter.UTC().Format(time.DateOnly), listenExample)
 	}
 	name := nameOf(cert.Leaf)
 	if name == "" {
-		return nil, place{}, cmdline.UsageError("the certificate has no name (subjectAltName) under which a browser "+
-			"could ask", listenExample)
+		return nil, place{}, cmdline.UsageError("the certificate has no host name (subjectAltName)", listenExample)
 	}
 	listener, err := net.ListenTCP("tcp", at)
 	if err != nil {
@@ -162,11 +160,10 @@ func (w wish) openSocket(ctx context.Context, e env.Env) (net.Listener, place, e
 	at, err := url.Parse(w.address)
 	if err != nil || at.Scheme != "https" || at.Host == "" || strings.Trim(at.Path,
 		"/")+at.RawQuery+at.Fragment != "" || at.User != nil {
-		return nil, place{}, cmdline.UsageError("--address must be https:// and a name, as browsers show it, "+
-			"got "+plaintext.Line(w.address), socketExample)
+		return nil, place{}, cmdline.UsageError("--address must be https:// and a host name, got "+plaintext.Line(w.address), socketExample)
 	}
 	if w.tokenFile == "" {
-		return nil, place{}, cmdline.UsageError("whoever reaches the proxy would see all: --socket needs a token",
+		return nil, place{}, cmdline.UsageError("--socket needs --token-file",
 			socketExample)
 	}
 	token, err := readToken(e.Path(w.tokenFile))
@@ -201,11 +198,11 @@ func freeSocket(ctx context.Context, path string) error {
 		return err
 	}
 	if info.Mode()&fs.ModeSocket == 0 {
-		return cmdline.UsageError("at "+plaintext.Line(path)+" is "+safeopen.Kind(info.Mode())+", not a socket", socketExample)
+		return cmdline.UsageError(plaintext.Line(path)+" is "+safeopen.Kind(info.Mode())+", not a socket", socketExample)
 	}
 	if other, err := (&net.Dialer{}).DialContext(ctx, "unix", path); err == nil {
 		_ = other.Close() // the connection only tests whether a server is listening
-		return &protocol.Error{Code: protocol.CodeLocked, Message: "another server listens at " + plaintext.Line(path),
+		return &protocol.Error{Code: protocol.CodeLocked, Message: "another server listens on " + plaintext.Line(path),
 			Hints: []string{socketExample}}
 	}
 	return os.Remove(path)
@@ -228,7 +225,7 @@ func readToken(path string) (string, error) {
 	}
 	const others = 0o077
 	if mode := info.Mode().Perm(); runtime.GOOS != "windows" && mode&others != 0 {
-		return "", cmdline.UsageError(fmt.Sprintf("others can read the token %s (mode %04o)", plaintext.Line(path), mode),
+		return "", cmdline.UsageError(fmt.Sprintf("other users can read the token %s (mode %04o)", plaintext.Line(path), mode),
 			"chmod 600 "+plaintext.Word(path))
 	}
 	data, err := io.ReadAll(io.LimitReader(f, longest))
@@ -237,7 +234,7 @@ func readToken(path string) (string, error) {
 	}
 	token := strings.TrimSpace(string(data))
 	if len(token) < shortestToken || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", cmdline.UsageError(fmt.Sprintf("a token is a word of at least %d letters and digits", shortestToken),
+		return "", cmdline.UsageError(fmt.Sprintf("invalid token: want a word of at least %d letters and digits", shortestToken),
 			tokenExample)
 	}
 	return token, nil

@@ -33,7 +33,7 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) {
 	defer s.lives.Add(-1)
 	id := r.URL.Query().Get("thread")
 	if id != "" && !validThread(id) {
-		refuse(w, http.StatusNotFound, "there is no such thread")
+		refuse(w, http.StatusNotFound, "thread not found")
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")

@@ -78,7 +78,7 @@ func run(ctx context.Context, e env.Env) int {
 	if !errors.As(err, &coded) {
 		coded = &protocol.Error{Code: protocol.CodeFailed, Message: err.Error(), Err: err}
 	}
-	cmdline.Report(e.Stderr, program, coded, cmdline.Format(format, e.Stdout) == render.JSON)
+	cmdline.Report(e.Stderr, program, coded, format == string(render.JSON))
 	return coded.Code.ExitCode()
 }
 
@@ -106,8 +106,7 @@ func serve(ctx context.Context, e env.Env, c *ucli.Context, format render.Format
 		return err
 	}
 	if s.acts = c.Bool("actions"); s.acts && e.Exe == "" {
-		return &protocol.Error{Code: protocol.CodeFailed, Message: "the system does not tell where " + program +
-			" is, which actions start in the background"}
+		return &protocol.Error{Code: protocol.CodeFailed, Message: "cannot run actions in the background: the path of " + program + " is unknown"}
 	}
 	listener, at, err := w.open(ctx, e)
 	if err != nil {
@@ -133,12 +132,12 @@ func serve(ctx context.Context, e env.Env, c *ucli.Context, format render.Format
 	}
 	answer := started{Address: g.address(), Actions: s.acts}
 	err = render.Print(e.Stdout, format, answer, func(w io.Writer) error {
-		what := "It only looks; uwf web --actions can answer, too."
+		what := "Read-only; to answer and continue threads: uwf web --actions"
 		switch {
 		case answer.Actions && g.token != "":
-			what = "Whoever has the token can make your agents work."
+			what = "Anyone with the token can run your agents."
 		case answer.Actions:
-			what = "Whoever has this address can make your agents work: keep it to yourself."
+			what = "Anyone with this address can run your agents; keep it private."
 		}
 		_, err := fmt.Fprintf(w, "%s\n%s Ctrl-C ends it.\n", answer.Address, what)
 		return err

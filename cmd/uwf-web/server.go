@@ -175,7 +175,7 @@ func (s *server) fail(w http.ResponseWriter, err error) {
 	if errors.Is(err, cas.ErrNotFound) || errors.Is(err, &protocol.Error{Code: protocol.CodeNotFound}) {
 		status = http.StatusNotFound
 	}
-	s.showAs(w, status, "problem", "It cannot be shown", "", p)
+	s.showAs(w, status, "problem", "Cannot show this page", "", p)
 }
 
 func hintsOf(err error) []string {

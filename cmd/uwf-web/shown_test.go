@@ -106,8 +106,8 @@ func TestDamagedRedactedNewer(t *testing.T) {
 	require.NoError(t, err)
 	start, err := thread.Open(ctx, s.engine.Reader.Store, flow)
 	require.NoError(t, err)
-	s.says("workflow/"+string(start.Start.Workflow), http.StatusInternalServerError, "made by a newer uwf: upgrade")
-	s.says("workflows", http.StatusOK, "made by a newer uwf: upgrade", "loop")
+	s.says("workflow/"+string(start.Start.Workflow), http.StatusInternalServerError, "made by a newer uwf")
+	s.says("workflows", http.StatusOK, "made by a newer uwf", "loop")
 	s.says("", http.StatusOK, damaged)
 }
 

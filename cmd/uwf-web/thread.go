@@ -69,7 +69,7 @@ func (s *server) live(id string) string {
 func (s *server) thread(w http.ResponseWriter, r *http.Request) {
 	ctx, id := r.Context(), r.PathValue("id")
 	if !validThread(id) {
-		s.fail(w, notFound("there is no such thread"))
+		s.fail(w, notFound("thread not found"))
 		return
 	}
 	live := s.live(id)
@@ -126,7 +126,7 @@ func (s *server) thread(w http.ResponseWriter, r *http.Request) {
 // about returns a thread's state. An invalid ID is reported as not found.
 func (s *server) about(ctx context.Context, id string) (htmlpage.Thread, protocol.ThreadShow, error) {
 	if !validThread(id) {
-		return htmlpage.Thread{}, protocol.ThreadShow{}, notFound("there is no such thread")
+		return htmlpage.Thread{}, protocol.ThreadShow{}, notFound("thread not found")
 	}
 	return htmlpage.ThreadOf(ctx, s.engine, id, htmlpage.Bounds{Text: most})
 }
@@ -171,7 +171,7 @@ func (s *server) flight(ctx context.Context, id string) (*status.Flight, *flight
 
 func (s *server) graph(w http.ResponseWriter, r *http.Request) {
 	if !validThread(r.PathValue("id")) {
-		refuse(w, http.StatusNotFound, "there is no such thread")
+		refuse(w, http.StatusNotFound, "thread not found")
 		return
 	}
 	svg, err := htmlpage.Graph(r.Context(), s.engine, r.PathValue("id"))
@@ -225,7 +225,7 @@ func (s *server) step(w http.ResponseWriter, r *http.Request) {
 func (s *server) stepAt(r *http.Request) (*thread.Thread, thread.Step, error) {
 	h, err := protocol.ParseHash(r.PathValue("step"))
 	if err != nil || !validThread(r.PathValue("id")) {
-		return nil, thread.Step{}, notFound("there is no such step")
+		return nil, thread.Step{}, notFound("step not found")
 	}
 	t, err := thread.Open(r.Context(), s.engine.Reader.Store, h)
 	if err != nil {
@@ -247,7 +247,7 @@ func (s *server) turn(w http.ResponseWriter, r *http.Request) {
 	detail, err := thread.ShownDetail(r.Context(), s.engine.Reader.Store, found.Detail)
 	n, wrong := strconv.Atoi(r.PathValue("turn"))
 	if err == nil && (wrong != nil || n < 1 || n > len(detail.Turns)) {
-		err = notFound("there is no such turn")
+		err = notFound("turn not found")
 	}
 	if err != nil {
 		s.fail(w, err)
@@ -302,7 +302,7 @@ func (s *server) diff(w http.ResponseWriter, r *http.Request) {
 	}
 	heads := [2]protocol.Hash{}
 	for i, id := range []string{p.A, p.B} {
-		err := error(notFound("there is no thread " + id))
+		err := error(notFound("thread not found: " + id))
 		if validThread(id) {
 			heads[i], err = s.engine.Reader.Head(r.Context(), id)
 		}

@@ -125,7 +125,7 @@ func (s *server) definition(ctx context.Context, name string,
 	}
 	i := slices.IndexFunc(items, func(it protocol.WorkflowItem) bool { return it.Name == name })
 	if i < 0 {
-		return page, def, &protocol.Error{Code: protocol.CodeNotFound, Message: "there is no such workflow",
+		return page, def, &protocol.Error{Code: protocol.CodeNotFound, Message: "workflow not found",
 			Hints: []string{"uwf workflow list"}}
 	}
 	if page.Place = htmlpage.Line(items[i].Path, htmlpage.LongestTitle); page.Place == "" {

@@ -27,7 +27,7 @@ func (e *NotFoundError) Error() string {
 	if errors.Is(e.Err, fs.ErrNotExist) {
 		return fmt.Sprintf("agent command %q does not exist", e.Command)
 	}
-	return fmt.Sprintf("agent command %q cannot be started: %v", e.Command, reason(e.Err))
+	return fmt.Sprintf("cannot start agent command %q: %v", e.Command, reason(e.Err))
 }
 
 // Absent reports whether the command doesn't exist.
@@ -69,7 +69,7 @@ func (e *ExitError) Error() string {
 	said := strings.TrimSpace(cmp.Or(e.Outcome.Result.Error, e.Outcome.Stderr))
 	switch {
 	case said == "":
-		text += " and said nothing on stderr"
+		text += " and printed nothing on stderr"
 	case strings.Contains(said, "\n"):
 		text += ":\n" + said
 	default:
@@ -104,9 +104,9 @@ type ResultError struct {
 // Error implements error.
 func (e *ResultError) Error() string {
 	if e.Line == "" {
-		return "the agent printed no result: " + e.Reason
+		return "the agent did not print a step result: " + e.Reason
 	}
-	return fmt.Sprintf("the agent's last line is not a result: %s: %s", e.Reason, e.Line)
+	return fmt.Sprintf("the agent did not print a step result: its last line %s: %s", e.Reason, e.Line)
 }
 
 // TimeoutError means that the agent was stopped because it exceeded its timeout.
@@ -121,5 +121,5 @@ func (e *TimeoutError) Error() string {
 	if e.Plain {
 		who = "command"
 	}
-	return fmt.Sprintf("the %s was stopped: it took longer than %s", who, e.After)
+	return fmt.Sprintf("the %s was stopped after its timeout of %s", who, e.After)
 }

@@ -191,7 +191,7 @@ type FloodError struct{ Most int64 }
 
 // Error implements error.
 func (e *FloodError) Error() string {
-	return fmt.Sprintf("the command was stopped: it has printed more than %d MiB", e.Most>>20)
+	return fmt.Sprintf("the command was stopped after printing more than %d MiB", e.Most>>20)
 }
 
 // watchPlain polls the output of a plain program until ended is closed, and reports its last line. The output

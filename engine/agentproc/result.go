@@ -27,7 +27,7 @@ func ReadResult(runDir string) (protocol.Result, error) {
 	var odd *safeopen.NotFileError
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return protocol.Result{}, &ResultError{Reason: "there is no output"}
+		return protocol.Result{}, &ResultError{Reason: "it printed nothing"}
 	case errors.As(err, &odd):
 		return protocol.Result{}, &ResultError{Reason: "its " + runfiles.StdoutFile + " " + odd.Reason()}
 	case err != nil:
@@ -124,7 +124,7 @@ func (w wire) result() (protocol.Result, error) {
 	}
 	if w.StepHash == "" {
 		if r.Error == "" {
-			return r, errors.New("it has no stepHash")
+			return r, errors.New("has no stepHash")
 		}
 		return r, nil
 	}
@@ -154,9 +154,9 @@ func parseEnding(end ending, tail []byte) (protocol.Result, error) {
 func parseForms(end ending, tail []byte) (wire, error) {
 	switch {
 	case len(end.line) == 0:
-		return wire{}, errors.New("there is no output")
+		return wire{}, errors.New("it printed nothing")
 	case end.tooLong:
-		return wire{}, fmt.Errorf("it is longer than %d MB", maxLine>>20)
+		return wire{}, fmt.Errorf("is longer than %d MB", maxLine>>20)
 	case end.line[0] == '{':
 		return parseObject(end.line)
 	}
@@ -165,7 +165,7 @@ func parseForms(end ending, tail []byte) (wire, error) {
 	}
 	block := lastBlock(tail)
 	if block == nil {
-		return wire{}, errors.New("it is neither an object with stepHash nor a hash")
+		return wire{}, errors.New("is neither a hash nor an object with stepHash")
 	}
 	return parseYAML(block)
 }
@@ -201,7 +201,7 @@ func parseYAML(src []byte) (wire, error) {
 		return wire{}, err
 	}
 	if doc.Root.Kind != yamldoc.Mapping {
-		return wire{}, errors.New("it is not a mapping")
+		return wire{}, errors.New("is not a mapping")
 	}
 	written := func(key string) string {
 		if n := doc.Root.Get(key); n != nil && n.Kind == yamldoc.Scalar && n.Scalar != nil {

@@ -34,9 +34,9 @@ type Claim struct {
 
 // Reasons why a link is invalid.
 var (
-	ErrForged = errors.New("this link was not made here")
-	ErrLate   = errors.New("this link has ended")
-	ErrUsed   = errors.New("this link was used: it answers once")
+	ErrForged = errors.New("invalid link")
+	ErrLate   = errors.New("this link has expired")
+	ErrUsed   = errors.New("this link was already used; each link works once")
 )
 
 // Links manages the answer links of a home. The directory need not exist.
@@ -57,11 +57,11 @@ func (l Links) New(ctx context.Context, random io.Reader, thread string, head pr
 	}
 	nonce := make([]byte, nonceBytes)
 	if _, err := io.ReadFull(random, nonce); err != nil {
-		return "", fmt.Errorf("make an answer link: %w", err)
+		return "", fmt.Errorf("create answer link: %w", err)
 	}
 	claim, err := json.Marshal(Claim{Thread: thread, Head: head, Ends: ends.UnixMilli(), Nonce: encode(nonce)})
 	if err != nil {
-		return "", fmt.Errorf("make an answer link: %w", err)
+		return "", fmt.Errorf("create answer link: %w", err)
 	}
 	return encode(claim) + "." + encode(sign(key, claim)), nil
 }
@@ -99,14 +99,14 @@ func (l Links) Check(word string, now time.Time) (Claim, error) {
 func (l Links) Use(c Claim, now time.Time) error {
 	l.sweep(now)
 	if err := os.MkdirAll(filepath.Dir(l.usedFile(c)), 0o700); err != nil {
-		return fmt.Errorf("use an answer link: %w", err)
+		return fmt.Errorf("use answer link: %w", err)
 	}
 	f, err := safeopen.OpenFile(l.usedFile(c), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600, safeopen.NoFollow)
 	if errors.Is(err, fs.ErrExist) {
 		return ErrUsed
 	}
 	if err != nil {
-		return fmt.Errorf("use an answer link: %w", err)
+		return fmt.Errorf("use answer link: %w", err)
 	}
 	// The link must stay used after a power failure.
 	return errors.Join(f.Sync(), f.Close(), durable.OS().SyncDir(filepath.Dir(l.usedFile(c))))
@@ -137,11 +137,11 @@ func (l Links) usedFile(c Claim) string {
 // wins.
 func (l Links) key(ctx context.Context, random io.Reader) ([]byte, error) {
 	if err := os.MkdirAll(l.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the key of answer links: %w", err)
+		return nil, fmt.Errorf("create the key for answer links: %w", err)
 	}
 	lock, err := durable.Lock(ctx, filepath.Join(l.Dir, "key.lock"))
 	if err != nil {
-		return nil, fmt.Errorf("make the key of answer links: %w", err)
+		return nil, fmt.Errorf("create the key for answer links: %w", err)
 	}
 	defer func() { _ = lock.Unlock() }() // also released when the process ends
 	key, err := safeopen.ReadFile(l.keyFile(), keyBytes, safeopen.NoFollow)
@@ -149,11 +149,11 @@ func (l Links) key(ctx context.Context, random io.Reader) ([]byte, error) {
 		return key, nil
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("read the key of answer links: %w", err)
+		return nil, fmt.Errorf("read the key for answer links: %w", err)
 	}
 	key = make([]byte, keyBytes)
 	if _, err := io.ReadFull(random, key); err != nil {
-		return nil, fmt.Errorf("make the key of answer links: %w", err)
+		return nil, fmt.Errorf("create the key for answer links: %w", err)
 	}
 	return key, durable.WriteFile(durable.OS(), l.keyFile(), key, 0o600)
 }

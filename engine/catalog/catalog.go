@@ -65,7 +65,7 @@ func Of(e *engine.Engine) *Catalog {
 			if r, ok := e.Reader.Heads.(heads.Registry); ok {
 				return r, nil
 			}
-			return nil, errors.New("these heads keep no names of workflows")
+			return nil, errors.New("this home stores no workflow names")
 		},
 		Secrets: func() *secret.Set {
 			return secret.NewSet(config.Secrets(e.Reader.Dirs.Config(), e.Reader.Dirs.DotEnv(), e.Reader.Env)...)
@@ -194,7 +194,7 @@ func (c *Catalog) List(ctx context.Context) ([]protocol.WorkflowItem, error) {
 	for _, n := range registered {
 		switch {
 		case n.Problem != "" && c.Warn != nil:
-			c.Warn(fmt.Sprintf("registry.yaml: the name %q %s: nothing can be started by it", n.Name, n.Problem))
+			c.Warn(fmt.Sprintf("registry.yaml: the name %q %s, so no thread can start from it", n.Name, n.Problem))
 		case n.Problem == "" && !local[n.Name]:
 			items = append(items, protocol.WorkflowItem{Name: n.Name, Hash: string(n.Hash), Origin: OriginRegistry})
 		}
@@ -276,7 +276,7 @@ func (c *Catalog) projectOfDir(dir string) ([]discover.Found, error) {
 	}
 	found, ignored, err := discover.Workflows(project.From(c.Env, dir))
 	if err != nil {
-		return nil, fmt.Errorf("look for project workflows: %w", err)
+		return nil, fmt.Errorf("find project workflows: %w", err)
 	}
 	if c.projects == nil {
 		c.projects = map[string][]discover.Found{}
@@ -303,7 +303,7 @@ func (c *Catalog) readProject(ctx context.Context, f discover.Found) (def workfl
 		return def, false, nil // not registered; a damaged registry is reported when it is used
 	}
 	if _, h, err := c.nodes(ctx, def); err != nil || h != registered {
-		c.note("%s is %s, not the registered %s, which you can name by that hash", f.Name, plaintext.Line(c.Shown(f.Path)),
+		c.note("%s is %s; to run the registered workflow, use its hash %s", f.Name, plaintext.Line(c.Shown(f.Path)),
 			registered)
 		hides = true
 	}
@@ -385,7 +385,7 @@ func (c *Catalog) once(ctx context.Context, name, path, project string,
 		c.known[key] = file
 	}
 	if len(c.reading)+file.below > maxUses {
-		return workflow.Used{}, invalid("workflows run others more than %d deep", maxUses)
+		return workflow.Used{}, invalid("workflows are nested more than %d levels deep", maxUses)
 	}
 	c.below = max(c.below, file.below+1)
 	file.used.Name = name
@@ -402,7 +402,7 @@ func (c *Catalog) circle(path string) error {
 	for _, p := range append(slices.Clone(c.reading[i:]), path) {
 		names = append(names, c.Shown(p))
 	}
-	return invalid("the workflows run each other in a circle: %s", strings.Join(names, " → "))
+	return invalid("workflows call each other in a cycle: %s", strings.Join(names, " → "))
 }
 
 // hashed adds the hash of a definition.

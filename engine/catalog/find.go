@@ -60,7 +60,7 @@ func (c *Catalog) find(ctx context.Context, name string) (h cas.Hash, why string
 		}
 		h, err := c.store(ctx, def)
 		if hides {
-			why = "is " + plaintext.Line(c.Shown(found[i].Path)) + ", which hides the registered one"
+			why = "is " + plaintext.Line(c.Shown(found[i].Path)) + ", which takes precedence over the registered one"
 		}
 		return h, why, err
 	}
@@ -116,7 +116,7 @@ func (c *Catalog) byPrefix(ctx context.Context, arg string, found []discover.Fou
 			return "", err
 		}
 		if looked++; looked > most {
-			return "", notFound("workflow %q is ambiguous: more than %d nodes begin so", arg, most).Because("workflow-ambiguous")
+			return "", notFound("workflow %q is ambiguous: more than %d nodes start with it", arg, most).Because("workflow-ambiguous")
 		}
 		if _, err := cas.Read[protocol.Workflow](ctx, s, h); err == nil {
 			matches = append(matches, string(h))
@@ -141,7 +141,7 @@ func (c *Catalog) leadsToWorkflow(ctx context.Context, x heads.Registry, name st
 	}
 	_, err = cas.Read[protocol.Workflow](ctx, s, h)
 	if errors.Is(err, cas.ErrNotFound) || errors.As(err, new(*cas.TypeError)) {
-		lost := fault.New(protocol.CodeCorrupt, "%s: the name %q leads to no workflow: %v", place(ctx, x, name), name, err)
+		lost := fault.New(protocol.CodeCorrupt, "%s: the name %q does not refer to a workflow: %v", place(ctx, x, name), name, err)
 		lost.Err = err
 		return lost.Because("name-leads-nowhere")
 	}
@@ -236,7 +236,7 @@ func (c *Catalog) payload(ctx context.Context, h protocol.Hash) (any, error) {
 	}
 	n, err := s.Get(ctx, h)
 	if errors.Is(err, cas.ErrNotFound) {
-		return nil, errors.New("the store has no such node")
+		return nil, errors.New("no such node in the store")
 	}
 	if err != nil {
 		return nil, err
@@ -331,7 +331,7 @@ func (c *Catalog) readIn(ctx context.Context, path, project string) (workflow.De
 	}
 	defer func() { _ = file.dir.Close() }() // it was only opened for reading
 	if !isText(file.data) {
-		return workflow.Definition{}, invalid("%s is not a text file, so it is not a workflow",
+		return workflow.Definition{}, invalid("%s is not a text file",
 			c.Shown(path)).Because("no-workflow-file")
 	}
 	src := workflow.Source{File: c.Shown(path), Path: path, Dir: file.dir, Data: file.data}
@@ -391,14 +391,14 @@ func (c *Catalog) open(path, project string) (file, error) {
 		return none, c.noFile(path)
 	case err != nil:
 		if _, err := os.Stat(path); errors.Is(err, syscall.ELOOP) {
-			return none, invalid("%s is a link that leads round in a circle, to no file",
+			return none, invalid("%s is a symbolic link in a loop",
 				c.Shown(path)).Because("no-workflow-file")
 		}
-		return none, fmt.Errorf("follow the links of %s: %w", c.Shown(path), err)
+		return none, fmt.Errorf("resolve symbolic links in %s: %w", c.Shown(path), err)
 	}
 	name, dir := within(project, real), within(project, filepath.Dir(path))
 	if name == "" || dir == "" {
-		return none, invalid("%s is a link that leads out of %s, to %s", c.Shown(path), c.Shown(project),
+		return none, invalid("%s is a symbolic link out of %s, to %s", c.Shown(path), c.Shown(project),
 			real).Because("link-out-of-project")
 	}
 	root, err := os.OpenRoot(project)
@@ -415,7 +415,7 @@ func (c *Catalog) open(path, project string) (file, error) {
 			filepath.Join(c.Shown(path), "<name>.yaml"))
 	case errors.As(err, &odd):
 		odd.Path = c.Shown(path)
-		return none, invalid("%v, so it is not a workflow", odd).Because("no-workflow-file")
+		return none, invalid("%v; expected a workflow file", odd).Because("no-workflow-file")
 	case errors.As(err, &big):
 		return none, invalid("%s is too large for a workflow file (more than %d bytes)", c.Shown(path), big.Max)
 	case err != nil:

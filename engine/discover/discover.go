@@ -82,7 +82,7 @@ func answer(ctx context.Context, path string, e env.Env, args ...string) ([]byte
 		maxAnswer, time.Second)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return nil, fmt.Errorf("%s %s does not end", filepath.Base(path), strings.Join(args, " "))
+		return nil, fmt.Errorf("%s %s does not exit", filepath.Base(path), strings.Join(args, " "))
 	case err == nil && out.Code != 0:
 		err = fmt.Errorf("%s %s fails (exit status %d)", filepath.Base(path), strings.Join(args, " "), out.Code)
 	}

@@ -33,7 +33,8 @@ func Context(ctx context.Context) context.Context { return context.WithValue(ctx
 // come from [Main]: otherwise the engine could not start this program as a worker.
 func Open(ctx context.Context, process env.Env, o Options) (*engine.Engine, error) {
 	if ctx.Value(called{}) == nil {
-		return nil, &protocol.Error{Code: protocol.CodeUsage, Message: "the main of this program does not begin with host.Main"}
+		return nil, &protocol.Error{Code: protocol.CodeUsage, Message: "main of this program does not start with " +
+			"host.Main"}
 	}
 	e, err := engine.Open(ctx, process, engine.Options{Home: o.Home, Store: o.Store})
 	if err != nil {

@@ -157,7 +157,7 @@ func TestAProgramIsNotItsOwnWorker(t *testing.T) {
 			cmd.Dir, cmd.Env = process.Dir, append(process.Environ, forgetful+"="+started, "HOW="+how)
 			out, err := cmd.CombinedOutput()
 			require.NoError(t, err, "%s", out)
-			require.Contains(t, string(out), "does not begin with Main")
+			require.Contains(t, string(out), "does not start with Main")
 			lines, err := os.ReadFile(started)
 			require.NoError(t, err)
 			require.LessOrEqual(t, len(lines), len("xx"))

@@ -31,7 +31,7 @@ type Notices struct {
 }
 
 // ErrNobody means that notify in the config has neither a command nor a webhook.
-var ErrNobody = errors.New("notify in config.yaml names neither a command nor a webhook")
+var ErrNobody = errors.New("notify in config.yaml has neither command nor webhook")
 
 // wanted reports whether the config may contain notify. It is a cheap check for homes without notifications.
 func (n Notices) wanted() bool {
@@ -61,7 +61,7 @@ func (n Notices) atRest(ctx context.Context, ev engine.Event) {
 		}
 	}
 	if err != nil && n.Engine.Reader.Warn != nil {
-		n.Engine.Reader.Warn(fmt.Sprintf("nobody was notified that thread %s is at rest: %v", ev.Step.Thread, err))
+		n.Engine.Reader.Warn(fmt.Sprintf("could not send a notification that thread %s stopped: %v", ev.Step.Thread, err))
 	}
 }
 
@@ -110,7 +110,7 @@ func (n Notices) outbox() notify.Outbox { return notify.At(n.Engine.Reader.Dirs.
 // startSender starts this program in the background to empty the outbox.
 func (n Notices) startSender() error {
 	if n.Process.Exe == "" {
-		return errors.New("the system does not tell where this program is")
+		return errors.New("cannot determine the path of this program")
 	}
 	dirs := n.Engine.Reader.Dirs
 	_, err := proc.Start(proc.Command{
@@ -137,12 +137,12 @@ func (n Notices) Send(ctx context.Context) error {
 		text := plaintext.Line(n.Engine.Reader.Secrets().Hide(err.Error()))
 		failed = append(failed, text)
 		_ = eventlog.Append(durable.OS(), dirs.Logs(), eventlog.Entry{ // a failed log entry doesn't matter
-			TS: process.Now().UTC(), Tag: "notice-failed", Msg: "notice " + notice + " was not taken: " + text,
+			TS: process.Now().UTC(), Tag: "notice-failed", Msg: "notification " + notice + " was not accepted: " + text,
 		})
 	}}.Send(ctx)
 	if err == nil && len(failed) > 0 {
 		err = &protocol.Error{Code: protocol.CodeFailed,
-			Message: "nobody was told: " + strings.Join(slices.Compact(failed), "; ")}
+			Message: "could not send notifications: " + strings.Join(slices.Compact(failed), "; ")}
 	}
 	return err
 }

@@ -115,7 +115,7 @@ func (r Resolver) known(ctx context.Context, id string) error {
 	case err != nil || at.End == nil || !may || r.Warn == nil:
 	default:
 		if damage := x.DamagedHeads(ctx); damage != nil {
-			r.Warn(fmt.Sprintf("%v: if that is thread %s, it is active", damage, id))
+			r.Warn(fmt.Sprintf("%v; if it is the line of thread %s, the thread is active", damage, id))
 		}
 	}
 	return err
@@ -128,7 +128,7 @@ func (r Resolver) newest(ctx context.Context, n int) (string, error) {
 		return "", err
 	}
 	if len(ids) == 0 {
-		return "", fail(protocol.CodeNotFound, "there is no thread yet").Because("no-thread-yet")
+		return "", fail(protocol.CodeNotFound, "no threads yet").Because("no-thread-yet")
 	}
 	slices.SortFunc(ids, threadid.NewestFirst)
 	if r.Any && n < len(ids) {
@@ -144,10 +144,9 @@ func (r Resolver) newest(ctx context.Context, n int) (string, error) {
 		switch known := facts[id]; {
 		case known.Parent != nil: // children are named by their parent
 		case known.Doubt != nil:
-			return "", unclear("newest-damaged", "thread "+id+" may have been started here or elsewhere: "+known.Doubt.Error())
+			return "", unclear("newest-damaged", "thread "+id+" may come from another machine: "+known.Doubt.Error())
 		case known.Unclear():
-			return "", unclear("newest-lost", "thread "+id+" may have been started here or elsewhere: what facts.jsonl said of "+
-				"it was damaged or lost")
+			return "", unclear("newest-lost", "thread "+id+" may come from another machine: its line in facts.jsonl was damaged or lost")
 		case known.StartedHere() && left == 0:
 			return id, nil
 		case known.StartedHere():
@@ -155,16 +154,17 @@ func (r Resolver) newest(ctx context.Context, n int) (string, error) {
 		}
 	}
 	if n > 0 {
-		return "", fail(protocol.CodeNotFound, "there are not %d threads that were started here", n+1).
+		return "", fail(protocol.CodeNotFound, "fewer than %d threads were started here", n+1).
 			Because("too-few-threads")
 	}
-	return "", fail(protocol.CodeNotFound, "@ is the newest thread that was started here, and all were imported").
+	return "", fail(protocol.CodeNotFound, "no thread for @: all threads were imported, and @ is the newest one "+
+		"started here").
 		Because("all-imported", "thread", ids[0])
 }
 
 // unclear returns the error if it cannot be determined which thread @ is.
 func unclear(reason, why string) error {
-	return fail(protocol.CodeInvalid, "cannot tell which thread @ is: %s", why).Because(reason)
+	return fail(protocol.CodeInvalid, "cannot determine the newest thread (@): %s", why).Because(reason)
 }
 
 func (r Resolver) byPart(ctx context.Context, name string) (string, error) {
@@ -245,7 +245,7 @@ func (r Resolver) unknown(ctx context.Context, name string) error {
 		return namesStep(name, of)
 	}
 	if strings.ContainsAny(name, `./\`) {
-		return fail(protocol.CodeNotFound, "there is no file %s", name).Because("names-path", "path", name)
+		return fail(protocol.CodeNotFound, "file not found: %s", name).Because("names-path", "path", name)
 	}
 	if s, err := r.Store(ctx); err == nil {
 		if h := protocol.Hash(protocol.FoldCrockford(name)); h.Valid() && isStep(ctx, s, h) {
@@ -254,28 +254,27 @@ func (r Resolver) unknown(ctx context.Context, name string) error {
 	}
 	if x, ok := r.Heads.(heads.Registry); ok {
 		if _, err := x.Workflow(ctx, name); err == nil {
-			return fail(protocol.CodeNotFound, "%s is a workflow; a thread is expected here", name).
+			return fail(protocol.CodeNotFound, "%s is a workflow, not a thread", name).
 				Because("names-workflow", "workflow", name)
 		}
 	}
 	if x, ok := r.Heads.(damaged); ok {
 		if err := x.Damage(ctx); err != nil {
-			return fail(protocol.CodeNotFound, "thread not found: %s; but some lines cannot be read, and it may be one of "+
-				"them:\n%v", name, err).Because("threads-damaged")
+			return fail(protocol.CodeNotFound, "thread not found: %s; it may be in a line that cannot be read:\n%v", name, err).Because("threads-damaged")
 		}
 	}
 	if ids, err := r.Threads(ctx); err == nil && len(name) >= shortest {
 		ends := func(id string) bool { return strings.HasSuffix(id, protocol.FoldCrockford(name)) }
 		if at := slices.IndexFunc(ids, ends); at >= 0 {
-			return fail(protocol.CodeNotFound, "thread not found: %s: a thread from elsewhere is named by the beginning of "+
-				"its id", name).Because("end-of-foreign-id", "thread", ids[at])
+			return fail(protocol.CodeNotFound, "thread not found: %s (for an imported thread, type the start of "+
+				"its id)", name).Because("end-of-foreign-id", "thread", ids[at])
 		}
 	}
-	return fail(protocol.CodeNotFound, "thread not found: %s", name).Because("no-thread")
+	return fail(protocol.CodeNotFound, "thread not found: %s", name).Because("no-such-thread")
 }
 
 func namesStep(name, thread string) error {
-	return fail(protocol.CodeNotFound, "%s is a step; a thread is expected here", name).
+	return fail(protocol.CodeNotFound, "%s is a step, not a thread", name).
 		Because("names-step", "step", name, "thread", thread)
 }
 
@@ -405,7 +404,7 @@ func (r Resolver) stepOf(ctx context.Context, id, place string) (cas.Hash, error
 	nth := -1
 	if found {
 		if nth, err = strconv.Atoi(visit); err != nil || nth == 0 {
-			return "", fail(protocol.CodeUsage, "%q is not a visit of a role: it is a number, 1 is the first, -1 the last",
+			return "", fail(protocol.CodeUsage, "invalid visit %q: want a number (1 is the first, -1 the last)",
 				visit).Because("no-visit-number", "thread", id, "role", role)
 		}
 	}
@@ -429,7 +428,7 @@ func (c chain) number(ctx context.Context, asked int) (cas.Hash, error) {
 	case asked == 0:
 		return c.StartHash, nil
 	case n < 1 || n > c.Len():
-		return "", c.none("thread %s has no step %d: it has %d", c.id, asked, c.Len())
+		return "", c.none("thread %s has no step %d; it has %d", c.id, asked, c.Len())
 	}
 	s, err := c.find(ctx, func(s thread.Step) bool { return s.Index == n-1 })
 	return s.Hash, err
@@ -464,7 +463,7 @@ func (c chain) visit(ctx context.Context, role string, nth int) (cas.Hash, error
 		want = total + nth + 1
 	}
 	if want < 1 || want > total {
-		return "", c.none("role %q has no visit %d in thread %s: it has %d", role, nth, c.id, total)
+		return "", c.none("role %q has no visit %d in thread %s; it has %d", role, nth, c.id, total)
 	}
 	s, err := c.find(ctx, func(s thread.Step) bool { return s.Role == role && s.Visits[role] == want })
 	return s.Hash, err
@@ -477,10 +476,10 @@ func (c chain) unknownRole(ctx context.Context, role string) error {
 		return err
 	}
 	if _, exists := wf.Roles[role]; exists {
-		return c.none("role %q has made no step of thread %s yet", role, c.id)
+		return c.none("role %q has no step in thread %s yet", role, c.id)
 	}
 	near := append(suggest.Nearest(role, slices.Sorted(maps.Keys(wf.Roles)), 1), "")
-	return fail(protocol.CodeNotFound, "thread %s has no step %q: it is neither a number nor a role of its workflow", c.id,
+	return fail(protocol.CodeNotFound, "thread %s has no step %q: want a number or a role of its workflow", c.id,
 		role).Because("no-such-step", "thread", c.id, "near", near[0])
 }
 
@@ -501,9 +500,9 @@ func Before(ctx context.Context, t *thread.Thread, id string, h cas.Hash) (cas.H
 func CheckTitle(title string) error {
 	switch {
 	case utf8.RuneCountInString(title) > protocol.MaxTitle:
-		return fault.New(protocol.CodeUsage, "the title is too long: at most %d characters", protocol.MaxTitle)
+		return fault.New(protocol.CodeUsage, "title too long: at most %d characters", protocol.MaxTitle)
 	case strings.TrimSpace(title) != title || plaintext.Line(title) != title:
-		return fault.New(protocol.CodeUsage, "a title is one line of plain text, without blanks around it")
+		return fault.New(protocol.CodeUsage, "invalid title: want one line of plain text without spaces around it")
 	}
 	return nil
 }

@@ -201,7 +201,7 @@ func (t Reporter) wasAbandoned(at protocol.StepOutput) bool {
 
 func why(at protocol.StepOutput) string {
 	if at.Pending {
-		return "the process that worked on it was killed; its agent has finished, and the next step takes the result"
+		return "its process was killed; its agent has finished, and the next step uses the result"
 	}
-	return "the process that worked on it was killed"
+	return "its process was killed"
 }

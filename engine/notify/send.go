@@ -129,7 +129,7 @@ func (s Sender) send(ctx context.Context, name string) (again bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, errors.New("it took more than "+patience.String()))
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errors.New("timed out after "+patience.String()))
 	defer cancel()
 	id, way, _ := strings.Cut(name, ".")
 	switch {
@@ -155,7 +155,7 @@ func (s Sender) command(ctx context.Context, data []byte) error {
 		return fmt.Errorf("notify.command: %w", err)
 	}
 	if out.Code != 0 {
-		return fmt.Errorf("notify.command ended with exit status %d", out.Code)
+		return fmt.Errorf("notify.command failed (exit status %d)", out.Code)
 	}
 	return nil
 }
@@ -180,7 +180,7 @@ func Signature(secret, at string, body []byte) string {
 func (s Sender) post(ctx context.Context, id string, data []byte) (again bool, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.Config.Webhook, bytes.NewReader(data))
 	if err != nil {
-		return false, errors.New("notify.webhook.url cannot be read")
+		return false, errors.New("invalid notify.webhook.url")
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "uwf")
@@ -227,23 +227,23 @@ func At(dir string) Outbox { return Outbox{Dir: filepath.Join(dir, "outbox")} }
 func (o Outbox) Put(n protocol.Notice, command, webhook bool) error {
 	data, err := json.Marshal(n)
 	if err != nil {
-		return fmt.Errorf("put a notice into the outbox: %w", err)
+		return fmt.Errorf("store notification in the outbox: %w", err)
 	}
 	if len(data) > longest { // shorten a very long question; its page has the full text
 		n.Question = nil
 		if data, err = json.Marshal(n); err != nil {
-			return fmt.Errorf("put a notice into the outbox: %w", err)
+			return fmt.Errorf("store notification in the outbox: %w", err)
 		}
 	}
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
-		return fmt.Errorf("put a notice into the outbox: %w", err)
+		return fmt.Errorf("store notification in the outbox: %w", err)
 	}
 	for way, wanted := range map[string]bool{byCommand: command, byWebhook: webhook} {
 		if !wanted {
 			continue
 		}
 		if err := durable.Replace(durable.OS(), filepath.Join(o.Dir, n.ID+"."+way), data, 0o600); err != nil {
-			return fmt.Errorf("put a notice into the outbox: %w", err)
+			return fmt.Errorf("store notification in the outbox: %w", err)
 		}
 	}
 	return nil

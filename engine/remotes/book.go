@@ -53,7 +53,8 @@ var remoteName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 // CheckName returns an error if name is not a valid name of a remote.
 func CheckName(name string) error {
 	if !remoteName().MatchString(name) {
-		return fault.New(protocol.CodeUsage, "%q cannot be the name of a remote: letters, digits, dots, _ and -, at most 64",
+		return fault.New(protocol.CodeUsage, "invalid remote name %q: want at most 64 letters, digits, '.', '_' "+
+			"and '-'",
 			plaintext.Short(name, 200)).Because("no-remote-name")
 	}
 	return nil
@@ -86,7 +87,7 @@ func parse(data []byte) ([]Known, error) {
 	}
 	entries, ok := doc.Root.Value().(map[string]any)
 	if !ok {
-		return nil, errors.New("it is not a mapping from names to remotes")
+		return nil, errors.New("not a mapping from names to remotes")
 	}
 	var all []Known
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
@@ -94,7 +95,7 @@ func parse(data []byte) ([]Known, error) {
 		address, _ := entry["address"].(string)
 		trust, _ := entry["trust"].(bool)
 		if !remoteName().MatchString(name) || address == "" {
-			return nil, fmt.Errorf("the entry %q is none of a remote", name)
+			return nil, fmt.Errorf("invalid entry %q", name)
 		}
 		all = append(all, Known{Name: name, Address: address, Trust: trust})
 	}
@@ -152,9 +153,9 @@ func (b Book) Find(name string) (Known, error) {
 	case name == "" && len(all) == 1:
 		return all[0], nil
 	case name == "" && len(all) == 0:
-		return Known{}, fault.New(protocol.CodeNotFound, "this home knows no remote").Because("no-remote-yet")
+		return Known{}, fault.New(protocol.CodeNotFound, "no remotes configured").Because("no-remote-yet")
 	case name == "":
-		return Known{}, fault.New(protocol.CodeUsage, "which remote? there are %s", strings.Join(names, ", ")).
+		return Known{}, fault.New(protocol.CodeUsage, "several remotes exist; name one of %s", strings.Join(names, ", ")).
 			Because("which-remote")
 	case remote.IsAddress(name):
 		at, err := remote.ParseAddress(name, b.Dir)
@@ -164,7 +165,7 @@ func (b Book) Find(name string) (Known, error) {
 		return Known{}, err // the address may contain a password, so the error must not repeat it
 	}
 	near := append(suggest.Nearest(name, names, 1), "")
-	return Known{}, fault.New(protocol.CodeNotFound, "there is no remote %q", plaintext.Short(name, 200)).
+	return Known{}, fault.New(protocol.CodeNotFound, "no remote named %q", plaintext.Short(name, 200)).
 		Because("no-such-remote", "name", name, "near", near[0])
 }
 
@@ -194,7 +195,7 @@ func Open(ctx context.Context, e *engine.Engine, process env.Env, name string,
 	l.Store, _ = e.Reader.Store.(*fsstore.Store)
 	l.Heads, _ = e.Reader.Heads.(*fileheads.Heads)
 	if l.Store == nil || l.Heads == nil {
-		return nil, nil, fault.New(protocol.CodeInvalid, "this home has no remotes: it is not made of files")
+		return nil, nil, fault.New(protocol.CodeInvalid, "this home cannot have remotes: it is not stored in files")
 	}
 	environ := e.Reader.Env.Environ
 	if found.Trust {

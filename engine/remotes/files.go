@@ -79,7 +79,7 @@ func (l *Link) sendFiles(ctx context.Context, head, there cas.Hash, said heads.F
 	}
 	lacking, err := l.lackedThere(ctx, treesOf(states))
 	if errors.Is(err, errors.ErrUnsupported) {
-		l.warn("%s keeps no files: those of the thread stay here", l.Name)
+		l.warn("%s stores no files, so the thread's files stay here", l.Name)
 		return 0, nil
 	}
 	if oldest := states[len(states)-1].tree; err == nil && there != "" && lacking[oldest] { // it may lack earlier ones as well
@@ -151,7 +151,7 @@ func (l *Link) sendStates(ctx context.Context, states []state, lacking map[proto
 		}
 	}
 	if absent > 0 {
-		l.warn("%d states of the files do not go to %s: they are not on this machine", absent, l.Name)
+		l.warn("%d file snapshots were not pushed to %s: they are not on this machine", absent, l.Name)
 	}
 	there, err := l.lackedThere(ctx, standins)
 	if err != nil {
@@ -181,7 +181,7 @@ func (l *Link) sendStates(ctx context.Context, states []state, lacking map[proto
 		err := s.put(ctx, root)
 		var local *localError
 		if errors.As(err, &local) {
-			l.warn("the files %s do not go to %s: %v", root, l.Name, local.err)
+			l.warn("files %s were not pushed to %s: %v", root, l.Name, local.err)
 			continue
 		}
 		if err != nil {
@@ -214,7 +214,7 @@ func (s *sending) survey(ctx context.Context, level []protocol.Tree) error {
 			}
 			for _, e := range s.entries[id] {
 				if s.never[e.ID] {
-					s.bad[e.ID] = fmt.Errorf("what was taken out here is among them")
+					s.bad[e.ID] = fmt.Errorf("they include files redacted here")
 				}
 				if !asked[e.ID] {
 					asked[e.ID], ids, dirs = true, append(ids, e.ID), append(dirs, e.Dir)
@@ -345,7 +345,7 @@ func (p *pulling) fetchFiles(ctx context.Context, f *bundle.File,
 	}
 	wanted, nowhere, err := w.begin(ctx, states)
 	if err != nil && ctx.Err() == nil {
-		p.warn("the files of the thread stay at %s: %v", p.Name, err)
+		p.warn("the thread's files were not pulled from %s: %v", p.Name, err)
 		return 0, done, nil
 	}
 	if err != nil || len(nowhere) == 0 {
@@ -353,7 +353,7 @@ func (p *pulling) fetchFiles(ctx context.Context, f *bundle.File,
 	}
 	lacking, err := p.lackedThere(ctx, nowhere)
 	if errors.Is(err, errors.ErrUnsupported) {
-		p.warn("%s keeps no files: those of the thread are not on this machine", p.Name)
+		p.warn("%s stores no files, so the thread's files are not on this machine", p.Name)
 		return 0, done, nil
 	}
 	if err != nil {
@@ -363,7 +363,7 @@ func (p *pulling) fetchFiles(ctx context.Context, f *bundle.File,
 		return 0, done, err
 	}
 	if n := len(lacking); n > 0 {
-		p.warn("%d of %d states of the files are not at %s", n, len(states), p.Name)
+		p.warn("%d of %d file snapshots are missing on %s", n, len(states), p.Name)
 		if n == len(nowhere) {
 			return 0, done, nil
 		}
@@ -375,7 +375,7 @@ func (p *pulling) fetchFiles(ctx context.Context, f *bundle.File,
 	err = w.levels(ctx, wanted)
 	var missing *remote.MissingError
 	if errors.As(err, &missing) {
-		p.warn("the files of the thread stay at %s: %v", p.Name, err)
+		p.warn("the thread's files were not pulled from %s: %v", p.Name, err)
 		return 0, done, nil
 	}
 	if err != nil {
@@ -482,7 +482,7 @@ func (w *fetching) levels(ctx context.Context, roots []protocol.Tree) error {
 	}
 	for depth := 0; len(level) > 0; depth++ {
 		if depth > bundle.MaxLevels {
-			return remote.Faultf("more than %d directories are inside one another", bundle.MaxLevels)
+			return remote.Faultf("directories are nested more than %d levels deep", bundle.MaxLevels)
 		}
 		var err error
 		if level, err = w.level(ctx, level); err != nil {
@@ -503,7 +503,7 @@ func (w *fetching) level(ctx context.Context, level []bundle.Entry) (next []bund
 			return err
 		}
 		if w.size += int64(len(o.Content)); w.size > maxPull {
-			return remote.Faultf("it sends more than %d bytes", int64(maxPull))
+			return remote.Faultf("sent more than %d bytes", int64(maxPull))
 		}
 		if o.Kind != remote.Directory {
 			return nil
@@ -547,7 +547,7 @@ func (w *fetching) level(ctx context.Context, level []bundle.Entry) (next []bund
 				return nil, err
 			}
 			if n == len(part) || o.ID != part[n] || dirs[o.ID] != (o.Kind == remote.Directory) {
-				return nil, remote.Faultf("it sends object %q, which is not what it was asked for", o.ID)
+				return nil, remote.Faultf("sent object %q, which was not requested", o.ID)
 			}
 			if err := o.Check(); err != nil {
 				return nil, err
@@ -627,7 +627,7 @@ func (w *fetching) redactions(ctx context.Context) (err error) {
 			}
 		}
 		if len(lacking) < len(news) {
-			w.warn("thread %s: files were redacted at %s, and are kept here: %s",
+			w.warn("thread %s: files redacted on %s are still stored here: %s",
 				id, w.Name, worktree.Abbreviate(said.Paths))
 		}
 	}

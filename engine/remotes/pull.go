@@ -131,7 +131,7 @@ func (p *pulling) ask(ctx context.Context, id string) error {
 		}
 		id = state.Facts.Parent.Thread
 	}
-	return remote.Faultf("thread %s is a part of too many others", id)
+	return remote.Faultf("thread %s is nested in too many parents", id)
 }
 
 // askFamily requests the children of a thread that may have some. Their IDs start with the same time as their
@@ -146,7 +146,7 @@ func (p *pulling) askFamily(ctx context.Context, id string) error {
 			return err
 		}
 		if len(states) == remote.MaxThreads {
-			return remote.Faultf("it lists more than %d threads", remote.MaxThreads)
+			return remote.Faultf("listed more than %d threads", remote.MaxThreads)
 		}
 		states[state.Thread], facts[state.Thread] = state, state.Facts
 	}
@@ -187,11 +187,11 @@ func (l *Link) hasChildren(ctx context.Context, id string) (bool, error) {
 func checkState(id string, s remote.State) error {
 	switch {
 	case s.Thread != id:
-		return remote.Faultf("asked for thread %s, it tells of %q", id, s.Thread)
+		return remote.Faultf("sent thread %[2]q instead of %[1]s", id, s.Thread)
 	case !s.Head.Valid():
 		return remote.Faultf("the head of thread %s is %q, which is not a hash", id, s.Head)
 	case s.Facts.Parent != nil && !threadid.Valid(s.Facts.Parent.Thread):
-		return remote.Faultf("thread %s is said to be a part of %q", id, s.Facts.Parent.Thread)
+		return remote.Faultf("thread %s has invalid parent %q", id, s.Facts.Parent.Thread)
 	}
 	return nil
 }
@@ -281,11 +281,11 @@ func (p *pulling) fetch(ctx context.Context, parts *bundle.Parts) (*bundle.File,
 			return nil, p.mendable(err)
 		}
 		if len(lacking) == 0 || record.Hash != lacking[0] {
-			return nil, remote.Faultf("it sends node %q, which nobody has asked for", record.Hash)
+			return nil, remote.Faultf("sent node %q, which was not requested", record.Hash)
 		}
 		lacking = lacking[1:]
 		if p.size += int64(len(record.File)); p.size > maxPull {
-			return nil, remote.Faultf("it sends more than %d bytes", int64(maxPull))
+			return nil, remote.Faultf("sent more than %d bytes", int64(maxPull))
 		}
 		if err := parts.Add(record.Hash, record.File); err != nil {
 			return nil, err
@@ -314,7 +314,7 @@ func (p *pulling) lacking(ctx context.Context, roots, have []cas.Hash) (lacking 
 			return nil, p.mendable(err)
 		}
 		if !h.Valid() || len(listed) == remote.MaxNodes {
-			return nil, remote.Faultf("it lists %q as node %d", h, len(listed)+1)
+			return nil, remote.Faultf("listed %q as node %d", h, len(listed)+1)
 		}
 		if !listed[h] {
 			listed[h], order = true, append(order, h)
@@ -405,7 +405,7 @@ func (p *pulling) settled(ctx context.Context, t bundle.ImportedThread) error {
 	case bundle.Added, bundle.Advanced, bundle.Replaced:
 		if t.Result == bundle.Replaced {
 			if err := p.Engine.Follow(ctx, t.Thread, t.Was); err != nil {
-				p.warn("the worktree of thread %s stays as it is: %v", t.Thread, err)
+				p.warn("left the worktree of thread %s as it is: %v", t.Thread, err)
 			}
 		}
 		if p.own(ctx, t.Thread) {
@@ -643,8 +643,8 @@ func (h *lease) beat(ctx context.Context) {
 		}
 		var leased *remote.LeasedError
 		if errors.As(err, &leased) {
-			h.link.warn("the lease of thread %s has ended, and %s works on it now: what is made here counts only if it is "+
-				"made first, and stays here in any case",
+			h.link.warn("the lease of thread %s has expired, and %s works on it now; the first to finish a step "+
+				"wins, and steps made here are kept",
 				h.thread, plaintext.Line(leased.Lease.Holder))
 			return
 		}

@@ -181,8 +181,8 @@ func (l *Link) pushOnce(ctx context.Context, at heads.Standing, facts heads.Fact
 	roots := []cas.Hash{at.Head}
 	if e := swap.Ended; e != nil {
 		if !e.Workflow.Valid() { // the thread's nodes were unreadable
-			return protocolError(protocol.CodeCorrupt, "thread %s has ended, and nobody knows with which workflow: it "+
-				"cannot be pushed", p.Thread)
+			return protocolError(protocol.CodeCorrupt, "cannot push thread %s: it has ended, and its workflow is "+
+				"unknown", p.Thread)
 		}
 		roots = append(roots, e.Workflow)
 	}
@@ -231,7 +231,7 @@ func (l *Link) notPushed(p *Pushed, there remote.State) error {
 	case Diverged:
 		return l.divergedError(p.Thread, p.Head, there.Head)
 	case bundle.Stays:
-		return fault.New(protocol.CodeFailed, "thread %s was ended at %s, as %s at %s: it takes no more steps there", p.Thread,
+		return fault.New(protocol.CodeFailed, "thread %s was ended on %s as %s at %s", p.Thread,
 			l.Name, there.Ended.Status, there.Head).Because("ended-there", "head", string(p.Head))
 	}
 	return nil // a thread that is behind has nothing to push
@@ -538,7 +538,7 @@ func (l *Link) unpublished(ctx context.Context, thread string, head cas.Hash, wh
 	alone := protocol.Why("step-here-alone", "thread", thread, "at", l.Name)
 	return &protocol.Error{
 		Code:    coded.Code,
-		Message: "step " + string(head) + " is made, and is here alone: " + coded.Message,
+		Message: "step " + string(head) + " was made but not pushed: " + coded.Message,
 		Hints:   coded.Hints, Reasons: append([]protocol.Reason{alone}, coded.Reasons...), Err: why,
 	}
 }
@@ -656,7 +656,7 @@ func (l *Link) announced(ctx context.Context, id string, head cas.Hash, f heads.
 			return f, err
 		}
 		if err != nil {
-			l.warn("the files of thread %s do not go to %s: %v", id, l.Name, err)
+			l.warn("the files of thread %s were not pushed to %s: %v", id, l.Name, err)
 			break
 		}
 		r.Tree = k.Spec.Tree

@@ -66,8 +66,8 @@ const (
 func (l *Link) divergedError(thread string, here, there cas.Hash) error {
 	return (&protocol.Error{
 		Code: protocol.CodeDiverged,
-		Message: fmt.Sprintf("thread %s has gone on here and at %s, each its own way: its head here is %s, at %s it is "+
-			"%s. Nothing was overwritten",
+		Message: fmt.Sprintf("thread %s has diverged from %s: its head is %s here, on %s it is %s; nothing was "+
+			"overwritten",
 			thread, l.Name, here, l.Name, there),
 	}).Because("diverged", "thread", thread, "at", l.Name, "head", string(here))
 }
@@ -99,34 +99,32 @@ func (l *Link) of(thread string, err error) error {
 	case errors.As(err, &diverged):
 		return l.divergedError(diverged.Thread, diverged.Here, diverged.Bundle)
 	case errors.As(err, &leased):
-		return about(protocol.CodeLocked, "thread %s is being worked on by %s; its lease lasts %s from now, "+
-			"unless it is renewed",
+		return about(protocol.CodeLocked, "thread %s is leased by %s for another %s",
 			leased.Lease.Thread, plaintext.Line(leased.Lease.Holder),
 			protocol.Span(max((time.Duration(leased.Lease.LeftMs)*time.Millisecond).Round(time.Second),
 				time.Second))).Because("leased", "at", l.Name)
 	case errors.As(err, &fence):
-		return about(protocol.CodeLocked, "the lease of thread %s has ended: somebody else may work on it", fence.Thread)
+		return about(protocol.CodeLocked, "the lease of thread %s has expired; another worker may have it", fence.Thread)
 	case errors.As(err, &moved) && moved.Got == "":
-		return about(protocol.CodeHeadMoved, "thread %s has moved there meanwhile: it is not where it was", moved.Thread)
+		return about(protocol.CodeHeadMoved, "thread %s has moved on the remote", moved.Thread)
 	case errors.As(err, &moved):
-		return about(protocol.CodeHeadMoved, "thread %s has moved there meanwhile: it is at %s", moved.Thread, moved.Got)
+		return about(protocol.CodeHeadMoved, "thread %s has moved on the remote: it is at %s", moved.Thread, moved.Got)
 	case errors.As(err, &future):
-		return about(protocol.CodeInvalid, "%v: it would be the newest for ever", err)
+		return about(protocol.CodeInvalid, "%v", err)
 	case errors.As(err, &hash):
-		return about(protocol.CodeInvalid, "it has %s hashes, and the store here has %s: nodes cannot go from one to the "+
-			"other", hash.Bundle, hash.Store)
+		return about(protocol.CodeInvalid, "it has %s hashes, but this store has %s; nodes cannot be copied", hash.Bundle, hash.Store)
 	case errors.As(err, &link):
-		return about(protocol.CodeInvalid, "%v. Nothing was brought here", link).Because("links-elsewhere", "thread", thread,
+		return about(protocol.CodeInvalid, "%v; nothing was pulled", link).Because("links-elsewhere", "thread", thread,
 			"at", l.Name)
 	case errors.As(err, &wrong):
-		return about(protocol.CodeCorrupt, "what it sent is refused: %v", wrong.Err)
+		return about(protocol.CodeCorrupt, "invalid data received: %v", wrong.Err)
 	case errors.As(err, &missing):
-		return about(protocol.CodeCorrupt, "thread %s is not whole there: %s is missing", thread,
+		return about(protocol.CodeCorrupt, "thread %s is incomplete there: %s is missing", thread,
 			plaintext.Line(missing.Hash))
 	case errors.As(err, &said):
 		return about(protocol.CodeCorrupt, "%v", said)
 	case errors.Is(err, heads.ErrNoThread) && thread != "":
-		return about(protocol.CodeNotFound, "there is no thread %s", thread).Because("no-thread-there", "at", l.Name)
+		return about(protocol.CodeNotFound, "no thread %s", thread).Because("no-thread-there", "at", l.Name)
 	}
 	return fault.Of(fmt.Errorf("remote %s: %w", l.Name, err))
 }
@@ -218,11 +216,11 @@ func (l *Link) list(ctx context.Context, f remote.Filter) iter.Seq2[remote.State
 				if wrong := checkState(s.Thread, s); wrong != nil {
 					s.Fault = wrong.Error()
 				} else if !threadid.Valid(s.Thread) {
-					s.Fault = "it is no thread id"
+					s.Fault = "not a thread id"
 				}
 			}
 			if err == nil && s.Fault != "" {
-				l.warn("thread %s is damaged at %s and left out of the list: %s",
+				l.warn("skipped thread %s, which is damaged on %s: %s",
 					cwd.Shown(s.Thread), l.Name, plaintext.Line(s.Fault))
 				continue
 			}
@@ -385,7 +383,7 @@ func (r *reader) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
 			return cas.Node{}, err
 		}
 		if record.Hash != h {
-			return cas.Node{}, remote.Faultf("it sends node %q, which nobody has asked for", record.Hash)
+			return cas.Node{}, remote.Faultf("sent node %q, which was not requested", record.Hash)
 		}
 		n, err := r.Algorithm().UnmarshalFile(h, record.File)
 		if err == nil {

@@ -264,7 +264,8 @@ func (r *Reader) startOfJoined(ctx context.Context, s thread.Step, c protocol.Ch
 		return protocol.Child{}, err
 	}
 	if t.Start.Child == nil {
-		return protocol.Child{}, fault.New(protocol.CodeCorrupt, "step %s names %s as a child, which is none", s.Hash, c.Head)
+		return protocol.Child{}, fault.New(protocol.CodeCorrupt, "step %s refers to %s as a child, but it is not "+
+			"one", s.Hash, c.Head)
 	}
 	return *t.Start.Child, nil
 }

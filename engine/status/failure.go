@@ -58,7 +58,7 @@ func (r *Reader) Result(
 	plain := part.Player() == protocol.PlayedByCommand && part.Parse == ""
 	if goesOn && plain && answer[protocol.StatusKey] == moderator.CommandFailed {
 		result.Status = moderator.JoinFailed
-		result.Error = fmt.Sprintf("it ended with exit status %v", answer["exitCode"])
+		result.Error = fmt.Sprintf("it exited with status %v", answer["exitCode"])
 	}
 	if k.Ended.Status != protocol.StatusFailed {
 		return result, false, nil

@@ -45,7 +45,7 @@ type Run struct {
 // hidden returns a program's output with secrets removed.
 func (r *Reader) hidden(last rundir.Record, text string) string {
 	if name := last.Lacks(r.Env); name != "" && text != "" {
-		return secret.Hidden + ": " + name + " is not set here as it was"
+		return secret.Hidden + ": " + name + " has another value here"
 	}
 	set := r.Secrets()
 	for name := range last.Granted {
@@ -276,10 +276,10 @@ func (r *Reader) HeldBy(ctx context.Context, id string) error {
 
 // Outlived returns the error for an agent that has outlived the process that started it.
 func (r *Reader) Outlived(id string, last rundir.Record) error {
-	err := fault.New(protocol.CodeLocked, "an agent still works on thread %s", id)
+	err := fault.New(protocol.CodeLocked, "an agent is still working on thread %s", id)
 	if last.Pid != 0 {
-		err = fault.New(protocol.CodeLocked, "agent %s (pid %d) still works on thread %s since %s; the process that "+
-			"started it is gone",
+		err = fault.New(protocol.CodeLocked, "agent %s (pid %d) has been working on thread %s since %s; its "+
+			"parent process is gone",
 			last.Agent, last.Pid, id, r.clock(time.UnixMilli(last.StartedAt)))
 	}
 	lost := ""

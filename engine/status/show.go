@@ -19,7 +19,7 @@ func (r *Reader) Show(ctx context.Context, thread string) (protocol.StepOutput, 
 	out, err := r.show(ctx, thread)
 	if err == nil && out.Error == nil && out.Status != protocol.StatusRunning && r.CutOff(thread) {
 		out.Error = &protocol.StepError{
-			Message: "a change of its head and files was cut off", Code: protocol.CodeFailed,
+			Message: "moving it to another step was interrupted", Code: protocol.CodeFailed,
 			Reasons: []protocol.Reason{protocol.Why("unsettled", "thread", thread)},
 		}
 		out.Error.Advise(r.Hints)

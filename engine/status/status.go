@@ -209,7 +209,7 @@ func CheckID(id string) error {
 }
 
 func noThread(id string, cause error) error {
-	err := &protocol.Error{Code: protocol.CodeNotFound, Message: fmt.Sprintf("there is no thread %q", id), Err: cause}
+	err := &protocol.Error{Code: protocol.CodeNotFound, Message: fmt.Sprintf("thread not found: %s", id), Err: cause}
 	return err.Because("no-such-thread")
 }
 
@@ -405,7 +405,7 @@ func (r *Reader) leadsNowhere(ctx context.Context, id string, head protocol.Hash
 	}
 	if where, ok := r.Heads.(heads.Placer); ok {
 		if place := where.ThreadPlace(ctx, id); place != "" {
-			return fmt.Errorf("%w, named in %s", err, place)
+			return fmt.Errorf("%w (referred to in %s)", err, place)
 		}
 	}
 	return err
@@ -478,7 +478,7 @@ func (r *Reader) complete(lacks map[string]bool) error {
 	if len(lacks) == 0 {
 		return nil
 	}
-	return fault.New(protocol.CodeUsage, "the reader of this engine has no %s", strings.Join(slices.Sorted(maps.Keys(lacks)),
+	return fault.New(protocol.CodeUsage, "the reader of this engine lacks %s", strings.Join(slices.Sorted(maps.Keys(lacks)),
 		", "))
 }
 

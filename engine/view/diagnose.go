@@ -79,7 +79,7 @@ func (d *diagnosis) ofState(s protocol.StepOutput, last *status.Run) {
 		d.add("note", d.hint("result-pending"), "an interrupted step left a finished result; the next step uses it "+
 			"without running the agent again")
 	case s.Status == protocol.StatusSuspended && status.AtLimit(s):
-		d.add("note", s.Error.Hint, "it has stopped at a limit: %s", s.Error.Message)
+		d.add("note", s.Error.Hint, "it stopped at a limit: %s", s.Error.Message)
 	case s.Status == protocol.StatusRateLimited && s.RateLimitedUntil != nil:
 		why, now := "", d.hint("rate-limited")
 		if s.Error != nil {
@@ -90,7 +90,7 @@ func (d *diagnosis) ofState(s protocol.StepOutput, last *status.Run) {
 		d.add("error", s.Error.Hint, "%s", s.Error.Message)
 	case s.Status == protocol.StatusSuspended:
 		if s.Question != nil && s.Question.Schema != nil {
-			d.add("note", d.hint("needs-form"), "role %s is played by a person, who is asked: %s", s.Question.Role,
+			d.add("note", d.hint("needs-form"), "role %s waits for a person: %s", s.Question.Role,
 				plaintext.Line(s.Question.Text))
 			return
 		}
@@ -109,16 +109,16 @@ const quiet = 5 * time.Minute
 func (d *diagnosis) ofRun(s protocol.StepOutput, r status.Run, now time.Time) {
 	switch {
 	case r.Damaged:
-		d.add("warning", d.hint("record-unreadable"), "the record of the last try, in %s, is unreadable; it only matters "+
-			"while an agent is running", r.Dir)
+		d.add("warning", d.hint("record-unreadable"), "the record of the last attempt in %s is unreadable; it "+
+			"only matters while an agent is running", r.Dir)
 		return
 	case s.Status == protocol.StatusRunning && r.Alive && !r.Attended:
 		then := "uses its result"
 		if r.Agent == protocol.CommandAgent && !runfiles.Dir(r.Dir).Outlasts() {
 			then = "runs the command again"
 		}
-		d.add("warning", d.hint("agent-unattended"), "agent %s (pid %d) still works, but the process that started it is "+
-			"gone; the next step %s", r.Agent, r.Pid, then)
+		d.add("warning", d.hint("agent-unattended"), "agent %s (pid %d) is still working, but its parent process "+
+			"is gone; the next step %s", r.Agent, r.Pid, then)
 	case s.Status == protocol.StatusRunning:
 		d.add("note", d.hint("in-flight"), "role %s has been running on %s for %s", r.Role, r.Agent,
 			since(r.Started, now))
@@ -142,7 +142,7 @@ func (d *diagnosis) ofAgent(c agentselect.Casting) {
 		return
 	}
 	first, _, _ := strings.Cut(strings.Join(d.reader.HintsOf(c.Problem), "\n"), "\n")
-	d.add("error", first, "role %s cannot be played: %s", c.Role, c.Problem.Message)
+	d.add("error", first, "role %s cannot run: %s", c.Role, c.Problem.Message)
 }
 
 // ofChain reads every step with its nodes, and looks for common problems of runs.
@@ -171,12 +171,12 @@ func (d *diagnosis) ofChain(ctx context.Context, e *engine.Engine, s protocol.St
 		}
 	}
 	if byModel > 0 {
-		d.add("warning", d.hint("extracted-by-model"), "a model extracted the data of %s from an answer in the wrong "+
-			"form; it may be wrong", render.Count(byModel, "step"))
+		d.add("warning", d.hint("extracted-by-model"), "the answer of %s had the wrong form; a model extracted "+
+			"its data, which may be wrong", render.Count(byModel, "step"))
 	}
 	d.ofLimits(ctx, e, t)
 	if n := d.Totals.StepsWithoutUsage; n > 0 {
-		d.add("note", "", "what %s cost is unknown", render.Count(n, "step"))
+		d.add("note", "", "the cost of %s is unknown", render.Count(n, "step"))
 	}
 }
 

@@ -330,7 +330,7 @@ func (w *watcher) failed(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	why := errors.New("it came to nothing")
+	why := errors.New("it failed")
 	if now.Error != nil {
 		why = errors.New(now.Error.Message)
 	}

@@ -134,10 +134,11 @@ func (a *application) run(ctx context.Context) error {
 func (a *application) find(ctx context.Context) error {
 	switch {
 	case a.w == nil || a.w.Mode == ModeNone:
-		return fault.New(protocol.CodeFailed, "thread %s has no worktree: nothing tells what it has made from what was there",
+		return fault.New(protocol.CodeFailed, "thread %s has no worktree, so its changes can't be told apart from "+
+			"yours",
 			a.ID).Because("no-worktree")
 	case a.w.Mode == InPlace:
-		return fault.New(protocol.CodeFailed, "thread %s works in %s itself: what it has made is there already", a.ID,
+		return fault.New(protocol.CodeFailed, "thread %s works in %s itself; its changes are already there", a.ID,
 			cwd.Shown(a.w.Root)).Because("already-in-place", "root", a.w.Root, "branch", a.o.Branch)
 	}
 	var err error
@@ -146,7 +147,7 @@ func (a *application) find(ctx context.Context) error {
 		return err
 	}
 	if err != nil || !sameFile(a.to.Common, a.w.Repo) {
-		none := fault.New(protocol.CodeFailed, "%s is no work tree of %s, where thread %s was started", cwd.Shown(a.o.Dir),
+		none := fault.New(protocol.CodeFailed, "%s is not a work tree of %s, where thread %s was started", cwd.Shown(a.o.Dir),
 			cwd.Shown(a.w.Repo), a.ID)
 		if _, gone := os.Lstat(a.w.Repo); gone != nil {
 			return none.Because("repository-gone", "head", string(a.Head), "dir", a.o.Dir)
@@ -168,7 +169,7 @@ func (a *application) find(ctx context.Context) error {
 		return err
 	}
 	if a.to.Head == "" {
-		return fault.New(protocol.CodeFailed, "%s has no commit yet", cwd.Shown(a.to.Root)).Because("no-commit")
+		return fault.New(protocol.CodeFailed, "%s has no commits", cwd.Shown(a.to.Root)).Because("no-commit")
 	}
 	c, err := a.Config(ctx)
 	if err != nil {
@@ -324,7 +325,7 @@ func (a *application) toBranch(ctx context.Context, result string) error {
 			return err
 		}
 		if !behind {
-			return fault.New(protocol.CodeFailed, "branch %s has commits that the result has not",
+			return fault.New(protocol.CodeFailed, "branch %s has commits that the result lacks",
 				cwd.Shown(branch)).Because("branch-has-more")
 		}
 	}
@@ -363,7 +364,7 @@ func (a *application) toWorkTree(ctx context.Context, now protocol.Tree, result 
 		return err
 	}
 	if n := len(edited.Tracked); n > 0 && !a.o.Dirty {
-		return fault.New(protocol.CodeFailed, "what was changed in %s is not committed: %s",
+		return fault.New(protocol.CodeFailed, "%s has uncommitted changes: %s",
 			cwd.Shown(a.to.Root), Abbreviate(edited.Tracked)).Because("not-committed")
 	}
 	laid, err := a.to.Overlay(ctx, a.spec, now, edited, a.to.Head, to)
@@ -434,7 +435,7 @@ func (a *application) land(ctx context.Context, now, laid protocol.Tree, to stri
 		return err
 	}
 	if err := a.to.AdvanceHead(ctx, a.spec, a.to.Head, to, a.why(), a.again); err != nil {
-		return fault.Of(fmt.Errorf("move branch %s of %s: %w", cwd.Shown(a.out.Branch), cwd.Shown(a.to.Root),
+		return fault.Of(fmt.Errorf("update branch %s of %s: %w", cwd.Shown(a.out.Branch), cwd.Shown(a.to.Root),
 			err)).Because("branch-not-moved", "thread", a.ID)
 	}
 	return os.Remove(path)
@@ -459,7 +460,7 @@ func (a *application) explain(err error) error {
 	switch {
 	case errors.As(err, &conflict):
 		return (&protocol.Error{Code: protocol.CodeFailed, Err: err,
-			Message: fmt.Sprintf("the result of thread %s cannot be merged into branch %s: both have changed %s", a.ID,
+			Message: fmt.Sprintf("cannot merge the result of thread %s into branch %s: both changed %s", a.ID,
 				cwd.Shown(a.out.Branch), Abbreviate(conflict.Paths))}).Because("merge-conflict", "thread", a.ID)
 	case errors.Is(err, snapshot.ErrNobody):
 		return fault.Of(err).Because("no-git-identity")
@@ -467,13 +468,13 @@ func (a *application) explain(err error) error {
 		return fault.Of(err).Because("git-too-old", "thread", a.ID)
 	case errors.As(err, &blocked):
 		return (&protocol.Error{Code: protocol.CodeFailed, Err: err,
-			Message: fmt.Sprintf("the result of thread %s would write over what is not committed in %s: %s", a.ID,
+			Message: fmt.Sprintf("the result of thread %s would overwrite uncommitted changes in %s: %s", a.ID,
 				cwd.Shown(a.to.Root), Abbreviate(blocked.Paths))}).Because("overwrites-uncommitted", "thread", a.ID)
 	case errors.As(err, &unsaved):
 		return fault.Of(err).Because("changed-meanwhile", "root", cwd.Shown(a.to.Root))
 	case !errors.As(err, new(*protocol.Error)) && errors.As(err, new(*snapshot.GitError)):
 		return (&protocol.Error{Code: protocol.CodeFailed, Err: err,
-			Message: fmt.Sprintf("the result of thread %s cannot be brought to %s: %s", a.ID, cwd.Shown(a.to.Root),
+			Message: fmt.Sprintf("cannot apply the result of thread %s to %s: %s", a.ID, cwd.Shown(a.to.Root),
 				cwd.Shown(err.Error()))}).Because("git-failed", "root", a.to.Root, "head", string(a.Head), "dir", a.o.Dir)
 	}
 	return fault.Of(err)

@@ -98,11 +98,11 @@ func TestApply(t *testing.T) {
 			want:    want{subject: "the task", has: map[string]string{"a": "made", "sub/b": "mine"}, branch: "main", files: changed}},
 		"the same, and says so": {make: func(w *world, _, _ string) { w.Write(filepath.Join(w.Repo, "a"), "mine") },
 			options: worktree.ApplyOptions{Dirty: true},
-			want:    want{code: protocol.CodeFailed, hint: "move it away", subject: "first", has: map[string]string{"a": "mine", "sub/b": "two\n"}}},
+			want:    want{code: protocol.CodeFailed, hint: "move it to another", subject: "first", has: map[string]string{"a": "mine", "sub/b": "two\n"}}},
 		"an untracked file in the way": {make: func(w *world, id, _ string) {
 			w.Made(id, map[string]string{"n": "new"})
 			w.Write(filepath.Join(w.Repo, "n"), "mine")
-		}, want: want{code: protocol.CodeFailed, hint: "move it away", subject: "first",
+		}, want: want{code: protocol.CodeFailed, hint: "move it to another", subject: "first",
 			has: map[string]string{"a": "one\n", "sub/b": "two\n", "n": "mine"}}},
 		"no branch": {make: func(w *world, _, _ string) { w.Git(w.Repo, "switch", "-q", "--detach") },
 			want: want{code: protocol.CodeFailed, hint: "git switch", subject: "first", has: clean}},
@@ -130,11 +130,11 @@ func TestApply(t *testing.T) {
 		"to a branch behind": {make: func(w *world, _, _ string) { w.Git(w.Repo, "branch", "x") }, options: worktree.ApplyOptions{Branch: "x"},
 			want: want{subject: "first", has: clean, branch: "x"}},
 		"to a branch that is out": {options: worktree.ApplyOptions{Branch: "main"},
-			want: want{code: protocol.CodeFailed, hint: "without --branch", subject: "first", has: clean}},
+			want: want{code: protocol.CodeFailed, hint: "leave out --branch", subject: "first", has: clean}},
 		"to a branch ahead": {make: func(w *world, _, _ string) {
 			w.Git(w.Repo, "branch", "x", w.Git(w.Repo, "commit-tree", "-p", "HEAD", "-m", "mine", "HEAD^{tree}"))
 		}, options: worktree.ApplyOptions{Branch: "x"},
-			want: want{code: protocol.CodeFailed, hint: "--branch names another", subject: "first", has: clean}},
+			want: want{code: protocol.CodeFailed, hint: "use another branch", subject: "first", has: clean}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

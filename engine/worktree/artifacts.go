@@ -47,7 +47,7 @@ func (e Keeper) OpenArtifacts(ctx context.Context, thread, dir string) (err erro
 	most := config.MaxArtifacts(c)
 	switch held, err := CountArtifacts(dir, most); {
 	case err != nil: // for example a symbolic link in its place
-		return fault.New(protocol.CodeFailed, "the artifacts of thread %s cannot be counted: %v", thread,
+		return fault.New(protocol.CodeFailed, "cannot read the artifacts of thread %s: %v", thread,
 			err).Because("artifacts-unreadable", "thread", thread)
 	case held.More:
 		return tooMany(thread, dir, most)
@@ -56,7 +56,7 @@ func (e Keeper) OpenArtifacts(ctx context.Context, thread, dir string) (err erro
 }
 
 func tooMany(thread, dir string, most int64) error {
-	return fault.New(protocol.CodeFailed, "%s holds more than %s, or %d files", dir, render.Size(most),
+	return fault.New(protocol.CodeFailed, "%s has more than %s or %d files", dir, render.Size(most),
 		maxArtifacts).Because("artifacts-too-large", "thread", thread)
 }
 
@@ -84,7 +84,7 @@ func walkArtifacts(dir string, visit func(in *os.Root, name string, info fs.File
 		return nil
 	}
 	if err == nil && !info.IsDir() {
-		err = fmt.Errorf("%s is no directory", dir)
+		err = fmt.Errorf("%s is not a directory", dir)
 	}
 	if err != nil {
 		return err
@@ -102,7 +102,7 @@ func walkArtifacts(dir string, visit func(in *os.Root, name string, info fs.File
 
 func visitBelow(root *os.Root, dir string, depth int, visit func(*os.Root, string, fs.FileInfo) error) error {
 	if depth > maxArtifactsDepth {
-		return fmt.Errorf("it has directories in more than %d others", maxArtifactsDepth)
+		return fmt.Errorf("directories are nested more than %d levels deep", maxArtifactsDepth)
 	}
 	open, err := root.Open(dir)
 	if err != nil {

@@ -207,14 +207,14 @@ func (b *bisection) ends(ctx context.Context) error {
 	case err != nil:
 		return err
 	case result != protocol.BisectGood:
-		return fault.New(protocol.CodeFailed, "after step %s, which is to be good, the command %s",
+		return fault.New(protocol.CodeFailed, "the command %[2]s after the good step %[1]s",
 			named(b.steps[0]), words(result)).Because("bisect-not-good")
 	}
 	switch result, err := b.try(ctx, last); {
 	case err != nil:
 		return err
 	case result != protocol.BisectBad:
-		return fault.New(protocol.CodeFailed, "after step %s, which is to be bad, the command %s", named(b.steps[last]),
+		return fault.New(protocol.CodeFailed, "the command %[2]s after the bad step %[1]s", named(b.steps[last]),
 			words(result))
 	}
 	return nil
@@ -284,7 +284,7 @@ func (b *bisection) try(ctx context.Context, i int) (result string, err error) {
 	result, known := b.known[b.trees[i]]
 	if !known {
 		if err := b.put(ctx, b.trees[i]); err != nil {
-			return "", fmt.Errorf("put the files of step %s into %s: %w", named(b.steps[i]), b.path, err)
+			return "", fmt.Errorf("restore the files of step %s to %s: %w", named(b.steps[i]), b.path, err)
 		}
 		if result, err = b.command(ctx); err != nil {
 			return "", err
@@ -320,7 +320,7 @@ func (b *bisection) command(ctx context.Context) (result string, err error) {
 		path = filepath.Join(b.dir, path)
 	default:
 		if path, err = proc.LookPath(path, b.dir, b.Env.Environ); err != nil {
-			return "", &protocol.Error{Code: protocol.CodeNotFound, Message: "the command cannot be started: " + err.Error(),
+			return "", &protocol.Error{Code: protocol.CodeNotFound, Message: "cannot start the command: " + err.Error(),
 				Err: err}
 		}
 	}
@@ -328,7 +328,7 @@ func (b *bisection) command(ctx context.Context) (result string, err error) {
 		Stderr: b.o.Out, WithParent: true}
 	child, end, err := b.start(ctx, cmd)
 	if err != nil {
-		failed := &protocol.Error{Code: protocol.CodeFailed, Message: "the command cannot be started: " + err.Error(),
+		failed := &protocol.Error{Code: protocol.CodeFailed, Message: "cannot start the command: " + err.Error(),
 			Err: err}
 		if _, ours := cwd.Below(b.dir, path); ours && errors.Is(err, fs.ErrPermission) {
 			return "", failed.Because("bisect-not-executable", "program", b.o.Argv[0])

@@ -56,7 +56,7 @@ func (e Keeper) Plan(ctx context.Context, t Thread, dir string, from, to protoco
 	}
 	k, err := e.Open(ctx, t.ID, dir, t.Facts.Workspace)
 	if err != nil {
-		return nil, fault.Of(fmt.Errorf("put the files back: %w", err)).Because(filesStay)
+		return nil, fault.Of(fmt.Errorf("restore files: %w", err)).Because(filesStay)
 	}
 	if err := e.nobodyAtWork(ctx, t.ID, k.Repo.Root); err != nil {
 		k.Release()
@@ -213,7 +213,7 @@ func (e Keeper) unclaimed(root, id string, locked bool) error {
 	if other == id {
 		return nil
 	}
-	busy := fault.New(protocol.CodeLocked, "a change of the files in %s for thread %s was cut off, or is under way",
+	busy := fault.New(protocol.CodeLocked, "restoring files in %s for thread %s was interrupted or is still running",
 		cwd.Shown(root), other)
 	return busy.Because("other-thread-cut-off", "other", other)
 }
@@ -269,13 +269,12 @@ func (e Keeper) Restore(ctx context.Context, t Thread, dir string, known, to pro
 	}
 	k, err := e.Open(ctx, t.ID, dir, t.Facts.Workspace)
 	if err != nil {
-		return fault.Of(fmt.Errorf("put the files back: %w", err)).Because(filesStay)
+		return fault.Of(fmt.Errorf("restore files: %w", err)).Because(filesStay)
 	}
 	defer k.Release()
 	if base := t.Facts.Workspace.Base; base != "" {
 		if _, same := k.Repo.Commit(ctx, base); !same && ctx.Err() == nil {
-			other := fault.New(protocol.CodeFailed, "the files are not put back: %s is another repository than that of "+
-				"thread %s", cwd.Shown(k.Repo.Root), t.ID)
+			other := fault.New(protocol.CodeFailed, "files not restored: %s is not the repository of thread %s", cwd.Shown(k.Repo.Root), t.ID)
 			return other.Because("other-repository", "thread", t.ID).Because(filesStay)
 		}
 	}
@@ -292,12 +291,11 @@ func (e Keeper) replace(ctx context.Context, k *Checkout, id string, known, to p
 	}
 	rescued, err := snapshot.Replace(ctx, e.Env, k.Spec, known, to)
 	if rescued.Ref != "" {
-		text := "the files were put back"
+		text := "restored the files"
 		if len(rescued.Paths) > 0 {
-			text += "; these were changed: " + Abbreviate(rescued.Paths)
+			text += "; these had changed: " + Abbreviate(rescued.Paths)
 		}
-		e.Warn(text + ". What was found is kept: git --git-dir " + plaintext.Word(k.Spec.Git) + " " +
-			"show " + rescued.Commit[:min(len(rescued.Commit), 12)] + ":PATH")
+		e.Warn(text + "; to see the old content: git --git-dir " + plaintext.Word(k.Spec.Git) + " show " + rescued.Commit[:min(len(rescued.Commit), 12)] + ":PATH")
 	}
 	if err != nil {
 		return notRestored(err)
@@ -316,7 +314,7 @@ func notRestored(err error) error {
 	why := &protocol.Error{Code: protocol.CodeFailed, Err: err}
 	switch {
 	case errors.As(err, &unsaved):
-		why.Message = "the files are not put back: since the last step these were changed: " + Abbreviate(unsaved.Paths)
+		why.Message = "files not restored: these changed since the last step: " + Abbreviate(unsaved.Paths)
 		var words []string // without paths, git would also stash the steps' work that it doesn't track
 		for _, path := range unsaved.Paths[:min(len(unsaved.Paths), mostStashed+1)] {
 			words = append(words, plaintext.Word(path))
@@ -326,10 +324,10 @@ func notRestored(err error) error {
 		}
 		return why.Because("files-changed", "paths", strings.Join(words, " ")).Because(filesStay)
 	case errors.As(err, &blocked):
-		why.Message = "the files are not put back: " + cwd.Shown(blocked.Error())
+		why.Message = "files not restored: " + cwd.Shown(blocked.Error())
 		return why.Because("files-in-the-way").Because(filesStay)
 	}
-	return fault.Of(fmt.Errorf("put the files back: %w", err)).Because(filesStay)
+	return fault.Of(fmt.Errorf("restore files: %w", err)).Because(filesStay)
 }
 
 // TreesAround returns the files before and after the last step of a chain; "" means that they were not
@@ -339,7 +337,7 @@ func (e Keeper) TreesAround(ctx context.Context, t Thread, chain *thread.Thread)
 	case w == nil || w.Mode == ModeNone || chain.Last == nil:
 		return "", "", nil
 	case chain.Last.Files == nil:
-		e.Warn((&NoFilesError{Step: chain.Head}).Error() + ": they stay as they are")
+		e.Warn((&NoFilesError{Step: chain.Head}).Error() + "; the files stay as they are")
 		return "", "", nil
 	}
 	step, err := e.FilesOf(ctx, chain)

@@ -37,17 +37,17 @@ func (e Keeper) ChildTrees(ctx context.Context, parent Thread, role, at, dir str
 	w := parent.Facts.Workspace
 	if w == nil || w.Mode == ModeNone {
 		return nil, fault.New(protocol.CodeFailed,
-			"role %q gives each of its children a git worktree, but the files of thread %s are not kept", role,
+			"role %q gives each child a git worktree, but thread %s has no file snapshots", role,
 			parent.ID).Because("parent-files-not-kept")
 	}
 	k, err := e.Open(ctx, parent.ID, at, w)
 	if err != nil {
-		return nil, fmt.Errorf("the files that the children of role %q begin with: %w", role, err)
+		return nil, fmt.Errorf("files for the children of role %q: %w", role, err)
 	}
 	defer k.Release()
 	if k.Repo.Head == "" {
 		return nil, fault.New(protocol.CodeFailed,
-			"%s has no commit yet, and the worktrees of role %q begin with one", cwd.Shown(k.Repo.Root),
+			"%s has no commits, and the worktrees of role %q need one", cwd.Shown(k.Repo.Root),
 			role).Because("no-commit")
 	}
 	return e.treesBeside(k.Repo, dir, k.Spec.Tree)
@@ -57,7 +57,7 @@ func (e Keeper) ChildTrees(ctx context.Context, parent Thread, role, at, dir str
 func (e Keeper) treesBeside(repo snapshot.Repo, dir string, tree protocol.Tree) (*ChildTrees, error) {
 	rel, ok := cwd.Below(repo.Root, dir)
 	if !ok {
-		return nil, fault.New(protocol.CodeFailed, "the children are to work in git worktrees, but %s is outside %s",
+		return nil, fault.New(protocol.CodeFailed, "children run in git worktrees, but %s is outside %s",
 			cwd.Shown(dir), cwd.Shown(repo.Root))
 	}
 	trees := filepath.Dir(e.Dirs.Worktree("x"))
@@ -139,8 +139,8 @@ func (j *Joined) Find(ctx context.Context, results []moderator.Result) error {
 // changed in the same places.
 func (j *Joined) Merge(ctx context.Context, k *Checkout) (to protocol.Tree, conflicts []string, err error) {
 	if k == nil {
-		return "", nil, fault.New(protocol.CodeFailed, "what the children of role %q have made cannot be merged: the "+
-			"files of thread %s cannot be kept", j.Role, j.Thread)
+		return "", nil, fault.New(protocol.CodeFailed, "cannot merge the children of role %q: thread %s has no "+
+			"file snapshots", j.Role, j.Thread)
 	}
 	merged, err := j.mergedBefore(ctx)
 	if err != nil {
@@ -239,10 +239,10 @@ func (e Keeper) WriteMerged(ctx context.Context, k *Checkout, to protocol.Tree) 
 	why := &protocol.Error{Code: protocol.CodeFailed, Err: err}
 	switch {
 	case errors.As(err, &unsaved):
-		why.Message = "what the children have made is not written: somebody has just changed " + Abbreviate(unsaved.Paths)
+		why.Message = "the children's changes were not written: these files just changed: " + Abbreviate(unsaved.Paths)
 		return why
 	case errors.As(err, &blocked):
-		why.Message = "what the children have made is not written: " + cwd.Shown(blocked.Error())
+		why.Message = "the children's changes were not written: " + cwd.Shown(blocked.Error())
 		return why.Because("files-in-the-way")
 	case err != nil:
 		return err

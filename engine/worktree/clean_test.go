@@ -182,7 +182,7 @@ func TestCleanOfNobodys(t *testing.T) {
 			held, err := w.Keeper().LockCreation(w.Context(), id)
 			require.NoError(w.T, err)
 			w.T.Cleanup(func() { _ = held.RemoveAndUnlock() })
-		}, stays: "at work"},
+		}, stays: "another process"},
 		"no worktree": {make: func(w *world, root string) {
 			w.Git(w.Repo, "worktree", "remove", "--force", root)
 			require.NoError(w.T, os.Mkdir(root, 0o700))

@@ -46,7 +46,7 @@ type NewTree struct {
 // thread.
 func (e Keeper) AddWorktree(ctx context.Context, n NewTree) (w *heads.Workspace, err error) {
 	if n.Base == "" {
-		return nil, fault.New(protocol.CodeFailed, "%s has no commit yet, and a worktree begins with one",
+		return nil, fault.New(protocol.CodeFailed, "%s has no commits, and a worktree needs one",
 			cwd.Shown(n.Repo.Root)).Because("no-commit")
 	}
 	rel, err := filepath.Rel(n.Repo.Root, n.Dir)
@@ -98,17 +98,16 @@ func (e Keeper) AddWorktree(ctx context.Context, n NewTree) (w *heads.Workspace,
 		return nil, err
 	}
 	if err := snapshot.Fill(ctx, e.Env, spec, n.Tree); err != nil {
-		return nil, fmt.Errorf("write its files: %w", err)
+		return nil, fmt.Errorf("write files: %w", err)
 	}
 	if err := repo.SkipAbsent(ctx, spec, n.Base, n.Tree); err != nil {
-		return nil, fmt.Errorf("leave out what a sparse checkout does: %w", err)
+		return nil, fmt.Errorf("apply sparse checkout: %w", err)
 	}
 	if repo.LacksLFS() {
 		if err := repo.RefreshIndex(ctx); err != nil {
 			return nil, err
 		}
-		e.Warn("git-lfs is not installed: its files in " + cwd.Shown(path) + " are pointers; install it, and then: git " +
-			"lfs install && git lfs pull")
+		e.Warn("git-lfs is not installed, so its files in " + cwd.Shown(path) + " are pointers; install it, then: git lfs install && git lfs pull")
 	}
 	root := filepath.Join(path, rel)
 	if err := os.MkdirAll(root, 0o777); err != nil {
@@ -126,7 +125,7 @@ func notMade(n NewTree, err error) error {
 		return err
 	}
 	failed := &protocol.Error{Code: protocol.CodeFailed, Err: err,
-		Message: fmt.Sprintf("the worktree of thread %s cannot be made in %s: %s", n.ID, cwd.Shown(n.Repo.Root),
+		Message: fmt.Sprintf("cannot create the worktree of thread %s in %s: %s", n.ID, cwd.Shown(n.Repo.Root),
 			cwd.Shown(err.Error()))}
 	if strings.Contains(err.Error(), "filter lfs failed") { // uwf doesn't fetch LFS objects
 		return failed.Because("lfs-content-missing", "root", n.Repo.Root)
@@ -181,7 +180,7 @@ func (e Keeper) startTree(ctx context.Context, id, workflow, dir string, o Optio
 	if o.Base != "" {
 		var ok bool
 		if n.Base, ok = repo.Commit(ctx, o.Base); !ok {
-			return nil, fault.New(protocol.CodeNotFound, "there is no commit %s in %s", cwd.Shown(o.Base),
+			return nil, fault.New(protocol.CodeNotFound, "no commit %s in %s", cwd.Shown(o.Base),
 				cwd.Shown(repo.Root)).Because("no-such-commit")
 		}
 	}
@@ -295,7 +294,7 @@ const (
 // files come from another machine, so nothing in it runs without confirmation.
 func (e Keeper) furnish(ctx context.Context, from, to snapshot.Repo, id, dir string, foreign bool) error {
 	if _, err := include(ctx, from, to); err != nil {
-		return fmt.Errorf("take along what git ignores: %w", err)
+		return fmt.Errorf("copy ignored files: %w", err)
 	}
 	c, err := e.Config(ctx)
 	if err != nil || c.Workspace == nil {
@@ -309,7 +308,7 @@ func (e Keeper) furnish(ctx context.Context, from, to snapshot.Repo, id, dir str
 	case len(argv) == 0:
 		return nil
 	case foreign:
-		e.Warn(fmt.Sprintf("the files of this worktree come from elsewhere: workspace.setup is not run in it; if you "+
+		e.Warn(fmt.Sprintf("skipped workspace.setup: the files of this worktree come from another machine; if you "+
 			"trust them: cd %s && %s", plaintext.Word(dir), plaintext.Literal(argv)))
 		return nil
 	}
@@ -354,7 +353,7 @@ func (e Keeper) setUp(ctx context.Context, id, dir, from string, argv []string) 
 	if err == nil {
 		err = fmt.Errorf("exit status %d", status.Code)
 	}
-	message := fmt.Sprintf("the set-up of the worktree failed: %s: %v%s", plaintext.Literal(argv), err, tail(log))
+	message := fmt.Sprintf("workspace.setup failed: %s: %v%s", plaintext.Literal(argv), err, tail(log))
 	return (&protocol.Error{Code: protocol.CodeFailed, Message: message, Err: err}).Because("setup-failed")
 }
 
@@ -414,8 +413,7 @@ func (e Keeper) Fork(ctx context.Context, f Fork) (*heads.Workspace, error) {
 		w = &heads.Workspace{Mode: InPlace, Root: facts.Workspace.Root}
 	case f.Moved:
 		if f.Files == "" && t.Last != nil && t.Last.Files != nil {
-			e.Warn("the fork works with the files of " + cwd.Shown(facts.Workspace.Root) + " as they are, not with those of " +
-				"that step")
+			e.Warn("the fork uses the files of " + cwd.Shown(facts.Workspace.Root) + " as they are, not the files of that step")
 		}
 		if here, err := e.inPlace(ctx, facts.Workspace.Root); err == nil {
 			return here, nil
@@ -432,7 +430,7 @@ func (e Keeper) Fork(ctx context.Context, f Fork) (*heads.Workspace, error) {
 	tree, err := e.treeAt(ctx, t, f.Before, from)
 	var none *NoFilesError
 	if errors.As(err, &none) && f.Files == "" && w.Mode == InPlace {
-		e.Warn(none.Error() + ": the fork works with the files as they are")
+		e.Warn(none.Error() + "; the fork uses the files as they are")
 		return w, nil
 	}
 	if err != nil {
@@ -566,8 +564,8 @@ func include(ctx context.Context, r, to snapshot.Repo) (n int, err error) {
 	}
 	paths := strings.FieldsFunc(string(ignored), func(r rune) bool { return r == 0 })
 	if len(paths) > maxIncluded {
-		return 0, fmt.Errorf("%s names %d files, of which %d at most are copied: workspace.link leads to a directory "+
-			"instead", includeFile, len(paths), maxIncluded)
+		return 0, fmt.Errorf("%s matches %d files, but at most %d are copied; to link a directory instead, use "+
+			"workspace.link", includeFile, len(paths), maxIncluded)
 	}
 	from, err := os.OpenRoot(r.Root)
 	if err != nil {
@@ -623,7 +621,7 @@ func takeAlong(from, to *os.Root, name string, room *int64) (bool, error) {
 		return false, nil
 	}
 	if *room -= info.Size(); *room < 0 {
-		return false, fmt.Errorf("the files hold more than %d GB", maxIncludedBytes>>30)
+		return false, fmt.Errorf("the files have more than %d GB", maxIncludedBytes>>30)
 	}
 	in, err := safeopen.OpenIn(from, name)
 	if err != nil {

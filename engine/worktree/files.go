@@ -219,7 +219,7 @@ func (e Keeper) clean(ctx context.Context, w protocol.Worktree) (stays string, e
 	defer t.Release()
 	its := t.Facts.Workspace
 	if its == nil || !t.Ended {
-		return "the thread goes on", nil
+		return "the thread is still active", nil
 	}
 	only, err := e.onlyInWorktree(ctx, id, its, false, e.treesOf(ctx, t.Head)...)
 	if err != nil || !only.None() {

@@ -89,9 +89,9 @@ func (e Keeper) CollectFiles(ctx context.Context, homes []string, dry bool,
 		if err != nil {
 			of := ""
 			if refs, _ := snapshot.RefsOf(ctx, e.Env, store, slices.Sorted(maps.Keys(living))); len(refs) > 0 {
-				of = ", which keeps files of thread " + path.Base(refs[0])
+				of = ", which stores files of thread " + path.Base(refs[0])
 			}
-			done.Failed = append(done.Failed, fmt.Sprintf("collect in %s%s: %v", store, of, err))
+			done.Failed = append(done.Failed, fmt.Sprintf("collect garbage in %s%s: %v", store, of, err))
 			continue
 		}
 		done.Repositories++
@@ -270,7 +270,7 @@ func (k *keepingFiles) stand(ctx context.Context) error {
 		}
 	}
 	if len(k.instead) > 0 {
-		k.Warn("the files come without what was redacted of them")
+		k.Warn("redacted files are left out")
 	}
 	for _, s := range k.file.Manifest.Instead {
 		here := func(store string) bool { return snapshot.Has(ctx, k.Env, store, s.Tree) }
@@ -352,7 +352,7 @@ func (e Keeper) LockCreation(ctx context.Context, id string) (*durable.Held, err
 	defer cancel()
 	lock, err := durable.Lock(ctx, filepath.Join(e.Dirs.Locks(), "making-"+id+".lock"))
 	if errors.Is(err, durable.ErrLocked) {
-		return nil, fault.New(protocol.CodeLocked, "somebody is at work on it just now")
+		return nil, fault.New(protocol.CodeLocked, "another process is using it")
 	}
 	return lock, err
 }

@@ -80,7 +80,7 @@ func (e Keeper) hasThem(ctx context.Context, id, dir string, t *aboutFiles) *pro
 	case errors.As(err, &coded), err != nil && ctx.Err() != nil:
 		return fault.Of(err)
 	case errors.Is(err, snapshot.ErrNone):
-		why = ": it is in no git work tree"
+		why = ": it is not in a git work tree"
 	case err != nil:
 		why = ": " + cwd.Shown(err.Error())
 	default:
@@ -89,8 +89,8 @@ func (e Keeper) hasThem(ctx context.Context, id, dir string, t *aboutFiles) *pro
 			return nil
 		}
 	}
-	refused := fault.New(protocol.CodeNotFound, "thread %s works with files, and %s does not have them as they were "+
-		"after its last step (%s)%s. Nothing was started",
+	refused := fault.New(protocol.CodeNotFound, "thread %s uses files, and %s does not have them as after its "+
+		"last step (%s)%s; nothing was started",
 		id, cwd.Shown(dir), cmp.Or(t.tree, "unknown"), why)
 	clone, elsewhere := dir, ""
 	if k == nil {
@@ -108,12 +108,11 @@ func (e Keeper) hasThem(ctx context.Context, id, dir string, t *aboutFiles) *pro
 func (t *aboutFiles) nowhere(id, dir string) *protocol.Error {
 	if t.above == "" {
 		return fault.New(protocol.CodeNotFound,
-			"thread %s works with files, and nobody knows which it began with; %s is in no git work tree. Nothing was "+
+			"thread %s uses files, its first files are unknown, and %s is not in a git work tree; nothing was "+
 				"started", id, cwd.Shown(dir)).Because("files-unknown", "thread", id)
 	}
 	return fault.New(protocol.CodeInvalid,
-		"thread %s works in the files of thread %s, whose part it plays, and %s does not have them: nothing would come "+
-			"back of what was made there. Nothing was started",
+		"thread %s works in the files of its parent %s, and %s does not have them; nothing was started",
 		id, t.above, cwd.Shown(dir)).Because("parent-files-elsewhere")
 }
 
@@ -133,7 +132,7 @@ func (e Keeper) placeFor(ctx context.Context, t Thread, dir string, about *about
 	}
 	w, err := e.NewRepository(ctx, t.ID, dir, below, cmp.Or(about.first, about.by), about.by)
 	if err == nil {
-		e.Warn(fmt.Sprintf("thread %s works in %s, a repository that has its files and no history", t.ID,
+		e.Warn(fmt.Sprintf("thread %s works in %s, a repository with its files but without history", t.ID,
 			cwd.Shown(w.Root)))
 	}
 	return w, err
@@ -175,7 +174,8 @@ func (e Keeper) WorkspaceIn(ctx context.Context, t Thread, in *heads.Workspace,
 	if own {
 		repo, err := snapshot.Find(ctx, e.Env, in.Root)
 		if err != nil || !sameFile(repo.Common, was.Repo) {
-			return nil, none, fault.New(protocol.CodeFailed, "thread %s works in %s: another directory cannot be given to it",
+			return nil, none, fault.New(protocol.CodeFailed, "thread %s works in %s; its directory cannot be "+
+				"changed",
 				t.ID, cwd.Shown(was.Root)).Because("worktree-is-fixed", "head", string(t.Head), "dir", in.Root)
 		}
 		if !foreign {
@@ -268,7 +268,7 @@ func (e Keeper) catchUp(ctx context.Context, id string, w *heads.Workspace,
 		}
 	}
 	return nil, fault.New(protocol.CodeFailed,
-		"thread %s has gone on elsewhere, and the files in %s are as after none of its steps: they were changed here", id,
+		"thread %s has new steps from another machine, and files in %s were changed here", id,
 		cwd.Shown(w.Root)).Because("changed-here", "root", w.Root, "step", fmt.Sprintf("%s@%d", id, t.Len()))
 }
 
@@ -285,8 +285,8 @@ func (e Keeper) treeFor(ctx context.Context, t Thread, dir string, about *aboutF
 		var ok bool
 		if base, ok = repo.Commit(ctx, r.Base); !ok {
 			return nil, fault.New(protocol.CodeFailed,
-				"thread %s began at commit %s, which is not in %s: that is another repository, or it lacks what is new. "+
-					"Nothing was started", t.ID, r.Base, cwd.Shown(repo.Root)).Because("commit-elsewhere", "root", repo.Root,
+				"thread %s started at commit %s, which %s does not have: another or an outdated repository; "+
+					"nothing was started", t.ID, r.Base, cwd.Shown(repo.Root)).Because("commit-elsewhere", "root", repo.Root,
 				"step", fmt.Sprintf("%s@%d", t.ID, about.Len()))
 		}
 	}
@@ -306,7 +306,8 @@ func (e Keeper) treeFor(ctx context.Context, t Thread, dir string, about *aboutF
 	}
 	w, err := e.AddWorktree(ctx, n)
 	if err == nil {
-		e.Warn(fmt.Sprintf("thread %s works in %s, with the files of its last step; what is made there has to be applied",
+		e.Warn(fmt.Sprintf("thread %s works in %s with the files of its last step; apply its changes with uwf "+
+			"thread apply",
 			t.ID, cwd.Shown(w.Root)))
 	}
 	return w, err

@@ -90,13 +90,13 @@ func (e Keeper) open(ctx context.Context, id, dir string, w *heads.Workspace, he
 	repo, err := snapshot.Find(ctx, e.Env, dir)
 	switch {
 	case err != nil && w.Mode == InWorktree && isGone(w.Repo) && !isGone(w.Root):
-		return nil, fault.New(protocol.CodeFailed, "the repository of the worktree %s is not at %s any more",
+		return nil, fault.New(protocol.CodeFailed, "the repository of worktree %s is no longer at %s",
 			cwd.Shown(w.Root), cwd.Shown(w.Repo)).Because("repository-moved", "thread", id)
 	case err != nil:
 		return nil, err
 	}
 	if w.Mode == InWorktree && !sameFile(repo.Common, w.Repo) {
-		return nil, fmt.Errorf("%s is not a worktree of %s any more", cwd.Shown(w.Root), cwd.Shown(w.Repo))
+		return nil, fmt.Errorf("%s is no longer a worktree of %s", cwd.Shown(w.Root), cwd.Shown(w.Repo))
 	}
 	k := &Checkout{Repo: repo, dir: dir, by: e}
 	if !held {
@@ -155,8 +155,7 @@ func (e Keeper) begin(ctx context.Context, id string, k *Checkout) error {
 	taken, rescued, err := snapshot.Begin(ctx, e.Env, k.Repo, &k.Spec, dir.File(runfiles.RestoreFile))
 	k.Left = taken.Left
 	if rescued != "" {
-		e.Warn("a restore of the files that was cut off is finished; what was found is kept as " + rescued + " " +
-			"in " + k.Spec.Git)
+		e.Warn("finished an interrupted restore of the files; the old content is kept as " + rescued + " in " + k.Spec.Git)
 	}
 	return err
 }
@@ -178,7 +177,7 @@ func (e Keeper) SpecOf(repo snapshot.Repo, thread string) (snapshot.Spec, error)
 	}
 	var err error
 	if s.Redacted, err = snapshot.RedactedPaths(s.Git); err != nil {
-		return s, fmt.Errorf("read which files were taken out: %w", err)
+		return s, fmt.Errorf("read redacted files: %w", err)
 	}
 	for _, stream := range []io.Writer{e.Env.Stdout, e.Env.Stderr} {
 		f, isFile := stream.(*os.File)
@@ -197,7 +196,7 @@ func (e Keeper) SpecOf(repo snapshot.Repo, thread string) (snapshot.Spec, error)
 		}
 		if rel, ok := cwd.Below(repo.Root, real); ok {
 			if rel == "." {
-				return s, fault.New(protocol.CodeFailed, "%s is the home of uwf", cwd.Shown(repo.Root))
+				return s, fault.New(protocol.CodeFailed, "%s is the uwf home", cwd.Shown(repo.Root))
 			}
 			s.Skip = append(s.Skip, filepath.ToSlash(rel))
 		}
@@ -253,7 +252,7 @@ func (e Keeper) New(ctx context.Context, o Options, id, workflow, dir string) (*
 	case InWorktree:
 		return e.startTree(ctx, id, workflow, dir, o)
 	}
-	return nil, fault.New(protocol.CodeUsage, "there is no workspace %q: in-place, worktree or none", mode)
+	return nil, fault.New(protocol.CodeUsage, "invalid workspace %q: want in-place, worktree or none", mode)
 }
 
 // inPlace returns the workspace of a thread that works in the user's own directory.
@@ -282,7 +281,7 @@ func (e Keeper) WarnShared(ctx context.Context, w *heads.Workspace) {
 		other := facts[h.Thread]
 		run, o := e.RunDir(h.Thread), other.Workspace
 		if o != nil && o.Mode == InPlace && o.Root == w.Root && other.Parent == nil && run.Alive(run.Read()) {
-			e.Warn("thread " + h.Thread + " works in this directory, too: --workspace worktree gives a thread files of its own")
+			e.Warn("thread " + h.Thread + " works in this directory as well; --workspace worktree gives a thread separate files")
 			return
 		}
 	}
@@ -290,9 +289,9 @@ func (e Keeper) WarnShared(ctx context.Context, w *heads.Workspace) {
 
 // noWorkTreeError returns the error for a directory whose files cannot be snapshotted.
 func noWorkTreeError(dir string, err error) error {
-	text := cwd.Shown(dir) + " is in no git work tree: its files cannot be kept"
+	text := cwd.Shown(dir) + " is not in a git work tree, so its files cannot be kept"
 	if !errors.Is(err, snapshot.ErrNone) {
-		text = "the files of " + cwd.Shown(dir) + " cannot be kept: " + err.Error()
+		text = "cannot keep the files of " + cwd.Shown(dir) + ": " + err.Error()
 	}
 	return (&protocol.Error{Code: protocol.CodeFailed, Message: text, Err: err}).Because("no-work-tree")
 }
@@ -335,11 +334,11 @@ func (e Keeper) NewRepository(ctx context.Context, id, dir, below string, first,
 	tree protocol.Tree) (w *heads.Workspace, err error) {
 	held, err := begin(dir)
 	if err != nil {
-		return nil, fmt.Errorf("make a repository in %s: %w", cwd.Shown(dir), err)
+		return nil, fmt.Errorf("create a repository in %s: %w", cwd.Shown(dir), err)
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(fmt.Errorf("make a repository in %s: %w", cwd.Shown(dir), err), empty(dir, ""))
+			err = errors.Join(fmt.Errorf("create a repository in %s: %w", cwd.Shown(dir), err), empty(dir, ""))
 		} else {
 			err = os.Remove(unfinished(dir))
 		}

@@ -466,7 +466,7 @@ func TestTravel(t *testing.T) {
 	w.Write(filepath.Join(w.Repo, "a"), "by hand")
 	_, err = travel(false)
 	require.Equal(t, protocol.CodeFailed, codeOf(err))
-	require.Contains(t, hints.All("", fault.Of(err)), "--keep-files leaves all files as they are")
+	require.Contains(t, hints.All("", fault.Of(err)), "to leave all files as they are: --keep-files")
 	require.Equal(t, "by hand", w.Read(filepath.Join(w.Repo, "a")))
 	require.NoFileExists(t, w.RunDir(id).File(runfiles.RestoreFile))
 

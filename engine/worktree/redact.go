@@ -24,7 +24,7 @@ func (e Keeper) Redact(ctx context.Context, id, name string, shared bool) (_ pro
 	name = path.Clean(strings.ReplaceAll(name, `\`, "/"))
 	out := protocol.FilesRedacted{Thread: id, Path: name, Remains: []string{}}
 	if name == "." || !fs.ValidPath(name) || strings.ContainsAny(name, "\n\x00") {
-		return out, fault.New(protocol.CodeUsage, "%s is no path below the root of the work tree", cwd.Shown(name))
+		return out, fault.New(protocol.CodeUsage, "%s is not a path below the root of the work tree", cwd.Shown(name))
 	}
 	t, err := e.Lock(ctx, id)
 	if err != nil {
@@ -53,7 +53,7 @@ func (e Keeper) Redact(ctx context.Context, id, name string, shared bool) (_ pro
 		}
 	}
 	if out.States == 0 && !ended {
-		return out, fault.New(protocol.CodeNotFound, "no state of the files of thread %s has %s", id, cwd.Shown(name))
+		return out, fault.New(protocol.CodeNotFound, "no file snapshot of thread %s has %s", id, cwd.Shown(name))
 	}
 	slices.Sort(out.Also)
 	return out, nil
@@ -70,7 +70,7 @@ func (e Keeper) redactIn(ctx context.Context, store keptIn, byThread map[string]
 			return err
 		}
 		if len(out.Also) > 0 && !shared {
-			return fault.New(protocol.CodeInvalid, "%s is kept of other threads, too: %s", cwd.Shown(out.Path),
+			return fault.New(protocol.CodeInvalid, "%s is also in the snapshots of other threads: %s", cwd.Shown(out.Path),
 				Abbreviate(out.Also)).Because("path-shared", "thread", out.Thread, "path", out.Path)
 		}
 		threads := append([]string{out.Thread}, out.Also...)

@@ -42,7 +42,7 @@ func (e *NoFilesError) Error() string {
 	if e.Gone {
 		return "the files of step " + string(e.Step) + " are not on this machine"
 	}
-	return "the files were not kept with step " + string(e.Step)
+	return "step " + string(e.Step) + " has no file snapshot"
 }
 
 // StepFiles returns the snapshots around a step. Errors are *protocol.Error, which wraps a [*NoFilesError] if
@@ -267,13 +267,13 @@ func (e Keeper) notKept(s Step, err error) error {
 	case errors.As(err, &locked), errors.Is(err, context.Canceled):
 		return err
 	case errors.As(err, &full):
-		return fault.New(protocol.CodeFailed, "the files cannot be kept: there is %v", full).Because("no-space-for-files",
+		return fault.New(protocol.CodeFailed, "cannot keep the files: %v", full).Because("no-space-for-files",
 			"thread", s.Thread.ID, "again", s.Again)
 	case errors.As(err, &blocked):
-		return fault.New(protocol.CodeFailed, "a restore of the files was cut off, and cannot be finished: %v",
+		return fault.New(protocol.CodeFailed, "cannot finish an interrupted restore of the files: %v",
 			blocked).Because("restore-blocked", "thread", s.Thread.ID, "again", s.Again)
 	case s.Thread.Facts.Workspace.Mode == InWorktree:
-		return fault.New(protocol.CodeFailed, "the worktree of thread %s cannot be used: %v", s.Thread.ID,
+		return fault.New(protocol.CodeFailed, "cannot use the worktree of thread %s: %v", s.Thread.ID,
 			err).Because("worktree-unusable", "head", string(s.Thread.Head))
 	}
 	e.Warn("the files are not kept with this step: " + err.Error())
@@ -294,15 +294,14 @@ func (k *Checkout) Check(ctx context.Context, s protocol.Step) {
 	switch {
 	case k == nil:
 	case s.Files == nil && s.Root == "": // the agent has reported why
-		k.by.Warn("agent " + cwd.Shown(s.Agent) + " does not keep the files: its steps have none")
+		k.by.Warn("agent " + cwd.Shown(s.Agent) + " does not keep files, so its steps have no snapshots")
 	case s.Files == nil:
 	case s.Root != k.Spec.Root || !snapshot.Has(ctx, k.by.Env, k.Spec.Git, s.Files.Tree):
-		k.by.Warn(fmt.Sprintf("the agent says that the files are %s, which is not kept in %s", s.Files.Tree, k.Spec.Git))
+		k.by.Warn(fmt.Sprintf("the agent reported snapshot %s, which is not in %s", s.Files.Tree, k.Spec.Git))
 	default:
 		k.after, k.madeAt = s.Files.Tree, k.by.Env.Now()
 		if len(s.Files.Left) > 0 && !slices.Equal(s.Files.Left, k.reports) {
-			k.by.Warn("the step keeps the files without " + Abbreviate(s.Files.Left) + ": only " + cwd.Shown(k.Spec.Root) + " " +
-				"has what is there")
+			k.by.Warn("the snapshot lacks " + Abbreviate(s.Files.Left) + "; only " + cwd.Shown(k.Spec.Root) + " has them")
 		}
 	}
 }
@@ -338,7 +337,7 @@ func (k *Checkout) Tidy(ctx context.Context) {
 		return
 	}
 	if err := snapshot.Tidy(ctx, k.by.Env, k.Spec.Git, k.Repo.Common); err != nil && ctx.Err() == nil {
-		k.by.Warn("what keeps the files could not be packed: " + err.Error())
+		k.by.Warn("could not pack the file store: " + err.Error())
 	}
 }
 

@@ -37,8 +37,8 @@ func (u Unsaved) None() bool { return u.String() == "" }
 
 // String lists each kind with its first paths.
 func (u Unsaved) String() string {
-	kinds := []string{"files that are not committed", "files that no snapshot has", "work in submodules",
-		"repositories", "commits that are on no branch"}
+	kinds := []string{"uncommitted files", "files in no snapshot", "work in submodules",
+		"repositories", "commits on no branch"}
 	var found []string
 	for i, paths := range [][]string{u.Files, u.Left, u.Submodules, u.Repositories, u.Commits} {
 		if len(paths) > 0 {
@@ -153,7 +153,7 @@ func (in *inspection) walk(ctx context.Context, root string) error {
 		case ctx.Err() != nil || relErr != nil:
 			return errors.Join(ctx.Err(), relErr)
 		case n > maxWalked || len(in.trees)+len(in.stores) > maxWithin:
-			return &snapshot.RefusedError{Dir: root, Reason: fmt.Sprintf("holds more than %d files or %d repositories",
+			return &snapshot.RefusedError{Dir: root, Reason: fmt.Sprintf("has more than %d files or %d repositories",
 				maxWalked, maxWithin)}
 		case err != nil && !isGone(at):
 			in.unseen = append(in.unseen, filepath.ToSlash(rel))
@@ -319,7 +319,7 @@ func (e Keeper) onlyInWorktree(ctx context.Context, id string, w *heads.Workspac
 	}
 	k, err := e.open(ctx, id, w.Root, w, held)
 	if err != nil {
-		return only, fmt.Errorf("look into the worktree %s: %w", cwd.Shown(w.Root), err)
+		return only, fmt.Errorf("inspect worktree %s: %w", cwd.Shown(w.Root), err)
 	}
 	defer k.Release()
 	edited, err := k.differing(ctx, kept)
@@ -327,7 +327,7 @@ func (e Keeper) onlyInWorktree(ctx context.Context, id string, w *heads.Workspac
 		only, err = k.look(ctx, w.Base, edited)
 	}
 	if err != nil {
-		return only, fmt.Errorf("look into the worktree %s: %w", cwd.Shown(w.Root), err)
+		return only, fmt.Errorf("inspect worktree %s: %w", cwd.Shown(w.Root), err)
 	}
 	return only, nil
 }
@@ -414,11 +414,10 @@ func (e Keeper) RemoveUnused(ctx context.Context, l Ended) {
 	only, err := e.onlyInWorktree(ctx, l.ID, w, l.Held, e.treesOf(ctx, l.Head)...)
 	switch {
 	case err != nil:
-		e.Warn("the worktree of thread " + l.ID + " stays: " + err.Error())
+		e.Warn("kept the worktree of thread " + l.ID + ": " + err.Error())
 		return
 	case !only.None():
-		e.Warn("the worktree " + cwd.Shown(w.Root) + " stays: it has what exists nowhere " +
-			"else: " + cwd.Shown(only.String()))
+		e.Warn("kept worktree " + cwd.Shown(w.Root) + ", which has the only copy of " + cwd.Shown(only.String()))
 		return
 	}
 	repo, err := snapshot.Find(ctx, e.Env, w.Root)
@@ -437,9 +436,9 @@ func (e Keeper) RemoveUnused(ctx context.Context, l Ended) {
 	}
 	switch err := repo.RemoveWorktree(ctx, e.Dirs.Worktree(l.ID), w.Branch, w.Base); {
 	case err != nil:
-		e.Warn("the worktree " + cwd.Shown(w.Root) + " of a thread that has ended could not be removed: " + err.Error())
+		e.Warn("could not remove worktree " + cwd.Shown(w.Root) + " of an ended thread: " + err.Error())
 	case !kept:
-		e.Warn("nothing was made in " + cwd.Shown(w.Root) + ": the worktree is removed")
+		e.Warn("removed worktree " + cwd.Shown(w.Root) + ", which has no changes")
 	}
 }
 
@@ -455,7 +454,7 @@ func (e Keeper) unused(ctx context.Context, path, commit string) error {
 		return err
 	}
 	if !has.None() {
-		return &snapshot.RefusedError{Dir: path, Reason: "stays: it has what exists nowhere else: " + has.String()}
+		return &snapshot.RefusedError{Dir: path, Reason: "kept; it has the only copy of " + has.String()}
 	}
 	return nil
 }

@@ -39,9 +39,9 @@ func TestDiscoverIgnoresLinksThatLeadOut(t *testing.T) {
 		require.Equal(t, filepath.Join(root, dir), found[0].Project)
 		var names []string
 		for _, i := range ignored {
-			why := "is a link that leads out of the project"
+			why := "is a symbolic link out of the project"
 			if filepath.Base(i.Path) == "loop.yaml" {
-				why = "is a link that leads round in a circle"
+				why = "is a symbolic link in a loop"
 			}
 			require.Equal(t, why, i.Why)
 			names = append(names, filepath.Base(i.Path))

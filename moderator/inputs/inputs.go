@@ -37,7 +37,7 @@ func Fill(ctx context.Context, declared map[string]Declared, given map[string]an
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if _, ok := declared[name]; !ok {
 			refused.Code = protocol.CodeUsage
-			wrong = append(wrong, fmt.Sprintf("%s: there is no such input", plaintext.Line(name)))
+			wrong = append(wrong, fmt.Sprintf("%s: unknown", plaintext.Line(name)))
 			near := append(suggest.Nearest(name, names, 1), "")
 			refused.Because("no-such-input", "near", near[0], "names", strings.Join(names, ", "))
 		}
@@ -47,7 +47,7 @@ func Fill(ctx context.Context, declared map[string]Declared, given map[string]an
 		if !ok {
 			if value = declared[name].Default; value == nil {
 				refused.Code = protocol.CodeUsage
-				wrong = append(wrong, name+": is missing"+described(declared[name]))
+				wrong = append(wrong, name+": required"+described(declared[name]))
 				refused.Because("input-missing", "input", name+"=VALUE")
 				continue
 			}
@@ -60,13 +60,13 @@ func Fill(ctx context.Context, declared map[string]Declared, given map[string]an
 		filled[name] = value
 	}
 	if len(wrong) > 0 {
-		refused.Message = "the inputs do not fit:\n- " + strings.Join(wrong, "\n- ")
+		refused.Message = "invalid inputs:\n- " + strings.Join(wrong, "\n- ")
 		return nil, refused
 	}
 	text, err := json.Marshal(filled)
 	if err == nil && len(text) > MaxBytes {
 		err = (&protocol.Error{Code: protocol.CodeInvalid,
-			Message: fmt.Sprintf("the inputs are too large: %d bytes, of at most %d", len(text), MaxBytes),
+			Message: fmt.Sprintf("inputs too large: %d bytes; the limit is %d", len(text), MaxBytes),
 		}).Because("inputs-too-large")
 	}
 	if len(filled) == 0 {

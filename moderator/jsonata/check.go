@@ -155,7 +155,7 @@ func (c *checker) call(n *syntax.Call, args int) error {
 	case *syntax.Path:
 		return c.pathCall(n, callee)
 	case *syntax.String, *syntax.Number, *syntax.Const, *syntax.Array, *syntax.Object:
-		return c.notCallable(n, "only a function can be called")
+		return c.notCallable(n, "only functions can be called")
 	}
 	return nil
 }
@@ -166,7 +166,7 @@ func (c *checker) namedCall(n *syntax.Call, v *syntax.Variable, args int) error 
 	}
 	f := c.functions[v.Name]
 	if f == nil {
-		e := c.notCallable(n, "there is no function $"+syntax.Shorten(v.Name, syntax.MaxShown))
+		e := c.notCallable(n, "unknown function $"+syntax.Shorten(v.Name, syntax.MaxShown))
 		e.Token = "$" + v.Name
 		e.Hint = didYouMean(v.Name)
 		return e
@@ -191,7 +191,7 @@ func (c *checker) pathCall(n *syntax.Call, path *syntax.Path) error {
 	}
 	name, ok := path.Steps[0].(*syntax.Name)
 	if !ok || len(path.Steps) > 1 {
-		return c.notCallable(n, "a value cannot be called, only a function")
+		return c.notCallable(n, "only functions can be called")
 	}
 	e := c.notCallable(n, syntax.Quote(syntax.Shorten(name.Name, syntax.MaxShown))+" is a field and cannot be called")
 	e.Token, e.Hint = name.Name, didYouMean(name.Name)
@@ -504,9 +504,9 @@ func (c *call) asArray(p syntax.Param, arg any, index int) (any, error) {
 func (c *call) mismatch(m *matcher, args []any) error {
 	switch {
 	case m.arg == len(args):
-		return c.fail("T0410", "%s needs an argument %d: %s", c.token, m.arg+1, fitting(m.params[m.param]))
+		return c.fail("T0410", "%s: missing argument %d: %s", c.token, m.arg+1, fitting(m.params[m.param]))
 	case m.param == len(m.params):
-		return c.failValue(args[m.arg], "T0410", "%s has no argument %d", c.token, m.arg+1)
+		return c.failValue(args[m.arg], "T0410", "%s takes no argument %d", c.token, m.arg+1)
 	}
 	return c.failValue(args[m.arg], "T0410", "argument %d of %s must be %s, not %s",
 		m.arg+1, c.token, fitting(m.params[m.param]), describe(args[m.arg]))

@@ -348,14 +348,14 @@ func (e *evaluator) key(n syntax.Node, item any, env *frame) (*string, error) {
 	}
 	key, ok := v.(string)
 	if !ok {
-		return nil, e.at(n.Shared().At, "").failValue(v, "T1003", "a key must be a text, not %s", describe(v))
+		return nil, e.at(n.Shared().At, "").failValue(v, "T1003", "a key must be a string, not %s", describe(v))
 	}
 	return &key, nil
 }
 
 func (s site) addTo(b *bucket, key string, item any, pair int) error {
 	if b.pair != pair {
-		err := s.fail("D1009", "two pairs of {…} give the same key %s", syntax.Quote(syntax.Shorten(key, syntax.MaxShown)))
+		err := s.fail("D1009", "duplicate key %s in {…}", syntax.Quote(syntax.Shorten(key, syntax.MaxShown)))
 		err.Value = syntax.Quote(syntax.Shorten(key, syntax.MaxShown))
 		return err
 	}

@@ -79,7 +79,7 @@ func (e *evaluator) binary(n *syntax.Binary, in any, env *frame) (any, error) {
 }
 
 func (s site) infinite(f float64) *Error {
-	return s.fail("D1001", "%s is no number to go on with; was something divided by 0?", jsnumber.Format(f))
+	return s.fail("D1001", "%s is not a finite number (division by 0?)", jsnumber.Format(f))
 }
 
 // operand returns an operand of a numeric operator.
@@ -136,14 +136,14 @@ func (s site) order(left, right any) (any, error) {
 	l, r := kindOf(left), kindOf(right)
 	for _, v := range []any{left, right} {
 		if k := kindOf(v); k != 'm' && k != 's' && k != 'n' {
-			return nil, s.failValue(v, "T2010", "%q compares numbers or texts, not %s", s.token, describe(v))
+			return nil, s.failValue(v, "T2010", "%q compares numbers or strings, not %s", s.token, describe(v))
 		}
 	}
 	if l == 'm' || r == 'm' {
 		return undefined{}, nil
 	}
 	if l != r {
-		return nil, s.failValue(left, "T2009", "both sides of %q must be numbers, or both texts, not %s and %s", s.token,
+		return nil, s.failValue(left, "T2009", "%q cannot compare %s with %s", s.token,
 			describe(left), describe(right))
 	}
 	order, err := s.compare(left, right)
@@ -212,7 +212,7 @@ func (s site) text(v any, indent string) (string, error) {
 		return v, nil
 	default:
 		if f, ok := jsnumber.Float(v); ok && !isFinite(f) {
-			return "", s.fail("D3001", "%s cannot become a text", jsnumber.Format(f))
+			return "", s.fail("D3001", "%s cannot be converted to a string", jsnumber.Format(f))
 		}
 		text, err := s.json(v, indent, false)
 		return string(text), err

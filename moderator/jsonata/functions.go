@@ -276,12 +276,12 @@ func (c *call) single() (any, error) {
 		}
 		only = item
 		if count++; count > 1 {
-			return c.fail("D3138", "$single finds more than one item")
+			return c.fail("D3138", "$single found more than one item")
 		}
 		return nil
 	})
 	if err == nil && count == 0 {
-		return nil, c.fail("D3139", "$single finds no item")
+		return nil, c.fail("D3139", "$single found no item")
 	}
 	return only, err
 }
@@ -369,7 +369,7 @@ func (c *call) assert() (any, error) {
 	if holds, _ := c.args[0].(bool); holds || c.missing(0) {
 		return undefined{}, nil
 	}
-	return nil, c.giveUp(1, "D3141", "what $assert() demands does not hold")
+	return nil, c.giveUp(1, "D3141", "$assert() failed")
 }
 
 // giveUp returns an error with a message from the expression.

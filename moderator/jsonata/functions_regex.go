@@ -223,7 +223,7 @@ func (c *call) replaceText(old string, limit float64) (any, error) {
 	case old == "":
 		return nil, c.fail("D3010", "argument 2 of $replace must not be empty")
 	case !ok:
-		return nil, c.fail("D3012", "argument 3 of $replace must be a text if argument 2 is one")
+		return nil, c.fail("D3012", "argument 3 of $replace must be a string if argument 2 is one")
 	}
 	text := c.textArg(0)
 	times := int(min(float64(strings.Count(text, old)), math.Ceil(limit)))
@@ -248,7 +248,7 @@ func (c *call) replacement(r *syntax.Regex, m *match) (string, error) {
 		if text, ok := v.(string); ok {
 			return text, nil
 		}
-		return "", c.failValue(v, "D3012", "the function of $replace must give a text, not %s", describe(v))
+		return "", c.failValue(v, "D3012", "the function of $replace must return a string, not %s", describe(v))
 	}
 	var out strings.Builder
 	rest := c.textArg(2)
@@ -357,7 +357,7 @@ func (s site) findNext(r *syntax.Regex, m *match) (*match, error) {
 }
 
 func (s site) emptyMatch(r *syntax.Regex) *Error {
-	return s.fail("D1004", "the regular expression /%s/ finds an empty text, again and again", syntax.Shorten(r.Source,
+	return s.fail("D1004", "the regular expression /%s/ matches an empty string", syntax.Shorten(r.Source,
 		syntax.MaxShown))
 }
 

@@ -171,7 +171,7 @@ func (c *call) toNumber() (any, error) {
 		if f, ok := parseNumber(v); ok {
 			return f, nil
 		}
-		return nil, c.failValue(v, "D3030", "%s is no number", describe(v))
+		return nil, c.failValue(v, "D3030", "%s is not a number", describe(v))
 	}
 	return c.args[0], nil
 }
@@ -232,7 +232,7 @@ func (c *call) power() (any, error) {
 	base, exponent := c.num(0, 0), c.num(1, math.NaN())
 	f := math.Pow(base, exponent)
 	if !isFinite(f) || math.IsNaN(exponent) {
-		return nil, c.fail("D3061", "%s to the power of %s is no number that JSON can hold", jsnumber.Format(base),
+		return nil, c.fail("D3061", "%s to the power of %s is not a JSON number", jsnumber.Format(base),
 			jsnumber.Format(exponent))
 	}
 	return f, nil
@@ -240,7 +240,7 @@ func (c *call) power() (any, error) {
 
 func (c *call) sqrt() (any, error) {
 	if c.num(0, 0) < 0 {
-		return nil, c.failValue(c.args[0], "D3060", "there is no square root of %s", describe(c.args[0]))
+		return nil, c.failValue(c.args[0], "D3060", "%s has no square root", describe(c.args[0]))
 	}
 	return c.numeric(math.Sqrt)
 }
@@ -252,7 +252,7 @@ func (c *call) formatBase() (any, error) {
 	}
 	f := math.RoundToEven(c.num(0, 0))
 	if math.Abs(f) > 1<<53 || math.IsNaN(f) {
-		return nil, c.failValue(c.args[0], "D3100", "%s is too large to be written in another base", jsnumber.Format(f))
+		return nil, c.failValue(c.args[0], "D3100", "%s is too large for another base", jsnumber.Format(f))
 	}
 	return strconv.FormatInt(int64(f), int(radix)), nil
 }
@@ -388,7 +388,7 @@ func (p *printer) print(v any, depth int) error {
 
 func (p *printer) number(f float64) error {
 	if !isFinite(f) {
-		return p.site.fail("D1001", "%s is no number that JSON can hold", jsnumber.Format(f))
+		return p.site.fail("D1001", "%s is not a JSON number", jsnumber.Format(f))
 	}
 	if !p.exact {
 		f = rounded(f)

@@ -166,7 +166,7 @@ func (e *evaluator) spend(at, steps int) error {
 // deep checks the depth of expressions or values.
 func (e *evaluator) deep(at, depth int) error {
 	if depth > e.limits.MaxDepth {
-		return e.limit(at, syntax.CodeTooDeep, "expression or value are nested more than %d levels deep", e.limits.MaxDepth)
+		return e.limit(at, syntax.CodeTooDeep, "expression or value nested more than %d levels deep", e.limits.MaxDepth)
 	}
 	return nil
 }
@@ -175,7 +175,7 @@ func (e *evaluator) deep(at, depth int) error {
 func (e *evaluator) grow(at, items int) error {
 	e.items += items
 	if e.items > e.limits.MaxItems {
-		return e.limit(at, syntax.CodeTooLarge, "the evaluation makes arrays with more than %d items", e.limits.MaxItems)
+		return e.limit(at, syntax.CodeTooLarge, "the evaluation creates arrays with more than %d items", e.limits.MaxItems)
 	}
 	return nil
 }
@@ -184,7 +184,7 @@ func (e *evaluator) grow(at, items int) error {
 func (e *evaluator) write(at, length int) error {
 	e.bytes += length
 	if e.bytes > e.limits.MaxBytes {
-		return e.limit(at, syntax.CodeTooLarge, "the evaluation makes more than %d bytes of text", e.limits.MaxBytes)
+		return e.limit(at, syntax.CodeTooLarge, "the evaluation creates more than %d bytes of text", e.limits.MaxBytes)
 	}
 	return nil
 }

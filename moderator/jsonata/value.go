@@ -183,7 +183,7 @@ func describe(v any) string {
 	case bool:
 		return strconv.FormatBool(v)
 	case string:
-		return "the text " + syntax.Quote(syntax.Shorten(v, syntax.MaxShown))
+		return "string " + syntax.Quote(syntax.Shorten(v, syntax.MaxShown))
 	case *function:
 		if v.name == "" {
 			return "a function"
@@ -199,7 +199,7 @@ func describe(v any) string {
 	if _, ok := keysOf(v); ok {
 		return "an object"
 	}
-	return fmt.Sprintf("a %T of Go, which is no JSON value", v)
+	return fmt.Sprintf("a Go %T, which is not a JSON value", v)
 }
 
 // Object is a JSON object with ordered members, which are visited in that order; the members of a map are
@@ -248,7 +248,7 @@ func (e *evaluator) export(v any, at, depth int) (any, error) {
 	case *Object:
 		return s.exportObject(v, depth)
 	case *function:
-		err := s.fail(syntax.CodeFunctionResult, "the result is %s, not what it gives", describe(v))
+		err := s.fail(syntax.CodeFunctionResult, "the result is %s itself, not its return value", describe(v))
 		if v.name != "" {
 			err.Token, err.Hint = v.name, "write "+v.name+"(…)"
 		}

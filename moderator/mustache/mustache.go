@@ -145,7 +145,7 @@ func (s *scanner) scanTag() error {
 	}
 	content, rest, found := strings.Cut(trimmed, end)
 	if !found {
-		return s.fail(t, "tag "+quoteStart(s.src[s.pos:])+" is not closed with "+end)
+		return s.fail(t, "tag "+quoteStart(s.src[s.pos:])+" has no closing "+end)
 	}
 	t.source = s.src[s.pos : len(s.src)-len(rest)]
 	t.text = strings.TrimSpace(content)
@@ -162,7 +162,7 @@ func (s *scanner) addTag(t token) error {
 			return err
 		}
 	case '>':
-		return s.fail(t, "partials ("+t.source+") are not supported: a template reads no other files")
+		return s.fail(t, "partials ("+t.source+") are not supported")
 	default:
 		if err := s.checkName(t); err != nil {
 			return err
@@ -187,7 +187,7 @@ func (s *scanner) setDelimiters(t token) error {
 func (s *scanner) checkName(t token) error {
 	switch {
 	case t.text == "":
-		return s.fail(t, "tag "+t.source+" names nothing")
+		return s.fail(t, "tag "+t.source+" is empty")
 	case strings.ContainsAny(t.text, "\r\n"), strings.Contains(t.text, s.open):
 		return s.fail(t, "tag "+quoteStart(t.source)+" is not closed")
 	case t.text == ".":
@@ -294,7 +294,7 @@ func build(tokens []token) (*Template, error) {
 	}
 	if len(b.open) > 0 {
 		tag := b.open[len(b.open)-1].tag
-		return nil, &SyntaxError{tag.Line, tag.Column, fmt.Sprintf("section %q is not closed with {{/%s}}", tag.Name,
+		return nil, &SyntaxError{tag.Line, tag.Column, fmt.Sprintf("section %q has no closing {{/%s}}", tag.Name,
 			tag.Name)}
 	}
 	return &Template{nodes: b.nodes, tags: b.tags}, nil
@@ -350,7 +350,7 @@ func (b *builder) name(k Kind, t token) *Tag {
 
 func (b *builder) push(k Kind, t token) error {
 	if len(b.open) == maxSections {
-		return &SyntaxError{t.line, t.column, fmt.Sprintf("more than %d sections inside each other", maxSections)}
+		return &SyntaxError{t.line, t.column, fmt.Sprintf("sections are nested more than %d levels deep", maxSections)}
 	}
 	b.open = append(b.open, node{tag: b.name(k, t)})
 	b.outer = append(b.outer, b.nodes)
@@ -375,7 +375,7 @@ func (b *builder) pop(t token) error {
 }
 
 // ErrTooLarge means that a template's output exceeds the bounds.
-var ErrTooLarge = errors.New("renders too much")
+var ErrTooLarge = errors.New("output too large")
 
 // SyntaxError is a template that can't be parsed.
 type SyntaxError struct {
@@ -411,7 +411,7 @@ func (e *MissingError) Message() string {
 	case len(e.Nearest) > 0:
 		return text + "; did you mean " + quoteList(e.Nearest) + "?"
 	case len(e.Known) > 0:
-		return text + "; there is " + quoteList(e.Known)
+		return text + "; known: " + quoteList(e.Known)
 	}
 	return text
 }

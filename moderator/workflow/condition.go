@@ -41,10 +41,10 @@ func (d *draft) checkList(n *nodeDraft) {
 		case always != nil:
 			remedy := "give entry " + always.status + " a condition, or move it to the end"
 			if n.bare() {
-				remedy = "for several at once, make a role of them, such as both: {all: [" + strings.Join(n.targets(), ", ") + "]}"
+				remedy = "to run several at once, define a role such as both: {all: [" + strings.Join(n.targets(), ", ") + "]}"
 			}
 			d.add(e.pos, remedy,
-				"%s is never taken: entry %s before it has no condition", n.at(e), always.status)
+				"%s is unreachable: entry %s before it has no condition", n.at(e), always.status)
 		case e.condition == nil:
 			always = e
 		case e.when != "":
@@ -75,7 +75,7 @@ func (d *draft) checkCondition(n *nodeDraft, e *edgeDraft) {
 		return
 	}
 	if isConditionName(e.when) {
-		d.add(e.condition.Pos, d.conditionRemedy(n, e.when), "%s has the condition %s, which does not exist", n.at(e),
+		d.add(e.condition.Pos, d.conditionRemedy(n, e.when), "%s uses unknown condition %s", n.at(e),
 			quote(e.when))
 		return
 	}
@@ -131,8 +131,7 @@ func (d *draft) checkExpression(what, text string, n *yamldoc.Node, r *roleDraft
 		if slices.Contains([]string{protocol.InputsVariable, protocol.StepsVariable, protocol.BodyVariable}, "$"+v.Text) {
 			continue
 		}
-		d.add(d.inExpression(n, text, v.Pos.Offset), "a field whose name begins with $ is written in backquotes: "+
-			"`$"+v.Text+"`",
+		d.add(d.inExpression(n, text, v.Pos.Offset), "put a field name that starts with $ in backquotes: `$"+v.Text+"`",
 			"%s: the variable $%s never has a value", what, v.Text)
 	}
 	d.checkPaths(what, text, n, reads.Paths, r)

@@ -38,21 +38,21 @@ func (d *draft) markFailures() {
 			case own:
 				e.failure = false
 				d.note(func() yamldoc.Pos { return e.pos },
-					"%s is taken when %s answers %s, as its schema says, and not when it fails", n.at(e), quote(n.name),
+					"%s is taken when %s answers %s (as its schema allows), not when it fails", n.at(e), quote(n.name),
 					protocol.ErrorStatus)
 				continue
 			case r == nil: // reported elsewhere
 				continue
 			case r.role.Person:
-				d.add(e.pos, "remove "+protocol.ErrorStatus, "%s is never taken: a person never fails", n.at(e))
+				d.add(e.pos, "remove "+protocol.ErrorStatus, "%s is unreachable: a person never fails", n.at(e))
 			}
 			d.language = protocol.Language3
 		}
 	}
 	for _, r := range d.roles {
 		if d.language == protocol.Language3 && slices.Contains(r.statuses.values, protocol.ErrorStatus) {
-			d.add(r.pos, "give the status another name",
-				"%s can answer %s, which in this workflow means that a role has failed", quote(r.name), protocol.ErrorStatus)
+			d.add(r.pos, "rename the status",
+				"%s can answer %s, which in this workflow means that a role failed", quote(r.name), protocol.ErrorStatus)
 		}
 	}
 }
@@ -109,7 +109,7 @@ func (d *draft) readOnFailure(r *roleDraft, n *yamldoc.Node, what string) {
 	text, ok := d.text(n, "onFailure of "+what)
 	switch {
 	case ok && protocol.OnFailure(text) != protocol.ContinueOnFailure:
-		d.add(n.Pos, "onFailure: continue, or leave it out: then a child that fails stops the run",
+		d.add(n.Pos, "write onFailure: continue, or remove it: then a failed child stops the run",
 			"onFailure of %s cannot be %s", what, quote(text))
 	case ok:
 		r.role.OnFailure, d.language = protocol.ContinueOnFailure, protocol.Language3
@@ -123,7 +123,7 @@ func (d *draft) readWhen(c *childDraft, role *protocol.ChildRole, n *yamldoc.Nod
 	}
 	text, ok := d.text(n, "when of "+c.what)
 	if ok && strings.TrimSpace(text) == "" {
-		d.add(n.Pos, "leave it out: then it is played always", "when of %s is blank", c.what)
+		d.add(n.Pos, "remove it to run the part always", "when of %s is blank", c.what)
 	} else if ok {
 		c.when, c.condition, role.When, d.language = n, text, strings.TrimSpace(text), protocol.Language3
 	}
@@ -145,7 +145,7 @@ func (d *draft) readGuarded(node *nodeDraft, e yamldoc.Entry) {
 	first := &edgeDraft{status: e.Key, pos: e.Pos}
 	d.checkStatusKey(first, node.at(first))
 	if len(e.Value.Items) == 0 {
-		d.add(e.Value.Pos, "- {role: …}", "%s is an empty list: nothing would follow", node.at(first))
+		d.add(e.Value.Pos, "- {role: …}", "%s is an empty list", node.at(first))
 		d.incomplete = true
 	}
 	for _, item := range e.Value.Items {
@@ -159,7 +159,7 @@ func (d *draft) checkGuards(n *nodeDraft) {
 	for _, e := range n.edges {
 		if before := last[e.status]; before != nil && before.condition == nil {
 			d.add(e.pos, "give the entry before it a condition, or move it to the end",
-				"%s is never taken: an entry before it has no condition", n.at(e))
+				"%s is unreachable: an entry before it has no condition", n.at(e))
 		}
 		last[e.status] = e
 		if e.when != "" {

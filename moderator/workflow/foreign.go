@@ -11,13 +11,13 @@ import (
 
 // foreignKeys maps node keys of other tools to a suggestion.
 func foreignKeys() map[string]string {
-	config := func(key string) string { return "this is configuration; in config.yaml: " + key }
+	config := func(key string) string { return "this belongs in config.yaml: " + key }
 	const (
-		script = "run: a script as one text, with shell: bash or python3 if it is not for sh"
-		person = "person: true, and the question as the prompt"
-		edges  = "the graph says what follows a role: first: second"
-		when   = "when stands on an edge of a list, or on a part of all"
-		who    = "goal says who the agent is, procedure how it works, and prompt what it is asked"
+		script = "use run with the script as one text, and shell: bash or python3 if it isn't for sh"
+		person = "use person: true, with the question as the prompt"
+		edges  = "use the graph to order roles: first: second"
+		when   = "use when on an edge of a list, or on a part of all"
+		who    = "use goal for who the agent is, procedure for how it works, prompt for what it is asked"
 	)
 	return map[string]string{
 		"model": config("modelOverrides: {<workflow>.<role>: <model>}"), "effort": config("agents: {<name>: {args: […]}}"),
@@ -26,19 +26,19 @@ func foreignKeys() map[string]string {
 		"agent":    config("agentOverrides: {<workflow>: {<role>: <agent>}}"),
 		"timeout":  config("agents: {<name>: {timeout: 10m}}"),
 		"retry":    config("agents: {<name>: {retry: {attempts: 3}}}"),
-		"env":      `env belongs to a command: run: […], env: {NAME: "{{x}}"}`,
+		"env":      `use env with a command: run: […], env: {NAME: "{{x}}"}`,
 		"bash":     script, "script": script, "command": script, "shell": script,
 		"approval": person, "human": person, "human_gate": person,
 		"depends_on": edges, "depends": edges, "needs": edges, "next": edges, "routes": edges,
 		"system": who, "system_prompt": who, "instructions": who,
-		"prompt": "a prompt stands on a role, an edge, or a part of all or each",
+		"prompt": "use prompt on a role, an edge, or a part of all or each",
 		"if":     when, "when": when, "condition": when,
-		"loop": "let an edge lead back to an earlier role",
+		"loop": "use an edge to an earlier role",
 	}
 }
 
 // comingFrom refers to the page that explains other tools' terms.
-const comingFrom = "docs/coming-from.md says what its words are called here"
+const comingFrom = "see docs/coming-from.md"
 
 // foreignTool returns the name of the tool that a workflow file belongs to, and the key that reveals it; ""
 // if unknown.

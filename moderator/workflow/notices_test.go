@@ -60,7 +60,7 @@ func TestLocationsOutside(t *testing.T) {
 	t.Parallel()
 	for location, told := range map[string]string{
 		"sub": "", "./sub/..": "", "{{{plan}}}": "", "sub/~": "", "..x": "",
-		"/srv/{{{plan}}}": "is absolute", `C:\\work`: "is absolute", "~/work": "called ~",
+		"/srv/{{{plan}}}": "is absolute", `C:\\work`: "is absolute", "~/work": "named ~",
 		"..": "leads out of", "sub/../../x": "leads out of",
 	} {
 		def, err := parse(base(t, `location: "{{plan}}"`, fmt.Sprintf("location: %q", location)))

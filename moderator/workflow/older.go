@@ -25,7 +25,7 @@ func (d *draft) modernize(root *yamldoc.Node) *yamldoc.Node {
 		switch e.Key {
 		case "moderator":
 			if root.Get("graph") != nil {
-				d.add(e.Pos, "keep one of them", `the workflow has both "graph" and "moderator", which mean the same`)
+				d.add(e.Pos, "keep one of them", `the workflow has both "graph" and "moderator", which are the same`)
 				continue
 			}
 			e = yamldoc.Entry{Key: "graph", Text: "graph", Pos: e.Pos, Value: d.olderModerator(e)}
@@ -53,7 +53,7 @@ func (d *draft) olderModerator(e yamldoc.Entry) *yamldoc.Node {
 	}
 	if e.Value.Kind != yamldoc.Mapping {
 		d.add(e.Value.Pos, "moderator: {graph: [{from: …, transitions: […]}]}",
-			"moderator must be a mapping with a graph, but this is %s", kindOf(e.Value))
+			"moderator must be a mapping with a graph, not %s", kindOf(e.Value))
 		return unread(e.Value)
 	}
 	m := d.mapping(e.Value, e.Pos, "moderator", []field{
@@ -92,11 +92,11 @@ func (d *draft) olderNode(item *yamldoc.Node) (e yamldoc.Entry, ok bool) {
 		return e, false
 	}
 	if item.Kind != yamldoc.Mapping {
-		d.add(item.Pos, "{from: …, transitions: […]}", "a node of the graph must be a mapping, but this is %s", kindOf(item))
+		d.add(item.Pos, "{from: …, transitions: […]}", "a graph node must be a mapping, not %s", kindOf(item))
 		return e, false
 	}
 	m := d.mapping(item, item.Pos, "a node of the graph", []field{
-		{key: "from", required: true, remedy: "the role that it leads on from, or " + protocol.StartNode},
+		{key: "from", required: true, remedy: "the role before the transitions, or " + protocol.StartNode},
 		{key: "transitions", required: true, remedy: "a list of {to: …, condition: …}"},
 	})
 	from, transitions := m["from"], m["transitions"]
@@ -105,7 +105,7 @@ func (d *draft) olderNode(item *yamldoc.Node) (e yamldoc.Entry, ok bool) {
 		return e, false
 	}
 	if transitions.Kind != yamldoc.Sequence && !isUnread(transitions) {
-		d.add(transitions.Pos, "a list of {to: …, condition: …}", "transitions from %s must be a list, but this is %s",
+		d.add(transitions.Pos, "a list of {to: …, condition: …}", "transitions from %s must be a list, not %s",
 			quote(name), kindOf(transitions))
 		return e, false
 	}
@@ -214,13 +214,13 @@ func (d *draft) overrides() map[string]string {
 		return overrides
 	}
 	if n.Kind != yamldoc.Mapping {
-		d.add(n.Pos, "", "agentOverrides must be a mapping from role to command, but this is %s", kindOf(n))
+		d.add(n.Pos, "", "agentOverrides must be a mapping from role to command, not %s", kindOf(n))
 		return overrides
 	}
 	for _, e := range n.Entries {
 		if d.roleByName[e.Key] == nil {
 			d.add(e.Pos, d.didYouMean(e.Key, d.roleNames, "the roles are"),
-				"agentOverrides names %s, but there is no such role", quote(e.Key))
+				"agentOverrides refers to unknown role %s", quote(e.Key))
 			continue
 		}
 		if command, ok := d.text(e.Value, "agentOverrides of "+quote(e.Key)); ok {
@@ -235,12 +235,9 @@ func (d *draft) olderNotices() []string {
 	if !d.older {
 		return nil
 	}
-	notices := []string{d.File() + " is written in the older form of workflows; it is read and stored in the " +
-		"present one, " +
-		"which `uwf workflow show " + d.name.text + " --format yaml` prints"}
+	notices := []string{d.File() + " uses the older workflow format; to print it in the current one: uwf workflow show " + d.name.text + " --format yaml"}
 	if len(d.players) > 0 {
-		notices = append(notices, "who plays a role is configuration, so defaultAgent and agentOverrides are left out; "+
-			"these lines in config.yaml do the same:\n"+configLines(d.name.text, d.players))
+		notices = append(notices, "ignored defaultAgent and agentOverrides, which belong in config.yaml:\n"+configLines(d.name.text, d.players))
 	}
 	return notices
 }
@@ -310,7 +307,7 @@ func (d *draft) refuseTags(n *yamldoc.Node) {
 	switch n.Tag {
 	case "", source.Tag: // already reported if it could not be included
 	default:
-		d.add(n.Pos, "leave the tag out", "the tag %s means nothing in a workflow", quote(n.Tag))
+		d.add(n.Pos, "remove the tag", "unknown tag %s", quote(n.Tag))
 	}
 	for _, e := range n.Entries {
 		d.refuseTags(e.Value)
@@ -325,11 +322,10 @@ func (d *draft) refuseTransitionKeys(edge *yamldoc.Node, what string) {
 	for _, e := range edge.Entries {
 		switch e.Key {
 		case "to":
-			d.add(e.Pos, `write "role"`, "%s has \"to\", which belongs to lists of transitions", what)
+			d.add(e.Pos, `write "role"`, "%s has \"to\", which is only for lists of transitions", what)
 		case "when", "condition":
-			d.add(e.Pos, "make the node a list: - {role: …, when: …}, or let the role answer a $status and name the edge "+
-				"after it",
-				"%s has a %q, which belongs to lists of transitions", what, e.Key)
+			d.add(e.Pos, "make the node a list: - {role: …, when: …}, or use one edge for each $status",
+				"%s has a %q, which is only for lists of transitions", what, e.Key)
 		}
 	}
 }

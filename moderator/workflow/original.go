@@ -22,7 +22,7 @@ func (d *draft) withoutVersion(root *yamldoc.Node) *yamldoc.Node {
 			return strings.HasPrefix(e.Key, "x-")
 		}
 		if d.versioned = e.Value.Scalar == int64(1); !d.versioned {
-			d.add(e.Value.Pos, "version: 1", "version %s of the file format is not known", quote(e.Value.Text))
+			d.add(e.Value.Pos, "version: 1", "unknown file format version %s", quote(e.Value.Text))
 		}
 		return true
 	})
@@ -40,11 +40,11 @@ func (d *draft) checkLiquid(what, template string, n *yamldoc.Node) {
 	tag, _, _ := strings.Cut(template[at+len(open):], "%}")
 	name, rest, _ := strings.Cut(strings.Trim(tag, "- \t\n"), " ")
 	remedy, known := map[string]string{
-		"if":      "write {{#x}}…{{/x}}, and {{^x}}…{{/x}} for what is otherwise",
+		"if":      "write {{#x}}…{{/x}}, and {{^x}}…{{/x}} for else",
 		"unless":  "write {{^x}}…{{/x}}",
 		"for":     "write {{#x}}…{{.}}…{{/x}}",
 		"comment": "write {{! … }}",
-		"raw":     "write {{=<% %>=}} before it and <%={{ }}=%> behind it",
+		"raw":     "write {{=<% %>=}} before it and <%={{ }}=%> after it",
 		"assign":  "prepare the value in a role, and write {{x}}",
 	}[name]
 	if about := strings.Fields(rest); len(about) > 0 {
@@ -56,9 +56,9 @@ func (d *draft) checkLiquid(what, template string, n *yamldoc.Node) {
 	}
 	place := func() yamldoc.Pos { return d.nth(n.Pos, open, 0) }
 	if d.versioned {
-		d.add(place(), remedy, "%s: the tag {%% %s %%} of Liquid does not exist", what, name)
+		d.add(place(), remedy, "%s: unknown Liquid tag {%% %s %%}", what, name)
 	} else if known {
-		d.note(place, "%s: {%% %s %%} is no tag here, and stays in the text; for the same, %s", what, name, remedy)
+		d.note(place, "%s: {%% %s %%} is not a tag here and stays in the text; instead, %s", what, name, remedy)
 	}
 }
 
@@ -114,7 +114,7 @@ func filterRemedy(name string) string {
 	case "join":
 		return "write {{" + x + ` | join: ", "}}`
 	}
-	return "join is the only filter; prepare the value in a role with compute, and name its field here"
+	return "join is the only filter; use a role with compute and its field here"
 }
 
 // inputMeant returns the input variable that {{topic}} or {{inputs.topic}} probably refers to, or "".

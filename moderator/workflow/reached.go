@@ -255,7 +255,7 @@ func (d *draft) checkBody(what string, tag mustache.Tag, from answer, at func() 
 	variable := tag.Kind == mustache.Variable
 	switch {
 	case variable && len(tag.Path) > 1 && (len(tag.Path) > 2 || tag.Path[1] != "length"):
-		d.add(at(), "{{"+protocol.BodyVariable+"}}", "%s: %s is a text", what, protocol.BodyVariable)
+		d.add(at(), "{{"+protocol.BodyVariable+"}}", "%s: %s is a string", what, protocol.BodyVariable)
 	case variable && from.role == nil && !from.skip:
 		d.add(at(), "", "%s: variable %s does not exist: %s", what, quote(tag.Name), from.lacks())
 	case from.role != nil && (from.role.role.Player() != protocol.PlayedByAgent || from.edge != nil && from.edge.failure):
@@ -266,7 +266,7 @@ func (d *draft) checkBody(what string, tag mustache.Tag, from answer, at func() 
 // noteOwn warns that a name refers to a field of the answer and shadows a variable.
 func (d *draft) noteOwn(what string, tag mustache.Tag, from answer, at func() yamldoc.Pos) {
 	if name := tag.Path[0]; from.role != nil && isNew(name) {
-		d.note(at, "%s: %s is the field of the answer of %s here, not what uwf calls so", what, name, quote(from.role.name))
+		d.note(at, "%s: %s is a field of the answer of %s here, not uwf's variable", what, name, quote(from.role.name))
 	}
 }
 

@@ -22,7 +22,7 @@ func readDraft(r *report, root *yamldoc.Node, src Source) *draft {
 		return nil
 	}
 	if root.Kind != yamldoc.Mapping {
-		r.Add(root.Pos, "begin with: name, description, roles, graph", "a workflow is a mapping, but this is %s",
+		r.Add(root.Pos, "start with: name, description, roles, graph", "a workflow must be a mapping, not %s",
 			kindOf(root))
 		return nil
 	}
@@ -35,11 +35,11 @@ func readDraft(r *report, root *yamldoc.Node, src Source) *draft {
 	d.refuseTags(root)
 	root = d.expand(d.modernize(d.withoutVersion(root)))
 	m := d.mapping(root, yamldoc.Pos{Line: 1, Column: 1}, "the workflow", []field{
-		{key: "name", required: true, remedy: "it must be the name of the file without its ending"},
-		{key: "description", required: true, remedy: "one sentence that says what the workflow is for"},
+		{key: "name", required: true, remedy: "the file name without its extension"},
+		{key: "description", required: true, remedy: "one sentence about what the workflow is for"},
 		{key: "roles", required: true, remedy: "each role with a goal, a prompt and an answer"},
 		{key: "conditions"},
-		{key: "graph", required: true, remedy: "$START and each role, with the edges that lead on from it"},
+		{key: "graph", required: true, remedy: "$START and each role, with their edges"},
 		{key: "limits"},
 		{key: "inputs"},
 	})
@@ -108,7 +108,7 @@ func (d *draft) keyRemedy(e yamldoc.Entry, keys, shown []string) string {
 }
 
 // splitRemedy is the remedy for isSplitText.
-const splitRemedy = "put the whole text in quotes: inside {…} a comma ends it"
+const splitRemedy = "put the whole text in quotes: a comma ends it inside {…}"
 
 // isSplitText reports whether an entry is probably the rest of a text split at a comma, as in {description:
 // first this, then that}.
@@ -126,7 +126,7 @@ func (d *draft) text(n *yamldoc.Node, what string) (string, bool) {
 			return s, true
 		}
 	}
-	d.add(n.Pos, asText(n), "%s must be a text, but this is %s", what, kindOf(n))
+	d.add(n.Pos, asText(n), "%s must be a string, not %s", what, kindOf(n))
 	return "", false
 }
 
@@ -153,7 +153,7 @@ func (d *draft) readLimits(n *yamldoc.Node) {
 		return
 	}
 	if n.Kind != yamldoc.Mapping {
-		d.add(n.Pos, "limits: {maxSteps: 100, maxVisitsPerRole: 20}", "limits must be a mapping, but this is %s", kindOf(n))
+		d.add(n.Pos, "limits: {maxSteps: 100, maxVisitsPerRole: 20}", "limits must be a mapping, not %s", kindOf(n))
 		return
 	}
 	var fields []field
@@ -184,11 +184,11 @@ func (d *draft) limit(n *yamldoc.Node, what string, most int64) int64 {
 	}
 	count, ok := n.Scalar.(int64)
 	if n.Kind != yamldoc.Scalar || !ok || count < 1 || count > most {
-		remedy := "leave it out for the default"
+		remedy := "remove it to use the default"
 		if n, err := strconv.Atoi(n.Text); err == nil && n > 0 {
 			remedy = fmt.Sprintf("%s: %d, without quotes", what, n)
 		}
-		d.add(n.Pos, remedy, "%s must be a whole number from 1, but this is %s", what, kindOf(n))
+		d.add(n.Pos, remedy, "%s must be a positive integer, not %s", what, kindOf(n))
 		return 0
 	}
 	return count
@@ -207,7 +207,7 @@ func (d *draft) dollars(n *yamldoc.Node, what string) float64 {
 		amount = v
 	}
 	if n.Kind != yamldoc.Scalar || !(amount > 0 && amount <= protocol.MaxCostUSD) {
-		d.add(n.Pos, what+": 5.00", "%s must be a number of dollars above 0, but this is %s", what, kindOf(n))
+		d.add(n.Pos, what+": 5.00", "%s must be an amount in dollars above 0, not %s", what, kindOf(n))
 		return 0
 	}
 	return amount
@@ -221,7 +221,7 @@ func (d *draft) span(n *yamldoc.Node, what string) int64 {
 	text, _ := n.Scalar.(string)
 	t, err := time.ParseDuration(text)
 	if n.Kind != yamldoc.Scalar || err != nil || t < time.Millisecond {
-		d.add(n.Pos, what+": 2h", "%s must be a length of time, such as 90s, 30m or 2h, but this is %s", what, kindOf(n))
+		d.add(n.Pos, what+": 2h", "%s must be a duration such as 90s, 30m or 2h, not %s", what, kindOf(n))
 		return 0
 	}
 	return t.Milliseconds()
@@ -231,7 +231,7 @@ func (d *draft) span(n *yamldoc.Node, what string) int64 {
 func (d *draft) readTransitions(node *nodeDraft, n *yamldoc.Node) {
 	node.list = true
 	if len(n.Items) == 0 {
-		d.add(n.Pos, "- {role: …}", "graph[%s] is an empty list: nothing would follow", node.name)
+		d.add(n.Pos, "- {role: …}", "graph[%s] is an empty list", node.name)
 		d.incomplete = true
 	}
 	for i, item := range n.Items {
@@ -242,10 +242,10 @@ func (d *draft) readTransitions(node *nodeDraft, n *yamldoc.Node) {
 func (d *draft) readTransition(node *nodeDraft, edge *edgeDraft, n *yamldoc.Node) *edgeDraft {
 	what := node.at(edge)
 	if n.Get("role") != nil && n.Get("to") != nil {
-		d.add(n.Pos, "keep one of them", "%s has both \"role\" and \"to\", which mean the same", what)
+		d.add(n.Pos, "keep one of them", "%s has both \"role\" and \"to\", which are the same", what)
 	}
 	if n.Get("when") != nil && n.Get("condition") != nil {
-		d.add(n.Pos, "keep one of them", "%s has both \"when\" and \"condition\", which mean the same", what)
+		d.add(n.Pos, "keep one of them", "%s has both \"when\" and \"condition\", which are the same", what)
 	}
 	edge = d.readTarget(edge, n, what, []field{
 		{key: "role"}, {key: "to", older: true}, {key: "when"}, {key: "condition", older: true}, {key: "prompt"},
@@ -256,7 +256,7 @@ func (d *draft) readTransition(node *nodeDraft, edge *edgeDraft, n *yamldoc.Node
 	}
 	text, ok := d.text(edge.condition, "when of "+what)
 	if ok && strings.TrimSpace(text) == "" {
-		d.add(edge.condition.Pos, "when: null, or leave it out, for always", "when of %s is blank", what)
+		d.add(edge.condition.Pos, "remove it, or write when: null, for always", "when of %s is blank", what)
 	}
 	if edge.when = strings.TrimSpace(text); edge.when == "" {
 		d.incomplete = true // unknown whether the edge is unconditional
@@ -271,7 +271,7 @@ func (d *draft) readConditions(n *yamldoc.Node) {
 	}
 	if n.Kind != yamldoc.Mapping {
 		d.add(n.Pos, "conditions: {approved: {description: …, expression: …}}",
-			"conditions must be a mapping from name to expression, but this is %s", kindOf(n))
+			"conditions must be a mapping from name to expression, not %s", kindOf(n))
 		return
 	}
 	for _, e := range n.Entries {
@@ -297,7 +297,7 @@ func (d *draft) readCondition(e yamldoc.Entry) *conditionDraft {
 		}
 	}
 	if isNull(n) {
-		d.add(e.Pos, "a JSONata expression, such as meta.approved = false", "%s says nothing", what)
+		d.add(e.Pos, "a JSONata expression, such as meta.approved = false", "%s is empty", what)
 		return c
 	}
 	text, ok := d.text(n, "expression of "+what)
@@ -335,7 +335,7 @@ func (d *draft) readInputs(n *yamldoc.Node) {
 		return
 	}
 	if n.Kind != yamldoc.Mapping {
-		d.add(n.Pos, "inputs: {branch: "+exampleInput+"}", "inputs must be a mapping from name to input, but this is %s",
+		d.add(n.Pos, "inputs: {branch: "+exampleInput+"}", "inputs must be a mapping from name to input, not %s",
 			kindOf(n))
 		d.lostInputs = true
 		return
@@ -351,7 +351,7 @@ func (d *draft) readInput(e yamldoc.Entry) *inputDraft {
 	i := &inputDraft{name: e.Key}
 	what := "input " + quote(e.Key)
 	if !inputPattern().MatchString(e.Key) || len(e.Key) > maxName {
-		d.add(e.Pos, "letters, digits and _, beginning with a letter",
+		d.add(e.Pos, "letters, digits and _, starting with a letter",
 			"the input name %s cannot be used in templates and conditions", quote(e.Key))
 	}
 	n := e.Value
@@ -359,7 +359,7 @@ func (d *draft) readInput(e yamldoc.Entry) *inputDraft {
 		return i
 	}
 	if n.Kind != yamldoc.Mapping {
-		d.add(n.Pos, e.Key+": "+exampleInput, "%s must be a mapping, but this is %s", what, kindOf(n))
+		d.add(n.Pos, e.Key+": "+exampleInput, "%s must be a mapping, not %s", what, kindOf(n))
 		return i
 	}
 	m := d.mapping(n, e.Pos, what, []field{
@@ -373,7 +373,7 @@ func (d *draft) readInput(e yamldoc.Entry) *inputDraft {
 	case schema == nil, isUnread(schema):
 		return i
 	case schema.Kind != yamldoc.Mapping:
-		d.add(schema.Pos, "schema: {type: string}", "schema of %s must be a JSON Schema, but this is %s", what,
+		d.add(schema.Pos, "schema: {type: string}", "schema of %s must be a JSON Schema, not %s", what,
 			kindOf(schema))
 		return i
 	}
@@ -407,7 +407,7 @@ func (d *draft) checkInputs() {
 			d.add(i.fallback.Pos, "", "the default of input %s: %v", quote(i.name), err)
 		}
 		for _, p := range problems {
-			d.add(i.fallback.Pos, "", "the default of input %s does not fit its schema: %s", quote(i.name), p)
+			d.add(i.fallback.Pos, "", "the default of input %s does not match its schema: %s", quote(i.name), p)
 		}
 	}
 }

@@ -41,7 +41,7 @@ func (d *draft) onePlayer(m map[string]*yamldoc.Node, what string) {
 		switch n := m[key]; {
 		case n == nil:
 		case first != "":
-			d.add(n.Pos, "keep one of them", "%s has both %q and %q: only one of them can play it", what, first, key)
+			d.add(n.Pos, "keep one of them", "%s has both %q and %q; only one is allowed", what, first, key)
 		default:
 			first = key
 		}
@@ -78,14 +78,14 @@ func (d *draft) readChildren(r *roleDraft, m map[string]*yamldoc.Node, what stri
 func (d *draft) readWorkspace(r *roleDraft, m map[string]*yamldoc.Node, what string) {
 	n := m["workspace"]
 	if text, ok := d.text(n, "workspace of "+what); ok && text != protocol.InWorktree {
-		d.add(n.Pos, "workspace: worktree, or leave it out: children work where their parent does",
+		d.add(n.Pos, "write workspace: worktree, or remove it: children work in the directory of their parent",
 			"workspace of %s cannot be %s", what, quote(text))
 	} else if ok {
 		r.role.Workspace = text
 	}
 	n = m["merge"]
 	if r.role.Merge = d.yes(n, "merge", what); r.role.Merge && r.role.Workspace == "" {
-		d.add(n.Pos, "add workspace: worktree", "%s has \"merge\", but its children have no worktrees of their own", what)
+		d.add(n.Pos, "add workspace: worktree", "%s has \"merge\", but its children have no worktrees", what)
 	}
 }
 
@@ -100,9 +100,9 @@ func (d *draft) checkMerge(r *roleDraft) {
 	}
 	problems, err := compiled.Validate(context.Background(), moderator.Conflicted([]string{"path"}))
 	if err == nil && len(problems) > 0 {
-		d.add(r.yaml.Pos, "oneOf with a variant for it, or no schema and no join",
-			"merge of %s gives {$status: conflict, files: [path, …]} when two children have changed the same place, which "+
-				"its schema does not allow: %s", quote(r.name), problems[0])
+		d.add(r.yaml.Pos, "use oneOf with a variant for it, or remove schema and join",
+			"merge of %s answers {$status: conflict, files: [path, …]} on a conflict, which its schema does not "+
+				"allow: %s", quote(r.name), problems[0])
 	}
 }
 
@@ -118,7 +118,8 @@ func (d *draft) readAll(r *roleDraft, n *yamldoc.Node, what string) {
 		return
 	}
 	if n.Kind != yamldoc.Mapping || len(n.Entries) == 0 {
-		d.add(n.Pos, exampleAll, "all of %s must be a list of roles, or a mapping from name to role or workflow, but this is %s",
+		d.add(n.Pos, exampleAll, "all of %s must be a list of roles, or a mapping from name to role or workflow, "+
+			"not %s",
 			what, kindOf(n))
 		return
 	}
@@ -163,7 +164,7 @@ func (d *draft) readChild(n *yamldoc.Node, at yamldoc.Pos, what string, more []f
 		return c, role
 	}
 	if n.Kind != yamldoc.Mapping {
-		d.add(n.Pos, "{role: …, prompt: …}, or {workflow: ./other.yaml}", "%s must be a mapping, but this is %s", what,
+		d.add(n.Pos, "{role: …, prompt: …}, or {workflow: ./other.yaml}", "%s must be a mapping, not %s", what,
 			kindOf(n))
 		return c, role
 	}
@@ -173,12 +174,12 @@ func (d *draft) readChild(n *yamldoc.Node, at yamldoc.Pos, what string, more []f
 	case m["role"] != nil && m["workflow"] != nil:
 		d.add(m["workflow"].Pos, "keep one of them", "%s has both \"role\" and \"workflow\"", what)
 	case m["role"] == nil && m["workflow"] == nil:
-		d.add(at, "add role: or workflow:", "%s names neither a role nor a workflow", what)
+		d.add(at, "add role: or workflow:", "%s has neither a role nor a workflow", what)
 	case m["role"] != nil:
 		name, _ := d.text(m["role"], "role of "+what)
 		c.role, role.Role = word{name, m["role"].Pos}, name
 		if m["vars"] != nil {
-			d.add(m["vars"].Pos, "leave it out: a role has the inputs of its workflow",
+			d.add(m["vars"].Pos, "remove it: a role gets the inputs of its workflow",
 				"%s has \"vars\", but runs no other workflow", what)
 		}
 	default:
@@ -190,7 +191,7 @@ func (d *draft) readChild(n *yamldoc.Node, at yamldoc.Pos, what string, more []f
 	}
 	text, ok := d.text(m["prompt"], "prompt of "+what)
 	if ok && strings.TrimSpace(text) == "" {
-		d.add(m["prompt"].Pos, "leave it out: then that of the edge serves", "prompt of %s is blank", what)
+		d.add(m["prompt"].Pos, "remove it to use the edge's prompt", "prompt of %s is blank", what)
 	} else if ok {
 		c.prompt, c.text, role.Prompt = m["prompt"], text, text
 	}
@@ -204,7 +205,7 @@ func (d *draft) use(n *yamldoc.Node, what string) *Used {
 		return nil
 	}
 	if d.workflow == nil {
-		d.add(n.Pos, "", "%s: %s cannot be found from here", what, quote(name))
+		d.add(n.Pos, "", "%s: %s not found", what, quote(name))
 		return nil
 	}
 	used, err := d.workflow(name)
@@ -230,7 +231,7 @@ func (d *draft) readVars(n *yamldoc.Node, what string) map[string]any {
 		return nil
 	}
 	if n.Kind != yamldoc.Mapping {
-		d.add(n.Pos, "vars: {branch: \"{{branch}}\"}", "%s must be a mapping from input to value, but this is %s", what,
+		d.add(n.Pos, "vars: {branch: \"{{branch}}\"}", "%s must be a mapping from input to value, not %s", what,
 			kindOf(n))
 		return nil
 	}
@@ -266,13 +267,14 @@ func (d *draft) checkChild(r *roleDraft, c childDraft) {
 		target := d.roleByName[c.role.text]
 		switch {
 		case target == nil && !d.lostRoles && strings.ContainsAny(c.role.text, "./"):
-			d.add(c.role.pos, "{workflow: "+c.role.text+"}", "%s names the role %s, which does not exist", c.what,
+			d.add(c.role.pos, "{workflow: "+c.role.text+"}", "%s refers to unknown role %s", c.what,
 				quote(c.role.text))
 		case target == nil && !d.lostRoles:
 			d.add(c.role.pos, d.didYouMean(c.role.text, d.roleNames, "the roles are"),
-				"%s names the role %s, which does not exist", c.what, quote(c.role.text))
+				"%s refers to unknown role %s", c.what, quote(c.role.text))
 		case target != nil && target.role.HasChildren():
-			d.add(c.role.pos, "make a workflow of it, and name that", "%s names the role %s, which has children itself",
+			d.add(c.role.pos, "move it to a workflow, and use that", "%s refers to role %s, which has children "+
+				"itself",
 				c.what, quote(c.role.text))
 		}
 		return

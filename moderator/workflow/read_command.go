@@ -37,14 +37,14 @@ func (d *draft) readScript(r *roleDraft, script string, shell *yamldoc.Node, wha
 	r.role.Script, d.language = script, protocol.Language3
 	switch {
 	case strings.TrimSpace(script) == "":
-		d.add(r.run.Pos, exampleRun, "run of %s names no program", what)
+		d.add(r.run.Pos, exampleRun, "run of %s has no program", what)
 		return
 	case len(script) > maxScript:
-		d.add(r.run.Pos, "keep it in a file, and run that: run: [sh, ./script.sh]",
-			"run of %s has %d bytes: a script has %d at most", what, len(script), maxScript)
+		d.add(r.run.Pos, "put it in a file: run: [sh, ./script.sh]",
+			"run of %s has %d bytes; the limit for a script is %d", what, len(script), maxScript)
 		return
 	case strings.ContainsRune(script, 0):
-		d.add(r.run.Pos, "", "run of %s has a NUL in it, which no command can be given", what)
+		d.add(r.run.Pos, "", "run of %s has a NUL character, which commands cannot receive", what)
 		return
 	}
 	if shell == nil || isUnread(shell) || isNull(shell) {
@@ -58,8 +58,8 @@ func (d *draft) readScript(r *roleDraft, script string, shell *yamldoc.Node, wha
 	case shell.Kind == yamldoc.Sequence && len(shell.Items) > 0:
 		r.role.Shell = d.readWords(shell, what)
 	default:
-		d.add(shell.Pos, "one of "+strings.Join(slices.Sorted(maps.Keys(shells())), ", ")+", or the words before the script: [perl, -e]",
-			"shell of %s is not known", what)
+		d.add(shell.Pos, "use one of "+strings.Join(slices.Sorted(maps.Keys(shells())), ", ")+", or a command that takes the script: [perl, -e]",
+			"unknown shell in %s", what)
 	}
 }
 
@@ -69,7 +69,7 @@ func (d *draft) readEnv(r *roleDraft, n *yamldoc.Node, what string) {
 		return
 	}
 	if n.Kind != yamldoc.Mapping {
-		d.add(n.Pos, `env: {TAG: "{{tag}}"}`, "env of %s must be a mapping from name to text, but this is %s", what, kindOf(n))
+		d.add(n.Pos, `env: {TAG: "{{tag}}"}`, "env of %s must be a mapping from name to string, not %s", what, kindOf(n))
 		return
 	}
 	r.role.Env, r.env = map[string]string{}, map[string]*yamldoc.Node{}
@@ -85,7 +85,7 @@ func (d *draft) readEnv(r *roleDraft, n *yamldoc.Node, what string) {
 			}
 		}
 		if strings.ContainsRune(value, 0) {
-			d.add(e.Value.Pos, "", "env[%s] of %s has a NUL in it, which no command can be given", e.Key, what)
+			d.add(e.Value.Pos, "", "env[%s] of %s has a NUL character, which commands cannot receive", e.Key, what)
 		}
 		r.role.Env[e.Key], r.env[e.Key] = value, e.Value
 		d.language = protocol.Language3
@@ -97,9 +97,9 @@ func (d *draft) readEnv(r *roleDraft, n *yamldoc.Node, what string) {
 func envProblem(name string) (problem, remedy string) {
 	switch upper := strings.ToUpper(name); {
 	case strings.HasPrefix(upper, "UWF_"):
-		return "belongs to uwf", "any name that does not begin with UWF_"
+		return "is reserved for uwf", "use a name that does not start with UWF_"
 	case !envName().MatchString(name):
-		return "cannot be that of a variable", "letters, digits and _, and no digit first"
+		return "is not a valid variable name", "use letters, digits and _, starting with a letter or _"
 	}
 	return "", ""
 }
@@ -118,7 +118,8 @@ func (d *draft) noteSteering(e yamldoc.Entry, value, what string) {
 	if slices.ContainsFunc(t.Tags(), func(tag mustache.Tag) bool {
 		return len(tag.Path) == 0 || tag.Path[0] != protocol.InputsVariable
 	}) {
-		d.note(func() yamldoc.Pos { return e.Pos }, "env[%s] of %s steers programs: who answers it can run any command as you",
+		d.note(func() yamldoc.Pos { return e.Pos }, "env[%s] of %s controls programs: its value can run any "+
+			"command as you",
 			e.Key, what)
 	}
 }
@@ -130,8 +131,8 @@ func (d *draft) noteIncluded(r *roleDraft, i int, n *yamldoc.Node) {
 		return
 	}
 	r.tell(key)
-	d.note(func() yamldoc.Pos { return d.nth(n.Pos, "{{", 0) }, "run[%d] of role %s is a template, also in a file of its own; "+
-		"to keep the text as it is, write run as one text", i, quote(r.name))
+	d.note(func() yamldoc.Pos { return d.nth(n.Pos, "{{", 0) }, "run[%d] of role %s is a template, even in a "+
+		"separate file; to keep {{…}} as it is, write run as one text", i, quote(r.name))
 }
 
 // tell records that a warning about part of a command was issued.
@@ -160,10 +161,10 @@ func (d *draft) checkScript(r *roleDraft, from answer) {
 		r.tell(name)
 		tag, variable := r.role.Script[m[0]:m[1]], envNameOf(name)
 		at := func() yamldoc.Pos { return d.nth(r.run.Pos, tag, 0) }
-		problem := fmt.Sprintf("run of role %s is a script, in which %s stays as it is", quote(r.name), tag)
-		remedy := fmt.Sprintf(`env: {%s: "{{%s}}"}, and in the script "$%[1]s"`, variable, name)
+		problem := fmt.Sprintf("run of role %s is a script, so %s is not replaced", quote(r.name), tag)
+		remedy := fmt.Sprintf(`env: {%s: "{{%s}}"}, and "$%[1]s" in the script`, variable, name)
 		if included {
-			d.note(at, "%s; if it is meant as a variable, write %s", problem, remedy)
+			d.note(at, "%s; to use a variable, write %s", problem, remedy)
 		} else {
 			d.add(at(), remedy, "%s", problem)
 		}

@@ -28,7 +28,7 @@ func (d *draft) readRoles(n *yamldoc.Node) {
 		return
 	}
 	if n.Kind != yamldoc.Mapping {
-		d.add(n.Pos, "", "roles must be a mapping from name to role, but this is %s", kindOf(n))
+		d.add(n.Pos, "", "roles must be a mapping from name to role, not %s", kindOf(n))
 		d.incomplete = true
 		return
 	}
@@ -50,8 +50,8 @@ func (d *draft) readRole(e yamldoc.Entry) *roleDraft {
 		return r
 	}
 	if n.Kind != yamldoc.Mapping {
-		d.add(n.Pos, "give it a goal, a prompt and an answer, or say who plays it: run, person, workflow, all, each",
-			"%s must be a mapping, but this is %s", what, kindOf(n))
+		d.add(n.Pos, "add a goal, a prompt and an answer, or one of run, person, workflow, all, each",
+			"%s must be a mapping, not %s", what, kindOf(n))
 		return r
 	}
 	fields, player := roleFields(n)
@@ -64,7 +64,7 @@ func (d *draft) readRole(e yamldoc.Entry) *roleDraft {
 	r.blank, r.player = read && strings.TrimSpace(description) == "", player
 	r.derived = d.derived[e.Key]
 	if prompt, ok := d.text(m["prompt"], "prompt of "+what); ok && strings.TrimSpace(prompt) == "" {
-		d.add(m["prompt"].Pos, "leave it out: then the description serves", "prompt of %s is blank", what)
+		d.add(m["prompt"].Pos, "remove it to use the description", "prompt of %s is blank", what)
 	}
 	r.role = protocol.Role{
 		Description: description, Goal: text("goal"), Procedure: text("procedure"),
@@ -94,7 +94,7 @@ func (d *draft) readRole(e yamldoc.Entry) *roleDraft {
 func roleFields(n *yamldoc.Node) ([]field, protocol.Player) {
 	prompted := says(n, "prompt")
 	instructed := field{key: "description", required: !prompted,
-		remedy: `one line that says what the role does, or "prompt": what it is asked`}
+		remedy: `one line about what the role does, or "prompt": what it is asked`}
 	fields := []field{{key: "description"}, {key: "prompt"}}
 	// at most one, see readSchema
 	schema := []field{{key: "answer"}, {key: "schema"}, {key: "frontmatter", older: true}, {key: "meta", older: true},
@@ -120,7 +120,8 @@ func roleFields(n *yamldoc.Node) ([]field, protocol.Player) {
 		return append(children, field{key: "onFailure"}), protocol.PlayedByEach
 	}
 	fields[0] = instructed
-	fields = append(fields, field{key: "goal", required: !prompted && says(n, "description"), remedy: "who the agent is and what it is after"},
+	fields = append(fields, field{key: "goal", required: !prompted && says(n, "description"), remedy: "who the agent is " +
+		"and what it aims for"},
 		field{key: "capabilities"}, field{key: "procedure"}, field{key: "output"})
 	return slices.Concat(fields, schema, []field{{key: "extractPrompt", older: true}}, players), protocol.PlayedByAgent
 }
@@ -142,7 +143,7 @@ func (d *draft) readCapabilities(n *yamldoc.Node, what string) []string {
 		if n.Kind == yamldoc.Scalar {
 			remedy = "capabilities: [" + n.Text + "]"
 		}
-		d.add(n.Pos, remedy, "capabilities of %s must be a list of texts, but this is %s", what, kindOf(n))
+		d.add(n.Pos, remedy, "capabilities of %s must be a list of strings, not %s", what, kindOf(n))
 		return list
 	}
 	for _, item := range n.Items {
@@ -164,7 +165,7 @@ func (d *draft) readSchema(r *roleDraft, role *yamldoc.Node, what string) {
 				continue
 			}
 			if found != nil {
-				d.add(e.Pos, "keep one of them", "%s has both %q and %q, which mean the same", what, found.Key, e.Key)
+				d.add(e.Pos, "keep one of them", "%s has both %q and %q, which are the same", what, found.Key, e.Key)
 				twice = true
 				continue
 			}
@@ -179,8 +180,8 @@ func (d *draft) readSchema(r *roleDraft, role *yamldoc.Node, what string) {
 		return
 	}
 	if found == nil && r.role.Parse == protocol.ParseJSON {
-		d.note(func() yamldoc.Pos { return r.pos }, "%s answers any JSON object, so its fields cannot be checked; add \"answer\" "+
-			"with those that the workflow uses", what)
+		d.note(func() yamldoc.Pos { return r.pos }, "%s can answer any JSON object; add \"answer\" so that the "+
+			"fields used in the workflow are checked", what)
 		r.use(map[string]any{"type": "object", "additionalProperties": true})
 		return
 	}
@@ -194,7 +195,7 @@ func (d *draft) readSchema(r *roleDraft, role *yamldoc.Node, what string) {
 	}
 	if found == nil && r.role.HasChildren() {
 		if r.role.Join != "" {
-			d.add(r.pos, `add "answer": the fields that the join gives`, "%s has a \"join\", but no \"answer\"", what)
+			d.add(r.pos, `add "answer": the fields that the join returns`, "%s has a \"join\", but no \"answer\"", what)
 		}
 		if r.role.Merge {
 			r.use(moderator.MergeSchema())
@@ -213,7 +214,7 @@ func (d *draft) readSchema(r *roleDraft, role *yamldoc.Node, what string) {
 	}
 	if n.Kind != yamldoc.Mapping {
 		d.add(n.Pos, "schema: {type: object, properties: {…}, required: […]}",
-			"%s of %s must be a JSON Schema, but this is %s", found.Key, what, kindOf(n))
+			"%s of %s must be a JSON Schema, not %s", found.Key, what, kindOf(n))
 		return
 	}
 	if !isTyped(n) {
@@ -262,7 +263,7 @@ func (d *draft) readCommand(r *roleDraft, m map[string]*yamldoc.Node, what strin
 	} else {
 		r.role.Run = d.readWords(r.run, what)
 		if n := m["shell"]; n != nil {
-			d.add(n.Pos, "leave it out, or write run as one text", "%s has a shell, but its run is a list of words", what)
+			d.add(n.Pos, "remove it, or write run as one text", "%s has a shell, but run is a list of words", what)
 		}
 	}
 	d.readEnv(r, m["env"], what)
@@ -280,7 +281,7 @@ func (d *draft) readWords(n *yamldoc.Node, what string) []string {
 		return nil
 	}
 	if n.Kind != yamldoc.Sequence {
-		d.add(n.Pos, exampleRun, "run of %s must be a list of words, or a script as one text, but this is %s", what, kindOf(n))
+		d.add(n.Pos, exampleRun, "run of %s must be a list of words, or a script as one text, not %s", what, kindOf(n))
 		return nil
 	}
 	var words []string
@@ -290,12 +291,12 @@ func (d *draft) readWords(n *yamldoc.Node, what string) []string {
 			word, ok = d.text(item, fmt.Sprintf("run[%d] of %s", i, what))
 		}
 		if ok && strings.ContainsRune(word, 0) {
-			d.add(item.Pos, "", "run[%d] of %s has a NUL in it, which no command can be given", i, what)
+			d.add(item.Pos, "", "run[%d] of %s has a NUL character, which commands cannot receive", i, what)
 		}
 		words = append(words, word)
 	}
 	if len(words) == 0 || len(n.Items) > 0 && n.Items[0].Kind == yamldoc.Scalar && strings.TrimSpace(words[0]) == "" {
-		d.add(n.Pos, exampleRun, "run of %s names no program", what)
+		d.add(n.Pos, exampleRun, "run of %s has no program", what)
 		return nil
 	}
 	return words
@@ -312,7 +313,7 @@ func (d *draft) yes(n *yamldoc.Node, key, what string) bool {
 		return false
 	}
 	if n.Kind != yamldoc.Scalar || n.Scalar != true {
-		d.add(n.Pos, key+": true, or leave it out", "%s of %s must be true, but this is %s", key, what, kindOf(n))
+		d.add(n.Pos, "write "+key+": true, or remove it", "%s of %s must be true, not %s", key, what, kindOf(n))
 		return false
 	}
 	return true
@@ -337,7 +338,7 @@ func (d *draft) readTime(n *yamldoc.Node, what string) int64 {
 	text, _ := n.Scalar.(string)
 	span, err := time.ParseDuration(text)
 	if err != nil || span < time.Millisecond {
-		d.add(n.Pos, "such as 90s or 10m", "%s must be a time, but this is %s", what, kindOf(n))
+		d.add(n.Pos, "such as 90s or 10m", "%s must be a duration, not %s", what, kindOf(n))
 		return 0
 	}
 	return span.Milliseconds()
@@ -347,8 +348,8 @@ func (d *draft) readTime(n *yamldoc.Node, what string) int64 {
 func (d *draft) commandSchema(r *roleDraft, n *yamldoc.Node, what string) {
 	for _, key := range schemaKeys() {
 		if e := n.Get(key); e != nil && !isNull(e) {
-			d.add(e.Pos, `add "parse: json" or "parse: frontmatter" if the command prints the data, or leave it out: a command answers $status passed or failed, exitCode, output and truncated`,
-				"%s has a schema, but it does not say that its command prints data", what)
+			d.add(e.Pos, `if the command prints the data, add "parse: json" or "parse: frontmatter"; else remove it: a command answers $status passed or failed, exitCode, output and truncated`,
+				"%s has a schema but no \"parse\"", what)
 			return
 		}
 	}
@@ -400,7 +401,7 @@ func (d *draft) noteProgram(r *roleDraft) {
 		if len(tag.Path) == 0 || tag.Path[0] != protocol.InputsVariable {
 			r.noted = true
 			d.note(func() yamldoc.Pos { return r.run.Items[0].Pos },
-				"role %s runs whatever program %s names: who answers it runs any command as you", quote(r.name), tag.Source)
+				"role %s runs the program in %s, so its value can run any command as you", quote(r.name), tag.Source)
 			return
 		}
 	}
@@ -437,7 +438,8 @@ func (d *draft) noteDefaults(r *roleDraft) {
 		if compiled, err := jsonschema.Compile(p); err == nil {
 			if problems, err := compiled.Validate(context.Background(), fallback); err == nil && len(problems) > 0 {
 				at, _ := d.inSchema(r.yaml, "/properties/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name)+"/default")
-				d.note(func() yamldoc.Pos { return at }, "the default of %s of %s does not fit its schema, and is never used",
+				d.note(func() yamldoc.Pos { return at }, "the default of %s of %s does not match its schema and "+
+					"is never used",
 					quote(name), quote(r.name))
 			}
 		}

@@ -73,13 +73,13 @@ func (d *draft) noteOptional(what string, tag mustache.Tag, from answer, at func
 	if from.role != nil && !d.once("optional "+from.role.name+" "+name) {
 		return
 	}
-	d.note(at, "%s: %s may be missing, and then the run stops here; require it, or write {{#%s}}…{{/%s}} around it",
+	d.note(at, "%s: %s may be missing, which stops the run here; require it, or put {{#%s}}…{{/%s}} around it",
 		what, quote(name), name, name)
 }
 
 // noteMissing warns about a $steps variable whose role or field can be missing.
 func (d *draft) noteMissing(what, name string, at func() yamldoc.Pos) {
-	d.note(at, "%s: %s may be missing here, and then the run stops; write {{#%s}}…{{/%s}} around it", what, quote(name),
+	d.note(at, "%s: %s may be missing here, which stops the run; put {{#%s}}…{{/%s}} around it", what, quote(name),
 		name, name)
 }
 
@@ -89,12 +89,12 @@ func (d *draft) noteFree(r *roleDraft, n *nodeDraft) {
 	named := without(n.keys(), []string{protocol.DefaultStatus})
 	at := func() yamldoc.Pos { return n.pos }
 	if len(named) < len(n.keys()) {
-		d.note(at, "the schema of %s lets it answer any %s: all but %s take the edge %q; an enum would name them",
+		d.note(at, "the schema of %s allows any %s; all except %s take the edge %q; use an enum to list them",
 			quote(r.name), r.statuses.key, quoteList(named, ", "), protocol.DefaultStatus)
 		return
 	}
-	d.note(at, "the schema of %s lets it answer any %s, and all but %s stop the run here; give it an enum: [%s], "+
-		"or add an edge %q for the others",
+	d.note(at, "the schema of %s allows any %s, and all except %s stop the run here; use enum: [%s], or add an "+
+		"edge %q for the others",
 		quote(r.name), r.statuses.key, quoteList(named, ", "), strings.Join(named, ", "), protocol.DefaultStatus)
 }
 
@@ -107,15 +107,14 @@ func (d *draft) noteOutside(what, location string, at yamldoc.Pos) {
 	case strings.HasPrefix(slash, "/"), len(slash) > 2 && slash[1] == ':' && slash[2] == '/':
 		why = "is absolute"
 	case slash == "~", strings.HasPrefix(slash, "~/"):
-		why = "begins in a directory that is called ~"
+		why = "starts with a directory named ~"
 	case path.Clean(slash) == "..", strings.HasPrefix(path.Clean(slash), "../"):
 		why = "leads out of the thread's directory"
 	default:
 		return
 	}
-	d.note(func() yamldoc.Pos { return at }, "location of %s %s; steps work there only if it is inside the directory "+
-		"that the thread was started in, "+
-		"in a git work tree linked to the repository there, or listed under allowLocations in the user's config.yaml",
+	d.note(func() yamldoc.Pos { return at }, "location of %s %s; it must be inside the thread's directory, in a "+
+		"linked git work tree of its repository, or in allowLocations of config.yaml",
 		what, why)
 }
 

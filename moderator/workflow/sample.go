@@ -40,7 +40,7 @@ func (d *draft) checkLists(r *roleDraft, what string, expr *jsonata.Expr) {
 			continue
 		}
 		d.add(r.join.Pos, "put brackets around it: ["+"…"+"]",
-			"%s: with a single result %s is not a list, but its schema wants one", what, quote(name))
+			"%s: with a single result, %s is not a list, but its schema needs one", what, quote(name))
 	}
 }
 

@@ -82,12 +82,12 @@ func (d shapeReader) listShape(n *yamldoc.Node, what string) *yamldoc.Node {
 		return d.choice(n, what)
 	}
 	if len(n.Items) == 0 {
-		d.add(n.Pos, "write [string] for a list of texts", "%s%s: [] says nothing of the items", what, d.of)
+		d.add(n.Pos, "write [string] for a list of strings", "%s%s: [] has no item type", what, d.of)
 		return typed("array", n.Pos)
 	}
 	item := d.readShape(n.Items[0], what+"[]")
 	if item.optional || item.fallback != nil {
-		d.add(n.Items[0].Pos, "leave ? and = out", "%s%s: an item of a list is there or not", what, d.of)
+		d.add(n.Items[0].Pos, "remove ? and =", "%s%s: a list item cannot be optional or have a default", what, d.of)
 	}
 	return with(typed("array", n.Pos), "items", item.schema)
 }
@@ -98,16 +98,17 @@ func (d shapeReader) choice(n *yamldoc.Node, what string) *yamldoc.Node {
 		word, isText := item.Scalar.(string)
 		switch {
 		case item.Kind != yamldoc.Scalar || isNull(item):
-			d.add(item.Pos, "name the values, or write {schema: …}", "%s%s: %s cannot be one of the values", what, d.of, kindOf(item))
+			d.add(item.Pos, "list the values, or write {schema: …}", "%s%s: %s cannot be one of the values", what, d.of, kindOf(item))
 		case !isText && strings.HasSuffix(what, "."+protocol.StatusKey):
-			d.add(item.Pos, asText(item), "%s%s: a status is a text, but this is %s", what, d.of, kindOf(item))
+			d.add(item.Pos, asText(item), "%s%s: a status must be a string, not %s", what, d.of, kindOf(item))
 		case slices.Contains(typeNames(), strings.TrimSuffix(word, "?")):
-			d.add(item.Pos, "write {schema: …} for alternatives of types", "%s%s: %s is a type, in a list of values",
+			d.add(item.Pos, "write {schema: …} for alternatives of types", "%s%s: %s is a type in a list of "+
+				"values",
 				what, d.of, quote(word))
 		}
 	}
 	if len(n.Items) == 0 {
-		d.add(n.Pos, "name the values", "%s%s: a choice of nothing", what, d.of)
+		d.add(n.Pos, "list the values", "%s%s: empty list of values", what, d.of)
 	}
 	return with(&yamldoc.Node{Kind: yamldoc.Mapping, Pos: n.Pos}, "enum", n)
 }
@@ -124,7 +125,7 @@ func (d shapeReader) wordShape(n *yamldoc.Node, what string) shape {
 		return anything
 	}
 	if !isText || !slices.Contains(typeNames(), word) {
-		d.add(n.Pos, d.typeRemedy(word, n), "%s%s: %s is no type", what, d.of, quote(n.Text))
+		d.add(n.Pos, d.typeRemedy(word, n), "%s%s: unknown type %s", what, d.of, quote(n.Text))
 		return anything
 	}
 	s := shape{schema: typed(word, n.Pos), optional: optional}
@@ -134,9 +135,9 @@ func (d shapeReader) wordShape(n *yamldoc.Node, what string) shape {
 	fallback, ok := defaultOf(word, strings.TrimSpace(value))
 	switch {
 	case optional:
-		d.add(n.Pos, "leave the ? out", "%s%s has a default, so it is never missing", what, d.of)
+		d.add(n.Pos, "remove the ?", "%s%s has a default, so it is never missing", what, d.of)
 	case !ok:
-		d.add(n.Pos, "write {schema: …} for other defaults", "%s%s: %s is no %s", what, d.of,
+		d.add(n.Pos, "write {schema: …} for other defaults", "%s%s: %s is not a %s", what, d.of,
 			quote(strings.TrimSpace(value)), word)
 	default:
 		s.fallback = &yamldoc.Node{Kind: yamldoc.Scalar, Scalar: fallback, Text: strings.TrimSpace(value), Pos: n.Pos}

@@ -69,7 +69,7 @@ func (d *draft) expandInput(e yamldoc.Entry) yamldoc.Entry {
 	what := "input " + quote(e.Key)
 	s := shapeReader{draft: d}.readShape(n, what)
 	if s.optional {
-		d.add(n.Pos, "give it a default: "+e.Key+": string = …", "%s is optional: nothing says what it is if it is left out",
+		d.add(n.Pos, "add a default: "+e.Key+": string = …", "%s is optional but has no default",
 			what)
 	}
 	if e.Value = entryOf("schema", s.schema); s.fallback != nil {
@@ -86,7 +86,7 @@ func (d *draft) expandAnswer(e yamldoc.Entry) yamldoc.Entry {
 	what, n := "role "+quote(e.Key), e.Value.Get("answer")
 	e.Value = lacking(e.Value, "answer")
 	if schemaOf(e.Value) != nil {
-		d.add(n.Pos, "keep one of them", "%s has both \"answer\" and a JSON Schema, which mean the same", what)
+		d.add(n.Pos, "keep one of them", "%s has both \"answer\" and a JSON Schema, which are the same", what)
 		return e
 	}
 	wrong := d.Count()
@@ -94,7 +94,7 @@ func (d *draft) expandAnswer(e yamldoc.Entry) yamldoc.Entry {
 	case isUnread(n):
 	case n.Kind != yamldoc.Mapping:
 		d.add(n.Pos, "answer: {$status: [yes, no], why: string}",
-			"answer of %s must be a mapping from field to type, but this is %s", what, kindOf(n))
+			"answer of %s must be a mapping from field to type, not %s", what, kindOf(n))
 	default:
 		n = shapeReader{d, " of " + what}.objectShape(n, "answer")
 	}
@@ -149,7 +149,7 @@ func (d *draft) namedParts(n *yamldoc.Node, what string) *yamldoc.Node {
 			return n // reported when it is read
 		}
 		if seen[name] {
-			d.add(item.Pos, "give each a name: {first: "+name+", second: "+name+"}", "all of %s has %s twice", what, quote(name))
+			d.add(item.Pos, "name each: {first: "+name+", second: "+name+"}", "all of %s has %s twice", what, quote(name))
 			continue
 		}
 		seen[name] = true
@@ -212,12 +212,12 @@ func (d *draft) expandCollect(role *yamldoc.Node, what string, roles *yamldoc.No
 		return out
 	}
 	if schemaOf(role) != nil || says(role, "join") {
-		d.add(n.Pos, "keep one of them", "%s has \"collect\", and says itself what its parts give together", what)
+		d.add(n.Pos, "keep one of them", "%s has \"collect\" and a join", what)
 		return lacking(out, "join")
 	}
 	for _, part := range parts.Entries {
 		if part.Key == errorsField || part.Key == protocol.StatusKey {
-			d.add(part.Pos, "give it another name", "all[%s] of %s: \"collect\" has a field of this name", part.Key, what)
+			d.add(part.Pos, "rename it", "all[%s] of %s: \"collect\" has a field of this name", part.Key, what)
 			return out
 		}
 	}
@@ -225,7 +225,7 @@ func (d *draft) expandCollect(role *yamldoc.Node, what string, roles *yamldoc.No
 	for _, part := range parts.Entries {
 		values += 2 * sizeOf(partSchema(part.Value, roles, n.Pos), maxCollected)
 		if values > maxCollected {
-			d.add(n.Pos, "write a join", "what %s collects has a schema of more than %d values", what, maxCollected)
+			d.add(n.Pos, "write a join", "the schema of what %s collects has more than %d values", what, maxCollected)
 			return out
 		}
 	}

@@ -126,7 +126,7 @@ func (d *draft) checkStatuses(r *roleDraft) {
 		}
 		at, _ := d.inSchema(r.yaml, fmt.Sprintf("/oneOf/%d", i))
 		d.add(at, "properties: {$status: {const: …}}, or an enum of several",
-			"variant %d of the schema of %s needs a $status that is fixed: it decides which edge is taken", i+1, quote(r.name))
+			"variant %d of the schema of %s needs a fixed $status, which selects the edge", i+1, quote(r.name))
 	}
 	s := r.statuses
 	onlyDefault := len(n.edges) > 0 && len(without(n.keys(), []string{protocol.DefaultStatus})) == 0
@@ -156,7 +156,7 @@ func (d *draft) checkSeveral(r *roleDraft, n *nodeDraft) {
 				quote(r.name), quoteList(values, " or "))
 			return
 		case e.status == protocol.DefaultStatus:
-			d.add(e.pos, "name the edges "+quoteList(values, ", "),
+			d.add(e.pos, "use the edges "+quoteList(values, ", "),
 				"%s answers %s, so its node needs an edge for each of them instead of %q",
 				quote(r.name), quoteList(values, " or "), protocol.DefaultStatus)
 			return
@@ -183,8 +183,8 @@ func (d *draft) checkSingle(r *roleDraft, n *nodeDraft) {
 			at = e.pos
 		}
 	}
-	because := "the schema of " + quote(r.name) + " names no statuses to choose from"
-	remedy := "name the edge _, or let it choose: answer: {$status: [" + strings.Join(extra, ", ") + "]}"
+	because := "the schema of " + quote(r.name) + " has no statuses"
+	remedy := "name the edge _, or add statuses: answer: {$status: [" + strings.Join(extra, ", ") + "]}"
 	switch {
 	case len(extra) == 0:
 		d.add(at, "add _: {role: …}", "%s, so its node needs exactly one edge %q", because, protocol.DefaultStatus)
@@ -192,7 +192,7 @@ func (d *draft) checkSingle(r *roleDraft, n *nodeDraft) {
 		d.add(at, remedy, "%s, so its node needs the edge %q instead of %s", because, protocol.DefaultStatus,
 			quoteList(extra, ", "))
 	default:
-		d.add(at, remedy, "%s, so its node can have no edges besides %q: %s", because, protocol.DefaultStatus,
+		d.add(at, remedy, "%s, so its node can have only the edge %q, not %s", because, protocol.DefaultStatus,
 			quoteList(extra, ", "))
 	}
 }

@@ -24,7 +24,7 @@ func (d *draft) checkTemplates(n *nodeDraft, e *edgeDraft) {
 	none := e.prompt == nil || e.edge.Prompt == "" && written != ""
 	if target := d.roleByName[e.edge.Role]; none && target != nil && target.blank && target.instructed() {
 		d.add(e.pos, "add a prompt to the edge, or a description to the role",
-			"%s has no prompt, and role %s has no description that could serve", n.at(e), quote(target.name))
+			"%s has no prompt, and role %s has no description", n.at(e), quote(target.name))
 	}
 	source.fixed = true
 	e.edge.Location = d.checkOriginal("location"+where, e.edge.Location, e.location, source)
@@ -82,7 +82,7 @@ func (d *draft) checkTemplate(what, template string, n *yamldoc.Node, from answe
 	if syntax, ok := errors.AsType[*mustache.SyntaxError](err); ok {
 		remedy := ""
 		if from.word && strings.Contains(template, "{{.") {
-			remedy = "write run as one text, or begin with {{=<% %>=}}"
+			remedy = "write run as one text, or start with {{=<% %>=}}"
 		}
 		d.add(d.inTemplate(n, template, syntax.Line, syntax.Column), remedy, "%s: %s", what, syntax.Message)
 		return
@@ -148,7 +148,7 @@ func (d *draft) variableRemedy(tag mustache.Tag, from answer, names []string) st
 		return ""
 	}
 	if tag.Path[0] == moderator.ItemVariable && (from.part == nil || !from.part.each) {
-		return "an item is there only in what a child of \"each\" is told"
+		return "an item exists only in the prompt of a child of \"each\""
 	}
 	if remedy := filterRemedy(tag.Name); remedy != "" {
 		return remedy
@@ -171,9 +171,9 @@ func (d *draft) variableRemedy(tag mustache.Tag, from answer, names []string) st
 func (a answer) lacks() string {
 	switch {
 	case a.part != nil:
-		return "the thread of a part knows only its prompt and the inputs"
+		return "the thread of a part has only its prompt and the inputs"
 	case a.role == nil:
-		return "at $START nobody has answered yet"
+		return "at $START no role has answered yet"
 	case a.status != "":
 		return "the schema of " + quote(a.role.name) + " has no such field when it answers " + quote(a.status)
 	}
@@ -288,9 +288,9 @@ func nameProblem(name string) string {
 	case utf8.RuneCountInString(name) > maxName:
 		return "is longer than 100 characters"
 	case strings.ContainsFunc(name, func(c rune) bool { return !unicode.IsPrint(c) }):
-		return "has line ends or other characters that cannot be seen"
+		return "has line breaks or other invisible characters"
 	case strings.TrimSpace(name) != name:
-		return "begins or ends with a blank"
+		return "starts or ends with a space"
 	}
 	return ""
 }
@@ -302,9 +302,9 @@ func RoleNameProblem(name string) string {
 	case isReserved(name):
 		return "is reserved"
 	case strings.HasPrefix(name, "$"):
-		return "begins with $, which is reserved"
+		return "starts with $, which is reserved"
 	case strings.HasPrefix(name, "-"):
-		return "begins with -, like an option"
+		return "starts with -, like a flag"
 	case strings.ContainsAny(name, `/\`):
 		return "has a slash, like a path"
 	}
@@ -318,8 +318,8 @@ func isReserved(name string) bool {
 // checkStatusKey checks the status of an edge.
 func (d *draft) checkStatusKey(e *edgeDraft, what string) {
 	if e.status == protocol.SuspendNode {
-		d.add(e.pos, "leave the edge out: resuming runs the same role again",
-			"%s is never taken: a role that answers %s suspends the thread at once", what, protocol.SuspendNode)
+		d.add(e.pos, "remove the edge: resuming runs the same role again",
+			"%s is unreachable: a role that answers %s suspends the thread", what, protocol.SuspendNode)
 		return
 	}
 	if problem := nameProblem(e.status); problem != "" {
@@ -338,7 +338,7 @@ func (d *draft) checkFileName(src Source) {
 		return
 	}
 	d.add(d.name.pos, "name: "+implied+", or rename the file",
-		"the name is %s, but the file %s stands for %s", quote(d.name.text), quote(filepath.Base(path)), quote(implied))
+		"the name is %s, but the file %s needs the name %s", quote(d.name.text), quote(filepath.Base(path)), quote(implied))
 }
 
 // impliedName returns the name that a path implies: the file's stem, or the folder's name for index.yaml; ""

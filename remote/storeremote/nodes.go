@@ -498,7 +498,7 @@ func (r *Remote) Redact(ctx context.Context, id, name string, shared bool) (out 
 	case len(out.Also) > 0 && !shared:
 		return out, &protocol.Error{
 			Code: protocol.CodeInvalid,
-			Message: fmt.Sprintf("%s is also kept of the threads %s (--shared redacts it in all of them)", name,
+			Message: fmt.Sprintf("%s is also in the snapshots of threads %s; to redact it in all of them: --shared", name,
 				strings.Join(out.Also, ", ")),
 		}
 	}

@@ -71,7 +71,7 @@ func Open(ctx context.Context, dir string, o Options) (*Remote, error) {
 	}
 	if s.Originals() {
 		return nil, &protocol.Error{Code: protocol.CodeInvalid,
-			Message: dir + " has a store of the original's, which is not a remote"}
+			Message: dir + " has a store of the original, which cannot be a remote"}
 	}
 	return &Remote{dir: dir, options: o, store: s, disk: disk, recent: newRecent(s), index: fileheads.Open(dir, disk)}, nil
 }
@@ -84,7 +84,7 @@ func check(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		if above, err := os.Stat(filepath.Dir(dir)); err != nil || !above.IsDir() {
-			return invalid("cannot be made: there is no directory above it")
+			return invalid("does not exist, nor does its parent directory")
 		}
 		return nil
 	}
@@ -99,7 +99,7 @@ func check(dir string) error {
 			return nil
 		}
 	}
-	return invalid("is not a home of uwf, and not empty")
+	return invalid("is not a uwf home; use an empty directory")
 }
 
 // Info implements [remote.Remote].
@@ -193,7 +193,7 @@ func (r *Remote) Swap(ctx context.Context, s remote.Swap) (err error) {
 		return err
 	}
 	if at, err := threadid.Time(s.Thread); s.Was == "" && (err != nil || at.After(r.options.Now().Add(skew))) {
-		return remote.Faultf("the id of thread %s is of the future", s.Thread)
+		return remote.Faultf("the id of thread %s has a time in the future", s.Thread)
 	}
 	release, err := r.store.LockShared(ctx) // held until the head refers to the new nodes
 	if err != nil {
@@ -273,7 +273,7 @@ func (r *Remote) exclude(thread string) (free func(), err error) {
 	held, err := durable.TryLock(path)
 	if errors.Is(err, durable.ErrLocked) {
 		return nil, &protocol.Error{Code: protocol.CodeLocked,
-			Message: fmt.Sprintf("somebody works on thread %s in the home that is the remote", thread)}
+			Message: fmt.Sprintf("thread %s is being worked on in the remote's home", thread)}
 	}
 	if err != nil {
 		return nil, err
@@ -310,7 +310,7 @@ func (r *Remote) lock(ctx context.Context, name string, lock locking) (*durable.
 	return held, err
 }
 
-var errLongWait = fmt.Errorf("for longer than %s", longestWait)
+var errLongWait = fmt.Errorf("for more than %s", longestWait)
 
 // Workflows implements [remote.Remote].
 func (r *Remote) Workflows(ctx context.Context) ([]heads.Named, error) {
@@ -374,8 +374,8 @@ func guard(dir string, o Options) error {
 		owner, known := safeopen.Owner(info)
 		return !o.Shared && (known && !slices.Contains(mine, owner) || safeopen.OthersWrite(info) && reachable)
 	}
-	const advice = " can be written by another user of this machine: use ssh to an account that owns it, " +
-		"or uwf remote add --trust, which lets whoever writes there run commands as you"
+	const advice = " is writable by another user of this machine, who could run commands as you: use ssh to its " +
+		"owner's account, or uwf remote add --trust"
 	if others(info) {
 		return invalid(advice[1:])
 	}
@@ -389,7 +389,7 @@ func guard(dir string, o Options) error {
 		}
 		for _, e := range entries {
 			if e.Type()&fs.ModeSymlink != 0 {
-				return invalid(fmt.Sprintf("has a link at %s: a remote's files are not links", filepath.Join(name, e.Name())))
+				return invalid(fmt.Sprintf("has a symbolic link at %s, which a remote must not have", filepath.Join(name, e.Name())))
 			}
 			if info, err := e.Info(); err == nil && others(info) { // on error, it is gone
 				return invalid("has " + filepath.Join(name, e.Name()) + ", which" + advice)
@@ -424,7 +424,7 @@ func (r *Remote) readLease(thread string) (k kept, err error) {
 		err = json.Unmarshal(text, &k)
 	}
 	if err == nil && (k.Fence <= 0 || k.Fence >= maxFence) {
-		err = fmt.Errorf("%d is not a fence", k.Fence)
+		err = fmt.Errorf("invalid fencing token %d", k.Fence)
 	}
 	if err != nil {
 		return kept{}, &unreadableError{thread: thread, path: path, err: err}
@@ -445,9 +445,8 @@ type unreadableError struct {
 
 // Error implements error.
 func (e *unreadableError) Error() string {
-	return fmt.Sprintf("%s, which says who works on thread %s, cannot be read (%v); once nobody works on that thread, "+
-		"remove the file: "+
-		"whoever had a lease before cannot move the thread then, for later fences are greater (they come from the clock)",
+	return fmt.Sprintf("cannot read %s, the lease of thread %s (%v); when nothing works on the thread, delete the "+
+		"file; older leases stay invalid",
 		e.path, e.thread, e.err)
 }
 
@@ -460,7 +459,7 @@ func (r *Remote) shown(thread string) *remote.Lease {
 	lease, err := r.lease(thread)
 	switch {
 	case err != nil:
-		return &remote.Lease{Thread: thread, Holder: "nobody knows: leases/" + thread + ".json cannot be read"}
+		return &remote.Lease{Thread: thread, Holder: "unknown (leases/" + thread + ".json cannot be read)"}
 	case lease == nil:
 		return nil
 	}

@@ -51,7 +51,7 @@ type BusyError struct{ For time.Duration }
 
 // Error implements error.
 func (e *BusyError) Error() string {
-	return fmt.Sprintf("the other side has been at work for %s without an answer", protocol.Span(e.For))
+	return fmt.Sprintf("no answer for %s", protocol.Span(e.For))
 }
 
 // SilentError means that the other side has neither sent nor received data for too long.
@@ -59,7 +59,7 @@ type SilentError struct{ For time.Duration }
 
 // Error implements error.
 func (e *SilentError) Error() string {
-	return fmt.Sprintf("the other side has not moved a byte for %s", protocol.Span(e.For))
+	return fmt.Sprintf("no data for %s", protocol.Span(e.For))
 }
 
 // Client is a [remote.Remote] at the end of a pipe. It checks what can be checked in responses: nodes
@@ -123,7 +123,7 @@ func (c *Client) greet(ctx context.Context) error {
 	}
 	if a.Version != Version || a.Info == nil {
 		return &protocol.Error{Code: protocol.CodeUnsupportedVersion,
-			Message: fmt.Sprintf("the remote speaks version %d of the protocol, and this uwf knows version %d", a.Version,
+			Message: fmt.Sprintf("the remote uses protocol version %d, but this uwf supports version %d", a.Version,
 				Version)}
 	}
 	if !a.Info.Hash.Known() {
@@ -287,7 +287,7 @@ type NoHelperError struct {
 
 // Error implements error.
 func (e *NoHelperError) Error() string {
-	return fmt.Sprintf("%s, which speaks to such a remote, cannot be started: %v", e.Program, e.Err)
+	return fmt.Sprintf("cannot start %s, the program for such remotes: %v", e.Program, e.Err)
 }
 
 // Unwrap returns the cause.
@@ -304,9 +304,9 @@ type HelperError struct {
 // Error implements error.
 func (e *HelperError) Error() string {
 	if e.Said == "" {
-		return fmt.Sprintf("%s ended (%s) and said nothing", e.Program, e.Status)
+		return fmt.Sprintf("%s exited (%s) without an error message", e.Program, e.Status)
 	}
-	return fmt.Sprintf("%s ended (%s): %s", e.Program, e.Status, e.Said)
+	return fmt.Sprintf("%s exited (%s): %s", e.Program, e.Status, e.Said)
 }
 
 // Unwrap returns the cause.

@@ -84,7 +84,7 @@ func (r *reader) begin() error {
 			continue
 		}
 		rest, _ := r.in.Peek(min(r.in.Buffered(), 200))
-		return remote.Faultf("the other side does not speak this protocol: it begins with %q", append(head[:i+1], rest...))
+		return remote.Faultf("the other side does not use this protocol: it starts with %q", append(head[:i+1], rest...))
 	}
 	return nil
 }
@@ -113,17 +113,17 @@ func (r *reader) message(kinds string) (kind byte, message []byte, err error) {
 		length &^= more
 		switch {
 		case !first && head[0] != kind:
-			return 0, nil, remote.Faultf("a message %q goes on as %q", kind, head[0])
+			return 0, nil, remote.Faultf("message %q continues as %q", kind, head[0])
 		case first && head[0] != alive && !contains(kinds, head[0]):
-			return 0, nil, remote.Faultf("a message %q where one of %q belongs", head[0], kinds)
+			return 0, nil, remote.Faultf("got message %q, want one of %q", head[0], kinds)
 		case length > MaxFrame:
-			return 0, nil, remote.Faultf("a frame of %d bytes: at most %d", length, MaxFrame)
+			return 0, nil, remote.Faultf("a frame has %d bytes; the limit is %d", length, MaxFrame)
 		case goesOn && length == 0:
-			return 0, nil, remote.Faultf("an empty frame that goes on")
+			return 0, nil, remote.Faultf("an empty frame is continued")
 		}
 		kind = head[0]
 		if len(message)+int(length) > maxMessage(kind) {
-			return 0, nil, remote.Faultf("a message %q of more than %d bytes", kind, maxMessage(kind))
+			return 0, nil, remote.Faultf("message %q has more than %d bytes", kind, maxMessage(kind))
 		}
 		at := len(message)
 		message = append(message, make([]byte, length)...)
@@ -146,7 +146,7 @@ func contains(kinds string, kind byte) bool {
 }
 
 // errCut means that a stream ends in the middle of a message.
-var errCut = fmt.Errorf("the stream ends in the middle: %w", io.ErrUnexpectedEOF)
+var errCut = fmt.Errorf("unexpected end of stream: %w", io.ErrUnexpectedEOF)
 
 func cut(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -162,7 +162,7 @@ func write(out *bufio.Writer, kind byte, parts ...[]byte) error {
 		left += len(p)
 	}
 	if left > maxMessage(kind) {
-		return remote.Faultf("a message %q of %d bytes: at most %d", kind, left, maxMessage(kind))
+		return remote.Faultf("message %q has %d bytes; the limit is %d", kind, left, maxMessage(kind))
 	}
 	for first := true; first || left > 0; first = false {
 		room := min(left, MaxFrame)
@@ -273,12 +273,12 @@ func readJSON(what string, message []byte, into any) error {
 		return nil
 	case errors.As(err, &kind) && kind.Field != "":
 		is, _, _ := strings.Cut(kind.Value, " ")
-		return remote.Faultf("%s cannot be read: its field %s is %s where %s belongs", what, kind.Field, jsonWord(is),
+		return remote.Faultf("cannot parse %s: field %s is %s, want %s", what, kind.Field, jsonWord(is),
 			word(kind.Type))
 	case errors.As(err, new(*json.SyntaxError)):
-		return remote.Faultf("%s cannot be read: it is no JSON", what)
+		return remote.Faultf("cannot parse %s: not JSON", what)
 	}
-	return remote.Faultf("%s cannot be read: it is not as the protocol has it", what)
+	return remote.Faultf("cannot parse %s: it does not match the protocol", what)
 }
 
 func jsonWord(kind string) string {
@@ -328,7 +328,7 @@ func readRecord(kind byte, message []byte) (remote.Record, error) {
 	}
 	r := remote.Record{Hash: cas.Hash(message[:hashSize]), File: message[hashSize:]}
 	if cas.IsTombstone(r.File) != (kind == tombstone) {
-		return remote.Record{}, remote.Faultf("node %s is not of the kind that is said", r.Hash)
+		return remote.Record{}, remote.Faultf("node %s has another kind than stated", r.Hash)
 	}
 	return r, nil
 }

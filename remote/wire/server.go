@@ -244,7 +244,7 @@ func (s *server) answer(ctx context.Context, a ask, rest content) (r answer, err
 		err = s.remote.PutObjects(ctx, rest.objects)
 	default:
 		err = &protocol.Error{Code: protocol.CodeUnsupportedVersion,
-			Message: "the remote does not know " + a.Verb + ", which a newer uwf asks for"}
+			Message: "the remote does not support " + a.Verb + "; a newer uwf requested it"}
 	}
 	return r, err
 }
@@ -255,7 +255,7 @@ func (s *server) hello(ctx context.Context, a ask) (answer, error) {
 	}
 	if !slices.Contains(a.Versions, Version) {
 		return answer{}, &protocol.Error{Code: protocol.CodeUnsupportedVersion,
-			Message: "the remote speaks version 1 of the protocol only: upgrade it"}
+			Message: "the remote supports only protocol version 1; upgrade it"}
 	}
 	if !a.Hash.Known() {
 		return answer{}, remote.Faultf("%q is not a hash function", a.Hash)
@@ -349,7 +349,7 @@ func (c *Client) simple(ctx context.Context, a ask) (answer, error) {
 func (c *Client) Info(ctx context.Context) (remote.Info, error) {
 	a, err := c.simple(ctx, ask{Verb: info})
 	if err == nil && (a.Info == nil || a.Info.Hash != c.hash) {
-		err = c.broken(remote.Faultf("the remote does not say what it is"))
+		err = c.broken(remote.Faultf("the remote did not identify itself"))
 	}
 	return deref(a.Info), err
 }
@@ -372,7 +372,7 @@ func among[T comparable](c *Client, got, asked []T) error {
 	for _, h := range got {
 		n := slices.Index(asked[at:], h)
 		if n < 0 {
-			return c.broken(remote.Faultf("the remote names %v, of which it was not asked", h))
+			return c.broken(remote.Faultf("the remote sent %v, which was not requested", h))
 		}
 		at += n + 1
 	}
@@ -397,7 +397,7 @@ func (c *Client) Walk(ctx context.Context, roots, have []cas.Hash) iter.Seq2[cas
 				}
 				for _, h := range e.Hashes {
 					if !h.Valid() || seen[h] || len(seen) == remote.MaxNodes {
-						return remote.Faultf("a walk with %q, with a node twice, or with too many", h)
+						return remote.Faultf("a walk with %q, with a duplicate or with too many nodes", h)
 					}
 					seen[h] = true
 					if err := yield(h); err != nil {
@@ -424,7 +424,7 @@ func (c *Client) Get(ctx context.Context, hashes []cas.Hash) iter.Seq2[remote.Re
 				return err
 			}
 			if next == len(hashes) || r.Hash != hashes[next] {
-				return remote.Faultf("the remote sends node %s, which is not the next one that it was asked for", r.Hash)
+				return remote.Faultf("the remote sent node %s, which is not the next requested one", r.Hash)
 			}
 			if _, _, err := r.Check(c.hash); err != nil {
 				return err
@@ -439,7 +439,7 @@ func (c *Client) Get(ctx context.Context, hashes []cas.Hash) iter.Seq2[remote.Re
 // whole returns an error if a list ends early without an error.
 func (c *Client) whole(err error, got, asked int) error {
 	if err == nil && got < asked {
-		return c.broken(remote.Faultf("the remote sends %d of the %d that it was asked for", got, asked))
+		return c.broken(remote.Faultf("the remote sent %d of %d requested", got, asked))
 	}
 	return err
 }
@@ -466,7 +466,7 @@ func (c *Client) Put(ctx context.Context, records []remote.Record) ([]cas.Hash, 
 	}
 	for _, h := range a.Hashes {
 		if !sent[h] {
-			return nil, c.broken(remote.Faultf("the remote names %q, which was not sent, or twice", h))
+			return nil, c.broken(remote.Faultf("the remote confirmed %q, which was not sent, or twice", h))
 		}
 		delete(sent, h)
 	}
@@ -481,7 +481,7 @@ func (c *Client) Thread(ctx context.Context, thread string) (remote.State, error
 	}
 	s := deref(a.State)
 	if s.Thread != thread {
-		return s, c.broken(remote.Faultf("the remote speaks of thread %q, and was asked of %q", s.Thread, thread))
+		return s, c.broken(remote.Faultf("the remote sent thread %q instead of %q", s.Thread, thread))
 	}
 	return c.state(s)
 }
@@ -510,7 +510,7 @@ func (c *Client) Threads(ctx context.Context, f remote.Filter) iter.Seq2[remote.
 				return err
 			}
 			if count++; s.Thread <= last || !f.Has(s) || f.Limit > 0 && count > f.Limit {
-				return remote.Faultf("the remote lists thread %s, which was not asked for, or not in its place", s.Thread)
+				return remote.Faultf("the remote listed thread %s, which was not requested or is out of order", s.Thread)
 			}
 			if count > remote.MaxThreads {
 				return &remote.LimitError{Most: remote.MaxThreads, Of: "threads"}
@@ -549,7 +549,7 @@ func (c *Client) Renew(ctx context.Context, thread string, fence int64, duration
 	a, err := c.simple(ctx, ask{Verb: renew, Thread: thread, Fence: fence, Duration: duration.Milliseconds()})
 	l, err := c.lease(a, err, thread)
 	if err == nil && l.Fence != fence {
-		err = c.broken(remote.Faultf("the remote renews another lease than it was asked to"))
+		err = c.broken(remote.Faultf("the remote renewed the wrong lease"))
 	}
 	return l, err
 }
@@ -557,7 +557,7 @@ func (c *Client) Renew(ctx context.Context, thread string, fence int64, duration
 func (c *Client) lease(a answer, err error, thread string) (remote.Lease, error) {
 	l := deref(a.Lease)
 	if err == nil && (l.Thread != thread || l.Fence <= 0 || l.LeftMs <= 0 || l.LeftMs > remote.MaxLease.Milliseconds()) {
-		err = c.broken(remote.Faultf("the remote gives no lease, and no reason"))
+		err = c.broken(remote.Faultf("the remote granted no lease and gave no reason"))
 	}
 	return l, err
 }
@@ -580,7 +580,7 @@ func (c *Client) Workflows(ctx context.Context) ([]heads.Named, error) {
 			return err
 		}
 		if n := len(all); n == remote.MaxHashes || n > 0 && e.Name <= all[n-1].Name {
-			return remote.Faultf("the remote names too many workflows, or not in order")
+			return remote.Faultf("the remote listed too many or unordered workflows")
 		}
 		all = append(all, heads.Named{Name: e.Name, Hash: e.Hash})
 		return nil
@@ -623,7 +623,7 @@ func (c *Client) GetObjects(ctx context.Context, ids []protocol.Tree) iter.Seq2[
 				return err
 			}
 			if next == len(ids) || o.ID != ids[next] {
-				return remote.Faultf("the remote sends object %s, which is not the next one that it was asked for", o.ID)
+				return remote.Faultf("the remote sent object %s, which is not the next requested one", o.ID)
 			}
 			if err := o.Check(); err != nil {
 				return err

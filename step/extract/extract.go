@@ -59,7 +59,7 @@ func (e *InvalidError) Error() string {
 		return e.Reason
 	}
 	var b strings.Builder
-	b.WriteString("the output does not satisfy the role's schema:")
+	b.WriteString("the output does not match its schema:")
 	for _, p := range e.Problems {
 		field := "the output as a whole"
 		if p.Path != "" {
@@ -173,7 +173,7 @@ func suspend(fields map[string]any) (Output, error) {
 	if !ok || strings.TrimSpace(reason) == "" {
 		return Output{}, &InvalidError{Problems: []jsonschema.Problem{{
 			Path:    "/reason",
-			Message: "is required to suspend: a text that says what is needed from a person",
+			Message: "is required to suspend: a text with what you need from a person",
 		}}}
 	}
 	s := protocol.NewSuspend(reason)
@@ -357,7 +357,7 @@ func Reply(ctx context.Context, text string, r Role) (Output, error) {
 		return Output{}, fmt.Errorf("the reply is not JSON: %w", err)
 	}
 	if v == nil {
-		return Output{}, errors.New("the answer does not say what the role's output needs")
+		return Output{}, errors.New("the answer lacks data that the role's output needs")
 	}
 	return Value(ctx, v, r)
 }

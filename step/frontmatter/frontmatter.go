@@ -169,7 +169,7 @@ func split(text string) iter.Seq[Block] {
 			end := i + 1 + slices.IndexFunc(lines[i+1:], isMarker)
 			b := Block{First: i == first, Line: skipped + i + 1}
 			if end == i {
-				const unclosed = "the block is never closed; a line with only --- must follow the last field"
+				const unclosed = "the block is not closed; a line with only --- must follow the last field"
 				b.Err = &Error{Line: b.Line, Message: unclosed}
 			} else {
 				b.text = strings.Join(lines[i+1:end], "\n")

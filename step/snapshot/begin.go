@@ -91,7 +91,7 @@ type NoRoomError struct {
 	Err error
 }
 
-func (e *NoRoomError) Error() string { return "no room in " + e.Dir + ": " + e.Err.Error() }
+func (e *NoRoomError) Error() string { return "no space in " + e.Dir + ": " + e.Err.Error() }
 func (e *NoRoomError) Unwrap() error { return e.Err }
 
 // enoughRoom is the free space in bytes above which a disk doesn't count as full.

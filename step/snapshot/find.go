@@ -68,8 +68,8 @@ func Find(ctx context.Context, e env.Env, dir string) (Repo, error) {
 		lines = append(lines, "")
 	}
 	if len(lines) != 6 || strings.HasPrefix(lines[0], "--") {
-		return Repo{}, &RefusedError{Dir: dir, Reason: "git rev-parse cannot tell where the work tree is: git 2.31 or " +
-			"newer is needed, and a path of one line"}
+		return Repo{}, &RefusedError{Dir: dir, Reason: "git rev-parse cannot find the work tree: it needs git " +
+			"2.31 or newer, and a path without line breaks"}
 	}
 	r := Repo{env: e, Keys: settings.keys, Partial: settings.partial, Format: lines[4], Head: lines[5]}
 	for i, to := range []*string{&r.Root, &r.Common, &r.Dir, &r.Index} {
@@ -95,7 +95,7 @@ const findPatience = 10 * time.Second
 
 // errWaits means that a git command timed out. Anyone who can write to a repository can make git wait
 // forever.
-var errWaits = errors.New("git does not come to an end: a file of the repository may be a pipe, which find . -type p prints")
+var errWaits = errors.New("git does not exit; the repository may contain a pipe: find . -type p")
 
 // inRepository reports whether a directory, or a parent, has a .git.
 func inRepository(dir string) bool {
@@ -118,7 +118,7 @@ func (r *Repo) check(dir string) error {
 	}
 	own, common, ok := gitdir.Dirs(r.Root)
 	if !ok || !same(own, r.Dir) || !same(common, r.Common) {
-		return &RefusedError{Dir: r.Root, Reason: "its .git does not lead to the repository that git finds, " + r.Dir}
+		return &RefusedError{Dir: r.Root, Reason: "its .git does not point to the repository that git finds, " + r.Dir}
 	}
 	if r.Format != "sha1" && r.Format != "sha256" {
 		return &RefusedError{Dir: r.Root, Reason: "unknown kind of hashes " + r.Format}
@@ -207,7 +207,7 @@ func GitVersion(ctx context.Context, e env.Env, dir string) (Version, error) {
 	}
 	found := versionText().FindStringSubmatch(out)
 	if found == nil {
-		return Version{}, fmt.Errorf("git says that its version is %q", out)
+		return Version{}, fmt.Errorf("unknown git version %q", out)
 	}
 	v := Version{Text: found[0]}
 	v.Major, _ = strconv.Atoi(found[1]) // digits
@@ -246,13 +246,13 @@ func (r Repo) Survey(ctx context.Context, s Spec) ([]string, error) {
 	if barred, err := c.untracked(root, fields(others), s); err != nil {
 		notes = append(notes, err.Error())
 	} else if left := slices.Concat(c.left, barred, c.links); len(left) > 0 {
-		notes = append(notes, "too large, repositories within, or not readable: "+Abbreviate(left))
+		notes = append(notes, "too large, nested repositories, or unreadable: "+Abbreviate(left))
 	}
 	if _, sparse := r.key("core.sparsecheckout"); sparse {
-		notes = append(notes, "what a sparse checkout leaves out stays as git has it")
+		notes = append(notes, "files outside the sparse checkout stay as in git")
 	}
 	if r.Partial {
-		notes = append(notes, "the clone is partial: what was never fetched cannot be put back or exported")
+		notes = append(notes, "the clone is partial: files that were never fetched cannot be restored or exported")
 	}
 	return append(notes, r.largeFiles()...), nil
 }
@@ -261,9 +261,9 @@ func (r Repo) Survey(ctx context.Context, s Spec) ([]string, error) {
 func (r Repo) largeFiles() []string {
 	switch {
 	case r.LacksLFS():
-		return []string{"files of git-lfs are kept as pointers: git-lfs is not installed"}
+		return []string{"git-lfs is not installed, so its files are kept as pointers"}
 	case r.usesLFS():
-		return []string{"the content of files of git-lfs lies in .git/lfs, which git lfs prune may empty"}
+		return []string{"the content of git-lfs files is only in .git/lfs, which git lfs prune can empty"}
 	}
 	return nil
 }

@@ -178,7 +178,7 @@ func (g git) start(ctx context.Context, stdin io.Reader, args []string) (out []b
 		err := fmt.Errorf("exit status %d", printed.Code)
 		return printed.Stdout, &GitError{Args: args, Stderr: lastLine(printed.Stderr), Status: printed.Code, Err: err}
 	case printed.Cut:
-		return nil, &GitError{Args: args, Err: errors.New("prints too much")}
+		return nil, &GitError{Args: args, Err: errors.New("printed too much")}
 	}
 	return printed.Stdout, nil
 }

@@ -20,13 +20,13 @@ import (
 // ConflictError lists the files changed by both sides of a merge.
 type ConflictError struct{ Paths []string }
 
-func (e *ConflictError) Error() string { return "both sides have changed " + Abbreviate(e.Paths) }
+func (e *ConflictError) Error() string { return "both sides changed " + Abbreviate(e.Paths) }
 
 // ErrTooOld means that git cannot merge without a work tree.
 var ErrTooOld = errors.New("git 2.38 or newer is needed to merge")
 
 // ErrNobody means that git has no name and email address for a commit.
-var ErrNobody = errors.New("git does not know who you are")
+var ErrNobody = errors.New("git has no user.name or user.email")
 
 // MakeCommit creates a commit of a tree, with parents and the user as its author, in our git directory.
 func (r Repo) MakeCommit(ctx context.Context, s Spec, tree protocol.Tree, message string,
@@ -190,7 +190,7 @@ func (r Repo) CheckedOut(ctx context.Context, branch string) (string, error) {
 func (r Repo) SetBranch(ctx context.Context, branch, to, old, why string, again bool) error {
 	g := r.user(ctx)
 	if _, err := g.run(ctx, nil, "check-ref-format", "--branch", branch); err != nil {
-		return fmt.Errorf("%s is no name for a branch", branch)
+		return fmt.Errorf("invalid branch name %s", branch)
 	}
 	return r.point(ctx, g, "refs/heads/"+branch, to, old, why, again)
 }
@@ -397,7 +397,7 @@ func lockIndex(ctx context.Context, index, who string) (unlock func(), err error
 		}
 		select {
 		case <-ctx.Done():
-			return nil, &RefusedError{Dir: path, Reason: "another git command is at work, or was killed"}
+			return nil, &RefusedError{Dir: path, Reason: "another git command is running or was killed"}
 		case <-time.After(50 * time.Millisecond):
 		}
 	}

@@ -150,7 +150,7 @@ func (r *reader) get(sum string) (kind string, content []byte, err error) {
 	}
 	size, err := strconv.ParseInt(words[2], 10, 64)
 	if err != nil || size > maxObject {
-		return "", nil, fmt.Errorf("file %s has %s bytes: too many", sum, words[2])
+		return "", nil, fmt.Errorf("file %s has %s bytes, which is too large", sum, words[2])
 	}
 	content = make([]byte, size)
 	if _, err := io.ReadFull(r.tell, content); err != nil {
@@ -340,9 +340,9 @@ type DamagedError struct {
 }
 
 func (e *DamagedError) Error() string {
-	what := "what is kept of the files"
+	what := "the file store"
 	if e.Path != "" {
-		what = "what is kept of " + e.Path
+		what = "the stored " + e.Path
 	}
 	return fmt.Sprintf("%s was changed: object %s has another hash", what, e.Object)
 }

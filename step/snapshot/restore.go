@@ -27,7 +27,7 @@ type UnsavedError struct {
 }
 
 func (e *UnsavedError) Error() string {
-	return "the files have been changed since: " + Abbreviate(e.Paths)
+	return "the files have changed since: " + Abbreviate(e.Paths)
 }
 
 // InTheWayError lists files that would be overwritten and aren't in any snapshot, because git ignores them or
@@ -35,7 +35,7 @@ func (e *UnsavedError) Error() string {
 type InTheWayError struct{ Paths []string }
 
 func (e *InTheWayError) Error() string {
-	return "what no snapshot keeps is in the way: " + Abbreviate(e.Paths)
+	return "files that are in no snapshot would be overwritten: " + Abbreviate(e.Paths)
 }
 
 // Abbreviate formats a few paths for a message.
@@ -184,7 +184,8 @@ func Finish(ctx context.Context, e env.Env, s Spec, record string) (kept string,
 	}
 	var cut intent
 	if err != nil || json.Unmarshal(text, &cut) != nil || !cut.From.Valid() || !cut.To.Valid() {
-		return "", &RefusedError{Dir: record, Reason: "cannot be read: which files a restore was to write is not known"}
+		return "", &RefusedError{Dir: record, Reason: "cannot be read, so the files of an interrupted restore are " +
+			"unknown"}
 	}
 	g := of(e.Environ, s)
 	rescue := s

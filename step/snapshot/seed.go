@@ -154,7 +154,7 @@ func (r Repo) objects(ours string) (dirs []string, err error) {
 				continue // git also skips it
 			}
 			if rel, err := filepath.Rel(ours, real); err == nil && filepath.IsLocal(rel) {
-				return nil, &RefusedError{Dir: r.Common, Reason: "it borrows objects from " + real}
+				return nil, &RefusedError{Dir: r.Common, Reason: "it uses objects of " + real}
 			}
 			dirs = append(dirs, real)
 			borrowed, err := alternates(real)

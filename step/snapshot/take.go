@@ -190,7 +190,7 @@ func (c *changes) note() string {
 		notes = append(notes, fmt.Sprintf("%d more paths were left out", c.more))
 	}
 	if c.conflicted {
-		notes = append(notes, "a merge was not finished: files have its markers")
+		notes = append(notes, "a merge is unfinished: files have conflict markers")
 	}
 	return strings.Join(notes, "; ")
 }
@@ -256,7 +256,7 @@ func (c *changes) tracked(root *os.Root, raw []string, s Spec) error {
 // only if the user's git tracks them.
 func (c *changes) untracked(root *os.Root, paths []string, s Spec) (barred []string, err error) {
 	if len(paths) > maxUntracked {
-		return nil, fmt.Errorf("%d files are new, of which %d at most can be kept: does .gitignore name what need not be?",
+		return nil, fmt.Errorf("%d new files, but at most %d can be kept; add files to leave out to .gitignore",
 			len(paths), maxUntracked)
 	}
 	most, sum := s.MaxFile, int64(0)
@@ -276,7 +276,7 @@ func (c *changes) untracked(root *os.Root, paths []string, s Spec) (barred []str
 		default:
 			c.put = append(c.put, path)
 			if sum += info.Size(); sum > maxNew {
-				return nil, fmt.Errorf("new files hold more than %d MB: does .gitignore name what need not be kept?", maxNew>>20)
+				return nil, fmt.Errorf("new files have more than %d MB; add files to leave out to .gitignore", maxNew>>20)
 			}
 		}
 	}

@@ -59,17 +59,16 @@ func Invalid(message string, hints ...string) error {
 	return &protocol.Error{Code: protocol.CodeInvalid, Message: message, Hints: hints}
 }
 
-// Report prints an error as text and, if results are JSON, also as JSON, so that scripts get the code and
-// people the message. Errors quote files and agents, so they are escaped even outside a terminal, because
-// people view logs in terminals. All lines of the message except the first are indented, so that quoted text
+// Report prints an error with its hints, either as text or as one JSON object. Errors quote files and agents,
+// so their text is escaped even outside a terminal, because people view logs in terminals. All lines of the message except the first are indented, so that quoted text
 // can't pass for a hint.
 func Report(w io.Writer, program string, e *protocol.Error, asJSON bool) {
-	fmt.Fprintf(w, "%s: %s\n", program, plaintext.Indent(plaintext.Escape(strings.TrimRight(e.Message, "\r\n"))))
 	known := hints.All("", e)
-	for _, h := range known {
-		fmt.Fprintf(w, "hint: %s\n", plaintext.Line(h))
-	}
 	if !asJSON {
+		fmt.Fprintf(w, "%s: %s\n", program, plaintext.Indent(plaintext.Escape(strings.TrimRight(e.Message, "\r\n"))))
+		for _, h := range known {
+			fmt.Fprintf(w, "hint: %s\n", plaintext.Line(h))
+		}
 		return
 	}
 	type body struct {
@@ -105,7 +104,7 @@ func NoFile(dir, path string, hints ...string) error {
 	if near := suggest.File(dir, path); near != "" {
 		hints = append([]string{"did you mean " + plaintext.Word(near) + "?"}, hints...)
 	}
-	return NotFound("there is no file "+path, hints...)
+	return NotFound("file not found: "+path, hints...)
 }
 
 // Version returns the version that "go install" recorded in the binary.

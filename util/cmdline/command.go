@@ -159,7 +159,7 @@ func Excludes[T any](flag, other string, hints ...string) func(*ucli.Context, T)
 		if !c.IsSet(other) {
 			return nil
 		}
-		return UsageError(dashes(flag)+" and "+dashes(other)+" exclude each other", hints...)
+		return UsageError(dashes(flag)+" and "+dashes(other)+" cannot be used together", hints...)
 	}
 }
 
@@ -228,7 +228,7 @@ func flagError(text string, known []string) (message string, hints []string) {
 	// Compiled on demand, because few runs need it.
 	boolean := regexp.MustCompile(`^invalid boolean value (".*") for -(\S+): parse error$`)
 	if m := boolean.FindStringSubmatch(text); m != nil {
-		return fmt.Sprintf("flag %s takes no value but true and false, got %s", dashes(strings.TrimLeft(m[2], "-")), m[1]),
+		return fmt.Sprintf("flag %s must be true or false, got %s", dashes(strings.TrimLeft(m[2], "-")), m[1]),
 			nil
 	}
 	return text, nil

@@ -16,7 +16,7 @@ func TestFlagError(t *testing.T) {
 		"unknown":       {"flag provided but not defined: -ocass", "unknown flag --ocass"},
 		"like no other": {"flag provided but not defined: -zzz", "unknown flag --zzz"},
 		"no value":      {"flag needs an argument: -ocas", "flag --ocas needs a value"},
-		"a boolean":     {`invalid boolean value "yse" for -all: parse error`, `flag --all takes no value but true and false, got "yse"`},
+		"a boolean":     {`invalid boolean value "yse" for -all: parse error`, `flag --all must be true or false, got "yse"`},
 		"another":       {"something else", "something else"},
 	}
 	for name, tt := range tests {

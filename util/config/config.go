@@ -128,18 +128,18 @@ func (e Endpoint) GoString() string { return e.String() }
 // without a value is an error. Errors are *protocol.Error (code invalid) and describe what is missing.
 func ResolveModel(c protocol.Config, alias string, e env.Env) (Endpoint, error) {
 	if alias == "" {
-		return Endpoint{}, invalid([]string{"add to config.yaml: defaultModel: <alias>"},
-			"no model is chosen: config.yaml has no defaultModel")
+		return Endpoint{}, invalid([]string{"uwf config set defaultModel <alias>"},
+			"no model configured: config.yaml has no defaultModel")
 	}
 	m, ok := c.Models[alias]
 	if !ok {
 		return Endpoint{}, invalid(hints(alias, keys(c.Models)),
-			"unknown model alias %q: it is not in models of config.yaml", alias)
+			"unknown model %q: not in models of config.yaml", alias)
 	}
 	p, ok := c.Providers[m.Provider]
 	if !ok {
 		return Endpoint{}, invalid(hints(m.Provider, keys(c.Providers)),
-			"unknown provider %q for model %q: it is not in providers of config.yaml", m.Provider, alias)
+			"unknown provider %q of model %q: not in providers of config.yaml", m.Provider, alias)
 	}
 	use := user{env: e}
 	out := Endpoint{
@@ -156,7 +156,7 @@ func ResolveModel(c protocol.Config, alias string, e env.Env) (Endpoint, error) 
 	if m.IdleTimeout != "" {
 		var err error
 		if out.IdleTimeout, err = time.ParseDuration(m.IdleTimeout); err != nil {
-			return Endpoint{}, invalid(nil, "models.%s.idleTimeout %q is not a length of time", alias, m.IdleTimeout)
+			return Endpoint{}, invalid(nil, "invalid models.%s.idleTimeout %q: want a duration", alias, m.IdleTimeout)
 		}
 	}
 	return out, nil
@@ -264,7 +264,7 @@ func NoPrice(c protocol.Config, command, model, agentAlias, workflow, role strin
 		if alias = first(c.ModelOverrides[workflow+"."+role], c.Agents[agentAlias].Model); c.Models[alias].Name == "" {
 			alias = ""
 		}
-		return fmt.Sprintf("%s does not tell what it costs, and its model has no price in config.yaml", a.Name), alias
+		return fmt.Sprintf("%s does not report its cost, and its model has no price in config.yaml", a.Name), alias
 	}
 	return "", ""
 }
@@ -281,7 +281,7 @@ func ResolveAgent(c protocol.Config, alias string, e env.Env) (protocol.Agent, e
 	a, ok := c.Agents[alias]
 	if !ok {
 		return protocol.Agent{}, invalid(hints(alias, keys(c.Agents)),
-			"unknown agent alias %q: it is not in agents of config.yaml", alias)
+			"unknown agent %q: not in agents of config.yaml", alias)
 	}
 	use, at := user{env: e}, "agents."+alias+"."
 	a.Command = use.value(a.Command, at+"command")
@@ -348,7 +348,8 @@ func ResolveNotify(c protocol.Config, e env.Env) (Notify, error) {
 		}
 	}
 	if use.err == nil && out.Webhook != "" && !isPrivate(out.Webhook) {
-		use.err = invalid(nil, "notify.webhook.url in config.yaml must begin with https://; http:// is for this machine only")
+		use.err = invalid(nil, "notify.webhook.url in config.yaml must start with https:// (http:// only for this "+
+			"machine)")
 	}
 	if use.err != nil {
 		return Notify{}, use.err
@@ -379,30 +380,30 @@ func (k checker) notify() {
 	}
 	for _, event := range n.On {
 		if event == "" {
-			k.add(k.at([]string{"notify", "on"}), "one of "+strings.Join(notices(), ", "), "notify.on has an empty text")
+			k.add(k.at([]string{"notify", "on"}), "one of "+strings.Join(notices(), ", "), "notify.on has an "+
+				"empty string")
 		}
 	}
 	if slices.Contains(n.Command[:min(len(n.Command), 1)], "") {
-		k.add(k.at([]string{"notify", "command"}), "write a program and its arguments, word by word, such as [notify-me, "+
-			"--now]", "notify.command names no program")
+		k.add(k.at([]string{"notify", "command"}), "write a list of words, such as [notify-me, --now]", "notify.command has no program")
 	}
 	if w := n.Webhook; w != nil {
 		k.required(w.URL, "such as https://example.org/hook", "notify", "webhook", "url")
 		if w.URL != "" && !hasVariable(w.URL) && !isPrivate(w.URL) {
-			k.add(k.at([]string{"notify", "webhook", "url"}), "http:// is for this machine only",
-				"notify.webhook.url must begin with https:// and a host")
+			k.add(k.at([]string{"notify", "webhook", "url"}), "use http:// only for this machine",
+				"notify.webhook.url must start with https:// and a host")
 		}
 	}
 	l := n.Links
 	if l == nil {
 		return
 	}
-	k.required(l.Address, "where a uwf web --actions can be reached, such as https://uwf.example.org", "notify",
+	k.required(l.Address, "the address of uwf web --actions, such as https://uwf.example.org", "notify",
 		"links", "address")
 	if u, err := url.Parse(l.Address); l.Address != "" && (!isPrivate(l.Address) || err != nil || strings.Trim(u.Path,
 		"/") != "" || u.RawQuery != "" || u.User != nil) {
 		k.add(k.at([]string{"notify", "links", "address"}), "such as https://uwf.example.org",
-			"notify.links.address must be https:// and a host, without a path; http:// is for this machine only")
+			"notify.links.address must be https:// and a host without a path (http:// only for this machine)")
 	}
 	if d, err := time.ParseDuration(l.ExpiresIn); err == nil && d > mostLinkEnds {
 		k.add(k.at([]string{"notify", "links", "expiresIn"}), "at most 720h", "notify.links.expiresIn is too long")
@@ -479,7 +480,7 @@ func (r *report) host(n *yamldoc.Node, host, path string) {
 	} else if _, err := hostlist.Parse([]string{bare}); err == nil {
 		remedy = "write " + bare
 	}
-	r.add(n.Pos, remedy, "%s has an entry that is no host", path)
+	r.add(n.Pos, remedy, "%s has an invalid host", path)
 }
 
 // networks checks that a sandbox can enforce network access, and that role names are complete.
@@ -487,7 +488,8 @@ func (k checker) networks() {
 	held := func(box protocol.SandboxConfig, at ...string) {
 		if box.Mode == protocol.SandboxNone && !box.Network.All() {
 			path := strings.Join(at, ".")
-			k.add(k.at(at), "remove it, or set "+path+".mode: required", "%s.network needs a sandbox, and mode is none", path)
+			k.add(k.at(at), "remove it, or set "+path+".mode: required", "%s.network needs a sandbox, but mode is "+
+				"none", path)
 		}
 	}
 	if k.c.Sandbox != nil {
@@ -503,7 +505,7 @@ func (k checker) networks() {
 	}
 	for name := range k.c.NetworkOverrides {
 		if i := strings.LastIndexByte(name, '.'); i <= 0 || i == len(name)-1 {
-			k.add(k.at([]string{"networkOverrides", name}), "it must be <workflow>.<role>",
+			k.add(k.at([]string{"networkOverrides", name}), "want <workflow>.<role>",
 				"networkOverrides has the unknown key %q", name)
 		}
 	}

@@ -30,7 +30,7 @@ func decoder(r *report, e env.Env) *yamlstruct.Decoder {
 		case lazy:
 			return n.Text, true
 		case unset != "":
-			r.add(n.Pos, "", "%sasks for the environment variable %s, which is not set", where, unset)
+			r.add(n.Pos, "", "%sneeds the environment variable %s, which is not set", where, unset)
 			return "", false
 		}
 		return text, true
@@ -72,7 +72,7 @@ func check(r *report, root *yamldoc.Node, c protocol.Config) {
 		k.provider(p, name)
 	}
 	for alias, m := range c.Models {
-		k.required(m.Name, "it is what the provider calls the model", "models", alias, "name")
+		k.required(m.Name, "the provider's name of the model", "models", alias, "name")
 		k.required(m.Provider, "", "models", alias, "provider")
 		if m.Provider != "" {
 			k.providerOf(m.Provider, alias)
@@ -108,11 +108,11 @@ func (k checker) provider(p protocol.Provider, name string) {
 	at := []string{"providers", name, "baseUrl"}
 	k.required(p.BaseURL, example, at...)
 	if p.BaseURL != "" && !hasVariable(p.BaseURL) && !isEndpoint(p.BaseURL) {
-		k.add(k.at(at), example, "%s must begin with https:// or http:// and a host", strings.Join(at, "."))
+		k.add(k.at(at), example, "%s must start with https:// or http:// and a host", strings.Join(at, "."))
 	}
 	at[2] = "apiKeyEnv"
 	if p.APIKeyEnv != "" && !hasVariable(p.APIKeyEnv) && !isVariable(p.APIKeyEnv) {
-		k.add(k.at(at), "a key itself belongs into apiKey", "%s must be the name of an environment variable",
+		k.add(k.at(at), "put a key itself into apiKey", "%s must be the name of an environment variable",
 			strings.Join(at, "."))
 	}
 	if p.APIKeyEnv != "" && p.APIKey != "" {
@@ -132,15 +132,15 @@ func (k checker) agent(a protocol.Agent, alias string) {
 	}
 	if a.OnRateLimit == protocol.LimitFallback && len(a.Fallback) == 0 {
 		k.add(k.at([]string{"agents", alias, "onRateLimit"}), "agents."+alias+".fallback: [<alias>]",
-			"agents.%s has onRateLimit: fallback, and no fallback", alias)
+			"agents.%s has onRateLimit: fallback but no fallback", alias)
 	}
 	if a.FallbackOn != nil && a.OnRateLimit == protocol.LimitFallback && !slices.Contains(a.FallbackOn,
 		string(protocol.FailedRateLimit)) {
 		k.add(k.at([]string{"agents", alias, "fallbackOn"}), "agents."+alias+".onRateLimit: stop",
-			"agents.%s has onRateLimit: fallback, and no rate-limit in fallbackOn", alias)
+			"agents.%s has onRateLimit: fallback but no rate-limit in fallbackOn", alias)
 	}
 	if a.MaxTurns < 0 || a.MaxCostUSD < 0 {
-		k.add(k.at([]string{"agents", alias}), "", "agents.%s has a limit below zero", alias)
+		k.add(k.at([]string{"agents", alias}), "", "agents.%s has a negative limit", alias)
 	}
 	if OwnsModels(a.Command) {
 		k.reference(a.Model, "model", keys(k.c.Models), "agents", alias, "model")
@@ -148,7 +148,7 @@ func (k checker) agent(a protocol.Agent, alias string) {
 	for name := range a.Env {
 		if !isVariable(name) {
 			k.add(k.at([]string{"agents", alias, "env", name}), "",
-				"agents.%s.env has a key that cannot be the name of an environment variable", alias)
+				"agents.%s.env has an invalid variable name", alias)
 		}
 	}
 }
@@ -180,7 +180,7 @@ func (k checker) concurrency() {
 		at := []string{"concurrency", name}
 		if !slices.Contains(known, name) && !slices.ContainsFunc(known, hasVariable) {
 			k.add(k.at(at), yamlstruct.Nearest(name, known),
-				"concurrency has %q, which is neither an account of an agent nor a provider", name)
+				"concurrency has %q, which is neither an agent's account nor a provider", name)
 		}
 		if most < 1 {
 			k.add(k.at(at), "such as 3", "%s must be at least 1", strings.Join(at, "."))
@@ -204,7 +204,7 @@ func (k checker) choices() {
 			k.reference(alias, "model", models, at...)
 		}
 		if scenario != scenarioExtract && scenario != scenarioAgent && !strings.Contains(scenario, ".") {
-			k.add(k.at(at), "it must be extract, agent or <workflow>.<role>", "modelOverrides has the unknown key %q", scenario)
+			k.add(k.at(at), "want extract, agent or <workflow>.<role>", "modelOverrides has the unknown key %q", scenario)
 		}
 	}
 }
@@ -228,7 +228,7 @@ func (k checker) locations() {
 		if slash := filepath.ToSlash(dir); filepath.IsAbs(dir) || slash == "~" || strings.HasPrefix(slash, "~/") {
 			continue
 		}
-		k.add(k.at([]string{"allowLocations"}), "write the whole path, or ~/…",
+		k.add(k.at([]string{"allowLocations"}), "write an absolute path, or ~/…",
 			"allowLocations[%d] must be an absolute directory", i)
 	}
 }
@@ -246,8 +246,8 @@ func (k checker) workspace() {
 		}
 	}
 	if len(w.Setup) > 0 && w.Setup[0] == "" {
-		k.add(k.at([]string{"workspace", "setup"}), "write a command, word by word, such as [npm, ci]",
-			"workspace.setup names no program")
+		k.add(k.at([]string{"workspace", "setup"}), "write a list of words, such as [npm, ci]",
+			"workspace.setup has no program")
 	}
 	if w.MaxFileMB < 0 {
 		k.add(k.at([]string{"workspace", "maxFileMB"}), "write a number of MB, such as 20",
@@ -269,7 +269,7 @@ func (k checker) reference(name, what string, known []string, path ...string) {
 	if name == "" || slices.Contains(known, name) {
 		return
 	}
-	k.add(k.at(path), yamlstruct.Nearest(name, known), "%s names %s %q, which is not in %ss", strings.Join(path, "."),
+	k.add(k.at(path), yamlstruct.Nearest(name, known), "%s refers to %s %q, which is not in %ss", strings.Join(path, "."),
 		what, name, what)
 }
 
@@ -278,7 +278,7 @@ func (k checker) reference(name, what string, known []string, path ...string) {
 func (k checker) providerOf(name, alias string) {
 	if known := keys(k.c.Providers); !slices.Contains(known, name) {
 		at := []string{"models", alias, "provider"}
-		k.warn(k.at(at), yamlstruct.Nearest(name, known), "%s names provider %q, which is not in providers",
+		k.warn(k.at(at), yamlstruct.Nearest(name, known), "%s refers to provider %q, which is not in providers",
 			strings.Join(at, "."), name)
 	}
 }

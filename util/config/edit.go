@@ -44,7 +44,7 @@ func Unset(src []byte, path string, k Key, e env.Env) ([]byte, error) {
 	}
 	missing, err := judge(src, text, path, e)
 	if err == nil && len(missing) > 0 {
-		err = &protocol.Error{Code: protocol.CodeInvalid, Message: "without it " + missing[0].Message,
+		err = &protocol.Error{Code: protocol.CodeInvalid, Message: "cannot remove it: " + missing[0].Message,
 			Err: &InvalidError{Problems: missing}}
 	}
 	return text, err
@@ -60,13 +60,13 @@ func explainEdit(err error, src []byte, path string, k Key) error {
 		return r.err()
 	case errors.Is(err, yamldoc.ErrNoMapping):
 		return &protocol.Error{
-			Code: protocol.CodeInvalid, Message: fmt.Sprintf("%s cannot be set: in %s %v", k, path, err), Err: err,
+			Code: protocol.CodeInvalid, Message: fmt.Sprintf("cannot set %s: in %s %v", k, path, err), Err: err,
 			Hints: []string{"uwf config list"},
 		}
 	case errors.Is(err, yamldoc.ErrUneditable):
 		return &protocol.Error{
 			Code: protocol.CodeFailed, Message: fmt.Sprintf("%s in %s %v", k, path, err), Err: err,
-			Hints: []string{"change it with an editor; uwf config list shows what is in force"},
+			Hints: []string{"to change it in an editor: uwf config edit"},
 		}
 	}
 	return err
@@ -167,11 +167,11 @@ func ParseKey(s string) (Key, error) {
 			}
 			k.typ = t.Elem()
 		default:
-			return Key{}, usage(fmt.Sprintf("%s has no parts: it is %s", k, kindWords(t)), "")
+			return Key{}, usage(fmt.Sprintf("%s has no fields: it is %s", k, kindWords(t)), "")
 		}
 		if part == "" {
 			return Key{}, usage(fmt.Sprintf("the key %q has an empty part", s),
-				"parts are separated by single dots, as in models.default.name")
+				"separate parts with single dots, as in models.default.name")
 		}
 		k.Path = append(k.Path, part)
 	}
@@ -185,20 +185,20 @@ func split(s string) ([]string, error) {
 		if strings.HasPrefix(rest, `"`) {
 			quoted, err := strconv.QuotedPrefix(rest)
 			if err != nil {
-				return nil, usage(fmt.Sprintf("the key %q has a quote that does not end", s),
-					"a part with a dot in it stands in double quotes: models.\"a.b\".name")
+				return nil, usage(fmt.Sprintf("the key %q has an unclosed quote", s),
+					"put a part with a dot in double quotes: models.\"a.b\".name")
 			}
 			part, err := strconv.Unquote(quoted)
 			if err != nil {
-				return nil, usage(fmt.Sprintf("the key %q has a quote that cannot be read", s), "")
+				return nil, usage(fmt.Sprintf("the key %q has an invalid quote", s), "")
 			}
 			parts, rest = append(parts, part), rest[len(quoted):]
 			if rest == "" {
 				return parts, nil
 			}
 			if rest[0] != '.' {
-				return nil, usage(fmt.Sprintf("in the key %q a dot must follow the quote", s),
-					"a part with a dot in it stands in double quotes: models.\"a.b\".name")
+				return nil, usage(fmt.Sprintf("the key %q needs a dot after the quote", s),
+					"put a part with a dot in double quotes: models.\"a.b\".name")
 			}
 			rest = rest[1:]
 			continue
@@ -280,7 +280,7 @@ func (k Key) examples(t reflect.Type) []string {
 	case reflect.Struct:
 		fields := keys(yamlstruct.Fields(t))
 		return []string{"uwf config set " + k.String() + "." + fields[0] + " <value>",
-			"its fields are " + strings.Join(fields, ", ")}
+			"its fields: " + strings.Join(fields, ", ")}
 	case reflect.Map:
 		return []string{"uwf config set " + k.String() + ".<name> <value>"}
 	}

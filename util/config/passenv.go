@@ -70,11 +70,11 @@ func (k checker) passEnv() {
 	for key, names := range k.c.Commands.PassEnv {
 		at := k.at([]string{"commands", "passEnv", key})
 		if strings.Trim(key, ". ") != key || key == "" {
-			k.add(at, "write <workflow>.<role>, or <workflow>", "commands.passEnv has a key that names no role")
+			k.add(at, "write <workflow>.<role>, or <workflow>", "commands.passEnv has an invalid key")
 		}
 		for _, name := range names {
 			if !isVariable(name) || strings.HasPrefix(strings.ToUpper(name), "UWF_") {
-				k.add(at, "such as GH_TOKEN", "commands.passEnv.%s: %q is no variable that can be passed on", key, name)
+				k.add(at, "such as GH_TOKEN", "commands.passEnv.%s: %q cannot be passed", key, name)
 			}
 		}
 	}

@@ -97,13 +97,13 @@ func mergeProject(user protocol.Config, src []byte, path string) (protocol.Confi
 	for alias, m := range entries(doc.Root.Get("models")) {
 		for _, e := range m.Entries {
 			if e.Key == "price" { // it would change the effect of the user's limit
-				r.add(e.Pos, "", "models.%s.price may not be set by a project; put it in your own config.yaml", alias)
+				r.add(e.Pos, "", "a project cannot set models.%s.price; put it in your own config.yaml", alias)
 			}
 		}
 	}
 	for key, n := range entries(doc.Root.Get("limits")) {
 		if key == "perDay" { // applies to all threads of the home, in any project
-			r.add(n.Pos, "", "limits.perDay may not be set by a project; put it in your own config.yaml")
+			r.add(n.Pos, "", "a project cannot set limits.perDay; put it in your own config.yaml")
 		}
 	}
 	literal(r, doc.Root)
@@ -130,8 +130,8 @@ func refused(r *report, n *yamldoc.Node, at string, users, projects reflect.Type
 		_, known := own[e.Key]
 		_, may := theirs[e.Key]
 		if known && !may {
-			r.add(e.Pos, "it may say "+strings.Join(keys(theirs), ", "),
-				"%s%s may not be set by a project; put it in your own config.yaml", at, e.Key)
+			r.add(e.Pos, "a project can set "+strings.Join(keys(theirs), ", "),
+				"a project cannot set %s%s; put it in your own config.yaml", at, e.Key)
 		}
 		return known && !may
 	})
@@ -143,7 +143,7 @@ func literal(r *report, n *yamldoc.Node) {
 		return
 	}
 	if n.Kind == yamldoc.Scalar && hasVariable(n.Text) {
-		r.add(n.Pos, "write the value itself", "a project's config cannot use variables of the environment")
+		r.add(n.Pos, "write the value itself", "a project's config cannot use environment variables")
 	}
 	for _, e := range n.Entries {
 		literal(r, e.Value)
@@ -158,7 +158,8 @@ func checkProject(r *report, root *yamldoc.Node, user protocol.Config, p project
 	k := checker{report: r, root: root, c: p.under(user)}
 	known := func(name, what string, all []string, path ...string) {
 		if name != "" && !slices.Contains(all, name) {
-			k.add(k.at(path), yamlstruct.Nearest(name, all), "%s names %s %q, which is not in your own config.yaml",
+			k.add(k.at(path), yamlstruct.Nearest(name, all), "%s refers to %s %q, which is not in your own "+
+				"config.yaml",
 				strings.Join(path, "."), what, name)
 		}
 	}
@@ -186,8 +187,8 @@ func checkProject(r *report, root *yamldoc.Node, user protocol.Config, p project
 			path := []string{"agentOverrides", workflow, role}
 			known(alias, "agent", agents, path...)
 			if user.AgentOverrides[workflow][role] == "" && user.DefaultAgent != "" && wider(k.c, alias, user) {
-				k.add(k.at(path), "put it in your own config.yaml if that is meant",
-					"%s gives the role agent %q, which may more than your %s", strings.Join(path, "."), alias, user.DefaultAgent)
+				k.add(k.at(path), "to allow it, put it in your own config.yaml",
+					"%s gives the role agent %q, which has more permissions than your %s", strings.Join(path, "."), alias, user.DefaultAgent)
 			}
 		}
 	}
@@ -331,15 +332,15 @@ func Distrust(dirs home.Dirs) error {
 		}
 		if owner, foreign := foreignOwner(info); foreign {
 			return invalid([]string{fmt.Sprintf("if it is yours: chown -R %d %s", os.Geteuid(), dirs.Home),
-				"or choose another home: export UWF_HOME=DIR"},
+				"to use another home: export UWF_HOME=DIR"},
 				"%s belongs to another user (%d), who could run programs as you", path, owner)
 		}
 		if safeopen.OthersWrite(info) && safeopen.Reachable(path) {
 			return &protocol.Error{
 				Code: protocol.CodeInvalid,
-				Message: fmt.Sprintf("%s can be changed by others (mode %04o), who could run programs as you", path,
+				Message: fmt.Sprintf("%s is writable by other users (mode %04o), who could run programs as you", path,
 					info.Mode().Perm()),
-				Hints: []string{"chmod go-w " + plaintext.Word(path), "and look whether somebody has changed it"},
+				Hints: []string{"chmod go-w " + plaintext.Word(path), "check whether it was changed"},
 			}
 		}
 	}

@@ -180,25 +180,25 @@ func readDotEnvFile(path string) (map[string]string, error) {
 
 func parseDotEnv(path, src string) (map[string]string, error) {
 	if strings.Contains(src, "\x00") {
-		return nil, invalid(nil, "%s is not a file of lines NAME=value", path)
+		return nil, invalid(nil, "%s must have lines NAME=value", path)
 	}
 	vars, err := readDotEnv(src)
 	if err != nil {
 		return nil, &protocol.Error{
 			Code:    protocol.CodeInvalid,
-			Message: fmt.Sprintf("%s:%d: this line cannot be read", path, badLine(src)),
+			Message: fmt.Sprintf("%s:%d: invalid line", path, badLine(src)),
 			Err:     err,
-			Hints:   []string{"every line is NAME=value; put values with special characters into single quotes"},
+			Hints:   []string{"write NAME=value, with special characters in single quotes"},
 		}
 	}
 	if name := eaten(src, vars); name != "" {
-		return nil, invalid([]string{"put the value into single quotes: " + name + "='…'"},
-			"%s: the value of %s contains a $ before a name that the file does not define", path, name)
+		return nil, invalid([]string{"put the value in single quotes: " + name + "='…'"},
+			"%s: the value of %s uses a $NAME that the file does not define", path, name)
 	}
 	return vars, nil
 }
 
-var errDotEnv = errors.New("not a file of lines NAME=value")
+var errDotEnv = errors.New("want lines NAME=value")
 
 // readDotEnv replaces the library's error, which quotes the rest of the file, including secrets. It adds a
 // final newline, without which the library would accept a line without '=' as a variable without a name.
@@ -261,7 +261,7 @@ func expand(s string, e env.Env) (text, unset, msg string) {
 		case strings.HasPrefix(after, "{"):
 			name, rest, closed := strings.Cut(after[1:], "}")
 			if !closed || !isVariable(name) {
-				return "", "", "has a ${ that is not the beginning of ${NAME}"
+				return "", "", "has a ${ that does not start a ${NAME}"
 			}
 			value := e.Get(name)
 			if value == "" && unset == "" {
@@ -324,6 +324,6 @@ func (u *user) value(s, path string) string {
 
 func notSet(variable, path string) error {
 	return invalid([]string{fmt.Sprintf("export %s=…", variable),
-		"or add the line " + variable + "='…' to the file .env beside config.yaml"},
-		"the environment variable %s is not set; %s in config.yaml asks for it", variable, path)
+		"or add " + variable + "='…' to .env in the directory of config.yaml"},
+		"environment variable %s is not set; %s in config.yaml needs it", variable, path)
 }

@@ -186,7 +186,7 @@ type Holder struct {
 }
 
 // ErrNoHolder means that a lock file has no readable note.
-var ErrNoHolder = errors.New("does not say who holds it")
+var ErrNoHolder = errors.New("does not record its holder")
 
 // ErrNotLock means that an inherited file isn't the expected lock.
 var ErrNotLock = errors.New("is not the inherited file")

@@ -82,9 +82,9 @@ func Keeps(number string) bool {
 func NotKept(number string) string {
 	why := "whole numbers beyond 9007199254740991 are rounded"
 	if _, err := strconv.ParseFloat(number, 64); err != nil {
-		why = "it is beyond 1.79e308"
+		why = "it is larger than 1.79e308"
 	}
-	return fmt.Sprintf("%.40s cannot be kept: %s; write it as a text, in quotes", number, why)
+	return fmt.Sprintf("cannot store %.40s: %s; write it as a string, in quotes", number, why)
 }
 
 // checker walks over the tokens of a text.
@@ -134,10 +134,10 @@ func (c *checker) object(depth int) error {
 		}
 		key, ok := token.(string)
 		if !ok { // the decoder would have rejected it
-			return c.fail("a key must be a text")
+			return c.fail("a key must be a string")
 		}
 		if seen[key] {
-			return c.fail(fmt.Sprintf("the key %.80q is there twice", key))
+			return c.fail(fmt.Sprintf("duplicate key %.80q", key))
 		}
 		seen[key] = true
 		if err := c.value(depth + 1); err != nil {
@@ -152,7 +152,7 @@ func (c *checker) next() (json.Token, error) {
 	token, err := c.dec.Token()
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, errors.New("the JSON ends in the middle")
+		return nil, errors.New("unexpected end of JSON")
 	case err != nil:
 		return nil, c.fail(err.Error())
 	}

@@ -222,7 +222,7 @@ func (f Field) Value(text string) (any, error) {
 			}
 		}
 	}
-	return nil, fmt.Errorf("must be %s, but this is %q", f.Kind(), plaintext.Short(text, 200))
+	return nil, fmt.Errorf("must be %s, not %q", f.Kind(), plaintext.Short(text, 200))
 }
 
 // Kind describes the field's values.

@@ -37,7 +37,7 @@ func TestAll(t *testing.T) {
 	t.Parallel()
 	e := (&protocol.Error{Hints: []string{"own"}}).Because("moved", "thread", "T1").Because("stopped", "thread", "T1",
 		"again", "answer")
-	require.Equal(t, []string{"own", "uwf thread show T1", "uwf thread resume T1 -p '<answer>'"}, All("", e))
+	require.Equal(t, []string{"own", "uwf thread show T1", "to continue: uwf thread resume T1 -p '<answer>'"}, All("", e))
 }
 
 func TestCommand(t *testing.T) {

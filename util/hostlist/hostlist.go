@@ -47,7 +47,7 @@ func parse(s string) (rule, error) {
 	}
 	var err error
 	if r.host, err = ParseHost(name); err == nil && r.below && r.host.Addr.IsValid() {
-		err = errors.New("an address has no names below it")
+		err = errors.New("an IP address cannot have subdomains")
 	}
 	return r, err
 }
@@ -83,7 +83,7 @@ func ParseHost(s string) (Host, error) {
 	if bracketed {
 		var closed bool
 		if inner, closed = strings.CutSuffix(inner, "]"); !closed {
-			return Host{}, errors.New("a bracket is missing")
+			return Host{}, errors.New("missing bracket")
 		}
 	}
 	a, err := netip.ParseAddr(inner)
@@ -91,7 +91,7 @@ func ParseHost(s string) (Host, error) {
 	case err == nil && a.Zone() == "" && (!bracketed || a.Is6()):
 		return Host{Addr: a.Unmap()}, nil
 	case err == nil || bracketed || strings.Contains(s, ":"):
-		return Host{}, errors.New("it is no address")
+		return Host{}, errors.New("invalid IP address")
 	}
 	name, err := canonical(s)
 	return Host{Name: name}, err
@@ -101,7 +101,7 @@ func ParseHost(s string) (Host, error) {
 func ParseTarget(s string) (Host, uint16, error) {
 	name, text, ok := cutPort(s)
 	if !ok {
-		return Host{}, 0, errors.New("it has no port")
+		return Host{}, 0, errors.New("missing port")
 	}
 	port, err := parsePort(text)
 	if err != nil {
@@ -123,7 +123,7 @@ func cutPort(s string) (host, port string, ok bool) {
 func parsePort(s string) (uint16, error) {
 	n, err := strconv.ParseUint(s, 10, 16)
 	if err != nil || n == 0 || strings.HasPrefix(s, "0") || strings.HasPrefix(s, "+") {
-		return 0, errors.New("a port is a number from 1 to 65535")
+		return 0, errors.New("want a port from 1 to 65535")
 	}
 	return uint16(n), nil
 }
@@ -133,7 +133,7 @@ const (
 	longestLabel = 63
 )
 
-var errName = errors.New("it is no name of a host (write one of other letters as its xn-- form)")
+var errName = errors.New("invalid host name (write non-ASCII names in their xn-- form)")
 
 // canonical returns the form of a name used for comparing and dialing.
 func canonical(s string) (string, error) {

@@ -19,7 +19,7 @@ type BudgetError struct{ Work int }
 
 // Error implements error.
 func (e *BudgetError) Error() string {
-	return fmt.Sprintf("the schema asks too much of this value: more than %d units of work", e.Work)
+	return fmt.Sprintf("checking this value against the schema takes too long: more than %d units of work", e.Work)
 }
 
 // maxWork bounds the work for one value, in units of about 0.1 µs: about two seconds.

@@ -49,7 +49,7 @@ func Compile(schema any) (*Schema, error) {
 	c := lib.NewCompiler()
 	c.Draft, c.AssertFormat = lib.Draft7, true
 	c.LoadURL = func(string) (io.ReadCloser, error) {
-		return nil, errors.New("schemas are not loaded from outside")
+		return nil, errors.New("external schemas are not loaded")
 	}
 	c.Formats = map[string]func(any) bool{"ocas_ref": isRef, "cas_ref": isRef}
 	c.RegisterExtension(multipleOf, nil, multipleOfCompiler{})
@@ -73,13 +73,13 @@ func (s *Schema) Validate(ctx context.Context, value any) ([]Problem, error) {
 	}
 	found, err := s.meter.run(ctx, value, func() error { return s.compiled.Validate(value) })
 	if err != nil {
-		return nil, fmt.Errorf("check a value against its schema: %w", err)
+		return nil, fmt.Errorf("validate against schema: %w", err)
 	}
 	if invalid, ok := errors.AsType[*lib.ValidationError](found); ok {
 		return few(sorted(reporter{schema: s.schema, value: value}.problems(invalid))), nil
 	}
 	if found != nil {
-		return nil, fmt.Errorf("check a value against its schema: %w", found)
+		return nil, fmt.Errorf("validate against schema: %w", found)
 	}
 	return nil, nil
 }
@@ -192,7 +192,7 @@ func Check(schema any) []Problem {
 		return []Problem{*p}
 	}
 	if values > maxValues {
-		return []Problem{{Message: fmt.Sprintf("the schema has %d values, the limit is %d", values, maxValues)}}
+		return []Problem{{Message: fmt.Sprintf("the schema has %d values; the limit is %d", values, maxValues)}}
 	}
 	var c checker
 	c.schema(schema, "")
@@ -212,7 +212,7 @@ func (c *checker) schema(v any, path string) {
 		if _, ok := v.(bool); ok {
 			hint = "; write {} to accept anything, {\"not\": {}} to accept nothing"
 		}
-		c.add(path, "a schema must be an object, but this is %s%s", show(v), hint)
+		c.add(path, "a schema must be an object, not %s%s", show(v), hint)
 		return
 	}
 	for name, value := range m {
@@ -255,7 +255,7 @@ func (c *checker) value(t takes, v any, path string) {
 func (c *checker) schemaList(v any, path string) {
 	list, ok := v.([]any)
 	if !ok || len(list) == 0 {
-		c.add(path, "must be a list of at least one schema, but is %s", show(v))
+		c.add(path, "must be a list of at least one schema, not %s", show(v))
 		return
 	}
 	for i, item := range list {
@@ -266,7 +266,7 @@ func (c *checker) schemaList(v any, path string) {
 func (c *checker) schemaMap(v any, path string, patterns bool) {
 	m, ok := v.(map[string]any)
 	if !ok {
-		c.add(path, "must be an object of schemas, but is %s", show(v))
+		c.add(path, "must be an object of schemas, not %s", show(v))
 		return
 	}
 	for name, item := range m {
@@ -286,7 +286,7 @@ func (c *checker) types(v any, path string) {
 		list = []any{v}
 	}
 	if len(list) == 0 {
-		c.add(path, "must name at least one type")
+		c.add(path, "must have at least one type")
 	}
 	for i, item := range list {
 		name, ok := item.(string)
@@ -295,7 +295,7 @@ func (c *checker) types(v any, path string) {
 				types()))
 		}
 		if slices.Contains(list[:i], item) {
-			c.add(path, "%s is there twice", show(item))
+			c.add(path, "duplicate %s", show(item))
 		}
 	}
 }
@@ -303,7 +303,7 @@ func (c *checker) types(v any, path string) {
 func (c *checker) names(v any, path string) {
 	list, ok := v.([]any)
 	if !ok {
-		c.add(path, "must be a list of property names, but is %s", show(v))
+		c.add(path, "must be a list of property names, not %s", show(v))
 		return
 	}
 	seen := map[string]bool{}
@@ -311,9 +311,9 @@ func (c *checker) names(v any, path string) {
 		name, ok := item.(string)
 		switch {
 		case !ok:
-			c.add(path+"/"+strconv.Itoa(i), "must be a property name, but is %s", show(item))
+			c.add(path+"/"+strconv.Itoa(i), "must be a property name, not %s", show(item))
 		case seen[name]:
-			c.add(path+"/"+strconv.Itoa(i), "%s is there twice", show(name))
+			c.add(path+"/"+strconv.Itoa(i), "duplicate %s", show(name))
 		}
 		seen[name] = true
 	}
@@ -323,14 +323,14 @@ func (c *checker) names(v any, path string) {
 func (c *checker) values(v any, path string) {
 	list, ok := v.([]any)
 	if !ok || len(list) == 0 {
-		c.add(path, "must be a list with at least one value, but is %s", show(v))
+		c.add(path, "must be a list with at least one value, not %s", show(v))
 		return
 	}
 	seen := make(map[string]bool, len(list))
 	for i, item := range list {
 		key := keyOf(item)
 		if seen[key] {
-			c.add(path+"/"+strconv.Itoa(i), "%s is there twice", show(item))
+			c.add(path+"/"+strconv.Itoa(i), "duplicate %s", show(item))
 		}
 		seen[key] = true
 	}

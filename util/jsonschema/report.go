@@ -27,9 +27,9 @@ func (r reporter) problems(e *lib.ValidationError) []Problem {
 		if len(e.Causes) > 0 {
 			return r.noVariant(where, e.Causes)
 		}
-		return problem(where.path, "fits more than one variant, of which only one may fit; "+variantNames(where))
+		return problem(where.path, "matches more than one variant; "+variantNames(where))
 	case "contains", "minContains":
-		return problem(where.path, "must have an item that fits "+show(where.schema["contains"]))
+		return problem(where.path, "must have an item that matches "+show(where.schema["contains"]))
 	case "required":
 		return missing(where)
 	case "additionalProperties":
@@ -119,7 +119,7 @@ func missing(p place) []Problem {
 		if _, ok := have[name]; ok {
 			continue
 		}
-		msg := "is required, but missing"
+		msg := "is missing"
 		if properties, ok := p.schema["properties"].(map[string]any); ok {
 			if want := wanted(properties[name]); want != "" {
 				msg += "; it must be " + want
@@ -141,7 +141,7 @@ func notAllowed(p place) []Problem {
 		}
 		msg := "is not allowed here"
 		if len(known) > 0 {
-			msg += "; allowed are " + strings.Join(known, ", ")
+			msg += "; allowed: " + strings.Join(known, ", ")
 		}
 		all = append(all, Problem{Path: p.path + "/" + escape(name), Message: msg})
 	}
@@ -171,7 +171,7 @@ func few(problems []Problem) []Problem {
 	if len(problems) <= maxProblems {
 		return problems
 	}
-	return append(problems[:maxProblems:maxProblems], Problem{Message: "and more of this kind: correct these first"})
+	return append(problems[:maxProblems:maxProblems], Problem{Message: "and more of this kind; fix these first"})
 }
 
 // sorted sorts problems and removes duplicates; nil if there are none.
@@ -225,9 +225,9 @@ func message(p place) string {
 	case "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties":
 		return subject + length(p, limit)
 	case "uniqueItems":
-		return subject + "not have the same item twice"
+		return subject + "not have duplicate items"
 	case "not":
-		return subject + "not fit " + limit
+		return subject + "not match " + limit
 	}
 	return fmt.Sprintf("does not satisfy %q", p.keyword)
 }
@@ -354,13 +354,13 @@ func patternProblem(pattern string) string {
 func unknown(name string) string {
 	switch name {
 	case "$ref", "$recursiveRef", "$dynamicRef":
-		return name + " is not allowed: a schema must stand alone; write out here what it refers to"
+		return name + " is not allowed; write its content here"
 	case "$defs", "definitions":
-		return name + " is not allowed: write each definition out where it is used"
+		return name + " is not allowed; write each definition where it is used"
 	case "$schema":
-		return "$schema is not allowed: every schema is read as draft-07; remove it"
+		return "$schema is not allowed; remove it (every schema is draft-07)"
 	case "$id", "id", "$anchor":
-		return name + " is not allowed: a schema is named by its hash; remove it"
+		return name + " is not allowed; remove it (a schema is identified by its hash)"
 	case "prefixItems", "additionalItems":
 		return name + " is not supported; use an object with named properties, or items with one schema for all"
 	case "nullable":
@@ -406,7 +406,7 @@ func (r reporter) discriminated(p place, object map[string]any, name string, val
 	path := p.path + "/" + escape(name)
 	claimed, ok := object[name]
 	if !ok {
-		return problem(path, "is required, but missing; it must be "+oneOfThese(values))
+		return problem(path, "is missing; it must be "+oneOfThese(values))
 	}
 	i := slices.IndexFunc(values, func(v any) bool { return equal(v, claimed) })
 	if i < 0 {
@@ -452,7 +452,7 @@ func listVariants(reports [][]Problem) string {
 	for i, report := range reports[:min(limit, len(reports))] {
 		lines = append(lines, fmt.Sprintf("(%d) %s", i+1, report[0]))
 	}
-	msg := fmt.Sprintf("fits none of %d variants: %s", len(reports), strings.Join(lines, "; "))
+	msg := fmt.Sprintf("matches none of %d variants: %s", len(reports), strings.Join(lines, "; "))
 	if len(reports) > limit {
 		msg += "; …"
 	}
@@ -470,7 +470,7 @@ func variantNames(p place) string {
 		}
 		names = append(names, fmt.Sprint(i+1))
 	}
-	return "the variants are " + strings.Join(names, ", ")
+	return "variants: " + strings.Join(names, ", ")
 }
 
 // Unfolded replaces a variant whose "$status" can be one of several texts with a copy for each, so that a

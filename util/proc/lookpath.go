@@ -21,7 +21,7 @@ type InsideError struct {
 }
 
 func (e *InsideError) Error() string {
-	return fmt.Sprintf("%s lies in the workspace %s, which provides no programs: name it by its path", e.Path, e.Dir)
+	return fmt.Sprintf("%s is in the workspace %s, whose programs need a path", e.Path, e.Dir)
 }
 
 // Beside finds one of our programs: in the directory of the program exe, or as [LookPath] does.

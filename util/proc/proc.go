@@ -62,7 +62,7 @@ func (e *SignalError) Code() protocol.Code {
 }
 
 // ErrAlive means that killed processes are still running: they hang in the kernel or belong to another user.
-var ErrAlive = errors.New("does not end")
+var ErrAlive = errors.New("does not exit")
 
 // settle is the time that a killed process gets to exit.
 const settle = 5 * time.Second

@@ -146,10 +146,10 @@ func (f *Files) Look(name string) (fs.FileInfo, error) {
 			return nil, err
 		}
 		if errors.Is(err, syscall.ELOOP) {
-			f.Ignore(name, "is a link that leads round in a circle")
+			f.Ignore(name, "is a symbolic link in a loop")
 			return nil, nil
 		}
-		f.Ignore(name, "is a link that leads out of the project")
+		f.Ignore(name, "is a symbolic link out of the project")
 		return nil, nil
 	case !f.mayCount(name, info):
 		return nil, nil
@@ -163,7 +163,7 @@ func (f *Files) mayCount(name string, info fs.FileInfo) bool {
 		f.Ignore(name, "belongs to another user")
 		return false
 	case f.search.Shared != nil && f.search.Shared(filepath.Join(f.Name(), name), info):
-		f.Ignore(name, fmt.Sprintf("can be changed by others (mode %04o; chmod go-w)", info.Mode().Perm()))
+		f.Ignore(name, fmt.Sprintf("is writable by other users (mode %04o; chmod go-w)", info.Mode().Perm()))
 		return false
 	}
 	return true

@@ -3,9 +3,13 @@ package prosetest
 import (
 	"encoding/json"
 	"html"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/united-workforce/uwf/util/plaintext"
 )
 
 // Script is a *testscript.TestScript.
@@ -17,17 +21,18 @@ type Script interface {
 }
 
 // StoryProse implements the story command "prose stdout", "prose stderr" or "prose FILE", which records the
-// text as [Text] does, under TestScripts and the name of the story. It omits JSON on stderr, which repeats
-// the text for programs. If the order of the lines varies, "prose stderr PATTERN" records only the matching
+// text as [Text] does, under TestScripts and the name of the story. It records an error that was
+// printed as JSON as text. If the order of the lines varies, "prose stderr PATTERN" records only the matching
 // lines.
 func StoryProse[S Script](ts S, neg bool, args []string) {
 	if neg || len(args) < 1 || len(args) > 2 {
 		ts.Fatalf("usage: prose stdout|stderr|file [pattern]")
 	}
-	lines := strings.Split(read(ts.ReadFile(args[0])), "\n")
+	text := read(ts.ReadFile(args[0]))
 	if args[0] == "stderr" {
-		lines = slices.DeleteFunc(lines, func(line string) bool { return codeOf(line) != "" })
+		text, _ = Plain(testedProgram(), text)
 	}
+	lines := strings.Split(text, "\n")
 	if len(args) == 2 {
 		pattern, err := regexp.Compile(args[1])
 		if err != nil {
@@ -38,8 +43,8 @@ func StoryProse[S Script](ts S, neg bool, args []string) {
 			ts.Fatalf("no line of %s matches %s", args[0], args[1])
 		}
 	}
-	// The position of damage depends on how well ids and times compress.
-	text := regexp.MustCompile(`(\.uwfb is damaged: byte )\d+`).ReplaceAllString(strings.Join(lines, "\n"), "$1<n>")
+	// Where damage is met depends on how well ids and times were compressed.
+	text = regexp.MustCompile(`(\.uwfb is damaged: byte )\d+`).ReplaceAllString(strings.Join(lines, "\n"), "$1<n>")
 	record(story{ts}, text, nil)
 }
 
@@ -58,29 +63,35 @@ func StoryCode[S Script](ts S, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: code CODE")
 	}
-	code := ""
-	for line := range strings.Lines(ts.ReadFile("stderr")) {
-		if found := codeOf(line); found != "" {
-			code = found
-		}
-	}
-	if code != args[0] {
+	if _, code := Plain("", ts.ReadFile("stderr")); code != args[0] {
 		ts.Fatalf("the code is %q", code)
 	}
 }
 
-// codeOf returns the code in a line such as {"error":{"code":"not_found",…}}.
-func codeOf(line string) string {
-	var failed struct {
-		Error struct{ Code string }
+// Plain returns stderr with an error that was printed as JSON in the form that it has as text, and its code.
+func Plain(program, stderr string) (text, code string) {
+	lines := strings.Split(stderr, "\n")
+	for i, line := range lines {
+		var failed struct {
+			Error struct{ Code, Message, Hint string }
+		}
+		at := max(0, strings.Index(line, `{"error":{"code":`)) // a question may stand before it
+		if json.Unmarshal([]byte(line[at:]), &failed) != nil || failed.Error.Code == "" {
+			continue
+		}
+		e := failed.Error
+		code, lines[i] = e.Code, line[:at]+program+": "+plaintext.Indent(plaintext.Escape(strings.TrimRight(e.Message, "\r\n")))
+		if e.Hint != "" {
+			lines[i] += "\nhint: " + strings.ReplaceAll(e.Hint, "\n", "\nhint: ")
+		}
 	}
-	if !strings.HasPrefix(line, `{"error":`) || json.Unmarshal([]byte(line), &failed) != nil {
-		return ""
-	}
-	return failed.Error.Code
+	return strings.Join(lines, "\n"), code
 }
 
-// story adapts a script to a test.
+// testedProgram returns the name of the program whose test this is.
+func testedProgram() string { return strings.TrimSuffix(filepath.Base(os.Args[0]), ".test") }
+
+// story is a script as a test.
 type story struct{ Script }
 
 func (s story) Helper()          {}

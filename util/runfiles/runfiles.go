@@ -261,7 +261,7 @@ func (d Dir) Tries(done []protocol.Try) Tries {
 // unreadTry returns the attempt for an unreadable line.
 func unreadTry() Try {
 	return Try{Try: protocol.Try{
-		Error: fmt.Sprintf("its line in %s cannot be read", TriesFile),
+		Error: fmt.Sprintf("its line in %s is damaged", TriesFile),
 		Usage: &protocol.Usage{Turns: 1}, // unknown rather than none
 	}}
 }

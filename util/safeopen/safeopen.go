@@ -39,7 +39,7 @@ func (e *NotFileError) Error() string {
 }
 
 // Reason returns the error's text without the path.
-func (e *NotFileError) Reason() string { return "is not a file but " + Kind(e.Mode) }
+func (e *NotFileError) Reason() string { return "is " + Kind(e.Mode) + ", not a file" }
 
 // TooBigError means that a file exceeds the caller's limit.
 type TooBigError struct {

@@ -38,11 +38,11 @@ const year2100 = 4_102_444_800_000
 // 10889).
 func New(now time.Time, rand io.Reader) (string, error) {
 	if now.UnixMilli() < 0 {
-		return "", fmt.Errorf("make a thread id: %s is before 1970", now.Format(time.RFC3339))
+		return "", fmt.Errorf("create thread id: %s is before 1970", now.Format(time.RFC3339))
 	}
 	id, err := ulid.New(ulid.Timestamp(now), rand)
 	if err != nil {
-		return "", fmt.Errorf("make a thread id: %w", err)
+		return "", fmt.Errorf("create thread id: %w", err)
 	}
 	id[6] |= 0x80 // first of the 80 random bits: leaves room for children below, see [Child]
 	return id.String(), nil

@@ -13,7 +13,7 @@ import (
 // The meaning of a '#' in an answer: text, a comment, or an ambiguity.
 func TestParseAnswer(t *testing.T) {
 	t.Parallel()
-	const ask = "this '#' may begin a text or a comment; put the text in quotes, or a space behind the '#' of a comment"
+	const ask = "this '#' may start a text or a comment; put the text in quotes, or a space after the '#' of a comment"
 	for name, c := range map[string]struct {
 		text string
 		want any
@@ -38,7 +38,7 @@ func TestParseAnswer(t *testing.T) {
 		"a line below":                 {"a: Fixes\n  #42 and more", nil, ask},
 		"a value below":                {"a:\n  #42", nil, ask},
 		"an entry that is commented":   {"a:\n- x\n#- y", nil, ask},
-		"a comment in a block's first": {"a: | #x\n  y", nil, "then the text begins on the next line"},
+		"a comment in a block's first": {"a: | #x\n  y", nil, "the text starts on the next line"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -19,7 +19,7 @@ import (
 // The errors of [Set].
 var (
 	ErrNoMapping  = errors.New("is not a mapping")
-	ErrUneditable = errors.New("cannot be changed without touching something else")
+	ErrUneditable = errors.New("cannot be changed without changing other lines")
 )
 
 // Set sets a value at a path of keys in a text whose root is a mapping, or that is empty. It creates missing
@@ -63,7 +63,7 @@ func changed(root any, path []string, value any) (any, error) {
 	case root == nil:
 		m = map[string]any{}
 	case !ok:
-		return nil, fmt.Errorf("what should hold %q %w", path[0], ErrNoMapping)
+		return nil, fmt.Errorf("the parent of %q %w", path[0], ErrNoMapping)
 	}
 	below, err := changed(m[path[0]], path[1:], value)
 	if err != nil {
@@ -197,7 +197,7 @@ func merge(file *ast.File, path []string, value yamltext.Map, write writer) erro
 }
 
 // ErrNoKey means that there is no value at a path.
-var ErrNoKey = errors.New("is not there")
+var ErrNoKey = errors.New("is missing")
 
 // Unset removes the value at a path of keys, and a mapping that becomes empty. It preserves comments, order
 // and everything else. It returns the errors of [Set], and [ErrNoKey].

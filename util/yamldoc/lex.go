@@ -50,7 +50,7 @@ func lex(text, sign string) ([]tok, error) {
 func scan(text string) (tokens token.Tokens, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = &Error{Pos: Pos{1, 1}, Message: fmt.Sprintf("not YAML that can be read (%v)", p)}
+			err = &Error{Pos: Pos{1, 1}, Message: fmt.Sprintf("invalid YAML (%v)", p)}
 		}
 	}()
 	var s scanner.Scanner
@@ -121,8 +121,8 @@ func (l *lexer) space() error {
 				return l.fail("a comment must have a space before its '#'")
 			}
 			if l.maybeText() {
-				return l.fail("this '#' may begin a text or a comment; " +
-					"put the text in quotes, or a space behind the '#' of a comment")
+				return l.fail("this '#' may start a text or a comment; put the text in quotes, or a space after " +
+					"the '#' of a comment")
 			}
 			l.advance(strings.IndexByte(l.text[l.at:], '\n'))
 		default:
@@ -161,7 +161,7 @@ func (l *lexer) name(kind tokKind, sign byte) error {
 func (l *lexer) directive() error {
 	line := l.text[l.at : l.at+strings.IndexByte(l.text[l.at:], '\n')]
 	if l.pos.Column > 1 {
-		return l.fail("a value cannot begin with %; put it in quotes")
+		return l.fail("a value cannot start with %; put it in quotes")
 	}
 	if name, _, _ := strings.Cut(line, " "); name != "%YAML" {
 		return l.fail("directives other than %YAML are not supported")
@@ -176,7 +176,7 @@ func (l *lexer) fail(msg string) error { return &Error{Pos: l.pos, Message: msg}
 
 // lost reports text that the library's tokens don't cover.
 func (l *lexer) lost() error {
-	return l.fail("this cannot be read as YAML; if it is meant as text, put it in quotes or in a block after '|'")
+	return l.fail("invalid YAML; if this is text, put it in quotes or in a block after '|'")
 }
 
 // invalid explains an error of the library's lexer.
@@ -190,15 +190,15 @@ func (l *lexer) invalid(t *token.Token) error {
 			return err
 		}
 	case c == '@' || c == '`':
-		return l.fail(fmt.Sprintf("a value cannot begin with %c; put it in quotes", c))
+		return l.fail(fmt.Sprintf("a value cannot start with %c; put it in quotes", c))
 	case strings.Contains(t.Error, "tab character") || strings.Contains(t.Error, "character '\t'"):
-		return l.fail("a tab cannot stand before this; use spaces")
+		return l.fail("a tab before this is not allowed; use spaces")
 	case strings.Contains(t.Error, "header option"):
 		return l.fail(badHeader)
 	case strings.Contains(t.Error, "multi-line"):
 		return l.fail("the block after '|' or '>' before this is empty or not indented; write \"\" for an empty text")
 	}
-	return l.fail("this cannot be read as YAML: " + t.Error)
+	return l.fail("invalid YAML: " + t.Error)
 }
 
 // tok is a token with its actual position and content.
@@ -272,7 +272,7 @@ func (l *lexer) quoted() error {
 	out := tok{kind: tokQuoted, pos: l.pos}
 	n, escaped := closing(l.text[l.at:], quote)
 	if n < 0 {
-		return l.fail(fmt.Sprintf("the quote %c is never closed", quote))
+		return l.fail(fmt.Sprintf("unclosed quote %c", quote))
 	}
 	inner := l.text[l.at+1 : l.at+n]
 	switch {
@@ -404,7 +404,7 @@ func escape(b *strings.Builder, s string) (n int, msg string) {
 		}
 	}
 	if !utf8.ValidRune(r) {
-		return 0, "the escape does not stand for a character"
+		return 0, "the escape is not a character"
 	}
 	b.WriteRune(r)
 	return n, ""
@@ -431,7 +431,7 @@ func (l *lexer) block(t *token.Token) error {
 	out := tok{kind: tokBlock, pos: l.pos, text: t.Value}
 	l.advance(len(t.Value))
 	if rest := strings.TrimLeft(line[len(t.Value):], " \t"); rest != "" && rest[0] != '#' {
-		return l.fail("nothing but a comment can follow '|' or '>' on its line")
+		return l.fail("only a comment can follow '|' or '>' on its line")
 	}
 	l.advance(len(line) - len(t.Value) + 1)
 	for len(l.raw) > 0 && l.raw[0].Type == token.CommentType && l.raw[0].Position.Line == out.pos.Line {
@@ -508,7 +508,8 @@ func unindent(t tok, indent int) ([]string, error) {
 		case body == "":
 			blank = max(blank, at)
 		case blank > at: // YAML 1.2, 8.1.1.1: otherwise the text would not be what it looks like
-			return nil, &Error{Pos: Pos{t.pos.Line + 1 + i, at + 1}, Message: "an empty line before this has more spaces than it; take them out"}
+			return nil, &Error{Pos: Pos{t.pos.Line + 1 + i, at + 1}, Message: "an empty line before this has more " +
+				"spaces; remove them"}
 		default:
 			indent = at
 		}
@@ -524,7 +525,8 @@ func unindent(t tok, indent int) ([]string, error) {
 	return lines, nil
 }
 
-const badHeader = "'|' or '>' can be followed by '-' or '+' and one digit, then the text begins on the next line; if this is text, put it in quotes"
+const badHeader = "after '|' or '>' only '-' or '+' and a digit are allowed, and the text starts on the next " +
+	"line; put other text in quotes"
 
 // isHeader matches [|>]([+-]?[1-9]?|[1-9][+-]) .
 func isHeader(s string) bool {

@@ -133,7 +133,7 @@ func tagCollection(n *Node, t tok) error {
 		n.Tag = tag
 	case tag == "" || tag == "!" || tag == "!!map" && n.Kind == Mapping || tag == "!!seq" && n.Kind == Sequence:
 	default:
-		return &Error{t.pos, "the tag does not fit this value", tag}
+		return &Error{t.pos, "the tag does not match this value", tag}
 	}
 	return nil
 }
@@ -173,7 +173,7 @@ func resolveAs(tag, text string) (any, string) {
 		fits = tag == "!!float"
 	}
 	if msg == "" && !fits {
-		msg = "the tag does not fit this value"
+		msg = "the tag does not match this value"
 	}
 	return v, msg
 }

@@ -19,7 +19,7 @@ import (
 func structure(toks []tok) (root ast.Node, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = &Error{Pos: Pos{1, 1}, Message: fmt.Sprintf("not YAML that can be read (%v)", p)}
+			err = &Error{Pos: Pos{1, 1}, Message: fmt.Sprintf("invalid YAML (%v)", p)}
 		}
 	}()
 	file, err := parser.Parse(theirs(toks), 0, parser.AllowDuplicateMapKey())
@@ -28,7 +28,7 @@ func structure(toks []tok) (root ast.Node, err error) {
 	case errors.As(err, &at):
 		return nil, misplaced(toks, at.GetToken().Position.Offset)
 	case err != nil:
-		return nil, &Error{Pos: Pos{1, 1}, Message: "not YAML that can be read"}
+		return nil, &Error{Pos: Pos{1, 1}, Message: "invalid YAML"}
 	case len(file.Docs) == 0:
 		return nil, nil
 	}
@@ -79,12 +79,12 @@ func misplaced(toks []tok, i int) error {
 	case t.kind == tokDash:
 		return failAt(t, "a list entry where a key is expected; check the indentation")
 	case t.kind == tokQuestion || atKey(toks, i, false):
-		return failAt(t, fmt.Sprintf("this begins in column %d, but the entries before it in column %s", t.pos.Column,
+		return failAt(t, fmt.Sprintf("this starts in column %d, but the entries before it in column %s", t.pos.Column,
 			columns(toks, i)))
 	case t.words():
 		return failAt(t, "a ':' is missing after this key, or the text belongs to the value before it and must be indented")
 	default:
-		return failAt(t, "this belongs to nothing before it; check the indentation and the quotes")
+		return failAt(t, "unexpected text; check the indentation and the quotes")
 	}
 }
 
@@ -153,7 +153,7 @@ func document(toks []tok) ([]tok, error) {
 		rest = rest[1:]
 	}
 	if rest[0].kind != tokEnd {
-		return nil, failAt(rest[0], "a second document begins here; only one is allowed")
+		return nil, failAt(rest[0], "a second document starts here; only one is allowed")
 	}
 	toks[n] = rest[0]
 	return toks[:n+1], nil
@@ -168,7 +168,7 @@ func (g *grammar) take(i int) error {
 		return nil
 	}
 	if t.kind == tokEnd && len(g.open) > 0 {
-		return failAt(g.open[0], fmt.Sprintf("the bracket %s is never closed", g.open[0].text))
+		return failAt(g.open[0], fmt.Sprintf("unclosed bracket %s", g.open[0].text))
 	}
 	if msg := g.beside(i); msg != "" {
 		if last := g.before(i); msg == complete && last.kind == tokQuoted && last.end > last.pos.Line {
@@ -295,18 +295,18 @@ func (g *grammar) beside(i int) string {
 	case t.kind == tokComma || t.closes() || flow && t.kind == tokDash:
 		return noValue
 	case flow && t.kind == tokBlock:
-		return "a block after '|' or '>' cannot stand within brackets"
+		return "a block after '|' or '>' is not allowed in brackets"
 	case last.property() && t.kind == tokAlias && !key:
 		return "an alias cannot have an anchor or a tag"
 	case last.property() && same && begins:
-		return "an anchor or a tag for a whole list or mapping must stand on the line before it; on a key it is not supported"
+		return "put the anchor or tag of a list or mapping on the line before it; on a key it is not supported"
 	case last.kind == tokDocStart && same && begins:
-		return "only a single value can stand on the line of '---'"
+		return "only a single value is allowed on the line of '---'"
 	case last.kind == tokColon && same && begins && !flow && g.short:
 		if t.kind == tokDash {
-			return "a list with dashes must begin on a new line"
+			return "a list with dashes must start on a new line"
 		}
-		return "a second 'key:' on one line; put the value in quotes, or begin a new line"
+		return "a second 'key:' on one line; put the value in quotes, or start a new line"
 	case t.kind == tokQuestion:
 		return g.longKey(i)
 	case key:
@@ -360,7 +360,7 @@ func (g *grammar) longKey(i int) string {
 func badKey(t tok) string {
 	switch {
 	case t.kind == tokMerge:
-		return "merge keys (<<) are not supported; write the keys out"
+		return "merge keys (<<) are not supported; repeat the keys instead"
 	case t.kind == tokAlias:
 		return "an alias cannot be a key"
 	case !t.words():
@@ -445,7 +445,7 @@ func longestRun(s string, c byte) int {
 // one at the end, which the library handles best.
 func clean(src []byte, b Bounds) (string, error) {
 	if len(src) > b.Bytes {
-		return "", &Error{Pos: Pos{1, 1}, Message: fmt.Sprintf("the text has %d bytes, the limit is %d", len(src), b.Bytes)}
+		return "", &Error{Pos: Pos{1, 1}, Message: fmt.Sprintf("the text has %d bytes; the limit is %d", len(src), b.Bytes)}
 	}
 	text := strings.TrimPrefix(string(src), "\ufeff")
 	text = strings.ReplaceAll(text, "\r\n", "\n")

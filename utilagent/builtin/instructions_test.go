@@ -134,7 +134,7 @@ func TestProjectThatWouldShowMore(t *testing.T) {
 	require.NotContains(t, said, "SECRET")
 	require.Contains(t, said, "Inside.", "a link within the project is what it leads to")
 	record := requests(t, th, got)[0]
-	require.Equal(t, 2, strings.Count(record, "it is a link that leads out of the project"))
+	require.Equal(t, 2, strings.Count(record, "it is a symbolic link out of the project"))
 	prosetest.Text(t, record)
 }
 

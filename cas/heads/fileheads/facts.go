@@ -106,12 +106,11 @@ func (x *Heads) readFacts(ctx context.Context, only string) (*factsRead, error) 
 	}
 	standing := x.names(ctx)
 	if r.lost = threads.facts > r.whole; r.lost {
-		what := " is lost"
+		what := " is missing"
 		if r.whole > 0 {
-			what = fmt.Sprintf(" has lost its end (%d of %d bytes)", threads.facts-r.whole, threads.facts)
+			what = fmt.Sprintf(" is truncated (%d of %d bytes)", threads.facts-r.whole, threads.facts)
 		}
-		why := &protocol.Error{Code: protocol.CodeInvalid, Message: x.path(factsFile) + what +
-			", which says where threads come from: restore it from a backup"}
+		why := &protocol.Error{Code: protocol.CodeInvalid, Message: x.path(factsFile) + what + "; restore it from a backup: it records where threads come from"}
 		r.faults = append(r.faults, why)
 		r.doubt(nil, standing, why)
 		maps.DeleteFunc(r.doubts, func(id string, err error) bool {
@@ -122,7 +121,7 @@ func (x *Heads) readFacts(ctx context.Context, only string) (*factsRead, error) 
 		if !mayBeDamaged || f["imported"] == nil {
 			continue
 		}
-		r.doubtUnknown(threads, invalid(threads.path, 1, "the sum does not match, and there are imported threads"))
+		r.doubtUnknown(threads, invalid(threads.path, 1, "checksum mismatch, and the home has imported threads"))
 		break
 	}
 	return r, nil
@@ -474,7 +473,7 @@ func (f fields) line(thread string) ([]byte, error) {
 		line = append(append(append(append(line, ','), quoted...), ':'), f[key]...)
 	}
 	if line = summed(append(line, '}')); len(line) > maxFacts {
-		return nil, fmt.Errorf("facts of thread %s: %d bytes are more than fit", thread, len(line))
+		return nil, fmt.Errorf("facts of thread %s: %d bytes are too many", thread, len(line))
 	}
 	return line, nil
 }
@@ -491,7 +490,7 @@ func parseFacts(line []byte) (factsChange, error) {
 		return factsChange{}, errNothing
 	}
 	if len(line) > maxFacts {
-		return factsChange{}, fmt.Errorf("%d bytes are more than a line of facts has", len(line))
+		return factsChange{}, fmt.Errorf("%d bytes are too many for a line of facts", len(line))
 	}
 	var f fields
 	if err := json.Unmarshal(line, &f); err != nil {
@@ -499,7 +498,7 @@ func parseFacts(line []byte) (factsChange, error) {
 	}
 	var c factsChange
 	if err := json.Unmarshal(f["thread"], &c.thread); err != nil || c.thread == "" {
-		return factsChange{}, errors.New("names no thread")
+		return factsChange{}, errors.New("no thread id")
 	}
 	if problem := threadProblem(c.thread); problem != "" {
 		return factsChange{}, errors.New(problem)

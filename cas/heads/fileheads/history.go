@@ -115,7 +115,7 @@ func parseEnded(line []byte) (heads.Ended, error) {
 		e.Status = protocol.StatusFailed
 	}
 	if e.Thread == "" {
-		return heads.Ended{}, errors.New("names no thread")
+		return heads.Ended{}, errors.New("no thread id")
 	}
 	if e.Status == "" { // missing in the original's first lines
 		e.Status = protocol.StatusCompleted
@@ -134,7 +134,7 @@ func checkEnded(e heads.Ended) error {
 	switch e.Status {
 	case protocol.StatusCompleted, protocol.StatusFailed, protocol.StatusCancelled, protocol.StatusResumed:
 	default:
-		return fmt.Errorf("status %q ends no thread", e.Status)
+		return fmt.Errorf("invalid end status %q", e.Status)
 	}
 	switch {
 	case !e.Head.Valid():
@@ -142,7 +142,7 @@ func checkEnded(e heads.Ended) error {
 	case e.Workflow != "" && !e.Workflow.Valid(): // a damaged thread can also be ended
 		return fmt.Errorf("workflow %q is not a hash", e.Workflow)
 	case e.CompletedAt < 0 || e.CompletedAt > lastMs:
-		return fmt.Errorf("completedAt %d is not a time in ms", e.CompletedAt)
+		return fmt.Errorf("invalid completedAt %d: want milliseconds", e.CompletedAt)
 	}
 	return nil
 }

@@ -83,7 +83,7 @@ func (x *Heads) locked(ctx context.Context, name string, change func() error) (e
 const longestWait = 2 * time.Minute
 
 // errLongWait is the cause of a context in which waiting for a lock timed out.
-var errLongWait = fmt.Errorf("for longer than %s", longestWait)
+var errLongWait = fmt.Errorf("for more than %s", longestWait)
 
 func (x *Heads) lock(ctx context.Context, path string) (*durable.Held, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, longestWait, errLongWait)

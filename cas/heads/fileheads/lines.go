@@ -30,7 +30,7 @@ func summed(object []byte) []byte {
 // checkSum returns an error if a line has a wrong checksum.
 func checkSum(line []byte) error {
 	if has, fits := sumOf(line); has && !fits {
-		return errors.New(`its sum does not fit: it is damaged, or somebody has changed it and left "check" in`)
+		return errors.New(`checksum mismatch: the line is damaged, or was edited without removing "check"`)
 	}
 	return nil
 }
@@ -49,7 +49,7 @@ func sumOf(line []byte) (has, fits bool) {
 const begin = `{"thread":"`
 
 // errNothing means that a line has no content: it is blank, or the beginning of an unacknowledged write.
-var errNothing = errors.New("says nothing")
+var errNothing = errors.New("is empty")
 
 // isBlank reports whether a line is blank.
 func isBlank(line []byte) bool { return len(bytes.TrimSpace(line)) == 0 }

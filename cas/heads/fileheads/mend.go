@@ -231,9 +231,8 @@ func (x *Heads) CheckLost(ctx context.Context) error {
 		return err
 	}
 	return &protocol.Error{
-		Code: protocol.CodeCorrupt,
-		Message: fmt.Sprintf("%s has lost %s, such as %s, and history.jsonl does not have it: "+
-			"restore the file from a backup", x.path(threadsFile), render.Count(len(lost), "thread"), lost[0]),
+		Code:    protocol.CodeCorrupt,
+		Message: fmt.Sprintf("%s lost %s, such as %s, which history.jsonl lacks; restore the file from a backup", x.path(threadsFile), render.Count(len(lost), "thread"), lost[0]),
 	}
 }
 

@@ -180,7 +180,7 @@ const oldComments = "# facts.jsonl "
 // parseLine parses a line, or returns the reason why it can't. The key and the hash can be quoted, and a
 // comment can follow.
 func parseLine(line string) (e entry, reason string) {
-	const want = "want one entry, such as `name: hash`"
+	const want = "invalid entry: want `name: hash`"
 	key, rest, found := strings.Cut(line, ":")
 	switch quoted, err := strconv.QuotedPrefix(line); {
 	case strings.HasPrefix(line, "'"):
@@ -217,7 +217,7 @@ func (t *table) settle() {
 		for _, e := range all[:n] {
 			if contradict {
 				line := strings.TrimSuffix(string(t.appendLine(nil, e)), "\n")
-				t.bad = append(t.bad, badLine{e.line, line, e.key + " has two hashes: keep one line"})
+				t.bad = append(t.bad, badLine{e.line, line, e.key + " has two hashes; keep one line"})
 			}
 		}
 		all = all[n:]
@@ -324,9 +324,8 @@ func inWord(c rune) bool {
 // problems returns the errors for all unreadable lines, or for the checksum.
 func (t *table) problems() (all []error) {
 	if t.wrong != "" && len(t.bad) == 0 { // otherwise the damage is in one of those lines
-		all = append(all, invalid(t.path, 1, fmt.Sprintf("the sum does not match: the file is damaged, or somebody has "+
-			"edited it and left this line in; "+
-			"%d of its lines were read", len(t.entries))))
+		all = append(all, invalid(t.path, 1, fmt.Sprintf("checksum mismatch: the file is damaged, or was edited "+
+			"without removing this line; read %d lines", len(t.entries))))
 	}
 	for _, b := range t.bad {
 		all = append(all, invalid(t.path, b.line, b.reason))

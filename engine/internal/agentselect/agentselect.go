@@ -290,7 +290,7 @@ func (r Caster) configured(c protocol.Config, alias, by string) (Command, error)
 	written, known := c.Agents[alias]
 	if !known {
 		near := suggest.Nearest(alias, slices.Sorted(maps.Keys(c.Agents)), 3)
-		err := fault.New(protocol.CodeInvalid, "%s names agent %q, which %s does not define", by, alias, r.Dirs.Config())
+		err := fault.New(protocol.CodeInvalid, "%s refers to agent %q, which %s does not define", by, alias, r.Dirs.Config())
 		return Command{}, err.Because("no-such-alias", append(fault.Near(near), "key", "agents."+alias+".command")...)
 	}
 	a, err := config.ResolveAgent(c, alias, r.Env)
@@ -303,7 +303,7 @@ func (r Caster) configured(c protocol.Config, alias, by string) (Command, error)
 	switch a.Protocol {
 	case "", "positional", "named":
 	default:
-		return Command{}, fault.New(protocol.CodeInvalid, "agents.%s.protocol must be positional or named, got %q", alias,
+		return Command{}, fault.New(protocol.CodeInvalid, "invalid agents.%s.protocol %q: want positional or named", alias,
 			a.Protocol)
 	}
 	// Relative paths in the config are relative to the config.
@@ -320,14 +320,14 @@ func (r Caster) commandLine(line string) (Command, error) {
 	parser.ParseEnv, parser.ParseBacktick = false, false
 	words, err := parser.Parse(line)
 	if err == nil && parser.Position >= 0 { // it stopped at | & ; < or >, and would ignore the rest
-		err = fmt.Errorf("there is no shell to do %q", string([]rune(line)[parser.Position:]))
+		err = fmt.Errorf("no shell interprets %q", string([]rune(line)[parser.Position:]))
 	}
 	if err != nil {
-		return Command{}, fault.New(protocol.CodeUsage, "--agent %q is not a command line: %v", line,
+		return Command{}, fault.New(protocol.CodeUsage, "invalid --agent %q: %v", line,
 			err).Because("agent-not-a-command")
 	}
 	if len(words) == 0 || words[0] == "" {
-		return Command{}, fault.New(protocol.CodeUsage, "--agent must not be empty").Because("agent-empty")
+		return Command{}, fault.New(protocol.CodeUsage, "--agent is empty").Because("agent-empty")
 	}
 	argv := slices.Clone(words)
 	argv[0] = rooted(words[0], r.Env.Dir)
@@ -366,7 +366,7 @@ func timeoutFor(c protocol.Config, alias string, asked time.Duration) (time.Dura
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
-		return 0, fault.New(protocol.CodeInvalid, "%s must be a time such as 90s or 30m, got %q", key, text)
+		return 0, fault.New(protocol.CodeInvalid, "%s must be a duration such as 90s or 30m, got %q", key, text)
 	}
 	return d, nil
 }

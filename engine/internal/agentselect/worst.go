@@ -105,8 +105,8 @@ func (r Caster) Unpriced(ctx context.Context, l protocol.Limits, cmd Command, wo
 	if why == "" || l.MaxTokens > 0 {
 		return why, nil
 	}
-	return "", fault.New(protocol.CodeInvalid, "the run may cost %s (maxCostUsd), but the cost of role %q cannot be "+
-		"tracked: %s, and there is no token limit", protocol.Dollars(l.MaxCostUSD), role, why).Because("cost-unknown", "model",
+	return "", fault.New(protocol.CodeInvalid, "cannot enforce maxCostUsd (%s): the cost of role %q is unknown "+
+		"(%s), and no token limit is set", protocol.Dollars(l.MaxCostUSD), role, why).Because("cost-unknown", "model",
 		cmp.Or(alias, "<alias>"))
 }
 
@@ -131,10 +131,10 @@ func (r Caster) Unstartable(ctx context.Context, cmd Command, missing *agentproc
 	err.Code = protocol.CodeNotFound
 	typed := cmd.Written[0]
 	if filepath.Base(typed) != typed {
-		err.Message = fmt.Sprintf("there is no agent %q: there is no such file", typed)
+		err.Message = fmt.Sprintf("agent %q not found: no such file", typed)
 		return err.Because("no-such-agent", fault.Near(r.nearPrograms(cmd))...)
 	}
-	err.Message = fmt.Sprintf("there is no agent %q: it is neither an alias in the config nor a program", typed)
+	err.Message = fmt.Sprintf("agent %q not found: it is neither an alias in the config nor a program on PATH", typed)
 	return err.Because("no-such-agent", append(fault.Near(r.nearAgents(ctx, typed)), "path", "./"+typed)...)
 }
 

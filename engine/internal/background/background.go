@@ -72,8 +72,8 @@ func NotCalled() error {
 	if !env.Called() {
 		return nil
 	}
-	return fault.New(protocol.CodeUsage, "an engine has started this program, and its main does not begin with Main of "+
-		"package engine/host")
+	return fault.New(protocol.CodeUsage, "an engine started this program, but its main does not start with Main "+
+		"of package engine/host")
 }
 
 // ack is a worker's report to the process that started it, one line of JSON on stdout: an agent has started,
@@ -110,25 +110,25 @@ func (j Job) Start(ctx context.Context) (protocol.StepOutput, error) {
 		return none, err
 	}
 	if j.Env.Exe == "" {
-		return none, fault.New(protocol.CodeFailed, "the system does not tell where this program is: it cannot be "+
-			"started in the background")
+		return none, fault.New(protocol.CodeFailed, "cannot run in the background: the path of this program is "+
+			"unknown")
 	}
 	work, err := json.Marshal(j.Work)
 	if err != nil {
-		return none, fmt.Errorf("prepare a worker: %w", err)
+		return none, fmt.Errorf("prepare background worker: %w", err)
 	}
 	if err := j.Dir.PrepareWorker(append(work, '\n')); err != nil {
 		return none, err
 	}
 	reports, report, err := os.Pipe()
 	if err != nil {
-		return none, fmt.Errorf("start a worker: %w", err)
+		return none, fmt.Errorf("start background worker: %w", err)
 	}
 	defer reports.Close()
 	worker, err := j.start(report)
 	report.Close() // the worker has its own copy
 	if err != nil {
-		return none, fmt.Errorf("start a worker: %w", err)
+		return none, fmt.Errorf("start background worker: %w", err)
 	}
 	return j.await(ctx, worker, reports)
 }
@@ -190,9 +190,9 @@ func (j Job) await(ctx context.Context, worker *proc.Child, reports io.Reader) (
 		}
 	}
 	_, _ = worker.Wait(context.WithoutCancel(ctx), 0) // it has ended or is about to
-	message := "the background worker ended before its first step"
+	message := "the background worker exited before its first step"
 	if said := agentproc.Tail(j.Dir.File(runfiles.LogFile)); said != "" {
-		message += "; its log ends:\n" + said
+		message += "; the end of its log:\n" + said
 	}
 	return none, fault.New(protocol.CodeFailed, "%s", message)
 }

@@ -107,8 +107,7 @@ func Grant(own *heads.Limits, id string, s moderator.State, outcome string, m Mo
 			if Bounded(s.Limits) {
 				limit = Limit(s.Limits, "")
 			}
-			return nil, fault.New(protocol.CodeFailed, "thread %s has not reached a limit of what it may cost: there is nothing "+
-				"to grant again", id).Because("limit-not-reached", "thread", id, "limit", limit)
+			return nil, fault.New(protocol.CodeFailed, "thread %s has not reached a limit", id).Because("limit-not-reached", "thread", id, "limit", limit)
 		}
 	}
 	for i, x := range protocol.Measures() {
@@ -116,18 +115,18 @@ func Grant(own *heads.Limits, id string, s moderator.State, outcome string, m Mo
 		case more[i] == 0:
 			continue
 		case limits[i] == 0:
-			return nil, fault.New(protocol.CodeUsage, "thread %s has no limit %s: there is nothing to grant beyond it", id,
+			return nil, fault.New(protocol.CodeUsage, "thread %s has no %s limit", id,
 				x.Key).Because("no-such-limit", "thread", id, "limit", x.Fact)
 		}
 		total := min(protocol.RoundUSD(max(limits[i], spent[i])+more[i]), float64(protocol.MaxFigure))
 		granted[i] += total - limits[i]
-		lines = append(lines, fmt.Sprintf("granted %s more%s: %s %s, and may %s %s in all", x.Text(more[i]), x.Unit, x.Has,
+		lines = append(lines, fmt.Sprintf("granted %s more%s: %s %s, and may %s %s in total", x.Text(more[i]), x.Unit, x.Has,
 			x.Text(spent[i]), x.May, x.Text(total)))
 	}
 	own.More = own.More.WithFigures(granted)
 	if n, _ := moderator.Unheld(s.Spent, s.Limits); n > 0 {
 		own.More = own.More.Plus(protocol.Amount{Unknown: s.Spent.Unknown})
-		lines = append(lines, fmt.Sprintf("accepted that it is not known what %d of its runs of agents have cost or used", n))
+		lines = append(lines, fmt.Sprintf("accepted unknown usage of %d agent runs", n))
 	}
 	return lines, nil
 }

@@ -81,13 +81,13 @@ func (m Maker) Start(ctx context.Context, s protocol.Start, o StartOptions) (thr
 		return "", err
 	}
 	if !filepath.IsAbs(s.Cwd) {
-		return "", fault.New(protocol.CodeUsage, "the directory of a thread must be an absolute path, got %q", s.Cwd)
+		return "", fault.New(protocol.CodeUsage, "thread directory %q is not an absolute path", s.Cwd)
 	}
 	if o.Limits.Negative() {
-		return "", fault.New(protocol.CodeUsage, "a limit of a thread must be above 0")
+		return "", fault.New(protocol.CodeUsage, "thread limits must be above 0")
 	}
 	if s.Cwd, err = m.chosen(ctx, s.Cwd); err != nil {
-		return "", fmt.Errorf("start a thread: %w", err)
+		return "", fmt.Errorf("start thread: %w", err)
 	}
 	release, err := m.LockStore(ctx)
 	if err != nil {
@@ -163,7 +163,7 @@ func WrongNode(h protocol.Hash, what string, err error) error {
 	case errors.As(err, &kind):
 		return &protocol.Error{Code: protocol.CodeInvalid, Message: "node " + string(h) + " is not a " + what, Err: err}
 	case errors.Is(err, cas.ErrNotFound):
-		return &protocol.Error{Code: protocol.CodeNotFound, Message: "there is no node " + string(h), Err: err}
+		return &protocol.Error{Code: protocol.CodeNotFound, Message: "node not found: " + string(h), Err: err}
 	}
 	return fault.Of(err)
 }
@@ -335,7 +335,7 @@ func (m Maker) Fork(ctx context.Context, node protocol.Hash, o ForkOptions) (_ s
 	t, err := thread.Open(ctx, m.Store, node)
 	var other *cas.TypeError
 	if errors.As(err, &other) && other.Hash == node {
-		return "", fault.New(protocol.CodeInvalid, "node %s is neither a step nor the start of a thread", node)
+		return "", fault.New(protocol.CodeInvalid, "node %s is neither a step nor a thread start", node)
 	}
 	if err != nil {
 		return "", err
@@ -452,7 +452,8 @@ func Runnable(w protocol.Workflow) error {
 			{w.Roles[name].Memo, "memo"}, {len(w.Roles[name].Tools) > 0, "tools"},
 		} {
 			if field.said {
-				return fault.New(protocol.CodeInvalid, "role %q of workflow %q has %q, which this uwf cannot do yet", name,
+				return fault.New(protocol.CodeInvalid, "role %q of workflow %q uses %q, which this version of uwf "+
+					"does not support", name,
 					w.Name, field.name)
 			}
 		}

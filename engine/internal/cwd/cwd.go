@@ -43,7 +43,7 @@ type OutsideError struct {
 
 func (e *OutsideError) Error() string {
 	if e.Never {
-		return fmt.Sprintf("%s is, or holds, your home directory, and the thread was started in %s", e.Dir, e.Thread)
+		return fmt.Sprintf("%s is or contains your home directory, and the thread was started in %s", e.Dir, e.Thread)
 	}
 	return fmt.Sprintf("%s is outside the thread's directory %s", e.Dir, e.Thread)
 }
@@ -53,7 +53,7 @@ func (e *OutsideError) Error() string {
 type MovedError struct{ Thread, Dir string }
 
 func (e *MovedError) Error() string {
-	return fmt.Sprintf("the thread's directory %s is now a link that leads to %s", e.Thread, e.Dir)
+	return fmt.Sprintf("the thread's directory %s is now a symbolic link to %s", e.Thread, e.Dir)
 }
 
 // Real returns the path of a directory with symbolic links resolved. Errors are errors of the file system and
@@ -123,7 +123,7 @@ type SpecialError struct {
 }
 
 func (e *SpecialError) Error() string {
-	return fmt.Sprintf("%s is off limits: %s holds settings, programs or keys", e.Dir, e.At)
+	return fmt.Sprintf("%s is off limits: %s has settings, programs or keys", e.Dir, e.At)
 }
 
 // special returns the directory at or above dir in which no step works, or "". Special are a repository's git
@@ -305,21 +305,21 @@ func (c Chooser) explain(role, dir string, listed []string, err error) error {
 	}
 	switch {
 	case errors.As(err, &outside) && outside.Never:
-		return fail(protocol.CodeFailed, "%s may not work in %s: that is or holds your home directory, and the thread was "+
-			"started in %s", who, Shown(outside.Dir), Shown(outside.Thread)).Because("home-directory", "dir", outside.Dir)
+		return fail(protocol.CodeFailed, "%s cannot work in %s: that is or contains your home directory, and the "+
+			"thread was started in %s", who, Shown(outside.Dir), Shown(outside.Thread)).Because("home-directory", "dir", outside.Dir)
 	case errors.As(err, &outside):
-		return c.allow(fail(protocol.CodeFailed, "%s may not work in %s: that is outside the thread's directory %s", who,
+		return c.allow(fail(protocol.CodeFailed, "%s cannot work in %s: it is outside the thread's directory %s", who,
 			Shown(outside.Dir), Shown(outside.Thread)), listed, outside.Dir)
 	case errors.As(err, &special):
-		return c.allow(fail(protocol.CodeFailed, "%s may not work in %s: %s holds settings, programs or keys", who,
+		return c.allow(fail(protocol.CodeFailed, "%s cannot work in %s: %s has settings, programs or keys", who,
 			Shown(special.Dir), Shown(special.At)), listed, special.Dir)
 	case errors.As(err, &moved):
-		return c.allow(fail(protocol.CodeFailed, "%s may not work in %s: the thread was started there, but now that "+
-			"is a link to %s", who, Shown(moved.Thread), Shown(moved.Dir)), listed, moved.Dir)
+		return c.allow(fail(protocol.CodeFailed, "%s cannot work in %s: the thread started there, but it is now a "+
+			"symbolic link to %s", who, Shown(moved.Thread), Shown(moved.Dir)), listed, moved.Dir)
 	case errors.As(err, &file):
 		return fail(protocol.CodeFailed, "%s cannot work in %s: it is not a directory", who, Shown(dir))
 	case errors.Is(err, fs.ErrNotExist):
-		return fail(protocol.CodeFailed, "%s cannot work in %s: there is no such directory", who, Shown(dir))
+		return fail(protocol.CodeFailed, "%s cannot work in %s: no such directory", who, Shown(dir))
 	}
 	return fault.Of(fmt.Errorf("%s cannot work in its directory: %w", who, err))
 }

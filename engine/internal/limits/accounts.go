@@ -98,7 +98,7 @@ func (a Accounts) limit(id string) (l Limit, err error) {
 	default:
 		return l, nil
 	}
-	return Limit{}, fmt.Errorf("the rate limit in %s does not count: %w", path, err)
+	return Limit{}, fmt.Errorf("ignored the rate limit in %s: %w", path, err)
 }
 
 // None reports whether there are no limits at all.
@@ -153,7 +153,7 @@ func (a Accounts) change(id string, to func(Limit) Limit) Limit {
 		}
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		a.Warn(fmt.Sprintf("the rate limit of %s cannot be noted: %v", id, err))
+		a.Warn(fmt.Sprintf("could not record the rate limit of %s: %v", id, err))
 	}
 	return now
 }

@@ -65,13 +65,13 @@ func (d Day) UsedUp() Limit {
 func (d Day) limit(s spent) Limit {
 	l := Limit{UntilMs: s.EndsMs}
 	if s.Unknown {
-		l.Reason = "what was spent today is unknown: " + d.of.file(dayFile) + " was damaged"
+		l.Reason = "today's spending is unknown: " + d.of.file(dayFile) + " was damaged"
 		return l
 	}
 	most, used := d.cap.Plus(s.More).Figures(), s.amount().Figures()
 	for i, x := range protocol.Measures() {
 		if d.cap.Figures()[i] > 0 && used[i] >= most[i] {
-			l.Reason = "the day's limit of " + x.Text(most[i]) + x.Unit + " is used up"
+			l.Reason = "the daily limit of " + x.Text(most[i]) + x.Unit + " is reached"
 			return l
 		}
 	}
@@ -84,7 +84,7 @@ func (s spent) amount() protocol.Amount { return protocol.Amount{CostUSD: s.Cost
 // [Day.Settle]. step is "" for a failed try.
 func (d Day) Count(thread string, step protocol.Hash, u *protocol.Usage) error {
 	if d.Limited() && !(d.cap.CostUSD > 0 && u.IsPriced() || d.cap.Tokens > 0 && u.Counted()) {
-		d.of.Warn("what an agent has cost is unknown: limits.perDay does not count it")
+		d.of.Warn("the cost of an agent is unknown, so limits.perDay does not include it")
 	}
 	return d.change(func(s *spent) {
 		if u == nil || step != "" && s.Counted[thread] == step {
@@ -126,7 +126,7 @@ func (d Day) Raise() (said string, was Limit, err error) {
 			}
 		}
 		until := time.UnixMilli(s.EndsMs).In(d.of.Now().Location()).Format(time.DateTime)
-		said = "granted as much again for today: all threads together may " + strings.Join(may, " and ") + " until " + until
+		said = "granted the same amount again for today: all threads together may " + strings.Join(may, " and ") + " until " + until
 	})
 	return said, was, err
 }
@@ -165,7 +165,7 @@ func (d Day) change(to func(*spent)) error {
 	path := d.of.file(dayFile)
 	lock, err := durable.Lock(ctx, path+".lock")
 	if err != nil {
-		return fmt.Errorf("lock the day's sum: %w", err)
+		return fmt.Errorf("lock the daily total: %w", err)
 	}
 	defer free(&lock)
 	was := d.read()
@@ -179,7 +179,7 @@ func (d Day) change(to func(*spent)) error {
 		err = durable.WriteFile(d.of.FS, path, data, 0o600)
 	}
 	if err != nil {
-		return fmt.Errorf("write the day's sum: %w", err)
+		return fmt.Errorf("write the daily total: %w", err)
 	}
 	return nil
 }

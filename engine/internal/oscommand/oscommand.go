@@ -39,7 +39,7 @@ func ofJSON(ctx context.Context, data []byte, r extract.Role) (extract.Output, e
 	data = bytes.TrimSpace(data)
 	value, err := exactjson.Parse(data)
 	if err != nil {
-		return extract.Output{}, &extract.InvalidError{Reason: "it is not one JSON value: " + err.Error()}
+		return extract.Output{}, &extract.InvalidError{Reason: "not a single JSON value: " + err.Error()}
 	}
 	return extract.Value(ctx, value, r)
 }
@@ -66,7 +66,7 @@ func (e *NoAnswerError) Error() string {
 		text += "ended with exit status 126: a command could not be started"
 	}
 	if e.Said != "" {
-		text += "\nwhat it printed ends:\n" + e.Said
+		text += "\nthe end of its output:\n" + e.Said
 	}
 	return text
 }
@@ -89,7 +89,8 @@ func TooLong(argv []string, env map[string]string) error {
 		if n <= most {
 			return nil
 		}
-		return &agentproc.NotFoundError{Command: argv[0], Err: fmt.Errorf("%s has %d bytes, and a program is passed %d at most: %w",
+		return &agentproc.NotFoundError{Command: argv[0], Err: fmt.Errorf("%s has %d bytes, and a program accepts "+
+			"at most %d: %w",
 			what, n, most, syscall.E2BIG)}
 	}
 	for i, word := range argv {
@@ -166,7 +167,7 @@ func (r Ran) Data(ctx context.Context, json bool, role extract.Role) (output ext
 	var big *safeopen.TooBigError
 	if errors.As(err, &big) {
 		return output, &NoAnswerError{Argv: r.Argv, Ran: r.Outcome,
-			Why: fmt.Sprintf("it printed more than the %d bytes that its data may have", dataKept)}
+			Why: fmt.Sprintf("it printed more than %d bytes of data", dataKept)}
 	}
 	if err != nil {
 		return output, err
@@ -179,7 +180,7 @@ func (r Ran) Data(ctx context.Context, json bool, role extract.Role) (output ext
 	var invalid *extract.InvalidError
 	if errors.As(err, &invalid) {
 		err = &NoAnswerError{Argv: r.Argv, Ran: r.Outcome,
-			Why: "what it printed is not the role's data: " + invalid.Error(), Said: r.Stderr}
+			Why: "its output does not match the role's schema: " + invalid.Error(), Said: r.Stderr}
 	}
 	return output, err
 }

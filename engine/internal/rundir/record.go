@@ -262,7 +262,7 @@ func (d Dir) SetIntent(i Intent) error {
 		err = durable.WriteFile(d.FS, d.File(runfiles.IntentFile), data, 0o600)
 	}
 	if err != nil {
-		return fmt.Errorf("record what is about to change: %w", err)
+		return fmt.Errorf("record the pending change: %w", err)
 	}
 	return nil
 }

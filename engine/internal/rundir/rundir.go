@@ -120,7 +120,7 @@ func (d Dir) Clear() error {
 	}
 	entries, err := os.ReadDir(d.Path)
 	if err != nil {
-		return fmt.Errorf("prepare the run directory: %w", err)
+		return fmt.Errorf("prepare run directory: %w", err)
 	}
 	for _, entry := range entries {
 		name := entry.Name()
@@ -134,7 +134,7 @@ func (d Dir) Clear() error {
 			}
 		case !keeps(name):
 			if err := d.FS.Remove(d.File(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return fmt.Errorf("prepare the run directory: %w", err)
+				return fmt.Errorf("prepare run directory: %w", err)
 			}
 		}
 	}
@@ -174,10 +174,10 @@ func (d Dir) Make() error {
 			return err
 		}
 	case !errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("prepare the run directory: %w", err)
+		return fmt.Errorf("prepare run directory: %w", err)
 	}
 	if err := d.FS.MkdirAll(d.Path, 0o700); err != nil {
-		return fmt.Errorf("prepare the run directory: %w", err)
+		return fmt.Errorf("prepare run directory: %w", err)
 	}
 	return nil
 }
@@ -189,10 +189,10 @@ func (d Dir) free(name string) error {
 	case errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode().IsRegular():
 		return nil
 	case err != nil:
-		return fmt.Errorf("prepare the run directory: %w", err)
+		return fmt.Errorf("prepare run directory: %w", err)
 	case !info.IsDir(): // it contains nothing that could be lost
 		if err := d.FS.Remove(d.File(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("prepare the run directory: %w", err)
+			return fmt.Errorf("prepare run directory: %w", err)
 		}
 		return nil
 	}
@@ -222,12 +222,12 @@ func (d Dir) putAside(name string, info fs.FileInfo) error {
 			return fmt.Errorf("move %s aside: %w", what, err)
 		}
 		if d.Warn != nil {
-			d.Warn(fmt.Sprintf("%s in the place of %s was in the way of a run, and is %s now",
+			d.Warn(fmt.Sprintf("moved the %s in the place of %s to %s, to make room for a run",
 				safeopen.Kind(info.Mode().Type()), what, to))
 		}
 		return nil
 	}
-	return fault.New(protocol.CodeFailed, "%s is in the way of a run, and %d like it were moved aside before", what,
+	return fault.New(protocol.CodeFailed, "%s blocks a run, and %d others were moved aside already", what,
 		maxAside).Because("run-in-the-way", "base", base)
 }
 
@@ -277,7 +277,7 @@ func (d Dir) hasLock() bool {
 // it submitted its step. Errors are [*agentproc.ResultError].
 func (d Dir) Left() (protocol.Result, error) {
 	if !d.Exists() {
-		return protocol.Result{}, &agentproc.ResultError{Reason: "there is no run directory"}
+		return protocol.Result{}, &agentproc.ResultError{Reason: "no run directory"}
 	}
 	r, err := agentproc.ReadResult(d.Path)
 	if err != nil {
@@ -338,7 +338,7 @@ func (d Dir) PrepareWorker(job []byte) error {
 		return err
 	}
 	if err := d.FS.Remove(d.File(runfiles.LogFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("prepare a worker: %w", err)
+		return fmt.Errorf("prepare background worker: %w", err)
 	}
 	return d.FS.Append(d.File(runfiles.LogFile), nil, 0o600, durable.NoFlush)
 }

@@ -94,13 +94,13 @@ func (s *Sandbox) holdsCommands(settings protocol.Config) (bool, error) {
 	case setting == protocol.SandboxNone:
 		return false, nil
 	case setting == protocol.SandboxRequired && s.box == "":
-		return false, fault.New(protocol.CodeAgent, "roles that are commands must run in namespaces, and %s is not installed",
+		return false, fault.New(protocol.CodeAgent, "command roles must run in namespaces, but %s is not installed",
 			box.Program).Because("namespaces-missing", "install", box.Install)
 	case setting == protocol.SandboxLandlock && (!able || !confine.Seccomp()):
-		return false, fault.New(protocol.CodeAgent, "roles that are commands must be confined, and cannot be: %s",
+		return false, fault.New(protocol.CodeAgent, "command roles must run in a sandbox, which is not possible: %s",
 			confine.Describe()).Because("landlock-missing")
 	case !able:
-		s.warnOnce("roles that are commands are not confined here: they can do anything you can (" + confine.Describe() + ")")
+		s.warnOnce("command roles run without a sandbox here: they can do anything you can (" + confine.Describe() + ")")
 	}
 	return true, nil
 }
@@ -133,8 +133,7 @@ func (s *Sandbox) warnMissingBox() {
 		return
 	}
 	_ = f.Close()
-	s.warn(box.Program + " is not installed: commands and agents are confined without namespaces; to install it: " +
-		box.Install)
+	s.warn(box.Program + " is not installed, so the sandbox works without namespaces; to install it: " + box.Install)
 }
 
 // holdsNetwork returns an error if the config restricts the network and this machine cannot enforce it. The
@@ -146,8 +145,8 @@ func (s *Sandbox) holdsNetwork(settings protocol.Config, inv agentproc.Invocatio
 	case network.All():
 	case !inv.Plain && !config.OwnsModels(inv.Command) && !config.IsAdapter(inv.Command):
 		key = "agents." + inv.Alias + ".sandbox.network"
-		problem = "only that of roles that are commands, of uwf-builtin's commands, and of programs that the adapters run " +
-			"is limited"
+		problem = "only the network of command roles, of uwf-builtin's commands and of adapters' programs can be " +
+			"limited"
 	case inv.Plain && config.CommandSandbox(settings).Mode == protocol.SandboxNone:
 		problem = "their sandbox.mode is none"
 	case s.box == "":
@@ -156,7 +155,7 @@ func (s *Sandbox) holdsNetwork(settings protocol.Config, inv agentproc.Invocatio
 	if problem == "" {
 		return nil
 	}
-	return fault.New(protocol.CodeAgent, "%q cannot be run with the network %s: %s", inv.Role, network,
+	return fault.New(protocol.CodeAgent, "cannot run %q with network %s: %s", inv.Role, network,
 		problem).Because("network-not-limited", "key", key)
 }
 
@@ -179,7 +178,7 @@ func (s *Sandbox) runHeld(ctx context.Context, settings protocol.Config,
 	if c.Box != "" { // after a kill, the next process reads the exit status
 		file := filepath.Join(inv.RunDir, runfiles.EndedFile)
 		if c.Status, err = safeopen.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600, safeopen.NoFollow); err != nil {
-			return ran, fmt.Errorf("note how %s ends: %w", plaintext.Word(inv.Command), err)
+			return ran, fmt.Errorf("record how %s ends: %w", plaintext.Word(inv.Command), err)
 		}
 		defer c.Status.Close()
 	}
@@ -190,8 +189,8 @@ func (s *Sandbox) runHeld(ctx context.Context, settings protocol.Config,
 	inv.Command, inv.Args, inv.Env = held.Path, held.Args, held.Env
 	inv.Box, inv.Init, inv.Inherit = held.Box, held.Init, append(inv.Inherit, held.Inherit...)
 	if ran, err = agentproc.Run(ctx, inv); errors.Is(err, proc.ErrNoInit) {
-		err = &protocol.Error{Code: protocol.CodeUsage, Machine: true, Err: err, Message: "a command cannot be confined: the " +
-			"main of this program does not begin with Main of package engine/host"}
+		err = &protocol.Error{Code: protocol.CodeUsage, Machine: true, Err: err, Message: "cannot sandbox a " +
+			"command: main of this program does not start with Main of package engine/host"}
 	}
 	said, contained, ended := end()
 	ran.Held, ran.Contained = said, contained
@@ -281,7 +280,7 @@ func (s *Sandbox) recoverHeld(ctx context.Context, c tools.Commands) {
 		c.Warn("a command that was killed " + text)
 	}
 	if err != nil {
-		c.Warn("what a killed command has left cannot be looked at: " + err.Error())
+		c.Warn("cannot check what a killed command left behind: " + err.Error())
 	}
 }
 

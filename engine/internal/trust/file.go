@@ -66,7 +66,7 @@ func (f File) Confirm(l Line) error {
 func (f File) Confirmed(such func(Line) bool) (bool, error) {
 	data, err := safeopen.ReadFile(f.Path, maxTrusted, safeopen.NoFollow)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false, fmt.Errorf("read what was confirmed: %w", err)
+		return false, fmt.Errorf("read trusted commands: %w", err)
 	}
 	for line := range strings.Lines(string(data)) {
 		var l Line

@@ -111,7 +111,7 @@ func (j Judge) NoteForeign(ctx context.Context, head protocol.Hash) (err error) 
 		err = j.confirm(Line{Foreign: workflow})
 	}
 	if err != nil {
-		return fmt.Errorf("note where workflow %s is from: %w", workflow, err)
+		return fmt.Errorf("record the origin of workflow %s: %w", workflow, err)
 	}
 	return nil
 }
@@ -153,7 +153,7 @@ func (j Judge) trust(ctx context.Context, workflow protocol.Hash) error {
 		err = j.confirm(Line{Workflow: workflow})
 	}
 	if err != nil {
-		return fault.Of(fmt.Errorf("confirm workflow %s: %w", workflow, err))
+		return fault.Of(fmt.Errorf("trust workflow %s: %w", workflow, err))
 	}
 	return nil
 }
@@ -210,7 +210,7 @@ func (j Judge) TrustThread(ctx context.Context, id string) error {
 		}
 	}
 	if err := j.confirm(Line{Thread: id}); err != nil {
-		return fault.Of(fmt.Errorf("confirm the commands of thread %s: %w", id, err))
+		return fault.Of(fmt.Errorf("trust the commands of thread %s: %w", id, err))
 	}
 	return nil
 }
@@ -353,7 +353,7 @@ func (j Judge) MustGrant(ctx context.Context, workflow protocol.Hash, w protocol
 		return err
 	}
 	untrusted := &UntrustedError{Workflow: workflow, Name: w.Name, Commands: commands,
-		Why: "gets variables of yours by its name (commands.passEnv)"}
+		Why: "gets environment variables by its name (commands.passEnv)"}
 	return (&protocol.Error{Code: protocol.CodeUsage, Message: untrusted.Error(), Err: untrusted}).Because("ungranted",
 		"workflow", cmp.Or(name, string(workflow)), "hash", string(workflow))
 }
@@ -399,7 +399,7 @@ func (j Judge) defining(ctx context.Context, s protocol.Start, w protocol.Workfl
 }
 
 // came is the reason for confirming the workflow of an imported thread.
-const came = "came with a thread from elsewhere"
+const came = "came with a thread from another machine"
 
 // Imported is like [Judge.MustTrust] for the workflow of an imported thread.
 func (j Judge) Imported(ctx context.Context, id string, head protocol.Hash, facts heads.Facts) error {
@@ -481,8 +481,8 @@ func (j Judge) MustSayWhere(ctx context.Context, id string, head protocol.Hash, 
 			workflow = fmt.Sprintf("%s %s", cwd.Shown(w.Name), t.Start.Workflow)
 		}
 	}
-	return fault.New(protocol.CodeUsage, "thread %s %s; its workflow is %s; where it was made it worked in %s. Say "+
-		"where it may work here", id, j.whence(facts), workflow, dir).Because("no-cwd", "thread", id, "again", again, "dir",
+	return fault.New(protocol.CodeUsage, "thread %s %s; its workflow is %s; it worked in %s there. Choose the "+
+		"directory for its steps here", id, j.whence(facts), workflow, dir).Because("no-cwd", "thread", id, "again", again, "dir",
 		j.Env.Dir, "doubt", doubt)
 }
 
@@ -554,12 +554,12 @@ func (j Judge) whence(facts heads.Facts) string {
 	imported := facts.Imported
 	switch {
 	case facts.Doubt != nil:
-		return fmt.Sprintf("may come from elsewhere: %v", facts.Doubt)
+		return fmt.Sprintf("may come from another machine: %v", facts.Doubt)
 	case imported.From == "" && imported.Lost:
-		return "may come from elsewhere: what facts.jsonl said of it was damaged or lost"
+		return "may come from another machine: its line in facts.jsonl was damaged or lost"
 	case imported.From == "":
-		return "comes from elsewhere: no thread of this home has made its chain"
+		return "comes from another machine: no thread of this home made its steps"
 	}
 	at := time.UnixMilli(imported.AtMs).In(j.Env.Now().Location()).Format(time.DateOnly)
-	return fmt.Sprintf("comes from elsewhere: it was imported from %s on %s", cwd.Shown(imported.From), at)
+	return fmt.Sprintf("comes from another machine: it was imported from %s on %s", cwd.Shown(imported.From), at)
 }

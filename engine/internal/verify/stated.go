@@ -39,7 +39,7 @@ func (a Asked) askedOtherwise(ctx context.Context, s protocol.Step) string {
 		s.EdgePrompt == a.Workflow.Roles[s.Role].Description):
 		return ""
 	}
-	return "claims a different prompt: its edgePrompt is not the one it was given"
+	return "has another edgePrompt than it was given"
 }
 
 // askedFor returns the prompt of the task. It returns false if only its hash is known because the node is
@@ -91,11 +91,11 @@ func (a Asked) madeElsewhere(s protocol.Step) string {
 	var outside *cwd.OutsideError
 	switch {
 	case errors.As(err, &outside):
-		return fmt.Sprintf("claims to have worked where it may not: %v", err)
+		return fmt.Sprintf("has a directory where it must not work: %v", err)
 	case want == "", err == nil && is == want: // another path to the same directory
 		return ""
 	}
-	return fmt.Sprintf("claims to have worked in %s, but its agent was started in %s", cwd.Shown(s.Cwd),
+	return fmt.Sprintf("has directory %s, but its agent was started in %s", cwd.Shown(s.Cwd),
 		cwd.Shown(want))
 }
 
@@ -123,13 +123,13 @@ func (a Asked) madeAnotherTime(ctx context.Context, s protocol.Step) string {
 		switch {
 		case at == 0:
 		case at < earliest:
-			return fmt.Sprintf("says that it %s before its thread: at %d ms", what, at)
+			return fmt.Sprintf("%s before its thread: at %d ms", what, at)
 		case at > latest:
-			return fmt.Sprintf("says that it %s in the future: at %d ms", what, at)
+			return fmt.Sprintf("%s in the future: at %d ms", what, at)
 		}
 	}
 	if s.CompletedAtMs != 0 && s.StartedAtMs-setBack > s.CompletedAtMs {
-		return fmt.Sprintf("says that it ended before it began: at %d ms and %d ms", s.CompletedAtMs, s.StartedAtMs)
+		return fmt.Sprintf("ended before it started: at %d ms and %d ms", s.CompletedAtMs, s.StartedAtMs)
 	}
 	return ""
 }

@@ -77,7 +77,7 @@ func (a Asked) Check(ctx context.Context, result protocol.Result) (Accepted, err
 	}
 	// Read the head again, since the agent may have damaged it.
 	if _, err := a.Store.Get(ctx, a.Head); err != nil {
-		return got, fmt.Errorf("the node that step %s follows: %w", hash, err)
+		return got, fmt.Errorf("node before step %s: %w", hash, err)
 	}
 	named, err := Contents(ctx, a.Nodes, got.Step, !got.Durable)
 	if err != nil {
@@ -112,15 +112,15 @@ func (a Asked) misplaced(s protocol.Step) string {
 	case prev != wantPrev:
 		return fmt.Sprintf("does not follow the head: its prev is %s, not %s", prev, wantPrev)
 	case protocol.IsEngine(s.Agent) && a.Workflow.Roles[a.Role].Player() == protocol.PlayedByAgent:
-		return fmt.Sprintf("says that it is by %s, which no agent is", s.Agent)
+		return fmt.Sprintf("names %s as its agent, which is reserved", s.Agent)
 	case s.Role != a.Role:
-		return fmt.Sprintf("is one of role %q, not %q", s.Role, a.Role)
+		return fmt.Sprintf("has role %q, not %q", s.Role, a.Role)
 	case s.Index != t.Len():
 		return fmt.Sprintf("has index %d, not %d", s.Index, t.Len())
 	case s.LimitBase != a.LimitBase:
 		return fmt.Sprintf("has limitBase %d, not %d", s.LimitBase, a.LimitBase)
 	case !maps.Equal(s.Visits, visits):
-		return fmt.Sprintf("miscounts the visits: it has %v, not %v", s.Visits, visits)
+		return fmt.Sprintf("has visits %v, not %v", s.Visits, visits)
 	case s.Agent == "":
 		return "does not name its agent"
 	}
@@ -131,7 +131,7 @@ func (a Asked) misplaced(s protocol.Step) string {
 // instead.
 func (a Asked) checkOutput(ctx context.Context, s protocol.Step) error {
 	if s.Error != nil {
-		return fmt.Errorf("%w: it says that it is a failure", errWrongContent)
+		return fmt.Errorf("%w: it is marked as a failure", errWrongContent)
 	}
 	node, err := a.Nodes.Get(ctx, s.Output)
 	if err != nil {
@@ -221,11 +221,11 @@ func (c *collector) takeParts(ctx context.Context, d protocol.Detail) error {
 	return nil
 }
 
-var errWrongContent = errors.New("it is not the requested step")
+var errWrongContent = errors.New("not the requested step")
 
 // Rejected returns a [*Rejection] of a step.
 func Rejected(step protocol.Hash, code protocol.Code, format string, args ...any) error {
-	return &Rejection{Step: step, Why: fault.New(code, "the agent's result is rejected: "+format, args...)}
+	return &Rejection{Step: step, Why: fault.New(code, "the agent's result was rejected: "+format, args...)}
 }
 
 // notAStep returns the error for a result whose hash is not a step's.
@@ -250,7 +250,8 @@ func unusable(step protocol.Hash, what string, err error) error {
 	case errors.As(err, &corrupt):
 		return Rejected(step, protocol.CodeCorrupt, "the %s of step %s: %v", what, step, err)
 	case fault.IsRedacted(err):
-		return Rejected(step, protocol.CodeRedacted, "the %s of step %s was redacted earlier, and does not come back: %v",
+		return Rejected(step, protocol.CodeRedacted, "the %s of step %s was redacted earlier and cannot be stored "+
+			"again: %v",
 			what, step, err)
 	case errors.Is(err, errWrongContent), fault.IsDamage(err):
 		return Rejected(step, protocol.CodeAgent, "the %s of step %s: %v", what, step, err)

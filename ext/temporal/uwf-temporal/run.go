@@ -82,7 +82,7 @@ func run(ctx context.Context, e env.Env) int {
 		coded = &protocol.Error{Code: protocol.CodeFailed, Message: err.Error(), Err: err}
 	}
 	coded.Hints = hints.All("", coded)
-	cmdline.Report(e.Stderr, program, coded, cmdline.Format(cmd.format, e.Stdout) == render.JSON)
+	cmdline.Report(e.Stderr, program, coded, cmd.format == string(render.JSON))
 	return coded.Code.ExitCode()
 }
 

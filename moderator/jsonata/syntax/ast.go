@@ -217,7 +217,7 @@ func Given(args []Node) []Node {
 // Causes of an [Error], for errors.Is. The cause of a canceled context is available in the same way.
 var (
 	// ErrLeftOut means that the expression uses an unsupported part of JSONata. Only Parse returns it.
-	ErrLeftOut = errors.New("left out of the JSONata of uwf")
+	ErrLeftOut = errors.New("not supported by uwf's JSONata")
 	// ErrLimit means that the expression is too long or too deeply nested, or that its evaluation exceeded a
 	// bound.
 	ErrLimit = errors.New("limit reached")
@@ -291,15 +291,15 @@ func LeftOutCall(src string, v *Variable) error {
 func LeftOutFunction(name string) (feature, hint string, ok bool) {
 	switch name {
 	case "now", "millis":
-		return "dates", "let the role put the time into its answer", true
+		return "dates", "let the role answer with the time", true
 	case "fromMillis", "toMillis":
 		return "dates", "dates as 2026-11-22 compare as texts", true
 	case "random", "shuffle":
-		return "chance: routing is deterministic", "let the role choose", true
+		return "randomness: routing is deterministic", "let the role choose", true
 	case "eval":
-		return "texts as expressions", "write the expression itself", true
+		return "strings as expressions", "write the expression itself", true
 	case "formatNumber", "formatInteger", "parseInteger":
-		return "pictures of numbers", "$string and $number convert numbers", true
+		return "number formats", "$string and $number convert numbers", true
 	case "base64encode", "base64decode", "encodeUrl", "encodeUrlComponent", "decodeUrl", "decodeUrlComponent":
 		return "encodings", "", true
 	}
@@ -310,6 +310,6 @@ func LeftOutFunction(name string) (feature, hint string, ok bool) {
 func leftOut(src string, at int, token, feature, hint string) *Error {
 	return &Error{
 		Code: CodeLeftOut, Pos: Position(src, at), Token: token, Hint: hint, Cause: ErrLeftOut,
-		Message: "the JSONata of uwf has no " + feature,
+		Message: "uwf's JSONata does not support " + feature,
 	}
 }

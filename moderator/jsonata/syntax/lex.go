@@ -93,7 +93,7 @@ func (l *lexer) skip() error {
 		}
 		length := strings.Index(rest[2:], "*/")
 		if length < 0 {
-			return l.fail(l.at, "S0106", "/*", "the comment is never closed with */")
+			return l.fail(l.at, "S0106", "/*", "missing */ after comment")
 		}
 		l.at += length + 4
 	}
@@ -109,7 +109,7 @@ func (l *lexer) quotedName() (token, error) {
 	start := l.at
 	length := strings.IndexByte(l.src[start+1:], '`')
 	if length < 0 {
-		return token{}, l.fail(start, "S0105", "`", "the name in backquotes is never closed with `")
+		return token{}, l.fail(start, "S0105", "`", "missing ` after name")
 	}
 	l.at = start + length + 2
 	return token{kind: nameToken, text: l.src[start+1 : l.at-1], quoted: true, start: start}, nil
@@ -146,7 +146,7 @@ func (t token) shown(src string) string {
 	case numberToken:
 		return jsnumber.Format(t.number)
 	case stringToken:
-		return "the text " + Quote(Shorten(t.text, MaxShown))
+		return "the string " + Quote(Shorten(t.text, MaxShown))
 	}
 	return `"` + Shorten(t.text, MaxShown) + `"`
 }
@@ -197,7 +197,7 @@ func (l *lexer) text(quote byte) (token, error) {
 			at++
 		}
 	}
-	return token{}, l.fail(start, "S0101", string(quote), "the text is never closed with "+string(quote))
+	return token{}, l.fail(start, "S0101", string(quote), "missing "+string(quote)+" after string")
 }
 
 // escapes lists pairs of an escape character and its value.
@@ -219,9 +219,9 @@ func (l *lexer) escape(b *strings.Builder, at int) (int, error) {
 		}
 	}
 	r, _ := utf8.DecodeRuneInString(l.src[at+1:])
-	err := l.fail(at, "S0103", string(r), fmt.Sprintf(`the escape sequence "\%c" does not exist`, r))
+	err := l.fail(at, "S0103", string(r), fmt.Sprintf(`unknown escape sequence "\%c"`, r))
 	if c == '\'' {
-		err.Hint = `write a text with ' in double quotes`
+		err.Hint = `to use ' in a string, put it in double quotes`
 	}
 	return 0, err
 }
@@ -272,7 +272,7 @@ type Regex struct {
 func (p *parser) regex(t token) (Node, error) {
 	length := regexLength(p.src[t.start+1:])
 	if length < 0 {
-		return nil, p.fail(t.start, "S0302", "/", "the regular expression, or a bracket in it, is never closed")
+		return nil, p.fail(t.start, "S0302", "/", "unclosed regular expression or bracket")
 	}
 	pattern := p.src[t.start+1:][:length]
 	p.at = t.start + length + 2
@@ -356,17 +356,17 @@ func (p *parser) regexTooLarge(at int) *Error {
 func (p *parser) badRegex(at int, pattern string, err error) *Error {
 	var problem *syntax.Error
 	if !errors.As(err, &problem) {
-		return p.fail(at, CodeRegex, "/", "the regular expression cannot be read")
+		return p.fail(at, CodeRegex, "/", "invalid regular expression")
 	}
 	at += max(0, strings.Index(pattern, problem.Expr))
-	const hint = "regular expressions are RE2, which always ends soon"
+	const hint = "regular expressions use RE2 syntax"
 	switch part := problem.Expr; {
 	case strings.HasPrefix(part, "(?=") || strings.HasPrefix(part, "(?!") || strings.HasPrefix(part, "(?<"):
 		return leftOut(p.src, at, Shorten(part, MaxShown), "lookaround (?=…) (?!…) (?<=…) (?<!…)", hint)
 	case len(part) == 2 && part[0] == '\\' && part[1] >= '1' && part[1] <= '9' || part == `\k`:
 		return leftOut(p.src, at, part, `backreferences \1`, hint)
 	}
-	e := p.fail(at, CodeRegex, "/", fmt.Sprintf("the regular expression cannot be read: %s %s", problem.Code,
+	e := p.fail(at, CodeRegex, "/", fmt.Sprintf("invalid regular expression: %s %s", problem.Code,
 		Quote(Shorten(problem.Expr, MaxShown))))
 	if problem.Expr == `\u` {
 		e.Hint = `write \x{20AC}`

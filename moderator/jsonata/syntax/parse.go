@@ -22,7 +22,7 @@ func Parse(src string) (root Node, assigned map[string]bool, err error) {
 	if len(src) > maxSource {
 		return nil, nil, &Error{
 			Code: CodeTooLong, Pos: Position(src, 0), Cause: ErrLimit,
-			Message: fmt.Sprintf("the expression has %d bytes, at most %d are read", len(src), maxSource),
+			Message: fmt.Sprintf("the expression has %d bytes; the limit is %d", len(src), maxSource),
 		}
 	}
 	p := &parser{lexer: lexer{src: src}, unfinished: -1, assigned: map[string]bool{}}
@@ -55,7 +55,7 @@ func (p *parser) whole() (Node, error) {
 	case p.tok.kind != endToken:
 		return nil, p.unexpected()
 	case p.unfinished >= 0:
-		return nil, p.fail(p.unfinished, "S0207", "", "the expression ends where an operand should follow")
+		return nil, p.fail(p.unfinished, "S0207", "", "unexpected end of expression: missing operand")
 	}
 	return root, p.invalid
 }
@@ -71,7 +71,7 @@ func (p *parser) advance() (err error) {
 	p.before = p.tok
 	p.tok, err = p.next()
 	if err == nil && (p.tok.is("!") || p.tok.is("~")) {
-		e := p.fail(p.tok.start, "S0204", p.tok.text, fmt.Sprintf("the operator %q does not exist", p.tok.text))
+		e := p.fail(p.tok.start, "S0204", p.tok.text, fmt.Sprintf("unknown operator %q", p.tok.text))
 		if p.tok.text == "!" {
 			e.Hint = "write $not(…)"
 		}
@@ -86,9 +86,9 @@ func (p *parser) expect(op string) error {
 		return p.advance()
 	}
 	if p.tok.kind == endToken {
-		return p.fail(p.tok.start, "S0203", op, fmt.Sprintf("%q is missing at the end of the expression", op))
+		return p.fail(p.tok.start, "S0203", op, fmt.Sprintf("unexpected end of expression: missing %q", op))
 	}
-	return p.fail(p.tok.start, "S0202", op, fmt.Sprintf("%q should come here, not %s", op, p.tok.shown(p.src)))
+	return p.fail(p.tok.start, "S0202", op, fmt.Sprintf("want %q, got %s", op, p.tok.shown(p.src)))
 }
 
 // expression parses an operand and the following operators that bind more tightly than power.
@@ -165,7 +165,7 @@ func (p *parser) leftOut(at int, token, feature, hint string) error {
 
 // unexpected returns an error about a token after a complete expression.
 func (p *parser) unexpected() error {
-	e := p.fail(p.tok.start, "S0201", p.tok.text, p.tok.shown(p.src)+" should not come here")
+	e := p.fail(p.tok.start, "S0201", p.tok.text, "unexpected "+p.tok.shown(p.src))
 	e.Hint = p.misspeltOperator()
 	return e
 }
@@ -236,7 +236,7 @@ func (p *parser) prefixOperator(t token) (Node, error) {
 	case "|":
 		return nil, p.leftOut(t.start, "|", "transforms |…|…|", "write $merge([object, {…}])")
 	}
-	e := p.fail(t.start, "S0211", t.text, fmt.Sprintf("an operand should come here, not %q", t.text))
+	e := p.fail(t.start, "S0211", t.text, fmt.Sprintf("want an operand, got %q", t.text))
 	switch t.text {
 	case "=":
 		e.Hint = `write one "=" to compare`
@@ -600,7 +600,7 @@ func (p *parser) lambda(t token) (Node, error) {
 		}
 	}
 	if !p.tok.is("{") {
-		e := p.fail(p.tok.start, "S0202", "{", fmt.Sprintf("the body of a function should come here in {…}, not %s",
+		e := p.fail(p.tok.start, "S0202", "{", fmt.Sprintf("want a function body in {…}, got %s",
 			p.tok.shown(p.src)))
 		if p.tok.kind == endToken {
 			e.Code, e.Message = "S0203", "the function has no body"
@@ -642,12 +642,11 @@ func (p *parser) signature(n *Lambda) error {
 	}
 	text := strings.TrimRight(p.src[start:start+length], spaces)
 	if len(text) < 2 || text[len(text)-1] != '>' {
-		return p.fail(start, "S0202", ">", "the signature is never closed with >")
+		return p.fail(start, "S0202", ">", "missing > after signature")
 	}
 	params, at, err := ParseSignature(text[1 : len(text)-1])
 	if err != "" {
-		return p.fail(start+1+at, err, "", "the signature cannot be read here: it has a letter for each parameter, as in "+
-			"<s-n?:b>")
+		return p.fail(start+1+at, err, "", "invalid signature: want a letter for each parameter, as in <s-n?:b>")
 	}
 	n.Signature = params
 	p.at = start + len(text)

@@ -101,8 +101,8 @@ func (b *bringer) open(ctx context.Context) error {
 		if isSame(same.ours, same.theirs) {
 			return &protocol.Error{
 				Code:    protocol.CodeUsage,
-				Message: fmt.Sprintf("%s is the original's, in which nothing is changed", same.theirs),
-				Hints:   []string{"name another directory to bring its data to: " + same.flag + " DIR"},
+				Message: fmt.Sprintf("%s belongs to the original, which is never changed", same.theirs),
+				Hints:   []string{"to import into another directory: " + same.flag + " DIR"},
 			}
 		}
 	}
@@ -114,9 +114,9 @@ func (b *bringer) open(ctx context.Context) error {
 	if b.store.Algorithm() != cas.XXH64 || b.store.Originals() {
 		return &protocol.Error{
 			Code: protocol.CodeInvalid,
-			Message: fmt.Sprintf("the store %s has %s hashes; what the original has written keeps its own, xxh64",
+			Message: fmt.Sprintf("the store %s has %s hashes, but the original's data needs xxh64",
 				b.store.Dir(), b.store.Algorithm()),
-			Hints: []string{"name a home that does not exist yet: --home DIR"},
+			Hints: []string{"to import into a new home: --home DIR"},
 		}
 	}
 	if !b.options.DryRun {

@@ -55,7 +55,7 @@ func (b *bringer) configYAML() error {
 		return nil
 	}
 	for _, key := range dropped {
-		b.note("config", key, "uwf has no such setting: left out")
+		b.note("config", key, "left out: uwf has no such setting")
 	}
 	return b.file("config.yaml", b.options.Dirs.Config(), text)
 }
@@ -70,7 +70,7 @@ func (b *bringer) translate(src []byte, path string) (text []byte, dropped []str
 		return nil, nil, fmt.Errorf("line %w", err)
 	}
 	if doc.Root.Kind != yamldoc.Mapping {
-		return nil, nil, errors.New("it is not a mapping")
+		return nil, nil, errors.New("not a mapping")
 	}
 	kept, dropped := known(doc.Root)
 	if text, err = yamltext.Marshal(kept); err != nil {
@@ -147,7 +147,7 @@ func (b *bringer) file(name, path string, data []byte) error {
 		return nil
 	case err == nil:
 		b.report.Config.Present++
-		b.note("config", name, "%s is there already, and was not changed", path)
+		b.note("config", name, "%s already exists and was not changed", path)
 		return nil
 	case !errors.Is(err, fs.ErrNotExist):
 		return err

@@ -84,5 +84,5 @@ func (b *bringer) bringWorkflow(ctx context.Context, w source.Workflow) (bool, e
 		b.report.Workflows.Present++
 		return false, nil
 	}
-	return fail("the name stands for %s here, and for %s in the original: nothing was changed", here, w.Hash)
+	return fail("the name refers to %s here, but to %s in the original; nothing was changed", here, w.Hash)
 }

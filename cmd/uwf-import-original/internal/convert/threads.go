@@ -75,13 +75,13 @@ func (b *bringer) bringThread(ctx context.Context, known []source.Thread, here m
 		return none, false, err
 	}
 	if len(lost) > 0 {
-		b.problem("thread", c.ID, "it was brought, but not whole: %s", b.tellLost(lost))
+		b.problem("thread", c.ID, "imported incompletely: %s", b.tellLost(lost))
 	}
 	if found == isThere {
 		return none, false, nil
 	}
 	if c.Status == "suspended" {
-		b.note("thread", c.ID, "it was suspended: %s; here the nodes decide whether it is", cmp.Or(c.Message, "no message"))
+		b.note("thread", c.ID, "it was suspended: %s; here its nodes decide whether it is", cmp.Or(c.Message, "no message"))
 	}
 	return fileheads.Adoption{Thread: c.ID, Was: standing.Head, Head: c.Head, End: c.end()}, true, nil
 }
@@ -128,7 +128,7 @@ func (b *bringer) choose(ctx context.Context, known []source.Thread) (*chain, er
 		case c.nodes[best.Head]:
 			best = c
 		case !best.nodes[c.Head]:
-			b.problem("thread", t.ID, "%s says that it has gone another way, to %s: that was not brought", t.From, c.Head)
+			b.problem("thread", t.ID, "%s has another head for it, %s, which was not imported", t.From, c.Head)
 		}
 	}
 	return best, nil
@@ -187,14 +187,14 @@ func (b *bringer) compare(ctx context.Context, c *chain, here heads.Standing) (c
 	}
 	ours, err := readChain(ctx, b.store, source.Thread{Head: here.Head})
 	if err != nil {
-		return hasDiverged, fmt.Errorf("thread %s, which is here already: %w", c.ID, err)
+		return hasDiverged, fmt.Errorf("existing thread %s: %w", c.ID, err)
 	}
 	if ours.nodes[c.Head] {
 		b.report.Threads.Present++ // it continued here
 		return isThere, nil
 	}
 	b.report.Threads.Failed++
-	b.problem("thread", c.ID, "it is at %s here, and at %s in the original: nothing was changed", here.Head, c.Head)
+	b.problem("thread", c.ID, "it is at %s here, but at %s in the original; nothing was changed", here.Head, c.Head)
 	return hasDiverged, nil
 }
 

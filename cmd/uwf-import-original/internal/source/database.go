@@ -16,7 +16,7 @@ import (
 )
 
 // ErrBusy reports that a database was written while it was copied.
-var ErrBusy = errors.New("it is being written to: stop the original's programs first")
+var ErrBusy = errors.New("it is in use; stop the original's programs first")
 
 // readDatabase reads uwf's variables from a database. SQLite creates files next to a database that it opens,
 // so it opens a copy that includes the write-ahead log.

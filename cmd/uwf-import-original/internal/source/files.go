@@ -65,7 +65,7 @@ func readFile(path string) ([]byte, error) {
 		return nil, err
 	}
 	if info.Size() > maxFile {
-		return nil, fmt.Errorf("it has %d bytes, at most %d are read", info.Size(), maxFile)
+		return nil, fmt.Errorf("it has %d bytes; the limit is %d", info.Size(), maxFile)
 	}
 	return os.ReadFile(path)
 }
@@ -83,14 +83,14 @@ func mapping(path string, data []byte) ([]yamldoc.Entry, error) {
 	case doc.Root.Kind == yamldoc.Scalar && doc.Root.Scalar == nil:
 		return nil, nil
 	}
-	return nil, errors.New("it is not a mapping")
+	return nil, errors.New("not a mapping")
 }
 
 func (s *Source) readRegistry(path string, data []byte) error {
 	entries, err := mapping(path, data)
 	for _, e := range entries {
 		if e.Value.Kind != yamldoc.Scalar {
-			s.problem("workflow", e.Text, "%s has something else than a hash for it", path)
+			s.problem("workflow", e.Text, "%s has no valid hash for it", path)
 			continue
 		}
 		s.Workflows = append(s.Workflows, Workflow{Name: e.Text, Hash: cas.Hash(e.Value.Text), From: path})

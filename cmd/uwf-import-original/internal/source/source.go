@@ -19,7 +19,7 @@ import (
 )
 
 // ErrNone reports that there is no data of the original.
-var ErrNone = errors.New("nothing of the original's is there")
+var ErrNone = errors.New("no data of the original found")
 
 // Dirs are the original's directories.
 type Dirs struct {
@@ -91,12 +91,12 @@ func Open(ctx context.Context, d Dirs) (*Source, error) {
 		return nil, err
 	}
 	if !found && len(files) == 0 {
-		return nil, fmt.Errorf("%w: there are nodes in %s, but nothing that names a workflow or a thread: no %s in %s, and no index in %s",
+		return nil, fmt.Errorf("%w: %s has nodes, but no workflow or thread: no %s in %s, and no index in %s",
 			ErrNone, d.Store, databaseFile, filepath.Join(d.Store, "vars"), d.Home)
 	}
 	if !found && slices.ContainsFunc(files, func(path string) bool { return strings.HasSuffix(path, migrated) }) {
 		s.problem("file", filepath.Join(d.Store, "vars", databaseFile),
-			"it is not there, although the index was once taken over into it: only what the files of before say is known")
+			"missing, although the index was moved to it; only older files were read")
 	}
 	// A stable sort keeps entries of the newer program first.
 	slices.SortStableFunc(s.Workflows, func(a, b Workflow) int { return cmp.Compare(a.Name, b.Name) })
@@ -106,14 +106,14 @@ func Open(ctx context.Context, d Dirs) (*Source, error) {
 
 func openNodes(ctx context.Context, dir string) (*fsstore.Store, error) {
 	if _, err := os.Stat(filepath.Join(dir, "format.json")); err == nil {
-		return nil, fmt.Errorf("%s is a store of uwf itself, not of the original: %w", dir, ErrNone)
+		return nil, fmt.Errorf("%s is a store of uwf, not of the original: %w", dir, ErrNone)
 	}
 	nodes, err := fsstore.Open(ctx, dir, fsstore.Options{})
 	if err != nil {
 		return nil, err
 	}
 	if !nodes.Originals() {
-		return nil, fmt.Errorf("%w: there are no nodes in %s", ErrNone, dir)
+		return nil, fmt.Errorf("%w: no nodes in %s", ErrNone, dir)
 	}
 	return nodes, nil
 }

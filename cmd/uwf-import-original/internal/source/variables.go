@@ -130,7 +130,7 @@ func (s *Source) variableLines(path string) ([]variable, bool, error) {
 	for n, line := range lines(data) {
 		var v variable
 		if err := json.Unmarshal(line, &v); err != nil {
-			s.problem("file", path, "line %d cannot be read: %v", n, err)
+			s.problem("file", path, "line %d is damaged: %v", n, err)
 			continue
 		}
 		k := key{v.Name, v.Schema}

@@ -67,9 +67,7 @@ type App struct {
 	// notice, such as suspended.
 	Status protocol.Code
 	// Exit is the exit status of a program that this one was replaced by.
-	Exit int
-	// TextErrors prints errors as text only, because they are meant for a model.
-	TextErrors bool
+	Exit       int
 	WorksAt    string      // value of --remote
 	projects   sync.Map    // projects whose settings were reported
 	Steps      atomic.Bool // the command runs agents, or shows what would run
@@ -302,8 +300,7 @@ func (a *App) Width() int {
 }
 
 // FormatFlag returns --format for a command with additional formats. It replaces the global flag, so names
-// must contain all useful formats. A global format applies to errors as well; with any other, errors are
-// text.
+// must contain all useful formats. json applies to errors as well.
 func (a *App) FormatFlag(names []string, otherwise string) ucli.Flag {
 	f := ucli.StringFlag{Name: "format", Usage: fmt.Sprintf("`FORMAT` output format: %s (default %s)", strings.Join(names, ", "), otherwise)}
 	return term.Checked(f, func(_, name string) error {
@@ -311,7 +308,7 @@ func (a *App) FormatFlag(names []string, otherwise string) ucli.Flag {
 			a.Flags.Format = string(f)
 			return nil
 		}
-		if a.TextErrors = true; slices.Contains(names, name) {
+		if slices.Contains(names, name) {
 			return nil
 		}
 		return cmdline.UsageError(fmt.Sprintf("unknown format %q", name), cmdline.Choices("--format ", name, names)...)
@@ -331,13 +328,13 @@ func (a *App) AskYes(ctx context.Context, question string) (bool, error) {
 // Confirm asks for confirmation; script is the flag that skips the question.
 func (a *App) Confirm(ctx context.Context, question, script string) error {
 	if !terminal.Is(a.Env.Stdin) {
-		return cmdline.UsageError("nobody can be asked here: "+question, script)
+		return cmdline.UsageError("stdin is not a terminal, so there is no answer to: "+question, script)
 	}
 	switch yes, err := a.AskYes(ctx, question); {
 	case err != nil:
 		return err
 	case !yes:
-		return &protocol.Error{Code: protocol.CodeFailed, Message: "not done: the answer was no"}
+		return &protocol.Error{Code: protocol.CodeFailed, Message: "cancelled"}
 	}
 	return nil
 }

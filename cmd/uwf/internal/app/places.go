@@ -62,15 +62,18 @@ func (a *App) checkHome(dirs home.Dirs) error {
 	info, err := os.Stat(dirs.Home)
 	switch {
 	case err == nil && !info.IsDir():
-		return cmdline.Invalid(fmt.Sprintf("the home %s is not a directory", dirs.Home), "name a directory: --home DIR, or UWF_HOME=DIR")
+		return cmdline.Invalid(fmt.Sprintf("the home %s is not a directory", dirs.Home), "to use another home: "+
+			"--home DIR")
 	case errors.Is(err, syscall.ENOTDIR):
-		return cmdline.Invalid(fmt.Sprintf("the home %s is not a directory: something above it is a file", dirs.Home), "name a directory: --home DIR, or UWF_HOME=DIR")
+		return cmdline.Invalid(fmt.Sprintf("the home %s is not a directory: one of its parents is a file", dirs.Home), "to use another "+
+			"home: --home DIR")
 	case errors.Is(err, fs.ErrNotExist) && a.Flags.Home != "" && !a.creates:
-		return cmdline.NotFound("there is no home at "+dirs.Home,
-			"uwf --home "+plaintext.Word(a.Flags.Home)+" setup", "uwf --home "+plaintext.Word(a.Flags.Home)+" workflow put <file.yaml>, or any other command that writes, makes it")
+		return cmdline.NotFound("no home at "+dirs.Home,
+			"uwf --home "+plaintext.Word(a.Flags.Home)+" setup", "uwf --home "+plaintext.Word(a.Flags.Home)+" workflow put <file.yaml>")
 	}
 	if info, err := os.Stat(dirs.Store); err == nil && !info.IsDir() {
-		return cmdline.Invalid(fmt.Sprintf("the store %s is not a directory", dirs.Store), "name a directory: --store DIR, or OCAS_HOME=DIR")
+		return cmdline.Invalid(fmt.Sprintf("the store %s is not a directory", dirs.Store), "to use another store: "+
+			"--store DIR")
 	}
 	return nil
 }
@@ -80,7 +83,7 @@ func (a *App) checkStore(dirs home.Dirs, exists bool) error {
 	if exists || a.Flags.Store == "" || a.creates {
 		return nil
 	}
-	return cmdline.NotFound("there is no store at "+dirs.Store, "without --store it is $OCAS_HOME, else cas in the home", "uwf cas init --store "+plaintext.Word(a.Flags.Store))
+	return cmdline.NotFound("no store at "+dirs.Store, "to use the default store, leave out --store", "uwf cas init --store "+plaintext.Word(a.Flags.Store))
 }
 
 // Hide removes secrets from an error, which may quote an agent or a file of the wrong kind.
@@ -100,7 +103,7 @@ func (a *App) MissingStore(e *protocol.Error) {
 		return
 	}
 	if _, err := os.Stat(dirs.Store); errors.Is(err, fs.ErrNotExist) {
-		e.Hints = append(e.Hints, "there is no store at "+dirs.Store+": is OCAS_HOME right?")
+		e.Hints = append(e.Hints, "no store at "+dirs.Store+"; check OCAS_HOME")
 	}
 }
 
@@ -192,7 +195,7 @@ func (a *App) NotInBundle(err error) error {
 		return err
 	}
 	return cmdline.NotFound("the files of step "+string(none.Step)+" are not in the bundle "+a.Bundle.Path,
-		"uwf thread export --files, where the step was made, takes them along")
+		"where the step was made: uwf thread export --files")
 }
 
 // HintNames prints the bundle's names for workflows.
@@ -215,8 +218,8 @@ func (b *bundled) only(ctx context.Context, arg string) (id string, named bool, 
 		return "", false, nil
 	}
 	if id = b.file.Only(ctx); id == "" {
-		return "", true, cmdline.NotFound("there is not just one thread in "+b.name,
-			"uwf verify "+plaintext.Word(b.name)+" lists them", "uwf thread read --bundle "+plaintext.Word(b.name)+" <thread>")
+		return "", true, cmdline.NotFound(b.name+" does not contain exactly one thread",
+			"to list them: uwf verify "+plaintext.Word(b.name), "uwf thread read --bundle "+plaintext.Word(b.name)+" <thread>")
 	}
 	return id, true, nil
 }
@@ -225,7 +228,7 @@ func (b *bundled) only(ctx context.Context, arg string) (id string, named bool, 
 func NameText(w bundle.CheckedWorkflow) string {
 	text := fmt.Sprintf("name %s for workflow %s", plaintext.Line(w.Name), w.Hash)
 	if w.Name != w.WorkflowName {
-		text += fmt.Sprintf(", which calls itself %s: an import does not take it", plaintext.Line(w.WorkflowName))
+		text += fmt.Sprintf(", whose own name is %s; an import leaves it out", plaintext.Line(w.WorkflowName))
 	}
 	return text
 }
@@ -273,9 +276,9 @@ func (a keptFiles) CheckFiles(ctx context.Context, wrong func(fsck.Fault)) (int,
 	facts, _ := e.Reader.Heads.AllFacts(ctx) // fsck reports unreadable lines
 	return e.Files().CheckFiles(ctx, func(f worktree.FileFault) {
 		fault := fsck.Fault{Kind: fsck.Files, Hash: f.Step, Path: f.Store, Threads: []string{f.Thread}, Dependents: 1, Remains: true}
-		fault.Message = fmt.Sprintf("the files of this step, %s, are damaged: %v", f.Tree, f.Err)
+		fault.Message = fmt.Sprintf("the files of this step (%s) are damaged: %v", f.Tree, f.Err)
 		if f.Err == nil {
-			fault.Message = fmt.Sprintf("the files of this step, %s, are not on this machine", f.Tree)
+			fault.Message = fmt.Sprintf("the files of this step (%s) are not on this machine", f.Tree)
 			fault.Remains = facts[f.Thread].Imported == nil && isThere(facts[f.Thread].Workspace)
 		}
 		wrong(fault)
@@ -309,7 +312,7 @@ func (a *App) fetched(ctx context.Context, text string) (data []byte, file strin
 	f, err := git.Fetch(ctx, at)
 	if err != nil {
 		if kept := git.Taken(pin.Content); pinned && kept != nil {
-			a.Say("uwf: warning: %v: the pinned content is used", err)
+			a.Say("uwf: warning: %v; using the pinned content", err)
 			return kept, name, true, nil
 		}
 		return nil, "", true, err
@@ -317,9 +320,9 @@ func (a *App) fetched(ctx context.Context, text string) (data []byte, file strin
 	if pinned && f.Content != pin.Content {
 		return nil, "", true, &protocol.Error{
 			Code: protocol.CodeInvalid,
-			Message: fmt.Sprintf("%s has moved: pinned is %s (commit %s), now it is %s (commit %s)", text,
+			Message: fmt.Sprintf("%s has changed: pinned %s (commit %s), now %s (commit %s)", text,
 				pin.Content, plaintext.Line(pin.Commit), f.Content, f.Commit),
-			Hints: []string{"uwf workflow update " + plaintext.Word(text) + " shows what differs"},
+			Hints: []string{"to see the changes: uwf workflow update " + plaintext.Word(text)},
 		}
 	}
 	if !a.Takes {
@@ -368,5 +371,5 @@ func (a *App) Take(ctx context.Context, text string) error {
 	if a.Yes {
 		return nil
 	}
-	return a.Confirm(ctx, "use "+text+" as shown above?", "--yes takes it")
+	return a.Confirm(ctx, "use "+text+" as shown above?", "to use it: --yes")
 }

@@ -61,7 +61,7 @@ func (a *App) ThreadAt(ctx context.Context, l *remotes.Link, arg string) (string
 	case listErr != nil:
 		return "", listErr
 	case len(ids) == 0:
-		return "", cmdline.NotFound("thread not found, neither here nor at "+plaintext.Line(l.Name)+": "+arg, "uwf remote list "+plaintext.Word(l.Name)+" --all")
+		return "", cmdline.NotFound("thread not found here or on "+plaintext.Line(l.Name)+": "+arg, "uwf remote list "+plaintext.Word(l.Name)+" --all")
 	case len(ids) > 1:
 		return "", suggest.Ambiguous("thread", arg, ids)
 	}

@@ -39,7 +39,7 @@ func (a *App) Conclude(ctx context.Context, e *engine.Engine, id string, made []
 	printErr := a.Stands(ctx, e, out, judged, err)
 	if changed := FilesText(out.Steps); changed != "" && out.Status == protocol.StatusCompleted && err == nil {
 		if facts, err := e.Reader.Heads.Facts(context.WithoutCancel(ctx), id); err == nil && facts.Workspace != nil && facts.Workspace.Mode == worktree.InWorktree {
-			a.Hint("uwf thread apply %s brings what it has changed to your branch", id)
+			a.Hint("to bring its changes to your branch: uwf thread apply %s", id)
 		}
 	}
 	return errors.Join(printErr, err)
@@ -303,7 +303,7 @@ func (a *App) SayNext(ctx context.Context, e *engine.Engine, r protocol.StepOutp
 		if r.Error != nil {
 			now = r.Error.Hint
 		}
-		a.Hint("uwf run-due goes on with it then, for all threads; %s does so now", now)
+		a.Hint("to continue all such threads then: uwf run-due; to continue now: %s", now)
 		return
 	}
 	if can, err := e.Reader.Actions(context.WithoutCancel(ctx), r.Thread); err == nil && len(can) > 0 { // on an error there is no hint
@@ -364,20 +364,20 @@ func Classify(err error) *protocol.Error {
 			return coded // more important than that the result could not be printed
 		}
 		return &protocol.Error{
-			Code: protocol.CodeOutputFailed, Message: "done, but the result could not be printed: " + err.Error(), Err: err,
-			Hints: []string{"look before you repeat it: uwf thread list --all, or uwf thread show <thread>"},
+			Code: protocol.CodeOutputFailed, Message: "done, but printing the result failed: " + err.Error(), Err: err,
+			Hints: []string{"before you repeat it: uwf thread list --all"},
 		}
 	}
 	var failed *fs.PathError
 	switch {
 	case errors.Is(err, syscall.ENOSPC):
-		return withHint(coded, "free some space, then run the same command again; uwf cas gc removes what no thread uses")
+		return withHint(coded, "free some space, then run the command again: uwf cas gc")
 	case errors.Is(err, syscall.EROFS):
-		return withHint(coded, "the file system is read-only: remount it, or choose another home: export UWF_HOME=DIR")
+		return withHint(coded, "the file system is read-only; remount it, or use another home: export UWF_HOME=DIR")
 	case errors.Is(err, fs.ErrPermission) && !HasHints(coded) && errors.As(err, &failed) && failed.Op == "fork/exec":
-		return withHint(coded, "may it be started? chmod +x "+plaintext.Word(failed.Path))
+		return withHint(coded, "to make it executable: chmod +x "+plaintext.Word(failed.Path))
 	case errors.Is(err, fs.ErrPermission) && !HasHints(coded):
-		return withHint(coded, "whose is it? uwf doctor looks; you may choose another home: export UWF_HOME=DIR")
+		return withHint(coded, "uwf doctor")
 	}
 	return coded
 }

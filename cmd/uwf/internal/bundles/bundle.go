@@ -59,7 +59,8 @@ func (a Commands) bundleVerify(ctx context.Context, c *ucli.Context) (err error)
 		return ocascli.BundleError(name, err)
 	}
 	if !expect.IsZero() && !hasSeal(report, expect) {
-		return &protocol.Error{Code: protocol.CodeCorrupt, Message: fmt.Sprintf("bundle %s is whole, but no thread in it has the seal %s", name, expect)}
+		return &protocol.Error{Code: protocol.CodeCorrupt, Message: fmt.Sprintf("bundle %s is intact, but no "+
+			"thread in it has the seal %s", name, expect)}
 	}
 	return a.Print(report, func(w *term.Page) { bundleText(w, report) })
 }
@@ -78,7 +79,8 @@ func unproved(err error) error {
 func expectFlag(usage string) ucli.Flag {
 	return term.Checked(ucli.StringFlag{Name: "expect", Usage: usage}, func(_, text string) error {
 		if s, err := cas.ParseSeal(text); err != nil || s.IsZero() {
-			return cmdline.UsageError(fmt.Sprintf("--expect %q is not a seal: 64 hexadecimal digits", text), "uwf thread seal <thread> prints one")
+			return cmdline.UsageError(fmt.Sprintf("invalid --expect %q: want a seal of 64 hexadecimal digits", text), "to print one: uwf "+
+				"thread seal <thread>")
 		}
 		return nil
 	})
@@ -122,13 +124,13 @@ func bundleText(w *term.Page, r bundle.Report) {
 		ocascli.PrintTombstone(w, t.Hash, t.Reason, t.At, t.Sealed)
 	}
 	for _, link := range r.Links {
-		w.Printf("link %s leads out of the work tree: an import wants --links\n", plaintext.Line(link))
+		w.Printf("link %s points out of the work tree; importing it needs --links\n", plaintext.Line(link))
 	}
 	kept := ""
 	if r.Trees > 0 {
 		kept = fmt.Sprintf("%s of the files with %s, ", render.Count(r.Trees, "state"), render.Count(r.Objects, "object"))
 	}
-	w.Printf("whole: %d nodes with %s hashes, %d redacted, %s%d bytes\n", r.Nodes, r.Hash, len(r.Tombstones), kept, r.Bytes)
+	w.Printf("intact: %d nodes with %s hashes, %d redacted, %s%d bytes\n", r.Nodes, r.Hash, len(r.Tombstones), kept, r.Bytes)
 }
 
 // sealText describes a seal, which the bundle contains or which was only computed.
@@ -157,7 +159,7 @@ func (a Commands) Export() *ucli.Command {
 func (a Commands) threadExport(ctx context.Context, c *ucli.Context) error {
 	args := c.Args().Slice()
 	if c.Bool("all") == (len(args) > 0) {
-		return cmdline.UsageError("which threads? name them, or say --all", "uwf thread export @ -o thread.uwfb")
+		return cmdline.UsageError("missing threads: name them, or use --all", "uwf thread export @ -o thread.uwfb")
 	}
 	if c.Bool("html") {
 		return a.exportHTML(ctx, c)
@@ -188,7 +190,7 @@ func (a Commands) threadExport(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	if len(m.Threads) == 0 {
-		return cmdline.NotFound("there is no thread yet", "uwf thread start <workflow> -p '<task>'")
+		return cmdline.NotFound("no threads yet", "uwf thread start <workflow> -p '<task>'")
 	}
 	output := c.String("output")
 	var from bundle.Objects
@@ -203,13 +205,14 @@ func (a Commands) threadExport(ctx context.Context, c *ucli.Context) error {
 		}
 		defer func() { _ = objects.Close() }()
 		if from = objects; missing > 0 {
-			fmt.Fprintln(a.Env.Stderr, "warning: "+render.Count(missing, "state")+" of the files are not on this machine, and not in the bundle")
+			fmt.Fprintln(a.Env.Stderr, "warning: "+render.Count(missing, "snapshot")+" of the files not in the bundle: not on this machine")
 		}
 		if len(m.Instead) > 0 {
-			fmt.Fprintln(a.Env.Stderr, "warning: the bundle is of version 3, which an older uwf refuses: it has the files without what uwf thread redact took out")
+			fmt.Fprintln(a.Env.Stderr, "warning: the bundle has version 3, because files were redacted; older "+
+				"versions of uwf cannot read it")
 		}
 		if len(m.Trees) == 0 {
-			fmt.Fprintln(a.Env.Stderr, "warning: "+"no files are kept with these steps: the bundle has none")
+			fmt.Fprintln(a.Env.Stderr, "warning: the bundle has no files, because these steps have no snapshots")
 		}
 	}
 	looked := watch(s)
@@ -219,7 +222,7 @@ func (a Commands) threadExport(ctx context.Context, c *ucli.Context) error {
 	}
 	a.warnOfKeys(looked, m.Threads[0].Thread)
 	for _, link := range written.Links {
-		fmt.Fprintln(a.Env.Stderr, "warning: "+"link "+plaintext.Line(link)+" leads out of the work tree: uwf thread import wants --links for it")
+		fmt.Fprintln(a.Env.Stderr, "warning: link "+plaintext.Line(link)+" points out of the work tree; importing it needs --links")
 	}
 	if output == "-" {
 		return nil
@@ -238,8 +241,10 @@ func notFetched(err error) error {
 		return err
 	}
 	return &protocol.Error{
-		Code: protocol.CodeFailed, Err: err, Message: fmt.Sprintf("%s is a partial clone, and git has never fetched file %s", plaintext.Line(missing.Partial), missing.Object),
-		Hints: []string{"git -C " + plaintext.Word(missing.Partial) + " fetch --refetch --no-filter", "without --files the bundle has all but the files"},
+		Code: protocol.CodeFailed, Err: err, Message: fmt.Sprintf("%s is a partial clone, and file %s was never "+
+			"fetched", plaintext.Line(missing.Partial), missing.Object),
+		Hints: []string{"git -C " + plaintext.Word(missing.Partial) + " fetch --refetch --no-filter", "to export without " +
+			"files, leave out --files"},
 	}
 }
 
@@ -258,7 +263,7 @@ func (a Commands) files(ctx context.Context) (*fsstore.Store, error) {
 	}
 	files, ok := s.(*fsstore.Store)
 	if !ok {
-		return nil, cmdline.Invalid("a bundle cannot be changed", "uwf thread import FILE brings it into a home")
+		return nil, cmdline.Invalid("a bundle is read-only", "to import it: uwf thread import FILE")
 	}
 	return files, nil
 }
@@ -317,7 +322,7 @@ func (a Commands) threadImport(ctx context.Context, c *ucli.Context) (err error)
 	}
 	a.hintImported(imported.Threads)
 	if slices.ContainsFunc(imported.Workflows, func(w bundle.ImportedWorkflow) bool { return w.Result == bundle.Offered }) {
-		a.Hint("the workflows that came along have no names here: uwf thread import --register %s", name)
+		a.Hint("to register the names of its workflows: uwf thread import --register %s", name)
 	}
 	return a.Print(imported, func(w *term.Page) { ocascli.PrintImported(w, imported) })
 }
@@ -332,10 +337,10 @@ func (a Commands) hintImported(threads []bundle.ImportedThread) {
 		return threads[at], true
 	}
 	if t, ok := first(bundle.Added, bundle.Renamed, bundle.Advanced); ok {
-		a.Hint("what was imported works nowhere until you say where: uwf thread step %s --cwd %s", t.Thread, plaintext.Word(a.Env.Dir))
+		a.Hint("to continue an imported thread, choose its directory: uwf thread step %s --cwd %s", t.Thread, plaintext.Word(a.Env.Dir))
 	}
 	if t, ok := first(bundle.Stays); ok {
-		a.Hint("thread %s has ended here, and stays as it was; --as-new adds it as the bundle has it, under a new id", t.Thread)
+		a.Hint("thread %s has ended here and was not changed; to add it under a new id: --as-new", t.Thread)
 	}
 }
 
@@ -343,22 +348,22 @@ func importError(name string, err error) error {
 	var conflict *bundle.ConflictError
 	var future *bundle.FutureError
 	if errors.As(err, &future) {
-		return &protocol.Error{Code: protocol.CodeInvalid, Message: err.Error() + ": it would be the newest for ever", Err: err, Hints: []string{
-			"uwf thread import --as-new " + plaintext.Word(name) + " adds it under a new id",
-			"if your clock is wrong, set it",
+		return &protocol.Error{Code: protocol.CodeInvalid, Message: err.Error(), Err: err, Hints: []string{
+			"to add it under a new id: uwf thread import --as-new " + plaintext.Word(name),
+			"check the clock of this machine",
 		}}
 	}
 	var link *bundle.LinkError
 	if errors.As(err, &link) {
 		return &protocol.Error{Code: protocol.CodeInvalid, Message: name + ": " + err.Error(), Err: err, Hints: []string{
-			"uwf thread import --no-files " + plaintext.Word(name) + " leaves all files out",
-			"uwf thread import --links " + plaintext.Word(name) + " takes them as they are",
+			"to import without files: uwf thread import --no-files " + plaintext.Word(name),
+			"to import the links as they are: uwf thread import --links " + plaintext.Word(name),
 		}}
 	}
 	if errors.As(err, &conflict) {
 		return &protocol.Error{Code: protocol.CodeFailed, Message: err.Error(), Err: err, Hints: []string{
-			"uwf thread import --as-new " + plaintext.Word(name) + " adds it under a new id",
-			"uwf thread read " + plaintext.Word(name) + " shows the bundle's",
+			"to add it under a new id: uwf thread import --as-new " + plaintext.Word(name),
+			"to read the bundle's thread: uwf thread read " + plaintext.Word(name),
 		}}
 	}
 	return ocascli.BundleError(name, err)
@@ -384,7 +389,7 @@ func (a Commands) exportHTML(ctx context.Context, c *ucli.Context) error {
 	output := c.String("output")
 	if output == "-" {
 		if terminal.Is(a.Env.Stdout) {
-			return cmdline.UsageError("a page is not for a terminal", "-o run.html")
+			return cmdline.UsageError("cannot print a page on a terminal", "-o run.html")
 		}
 		return writePage(ctx, a.Env.Stdout, e, id, c.Bool("files"))
 	}
@@ -394,7 +399,7 @@ func (a Commands) exportHTML(ctx context.Context, c *ucli.Context) error {
 	}
 	f, err := durable.Create(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return cmdline.NotFound("there is no directory for "+output, "mkdir -p "+plaintext.Word(filepath.Dir(path)))
+		return cmdline.NotFound("no directory for "+output, "mkdir -p "+plaintext.Word(filepath.Dir(path)))
 	}
 	if err != nil {
 		return err
@@ -454,7 +459,7 @@ func (a Commands) warnOfKeys(w *watched, thread string) {
 	if more := len(hashes) - most; more > 0 {
 		list += fmt.Sprintf("\n  and %d more", more)
 	}
-	a.Say("uwf: warning: what was exported seems to hold a key, in %s:%s", render.Count(len(hashes), "node"), list)
+	a.Say("uwf: warning: the export seems to contain a key, in %s:%s", render.Count(len(hashes), "node"), list)
 	a.Hint("to remove the content of a node: uwf thread redact %s --node %s --shared", thread, hashes[0])
-	a.Hint("a thread's newest output stays until its step is undone: uwf thread undo %s", thread)
+	a.Hint("to remove a thread's newest output, undo its step first: uwf thread undo %s", thread)
 }

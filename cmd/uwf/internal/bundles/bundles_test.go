@@ -31,12 +31,12 @@ func refuse(t *testing.T, w *clitest.World, lines ...refused) {
 	t.Helper()
 	for _, c := range lines {
 		before := threads(w)
-		r := w.Run(c.line)
-		assert.Equal(t, c.code, r.Code(), c.line)
+		r := w.Fail(c.line)
+		assert.Equal(t, c.code, r.Code, c.line)
 		assert.Equal(t, c.status, r.Status, c.line)
 		assert.Empty(t, r.Out, c.line)
 		assert.Equal(t, before, threads(w), c.line)
-		prosetest.Text(t, strings.Split(r.Err, "{\"error\"")[0])
+		prosetest.Text(t, r.Err)
 	}
 }
 
@@ -247,11 +247,11 @@ func TestDamagedBundles(t *testing.T) {
 		w.File("flipped.uwfb", string(flipped))
 		w.File("short.uwfb", text[:at])
 		for _, name := range []string{"flipped.uwfb", "short.uwfb"} {
-			r := w.Run("verify " + name)
+			r := w.Fail("verify " + name)
 			assert.Contains(t, []int{4, 7}, r.Status, "%s at %d: %s", name, at, r.Err)
 			assert.Empty(t, r.Out)
-			r = other.Run("thread import " + name)
-			assert.Contains(t, []protocol.Code{"corrupt", "invalid", "unsupported-version"}, r.Code(), "%s at %d: %s", name, at, r.Err)
+			r = other.Fail("thread import " + name)
+			assert.Contains(t, []protocol.Code{"corrupt", "invalid", "unsupported-version"}, r.Code, "%s at %d: %s", name, at, r.Err)
 			assert.Empty(t, threads(other), "%s at %d", name, at)
 		}
 	}

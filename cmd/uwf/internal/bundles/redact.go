@@ -56,7 +56,7 @@ func (a Commands) threadRedact(ctx context.Context, c *ucli.Context, e *engine.E
 		}
 		return a.Printf(held, "%s removed\n", view.Artifacts(held))
 	case c.IsSet("node") == c.IsSet("files") || c.Bool("artifacts"):
-		return cmdline.UsageError("what is to be redacted: a node, a path of the files, or the artifacts?", "--node HASH",
+		return cmdline.UsageError("missing flag: --node HASH, --files PATH or --artifacts", "--node HASH",
 			"--files PATH", "--artifacts")
 	case c.IsSet("files"):
 		return a.redactFiles(ctx, e, id, c)
@@ -93,15 +93,15 @@ func (a Commands) threadRedact(ctx context.Context, c *ucli.Context, e *engine.E
 		removed, failed := copies.remove()
 		err = errors.Join(err, failed)
 		for _, path := range removed {
-			a.Say("uwf: it was in %s, too: removed", path)
+			a.Say("uwf: also removed from %s", path)
 		}
 		if len(done.Half) > 0 {
-			a.Say("uwf: %d half-written turns of the last run were redacted along", len(done.Half))
+			a.Say("uwf: also redacted %d unfinished turns of the last run", len(done.Half))
 		}
 		if err != nil {
-			return fmt.Errorf("the node is redacted, but a copy of it is not removed: %w", err)
+			return fmt.Errorf("redacted the node, but could not remove a copy of it: %w", err)
 		}
-		a.Say("uwf: copies may be in later prompts that quote it, in other homes, in bundles and backups, and where the agent's program keeps its own")
+		a.Say("uwf: copies may remain in later prompts, other homes, bundles, backups and the agent's own files")
 	}
 	return a.Print(done, func(w *term.Page) { redactedText(w, done) })
 }
@@ -109,7 +109,7 @@ func (a Commands) threadRedact(ctx context.Context, c *ucli.Context, e *engine.E
 // redactFiles removes a path from the snapshots of a thread.
 func (a Commands) redactFiles(ctx context.Context, e *engine.Engine, id string, c *ucli.Context) error {
 	if c.IsSet("reason") {
-		return cmdline.UsageError("--reason is for nodes: nothing is left in the place of files", "leave out --reason")
+		return cmdline.UsageError("--reason works only with --node", "leave out --reason")
 	}
 	done, err := e.Files().Redact(ctx, id, c.String("files"), c.Bool("shared"))
 	there, rerr := a.redactObjects(ctx, done, c.Bool("shared"))
@@ -125,7 +125,8 @@ func (a Commands) redactFiles(ctx context.Context, e *engine.Engine, id string, 
 	for _, where := range done.Remains {
 		a.Say("uwf: it remains in %s", plaintext.Line(where))
 	}
-	a.Say("uwf: it stays in the work tree; no later step, undo or redo keeps it again unless git tracks it; copies may be in other homes, bundles and backups")
+	a.Say("uwf: it stays in the work tree, but later snapshots leave it out unless git tracks it; copies may " +
+		"remain in other homes, bundles and backups")
 	return a.Printf(done, "%s  taken out of %s\n", plaintext.Line(done.Path), render.Count(done.States, "state")+" of the files")
 }
 
@@ -349,7 +350,7 @@ func (a Commands) threadSeal(ctx context.Context, c *ucli.Context, e *engine.Eng
 		var kept seal.Kept
 		kept, err = seal.Keep(ctx, e.Reader.Store, head)
 		if got, out.New, out.Kept = kept.Seal, kept.New, kept.Why == nil; !out.Kept {
-			a.Say("uwf: the seal is not in the store, note it: %v", kept.Why)
+			a.Say("uwf: could not store the seal; write it down: %v", kept.Why)
 		}
 	} else { // don't trust what is stored
 		got, err = seal.New(e.Reader.Store, seal.Options{}).Seal(ctx, head)
@@ -358,8 +359,8 @@ func (a Commands) threadSeal(ctx context.Context, c *ucli.Context, e *engine.Eng
 		return err
 	}
 	if !expect.IsZero() && got != expect {
-		return cmdline.Coded(protocol.CodeCorrupt, fmt.Sprintf("thread %s is not what it was: its seal is %s, not %s", id, got, expect),
-			"a thread that has gone on has another seal: uwf thread steps "+id, "uwf cas fsck")
+		return cmdline.Coded(protocol.CodeCorrupt, fmt.Sprintf("thread %s has changed: its seal is %s, not %s", id, got, expect),
+			"to see whether it has new steps: uwf thread steps "+id, "uwf cas fsck")
 	}
 	out.Seal = got.String()
 	return a.Printf(out, "%v\n", got)

@@ -149,13 +149,13 @@ func TestRedactCopies(t *testing.T) {
 		if f.gone {
 			gone++
 			assert.NoFileExists(t, path)
-			assert.Contains(t, r.Err, path+", too: removed")
+			assert.Contains(t, r.Err, "also removed from "+path)
 		} else {
 			assert.FileExists(t, path)
 			assert.NotContains(t, r.Err, path)
 		}
 	}
-	assert.Equal(t, gone, strings.Count(r.Err, ", too: removed"))
+	assert.Equal(t, gone, strings.Count(r.Err, "also removed from "))
 }
 
 // Without a repository there are no snapshots.

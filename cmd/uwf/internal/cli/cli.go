@@ -61,7 +61,7 @@ func (a commands) main(ctx context.Context) int {
 		a.Explain(ctx, coded)
 		a.MissingStore(coded)
 		a.Hide(coded)
-		cmdline.Report(e.Stderr, "uwf", coded, a.Format(nil) == render.JSON && !a.TextErrors)
+		cmdline.Report(e.Stderr, "uwf", coded, a.Flags.Format == string(render.JSON))
 		return coded.Code.ExitCode()
 	}
 	if a.CAS != nil && a.CAS.Status != "" {
@@ -127,7 +127,7 @@ func (a commands) readGlobals(c *ucli.Context) error {
 	}
 	if c.Bool("json") {
 		if a.Flags.Format != "" && a.Flags.Format != string(render.JSON) {
-			return cmdline.UsageError("--json and --format "+a.Flags.Format+" exclude each other", "--json")
+			return cmdline.UsageError("--json and --format "+a.Flags.Format+" cannot be used together", "--json")
 		}
 		a.Flags.Format = string(render.JSON)
 	}

@@ -99,7 +99,7 @@ func (a commands) logShow(ctx context.Context, c *ucli.Context) error {
 		return unknown
 	}
 	if bad > 0 {
-		a.Say("uwf: %d lines of the log cannot be read", bad)
+		a.Say("uwf: skipped %d damaged lines of the log", bad)
 	}
 	if limit := term.NumberOf(c, "limit"); limit > 0 {
 		entries = entries[max(0, len(entries)-limit):]
@@ -118,8 +118,8 @@ func (a commands) logFilter(ctx context.Context, c *ucli.Context) (f eventlog.Fi
 		}
 	}
 	if f.Process != "" && !isProcess(f.Process) {
-		return f, unknown, cmdline.UsageError(fmt.Sprintf("--process %q is not a process in the log", f.Process),
-			"uwf log show --format json has them as \"pid\", such as 1795291508464-4711")
+		return f, unknown, cmdline.UsageError(fmt.Sprintf("invalid --process %q", f.Process),
+			"to find one (\"pid\"): uwf log show --json")
 	}
 	if f.Date != "" {
 		f.Date, err = day(f.Date, a.Env.Now())
@@ -138,7 +138,7 @@ func (a commands) printLog(entries []eventlog.Entry) error {
 			t.Row(e.TS.In(a.Env.Now().Location()).Format(time.DateTime), e.Thread, e.Msg, e.Agent, took)
 		}
 		if len(entries) == 0 {
-			w.Printf("there is no such entry\n")
+			w.Printf("no such entry\n")
 			return
 		}
 		w.Table(t)
@@ -228,7 +228,7 @@ func statsBy(list string) ([]string, error) {
 		case slices.Contains(view.StatsBy(), word):
 			by = append(by, word)
 		default:
-			return nil, cmdline.UsageError(fmt.Sprintf("steps cannot be told apart by %q", word), cmdline.Choices("--by ", word, view.StatsBy())...)
+			return nil, cmdline.UsageError(fmt.Sprintf("cannot group by %q", word), cmdline.Choices("--by ", word, view.StatsBy())...)
 		}
 	}
 	return by, nil
@@ -274,7 +274,7 @@ func (a commands) inboxCommand() *ucli.Command {
 // inboxText prints a paragraph per thread, because commands to type don't fit in a table.
 func inboxText(w *term.Page, items []protocol.InboxItem, facts map[string]heads.Facts, now time.Time) {
 	if len(items) == 0 {
-		w.Printf("nothing waits for you\n")
+		w.Printf("nothing is waiting for you\n")
 		return
 	}
 	const most = 200 // characters of a question; thread show prints all of it
@@ -428,7 +428,7 @@ func (a commands) remoteCommand() *ucli.Command {
 
 func (a commands) remoteServe(ctx context.Context, c *ucli.Context) error {
 	if terminal.Is(a.Env.Stdout) {
-		return cmdline.UsageError("it speaks a protocol, and not to a terminal", "uwf remote add <name> host:path")
+		return cmdline.UsageError("stdin or stdout is a terminal; a remote client runs this command", "uwf remote add <name> host:path")
 	}
 	dir, err := home.Absolute(a.Env, c.Args().First())
 	if err != nil {

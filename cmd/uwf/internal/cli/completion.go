@@ -45,7 +45,7 @@ func (a commands) completionCommand() *ucli.Command {
 		name := strings.ToLower(c.Args().First())
 		end, ok := shells()[name]
 		if !ok {
-			return cmdline.UsageError(fmt.Sprintf("there is no completion for %q", c.Args().First()), cmdline.Choices("uwf completion ", name, shellNames())...)
+			return cmdline.UsageError(fmt.Sprintf("no completion for %q", c.Args().First()), cmdline.Choices("uwf completion ", name, shellNames())...)
 		}
 		script, err := completionScripts.ReadFile("completion/uwf." + end)
 		if err != nil {

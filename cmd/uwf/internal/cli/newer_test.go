@@ -75,7 +75,7 @@ func TestNothingTouchesTheStoreOfANewerUwf(t *testing.T) {
 			require.NotZero(t, status)
 		} else {
 			assert.Equal(t, protocol.CodeUnsupportedVersion.ExitCode(), status, "uwf %s %s: %s%s", path, args, stdout.String(), stderr.String())
-			assert.Contains(t, stderr.String(), "a newer uwf made the store", "uwf %s", path)
+			assert.Contains(t, stderr.String(), "a newer uwf created the store", "uwf %s", path)
 		}
 		assert.Equal(t, before, tree(t, home), "uwf %s", path)
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 // running is held while a command runs, because the command-line library has a global flag that each run
@@ -48,8 +49,9 @@ type World struct {
 type Result struct {
 	Line   string
 	Status int
-	Out    string // stdout
-	Err    string // stderr
+	Out    string        // stdout
+	Err    string        // stderr
+	Code   protocol.Code // of the error of [World.Fail]
 }
 
 // New returns a home that does not exist yet.
@@ -91,7 +93,21 @@ func (w *World) Run(line string, more ...string) Result {
 	return w.run(&stdout{}, line, more)
 }
 
-// stdout is a standard output whose nth write fails; 0 means none does.
+// Fail runs a command line with --json, unless it has --format, and stores the code of its error. Err has
+// the error as text.
+func (w *World) Fail(line string, more ...string) Result {
+	w.T.Helper()
+	words := line
+	if !strings.Contains(line, "--format ") {
+		words = "--json " + line
+	}
+	r := w.run(&stdout{}, words, more)
+	text, code := prosetest.Plain("uwf", r.Err)
+	r.Line, r.Err, r.Code = line, text, protocol.Code(code)
+	return r
+}
+
+// stdout is a standard output whose nth write fails, and no other; 0: none does.
 type stdout struct {
 	text   bytes.Buffer
 	writes int
@@ -118,7 +134,7 @@ func (w *World) Unprinted(line string) {
 		}
 		for fails := 1; fails <= whole.writes; fails++ {
 			if r := w.run(&stdout{fails: fails}, line, words); r.Status == 0 {
-				w.T.Errorf("uwf %s --format %s: write %d of %d has failed, and nobody knows", line, format, fails, whole.writes)
+				w.T.Errorf("uwf %s --format %s: write %d of %d failed without an error", line, format, fails, whole.writes)
 			}
 		}
 	}
@@ -216,20 +232,7 @@ func (w *World) JSON(text string) map[string]any {
 	return object
 }
 
-// Code returns the code of the error that a command printed as JSON, or "".
-func (r Result) Code() protocol.Code {
-	var last struct {
-		Error struct{ Code protocol.Code } `json:"error"`
-	}
-	for line := range strings.Lines(r.Err) {
-		if json.Unmarshal([]byte(line), &last) == nil && last.Error.Code != "" {
-			return last.Error.Code
-		}
-	}
-	return ""
-}
-
-// Loop is a workflow with one role that can repeat.
+// Loop is a workflow of one role, which may answer again and again.
 const Loop = `name: loop
 description: Works.
 roles:

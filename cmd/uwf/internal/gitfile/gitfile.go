@@ -49,14 +49,14 @@ func Is(text string) bool {
 func Parse(text string) (Address, error) {
 	if holdsPassword(text) {
 		return Address{}, &protocol.Error{
-			Code: protocol.CodeUsage, Message: "the address of a workflow is shown, and kept in lock.yaml: it may hold no name and no password",
-			Hints: []string{"leave them out, and let git know them: git help credentials"},
+			Code: protocol.CodeUsage, Message: "a workflow address cannot contain a user name or password",
+			Hints: []string{"to let git store them: git help credentials"},
 		}
 	}
 	a := Address{Text: text, Ref: "HEAD"}
 	at := strings.LastIndex(text, "//")
 	if at <= 0 || strings.HasSuffix(text[:at], ":") {
-		return a, wrong(text, "the file in the repository is missing")
+		return a, wrong(text, "missing file in the repository")
 	}
 	a.URL, a.Path = text[:at], text[at+2:]
 	if file, ref, found := strings.Cut(a.Path, "@"); found {
@@ -70,11 +70,11 @@ func Parse(text string) (Address, error) {
 	}
 	switch {
 	case !matches(`^(https://|ssh://|file:///|git@)[^\s]+$`, a.URL):
-		return a, wrong(text, "the repository must begin with github:, https://, ssh://, git@ or file:///")
+		return a, wrong(text, "the repository must start with github:, https://, ssh://, git@ or file:///")
 	case !matches(`^[A-Za-z0-9._][A-Za-z0-9._/+-]*\.ya?ml$`, a.Path) || strings.HasPrefix(path.Clean(a.Path), ".."):
 		return a, wrong(text, "the file in the repository must be a path to a .yaml file")
 	case !matches(`^[A-Za-z0-9][A-Za-z0-9._/+-]*$`, a.Ref) || strings.Contains(a.Ref, ".."):
-		return a, wrong(text, "the name behind @ is not a tag, branch or commit")
+		return a, wrong(text, "the name after @ is not a tag, branch or commit")
 	}
 	return a, nil
 }
@@ -101,7 +101,7 @@ func matches(pattern, text string) bool {
 }
 
 func wrong(text, why string) error {
-	return cmdline.UsageError(text+" is not the address of a workflow: "+why,
+	return cmdline.UsageError("invalid workflow address "+text+": "+why,
 		"github:owner/repo//path/to/name.yaml@v1", "https://host/repo.git//path/to/name.yaml@v1")
 }
 
@@ -142,7 +142,7 @@ func (g Git) Fetch(ctx context.Context, a Address) (File, error) {
 			code = protocol.CodeNotFound
 		}
 		return f, &protocol.Error{
-			Code: code, Message: fmt.Sprintf("%s cannot be fetched: %s", a.Text, plaintext.Line(err.Error())), Err: err,
+			Code: code, Message: fmt.Sprintf("cannot fetch %s: %s", a.Text, plaintext.Line(err.Error())), Err: err,
 			Hints: []string{"git ls-remote " + plaintext.Word(a.URL)},
 		}
 	}
@@ -185,7 +185,7 @@ func (g Git) fetch(ctx context.Context, a Address) (File, error) {
 	}
 	fields := strings.Fields(string(entry)) // mode type object size path
 	if len(fields) < 5 || fields[1] != "blob" || !strings.HasPrefix(fields[0], "100") {
-		return f, &absentError{fmt.Sprintf("there is no file %s at %s", a.Path, a.Ref)}
+		return f, &absentError{fmt.Sprintf("no file %s at %s", a.Path, a.Ref)}
 	}
 	if f.Text, err = g.git(ctx, dir, "cat-file", "blob", fields[2]); err != nil {
 		return f, err
@@ -198,7 +198,7 @@ func (g Git) fetch(ctx context.Context, a Address) (File, error) {
 func (g Git) git(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	program, err := proc.LookPath("git", g.Env.Dir, g.Env.Environ)
 	if err != nil {
-		return nil, fmt.Errorf("git is needed: %w", err)
+		return nil, fmt.Errorf("git not found: %w", err)
 	}
 	cmd := exec.CommandContext(ctx, program, append([]string{"-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false",
 		"-c", "maintenance.auto=false", "-c", "fetch.fsckObjects=true", "-c", "safe.bareRepository=all"}, args...)...)
@@ -219,7 +219,7 @@ func (g Git) git(ctx context.Context, dir string, args ...string) ([]byte, error
 		return out.Bytes(), err
 	}
 	if out.over {
-		return nil, fmt.Errorf("it is larger than %d bytes", maxFile)
+		return nil, fmt.Errorf("larger than %d bytes", maxFile)
 	}
 	return out.Bytes(), nil
 }
@@ -304,7 +304,7 @@ func (l Lock) all() (map[string]Pin, error) {
 		for _, e := range list.Entries {
 			pin := Pin{text(e.Value.Get("commit")), text(e.Value.Get("content"))}
 			if !regexp.MustCompile(`^sha256:[0-9a-f]{64}$`).MatchString(pin.Content) {
-				return nil, l.damaged(fmt.Errorf("line %d: a pin has no content: sha256:…", e.Pos.Line))
+				return nil, l.damaged(fmt.Errorf("line %d: missing content: sha256:…", e.Pos.Line))
 			}
 			pins[e.Text] = pin
 		}
@@ -327,7 +327,8 @@ func (l Lock) Find(a Address) (pin Pin, ok bool, err error) {
 }
 
 func (l Lock) damaged(err error) error {
-	return &protocol.Error{Code: protocol.CodeInvalid, Message: l.Path() + ": " + err.Error(), Err: err, Hints: []string{"correct it, or remove it: what is run next is pinned again"}}
+	return &protocol.Error{Code: protocol.CodeInvalid, Message: l.Path() + ": " + err.Error(), Err: err, Hints: []string{"correct or delete " +
+		"the file; the next run pins its workflow again"}}
 }
 
 func (l Lock) Set(a Address, f File) error {

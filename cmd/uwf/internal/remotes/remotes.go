@@ -62,7 +62,7 @@ func (a Commands) add(ctx context.Context, c *ucli.Context) error {
 	}
 	err = book.Change(ctx, func(all []remotes.Known) ([]remotes.Known, error) {
 		if i := indexOf(all, r.Name); i >= 0 {
-			return nil, cmdline.UsageError(fmt.Sprintf("there is a remote %s: %s", r.Name, all[i].Address), "uwf remote remove "+r.Name)
+			return nil, cmdline.UsageError(fmt.Sprintf("remote %s already exists: %s", r.Name, all[i].Address), "uwf remote remove "+r.Name)
 		}
 		return append(all, r), nil
 	})
@@ -86,7 +86,7 @@ func changed(book remotes.Book, all []remotes.Known, name string) (int, error) {
 	i := indexOf(all, name)
 	if i < 0 {
 		_, err := book.Find(name)
-		return i, cmp.Or(err, error(cmdline.NotFound("there is no remote "+name, "uwf remote list")))
+		return i, cmp.Or(err, error(cmdline.NotFound(fmt.Sprintf("no remote named %q", name), "uwf remote list")))
 	}
 	return i, nil
 }
@@ -107,7 +107,7 @@ func (a Commands) rename(ctx context.Context, c *ucli.Context) error {
 			return nil, err
 		}
 		if indexOf(all, name) >= 0 {
-			return nil, cmdline.UsageError("there is a remote "+name, "uwf remote list")
+			return nil, cmdline.UsageError("remote "+name+" already exists", "uwf remote list")
 		}
 		all[i].Name = name
 		r = all[i]
@@ -144,7 +144,7 @@ func (a Commands) list(ctx context.Context, c *ucli.Context) error {
 		return threads.Commands{App: a.App}.ListAt(ctx, name, c.Bool("all"), c.Bool("waiting"))
 	}
 	if c.Bool("waiting") || c.Bool("all") {
-		return cmdline.UsageError("of which remote?", "uwf remote list NAME --waiting")
+		return cmdline.UsageError("missing remote", "uwf remote list NAME --waiting")
 	}
 	all, err := a.Remotes()
 	if err != nil {
@@ -187,7 +187,7 @@ func (a Commands) push(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	if c.Bool("all") == (len(args) > 0) {
-		return cmdline.UsageError("which threads? name them, or say --all", "uwf push @ "+cmp.Or(plaintext.Word(name), "team"))
+		return cmdline.UsageError("missing threads: name them, or use --all", "uwf push @ "+cmp.Or(plaintext.Word(name), "team"))
 	}
 	var ids []string
 	for i, arg := range args {
@@ -242,13 +242,13 @@ func (a Commands) sayPushed(link *remotes.Link, pushed []remotes.Pushed) {
 	for _, p := range pushed {
 		p.Error.Advise(link.Engine.Reader.Hints)
 		if p.Result == remotes.Behind {
-			a.Hint("thread %s has gone on at %s: uwf pull %s %s", p.Thread, plaintext.Line(link.Name), p.Thread, plaintext.Word(link.Name))
+			a.Hint("thread %s has new steps on %s: uwf pull %s %s", p.Thread, plaintext.Line(link.Name), p.Thread, plaintext.Word(link.Name))
 			break
 		}
 	}
 	for _, p := range pushed {
 		if len(p.Whole) > 0 {
-			a.Say("uwf: warning: %s of thread %s that were redacted here are whole at %s: redact them there, too", render.Count(len(p.Whole), "node"), p.Thread, plaintext.Line(link.Name))
+			a.Say("uwf: warning: %s of thread %s were redacted here, but not on %s; redact them there as well", render.Count(len(p.Whole), "node"), p.Thread, plaintext.Line(link.Name))
 		}
 	}
 }
@@ -288,7 +288,7 @@ func (a Commands) pull(ctx context.Context, c *ucli.Context) error {
 		return err
 	} else if only := c.Args().First(); c.NArg() == 1 && (indexOf(all, only) >= 0 || remote.IsAddress(only)) {
 		word := plaintext.Word(only)
-		return cmdline.UsageError("which thread? that is a remote", "uwf pull THREAD "+word, "uwf remote list "+word+" shows its threads", "uwf fetch "+word+" brings all that are here, too")
+		return cmdline.UsageError("missing thread: the argument is a remote", "uwf pull THREAD "+word, "to list its threads: uwf remote list "+word, "to pull all threads that are also here: uwf fetch "+word)
 	}
 	link, done, err := a.Link(ctx, c.Args().Get(1), nil)
 	if err != nil {
@@ -305,7 +305,7 @@ func (a Commands) pull(ctx context.Context, c *ucli.Context) error {
 	}
 	for _, t := range pulled.Threads {
 		if slices.Contains([]string{bundle.Added, bundle.Advanced, bundle.Replaced}, t.Result) && a.usesArtifacts(ctx, t.Head) {
-			a.Say("uwf: the files that thread %s has in %s stay on the machine where it ran", t.Thread, protocol.EnvArtifacts)
+			a.Say("uwf: the files of thread %s in %s stay on the machine where it ran", t.Thread, protocol.EnvArtifacts)
 		}
 	}
 	return a.printPulled(link, pulled)
@@ -325,7 +325,8 @@ func (a Commands) usesArtifacts(ctx context.Context, head protocol.Hash) bool {
 func (a Commands) printPulled(link *remotes.Link, pulled remotes.Pulled) error {
 	for _, t := range pulled.Threads {
 		if t.Result == bundle.Replaced {
-			a.Say("uwf: warning: what thread %s had here was replaced by what %s has: uwf thread fork %s goes on from it", t.Thread, plaintext.Line(link.Name), t.Was)
+			a.Say("uwf: warning: replaced the steps of thread %s here with those of %s; to continue the old ones: "+
+				"uwf thread fork %s", t.Thread, plaintext.Line(link.Name), t.Was)
 		}
 	}
 	for _, t := range pulled.Threads {
@@ -333,10 +334,10 @@ func (a Commands) printPulled(link *remotes.Link, pulled remotes.Pulled) error {
 			continue
 		}
 		if pulled.Objects > 0 && slices.Contains([]string{bundle.Advanced, bundle.Replaced}, t.Result) {
-			a.Hint("uwf thread apply %s brings home what was made elsewhere", t.Thread)
+			a.Hint("to apply changes made on another machine: uwf thread apply %s", t.Thread)
 		}
 		if slices.Contains([]string{bundle.Added, bundle.Advanced, bundle.Replaced}, t.Result) {
-			a.Hint("what came from elsewhere works nowhere until you say where: uwf thread step %s --remote %s --cwd %s", t.Thread, plaintext.Word(link.Name), plaintext.Word(a.Env.Dir))
+			a.Hint("to continue it here, choose its directory: uwf thread step %s --remote %s --cwd %s", t.Thread, plaintext.Word(link.Name), plaintext.Word(a.Env.Dir))
 			break
 		}
 		if t.Result == bundle.Ahead {

@@ -27,11 +27,11 @@ type refused struct {
 func refuse(t *testing.T, w *clitest.World, lines ...refused) {
 	t.Helper()
 	for _, c := range lines {
-		r := w.Run(c.line)
-		assert.Equal(t, c.code, r.Code(), "%s: %s", c.line, r.Err)
+		r := w.Fail(c.line)
+		assert.Equal(t, c.code, r.Code, "%s: %s", c.line, r.Err)
 		assert.Equal(t, c.status, r.Status, c.line)
 		assert.Empty(t, r.Out, c.line)
-		prosetest.Text(t, strings.Split(r.Err, `{"error"`)[0])
+		prosetest.Text(t, r.Err)
 	}
 }
 
@@ -103,8 +103,8 @@ func TestDamagedList(t *testing.T) {
 		require.NoError(t, os.MkdirAll(w.Home, 0o700))
 		require.NoError(t, os.WriteFile(filepath.Join(w.Home, "remotes.yaml"), []byte(text), 0o600))
 		for _, line := range []string{"remote list", "remote add x /x", "remote rename team x", "remote remove team", "pull x team", "fetch team"} {
-			r := w.Run(line)
-			assert.Equal(t, [2]any{protocol.CodeInvalid, 4}, [2]any{r.Code(), r.Status}, "%s: %s: %s", name, line, r.Err)
+			r := w.Fail(line)
+			assert.Equal(t, [2]any{protocol.CodeInvalid, 4}, [2]any{r.Code, r.Status}, "%s: %s: %s", name, line, r.Err)
 			assert.Empty(t, r.Out, "%s: %s", name, line)
 		}
 		prosetest.Text(t, w.Run("remote list").Err, name)
@@ -165,7 +165,7 @@ func TestPushAndPull(t *testing.T) {
 
 	r := there.Run("pull " + a[len(a)-6:] + " team")
 	require.Zero(t, r.Status, r.Err)
-	assert.Contains(t, r.Err, "hint: what came from elsewhere works nowhere until you say where: uwf thread step "+a+" --remote team --cwd "+there.Dir)
+	assert.Contains(t, r.Err, "hint: to continue it here, choose its directory: uwf thread step "+a+" --remote team --cwd "+there.Dir)
 	pulled := there.JSON(r.Out)
 	assert.Equal(t, [2]any{"team", n(8)}, [2]any{pulled["remote"], pulled["nodes"]})
 	assert.Equal(t, map[string]any{"thread": a, "head": first, "result": "added"}, one(t, pulled))
@@ -181,7 +181,7 @@ func TestPushAndPull(t *testing.T) {
 	assert.Equal(t, [2]any{"advanced", second}, [2]any{pushed["result"], pushed["head"]})
 	r = here.Run("push " + a)
 	assert.Equal(t, map[string]any{"thread": a, "head": first, "result": "behind", "there": second, "nodes": n(0)}, one(t, here.JSON(r.Out)))
-	assert.Contains(t, r.Err, "hint: thread "+a+" has gone on at team: uwf pull "+a+" team")
+	assert.Contains(t, r.Err, "hint: thread "+a+" has new steps on team: uwf pull "+a+" team")
 	fetched := here.Must("fetch")
 	assert.Equal(t, map[string]any{"thread": a, "head": second, "result": "advanced"}, one(t, fetched))
 	assert.Equal(t, second, string(here.Head(a)))
@@ -204,8 +204,8 @@ func TestDiverged(t *testing.T) {
 	mine, theirs := string(here.Step(a, 1, "Here.")), string(there.Step(a, 2, "There."))
 	there.Must("push " + a)
 	for _, line := range []string{"push " + a, "push --all"} {
-		r := here.Run(line)
-		assert.Equal(t, [2]any{protocol.Code("diverged"), 1}, [2]any{r.Code(), r.Status}, line)
+		r := here.Fail(line)
+		assert.Equal(t, [2]any{protocol.Code("diverged"), 1}, [2]any{r.Code, r.Status}, line)
 		pushed := one(t, here.JSON(r.Out))
 		assert.Equal(t, "diverged", pushed["result"], line)
 		assert.Equal(t, "diverged", pushed["error"].(map[string]any)["code"], line)
@@ -214,8 +214,8 @@ func TestDiverged(t *testing.T) {
 		prosetest.Text(t, here.Run(line+" --format text").Out, line[:6])
 	}
 	for _, line := range []string{"pull " + a, "fetch"} {
-		r := here.Run(line)
-		assert.Equal(t, [2]any{protocol.Code("diverged"), 1}, [2]any{r.Code(), r.Status}, line)
+		r := here.Fail(line)
+		assert.Equal(t, [2]any{protocol.Code("diverged"), 1}, [2]any{r.Code, r.Status}, line)
 		assert.Equal(t, mine, string(here.Head(a)), line)
 	}
 	r := here.Run("pull " + a + " --discard")
@@ -319,8 +319,8 @@ func TestDamagedRemote(t *testing.T) {
 	}))
 	require.Positive(t, found)
 	for _, line := range []string{"pull " + a + " team", "fetch --all team"} {
-		r := there.Run(line)
-		assert.Equal(t, [2]any{protocol.CodeCorrupt, 7}, [2]any{r.Code(), r.Status}, r.Err)
+		r := there.Fail(line)
+		assert.Equal(t, [2]any{protocol.CodeCorrupt, 7}, [2]any{r.Code, r.Status}, r.Err)
 		assert.Empty(t, r.Out)
 		assert.NotZero(t, there.Run("thread show "+a).Status)
 	}

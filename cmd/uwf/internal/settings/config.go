@@ -75,8 +75,8 @@ func (a Commands) rawConfig(ctx context.Context) (any, error) {
 	}
 	src, err := config.ReadFile(dirs.Config())
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, cmdline.NotFound("there is no config yet: "+dirs.Config()+" does not exist",
-			"uwf config set defaultAgent <alias>, or write the file: uwf schema config describes it")
+		return nil, cmdline.NotFound("no config yet: "+dirs.Config()+" does not exist",
+			"to create it: uwf setup")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read config: %w", err)
@@ -86,7 +86,7 @@ func (a Commands) rawConfig(ctx context.Context) (any, error) {
 		return nil, err
 	}
 	if _, err := config.Load(ctx, dirs.Config(), a.Env); err != nil {
-		a.Say("uwf: warning: the config cannot be used as it is: %v", err)
+		a.Say("uwf: warning: invalid config: %v", err)
 	}
 	for _, p := range config.Warnings(src, dirs.Config(), a.Env) {
 		a.Say("uwf: warning: %s", plaintext.Line(p.Message))
@@ -157,7 +157,7 @@ func (a Commands) configSet(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	for _, p := range missing {
-		a.Say("uwf: the config cannot be used yet: %s", p.Message)
+		a.Say("uwf: the config is incomplete: %s", p.Message)
 		a.Hint("uwf config set %s <value>", plaintext.Word(strings.TrimSuffix(p.Message, " is missing")))
 	}
 	if s, ok := value.(string); ok && key.Secret() {
@@ -216,7 +216,7 @@ func (a Commands) configUnset(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	return a.Printf(configValue{Key: key.String()}, "%s is unset\n", key)
+	return a.Printf(configValue{Key: key.String()}, "removed %s\n", key)
 }
 
 // configOrigin is one value of config show --origin.
@@ -347,7 +347,7 @@ func (a Commands) configEdit(ctx context.Context, _ *ucli.Context) error {
 	}
 	_, err = a.changeConfig(ctx, func(src []byte, path string) ([]byte, []protocol.Problem, error) {
 		if string(src) != string(before) {
-			return nil, nil, &protocol.Error{Code: protocol.CodeLocked, Message: path + " was changed meanwhile"}
+			return nil, nil, &protocol.Error{Code: protocol.CodeLocked, Message: path + " was changed while you edited it"}
 		}
 		_, err := config.Parse(after, path, a.Env)
 		return after, nil, err
@@ -355,7 +355,7 @@ func (a Commands) configEdit(ctx context.Context, _ *ucli.Context) error {
 	refused := dirs.Config() + ".refused"
 	if err != nil {
 		if os.Rename(file, refused) == nil {
-			a.Hint("what you wrote is in %s", plaintext.Word(refused))
+			a.Hint("your version is in %s", plaintext.Word(refused))
 		}
 		return err
 	}
@@ -373,7 +373,7 @@ func (a Commands) editor(ctx context.Context, file string) error {
 	words := strings.Fields(cmp.Or(a.Env.Get("VISUAL"), cmp.Or(a.Env.Get("EDITOR"), "vi")))
 	program, err := proc.LookPath(words[0], a.Env.Dir, a.Env.Environ)
 	if err != nil {
-		return cmdline.NotFound("there is no editor "+words[0], "export EDITOR=<program>", "uwf config set <key> <value>")
+		return cmdline.NotFound("editor not found: "+words[0], "export EDITOR=<program>", "uwf config set <key> <value>")
 	}
 	cmd := exec.CommandContext(ctx, program, append(words[1:], file)...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }

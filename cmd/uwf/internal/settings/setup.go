@@ -80,7 +80,8 @@ func (a Commands) setup(ctx context.Context, c *ucli.Context) error {
 		person = &setup.Agreeing{}
 	case !answers.Empty():
 	case !terminal.Is(a.Env.Stdin) || !terminal.Is(a.Env.Stderr):
-		return cmdline.UsageError("there is no terminal to ask on", "uwf setup --yes takes what is found here", "uwf setup --agent claude-code",
+		return cmdline.UsageError("stdin is not a terminal", "to use what is found on this machine: uwf "+
+			"setup --yes", "uwf setup --agent claude-code",
 			"uwf setup --agent builtin --provider openai --model NAME --commands all", "uwf setup --help")
 	default:
 		person = setup.Terminal{In: a.Env.Stdin, Out: a.Env.Stderr}
@@ -182,7 +183,7 @@ func (a Commands) notInstalled(alias string, installed []string) {
 		a.Hint("did you mean uwf setup --agent %s?", strings.TrimPrefix(near[0], protocol.AgentPrefix))
 		return
 	}
-	a.Say("uwf: warning: %s is not on PATH: go install %s/cmd/%[1]s@latest, if it is one of ours", program, protocol.ModulePath)
+	a.Say("uwf: warning: %s is not on PATH; to install one of uwf's agents: go install %s/cmd/%[1]s@latest", program, protocol.ModulePath)
 }
 
 // setupThere shows the existing configuration.
@@ -191,7 +192,7 @@ func (a Commands) setupThere(ctx context.Context, s *setup.Setup) {
 	if err != nil || c.DefaultAgent == "" {
 		return
 	}
-	a.ask("%s is there; Enter keeps what it says.", s.Dirs.Config())
+	a.ask("%s exists; press Enter to keep its values.", s.Dirs.Config())
 	a.ask("  agent: %s, which %s", plaintext.Line(c.DefaultAgent), plaintext.Line(a.may(c, c.DefaultAgent)))
 	if m := c.Models[c.DefaultModel]; m.Name != "" {
 		a.ask("  model: %s at %s", plaintext.Line(m.Name), plaintext.Line(m.Provider))
@@ -332,7 +333,7 @@ func (a Commands) probe(ctx context.Context, agent string) *protocol.SetupProbe 
 	id, err := a.runProbe(ctx, p)
 	if id != "" {
 		if err := a.forget(context.WithoutCancel(ctx), id); err != nil {
-			a.Say("uwf: warning: thread %s of this question stays: %v", id, err)
+			a.Say("uwf: warning: could not remove thread %s of this question: %v", id, err)
 		}
 	}
 	if err == nil {

@@ -104,7 +104,7 @@ func (d dialog) chosen(answer string, found []Player) (names []string, wrong str
 		name := strings.TrimPrefix(word, protocol.AgentPrefix)
 		if n, err := strconv.Atoi(word); err == nil {
 			if n < 1 || n > len(found) {
-				return nil, fmt.Sprintf("there is no number %d: 1 to %d.", n, len(found))
+				return nil, fmt.Sprintf("Type a number from 1 to %[2]d, not %[1]d.", n, len(found))
 			}
 			name = found[n-1].Name
 		}
@@ -164,7 +164,7 @@ func (d dialog) provider(ctx context.Context, a *Answers) error {
 		}
 		if n, err := strconv.Atoi(answer); err == nil {
 			if n < 1 || n > len(Presets()) {
-				d.say("there is no number %d: 1 to %d.", n, len(Presets()))
+				d.say("Type a number from 1 to %[2]d, not %[1]d.", n, len(Presets()))
 				continue
 			}
 			a.Provider = Presets()[n-1].Name
@@ -274,7 +274,7 @@ func (d dialog) model(ctx context.Context, a *Answers) error {
 			a.Model = current
 			return nil
 		case notNumber == nil && len(names) > 0 && !slices.Contains(names, answer) && (n < 1 || n > len(names)):
-			d.say("there is no number %d: 1 to %d.", n, len(names))
+			d.say("Type a number from 1 to %[2]d, not %[1]d.", n, len(names))
 		case notNumber == nil && n >= 1 && n <= len(names):
 			a.Model = names[n-1]
 			return nil
@@ -304,7 +304,7 @@ func (d dialog) offered(ctx context.Context, a Answers) []string {
 	}
 	names, err := d.Models(ctx, e)
 	if err != nil {
-		d.say("The models of %s cannot be listed: %v", a.Provider, err)
+		d.say("Cannot list the models of %s: %v", a.Provider, err)
 		return nil
 	}
 	return slices.DeleteFunc(names, silent)
@@ -480,8 +480,8 @@ func (a *Agreeing) Secret(ctx context.Context, question string) (string, error) 
 }
 
 func undecided(question string) error {
-	return cmdline.UsageError("--yes cannot answer this: "+question,
-		"the flags answer it: --agent NAME, --provider NAME, --api-key-env VARIABLE, --model NAME, --commands all", "uwf setup --help")
+	return cmdline.UsageError("--yes cannot answer: "+question,
+		"use flags: --agent NAME --provider NAME --api-key-env VARIABLE --model NAME --commands all", "uwf setup --help")
 }
 
 // Terminal asks the user. Questions go to Out, which is stderr, because stdout is for results.
@@ -491,7 +491,7 @@ type Terminal struct {
 }
 
 // ErrNoMore reports that the input has ended.
-var ErrNoMore = errors.New("no answer: the input has ended")
+var ErrNoMore = errors.New("no answer: unexpected end of input")
 
 // Line reads a line. It returns when ctx is cancelled, without waiting for Enter.
 func (t Terminal) Line(ctx context.Context, question string) (string, error) {
@@ -503,7 +503,7 @@ func (t Terminal) Line(ctx context.Context, question string) (string, error) {
 func (t Terminal) Secret(ctx context.Context, question string) (string, error) {
 	file, ok := t.In.(interface{ Fd() uintptr })
 	if !ok || !term.IsTerminal(int(file.Fd())) {
-		return "", errors.New("a key is only read from a terminal; give it with --api-key, or through the environment")
+		return "", errors.New("a key can be typed only on a terminal; use --api-key or an environment variable")
 	}
 	fd := int(file.Fd())
 	before, err := term.GetState(fd)

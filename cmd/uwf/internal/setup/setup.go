@@ -135,7 +135,7 @@ func (s *Setup) complete(a *Answers) error {
 	}
 	if a.APIKey == "" && a.APIKeyEnv == "" && was.APIKey == "" && was.APIKeyEnv == "" && isPreset && known.KeyEnv != "" {
 		if s.Env.Get(known.KeyEnv) == "" {
-			return missing("--api-key", "or put it into the environment: export "+known.KeyEnv+"=…")
+			return missing("--api-key", "or set it: export "+known.KeyEnv+"=…")
 		}
 		a.APIKeyEnv = known.KeyEnv
 	}
@@ -156,8 +156,8 @@ func (s *Setup) knownAgent(name string) error {
 	if name == "" || slices.Contains(known, name) {
 		return nil
 	}
-	return cmdline.NotFound(fmt.Sprintf("there is no agent %q: %s is not on PATH, and it is none of ours", name, protocol.AgentName(name)),
-		append(cmdline.DidYouMean("--agent ", name, known), "uwf config set "+plaintext.Word("agents."+name+".command")+" <program>, if it is one of your own")...)
+	return cmdline.NotFound(fmt.Sprintf("agent %q not found: %s is not on PATH, and it is not one of uwf's agents", name, protocol.AgentName(name)),
+		append(cmdline.DidYouMean("--agent ", name, known), "to add your own: uwf config set "+plaintext.Word("agents."+name+".command")+" <program>")...)
 }
 
 // checkURL rejects an invalid URL; a variable in it is replaced when it is used.
@@ -169,7 +169,7 @@ func checkURL(address string) error {
 	if err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" {
 		return nil
 	}
-	return cmdline.UsageError("the base URL is not an http or https address", "it looks like https://host/v1")
+	return cmdline.UsageError("invalid --base-url: want an http or https address", "--base-url https://host/v1")
 }
 
 // alias returns the alias of the model to set up.
@@ -182,12 +182,12 @@ func (s *Setup) alias() string {
 
 // noAddress returns the error for an unknown provider, mistyped or new.
 func noAddress(provider string) error {
-	return cmdline.UsageError(fmt.Sprintf("provider %q is not known, and --base-url is missing", provider), append(cmdline.DidYouMean("--provider ", provider, PresetNames()),
-		"the address of "+provider+", such as https://host/v1; known without it: "+strings.Join(PresetNames(), ", "))...)
+	return cmdline.UsageError(fmt.Sprintf("unknown provider %q without --base-url", provider), append(cmdline.DidYouMean("--provider ", provider, PresetNames()),
+		"known providers: "+strings.Join(PresetNames(), ", "))...)
 }
 
 func missing(flag string, hints ...string) error {
-	return &protocol.Error{Code: protocol.CodeUsage, Message: flag + " is missing", Hints: hints}
+	return &protocol.Error{Code: protocol.CodeUsage, Message: "missing flag " + flag, Hints: hints}
 }
 
 // Endpoint returns the config's default model with its key. ok is false if there is none.
@@ -224,7 +224,7 @@ func checkCommands(commands string) error {
 	if commands == "" || len(programs(commands)) > 0 && !strings.ContainsAny(commands, "*/\\'\"") || commands == commandsNone {
 		return nil
 	}
-	return cmdline.UsageError(fmt.Sprintf("--commands %q is neither all, none nor a list of programs", commands),
+	return cmdline.UsageError(fmt.Sprintf("invalid --commands %q: want all, none or a list of programs", commands),
 		"--commands all", "--commands none", "--commands go,git")
 }
 

@@ -48,7 +48,6 @@ func (a Commands) Put() *ucli.Command {
 }
 
 func (a Commands) stepPut(ctx context.Context, c *ucli.Context) error {
-	a.TextErrors = true
 	as, err := a.assignment(ctx)
 	if err != nil {
 		return err
@@ -74,7 +73,7 @@ func (a Commands) stepPut(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	if protocol.IsEngine(sub.Agent) {
-		return cmdline.UsageError("--agent "+sub.Agent+": under that name only the engine makes steps", "uwf step put … --agent <name of the program>")
+		return cmdline.UsageError("--agent "+sub.Agent+" is reserved for the engine", "uwf step put … --agent <name of the program>")
 	}
 	sub.Type, sub.Prompt = brief.Role.Frontmatter, prompt.Full(brief.Parts)
 	if err := a.extract(ctx, c.Bool("final"), answer, brief, &sub); err != nil {
@@ -130,7 +129,7 @@ func (a Commands) tellEngine(as assignment, refused error) error {
 	if !errors.As(refused, &bad) {
 		return nil
 	}
-	why := fmt.Sprintf("the answer is not the output of role %s: %s", as.Role, bad)
+	why := fmt.Sprintf("invalid answer of role %s: %s", as.Role, bad)
 	return render.Print(a.Env.Stdout, render.JSON, protocol.Result{Role: as.Role, Error: why}, nil)
 }
 
@@ -161,7 +160,7 @@ func (a Commands) submission(c *ucli.Context, as assignment, answer string) (ste
 	if v := c.String("usage"); v != "" {
 		sub.Usage = &protocol.Usage{DurationMs: now - sub.StartedAtMs}
 		if err := strictJSON([]byte(v), sub.Usage); err != nil {
-			return sub, nil, cmdline.Invalid(fmt.Sprintf("--usage is no JSON object of a step's cost: %v", err), `--usage '{"turns":1,"inputTokens":100,"outputTokens":20}'`)
+			return sub, nil, cmdline.Invalid(fmt.Sprintf("invalid --usage: %v", err), `--usage '{"turns":1,"inputTokens":100,"outputTokens":20}'`)
 		}
 		if err := sub.Usage.Plausible(); err != nil {
 			return sub, nil, cmdline.Invalid("--" + err.Error())
@@ -174,7 +173,7 @@ func (a Commands) submission(c *ucli.Context, as assignment, answer string) (ste
 			return sub, nil, err
 		}
 		if err := strictJSON([]byte(a.Secrets().Hide(text)), &detail); err != nil {
-			return sub, nil, cmdline.Invalid(fmt.Sprintf("--detail %s is no JSON object of a step's turns: %v", file, err), "uwf guide adapter tells what it has")
+			return sub, nil, cmdline.Invalid(fmt.Sprintf("invalid --detail %s: %v", file, err), "uwf guide adapter")
 		}
 	}
 	for i, t := range detail.Turns {
@@ -273,8 +272,8 @@ type assignment struct {
 func (a Commands) assignment(ctx context.Context) (assignment, error) {
 	head := cas.Hash(a.Env.Get(protocol.EnvHead))
 	if head == "" {
-		return assignment{}, cmdline.UsageError("this command makes a step for the agent that runs it, and "+protocol.EnvHead+" is not set",
-			"it is set for every program that uwf starts as an agent: uwf thread step <thread> --agent <your-program>")
+		return assignment{}, cmdline.UsageError(protocol.EnvHead+" is not set; only agents started by uwf can run this command",
+			"to start your program as an agent: uwf thread step <thread> --agent <your-program>")
 	}
 	as := assignment{
 		Assignment: step.Assignment{
@@ -284,12 +283,12 @@ func (a Commands) assignment(ctx context.Context) (assignment, error) {
 		head: head, runDir: a.Env.Get(protocol.EnvRunDir), agent: a.Env.Get(protocol.EnvAgent),
 	}
 	if as.Role == "" {
-		return as, cmdline.UsageError(protocol.EnvRole+" is not set", "uwf sets it for the agent beside "+protocol.EnvHead+"; by hand: "+protocol.EnvRole+"=<role>")
+		return as, cmdline.UsageError(protocol.EnvRole+" is not set", "export "+protocol.EnvRole+"=<role>")
 	}
 	if v := a.Env.Get(protocol.EnvLimitBase); v != "" {
 		n, err := term.Natural(v)
 		if err != nil {
-			return as, cmdline.UsageError(fmt.Sprintf("%s: %v", protocol.EnvLimitBase, err), "unset "+protocol.EnvLimitBase+", or pass on what uwf has set")
+			return as, cmdline.UsageError(fmt.Sprintf("%s: %v", protocol.EnvLimitBase, err), "unset "+protocol.EnvLimitBase)
 		}
 		as.limitBase = &n
 	}
@@ -447,7 +446,7 @@ func (a Commands) readInput(name string) (string, error) {
 	}
 	data, err := os.ReadFile(a.Env.Path(name))
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", cmdline.NoFile(a.Env.Dir, name, "- reads stdin")
+		return "", cmdline.NoFile(a.Env.Dir, name, "to read stdin: -")
 	}
 	if err != nil {
 		return "", cmdline.NotFound(fmt.Sprintf("cannot read %s: %v", name, err))
@@ -466,7 +465,6 @@ func (a Commands) Extract() *ucli.Command {
 }
 
 func (a Commands) stepExtract(ctx context.Context, c *ucli.Context) error {
-	a.TextErrors = true
 	as, err := a.assignment(ctx)
 	if err != nil {
 		return err
@@ -488,7 +486,7 @@ func (a Commands) stepExtract(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	if x.alias == "" {
-		return cmdline.Invalid("no model for extraction: config.yaml names none", "uwf config set modelOverrides.extract <alias>")
+		return cmdline.Invalid("no model for extraction in config.yaml", "uwf config set modelOverrides.extract <alias>")
 	}
 	out, usage, err := x.read(ctx, a.Secrets().Hide(answer), brief.Role.ExtractPrompt, role)
 	said := protocol.Extraction{Value: out.Value, Model: x.alias, Usage: &usage}

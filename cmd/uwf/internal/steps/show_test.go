@@ -82,8 +82,8 @@ func TestNoStep(t *testing.T) {
 			"0000000000000": "not_found", start: "invalid", output: "invalid", thread: "not_found", thread + "@3": "not_found", thread + "@0": "invalid",
 			thread + "@worker@3": "not_found", thread + "@worker@0": "usage", thread + "@wroker": "not_found", "": "usage",
 		} {
-			r := w.Run(command + " " + arg)
-			assert.Equal(t, code, r.Code(), "%s %s: %s", command, arg, r.Err)
+			r := w.Fail(command + " " + arg)
+			assert.Equal(t, code, r.Code, "%s %s: %s", command, arg, r.Err)
 			assert.Equal(t, code.ExitCode(), r.Status, "%s %s", command, arg)
 			assert.Empty(t, r.Out, "%s %s", command, arg)
 		}

@@ -297,8 +297,8 @@ func (a Commands) stepDiff(ctx context.Context, c *ucli.Context, s cas.Store, at
 		return err
 	}
 	if len(list) == 0 {
-		a.Say("step %s changed no file", h)
-		a.Hint("uwf thread steps shows which did")
+		a.Say("step %s changed no files", h)
+		a.Hint("to see which steps did: uwf thread steps")
 	}
 	out := stepDiffOutput{Step: h, Before: kept.Before, After: kept.After, Files: FileChanges(list), Left: kept.Left, Note: kept.Note}
 	return a.PrintFiles(ctx, out, kept, list, c.Bool("stat"))

@@ -51,18 +51,18 @@ type Loss struct {
 func Parse(file string, data []byte) (Agent, []Loss, error) {
 	front, body, ok := split(string(data))
 	if !ok {
-		return Agent{}, nil, errors.New("has no frontmatter: the first line is not ---, or no second one ends it")
+		return Agent{}, nil, errors.New("has no frontmatter between two lines ---")
 	}
 	r := reader{agent: Agent{File: file}}
 	r.fields(front)
 	if r.lines["name"]+r.lines["description"] == 0 { // ordinary documentation
-		return Agent{}, nil, errors.New("has a frontmatter without name and description, which subagents have")
+		return Agent{}, nil, errors.New("has a frontmatter without name and description")
 	}
 	r.prompt(body)
 	r.name()
 	if r.agent.Description == "" {
 		r.agent.Description = "Does the work of " + plaintext.Line(r.agent.Name) + "."
-		r.lose(0, "description", "there is none")
+		r.lose(0, "description", "missing")
 	}
 	r.access()
 	return r.agent, r.losses, nil
@@ -117,14 +117,14 @@ func (r *reader) fields(front string) {
 		if errors.As(err, &e) {
 			line += e.Pos.Line
 		}
-		r.lose(line, "frontmatter", "is no YAML, and was read line by line: look at what became of it")
+		r.lose(line, "frontmatter", "is not YAML and was read line by line; check the result")
 		entries = byLine(front)
 	case doc.Root.Kind == yamldoc.Mapping:
 		entries = doc.Root.Entries
 	}
 	for _, e := range entries {
 		if r.lines[e.Key] > 0 {
-			r.lose(e.Pos.Line+1, e.Key, "stands there twice, and the first one counts")
+			r.lose(e.Pos.Line+1, e.Key, "is a duplicate; the first one is used")
 			continue
 		}
 		r.lines[e.Key] = e.Pos.Line + 1
@@ -196,7 +196,7 @@ func (r *reader) field(e yamldoc.Entry) {
 	case "model":
 		if model := strings.TrimSpace(r.text(e)); model != "" && model != "inherit" {
 			r.agent.Model = oneLine(model, 100)
-			r.lose(e.Pos.Line+1, e.Key, "a workflow names no models: modelOverrides in config.yaml does, see the comment at the role")
+			r.lose(e.Pos.Line+1, e.Key, "models belong in modelOverrides of config.yaml; see the role's comment")
 		}
 	case "tools":
 		r.agent.Tools, r.listed = r.words(e), e.Value.Kind == yamldoc.Sequence || e.Value.Scalar != nil
@@ -204,7 +204,7 @@ func (r *reader) field(e yamldoc.Entry) {
 		r.disallowed = r.words(e)
 	case "permissionMode":
 		r.planning = r.text(e) == "plan"
-		r.lose(e.Pos.Line+1, e.Key, "a workflow grants nothing: permission of the agent in config.yaml does")
+		r.lose(e.Pos.Line+1, e.Key, "permissions belong to the agent in config.yaml")
 	default:
 		r.lose(e.Pos.Line+1, oneLine(e.Key, 40), whyNot(e.Key))
 	}
@@ -213,15 +213,15 @@ func (r *reader) field(e yamldoc.Entry) {
 // whyNot returns why a field has no counterpart in a workflow.
 func whyNot(field string) string {
 	return cmp.Or(map[string]string{
-		"hooks":      "hooks are never taken over: nothing runs that you did not ask for. A role with run: is a command of its own",
-		"mcpServers": "servers belong to the program that plays the role: set them up there",
-		"skills":     "skills belong to the program that plays the role: it finds those of the workspace itself",
-		"maxTurns":   "a role has no such bound: limits are of the workflow, builtin.maxTurns in config.yaml is of our own agents",
+		"hooks":      "hooks are not imported; use a role with run: instead",
+		"mcpServers": "set up servers in the agent's program",
+		"skills":     "the agent's program finds skills of the workspace itself",
+		"maxTurns":   "roles have no such limit; see limits of the workflow and builtin.maxTurns in config.yaml",
 		"color":      "roles have no colours",
-		"memory":     "a role remembers nothing between runs: what it is told is the workflow's",
-		"isolation":  "uwf run --worktree is for the whole run",
-		"background": "the graph says what runs side by side (all, each)",
-	}[field], "a role has nothing like it")
+		"memory":     "roles have no memory between runs",
+		"isolation":  "use uwf run --workspace worktree for the whole run",
+		"background": "use all or each to run roles in parallel",
+	}[field], "roles have no equivalent")
 }
 
 func (r *reader) text(e yamldoc.Entry) string {
@@ -278,7 +278,7 @@ func (r *reader) description(text string, line int) {
 	first, _, _ = strings.Cut(first, "<example>")
 	r.agent.Description = oneLine(first, maxDescription)
 	if strings.Join(strings.Fields(whole), " ") != r.agent.Description {
-		r.lose(line, "description", "is one line in a workflow: only its beginning was kept, without what a terminal obeys")
+		r.lose(line, "description", "must be one line; it was shortened, and control characters were removed")
 	}
 }
 
@@ -295,7 +295,7 @@ func (r *reader) prompt(body string) {
 	body = strings.ReplaceAll(body, "\r\n", "\n")
 	text := plaintext.Replace(body)
 	if text != body {
-		r.lose(0, "text", "control characters in it, or bytes that are no UTF-8, were replaced")
+		r.lose(0, "text", "control characters or invalid UTF-8 were replaced")
 	}
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -303,7 +303,7 @@ func (r *reader) prompt(body string) {
 	}
 	r.agent.Prompt = strings.Trim(strings.Join(lines, "\n"), "\n")
 	if r.agent.Prompt == "" {
-		r.lose(0, "text", "there is none below the frontmatter: the description became the goal")
+		r.lose(0, "text", "missing below the frontmatter; the description became the goal")
 	}
 }
 
@@ -312,7 +312,7 @@ func (r *reader) name() {
 	if r.agent.Name == "" {
 		base := filepath.Base(r.agent.File)
 		r.agent.Name = strings.TrimSuffix(base, filepath.Ext(base))
-		r.lose(0, "name", "there is none: the role is named after the file")
+		r.lose(0, "name", "missing; the role is named after the file")
 	}
 }
 
@@ -464,7 +464,7 @@ func Names(agents []Agent) []Loss {
 		a := &agents[i]
 		name := roleName(a.Name)
 		if name != a.Name {
-			losses = append(losses, Loss{File: a.File, Field: "name", Why: fmt.Sprintf("%s: the role is named %s", workflow.RoleNameProblem(a.Name), name)})
+			losses = append(losses, Loss{File: a.File, Field: "name", Why: fmt.Sprintf("%s; the role is named %s", workflow.RoleNameProblem(a.Name), name)})
 		}
 		a.Name = name
 		for base := shortened(name); taken[a.Name]; {
@@ -472,7 +472,8 @@ func Names(agents []Agent) []Loss {
 			a.Name = fmt.Sprintf("%s-%d", base, last[base])
 		}
 		if taken[a.Name] = true; a.Name != name {
-			losses = append(losses, Loss{File: a.File, Field: "name", Why: fmt.Sprintf("another file has the name %s: the role is named %s", name, a.Name)})
+			losses = append(losses, Loss{File: a.File, Field: "name", Why: fmt.Sprintf("another file has the name "+
+				"%s; the role is named %s", name, a.Name)})
 		}
 	}
 	return losses

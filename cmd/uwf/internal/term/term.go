@@ -334,7 +334,7 @@ func ParseTime(s string, now time.Time, local *time.Location) (time.Time, error)
 		}
 	}
 	return time.Time{}, cmdline.UsageError(fmt.Sprintf("invalid time format: %s (expected ISO date or relative like '7d')", s),
-		"a date such as "+now.Format(time.DateOnly)+", a time such as "+now.Format("2006-01-02T15:04")+", or 7d, 24h, 30m for so long ago")
+		"use a date such as "+now.Format(time.DateOnly)+", a time such as "+now.Format("2006-01-02T15:04")+", or an age such as 7d, 24h or 30m")
 }
 
 // Timeout returns --timeout.
@@ -348,7 +348,7 @@ func Span(f ucli.StringFlag) *ucli.StringFlag {
 		if readSpan(text) > 0 {
 			return nil
 		}
-		return cmdline.UsageError(fmt.Sprintf("--%s must be a time such as 90, 90s, 30m or 2h, got %q", name, text), "--"+name+" 30m")
+		return cmdline.UsageError(fmt.Sprintf("--%s must be a duration such as 90, 90s, 30m or 2h, got %q", name, text), "--"+name+" 30m")
 	})
 }
 

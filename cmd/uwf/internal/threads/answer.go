@@ -66,7 +66,7 @@ func (a Commands) threadAnswer(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	if asked := len(c.StringSlice("set")) == 0 && !c.IsSet("file"); asked && !c.IsSet("count") && !c.Bool("until-end") && !c.Bool("background") {
-		said, err := setup.Terminal{In: a.Env.Stdin, Out: a.Env.Stderr}.Line(ctx, "Go on with the thread then? [Y/n] ")
+		said, err := setup.Terminal{In: a.Env.Stdin, Out: a.Env.Stderr}.Line(ctx, "Continue the thread then? [Y/n] ")
 		switch {
 		case errors.Is(err, setup.ErrNoMore): // the answer was given nevertheless
 			said = "no"
@@ -112,7 +112,7 @@ func (a Commands) formValue(ctx context.Context, c *ucli.Context, e *engine.Engi
 			return nil, err
 		}
 		if value[name], err = field.Value(text); err != nil {
-			return nil, cmdline.Invalid(fmt.Sprintf("the answer does not fit:\n- %s: %v", name, err))
+			return nil, cmdline.Invalid(fmt.Sprintf("the answer does not match its schema:\n- %s: %v", name, err))
 		}
 	}
 	return value, nil
@@ -193,7 +193,7 @@ func (a Commands) askField(ctx context.Context, f formfields.Field) (value any, 
 	if f.Default != "" {
 		notes = append(notes, "default: "+plaintext.Line(f.Default))
 	} else if !f.Required {
-		notes = append(notes, "may be left out")
+		notes = append(notes, "optional")
 	}
 	if len(notes) > 0 {
 		question += " (" + strings.Join(notes, "; ") + ")"
@@ -232,7 +232,7 @@ func (a Commands) valueText(value string) (string, error) {
 	if !isFile || strings.HasPrefix(name, "@") {
 		return name, nil
 	}
-	return a.fileText(name, "a text that begins with @ is written with two: "+plaintext.Word("@"+value))
+	return a.fileText(name, "to start a text with @, type it twice: "+plaintext.Word("@"+value))
 }
 
 // mappingIn reads a mapping from a YAML or JSON file, or from stdin for "-".
@@ -253,7 +253,7 @@ func (a Commands) mappingIn(path, what string) (map[string]any, error) {
 		}
 	}
 	if err != nil {
-		return nil, cmdline.Invalid(fmt.Sprintf("%s in %s cannot be read: %v", what, path, err))
+		return nil, cmdline.Invalid(fmt.Sprintf("cannot parse %s in %s: %v", what, path, err))
 	}
 	value, ok := doc.Root.Value().(map[string]any)
 	if !ok {
@@ -267,11 +267,11 @@ func (a Commands) fileText(name string, hints ...string) (string, error) {
 	data, err := safeopen.ReadFile(a.Env.Path(name), maxPrompt, safeopen.Follow)
 	switch {
 	case name == "":
-		return "", cmdline.UsageError("@ names no file", append(hints, "@task.md")...)
+		return "", cmdline.UsageError("missing file name after @", append(hints, "@task.md")...)
 	case errors.Is(err, fs.ErrNotExist):
 		return "", cmdline.NoFile(a.Env.Dir, name, hints...)
 	case err != nil:
-		return "", cmdline.Invalid(plaintext.Line(name)+" cannot be read: "+err.Error(), hints...)
+		return "", cmdline.Invalid("cannot read "+plaintext.Line(name)+": "+err.Error(), hints...)
 	case !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0:
 		return "", cmdline.Invalid(plaintext.Line(name)+" is not a text file", hints...)
 	}
@@ -310,14 +310,14 @@ func (a Commands) givenInputs(c *ucli.Context, declared map[string]inputs.Declar
 	for _, v := range c.StringSlice("var") {
 		name, text, ok := strings.Cut(v, "=")
 		if !ok || name == "" {
-			return nil, cmdline.UsageError(fmt.Sprintf("--var %s names no value", plaintext.Word(v)), "--var "+plaintext.Word(name+"=VALUE"))
+			return nil, cmdline.UsageError(fmt.Sprintf("--var %s: missing value (want NAME=VALUE)", plaintext.Word(v)), "--var "+plaintext.Word(name+"=VALUE"))
 		}
 		text, err := a.valueText(text)
 		if err != nil {
 			return nil, err
 		}
 		if given[name], err = formfields.Of(declared[name].Schema).Value(text); err != nil {
-			return nil, cmdline.Invalid(fmt.Sprintf("the inputs do not fit:\n- %s: %v", plaintext.Line(name), err))
+			return nil, cmdline.Invalid(fmt.Sprintf("invalid inputs:\n- %s: %v", plaintext.Line(name), err))
 		}
 	}
 	return given, nil

@@ -55,7 +55,7 @@ func (a Commands) threadDiff(ctx context.Context, c *ucli.Context) error {
 		return a.filesDiff(ctx, old, new, c.Bool("stat"))
 	}
 	if c.Bool("stat") {
-		return cmdline.UsageError("--stat is for files", "--files --stat")
+		return cmdline.UsageError("--stat works only with --files", "--files --stat")
 	}
 	s, err := a.Store(ctx)
 	if err != nil {
@@ -247,7 +247,7 @@ func (a Commands) threadBisect(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	if n := len(out.Unsure); n > 0 {
-		a.Say("uwf: %s before it could not be tried: one of them may be the first", render.Count(n, "step"))
+		a.Say("uwf: %s before it could not be tested; the first bad step may be one of them", render.Count(n, "step"))
 	}
 	a.Hint("uwf step diff %s", out.First.Step)
 	return a.Printf(out, "%s  step %s\n", out.First.Step, bisectedText(out.First))
@@ -295,7 +295,7 @@ func diagnosisText(w *term.Page, d protocol.ThreadDiagnosis, now time.Time) {
 		}
 	}
 	if len(d.Findings) == 0 {
-		w.Printf("\nnothing is wrong\n")
+		w.Printf("\nno problems found\n")
 	}
 	if d.Run == nil {
 		return

@@ -83,7 +83,7 @@ func nothingUnsaved(ctx context.Context, e *engine.Engine, id string) error {
 		unsaved, err := e.Files().Unsaved(ctx, member, facts[member])
 		if err != nil {
 			if coded := (*protocol.Error)(nil); errors.As(err, &coded) {
-				coded.Hints = append(coded.Hints, "uwf thread rm "+id+" --force removes it, whatever is in it")
+				coded.Hints = append(coded.Hints, "to remove it and its files: uwf thread rm "+id+" --force")
 			}
 			return err
 		}
@@ -95,8 +95,8 @@ func nothingUnsaved(ctx context.Context, e *engine.Engine, id string) error {
 		if len(unsaved.Files) > 0 {
 			look = "uwf thread apply " + member + " brings the files to your branch"
 		}
-		return &protocol.Error{Code: protocol.CodeFailed, Message: plaintext.Line("the worktree of thread " + member + ", " + root + ", has " + unsaved.String()),
-			Hints: []string{look, "uwf thread rm " + id + " --force removes it, too"}}
+		return &protocol.Error{Code: protocol.CodeFailed, Message: plaintext.Line("the worktree of thread " + member + " (" + root + ") has " + unsaved.String()),
+			Hints: []string{look, "to remove it and its files: uwf thread rm " + id + " --force"}}
 	}
 	return nil
 }
@@ -173,7 +173,7 @@ func (a Commands) threadApply(ctx context.Context, c *ucli.Context, e *engine.En
 		return err
 	}
 	if len(out.Left) > 0 {
-		a.Say("uwf: warning: the result is without %s: only the worktree of thread %s has what is there", worktree.Abbreviate(out.Left), id)
+		a.Say("uwf: warning: the result lacks %s; only the worktree of thread %s has them", worktree.Abbreviate(out.Left), id)
 	}
 	if out.Root != "" {
 		git := "git -C " + plaintext.Word(out.Root)
@@ -189,7 +189,7 @@ func appliedText(w *term.Page, out protocol.ThreadApplied) {
 		return
 	}
 	if out.Root != "" {
-		w.Printf("%s has what the thread has made: it works there itself\n", plaintext.Line(out.Root))
+		w.Printf("nothing to apply: the thread works in %s itself\n", plaintext.Line(out.Root))
 		return
 	}
 	switch {
@@ -266,10 +266,10 @@ func treeFlags() []ucli.Flag {
 // forWorktree is the action of --base and --dirty.
 func forWorktree[T any](c *ucli.Context, _ T) error {
 	if c.String("workspace") != worktree.InWorktree {
-		return cmdline.UsageError("--base and --dirty are for a worktree", "--workspace worktree")
+		return cmdline.UsageError("--base and --dirty need --workspace worktree", "--workspace worktree")
 	}
 	if c.IsSet("base") && c.Bool("dirty") {
-		return cmdline.UsageError("--base and --dirty exclude each other", "what is not committed belongs to HEAD")
+		return cmdline.UsageError("--base and --dirty cannot be used together", "uncommitted changes belong to HEAD")
 	}
 	return nil
 }

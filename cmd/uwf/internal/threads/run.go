@@ -40,7 +40,7 @@ func (a Commands) Run() *ucli.Command {
 			&ucli.BoolFlag{Name: "wait", Usage: "wait out rate limits of the provider"},
 			&ucli.BoolFlag{
 				Name: "dry-run", Usage: "print the plan and the agent of each role; start nothing",
-				Action: cmdline.Excludes[bool]("dry-run", "remote", "--dry-run starts nothing anywhere"),
+				Action: cmdline.Excludes[bool]("dry-run", "remote", "--dry-run starts nothing"),
 			}),
 	}, a.runWorkflow)
 }
@@ -406,7 +406,7 @@ func moreOf(c *ucli.Context) engine.More {
 func dollars(f ucli.StringFlag) ucli.Flag {
 	return term.Checked(f, func(name, text string) error {
 		if _, ok := amount(text); !ok {
-			return cmdline.UsageError(fmt.Sprintf("--%s must be a number of dollars above 0, got %q", name, text), "--"+name+" 5")
+			return cmdline.UsageError(fmt.Sprintf("--%s must be an amount in dollars above 0, got %q", name, text), "--"+name+" 5")
 		}
 		return nil
 	})
@@ -501,6 +501,6 @@ func budgetReached(results []protocol.StepOutput, err error) string {
 // askMore asks whether to double a run's limit.
 func (a Commands) askMore(ctx context.Context, id, why string) (engine.More, error) {
 	term.PaintLine(a.Env.Stderr, a.Colour(a.Env.Stderr, terminal.Yellow), plaintext.Indent("? thread "+id+": "+why))
-	yes, err := a.AskYes(ctx, "Go on, with as much again?")
+	yes, err := a.AskYes(ctx, "Grant the same amount again and continue?")
 	return engine.More{Again: yes}, err
 }

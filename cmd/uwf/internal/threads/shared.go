@@ -40,7 +40,7 @@ func leaseFlag() ucli.Flag {
 	check := f.Action
 	f.Action = func(c *ucli.Context, text string) error {
 		if !c.IsSet("remote") {
-			return cmdline.UsageError("--lease goes with --remote")
+			return cmdline.UsageError("--lease works only with --remote")
 		}
 		if d := term.SpanOf(c, "lease"); d > 0 && (d < remote.MinLease || d > remote.MaxLease) {
 			return cmdline.UsageError(fmt.Sprintf("--lease must be %s to %s", protocol.Span(remote.MinLease), protocol.Span(remote.MaxLease)), "--lease 30s")
@@ -246,7 +246,7 @@ func (a Commands) Tick() *ucli.Command {
 				failed++
 			}
 		}
-		text := render.Count(len(out.Threads)-failed, "thread") + " went on"
+		text := render.Count(len(out.Threads)-failed, "thread") + " continued"
 		if failed > 0 {
 			text += fmt.Sprintf(", %d failed", failed)
 		}

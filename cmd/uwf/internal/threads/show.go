@@ -422,7 +422,7 @@ func (a Commands) threadReadCommand() *ucli.Command {
 			&ucli.BoolFlag{Name: "start", Usage: "include the task, even with --before"},
 			&ucli.BoolFlag{
 				Name: "live", Usage: "include the turns of the running step or of the failed attempt",
-				Action: cmdline.Excludes[bool]("live", "before", "what is running comes after every step"),
+				Action: cmdline.Excludes[bool]("live", "before", "the running step comes after all steps"),
 			},
 		},
 	}, a.threadRead)

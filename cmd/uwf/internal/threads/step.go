@@ -49,7 +49,7 @@ func (a Commands) scenarioFlag() ucli.Flag {
 	f := ucli.StringFlag{Name: "scenario", Usage: "`FILE` play all roles with uwf-mock from this script"}
 	return term.Checked(f, func(_, file string) error {
 		if _, err := os.Stat(a.Env.Path(file)); err != nil {
-			return cmdline.NotFound("there is no scenario " + file)
+			return cmdline.NotFound("scenario not found: " + file)
 		}
 		return nil
 	})
@@ -81,7 +81,7 @@ func countFlags() []ucli.Flag {
 		term.Number(ucli.StringFlag{Name: "count", Aliases: []string{"c"}, Usage: "`N` maximum number of steps to run", Value: "1"}, 1, 5),
 		&ucli.BoolFlag{
 			Name: "until-end", Usage: "run until the thread ends or needs you",
-			Action: cmdline.Excludes[bool]("until-end", "count", "--until-end runs as many steps as it takes"),
+			Action: cmdline.Excludes[bool]("until-end", "count", "--until-end runs all steps"),
 		},
 		moveFlag(), backgroundFlag(),
 	}
@@ -159,7 +159,7 @@ func (a Commands) work(ctx context.Context, c *ucli.Context, w engine.Work) erro
 		return err
 	}
 	if left := results[len(results)-1]; left.Status == protocol.StatusWaitingForChildren && w.Steps != engine.UntilEnd && err == nil {
-		a.Say("thread %s: its children are still to be run, and -c counts only steps of the thread itself", id)
+		a.Say("thread %s: its children still have to run; -c counts only the thread's own steps", id)
 	}
 	// After a single step, the thread's state does not affect the exit status.
 	toTheEnd := w.Steps == engine.UntilEnd || w.Do == engine.DoResume
@@ -256,7 +256,7 @@ func (a Commands) answer(ctx context.Context, at protocol.StepOutput) (string, e
 	if !terminal.Is(a.Env.Stdin) {
 		return "", cmdline.UsageError(fmt.Sprintf("thread %s %s", at.Thread, what),
 			hints.Command(a.WorksAt, "thread", "resume", at.Thread, "-p", example),
-			hints.Command(a.WorksAt, "thread", "resume", at.Thread, "-p", "")+" continues without an answer")
+			"to continue without an answer: "+hints.Command(a.WorksAt, "thread", "resume", at.Thread, "-p", ""))
 	}
 	term.PaintLine(a.Env.Stderr, a.Colour(a.Env.Stderr, terminal.Yellow), plaintext.Indent("? thread "+at.Thread+" "+what))
 	return setup.Terminal{In: a.Env.Stdin, Out: a.Env.Stderr}.Line(ctx, "answer: ")
@@ -270,7 +270,7 @@ func (a Commands) threadWaitCommand() *ucli.Command {
 	}, a.threadWait)
 }
 
-var errWaited = errors.New("waited long enough")
+var errWaited = errors.New("wait timed out")
 
 func (a Commands) threadWait(ctx context.Context, c *ucli.Context) error {
 	waiting, cancel := ctx, context.CancelFunc(func() {})
@@ -315,10 +315,10 @@ func agentsByRole(values []string, workflow func() (protocol.Workflow, error), o
 		}
 		if _, known := wf.Roles[role]; !known {
 			roles := slices.Sorted(maps.Keys(wf.Roles))
-			return cmdline.UsageError(fmt.Sprintf("--agent names role %q, which workflow %s does not have", role, wf.Name), cmdline.Choices("", role, roles)...)
+			return cmdline.UsageError(fmt.Sprintf("--agent: workflow %[2]s has no role %[1]q", role, wf.Name), cmdline.Choices("", role, roles)...)
 		}
 		if player := wf.Roles[role].Player(); player != protocol.PlayedByAgent {
-			return cmdline.UsageError(fmt.Sprintf("role %q is played by a %s: no agent can play it", role, player))
+			return cmdline.UsageError(fmt.Sprintf("role %q is played by a %s, not by an agent", role, player))
 		}
 		if o.Agents == nil {
 			o.Agents = map[string]string{}
@@ -350,7 +350,7 @@ func (a Commands) threadRetry(ctx context.Context, c *ucli.Context) error {
 			return err
 		}
 		if strings.TrimSpace(w.Prompt) == "" {
-			return cmdline.UsageError("the prompt is empty", "-p 'new instructions'")
+			return cmdline.UsageError("the prompt is empty", "-p '<new instructions>'")
 		}
 	} else if strings.LastIndex(c.Args().First(), names.Newest) <= 0 { // not <thread>@<step>
 		if id, e, err := a.threadHere(ctx, c); err == nil {
@@ -399,7 +399,7 @@ func (a Commands) inBackground(ctx context.Context, e *engine.Engine, id string,
 		return err
 	}
 	if out.Status == protocol.StatusRunning {
-		a.Say("uwf: thread %s runs in the background; it says what it does in %s", id, e.WorkerLog(id))
+		a.Say("uwf: thread %s runs in the background; its log: %s", id, e.WorkerLog(id))
 	}
 	return a.Stands(ctx, e, app.OutcomeAt(ctx, e, out, nil), w.Steps == engine.UntilEnd, nil)
 }

@@ -157,7 +157,7 @@ func (a Commands) threadTitleCommand() *ucli.Command {
 func (a Commands) taskText(c *ucli.Context) (string, error) {
 	prompt, err := a.promptText(c.String("prompt"))
 	if err == nil && strings.TrimSpace(prompt) == "" {
-		err = cmdline.UsageError("the prompt is empty", "-p 'what to do'")
+		err = cmdline.UsageError("the prompt is empty", "-p '<task>'")
 	}
 	return prompt, err
 }
@@ -214,7 +214,7 @@ func (a Commands) Fork() *ucli.Command {
 		a.sayWorktree(ctx, e, id)
 		switch at, err := e.Reader.Show(ctx, id); {
 		case err == nil && at.Status.AtEnd():
-			a.Hint("the thread is at its end already: uwf thread resume %s -p '<what else to do>', or fork the step before", id)
+			a.Hint("to continue an ended thread: uwf thread resume %s -p '<what else to do>'", id)
 		case err == nil && at.Status == protocol.StatusSuspended:
 			a.SayNext(ctx, e, at)
 		default:
@@ -347,7 +347,7 @@ func (a Commands) travel(ctx context.Context, c *ucli.Context, e *engine.Engine,
 		return err
 	}
 	if changed := app.FilesText(outs); changed != "" {
-		a.Say("files put back: %s", changed)
+		a.Say("restored files: %s", changed)
 	}
 	return a.Stands(ctx, e, app.OutcomeAt(ctx, e, outs[0], nil), false, nil)
 }
@@ -379,7 +379,8 @@ func (a Commands) threadNotifyCommand() *ucli.Command {
 		}
 		out := notified{Thread: id, Event: status.NoticeOf(at)}
 		if out.Event == "" {
-			return &protocol.Error{Code: protocol.CodeFailed, Message: fmt.Sprintf("thread %s is %s: there is nothing to tell", id, at.Status), Hints: []string{"uwf thread show " + id}}
+			return &protocol.Error{Code: protocol.CodeFailed, Message: fmt.Sprintf("thread %s is %s; nothing to "+
+				"notify about", id, at.Status), Hints: []string{"uwf thread show " + id}}
 		}
 		notices := host.Notices{Engine: e, Process: a.Env}
 		if err := notices.Put(ctx, out.Event, at); err != nil {
@@ -391,6 +392,6 @@ func (a Commands) threadNotifyCommand() *ucli.Command {
 		if err := notices.Send(ctx); err != nil {
 			return err
 		}
-		return a.Printf(out, "told that thread %s: %s\n", id, out.Event)
+		return a.Printf(out, "sent a notification about thread %s: %s\n", id, out.Event)
 	})
 }

@@ -116,7 +116,7 @@ func checkNew(name, path, text string) error {
 	}
 	p := problems.List[0]
 	out := &protocol.Error{
-		Code: protocol.CodeUsage, Message: fmt.Sprintf("cannot write a workflow named %q: %s", name, p.Message), Err: err,
+		Code: protocol.CodeUsage, Message: fmt.Sprintf("invalid workflow name %q: it %s", name, p.Message), Err: err,
 	}
 	if p.Remedy != "" {
 		out.Hints = []string{p.Remedy}
@@ -126,7 +126,8 @@ func checkNew(name, path, text string) error {
 
 func (a Commands) writeNew(path, text string) error {
 	if _, err := os.Lstat(path); err == nil {
-		return cmdline.Invalid(fmt.Sprintf("%s exists already", a.Workflows().Shown(path)), "choose another name, or another place with -o")
+		return cmdline.Invalid(fmt.Sprintf("%s already exists", a.Workflows().Shown(path)), "to write another "+
+			"file: -o FILE")
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -190,7 +191,8 @@ func (a Commands) workflowImport(ctx context.Context, c *ucli.Context) error {
 	}
 	if len(in.agents) == 0 {
 		in.tell()
-		return cmdline.Invalid("there is no subagent in "+plaintext.Line(strings.Join(c.Args().Slice(), ", ")), "a subagent is a Markdown file that begins with a frontmatter: ---, name: …, description: …, ---")
+		return cmdline.Invalid("no subagents in "+plaintext.Line(strings.Join(c.Args().Slice(), ", ")), "a subagent is a "+
+			"Markdown file that starts with a frontmatter: ---, name: …, description: …, ---")
 	}
 	in.lost = append(in.lost, subagents.Names(in.agents)...)
 	path, out := "", importOutput{Name: "agents", NotCarried: in.lost}
@@ -217,7 +219,7 @@ func (a Commands) workflowImport(ctx context.Context, c *ucli.Context) error {
 	if err := a.Printf(out, "%s: written, with %s\n", plaintext.Line(out.Path), render.Count(len(out.Roles), "role")); err != nil {
 		return err
 	}
-	a.Hint("edit the graph, at the end of %s: it is only a chain", plaintext.Word(out.Path))
+	a.Hint("the graph at the end of %s is only a chain; edit it", plaintext.Word(out.Path))
 	a.Hint("uwf workflow validate %s", plaintext.Word(typed(out.Path)))
 	return nil
 }
@@ -259,7 +261,7 @@ func (in *importer) add(ctx context.Context, arg string) error {
 			err = context.Cause(ctx)
 		}
 		if in.looked++; in.looked > maxLookedAt && err == nil {
-			err = cmdline.Invalid(fmt.Sprintf("there are more than %d files below %s", maxLookedAt, plaintext.Line(arg)), "name the directory of the subagents, or the files")
+			err = cmdline.Invalid(fmt.Sprintf("more than %d files below %s", maxLookedAt, plaintext.Line(arg)), "name the directory of the subagents, or the files")
 		}
 		switch {
 		case err != nil:
@@ -305,7 +307,7 @@ func (in *importer) file(path string, links safeopen.Links) (why string, err err
 }
 
 func tooMuch() error {
-	return cmdline.Invalid("the subagents are together larger than a workflow file can be, which is "+render.Size(subagents.MaxFile), "import fewer of them at a time")
+	return cmdline.Invalid("the subagents together exceed the size limit of a workflow file, "+render.Size(subagents.MaxFile), "import fewer of them at a time")
 }
 
 // text returns the workflow, validated as put does.
@@ -328,7 +330,7 @@ func (in *importer) text(name, path string) (string, error) {
 func (in *importer) tell() {
 	for i, l := range in.lost {
 		if i == maxTold {
-			in.Say("not carried over: %d more; --format json has all", len(in.lost)-i)
+			in.Say("not imported: %d more; to list all: --json", len(in.lost)-i)
 			return
 		}
 		place := l.File
@@ -338,7 +340,7 @@ func (in *importer) tell() {
 		if l.Field != "" {
 			place += ": " + l.Field
 		}
-		in.Say("not carried over: %s", plaintext.Line(place+": "+l.Why))
+		in.Say("not imported: %s", plaintext.Line(place+": "+l.Why))
 	}
 }
 

@@ -76,7 +76,7 @@ func (a Commands) workflowList(ctx context.Context, _ *ucli.Context) error {
 
 func workflowsText(w *term.Page, items []protocol.WorkflowItem) {
 	if len(items) == 0 {
-		w.Printf("there is no workflow yet\n")
+		w.Printf("no workflows yet\n")
 		return
 	}
 	t := term.NewTable("NAME", "ORIGIN", "FILE OR HASH")
@@ -175,7 +175,7 @@ func (a Commands) Draw(value any, g diagram.Graph, format string, of func(line s
 		out = g.DOT()
 	case "svg":
 		if out, err = g.SVG(); errors.Is(err, diagram.ErrTooLarge) {
-			return cmdline.Invalid(err.Error(), "--format text or --format dot can show it")
+			return cmdline.Invalid(err.Error(), "--format text")
 		}
 	default:
 		return a.Page(func(w *term.Page) { w.Coloured(g.Text(a.Width()), of) })(a.Env.Stdout)
@@ -262,7 +262,10 @@ func (a Commands) workflowValidate(ctx context.Context, c *ucli.Context) error {
 	if all == nil {
 		return printErr
 	}
-	a.TextErrors = true // stdout contains them as data
+	if a.Flags.Format == string(render.JSON) { // stdout has them already
+		a.Status = protocol.CodeInvalid
+		return printErr
+	}
 	return errors.Join(printErr, all)
 }
 

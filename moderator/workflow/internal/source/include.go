@@ -86,7 +86,7 @@ func (in *includer) hasIncludes(n *yamldoc.Node) bool {
 // share nodes.
 func (in *includer) resolve(n *yamldoc.Node, from folder) *yamldoc.Node {
 	if in.values++; in.values > maxValues {
-		in.stop(n.Pos, "with what is included, the workflow has more than %d values", maxValues)
+		in.stop(n.Pos, "the workflow has more than %d values, including its includes", maxValues)
 	}
 	if in.stopped {
 		return n
@@ -122,11 +122,11 @@ func (in *includer) stop(at yamldoc.Pos, format string, args ...any) {
 func (in *includer) include(tag *yamldoc.Node, from folder) *yamldoc.Node {
 	name, ok := tag.Scalar.(string)
 	if tag.Kind != yamldoc.Scalar || !ok || strings.TrimSpace(name) == "" {
-		in.Add(tag.Pos, "!include file.md", "!include needs the name of a file, but this is %s", KindOf(tag))
+		in.Add(tag.Pos, "!include file.md", "!include needs a file name, not %s", KindOf(tag))
 		return tag
 	}
 	if from.root == nil {
-		in.Add(tag.Pos, "write the text here, as a block (|)", "!include works only in a file, and this text is none")
+		in.Add(tag.Pos, "write the text here, as a block (|)", "!include works only in a file")
 		return tag
 	}
 	if !in.mayInclude(tag.Pos, from, name) {
@@ -135,7 +135,7 @@ func (in *includer) include(tag *yamldoc.Node, from folder) *yamldoc.Node {
 	name = path.Clean(filepath.ToSlash(name))
 	full := path.Join(path.Dir(from.path[len(from.path)-1]), name)
 	if slices.Contains(from.path, full) {
-		in.Add(tag.Pos, "", "files include each other in a circle: %s", chain(from.path, full))
+		in.Add(tag.Pos, "", "include cycle: %s", chain(from.path, full))
 		return tag
 	}
 	data, err := in.read(from.root, name)
@@ -153,7 +153,7 @@ func (in *includer) mayInclude(at yamldoc.Pos, from folder, name string) bool {
 	case in.includes > maxIncludes:
 		in.stop(at, "more than %d files are included", maxIncludes)
 	case len(from.path) > maxIncludeDepth:
-		in.stop(at, "files include each other more than %d deep: %s", maxIncludeDepth, chain(from.path, name))
+		in.stop(at, "includes are nested more than %d levels deep: %s", maxIncludeDepth, chain(from.path, name))
 	}
 	return !in.stopped
 }
@@ -191,7 +191,7 @@ func (in *includer) content(tag *yamldoc.Node, from folder, name, full string, d
 // text returns the node for a file that is neither YAML nor JSON.
 func (in *includer) text(tag *yamldoc.Node, shown, name string, data []byte) *yamldoc.Node {
 	if !utf8.Valid(data) {
-		in.Add(tag.Pos, "save it as UTF-8", "cannot include %s: it is not a UTF-8 text", Quote(name))
+		in.Add(tag.Pos, "save it as UTF-8", "cannot include %s: not UTF-8 text", Quote(name))
 		return tag
 	}
 	shift := in.addFile(shown, data, true)
@@ -201,9 +201,9 @@ func (in *includer) text(tag *yamldoc.Node, shown, name string, data []byte) *ya
 
 var (
 	errAbsolute = errors.New("the path must be relative to the file that includes it")
-	errNoFile   = errors.New("it is not a regular file")
-	errTooLarge = fmt.Errorf("it is larger than %d bytes", maxIncludeFile)
-	errAllBytes = fmt.Errorf("all files together are larger than %d bytes", maxIncludeBytes)
+	errNoFile   = errors.New("not a regular file")
+	errTooLarge = fmt.Errorf("larger than %d bytes", maxIncludeFile)
+	errAllBytes = fmt.Errorf("all included files together are larger than %d bytes", maxIncludeBytes)
 )
 
 // read reads a file in a directory.
@@ -231,7 +231,7 @@ func (in *includer) read(dir *os.Root, name string) ([]byte, error) {
 // fileRemedy suggests files with a similar name.
 func (in *includer) fileRemedy(err error, from folder, name string) string {
 	if !errors.Is(err, fs.ErrNotExist) {
-		return "only what is in the directory of the including file can be included, or below it"
+		return "include only files in or below the directory of the including file"
 	}
 	entries, err := fs.ReadDir(from.root.FS(), path.Dir(name))
 	if err != nil {
@@ -252,7 +252,7 @@ func cause(err error) error {
 	var p *fs.PathError
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return errors.New("there is no such file")
+		return errors.New("no such file")
 	case errors.As(err, &p):
 		return p.Err
 	}
@@ -358,7 +358,7 @@ func (in *includer) reference(n *yamldoc.Node, hash protocol.Hash, from folder) 
 	}
 	payload, err := in.payload(hash)
 	if err != nil {
-		in.Add(n.Pos, "write out what it refers to", "cannot read node %s: %v", hash, err)
+		in.Add(n.Pos, "write its content instead", "cannot read node %s: %v", hash, err)
 		return Unread(n)
 	}
 	data, err := json.MarshalIndent(payload, "", "  ")
@@ -379,7 +379,7 @@ func (in *includer) reference(n *yamldoc.Node, hash protocol.Hash, from folder) 
 	return in.resolve(shifted(doc.Root, shift), within)
 }
 
-var errNoStore = errors.New("there is no store to look in")
+var errNoStore = errors.New("no store")
 
 func (in *includer) payload(hash protocol.Hash) (any, error) {
 	if in.node == nil {

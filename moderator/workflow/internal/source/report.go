@@ -87,7 +87,7 @@ func (r *Report) AddYAML(err error, shift int) {
 	remedy := ""
 	at.Line += shift
 	if strings.Contains(r.line(at.Line), "{{") {
-		remedy = "a text with {{…}} in it needs quotes around the whole text, or a block (|)"
+		remedy = "put a text with {{…}} in quotes, or write it as a block (|)"
 	}
 	r.Add(at, remedy, "%s", message)
 }
@@ -144,7 +144,7 @@ func (r *Report) Problems() error {
 	if r.more > 0 {
 		last := p.List[len(p.List)-1]
 		p.List = append(p.List, protocol.Problem{File: last.File, Line: last.Line, Column: last.Column,
-			Message: fmt.Sprintf("and %d more problems, which show when these are repaired", r.more)})
+			Message: fmt.Sprintf("and %d more problems, which are shown when these are fixed", r.more)})
 	}
 	return p
 }
@@ -220,7 +220,7 @@ func KindOf(n *yamldoc.Node) string {
 		if strings.TrimSpace(v) == "" {
 			return "blank"
 		}
-		return "the text " + Quote(v)
+		return "the string " + Quote(v)
 	}
 	return "the number " + n.Text
 }
