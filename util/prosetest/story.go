@@ -89,7 +89,10 @@ func Plain(program, stderr string) (text, code string) {
 }
 
 // testedProgram returns the name of the program whose test this is.
-func testedProgram() string { return strings.TrimSuffix(filepath.Base(os.Args[0]), ".test") }
+func testedProgram() string {
+	exe, _ := os.Executable()
+	return strings.TrimSuffix(filepath.Base(exe), ".test")
+}
 
 // story is a script as a test.
 type story struct{ Script }
