@@ -22,7 +22,7 @@ type Batch struct {
 	added    map[Hash]Node // except dropped ones
 	order    []Hash        // all nodes ever added
 	written  int           // number of nodes in order that are in the store
-	dropped  int           // number of nodes in order that are only there
+	dropped  int           // number of dropped nodes, which are only in the store
 	held     int           // bytes of payloads between these two
 	compiled map[Hash]*jsonschema.Schema
 }

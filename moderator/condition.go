@@ -118,7 +118,7 @@ func (c condition) evaluate(ctx context.Context, s State) (outcome, error) {
 	return outcome{value, defined, jsonata.Truthy(value, defined)}, nil
 }
 
-// HistoryStep is a step as conditions see it.
+// HistoryStep is the view of a step in conditions.
 type HistoryStep struct {
 	Role   string
 	Output func() (any, error) // JSON value

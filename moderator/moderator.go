@@ -67,7 +67,7 @@ const (
 	Run     Kind = "run"     // run Role with Prompt at Location
 	End     Kind = "end"     // completed
 	Fan     Kind = "fan"     // Role is played by Children
-	Suspend Kind = "suspend" // wait for a person; resuming runs Role, or a person answers for it
+	Suspend Kind = "suspend" // wait for a person; resuming runs Role, or the person's answer replaces it
 )
 
 // Cause is the reason for a suspension.
@@ -233,7 +233,7 @@ func statusOf(output any) (string, bool) {
 	return "", false
 }
 
-// follow turns an edge into a decision.
+// follow returns the decision for an edge.
 func follow(ctx context.Context, s State, at place, edge protocol.Edge, output any) (Decision, error) {
 	d := Decision{Kind: Run, Role: edge.Role, Status: at.status}
 	switch _, isRole := s.Workflow.Roles[edge.Role]; {

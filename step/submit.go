@@ -124,8 +124,8 @@ func takeSnapshot(ctx context.Context, s Submission) (root string, kept *protoco
 }
 
 // AddTurn adds a turn to a batch. A tool's output can be anything and must not make the step fail, so values
-// that a store can't hold are replaced: invalid bytes of UTF-8, arguments that are too deeply nested (by
-// their JSON text) and invalid usage (by unknown).
+// that a store can't hold are replaced: invalid UTF-8 by replacement characters, arguments that are too deeply
+// nested by their JSON text, and invalid usage by unknown usage.
 func AddTurn(ctx context.Context, b *cas.Batch, t protocol.Turn) (cas.Hash, error) {
 	t.Content, t.Reasoning, t.ToolCallID = valid(t.Content), valid(t.Reasoning), valid(t.ToolCallID)
 	if r := t.Refused; r != nil {

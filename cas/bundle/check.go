@@ -174,7 +174,7 @@ func (f *File) locate(err error) error {
 	return err
 }
 
-// check is one run of [File.Check].
+// check is the state of one [File.Check].
 type check struct {
 	file       *File
 	sealer     *seal.Sealer
@@ -193,7 +193,7 @@ type place struct {
 	index int
 }
 
-// redacted stands for the kind of a tombstone.
+// redacted is the kind of a tombstone.
 const redacted protocol.Kind = "redacted node"
 
 // visit checks that a node is the next record, its kind against its references, and a step against its

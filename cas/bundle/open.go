@@ -96,7 +96,7 @@ func Receive(ctx context.Context, in io.Reader, spool Spool) (*File, error) {
 	return open(ctx, io.TeeReader(plain, spool), math.MaxInt64, spool)
 }
 
-// open scans a bundle of at most limit bytes, whose nodes will be read from from.
+// open scans a bundle of at most limit bytes. Its nodes will be read from from.
 func open(ctx context.Context, in io.Reader, limit int64, from io.ReaderAt) (*File, error) {
 	s := &scanner{
 		in:     bufio.NewReaderSize(in, 256<<10),

@@ -179,8 +179,8 @@ func testAll(t *testing.T, s cas.Store) {
 	}
 }
 
-// List lists the nodes whose hash starts with prefix, except the schemas of our kinds, which a new store can
-// contain.
+// List lists the nodes whose hash starts with prefix, except the schemas of our kinds, which a new store
+// might contain.
 func List(t testing.TB, s cas.Store, prefix string) []cas.Hash {
 	t.Helper()
 	schemas := map[cas.Hash]bool{s.Kinds().MetaHash(): true}

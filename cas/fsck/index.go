@@ -198,7 +198,7 @@ func (c *check) excuse() {
 	}
 }
 
-// rootsAbove returns a function that lists the names that lead to a node.
+// rootsAbove returns a function that lists the names whose nodes reference a node, directly or not.
 func (c *check) rootsAbove() func(cas.Hash) []root {
 	named := map[census.ID][]root{}
 	for _, r := range c.roots {

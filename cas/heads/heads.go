@@ -24,7 +24,7 @@ var (
 // ConflictError means that a head differs from the caller's expectation.
 type ConflictError struct {
 	Thread    string
-	Want, Got protocol.Hash // Got "": the thread is not active
+	Want, Got protocol.Hash // Got is "" if the thread isn't active
 }
 
 // Error implements error.

@@ -27,7 +27,7 @@ import (
 type Options struct {
 	Home   string
 	Keep   time.Duration // threads that ended more recently stay
-	DryRun bool          // only show what would be forgotten
+	DryRun bool          // only report what would be forgotten
 	Now    time.Time
 	// Threads lists the only threads that can be forgotten, regardless of their age; nil: all old ones.
 	Threads []string

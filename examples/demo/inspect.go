@@ -72,7 +72,7 @@ func checkSteps(steps []step, scripted bool) error {
 	return nil
 }
 
-// checkModels checks that the override of the reviewer's agent had an effect.
+// checkModels checks that the override of the reviewer's model had an effect.
 func (d *demo) checkModels(ctx context.Context, steps []step) error {
 	for _, s := range steps {
 		var detail struct {

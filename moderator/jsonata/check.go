@@ -346,7 +346,7 @@ func (c *cursor) to(offset int) Pos {
 	return c.pos
 }
 
-// function is a function as a value.
+// function is a function value.
 type function struct {
 	name   string // "$sum"; "" for a function defined in the expression
 	params []syntax.Param

@@ -189,7 +189,7 @@ func (e *evaluator) wildcard(in any, at int) (any, error) {
 	return out, nil
 }
 
-// valuesOf are the items of an array or the members of an object.
+// valuesOf returns the items of an array or the members of an object.
 func (s site) valuesOf(v any) (list, error) {
 	if l, ok := listOf(v); ok {
 		return l, s.spend(l.len())
@@ -227,7 +227,7 @@ func (s site) flattenAll(out *list, l list, depth int) error {
 	return nil
 }
 
-// descendants gives a value and all values inside it; of arrays only the items.
+// descendants returns a value and all values inside it, except the arrays themselves.
 func (e *evaluator) descendants(in any, at int) (any, error) {
 	out := &list{seq: true}
 	if isUndefined(in) {
@@ -237,7 +237,7 @@ func (e *evaluator) descendants(in any, at int) (any, error) {
 		return nil, err
 	}
 	if out.len() == 1 {
-		return out.item(0), nil // "[]" does not make an array of it
+		return out.item(0), nil // "[]" doesn't turn it into an array
 	}
 	return out, nil
 }

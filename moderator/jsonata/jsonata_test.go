@@ -10,7 +10,7 @@ import (
 	"github.com/united-workforce/uwf/moderator/jsonata/syntax"
 )
 
-// thread is what a condition sees.
+// thread returns the input of a condition.
 func thread(t testing.TB, text string) any {
 	t.Helper()
 	var v any
@@ -18,8 +18,7 @@ func thread(t testing.TB, text string) any {
 	return v
 }
 
-// TestConditions holds what people write in transition lists, and what they
-// stumble over.
+// TestConditions covers typical conditions and common mistakes.
 func TestConditions(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -30,7 +29,7 @@ func TestConditions(t *testing.T) {
 		{`steps[-1].output.approved = false`, `{"steps":[{"output":{"approved":true}}]}`, false},
 		{`steps[-1].output.approved = false`, `{"steps":[{"output":{}}]}`, false},
 		{`steps[-1].output.approved = false`, `{"steps":[]}`, false},
-		// What is missing is neither equal nor unequal.
+		// A missing value is neither equal nor unequal.
 		{`x = 1`, `{}`, false},
 		{`x != 1`, `{}`, false},
 		{`x != 1`, `{"x":null}`, true},
@@ -39,7 +38,7 @@ func TestConditions(t *testing.T) {
 		{`$not($exists(meta.needsClarification))`, `{"meta":{}}`, true},
 		{`$not($exists(meta.needsClarification))`, `{"meta":{"needsClarification":null}}`, false},
 		{`$not($exists(meta.needsClarification))`, `{"meta":{"needsClarification":false}}`, false},
-		// One match is the match itself, and still counts as one.
+		// A single match isn't in an array, and still counts as one.
 		{`$count(history[role = 'developer']) = 0`, `{"history":[{"role":"x"}]}`, true},
 		{`$count(history[role = 'developer']) = 1`, `{"history":[{"role":"developer"},{"role":"x"}]}`, true},
 		{`$count(history[role = 'developer']) > 1`, `{"history":[{"role":"developer"},{"role":"developer"}]}`, true},
@@ -69,7 +68,7 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// An index binds to the step before it, not to the whole path.
+// An index binds to its step, not to the whole path.
 func TestIndexBindsToItsStep(t *testing.T) {
 	t.Parallel()
 	input := thread(t, `{"a":[{"b":[1,2]},{"b":[3]}]}`)
@@ -113,8 +112,7 @@ func TestTruthy(t *testing.T) {
 	}
 }
 
-// Numbers come in as any type of Go that JSON decoders use, and go out as the
-// shortest that is faithful.
+// Numbers of any Go type from JSON decoders are accepted, and results use the shortest exact type.
 func TestNumbers(t *testing.T) {
 	t.Parallel()
 	input := map[string]any{"i": int64(2), "f": 2.0, "n": 2, "u": uint64(2), "j": json.Number("2"), "h": 0.5}
@@ -126,7 +124,7 @@ func TestNumbers(t *testing.T) {
 		"1e300":                               1e300,
 		"-0":                                  int64(0),
 		"$string(j)":                          "2",
-		"j":                                   json.Number("2"), // a part of the input comes back as it is
+		"j":                                   json.Number("2"), // parts of the input are returned unchanged
 	} {
 		x, err := Parse(src)
 		require.NoError(t, err, src)
@@ -153,7 +151,7 @@ func TestInfinityIsAnError(t *testing.T) {
 	}
 }
 
-// Members of an Object keep their order, those of a map are sorted.
+// The members of an Object keep their order; those of a map are sorted.
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	o := &Object{}
@@ -190,7 +188,7 @@ func TestBindings(t *testing.T) {
 	}
 }
 
-// The input is never changed, and one expression serves many goroutines.
+// Evaluation never modifies the input, and an expression is safe for concurrent use.
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
 	const text = `{"a":[{"b":[1,2]},{"b":[3]}],"c":[]}`
@@ -223,7 +221,7 @@ func TestFunctionAsResult(t *testing.T) {
 	}
 }
 
-// A type of Go that no JSON has is opaque, and never a reason to panic.
+// A Go type without a JSON equivalent is opaque and never causes a panic.
 func TestForeignValues(t *testing.T) {
 	t.Parallel()
 	input := map[string]any{"x": struct{ a []int }{}, "m": map[string]string{"a": "b"}, "c": make(chan int)}

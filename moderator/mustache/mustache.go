@@ -51,11 +51,10 @@ type Tag struct {
 	Kind Kind
 	Name string   // as written: "a.b", or "." for the value of the section
 	Path []string // Name split at the dots; nil for "."
-	// Within are the names of the sections around the tag, outermost first. In
-	// there a name may also be found in the section's value. Inverted sections
-	// are left out: they have no value.
+	// Within lists the names of the enclosing sections, outermost first. Inside them a name can also be found
+	// in the section's value. Inverted sections have no value and are omitted.
 	Within []string
-	// Join stands between the items of a list, as {{list | join: ", "}} wants; nil: commas do.
+	// Join is the separator of list items in {{list | join: ", "}}; nil means a comma.
 	Join   *string
 	Line   int    // in the template, from 1
 	Column int    // from 1, in characters

@@ -87,7 +87,7 @@ func good(t *testing.T) map[string]string {
 	return texts
 }
 
-// readsInclude is whether Parse can read a text without its directory.
+// readsInclude reports whether Parse can read a text without its directory.
 func readsInclude(text string) bool { return strings.Contains(text, "!include") }
 
 func accepts(text string) error {

@@ -292,7 +292,7 @@ func TestOnlyMappings(t *testing.T) {
 	}
 }
 
-// replaceOnce replaces a text that must be there.
+// replaceOnce replaces a text that must exist.
 func replaceOnce(text, old, replacement string) string {
 	if !strings.Contains(text, old) {
 		panic("nothing to replace: " + old)

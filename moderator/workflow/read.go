@@ -315,7 +315,7 @@ func (d *draft) readCondition(e yamldoc.Entry) *conditionDraft {
 type inputDraft struct {
 	name        string
 	description string
-	schema      any           // nil if it has the wrong shape
+	schema      any           // nil if malformed
 	yaml        *yamldoc.Node // of the schema
 	fallback    *yamldoc.Node // nil: none
 }

@@ -139,7 +139,7 @@ type draft struct {
 	// incomplete means that parts of the graph could not be read, so checks that need the whole graph would
 	// report false problems.
 	incomplete bool
-	lostNodes  bool // whole nodes could not be read
+	lostNodes  bool // some nodes could not be read
 	lostInputs bool // the inputs could not be read
 	lostRoles  bool // the roles are in an unreadable file
 }

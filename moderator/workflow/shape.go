@@ -15,7 +15,7 @@ import (
 // typeNames returns the type names of shapes.
 func typeNames() []string { return []string{"string", "integer", "number", "boolean", "object"} }
 
-// shape is a field described by a shape.
+// shape is a field parsed from its short form.
 type shape struct {
 	schema   *yamldoc.Node
 	optional bool

@@ -184,7 +184,7 @@ func suspend(fields map[string]any) (Output, error) {
 const noBlock = "the answer has no frontmatter block: its very first line must be ---, " +
 	"then come lines 'field: value', then a line --- again"
 
-// only returns the fields that are known.
+// only returns the known fields.
 func (k fieldSet) only(fields map[string]any) map[string]any {
 	kept := maps.Clone(fields)
 	maps.DeleteFunc(kept, func(name string, _ any) bool { return !k.has(name) })

@@ -14,7 +14,7 @@ import (
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
-// ErrNone means that the text does not begin with a block.
+// ErrNone means that the text doesn't start with a block.
 var ErrNone = errors.New("no frontmatter block")
 
 // Error is a problem inside a block.

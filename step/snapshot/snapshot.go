@@ -93,7 +93,7 @@ type RefusedError struct{ Dir, Reason string }
 
 func (e *RefusedError) Error() string { return e.Dir + ": " + e.Reason }
 
-// GitError is a git command that has failed.
+// GitError means that a git command has failed.
 type GitError struct {
 	Args   []string
 	Stderr string // end of its output

@@ -57,7 +57,7 @@ func (r Repo) AddWorktree(ctx context.Context, path, commit, branch string) erro
 		return err
 	}
 	g := r.user(ctx)
-	// git may still know one at this path that is gone
+	// git might still have a record of a deleted worktree at this path
 	args := []string{"worktree", "add", "-q", "--force", "--no-checkout"}
 	_, exists := r.Commit(ctx, "refs/heads/"+branch)
 	switch {

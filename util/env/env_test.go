@@ -22,7 +22,7 @@ func TestGet(t *testing.T) {
 		"A":   "2",        // the last value applies
 		"B":   "",         // empty is unset
 		"C":   "x=y",      // only the first = splits
-		"=C:": "C:\\work", // Windows' directory of a drive
+		"=C:": "C:\\work", // current directory of a Windows drive
 		"D":   "",         // emptied later
 		"E":   "",
 		"":    "",

@@ -42,7 +42,7 @@ func sessionAsNice(t *testing.T, want int) bool {
 		failed <- err
 	}()
 	if !assert.NoError(t, <-failed) {
-		return true // the assertion has failed the test
+		return true // the assertion has already failed the test
 	}
 	defer func() { assert.Error(t, child.Wait()) }()
 	defer func() { assert.NoError(t, child.Process.Kill()) }()

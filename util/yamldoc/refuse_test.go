@@ -151,7 +151,7 @@ func bomb() string {
 	return b.String()
 }
 
-// The library's parser alone needs minutes and gigabytes for these.
+// The library's parser alone would need minutes and gigabytes for these.
 func TestManyKeys(t *testing.T) {
 	t.Parallel()
 	var wide, below, missing, deep strings.Builder

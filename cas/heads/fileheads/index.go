@@ -54,7 +54,7 @@ const (
 	threadsFile  = "threads.yaml"
 	historyFile  = "history.jsonl"
 	registryFile = "registry.yaml"
-	factsFile    = "facts.jsonl" // under the lock of the threads
+	factsFile    = "facts.jsonl" // protected by the lock of the threads
 
 	threadsLock  = "threads"
 	historyLock  = "history"

@@ -34,7 +34,7 @@ func TestFloat(t *testing.T) {
 	}
 }
 
-// FuzzFormat: what is printed reads back as the same number.
+// FuzzFormat checks that a formatted number parses to the same number.
 func FuzzFormat(f *testing.F) {
 	f.Add(0.1)
 	f.Add(1e21)
