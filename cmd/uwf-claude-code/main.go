@@ -47,7 +47,7 @@ func adapter() cliagent.Adapter {
 		// Variables that an enclosing Claude Code sets for its children.
 		Unset:  []string{"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT"},
 		Logins: []string{"ANTHROPIC_*", "CLAUDE_CODE_OAUTH_TOKEN", "AWS_BEARER_TOKEN_BEDROCK"},
-		Usage:  structuredFlag + " among the arguments makes claude answer with data of the role's schema\n(--json-schema) instead of a text that begins with it.",
+		Usage:  "Runs \"claude -p\" in the working directory. With " + structuredFlag + ", claude returns the\nrole's data through --json-schema instead of front matter.",
 	}
 }
 

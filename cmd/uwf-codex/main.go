@@ -45,9 +45,7 @@ func adapter() cliagent.Adapter {
 		Repeats:     repeats,
 		Sessions:    cliagent.Sessions{Forks: true, AnyDir: true},
 		CountsTurns: true,
-		Usage: `Runs "codex exec --json" in the working directory; arguments that it does not
-know are passed to Codex, before its subcommand. The program is UWF_CODEX_BIN, else
-codex on PATH.`,
+		Usage:       `Runs "codex exec --json" in the working directory.`,
 	}
 }
 

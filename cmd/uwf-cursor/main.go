@@ -23,9 +23,8 @@ func adapter() cliagent.Adapter {
 		Command:     command,
 		Decoder:     func(cliagent.Call) cliagent.Decoder { return &decoder{} },
 		CountsTurns: true,
-		Usage: `Runs "cursor-agent -p --output-format stream-json" in the working directory;
-arguments that it does not know are passed to cursor-agent. The program is
-UWF_CURSOR_BIN, else cursor-agent or agent on PATH.`,
+		Usage: `Runs "cursor-agent -p --output-format stream-json" in the working
+directory. Also finds the program as "agent".`,
 	}
 }
 

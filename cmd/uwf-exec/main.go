@@ -33,15 +33,16 @@ type options struct {
 
 const usage = `uwf-exec [--session REGEXP] [--resume ARGS] -- COMMAND…
 
-COMMAND gets the prompt on stdin, or in the place of {prompt} in its arguments, and
-prints the answer on stdout. It runs in the step's directory, without a shell.
+Runs COMMAND in the working directory of the step, without a shell. COMMAND
+reads the prompt from stdin, or as {prompt} in its arguments, and prints the
+answer to stdout.
 
-  --session REGEXP   finds the id of the session on stdout or stderr, as the
-                     expression's first group; the last one counts
-  --resume ARGS      added to COMMAND to go on in a session; {session} is its id
+  --session REGEXP     find the session ID in the output: the first group of the
+                       last match
+  --resume ARGS        arguments to add when a session continues; {session} is
+                       its ID
 
-Without both the command is taken to remember nothing: what is wrong with an answer
-is sent with the whole prompt.`
+Without these flags, each call starts a new session with the whole prompt.`
 
 // adapter describes a command about which only its output is known.
 func adapter(o *options) cliagent.Adapter {

@@ -29,9 +29,7 @@ func adapter() cliagent.Adapter {
 		Logins:      []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"},
 		Sessions:    cliagent.Sessions{Preset: true},
 		CountsTurns: true,
-		Usage: `Runs "gemini --output-format stream-json" in the working directory; arguments
-that it does not know are passed to the Gemini CLI. The program is UWF_GEMINI_BIN,
-else gemini on PATH.`,
+		Usage:       `Runs "gemini --output-format stream-json" in the working directory.`,
 	}
 }
 

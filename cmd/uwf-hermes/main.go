@@ -33,8 +33,7 @@ func adapter() cliagent.Adapter {
 		},
 		MaxTurns: usualTurns,
 		Unset:    []string{"HERMES_SESSION_*"},
-		Usage: `Runs "hermes chat --format stream-json" in the working directory; arguments that it
-does not know are passed to Hermes. The program is UWF_HERMES_BIN, else hermes on PATH.`,
+		Usage:    `Runs "hermes chat --format stream-json" in the working directory.`,
 	}
 }
 

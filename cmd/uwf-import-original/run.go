@@ -25,7 +25,11 @@ const program = "uwf-import-original"
 // run runs one command line and returns its exit status.
 func run(ctx context.Context, e env.Env) int {
 	i := &invocation{env: e}
-	err := i.command().RunContext(ctx, append([]string{program}, e.Args...))
+	app := i.command()
+	args, err := cmdline.Reorder(app, e.Args)
+	if err == nil {
+		err = cmdline.Run(ctx, app, args)
+	}
 	if err == nil {
 		return i.status.ExitCode()
 	}
@@ -42,13 +46,12 @@ type invocation struct {
 
 func (i *invocation) command() *ucli.App {
 	app := &ucli.App{
-		Name: program, Usage: "bring the original's workflows, threads and config into a home of uwf", Version: cmdline.Version(),
-		UsageText: program + " [--ocas DIR] [--uwf DIR] [--home DIR] [--dry-run]",
+		Name: program, Usage: "import workflows, threads and config of the TypeScript uwf", Version: cmdline.Version(),
 		Flags: []ucli.Flag{
-			&ucli.StringFlag{Name: "ocas", Usage: "`DIR` its nodes and variables (default ~/.ocas)"},
-			&ucli.StringFlag{Name: "uwf", Usage: "`DIR` its config and older index (default ~/.uwf)"},
-			&ucli.StringFlag{Name: "home", Usage: "`DIR` to bring them to (default: $UWF_HOME, else ~/.uwf)"},
-			&ucli.StringFlag{Name: "store", Aliases: []string{"ocas-home"}, Usage: "`DIR` of the store to bring nodes to (default: $OCAS_HOME, else cas in the home)"},
+			&ucli.StringFlag{Name: "ocas", Usage: "`DIR` nodes and variables of that version (default ~/.ocas)"},
+			&ucli.StringFlag{Name: "uwf", Usage: "`DIR` config and older index of that version (default ~/.uwf)"},
+			&ucli.StringFlag{Name: "home", Usage: "`DIR` directory to import into (default $UWF_HOME, else ~/.uwf)"},
+			&ucli.StringFlag{Name: "store", Aliases: []string{"ocas-home"}, Usage: "`DIR` node store to import into (default $OCAS_HOME, else cas in the home)"},
 			&ucli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "only print what would be imported"},
 			&ucli.StringFlag{Name: "format", Usage: "`FORMAT` output format: json, yaml or text (default text on a terminal, else json)"},
 			&ucli.BoolFlag{Name: "version", Aliases: []string{"V"}, Usage: "print the version"},
@@ -70,8 +73,6 @@ func (i *invocation) action(c *ucli.Context) error {
 		return err
 	}
 	switch {
-	case c.Bool("help"):
-		return cmdline.Help(i.env.Stdout, c.App, nil)
 	case c.Bool("version"):
 		_, err := fmt.Fprintln(i.env.Stdout, program, cmdline.Version())
 		return err

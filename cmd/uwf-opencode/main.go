@@ -26,9 +26,8 @@ func adapter() cliagent.Adapter {
 		Logins:      cliagent.ModelKeys(),
 		Sessions:    cliagent.Sessions{Forks: true},
 		CountsTurns: true,
-		Usage: `Runs "opencode run --format json" in the working directory; arguments that it
-does not know are passed to opencode. The program is UWF_OPENCODE_BIN, else
-opencode on PATH. The model is written as provider/model.`,
+		Usage: `Runs "opencode run --format json" in the working directory. Models are
+written as provider/model.`,
 	}
 }
 

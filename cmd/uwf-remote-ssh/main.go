@@ -39,7 +39,7 @@ func run(e env.Env) error {
 		return err
 	}
 	if len(e.Args) != 1 || strings.HasPrefix(e.Args[0], "-") {
-		return errors.New("uwf starts it, with the address of a remote: see docs/remote-protocol.md")
+		return errors.New("only uwf can start this program, with the address of a remote")
 	}
 	a, err := remote.ParseAddress(e.Args[0], e.Dir)
 	if err != nil {

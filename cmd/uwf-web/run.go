@@ -26,25 +26,21 @@ const program = "uwf-web"
 func run(ctx context.Context, e env.Env) int {
 	format := ""
 	app := &ucli.App{
-		Name: program, Usage: "show the threads of a home in a browser", Version: cmdline.Version(),
-		UsageText: program + " [--actions] [--port N | --listen ADDR | --socket PATH] [--home DIR]",
+		Name: program, Usage: "show threads in a browser", Version: cmdline.Version(),
 		Flags: []ucli.Flag{
 			&ucli.BoolFlag{Name: "actions", Usage: "let users answer, continue, stop and fork threads"},
 			&ucli.StringFlag{Name: "port", Usage: "`PORT` port on localhost (default a free one)", Value: "0"},
-			&ucli.StringFlag{Name: "listen", Usage: "listen on `ADDR`, as 0.0.0.0:8443; elsewhere than on this machine it " +
-				"needs the next three"},
+			&ucli.StringFlag{Name: "listen", Usage: "`ADDR` listen address such as 0.0.0.0:8443; needs a token and TLS"},
 			&ucli.StringFlag{Name: "token-file", Usage: "`FILE` sign-in token; only you may have read access to it"},
 			&ucli.StringFlag{Name: "tls-cert", Usage: "`FILE` TLS certificate file (PEM)"},
 			&ucli.StringFlag{Name: "tls-key", Usage: "`FILE` TLS private key file (PEM)"},
-			&ucli.StringFlag{Name: "socket", Usage: "listen on the socket `PATH`, for a proxy that has TLS; needs " +
-				"--token-file and --address"},
-			&ucli.StringFlag{Name: "address", Usage: "`URL` public URL of the proxy"},
-			&ucli.StringFlag{Name: "home", Usage: "`DIR` of the threads (default: $UWF_HOME, else ~/.uwf)"},
+			&ucli.StringFlag{Name: "socket", Usage: "`PATH` Unix socket for a TLS proxy; needs --token-file and --address"},
+			&ucli.StringFlag{Name: "address", Usage: "`URL` public address of the proxy"},
+			&ucli.StringFlag{Name: "home", Usage: "`DIR` directory for threads, workflows and config (default $UWF_HOME, else ~/.uwf)"},
 			&ucli.StringFlag{Name: "store", Aliases: []string{"ocas-home"},
 				Usage: "`DIR` directory of the node store (default $OCAS_HOME, else cas in the home)"},
-			&ucli.BoolFlag{Name: "until-stdin-ends", Hidden: true, Usage: "end with whoever holds the other end of stdin"},
-			&ucli.StringFlag{Name: "format", Usage: "how the address is printed: json, yaml or text (default: text on a " +
-				"terminal, else json)"},
+			&ucli.BoolFlag{Name: "until-stdin-ends", Hidden: true, Usage: "exit at the end of stdin"},
+			&ucli.StringFlag{Name: "format", Usage: "`FORMAT` output format: json, yaml or text (default text on a terminal, else json)"},
 			&ucli.BoolFlag{Name: "version", Aliases: []string{"V"}, Usage: "print the version"},
 			&ucli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "print help"},
 		},
@@ -59,8 +55,6 @@ func run(ctx context.Context, e env.Env) int {
 			return err
 		}
 		switch {
-		case c.Bool("help"):
-			return cmdline.Help(e.Stdout, app, nil)
 		case c.Bool("version"):
 			_, err := fmt.Fprintln(e.Stdout, program, cmdline.Version())
 			return err
@@ -70,7 +64,10 @@ func run(ctx context.Context, e env.Env) int {
 		return serve(c.Context, e, c, cmdline.Format(format, e.Stdout))
 	}
 	cmdline.PlainDefaults(app.Flags)
-	err := app.RunContext(ctx, append([]string{program}, e.Args...))
+	args, err := cmdline.Reorder(app, e.Args)
+	if err == nil {
+		err = cmdline.Run(ctx, app, args)
+	}
 	if err == nil {
 		return 0
 	}

@@ -29,7 +29,7 @@ func Serve(ctx context.Context, e env.Env, name string, open Open) error {
 		return err
 	}
 	if len(e.Args) != 1 || strings.HasPrefix(e.Args[0], "-") {
-		return errors.New("uwf starts it, with the address of a remote: see docs/remote-protocol.md")
+		return errors.New("only uwf can start this program, with the address of a remote")
 	}
 	a, err := remote.ParseAddress(e.Args[0], e.Dir)
 	if err != nil {
@@ -48,7 +48,7 @@ func Serve(ctx context.Context, e env.Env, name string, open Open) error {
 // stream returns stdout for binary data. It returns an error if stdout is a terminal.
 func stream(e env.Env) (io.Writer, error) {
 	if terminal.Is(e.Stdout) {
-		return nil, errors.New("it speaks a protocol, and not to a terminal: uwf starts it, see docs/remote-protocol.md")
+		return nil, errors.New("stdin is a terminal: only uwf can start this program")
 	}
 	return e.Stdout, nil
 }

@@ -41,7 +41,7 @@ func (s settings) offers(p cliagent.Permission) capabilities {
 	return capabilities{FS: fsCapabilities{Read: s.files, Write: s.files && p != cliagent.Readonly}}
 }
 
-const usageText = `The program stands behind "--" and must speak the Agent Client Protocol:
+const usageText = `Runs any agent that speaks the Agent Client Protocol. Its command follows "--":
 
   uwf-acp [options] -- gemini --acp
   uwf-acp [options] -- opencode acp
@@ -50,18 +50,17 @@ const usageText = `The program stands behind "--" and must speak the Agent Clien
   uwf-acp [options] -- codex-acp
   uwf-acp [options] -- hermes acp
 
-  --session-mode ID    mode of the session (default: what fits the permission)
-  --auth ID            log in by this method of the agent first
-  --offer files        tell the agent that uwf serves files in the working directory
-`
+  --session-mode ID    mode of the session (default depends on the permission)
+  --auth ID            authentication method to log in with
+  --offer files        offer to read and write files for the agent`
 
 // Adapter returns the adapter for agents that speak the protocol.
 func Adapter() cliagent.Adapter {
 	s := &settings{}
 	return cliagent.Adapter{
 		Name: "acp", Commanded: true,
-		Install:     "install the program that stands behind --, or give its whole path there; docs/agents/acp.md names some",
-		Login:       "start the program in a terminal, as its documentation says",
+		Install:     "install the program, or write its full path after --",
+		Login:       "start the program in a terminal",
 		Transport:   func() cliagent.Transport { return &transport{settings: *s} },
 		Sessions:    cliagent.Sessions{Forks: true},
 		CountsTurns: true,

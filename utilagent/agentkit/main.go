@@ -318,17 +318,20 @@ func synopsis(agent string) string {
 func help(o Options) string {
 	text := synopsis(protocol.AgentName(o.Name)) + `
 
-An agent for uwf. The engine starts it; by hand it makes a step from the head of
-an active thread and prints the step's hash, but moves no head.
+An agent program of uwf, which starts it for each step. If you start it
+yourself, it stores a step and prints its hash, but does not add the step to
+the thread.
 
-  --prompt-ref HASH    a text node with the instruction for this step
-  --prompt TEXT        the instruction itself
-  --format json|yaml   of the result line (default json)
-  --version, --help
+Flags:
+  --prompt-ref HASH    text node with the instruction for this step
+  --prompt TEXT        instruction for this step
+  --format FORMAT      format of the result line: json or yaml (default json)
+  --version            print the version
+  --help               print help
 `
 	if o.Check != nil {
-		text += "  --check              say where the program is that this agent drives, its version, and\n" +
-			"                       what is wrong with it, as JSON; exit status 1 if anything is\n"
+		text += "  --check              check the program that this agent runs, and print its\n" +
+			"                       path, version and problems as JSON; exit 1 on problems\n"
 	}
 	if o.Usage != "" {
 		text += "\n" + strings.TrimRight(o.Usage, "\n") + "\n"

@@ -44,29 +44,29 @@ var (
 )
 
 const usageModel = `
-  --model ALIAS        a model of config.yaml instead of the one configured for the role
+  --model ALIAS        model to use instead of the configured one
 `
 
 const usageCommands = `
-builtin.allowCommands in config.yaml lets it run commands: those listed, or any with "*".
+Commands: set builtin.allowCommands in config.yaml to a list of programs, or to "*".
 `
 
 // Options returns the options of uwf-builtin, which works with tools and ends with a text. Tools in more are
 // added.
 func Options(more ...tools.Tool) agentkit.Options {
-	return options(textKind, more, "Works with its own tools on an OpenAI-compatible endpoint.\n"+usageModel+usageCommands)
+	return options(textKind, more, "Runs an agent loop with tools on an OpenAI-compatible endpoint.\n"+usageModel+usageCommands)
 }
 
 // ReactOptions returns the options of uwf-react, which works with tools and ends by calling resolve with the
 // role's output.
 func ReactOptions(more ...tools.Tool) agentkit.Options {
-	return options(reactKind, more, "Works with its own tools on an OpenAI-compatible endpoint, and ends by calling the\n"+
-		"tool \"resolve\" with the role's output: no frontmatter, no extraction.\n"+usageModel+usageCommands)
+	return options(reactKind, more, "Runs an agent loop with tools on an OpenAI-compatible endpoint. The model returns\n"+
+		"the role's data by calling the tool \"resolve\".\n"+usageModel+usageCommands)
 }
 
 // LLMOptions returns the options of uwf-llm: one request, no tools.
 func LLMOptions() agentkit.Options {
-	return options(llmKind, nil, "Puts one question to an OpenAI-compatible endpoint. It has no tools.\n"+usageModel)
+	return options(llmKind, nil, "Sends one request to an OpenAI-compatible endpoint, without tools.\n"+usageModel)
 }
 
 func options(k kind, more []tools.Tool, usage string) agentkit.Options {

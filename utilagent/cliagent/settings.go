@@ -265,13 +265,13 @@ func usage(a Adapter) string {
 		b.WriteString("\n\n")
 	}
 	if !a.Commanded {
-		fmt.Fprintf(&b, "Arguments before the thread are given to %s; put -- before them if they look like\nflags of this agent. %s names the program if it is not on PATH.\n", a.Program, binVariable(a.Name))
+		fmt.Fprintf(&b, "Arguments before the thread ID are passed to %s. Put -- before them if\nthey look like flags of this agent. If the program is not on PATH, set\n%s.\n", a.Program, binVariable(a.Name))
 	}
 	if a.Install != "" {
-		fmt.Fprintf(&b, "\n  install: %s\n", a.Install)
+		fmt.Fprintf(&b, "\nInstall: %s\n", a.Install)
 	}
 	if a.Login != "" {
-		fmt.Fprintf(&b, "  log in:  %s\n", a.Login)
+		fmt.Fprintf(&b, "Log in:  %s\n", a.Login)
 	}
 	return b.String()
 }

@@ -30,7 +30,7 @@ const EnvScenario = "UWF_MOCK_DATA"
 
 const usage = `Plays a script instead of asking a model.
 
-  --mock-data FILE     the script, YAML; also --scenario FILE, or ` + EnvScenario + `
+  --mock-data FILE     YAML script (alias --scenario; default $` + EnvScenario + `)
 `
 
 // Main runs the mock agent in this process and returns its exit status.

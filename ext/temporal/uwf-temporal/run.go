@@ -29,31 +29,27 @@ type command struct {
 func run(ctx context.Context, e env.Env) int {
 	cmd := &command{env: e}
 	app := &ucli.App{
-		Name: program, Usage: "step the threads of a remote on many machines", Version: cmdline.Version(),
-		UsageText: program + " worker|run|stop|retry|list [--config FILE]",
-		Flags:     []ucli.Flag{&ucli.BoolFlag{Name: "version", Aliases: []string{"V"}, Usage: "print the version"}},
+		Name: program, Usage: "run the threads of a remote on many machines", Version: cmdline.Version(),
+		Flags: []ucli.Flag{&ucli.BoolFlag{Name: "version", Aliases: []string{"V"}, Usage: "print the version"}},
 		Commands: []*ucli.Command{
-			cmd.leaf("worker", "make steps until it is stopped; a signal lets those in flight end", "", cmd.worker,
-				&ucli.StringFlag{Name: "queue", Usage: "make steps of task queue `NAME` (default: that of the config)"},
-				&ucli.IntFlag{Name: "max-concurrent-steps", Usage: "run up to `N` steps at once (default: maxConcurrentSteps " +
-					"of the config)"},
-				&ucli.StringFlag{Name: "listen", Usage: "answer GET /healthz at `HOST:PORT` (default: that of the config, else " +
-					"nowhere)"}),
-			cmd.leaf("run", "start a thread at the remote and let workers step it to its end", "[<workflow>]", cmd.start,
-				&ucli.StringFlag{Name: "prompt", Aliases: []string{"p"}, Usage: "`TEXT` of the task; @FILE reads it from a file"},
-				&ucli.StringSliceFlag{Name: "var", Usage: "an input of the workflow: `NAME=VALUE`"},
-				&ucli.StringFlag{Name: "title", Usage: "`TEXT` by which lists show the thread"},
-				&ucli.StringFlag{Name: "workspace", Usage: "how its files are kept where it is started: here, worktree or none " +
-					"(default: as the config says)"},
-				&ucli.StringFlag{Name: "thread", Usage: "the thread `ID` that is at the remote already, instead of a new one"},
-				&ucli.BoolFlag{Name: "wait", Usage: "wait until it is at its end"}),
-			cmd.leaf("stop", "stop working on a thread; it stays as it is", "<thread>", cmd.stop),
-			cmd.leaf("retry", "continue threads that have failed", "", cmd.retry,
-				&ucli.BoolFlag{Name: "failed", Usage: "those whose workflow has failed and that nobody works on"},
-				&ucli.StringFlag{Name: "since", Usage: "those that failed within `DURATION`, such as 1h"}),
-			cmd.leaf("list", "show which threads are worked on, and by whom", "", cmd.list,
-				&ucli.BoolFlag{Name: "all", Usage: "also those that nobody works on any more"},
-				&ucli.IntFlag{Name: "limit", Usage: "at most `N`", Value: defaultLimit}),
+			cmd.leaf("worker", "run steps until it receives a signal; running steps finish first", "", cmd.worker,
+				&ucli.StringFlag{Name: "queue", Usage: "`NAME` task queue (default from the config)"},
+				&ucli.IntFlag{Name: "max-concurrent-steps", Usage: "`N` maximum number of steps to run at once (default from the config)"},
+				&ucli.StringFlag{Name: "listen", Usage: "`ADDR` serve GET /healthz on host:port (default from the config)"}),
+			cmd.leaf("run", "start a thread on the remote and let workers run it to its end", "[<workflow>]", cmd.start,
+				&ucli.StringFlag{Name: "prompt", Aliases: []string{"p"}, Usage: "`TEXT` task; @FILE reads it from a file"},
+				&ucli.StringSliceFlag{Name: "var", Usage: "`NAME=VALUE` set an input of the workflow"},
+				&ucli.StringFlag{Name: "title", Usage: "`TITLE` title in lists"},
+				&ucli.StringFlag{Name: "workspace", Usage: "`MODE` where agents work: in-place, worktree or none (default from the config)"},
+				&ucli.StringFlag{Name: "thread", Usage: "`ID` run this thread of the remote instead of a new one"},
+				&ucli.BoolFlag{Name: "wait", Usage: "wait until the thread ends"}),
+			cmd.leaf("stop", "stop running a thread", "<thread>", cmd.stop),
+			cmd.leaf("retry", "continue failed threads", "", cmd.retry,
+				&ucli.BoolFlag{Name: "failed", Usage: "all threads whose Temporal workflow failed"},
+				&ucli.StringFlag{Name: "since", Usage: "`DURATION` only threads that failed within this time, such as 1h"}),
+			cmd.leaf("list", "list running threads and their workers", "", cmd.list,
+				&ucli.BoolFlag{Name: "all", Usage: "include threads that no longer run"},
+				&ucli.IntFlag{Name: "limit", Usage: "`N` maximum number of threads", Value: defaultLimit}),
 		},
 		HideVersion: true,
 		Writer:      e.Stdout, ErrWriter: e.Stderr,
@@ -90,12 +86,10 @@ func run(ctx context.Context, e env.Env) int {
 func (cmd *command) leaf(name, usage, args string, run func(*ucli.Context, config) error,
 	flags ...ucli.Flag) *ucli.Command {
 	flags = append(flags,
-		&ucli.StringFlag{Name: "config", Usage: "`FILE` with address, remote and more (default: temporal.yaml in the " +
-			"home, if it is there)"},
-		&ucli.StringFlag{Name: "remote", Usage: "`NAME` of the remote (default: that of the config)"},
-		&ucli.BoolFlag{Name: "json", Usage: "the same as --format json"},
-		&ucli.StringFlag{Name: "format", Usage: "how results are printed: json, yaml or text (default: text on a " +
-			"terminal, else json)"})
+		&ucli.StringFlag{Name: "config", Usage: "`FILE` config file (default temporal.yaml in the home)"},
+		&ucli.StringFlag{Name: "remote", Usage: "`NAME` remote (default from the config)"},
+		&ucli.BoolFlag{Name: "json", Usage: "same as --format json"},
+		&ucli.StringFlag{Name: "format", Usage: "`FORMAT` output format: json, yaml or text (default text on a terminal, else json)"})
 	cmdline.PlainDefaults(flags)
 	return &ucli.Command{
 		Name: name, Usage: usage, ArgsUsage: args, Flags: flags, OnUsageError: cmdline.OnUsageError,

@@ -47,8 +47,8 @@ func at(stage string, err error) error {
 // Main runs the plan it receives and returns the exit status.
 func Main(stderr io.Writer) int {
 	if os.Getpid() != 1 {
-		fmt.Fprintln(stderr, "uwf-box runs programs for uwf, which starts it: there is nothing to type here. "+
-			"uwf doctor says whether it works. plan version "+plan.Version)
+		fmt.Fprintln(stderr, "uwf-box runs programs in a sandbox for uwf. To check whether it works: uwf doctor\n"+
+			"plan version "+plan.Version)
 		return plan.Failed
 	}
 	runtime.LockOSThread() // privileges belong to a thread, and the program inherits this one's

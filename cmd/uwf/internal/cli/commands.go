@@ -303,8 +303,8 @@ func (a commands) importOriginalCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "import-original", Usage: "import data of the TypeScript version",
 		Flags: []ucli.Flag{
-			&ucli.StringFlag{Name: "ocas", Usage: "`DIR` its nodes and variables (default ~/.ocas)"},
-			&ucli.StringFlag{Name: "uwf", Usage: "`DIR` its config and older index (default ~/.uwf)"},
+			&ucli.StringFlag{Name: "ocas", Usage: "`DIR` nodes and variables of that version (default ~/.ocas)"},
+			&ucli.StringFlag{Name: "uwf", Usage: "`DIR` config and older index of that version (default ~/.uwf)"},
 			&ucli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "only print what would be imported"},
 		},
 	}, a.importOriginal)

@@ -49,6 +49,12 @@ func TestHelpFits(t *testing.T) {
 		}
 	}
 	fits(nil)
+	for _, name := range guide.Topics() {
+		text, _ := guide.Topic(name)
+		for line := range strings.Lines(text) {
+			assert.LessOrEqual(t, len([]rune(line)), cmdline.Columns+1, "%s: %s", name, line)
+		}
+	}
 	flags := func(words []string, flags []ucli.Flag) {
 		for _, f := range flags {
 			doc, of := f.(ucli.DocGenerationFlag), fmt.Sprint(words, f.Names())

@@ -28,6 +28,8 @@ var (
 	bootstrap string
 	//go:embed setup.md
 	setup string
+	//go:embed coming-from.md
+	comingFrom string
 )
 
 // Commands has the descriptions of the commands of uwf, see [cmdline.Describe].
@@ -41,18 +43,19 @@ const separator = "\n\n---\n\n"
 // All returns the texts in reading order; usage combines the first four.
 func All() []Text {
 	texts := []Text{
-		{Name: "user", About: "how to run workflows and look at runs", Markdown: user},
+		{Name: "user", About: "how to run workflows", Markdown: user},
 		{Name: "author", Aliases: []string{"workflow-authoring"}, About: "how to write a workflow", Markdown: author},
 		{Name: "adapter", Aliases: []string{"adapter-developing"}, About: "how to write an agent, in any language", Markdown: adapter},
 		{Name: "developer", About: "how uwf itself is built", Markdown: developer},
 		{Name: "bootstrap", About: "a skill file that teaches an agent to use uwf", Markdown: bootstrap},
 		{Name: "setup", About: "how an agent installs that skill file", Markdown: setup},
+		{Name: "coming-from", About: "the words of other workflow tools", Markdown: comingFrom},
 	}
 	var parts []string
 	for _, t := range texts[:4] {
 		parts = append(parts, strings.TrimSpace(t.Markdown))
 	}
-	usage := Text{Name: "usage", About: "user, author, adapter and developer in one", Markdown: strings.Join(parts, separator) + "\n"}
+	usage := Text{Name: "usage", About: "the guides user, author, adapter and developer", Markdown: strings.Join(parts, separator) + "\n"}
 	return append([]Text{usage}, texts...)
 }
 

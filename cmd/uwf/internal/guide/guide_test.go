@@ -20,7 +20,7 @@ func TestTexts(t *testing.T) {
 		require.True(t, strings.HasSuffix(text.Markdown, "\n"), text.Name)
 		require.Zero(t, strings.Count(text.Markdown, "```")%2, "%s: a block is left open", text.Name)
 	}
-	require.Equal(t, []string{"usage", "user", "author", "adapter", "developer", "bootstrap", "setup"}, names)
+	require.Equal(t, []string{"usage", "user", "author", "adapter", "developer", "bootstrap", "setup", "coming-from"}, names)
 	usage := guide.All()[0].Markdown
 	require.Contains(t, usage, "# Running workflows")
 	require.Contains(t, usage, "\n\n---\n\n# Writing an agent")
