@@ -1,6 +1,5 @@
-// Command uwf-acp is an agent of uwf that has a program do the work which speaks
-// the Agent Client Protocol: uwf-acp -- gemini --acp. The engine starts it;
-// docs/agents has a page about it.
+// Command uwf-acp is a uwf agent for any program that speaks the Agent Client Protocol: uwf-acp -- gemini
+// --acp. The engine starts it; see docs/agents.
 package main
 
 import (

@@ -93,7 +93,6 @@ func (d *decoder) Line(text []byte) ([]cliagent.Event, bool) {
 	return d.events(&l), true
 }
 
-// events returns the events of a line.
 func (d *decoder) events(l *line) []cliagent.Event {
 	if l.Type == "system" && l.Subtype == "api_retry" {
 		d.retry = l
@@ -328,7 +327,6 @@ func (u *usage) sum() usageparse.Tokens {
 	return u.Input + u.CacheWrite + u.CacheRead + u.Output
 }
 
-// modelUsage is the usage of one model.
 type modelUsage struct {
 	Input      usageparse.Tokens  `json:"inputTokens"`
 	CacheWrite usageparse.Tokens  `json:"cacheCreationInputTokens"`

@@ -183,7 +183,6 @@ func (d *decoder) item(raw json.RawMessage, ended bool) []cliagent.Event {
 	return d.tool(it, ended, it.Type, cliagent.Arguments(raw), it.Status)
 }
 
-// tool returns the events of a tool call.
 func (d *decoder) tool(it item, ended bool, name string, args any, result string) []cliagent.Event {
 	d.worked, d.answered, d.last = true, false, ""
 	call := protocol.ToolCall{ID: it.ID, Name: name, Args: args}

@@ -1,5 +1,4 @@
-// Command uwf-codex is an agent of uwf that has OpenAI's Codex CLI do the work.
-// The engine starts it; docs/agents has a page about it.
+// Command uwf-codex is the uwf agent for OpenAI's Codex CLI. The engine starts it; see docs/agents.
 package main
 
 import (

@@ -95,7 +95,6 @@ func (d *decoder) events(l line) []cliagent.Event {
 	return nil
 }
 
-// tool returns the events of a tool call.
 func (d *decoder) tool(l line) []cliagent.Event {
 	d.worked = true
 	t := toolOf(l.ToolCall)

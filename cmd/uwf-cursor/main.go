@@ -1,5 +1,4 @@
-// Command uwf-cursor is an agent of uwf that has Cursor's CLI do the work. The
-// engine starts it; docs/agents has a page about it.
+// Command uwf-cursor is the uwf agent for Cursor's CLI. The engine starts it; see docs/agents.
 package main
 
 import (

@@ -55,7 +55,6 @@ func adapter(o *options) cliagent.Adapter {
 	}
 }
 
-// parse parses the options.
 func (o *options) parse(args []string) (rest []string, err error) {
 	for i := 0; i < len(args); i++ {
 		name, value, attached := strings.Cut(args[i], "=")
@@ -86,7 +85,6 @@ func (o *options) parse(args []string) (rest []string, err error) {
 	return rest, nil
 }
 
-// command returns the command line for a call.
 func (o *options) command(c cliagent.Call) (cliagent.Invocation, error) {
 	inv := cliagent.Invocation{Args: slices.Clone(c.Extra), Stdin: c.Prompt, Silent: true}
 	if c.Resume {

@@ -1,5 +1,4 @@
-// Command uwf-gemini is an agent of uwf that has the Gemini CLI do the work. The
-// engine starts it; docs/agents has a page about it.
+// Command uwf-gemini is the uwf agent for the Gemini CLI. The engine starts it; see docs/agents.
 package main
 
 import (

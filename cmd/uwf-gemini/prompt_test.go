@@ -14,7 +14,6 @@ import (
 
 var userHome = os.TempDir() // an absolute path; nothing is written there
 
-// callWith returns a call with a prompt.
 func callWith(prompt, version string) cliagent.Call {
 	return cliagent.Call{
 		Prompt: prompt, Session: "1-2", Version: cliagent.ParseVersion(version),

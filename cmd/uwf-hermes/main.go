@@ -1,5 +1,4 @@
-// Command uwf-hermes is an agent of uwf that has Hermes Agent do the work. The
-// engine starts it; docs/agents has a page about it.
+// Command uwf-hermes is the uwf agent for Hermes Agent. The engine starts it; see docs/agents.
 package main
 
 import (

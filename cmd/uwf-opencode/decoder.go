@@ -59,7 +59,6 @@ type state struct {
 	} `json:"metadata"`
 }
 
-// result returns the tool's output.
 func (s state) result() string {
 	text := cliagent.TextOf(s.Output)
 	if code := s.Metadata.Exit; code != nil && *code != 0 {

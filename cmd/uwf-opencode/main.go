@@ -1,5 +1,4 @@
-// Command uwf-opencode is an agent of uwf that has opencode do the work. The
-// engine starts it; docs/agents has a page about it.
+// Command uwf-opencode is the uwf agent for opencode. The engine starts it; see docs/agents.
 package main
 
 import (

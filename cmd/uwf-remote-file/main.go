@@ -1,5 +1,5 @@
-// Command uwf-remote-file speaks to a remote in a directory of this machine. uwf starts
-// it; see docs/remote-protocol.md.
+// Command uwf-remote-file serves a remote in a directory of this machine. uwf starts it; see
+// docs/remote-protocol.md.
 package main
 
 import (

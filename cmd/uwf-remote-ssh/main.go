@@ -1,6 +1,5 @@
-// Command uwf-remote-ssh speaks to a remote at the far end of ssh: it runs "uwf remote
-// serve" there, and nothing of what is said passes through it. uwf starts it; see
-// docs/remote-protocol.md.
+// Command uwf-remote-ssh connects to a remote over ssh: it runs "uwf remote serve" on the other machine, and
+// is not involved in the data transfer. uwf starts it; see docs/remote-protocol.md.
 package main
 
 import (

@@ -90,7 +90,7 @@ func TestTheCookieOfAnotherHome(t *testing.T) {
 	}
 }
 
-// Slow or silent connections are closed and block nobody; the number of live pages is limited.
+// Slow or silent connections are closed and block no other; the number of live pages is limited.
 func TestSlowRequests(t *testing.T) {
 	t.Parallel()
 	s := newShared(t)
@@ -106,7 +106,7 @@ func TestSlowRequests(t *testing.T) {
 		require.NoError(t, err)
 		slow = append(slow, conn)
 	}
-	answer, err := http.Get(at.Address) //nolint:noctx // of a test
+	answer, err := http.Get(at.Address) //nolint:noctx // a test
 	require.NoError(t, err)
 	require.NoError(t, answer.Body.Close())
 	for _, conn := range slow {

@@ -14,7 +14,7 @@ import (
 // Bounds on the children that a page shows.
 const (
 	childrenShown = 1000 // others are only counted
-	childrenBelow = 10   // children shown with children of their own
+	childrenBelow = 10   // children whose own children are shown
 	grandchild    = 10   // grandchildren per child
 	childrenRead  = 300  // children of joined steps per page; a step's own page has all of its children
 )

@@ -27,7 +27,7 @@ type waiting struct {
 	Form          *form // nil if the pages are read-only, or if it accepts no input
 }
 
-// running is a thread at work.
+// running is a thread with a step in progress.
 type running struct {
 	about
 	Role, Agent string

@@ -19,6 +19,6 @@ func (s *server) save(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Disposition", `attachment; filename="`+id+`.html"`)
 	out := bufio.NewWriter(w)
 	if err := errors.Join(htmlpage.Export(r.Context(), out, s.engine, id, true), out.Flush()); err != nil {
-		panic(http.ErrAbortHandler) // tells the browser that the response is incomplete
+		panic(http.ErrAbortHandler) // makes the browser report an incomplete response
 	}
 }

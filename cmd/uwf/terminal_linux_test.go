@@ -447,7 +447,6 @@ func (p *pty) read() {
 	}
 }
 
-// soFar returns the output so far.
 func (p *pty) soFar() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

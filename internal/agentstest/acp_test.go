@@ -75,7 +75,7 @@ func TestACPCodex(t *testing.T) {
 	})
 }
 
-// also adds variables, as name and value, to those of a program that another adapter drives.
+// also adds variables, as name and value, for a program that another adapter drives as well.
 func also(environ func(*testing.T, string, string, string) map[string]string, more ...string) func(*testing.T, string, string, string) map[string]string {
 	return func(t *testing.T, url, bin, home string) map[string]string {
 		env := environ(t, url, bin, home)

@@ -159,7 +159,6 @@ func moreIsNeeded(t *testing.T, b *bench) {
 	b.mustStep()
 }
 
-// shell runs a script of the test.
 func shell(t *testing.T, dir, script string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "sh", "-ec", script)

@@ -15,7 +15,6 @@ type offer struct {
 	schema map[string]any // of its arguments
 }
 
-// shellAmong finds the shell among offered tools.
 func shellAmong(offers []offer) (offer, bool) {
 	for _, o := range offers {
 		for _, part := range []string{"bash", "shell", "exec_command"} {

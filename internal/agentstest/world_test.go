@@ -166,7 +166,6 @@ func (w *world) step() (status, said string, err error) {
 	return result.Status, stderr.String(), err
 }
 
-// mustStep makes a step that must succeed.
 func (w *world) mustStep() string {
 	w.t.Helper()
 	status, said, err := w.step()

@@ -255,7 +255,7 @@ func (w *world) script(tier string, rows []row) string {
 	return s.String()
 }
 
-// day is what a user does after a step, unsuspectingly: anything that git starts then runs as the user.
+// day contains a user's normal actions after a step: anything that git starts then runs as the user.
 //
 //go:embed testdata/day.sh
 var day string

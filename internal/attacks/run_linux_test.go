@@ -21,7 +21,7 @@ import (
 	"time"
 )
 
-// way is how a model's command is run.
+// way is a way to run a model's command.
 type way string
 
 const (

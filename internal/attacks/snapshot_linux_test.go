@@ -35,7 +35,7 @@ func (w *world) snapshot(t *testing.T) snapshot {
 			return nil
 		}
 		if err != nil || gitWrites(name) {
-			return nil //nolint:nilerr // as an ordinary user: closed by an attack, which is seen by its mode
+			return nil //nolint:nilerr // unreadable for an ordinary user, which the mode shows
 		}
 		s[name] = facts(path, strings.HasPrefix(name, "home/src/repo"))
 		return nil

@@ -77,7 +77,7 @@ func TestWorkGoesOnInside(t *testing.T) {
 // signaled is the status of a command ended by a signal: its role has failed.
 const signaled = -1
 
-// The status of a role is that of its command, even if another process keeps its output open.
+// A role has the status of its command, even if another process keeps its output open.
 func TestStatusesComeOut(t *testing.T) {
 	t.Parallel()
 	tier(t)

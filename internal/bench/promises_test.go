@@ -133,8 +133,8 @@ func (w *world) flushes(number int) error {
 		durable.WriteFile(durable.OS(), w.path("floor", "head"), make([]byte, 60), 0o644))
 }
 
-// memoryRows measure the memory of a step, in MB. The system's figure for a child is the larger of its own
-// peak and those of its children, so the agent is measured separately.
+// memoryRows measure the memory of a step, in MB. The system's figure for a child is the maximum of its peak
+// and its children's, so the agent is measured separately.
 func (w *world) memoryRows() []row {
 	peak := func(name string, measure side) row {
 		r := versus("memory/"+name, measure, 1, "25 MB", constant(25))

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// root is where the homes were created. Their nodes contain this path and cannot be changed.
+// root is the directory in which the homes were created. Their nodes contain this path and cannot be changed.
 const root = "/tmp/uwf-corpus"
 
 // occupy creates the root and locks it, so that tests of other checkouts wait. It removes anything left by a

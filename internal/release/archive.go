@@ -216,7 +216,6 @@ func (o *outside) binary(ctx context.Context, built program, to target, version 
 	return data, err
 }
 
-// commitTime returns the time of the tree's commit.
 func (t *tree) commitTime(ctx context.Context, p process) (time.Time, error) {
 	out, err := t.git(ctx, p, "log", "-1", "--format=%cI")
 	if err != nil {
@@ -225,7 +224,6 @@ func (t *tree) commitTime(ctx context.Context, p process) (time.Time, error) {
 	return time.Parse(time.RFC3339, strings.TrimSpace(out))
 }
 
-// git runs git in the tree and returns its output.
 func (t *tree) git(ctx context.Context, p process, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir, cmd.Env, cmd.Stderr = t.root, p.environ, p.stderr

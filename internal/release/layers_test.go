@@ -23,7 +23,7 @@ import (
 const prefix = "github.com/united-workforce/uwf/"
 
 // layers lists which parts of the project a module may import: a module, or one package and everything below
-// it. Its tests may import more if the row says so. The first row that matches the module's directory
+// it. Its tests may import more if the row allows it. The first row that matches the module's directory
 // applies.
 var layers = []struct {
 	module     string

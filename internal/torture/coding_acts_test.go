@@ -127,7 +127,7 @@ func (c *coding) topOf(id string) string {
 	return filepath.Join(c.home, "worktrees", id)
 }
 
-// fork creates a thread from one of a thread's steps.
+// fork creates a thread from a step of a thread.
 func (c *coding) fork(th *coder) act {
 	a := act{name: "fork", args: []string{"thread", "fork", th.id}, fails: true}
 	if len(th.chain) == 0 {
@@ -158,7 +158,7 @@ func (c *coding) fork(th *coder) act {
 	return a
 }
 
-// replay repeats one of a thread's steps in another thread.
+// replay repeats a step of a thread in another thread.
 func (c *coding) replay(th *coder) act {
 	if len(th.chain) == 0 {
 		return c.step(th)

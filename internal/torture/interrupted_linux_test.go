@@ -40,7 +40,7 @@ const (
 	undoes                         // it leaves an undone step, so run-due skips the thread
 )
 
-// moment is when uwf is killed: by its agent, which performs act, or at a system call.
+// moment determines when uwf is killed: by its agent, which performs act, or at a system call.
 type moment struct {
 	name  string
 	act   string
@@ -217,7 +217,6 @@ func (w *interrupted) sh(t *testing.T, script string, args ...string) {
 	require.NoError(t, err, "%s: %s", script, out)
 }
 
-// words returns the words of a command line.
 func (w *interrupted) words(line string) []string {
 	return strings.Fields(strings.NewReplacer("$T", w.thread, "$A", w.child).Replace(line))
 }
@@ -401,7 +400,7 @@ func (w *interrupted) childHas(t *testing.T, s standing, run int) bool {
 	return slices.ContainsFunc(s.Children, func(c child) bool { return slices.Contains(w.made(t, c.Thread), run) })
 }
 
-// sameFiles checks that the files are those of the head.
+// sameFiles checks that the files match the head.
 func (w *interrupted) sameFiles(t *testing.T, made []int, e ended) {
 	t.Helper()
 	entries, err := os.ReadDir(w.cwd)

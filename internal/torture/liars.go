@@ -117,7 +117,6 @@ func (s *stage) caught(l lie, e ended) error {
 	return nil
 }
 
-// script writes the lie's script.
 func (s *stage) script(ctx context.Context, l lie, before string, flood int) (string, error) {
 	cousin := ""
 	if strings.Contains(l.script, "$COUSIN") {
@@ -167,5 +166,4 @@ func (s *stage) keep(l lie, before string) (restore func() error, err error) {
 	}, err
 }
 
-// nodeFile returns a node's file in the store.
 func nodeFile(hash string) string { return filepath.Join("nodes", hash[:2], hash+".bin") }

@@ -43,7 +43,7 @@ type bundle struct {
 	thread string
 }
 
-// patched replaces a text in the manifest by one of the same length and updates the digest.
+// patched replaces a text in the manifest by another of the same length and updates the digest.
 func (b bundle) patched(old, text string) []byte {
 	out := bytes.Replace(b.data, []byte(old), []byte(text), 1)
 	end := len(out) - sha256.Size

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// planted tests programs with names of ours and others' in workspace directories on the PATH. They leave a
-// witness outside the workspace if they run unconfined.
+// planted tests programs with known names in workspace directories on the PATH. They leave a witness outside
+// the workspace if they run unconfined.
 func planted(ctx context.Context, t *trial, v *victim) error {
 	dirs := []string{v.inProject(".venv/bin"), v.inProject("node_modules/.bin"), v.inProject("bin"), ".", ""}
 	t.random.Shuffle(len(dirs), func(i, j int) { dirs[i], dirs[j] = dirs[j], dirs[i] })

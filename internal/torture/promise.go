@@ -108,8 +108,7 @@ func (w *world) stepAgain(ctx context.Context, p *promise, thread string) error 
 	return nil
 }
 
-// stepUnlocked steps a thread. It waits for an agent that outlived its engine, as the error tells a user to
-// do.
+// stepUnlocked steps a thread. It waits for an agent that outlived its engine, as the error advises.
 func (w *world) stepUnlocked(ctx context.Context, thread string) (ended, error) {
 	const tries = 50
 	for range tries {

@@ -83,7 +83,7 @@ func secrets(ctx context.Context, t *trial) error {
 	return nil
 }
 
-// behaviour is how a model's endpoint reveals a key.
+// behaviour is a way in which a model's endpoint reveals a key.
 type behaviour struct {
 	name   string
 	answer func(w http.ResponseWriter, key string)

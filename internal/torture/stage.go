@@ -44,7 +44,7 @@ func (t *trial) stage(ctx context.Context, s *stage) (*stage, error) {
 	return fresh, fresh.stepAgain(ctx, &fresh.promise, fresh.base)
 }
 
-// check checks the guarantees for the subject thread, the base thread, and the store. One of the threads has
+// check checks the guarantees for the subject thread, the base thread, and the store. At least one thread has
 // to continue.
 func (s *stage) check(ctx context.Context) error {
 	if s.subjectThread != "" && s.subjectThread != s.base {

@@ -93,7 +93,6 @@ func terminals(ctx context.Context, t *trial, v *victim) error {
 	return nil
 }
 
-// yamlQuote quotes a text for YAML.
 func yamlQuote(s string) string {
 	var b strings.Builder
 	for _, r := range s {

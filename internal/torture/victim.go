@@ -192,7 +192,6 @@ func stateOf(state map[string]string, root string, except ...string) error {
 	})
 }
 
-// same checks that two states are equal.
 func same(before, now map[string]string) error {
 	for path, state := range now {
 		if before[path] != state {

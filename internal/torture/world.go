@@ -40,7 +40,7 @@ type world struct {
 	env    []string
 }
 
-// patience is how long a command may take before it counts as hanging.
+// patience bounds the duration of a command; a longer one counts as hanging.
 const patience = 3 * time.Minute
 
 // newWorld creates an empty home in dir.
@@ -93,7 +93,7 @@ func (w *world) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// uwf runs a command. It returns an error if the command hangs or panics, or for an error of our own, but not
+// uwf runs a command. It returns an error if the command hangs or panics, or for an internal error, but not
 // for an exit status.
 func (w *world) uwf(ctx context.Context, args ...string) (ended, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)

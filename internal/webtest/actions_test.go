@@ -56,7 +56,7 @@ func (w *world) head(id string) string {
 	return out.Head
 }
 
-// firstStep goes from a thread's page to that of its first step.
+// firstStep goes from a thread's page to its first step's page.
 func (w *world) firstStep() {
 	w.Helper()
 	if !evaluate[bool](w, "document.querySelector('#part-steps details').open") {
@@ -78,7 +78,7 @@ func (w *world) filesOf(dir string) string {
 	all := ""
 	require.NoError(w, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
-			return nil //nolint:nilerr // it has gone meanwhile
+			return nil //nolint:nilerr // it was removed in the meantime
 		}
 		data, _ := os.ReadFile(path) // as above
 		all += string(data)

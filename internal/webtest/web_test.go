@@ -156,7 +156,7 @@ func TestEnds(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, answer.Body.Close())
 		require.NoError(t, cmd.Process.Signal(how))
-		_ = cmd.Wait() // its exit status is that of the signal
+		_ = cmd.Wait() // it exits with the signal's status
 		require.Eventually(t, func() bool {
 			answer, err := http.Get(at.Address)
 			if err == nil {

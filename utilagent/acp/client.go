@@ -100,7 +100,6 @@ func (c *client) start(ctx context.Context, offer capabilities, version string) 
 	return nil
 }
 
-// name returns the agent's display name.
 func (c *client) name() string { return cmp.Or(c.agent.Info.Title, c.agent.Info.Name, "the agent") }
 
 // authenticate logs in with a method that the agent offers.
@@ -497,7 +496,7 @@ func (c *client) cancel(ctx context.Context) {
 	_ = c.conn.notify(ctx, "session/cancel", map[string]string{"sessionId": c.session}) // if this fails, the agent is stopped
 }
 
-// work sets the prompt in progress, after flushing text held back from the previous one.
+// work sets the prompt in progress, after flushing pending text of the previous one.
 func (c *client) work(p *prompt) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -23,7 +23,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
-// agent is a fake agent on a thread of its own.
+// agent is a fake agent with a new thread.
 type agent struct {
 	*agentkittest.Thread
 	t       *testing.T
@@ -178,7 +178,7 @@ func TestFork(t *testing.T) {
 	}
 }
 
-// TestSessionLost checks that a lost session leads to a new one with the whole prompt.
+// TestSessionLost checks that a lost session is replaced by a new one with the whole prompt.
 func TestSessionLost(t *testing.T) {
 	t.Parallel()
 	a := play(t, "", "answer")

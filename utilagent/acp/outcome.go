@@ -176,7 +176,6 @@ func countsPrompts(name string) bool {
 	})
 }
 
-// usage returns the usage reported with a prompt.
 func usage(r prompted, t *teller) cliagent.Usage {
 	u := protocol.Usage{}
 	known := r.Usage.add(&u)

@@ -171,7 +171,7 @@ func TestUsageByTheTotal(t *testing.T) {
 	}
 }
 
-// By the protocol the usage in an answer is that of the session; some agents count each prompt separately.
+// By the protocol, an answer contains the usage of the session; some agents count each prompt separately.
 func TestUsageOfASession(t *testing.T) {
 	t.Parallel()
 	answers := []int64{2300, 3450, 1150} // the last is smaller, so it is not a total

@@ -10,7 +10,7 @@ import (
 )
 
 // The protocol's objects, limited to the fields in use. Agents deviate from the specification and from each
-// other, so every field is optional and one of another type counts as missing (see lenient).
+// other, so every field is optional, and a field of the wrong type counts as missing (see lenient).
 
 // protocolVersion is the protocol version that uwf speaks.
 const protocolVersion = 1

@@ -149,7 +149,7 @@ type Failure struct {
 	Kind protocol.FailureKind
 	// RetryAt is the time at which the provider's limit resets; zero if unknown.
 	RetryAt time.Time
-	// Repeated is how many times the failed request was retried.
+	// Repeated counts the retries of the failed request.
 	Repeated int
 	Err      error
 }
@@ -192,7 +192,6 @@ func yields(c protocol.Config, alias string) bool {
 // secrets holds texts that must not be stored or printed. Safe for concurrent use.
 type secrets struct{ secret.Set }
 
-// turn returns a turn with its secrets hidden.
 func (s *secrets) turn(t protocol.Turn) protocol.Turn {
 	if s.Empty() {
 		return t

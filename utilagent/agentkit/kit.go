@@ -41,7 +41,7 @@ type kit struct {
 
 	session session // session in which the run continues
 	heard   string  // messages from people to the thread, before and during the visit
-	trying  string  // session recorded as the one of this try
+	trying  string  // session recorded for this try
 
 	engine    bool // the engine's variables refer to this step
 	limitBase *int

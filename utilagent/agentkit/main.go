@@ -143,7 +143,6 @@ func write(e env.Env, name, text string) int {
 	return 0
 }
 
-// exitCode returns the exit status for an error.
 func exitCode(ctx context.Context, err error) int {
 	if sig, ok := errors.AsType[signalError](context.Cause(ctx)); ok {
 		return sig.exitCode()

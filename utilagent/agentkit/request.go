@@ -52,11 +52,11 @@ type Request struct {
 	// Yields means the engine handles the provider's rate limits: the run must return a [Failure] and not
 	// wait for a person.
 	Yields bool
-	// Retries is how many times the engine retries a transient failure of the agent in this visit.
+	// Retries is the number of times the engine retries a transient failure of the agent in this visit.
 	Retries int
 
-	// Budget is what remains for the whole run, including this step. Agents that can should respect it. The
-	// engine starts no further step once it is used up.
+	// Budget is the remaining budget of the whole run, including this step. Agents should respect it if they
+	// can. The engine starts no further step once it is used up.
 	Budget protocol.Budget
 
 	kit *kit

@@ -144,7 +144,7 @@ func (k *kit) remember(id string, change func(*record)) {
 	}
 }
 
-// forget drops a session in which this step was tried in vain.
+// forget drops a session in which this step failed.
 func (k *kit) forget() {
 	k.trying = ""
 	if err := durable.OS().Remove(k.triedFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -174,7 +174,7 @@ func (k *kit) triedFile() string {
 	return filepath.Join(string(k.records().Dir), name)
 }
 
-// way is how a run relates to earlier sessions.
+// way is the relation of a run to earlier sessions.
 type way string
 
 const (

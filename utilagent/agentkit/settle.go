@@ -16,7 +16,7 @@ import (
 	"github.com/united-workforce/uwf/util/config"
 )
 
-// maxCorrections is how many times an invalid answer is sent back.
+// maxCorrections bounds how many times an invalid answer is sent back.
 const maxCorrections = 2
 
 // settled is the outcome of a run and its corrections.
@@ -202,7 +202,7 @@ func (k *kit) extractWith(ctx context.Context, c protocol.Config, alias string, 
 	return extract.Reply(ctx, text, s.role)
 }
 
-// extractByUwf runs uwf to ask the model, so that agents which need no model of their own link no client.
+// extractByUwf runs uwf to ask the model, so that agents without a model link no client.
 func (k *kit) extractByUwf(ctx context.Context, said string, s *settled) (extract.Output, error) {
 	e := k.run.Env.With(protocol.EnvHome, k.run.Dirs.Home).With(protocol.EnvStore, k.run.Dirs.Store).
 		With(protocol.EnvHead, string(k.thread.Head)).With(protocol.EnvThread, k.inv.thread).With(protocol.EnvRole, k.inv.role)

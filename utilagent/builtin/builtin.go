@@ -30,7 +30,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/tools/fetch"
 )
 
-// kind describes one of the agents.
+// kind describes an agent.
 type kind struct {
 	name     string
 	tools    bool

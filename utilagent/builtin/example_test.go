@@ -9,8 +9,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/tools"
 )
 
-// This is the complete main.go of an agent with an additional tool, which it has besides those of
-// uwf-builtin.
+// This is the complete main.go of an agent with an additional tool, in addition to the tools of uwf-builtin.
 func Example() {
 	type args struct {
 		Ticket string `json:"ticket" doc:"such as ABC-12"`

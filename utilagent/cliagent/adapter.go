@@ -8,7 +8,7 @@
 // Every agent built on it guarantees:
 //   - the exit status is not the outcome: the decoder judges by the output;
 //   - sessions are verified: one that is missing, changed or from another directory
-//     leads to a new run with the whole prompt, recorded in the step's detail;
+//     causes a new run with the whole prompt, recorded in the step's detail;
 //   - usage covers the run alone, with cached tokens separate, even if the program
 //     reports running totals;
 //   - a run that reaches its limit of turns, time or cost in a session that can be
@@ -147,7 +147,8 @@ type Timeouts struct {
 	Start time.Duration // until the first event; default 1 minute
 	Idle  time.Duration // between lines; default 10 minutes
 	Tool  time.Duration // between lines while a tool runs; default 20 minutes
-	// Retrying is how long a program may only repeat requests to its model; default 5 minutes, at most Idle.
+	// Retrying bounds how long a program may only repeat requests to its model; default 5 minutes, at most
+	// Idle.
 	Retrying time.Duration
 	Total    time.Duration // all calls of a step; default 1 hour
 	Grace    time.Duration // from the terminal event to exit; default 10 seconds
@@ -156,10 +157,10 @@ type Timeouts struct {
 	whole time.Duration // the step's total, of which Total is a part; see within
 }
 
-// Permission is what a program may do without asking.
+// Permission limits the actions that a program may perform without asking.
 type Permission string
 
-// Permissions. Nobody can be asked during a run, so anything that is not allowed is refused.
+// Permissions. No user can be asked during a run, so anything that is not allowed is refused.
 const (
 	Bypass   Permission = "full"      // anything; the default
 	Edits    Permission = "edits"     // changing files in the working directory
@@ -168,7 +169,7 @@ const (
 
 // Call is one run of the program.
 type Call struct {
-	// Retries is how many times the engine retries the agent in this visit.
+	// Retries is the number of times the engine retries the agent in this visit.
 	Retries int
 	Bin     string  // path of the program
 	Version Version // zero if unknown

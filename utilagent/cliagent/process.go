@@ -310,7 +310,7 @@ func (l lines) Call(ctx context.Context, c Call, h *Host) (Outcome, error) {
 		defer r.post.close()
 	}
 	r.read(ctx, func() ([]byte, error) {
-		line, _, err := p.ReadLine() // a shortened line says so itself
+		line, _, err := p.ReadLine() // a shortened line contains a marker
 		return line, err
 	})
 	exit, err := p.Wait()

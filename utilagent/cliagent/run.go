@@ -62,7 +62,6 @@ func (r *runner) run() (agentkit.Result, error) {
 	return r.work(t)
 }
 
-// correct sends a message to a session.
 func (r *runner) correct(session, message string) (agentkit.Result, error) {
 	r.notes, r.fresh, r.told = nil, false, false
 	t := task{prompt: message, session: session, message: message}
@@ -397,7 +396,6 @@ func (r *runner) stopped() error {
 	return nil
 }
 
-// fail returns the error for a failed call.
 func (r *runner) fail(out tried) error {
 	if out.Error == errorkind.BadUsage { // the cached version may be outdated
 		_ = durable.OS().Remove(probeFile(string(r.sessions), r.program.Path))

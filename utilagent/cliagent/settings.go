@@ -24,7 +24,7 @@ type settings struct {
 	permission Permission
 	maxTurns   int
 	maxCost    float64
-	ofRun      bool // maxCost is what remains for the whole run
+	ofRun      bool // maxCost is the remaining budget of the whole run
 	resume     bool // later steps continue this session
 	passEnv    []string
 	limits     Timeouts
@@ -177,7 +177,6 @@ func (s *steps) correct(ctx context.Context, session, message string, req *agent
 	return r.correct(session, message)
 }
 
-// of returns the runner for a request.
 func (s *steps) of(ctx context.Context, req *agentkit.Request) (*runner, error) {
 	if s.runner != nil && s.runner.req == req {
 		return s.runner, nil

@@ -158,7 +158,6 @@ func (b *table) plays(scripts ...string) *table {
 	return b
 }
 
-// step makes a step.
 func (b *table) step() *agentkittest.Outcome {
 	b.t.Helper()
 	return b.Run(cliagent.Options(b.adapter))

@@ -48,7 +48,6 @@ func (t tried) stoppedByRefusal() bool {
 	return len(t.Refused) > 0 && (t.Kind == OK || t.Kind == Incomplete) && t.Value == nil && !isFramed(t.text)
 }
 
-// canGoOn reports whether the session can be continued.
 func (t tried) canGoOn(s Sessions) bool { return !s.None && t.Session != "" }
 
 // try makes one call. It returns an error for failures on uwf's side, or if the step was stopped.
@@ -192,7 +191,7 @@ func (c *call) judge(o Outcome, cause error) tried {
 	return out
 }
 
-// quietTime is how long a turn that may be complete waits for more of its message.
+// quietTime is the time that a possibly complete turn waits for more of its message.
 const quietTime = 300 * time.Millisecond
 
 // changedError is the cause when a call continued a session other than the requested one.
@@ -295,7 +294,6 @@ func (c *call) atLimit(k Kind) bool {
 	return false
 }
 
-// end ends the call with a cause.
 func (c *call) end(cause error) error {
 	c.cancel(cause)
 	return cause

@@ -266,7 +266,7 @@ func (c *call) listen(ctx context.Context) {
 	})
 }
 
-// mailTime is how often new messages are delivered to a working program.
+// mailTime is the interval at which new messages are delivered to a working program.
 const mailTime = time.Second
 
 // post delivers messages to a program that can receive them while it works. A message counts as delivered

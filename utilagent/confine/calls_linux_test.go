@@ -230,7 +230,7 @@ func TestProgramsMayMakeNamespaces(t *testing.T) {
 	prosetest.Text(t, out)
 }
 
-// Whoever runs the test, the command has only the capabilities in Keep.
+// Even if root runs the test, the command has only the capabilities in Keep.
 func TestCapabilitiesAreDropped(t *testing.T) {
 	t.Parallel()
 	if confine.Level() == 0 {

@@ -39,7 +39,7 @@ func (unavailable) Error() string { return "commands cannot be confined here" }
 // OfMachine reports that the error concerns this machine; see [protocol.OfMachine].
 func (unavailable) OfMachine() bool { return true }
 
-// Profile describes what a program needs besides files.
+// Profile describes what a program needs in addition to files.
 type Profile string
 
 // Profiles.

@@ -1,6 +1,6 @@
 // Package errorkind classifies failures reported by a model endpoint, or by a program that uses one, by HTTP
-// status, by text, or by both. Everything that uses a model shares this table, so that the same failure leads
-// to the same wait everywhere.
+// status, by text, or by both. Everything that uses a model shares this table, so that the same failure
+// causes the same wait everywhere.
 package errorkind
 
 import "regexp"

@@ -316,7 +316,6 @@ func (c *Client) once(ctx context.Context, req Request) (Response, error) {
 	return resp, err
 }
 
-// newRequest builds the HTTP request.
 func (c *Client) newRequest(ctx context.Context, b *body) (*http.Request, error) {
 	u, err := endpointURL(c.endpoint.BaseURL)
 	if err != nil {
@@ -539,7 +538,6 @@ func (c *Client) Models(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// listError returns the error for a missing list.
 func (c *Client) listError(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, errIdle) {
 		return cause

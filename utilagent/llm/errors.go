@@ -32,7 +32,7 @@ type Error struct {
 	Kind    errorkind.Kind
 	Status  int    // HTTP status; 0 if there was no response
 	Message string // the endpoint's message, shortened and masked
-	// Wait is how long the endpoint asks clients to wait; 0 if unspecified.
+	// Wait is the wait that the endpoint asks for; 0 if unspecified.
 	Wait time.Duration
 	// Failed is the text of the malformed call for ToolUse.
 	Failed string
@@ -225,8 +225,8 @@ func refusalFields(m map[string]any) refusal {
 	return r
 }
 
-// fromMetadata decodes what a router (OpenRouter) passes on: its own message only says that the provider
-// failed, the provider's says why.
+// fromMetadata decodes what a router (OpenRouter) passes on: its own message only reports that the provider
+// failed, the provider's contains the reason.
 func (r *refusal) fromMetadata(meta map[string]any) {
 	if headers, ok := meta["headers"].(map[string]any); ok {
 		r.reset = str(headers["X-RateLimit-Reset"])

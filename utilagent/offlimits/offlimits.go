@@ -5,7 +5,7 @@
 //     names that programs need (places.go).
 //   - If the workspace contains the user's home, the names in that list and the
 //     directories in PATH are read-only.
-//   - Names in a workspace that stand for the user's code: .git, .workflow* and
+//   - Names in a workspace that belong to the user's code: .git, .workflow* and
 //     .uwf. The file tools do not write there, do not create a directory that git
 //     would accept as a repository, and do not write files that git settings refer
 //     to (pointed.go). For commands, package box protects them.
@@ -150,7 +150,6 @@ func (l List) lifted(guarded, path string) bool {
 	return slices.ContainsFunc(l.writable, func(w string) bool { return within(guarded, w) && within(w, path) })
 }
 
-// within reports whether path is dir or below it.
 func within(dir, path string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))
 }

@@ -162,7 +162,7 @@ func inside(dir string, names []string) (found []string) {
 	return found
 }
 
-// shown returns the threads of a home and the nodes of its store, because agents are told to read them with
+// shown returns the threads of a home and the nodes of its store, because agents are asked to read them with
 // uwf. Keys, sessions and locks are next to them, and a program that can open a lock can hold it. A store
 // without a format file has its nodes in the top directory, and no locks.
 func (o Options) shown() []string {

@@ -32,7 +32,7 @@ const (
 	lastShare = 0.9
 )
 
-// spent is what a run has used.
+// spent holds the resources that a run has used.
 type spent struct {
 	began      time.Time
 	tokens     int64

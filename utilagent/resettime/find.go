@@ -16,8 +16,8 @@ const (
 	maxMentions = 32
 	nearby      = 100 // bytes before a match that can change its meaning: part of a sentence
 
-	// grace is how far in the past a time without a date can be, because a message is not read in the second
-	// in which it was written.
+	// grace allows a time without a date to be in the past, because a message is not read in the second in
+	// which it was written.
 	grace = 5 * time.Minute
 	// same is the tolerance between two mentions of one time: some have no seconds.
 	same = 2 * time.Minute

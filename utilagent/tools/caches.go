@@ -70,8 +70,8 @@ func cacheSet(name string, environ []string, fill bool) (env, dirs []string) {
 // repository of the set, and its modification time is the time of last use.
 const usedSuffix = ".of"
 
-// fillTime is how long a set is used before it is filled again: scanning a user's downloads can take longer
-// than the command.
+// fillTime is the minimum time between fills of a set: scanning a user's downloads can take longer than the
+// command.
 const fillTime = time.Minute
 
 // justFilled reports whether a set was filled a moment ago.

@@ -106,8 +106,8 @@ func TestEverydayWorkIsPossible(t *testing.T) {
 	}
 }
 
-// The prompt tells roles to read threads with uwf, so heads and nodes are readable to commands. Keys and
-// locks are not.
+// The prompt asks roles to read threads with uwf, so heads and nodes are readable to commands. Keys and locks
+// are not.
 func TestCommandsReadThreads(t *testing.T) {
 	t.Parallel()
 	w, r := space(t, nil)

@@ -868,7 +868,7 @@ func (w *Workspace) replace(local string, content []byte, old fs.FileInfo) (err 
 }
 
 // plainDir opens a directory, as returned by resolve, and creates missing parts. No part may be a link: one
-// that was placed there in the meantime could lead to a protected path.
+// that was placed there in the meantime could point to a protected path.
 func (w *Workspace) plainDir(name string) (dir *os.Root, err error) {
 	dir, err = w.root.OpenRoot(".")
 	if err != nil || name == "." {

@@ -192,7 +192,7 @@ func TestListDir(t *testing.T) {
 	prosetest.Text(t, call(t, r, "list_dir", args{"path": "void"}))
 }
 
-// No path from a model leads out of the workspace, for reading or writing.
+// No path from a model can escape the workspace, for reading or writing.
 func TestNothingLeavesTheWorkspace(t *testing.T) {
 	t.Parallel()
 	w, r := space(t, map[string]string{"in.txt": "in\n", "dir/f": "f\n"})

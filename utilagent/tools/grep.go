@@ -274,7 +274,6 @@ type grep struct {
 	shown, files int
 }
 
-// fileMatches holds the matches of a file.
 type fileMatches struct {
 	name  string
 	lines []shownLine

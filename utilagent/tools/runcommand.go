@@ -53,7 +53,7 @@ type Commands struct {
 	Box     string
 	MustBox bool // refuse commands if namespaces are unavailable
 	Nest    bool // let commands create sandboxes inside their namespaces
-	// Network is what commands can reach; anything less than everything requires namespaces.
+	// Network lists the hosts that commands can reach; any restriction requires namespaces.
 	Network  protocol.Network
 	Status   *os.File // see proc.Box; may be nil
 	State    string   // directory outside the commands' reach; see box.Request

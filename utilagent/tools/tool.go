@@ -30,7 +30,7 @@ import (
 	"github.com/united-workforce/uwf/util/suggest"
 )
 
-// Effect is what a call can do.
+// Effect classifies the effects of a call.
 type Effect int
 
 // Effects.
@@ -50,8 +50,8 @@ type Spec struct {
 	// additionalProperties false. Arguments are checked against it before a call.
 	Parameters map[string]any
 	Effect     Effect
-	// SideBySide means that calls may run concurrently with those of other such tools. It applies only to
-	// tools with the effect [Reads]; all other calls run one by one.
+	// SideBySide means that calls may run concurrently with other such calls. It applies only to tools with
+	// the effect [Reads]; all other calls run one by one.
 	SideBySide bool
 	// Off is the reason why the tool is unavailable, with a remedy. Such a tool is not advertised; a call is
 	// answered with this text.
@@ -189,7 +189,7 @@ func (r *Registry) Find(name string) (Tool, bool) {
 	return t, ok
 }
 
-// Result is what a model sees of a call.
+// Result is the result of a call, as shown to the model.
 type Result struct {
 	Text   string
 	Failed bool // Text begins with "Error:"

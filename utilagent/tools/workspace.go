@@ -18,8 +18,8 @@ import (
 	"github.com/united-workforce/uwf/utilagent/tools/ignore"
 )
 
-// Workspace is the directory in which file tools work. Every access goes through an [os.Root], so no path
-// leads out of it.
+// Workspace is the directory in which file tools work. Every access goes through an [os.Root], so no path can
+// escape it.
 type Workspace struct {
 	root *os.Root
 	dir  string // absolute path as given by the user
@@ -77,7 +77,7 @@ func (w *Workspace) Close() error { return errors.Join(w.root.Close(), w.scratch
 // Dir returns the directory's absolute path.
 func (w *Workspace) Dir() string { return w.dir }
 
-// outside returns the error for a path that leads out of the workspace.
+// outside returns the error for a path outside the workspace.
 func (w *Workspace) outside(name string) error {
 	return fmt.Errorf("%s is outside the workspace %s. Use a path inside it, such as %q", shown(name), w.dir, "src/main.go")
 }

@@ -115,7 +115,6 @@ func (f *fake) serial() int {
 	return len(there) + 1
 }
 
-// print prints JSON lines.
 func print(lines ...map[string]any) {
 	for _, line := range lines {
 		data, _ := json.Marshal(line) // maps of strings can always be encoded

@@ -17,7 +17,7 @@ import (
 // ErrUnsupported reports that system calls cannot be traced on this system.
 var ErrUnsupported = errors.New("system calls can be traced only on Linux on amd64")
 
-// Fault is what happens instead of a call.
+// Fault is an effect that replaces a call.
 type Fault string
 
 // Faults.

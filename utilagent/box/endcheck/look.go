@@ -220,7 +220,7 @@ func obeyedAbove(at string) bool {
 	return false
 }
 
-// isSecret reports whether a name is that of a file with keys for a program's environment.
+// isSecret reports whether a name suggests a file with keys for a program's environment.
 func isSecret(p string) bool {
 	rest, ok := strings.CutPrefix(p, ".env")
 	if !ok || rest != "" && rest[0] != '.' {
@@ -492,7 +492,7 @@ func (l *look) entries(s *space, name string) (names []string) {
 	return names
 }
 
-// passed returns the files of a repository whose changes git status and git diff do not show.
+// passed returns files whose changes git status and git diff do not show, and replaced objects.
 func (l *look) passed(s *space, name string, indexed bool) map[string]bool {
 	all := map[string]bool{}
 	for _, entry := range l.entries(s, join(name, "refs/replace")) {

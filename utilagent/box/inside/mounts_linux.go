@@ -119,7 +119,7 @@ func ownPlaces(own []taken) error {
 	return unix.Mkdir(stash, 0o700)
 }
 
-// otherPids makes process IDs start at a random number. Programs that store their ID in a shared file would
+// otherPids makes process IDs start at a varying number. Programs that store their ID in a shared file would
 // confuse each other if all started at 2.
 func otherPids() {
 	if f, err := os.OpenFile("/proc/sys/kernel/ns_last_pid", os.O_WRONLY, 0); err == nil {

@@ -349,7 +349,7 @@ func (c *conn) answer(status, why string) {
 
 const maxRefused = 50 // bounds the size of a step's record, which lists all of them
 
-// Refusal is a denied host in canonical form. An empty Host stands for all others after the first 50.
+// Refusal is a denied host in canonical form. An empty Host represents all others after the first 50.
 type Refusal struct {
 	Host  string `json:"host,omitempty"`
 	Port  int    `json:"port,omitempty"`

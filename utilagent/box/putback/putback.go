@@ -369,7 +369,7 @@ func (e *end) names(u *Unit, dir string) (err error) {
 	return err
 }
 
-// make recreates an entry. A repository in its place may contain a user's work, so it is moved, not removed.
+// make recreates an entry. A repository that replaced it may contain work, so it is renamed, not removed.
 func (e *end) make(name string, was, now *Entry) (err error) {
 	switch {
 	case now == nil || now.Mode.Type() == was.Mode.Type():

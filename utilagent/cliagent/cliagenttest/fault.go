@@ -116,7 +116,6 @@ func scenario(a cliagent.Adapter, scriptFile, task string) agentkittest.Scenario
 	return s
 }
 
-// file writes the script to a file.
 func (s script) file(t *testing.T) string {
 	t.Helper()
 	data, err := json.Marshal(s)

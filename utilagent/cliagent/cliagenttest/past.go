@@ -52,7 +52,7 @@ func readPrompt(args []string, stdin io.Reader) (string, error) {
 }
 
 // checkPast forks and pokes a thread whose session has moved on. The program must not continue in that
-// session unless it is told where to cut it.
+// session unless it gets the position at which to cut it.
 func (c Case) checkPast(t *testing.T, a cliagent.Adapter) {
 	a = fault{}.adapt(a)
 	s := script{Version: a.Program + " " + c.Version, Help: c.help(), Stdout: c.Stdout, Stderr: []byte(c.Stderr), Asked: t.TempDir()}

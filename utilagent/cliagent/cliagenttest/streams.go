@@ -204,7 +204,6 @@ func (s *stream) seen(t *testing.T, a cliagent.Adapter, text string) []string {
 	return out
 }
 
-// turnLine formats a turn as a line.
 func turnLine(t protocol.Turn) string {
 	text := string(t.Role)
 	if t.ToolCallID != "" {

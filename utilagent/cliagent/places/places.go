@@ -1,5 +1,5 @@
-// Package places determines which of its own directories and files a confined program may write, and which
-// files it gets as copies because the program obeys them later.
+// Package places determines which private directories and files a confined program may write, and which files
+// it gets as copies because the program obeys them later.
 package places
 
 import (

@@ -179,7 +179,7 @@ func (a *allowance) hides(dir string) bool {
 	return slices.ContainsFunc(a.hidden, func(h string) bool { return strings.HasPrefix(h, prefix) })
 }
 
-// ways returns the entries of a directory that lead to hidden paths.
+// ways returns the entries of a directory that contain hidden paths.
 func (a *allowance) ways(dir string) []fs.DirEntry {
 	prefix := strings.TrimSuffix(dir, "/") + "/"
 	var entries []fs.DirEntry

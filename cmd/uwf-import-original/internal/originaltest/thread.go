@@ -79,7 +79,7 @@ func (o *Original) EarlyStart(workflow cas.Hash, prompt string) cas.Hash {
 	return o.Put(o.Schema("start-early"), map[string]any{"workflow": string(workflow), "prompt": prompt})
 }
 
-// Step is the content of a step. Its detail is that of the mock agent, or of hermes if there is an answer.
+// Step is the content of a step. Its detail comes from the mock agent, or from hermes if there is an answer.
 type Step struct {
 	Role, Status, Note string
 	Answer             string

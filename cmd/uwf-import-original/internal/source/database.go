@@ -44,7 +44,7 @@ func readDatabase(ctx context.Context, path string) (_ []variable, err error) {
 // journal. SQLite rebuilds the log's index (-shm) when it opens the database.
 func parts() []string { return []string{"", "-wal", "-journal"} }
 
-// copyAttempts is how many times a copy is tried while the database changes.
+// copyAttempts bounds how many times a copy is tried while the database changes.
 const copyAttempts = 5
 
 // copyDatabase makes a consistent copy of a database.

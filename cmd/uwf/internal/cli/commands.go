@@ -414,7 +414,6 @@ func (a commands) web(ctx context.Context, c *ucli.Context) error {
 	return err
 }
 
-// remoteCommand returns the command uwf remote.
 func (a commands) remoteCommand() *ucli.Command {
 	return a.Group(ucli.Command{
 		Name: "remote", Usage: "manage remotes: directories, machines or databases that hold threads",

@@ -151,7 +151,7 @@ func (x *examination) of(aliases ...string) func(area, do, format string, args .
 	return x.warn
 }
 
-// playsAll reports whether one of these is the default agent, so that a failure stops every step.
+// playsAll reports whether aliases includes the default agent, so that a failure stops every step.
 func (x *examination) playsAll(aliases []string) bool {
 	return x.config != nil && x.config.DefaultAgent != "" && slices.Contains(aliases, x.config.DefaultAgent)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// Claude Code refuses to run as root unless told that it is in a sandbox.
+// Claude Code refuses to run as root unless a variable declares a sandbox.
 func TestClaudeAsRoot(t *testing.T) {
 	t.Parallel()
 	x := examination{Doctor: Doctor{Root: true}, config: &protocol.Config{DefaultAgent: "a", Agents: map[string]protocol.Agent{

@@ -365,7 +365,7 @@ func (a Commands) configEdit(ctx context.Context, _ *ucli.Context) error {
 	return a.configPath(ctx, nil)
 }
 
-// editorGrace is how long an editor may take to exit after it is asked to.
+// editorGrace bounds the time that an editor may take to exit when asked to.
 const editorGrace = 500 * time.Millisecond
 
 // editor opens a file and waits until it is closed. A signal to uwf ends it.

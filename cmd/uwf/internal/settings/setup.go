@@ -139,7 +139,7 @@ func (a Commands) newSetup() (*setup.Setup, error) {
 		Env: e, Dirs: dirs, Try: askModel, Installed: installed, Confined: confine.Level() > 0,
 		Players: func(ctx context.Context) []setup.Player { return setup.FindPlayers(ctx, e, installed) },
 		Models: func(ctx context.Context, e config.Endpoint) ([]string, error) {
-			e.Model = "" // list the models without choosing one
+			e.Model = "" // not needed for the list
 			return llm.New(e, llm.Options{}).Models(ctx)
 		},
 	}
@@ -457,7 +457,6 @@ func (a Commands) doctor(ctx context.Context, c *ucli.Context) error {
 	})
 }
 
-// runningThreads lists the running threads.
 func (a Commands) runningThreads(ctx context.Context) ([]protocol.RunningThread, error) {
 	e, err := a.Engine(ctx, nil)
 	if err != nil {

@@ -145,7 +145,7 @@ func (s *Setup) complete(a *Answers) error {
 	return nil
 }
 
-// knownAgent rejects a name that is not in the config, installed, or one of ours, because a typo would stop
+// knownAgent rejects a name that is not in the config, installed, or built in, because a typo would stop
 // every step.
 func (s *Setup) knownAgent(name string) error {
 	var known []string
@@ -261,7 +261,7 @@ func (s *Setup) current(agents []string) string {
 	return commandsAll
 }
 
-// asksModels reports whether one of some agents uses a model from the config.
+// asksModels reports whether any of the agents uses a model from the config.
 func (s *Setup) asksModels(agents []string) bool {
 	return slices.ContainsFunc(agents, func(name string) bool { return config.OwnsModels(s.program(name)) })
 }

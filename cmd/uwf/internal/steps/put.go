@@ -496,7 +496,6 @@ func (a Commands) stepExtract(ctx context.Context, c *ucli.Context) error {
 	return errors.Join(err, render.Print(a.Env.Stdout, render.JSON, said, nil))
 }
 
-// extractor is the model that extracts outputs.
 type extractor struct {
 	alias string // "" if there is none
 	model config.Endpoint

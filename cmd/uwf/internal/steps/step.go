@@ -261,7 +261,6 @@ func (a Commands) Diff() *ucli.Command {
 // StatFlag returns --stat, which prints a table instead of a patch.
 func StatFlag(usage string) ucli.Flag { return &ucli.BoolFlag{Name: "stat", Usage: usage} }
 
-// stepDiffOutput is the result of step diff.
 type stepDiffOutput struct {
 	Step   protocol.Hash `json:"step"`
 	Before protocol.Tree `json:"before"`
@@ -359,7 +358,6 @@ func (a Commands) Turns() *ucli.Command {
 	}, a.stepTurns)
 }
 
-// turnLine is a turn as a line of JSON.
 type turnLine struct {
 	Step    *protocol.Hash `json:"step"`   // null while it runs
 	Number  int            `json:"number"` // of the step, from 1
@@ -369,7 +367,6 @@ type turnLine struct {
 	Turn    protocol.Turn  `json:"turn"`
 }
 
-// turnPrinter prints the turns of a thread.
 type turnPrinter struct {
 	w             io.Writer
 	json          bool

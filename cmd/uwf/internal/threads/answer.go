@@ -395,7 +395,7 @@ func (a Commands) SetValues(ctx context.Context, typed []string) []cmdline.Candi
 	return all
 }
 
-// argumentOf returns the word after one of some commands, or "".
+// argumentOf returns the word after any of the commands, or "".
 func argumentOf(typed []string, commands ...string) string {
 	for i, word := range typed[:max(0, len(typed)-1)] {
 		if slices.Contains(commands, word) && !strings.HasPrefix(typed[i+1], "-") {

@@ -26,7 +26,6 @@ import (
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
-// threadDiffOutput is the result of thread diff.
 type threadDiffOutput struct {
 	Old protocol.Hash `json:"old"` // heads
 	New protocol.Hash `json:"new"`
@@ -73,7 +72,6 @@ func (a Commands) threadDiff(ctx context.Context, c *ucli.Context) error {
 	})
 }
 
-// filesDiffOutput is the result of thread diff --files.
 type filesDiffOutput struct {
 	Old   protocol.Hash      `json:"old"` // heads
 	New   protocol.Hash      `json:"new"`
@@ -190,7 +188,7 @@ func (a Commands) threadReplay(ctx context.Context, c *ucli.Context) error {
 	return errors.Join(err, withNext(runErr, fork))
 }
 
-// replayFrom returns the step, or the start, before the replayed part, and the workflow.
+// replayFrom returns the first step to replay, or the start of an empty thread, and the workflow.
 func (a Commands) replayFrom(ctx context.Context, id string, head protocol.Hash, first string) (protocol.Hash, protocol.Workflow, error) {
 	t, err := a.OpenThread(ctx, head)
 	if err != nil {

@@ -146,8 +146,8 @@ func (s shared) with(ctx context.Context, e *engine.Engine, w engine.Work, do fu
 	}
 }
 
-// answerPatience is how long an answer waits for the lease: a worker holds it briefly when it checks for
-// answers.
+// answerPatience bounds the time that an answer waits for the lease: a worker holds it briefly when it checks
+// for answers.
 const answerPatience = 10 * time.Second
 
 // ListAt lists the threads at a remote, or with waiting only those that wait for a person.
@@ -217,7 +217,6 @@ func (a Commands) threadHere(ctx context.Context, c *ucli.Context) (string, *eng
 	return s.id, s.link.Engine, nil
 }
 
-// tickOutput is the result of run-due.
 type tickOutput struct {
 	Threads []engine.Ticked `json:"threads"`
 }

@@ -377,7 +377,7 @@ func (a Commands) list(ctx context.Context, f view.Filter) (iter.Seq[protocol.Th
 // manyThreads is the number of threads from which memory matters more than time.
 const manyThreads = 10_000
 
-// rowsAtOnce is how many rows are aligned together, so that long lists need not fit in memory.
+// rowsAtOnce bounds the rows that are aligned together, so that long lists need not fit in memory.
 const rowsAtOnce = 1000
 
 func listText(w *term.Page, items iter.Seq[protocol.ThreadItem], now time.Time) {

@@ -292,7 +292,6 @@ func (a Commands) threadTellCommand() *ucli.Command {
 	})
 }
 
-// threadTrustOutput is the result of thread trust.
 type threadTrustOutput struct {
 	Thread   string   `json:"thread"`
 	Trusted  bool     `json:"trusted"`

@@ -26,7 +26,7 @@ const blockSeparator = "\n\n---\n\n"
 // quota is used up, so the cost does not depend on the thread's length.
 //
 // The newest step is always shown. It is the only one that is shortened if it does not fit, and then the task
-// is as well. If there is no room for any of its text, a note says so regardless of the quota.
+// is as well. If there is no room for any of its text, a note appears regardless of the quota.
 type Reader struct {
 	Store    cas.Store
 	Thread   *thread.Thread

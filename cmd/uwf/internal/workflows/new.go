@@ -26,7 +26,6 @@ import (
 	"github.com/united-workforce/uwf/util/yamltext"
 )
 
-// newOutput is the result of workflow new.
 type newOutput struct {
 	Name     string `json:"name"`
 	Template string `json:"template"`
@@ -158,7 +157,6 @@ const (
 	maxTold     = 100
 )
 
-// importOutput is the result of workflow import.
 type importOutput struct {
 	Name       string           `json:"name"`
 	Path       string           `json:"path"`
@@ -293,11 +291,11 @@ func (in *importer) file(path string, links safeopen.Links) (why string, err err
 		return other.Reason(), nil
 	}
 	if err != nil {
-		return plaintext.Line(err.Error()), nil //nolint:nilerr // the caller tells it
+		return plaintext.Line(err.Error()), nil //nolint:nilerr // reported by the caller
 	}
 	agent, lost, err := subagents.Parse(in.shown(path), data)
 	if err != nil {
-		return err.Error(), nil //nolint:nilerr // the caller tells it
+		return err.Error(), nil //nolint:nilerr // reported by the caller
 	}
 	if in.bytes += len(agent.Prompt); in.bytes > subagents.MaxFile {
 		return "", tooMuch()
@@ -349,7 +347,6 @@ func YesFlag() ucli.Flag {
 	return &ucli.BoolFlag{Name: "yes", Usage: "use a workflow from a git repository without prompting"}
 }
 
-// updateOutput is the result of workflow update.
 type updateOutput struct {
 	Address string `json:"address"`
 	Commit  string `json:"commit"`

@@ -186,7 +186,6 @@ func (a Commands) Draw(value any, g diagram.Graph, format string, of func(line s
 	return err
 }
 
-// diffOutput is the result of workflow diff.
 type diffOutput struct {
 	Equal   bool                  `json:"equal"`
 	Changes []workflowdiff.Change `json:"changes"`
@@ -311,7 +310,6 @@ func writeAnnotations(w io.Writer, problems []protocol.Problem) error {
 	return nil
 }
 
-// trustOutput is the result of workflow trust.
 type trustOutput struct {
 	Name     string        `json:"name"`
 	Hash     protocol.Hash `json:"hash"`
