@@ -45,6 +45,7 @@ type field struct {
 	Name, Label, Note string
 	Choices           []string
 	Required, Long    bool
+	Value             string // already given
 }
 
 // formOf returns the form that continues a thread, or nil if it accepts no input now.
@@ -138,19 +139,30 @@ func (s *server) act(w http.ResponseWriter, r *http.Request) {
 		to, facts, err = s.do(ctx, e, r, id)
 	}
 	back := s.link("thread", id)
+	if err == nil && facts != nil {
+		s.show(w, "done", "Done", "", doneBody{Facts: facts, Back: back})
+		return
+	}
+	if err == nil {
+		back = s.link("thread", to)
+	}
+	s.done(w, r, err, back, back+"/"+r.PathValue("verb"))
+}
+
+// done leads to a page, or reports why an action failed. If commands must be confirmed first, it asks; the
+// action is where the confirmation is sent.
+func (s *server) done(w http.ResponseWriter, r *http.Request, err error, back, action string) {
 	var untrusted *engine.UntrustedError
 	switch {
 	case errors.As(err, &untrusted):
-		s.showAs(w, http.StatusUnprocessableEntity, "trust", "May these commands run?", "", trustOf(untrusted, r, back))
+		s.showAs(w, http.StatusUnprocessableEntity, "trust", "May these commands run?", "", trustOf(untrusted, r, back, action))
 	case errors.Is(err, &protocol.Error{Code: protocol.CodeNotFound}):
 		s.fail(w, err)
 	case err != nil:
 		s.showAs(w, http.StatusUnprocessableEntity, "problem", "Not done", "",
 			problem{Message: htmlpage.TextOf(err.Error(), most).Body, Hints: hintsOf(err), Back: back})
-	case facts != nil:
-		s.show(w, "done", "Done", "", doneBody{Facts: facts, Back: back})
 	default:
-		http.Redirect(w, r, s.link("thread", to), http.StatusSeeOther)
+		http.Redirect(w, r, back, http.StatusSeeOther)
 	}
 }
 
@@ -279,8 +291,8 @@ const (
 	trustWorkflow = "trust.workflow"
 )
 
-func trustOf(u *engine.UntrustedError, r *http.Request, back string) trust {
-	t := trust{Why: htmlpage.Line(u.Name+" "+u.Why, htmlpage.LongestTitle), Verb: back + "/" + r.PathValue("verb"),
+func trustOf(u *engine.UntrustedError, r *http.Request, back, action string) trust {
+	t := trust{Why: htmlpage.Line(u.Name+" "+u.Why, htmlpage.LongestTitle), Verb: action,
 		Again: map[string]string{}, Back: back}
 	for _, command := range u.Commands {
 		t.Commands = append(t.Commands, htmlpage.TextOf(command, most).Body)

@@ -77,6 +77,8 @@ func (s *server) routes(base, token string) http.Handler {
 	mux.HandleFunc("GET /icon.svg", s.icon())
 	if s.acts {
 		mux.HandleFunc("POST /thread/{id}/{verb}", s.act)
+		mux.HandleFunc("GET /start", s.start)
+		mux.HandleFunc("POST /start", s.start)
 	}
 	return http.StripPrefix(base[:len(base)-1], mux)
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/transcript"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/catalog"
+	"github.com/united-workforce/uwf/engine/dryrun"
 	"github.com/united-workforce/uwf/engine/host"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/worktree"
@@ -41,7 +42,6 @@ import (
 	"github.com/united-workforce/uwf/util/secret"
 	"github.com/united-workforce/uwf/util/terminal"
 	"github.com/united-workforce/uwf/utilagent/box"
-	"github.com/united-workforce/uwf/utilagent/confine"
 )
 
 // CasProgram is the name of the store's commands in hints.
@@ -489,7 +489,5 @@ func (a *App) Colour(w io.Writer, in terminal.Sequence) terminal.Sequence {
 // System returns this machine's sandbox support, and why namespaces don't work.
 func (a *App) System() (config.System, box.Diagnosis) {
 	a.diagnose.Do(func() { a.diagnosis = box.Diagnose(a.Env.Exe) })
-	return config.System{
-		Confines: confine.Level() > 0, Sockets: confine.HoldsSockets(), Namespaces: a.diagnosis.Works(),
-	}, a.diagnosis
+	return dryrun.SystemOf(a.diagnosis), a.diagnosis
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/host"
 	"github.com/united-workforce/uwf/moderator/inputs"
-	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/formfields"
@@ -344,15 +343,6 @@ func (a Commands) inputs(ctx context.Context, c *ucli.Context, declared map[stri
 		return nil, err
 	}
 	return inputs.Fill(ctx, declared, given)
-}
-
-// declaredBy returns the inputs of a workflow that is not stored.
-func declaredBy(def workflow.Definition) map[string]inputs.Declared {
-	declared := map[string]inputs.Declared{}
-	for name, i := range def.Inputs {
-		declared[name] = inputs.Declared{Schema: def.InputSchemas[name], Default: i.Default, Description: i.Description}
-	}
-	return declared
 }
 
 // VarValues completes --var with the inputs of the typed workflow.

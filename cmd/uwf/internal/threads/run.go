@@ -15,15 +15,13 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/workflows"
 	"github.com/united-workforce/uwf/engine"
-	"github.com/united-workforce/uwf/engine/discover"
+	"github.com/united-workforce/uwf/engine/dryrun"
 	"github.com/united-workforce/uwf/engine/remotes"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/moderator/diagram"
-	"github.com/united-workforce/uwf/moderator/flow"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
-	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/hints"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
@@ -128,46 +126,8 @@ func withNext(err error, thread string) error {
 
 // planOutput is the result of run --dry-run.
 type planOutput struct {
-	DryRun   bool            `json:"dryRun"`
-	Workflow string          `json:"workflow"` // name
-	Cwd      string          `json:"cwd"`
-	Inputs   map[string]any  `json:"inputs,omitempty"`
-	First    planFirst       `json:"first"`
-	Roles    []planRole      `json:"roles"`
-	Limits   protocol.Limits `json:"limits"` // 0 means none
-	Ready    bool            `json:"ready"`
-	// Commands lists the commands of the workflows that it runs.
-	Commands []string `json:"commands,omitempty"`
-	// Gets lists the variables passed to its commands by commands.passEnv, and those that are not set.
-	Gets  []string `json:"gets,omitempty"`
+	dryrun.Plan
 	graph diagram.Graph
-}
-
-// planFirst is the first step.
-type planFirst struct {
-	Role   string `json:"role"`
-	Prompt string `json:"prompt"`
-	Cwd    string `json:"cwd"`
-	// Problem is the reason why the role may not work there.
-	Problem protocol.NullString `json:"problem,omitempty"`
-	Hints   []string            `json:"hints,omitempty"`
-}
-
-// planRole describes who runs a role.
-type planRole struct {
-	Role    string              `json:"role"`
-	Player  protocol.Player     `json:"player,omitempty"` // unless it is an agent
-	Agent   protocol.NullString `json:"agent"`
-	Command []string            `json:"command"`
-	Env     map[string]string   `json:"env,omitempty"` // environment of a command
-	Path    protocol.NullString `json:"path"`
-	Model   protocol.NullString `json:"model"`
-	Timeout protocol.NullString `json:"timeout"`
-	May     protocol.NullString `json:"may"` // whether it may run commands, and where it may write
-	// Worst is the maximum cost of the role, with all retries.
-	Worst   engine.Worst        `json:"worst"`
-	Problem protocol.NullString `json:"problem"`
-	Hints   []string            `json:"hints,omitempty"`
 }
 
 // dryRun shows what run would do, without storing or starting anything.
@@ -195,133 +155,27 @@ func (a Commands) dryRun(ctx context.Context, c *ucli.Context, o engine.StepOpti
 	if err != nil {
 		return err
 	}
-	given, err := a.inputs(ctx, c, declaredBy(def))
+	given, err := a.inputs(ctx, c, dryrun.Declared(def))
 	if err != nil {
 		return err
 	}
-	p := planOutput{DryRun: true, Workflow: def.Workflow.Name, Cwd: cwd, Inputs: given, Ready: true, graph: diagram.Of(def.Workflow)}
-	state := moderator.State{Workflow: def.Workflow, Start: protocol.Start{Prompt: prompt, Cwd: cwd, Inputs: given},
-		Artifacts: e.Reader.Dirs.Artifacts("x")}
-	first, err := moderator.Next(ctx, state)
-	if err != nil {
-		return &protocol.Error{Code: protocol.CodeInvalid, Message: err.Error(), Err: err}
-	}
-	p.First = planFirst{Role: first.Role, Prompt: first.Prompt, Cwd: cwd}
-	a.planPlace(ctx, e, &p, first)
-	if p.Limits, err = e.Reader.Limits(ctx, def.Workflow, l); err != nil {
-		return err
-	}
-	settings, err := e.Reader.Config(ctx)
-	if err != nil {
-		return err
-	}
-	h, err := a.Workflows().Hash(ctx, def)
-	if err != nil {
-		return err
-	}
-	if p.Commands, err = a.Workflows().UsedCommands(ctx, settings, def, e.Reader.Env); err != nil {
-		return err
-	}
-	p.Gets = config.Gets(settings, h, def.Workflow, &e.Reader.Env)
-	for _, role := range flow.Roles(def.Workflow) {
-		c := e.Casting().Cast(ctx, def.Workflow, role, o.Wish())
-		if c.Problem == nil && c.Player == protocol.PlayedByAgent {
-			c.Problem = a.lacking(ctx, settings, c)
-		}
-		a.plan(&p, settings, c)
-		planned := &p.Roles[len(p.Roles)-1]
-		planned.Worst = e.Casting().Worst(ctx, def.Workflow, p.Limits, c)
-		if c.Player == protocol.PlayedByCommand {
-			start := state.Start
-			if _, inGraph := def.Graph[role]; !inGraph { // the prompt of a part is not known
-				start.Prompt = "{{" + protocol.PromptVariable + "}}"
-			}
-			planned.Command, planned.Env = moderator.KnownCommand(def.Roles[role], start)
-		}
-	}
-	if err := e.CheckBudget(ctx, def.Workflow, l, o); err != nil {
+	system, _ := a.System()
+	p := planOutput{graph: diagram.Of(def.Workflow)}
+	p.Plan, err = dryrun.Of(ctx, e, a.Workflows(), dryrun.Run{
+		Definition: def, Start: protocol.Start{Prompt: prompt, Cwd: cwd, Inputs: given}, Limits: l, Step: o, Env: a.Env,
+		System: system, Hints: func(err *protocol.Error) []string { return hints.All(a.WorksAt, err) },
+	})
+	if a.Status = p.Code; err != nil {
 		return err
 	}
 	return a.Print(p, func(w *term.Page) { p.text(w, a.Width()) })
-}
-
-// lacking returns the error that an agent reports if its program is not installed.
-func (a Commands) lacking(ctx context.Context, settings protocol.Config, c engine.Casting) *protocol.Error {
-	around := a.Env
-	if agent, err := config.ResolveAgent(settings, c.Agent, a.Env); err == nil {
-		for name, value := range agent.Env {
-			around = around.With(name, value)
-		}
-	}
-	said := discover.Ask(ctx, c.Path, c.Command[1:], around)
-	if said.Check == nil || said.Check.Program != "" || len(said.Check.Problems) == 0 {
-		return nil
-	}
-	p := said.Check.Problems[0]
-	return &protocol.Error{Code: protocol.CodeAgent, Message: plaintext.Line(p.What), Hints: []string{plaintext.Line(p.Do)}}
-}
-
-// planPlace determines where the first role would work.
-func (a Commands) planPlace(ctx context.Context, e *engine.Engine, p *planOutput, first moderator.Decision) {
-	if first.Kind != moderator.Run {
-		return
-	}
-	dir, err := e.Workplace(ctx, first.Role, p.Cwd, first.Location)
-	if err == nil {
-		p.First.Cwd = dir
-		return
-	}
-	why := app.Classify(err)
-	p.First.Cwd, p.First.Problem, p.First.Hints = first.Location, protocol.NullString(why.Message), hints.All(a.WorksAt, why)
-	p.Ready, a.Status = false, why.Code
-}
-
-// plan adds a role. A role that cannot run affects the exit status.
-func (a Commands) plan(p *planOutput, settings protocol.Config, c engine.Casting) {
-	role := planRole{Role: c.Role, Agent: protocol.NullString(c.Agent), Command: c.Command, Path: protocol.NullString(c.Path), Model: protocol.NullString(c.Model)}
-	if role.Command == nil {
-		role.Command = []string{}
-	}
-	system, _ := a.System()
-	switch {
-	case c.Player != protocol.PlayedByAgent:
-		role.Player = c.Player
-		if c.Player == protocol.PlayedByCommand {
-			role.May = protocol.NullString(config.CommandAccess(settings, system) + config.Reaches(config.Network(settings, "", p.Workflow, c.Role)))
-		}
-	case len(c.Command) > 0:
-		reaches := config.Reaches(config.Network(settings, c.Agent, p.Workflow, c.Role))
-		role.May = protocol.NullString(config.Access(settings, c.Agent, c.Command, a.Env, system) + reaches)
-	}
-	if c.Timeout > 0 {
-		role.Timeout = protocol.NullString(protocol.Span(c.Timeout))
-	}
-	if c.Problem != nil {
-		role.Problem, role.Hints = protocol.NullString(c.Problem.Message), hints.All("", c.Problem)
-		if p.Ready {
-			a.Status = c.Problem.Code
-		}
-		p.Ready = false
-	}
-	p.Roles = append(p.Roles, role)
-}
-
-// program returns what would be started for the role, if known.
-func (r planRole) program() string {
-	switch {
-	case r.Player != "" && r.Player != protocol.PlayedByCommand:
-		return "-"
-	case r.Player == protocol.PlayedByCommand && r.Path == "" && r.Problem == "":
-		return r.Command[0]
-	}
-	return string(cmp.Or(r.Path, "not found"))
 }
 
 func (p planOutput) text(w *term.Page, width int) {
 	w.Printf("%s\n", p.graph.Text(width))
 	t := term.NewTable("ROLE", "AGENT", "PROGRAM", "MODEL", "TIMEOUT", "AT MOST", "MAY")
 	for _, r := range p.Roles {
-		t.Row(r.Role, string(cmp.Or(r.Agent, "none")), r.program(), string(cmp.Or(r.Model, "-")), string(cmp.Or(r.Timeout, "none")), worstText(r.Worst), string(cmp.Or(r.May, "-")))
+		t.Row(r.Role, string(cmp.Or(r.Agent, "none")), r.Program(), string(cmp.Or(r.Model, "-")), string(cmp.Or(r.Timeout, "none")), dryrun.WorstText(r.Worst), string(cmp.Or(r.May, "-")))
 	}
 	w.Table(t)
 	for _, r := range p.Roles {
@@ -352,21 +206,6 @@ func (p planOutput) text(w *term.Page, width int) {
 			w.Printf("hint: %s\n", plaintext.Line(h))
 		}
 	}
-}
-
-// worstText describes the maximum cost of a role.
-func worstText(w engine.Worst) string {
-	visits := "any number of steps"
-	if w.Visits > 0 {
-		visits = render.Count(w.Visits, "step")
-	}
-	switch {
-	case w.CostUSD != nil:
-		return visits + ", " + protocol.Dollars(*w.CostUSD)
-	case w.Tokens != nil:
-		return visits + ", " + view.Thousands(*w.Tokens) + " tokens"
-	}
-	return visits + ", any cost"
 }
 
 // limitFlags returns the flags that limit a whole run.

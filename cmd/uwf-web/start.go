@@ -1,0 +1,282 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/catalog"
+	"github.com/united-workforce/uwf/engine/dryrun"
+	"github.com/united-workforce/uwf/engine/view"
+	"github.com/united-workforce/uwf/engine/view/htmlpage"
+	"github.com/united-workforce/uwf/engine/worktree"
+	"github.com/united-workforce/uwf/moderator"
+	"github.com/united-workforce/uwf/moderator/flow"
+	"github.com/united-workforce/uwf/moderator/inputs"
+	"github.com/united-workforce/uwf/moderator/workflow"
+	"github.com/united-workforce/uwf/protocol"
+	fields "github.com/united-workforce/uwf/util/formfields"
+	"github.com/united-workforce/uwf/util/plaintext"
+)
+
+// startPage is the form that starts a run of a workflow.
+type startPage struct {
+	Workflows                   []string // names to choose from
+	Name, About, Dir            string
+	Task                        string
+	Fields                      []field // inputs
+	Roles                       []startRole
+	Agents                      []string // names in the config
+	Modes                       []string
+	Mode                        string
+	MaxCost, MaxTokens, MaxTime string
+	Plan                        *startPlan
+	Problem                     string
+	Hints                       []string
+}
+
+// Optioned reports whether an option is set, so that it is in view.
+func (p startPage) Optioned() bool {
+	return p.MaxCost+p.MaxTokens+p.MaxTime != "" || p.Mode != worktree.ModeDefault ||
+		slices.ContainsFunc(p.Roles, func(r startRole) bool { return r.Agent != "" })
+}
+
+// startRole is a role that an agent plays. Agent "" is the one that the config selects.
+type startRole struct{ Name, Label, Agent string }
+
+// startPlan is the dry run.
+type startPlan struct {
+	Ready                      bool
+	Dir, Role, Problem, Limits string
+	Prompt                     htmlpage.Text // of the first step
+	Roles                      []planRow
+	Commands, Hints            []string
+}
+
+type planRow struct {
+	Role, Agent, Program, Model, Timeout, Worst, May, Runs, Problem string
+	Hints                                                           []string
+}
+
+// starting is a run as the form describes it.
+type starting struct {
+	dryrun.Run
+	name      string
+	workspace worktree.Options
+	given     map[string]any
+}
+
+// start shows the form, filled in as it was sent. POST with do=plan adds the dry run; do=start starts the run.
+func (s *server) start(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), startPatience)
+	defer cancel()
+	c := catalog.Of(s.engine)
+	c.Note, c.Warn = nil, nil
+	items, err := c.List(ctx)
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	p := startPage{Name: r.FormValue("workflow"), Dir: s.env.Dir, Modes: []string{worktree.ModeDefault, worktree.ModeInPlace,
+		worktree.InWorktree, worktree.ModeNone}}
+	for _, it := range items[:min(len(items), mostWorkflows)] {
+		p.Workflows = append(p.Workflows, it.Name)
+	}
+	if p.Name == "" {
+		s.show(w, "start", "Start a run", "", p)
+		return
+	}
+	_, def, err := s.definition(ctx, p.Name, func(string) {})
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	status := http.StatusOK
+	run, err := s.startingOf(ctx, r, &p, def.Definition)
+	if r.Method == http.MethodPost && err == nil {
+		if r.PostFormValue("do") == "start" {
+			s.startRun(ctx, w, r, run)
+			return
+		}
+		p.Plan, err = s.planOf(ctx, c, run)
+	}
+	if r.Method == http.MethodPost && err != nil {
+		status, p.Problem, p.Hints = http.StatusUnprocessableEntity, htmlpage.TextOf(err.Error(), most).Body, hintsOf(err)
+	}
+	s.showAs(w, status, "start", "Start "+htmlpage.Line(def.Definition.Name, htmlpage.Longest), "", p)
+}
+
+// startingOf reads the form into the page and the run. An agent must be in the config: no command is accepted.
+func (s *server) startingOf(ctx context.Context, r *http.Request, p *startPage,
+	def workflow.Definition) (run starting, err error) {
+	var wrong []string
+	refuse := func(what, given string) {
+		wrong = append(wrong, what+": "+strconv.Quote(htmlpage.Line(given, htmlpage.Longest)))
+	}
+	p.About, p.Task = htmlpage.Line(def.Description, htmlpage.LongestTitle), posted(r, "task")
+	p.MaxCost, p.MaxTokens, p.MaxTime = r.PostFormValue("max-cost"), r.PostFormValue("max-tokens"), r.PostFormValue("max-time")
+	p.Mode = cmp.Or(r.PostFormValue("workspace"), worktree.ModeDefault)
+	run = starting{name: p.Name, workspace: worktree.Options{Mode: p.Mode}, Run: dryrun.Run{
+		Definition: def, Env: s.env, System: dryrun.System(s.env.Exe), Hints: func(e *protocol.Error) []string { return hintsOf(e) },
+		Step: engine.StepOptions{Wake: true, Agents: map[string]string{}},
+	}}
+	settings, err := s.engine.Reader.Config(ctx)
+	if err != nil {
+		return run, err
+	}
+	p.Agents = slices.Sorted(maps.Keys(settings.Agents))
+	for _, role := range flow.Roles(def.Workflow) {
+		if def.Roles[role].Player() != protocol.PlayedByAgent {
+			continue
+		}
+		agent := r.PostFormValue("agent." + role)
+		p.Roles = append(p.Roles, startRole{role, htmlpage.Line(role, htmlpage.Longest), agent})
+		switch {
+		case agent == "":
+		case slices.Contains(p.Agents, agent):
+			run.Step.Agents[role] = agent
+		default:
+			refuse("the config has no agent", agent)
+		}
+	}
+	if !slices.Contains(p.Modes, p.Mode) {
+		refuse("there is no workspace mode", p.Mode)
+	}
+	limit := func(what, text string, read func(string) (ok bool)) {
+		if text = strings.TrimPrefix(strings.TrimSpace(text), "$"); text != "" && !read(text) {
+			refuse(what+" is not valid", text)
+		}
+	}
+	limit("the cost limit", p.MaxCost, func(text string) bool {
+		run.Limits.MaxCostUSD, err = strconv.ParseFloat(text, 64)
+		return err == nil && run.Limits.MaxCostUSD > 0 && run.Limits.MaxCostUSD <= protocol.MaxCostUSD
+	})
+	limit("the token limit", p.MaxTokens, func(text string) bool {
+		run.Limits.MaxTokens, err = strconv.ParseInt(text, 10, 64)
+		return err == nil && run.Limits.MaxTokens > 0
+	})
+	limit("the time limit", p.MaxTime, func(text string) bool {
+		took, err := time.ParseDuration(text)
+		run.Limits.MaxTimeMs = took.Milliseconds()
+		return err == nil && run.Limits.MaxTimeMs > 0
+	})
+	p.Fields, run.given, err = inputsOf(r, dryrun.Declared(def))
+	if err != nil {
+		wrong = append(wrong, err.Error())
+	}
+	if run.Start.Prompt = p.Task; strings.TrimSpace(p.Task) == "" {
+		wrong = append(wrong, "the task is empty")
+	}
+	if len(wrong) > 0 {
+		return run, &protocol.Error{Code: protocol.CodeUsage, Message: strings.Join(wrong, "\n")}
+	}
+	run.Start.Cwd, err = engine.RealDir(s.env.Dir)
+	return run, err
+}
+
+// inputsOf are the fields of inputs, and the values that were sent.
+func inputsOf(r *http.Request, declared map[string]inputs.Declared) (form []field, given map[string]any, err error) {
+	given = map[string]any{}
+	for _, name := range slices.Sorted(maps.Keys(declared)) {
+		d := declared[name]
+		f := fields.Of(d.Schema)
+		in := field{
+			Name: name, Label: htmlpage.Line(name, htmlpage.Longest), Note: htmlpage.Line(d.Description, 500), Choices: f.Choices,
+			Required: d.Default == nil, Long: len(f.Choices) == 0 && slices.Contains(f.Types, "string"), Value: posted(r, "input."+name),
+		}
+		if d.Default != nil {
+			in.Note = strings.TrimSpace(in.Note + " Default: " + htmlpage.ValueText(d.Default, htmlpage.Longest).Body)
+		}
+		if strings.TrimSpace(in.Value) != "" {
+			value, wrong := f.Value(in.Value)
+			if given[name] = value; wrong != nil {
+				err = errors.Join(err, fmt.Errorf("%s: %w", in.Label, wrong))
+			}
+		}
+		form = append(form, in)
+	}
+	return form, given, err
+}
+
+// planOf is the dry run.
+func (s *server) planOf(ctx context.Context, c *catalog.Catalog, run starting) (out *startPlan, err error) {
+	if run.Start.Inputs, err = inputs.Fill(ctx, dryrun.Declared(run.Definition), run.given); err != nil {
+		return nil, err
+	}
+	plan, err := dryrun.Of(ctx, s.engine, c, run.Run)
+	if err != nil {
+		return nil, err
+	}
+	line := func(text string) string { return htmlpage.Line(text, htmlpage.LongestTitle) }
+	out = &startPlan{Ready: plan.Ready, Dir: line(plan.First.Cwd), Role: line(plan.First.Role),
+		Problem: line(string(plan.First.Problem)), Hints: plan.First.Hints, Prompt: htmlpage.TextOf(plan.First.Prompt, most),
+		Limits: view.LimitsText(plan.Limits)}
+	for _, text := range slices.Concat(plan.Gets, plan.Commands) {
+		out.Commands = append(out.Commands, line(text))
+	}
+	for _, role := range plan.Roles {
+		row := planRow{Role: line(role.Role), Agent: line(string(role.Agent)), Program: line(role.Program()),
+			Model: line(string(role.Model)), Timeout: string(role.Timeout), Worst: dryrun.WorstText(role.Worst), May: line(string(role.May)),
+			Problem: line(string(role.Problem)), Hints: role.Hints}
+		if role.Player == protocol.PlayedByCommand {
+			row.Runs = line(plaintext.Literal(moderator.CommandLine(role.Command, role.Env)))
+		}
+		out.Roles = append(out.Roles, row)
+	}
+	return out, nil
+}
+
+// startRun starts a thread and a worker that runs it to its end, as uwf run --background does.
+func (s *server) startRun(ctx context.Context, w http.ResponseWriter, r *http.Request, run starting) {
+	var at protocol.ThreadStarted
+	e, err := s.open(ctx)
+	if err == nil {
+		err = confirm(ctx, e, r)
+	}
+	if err == nil {
+		at, err = catalog.Of(e).Start(ctx, e, run.name, run.Start, engine.StartOptions{
+			Limits: run.Limits, Workspace: run.workspace, Check: func(start *protocol.Start) error { return check(ctx, e, start, run) },
+		})
+	}
+	if err == nil {
+		_, err = e.Background(ctx, at.Thread, engine.Work{Steps: engine.UntilEnd, StepOptions: run.Step})
+	}
+	back, action := s.base+"start?"+url.Values{"workflow": {run.name}}.Encode(), s.base+"start"
+	if at.Thread != "" {
+		back = s.link("thread", at.Thread)
+		action = back + "/continue"
+	}
+	s.done(w, r, err, back, action)
+}
+
+// check completes the start node, and refuses what would stop the run at its first step.
+func check(ctx context.Context, e *engine.Engine, start *protocol.Start, run starting) error {
+	w, err := cas.Read[protocol.Workflow](ctx, e.Reader.Store, start.Workflow)
+	if err != nil {
+		return err
+	}
+	declared, err := engine.Declared(ctx, e.Reader.Store, w)
+	if err != nil {
+		return err
+	}
+	if start.Inputs, err = inputs.Fill(ctx, declared, run.given); err != nil {
+		return err
+	}
+	if err := e.CheckFirst(ctx, *start, run.Step); err != nil {
+		return err
+	}
+	if err := e.CheckBudget(ctx, w, run.Limits, run.Step); err != nil {
+		return err
+	}
+	return e.Casting().Named(ctx, run.Step.Wish())
+}
