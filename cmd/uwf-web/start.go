@@ -13,20 +13,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/catalog"
 	"github.com/united-workforce/uwf/engine/dryrun"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/engine/view/htmlpage"
 	"github.com/united-workforce/uwf/engine/worktree"
-	"github.com/united-workforce/uwf/moderator"
-	"github.com/united-workforce/uwf/moderator/flow"
-	"github.com/united-workforce/uwf/moderator/inputs"
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
 	fields "github.com/united-workforce/uwf/util/formfields"
-	"github.com/united-workforce/uwf/util/plaintext"
 )
 
 // startPage is the form that starts a run of a workflow.
@@ -73,7 +68,6 @@ type starting struct {
 	dryrun.Run
 	name      string
 	workspace worktree.Options
-	given     map[string]any
 }
 
 // start shows the form, filled in as it was sent. POST with do=plan adds the dry run; do=start starts the run.
@@ -135,10 +129,7 @@ func (s *server) startingOf(ctx context.Context, r *http.Request, p *startPage,
 		return run, err
 	}
 	p.Agents = slices.Sorted(maps.Keys(settings.Agents))
-	for _, role := range flow.Roles(def.Workflow) {
-		if def.Roles[role].Player() != protocol.PlayedByAgent {
-			continue
-		}
+	for _, role := range dryrun.Agents(def) {
 		agent := r.PostFormValue("agent." + role)
 		p.Roles = append(p.Roles, startRole{role, htmlpage.Line(role, htmlpage.Longest), agent})
 		switch {
@@ -170,7 +161,7 @@ func (s *server) startingOf(ctx context.Context, r *http.Request, p *startPage,
 		run.Limits.MaxTimeMs = took.Milliseconds()
 		return err == nil && run.Limits.MaxTimeMs > 0
 	})
-	p.Fields, run.given, err = inputsOf(r, dryrun.Declared(def))
+	p.Fields, run.Given, err = inputsOf(r, def)
 	if err != nil {
 		wrong = append(wrong, err.Error())
 	}
@@ -185,8 +176,9 @@ func (s *server) startingOf(ctx context.Context, r *http.Request, p *startPage,
 }
 
 // inputsOf are the fields of inputs, and the values that were sent.
-func inputsOf(r *http.Request, declared map[string]inputs.Declared) (form []field, given map[string]any, err error) {
+func inputsOf(r *http.Request, def workflow.Definition) (form []field, given map[string]any, err error) {
 	given = map[string]any{}
+	declared := dryrun.Declared(def)
 	for _, name := range slices.Sorted(maps.Keys(declared)) {
 		d := declared[name]
 		f := fields.Of(d.Schema)
@@ -210,9 +202,6 @@ func inputsOf(r *http.Request, declared map[string]inputs.Declared) (form []fiel
 
 // planOf is the dry run.
 func (s *server) planOf(ctx context.Context, c *catalog.Catalog, run starting) (out *startPlan, err error) {
-	if run.Start.Inputs, err = inputs.Fill(ctx, dryrun.Declared(run.Definition), run.given); err != nil {
-		return nil, err
-	}
 	plan, err := dryrun.Of(ctx, s.engine, c, run.Run)
 	if err != nil {
 		return nil, err
@@ -227,10 +216,7 @@ func (s *server) planOf(ctx context.Context, c *catalog.Catalog, run starting) (
 	for _, role := range plan.Roles {
 		row := planRow{Role: line(role.Role), Agent: line(string(role.Agent)), Program: line(role.Program()),
 			Model: line(string(role.Model)), Timeout: string(role.Timeout), Worst: dryrun.WorstText(role.Worst), May: line(string(role.May)),
-			Problem: line(string(role.Problem)), Hints: role.Hints}
-		if role.Player == protocol.PlayedByCommand {
-			row.Runs = line(plaintext.Literal(moderator.CommandLine(role.Command, role.Env)))
-		}
+			Problem: line(string(role.Problem)), Hints: role.Hints, Runs: line(role.Runs())}
 		out.Roles = append(out.Roles, row)
 	}
 	return out, nil
@@ -245,7 +231,12 @@ func (s *server) startRun(ctx context.Context, w http.ResponseWriter, r *http.Re
 	}
 	if err == nil {
 		at, err = catalog.Of(e).Start(ctx, e, run.name, run.Start, engine.StartOptions{
-			Limits: run.Limits, Workspace: run.workspace, Check: func(start *protocol.Start) error { return check(ctx, e, start, run) },
+			Limits: run.Limits, Workspace: run.workspace, Check: func(start *protocol.Start) error {
+				if err := dryrun.Fill(ctx, e, start, run.Given); err != nil {
+					return err
+				}
+				return dryrun.Check(ctx, e, *start, run.Limits, run.Step)
+			},
 		})
 	}
 	if err == nil {
@@ -257,26 +248,4 @@ func (s *server) startRun(ctx context.Context, w http.ResponseWriter, r *http.Re
 		action = back + "/continue"
 	}
 	s.done(w, r, err, back, action)
-}
-
-// check completes the start node, and refuses what would stop the run at its first step.
-func check(ctx context.Context, e *engine.Engine, start *protocol.Start, run starting) error {
-	w, err := cas.Read[protocol.Workflow](ctx, e.Reader.Store, start.Workflow)
-	if err != nil {
-		return err
-	}
-	declared, err := engine.Declared(ctx, e.Reader.Store, w)
-	if err != nil {
-		return err
-	}
-	if start.Inputs, err = inputs.Fill(ctx, declared, run.given); err != nil {
-		return err
-	}
-	if err := e.CheckFirst(ctx, *start, run.Step); err != nil {
-		return err
-	}
-	if err := e.CheckBudget(ctx, w, run.Limits, run.Step); err != nil {
-		return err
-	}
-	return e.Casting().Named(ctx, run.Step.Wish())
 }

@@ -5,7 +5,9 @@ package dryrun
 import (
 	"cmp"
 	"context"
+	"slices"
 
+	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/catalog"
 	"github.com/united-workforce/uwf/engine/discover"
@@ -27,7 +29,8 @@ import (
 // Run is the run to plan.
 type Run struct {
 	Definition workflow.Definition
-	Start      protocol.Start // Prompt, Cwd and validated Inputs
+	Start      protocol.Start // Prompt and Cwd
+	Given      map[string]any // inputs; the others get their defaults
 	Limits     protocol.Limits
 	Step       engine.StepOptions
 	Env        env.Env       // of the process, without .env
@@ -90,10 +93,49 @@ func Declared(def workflow.Definition) map[string]inputs.Declared {
 	return declared
 }
 
+// Agents returns the roles of a workflow that agents play.
+func Agents(def workflow.Definition) []string {
+	return slices.DeleteFunc(flow.Roles(def.Workflow), func(role string) bool {
+		return def.Roles[role].Player() != protocol.PlayedByAgent
+	})
+}
+
+// Fill completes the given inputs of a stored workflow in its start node.
+func Fill(ctx context.Context, e *engine.Engine, start *protocol.Start, given map[string]any) error {
+	w, err := cas.Read[protocol.Workflow](ctx, e.Reader.Store, start.Workflow)
+	if err != nil {
+		return err
+	}
+	declared, err := engine.Declared(ctx, e.Reader.Store, w)
+	if err == nil {
+		start.Inputs, err = inputs.Fill(ctx, declared, given)
+	}
+	return err
+}
+
+// Check refuses a run of a stored workflow that could not make its first step or whose cost nobody would know.
+func Check(ctx context.Context, e *engine.Engine, start protocol.Start, l protocol.Limits, o engine.StepOptions) error {
+	if err := e.CheckFirst(ctx, start, o); err != nil {
+		return err
+	}
+	w, err := cas.Read[protocol.Workflow](ctx, e.Reader.Store, start.Workflow)
+	if err == nil {
+		err = e.CheckBudget(ctx, w, l, o)
+	}
+	if err != nil {
+		return err
+	}
+	return e.Casting().Named(ctx, o.Wish())
+}
+
 // Of plans a run. Whatever would stop it is in the plan; an error means that there is no plan. e must use the
 // project config for the run's directory.
 func Of(ctx context.Context, e *engine.Engine, c *catalog.Catalog, run Run) (Plan, error) {
 	def := run.Definition
+	var err error
+	if run.Start.Inputs, err = inputs.Fill(ctx, Declared(def), run.Given); err != nil {
+		return Plan{}, err
+	}
 	p := Plan{DryRun: true, Workflow: def.Workflow.Name, Cwd: run.Start.Cwd, Inputs: run.Start.Inputs, Ready: true}
 	state := moderator.State{Workflow: def.Workflow, Start: run.Start, Artifacts: e.Reader.Dirs.Artifacts("x")}
 	first, err := moderator.Next(ctx, state)
@@ -207,6 +249,14 @@ func (r Role) Program() string {
 		return r.Command[0]
 	}
 	return string(cmp.Or(r.Path, "not found"))
+}
+
+// Runs returns the command line of a command's role, else "".
+func (r Role) Runs() string {
+	if r.Player != protocol.PlayedByCommand {
+		return ""
+	}
+	return plaintext.Literal(moderator.CommandLine(r.Command, r.Env))
 }
 
 // WorstText describes the maximum cost of a role.

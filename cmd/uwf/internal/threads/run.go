@@ -18,13 +18,11 @@ import (
 	"github.com/united-workforce/uwf/engine/dryrun"
 	"github.com/united-workforce/uwf/engine/remotes"
 	"github.com/united-workforce/uwf/engine/view"
-	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/moderator/diagram"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/hints"
 	"github.com/united-workforce/uwf/util/plaintext"
-	"github.com/united-workforce/uwf/util/render"
 	"github.com/united-workforce/uwf/util/terminal"
 )
 
@@ -61,13 +59,7 @@ func (a Commands) runWorkflow(ctx context.Context, c *ucli.Context) error {
 		if err := agentsByRole(c.StringSlice("agent"), workflow, &o); err != nil {
 			return err
 		}
-		if err := e.CheckFirst(ctx, s, o); err != nil {
-			return err
-		}
-		if err := checkBudget(ctx, e, s, l, o); err != nil {
-			return err
-		}
-		return e.Casting().Named(ctx, o.Wish())
+		return dryrun.Check(ctx, e, s, l, o)
 	})
 	if err != nil {
 		return err
@@ -155,14 +147,14 @@ func (a Commands) dryRun(ctx context.Context, c *ucli.Context, o engine.StepOpti
 	if err != nil {
 		return err
 	}
-	given, err := a.inputs(ctx, c, dryrun.Declared(def))
+	given, err := a.givenInputs(c, dryrun.Declared(def))
 	if err != nil {
 		return err
 	}
 	system, _ := a.System()
 	p := planOutput{graph: diagram.Of(def.Workflow)}
 	p.Plan, err = dryrun.Of(ctx, e, a.Workflows(), dryrun.Run{
-		Definition: def, Start: protocol.Start{Prompt: prompt, Cwd: cwd, Inputs: given}, Limits: l, Step: o, Env: a.Env,
+		Definition: def, Start: protocol.Start{Prompt: prompt, Cwd: cwd}, Given: given, Limits: l, Step: o, Env: a.Env,
 		System: system, Hints: func(err *protocol.Error) []string { return hints.All(a.WorksAt, err) },
 	})
 	if a.Status = p.Code; err != nil {
@@ -179,8 +171,8 @@ func (p planOutput) text(w *term.Page, width int) {
 	}
 	w.Table(t)
 	for _, r := range p.Roles {
-		if r.Player == protocol.PlayedByCommand {
-			w.Printf("%s runs: %s\n", plaintext.Line(r.Role), plaintext.Literal(moderator.CommandLine(r.Command, r.Env)))
+		if runs := r.Runs(); runs != "" {
+			w.Printf("%s runs: %s\n", plaintext.Line(r.Role), runs)
 		}
 	}
 	for _, line := range slices.Concat(p.Gets, p.Commands) {
