@@ -160,7 +160,7 @@ func after(ctx context.Context, r cas.Reader, t *thread.Thread, known int) iter.
 		for s, err := range t.Steps(ctx) {
 			var p prompt.Step
 			if err == nil {
-				p, err = told(ctx, r, t, s)
+				p, err = promptStep(ctx, r, t, s)
 			}
 			if !yield(p, err) || err != nil || s.Index == known {
 				return
@@ -169,8 +169,8 @@ func after(ctx context.Context, r cas.Reader, t *thread.Thread, known int) iter.
 	}
 }
 
-// told returns the fields of a step that a prompt needs.
-func told(ctx context.Context, r cas.Reader, t *thread.Thread, s thread.Step) (prompt.Step, error) {
+// promptStep returns the fields of a step that a prompt needs.
+func promptStep(ctx context.Context, r cas.Reader, t *thread.Thread, s thread.Step) (prompt.Step, error) {
 	out, err := t.Shown(ctx, s)
 	if err != nil {
 		return prompt.Step{}, fmt.Errorf("output of step %d: %w", s.Index+1, err)

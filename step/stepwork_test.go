@@ -276,9 +276,9 @@ func TestSubmitWritesTheWholeStep(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, result.DetailHash, step.Detail)
 	require.Equal(t, "planner", result.Role)
-	told, err := cas.Read[protocol.Text](t.Context(), f.store, *step.Prompt)
+	promptStep, err := cas.Read[protocol.Text](t.Context(), f.store, *step.Prompt)
 	require.NoError(t, err)
-	require.Equal(t, protocol.Text("what it was told"), told)
+	require.Equal(t, protocol.Text("what it was told"), promptStep)
 	detail, err := cas.Read[protocol.Detail](t.Context(), f.store, step.Detail)
 	require.NoError(t, err)
 	require.Equal(t, protocol.Detail{

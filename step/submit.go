@@ -68,7 +68,7 @@ func Submit(ctx context.Context, b *cas.Batch, t *thread.Thread, s Submission) (
 	if err != nil {
 		return protocol.Result{}, err
 	}
-	told, err := addPrompt(ctx, b, s.Prompt)
+	promptStep, err := addPrompt(ctx, b, s.Prompt)
 	if err != nil {
 		return protocol.Result{}, err
 	}
@@ -83,7 +83,7 @@ func Submit(ctx context.Context, b *cas.Batch, t *thread.Thread, s Submission) (
 		Tries: tries,
 		Role:  s.Role, Agent: s.Agent, EdgePrompt: valid(s.EdgePrompt), Cwd: taskDir(s.RunDir, s.Cwd),
 		SessionID: valid(s.SessionID),
-		Output:    output, Detail: detail, Prompt: told,
+		Output:    output, Detail: detail, Prompt: promptStep,
 		StartedAtMs: s.StartedAtMs, CompletedAtMs: s.CompletedAtMs,
 		ExtractedBy: s.ExtractedBy, Usage: s.Usage, LimitBase: s.LimitBase, Root: root, Files: kept, Children: s.Children,
 		Error: s.Failure,

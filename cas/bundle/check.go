@@ -80,7 +80,7 @@ func (f *File) Check(ctx context.Context) (Report, error) {
 	c := &check{file: f, sealer: seal.New(f, seal.Options{}), is: make([]protocol.Kind, len(f.records)),
 		below: map[cas.Hash]protocol.Kind{}, steps: map[cas.Hash]place{}, states: map[protocol.Tree]bool{}}
 	report := Report{Hash: f.Manifest.Hash, Workflows: []CheckedWorkflow{}, Bytes: f.Size}
-	if err := c.standsOn(ctx); err != nil {
+	if err := c.noteBase(ctx); err != nil {
 		return report, err
 	}
 	err := cas.BottomUp(jsonschema.WithBudget(ctx, len(f.records)), f, f.Manifest.roots(),

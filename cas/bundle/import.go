@@ -552,7 +552,7 @@ func (f *File) Without(ctx context.Context, gone map[protocol.Tree]bool) *Withou
 		w.has[id] = true
 	}
 	if f.base != nil {
-		w.from = standing{ctx, f}
+		w.from = combined{ctx, f}
 	}
 	return w
 }

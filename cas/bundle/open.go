@@ -66,7 +66,7 @@ func Compressed(start []byte) bool {
 }
 
 // hasFiles reports whether bundles of a version have files and are compressed.
-func hasFiles(version string) bool { return version == withFiles || version == takenOut }
+func hasFiles(version string) bool { return version == withFiles || version == withRedactions }
 
 // Open reads a bundle of size bytes once, sequentially, and checks every byte: frames, each node's hash and
 // form, the digest. [File.Check] checks the content of the nodes. Errors: [ErrNotBundle], [*NewerError], a
@@ -485,7 +485,7 @@ func (m Manifest) sealed() []Root {
 func (m Manifest) version() string {
 	switch {
 	case len(m.Instead) > 0:
-		return takenOut
+		return withRedactions
 	case len(m.Trees) > 0:
 		return withFiles
 	}
@@ -589,7 +589,7 @@ func (m Manifest) check() error {
 func (m Manifest) checkInstead() error {
 	for i, s := range m.Instead {
 		_, there := slices.BinarySearch(m.Trees, s.Tree)
-		_, stands := slices.BinarySearch(m.Trees, s.By)
+		_, listed := slices.BinarySearch(m.Trees, s.By)
 		switch {
 		case !s.Tree.Valid() || s.Tree.Function() != s.By.Function():
 			return fmt.Errorf("%q cannot replace %q", s.By, s.Tree)
@@ -597,7 +597,7 @@ func (m Manifest) checkInstead() error {
 			return fmt.Errorf("two trees replace %s", s.Tree)
 		case there:
 			return fmt.Errorf("tree %s is present, but another one replaces it", s.Tree)
-		case !stands:
+		case !listed:
 			return fmt.Errorf("tree %s, which replaces %s, is missing", s.By, s.Tree)
 		}
 	}
@@ -652,13 +652,13 @@ func checkName(name string) error {
 }
 
 const (
-	magic      = "uwf bundle "
-	version    = "1\n"
-	withFiles  = "2\n"
-	takenOut   = "3\n" // with redacted files
-	digestSize = 32
-	frameSize  = 1 + 4 // of a record: kind and length
-	endSize    = 8 + digestSize
+	magic          = "uwf bundle "
+	version        = "1\n"
+	withFiles      = "2\n"
+	withRedactions = "3\n" // with redacted files
+	digestSize     = 32
+	frameSize      = 1 + 4 // of a record: kind and length
+	endSize        = 8 + digestSize
 
 	kindNode      = 'n'
 	kindTombstone = 't'

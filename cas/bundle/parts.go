@@ -91,15 +91,15 @@ func (p *Parts) SetTrees(trees []protocol.Tree, instead []Instead, redacted map[
 	f.Manifest.Trees, f.Manifest.Instead, f.Redacted, f.objectBase = trees, instead, redacted, base
 }
 
-// standing combines the objects of parts with those of the base.
-type standing struct {
+// combined combines the objects of parts with those of the base.
+type combined struct {
 	ctx  context.Context
 	file *File
 }
 
 // object implements source. For a file of the base whose content isn't needed, it returns no size, because
 // the file takes no additional space.
-func (s standing) object(id protocol.Tree, kind byte, whole bool) ([]byte, int64, error) {
+func (s combined) object(id protocol.Tree, kind byte, whole bool) ([]byte, int64, error) {
 	if s.file.HasObject(id) {
 		return s.file.object(id, kind, whole)
 	}
@@ -115,7 +115,7 @@ func (s standing) object(id protocol.Tree, kind byte, whole bool) ([]byte, int64
 // treesOnBase verifies the file trees of parts and omits objects that none of them needs.
 func (f *File) treesOnBase(ctx context.Context) (links []string, err error) {
 	var order []protocol.Tree
-	walk := treeWalk{from: standing{ctx, f}, visit: func(_ byte, id protocol.Tree, _ []byte) error {
+	walk := treeWalk{from: combined{ctx, f}, visit: func(_ byte, id protocol.Tree, _ []byte) error {
 		if f.HasObject(id) {
 			order = append(order, id)
 		}
@@ -157,8 +157,8 @@ func (f *File) arrange(order []cas.Hash) {
 	}
 }
 
-// standsOn records the kinds of the nodes of the base at which the walk stops.
-func (c *check) standsOn(ctx context.Context) error {
+// noteBase records the kinds of the nodes of the base at which the walk stops.
+func (c *check) noteBase(ctx context.Context) error {
 	for h := range c.file.whole {
 		n, err := c.file.base.Get(ctx, h)
 		if err != nil {

@@ -116,11 +116,11 @@ func TestATombstoneIsNoRoot(t *testing.T) {
 // can claim anything.
 func TestATombstoneIsNoSchema(t *testing.T) {
 	t.Parallel()
-	for _, says := range []func(*cas.Kinds) cas.Hash{(*cas.Kinds).MetaHash, func(k *cas.Kinds) cas.Hash { return k.Hash(protocol.KindText) }} {
+	for _, typeOf := range []func(*cas.Kinds) cas.Hash{(*cas.Kinds).MetaHash, func(k *cas.Kinds) cas.Hash { return k.Hash(protocol.KindText) }} {
 		from, to := newWorld(t, cas.XXH3), newWorld(t, cas.XXH3)
 		from.start(idA)
 		_, schema := from.workflow("w")
-		file, err := cas.MarshalTombstone(cas.Tombstone{Hash: schema, Type: says(from.store.Kinds())})
+		file, err := cas.MarshalTombstone(cas.Tombstone{Hash: schema, Type: typeOf(from.store.Kinds())})
 		require.NoError(t, err)
 		overwrite(t, from.store.Path(schema), file)
 		_, err = to.imports(from.export(idA), bundle.ImportOptions{})

@@ -29,17 +29,17 @@ func (w *world) ran(id string, head cas.Hash) {
 	require.NoError(w, os.WriteFile(filepath.Join(dir, "run.json"), fmt.Appendf(nil, `{"thread":%q,"head":%q,"status":"failed"}`, id, head), 0o600))
 }
 
-// says returns the content of the index, and whether it reports damage.
-func (w *world) says() (said []string, named bool) {
+// content returns the content of the index, and whether it reports damage.
+func (w *world) content() (entries []string, named bool) {
 	ctx := context.Background()
 	for h, err := range w.index.Heads(ctx) {
-		said, named = append(said, fmt.Sprint(h)), named || err != nil
+		entries, named = append(entries, fmt.Sprint(h)), named || err != nil
 	}
 	for e, err := range w.index.History(ctx) {
-		said, named = append(said, fmt.Sprint(e)), named || err != nil
+		entries, named = append(entries, fmt.Sprint(e)), named || err != nil
 	}
 	names, err := w.index.Workflows(ctx)
-	return append(said, fmt.Sprint(names)), named || err != nil
+	return append(entries, fmt.Sprint(names)), named || err != nil
 }
 
 // TestFlippedBits checks damage after which a line is still well-formed, with another id, hash or name. Fsck
@@ -50,7 +50,7 @@ func TestFlippedBits(t *testing.T) {
 	require.NoError(t, w.index.Add(t.Context(), otherID, w.start, heads.Facts{}))
 	w.ran(threadID, w.steps[0])
 	w.ran(otherID, w.start)
-	before, named := w.says()
+	before, named := w.content()
 	require.False(t, named)
 	require.Empty(t, w.check(false).Faults)
 	sample := sampletest.New(t)
@@ -66,7 +66,7 @@ func TestFlippedBits(t *testing.T) {
 				bad := slices.Clone(good)
 				bad[at] ^= 1 << bit
 				require.NoError(t, os.WriteFile(file, bad, 0o644))
-				after, named := w.says()
+				after, named := w.content()
 				if named || slices.Equal(before, after) {
 					continue
 				}

@@ -25,10 +25,10 @@ func repair(ctx context.Context, s *fsstore.Store, o Options, faults []Fault) er
 	}
 	x := fileheads.Open(o.Home, durable.OS())
 	return errors.Join(
-		mendLines(ctx, x.QuarantineThreads, x.ThreadsPath(), faults),
-		mendLines(ctx, x.QuarantineHistory, x.HistoryPath(), faults),
-		mendLines(ctx, x.QuarantineRegistry, x.RegistryPath(), faults),
-		mendLines(ctx, x.QuarantineFacts, x.FactsPath(), faults),
+		quarantineLines(ctx, x.QuarantineThreads, x.ThreadsPath(), faults),
+		quarantineLines(ctx, x.QuarantineHistory, x.HistoryPath(), faults),
+		quarantineLines(ctx, x.QuarantineRegistry, x.RegistryPath(), faults),
+		quarantineLines(ctx, x.QuarantineFacts, x.FactsPath(), faults),
 	)
 }
 
@@ -126,8 +126,8 @@ func makeAgain(ctx context.Context, s *fsstore.Store, o Options, faults []Fault)
 	return nil
 }
 
-// mendLines moves the unreadable lines of a file to the quarantine.
-func mendLines(ctx context.Context, quarantine func(context.Context) (int, string, error), path string,
+// quarantineLines moves the unreadable lines of a file to the quarantine.
+func quarantineLines(ctx context.Context, quarantine func(context.Context) (int, string, error), path string,
 	faults []Fault) error {
 	n, to, err := quarantine(ctx)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/united-workforce/uwf/cas/fsstore"
 )
 
-// asNobody runs f without root's privileges on files.
-func asNobody(f func() error) error {
+// unprivileged runs f without root's privileges on files.
+func unprivileged(f func() error) error {
 	result := make(chan error)
 	go func() {
 		// The thread ends with the goroutine, and its privileges with it.
@@ -51,7 +51,7 @@ func TestPermissions(t *testing.T) {
 
 	fresh := newShard(t, secret, public)
 	var secretErr, putErr error
-	require.NoError(t, asNobody(func() error {
+	require.NoError(t, unprivileged(func() error {
 		s, err := fsstore.Open(ctx, dir, fsstore.Options{})
 		if err != nil {
 			return err

@@ -53,7 +53,7 @@ func Workflows(s project.Search) ([]Found, []project.Ignored, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("find workflows: %w", err)
 	}
-	look := lookout{search: s, seen: map[string]bool{}}
+	look := searcher{search: s, seen: map[string]bool{}}
 	for _, dir := range dirs {
 		if err := look.in(dir, cmp.Or(repository, dir)); err != nil {
 			return nil, nil, fmt.Errorf("find workflows: %w", err)
@@ -62,8 +62,8 @@ func Workflows(s project.Search) ([]Found, []project.Ignored, error) {
 	return look.found, look.ignored, nil
 }
 
-// lookout is a search in progress.
-type lookout struct {
+// searcher is a search in progress.
+type searcher struct {
 	search  project.Search
 	files   *project.Files
 	found   []Found
@@ -72,7 +72,7 @@ type lookout struct {
 }
 
 // in searches the workflow folders of a project directory.
-func (l *lookout) in(dir, root string) (err error) {
+func (l *searcher) in(dir, root string) (err error) {
 	if l.files, err = l.search.Open(root); err != nil {
 		if project.IsAbsent(err) || errors.Is(err, fs.ErrPermission) && hasNone(dir) {
 			return nil
@@ -111,7 +111,7 @@ func hasNone(dir string) bool {
 }
 
 // folder lists the workflows of one folder, sorted by name.
-func (l *lookout) folder(name string) ([]Found, error) {
+func (l *searcher) folder(name string) ([]Found, error) {
 	info, err := l.files.Look(name)
 	if err != nil || info == nil || !info.IsDir() {
 		return nil, err
@@ -149,7 +149,7 @@ type candidate struct {
 
 // asWorkflow returns the candidates for a folder entry: a file with a known extension, or a folder with an
 // index file.
-func (l *lookout) asWorkflow(folder, name string) ([]candidate, error) {
+func (l *searcher) asWorkflow(folder, name string) ([]candidate, error) {
 	path := filepath.Join(folder, name)
 	info, err := l.files.Look(path)
 	if err != nil || info == nil {

@@ -18,7 +18,7 @@ func TestForeignKeys(t *testing.T) {
 		require.ErrorAs(t, err, &problems)
 		require.Len(t, problems.List, 1)
 		require.Equal(t, 7, problems.List[0].Line)
-		prosetest.Text(t, told(t, err), key)
+		prosetest.Text(t, problemLines(t, err), key)
 	}
 }
 
@@ -33,7 +33,7 @@ func TestForeignFiles(t *testing.T) {
 		"Fabro":          "// a comment\ndigraph Fix {\n  start [shape=Mdiamond]\n  start -> a\n}\n",
 	} {
 		_, err := workflow.Parse(workflow.Source{File: "x.yaml", Data: []byte(text)})
-		require.Len(t, told(t, err), 1, tool)
+		require.Len(t, problemLines(t, err), 1, tool)
 		prosetest.Error(t, err, tool)
 	}
 	for _, text := range []string{"nodes: {}\n", "agents: []\n", "digraph: x\n", "steps: []\nroles: {}\n", "steps: [{role: a, output: b}]\n", "/* digraph {}"} {

@@ -83,7 +83,7 @@ func TestProblemsInIncludedFiles(t *testing.T) {
 
 	text := base(t)
 	graph := text[strings.Index(text, "graph:"):strings.Index(text, "limits:")]
-	prosetest.Text(t, told(t, func() error { _, err := parseIn(t, dir, graph, "graph: !include sub/graph.yaml\n"); return err }())[2:])
+	prosetest.Text(t, problemLines(t, func() error { _, err := parseIn(t, dir, graph, "graph: !include sub/graph.yaml\n"); return err }())[2:])
 }
 
 func TestIncludeRefuses(t *testing.T) {
@@ -115,7 +115,7 @@ func TestIncludeRefuses(t *testing.T) {
 			t.Parallel()
 			began := time.Now()
 			_, err := parseIn(t, dir, "procedure: Think.", "procedure: !include "+name)
-			prosetest.Text(t, told(t, err))
+			prosetest.Text(t, problemLines(t, err))
 			require.Less(t, time.Since(began), time.Minute)
 		})
 	}

@@ -108,7 +108,7 @@ func TestListProblems(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			_, err := listed(tt.edits...)
-			prosetest.Text(t, told(t, err))
+			prosetest.Text(t, problemLines(t, err))
 		})
 	}
 }
@@ -118,5 +118,5 @@ func TestListProblems(t *testing.T) {
 func TestVariantsWithoutStatus(t *testing.T) {
 	t.Parallel()
 	_, err := workflow.Parse(workflow.Source{File: "x.yaml", Data: []byte(lists)})
-	prosetest.Text(t, told(t, err))
+	prosetest.Text(t, problemLines(t, err))
 }

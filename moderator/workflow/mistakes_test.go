@@ -79,7 +79,7 @@ func TestMistakesOfNewcomers(t *testing.T) {
 			inLine := func(problem string) bool {
 				return strings.HasPrefix(problem, fmt.Sprint(max(tt.line, -tt.line), ":"))
 			}
-			all := told(t, err)
+			all := problemLines(t, err)
 			require.True(t, slices.ContainsFunc(all, inLine), "line %d: %v", tt.line, all)
 			prosetest.Text(t, all, "%q → %q", tt.old, tt.new)
 		})

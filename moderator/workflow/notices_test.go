@@ -32,7 +32,7 @@ graph:
 `
 	for name, c := range map[string]struct {
 		required, node string
-		told           bool
+		problemLines   bool
 	}{
 		"optional":       {"", `{ _: { role: $END, prompt: "{{why}}" } }`, true},
 		"required":       {"why", `{ _: { role: $END, prompt: "{{why}}" } }`, false},
@@ -44,7 +44,7 @@ graph:
 			t.Parallel()
 			def, err := parse(fmt.Sprintf(file, c.required, c.node))
 			require.NoError(t, err)
-			if !c.told {
+			if !c.problemLines {
 				require.Empty(t, def.Notices)
 				return
 			}
@@ -58,7 +58,7 @@ graph:
 // A location outside the starting directory causes a notice.
 func TestLocationsOutside(t *testing.T) {
 	t.Parallel()
-	for location, told := range map[string]string{
+	for location, problemLines := range map[string]string{
 		"sub": "", "./sub/..": "", "{{{plan}}}": "", "sub/~": "", "..x": "",
 		"/srv/{{{plan}}}": "is absolute", `C:\\work`: "is absolute", "~/work": "named ~",
 		"..": "leads out of", "sub/../../x": "leads out of",
@@ -66,12 +66,12 @@ func TestLocationsOutside(t *testing.T) {
 		def, err := parse(base(t, `location: "{{plan}}"`, fmt.Sprintf("location: %q", location)))
 		require.NoError(t, err, location)
 		all := strings.Join(def.Notices, "\n")
-		if told == "" {
+		if problemLines == "" {
 			require.NotContains(t, all, "location", location)
 			continue
 		}
 		require.Contains(t, all, "location of graph[planner][ready] ", location)
-		require.Contains(t, all, told)
+		require.Contains(t, all, problemLines)
 		require.Contains(t, all, "allowLocations")
 	}
 }

@@ -142,7 +142,7 @@ func TestOlderFormProblems(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			_, err := olderFile(tt.edits...)
-			prosetest.Text(t, told(t, err))
+			prosetest.Text(t, problemLines(t, err))
 		})
 	}
 	_, err := workflow.Parse(workflow.Source{Data: []byte(older)})

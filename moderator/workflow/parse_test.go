@@ -30,8 +30,8 @@ func parse(text string) (workflow.Definition, error) {
 	return workflow.Parse(workflow.Source{File: "base.yaml", Data: []byte(text)})
 }
 
-// told formats each problem as one line: "line:column: message → remedy".
-func told(t *testing.T, err error) []string {
+// problemLines formats each problem as one line: "line:column: message → remedy".
+func problemLines(t *testing.T, err error) []string {
 	t.Helper()
 	var problems *workflow.Problems
 	require.ErrorAs(t, err, &problems)
@@ -122,7 +122,7 @@ func TestProblems(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			_, err := parse(base(t, tt.edits...))
-			prosetest.Text(t, told(t, err))
+			prosetest.Text(t, problemLines(t, err))
 		})
 	}
 }
@@ -181,18 +181,18 @@ func TestVariablesThatDoNotExist(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			_, err := parse(base(t, "Do {{{plan}}}", tt.prompt))
-			prosetest.Text(t, told(t, err))
+			prosetest.Text(t, problemLines(t, err))
 		})
 	}
 
 	_, err := parse(base(t, "{ _: planner }", `{ _: { role: planner, prompt: "{{prompt}} {{task}}" } }`))
-	prosetest.Text(t, told(t, err))
+	prosetest.Text(t, problemLines(t, err))
 
 	_, err = parse(base(t, `location: "{{plan}}"`, `location: "{{dir}}"`))
-	prosetest.Text(t, told(t, err))
+	prosetest.Text(t, problemLines(t, err))
 
 	_, err = parse(base(t, "{{summary}}", "{{summery}}"))
-	prosetest.Text(t, told(t, err), "in a block, too")
+	prosetest.Text(t, problemLines(t, err), "in a block, too")
 }
 
 // Variables that once were rejected by mistake.
@@ -280,7 +280,7 @@ func TestFileAndNameMustAgree(t *testing.T) {
 func TestAllProblemsAtOnce(t *testing.T) {
 	t.Parallel()
 	_, err := parse(base(t, "name: base", "name: other", "goal: Plan it.", "gaol: Plan it.", "Do {{{plan}}}", "Do {{{plam}}}", "role: $SUSPEND", "role: nobody"))
-	require.Len(t, told(t, err), 4)
+	require.Len(t, problemLines(t, err), 4)
 	prosetest.Error(t, err)
 }
 

@@ -73,7 +73,7 @@ func TestProblemsOfPlayers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := parse(replaceOnce(players, test.edit[0], test.edit[1]))
-			prosetest.Text(t, told(t, err))
+			prosetest.Text(t, problemLines(t, err))
 		})
 	}
 }
@@ -115,6 +115,6 @@ graph:
 		"an item in all":   {`[echo, x]`, `[echo, "{{item}}"]`},
 	} {
 		_, err := parse(replaceOnce(parts, test.from, test.to))
-		prosetest.Text(t, strings.Join(told(t, err), "\n"), name)
+		prosetest.Text(t, strings.Join(problemLines(t, err), "\n"), name)
 	}
 }

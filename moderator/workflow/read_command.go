@@ -130,13 +130,13 @@ func (d *draft) noteIncluded(r *roleDraft, i int, n *yamldoc.Node) {
 	if !d.Included(n.Pos.Line) || !strings.Contains(r.role.Run[i], "{{") || r.literal[key] {
 		return
 	}
-	r.tell(key)
+	r.markNoted(key)
 	d.note(func() yamldoc.Pos { return d.nth(n.Pos, "{{", 0) }, "run[%d] of role %s is a template, even in a "+
 		"separate file; to keep {{…}} as it is, write run as one text", i, quote(r.name))
 }
 
-// tell records that a warning about part of a command was issued.
-func (r *roleDraft) tell(key string) {
+// markNoted records that a warning about part of a command was issued.
+func (r *roleDraft) markNoted(key string) {
 	if r.literal == nil {
 		r.literal = map[string]bool{}
 	}
@@ -158,7 +158,7 @@ func (d *draft) checkScript(r *roleDraft, from answer) {
 		if d.full() || r.literal[name] || !d.exists(strings.Split(name, "."), from) {
 			continue
 		}
-		r.tell(name)
+		r.markNoted(name)
 		tag, variable := r.role.Script[m[0]:m[1]], envNameOf(name)
 		at := func() yamldoc.Pos { return d.nth(r.run.Pos, tag, 0) }
 		problem := fmt.Sprintf("run of role %s is a script, so %s is not replaced", quote(r.name), tag)

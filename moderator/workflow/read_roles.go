@@ -92,7 +92,7 @@ func (d *draft) readRole(e yamldoc.Entry) *roleDraft {
 
 // roleFields returns the keys of a role, depending on its player.
 func roleFields(n *yamldoc.Node) ([]field, protocol.Player) {
-	prompted := says(n, "prompt")
+	prompted := hasKey(n, "prompt")
 	instructed := field{key: "description", required: !prompted,
 		remedy: `one line about what the role does, or "prompt": what it is asked`}
 	fields := []field{{key: "description"}, {key: "prompt"}}
@@ -104,30 +104,30 @@ func roleFields(n *yamldoc.Node) ([]field, protocol.Player) {
 	children := slices.Concat(fields, players, schema, []field{{key: "join"}, {key: "collect"}, {key: "parallel"},
 		{key: "workspace"}, {key: "merge"}})
 	switch {
-	case says(n, "run"):
+	case hasKey(n, "run"):
 		fields = append(fields, field{key: "parse"}, field{key: "timeout"}, field{key: "shell"}, field{key: "env"})
 		return slices.Concat(fields, players, schema), protocol.PlayedByCommand
-	case says(n, "compute"):
+	case hasKey(n, "compute"):
 		return slices.Concat(fields, players, schema), protocol.PlayedByCompute
-	case says(n, "person"):
+	case hasKey(n, "person"):
 		fields[0] = instructed
 		return slices.Concat(fields, players, schema), protocol.PlayedByPerson
-	case says(n, "workflow"):
+	case hasKey(n, "workflow"):
 		return append(children, field{key: "vars"}), protocol.PlayedByWorkflow
-	case says(n, "all"):
+	case hasKey(n, "all"):
 		return append(children, field{key: "onFailure"}), protocol.PlayedByAll
-	case says(n, "each"):
+	case hasKey(n, "each"):
 		return append(children, field{key: "onFailure"}), protocol.PlayedByEach
 	}
 	fields[0] = instructed
-	fields = append(fields, field{key: "goal", required: !prompted && says(n, "description"), remedy: "who the agent is " +
+	fields = append(fields, field{key: "goal", required: !prompted && hasKey(n, "description"), remedy: "who the agent is " +
 		"and what it aims for"},
 		field{key: "capabilities"}, field{key: "procedure"}, field{key: "output"})
 	return slices.Concat(fields, schema, []field{{key: "extractPrompt", older: true}}, players), protocol.PlayedByAgent
 }
 
-// says reports whether a mapping has a non-null value for a key.
-func says(n *yamldoc.Node, key string) bool {
+// hasKey reports whether a mapping has a non-null value for a key.
+func hasKey(n *yamldoc.Node, key string) bool {
 	v := n.Get(key)
 	return v != nil && !isNull(v)
 }

@@ -73,7 +73,7 @@ func TestProblemsOfScripts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := parse(replaceOnce(scripted, edit[0], edit[1]))
-			prosetest.Text(t, told(t, err))
+			prosetest.Text(t, problemLines(t, err))
 		})
 	}
 }
@@ -107,7 +107,7 @@ func TestNotesOfScripts(t *testing.T) {
 		text := strings.Replace(scripted, `'gh release create "$TAG" --notes {{.Names}}', shell: bash`, run, 1)
 		def, err := workflow.Parse(workflow.Source{File: "base.yaml", Data: []byte(text), Dir: dir})
 		if name == "a word" {
-			prosetest.Text(t, told(t, err), name)
+			prosetest.Text(t, problemLines(t, err), name)
 			continue
 		}
 		require.NoError(t, err)

@@ -80,7 +80,7 @@ func (d *draft) expandInput(e yamldoc.Entry) yamldoc.Entry {
 
 // expandAnswer expands a role's shape to its JSON Schema.
 func (d *draft) expandAnswer(e yamldoc.Entry) yamldoc.Entry {
-	if !says(e.Value, "answer") {
+	if !hasKey(e.Value, "answer") {
 		return e
 	}
 	what, n := "role "+quote(e.Key), e.Value.Get("answer")
@@ -172,12 +172,12 @@ func (d *draft) prompted(n, roles *yamldoc.Node) *yamldoc.Node {
 	if n.Kind == yamldoc.Mapping {
 		target = cmp.Or(n.Get("role"), n.Get("to"))
 	}
-	if target == nil || says(n, "prompt") {
+	if target == nil || hasKey(n, "prompt") {
 		return n
 	}
 	name, _ := textOf(target)
 	role := roles.Get(name)
-	if role == nil || !says(role, "prompt") {
+	if role == nil || !hasKey(role, "prompt") {
 		return n
 	}
 	prompt := role.Get("prompt")
@@ -211,7 +211,7 @@ func (d *draft) expandCollect(role *yamldoc.Node, what string, roles *yamldoc.No
 		}
 		return out
 	}
-	if schemaOf(role) != nil || says(role, "join") {
+	if schemaOf(role) != nil || hasKey(role, "join") {
 		d.add(n.Pos, "keep one of them", "%s has \"collect\" and a join", what)
 		return lacking(out, "join")
 	}
@@ -230,7 +230,7 @@ func (d *draft) expandCollect(role *yamldoc.Node, what string, roles *yamldoc.No
 		}
 	}
 	out = with(out, "join", textNode(collected(parts), n.Pos))
-	return with(out, schemaKeys()[0], collectedSchema(parts, roles, says(role, "merge"), n.Pos))
+	return with(out, schemaKeys()[0], collectedSchema(parts, roles, hasKey(role, "merge"), n.Pos))
 }
 
 // sizeOf counts the nodes of a tree, up to a bound.
@@ -275,7 +275,7 @@ func collectedSchema(parts, roles *yamldoc.Node, merge bool, at yamldoc.Pos) *ya
 	some := []any{protocol.StatusKey, errorsField}
 	all := slices.Clone(some)
 	for _, e := range parts.Entries {
-		if !says(e.Value, "when") {
+		if !hasKey(e.Value, "when") {
 			all = append(all, e.Key)
 		}
 	}
@@ -305,7 +305,7 @@ func partSchema(part, roles *yamldoc.Node, at yamldoc.Pos) *yamldoc.Node {
 		return schemaOf(role)
 	case isCommand(role):
 		return nodeOf(moderator.CommandSchema(), at)
-	case says(role, "run"), hasParts(role), says(role, "person"):
+	case hasKey(role, "run"), hasParts(role), hasKey(role, "person"):
 		return anything
 	}
 	return nodeOf(protocol.AnswerSchema(), at)
@@ -360,24 +360,24 @@ func way(node string, role *yamldoc.Node) string {
 	case node == protocol.StartNode || role == nil:
 	case isCommand(role):
 		return moderator.CommandPassed
-	case hasParts(role) && !says(role, "join") && schemaOf(role) == nil:
+	case hasParts(role) && !hasKey(role, "join") && schemaOf(role) == nil:
 		return moderator.JoinDone
 	}
 	return protocol.DefaultStatus
 }
 
 // isCommand reports whether a role is a command whose answer uwf computes.
-func isCommand(role *yamldoc.Node) bool { return says(role, "run") && !says(role, "parse") }
+func isCommand(role *yamldoc.Node) bool { return hasKey(role, "run") && !hasKey(role, "parse") }
 
 // hasParts reports whether other threads play a role.
 func hasParts(role *yamldoc.Node) bool {
-	return says(role, "all") || says(role, "each") || says(role, "workflow")
+	return hasKey(role, "all") || hasKey(role, "each") || hasKey(role, "workflow")
 }
 
 // schemaOf returns the JSON Schema of a role, nil without one.
 func schemaOf(role *yamldoc.Node) *yamldoc.Node {
 	for _, key := range schemaKeys() {
-		if says(role, key) {
+		if hasKey(role, key) {
 			return role.Get(key)
 		}
 	}

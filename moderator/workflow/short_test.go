@@ -316,7 +316,7 @@ graph:
 		t.Run(fmt.Sprint(i+1), func(t *testing.T) {
 			t.Parallel()
 			_, err := parse(replace(edits))
-			prosetest.Text(t, told(t, err), "%q → %q", edits[0], edits[1])
+			prosetest.Text(t, problemLines(t, err), "%q → %q", edits[0], edits[1])
 		})
 	}
 }

@@ -37,7 +37,7 @@ graph:
 		{"enum: [research, code]", "type: string"},
 	} {
 		_, err := parse(replaceOnce(supervisor, edit[0], edit[1]))
-		prosetest.Text(t, told(t, err), edit[1])
+		prosetest.Text(t, problemLines(t, err), edit[1])
 	}
 }
 
@@ -74,6 +74,6 @@ graph: { $START: spread, spread: { done: $END, some: $END, none: $END } }
 			require.NoError(t, err, c.join)
 			continue
 		}
-		prosetest.Text(t, told(t, err), c.join)
+		prosetest.Text(t, problemLines(t, err), c.join)
 	}
 }

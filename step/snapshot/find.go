@@ -152,7 +152,7 @@ const partialKeys = `^extensions\.partialclone$|^remote\..*\.promisor$`
 func harmless(ctx context.Context, g git) (keys [][2]string, partial bool, err error) {
 	out, err := g.run(ctx, nil, "config", "-z", "--show-scope", "--get-regexp", harmlessKeys+"|"+partialKeys+`|^lfs\.storage$`)
 	if err != nil {
-		if ended(err, saysNo) {
+		if ended(err, exitNo) {
 			err = nil
 		}
 		return nil, false, err

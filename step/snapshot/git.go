@@ -185,8 +185,8 @@ func (g git) start(ctx context.Context, stdin io.Reader, args []string) (out []b
 
 // Exit statuses that mean more than failure.
 const (
-	saysNo    = 1   // the answer is no
-	noSuchUse = 129 // unknown option
+	exitNo    = 1   // the answer is no
+	exitUsage = 129 // unknown option
 )
 
 // ended reports whether an error means that git exited with this status.

@@ -58,8 +58,8 @@ func (r Repo) FindCommit(ctx context.Context, s Spec, ref string, tree protocol.
 	parent string) (commit string, ok bool) {
 	g := inStore(r.env, s.Git)
 	for _, name := range []string{ref, ref + "^2"} {
-		said, err := g.line(ctx, "log", "-1", "--format=%H %T %P", "--end-of-options", name)
-		if words := strings.Fields(said); err == nil && len(words) == 3 && words[1] == sumOf(tree) && words[2] == parent {
+		output, err := g.line(ctx, "log", "-1", "--format=%H %T %P", "--end-of-options", name)
+		if words := strings.Fields(output); err == nil && len(words) == 3 && words[1] == sumOf(tree) && words[2] == parent {
 			return words[0], true
 		}
 	}
@@ -68,15 +68,15 @@ func (r Repo) FindCommit(ctx context.Context, s Spec, ref string, tree protocol.
 
 // asUser returns git with our git directory and the repository's user as author.
 func (r Repo) asUser(ctx context.Context, s Spec) (git, error) {
-	var said []string // from the environment
+	var set []string // from the environment
 	for _, entry := range r.env.Environ {
 		name, _, _ := strings.Cut(entry, "=")
 		if strings.HasPrefix(name, "GIT_AUTHOR_") || strings.HasPrefix(name, "GIT_COMMITTER_") ||
 			name == "GIT_CONFIG_GLOBAL" {
-			said = append(said, entry)
+			set = append(set, entry)
 		}
 	}
-	g := r.user(ctx).inTheNameOf(said)
+	g := r.user(ctx).inTheNameOf(set)
 	var who []string
 	for _, as := range []string{"AUTHOR", "COMMITTER"} {
 		ident, err := g.line(ctx, "var", "GIT_"+as+"_IDENT")
@@ -102,7 +102,7 @@ func (g git) inTheNameOf(who []string) git {
 // Contains reports whether a commit is an ancestor of another.
 func (r Repo) Contains(ctx context.Context, s Spec, in, commit string) (bool, error) {
 	_, err := inStore(r.env, s.Git).run(ctx, nil, "merge-base", "--is-ancestor", commit, in)
-	if ended(err, saysNo) {
+	if ended(err, exitNo) {
 		return false, nil
 	}
 	return err == nil, err
@@ -143,10 +143,10 @@ func (g git) merge(ctx context.Context, ours, theirs string) (protocol.Tree, err
 	switch list := fields(out); {
 	case err == nil && len(list) > 0:
 		return treeOf(list[0]), nil
-	case ended(err, saysNo) && len(list) > 1:
+	case ended(err, exitNo) && len(list) > 1:
 		paths := slices.DeleteFunc(list[1:], func(path string) bool { return path == "" })
 		return "", &ConflictError{Paths: slices.Compact(paths)}
-	case ended(err, noSuchUse):
+	case ended(err, exitUsage):
 		return "", ErrTooOld
 	}
 	return "", err
@@ -155,7 +155,7 @@ func (g git) merge(ctx context.Context, ours, theirs string) (protocol.Tree, err
 // Branch returns the branch that is checked out, or "".
 func (r Repo) Branch(ctx context.Context) (string, error) {
 	ref, err := r.user(ctx).line(ctx, "symbolic-ref", "-q", "HEAD")
-	if ended(err, saysNo) {
+	if ended(err, exitNo) {
 		return "", nil
 	}
 	return strings.TrimPrefix(ref, "refs/heads/"), err
@@ -344,7 +344,7 @@ func (r Repo) update(ctx context.Context, s Spec, index, from, to string) error 
 			return err
 		}
 	}
-	if _, err := g.run(ctx, nil, "update-index", "-q", "--refresh"); err != nil && !ended(err, saysNo) {
+	if _, err := g.run(ctx, nil, "update-index", "-q", "--refresh"); err != nil && !ended(err, exitNo) {
 		return err
 	}
 	return nil
@@ -375,9 +375,9 @@ func lockIndex(ctx context.Context, index, who string) (unlock func(), err error
 	const most = 5 * time.Second
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	path, said := index+".lock", []byte(who+"\n")
+	path, content := index+".lock", []byte(who+"\n")
 	mine := index + ".uwf.lock.tmp"
-	if err := os.WriteFile(mine, said, 0o600); err != nil {
+	if err := os.WriteFile(mine, content, 0o600); err != nil {
 		return nil, err
 	}
 	defer func() { _ = os.Remove(mine) }()
@@ -389,7 +389,7 @@ func lockIndex(ctx context.Context, index, who string) (unlock func(), err error
 		if !errors.Is(err, fs.ErrExist) {
 			return nil, err
 		}
-		if left, err := safeopen.ReadFile(path, maxSetting, safeopen.NoFollow); err == nil && bytes.Equal(left, said) {
+		if left, err := safeopen.ReadFile(path, maxSetting, safeopen.NoFollow); err == nil && bytes.Equal(left, content) {
 			if err := os.Remove(path); err != nil {
 				return nil, err
 			}

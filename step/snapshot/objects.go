@@ -50,10 +50,10 @@ func (e *MissingError) Error() string {
 
 // reader is a git process that returns objects on request.
 type reader struct {
-	child *proc.Child
-	ask   *os.File
-	tell  *bufio.Reader
-	out   *os.File
+	child   *proc.Child
+	ask     *os.File
+	answers *bufio.Reader
+	out     *os.File
 }
 
 // OpenObjects starts reading from the git directories in stores.
@@ -94,7 +94,7 @@ func newReader(e env.Env, store string) (_ *reader, err error) {
 			Stdin: theirs[0], Stdout: theirs[1], Stderr: null,
 		})
 		if err == nil {
-			return &reader{child: child, ask: ours[0], out: ours[1], tell: bufio.NewReaderSize(ours[1], 256<<10)}, nil
+			return &reader{child: child, ask: ours[0], out: ours[1], answers: bufio.NewReaderSize(ours[1], 256<<10)}, nil
 		}
 	}
 	return nil, errors.Join(err, ours[0].Close(), ours[1].Close())
@@ -140,7 +140,7 @@ func (r *reader) get(sum string) (kind string, content []byte, err error) {
 	if _, err := io.WriteString(r.ask, sum+"\n"); err != nil {
 		return "", nil, err
 	}
-	line, err := r.tell.ReadString('\n')
+	line, err := r.answers.ReadString('\n')
 	if err != nil {
 		return "", nil, fmt.Errorf("git cat-file: %w", err)
 	}
@@ -153,10 +153,10 @@ func (r *reader) get(sum string) (kind string, content []byte, err error) {
 		return "", nil, fmt.Errorf("file %s has %s bytes, which is too large", sum, words[2])
 	}
 	content = make([]byte, size)
-	if _, err := io.ReadFull(r.tell, content); err != nil {
+	if _, err := io.ReadFull(r.answers, content); err != nil {
 		return "", nil, fmt.Errorf("git cat-file: %w", err)
 	}
-	_, err = r.tell.Discard(1) // trailing newline
+	_, err = r.answers.Discard(1) // trailing newline
 	return words[1], content, err
 }
 

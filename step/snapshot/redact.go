@@ -162,11 +162,11 @@ func Redact(ctx context.Context, e env.Env, store, common string, r Redaction) (
 		return done, err
 	}
 	for _, tree := range done.Trees {
-		if err := g.takeOut(ctx, store, tree, r.Path, contents); err != nil {
+		if err := g.substituteFor(ctx, store, tree, r.Path, contents); err != nil {
 			return done, err
 		}
 	}
-	if err := g.standFurther(ctx, e, store, done.Trees); err != nil {
+	if err := g.replaceSubstitutes(ctx, e, store, done.Trees); err != nil {
 		return done, err
 	}
 	for _, tree := range all {
@@ -288,8 +288,8 @@ func redactedIn(store string) func(name string) bool {
 	}
 }
 
-// takeOut creates the substitute of a snapshot, and records the contents that it removed.
-func (g git) takeOut(ctx context.Context, store string, tree protocol.Tree, path string,
+// substituteFor creates the substitute of a snapshot, and records the contents that it removed.
+func (g git) substituteFor(ctx context.Context, store string, tree protocol.Tree, path string,
 	contents map[string]bool) error {
 	index := filepath.Join(store, "redact.index")
 	defer func() { _ = os.Remove(index) }()
@@ -330,9 +330,9 @@ func (g git) takeOut(ctx context.Context, store string, tree protocol.Tree, path
 	return err
 }
 
-// standFurther makes the substitutes of some snapshots replace earlier substitutes as well; otherwise the
+// replaceSubstitutes makes the substitutes of some snapshots replace earlier substitutes as well; otherwise the
 // refs of an earlier redaction would keep the content of this one.
-func (g git) standFurther(ctx context.Context, e env.Env, store string, trees []protocol.Tree) error {
+func (g git) replaceSubstitutes(ctx context.Context, e env.Env, store string, trees []protocol.Tree) error {
 	out, err := g.run(ctx, nil, "for-each-ref", "--format=%(tree) %(refname)", redactedRefs)
 	if err != nil {
 		return err

@@ -295,7 +295,7 @@ func inTheWay(root, name string, goes map[string]bool) (blocked []string) {
 		if err != nil || relErr != nil || !d.IsDir() && !goes[rel] {
 			blocked = append(blocked, rel)
 		}
-		if err != nil || len(blocked) > maxTold {
+		if err != nil || len(blocked) > maxListed {
 			return fs.SkipAll
 		}
 		return nil

@@ -27,7 +27,7 @@ const (
 	patience     = 2 * time.Minute
 	maxUntracked = 50_000  // untracked files
 	maxNew       = 1 << 30 // their total size in bytes
-	maxTold      = 20      // paths in Taken.Left
+	maxListed    = 20      // paths in Taken.Left
 )
 
 // Take takes a snapshot of the current files. If it fails, nothing references a new one. It removes leftovers
@@ -168,7 +168,7 @@ type changes struct {
 }
 
 func (c *changes) leave(path string) {
-	if len(c.left) < maxTold {
+	if len(c.left) < maxListed {
 		c.left = append(c.left, strings.ToValidUTF8(strings.TrimSuffix(path, "/"), "\uFFFD"))
 		return
 	}
@@ -177,7 +177,7 @@ func (c *changes) leave(path string) {
 
 // link records a nested repository. Git gets these as arguments.
 func (c *changes) link(path string) {
-	if len(c.links) > 2*maxTold {
+	if len(c.links) > 2*maxListed {
 		c.leave(path)
 		return
 	}

@@ -22,7 +22,7 @@ import (
 func (r Repo) user(ctx context.Context) git {
 	g := newGit(r.env.Environ, r.Root)
 	out, err := g.run(ctx, nil, "config", "-z", "--name-only", "--get-regexp", `^filter\.`)
-	if err != nil && !ended(err, saysNo) {
+	if err != nil && !ended(err, exitNo) {
 		g.err = err
 	}
 	var none [][2]string
@@ -48,7 +48,7 @@ func (r Repo) Commit(ctx context.Context, name string) (commit string, ok bool) 
 // AddWorktree adds a git worktree at an unused path and a commit, without files: see [Fill]. It also creates
 // branch at the commit, unless it exists or is "".
 func (r Repo) AddWorktree(ctx context.Context, path, commit, branch string) error {
-	held, err := mend(ctx, r.Common, filepath.Dir(path))
+	held, err := lockWorktrees(ctx, r.Common, filepath.Dir(path))
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (r Repo) AddWorktree(ctx context.Context, path, commit, branch string) erro
 // RemoveHalfMade removes leftovers of a killed git from worktrees below our directory, which git would report
 // as damage.
 func RemoveHalfMade(ctx context.Context, common, dir string) error {
-	held, err := mend(ctx, common, dir)
+	held, err := lockWorktrees(ctx, common, dir)
 	if err != nil {
 		return err
 	}
@@ -93,9 +93,9 @@ func isGone(path string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// mend is like [RemoveHalfMade] and returns a lock that prevents creating worktrees there until it is
+// lockWorktrees is like [RemoveHalfMade] and returns a lock that prevents creating worktrees there until it is
 // released.
-func mend(ctx context.Context, common, dir string) (*durable.Held, error) {
+func lockWorktrees(ctx context.Context, common, dir string) (*durable.Held, error) {
 	held, err := durable.Lock(ctx, filepath.Join(dir, "worktrees.lock"))
 	if err != nil {
 		return nil, err
@@ -183,7 +183,7 @@ func sameDir(a, b string) bool {
 // RemoveWorktree removes a worktree with its contents and git's record of it, and the branch if it is still
 // at its original commit.
 func (r Repo) RemoveWorktree(ctx context.Context, path, branch, commit string) error {
-	held, err := mend(ctx, r.Common, filepath.Dir(path))
+	held, err := lockWorktrees(ctx, r.Common, filepath.Dir(path))
 	if errors.Is(err, fs.ErrNotExist) { // no worktrees exist
 		return nil
 	}
@@ -359,7 +359,7 @@ func (r Repo) RefreshIndex(ctx context.Context) error {
 	case <-time.After(time.Second): // git can compare whole seconds
 	}
 	_, err := g.run(ctx, nil, "update-index", "-q", "--refresh")
-	if ended(err, saysNo) {
+	if ended(err, exitNo) {
 		return nil // a snapshot differs from the commit
 	}
 	return err

@@ -252,7 +252,7 @@ func NoPrice(c protocol.Config, command, model, agentAlias, workflow, role strin
 	case OwnsModels(command):
 		alias = first(model, AgentModel(c, agentAlias, workflow, role))
 		m, known := c.Models[alias]
-		if !known || m.Price != nil || tellsCost(c.Providers[m.Provider]) {
+		if !known || m.Price != nil || reportsCost(c.Providers[m.Provider]) {
 			return "", ""
 		}
 		return fmt.Sprintf("models.%s has no price", alias), alias
@@ -269,8 +269,8 @@ func NoPrice(c protocol.Config, command, model, agentAlias, workflow, role strin
 	return "", ""
 }
 
-// tellsCost reports whether a provider includes the cost in each reply.
-func tellsCost(p protocol.Provider) bool {
+// reportsCost reports whether a provider includes the cost in each reply.
+func reportsCost(p protocol.Provider) bool {
 	u, err := url.Parse(p.BaseURL)
 	return err == nil && (u.Hostname() == "openrouter.ai" || strings.HasSuffix(u.Hostname(), ".openrouter.ai"))
 }

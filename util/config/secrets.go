@@ -224,14 +224,14 @@ func badLine(src string) int {
 // eaten returns a variable whose value has lost a part: unless in single quotes, the library expands $NAME to
 // a variable of the same file, or to nothing, so that "p$1q" becomes "pq".
 func eaten(src string, vars map[string]string) string {
-	const stand = "\ue000" // without a dollar sign nothing is expanded
-	raw, err := readDotEnv(strings.ReplaceAll(src, "$", stand))
+	const placeholder = "\ue000" // without a dollar sign nothing is expanded
+	raw, err := readDotEnv(strings.ReplaceAll(src, "$", placeholder))
 	if err != nil {
 		return ""
 	}
-	reference := regexp.MustCompile(`\\?` + stand + `\{?([A-Z0-9_]+)`)
+	reference := regexp.MustCompile(`\\?` + placeholder + `\{?([A-Z0-9_]+)`)
 	for _, name := range keys(vars) {
-		if strings.ReplaceAll(raw[name], stand, "$") == vars[name] {
+		if strings.ReplaceAll(raw[name], placeholder, "$") == vars[name] {
 			continue
 		}
 		for _, match := range reference.FindAllStringSubmatch(raw[name], -1) {

@@ -80,29 +80,29 @@ func GiveWay(ctx context.Context, path string) {
 	}
 }
 
-// tellAfter is the time that Lock waits before it calls the function given to [WithWaiting].
-const tellAfter = 3 * time.Second
+// notifyAfter is the time that Lock waits before it calls the function given to [WithWaiting].
+const notifyAfter = 3 * time.Second
 
 type waitingKey struct{}
 
 // WithWaiting returns a context in which Lock calls tell with the path of each lock that it waits for longer
 // than a moment, once and while waiting.
-func WithWaiting(ctx context.Context, tell func(path string)) context.Context {
-	return context.WithValue(ctx, waitingKey{}, tell)
+func WithWaiting(ctx context.Context, notify func(path string)) context.Context {
+	return context.WithValue(ctx, waitingKey{}, notify)
 }
 
 // wait tries until ctx is done.
 func wait(ctx context.Context, path string, open func(string) (*os.File, error)) (*Held, error) {
-	tell, _ := ctx.Value(waitingKey{}).(func(string))
+	notify, _ := ctx.Value(waitingKey{}).(func(string))
 	var waited time.Duration
 	for {
 		held, err := tryLock(path, open)
 		if !errors.Is(err, ErrLocked) {
 			return held, err
 		}
-		if tell != nil && waited >= tellAfter {
-			tell(path)
-			tell = nil
+		if notify != nil && waited >= notifyAfter {
+			notify(path)
+			notify = nil
 		}
 		pause := min(max(waited/10, minPause), maxPause)
 		timer := time.NewTimer(pause)

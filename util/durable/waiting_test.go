@@ -20,15 +20,15 @@ func TestWaitingIsTold(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			held, err := durable.TryLock(path)
 			require.NoError(t, err)
-			var told []string
-			ctx := durable.WithWaiting(t.Context(), func(path string) { told = append(told, path) })
+			var reported []string
+			ctx := durable.WithWaiting(t.Context(), func(path string) { reported = append(reported, path) })
 			ctx, cancel := context.WithTimeout(ctx, wait)
 			defer cancel()
 			_, err = durable.Lock(ctx, path)
 			require.ErrorIs(t, err, durable.ErrLocked)
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			require.ErrorContains(t, err, path)
-			require.Len(t, told, want)
+			require.Len(t, reported, want)
 			require.NoError(t, held.Unlock())
 		})
 	}

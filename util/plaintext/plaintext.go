@@ -288,17 +288,17 @@ func hides(r rune) bool {
 // Names formats a list of untrusted names, up to most. It quotes a name that could look like several names or
 // like the end of the list.
 func Names(names []string, most int) string {
-	var said []string
+	var list []string
 	for _, name := range names[:min(len(names), most)] {
 		if strings.ContainsAny(name, `,"`) || strings.TrimSpace(name) != name || Line(name) != name {
 			name = strconv.Quote(name)
 		}
-		said = append(said, name)
+		list = append(list, name)
 	}
-	if more := len(names) - len(said); more > 0 {
-		said = append(said, fmt.Sprintf("and %d more", more))
+	if more := len(names) - len(list); more > 0 {
+		list = append(list, fmt.Sprintf("and %d more", more))
 	}
-	return strings.Join(said, ", ")
+	return strings.Join(list, ", ")
 }
 
 // Short shortens a text to this number of characters and appends "…" if it was longer.

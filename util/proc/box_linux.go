@@ -59,8 +59,8 @@ func (b *Box) start(c Command) (*Child, error) {
 	c.Inherit = append(given, c.Inherit...)
 	cmd := &exec.Cmd{Path: c.Path, Args: []string{c.Path}, Dir: "/", Env: []string{}}
 	setStreams(cmd, c)
-	said := &report{read, bufio.NewReader(read)}
-	child := &Child{cmd: cmd, release: func() {}, ended: said.ended}
+	boxReport := &report{read, bufio.NewReader(read)}
+	child := &Child{cmd: cmd, release: func() {}, ended: boxReport.ended}
 	c.namespaces, c.Session = b.attributes, true // it has no terminal
 	if c.WithParent {
 		child.group, child.release, err = startTied(cmd, c)
@@ -72,7 +72,7 @@ func (b *Box) start(c Command) (*Child, error) {
 		_ = read.Close()
 		return nil, &BoxError{Stage: "namespaces", Err: err}
 	}
-	first, err := said.next(boxPatience)
+	first, err := boxReport.next(boxPatience)
 	if err == nil && first.Started != "" && listener != nil {
 		if err = listener.receive(b.Listener); err != nil {
 			first.Stage, first.Error = "network", err.Error()

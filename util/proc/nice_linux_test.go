@@ -49,10 +49,10 @@ func sessionAsNice(t *testing.T, want int) bool {
 	raw, err := syscall.Getpriority(syscall.PRIO_PROCESS, child.Process.Pid)
 	assert.NoError(t, err)
 	assert.Equal(t, want, 20-raw)
-	said, err := os.ReadFile(fmt.Sprintf("/proc/%d/autogroup", child.Process.Pid))
+	autogroup, err := os.ReadFile(fmt.Sprintf("/proc/%d/autogroup", child.Process.Pid))
 	if errors.Is(err, fs.ErrNotExist) { // only the child's own niceness counts
 		return true
 	}
 	assert.NoError(t, err)
-	return strings.HasSuffix(string(said), fmt.Sprintf(" nice %d\n", want))
+	return strings.HasSuffix(string(autogroup), fmt.Sprintf(" nice %d\n", want))
 }

@@ -31,8 +31,8 @@ func TestWithParent(t *testing.T) {
 	require.NoError(t, parent.Start())
 	pid := 0
 	for lines := bufio.NewScanner(out); pid == 0 && lines.Scan(); {
-		if said, ok := strings.CutPrefix(lines.Text(), "pid "); ok {
-			pid, err = strconv.Atoi(said)
+		if text, ok := strings.CutPrefix(lines.Text(), "pid "); ok {
+			pid, err = strconv.Atoi(text)
 			require.NoError(t, err)
 		}
 	}

@@ -112,7 +112,7 @@ const (
 	maxFile     = 7 * MaxMessage // a byte takes up to six in JSON
 	maxMessages = 100
 	unread      = ".json"
-	told        = ".told"
+	delivered   = ".told"
 )
 
 // ErrFull means that nobody reads the messages.
@@ -187,7 +187,7 @@ func (d Dir) Unread() []Message {
 
 // MarkDelivered records that a message was delivered in the step that follows head.
 func (d Dir) MarkDelivered(l Message, head protocol.Hash) error {
-	return os.Rename(d.mail(l.name), d.mail(strings.TrimSuffix(l.name, unread)+"."+string(head)+told))
+	return os.Rename(d.mail(l.name), d.mail(strings.TrimSuffix(l.name, unread)+"."+string(head)+delivered))
 }
 
 // SettleMail updates delivered messages before the step that follows head starts: messages delivered in a
@@ -196,7 +196,7 @@ func (d Dir) MarkDelivered(l Message, head protocol.Hash) error {
 func (d Dir) SettleMail(head protocol.Hash, goesOn bool) error {
 	var errs []error
 	for _, name := range d.names() {
-		rest, was := strings.CutSuffix(name, told)
+		rest, was := strings.CutSuffix(name, delivered)
 		if !was {
 			continue
 		}

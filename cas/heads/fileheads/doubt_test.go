@@ -141,7 +141,7 @@ func TestLostFactsMakeNoThreadOurs(t *testing.T) {
 			require.True(t, foreign(t, x, "stranger"))
 		})
 	}
-	for name, mend := range map[string]func(x *fileheads.Heads) error{
+	for name, fix := range map[string]func(x *fileheads.Heads) error{
 		"repaired": func(x *fileheads.Heads) error { _, _, err := x.QuarantineFacts(ctx); return err },
 		"pruned": func(x *fileheads.Heads) error {
 			if err := x.Archive(ctx, ended(id("own"), h1)); err != nil {
@@ -153,7 +153,7 @@ func TestLostFactsMakeNoThreadOurs(t *testing.T) {
 	} {
 		x, dir := strangers(t)
 		require.NoError(t, os.Remove(filepath.Join(dir, "facts.jsonl")))
-		require.NoError(t, mend(x), name)
+		require.NoError(t, fix(x), name)
 		require.True(t, foreign(t, x, "stranger"), name)
 	}
 

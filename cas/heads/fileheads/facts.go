@@ -33,14 +33,14 @@ const privateFile = 0o600
 
 // factsRead is the combined content of the lines.
 type factsRead struct {
-	data   []byte
-	number int               // number of the last line
-	whole  int64             // bytes of complete lines
-	known  map[string]fields // by thread
-	doubts map[string]error  // by thread: why its origin is unknown
-	faults []error
-	lost   bool                   // the file, or its end, is lost
-	said   map[string]heads.Facts // decoded entries of known
+	data    []byte
+	number  int               // number of the last line
+	whole   int64             // bytes of complete lines
+	known   map[string]fields // by thread
+	doubts  map[string]error  // by thread: why its origin is unknown
+	faults  []error
+	lost    bool                   // the file, or its end, is lost
+	decoded map[string]heads.Facts // decoded entries of known
 }
 
 // Facts returns the facts of an active or ended thread. Neither having none nor an unreadable line is an
@@ -86,7 +86,7 @@ func (x *Heads) keepFacts(r *factsRead) {
 // readFacts reads the lines about a thread, "" for all threads, and determines which are in doubt.
 func (x *Heads) readFacts(ctx context.Context, only string) (*factsRead, error) {
 	r, err := x.readLines(ctx, only)
-	if err != nil || only != "" && r.known[only] != nil && x.factsSaid() <= r.whole {
+	if err != nil || only != "" && r.known[only] != nil && x.recordedSize() <= r.whole {
 		return r, err
 	}
 	var threads *table
@@ -104,7 +104,7 @@ func (x *Heads) readFacts(ctx context.Context, only string) (*factsRead, error) 
 			return r, err
 		}
 	}
-	standing := x.names(ctx)
+	existing := x.names(ctx)
 	if r.lost = threads.facts > r.whole; r.lost {
 		what := " is missing"
 		if r.whole > 0 {
@@ -112,7 +112,7 @@ func (x *Heads) readFacts(ctx context.Context, only string) (*factsRead, error) 
 		}
 		why := &protocol.Error{Code: protocol.CodeInvalid, Message: x.path(factsFile) + what + "; restore it from a backup: it records where threads come from"}
 		r.faults = append(r.faults, why)
-		r.doubt(nil, standing, why)
+		r.doubt(nil, existing, why)
 		maps.DeleteFunc(r.doubts, func(id string, err error) bool {
 			return err == error(why) && r.known[id]["imported"] != nil
 		})
@@ -149,13 +149,13 @@ func (x *Heads) readLines(ctx context.Context, only string) (*factsRead, error) 
 	if err != nil {
 		return nil, err
 	}
-	r := &factsRead{data: data, known: map[string]fields{}, doubts: map[string]error{}, said: map[string]heads.Facts{}}
+	r := &factsRead{data: data, known: map[string]fields{}, doubts: map[string]error{}, decoded: map[string]heads.Facts{}}
 	if kept := x.kept.Load(); only == "" && kept != nil && bytes.HasPrefix(data, kept.data) {
-		r.number, r.known, r.said = kept.number, maps.Clone(kept.known), maps.Clone(kept.said)
+		r.number, r.known, r.decoded = kept.number, maps.Clone(kept.known), maps.Clone(kept.decoded)
 		r.whole = int64(len(kept.data))
 		data = data[len(kept.data):]
 	}
-	var standing map[string]bool // read only if needed
+	var existing map[string]bool // read only if needed
 	for text := range bytes.Lines(data) {
 		r.number++
 		content, whole := bytes.CutSuffix(text, []byte("\n"))
@@ -174,12 +174,12 @@ func (x *Heads) readLines(ctx context.Context, only string) (*factsRead, error) 
 		case err == nil:
 			r.add(change)
 		case !errors.Is(err, errNothing):
-			if standing == nil {
-				standing = x.names(ctx)
+			if existing == nil {
+				existing = x.names(ctx)
 			}
 			err = invalid(x.path(factsFile), r.number, err.Error())
 			r.faults = append(r.faults, err)
-			r.doubt(content, standing, err)
+			r.doubt(content, existing, err)
 		}
 	}
 	return r, ctx.Err()
@@ -202,7 +202,7 @@ func (r *factsRead) add(change factsChange) {
 	}
 	maps.Copy(known, change.fields)
 	r.known[change.thread] = known
-	delete(r.said, change.thread)
+	delete(r.decoded, change.thread)
 	if change.fields["imported"] != nil {
 		delete(r.doubts, change.thread)
 	}
@@ -210,11 +210,11 @@ func (r *factsRead) add(change factsChange) {
 
 // doubt determines the threads that a line might be about. If it starts with a known thread, that one and
 // those that it mentions, because a damaged line end joins two lines; otherwise all.
-func (r *factsRead) doubt(line []byte, standing map[string]bool, why error) {
+func (r *factsRead) doubt(line []byte, existing map[string]bool, why error) {
 	id, _ := strings.CutPrefix(string(line), begin)
 	id = id[:min(len(id), threadid.Len)]
-	sure := standing[id] && !bytes.Contains(line, []byte{0}) // zeros might have been many lines
-	for thread := range standing {
+	sure := existing[id] && !bytes.Contains(line, []byte{0}) // zeros might have been many lines
+	for thread := range existing {
 		if !sure || bytes.Contains(line, []byte(thread)) {
 			r.doubts[thread] = why
 		}
@@ -236,13 +236,13 @@ func (x *Heads) names(ctx context.Context) map[string]bool {
 
 // of returns the facts of a thread.
 func (r *factsRead) of(thread string) (heads.Facts, error) {
-	f, read := r.said[thread]
+	f, read := r.decoded[thread]
 	if !read {
 		var err error
 		if f, err = r.known[thread].facts(); err != nil {
 			return f, err
 		}
-		r.said[thread] = f
+		r.decoded[thread] = f
 	}
 	f.Doubt = r.doubts[thread]
 	return f, nil
@@ -298,7 +298,7 @@ func (x *Heads) appendFacts(ctx context.Context, f *table, changes map[string]he
 }
 
 func (x *Heads) appendFactsText(f *table, text []byte) error {
-	start, err := x.mendTail(factsFile, isFacts)
+	start, err := x.repairTail(factsFile, isFacts)
 	if err != nil {
 		return err
 	}
@@ -319,8 +319,8 @@ func (x *Heads) marks(ctx context.Context) ([]byte, error) {
 	return factsLines(marks, false)
 }
 
-// factsSaid returns the minimum size of the file according to threads.yaml; 0 if unknown.
-func (x *Heads) factsSaid() int64 {
+// recordedSize returns the minimum size of the file according to threads.yaml; 0 if unknown.
+func (x *Heads) recordedSize() int64 {
 	f, err := safeopen.OpenMax(x.path(threadsFile), maxFile, safeopen.Follow)
 	if err != nil {
 		return 0 // reported by the reader

@@ -16,8 +16,8 @@ import (
 	"github.com/united-workforce/uwf/util/sampletest"
 )
 
-// said returns the content of an index and the number of errors reported.
-func said(t *testing.T, x *fileheads.Heads) (all map[string]string, errors int) {
+// contents returns the content of an index and the number of errors reported.
+func contents(t *testing.T, x *fileheads.Heads) (all map[string]string, errors int) {
 	t.Helper()
 	all = map[string]string{}
 	add := func(what string, value any, err error) {
@@ -73,7 +73,7 @@ func TestFlippedBytes(t *testing.T) {
 	require.NoError(t, x.Archive(ctx, ended(id("delta"), h1)))
 	require.NoError(t, x.Register(ctx, "one", h1))
 	require.NoError(t, x.Register(ctx, "two", h2))
-	before, errors := said(t, x)
+	before, errors := contents(t, x)
 	require.Zero(t, errors)
 	require.Len(t, before, 8)
 	sample := sampletest.New(t)
@@ -89,7 +89,7 @@ func TestFlippedBytes(t *testing.T) {
 				bad := slices.Clone(good)
 				bad[at] = c
 				require.NoError(t, os.WriteFile(filepath.Join(dir, file), bad, 0o600))
-				after, errors := said(t, x)
+				after, errors := contents(t, x)
 				what := fmt.Sprintf("%s: %q in the place of byte %d: %q", file, c, at, bad)
 				if maps.Equal(before, after) || errors > 0 {
 					continue

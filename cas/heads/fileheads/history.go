@@ -186,7 +186,7 @@ func (x *Heads) appendLines(ctx context.Context, lines []heads.Ended) error {
 		return nil
 	}
 	return x.locked(ctx, historyLock, func() error {
-		start, err := x.mendTail(historyFile, isEnded)
+		start, err := x.repairTail(historyFile, isEnded)
 		if err != nil {
 			return err
 		}

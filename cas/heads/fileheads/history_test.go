@@ -102,11 +102,11 @@ func TestATornHistoryIsMended(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			x, dir := with(t, "history.jsonl", c.before)
-			damaged := func() (told bool) {
+			damaged := func() (reported bool) {
 				for _, err := range x.History(t.Context()) {
-					told = told || err != nil
+					reported = reported || err != nil
 				}
-				return told
+				return reported
 			}
 			require.Equal(t, c.damaged, damaged())
 			require.NoError(t, x.Add(t.Context(), id("z"), h1, heads.Facts{}))

@@ -72,14 +72,14 @@ func TestKill(t *testing.T) {
 	// On a slow machine the workers get less done before they are killed, so more rounds are needed.
 	for round, acts := 0, 0; round < 20 || acts < 100; round++ {
 		var together sync.WaitGroup
-		said := make([][]string, 3)
-		for i := range said {
-			together.Go(func() { said[i] = killedWorker(t, root, fmt.Sprintf("r%dw%d", round, i)) })
+		acknowledged := make([][]string, 3)
+		for i := range acknowledged {
+			together.Go(func() { acknowledged[i] = killedWorker(t, root, fmt.Sprintf("r%dw%d", round, i)) })
 		}
 		together.Wait()
 		names, err := w.names(ctx)
 		require.NoError(t, err)
-		for _, lines := range said {
+		for _, lines := range acknowledged {
 			checkKilled(ctx, t, w, names, lines)
 			acts += len(lines)
 		}
@@ -101,26 +101,26 @@ func killedWorker(t *testing.T, root, name string) []string {
 		t.Errorf("start worker: %v", err)
 		return nil
 	}
-	var said []string
+	var acknowledged []string
 	var timer *time.Timer
 	for scanner := bufio.NewScanner(stdout); scanner.Scan(); {
 		if timer == nil { // at a random moment once it is working
 			timer = time.AfterFunc(rand.N(40*time.Millisecond), func() { _ = cmd.Process.Kill() })
 			defer timer.Stop()
 		}
-		said = append(said, scanner.Text())
+		acknowledged = append(acknowledged, scanner.Text())
 	}
 	if cmd.Wait() == nil || stderr.Len() > 0 {
 		t.Errorf("worker %s ended by itself: %s", name, stderr.String())
 	}
-	return said
+	return acknowledged
 }
 
 // checkKilled compares a worker's acknowledgments with the actual state. All its threads except the last have
 // ended.
-func checkKilled(ctx context.Context, t *testing.T, w world, names map[string]protocol.Hash, said []string) {
+func checkKilled(ctx context.Context, t *testing.T, w world, names map[string]protocol.Hash, acknowledged []string) {
 	t.Helper()
-	for i, line := range said {
+	for i, line := range acknowledged {
 		id, state, _ := strings.Cut(line, " has ")
 		active, ended := names["active "+id], names["ended "+id]
 		if state == "ended" {
@@ -128,7 +128,7 @@ func checkKilled(ctx context.Context, t *testing.T, w world, names map[string]pr
 			require.NotEmpty(t, ended, line)
 			continue
 		}
-		if i < len(said)-1 {
+		if i < len(acknowledged)-1 {
 			continue // the next line contains more
 		}
 		var steps int

@@ -106,9 +106,9 @@ func linesOf[T any](data []byte, parse func([]byte) (T, error)) iter.Seq[line[T]
 	}
 }
 
-// mendTail handles a last line without a newline: it removes a torn line. For any other, damaged or not, it
+// repairTail handles a last line without a newline: it removes a torn line. For any other, damaged or not, it
 // returns the newline that the caller must write first. parse returns an error for an unreadable line.
-func (x *Heads) mendTail(file string, parse func(line []byte) error) (start []byte, err error) {
+func (x *Heads) repairTail(file string, parse func(line []byte) error) (start []byte, err error) {
 	f, err := safeopen.OpenMax(x.path(file), maxFile, safeopen.Follow)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

@@ -181,9 +181,9 @@ func (x *Heads) Lost(ctx context.Context) (lost []string, err error) {
 	if err != nil {
 		return nil, ctx.Err() // reported with the facts
 	}
-	says := f.facts > 0 || size == 0
+	recorded := f.facts > 0 || size == 0
 	runs = slices.DeleteFunc(runs, func(e fs.DirEntry) bool { return known[e.Name()] || !threadid.Valid(e.Name()) })
-	if len(runs) == 0 && says {
+	if len(runs) == 0 && recorded {
 		return nil, ctx.Err()
 	}
 	ends, _, err := x.lastEnds()
@@ -202,7 +202,7 @@ func (x *Heads) Lost(ctx context.Context) (lost []string, err error) {
 			add(e.Name())
 		}
 	}
-	if !says || len(lost) > 0 {
+	if !recorded || len(lost) > 0 {
 		facts, _ := x.AllFacts(ctx) // unreadable lines are reported with the facts
 		for id, f := range facts {
 			if f.Doubt == nil {

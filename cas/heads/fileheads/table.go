@@ -340,15 +340,15 @@ func (x *Heads) save(t *table) error {
 
 func (t *table) render() []byte {
 	out := make([]byte, 0, headLine*(2+len(t.entries)+len(t.bad)+len(t.comments))+len(t.text))
-	says := sumPrefix + strings.Repeat("0", sumDigits)
+	head := sumPrefix + strings.Repeat("0", sumDigits)
 	if t.facts > 0 {
-		says += fmt.Sprintf(withFacts, t.facts)
+		head += fmt.Sprintf(withFacts, t.facts)
 	}
 	switch {
 	case t.wrong != "":
 		out = append(append(out, t.wrong...), '\n')
 	case len(t.bad) == 0: // a checksum implies that everything is readable
-		out = append(append(out, says...), '\n')
+		out = append(append(out, head...), '\n')
 	}
 	if t.inPlace {
 		out = append(out, t.text...)

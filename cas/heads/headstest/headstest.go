@@ -44,12 +44,12 @@ func moves(t *testing.T, x heads.Heads) {
 	require.ErrorIs(t, err, heads.ErrNoThread)
 	require.NoError(t, x.Add(ctx, idA, h1, heads.Facts{}))
 	require.ErrorIs(t, x.Add(ctx, idA, h2, heads.Facts{}), heads.ErrExists)
-	stands(t, x, idA, h1)
+	requireHead(t, x, idA, h1)
 
 	require.NoError(t, x.Move(ctx, idA, h1, h2))
-	stands(t, x, idA, h2)
+	requireHead(t, x, idA, h2)
 	conflict(t, x.Move(ctx, idA, h1, h3), heads.ConflictError{Thread: idA, Want: h1, Got: h2})
-	stands(t, x, idA, h2)
+	requireHead(t, x, idA, h2)
 	conflict(t, x.Move(ctx, idB, h1, h3), heads.ConflictError{Thread: idB, Want: h1})
 	require.NoError(t, x.Move(ctx, idA, h2, h2), "a move to where it is")
 }
@@ -73,7 +73,7 @@ func ends(t *testing.T, x heads.Heads) {
 	require.ErrorIs(t, x.Reopen(ctx, ended(idB, h1), 2), heads.ErrNoThread)
 	conflict(t, x.Reopen(ctx, ended(idA, h2), 2), heads.ConflictError{Thread: idA, Want: h2, Got: h1})
 	require.NoError(t, x.Reopen(ctx, got, 2))
-	stands(t, x, idA, h1)
+	requireHead(t, x, idA, h1)
 	_, err = x.Ended(ctx, idA)
 	require.ErrorIs(t, err, heads.ErrNoThread)
 	require.ErrorIs(t, x.Reopen(ctx, got, 2), heads.ErrExists)
@@ -173,7 +173,7 @@ func refusals(t *testing.T, x heads.Heads) {
 		e.Status = status
 		require.ErrorIs(t, x.Archive(ctx, e), invalid, "%q ends nothing", status)
 	}
-	stands(t, x, idA, h1)
+	requireHead(t, x, idA, h1)
 }
 
 // failed checks that a thread's failure is visible wherever its end is.
@@ -188,7 +188,7 @@ func failed(t *testing.T, x heads.Heads) {
 	_, history := all(t, x)
 	require.Equal(t, []heads.Ended{end}, history)
 	require.NoError(t, x.Reopen(t.Context(), end, 2))
-	stands(t, x, idA, h1)
+	requireHead(t, x, idA, h1)
 }
 
 func canceled(t *testing.T, x heads.Heads) {
@@ -202,14 +202,14 @@ func canceled(t *testing.T, x heads.Heads) {
 	} {
 		require.ErrorIs(t, err, context.Canceled, what)
 	}
-	stands(t, x, idA, h1)
+	requireHead(t, x, idA, h1)
 }
 
 func ended(thread string, head protocol.Hash) heads.Ended {
 	return heads.Ended{Thread: thread, Workflow: h3, Head: head, Status: protocol.StatusCompleted, CompletedAt: 1}
 }
 
-func stands(t *testing.T, x heads.Heads, thread string, want protocol.Hash) {
+func requireHead(t *testing.T, x heads.Heads, thread string, want protocol.Hash) {
 	t.Helper()
 	got, err := x.Head(t.Context(), thread)
 	require.NoError(t, err)
