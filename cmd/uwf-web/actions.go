@@ -29,23 +29,29 @@ type form struct {
 	Head   protocol.Hash // the head that the user has seen
 	Fields []field       // fields of a role played by a person
 	More   bool          // the thread reached its limit, which can be raised
+	From   string        // the page to return to; "" for the thread's
+
+	ChoiceOf string   // the field that Choices set; "" if there are too many of them
+	Choices  []choice // instead of Fields
+	Optional []field  // of choices that need no other field
 }
 
 // formOf returns [formOf] for a page of this server.
 func (s *server) formOf(at protocol.StepOutput, actions []protocol.Action) *form {
 	f := formOf(at, actions)
 	if f != nil {
-		f.ID, f.Action, f.Token = at.Thread+"-", s.link("thread", at.Thread, f.Verb), s.token
+		f.Action, f.Token = s.link("thread", at.Thread, f.Verb), s.token
+		f.identify(at.Thread)
 	}
 	return f
 }
 
 // field is an input for one value.
 type field struct {
-	Name, Label, Note string
-	Choices           []string
-	Required, Long    bool
-	Value             string // already given
+	ID, Name, Label, Note string
+	Choices               []string
+	Required, Long        bool
+	Value                 string // already given
 }
 
 // formOf returns the form that continues a thread, or nil if it accepts no input now.
@@ -55,6 +61,8 @@ func formOf(at protocol.StepOutput, actions []protocol.Action) *form {
 		switch a.Verb {
 		case protocol.VerbAnswer:
 			f.Verb, f.Button, f.Fields = "answer", "Answer", fieldsOf(a.Form)
+			f.choose(a.Form)
+			f.identify("")
 			return f
 		case protocol.VerbResume:
 			if f.Verb, f.Label, f.Button = "resume", "Next instruction", "Continue"; at.Question != nil {
@@ -64,7 +72,9 @@ func formOf(at protocol.StepOutput, actions []protocol.Action) *form {
 		case protocol.VerbRaiseLimit:
 			f.More = slices.Contains(a.Command, at.Thread) // the limit is its own, not its parent's
 		case protocol.VerbContinue:
-			f.Verb, f.Button = "continue", "Continue"
+			if f.Verb, f.Button = "continue", "Continue"; at.Status == protocol.StatusError {
+				f.Button = "Retry"
+			}
 			return f
 		}
 	}
@@ -85,18 +95,9 @@ func fieldsOf(schema any) []field {
 			if i >= 0 {
 				continue
 			}
-			note := htmlpage.Line(f.Description, 500)
-			if kind := f.Kind(); kind != "" && len(f.Choices) == 0 && kind != "a text" {
-				note = strings.TrimSpace(note + " (" + kind + ")")
-			}
-			if f.Default != "" {
-				note = strings.TrimSpace(note + " Default: " + htmlpage.Line(f.Default, htmlpage.Longest))
-			}
-			out = append(out, field{
-				Name: f.Name, Label: htmlpage.Line(f.Name, htmlpage.Longest), Note: note, Choices: f.Choices,
-				Required: f.Required && len(given) == 0, Long: len(f.Choices) == 0 && (len(f.Types) == 0 ||
-					slices.Contains(f.Types, "string")),
-			})
+			shown := fieldOf(f)
+			shown.Required = f.Required && len(given) == 0
+			out = append(out, shown)
 		}
 	}
 	add(nil)

@@ -125,7 +125,7 @@ func (p *statsPage) fill(sums protocol.Stats) {
 		longest = max(longest, weight(row.Totals))
 	}
 	add := func(names []string, t protocol.Totals, all bool) {
-		row := statsRow{Names: names, Steps: t.Steps, Time: render.Duration(t.DurationMs), Tokens: view.Tokens(t),
+		row := statsRow{Names: names, Steps: t.Steps, Time: render.Duration(t.DurationMs), Tokens: view.TokensRounded(t),
 			Cost: view.Cost(t), All: all}
 		if longest > 0 && !all {
 			row.Bar = int(weight(t) * 100 / longest)

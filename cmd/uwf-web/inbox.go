@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"net/http"
 	"time"
 
@@ -22,10 +21,14 @@ type inboxPage struct {
 // waiting is a thread that waits for a person.
 type waiting struct {
 	about
-	Asks, Command string
-	Age           string
-	Form          *form // nil if the pages are read-only, or if it accepts no input
+	Asker, Command string
+	Asks           htmlpage.Text
+	Last           *htmlpage.Step // the step that the question is about; nil if unknown
+	Form           *form          // nil if the pages are read-only, or if it accepts no input
 }
+
+// longestAsk is the maximum number of bytes displayed of a question.
+const longestAsk = 2 << 10
 
 // running is a thread with a step in progress.
 type running struct {
@@ -36,6 +39,7 @@ type running struct {
 
 // about is a description of a thread.
 type about struct {
+	ID                              string
 	Title, Status, Mood, Link, Cost string
 	Workflow, WorkflowLink          string
 	Since                           htmlpage.When
@@ -49,14 +53,19 @@ func (s *server) inbox(w http.ResponseWriter, r *http.Request) {
 	all, atWork, more, moreRun := view.Attention(r.Context(), s.engine, &s.known, 2*rows, lost)
 	for _, it := range all {
 		item := waiting{
-			about: s.aboutOf(it.At, it.Title, it.Since, it.Totals, now), Age: ageOf(it.Since, now),
-			Asks: htmlpage.Line(it.Reason, 500), Command: htmlpage.Line(it.Command, htmlpage.LongestCommand),
+			about: s.aboutOf(it.At, it.Title, it.Since, it.Totals, now),
+			Asks:  htmlpage.TextOf(it.Reason, longestAsk), Command: htmlpage.Line(it.Command, htmlpage.LongestCommand),
 		}
 		if it.Question != nil {
-			item.Asks = htmlpage.Line(it.Question.Role, htmlpage.Longest) + ": " + htmlpage.Line(it.Question.Text, 500)
+			item.Asker, item.Asks = htmlpage.Line(it.Question.Role, htmlpage.Longest), htmlpage.TextOf(it.Question.Text, longestAsk)
+		}
+		if len(p.Waiting) < contexts {
+			item.Last = s.lastStep(r.Context(), it)
 		}
 		if s.acts {
-			item.Form = s.formOf(it.At, it.Actions)
+			if item.Form = s.formOf(it.At, it.Actions); item.Form != nil {
+				item.Form.From = "inbox"
+			}
 		}
 		p.Waiting = append(p.Waiting, item)
 	}
@@ -77,7 +86,7 @@ func (s *server) inbox(w http.ResponseWriter, r *http.Request) {
 func (s *server) aboutOf(at protocol.StepOutput, title string, since *int64, sum *protocol.Totals,
 	now time.Time) about {
 	a := about{
-		Title: htmlpage.Line(title, htmlpage.LongestTitle), Status: string(at.Status), Mood: htmlpage.Mood(at.Status),
+		ID: at.Thread, Title: htmlpage.Line(title, htmlpage.LongestTitle), Status: string(at.Status), Mood: htmlpage.Mood(at.Status),
 		Link:     s.link("thread", at.Thread),
 		Workflow: htmlpage.Line(at.WorkflowName, htmlpage.Longest), WorkflowLink: s.workflowLink(at.Workflow),
 		Since: htmlpage.WhenOf(since, now),
@@ -89,21 +98,4 @@ func (s *server) aboutOf(at protocol.StepOutput, title string, since *int64, sum
 		a.Cost = view.Cost(*sum)
 	}
 	return a
-}
-
-// ageOf returns the approximate age of an event.
-func ageOf(ms *int64, now time.Time) string {
-	if ms == nil {
-		return ""
-	}
-	switch ago := now.Sub(time.UnixMilli(*ms)); {
-	case ago < time.Minute:
-		return "just now"
-	case ago < time.Hour:
-		return fmt.Sprintf("%d min", int(ago.Minutes()))
-	case ago < 48*time.Hour:
-		return fmt.Sprintf("%d h", int(ago.Hours()))
-	default:
-		return fmt.Sprintf("%d days", int(ago.Hours()/24))
-	}
 }

@@ -42,12 +42,7 @@ func (s *server) parse() error {
 	if s.templates, err = s.templates.ParseFS(assets, "assets/*.html"); err != nil {
 		return err
 	}
-	own, err := assets.ReadFile("assets/web.css")
-	if err != nil {
-		return err
-	}
-	shared, err := htmlpage.Style()
-	s.style = shared + string(own)
+	s.style, err = htmlpage.Style()
 	return err
 }
 

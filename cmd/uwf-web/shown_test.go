@@ -146,7 +146,7 @@ func TestWorkflowPages(t *testing.T) {
 	at, err := s.engine.Reader.Show(t.Context(), id)
 	require.NoError(t, err)
 	s.says("workflows", http.StatusOK, "loop", string(at.Workflow))
-	s.says("workflow/"+string(at.Workflow), http.StatusOK, "loop", "writer", "a person", "cannot be played", "uwf setup", "a run of it")
+	s.says("workflow/"+string(at.Workflow), http.StatusOK, "loop", "writer", "a person", "cannot run", "uwf setup", "a run of it")
 	require.Contains(t, s.get("workflow/"+string(at.Workflow)+"/graph.svg", http.StatusOK), "<svg")
 	require.Contains(t, s.get("thread/"+id, http.StatusOK), "workflow/"+string(at.Workflow))
 

@@ -339,7 +339,12 @@ func (w *watcher) failed(ctx context.Context) error {
 }
 
 // Tokens formats the known tokens and the number of steps with unknown ones.
-func Tokens(t protocol.Totals) string {
+func Tokens(t protocol.Totals) string { return tokens(t, Thousands) }
+
+// TokensRounded is [Tokens] with rounded numbers.
+func TokensRounded(t protocol.Totals) string { return tokens(t, rounded) }
+
+func tokens(t protocol.Totals, number func(int64) string) string {
 	switch {
 	case t.Steps+t.FailedTries == 0:
 		return ""
@@ -347,9 +352,9 @@ func Tokens(t protocol.Totals) string {
 		return "unknown"
 	}
 	text := fmt.Sprintf("%s%s in, %s out", atLeast(t.StepsWithoutUsage),
-		Thousands(t.Usage.InputTokens+t.Usage.CacheReadTokens+t.Usage.CacheWriteTokens), Thousands(t.Usage.OutputTokens))
+		number(t.Usage.InputTokens+t.Usage.CacheReadTokens+t.Usage.CacheWriteTokens), number(t.Usage.OutputTokens))
 	if cached := t.Usage.CacheReadTokens; cached > 0 {
-		text += fmt.Sprintf(" (%s of them from a cache)", Thousands(cached))
+		text += fmt.Sprintf(" (%s of them from a cache)", number(cached))
 	}
 	return text + unknownOf(t.StepsWithoutUsage, t)
 }
@@ -369,7 +374,7 @@ func Cost(t protocol.Totals) string {
 func Note(t protocol.Totals) string {
 	parts := []string{fmt.Sprintf("×%d", t.Steps), render.Duration(t.DurationMs)}
 	if t.Usage.Counted() {
-		parts = append(parts, atLeast(t.StepsWithoutUsage)+StepTokens(t.Usage))
+		parts = append(parts, atLeast(t.StepsWithoutUsage)+ShortTokens(t.Usage))
 	} else {
 		parts = append(parts, "tokens unknown")
 	}
@@ -385,6 +390,11 @@ func StepTokens(u *protocol.Usage) string {
 		return "?"
 	}
 	return fmt.Sprintf("%d in, %d out", u.InputTokens+u.CacheReadTokens+u.CacheWriteTokens, u.OutputTokens)
+}
+
+// ShortTokens formats the tokens of a step with rounded numbers.
+func ShortTokens(u *protocol.Usage) string {
+	return fmt.Sprintf("%s in, %s out", rounded(u.InputTokens+u.CacheReadTokens+u.CacheWriteTokens), rounded(u.OutputTokens))
 }
 
 // Changes formats the amount of file changes.
@@ -443,6 +453,17 @@ func LimitsText(l protocol.Limits) string {
 		}
 	}
 	return strings.Join(parts, ", ")
+}
+
+// rounded formats a number with at most one decimal: "900", "12.0k", "1.5M".
+func rounded(n int64) string {
+	switch {
+	case n < 1000:
+		return strconv.FormatInt(n, 10)
+	case n < 999_950:
+		return fmt.Sprintf("%.1fk", float64(n)/1e3)
+	}
+	return fmt.Sprintf("%.1fM", float64(n)/1e6)
 }
 
 // Thousands groups the digits of a number.

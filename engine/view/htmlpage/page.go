@@ -13,6 +13,7 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"html/template"
@@ -35,6 +36,7 @@ import (
 	"github.com/united-workforce/uwf/moderator/flow"
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/step/frontmatter"
 	kept "github.com/united-workforce/uwf/step/snapshot"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
@@ -240,14 +242,19 @@ func WorkflowGraph(w protocol.Workflow) (string, error) { return diagram.Of(w).S
 
 // changedFiles holds the changes of a step to the snapshotted files.
 type changedFiles struct {
-	List    []file
-	More    int      // number of files that are not listed
-	Diff    []Change // nil if it is too large or not displayed
-	Problem string   // why the changes are unknown
+	List           []file
+	More           int // number of files that are not listed
+	Added, Removed int // number of lines
+	Problem        string
 }
 
 // file is a file that a step has added, changed or removed.
-type file struct{ Path, What, Lines string }
+type file struct {
+	Path, What     string
+	Text           bool // not binary
+	Added, Removed int
+	Diff           []Change // nil if it is too large or not displayed
+}
 
 // Limits on the displayed files of a step.
 const (
@@ -282,57 +289,59 @@ func (f *changedFiles) read(ctx context.Context, e *engine.Engine, step protocol
 	if err != nil {
 		return err
 	}
-	lines := 0
 	for _, c := range list {
-		lines += max(c.Added, 0) + max(c.Removed, 0)
+		f.Added, f.Removed = f.Added+max(c.Added, 0), f.Removed+max(c.Removed, 0)
 		if len(f.List) < mostFiles {
 			f.List = append(f.List, fileOf(c))
 		}
 	}
 	f.More = len(list) - len(f.List)
-	if diff && f.More == 0 && lines <= mostDiffLines {
-		f.Diff, err = diffOf(ctx, states)
+	if diff && f.More == 0 && f.Added+f.Removed <= mostDiffLines {
+		err = f.addDiff(ctx, states)
 	}
 	return err
 }
 
 func fileOf(c kept.Change) file {
-	f := file{Path: Line(c.Path, LongestTitle), What: "changed", Lines: "no text"}
+	f := file{Path: Line(c.Path, LongestTitle), What: "changed", Text: c.Added >= 0, Added: c.Added, Removed: c.Removed}
 	switch c.Status {
 	case 'A':
 		f.What = "added"
 	case 'D':
 		f.What = "removed"
 	}
-	if c.Added >= 0 {
-		f.Lines = fmt.Sprintf("+%d −%d", c.Added, c.Removed)
-	}
 	return f
 }
 
-// diffOf returns the lines of a patch, without binary files.
-func diffOf(ctx context.Context, states worktree.StepFiles) (out []Change, err error) {
+// CountFiles formats the number of files.
+func (f *changedFiles) CountFiles() string { return render.Count(len(f.List)+f.More, "file") }
+
+// addDiff adds the lines of a patch to the files, which it has in the same order. It omits binary files.
+func (f *changedFiles) addDiff(ctx context.Context, states worktree.StepFiles) error {
 	var patch bytes.Buffer
 	if err := states.Patch(ctx, &patch); err != nil {
-		return nil, err
+		return err
 	}
-	binary, size := false, 0
+	at, size, inLines := -1, 0, false
 	for line := range strings.Lines(patch.String()) {
 		line = strings.TrimRight(line, "\r\n")
-		begins := strings.HasPrefix(line, "diff --git ")
-		if binary = !begins && (binary || line == "GIT binary patch"); binary || line == "" {
+		switch {
+		case strings.HasPrefix(line, "diff --git "):
+			at, inLines = at+1, false
+			continue
+		case strings.HasPrefix(line, "@@ "):
+			inLines = true
+		}
+		if !inLines || line == "" || at >= len(f.List) {
 			continue
 		}
 		if size += len(line); size > mostDiffBytes {
-			return append(out, Change{Mark: " ", Text: "[…]"}), nil
+			f.List[at].Diff = append(f.List[at].Diff, Change{Mark: " ", Text: "[…]"})
+			return nil
 		}
-		mark, text := line[:1], line[1:]
-		if mark != "+" && mark != "-" || strings.HasPrefix(line, "+++ ") || strings.HasPrefix(line, "--- ") {
-			mark, text = " ", strings.TrimPrefix(line, " ")
-		}
-		out = append(out, Change{Mark: mark, Text: TextOf(text, mostDiffBytes).Body})
+		f.List[at].Diff = append(f.List[at].Diff, Change{Mark: line[:1], Text: TextOf(line[1:], mostDiffBytes).Body})
 	}
-	return out, nil
+	return nil
 }
 
 // Text is an untrusted text, shortened for display.
@@ -354,6 +363,12 @@ func TextOf(s string, most int) Text {
 // Empty reports whether there is nothing to display.
 func (t Text) Empty() bool { return strings.TrimSpace(t.Body) == "" }
 
+// Short returns the first line, shortened.
+func (t Text) Short() string {
+	first, _, _ := strings.Cut(strings.TrimSpace(t.Body), "\n")
+	return Line(first, Longest)
+}
+
 // Scrolls reports whether a text may need a scroll bar. If so, it must be focusable by keyboard.
 func (t Text) Scrolls() bool { return len(t.Body) > 800 || strings.Count(t.Body, "\n") > 20 }
 
@@ -370,6 +385,45 @@ func ValueText(v any, most int) Text {
 		return Text{Body: plaintext.Escape(err.Error())}
 	}
 	return TextOf(strings.TrimRight(b.String(), "\n"), most)
+}
+
+// datum is a field of a value.
+type datum struct {
+	Name string
+	Text
+	Long bool // it is more than a few words
+}
+
+// dataOf returns the fields of an object, the status first; nil if the value is no object.
+func dataOf(v any, most int) (data []datum) {
+	const mostFields = 100
+	object, _ := v.(map[string]any)
+	names := slices.Sorted(maps.Keys(object))
+	for _, name := range names[:min(len(names), mostFields)] {
+		d := datum{Name: Line(name, Longest), Text: ValueText(object[name], max(most/len(names), Longest))}
+		_, isText := object[name].(string)
+		d.Long = isText && (len(d.Body) > Longest || strings.Contains(d.Body, "\n"))
+		data = append(data, d)
+	}
+	if len(names) > mostFields {
+		data = append(data, datum{Name: "…", Text: Text{Body: fmt.Sprintf("%d more fields", len(names)-mostFields)}})
+	}
+	return data
+}
+
+// withoutData returns an answer without what is displayed as its data.
+func withoutData(answer string, data any) string {
+	if parsed, err := frontmatter.Parse(answer); err == nil {
+		return parsed.Body
+	}
+	var value any
+	if json.Unmarshal([]byte(answer), &value) == nil {
+		given, _ := json.Marshal(value)
+		if kept, err := json.Marshal(data); err == nil && bytes.Equal(given, kept) {
+			return ""
+		}
+	}
+	return answer
 }
 
 // Line returns an untrusted name or title as one line of at most most characters.
@@ -397,7 +451,7 @@ func WhenOf(ms *int64, now time.Time) When {
 		return When{}
 	}
 	at := time.UnixMilli(*ms).In(now.Location())
-	return When{Text: at.Format("2006-01-02 15:04"), Machine: at.Format(time.RFC3339)}
+	return When{Text: at.Format("2006-01-02 15:04 MST"), Machine: at.Format(time.RFC3339)}
 }
 
 // costText formats the cost of a step.
@@ -418,7 +472,7 @@ func tokensText(u *protocol.Usage) string {
 	case u.Turns == 0 && u.Tokens() == 0:
 		return "no model"
 	}
-	return render.Count(int(u.Tokens()), "token")
+	return view.ShortTokens(u)
 }
 
 // Limits of an exported file.
@@ -481,11 +535,11 @@ func Export(ctx context.Context, w io.Writer, e *engine.Engine, id string, diffs
 		x.Omitted = t.Len() - len(steps)
 	}
 	x.Time = TimelineOf(ctx, e, steps, Now{At: at})
-	bars, said := barsOf(steps), map[string]string{}
+	said := map[string]string{}
 	x.All = func(yield func(Step) bool) {
 		for i, s := range steps {
 			step := StepOf(ctx, t, e.Reader.Store, s, e.Reader.Env.Now(), bounds)
-			step.Bar, step.Open = bars[i], i == len(steps)-1
+			step.Open = i == len(steps)-1
 			if i >= len(steps)-exportFiles {
 				step.Files = FilesOf(ctx, e, s, diffs)
 			}

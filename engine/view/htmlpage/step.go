@@ -45,9 +45,9 @@ type Step struct {
 	Status, Model         string
 	Took, Tokens, Cost    string
 	Ended                 When
-	Bar                   int // percent of the longest displayed step
 	Prompt, Data, Answer  Text
-	Whole                 Text // the agent's full prompt; empty if not stored or not displayed
+	Fields                []datum // of the data, if it is an object
+	Whole                 Text    // the agent's full prompt; empty if not stored or not displayed
 	Usage                 string
 	Tries                 []failedTry
 	Refused               []string      // why answers were rejected
@@ -86,6 +86,9 @@ type Turn struct {
 	Link                string
 }
 
+// IsTool reports whether the turn is the result of a tool.
+func (t Turn) IsTool() bool { return t.Who == string(protocol.TurnTool) }
+
 // Call is a tool call by a model.
 type Call struct {
 	Name string
@@ -115,7 +118,7 @@ func stepOf(ctx context.Context, t *thread.Thread, r cas.Reader, s thread.Step, 
 	var problems error
 	out, err := t.Shown(ctx, s)
 	problems = errors.Join(problems, err)
-	shown.Data, shown.Status = ValueText(out.Value, b.Text), Line(view.StatusOf(out.Value), Longest)
+	shown.Data, shown.Fields, shown.Status = ValueText(out.Value, b.Text), dataOf(out.Value, b.Text), Line(view.StatusOf(out.Value), Longest)
 	detail, err := thread.ShownDetail(ctx, r, s.Detail)
 	problems = errors.Join(problems, err)
 	shown.Model, shown.By, shown.AllTurns = Line(detail.Model, Longest), Line(detail.By, Longest), len(detail.Turns)
@@ -128,7 +131,7 @@ func stepOf(ctx context.Context, t *thread.Thread, r cas.Reader, s thread.Step, 
 	answer, err := thread.Content(ctx, r, s.Detail)
 	problems = errors.Join(problems, err)
 	if detail.By == "" && len(s.Children) == 0 { // answers of persons and joins consist of the data only
-		shown.Answer = TextOf(answer, b.Text)
+		shown.Answer = TextOf(withoutData(answer, out.Value), b.Text)
 	}
 	if b.Whole && s.Prompt != nil {
 		whole, err := cas.Read[protocol.Text](ctx, r, *s.Prompt)
@@ -136,7 +139,7 @@ func stepOf(ctx context.Context, t *thread.Thread, r cas.Reader, s thread.Step, 
 			whole, err = protocol.Text(redacted.Mark()), nil
 		}
 		problems = errors.Join(problems, err)
-		shown.Whole = TextOf(string(whole), b.Text)
+		shown.Whole = TextOf(promptquote.Plain(string(whole)), b.Text)
 	}
 	first := min(max(b.Skip, 0), len(detail.Turns))
 	shown.FirstTurn = first + 1
@@ -181,10 +184,8 @@ func partOf(ctx context.Context, r cas.Reader, c protocol.ChildEnded, now time.T
 		p.Problem = firstLine(err)
 	}
 	p.Steps = func(yield func(Step) bool) {
-		bars := barsOf(steps)
-		for i, s := range steps {
+		for _, s := range steps {
 			step := stepOf(ctx, t, r, s, now, b, within)
-			step.Bar = bars[i]
 			if ctx.Err() != nil || !yield(step) {
 				return
 			}
@@ -205,7 +206,7 @@ func turnOf(ctx context.Context, r cas.Reader, h protocol.Hash, number, most int
 
 // ShowTurn returns a turn for display, finished or not.
 func ShowTurn(t protocol.Turn, most int) Turn {
-	shown := Turn{Number: t.Index + 1, Who: Line(string(t.Role), Longest), Content: TextOf(t.Content, most),
+	shown := Turn{Number: t.Index + 1, Who: Line(string(t.Role), Longest), Content: TextOf(promptquote.Plain(t.Content), most),
 		Reasoning: TextOf(t.Reasoning, most)}
 	if t.Refused != nil {
 		shown.Who, shown.Content = "uwf", TextOf(t.Refused.String(), most)
@@ -228,7 +229,7 @@ func sumOf(s thread.Step) (sum protocol.Totals) {
 // usageText formats everything known about a step's usage.
 func usageText(s thread.Step) string {
 	sum := sumOf(s)
-	text := view.Tokens(sum) + " tokens"
+	text := view.TokensRounded(sum) + " tokens"
 	if !sum.Usage.Counted() {
 		text = "tokens unknown"
 	} else if r := sum.Usage.ReasoningTokens; r > 0 {
@@ -375,7 +376,7 @@ func ThreadOf(ctx context.Context, e *engine.Engine, id string, b Bounds) (Threa
 		t.Cwd = Line(chain.Start.Cwd, LongestTitle)
 	}
 	if sum := at.Totals; sum != nil && sum.Steps+sum.FailedTries > 0 {
-		t.Took, t.Tokens, t.Cost = render.Duration(sum.DurationMs), view.Tokens(*sum), view.Cost(*sum)
+		t.Took, t.Tokens, t.Cost = render.Duration(sum.DurationMs), view.TokensRounded(*sum), view.Cost(*sum)
 	}
 	if held := at.Artifacts; held != nil {
 		t.Artifacts = view.Artifacts(*held)
@@ -438,26 +439,10 @@ func ChainUpTo(ctx context.Context, e *engine.Engine, head protocol.Hash, most i
 
 // Shown returns the steps for display.
 func (c chain) Shown(ctx context.Context, e *engine.Engine, b Bounds) (shown []Step) {
-	bars := barsOf(c.Steps)
-	for i, s := range c.Steps {
-		step := StepOf(ctx, c.of, e.Reader.Store, s, e.Reader.Env.Now(), b)
-		step.Bar = bars[i]
-		shown = append(shown, step)
+	for _, s := range c.Steps {
+		shown = append(shown, StepOf(ctx, c.of, e.Reader.Store, s, e.Reader.Env.Now(), b))
 	}
 	return shown
-}
-
-// barsOf returns the durations of steps in percent of the longest.
-func barsOf(steps []thread.Step) []int {
-	longest := int64(1)
-	for _, s := range steps {
-		longest = max(longest, sumOf(s).DurationMs)
-	}
-	bars := make([]int, len(steps))
-	for i, s := range steps {
-		bars[i] = int(max(sumOf(s).DurationMs, 0) * 100 / longest)
-	}
-	return bars
 }
 
 func firstLine(err error) string {

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/united-workforce/uwf/engine/view"
+	"github.com/united-workforce/uwf/engine/view/htmlpage"
+	"github.com/united-workforce/uwf/protocol"
+	fields "github.com/united-workforce/uwf/util/formfields"
+)
+
+// choice is one of a few answers to a question.
+type choice struct {
+	Value, Label string
+	Fields       []field // to fill in with it; nil if it needs none
+}
+
+// fieldOf returns a field for display.
+func fieldOf(f fields.Field) field {
+	note := htmlpage.Line(f.Description, 500)
+	if kind := f.Kind(); kind != "" && len(f.Choices) == 0 && kind != "a text" {
+		note = strings.TrimSpace(note + " (" + kind + ")")
+	}
+	if f.Default != "" {
+		note = strings.TrimSpace(note + " Default: " + htmlpage.Line(f.Default, htmlpage.Longest))
+	}
+	return field{
+		Name: f.Name, Label: htmlpage.Line(f.Name, htmlpage.Longest), Note: note, Choices: f.Choices,
+		Required: f.Required, Long: len(f.Choices) == 0 && (len(f.Types) == 0 || slices.Contains(f.Types, "string")),
+	}
+}
+
+// choose sets the choices of a form, if they are few enough for buttons.
+func (f *form) choose(schema any) {
+	const most = 3
+	of := slices.IndexFunc(f.Fields, func(x field) bool {
+		return x.Required && 0 < len(x.Choices) && (x.Name == protocol.StatusKey || len(f.Fields) == 1)
+	})
+	if of < 0 || len(f.Fields[of].Choices) > most {
+		return
+	}
+	f.ChoiceOf = f.Fields[of].Name
+	for _, value := range f.Fields[of].Choices {
+		c, needed := choice{Value: value, Label: htmlpage.Line(value, htmlpage.Longest)}, false
+		for _, other := range fields.Fields(schema, map[string]any{f.ChoiceOf: value}, protocol.StatusKey) {
+			if other.Name != f.ChoiceOf {
+				c.Fields, needed = append(c.Fields, fieldOf(other)), needed || other.Required
+			}
+		}
+		if !needed {
+			for _, optional := range c.Fields {
+				if !slices.ContainsFunc(f.Optional, func(o field) bool { return o.Name == optional.Name }) {
+					f.Optional = append(f.Optional, optional)
+				}
+			}
+			c.Fields = nil
+		}
+		f.Choices = append(f.Choices, c)
+	}
+}
+
+// identify names the elements of a form on its page.
+func (f *form) identify(prefix string) {
+	f.ID = prefix
+	name := func(all []field, part string) {
+		for i := range all {
+			all[i].ID = prefix + part + "field-" + strconv.Itoa(i)
+		}
+	}
+	name(f.Fields, "")
+	name(f.Optional, "optional-")
+	for i, c := range f.Choices {
+		name(c.Fields, strconv.Itoa(i)+"-")
+	}
+}
+
+// contexts is the maximum number of cards with the last answer. Its files are read from git.
+const contexts = 20
+
+// lastStep returns the step that a question is about, or nil if there is none.
+func (s *server) lastStep(ctx context.Context, it view.Waiting) *htmlpage.Step {
+	const most = 2 << 10
+	if it.Question == nil {
+		return nil
+	}
+	chain, err := htmlpage.ChainUpTo(ctx, s.engine, it.At.Head, 1)
+	if err != nil || len(chain.Steps) == 0 {
+		return nil // the thread's page reports it
+	}
+	last := chain.Shown(ctx, s.engine, htmlpage.Bounds{Text: most})[0]
+	last.Files = htmlpage.FilesOf(ctx, s.engine, chain.Steps[0], true)
+	last.Link = s.link("thread", it.At.Thread, "step", string(last.Hash))
+	return &last
+}

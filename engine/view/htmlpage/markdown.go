@@ -1,0 +1,149 @@
+package htmlpage
+
+import (
+	"bytes"
+	"fmt"
+	"html"
+	"html/template"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/renderer"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
+
+	"github.com/united-workforce/uwf/util/plaintext"
+)
+
+// markdown renders untrusted Markdown. It has no HTML and no link references, whose definitions are invisible.
+var markdown = goldmark.New(
+	goldmark.WithParser(parser.NewParser(parser.WithBlockParsers(
+		util.Prioritized(parser.NewSetextHeadingParser(), 100), util.Prioritized(parser.NewThematicBreakParser(), 200),
+		util.Prioritized(parser.NewListParser(), 300), util.Prioritized(parser.NewListItemParser(), 400),
+		util.Prioritized(parser.NewCodeBlockParser(), 500), util.Prioritized(parser.NewATXHeadingParser(), 600),
+		util.Prioritized(parser.NewFencedCodeBlockParser(), 700), util.Prioritized(parser.NewBlockquoteParser(), 800),
+		util.Prioritized(parser.NewParagraphParser(), 1000),
+	), parser.WithInlineParsers(
+		util.Prioritized(parser.NewCodeSpanParser(), 100), util.Prioritized(parser.NewLinkParser(), 200),
+		util.Prioritized(parser.NewAutoLinkParser(), 300), util.Prioritized(parser.NewEmphasisParser(), 500),
+	))),
+	goldmark.WithExtensions(extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignNone)),
+		extension.Strikethrough),
+	goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(inert{}, 100))),
+)
+
+// Limits of rendered Markdown. Text beyond them is displayed as it is.
+const (
+	mostMarkdown    = 64 << 10 // bytes
+	mostMarks       = 2000     // characters that can open emphasis or a link; the parser takes quadratic time
+	deepestMarkdown = 40       // nodes inside each other
+)
+
+// Prose renders the text as Markdown. If rendering would hide a word, it displays the text as it is.
+func (t Text) Prose() template.HTML {
+	if out, ok := rendered(t.Body); ok {
+		return template.HTML(`<div class="md" dir="auto">` + out + `</div>`)
+	}
+	return template.HTML(`<pre dir="auto" tabindex="0">` + html.EscapeString(t.Body) + `</pre>`)
+}
+
+func rendered(s string) (string, bool) {
+	marks := 0
+	for _, mark := range []string{"*", "_", "~", "[", "`"} {
+		marks += strings.Count(s, mark)
+	}
+	if len(s) > mostMarkdown || marks > mostMarks {
+		return "", false
+	}
+	doc, depth, deepest := markdown.Parser().Parse(text.NewReader([]byte(s))), 0, 0
+	_ = ast.Walk(doc, func(_ ast.Node, entering bool) (ast.WalkStatus, error) {
+		if depth--; entering {
+			depth += 2
+		}
+		if deepest = max(deepest, depth); deepest > deepestMarkdown {
+			return ast.WalkStop, nil
+		}
+		return ast.WalkContinue, nil
+	})
+	var out bytes.Buffer
+	if deepest > deepestMarkdown || markdown.Renderer().Render(&out, []byte(s), doc) != nil {
+		return "", false
+	}
+	shown := plaintext.Escape(out.String()) // an entity may stand for anything
+	return shown, slices.Equal(wordsOf(s), wordsOf(html.UnescapeString(tag.ReplaceAllString(shown, " "))))
+}
+
+var tag = regexp.MustCompile(`<[^>]*>`)
+
+// wordsOf returns the words of a text, sorted.
+func wordsOf(s string) []string {
+	words := strings.FieldsFunc(s, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	words = slices.DeleteFunc(words, func(w string) bool { return !strings.ContainsFunc(w, unicode.IsLetter) })
+	slices.Sort(words)
+	return words
+}
+
+// inert renders links and images as text with their addresses, headings without a place in the page's outline,
+// and code with its language as a class.
+type inert struct{}
+
+func (inert) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
+	around := func(of func(n ast.Node, source []byte) (before, after string)) renderer.NodeRendererFunc {
+		return func(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+			before, after := of(n, source)
+			if !entering {
+				before = after
+			}
+			_, err := w.WriteString(before)
+			return ast.WalkContinue, err
+		}
+	}
+	address := func(to, title []byte) string {
+		shown := strings.TrimSpace(string(to) + " " + string(title))
+		return ` <span class="address">(` + html.EscapeString(shown) + `)</span></span>`
+	}
+	r.Register(ast.KindLink, around(func(n ast.Node, _ []byte) (string, string) {
+		l := n.(*ast.Link)
+		return `<span class="link">`, address(l.Destination, l.Title)
+	}))
+	r.Register(ast.KindImage, around(func(n ast.Node, _ []byte) (string, string) {
+		i := n.(*ast.Image)
+		return `<span class="link image">`, address(i.Destination, i.Title)
+	}))
+	r.Register(ast.KindAutoLink, around(func(n ast.Node, source []byte) (string, string) {
+		return `<span class="address">` + html.EscapeString(string(n.(*ast.AutoLink).Label(source))), `</span>`
+	}))
+	r.Register(ast.KindHeading, around(func(n ast.Node, _ []byte) (string, string) {
+		return fmt.Sprintf(`<p class="head head%d">`, n.(*ast.Heading).Level), "</p>\n"
+	}))
+	r.Register(ast.KindFencedCodeBlock, around(func(n ast.Node, source []byte) (string, string) {
+		b := n.(*ast.FencedCodeBlock)
+		out := ""
+		if b.Info != nil {
+			info := string(b.Info.Value(source))
+			out = `<p class="lang">` + html.EscapeString(info) + `</p>`
+		}
+		out += `<pre><code class="language-` + tag.ReplaceAllString(string(plainName(b.Language(source))), "") + `">`
+		for i := range b.Lines().Len() {
+			line := b.Lines().At(i)
+			out += html.EscapeString(string(line.Value(source)))
+		}
+		return out, "</code></pre>\n"
+	}))
+}
+
+// plainName keeps the letters and digits of the name of a language.
+func plainName(name []byte) []byte {
+	return bytes.Map(func(r rune) rune {
+		if r < unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r)) {
+			return r
+		}
+		return -1
+	}, name)
+}
