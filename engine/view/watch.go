@@ -371,10 +371,15 @@ func Cost(t protocol.Totals) string {
 }
 
 // Note formats the cost of a role.
-func Note(t protocol.Totals) string {
+func Note(t protocol.Totals) string { return note(t, StepTokens) }
+
+// NoteRounded is [Note] with rounded numbers.
+func NoteRounded(t protocol.Totals) string { return note(t, ShortTokens) }
+
+func note(t protocol.Totals, tokens func(*protocol.Usage) string) string {
 	parts := []string{fmt.Sprintf("×%d", t.Steps), render.Duration(t.DurationMs)}
 	if t.Usage.Counted() {
-		parts = append(parts, atLeast(t.StepsWithoutUsage)+ShortTokens(t.Usage))
+		parts = append(parts, atLeast(t.StepsWithoutUsage)+tokens(t.Usage))
 	} else {
 		parts = append(parts, "tokens unknown")
 	}

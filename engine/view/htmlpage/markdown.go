@@ -41,7 +41,7 @@ var markdown = goldmark.New(
 // Limits of rendered Markdown. Text beyond them is displayed as it is.
 const (
 	mostMarkdown    = 64 << 10 // bytes
-	mostMarks       = 2000     // characters that can open emphasis or a link; the parser takes quadratic time
+	mostMarks       = 2000     // marks that can nest; the parser takes quadratic time
 	deepestMarkdown = 40       // nodes inside each other
 )
 
@@ -55,7 +55,7 @@ func (t Text) Prose() template.HTML {
 
 func rendered(s string) (string, bool) {
 	marks := 0
-	for _, mark := range []string{"*", "_", "~", "[", "`"} {
+	for _, mark := range []string{"*", "_", "~", "[", "`", ">", "- "} {
 		marks += strings.Count(s, mark)
 	}
 	if len(s) > mostMarkdown || marks > mostMarks {

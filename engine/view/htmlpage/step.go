@@ -393,7 +393,7 @@ func Graph(ctx context.Context, e *engine.Engine, id string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return trace.Graph(view.Note).SVG()
+	return trace.Graph(view.NoteRounded).SVG()
 }
 
 // asData returns an image as a data URL. Browsers run no scripts and load nothing in images.

@@ -32,7 +32,9 @@ func TestHostileTexts(t *testing.T) {
 			Turns: []htmlpage.Turn{{Who: l, Content: h, Reasoning: h, Error: h.Body, Calls: []htmlpage.Call{{Name: l, Args: h}}}},
 		}
 		require.NoError(t, templates.ExecuteTemplate(&b, "step", step), name)
-		require.NoError(t, templates.ExecuteTemplate(&b, "about", htmlpage.Thread{Title: l, Workflow: l, Cwd: l, Asker: l, Asks: h, Problem: h, Words: h, Role: l}), name)
+		for _, part := range []string{"headline", "facts", "outcome", "task"} {
+			require.NoError(t, templates.ExecuteTemplate(&b, part, htmlpage.Thread{Title: l, Workflow: l, Cwd: l, Asker: l, Asks: h, Problem: h, Words: h, Role: l, Task: h}), name)
+		}
 		for _, never := range []string{"<script", "<svg o", "<img", "<style", `href="java`, "\x1b", "\x00"} {
 			require.NotContains(t, b.String(), never, name)
 		}
