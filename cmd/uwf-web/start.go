@@ -46,10 +46,10 @@ func (p startPage) Optioned() bool {
 		slices.ContainsFunc(p.Roles, func(r startRole) bool { return r.Agent != "" })
 }
 
-// startRole is a role that an agent plays. Agent "" is the one that the config selects.
+// startRole is a role played by an agent. An Agent of "" uses the one from the config.
 type startRole struct{ Name, Label, Agent string }
 
-// startPlan is the dry run.
+// startPlan is the result of a dry run.
 type startPlan struct {
 	Ready                      bool
 	Dir, Role, Problem, Limits string
@@ -63,7 +63,7 @@ type planRow struct {
 	Hints                                                           []string
 }
 
-// starting is a run as the form describes it.
+// starting is the run described by the form.
 type starting struct {
 	dryrun.Run
 	name      string
@@ -110,7 +110,8 @@ func (s *server) start(w http.ResponseWriter, r *http.Request) {
 	s.showAs(w, status, "start", "Start "+htmlpage.Line(def.Definition.Name, htmlpage.Longest), "", p)
 }
 
-// startingOf reads the form into the page and the run. An agent must be in the config: no command is accepted.
+// startingOf parses the form into the page and the run. It accepts only agents from the config, and no
+// commands.
 func (s *server) startingOf(ctx context.Context, r *http.Request, p *startPage,
 	def workflow.Definition) (run starting, err error) {
 	var wrong []string
@@ -175,7 +176,7 @@ func (s *server) startingOf(ctx context.Context, r *http.Request, p *startPage,
 	return run, err
 }
 
-// inputsOf are the fields of inputs, and the values that were sent.
+// inputsOf returns the fields for the inputs, and the submitted values.
 func inputsOf(r *http.Request, def workflow.Definition) (form []field, given map[string]any, err error) {
 	given = map[string]any{}
 	declared := dryrun.Declared(def)
@@ -200,7 +201,7 @@ func inputsOf(r *http.Request, def workflow.Definition) (form []field, given map
 	return form, given, err
 }
 
-// planOf is the dry run.
+// planOf performs the dry run.
 func (s *server) planOf(ctx context.Context, c *catalog.Catalog, run starting) (out *startPlan, err error) {
 	plan, err := dryrun.Of(ctx, s.engine, c, run.Run)
 	if err != nil {

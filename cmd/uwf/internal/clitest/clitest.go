@@ -51,7 +51,7 @@ type Result struct {
 	Status int
 	Out    string        // stdout
 	Err    string        // stderr
-	Code   protocol.Code // of the error of [World.Fail]
+	Code   protocol.Code // code of the error in [World.Fail]
 }
 
 // New returns a home that does not exist yet.
@@ -107,7 +107,7 @@ func (w *World) Fail(line string, more ...string) Result {
 	return r
 }
 
-// stdout is a standard output whose nth write fails, and no other; 0: none does.
+// stdout is a standard output whose nth write fails; 0 means none does.
 type stdout struct {
 	text   bytes.Buffer
 	writes int
@@ -232,7 +232,7 @@ func (w *World) JSON(text string) map[string]any {
 	return object
 }
 
-// Loop is a workflow of one role, which may answer again and again.
+// Loop is a workflow with one role that can repeat.
 const Loop = `name: loop
 description: Works.
 roles:
