@@ -13,7 +13,6 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// verbs are those of what can be done with a thread.
 func (w *world) verbs(id string) (verbs []string) {
 	can, err := w.Reader.Actions(w.t.Context(), id)
 	require.NoError(w.t, err)
@@ -23,7 +22,7 @@ func (w *world) verbs(id string) (verbs []string) {
 	return verbs
 }
 
-// What is offered is what the engine does not refuse, wherever the thread stands.
+// The engine refuses none of the actions it lists for a thread, in any state.
 func TestActionsAreNotRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ready,unclear,done")
@@ -42,7 +41,7 @@ func TestActionsAreNotRefused(t *testing.T) {
 	require.Equal(t, []string{"fork"}, w.verbs(id), "a cancelled thread")
 }
 
-// A question is answered first, in the form that it asks for.
+// The first action of a suspended thread is to answer, with the schema of the answer.
 func TestActionsOfAQuestion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "unclear,ready,done")
@@ -63,7 +62,7 @@ func TestActionsOfAQuestion(t *testing.T) {
 	require.False(t, slices.Contains(verbs, protocol.VerbContinue) || slices.Contains(verbs, protocol.VerbMessage), verbs)
 }
 
-// A typo costs nothing, and what nobody can do is said so.
+// Work with an unknown Do is refused and changes nothing.
 func TestWorkThatNoEngineKnows(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ready,done")
@@ -86,12 +85,12 @@ func TestWorkThatNoEngineKnows(t *testing.T) {
 	require.Equal(t, protocol.CodeInterrupted, Code(err))
 }
 
-// Several goroutines use one engine: Events is called on one at a time.
+// Calls of Events are serialized, even if goroutines step different threads with one engine.
 func TestEventsOfSeveralThreads(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ready,done")
 	e := w.Engine.serialized()
-	busy, n := false, 0 // the race detector looks at them
+	busy, n := false, 0 // unsynchronized, for the race detector
 	e.Events = func(Event) {
 		require.False(t, busy)
 		busy = true

@@ -14,7 +14,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// gate is a world whose workflow asks a person whether it may end, as often as not.
+// gate returns a world with a suspended thread. Its workflow asks a person whether to end.
 func gate(t *testing.T) (*world, string) {
 	t.Helper()
 	w := newWorld(t, "")
@@ -40,7 +40,7 @@ func (w *world) answers(id, status string, at protocol.Hash) (protocol.StepOutpu
 	return outs[0], err
 }
 
-// Two people answer at once: one answer is taken, and the other one is told.
+// Of two concurrent answers, one is accepted and the other gets an error.
 func TestOfTwoAnswersOneCounts(t *testing.T) {
 	t.Parallel()
 	w, id := gate(t)
@@ -54,7 +54,7 @@ func TestOfTwoAnswersOneCounts(t *testing.T) {
 	for range 2 {
 		all.Go(func() {
 			_, err := w.answers(id, "no", at)
-			for isLocked(err) { // as the command line waits
+			for isLocked(err) { // like the command line, it waits
 				_, err = w.answers(id, "no", at)
 			}
 			mu.Lock()
@@ -84,7 +84,7 @@ func isLocked(err error) bool {
 	return err != nil && fault.Of(err).Code == protocol.CodeLocked
 }
 
-// What does not fit leaves nothing behind.
+// An answer that doesn't match the schema changes nothing.
 func TestAnswerThatDoesNotFit(t *testing.T) {
 	t.Parallel()
 	w, id := gate(t)
@@ -105,7 +105,7 @@ func TestAnswerThatDoesNotFit(t *testing.T) {
 	requireCode(t, err, protocol.CodeFailed)
 }
 
-// An answer whose engine was killed before the head had moved is not given twice.
+// If the engine was killed before it moved the head, its answer is adopted and not recorded twice.
 func TestAnswerOfAKilledEngineIsAdopted(t *testing.T) {
 	t.Parallel()
 	for name, next := range map[string]func(*world, string) (protocol.StepOutput, error){

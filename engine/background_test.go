@@ -60,8 +60,7 @@ func TestAWorkerHasTheThreadUntilTheEnd(t *testing.T) {
 	require.Equal(t, 2, w.agentRuns())
 }
 
-// Between two steps of one process nobody gets in, and nobody is told that it is
-// over.
+// A waiter doesn't get the lock between two steps of a loop, and Wait doesn't return there.
 func TestWaitOutlastsALoop(t *testing.T) {
 	t.Parallel()
 	const script = "again,again,again,again,again,ready,done"
@@ -109,7 +108,7 @@ func TestWorkerThatCannotBeginSaysWhyAtOnce(t *testing.T) {
 	require.True(t, w.mustDo(id, "ready,done").Done, "the lock is free again")
 }
 
-// mustDo steps a thread to its end in this process.
+// mustDo steps a thread to the end in this process.
 func (w *world) mustDo(id, script string) protocol.StepOutput {
 	w.t.Helper()
 	w.plays(script)
@@ -152,7 +151,7 @@ func TestResumeAndSuspendInTheBackground(t *testing.T) {
 	require.True(t, w.wait(id).Done)
 	require.Contains(t, w.readStep(*w.readStep(w.head(id)).Prev).EdgePrompt, "blue")
 
-	// It removes the lock file that it has inherited, and nobody is left with it.
+	// The worker removes the lock file that it inherited.
 	_, err = w.background(id, "ready,done,done,ready,done", Work{Do: DoResume, Steps: UntilEnd, Prompt: "more"})
 	require.NoError(t, err)
 	w.wait(id)
@@ -172,7 +171,7 @@ func TestStopEndsAWorkerForGood(t *testing.T) {
 	require.True(t, w.mustDo(id, "ready,done").Done)
 }
 
-// Kill the worker before each of its changes to the disk in turn.
+// Kills the worker before each of its changes to the disk.
 func TestKillAWorkerBeforeEveryChange(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ready,done")
@@ -181,7 +180,7 @@ func TestKillAWorkerBeforeEveryChange(t *testing.T) {
 		id := w.start()
 		before := w.agentRuns()
 		w.Reader.Env.Environ = append(clean[:len(clean):len(clean)], fmt.Sprintf("%s=%d", killAt, n))
-		_, _ = w.background(id, "ready,done", toTheEnd) // it may be dead before it has begun
+		_, _ = w.background(id, "ready,done", toTheEnd) // it may be dead before it starts
 		w.Reader.Env.Environ = clean
 		killed = !w.wait(id).Done
 		w.finish(id, before, 2)
@@ -189,8 +188,8 @@ func TestKillAWorkerBeforeEveryChange(t *testing.T) {
 	}
 }
 
-// Kill who starts a worker before each of its changes: the worker goes on alone,
-// or there is none.
+// Kills the process that starts a worker before each of its changes. Either the worker continues alone or
+// there is none.
 func TestKillTheParentOfAWorker(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ready,done")

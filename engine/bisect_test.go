@@ -19,8 +19,7 @@ import (
 	"github.com/united-workforce/uwf/step/snapshot"
 )
 
-// repository makes a git repository of the directory in which agents work, and returns
-// its root.
+// repository makes a git repository of the agents' working directory and returns its root.
 func (w *world) repository() string {
 	w.t.Helper()
 	root, err := cwd.Real(w.dir)
@@ -29,7 +28,7 @@ func (w *world) repository() string {
 	return root
 }
 
-// git runs git commands as the user would; the first one is without its "git".
+// git runs the git commands of a script; the first one is given without the leading "git".
 func (w *world) git(script string) string {
 	w.t.Helper()
 	cmd := exec.CommandContext(w.t.Context(), "sh", "-ec", "git "+script)
@@ -40,8 +39,8 @@ func (w *world) git(script string) string {
 	return string(out)
 }
 
-// keptChain is a chain of steps, each with the number of it in its files, or those of
-// the step before.
+// keptChain adds n steps with kept workspaces. Each step either writes its number to its files or leaves the
+// files of the step before unchanged.
 func (w *world) keptChain(r *rand.Rand, n int) (chain []protocol.Hash, numbers []int) {
 	w.t.Helper()
 	ctx, root := w.t.Context(), w.repository()
@@ -76,7 +75,7 @@ func (w *world) keptChain(r *rand.Rand, n int) (chain []protocol.Hash, numbers [
 	return chain, numbers
 }
 
-// Each step that planted a fault is found, wherever it is between the good and the bad.
+// Bisect finds the step that introduced a fault, wherever it is in the range.
 func TestBisectFindsWhoPlantedIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -86,7 +85,7 @@ func TestBisectFindsWhoPlantedIt(t *testing.T) {
 	before := w.git("worktree list; git for-each-ref; git status --porcelain")
 	for found := 0; found < 50; found++ {
 		planted := 1 + r.IntN(steps)
-		for numbers[planted] != planted { // the step changed nothing
+		for numbers[planted] != planted { // skip steps that changed nothing
 			planted = 1 + r.IntN(steps)
 		}
 		good, bad := r.IntN(planted), planted+r.IntN(steps-planted+1)

@@ -17,7 +17,7 @@ import (
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
-// newBoundedWorld is a world whose workflow has limits.
+// newBoundedWorld returns a world whose workflow has limits.
 func newBoundedWorld(t *testing.T, agent string, l protocol.Limits) *world {
 	t.Helper()
 	w := newWorld(t, agent)
@@ -26,7 +26,7 @@ func newBoundedWorld(t *testing.T, agent string, l protocol.Limits) *world {
 	return w
 }
 
-// costs is what a thread has cost.
+// spent returns the amount that a thread has spent.
 func (w *world) spent(id string) protocol.Amount {
 	w.t.Helper()
 	_, spent, err := w.Reader.Spending(context.Background(), id)
@@ -54,7 +54,7 @@ func TestARunBeginsNothingOnceItHasCostWhatItMay(t *testing.T) {
 	require.Equal(t, 3, w.agentRuns())
 	require.Contains(t, strings.Join(w.runs(), "\n"), `budget {"costUsd":0.2,"tokens":null,"timeMs":null}`)
 
-	// Nothing begins: not by stepping, not with an answer, and not once more.
+	// Neither a step nor an answer starts an agent, and repeating them doesn't either.
 	for range 2 {
 		require.Equal(t, protocol.StatusSuspended, w.mustStep(id, StepOptions{}).Status)
 	}
@@ -64,12 +64,12 @@ func TestARunBeginsNothingOnceItHasCostWhatItMay(t *testing.T) {
 	requireCode(t, err, protocol.CodeLimit)
 	require.Equal(t, 3, w.agentRuns())
 
-	// What is lost beside the chain is summed up anew.
+	// Totals are computed again if their file is missing.
 	require.NoError(t, os.Remove(w.Reader.RunDir(id).File(runfiles.TotalsFile)))
 	require.Equal(t, protocol.StatusSuspended, w.show(id).Status)
 	require.InDelta(t, 1.2, w.spent(id).CostUSD, 1e-9)
 
-	// More is granted beyond what it has cost, and said.
+	// The grant is relative to the amount spent, and reported.
 	lines, err := w.Grant(ctx, id, protocol.Limits{}, budget.More{Again: true})
 	require.NoError(t, err)
 	prosetest.Text(t, lines)
@@ -82,8 +82,8 @@ func TestARunBeginsNothingOnceItHasCostWhatItMay(t *testing.T) {
 	requireCode(t, err, protocol.CodeUsage)
 }
 
-// Tokens and time bound a run like dollars; what a person says for one thread goes
-// before the workflow, and that before the config.
+// Tokens and time bound a run as dollars do. A limit of the thread overrides the workflow's, and that the
+// config's.
 func TestWhoseLimitHolds(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -115,7 +115,7 @@ func TestWhoseLimitHolds(t *testing.T) {
 	prosetest.Text(t, w.untilEnd(timed).Error.Message)
 }
 
-// A cost that nobody tells is not none.
+// An unknown cost isn't counted as zero.
 func TestUnknownIsNeverNothing(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -130,7 +130,7 @@ func TestUnknownIsNeverNothing(t *testing.T) {
 	prosetest.Text(t, w.untilEnd(id).Error.Message)
 	require.Equal(t, 2, w.agentRuns())
 
-	// Tokens hold the run instead, if they are known and bounded.
+	// A token limit bounds the run instead if the tokens are known.
 	_, err = w.Grant(ctx, id, protocol.Limits{MaxTokens: 100}, budget.More{})
 	require.NoError(t, err)
 	prosetest.Text(t, w.untilEnd(id).Error.Message)
@@ -140,7 +140,7 @@ func TestUnknownIsNeverNothing(t *testing.T) {
 	prosetest.Text(t, w.untilEnd(id).Error.Message)
 }
 
-// A fork counts what it costs itself, and has the limits of the thread that it is from.
+// A fork counts only its own cost, and inherits the limits of its source.
 func TestAForkCountsItsOwn(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -159,7 +159,7 @@ func TestAForkCountsItsOwn(t *testing.T) {
 	require.Equal(t, 6, w.agentRuns())
 }
 
-// A step that another takes the place of was paid for.
+// Replaced steps count.
 func TestReplacedStepsCount(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -177,7 +177,7 @@ func TestReplacedStepsCount(t *testing.T) {
 	require.Zero(t, w.spent(fork))
 }
 
-// Who is to be held by a cost that nobody will know is not started.
+// A run with a dollar limit is refused before it starts if its cost won't be known.
 func TestARunWithoutAPriceIsRefusedBeforeItBegins(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -210,7 +210,7 @@ func TestARunWithoutAPriceIsRefusedBeforeItBegins(t *testing.T) {
 	requireCode(t, err, protocol.CodeInvalid)
 }
 
-// Whenever the engine is killed, the sum stays, and no agent more is run.
+// Whenever the engine is killed, the total is kept and no further agent is run.
 func TestBudgetsHoldUnderKills(t *testing.T) {
 	t.Parallel()
 	for n := 1; ; n++ {

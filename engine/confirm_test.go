@@ -15,8 +15,8 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// What stops for a person is done once they have said yes; who says no is not asked again, and what was
-// confirmed is not asked twice.
+// A step that needs confirmation is done after a yes. After a no it isn't asked for again, and nothing is
+// confirmed twice.
 func TestTrusting(t *testing.T) {
 	t.Parallel()
 	w := statustest.New(t)

@@ -19,7 +19,7 @@ func (w *world) nodeFile(h protocol.Hash) string {
 	return filepath.Join(w.Reader.Dirs.Store, "nodes", string(h[:2]), string(h)+".bin")
 }
 
-// damage flips a bit in a node's file.
+// damage flips a bit in the file of a node.
 func (w *world) damage(h protocol.Hash) {
 	w.t.Helper()
 	path := w.nodeFile(h)
@@ -90,7 +90,7 @@ func TestDamagedWorkflow(t *testing.T) {
 	requireCode(t, err, protocol.CodeCorrupt, string(w.workflow))
 }
 
-// The finished work of an interrupted step is damaged: said once, then done anew.
+// If the result of an interrupted step is damaged, that is reported once, and the step is run again.
 func TestDamagedResultOfAnInterruptedStep(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -140,7 +140,7 @@ func TestOverviewGoesOnPastDamage(t *testing.T) {
 	require.EqualValues(t, 7, *item.CompletedAt)
 }
 
-// Each reader of a listing reads each workflow once.
+// An overview reads each workflow once.
 func TestOverviewReadsFewNodes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "again")
@@ -159,8 +159,7 @@ func TestOverviewReadsFewNodes(t *testing.T) {
 	require.LessOrEqual(t, counting.gets.Load(), int64(4+3*looks+readers))
 }
 
-// An agent that damages the node which its step follows does not get the head
-// moved. Its work is not lost by that.
+// If an agent damages the node that its step follows, the head doesn't move, but the agent's work isn't lost.
 func TestHeadDamagedWhileItsAgentWorks(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -23,7 +23,7 @@ import (
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
-// engineProcess works on a thread in a process of its own; see fakeEngine.
+// engineProcess returns a command that works on a thread in another process; see fakeEngine.
 func (w *world) engineProcess(id, script string, action ...string) *exec.Cmd {
 	w.t.Helper()
 	exe, err := os.Executable()
@@ -34,8 +34,8 @@ func (w *world) engineProcess(id, script string, action ...string) *exec.Cmd {
 	return cmd
 }
 
-// killedAt starts an engine process whose agent waits at a gate, and kills the
-// engine there. The agent lives on.
+// killedAt starts an engine process whose agent waits at a gate, and kills the engine there. The agent
+// survives.
 func (w *world) killedAt(id, script string, action ...string) {
 	w.t.Helper()
 	before := len(w.runs())
@@ -50,7 +50,7 @@ func (w *world) killedAt(id, script string, action ...string) {
 	w.plays(script)
 }
 
-// agentRuns counts the agents that were run.
+// agentRuns returns how often agents were run.
 func (w *world) agentRuns() int {
 	n := 0
 	for _, line := range w.runs() {
@@ -92,7 +92,7 @@ func TestFinishedWorkOfAKilledEngineIsAdopted(t *testing.T) {
 	require.True(t, w.mustStep(id, StepOptions{}).Done)
 }
 
-// Whoever is to do the step now, and however he is spelled: it is done.
+// A finished step is adopted, whatever agent is given now and however its name is spelled.
 func TestFinishedWorkIsAdoptedWhoeverIsAskedNow(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -140,8 +140,7 @@ func TestInterruptedWorkThatCameToNothingIsRunAgain(t *testing.T) {
 	require.False(t, w.mustStep(id, StepOptions{}).Adopted)
 }
 
-// A result that is not what was asked for is not adopted either. That is said
-// once, as it would have been without the interruption.
+// A wrong result of an interrupted step isn't adopted. It is reported once.
 func TestInterruptedLieIsToldOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -209,8 +208,8 @@ func TestInterruptedResumeIsAdopted(t *testing.T) {
 	}
 }
 
-// Another answer than the interrupted one is another prompt. What was made of the
-// first is not thrown away unless that is meant.
+// A different answer is a different prompt. The work done for the first answer isn't discarded without a
+// flag.
 func TestAnotherAnswerIsRunOnPurpose(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "unclear")
@@ -233,8 +232,7 @@ func TestAnotherAnswerIsRunOnPurpose(t *testing.T) {
 	require.Contains(t, w.readStep(out.Head).EdgePrompt, "green")
 }
 
-// A thread that reached its end but was not archived, and one that was reopened
-// but whose head was not moved.
+// A thread that reached its end but wasn't archived, and one that was reopened but whose head wasn't moved.
 func TestKilledBetweenTwoChangesOfTheIndex(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -260,9 +258,8 @@ func TestKilledBetweenTwoChangesOfTheIndex(t *testing.T) {
 	require.Equal(t, 3, w.agentRuns())
 }
 
-// Kill the stepping process before each of its changes to the disk in turn: the
-// next steps go on, no agent's finished work is lost or done twice, and the
-// chain is whole.
+// Kills the stepping process before each of its changes to the disk. Later steps continue, no finished work
+// is lost or done twice, and the chain is complete.
 func TestKillBeforeEveryChangeOfTheDisk(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ready,done")
@@ -294,7 +291,7 @@ func TestKillBeforeEveryChangeOfAResume(t *testing.T) {
 		killed = w.killedAtChange(n, w.engineProcess(id, script, "resume", "more"))
 		shown, err := w.Reader.Wait(context.Background(), id)
 		require.NoError(t, err)
-		if shown.Done && !shown.Pending { // killed before its agent had begun
+		if shown.Done && !shown.Pending { // killed before its agent started
 			require.Equal(t, before+2, w.agentRuns())
 			w.mustResume(id, "more")
 		}
@@ -303,8 +300,8 @@ func TestKillBeforeEveryChangeOfAResume(t *testing.T) {
 	}
 }
 
-// killedAtChange runs an engine that kills itself before its n-th change, and
-// reports whether it got that far.
+// killedAtChange runs an engine that kills itself before its n-th change to the disk, and reports whether it
+// got that far.
 func (w *world) killedAtChange(n int, cmd *exec.Cmd) bool {
 	w.t.Helper()
 	cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%d", killAt, n))
@@ -318,7 +315,7 @@ func (w *world) killedAtChange(n int, cmd *exec.Cmd) bool {
 	return false
 }
 
-// The same at moments that nothing marks.
+// Kills the engine at random times.
 func TestKillAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ready,done")
@@ -335,7 +332,7 @@ func TestKillAtAnyMoment(t *testing.T) {
 	}
 }
 
-// finish steps a thread to its end and checks that every step was worked once.
+// finish steps a thread to its end and checks that every step was run once.
 func (w *world) finish(id string, before, steps int) {
 	w.t.Helper()
 	w.eventually("the thread reaches its end", func() bool {

@@ -23,12 +23,12 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// perDay sets the limit of the day.
+// perDay sets the limit per day.
 func (w *world) perDay(l protocol.DayLimits) {
 	w.config.Limits = &protocol.LimitsConfig{PerDay: &l}
 }
 
-// spentToday is what the file says.
+// spentToday returns the amounts in the day's file.
 func (w *world) spentToday() (usd float64, tokens int64) {
 	data, err := os.ReadFile(filepath.Join(w.Reader.Dirs.Limits(), "per-day.sum"))
 	require.NoError(w.t, err)
@@ -42,8 +42,8 @@ func (w *world) spentToday() (usd float64, tokens int64) {
 	return s.CostUSD, s.Tokens
 }
 
-// At the limit of the day nothing new starts, for any thread of the home: those at work end, and
-// the others wait until midnight, or until a person grants more.
+// At the limit of the day no agent starts, in any thread of the home. Running ones finish, and the others
+// wait until midnight or until more is granted.
 func TestADaysLimitHoldsForAllChildren(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -75,7 +75,7 @@ func TestADaysLimitHoldsForAllChildren(t *testing.T) {
 	require.Equal(t, "uwf thread resume "+id+" --raise-limit", shown.Error.Hint)
 	prosetest.Text(t, shown.Error.Message)
 
-	// Whoever asks, it holds: also for another thread, its retries and fallbacks.
+	// The limit applies to all agents, including other threads, retries and fallbacks.
 	require.Equal(t, protocol.StatusRateLimited, drive(StepOptions{Wake: true}).Status)
 	w.config.Agents["other"] = fakeConfig("ready").Agents["fake"]
 	w.retries(func(a *protocol.Agent) { a.OnRateLimit, a.Fallback = protocol.LimitFallback, []string{"other"} })
@@ -87,7 +87,7 @@ func TestADaysLimitHoldsForAllChildren(t *testing.T) {
 	require.Equal(t, midnight.UnixMilli(), l.UntilMs)
 	require.Equal(t, paid, w.agentRuns())
 
-	// A person grants as much again, for all: those that wait for midnight are due.
+	// A grant of as much again applies to all threads: those waiting for midnight are due.
 	last := shown.Children[39].Thread
 	due := func() []string {
 		due, err := w.Reader.Due(ctx)
@@ -105,7 +105,7 @@ func TestADaysLimitHoldsForAllChildren(t *testing.T) {
 	require.GreaterOrEqual(t, again, paid+10)
 	require.LessOrEqual(t, again, paid+14)
 
-	// So does midnight.
+	// At midnight all threads are due.
 	ahead = midnight.Sub(now) + time.Minute
 	require.Equal(t, protocol.StatusRateLimited, drive(StepOptions{}).Status)
 	require.GreaterOrEqual(t, w.agentRuns(), again+10)
@@ -114,8 +114,7 @@ func TestADaysLimitHoldsForAllChildren(t *testing.T) {
 	require.Equal(t, 40, w.agentRuns())
 }
 
-// A try that fails counts, too, and neither it is tried again at the limit, nor does another agent
-// take over. What was failing waits.
+// Failed tries count. At the limit there are no retries and no fallback; the visit waits.
 func TestFailedTriesCountForTheDay(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -136,10 +135,10 @@ func TestFailedTriesCountForTheDay(t *testing.T) {
 	out = w.mustStep(id, StepOptions{Wake: true})
 	require.Len(t, w.readStep(protocol.Hash(out.StepHash)).Tries, 2)
 	_, err = w.Grant(ctx, id, protocol.Limits{}, budget.More{Again: true})
-	requireCode(t, err, protocol.CodeFailed) // nothing is used up
+	requireCode(t, err, protocol.CodeFailed) // the limit isn't reached
 }
 
-// A person's answer is kept while the day's limit is used up.
+// A person's answer is kept while the limit of the day is reached.
 func TestAnAnswerWaitsForTheDay(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -157,7 +156,7 @@ func TestAnAnswerWaitsForTheDay(t *testing.T) {
 	require.Contains(t, w.readStep(protocol.Hash(out.StepHash)).EdgePrompt, "It is a lexer.")
 }
 
-// A sum that is damaged holds all agents until midnight, and no longer.
+// A damaged sum blocks all agents until midnight, and no longer.
 func TestADamagedSumEndsAtMidnight(t *testing.T) {
 	t.Parallel()
 	var ahead time.Duration
@@ -174,7 +173,7 @@ func TestADamagedSumEndsAtMidnight(t *testing.T) {
 	require.NotEmpty(t, w.mustStep(id, StepOptions{}).StepHash)
 }
 
-// A result that a person discards was paid for all the same, once.
+// A result that a person discards is counted, once.
 func TestADiscardedResultCountsForTheDay(t *testing.T) {
 	t.Parallel()
 	const script = "!cost:again/0.4/10"
@@ -202,8 +201,7 @@ func TestADiscardedResultCountsForTheDay(t *testing.T) {
 	}
 }
 
-// What is not known of a step is not nothing: tokens count if the cost is unknown, and what no
-// limit counts is a warning.
+// An unknown cost isn't zero: the tokens still count, and what no limit can count gives a warning.
 func TestUnknownCostsOfADay(t *testing.T) {
 	t.Parallel()
 	for script, c := range map[string]struct {
@@ -234,7 +232,7 @@ func TestUnknownCostsOfADay(t *testing.T) {
 	}
 }
 
-// Commands and persons cost nothing, and no limit of the day stops them.
+// Commands and persons cost nothing and run at the limit of the day.
 func TestADaysLimitStopsNoCommand(t *testing.T) {
 	t.Parallel()
 	w, id := commands(t, "true")
@@ -244,7 +242,7 @@ func TestADaysLimitStopsNoCommand(t *testing.T) {
 	require.True(t, w.mustStep(id, StepOptions{}).Done)
 }
 
-// Without such a limit nothing is read or written.
+// Without a limit of the day, no file is read or written.
 func TestWithoutADaysLimit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "!cost:done/0.1/10")
@@ -253,7 +251,7 @@ func TestWithoutADaysLimit(t *testing.T) {
 	require.NoDirExists(t, w.Reader.Dirs.Limits())
 }
 
-// stepCosts is what the steps of a thread have cost.
+// stepCosts returns the sum of the costs of a thread's steps.
 func (w *world) stepCosts(id string) (sum float64) {
 	at, err := thread.Open(context.Background(), w.Reader.Nodes(), w.head(id))
 	require.NoError(w.t, err)
@@ -264,8 +262,7 @@ func (w *world) stepCosts(id string) (sum float64) {
 	return sum
 }
 
-// Killed at any change to the disk, what a step has cost counts once; no more than the try in
-// flight is lost.
+// However the engine is killed, the cost of a step counts once. At most the try in flight is lost.
 func TestADaysSumHoldsUnderKills(t *testing.T) {
 	t.Parallel()
 	const script = "!cost:again/0.4/10"
@@ -288,7 +285,7 @@ func TestADaysSumHoldsUnderKills(t *testing.T) {
 	}
 }
 
-// A step whose cost cannot be added is not a head yet: it waits until there is space, and counts.
+// While its cost cannot be added, a step doesn't become the head: it waits for disk space, and counts then.
 func TestADaysSumOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	for n := int64(1); ; n++ {

@@ -26,15 +26,14 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// agentLog is where agents write down that they ran.
+// agentLog is the file to which agents append a line when they run.
 const agentLog = "agents.log"
 
-// actor is a fake agent at work. Its script is a list of actions separated by
-// commas, one per step of the thread; the last one serves for all later steps.
-// An action is the status to answer with, or "!" and what to do instead, with
-// an argument after a colon.
+// actor is a running fake agent. Its script is a list of actions separated by commas, one per step of the
+// thread; the last one repeats. An action is the status to answer with, or "!" and the name of another
+// behavior, with an argument after a colon.
 type actor struct {
-	atMs   int64 // of turns; 0: unknown
+	atMs   int64 // time of turns; 0 if unknown
 	ctx    context.Context
 	home   string
 	store  *fsstore.Store
@@ -45,7 +44,7 @@ type actor struct {
 	base   int
 }
 
-// fakeAgent plays a script; it returns the exit status.
+// fakeAgent plays a script and returns the exit status.
 func fakeAgent(args []string) int {
 	a, err := newActor()
 	if err != nil {
@@ -83,7 +82,7 @@ func newActor() (*actor, error) {
 	return a, err
 }
 
-// act does one action.
+// act performs one action.
 func (a *actor) act(name, arg string) int {
 	switch name {
 	case "answer":
@@ -95,13 +94,13 @@ func (a *actor) act(name, arg string) int {
 	case "error":
 		fmt.Println(`{"error":"no key for the model"}`)
 		return 1
-	case "witness": // notes what it was told; the first time, what ends in 7 is killed
+	case "witness": // logs its prompt; killed the first time if that ends in 7
 		a.log("told " + a.prompt)
 		if strings.HasSuffix(a.prompt, "7") && strings.Count(a.logged(), "told "+a.prompt+"\n") == 1 {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		}
 		a.result(a.answer(arg, nil))
-	case "durable": // says that it has flushed its nodes
+	case "durable": // reports that it has flushed its nodes
 		line, _ := json.Marshal(protocol.Result{StepHash: a.answer(arg, nil), Durable: true})
 		fmt.Println(string(line))
 	case "suspended-by-limit":
@@ -137,16 +136,16 @@ func (a *actor) act(name, arg string) int {
 			time.Sleep(2 * time.Millisecond)
 		}
 		a.result(a.answer(status, nil))
-	case "finish-when-told": // finishes its work when it is asked to stop
+	case "finish-when-told": // finishes its work when asked to stop
 		c := make(chan os.Signal, 1)
 		signal.Notify(c, syscall.SIGTERM, syscall.SIGINT)
 		a.log("at gate " + strconv.Itoa(os.Getpid()))
 		<-c
 		a.result(a.answer(arg, nil))
-	case "daemon": // leaves a process behind that holds everything it inherited
+	case "daemon": // leaves a process that holds everything inherited
 		a.daemon(arg == "new-session")
 		a.result(a.answer("ready", nil))
-	case "killed": // by somebody else, while what it has started goes on
+	case "killed": // killed from outside, while its child keeps running
 		c := exec.Command("sleep", "60")
 		c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		c.Env = append(os.Environ(), protocol.EnvStartedFor+"="+os.Getenv(protocol.EnvRunDir))
@@ -156,14 +155,14 @@ func (a *actor) act(name, arg string) int {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	case "turns":
 		a.turns()
-	case "cost": // status/dollars/tokens/ms, "?" is unknown
+	case "cost": // status/dollars/tokens/ms; "?" is unknown
 		a.log("budget " + os.Getenv(protocol.EnvBudget))
 		a.result(a.costs(strings.Split(arg, "/")))
-	case "counts": // how often it is run again, in place of a reason
+	case "counts": // reports retries and maximum as the reason
 		line, _ := json.Marshal(protocol.Result{Error: "retries " + os.Getenv(protocol.EnvRetries), Kind: protocol.FailureKind(arg)})
 		fmt.Println(string(line))
 		return 1
-	case "limited": // kind/ms until reset/tries that fail/status/repetitions: a provider that says no for a while
+	case "limited": // kind/ms until reset/failing tries/status/repetitions: a provider that refuses for a while
 		said := strings.Split(arg, "/")
 		a.log("visit " + os.Getenv(protocol.EnvVisitKey))
 		fails, _ := strconv.Atoi(said[2])
@@ -185,7 +184,7 @@ func (a *actor) act(name, arg string) int {
 		return 1
 	case "writes":
 		a.writes(arg)
-	case "timed": // says when it spoke
+	case "timed": // prints the time
 		a.atMs = time.Now().UnixMilli()
 		a.result(a.answer(arg, nil))
 	case "lie":
@@ -200,14 +199,14 @@ func (a *actor) act(name, arg string) int {
 	return 0
 }
 
-// logged is all that agents have logged.
+// logged returns the content of the agents' log.
 func (a *actor) logged() string {
 	data, err := os.ReadFile(filepath.Join(a.home, agentLog))
 	must(err)
 	return string(data)
 }
 
-// costs answers with a status, and with what that has cost.
+// costs answers with a status and its cost.
 func (a *actor) costs(said []string) protocol.Hash {
 	return a.answer(said[0], func(s *protocol.Step, _ *cas.Batch) {
 		s.Usage = &protocol.Usage{Turns: 1}
@@ -229,7 +228,7 @@ func (a *actor) result(h protocol.Hash) {
 	fmt.Println(string(line))
 }
 
-// log appends a line, in one write, so that agents do not mix.
+// log appends a line with one write, so that lines of concurrent agents don't mix.
 func (a *actor) log(line string) {
 	f, err := os.OpenFile(filepath.Join(a.home, agentLog), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err == nil {
@@ -241,7 +240,7 @@ func (a *actor) log(line string) {
 	f.Close()
 }
 
-// answer writes a right step, changed by change, and returns its hash.
+// answer writes a valid step, modified by change, and returns its hash.
 func (a *actor) answer(status string, change func(*protocol.Step, *cas.Batch)) protocol.Hash {
 	b := cas.NewBatch(a.store, time.Now)
 	wf, err := a.thread.Workflow(a.ctx)
@@ -280,7 +279,7 @@ func (a *actor) answer(status string, change func(*protocol.Step, *cas.Batch)) p
 	return h
 }
 
-// lie writes a step that is wrong in the given way.
+// lie writes a step that is invalid in the given way.
 func (a *actor) lie(how string) protocol.Hash {
 	return a.answer("ready", func(s *protocol.Step, b *cas.Batch) {
 		switch how {
@@ -349,8 +348,8 @@ func (a *actor) lie(how string) protocol.Hash {
 	})
 }
 
-// invalidOutput puts a node of the role's type that does not satisfy it, which
-// no library of ours lets anyone do.
+// invalidOutput puts a node of the role's type that doesn't match its schema, which the cas package doesn't
+// allow.
 func (a *actor) invalidOutput(value any) protocol.Hash {
 	wf, err := a.thread.Workflow(a.ctx)
 	must(err)
@@ -362,7 +361,7 @@ func (a *actor) invalidOutput(value any) protocol.Hash {
 	return n.Hash
 }
 
-// turns announces two turns as they happen.
+// turns announces two turns.
 func (a *actor) turns() {
 	for i, text := range []string{"first", "second"} {
 		b := cas.NewBatch(a.store, time.Now)
@@ -373,28 +372,28 @@ func (a *actor) turns() {
 		fmt.Println(string(line))
 		fmt.Println("and some talk")
 	}
-	fmt.Println(`{"uwf":"turn","hash":"0000000000000"}`) // of a node that is not there
+	fmt.Println(`{"uwf":"turn","hash":"0000000000000"}`) // of a missing node
 	a.result(a.answer("ready", nil))
 }
 
-// hang never ends by itself; it may not end when asked, either.
+// hang doesn't end by itself; depending on how, it also ignores SIGTERM.
 func (a *actor) hang(how string) {
 	if how == "stubborn" {
 		signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	}
-	if how == "family" { // with a child in its group
+	if how == "family" { // with a child in its process group
 		cmd := exec.Command("sleep", "1000")
 		must(cmd.Start())
 		a.log("child " + strconv.Itoa(cmd.Process.Pid))
 	}
-	if how == "finished" { // its work is done, it just does not end
+	if how == "finished" { // it has written its result but doesn't exit
 		a.result(a.answer("ready", nil))
 	}
 	a.log("at gate " + strconv.Itoa(os.Getpid()))
 	time.Sleep(time.Hour)
 }
 
-// daemon starts a process with our output and the agent's lock.
+// daemon starts a process that inherits stdout, stderr and the lock.
 func (a *actor) daemon(newSession bool) {
 	cmd := exec.Command("sleep", "1000")
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
@@ -404,7 +403,7 @@ func (a *actor) daemon(newSession bool) {
 	a.log("child " + strconv.Itoa(cmd.Process.Pid))
 }
 
-// facts are what the agent was given.
+// facts returns what the agent got from its environment.
 func (a *actor) facts() string {
 	facts := []string{
 		"args=" + strings.Join(os.Args[3:], "|"), "cwd=" + workDir(), "prompt=" + a.prompt,
@@ -414,9 +413,9 @@ func (a *actor) facts() string {
 	return strings.Join(facts, "\n")
 }
 
-// fakeEngine works on a thread: <home> <thread> <script> [action [words]]. A action
-// is that of [Work], background, or drive: with all children, to the end. Tests kill it, or make it kill itself, and
-// look at what it leaves.
+// fakeEngine works on a thread: <home> <thread> <script> [action [words]]. An action is a value of [Work.Do],
+// background, or drive, which runs the thread and all its children to the end. Tests kill the engine, or have
+// it kill itself, and check what it leaves.
 func fakeEngine(args []string) int {
 	defer func() {
 		if r := recover(); r != nil {
@@ -450,7 +449,7 @@ func fakeEngine(args []string) int {
 	return 0
 }
 
-// fakeWorker is a background worker, with the script that [startsItself] was given.
+// fakeWorker is a background worker; its agents play the script given to [startsItself].
 func fakeWorker(c background.Call) int {
 	e := deadlyEngine(c.Home, os.Getenv(workerScript))
 	if err := e.Worker(context.Background(), c.Thread, c.Lock, os.Stdout); err != nil {
@@ -460,7 +459,7 @@ func fakeWorker(c background.Call) int {
 	return 0
 }
 
-// deadlyEngine is one whose process dies where killAt says.
+// deadlyEngine returns an engine whose process dies at the change that killAt names.
 func deadlyEngine(home, script string) *Engine {
 	left := &atomic.Int64{}
 	if n, err := strconv.Atoi(os.Getenv(killAt)); err == nil {
@@ -475,13 +474,13 @@ func deadlyEngine(home, script string) *Engine {
 	})
 }
 
-// perDay is the environment variable with the day's limit of a fake engine.
+// perDay is the environment variable for the limit per day of a fake engine.
 const perDay = "UWF_TEST_PER_DAY"
 
-// workerScript is the environment variable with what the agents of a worker play.
+// workerScript is the environment variable for the script of a worker's agents.
 const workerScript = "UWF_TEST_SCRIPT"
 
-// startsItself makes an engine able to start a worker.
+// startsItself lets an engine start a background worker.
 func startsItself(e *Engine, script string) {
 	var err error
 	e.Reader.Env.Exe, err = os.Executable()
@@ -489,7 +488,7 @@ func startsItself(e *Engine, script string) {
 	e.Reader.Env = e.Reader.Env.With(workerScript, script)
 }
 
-// panicking lets helpers for tests serve outside of one.
+// panicking implements [require.TestingT] outside of tests.
 type panicking struct{}
 
 func (panicking) Errorf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }

@@ -16,7 +16,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// writes announces a turn and the half of another, waits at a gate, and answers.
+// writes announces a turn and half of another, waits at a gate, and answers.
 func (a *actor) writes(gate string) {
 	say := func(line func(protocol.Hash) protocol.TurnLine, t protocol.Turn) {
 		b := cas.NewBatch(a.store, time.Now)

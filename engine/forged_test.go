@@ -12,7 +12,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// What belongs to an earlier step cannot be claimed by another.
+// A step cannot claim nodes of an earlier step.
 func TestBorrowedNodes(t *testing.T) {
 	t.Parallel()
 	for lie, test := range map[string]struct{ before, want string }{
@@ -24,7 +24,7 @@ func TestBorrowedNodes(t *testing.T) {
 			w := newWorld(t, test.before)
 			id := w.start()
 			head := w.mustStep(id, StepOptions{}).Head
-			// A millisecond later: what is as old as the run may be its own.
+			// A node as old as the run could be its own, so wait a millisecond.
 			w.eventually("the clock goes on", func() bool { return time.Now().UnixMilli() > w.readStep(head).CompletedAtMs })
 			w.plays("!lie:" + lie)
 			_, err := w.Step(context.Background(), id, StepOptions{})

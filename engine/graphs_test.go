@@ -18,50 +18,49 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// graph is a workflow that chance has made. Whoever plays a part of it answers by what it
-// is told alone (answerOf), so what a run must come to can be told without the engine
-// (told).
+// graph is a random workflow. Its roles answer by their prompt alone (see answerOf), so the result of a run
+// can be predicted without the engine (see expected).
 type graph struct {
 	name  string
 	parts []*part
 }
 
-// part is a role with a node. Its ways lead to the next one, and back.
+// part is a role with a node. It has edges to the next part, and back.
 type part struct {
 	name   string
 	kind   protocol.Player
-	back   int // where a rejection leads; -1: it rejects nothing
+	back   int // the part after a rejection; -1: it rejects nothing
 	inner  *graph
 	kids   map[string]child
 	each   child
-	items  []any // of each; nil: those of the answer that leads here
+	items  []any // of each visit; nil: from the answer before it
 	join   string
-	until  int  // steps, from which on the join accepts
-	bare   bool // neither join nor schema: the last part only
-	silent bool // no child says anything
+	until  int  // number of steps after which the join accepts
+	bare   bool // neither join nor schema; only for the last part
+	silent bool // no child answers with text
 }
 
-// child plays a part of a role: a role that has no node, or a workflow.
+// child is a child of a part: a role without a node, or a workflow.
 type child struct {
 	role  string
 	kind  protocol.Player
 	inner *graph
 }
 
-// The joins: what they accept.
+// What a join accepts.
 const (
 	acceptAll  = "all"
-	acceptDone = "done" // that none has failed
-	acceptOK   = "ok"   // that none has rejected
+	acceptDone = "done" // no child failed
+	acceptOK   = "ok"   // no child rejected
 )
 
-// maker makes graphs.
+// maker generates graphs.
 type maker struct {
 	*rand.Rand
 	graphs []*graph
 }
 
-// graph makes one in which others lie up to so deep.
+// graph returns a graph that is nested up to the given depth.
 func (m *maker) graph(deep int, says bool) *graph {
 	g := &graph{name: fmt.Sprintf("g%d", len(m.graphs))}
 	m.graphs = append(m.graphs, g)
@@ -112,7 +111,7 @@ func (m *maker) graph(deep int, says bool) *graph {
 	return g
 }
 
-// child makes one; half of them are workflows, as long as those may lie deeper.
+// child returns a child. Half of them are workflows, as long as the depth allows.
 func (m *maker) child(role string, deep int) child {
 	if deep > 0 && m.IntN(2) == 0 {
 		return child{inner: m.graph(deep-1, false), kind: protocol.PlayedByWorkflow}
@@ -123,20 +122,20 @@ func (m *maker) child(role string, deep int) child {
 
 func (p *part) fans() bool { return p.kind == protocol.PlayedByAll || p.kind == protocol.PlayedByEach }
 
-// says reports whether a child's last answer has words of its own.
+// says reports whether a child's last answer has text.
 func (k child) says() bool {
 	return k.role != "" || k.inner != nil && !k.inner.parts[len(k.inner.parts)-1].bare
 }
 
-// item is one of a few, so that there are equal ones.
+// item maps numbers to few values, so that some are equal.
 func item(number uint64) any {
 	return []any{int64(1), int64(2), "a", "b <&>"}[number%4]
 }
 
-// rejecting ends the names of roles that may answer "no".
+// rejecting is the suffix of roles that may answer "no".
 const rejecting = "-no"
 
-// answer is what roles answer.
+// answer is the answer of a role.
 type answer struct {
 	Status string   `json:"$status"`
 	Say    string   `json:"say"`
@@ -144,9 +143,8 @@ type answer struct {
 	Got    []string `json:"got,omitzero"`
 }
 
-// answerOf is what a role answers to a prompt; dies: an agent cannot answer this, however
-// often it is tried. Only who was begun by a role with a join dies, which counts it as
-// failed once somebody has killed it.
+// answerOf returns the answer of a role to a prompt. If dies is true, an agent never succeeds with this
+// prompt; that occurs only below a role with a join, which counts the child as failed once it is killed.
 func answerOf(role, prompt string) (a answer, dies bool) {
 	h := fnv.New64a()
 	fmt.Fprint(h, role, "\n", prompt)
@@ -167,7 +165,7 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s[:max(i, 0)], s[i+1:], i >= 0
 }
 
-// write writes the files of graphs, as a person would.
+// write writes the files of a graph.
 func (m *maker) write(t *testing.T, dir string) {
 	for _, g := range m.graphs {
 		text, err := json.MarshalIndent(g.text(), "", "  ")
@@ -250,12 +248,12 @@ func (p *part) text(roles object, first bool) object {
 	return r
 }
 
-func player(r object, kind protocol.Player, name, told string) object {
+func player(r object, kind protocol.Player, name, input string) object {
 	switch kind {
 	case protocol.PlayedByPerson:
 		r["person"] = true
 	case protocol.PlayedByCommand:
-		r["run"], r["parse"] = []string{"played", name, told}, "json"
+		r["run"], r["parse"] = []string{"played", name, input}, "json"
 	default:
 		r["goal"] = "G."
 	}
@@ -291,7 +289,7 @@ func (p *part) joinText() string {
 		status, first, said)
 }
 
-// thread is what a thread must have come to.
+// thread is the expected or actual end state of a thread.
 type thread struct {
 	Key    string `json:",omitempty"` // of a child
 	Status protocol.Status
@@ -304,33 +302,33 @@ type made struct {
 	Children []thread `json:",omitempty"`
 }
 
-// model tells what runs come to.
+// model predicts the results of runs.
 type model struct {
 	t     *testing.T
 	steps int // of all threads
 }
 
-// told runs a graph.
-func (m *model) told(g *graph, prompt string) thread {
+// expected returns the end state of a graph.
+func (m *model) expected(g *graph, prompt string) thread {
 	run := thread{Status: protocol.StatusCompleted}
 	said := ""
 	for at := 0; at < len(g.parts) && m.steps < tooMany; m.steps++ {
 		p := g.parts[at]
-		told := prompt
+		input := prompt
 		if len(run.Steps) > 0 || p.kind == protocol.PlayedByWorkflow {
-			told = said + ":" + p.name
+			input = said + ":" + p.name
 		}
 		if len(run.Steps) == 0 && p.kind == protocol.PlayedByWorkflow {
-			told = prompt + ":" + p.name
+			input = prompt + ":" + p.name
 		}
 		step := made{Role: p.name}
 		var a answer
 		switch {
 		case p.kind == protocol.PlayedByWorkflow:
-			inner := m.told(p.inner, told)
+			inner := m.expected(p.inner, input)
 			inner.Key = p.name
 			step.Children = []thread{inner}
-			if len(inner.Steps) == 0 { // there are too many
+			if len(inner.Steps) == 0 { // too many steps
 				return run
 			}
 			a, _ = inner.Steps[len(inner.Steps)-1].Output.(answer)
@@ -351,11 +349,11 @@ func (m *model) told(g *graph, prompt string) thread {
 				a = step.Output.(answer)
 			}
 		default:
-			if p.kind == protocol.PlayedByCommand { // it is told by its words
-				told = said + ":" + p.name
+			if p.kind == protocol.PlayedByCommand { // commands are identified by the prompt
+				input = said + ":" + p.name
 			}
 			var dies bool
-			if a, dies = answerOf(p.name, told); dies && p.kind == protocol.PlayedByAgent {
+			if a, dies = answerOf(p.name, input); dies && p.kind == protocol.PlayedByAgent {
 				run.Status = protocol.StatusCancelled
 				return run
 			}
@@ -370,10 +368,10 @@ func (m *model) told(g *graph, prompt string) thread {
 	return run
 }
 
-// tooMany steps make no graph that is tried.
+// tooMany is the number of steps above which a graph isn't used.
 const tooMany = 400
 
-// kids are the children of a part in their order, and the items that they are for.
+// kids returns the children of a part in order, and the items by key.
 func (m *model) kids(p *part, from string, items []any) (kids []thread, values map[string]any) {
 	if p.kind == protocol.PlayedByAll {
 		for _, key := range slices.Sorted(maps.Keys(p.kids)) {
@@ -400,7 +398,7 @@ func (m *model) kids(p *part, from string, items []any) (kids []thread, values m
 
 func (m *model) child(k child, key, prompt string) thread {
 	if k.inner != nil {
-		run := m.told(k.inner, prompt)
+		run := m.expected(k.inner, prompt)
 		run.Key = key
 		return run
 	}
@@ -412,7 +410,7 @@ func (m *model) child(k child, key, prompt string) thread {
 	return thread{Key: key, Status: protocol.StatusCompleted, Steps: []made{{Role: k.role, Output: a}}}
 }
 
-// joined is what children give together.
+// joined returns the joined output of children.
 func (p *part) joined(kids []thread, values map[string]any, depth int) any {
 	failed, rejected, first := 0, 0, ""
 	got, results := []string{}, []any{}

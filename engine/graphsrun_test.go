@@ -45,9 +45,9 @@ var (
 	graphSteps = flag.Int("graph.steps", 50, "how many steps their threads make at most")
 )
 
-// Graphs that chance has made are run by drivers that break down, two at once, by hand and
-// in any order, and come to what they must come to: the same children in the same order,
-// the same joins, the same end. What an agent has finished it is not asked for again.
+// Random graphs are run by drivers that fail, two at once, by hand and in any order. They reach the predicted
+// state: the same children in the same order, the same joins and the same end. No agent is run again for
+// finished work.
 func TestGraphs(t *testing.T) {
 	t.Parallel()
 	seed := *graphSeed
@@ -66,14 +66,14 @@ func runGraph(t *testing.T, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 18))
 	var m *maker
 	var want thread
-	for tooFew := 8; ; { // it takes some tries until there is one of a size that tells something
+	for tooFew := 8; ; { // try until the graph has a useful size
 		m = &maker{Rand: random}
 		deep := random.IntN(11)
 		g := m.graph(deep, false)
-		told := model{t: t}
-		want = told.told(g, "go")
-		if told.steps >= tooFew && told.steps <= *graphSteps && want.Status == protocol.StatusCompleted {
-			t.Log(len(m.graphs), "workflows,", told.steps, "steps")
+		predicted := model{t: t}
+		want = predicted.expected(g, "go")
+		if predicted.steps >= tooFew && predicted.steps <= *graphSteps && want.Status == protocol.StatusCompleted {
+			t.Log(len(m.graphs), "workflows,", predicted.steps, "steps")
 			break
 		}
 	}
@@ -120,7 +120,7 @@ type graphWorld struct {
 
 	mu       sync.Mutex
 	finished map[string]bool // by the key of the visit
-	dying    map[string]bool // threads whose agents have died
+	dying    map[string]bool // threads whose agents died
 }
 
 func newGraphWorld(t *testing.T, random *rand.Rand) *graphWorld {
@@ -143,10 +143,10 @@ func (w *graphWorld) engine(disk durable.FS) *engine.Engine {
 	}}
 }
 
-// play is the agent of all roles, and their command.
+// play plays all agents and commands.
 func (w *graphWorld) play(ctx context.Context, inv agentproc.Invocation) (ran agentproc.Outcome, err error) {
 	for range rand.IntN(50) {
-		runtime.Gosched() // so that children overtake each other
+		runtime.Gosched() // lets children overtake each other
 	}
 	if ctx.Err() != nil {
 		return ran, context.Cause(ctx)
@@ -187,14 +187,14 @@ func (w *graphWorld) prints(inv agentproc.Invocation, file string, value any) er
 	return os.WriteFile(filepath.Join(inv.RunDir, file), append(line, '\n'), 0o600)
 }
 
-// answer makes an agent's step; "": it has died.
+// answer makes an agent's step; it returns "" if the agent dies.
 func (w *graphWorld) answer(role string, head, prompt protocol.Hash) (protocol.Hash, error) {
 	ctx := w.t.Context()
-	told, err := cas.Read[protocol.Text](ctx, w.store, prompt)
+	text, err := cas.Read[protocol.Text](ctx, w.store, prompt)
 	if err != nil {
 		return "", err
 	}
-	a, dies := answerOf(role, promptquote.Plain(string(told)))
+	a, dies := answerOf(role, promptquote.Plain(string(text)))
 	if dies {
 		return "", nil
 	}
@@ -208,7 +208,7 @@ func (w *graphWorld) answer(role string, head, prompt protocol.Hash) (protocol.H
 	}
 	b := cas.NewBatch(w.store, time.Now)
 	n := casthread.Next{
-		Role: role, Agent: "played", EdgePrompt: string(told), Cwd: w.dir, Prompt: &prompt, ExtractedBy: protocol.ByValue,
+		Role: role, Agent: "played", EdgePrompt: string(text), Cwd: w.dir, Prompt: &prompt, ExtractedBy: protocol.ByValue,
 		StartedAtMs: time.Now().UnixMilli(), CompletedAtMs: time.Now().UnixMilli(), Usage: &protocol.Usage{Turns: 1},
 	}
 	if n.Output, err = b.AddValue(ctx, flow.Roles[role].Frontmatter, plain(w.t, a)); err != nil {
@@ -224,7 +224,7 @@ func (w *graphWorld) answer(role string, head, prompt protocol.Hash) (protocol.H
 	return step, b.Commit(ctx)
 }
 
-// plain is a value as JSON has it.
+// plain returns an answer as decoded JSON.
 func plain(t *testing.T, a answer) any {
 	t.Helper()
 	data, err := json.Marshal(a)
@@ -234,12 +234,12 @@ func plain(t *testing.T, a answer) any {
 	return v
 }
 
-// disturbed works on the graph in one of many ways, none of which needs to get far.
+// disturbed works on the graph in a random way that may fail early.
 func (w *graphWorld) disturbed(ctx context.Context) {
 	e := w.engine(durable.OS())
 	work := engine.Work{StepOptions: engine.StepOptions{Parallel: 1 + w.random.IntN(8)}}
 	switch w.random.IntN(5) {
-	case 0: // it is as if its driver were killed
+	case 0: // as if the driver were killed
 		left := &atomic.Int64{}
 		left.Store(int64(1 + w.random.IntN(200)))
 		_, _ = w.engine(brokenFS{durable.OS(), left}).Do(ctx, w.root, work)
@@ -260,7 +260,7 @@ func (w *graphWorld) disturbed(ctx context.Context) {
 			drivers.Go(func() { _, _ = w.engine(durable.OS()).Do(ctx, w.root, work) })
 		}
 		drivers.Wait()
-	case 3: // a scheduler of its own
+	case 3: // with a scheduler
 		for range w.random.IntN(20) {
 			_, _ = e.Step(ctx, w.anyone(ctx), engine.StepOptions{})
 		}
@@ -269,7 +269,7 @@ func (w *graphWorld) disturbed(ctx context.Context) {
 	}
 }
 
-// active are the threads of the family that have not ended.
+// active returns the threads of the family that haven't ended.
 func (w *graphWorld) active(ctx context.Context) (ids []string) {
 	for h, err := range w.engine(durable.OS()).Reader.Heads.Heads(ctx) {
 		require.NoError(w.t, err)
@@ -283,8 +283,8 @@ func (w *graphWorld) anyone(ctx context.Context) string {
 	return ids[w.random.IntN(len(ids))]
 }
 
-// persons do what persons have to do for at most so many threads: they answer, and kill
-// what cannot live. They return for how many they did.
+// persons plays the persons for at most that many threads: it answers questions and kills threads whose
+// agents always die. It returns the number of threads.
 func (w *graphWorld) persons(ctx context.Context, most int) (n int) {
 	e := w.engine(durable.OS())
 	ids := w.active(ctx)
@@ -311,7 +311,7 @@ func (w *graphWorld) persons(ctx context.Context, most int) (n int) {
 	return n
 }
 
-// read is what the graph has come to.
+// read returns the end state of the graph.
 func (w *graphWorld) read(ctx context.Context) thread {
 	all, err := heads.Standings(ctx, w.engine(durable.OS()).Reader.Heads)
 	require.NoError(w.t, err)
@@ -338,7 +338,7 @@ func (w *graphWorld) readFrom(ctx context.Context, key string, status protocol.S
 	return run
 }
 
-// brokenFS is a disk on which nothing can be changed any more after some changes.
+// brokenFS is a disk that fails after a number of changes.
 type brokenFS struct {
 	durable.FS
 	left *atomic.Int64

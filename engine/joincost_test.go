@@ -13,7 +13,7 @@ import (
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
-// What failed tries and replaced steps of children have cost stays with their parent, also if no step holds it.
+// The cost of children's failed tries and replaced steps is added to the parent, even if no step holds it.
 func TestJoinCostsWhatNoStepHolds(t *testing.T) {
 	t.Parallel()
 	w := statustest.New(t)

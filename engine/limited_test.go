@@ -25,7 +25,7 @@ import (
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
-// The fallback takes over after the failures that fallbackOn names.
+// A fallback takes over after the failures listed in fallbackOn.
 func TestWhenTheFallbackTakesOver(t *testing.T) {
 	t.Parallel()
 	all := []string(nil)
@@ -59,8 +59,8 @@ func TestWhenTheFallbackTakesOver(t *testing.T) {
 	}
 }
 
-// A visit whose account is limited is parked without a try, until the first of its agents'
-// accounts is reset. A person can try at once.
+// If the accounts of a visit's agents are limited, it is parked without a try until the first reset. A person
+// can try at once.
 func TestAVisitIsNotTriedUnderALimit(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -85,7 +85,7 @@ func TestAVisitIsNotTriedUnderALimit(t *testing.T) {
 	require.Len(t, w.accounts().Active(), 1, "what was granted ends the limit")
 }
 
-// A person's answer to a question is kept when its visit is not tried.
+// A person's answer is kept if its visit isn't tried.
 func TestAnAnswerThatIsNotTriedIsKept(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -109,7 +109,7 @@ func TestAnAnswerThatIsNotTriedIsKept(t *testing.T) {
 	require.Contains(t, w.readStep(protocol.Hash(out.StepHash)).EdgePrompt, "It is a lexer.")
 }
 
-// One that is suspended by its provider's limit says so beside its step: the account is limited.
+// An agent that its provider suspends with a limit marks the account as limited.
 func TestASuspendedAgentLimitsItsAccount(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "!suspended-by-limit")
@@ -118,8 +118,8 @@ func TestASuspendedAgentLimitsItsAccount(t *testing.T) {
 	require.Equal(t, 1, w.agentRuns())
 }
 
-// Killed at any change to the disk, an engine leaves no limit that blocks a later one, and no
-// agent runs more often than it would have.
+// However the engine is killed, it leaves no limit that blocks a later engine, and no agent runs more often
+// than without the kill.
 func TestLimitsHoldUnderKills(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -146,7 +146,7 @@ func TestLimitsHoldUnderKills(t *testing.T) {
 	}
 }
 
-// A thread that waits for a place can be stopped, and continued.
+// A thread waiting for an agent slot can be stopped and continued.
 func TestAWaitForAPlaceIsStopped(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -177,7 +177,7 @@ func TestAWaitForAPlaceIsStopped(t *testing.T) {
 	require.NotEmpty(t, w.mustStep(id, StepOptions{}).StepHash)
 }
 
-// A visit that waits before its next try is at work: it has not failed, and can be stopped.
+// A visit that waits before its next try counts as running: it hasn't failed, and can be stopped.
 func TestAPauseIsStopped(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -206,7 +206,7 @@ func TestAPauseIsStopped(t *testing.T) {
 	}
 }
 
-// A limit that cannot be noted is waited for all the same.
+// The thread waits for a limit even if it cannot be recorded.
 func TestALimitThatCannotBeNotedIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "!limited:rate-limit/400/1/ready")
@@ -218,14 +218,14 @@ func TestALimitThatCannotBeNotedIsWaitedFor(t *testing.T) {
 	require.Greater(t, time.Since(began), 400*time.Millisecond)
 }
 
-// Of all agents that may play a visit, the one whose account is reset first is waited for, and asked.
+// The visit waits for, and then runs, the agent whose account is reset first.
 func TestTheSoonestResetIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	for name, c := range map[string]struct {
 		first, second time.Duration // from now
-		held          bool          // the second's account is known to be limited
-		waits         string        // agent
+		held          bool          // the second account is known to be limited
+		waits         string        // the agent waited for
 	}{
 		"both are refused":             {time.Hour, 3 * time.Hour, false, "fake"},
 		"both are refused, the second": {3 * time.Hour, time.Hour, false, "later"},
@@ -262,7 +262,7 @@ func TestTheSoonestResetIsWaitedFor(t *testing.T) {
 	}
 }
 
-// A person's answer outlives a uwf that is killed while it waits to start the agent.
+// A person's answer survives if uwf is killed while it waits to start the agent.
 func TestAnAnswerOutlivesAKilledWait(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -278,15 +278,15 @@ func TestAnAnswerOutlivesAKilledWait(t *testing.T) {
 	require.Equal(t, protocol.StatusRateLimited, out.Status)
 	ahead = 2 * time.Hour
 	last := w.Reader.RunDir(id).Read()
-	last.Pid, last.Status, last.Error = 0, rundir.Starting, nil // as the waiting process has left it
+	last.Pid, last.Status, last.Error = 0, rundir.Starting, nil // the state that the waiting process leaves
 	require.NoError(t, w.Reader.RunDir(id).Write(last))
 	w.plays("ready")
 	out = w.mustStep(id, StepOptions{})
 	require.Contains(t, w.readStep(protocol.Hash(out.StepHash)).EdgePrompt, "It is a lexer.")
 }
 
-// What a provider has said to an agent whose engine was killed is known to the next one, be the
-// agent's work suspended or failed. A person can try all the same.
+// A refusal by the provider is known to the next engine if the first one was killed, whether the agent
+// suspended or failed. A person can try anyway.
 func TestARefusalOutlivesTheEngine(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -339,7 +339,7 @@ func TestATickLooksFirstAtWhatKilledEnginesLeft(t *testing.T) {
 	require.Equal(t, 1, w.agentRuns())
 }
 
-// A thread that another process has ended before its turn came is no failure of a tick.
+// A tick ignores a due thread that another process has ended.
 func TestATickPassesOverWhatHasEnded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ready,done")
@@ -349,7 +349,7 @@ func TestATickPassesOverWhatHasEnded(t *testing.T) {
 	require.False(t, told)
 }
 
-// Once a limit is reset, a tick sends one thread first. If that is refused, no other is tried.
+// After the reset of a limit, a tick steps one thread first. If that is refused, it tries no other.
 func TestATickSendsOneScout(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -380,7 +380,7 @@ func TestATickSendsOneScout(t *testing.T) {
 	require.Equal(t, 2+n, w.agentRuns())
 }
 
-// Whoever starts a background worker does not wait for its account.
+// Starting a background worker doesn't wait for the account; the worker does.
 func TestABackgroundWorkerWaitsAlone(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -404,7 +404,7 @@ func TestABackgroundWorkerWaitsAlone(t *testing.T) {
 	require.Zero(t, w.agentRuns())
 }
 
-// An agent knows how often it is run again, and retry.attempts is the number of all runs.
+// An agent gets the number of its retries. retry.attempts counts all runs.
 func TestAnAgentKnowsItsRetries(t *testing.T) {
 	t.Parallel()
 	for kind, retries := range map[protocol.FailureKind][]string{
@@ -423,7 +423,7 @@ func TestAnAgentKnowsItsRetries(t *testing.T) {
 	}
 }
 
-// A role is limited only if all agents that can play it are; finding that out writes nothing.
+// A role is limited only if all its agents are. The check writes nothing.
 func TestAnAccountIsLimitedForAllAgents(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -13,7 +13,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// listWorkflow has one role, which goes on as long as a condition holds.
+// listWorkflow returns a workflow with one role that repeats while a condition holds.
 func listWorkflow(condition string) (protocol.Workflow, map[string]any) {
 	w, schema := testWorkflow(&protocol.Limits{MaxSteps: 1 << 20, MaxVisitsPerRole: 1 << 20})
 	if strings.Contains(condition, protocol.StepsVariable) {
@@ -27,7 +27,7 @@ func listWorkflow(condition string) (protocol.Workflow, map[string]any) {
 	return w, schema
 }
 
-// A condition reads as much of the thread as it asks for, and no more.
+// A condition reads only the part of the thread that it needs.
 func TestConditionsReadWhatTheyAskFor(t *testing.T) {
 	t.Parallel()
 	for condition, perStep := range map[string]int64{
@@ -55,7 +55,7 @@ func TestConditionsReadWhatTheyAskFor(t *testing.T) {
 			require.Equal(t, "planner", string(out.CurrentRole), condition)
 			counts[length] = counting.gets.Load()
 		}
-		// The condition is evaluated before the step and after it, but nothing is read twice.
+		// The condition is evaluated before and after the step, but nothing is read twice.
 		require.Equal(t, perStep*int64(lengths[1]-lengths[0]), counts[lengths[1]]-counts[lengths[0]], condition)
 	}
 }
@@ -70,7 +70,7 @@ func TestListsRouteToTheEnd(t *testing.T) {
 	require.True(t, w.mustStep(id, StepOptions{}).Done)
 }
 
-// Where no condition holds the thread is stuck, and says what surprised.
+// If no condition holds, the thread is stuck, and the error contains the unexpected value.
 func TestListWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "again")

@@ -12,7 +12,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// What a program forgets is an error with a code, never a panic.
+// Missing fields cause an error with a code, never a panic.
 func TestWhatAProgramForgetsIsAnError(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ready,done")
@@ -53,7 +53,7 @@ func TestWhatAProgramForgetsIsAnError(t *testing.T) {
 	require.True(t, errors.As(w.Tick(ended, 1, StepOptions{}, nil), &coded))
 }
 
-// The limits of a start count, those of steps too, and continuing a thread that has reached one is one call.
+// The step limit of a start includes later calls. A thread that has reached it is continued with one call.
 func TestAStepLimitOfOneThread(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ready,done")

@@ -16,15 +16,15 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// Whoever holds the lock of the heads does not keep a step from ending when it is
-// asked to, or when its time is over. What its agent has made is adopted later.
+// A step ends on request or after its timeout even if the lock of the heads is held. The agent's result is
+// adopted later.
 func TestALockOfTheHomeIsNotWaitedForForEver(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]protocol.Code{"signal": protocol.CodeTerminated, "timeout": protocol.CodeTimeout} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, "!gate:ready@open")
-			var ahead atomic.Int64 // of the clock
+			var ahead atomic.Int64 // added to the clock
 			w.Reader.Env.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 			id := w.start()
 			ctx, cancel := context.WithCancelCause(t.Context())
@@ -46,7 +46,7 @@ func TestALockOfTheHomeIsNotWaitedForForEver(t *testing.T) {
 				cancel(&SignalError{Signal: syscall.SIGTERM})
 			}
 			err = <-ended
-			require.ErrorIs(t, err, &protocol.Error{Code: want}) // with a hint, unless the signal came before the agent was seen to end
+			require.ErrorIs(t, err, &protocol.Error{Code: want}) // with a hint, unless the signal came before the agent's end was noticed
 			require.NoError(t, held.Unlock())
 			dir := w.Reader.RunDir(id)
 			w.eventually("the agent has ended", func() bool { return !dir.SurelyAlive(t.Context(), dir.Read()) })

@@ -29,7 +29,7 @@ import (
 	"github.com/united-workforce/uwf/util/tmpfstest"
 )
 
-// The test binary is also the agent, and an engine that can be killed.
+// TestMain lets the test binary also act as an agent, and as an engine that can be killed.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 {
 		switch os.Args[1] {
@@ -45,20 +45,19 @@ func TestMain(m *testing.M) {
 	tmpfstest.Main(prosetest.Of(m))
 }
 
-// noRaceSleep keeps a process of a test under the race detector from sleeping a
-// second before it exits.
+// noRaceSleep keeps test processes built with -race from sleeping a second before they exit.
 const noRaceSleep = "GORACE=atexit_sleep_ms=0"
 
 // world is a home directory with a workflow and an engine.
 type world struct {
 	*Engine
 	t        *testing.T
-	dir      string // where agents work
+	dir      string // the agents' working directory
 	workflow protocol.Hash
 	config   protocol.Config
 }
 
-// newWorld makes one; agent is what the default agent does, see fakeAgent.
+// newWorld returns a new world; agent is the script of the default agent, see fakeAgent.
 func newWorld(t *testing.T, agent string) *world {
 	t.Helper()
 	base := t.TempDir()
@@ -69,8 +68,7 @@ func newWorld(t *testing.T, agent string) *world {
 	return w
 }
 
-// openEngine is the engine of a home directory. Tests do not cut the power, so
-// nothing is flushed.
+// openEngine opens the engine of a home directory. Nothing is flushed, as tests don't cut the power.
 func openEngine(t require.TestingT, dir string, disk durable.FS, config func() protocol.Config) *Engine {
 	dirs := home.Dirs{Home: dir, Store: filepath.Join(dir, "cas")}
 	store, err := fsstore.Open(context.Background(), dirs.Store, fsstore.Options{FS: disk, Flush: "none"})
@@ -100,8 +98,7 @@ func fakeConfig(agent string) protocol.Config {
 	}
 }
 
-// testWorkflow: planner → worker → end, with ways to suspend, to loop and to
-// get stuck.
+// testWorkflow is planner → worker → end, with edges that suspend, loop and get stuck.
 func testWorkflow(limits *protocol.Limits) (protocol.Workflow, map[string]any) {
 	role := protocol.Role{Description: "a role", Goal: "g", Capabilities: []string{}, Procedure: "p", Output: "o"}
 	w := protocol.Workflow{
@@ -127,13 +124,12 @@ func testWorkflow(limits *protocol.Limits) (protocol.Workflow, map[string]any) {
 		"type": "object", "required": []any{"$status"}, "additionalProperties": false,
 		"properties": map[string]any{
 			"$status": map[string]any{"type": "string"}, "plan": map[string]any{"type": "string"},
-			"mail": map[string]any{"format": "email"}, // which only the schema library refuses
+			"mail": map[string]any{"format": "email"}, // only the schema library rejects it
 		},
 	}
 	return w, schema
 }
 
-// put stores a workflow.
 func (w *world) put(wf protocol.Workflow, schema map[string]any) protocol.Hash {
 	w.t.Helper()
 	ctx := context.Background()
@@ -172,7 +168,7 @@ func (w *world) show(id string) protocol.StepOutput {
 	return out
 }
 
-// head is the thread's head, active or ended.
+// head returns the thread's head, active or ended.
 func (w *world) head(id string) protocol.Hash {
 	w.t.Helper()
 	h, err := w.Reader.Head(context.Background(), id)
@@ -187,10 +183,10 @@ func (w *world) readStep(h protocol.Hash) protocol.Step {
 	return s
 }
 
-// plays changes what the default agent does.
+// plays sets the script of the default agent.
 func (w *world) plays(agent string) { w.config = fakeConfig(agent) }
 
-// runs lists what agents have been run so far, a line each.
+// runs returns a line for each agent that was run.
 func (w *world) runs() []string {
 	w.t.Helper()
 	data, err := os.ReadFile(filepath.Join(w.Reader.Dirs.Home, agentLog))
@@ -201,19 +197,19 @@ func (w *world) runs() []string {
 	return strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
 }
 
-// open lets an agent that waits at a gate go on.
+// open releases an agent that waits at a gate.
 func (w *world) open(gate string) {
 	w.t.Helper()
 	require.NoError(w.t, os.WriteFile(filepath.Join(w.Reader.Dirs.Home, gate), nil, 0o600))
 }
 
-// eventually waits for a condition that another process brings about.
+// eventually waits for a condition that another process changes.
 func (w *world) eventually(what string, condition func() bool) {
 	w.t.Helper()
 	require.Eventually(w.t, condition, time.Minute, 5*time.Millisecond, what)
 }
 
-// requireCode checks an error's code and that it says what it should.
+// requireCode checks an error's code, and that its text has the given parts.
 func requireCode(t *testing.T, err error, code protocol.Code, parts ...string) *protocol.Error {
 	t.Helper()
 	var e *protocol.Error
@@ -226,7 +222,7 @@ func requireCode(t *testing.T, err error, code protocol.Code, parts ...string) *
 	return e
 }
 
-// recorder writes down which events of steps it gets.
+// recorder records the events of steps.
 type recorder struct {
 	mu     sync.Mutex
 	events []string
@@ -253,7 +249,6 @@ func (r *recorder) add(ev Event) {
 	r.events = append(r.events, text)
 }
 
-// Resume, Poke, Undo and Redo do one thing to a thread.
 func (w *world) Resume(ctx context.Context, id, words string, o StepOptions) (protocol.StepOutput, error) {
 	return w.once(ctx, id, Work{Do: DoResume, Prompt: words, StepOptions: o})
 }
@@ -270,20 +265,20 @@ func (w *world) Redo(ctx context.Context, id string) (protocol.StepOutput, error
 	return w.once(ctx, id, Work{Do: DoRedo})
 }
 
-// onWarning has warnings handed to told, those of the reader, too.
-func (w *world) onWarning(told func(string)) {
-	w.Reader.Warn = told
+// onWarning sets the function for warnings, including the reader's.
+func (w *world) onWarning(warn func(string)) {
+	w.Reader.Warn = warn
 	w.Events = func(ev Event) {
 		if ev.Kind == Warning {
-			told(ev.Text)
+			warn(ev.Text)
 		}
 	}
 }
 
-// rundir.LockFile is where the engine keeps a thread's lock, if it is a file.
+// lockFile returns the path of a thread's lock file.
 func (w *world) lockFile(id string) string { return filepath.Join(w.Reader.Dirs.Locks(), id+".lock") }
 
-// listed is a thread as a listing has it.
+// listed returns the state of a thread in a listing.
 func listed(o *status.Overview, l status.Listed) (item status.Standing) {
 	for item = range o.Standings(context.Background(), []status.Listed{l}) {
 	}

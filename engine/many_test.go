@@ -22,8 +22,8 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// newManyWorld is a world whose workflow has n children. Their agents note that they were
-// run: see the action witness.
+// newManyWorld returns a world whose workflow has n children. Their agents log their runs: see the action
+// witness.
 func newManyWorld(t *testing.T, n int) *world {
 	w := newWorld(t, "!witness:done")
 	flow, schema := testWorkflow(nil)
@@ -40,8 +40,8 @@ func newManyWorld(t *testing.T, n int) *world {
 	return w
 }
 
-// told counts by what they were told how often agents were run.
-func (w *world) told() map[string]int {
+// runsByPrompt counts the runs of agents by prompt.
+func (w *world) runsByPrompt() map[string]int {
 	count := map[string]int{}
 	for _, line := range w.runs() {
 		if prompt, ok := strings.CutPrefix(line, "told "); ok {
@@ -51,7 +51,7 @@ func (w *world) told() map[string]int {
 	return count
 }
 
-// over are the children that have ended, by what they were told.
+// over returns the prompts of the children that have ended.
 func (w *world) over(parent string) map[string]bool {
 	w.t.Helper()
 	over := map[string]bool{}
@@ -71,8 +71,8 @@ var (
 	manyKills    = flag.Int("many.kills", 16, "how often drivers are killed, with one run after the other")
 )
 
-// Drivers are killed at any change to the disk, two of them at once, and some agents are
-// killed, too: what has ended is not run again.
+// Two concurrent drivers are killed at random changes to the disk, and some agents as well: ended children
+// aren't run again.
 func TestManyKilledAtRandom(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(*manySeed, 0))
@@ -82,17 +82,17 @@ func TestManyKilledAtRandom(t *testing.T) {
 	}
 }
 
-// killedAtRandom kills the drivers of a run at most so often, and returns how often it was.
+// killedAtRandom kills the drivers of a run at most that often, and returns the number of kills.
 func killedAtRandom(t *testing.T, random *rand.Rand, most int) (killed int) {
 	w := newManyWorld(t, *manyChildren)
 	id := w.start()
 	for killed < most && !w.show(id).Done {
-		over, before := w.over(id), w.told()
+		over, before := w.over(id), w.runsByPrompt()
 		var drivers []*exec.Cmd
 		for range 2 {
 			cmd := w.engineProcess(id, "!witness:done", "drive")
 			cmd.Env = append(cmd.Env, fmt.Sprint(killAt, "=", 1+random.IntN(120)))
-			cmd.Stderr = nil // two drivers meet
+			cmd.Stderr = nil // a second driver
 			require.NoError(t, cmd.Start())
 			drivers = append(drivers, cmd)
 		}
@@ -101,23 +101,23 @@ func killedAtRandom(t *testing.T, random *rand.Rand, most int) (killed int) {
 				killed++
 			}
 		}
-		for prompt, n := range w.told() {
+		for prompt, n := range w.runsByPrompt() {
 			require.False(t, over[prompt] && n > before[prompt], "%s had ended, and was run again", prompt)
 		}
 	}
-	for range 3 { // what is killed the first time is tried again
+	for range 3 { // agents killed the first time are retried
 		if w.show(id).Done {
 			break
 		}
 		_, _ = w.Do(context.Background(), id, Work{})
 	}
 	require.True(t, w.show(id).Done)
-	require.Len(t, w.told(), *manyChildren)
+	require.Len(t, w.runsByPrompt(), *manyChildren)
 	require.Equal(t, *manyChildren, len(w.readStep(w.head(id)).Children))
 	return killed
 }
 
-// mortalHeads are those of a driver that is killed before it notes the end of a thread.
+// mortalHeads fail when the end of a thread is recorded, as if the driver were killed there.
 type (
 	mortalHeads struct{ allHeads }
 	allHeads    = heads.Heads
@@ -126,8 +126,8 @@ type (
 // Archive implements [heads.Heads].
 func (mortalHeads) Archive(context.Context, heads.Ended) error { return errors.New("killed") }
 
-// A child at its end whose driver was killed before it noted that: whoever goes on with the
-// parent goes on, be it a driver or a scheduler.
+// If a driver is killed before it records the end of a child, a driver or a scheduler continues with the
+// parent.
 func TestTheEndOfAChildIsNotNoted(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -135,7 +135,7 @@ func TestTheEndOfAChildIsNotNoted(t *testing.T) {
 		"driven": func(w *world, parent string) error { _, err := w.Do(ctx, parent, Work{}); return err },
 		"ticked": func(w *world, parent string) error {
 			var err error
-			for range 4 { // its end is noted, the other one's step, and the join
+			for range 4 { // record its end, step the other child, join
 				err = errors.Join(err, w.Tick(ctx, 1, StepOptions{}, func(Ticked) {}))
 			}
 			return err
@@ -188,8 +188,8 @@ func (f fullFS) Append(path string, data []byte, perm fs.FileMode, flush durable
 	return f.FS.Append(path, data, perm, flush)
 }
 
-// The disk fills among the children: it says so, nothing that has ended is lost, and once
-// there is space the others are run.
+// If the disk fills up while children run, that is reported, no ended child is lost, and the others run once
+// there is space.
 func TestManyOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -202,13 +202,13 @@ func TestManyOnAFullDisk(t *testing.T) {
 		e := openEngine(t, w.Reader.Dirs.Home, fullFS{durable.OS(), left}, func() protocol.Config { return w.config })
 		_, err := e.Do(ctx, id, Work{StepOptions: StepOptions{Parallel: 3}})
 		require.ErrorIs(t, err, syscall.ENOSPC)
-		over, before := w.over(id), w.told()
+		over, before := w.over(id), w.runsByPrompt()
 		_, err = w.Do(ctx, id, Work{})
 		require.NoError(t, err)
 		require.True(t, w.show(id).Done)
-		for prompt, n := range w.told() {
+		for prompt, n := range w.runsByPrompt() {
 			require.False(t, over[prompt] && n > before[prompt], "%s had ended, and was run again", prompt)
 		}
-		require.Len(t, w.told(), children)
+		require.Len(t, w.runsByPrompt(), children)
 	}
 }

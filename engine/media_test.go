@@ -16,8 +16,8 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// An engine needs no files for heads and locks: a thread runs, waits for a person,
-// ends and is forked on others, with real agents.
+// The engine works with other heads and locks than files: a thread runs, waits for a person, ends and is
+// forked, with real agents.
 func TestOnHeadsAndLocksOfOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "unclear,ready,done")

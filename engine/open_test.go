@@ -13,8 +13,7 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 )
 
-// A program that embeds the engine hands its agents the uwf beside it, or on PATH; one in the directory
-// that it works in is nobody's.
+// An embedding program passes on the uwf beside it or on PATH, but not one in its working directory.
 func TestOpenFindsUwf(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {

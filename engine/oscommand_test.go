@@ -27,8 +27,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// commands is a world whose workflow has one role, a shell script, and ends after it.
-// Its run is asked for in the thread's directory.
+// commands returns a world whose workflow has one role, a shell script, and a thread in w.dir.
 func commands(t *testing.T, script string, change ...func(*protocol.Role)) (*world, string) {
 	t.Helper()
 	w := newWorld(t, "")
@@ -44,9 +43,9 @@ func commands(t *testing.T, script string, change ...func(*protocol.Role)) (*wor
 	return w, w.start()
 }
 
-// lines are those of a file in the thread's directory.
+// lines returns the lines of a file in the thread's directory.
 func (w *world) lines(name string) []string {
-	data, _ := os.ReadFile(filepath.Join(w.dir, name)) // none is none
+	data, _ := os.ReadFile(filepath.Join(w.dir, name)) // a missing file has no lines
 	return strings.Fields(string(data))
 }
 
@@ -73,7 +72,7 @@ func TestCommandThatHangsIsEnded(t *testing.T) {
 	require.Equal(t, protocol.StatusError, w.show(id).Status)
 }
 
-// What a command leaves behind is ended with it, be it in a session of its own.
+// Processes left behind by a command are killed, even in their own session.
 func TestCommandThatForksDaemons(t *testing.T) {
 	t.Parallel()
 	script := `sleep 1000 & echo $! >daemons`
@@ -88,8 +87,7 @@ func TestCommandThatForksDaemons(t *testing.T) {
 	}
 }
 
-// A hundred megabytes are all in the detail, the end of them in the output, and never
-// in memory at once.
+// With 100 MB of output, the detail has all of it, the output its end, and memory stays bounded.
 func TestCommandThatPrintsMuch(t *testing.T) {
 	t.Parallel()
 	w, id := commands(t, `head -c 104857600 /dev/zero | tr '\0' x; printf 'ä€end'`)
@@ -114,8 +112,7 @@ func TestCommandThatPrintsMuch(t *testing.T) {
 	require.Equal(t, 100<<20+len("ä€end"), size)
 }
 
-// "My CI filled the disk over night": a command that prints for ever is ended, its step
-// fails, and that is said.
+// A command that prints forever is killed, its step fails, and the error states the reason.
 func TestCommandThatPrintsForEver(t *testing.T) {
 	t.Parallel()
 	w, id := commands(t, `yes >&2`)
@@ -128,7 +125,7 @@ func TestCommandThatPrintsForEver(t *testing.T) {
 	require.Equal(t, protocol.StatusError, w.show(id).Status)
 }
 
-// Who watches sees the last line of what a command at work has printed, without keys.
+// Watchers see the last line of a running command's output, without keys.
 func TestWhatACommandPrintsIsSeen(t *testing.T) {
 	t.Parallel()
 	w, id := commands(t, `echo one; printf 'two sk-test-key-1234567890 \033[2J\n'; until test -e go; do :; done`)
@@ -164,12 +161,11 @@ func TestWholeRunes(t *testing.T) {
 	}
 }
 
-// A command may be run twice if its engine is killed, but what has ended is not: the
-// step that was made is taken over.
+// A command may run twice if its engine is killed, but a finished step is adopted.
 func TestCommandOfAKilledEngine(t *testing.T) {
 	t.Parallel()
 	w, id := commands(t, `echo ran >>runs; echo '{"stepHash":"0123456789ABC"}'`)
-	a, ran := w.plainRunOf(id) // killed before it made the step: how the command ended is lost
+	a, ran := w.plainRunOf(id) // killed before it made the step: the exit status is lost
 
 	var warned []string
 	w.onWarning(func(text string) { warned = append(warned, text) })
@@ -195,7 +191,7 @@ func TestCommandOfAKilledEngine(t *testing.T) {
 	prosetest.Text(t, warned[0])
 }
 
-// plainRunOf runs the command of a thread's next step, and nothing more.
+// plainRunOf runs only the command of a thread's next step.
 func (w *world) plainRunOf(id string) (*attempt, agentproc.Outcome) {
 	ctx := context.Background()
 	h, err := w.lock(ctx, id)
@@ -219,8 +215,8 @@ func (w *world) plainRunOf(id string) (*attempt, agentproc.Outcome) {
 	return a, ran
 }
 
-// A command gets what an agent gets, but no secrets, and nothing by which it could
-// make the step itself.
+// A command gets an agent's environment without secrets, and without the variables with which it could submit
+// the step.
 func TestEnvironmentOfACommand(t *testing.T) {
 	t.Parallel()
 	w, id := commands(t, `env`)
@@ -235,8 +231,7 @@ func TestEnvironmentOfACommand(t *testing.T) {
 	}
 }
 
-// Who answers the suspension behind a command, or pokes it, has it run once more, as
-// it was.
+// Answering the suspension after a command, or poking it, runs the unchanged command again.
 func TestCommandOnceMore(t *testing.T) {
 	t.Parallel()
 	w, id := commands(t, `echo "$1" >>runs; test -e repaired`)
@@ -254,7 +249,7 @@ func TestCommandOnceMore(t *testing.T) {
 	require.Equal(t, 2, th.Len())
 }
 
-// A person who stops a command gets no answer of it.
+// If a person stops a command, its output isn't used as an answer.
 func TestStoppedCommandGivesNoAnswer(t *testing.T) {
 	t.Parallel()
 	w, id := commands(t, `echo $$ >self; exec sleep 1000`)
@@ -271,8 +266,7 @@ func TestStoppedCommandGivesNoAnswer(t *testing.T) {
 	require.Nil(t, w.show(id).Output)
 }
 
-// What a command prints is stored and shown without the keys that uwf knows, however it
-// ends.
+// Output is stored and shown without the keys that uwf knows, whatever the command's exit status.
 func TestWhatACommandPrintsHoldsNoKeys(t *testing.T) {
 	t.Parallel()
 	const key = "sk-Zq8vT3nWm5Lr9Xb2"

@@ -40,7 +40,7 @@ func TestPokeReplacesTheLastStep(t *testing.T) {
 	require.Equal(t, was.Index, is.Index)
 	require.Equal(t, was.Visits, is.Visits)
 
-	// The first step, too, can be replaced.
+	// The first step can be replaced.
 	id = w.start()
 	w.mustStep(id, StepOptions{})
 	out, err = w.Poke(context.Background(), id, "once more", StepOptions{})
@@ -71,8 +71,8 @@ func TestWhatCannotBePoked(t *testing.T) {
 	require.Equal(t, "worker", string(w.mustStep(id, StepOptions{}).Role), "and it goes on from there")
 }
 
-// A poke whose engine was killed counts as soon as its agent has finished; a
-// plain step takes its result. One that came to nothing leaves the old step.
+// If the engine of a poke is killed, the poke takes effect once its agent has finished; a plain step adopts
+// the result. If the agent failed, the old step stays.
 func TestAPokeThatWasKilled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "again,ready,done")
@@ -108,7 +108,7 @@ func TestKillBeforeEveryChangeOfAPoke(t *testing.T) {
 		poked := shown.Pending || shown.Head != old
 		steps := 2
 		if poked {
-			steps++ // an agent more, not a step more
+			steps++ // one more agent run, but not one more step
 		}
 		w.eventually("the thread reaches its end", func() bool {
 			out, err := w.Step(context.Background(), id, StepOptions{})

@@ -20,7 +20,7 @@ import (
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
-// contents is every file below a directory, with its content, mode and time.
+// contents returns the content, mode and time of all files below a directory.
 func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -46,7 +46,7 @@ func contents(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-// A read-only engine shows everything, changes nothing, and refuses what would.
+// A read-only engine can show everything, changes nothing, and refuses changes.
 func TestReadOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ready,done")

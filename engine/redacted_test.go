@@ -14,7 +14,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// bury redacts a node, whether or not that is allowed.
+// bury redacts a node, even if that isn't allowed.
 func (w *world) bury(h protocol.Hash) {
 	w.t.Helper()
 	ctx := context.Background()
@@ -28,8 +28,8 @@ func (w *world) bury(h protocol.Hash) {
 	require.NoError(w.t, sole.Release())
 }
 
-// A thread goes on, and can be forked, although details and prompts of its steps
-// were redacted; what routing needs is missed, and said to be redacted.
+// A thread continues and can be forked if details and prompts of its steps were redacted. If routing needs a
+// redacted node, the error states that.
 func TestRedactedContent(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -57,8 +57,7 @@ func TestRedactedContent(t *testing.T) {
 	requireCode(t, err, protocol.CodeRedacted, "redacted: why")
 }
 
-// A thread that somebody has to himself is not stepped; one that is being stepped
-// nobody gets.
+// A thread held by Exclusive isn't stepped, and Exclusive fails while a thread is stepped.
 func TestExclusive(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -76,8 +75,8 @@ func TestExclusive(t *testing.T) {
 	requireCode(t, err, protocol.CodeNotFound)
 }
 
-// What was redacted does not come back through an agent that says the same again:
-// a turn stays away and the step counts; an output that routing needs is rejected.
+// Redacted content doesn't return if an agent produces it again: a turn is left out and the step counts; an
+// output that routing needs is rejected.
 func TestRedactedComesAgain(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

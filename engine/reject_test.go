@@ -16,8 +16,8 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// Whatever an agent does wrong: a clear error, the head where it was, and the
-// thread can be stepped again.
+// After any failure of an agent there is a clear error, the head hasn't moved, and the thread can be stepped
+// again.
 func TestAgentsThatFail(t *testing.T) {
 	t.Parallel()
 	tests := map[string]string{
@@ -91,13 +91,13 @@ func TestRejectionIsOnRecord(t *testing.T) {
 	require.True(t, r.StepHash.Valid())
 	require.Equal(t, r.StepHash, protocol.Hash(out.Error.StepHash))
 
-	// Not even by the same agent with the same task.
+	// It isn't accepted from the same agent with the same task either.
 	_, err = w.Step(context.Background(), id, StepOptions{})
 	require.Error(t, err)
 	require.Len(t, w.runs(), 2)
 }
 
-// An agent returns the hash of a real step, of another thread of the workflow.
+// A result is refused if it is a valid step of another thread.
 func TestForeignStepIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ready")
@@ -119,11 +119,11 @@ func TestForeignStepIsRefused(t *testing.T) {
 	require.Equal(t, foreign, w.head(other))
 }
 
-// 50 MB of output before the result.
+// A result is found after 50 MB of output.
 func TestMuchOutput(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "!noise:50")
-	w.Events, w.Turns = (&recorder{}).add, true // follows the output
+	w.Events, w.Turns = (&recorder{}).add, true // read the output while it is written
 	id := w.start()
 	begin := time.Now()
 	require.Equal(t, "worker", string(w.mustStep(id, StepOptions{}).CurrentRole))
@@ -144,7 +144,7 @@ func TestTimeout(t *testing.T) {
 			require.Less(t, time.Since(begin), time.Minute)
 			require.Equal(t, protocol.StatusError, out.Status)
 			require.Equal(t, protocol.CodeTimeout, out.Error.Code)
-			// Between its fork and its exec, an agent of another test holds this lock too.
+			// Between fork and exec, an agent of another test also holds this lock.
 			w.eventually("the agent is gone", func() bool { return !w.Reader.RunDir(id).Alive(w.Reader.RunDir(id).Read()) })
 		})
 	}

@@ -11,66 +11,66 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// rests collects what is told of threads that come to rest.
+// rests collects the AtRest events.
 func (w *world) rests() func() []string {
-	var told []string
+	var notices []string
 	w.AtRest, w.Events = true, func(ev Event) {
 		if ev.Kind == AtRest {
-			told = append(told, ev.Notice+" "+string(ev.Output.Status))
+			notices = append(notices, ev.Notice+" "+string(ev.Output.Status))
 		}
 	}
 	return func() []string {
-		now := told
-		told = nil
+		now := notices
+		notices = nil
 		return now
 	}
 }
 
-// Somebody is told of a question, once for each, and of the end; not of an answer that
-// does not fit, nor of a look that finds everything as it was.
+// There is an AtRest event per question and at the end; not for an invalid answer, and not if a step finds
+// nothing changed.
 func TestRestedAtAQuestion(t *testing.T) {
 	t.Parallel()
 	w, id := gate(t)
-	told := w.rests()
+	notices := w.rests()
 	w.mustStep(id, StepOptions{})
-	require.Equal(t, []string{"waiting suspended"}, told())
+	require.Equal(t, []string{"waiting suspended"}, notices())
 	_, err := w.answers(id, "no", "")
 	require.NoError(t, err)
-	require.Equal(t, []string{"waiting suspended"}, told())
+	require.Equal(t, []string{"waiting suspended"}, notices())
 	_, err = w.answers(id, "perhaps", "")
 	require.Error(t, err)
 	w.mustStep(id, StepOptions{})
-	require.Empty(t, told())
+	require.Empty(t, notices())
 	_, err = w.answers(id, "yes", "")
 	require.NoError(t, err)
-	require.Equal(t, []string{"completed completed"}, told())
+	require.Equal(t, []string{"completed completed"}, notices())
 }
 
-// Each try that fails is told of, and a limit of what a run may cost.
+// There is an AtRest event for each failed try, and when a limit of the run is reached.
 func TestRestedInVain(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	w := newWorld(t, "!exit:3")
-	told := w.rests()
+	notices := w.rests()
 	id := w.start()
 	for range 2 {
 		_, err := w.Step(ctx, id, StepOptions{})
 		require.Error(t, err)
-		require.Equal(t, []string{"error error"}, told())
+		require.Equal(t, []string{"error error"}, notices())
 	}
 	w = newBoundedWorld(t, "!cost:again/0.4/10", protocol.Limits{MaxCostUSD: 1})
-	told = w.rests()
+	notices = w.rests()
 	id = w.start()
 	w.mustStep(id, StepOptions{})
-	require.Empty(t, told(), "it could go on")
+	require.Empty(t, notices(), "it could go on")
 	w.untilEnd(id)
-	require.Equal(t, []string{"limit suspended"}, told())
+	require.Equal(t, []string{"limit suspended"}, notices())
 	w.untilEnd(id)
-	require.Empty(t, told())
+	require.Empty(t, notices())
 }
 
-// Where other machines step a thread, too, the fault of one of them is not the thread's end; what is
-// wrong with the thread is, as before.
+// If other machines also step a thread, an error of one machine doesn't end the thread; an error of the
+// thread does.
 func TestRestedWhereOthersStep(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -84,9 +84,9 @@ func TestRestedWhereOthersStep(t *testing.T) {
 	} {
 		w := newWorld(t, c.agent)
 		w.Shared = c.shared
-		told := w.rests()
+		notices := w.rests()
 		_, err := w.Step(t.Context(), w.start(), StepOptions{})
 		require.Equal(t, c.machine, protocol.OfMachine(err), "%v", err)
-		require.Equal(t, c.want, told())
+		require.Equal(t, c.want, notices())
 	}
 }

@@ -33,8 +33,7 @@ func (w *world) lie(id, script string) error {
 	return err
 }
 
-// What an agent puts into its run directory, or in its place, costs that step and
-// nothing else.
+// Whatever an agent puts into its run directory, or in its place, only that step fails.
 func TestRunDirectoryThatAnAgentHasWedged(t *testing.T) {
 	t.Parallel()
 	tests := map[string]string{
@@ -83,8 +82,7 @@ func TestRunDirectoryThatAnAgentHasWedged(t *testing.T) {
 	}
 }
 
-// The record is not flushed, so a power cut can leave anything of it: what waits is adopted
-// nevertheless.
+// The record isn't flushed, so a power cut can damage it: a waiting result is adopted nevertheless.
 func TestAResultIsAdoptedWithoutItsRecord(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -107,12 +105,11 @@ func TestAResultIsAdoptedWithoutItsRecord(t *testing.T) {
 	require.Equal(t, 1, w.agentRuns())
 }
 
-// An agent that has removed what says that it lives, and whose engine was killed,
-// still keeps the thread.
+// An agent that removed its record still holds the thread after its engine was killed.
 func TestAgentThatHidesIsSeen(t *testing.T) {
 	t.Parallel()
 	if proc.Birth(os.Getpid()) == "" {
-		return // this system does not tell processes apart; docs/guarantees.md says so
+		return // this system cannot identify processes; see docs/guarantees.md
 	}
 	for name, hide := range map[string]func(d rundir.Dir) error{
 		"without its lock":          func(d rundir.Dir) error { return os.Remove(d.File(runfiles.LockFile)) },
@@ -151,12 +148,11 @@ func TestAgentThatHidesIsSeen(t *testing.T) {
 	}
 }
 
-// A stepping process that is itself stopped has an agent that ended long ago, and
-// is what is in the way.
+// If the stepping process is suspended and its agent has ended, Stop names that process.
 func TestStopNamesASuspendedEngine(t *testing.T) {
 	t.Parallel()
 	if proc.Birth(os.Getpid()) == "" {
-		return // this system does not tell
+		return // this system cannot identify processes
 	}
 	w := newWorld(t, "")
 	id := w.start()
@@ -176,11 +172,11 @@ func TestStopNamesASuspendedEngine(t *testing.T) {
 	e := requireCode(t, err, protocol.CodeLocked)
 	require.Contains(t, hints.All("", e), fmt.Sprintf("to resume it: kill -CONT %d", cmd.Process.Pid))
 	require.NoError(t, cmd.Process.Signal(syscall.SIGCONT))
-	_ = cmd.Wait() // it was asked to stop
+	_ = cmd.Wait() // it got the signal
 }
 
-// After a power cut the output of an earlier step may stand beside a record that
-// is damaged, or of the next step. It is no reason to refuse.
+// After a power cut, the output of an earlier step may be next to a record that is damaged, or of the next
+// step. That is no reason to refuse a step.
 func TestOutputOfAnEarlierStepIsNoResult(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "again")
@@ -202,8 +198,8 @@ func TestOutputOfAnEarlierStepIsNoResult(t *testing.T) {
 	}
 }
 
-// The stdout of an agent that has submitted its step may be lost while the result
-// waits: what it wrote down then is adopted. If nothing is left, that is said.
+// If the stdout of an agent is lost after it submitted its step, the result recorded by the submission is
+// adopted. If nothing is left, that is reported.
 func TestResultWhoseOutputIsLostIsAdopted(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(stdout string) error{
@@ -247,7 +243,7 @@ func TestResultWhoseOutputIsLostIsAdopted(t *testing.T) {
 	}
 }
 
-// How the last run ended nobody knows once its record is damaged: that is shown.
+// If the record of the last run is damaged, its outcome is shown as unknown.
 func TestADamagedRecordIsShown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

@@ -10,8 +10,8 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// A workflow whose roles this program cannot play yet is refused before a thread is
-// made of it, and not played by an agent instead.
+// A workflow with roles that this version cannot play is refused before a thread is created. No agent plays
+// them instead.
 func TestRolesThatCannotBePlayedYetAreRefused(t *testing.T) {
 	t.Parallel()
 	for want, grow := range map[string]func(*protocol.Workflow, *protocol.Role){

@@ -131,7 +131,7 @@ func TestWhoPlaysTheRole(t *testing.T) {
 	require.Equal(t, "planner", string(out.CurrentRole), "it works without a config, relative to the caller")
 }
 
-// A variable may hold a key: it reaches the agent and no file of ours.
+// Variables can hold keys: they reach the agent, but aren't written to files.
 func TestVariablesOfAnAgentAreNotRecorded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "!show")
@@ -213,7 +213,7 @@ func TestProgress(t *testing.T) {
 	require.Contains(t, p.events[5], "exit status 3")
 }
 
-// A status without an edge: the step is real work and stays; what to do is said.
+// A step whose status has no edge is kept, and the error says what to do.
 func TestStepWithoutAWayOnIsKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ready,lost")
@@ -289,7 +289,7 @@ func TestStartAndForkCheckTheirNode(t *testing.T) {
 	}
 }
 
-// A step costs the same at the 10th and at the 5,000th.
+// Step 5,000 reads as many nodes as step 10.
 func TestStepReadsAFixedNumberOfNodes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "again")
@@ -311,9 +311,8 @@ func TestStepReadsAFixedNumberOfNodes(t *testing.T) {
 	require.Less(t, counts[10], int64(40))
 }
 
-// What a step needs at several places it reads once: the start, the workflow, the last
-// output and all of the new step. The head is read once more when the agent has ended,
-// which may have damaged it.
+// A step reads the start, the workflow, the last output and the new step once each. The head is read again
+// after the agent has ended, as the agent may have damaged it.
 func TestStepReadsNodesOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "again")
@@ -336,8 +335,8 @@ func TestStepReadsNodesOnce(t *testing.T) {
 	})
 }
 
-// Who looks between the last step and the end of the thread in the index, or after an
-// engine that was killed there, is told that it is completed, and nothing else.
+// Between the last step and the archiving of a thread, or after an engine was killed there, the thread is
+// shown as completed.
 func TestCompletedBeforeItIsArchived(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ready,done")
@@ -358,7 +357,7 @@ func TestCompletedBeforeItIsArchived(t *testing.T) {
 	require.Equal(t, protocol.StatusCompleted, w.show(id).Status)
 }
 
-// lengthen makes a thread n steps long, as if agents had run.
+// lengthen adds n steps to a thread without running agents.
 func (w *world) lengthen(id string, n int) {
 	w.t.Helper()
 	ctx := context.Background()
@@ -372,8 +371,8 @@ func (w *world) lengthen(id string, n int) {
 	require.NoError(w.t, w.Reader.Heads.Move(ctx, id, old, head))
 }
 
-// The head must not lead to nodes that a power cut can take away. Whose agent does
-// not say that it has flushed them, for that the engine does.
+// The head must not refer to nodes that a power cut can remove. The engine flushes them unless the agent
+// reports that it has.
 func TestStepIsFlushedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ready,!durable:done")
@@ -405,7 +404,7 @@ func TestReadsWhatIsThereWhenTheConfigIsBroken(t *testing.T) {
 func TestTimesAreTheClocks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ready,done")
-	at := time.Now().Add(-time.Minute) // the agent has a clock of its own
+	at := time.Now().Add(-time.Minute) // the agent's clock differs
 	w.Reader.Env.Now = func() time.Time { return at }
 	id := w.start()
 	w.mustStep(id, StepOptions{})
@@ -420,7 +419,7 @@ func TestTimesAreTheClocks(t *testing.T) {
 	require.Equal(t, "test", string(item.WorkflowName))
 }
 
-// What a run has come to is in its last output, and in what show says later.
+// The result of a run is the output of its last step, in the returned output and in show.
 func TestTheResultOfARun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ready,done")
@@ -441,7 +440,7 @@ func TestTheResultOfARun(t *testing.T) {
 	require.Empty(t, stepped.Message)
 }
 
-// readOutput is the data of the last step of a chain.
+// readOutput returns the data of the last step of a chain.
 func (w *world) readOutput(head protocol.Hash) any {
 	w.t.Helper()
 	chain, err := thread.Open(context.Background(), w.Reader.Store, head)

@@ -21,7 +21,7 @@ import (
 	"github.com/united-workforce/uwf/util/proc"
 )
 
-// inFlight steps a thread in the background until its agent is at its gate.
+// inFlight steps a thread in the background until its agent waits at its gate.
 func (w *world) inFlight(ctx context.Context, id string) chan error {
 	w.t.Helper()
 	before := len(w.runs())
@@ -37,7 +37,7 @@ func (w *world) inFlight(ctx context.Context, id string) chan error {
 	return errs
 }
 
-// gone reports whether a process does not run any more.
+// gone reports whether a process has ended.
 func gone(pid int) bool {
 	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return true
@@ -46,7 +46,7 @@ func gone(pid int) bool {
 	return err != nil || strings.Contains(string(stat), ") Z ")
 }
 
-// children are the processes that agents have started and written down.
+// children returns the logged processes that agents have started.
 func (w *world) children() []int {
 	w.t.Helper()
 	var pids []int
@@ -100,7 +100,7 @@ func TestWorkFinishedOnASignalIsAdopted(t *testing.T) {
 	cancel(&SignalError{Signal: os.Interrupt})
 	e := requireCode(t, <-errs, protocol.CodeInterrupted)
 	require.Contains(t, strings.Join(hints.All("", e), "\n"), "uwf thread step "+id)
-	// A program that a test beside this one starts holds the run's lock until it is executed.
+	// Until exec, a program started by a parallel test holds the run's lock.
 	w.eventually("the result waits", func() bool { return w.show(id).Pending })
 	require.True(t, w.mustStep(id, StepOptions{}).Adopted)
 	require.Equal(t, 1, w.agentRuns())
@@ -158,7 +158,7 @@ func TestStopWhatDoesNotRun(t *testing.T) {
 	requireCode(t, err, protocol.CodeFailed)
 }
 
-// The engine was killed; its agent lives on, perhaps before its id was recorded.
+// The engine was killed; its agent survived, perhaps before its process id was recorded.
 func TestStopAnOrphan(t *testing.T) {
 	t.Parallel()
 	for name, forget := range map[string]bool{"with its id": false, "without": true} {
@@ -185,8 +185,7 @@ func TestStopAnOrphan(t *testing.T) {
 	}
 }
 
-// A process that an agent leaves behind holds neither the thread nor the next
-// step.
+// A process that an agent leaves behind blocks neither the thread nor the next step.
 func TestDaemonsOfAnAgentBlockNothing(t *testing.T) {
 	t.Parallel()
 	for name, session := range map[string]string{"in its group": "", "in a session of its own": "new-session"} {
@@ -207,8 +206,8 @@ func TestDaemonsOfAnAgentBlockNothing(t *testing.T) {
 	}
 }
 
-// If the engine was killed too, such a process looks like the agent: it can be
-// stopped, and the agent's finished work is adopted.
+// If the engine was killed as well, such a process looks like the agent: it can be stopped, and the agent's
+// result is adopted.
 func TestStopADaemonOfAFinishedAgent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -221,8 +220,8 @@ func TestStopADaemonOfAFinishedAgent(t *testing.T) {
 	require.Equal(t, 1, w.agentRuns())
 }
 
-// mustHold makes the state of a thread whose engine was killed after its agent
-// had finished and left a process in a session of its own.
+// mustHold puts a thread into the state after its engine was killed, its agent finished, and left a process
+// in its own session.
 func (w *world) mustHold(id string) {
 	w.t.Helper()
 	script := "!daemon:new-session"
@@ -305,7 +304,7 @@ func TestWait(t *testing.T) {
 	require.Equal(t, "worker", string(out.CurrentRole))
 }
 
-// bystander is a process that has nothing to do with us.
+// bystander starts an unrelated process.
 func bystander(t *testing.T) (pid int) {
 	t.Helper()
 	cmd := exec.Command("sleep", "1000")
@@ -318,12 +317,12 @@ func bystander(t *testing.T) (pid int) {
 	return cmd.Process.Pid
 }
 
-// The id of an agent that has ended may belong to somebody else: nobody signals
-// that process, and no thread looks busy for it.
+// After an agent has ended, its process id may be reused: that process isn't signaled, and doesn't make the
+// thread look busy.
 func TestProcessIDThatIsUsedAgain(t *testing.T) {
 	t.Parallel()
 	if proc.Birth(os.Getpid()) == "" {
-		return // this system does not tell processes apart; docs/guarantees.md says so
+		return // this system cannot identify processes; see docs/guarantees.md
 	}
 	w := newWorld(t, "!gate:ready@go")
 	id := w.start()
@@ -331,10 +330,10 @@ func TestProcessIDThatIsUsedAgain(t *testing.T) {
 	r := w.Reader.RunDir(id).Read()
 	real := r.Pid
 	r.Pid = bystander(t)
-	r.Birth = "1" + proc.Birth(r.Pid) // two that start within one tick of the clock have the same
+	r.Birth = "1" + proc.Birth(r.Pid) // processes started within one tick of the clock have the same
 	require.NoError(t, w.Reader.RunDir(id).Write(r))
 
-	// Its engine still holds the thread, as one that is frozen would.
+	// The engine still holds the thread, as if it were suspended.
 	brief, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 	defer cancel()
 	_, err := w.Stop(brief, id)
@@ -344,10 +343,10 @@ func TestProcessIDThatIsUsedAgain(t *testing.T) {
 
 	w.open("go")
 	require.NoError(t, <-errs)
-	r.Head, r.Status = w.head(id), rundir.Running // an engine that was killed, and an agent that has ended
+	r.Head, r.Status = w.head(id), rundir.Running // the engine was killed, and the agent has ended
 	require.NoError(t, w.Reader.RunDir(id).Write(r))
 	require.False(t, r.AgentLives())
-	// Another test that starts a process holds our locks until that has begun.
+	// Until exec, a process started by a parallel test holds our locks.
 	w.eventually("it is idle", func() bool { return w.show(id).Status == protocol.StatusIdle })
 	stopped, err := w.Stop(context.Background(), id)
 	require.NoError(t, err)

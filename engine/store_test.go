@@ -19,15 +19,14 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// countingStore counts how many nodes are read, how often each, and how many commits
-// there are.
+// countingStore counts reads, in total and per node, and commits.
 type countingStore struct {
 	cas.Store
 	gets, commits atomic.Int64
 	each          sync.Map // of hashes to *atomic.Int64
 }
 
-// reads is how often a node was read.
+// reads returns how often a node was read.
 func (s *countingStore) reads(h cas.Hash) int64 {
 	n, _ := s.each.LoadOrStore(h, &atomic.Int64{})
 	return n.(*atomic.Int64).Load()
@@ -45,8 +44,8 @@ func (s *countingStore) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
 	return s.Store.Get(ctx, h)
 }
 
-// killAt is the environment variable that tells a fake engine before which of its
-// changes to the disk it is to kill itself, from 1.
+// killAt is the environment variable for the number of the change to the disk, from 1, before which a fake
+// engine kills itself.
 const killAt = "UWF_TEST_KILL_AT"
 
 // deadlyFS kills this process before a change.
@@ -103,7 +102,7 @@ func (w *world) extend(b *cas.Batch, head protocol.Hash) protocol.Hash {
 
 type index = heads.Heads
 
-// archiving are heads that call a function in the place of Archive.
+// archiving replaces Archive of heads with a function.
 type archiving struct {
 	index
 	archive func() error

@@ -14,8 +14,8 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// A person who reads that an agent was killed looks at its workspace next: what it has
-// started does nothing there any more, and git obeys nothing that it has planted.
+// After an agent was killed, its descendants no longer run, and git in the workspace ignores configuration
+// planted by it.
 func TestAKilledAgentIsTidiedUpAfter(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "!killed")

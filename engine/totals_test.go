@@ -16,7 +16,7 @@ import (
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
-// summed is what a thread has cost, and how many nodes were read to tell.
+// summed returns the totals of a thread, and the number of nodes read for them.
 func (w *world) summed(id string) (protocol.Totals, int64) {
 	w.t.Helper()
 	counting := &countingStore{Store: w.Reader.Store}
@@ -27,7 +27,7 @@ func (w *world) summed(id string) (protocol.Totals, int64) {
 	return sum, counting.gets.Load()
 }
 
-// walked is the same, from the steps alone.
+// walked returns the totals computed from the steps.
 func (w *world) walked(id string) protocol.Totals {
 	w.t.Helper()
 	var sum protocol.Totals
@@ -40,7 +40,7 @@ func (w *world) walked(id string) protocol.Totals {
 	return sum
 }
 
-// requireFlat says that the sum is right and was told without reading the chain.
+// requireFlat checks that the totals are right and didn't need the chain.
 func (w *world) requireFlat(id string) {
 	w.t.Helper()
 	sum, reads := w.summed(id)
@@ -59,7 +59,7 @@ func TestTotalsReadNoMoreThanTheHead(t *testing.T) {
 		w.mustStep(id, StepOptions{})
 		w.requireFlat(id)
 	}
-	for range 2 { // the step that is replaced no longer counts
+	for range 2 { // replaced steps no longer count
 		_, err := w.Poke(ctx, id, "once more", StepOptions{})
 		require.NoError(t, err)
 		w.requireFlat(id)
@@ -67,7 +67,7 @@ func TestTotalsReadNoMoreThanTheHead(t *testing.T) {
 	w.mustStep(id, StepOptions{})
 	w.requireFlat(id)
 
-	// A chain that came from elsewhere is read once.
+	// A chain from elsewhere is read once.
 	w.lengthen(id, 50)
 	sum, reads := w.summed(id)
 	require.Equal(t, w.walked(id), sum)
@@ -95,7 +95,7 @@ func TestTotalsOfAThreadThatEndedAndWentOn(t *testing.T) {
 	w.requireFlat(id)
 }
 
-// Whatever is in the file, the sum is that of the steps.
+// The totals always match the steps, whatever the file contains.
 func TestTotalsThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "again")
@@ -127,7 +127,7 @@ func TestTotalsThatCannotBeUsed(t *testing.T) {
 		w.requireFlat(id)
 	}
 
-	// A place that cannot be written does not matter.
+	// An unwritable file is not an error.
 	require.NoError(t, os.Remove(path))
 	require.NoError(t, os.Mkdir(path, 0o700))
 	got, _ := w.summed(id)

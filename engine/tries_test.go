@@ -16,7 +16,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// retries lets the fake agent be tried again at once.
+// retries lets the fake agent be retried without a delay.
 func (w *world) retries(change func(*protocol.Agent)) {
 	a := w.config.Agents["fake"]
 	a.Retry = &protocol.Retry{Backoff: "1ms"}
@@ -54,13 +54,13 @@ func TestAProviderThatSaysNoIsAskedAgain(t *testing.T) {
 	}
 	require.Len(t, keys, 1, "all tries are of one visit")
 
-	// What failed is told once: not by the next step too.
+	// A failure is reported once, not by the next step as well.
 	w.plays("done")
 	next := w.mustStep(id, StepOptions{})
 	require.Empty(t, w.readStep(protocol.Hash(next.StepHash)).Tries)
 }
 
-// What the agent's program has repeated itself counts as runs, so that the two never multiply.
+// The retries of the agent's program count as runs, so that the two numbers don't multiply.
 func TestRepetitionsCountAsRuns(t *testing.T) {
 	t.Parallel()
 	for repeated, runs := range map[string]int{"0": 3, "1": 2, "2": 1, "9": 1} {
@@ -74,7 +74,7 @@ func TestRepetitionsCountAsRuns(t *testing.T) {
 	}
 }
 
-// Whatever comes of a try that failed, its cost counts: a budget ends the tries.
+// The cost of a failed try counts, whatever follows: a budget ends the tries.
 func TestFailedTriesCount(t *testing.T) {
 	t.Parallel()
 	w := newBoundedWorld(t, "!limited:server/0/100/ready", protocol.Limits{MaxCostUSD: 0.2})
@@ -92,7 +92,7 @@ func TestFailedTriesCount(t *testing.T) {
 	require.Len(t, w.readStep(protocol.Hash(out.StepHash)).Tries, 2, "another agent's step holds them, too")
 }
 
-// "My five-hour limit was reached at midnight": the thread waits, and no process does.
+// A thread waits for the reset of a limit without a process.
 func TestALimitIsWaitedForWithoutAProcess(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -125,7 +125,7 @@ func TestALimitIsWaitedForWithoutAProcess(t *testing.T) {
 	require.EqualValues(t, status.NotParked, facts.ParkedUntil)
 }
 
-// What a provider says may be nonsense, and clocks may be set.
+// Times from a provider may be nonsense, and clocks may be set.
 func TestNonsenseTimesAreBounded(t *testing.T) {
 	t.Parallel()
 	var ahead time.Duration
@@ -154,7 +154,7 @@ func TestNonsenseTimesAreBounded(t *testing.T) {
 	}
 }
 
-// Another agent goes on where the config says so, and the step says who and why.
+// A fallback takes over if configured, and the step records the agent and the reason.
 func TestAFallbackPlaysTheVisit(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -175,7 +175,7 @@ func TestAFallbackPlaysTheVisit(t *testing.T) {
 	require.Contains(t, said[0], `agent fake gave up (no more for now); continuing with also`)
 	require.Equal(t, 3, w.agentRuns())
 
-	// Nobody else: it fails, and begins anew with the first.
+	// Without another fallback the visit fails. The next run starts with the first agent again.
 	also.Account = "another"
 	w.config.Agents["other"] = also
 	w.config.Agents["fake"] = func() protocol.Agent {
@@ -191,7 +191,7 @@ func TestAFallbackPlaysTheVisit(t *testing.T) {
 	require.Equal(t, 5, w.agentRuns())
 }
 
-// An answer to a question is not lost when the provider says no to it.
+// An answer to a question isn't lost if the provider refuses.
 func TestAParkedAnswerIsKept(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -212,7 +212,7 @@ func TestAParkedAnswerIsKept(t *testing.T) {
 	require.Contains(t, w.readStep(protocol.Hash(out.StepHash)).EdgePrompt, "It is a lexer.")
 }
 
-// Only what may pass is tried again.
+// Only temporary failures are retried.
 func TestOtherFailuresAreNotRetried(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "!exit:3")
@@ -226,14 +226,14 @@ func TestOtherFailuresAreNotRetried(t *testing.T) {
 	_, err = w.Step(context.Background(), id, StepOptions{})
 	require.Error(t, err)
 	require.Equal(t, 4, w.agentRuns())
-	w.plays("!result-then-fail:ready") // killed before it could end
+	w.plays("!result-then-fail:ready") // killed before it ended
 	w.retries(crashes)
 	_, err = w.Step(context.Background(), id, StepOptions{})
 	require.Error(t, err)
 	require.Equal(t, 7, w.agentRuns())
 }
 
-// Killed at any moment while tries fail, no cost is lost, and none counts twice.
+// However the engine is killed while tries fail, no cost is lost or counted twice.
 func TestTriesHoldUnderKills(t *testing.T) {
 	t.Parallel()
 	for n := 1; ; n += 3 {
@@ -260,7 +260,7 @@ func TestTriesHoldUnderKills(t *testing.T) {
 	}
 }
 
-// A run is exhausted if the agent has failed, and nothing is left that the policy would try.
+// A run is exhausted if the agent has failed and the policy allows no other try.
 func TestWhatExhaustsARun(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -16,7 +16,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// elsewhere is a directory beside the threads'.
+// elsewhere returns a directory outside the threads' directories.
 func (w *world) elsewhere() string {
 	w.t.Helper()
 	dir := filepath.Join(filepath.Dir(w.dir), "elsewhere")
@@ -53,14 +53,14 @@ func TestTheHomeIsNeverALocation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "outside,done")
 	w.config.AllowLocations = []string{"/"}
-	id := w.startIn(w.Reader.Dirs.Home, w.dir) // which is HOME here, too
+	id := w.startIn(w.Reader.Dirs.Home, w.dir) // it is also HOME
 	w.mustStep(id, StepOptions{})
 	_, err := w.Step(context.Background(), id, StepOptions{})
 	requireCode(t, err, protocol.CodeFailed)
 }
 
-// A person who starts a thread among hooks or keys is told before there is one, and
-// so is who sends one there.
+// Starting a thread among hooks or keys gives a warning before the thread exists, and so does moving one
+// there.
 func TestNoThreadIsStartedAmongHooks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "outside,done")
@@ -78,7 +78,7 @@ func TestNoThreadIsStartedAmongHooks(t *testing.T) {
 	w.startIn("task", hooks)
 }
 
-// A fork, and a step in the place of another one, are judged as any step is.
+// The location of a fork and of a replacing step is checked like any step's.
 func TestNoWayAroundTheLocation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "outside,done")
@@ -105,7 +105,7 @@ func TestNoWayAroundTheLocation(t *testing.T) {
 	require.Len(t, w.runs(), ran)
 }
 
-// A thread of an older version may hold a step that claims any directory.
+// A thread of an older version may have a step with any directory.
 func TestForgedDirectoryOfAStoredStep(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "$SUSPEND")
@@ -123,7 +123,7 @@ func TestForgedDirectoryOfAStoredStep(t *testing.T) {
 	requireCode(t, err, protocol.CodeFailed, dir)
 }
 
-// The thread keeps the directory, not the link by which it was named.
+// A thread started through a link stores the directory, not the link.
 func TestThreadStartedThroughALink(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "again,beside,done")
@@ -140,7 +140,7 @@ func TestThreadStartedThroughALink(t *testing.T) {
 	require.NoError(t, os.Symlink(dir, link))
 	require.Equal(t, w.dir, w.readStep(w.mustStep(id, StepOptions{}).Head).Cwd)
 
-	// The place of the directory itself is taken by a link.
+	// The directory itself is replaced with a link.
 	require.NoError(t, os.Rename(w.dir, w.dir+"-moved"))
 	require.NoError(t, os.Symlink(dir, w.dir))
 	_, err = w.Step(context.Background(), id, StepOptions{})
@@ -159,7 +159,7 @@ func TestCheckFirstLooksAtTheLocation(t *testing.T) {
 	require.NoError(t, w.CheckFirst(context.Background(), start, StepOptions{}))
 }
 
-// What a model has chosen cannot begin a line of ours.
+// A path chosen by a model cannot start a line of output.
 func TestAPathWithALineBreak(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "outside,done")

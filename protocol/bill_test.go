@@ -56,7 +56,7 @@ func TestTotalsSayHowMuchIsMissing(t *testing.T) {
 	require.EqualValues(t, 7, sum.Usage.InputTokens)
 	require.InDelta(t, 0.5, *sum.Usage.CostUSD, 1e-9)
 
-	nothing := 0.0 // what a person's step costs
+	nothing := 0.0 // the cost of a person's step
 	people := protocol.Totals{}
 	people.Add(protocol.Step{Usage: &protocol.Usage{CostUSD: &nothing}})
 	require.Zero(t, *people.Usage.CostUSD)
@@ -65,7 +65,7 @@ func TestTotalsSayHowMuchIsMissing(t *testing.T) {
 	require.Nil(t, people.Usage.CostUSD, "a lower bound of nothing is none")
 }
 
-// A bill, the totals of a thread and what a limit asks agree whether a cost is known.
+// A bill, the totals of a thread and the checks of limits agree whether a cost is known.
 func TestTheCostIsKnownToAllOrNone(t *testing.T) {
 	t.Parallel()
 	nothing := 0.0

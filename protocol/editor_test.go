@@ -13,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the limits in the schemas for editors")
 
-// The schemas for editors know every limit.
+// The JSON schemas for editors include every limit.
 func TestEditorsKnowAllLimits(t *testing.T) {
 	t.Parallel()
 	block := regexp.MustCompile(`(?s)(\n    "limits": \{.*?\n      "properties": )\{.*?\n      \}`)
@@ -42,7 +42,7 @@ func TestEditorsKnowAllLimits(t *testing.T) {
 	}
 }
 
-// editorPerDay is the schema of what only a config can say.
+// editorPerDay is the schema of limits that only a config has.
 const editorPerDay = `{
 	"description": "What the agents of all threads of the home may cost until midnight",
 	"type": ["object", "null"],
@@ -53,8 +53,8 @@ const editorPerDay = `{
 	}
 }`
 
-// editorLimit is the schema of a limit. In config.yaml 0 is the default, and a variable may
-// stand for a time.
+// editorLimit returns the schema of a limit. In config.yaml, 0 selects the default, and times may be
+// variables.
 func editorLimit(x Limit, config bool) any {
 	least := 1
 	if config {

@@ -11,7 +11,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// TestHashOf holds numbers against what the original makes of them.
+// TestHashOf compares hashes of numbers with the hashes of the original implementation.
 func TestHashOf(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("testdata/crockford.json")

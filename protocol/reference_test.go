@@ -9,8 +9,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// Agents copy commands from the reference, so it must not name one that changes
-// a thread.
+// Agents copy commands from the reference, so it must not contain one that changes a thread.
 func TestReferenceOnlyReads(t *testing.T) {
 	t.Parallel()
 	_, rest, ok := strings.Cut(protocol.Reference(), "\n```\n")

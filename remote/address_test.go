@@ -34,7 +34,7 @@ func TestParseAddress(t *testing.T) {
 	}
 }
 
-// An address is kept in a file that others read, and stands in the list of processes.
+// Addresses are stored in a readable file and visible in the process list.
 func TestAddressesHoldNoPassword(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
@@ -51,7 +51,7 @@ func TestAddressesHoldNoPassword(t *testing.T) {
 	}
 }
 
-// Nothing of an address becomes an option of ssh, or a command of the far shell.
+// No part of an address becomes an option of ssh or a command of the remote shell.
 func TestSSH(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][]string{

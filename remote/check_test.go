@@ -11,7 +11,7 @@ import (
 	"github.com/united-workforce/uwf/remote"
 )
 
-// What no program of ours asks for is refused before a store is touched.
+// Invalid swaps are refused before the store is accessed.
 func TestSwapIsChecked(t *testing.T) {
 	t.Parallel()
 	const id, a, b = "01M82BR31CYXCBBS3FCV5N9W8S", protocol.Hash("7S7A65K36J5TM"), protocol.Hash("2B9RTXYM6G8V6")

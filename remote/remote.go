@@ -1,11 +1,9 @@
-// Package remote is another place that holds threads: a directory, the far end of ssh,
-// a database. It has the words that all of them share. Package wire speaks them over
-// stdin and stdout to a helper program, and remotetest is the suite that every remote
-// passes; see docs/remote-protocol.md.
+// Package remote defines remotes, which are other places that hold threads: a directory, a machine reached over
+// ssh, or a database. Package wire implements the protocol with helper programs over stdin and stdout, and
+// remotetest is a conformance test for remotes; see docs/remote-protocol.md.
 //
-// A remote is a stranger. It promises what is written here, and whoever asks it
-// believes nothing: nodes are held against their hashes, and a head is followed only to
-// a chain that is whole.
+// A remote isn't trusted. Callers verify nodes against their hashes, and follow a head only if its chain is
+// complete.
 package remote
 
 import (

@@ -9,7 +9,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// What an agent says to do is told as its word, and a text of its model's is none of it.
+// An agent's advice is quoted as the agent's, and text from its model isn't advice.
 func TestAdvice(t *testing.T) {
 	t.Parallel()
 	e := &ExitError{Command: "uwf-x", Outcome: Outcome{ExitCode: 1}}

@@ -92,7 +92,7 @@ func TestReadResultWithoutOutputFile(t *testing.T) {
 	prosetest.Error(t, err)
 }
 
-// Lines that straddle the chunks in which a file is read backwards.
+// Lines may cross the chunks in which a file is read backwards.
 func TestReadResultBehindAnyAmountOfOutput(t *testing.T) {
 	t.Parallel()
 	line := `{"stepHash":"0123456789ABC"}`
@@ -106,7 +106,7 @@ func TestReadResultBehindAnyAmountOfOutput(t *testing.T) {
 	}
 }
 
-// The body of an answer may be part of the line, as with the original's agents.
+// The answer's body may be part of the line, as with the original agents.
 func TestReadResultTakesALongLine(t *testing.T) {
 	t.Parallel()
 	got, err := ReadResult(runDirWith(t, `{"body":"`+strings.Repeat("b", 3<<20)+`","stepHash":"0123456789ABC"}`))
@@ -126,7 +126,7 @@ func TestAnnouncements(t *testing.T) {
 		`{"hash":"0123456789ABC"}`, "{" + strings.Repeat("x", 2*maxAnnouncement), "  " + turn("1123456789ABC") + "\r",
 		strings.Repeat(" ", maxAnnouncement) + turn("3123456789ABC"), turn("2123456789ABC"), turn("4123456789ABC"),
 	}, "\n")
-	want := []protocol.Hash{"0123456789ABC", "1123456789ABC", "2123456789ABC"} // the last line is unfinished
+	want := []protocol.Hash{"0123456789ABC", "1123456789ABC", "2123456789ABC"} // the last line is incomplete
 
 	for _, size := range []int{1, 2, 7, 64, len(input)} {
 		var got []protocol.Hash
@@ -210,7 +210,7 @@ func runDirWith(t *testing.T, stdout string) string {
 	return dir
 }
 
-// A file without content can be longer than any disk.
+// A sparse file can be larger than any disk.
 func TestOutputWithoutEnd(t *testing.T) {
 	t.Parallel()
 	dir := runDirWith(t, "")

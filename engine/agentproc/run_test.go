@@ -21,7 +21,7 @@ import (
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
-// shell is an invocation of a shell script.
+// shell returns the invocation of a shell script.
 func shell(t *testing.T, script string) Invocation {
 	t.Helper()
 	return Invocation{
@@ -62,7 +62,7 @@ func TestRunFails(t *testing.T) {
 	}
 }
 
-// A script without a first line that names its interpreter.
+// A script without an interpreter line cannot be started.
 func TestRunWhatCannotBeStarted(t *testing.T) {
 	t.Parallel()
 	inv := shell(t, "")
@@ -86,7 +86,7 @@ func TestRunStopsWhenItCannotBeRecorded(t *testing.T) {
 	require.ErrorIs(t, syscall.Kill(pid, 0), syscall.ESRCH)
 }
 
-// What an earlier run's descendant still writes does not reach this run.
+// Writes of an earlier run's descendants don't reach the files of this run.
 func TestRunWritesToNewFiles(t *testing.T) {
 	t.Parallel()
 	inv := shell(t, "echo 0123456789ABC")
@@ -126,7 +126,7 @@ func TestAgentInheritsTheLock(t *testing.T) {
 	require.NoError(t, held.Unlock())
 }
 
-// Not parallel: it measures what it allocates.
+// Not parallel, as it measures allocations.
 func TestResultBehindAGigabyteCostsNoMemory(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, runfiles.StdoutFile)
@@ -147,8 +147,8 @@ func TestResultBehindAGigabyteCostsNoMemory(t *testing.T) {
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20))
 }
 
-// A program that is no agent is stopped when it has printed too much; what it has
-// printed last is shown meanwhile, without what would move a cursor.
+// A program that isn't an agent is stopped if it prints too much. Its last line is shown while it runs,
+// without control sequences.
 func TestPlain(t *testing.T) {
 	t.Parallel()
 	inv := shell(t, `while :; do echo 0123456789abcdef; done`)

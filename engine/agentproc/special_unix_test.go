@@ -14,7 +14,7 @@ import (
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
-// An agent that puts something else in the place of its streams is not waited for.
+// If an agent replaces its output files with something else, reading them doesn't block.
 func TestStreamsThatAreNoFiles(t *testing.T) {
 	t.Parallel()
 

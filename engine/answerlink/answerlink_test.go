@@ -21,8 +21,8 @@ const (
 	head   = "44P8EP6N3NXZ5"
 )
 
-// A link says what it allows, once and for its time; what was changed in it, or was made
-// elsewhere, is forged.
+// A link states what it allows, works once, and expires. A changed link, or one signed with another key, is
+// invalid.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	now := time.UnixMilli(1_700_000_000_000)

@@ -35,8 +35,7 @@ graph:
   writer: {done: {role: $END, prompt: Done.}}
 `
 
-// opened is the engine on a new home, and its catalog in a directory with one.yaml,
-// which keeps what it notes.
+// opened returns an engine on a new home, its catalog for a directory with one.yaml, and the notes.
 func opened(t *testing.T) (*engine.Engine, *catalog.Catalog, *[]string) {
 	t.Helper()
 	dir, home := t.TempDir(), t.TempDir()
@@ -52,8 +51,7 @@ func opened(t *testing.T) (*engine.Engine, *catalog.Catalog, *[]string) {
 	return e, c, &notes
 }
 
-// An engine that another program opens has the home's config and .env, and does not
-// take that program for uwf.
+// An engine opened by another program has the home's config and .env, and doesn't take that program for uwf.
 func TestOpen(t *testing.T) {
 	t.Parallel()
 	e, _, _ := opened(t)
@@ -66,8 +64,8 @@ func TestOpen(t *testing.T) {
 	require.NoDirExists(t, e.Reader.Dirs.Store, "opening writes nothing")
 }
 
-// A file, the name that Put gave it, its hash and the beginning of that name one
-// workflow; a thread can be made of it.
+// A workflow is found by its file, its registered name, its hash and a prefix of the name. A thread can be
+// started with it.
 func TestFind(t *testing.T) {
 	t.Parallel()
 	e, c, notes := opened(t)
@@ -91,7 +89,7 @@ func TestFind(t *testing.T) {
 	require.Empty(t, *notes)
 }
 
-// A file of the project that hides another workflow of that name is used, and noted.
+// A workflow file of the project that hides a registered name is used, and noted.
 func TestProject(t *testing.T) {
 	t.Parallel()
 	e, c, notes := opened(t)
@@ -106,8 +104,7 @@ func TestProject(t *testing.T) {
 	prosetest.Text(t, (*notes)[0])
 }
 
-// What a workflow file of before says has the hash that it always had, whatever
-// newer files can say.
+// Workflow files of older versions keep their hashes.
 func TestWorkflowsOfBeforeKeepTheirHashes(t *testing.T) {
 	t.Parallel()
 	_, c, _ := opened(t)

@@ -16,13 +16,13 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// installed makes programs on a PATH of their own.
+// installed installs programs in a PATH directory.
 func installed(t *testing.T, scripts map[string]string) env.Env {
 	t.Helper()
 	dir := t.TempDir()
 	for name, script := range scripts {
-		// A child that another test starts meanwhile would hold the file open for
-		// writing until its exec, and ours could not be started ("text file busy").
+		// A child started by a parallel test would hold the file open for writing until its exec, and
+		// starting ours would fail ("text file busy").
 		syscall.ForkLock.RLock()
 		err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755)
 		syscall.ForkLock.RUnlock()

@@ -50,7 +50,7 @@ func TestDiary(t *testing.T) {
 	require.Equal(t, []string{"B", "A"}, read(eventlog.Filter{Process: "1-1"}))
 	require.Empty(t, read(eventlog.Filter{Date: "2020-01-01"}))
 
-	// A torn line costs that line only.
+	// An incomplete line only loses that line.
 	f, err := os.OpenFile(filepath.Join(dir, files[1].Name), os.O_APPEND|os.O_WRONLY, 0)
 	require.NoError(t, err)
 	_, err = f.WriteString("{\"ts\":\n")

@@ -24,7 +24,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/mock"
 )
 
-// asProgram is set where the test binary is a program that embeds the engine; it may be an agent, too.
+// asProgram is set if the test binary acts as a program that embeds the engine. It may also act as an agent.
 const asProgram = "HOST_TEST_PROGRAM"
 
 const forgetful = "HOST_TEST_FORGETFUL"
@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// program starts a thread in the background, says which, and stays until it is killed.
+// program starts a thread in the background, prints its id, and waits until it is killed.
 func program(ctx context.Context, process env.Env) error {
 	e, err := host.Open(ctx, process, host.Options{})
 	if err != nil {
@@ -81,14 +81,14 @@ graph:
   check: {passed: $END, failed: $END}
 `
 
-// home is one whose agent waits for a file, and a directory with the workflow.
+// home returns a home whose agent waits for the file gate, and a directory with the workflow.
 func home(t *testing.T) (process env.Env, gate string) {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
 	test, err := os.ReadFile("/proc/self/exe")
 	require.NoError(t, err)
-	exe := filepath.Join(dir, "bot") // no test's program confines commands
+	exe := filepath.Join(dir, "bot") // so that it doesn't confine commands
 	require.NoError(t, os.WriteFile(exe, test, 0o700))
 	gate = filepath.Join(dir, "gate")
 	files := map[string]string{
@@ -107,8 +107,8 @@ func home(t *testing.T) (process env.Env, gate string) {
 	}, gate
 }
 
-// A program that embeds the engine is killed while an agent of its works. The run goes on to its end, and
-// its agent needed no uwf.
+// If an embedding program is killed while its agent runs, the run continues to the end. The agent doesn't
+// need uwf.
 func TestARunOutlivesItsProgram(t *testing.T) {
 	t.Parallel()
 	process, gate := home(t)
@@ -145,8 +145,8 @@ func TestARunOutlivesItsProgram(t *testing.T) {
 	require.NotEmpty(t, entries, "it keeps a diary")
 }
 
-// A main that forgets host.Main starts itself once: neither is its own worker another program, nor what it
-// prints the output of a command. It has emptied its arguments.
+// If main doesn't call host.Main, the program starts itself only once: its worker doesn't start another, and
+// its output isn't used as a command's. It clears its arguments.
 func TestAProgramIsNotItsOwnWorker(t *testing.T) {
 	for _, how := range []string{"background", "command"} {
 		t.Run(how, func(t *testing.T) {
@@ -169,8 +169,7 @@ func TestAProgramIsNotItsOwnWorker(t *testing.T) {
 	}
 }
 
-// forget is the main of a program that does not begin with host.Main. It appends to the file of
-// the variable forgetful whenever it is started.
+// forget is a main without host.Main. Each start appends to the file in the variable forgetful.
 func forget() {
 	os.Args = os.Args[:1]
 	process, err := env.OS()

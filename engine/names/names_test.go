@@ -15,7 +15,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// reasons are those of an error, and its code.
+// reasons returns the reasons of an error, and its code.
 func reasons(err error) string {
 	var coded *protocol.Error
 	if !errors.As(err, &coded) {
@@ -28,8 +28,8 @@ func reasons(err error) string {
 	return text
 }
 
-// world has three threads of two roles: the oldest has five steps, the middle one is from elsewhere, and
-// the newest has ended; and a child of the oldest.
+// world has three threads of two roles and a child of the oldest. The oldest has five steps, the middle one
+// is foreign, and the newest has ended.
 func world(t *testing.T) (w *statustest.World, old, foreign, newest, child string, steps []protocol.Hash) {
 	w = statustest.New(t)
 	wf := w.Workflow(statustest.Line(map[string]protocol.Role{"writer": {}, "judge": {}, "idler": {}}, "writer", "judge", "idler"))
@@ -73,7 +73,7 @@ func TestThread(t *testing.T) {
 	}
 }
 
-// Whoever says @ may be about to kill it: no guess will do.
+// @ isn't guessed, as the command may kill the thread.
 func TestNewestIsNoGuess(t *testing.T) {
 	t.Parallel()
 	w := statustest.New(t)

@@ -24,7 +24,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// desk is an outbox with a sender whose time is its own.
+// desk is an outbox with a sender and a fake clock.
 type desk struct {
 	notify.Sender
 	failed []string
@@ -54,7 +54,7 @@ func notice(id string) protocol.Notice {
 	}
 }
 
-// A command gets the notice on stdin, and nothing of it in its arguments or environment.
+// A command gets the notice on stdin, but not in its arguments or environment.
 func TestCommand(t *testing.T) {
 	t.Parallel()
 	out := filepath.Join(t.TempDir(), "out")
@@ -75,14 +75,13 @@ func TestCommand(t *testing.T) {
 	require.NotContains(t, string(seen), "secret")
 }
 
-// A command that fails or reads nothing is tried some times, then given up, and keeps no
-// other notice from being sent.
+// A command that fails or doesn't read is retried, then given up. It doesn't block other notices.
 func TestCommandFails(t *testing.T) {
 	t.Parallel()
 	marks := filepath.Join(t.TempDir(), "marks")
 	d := newDesk(t, config.Notify{Command: []string{"sh", "-c", `echo x >> "$0"; exit 3`, marks}})
 	long := notice("1")
-	long.Question.Text = strings.Repeat("x", 200<<10) // more than a pipe holds
+	long.Question.Text = strings.Repeat("x", 200<<10) // more than a pipe buffers
 	require.NoError(t, d.Outbox.Put(long, true, false))
 	require.NoError(t, d.Send(t.Context()))
 	prosetest.Text(t, d.failed)
@@ -93,8 +92,8 @@ func TestCommandFails(t *testing.T) {
 	require.True(t, d.Outbox.Empty())
 }
 
-// A webhook gets the notice signed, is tried again after an error that may pass and not
-// after another, and its address is in no message.
+// A webhook gets the signed notice. It is retried only after temporary errors, and no message contains its
+// address.
 func TestWebhook(t *testing.T) {
 	t.Parallel()
 	var (
@@ -142,7 +141,7 @@ func TestWebhook(t *testing.T) {
 	require.NotContains(t, d.failed[0], "key-of-the-hook")
 }
 
-// What nobody wants any more is dropped, and a question of any length has its page.
+// Obsolete notices are dropped, and a question of any length has its page.
 func TestOutbox(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, config.Notify{})

@@ -24,12 +24,12 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// object is a git object, whatever git thinks of it.
+// object returns a git object, valid or not.
 func object(kind byte, content string) remote.Object {
 	return remote.Object{ID: remote.ObjectID(kind, []byte(content), "sha1"), Kind: kind, Content: []byte(content)}
 }
 
-// tree is a directory of entries "<mode> <name>" and what they hold, in that order.
+// tree returns a tree object with alternating entries "<mode> <name>" and objects, in that order.
 func tree(t *testing.T, entries ...any) remote.Object {
 	t.Helper()
 	var b strings.Builder
@@ -42,7 +42,7 @@ func tree(t *testing.T, entries ...any) remote.Object {
 	return object(remote.Directory, b.String())
 }
 
-// withFiles is a remote with a thread whose last step names files, and those objects.
+// withFiles returns a remote with a thread whose last step refers to files, and with the objects.
 func withFiles(t *testing.T, root remote.Object, objects ...remote.Object) (*memremote.Remote, *side, string) {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
@@ -59,7 +59,7 @@ func withFiles(t *testing.T, root remote.Object, objects ...remote.Object) (*mem
 	return r, ann, id
 }
 
-// Files come with their thread: what they name is here, and git takes it for whole.
+// Files are pulled with their thread: all objects are stored, and git accepts them.
 func TestFilesCome(t *testing.T) {
 	t.Parallel()
 	blob := object(remote.File, "hello\n")
@@ -72,7 +72,7 @@ func TestFilesCome(t *testing.T) {
 	out, err := exec.Command("git", "--git-dir", filepath.Join(bob.dir, "git", "imported-sha1"), "fsck", "--strict", "--full").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 
-	// Of the next step only what is new comes; what is here goes nowhere.
+	// For the next step, only new objects are pulled; existing ones are sent nowhere.
 	next := tree(t, "100644 a", blob, "40000 d", sub, "100644 e", object(remote.File, "new\n"))
 	require.NoError(t, r.PutObjects(t.Context(), []remote.Object{object(remote.File, "new\n"), next}))
 	ann.files = &protocol.Files{Tree: next.ID}
@@ -83,7 +83,7 @@ func TestFilesCome(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 2, done.Objects)
 
-	// They go on from there, to a remote that has none of them.
+	// They can be pushed to a remote that has none of them.
 	other := memremote.New(cas.XXH3, time.Now)
 	bob.Link.Name, bob.Remote = "other", other
 	sent, err := bob.Push(t.Context(), []string{id}, remotes.PushOptions{})
@@ -96,7 +96,7 @@ func TestFilesCome(t *testing.T) {
 	require.Empty(t, eve.said.String())
 }
 
-// Hostile files are refused with a word, and nothing of their thread is here.
+// Hostile files are refused with a reason, and nothing of their thread is stored.
 func TestHostileFiles(t *testing.T) {
 	t.Parallel()
 	blob := object(remote.File, "x")
@@ -149,7 +149,7 @@ func TestHostileFiles(t *testing.T) {
 	}
 }
 
-// refused is how a home is into which a pull has brought nothing.
+// refused checks that a pull has stored nothing.
 func (s *side) refused(id string) {
 	s.t.Helper()
 	_, err := s.Heads.Head(context.Background(), id)
@@ -162,7 +162,7 @@ func (s *side) refused(id string) {
 	require.Empty(s.t, packs)
 }
 
-// liar sends other objects than it is asked for.
+// liar sends objects other than requested.
 type liar struct {
 	remote.Remote
 	object func(remote.Object) (remote.Object, error)
@@ -203,8 +203,8 @@ func TestLyingAboutFiles(t *testing.T) {
 	}
 }
 
-// A pull that is cut off in the midst of files has brought nothing, and the next one all.
-// Files that are not there keep nobody from the steps.
+// A pull interrupted while fetching files stores nothing, and the next one all. Missing files don't block the
+// steps.
 func TestFilesAreCutOff(t *testing.T) {
 	t.Parallel()
 	blob := object(remote.File, "x")

@@ -21,9 +21,8 @@ import (
 
 var races = flag.Int("races", 25, "how often two homes go on with one thread at once")
 
-// Two homes go on with one thread at once, again and again, each by a step under the lease or
-// by one of its own that it pushes. There is one chain: all that was acknowledged is in it,
-// and nothing but what was made.
+// Two homes repeatedly continue one thread at once, with a step under the lease or with one that they push.
+// There is one chain: it has all acknowledged steps, and no others.
 func TestRaces(t *testing.T) {
 	t.Parallel()
 	for name, ahead := range map[string]time.Duration{"one clock": 0, "clocks an hour apart": time.Hour} {
@@ -34,7 +33,7 @@ func TestRaces(t *testing.T) {
 	}
 }
 
-// race is one; the clock of the second home's helper is ahead.
+// race runs one race. The clock of the second home's helper is ahead.
 func race(t *testing.T, ahead time.Duration) {
 	team := filepath.Join(t.TempDir(), "team")
 	var sides []*side

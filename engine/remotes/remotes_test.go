@@ -30,7 +30,7 @@ func coded(t *testing.T, err error, code protocol.Code) *protocol.Error {
 	return e
 }
 
-// A thread goes over to another home, on there, and comes back.
+// A thread is handed to another home, continued there, and returned.
 func TestHandOver(t *testing.T) {
 	t.Parallel()
 	r := memremote.New(cas.XXH3, time.Now)
@@ -80,7 +80,7 @@ func TestHandOver(t *testing.T) {
 	require.Equal(t, bundle.Unchanged, got)
 }
 
-// A thread that has gone on at both sides is told apart, and stays as it is at both.
+// A thread that diverged is reported, and stays unchanged on both sides.
 func TestDiverged(t *testing.T) {
 	t.Parallel()
 	r := memremote.New(cas.XXH3, time.Now)
@@ -115,7 +115,7 @@ func TestDiverged(t *testing.T) {
 	require.NoError(t, bob.shared(id, 3))
 }
 
-// A step that was made again takes the place of the old one at both sides.
+// A step that was replaced is replaced on both sides.
 func TestReplaced(t *testing.T) {
 	t.Parallel()
 	r := memremote.New(cas.XXH3, time.Now)
@@ -138,7 +138,7 @@ func TestReplaced(t *testing.T) {
 	require.Equal(t, other, bob.head(id))
 }
 
-// A thread that has ended at one side ends at the other one.
+// A thread that ended on one side ends on the other.
 func TestEnds(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -162,7 +162,7 @@ func TestEnds(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, protocol.StatusCompleted, ended.Status)
 
-	// Whoever goes on with it begins it again at both sides.
+	// Continuing it reopens it on both sides.
 	require.NoError(t, bob.With(ctx, id, "", remotes.Options{}, func(ctx context.Context, e *engine.Engine) error {
 		next := bob.made(ended.Head, 2)
 		require.NoError(t, e.Reader.Heads.Reopen(ctx, ended, 2))
@@ -174,10 +174,10 @@ func TestEnds(t *testing.T) {
 	require.Equal(t, bob.head(id), ann.head(id))
 }
 
-// failing is a remote of which a call fails, before or after it was done.
+// failing is a remote with one failing call, before or after its effect.
 type failing struct {
 	remote.Remote
-	put, swap, after int // which of them fails, from 1; 0: none
+	put, swap, after int // the number of the failing call, from 1; 0: none
 	puts, swaps      int
 }
 
@@ -202,7 +202,7 @@ func (f *failing) Swap(ctx context.Context, s remote.Swap) error {
 	return err
 }
 
-// A step is never lost: what the remote does not get is here, and is pushed later.
+// A step is never lost: if the remote doesn't get it, it is stored locally and pushed later.
 func TestUnpublished(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]*failing{"nodes": {put: 2}, "head": {swap: 2}} {
@@ -235,7 +235,7 @@ func TestUnpublished(t *testing.T) {
 	}
 }
 
-// What a push says of each thread is what has become of it.
+// A push reports the outcome for each thread.
 func TestPushThatFailed(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]*failing{"nodes": {put: 3}, "head": {swap: 3}} {
@@ -258,14 +258,14 @@ func TestPushThatFailed(t *testing.T) {
 			require.Equal(t, bundle.Advanced, done[1].Result, "the others are pushed")
 			require.NotZero(t, done[1].Nodes)
 			require.Nil(t, done[1].Error)
-			got, err := ann.push(done[0].Thread) // two threads of one millisecond have no order
+			got, err := ann.push(done[0].Thread) // threads of the same millisecond have no order
 			require.NoError(t, err)
 			require.Equal(t, bundle.Advanced, got)
 		})
 	}
 }
 
-// If only the answer was lost, all is well.
+// If only the response was lost, the push succeeds.
 func TestAnswerIsLost(t *testing.T) {
 	t.Parallel()
 	f := &failing{Remote: memremote.New(cas.XXH3, time.Now), after: 2}
@@ -277,8 +277,8 @@ func TestAnswerIsLost(t *testing.T) {
 	require.Equal(t, ann.head(id), ann.facts(id).Remote.Head)
 }
 
-// Whoever was frozen until its lease had ended, and another one has made the step, keeps what
-// it has made, and overwrites nothing.
+// A process that was suspended until its lease expired, and another has made the step, keeps its own step and
+// overwrites nothing.
 func TestFrozen(t *testing.T) {
 	t.Parallel()
 	clock := time.UnixMilli(1_000_000)
@@ -303,7 +303,7 @@ func TestFrozen(t *testing.T) {
 	require.Equal(t, theirs, at.Head)
 }
 
-// While somebody works on a thread, others are told who.
+// While a thread is leased, others see the owner.
 func TestLeased(t *testing.T) {
 	t.Parallel()
 	r := memremote.New(cas.XXH3, time.Now)
@@ -328,7 +328,7 @@ func TestLeased(t *testing.T) {
 	require.Contains(t, e.Message, string(bob.head(id)))
 }
 
-// lying is a remote that does not say or send what is there.
+// lying is a remote that lies about its content.
 type lying struct {
 	remote.Remote
 	state func(remote.State) remote.State
@@ -371,7 +371,7 @@ func (l *lying) Get(ctx context.Context, hashes []cas.Hash) iter.Seq2[remote.Rec
 	}
 }
 
-// A remote is a stranger: what it says counts for nothing that can be checked.
+// A remote isn't trusted: everything that can be checked is checked.
 func TestHostile(t *testing.T) {
 	t.Parallel()
 	mem := memremote.New(cas.XXH3, time.Now)
@@ -435,7 +435,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// What was redacted stays so: neither side undoes it, and neither side does it to the other.
+// Redacted content stays redacted: neither side restores it, and neither redacts it on the other.
 func TestRedacted(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -469,7 +469,7 @@ func TestRedacted(t *testing.T) {
 	_, redacted := cas.AsRedacted(err)
 	require.True(t, redacted, "it does not come back")
 
-	// Whoever brings the thread from a remote that never had it gets the tombstone.
+	// A pull from a remote that never had the content gets the tombstone.
 	empty := memremote.New(cas.XXH3, time.Now)
 	ann.Remote = empty
 	_, err = ann.push(id)

@@ -34,7 +34,7 @@ type side struct {
 	t    *testing.T
 	dir  string
 	said bytes.Buffer
-	// files are those of the steps that it makes.
+	// files are recorded in the steps it makes.
 	files *protocol.Files
 }
 
@@ -58,7 +58,7 @@ func newSide(t *testing.T, r remote.Remote) *side {
 
 func (s *side) batch() *cas.Batch { return cas.NewBatch(s.Store, time.Now) }
 
-// workflow makes the workflow of all threads here.
+// workflow stores the workflow of all threads.
 func (s *side) workflow() (hash, schema cas.Hash) {
 	s.t.Helper()
 	ctx := context.Background()
@@ -75,7 +75,7 @@ func (s *side) workflow() (hash, schema cas.Hash) {
 	return hash, schema
 }
 
-// start begins a thread here.
+// start starts a thread.
 func (s *side) start() string {
 	s.t.Helper()
 	ctx := context.Background()
@@ -90,7 +90,7 @@ func (s *side) start() string {
 	return id
 }
 
-// made makes a step after a head.
+// made stores a step after a head.
 func (s *side) made(head cas.Hash, n int) cas.Hash {
 	s.t.Helper()
 	ctx := context.Background()
@@ -114,7 +114,7 @@ func (s *side) made(head cas.Hash, n int) cas.Hash {
 	return next
 }
 
-// step makes a step of a thread here, and moves the head.
+// step makes a step of a local thread and moves the head.
 func (s *side) step(id string, n int) cas.Hash {
 	s.t.Helper()
 	at := s.head(id)
@@ -123,7 +123,7 @@ func (s *side) step(id string, n int) cas.Hash {
 	return next
 }
 
-// shared makes a step of a thread that stands at the remote.
+// shared makes a step of a thread on the remote.
 func (s *side) shared(id string, n int) error {
 	return s.With(context.Background(), id, "", remotes.Options{}, func(ctx context.Context, e *engine.Engine) error {
 		at := s.head(id)
@@ -145,7 +145,7 @@ func (s *side) facts(id string) heads.Facts {
 	return f
 }
 
-// push and pull are those of one thread, and what became of it.
+// push pushes one thread and returns the outcome; pull pulls it.
 func (s *side) push(id string) (string, error) {
 	done, err := s.Push(context.Background(), []string{id}, remotes.PushOptions{})
 	if len(done) == 0 {

@@ -19,7 +19,7 @@ import (
 	"github.com/united-workforce/uwf/util/hints"
 )
 
-// panelOf is a workflow whose second role is played by two children at once, each with the role "rev".
+// panelOf returns a workflow whose second role has two concurrent children with the role "rev".
 func panelOf() protocol.Workflow {
 	wf := lineOf("plan", "panel", "last")
 	rev := protocol.ChildRole{Role: "rev"}
@@ -28,27 +28,27 @@ func panelOf() protocol.Workflow {
 	return wf
 }
 
-// eachOf is the same with a child for each item of the plan.
+// eachOf returns the same workflow, with a child per item of the plan.
 func eachOf() protocol.Workflow {
 	wf := panelOf()
 	wf.Roles["panel"] = protocol.Role{Each: &protocol.EachRole{Of: "meta.items", ChildRole: protocol.ChildRole{Role: "rev"}}, Join: "results"}
 	return wf
 }
 
-// planned is a thread of a workflow after its first step.
+// planned returns a thread of a workflow after its first step.
 func planned(w *statustest.World, wf protocol.Workflow) string {
 	id := w.Start(w.Workflow(wf), heads.Facts{})
 	w.Step(id, protocol.Step{Role: "plan", Usage: statustest.Usage(0)}, map[string]any{"$status": "ok", "items": []any{"x", "y", "x"}})
 	return id
 }
 
-// completes plays a child to its end; each costs what it says.
+// completes runs a child to its end at the given cost.
 func completes(w *statustest.World, id string, usd float64) {
 	w.Step(id, protocol.Step{Role: "rev", Usage: statustest.Usage(usd)}, statustest.Answer("ok"))
 	w.End(id, completed)
 }
 
-// Where a parent stands follows from its children; what of it and of them is due, too.
+// The state of a parent follows from its children, and so does which of them are due.
 func TestParentsAndChildren(t *testing.T) {
 	t.Parallel()
 	type world = statustest.World
@@ -121,7 +121,7 @@ func TestParentsAndChildren(t *testing.T) {
 	}
 }
 
-// Children are of one head of their parent: a parent that has gone another way needs them no more.
+// Children belong to one head of their parent. If the parent continues elsewhere, they are no longer needed.
 func TestChildrenOfAnotherHead(t *testing.T) {
 	t.Parallel()
 	w := statustest.New(t)
@@ -152,7 +152,7 @@ func TestChildrenOfAnotherHead(t *testing.T) {
 	require.Empty(t, started, "it has ended")
 }
 
-// A person who asks for all children again gets others, in place of those there are.
+// If a person asks for all children again, new ones replace the existing ones.
 func TestChildrenAreAskedAgain(t *testing.T) {
 	t.Parallel()
 	w := statustest.New(t)
@@ -173,7 +173,7 @@ func TestChildrenAreAskedAgain(t *testing.T) {
 	completes(w, second["a"], 0)
 	completes(w, second["b"], 0)
 
-	// The role asks a person, who asks it once more.
+	// The role asks a person, who has it ask again.
 	w.Join(id, "ask")
 	pos, err := w.HeadPosition(t.Context(), id)
 	require.NoError(t, err)
@@ -190,7 +190,7 @@ func TestChildrenAreAskedAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "plan", before.Last.Role)
 
-	// That answers, and asks again: what it was asked is what it was asked first.
+	// The role answers, and asks again: its question is the first one.
 	third := w.StartChildren(id)
 	completes(w, third["a"], 0)
 	completes(w, third["b"], 0)
@@ -203,7 +203,7 @@ func TestChildrenAreAskedAgain(t *testing.T) {
 	require.Equal(t, 1, before.Steps)
 }
 
-// A limit of steps is lifted for a role with children as for any other.
+// A person can lift the step limit for a role with children as for any other.
 func TestChildrenBeyondALimit(t *testing.T) {
 	t.Parallel()
 	w := statustest.New(t)
@@ -249,7 +249,7 @@ func TestChildByKey(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []protocol.ChildOutput{{Key: "a", Thread: kids["a"], Status: completed}, {Key: "b", Thread: kids["b"], Status: cancelled}}, all)
 
-	// A fork shares the step, which was made with the children of the original.
+	// A fork shares the step, which was made with the original's children.
 	fork := w.Start(w.Workflow(panelOf()), heads.Facts{Fork: &heads.Fork{Thread: id, Step: joined}})
 	require.NoError(t, w.Heads.Move(ctx, fork, w.At(fork), joined))
 	ofFork, err := w.Joined(ctx, fork, joined)
@@ -261,14 +261,14 @@ func TestChildByKey(t *testing.T) {
 	require.Nil(t, none, "nothing was joined before")
 }
 
-// first is the start of a thread.
+// first returns the start of a thread.
 func first(w *statustest.World, id string) protocol.Hash {
 	t, err := thread.Open(w.T.Context(), w.Store, w.At(id))
 	require.NoError(w.T, err)
 	return t.StartHash
 }
 
-// Children for items have labels, before they begin and after they were joined; equal items have one each.
+// Children for items have labels, before they start and after they were joined; equal items have one each.
 func TestLabels(t *testing.T) {
 	t.Parallel()
 	w := statustest.New(t)
@@ -292,7 +292,7 @@ func TestLabels(t *testing.T) {
 	require.Equal(t, []string{"x", "y", "x"}, labels(joined))
 }
 
-// A step that names what is no child as one is damaged.
+// A step is damaged if it lists as a child a thread that isn't one.
 func TestJoinedOfNoChild(t *testing.T) {
 	t.Parallel()
 	w := statustest.New(t)
@@ -303,7 +303,7 @@ func TestJoinedOfNoChild(t *testing.T) {
 	require.Equal(t, protocol.CodeCorrupt, fault.Of(err).Code)
 }
 
-// A parent's limits hold its children, whose costs count once: before they are joined, and after.
+// A parent's limits apply to its children, whose costs count once, before and after the join.
 func TestCostsOfChildren(t *testing.T) {
 	t.Parallel()
 	w := statustest.New(t)
@@ -344,7 +344,7 @@ func TestCostsOfChildren(t *testing.T) {
 	require.Equal(t, before.Tokens, after.Tokens)
 }
 
-// requireBudget says what a run may still cost.
+// requireBudget checks what a run may still spend.
 func requireBudget(t *testing.T, pos *status.Position, usd float64, tokens int64) {
 	t.Helper()
 	b := pos.Budget()

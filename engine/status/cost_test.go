@@ -16,7 +16,7 @@ import (
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
-// figures are the numbers of a sum; a cost below zero is unknown.
+// figures are the numbers of a total; a negative cost is unknown.
 type figures struct {
 	Steps, Tries        int
 	USD                 float64
@@ -37,7 +37,7 @@ func figuresOf(t protocol.Totals) figures {
 	return f
 }
 
-// What a thread has cost is the same however it is summed up, and what is unknown never counts as nothing.
+// A thread has the same total however it is computed, and unknown costs don't count as zero.
 func TestTotals(t *testing.T) {
 	t.Parallel()
 	usage := statustest.Usage
@@ -108,7 +108,7 @@ func TestTotals(t *testing.T) {
 			require.Nil(t, listed(), "a listing sums nothing up")
 			check("after the sum was lost", &w.Reader)
 
-			if last := tt.steps[len(tt.steps)-1]; last.Tries == nil && tt.tries == nil { // the sum goes on from where it was
+			if last := tt.steps[len(tt.steps)-1]; last.Tries == nil && tt.tries == nil { // continue from the stored sum
 				w.Step(id, protocol.Step{Role: "plan", Usage: usage(1)}, statustest.Answer("again"))
 				w.Step(id, protocol.Step{Role: "plan", Usage: usage(1)}, statustest.Answer("again"))
 				tt.want.Steps, tt.want.Tokens, tt.want.Ms, tt.want.USD = tt.want.Steps+2, tt.want.Tokens+20, tt.want.Ms+2000, max(tt.want.USD, 0)+2
@@ -119,7 +119,7 @@ func TestTotals(t *testing.T) {
 	}
 }
 
-// A node that cannot be read makes the sum unknown, not smaller.
+// If a node cannot be read, the total is unknown, not smaller.
 func TestTotalsOfALostStep(t *testing.T) {
 	t.Parallel()
 	w := statustest.New(t)
@@ -133,7 +133,7 @@ func TestTotalsOfALostStep(t *testing.T) {
 	require.NoError(t, err, "no limit of cost, no sums")
 }
 
-// A fork pays for what it does itself; steps that others took the place of were paid, too.
+// A fork counts only its own cost, including replaced steps.
 func TestSpendingOfForksAndReplacedSteps(t *testing.T) {
 	t.Parallel()
 	w := statustest.New(t)
@@ -171,7 +171,7 @@ func TestSpendingOfForksAndReplacedSteps(t *testing.T) {
 	require.Contains(t, hints.All("", fault.Of(err))[0], fork)
 }
 
-// Limits are the thread's own, else the workflow's, else the config's, else the default.
+// A limit is the thread's, or else the workflow's, the config's or the default.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	w := statustest.New(t)
@@ -203,7 +203,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// What a driver remembers of its children's costs is what it would read.
+// A driver's cache of its children's costs equals what it would read.
 func TestRememberedCosts(t *testing.T) {
 	t.Parallel()
 	w := statustest.New(t)
@@ -249,7 +249,7 @@ func TestRememberedCosts(t *testing.T) {
 	require.Less(t, known, reads.n)
 }
 
-// Limits of all threads above hold a grandchild; those of one that has ended do not.
+// The limits of all active ancestors apply to a grandchild. Ended ancestors don't count.
 func TestLimitsAbove(t *testing.T) {
 	t.Parallel()
 	w := statustest.New(t)
@@ -280,7 +280,7 @@ func TestLimitsAbove(t *testing.T) {
 	require.Nil(t, pos.Budget().CostUSD)
 }
 
-// What a run has cost is also what its chain does not have; where that is unknown, so is the whole.
+// The cost of a run includes what its chain doesn't have. If that is unknown, so is the total.
 func TestCost(t *testing.T) {
 	t.Parallel()
 	w := statustest.New(t)

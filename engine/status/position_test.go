@@ -15,7 +15,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// Directories of earlier steps are where the thread works now.
+// Directories of earlier steps are relative to where the thread works now.
 func TestHere(t *testing.T) {
 	t.Parallel()
 	w := statustest.New(t)
@@ -37,7 +37,7 @@ func TestHere(t *testing.T) {
 	}
 }
 
-// Conditions read the steps, newest first; one that cannot be read is damage, and no answer of the graph.
+// Conditions read the steps, newest first. A step that cannot be read is damage, not an answer of the graph.
 func TestConditionsOverSteps(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -78,7 +78,7 @@ func TestConditionsOverSteps(t *testing.T) {
 	}
 }
 
-// A condition that was cut off says nothing about the graph.
+// If the evaluation of a condition is canceled, the position is unknown.
 func TestConditionsThatAreCutOff(t *testing.T) {
 	t.Parallel()
 	w := statustest.New(t)
@@ -93,7 +93,7 @@ func TestConditionsThatAreCutOff(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// ending ends a context when a node is read.
+// ending cancels a context when a node is read.
 type ending struct {
 	cas.Store
 	end  func()
@@ -107,7 +107,7 @@ func (e ending) Get(ctx context.Context, h protocol.Hash) (cas.Node, error) {
 	return e.Store.Get(ctx, h)
 }
 
-// Whoever knows facts is not asked for others, and what was read for one step is read once.
+// Given facts aren't read again, and what was read for a step is read once.
 func TestReaders(t *testing.T) {
 	t.Parallel()
 	w := statustest.New(t)
@@ -143,7 +143,7 @@ func TestReaders(t *testing.T) {
 	require.Equal(t, 1, configs)
 }
 
-// A person's form is the schema of the role, and a head that leads nowhere is named with where it stands.
+// A person's form is the role's schema, and a dangling head is reported with its state.
 func TestPositionsOfDamage(t *testing.T) {
 	t.Parallel()
 	w := statustest.New(t)
@@ -178,7 +178,7 @@ func TestPositionsOfDamage(t *testing.T) {
 
 func contains(err error, text string) bool { return strings.Contains(err.Error(), text) }
 
-// placed are heads that a person can look up.
+// placed are heads whose storage a person can look up.
 type placed struct{ anyHeads }
 
 type anyHeads = heads.Heads

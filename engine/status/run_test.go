@@ -23,7 +23,6 @@ import (
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
-// counting counts the nodes that are read.
 type counting struct {
 	cas.Store
 	n int
@@ -34,7 +33,7 @@ func (c *counting) Get(ctx context.Context, h protocol.Hash) (cas.Node, error) {
 	return c.Store.Get(ctx, h)
 }
 
-// What is known of a last try depends on how it ended and whether somebody is alive.
+// The state of the last try depends on how it ended and whether its agent is alive.
 func TestTries(t *testing.T) {
 	t.Parallel()
 	type world = statustest.World
@@ -110,7 +109,8 @@ func TestTries(t *testing.T) {
 	}
 }
 
-// A try that is to replace the last step has that one's number, and a command's last line is shown without secrets.
+// A try that replaces the last step has the number of that step. The last line of a command is shown without
+// secrets.
 func TestFlightOfAReplacement(t *testing.T) {
 	t.Parallel()
 	w := statustest.New(t)
@@ -130,7 +130,7 @@ func TestFlightOfAReplacement(t *testing.T) {
 	require.NotContains(t, w.LastRun(t.Context(), id).Stderr, "hush")
 }
 
-// A step was made here if it is in the store and the last run, from that head, has led to it.
+// A step was made here if it is in the store and is the result of the last run from its head.
 func TestMadeHere(t *testing.T) {
 	t.Parallel()
 	w := statustest.New(t)
@@ -162,7 +162,8 @@ func TestMadeHere(t *testing.T) {
 	require.False(t, w.MadeHere(ctx, id, head, step))
 }
 
-// Who is at work: the engine that holds the lock, or an agent that has outlived it; children by their names.
+// A thread is run by the engine that holds its lock, or by an agent that outlived it; children are listed by
+// key.
 func TestRunning(t *testing.T) {
 	t.Parallel()
 	w := statustest.New(t)
@@ -205,7 +206,7 @@ func TestRunning(t *testing.T) {
 	}
 }
 
-// clocked makes the clock of a home that of the test's bubble.
+// clocked returns a home with the clock of the test's bubble.
 func clocked(t *testing.T) *statustest.World {
 	w := statustest.New(t)
 	w.Clock = time.Now()
@@ -213,7 +214,7 @@ func clocked(t *testing.T) *statustest.World {
 	return w
 }
 
-// Wait returns when neither the thread nor a child is at work, be it between two of its children.
+// Wait returns when neither the thread nor a child runs, except between two of its children.
 func TestWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -245,7 +246,7 @@ func TestWait(t *testing.T) {
 		wg.Go(func() {
 			time.Sleep(10 * time.Second)
 			require.NoError(t, held.Unlock())
-			time.Sleep(100 * time.Millisecond) // whoever drives them takes the next one
+			time.Sleep(100 * time.Millisecond) // the driver starts the next one
 			held := lock(kids["a"])
 			time.Sleep(10 * time.Second)
 			order = append(order, "free")
@@ -259,7 +260,7 @@ func TestWait(t *testing.T) {
 
 		w.End(kids["b"], cancelled)
 		held = lock(kids["b"])
-		busy(false) // what has ended needs nobody
+		busy(false) // it has ended
 		require.NoError(t, held.Unlock())
 
 		held = lock(id)
@@ -271,7 +272,7 @@ func TestWait(t *testing.T) {
 	})
 }
 
-// An agent whose engine was killed is known by the note at the lock.
+// An agent whose engine was killed is identified by the note on the lock.
 func TestOrphan(t *testing.T) {
 	t.Parallel()
 	w := statustest.New(t)
@@ -285,7 +286,7 @@ func TestOrphan(t *testing.T) {
 	}
 }
 
-// noted is a lock that nobody holds, with a note.
+// noted is a free lock with a note.
 type noted struct {
 	locker.Locker
 	who locker.Holder
@@ -293,7 +294,7 @@ type noted struct {
 
 func (n noted) Holder(context.Context, string) (locker.Holder, error) { return n.who, nil }
 
-// A thread that is parked is waited for until its time has come, or that of its children.
+// Await waits for a parked thread until its time, or until the time of a child.
 func TestAwaitParked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

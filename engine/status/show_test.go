@@ -25,15 +25,15 @@ func lineOf(roles ...string) protocol.Workflow {
 	return statustest.Line(all, roles...)
 }
 
-// stood is what a test says about where a thread stands. What it leaves out is as empty there.
+// stood is the expected state of a thread. Omitted fields must be empty.
 type stood struct {
 	Status          protocol.Status
-	Role, Suspended string // the next one, and the one that a person is asked for
+	Role, Suspended string // the next role, and the one for which a person is asked
 	Code            protocol.Code
 	Asks            string // the question
 	Done, Pending   bool
 	Agent           string
-	Since           int64 // ms since the test's clock
+	Since           int64 // ms since the start of the test's clock
 	Due             bool
 }
 
@@ -61,7 +61,7 @@ const (
 	waits                      = protocol.StatusWaitingForChildren
 )
 
-// Where a thread stands follows from its chain, its facts, and the record of its last try.
+// The state of a thread follows from its chain, its facts, and the record of its last try.
 func TestShow(t *testing.T) {
 	t.Parallel()
 	ok, again, ask := statustest.Answer("ok"), statustest.Answer("again"), statustest.Answer("ask")
@@ -102,7 +102,7 @@ func TestShow(t *testing.T) {
 			w.End(id, completed)
 		}, want: stood{Status: completed, Done: true, Code: protocol.CodeAgent}},
 
-		// Limits: reached exactly, and not before.
+		// Limits are reached at their exact value.
 		"max steps": {limits: &protocol.Limits{MaxSteps: 2}, make: func(w *statustest.World, id string) {
 			w.Step(id, plan, again)
 			w.Step(id, plan, again)
@@ -232,7 +232,7 @@ func TestShow(t *testing.T) {
 				w.Step(id, plan, statustest.Answer("no"))
 			}, want: stood{Status: failed, Code: protocol.CodeInvalid, Since: 1000}},
 
-		// Who may not go on by itself.
+		// Threads that must not continue by themselves.
 		"from elsewhere": {facts: heads.Facts{Imported: &heads.Imported{}},
 			want: stood{Status: idle, Role: "plan"}},
 		"from elsewhere, confirmed": {facts: heads.Facts{Imported: &heads.Imported{Confirmed: true}},
@@ -274,7 +274,7 @@ func TestShow(t *testing.T) {
 
 const parked = 1_800_000_000_000 + 60_000
 
-// requireListed says that a listing and a look at the thread agree.
+// requireListed checks that a listing and Show agree.
 func requireListed(t *testing.T, w *statustest.World, id string, out protocol.StepOutput, since *int64) {
 	t.Helper()
 	at, err := heads.Find(t.Context(), w.Heads, id)
@@ -296,7 +296,7 @@ func requireListed(t *testing.T, w *statustest.World, id string, out protocol.St
 	}
 }
 
-// spend makes a step of each cost.
+// spend makes a step for each cost.
 func spend(s protocol.Step, costs ...float64) func(w *statustest.World, id string) {
 	return func(w *statustest.World, id string) {
 		for _, usd := range costs {
@@ -306,7 +306,7 @@ func spend(s protocol.Step, costs ...float64) func(w *statustest.World, id strin
 	}
 }
 
-// usedUp makes a step that asks for a person, since something ended it.
+// usedUp makes a step that was ended for a reason and asks a person.
 func usedUp(outcome string) func(w *statustest.World, id string) {
 	return func(w *statustest.World, id string) {
 		detail := w.Add(protocol.Detail{Capture: protocol.CaptureFinal, Turns: []protocol.Hash{}, Outcome: outcome})
@@ -314,7 +314,7 @@ func usedUp(outcome string) func(w *statustest.World, id string) {
 	}
 }
 
-// tries leaves failed tries that no step holds.
+// tries adds failed tries that belong to no step.
 func tries(w *statustest.World, id string, costs ...*protocol.Usage) {
 	var all runfiles.Tries
 	for i, u := range costs {
@@ -323,7 +323,7 @@ func tries(w *statustest.World, id string, costs ...*protocol.Usage) {
 	require.NoError(w.T, w.RunDir(id).KeepTries(all))
 }
 
-// left leaves what an agent prints.
+// left writes the stdout of an agent.
 func left(w *statustest.World, id, stdout string) {
 	require.NoError(w.T, w.RunDir(id).Replace(runfiles.StdoutFile, []byte(stdout+"\n")))
 }
@@ -336,7 +336,7 @@ func hold(w *statustest.World, id string) {
 	w.T.Cleanup(func() { _ = held.Unlock() })
 }
 
-// Whoever has used up the budget of a step gets as much again; whoever has used up the run's has to be granted more.
+// A resume after a used-up step budget grants as much again; a run's budget must be raised.
 func TestUsedUpHints(t *testing.T) {
 	t.Parallel()
 	for outcome, again := range map[string]bool{"max_cost": true, "max_cost; of the run": false} {
@@ -352,7 +352,7 @@ func TestUsedUpHints(t *testing.T) {
 	}
 }
 
-// A node that is gone or is another makes its thread corrupt, in every view, and no other one.
+// A missing or changed node makes its thread corrupt in every view, but no other thread.
 func TestCorrupt(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(w *statustest.World, step protocol.Step) protocol.Hash{
@@ -391,7 +391,7 @@ func TestCorrupt(t *testing.T) {
 	}
 }
 
-// A config that cannot be read concerns threads that need it, and is no failure of theirs.
+// An unreadable config affects only threads that need it, and isn't their failure.
 func TestConfigThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	w := statustest.New(t)
@@ -420,7 +420,7 @@ func TestConfigThatCannotBeRead(t *testing.T) {
 	require.Error(t, err)
 }
 
-// Of ids and threads that there are not.
+// Unknown ids and threads.
 func TestNoSuchThread(t *testing.T) {
 	t.Parallel()
 	w := statustest.New(t)

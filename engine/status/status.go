@@ -236,7 +236,7 @@ type Position struct {
 	bounds []bound // limits of the thread's ancestors
 	heldBy *bound  // the ancestor's limit that is reached
 	stuck  bool    // the graph has no edge, so another try cannot help
-	ofRun  bool    // UsedUp is what was left of the whole run's limit
+	ofRun  bool    // UsedUp is the rest of the run's limit
 	hints  func(...protocol.Reason) []string
 }
 

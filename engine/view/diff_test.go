@@ -45,7 +45,7 @@ func (w *chains) add(p protocol.Payload) cas.Hash {
 	return h
 }
 
-// step adds a step that is a node of its own, because it takes another time.
+// step adds a step. Its time makes it unique.
 func (w *chains) step(head cas.Hash, role, answer string, output map[string]any) cas.Hash {
 	w.t.Helper()
 	ctx := context.Background()
@@ -131,7 +131,7 @@ func TestEndsAndStarts(t *testing.T) {
 	require.ErrorIs(t, err, cas.ErrNotFound)
 }
 
-// normal makes numbers comparable, however the store keeps them.
+// normal makes numbers comparable, whatever their stored type.
 func normal(changes []view.Change) []view.Change {
 	for i, c := range changes {
 		if n, ok := c.Old.(int64); ok {

@@ -17,7 +17,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// Summary is what lists filter, sort and count a thread by.
+// Summary has the properties by which lists filter, sort and count threads.
 type Summary struct {
 	Title, Workflow, Project string // Workflow is a name, Project the base name of a directory
 	Status                   protocol.Status
@@ -48,7 +48,7 @@ type summarized struct {
 const (
 	// maxSummaries bounds the memory: 150,000 summaries are some 60 MB.
 	maxSummaries = 150_000
-	// racy is how old a run directory must be so that no further change can have the same stamp.
+	// racy is the age from which a run directory cannot change again within the same timestamp.
 	racy = time.Second
 )
 

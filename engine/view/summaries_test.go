@@ -12,7 +12,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// A summary follows whatever a list would show.
+// A summary changes with everything that a list shows.
 func TestSummaries(t *testing.T) {
 	w := newWorld(t)
 	var known view.Summaries
@@ -40,8 +40,8 @@ func TestSummaries(t *testing.T) {
 
 	last = of()
 	require.NoError(t, os.MkdirAll(w.Reader.Dirs.Run(w.thread), 0o700))
-	require.NotSame(t, last, of()) // a run may have begun
-	require.NotSame(t, of(), of()) // the directory is so young that a change would not show
+	require.NotSame(t, last, of()) // a run may have started
+	require.NotSame(t, of(), of()) // the directory is too new for a change to be visible in its time
 	old := time.Now().Add(-time.Minute)
 	require.NoError(t, os.Chtimes(w.Reader.Dirs.Run(w.thread), old, old))
 	require.Same(t, of(), of())

@@ -37,7 +37,7 @@ graph:
   writer: {more: {role: writer, prompt: Again.}, done: {role: $END, prompt: Done.}}
 `
 
-// world is an engine with a thread that nobody has stepped.
+// world is an engine with a new thread.
 type world struct {
 	*engine.Engine
 	t      *testing.T
@@ -58,8 +58,7 @@ func newWorld(t *testing.T) *world {
 	return &world{Engine: e, t: t, thread: id}
 }
 
-// step makes a step behind the engine's back, as another process would, and moves
-// the head.
+// step makes a step and moves the head as another process would.
 func (w *world) step(status string) protocol.Hash {
 	w.t.Helper()
 	ctx := w.t.Context()
@@ -90,7 +89,7 @@ func (w *world) step(status string) protocol.Hash {
 	return h
 }
 
-// What another program shows of a thread needs no text of ours.
+// Another program can show a thread without our texts.
 func TestValues(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -141,11 +140,10 @@ func TestDiagnose(t *testing.T) {
 
 type inner = heads.Heads
 
-// afterTheFirstLook is when a watcher asks for the head that knows where the thread
-// stood when it began.
+// afterTheFirstLook is the call at which a watcher reads the head after its first look.
 const afterTheFirstLook = 3
 
-// during calls do before the head is asked for: with 1 the first time, and so on.
+// during calls do before the n-th read of the head, from 1.
 type during struct {
 	inner
 	n  int
@@ -158,8 +156,7 @@ func (d *during) Head(ctx context.Context, thread string) (protocol.Hash, error)
 	return d.inner.Head(ctx, thread)
 }
 
-// A step that another process makes is told of while it is watched; who has seen
-// enough may leave, though the thread goes on.
+// Watch reports a step made by another process. A watcher can stop while the thread runs.
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -188,8 +185,8 @@ func TestWatch(t *testing.T) {
 	require.Equal(t, []engine.EventKind{engine.StepStarted, engine.StepEnded}, kinds)
 }
 
-// The last step is told of when its thread has ended, not while that is being written
-// down: what it says of the thread is then true.
+// The last step is reported when its thread has ended, not while the end is being recorded: its view of the
+// thread is then true.
 func TestWatchTheEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -220,7 +217,7 @@ func TestWatchTheEnd(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// A step that forks share counts once; what nobody has told is unknown, not zero.
+// A step shared by forks counts once. Unreported values are unknown, not zero.
 func TestStats(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -241,7 +238,7 @@ func TestStats(t *testing.T) {
 	require.Empty(t, later.Rows)
 }
 
-// The inbox of many threads costs what their list costs: nothing is read again for each.
+// Reading the inbox of many threads costs as much as listing them.
 func TestInboxReadsOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

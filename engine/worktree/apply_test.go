@@ -19,7 +19,7 @@ import (
 	"github.com/united-workforce/uwf/util/hints"
 )
 
-// filesOf are the files of a home's threads. Their locks are the home's.
+// filesOf returns the files of a home's threads, with the home's locks.
 func filesOf(w *world) worktree.Keeper {
 	lock := func(ctx context.Context, id string) (worktree.Locked, error) {
 		brief, cancel := context.WithCancel(ctx)
@@ -41,20 +41,20 @@ func filesOf(w *world) worktree.Keeper {
 	return k
 }
 
-// commit commits what is in the repository.
+// commit commits all files of the repository.
 func commit(w *world, dir, message string) {
 	w.Git(dir, "add", "-A")
 	w.Git(dir, "commit", "-qm", message)
 }
 
-// An apply brings the result to a branch, all of it or nothing.
+// An apply commits all or nothing of the result to a branch.
 func TestApply(t *testing.T) {
 	t.Parallel()
 	type want struct {
 		code    protocol.Code
-		hint    string            // a part of one
-		subject string            // of the branch's newest commit
-		has     map[string]string // the person's files after
+		hint    string            // a part of a hint
+		subject string            // of the branch's last commit
+		has     map[string]string // the person's files afterwards
 		branch  string
 		already bool
 		merged  bool
@@ -189,7 +189,7 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// Nobody applies while the thread or the work tree is held.
+// Apply fails while the thread or the work tree is locked.
 func TestApplyIsLocked(t *testing.T) {
 	t.Parallel()
 	w := worktreetest.New(t)
@@ -213,7 +213,7 @@ func TestApplyIsLocked(t *testing.T) {
 	require.Empty(t, locks, "they were given back")
 }
 
-// An apply says what it does not bring.
+// Apply reports what it leaves out.
 func TestApplyLeavesOut(t *testing.T) {
 	t.Parallel()
 	w := worktreetest.New(t)
@@ -226,7 +226,7 @@ func TestApplyLeavesOut(t *testing.T) {
 	require.Equal(t, map[string]string{"a": "made", "sub/b": "two\n"}, w.Has(w.Repo))
 }
 
-// An apply that wrote the files and was cut off is finished by the next one; what somebody has done since is left alone.
+// An interrupted apply that wrote the files is finished by the next one. Later changes are left alone.
 func TestApplyThatWasCutOff(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -252,7 +252,7 @@ func TestApplyThatWasCutOff(t *testing.T) {
 			out, err := filesOf(w).Apply(ctx, id, worktree.ApplyOptions{Dir: w.Repo})
 			require.NoError(t, err)
 			from := w.Git(w.Repo, "rev-parse", "HEAD~1")
-			w.Git(w.Repo, "update-ref", "refs/heads/main", from) // as it was before the branch moved
+			w.Git(w.Repo, "update-ref", "refs/heads/main", from) // the state before the branch moved
 			w.Git(w.Repo, "read-tree", from)
 			repo, err := snapshot.Find(ctx, w.Env, w.Repo)
 			require.NoError(t, err)
@@ -273,7 +273,7 @@ func TestApplyThatWasCutOff(t *testing.T) {
 	}
 }
 
-// A thread that has gone on elsewhere brings home what its last step has.
+// A thread that continued elsewhere applies the files of its last step.
 func TestApplyFromElsewhere(t *testing.T) {
 	t.Parallel()
 	for mode, want := range map[string]bool{written: true, inTree: false} {

@@ -28,7 +28,8 @@ const (
 	otherThread = "01ARZ3NDEKTSV4RRFFQ69G5FAW"
 )
 
-// Agents leave what they like: it is counted up to a bound, and copied without anything that leads out.
+// Artifacts of agents may be anything: they are counted up to a bound, and copied without links that lead
+// outside.
 func TestArtifacts(t *testing.T) {
 	t.Parallel()
 	dirs := home.Dirs{Home: t.TempDir()}
@@ -102,7 +103,7 @@ func TestTooManyArtifacts(t *testing.T) {
 
 type allHeads interface{ heads.Heads }
 
-// asked tells when somebody has looked for a thread.
+// asked records a lookup of a thread.
 type asked struct {
 	allHeads
 	once   sync.Once
@@ -115,7 +116,7 @@ func (a *asked) Head(ctx context.Context, thread string) (protocol.Hash, error) 
 	return head, err
 }
 
-// What a fork has left that was never made is swept, and what one gets that is being made stays.
+// The sweep removes artifacts of a fork that was never created, and keeps them if the fork is being created.
 func TestSweepOfArtifacts(t *testing.T) {
 	t.Parallel()
 	dirs := home.Dirs{Home: t.TempDir()}

@@ -17,7 +17,7 @@ import (
 	"github.com/united-workforce/uwf/util/hints"
 )
 
-// Children get worktrees that begin with their parent's files as they are, at the same place in the tree.
+// Worktrees of children start with their parent's current files, at the same place in the tree.
 func TestChildTrees(t *testing.T) {
 	t.Parallel()
 	w := worktreetest.New(t)
@@ -53,12 +53,12 @@ func TestChildTrees(t *testing.T) {
 	}
 }
 
-// panel is a parent whose two children have worktrees.
+// panel is a parent with two children in worktrees.
 type panel struct {
 	*world
 	id   string
 	kids children.Children
-	kept *worktree.Checkout // what the last merge began with
+	kept *worktree.Checkout // the start of the last merge
 }
 
 func newPanel(t *testing.T) *panel {
@@ -67,7 +67,7 @@ func newPanel(t *testing.T) *panel {
 	return p
 }
 
-// child plays a child to its end, which writes files in its worktree.
+// child runs a child to its end and writes files in its worktree.
 func (p *panel) child(key string, files map[string]string, status protocol.Status) string {
 	p.T.Helper()
 	ctx := p.T.Context()
@@ -93,7 +93,7 @@ func (p *panel) child(key string, files map[string]string, status protocol.Statu
 	return child
 }
 
-// merge merges what the children have made, and lays it down if there is no conflict.
+// merge merges the children's files, and writes the result unless there is a conflict.
 func (p *panel) merge() (results []moderator.Result, conflicts []string, err error) {
 	p.T.Helper()
 	ctx := p.T.Context()
@@ -118,7 +118,7 @@ func TestMerge(t *testing.T) {
 	const done = protocol.StatusCompleted
 	for name, tt := range map[string]struct {
 		make      func(p *panel)
-		files     [][]string // of each child's result
+		files     [][]string // per child
 		conflicts []string
 		has       map[string]string
 		code      protocol.Code
@@ -180,7 +180,7 @@ func TestMerge(t *testing.T) {
 	require.Equal(t, protocol.CodeFailed, codeOf(err))
 }
 
-// joined is a step that has joined the children so far.
+// joined makes a step that joins the children.
 func (p *panel) joined(status string) {
 	s := protocol.Step{Role: "plan"}
 	for _, k := range p.kids {
@@ -189,7 +189,7 @@ func (p *panel) joined(status string) {
 	p.MadeBy(p.id, s, status, nil)
 }
 
-// A worktree of an imported child is beside where its parent works.
+// The worktree of an imported child is next to its parent's.
 func TestOwnTree(t *testing.T) {
 	t.Parallel()
 	p := newPanel(t)
@@ -208,11 +208,11 @@ func TestOwnTree(t *testing.T) {
 	require.Equal(t, protocol.CodeFailed, codeOf(err))
 }
 
-// A bisection finds the first step after which a command fails, in as few tries as there are, and leaves nothing.
+// Bisect finds the first step after which a command fails, with the fewest tries, and leaves nothing behind.
 func TestBisect(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		steps   []string // what each writes into a; "-": its files are not kept
+		steps   []string // what each writes to a; "-": its files aren't kept
 		good    int      // 0: the start
 		command string
 		first   int
@@ -271,7 +271,7 @@ func TestBisect(t *testing.T) {
 	}
 }
 
-// What was redacted is told, and what stands for a state.
+// A finder reports redacted states and what represents a state.
 func TestFinder(t *testing.T) {
 	t.Parallel()
 	w := worktreetest.New(t)

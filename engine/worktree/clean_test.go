@@ -15,7 +15,7 @@ import (
 	"github.com/united-workforce/uwf/step/snapshot"
 )
 
-// What of a thread is nowhere else, and what is removed with it.
+// TestUnsavedAndDrop checks which files of a thread exist nowhere else, and what is removed with it.
 func TestUnsavedAndDrop(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -94,7 +94,7 @@ func TestUnsavedAndDrop(t *testing.T) {
 	require.True(t, none.None())
 }
 
-// Which worktrees are listed, and which of them a clean removes.
+// TestWorktreesAndClean checks which worktrees are listed, and which of them a clean removes.
 func TestWorktreesAndClean(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -102,7 +102,7 @@ func TestWorktreesAndClean(t *testing.T) {
 		status  protocol.Status
 		listed  bool
 		checked bool // by a clean
-		gone    bool // after it
+		gone    bool // afterwards
 		stays   string
 	}{
 		"active": {status: protocol.StatusIdle, listed: true},
@@ -166,13 +166,13 @@ func TestWorktreesAndClean(t *testing.T) {
 	}
 }
 
-// Worktrees of nobody are removed unless something is in them, or somebody is at work on them.
+// Worktrees without a thread are removed unless they have content or are in use.
 func TestCleanOfNobodys(t *testing.T) {
 	t.Parallel()
 	const id = "06EBX0A2S0ABCDEFGHJKMNPQRS"
 	for name, tt := range map[string]struct {
 		make  func(w *world, root string)
-		stays string // a part of why
+		stays string // a part of the reason
 		gone  bool
 	}{
 		"clean":        {gone: true},

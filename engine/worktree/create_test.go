@@ -21,7 +21,7 @@ import (
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
-// What a worktree begins with, and what its branch is called.
+// TestAddWorktree checks the content of a new worktree and the name of its branch.
 func TestAddWorktree(t *testing.T) {
 	t.Parallel()
 	clean := map[string]string{"a": "one\n", "sub/b": "two\n"}
@@ -30,7 +30,7 @@ func TestAddWorktree(t *testing.T) {
 		options worktree.Options
 		config  *protocol.WorkspaceConfig
 		name    string
-		branch  string // before the end of the id
+		branch  string // without the suffix of the id
 		code    protocol.Code
 		has     map[string]string
 		warns   int
@@ -89,7 +89,7 @@ func TestAddWorktree(t *testing.T) {
 	}
 }
 
-// The set-up of files that come from elsewhere does not run, and why one failed is told.
+// The setup of foreign files doesn't run. A failed setup is reported with its reason.
 func TestSetUp(t *testing.T) {
 	t.Parallel()
 	w := worktreetest.New(t)
@@ -111,16 +111,16 @@ func TestSetUp(t *testing.T) {
 	require.Error(t, err, "it is outside")
 }
 
-// What a worktree has that is nowhere else stays when its thread ends; nothing else does.
+// Content of a worktree that exists nowhere else is kept when its thread ends; other content is removed.
 func TestLeave(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		make  func(w *world, id, root string)
-		child bool // it plays a part of another thread
+		child bool // it is a child
 		kill  bool
 		stays bool
 		warns int
-		only  string // what is nowhere else, even though the steps are kept
+		only  string // what exists nowhere else, even if the steps are kept
 	}{
 		"nothing was made":      {warns: 1},
 		"a step made something": {make: func(w *world, id, _ string) { w.Made(id, map[string]string{"a": "made"}) }, stays: true},
@@ -185,14 +185,14 @@ func TestLeave(t *testing.T) {
 	require.Empty(t, w.Warnings)
 }
 
-// The worktree of a thread that goes on is made again, where that is what its facts say.
+// The worktree of a continued thread is made again where its facts say.
 func TestComeBack(t *testing.T) {
 	t.Parallel()
 	made := map[string]string{"a": "made", "sub/b": "two\n"}
 	for name, tt := range map[string]struct {
 		ended, child, step bool
 		facts              heads.Facts
-		left               bool // the worktree, half made
+		left               bool // an incomplete worktree
 		want               map[string]string
 	}{
 		"ended":                      {ended: true, step: true, want: made},
@@ -235,14 +235,14 @@ func TestComeBack(t *testing.T) {
 			require.Equal(t, w.Workspace(id).Branch, w.Git(root, "rev-parse", "--abbrev-ref", "HEAD"))
 			w.Write(filepath.Join(root, "a"), "mine")
 			require.NoError(t, w.Keeper().Recreate(t.Context(), w.Thread(id)))
-			if tt.ended { // of a child that has never run here it is taken for half made
+			if tt.ended { // the worktree of a child that never ran here counts as incomplete
 				require.Equal(t, "mine", w.Read(filepath.Join(root, "a")), "what is there stays")
 			}
 		})
 	}
 }
 
-// A worktree that is made again is at the newest commit of its branch.
+// A worktree that is made again is at the last commit of its branch.
 func TestComeBackToACommit(t *testing.T) {
 	t.Parallel()
 	w := worktreetest.New(t)
@@ -257,7 +257,7 @@ func TestComeBackToACommit(t *testing.T) {
 	require.Empty(t, w.Git(root, "status", "--porcelain"))
 }
 
-// A child of which a record says that it has begun keeps its worktree as it is.
+// If a record shows that a child has started, its worktree is kept unchanged.
 func TestComeBackOfOneThatHasBegun(t *testing.T) {
 	t.Parallel()
 	w := worktreetest.New(t)
@@ -270,7 +270,8 @@ func TestComeBackOfOneThatHasBegun(t *testing.T) {
 	require.Equal(t, "half", w.Read(filepath.Join(root, "a")))
 }
 
-// Worktrees that no thread ever had are swept, unless their maker lives, a thread has them, or something is in them.
+// Worktrees that never had a thread are swept, unless their maker is alive, a thread has them, or they have
+// content.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -317,7 +318,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// What a fork works with, by what a person says and where the other thread works.
+// The files of a fork depend on the person's choice and on where the other thread works.
 func TestFork(t *testing.T) {
 	t.Parallel()
 	first, second := map[string]string{"a": "first", "sub/b": "two\n"}, map[string]string{"a": "second", "sub/b": "two\n"}
@@ -329,7 +330,7 @@ func TestFork(t *testing.T) {
 		before bool
 		moved  bool
 		facts  heads.Facts
-		mine   bool // a person has changed a file since
+		mine   bool // a person changed a file afterwards
 		want   string
 		code   protocol.Code
 		has    map[string]string
@@ -391,7 +392,7 @@ func TestFork(t *testing.T) {
 	}
 }
 
-// A fork of a step without files works with them as they are, if that is where a person works.
+// A fork of a step without files uses the current files if a person works there.
 func TestForkWithoutFiles(t *testing.T) {
 	t.Parallel()
 	for mode, want := range map[string]protocol.Code{written: "", inTree: protocol.CodeNotFound} {
@@ -412,7 +413,7 @@ func TestForkWithoutFiles(t *testing.T) {
 	require.Equal(t, asItIs, its.Mode, "nobody knows of what it is a fork")
 }
 
-// What keeps the files of threads that are gone is collected, and nothing that a thread needs.
+// What keeps the files of removed threads is collected, except what a thread needs.
 func TestCollectFiles(t *testing.T) {
 	t.Parallel()
 	w := worktreetest.New(t)
@@ -445,7 +446,7 @@ func TestCollectFiles(t *testing.T) {
 	w.Clock = w.Clock.AddDate(0, 0, 2)
 	require.Equal(t, 1, collect(true).Refs)
 	require.Contains(t, refs(), gone)
-	old := time.Now().AddDate(-1, 0, 0) // git keeps what is new
+	old := time.Now().AddDate(-1, 0, 0) // git keeps new objects
 	require.NoError(t, filepath.WalkDir(filepath.Join(store, "objects"), func(path string, _ os.DirEntry, err error) error {
 		return errors.Join(err, os.Chtimes(path, old, old))
 	}))
@@ -460,7 +461,7 @@ func TestCollectFiles(t *testing.T) {
 	_, err = kept.Changes(ctx)
 	require.NoError(t, err)
 
-	// Ours goes with a repository that is gone, unless a thread needs it.
+	// Our repository is removed with the user's, unless a thread needs it.
 	require.NoError(t, os.Rename(w.Repo, w.Repo+"-moved"))
 	require.Equal(t, 0, collect(false).Removed)
 	forget(stays)

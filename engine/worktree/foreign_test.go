@@ -15,20 +15,20 @@ import (
 	"github.com/united-workforce/uwf/util/hints"
 )
 
-// Where a thread from elsewhere works: where its files are, else in a place that is made with them, else nowhere.
+// A foreign thread works where its files are, or else in a new place with them, or else nowhere.
 func TestIn(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{"a": "made", "n": "new", "sub/b": "two\n"}
 	for name, tt := range map[string]struct {
-		make    func(w *world, dir string) // the directory that a person names, before
-		dir     string                     // below the repository; "/": an empty one
+		make    func(w *world, dir string) // prepares the directory chosen by a person
+		dir     string                     // below the repository; "/": an empty directory
 		facts   heads.Facts
 		keep    bool
-		plain   bool // no step of it has files
+		plain   bool // none of its steps has files
 		mode    string
-		refused protocol.Code // what the step is refused with
+		refused protocol.Code // the error of the step
 		code    protocol.Code
-		has     map[string]string // where it works
+		has     map[string]string // the files where it works
 	}{
 		"it has no files":  {plain: true, mode: asItIs, has: map[string]string{"a": "one\n", "sub/b": "two\n"}},
 		"they are there":   {make: func(w *world, dir string) { lay(w, dir, files) }, mode: inPlace, has: files},
@@ -56,7 +56,7 @@ func TestIn(t *testing.T) {
 				from.Made(id, map[string]string{"a": "made", "n": "new"})
 				from.Made(id, nil)
 			}
-			w.Git(w.Repo, "fetch", "-q", from.Repo, "HEAD") // a clone has the commit
+			w.Git(w.Repo, "fetch", "-q", from.Repo, "HEAD") // a clone with the commit
 			w.Import(from, id)
 			w.Change(id, tt.facts)
 			dir := filepath.Join(w.Repo, tt.dir)
@@ -95,7 +95,7 @@ func lay(w *world, dir string, all map[string]string) {
 	}
 }
 
-// A thread with a worktree of its own works nowhere else.
+// A thread with its own worktree works nowhere else.
 func TestInAnotherDirectory(t *testing.T) {
 	t.Parallel()
 	w := worktreetest.New(t)
@@ -113,7 +113,8 @@ func TestInAnotherDirectory(t *testing.T) {
 	_, err = in(filepath.Dir(w.Repo))
 	require.Equal(t, protocol.CodeFailed, codeOf(err))
 
-	// One that has gone on elsewhere gets the files of its last step, into a worktree that has those of an earlier one.
+	// A worktree with the files of an earlier step gets the last step's files if the thread continued
+	// elsewhere.
 	k, err := w.Keeper().Before(ctx, worktree.Step{Thread: w.Thread(id), Dir: at.Root, Last: w.Chain(id).Last})
 	require.NoError(t, err)
 	first := k.Spec.Tree
@@ -135,7 +136,7 @@ func TestInAnotherDirectory(t *testing.T) {
 	require.Equal(t, "made elsewhere", w.Read(filepath.Join(at.Root, "a")), "it is made again")
 }
 
-// What is imported is kept for its threads, and can be handed on.
+// Imported files are kept for their threads, and can be exported.
 func TestBundledFiles(t *testing.T) {
 	t.Parallel()
 	from, w := worktreetest.New(t), worktreetest.New(t)
@@ -181,7 +182,7 @@ func TestBundledFiles(t *testing.T) {
 	require.Equal(t, 3, missing)
 }
 
-// A repository for a foreign thread is made whole or not at all, and one that was cut off is begun again.
+// A repository for a foreign thread is made completely or not at all. An interrupted one is made again.
 func TestNewRepository(t *testing.T) {
 	t.Parallel()
 	from, w := worktreetest.New(t), worktreetest.New(t)
@@ -192,7 +193,7 @@ func TestNewRepository(t *testing.T) {
 	step, err := w.Keeper().StepFiles(ctx, w.At(id))
 	require.NoError(t, err)
 	for name, tt := range map[string]struct {
-		left  bool // by one who was killed
+		left  bool // by a killed process
 		below string
 		tree  protocol.Tree
 		want  bool
@@ -225,7 +226,7 @@ func TestNewRepository(t *testing.T) {
 	}
 }
 
-// A child that works in its parent's files works nowhere without them.
+// A child that works in its parent's files doesn't work without them.
 func TestInOfAChild(t *testing.T) {
 	t.Parallel()
 	w := worktreetest.New(t)
@@ -249,7 +250,7 @@ func TestInOfAChild(t *testing.T) {
 	require.Equal(t, w.At(child), w.Keeper().WithFiles(ctx, w.At(child)).Head)
 }
 
-// Where git makes no worktree, what was there stays, and a person learns how to see why.
+// If git cannot make a worktree, existing files stay, and the error has a hint how to find the cause.
 func TestWorktreeThatGitRefuses(t *testing.T) {
 	t.Parallel()
 	w := worktreetest.New(t)

@@ -37,7 +37,7 @@ func codeOf(err error) protocol.Code {
 	return fault.Of(err).Code
 }
 
-// What a new thread gets, by what a person says, what the config says, and where it is.
+// The mode of a new thread depends on the person's choice, the config, and its directory.
 func TestNew(t *testing.T) {
 	t.Parallel()
 	config := func(mode string, per map[string]string) *protocol.WorkspaceConfig {
@@ -46,8 +46,8 @@ func TestNew(t *testing.T) {
 	for name, tt := range map[string]struct {
 		options worktree.Options
 		config  *protocol.WorkspaceConfig
-		dir     string // below the repository; "/" is beside it
-		home    bool   // the repository is the user's whole home directory
+		dir     string // below the repository; "/" is next to it
+		home    bool   // the repository is the whole home directory
 		want    string // a mode; "": none is stored
 		code    protocol.Code
 	}{
@@ -155,7 +155,7 @@ func TestFileChanges(t *testing.T) {
 	require.Len(t, totals, 2)
 }
 
-// A work tree is one thread's at a time, and free again after.
+// A work tree has one thread at a time, and is free afterwards.
 func TestLocks(t *testing.T) {
 	t.Parallel()
 	w := worktreetest.New(t)
@@ -178,7 +178,7 @@ func TestLocks(t *testing.T) {
 	held.Release()
 	require.False(t, (*worktree.Checkout)(nil).Held())
 
-	// One that cannot begin gives it back.
+	// A failed start frees it.
 	w.Settings.Workspace = nil
 	k.Config = func(context.Context) (protocol.Config, error) { return protocol.Config{}, errors.ErrUnsupported }
 	_, err = k.Open(ctx, id, w.Repo, w.Workspace(id))
@@ -196,7 +196,7 @@ func TestLocks(t *testing.T) {
 	require.NoError(t, errors.Join(second.RemoveAndUnlock(), lock.RemoveAndUnlock()))
 }
 
-// A snapshot has the files as they are, without those of the home and those that are too big or hidden.
+// A snapshot has all files except the home's and files that are too large or hidden.
 func TestSpec(t *testing.T) {
 	t.Parallel()
 	w := worktreetest.New(t)
@@ -233,7 +233,7 @@ func TestSpec(t *testing.T) {
 	require.Equal(t, protocol.CodeFailed, codeOf(err), "the home itself is no work tree")
 }
 
-// Who begins in a directory in which a step is being made is warned, once.
+// Starting in a directory where a step is running gives a warning, once.
 func TestTellNeighbour(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -271,7 +271,7 @@ func TestTellNeighbour(t *testing.T) {
 	}
 }
 
-// What is before a step, by what the step before has kept and who has changed the files since.
+// Before depends on the files kept by the previous step, and on changes made since.
 func TestBefore(t *testing.T) {
 	t.Parallel()
 	w := worktreetest.New(t)
@@ -294,7 +294,7 @@ func TestBefore(t *testing.T) {
 	require.Equal(t, last, k.Before)
 	k.Release()
 
-	// A process that has just made the step before does not look at the files again, for a moment.
+	// For a moment, the process that made the previous step doesn't check the files again.
 	k.Check(ctx, w.Chain(id).Last.Step)
 	bin := filepath.Join(t.TempDir(), "git")
 	require.NoError(t, os.WriteFile(bin, []byte("#!/bin/sh\nexit 1\n"), 0o755))
@@ -320,7 +320,7 @@ func TestBefore(t *testing.T) {
 		k.Release()
 	}
 
-	// A step that is made again begins with what it began with. What is found otherwise is kept.
+	// A repeated step starts with the same files. Different files found there are kept.
 	w.Write(filepath.Join(w.Repo, "mine"), "")
 	from, after, err := w.Keeper().TreesAround(ctx, w.Thread(id), w.Chain(id))
 	require.NoError(t, err)
@@ -345,7 +345,7 @@ func TestBefore(t *testing.T) {
 	require.Empty(t, from)
 }
 
-// Where the files cannot be kept a step is made without them in a person's directory, and not in its own worktree.
+// If the files cannot be kept, a step runs without them in a person's directory, but not in its own worktree.
 func TestNotKept(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{written, inTree} {
@@ -366,7 +366,7 @@ func TestNotKept(t *testing.T) {
 	require.Contains(t, hints.All("", fault.Of(err))[0], "uwf thread fork "+id)
 }
 
-// What a person is warned of after a step, and what is shown of it.
+// TestCheck checks the warnings after a step and what is shown of it.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	w := worktreetest.New(t)
@@ -406,7 +406,7 @@ func TestCheck(t *testing.T) {
 	k.Tidy(ctx)
 }
 
-// What an earlier step has left out is told once.
+// Files left out by an earlier step are reported once.
 func TestLeftIsToldOnce(t *testing.T) {
 	t.Parallel()
 	w := worktreetest.New(t)
@@ -431,7 +431,7 @@ func TestLeftIsToldOnce(t *testing.T) {
 	}
 }
 
-// Files go back to before a step, and forward again; what a person has changed since stops that.
+// The files go back to the state before a step, and forward again, unless a person has changed them since.
 func TestTravel(t *testing.T) {
 	t.Parallel()
 	w := worktreetest.New(t)
@@ -470,7 +470,7 @@ func TestTravel(t *testing.T) {
 	require.Equal(t, "by hand", w.Read(filepath.Join(w.Repo, "a")))
 	require.NoFileExists(t, w.RunDir(id).File(runfiles.RestoreFile))
 
-	// A step without files leaves them.
+	// A step without files doesn't change them.
 	w.Step(id, protocol.Step{Role: "plan"}, map[string]any{"$status": "again"})
 	w.Warnings = nil
 	changed, err = travel(false)
@@ -484,7 +484,7 @@ func TestTravel(t *testing.T) {
 	require.False(t, none.Gone)
 }
 
-// While a change for one thread stands half-way, no other thread works among its files.
+// While a change for one thread is incomplete, no other thread works in its directory.
 func TestAClaimedTree(t *testing.T) {
 	t.Parallel()
 	w := worktreetest.New(t)
@@ -509,7 +509,7 @@ func TestAClaimedTree(t *testing.T) {
 	require.NoError(t, open(two))
 }
 
-// After its repository was moved a thread keeps its files: those of earlier steps are found where they are kept.
+// A thread keeps its files if its repository is moved: files of earlier steps are found in the keeper.
 func TestAMovedRepository(t *testing.T) {
 	t.Parallel()
 	w := worktreetest.New(t)

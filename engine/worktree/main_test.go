@@ -8,7 +8,7 @@ import (
 	"github.com/united-workforce/uwf/util/tmpfstest"
 )
 
-// tests removes the kit's repository behind them.
+// tests removes the kit's repository afterwards.
 type tests struct{ tmpfstest.Runner }
 
 func (t tests) Run() int {

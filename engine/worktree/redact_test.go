@@ -19,7 +19,8 @@ import (
 	"github.com/united-workforce/uwf/util/hints"
 )
 
-// A path is taken out of everything that is kept of a thread, and of nothing else; others that have it must be meant.
+// A path is removed from everything kept of a thread, and from nothing else. If other threads have it, a flag
+// is needed.
 func TestRedact(t *testing.T) {
 	t.Parallel()
 	w := worktreetest.New(t)
@@ -58,7 +59,7 @@ func TestRedact(t *testing.T) {
 	_, err = f.Redact(ctx, id, "key", false)
 	require.Equal(t, protocol.CodeNotFound, codeOf(err))
 
-	// A step that was undone has its files still.
+	// An undone step still has its files.
 	undone := w.Made(id, map[string]string{"later": "secret three"})
 	require.NoError(t, w.Heads.Move(ctx, id, undone, *w.Chain(id).Last.Prev))
 	w.Change(id, heads.Facts{Undone: []protocol.Hash{undone}})
@@ -67,7 +68,7 @@ func TestRedact(t *testing.T) {
 	require.Equal(t, 1, out.States)
 	w.Write(filepath.Join(w.Repo, "later"), "")
 
-	// What two threads have is redacted of both, or of none.
+	// What two threads share is redacted in both, or in neither.
 	_, err = f.Redact(ctx, other, "a", false)
 	require.Equal(t, protocol.CodeInvalid, codeOf(err))
 	require.Contains(t, fault.Of(err).Message, id)
@@ -88,7 +89,8 @@ func TestRedact(t *testing.T) {
 	require.Len(t, gone, len(r.Contents))
 }
 
-// Threads whose work is nowhere else stay, with their whole family; force removes them, a dry run nothing.
+// Threads with work that exists nowhere else are kept with their whole family; force removes them. A dry run
+// removes nothing.
 func TestPrune(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -141,7 +143,7 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// What was redacted does not come back with a bundle of before, and does not travel with a bundle of after.
+// Redacted files don't return with an older bundle, and aren't part of a newer one.
 func TestRedactedFilesAndBundles(t *testing.T) {
 	t.Parallel()
 	w, there := worktreetest.New(t), worktreetest.New(t)

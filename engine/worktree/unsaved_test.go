@@ -18,12 +18,12 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// Everything that is lost when a worktree goes is found, and nothing else keeps it.
+// All that would be lost with a worktree is found, and nothing else keeps it.
 func TestOnlyHere(t *testing.T) {
 	t.Parallel()
 	const clone = `git -C tree clone -q ../sub `
 	for name, c := range map[string]struct {
-		script string // beside the repository "root", its worktree "tree" and "sub"
+		script string // next to the repository "root", its worktree "tree" and "sub"
 
 	}{
 		"nothing":                            {`true`},
@@ -75,7 +75,7 @@ func TestOnlyHere(t *testing.T) {
 	}
 }
 
-// Of a worktree that may be half made, its own files do not count.
+// The own files of a possibly incomplete worktree don't count.
 func TestHalfMade(t *testing.T) {
 	t.Parallel()
 	w := newNested(t)
@@ -85,7 +85,6 @@ func TestHalfMade(t *testing.T) {
 	require.Len(t, w.inspect(false).Commits, 1)
 }
 
-// nested is a worktree of a repository with submodules.
 type nested struct {
 	*testing.T
 	dir, base string
@@ -107,7 +106,7 @@ func newNested(t *testing.T) *nested {
 	return w
 }
 
-// sh runs a script as the user would.
+// sh runs a script as the user.
 func (w *nested) sh(script string) string {
 	w.Helper()
 	cmd := exec.CommandContext(w.Context(), "sh", "-ec", script)

@@ -17,12 +17,12 @@ import (
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// A directory that another user can write, or that belongs to one, is refused unless the user trusts
-// them. A link in it is refused from everybody.
+// A directory owned or writable by another user is refused unless that user is trusted. A link in it is
+// refused in any case.
 func TestGuard(t *testing.T) {
 	t.Parallel()
 	above := t.TempDir()
-	require.NoError(t, os.Chmod(filepath.Dir(above), 0o755)) // that of the test is closed
+	require.NoError(t, os.Chmod(filepath.Dir(above), 0o755)) // the test's own directory isn't accessible to others
 	dir := filepath.Join(above, "team")
 	require.NoError(t, os.Mkdir(dir, 0o755))
 	open := func(o storeremote.Options) error {
@@ -36,7 +36,7 @@ func TestGuard(t *testing.T) {
 		require.True(t, errors.As(err, &coded), "%v", err)
 		require.Equal(t, protocol.CodeInvalid, coded.Code)
 	}
-	written := refused // by others
+	written := refused // writable by others
 	if !safeopen.Reachable(dir) {
 		written = func(err error) { t.Helper(); require.NoError(t, err, "nobody else gets there") }
 	}

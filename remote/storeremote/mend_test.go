@@ -16,8 +16,8 @@ import (
 	"github.com/united-workforce/uwf/remote/storeremote"
 )
 
-// A node that is damaged counts as missing, and whoever has it puts it again: also when
-// many do so at once. So it is with objects, but that their damage is found on reading.
+// A damaged node counts as missing, and any client can store it again, even several at once. The same holds
+// for objects, but their damage is found when they are read.
 func TestMended(t *testing.T) {
 	t.Parallel()
 	ctx, dir := t.Context(), filepath.Join(t.TempDir(), "team")

@@ -15,7 +15,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// Each connection opens the directory again, as another process would.
+// Each connection opens the directory again, as a new process would.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	remotetest.Run(t, func(t *testing.T, a cas.Algorithm) remotetest.Open {
@@ -28,8 +28,8 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// A lease that cannot be read keeps others from its thread, and from no other. Removing
-// the file, as the error says, gives nobody a fence that somebody has had.
+// An unreadable lease blocks its thread, but no other. If the file is removed, as the error advises, no fence
+// is issued twice.
 func TestUnreadableLease(t *testing.T) {
 	t.Parallel()
 	const id, other = "01ARZ3NDEKTSV4RRFFQ69G5FAA", "01ARZ3NDEKTSV4RRFFQ69G5FAB"

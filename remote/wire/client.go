@@ -1,7 +1,6 @@
-// Package wire speaks to a remote at the end of a pipe, and is that end: a protocol of
-// frames over stdin and stdout, described in docs/remote-protocol.md. Either side takes the
-// other for a stranger: whatever it says has a bound, in bytes and in time, and what it
-// says wrong ends the connection.
+// Package wire implements the client and the server of the remote protocol: frames over stdin and stdout,
+// described in docs/remote-protocol.md. Neither side trusts the other: messages are limited in size and time, and
+// an invalid one closes the connection.
 package wire
 
 import (

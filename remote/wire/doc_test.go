@@ -18,7 +18,7 @@ import (
 	"github.com/united-workforce/uwf/remote/wire"
 )
 
-// The session of docs/remote-protocol.md is what is said.
+// TestDocumentedSession checks the session in docs/remote-protocol.md.
 func TestDocumentedSession(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/remote-protocol.md")

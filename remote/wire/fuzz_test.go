@@ -16,7 +16,7 @@ import (
 	"github.com/united-workforce/uwf/remote/wire"
 )
 
-// FuzzClient lets any bytes be what a helper says; FuzzServer, what a client says.
+// FuzzClient sends random bytes to a client; FuzzServer, to a server.
 func FuzzClient(f *testing.F) {
 	f.Add([]byte(wire.Magic + frame('.', greeting) + frame('v', `{"hashes":["4EAEYQKFHTJ23"]}`) + frame('.', "{}")))
 	f.Add([]byte(wire.Magic + frame('.', greeting) + frame('n', "4EAEYQKFHTJ23xx") + "n\x80\x00\x00\x01x" + frame('n', "x")))

@@ -16,8 +16,8 @@ import (
 	"github.com/united-workforce/uwf/remote/wire"
 )
 
-// A far end that stalls is reported after five seconds, wherever it stops, and left after a minute. One
-// that is slow, or at work, is neither.
+// A stalled peer is reported after five seconds and disconnected after a minute, at any point. A slow or
+// working one is neither.
 func TestStalls(t *testing.T) {
 	t.Parallel()
 	const answer = `{"state":{"thread":"01ARZ3NDEKTSV4RRFFQ69G5FAA","head":"4EAEYQKFHTJ23","facts":{}}}`
@@ -39,7 +39,7 @@ func TestStalls(t *testing.T) {
 	for name, c := range map[string]struct {
 		says    []says
 		stalls  bool
-		seconds int // until it is over
+		seconds int // until the end
 	}{
 		"from the beginning":   {nil, true, 60},
 		"before the greeting":  {[]says{{0, wire.Magic}}, true, 60},
@@ -57,7 +57,7 @@ func TestStalls(t *testing.T) {
 				go func() { _, _ = io.Copy(io.Discard, theirs) }()
 				go func() {
 					for _, s := range c.says {
-						time.Sleep(s.after) // of the bubble: nobody waits
+						time.Sleep(s.after) // the bubble's time; no real wait
 						if _, err := io.WriteString(answers, s.text); err != nil {
 							return
 						}
@@ -79,7 +79,7 @@ func TestStalls(t *testing.T) {
 				} else {
 					require.ErrorAs(t, err, new(*wire.SilentError))
 				}
-				time.Sleep(time.Hour) // between two questions nothing is waited for
+				time.Sleep(time.Hour) // no timeout between two requests
 				require.Equal(t, c.stalls, reports.Load() == 1)
 				if client != nil {
 					require.NoError(t, client.Close())
@@ -89,7 +89,7 @@ func TestStalls(t *testing.T) {
 	}
 }
 
-// What is sent slowly is not cut off, either.
+// Slow uploads aren't cut off.
 func TestSlowUploads(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

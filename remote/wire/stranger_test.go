@@ -25,7 +25,7 @@ import (
 
 const idA = "01ARZ3NDEKTSV4RRFFQ69G5FAA"
 
-// frame is one of the protocol.
+// frame returns a frame of the protocol.
 func frame(kind byte, text string) string {
 	head := []byte{kind, 0, 0, 0, 0}
 	binary.BigEndian.PutUint32(head[1:], uint32(len(text)))
@@ -34,8 +34,8 @@ func frame(kind byte, text string) string {
 
 const greeting = `{"version":1,"info":{"hash":"xxh3","program":"stranger","nowMs":1}}`
 
-// stranger plays the other side: what answers returns is said once a request has been
-// read, and then the next; after the last one the stream ends, or is silent.
+// stranger plays the other side. It sends each string after it has read a request; after the last one the
+// stream ends, or is silent.
 func stranger(t *testing.T, silent bool, says ...string) (*wire.Client, error) {
 	t.Helper()
 	theirs, out := io.Pipe()
@@ -75,7 +75,7 @@ func stranger(t *testing.T, silent bool, says ...string) (*wire.Client, error) {
 	return c, err
 }
 
-// A helper is a stranger: whatever it says instead of a greeting, the client says so.
+// The client reports an invalid greeting of a helper.
 func TestHostileGreetings(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -115,8 +115,7 @@ func TestHostileGreetings(t *testing.T) {
 	require.ErrorIs(t, err, &protocol.Error{Code: protocol.CodeUnsupportedVersion})
 }
 
-// What a helper answers is held against the question; what does not fit ends the
-// connection.
+// The client checks each response against its request. An invalid one closes the connection.
 func TestHostileAnswers(t *testing.T) {
 	t.Parallel()
 	good, other := castest.Node(t, cas.XXH3, "good"), castest.Node(t, cas.XXH3, "other")
@@ -237,7 +236,7 @@ func TestHostileAnswers(t *testing.T) {
 	}
 }
 
-// What is no answer is told in words of the protocol, not of Go.
+// Errors about invalid responses use the terms of the protocol, not of Go.
 func TestWordsAboutAnswers(t *testing.T) {
 	t.Parallel()
 	for _, says := range []string{
@@ -255,7 +254,7 @@ func TestWordsAboutAnswers(t *testing.T) {
 	}
 }
 
-// Facts that concern this machine are not a helper's to say.
+// A helper cannot set facts that concern this machine.
 func TestFactsOfAStranger(t *testing.T) {
 	t.Parallel()
 	says := frame('.', `{"state":{"thread":"`+idA+`","head":"4EAEYQKFHTJ23","facts":{"title":"t","imported":{"from":"x","confirmed":true},"agents":{"*":"./evil"},"workspace":{"mode":"none","root":"/"},"remote":{"name":"x"}}}}`)
@@ -270,7 +269,7 @@ func TestFactsOfAStranger(t *testing.T) {
 	require.Nil(t, got.Facts.Agents)
 }
 
-// Whoever says nothing, or only that he is at work, is waited for so long and no longer.
+// A peer that is silent, or only reports that it is working, is disconnected after a timeout.
 func TestSilence(t *testing.T) {
 	t.Parallel()
 	var silent *wire.SilentError
@@ -308,7 +307,7 @@ func TestSilence(t *testing.T) {
 	prosetest.Error(t, err)
 }
 
-// A list has an end, in bytes, also if nobody wants the rest of it.
+// Lists are limited in bytes, even if the caller doesn't read the rest.
 func TestEndlessLists(t *testing.T) {
 	t.Parallel()
 	entry := func(i int) string {
@@ -353,7 +352,7 @@ func TestEndlessLists(t *testing.T) {
 	}
 }
 
-// A home of 100,000 threads is listed as a whole.
+// A home with 100,000 threads is listed completely.
 func TestLongList(t *testing.T) {
 	t.Parallel()
 	theirs, out := io.Pipe()
@@ -383,7 +382,7 @@ func TestLongList(t *testing.T) {
 	require.Equal(t, 100_000, seen)
 }
 
-// A context that ends in the middle of a call ends it.
+// A call ends if its context is canceled.
 func TestContextInTheMiddle(t *testing.T) {
 	t.Parallel()
 	c, err := stranger(t, true, wire.Magic+frame('.', greeting), frame('v', `{"hashes":["4EAEYQKFHTJ23"]}`))
@@ -398,7 +397,7 @@ func TestContextInTheMiddle(t *testing.T) {
 	require.ErrorIs(t, last, context.Canceled)
 }
 
-// A client is a stranger, too: what it says wrong it is told, and the server ends.
+// An invalid message of a client is answered with an error, and the server ends.
 func TestHostileClients(t *testing.T) {
 	t.Parallel()
 	hello := wire.Magic + frame('q', `{"verb":"hello","versions":[1],"hash":"xxh3"}`) + frame('.', "{}")
@@ -441,7 +440,7 @@ func TestHostileClients(t *testing.T) {
 	}
 }
 
-// A server that is ended in the middle of a request ends, also if its client says nothing.
+// A canceled server ends, even if its client is silent.
 func TestServerEnds(t *testing.T) {
 	t.Parallel()
 	in, _ := io.Pipe()

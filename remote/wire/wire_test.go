@@ -15,7 +15,7 @@ import (
 	"github.com/united-workforce/uwf/remote/wire"
 )
 
-// serve is a server in this process, and a client of it.
+// serve starts a server in this process and returns a client.
 func serve(t testing.TB, r remote.Remote) *wire.Client {
 	t.Helper()
 	theirs, out := io.Pipe()

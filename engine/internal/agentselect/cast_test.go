@@ -18,8 +18,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// A plan must say what a run would do: the model of the command line goes before
-// that of the config.
+// A plan must show what a run would use: the model of the command line overrides the config's.
 func TestCastNamesAgentAndModel(t *testing.T) {
 	t.Parallel()
 	bin := t.TempDir()
@@ -56,7 +55,7 @@ func TestCastNamesAgentAndModel(t *testing.T) {
 	require.Equal(t, "opus", cast("planner", Wish{Agent: "external"}).Model)
 	require.Equal(t, "external", cast("planner", Wish{Agent: "own", Agents: map[string]string{"planner": "external"}}).Agent)
 
-	// What is shown is what is run, for programs of others, too.
+	// Programs of others are shown as they would be run.
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "uwf-claude-code"), []byte("#!/bin/sh\n"), 0o755))
 	for role, model := range map[string]string{"planner": "sonnet", "reviewer": "haiku", "tester": "l"} {
 		c := cast(role, Wish{Agent: "claude"})

@@ -10,7 +10,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// What is known only in part is a lower bound, and says of how many steps.
+// A partly known cost is a lower bound, with the number of unknown steps.
 func TestTotalsSurviveTheFile(t *testing.T) {
 	t.Parallel()
 	cost := 0.1

@@ -26,8 +26,8 @@ func child(key string, status protocol.Status) children.Child {
 	return k
 }
 
-// Where a thread stands follows from where its children stand.
-func TestTell(t *testing.T) {
+// The state of a parent follows from its children's states.
+func TestSummarize(t *testing.T) {
 	t.Parallel()
 	const done, failed, asks, idle, runs = protocol.StatusCompleted, protocol.StatusError, protocol.StatusSuspended, protocol.StatusIdle, protocol.StatusRunning
 	for want, all := range map[protocol.Status][][]protocol.Status{
@@ -60,7 +60,7 @@ func TestTell(t *testing.T) {
 	require.Equal(t, protocol.StatusWaitingForChildren, out.Status, "nobody has noted its end")
 }
 
-// Whoever drives children and who looks at them later say the same of those that have failed.
+// A driver and a later reader report the same failed children.
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	why := fault.New(protocol.CodeAgent, "it crashed")
@@ -78,7 +78,7 @@ func TestFailures(t *testing.T) {
 	prosetest.Text(t, out.Error.Hint)
 }
 
-// An attempt of one child never has a number of an attempt of all.
+// The number of a child's attempt differs from the numbers of attempts of all children.
 func TestAttempt(t *testing.T) {
 	t.Parallel()
 	f := heads.Facts{Attempts: map[string]int{place.AttemptKey(""): 2, place.AttemptKey("a"): 3, place.AttemptKey("b/c"): 1}}
@@ -87,7 +87,7 @@ func TestAttempt(t *testing.T) {
 	require.Equal(t, 2000, place.Attempt(f, "b"))
 }
 
-// What an item is called is short, one line, and harmless, whatever the item is.
+// Labels are short, harmless and one line, for any item.
 func TestLabelOf(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -109,7 +109,7 @@ func TestLabelOf(t *testing.T) {
 	}
 }
 
-// A path of keys has the items in their place, as far as they are for some.
+// A path of keys contains the items of the children that have one.
 func TestBelow(t *testing.T) {
 	t.Parallel()
 	path, label := children.Below("", "", "docs", "")

@@ -16,10 +16,10 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// world is a user's home with some of what people have in it.
+// world is a user's home with typical contents.
 type world struct {
 	t   *testing.T
-	dir string // above the home
+	dir string // the parent of the home
 }
 
 func newWorld(t *testing.T) world {
@@ -41,7 +41,7 @@ func (w world) link(to, name string) {
 	require.NoError(w.t, os.Symlink(to, w.at(name)))
 }
 
-// git runs git as a person would, who has no settings.
+// git runs git without any settings.
 func (w world) git(dir string, args ...string) {
 	w.t.Helper()
 	cmd := exec.Command("git", append([]string{"-c", "user.name=u", "-c", "user.email=u@example.org"}, args...)...)
@@ -50,7 +50,7 @@ func (w world) git(dir string, args ...string) {
 	require.NoError(w.t, err, "%s", out)
 }
 
-// rules are those of a thread that was started in a directory.
+// rules returns the rules of a thread started in a directory.
 func (w world) rules(thread string, allowed ...string) cwd.Rules {
 	r := cwd.Rules{Thread: w.at(thread), User: w.at("home")}
 	for _, a := range allowed {
@@ -59,7 +59,7 @@ func (w world) rules(thread string, allowed ...string) cwd.Rules {
 	return r
 }
 
-// leads requires that a location leads to a directory.
+// leads requires that a location resolves to a directory.
 func (w world) leads(r cwd.Rules, location, want string) {
 	w.t.Helper()
 	got, err := r.Resolve(location)
@@ -67,7 +67,7 @@ func (w world) leads(r cwd.Rules, location, want string) {
 	assert.Equal(w.t, w.at(want), got)
 }
 
-// refused requires that a location is outside.
+// refused requires that a location is refused.
 func (w world) refused(r cwd.Rules, location string, never bool) {
 	w.t.Helper()
 	_, err := r.Resolve(location)
@@ -109,11 +109,11 @@ func TestLinks(t *testing.T) {
 	w.link(w.at("home"), "home/repo/home")
 	w.link("out", "home/repo/twice")
 	w.link("../../repo2", "home/repo/pkg/deeper")
-	w.link("..", "home/repo/pkg/up") // inside: it leads to the repository
+	w.link("..", "home/repo/pkg/up") // inside: it resolves to the repository
 	w.link("../../../..", "home/repo/pkg/deep/top")
 	w.leads(r, "in/deep", "home/repo/pkg/deep")
 	w.leads(r, "pkg/up/pkg", "home/repo/pkg")
-	w.leads(r, "out/../pkg", "home/repo/pkg") // as a person reads it
+	w.leads(r, "out/../pkg", "home/repo/pkg") // interpreted as a person would
 	for _, location := range []string{"out", "twice", "pkg/deeper", "pkg/up/out/", "home/.ssh", "home/repo2"} {
 		w.refused(r, location, false)
 	}
@@ -124,7 +124,7 @@ func TestLinks(t *testing.T) {
 	_, err := r.Resolve("loop")
 	require.Error(t, err)
 
-	// Each visit is judged again.
+	// Each visit is checked again.
 	require.NoError(t, os.Remove(w.at("home/repo/in")))
 	w.link("../repo2", "home/repo/in")
 	w.refused(r, "in", false)
@@ -146,7 +146,7 @@ func TestAllowed(t *testing.T) {
 	}
 }
 
-// Whoever starts a thread in the home directory, or above it, means that.
+// A thread started in the home directory, or above it, may work there.
 func TestThreadAtHome(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -158,7 +158,7 @@ func TestThreadAtHome(t *testing.T) {
 	w.refused(w.rules("."), "home", true)
 }
 
-// The thread's directory, or one above it, becomes a link after the start.
+// The thread's directory, or its parent, becomes a link after the start.
 func TestMovedThread(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -180,7 +180,7 @@ func TestMovedThread(t *testing.T) {
 	require.ErrorAs(t, err, &moved)
 }
 
-// An imported thread may hold anything.
+// An imported thread may contain anything.
 func TestThreadOfAnotherSystem(t *testing.T) {
 	t.Parallel()
 	for _, dir := range []string{"..", ".", `C:\work`, ""} {
@@ -210,15 +210,14 @@ func TestWorkTrees(t *testing.T) {
 	}
 	w.refused(w.rules("home/repo/pkg"), "..", false)
 
-	// From one work tree to another, but not to the main one, which somebody may
-	// have wanted to keep agents out of.
+	// From one work tree to another, but not to the main one, from which a person may want to exclude agents.
 	w.git("home/repo", "worktree", "add", "-q", "--detach", w.dir+"/trees/more")
 	w.leads(w.rules("trees/more"), w.at("trees/repo/sub"), "trees/repo/sub")
 	w.refused(w.rules("trees/more"), w.at("home/repo"), false)
 	w.refused(w.rules("trees/repo/sub"), w.at("trees/repo"), false)
 }
 
-// What an agent can write within its own directory opens no other.
+// Files written by an agent in its directory don't allow another one.
 func TestForgedWorkTrees(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -233,7 +232,7 @@ func TestForgedWorkTrees(t *testing.T) {
 		require.NoError(t, os.WriteFile(w.at(path), []byte(text+"\n"), 0o644))
 	}
 
-	// Its repository lists what is no work tree, or another repository's.
+	// Its repository lists a directory that isn't a work tree, or belongs to another repository.
 	write("home/repo/.git/worktrees/x/gitdir", w.at("home/repo2/.git"))
 	write("home/repo/.git/worktrees/x/commondir", "../..")
 	write("home/repo/.git/worktrees/y/gitdir", w.at("elsewhere/.git"))
@@ -255,7 +254,7 @@ func TestForgedWorkTrees(t *testing.T) {
 		w.refused(r, w.at("tree2"), false)
 		require.NoError(t, os.Remove(w.at("home/repo/.git")))
 	}
-	// Its own .git names a directory of its own that names the other.
+	// Its own .git refers to a directory inside it that refers to the other.
 	write("home/repo/own/worktrees/x/gitdir", w.at("home/repo/.git"))
 	write("home/repo/own/worktrees/x/commondir", w.at("home/repo2/.git"))
 	write("home/repo/own/HEAD", "ref: refs/heads/main")
@@ -267,8 +266,8 @@ func TestForgedWorkTrees(t *testing.T) {
 	w.refused(r, w.at("tree2"), false)
 }
 
-// Inside of the thread's directory there are places that git, uwf or the user's
-// programs obey. An agent takes its workspace for chosen by a person.
+// Inside the thread's directory there are places from which git, uwf or other programs take their
+// configuration.
 func TestSpecialPlacesAreNoWorkplace(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
@@ -302,8 +301,8 @@ func TestSpecialPlacesAreNoWorkplace(t *testing.T) {
 	require.NoError(t, err, "the config lists it")
 }
 
-// Whoever starts a thread in such a place, or in a part of it, is asked to say so in
-// the config. A work tree in one was made to be worked in.
+// Starting a thread in or below a special place must be allowed in the config. A work tree below one is
+// allowed.
 func TestSpecialPlacesStartNoThread(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

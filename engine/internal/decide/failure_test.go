@@ -11,7 +11,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// failures are all combinations of what can be known of a failure.
+// failures returns all combinations of facts about a failure.
 func failures() (all []Failure) {
 	bools := []bool{false, true}
 	for _, kind := range []protocol.FailureKind{"", protocol.FailedRateLimit, protocol.FailedServer, protocol.FailedCrash, protocol.FailedTimeout, protocol.FailedMachine} {
@@ -36,7 +36,7 @@ func failures() (all []Failure) {
 	return all
 }
 
-// policies are those that configs can make.
+// policies returns the policies that a config can express.
 func policies() (all []Policy) {
 	sets := [][]protocol.FailureKind{
 		{}, {protocol.FailedRateLimit, protocol.FailedServer}, {protocol.FailedServer, protocol.FailedCrash},
@@ -57,8 +57,7 @@ func policies() (all []Policy) {
 	return all
 }
 
-// failureLaws are statements about what follows a failure that do not follow the order of the
-// rows. Each returns true if it is broken.
+// failureLaws are properties that don't depend on the order of the rows. Each returns true if it is violated.
 var failureLaws = map[string]func(Failure, Policy, Then) bool{
 	"attempts bound runs": func(f Failure, p Policy, then Then) bool {
 		return then.Kind == ThenRunAgain && f.Runs >= p.Attempts

@@ -15,7 +15,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-// today is the limit of a day in a home of its own, and its clock.
+// today returns the limit per day in a new home, and its clock.
 func today(t *testing.T, l protocol.DayLimits) (Day, *time.Time) {
 	a, _ := accounts(t)
 	now := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
@@ -39,7 +39,7 @@ func TestADayEndsAtMidnight(t *testing.T) {
 	*now = midnight.Add(-time.Second)
 	require.NotZero(t, d.UsedUp())
 
-	// One day is one, whatever the zone of a process is.
+	// The day doesn't depend on the time zone of a process.
 	*now = now.In(time.FixedZone("east", 9*3600))
 	require.Equal(t, midnight, d.UsedUp().Until().UTC())
 	*now = midnight
@@ -49,13 +49,13 @@ func TestADayEndsAtMidnight(t *testing.T) {
 	require.NoError(t, d.Count("a", "", usage(0, 1)))
 	prosetest.Text(t, d.UsedUp().Reason)
 
-	// A clock that was set back makes no new day, and none that lasts.
+	// A clock that was set back starts no new day.
 	*now = now.Add(-72 * time.Hour)
 	require.NotZero(t, d.UsedUp())
 	require.LessOrEqual(t, d.UsedUp().Until().Sub(*now), 24*time.Hour)
 }
 
-// A step counts once, however often it is adopted, also on the next day.
+// A step counts once, however often it is adopted, even on the next day.
 func TestAStepCountsOnce(t *testing.T) {
 	t.Parallel()
 	d, now := today(t, protocol.DayLimits{CostUSD: 1})
@@ -72,7 +72,7 @@ func TestAStepCountsOnce(t *testing.T) {
 	require.Equal(t, 0.4, d.read().CostUSD)
 }
 
-// Each person who raises the limit grants as much again beyond what was spent.
+// Each raise grants as much again, relative to the amount spent.
 func TestADayIsRaised(t *testing.T) {
 	t.Parallel()
 	d, now := today(t, protocol.DayLimits{CostUSD: 1, Tokens: 1e6})
@@ -92,7 +92,7 @@ func TestADayIsRaised(t *testing.T) {
 	require.NotZero(t, d.UsedUp())
 }
 
-// A sum that is damaged is not nothing: the limit holds until midnight, or until a person raises it.
+// With a damaged sum, the limit counts as reached until midnight or a raise.
 func TestADamagedSum(t *testing.T) {
 	t.Parallel()
 	d, now := today(t, protocol.DayLimits{CostUSD: 1})

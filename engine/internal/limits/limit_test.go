@@ -10,7 +10,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// rounds is a policy under which a process waits after that many refusals less one.
+// rounds returns a policy with which a process waits after the n-th refusal.
 func rounds(n int) decide.Policy {
 	return decide.Policy{Attempts: n, On: []protocol.FailureKind{protocol.FailedRateLimit}, MaxRateLimitWait: time.Hour}
 }
@@ -77,7 +77,8 @@ func TestWhatARefusalMakesOfALimit(t *testing.T) {
 		require.Equal(t, noon.Add(c.until), got.Until().UTC(), name)
 		require.Equal(t, c.refusals, got.Refusals, name)
 	}
-	// Whatever wait is configured, the limit is believed later: else an agent would start again and again.
+	// The limit is assumed to last at most this long, whatever the configured wait: otherwise an agent would
+	// start again and again.
 	p.MaxRateLimitWait = 400 * 24 * time.Hour
 	got := Limit{}.After(since(-time.Second, 60*24*time.Hour), p)
 	require.Equal(t, noon.Add(longest), got.Until().UTC())

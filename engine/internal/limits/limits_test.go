@@ -41,7 +41,7 @@ func accounts(t *testing.T) (Accounts, *[]string) {
 
 var claude = NewAccount("claude", nil)
 
-// A limit that is damaged, or no file at all, keeps nobody from working, and is replaced.
+// A damaged limit, or something other than a file, blocks no agent and is replaced.
 func TestADamagedLimitDoesNotCount(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -75,8 +75,8 @@ func TestADamagedLimitDoesNotCount(t *testing.T) {
 	p.Leave()
 }
 
-// What nobody can have noted is no limit: a count that overflows, or a time that is still to come,
-// which a clock leaves that was set back.
+// An impossible record is ignored: a count that overflows, or a time in the future, as left by a clock that
+// was set back.
 func TestAnImplausibleLimitDoesNotCount(t *testing.T) {
 	t.Parallel()
 	now := time.Now().UnixMilli()
@@ -110,7 +110,7 @@ func TestAnImplausibleLimitDoesNotCount(t *testing.T) {
 	}
 }
 
-// A link in the place of a limit is replaced: it is not read, and what it leads to is not written.
+// A link in place of a limit is replaced. Its target is neither read nor written.
 func TestALinkIsReplaced(t *testing.T) {
 	t.Parallel()
 	a, _ := accounts(t)
@@ -131,7 +131,7 @@ func TestALinkIsReplaced(t *testing.T) {
 	require.Equal(t, "mine", string(data))
 }
 
-// Who waits for a reset has no place meanwhile: agents of the same name may have other accounts.
+// A wait for a reset holds no slot, as agents of the same name may have other accounts.
 func TestWhoWaitsForAResetHasNoPlace(t *testing.T) {
 	t.Parallel()
 	a, _ := accounts(t)
@@ -160,7 +160,7 @@ func TestWhoWaitsForAResetHasNoPlace(t *testing.T) {
 	require.ErrorIs(t, <-ended, context.Canceled)
 }
 
-// Once a limit is reset, one asks, and the others wait for its answer.
+// After the reset of a limit, one agent tries, and the others wait for its outcome.
 func TestOneScoutAsksFirst(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -205,7 +205,7 @@ func TestOneScoutAsksFirst(t *testing.T) {
 	}
 }
 
-// Where no scout can be told apart, an agent asks all the same.
+// If the scout's lock doesn't work, an agent runs nevertheless.
 func TestWithoutAScoutsLock(t *testing.T) {
 	t.Parallel()
 	a, _ := accounts(t)
@@ -220,7 +220,7 @@ func TestWithoutAScoutsLock(t *testing.T) {
 	p.Leave()
 }
 
-// An agent that began before a refusal has not shown that the limit is over.
+// The success of an agent that started before a refusal doesn't end the limit.
 func TestASuccessFromBeforeSaysNothing(t *testing.T) {
 	t.Parallel()
 	a, _ := accounts(t)
@@ -238,8 +238,8 @@ func TestASuccessFromBeforeSaysNothing(t *testing.T) {
 	require.Len(t, a.Active(), 1)
 }
 
-// A place ends with the process that has it, however that ends, and with the pass although a
-// process that the agent left behind still has its file.
+// A slot is freed when its process ends in any way, or with the pass, even if a process left behind by the
+// agent still has its file open.
 func TestPlacesAreFreed(t *testing.T) {
 	t.Parallel()
 	a, _ := accounts(t)
@@ -260,7 +260,7 @@ func TestPlacesAreFreed(t *testing.T) {
 	p.Leave()
 	p, _, err = a.Enter(t.Context(), claude, terms)
 	require.NoError(t, err)
-	// The engine is killed: its agent keeps the place until it ends.
+	// If the engine is killed, its agent keeps the slot until it ends.
 	orphan := exec.Command("sleep", "60")
 	orphan.ExtraFiles = p.Inherited()
 	require.NoError(t, orphan.Start())

@@ -30,7 +30,7 @@ import (
 	"github.com/united-workforce/uwf/util/secret"
 )
 
-// ran is a command that has ended, and what it printed; a text that is missing is no file.
+// ran returns an ended command with the given output; a missing text means no file.
 func ran(t *testing.T, o agentproc.Outcome, printed map[string]string) Ran {
 	t.Helper()
 	dir := runfiles.Dir(t.TempDir())
@@ -108,7 +108,7 @@ func TestStatus(t *testing.T) {
 			}}, got)
 		})
 	}
-	// A link in the place of the file is not followed.
+	// A link in place of the file isn't followed.
 	r := ran(t, agentproc.Outcome{}, nil)
 	require.NoError(t, os.Symlink("/dev/null", r.Dir.File(runfiles.OutputFile)))
 	_, err := r.Status()
@@ -172,13 +172,13 @@ func TestData(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
-// What has too many bytes is not read.
+// Output with too many bytes isn't read.
 func TestDataIsBounded(t *testing.T) {
 	t.Parallel()
 	text := role(t, map[string]any{"type": "object"})
 	for size, fits := range map[int64]bool{dataKept: true, dataKept + 1: false} {
 		r := ran(t, agentproc.Outcome{ExitCode: 3}, output(`{}`))
-		require.NoError(t, os.Truncate(r.Dir.File(runfiles.OutputFile), size)) // the rest is zeroes
+		require.NoError(t, os.Truncate(r.Dir.File(runfiles.OutputFile), size)) // a hole
 		_, err := r.Data(t.Context(), true, text)
 		var none *NoAnswerError
 		require.ErrorAs(t, err, &none)
@@ -187,7 +187,7 @@ func TestDataIsBounded(t *testing.T) {
 	}
 }
 
-// detail makes the detail of a command and reads its turns back.
+// detail makes the detail of a command and reads its turns.
 func detail(t *testing.T, r Ran) (*memstore.Store, cas.Hash, protocol.Detail, []protocol.Turn) {
 	t.Helper()
 	ctx := t.Context()
@@ -254,7 +254,7 @@ func TestDetail(t *testing.T) {
 	}
 }
 
-// Of more than is kept, the beginning and the end are.
+// The beginning and the end of too much output are kept.
 func TestDetailOfMuch(t *testing.T) {
 	t.Parallel()
 	const half = 3 * OutputPiece / 2
@@ -306,7 +306,7 @@ func TestTurnsArePut(t *testing.T) {
 		}
 		require.ErrorIs(t, w.err, c.err)
 		assert.Equal(t, c.puts, s.puts, c)
-		if c.err != nil { // nothing is added after it, and no file is read
+		if c.err != nil { // nothing is added, and no file is read
 			assert.Len(t, w.turns, 4)
 			w.addFile(t.Context(), "/dev/null", outputKept)
 			assert.Len(t, w.turns, 4)
@@ -409,7 +409,7 @@ func TestCannotStart(t *testing.T) {
 	}
 }
 
-// disk is a file system of which one operation fails.
+// disk is a file system with one failing operation.
 type disk struct {
 	durable.FS
 	fails string
@@ -438,13 +438,13 @@ func (d disk) WriteTemp(path string, data []byte, mode os.FileMode, f durable.Fl
 		return "", err
 	}
 	temp, err := d.FS.WriteTemp(path, data, mode, f)
-	if err == nil && d.failure("open") != nil { // somebody removes it
+	if err == nil && d.failure("open") != nil { // removed by another process
 		err = d.FS.Remove(temp)
 	}
 	return temp, err
 }
 
-// What cannot be hidden is removed, and nothing else is left behind.
+// If secrets cannot be hidden, the file is removed and no other is left.
 func TestHide(t *testing.T) {
 	t.Parallel()
 	const key = "sk-0123456789abcdef"
@@ -482,7 +482,7 @@ func TestHide(t *testing.T) {
 	require.NoError(t, Hide(durable.OS(), secret.NewSet(key), ran(t, agentproc.Outcome{}, nil).Dir))
 }
 
-// A secret that lies across the pieces in which a file is read is found.
+// A secret is found across the chunks in which a file is read.
 func TestHideAcrossPieces(t *testing.T) {
 	t.Parallel()
 	const key = "sk-0123456789abcdef"
@@ -494,7 +494,7 @@ func TestHideAcrossPieces(t *testing.T) {
 	assert.True(t, before+secret.Hidden+"b" == string(text))
 }
 
-// What no system passes on is the fault of who has filled it in, not of the machine.
+// Arguments too long for any system are an error of the workflow, not of the machine.
 func TestTooLong(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 128<<10)

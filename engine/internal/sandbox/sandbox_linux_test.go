@@ -14,7 +14,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/box"
 )
 
-// Who has only installed uwf learns of uwf-box once in each home.
+// A missing uwf-box is reported once per home.
 func TestMissingBoxIsSaidOnceInAHome(t *testing.T) {
 	t.Parallel()
 	if box.Find(box.Profile) != "" {

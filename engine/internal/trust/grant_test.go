@@ -12,8 +12,8 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// A workflow that gets variables by its name, or that runs one which does, waits until a person has confirmed that;
-// that its commands may run, or that it is one's own, is not enough.
+// A workflow that gets variables under its name, or runs one that does, waits until a person confirms that.
+// Trust in its commands, or being the user's own, isn't enough.
 func TestMustGrant(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -21,7 +21,7 @@ import (
 	"github.com/united-workforce/uwf/util/hints"
 )
 
-// flushed is a disk that notes how its files were appended to.
+// flushed is a disk that records how files were appended to.
 type flushed struct {
 	durable.FS
 	how []durable.Flush
@@ -32,7 +32,7 @@ func (f *flushed) Append(path string, data []byte, mode fs.FileMode, how durable
 	return f.FS.Append(path, data, mode, how)
 }
 
-// registry are heads that name workflows.
+// registry is heads with registered workflows.
 type registry struct {
 	memHeads
 	named []heads.Named
@@ -62,7 +62,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// runs is a workflow with a command, and silent one without.
+// runs returns the hash of a workflow with a command, or without one if the name is silent.
 func (w *world) runs(name string) protocol.Hash {
 	wf := statustest.Line(map[string]protocol.Role{"build": {Run: []string{"make", "it all"}}}, "build")
 	wf.Name = name
@@ -73,7 +73,7 @@ func (w *world) silent() protocol.Hash {
 	return w.World.Workflow(statustest.Line(map[string]protocol.Role{"plan": {}}, "plan"))
 }
 
-// requireUntrusted says that something was refused since nobody has confirmed it.
+// requireUntrusted requires an error about a missing confirmation.
 func requireUntrusted(t *testing.T, err error) *trust.UntrustedError {
 	t.Helper()
 	var untrusted *trust.UntrustedError
@@ -83,7 +83,7 @@ func requireUntrusted(t *testing.T, err error) *trust.UntrustedError {
 	return untrusted
 }
 
-// A workflow's commands are its own and those of the workflows that it runs, each once.
+// A workflow's commands include the commands of workflows it runs, once each.
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -113,7 +113,7 @@ func TestCommands(t *testing.T) {
 	require.Equal(t, protocol.CodeCorrupt, fault.Of(err).Code, "what cannot be read is not no command")
 }
 
-// Commands run if they were confirmed, or if the workflow is registered under a name that can be used.
+// Commands run if they were confirmed, or if the workflow is registered under a valid name.
 func TestMustTrust(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -140,7 +140,7 @@ func TestMustTrust(t *testing.T) {
 	w.Lose(third)
 	require.Equal(t, protocol.CodeCorrupt, fault.Of(w.judge.MustTrust(ctx, third, "")).Code)
 
-	// What cannot be read confirms nothing, and is no excuse.
+	// An unreadable file confirms nothing, and is an error.
 	require.NoError(t, os.Remove(filepath.Join(w.Dirs.Home, "trusted.jsonl")))
 	require.NoError(t, os.Mkdir(filepath.Join(w.Dirs.Home, "trusted.jsonl"), 0o700))
 	for _, err := range []error{w.judge.MustTrust(ctx, id, ""), w.judge.Trust(ctx, id), w.judge.TrustOwn(ctx, id)} {
@@ -149,7 +149,7 @@ func TestMustTrust(t *testing.T) {
 	}
 }
 
-// A workflow that comes back with an own thread is confirmed, unless it ever came with somebody else's.
+// The workflow of a returning own thread is trusted, unless it ever came with a foreign thread.
 func TestTrustOwn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -176,13 +176,13 @@ func (w *world) read(h protocol.Hash) protocol.Workflow {
 	return wf
 }
 
-// Which stored workflows may have come with a thread from elsewhere.
+// TestStored checks which stored workflows may have come with a foreign thread.
 func TestStored(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		facts heads.Facts
 		ended bool
-		want  bool // it has to be confirmed
+		want  bool // must be confirmed
 	}{
 		"a thread made here":      {},
 		"an imported one":         {facts: heads.Facts{Imported: &heads.Imported{}}, want: true},
@@ -213,7 +213,7 @@ func TestStored(t *testing.T) {
 	}
 }
 
-// The workflow of an imported thread is confirmed, for a child that of the thread at the top.
+// The workflow of an imported thread must be confirmed; for a child, the workflow of its topmost parent.
 func TestImported(t *testing.T) {
 	t.Parallel()
 	foreign := &heads.Imported{From: "x.bundle"}
@@ -263,14 +263,14 @@ func TestImported(t *testing.T) {
 	require.Equal(t, protocol.CodeNotFound, fault.Of(err).Code)
 }
 
-// Rendered commands of a thread from elsewhere are confirmed for it, or for one above it, since it arrived.
+// Rendered commands of a foreign thread must be confirmed for it, or for a parent, since its arrival.
 func TestWords(t *testing.T) {
 	t.Parallel()
 	const at = 1_800_000_000_000
 	foreign := func(ms int64) heads.Facts { return heads.Facts{Imported: &heads.Imported{From: "x", AtMs: ms}} }
 	for name, tt := range map[string]struct {
 		top, child heads.Facts
-		trust      string // top, child or another
+		trust      string // top, child or other
 		want       bool   // it is confirmed
 	}{
 		"made here":                   {want: true},
@@ -320,7 +320,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// doubtful are heads that know this of one thread.
+// doubtful is heads with these facts of one thread.
 type doubtful struct {
 	memHeads
 	id    string
@@ -340,16 +340,16 @@ func (d doubtful) AllFacts(ctx context.Context) (map[string]heads.Facts, error) 
 	return all, err
 }
 
-// A fork is as foreign as the thread that its node belongs to, and keeps the limits that were set for it.
+// A fork is as foreign as the thread of its node, and keeps the limits set for it.
 func TestInherited(t *testing.T) {
 	t.Parallel()
 	at := int64(1_800_000_000_000)
 	imported := &heads.Imported{From: "x", AtMs: 7, Confirmed: true}
 	place := &heads.Workspace{Mode: "none", Root: "/x"}
 	for name, tt := range map[string]struct {
-		of   []heads.Facts // threads with that start, oldest first; nil: there is none
+		of   []heads.Facts // threads with that start, oldest first; nil: none
 		want heads.Facts
-		from int // which of them it is a fork of
+		from int // the index of the original
 	}{
 		"of a thread made here": {of: []heads.Facts{{Workspace: place}}},
 		"of an imported one": {of: []heads.Facts{{Imported: imported, Workspace: place}},
@@ -403,7 +403,7 @@ func TestInherited(t *testing.T) {
 	}
 }
 
-// Who is asked where a foreign thread may work learns what it is, however little can be read.
+// The question where a foreign thread may work describes it, even if little can be read.
 func TestMustSayWhere(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

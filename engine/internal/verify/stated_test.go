@@ -11,7 +11,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// Where secrets are hidden in what a step says that it was asked, the rest must fit.
+// If secrets are hidden in the prompt recorded by a step, the rest must match.
 func TestHides(t *testing.T) {
 	t.Parallel()
 	const whole = "use key-1 here and key-2 there"
@@ -19,7 +19,7 @@ func TestHides(t *testing.T) {
 		"use [hidden key] here and [hidden key] there":    true,
 		"use [hidden key] there":                          true,
 		"[hidden key] and [hidden key] there":             true,
-		whole:                                             false, // it is equal, and hides nothing
+		whole:                                             false, // equal, with nothing hidden
 		"use [hidden key] here":                           false,
 		"use [hidden key] and rm -rf [hidden key]":        false,
 		"use key-1 here and key-2 there[hidden key]there": false,
@@ -29,7 +29,7 @@ func TestHides(t *testing.T) {
 	}
 }
 
-// Times that a clock explains which was set during the run are allowed, others not.
+// Times are allowed if a clock that was set during the run explains them.
 func TestTimesOfAStep(t *testing.T) {
 	t.Parallel()
 	s := memstore.New(cas.XXH3)
@@ -39,7 +39,7 @@ func TestTimesOfAStep(t *testing.T) {
 	require.NoError(t, b.Commit(t.Context()))
 	now := time.Now()
 	hour := time.Hour.Milliseconds()
-	for name, test := range map[string]struct{ begun, started, completed int64 }{ // in ms from now
+	for name, test := range map[string]struct{ begun, started, completed int64 }{ // ms relative to now
 		"fine":                            {-1000, -900, -10},
 		"not known":                       {-1000, -now.UnixMilli(), -now.UnixMilli()},
 		"a little off":                    {-1000, -2000, 1000},

@@ -10,7 +10,7 @@ import (
 	"github.com/united-workforce/uwf/engine/view/htmlpage"
 )
 
-// Hostile texts are shown by the templates, and never run.
+// Templates show hostile texts and never execute them.
 func TestHostileTexts(t *testing.T) {
 	t.Parallel()
 	templates, err := htmlpage.Templates()

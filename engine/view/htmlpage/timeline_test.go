@@ -27,7 +27,7 @@ func number(t *testing.T, s string) float64 {
 	return n
 }
 
-// A night between two steps does not hide what was done: it is drawn, but short.
+// A long pause is drawn short, so that the work stays visible.
 func TestALongPauseIsDrawnShort(t *testing.T) {
 	t.Parallel()
 	line := drawn(t, func(l *lines) {
@@ -47,8 +47,7 @@ func TestALongPauseIsDrawnShort(t *testing.T) {
 	require.Contains(t, line.Lanes[0].Facts, "waited 14h58m")
 }
 
-// However many steps there are, and whatever times they claim, the picture is small, and
-// nothing of it lies outside.
+// For any number of steps with any times, the picture is small, and everything is inside it.
 func TestTimelineIsBounded(t *testing.T) {
 	t.Parallel()
 	line := drawn(t, func(l *lines) {
@@ -78,8 +77,7 @@ func TestTimelineIsBounded(t *testing.T) {
 	require.Nil(t, drawn(t, func(*lines) {}))
 }
 
-// A plot has a column for each day of the time that was asked for, and one colour for what
-// is too little to see.
+// A plot has a column for each day of the period, and one color for values too small to see.
 func TestPlot(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)

@@ -17,7 +17,7 @@ import (
 	"github.com/united-workforce/uwf/remote/remotetest"
 )
 
-// figures are what the server has done so far.
+// figures are statistics of the server.
 type figures struct{ commits, wal, disk int64 }
 
 func measured(b *testing.B, schema string) (f figures) {
@@ -32,9 +32,9 @@ func measured(b *testing.B, schema string) (f figures) {
 	return f
 }
 
-// BenchmarkMachines is what a step costs the database: the look at the thread, the lease,
-// the nodes, the swap, and the end of the lease, on one connection. A helper that is
-// started for it makes one connection more, and asks for what it is told of the schema.
+// BenchmarkMachines measures the database's cost of a step: reading the thread, the lease, the nodes, the
+// swap and the end of the lease, on one connection. A helper started for a step also opens a connection and
+// reads the schema's settings.
 func BenchmarkMachines(b *testing.B) {
 	for _, turn := range []int{100, 4000, 40_000} {
 		b.Run(fmt.Sprintf("step/turn=%d", turn), func(b *testing.B) { benchmarkSteps(b, turn) })
@@ -79,7 +79,7 @@ func benchmarkSteps(b *testing.B, turn int) {
 		require.NoError(b, err)
 		lease, err := r.Take(ctx, thread, "bench", time.Minute)
 		require.NoError(b, err)
-		said, err := cas.Encode(text(random, turn)) // what the agent has said, which does not compress
+		said, err := cas.Encode(text(random, turn)) // the agent's text, which doesn't compress
 		require.NoError(b, err)
 		extra := cas.Node{Hash: db.Algorithm().Sum(next, said), Type: next, Payload: said, Timestamp: 1}
 		require.NoError(b, push(b, chain, r, next, was, remote.Record{Hash: extra.Hash, File: cas.MarshalFile(extra)}))
@@ -88,7 +88,7 @@ func benchmarkSteps(b *testing.B, turn int) {
 		bytes += turn
 	}
 	b.StopTimer()
-	require.NoError(b, db.Close()) // the server counts what a connection did when it ends
+	require.NoError(b, db.Close()) // the server counts a connection's work when it ends
 	after := measured(b, schema)
 	for name, total := range map[string]int64{
 		"commits/step": after.commits - before.commits, "wal-B/step": after.wal - before.wal, "disk-B/step": after.disk - before.disk, "said-B/step": int64(bytes),
@@ -105,7 +105,7 @@ func text(random *rand.Rand, length int) string {
 	return string(said)
 }
 
-// push puts what a step has added.
+// push puts the nodes of a step and swaps the head.
 func push(b *testing.B, chain *remotetest.Chain, r remote.Remote, next, was cas.Hash, more ...remote.Record) error {
 	b.Helper()
 	have := []cas.Hash{}

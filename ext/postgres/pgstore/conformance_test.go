@@ -43,12 +43,12 @@ func TestRemote(t *testing.T) {
 	})
 }
 
-// The same with connections that are cut all the time.
+// The same suite, with connections that are cut all the time.
 func TestCutConnections(t *testing.T) {
 	t.Parallel()
 	cut := func(t *testing.T, a cas.Algorithm) *pgstore.DB {
 		query := fresh()
-		open(t, query, pgstore.Options{Hash: a}) // makes the schema
+		open(t, query, pgstore.Options{Hash: a}) // creates the schema
 		proxy, address := proxied(t, query)
 		db := openAt(t, address, pgstore.Options{})
 		proxy.CutWithin(6000)

@@ -27,8 +27,8 @@ import (
 
 const thread = "01ARZ3NDEKTSV4RRFFQ69G5FAA"
 
-// climb moves the head of a thread from one number to the next, as others do at the
-// same time, until it has come to the top. It returns how often it was told that it has.
+// climb moves the head of a thread from one number to the next up to top, concurrently with others. It
+// returns the number of its moves that succeeded.
 func climb(ctx context.Context, db *pgstore.DB, top uint64) (moved int, err error) {
 	for {
 		head, err := db.Head(ctx, thread)
@@ -59,9 +59,8 @@ func number(h protocol.Hash) (uint64, error) {
 	return 0, fmt.Errorf("%s is none of the heads", h)
 }
 
-// TestNothingTwice: a change whose answer was lost was made once, or not at all, and who
-// asked is told which. Each of the moves from one head to the next was made by somebody,
-// so the sum is exact.
+// TestNothingTwice checks that a change whose response was lost is made at most once, and that its caller
+// learns the outcome. Each move is made by one caller, so the sum is exact.
 func TestNothingTwice(t *testing.T) {
 	t.Parallel()
 	const workers, top = 6, 400
@@ -90,8 +89,7 @@ func TestNothingTwice(t *testing.T) {
 	t.Logf("%d connections were cut", proxy.Cuts())
 }
 
-// TestCrashes: the database crashes and comes back while threads move. Whatever was said
-// to be stored is.
+// TestCrashes crashes the database while threads move. All acknowledged changes must be stored.
 func TestCrashes(t *testing.T) {
 	t.Parallel()
 	s, err := pgtest.Start(t.Context())
@@ -111,7 +109,7 @@ func TestCrashes(t *testing.T) {
 			errs[i] = err
 		})
 	}
-	group.Go(func() { // nodes at the same time
+	group.Go(func() { // nodes in parallel
 		for {
 			select {
 			case <-done:
@@ -155,7 +153,7 @@ func TestCrashes(t *testing.T) {
 	t.Logf("%d moves, %d nodes", moved.Load(), stored.Load())
 }
 
-// TestGone: who waits for a database that does not come back is told so.
+// TestGone checks the error if a database doesn't come back.
 func TestGone(t *testing.T) {
 	t.Parallel()
 	s, err := pgtest.Start(t.Context())
@@ -167,8 +165,8 @@ func TestGone(t *testing.T) {
 	require.ErrorContains(t, err, "the database does not answer")
 }
 
-// TestLeaseIsLost: who holds a lease and sleeps too long loses the swap, whatever was done
-// in the meantime, and nobody waits for him.
+// TestLeaseIsLost checks that an owner that sleeps until its lease has expired loses the swap and doesn't
+// block others.
 func TestLeaseIsLost(t *testing.T) {
 	t.Parallel()
 	db := open(t, fresh(), pgstore.Options{})
@@ -191,7 +189,7 @@ func TestLeaseIsLost(t *testing.T) {
 	require.Equal(t, "quick", state.Lease.Holder)
 }
 
-// TestDeceived: a database that answers with other content than the hash promises.
+// TestDeceived checks content that doesn't match its hash.
 func TestDeceived(t *testing.T) {
 	t.Parallel()
 	query := fresh()
@@ -208,7 +206,7 @@ func TestDeceived(t *testing.T) {
 	}
 }
 
-// A row of the tables that somebody has spoiled is the fault of its thread, not of the list.
+// A damaged row affects its thread, but not the list.
 func TestSpoiled(t *testing.T) {
 	t.Parallel()
 	ctx, query := t.Context(), fresh()
@@ -236,7 +234,7 @@ func TestSpoiled(t *testing.T) {
 	require.ErrorContains(t, err, "update heads set fence = 0")
 }
 
-// Whoever waits for an agent keeps no connection.
+// Waiting for an agent holds no connection.
 func TestIdleConnectionsEnd(t *testing.T) {
 	t.Parallel()
 	query := fresh() + "&application_name=idle"

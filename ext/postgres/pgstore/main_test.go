@@ -18,7 +18,7 @@ import (
 	"github.com/united-workforce/uwf/ext/postgres/pgstore"
 )
 
-// server is the one that all tests of the package share; each has a schema of its own.
+// server is shared by all tests of the package; each has its own schema.
 var server *pgtest.Server
 
 func TestMain(m *testing.M) {
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 
 var schemas atomic.Int64
 
-// fresh is the query that names a schema which nobody else has.
+// fresh returns a query with an unused schema.
 func fresh() string { return fmt.Sprintf("&schema=s%d", schemas.Add(1)) }
 
 // open opens a schema.
@@ -56,7 +56,7 @@ func openAt(t *testing.T, address string, o pgstore.Options) *pgstore.DB {
 	return db
 }
 
-// proxied is a schema behind a proxy that cuts connections.
+// proxied returns a schema behind a proxy that cuts connections.
 func proxied(t *testing.T, query string) (*pgtest.Proxy, string) {
 	t.Helper()
 	p, err := pgtest.NewProxy(server, 1)
@@ -65,7 +65,7 @@ func proxied(t *testing.T, query string) (*pgtest.Proxy, string) {
 	return p, server.TCP("postgres", p.Port, strings.TrimPrefix(query, "&"))
 }
 
-// sql does what no program of ours would.
+// sql executes a statement directly.
 func sql(t *testing.T, query, statement string, args ...any) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), server.Socket("postgres", ""))

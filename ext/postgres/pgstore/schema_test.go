@@ -19,7 +19,7 @@ import (
 	"github.com/united-workforce/uwf/remote"
 )
 
-// opening is what becomes of an attempt to open a schema.
+// opening returns the error of opening a schema.
 func opening(t *testing.T, query string) error {
 	db, err := pgstore.Open(t.Context(), server.Socket("postgres", query), pgstore.Options{})
 	if err == nil {
@@ -51,7 +51,7 @@ func TestVersionsOfTheSchema(t *testing.T) {
 	require.Equal(t, cas.XXH64, db.Algorithm(), "who made it has chosen")
 	working, leave := context.WithCancel(t.Context())
 	var others sync.WaitGroup
-	others.Go(func() { // one that does nothing for a while leaves its connection, and is in nobody's way
+	others.Go(func() { // an idle client gives up its connection and doesn't block others
 		for working.Err() == nil {
 			_, _ = db.Has(working, cas.Hash("0123456789ABC"))
 		}
@@ -82,7 +82,7 @@ func TestVersionsOfTheSchema(t *testing.T) {
 	require.ErrorIs(t, opening(t, query), &protocol.Error{Code: protocol.CodeUnsupportedVersion})
 }
 
-// TestDurableAllTheSame: whoever configured otherwise, a commit waits for the disk.
+// TestDurableAllTheSame checks that commits wait for the disk, whatever the configuration.
 func TestDurableAllTheSame(t *testing.T) {
 	t.Parallel()
 	role := "careless" + strings.TrimPrefix(fresh(), "&schema=")
@@ -94,7 +94,7 @@ func TestDurableAllTheSame(t *testing.T) {
 	require.Equal(t, "on", said)
 }
 
-// TestLists: tens of thousands of threads are listed page by page.
+// TestLists checks that tens of thousands of threads are listed in pages.
 func TestLists(t *testing.T) {
 	t.Parallel()
 	const count = 30_000

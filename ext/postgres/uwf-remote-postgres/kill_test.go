@@ -30,8 +30,7 @@ import (
 
 const thread = "01ARZ3NDEKTSV4RRFFQ69G5FAA"
 
-// doomed is the stdin or stdout of a program that is killed when so many bytes have
-// gone through.
+// doomed is the stdin or stdout of a program that is killed after a number of bytes.
 type doomed struct {
 	io.Reader
 	io.Writer
@@ -49,7 +48,7 @@ func (d *doomed) count(n int, err error) (int, error) {
 	return n, err
 }
 
-// start starts a helper that will get a signal after so many bytes; then is told of it.
+// start starts a helper that gets a signal after that many bytes; then is called after it.
 func start(ctx context.Context, exe string, a remote.Address, bytes int64, signal syscall.Signal, then func()) (remote.Remote, error) {
 	cmd := exec.CommandContext(ctx, exe, a.Text)
 	in, err := cmd.StdinPipe()
@@ -70,15 +69,14 @@ func start(ctx context.Context, exe string, a remote.Address, bytes int64, signa
 	d.left.Store(bytes)
 	hangUp := func() error {
 		_ = in.Close()
-		_ = cmd.Process.Kill() // it may be frozen
-		_ = cmd.Wait()         // how it ended is known
+		_ = cmd.Process.Kill() // it may be stopped
+		_ = cmd.Wait()         // the state is known
 		return nil
 	}
 	return wire.Connect(ctx, d, d, hangUp, wire.Options{Hash: cas.XXH3, Program: "test"})
 }
 
-// climber brings a thread from each of its steps to the next, as others do at the same
-// time, with helpers that are killed.
+// climber brings a thread from step to step, concurrently with others, with helpers that are killed.
 type climber struct {
 	exe     string
 	address remote.Address
@@ -93,7 +91,7 @@ func (c *climber) climb(ctx context.Context) error {
 		r, err := start(ctx, c.exe, c.address, 200+c.random.Int64N(40_000), syscall.SIGKILL, func() {})
 		if err == nil {
 			err = c.with(ctx, r)
-			_ = r.Close() // it may have gone
+			_ = r.Close() // it may be closed already
 		}
 		if err == nil || ctx.Err() != nil {
 			return ctx.Err()
@@ -106,7 +104,7 @@ func (c *climber) climb(ctx context.Context) error {
 	}
 }
 
-// with goes on until the helper is gone, or there is no step left.
+// with continues until the helper is gone or no step is left.
 func (c *climber) with(ctx context.Context, r remote.Remote) error {
 	for {
 		s, err := r.Thread(ctx, thread)
@@ -152,9 +150,8 @@ func (c *climber) push(ctx context.Context, r remote.Remote, next, was cas.Hash)
 	return err
 }
 
-// TestKilledHelpers: helpers are killed at random, and the database crashes twice, while
-// a thread takes many steps. There is one chain, it is whole, and no step was told to be
-// made twice.
+// TestKilledHelpers kills helpers at random, and crashes the database twice, while a thread takes many steps.
+// There must be one complete chain, and no step may be acknowledged twice.
 func TestKilledHelpers(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -198,7 +195,7 @@ func TestKilledHelpers(t *testing.T) {
 	t.Logf("%d helpers were killed; of %d steps, %d were told, and of %d swaps nobody knew", killed, steps, told, unknown)
 }
 
-// crash crashes the database when the thread has come to each of the steps.
+// crash crashes the database when the thread reaches each of the steps.
 func crash(ctx context.Context, s *pgtest.Server, chain *remotetest.Chain, r remote.Remote, at ...int) error {
 	for _, step := range at {
 		for passed := 0; passed < step; {
@@ -220,8 +217,7 @@ func putAll(ctx context.Context, chain *remotetest.Chain, r remote.Remote, head 
 	return c.push(ctx, r, head, "")
 }
 
-// TestFrozenHelper: a helper that is frozen in the middle of anything keeps nobody
-// waiting. There is no transaction that waits for it.
+// TestFrozenHelper checks that a stopped helper doesn't block others: no transaction waits for it.
 func TestFrozenHelper(t *testing.T) {
 	t.Parallel()
 	exe := program(t)
@@ -244,7 +240,7 @@ func TestFrozenHelper(t *testing.T) {
 			ended := make(chan struct{})
 			go func() {
 				defer close(ended)
-				_ = (&climber{chain: chain}).with(ctx, slow) // it will be killed
+				_ = (&climber{chain: chain}).with(ctx, slow) // the error of a killed helper
 			}()
 			<-frozen
 			c := &climber{chain: chain}
@@ -256,7 +252,7 @@ func TestFrozenHelper(t *testing.T) {
 	}
 }
 
-// program is the test binary under the program's name.
+// program returns the test binary under the program's name.
 func program(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -266,7 +262,7 @@ func program(t *testing.T) string {
 	return exe
 }
 
-// TestUnknownThread: the helper has a word for it.
+// TestUnknownThread checks the helper's error for an unknown thread.
 func TestUnknownThread(t *testing.T) {
 	t.Parallel()
 	c, err := wire.Dial(t.Context(), wire.Helper{Address: place(), Environ: environ(t), Dir: t.TempDir()}, wire.Options{Hash: cas.XXH3, Program: "test"})

@@ -1,9 +1,9 @@
-// Command uwf-remote-postgres speaks to a remote in a Postgres database. uwf starts it;
-// see docs/scale-out.md.
+// Command uwf-remote-postgres is the helper for remotes in a Postgres database. uwf starts it; see
+// docs/scale-out.md.
 //
 //	uwf-remote-postgres migrate <address>
 //
-// makes the tables, or brings them to the version that this program knows.
+// creates the tables, or migrates them to the version of this program.
 package main
 
 import (

@@ -20,7 +20,7 @@ import (
 
 var server *pgtest.Server
 
-// The test binary plays the program when it is called so.
+// The test binary acts as the program if called under its name.
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == name {
 		main()
@@ -47,12 +47,12 @@ func run(m *testing.M) int {
 
 var schemas atomic.Int64
 
-// place is the address of a schema that nobody else has.
+// place returns the address of an unused schema.
 func place() remote.Address {
 	return remote.Address{Scheme: "postgres", Text: server.Socket("postgres", fmt.Sprintf("&schema=s%d", schemas.Add(1)))}
 }
 
-// environ is one in which the program is found.
+// environ returns an environment in which the program is found.
 func environ(t *testing.T) []string {
 	t.Helper()
 	exe, err := os.Executable()

@@ -34,7 +34,7 @@ func blocks(t *testing.T) map[string]string {
 	return found
 }
 
-// TestOperator does what docs/scale-out.md says: roles, tables, TLS, passwords, backup.
+// TestOperator follows docs/scale-out.md: roles, tables, TLS, passwords and backup.
 func TestOperator(t *testing.T) {
 	t.Parallel()
 	ctx, page := t.Context(), blocks(t)
@@ -129,7 +129,7 @@ func TestOperator(t *testing.T) {
 	require.NoError(t, db.Close())
 }
 
-// use does what workers do.
+// use uses a remote as workers do.
 func use(t *testing.T, r remote.Remote) {
 	t.Helper()
 	ctx := t.Context()

@@ -20,7 +20,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// script is a stepper that answers by a function, and notes what it was asked.
+// script is a stepper that answers with a function and records the requests.
 type script struct {
 	mu     sync.Mutex
 	asked  []Request
@@ -35,13 +35,13 @@ func (s *script) Step(_ context.Context, r Request, queue string) (Outcome, erro
 	return s.answer(len(s.asked)-1, r)
 }
 
-// run plays a thread in the SDK's own environment, where time is skipped.
+// play runs a thread in the SDK's test environment, which skips time.
 func play(t *testing.T, thread Thread, answer func(n int, r Request) (Outcome, error), prepare ...func(*testsuite.TestWorkflowEnvironment)) (*script, *testsuite.TestWorkflowEnvironment) {
 	t.Helper()
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	e := suite.NewTestWorkflowEnvironment()
-	e.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute}) // of a busy machine
+	e.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute}) // for a busy machine
 	s := &script{answer: answer}
 	Register(e, Steps{Stepper: s})
 	for _, p := range prepare {
@@ -54,7 +54,7 @@ func play(t *testing.T, thread Thread, answer func(n int, r Request) (Outcome, e
 
 func hash(n int) protocol.Hash { return protocol.Hash(fmt.Sprintf("%013d", n)) }
 
-// steps answers with idle until n steps were made, then with the end.
+// steps answers with idle until n steps were made, then with completed.
 func steps(n int) func(int, Request) (Outcome, error) {
 	return func(i int, _ Request) (Outcome, error) {
 		out := Outcome{Head: hash(i + 1), Status: protocol.StatusIdle, Made: true}
@@ -91,8 +91,7 @@ func TestHistoriesStayShort(t *testing.T) {
 	require.Len(t, s.asked, perRun)
 }
 
-// An agent's failure is told at once; what is no fault of the thread is tried until it
-// is over.
+// A failure of an agent is reported at once; other failures are retried until they are over.
 func TestWhatIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	end := steps(1)
@@ -206,13 +205,13 @@ func TestChildrenAreWorkflows(t *testing.T) {
 	require.LessOrEqual(t, most, 2)
 }
 
-// A child that waits for a person keeps neither the others nor its parent, and an answer
-// lets it go on while the others are still at work.
+// A child that waits for a person blocks neither the others nor its parent. After an answer it continues
+// while the others still run.
 func TestAChildThatAsks(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	answered, asked, over := false, 0, map[string]bool{}
-	var expected []protocol.Hash // of the child that asks: a question that was seen is no news
+	var expected []protocol.Hash // by the child that asks: a known question isn't news
 	_, e := play(t, Thread{Remote: "team", Thread: "P"}, func(_ int, r Request) (Outcome, error) {
 		mu.Lock()
 		defer mu.Unlock()

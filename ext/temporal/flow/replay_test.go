@@ -9,11 +9,10 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// Workflows that are running when a worker is upgraded are replayed by the new one: with
-// their histories it must do what the old one did. A change of Run that a recorded history
-// contradicts wants workflow.GetVersion, or another Name. The histories are of a real
-// server (go test -tags temporal -run TestOnAServer -record); those of earlier versions
-// stay.
+// When a worker is upgraded, the new one replays running workflows, and must make the same decisions as the
+// old one. A change of Run that contradicts a recorded history needs workflow.GetVersion or another Name. The
+// histories are recorded on a real server (go test -tags temporal -run TestOnAServer -record); keep the
+// histories of earlier versions.
 func TestHistoriesAreReplayed(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join("testdata", "*.json"))

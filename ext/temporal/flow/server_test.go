@@ -29,14 +29,13 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// chains is a stepper over threads in memory: each has five steps, and its head is how
-// many there are.
+// chains is a stepper for threads in memory. Each has five steps; its head is the number of steps.
 type chains struct {
 	mu    sync.Mutex
 	heads map[string]int
 	made  atomic.Int64
-	ask   map[string]bool // threads that wait for a person
-	until int64           // thread "parked" is parked so long
+	ask   map[string]bool // threads that need a person
+	until int64           // until when the thread "parked" is parked
 }
 
 func (c *chains) Step(_ context.Context, r Request, _ string) (Outcome, error) {
@@ -66,7 +65,7 @@ func (c *chains) Step(_ context.Context, r Request, _ string) (Outcome, error) {
 	return out, nil
 }
 
-// serve runs a worker as long as the test.
+// serve runs a worker until the end of the test.
 func serve(t *testing.T, dialled client.Client, s Stepper) {
 	t.Helper()
 	w := worker.New(dialled, Queue, worker.Options{})
@@ -144,7 +143,7 @@ func TestOnAServer(t *testing.T) {
 	})
 }
 
-// write writes the history of a thread's workflow.
+// write writes the history of a thread's workflow to a file.
 func write(t *testing.T, dialled client.Client, thread, file string) {
 	t.Helper()
 	var all history.History
@@ -156,10 +155,10 @@ func write(t *testing.T, dialled client.Client, thread, file string) {
 	}
 	text, err := protojson.Marshal(&all)
 	require.NoError(t, err)
-	var compact bytes.Buffer // protojson adds a space here and there
+	var compact bytes.Buffer // protojson adds spaces at random
 	require.NoError(t, json.Compact(&compact, text))
 	host, err := os.Hostname()
 	require.NoError(t, err)
-	text = bytes.ReplaceAll(compact.Bytes(), []byte(`"`+host+":"), []byte(`"host:`)) // in the names of sticky queues
+	text = bytes.ReplaceAll(compact.Bytes(), []byte(`"`+host+":"), []byte(`"host:`)) // in names of sticky queues
 	require.NoError(t, os.WriteFile(file, append(text, '\n'), 0o644))
 }

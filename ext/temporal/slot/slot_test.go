@@ -18,18 +18,18 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// said is one thing that the process of a test says.
+// said is one output of a test's process.
 type said struct {
 	Out  string
 	Code protocol.Code
-	Raw  string // what it prints instead
-	Hang bool   // until a signal ends it
-	// Machine: it says that the fault is the machine's. Notice: it leaves one to be sent.
+	Raw  string // the literal output
+	Hang bool   // until it gets a signal
+	// Machine: reports a failure of the machine. Notice: leaves a notice to be sent.
 	Machine, Notice bool
 }
 
-// The test binary is also that process: it says what a file tells it to, one after the other,
-// and notes what it was asked.
+// TestMain lets the test binary also act as that process: it prints the outputs from a file one after the
+// other, and records its requests.
 func TestMain(m *testing.M) {
 	dir := os.Getenv("SCRIPT")
 	if dir == "" {
@@ -75,7 +75,7 @@ func script(dir string) int {
 	return say.Code.ExitCode()
 }
 
-// saying is a pool whose processes say so.
+// saying returns a pool whose processes print the outputs.
 func saying(t *testing.T, change func(*Config), all ...said) (p *Pool, asked func() []string) {
 	t.Helper()
 	dir, home := t.TempDir(), t.TempDir()
@@ -100,7 +100,7 @@ func saying(t *testing.T, change func(*Config), all ...said) (p *Pool, asked fun
 
 const thread = "01M7ZFX8PJZJHF9BS8N8CK2AKX"
 
-// at is where a thread stands.
+// at returns the output for a thread with that status.
 func at(status protocol.Status, more string) string {
 	return fmt.Sprintf(`{"thread":%q,"head":"E3M7FDBXM3MVW","workflowName":"w","status":%q%s}`, thread, status, more)
 }
@@ -111,7 +111,7 @@ func TestOutcomes(t *testing.T) {
 	for name, c := range map[string]struct {
 		say   said
 		want  flow.Outcome
-		stuck string // type of the error, if no other try would change it
+		stuck string // type of the error, if a retry wouldn't help
 		err   string
 	}{
 		"a step":         {say: said{Out: at("idle", `,"stepHash":"E3M7FDBXM3MVW","currentRole":"r"`)}, want: flow.Outcome{Head: "E3M7FDBXM3MVW", Status: "idle", Made: true}},
@@ -161,7 +161,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// What an agent has made is not made again because the remote could not be reached.
+// An agent isn't run again if only the remote could not be reached.
 func TestAStepIsTakenThereLater(t *testing.T) {
 	t.Parallel()
 	p, asked := saying(t, nil,
@@ -175,7 +175,7 @@ func TestAStepIsTakenThereLater(t *testing.T) {
 	require.Contains(t, asked()[2], `{"do":"push","thread":"`+thread+`","remote":"team"}`)
 }
 
-// The worker that made the last step was killed before it could tell.
+// The worker that made the last step was killed before it reported it.
 func TestTheEndIsFound(t *testing.T) {
 	t.Parallel()
 	p, asked := saying(t, nil, said{Code: protocol.CodeFailed}, said{Out: at("completed", `,"done":true`)})
@@ -209,8 +209,7 @@ func TestRoles(t *testing.T) {
 	require.Len(t, asked(), 2)
 }
 
-// Only threads that wait are looked at, and whoever waits for them is told once they have
-// moved.
+// Only waiting threads are polled. Their workflows get a signal once they have moved.
 func TestAnswersAreSeen(t *testing.T) {
 	t.Parallel()
 	p, _ := saying(t, nil, said{Out: at("suspended", ""), Code: protocol.CodeSuspended})
@@ -218,7 +217,7 @@ func TestAnswersAreSeen(t *testing.T) {
 	_, err := p.Step(t.Context(), request, "uwf")
 	require.NoError(t, err)
 	require.Equal(t, []flow.Request{request}, p.Waiting())
-	// "": the remote is away. Temporal is away when it is told for the first time.
+	// "": the remote is unreachable. Temporal is unreachable for the first signal.
 	stands := []protocol.Hash{"E3M7FDBXM3MVW", "", "E3M7FDBXM3MVX", "E3M7FDBXM3MVX"}
 	away := true
 	look := func(_ context.Context, id string) (head protocol.Hash, err error) {
@@ -248,8 +247,8 @@ func TestAnswersAreSeen(t *testing.T) {
 	require.Empty(t, p.Waiting())
 }
 
-// A step that fails because of the machine goes back, and the machine takes none for a while; with
-// several threads in a row it is given up. A success in between, or the same thread, does not count.
+// A step that fails because of the machine is returned, and the machine pauses. After failures of several
+// threads in a row, the worker exits. The count restarts after a success, and the same thread counts once.
 func TestMachine(t *testing.T) {
 	t.Parallel()
 	var lines []Made
@@ -259,7 +258,7 @@ func TestMachine(t *testing.T) {
 	now := time.Now()
 	p.health.now = func() time.Time { return now }
 	step := func(id string) error {
-		now = now.Add(time.Hour) // what was waited for
+		now = now.Add(time.Hour) // let the pause pass
 		until, _ := p.health.Paused()
 		require.Zero(t, until)
 		_, err := p.Step(t.Context(), flow.Request{Remote: "team", Thread: id}, "uwf")
@@ -276,7 +275,7 @@ func TestMachine(t *testing.T) {
 		require.Contains(t, reason, "secret words")
 	}
 	unable(thread, firstPause)
-	unable(thread, firstPause) // again
+	unable(thread, firstPause) // the count restarts
 	require.NoError(t, step(thread))
 	for n := range mostFailed {
 		require.Empty(t, p.Health().Broken())
@@ -291,7 +290,7 @@ func TestMachine(t *testing.T) {
 	}, lines[2])
 }
 
-// The home of a step stays until its notices are sent, and the next step does not wait for that.
+// The home of a step is kept until its notices are sent. The next step doesn't wait for that.
 func TestNotices(t *testing.T) {
 	t.Parallel()
 	p, _ := saying(t, nil, said{Out: at("idle", ""), Notice: true}, said{Out: at("idle", "")})
@@ -326,7 +325,7 @@ func TestStopped(t *testing.T) {
 func TestHomes(t *testing.T) {
 	t.Parallel()
 	p, _ := saying(t, nil, said{Out: at("idle", "")})
-	for range 2 { // with one slot: it is given back
+	for range 2 { // with one slot, so it must be freed
 		_, err := p.Step(t.Context(), flow.Request{Remote: "team", Thread: thread}, "uwf")
 		require.NoError(t, err)
 	}

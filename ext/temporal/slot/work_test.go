@@ -16,7 +16,7 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 )
 
-// A process in a slot does its task, and tells what is wrong as data.
+// A slot's process performs its task, and reports failures as data.
 func TestWork(t *testing.T) {
 	t.Parallel()
 	home, dir := t.TempDir(), t.TempDir()

@@ -24,18 +24,17 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// Of what is measured.
 const (
 	benchThreads = 40
 	benchSteps   = 5
 	benchSlots   = 4
 )
 
-// counting is a stepper that does nothing: the head of a thread is how many steps it has.
+// counting is a stepper that runs nothing: the head of a thread is its number of steps.
 type counting struct{}
 
 func (counting) Step(_ context.Context, r flow.Request, _ string) (flow.Outcome, error) {
-	n, _ := strconv.Atoi(string(r.Expect)) // none: the thread begins
+	n, _ := strconv.Atoi(string(r.Expect)) // fails at the start, which is 0
 	out := flow.Outcome{Head: protocol.Hash(strconv.Itoa(n + 1)), Status: protocol.StatusIdle, Made: true}
 	if n+1 == benchSteps {
 		out.Status = protocol.StatusCompleted
@@ -43,10 +42,9 @@ func (counting) Step(_ context.Context, r flow.Request, _ string) (flow.Outcome,
 	return out, nil
 }
 
-// What a step costs, in one run on the same servers, the data of Temporal and the threads in
-// Postgres: an activity of Temporal that does nothing; the workflow of threads, with an
-// activity that does nothing; whole steps of a worker, with uwf, helper and agent; and the
-// same ones without Temporal.
+// BenchmarkMachines measures the cost of a step, with the same servers for all and the data in Postgres: an
+// empty activity of Temporal; the workflow of threads with an empty activity; whole steps of a worker, with
+// uwf, helper and agent; and the same steps without Temporal.
 func BenchmarkMachines(b *testing.B) {
 	postgres := temporaltest.StartPostgres(b)
 	w := newTeam(b, postgres, scripted(1, benchSteps))
@@ -73,7 +71,7 @@ func BenchmarkMachines(b *testing.B) {
 	}
 	kinds := []struct {
 		name string
-		do   func(id string) error // all steps of a thread
+		do   func(id string) error // runs all steps of a thread
 	}{
 		{"empty", func(id string) error { return run("empty/"+id, benchQueue, "empty") }},
 		{"workflow", func(id string) error {
@@ -117,7 +115,7 @@ func BenchmarkMachines(b *testing.B) {
 
 const benchQueue = "nothing"
 
-// nothing is a worker whose activities do nothing.
+// nothing returns a worker whose activities do nothing.
 func nothing(b *testing.B, dialled client.Client) worker.Worker {
 	w := worker.New(dialled, benchQueue, worker.Options{})
 	flow.Register(w, flow.Steps{Stepper: counting{}})
@@ -135,16 +133,16 @@ func nothing(b *testing.B, dialled client.Client) worker.Worker {
 	return w
 }
 
-// processor is what this process and all that it has started have had of the processor.
+// processor returns the CPU time of this process and its descendants.
 func processor(b *testing.B) (total time.Duration) {
 	b.Helper()
 	for _, pid := range tree(os.Getpid()) {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if err != nil {
-			continue // it has ended, and counts for who has waited for it
+			continue // it has ended, and is counted by its parent
 		}
 		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')'):]))
-		const first, last, tick = 12, 15, 10 * time.Millisecond // its own time and that of children
+		const first, last, tick = 12, 15, 10 * time.Millisecond // its own time, and its ended children's
 		for _, field := range fields[first : last+1] {
 			n, err := strconv.ParseInt(field, 10, 64)
 			require.NoError(b, err)

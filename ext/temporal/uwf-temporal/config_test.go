@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What would fail each step, or keep a worker busy with nothing, is refused when it starts.
+// Settings that would fail every step, or keep a worker busy without work, are refused at startup.
 func TestConfigBounds(t *testing.T) {
 	t.Parallel()
 	for text, wrong := range map[string]string{

@@ -30,7 +30,7 @@ func block(t *testing.T, words string) string {
 	return ""
 }
 
-// readAs reads YAML of the page into what it is for; unknown keys are errors.
+// readAs decodes YAML from the page; unknown keys are errors.
 func readAs[T any](t *testing.T, words string) (v T) {
 	t.Helper()
 	doc, err := yamldoc.Parse([]byte(block(t, words)), yamldoc.Bounds{})
@@ -43,7 +43,7 @@ func readAs[T any](t *testing.T, words string) (v T) {
 	return v
 }
 
-// What the page says that is the default is it, and its file can be used as it is.
+// The page states the actual defaults, and its file can be used unchanged.
 func TestTheConfigOfTheDocs(t *testing.T) {
 	t.Parallel()
 	text := block(t, "remote: team\naddress:")
@@ -64,7 +64,7 @@ func TestTheConfigOfTheDocs(t *testing.T) {
 	require.Equal(t, byDefault.Watch, all.Watch)
 }
 
-// deployment is as much of a Deployment as the page needs.
+// deployment has the fields of a Deployment that the page uses.
 type deployment struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string
@@ -98,13 +98,12 @@ type deployment struct {
 	}
 }
 
-// A worker that is told to stop has the time that it says it takes, and what one part names
-// another one has.
+// A worker has enough time to stop, and references between the parts resolve.
 func TestDeployments(t *testing.T) {
 	t.Parallel()
 	dir := block(t, "remote: team\naddress:")
 	dir = strings.TrimSpace(regexp.MustCompile(`(?m)^dir: (\S+)`).FindStringSubmatch(dir)[1])
-	const drain = 10 * time.Minute // TestTheConfigOfTheDocs: by default
+	const drain = 10 * time.Minute // the default; see TestTheConfigOfTheDocs
 
 	unit := block(t, "[Unit]")
 	for _, line := range []string{"KillMode=mixed", "ExecStart=/usr/local/bin/uwf-temporal worker", "Environment=UWF_HOME=/etc/uwf", "RuntimeDirectory=" + filepath.Base(dir)} {

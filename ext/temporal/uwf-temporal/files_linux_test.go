@@ -17,8 +17,8 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// Workers have no clone of anything: what a thread needs of its repository comes from the
-// remote, to whichever machine makes a step, and goes back there.
+// Workers have no clone: the files of a thread come from the remote to each machine that makes a step, and go
+// back there.
 func TestFilesAtWorkers(t *testing.T) {
 	files := map[string]string{
 		"edit.yaml": editWorkflow, "kids.yaml": childrenWorkflow, "shared.yaml": sharedWorkflow,
@@ -33,7 +33,7 @@ func TestFilesAtWorkers(t *testing.T) {
 	w.git(t, "add", ".")
 	w.git(t, "commit", "-q", "-m", "first")
 
-	// What one machine alone makes of it.
+	// The same on a single machine.
 	single := ask[protocol.RunOutput](t, w, "uwf", "run", "./edit.yaml", "-p", "Go", "--cwd", w.path("repo/sub"), "--workspace", "worktree")
 	require.Equal(t, protocol.StatusCompleted, single.Status)
 	want := w.trees(t, single.Thread)
@@ -102,7 +102,7 @@ func (w *team) git(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// trees are the states of the files after the steps of a thread.
+// trees returns the states of the files after each step of a thread.
 func (w *team) trees(t *testing.T, thread string) (all []protocol.Tree) {
 	t.Helper()
 	for i := range 9 {

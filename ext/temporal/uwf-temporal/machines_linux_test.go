@@ -18,8 +18,8 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// Of three machines one loses the agent's program: no thread fails, the machine is given up, and it
-// cannot be started again. Failures of threads are listed with their reasons and retried in one go.
+// One of three machines loses the agent's program: no thread fails, and its worker exits and cannot be
+// started again. Failed threads are listed with their reasons and retried with one command.
 func TestOneMachineIsBroken(t *testing.T) {
 	w := newTeam(t, nil, map[string]string{
 		"flow.yaml": strings.Replace(refusedWorkflow, "name: refused", "name: flow", 1),
@@ -29,7 +29,7 @@ defaultAgent: ours
 `,
 		"mock.yaml": "steps:\n  - value: { note: done }\n",
 	})
-	machines, bins := make([]*machine, 3), t.TempDir() // the programs of a workspace are not for roles
+	machines, bins := make([]*machine, 3), t.TempDir() // programs in a workspace aren't used for roles
 	for i := range machines {
 		own := filepath.Join(bins, fmt.Sprint(i))
 		require.NoError(t, os.Mkdir(own, 0o700))
@@ -65,7 +65,7 @@ defaultAgent: ours
 	}
 	listed := ask[[]worked](t, w, "uwf-temporal", "list", "--all")
 	require.Len(t, listed, len(threads))
-	for range 10 { // it is given up with the fifth thread that it cannot step
+	for range 10 { // it exits after failures of five threads
 		if machines[0].cmd.ProcessState != nil || strings.Contains(w.log(), "in a row") {
 			break
 		}
@@ -94,8 +94,8 @@ defaultAgent: ours
 	require.Empty(t, ask[retried](t, w, "uwf-temporal", "retry", "--failed", "--since", "1h").Threads)
 }
 
-// A question is sent as a notice, once, and its answer counts at once, also after all workers were
-// killed or stopped, and started again.
+// A question is sent as a notice once. Its answer counts at once, even after all workers were killed or
+// stopped, and started again.
 func TestAnswersAfterARestart(t *testing.T) {
 	w := newTeam(t, nil, map[string]string{"approve.yaml": approveWorkflow})
 	w.write(t, map[string]string{"home/config.yaml": fmt.Sprintf("notify: { on: [waiting], command: [sh, -c, 'cat >> %s'] }\n", w.path("notices"))})
@@ -120,7 +120,7 @@ func TestAnswersAfterARestart(t *testing.T) {
 			return strings.Count(w.log(), "slots, task queue") >= 2 && len(ask[[]worked](t, w, "uwf-temporal", "list")) == 1 &&
 				ask[[]worked](t, w, "uwf-temporal", "list")[0].Status == "waiting"
 		})
-		time.Sleep(3 * time.Second) // an answer comes when a person likes: here, once it was taken over
+		time.Sleep(3 * time.Second) // the answer comes at any time; here, after another worker has the thread
 		w.answer(t, thread)
 		begun := time.Now()
 		w.ended(t, thread, "completed")

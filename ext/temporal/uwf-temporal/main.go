@@ -1,5 +1,5 @@
-// Command uwf-temporal lets workers on many machines step the threads of a remote, with
-// Temporal saying who works when: see docs/scale-out.md.
+// Command uwf-temporal lets workers on many machines step the threads of a remote, scheduled by Temporal; see
+// docs/scale-out.md.
 package main
 
 import (

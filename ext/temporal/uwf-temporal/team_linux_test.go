@@ -19,18 +19,18 @@ import (
 	"github.com/united-workforce/uwf/ext/temporal/temporaltest"
 )
 
-// team is a remote, a Temporal server and what their users have.
+// team is a remote and a Temporal server with their users' files.
 type team struct {
 	dir     string
-	bin     string // of the programs that are tested
-	onPath  string // has links to them all, except that uwf there must not be started
-	slots   string // where workers have theirs
+	bin     string // the programs under test
+	onPath  string // has links to all of them, but a uwf that must not be started
+	slots   string // the workers' slots
 	server  *temporaltest.Server
 	environ []string
 }
 
-// newTeam is one with a home. Its remote and the data of its Temporal are in a Postgres, or
-// in a directory and in SQLite if there is none. files are written, more ones of it too.
+// newTeam returns a team with a home. Its remote and the data of Temporal are in Postgres, or in a directory
+// and SQLite if postgres is nil. The files are written below the team's directory.
 func newTeam(t testing.TB, postgres *temporaltest.Postgres, files map[string]string) *team {
 	t.Helper()
 	w := &team{dir: t.TempDir(), bin: filepath.Join(temporaltest.Root(t), "bin"), slots: memory(t), server: temporaltest.StartOn(t, postgres)}
@@ -53,8 +53,8 @@ func newTeam(t testing.TB, postgres *temporaltest.Postgres, files map[string]str
 	return w
 }
 
-// withoutUwf is a directory with the programs, in which uwf only notes that it was started: workers act
-// themselves.
+// withoutUwf returns a directory with the programs in which uwf only records that it was started: workers
+// don't start it.
 func (w *team) withoutUwf(t testing.TB) string {
 	t.Helper()
 	dir, called := t.TempDir(), w.path("uwf-was-called")
@@ -73,7 +73,7 @@ func (w *team) withoutUwf(t testing.TB) string {
 
 const slots = 3
 
-// memory is a directory in memory, as docs/scale-out.md advises: what is there is a cache.
+// memory returns a directory in memory, as docs/scale-out.md advises: it is only a cache.
 func memory(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "uwf-slots-")
@@ -94,14 +94,14 @@ func (w *team) write(t testing.TB, files map[string]string) {
 	}
 }
 
-// command is one of our programs. The test's own environment does not reach it.
+// command returns one of our programs, without the test's environment.
 func (w *team) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(w.bin, name), args...)
 	cmd.Dir, cmd.Env = w.dir, w.environ
 	return cmd
 }
 
-// run runs a program, which must go well, and returns what it prints.
+// run runs a program, which must succeed, and returns its stdout.
 func (w *team) run(t testing.TB, name string, args ...string) []byte {
 	t.Helper()
 	out, err := w.try(name, args...)
@@ -109,7 +109,7 @@ func (w *team) run(t testing.TB, name string, args ...string) []byte {
 	return out
 }
 
-// try runs a program, and returns what it prints; the error has what it says.
+// try runs a program and returns its stdout; the error includes its stderr.
 func (w *team) try(name string, args ...string) ([]byte, error) {
 	cmd := w.command(name, args...)
 	var stderr bytes.Buffer
@@ -121,21 +121,21 @@ func (w *team) try(name string, args ...string) ([]byte, error) {
 	return out, err
 }
 
-// ask runs a program and reads the JSON that it prints.
+// ask runs a program and decodes its JSON output.
 func ask[T any](t testing.TB, w *team, name string, args ...string) (v T) {
 	t.Helper()
 	require.NoError(t, json.Unmarshal(w.run(t, name, append(args, "--format", "json")...), &v))
 	return v
 }
 
-// machine is a worker that may die.
+// machine is a worker that may be killed.
 type machine struct {
 	team *team
 	args []string
 	cmd  *exec.Cmd
 }
 
-// serve is a machine that works until the test ends, and then drains.
+// serve starts a machine that works until the test ends, and then drains.
 func (w *team) serve(t testing.TB, args ...string) *machine {
 	t.Helper()
 	m := &machine{team: w, args: args}
@@ -157,14 +157,14 @@ func (m *machine) start(t testing.TB) {
 	require.NoError(t, m.cmd.Start())
 }
 
-// log is the end of what workers have said.
+// log returns the end of the workers' log.
 func (w *team) log() string {
 	const most = 4000
 	text, _ := os.ReadFile(w.path("workers.log"))
 	return string(text[max(0, len(text)-most):])
 }
 
-// eventually waits until something holds.
+// eventually waits until a condition holds.
 func (w *team) eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(3 * time.Minute); !holds(); time.Sleep(100 * time.Millisecond) {

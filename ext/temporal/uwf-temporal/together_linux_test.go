@@ -58,14 +58,13 @@ graph:
     done: { role: $END, prompt: "Done." }
 `
 
-// The agent plays the script of its task, and notes each step that it has finished where
-// no engine reaches.
+// The agent plays the script of its task, and records each finished step outside the engine's reach.
 const witnessed = `task=${UWF_INPUTS#*:\"}
 uwf-mock --mock-data "$TEAM/task-${task%%\"*}.yaml" "$@" || exit
 echo "$UWF_THREAD $UWF_HEAD" >> "$TEAM/witness"
 `
 
-// scripted are the files of the workflow, its agent, and what that says.
+// scripted returns the files of the workflow, the agent and its scripts.
 func scripted(tasks, steps int) map[string]string {
 	files := map[string]string{
 		"loop.yaml": loopWorkflow, "agent.sh": witnessed,
@@ -85,7 +84,7 @@ func scripted(tasks, steps int) map[string]string {
 	return files
 }
 
-// chain is a thread, as far as two that have done the same are the same.
+// chain is the comparable part of a thread: equal for threads that did the same.
 type chain struct {
 	Thread string
 	Status protocol.Status
@@ -96,8 +95,8 @@ type chain struct {
 	}
 }
 
-// Workers, what they run, their agents, Postgres and Temporal are killed and frozen, all
-// the time and at random: each thread has one chain, that of a single machine.
+// Workers, their processes, agents, Postgres and Temporal are killed and stopped at random: each thread still
+// has one chain, as on a single machine.
 func TestMachinesThatDie(t *testing.T) {
 	threads, tasks, perThread := *threadsFlag, min(mostTasks, *threadsFlag), *stepsFlag
 	postgres := temporaltest.StartPostgres(t)
@@ -106,7 +105,7 @@ func TestMachinesThatDie(t *testing.T) {
 	w.write(t, map[string]string{"home/config.yaml": strings.ReplaceAll(files["home/config.yaml"], "..", w.dir)})
 	var ids []string
 	single := map[string]chain{}
-	for task := range tasks { // a single machine goes through it; what starts alike stands alike
+	for task := range tasks { // on a single machine, for comparison
 		words := []string{"./loop.yaml", "-p", fmt.Sprint("Task ", task), "--var", "task=" + strconv.Itoa(task)}
 		alone := ask[protocol.RunOutput](t, w, "uwf", append([]string{"run"}, words...)...).Thread
 		first := ask[protocol.ThreadStarted](t, w, "uwf", append([]string{"thread", "start"}, words...)...).Thread
@@ -139,7 +138,7 @@ func TestMachinesThatDie(t *testing.T) {
 	}
 }
 
-// disturbance is what happens to the machines.
+// disturbance counts what was done to the machines.
 type disturbance struct{ kills, freezes, agents int }
 
 func (w *team) serveWithChaos(t *testing.T, postgres *temporaltest.Postgres, ids []string) {
@@ -173,7 +172,7 @@ func (w *team) serveWithChaos(t *testing.T, postgres *temporaltest.Postgres, ids
 	took := time.Since(begun)
 	close(over)
 	chaos.Wait()
-	for _, m := range machines { // they end by themselves, with nothing in flight
+	for _, m := range machines { // they exit by themselves, with nothing in flight
 		require.NoError(t, m.cmd.Process.Signal(syscall.SIGTERM))
 		require.NoError(t, m.cmd.Wait(), w.log())
 	}
@@ -191,7 +190,7 @@ func (w *team) serveWithChaos(t *testing.T, postgres *temporaltest.Postgres, ids
 		len(ids), *stepsFlag*len(ids), took.Round(time.Second), float64(*stepsFlag*len(ids))/took.Seconds(), d.kills, d.freezes, d.agents, twice)
 }
 
-// begin starts the workflow of a thread, as soon as Temporal is there.
+// begin starts the workflow of a thread, once Temporal is available.
 func begin(t testing.TB, dialled client.Client, id string) client.WorkflowRun {
 	for {
 		running, err := dialled.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{
@@ -213,9 +212,8 @@ func (w *team) witness(t *testing.T) []byte {
 	return text
 }
 
-// disturb kills or freezes somebody every second until all is over. Once each a fifth, two
-// and three fifths of the steps are made, Postgres is restarted, Temporal killed, and
-// Postgres crashes.
+// disturb kills or stops a process every second until over is closed. Once each after a fifth, two and three
+// fifths of the steps, it restarts Postgres, kills Temporal, and crashes Postgres.
 func (w *team) disturb(t *testing.T, postgres *temporaltest.Postgres, machines []*machine, steps int, over chan struct{}) (d disturbance) {
 	frozen := make([]atomic.Bool, len(machines))
 	var thawing sync.WaitGroup
@@ -248,7 +246,7 @@ func (w *team) disturb(t *testing.T, postgres *temporaltest.Postgres, machines [
 		}
 		m := machines[at]
 		all := tree(m.cmd.Process.Pid)
-		pids := all // all that the machine runs, the worker alone, or an agent
+		pids := all // all processes of the machine, only the worker, or an agent
 		switch rand.IntN(3) {
 		case 0:
 			pids = all[:1]
@@ -281,12 +279,12 @@ func (w *team) disturb(t *testing.T, postgres *temporaltest.Postgres, machines [
 	}
 }
 
-// tree is a process with all that it has started.
+// tree returns a process with its descendants.
 func tree(pid int) []int {
 	all := []int{pid}
 	for i := 0; i < len(all); i++ {
 		lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", all[i]))
-		for _, list := range lists { // of what each of its threads has started
+		for _, list := range lists { // one list per thread of the process
 			text, _ := os.ReadFile(list)
 			for _, field := range strings.Fields(string(text)) {
 				if child, err := strconv.Atoi(field); err == nil {
@@ -304,7 +302,7 @@ func signal(pids []int, s syscall.Signal) {
 	}
 }
 
-// busy reports whether a process still works in the directory of the slots.
+// busy reports whether a process still runs in the directory of the slots.
 func (w *team) busy() bool {
 	dirs, _ := filepath.Glob("/proc/[0-9]*/cwd")
 	for _, dir := range dirs {

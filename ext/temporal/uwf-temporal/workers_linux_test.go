@@ -17,8 +17,8 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// What workers do on two queues; what only the machine of the second one has is not on the
-// PATH of the first.
+// TestWorkers runs workers on two queues. Programs of the second queue's machine aren't on the PATH of the
+// first.
 func TestWorkers(t *testing.T) {
 	files := scripted(1, 5)
 	files["panel.yaml"], files["approve.yaml"], files["train.yaml"], files["parked.yaml"], files["refused.yaml"] = panelWorkflow, approveWorkflow, trainWorkflow, parkedWorkflow, refusedWorkflow
@@ -127,7 +127,7 @@ func (w *team) begin(t *testing.T, workflow string, more ...string) string {
 	return ask[started](t, w, "uwf-temporal", append([]string{"run", workflow, "-p", "Look at it"}, more...)...).Thread
 }
 
-// finish does the same, and waits for the end.
+// finish starts a thread and its workflow, and waits for the end.
 func (w *team) finish(t *testing.T, workflow string, more ...string) started {
 	t.Helper()
 	done := ask[started](t, w, "uwf-temporal", append([]string{"run", workflow, "-p", "Look at it", "--wait"}, more...)...)
@@ -135,7 +135,7 @@ func (w *team) finish(t *testing.T, workflow string, more ...string) started {
 	return done
 }
 
-// ended waits until a workflow has ended so.
+// ended waits until a workflow has ended with that status.
 func (w *team) ended(t *testing.T, thread, status string) {
 	t.Helper()
 	w.eventually(t, thread+" does not end", func() bool {
@@ -144,7 +144,7 @@ func (w *team) ended(t *testing.T, thread, status string) {
 	})
 }
 
-// answer is what a person does who has uwf alone, and a home that knows the remote.
+// answer answers as a person who has only uwf, and a home that knows the remote.
 func (w *team) answer(t *testing.T, thread string) {
 	t.Helper()
 	person := *w
@@ -153,7 +153,7 @@ func (w *team) answer(t *testing.T, thread string) {
 	person.run(t, "uwf", "thread", "answer", thread, "--remote", "team", "--cwd", w.dir, "--set", "$status=approved", "--set", "comment=Well done")
 }
 
-// events are those of the workflow of a thread.
+// events returns the event types of a thread's workflow.
 func (w *team) events(t *testing.T, thread string) (types []enums.EventType) {
 	t.Helper()
 	dialled := w.server.Dial(t)
@@ -222,7 +222,7 @@ graph:
   worker: { again: $END, done: $END }
 `
 
-// limited is an agent whose provider grants nothing for a moment, once.
+// limited is an agent whose provider refuses once, for a moment.
 const limited = `if test -e "$TEAM/limited"; then . "$TEAM/agent.sh"; exit; fi
 : > "$TEAM/limited"
 echo "{\"error\":\"no more until then\",\"kind\":\"rate-limit\",\"retryAtMs\":$(( ($(date +%s) + 20) * 1000 )),\"usage\":{}}"

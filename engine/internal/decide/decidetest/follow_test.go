@@ -11,25 +11,25 @@ import (
 	. "github.com/united-workforce/uwf/engine/internal/decide"
 )
 
-// guess is a world of the model that explains all that was seen so far.
+// guess is a state of the model that explains all observations so far.
 type guess struct {
 	*world
-	names map[int]string // of nodes that were seen, their hashes
-	trees map[int]string // likewise, of files
+	names map[int]string // hashes of the observed nodes
+	trees map[int]string // also hashes, of trees of files
 }
 
-// move is what the model says of a command.
+// move describes a command to the model.
 type move struct {
 	command
 	name     string
-	child    int // the thread that the request names
+	child    int // the thread in the request
 	toTheEnd bool
 	outcome  outcome
 	cut      cut
-	end      told
+	end      exited
 }
 
-// after are the guesses after a command, of which each is to be held against what is seen.
+// after returns the guesses after a command. Each is then compared with the observation.
 func (g guess) after(m move, v Variant) (all []guess, refused []Code) {
 	s := &search{reason: map[Reason]bool{}, only: []outcome{m.outcome}, v: v, scenario: scenario{limits: true}}
 	if m.cut.hit && (m.cut.by == "kill all" || m.cut.by == "ENOSPC") {
@@ -39,7 +39,7 @@ func (g guess) after(m move, v Variant) (all []guess, refused []Code) {
 		if killed && !m.cut.hit || !killed && m.cut.hit && !m.cut.traced() {
 			return
 		}
-		settled := last.Reason == "ended" && w.key() != g.key() // the command had something to do
+		settled := last.Reason == "ended" && w.key() != g.key() // the command had an effect
 		if !m.cut.hit && !m.end.fits(last, m) && !(settled && m.end.code == 0) {
 			refused = append(refused, Code(last.Reason))
 			return
@@ -55,15 +55,15 @@ func (g guess) after(m move, v Variant) (all []guess, refused []Code) {
 	return all, refused
 }
 
-// fits reports whether an exit status can come from the model's last action.
-func (e told) fits(last Action, m move) bool {
+// fits reports whether the model's last action can cause this exit status.
+func (e exited) fits(last Action, m move) bool {
 	const suspended = 6
 	switch {
 	case m.event != nil || m.r.Verb == RunDue || m.outcome != finishes:
 		return true
-	case m.r.Verb == Kill && last.Kind == StopAgent: // of a thread that has ended
+	case m.r.Verb == Kill && last.Kind == StopAgent: // the thread has ended
 		return true
-	case m.r.Wake && last.Kind == Report: // without words the command line refuses a question
+	case m.r.Wake && last.Kind == Report: // the command line refuses a question without an answer
 		return true
 	case last.Kind == Refuse:
 		return e.code != 0
@@ -71,7 +71,7 @@ func (e told) fits(last Action, m move) bool {
 	return e.code == 0 || e.code == suspended
 }
 
-// request is what a command does to the model.
+// request applies a command to the model.
 func (s *search) request(w *world, m move, out emit) {
 	switch {
 	case m.event != nil || m.r.Verb == RunDue:
@@ -87,7 +87,7 @@ func (s *search) request(w *world, m move, out emit) {
 	}
 }
 
-// steps are those of a request that continues to the end.
+// steps applies a request that continues to the end.
 func (s *search) steps(w *world, m move, most int, out emit) {
 	s.exec(w, 0, m.r, m.words, 12, func(next *world, about int, killed bool, last Action) {
 		stays := last.Kind == Refuse || last.Kind == Report || next.key() == w.key()
@@ -101,7 +101,7 @@ func (s *search) steps(w *world, m move, most int, out emit) {
 	})
 }
 
-// matches holds a guess against what is seen; why says what is different.
+// matches compares a guess with an observation; why is the difference.
 func (g guess) matches(all []seen, c cut) (found guess, why string) {
 	if g.fault != "" {
 		return g, "the model breaks: " + g.fault
@@ -118,7 +118,7 @@ func (g guess) matches(all []seen, c cut) (found guess, why string) {
 	return found, ""
 }
 
-// thread holds one of the threads against what is seen.
+// thread compares one thread with an observation.
 func (g guess) thread(i int, s seen, c cut) (why string) {
 	t := &g.threads[i]
 	switch {
@@ -145,7 +145,7 @@ func (g guess) thread(i int, s seen, c cut) (why string) {
 	return g.laid(t, s)
 }
 
-// chain holds a chain against the model's, and gives its nodes their names.
+// chain compares a chain with the model's, and names its nodes.
 func (g guess) chain(t *thread, chain []link) (why string) {
 	at := t.head
 	for i, l := range chain {
@@ -187,19 +187,19 @@ func (g guess) tree(n int, tree string) (why string) {
 	return ""
 }
 
-// laid holds the files of a thread against the model's.
+// laid compares the files of a thread with the model's.
 func (g guess) laid(t *thread, s seen) (why string) {
 	switch {
 	case s.files == "" || t.files < 0 || s.unsure:
 		return ""
 	case t.dirty:
-		t.dirty = g.trees[t.files] != s.files // whoever was killed may not have begun
+		t.dirty = g.trees[t.files] != s.files // killed, perhaps before its start
 		return ""
 	}
 	return g.tree(t.files, s.files)
 }
 
-// identity is the same for guesses that only differ by what nobody can find out any more.
+// identity returns a key that is equal for guesses whose differences can no longer be observed.
 func (g guess) identity() string {
 	b := g.key()
 	for _, t := range g.threads {
@@ -211,7 +211,8 @@ func (g guess) identity() string {
 	return b
 }
 
-// follow are the guesses that explain what is seen after a command, and why the others do not.
+// follow returns the guesses that explain the observation after a command, and the reasons against the
+// others.
 func follow(before []guess, m move, all []seen, v Variant) (found []guess, reasons []string) {
 	known, why := map[string]bool{}, map[string]bool{}
 	for _, g := range before {
@@ -221,7 +222,7 @@ func follow(before []guess, m move, all []seen, v Variant) (found []guess, reaso
 		}
 		for _, g := range next {
 			if v != (Variant{}) {
-				g.fault = "" // of course
+				g.fault = "" // expected
 			}
 			g, not := g.matches(all, m.cut)
 			if not != "" {
@@ -237,7 +238,7 @@ func follow(before []guess, m move, all []seen, v Variant) (found []guess, reaso
 	return found, slices.Sorted(maps.Keys(why))
 }
 
-// variants are the known faults that explain what is seen.
+// variants returns the known faults that would explain the observation.
 func variants(before []guess, m move, all []seen) string {
 	var names []string
 	for name, v := range faults() {

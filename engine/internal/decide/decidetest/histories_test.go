@@ -27,8 +27,8 @@ var (
 	long      = flag.Duration("long", 0, "draw histories for this long")
 )
 
-// TestProgram draws histories, plays them with uwf in a repository, and holds after each command that some
-// world of the model explains what is seen: the threads, their chains and files, and who was paid.
+// TestProgram plays random histories with uwf in a repository. After each command, some state of the model
+// must explain the observation: the threads, their chains and files, and which agents ran.
 func TestProgram(t *testing.T) {
 	p, drawn := built(t), uint64(0)
 	var sum tally
@@ -56,11 +56,11 @@ func TestProgram(t *testing.T) {
 	require.True(t, drawn < 100 || sum.cuts["before"] > 0 && sum.cuts["after"] > 0)
 }
 
-// known plays histories that failed once.
+// known plays histories that have failed before.
 func known(t *testing.T, p programs) {
 	for _, c := range []struct {
 		scenario, names string
-		at              int // which command is cut off
+		at              int // the interrupted command
 		cut             cut
 	}{
 		{"children that ask", "to the end; to the end; resume x; to the end", 2, cut{by: "after"}},
@@ -87,7 +87,7 @@ func known(t *testing.T, p programs) {
 	}
 }
 
-// tally is what was played.
+// tally counts what was played.
 type tally struct {
 	sync.Mutex
 	commands int
@@ -107,17 +107,17 @@ func (a *tally) add(h *history) {
 	}
 }
 
-// history is one that is played.
+// history is a history being played.
 type history struct {
 	*place
 	scenario
 	guesses []guess
-	seen    []seen // last
+	seen    []seen // the last observation
 	moves   []move
 	lines   []string
-	unsure  []bool // of each child: whether the making of its worktree may have been cut off
+	unsure  []bool // for each child, whether making its worktree may have been interrupted
 	damaged bool   // a line was lost
-	over    bool   // the disk was full, and a step has no files: nobody knows what undo is to bring back
+	over    bool   // the disk was full and a step has no files, so it is unknown what undo must restore
 }
 
 func newHistory(t *testing.T, p programs, s scenario) *history {
@@ -127,9 +127,9 @@ func newHistory(t *testing.T, p programs, s scenario) *history {
 	return h
 }
 
-// drawn plays a history that is drawn as it goes; why is not "" if the program contradicts the model.
+// drawn plays a random history; why is not "" if the program contradicts the model.
 func (h *history) drawn(random *rand.Rand) (why string) {
-	extent := map[string]int{} // of commands, in system calls
+	extent := map[string]int{} // system calls per command
 	const most = 6
 	for n := 0; n < most && why == "" && !h.over; n++ {
 		m := h.draw(random, extent)
@@ -140,7 +140,7 @@ func (h *history) drawn(random *rand.Rand) (why string) {
 	return h.ended(why)
 }
 
-// ended plays the end of a history, at which the thread must go on.
+// ended checks that the thread can continue after the history.
 func (h *history) ended(why string) string {
 	if h.over {
 		return why
@@ -159,7 +159,7 @@ func (h *history) ended(why string) string {
 	return why
 }
 
-// again plays moves once more, as far as they can be.
+// again plays moves once more, skipping impossible ones.
 func (h *history) again(moves []move) (why string) {
 	for _, m := range moves {
 		if !h.can(m) {
@@ -172,7 +172,7 @@ func (h *history) again(moves []move) (why string) {
 	return h.ended("")
 }
 
-// shrunk is the report of a shorter history that fails, too.
+// shrunk reports a shorter history that fails as well.
 func (h *history) shrunk(why string) string {
 	report, moves := h.report(why), h.moves
 	for i := len(moves) - 2; i >= 0; i-- {
@@ -190,14 +190,14 @@ func (h *history) report(why string) string {
 	return fmt.Sprintf("%q:\n%s\n%s", h.name, strings.Join(h.lines, "\n"), why)
 }
 
-// real are the scenarios that uwf can play.
+// real returns the scenarios that uwf can play.
 func real() []scenario {
 	return slices.DeleteFunc(slices.Clone(scenarios), func(s scenario) bool {
 		return strings.Contains(s.roles, "c")
 	})
 }
 
-// draw draws what happens next: seldom a command that changes nothing.
+// draw returns a random move. Commands that change nothing are rare.
 func (h *history) draw(random *rand.Rand, extent map[string]int) move {
 	if len(h.agents()) > 0 && random.IntN(2) == 0 {
 		return move{name: []string{"the agent ends", "the agent dies"}[random.IntN(2)]}
@@ -229,7 +229,7 @@ func (h *history) draw(random *rand.Rand, extent map[string]int) move {
 		m.cut = cut{by: "after", fate: "ends"}
 	case 5, 6:
 		if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
-			break // nobody can trace
+			break // tracing isn't possible
 		}
 		m.cut = cut{by: []string{"kill", "kill", "kill all", "ENOSPC"}[random.IntN(4)]}
 		const some = 60
@@ -238,20 +238,20 @@ func (h *history) draw(random *rand.Rand, extent map[string]int) move {
 	return m
 }
 
-// can reports whether a command line has what it names, and whether it ends by itself.
+// can reports whether a command has its target and terminates.
 func (h *history) can(m move) bool {
-	driven := m.toTheEnd && len(h.agents()) > 0 // it waits for the children that are at work
+	driven := m.toTheEnd && len(h.agents()) > 0 // it waits for running children
 	return !driven && m.child <= len(h.kids) && (!m.r.Earlier || len(h.seen[0].chain) > 2)
 }
 
-// newMove is a command that nothing interrupts.
+// newMove returns a command without an interruption.
 func newMove(name string) move {
 	m := move{command: commands[name], name: name, toTheEnd: name == toTheEnd}
 	m.r.ToEnd = m.toTheEnd
 	return m
 }
 
-// play plays what happens next, and holds what is then seen.
+// play plays a move, and checks the observation after it.
 func (h *history) play(m move) (why string) {
 	h.t.Helper()
 	line := m.name
@@ -275,12 +275,12 @@ func (h *history) play(m move) (why string) {
 	return h.hold(m)
 }
 
-// types plays a command.
+// types runs a command.
 func (h *history) types(m *move) (line string) {
 	h.t.Helper()
 	id := append([]string{h.id}, h.kids...)[m.child]
-	// An agent that asks does so until it is answered. A resume of an active thread brings the answer, or has
-	// brought it before the provider refused.
+	// An agent asks until it is answered. A resume of an active thread contains the answer, or contained it
+	// before the provider refused.
 	t := h.guesses[0].threads[m.child]
 	answered := m.r.Verb == Resume || m.r.Verb <= RunDue && t.run.asked == ByWords && t.waitsAt == t.head
 	line = fmt.Sprint(strings.Join(args(*m, id), " "), []string{"", "  [the agent fails]", "  [rate limit]"}[m.outcome])
@@ -288,7 +288,7 @@ func (h *history) types(m *move) (line string) {
 	return fmt.Sprintf("%s%s: exit %d %s", line, m.cut, m.end.code, m.end.refused())
 }
 
-// loses loses the line of a child that has ended.
+// loses removes the line of a child that has ended.
 func (h *history) loses() {
 	for i, child := range h.kids {
 		unsure := func(g guess) bool { return g.threads[i+1].hasEnded != h.guesses[0].threads[i+1].hasEnded }
@@ -299,7 +299,7 @@ func (h *history) loses() {
 	}
 }
 
-// args is the command line.
+// args returns the command line.
 func args(m move, id string) []string {
 	words := func(verb string, more ...string) []string {
 		all := append([]string{"thread", verb, id, "--format", "json"}, more...)
@@ -347,7 +347,7 @@ func args(m move, id string) []string {
 	return nil
 }
 
-// hold says why no world of the model explains what is seen.
+// hold returns why no state of the model explains the observation.
 func (h *history) hold(m move) (why string) {
 	h.t.Helper()
 	all := h.look()

@@ -23,16 +23,16 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// seen is what can be seen of a thread from outside of the engine.
+// seen is an observation of a thread from outside the engine.
 type seen struct {
 	id             string
 	listed         listing
-	chain          []link // the head first, the start last
-	files          string // the tree in its directory; "": there is none
-	unsure         bool   // the directory may be half made
+	chain          []link // from the head to the start
+	files          string // the tree of its directory; "": there is none
+	unsure         bool   // the directory may be incomplete
 	alive, intent  bool
 	paid, finished int
-	last           string // the step that an agent has left last
+	last           string // the last step of an agent
 }
 
 // link is a node of a chain.
@@ -52,7 +52,7 @@ func (s seen) String() string {
 	return b
 }
 
-// look sees the thread and its children.
+// look observes the thread and its children.
 func (p *place) look() []seen {
 	p.t.Helper()
 	x := fileheads.Open(p.dir+"/home", durable.OS())
@@ -107,7 +107,7 @@ func (p *place) look() []seen {
 	return all
 }
 
-// granted makes it as late as if all limits were reset.
+// granted moves the time past the reset of all limits.
 func (p *place) granted() {
 	p.t.Helper()
 	require.NoError(p.t, os.RemoveAll(p.dir+"/home/limits"))
@@ -140,7 +140,7 @@ func (p *place) chain(head protocol.Hash) (chain []link) {
 	return append(chain, link{hash: string(th.StartHash)})
 }
 
-// treeOf is the tree that git makes of a directory without directories.
+// treeOf returns the git tree of a directory without subdirectories.
 func treeOf(dir string) string {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

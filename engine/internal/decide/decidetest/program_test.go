@@ -25,7 +25,7 @@ import (
 // programs are uwf and the program that traces it.
 type programs struct{ uwf, torture string }
 
-// built builds them, unless they are given.
+// built returns the programs, and builds them if needed.
 func built(t *testing.T) programs {
 	p := programs{*uwf, *torturer}
 	if p.uwf == "" {
@@ -42,8 +42,8 @@ func built(t *testing.T) programs {
 
 func TestMain(m *testing.M) { tmpfstest.Main(m) }
 
-// witness is the agent, and the command of roles that are commands. It notes outside of the home that it
-// begins and which step it leaves. Each run makes a file of its own and overwrites a common one.
+// witness is the agent, and the command of command roles. It records outside the home its start and its step.
+// Each run creates a file and overwrites a common one.
 const witness = `set -e
 trap '' PIPE
 w=$1
@@ -78,14 +78,14 @@ agents:
     retry: { attempts: 1 }
 `
 
-// cut is how a command is interrupted.
+// cut is an interruption of a command.
 type cut struct {
-	by    string // before, after: the agent kills uwf; kill, kill all, ENOSPC: the tracer at a call; "": nothing
-	fate  string // of the agent that has killed uwf: ends, dies, lives
+	by    string // before, after: the agent kills uwf; kill, kill all, ENOSPC: the tracer acts at a call; "": no interruption
+	fate  string // what the agent that killed uwf does: ends, dies, lives
 	at    int
-	calls int // that were seen
+	calls int // observed calls
 	hit   bool
-	where string // the call that went wrong
+	where string // the interrupted call
 }
 
 func (c cut) String() string {
@@ -99,18 +99,18 @@ func (c cut) String() string {
 	return fmt.Sprintf("  [%s at call %d: %s]", c.by, c.at, c.where)
 }
 
-// traced reports whether the tracer interrupts.
+// traced reports whether the tracer causes the interruption.
 func (c cut) traced() bool { return c.by == "kill" || c.by == "kill all" || c.by == "ENOSPC" }
 
-// told is how a command of uwf ended.
-type told struct {
+// exited is the result of a uwf command.
+type exited struct {
 	args   []string
 	code   int // -1: it was killed
 	stdout string
 	stderr string
 }
 
-func (e told) String() string {
+func (e exited) String() string {
 	return fmt.Sprintf("uwf %s: exit %d\n    %s\n    %s", strings.Join(e.args, " "), e.code, short(e.stdout), short(e.stderr))
 }
 
@@ -122,8 +122,8 @@ func short(s string) string {
 	return s
 }
 
-// refused is the code of the error that it printed; "": none.
-func (e told) refused() string {
+// refused returns the code of the printed error, or "".
+func (e exited) refused() string {
 	var said struct{ Error json.RawMessage }
 	var err struct{ Code string }
 	if json.Unmarshal([]byte(e.stdout), &said) != nil || json.Unmarshal(said.Error, &err) != nil {
@@ -132,14 +132,14 @@ func (e told) refused() string {
 	return err.Code
 }
 
-// place is a home with one thread in a repository, and what its agents have noted.
+// place is a home with one thread in a repository, and the records of its agents.
 type place struct {
 	programs
 	t    *testing.T
-	dir  string // of the home and the repository: where the disk is full
-	out  string // of the witness
+	dir  string // holds the home and the repository; its disk may be full
+	out  string // records of the witness
 	id   string
-	kids []string // in the order in which they were seen
+	kids []string // in the order of observation
 }
 
 // newPlace starts a thread with the roles of a scenario.
@@ -175,7 +175,7 @@ func newPlace(t *testing.T, p programs, roles string) *place {
 	return at
 }
 
-// workflow is a file whose roles play one after the other.
+// workflow returns a workflow file with roles in sequence.
 func workflow(name, roles string) string {
 	const data = "{ properties: { $status: { const: next }, reason: {} }, required: [$status], type: object }"
 	b := fmt.Sprintf("name: %s\ndescription: d\nroles:\n", name)
@@ -223,24 +223,24 @@ func (p *place) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run runs a command of uwf to its end.
-func (p *place) run(args ...string) told {
+// run runs a uwf command until it exits.
+func (p *place) run(args ...string) exited {
 	p.t.Helper()
 	return p.through(p.command(p.uwf, args...), args)
 }
 
-func (p *place) through(cmd *exec.Cmd, args []string) told {
+func (p *place) through(cmd *exec.Cmd, args []string) exited {
 	p.t.Helper()
 	read := map[string]func() string{}
 	for name, stream := range map[string]func(*os.File){
 		"stdout": func(f *os.File) { cmd.Stdout = f }, "stderr": func(f *os.File) { cmd.Stderr = f },
-	} { // files: an agent that lives on may hold them
+	} { // files, as a surviving agent may hold a pipe open
 		path := filepath.Join(p.out, name)
 		f, err := os.Create(path)
 		require.NoError(p.t, err)
 		defer f.Close()
 		stream(f)
-		read[name] = func() string { text, _ := os.ReadFile(path); return string(text) } // as far as it was written
+		read[name] = func() string { text, _ := os.ReadFile(path); return string(text) } // what was written so far
 	}
 	err := cmd.Run()
 	var exit *exec.ExitError
@@ -248,15 +248,15 @@ func (p *place) through(cmd *exec.Cmd, args []string) told {
 		require.NoError(p.t, err)
 	}
 	require.NotErrorIs(p.t, err, context.DeadlineExceeded, "%v does not end", args)
-	e := told{args: args, code: cmd.ProcessState.ExitCode(), stdout: read["stdout"](), stderr: read["stderr"]()}
+	e := exited{args: args, code: cmd.ProcessState.ExitCode(), stdout: read["stdout"](), stderr: read["stderr"]()}
 	for _, sign := range []string{"panic:", "goroutine ", "fatal error:"} {
 		require.NotContains(p.t, e.stderr, sign)
 	}
 	return e
 }
 
-// interrupted runs a command that is cut off, and waits for the agents that are to end.
-func (p *place) interrupted(c *cut, o outcome, asks bool, args ...string) told {
+// interrupted runs a command with an interruption, and waits for the agents that should end.
+func (p *place) interrupted(c *cut, o outcome, asks bool, args ...string) exited {
 	p.t.Helper()
 	yes := map[bool]string{true: "yes"}
 	do := fmt.Sprintf("cut=%s fate=%s outcome=%s asks=%s until=%d\n", c.by, c.fate, [...]string{"finishes", "fails", "limited"}[o], yes[asks], time.Now().Add(time.Hour).UnixMilli())
@@ -273,7 +273,7 @@ func (p *place) interrupted(c *cut, o outcome, asks bool, args ...string) told {
 		return e
 	}
 	file := p.out + "/outcome"
-	_ = os.Remove(file) // of the command before
+	_ = os.Remove(file) // from the previous command
 	plan := []string{"trace", "-under", p.dir, "-at", strconv.Itoa(c.at), "-fault", c.by, "-out", file, "-own=" + strconv.FormatBool(c.by == "kill"), p.uwf}
 	e := p.through(p.command(p.torture, append(plan, args...)...), args)
 	text, err := os.ReadFile(file)
@@ -289,7 +289,7 @@ func (p *place) interrupted(c *cut, o outcome, asks bool, args ...string) told {
 	return e
 }
 
-// wait waits for the agents that have outlived their uwf.
+// wait waits for the agents that have outlived uwf.
 func (p *place) wait() {
 	begun := map[string]bool{p.id: true}
 	for _, n := range p.noted("paid") {
@@ -300,7 +300,7 @@ func (p *place) wait() {
 	}
 }
 
-// release tells the agent that lives how to end.
+// release lets the surviving agent end in the given way.
 func (p *place) release(fate string) {
 	gate, err := os.OpenFile(p.out+"/gate", os.O_RDWR, 0)
 	require.NoError(p.t, err)
@@ -310,14 +310,14 @@ func (p *place) release(fate string) {
 	p.wait()
 }
 
-// end ends what still runs.
+// end kills what still runs.
 func (p *place) end() {
 	for _, pid := range p.agents() {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
 }
 
-// noted are the lines that agents have left in a file: thread, and a word.
+// noted returns the lines of agents in a file: thread, and a word.
 func (p *place) noted(name string) (lines [][2]string) {
 	text, err := os.ReadFile(filepath.Join(p.out, name))
 	require.NoError(p.t, err)
@@ -328,7 +328,7 @@ func (p *place) noted(name string) (lines [][2]string) {
 	return lines
 }
 
-// without takes the lines about a thread out of a file of the home.
+// without removes the lines of a thread from a file of the home.
 func (p *place) without(name, id string) {
 	path := filepath.Join(p.dir, "home", name)
 	text, err := os.ReadFile(path)
@@ -342,12 +342,12 @@ func (p *place) without(name, id string) {
 	require.NoError(p.t, os.WriteFile(path, []byte(kept.String()), 0o600))
 }
 
-// agents are the processes of those that are alive, by thread.
+// agents returns the processes of running agents by thread.
 func (p *place) agents() map[string]int {
 	alive := map[string]int{}
 	for _, n := range p.noted("paid") {
 		pid, err := strconv.Atoi(n[1])
-		stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) // none: there is no such process, or no /proc
+		stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) // empty if there is no such process, or no /proc
 		_, state, _ := strings.Cut(string(stat), ") ")
 		if err == nil && syscall.Kill(pid, 0) == nil && !strings.HasPrefix(cmp.Or(state, "R"), "Z") {
 			alive[n[0]] = pid
@@ -356,5 +356,4 @@ func (p *place) agents() map[string]int {
 	return alive
 }
 
-// ctx is for reading.
 func (p *place) ctx() context.Context { return p.t.Context() }

@@ -10,13 +10,12 @@ import (
 	. "github.com/united-workforce/uwf/engine/internal/decide"
 )
 
-// A command is one line of a history: a request with a person's words, or something that
-// happens by itself.
+// A command is one line of a history: a request with a person's answer, or an event.
 type command struct {
 	r     Request
 	words int
 	event func(*world)
-	child bool // the request names a child
+	child bool // the request is for a child
 }
 
 // toTheEnd is the command that continues until a person is needed.
@@ -62,11 +61,11 @@ var commands = map[string]command{
 	}},
 }
 
-// scenario is a workflow and the commands that make sense for it.
+// scenario is a workflow with applicable commands.
 type scenario struct {
 	name, roles string
 	depth       int
-	limits      bool // agents may meet their provider's limit
+	limits      bool // agents may reach a provider's limit
 	commands    string
 }
 
@@ -108,11 +107,11 @@ func (s scenario) start() *world {
 	}}}
 }
 
-// search looks at all histories of a scenario, with a kill between any two effects.
+// search explores all histories of a scenario, with a kill between any two effects.
 type search struct {
 	scenario
 	v      Variant
-	only   []outcome // of every agent; nil: any
+	only   []outcome // the outcomes of all agents; nil: any
 	seen   map[string]bool
 	reason map[Reason]bool
 	kills  int
@@ -124,15 +123,15 @@ type found struct {
 	history string
 }
 
-// after is the world after a command, or after a part of one.
+// after is the state after a command, or after a part of it.
 type after struct {
 	*world
-	about  int // the thread that the last action was about
+	about  int // the thread of the last action
 	killed bool
 	last   Action
 }
 
-// run returns the first history that breaks a property; "": there is none.
+// run returns the first history that violates a property, or "".
 func (s *search) run() string {
 	s.seen, s.reason = map[string]bool{}, map[Reason]bool{}
 	front := []found{{s.start(), ""}}
@@ -148,7 +147,7 @@ func (s *search) run() string {
 						whole = append(whole, after{w, about, killed, last})
 					}
 				})
-				for _, a := range append(whole, cut...) { // so that a history has no needless kills
+				for _, a := range append(whole, cut...) { // so that a history has no unnecessary kills
 					line := at.history + "\n  " + name
 					if a.killed {
 						line += " (killed)"
@@ -175,7 +174,7 @@ func (s *search) run() string {
 	return ""
 }
 
-// fates are what may become of agents whose engine was killed: each ends well, dies, or lives.
+// fates returns the possible states of agents whose engine was killed: each ends well, dies, or lives.
 func fates(w *world) []*world {
 	all := []*world{w}
 	for i := range w.threads {
@@ -192,7 +191,7 @@ func fates(w *world) []*world {
 	return all
 }
 
-// agentEnds lets an agent finish whose engine is gone.
+// agentEnds lets an agent finish whose engine was killed.
 func (w *world) agentEnds(i int) {
 	t := &w.threads[i]
 	head, id := w.nodes[t.head], len(w.nodes)
@@ -223,7 +222,7 @@ func (s *search) carryOut(w *world, c command, out emit) {
 		return
 	}
 	if c.child {
-		for i := range w.threads[1:] { // each has a name, whether its parent waits for it or not
+		for i := range w.threads[1:] { // each can be addressed, whether its parent waits for it or not
 			s.exec(w, i+1, c.r, c.words, 12, out)
 		}
 		return
@@ -233,7 +232,7 @@ func (s *search) carryOut(w *world, c command, out emit) {
 		if c.r.Verb != RunDue || killed {
 			return
 		}
-		for i := range w.threads[1:] { // whatever is due, or was cut off
+		for i := range w.threads[1:] { // what is due, or was interrupted
 			if k := &w.threads[i+1]; k.listed == active || k.listed != absent && !w.ended(i+1) {
 				s.exec(w, i+1, c.r, c.words, 12, out)
 			}
@@ -241,8 +240,7 @@ func (s *search) carryOut(w *world, c command, out emit) {
 	})
 }
 
-// exec decides and acts until the request is done, and reports every state in which a kill
-// may leave the world.
+// exec decides and acts until the request is done, and emits every state that a kill may leave.
 func (s *search) exec(w *world, i int, r Request, words, fuel int, out emit) {
 	t := &w.threads[i]
 	f := w.read(i, r, words, s.v)
@@ -309,7 +307,7 @@ func (s *search) exec(w *world, i int, r Request, words, fuel int, out emit) {
 	}
 }
 
-// checkEnd breaks a world in which a command has ended as none can.
+// checkEnd fails a state that a command must not end in.
 func (s *search) checkEnd(w *world, i int, killed bool, last Action) {
 	t := &w.threads[i]
 	switch {
@@ -324,7 +322,7 @@ func (s *search) checkEnd(w *world, i int, killed bool, last Action) {
 	}
 }
 
-// check breaks a world in which a property does not hold between two commands.
+// check fails a state in which a property doesn't hold between two commands.
 func (s *search) check(w *world) {
 	for i := range w.threads {
 		t := &w.threads[i]
@@ -350,7 +348,7 @@ func (s *search) check(w *world) {
 	}
 }
 
-// mustBeTaken checks that a step takes a result that waits.
+// mustBeTaken checks that a step adopts a waiting result.
 func (s *search) mustBeTaken(w *world, i int) {
 	after, result := w.clone(), w.threads[i].run.result
 	for range 6 {
@@ -368,7 +366,7 @@ func (s *search) mustBeTaken(w *world, i int) {
 	}
 }
 
-// mustSettle checks that --keep-files settles an intent although no file can be written.
+// mustSettle checks that --keep-files completes an intent even if no file can be written.
 func (s *search) mustSettle(w *world, i int) {
 	after, r := w.clone(), Request{Verb: Step, KeepFiles: true}
 	after.full = true
@@ -386,7 +384,7 @@ func (s *search) mustSettle(w *world, i int) {
 	}
 }
 
-// mustStop checks that an agent that runs can be stopped.
+// mustStop checks that a running agent can be stopped.
 func (s *search) mustStop(w *world, i int) {
 	r := Request{Verb: Stop}
 	f := w.read(i, r, 0, s.v)
@@ -399,9 +397,9 @@ func (s *search) mustStop(w *world, i int) {
 	}
 }
 
-// key is the same for worlds that differ only by nodes that nothing names.
+// key returns a key that is equal for states that differ only in unreferenced nodes.
 func (w *world) key() string {
-	known := make([]int, len(w.nodes)) // 0: no number yet
+	known := make([]int, len(w.nodes)) // 0: not numbered yet
 	order := make([]int, 0, len(w.nodes))
 	number := func(n int) int {
 		if n < 0 {
@@ -492,7 +490,7 @@ func TestHistories(t *testing.T) {
 	t.Logf("%d scenarios, %d states, %d kills, %d errors, %d rows", len(scenarios), states, kills, errors, len(reasons))
 }
 
-// TestFaultsAreFound turns on one fault at a time. The search must find each.
+// TestFaultsAreFound enables one fault at a time. The search must find each.
 func TestFaultsAreFound(t *testing.T) {
 	for _, fault := range []struct {
 		name, in string
