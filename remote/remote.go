@@ -1,6 +1,6 @@
-// Package remote defines remotes, which are other places that hold threads: a directory, a machine reached over
-// ssh, or a database. Package wire implements the protocol with helper programs over stdin and stdout, and
-// remotetest is a conformance test for remotes; see docs/remote-protocol.md.
+// Package remote defines remotes, which are other places that hold threads: a directory, a machine reached
+// over ssh, or a database. Package wire implements the protocol with helper programs over stdin and stdout,
+// and remotetest is a conformance test for remotes; see docs/remote-protocol.md.
 //
 // A remote isn't trusted. Callers verify nodes against their hashes, and follow a head only if its chain is
 // complete.

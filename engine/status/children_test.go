@@ -190,7 +190,7 @@ func TestChildrenAreAskedAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "plan", before.Last.Role)
 
-	// The role answers, and asks again: its question is the first one.
+	// The role asks again: StateBefore still returns the state before the first question.
 	third := w.StartChildren(id)
 	completes(w, third["a"], 0)
 	completes(w, third["b"], 0)

@@ -78,7 +78,7 @@ func TestConditionsOverSteps(t *testing.T) {
 	}
 }
 
-// If the evaluation of a condition is canceled, the position is unknown.
+// If the evaluation of a condition is canceled, Position returns that error.
 func TestConditionsThatAreCutOff(t *testing.T) {
 	t.Parallel()
 	w := statustest.New(t)
@@ -143,7 +143,7 @@ func TestReaders(t *testing.T) {
 	require.Equal(t, 1, configs)
 }
 
-// A person's form is the role's schema, and a dangling head is reported with its state.
+// A person's form is the role's schema. The error for an invalid head says where the head is stored.
 func TestPositionsOfDamage(t *testing.T) {
 	t.Parallel()
 	w := statustest.New(t)

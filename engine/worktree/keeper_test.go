@@ -509,7 +509,7 @@ func TestAClaimedTree(t *testing.T) {
 	require.NoError(t, open(two))
 }
 
-// A thread keeps its files if its repository is moved: files of earlier steps are found in the keeper.
+// A thread keeps its files if its repository is moved: files of earlier steps are still found.
 func TestAMovedRepository(t *testing.T) {
 	t.Parallel()
 	w := worktreetest.New(t)

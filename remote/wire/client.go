@@ -1,6 +1,6 @@
 // Package wire implements the client and the server of the remote protocol: frames over stdin and stdout,
-// described in docs/remote-protocol.md. Neither side trusts the other: messages are limited in size and time, and
-// an invalid one closes the connection.
+// described in docs/remote-protocol.md. Neither side trusts the other: messages are limited in size and time,
+// and an invalid one closes the connection.
 package wire
 
 import (
