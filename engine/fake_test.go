@@ -256,10 +256,10 @@ func (a *actor) answer(status string, change func(*protocol.Step, *cas.Batch)) p
 	must(err)
 	detail, err := b.Add(a.ctx, protocol.Detail{SessionID: "s", Capture: protocol.CaptureTurns, Turns: []protocol.Hash{turn}})
 	must(err)
-	told, err := b.Add(a.ctx, protocol.Text("You are "+a.role+". "+a.prompt))
+	prompt, err := b.Add(a.ctx, protocol.Text("You are "+a.role+". "+a.prompt))
 	must(err)
 	s := protocol.Step{
-		Prompt: &told,
+		Prompt: &prompt,
 		Start:  a.thread.StartHash, Index: a.thread.Len(), Visits: map[string]int{}, LimitBase: a.base,
 		Role: a.role, Output: output, Detail: detail, Agent: "uwf-fake", EdgePrompt: a.prompt, Cwd: workDir(),
 		SessionID: "s", ExtractedBy: protocol.ByValue, StartedAtMs: time.Now().UnixMilli(), CompletedAtMs: time.Now().UnixMilli(),

@@ -345,8 +345,8 @@ func TestATickPassesOverWhatHasEnded(t *testing.T) {
 	w := newWorld(t, "ready,done")
 	id := w.start()
 	w.untilEnd(id)
-	_, told, _ := w.tickOne(context.Background(), id, StepOptions{})
-	require.False(t, told)
+	_, reported, _ := w.tickOne(context.Background(), id, StepOptions{})
+	require.False(t, reported)
 }
 
 // After the reset of a limit, a tick steps one thread first. If that is refused, it tries no other.
@@ -415,11 +415,11 @@ func TestAnAgentKnowsItsRetries(t *testing.T) {
 		id := w.start()
 		_, err := w.Step(context.Background(), id, StepOptions{})
 		require.Error(t, err)
-		var told []string
+		var errs []string
 		for _, try := range runfiles.Dir(w.Reader.RunDir(id).Path).Tries(nil) {
-			told = append(told, try.Error)
+			errs = append(errs, try.Error)
 		}
-		require.Equal(t, retries, told, kind)
+		require.Equal(t, retries, errs, kind)
 	}
 }
 

@@ -53,8 +53,8 @@ func TestRunDirectoryThatAnAgentHasWedged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, "again")
-			var told []string
-			w.onWarning(func(text string) { told = append(told, text) })
+			var warnings []string
+			w.onWarning(func(text string) { warnings = append(warnings, text) })
 			keep := filepath.Join(w.Reader.Dirs.Home, "keep.yaml")
 			require.NoError(t, os.WriteFile(keep, nil, 0o600))
 			other, id := w.start(), w.start()
@@ -77,7 +77,7 @@ func TestRunDirectoryThatAnAgentHasWedged(t *testing.T) {
 				require.NoError(t, err)
 				require.True(t, info.IsDir())
 			}
-			require.LessOrEqual(t, len(told), 18)
+			require.LessOrEqual(t, len(warnings), 18)
 		})
 	}
 }
@@ -210,8 +210,8 @@ func TestResultWhoseOutputIsLostIsAdopted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, "")
-			var told []string
-			w.onWarning(func(text string) { told = append(told, text) })
+			var warnings []string
+			w.onWarning(func(text string) { warnings = append(warnings, text) })
 			id := w.start()
 			w.killedAt(id, "!gate:ready@go")
 			w.open("go")
@@ -229,7 +229,7 @@ func TestResultWhoseOutputIsLostIsAdopted(t *testing.T) {
 			out := w.mustStep(id, StepOptions{})
 			require.True(t, out.Adopted)
 			require.Equal(t, 1, w.agentRuns())
-			require.Empty(t, told)
+			require.Empty(t, warnings)
 
 			require.NoError(t, w.Reader.Heads.Move(context.Background(), id, out.Head, head))
 			require.NoError(t, os.WriteFile(dir.File(runfiles.RecordFile), record, 0o600))
@@ -238,7 +238,7 @@ func TestResultWhoseOutputIsLostIsAdopted(t *testing.T) {
 			require.NoError(t, lose(dir.File(runfiles.StdoutFile)))
 			w.plays("ready")
 			require.False(t, w.mustStep(id, StepOptions{}).Adopted)
-			prosetest.Text(t, told)
+			prosetest.Text(t, warnings)
 		})
 	}
 }

@@ -218,7 +218,7 @@ func (s *session) readTask(ctx context.Context) (err error) {
 		}
 		s.Earlier = s.target.Thread.Head != s.locked.head
 		if s.target.Thread.Last == nil {
-			f.Last = decide.Nobody
+			f.Last = decide.NoPlayer
 			return nil
 		}
 		role = s.target.Thread.Last.Role
@@ -236,7 +236,7 @@ func (s *session) readTask(ctx context.Context) (err error) {
 		if f.Player > decide.ByCommand || s.notask == nil {
 			f.NoBudget = s.notask == nil && s.pos.WithinBudget(role) != nil
 		} else {
-			f.Next, f.Player = decide.Stuck, decide.Nobody
+			f.Next, f.Player = decide.Stuck, decide.NoPlayer
 		}
 	case f.Next == decide.Go, s.Verb == decide.Answer && f.Player == decide.ByPerson:
 		if s.task, err = s.e.graphTask(ctx, s.pos, s.pos.Next); err == nil && s.pos.Lifted {

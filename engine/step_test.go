@@ -73,14 +73,14 @@ func TestStepsLeadToTheEnd(t *testing.T) {
 func TestWarningsOfAnAgentAreTold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "!warn:ready,!warn:error")
-	var told []string
-	w.onWarning(func(text string) { told = append(told, text) })
+	var warnings []string
+	w.onWarning(func(text string) { warnings = append(warnings, text) })
 	id := w.start()
 	w.mustStep(id, StepOptions{})
-	require.Equal(t, []string{"no wall"}, told)
+	require.Equal(t, []string{"no wall"}, warnings)
 	_, err := w.Step(t.Context(), id, StepOptions{})
 	require.Error(t, err)
-	require.Equal(t, []string{"no wall", "no wall"}, told, "an error of its own does not hide it")
+	require.Equal(t, []string{"no wall", "no wall"}, warnings, "an error of its own does not hide it")
 }
 
 func TestAgentGetsWhatTheContractSays(t *testing.T) {

@@ -68,19 +68,19 @@ func (b *Bill) AddAll(c Bill) {
 
 // Without returns the bill without usage that was reported before. If that is all of it, the unknown parts
 // are removed as well.
-func (b Bill) Without(told Usage) Bill {
-	if told == (Usage{}) {
+func (b Bill) Without(reported Usage) Bill {
+	if reported == (Usage{}) {
 		return b
 	}
 	less := func(x, y int64) int64 { return max(0, x-y) }
 	u := b.AtLeast
-	u.Turns = int(less(int64(u.Turns), int64(told.Turns)))
-	u.InputTokens, u.OutputTokens = less(u.InputTokens, told.InputTokens), less(u.OutputTokens, told.OutputTokens)
-	u.CacheReadTokens, u.CacheWriteTokens = less(u.CacheReadTokens, told.CacheReadTokens), less(u.CacheWriteTokens,
-		told.CacheWriteTokens)
-	u.ReasoningTokens, u.DurationMs = less(u.ReasoningTokens, told.ReasoningTokens), less(u.DurationMs, told.DurationMs)
-	if u.CostUSD != nil && told.CostUSD != nil {
-		rest := max(0, RoundUSD(*u.CostUSD-*told.CostUSD))
+	u.Turns = int(less(int64(u.Turns), int64(reported.Turns)))
+	u.InputTokens, u.OutputTokens = less(u.InputTokens, reported.InputTokens), less(u.OutputTokens, reported.OutputTokens)
+	u.CacheReadTokens, u.CacheWriteTokens = less(u.CacheReadTokens, reported.CacheReadTokens), less(u.CacheWriteTokens,
+		reported.CacheWriteTokens)
+	u.ReasoningTokens, u.DurationMs = less(u.ReasoningTokens, reported.ReasoningTokens), less(u.DurationMs, reported.DurationMs)
+	if u.CostUSD != nil && reported.CostUSD != nil {
+		rest := max(0, RoundUSD(*u.CostUSD-*reported.CostUSD))
 		u.CostUSD = &rest
 	}
 	if u.Turns == 0 && u.Tokens() == 0 {

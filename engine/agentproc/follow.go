@@ -66,13 +66,13 @@ func (a *announcements) late(f *os.File) {
 	if err != nil {
 		return
 	}
-	if info, err := f.Stat(); err == nil && info.Size()-seen > maxToldLate {
-		if _, err := f.Seek(info.Size()-maxToldLate, io.SeekStart); err != nil {
+	if info, err := f.Stat(); err == nil && info.Size()-seen > maxFollowedLate {
+		if _, err := f.Seek(info.Size()-maxFollowedLate, io.SeekStart); err != nil {
 			return
 		}
 		a.tooLong = true // skip the line, whose start is missing
 	}
-	_, _ = copySome(ctx, a, f, maxToldLate) // errors don't matter for a live view
+	_, _ = copySome(ctx, a, f, maxFollowedLate) // errors don't matter for a live view
 }
 
 // announcements is a writer that finds announced turns, finished or not, in the written data. It keeps at
@@ -141,7 +141,7 @@ func Announced(ctx context.Context, runDir string) (Reported, error) {
 	}
 	defer f.Close()
 	lines := announcements{report: reported.add}
-	if _, err := copySome(ctx, &lines, f, maxTold); err != nil {
+	if _, err := copySome(ctx, &lines, f, maxFollowed); err != nil {
 		return Reported{}, fmt.Errorf("read announced turns: %w", err)
 	}
 	return reported, nil
@@ -165,7 +165,7 @@ func HalfWritten(ctx context.Context, runDir string) ([]protocol.Hash, error) {
 			half = append(half, line.Hash)
 		}
 	}}
-	if _, err := copySome(ctx, &lines, f, maxTold); err != nil {
+	if _, err := copySome(ctx, &lines, f, maxFollowed); err != nil {
 		return nil, fmt.Errorf("read announced turns: %w", err)
 	}
 	return half, nil
@@ -243,10 +243,10 @@ func LastPrinted(runDir string) string {
 // Files in the run directory are untrusted: an agent can replace them by other file types or by sparse files
 // of any size. So they are opened with care and read in pieces, up to these limits.
 const (
-	piece       = 1 << 20  // bytes read between two checks whether to stop
-	maxTold     = 64 << 20 // bytes of output that are searched for turns
-	maxToldLate = 4 << 20  // bytes of output that a live view reads after the agent has ended
-	maxTurns    = 100_000  // turns that a run can announce
+	piece           = 1 << 20  // bytes read between two checks whether to stop
+	maxFollowed     = 64 << 20 // bytes of output that are searched for turns
+	maxFollowedLate = 4 << 20  // bytes of output that a live view reads after the agent has ended
+	maxTurns        = 100_000  // turns that a run can announce
 )
 
 // openOutput opens one of the agent's output files in a run directory.

@@ -145,21 +145,21 @@ func TestAnnouncements(t *testing.T) {
 
 func TestAnnounced(t *testing.T) {
 	t.Parallel()
-	told, err := Announced(t.Context(), t.TempDir())
+	reported, err := Announced(t.Context(), t.TempDir())
 	require.NoError(t, err)
-	require.Zero(t, told, "a run that has not begun")
-	told, err = Announced(t.Context(), runDirWith(t, `{"uwf":"writing","hash":"0123456789ABC"}
+	require.Zero(t, reported, "a run that has not begun")
+	reported, err = Announced(t.Context(), runDirWith(t, `{"uwf":"writing","hash":"0123456789ABC"}
 {"uwf":"turn","hash":"1123456789ABC"}
 {"uwf":"request","hash":"2123456789ABC"}
 `))
 	require.NoError(t, err)
-	require.Equal(t, Reported{Turns: []protocol.Hash{"1123456789ABC"}}, told, "what was being written is written")
-	told, err = Announced(t.Context(), runDirWith(t, `{"uwf":"turn","hash":"1123456789ABC"}
+	require.Equal(t, Reported{Turns: []protocol.Hash{"1123456789ABC"}}, reported, "what was being written is written")
+	reported, err = Announced(t.Context(), runDirWith(t, `{"uwf":"turn","hash":"1123456789ABC"}
 {"uwf":"writing","hash":"2123456789ABC"}
 {"uwf":"writing","hash":"3123456789ABC"}
 `))
 	require.NoError(t, err)
-	require.Equal(t, Reported{Turns: []protocol.Hash{"1123456789ABC"}, Writing: "3123456789ABC"}, told)
+	require.Equal(t, Reported{Turns: []protocol.Hash{"1123456789ABC"}, Writing: "3123456789ABC"}, reported)
 }
 
 func TestStderrTail(t *testing.T) {
@@ -219,9 +219,9 @@ func TestOutputWithoutEnd(t *testing.T) {
 	require.NoError(t, os.Truncate(filepath.Join(dir, runfiles.StderrFile), 200<<30))
 	_, err := ReadResult(dir)
 	prosetest.Error(t, err)
-	told, err := Announced(t.Context(), dir)
+	reported, err := Announced(t.Context(), dir)
 	require.NoError(t, err)
-	require.Zero(t, told)
+	require.Zero(t, reported)
 	require.Empty(t, stderrTail(dir))
 
 	ended := make(chan struct{})

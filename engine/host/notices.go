@@ -30,8 +30,8 @@ type Notices struct {
 	Process env.Env // without .env
 }
 
-// ErrNobody means that notify in the config has neither a command nor a webhook.
-var ErrNobody = errors.New("notify in config.yaml has neither command nor webhook")
+// ErrNoRecipient means that notify in the config has neither a command nor a webhook.
+var ErrNoRecipient = errors.New("notify in config.yaml has neither command nor webhook")
 
 // wanted reports whether the config may contain notify. It is a cheap check for homes without notifications.
 func (n Notices) wanted() bool {
@@ -66,14 +66,14 @@ func (n Notices) atRest(ctx context.Context, ev engine.Event) {
 }
 
 // Put puts a notification about a thread into the outbox, with the home's secrets removed. The error is
-// [ErrNobody] if there is no recipient.
+// [ErrNoRecipient] if there is no recipient.
 func (n Notices) Put(ctx context.Context, event string, at protocol.StepOutput) error {
 	c, err := n.settings(ctx)
 	if err != nil {
 		return err
 	}
 	if !reaches(c) {
-		return ErrNobody
+		return ErrNoRecipient
 	}
 	notice, err := view.NoticeOf(ctx, n.Engine, event, at)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 // Situate adds to the facts of a decision what follows from the thread's chain: the next and the last player,
 // and the state of the children. f.Life must be set.
 func (r *Reader) Situate(p *Position, f *decide.Facts) {
-	f.Next, f.Player, f.Last = p.graphSays(), decide.Nobody, decide.Nobody
+	f.Next, f.Player, f.Last = p.graphSays(), decide.NoPlayer, decide.NoPlayer
 	if f.Next != decide.AtEnd && f.Next != decide.Stuck {
 		f.Player = PlayerOf(p.Workflow, p.Next.Role)
 	}
@@ -135,7 +135,7 @@ type situation struct {
 func (r *Reader) situation(ctx context.Context, out protocol.StepOutput, p *Position, ended *heads.Ended) situation {
 	s := situation{limitOf: out.Thread}
 	f := &s.facts
-	f.Player, f.Last = decide.Nobody, decide.Nobody
+	f.Player, f.Last = decide.NoPlayer, decide.NoPlayer
 	switch {
 	case ended == nil:
 	case ended.Status == protocol.StatusFailed:
@@ -170,7 +170,7 @@ func (r *Reader) situation(ctx context.Context, out protocol.StepOutput, p *Posi
 	if f.Life != decide.Active { // it would start over
 		first, err := moderator.Resume(ctx, p.State, true, "")
 		if f.Next, f.Player = decide.Go, PlayerOf(p.Workflow, first.Role); err != nil {
-			f.Next, f.Player = decide.Stuck, decide.Nobody
+			f.Next, f.Player = decide.Stuck, decide.NoPlayer
 		}
 	}
 	return s

@@ -58,7 +58,7 @@ func (e Keeper) Plan(ctx context.Context, t Thread, dir string, from, to protoco
 	if err != nil {
 		return nil, fault.Of(fmt.Errorf("restore files: %w", err)).Because(filesStay)
 	}
-	if err := e.nobodyAtWork(ctx, t.ID, k.Repo.Root); err != nil {
+	if err := e.checkOthersIdle(ctx, t.ID, k.Repo.Root); err != nil {
 		k.Release()
 		return nil, notRestored(err)
 	}
@@ -83,9 +83,9 @@ func (e Keeper) prepare(ctx context.Context, k *Checkout, id string, from, to pr
 	return &Change{Checkout: k, From: cmp.Or(from, layout.Taken.Tree), To: to, id: id, layout: layout}, nil
 }
 
-// nobodyAtWork returns an error if a step of another thread runs in the work tree without a lock, because its
+// checkOthersIdle returns an error if a step of another thread runs in the work tree without a lock, because its
 // files are not snapshotted. Children of the thread don't count; they are stopped separately.
-func (e Keeper) nobodyAtWork(ctx context.Context, id, root string) error {
+func (e Keeper) checkOthersIdle(ctx context.Context, id, root string) error {
 	for h, err := range e.Heads.Heads(ctx) {
 		if err != nil || h.Thread == id {
 			continue // an unreadable thread cannot run

@@ -210,7 +210,7 @@ func (e Keeper) Clean(ctx context.Context) ([]protocol.Worktree, error) {
 func (e Keeper) clean(ctx context.Context, w protocol.Worktree) (stays string, err error) {
 	id := filepath.Base(w.Path)
 	if w.Thread == "" {
-		return e.cleanNobodys(ctx, id, w.Path)
+		return e.cleanUnowned(ctx, id, w.Path)
 	}
 	t, err := e.Lock(ctx, id)
 	if err != nil {
@@ -232,8 +232,8 @@ func (e Keeper) clean(ctx context.Context, w protocol.Worktree) (stays string, e
 	return "", repo.RemoveWorktree(ctx, w.Path, its.Branch, its.Base)
 }
 
-// cleanNobodys removes a worktree that belongs to no thread, or returns why it stays.
-func (e Keeper) cleanNobodys(ctx context.Context, id, path string) (stays string, err error) {
+// cleanUnowned removes a worktree that belongs to no thread, or returns why it stays.
+func (e Keeper) cleanUnowned(ctx context.Context, id, path string) (stays string, err error) {
 	repo, err := snapshot.Find(ctx, e.Env, path)
 	if errors.Is(err, snapshot.ErrNone) {
 		return "", os.Remove(path) // only succeeds if the directory is empty

@@ -180,14 +180,14 @@ func (a Asked) oldPrompt(ctx context.Context, s protocol.Step) (bool, error) {
 	if fault.IsRedacted(err) {
 		return false, nil
 	}
-	var told protocol.Text
+	var prompt protocol.Text
 	if err == nil {
-		told, err = cas.As[protocol.Text](ctx, a.Nodes, n)
+		prompt, err = cas.As[protocol.Text](ctx, a.Nodes, n)
 	}
 	if err != nil || n.Timestamp >= a.StartedAt {
 		return false, err
 	}
-	return !strings.Contains(string(told), strings.TrimSpace(s.EdgePrompt)), nil
+	return !strings.Contains(string(prompt), strings.TrimSpace(s.EdgePrompt)), nil
 }
 
 // oldDetail reports whether the last turn of a detail has a time before the step's run.

@@ -83,7 +83,7 @@ type climber struct {
 	chain   *remotetest.Chain
 	random  *rand.Rand
 
-	told, unknown, killed int // swaps
+	acked, unknown, killed int // swaps
 }
 
 func (c *climber) climb(ctx context.Context) error {
@@ -126,7 +126,7 @@ func (c *climber) with(ctx context.Context, r remote.Remote) error {
 		var conflict *remote.ConflictError
 		switch {
 		case err == nil:
-			c.told++
+			c.acked++
 		case !errors.As(err, &conflict):
 			c.unknown++
 			return err
@@ -185,14 +185,14 @@ func TestKilledHelpers(t *testing.T) {
 	for h, err := range whole.Walk(ctx, []cas.Hash{state.Head}, nil) {
 		require.NoError(t, err, "%s", h)
 	}
-	told, unknown, killed := 0, 0, 0
+	acked, unknown, killed := 0, 0, 0
 	for _, c := range climbers {
-		told, unknown, killed = told+c.told, unknown+c.unknown, killed+c.killed
+		acked, unknown, killed = acked+c.acked, unknown+c.unknown, killed+c.killed
 	}
-	require.LessOrEqual(t, told, steps, "no step was made twice")
-	require.GreaterOrEqual(t, told+unknown, steps, "each was made by somebody")
+	require.LessOrEqual(t, acked, steps, "no step was made twice")
+	require.GreaterOrEqual(t, acked+unknown, steps, "each was made by somebody")
 	require.Greater(t, killed, 10)
-	t.Logf("%d helpers were killed; of %d steps, %d were told, and of %d swaps nobody knew", killed, steps, told, unknown)
+	t.Logf("%d helpers were killed; of %d steps, %d were told, and of %d swaps nobody knew", killed, steps, acked, unknown)
 }
 
 // crash crashes the database when the thread reaches each of the steps.
@@ -245,7 +245,7 @@ func TestFrozenHelper(t *testing.T) {
 			<-frozen
 			c := &climber{chain: chain}
 			require.NoError(t, c.with(ctx, other))
-			require.Positive(t, c.told)
+			require.Positive(t, c.acked)
 			require.NoError(t, slow.Close())
 			<-ended
 		})

@@ -227,20 +227,20 @@ func TestAnswersAreSeen(t *testing.T) {
 		}
 		return head, err
 	}
-	told := make(chan flow.Request)
+	signals := make(chan flow.Request)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
 		p.Watch(ctx, time.Millisecond, look, func(r flow.Request) bool {
 			defer func() { away = false }()
 			if !away {
-				told <- r
+				signals <- r
 			}
 			return !away
 		})
 		close(ended)
 	}()
-	require.Equal(t, request, <-told)
+	require.Equal(t, request, <-signals)
 	stop()
 	<-ended
 	require.Empty(t, stands)

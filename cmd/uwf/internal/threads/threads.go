@@ -383,7 +383,7 @@ func (a Commands) threadNotifyCommand() *ucli.Command {
 		}
 		notices := host.Notices{Engine: e, Process: a.Env}
 		if err := notices.Put(ctx, out.Event, at); err != nil {
-			if errors.Is(err, host.ErrNobody) {
+			if errors.Is(err, host.ErrNoRecipient) {
 				return cmdline.UsageError(err.Error(), `uwf config set notify.command '["notify-me"]'`)
 			}
 			return err

@@ -12,7 +12,7 @@ func (w *world) read(i int, r Request, words int, v Variant) Facts {
 	t := &w.threads[i]
 	head := w.nodes[t.head]
 	f := Facts{Busy: t.run.alive, Asked: t.run.asked, Run: t.run.state, Last: head.by}
-	if r.Earlier && head.by != Nobody {
+	if r.Earlier && head.by != NoPlayer {
 		f.Last = w.nodes[head.prev].by
 	}
 	f.Edited = t.dirty

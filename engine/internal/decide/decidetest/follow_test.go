@@ -153,7 +153,7 @@ func (g guess) chain(t *thread, chain []link) (why string) {
 			return why
 		}
 		n := g.nodes[at]
-		if start := n.by == Nobody; start != (i == len(chain)-1) {
+		if start := n.by == NoPlayer; start != (i == len(chain)-1) {
 			return fmt.Sprintf("the chain has %d nodes", len(chain))
 		}
 		if l.tree != "" && n.tree >= 0 {

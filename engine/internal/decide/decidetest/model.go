@@ -146,7 +146,7 @@ func (w *world) inChain(t *thread, n int) bool {
 		if at == n {
 			return true
 		}
-		if w.nodes[at].by == Nobody {
+		if w.nodes[at].by == NoPlayer {
 			return false
 		}
 	}
@@ -506,7 +506,7 @@ func (t *thread) reopen() {
 func (w *world) finish(i int, in intent, v Variant) []effect {
 	on := func(do func(*world, *thread)) effect { return func(w *world) { do(w, &w.threads[i]) } }
 	files := w.restore(i, in.to, v)
-	if w.nodes[in.head].prev == in.to && w.nodes[in.head].by != Nobody {
+	if w.nodes[in.head].prev == in.to && w.nodes[in.head].by != NoPlayer {
 		files = w.before(i, in.head, v)
 	}
 	all := []effect{
@@ -548,7 +548,7 @@ func (w *world) addChild() {
 		return
 	}
 	id := len(w.nodes)
-	w.nodes = append(w.nodes, node{by: Nobody, tree: id})
+	w.nodes = append(w.nodes, node{by: NoPlayer, tree: id})
 	roles := "a"
 	switch t.roles[w.nodes[t.head].at] {
 	case 'K':
@@ -564,7 +564,7 @@ func (w *world) addChild() {
 
 func (t *thread) start(w *world) int {
 	at := t.head
-	for w.nodes[at].by != Nobody {
+	for w.nodes[at].by != NoPlayer {
 		at = w.nodes[at].prev
 	}
 	return at

@@ -102,7 +102,7 @@ var scenarios = []scenario{
 }
 
 func (s scenario) start() *world {
-	return &world{nodes: []node{{by: Nobody}}, threads: []thread{{
+	return &world{nodes: []node{{by: NoPlayer}}, threads: []thread{{
 		roles: s.roles, of: -1, listed: active, waitsAt: -1, keptAt: -1, exhausted: -1,
 	}}}
 }
@@ -412,7 +412,7 @@ func (w *world) key() string {
 		if n < 0 || known[n] > 0 {
 			return
 		}
-		if w.nodes[n].by != Nobody {
+		if w.nodes[n].by != NoPlayer {
 			visit(w.nodes[n].prev)
 		}
 		order = append(order, n)
@@ -454,7 +454,7 @@ func (w *world) key() string {
 	}
 	for _, n := range order {
 		x := w.nodes[n]
-		if x.by == Nobody {
+		if x.by == NoPlayer {
 			x.prev = n
 		}
 		add(number(x.prev), x.at, flag(x.asks), int(x.by), number(x.tree), x.attempts, flag(x.fails), flag(x.found))
