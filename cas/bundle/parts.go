@@ -20,8 +20,8 @@ import (
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
-// Parts collects nodes that arrive one by one, for threads of which a part can already be here. The result is
-// a [File], which is checked and imported as a whole. Missing nodes come from the base store.
+// Parts collects nodes that arrive one by one, for threads that can partly be here already. The result is a
+// [File], which is checked and imported as a whole. Missing nodes come from the base store.
 type Parts struct {
 	file  *File
 	spool Spool

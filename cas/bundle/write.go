@@ -64,7 +64,7 @@ func Write(ctx context.Context, w io.Writer, r cas.Reader, m Manifest, files Obj
 	}
 	out.write(binary.BigEndian.AppendUint32(nil, uint32(len(data))))
 	out.write(data)
-	parsed, err := parseManifest(data) // sorted: the order of its roots is that of the file
+	parsed, err := parseManifest(data) // sorted: its roots have the order of the file
 	if err != nil {
 		return Written{}, fmt.Errorf("manifest: %w", err)
 	}
@@ -600,8 +600,8 @@ func has(ctx context.Context, r cas.Reader, h cas.Hash) (bool, error) {
 }
 
 // planNames decides about each name. People run workflows by name, so a bundle never registers one silently,
-// and only the workflow's own name. A name that refers to another workflow here stays, because threads don't
-// need names.
+// and it can register only the workflow's own name. A name that refers to another workflow here stays,
+// because threads don't need names.
 func (i *importing) planNames(ctx context.Context) error {
 	i.done.Workflows = []ImportedWorkflow{}
 	if i.to.Index == nil || len(i.file.Manifest.Workflows) == 0 {

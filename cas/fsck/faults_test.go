@@ -19,8 +19,8 @@ import (
 // randomFaults is the number of faults to create, one after the other. A run with 20,000 found nothing more.
 const randomFaults = 400
 
-// sabotage creates one fault and returns the paths of which a report must contain one; none if the fault is
-// impossible for this node.
+// sabotage creates one fault and returns the paths, at least one of which a report must contain; none if the
+// fault is impossible for this node.
 type sabotage func(r *rand.Rand, w *world, h cas.Hash) (named []string)
 
 // sabotages lists possible faults of a node's file. Damage to the timestamp isn't included, because no hash

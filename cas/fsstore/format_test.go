@@ -166,7 +166,7 @@ func TestStoresThatCannotBeOpened(t *testing.T) {
 	require.ErrorContains(t, err, file)
 }
 
-// A store of the original is used as it is, and none of our files are added.
+// A store of the original is used unchanged, and none of our files are added.
 func TestStoresOfTheOriginal(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -7,8 +7,8 @@
 // none. Any number of processes can read and write concurrently without locks. Files with other names are
 // ignored.
 //
-// A store of the original has no format.json and all files in one directory. It is used as it is, without
-// adding any other files.
+// A store of the original has no format.json and all files in one directory. It is used unchanged, without
+// adding other files.
 package fsstore
 
 import (
@@ -285,7 +285,7 @@ func newerFormat(format string, args ...any) error {
 }
 
 // Readable returns an error of [Open] if this program can't use the store at dir. It is for commands that
-// need no node but must not change a home whose store belongs to a newer program.
+// don't need nodes but must not change a home whose store belongs to a newer program.
 func Readable(dir string) error {
 	_, err := find(dir)
 	return atStore(dir, err)

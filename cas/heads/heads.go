@@ -137,9 +137,9 @@ type Named struct {
 	Problem string
 }
 
-// Facts contains what is known of a thread besides its chain. An unset field is unknown. Each line of
-// facts.jsonl is one change: its fields replace earlier values, null removes one, and fields unknown to this
-// program are preserved.
+// Facts contains what is known about a thread in addition to its chain. An unset field is unknown. Each line
+// of facts.jsonl is one change: its fields replace earlier values, null removes one, and fields unknown to
+// this program are preserved.
 type Facts struct {
 	Imported  *Imported         `json:"imported,omitempty"`
 	Title     *string           `json:"title,omitempty"`

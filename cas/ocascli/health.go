@@ -255,8 +255,8 @@ type evicted struct {
 	To   string   `json:"to"`
 }
 
-// evict moves the file of a node to the quarantine, whatever its content, so that other content with the same
-// hash can be put. Otherwise the first content of a collision would block the other forever.
+// evict moves the file of a node to the quarantine, regardless of its content, so that other content with the
+// same hash can be put. Otherwise the first content of a collision would block the other forever.
 func (c *CLI) evict(ctx context.Context, s *fsstore.Store, arg string) (err error) {
 	h := cas.Hash(protocol.FoldCrockford(arg))
 	if !h.Valid() {

@@ -33,8 +33,8 @@ type Options struct {
 	// assume that it can.
 	LooksBack func(context.Context, protocol.Workflow) (bool, error)
 	Now       func() time.Time
-	// Half lists half-written turns: nodes that no other node references. They are redacted as well, whatever
-	// their content.
+	// Half lists half-written turns: nodes that no other node references. They are redacted as well,
+	// regardless of their content.
 	Half []cas.Hash
 }
 

@@ -136,7 +136,7 @@ func badLink(s Step, reason string, args ...any) error {
 		args...)}
 }
 
-// stepOf decodes a step and checks what is possible without its neighbours.
+// stepOf decodes a step and checks what is possible without its neighbors.
 func (t *Thread) stepOf(ctx context.Context, n cas.Node) (Step, error) {
 	out := Step{Hash: n.Hash, Timestamp: n.Timestamp}
 	var err error

@@ -348,7 +348,7 @@ func (l *layout) join(above, below int) {
 const sweeps = 24
 
 // untangle orders the boxes of each layer to reduce crossings. It alternately moves each box towards its
-// neighbours in the layers above and below, and keeps the best order found.
+// neighbors in the layers above and below, and keeps the best order found.
 func (l *layout) untangle() {
 	best, fewest := l.order(), l.crossings()
 	for i := range sweeps {
@@ -416,7 +416,7 @@ func (l *layout) places(layer int) map[int]int {
 	return place
 }
 
-// swap exchanges neighbours wherever that reduces crossings.
+// swap exchanges neighbors wherever that reduces crossings.
 func (l *layout) swap() {
 	for layer := range l.layers {
 		row := l.layers[layer]
@@ -451,7 +451,7 @@ func crossed(left, right []int, place map[int]int) int {
 	return n
 }
 
-// crossings counts all crossings between neighbouring layers.
+// crossings counts all crossings between neighboring layers.
 func (l *layout) crossings() int {
 	total := 0
 	for layer := 0; layer+1 < len(l.layers); layer++ {
@@ -496,11 +496,11 @@ const (
 	portInset = 16.0 // from a node's corner
 )
 
-// rounds is the number of passes that move boxes towards their neighbours.
+// rounds is the number of passes that move boxes towards their neighbors.
 const rounds = 60
 
 // placeAcross computes the x of every box and keeps the order of the layers. Each box is placed as close as
-// possible to the middle of its neighbours. Bends weigh more than nodes, which keeps long routes straight.
+// possible to the middle of its neighbors. Bends weigh more than nodes, which keeps long routes straight.
 func (l *layout) placeAcross() {
 	for _, layer := range l.layers {
 		x := 0.0
@@ -553,7 +553,7 @@ func (l *layout) straighten() {
 	}
 }
 
-// room returns how far a bend can move between its neighbours.
+// room returns how far a bend can move between its neighbors.
 func (l *layout) room(bend, layer int) (left, right float64) {
 	left, right = math.Inf(-1), math.Inf(1)
 	row := l.layers[layer]
@@ -639,7 +639,7 @@ func pack(want, weight, apart []float64) []float64 {
 			offset[i] = offset[i-1] + apart[i]
 		}
 		blocks = append(blocks, block{weight[i] * (want[i] - offset[i]), weight[i], 1})
-		// Neighbours that would overlap move together from here on.
+		// Neighbors that would overlap move together from here on.
 		for n := len(blocks); n > 1 && blocks[n-2].sum/blocks[n-2].weight > blocks[n-1].sum/blocks[n-1].weight; n-- {
 			last := blocks[n-1]
 			blocks = blocks[:n-1]
@@ -715,8 +715,8 @@ func (l *layout) ports() (upper, lower []float64) {
 	return upper, lower
 }
 
-// spread assigns the routes at one side of a node their ports: directly below or above their next bend,
-// within the width of the node.
+// spread assigns ports to the routes at one side of a node: directly below or above their next bend, within
+// the width of the node.
 func (l *layout) spread(node int, routes []int, ports []float64, bend func(route) int) {
 	at := func(r int) float64 { return l.boxes[bend(l.routes[r])].x }
 	slices.SortStableFunc(routes, func(a, b int) int { return cmp.Compare(at(a), at(b)) })

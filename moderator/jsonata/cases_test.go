@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// testCase is a case of the JSONata project's own tests (MIT licence).
+// testCase is a case of the JSONata project's own tests (MIT license).
 type testCase struct {
 	Group     string                     `json:"group"`
 	ID        string                     `json:"id"`

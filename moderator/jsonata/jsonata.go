@@ -13,7 +13,7 @@
 //	blocks          ($x := 1; $x + 1), /* comments */
 //	functions       function($x){$x + 1}, λ($x)<n:n>{$x + 1}, as values,
 //	                $f(1, ?) (partial), $f ~> $g (composed)
-//	patterns        /…/, /…/im: regular expressions, which are functions too
+//	patterns        /…/, /…/im: regular expressions, which are also functions
 //	$string …       string length substring substringBefore substringAfter
 //	                uppercase lowercase trim pad contains split join replace match
 //	$number …       number abs floor ceil round power sqrt formatBase

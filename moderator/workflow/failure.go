@@ -10,8 +10,8 @@ import (
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
-// Handling of failures: edges for failures, the implicit edge "failed", failing parts, and edges with a
-// condition besides their status.
+// Handling of failures: edges for failures, the implicit edge "failed", failing parts, and edges with both a
+// status and a condition.
 
 // failureSchema returns the schema of a failed step's answer.
 func failureSchema() map[string]any {
@@ -139,7 +139,7 @@ func (d *draft) readCompute(r *roleDraft, n *yamldoc.Node, what string) {
 	}
 }
 
-// readGuarded reads a status's list of edges, of which the first whose condition holds is taken.
+// readGuarded reads a status's list of edges. The first edge whose condition holds is taken.
 func (d *draft) readGuarded(node *nodeDraft, e yamldoc.Entry) {
 	node.guarded = true
 	first := &edgeDraft{status: e.Key, pos: e.Pos}

@@ -227,7 +227,7 @@ func (d *draft) span(n *yamldoc.Node, what string) int64 {
 	return t.Milliseconds()
 }
 
-// readTransitions reads a node that is a list, of which the first edge whose condition holds is taken.
+// readTransitions reads a node that is a list. The first edge whose condition holds is taken.
 func (d *draft) readTransitions(node *nodeDraft, n *yamldoc.Node) {
 	node.list = true
 	if len(n.Items) == 0 {

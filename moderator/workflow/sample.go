@@ -184,7 +184,7 @@ type nodeDraft struct {
 	short bool        // written as its only edge
 	list  bool        // a transition list: the first edge whose condition holds is taken
 	edges []*edgeDraft
-	// guarded: a status has a list of edges, of which the first whose condition holds is taken.
+	// guarded means that a status has a list of edges. The first edge whose condition holds is taken.
 	guarded bool
 }
 

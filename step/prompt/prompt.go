@@ -240,7 +240,7 @@ type Step struct {
 // History returns the newest steps, at most [HistorySteps], that fit into quota characters (0:
 // [HistoryQuota]). The sequence must yield the newest first; History stops reading it early, so its cost
 // doesn't depend on the total number of steps. It always returns the newest step, with its content shortened
-// if it alone is too long. It returns an error of the sequence.
+// if it alone is too long. It returns the sequence's error.
 func History(steps iter.Seq2[Step, error], quota int) ([]Step, error) {
 	if quota <= 0 {
 		quota = HistoryQuota

@@ -135,8 +135,9 @@ type Rescued struct {
 	Paths  []string // changed files, if known
 }
 
-// Replace replaces the files with those of a tree, whatever they are. The files in known are kept with a step
-// and needn't be rescued; "" means none. Files that git ignores stay and are never overwritten.
+// Replace replaces the files with those of a tree, regardless of their current content. The files in known
+// are kept with a step and needn't be rescued; "" means none. Files that git ignores stay and are never
+// overwritten.
 //
 // Errors: [*InTheWayError], [*DamagedError], [*GitError].
 func Replace(ctx context.Context, e env.Env, s Spec, known, to protocol.Tree) (found Rescued, err error) {

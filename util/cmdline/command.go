@@ -94,7 +94,8 @@ func PlainDefaults(flags []ucli.Flag) {
 	}
 }
 
-// Group returns a command that only contains subcommands. Its help goes to stderr if no subcommand is given.
+// Group returns a command that only contains subcommands. It prints its help to stderr if no subcommand is
+// given.
 func Group(stderr io.Writer, c ucli.Command) *ucli.Command {
 	c.HideHelpCommand = true
 	c.OnUsageError = OnUsageError

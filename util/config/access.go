@@ -17,10 +17,10 @@ import (
 )
 
 // Confining returns the sandbox mode (see [protocol.SandboxConfig]) of an agent that drives another program.
-// By default such an agent is sandboxed, whatever its permission, because settings in the directory can start
-// programs without asking anyone. There are two exceptions: an agent with its own sandbox, which can't be
-// nested in ours, and a custom command that uwf doesn't know (unknown), which could fail silently because uwf
-// can't know where it keeps its data.
+// By default such an agent is sandboxed, regardless of its permission, because settings in the directory can
+// start programs without asking anyone. There are two exceptions: an agent with its own sandbox, which can't
+// be nested in ours, and a custom command that uwf doesn't know (unknown), which could fail silently because
+// uwf can't know where it keeps its data.
 func Confining(a protocol.Agent, mode string, command []string) (setting string, unknown bool) {
 	if mode != "" {
 		return mode, false

@@ -192,7 +192,8 @@ func AgentModel(c protocol.Config, agentAlias, workflow, role string) string {
 // ExternalModel returns the model for a role played by an external program, as the program names it:
 // modelOverrides "<workflow>.<role>" or the agent's model; "" if neither is set, because the program doesn't
 // use the other models in the config, or if the agent doesn't pass a model to its program. A value that isn't
-// an alias in models is itself such a name. The price is that of the alias, or nil. command starts the agent.
+// an alias in models is itself such a name. The price comes from the alias, or is nil. command starts the
+// agent.
 func ExternalModel(c protocol.Config, command, agentAlias, workflow, role string,
 	e env.Env) (string, *protocol.Price, error) {
 	if agent := agentName(command); agent == "uwf-exec" || agent == "uwf-mock" {

@@ -18,10 +18,10 @@ type Output struct {
 // maxStderr bounds the part of stderr that is kept, in bytes: its beginning.
 const maxStderr = 8 << 10
 
-// Run runs a program, passes it stdin (nil: nothing), and returns its output, with at most most bytes of
-// stdout. It ignores the streams of c. When ctx is done, the whole group gets grace to exit. Processes left
-// behind by the program don't delay Run longer than that. Run returns an error if the program can't be
-// started, or ctx's cause; a nonzero exit status isn't an error.
+// Run runs a program, passes it stdin (nil: nothing), and returns its output, with at most the given number
+// of bytes of stdout. It ignores the streams of c. When ctx is done, the whole group gets grace to exit.
+// Processes left behind by the program don't delay Run longer than that. Run returns an error if the program
+// can't be started, or ctx's cause; a nonzero exit status isn't an error.
 func Run(ctx context.Context, c Command, stdin io.Reader, most int64, grace time.Duration) (out Output, err error) {
 	var ours, theirs [3]*os.File // stdin, stdout, stderr
 	closed := func(files []*os.File) {

@@ -169,8 +169,8 @@ func (f *Files) mayCount(name string, info fs.FileInfo) bool {
 	return true
 }
 
-// Begin reads the beginning of a file, at most most bytes, and returns its size. ok is false if the file
-// doesn't exist or is ignored.
+// Begin reads the beginning of a file, at most the given number of bytes, and returns its size. ok is false
+// if the file doesn't exist or is ignored.
 func (f *Files) Begin(name string, most int64) (text []byte, size int64, ok bool, err error) {
 	info, err := f.Look(name)
 	if err != nil || info == nil {

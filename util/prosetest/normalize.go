@@ -16,7 +16,7 @@ const (
 	maxSame  = 40  // repetitions of a character; a table line has fewer
 )
 
-// normalizer replaces whatever differs between runs or machines.
+// normalizer replaces text that differs between runs or machines.
 type normalizer []replacement
 
 type replacement struct {

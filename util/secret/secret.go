@@ -120,8 +120,8 @@ func unescaped(s string) string {
 	return s
 }
 
-// isSetting reports whether a value isn't worth protecting, whatever its name: a switch, a short number, a
-// file path, or a placeholder password. Hiding a word like postgres would make many texts unreadable.
+// isSetting reports whether a value isn't worth protecting, regardless of its name: a switch, a short number,
+// a file path, or a placeholder password. Hiding a word like postgres would make many texts unreadable.
 func isSetting(value string) bool {
 	switch strings.ToLower(value) {
 	case "disabled", "required", "optional", "undefined", "changeme", "password", "postgres", "example":

@@ -239,7 +239,7 @@ const (
 	tokMissing   = token.ImplicitNullType // a missing value
 )
 
-// opens, closes, property, complete and endsDocument classify a token for its neighbours; complete means that
+// opens, closes, property, complete and endsDocument classify a token for its neighbors; complete means that
 // it ends a value.
 func (t tok) opens() bool    { return t.kind == tokOpenSeq || t.kind == tokOpenMap }
 func (t tok) closes() bool   { return t.kind == tokCloseSeq || t.kind == tokCloseMap }

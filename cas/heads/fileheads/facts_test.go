@@ -113,7 +113,7 @@ func TestFactsOfOthers(t *testing.T) {
 	require.Equal(t, bad, string(moved))
 }
 
-// Repeated reads of all facts reflect the current file, whatever it contained before.
+// Repeated reads of all facts reflect the current file, regardless of its earlier content.
 func TestFactsAgain(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -4,7 +4,7 @@
 //	threads.yaml   thread-id: head-hash       active threads
 //	history.jsonl  {thread, workflow, head, status, completedAt}   ended threads
 //	registry.yaml  workflow-name: hash
-//	facts.jsonl    {thread, …}   facts of threads besides their chains
+//	facts.jsonl    {thread, …}   facts of threads, in addition to their chains
 //
 // Invariants:
 //   - each file is changed only under its lock (<home>/locks/), and a head only

@@ -176,7 +176,7 @@ func refusals(t *testing.T, x heads.Heads) {
 	requireHead(t, x, idA, h1)
 }
 
-// failed checks that a thread's failure is visible wherever its end is.
+// failed checks that a thread's failure is visible wherever its end is stored.
 func failed(t *testing.T, x heads.Heads) {
 	require.NoError(t, x.Add(t.Context(), idA, h1, heads.Facts{}))
 	end := ended(idA, h1)

@@ -15,7 +15,7 @@ const chunk = 128
 
 // EachNode reads every node of a set on all processors. Many goroutines call look concurrently, each with its
 // own Inspector, created by inspector; it gets the error of the read instead of a node. take gets the results
-// for one chunk, from one goroutine at a time. The error is that of ctx.
+// for one chunk, from one goroutine at a time. The error is ctx's.
 func EachNode[T any](ctx context.Context, s cas.Store, inspector func() *cas.Inspector, set Set,
 	look func(*cas.Inspector, ID, cas.Node, error) T, take func([]T)) error {
 	var (

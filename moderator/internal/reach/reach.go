@@ -15,8 +15,8 @@ const (
 	firstRole
 )
 
-// maxWork bounds the searches in one graph, in points and edges. Only generated graphs exceed it; whatever
-// stays unknown then counts as both possible and certain.
+// maxWork bounds the searches in one graph, in points and edges. Only generated graphs exceed it; anything
+// still unknown then counts as both possible and certain.
 const maxWork = 20_000_000
 
 // Graph is a graph of roles. Build it with [New] and [Graph.Add] before querying it.

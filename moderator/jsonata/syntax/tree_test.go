@@ -211,7 +211,7 @@ func TestTrees(t *testing.T) {
 func TestBrokenTokens(t *testing.T) {
 	t.Parallel()
 	for _, c := range trees() {
-		if strings.Contains(c.src, "/") || strings.Contains(c.src, ")<") { // which are not made of tokens
+		if strings.Contains(c.src, "/") || strings.Contains(c.src, ")<") { // not made of tokens
 			continue
 		}
 		l := lexer{src: c.src}

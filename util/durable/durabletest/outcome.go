@@ -88,7 +88,7 @@ const (
 	zeroed fate = "half zeros"
 )
 
-// after returns what remains of a content of which safe is certain to survive.
+// after returns what remains of a content. At least safe survives.
 func (i *inode) after(f fate, safe []byte) []byte {
 	switch {
 	case bytes.Equal(i.now, safe) || f == lost:
