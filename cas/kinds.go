@@ -251,7 +251,7 @@ func compile(meta Hash, payload []byte) (*jsonschema.Schema, error) {
 	return compiled, nil
 }
 
-// maxCandidates bounds the list in an [AmbiguousError].
+// maxCandidates bounds the list in an [AmbiguousError], which people read to choose from.
 const maxCandidates = 16
 
 // Resolve returns the only node whose hash starts with prefix, as typed by a person. Errors: [ErrNotFound],

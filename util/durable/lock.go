@@ -191,7 +191,7 @@ var ErrNoHolder = errors.New("does not record its holder")
 // ErrNotLock means that an inherited file isn't the expected lock.
 var ErrNotLock = errors.New("is not the inherited file")
 
-// maxNote bounds a lock file, in bytes.
+// maxNote bounds a lock file, in bytes. It is far above the length of a note.
 const maxNote = 4 << 10
 
 const (
