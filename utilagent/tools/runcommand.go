@@ -47,7 +47,7 @@ type Commands struct {
 	// Landlock, where available, to writing the workspace, their temporary directory and Writable. ""
 	// disables confinement.
 	Exe         string
-	Writable    []string // additional directories; see also [Caches]
+	Writable    []string // additional directories; see also [Workspace.Caches]
 	MustConfine bool     // refuse commands that package confine cannot fully restrict
 	// Box is the path of uwf-box, which runs commands in namespaces. "" uses Landlock alone.
 	Box     string

@@ -2,10 +2,10 @@
 // correctly, and that no misbehavior of a program can hang or deceive them. The test binary itself acts as
 // the program:
 //
-//	func TestMain(m *testing.M) { externaltest.Main(m) }
+//	func TestMain(m *testing.M) { cliagenttest.Main(m) }
 //
 //	func TestAdapter(t *testing.T) {
-//		externaltest.Run(t, adapter(), externaltest.Load(t, "testdata/fixtures"))
+//		cliagenttest.Run(t, adapter(), cliagenttest.Load(t, "testdata/fixtures"))
 //	}
 package cliagenttest
 
