@@ -125,7 +125,7 @@ func (a *App) Printf(value any, format string, args ...any) error {
 // Page adapts text to a plain writer.
 func (a *App) Page(text func(*term.Page)) func(io.Writer) error {
 	return func(w io.Writer) error {
-		p := &term.Page{To: w, Colours: cmdline.Colours(a.Env, a.Env.Stdout)}
+		p := &term.Page{To: w, Colours: cmdline.Colours(a.Env, a.Env.Stdout), Width: a.Width()}
 		text(p)
 		return p.Err()
 	}

@@ -112,6 +112,8 @@ func (a *App) SayStanding(ctx context.Context, e *engine.Engine, out protocol.Ru
 	case stopped(at) && a.toldOnStdout():
 		text = "stopped" // the reason has been printed
 	case stopped(at):
+	case at.Status == protocol.StatusSuspended && at.Question != nil:
+		text += ", waiting for an answer"
 	case at.Error != nil && failed == nil:
 		text = StatusText(at)
 	}
@@ -255,7 +257,7 @@ func route(role string, r protocol.StepOutput) string {
 	case r.Status == protocol.StatusSuspended:
 		words = append(words, "a person")
 	case r.Status == protocol.StatusError:
-		words = append(words, "nowhere")
+		words = append(words, string(r.Status))
 	case r.CurrentRole != "":
 		words = append(words, string(r.CurrentRole))
 	}

@@ -128,6 +128,11 @@ func TestEnvironmentReference(t *testing.T) {
 			}
 		}
 	}
+	for _, a := range protocol.Adapters() { // their names are composed, see cliagent.binVariable
+		if name := strings.ToUpper(strings.ReplaceAll(strings.TrimPrefix(a.Name, protocol.AgentPrefix), "-", "_")); a.Program != "" {
+			read["UWF_"+name+"_BIN"] = a.Name
+		}
+	}
 	text := document(t, "config.md")
 	for _, name := range slices.Sorted(maps.Keys(read)) {
 		assert.True(t, strings.Contains(text, "`"+name+"`"), "docs/config.md lacks %s, which %s reads", name, read[name])

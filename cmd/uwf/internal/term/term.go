@@ -25,6 +25,7 @@ import (
 type Page struct {
 	To      io.Writer
 	Colours bool // the stream supports colours
+	Width   int  // of the terminal; 0 for other streams, whose tables are not cut
 	err     error
 }
 
@@ -90,6 +91,7 @@ func (p *Page) Table(t *Table) {
 			widths[i] = max(widths[i], Length(r[i]))
 		}
 	}
+	fit(widths, p.Width)
 	var frame terminal.Painter
 	for n, r := range t.Rows {
 		for len(r) > 0 && r[len(r)-1] == "" {
@@ -97,6 +99,9 @@ func (p *Page) Table(t *Table) {
 		}
 		for i, cell := range r {
 			in := terminal.Plain
+			if Length(cell) > widths[i] {
+				cell = FirstLine(cell, widths[i])
+			}
 			switch {
 			case p.Colours && n == 0 && t.Headed:
 				in = terminal.Faint
@@ -112,6 +117,24 @@ func (p *Page) Table(t *Table) {
 	}
 	t.Rows, t.Headed = t.Rows[:0], false
 	p.draw(&frame)
+}
+
+// fit narrows the widest columns until a table is at most width wide.
+func fit(widths []int, width int) {
+	const narrowest = 8 // an ID in a list
+	for width > 0 {
+		total, widest := 2*(len(widths)-1), 0
+		for i, w := range widths {
+			total += w
+			if w > widths[widest] {
+				widest = i
+			}
+		}
+		if total <= width || widths[widest] <= narrowest {
+			return
+		}
+		widths[widest]--
+	}
 }
 
 // cellColour returns the colour for a status or verdict.

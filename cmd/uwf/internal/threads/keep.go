@@ -224,7 +224,7 @@ func (a Commands) threadWorktrees(ctx context.Context, c *ucli.Context, e *engin
 			return
 		}
 		facts, _ := e.Reader.Heads.AllFacts(ctx) // without facts, IDs are not shortened
-		t := term.NewTable("thread", "status", "began at", "made", "size", "path", "")
+		t := term.NewTable("THREAD", "STATUS", "BASE", "AGE", "SIZE", "PATH", "")
 		for _, tree := range all {
 			thread, status := "-", string(tree.Status)
 			if tree.Thread != "" {
