@@ -57,7 +57,7 @@ func originalKind(schema any) protocol.Kind {
 	return kind
 }
 
-// OriginalStep converts a step of the original; false if n isn't one. It leaves missing fields zero: the
+// OriginalStep converts a step written by the original; false if n isn't one. It leaves missing fields zero: the
 // index, visits and limitBase, which package thread derives from the chain.
 func OriginalStep(ctx context.Context, r Reader, n Node) (protocol.Step, bool, error) {
 	kind, version, err := r.Kinds().Of(ctx, r, n.Type)
@@ -75,7 +75,7 @@ func OriginalStep(ctx context.Context, r Reader, n Node) (protocol.Step, bool, e
 	return s, true, nil
 }
 
-// asOriginal converts a node of the original to our payload.
+// asOriginal converts a node written by the original to our payload.
 func asOriginal[P protocol.Payload](n Node) (P, error) {
 	var zero P
 	var form interface{ payload() protocol.Payload }

@@ -91,7 +91,7 @@ func (p *Parts) SetTrees(trees []protocol.Tree, instead []Instead, redacted map[
 	f.Manifest.Trees, f.Manifest.Instead, f.Redacted, f.objectBase = trees, instead, redacted, base
 }
 
-// combined combines the objects of parts with those of the base.
+// combined provides the objects of parts with those of the base.
 type combined struct {
 	ctx  context.Context
 	file *File

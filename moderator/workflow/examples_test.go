@@ -12,7 +12,7 @@ import (
 	"github.com/united-workforce/uwf/moderator/workflow"
 )
 
-// repository is its root, seen from this package.
+// repository is the root of the repository, relative to this package.
 const repository = "../.."
 
 func TestExamplesAreValid(t *testing.T) {

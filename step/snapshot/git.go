@@ -335,7 +335,7 @@ const (
 	packedNew  = "packed-refs.new"          // created while holding it
 )
 
-// locksOf returns the locks that git takes to move a user's ref, relative to the git directory.
+// locksOf returns the locks that git takes to move a ref of the user, relative to the git directory.
 func (r Repo) locksOf(ctx context.Context, ref string) (locks []string) {
 	if ref == "HEAD" {
 		if own, err := filepath.Rel(r.Common, r.Dir); err == nil {

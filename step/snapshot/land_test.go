@@ -125,7 +125,7 @@ func TestFollowWhileTheConfigIsSwapped(t *testing.T) {
 	w.sh(`printf 'one\n' > a; git ls-files -s > ../index; git read-tree HEAD; git ls-files -s | cmp - ../index`)
 }
 
-// Imported objects survive the user's git gc until a ref references them.
+// Imported objects survive the user's git gc until a ref leads to them.
 func TestBringBesideACollection(t *testing.T) {
 	t.Parallel()
 	w := repository(t)

@@ -66,7 +66,7 @@ func SetSubstitutes(ctx context.Context, e env.Env, store string, instead map[pr
 	return nil
 }
 
-// maxRedacted bounds the number of redactions of one snapshot.
+// maxRedacted bounds the chain of substitutes followed for one snapshot.
 const maxRedacted = 100
 
 // Redaction describes what to redact.

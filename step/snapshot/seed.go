@@ -369,7 +369,7 @@ func (g git) packInto(ctx context.Context, dir, revs string, args ...string) err
 	return err
 }
 
-// listed joins directories for an git environment variable.
+// listed joins directories for a git environment variable.
 func listed(dirs []string) string {
 	list := make([]string, len(dirs))
 	for i, dir := range dirs {

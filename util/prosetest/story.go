@@ -43,7 +43,7 @@ func StoryProse[S Script](ts S, neg bool, args []string) {
 			ts.Fatalf("no line of %s matches %s", args[0], args[1])
 		}
 	}
-	// Where damage is met depends on how well ids and times were compressed.
+	// The position of damage depends on how well ids and times compress.
 	text = regexp.MustCompile(`(\.uwfb is damaged: byte )\d+`).ReplaceAllString(strings.Join(lines, "\n"), "$1<n>")
 	record(story{ts}, text, nil)
 }
@@ -68,14 +68,14 @@ func StoryCode[S Script](ts S, neg bool, args []string) {
 	}
 }
 
-// Plain returns stderr with an error that was printed as JSON in the form that it has as text, and its code.
+// Plain converts an error that was printed as JSON on stderr to its text form, and returns its code.
 func Plain(program, stderr string) (text, code string) {
 	lines := strings.Split(stderr, "\n")
 	for i, line := range lines {
 		var failed struct {
 			Error struct{ Code, Message, Hint string }
 		}
-		at := max(0, strings.Index(line, `{"error":{"code":`)) // a question may stand before it
+		at := max(0, strings.Index(line, `{"error":{"code":`)) // a question can precede it
 		if json.Unmarshal([]byte(line[at:]), &failed) != nil || failed.Error.Code == "" {
 			continue
 		}
@@ -94,7 +94,7 @@ func testedProgram() string {
 	return strings.TrimSuffix(filepath.Base(exe), ".test")
 }
 
-// story is a script as a test.
+// story adapts a script to a test.
 type story struct{ Script }
 
 func (s story) Helper()          {}
