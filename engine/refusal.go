@@ -59,7 +59,7 @@ func (s *session) refusal(ctx context.Context, a decide.Action) error {
 	case "no-step", "not-an-agents-step":
 		return s.notAgain(a)
 	case "nothing-undone":
-		return fault.New(a.Code, "thread %s has no step to redo", id)
+		return fault.New(a.Code, "thread %s has no step to redo", id).Because("nothing-undone", "thread", id)
 	case "earlier-limited":
 		return fault.New(a.Code, "thread %s would move to an earlier step, but the account of its agent is "+
 			"rate-limited: %s", id,
@@ -143,7 +143,7 @@ func (s *session) notAgain(a decide.Action) error {
 	id := s.locked.id
 	switch {
 	case s.Verb == decide.Undo:
-		return fault.New(a.Code, "thread %s has no step to undo", id)
+		return fault.New(a.Code, "thread %s has no step to undo", id).Because("no-step", "thread", id)
 	case a.Reason == "no-step":
 		return fault.New(a.Code, "cannot retry thread %s: it has no step", id).Because("no-step", "thread", id)
 	}

@@ -19,8 +19,8 @@ func OverBudget(s State, role string) (string, bool) {
 	if unknown == 0 {
 		return "", false
 	}
-	return fmt.Sprintf("%s of an agent %s is unknown, so the remaining budget is, too"+next, plural(unknown,
-		"run"), what, role), true
+	return fmt.Sprintf("%s of %s is unknown, so the limit can't be enforced"+next, what, plural(unknown,
+		"agent run"), role), true
 }
 
 // Reached returns the code of the first limit that a run has used up, such as [protocol.OutcomeMaxCost], or
@@ -48,11 +48,11 @@ func reached(l protocol.Limits, spent protocol.Amount) int {
 func Unheld(s protocol.Amount, l protocol.Limits) (n int, what string) {
 	switch {
 	case l.MaxCostUSD > 0 && l.MaxTokens > 0:
-		return s.Blind, "cost, in dollars or tokens,"
+		return s.Blind, "cost"
 	case l.MaxCostUSD > 0:
 		return s.Unpriced, "cost"
 	case l.MaxTokens > 0:
-		return s.Uncounted, "used of tokens"
+		return s.Uncounted, "token usage"
 	}
 	return 0, ""
 }

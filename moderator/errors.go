@@ -111,7 +111,7 @@ func shown(name, expression string) string {
 func describe(s State) string {
 	text := "the context has " + strings.Join(ContextFields(), ", ")
 	if s.Last == nil {
-		return text + "; nobody has answered yet"
+		return text + "; no role has answered yet"
 	}
 	return text + "; meta is " + valueText(s.Last.Output, true)
 }

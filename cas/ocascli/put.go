@@ -144,10 +144,11 @@ func (c *CLI) value(arg string) (any, error) {
 	data, err := c.readInput(arg)
 	if errors.Is(err, os.ErrNotExist) && strings.ContainsAny(arg, "{[\"") {
 		_, err := exactjson.Parse([]byte(arg))
-		return nil, cmdline.Invalid(fmt.Sprintf("the value is neither JSON (%v) nor a file", err))
+		return nil, cmdline.Invalid(fmt.Sprintf("the value is neither JSON (%v) nor a file", err),
+			"to store a plain text: "+c.Program+" put-text "+plaintext.Word(arg))
 	}
 	if errors.Is(err, os.ErrNotExist) {
-		hints := []string{"to store a plain text: " + c.Program + " put-text '" + arg + "'"}
+		hints := []string{"to store a plain text: " + c.Program + " put-text " + plaintext.Word(arg)}
 		if near := suggest.File(c.Env.Dir, arg); near != "" {
 			hints = append([]string{"did you mean " + near + "?"}, hints...)
 		}

@@ -140,7 +140,7 @@ func (d *decoder) finished(e cliagent.Exit) cliagent.Outcome {
 	case r.ExitCode == interrupted:
 		o.Kind, o.Message = cliagent.Interrupted, said
 	case failed && why == "" && strings.HasPrefix(r.Text, "---"):
-		o.Kind, o.Message, o.Final = cliagent.Incomplete, "Hermes says that it failed, but it answered", r.Text
+		o.Kind, o.Message, o.Final = cliagent.Incomplete, "Hermes reported a failure but answered", r.Text
 	case failed && limited().MatchString(said):
 		o.Kind, o.Message = cliagent.MaxTurns, said
 	case failed:

@@ -155,7 +155,7 @@ func (b Book) Find(name string) (Known, error) {
 	case name == "" && len(all) == 0:
 		return Known{}, fault.New(protocol.CodeNotFound, "no remotes configured").Because("no-remote-yet")
 	case name == "":
-		return Known{}, fault.New(protocol.CodeUsage, "several remotes exist; name one of %s", strings.Join(names, ", ")).
+		return Known{}, fault.New(protocol.CodeUsage, "several remotes exist: %s", strings.Join(names, ", ")).
 			Because("which-remote")
 	case remote.IsAddress(name):
 		at, err := remote.ParseAddress(name, b.Dir)

@@ -50,14 +50,18 @@ func (e Keeper) OpenArtifacts(ctx context.Context, thread, dir string) (err erro
 		return fault.New(protocol.CodeFailed, "cannot read the artifacts of thread %s: %v", thread,
 			err).Because("artifacts-unreadable", "thread", thread)
 	case held.More:
-		return tooMany(thread, dir, most)
+		return tooMany(thread, held, most)
 	}
 	return nil
 }
 
-func tooMany(thread, dir string, most int64) error {
-	return fault.New(protocol.CodeFailed, "%s has more than %s or %d files", dir, render.Size(most),
-		maxArtifacts).Because("artifacts-too-large", "thread", thread)
+func tooMany(thread string, held protocol.Artifacts, most int64) error {
+	if held.Files >= maxArtifacts {
+		return fault.New(protocol.CodeFailed, "%s has more than %d files", held.Dir,
+			maxArtifacts).Because("artifacts-too-many", "thread", thread)
+	}
+	return fault.New(protocol.CodeFailed, "%s has more than %s", held.Dir,
+		render.Size(most)).Because("artifacts-too-large", "thread", thread)
 }
 
 // CountArtifacts counts the contents of a directory, up to the limits.
@@ -158,7 +162,7 @@ func (e Keeper) ForkArtifacts(ctx context.Context, of, fork string) error {
 	case err != nil || held.Files == 0:
 		return err
 	case held.More:
-		return tooMany(of, from, most)
+		return tooMany(of, held, most)
 	}
 	if err := os.MkdirAll(to, 0o700); err != nil {
 		return err

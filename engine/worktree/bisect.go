@@ -229,7 +229,7 @@ func named(s protocol.BisectedStep) string {
 
 func words(result string) string {
 	return map[string]string{protocol.BisectGood: "does not fail", protocol.BisectBad: "fails",
-		protocol.BisectSkipped: "cannot tell (exit status 125)"}[result]
+		protocol.BisectSkipped: "is undecided (exit status 125)"}[result]
 }
 
 // search halves the range between the last good step and the first bad one, until no step in it can be

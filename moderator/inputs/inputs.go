@@ -56,6 +56,9 @@ func Fill(ctx context.Context, declared map[string]Declared, given map[string]an
 		if err != nil {
 			return nil, err
 		}
+		if len(problems) > 0 {
+			refused.Because("input-missing", "input", name+"=VALUE")
+		}
 		wrong = append(wrong, problems...)
 		filled[name] = value
 	}

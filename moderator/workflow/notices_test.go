@@ -61,7 +61,7 @@ func TestLocationsOutside(t *testing.T) {
 	for location, problemLines := range map[string]string{
 		"sub": "", "./sub/..": "", "{{{plan}}}": "", "sub/~": "", "..x": "",
 		"/srv/{{{plan}}}": "is absolute", `C:\\work`: "is absolute", "~/work": "named ~",
-		"..": "leads out of", "sub/../../x": "leads out of",
+		"..": "is outside", "sub/../../x": "is outside",
 	} {
 		def, err := parse(base(t, `location: "{{plan}}"`, fmt.Sprintf("location: %q", location)))
 		require.NoError(t, err, location)

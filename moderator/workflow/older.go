@@ -25,7 +25,7 @@ func (d *draft) modernize(root *yamldoc.Node) *yamldoc.Node {
 		switch e.Key {
 		case "moderator":
 			if root.Get("graph") != nil {
-				d.add(e.Pos, "keep one of them", `the workflow has both "graph" and "moderator", which are the same`)
+				d.add(e.Pos, "keep only one", `the workflow has both "graph" and "moderator", which are the same`)
 				continue
 			}
 			e = yamldoc.Entry{Key: "graph", Text: "graph", Pos: e.Pos, Value: d.olderModerator(e)}
@@ -143,7 +143,7 @@ func (d *draft) olderRole(e yamldoc.Entry) *yamldoc.Node {
 			continue
 		case "systemPrompt":
 			if role.Get("goal") != nil {
-				d.add(f.Pos, "keep one of them", `role %s has both "goal" and "systemPrompt"`, quote(e.Key))
+				d.add(f.Pos, "keep only one", `role %s has both "goal" and "systemPrompt"`, quote(e.Key))
 				continue
 			}
 			f.Key, f.Text = "goal", "goal"

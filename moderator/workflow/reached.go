@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -183,7 +184,7 @@ func (d *draft) checkEarlierTag(what string, tag mustache.Tag, from answer, at f
 	}
 	name := protocol.StepsVariable + "." + tag.Path[1]
 	if problem, remedy := d.noEarlier(tag.Path[1], tag.Name, []answer{from}); problem != "" {
-		d.add(at(), remedy, "%s: %s %s", what, name, problem)
+		d.add(at(), cmp.Or(remedy, readLater), "%s: %s %s", what, name, problem)
 		return
 	}
 	x := d.earlierAt(d.roleByName[tag.Path[1]], from)
@@ -218,6 +219,8 @@ func only(list []string) string {
 	}
 	return ""
 }
+
+const readLater = "read it only where the role has answered"
 
 // noEarlier explains why a role has no answer at some of the places; "" if it can have one.
 func (d *draft) noEarlier(role, name string, places []answer) (problem, remedy string) {
@@ -299,7 +302,7 @@ func (d *draft) checkEarlierPath(what, text string, p jsonata.Path, places []ans
 	}
 	if problem, remedy := d.noEarlier(role, strings.Join(p.Names, "."), places); problem != "" {
 		if !p.Tested || remedy != "" {
-			d.add(at(), remedy, "%s: %s.%s %s", what, protocol.StepsVariable, role, problem)
+			d.add(at(), cmp.Or(remedy, readLater), "%s: %s.%s %s", what, protocol.StepsVariable, role, problem)
 		}
 		return
 	}

@@ -242,10 +242,10 @@ func (d *draft) readTransitions(node *nodeDraft, n *yamldoc.Node) {
 func (d *draft) readTransition(node *nodeDraft, edge *edgeDraft, n *yamldoc.Node) *edgeDraft {
 	what := node.at(edge)
 	if n.Get("role") != nil && n.Get("to") != nil {
-		d.add(n.Pos, "keep one of them", "%s has both \"role\" and \"to\", which are the same", what)
+		d.add(n.Pos, "keep only one", "%s has both \"role\" and \"to\", which are the same", what)
 	}
 	if n.Get("when") != nil && n.Get("condition") != nil {
-		d.add(n.Pos, "keep one of them", "%s has both \"when\" and \"condition\", which are the same", what)
+		d.add(n.Pos, "keep only one", "%s has both \"when\" and \"condition\", which are the same", what)
 	}
 	edge = d.readTarget(edge, n, what, []field{
 		{key: "role"}, {key: "to", older: true}, {key: "when"}, {key: "condition", older: true}, {key: "prompt"},

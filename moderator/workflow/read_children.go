@@ -41,7 +41,7 @@ func (d *draft) onePlayer(m map[string]*yamldoc.Node, what string) {
 		switch n := m[key]; {
 		case n == nil:
 		case first != "":
-			d.add(n.Pos, "keep one of them", "%s has both %q and %q; only one is allowed", what, first, key)
+			d.add(n.Pos, "keep only one", "%s has both %q and %q; only one is allowed", what, first, key)
 		default:
 			first = key
 		}
@@ -172,7 +172,7 @@ func (d *draft) readChild(n *yamldoc.Node, at yamldoc.Pos, what string, more []f
 		more))
 	switch {
 	case m["role"] != nil && m["workflow"] != nil:
-		d.add(m["workflow"].Pos, "keep one of them", "%s has both \"role\" and \"workflow\"", what)
+		d.add(m["workflow"].Pos, "keep only one", "%s has both \"role\" and \"workflow\"", what)
 	case m["role"] == nil && m["workflow"] == nil:
 		d.add(at, "add role: or workflow:", "%s has neither a role nor a workflow", what)
 	case m["role"] != nil:

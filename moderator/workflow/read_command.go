@@ -16,6 +16,8 @@ import (
 // maxScript bounds a script, in bytes: it is a single program argument, which Linux limits to 128 KiB.
 const maxScript = 100 << 10
 
+const removeNUL = "remove the NUL character"
+
 // shells maps a shell's name to the words before its script.
 func shells() map[string][]string {
 	return map[string][]string{"sh": nil, "bash": {"bash", "-eo", "pipefail", "-c"}, "python3": {"python3", "-c"},
@@ -44,7 +46,7 @@ func (d *draft) readScript(r *roleDraft, script string, shell *yamldoc.Node, wha
 			"run of %s has %d bytes; the limit for a script is %d", what, len(script), maxScript)
 		return
 	case strings.ContainsRune(script, 0):
-		d.add(r.run.Pos, "", "run of %s has a NUL character, which commands cannot receive", what)
+		d.add(r.run.Pos, removeNUL, "run of %s has a NUL character, which commands cannot receive", what)
 		return
 	}
 	if shell == nil || isUnread(shell) || isNull(shell) {
@@ -85,7 +87,7 @@ func (d *draft) readEnv(r *roleDraft, n *yamldoc.Node, what string) {
 			}
 		}
 		if strings.ContainsRune(value, 0) {
-			d.add(e.Value.Pos, "", "env[%s] of %s has a NUL character, which commands cannot receive", e.Key, what)
+			d.add(e.Value.Pos, removeNUL, "env[%s] of %s has a NUL character, which commands cannot receive", e.Key, what)
 		}
 		r.role.Env[e.Key], r.env[e.Key] = value, e.Value
 		d.language = protocol.Language3

@@ -209,7 +209,7 @@ func (d *draft) checkStart() {
 		case protocol.DefaultStatus, protocol.StartAlias:
 			begins++
 			if begins == 2 {
-				d.add(e.pos, "keep one of them", "$START has both %q and %q, which are the same", protocol.DefaultStatus,
+				d.add(e.pos, "keep only one", "$START has both %q and %q, which are the same", protocol.DefaultStatus,
 					protocol.StartAlias)
 			}
 		case protocol.ResumeStatus:

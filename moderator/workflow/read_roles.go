@@ -165,7 +165,7 @@ func (d *draft) readSchema(r *roleDraft, role *yamldoc.Node, what string) {
 				continue
 			}
 			if found != nil {
-				d.add(e.Pos, "keep one of them", "%s has both %q and %q, which are the same", what, found.Key, e.Key)
+				d.add(e.Pos, "keep only one", "%s has both %q and %q, which are the same", what, found.Key, e.Key)
 				twice = true
 				continue
 			}
@@ -291,7 +291,7 @@ func (d *draft) readWords(n *yamldoc.Node, what string) []string {
 			word, ok = d.text(item, fmt.Sprintf("run[%d] of %s", i, what))
 		}
 		if ok && strings.ContainsRune(word, 0) {
-			d.add(item.Pos, "", "run[%d] of %s has a NUL character, which commands cannot receive", i, what)
+			d.add(item.Pos, removeNUL, "run[%d] of %s has a NUL character, which commands cannot receive", i, what)
 		}
 		words = append(words, word)
 	}

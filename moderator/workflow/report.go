@@ -109,7 +109,7 @@ func (d *draft) noteOutside(what, location string, at yamldoc.Pos) {
 	case slash == "~", strings.HasPrefix(slash, "~/"):
 		why = "starts with a directory named ~"
 	case path.Clean(slash) == "..", strings.HasPrefix(path.Clean(slash), "../"):
-		why = "leads out of the thread's directory"
+		why = "is outside the thread's directory"
 	default:
 		return
 	}

@@ -98,7 +98,7 @@ func (d shapeReader) choice(n *yamldoc.Node, what string) *yamldoc.Node {
 		word, isText := item.Scalar.(string)
 		switch {
 		case item.Kind != yamldoc.Scalar || isNull(item):
-			d.add(item.Pos, "list the values, or write {schema: …}", "%s%s: %s cannot be one of the values", what, d.of, kindOf(item))
+			d.add(item.Pos, "list the values, or write {schema: …}", "%s%s: %s is not allowed as a value", what, d.of, kindOf(item))
 		case !isText && strings.HasSuffix(what, "."+protocol.StatusKey):
 			d.add(item.Pos, asText(item), "%s%s: a status must be a string, not %s", what, d.of, kindOf(item))
 		case slices.Contains(typeNames(), strings.TrimSuffix(word, "?")):

@@ -86,7 +86,7 @@ func (d *draft) expandAnswer(e yamldoc.Entry) yamldoc.Entry {
 	what, n := "role "+quote(e.Key), e.Value.Get("answer")
 	e.Value = lacking(e.Value, "answer")
 	if schemaOf(e.Value) != nil {
-		d.add(n.Pos, "keep one of them", "%s has both \"answer\" and a JSON Schema, which are the same", what)
+		d.add(n.Pos, "keep only one", "%s has both \"answer\" and a JSON Schema, which are the same", what)
 		return e
 	}
 	wrong := d.Count()
@@ -212,7 +212,7 @@ func (d *draft) expandCollect(role *yamldoc.Node, what string, roles *yamldoc.No
 		return out
 	}
 	if schemaOf(role) != nil || hasKey(role, "join") {
-		d.add(n.Pos, "keep one of them", "%s has \"collect\" and a join", what)
+		d.add(n.Pos, "keep only one", "%s has \"collect\" and a join", what)
 		return lacking(out, "join")
 	}
 	for _, part := range parts.Entries {

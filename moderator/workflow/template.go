@@ -83,6 +83,8 @@ func (d *draft) checkTemplate(what, template string, n *yamldoc.Node, from answe
 		remedy := ""
 		if from.word && strings.Contains(template, "{{.") {
 			remedy = "write run as one text, or start with {{=<% %>=}}"
+		} else if strings.Contains(syntax.Message, "has no closing") {
+			remedy = "close it, or to keep {{ as text, start with {{=<% %>=}}"
 		}
 		d.add(d.inTemplate(n, template, syntax.Line, syntax.Column), remedy, "%s: %s", what, syntax.Message)
 		return

@@ -115,7 +115,7 @@ func (r *reader) message(kinds string) (kind byte, message []byte, err error) {
 		case !first && head[0] != kind:
 			return 0, nil, remote.Faultf("message %q continues as %q", kind, head[0])
 		case first && head[0] != alive && !contains(kinds, head[0]):
-			return 0, nil, remote.Faultf("got message %q, want one of %q", head[0], kinds)
+			return 0, nil, remote.Faultf("got message %q, want %q", head[0], kinds)
 		case length > MaxFrame:
 			return 0, nil, remote.Faultf("a frame has %d bytes; the limit is %d", length, MaxFrame)
 		case goesOn && length == 0:

@@ -171,7 +171,7 @@ func extra(a protocol.Agent, box protocol.SandboxConfig, argv []string, s System
 	case setting == protocol.SandboxNone && unasked(a):
 		return ", writes anywhere: sandbox.mode is none"
 	case setting == protocol.SandboxNone:
-		return ", as far as the program holds itself back"
+		return ", enforced only by the program itself"
 	case !s.Namespaces && setting == protocol.SandboxRequired:
 		return "; does not start: it must have namespaces, and cannot here"
 	case !s.Confines && setting == protocol.SandboxLandlock:

@@ -269,7 +269,11 @@ func (k checker) reference(name, what string, known []string, path ...string) {
 	if name == "" || slices.Contains(known, name) {
 		return
 	}
-	k.add(k.at(path), yamlstruct.Nearest(name, known), "%s refers to %s %q, which is not in %ss", strings.Join(path, "."),
+	remedy := yamlstruct.Nearest(name, known)
+	if remedy == "" {
+		remedy = "to configure one: uwf setup"
+	}
+	k.add(k.at(path), remedy, "%s refers to %s %q, which is not in %ss", strings.Join(path, "."),
 		what, name, what)
 }
 

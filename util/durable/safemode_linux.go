@@ -17,11 +17,11 @@ import (
 func SafeMode(store, home string) (Mode, string) {
 	s, err := statExisting(store)
 	if err != nil {
-		return Full, fmt.Sprintf("cannot tell the file system: %v", err)
+		return Full, fmt.Sprintf("unknown file system: %v", err)
 	}
 	h, err := statExisting(home)
 	if err != nil {
-		return Full, fmt.Sprintf("cannot tell the file system: %v", err)
+		return Full, fmt.Sprintf("unknown file system: %v", err)
 	}
 	if s.dev != h.dev {
 		return Full, "the store and the home are on different file systems"

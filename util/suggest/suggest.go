@@ -123,6 +123,6 @@ func Ambiguous(kind, word string, matches []string) error {
 	return &protocol.Error{
 		Code:    protocol.CodeNotFound,
 		Message: fmt.Sprintf("%s %q is ambiguous: %d match", kind, word, len(matches)),
-		Hints:   []string{"did you mean one of " + strings.Join(shown, ", ")},
+		Hints:   []string{"did you mean " + strings.Join(shown, ", or ") + "?"},
 	}
 }

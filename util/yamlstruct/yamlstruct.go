@@ -265,7 +265,7 @@ func Nearest(word string, known []string) string {
 	}
 	const most = 12
 	known = slices.Sorted(slices.Values(known))
-	return "known are " + Quoted(known[:min(len(known), most)], ", ")
+	return "known: " + Quoted(known[:min(len(known), most)], ", ")
 }
 
 // Quoted formats a list of quoted words.

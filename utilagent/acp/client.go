@@ -82,7 +82,7 @@ func (c *client) readAll(ctx context.Context) {
 }
 
 // errEnded is returned by calls after the agent has exited.
-var errEnded = errors.New("the agent has ended")
+var errEnded = errors.New("the agent has exited")
 
 // start sends the initialize request.
 func (c *client) start(ctx context.Context, offer capabilities, version string) error {
@@ -94,7 +94,7 @@ func (c *client) start(ctx context.Context, offer capabilities, version string) 
 		return fmt.Errorf("initialize: %w", err)
 	}
 	if v := c.agent.ProtocolVersion; v != nil && *v != protocolVersion {
-		return fmt.Errorf("initialize: the agent speaks version %d of the Agent Client Protocol, uwf speaks %d: "+
+		return fmt.Errorf("initialize: the agent uses version %d of the Agent Client Protocol, uwf uses %d; "+
 			"update the older one", *v, protocolVersion)
 	}
 	return nil
@@ -121,7 +121,7 @@ const (
 )
 
 // errCannotContinue reports that the agent cannot continue a session.
-var errCannotContinue = errors.New("this agent cannot go on with an earlier session")
+var errCannotContinue = errors.New("this agent cannot continue an earlier session")
 
 // ways returns the ways to continue a session that the agent announces, best first.
 func (c *client) ways(fork bool) (ways []opening) {
@@ -272,14 +272,14 @@ type choiceError struct {
 
 func (e *choiceError) Error() string {
 	if len(e.offers) == 0 {
-		return fmt.Sprintf("the agent has no choice of a %s, so that it cannot be %s", e.what, e.value)
+		return fmt.Sprintf("the agent has no %s setting, so it cannot be %s", e.what, e.value)
 	}
 	const most = 12
 	list := strings.Join(e.offers[:min(len(e.offers), most)], ", ")
 	if len(e.offers) > most {
 		list += fmt.Sprintf(" and %d more", len(e.offers)-most)
 	}
-	return fmt.Sprintf("the agent has no %s %s. It offers: %s", e.what, e.value, list)
+	return fmt.Sprintf("the agent has no %s %s; available: %s", e.what, e.value, list)
 }
 
 // configure sets the mode and the model of the session that was just opened. If mode is "", it uses the mode
@@ -649,7 +649,7 @@ func (s *service) read(raw json.RawMessage) (_ any, err error) {
 	return readResult{Content: text}, nil
 }
 
-var errTooLarge = fmt.Errorf("it has more than %d bytes: read it in parts, with line and limit", maxFile)
+var errTooLarge = fmt.Errorf("it has more than %d bytes; read it in parts with line and limit", maxFile)
 
 // readLines returns up to limit lines after the first skip lines, unmodified.
 func readLines(from io.Reader, skip, limit int64) (string, error) {

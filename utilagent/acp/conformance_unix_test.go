@@ -186,7 +186,7 @@ func TestSessionLost(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(a.state, "session-"+first.Step.SessionID)))
 	second := a.step().Succeeded()
 	require.NotEqual(t, first.Step.SessionID, second.Step.SessionID)
-	require.Contains(t, second.Detail.Outcome, "begun anew")
+	require.Contains(t, second.Detail.Outcome, "started over")
 
 	a = play(t, "", "other-session")
 	prosetest.Text(t, a.step().Failed().Said())

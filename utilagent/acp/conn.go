@@ -148,7 +148,7 @@ func readAnswer(m message, method string, result any) error {
 		return nil
 	}
 	if err := lenient(m.result, result); err != nil {
-		return fmt.Errorf("the answer to %s cannot be read: %w", method, err)
+		return fmt.Errorf("cannot parse the answer to %s: %w", method, err)
 	}
 	return nil
 }
@@ -177,7 +177,7 @@ func (c *conn) feed(ctx context.Context, line []byte, cut int) bool {
 		c.peer.notified(m.method, m.params)
 	case request:
 		if cut > 0 { // never write a file with its middle missing
-			c.reply(ctx, m.id, nil, fmt.Errorf("the request is too long: %d bytes are more than uwf takes", len(line)+cut))
+			c.reply(ctx, m.id, nil, fmt.Errorf("the request is too large: %d bytes", len(line)+cut))
 			break
 		}
 		result, err := c.peer.asked(m.method, m.params)
@@ -325,7 +325,7 @@ func (c *client) begin(ctx context.Context, call cliagent.Call) error {
 	err := errCannotContinue
 	for _, how := range c.ways(call.Fork) {
 		if how == openLoad && c.destroys(call) {
-			return fmt.Errorf("%w: this one destroys a session that is loaded in the minute in which it was used", errCannotContinue)
+			return fmt.Errorf("%w: this agent destroys a session that is loaded within a minute of its last use", errCannotContinue)
 		}
 		err = c.opened(how, c.open(ctx, how, call.Session, call.Cwd))
 		var rpc *RPCError

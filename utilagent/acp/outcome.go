@@ -42,21 +42,21 @@ func (c *client) outcome(r prompted, p *prompt, resumed bool) cliagent.Outcome {
 	o := cliagent.Outcome{Session: p.session, Usage: c.spent(r, p.teller)}
 	switch failure := p.teller.failure(); {
 	case r.StopReason == "cancelled":
-		o.Kind, o.Message = cliagent.Interrupted, "the agent has cancelled the prompt"
+		o.Kind, o.Message = cliagent.Interrupted, "the agent cancelled the prompt"
 	case r.StopReason == "max_turn_requests":
-		o.Kind, o.Message = cliagent.MaxTurns, "the agent has reached its own limit of turns"
+		o.Kind, o.Message = cliagent.MaxTurns, "the agent reached its own turn limit"
 	case r.StopReason == "refusal" && resumed && !p.told():
 		o.Kind, o.Session = cliagent.SessionLost, ""
-		o.Message = "the agent refuses a prompt in session " + p.session + ", which it does not know any more"
+		o.Message = "the agent refused a prompt: it no longer has session " + p.session
 	case r.StopReason == "refusal":
-		o.Kind, o.Message = cliagent.Refusal, "the model declines to answer"
+		o.Kind, o.Message = cliagent.Refusal, "the model declined to answer"
 	case failure != "":
 		o.Kind, o.Error, o.Message = cliagent.Failed, errorkind.OfText(failure), failure
 	case !p.told() && len(p.strays) > 0:
 		o.Kind, o.Session = cliagent.SessionLost, ""
 		o.Message = "the session came back as " + strings.Join(p.strays, ", ")
 	case r.StopReason != "end_turn":
-		o.Kind, o.Message = cliagent.Incomplete, "the agent stopped early: "+cmp.Or(r.StopReason, "it does not say why")
+		o.Kind, o.Message = cliagent.Incomplete, "the agent stopped early: "+cmp.Or(r.StopReason, "unknown reason")
 	case !p.teller.answered():
 		o.Kind, o.Message = cliagent.Incomplete, "the agent ended its turn without an answer"
 	default:
@@ -149,7 +149,8 @@ func (c *client) loginAdvice(message string) string {
 			fmt.Fprintf(&b, " (start it in a terminal, with %s)", strings.Join(m.Args, " "))
 		}
 	}
-	b.WriteString("\nOne that needs no person, such as an API key in the environment, can be chosen with: uwf-acp --auth ID -- …")
+	b.WriteString("\nTo use a method without a person, such as an API key in the environment: uwf-acp --auth ID " +
+		"-- …")
 	return b.String()
 }
 

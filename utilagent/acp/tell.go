@@ -253,7 +253,7 @@ func (t *teller) failure() string {
 	text := strings.TrimSpace(t.said)
 	switch {
 	case t.broken:
-		return cmp.Or(text, "the agent reports an error and does not say which")
+		return cmp.Or(text, "the agent reported an unknown error")
 	case t.tools == 0 && errorText().MatchString(text):
 		return text
 	}

@@ -88,7 +88,7 @@ func TestErrorsAsText(t *testing.T) {
 		"with a status":      {[]string{chunk("", "HTTP 503: later")}, "HTTP 503: later"},
 		"after work":         {[]string{`{"sessionUpdate":"tool_call","toolCallId":"1","title":"x"}`, chunk("", "Error: in the code")}, ""},
 		"codex":              {[]string{chunk("", "Warning: x\n\n"), status, chunk("", `{"error":{"code":400}}`)}, `{"error":{"code":400}}`},
-		"codex, and no text": {[]string{status}, "the agent reports an error and does not say which"},
+		"codex, and no text": {[]string{status}, "the agent reported an unknown error"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

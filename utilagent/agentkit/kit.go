@@ -118,7 +118,7 @@ func (k *kit) instruction(ctx context.Context) error {
 	if base := k.run.Env.Get(protocol.EnvLimitBase); base != "" && k.engine {
 		n, err := strconv.Atoi(base)
 		if err != nil || n < 0 {
-			return fmt.Errorf("%s: %q is not an index of a step", protocol.EnvLimitBase, base)
+			return fmt.Errorf("%s: %q is not a step index", protocol.EnvLimitBase, base)
 		}
 		k.limitBase = &n
 	}

@@ -230,7 +230,7 @@ func parse(args []string, o Options) (invocation, error) {
 		return fail("%v", err)
 	}
 	if inv.prompt != nil && strings.TrimSpace(*inv.prompt) == "" {
-		return fail("%s is empty: if uwf started this agent, a variable of the edge's prompt has no value", protocol.FlagPrompt)
+		return fail("%s is empty; if uwf started this agent, a variable of the edge's prompt has no value", protocol.FlagPrompt)
 	}
 	return inv, nil
 }

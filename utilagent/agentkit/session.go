@@ -17,7 +17,7 @@ import (
 
 // ErrWentOn reports that a session was used while it was being copied: the copy may contain turns outside
 // this thread's history.
-var ErrWentOn = errors.New("the session has gone on while it was copied")
+var ErrWentOn = errors.New("the session changed while it was copied")
 
 // tried records the session in which a role of a thread last worked, whether or not a step resulted. The
 // session's own record holds the rest.
@@ -204,7 +204,7 @@ func (s session) String() string {
 	case first:
 		return ""
 	case anew:
-		return "session: begun anew, because " + s.why
+		return "session: started over, because " + s.why
 	case cutOff:
 		return fmt.Sprintf("session: forked, cut at the end of step %s", s.since)
 	}
@@ -246,9 +246,9 @@ func choose(p past) session {
 	case p.last == nil:
 		return session{}
 	case p.last.agent != p.agent:
-		return afresh("%s has made the role's last step", p.last.agent)
+		return afresh("%s made the role's last step", p.last.agent)
 	case p.made.Session == "":
-		return afresh("nothing is known of session %s", p.last.session)
+		return afresh("session %s is unknown", p.last.session)
 	}
 	own = p.made.belongs(p.thread, p.role)
 	s := session{id: p.last.session, since: p.last.step}
@@ -262,9 +262,9 @@ func choose(p past) session {
 	case p.cuts && p.made.mark(p.last.step) != "":
 		s.way, s.mark = cutOff, p.made.mark(p.last.step)
 	case own && p.made.Step == p.last.step && p.made.Try.of(p.head, p.task):
-		return afresh("session %s has failed at this step before", s.id)
+		return afresh("session %s failed at this step before", s.id)
 	default:
-		return afresh("session %s has gone on since step %s", s.id, p.last.step)
+		return afresh("session %s has new messages since step %s", s.id, p.last.step)
 	}
 	return s
 }

@@ -62,7 +62,7 @@ func (k *kit) settle(ctx context.Context, req *Request) (*settled, error) {
 			break
 		}
 		if err := k.correct(ctx, req, s, n+1); err != nil {
-			return s, s.invalid(fmt.Errorf("%w (it was to correct this: %s)", err, s.problem.Error()))
+			return s, s.invalid(fmt.Errorf("%w (while correcting: %s)", err, s.problem.Error()))
 		}
 	}
 	if s.problem == nil {
@@ -166,7 +166,7 @@ func read(ctx context.Context, res Result, role extract.Role) (extract.Output, p
 
 // lastResort has a model extract the output, if the config names one for it.
 func (k *kit) lastResort(ctx context.Context, req *Request, s *settled) error {
-	failed := fmt.Errorf("the answer is not the output of role %s: %w", req.Role, s.problem)
+	failed := fmt.Errorf("invalid answer of role %s: %w", req.Role, s.problem)
 	c, err := k.run.Config(ctx)
 	if err != nil {
 		return s.invalid(errors.Join(failed, err))
@@ -177,7 +177,7 @@ func (k *kit) lastResort(ctx context.Context, req *Request, s *settled) error {
 	}
 	k.run.Log.Info("a model reads the answer", "model", alias, "problem", s.problem)
 	if s.output, err = k.extractWith(ctx, c, alias, req, s); err != nil {
-		k.run.Log.Warn("it has not found the role's output", "model", alias, "error", err)
+		k.run.Log.Warn("the model did not find the role's output", "model", alias, "error", err)
 		return s.invalid(errors.Join(failed, fmt.Errorf("extraction by model %s: %w", alias, err)))
 	}
 	s.by, s.problem = protocol.ByLLM, nil
@@ -212,7 +212,7 @@ func (k *kit) extractByUwf(ctx context.Context, said string, s *settled) (extrac
 	}
 	var answer protocol.Extraction
 	if json.Unmarshal(asked.stdout, &answer) != nil || answer.Usage == nil {
-		return extract.Output{}, asked.failure("it gives no answer")
+		return extract.Output{}, asked.failure("no answer")
 	}
 	if answer.Usage.Plausible() != nil {
 		answer.Usage = nil
@@ -228,7 +228,7 @@ func (k *kit) extractByUwf(ctx context.Context, said string, s *settled) (extrac
 func noModel(program string, err error) error {
 	return &protocol.Error{
 		Code: protocol.CodeFailed, Message: fmt.Sprintf("%s is needed to ask it: %v", program, err), Err: err,
-		Hints: []string{"set " + protocol.EnvBin + " to the path of uwf, of the same version as the agent, or put it on PATH"},
+		Hints: []string{"put uwf on PATH, in the agent's version, or: export " + protocol.EnvBin + "=PATH"},
 	}
 }
 

@@ -99,15 +99,15 @@ func (k *kit) rejected(ctx context.Context, req *Request, done *settled, cause e
 	ctx = context.WithoutCancel(ctx)
 	var err, lost error
 	if result.DetailHash, err = k.failedDetail(ctx, done); err != nil {
-		lost = fmt.Errorf("keep what happened: %w", err)
+		lost = fmt.Errorf("store the turns: %w", err)
 	}
 	if answered {
 		if result.RawHash, err = k.batch.Add(ctx, protocol.Text(valid(k.secrets.Hide(invalid.raw)))); err != nil {
-			lost = errors.Join(lost, fmt.Errorf("keep the answer: %w", err))
+			lost = errors.Join(lost, fmt.Errorf("store the answer: %w", err))
 		}
 	}
 	if err := k.batch.Put(ctx); err != nil {
-		lost = errors.Join(lost, fmt.Errorf("keep what happened: %w", err))
+		lost = errors.Join(lost, fmt.Errorf("store the turns: %w", err))
 	}
 	return result, errors.Join(cause, lost)
 }
@@ -144,8 +144,8 @@ func (k *kit) call(what string, run func() (Result, error)) (res Result, err err
 		return res, fmt.Errorf("%s: %w", what, err)
 	}
 	if res.SessionID == "" {
-		return res, fmt.Errorf("%s: the agent returned no session id: Result.SessionID is required, "+
-			"any text that names the conversation", what)
+		return res, fmt.Errorf("%s: the agent returned no session id; Result.SessionID must identify the "+
+			"conversation", what)
 	}
 	return res, nil
 }
@@ -185,7 +185,7 @@ func askUwf(ctx context.Context, e env.Env, stdin io.Reader, args ...string) (as
 }
 
 // toldMark introduces a message from a person to a working agent.
-const toldMark = "[A person tells you, while you work on this:]\n"
+const toldMark = "[Message from a person while you work on this:]\n"
 
 // Message is a message from a person to a working agent.
 type Message struct {

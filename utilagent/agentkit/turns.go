@@ -40,7 +40,7 @@ func newTurns(batch *cas.Batch, store cas.Store, out *printer, now func() time.T
 	return t
 }
 
-var errStepOver = errors.New("turn: the run it belongs to is over")
+var errStepOver = errors.New("turn: its run has ended")
 
 // happened stores and announces a turn while the agent works.
 func (t *turns) happened(ctx context.Context, turn protocol.Turn) error {

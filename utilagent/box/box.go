@@ -107,7 +107,7 @@ type Request struct {
 }
 
 // ErrNotHere reports that namespaces cannot confine a program to this workspace.
-var ErrNotHere = errors.New("the workspace holds the home directory")
+var ErrNotHere = errors.New("the workspace contains the home directory")
 
 // builder collects the mounts of a plan, one per path.
 type builder struct {
@@ -157,7 +157,7 @@ func (r Request) Prepare(box string, c proc.Command) (proc.Command, *Run, error)
 	}
 	text, err := plan.Encode(b.plan)
 	if err != nil {
-		return c, nil, fmt.Errorf("hold back %s: %w", c.Path, err)
+		return c, nil, fmt.Errorf("sandbox %s: %w", c.Path, err)
 	}
 	c.Path, c.Args, c.Env, c.Dir = box, nil, nil, ""
 	c.Init, c.Inherit = false, append(slices.Clip(c.Inherit), run.Lock())
@@ -218,7 +218,7 @@ func (r Request) build(c proc.Command) (*Run, *builder, error) {
 	if r.ReadOnly {
 		b.add(plan.Mount{Path: r.Workspace, Kind: plan.Show})
 	} else if err := b.git(r, found.Repositories); err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("hold git's files: %w", err), run.remove())
+		return nil, nil, errors.Join(fmt.Errorf("protect git's files: %w", err), run.remove())
 	}
 	b.inside(r, found)
 	b.plan.Version, b.plan.Path, b.plan.Args = plan.Version, c.Path, append([]string{c.Path}, c.Args...)
@@ -457,7 +457,7 @@ func explain(path string, err error, setting func(string) string) Diagnosis {
 	text := plaintext.Line(err.Error())
 	switch {
 	case stage == "version" || stage == "plan":
-		return Diagnosis{path + " is not of the same release as uwf", Install}
+		return Diagnosis{path + " is not from the same release as uwf", Install}
 	case setting(most) == "0":
 		return Diagnosis{"user.max_user_namespaces is 0", "sudo sysctl -w user.max_user_namespaces=15000"}
 	case setting(debianClone) == "0":

@@ -88,12 +88,12 @@ func (r Request) begin(keep func(*Run, endcheck.Found, []*putback.Before) error)
 		Allowed: allowed(r.Workspace, r.Off.Writable()), Pointed: r.pointed(), Outside: append(r.outside(), r.Temporary),
 	})
 	if err != nil {
-		return nil, none, errors.Join(fmt.Errorf("look at the workspace: %w", err), run.drop())
+		return nil, none, errors.Join(fmt.Errorf("check the workspace: %w", err), run.drop())
 	}
 	found := run.check.Found()
 	others, err := r.running(run)
 	if err != nil {
-		return nil, none, errors.Join(fmt.Errorf("what was there before another command: %w", err), run.drop())
+		return nil, none, errors.Join(fmt.Errorf("restore the state before another command: %w", err), run.drop())
 	}
 	if keep != nil {
 		if err := keep(run, found, others); err != nil {
@@ -262,7 +262,7 @@ func recoverRun(ctx context.Context, dir string) ([]string, error) {
 		return nil, run.remove()
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("what a killed program has left in %s: %w", dir, err), lock.Unlock())
+		return nil, errors.Join(fmt.Errorf("check what a killed program left in %s: %w", dir, err), lock.Unlock())
 	}
 	return run.End(ctx)
 }

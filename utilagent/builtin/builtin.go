@@ -186,12 +186,12 @@ func (a *agent) parseArgs(args []string) (rest []string, err error) {
 		}
 		if !attached {
 			if i++; i == len(args) {
-				return nil, errors.New("--model needs the alias of a model in config.yaml")
+				return nil, errors.New("--model needs a model alias of config.yaml")
 			}
 			value = args[i]
 		}
 		if value == "" {
-			return nil, errors.New("--model is empty: name a model of config.yaml")
+			return nil, errors.New("--model is empty")
 		}
 		a.model = value
 	}
@@ -232,8 +232,8 @@ func (w *work) earlier(ctx context.Context) (session *react.Session, err error) 
 	return nil, w.req.StartOver(ctx, err.Error())
 }
 
-const interrupted = "Your work on this was interrupted before your final answer. Go on where you were: what you have done is above. " +
-	"A call without a result may have run or not; look before you make it again."
+const interrupted = "Your work on this was interrupted before your final answer. Continue where you stopped; your " +
+	"work so far is above. A call without a result may or may not have run; check before you repeat it."
 
 // goOn opens the conversation of a try that was killed or failed. Its turns belong to this step.
 func (w *work) goOn(ctx context.Context) (*react.Session, error) {
@@ -344,11 +344,11 @@ func (w *work) confine(ctx context.Context, commands *tools.Commands, c protocol
 		w.warn("a command whose agent was killed " + text)
 	}
 	if err != nil {
-		w.warn("what a killed command has left cannot be looked at: " + err.Error())
+		w.warn("could not check what a killed command left behind: " + err.Error())
 	}
 	for _, name := range b.Capabilities {
 		if !slices.Contains(confine.Capabilities(), name) {
-			return fmt.Errorf("builtin.capabilities in config.yaml has %q: use %s", name, strings.Join(confine.Capabilities(), ", "))
+			return fmt.Errorf("invalid builtin.capabilities %q in config.yaml: want %s", name, strings.Join(confine.Capabilities(), ", "))
 		}
 	}
 	commands.Network = config.Network(c, w.req.Alias, w.req.Workflow.Name, w.req.Role)

@@ -111,7 +111,7 @@ func TestUsedUpBudgetSuspendsAndGoesOn(t *testing.T) {
 	e := serve(t, call("list_dir", `{}`), say("Half of it is done."), say(done))
 	th := agentkittest.New(t, e.scenario("builtin: { maxTurns: 2 }"))
 	got := th.Run(Options()).Succeeded()
-	require.Contains(t, got.Suspended, "uwf-builtin has used its 2 turns")
+	require.Contains(t, got.Suspended, "uwf-builtin used its 2 turns")
 	prosetest.Text(t, got.Suspended)
 	require.Equal(t, "max_turns", got.Detail.Outcome)
 	got = th.Run(Options()).Succeeded()

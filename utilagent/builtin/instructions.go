@@ -51,7 +51,7 @@ func (w *work) readHabits(b *protocol.BuiltinConfig) (habits, error) {
 		return habits{told: "not read: builtin.instructions is off"}, nil
 	case "", "auto":
 	default:
-		return habits{}, fmt.Errorf("builtin.instructions in config.yaml is %q: use auto or off", setting)
+		return habits{}, fmt.Errorf("invalid builtin.instructions %q in config.yaml: want auto or off", setting)
 	}
 	left := int64(maxHabits)
 	if n := int64(w.endpoint.ContextWindow); n > 0 {
@@ -93,7 +93,7 @@ func (w *work) habitsIn(search project.Search, root, dir string, left *int64, ha
 			continue
 		}
 		if real, failed := filepath.EvalSymlinks(path); failed == nil && w.off.Read(search.Dir, real) != nil {
-			files.Ignore(inside, "leads to where keys are kept")
+			files.Ignore(inside, "points to a directory with keys")
 			continue
 		}
 		text, size, ok, failed := files.Begin(inside, min(maxHabitsFile, *left))
@@ -102,7 +102,7 @@ func (w *work) habitsIn(search project.Search, root, dir string, left *int64, ha
 			continue
 		}
 		if *left == 0 {
-			files.Ignore(inside, "has no room beside the others")
+			files.Ignore(inside, "exceeds the size limit for all such files")
 			continue
 		}
 		h := habit{name: filepath.ToSlash(shown), read: int64(len(text)), size: size}

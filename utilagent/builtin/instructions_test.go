@@ -88,8 +88,8 @@ func TestProjectThatSaysTooMuch(t *testing.T) {
 		window string
 		want   []string
 	}{
-		"as such":        {"", []string{"AGENTS.md (32768 of 40003 bytes)", "CLAUDE.md (32768 of 40003 bytes)", "ignored ", "it has no room beside the others"}},
-		"a small window": {", contextWindow: 16000", []string{"AGENTS.md (8000 of 40003 bytes)", "it has no room beside the others"}},
+		"as such":        {"", []string{"AGENTS.md (32768 of 40003 bytes)", "CLAUDE.md (32768 of 40003 bytes)", "ignored ", "it exceeds the size limit for all such files"}},
+		"a small window": {", contextWindow: 16000", []string{"AGENTS.md (8000 of 40003 bytes)", "it exceeds the size limit for all such files"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

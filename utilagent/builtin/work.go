@@ -207,17 +207,17 @@ func (w *work) loop(ctx context.Context) react.Loop {
 func (w *work) pause(answer react.Answer, err error) string {
 	var e *llm.Error
 	if errors.As(err, &e) && e.Kind == errorkind.RateLimit && e.Wait > llm.LongWait {
-		return fmt.Sprintf("%v. Resume the thread after that; the agent goes on where it was.", err)
+		return fmt.Sprintf("%v. Resume the thread after that; the agent continues where it stopped.", err)
 	}
 	used := w.usedUp(answer)
 	if err != nil || used == "" {
 		return ""
 	}
-	again := "Resume the thread to give it as much again."
+	again := "Resume the thread to grant the same amount again."
 	if w.ofRun(answer) {
-		again = "That was all the run had left: uwf thread resume " + w.req.Thread + " --raise-limit grants more."
+		again = "The run's limit is reached; to raise it: uwf thread resume " + w.req.Thread + " --raise-limit"
 	}
-	reason := fmt.Sprintf("%s has used its %s without a final answer. %s", protocol.AgentName(w.kind.name), used, again)
+	reason := fmt.Sprintf("%s used its %s without a final answer. %s", protocol.AgentName(w.kind.name), used, again)
 	if w.kind.resolves {
 		reason = react.ErrMaxRounds.Error() + ": " + reason
 	}
@@ -254,10 +254,11 @@ func (w *work) advise(err error) error {
 	case !errors.Is(err, react.ErrCostUnknown):
 		return err
 	case w.endpoint.Price != nil:
-		return fmt.Errorf("%w: the endpoint reports no tokens, so that models.%s.price is of no use. "+
-			"Set builtin.maxTokens instead of maxCostUsd: tokens that are not reported are estimated for it", err, w.endpoint.Alias)
+		return fmt.Errorf("%w: the endpoint reports no tokens, so models.%s.price has no effect; set "+
+			"builtin.maxTokens instead of maxCostUsd, which uses estimates", err, w.endpoint.Alias)
 	}
-	return fmt.Errorf("%w: the endpoint reports none. Set models.%s.price in config.yaml, or take builtin.maxCostUsd out", err, w.endpoint.Alias)
+	return fmt.Errorf("%w: the endpoint reports none; set models.%s.price in config.yaml, or remove "+
+		"builtin.maxCostUsd", err, w.endpoint.Alias)
 }
 
 // ofRun reports whether the exhausted limit belongs to the whole run.

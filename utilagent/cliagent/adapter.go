@@ -451,7 +451,7 @@ func (e *Error) Hints() []string {
 	}
 	hints = append(hints, e.Held...)
 	if e.Logs != "" {
-		hints = append(hints, "all that it printed is in "+e.Logs)
+		hints = append(hints, "its whole output is in "+e.Logs)
 	}
 	return hints
 }
@@ -480,7 +480,7 @@ func (a Adapter) isPlain(id string) bool { return a.Transport != nil || plainID(
 // plain removes invalid IDs from an outcome.
 func (r *runner) plain(out *tried) {
 	if out.Session != "" && !r.adapter.isPlain(out.Session) {
-		r.note("the id of its session is not plain, so the session is not gone on with: %q", clipped(out.Session))
+		r.note("invalid session id, so the session cannot be continued: %q", clipped(out.Session))
 		out.Session = ""
 	}
 	if out.Mark != "" && !r.adapter.isPlain(out.Mark) {

@@ -45,22 +45,24 @@ func (r *runner) confined() (*confinement, error) {
 	adapter := protocol.AgentName(r.adapter.Name)
 	setting, unknown := config.Confining(protocol.Agent{Command: adapter, Permission: string(r.permission)}, r.sandbox.Mode, r.driven())
 	if r.permission != Bypass && !config.HeedsPermission(adapter) {
-		r.req.Warn("permission %s does not reach %s: %s cannot tell a command what it may do", r.permission, r.adapter.Program, adapter)
+		r.req.Warn("permission %s has no effect on %s: %s cannot restrict a command", r.permission, r.adapter.Program, adapter)
 	}
 	if setting == protocol.SandboxNone && !r.sandbox.Network.All() {
-		return nil, r.mustBox(setting, errors.New("it is not confined: its sandbox.mode is none"))
+		return nil, r.mustBox(setting, errors.New("it has no sandbox: sandbox.mode is none"))
 	}
 	if setting == protocol.SandboxNone {
 		r.held = "not confined"
 		if programs.Sandboxes(r.driven()) {
 			r.hidden = r.offLimits().Closed() // including its own login, because only its commands are confined
 			if r.adapter.Commanded {
-				r.req.Warn("%s holds its commands back itself, and lets them read keys: use uwf-codex, or permission full, in which uwf confines it", r.adapter.Program)
+				r.req.Warn("%s sandboxes its commands itself and lets them read keys; use uwf-codex, or "+
+					"permission full, where uwf provides the sandbox", r.adapter.Program)
 			}
 		}
 		if unknown {
-			r.held += ": where it keeps its own files is not known"
-			r.req.Warn("%s is not confined: uwf does not know where it keeps its own files; set %s to auto, or to none if that is meant",
+			r.held += ": the location of its files is unknown"
+			r.req.Warn("%s runs without a sandbox: uwf does not know where it keeps its files; set %s to auto, or "+
+				"to none to hide this warning",
 				r.adapter.Program, r.key("sandbox.mode"))
 		}
 		return nil, nil
@@ -73,26 +75,28 @@ func (r *runner) confined() (*confinement, error) {
 		r.held = "not confined: " + why
 		if setting == protocol.SandboxLandlock {
 			return nil, &Error{
-				Program: r.adapter.Program, Kind: errorkind.Denied, Text: r.adapter.Program + " must be confined, and cannot be: " + why,
-				Hint: "use a Linux with Landlock; or uwf config set " + r.key("sandbox.mode") + " auto",
+				Program: r.adapter.Program, Kind: errorkind.Denied, Text: r.adapter.Program + " must run in a sandbox, which is not possible: " + why,
+				Hint: "use a kernel with Landlock, or: uwf config set " + r.key("sandbox.mode") + " auto",
 			}
 		}
-		r.req.Warn("%s is not confined: %s", r.adapter.Program, why)
+		r.req.Warn("%s runs without a sandbox: %s", r.adapter.Program, why)
 		return nil, nil
 	}
 	if unboxed != nil {
-		r.req.Warn("%s runs without namespaces (%v), held by %s%s", r.adapter.Program, unboxed, confine.Describe(), confine.Open(false))
+		r.req.Warn("%s runs without namespaces (%v), sandboxed by %s%s", r.adapter.Program, unboxed, confine.Describe(), confine.Open(false))
 	}
 	if r.boxProgram == "" && r.permission != Bypass && programs.Sandboxes(r.driven()) {
-		r.req.Warn("%s makes a sandbox of its own with permission %s, and cannot while it is confined: none of its commands will run; set %s to none, or the permission to full",
+		r.req.Warn("%s needs its own sandbox with permission %s, which does not work inside another one, so its "+
+			"commands fail; set %s to none, or the permission to full",
 			r.adapter.Program, r.permission, r.key("sandbox.mode"))
 	}
 	tmp, err := os.MkdirTemp("", "uwf-"+r.adapter.Name+"-tmp-")
 	if err != nil {
-		return nil, fmt.Errorf("a directory for temporary files: %w", err)
+		return nil, fmt.Errorf("create a temporary directory: %w", err)
 	}
 	if _, known := programs.Places(r.driven()); !known && r.boxProgram == "" {
-		r.req.Warn("what %s writes into its own directories (~/.%[1]s and the like) stays, and nobody looks at it: uwf does not know which of it the program obeys when you start it next", filepath.Base(r.adapter.Program))
+		r.req.Warn("files that %s writes to its own directories (such as ~/.%[1]s) stay unchecked and can affect "+
+			"your next session with it", filepath.Base(r.adapter.Program))
 	}
 	r.held = "confined by: " + confine.Describe() + confine.Open(false)
 	c := &confinement{exe: r.env.Exe}
@@ -181,7 +185,7 @@ func (r *runner) unconfinable() string {
 		return strings.TrimPrefix(confine.Describe(), "none: ")
 	}
 	if r.env.Exe == "" {
-		return "where our own program is, is not known"
+		return "the path of this program is unknown"
 	}
 	return ""
 }
@@ -191,7 +195,7 @@ func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.Li
 	env := r.env
 	mine, err := places.Of(r.driven(), r.cwd, env.Get)
 	if err != nil {
-		return confine.Rules{}, offlimits.List{}, nil, fmt.Errorf("where %s keeps its own files: %w", r.adapter.Program, err)
+		return confine.Rules{}, offlimits.List{}, nil, fmt.Errorf("find the files of %s: %w", r.adapter.Program, err)
 	}
 	guard := box.SharedState(r.around.Dirs) // this comes first, because a missing path cannot be hidden
 	off := r.offLimits(mine.Reads...)       // the program may read its credentials
@@ -212,7 +216,7 @@ func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.Li
 		r.req.Warn("a program whose agent was killed %s", said)
 	}
 	if err != nil { // files it created don't count as the user's
-		r.req.Warn("what a program has changed whose agent was killed cannot be put back: %v", err)
+		r.req.Warn("could not undo the changes of a program whose agent was killed: %v", err)
 	}
 	var obeyed []string
 	for dir, names := range places.Obeyed(r.driven(), env.Get) {
@@ -225,7 +229,7 @@ func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.Li
 		Environ: env.Environ,
 	}.Lower()
 	if err != nil {
-		return confine.Rules{}, off, nil, fmt.Errorf("keep what %s must not change: %w", r.adapter.Program, err)
+		return confine.Rules{}, off, nil, fmt.Errorf("save the files that %s must not change: %w", r.adapter.Program, err)
 	}
 	if said := off.Narrows(r.cwd); said != "" {
 		r.req.Warn("%s", said)
@@ -316,11 +320,11 @@ func (r *runner) grant(names []string) error {
 	}
 	for _, name := range names {
 		if path.Clean(name) != name || !filepath.IsLocal(filepath.FromSlash(name)) {
-			return fmt.Errorf("the id of the session is no name of a directory: %q", name) // a forged step may contain it
+			return fmt.Errorf("invalid session id %q", name) // a forged step may contain it
 		}
 		dir := filepath.Join(own[0].Path(r.env.Get), filepath.FromSlash(name))
 		if err := places.Make(dir, ""); err != nil {
-			return fmt.Errorf("a directory of the session's own: %w", err)
+			return fmt.Errorf("create the session's directory: %w", err)
 		}
 		if !slices.Contains(r.confinement.rules.Dirs, dir) {
 			r.confinement.rules.Dirs = append(r.confinement.rules.Dirs, dir)
@@ -364,16 +368,18 @@ func (r *runner) findBox(setting string) (unboxed, err error) {
 func (r *runner) mustBox(setting string, why error) error {
 	if limited := !r.sandbox.Network.All(); limited {
 		return &Error{
-			Program: r.adapter.Program, Kind: errorkind.Denied, Text: fmt.Sprintf("%s cannot be run with the network %s: %v", r.adapter.Program, r.sandbox.Network, why),
-			Hint: "uwf config set " + r.key("sandbox.network") + " all",
+			Program: r.adapter.Program, Kind: errorkind.Denied, Text: fmt.Sprintf("cannot run %s with network %s: "+
+				"%v", r.adapter.Program, r.sandbox.Network, why),
+			Hint: "to allow all connections: uwf config set " + r.key("sandbox.network") + " all",
 		}
 	}
 	if setting != protocol.SandboxRequired {
 		return nil
 	}
 	return &Error{
-		Program: r.adapter.Program, Kind: errorkind.Denied, Text: fmt.Sprintf("%s must run in namespaces, and cannot: %v", r.adapter.Program, why),
-		Hint: "uwf doctor says what is missing; uwf config set " + r.key("sandbox.mode") + " landlock does with less",
+		Program: r.adapter.Program, Kind: errorkind.Denied, Text: fmt.Sprintf("%s must run in namespaces, which "+
+			"is not possible: %v", r.adapter.Program, why),
+		Hint: "to use a weaker sandbox: uwf config set " + r.key("sandbox.mode") + " landlock",
 	}
 }
 
@@ -391,7 +397,7 @@ func (r *runner) boxed(c *confinement, tmp string, caches []string) error {
 	}
 	layers, err := places.Over(r.driven(), r.cwd, filepath.Join(tmp, "box"), kept, env.Get)
 	if err != nil {
-		return fmt.Errorf("where %s keeps its own files: %w", r.adapter.Program, err)
+		return fmt.Errorf("find the files of %s: %w", r.adapter.Program, err)
 	}
 	r.report(layers.GiveBack([]string{r.req.SessionID})) // left by a killed program
 	c.off = r.offLimits(layers.Finds...)
@@ -406,9 +412,9 @@ func (r *runner) boxed(c *confinement, tmp string, caches []string) error {
 			return err
 		}
 		if unable := r.unconfinable(); unable != "" {
-			return fmt.Errorf("%s has no namespaces (%w), and nothing else holds it: %s", r.adapter.Program, why, unable)
+			return fmt.Errorf("%s has no namespaces (%w) and no other sandbox: %s", r.adapter.Program, why, unable)
 		}
-		r.req.Warn("%s runs without namespaces (%v), held by %s%s", r.adapter.Program, why, confine.Describe(), confine.Open(false))
+		r.req.Warn("%s runs without namespaces (%v), sandboxed by %s%s", r.adapter.Program, why, confine.Describe(), confine.Open(false))
 		c.box = nil
 		return r.bound(c, tmp, caches)
 	}
@@ -465,7 +471,7 @@ func (r *runner) planted() error {
 	if path == "" {
 		return nil
 	}
-	hint := "remove it; or say that it is trusted: "
+	hint := "remove it, or trust it: "
 	if variable != "" {
 		hint += variable + `: "` + value + `" in env of the agent`
 	}
@@ -476,11 +482,11 @@ func (r *runner) planted() error {
 		hint += "uwf config set " + r.key("confine") + " off"
 	}
 	if r.adapter.Distrusts != nil {
-		hint = "update it: " + r.adapter.Install + "; or " + hint
+		hint = "to update it: " + r.adapter.Install + "; or " + hint
 	}
 	return &Error{
 		Program: r.adapter.Program, Kind: errorkind.Denied, Hint: hint,
-		Text: path + " is the directory's own, and names programs, servers or variables that " + r.adapter.Program + " would obey without asking: uwf does not let it",
+		Text: path + " of the working directory sets programs, servers or variables that " + r.adapter.Program + " would use without asking",
 	}
 }
 
@@ -491,8 +497,8 @@ func (r *runner) heldHints(out tried) []string {
 		return nil // a host such as its model's endpoint explains the failure
 	}
 	hints := []string{
-		r.adapter.Program + " runs confined and cannot write everywhere. If it must: uwf config set " + r.key("sandbox.allowWrite") + " '[\"…\"]'",
-		"uwf config set " + r.key("sandbox.mode") + " none lets it write anywhere",
+		"to let " + r.adapter.Program + " write elsewhere: uwf config set " + r.key("sandbox.allowWrite") + " '[\"…\"]'",
+		"to let it write anywhere: uwf config set " + r.key("sandbox.mode") + " none",
 	}
 	if r.confinement.box != nil {
 		hints = append(hints, r.seesMore())
@@ -502,5 +508,5 @@ func (r *runner) heldHints(out tried) []string {
 
 // seesMore returns a hint about making more files visible in namespaces.
 func (r *runner) seesMore() string {
-	return "of your home directory it sees plain names, tools, and what is its own. If it needs more: uwf config set " + r.key("sandbox.allowRead") + " '[\"…\"]'"
+	return "to let it read more of your home directory: uwf config set " + r.key("sandbox.allowRead") + " '[\"…\"]'"
 }

@@ -439,14 +439,14 @@ func openLogs(dir string, secrets *secret.Set) (*logs, error) {
 		path := filepath.Join(dir, name)
 		fsys := durable.OS()
 		if err := fsys.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("keep the program's output: %w", err)
+			return nil, fmt.Errorf("store the program's output: %w", err)
 		}
 		if err := fsys.Append(path, nil, 0o600, durable.NoFlush); err != nil {
-			return nil, fmt.Errorf("keep the program's output: %w", err)
+			return nil, fmt.Errorf("store the program's output: %w", err)
 		}
 		f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
 		if err != nil {
-			return nil, fmt.Errorf("keep the program's output: %w", err)
+			return nil, fmt.Errorf("store the program's output: %w", err)
 		}
 		into.file, into.w = f, secrets.NewWriter(f)
 	}
@@ -498,7 +498,7 @@ func streamEnds(dir string) string {
 		if end = strings.TrimSpace(plaintext.Strip(strings.ToValidUTF8(end, ""))); end == "" {
 			end = "(nothing)"
 		}
-		text += fmt.Sprintf("\nits %s ends:\n%s", stream.name, end)
+		text += fmt.Sprintf("\nthe end of its %s:\n%s", stream.name, end)
 	}
 	return text
 }

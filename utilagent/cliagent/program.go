@@ -66,11 +66,11 @@ func locate(a Adapter, e env.Env) (string, error) {
 	if named := e.Get(variable); named != "" {
 		hint = "correct " + variable
 	} else if hint != "" {
-		hint += "; or say where it is: export " + variable + "=…"
+		hint += "; or set its path: export " + variable + "=…"
 	}
-	text := fmt.Sprintf("%s cannot be started: %v", names[0], missing)
+	text := fmt.Sprintf("cannot start %s: %v", names[0], missing)
 	if errors.Is(missing, exec.ErrNotFound) {
-		text = names[0] + " is not installed: it is not on PATH"
+		text = names[0] + " is not installed (not on PATH)"
 	}
 	return "", &Error{Program: a.Program, Kind: NotInstalled, Text: text, Hint: hint}
 }
@@ -123,7 +123,7 @@ func (a Adapter) unanswered(err error, e env.Env) error {
 	if _, ok := errors.AsType[*Error](err); ok {
 		return err
 	}
-	fmt.Fprintf(e.Stderr, "warning: %s does not say its version: %v\n", a.Program, err)
+	fmt.Fprintf(e.Stderr, "warning: %s does not report its version: %v\n", a.Program, err)
 	return nil
 }
 
@@ -153,7 +153,7 @@ func (a Adapter) tooOld(p program) error {
 	}
 	return &Error{
 		Program: a.Program, Kind: TooOld,
-		Text: fmt.Sprintf("%s %s is too old: version %s or later is needed", a.Program, v, a.Probe.Min), Hint: a.Install,
+		Text: fmt.Sprintf("%s %s is too old; need version %s or later", a.Program, v, a.Probe.Min), Hint: a.Install,
 	}
 }
 
@@ -199,7 +199,7 @@ func ask(ctx context.Context, path string, args []string, a Adapter, e env.Env) 
 	case err != nil:
 		return "", err
 	case exit.Code != 0:
-		return "", &statusError{exit.Code, cmp.Or(strings.TrimSpace(said.Text()), "it says nothing")}
+		return "", &statusError{exit.Code, cmp.Or(strings.TrimSpace(said.Text()), "no output")}
 	}
 	return said.Text(), nil
 }
@@ -303,7 +303,7 @@ func (s *steps) check(ctx context.Context) protocol.AgentCheck {
 	}
 	if err == nil && !a.Probe.None && !version.Known() {
 		found.Problems = append(found.Problems, protocol.AgentProblem{
-			What: p.Path + " does not say its version: it may be another program of that name", Do: "start it by hand with --version; " + binVariable(a.Name) + " names another one",
+			What: p.Path + " does not report its version; it may be another program with that name", Do: "run it with --version; to use another program: export " + binVariable(a.Name) + "=PATH",
 		})
 	}
 	if problem, ok := errors.AsType[*Error](err); ok {
@@ -323,7 +323,7 @@ func (a Adapter) loggedOut(ctx context.Context, path string, around *runenv.Run)
 			return nil
 		case own:
 			return []protocol.AgentProblem{{
-				What: variable + " is not set: " + a.Program + " takes the key of its model provider from it",
+				What: variable + " is not set; " + a.Program + " reads its API key from it",
 				Do:   "export " + variable + "=KEY",
 			}}
 		}
@@ -332,7 +332,7 @@ func (a Adapter) loggedOut(ctx context.Context, path string, around *runenv.Run)
 		return nil
 	}
 	if _, err := ask(ctx, path, a.Probe.LoggedIn, a, around.Env); errors.As(err, new(*statusError)) {
-		return []protocol.AgentProblem{{What: "nobody is logged in to " + a.Program, Do: a.Login}}
+		return []protocol.AgentProblem{{What: "not logged in to " + a.Program, Do: a.Login}}
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ func (c Call) PromptArgument() (string, error) {
 	}
 	path := filepath.Join(c.RunDir, "prompt.md")
 	if err := durable.Replace(durable.OS(), path, []byte(c.Prompt), 0o600); err != nil {
-		return "", fmt.Errorf("a prompt that is too long for a command line: %w", err)
+		return "", fmt.Errorf("store a prompt that is too long for a command line: %w", err)
 	}
 	return fmt.Sprintf("Your instructions are in the file %s. Read all of it first, to its end, and then do what it says.", path), nil
 }

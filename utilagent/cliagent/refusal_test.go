@@ -13,8 +13,8 @@ import (
 func TestAConfinedProgramThatFails(t *testing.T) {
 	t.Parallel()
 	hints := []string{
-		`claude runs confined and cannot write everywhere. If it must: uwf config set agents.mine.sandbox.allowWrite '["…"]'`,
-		"uwf config set agents.mine.sandbox.mode none lets it write anywhere",
+		`to let claude write elsewhere: uwf config set agents.mine.sandbox.allowWrite '["…"]'`,
+		"to let it write anywhere: uwf config set agents.mine.sandbox.mode none",
 	}
 	for _, c := range []struct {
 		name  string

@@ -31,8 +31,7 @@ const (
 // refusedText returns the message for a session that ended after a refusal: some programs take a refusal for
 // a request to stop.
 func refusedText(what []string) string {
-	return "You were not allowed to do this, and nobody can allow it now: " + strings.Join(what, "; ") +
-		". That is no reason to stop: do the work with what you may use, and finish with the required output. If it cannot be done without, say so in the output."
+	return "You were not allowed to do this, and no person can allow it now: " + strings.Join(what, "; ") + ". Don't stop: do the work with the tools that you can use, and finish with the required output. If that is impossible, explain it in the output."
 }
 
 // maxRefusals bounds how many times a session is asked to continue after a refusal.
@@ -41,7 +40,7 @@ const maxRefusals = 3
 func (r *runner) run() (agentkit.Result, error) {
 	t := task{prompt: r.req.Prompt, session: r.req.SessionID, fork: r.req.Fork, cut: r.req.Cut}
 	if isMadeUp(t.session) {
-		if err := r.req.StartOver(r.ctx, r.adapter.Program+" names no session"); err != nil {
+		if err := r.req.StartOver(r.ctx, r.adapter.Program+" reported no session id"); err != nil {
 			return agentkit.Result{}, err
 		}
 		t = task{prompt: r.req.Prompt}
@@ -51,7 +50,7 @@ func (r *runner) run() (agentkit.Result, error) {
 		anywhere := r.adapter.Sessions.CopiesAnywhere
 		why := k.stale(found, r.command, r.cwd, r.adapter.Sessions.AnyDir || t.fork && anywhere != nil && anywhere(r.version()))
 		if !r.adapter.isPlain(t.session) || t.cut != "" && !r.adapter.isPlain(t.cut) {
-			why = "its id is not plain"
+			why = "its id is invalid"
 		}
 		if why != "" {
 			if err := r.startOver(&t, why); err != nil {
@@ -133,7 +132,7 @@ func (r *runner) next(out tried) (*task, error) {
 		return r.toldLate(out)
 	case out.stoppedByRefusal() && r.refusals < maxRefusals:
 		r.refusals++
-		r.note("it stopped when it was not allowed something, and was told to go on")
+		r.note("it stopped after a denied request and was asked to continue")
 		return &task{prompt: refusedText(out.Refused), session: out.Session, message: t.message}, nil
 	case r.pushed:
 		return nil, nil
@@ -143,7 +142,7 @@ func (r *runner) next(out tried) (*task, error) {
 		return &task{prompt: finishText, session: out.Session, message: t.message}, nil
 	case out.counted:
 		r.pushed = true
-		r.note("it was stopped at the limit of %d turns and asked for its answer", r.maxTurns)
+		r.note("it was stopped at its limit of %d turns and asked for its answer", r.maxTurns)
 		return &task{prompt: stopText, session: out.Session, message: t.message}, nil
 	}
 	return nil, nil
@@ -160,7 +159,7 @@ func (r *runner) toldLate(out tried) (*task, error) {
 		t.prompt += l.Text + "\n\n"
 	}
 	t.prompt += toldText
-	r.note("it was told what a person has said meanwhile")
+	r.note("it received a person's message")
 	return t, nil
 }
 
@@ -432,7 +431,7 @@ func unexplained(out tried) bool {
 func what(out tried) string {
 	switch out.Kind {
 	case Incomplete:
-		return "ended without an answer that could be read"
+		return "exited without a readable answer"
 	case MaxTurns:
 		return "stopped at its limit of turns, in a session that cannot be continued"
 	case Budget:
@@ -452,27 +451,27 @@ func what(out tried) string {
 
 // reasons describe each kind of failure.
 var reasons = map[errorkind.Kind]string{
-	errorkind.Auth:            "is not logged in, or its key is refused",
+	errorkind.Auth:            "is not logged in, or its key was refused",
 	errorkind.RateLimit:       "is held up by its provider's rate limit",
-	errorkind.Quota:           "has used up its account's quota",
-	errorkind.Server:          "cannot reach its model, or the model's server fails",
-	errorkind.BadRequest:      "sent a request that its model's endpoint refuses",
-	errorkind.Context:         "has too long a conversation for its model",
+	errorkind.Quota:           "has used its account's quota",
+	errorkind.Server:          "cannot reach its model, or the model's server failed",
+	errorkind.BadRequest:      "sent a request that its model's endpoint refused",
+	errorkind.Context:         "has a conversation that is too long for its model",
 	errorkind.SessionNotFound: "does not know the session",
-	errorkind.SessionInUse:    "says that the session is in use",
+	errorkind.SessionInUse:    "reports that the session is in use",
 	errorkind.UntrustedDir:    "does not trust the working directory",
 	errorkind.Denied:          "was not allowed to do what it wanted",
 	errorkind.BadUsage:        "does not know these arguments",
-	Crashed:                   "ended before its work was done",
+	Crashed:                   "exited before its work was done",
 }
 
 // remedies are general advice for each kind of failure.
 var remedies = map[errorkind.Kind]string{
-	errorkind.RateLimit: "wait, then step the thread again",
-	errorkind.Quota:     "add to the account, or wait until its limit is reset; then step the thread again. Or let another agent go on: uwf thread step --agent ALIAS",
-	errorkind.Server:    "step the thread again",
+	errorkind.RateLimit: "wait, then retry the step",
+	errorkind.Quota:     "add credit or wait for the reset; to use another agent: uwf thread step --agent ALIAS",
+	errorkind.Server:    "retry the step",
 	errorkind.BadUsage:  "check the agent's args in config.yaml, and the program's version",
-	errorkind.Denied:    "set agents.<alias>.permission in config.yaml to edits or bypass",
+	errorkind.Denied:    "uwf config set agents.<alias>.permission full",
 }
 
 // result returns what is known about a call, whatever its outcome.
@@ -511,7 +510,7 @@ func (r *runner) conclude(res *agentkit.Result, out tried) error {
 			return r.answered(res, out)
 		}
 		if goesOn {
-			res.Suspend = r.adapter.Program + " ended without an answer, although it was asked again. " + r.howToGoOn(out)
+			res.Suspend = r.adapter.Program + " gave no answer, even when asked again. " + r.howToGoOn(out)
 			return nil
 		}
 	case MaxTurns, Budget, Timeout:
@@ -574,7 +573,8 @@ func (r *runner) answered(res *agentkit.Result, out tried) error {
 		}
 	}
 	if r.answer = out.text; len(out.text) > maxContent {
-		r.req.Warn("the answer of %s is longer than 1 MiB, so its middle is not stored. Until the next step %s has all of it",
+		r.req.Warn("the answer of %s is larger than 1 MiB, so its middle is not stored; until the next step, all "+
+			"of it is in %s",
 			r.adapter.Program, filepath.Join(r.req.RunDir, stdoutFile))
 	}
 	if res.Output = out.text; out.Value != nil {
@@ -586,7 +586,7 @@ func (r *runner) answered(res *agentkit.Result, out tried) error {
 		return err
 	}
 	if res.SessionID == "" {
-		message := "it answered, but named no session" + streamEnds(r.req.RunDir)
+		message := "it answered but reported no session id" + streamEnds(r.req.RunDir)
 		return r.fail(tried{Outcome: Outcome{Kind: Failed, Error: errorkind.Unknown, Message: message}})
 	}
 	return nil
@@ -598,12 +598,12 @@ func (r *runner) usedUpRun(out tried) bool { return out.Kind == Budget && r.ofRu
 // howToGoOn describes what resuming does; the config may disable continuing sessions.
 func (r *runner) howToGoOn(out tried) string {
 	if r.usedUpRun(out) {
-		return "That was all the run had left: uwf thread resume " + r.req.Thread + " --raise-limit grants more."
+		return "The run's limit is reached; to raise it: uwf thread resume " + r.req.Thread + " --raise-limit"
 	}
 	if !r.resume {
-		return "Resume the thread to go on; it will be in a new session, since agents." + r.req.Alias + ".resume is false."
+		return "Resume the thread to continue in a new session (agents." + r.req.Alias + ".resume is false)."
 	}
-	return "Resume the thread to go on in its session."
+	return "Resume the thread to continue in its session."
 }
 
 // limitText describes which limit was reached.

@@ -71,7 +71,7 @@ func TestSessions(t *testing.T) {
 			final := calls[len(calls)-1]
 			if !tt.fails {
 				require.Equal(t, []string{"--resume", began}, final.Args[len(final.Args)-2:])
-				require.NotContains(t, got.Detail.Outcome, "begun anew")
+				require.NotContains(t, got.Detail.Outcome, "started over")
 				return
 			}
 			require.Contains(t, final.Args, "--session")
@@ -166,7 +166,7 @@ func TestAnswerOnly(t *testing.T) {
 	require.Len(t, first.Turns, 1)
 	require.Equal(t, "final", string(first.Detail.Capture))
 	again := b.step().Succeeded()
-	require.Contains(t, again.Detail.Outcome, "begun anew")
+	require.Contains(t, again.Detail.Outcome, "started over")
 	require.Len(t, again.Turns, 2)
 	prosetest.Text(t, again.Turns[1].Content)
 }

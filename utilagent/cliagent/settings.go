@@ -220,7 +220,7 @@ func (s *steps) parse(args []string) (engines []string, err error) {
 	case s.adapter.Commanded && len(before) > 0:
 		return nil, fmt.Errorf("unexpected argument %q before --", before[0])
 	case s.adapter.Commanded && len(behind) == 0:
-		return nil, errors.New("the command is missing: put it behind --")
+		return nil, errors.New("missing command after --")
 	}
 	s.extra = append(before, behind...)
 	return engines, nil

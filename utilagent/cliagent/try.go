@@ -183,7 +183,7 @@ func (c *call) judge(o Outcome, cause error) tried {
 		out.Kind = Incomplete
 	}
 	if c.ask.Resume && !c.sessions.Unverified && o.Session+c.session == "" && (out.Kind == OK || out.Kind == Incomplete) {
-		out.Kind, out.Message = SessionLost, "it did not say which session it went on in"
+		out.Kind, out.Message = SessionLost, "it did not report its session id"
 	}
 	if out.Session == "" && (out.worked || o.Kind == OK) {
 		out.Session = c.session // a failed start prints no session worth keeping
@@ -199,9 +199,9 @@ type changedError struct{ want, got string }
 
 func (e *changedError) Error() string {
 	if e.want == e.got {
-		return fmt.Sprintf("a copy of session %s was asked for, and it came back itself", e.want)
+		return fmt.Sprintf("requested a copy of session %s, got the session itself", e.want)
 	}
-	return fmt.Sprintf("session %s was asked for, %s came back", e.want, e.got)
+	return fmt.Sprintf("requested session %s, got %s", e.want, e.got)
 }
 
 // vainError is the cause when the program keeps repeating a request that cannot succeed or has failed for too
@@ -214,7 +214,7 @@ type vainError struct {
 func (e *vainError) Error() string { return e.text }
 
 // errTurns is the cause when a call reached the turn limit.
-var errTurns = errors.New("the limit of turns is reached")
+var errTurns = errors.New("turn limit reached")
 
 // call is a running call. It turns events into turns and checks them against the request. Safe for concurrent
 // use.

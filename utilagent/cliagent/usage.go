@@ -123,11 +123,11 @@ type known struct {
 func (k known) stale(found bool, program, cwd string, anyDir bool) string {
 	switch {
 	case !found:
-		return "nothing is known of it"
+		return "it is unknown"
 	case k.Program != program:
 		return "it belongs to " + k.Program
 	case k.Cwd != cwd && !anyDir:
-		return "it began in " + k.Cwd
+		return "it started in " + k.Cwd
 	}
 	return ""
 }

@@ -38,7 +38,7 @@ type expired struct {
 }
 
 func (e *expired) Error() string {
-	text := fmt.Sprintf("it %s for %s: that is its %s", e.what, e.time, e.key)
+	text := fmt.Sprintf("it %s for %s, which is its %s", e.what, e.time, e.key)
 	if e.of > e.time {
 		text += fmt.Sprintf(" of %s, less what its end may take", e.of)
 	}
@@ -46,7 +46,7 @@ func (e *expired) Error() string {
 }
 
 // errGrace is the cause when a call had finished but the program did not exit.
-var errGrace = errors.New("it did not end after its last word")
+var errGrace = errors.New("it did not exit after its last output")
 
 // watch ends a call that makes no progress. Safe for concurrent use.
 type watch struct {
@@ -150,7 +150,7 @@ func (w *watch) fire() {
 		if w.status != 0 {
 			kind = errorkind.OfStatus(w.status)
 		}
-		w.cancel(&vainError{kind: kind, text: fmt.Sprintf("for %s it has done nothing but ask again: %s", w.limit(), trouble(w.status))})
+		w.cancel(&vainError{kind: kind, text: fmt.Sprintf("it only retried for %s: %s", w.limit(), trouble(w.status))})
 	case w.running:
 		w.cancel(&expired{what: "printed nothing while a tool ran", key: "idleTimeout", time: w.limit()})
 	default:
@@ -195,7 +195,7 @@ func (w *waits) retrying(status int) {
 		return // each report writes a file
 	}
 	w.newest = now
-	text := fmt.Sprintf("%s, try %d", trouble(status), w.tries+1)
+	text := fmt.Sprintf("%s, attempt %d", trouble(status), w.tries+1)
 	if took := now.Sub(w.began).Round(time.Second); took > 0 {
 		text += ", " + took.String()
 	}
@@ -208,9 +208,9 @@ func trouble(status int) string {
 	case kind == errorkind.RateLimit:
 		return "rate limit"
 	case status == 0:
-		return "the model cannot be reached"
+		return "cannot reach the model"
 	default:
-		return fmt.Sprintf("the model's endpoint answers with status %d", status)
+		return fmt.Sprintf("the model's endpoint answered with status %d", status)
 	}
 }
 
@@ -218,7 +218,7 @@ func trouble(status int) string {
 func (w *waits) word() {
 	w.tries, w.quiet = 0, 0
 	if w.told {
-		w.tell("it goes on")
+		w.tell("it continues")
 		w.told = false
 	}
 }
@@ -245,7 +245,7 @@ func (w *waits) silent(program string, tool bool) {
 	w.quiet += max(firstSilence, w.quiet)
 	w.notice.Reset(w.quiet)
 	if !tool && w.tries == 0 {
-		w.tell(fmt.Sprintf("nothing heard of %s for %s: it thinks, or its provider holds it up", program, w.quiet))
+		w.tell(fmt.Sprintf("no output from %s for %s: it is thinking, or waiting for its provider", program, w.quiet))
 	}
 }
 

@@ -34,7 +34,7 @@ var ErrUnavailable error = unavailable{}
 
 type unavailable struct{}
 
-func (unavailable) Error() string { return "commands cannot be confined here" }
+func (unavailable) Error() string { return "no sandbox available here" }
 
 // OfMachine reports that the error concerns this machine; see [protocol.OfMachine].
 func (unavailable) OfMachine() bool { return true }
@@ -141,8 +141,8 @@ func Open(noUnixSockets bool) string {
 	if level < 3 {
 		open = append(open, "truncation of files elsewhere")
 	}
-	open = append(open, "modes and times of your own files", "git's settings while a command runs")
-	return "; not held: " + strings.Join(open, ", ")
+	open = append(open, "modes and times of your files", "git's settings while a command runs")
+	return "; not restricted: " + strings.Join(open, ", ")
 }
 
 // capabilities maps the capabilities that affect root's access to files to their numbers.

@@ -105,7 +105,7 @@ func (c *Client) Complete(ctx context.Context, req Request) (Response, error) {
 		empty := saysNothing(resp, err)
 		if empty && c.setStreaming(false) {
 			whole = true
-			failed = append(failed, Failure{Reason: "an empty stream; asked for a whole reply instead", Usage: resp.Usage})
+			failed = append(failed, Failure{Reason: "empty stream; retried without streaming", Usage: resp.Usage})
 			continue // some servers drop replies that they cannot stream
 		}
 		if empty && whole {
@@ -123,7 +123,7 @@ func (c *Client) Complete(ctx context.Context, req Request) (Response, error) {
 			return resp, err
 		}
 		if c.learn(e) {
-			failed = append(failed, Failure{Reason: e.short() + "; asked in another way", Usage: resp.Usage})
+			failed = append(failed, Failure{Reason: e.short() + "; retried with other options", Usage: resp.Usage})
 			continue
 		}
 		wait, again := tries.next(e, c.options.Jitter)
@@ -270,9 +270,9 @@ func (t *tries) next(e *Error, jitter func() float64) (time.Duration, bool) {
 const maxErrorBody = 1 << 20
 
 var (
-	errIdle     = errors.New("the endpoint went silent")
-	errEndless  = errors.New("the endpoint does not come to an end")
-	errRedirect = errors.New("the endpoint redirects to another place; put the final address into baseUrl")
+	errIdle     = errors.New("the endpoint stopped responding")
+	errEndless  = errors.New("the endpoint does not finish its reply")
+	errRedirect = errors.New("the endpoint redirects; set baseUrl to the final address")
 )
 
 // once sends a request a single time.

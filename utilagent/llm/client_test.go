@@ -124,7 +124,7 @@ func TestCancelEndsTheWait(t *testing.T) {
 	stop := errors.New("stopped by a person")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	c := New(e.config(), Options{Notify: func(text string) {
-		require.Regexp(t, `slow down: HTTP 429 \(rate limit\), try 2 in 50s$`, text, "a narrow view shows the end")
+		require.Regexp(t, `slow down: HTTP 429 \(rate limit\), attempt 2 in 50s$`, text, "a narrow view shows the end")
 		cancel(stop)
 	}})
 	_, err := c.Complete(ctx, Request{Messages: []Message{User("u")}})

@@ -90,7 +90,7 @@ func (e *Error) waiting(model string, try int, wait time.Duration) string {
 	if e.Message != "" {
 		text += e.Message + ": "
 	}
-	return text + fmt.Sprintf("%s, try %d in %s", e.label(), try, wait.Round(100*time.Millisecond))
+	return text + fmt.Sprintf("%s, attempt %d in %s", e.label(), try, wait.Round(100*time.Millisecond))
 }
 
 // Repeated returns the number of retries.
@@ -109,19 +109,19 @@ func (c *Client) advise(e *Error) string {
 	switch e.Kind {
 	case errorkind.Auth:
 		if c.endpoint.APIKey == "" {
-			return fmt.Sprintf("no key is set: put one into %s.apiKey in config.yaml, or name its variable in %s.apiKeyEnv", p, p)
+			return fmt.Sprintf("no key is set; set %s.apiKey in config.yaml, or its variable in %s.apiKeyEnv", p, p)
 		}
-		return fmt.Sprintf("the key came from %s: put one there that is valid for %s", c.endpoint.KeySource, c.safeURL())
+		return fmt.Sprintf("the key from %s is not valid for %s", c.endpoint.KeySource, c.safeURL())
 	case errorkind.Quota:
 		return fmt.Sprintf("the account of the key from %s has no credit or quota left", c.endpoint.KeySource)
 	case NotFound:
 		return fmt.Sprintf("check models.%s.name and %s.baseUrl in config.yaml (asked %s)", c.endpoint.Alias, p, c.safeURL())
 	case Network:
-		return fmt.Sprintf("is the server running? %s.baseUrl leads to %s", p, c.safeURL())
+		return fmt.Sprintf("is the server running? %s.baseUrl is %s", p, c.safeURL())
 	case errorkind.Context:
-		return "the conversation is longer than the model can read: choose a model with a larger window, or a smaller task"
+		return "the conversation exceeds the model's window; choose a model with a larger one, or a smaller task"
 	case NoTools:
-		return "choose a model that can call tools, or start the server with tool calling switched on"
+		return "choose a model that can call tools, or enable tool calling in the server"
 	case errorkind.RateLimit:
 		if e.Wait > LongWait {
 			return fmt.Sprintf("the endpoint asks to wait %s", e.Wait.Round(time.Second))

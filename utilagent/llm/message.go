@@ -365,7 +365,7 @@ func JSONResult(resp Response) (agentkit.Result, error) {
 	text := unfence(strings.TrimSpace(resp.Message.Content))
 	switch resp.Finish {
 	case FinishRefusal:
-		return res, fmt.Errorf("the model refuses: %s", resp.Message.Content)
+		return res, fmt.Errorf("the model refused: %s", resp.Message.Content)
 	case FinishLength:
 		return res, fmt.Errorf("the reply was cut off at the model's limit after %d characters", len(text))
 	}

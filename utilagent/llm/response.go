@@ -194,15 +194,15 @@ func (a *assembler) soFar() Message {
 func (c *Client) finish(a *assembler, done bool) (Response, error) {
 	switch a.finish {
 	case "content_filter":
-		return Response{}, &Error{Kind: ContentFilter, Message: "the reply was stopped by a filter"}
+		return Response{}, &Error{Kind: ContentFilter, Message: "a filter stopped the reply"}
 	case "error", "network_error":
 		return Response{}, &Error{Kind: errorkind.Server, Message: "the endpoint ended the reply with an error"}
 	}
 	if a.finish == "" && !done && !a.calls.complete() {
-		return Response{}, &Error{Kind: StreamCut, Message: "the reply ended in the middle"}
+		return Response{}, &Error{Kind: StreamCut, Message: "the reply was cut off"}
 	}
 	if !a.begun {
-		return Response{}, &Error{Kind: errorkind.Server, Message: "the reply holds no choices", empty: true}
+		return Response{}, &Error{Kind: errorkind.Server, Message: "the reply has no choices", empty: true}
 	}
 	content, thought := splitThinking(a.content.String())
 	m := Message{

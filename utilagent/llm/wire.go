@@ -236,12 +236,12 @@ func oneValue(text string) (any, error) {
 	var v any
 	if err := d.Decode(&v); err != nil {
 		if errors.Is(err, io.ErrUnexpectedEOF) {
-			return nil, errors.New("the JSON ends in the middle")
+			return nil, errors.New("unexpected end of JSON")
 		}
 		return nil, err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("something follows the JSON object at offset %d", d.InputOffset())
+		return nil, fmt.Errorf("data after the JSON object at offset %d", d.InputOffset())
 	}
 	return v, nil
 }

@@ -192,7 +192,7 @@ func (p *player) turn(ctx context.Context, req *agentkit.Request, t Turn) error 
 func (p *player) write(dir string) error {
 	for _, name := range slices.Sorted(maps.Keys(p.step.Files)) {
 		if !filepath.IsLocal(name) {
-			return fmt.Errorf("file %s: the path leaves the working directory", name)
+			return fmt.Errorf("file %s: outside the working directory", name)
 		}
 		path := filepath.Join(dir, name)
 		if err := durable.OS().MkdirAll(filepath.Dir(path), 0o755); err != nil {

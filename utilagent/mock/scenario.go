@@ -180,7 +180,7 @@ func (r *reader) check(n *yamldoc.Node, into any, _ string) {
 		r.oneAnswer(n, false)
 	case *Turn:
 		if n.Kind == yamldoc.Mapping && v.Say == "" && v.Tool == "" {
-			r.fail(n.Pos, "", "a turn says something (say) or calls a tool (tool, args, result)")
+			r.fail(n.Pos, "", "a turn needs say, or tool with args and result")
 		}
 	}
 }
@@ -200,6 +200,6 @@ func (r *reader) oneAnswer(n *yamldoc.Node, mayBeNone bool) {
 		}
 	}
 	if answers > 1 || answers == 0 && !mayBeNone {
-		r.fail(n.Pos, "", "want exactly one of output, value, suspend and fail")
+		r.fail(n.Pos, "", "need exactly one: output, value, suspend or fail")
 	}
 }

@@ -56,8 +56,8 @@ func (l List) Narrows(dir string) string {
 	if len(inside) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s holds %s, which is off limits: what is confined cannot make new files directly beside it "+
-		"or above", dir, plaintext.Names(inside, 5))
+	return fmt.Sprintf("%s contains %s, which is off limits: sandboxed programs cannot create files in its "+
+		"directory or above", dir, plaintext.Names(inside, 5))
 }
 
 // Closed returns the unreadable paths, split so that none contains a readable one, for sandboxes that can
@@ -102,7 +102,8 @@ func (l List) Writable() []string { return l.writable }
 func (l List) Read(workspace, path string) error {
 	for _, h := range l.hidden {
 		if within(h, path) && !within(h, workspace) && !covered(l.readable, path) && !covered(l.writable, path) {
-			return fmt.Errorf("%s is off limits: programs keep their keys and settings there. Go on without it (a person can allow it: sandbox.allowRead in config.yaml)", h)
+			return fmt.Errorf("%s is off limits: it has keys and settings of programs. Continue without it (a "+
+				"person can allow it: sandbox.allowRead in config.yaml)", h)
 		}
 	}
 	return nil
@@ -142,7 +143,7 @@ func (l List) Write(workspace, path string) error {
 }
 
 func refused(name, why string) error {
-	return fmt.Errorf("%s is off limits: %s. Leave it as it is, and say in your answer what should be changed", name, why)
+	return fmt.Errorf("%s is off limits: %s. Leave it as it is, and describe the change in your answer", name, why)
 }
 
 // lifted reports whether the user allowed a path by a name that is guarded or inside a guarded path.
@@ -163,13 +164,13 @@ func reserved(name string) string {
 	name = plain(name)
 	switch {
 	case isGit(name):
-		return "git runs what its own files say; git's commands change them"
+		return "git runs programs from these files; change them with git's commands"
 	case strings.HasPrefix(name, ".workflow"):
-		return "workflows say what runs next, and where"
+		return "workflows control what runs next, and where"
 	case name == ".uwf":
 		return "it may be the home of uwf"
 	case isAgents(name):
-		return "agent programs obey it: whoever starts one here next runs what it names"
+		return "agent programs follow it when they start here"
 	}
 	return ""
 }
@@ -215,7 +216,7 @@ func reservedPath(parts []string) string {
 	switch {
 	case why != "":
 	case isOthers(plain(parts[len(parts)-1])):
-		why = "programs run what its own files say; the commands of its system change them"
+		why = "programs run commands from these files; change them with its own commands"
 	case isObeyed(strings.Join(parts, "/")):
 		why = reserved(".claude")
 	}

@@ -214,7 +214,8 @@ func (o Options) resolve(name string) string {
 func (l List) guarded(path string) error {
 	for _, g := range l.guards {
 		if within(folded(g), folded(path)) && !covered(l.writable, path) {
-			return fmt.Errorf("%s is off limits: it says what runs when its owner logs in or types a command. Leave it as it is, and say in your answer what should be changed", g)
+			return fmt.Errorf("%s is off limits: it controls what runs when its owner logs in or types a command. "+
+				"Leave it as it is, and describe the change in your answer", g)
 		}
 	}
 	return nil
@@ -230,7 +231,8 @@ func (l List) dotted(path string) error {
 	if err != nil || rel == "." || !strings.HasPrefix(rel, ".") {
 		return nil
 	}
-	return fmt.Errorf("%s is off limits: hidden files of a home directory say what programs do. Leave it as it is, and say in your answer what should be changed (a person can allow it: sandbox.allowWrite in config.yaml)", path)
+	return fmt.Errorf("%s is off limits: hidden files of a home directory control programs. Leave it as it is, "+
+		"and describe the change in your answer (a person can allow it: sandbox.allowWrite in config.yaml)", path)
 }
 
 // folded normalizes each name in a path; see plain.

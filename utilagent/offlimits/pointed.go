@@ -206,7 +206,7 @@ func (l List) pointedAt(workspace, rel string) error {
 	path := filepath.Join(workspace, rel)
 	for _, p := range l.pointersAbove(filepath.Dir(path)) {
 		if p.guards(workspace, path) && !l.lifted(p.path, path) {
-			return refused(rel, "git's settings name it, and git runs what it says")
+			return refused(rel, "git's settings refer to it, and git runs it")
 		}
 	}
 	return nil
@@ -224,7 +224,7 @@ func (l List) gitDirectory(workspace, rel string, parts []string) error {
 				guarded = at // ignore a permission for the whole workspace
 			}
 			if !l.lifted(guarded, filepath.Join(workspace, rel)) {
-				return refused(rel, "git would take the directory for a repository, and run what its files say")
+				return refused(rel, "git would treat the directory as a repository and run its hooks")
 			}
 		}
 		dir = at

@@ -22,9 +22,9 @@ type Budget struct {
 }
 
 // ErrCostUnknown reports that a cost budget cannot be enforced, because the endpoint has reported no cost.
-var ErrCostUnknown = errors.New("there is a budget of cost, but the cost is unknown")
+var ErrCostUnknown = errors.New("the cost is limited but unknown")
 
-var errTimeIsUp = errors.New("the time of the run is up")
+var errTimeIsUp = errors.New("the run's time limit is reached")
 
 // The fractions of the time after which the model is warned, and after which it must answer.
 const (
@@ -124,7 +124,7 @@ func (r *run) timeUsed() float64 {
 func (r *run) notice() string {
 	if r.guard.failures >= maxFailures {
 		r.stuck = true
-		return fmt.Sprintf("\n[%d calls in a row have failed. No more tools: %s Say in it what stands in the way.]", r.guard.failures, r.demand())
+		return fmt.Sprintf("\n[%d calls in a row have failed. No more tools: %s Describe the obstacle in it.]", r.guard.failures, r.demand())
 	}
 	if why := r.lastRound(); why != "" {
 		return fmt.Sprintf("\n[%s: %s]", lastWords[why], r.demand())
@@ -142,7 +142,7 @@ func (r *run) notice() string {
 		return ""
 	}
 	r.warned = true
-	return text + "Come to an end and give the final answer. If the work cannot be finished, say so in it.]"
+	return text + "Finish now and give the final answer. If the work cannot be finished, explain it there.]"
 }
 
 var lastWords = map[Outcome]string{

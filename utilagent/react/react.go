@@ -196,7 +196,7 @@ func (r *run) declare() error {
 		return nil
 	}
 	if _, taken := r.Tools.Find(ResolveTool); taken {
-		return fmt.Errorf("a tool is called %q: that is the name of the tool that ends the run", ResolveTool)
+		return fmt.Errorf("tool name %q is reserved for the tool that ends the run", ResolveTool)
 	}
 	r.declared = append(r.declared, r.Resolve.tool())
 	return nil
@@ -482,7 +482,7 @@ func (r *run) problem(text string, cut bool) error {
 
 // nudge asks for a final answer.
 func (r *run) nudge(text string, problem error) string {
-	s := fmt.Sprintf("Your reply is not a final answer: %v. If work is left, go on with the tools. ", problem)
+	s := fmt.Sprintf("Your reply is not a final answer: %v. If work is left, continue with the tools. ", problem)
 	if r.Resolve == nil {
 		s += "If not, write the final answer now."
 	} else {
@@ -510,7 +510,8 @@ func (r *run) afterError(ctx context.Context, err error) error {
 	if err := r.keep(ctx, llm.Message{Role: protocol.TurnAssistant, Content: said}, nil); err != nil {
 		return err
 	}
-	return r.keep(ctx, llm.User("Your tool call was malformed and was not run. Make it again: one of the declared tools, with arguments that are one JSON object."), nil)
+	return r.keep(ctx, llm.User("Your tool call was malformed and was not run. Repeat it with a declared tool and "+
+		"a JSON object as arguments."), nil)
 }
 
 // keep saves a message and records it as a turn.

@@ -107,11 +107,11 @@ func (s Sessions) Open(id string) (*Session, error) {
 	session := &Session{ID: id, store: s}
 	good := session.read(b)
 	if len(session.Messages) == 0 {
-		return nil, fmt.Errorf("session %s holds no message: %w", id, ErrNoSession)
+		return nil, fmt.Errorf("session %s has no messages: %w", id, ErrNoSession)
 	}
 	if good < len(b) {
 		if err := s.fs().Truncate(s.path(id), int64(good)); err != nil {
-			return nil, fmt.Errorf("session %s: cut off what is torn: %w", id, err)
+			return nil, fmt.Errorf("session %s: remove incomplete lines: %w", id, err)
 		}
 	}
 	return session, nil
@@ -264,7 +264,7 @@ func (r *run) resolved(ctx context.Context, args map[string]any) (tools.Result, 
 
 // onlyResolve rejects every other call in the last round.
 func (r *run) onlyResolve(name string) tools.Result {
-	return r.guard.failed(tools.Failure("%s was not run: there are no rounds left but for %s", fmt.Sprintf("%.80q", name), ResolveTool))
+	return r.guard.failed(tools.Failure("%s was not run: the only call that is still possible is %s", fmt.Sprintf("%.80q", name), ResolveTool))
 }
 
 // ErrMaxRounds reports that a run used up its rounds, or another budget, before it called resolve.

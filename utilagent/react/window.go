@@ -320,8 +320,8 @@ const (
 	// cutNote replaces messages without a summary.
 	cutNote = "[Earlier messages of this conversation were removed to make room.]"
 	// summaryHead precedes a summary.
-	summaryHead = "[Earlier messages of this conversation were removed to make room. Before that you wrote this summary of them. " +
-		"Go on from there, and look again at what you need.]\n\n"
+	summaryHead = "[Earlier messages of this conversation were removed to make room. Before that you wrote this " +
+		"summary of them. Continue from there, and read again what you need.]\n\n"
 )
 
 // standsIn reports whether a message replaces others.

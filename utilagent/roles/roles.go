@@ -39,7 +39,7 @@ func Agent(name string, b Binding) agentkit.Options {
 			maker = own
 		}
 		if maker == nil {
-			return agentkit.Result{}, fmt.Errorf("nothing is bound to role %s", req.Role)
+			return agentkit.Result{}, fmt.Errorf("no implementation for role %s", req.Role)
 		}
 		return maker(req.System, req.Schema)(ctx, req)
 	}

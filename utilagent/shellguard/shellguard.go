@@ -8,8 +8,8 @@ import (
 )
 
 // ErrEngine is returned by [RefuseEngine].
-var ErrEngine = errors.New("an agent runs no steps: the engine reads your answer and decides who is next; " +
-	"end your turn instead (uwf commands that only read are fine)")
+var ErrEngine = errors.New("agents cannot run steps: the engine reads your answer and selects the next role; end " +
+	"your turn instead (read-only uwf commands are fine)")
 
 var (
 	quoted = lazyregexp.New(`'[^']*'|"[^"]*"`)

@@ -303,7 +303,8 @@ const minTelling = 8
 // themselves from that and from little else.
 func notFound(name, text, old, replacement string) error {
 	if len(strings.TrimSpace(replacement)) >= minTelling && strings.Contains(text, replacement) {
-		return fmt.Errorf("old_string is not in %s, but new_string is: the edit seems to be made already. Read the file before you go on", name)
+		return fmt.Errorf("old_string is not in %s, but new_string is: the edit seems to be made already. Read "+
+			"the file before you continue", name)
 	}
 	lines, wanted := strings.Split(text, "\n"), strings.Split(strings.Trim(old, "\r\n"), "\n")
 	at, hits := nearest(trimmed(lines), trimmed(wanted))
@@ -688,7 +689,7 @@ func (w *Workspace) explain(name string, err error) error {
 	case errors.Is(err, syscall.ELOOP), strings.Contains(err.Error(), "too many links"):
 		return fmt.Errorf("%s is a link that leads back to itself. Use another path", quoted)
 	case errors.Is(err, syscall.ENOSPC):
-		return fmt.Errorf("%s: the disk is full. Nothing has been written: stop writing, and say so in your answer", quoted)
+		return fmt.Errorf("%s: the disk is full. Nothing was written: stop writing, and report it in your answer", quoted)
 	}
 	return fmt.Errorf("%s: %w. Check the path with list_dir", quoted, err)
 }
@@ -827,10 +828,10 @@ func writable(name string, info fs.FileInfo) error {
 		return fmt.Errorf("%s is a directory. Name a file in it", shown(name))
 	}
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is not a regular file but a %s: it cannot be written. Write another file", shown(name), kind(info.Mode()))
+		return fmt.Errorf("%s is a %s, not a regular file: it cannot be written. Write another file", shown(name), kind(info.Mode()))
 	}
 	if info.Mode().Perm()&0o222 == 0 { // a rename ignores the file's permissions
-		return fmt.Errorf("%s is read-only: somebody protects it. Leave it as it is, or say in your answer what should be changed", shown(name))
+		return fmt.Errorf("%s is read-only. Leave it as it is, or describe the change in your answer", shown(name))
 	}
 	return nil
 }
@@ -903,7 +904,7 @@ func enter(dir *os.Root, name string) (*os.Root, error) {
 	return next, nil
 }
 
-var errChanged = errors.New("it is not what it was: it became a link")
+var errChanged = errors.New("it was replaced by a link")
 
 // newTemp creates a file with an unused name.
 func newTemp(dir *os.Root, perm fs.FileMode) (string, *os.File, error) {

@@ -95,19 +95,20 @@ func (p *page) footer(s *source) string {
 	case p.end > 0:
 		note += fmt.Sprintf("[the file has %d bytes, so lines are counted from its end: -1 is the last]\n", s.size)
 		if last < p.total {
-			note += fmt.Sprintf("[go on with offset=%d]\n", last+1-p.end)
+			note += fmt.Sprintf("[continue with offset=%d]\n", last+1-p.end)
 		}
 	case p.unread:
-		note += fmt.Sprintf("[lines %d-%d; the file has %d bytes, too many to count its lines; go on with offset=%d, or a negative offset for its end]\n",
+		note += fmt.Sprintf("[lines %d-%d; the file has %d bytes, and its lines were not counted; continue with "+
+			"offset=%d, or a negative offset for its end]\n",
 			p.first, last, s.size, last+1)
 	case last < p.total:
-		note += fmt.Sprintf("[lines %d-%d of %d; go on with offset=%d]\n", p.first, last, p.total, last+1)
+		note += fmt.Sprintf("[lines %d-%d of %d; continue with offset=%d]\n", p.first, last, p.total, last+1)
 	}
 	if p.cut {
 		note += fmt.Sprintf("[lines longer than %d bytes are cut]\n", maxLineBytes)
 	}
 	if p.notText {
-		note += "[the file is not UTF-8: � stands for what could not be read]\n"
+		note += "[the file is not UTF-8: invalid bytes are shown as �]\n"
 	}
 	return note
 }

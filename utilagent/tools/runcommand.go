@@ -97,9 +97,9 @@ func (c Commands) Weaknesses(w *Workspace) []string {
 	var lines []string
 	switch {
 	case c.Exe == "":
-		lines = append(lines, "commands are not confined: sandbox.mode is none")
+		lines = append(lines, "commands run without a sandbox: sandbox.mode is none")
 	case !c.confined():
-		lines = append(lines, "commands are not confined: they can do anything you can ("+c.Confinement()+"). sandbox.mode: required refuses them then")
+		lines = append(lines, "commands run without a sandbox: they can do anything you can ("+c.Confinement()+"); to refuse them, set sandbox.mode: required")
 	case os.Geteuid() == 0:
 		lines = append(lines, "commands run as root: they cannot write elsewhere, but change mode, owner and times of root's files wherever these lie")
 	}
@@ -134,16 +134,16 @@ type runArgs struct {
 
 func (c Commands) off() string {
 	if c.mustBox() && (c.Box == "" || c.Exe == "") {
-		return "commands are switched off here: they must have namespaces, and " + box.Program + " is not installed. Go on without them, and say in your answer what should be run"
+		return "commands are disabled here: they need namespaces, and " + box.Program + " is not installed. Continue without them, and list in your answer what should be run"
 	}
 	if c.MustConfine && !c.confined() {
-		return "commands are switched off here: they must be confined, and cannot be (" + c.Confinement() + "). Go on without them, and say in your answer what should be run"
+		return "commands are disabled here: they need a sandbox, which is not available (" + c.Confinement() + "). Continue without them, and list in your answer what should be run"
 	}
 	if c.Shell || len(c.Allow) > 0 {
 		return ""
 	}
-	return "commands are switched off here. Go on without them, and say in your answer what should be run. " +
-		"(A person can allow them: builtin.allowCommands in config.yaml lists programs, and * is all of them.)"
+	return "commands are disabled here. Continue without them, and list in your answer what should be run. (A " +
+		"person can allow them: builtin.allowCommands in config.yaml lists programs, and * is all of them.)"
 }
 
 func (c Commands) describe() string {
@@ -233,7 +233,7 @@ func (c Commands) lower(ctx context.Context, w *Workspace, cmd proc.Command) (he
 	run, err := request.Lower()
 	if err != nil {
 		return held, nil, fmt.Errorf(
-			"the command was not run: what it must not change could not be kept: %w. Say so in your answer", err)
+			"the command was not run: saving protected files failed: %w. Report it in your answer", err)
 	}
 	// If this process is killed, the command counts as running until its init process ends.
 	if held.Init {

@@ -211,7 +211,7 @@ func readable(name string, info fs.FileInfo) error {
 		return fmt.Errorf("%s is a directory. Use list_dir to see what is in it", shown(name))
 	}
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is not a regular file but a %s: it cannot be read. Leave it alone", shown(name), kind(info.Mode()))
+		return fmt.Errorf("%s is a %s, not a regular file: it cannot be read. Leave it alone", shown(name), kind(info.Mode()))
 	}
 	return nil
 }

@@ -97,5 +97,6 @@ func (x *Heads) lock(ctx context.Context, path string) (*durable.Held, error) {
 
 // invalid returns the error for an unreadable line of a file.
 func invalid(path string, line int, reason string) error {
-	return &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("%s:%d: %s", path, line, reason)}
+	e := &protocol.Error{Code: protocol.CodeInvalid, Message: fmt.Sprintf("%s:%d: %s", path, line, reason)}
+	return e.Because("threads-damaged")
 }

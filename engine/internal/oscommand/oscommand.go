@@ -180,7 +180,7 @@ func (r Ran) Data(ctx context.Context, json bool, role extract.Role) (output ext
 	var invalid *extract.InvalidError
 	if errors.As(err, &invalid) {
 		err = &NoAnswerError{Argv: r.Argv, Ran: r.Outcome,
-			Why: "its output does not match the role's schema: " + invalid.Error(), Said: r.Stderr}
+			Why: "its output is invalid: " + invalid.Error(), Said: r.Stderr}
 	}
 	return output, err
 }

@@ -265,7 +265,7 @@ func (l *lines) open(ctx context.Context, last int64) {
 		l.started(ctx, lane, last)
 		return
 	}
-	lane.wait(last, now, "and goes on waiting: "+string(at.Status))
+	lane.wait(last, now, "and still waiting: "+string(at.Status))
 }
 
 // started adds the children of the next role.
@@ -294,7 +294,7 @@ func (l *lines) started(ctx context.Context, lane *line, since int64) {
 		case stands[k.Thread] == protocol.StatusRunning || stands[k.Thread] == protocol.StatusWaitingForChildren:
 			child.add(span{kind: barBusy, from: end, to: now, title: string(stands[k.Thread]), link: link})
 		default:
-			child.wait(end, now, "and goes on waiting: "+string(stands[k.Thread]))
+			child.wait(end, now, "and still waiting: "+string(stands[k.Thread]))
 		}
 	}
 }

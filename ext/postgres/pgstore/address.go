@@ -44,7 +44,7 @@ func Config(address string) (*Address, error) {
 		a.Schema = name
 	}
 	if !regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`).MatchString(a.Schema) {
-		return nil, invalid("the schema %q: small letters, digits and _ only", a.Schema)
+		return nil, invalid("invalid schema %q: want lower-case letters, digits and _", a.Schema)
 	}
 	q.Del("schema")
 	said := q.Has("sslmode")
@@ -73,22 +73,21 @@ func Config(address string) (*Address, error) {
 func parse(address string) (*url.URL, url.Values, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "postgres" || u.Opaque != "" || u.Fragment != "" {
-		return nil, nil, invalid("the address is not postgres://user@host/database") // don't repeat the address, which may contain a password
+		return nil, nil, invalid("invalid address: want postgres://user@host/database") // don't repeat the address, which may contain a password
 	}
 	if _, has := u.User.Password(); has {
-		return nil, nil, invalid("the address holds a password, which others can see there: put it into PGPASSWORD or " +
-			"~/.pgpass")
+		return nil, nil, invalid("the address contains a password; put it into PGPASSWORD or ~/.pgpass")
 	}
 	q, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return nil, nil, invalid("what follows ? in the address cannot be read")
+		return nil, nil, invalid("invalid settings after ? in the address")
 	}
 	for key := range q {
 		if strings.Contains(key, "pass") {
-			return nil, nil, invalid("the address has the setting %s: a password comes from PGPASSWORD or ~/.pgpass", key)
+			return nil, nil, invalid("the address has the setting %s; put a password into PGPASSWORD or ~/.pgpass", key)
 		}
 		if !slices.Contains(settings(), key) {
-			return nil, nil, invalid("the address has the setting %q: there are %s", key, strings.Join(settings(), ", "))
+			return nil, nil, invalid("unknown setting %q in the address: want %s", key, strings.Join(settings(), ", "))
 		}
 	}
 	return u, q, nil

@@ -120,7 +120,7 @@ func (db *DB) move(ctx context.Context, c change) error {
 				return err
 			}
 		}
-		return fmt.Errorf("thread %s moves all the time", c.thread)
+		return fmt.Errorf("thread %s changes too often", c.thread)
 	})
 	db.sweep(ctx, n, err)
 	return err

@@ -213,7 +213,7 @@ func encode(f heads.Facts) (*string, error) {
 		return nil, err
 	}
 	if strings.Contains(strings.ReplaceAll(string(data), `\\`, ""), `\u0000`) {
-		return nil, invalid("what is known of a thread cannot hold the character NUL")
+		return nil, invalid("the facts of a thread cannot contain NUL")
 	}
 	return new(string(data)), nil
 }
@@ -224,7 +224,7 @@ func decode(thread string, data []byte) (f heads.Facts, err error) {
 	}
 	if err := json.Unmarshal(data, &f); err != nil {
 		return heads.Facts{}, &protocol.Error{Code: protocol.CodeCorrupt,
-			Message: fmt.Sprintf("what the database knows of thread %q cannot be read: %v", thread, err)}
+			Message: fmt.Sprintf("cannot parse the facts of thread %q in the database: %v", thread, err)}
 	}
 	return f, nil
 }

@@ -31,8 +31,8 @@ func (r *Remote) Take(ctx context.Context, thread, holder string, duration time.
 			l = remote.Lease{Thread: thread, Holder: holder}
 			err := r.db.pool.QueryRow(ctx, query, thread, holder, duration.Milliseconds(), n).Scan(&l.Fence, &l.Until, &l.LeftMs)
 			if tooHigh(err) {
-				return invalid("the number of the lease of thread %s is too high: once nobody works on the thread, "+
-					"the owner of the tables lowers it with \"update heads set fence = 0 where thread = '%s'\"", thread, thread)
+				return invalid("the fencing token of thread %s is too large; while no worker has the thread, the "+
+					"owner of the tables can reset it: update heads set fence = 0 where thread = '%s'", thread, thread)
 			}
 			if !errors.Is(err, pgx.ErrNoRows) {
 				return err
@@ -54,7 +54,7 @@ func (r *Remote) Take(ctx context.Context, thread, holder string, duration time.
 			}
 			return &remote.LeasedError{Lease: l.Public()}
 		}
-		return fmt.Errorf("the lease of thread %s changes all the time", thread)
+		return fmt.Errorf("the lease of thread %s changes too often", thread)
 	})
 	if err != nil {
 		return remote.Lease{}, err

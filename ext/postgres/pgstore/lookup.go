@@ -73,11 +73,11 @@ func (l lookup[K, R]) page(ctx context.Context, keys []K) (page []R, err error) 
 		return err
 	})
 	if err == nil && (len(page) == 0 || len(page) > len(keys)) {
-		return nil, fmt.Errorf("the database answers with %d rows of %s for %d keys", len(page), l.table, len(keys))
+		return nil, fmt.Errorf("the database returned %d rows of %s for %d keys", len(page), l.table, len(keys))
 	}
 	for i := range page {
 		if got := l.keyOfRow(page[i]); got != keys[i] {
-			return nil, fmt.Errorf("the database answers with %q of %s where %s was asked for", string(got), l.table, keys[i])
+			return nil, fmt.Errorf("the database returned %q of %s instead of %s", string(got), l.table, keys[i])
 		}
 	}
 	return page, err

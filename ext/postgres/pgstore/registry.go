@@ -111,7 +111,7 @@ func nameable(name string, h protocol.Hash) error {
 		return invalid("the name %q %s", name, problem)
 	}
 	if !h.Valid() {
-		return invalid("the name %q cannot stand for %q", name, h)
+		return invalid("invalid workflow hash for name %q: %q", name, h)
 	}
 	return nil
 }

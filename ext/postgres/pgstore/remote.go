@@ -275,7 +275,7 @@ func askable(thread string) error {
 
 func checkTake(thread, holder string, duration time.Duration) error {
 	if strings.ContainsRune(holder, 0) {
-		return remote.Faultf("the name of who takes a lease cannot hold the character NUL")
+		return remote.Faultf("a lease holder's name cannot contain NUL")
 	}
 	return remote.CheckLease(thread, holder, duration)
 }

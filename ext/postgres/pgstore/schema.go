@@ -35,21 +35,21 @@ type format struct {
 }
 
 // errNoSchema means that the schema is missing or has no tables.
-var errNoSchema = errors.New("there is no schema of uwf in the database")
+var errNoSchema = errors.New("the database has no uwf schema")
 
 // check returns an error for a schema that this program doesn't support.
 func (f format) check() error {
 	switch {
 	case f.oldest > Version:
 		return &protocol.Error{Code: protocol.CodeUnsupportedVersion,
-			Message: fmt.Sprintf("the schema of the database has version %d, this program knows %d: upgrade "+
+			Message: fmt.Sprintf("the database schema has version %d, but this program supports %d; upgrade "+
 				"uwf-remote-postgres", f.version, Version)}
 	case f.version < Version:
-		return invalid("the schema of the database has version %d, this program needs %d: its owner runs "+
+		return invalid("the database schema has version %d, but this program needs %d; its owner must run "+
 			"uwf-remote-postgres migrate", f.version, Version)
 	case !f.hash.Known():
 		return &protocol.Error{Code: protocol.CodeUnsupportedVersion,
-			Message: fmt.Sprintf("the hash function %s of the database is unknown: upgrade uwf-remote-postgres",
+			Message: fmt.Sprintf("unknown hash function %s in the database; upgrade uwf-remote-postgres",
 				plaintext.Line(string(f.hash)))}
 	}
 	return nil
@@ -138,7 +138,7 @@ func (a *Address) alone(ctx context.Context, tx pgx.Tx) error {
 	}
 	_, err := tx.Exec(ctx, `select pg_advisory_xact_lock(`+lockKey+`)`, a.Schema)
 	if code(err) == "55P03" {
-		return invalid("others work on the schema %s of the database: stop them first (pg_stat_activity lists them)",
+		return invalid("schema %s is in use; stop its clients first (pg_stat_activity lists them)",
 			a.Schema)
 	}
 	return err
@@ -166,8 +166,8 @@ func refused(err error, a *Address) error {
 	if code(err) != "42501" {
 		return err
 	}
-	return invalid("the schema %s is not set up, and this role may not do it (%s): its owner runs uwf-remote-postgres "+
-		"migrate", a.Schema, strings.TrimSpace(err.Error()))
+	return invalid("schema %s is not set up, and this role cannot do it (%s); its owner must run "+
+		"uwf-remote-postgres migrate", a.Schema, strings.TrimSpace(err.Error()))
 }
 
 // Setting returns the value of a server setting in our connections.

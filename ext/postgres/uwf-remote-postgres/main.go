@@ -59,11 +59,11 @@ func migrate(ctx context.Context, e env.Env) error {
 	case err != nil:
 		return err
 	case from == to:
-		_, err = fmt.Fprintf(e.Stdout, "the schema has version %d: there is nothing to do\n", to)
+		_, err = fmt.Fprintf(e.Stdout, "the schema already has version %d\n", to)
 	case from == 0:
-		_, err = fmt.Fprintf(e.Stdout, "the schema was made, with version %d\n", to)
+		_, err = fmt.Fprintf(e.Stdout, "created the schema with version %d\n", to)
 	default:
-		_, err = fmt.Fprintf(e.Stdout, "the schema had version %d, and has %d\n", from, to)
+		_, err = fmt.Fprintf(e.Stdout, "migrated the schema from version %d to %d\n", from, to)
 	}
 	return err
 }

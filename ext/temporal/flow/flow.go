@@ -129,7 +129,7 @@ func Run(ctx workflow.Context, t Thread) (Ended, error) {
 		case protocol.StatusIdle, protocol.StatusRunning:
 			r.look = firstLook
 		default:
-			err = temporal.NewNonRetryableApplicationError(fmt.Sprintf("thread %s is %q, which this worker does not know",
+			err = temporal.NewNonRetryableApplicationError(fmt.Sprintf("thread %s has unknown status %q",
 				r.Thread.Thread, out.Status), Broken, nil)
 		}
 		if err != nil {
@@ -241,8 +241,8 @@ func (r *run) children(ctx workflow.Context, out Outcome) error {
 		return err
 	}
 	if failed > 0 {
-		message := fmt.Sprintf("%d of %d children of thread %s have failed; uwf-temporal list --all says which and why; "+
-			"once that is fixed, uwf-temporal run --thread %[3]s --remote %[4]s goes on with it",
+		message := fmt.Sprintf("%d of %d children of thread %s failed; for details: uwf-temporal list --all; to "+
+			"continue: uwf-temporal run --thread %[3]s --remote %[4]s",
 			failed, len(out.Children), r.Thread.Thread, r.Remote)
 		return temporal.NewNonRetryableApplicationError(message, Children, nil)
 	}

@@ -84,7 +84,7 @@ func (h *Health) unwell(thread, reason string) time.Duration {
 		select {
 		case h.broken <- &protocol.Error{
 			Code:    protocol.CodeFailed,
-			Message: fmt.Sprintf("this machine could not step %d threads in a row; the last reason: %s", h.most, reason),
+			Message: fmt.Sprintf("this machine failed to step %d threads in a row; last reason: %s", h.most, reason),
 			Hints:   []string{"uwf doctor"},
 		}:
 		default:

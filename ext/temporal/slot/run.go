@@ -53,7 +53,7 @@ func (a *place) work(ctx context.Context, t Task) (ran, error) {
 		Stdout: stdout, Stderr: stderr, Inherit: []*os.File{a.pool.lock.File()},
 	})
 	if err != nil {
-		return none, fmt.Errorf("the worker cannot be started: %w", plainPath(err))
+		return none, fmt.Errorf("cannot start the worker: %w", plainPath(err))
 	}
 	status, err := child.Wait(ctx, a.pool.c.Grace)
 	if err != nil {
@@ -86,7 +86,7 @@ func (a *place) answer() (ran, error) {
 	}
 	var said Answer
 	if json.Unmarshal(text, &said) != nil {
-		return ran{}, errors.New("the process in the slot has not answered")
+		return ran{}, errors.New("the process in the slot did not answer")
 	}
 	r := ran{out: said.Out}
 	if said.Error != nil {

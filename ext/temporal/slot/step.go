@@ -68,7 +68,7 @@ func (p *Pool) local(ctx context.Context, r flow.Request, err error) error {
 func (p *Pool) unable(r flow.Request, reason string) error {
 	pause := p.health.unwell(r.Thread, reason)
 	if p.c.Log != nil {
-		p.c.Log(fmt.Sprintf("thread %s goes back to the queue: this machine cannot step it. No step is taken for %s: %s",
+		p.c.Log(fmt.Sprintf("returned thread %s to the queue: this machine cannot step it; pausing for %s: %s",
 			r.Thread, pause, reason))
 	}
 	return errors.New("the machine of this worker cannot make the step; its log has the reason")
@@ -148,18 +148,18 @@ func (p *Pool) outcome(r flow.Request, ran ran) (flow.Outcome, error) {
 		// Another client was faster, so continue from the current state.
 		return flow.Outcome{Status: protocol.StatusIdle}, nil
 	case protocol.CodeAgent:
-		return flow.Outcome{}, stuck(r, flow.Failed, "the agent of thread %s has failed", r.Thread)
+		return flow.Outcome{}, stuck(r, flow.Failed, "the agent of thread %s failed", r.Thread)
 	case protocol.CodeLimit:
-		return flow.Outcome{}, stuck(r, flow.Budget, "thread %s is at a limit of what it may cost", r.Thread)
+		return flow.Outcome{}, stuck(r, flow.Budget, "thread %s has reached a limit", r.Thread)
 	case protocol.CodeCorrupt:
-		return flow.Outcome{}, stuck(r, flow.Broken, "thread %s cannot go on: %s", r.Thread, code)
+		return flow.Outcome{}, stuck(r, flow.Broken, "thread %s cannot continue: %s", r.Thread, code)
 	case protocol.CodeNotFound, protocol.CodeInvalid, protocol.CodeUsage:
-		return flow.Outcome{}, stuck(r, flow.Refused, "thread %s is refused: %s; the log of the worker that tried says why",
+		return flow.Outcome{}, stuck(r, flow.Refused, "thread %s was refused: %s; see the worker's log",
 			r.Thread, code)
 	case protocol.CodeLocked:
 		return flow.Outcome{}, errors.New("another worker has the lease")
 	default:
-		return flow.Outcome{}, fmt.Errorf("the step has failed: %s (the worker's log has more)", code)
+		return flow.Outcome{}, fmt.Errorf("the step failed: %s (see the worker's log)", code)
 	}
 	return p.stands(r, ran.out.StepOutput)
 }
@@ -167,14 +167,15 @@ func (p *Pool) outcome(r flow.Request, ran ran) (flow.Outcome, error) {
 // stuck returns the error for a thread that cannot continue by itself, including a hint.
 func stuck(r flow.Request, kind, format string, args ...any) error {
 	return &flow.StuckError{Type: kind, Message: fmt.Sprintf(format, args...) + fmt.Sprintf(
-		"; uwf thread show %[1]s --remote %[2]s says more, uwf-temporal run --thread %[1]s --remote %[2]s goes on with it",
+		"; for details: uwf thread show %[1]s --remote %[2]s; to continue: uwf-temporal run --thread %[1]s "+
+			"--remote %[2]s",
 		r.Thread, r.Remote)}
 }
 
 // stands returns the outcome of a successful step.
 func (p *Pool) stands(r flow.Request, out protocol.StepOutput) (flow.Outcome, error) {
 	if out.Thread != r.Thread {
-		return flow.Outcome{}, errors.New("the process has answered about another thread")
+		return flow.Outcome{}, errors.New("the process answered for another thread")
 	}
 	o := flow.Outcome{Head: out.Head, Status: out.Status, Made: out.StepHash != ""}
 	switch out.Status {
@@ -194,7 +195,7 @@ func (p *Pool) stands(r flow.Request, out protocol.StepOutput) (flow.Outcome, er
 			o.Until = *out.RateLimitedUntil
 		}
 	case protocol.StatusError:
-		return flow.Outcome{}, stuck(r, flow.Failed, "thread %s has failed", r.Thread)
+		return flow.Outcome{}, stuck(r, flow.Failed, "thread %s failed", r.Thread)
 	case protocol.StatusSuspended, protocol.StatusCompleted, protocol.StatusFailed, protocol.StatusCancelled, protocol.StatusRunning:
 	default:
 		return flow.Outcome{}, stuck(r, flow.Broken, "thread %s is %q", r.Thread, out.Status)

@@ -61,7 +61,7 @@ func (p *Pool) Watch(ctx context.Context, every time.Duration, look Look, notify
 			if err != nil {
 				if text := err.Error(); text != said && p.c.Log != nil && ctx.Err() == nil {
 					said = text
-					p.c.Log("threads that wait for a person cannot be looked at: " + text)
+					p.c.Log("cannot check threads that wait for a person: " + text)
 				}
 				break // the next one would fail the same way
 			}

@@ -62,7 +62,7 @@ type duration time.Duration
 func (d *duration) UnmarshalText(text []byte) error {
 	v, err := time.ParseDuration(string(text))
 	if err == nil && v <= 0 {
-		err = errors.New("a length of time such as 10m is above zero")
+		err = errors.New("want a duration above zero, such as 10m")
 	}
 	*d = duration(v)
 	return err
@@ -170,7 +170,7 @@ func (cmd *command) connect(ctx context.Context, c config, identity string, logg
 				return nil, err
 			}
 			if conf.RootCAs = x509.NewCertPool(); !conf.RootCAs.AppendCertsFromPEM(text) {
-				return nil, fmt.Errorf("%s holds no certificate", file)
+				return nil, fmt.Errorf("%s contains no certificate", file)
 			}
 		}
 		if file := get("TLS_CLIENT_CERT_PATH"); file != "" {
@@ -185,8 +185,8 @@ func (cmd *command) connect(ctx context.Context, c config, identity string, logg
 	dialled, err := client.DialContext(ctx, o)
 	if err != nil {
 		return nil, &protocol.Error{Code: protocol.CodeFailed, Err: err,
-			Message: fmt.Sprintf("temporal at %s cannot be reached: %v", c.Address, err),
-			Hints:   []string{"address: in the config, or TEMPORAL_ADDRESS, says where it is"}}
+			Message: fmt.Sprintf("cannot reach temporal at %s: %v", c.Address, err),
+			Hints:   []string{"export TEMPORAL_ADDRESS=HOST:PORT"}}
 	}
 	return dialled, nil
 }

@@ -79,7 +79,7 @@ func (cmd *command) probes(ctx context.Context, conf config, temporal client.Cli
 		if until, _ := health.Paused(); !until.IsZero() { // the reason is only in the log, because anyone can send a probe
 			answer.OK, answer.Reason = false, "this machine cannot make steps; the log has the reason"
 		} else if _, err := temporal.CheckHealth(ctx, nil); err != nil {
-			answer.OK, answer.Reason = false, "temporal cannot be reached"
+			answer.OK, answer.Reason = false, "cannot reach temporal"
 		}
 		w.Header().Set("Content-Type", "application/json")
 		if !answer.OK {

@@ -24,7 +24,7 @@ const maxRetried = 10_000
 func (cmd *command) retry(c *ucli.Context, conf config) error {
 	since, err := time.ParseDuration(c.String("since"))
 	if !c.Bool("failed") || err != nil || since <= 0 {
-		return cmdline.UsageError("--failed and --since, a duration such as 90m, say which threads",
+		return cmdline.UsageError("--failed and --since are required",
 			program+" retry --failed --since 1h")
 	}
 	dialled, err := cmd.connect(c.Context, conf, identity(), quiet())

@@ -62,7 +62,7 @@ func run(ctx context.Context, e env.Env) int {
 			_, err := fmt.Fprintln(e.Stdout, program, cmdline.Version())
 			return err
 		case c.Args().Len() > 0:
-			return cmdline.UsageError("there is no command "+c.Args().First(), program+" --help")
+			return cmdline.UsageError("unknown command "+c.Args().First(), program+" --help")
 		}
 		return cmdline.Help(e.Stdout, app, nil)
 	}
@@ -115,7 +115,7 @@ func (cmd *command) leaf(name, usage, args string, run func(*ucli.Context, confi
 				conf.Remote = name
 			}
 			if conf.Remote == "" {
-				return cmdline.UsageError("which remote? --remote NAME, or remote: NAME in the config", "uwf remote list")
+				return cmdline.UsageError("missing remote: --remote NAME, or remote: NAME in the config", "uwf remote list")
 			}
 			return run(c, conf)
 		},

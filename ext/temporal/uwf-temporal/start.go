@@ -45,13 +45,13 @@ func (cmd *command) start(c *ucli.Context, conf config) error {
 	thread := c.String("thread")
 	switch {
 	case thread == "" && c.Args().Len() == 0:
-		return cmdline.UsageError("which workflow?", "uwf workflow list",
-			program+" run --thread ID goes on with one that is at the remote")
+		return cmdline.UsageError("missing workflow", "uwf workflow list",
+			"to continue a thread of the remote: "+program+" run --thread ID")
 	case thread != "" && (c.Args().Len() > 0 || c.IsSet("prompt") || c.IsSet("var") || c.IsSet("title") ||
 		c.IsSet("workspace")):
-		return cmdline.UsageError("--thread goes on with a thread: it takes no workflow, prompt, input, title or workspace")
+		return cmdline.UsageError("--thread cannot be used with a workflow, prompt, input, title or workspace")
 	case thread != "" && !threadid.Valid(thread):
-		return cmdline.UsageError("a thread at a remote is named by its whole id", "uwf remote list "+conf.Remote)
+		return cmdline.UsageError("the id of a thread on a remote must be complete", "uwf remote list "+conf.Remote)
 	}
 	dialled, err := cmd.connect(c.Context, conf, identity(), quiet())
 	if err != nil {
@@ -95,9 +95,9 @@ func (cmd *command) begin(ctx context.Context, dialled client.Client, conf confi
 	})
 	if err != nil {
 		return nil, &protocol.Error{Code: protocol.CodeFailed, Err: err,
-			Message: fmt.Sprintf("thread %s is at remote %s, but its workflow could not be started: %v", thread, conf.Remote,
+			Message: fmt.Sprintf("thread %s is on remote %s, but starting its workflow failed: %v", thread, conf.Remote,
 				err),
-			Hints: []string{fmt.Sprintf("%s run --thread %s --remote %s tries again", program, thread, conf.Remote)}}
+			Hints: []string{fmt.Sprintf("to retry: %s run --thread %s --remote %s", program, thread, conf.Remote)}}
 	}
 	return running, nil
 }
@@ -130,7 +130,7 @@ func (cmd *command) newThread(c *ucli.Context, conf config) (string, error) {
 		return "", err
 	}
 	if strings.TrimSpace(prompt) == "" {
-		return "", cmdline.UsageError("the prompt is empty", "-p 'what to do'")
+		return "", cmdline.UsageError("the prompt is empty", "-p '<task>'")
 	}
 	e, err := host.Open(ctx, process, host.Options{Events: cmd.warnings})
 	if err != nil {
@@ -175,13 +175,13 @@ func (cmd *command) inputs(ctx context.Context, e *engine.Engine, w protocol.Wor
 	for _, v := range vars {
 		name, value, ok := strings.Cut(v, "=")
 		if !ok || name == "" {
-			return nil, cmdline.UsageError("--var "+plaintext.Word(v)+" names no value", "--var NAME=VALUE")
+			return nil, cmdline.UsageError("--var "+plaintext.Word(v)+": missing value (want NAME=VALUE)", "--var NAME=VALUE")
 		}
 		if value, err = cmd.text(value); err != nil {
 			return nil, err
 		}
 		if given[name], err = formfields.Of(declared[name].Schema).Value(value); err != nil {
-			return nil, cmdline.Invalid(fmt.Sprintf("the input %s does not fit: %v", plaintext.Line(name), err))
+			return nil, cmdline.Invalid(fmt.Sprintf("invalid input %s: %v", plaintext.Line(name), err))
 		}
 	}
 	return inputs.Fill(ctx, declared, given)
@@ -198,7 +198,7 @@ func (cmd *command) text(value string) (string, error) {
 	}
 	data, err := safeopen.ReadFile(cmd.env.Path(name), maxText, safeopen.Follow)
 	if err != nil {
-		return "", cmdline.NotFound(fmt.Sprintf("%s cannot be read: %v", plaintext.Line(name), err))
+		return "", cmdline.NotFound(fmt.Sprintf("cannot read %s: %v", plaintext.Line(name), err))
 	}
 	return strings.TrimRight(string(data), "\r\n"), nil
 }
@@ -214,7 +214,7 @@ func (cmd *command) warnings(ev engine.Event) {
 func (cmd *command) stop(c *ucli.Context, conf config) error {
 	thread := c.Args().First()
 	if !threadid.Valid(thread) {
-		return cmdline.UsageError("a thread at a remote is named by its whole id", program+" list")
+		return cmdline.UsageError("the id of a thread on a remote must be complete", program+" list")
 	}
 	dialled, err := cmd.connect(c.Context, conf, identity(), quiet())
 	if err != nil {
@@ -223,13 +223,13 @@ func (cmd *command) stop(c *ucli.Context, conf config) error {
 	defer dialled.Close()
 	err = dialled.CancelWorkflow(c.Context, flow.ID(conf.Remote, thread), "")
 	if errors.As(err, new(*serviceerror.NotFound)) {
-		return cmdline.NotFound(fmt.Sprintf("nobody works on thread %s of remote %s", thread, conf.Remote), program+" list")
+		return cmdline.NotFound(fmt.Sprintf("no worker has thread %s of remote %s", thread, conf.Remote), program+" list")
 	}
 	if err != nil {
 		return err
 	}
 	return cmd.print(protocol.ThreadStopped{Thread: thread, Stopped: true}, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "thread %s is being stopped; %s run --thread %s goes on with it\n", thread, program, thread)
+		_, err := fmt.Fprintf(w, "stopping thread %s; to continue it: %s run --thread %s\n", thread, program, thread)
 		return err
 	})
 }

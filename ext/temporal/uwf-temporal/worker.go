@@ -112,7 +112,7 @@ func (cmd *command) worker(c *ucli.Context, conf config) error {
 	})
 	watchers.Go(func() {
 		if err := cmd.adopt(watching, temporal, conf); err != nil && watching.Err() == nil {
-			cmd.say("questions of workers that have gone are found later: " + err.Error())
+			cmd.say("questions of stopped workers are found later: " + err.Error())
 		}
 	})
 	defer watchers.Wait()
@@ -126,7 +126,7 @@ func (cmd *command) worker(c *ucli.Context, conf config) error {
 		handOver(temporal, pool)
 		return err
 	case <-c.Context.Done():
-		cmd.say("stops once the steps in flight have ended, in " + time.Duration(conf.Drain).String() + " at the latest")
+		cmd.say("stopping when the running steps end, at most " + time.Duration(conf.Drain).String())
 		w.Stop()
 		handOver(temporal, pool)
 	}
@@ -203,7 +203,7 @@ func (cmd *command) remote(conf config) (remotes.Known, error) {
 	if i := slices.IndexFunc(all, func(r remotes.Known) bool { return r.Name == conf.Remote }); i >= 0 {
 		return all[i], nil
 	}
-	return remotes.Known{}, cmdline.NotFound("this home has no remote "+plaintext.Word(conf.Remote),
+	return remotes.Known{}, cmdline.NotFound("no remote named "+plaintext.Word(conf.Remote),
 		"uwf remote add --trust "+plaintext.Word(conf.Remote)+" <address>")
 }
 

@@ -93,7 +93,7 @@ func Begin(o Options) (*Before, error) {
 	b.connect(o.Allowed, o.Now)
 	for _, at := range append([]string{o.Workspace}, o.GitDirs...) {
 		if real, err := filepath.EvalSymlinks(at); err == nil && real != at {
-			return nil, fmt.Errorf("look at %s: a symbolic link leads there", plaintext.Line(at))
+			return nil, fmt.Errorf("check %s: its path has a symbolic link", plaintext.Line(at))
 		}
 	}
 	var known state
@@ -214,7 +214,7 @@ func Load(path string, allowed func(path string) bool) (*Before, error) {
 		return nil, err
 	}
 	if s.Workspace == "" {
-		return nil, errors.New("it names no workspace")
+		return nil, errors.New("no workspace")
 	}
 	b := &Before{state: s}
 	b.connect(allowed, nil)
@@ -273,14 +273,14 @@ func (c Changes) String() string {
 		names []string
 		what  string
 	}{
-		{c.Moved, "made what agents or uwf obey, which was renamed to begin with " + prefix + " (look at it before you rename it back): "},
-		{c.Disarmed, "made settings of repositories, which were renamed to end in " + suffix + " (look at them before you rename them back): "},
-		{c.Links, "made links to directories that it could write outside of the workspace, which were removed: "},
-		{c.Lost, "removed or moved what cannot be put back: "},
-		{c.Runs, "made git start programs when a rebase goes on, which was undone: "},
-		{c.Hiding, "made git pass over what you may want to see in git status and git diff " +
-			"(git update-index --no-assume-unchanged, --no-skip-worktree or git replace -d ends that): "},
-		{c.Closed, "left what cannot be read, or is too much to be looked through: "},
+		{c.Moved, "created files that control agents or uwf; they were renamed with the prefix " + prefix + " (check them before you rename them back): "},
+		{c.Disarmed, "created repository settings; they were renamed with the suffix " + suffix + " (check them before you rename them back): "},
+		{c.Links, "created links to writable directories outside the workspace; they were removed: "},
+		{c.Lost, "removed or moved files that cannot be restored: "},
+		{c.Runs, "changed a rebase so that continuing it runs programs; this was undone: "},
+		{c.Hiding, "hid changes from git status and git diff (to show them: git update-index " +
+			"--no-assume-unchanged, --no-skip-worktree, or git replace -d): "},
+		{c.Closed, "left files that cannot be read or are too many to check: "},
 	} {
 		if len(p.names) > 0 {
 			parts = append(parts, p.what+plaintext.Names(p.names, maxTold))

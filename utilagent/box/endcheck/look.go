@@ -93,7 +93,7 @@ func (b *Before) open() (_ *look, err error) {
 // openRoot opens a directory. A link on the way is an error, since the command may not write its target.
 func openRoot(dir string) (*os.Root, error) {
 	if real, err := filepath.EvalSymlinks(dir); err != nil || real != dir {
-		return nil, cmp.Or(err, fmt.Errorf("a symbolic link leads to %s", plaintext.Line(dir)))
+		return nil, cmp.Or(err, fmt.Errorf("a symbolic link points to %s", plaintext.Line(dir)))
 	}
 	return os.OpenRoot(dir)
 }

@@ -47,7 +47,7 @@ type settings map[string][]string
 func Merge(ctx context.Context, m Merging) (told []string, err error) {
 	text, err := safeopen.ReadFile(m.Copy, maxConfig, safeopen.NoFollow)
 	if err != nil {
-		return []string{"left a git config that cannot be read: none of its settings were kept"}, nil
+		return []string{"left an unreadable git config; its settings were discarded"}, nil
 	}
 	return m.Text(ctx, text)
 }
@@ -66,11 +66,11 @@ func (m Merging) Text(ctx context.Context, text []byte) (told []string, err erro
 		return nil, ctx.Err()
 	}
 	if err != nil {
-		return []string{"left a git config that git cannot read: none of its settings were kept"}, nil
+		return []string{"left an invalid git config; its settings were discarded"}, nil
 	}
 	c := newChoice(base, changed)
 	if len(c.wanted) > maxChanges {
-		return []string{fmt.Sprintf("changed %d settings of git: none were kept", len(c.wanted))}, nil
+		return []string{fmt.Sprintf("changed %d git settings; they were discarded", len(c.wanted))}, nil
 	}
 	if len(c.wanted) > 0 {
 		if err := m.write(ctx, c); err != nil {
@@ -402,7 +402,7 @@ func (c *choice) told() []string {
 		for _, key := range slices.Compact(c.dropped) {
 			names = append(names, plaintext.Short(key, 100))
 		}
-		lines = append(lines, "set what was not kept: "+plaintext.Names(names, maxNames))
+		lines = append(lines, "set (discarded): "+plaintext.Names(names, maxNames))
 	}
 	return lines
 }

@@ -93,7 +93,8 @@ func read(from *os.File) (p plan.Plan, err error) {
 		return p, at("plan", err)
 	}
 	if p.Version != plan.Version {
-		return p, at("version", fmt.Errorf("uwf has plans of version %q, uwf-box knows %q: install both from one release", p.Version, plan.Version))
+		return p, at("version", fmt.Errorf("uwf uses plan version %q, but uwf-box supports %q; install both from "+
+			"one release", p.Version, plan.Version))
 	}
 	return p, nil
 }

@@ -174,7 +174,7 @@ func take(m plan.Mount) (taken, error) {
 		return t, fmt.Errorf("look at %s: %w", m.Path, err)
 	}
 	if m.Inode != "" && m.Inode != fmt.Sprintf("%d:%d", st.Dev, st.Ino) {
-		return t, fmt.Errorf("%s was exchanged: %w", m.Path, unix.ESTALE)
+		return t, fmt.Errorf("%s was replaced: %w", m.Path, unix.ESTALE)
 	}
 	if t.dir = st.Mode&unix.S_IFMT == unix.S_IFDIR; m.Kind == plan.Hide {
 		return t, nil

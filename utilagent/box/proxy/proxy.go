@@ -126,10 +126,10 @@ func (p *Proxy) serve(ctx context.Context, c *conn) {
 	dialled, err := p.dial(ctx, q)
 	if errors.Is(err, errPrivate) {
 		p.refused.add(q.host, q.port)
-		c.answer("403 Forbidden", q.target()+" leads to an address that is not public")
+		c.answer("403 Forbidden", q.target()+" has an address that is not public")
 		return
 	} else if err != nil {
-		c.answer("502 Bad Gateway", q.target()+" cannot be reached")
+		c.answer("502 Bad Gateway", "cannot reach "+q.target())
 		return
 	}
 	up := &conn{Conn: dialled, patience: c.patience}

@@ -236,8 +236,8 @@ func (b *Before) End(ctx context.Context, allowed func(path string) bool, merge 
 		names []string
 		what  string
 	}{
-		{e.undone, "changed what git or agents obey, which was put back: "},
-		{e.lost, "removed, moved or changed what cannot be put back: "},
+		{e.undone, "changed files that control git or agents; they were restored: "},
+		{e.lost, "removed, moved or changed files that cannot be restored: "},
 	} {
 		if slices.Sort(s.names); len(s.names) > 0 {
 			e.told = append(e.told, s.what+plaintext.Names(slices.Compact(s.names), maxTold))

@@ -329,7 +329,7 @@ func (l layer) session(upper *os.Root, name string) error {
 		return err
 	}
 	if !bytes.HasPrefix(text, theirs) {
-		return fmt.Errorf("%s has changed in %s, too: the thread keeps its own", name, l.path)
+		return fmt.Errorf("%s has also changed in %s; the thread keeps its version", name, l.path)
 	}
 	return l.put(upper, name, text, info.Mode().Perm())
 }
@@ -338,7 +338,7 @@ func (l layer) session(upper *os.Root, name string) error {
 func (l layer) put(upper *os.Root, name string, text []byte, mode fs.FileMode) error {
 	path, disk := filepath.Join(l.path, name), durable.Beneath(l.path)
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
-		return fmt.Errorf("give back: %w", &safeopen.NotFileError{Path: path, Mode: info.Mode().Type()})
+		return fmt.Errorf("restore: %w", &safeopen.NotFileError{Path: path, Mode: info.Mode().Type()})
 	} else if err == nil {
 		mode = info.Mode().Perm()
 	}

@@ -32,6 +32,6 @@ func Dispatch(args, environ []string, stderr io.Writer) (status int, dispatched 
 			return 0, true // the command's exit status is reported
 		}
 	}
-	fmt.Fprintf(stderr, "the command could not be confined: %v\n", err)
+	fmt.Fprintf(stderr, "cannot sandbox the command: %v\n", err)
 	return proc.InitFailed, true
 }

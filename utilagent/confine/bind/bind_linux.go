@@ -18,7 +18,7 @@ import (
 // last, since it refuses calls that the other steps need.
 func become(r confine.Rules, argv, environ []string) error {
 	if r.Profile != confine.Strict && r.Profile != confine.Program {
-		return fmt.Errorf("there is no profile %q", r.Profile)
+		return fmt.Errorf("unknown profile %q", r.Profile)
 	}
 	init, isInit := proc.NewInit(environ)
 	if err := restrictPaths(r); err != nil {

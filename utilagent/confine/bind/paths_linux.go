@@ -131,11 +131,11 @@ func (a *allowance) around(path string) (p paths, err error) {
 		return p, nil
 	}
 	if err != nil {
-		return p, fmt.Errorf("look at what may be used: %w", err)
+		return p, fmt.Errorf("check allowed paths: %w", err)
 	}
 	path, err = filepath.EvalSymlinks(path)
 	if err != nil {
-		return p, fmt.Errorf("look at what may be used: %w", err)
+		return p, fmt.Errorf("check allowed paths: %w", err)
 	}
 	a.walk(&p, path, info.Mode())
 	return p, nil

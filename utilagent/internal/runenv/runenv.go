@@ -59,7 +59,7 @@ func (r *Run) With(ctx context.Context) context.Context { return context.WithVal
 func Of(ctx context.Context) *Run {
 	r, ok := ctx.Value(key{}).(*Run)
 	if !ok {
-		panic("the context is not one that agentkit has given to the agent, nor derived from it")
+		panic("the context is not derived from the one that agentkit passed to the agent")
 	}
 	return r
 }
@@ -116,10 +116,10 @@ func (r *Run) Mark() string {
 	}
 	r.marks = true
 	n, err := proc.KillMarked(entry)
-	r.tellEnded(n, err, "of an interrupted try, still at work, ended")
+	r.tellEnded(n, err, "killed, still running from an interrupted attempt")
 	r.AtEnd(func() {
 		n, err := proc.KillMarked(entry)
-		r.tellEnded(n, err, "left running, ended with the step")
+		r.tellEnded(n, err, "killed at the end of the step")
 	})
 	return entry
 }
@@ -144,7 +144,7 @@ func (r *Run) Adopts() bool { return r.adopts }
 func (r *Run) EndChildren() {
 	if r.adopts {
 		n, err := proc.KillChildren(nil)
-		r.tellEnded(n, err, "left running with an environment of their own, ended")
+		r.tellEnded(n, err, "killed, left running with another environment")
 	}
 }
 
@@ -154,6 +154,6 @@ func (r *Run) tellEnded(n int, err error, what string) {
 		r.Warn("processes %s: %d", what, n)
 	}
 	if err != nil {
-		r.Warn("processes that were left running: %v", err)
+		r.Warn("processes left running: %v", err)
 	}
 }

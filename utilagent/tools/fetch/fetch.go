@@ -58,7 +58,7 @@ type Options struct {
 func New(w *tools.Workspace, f Options) tools.Tool {
 	off := ""
 	if !f.Allow {
-		off = "fetching is switched off here. Go on without it, and say in your answer what should be looked up. " +
+		off = "fetching is disabled here. Continue without it, and list in your answer what should be looked up. " +
 			"(A person can allow it: builtin.allowFetch: true in config.yaml, or UWF_BUILTIN_ALLOW_FETCH=1.)"
 	}
 	client := f.client()
@@ -102,7 +102,7 @@ func checkURL(u *url.URL) error {
 		return fmt.Errorf("the scheme %q cannot be fetched. Use https or http", u.Scheme)
 	}
 	if u.Host == "" {
-		return errors.New("the URL names no host. Write it in full, such as https://example.org/page")
+		return errors.New("the URL has no host. Write it in full, such as https://example.org/page")
 	}
 	if u.User != nil {
 		return errors.New("the URL holds a user name. Leave it out: nothing is fetched with credentials")

@@ -422,7 +422,9 @@ func translate(err error) *protocol.Error {
 	case errors.As(err, new(*engine.SignalError)):
 	case errors.As(err, &corrupt), errors.Is(err, cas.ErrNotFound) && !isRedacted(err):
 		out.Hints = damageHints()
-	case errors.As(err, &problems), errors.As(err, &kind) && !isRedacted(err):
+	case errors.As(err, &problems):
+		out.Code, out.Hints = protocol.CodeInvalid, problemHints(problems)
+	case errors.As(err, &kind) && !isRedacted(err):
 		out.Code = protocol.CodeInvalid
 	case errors.Is(err, heads.ErrNoWorkflow):
 		out.Code = protocol.CodeNotFound
@@ -436,6 +438,15 @@ func translate(err error) *protocol.Error {
 func damageHints() []string {
 	return []string{
 		"restore the node from a backup",
-		"uwf cas fsck names the threads that need it; uwf thread diagnose <thread> the last step before it",
+		"to list the threads that need it: uwf cas fsck",
+		"to find the last step before it: uwf thread diagnose <thread>",
 	}
+}
+
+// problemHints returns the hints for an invalid workflow file: none if its problems have remedies.
+func problemHints(problems *workflow.Problems) []string {
+	if slices.ContainsFunc(problems.List, func(p protocol.Problem) bool { return p.Remedy != "" }) {
+		return nil
+	}
+	return []string{"for the format of workflow files: uwf guide author"}
 }

@@ -127,7 +127,7 @@ func (a Commands) redactFiles(ctx context.Context, e *engine.Engine, id string, 
 	}
 	a.Say("uwf: it stays in the work tree, but later snapshots leave it out unless git tracks it; copies may " +
 		"remain in other homes, bundles and backups")
-	return a.Printf(done, "%s  taken out of %s\n", plaintext.Line(done.Path), render.Count(done.States, "state")+" of the files")
+	return a.Printf(done, "redacted %s from %s\n", plaintext.Line(done.Path), render.Count(done.States, "state")+" of the files")
 }
 
 // redactObjects removes it from files that other homes have pushed to this one.

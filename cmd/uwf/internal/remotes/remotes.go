@@ -187,7 +187,7 @@ func (a Commands) push(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	if c.Bool("all") == (len(args) > 0) {
-		return cmdline.UsageError("missing threads: name them, or use --all", "uwf push @ "+cmp.Or(plaintext.Word(name), "team"))
+		return cmdline.UsageError("missing threads: name them, or use --all", "uwf push @ "+plaintext.Word(cmp.Or(name, "team")))
 	}
 	var ids []string
 	for i, arg := range args {

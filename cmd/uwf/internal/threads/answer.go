@@ -316,7 +316,8 @@ func (a Commands) givenInputs(c *ucli.Context, declared map[string]inputs.Declar
 			return nil, err
 		}
 		if given[name], err = formfields.Of(declared[name].Schema).Value(text); err != nil {
-			return nil, cmdline.Invalid(fmt.Sprintf("invalid inputs:\n- %s: %v", plaintext.Line(name), err))
+			return nil, cmdline.Invalid(fmt.Sprintf("invalid inputs:\n- %s: %v", plaintext.Line(name), err),
+				"--var "+plaintext.Word(name+"=VALUE"))
 		}
 	}
 	return given, nil

@@ -102,7 +102,7 @@ func ask(ctx context.Context, address string, words []string, out io.Writer, now
 		}
 		return nil
 	}
-	return fmt.Errorf("there is no %q", words[0])
+	return fmt.Errorf("unknown %q", words[0])
 }
 
 func copies(ctx context.Context, db *pgstore.DB, words []string, out io.Writer, now func() time.Time) error {

@@ -233,9 +233,10 @@ func (in *includer) fileRemedy(err error, from folder, name string) string {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return "include only files in or below the directory of the including file"
 	}
+	const relative = "give a path relative to the including file"
 	entries, err := fs.ReadDir(from.root.FS(), path.Dir(name))
 	if err != nil {
-		return ""
+		return relative
 	}
 	var names []string
 	for _, e := range entries {
@@ -244,7 +245,7 @@ func (in *includer) fileRemedy(err error, from folder, name string) string {
 	if near := Nearest(name, names); len(near) > 0 {
 		return "did you mean " + QuoteList(near, " or ") + "?"
 	}
-	return ""
+	return relative
 }
 
 // cause returns an error without the operation and path, which the message already contains.
