@@ -32,7 +32,7 @@ func (w *world) unfold(selector string) {
 // press presses the button of a form.
 func (w *world) press(verb string) {
 	w.Helper()
-	w.do(chromedp.Click(chromedp.CSS(fmt.Sprintf(`form[action$="/%s"] button`, verb))))
+	w.do(chromedp.Click(chromedp.CSS(fmt.Sprintf(`form[action$="/%s"] button:not([hidden])`, verb))))
 }
 
 func (w *world) write(verb, text string) {
@@ -56,13 +56,13 @@ func (w *world) head(id string) string {
 	return out.Head
 }
 
-// firstStep goes from a thread's page to its first step's page.
+// firstStep goes from a thread's page to that of its first step.
 func (w *world) firstStep() {
 	w.Helper()
-	if !evaluate[bool](w, "document.querySelector('#part-steps details').open") {
-		w.do(chromedp.Click(chromedp.CSS("#part-steps details:first-of-type > summary")))
+	if !evaluate[bool](w, "document.querySelector('#s1').open") {
+		w.do(chromedp.Click(chromedp.CSS("#s1 > summary")))
 	}
-	w.do(chromedp.Click(chromedp.CSS(`#part-steps details:first-of-type a[href*="/step/"]`)), chromedp.WaitVisible(chromedp.CSS("#retry")))
+	w.do(chromedp.Click(chromedp.CSS(`#s1 a[href*="/step/"]`)), chromedp.WaitVisible(chromedp.CSS("#retry")))
 }
 
 // moved waits until a thread's head has changed and returns it.
@@ -78,13 +78,21 @@ func (w *world) filesOf(dir string) string {
 	all := ""
 	require.NoError(w, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
-			return nil //nolint:nilerr // it was removed in the meantime
+			return nil //nolint:nilerr // it has gone meanwhile
 		}
 		data, _ := os.ReadFile(path) // as above
 		all += string(data)
 		return nil
 	}))
 	return all
+}
+
+// decide presses the button of a choice that needs a text, and answers.
+func (w *world) decide(choice, field, text string) {
+	w.Helper()
+	w.tap("[data-answer]", choice)
+	w.do(chromedp.SendKeys(chromedp.CSS(fmt.Sprintf(`[data-answer] details[open] [name="field.%s"]`, field)), text))
+	w.tap("[data-answer] details[open]", "Answer "+choice)
 }
 
 // steps waits until a thread has n steps.
@@ -129,6 +137,7 @@ func TestEveryAction(t *testing.T) {
 	w.steps(2)
 
 	w.firstStep()
+	w.unfold("#retry")
 	w.press("fork")
 	w.until("fork of")
 	require.NotEqual(t, id, w.here())
@@ -138,11 +147,13 @@ func TestEveryAction(t *testing.T) {
 
 	w.open("thread/" + id)
 	w.firstStep()
+	w.unfold("#retry")
 	w.press("replay")
 	w.until("completed")
 	require.NotEqual(t, id, w.here())
 
 	w.open("thread/" + id)
+	w.unfold("#next")
 	w.write("resume", "and once more")
 	w.press("resume")
 	w.steps(4)
@@ -158,16 +169,16 @@ func TestTellAndStop(t *testing.T) {
 	w.serve("--actions")
 	w.open("thread/" + id)
 	w.press("continue")
-	w.until("Works now")
+	w.until("Running: step")
 	w.write("message", "Speak louder")
 	w.press("message")
 	require.Eventually(t, func() bool {
 		return strings.Contains(w.filesOf(filepath.Join(w.home, "uwf", "runs", id)), "Speak louder")
 	}, patience, 20*time.Millisecond)
-	w.until("Works now")
+	w.until("Running: step")
 	w.press("stop")
 	w.until("Continue")
-	require.NotContains(t, w.text(), "Works now")
+	require.NotContains(t, w.text(), "Running: step")
 	w.quiet()
 }
 
@@ -207,13 +218,13 @@ func TestChildren(t *testing.T) {
 	id := w.uwf("run", "./panel.yaml", "-p", "it")
 	w.serve("--actions")
 	w.open("thread/" + id)
-	w.until("1 suspended · 1 completed")
-	w.do(chromedp.Click(chromedp.CSS(`.kids a`)), chromedp.WaitVisible(chromedp.CSS("form.act")))
+	w.until("1 suspended")
+	w.until("1 completed")
+	w.do(chromedp.Click(chromedp.CSS(`#part-kids a`)), chromedp.WaitVisible(chromedp.CSS("[data-answer]")))
 	w.until("Plays security of thread " + id)
 	require.Contains(t, w.text(), "Release the holes in it?")
 	w.open("thread/" + id)
-	w.do(chromedp.Focus(chromedp.CSS(`[name="field.$status"]`)), chromedp.KeyEvent("a"), chromedp.SendKeys(chromedp.CSS(`[name="field.comment"]`), "fine"))
-	w.press("answer")
+	w.decide("approved", "comment", "fine")
 	w.until("2 completed")
 	w.until("completed")
 	w.quiet()
@@ -234,11 +245,11 @@ func TestActionsWithTheKeyboard(t *testing.T) {
 	w.do(chromedp.KeyEvent(kb.Enter))
 	w.steps(2)
 	w.until("completed")
-	w.tabTo("#part-steps details:first-of-type > summary")
-	if !evaluate[bool](w, "document.querySelector('#part-steps details').open") {
+	w.tabTo("#s1 > summary")
+	if !evaluate[bool](w, "document.querySelector('#s1').open") {
 		w.do(chromedp.KeyEvent(kb.Enter))
 	}
-	w.tabTo(`#part-steps details:first-of-type a[href*="/step/"]`)
+	w.tabTo(`#s1 a[href*="/step/"]`)
 	w.do(chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(chromedp.CSS("#retry")))
 	w.tabTo("#retry > summary")
 	w.do(chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(chromedp.CSS("#retry[open] button")))

@@ -34,7 +34,7 @@ func TestTimeLine(t *testing.T) {
 	w.open("thread/" + working)
 	w.until("live")
 	w.uwf("thread", "step", working, "--agent", "uwf-mock --mock-data "+filepath.Join(w.home, "slow.yaml"), "--background")
-	w.until("Works now: step 1, first")
+	w.until("Running: step 1, first")
 	require.Eventually(t, func() bool { return evaluate[int](w, `document.querySelectorAll('.lane rect.busy').length`) == 1 }, patience, 20*time.Millisecond)
 	require.Eventually(t, func() bool { return evaluate[int](w, `document.querySelectorAll('.lane rect.mark').length`) == 1 }, patience, 20*time.Millisecond)
 	require.Eventually(t, func() bool {

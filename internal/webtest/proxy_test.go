@@ -75,7 +75,7 @@ func (w *world) nginx(port, socket string) {
 	require.NoError(w, cmd.Start())
 	w.Cleanup(func() {
 		_ = cmd.Process.Signal(os.Interrupt)
-		_ = cmd.Wait() // it exits with the signal's status
+		_ = cmd.Wait() // its exit status is that of the signal
 	})
 	require.Eventually(w, func() bool {
 		conn, err := net.Dial("tcp", "127.0.0.1:"+port)

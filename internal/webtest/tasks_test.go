@@ -130,9 +130,9 @@ func TestTasks(t *testing.T) {
 func answerOldest(h hand, t team) {
 	require.Equal(h, t.oldest, evaluate[string](h.world, `document.querySelector('article.care a[href*="/thread/"]').pathname.match(/thread\/(\w{26})/)[1]`), "it is the first")
 	h.press(to(t.oldest))
-	h.write(`select[name="field.$status"]`, "a")
+	h.press(`[data-answer] details summary`)
 	h.write(`[name="field.comment"]`, "Ship it.")
-	h.press(`form[action$="/answer"] button`)
+	h.press(`[data-answer] details[open] button`)
 	h.until("Released: Ship it.")
 	h.status(t.oldest, "completed")
 	h.status(t.newer, "suspended")
@@ -184,6 +184,7 @@ func pokeIt(h hand, t team) {
 func forkIt(h hand, t team) {
 	h.found("quick search", t.plan)
 	h.step(1)
+	h.press("#retry > summary")
 	h.press(`form[action$="/fork"] button`)
 	h.until("fork of")
 	require.NotContains(h, []string{t.plan, t.fork, ""}, h.here())

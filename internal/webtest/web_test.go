@@ -23,14 +23,14 @@ func TestAnswerWithTheKeyboard(t *testing.T) {
 	w := newWorld(t)
 	id := w.uwf("run", "./release.yaml", "-p", "version 2 <b>bold</b>")
 	w.serve("--actions")
-	require.Contains(t, w.text(), "approve: Release version 2 <b>bold</b>?")
+	require.Contains(t, w.text(), "Release version 2 <b>bold</b>?")
 	w.tabTo(`a[href*="/thread/` + id + `"]`)
-	w.do(chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(chromedp.CSS("form.act")))
-	w.tabTo(`select[name="field.$status"]`)
-	w.do(chromedp.KeyEvent("a"))
+	w.do(chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(chromedp.CSS("[data-answer]")))
+	w.tabTo(`[data-answer] details summary`)
+	w.do(chromedp.KeyEvent(kb.Enter))
 	w.tabTo(`[name="field.comment"]`)
 	w.do(chromedp.KeyEvent("Fine <script>"))
-	w.tabTo("form.act button")
+	w.tabTo("[data-answer] details[open] button")
 	w.do(chromedp.KeyEvent(kb.Enter))
 	w.until("Released: ")
 	w.until("completed")
@@ -63,7 +63,7 @@ func TestLive(t *testing.T) {
 	w.do(chromedp.Navigate(w.base+"thread/"+id), chromedp.WaitVisible(chromedp.CSS("#part-about")))
 	w.until("live")
 	w.uwf("thread", "step", id, "--agent", "uwf-mock --mock-data "+script, "--until-end", "--background")
-	w.until("Works now: step 1, speaker")
+	w.until("Running: step 1, speaker")
 	w.until("The first words.")
 	w.accessible("a thread at work")
 	w.until("The second words.")
@@ -110,9 +110,9 @@ func TestPages(t *testing.T) {
 	w.quiet()
 	_, err := chromedp.Call(w.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
 	require.NoError(t, err)
-	w.do(chromedp.Navigate(w.base+"thread/"+waits), chromedp.WaitVisible(chromedp.CSS("form.act")), chromedp.Focus(chromedp.CSS(`[name="field.$status"]`)), chromedp.KeyEvent("a"),
+	w.do(chromedp.Navigate(w.base+"thread/"+waits), chromedp.WaitVisible(chromedp.CSS("[data-answer]")), chromedp.Click(chromedp.CSS("[data-answer] details summary")),
 		chromedp.SendKeys(chromedp.CSS(`[name="field.comment"]`), "without scripts"),
-		chromedp.Click(chromedp.CSS("form.act button")), chromedp.WaitNotPresent(chromedp.CSS(`[name="field.comment"]`)))
+		chromedp.Click(chromedp.CSS("[data-answer] details[open] button")), chromedp.WaitNotPresent(chromedp.CSS(`[name="field.comment"]`)))
 	require.Equal(t, waits, w.uwf("thread", "wait", waits))
 	w.do(chromedp.Navigate(w.base + "thread/" + waits))
 	w.until("Released: without scripts")
@@ -156,7 +156,7 @@ func TestEnds(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, answer.Body.Close())
 		require.NoError(t, cmd.Process.Signal(how))
-		_ = cmd.Wait() // it exits with the signal's status
+		_ = cmd.Wait() // its exit status is that of the signal
 		require.Eventually(t, func() bool {
 			answer, err := http.Get(at.Address)
 			if err == nil {

@@ -99,6 +99,7 @@ type world struct {
 	ctx       context.Context
 	pictures  string
 
+	outer    *world // of a subtest: has the browser's complaints
 	mu       sync.Mutex
 	complain []string // the browser's warnings and errors
 }
@@ -211,7 +212,7 @@ func (w *world) browse(address string, more ...chromedp.ExecAllocatorOption) {
 	w.ctx, stop = chromedp.NewContext(ctx)
 	w.Cleanup(stop)
 	w.do()
-	w.ctx, stop = context.WithTimeout(w.ctx, 5*time.Minute)
+	w.ctx, stop = context.WithTimeout(w.ctx, 15*time.Minute)
 	w.Cleanup(stop)
 	require.NoError(w, chromedp.Listen(w.ctx, func(ev any) {
 		w.mu.Lock()
@@ -231,9 +232,13 @@ func (w *world) browse(address string, more ...chromedp.ExecAllocatorOption) {
 // quiet checks that the browser has reported no problem.
 func (w *world) quiet() {
 	w.Helper()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	require.Empty(w, w.complain)
+	of := w
+	if w.outer != nil {
+		of = w.outer
+	}
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	require.Empty(w, of.complain)
 }
 
 // do performs actions on a page. A live page may replace an element before the action, as it may for a user,
