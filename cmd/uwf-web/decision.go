@@ -27,8 +27,12 @@ func fieldOf(f fields.Field) field {
 	if f.Default != "" {
 		note = strings.TrimSpace(note + " Default: " + htmlpage.Line(f.Default, htmlpage.Longest))
 	}
+	label := htmlpage.Line(f.Name, htmlpage.Longest)
+	if f.Name == protocol.StatusKey {
+		label = "Decision"
+	}
 	return field{
-		Name: f.Name, Label: htmlpage.Line(f.Name, htmlpage.Longest), Note: note, Choices: f.Choices,
+		Name: f.Name, Label: label, Note: note, Choices: f.Choices,
 		Required: f.Required, Long: len(f.Choices) == 0 && (len(f.Types) == 0 || slices.Contains(f.Types, "string")),
 	}
 }
@@ -77,21 +81,54 @@ func (f *form) identify(prefix string) {
 	}
 }
 
-// contexts is the maximum number of cards with the last answer. Its files are read from git.
-const contexts = 20
+// subjects is the maximum number of cards that show what the question is about. Files are read from git.
+const subjects = 20
 
-// lastStep returns the step that a question is about, or nil if there is none.
-func (s *server) lastStep(ctx context.Context, it view.Waiting) *htmlpage.Step {
-	const most = 2 << 10
+// subject is what a question is about.
+type subject struct {
+	Step   *htmlpage.Step // the last answer of an agent; nil if there is none
+	Checks []check        // results of commands after it
+	Files  *htmlpage.ChangedFiles
+}
+
+// check is the result of a command.
+type check struct {
+	Role, Status string
+	Good         bool
+}
+
+// subjectOf reads what a question is about: the steps since a person last answered. It returns nil if there
+// are none.
+func (s *server) subjectOf(ctx context.Context, it view.Waiting) *subject {
+	const (
+		longest = 2 << 10 // bytes
+		most    = 20      // steps
+	)
 	if it.Question == nil {
 		return nil
 	}
-	chain, err := htmlpage.ChainUpTo(ctx, s.engine, it.At.Head, 1)
+	chain, err := htmlpage.ChainUpTo(ctx, s.engine, it.At.Head, most)
 	if err != nil || len(chain.Steps) == 0 {
 		return nil // the thread's page reports it
 	}
-	last := chain.Shown(ctx, s.engine, htmlpage.Bounds{Text: most})[0]
-	last.Files = htmlpage.FilesOf(ctx, s.engine, chain.Steps[0], true)
-	last.Link = s.link("thread", it.At.Thread, "step", string(last.Hash))
-	return &last
+	c, from := &subject{}, len(chain.Steps)
+	shown := chain.Shown(ctx, s.engine, htmlpage.Bounds{Text: longest})
+	for from > 0 && shown[from-1].By == "" {
+		from--
+		step := shown[from]
+		switch {
+		case c.Step != nil:
+		case chain.Steps[from].Agent == protocol.CommandAgent:
+			c.Checks = slices.Insert(c.Checks, 0, check{Role: step.Role, Status: step.Status, Good: step.Status == "passed"})
+		case step.Role == it.Question.Role:
+			return nil // its own question
+		default:
+			step.Link = s.link("thread", it.At.Thread, "step", string(step.Hash))
+			c.Step = &step
+		}
+	}
+	if from < len(chain.Steps) {
+		c.Files = htmlpage.FilesOver(ctx, s.engine, chain.Steps[from], chain.Steps[len(chain.Steps)-1])
+	}
+	return c
 }

@@ -23,8 +23,8 @@ type waiting struct {
 	about
 	Asker, Command string
 	Asks           htmlpage.Text
-	Last           *htmlpage.Step // the step that the question is about; nil if unknown
-	Form           *form          // nil if the pages are read-only, or if it accepts no input
+	Last           *subject // what the question is about; nil if unknown
+	Form           *form    // nil if the pages are read-only, or if it accepts no input
 }
 
 // longestAsk is the maximum number of bytes displayed of a question.
@@ -59,8 +59,8 @@ func (s *server) inbox(w http.ResponseWriter, r *http.Request) {
 		if it.Question != nil {
 			item.Asker, item.Asks = htmlpage.Line(it.Question.Role, htmlpage.Longest), htmlpage.TextOf(it.Question.Text, longestAsk)
 		}
-		if len(p.Waiting) < contexts {
-			item.Last = s.lastStep(r.Context(), it)
+		if len(p.Waiting) < subjects {
+			item.Last = s.subjectOf(r.Context(), it)
 		}
 		if s.acts {
 			if item.Form = s.formOf(it.At, it.Actions); item.Form != nil {
@@ -95,7 +95,7 @@ func (s *server) aboutOf(at protocol.StepOutput, title string, since *int64, sum
 		a.Title = at.Thread
 	}
 	if sum != nil {
-		a.Cost = view.Cost(*sum)
+		a.Cost = htmlpage.CostOf(*sum)
 	}
 	return a
 }

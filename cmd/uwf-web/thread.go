@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -201,7 +200,7 @@ func (s *server) step(w http.ResponseWriter, r *http.Request) {
 	shown := htmlpage.StepOf(r.Context(), t, s.engine.Reader.Store, found, s.engine.Reader.Env.Now(), htmlpage.Bounds{Text: mostAlone,
 		Turns: turnsAtOnce, Skip: skip, Whole: true})
 	shown.Files, shown.Children = htmlpage.FilesOf(r.Context(), s.engine, found, true), s.joinedBy(r.Context(), id, found,
-		math.MaxInt)
+		childrenShown)
 	self := s.link("thread", id, "step", string(found.Hash))
 	for i := range shown.Turns {
 		turn := &shown.Turns[i]

@@ -85,6 +85,15 @@ func (e Keeper) FilesOf(ctx context.Context, t *thread.Thread) (StepFiles, error
 // FilesBetween returns the snapshots after two steps, for comparison. Errors are the same as for
 // [Keeper.StepFiles].
 func (e Keeper) FilesBetween(ctx context.Context, old, new protocol.Hash) (StepFiles, error) {
+	return e.between(ctx, old, new, func(f StepFiles) protocol.Tree { return f.After })
+}
+
+// FilesOver is like [Keeper.FilesBetween] with the snapshot before the first step.
+func (e Keeper) FilesOver(ctx context.Context, first, last protocol.Hash) (StepFiles, error) {
+	return e.between(ctx, first, last, func(f StepFiles) protocol.Tree { return f.Before })
+}
+
+func (e Keeper) between(ctx context.Context, old, new protocol.Hash, of func(StepFiles) protocol.Tree) (StepFiles, error) {
 	before, err := e.StepFiles(ctx, old)
 	if err != nil {
 		return before, err
@@ -93,7 +102,7 @@ func (e Keeper) FilesBetween(ctx context.Context, old, new protocol.Hash) (StepF
 	if err != nil {
 		return between, err
 	}
-	between.Before = before.After
+	between.Before = of(before)
 	return between, e.fetch(ctx, between.store, between.Before)
 }
 

@@ -14,7 +14,7 @@
   const times = (of) => $$("time[datetime]", of).forEach((t) => {
     const at = new Date(t.dateTime);
     t.title = at.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "long" });
-    t.textContent = ago(at);
+    t.textContent = "clock" in t.dataset ? at.toLocaleString(undefined, { dateStyle: "short", timeStyle: "short" }) : ago(at);
   });
 
   // Commands and ids can be copied.
@@ -51,6 +51,14 @@
       return button;
     }));
   });
+
+  // A link to a step opens it.
+  const target = () => {
+    const step = location.hash && document.getElementById(location.hash.slice(1));
+    if (step && step.tagName === "DETAILS") step.open = true;
+  };
+  window.addEventListener("hashchange", target);
+  target();
 
   const enhance = (of) => { times(of); copies(of); filters(of); };
   const raw = new Map(); // the parts as the server sent them

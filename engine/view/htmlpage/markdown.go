@@ -6,7 +6,6 @@ import (
 	"html"
 	"html/template"
 	"regexp"
-	"slices"
 	"strings"
 	"unicode"
 
@@ -41,7 +40,8 @@ var markdown = goldmark.New(
 // Limits of rendered Markdown. Text beyond them is displayed as it is.
 const (
 	mostMarkdown    = 64 << 10 // bytes
-	mostMarks       = 2000     // marks that can nest; the parser takes quadratic time
+	mostMarks       = 2000     // marks that can open emphasis or a link; the parser takes quadratic time
+	mostCells       = 5000     // of a table; the parser pads short rows
 	deepestMarkdown = 40       // nodes inside each other
 )
 
@@ -54,11 +54,7 @@ func (t Text) Prose() template.HTML {
 }
 
 func rendered(s string) (string, bool) {
-	marks := 0
-	for _, mark := range []string{"*", "_", "~", "[", "`", ">", "- "} {
-		marks += strings.Count(s, mark)
-	}
-	if len(s) > mostMarkdown || marks > mostMarks {
+	if len(s) > mostMarkdown || !parses(s) {
 		return "", false
 	}
 	doc, depth, deepest := markdown.Parser().Parse(text.NewReader([]byte(s))), 0, 0
@@ -76,16 +72,58 @@ func rendered(s string) (string, bool) {
 		return "", false
 	}
 	shown := plaintext.Escape(out.String()) // an entity may stand for anything
-	return shown, slices.Equal(wordsOf(s), wordsOf(html.UnescapeString(tag.ReplaceAllString(shown, " "))))
+	words := wordsOf(html.UnescapeString(tag.ReplaceAllString(shown, " ")))
+	for word, n := range wordsOf(listNumber.ReplaceAllString(s, " ")) {
+		if words[word] < n {
+			return "", false
+		}
+	}
+	return shown, true
 }
 
-var tag = regexp.MustCompile(`<[^>]*>`)
+var (
+	tag        = regexp.MustCompile(`<[^>]*>`)
+	listNumber = regexp.MustCompile(`(?m)^[\s>*+-]*\d{1,9}[.)](\s|$)`)
+	rule       = regexp.MustCompile(`^[\s>|:-]*-[\s|:-]*$`) // below the head of a table
+	opening    = regexp.MustCompile(`^([\s>*+-]|\d{1,9}[.)]\s)+`)
+	container  = regexp.MustCompile(`>|[*+-]\s|[.)]\s`)
+)
 
-// wordsOf returns the words of a text, sorted.
-func wordsOf(s string) []string {
-	words := strings.FieldsFunc(s, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
-	words = slices.DeleteFunc(words, func(w string) bool { return !strings.ContainsFunc(w, unicode.IsLetter) })
-	slices.Sort(words)
+// parses reports whether the parser takes a text without taking long or dropping cells of a table.
+func parses(s string) bool {
+	marks, head, cells, last := 0, 0, 0, 0
+	for _, mark := range []string{"*", "_", "~", "[", "`"} {
+		marks += strings.Count(s, mark)
+	}
+	for line := range strings.Lines(s) {
+		if len(container.FindAllString(opening.FindString(line), deepestMarkdown+1)) > deepestMarkdown {
+			return false
+		}
+		line = strings.Trim(strings.TrimSpace(strings.ReplaceAll(line, `\|`, "")), "|")
+		n := strings.Count(line, "|") + 1
+		switch {
+		case line == "":
+			head, cells = 0, 0
+		case head > 0:
+			if cells += head; n > head || cells > mostCells {
+				return false
+			}
+		case last == n && rule.MatchString(line):
+			head = n
+		}
+		last = n
+	}
+	return marks <= mostMarks
+}
+
+// wordsOf counts the words of a text: what is between spaces and punctuation.
+func wordsOf(s string) map[string]int {
+	words := map[string]int{}
+	for word := range strings.FieldsFuncSeq(s, func(r rune) bool {
+		return unicode.IsSpace(r) || r < unicode.MaxASCII && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	}) {
+		words[word]++
+	}
 	return words
 }
 

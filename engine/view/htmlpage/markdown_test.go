@@ -21,6 +21,8 @@ func TestProse(t *testing.T) {
 		"<!-- hidden -->":                         `&lt;!-- hidden --&gt;`,
 		"[hidden]: https://example.org":           `[hidden]: https://example.org`,
 		"| a | b |\n| --- | --- |\n| c | d |":     `<td>d</td>`,
+		"1. one\n2. two":                          `<li>two</li>`,
+		"Use `a|b|c`.\n\n----\n\n2020. The year":  `2020`,
 	} {
 		out, ok := rendered(source)
 		require.True(t, ok, source)
@@ -28,7 +30,10 @@ func TestProse(t *testing.T) {
 		require.NotRegexp(t, `<(a|img|script|style|iframe)\b|<[^>]* (on\w+|style|href|src)=`, out)
 	}
 	for _, source := range []string{
-		"| a |\n| --- |\n| b | hidden |", "&#x202e;evil", "&nbsp;", strings.Repeat("> ", 100) + "deep",
+		"| a |\n| --- |\n| b | hidden |", "| a |\n|---|\n| b | 1000000 |", "a|b\n-|-\nc|d|$", "| a |\n| --- |\n| b | ✓ |",
+		strings.Repeat("a|", 3000) + "\n" + strings.Repeat("-|", 3000) + "\n" + strings.Repeat("a\n", 1000),
+		strings.Repeat("- ", 30000), strings.Repeat("1. ", 20000), strings.Repeat("> - ", 10000),
+		"&#x202e;evil", "&nbsp;", strings.Repeat("> ", 100) + "deep",
 		strings.Repeat("x", mostMarkdown+1),
 	} {
 		_, ok := rendered(source)

@@ -240,8 +240,8 @@ func partsOfRole(r protocol.Role) (parts []rolePart) {
 // WorkflowGraph draws a workflow as SVG.
 func WorkflowGraph(w protocol.Workflow) (string, error) { return diagram.Of(w).SVG() }
 
-// changedFiles holds the changes of a step to the snapshotted files.
-type changedFiles struct {
+// ChangedFiles holds the changes of a step to the snapshotted files.
+type ChangedFiles struct {
 	List           []file
 	More           int // number of files that are not listed
 	Added, Removed int // number of lines
@@ -265,19 +265,33 @@ const (
 
 // FilesOf returns the file changes of a step, with the changed lines if diff is set and they are few. It
 // returns nil if the step has no snapshot.
-func FilesOf(ctx context.Context, e *engine.Engine, s thread.Step, diff bool) *changedFiles {
+func FilesOf(ctx context.Context, e *engine.Engine, s thread.Step, diff bool) *ChangedFiles {
 	if s.Files == nil {
 		return nil
 	}
-	shown := &changedFiles{}
-	if err := shown.read(ctx, e, s.Hash, diff); err != nil {
+	shown := &ChangedFiles{}
+	states, err := e.Files().StepFiles(ctx, s.Hash)
+	if err := shown.read(ctx, states, err, diff); err != nil {
 		shown.Problem = firstLine(err)
 	}
 	return shown
 }
 
-func (f *changedFiles) read(ctx context.Context, e *engine.Engine, step protocol.Hash, diff bool) error {
-	states, err := e.Files().StepFiles(ctx, step)
+// FilesOver returns the file changes from before a step to after a later one, with their lines. It returns nil
+// if one of them has no snapshot.
+func FilesOver(ctx context.Context, e *engine.Engine, first, last thread.Step) *ChangedFiles {
+	if first.Files == nil || last.Files == nil {
+		return nil
+	}
+	shown := &ChangedFiles{}
+	states, err := e.Files().FilesOver(ctx, first.Hash, last.Hash)
+	if err := shown.read(ctx, states, err, true); err != nil {
+		shown.Problem = firstLine(err)
+	}
+	return shown
+}
+
+func (f *ChangedFiles) read(ctx context.Context, states worktree.StepFiles, err error, diff bool) error {
 	if err != nil {
 		var coded *protocol.Error
 		if errors.As(err, &coded) {
@@ -314,10 +328,10 @@ func fileOf(c kept.Change) file {
 }
 
 // CountFiles formats the number of files.
-func (f *changedFiles) CountFiles() string { return render.Count(len(f.List)+f.More, "file") }
+func (f *ChangedFiles) CountFiles() string { return render.Count(len(f.List)+f.More, "file") }
 
 // addDiff adds the lines of a patch to the files, which it has in the same order. It omits binary files.
-func (f *changedFiles) addDiff(ctx context.Context, states worktree.StepFiles) error {
+func (f *ChangedFiles) addDiff(ctx context.Context, states worktree.StepFiles) error {
 	var patch bytes.Buffer
 	if err := states.Patch(ctx, &patch); err != nil {
 		return err
@@ -391,7 +405,8 @@ func ValueText(v any, most int) Text {
 type datum struct {
 	Name string
 	Text
-	Long bool // it is more than a few words
+	Words bool // it is a text
+	Long  bool // it is more than a few words
 }
 
 // dataOf returns the fields of an object, the status first; nil if the value is no object.
@@ -401,8 +416,8 @@ func dataOf(v any, most int) (data []datum) {
 	names := slices.Sorted(maps.Keys(object))
 	for _, name := range names[:min(len(names), mostFields)] {
 		d := datum{Name: Line(name, Longest), Text: ValueText(object[name], max(most/len(names), Longest))}
-		_, isText := object[name].(string)
-		d.Long = isText && (len(d.Body) > Longest || strings.Contains(d.Body, "\n"))
+		_, d.Words = object[name].(string)
+		d.Long = d.Words && (len(d.Body) > Longest || strings.Contains(d.Body, "\n"))
 		data = append(data, d)
 	}
 	if len(names) > mostFields {
@@ -454,13 +469,25 @@ func WhenOf(ms *int64, now time.Time) When {
 	return When{Text: at.Format("2006-01-02 15:04 MST"), Machine: at.Format(time.RFC3339)}
 }
 
+// CostOf formats what a run cost: "" if no model was used.
+func CostOf(t protocol.Totals) string {
+	switch cost := view.Cost(t); {
+	case t.Usage != nil && t.Usage.IsPriced() && t.Usage.Tokens() == 0 && t.StepsWithoutCost == 0:
+		return ""
+	case cost == "unknown":
+		return "cost unknown"
+	default:
+		return cost
+	}
+}
+
 // costText formats the cost of a step.
 func costText(u *protocol.Usage) string {
 	switch {
 	case !u.IsPriced():
 		return "cost unknown"
 	case u.CostUSD == nil, u.Turns == 0 && u.Tokens() == 0:
-		return "no cost"
+		return ""
 	}
 	return protocol.Dollars(*u.CostUSD)
 }
@@ -470,7 +497,7 @@ func tokensText(u *protocol.Usage) string {
 	case !u.Counted():
 		return "tokens unknown"
 	case u.Turns == 0 && u.Tokens() == 0:
-		return "no model"
+		return ""
 	}
 	return view.ShortTokens(u)
 }

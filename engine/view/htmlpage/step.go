@@ -54,7 +54,7 @@ type Step struct {
 	Children              *Children     // on a server; nil if the step has no children
 	Gone                  string        // text in place of redacted turns, or how the agent ended
 	Changes               []Change      // differences from the role's previous answer
-	Files                 *changedFiles // nil if there is no snapshot or it is not displayed
+	Files                 *ChangedFiles // nil if there is no snapshot or it is not displayed
 	Turns                 []Turn
 	AllTurns, FirstTurn   int    // total number of turns, and the first one displayed, from 1
 	Problem               string // what is unreadable
@@ -230,12 +230,14 @@ func sumOf(s thread.Step) (sum protocol.Totals) {
 func usageText(s thread.Step) string {
 	sum := sumOf(s)
 	text := view.TokensRounded(sum) + " tokens"
-	if !sum.Usage.Counted() {
+	if sum.Usage.Counted() && sum.Usage.Tokens() == 0 {
+		return "no model"
+	} else if !sum.Usage.Counted() {
 		text = "tokens unknown"
 	} else if r := sum.Usage.ReasoningTokens; r > 0 {
 		text += ", " + view.Thousands(r) + " of them to reason"
 	}
-	return text + " · " + costText(s.Usage)
+	return strings.TrimSuffix(text+" · "+costText(s.Usage), " · ")
 }
 
 // changes compares two successive answers of a role.
@@ -376,7 +378,7 @@ func ThreadOf(ctx context.Context, e *engine.Engine, id string, b Bounds) (Threa
 		t.Cwd = Line(chain.Start.Cwd, LongestTitle)
 	}
 	if sum := at.Totals; sum != nil && sum.Steps+sum.FailedTries > 0 {
-		t.Took, t.Tokens, t.Cost = render.Duration(sum.DurationMs), view.TokensRounded(*sum), view.Cost(*sum)
+		t.Took, t.Tokens, t.Cost = render.Duration(sum.DurationMs), view.TokensRounded(*sum), CostOf(*sum)
 	}
 	if held := at.Artifacts; held != nil {
 		t.Artifacts = view.Artifacts(*held)
