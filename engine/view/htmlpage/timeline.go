@@ -518,11 +518,10 @@ func PlotOf(s protocol.Stats, by string, now time.Time) *Plot {
 	}
 	class := p.group(sums, text)
 	first, last := now.Format(time.DateOnly), now.Format(time.DateOnly)
-	if s.Since != nil {
-		first = time.UnixMilli(*s.Since).In(now.Location()).Format(time.DateOnly)
-	}
 	for _, r := range s.Rows {
-		first, last = min(first, r.Of["day"]), max(last, r.Of["day"])
+		if value(r.Totals) > 0 {
+			first, last = min(first, r.Of["day"]), max(last, r.Of["day"])
+		}
 	}
 	columns, names := columnsOf(first, last)
 	p.Of = map[int]string{len("2006-01-02"): "day", len("2006-01"): "month", len("2006"): "year",
