@@ -60,6 +60,13 @@
   window.addEventListener("hashchange", target);
   target();
 
+  // A form is sent once. The button's value is read before it is disabled.
+  document.addEventListener("submit", (e) => {
+    if (e.target.method !== "post") return;
+    setTimeout(() => $$("button", e.target).forEach((b) => { b.disabled = true; }));
+  });
+  window.addEventListener("pageshow", (e) => { if (e.persisted) location.reload(); });
+
   const enhance = (of) => { times(of); copies(of); filters(of); };
   const raw = new Map(); // the parts as the server sent them
   const remember = (part) => raw.set(part.id, part.innerHTML);

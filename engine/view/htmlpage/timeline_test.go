@@ -92,7 +92,7 @@ func TestPlot(t *testing.T) {
 	p := PlotOf(s, "role", now)
 	require.Equal(t, "Cost", p.What)
 	require.Equal(t, "day", p.Of)
-	require.Equal(t, "2026-11-16", p.First)
+	require.Equal(t, "2026-11-20", p.First)
 	require.Equal(t, "2026-11-23", p.Last)
 	require.Len(t, p.Groups, plotGroups+1)
 	require.Equal(t, "r00", p.Groups[0].Name)
