@@ -165,11 +165,19 @@ func (a Commands) dryRun(ctx context.Context, c *ucli.Context, o engine.StepOpti
 
 func (p planOutput) text(w *term.Page, width int) {
 	w.Printf("%s\n", p.graph.Text(width))
-	t := term.NewTable("ROLE", "AGENT", "PROGRAM", "MODEL", "TIMEOUT", "AT MOST", "MAY")
+	t := term.NewTable("ROLE", "AGENT", "MODEL", "TIMEOUT", "AT MOST")
+	var agents []string
 	for _, r := range p.Roles {
-		t.Row(r.Role, string(cmp.Or(r.Agent, "none")), r.Program(), string(cmp.Or(r.Model, "-")), string(cmp.Or(r.Timeout, "none")), dryrun.WorstText(r.Worst), string(cmp.Or(r.May, "-")))
+		agent := string(cmp.Or(r.Agent, "none"))
+		t.Row(r.Role, agent, string(cmp.Or(r.Model, "-")), string(cmp.Or(r.Timeout, "none")), dryrun.WorstText(r.Worst))
+		if line := plaintext.Line(fmt.Sprintf("%s (%s): %s", agent, r.Program(), cmp.Or(r.May, "-"))); !slices.Contains(agents, line) {
+			agents = append(agents, line)
+		}
 	}
 	w.Table(t)
+	for _, line := range agents {
+		w.Printf("%s\n", strings.Join(cmdline.Wrap(line, cmp.Or(w.Width, 1<<20)), "\n  "))
+	}
 	for _, r := range p.Roles {
 		if runs := r.Runs(); runs != "" {
 			w.Printf("%s runs: %s\n", plaintext.Line(r.Role), runs)
