@@ -98,7 +98,7 @@ func TestPlot(t *testing.T) {
 	require.Equal(t, "r00", p.Groups[0].Name)
 	require.Equal(t, others, p.Groups[plotGroups].Name)
 	require.Len(t, p.Bars, plotGroups+1)
-	require.Equal(t, "50.50", p.Bars[0].X, "the fifth of eight days")
+	require.Equal(t, "0.50", p.Bars[0].X, "the first day with data")
 
 	s = protocol.Stats{Rows: []protocol.StatsRow{{Of: map[string]string{"day": "1970-01-31"}, Totals: protocol.Totals{DurationMs: 1}}}}
 	p = PlotOf(s, "", now)
