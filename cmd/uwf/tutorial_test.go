@@ -97,8 +97,7 @@ func TestCookbook(t *testing.T) {
 	b.recipes(t)
 	out := b.typeIn(t, "examples.md")
 	for _, sign := range []string{
-		"Merge change? list has --json", "Merge change? list has --format json", `"message":"Merged."`, "Three tries failed, the last with: R3", "The tests pass.",
-		"Checked.", "the run has cost $1.10 of at most $1.00", `"message":"v1.2.0 is tagged."`, "\nv1.2.0\n", "#7 wrong-result: stats.go:27, shown by go test",
+		"Three tries failed, the last with: R3", "The tests pass.", "the run has cost $1.10 of at most $1.00", `"message":"v1.2.0 is tagged."`, "\nv1.2.0\n", "#7 wrong-result: stats.go:27, shown by go test",
 	} {
 		require.Contains(t, out, sign)
 	}
