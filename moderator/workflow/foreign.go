@@ -38,7 +38,7 @@ func foreignKeys() map[string]string {
 }
 
 // comingFrom refers to the page that explains other tools' terms.
-const comingFrom = "see docs/coming-from.md"
+const comingFrom = "to translate its keys: uwf guide coming-from"
 
 // foreignTool returns the name of the tool that a workflow file belongs to, and the key that reveals it; ""
 // if unknown.

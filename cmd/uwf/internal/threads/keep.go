@@ -91,9 +91,9 @@ func nothingUnsaved(ctx context.Context, e *engine.Engine, id string) error {
 			continue
 		}
 		root := facts[member].Workspace.Root
-		look := "git -C " + plaintext.Word(root) + " status shows what is there"
+		look := "to see them: git -C " + plaintext.Word(root) + " status"
 		if len(unsaved.Files) > 0 {
-			look = "uwf thread apply " + member + " brings the files to your branch"
+			look = "to bring the files to your branch: uwf thread apply " + member
 		}
 		return &protocol.Error{Code: protocol.CodeFailed, Message: plaintext.Line("the worktree of thread " + member + " (" + root + ") has " + unsaved.String()),
 			Hints: []string{look, "to remove it and its files: uwf thread rm " + id + " --force"}}

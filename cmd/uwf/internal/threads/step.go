@@ -283,7 +283,7 @@ func (a Commands) threadWait(ctx context.Context, c *ucli.Context) error {
 	if errors.Is(context.Cause(waiting), errWaited) {
 		hint := "uwf thread stop " + id
 		if c.IsSet("remote") {
-			hint = "uwf thread show " + id + " --remote " + plaintext.Word(c.String("remote")) + " says by whom"
+			hint = "to see its worker: uwf thread show " + id + " --remote " + plaintext.Word(c.String("remote"))
 		}
 		return cmdline.Coded(protocol.CodeTimeout, fmt.Sprintf("thread %s is still running after %s", id, c.String("timeout")),
 			hint)
