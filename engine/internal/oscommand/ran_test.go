@@ -182,7 +182,7 @@ func TestDataIsBounded(t *testing.T) {
 		_, err := r.Data(t.Context(), true, text)
 		var none *NoAnswerError
 		require.ErrorAs(t, err, &none)
-		assert.Equal(t, fits, strings.HasPrefix(none.Why, "what it printed"), none.Why)
+		assert.Equal(t, fits, strings.HasPrefix(none.Why, "its output"), none.Why)
 		assert.Equal(t, 3, none.Ran.ExitCode)
 	}
 }
