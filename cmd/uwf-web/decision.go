@@ -128,7 +128,10 @@ func (s *server) subjectOf(ctx context.Context, it view.Waiting) *subject {
 		}
 	}
 	if from < len(chain.Steps) {
-		c.Files = htmlpage.FilesOver(ctx, s.engine, chain.Steps[from], chain.Steps[len(chain.Steps)-1])
+		first, last := chain.Steps[from], chain.Steps[len(chain.Steps)-1]
+		c.Files = s.files.of(string(first.Hash+" "+last.Hash), func() *htmlpage.ChangedFiles {
+			return htmlpage.FilesOver(ctx, s.engine, first, last)
+		})
 	}
 	return c
 }

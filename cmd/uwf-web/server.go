@@ -31,6 +31,7 @@ type server struct {
 	style       string
 	lives       atomic.Int32
 	known       view.Summaries
+	files       changedFiles
 }
 
 // parse parses the embedded templates.

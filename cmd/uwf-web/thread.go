@@ -98,6 +98,11 @@ func (s *server) thread(w http.ResponseWriter, r *http.Request) {
 		step := &p.Shown[i]
 		step.Link, step.Children = s.link("thread", id, "step", string(step.Hash)), kids[i]
 		step.Open = i == len(p.Shown)-1 && live != ""
+		if i >= len(p.Shown)-stepsWithFiles {
+			step.Files = s.files.of(string(step.Hash), func() *htmlpage.ChangedFiles {
+				return htmlpage.FilesOf(ctx, s.engine, chain.Steps[i], true)
+			})
+		}
 	}
 	if chain.Before != "" {
 		p.Earlier = s.link("thread", id) + "?before=" + string(chain.Before)
@@ -185,7 +190,23 @@ func (s *server) graph(w http.ResponseWriter, r *http.Request) {
 type stepPage struct {
 	Thread, ThreadLink string
 	htmlpage.Step
-	Actions bool
+	Actions       bool
+	Before, After string // links to its neighbours, or ""
+}
+
+// stepAfter returns the link to the step after one of the newest, or "".
+func (s *server) stepAfter(ctx context.Context, id string, step protocol.Hash) string {
+	head, err := s.engine.Reader.Head(ctx, id)
+	if err != nil {
+		return ""
+	}
+	chain, _ := htmlpage.ChainUpTo(ctx, s.engine, head, stepsAtOnce) // the thread's page reports what is unreadable
+	for _, next := range chain.Steps {
+		if next.Prev != nil && *next.Prev == step {
+			return s.link("thread", id, "step", string(next.Hash))
+		}
+	}
+	return ""
 }
 
 func (s *server) step(w http.ResponseWriter, r *http.Request) {
@@ -217,6 +238,10 @@ func (s *server) step(w http.ResponseWriter, r *http.Request) {
 		shown.Latter = self + "?skip=" + strconv.Itoa(skip+turnsAtOnce)
 	}
 	p := stepPage{Thread: id, ThreadLink: s.link("thread", id), Step: shown, Actions: s.acts}
+	if found.Index > 0 && found.Prev != nil {
+		p.Before = s.link("thread", id, "step", string(*found.Prev))
+	}
+	p.After = s.stepAfter(r.Context(), id, found.Hash)
 	s.show(w, "step-page", fmt.Sprintf("Step %d: %s", shown.Number, shown.Role), "", p)
 }
 
