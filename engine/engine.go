@@ -243,7 +243,7 @@ func (e *Engine) projectOf(dir string) (string, error) {
 		return "", fault.Of(err)
 	}
 	for _, i := range ignored {
-		e.warn(fmt.Sprintf("ignored %s: it %s", i.Path, i.Why))
+		e.warn(fmt.Sprintf("ignored %s: it %s", i.Path, i.Reason))
 	}
 	return found, nil
 }

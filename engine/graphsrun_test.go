@@ -313,7 +313,7 @@ func (w *graphWorld) persons(ctx context.Context, most int) (n int) {
 
 // read returns the end state of the graph.
 func (w *graphWorld) read(ctx context.Context) thread {
-	all, err := heads.Standings(ctx, w.engine(durable.OS()).Reader.Heads)
+	all, err := heads.ThreadStates(ctx, w.engine(durable.OS()).Reader.Heads)
 	require.NoError(w.t, err)
 	at := all[w.root]
 	require.NotNil(w.t, at.End)

@@ -55,7 +55,7 @@ func (w *world) runsByPrompt() map[string]int {
 func (w *world) over(parent string) map[string]bool {
 	w.t.Helper()
 	over := map[string]bool{}
-	standings, err := heads.Standings(context.Background(), w.Reader.Heads)
+	standings, err := heads.ThreadStates(context.Background(), w.Reader.Heads)
 	require.NoError(w.t, err)
 	for id, at := range standings {
 		if id != parent && at.End != nil {

@@ -76,7 +76,7 @@ func TestReadOnly(t *testing.T) {
 	running, err := reader.Reader.Running(ctx)
 	require.NoError(t, err)
 	require.Empty(t, running)
-	standings, err := heads.Standings(ctx, reader.Reader.Heads)
+	standings, err := heads.ThreadStates(ctx, reader.Reader.Heads)
 	require.NoError(t, err)
 	require.Len(t, standings, 2)
 	for item := range reader.Reader.Overview().Standings(ctx, []status.Listed{{Thread: id, Head: shown.Head}, {Thread: done, Ended: standings[done].End}}) {

@@ -22,7 +22,7 @@ func (w *world) bury(h protocol.Hash) {
 	require.True(w.t, ok)
 	n, err := files.Get(ctx, h)
 	require.NoError(w.t, err)
-	sole, err := files.Alone(ctx)
+	sole, err := files.LockExclusive(ctx)
 	require.NoError(w.t, err)
 	require.NoError(w.t, sole.Redact(cas.Tombstone{Hash: h, Type: n.Type, Reason: "why"}))
 	require.NoError(w.t, sole.Release())

@@ -15,7 +15,7 @@ func OverBudget(s State, role string) (string, bool) {
 		text := protocol.Measures()[i].OfAtMost(s.Spent.Figures()[i], s.Limits.Amount().Figures()[i])
 		return fmt.Sprintf(text+next, role), true
 	}
-	unknown, what := Unheld(s.Spent, s.Limits)
+	unknown, what := Unmeasured(s.Spent, s.Limits)
 	if unknown == 0 {
 		return "", false
 	}
@@ -43,9 +43,9 @@ func reached(l protocol.Limits, spent protocol.Amount) int {
 	return -1
 }
 
-// Unheld returns how many agent runs the limits can't bound because their usage is unknown, and which figures
+// Unmeasured returns how many agent runs the limits can't bound because their usage is unknown, and which figures
 // are missing.
-func Unheld(s protocol.Amount, l protocol.Limits) (n int, what string) {
+func Unmeasured(s protocol.Amount, l protocol.Limits) (n int, what string) {
 	switch {
 	case l.MaxCostUSD > 0 && l.MaxTokens > 0:
 		return s.Blind, "cost"

@@ -62,8 +62,8 @@ func OfFailure(w protocol.Workflow, condition string) (asked string, ok bool) {
 	return condition, false
 }
 
-// LeadsOn reports whether the graph has an edge for a failure of role.
-func LeadsOn(w protocol.Workflow, role string) bool {
+// HasFailureEdge reports whether the graph has an edge for a failure of role.
+func HasFailureEdge(w protocol.Workflow, role string) bool {
 	n := w.Graph[role]
 	_, ok := n.Edges[protocol.ErrorStatus]
 	for _, t := range n.Transitions {

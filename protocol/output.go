@@ -499,17 +499,17 @@ type ThreadFinding struct {
 
 // LastTry is the last try of a step, in flight or not.
 type LastTry struct {
-	Role      string   `json:"role"`
-	Agent     string   `json:"agent"`
-	Command   []string `json:"command"`
-	Status    string   `json:"status"`
-	Alive     bool     `json:"alive"`
-	StartedAt int64    `json:"startedAt"`
-	HeardAt   *int64   `json:"heardAt"` // Unix milliseconds; null if the agent has written nothing
-	Error     string   `json:"error,omitempty"`
-	Stderr    string   `json:"stderr"`
-	WorkerLog string   `json:"workerLog,omitempty"`
-	Dir       string   `json:"dir"`
+	Role         string   `json:"role"`
+	Agent        string   `json:"agent"`
+	Command      []string `json:"command"`
+	Status       string   `json:"status"`
+	Alive        bool     `json:"alive"`
+	StartedAt    int64    `json:"startedAt"`
+	LastOutputAt *int64   `json:"heardAt"` // Unix milliseconds; null if the agent has written nothing
+	Error        string   `json:"error,omitempty"`
+	Stderr       string   `json:"stderr"`
+	WorkerLog    string   `json:"workerLog,omitempty"`
+	Dir          string   `json:"dir"`
 }
 
 // InboxItem is a thread that cannot continue without a person.

@@ -52,10 +52,10 @@ func set(list []cas.Hash) hashes {
 
 func (s hashes) has(h cas.Hash) (bool, error) { return s[h], nil }
 
-// Whole checks that a store contains everything reachable from head. It assumes that everything below was is
+// CheckComplete checks that a store contains everything reachable from head. It assumes that everything below was is
 // there, because was has been the thread's head. Errors are [*MissingError], and [*FaultError] if head cannot
 // be the head of a thread.
-func Whole(ctx context.Context, r cas.Reader, head, was cas.Hash) error {
+func CheckComplete(ctx context.Context, r cas.Reader, head, was cas.Hash) error {
 	known := hashes{}
 	if was != "" {
 		known[was] = true

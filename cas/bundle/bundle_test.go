@@ -42,9 +42,9 @@ func TestRoundTrip(t *testing.T) {
 		require.Equal(t, bundle.Added, th.Result)
 	}
 	require.Equal(t, report.Nodes, done.Nodes)
-	want, err := heads.Standings(ctx, from.index)
+	want, err := heads.ThreadStates(ctx, from.index)
 	require.NoError(t, err)
-	got, err := heads.Standings(ctx, to.index)
+	got, err := heads.ThreadStates(ctx, to.index)
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 	sound(t, to)

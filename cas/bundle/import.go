@@ -70,7 +70,7 @@ type Imported struct {
 	// Redacted lists nodes of the bundle that were redacted here and stay redacted. Whole lists nodes that
 	// are redacted in the bundle and stay intact here.
 	Redacted []cas.Hash `json:"redacted,omitempty"`
-	Whole    []cas.Hash `json:"whole,omitempty"`
+	Intact   []cas.Hash `json:"whole,omitempty"`
 	// Redactions lists nodes that now have only a tombstone, from the bundle.
 	Redactions []cas.Hash `json:"redactions,omitempty"`
 	// Trees is the number of file trees stored.
@@ -170,7 +170,7 @@ func (i *importing) compareNodes(ctx context.Context) error {
 		theirs, err := i.file.Get(ctx, h)
 		if _, redacted := cas.AsRedacted(err); redacted {
 			if _, err := i.to.Store.Get(ctx, h); err == nil {
-				i.done.Whole = append(i.done.Whole, h)
+				i.done.Intact = append(i.done.Intact, h)
 			}
 			continue
 		}
@@ -314,7 +314,7 @@ func (i *importing) keepFiles(ctx context.Context) error {
 		}
 		var kept []protocol.Tree
 		err := states(ctx, i.file, t.Head, func(_ string, tree protocol.Tree) error {
-			if by := i.file.Manifest.Standing(tree); by != "" {
+			if by := i.file.Manifest.Substitute(tree); by != "" {
 				tree = by
 			}
 			if i.file.HasObject(tree) || i.file.base != nil { // for parts, some trees can already be here
@@ -392,7 +392,7 @@ type Source interface {
 // the seals of their heads. Without ids it includes all threads. Errors: [heads.ErrNoThread]; the errors of
 // [thread.Open].
 func Collect(ctx context.Context, s Source, x *fileheads.Heads, ids []string) (Manifest, error) {
-	standings, err := heads.Standings(ctx, x)
+	standings, err := heads.ThreadStates(ctx, x)
 	facts, _ := x.AllFacts(ctx) // an unreadable thread has neither parent nor title
 	if len(ids) == 0 {
 		if err != nil {
@@ -440,7 +440,7 @@ func Collect(ctx context.Context, s Source, x *fileheads.Heads, ids []string) (M
 }
 
 // threadOf returns the entry of a thread and records its workflow.
-func threadOf(ctx context.Context, s Source, id string, at heads.Standing,
+func threadOf(ctx context.Context, s Source, id string, at heads.ThreadState,
 	workflows map[cas.Hash]bool) (Thread, error) {
 	chain, err := thread.Open(ctx, s, at.Head)
 	if err != nil {

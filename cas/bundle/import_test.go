@@ -275,7 +275,7 @@ func TestPowerCut(t *testing.T) {
 func checkCut(t *testing.T, dir string, data []byte, from *world, acknowledged bool) {
 	t.Helper()
 	w := openWorld(t, dir, cas.XXH3, fast{durable.OS()})
-	all, err := heads.Standings(t.Context(), w.index)
+	all, err := heads.ThreadStates(t.Context(), w.index)
 	require.NoError(t, err)
 	if acknowledged {
 		require.Len(t, all, 2)

@@ -42,9 +42,9 @@ func TestInstead(t *testing.T) {
 	require.NoError(t, err)
 	_, err = f.Check(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, by, f.Manifest.Standing(gone))
-	require.Equal(t, trees[0], f.Manifest.Standing(trees[0]))
-	require.Empty(t, f.Manifest.Standing("sha1:"+protocol.Tree(strings.Repeat("3", 40))))
+	require.Equal(t, by, f.Manifest.Substitute(gone))
+	require.Equal(t, trees[0], f.Manifest.Substitute(trees[0]))
+	require.Empty(t, f.Manifest.Substitute("sha1:"+protocol.Tree(strings.Repeat("3", 40))))
 
 	_, err = received(t, bytes.Replace(data, []byte("bundle 3"), []byte("bundle 4"), 1))
 	prosetest.Error(t, err)

@@ -403,8 +403,8 @@ type Instead struct {
 	By   protocol.Tree `json:"by"`
 }
 
-// Standing returns the tree in the bundle for one that a step references; "" if there is none.
-func (m Manifest) Standing(tree protocol.Tree) protocol.Tree {
+// Substitute returns the tree in the bundle for one that a step references; "" if there is none.
+func (m Manifest) Substitute(tree protocol.Tree) protocol.Tree {
 	if at, ok := slices.BinarySearchFunc(m.Instead, tree, func(i Instead,
 		t protocol.Tree) int {
 		return cmp.Compare(i.Tree, t)

@@ -198,13 +198,13 @@ func (c *check) visitBelow(ctx context.Context, v cas.Visited) error {
 	return c.note(ctx, v.Node)
 }
 
-// LeadsTo reports whether the chain of a head includes an older node. A missing node is in no chain. It
+// HasAncestor reports whether the chain of a head includes an older node. A missing node is in no chain. It
 // returns the errors of [thread.Open].
-func LeadsTo(ctx context.Context, r cas.Reader, head, older cas.Hash) (bool, error) {
+func HasAncestor(ctx context.Context, r cas.Reader, head, older cas.Hash) (bool, error) {
 	if _, err := thread.Open(ctx, r, head); errors.Is(err, cas.ErrNotFound) {
 		return false, nil
 	}
-	return leadsTo(ctx, r, head, older)
+	return hasAncestor(ctx, r, head, older)
 }
 
 // File is an open bundle. It is a read-only [cas.Store] that reads nodes from the file on demand. It is safe

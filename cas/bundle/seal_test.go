@@ -147,7 +147,7 @@ func TestTombstonesTravel(t *testing.T) {
 	require.NoError(t, err)
 	done, err = other.imports(data, bundle.ImportOptions{})
 	require.NoError(t, err)
-	require.Equal(t, []cas.Hash{turn}, done.Whole)
+	require.Equal(t, []cas.Hash{turn}, done.Intact)
 	_, err = other.store.Get(ctx, turn)
 	require.NoError(t, err)
 }

@@ -136,7 +136,7 @@ func (w *world) end(id string) {
 // head returns a thread's head, active or ended.
 func (w *world) head(id string) cas.Hash {
 	w.t.Helper()
-	all, err := heads.Standings(context.Background(), w.index)
+	all, err := heads.ThreadStates(context.Background(), w.index)
 	require.NoError(w.t, err)
 	return all[id].Head
 }

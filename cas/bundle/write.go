@@ -323,7 +323,7 @@ func (i *importing) planThreads(ctx context.Context) error {
 		return nil
 	}
 	// Unreadable lines are handled when threads are adopted.
-	here, _ := heads.Standings(ctx, i.to.Index)
+	here, _ := heads.ThreadStates(ctx, i.to.Index)
 	var conflicts []error
 	parents, renamed := i.file.Parents(ctx), map[string]string{}
 	for _, t := range parentsFirst(i.file.Manifest.Threads, parents) {
@@ -365,7 +365,7 @@ func parentsFirst(threads []Thread, parents map[string]*heads.Parent) []Thread {
 // planOne decides about a thread. A child follows its parent: its id derives from that of its parent, either
 // the bundle's or a new one.
 func (i *importing) planOne(ctx context.Context, t Thread, parent *heads.Parent, renamed map[string]string,
-	here map[string]heads.Standing) (ImportedThread, error) {
+	here map[string]heads.ThreadState) (ImportedThread, error) {
 	before := len(i.adoptions)
 	var out ImportedThread
 	var err error
@@ -397,7 +397,7 @@ func (i *importing) planOne(ctx context.Context, t Thread, parent *heads.Parent,
 	return out, nil
 }
 
-func (i *importing) planThread(ctx context.Context, t Thread, at heads.Standing, known bool) (ImportedThread, error) {
+func (i *importing) planThread(ctx context.Context, t Thread, at heads.ThreadState, known bool) (ImportedThread, error) {
 	out := ImportedThread{Thread: t.Thread, Head: t.Head, Result: Added}
 	if !known {
 		future := i.ofTheFuture(t.Thread)
@@ -428,7 +428,7 @@ func (i *importing) planThread(ctx context.Context, t Thread, at heads.Standing,
 		out.Head, out.Result = at.Head, Ahead
 		return out, nil
 	}
-	behind, err := leadsTo(ctx, i.file, t.Head, at.Head)
+	behind, err := hasAncestor(ctx, i.file, t.Head, at.Head)
 	if err != nil {
 		return out, err
 	}
@@ -443,7 +443,7 @@ func (i *importing) planThread(ctx context.Context, t Thread, at heads.Standing,
 	if behind {
 		return i.advance(ctx, t, at, out)
 	}
-	ahead, err := leadsTo(ctx, i.to.Store, at.Head, t.Head)
+	ahead, err := hasAncestor(ctx, i.to.Store, at.Head, t.Head)
 	if err != nil {
 		return out, err
 	}
@@ -458,7 +458,7 @@ func (i *importing) planThread(ctx context.Context, t Thread, at heads.Standing,
 }
 
 // advance sets an existing thread to the bundle's state, under its lock.
-func (i *importing) advance(ctx context.Context, t Thread, at heads.Standing,
+func (i *importing) advance(ctx context.Context, t Thread, at heads.ThreadState,
 	out ImportedThread) (ImportedThread, error) {
 	if err := i.lock(ctx, t.Thread); err != nil {
 		return out, err
@@ -472,7 +472,7 @@ func (i *importing) advance(ctx context.Context, t Thread, at heads.Standing,
 	}
 	i.adopt(t, t.Thread, at.Head).Inherited = facts.StartedHere()
 	out.Result = Advanced
-	if behind, err := leadsTo(ctx, i.file, t.Head, at.Head); err != nil || !behind {
+	if behind, err := hasAncestor(ctx, i.file, t.Head, at.Head); err != nil || !behind {
 		out.Result, out.Was = Replaced, at.Head
 		return out, err
 	}
@@ -488,7 +488,7 @@ func (i *importing) waits(ctx context.Context, t Thread) error {
 	if step == "" {
 		return nil
 	}
-	if with, err := leadsTo(ctx, i.file, t.Head, step); with || err != nil {
+	if with, err := hasAncestor(ctx, i.file, t.Head, step); with || err != nil {
 		return err
 	}
 	return (&protocol.Error{
@@ -560,8 +560,8 @@ func (i *importing) lock(ctx context.Context, id string) error {
 	return err
 }
 
-// leadsTo reports whether the chain of a head includes an older node.
-func leadsTo(ctx context.Context, r cas.Reader, head, older cas.Hash) (bool, error) {
+// hasAncestor reports whether the chain of a head includes an older node.
+func hasAncestor(ctx context.Context, r cas.Reader, head, older cas.Hash) (bool, error) {
 	t, err := thread.Open(ctx, r, head)
 	if err != nil {
 		return false, err

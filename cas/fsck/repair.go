@@ -34,7 +34,7 @@ func repair(ctx context.Context, s *fsstore.Store, o Options, faults []Fault) er
 
 // repairFiles repairs node files while no process writes any.
 func repairFiles(ctx context.Context, s *fsstore.Store, faults []Fault) (err error) {
-	sole, err := s.Alone(ctx)
+	sole, err := s.LockExclusive(ctx)
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func repairFiles(ctx context.Context, s *fsstore.Store, faults []Fault) (err err
 }
 
 // setAside moves a damaged file to the quarantine, so that the node can be put again.
-func setAside(ctx context.Context, s *fsstore.Store, sole *fsstore.Sole, f *Fault) error {
+func setAside(ctx context.Context, s *fsstore.Store, sole *fsstore.Exclusive, f *Fault) error {
 	_, err := s.Get(ctx, f.Hash)
 	if _, ok := errors.AsType[*cas.CorruptError](err); !ok {
 		return nil // another process has put it again
@@ -72,7 +72,7 @@ func setAside(ctx context.Context, s *fsstore.Store, sole *fsstore.Sole, f *Faul
 
 // setSealAside moves a damaged seal file to the quarantine, so that the node can be sealed again. A readable
 // seal that doesn't match stays: the node might be the wrong one, and only a person can decide.
-func setSealAside(s *fsstore.Store, sole *fsstore.Sole, f *Fault) error {
+func setSealAside(s *fsstore.Store, sole *fsstore.Exclusive, f *Fault) error {
 	_, err := s.Seal(f.Hash)
 	if _, ok := errors.AsType[*cas.SealError](err); !ok {
 		return nil
@@ -86,7 +86,7 @@ func setSealAside(s *fsstore.Store, sole *fsstore.Sole, f *Fault) error {
 }
 
 // putInPlace moves a valid node file to its place, any other to the quarantine.
-func putInPlace(s *fsstore.Store, sole *fsstore.Sole, f *Fault) error {
+func putInPlace(s *fsstore.Store, sole *fsstore.Exclusive, f *Fault) error {
 	_, err := s.ReadStray(*f.stray)
 	if _, redacted := cas.AsRedacted(err); err == nil || redacted {
 		err := sole.Restore(f.Path, f.Hash)

@@ -22,35 +22,35 @@ import (
 
 const collectLock = "gc.lock"
 
-// Sole is exclusive write access to a store. Other processes can still read.
-type Sole struct {
+// Exclusive is exclusive write access to a store. Other processes can still read.
+type Exclusive struct {
 	store *Store
 	lock  *durable.Held
 }
 
-// Alone waits for exclusive access. It returns [cas.ErrReadOnly], or an error if the store doesn't exist or
+// LockExclusive waits for exclusive access. It returns [cas.ErrReadOnly], or an error if the store doesn't exist or
 // is the original's, which has no lock.
-func (s *Store) Alone(ctx context.Context) (*Sole, error) {
+func (s *Store) LockExclusive(ctx context.Context) (*Exclusive, error) {
 	switch {
 	case !s.Exists() || s.format.Layout != fan2:
 		return nil, fmt.Errorf("%w: %s has no %s", cas.ErrReadOnly, s.dir, formatFile)
 	}
-	held, err := durable.LockAlone(ctx, filepath.Join(s.dir, collectLock))
+	held, err := durable.LockExclusive(ctx, filepath.Join(s.dir, collectLock))
 	if err != nil {
 		return nil, fmt.Errorf("lock store: %w", err)
 	}
-	return &Sole{store: s, lock: held}, nil
+	return &Exclusive{store: s, lock: held}, nil
 }
 
 // Release ends the exclusive access.
-func (o *Sole) Release() error { return o.lock.Unlock() }
+func (o *Exclusive) Release() error { return o.lock.Unlock() }
 
 // Remove removes the file of a node. Errors wrap [fs.ErrNotExist] if there is
 // none.
-func (o *Sole) Remove(h cas.Hash) error { return o.store.fs.Remove(o.store.path(h)) }
+func (o *Exclusive) Remove(h cas.Hash) error { return o.store.fs.Remove(o.store.path(h)) }
 
 // RemoveTemp removes a temporary file of a killed writer; path comes from [Store.Strays].
-func (o *Sole) RemoveTemp(path string) error {
+func (o *Exclusive) RemoveTemp(path string) error {
 	if !durable.IsTemp(path) {
 		return fmt.Errorf("remove %s: not a temporary file", path)
 	}
@@ -58,7 +58,7 @@ func (o *Sole) RemoveTemp(path string) error {
 }
 
 // Quarantine moves a file of the store to <store>/quarantine, under an unused name, and returns its new path.
-func (o *Sole) Quarantine(path string) (string, error) {
+func (o *Exclusive) Quarantine(path string) (string, error) {
 	dir := filepath.Join(o.store.dir, quarantineDir)
 	if err := durable.MkdirAll(o.store.fs, dir, 0o755); err != nil {
 		return "", err
@@ -74,7 +74,7 @@ func (o *Sole) Quarantine(path string) (string, error) {
 }
 
 // Restore moves a misplaced file to its node's place, unless the place is taken.
-func (o *Sole) Restore(stray string, h cas.Hash) error {
+func (o *Exclusive) Restore(stray string, h cas.Hash) error {
 	to := o.store.path(h)
 	if _, err := os.Lstat(to); err == nil {
 		return fmt.Errorf("%s %w", to, fs.ErrExist)
@@ -144,7 +144,7 @@ func (s *Store) Strays(ctx context.Context) iter.Seq2[Stray, error] {
 				return nil // the file was just removed, or there are no nodes yet
 			}
 			if err != nil {
-				return goOn(yield(Stray{}, err))
+				return keepGoing(yield(Stray{}, err))
 			}
 			if e.IsDir() && hashOf(e.Name()) == "" {
 				if filepath.Dir(path) == s.dir && e.Name() != nodesDir {
@@ -153,9 +153,9 @@ func (s *Store) Strays(ctx context.Context) iter.Seq2[Stray, error] {
 				return nil
 			}
 			if e.IsDir() {
-				return cmp.Or(goOn(s.stray(path, e, yield)), fs.SkipDir)
+				return cmp.Or(keepGoing(s.stray(path, e, yield)), fs.SkipDir)
 			}
-			return goOn(s.stray(path, e, yield))
+			return keepGoing(s.stray(path, e, yield))
 		}
 		_ = filepath.WalkDir(s.dir, walk) // walk handles all errors
 	}
@@ -177,7 +177,7 @@ func (s *Store) stray(path string, e fs.DirEntry, yield func(Stray, error) bool)
 	return yield(Stray{Path: path, Hash: h, Size: info.Size(), At: info.ModTime()}, nil)
 }
 
-func goOn(ok bool) error {
+func keepGoing(ok bool) error {
 	if ok {
 		return nil
 	}
@@ -200,25 +200,25 @@ func (s *Store) LockShared(ctx context.Context) (release func() error, err error
 	if s.format.Layout != fan2 {
 		return func() error { return nil }, ctx.Err()
 	}
-	if later := s.holdLater(); later != nil {
+	if later := s.acquireLater(); later != nil {
 		return later.release, ctx.Err()
 	}
 	if err := s.rememberHome(); err != nil {
 		return nil, fmt.Errorf("lock store: %w", err)
 	}
-	return s.hold(ctx)
+	return s.acquire(ctx)
 }
 
-func (s *Store) hold(ctx context.Context) (release func() error, err error) {
+func (s *Store) acquire(ctx context.Context) (release func() error, err error) {
 	lock := filepath.Join(s.dir, collectLock)
 	if s.holds.Add(1) == 1 {
-		durable.GiveWay(ctx, lock)
+		durable.YieldToExclusive(ctx, lock)
 	}
 	held, err := durable.LockShared(ctx, lock)
 	if err != nil {
 		s.holds.Add(-1)
 	}
-	if mayNot(err) {
+	if isPermission(err) {
 		return func() error { return nil }, nil
 	}
 	if err != nil {
@@ -230,27 +230,27 @@ func (s *Store) hold(ctx context.Context) (release func() error, err error) {
 	}, nil
 }
 
-// laterHold is a lock on a store that doesn't exist yet.
-type laterHold struct {
+// lazyLock is a lock on a store that doesn't exist yet.
+type lazyLock struct {
 	store    *Store
 	released bool
 	unlock   func() error // nil until the store exists
 }
 
-// holdLater registers a lock on a store that doesn't exist yet; nil if it does.
-func (s *Store) holdLater() *laterHold {
+// acquireLater registers a lock on a store that doesn't exist yet; nil if it does.
+func (s *Store) acquireLater() *lazyLock {
 	s.making.Lock()
 	defer s.making.Unlock()
 	if s.made {
 		return nil
 	}
-	h := &laterHold{store: s}
+	h := &lazyLock{store: s}
 	s.later = append(s.later, h)
 	return h
 }
 
 // release releases the lock, whether or not the store was created since.
-func (h *laterHold) release() error {
+func (h *lazyLock) release() error {
 	h.store.making.Lock()
 	defer h.store.making.Unlock()
 	if h.released || h.unlock == nil {
@@ -261,14 +261,14 @@ func (h *laterHold) release() error {
 	return h.unlock()
 }
 
-// holdNow acquires the registered locks. It is called before the store has a format, without which it isn't
+// acquireNow acquires the registered locks. It is called before the store has a format, without which it isn't
 // collected. s.making must be locked.
-func (s *Store) holdNow(ctx context.Context) error {
+func (s *Store) acquireNow(ctx context.Context) error {
 	for _, h := range s.later {
 		if h.released {
 			continue
 		}
-		unlock, err := s.hold(ctx)
+		unlock, err := s.acquire(ctx)
 		if err != nil {
 			return errors.Join(err, ctx.Err())
 		}
@@ -315,7 +315,7 @@ func (s *Store) Homes() ([]string, error) {
 		if !filepath.IsAbs(home) {
 			continue
 		}
-		if kind == ephemeral && forgotten(home, filepath.Join(s.dir, homesDir, e.Name())) {
+		if kind == ephemeral && isRemoved(home, filepath.Join(s.dir, homesDir, e.Name())) {
 			continue
 		}
 		homes = append(homes, home)
@@ -327,9 +327,9 @@ func (s *Store) Homes() ([]string, error) {
 	return slices.Compact(homes), nil
 }
 
-// forgotten reports whether an ephemeral home is no longer used; if so, it removes the store's record while
+// isRemoved reports whether an ephemeral home is no longer used; if so, it removes the store's record while
 // no process can enter.
-func forgotten(home, file string) bool {
+func isRemoved(home, file string) bool {
 	path := filepath.Join(home, EphemeralLock)
 	_, err := os.Lstat(path)
 	if err == nil {
@@ -396,7 +396,7 @@ func (s *Store) rememberHome() error {
 	if err == nil {
 		err = durable.WriteFile(s.fs, path, []byte(text), 0o644)
 	}
-	if mayNot(err) {
+	if isPermission(err) {
 		return nil
 	}
 	return err

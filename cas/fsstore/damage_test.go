@@ -63,7 +63,7 @@ func TestDamage(t *testing.T) {
 			_, err = s.Get(ctx, other.Hash)
 			require.NoError(t, err, "other nodes are unaffected")
 
-			require.NoError(t, s.Mend(ctx, n, other))
+			require.NoError(t, s.Repair(ctx, n, other))
 			got, err := s.Get(ctx, n.Hash)
 			require.NoError(t, err)
 			require.Equal(t, n, got)

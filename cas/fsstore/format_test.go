@@ -63,9 +63,9 @@ func TestOptionsOfANewStore(t *testing.T) {
 
 	again := open(t, dir, fsstore.Options{Hash: cas.XXH3})
 	require.Equal(t, cas.XXH64, again.Algorithm(), "a store keeps its hash function")
-	mode, why := again.FlushMode()
+	mode, reason := again.FlushMode()
 	require.Equal(t, "full", mode)
-	require.NotEmpty(t, why)
+	require.NotEmpty(t, reason)
 	mode, _ = open(t, dir, fsstore.Options{Flush: "none"}).FlushMode()
 	require.Equal(t, "none", mode, "for this process only")
 	require.Contains(t, read(t, filepath.Join(dir, "format.json")), `"full"`)
@@ -87,12 +87,12 @@ func TestUnknownOptions(t *testing.T) {
 func TestFlushModeAuto(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	mode, why := open(t, dir, fsstore.Options{}).FlushMode()
+	mode, reason := open(t, dir, fsstore.Options{}).FlushMode()
 	require.Equal(t, "full", mode)
-	prosetest.Text(t, why)
-	mode, why = open(t, dir, fsstore.Options{Home: dir}).FlushMode()
+	prosetest.Text(t, reason)
+	mode, reason = open(t, dir, fsstore.Options{Home: dir}).FlushMode()
 	require.Contains(t, []string{"full", "batch"}, mode)
-	require.NotEmpty(t, why)
+	require.NotEmpty(t, reason)
 }
 
 // A newer program can rely on properties that we would break or miss, so its stores are neither read, written

@@ -58,7 +58,7 @@ type Store struct {
 	making  sync.Mutex
 	made    bool // format.json exists, or must not
 	founded bool // the foundation is durable
-	later   []*laterHold
+	later   []*lazyLock
 }
 
 var _ cas.Store = (*Store)(nil)
@@ -152,7 +152,7 @@ func (s *Store) make(ctx context.Context, at int64) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(s.rememberHome(), s.holdNow(ctx))
+	err = errors.Join(s.rememberHome(), s.acquireNow(ctx))
 	if err == nil {
 		err = s.makeLocked(ctx, at)
 	}

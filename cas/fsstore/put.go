@@ -161,7 +161,7 @@ func (s *Store) plan(ctx context.Context, nodes []cas.Node) (files []durable.Fil
 			continue
 		}
 		planned[n.Hash] = n
-		there, err := s.isThere(n)
+		there, err := s.exists(n)
 		if err != nil {
 			return nil, err
 		}
@@ -179,9 +179,9 @@ func (s *Store) plan(ctx context.Context, nodes []cas.Node) (files []durable.Fil
 	return files, nil
 }
 
-// isThere compares a node with its file. A torn write of the same node counts as missing: it is left by a
+// exists compares a node with its file. A torn write of the same node counts as missing: it is left by a
 // power cut after a Put, and writing it again loses nothing. Any other damage is reported.
-func (s *Store) isThere(n cas.Node) (bool, error) {
+func (s *Store) exists(n cas.Node) (bool, error) {
 	data, err := s.readFile(n.Hash)
 	if errors.Is(err, cas.ErrNotFound) {
 		return false, nil
@@ -236,14 +236,14 @@ func knownFlush(mode string) bool {
 }
 
 type flushMode struct {
-	mode durable.Mode
-	why  string
+	mode   durable.Mode
+	reason string
 }
 
 // FlushMode returns the mode in force, full, batch or none, and the reason.
 func (s *Store) FlushMode() (mode, why string) {
 	m := s.flush()
-	return m.mode.String(), m.why
+	return m.mode.String(), m.reason
 }
 
 func (s *Store) chooseFlush() flushMode {
@@ -262,21 +262,21 @@ func (s *Store) chooseFlush() flushMode {
 	return flushMode{mode, why}
 }
 
-// Mend replaces damaged files of nodes, and moves them to the quarantine. The caller must ensure that no
+// Repair replaces damaged files of nodes, and moves them to the quarantine. The caller must ensure that no
 // other process does the same. It returns the errors of [Store.Commit].
-func (s *Store) Mend(ctx context.Context, nodes ...cas.Node) (err error) {
+func (s *Store) Repair(ctx context.Context, nodes ...cas.Node) (err error) {
 	release, err := s.LockShared(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	sole := Sole{store: s}
+	sole := Exclusive{store: s}
 	for _, n := range nodes {
 		if err := s.format.Hash.Check(n); err != nil {
 			return err
 		}
 		var damaged *cas.CorruptError
-		if _, err := s.isThere(n); !errors.As(err, &damaged) {
+		if _, err := s.exists(n); !errors.As(err, &damaged) {
 			continue // the commit reports other errors
 		}
 		if _, err := sole.Quarantine(s.Path(n.Hash)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -308,7 +308,7 @@ func (s *Store) keepYoung(files []durable.File) error {
 // rely on this one.
 func (s *Store) renew(path string) error {
 	err := s.fs.Touch(path)
-	if !mayNot(err) {
+	if !isPermission(err) {
 		return err
 	}
 	data, err := os.ReadFile(path)
@@ -316,12 +316,12 @@ func (s *Store) renew(path string) error {
 		return err
 	}
 	err = durable.WriteAll(s.fs, []durable.File{{Path: path, Data: data, Perm: nodePerm}}, durable.Full)
-	if mayNot(err) {
+	if isPermission(err) {
 		return nil
 	}
 	return err
 }
 
-func mayNot(err error) bool {
+func isPermission(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
 }

@@ -138,7 +138,7 @@ func (s *Store) sealsIn(ctx context.Context, dir string, yield func(cas.Hash, er
 }
 
 // RemoveSeal removes the seal of a node, if there is one.
-func (o *Sole) RemoveSeal(h cas.Hash) (removed bool, err error) {
+func (o *Exclusive) RemoveSeal(h cas.Hash) (removed bool, err error) {
 	err = o.store.fs.Remove(o.store.SealPath(h))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -148,7 +148,7 @@ func (o *Sole) RemoveSeal(h cas.Hash) (removed bool, err error) {
 
 // Redact atomically and durably replaces the file of a node with a tombstone. It returns the errors of
 // [cas.MarshalTombstone].
-func (o *Sole) Redact(t cas.Tombstone) error {
+func (o *Exclusive) Redact(t cas.Tombstone) error {
 	data, err := cas.MarshalTombstone(t)
 	if err != nil {
 		return err
@@ -224,5 +224,5 @@ func (s *Store) Compare(ctx context.Context, n cas.Node) (there bool, err error)
 	if err := s.format.Hash.Check(n); err != nil {
 		return false, err
 	}
-	return s.isThere(n)
+	return s.exists(n)
 }

@@ -97,7 +97,7 @@ func TestBury(t *testing.T) {
 	_, err = s.Get(ctx, gone.Hash)
 	require.NoError(t, err)
 	stones[1].Foreign = false
-	sole, err := s.Alone(ctx)
+	sole, err := s.LockExclusive(ctx)
 	require.NoError(t, err)
 	require.NoError(t, sole.Redact(stones[1]))
 	require.NoError(t, sole.Release())

@@ -6,7 +6,7 @@
 // which prevent redacted content from coming back.
 //
 // Collection is safe while threads run, with any grace period. docs/storage.md explains why; in short:
-//   - nodes are removed only while no process puts any ([fsstore.Store.Alone]),
+//   - nodes are removed only while no process puts any ([fsstore.Store.LockExclusive]),
 //     and the roots are read again during that time;
 //   - putting an existing node makes it young again;
 //   - while an agent is running, everything put since its step started is young;

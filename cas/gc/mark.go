@@ -68,8 +68,8 @@ func (m *marks) isGarbage(h cas.Hash) bool {
 	return ok && !m.needed[id]
 }
 
-// forget records that a node was removed. It then counts as marked, so that it isn't removed again.
-func (m *marks) forget(h cas.Hash) {
+// remove records that a node was removed. It then counts as marked, so that it isn't removed again.
+func (m *marks) remove(h cas.Hash) {
 	m.set(h)
 	if id, ok := m.nodes.ID(h); ok {
 		m.removed[id] = true
@@ -352,7 +352,7 @@ func oldestRun(home string) (*time.Time, error) {
 			return nil, fmt.Errorf("find runs: %w", err)
 		}
 		if alive {
-			note(began(run))
+			note(startTime(run))
 		}
 	}
 	locks, err := filepath.Glob(filepath.Join(home, "locks", "*.lock"))
@@ -365,9 +365,9 @@ func oldestRun(home string) (*time.Time, error) {
 	return oldest, err
 }
 
-// began returns a time before the start of a run; zero if unknown.
-func began(run runfiles.Dir) time.Time {
-	at := run.Record().Began()
+// startTime returns a time before the start of a run; zero if unknown.
+func startTime(run runfiles.Dir) time.Time {
+	at := run.Record().StartTime()
 	if at.IsZero() {
 		return at
 	}

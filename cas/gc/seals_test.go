@@ -30,7 +30,7 @@ func TestSeals(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.NoError(t, keeper.Flush(ctx))
-	sole, err := w.store.Alone(ctx)
+	sole, err := w.store.LockExclusive(ctx)
 	require.NoError(t, err)
 	require.NoError(t, sole.Remove(left))
 	require.NoError(t, sole.Release())

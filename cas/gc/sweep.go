@@ -29,7 +29,7 @@ func (c *collection) sweep(ctx context.Context) error {
 }
 
 func (c *collection) round(ctx context.Context, first bool) (more bool, err error) {
-	sole, err := c.store.Alone(ctx)
+	sole, err := c.store.LockExclusive(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -57,7 +57,7 @@ func (c *collection) round(ctx context.Context, first bool) (more bool, err erro
 
 // removeSeals removes the seals of deleted nodes, which prove nothing. The seal of a needed but missing node
 // stays, because it shows what is missing.
-func (c *collection) removeSeals(ctx context.Context, sole *fsstore.Sole) error {
+func (c *collection) removeSeals(ctx context.Context, sole *fsstore.Exclusive) error {
 	return c.deadSeals(ctx, func(h cas.Hash) error {
 		removed, err := sole.RemoveSeal(h)
 		if removed {
@@ -140,12 +140,12 @@ func (c *collection) markRenewed(ctx context.Context) error {
 }
 
 // remove removes unmarked nodes, at most one round.
-func (c *collection) remove(ctx context.Context, sole *fsstore.Sole) (more bool, err error) {
+func (c *collection) remove(ctx context.Context, sole *fsstore.Exclusive) (more bool, err error) {
 	done, most := 0, max(perRound, c.marks.garbage()/4)
 	var removed []cas.Hash
 	defer func() {
 		for _, h := range removed {
-			c.marks.forget(h) // already removed
+			c.marks.remove(h) // already removed
 		}
 	}()
 	for id := range c.marks.unmarked() {
@@ -192,7 +192,7 @@ func (c *collection) isRedactedHere(ctx context.Context, id census.ID) (bool, er
 
 // removeTemporary removes temporary files of killed writers. No process is writing now; recent files stay
 // anyway.
-func (c *collection) removeTemporary(ctx context.Context, sole *fsstore.Sole) error {
+func (c *collection) removeTemporary(ctx context.Context, sole *fsstore.Exclusive) error {
 	for stray, err := range c.store.Strays(ctx) {
 		if err != nil {
 			return err

@@ -360,53 +360,53 @@ func Root(ctx context.Context, x Heads, thread string) (string, error) {
 	return thread, nil
 }
 
-// Standing is the state of a thread.
-type Standing struct {
+// ThreadState is the state of a thread.
+type ThreadState struct {
 	Head protocol.Hash
 	End  *Ended // nil if active
 }
 
 // Find returns the state of an active or ended thread, or [ErrNoThread]. It looks twice, because a thread
 // might be reopened between reading active and ended ones.
-func Find(ctx context.Context, x Heads, thread string) (at Standing, err error) {
+func Find(ctx context.Context, x Heads, thread string) (at ThreadState, err error) {
 	for range 2 {
 		if at.Head, err = x.Head(ctx, thread); !errors.Is(err, ErrNoThread) {
 			return at, err
 		}
 		ended, lost := x.Ended(ctx, thread)
 		if lost == nil {
-			return Standing{Head: ended.Head, End: &ended}, nil
+			return ThreadState{Head: ended.Head, End: &ended}, nil
 		}
 		if err = lost; !errors.Is(err, ErrNoThread) {
 			break
 		}
 	}
-	return Standing{}, err
+	return ThreadState{}, err
 }
 
-// Standings returns every thread, active and ended. If some lines are unreadable, it returns an error
+// ThreadStates returns every thread, active and ended. If some lines are unreadable, it returns an error
 // together with the others.
-func Standings(ctx context.Context, x Heads) (map[string]Standing, error) {
-	all := map[string]Standing{}
+func ThreadStates(ctx context.Context, x Heads) (map[string]ThreadState, error) {
+	all := map[string]ThreadState{}
 	var faults []error
 	for e, err := range x.History(ctx) {
 		if err != nil {
 			faults = append(faults, err)
 			continue
 		}
-		all[e.Thread] = Standing{Head: e.Head, End: &e}
+		all[e.Thread] = ThreadState{Head: e.Head, End: &e}
 	}
 	for h, err := range x.Heads(ctx) {
 		if err != nil {
 			faults = append(faults, err)
 			continue
 		}
-		all[h.Thread] = Standing{Head: h.Hash}
+		all[h.Thread] = ThreadState{Head: h.Hash}
 	}
 	// A thread that ended between the two reads was active in the first and isn't active in the second.
 	for e, err := range x.History(ctx) {
 		if _, known := all[e.Thread]; err == nil && !known {
-			all[e.Thread] = Standing{Head: e.Head, End: &e}
+			all[e.Thread] = ThreadState{Head: e.Head, End: &e}
 		}
 	}
 	return all, errors.Join(faults...)

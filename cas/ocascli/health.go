@@ -172,7 +172,7 @@ func (c *CLI) gc(ctx context.Context, cc *ucli.Context) error {
 	answer := collected{Report: report}
 	line := ""
 	if c.Files != nil {
-		if answer.Files, line, err = c.Files.CollectFiles(ctx, homes, report.DryRun, alone(ctx, s)); err != nil {
+		if answer.Files, line, err = c.Files.CollectFiles(ctx, homes, report.DryRun, withExclusive(ctx, s)); err != nil {
 			return err
 		}
 	}
@@ -195,10 +195,10 @@ type collected struct {
 	Files any `json:"files,omitempty"`
 }
 
-// alone runs a function while no process puts nodes, and therefore none creates a thread.
-func alone(ctx context.Context, s *fsstore.Store) func(func() error) error {
+// withExclusive runs a function while no process puts nodes, and therefore none creates a thread.
+func withExclusive(ctx context.Context, s *fsstore.Store) func(func() error) error {
 	return func(run func() error) error {
-		sole, err := s.Alone(ctx)
+		sole, err := s.LockExclusive(ctx)
 		if err != nil {
 			return err
 		}
@@ -278,7 +278,7 @@ func (c *CLI) evict(ctx context.Context, s *fsstore.Store, arg string) (err erro
 		return cmdline.Invalid("node "+string(h)+" was redacted here, so its tombstone stays",
 			"to revert the redaction, delete "+s.Path(h)+" and put the content again")
 	}
-	sole, err := s.Alone(ctx)
+	sole, err := s.LockExclusive(ctx)
 	if err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ type CLI struct {
 type Files interface {
 	// CollectFiles removes the files of threads that no longer exist in any of the homes, while alone
 	// prevents new threads; a dry run only counts. line describes the result for people.
-	CollectFiles(ctx context.Context, homes []string, dry bool, alone func(func() error) error) (done any, line string,
+	CollectFiles(ctx context.Context, homes []string, dry bool, withExclusive func(func() error) error) (done any, line string,
 		err error)
 	// CheckFiles reports steps with damaged or missing files, and returns the number of file trees checked.
 	CheckFiles(ctx context.Context, wrong func(fsck.Fault)) (int, error)

@@ -35,7 +35,7 @@ func TestARedactionIsNotEvicted(t *testing.T) {
 	const own, others = "0123456789ABC", "0123456789ABD"
 	_, err = s.Bury(t.Context(), cas.Tombstone{Hash: own, Type: own}, cas.Tombstone{Hash: others, Type: own})
 	require.NoError(t, err)
-	sole, err := s.Alone(t.Context())
+	sole, err := s.LockExclusive(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, sole.Redact(cas.Tombstone{Hash: own, Type: own}))
 	require.NoError(t, sole.Release())

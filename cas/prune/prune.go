@@ -32,7 +32,7 @@ type Options struct {
 	// Threads lists the only threads that can be forgotten, regardless of their age; nil: all old ones.
 	Threads []string
 	// Spare returns the reason why a thread must stay; "" if it can be forgotten. nil: all can.
-	Spare func(ctx context.Context, thread string) (why string, err error)
+	Spare func(ctx context.Context, thread string) (reasons string, err error)
 }
 
 // Report is the result of a run.
@@ -47,7 +47,7 @@ type Report struct {
 // Spared is a thread that stays.
 type Spared struct {
 	Thread string `json:"thread"`
-	Why    string `json:"why"`
+	Reason string `json:"why"`
 }
 
 // batch is the number of threads locked at once, each with its own file; for each batch the history is read
@@ -68,7 +68,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	}
 	for len(old) > 0 {
 		n := min(batch, len(old))
-		if err := p.forget(ctx, old[:n]); err != nil {
+		if err := p.removeThreads(ctx, old[:n]); err != nil {
 			return p.report, err
 		}
 		old = old[n:]
@@ -139,8 +139,8 @@ func endedAt(e heads.Ended) time.Time {
 	return at
 }
 
-// forget forgets some threads under their locks: otherwise a thread being resumed could lose an agent's work.
-func (p *pruner) forget(ctx context.Context, threads []heads.Ended) (err error) {
+// removeThreads forgets some threads under their locks: otherwise a thread being resumed could lose an agent's work.
+func (p *pruner) removeThreads(ctx context.Context, threads []heads.Ended) (err error) {
 	free := map[string]bool{}
 	for _, e := range threads {
 		lock, err := p.lock(e.Thread)
@@ -159,7 +159,7 @@ func (p *pruner) forget(ctx context.Context, threads []heads.Ended) (err error) 
 				why = err.Error()
 			}
 			if why != "" {
-				p.report.Spared = append(p.report.Spared, Spared{Thread: e.Thread, Why: why})
+				p.report.Spared = append(p.report.Spared, Spared{Thread: e.Thread, Reason: why})
 				continue
 			}
 		}

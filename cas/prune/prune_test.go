@@ -82,7 +82,7 @@ func TestPrune(t *testing.T) {
 	spared, err := prune.Run(ctx, options)
 	require.NoError(t, err)
 	require.Equal(t, []string{undated}, ids(spared.Pruned))
-	require.Equal(t, []prune.Spared{{Thread: old, Why: "it has work"}}, spared.Spared)
+	require.Equal(t, []prune.Spared{{Thread: old, Reason: "it has work"}}, spared.Spared)
 	require.Equal(t, 4, spared.Kept)
 
 	options.DryRun, options.Spare = false, nil

@@ -14,13 +14,13 @@ import (
 // allowed checks whether the node can be redacted, and finds the threads that share it.
 func (r *redaction) allowed(ctx context.Context) error {
 	if why := r.neededKind(ctx); why != "" {
-		return &NeededError{Hash: r.node.Hash, Why: why}
+		return &NeededError{Hash: r.node.Hash, Reason: why}
 	}
 	look, err := r.survey(ctx)
 	if err != nil {
 		return err
 	}
-	for _, h := range look.alone {
+	for _, h := range look.unshared {
 		// A missing or redacted node has no content.
 		if n, err := r.store.Get(ctx, h); err == nil && r.kind(ctx, n) == protocol.KindTurn {
 			r.half = append(r.half, n)
@@ -95,7 +95,7 @@ func (r *redaction) kind(ctx context.Context, n cas.Node) protocol.Kind {
 func (r *redaction) neededOutput(ctx context.Context, step cas.Hash) error {
 	for id, head := range r.heads {
 		if head == step {
-			return &NeededError{Hash: r.node.Hash, Why: fmt.Sprintf("it is the newest output of thread %s, which "+
+			return &NeededError{Hash: r.node.Hash, Reason: fmt.Sprintf("it is the newest output of thread %s, which "+
 				"decides the next role", id)}
 		}
 	}
@@ -114,7 +114,7 @@ func (r *redaction) neededOutput(ctx context.Context, step cas.Hash) error {
 		}
 	}
 	if looksBack {
-		return &NeededError{Hash: r.node.Hash, Why: fmt.Sprintf("it is the output of step %s, and conditions of workflow "+
+		return &NeededError{Hash: r.node.Hash, Reason: fmt.Sprintf("it is the output of step %s, and conditions of workflow "+
 			"%s may read it", step, w.Name)}
 	}
 	return nil
@@ -125,7 +125,7 @@ type surveyed struct {
 	above    map[cas.Hash]bool // heads that lead to it
 	outputOf []cas.Hash        // steps with it as their output, sorted
 	loose    []cas.Hash        // if there are no such heads: all nodes that lead to it
-	alone    []cas.Hash        // half-written turns that no node references
+	unshared []cas.Hash        // half-written turns that no node references
 }
 
 // seen is the result of reading one node.
@@ -188,7 +188,7 @@ func (r *redaction) survey(ctx context.Context) (surveyed, error) {
 			return alone
 		})
 		if alone {
-			out.alone = append(out.alone, h)
+			out.unshared = append(out.unshared, h)
 		}
 	}
 	var above []census.ID

@@ -55,13 +55,13 @@ type Done struct {
 
 // NeededError means that a node must not be redacted.
 type NeededError struct {
-	Hash cas.Hash
-	Why  string
+	Hash   cas.Hash
+	Reason string
 }
 
 // Error implements error.
 func (e *NeededError) Error() string {
-	return fmt.Sprintf("node %s cannot be redacted: %s", e.Hash, e.Why)
+	return fmt.Sprintf("node %s cannot be redacted: %s", e.Hash, e.Reason)
 }
 
 // SharedError means that other threads also reference a node.
@@ -121,7 +121,7 @@ type redaction struct {
 
 func (r *redaction) try(ctx context.Context) (Done, error) {
 	var err error
-	if r.heads, err = r.standings(ctx); err != nil {
+	if r.heads, err = r.readHeads(ctx); err != nil {
 		return r.done, err
 	}
 	if _, known := r.heads[r.done.Thread]; !known {
@@ -149,7 +149,7 @@ func (r *redaction) try(ctx context.Context) (Done, error) {
 
 // takeOver converts an imported tombstone to our own, with our reason and time.
 func (r *redaction) takeOver(ctx context.Context, t cas.Tombstone) (_ cas.Tombstone, err error) {
-	sole, err := r.store.Alone(ctx)
+	sole, err := r.store.LockExclusive(ctx)
 	if err != nil {
 		return t, err
 	}
@@ -158,12 +158,12 @@ func (r *redaction) takeOver(ctx context.Context, t cas.Tombstone) (_ cas.Tombst
 	return t, sole.Redact(t)
 }
 
-// standings returns the heads of all threads, including those of other homes that use the store, with keys of
+// readHeads returns the heads of all threads, including those of other homes that use the store, with keys of
 // the form "<id> in <home>".
-func (r *redaction) standings(ctx context.Context) (map[string]cas.Hash, error) {
+func (r *redaction) readHeads(ctx context.Context) (map[string]cas.Hash, error) {
 	found := map[string]cas.Hash{}
 	add := func(x *fileheads.Heads, suffix string) error {
-		all, err := heads.Standings(ctx, x)
+		all, err := heads.ThreadStates(ctx, x)
 		for id, at := range all {
 			found[id+suffix] = at.Head
 		}
@@ -201,12 +201,12 @@ func (r *redaction) bury(ctx context.Context) (err error) {
 	}
 	// A node that can't be sealed because something below it is missing can still be redacted; its tombstone
 	// has no seal.
-	sole, err := r.store.Alone(ctx)
+	sole, err := r.store.LockExclusive(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, sole.Release()) }()
-	now, err := r.standings(ctx)
+	now, err := r.readHeads(ctx)
 	if err != nil {
 		return err
 	}

@@ -188,7 +188,7 @@ func TestShared(t *testing.T) {
 	_, err = w.redact(w.steps[0].Output, redact.Options{Shared: true, LooksBack: never})
 	var needed *redact.NeededError
 	require.ErrorAs(t, err, &needed)
-	require.Contains(t, needed.Why, idB)
+	require.Contains(t, needed.Reason, idB)
 
 	// A node of another thread isn't part of this one.
 	w.step(idB, "of the other", 7)
@@ -370,7 +370,7 @@ func TestTombstoneInTheWay(t *testing.T) {
 	} {
 		w := newWorld(t)
 		h := pick(w)
-		sole, err := w.store.Alone(t.Context())
+		sole, err := w.store.LockExclusive(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, sole.Redact(cas.Tombstone{Hash: h, Type: h}))
 		require.NoError(t, sole.Release())

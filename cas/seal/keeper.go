@@ -53,14 +53,14 @@ func (k *Keeper) Flush(ctx context.Context) error {
 type Kept struct {
 	Seal cas.Seal
 	New  int   // number of newly sealed nodes whose seals are now in the store
-	Why  error // why the seals could not be stored; nil if they were
+	Err  error // why the seals could not be stored; nil if they were
 }
 
 // Keep seals a node and stores the seals where supported. It returns the errors of [Sealer.Seal].
 func Keep(ctx context.Context, s cas.Store, h cas.Hash) (k Kept, err error) {
 	files, ok := s.(*fsstore.Store)
 	if !ok || files.Originals() {
-		k.Why = errors.New("the store cannot keep seals")
+		k.Err = errors.New("the store cannot keep seals")
 		k.Seal, err = New(s, Options{}).Seal(ctx, h)
 		return k, err
 	}
@@ -74,7 +74,7 @@ func Keep(ctx context.Context, s cas.Store, h cas.Hash) (k Kept, err error) {
 		return k, err
 	}
 	if err = keeper.Flush(ctx); errors.Is(err, fs.ErrPermission) {
-		k.Why, err = err, nil
+		k.Err, err = err, nil
 	} else {
 		k.New = keeper.New
 	}

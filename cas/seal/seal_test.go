@@ -148,7 +148,7 @@ func TestRedacted(t *testing.T) {
 		seal cas.Seal
 		ok   bool
 	}{{sealer.Of(refs[1]), true}, {cas.Seal{}, false}} {
-		sole, err := s.Alone(ctx)
+		sole, err := s.LockExclusive(ctx)
 		require.NoError(t, err)
 		require.NoError(t, sole.Redact(cas.Tombstone{Hash: refs[1], Type: n.Type, Seal: c.seal}))
 		require.NoError(t, sole.Release())

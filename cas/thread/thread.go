@@ -323,9 +323,9 @@ func ShownTurn(ctx context.Context, r cas.Reader, h cas.Hash) (protocol.Turn, er
 	return turn, err
 }
 
-// IsNoTurn reports whether an error of [ShownTurn] means that the node is missing or isn't a turn. A turn
+// IsNoMessage reports whether an error of [ShownTurn] means that the node is missing or isn't a turn. A turn
 // that an agent only announced might be a false claim.
-func IsNoTurn(err error) bool {
+func IsNoMessage(err error) bool {
 	var other *cas.TypeError
 	return errors.Is(err, cas.ErrNotFound) || errors.As(err, &other)
 }
@@ -435,7 +435,7 @@ func Survivors(ctx context.Context, s cas.Store, after Step) ([]cas.Hash, error)
 		if len(whole) > 0 && step.Index != found[i-1].Index {
 			break
 		}
-		if isWhole(ctx, s, step.Hash) {
+		if isComplete(ctx, s, step.Hash) {
 			whole = append(whole, step.Hash)
 		}
 	}
@@ -456,8 +456,8 @@ func precedes(s protocol.Step, after Step) bool {
 	return true
 }
 
-// isWhole reads a chain back to its start, including the outputs of its steps.
-func isWhole(ctx context.Context, s cas.Store, head cas.Hash) bool {
+// isComplete reads a chain back to its start, including the outputs of its steps.
+func isComplete(ctx context.Context, s cas.Store, head cas.Hash) bool {
 	t, err := Open(ctx, s, head)
 	if err != nil {
 		return false

@@ -124,8 +124,8 @@ func TestActions(t *testing.T) {
 	require.NotEmpty(t, detail.By)
 }
 
-func threads(s *site) (map[string]heads.Standing, error) {
-	return heads.Standings(s.Context(), s.engine.Reader.Heads)
+func threads(s *site) (map[string]heads.ThreadState, error) {
+	return heads.ThreadStates(s.Context(), s.engine.Reader.Heads)
 }
 
 const command = `name: make

@@ -283,7 +283,7 @@ func (c *Catalog) projectOfDir(dir string) ([]discover.Found, error) {
 	}
 	c.projects[dir] = found
 	for _, i := range ignored {
-		c.note("ignored %s: it %s", plaintext.Line(c.Shown(i.Path)), i.Why)
+		c.note("ignored %s: it %s", plaintext.Line(c.Shown(i.Path)), i.Reason)
 	}
 	return found, nil
 }

@@ -56,7 +56,7 @@ type pulling struct {
 	options PullOptions
 	at      map[string]remote.State
 	about   string // the thread currently requested
-	here    map[string]heads.Standing
+	here    map[string]heads.ThreadState
 	facts   map[string]heads.Facts
 	size    int64 // bytes received
 }
@@ -238,7 +238,7 @@ func (p *pulling) bring(ctx context.Context) (done Pulled, err error) {
 
 // look reads the local states of the threads.
 func (p *pulling) look(ctx context.Context) error {
-	p.here, p.facts = map[string]heads.Standing{}, map[string]heads.Facts{}
+	p.here, p.facts = map[string]heads.ThreadState{}, map[string]heads.Facts{}
 	for id := range p.at {
 		at, known, err := p.standing(ctx, id)
 		if err != nil {
@@ -446,7 +446,7 @@ func (p *pulling) ownWorkflow(ctx context.Context, t bundle.ImportedThread) (cas
 // thread doesn't stop the others; Fetch returns the first error.
 func (l *Link) Fetch(ctx context.Context, all bool) (Pulled, error) {
 	done := Pulled{Threads: []bundle.ImportedThread{}, at: map[string]remote.State{}}
-	here, damage := heads.Standings(ctx, l.Heads)
+	here, damage := heads.ThreadStates(ctx, l.Heads)
 	var states []remote.State // threads to pull, without their facts
 	for s, err := range l.list(ctx, remote.Filter{}) {
 		if err != nil {

@@ -111,7 +111,7 @@ func (l *Link) Push(ctx context.Context, ids []string, o PushOptions) ([]Pushed,
 const tries = 5
 
 // push pushes one thread. If the remote reports damage, it checks the whole thread.
-func (l *Link) push(ctx context.Context, at heads.Standing, facts heads.Facts, p *Pushed) (err error) {
+func (l *Link) push(ctx context.Context, at heads.ThreadState, facts heads.Facts, p *Pushed) (err error) {
 	p.Head = at.Head
 	for range tries {
 		var moved *remote.ConflictError
@@ -127,7 +127,7 @@ func (l *Link) push(ctx context.Context, at heads.Standing, facts heads.Facts, p
 }
 
 // pushOnce compares, sends and swaps once. fence is the fencing token of the lease, if there is one.
-func (l *Link) pushOnce(ctx context.Context, at heads.Standing, facts heads.Facts, p *Pushed, fence int64) error {
+func (l *Link) pushOnce(ctx context.Context, at heads.ThreadState, facts heads.Facts, p *Pushed, fence int64) error {
 	there, err := l.Remote.Thread(ctx, p.Thread)
 	result := bundle.Added
 	switch {
@@ -238,7 +238,7 @@ func (l *Link) notPushed(p *Pushed, there remote.State) error {
 }
 
 // compare compares a local thread with the one at the remote.
-func (l *Link) compare(ctx context.Context, at heads.Standing, facts heads.Facts, there remote.State) (string, error) {
+func (l *Link) compare(ctx context.Context, at heads.ThreadState, facts heads.Facts, there remote.State) (string, error) {
 	seen := l.seen(facts)
 	if at.Head == there.Head {
 		switch {
@@ -249,7 +249,7 @@ func (l *Link) compare(ctx context.Context, at heads.Standing, facts heads.Facts
 		}
 		return bundle.Unchanged, nil
 	}
-	follows, err := bundle.LeadsTo(ctx, l.Store, at.Head, there.Head)
+	follows, err := bundle.HasAncestor(ctx, l.Store, at.Head, there.Head)
 	if err != nil {
 		return "", err
 	}
@@ -264,7 +264,7 @@ func (l *Link) compare(ctx context.Context, at heads.Standing, facts heads.Facts
 		return Behind, nil
 	}
 	// Whether the remote's chain contains our head can only be determined from local nodes.
-	behind, err := bundle.LeadsTo(ctx, l.Store, there.Head, at.Head)
+	behind, err := bundle.HasAncestor(ctx, l.Store, there.Head, at.Head)
 	switch {
 	case err != nil || behind:
 		return Behind, err
@@ -527,7 +527,7 @@ func (l *Link) unpublished(ctx context.Context, thread string, head cas.Hash, wh
 	there, err := l.Remote.Thread(ctx, thread)
 	if err == nil {
 		facts, _ := l.Heads.Facts(ctx, thread)
-		if result, err := l.compare(ctx, heads.Standing{Head: head}, facts, there); err == nil && result == Diverged {
+		if result, err := l.compare(ctx, heads.ThreadState{Head: head}, facts, there); err == nil && result == Diverged {
 			return l.divergedError(thread, head, there.Head)
 		}
 	}

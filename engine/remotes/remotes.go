@@ -136,17 +136,17 @@ func (l *Link) warn(format string, args ...any) {
 }
 
 // standing returns the local state of a thread; known is false if it doesn't exist here.
-func (l *Link) standing(ctx context.Context, thread string) (at heads.Standing, known bool, err error) {
+func (l *Link) standing(ctx context.Context, thread string) (at heads.ThreadState, known bool, err error) {
 	for range 2 { // it may be reopened between reading the two files
 		if at.Head, err = l.Heads.Head(ctx, thread); !errors.Is(err, heads.ErrNoThread) {
 			return at, err == nil, err
 		}
 		ended, err := l.Heads.Ended(ctx, thread)
 		if !errors.Is(err, heads.ErrNoThread) {
-			return heads.Standing{Head: ended.Head, End: &ended}, err == nil, err
+			return heads.ThreadState{Head: ended.Head, End: &ended}, err == nil, err
 		}
 	}
-	return heads.Standing{}, false, nil
+	return heads.ThreadState{}, false, nil
 }
 
 // seen returns the last head that both sides are known to have shared.

@@ -337,7 +337,7 @@ func (r *Reader) addChildren(ctx context.Context, sum *protocol.Amount, all map[
 
 // spentBy caches [Reader.spentAlone]. A driver calls it at each step of each child, so the cost of children
 // that have ended or not started is read only once.
-func (r *Reader) spentBy(ctx context.Context, id string, at heads.Standing,
+func (r *Reader) spentBy(ctx context.Context, id string, at heads.ThreadState,
 	facts heads.Facts) (protocol.Amount, error) {
 	known, ok := r.knownCost(id)
 	if ok && known.head == at.Head && (known.ended != nil || at.End == nil && !r.RunDir(id).Exists()) {

@@ -18,7 +18,7 @@ func (r *Reader) OnError(ctx context.Context, p *Position, role string) (bool, e
 	w, facts := p.Workflow, p.Facts
 	const generations = 100 // exceeds the nesting limit; guards against a cycle in damaged facts
 	for range generations {
-		if moderator.LeadsOn(w, role) {
+		if moderator.HasFailureEdge(w, role) {
 			return true, nil
 		}
 		of := facts.Parent

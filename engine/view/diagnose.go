@@ -55,7 +55,7 @@ func runOf(r status.Run) *protocol.LastTry {
 	}
 	if !r.Heard.IsZero() {
 		ms := r.Heard.UnixMilli()
-		out.HeardAt = &ms
+		out.LastOutputAt = &ms
 	}
 	return out
 }

@@ -249,7 +249,7 @@ func (w *watcher) turns(ctx context.Context, f *status.Flight) error {
 		switch {
 		case err == nil:
 			w.report(engine.Event{Kind: engine.Turn, Step: w.info, Turn: &t})
-		case !thread.IsNoTurn(err):
+		case !thread.IsNoMessage(err):
 			return err
 		}
 	}
@@ -263,7 +263,7 @@ func (w *watcher) turns(ctx context.Context, f *status.Flight) error {
 	}
 	w.flight.Writing = f.Writing
 	t, err := thread.ShownTurn(ctx, w.engine.Reader.Store, f.Writing)
-	if thread.IsNoTurn(err) {
+	if thread.IsNoMessage(err) {
 		return nil // the turn is complete by now and is reported as such
 	}
 	if err == nil {

@@ -462,7 +462,7 @@ func (a *application) explain(err error) error {
 		return (&protocol.Error{Code: protocol.CodeFailed, Err: err,
 			Message: fmt.Sprintf("cannot merge the result of thread %s into branch %s: both changed %s", a.ID,
 				cwd.Shown(a.out.Branch), Abbreviate(conflict.Paths))}).Because("merge-conflict", "thread", a.ID)
-	case errors.Is(err, snapshot.ErrNobody):
+	case errors.Is(err, snapshot.ErrNoIdentity):
 		return fault.Of(err).Because("no-git-identity")
 	case errors.Is(err, snapshot.ErrTooOld):
 		return fault.Of(err).Because("git-too-old", "thread", a.ID)

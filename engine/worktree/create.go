@@ -220,7 +220,7 @@ func (e Keeper) treeOf(ctx context.Context, w *heads.Workspace, of string) (repo
 
 // startedIn returns the directory in which a thread was started, or "" if unknown.
 func (e Keeper) startedIn(ctx context.Context, id string) string {
-	all, _ := heads.Standings(ctx, e.Heads) // unreadable entries belong to other threads
+	all, _ := heads.ThreadStates(ctx, e.Heads) // unreadable entries belong to other threads
 	t, err := thread.Open(ctx, e.Read, all[id].Head)
 	if err != nil {
 		return ""

@@ -108,7 +108,7 @@ const aDay = 24 * time.Hour
 // living adds the IDs of the homes' threads to ids.
 func (e Keeper) living(ctx context.Context, homes []string, ids map[string]bool) error {
 	for _, home := range homes {
-		standings, err := heads.Standings(ctx, fileheads.Open(home, durable.OS()))
+		standings, err := heads.ThreadStates(ctx, fileheads.Open(home, durable.OS()))
 		if err != nil {
 			return err // an unreadable entry may belong to any thread
 		}
@@ -370,7 +370,7 @@ func (e Keeper) Created(id string) error {
 // removals. It returns the paths of the worktrees, even if something is left there.
 func (e Keeper) Sweep(ctx context.Context) (swept []string, err error) {
 	defer fault.Coded(&err)
-	known, err := heads.Standings(ctx, e.Heads)
+	known, err := heads.ThreadStates(ctx, e.Heads)
 	if err != nil {
 		return nil, err // an unreadable entry may belong to any thread
 	}
@@ -406,7 +406,7 @@ func (e Keeper) sweep(ctx context.Context, id string) (done bool, err error) {
 		return false, err
 	}
 	defer func() { _ = lock.RemoveAndUnlock() }()
-	if known, err := heads.Standings(ctx, e.Heads); err != nil || known[id].Head != "" {
+	if known, err := heads.ThreadStates(ctx, e.Heads); err != nil || known[id].Head != "" {
 		return false, err
 	}
 	done, err = snapshot.RemovePlanned(ctx, e.Env, e.Dirs.Worktree(id), e.RunDir(id).File(runfiles.RestoreFile),

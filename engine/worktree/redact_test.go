@@ -131,8 +131,8 @@ func TestPrune(t *testing.T) {
 			require.ElementsMatch(t, tt.pruned, pruned)
 			for _, s := range report.Spared {
 				whose := map[string]string{"parent": ids["child"], "sibling": ids["child"]}[names[s.Thread]]
-				require.Contains(t, s.Why, whose)
-				require.Contains(t, s.Why, "n")
+				require.Contains(t, s.Reason, whose)
+				require.Contains(t, s.Reason, "n")
 			}
 			for name, id := range ids {
 				_, err := os.Lstat(w.Dirs.Worktree(id))

@@ -526,7 +526,7 @@ func (e Keeper) states(
 	ctx context.Context, x heads.Heads, seen map[protocol.Hash]bool,
 ) iter.Seq2[state, error] {
 	return func(yield func(state, error) bool) {
-		standings, err := heads.Standings(ctx, x)
+		standings, err := heads.ThreadStates(ctx, x)
 		facts, lost := x.AllFacts(ctx)
 		if err = errors.Join(err, lost); err != nil && !yield(state{}, err) {
 			return

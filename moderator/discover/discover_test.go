@@ -135,7 +135,7 @@ func TestDiscoverPassesOverWhatOthersOwn(t *testing.T) {
 		for _, i := range ignored {
 			rel, err := filepath.Rel(root, i.Path)
 			require.NoError(t, err)
-			passed = append(passed, filepath.ToSlash(rel)+" "+i.Why)
+			passed = append(passed, filepath.ToSlash(rel)+" "+i.Reason)
 		}
 		return list, passed
 	}

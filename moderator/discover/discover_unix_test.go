@@ -43,7 +43,7 @@ func TestDiscoverIgnoresLinksThatLeadOut(t *testing.T) {
 			if filepath.Base(i.Path) == "loop.yaml" {
 				why = "is a symbolic link in a loop"
 			}
-			require.Equal(t, why, i.Why)
+			require.Equal(t, why, i.Reason)
 			names = append(names, filepath.Base(i.Path))
 		}
 		require.Equal(t, []string{"a.yaml", "b.yaml", "c", "loop.yaml", "zero.yaml", ".workflows"}, names)

@@ -257,9 +257,9 @@ func plural(least, most int) string {
 type Reads struct {
 	// Paths lists the paths that start at the input, in source order.
 	Paths []Path
-	// Whole means that the expression can use any field: it uses the input as a whole ($, $$, *, **), or
+	// All means that the expression can use any field: it uses the input as a whole ($, $$, *, **), or
 	// computes a field name.
-	Whole bool
+	All bool
 	// Unbound lists the variables that are neither assigned nor functions, in source order. Only [Options]
 	// can give them a value.
 	Unbound []Name
@@ -295,7 +295,7 @@ func (x *Expr) Reads() Reads {
 		functions: x.functions}
 	t.use(x.root, true)
 	slices.SortStableFunc(t.paths, func(a, b *Path) int { return a.Pos.Offset - b.Pos.Offset })
-	r := Reads{Whole: t.all, Unbound: slices.Clone(x.unbound)}
+	r := Reads{All: t.all, Unbound: slices.Clone(x.unbound)}
 	c := cursor{src: x.src, pos: syntax.Position(x.src, 0)}
 	for _, p := range t.paths {
 		p.Pos = c.to(p.Pos.Offset)
@@ -316,7 +316,7 @@ func (x *Expr) Reads() Reads {
 // Newest returns how many of the last items of a field the expression can use. ok is false if the number is
 // unknown.
 func (r Reads) Newest(field string) (n int, ok bool) {
-	if r.Whole {
+	if r.All {
 		return 0, false
 	}
 	for _, p := range r.Paths {

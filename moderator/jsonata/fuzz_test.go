@@ -33,7 +33,7 @@ func FuzzParse(f *testing.F) {
 				t.Fatalf("%q: bad path %v", src, p)
 			}
 		}
-		if r.Whole != touches(r, "no field has this name") {
+		if r.All != touches(r, "no field has this name") {
 			t.Fatalf("%q: Whole and Touches disagree", src)
 		}
 	})
@@ -124,5 +124,5 @@ func wellFormed(t *testing.T, src string, err error) {
 
 // touches reports whether an expression can use a field of its input.
 func touches(r Reads, field string) bool {
-	return r.Whole || slices.ContainsFunc(r.Paths, func(p Path) bool { return p.Names[0] == field })
+	return r.All || slices.ContainsFunc(r.Paths, func(p Path) bool { return p.Names[0] == field })
 }

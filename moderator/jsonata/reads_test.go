@@ -88,7 +88,7 @@ func TestReads(t *testing.T) {
 			}
 			require.Equal(t, tt.paths, shown(got.Paths))
 			require.Equal(t, tt.bound, shown(got.Bound))
-			require.Equal(t, tt.whole, got.Whole)
+			require.Equal(t, tt.whole, got.All)
 			require.Equal(t, tt.unbound, strings.Join(unbound, " "))
 		})
 	}

@@ -85,7 +85,7 @@ func TestTouches(t *testing.T) {
 		for _, p := range r.Paths {
 			got[p.Names[0]] = true
 		}
-		if r.Whole {
+		if r.All {
 			got["*"] = true
 		}
 		expected := map[string]bool{}

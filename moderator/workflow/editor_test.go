@@ -155,7 +155,7 @@ func TestSchemaRefusesNothingThatIsValid(t *testing.T) {
 func TestWhatOnlyTheValidatorKnows(t *testing.T) {
 	t.Parallel()
 	schema := editorSchema(t)
-	for what, edit := range map[string][2]string{
+	for desc, edit := range map[string][2]string{
 		"names that nothing has":           {"role: worker", "role: wroker"},
 		"statuses without an edge":         {"    ready:", "    redy:"},
 		"nodes without a role":             {"  worker:\n    _:", "  wroker:\n    _:"},
@@ -173,17 +173,17 @@ func TestWhatOnlyTheValidatorKnows(t *testing.T) {
 		"what a prompt can be left out of": {"description: Plans", `description: ""`},
 	} {
 		text := base(t, edit[0], edit[1])
-		require.NoError(t, schema.Validate(value(t, text)), what)
-		require.Error(t, accepts(text), what)
+		require.NoError(t, schema.Validate(value(t, text)), desc)
+		require.Error(t, accepts(text), desc)
 	}
-	for what, edit := range map[string][2]string{
+	for desc, edit := range map[string][2]string{
 		"conditions that do not exist": {"condition: notApproved", "condition: notAproved"},
 		"JSONata":                      {"depth > 5", "depth >"},
 		"entries that are never taken": {"condition: notApproved, ", ""},
 	} {
 		text := replaceOnce(strings.Replace(lists, `, location: "{{plan}}"`, "", 1), edit[0], edit[1])
-		require.NoError(t, schema.Validate(value(t, text)), what)
-		require.Error(t, accepts(text), what)
+		require.NoError(t, schema.Validate(value(t, text)), desc)
+		require.Error(t, accepts(text), desc)
 	}
 }
 
@@ -194,8 +194,8 @@ func mutate(random *rand.Rand, root any) string {
 		collect(root, "", func(path string, parent any, key any) {
 			at = append(at, func() string { return path + ": " + change(random, parent, key) })
 		})
-		if what := at[random.IntN(len(at))](); what != "" {
-			return what
+		if desc := at[random.IntN(len(at))](); desc != "" {
+			return desc
 		}
 	}
 }

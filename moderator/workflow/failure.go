@@ -121,9 +121,9 @@ func (d *draft) readWhen(c *childDraft, role *protocol.ChildRole, n *yamldoc.Nod
 	if n == nil || isNull(n) {
 		return
 	}
-	text, ok := d.text(n, "when of "+c.what)
+	text, ok := d.text(n, "when of "+c.desc)
 	if ok && strings.TrimSpace(text) == "" {
-		d.add(n.Pos, "remove it to run the part always", "when of %s is blank", c.what)
+		d.add(n.Pos, "remove it to run the part always", "when of %s is blank", c.desc)
 	} else if ok {
 		c.when, c.condition, role.When, d.language = n, text, strings.TrimSpace(text), protocol.Language3
 	}

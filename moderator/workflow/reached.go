@@ -232,7 +232,7 @@ func (d *draft) noEarlier(role, name string, places []answer) (problem, remedy s
 	}
 	if i := slices.IndexFunc(places, func(a answer) bool { return a.part != nil }); i >= 0 {
 		return "has no value here: " + places[i].lacks(),
-			fmt.Sprintf("write prompt: %q in %s, and {{prompt}} here", "{{"+name+"}}", places[i].part.what)
+			fmt.Sprintf("write prompt: %q in %s, and {{prompt}} here", "{{"+name+"}}", places[i].part.desc)
 	}
 	if d.nodeByName[role] == nil {
 		for _, r := range d.roles {

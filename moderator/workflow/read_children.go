@@ -23,7 +23,7 @@ type Used struct {
 
 // childDraft is a part of a role, played by a child thread.
 type childDraft struct {
-	what         string // description for messages
+	desc         string // description for messages
 	pos          yamldoc.Pos
 	role         word // of the same workflow; "" for a workflow
 	used         *Used
@@ -56,7 +56,7 @@ func (d *draft) readChildren(r *roleDraft, m map[string]*yamldoc.Node, what stri
 	r.join = m["join"]
 	switch player {
 	case protocol.PlayedByWorkflow:
-		c := childDraft{what: what, pos: m["workflow"].Pos, vars: m["vars"]}
+		c := childDraft{desc: what, pos: m["workflow"].Pos, vars: m["vars"]}
 		c.used = d.use(m["workflow"], "workflow of "+what)
 		r.role.Inputs = d.readVars(m["vars"], "vars of "+what)
 		if c.used != nil {
@@ -159,7 +159,7 @@ func (d *draft) readEach(r *roleDraft, n *yamldoc.Node, what string) {
 
 // readChild reads one part: a role or a workflow, with its prompt and inputs.
 func (d *draft) readChild(n *yamldoc.Node, at yamldoc.Pos, what string, more []field) (childDraft, protocol.ChildRole) {
-	c, role := childDraft{what: what, pos: at}, protocol.ChildRole{}
+	c, role := childDraft{desc: what, pos: at}, protocol.ChildRole{}
 	if isUnread(n) {
 		return c, role
 	}
@@ -245,9 +245,9 @@ func (d *draft) checkChildren() {
 		for _, c := range r.children {
 			d.checkChild(r, c)
 			d.checkPart(c)
-			d.noteForeign("prompt of "+c.what, c.text, c.prompt)
+			d.noteForeign("prompt of "+c.desc, c.text, c.prompt)
 			if c.when != nil {
-				d.checkExpression("when of "+c.what, c.condition, c.when, nil, d.placesBefore(r.name))
+				d.checkExpression("when of "+c.desc, c.condition, c.when, nil, d.placesBefore(r.name))
 			}
 		}
 		if r.of != nil && r.role.Each.Of != "" {
@@ -267,15 +267,15 @@ func (d *draft) checkChild(r *roleDraft, c childDraft) {
 		target := d.roleByName[c.role.text]
 		switch {
 		case target == nil && !d.lostRoles && strings.ContainsAny(c.role.text, "./"):
-			d.add(c.role.pos, "{workflow: "+c.role.text+"}", "%s refers to unknown role %s", c.what,
+			d.add(c.role.pos, "{workflow: "+c.role.text+"}", "%s refers to unknown role %s", c.desc,
 				quote(c.role.text))
 		case target == nil && !d.lostRoles:
 			d.add(c.role.pos, d.didYouMean(c.role.text, d.roleNames, "the roles are"),
-				"%s refers to unknown role %s", c.what, quote(c.role.text))
+				"%s refers to unknown role %s", c.desc, quote(c.role.text))
 		case target != nil && target.role.HasChildren():
 			d.add(c.role.pos, "move it to a workflow, and use that", "%s refers to role %s, which has children "+
 				"itself",
-				c.what, quote(c.role.text))
+				c.desc, quote(c.role.text))
 		}
 		return
 	}
@@ -288,13 +288,13 @@ func (d *draft) checkChild(r *roleDraft, c childDraft) {
 			given[e.Key] = true
 			if _, known := c.used.Definition.Inputs[e.Key]; !known {
 				d.add(e.Pos, d.didYouMean(e.Key, c.used.Definition.inputNames(), "its inputs are"),
-					"%s: workflow %s has no input %s", c.what, quote(c.used.Definition.Name), quote(e.Key))
+					"%s: workflow %s has no input %s", c.desc, quote(c.used.Definition.Name), quote(e.Key))
 			}
 		}
 	}
 	for _, name := range c.used.Definition.inputNames() {
 		if c.used.Definition.Inputs[name].Default == nil && !given[name] {
-			d.add(c.pos, "vars: {"+name+": …}", "%s: workflow %s needs the input %s", c.what, quote(c.used.Definition.Name),
+			d.add(c.pos, "vars: {"+name+": …}", "%s: workflow %s needs the input %s", c.desc, quote(c.used.Definition.Name),
 				quote(name))
 		}
 	}
@@ -326,16 +326,16 @@ func (d *draft) checkChildTemplates(n *nodeDraft, e *edgeDraft) {
 	for _, c := range target.children {
 		source := d.sourceOf(n, e)
 		source.item = c.each
-		d.checkTemplate("prompt of "+c.what+", by "+n.at(e), c.text, c.prompt, source)
+		d.checkTemplate("prompt of "+c.desc+", by "+n.at(e), c.text, c.prompt, source)
 		if c.vars == nil {
 			continue
 		}
 		source.fixed = true
 		for _, v := range c.vars.Entries {
 			if text, ok := v.Value.Scalar.(string); ok && v.Value.Kind == yamldoc.Scalar {
-				d.checkTemplate("vars."+v.Key+" of "+c.what+", by "+n.at(e), text, v.Value, source)
+				d.checkTemplate("vars."+v.Key+" of "+c.desc+", by "+n.at(e), text, v.Value, source)
 			} else {
-				d.checkVarsWithin("vars."+v.Key+" of "+c.what+", by "+n.at(e), v.Value, source)
+				d.checkVarsWithin("vars."+v.Key+" of "+c.desc+", by "+n.at(e), v.Value, source)
 			}
 		}
 	}

@@ -367,7 +367,7 @@ func (d *draft) checkCommand(n *nodeDraft, e *edgeDraft) {
 // checkPart checks the templates of a command that plays a part. Its thread has no earlier answers, so its
 // prompt contains all its data.
 func (d *draft) checkPart(c childDraft) {
-	d.checkWords(d.roleByName[c.role.text], "as "+c.what, answer{part: &c})
+	d.checkWords(d.roleByName[c.role.text], "as "+c.desc, answer{part: &c})
 }
 
 // checkWords checks a command's arguments and variables.

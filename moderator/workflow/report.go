@@ -54,11 +54,11 @@ func unread(n *yamldoc.Node) *yamldoc.Node { return source.Unread(n) }
 
 // once reports whether a notice is issued for the first time.
 func (d *draft) once(what string) bool {
-	first := !d.said[what]
-	if d.said == nil {
-		d.said = map[string]bool{}
+	first := !d.reported[what]
+	if d.reported == nil {
+		d.reported = map[string]bool{}
 	}
-	d.said[what] = true
+	d.reported[what] = true
 	return first
 }
 

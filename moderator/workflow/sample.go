@@ -126,7 +126,7 @@ type draft struct {
 
 	short     map[string]bool // nodes written as their only edge, see short.go
 	copied    int             // total bytes of role prompts copied to edges
-	said      map[string]bool // notices already issued
+	reported  map[string]bool // notices already issued
 	derived   map[string]bool // roles whose schema is derived from their parts
 	versioned bool            // the file has "version: 1", as files of the original do
 	language  int             // [protocol.Language3] if it uses features of that version

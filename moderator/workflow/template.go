@@ -159,7 +159,7 @@ func (d *draft) variableRemedy(tag mustache.Tag, from answer, names []string) st
 		return "did you mean " + quote(input) + "?"
 	}
 	if from.part != nil {
-		return fmt.Sprintf("write prompt: %s in %s, and {{prompt}} here", quote(tag.Source), from.part.what)
+		return fmt.Sprintf("write prompt: %s in %s, and {{prompt}} here", quote(tag.Source), from.part.desc)
 	}
 	if from.role != nil && from.status != "" {
 		if other := from.statusesWith(tag.Path[0]); len(other) > 0 && !slices.Contains(other, from.status) {

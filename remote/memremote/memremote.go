@@ -180,7 +180,7 @@ func (m *Remote) Swap(ctx context.Context, s remote.Swap) error {
 	if err := s.Check(); err != nil {
 		return err
 	}
-	if err := remote.Whole(ctx, reader{m}, s.Head, ""); err != nil {
+	if err := remote.CheckComplete(ctx, reader{m}, s.Head, ""); err != nil {
 		return err
 	}
 	m.mu.Lock()

@@ -104,7 +104,7 @@ func fences(t *testing.T, w world) {
 	require.NoError(t, other.Swap(ctx, remote.Swap{Thread: idA, Was: c.Heads[0], Head: c.Heads[2], Fence: lease.Fence}))
 	require.NoError(t, other.Release(ctx, idA, lease.Fence))
 	require.Error(t, w.Swap(ctx, late))
-	stands(t, w, idA, c.Heads[2])
+	requireHead(t, w, idA, c.Heads[2])
 }
 
 // leaseRaces checks that only one of several clients gets a lease, and that only its swap succeeds.
@@ -135,7 +135,7 @@ func leaseRaces(t *testing.T, w world) {
 		last = got[won].Fence
 		require.NoError(t, remotes[won].Release(t.Context(), idA, last))
 	}
-	stands(t, w, idA, c.Head())
+	requireHead(t, w, idA, c.Head())
 }
 
 func objects(t *testing.T, w world) {

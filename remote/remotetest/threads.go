@@ -30,14 +30,14 @@ func swaps(t *testing.T, w world) {
 		Got: c.Heads[1]})
 
 	other := w.open()
-	stands(t, other, idA, c.Heads[1])
+	requireHead(t, other, idA, c.Heads[1])
 	require.NoError(t, other.Swap(ctx, remote.Swap{Thread: idA, Was: c.Heads[1], Head: c.Heads[2]}))
 	conflict(t, w.Swap(ctx, remote.Swap{Thread: idA, Was: c.Heads[1], Head: c.Heads[3]}),
 		remote.ConflictError{Thread: idA, Want: c.Heads[1], Got: c.Heads[2]})
 	require.NoError(t, w.Swap(ctx, remote.Swap{Thread: idA, Was: c.Heads[2], Head: c.Heads[2]}), "a move to where it is")
 	require.NoError(t, w.Swap(ctx, remote.Swap{Thread: idA, Was: c.Heads[2], Head: c.Heads[1]}),
 		"a step may be taken back")
-	stands(t, other, idA, c.Heads[1])
+	requireHead(t, other, idA, c.Heads[1])
 }
 
 func ends(t *testing.T, w world) {
@@ -57,7 +57,7 @@ func ends(t *testing.T, w world) {
 	require.NoError(t, w.Swap(ctx, remote.Swap{Thread: idA, Was: c.Head(), WasEnded: true, Head: next}), "it goes on")
 	conflict(t, w.Swap(ctx, remote.Swap{Thread: idA, Was: next, WasEnded: true, Head: next}),
 		remote.ConflictError{Thread: idA, Want: next, WantEnd: true, Got: next})
-	stands(t, w, idA, next)
+	requireHead(t, w, idA, next)
 
 	require.NoError(t, w.Swap(ctx, remote.Swap{Thread: idB, Head: next, Ended: end}), "one may come when it has ended")
 	got, err = w.Thread(ctx, idB)
@@ -106,7 +106,7 @@ func hollow(t *testing.T, w world) {
 	for _, head := range []cas.Hash{gone, after} {
 		require.Error(t, w.Swap(ctx, remote.Swap{Thread: idA, Was: c.Head(), Head: head}), "a step cannot be redacted")
 	}
-	stands(t, w, idA, c.Head())
+	requireHead(t, w, idA, c.Head())
 }
 
 func facts(t *testing.T, w world) {
@@ -173,7 +173,7 @@ func lists(t *testing.T, w world) {
 	for range other.Threads(ctx, remote.Filter{}) {
 		break
 	}
-	stands(t, other, idA, c.Heads[0])
+	requireHead(t, other, idA, c.Heads[0])
 }
 
 func refusals(t *testing.T, w world) {
@@ -211,7 +211,7 @@ func refusals(t *testing.T, w world) {
 		require.Error(t, err, id)
 	}
 	require.Len(t, collect(t, w.Threads(ctx, remote.Filter{})), 1)
-	stands(t, w, idA, c.Head())
+	requireHead(t, w, idA, c.Head())
 }
 
 // races checks that only one of several clients can move a head from the same node, in every round.
@@ -235,13 +235,13 @@ func races(t *testing.T, w world) {
 			}
 			return err
 		})
-		stands(t, w, idA, next[won])
+		requireHead(t, w, idA, next[won])
 		c.Heads = append(c.Heads, next[won])
 	}
 	won := winner(t, many, func(i int) error {
 		return lostTo[*remote.ConflictError](remotes[i].Swap(t.Context(), remote.Swap{Thread: idB, Head: c.Heads[i%2]}))
 	})
-	stands(t, w, idB, c.Heads[won%2])
+	requireHead(t, w, idB, c.Heads[won%2])
 }
 
 var errLost = errors.New("somebody else won")
@@ -337,7 +337,7 @@ func canceled(t *testing.T, w world) {
 	absent, err := w.Missing(t.Context(), []cas.Hash{node.Hash})
 	require.NoError(t, err)
 	require.Len(t, absent, 1)
-	stands(t, w, idA, c.Head())
+	requireHead(t, w, idA, c.Head())
 }
 
 func conflict(t *testing.T, err error, want remote.ConflictError) {
@@ -348,7 +348,7 @@ func conflict(t *testing.T, err error, want remote.ConflictError) {
 	require.Contains(t, got.Error(), fmt.Sprint(want.Got), "both heads are named")
 }
 
-func stands(t *testing.T, r remote.Remote, thread string, want cas.Hash) {
+func requireHead(t *testing.T, r remote.Remote, thread string, want cas.Hash) {
 	t.Helper()
 	got, err := r.Thread(t.Context(), thread)
 	require.NoError(t, err)

@@ -101,7 +101,7 @@ func (r *Remote) Put(ctx context.Context, records []remote.Record) (different []
 		different, err = r.putUnder(ctx, durable.LockShared, r.store.Commit, batch)
 	}
 	if damage := (*cas.CorruptError)(nil); len(batch.tombstones) > 0 || errors.As(err, &damage) {
-		return r.putUnder(ctx, durable.LockAlone, r.store.Mend, batch)
+		return r.putUnder(ctx, durable.LockExclusive, r.store.Repair, batch)
 	}
 	return different, err
 }
@@ -412,8 +412,8 @@ func (r *recent) remember(nodes []cas.Node) {
 	}
 }
 
-// forget clears the cache once a head refers to the nodes.
-func (r *recent) forget() {
+// reset clears the cache once a head refers to the nodes.
+func (r *recent) reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	clear(r.nodes)
@@ -568,7 +568,7 @@ func (f filesIn) split(dir protocol.Tree, at, name string, others filesIn) (foun
 
 // states returns the snapshots of all threads here.
 func (r *Remote) states(ctx context.Context, facts map[string]heads.Facts) (map[string][]protocol.Tree, error) {
-	standings, err := heads.Standings(ctx, r.index)
+	standings, err := heads.ThreadStates(ctx, r.index)
 	if err != nil {
 		return nil, err
 	}

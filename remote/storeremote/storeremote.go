@@ -63,7 +63,7 @@ func Open(ctx context.Context, dir string, o Options) (*Remote, error) {
 	if err := cmp.Or(check(dir), guard(dir, o)); err != nil {
 		return nil, err
 	}
-	disk := durable.Beneath(dir)
+	disk := durable.Rooted(dir)
 	s, err := fsstore.Open(ctx, filepath.Join(dir, "cas"), fsstore.Options{Home: dir, Hash: o.Hash, Flush: o.Flush,
 		FS: disk})
 	if err != nil {
@@ -114,7 +114,7 @@ func (r *Remote) Thread(ctx context.Context, thread string) (remote.State, error
 	if !threadid.Valid(thread) {
 		return remote.State{}, remote.Faultf("%q is not a thread id", thread)
 	}
-	s, err := r.standing(ctx, thread)
+	s, err := r.state(ctx, thread)
 	if err != nil {
 		return s, err
 	}
@@ -127,8 +127,8 @@ func (r *Remote) Thread(ctx context.Context, thread string) (remote.State, error
 	return s, nil
 }
 
-// standing returns the state of a thread. The error is [heads.ErrNoThread].
-func (r *Remote) standing(ctx context.Context, thread string) (remote.State, error) {
+// state returns the state of a thread. The error is [heads.ErrNoThread].
+func (r *Remote) state(ctx context.Context, thread string) (remote.State, error) {
 	s := remote.State{Thread: thread}
 	for range 2 { // if it is reopened between the two reads, the second pass finds it active
 		h, err := r.index.Head(ctx, thread)
@@ -153,7 +153,7 @@ func endOf(e heads.Ended) *remote.Ended {
 // Threads implements [remote.Remote]. It yields the error for unreadable index entries after all threads.
 func (r *Remote) Threads(ctx context.Context, f remote.Filter) iter.Seq2[remote.State, error] {
 	return func(yield func(remote.State, error) bool) {
-		standings, damage := heads.Standings(ctx, r.index)
+		standings, damage := heads.ThreadStates(ctx, r.index)
 		facts, err := r.index.AllFacts(ctx)
 		damage = errors.Join(damage, err)
 		ids := make([]string, 0, len(standings))
@@ -201,16 +201,16 @@ func (r *Remote) Swap(ctx context.Context, s remote.Swap) (err error) {
 	}
 	defer func() { err = errors.Join(err, release()) }()
 	// Compare first: the nodes below a head that isn't the thread's may be missing.
-	if is, err := r.standing(ctx, s.Thread); err == nil && is.Head != s.Was || err != nil && s.Was != "" {
+	if is, err := r.state(ctx, s.Thread); err == nil && is.Head != s.Was || err != nil && s.Was != "" {
 		return cmp.Or(s.Compare(nilIf(is, err)), err)
 	}
-	if err := remote.Whole(ctx, r.recent, s.Head, s.Was); err != nil {
+	if err := remote.CheckComplete(ctx, r.recent, s.Head, s.Was); err != nil {
 		return err
 	}
 	if err := r.locked(ctx, func() error { return r.move(ctx, s) }); err != nil {
 		return err
 	}
-	r.recent.forget()
+	r.recent.reset()
 	return nil
 }
 
@@ -219,7 +219,7 @@ const skew = 10 * time.Minute
 
 // move carries out a swap under the lock.
 func (r *Remote) move(ctx context.Context, s remote.Swap) error {
-	is, err := r.standing(ctx, s.Thread)
+	is, err := r.state(ctx, s.Thread)
 	if err != nil && !errors.Is(err, heads.ErrNoThread) {
 		return err
 	}
@@ -494,7 +494,7 @@ func (r *Remote) Take(ctx context.Context, thread, holder string, duration time.
 	if err := cmp.Or(ctx.Err(), remote.CheckLease(thread, holder, duration)); err != nil {
 		return l, err
 	}
-	if _, err := r.standing(ctx, thread); err != nil {
+	if _, err := r.state(ctx, thread); err != nil {
 		return l, err
 	}
 	err = r.locked(ctx, func() error {

@@ -142,8 +142,8 @@ func (c *Client) fail(err error) {
 	_ = c.hangUp() // err is more useful
 }
 
-// why returns the reason why the connection was closed if it is known, else err.
-func (c *Client) why(err error) error {
+// cause returns the reason why the connection was closed if it is known, else err.
+func (c *Client) cause(err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return cmp.Or(c.ended, err)
@@ -151,7 +151,7 @@ func (c *Client) why(err error) error {
 
 // broken closes the connection because of an invalid message.
 func (c *Client) broken(err error) error {
-	err = c.why(err)
+	err = c.cause(err)
 	c.fail(err)
 	return err
 }
@@ -183,7 +183,7 @@ func (c *Client) call(ctx context.Context, a ask, send func(out *bufio.Writer) e
 	case <-ctx.Done():
 		return answer{}, ctx.Err()
 	}
-	if err := c.why(nil); err != nil {
+	if err := c.cause(nil); err != nil {
 		return answer{}, err
 	}
 	defer context.AfterFunc(ctx, func() { c.fail(ctx.Err()) })()
@@ -296,16 +296,16 @@ func (e *NoHelperError) Unwrap() error { return e.Err }
 type HelperError struct {
 	Program string
 	Status  string // description of how it ended
-	Said    string // end of its stderr on one line; "" if empty
+	Stderr  string // end of its stderr on one line; "" if empty
 	Err     error
 }
 
 // Error implements error.
 func (e *HelperError) Error() string {
-	if e.Said == "" {
+	if e.Stderr == "" {
 		return fmt.Sprintf("%s exited (%s) without an error message", e.Program, e.Status)
 	}
-	return fmt.Sprintf("%s exited (%s): %s", e.Program, e.Status, e.Said)
+	return fmt.Sprintf("%s exited (%s): %s", e.Program, e.Status, e.Stderr)
 }
 
 // Unwrap returns the cause.
@@ -337,7 +337,7 @@ func Dial(ctx context.Context, h Helper, o Options) (*Client, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, &NoHelperError{Program: h.Address.Program(), Err: err}
 	}
-	p := &process{cmd: cmd, name: h.Address.Program(), said: said, in: in, out: out, ended: make(chan struct{})}
+	p := &process{cmd: cmd, name: h.Address.Program(), stderr: said, in: in, out: out, ended: make(chan struct{})}
 	return connect(ctx, out, in, p.hangUp, o, p.explain)
 }
 
@@ -355,14 +355,14 @@ func (h Helper) find() (string, error) {
 
 // process is a running helper.
 type process struct {
-	cmd   *exec.Cmd
-	name  string
-	said  *tail
-	in    io.Closer
-	out   io.Closer
-	once  sync.Once
-	ended chan struct{}
-	err   error // result of Wait
+	cmd    *exec.Cmd
+	name   string
+	stderr *tail
+	in     io.Closer
+	out    io.Closer
+	once   sync.Once
+	ended  chan struct{}
+	err    error // result of Wait
 }
 
 // wait waits for the helper to end, and kills it after the grace period.
@@ -389,7 +389,7 @@ func (p *process) explain(err error) error {
 	if p.err != nil {
 		status = p.err.Error()
 	}
-	return &HelperError{Program: p.name, Status: status, Said: p.said.line(), Err: err}
+	return &HelperError{Program: p.name, Status: status, Stderr: p.stderr.line(), Err: err}
 }
 
 // tail is a writer that keeps the end of the data.
@@ -425,7 +425,7 @@ func (t *tail) line() string {
 func (c *Client) lost(err error) error {
 	var wrong *remote.FaultError
 	err = cut(err)
-	if c.explain != nil && !errors.As(err, &wrong) && c.why(nil) == nil {
+	if c.explain != nil && !errors.As(err, &wrong) && c.cause(nil) == nil {
 		err = c.explain(err)
 	}
 	return c.broken(err)

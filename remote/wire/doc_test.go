@@ -30,16 +30,16 @@ func TestDocumentedSession(t *testing.T) {
 	for line := range strings.Lines(session) {
 		text := strings.TrimSuffix(line[2:], "\n")
 		bytes, err := hex.DecodeString(strings.ReplaceAll(text, " ", ""))
-		said := string(bytes)
+		stderr := string(bytes)
 		if err != nil {
-			said = frame(text[0], text[2:])
+			stderr = frame(text[0], text[2:])
 		} else {
-			require.EqualValues(t, len(said)-5, binary.BigEndian.Uint32(bytes[1:]))
+			require.EqualValues(t, len(stderr)-5, binary.BigEndian.Uint32(bytes[1:]))
 		}
 		if line[0] == '>' {
-			client += said
+			client += stderr
 		} else {
-			server += said
+			server += stderr
 		}
 	}
 	now := func() time.Time { return time.UnixMilli(1_780_000_000_000) }

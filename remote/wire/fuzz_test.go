@@ -56,7 +56,7 @@ func FuzzServer(f *testing.F) {
 		_ = wire.Serve(t.Context(), bytes.NewReader(says), io.Discard, func(context.Context, wire.Hello) (remote.Remote, error) { return r, nil })
 		for s, err := range r.Threads(t.Context(), remote.Filter{}) {
 			require.NoError(t, err)
-			require.NoError(t, remote.Whole(t.Context(), memremote.Reader(r), s.Head, ""), "no head leads to what is not there")
+			require.NoError(t, remote.CheckComplete(t.Context(), memremote.Reader(r), s.Head, ""), "no head leads to what is not there")
 		}
 	})
 }

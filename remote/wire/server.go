@@ -432,12 +432,12 @@ func (c *Client) Get(ctx context.Context, hashes []cas.Hash) iter.Seq2[remote.Re
 			next++
 			return yield(r)
 		})
-		return c.whole(err, next, len(hashes))
+		return c.checkCount(err, next, len(hashes))
 	})
 }
 
-// whole returns an error if a list ends early without an error.
-func (c *Client) whole(err error, got, asked int) error {
+// checkCount returns an error if a list ends early without an error.
+func (c *Client) checkCount(err error, got, asked int) error {
 	if err == nil && got < asked {
 		return c.broken(remote.Faultf("the remote sent %d of %d requested", got, asked))
 	}
@@ -631,7 +631,7 @@ func (c *Client) GetObjects(ctx context.Context, ids []protocol.Tree) iter.Seq2[
 			next++
 			return yield(o)
 		})
-		return c.whole(err, next, len(ids))
+		return c.checkCount(err, next, len(ids))
 	})
 }
 

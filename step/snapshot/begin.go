@@ -94,12 +94,12 @@ type NoRoomError struct {
 func (e *NoRoomError) Error() string { return "no space in " + e.Dir + ": " + e.Err.Error() }
 func (e *NoRoomError) Unwrap() error { return e.Err }
 
-// enoughRoom is the free space in bytes above which a disk doesn't count as full.
-const enoughRoom = 16 << 20
+// minFree is the free space in bytes above which a disk doesn't count as full.
+const minFree = 16 << 20
 
 // room returns an error if the disk is full.
 func room(store string) error {
-	temporary, err := durable.OS().WriteTemp(filepath.Join(store, "room"), make([]byte, enoughRoom), 0o600,
+	temporary, err := durable.OS().WriteTemp(filepath.Join(store, "room"), make([]byte, minFree), 0o600,
 		durable.FullFlush)
 	if err != nil {
 		return &NoRoomError{Dir: store, Err: err}

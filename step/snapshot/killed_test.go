@@ -124,10 +124,10 @@ func TestKilledWorktrees(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, tree, planned)
 	w.sh("cp a " + two) // the rest is missing
-	taken, rescued, err := snapshot.Begin(t.Context(), w.env, repo, &s, record)
+	diskUsage, rescued, err := snapshot.Begin(t.Context(), w.env, repo, &s, record)
 	require.NoError(t, err)
 	require.NotEmpty(t, rescued)
-	require.Equal(t, tree, taken.Tree)
+	require.Equal(t, tree, diskUsage.Tree)
 	require.FileExists(t, filepath.Join(two, "d/b"))
 
 	require.NoError(t, os.Rename(two, filepath.Join(dir, ".gone-two")))

@@ -25,8 +25,8 @@ func (e *ConflictError) Error() string { return "both sides changed " + Abbrevia
 // ErrTooOld means that git cannot merge without a work tree.
 var ErrTooOld = errors.New("git 2.38 or newer is needed to merge")
 
-// ErrNobody means that git has no name and email address for a commit.
-var ErrNobody = errors.New("git has no user.name or user.email")
+// ErrNoIdentity means that git has no name and email address for a commit.
+var ErrNoIdentity = errors.New("git has no user.name or user.email")
 
 // MakeCommit creates a commit of a tree, with parents and the user as its author, in our git directory.
 func (r Repo) MakeCommit(ctx context.Context, s Spec, tree protocol.Tree, message string,
@@ -81,7 +81,7 @@ func (r Repo) asUser(ctx context.Context, s Spec) (git, error) {
 	for _, as := range []string{"AUTHOR", "COMMITTER"} {
 		ident, err := g.line(ctx, "var", "GIT_"+as+"_IDENT")
 		if err != nil {
-			return g, errors.Join(ErrNobody, err)
+			return g, errors.Join(ErrNoIdentity, err)
 		}
 		name, rest, _ := strings.Cut(ident, " <")
 		email, _, _ := strings.Cut(rest, "> ")

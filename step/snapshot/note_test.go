@@ -31,9 +31,9 @@ func (w *world) counted() func() []string {
 
 func (w *world) begin() snapshot.Taken {
 	w.Helper()
-	taken, _, err := snapshot.Begin(w.Context(), w.env, w.repo, &w.spec, w.spec.Index+".restore")
+	diskUsage, _, err := snapshot.Begin(w.Context(), w.env, w.repo, &w.spec, w.spec.Index+".restore")
 	require.NoError(w, err)
-	return taken
+	return diskUsage
 }
 
 // Cached information saves processes.

@@ -108,13 +108,13 @@ func (w *world) take() snapshot.Taken {
 	if w.spec.Git == "" {
 		require.NoError(w, w.open())
 	}
-	taken, err := snapshot.Take(w.Context(), w.env, w.spec)
+	diskUsage, err := snapshot.Take(w.Context(), w.env, w.spec)
 	require.NoError(w, err)
-	w.spec.Tree = taken.Tree
-	if taken.Commit != "" {
-		w.spec.Parent = taken.Commit
+	w.spec.Tree = diskUsage.Tree
+	if diskUsage.Commit != "" {
+		w.spec.Parent = diskUsage.Commit
 	}
-	return taken
+	return diskUsage
 }
 
 func (w *world) restore(to protocol.Tree) {
@@ -285,18 +285,18 @@ func TestLeftOut(t *testing.T) {
 	require.NoError(t, w.open())
 	w.spec.MaxFile, w.spec.Skip, w.spec.DenyRead = 100, []string{"home"}, []string{"conf/prod.key", "d", "secrets"}
 	w.sh(`head -c 101 /dev/zero > big; head -c 200 /dev/zero > a; git init -q nested; git -C nested commit -q --allow-empty -m x; mkdir home conf secrets; echo key > home/k; echo key > conf/prod.key; echo > conf/x; echo key > secrets/k; echo changed > d/b; mkfifo pipe; echo x > locked; chmod 000 locked`)
-	taken := w.take()
+	diskUsage := w.take()
 	want := []string{"big", "nested", "conf/prod.key", "secrets/k"}
 	if os.Geteuid() != 0 {
 		want = append(want, "locked")
 	}
-	require.ElementsMatch(t, want, taken.Left)
-	names := w.sh(`git --git-dir "$STORE" ls-tree -r --name-only ` + strings.TrimPrefix(string(taken.Tree), "sha1:"))
+	require.ElementsMatch(t, want, diskUsage.Left)
+	names := w.sh(`git --git-dir "$STORE" ls-tree -r --name-only ` + strings.TrimPrefix(string(diskUsage.Tree), "sha1:"))
 	for _, out := range []string{"home", "prod.key", "secrets"} {
 		require.NotContains(t, names, out)
 	}
 	require.Contains(t, names, "conf/x\n")
-	require.Equal(t, "changed\n", w.sh(`git --git-dir "$STORE" cat-file blob `+strings.TrimPrefix(string(taken.Tree), "sha1:")+":d/b"), "git tracks it")
+	require.Equal(t, "changed\n", w.sh(`git --git-dir "$STORE" cat-file blob `+strings.TrimPrefix(string(diskUsage.Tree), "sha1:")+":d/b"), "git tracks it")
 	require.Contains(t, names, "a\n")
 }
 
@@ -353,17 +353,17 @@ func TestHostileRepositories(t *testing.T) {
 			w.sh(evil + script + `; rm -f "$EVIL"; echo changed >> d/b`)
 			_ = os.Remove(filepath.Join(w.dir, "evil"))
 			user := w.user()
-			taken := w.take()
-			require.Contains(t, w.sh(`GIT_CONFIG_GLOBAL=/dev/null git --git-dir "$STORE" ls-tree -r --name-only `+strings.TrimPrefix(string(taken.Tree), "sha1:")), "d/b")
+			diskUsage := w.take()
+			require.Contains(t, w.sh(`GIT_CONFIG_GLOBAL=/dev/null git --git-dir "$STORE" ls-tree -r --name-only `+strings.TrimPrefix(string(diskUsage.Tree), "sha1:")), "d/b")
 			w.write("d/b", "more\n")
 			w.write("z", "new\n")
 			w.take()
 			if name != "a promisor" { // a blob is permanently missing
-				w.restore(taken.Tree)
+				w.restore(diskUsage.Tree)
 			}
 			var patch bytes.Buffer
 			if name != "a promisor" {
-				require.NoError(t, snapshot.Patch(t.Context(), w.env, w.spec.Git, "", taken.Tree, &patch))
+				require.NoError(t, snapshot.Patch(t.Context(), w.env, w.spec.Git, "", diskUsage.Tree, &patch))
 			}
 			assert.NoFileExists(t, filepath.Join(w.dir, "evil"))
 			assert.Equal(t, user, w.user())
@@ -433,11 +433,11 @@ func TestSparse(t *testing.T) {
 	w := repository(t)
 	w.sh("mkdir e; echo e > e/f; git add .; git commit -q -m e; git sparse-checkout set d")
 	want := strings.TrimSpace(w.sh("git rev-parse HEAD^{tree}"))
-	taken := w.take()
-	require.Equal(t, protocol.Tree("sha1:"+want), taken.Tree, "what is not checked out is as it was")
+	diskUsage := w.take()
+	require.Equal(t, protocol.Tree("sha1:"+want), diskUsage.Tree, "what is not checked out is as it was")
 	w.write("d/b", "changed\n")
 	w.take()
-	w.restore(taken.Tree)
+	w.restore(diskUsage.Tree)
 	require.NoFileExists(t, filepath.Join(w.root, "e/f"))
 }
 

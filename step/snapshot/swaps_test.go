@@ -73,8 +73,8 @@ func TestSwaps(t *testing.T) {
 		}
 		spec := w.spec
 		spec.Tree, spec.Parent = "", repo.Head
-		if taken, _, err := snapshot.Begin(t.Context(), w.env, repo, &spec, spec.Index+".restore"); err == nil {
-			made[text] = taken.Tree
+		if diskUsage, _, err := snapshot.Begin(t.Context(), w.env, repo, &spec, spec.Index+".restore"); err == nil {
+			made[text] = diskUsage.Tree
 		}
 	}
 	close(stop)
@@ -142,7 +142,7 @@ func TestCopies(t *testing.T) {
 			require.NoError(t, w.repo.SeedByCopying(t.Context(), w.spec.Git))
 			require.Len(t, packs(t, w.spec.Git), len(first), "nothing is new")
 			require.NoError(t, w.repo.SeedIndex(t.Context(), w.spec))
-			taken := w.take()
+			diskUsage := w.take()
 			w.sh(`git --git-dir "$STORE" fsck --strict --no-dangling`)
 			if name != "unborn" {
 				w.sh(`git gc -q --prune=now; echo more > d/b; git commit -qam more`)
@@ -152,7 +152,7 @@ func TestCopies(t *testing.T) {
 					require.True(t, first[pack] > 0 || size < 10<<10, "only what is new is copied")
 				}
 			}
-			w.restore(taken.Tree)
+			w.restore(diskUsage.Tree)
 		})
 	}
 }

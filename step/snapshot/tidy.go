@@ -124,13 +124,13 @@ func Collect(ctx context.Context, e env.Env, store, common string, needs Needs, 
 		return c, err
 	}
 	defer func() { _ = held.Unlock() }()
-	c.Before = taken(store, common)
+	c.Before = diskUsage(store, common)
 	c.After = c.Before
 	if !dry {
 		err = g.keepTrees(ctx, needs)
 	}
 	if err == nil {
-		err = alone(func() error { c.Refs, err = g.forget(ctx, needs, dry); return err })
+		err = alone(func() error { c.Refs, err = g.deleteRefs(ctx, needs, dry); return err })
 	}
 	if err != nil || dry {
 		return c, err
@@ -145,7 +145,7 @@ func Collect(ctx context.Context, e env.Env, store, common string, needs Needs, 
 	if err != nil {
 		return c, err
 	}
-	c.Kept, c.After = len(left), taken(store, common)
+	c.Kept, c.After = len(left), diskUsage(store, common)
 	return c, note(store, loose(store))
 }
 
@@ -208,8 +208,8 @@ func (g git) ours(ctx context.Context) ([]string, error) {
 	return strings.Fields(string(out)), err
 }
 
-// forget removes refs that are no longer needed.
-func (g git) forget(ctx context.Context, needs Needs, dry bool) (n int, err error) {
+// deleteRefs removes refs that are no longer needed.
+func (g git) deleteRefs(ctx context.Context, needs Needs, dry bool) (n int, err error) {
 	needed := map[string]bool{}
 	for _, tree := range needs.Trees {
 		needed[sumOf(tree)] = true
@@ -253,8 +253,8 @@ func (g git) prune(ctx context.Context, store, common string) error {
 	return err
 }
 
-// taken returns the size of the objects that the user's git directory doesn't share.
-func taken(store, common string) (sum int64) {
+// diskUsage returns the size of the objects that the user's git directory doesn't share.
+func diskUsage(store, common string) (sum int64) {
 	objects := filepath.Join(store, "objects")
 	_ = filepath.WalkDir(objects, func(p string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {

@@ -53,7 +53,7 @@ func (r Repo) AddWorktree(ctx context.Context, path, commit, branch string) erro
 		return err
 	}
 	defer func() { _ = held.RemoveAndUnlock() }()
-	if err := forgetWorktree(r.Common, path); err != nil {
+	if err := removeWorktree(r.Common, path); err != nil {
 		return err
 	}
 	g := r.user(ctx)
@@ -163,8 +163,8 @@ func dismiss(root *os.Root, at string) error {
 	return err
 }
 
-// forgetWorktree removes git's record of our worktree, even if git was killed while creating it.
-func forgetWorktree(common, path string) error {
+// removeWorktree removes git's record of our worktree, even if git was killed while creating it.
+func removeWorktree(common, path string) error {
 	return eachWorktree(common, func(root *os.Root, at, known string) error {
 		begun := known == "" && filepath.Base(at) == filepath.Base(path)
 		if begun || known != "" && filepath.Base(known) == filepath.Base(path) &&
@@ -205,7 +205,7 @@ func (r Repo) removeWorktree(ctx context.Context, path, branch, commit string) e
 	if err := os.Rename(path, gone); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := forgetWorktree(common, path); err != nil {
+	if err := removeWorktree(common, path); err != nil {
 		return err
 	}
 	if branch != "" && commit != "" {
@@ -235,7 +235,7 @@ func FinishRemovals(ctx context.Context, dir string, repos []string) error {
 		err = errors.Join(err, RemoveHalfMade(ctx, common, dir))
 		for _, e := range entries {
 			if path := filepath.Join(dir, strings.TrimPrefix(e.Name(), gonePrefix)); isGone(path) { // and not created again
-				err = errors.Join(err, forgetWorktree(common, path))
+				err = errors.Join(err, removeWorktree(common, path))
 			}
 			unlocked(ctx, common, []string{packedLock})
 		}

@@ -28,7 +28,7 @@ func Confining(a protocol.Agent, mode string, command []string) (setting string,
 	if _, known := programs.Places(command); !known {
 		return protocol.SandboxNone, true
 	}
-	if !unasked(a) && programs.Sandboxes(command) {
+	if !skipsPrompts(a) && programs.Sandboxes(command) {
 		return protocol.SandboxNone, false
 	}
 	return protocol.SandboxAuto, false
@@ -55,8 +55,8 @@ func CommandSandbox(c protocol.Config) protocol.SandboxConfig {
 // HeedsPermission reports whether an adapter passes on the agent's permission. A custom command doesn't.
 func HeedsPermission(adapter string) bool { return program([]string{adapter}) != "uwf-exec" }
 
-// unasked reports whether an agent's program is started without permission prompts.
-func unasked(a protocol.Agent) bool {
+// skipsPrompts reports whether an agent's program is started without permission prompts.
+func skipsPrompts(a protocol.Agent) bool {
 	return a.Permission == "" || a.Permission == "full" || !HeedsPermission(a.Command)
 }
 
@@ -168,7 +168,7 @@ func extra(a protocol.Agent, box protocol.SandboxConfig, argv []string, s System
 	switch setting, unknown := Confining(a, box.Mode, Driven(argv)); {
 	case unknown:
 		return ", writes anywhere: uwf does not know where the program keeps its own files"
-	case setting == protocol.SandboxNone && unasked(a):
+	case setting == protocol.SandboxNone && skipsPrompts(a):
 		return ", writes anywhere: sandbox.mode is none"
 	case setting == protocol.SandboxNone:
 		return ", enforced only by the program itself"

@@ -228,7 +228,7 @@ func isPlainName(name string) bool {
 // under merges the project's config into the user's, and preserves all of the user's settings.
 func (p project) under(user protocol.Config) protocol.Config {
 	c := user
-	c.Models = beneath(user.Models, p.Models)
+	c.Models = merge(user.Models, p.Models)
 	for alias, m := range c.Models {
 		for _, own := range user.Models { // its price is listed under another name
 			if m.Price == nil && own.Price != nil && own.Provider == m.Provider && own.Name == m.Name {
@@ -237,13 +237,13 @@ func (p project) under(user protocol.Config) protocol.Config {
 			}
 		}
 	}
-	c.ModelOverrides = beneath(user.ModelOverrides, p.ModelOverrides)
+	c.ModelOverrides = merge(user.ModelOverrides, p.ModelOverrides)
 	c.AgentOverrides = map[string]map[string]string{}
 	maps.Copy(c.AgentOverrides, user.AgentOverrides)
 	for workflow, roles := range p.AgentOverrides {
-		c.AgentOverrides[workflow] = beneath(user.AgentOverrides[workflow], roles)
+		c.AgentOverrides[workflow] = merge(user.AgentOverrides[workflow], roles)
 	}
-	c.Agents = beneath(user.Agents, nil)
+	c.Agents = merge(user.Agents, nil)
 	for alias, a := range p.Agents {
 		if was, known := c.Agents[alias]; known {
 			c.Agents[alias] = a.under(was, c.Sandbox.Over(nil).Mode)
@@ -282,8 +282,8 @@ func (p projectAgent) under(a protocol.Agent, mode string) protocol.Agent {
 	return a
 }
 
-// beneath returns upper with the missing entries of lower.
-func beneath[V any](upper, lower map[string]V) map[string]V {
+// merge returns upper with the missing entries of lower.
+func merge[V any](upper, lower map[string]V) map[string]V {
 	out := make(map[string]V, len(upper)+len(lower))
 	maps.Copy(out, lower)
 	maps.Copy(out, upper)

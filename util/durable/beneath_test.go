@@ -14,7 +14,7 @@ import (
 func TestBeneath(t *testing.T) {
 	t.Parallel()
 	dir, outside := t.TempDir(), t.TempDir()
-	disk := durable.Beneath(dir)
+	disk := durable.Rooted(dir)
 	rc := filepath.Join(outside, "rc")
 	require.NoError(t, os.WriteFile(rc, []byte("mine"), 0o600))
 	for link, target := range map[string]string{

@@ -284,11 +284,11 @@ func RemoveTemps(fsys FS, path string) error {
 // isTempNumber distinguishes temporary files from a file whose name is another's followed by a dash.
 func isTempNumber(s string) bool { return len(s) == 16 && strings.Trim(s, "0123456789abcdef") == "" }
 
-// Beneath returns the disk below a directory that untrusted users can also write. It changes nothing outside
+// Rooted returns the disk below a directory that untrusted users can also write. It changes nothing outside
 // the directory and doesn't write through links.
-func Beneath(dir string) FS { return &beneath{dir: dir} }
+func Rooted(dir string) FS { return &rooted{dir: dir} }
 
-type beneath struct {
+type rooted struct {
 	osFS
 	dir string
 
@@ -297,7 +297,7 @@ type beneath struct {
 }
 
 // open opens the directory, which must exist.
-func (b *beneath) open() (_ *os.Root, err error) {
+func (b *rooted) open() (_ *os.Root, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.root == nil {
@@ -307,7 +307,7 @@ func (b *beneath) open() (_ *os.Root, err error) {
 }
 
 // within calls do with the directory and a path relative to it.
-func (b *beneath) within(op, path string, do func(root *os.Root, name string) error) error {
+func (b *rooted) within(op, path string, do func(root *os.Root, name string) error) error {
 	name, err := filepath.Rel(b.dir, path)
 	if err != nil {
 		return pathError(op, path, err)
@@ -320,7 +320,7 @@ func (b *beneath) within(op, path string, do func(root *os.Root, name string) er
 }
 
 // WriteTemp implements FS.
-func (b *beneath) WriteTemp(path string, data []byte, perm fs.FileMode, flush Flush) (temp string, err error) {
+func (b *rooted) WriteTemp(path string, data []byte, perm fs.FileMode, flush Flush) (temp string, err error) {
 	err = b.within("write", path, func(root *os.Root, name string) error {
 		f, err := createTemp(name, func(name string) (*os.File, error) {
 			return root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, perm)
@@ -342,7 +342,7 @@ func (b *beneath) WriteTemp(path string, data []byte, perm fs.FileMode, flush Fl
 }
 
 // Rename implements FS.
-func (b *beneath) Rename(from, to string) error {
+func (b *rooted) Rename(from, to string) error {
 	old, err := filepath.Rel(b.dir, from)
 	if err != nil {
 		return pathError("rename to", to, err)
@@ -371,7 +371,7 @@ func openFile(root *os.Root, name string, flag int, perm fs.FileMode) (*os.File,
 }
 
 // Append implements FS.
-func (b *beneath) Append(path string, data []byte, perm fs.FileMode, flush Flush) error {
+func (b *rooted) Append(path string, data []byte, perm fs.FileMode, flush Flush) error {
 	return b.within("append to", path, func(root *os.Root, name string) error {
 		f, err := openFile(root, name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, perm)
 		if err != nil {
@@ -382,7 +382,7 @@ func (b *beneath) Append(path string, data []byte, perm fs.FileMode, flush Flush
 }
 
 // Truncate implements FS.
-func (b *beneath) Truncate(path string, size int64) error {
+func (b *rooted) Truncate(path string, size int64) error {
 	return b.within("truncate", path, func(root *os.Root, name string) error {
 		f, err := openFile(root, name, os.O_WRONLY, 0)
 		if err != nil {
@@ -393,12 +393,12 @@ func (b *beneath) Truncate(path string, size int64) error {
 }
 
 // Remove implements FS.
-func (b *beneath) Remove(path string) error {
+func (b *rooted) Remove(path string) error {
 	return b.within("remove", path, func(root *os.Root, name string) error { return root.Remove(name) })
 }
 
 // MkdirAll implements FS. It also creates the directory itself.
-func (b *beneath) MkdirAll(path string, perm fs.FileMode) error {
+func (b *rooted) MkdirAll(path string, perm fs.FileMode) error {
 	if err := b.osFS.MkdirAll(b.dir, perm); err != nil || filepath.Clean(path) == filepath.Clean(b.dir) {
 		return err
 	}

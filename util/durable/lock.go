@@ -54,8 +54,8 @@ const (
 	turnPatience = 2 * time.Second
 )
 
-// LockAlone is [Lock] for a lock that is nearly always held shared: callers of [GiveWay] let it go first.
-func LockAlone(ctx context.Context, path string) (*Held, error) {
+// LockExclusive is [Lock] for a lock that is nearly always held shared: callers of [YieldToExclusive] let it go first.
+func LockExclusive(ctx context.Context, path string) (*Held, error) {
 	turn, err := Lock(ctx, path+turnSuffix)
 	if err != nil {
 		return nil, err
@@ -67,9 +67,9 @@ func LockAlone(ctx context.Context, path string) (*Held, error) {
 	return held, err
 }
 
-// GiveWay waits, before acquiring a shared lock, up to two seconds for a waiting [LockAlone]. A process that
+// YieldToExclusive waits, before acquiring a shared lock, up to two seconds for a waiting [LockExclusive]. A process that
 // already holds the lock must not call it, because both would wait for each other.
-func GiveWay(ctx context.Context, path string) {
+func YieldToExclusive(ctx context.Context, path string) {
 	if _, err := os.Lstat(path + turnSuffix); err != nil {
 		return
 	}

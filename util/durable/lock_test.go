@@ -144,7 +144,7 @@ func child(part string, args ...string) *exec.Cmd {
 	return c
 }
 
-// LockAlone repeatedly succeeds even if so many processes share the lock that it is never free by chance.
+// LockExclusive repeatedly succeeds even if so many processes share the lock that it is never free by chance.
 func TestLockAloneAmongManyWhoShare(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "l")
@@ -161,7 +161,7 @@ func TestLockAloneAmongManyWhoShare(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for range 5 {
-		held, err := durable.LockAlone(ctx, path)
+		held, err := durable.LockExclusive(ctx, path)
 		require.NoError(t, err)
 		require.NoError(t, held.Unlock())
 	}

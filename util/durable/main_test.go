@@ -45,7 +45,7 @@ var children = map[string]func(args []string) error{
 	// starts.
 	"share": func(args []string) error {
 		for began := false; ; began = true {
-			durable.GiveWay(context.Background(), args[0])
+			durable.YieldToExclusive(context.Background(), args[0])
 			held, err := durable.LockShared(context.Background(), args[0])
 			if err != nil {
 				return err

@@ -43,22 +43,22 @@ func groupOf(pid int) (group, error) {
 
 func (g group) close() {}
 
-// ask sends the signal for the cause. It also continues the group, because a stopped process doesn't handle
+// signal sends the signal for the cause. It also continues the group, because a stopped process doesn't handle
 // signals.
-func (g group) ask(cause error) error {
+func (g group) signal(cause error) error {
 	sig := syscall.SIGTERM
 	if signal := (*SignalError)(nil); errors.As(cause, &signal) {
 		if s, ok := signal.Signal.(syscall.Signal); ok {
 			sig = s
 		}
 	}
-	return errors.Join(g.signal(sig), g.signal(syscall.SIGCONT))
+	return errors.Join(g.sendAll(sig), g.sendAll(syscall.SIGCONT))
 }
 
-func (g group) kill() error { return g.signal(syscall.SIGKILL) }
+func (g group) kill() error { return g.sendAll(syscall.SIGKILL) }
 
-// signal sends a signal to every process of the group. An empty group is not an error.
-func (g group) signal(sig syscall.Signal) error {
+// sendAll sends a signal to every process of the group. An empty group is not an error.
+func (g group) sendAll(sig syscall.Signal) error {
 	err := syscall.Kill(-int(g), sig)
 	if err == nil || errors.Is(err, syscall.ESRCH) {
 		return nil

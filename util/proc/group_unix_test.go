@@ -274,7 +274,7 @@ func TestStdinAndAsk(t *testing.T) {
 	_, err = w.WriteString("ready\n")
 	require.NoError(t, err)
 	require.Equal(t, "ready", next())
-	require.NoError(t, child.Ask(os.Interrupt))
+	require.NoError(t, child.Signal(os.Interrupt))
 	require.Equal(t, "asked", next())
 	require.NoError(t, w.Close())
 	ctx, stop := context.WithCancel(t.Context())

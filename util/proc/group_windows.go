@@ -74,9 +74,9 @@ func (g group) close() {
 	}
 }
 
-// ask sends a break event, which reaches the group only if it shares our console. Failure isn't an error,
+// signal sends a break event, which reaches the group only if it shares our console. Failure isn't an error,
 // because the kill follows.
-func (g group) ask(error) error {
+func (g group) signal(error) error {
 	_ = windows.GenerateConsoleCtrlEvent(windows.CTRL_BREAK_EVENT, g.pid)
 	return nil
 }

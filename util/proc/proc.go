@@ -120,9 +120,9 @@ func setStreams(cmd *exec.Cmd, c Command) {
 // Pid returns the id of the child's process and group.
 func (c *Child) Pid() int { return c.cmd.Process.Pid }
 
-// Ask sends a signal to the child's group before the context of Wait is done. On Windows it always sends a
+// Signal sends a signal to the child's group before the context of Wait is done. On Windows it always sends a
 // break event.
-func (c *Child) Ask(s os.Signal) error { return c.group.ask(&SignalError{Signal: s}) }
+func (c *Child) Signal(s os.Signal) error { return c.group.signal(&SignalError{Signal: s}) }
 
 // InitFailed is the exit status of an init that can't run its command, the same as in shells.
 const InitFailed = 126
@@ -165,7 +165,7 @@ func (c *Child) Wait(ctx context.Context, grace time.Duration) (Status, error) {
 // stop asks the group to stop and waits for all of it, kills the rest after grace, and returns the child's
 // own status.
 func (c *Child) stop(ended <-chan error, cause error, grace time.Duration) (waitErr, err error) {
-	if err := c.group.ask(cause); err != nil {
+	if err := c.group.signal(cause); err != nil {
 		return nil, err
 	}
 	limit, cancel := context.WithTimeout(context.Background(), grace)
@@ -284,7 +284,7 @@ func StopGroup(ctx context.Context, pid int, grace time.Duration, alive func() b
 	}
 	err = stop(ctx, grace, alive, func(hard bool) error {
 		if !hard {
-			return g.ask(nil)
+			return g.signal(nil)
 		}
 		return errors.Join(g.kill(), g.killSession())
 	})
@@ -398,7 +398,7 @@ type Box struct {
 	// Listener receives and owns the listener that uwf-box creates in its network, if the plan has one.
 	Listener func(*os.File)
 	// Else returns the command to start instead if the child's setup fails for the reason why. Nil: none.
-	Else func(why *BoxError) (Command, error)
+	Else func(err *BoxError) (Command, error)
 }
 
 // Owner is a user who owns files.

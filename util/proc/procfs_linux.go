@@ -187,7 +187,7 @@ func signalHolder(pid int, hard bool) error {
 	case hard:
 		return errors.Join(g.kill(), g.killSession())
 	default:
-		return g.ask(nil)
+		return g.signal(nil)
 	}
 }
 

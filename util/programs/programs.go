@@ -15,10 +15,10 @@ import (
 
 // Place is a directory or a file that belongs to a program.
 type Place struct {
-	variable string // environment variable with its path, or the directory that contains it
-	home     string // default for that, below the user's home directory
-	name     string // below that
-	unless   string // environment variable that makes the place unused
+	variable   string // environment variable with its path, or the directory that contains it
+	home       string // default for that, below the user's home directory
+	name       string // below that
+	disabledBy string // environment variable that makes the place unused
 
 	// Obeys lists files and directories below, or "." for a file itself, that determine which programs it
 	// runs, for any user.
@@ -44,7 +44,7 @@ type Place struct {
 
 // Path returns the path of a place, or "". env looks up a variable.
 func (p Place) Path(env func(string) string) string {
-	if p.unless != "" && env(p.unless) != "" {
+	if p.disabledBy != "" && env(p.disabledBy) != "" {
 		return ""
 	}
 	base := ""
@@ -118,7 +118,7 @@ func Guess(command []string) []Place {
 		return nil
 	}
 	word := name(command[0])
-	if slices.Contains(starters, word) || slices.Contains(taken, strings.TrimLeft(word, ".")) {
+	if slices.Contains(starters, word) || slices.Contains(reserved, strings.TrimLeft(word, ".")) {
 		return nil
 	}
 	return append(xdg(word), Place{home: "." + word})
@@ -149,8 +149,8 @@ var starters = []string{
 	"uvx", "yarn",
 }
 
-// taken lists names whose directories contain data of other programs.
-var taken = []string{"bash", "cache", "config", "docker", "git", "gnupg", "local", "podman", "sh", "ssh", "sudo",
+// reserved lists names whose directories contain data of other programs.
+var reserved = []string{"bash", "cache", "config", "docker", "git", "gnupg", "local", "podman", "sh", "ssh", "sudo",
 	"uwf", "zsh"}
 
 // program describes a known program. To add one, add an entry to [known].
@@ -170,7 +170,7 @@ type program struct {
 // trust is the setting that makes a program trust its directory.
 type trust struct {
 	name, value string // of an environment variable
-	alone       bool   // also applies in a sandbox
+	only        bool   // also applies in a sandbox
 }
 
 // known lists the programs. Claude Code and Codex can be configured to ignore the settings in a directory;
@@ -227,7 +227,7 @@ var known = []program{
 	},
 	{
 		names: []string{"opencode", "opencode-ai"}, noTerminals: true, snapshots: true,
-		trust: trust{name: "OPENCODE_DISABLE_PROJECT_CONFIG", value: "0", alone: true},
+		trust: trust{name: "OPENCODE_DISABLE_PROJECT_CONFIG", value: "0", only: true},
 		places: []Place{
 			{variable: "XDG_CONFIG_HOME", home: ".config", name: "opencode", Writes: []string{}},
 			{variable: "XDG_DATA_HOME", home: ".local/share", name: "opencode", Writes: []string{"log/", "tool-output/",
@@ -285,7 +285,7 @@ var claudes = []Place{
 			"sessions/", "paste-cache/",
 			"history.jsonl", "stats-cache.json", ".last-cleanup", ".credentials.json", ".claude.json",
 		}},
-	{home: ".claude.json", unless: "CLAUDE_CONFIG_DIR", Content: "{}\n", Obeys: []string{"."}},
+	{home: ".claude.json", disabledBy: "CLAUDE_CONFIG_DIR", Content: "{}\n", Obeys: []string{"."}},
 }
 
 // plant is a file or directory in a clone that would make a program start others or send its credentials
@@ -353,7 +353,7 @@ func around(names ...string) (plants []plant) {
 // its value. alone means that it also applies in a sandbox.
 func Trust(command []string) (variable, value string, alone bool) {
 	t := started(command, func(p program) bool { return p.trust.name != "" }).trust
-	return t.name, t.value, t.alone
+	return t.name, t.value, t.only
 }
 
 // AsksForTrust reports whether a program ignores the settings of an untrusted directory.

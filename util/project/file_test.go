@@ -40,13 +40,13 @@ func TestFile(t *testing.T) {
 	shared := project.Search{Shared: func(path string, _ fs.FileInfo) bool { return strings.HasSuffix(path, "config.yaml") }}
 	path, ignored := find("sub", shared)
 	require.Empty(t, path)
-	prosetest.Text(t, ignored[0].Why)
+	prosetest.Text(t, ignored[0].Reason)
 	folder := project.Search{Shared: func(path string, _ fs.FileInfo) bool { return strings.HasSuffix(path, ".uwf") }}
 	path, _ = find("sub", folder)
 	require.Empty(t, path, "who can write the folder can replace the file")
 	path, ignored = find("sub", project.Search{Owner: func(fs.FileInfo) (int, bool) { return 7, true }, Users: []int{0}})
 	require.Empty(t, path)
-	prosetest.Text(t, ignored[0].Why)
+	prosetest.Text(t, ignored[0].Reason)
 
 	require.NoError(t, os.Remove(filepath.Join(repo, name)))
 	path, _ = find("sub", project.Search{})

@@ -115,7 +115,7 @@ func (s Search) Root() (string, error) {
 }
 
 // Ignored is a file or folder that doesn't count, and the reason.
-type Ignored struct{ Path, Why string }
+type Ignored struct{ Path, Reason string }
 
 // Files accesses the files in a directory without following links out of it. Close it after use.
 type Files struct {

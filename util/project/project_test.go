@@ -49,7 +49,7 @@ func TestBegin(t *testing.T) {
 	}
 	var why []string
 	for _, i := range files.Ignored {
-		why = append(why, filepath.Base(i.Path)+" "+i.Why[:12])
+		why = append(why, filepath.Base(i.Path)+" "+i.Reason[:12])
 	}
 	prosetest.Text(t, why)
 }

@@ -86,8 +86,8 @@ func (d Dir) Record() Record {
 	return r
 }
 
-// Began returns the start time of the run, zero if unknown.
-func (r Record) Began() time.Time {
+// StartTime returns the start time of the run, zero if unknown.
+func (r Record) StartTime() time.Time {
 	if r.StartedAt <= 0 {
 		return time.Time{}
 	}

@@ -24,7 +24,7 @@ func TestOracle(t *testing.T) {
 		if oracleErrs().MatchString(text) {
 			continue
 		}
-		theirs, err := oracle(text)
+		toLibrary, err := oracle(text)
 		if err != nil {
 			continue
 		}
@@ -34,7 +34,7 @@ func TestOracle(t *testing.T) {
 			continue
 		}
 		both++
-		if why := differs(ours.Root, theirs); why != "" {
+		if why := differs(ours.Root, toLibrary); why != "" {
 			t.Fatalf("%s, in:\n%s\nquoted: %q", why, text, text)
 		}
 	}
@@ -67,44 +67,44 @@ func oracle(text string) (*yaml.Node, error) {
 }
 
 // differs describes the first difference between two trees; "" if they are equal.
-func differs(ours *Node, theirs *yaml.Node) string {
-	if theirs == nil {
+func differs(ours *Node, toLibrary *yaml.Node) string {
+	if toLibrary == nil {
 		if ours.Kind != Scalar || ours.Scalar != nil {
 			return "not empty"
 		}
 		return ""
 	}
-	if theirs.Kind == yaml.AliasNode {
-		theirs = theirs.Alias
+	if toLibrary.Kind == yaml.AliasNode {
+		toLibrary = toLibrary.Alias
 	}
 	switch {
-	case theirs.Kind == yaml.MappingNode && ours.Kind == Mapping:
-		if len(theirs.Content) != 2*len(ours.Entries) {
-			return fmt.Sprintf("line %d: %d keys, not %d", ours.Pos.Line, len(ours.Entries), len(theirs.Content)/2)
+	case toLibrary.Kind == yaml.MappingNode && ours.Kind == Mapping:
+		if len(toLibrary.Content) != 2*len(ours.Entries) {
+			return fmt.Sprintf("line %d: %d keys, not %d", ours.Pos.Line, len(ours.Entries), len(toLibrary.Content)/2)
 		}
 		for i, e := range ours.Entries {
-			if key := theirs.Content[2*i]; key.Value != e.Text {
+			if key := toLibrary.Content[2*i]; key.Value != e.Text {
 				return fmt.Sprintf("line %d: key %q, not %q", e.Pos.Line, e.Text, key.Value)
 			}
-			if why := differs(e.Value, theirs.Content[2*i+1]); why != "" {
+			if why := differs(e.Value, toLibrary.Content[2*i+1]); why != "" {
 				return why
 			}
 		}
-	case theirs.Kind == yaml.SequenceNode && ours.Kind == Sequence:
-		if len(theirs.Content) != len(ours.Items) {
-			return fmt.Sprintf("line %d: %d items, not %d", ours.Pos.Line, len(ours.Items), len(theirs.Content))
+	case toLibrary.Kind == yaml.SequenceNode && ours.Kind == Sequence:
+		if len(toLibrary.Content) != len(ours.Items) {
+			return fmt.Sprintf("line %d: %d items, not %d", ours.Pos.Line, len(ours.Items), len(toLibrary.Content))
 		}
 		for i, item := range ours.Items {
-			if why := differs(item, theirs.Content[i]); why != "" {
+			if why := differs(item, toLibrary.Content[i]); why != "" {
 				return why
 			}
 		}
-	case theirs.Kind == yaml.ScalarNode && ours.Kind == Scalar:
-		if ours.Text != theirs.Value {
-			return fmt.Sprintf("line %d: %q, not %q", ours.Pos.Line, ours.Text, theirs.Value)
+	case toLibrary.Kind == yaml.ScalarNode && ours.Kind == Scalar:
+		if ours.Text != toLibrary.Value {
+			return fmt.Sprintf("line %d: %q, not %q", ours.Pos.Line, ours.Text, toLibrary.Value)
 		}
 	default:
-		return fmt.Sprintf("line %d: kind %v, not %v", ours.Pos.Line, ours.Kind, theirs.Kind)
+		return fmt.Sprintf("line %d: kind %v, not %v", ours.Pos.Line, ours.Kind, toLibrary.Kind)
 	}
 	return ""
 }

@@ -22,7 +22,7 @@ func structure(toks []tok) (root ast.Node, err error) {
 			err = &Error{Pos: Pos{1, 1}, Message: fmt.Sprintf("invalid YAML (%v)", p)}
 		}
 	}()
-	file, err := parser.Parse(theirs(toks), 0, parser.AllowDuplicateMapKey())
+	file, err := parser.Parse(toLibrary(toks), 0, parser.AllowDuplicateMapKey())
 	var at yaml.Error
 	switch {
 	case errors.As(err, &at):
@@ -35,10 +35,10 @@ func structure(toks []tok) (root ast.Node, err error) {
 	return file.Docs[0].Body, nil
 }
 
-// theirs converts tokens for the library's parser. The parser needs quadratic time for the keys of a mapping,
+// toLibrary converts tokens for the library's parser. The parser needs quadratic time for the keys of a mapping,
 // so each key outside of brackets is passed as the only key of a list entry, with an additional dash in a
 // column between its own and the previous one.
-func theirs(toks []tok) token.Tokens {
+func toLibrary(toks []tok) token.Tokens {
 	all := make(token.Tokens, 0, len(toks)*3/2)
 	depth, line := 0, 0
 	add := func(kind token.Type, column, offset int) {

@@ -70,7 +70,7 @@ func (w *work) readHabits(b *protocol.BuiltinConfig) (habits, error) {
 			notes = append(notes, err.Error())
 		}
 		for _, i := range ignored {
-			notes = append(notes, fmt.Sprintf("ignored %s: it %s", i.Path, i.Why))
+			notes = append(notes, fmt.Sprintf("ignored %s: it %s", i.Path, i.Reason))
 		}
 		list = append(list, found...)
 	}

@@ -159,7 +159,7 @@ func (p *Process) Stop(pace time.Duration) {
 		}
 		p.wasStop.Store(true)
 		for _, s := range []os.Signal{os.Interrupt, terminate} {
-			_ = p.child.Ask(s) // on failure, it is killed below
+			_ = p.child.Signal(s) // on failure, it is killed below
 			select {
 			case <-p.ended:
 				return

@@ -25,7 +25,7 @@ func TestAdopt(t *testing.T) {
 		{Thread: id("active"), Head: h1}, {Thread: id("ended"), Head: h1, End: end}, {Thread: id("ends"), Head: h1}, {Thread: id("resumed"), Head: h1, End: end},
 	}, 1))
 	standings := func() map[string]protocol.Hash {
-		all, err := heads.Standings(ctx, x)
+		all, err := heads.ThreadStates(ctx, x)
 		require.NoError(t, err)
 		heads := map[string]protocol.Hash{}
 		for id, at := range all {
@@ -64,7 +64,7 @@ func TestAdopt(t *testing.T) {
 	require.NoError(t, f.Close())
 	require.Error(t, x.Adopt(ctx, []fileheads.Adoption{{Thread: id("broken"), Head: h1}}, 1))
 	require.NoError(t, x.Adopt(ctx, []fileheads.Adoption{{Thread: id("whole"), Head: h1}}, 1))
-	all, err := heads.Standings(ctx, x)
+	all, err := heads.ThreadStates(ctx, x)
 	require.Error(t, err)
 	require.Equal(t, h1, all[id("whole")].Head)
 }

@@ -159,7 +159,7 @@ func (x *Heads) readLines(ctx context.Context, only string) (*factsRead, error) 
 	for text := range bytes.Lines(data) {
 		r.number++
 		content, whole := bytes.CutSuffix(text, []byte("\n"))
-		if _, sound := sumOf(content); sound && only != "" && !mayBeAbout(content, quoted) {
+		if _, sound := sumOf(content); sound && only != "" && !mayContain(content, quoted) {
 			r.whole += int64(len(content) + len("\n"))
 			continue
 		}
@@ -185,9 +185,9 @@ func (x *Heads) readLines(ctx context.Context, only string) (*factsRead, error) 
 	return r, ctx.Err()
 }
 
-// mayBeAbout reports whether a valid line might be about a thread, given as a quoted id. Lines written by uwf
+// mayContain reports whether a valid line might be about a thread, given as a quoted id. Lines written by uwf
 // start with their thread; their content can mention others, such as its parent.
-func mayBeAbout(line, quoted []byte) bool {
+func mayContain(line, quoted []byte) bool {
 	if bytes.HasPrefix(line, []byte(begin)) {
 		return bytes.HasPrefix(line[len(begin)-1:], quoted)
 	}
@@ -226,7 +226,7 @@ func (r *factsRead) doubt(line []byte, existing map[string]bool, why error) {
 
 // names returns the readable threads of this home, active and ended.
 func (x *Heads) names(ctx context.Context) map[string]bool {
-	all, _ := heads.Standings(ctx, x)
+	all, _ := heads.ThreadStates(ctx, x)
 	names := make(map[string]bool, len(all))
 	for thread := range all {
 		names[thread] = true

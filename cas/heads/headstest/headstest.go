@@ -105,7 +105,7 @@ func lists(t *testing.T, x heads.Heads) {
 	require.NoError(t, x.Reopen(ctx, ended(idC, h1), 9))
 	_, history = all(t, x)
 	require.Equal(t, []heads.Ended{ended(idA, h2)}, history, "what is active has not ended")
-	standings, err := heads.Standings(ctx, x)
+	standings, err := heads.ThreadStates(ctx, x)
 	require.NoError(t, err)
 	require.Len(t, standings, 3)
 	require.Nil(t, standings[idC].End)

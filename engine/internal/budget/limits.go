@@ -124,7 +124,7 @@ func Grant(own *heads.Limits, id string, s moderator.State, outcome string, m Mo
 			x.Text(spent[i]), x.May, x.Text(total)))
 	}
 	own.More = own.More.WithFigures(granted)
-	if n, _ := moderator.Unheld(s.Spent, s.Limits); n > 0 {
+	if n, _ := moderator.Unmeasured(s.Spent, s.Limits); n > 0 {
 		own.More = own.More.Plus(protocol.Amount{Unknown: s.Spent.Unknown})
 		lines = append(lines, fmt.Sprintf("accepted unknown usage of %d agent runs", n))
 	}

@@ -127,31 +127,31 @@ func (p Place) Find(ctx context.Context, x heads.Heads, parent heads.Facts, of [
 // and the ended ones, unless they are in known, in a second. It ignores unreadable entries: starting an
 // affected thread reports the error.
 func Look(ctx context.Context, x heads.Heads, ids []string,
-	known map[string]heads.Ended) (map[string]heads.Standing, error) {
+	known map[string]heads.Ended) (map[string]heads.ThreadState, error) {
 	const few = 3
 	left := make(map[string]bool, len(ids))
 	for _, id := range ids {
 		left[id] = true
 	}
-	stand := make(map[string]heads.Standing, len(ids))
+	stand := make(map[string]heads.ThreadState, len(ids))
 	if len(left) > few {
 		for h, err := range x.Heads(ctx) {
 			if err == nil && left[h.Thread] {
-				stand[h.Thread] = heads.Standing{Head: h.Hash}
+				stand[h.Thread] = heads.ThreadState{Head: h.Hash}
 				delete(left, h.Thread)
 			}
 		}
 	}
 	for id := range left {
 		if e, ok := known[id]; ok && len(ids) > few {
-			stand[id] = heads.Standing{Head: e.Head, End: &e}
+			stand[id] = heads.ThreadState{Head: e.Head, End: &e}
 			delete(left, id)
 		}
 	}
 	if len(left) > few {
 		for e, err := range x.History(ctx) {
 			if err == nil && left[e.Thread] { // the newest entry counts
-				stand[e.Thread] = heads.Standing{Head: e.Head, End: &e}
+				stand[e.Thread] = heads.ThreadState{Head: e.Head, End: &e}
 			}
 		}
 		return stand, ctx.Err()

@@ -519,7 +519,7 @@ func (j Judge) of(ctx context.Context, start protocol.Hash) (id string, known he
 	if damaged != nil && all == nil {
 		return "", heads.Facts{}, damaged
 	}
-	standings, _ := heads.Standings(ctx, j.Heads) // unreadable threads cannot be forked
+	standings, _ := heads.ThreadStates(ctx, j.Heads) // unreadable threads cannot be forked
 	// Least trusted first, then newest first, because most forks are made from recent threads.
 	ids := slices.SortedFunc(maps.Keys(standings), func(a, b string) int {
 		return cmp.Or(originRank(all[b])-originRank(all[a]), threadid.Compare(b, a))

@@ -213,7 +213,7 @@ func (r *Remote) whole(ctx context.Context, head, was cas.Hash) error {
 	if _, err := reader.load(ctx, head); err != nil { // prefetches the nodes below the head
 		return err
 	}
-	err := remote.Whole(ctx, reader, head, was)
+	err := remote.CheckComplete(ctx, reader, head, was)
 	if was != "" && isMissing(err) {
 		// was itself may be missing if it has never been a head.
 		return remote.Missing(err)

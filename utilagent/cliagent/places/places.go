@@ -336,7 +336,7 @@ func (l layer) session(upper *os.Root, name string) error {
 
 // put replaces the user's file, unless it is a link, and removes the overlay's file.
 func (l layer) put(upper *os.Root, name string, text []byte, mode fs.FileMode) error {
-	path, disk := filepath.Join(l.path, name), durable.Beneath(l.path)
+	path, disk := filepath.Join(l.path, name), durable.Rooted(l.path)
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("restore: %w", &safeopen.NotFileError{Path: path, Mode: info.Mode().Type()})
 	} else if err == nil {

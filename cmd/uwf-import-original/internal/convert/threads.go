@@ -24,7 +24,7 @@ type chain struct {
 
 // threads imports active and ended threads.
 func (b *bringer) threads(ctx context.Context) error {
-	here, err := heads.Standings(ctx, b.index)
+	here, err := heads.ThreadStates(ctx, b.index)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (b *bringer) threads(ctx context.Context) error {
 
 // bringThread copies a thread, which may be known under several heads. It returns true if the index must be
 // changed.
-func (b *bringer) bringThread(ctx context.Context, known []source.Thread, here map[string]heads.Standing) (none fileheads.Adoption, ok bool, err error) {
+func (b *bringer) bringThread(ctx context.Context, known []source.Thread, here map[string]heads.ThreadState) (none fileheads.Adoption, ok bool, err error) {
 	c, err := b.choose(ctx, known)
 	if err != nil || c == nil {
 		b.report.Threads.Failed++
@@ -177,7 +177,7 @@ func readChain(ctx context.Context, r cas.Reader, t source.Thread) (*chain, erro
 }
 
 // compare compares a thread with an existing one in this home.
-func (b *bringer) compare(ctx context.Context, c *chain, here heads.Standing) (comparison, error) {
+func (b *bringer) compare(ctx context.Context, c *chain, here heads.ThreadState) (comparison, error) {
 	if here.Head == c.Head && (here.End != nil || c.Ended() == "") {
 		b.report.Threads.Present++
 		return isThere, nil

@@ -216,7 +216,7 @@ func newCopies(ctx context.Context, e *engine.Engine, h cas.Hash) (*copies, erro
 
 // of adds the files of threads. Those of other homes are not known.
 func (c *copies) of(ctx context.Context, e *engine.Engine, threads ...string) error {
-	standings, err := heads.Standings(ctx, e.Reader.Heads)
+	standings, err := heads.ThreadStates(ctx, e.Reader.Heads)
 	for _, id := range threads {
 		at, here := standings[id]
 		if !here {
@@ -349,8 +349,8 @@ func (a Commands) threadSeal(ctx context.Context, c *ucli.Context, e *engine.Eng
 	if expect.IsZero() {
 		var kept seal.Kept
 		kept, err = seal.Keep(ctx, e.Reader.Store, head)
-		if got, out.New, out.Kept = kept.Seal, kept.New, kept.Why == nil; !out.Kept {
-			a.Say("uwf: could not store the seal; write it down: %v", kept.Why)
+		if got, out.New, out.Kept = kept.Seal, kept.New, kept.Err == nil; !out.Kept {
+			a.Say("uwf: could not store the seal; write it down: %v", kept.Err)
 		}
 	} else { // don't trust what is stored
 		got, err = seal.New(e.Reader.Store, seal.Options{}).Seal(ctx, head)

@@ -206,7 +206,7 @@ func (x *examination) readConfig(ctx context.Context) {
 func (x *examination) withProject(c protocol.Config) (protocol.Config, error) {
 	path, ignored, err := engine.ProjectConfig(x.Env, x.Env.Dir, x.Dirs)
 	for _, i := range ignored {
-		x.warn("config", "", "ignored %s: it %s", i.Path, i.Why)
+		x.warn("config", "", "ignored %s: it %s", i.Path, i.Reason)
 	}
 	if err != nil || path == "" {
 		return c, err

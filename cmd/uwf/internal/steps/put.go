@@ -295,7 +295,7 @@ func (a Commands) assignment(ctx context.Context) (assignment, error) {
 	if err := a.readEdgePrompt(ctx, &as); err != nil {
 		return as, err
 	}
-	if began := runfiles.Dir(as.runDir).Record().Began(); !began.IsZero() {
+	if began := runfiles.Dir(as.runDir).Record().StartTime(); !began.IsZero() {
 		as.startedMs = began.UnixMilli()
 	}
 	return as, nil

@@ -301,8 +301,8 @@ func diagnosisText(w *term.Page, d protocol.ThreadDiagnosis, now time.Time) {
 	r := d.Run
 	w.Printf("\n")
 	heard := ""
-	if r.HeardAt != nil {
-		heard = app.Started(r.HeardAt, now)
+	if r.LastOutputAt != nil {
+		heard = app.Started(r.LastOutputAt, now)
 	}
 	w.Values("last try", fmt.Sprintf("role %s, %s", plaintext.Line(r.Role), r.Status), "agent", plaintext.Line(r.Agent),
 		"command", plaintext.Line(strings.Join(r.Command, " ")), "started", app.Started(&r.StartedAt, now), "last output", heard, "files", r.Dir)

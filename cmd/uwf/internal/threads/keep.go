@@ -139,7 +139,7 @@ func printPrune(w *term.Page, r prune.Report) {
 		w.Printf("%s  is busy: kept\n", thread)
 	}
 	for _, s := range r.Spared {
-		w.Printf("%s  %s: kept\n", s.Thread, plaintext.Line(s.Why))
+		w.Printf("%s  %s: kept\n", s.Thread, plaintext.Line(s.Reason))
 	}
 	verb, next := "forgot", "; "+app.CasProgram+" gc frees what they alone needed"
 	if r.DryRun {

@@ -465,7 +465,7 @@ func (r Reader) flightTurns(ctx context.Context, f status.Flight, room int) ([]s
 	}
 	if f.Writing != "" {
 		t, err := cas.Read[protocol.Turn](ctx, r.Store, f.Writing)
-		if err != nil && !thread.IsNoTurn(err) { // it may have been replaced by the complete turn
+		if err != nil && !thread.IsNoMessage(err) { // it may have been replaced by the complete turn
 			return nil, err
 		}
 		switch {
@@ -482,7 +482,7 @@ func (r Reader) flightTurns(ctx context.Context, f status.Flight, room int) ([]s
 	for i := len(f.Turns) - 1; i >= 0; i-- {
 		t, err := thread.ShownTurn(ctx, r.Store, f.Turns[i])
 		switch {
-		case thread.IsNoTurn(err):
+		case thread.IsNoMessage(err):
 			continue
 		case err != nil:
 			return nil, err
