@@ -121,6 +121,15 @@ func (e *Engine) accounts() limits.Accounts {
 	return limits.Accounts{Dir: e.Reader.Dirs.Limits(), FS: e.Reader.FS, Now: e.Reader.Env.Now, Warn: e.warn}
 }
 
+// SpentToday returns what the agents of the home have cost today, and limits.perDay; zero if that is not set.
+func (e *Engine) SpentToday(ctx context.Context) (spent, limit protocol.Amount, err error) {
+	c, err := e.Reader.Config(ctx)
+	if err == nil {
+		spent, limit = e.accounts().Today(c.Limits).Spent()
+	}
+	return spent, limit, err
+}
+
 func (e *Engine) grace() time.Duration {
 	if e.Grace == 0 {
 		return agentproc.DefaultGrace

@@ -147,6 +147,9 @@ func (s *server) act(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		back = s.link("thread", to)
 	}
+	if err == nil && r.PostFormValue("from") == "inbox" {
+		back = s.base // with the next card
+	}
 	s.done(w, r, err, back, back+"/"+r.PathValue("verb"))
 }
 
@@ -215,6 +218,15 @@ func (s *server) do(ctx context.Context, e *engine.Engine, r *http.Request,
 		}
 		return to, nil, err
 	}
+	if r.PathValue("verb") == "retry-children" {
+		for _, key := range r.PostForm["key"] {
+			if _, err := e.Do(ctx, id, engine.Work{Do: engine.DoRetry, Key: key}); err != nil {
+				return id, nil, err
+			}
+		}
+		_, err = e.Background(ctx, id, engine.Work{StepOptions: engine.StepOptions{Wake: true}})
+		return id, nil, err
+	}
 	work, err := s.workOf(ctx, e, r, id)
 	if err == nil {
 		_, err = e.Background(ctx, id, work)
@@ -241,7 +253,7 @@ func (s *server) workOf(ctx context.Context, e *engine.Engine, r *http.Request, 
 			return w, err
 		}
 		value, err := s.answer(r, id)
-		w.Do, w.Answer = engine.DoAnswer, &engine.Answer{Value: value, By: host.Person(ctx, s.env), At: head}
+		w.Do, w.Answer = engine.DoAnswer, &engine.Answer{Value: value, By: s.person(ctx), At: head}
 		return w, err
 	case "resume":
 		w.Do, w.Prompt, w.Wake = engine.DoResume, posted(r, "text"), true
@@ -323,6 +335,15 @@ func confirm(ctx context.Context, e *engine.Engine, r *http.Request) error {
 }
 
 // answer returns the values of a form without empty ones.
+// person returns who has sent a form, and how that is known: the name of their token, or the user of this
+// machine who opened the address.
+func (s *server) person(ctx context.Context) string {
+	if name, ok := ctx.Value(signedIn{}).(string); ok {
+		return cmp.Or(name, "somebody") + " (token)"
+	}
+	return host.Person(ctx, s.env) + " (user " + s.env.User() + ")"
+}
+
 func (s *server) answer(r *http.Request, id string) (map[string]any, error) {
 	at, err := s.engine.Reader.Show(r.Context(), id)
 	if err != nil {

@@ -38,7 +38,7 @@ func TestRequestsAsNoBrowserSendsThem(t *testing.T) {
 	s := newSite(t, true)
 	id := s.start("x")
 	at := s.http.Listener.Addr().String()
-	base, cookie := s.guard.base, "Cookie: "+cookieName+"="+s.guard.secret+"\r\n"
+	base, cookie := s.guard.base, "Cookie: "+cookieName+"="+s.guard.cookieFor("")+"\r\n"
 	for name, c := range map[string]struct {
 		line, header string
 		want         []int
@@ -79,7 +79,7 @@ func TestRequestsAsNoBrowserSendsThem(t *testing.T) {
 func TestTheCookieOfAnotherHome(t *testing.T) {
 	t.Parallel()
 	one, other := newSite(t, false), newSite(t, false)
-	for _, value := range []string{other.guard.secret, one.guard.secret + other.guard.secret, ""} {
+	for _, value := range []string{other.guard.cookieFor(""), one.guard.cookieFor("") + other.guard.cookieFor(""), one.guard.secret, "", "."} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, one.http.URL+one.guard.base, nil)
 		require.NoError(t, err)
 		r.AddCookie(&http.Cookie{Name: cookieName, Value: value})

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
@@ -92,6 +94,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodGet, r.Method == http.MethodHead:
 		g.next.ServeHTTP(w, r)
 	case r.Method == http.MethodPost:
+		r = g.named(r)
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 		if g.origin.Check(r) != nil || !g.own(r) || !same(r.PostFormValue("token"), g.form) {
 			refuse(w, http.StatusForbidden, "this request does not come from this uwf web; reload the page")
@@ -119,7 +122,7 @@ func (g *guard) enter(w http.ResponseWriter, r *http.Request) {
 				"one")
 			return
 		}
-		g.know(w)
+		g.know(w, "")
 	}
 	http.Redirect(w, r, g.base, http.StatusSeeOther)
 }
@@ -130,8 +133,8 @@ func (g *guard) signIn(w http.ResponseWriter, r *http.Request) {
 	p := signInPage{Missed: r.Method == http.MethodPost}
 	if p.Missed {
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-		if g.origin.Check(r) == nil && g.own(r) && same(r.PostFormValue("secret"), g.token) {
-			g.know(w)
+		if name, ok := g.nameOf(r.PostFormValue("secret")); ok && g.origin.Check(r) == nil && g.own(r) {
+			g.know(w, name)
 			// Never redirect to another host, as //host would.
 			http.Redirect(w, r, (&url.URL{Path: path.Clean("/" + r.URL.Path), RawQuery: r.URL.RawQuery}).String(),
 				http.StatusSeeOther)
@@ -148,9 +151,9 @@ type signInPage struct {
 }
 
 // know sets the cookie.
-func (g *guard) know(w http.ResponseWriter) {
+func (g *guard) know(w http.ResponseWriter, name string) {
 	http.SetCookie(w, &http.Cookie{
-		Name: g.cookie(), Value: g.secret, Path: g.base,
+		Name: g.cookie(), Value: g.cookieFor(name), Path: g.base,
 		HttpOnly: true, Secure: g.scheme == "https", SameSite: http.SameSiteStrictMode,
 	})
 }
@@ -163,13 +166,54 @@ func (g *guard) cookie() string {
 	return cookieName
 }
 
-// known reports whether a browser has our cookie, or a program the token.
+// signedIn is the key of the name of whoever signed in with a token, in the context of a request.
+type signedIn struct{}
+
+// named adds the name of the person's token to a request.
+func (g *guard) named(r *http.Request) *http.Request {
+	name, _ := g.who(r)
+	if g.token == "" {
+		return r
+	}
+	return r.WithContext(context.WithValue(r.Context(), signedIn{}, name))
+}
+
+// nameOf returns the name of a token, and whether it is valid.
+func (g *guard) nameOf(token string) (name string, ok bool) {
+	for line := range strings.Lines(g.token) {
+		words := strings.Fields(line)
+		if same(token, words[len(words)-1]) {
+			name, ok = strings.Join(words[:len(words)-1], " "), true
+		}
+	}
+	return name, ok
+}
+
+// cookieFor returns the cookie of a name. Nobody can make one for another name from it.
+func (g *guard) cookieFor(name string) string {
+	mac := hmac.New(sha256.New, []byte(g.secret))
+	mac.Write([]byte(name))
+	return base64.RawURLEncoding.EncodeToString([]byte(name)) + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// known reports whether the browser has our cookie, or a program has sent the token.
 func (g *guard) known(r *http.Request) bool {
-	if given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok && g.token != "" {
-		return same(given, g.token)
+	_, ok := g.who(r)
+	return ok
+}
+
+// who returns the name of the token with which a person or a program has signed in; "" if it has none.
+func (g *guard) who(r *http.Request) (name string, ok bool) {
+	if given, is := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); is && g.token != "" {
+		return g.nameOf(given)
 	}
 	cookie, err := r.Cookie(g.cookie())
-	return err == nil && same(cookie.Value, g.secret)
+	if err != nil {
+		return "", false
+	}
+	text, _, _ := strings.Cut(cookie.Value, ".")
+	data, err := base64.RawURLEncoding.DecodeString(text)
+	return string(data), err == nil && same(cookie.Value, g.cookieFor(string(data)))
 }
 
 // foreign reports whether, according to the browser, the request comes from another site or port, or the

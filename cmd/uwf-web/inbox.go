@@ -48,7 +48,7 @@ type about struct {
 func (s *server) inbox(w http.ResponseWriter, r *http.Request) {
 	now := s.engine.Reader.Env.Now()
 	p := inboxPage{}
-	end := s.begin(w, "inbox", "Inbox", s.live(""))
+	end := s.begin(w, "inbox", "Inbox", s.live("", "inbox"))
 	lost := func(err error) { p.Lost = append(p.Lost, htmlpage.Line(err.Error(), htmlpage.LongestTitle)) }
 	all, atWork, more, moreRun := view.Attention(r.Context(), s.engine, &s.known, 2*rows, lost)
 	for _, it := range all {
@@ -79,6 +79,7 @@ func (s *server) inbox(w http.ResponseWriter, r *http.Request) {
 		p.Running = append(p.Running, item)
 	}
 	p.More, p.MoreRun = more, moreRun
+	s.waits.Store(int64(len(all) + more))
 	p.Lost = p.Lost[:min(len(p.Lost), rows)]
 	end(p)
 }

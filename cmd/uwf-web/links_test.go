@@ -128,7 +128,7 @@ func TestLinksThatDoNotCount(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, head, after)
 	r := httptest.NewRequest(http.MethodGet, "http://uwf.example.org"+s.guard.base, nil)
-	r.Header.Set("Cookie", cookieName+"="+s.guard.secret)
+	r.Header.Set("Cookie", cookieName+"="+s.guard.cookieFor(""))
 	w := httptest.NewRecorder()
 	s.guard.ServeHTTP(w, r)
 	require.Equal(t, http.StatusMisdirectedRequest, w.Code)

@@ -213,7 +213,7 @@ const shortestToken = 32
 
 // readToken reads the sign-in token.
 func readToken(path string) (string, error) {
-	const longest = 4 << 10
+	const longest = 16 << 10
 	f, err := safeopen.OpenMax(path, longest, safeopen.Follow)
 	if err != nil {
 		return "", cmdline.UsageError("read the token: "+err.Error(), tokenExample)
@@ -233,9 +233,22 @@ func readToken(path string) (string, error) {
 		return "", fmt.Errorf("read the token: %w", err)
 	}
 	token := strings.TrimSpace(string(data))
-	if len(token) < shortestToken || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", cmdline.UsageError(fmt.Sprintf("invalid token: want a word of at least %d letters and digits", shortestToken),
-			tokenExample)
+	var all []string // "token", or "name token"
+	for line := range strings.Lines(token) {
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			continue
+		}
+		last := words[len(words)-1]
+		if len(words) > 2 || len(last) < shortestToken || strings.ContainsFunc(line, func(r rune) bool { return r > '~' }) {
+			all = nil
+			break
+		}
+		all = append(all, strings.Join(words, " "))
 	}
-	return token, nil
+	if len(all) == 0 {
+		return "", cmdline.UsageError(fmt.Sprintf("invalid token: want lines with a word of at least %d letters and digits, "+
+			"each after a name or alone", shortestToken), tokenExample)
+	}
+	return strings.Join(all, "\n"), nil
 }

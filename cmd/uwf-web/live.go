@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"hash/fnv"
 	"net/http"
@@ -13,13 +14,15 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 const (
-	settle   = 50 * time.Millisecond // changes within this time are reported as one
-	ping     = 20 * time.Second      // detects a lost connection
-	lookAt   = time.Second           // polling interval where the system does not report changes
-	maxLives = 24                    // pages with live updates: each needs a system watch
+	settle   = 50 * time.Millisecond  // changes within this time are reported as one
+	ping     = 20 * time.Second       // detects a lost connection
+	calm     = 500 * time.Millisecond // between two events of a page of many threads
+	lookAt   = time.Second            // polling interval where the system does not report changes
+	maxLives = 24                     // pages with live updates: each needs a system watch
 )
 
 // events sends an event to an open page for each change.
@@ -47,7 +50,12 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) {
 	if !say("retry: 2000\ndata: begin\n\n") {
 		return
 	}
-	changed := changes(r.Context(), s.engine.Reader.Dirs, id, r.URL.Query().Get("seen"))
+	seen := r.URL.Query().Get("seen")
+	changed := changes(r.Context(), s.engine.Reader.Dirs, id, seen)
+	last := s.markOf(r.Context(), id)
+	if seen != "" && seen != prints(s.engine.Reader.Dirs, id) {
+		last = mark{} // what changed before is not known
+	}
 	tick := time.NewTicker(ping)
 	defer tick.Stop()
 	for {
@@ -59,12 +67,84 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) {
 			if !open {
 				return
 			}
-			word = "data: changed\n\n"
+			parts := pageParts(r.URL.Query().Get("page"))
+			if id != "" {
+				parts, last = s.changedParts(r.Context(), id, last)
+			} else {
+				pause(r.Context(), calm)
+			}
+			if len(parts) == 0 {
+				continue
+			}
+			data, err := json.Marshal(change{id, parts})
+			if err != nil {
+				return
+			}
+			word = fmt.Sprintf("data: %s\n\n", data)
 		case <-tick.C:
 		}
 		if !say(word) {
 			return
 		}
+	}
+}
+
+// change is the event that tells a page which of its parts to fetch again.
+type change struct {
+	Thread string   `json:"thread,omitempty"`
+	Parts  []string `json:"parts"`
+}
+
+// pageParts returns the live parts of a page of many threads.
+func pageParts(page string) []string {
+	if page == "threads" {
+		return []string{"threads"}
+	}
+	return []string{"waiting", "running"}
+}
+
+// mark changes with what the page of a thread shows.
+type mark struct{ thread, record, run string }
+
+// markOf returns the current mark of a thread; the zero value for "".
+func (s *server) markOf(ctx context.Context, id string) (m mark) {
+	if id == "" {
+		return m
+	}
+	head, ended, err := s.engine.Reader.Lookup(ctx, id)
+	facts, _ := s.engine.Reader.Heads.Facts(ctx, id)
+	data, _ := json.Marshal(facts) // all of it comes from JSON
+	m.thread = fmt.Sprintln(head, ended != nil, err, string(data))
+	started, _ := s.engine.Reader.Started(ctx, id) // none if it cannot be read
+	for _, child := range started {
+		m.thread += fmt.Sprintln(child.Thread, child.Head, child.Ended)
+	}
+	dir := s.engine.Reader.Dirs.Run(id)
+	if info, err := os.Stat(filepath.Join(dir, runfiles.RecordFile)); err == nil {
+		m.record = info.ModTime().String()
+	}
+	m.run = printsOf(dir)
+	return m
+}
+
+// changedParts returns the parts of a thread's page that can have changed since a mark, and the mark now.
+func (s *server) changedParts(ctx context.Context, id string, last mark) (parts []string, now mark) {
+	now = s.markOf(ctx, id)
+	switch {
+	case now.thread != last.thread:
+		parts = []string{"about", "act", "flight", "kids", "steps", "time", "facts", "graph"}
+	case now.record != last.record:
+		parts = []string{"about", "act", "flight", "kids"}
+	case now.run != last.run:
+		parts = []string{"flight"}
+	}
+	return parts, now
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
 	}
 }
 
@@ -167,11 +247,14 @@ func tell(out chan<- struct{}) {
 
 // prints returns a fingerprint of the files.
 func prints(dirs home.Dirs, thread string) string {
-	sum := fnv.New64a()
-	look := []string{dirs.Home}
-	if thread != "" {
-		look = append(look, dirs.Run(thread))
+	if thread == "" {
+		return printsOf(dirs.Home)
 	}
+	return printsOf(dirs.Home, dirs.Run(thread))
+}
+
+func printsOf(look ...string) string {
+	sum := fnv.New64a()
 	for _, dir := range look {
 		entries, _ := os.ReadDir(dir) // a missing directory has no entries
 		for _, entry := range entries {

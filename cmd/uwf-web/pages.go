@@ -100,7 +100,7 @@ func (q wanted) compare(a, b *view.Summary) int {
 
 func (s *server) threads(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
-	end := s.begin(w, "threads", "Threads", s.live(""))
+	end := s.begin(w, "threads", "Threads", s.live("", "threads"))
 	p := threadsPage{wanted: wantedOf(query), Statuses: protocol.Statuses(), Sorts: sorts}
 	if last := s.find(r.Context(), &p, query.Get("after"), rows); last != "" {
 		query.Set("after", last)

@@ -142,6 +142,8 @@ func serve(ctx context.Context, e env.Env, c *ucli.Context, format render.Format
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
+	s.name()
+	go s.count(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- web.Serve(listener) }()
 	select {

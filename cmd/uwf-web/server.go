@@ -2,11 +2,17 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"embed"
 	"errors"
 	"html/template"
 	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/engine"
@@ -15,6 +21,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/hints"
+	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -27,11 +34,13 @@ type server struct {
 	env         env.Env
 	acts        bool // actions are enabled
 	base, token string
+	home, host  string // their names
 	templates   *template.Template
 	style       string
 	lives       atomic.Int32
 	known       view.Summaries
 	files       changedFiles
+	waits       atomic.Int64 // when it was counted last
 }
 
 // parse parses the embedded templates.
@@ -51,16 +60,17 @@ func (s *server) parse() error {
 func (s *server) routes(base, token string) http.Handler {
 	s.base, s.token = base, token
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", s.inbox)
-	mux.HandleFunc("GET /threads", s.threads)
+	mux.HandleFunc("GET /{$}", partly(s.inbox))
+	mux.HandleFunc("GET /threads", partly(s.threads))
 	mux.HandleFunc("GET /workflows", s.workflows)
 	mux.HandleFunc("GET /workflow/{name}", s.workflow)
 	mux.HandleFunc("GET /workflow/{name}/graph.svg", s.workflowGraph)
 	mux.HandleFunc("GET /stats", s.stats)
 	mux.HandleFunc("GET /stats.csv", s.statsCSV)
 	mux.HandleFunc("GET /diff", s.diff)
-	mux.HandleFunc("GET /thread/{id}", s.thread)
+	mux.HandleFunc("GET /thread/{id}", partly(s.thread))
 	mux.HandleFunc("GET /thread/{id}/graph.svg", s.graph)
+	mux.HandleFunc("GET /thread/{id}/changes", s.changes)
 	mux.HandleFunc("GET /thread/{id}/run.html", s.save)
 	mux.HandleFunc("GET /thread/{id}/step/{step}", s.step)
 	mux.HandleFunc("GET /thread/{id}/step/{step}/turn/{turn}", s.turn)
@@ -113,7 +123,42 @@ type frame struct {
 	Title, Page string
 	Live        string // URL of change events, or ""
 	Actions     bool
+	Home, Host  string
+	Waiting     int64       // threads that need a person
+	Today       *spentLimit // nil if there is no limit for a day
 	Body        any
+}
+
+// spentLimit is how much of a limit was spent.
+type spentLimit struct {
+	Name, Spent, Limit string
+	Percent            int
+}
+
+// limitsOf returns the limits that are set.
+func limitsOf(limit, spent protocol.Amount) (all []spentLimit) {
+	for i, m := range protocol.Measures() {
+		most, used := limit.Figures()[i], spent.Figures()[i]
+		if most > 0 {
+			all = append(all, spentLimit{Name: m.Fact, Spent: m.Text(used), Limit: m.Text(most) + m.Unit, Percent: int(min(100, 100*used/most))})
+		}
+	}
+	return all
+}
+
+// count keeps the number of threads that wait up to date until ctx ends. It also reads the summaries of all
+// threads before the first page needs them.
+func (s *server) count(ctx context.Context) {
+	changed := changes(ctx, s.engine.Reader.Dirs, "", "")
+	for {
+		begun := time.Now()
+		waiting, _, more, _ := view.Attention(ctx, s.engine, &s.known, 2*rows, func(error) {})
+		s.waits.Store(int64(len(waiting) + more))
+		pause(ctx, max(calm, 10*time.Since(begun))) // a large home is read less often
+		if _, open := <-changed; !open {
+			return
+		}
+	}
 }
 
 // show responds with a page.
@@ -128,13 +173,36 @@ func (s *server) showAs(w http.ResponseWriter, status int, name, title, live str
 }
 
 func (s *server) frame(name, title, live string) frame {
-	return frame{Base: s.base, Token: s.token, Title: title, Page: name, Live: live, Actions: s.acts}
+	f := frame{Base: s.base, Token: s.token, Title: title, Page: name, Live: live, Actions: s.acts, Waiting: s.waits.Load()}
+	if name == "" {
+		return f // of people who have not signed in
+	}
+	f.Home, f.Host = s.home, s.host
+	if spent, limit, err := s.engine.SpentToday(context.Background()); err == nil {
+		if all := limitsOf(limit, spent); len(all) > 0 {
+			f.Today = &all[0]
+		}
+	}
+	return f
+}
+
+// name sets the names of the home and this machine, which the header of each page has.
+func (s *server) name() {
+	host, _ := os.Hostname() // "" is not shown
+	at := s.engine.Reader.Dirs.Home
+	if below, ok := strings.CutPrefix(at, home.User(s.env)+string(os.PathSeparator)); ok {
+		at = "~/" + filepath.ToSlash(below)
+	}
+	s.home, s.host = htmlpage.Line(at, htmlpage.Longest), htmlpage.Line(host, htmlpage.Longest)
 }
 
 // begin sends the beginning of a slow page, so that the user sees something; the returned function sends the
 // rest.
 func (s *server) begin(w http.ResponseWriter, name, title, live string) (end func(body any)) {
 	f := s.frame(name, title, live)
+	if _, is := w.(fragments); is {
+		return func(body any) { s.show(w, name, title, live, body) }
+	}
 	s.write(w, http.StatusOK, f, "top")
 	_ = http.NewResponseController(w).Flush() // on failure it is sent with the rest
 	return func(body any) {
@@ -143,9 +211,44 @@ func (s *server) begin(w http.ResponseWriter, name, title, live string) (end fun
 	}
 }
 
+// fragments is the response to a page that asks for some of its parts again, with ?part=NAME,…
+type fragments struct {
+	http.ResponseWriter
+	parts []string
+}
+
+func templateNames(page string, parts []string) (names []string) {
+	for _, part := range parts[:min(len(parts), 20)] {
+		names = append(names, page+"/"+part)
+	}
+	return names
+}
+
+// partly lets the handler of a page answer with parts of it.
+func partly(page http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if parts := r.URL.Query().Get("part"); parts != "" {
+			w = fragments{w, strings.Split(parts, ",")}
+		}
+		page(w, r)
+	}
+}
+
+// wants reports whether a response includes a part of its page.
+func wants(w http.ResponseWriter, part string) bool {
+	f, some := w.(fragments)
+	return !some || slices.Contains(f.parts, part)
+}
+
 // write executes templates as one page. A status of 0 means that the response has begun.
 func (s *server) write(w http.ResponseWriter, status int, f frame, templates ...string) {
 	var out bytes.Buffer
+	if some, is := w.(fragments); is && f.Body != nil {
+		f.Live = ""
+		templates = slices.DeleteFunc(templateNames(f.Page, some.parts), func(name string) bool {
+			return s.templates.Lookup(name) == nil
+		})
+	}
 	for _, name := range templates {
 		if err := s.templates.ExecuteTemplate(&out, name, f); err != nil {
 			refuse(w, http.StatusInternalServerError, err.Error())

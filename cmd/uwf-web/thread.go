@@ -1,15 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"html/template"
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 
 	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/names"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/engine/view/htmlpage"
@@ -23,7 +26,12 @@ type threadPage struct {
 	htmlpage.Thread
 	Shown    []htmlpage.Step
 	Earlier  string // link to earlier steps, or ""
-	Lost     string // why earlier steps cannot be read
+	Spent    []spentLimit
+	Changes  string // link to the changes of the whole run; "" if there are none
+	Again    []again
+	Append   bool          // Shown are only the steps after those that the page has
+	Last     protocol.Hash // the newest step
+	Lost     string        // why earlier steps cannot be read
 	Flight   *flight
 	Form     *form
 	Compare  string
@@ -60,9 +68,9 @@ type flight struct {
 }
 
 // live returns the URL of change events since now. It must be called before anything is read. id is a thread,
-// or "" for any.
-func (s *server) live(id string) string {
-	return s.base + "events?" + url.Values{"thread": {id}, "seen": {prints(s.engine.Reader.Dirs, id)}}.Encode()
+// or "" for a page of many.
+func (s *server) live(id, page string) string {
+	return s.base + "events?" + url.Values{"thread": {id}, "page": {page}, "seen": {prints(s.engine.Reader.Dirs, id)}}.Encode()
 }
 
 func (s *server) thread(w http.ResponseWriter, r *http.Request) {
@@ -71,7 +79,7 @@ func (s *server) thread(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, notFound("thread not found"))
 		return
 	}
-	live := s.live(id)
+	live := s.live(id, "")
 	about, at, err := s.about(ctx, id)
 	if err != nil {
 		s.fail(w, err)
@@ -88,12 +96,26 @@ func (s *server) thread(w http.ResponseWriter, r *http.Request) {
 	if before, err := protocol.ParseHash(r.URL.Query().Get("before")); err == nil {
 		head, live = before, ""
 	}
-	chain, err := htmlpage.ChainUpTo(ctx, s.engine, head, stepsAtOnce)
+	atOnce := stepsAtOnce
+	if !wants(w, "steps") && !wants(w, "time") {
+		atOnce = 1
+	}
+	chain, err := htmlpage.ChainUpTo(ctx, s.engine, head, atOnce)
 	if err != nil {
 		p.Lost = htmlpage.TextOf(err.Error(), most).Body
 	}
-	p.Shown = chain.Shown(ctx, s.engine, htmlpage.Bounds{Text: most / 4})
 	kids, named := s.joined(ctx, id, chain.Steps)
+	newer := chain
+	p.Last = head
+	if at := slices.IndexFunc(chain.Steps, func(step thread.Step) bool {
+		return string(step.Hash) == r.URL.Query().Get("after")
+	}); at >= 0 {
+		newer.Steps, p.Append = chain.Steps[at+1:], true
+		kids = kids[at+1:]
+	}
+	if wants(w, "steps") {
+		p.Shown = newer.Shown(ctx, s.engine, htmlpage.Bounds{Text: most / 4})
+	}
 	for i := range p.Shown {
 		step := &p.Shown[i]
 		step.Link, step.Children = s.link("thread", id, "step", string(step.Hash)), kids[i]
@@ -113,13 +135,27 @@ func (s *server) thread(w http.ResponseWriter, r *http.Request) {
 			return named[by.Hash][c.Key]
 		},
 	}
+	if slices.ContainsFunc(chain.Steps, func(step thread.Step) bool { return step.Files != nil }) {
+		p.Changes = s.link("thread", id, "changes")
+	}
+	if l, spent, err := s.engine.Reader.Spending(ctx, id); err == nil && at.Status != protocol.StatusCorrupt {
+		p.Spent = limitsOf(protocol.Amount{CostUSD: l.MaxCostUSD, Tokens: l.MaxTokens, TimeMs: l.MaxTimeMs}, spent)
+	}
+	for _, child := range at.Children {
+		if child.Status == protocol.StatusError || child.Status == protocol.StatusFailed {
+			p.Again = append(p.Again, again{child.Key, htmlpage.Line(cmp.Or(child.Label, child.Key), htmlpage.Longest)})
+		}
+	}
+	p.Again = p.Again[:min(len(p.Again), childrenShown)]
 	if live != "" {
 		now.At = at
 		now.Flight, p.Flight = s.flight(ctx, id)
 		now.Children, _ = s.engine.Reader.Started(ctx, id) // an error is shown in the list itself
 		p.Children = s.childrenOf(ctx, at.Children, now.Children)
 	}
-	p.Time = htmlpage.TimelineOf(ctx, s.engine, chain.Steps, now)
+	if wants(w, "time") {
+		p.Time = htmlpage.TimelineOf(ctx, s.engine, chain.Steps, now)
+	}
 	if s.acts {
 		p.Form = s.formOf(at.StepOutput, p.Thread.Actions)
 		p.Can = canDo(at, &p)
@@ -171,6 +207,44 @@ func (s *server) flight(ctx context.Context, id string) (*status.Flight, *flight
 		}
 	}
 	return f, out
+}
+
+// again is a child that can be retried.
+type again struct{ Key, Label string }
+
+// changesPage is what a run has changed in its files.
+type changesPage struct {
+	Thread, Link string
+	Files        *htmlpage.ChangedFiles
+}
+
+func (s *server) changes(w http.ResponseWriter, r *http.Request) {
+	id := r.PathValue("id")
+	about, at, err := s.about(r.Context(), id)
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	p := changesPage{Thread: id, Link: s.link("thread", id)}
+	t, err := thread.Open(r.Context(), s.engine.Reader.Store, at.Head)
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	var first, last thread.Step
+	for step, err := range t.Steps(r.Context()) { // newest first
+		if err != nil {
+			s.fail(w, err)
+			return
+		}
+		if step.Files != nil {
+			if first = step; last.Files == nil {
+				last = step
+			}
+		}
+	}
+	p.Files = htmlpage.FilesOver(r.Context(), s.engine, first, last)
+	s.show(w, "changes", "Changes of "+about.Title, "", p)
 }
 
 func (s *server) graph(w http.ResponseWriter, r *http.Request) {
@@ -296,6 +370,7 @@ func (s *server) turn(w http.ResponseWriter, r *http.Request) {
 // diffPage compares two threads.
 type diffPage struct {
 	A, B         string
+	Recent       []threadRow
 	Asked        bool
 	Equal        bool
 	Shared, Same int
@@ -320,15 +395,18 @@ type diffRest struct {
 func (s *server) diff(w http.ResponseWriter, r *http.Request) {
 	p := diffPage{A: htmlpage.Line(r.URL.Query().Get("a"), htmlpage.Longest), B: htmlpage.Line(r.URL.Query().Get("b"),
 		htmlpage.Longest)}
+	recent := threadsPage{}
+	s.find(r.Context(), &recent, "", rows)
+	p.Recent = recent.Rows
 	if p.Asked = p.A != "" && p.B != ""; !p.Asked {
 		s.show(w, "diff", "Compare", "", p)
 		return
 	}
 	heads := [2]protocol.Hash{}
-	for i, id := range []string{p.A, p.B} {
-		err := error(notFound("thread not found: " + id))
-		if validThread(id) {
-			heads[i], err = s.engine.Reader.Head(r.Context(), id)
+	for i, id := range []*string{&p.A, &p.B} {
+		var err error
+		if *id, err = names.In(&s.engine.Reader).Thread(r.Context(), *id); err == nil {
+			heads[i], err = s.engine.Reader.Head(r.Context(), *id)
 		}
 		if err != nil {
 			s.fail(w, err)

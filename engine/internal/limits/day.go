@@ -53,6 +53,15 @@ type spent struct {
 // Limited reports whether there is a daily limit.
 func (d Day) Limited() bool { return d.cap != protocol.Amount{} }
 
+// Spent returns what agents have cost today, and the limit; zero if there is none.
+func (d Day) Spent() (spent, limit protocol.Amount) {
+	if !d.Limited() {
+		return spent, limit
+	}
+	s := d.read()
+	return s.amount(), d.cap.Plus(s.More)
+}
+
 // UsedUp returns the limit that forbids starting an agent, or the zero Limit. Its Refusals is 0, because no
 // provider has refused anything.
 func (d Day) UsedUp() Limit {
