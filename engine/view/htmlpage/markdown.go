@@ -41,7 +41,7 @@ var markdown = goldmark.New(
 const (
 	mostMarkdown    = 64 << 10 // bytes
 	mostMarks       = 2000     // marks that can open emphasis or a link; the parser takes quadratic time
-	mostCells       = 5000     // of a table; the parser pads short rows
+	mostCells       = 20_000   // of all lines if each had the cells of the widest; the parser pads short rows
 	deepestMarkdown = 40       // nodes inside each other
 )
 
@@ -91,7 +91,7 @@ var (
 
 // parses reports whether the parser takes a text without taking long or dropping cells of a table.
 func parses(s string) bool {
-	marks, head, cells, last := 0, 0, 0, 0
+	marks, head, last, lines, widest := 0, 0, 0, 0, 0
 	for _, mark := range []string{"*", "_", "~", "[", "`"} {
 		marks += strings.Count(s, mark)
 	}
@@ -99,21 +99,24 @@ func parses(s string) bool {
 		if len(container.FindAllString(opening.FindString(line), deepestMarkdown+1)) > deepestMarkdown {
 			return false
 		}
+		if !rule.MatchString(line) {
+			line = opening.ReplaceAllString(line, "")
+		}
 		line = strings.Trim(strings.TrimSpace(strings.ReplaceAll(line, `\|`, "")), "|")
 		n := strings.Count(line, "|") + 1
+		lines, widest = lines+1, max(widest, n)
 		switch {
 		case line == "":
-			head, cells = 0, 0
+			head = 0
+		case head > 0 && n > head:
+			return false
 		case head > 0:
-			if cells += head; n > head || cells > mostCells {
-				return false
-			}
 		case last == n && rule.MatchString(line):
 			head = n
 		}
 		last = n
 	}
-	return marks <= mostMarks
+	return marks <= mostMarks && lines*(widest-1) <= mostCells
 }
 
 // wordsOf counts the words of a text: what is between spaces and punctuation.

@@ -32,7 +32,8 @@ func TestProse(t *testing.T) {
 	for _, source := range []string{
 		"| a |\n| --- |\n| b | hidden |", "| a |\n|---|\n| b | 1000000 |", "a|b\n-|-\nc|d|$", "| a |\n| --- |\n| b | ✓ |",
 		strings.Repeat("a|", 3000) + "\n" + strings.Repeat("-|", 3000) + "\n" + strings.Repeat("a\n", 1000),
-		strings.Repeat("- ", 30000), strings.Repeat("1. ", 20000), strings.Repeat("> - ", 10000),
+		"- " + strings.Repeat("|a", 3000) + "\n  " + strings.Repeat("|-", 3000) + "\n" + strings.Repeat("  a\n", 1000),
+		"- | a |\n  |---|\n  | b | $ |", strings.Repeat("- ", 30000), strings.Repeat("1. ", 20000), strings.Repeat("> - ", 10000),
 		"&#x202e;evil", "&nbsp;", strings.Repeat("> ", 100) + "deep",
 		strings.Repeat("x", mostMarkdown+1),
 	} {

@@ -132,6 +132,9 @@ func stepOf(ctx context.Context, t *thread.Thread, r cas.Reader, s thread.Step, 
 	problems = errors.Join(problems, err)
 	if detail.By == "" && len(s.Children) == 0 { // answers of persons and joins consist of the data only
 		shown.Answer = TextOf(withoutData(answer, out.Value), b.Text)
+		if len(shown.Fields) == 1 && strings.TrimSpace(shown.Fields[0].Body) == strings.TrimSpace(shown.Answer.Body) {
+			shown.Data, shown.Fields = Text{}, nil
+		}
 	}
 	if b.Whole && s.Prompt != nil {
 		whole, err := cas.Read[protocol.Text](ctx, r, *s.Prompt)
