@@ -256,7 +256,7 @@ func remark(w protocol.Worktree, cleaned bool) string {
 // treeFlags returns the flags for the files of a new thread.
 func treeFlags() []ucli.Flag {
 	return []ucli.Flag{
-		term.OneOf(ucli.StringFlag{Name: "workspace", Usage: "`MODE` where agents work: in-place (the default), worktree (a new git worktree) or none (in place, without snapshots)"},
+		term.OneOf(ucli.StringFlag{Name: "workspace", Usage: "`MODE` where agents work: in-place (the default in a git work tree), worktree (a new git worktree) or none (in place, without snapshots)"},
 			worktree.ModeInPlace, worktree.InWorktree, worktree.ModeNone),
 		&ucli.StringFlag{Name: "base", Usage: "`COMMIT` start of the new worktree (default HEAD)", Action: forWorktree[string]},
 		&ucli.BoolFlag{Name: "dirty", Usage: "copy uncommitted changes into the new worktree", Action: forWorktree[bool]},

@@ -266,7 +266,7 @@ func (a Commands) threadWaitCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "wait", ArgsUsage: "<thread>",
 		Usage: "wait until a thread stops",
-		Flags: []ucli.Flag{term.Timeout("`DURATION` give up after this time"), remoteFlag("`REMOTE` wait until nobody holds the thread's lease on this remote")},
+		Flags: []ucli.Flag{term.Timeout("`DURATION` give up after this time"), remoteFlag("`REMOTE` wait until no one holds the thread's lease on this remote")},
 	}, a.threadWait)
 }
 

@@ -228,7 +228,7 @@ func (a Commands) threadKillCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "kill", Aliases: []string{"cancel"}, ArgsUsage: "<thread>",
 		Usage: "stop a thread and archive it as cancelled",
-		Flags: []ucli.Flag{remoteFlag("`REMOTE` also cancel it on this remote, if nobody works on it there")},
+		Flags: []ucli.Flag{remoteFlag("`REMOTE` also cancel it on this remote, unless another process works on it there")},
 	}, a.threadKill)
 }
 
