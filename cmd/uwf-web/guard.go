@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -96,6 +97,10 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodPost:
 		r = g.named(r)
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		if large := new(http.MaxBytesError); errors.As(r.ParseForm(), &large) {
+			refuse(w, http.StatusRequestEntityTooLarge, "the form is larger than 1 MiB")
+			return
+		}
 		if g.origin.Check(r) != nil || !g.own(r) || !same(r.PostFormValue("token"), g.form) {
 			refuse(w, http.StatusForbidden, "this request does not come from this uwf web; reload the page")
 			return

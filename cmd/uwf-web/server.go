@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/engine"
@@ -41,6 +40,7 @@ type server struct {
 	known       view.Summaries
 	files       changedFiles
 	waits       atomic.Int64 // when it was counted last
+	started     onces
 }
 
 // parse parses the embedded templates.
@@ -151,10 +151,10 @@ func limitsOf(limit, spent protocol.Amount) (all []spentLimit) {
 func (s *server) count(ctx context.Context) {
 	changed := changes(ctx, s.engine.Reader.Dirs, "", "")
 	for {
-		begun := time.Now()
+		begun := s.env.Now()
 		waiting, _, more, _ := view.Attention(ctx, s.engine, &s.known, 2*rows, func(error) {})
 		s.waits.Store(int64(len(waiting) + more))
-		pause(ctx, max(calm, 10*time.Since(begun))) // a large home is read less often
+		pause(ctx, max(calm, 10*s.env.Now().Sub(begun))) // a large home is read less often
 		if _, open := <-changed; !open {
 			return
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/united-workforce/uwf/engine"
@@ -28,6 +30,8 @@ import (
 type startPage struct {
 	Workflows                   []string // names to choose from
 	Name, About, Dir            string
+	Hash                        string // of the workflow that the page shows
+	Once                        string // of this form: it starts one run only
 	Task                        string
 	Fields                      []field // inputs
 	Roles                       []startRole
@@ -95,9 +99,14 @@ func (s *server) start(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, err)
 		return
 	}
+	p.Hash, p.Once = string(def.Hash), rand.Text()
 	status := http.StatusOK
 	run, err := s.startingOf(ctx, r, &p, def.Definition)
 	if r.Method == http.MethodPost && err == nil {
+		if r.PostFormValue("do") == "start" && !s.started.first(r.PostFormValue("once")) {
+			http.Redirect(w, r, s.base+"threads", http.StatusSeeOther) // the form was sent twice
+			return
+		}
 		if r.PostFormValue("do") == "start" {
 			s.startRun(ctx, w, r, run)
 			return
@@ -166,7 +175,20 @@ func (s *server) startingOf(ctx context.Context, r *http.Request, p *startPage,
 	if err != nil {
 		wrong = append(wrong, err.Error())
 	}
-	if run.Start.Prompt = p.Task; strings.TrimSpace(p.Task) == "" {
+	for name := range r.PostForm {
+		input, isInput := strings.CutPrefix(name, "input.")
+		role, isAgent := strings.CutPrefix(name, "agent.")
+		if isInput && !slices.ContainsFunc(p.Fields, func(f field) bool { return f.Name == input }) {
+			refuse("the workflow has no input", input)
+		}
+		if isAgent && !slices.ContainsFunc(p.Roles, func(of startRole) bool { return of.Name == role }) {
+			refuse("the workflow has no role for an agent", role)
+		}
+	}
+	if seen := r.PostFormValue("hash"); seen != "" && seen != p.Hash {
+		wrong = append(wrong, "the workflow has changed since this page was loaded: check the run again")
+	}
+	if run.Start.Prompt = p.Task; strings.TrimSpace(strings.ReplaceAll(p.Task, "\x00", "")) == "" {
 		wrong = append(wrong, "the task is empty")
 	}
 	if len(wrong) > 0 {
@@ -244,9 +266,39 @@ func (s *server) startRun(ctx context.Context, w http.ResponseWriter, r *http.Re
 		_, err = e.Background(ctx, at.Thread, engine.Work{Steps: engine.UntilEnd, StepOptions: run.Step})
 	}
 	back, action := s.base+"start?"+url.Values{"workflow": {run.name}}.Encode(), s.base+"start"
-	if at.Thread != "" {
+	if at.Thread == "" {
+		s.started.forget(r.PostFormValue("once")) // to be sent again, perhaps with a confirmation
+	} else {
 		back = s.link("thread", at.Thread)
 		action = back + "/continue"
 	}
 	s.done(w, r, err, back, action)
+}
+
+// onces holds the random names of the last forms that were sent.
+type onces struct {
+	mu   sync.Mutex
+	last []string
+}
+
+// first reports whether a form was not sent before. A program need not name its form.
+func (o *onces) first(name string) bool {
+	const most = 1000
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if name == "" {
+		return true
+	}
+	if len(name) > 64 || slices.Contains(o.last, name) {
+		return false
+	}
+	o.last = append(o.last[max(0, len(o.last)-most):], name)
+	return true
+}
+
+// forget lets a form be sent again.
+func (o *onces) forget(name string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.last = slices.DeleteFunc(o.last, func(known string) bool { return known == name })
 }

@@ -50,12 +50,17 @@ func TestStart(t *testing.T) {
 	}
 	for name, value := range map[string]string{
 		"task": " ", "input.who": "", "input.count": "many", "input.tone": "hot", "agent.writer": "sh -c id", "workspace": "elsewhere",
+		"input.gone": "x", "agent.gone": "fake", "hash": "0000000000000",
 		"max-cost": "-1", "max-tokens": "x", "max-time": "soon",
 	} {
 		form := whole()
 		form.Set(name, value)
 		require.Contains(t, post(http.StatusUnprocessableEntity, form), "card bad", name)
 	}
+	once := whole()
+	once.Set("once", "x")
+	require.True(t, s.server.started.first("x"))
+	post(http.StatusOK, once) // it was sent before
 	plan := whole()
 	plan.Set("do", "plan")
 	page = post(http.StatusOK, plan)
