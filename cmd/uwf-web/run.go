@@ -12,6 +12,7 @@ import (
 
 	ucli "github.com/urfave/cli/v2"
 
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
@@ -161,6 +162,9 @@ func newServer(ctx context.Context, e env.Env, home, store string) (*server, err
 		return nil, err
 	}
 	with.Reader.ReadOnly = true
+	if files, ok := with.Reader.Heads.(*fileheads.Heads); ok {
+		with.Reader.Heads = onceHeads{files}
+	}
 	with.Reader.Hints = uwfHints
 	s := &server{engine: with, env: e}
 	return s, s.parse()

@@ -72,7 +72,7 @@ func (s *server) routes(base, token string) http.Handler {
 	mux.HandleFunc("GET /thread/{id}/graph.svg", s.graph)
 	mux.HandleFunc("GET /thread/{id}/changes", s.changes)
 	mux.HandleFunc("GET /thread/{id}/run.html", s.save)
-	mux.HandleFunc("GET /thread/{id}/step/{step}", s.step)
+	mux.HandleFunc("GET /thread/{id}/step/{step}", partly(s.step))
 	mux.HandleFunc("GET /thread/{id}/step/{step}/turn/{turn}", s.turn)
 	mux.HandleFunc("GET /events", s.events)
 	mux.HandleFunc("GET /style.css", s.styleSheet())
@@ -230,7 +230,7 @@ func partly(page http.HandlerFunc) http.HandlerFunc {
 		if parts := r.URL.Query().Get("part"); parts != "" {
 			w = fragments{w, strings.Split(parts, ",")}
 		}
-		page(w, r)
+		page(w, r.WithContext(onPage(r.Context())))
 	}
 }
 
