@@ -345,9 +345,9 @@ func (a *attempt) reject(err error) error {
 	return a.failed(rundir.Rejected, no.Why)
 }
 
-// heardLate records a rate limit that was reported to an agent whose engine was killed, unless the limit has
+// recordMissedLimit records a rate limit that was reported to an agent whose engine was killed, unless the limit has
 // reset since.
-func (a *attempt) heardLate(ctx context.Context, last rundir.Record, result protocol.Result) {
+func (a *attempt) recordMissedLimit(ctx context.Context, last rundir.Record, result protocol.Result) {
 	began, resets := time.UnixMilli(last.StartedAt), time.UnixMilli(result.RetryAtMs)
 	if result.Kind != protocol.FailedRateLimit || !resets.After(a.reader.Env.Now()) {
 		return
@@ -356,12 +356,12 @@ func (a *attempt) heardLate(ctx context.Context, last rundir.Record, result prot
 	if _, known := c.Agents[last.Agent]; err != nil || !known {
 		return
 	}
-	cmd, err := a.e.Casting().Fallback(c, last.Agent, agentselect.Wish{})
+	cmd, err := a.e.Casting().Fallback(c, last.Agent, agentselect.Choices{})
 	if err != nil {
 		return // the next run reports the error
 	}
 	account := a.e.Casting().Account(ctx, cmd, a.pos.Workflow.Name, last.Role)
-	refusal := limits.Refusal{Begun: began, At: began, RetryAt: resets, Reason: result.Error}
+	refusal := limits.Refusal{Started: began, At: began, RetryAt: resets, Reason: result.Error}
 	a.e.accounts().Refused(account, refusal, retry.Of(c, last.Agent))
 }
 
@@ -417,7 +417,7 @@ func (a *attempt) advance(ctx context.Context, got verify.Accepted) (protocol.St
 	a.unknownCost(got.Step)
 	out, err := a.e.arrive(ctx, a.locked)
 	if out.Done {
-		a.unheard()
+		a.warnUndelivered()
 		if dir := a.pos.State.Artifacts; a.locked.facts.Parent == nil && dir != "" {
 			_ = a.reader.FS.Remove(dir) // only succeeds if it is empty
 		}
@@ -520,7 +520,7 @@ func (e *Engine) archive(ctx context.Context, h *lockedThread, pos *status.Posit
 		e.report(end)
 	}
 	out.Done = true
-	e.Files().RemoveUnused(ctx, worktree.Ended{ID: h.id, Head: h.head, Workspace: h.facts.Workspace, Held: h.kept.Held()})
+	e.Files().RemoveUnused(ctx, worktree.Ended{ID: h.id, Head: h.head, Workspace: h.facts.Workspace, Locked: h.kept.Locked()})
 	return out, nil
 }
 
@@ -550,8 +550,8 @@ func (e *Engine) graphTask(ctx context.Context, p *status.Position, d moderator.
 	return t, err
 }
 
-// givenTo reports whether a run has exactly this task.
-func (t task) givenTo(r rundir.Record) bool {
+// matches reports whether a run has exactly this task.
+func (t task) matches(r rundir.Record) bool {
 	return r.Role == t.role && r.PromptHash == t.promptHash && r.LimitBase == t.limitBase &&
 		r.Resumes == t.resumes && r.Replaces == t.replaces
 }

@@ -147,7 +147,7 @@ func (e *Engine) CheckBudget(ctx context.Context, w protocol.Workflow, l protoco
 		if w.Roles[role].Player() != protocol.PlayedByAgent {
 			continue
 		}
-		cmd, err := e.Casting().Agent(ctx, o.Wish(), w.Name, role)
+		cmd, err := e.Casting().Agent(ctx, o.Choices(), w.Name, role)
 		if err != nil {
 			continue // running the role reports the error
 		}

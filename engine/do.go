@@ -104,7 +104,7 @@ func (s *session) do(ctx context.Context, a decide.Action) (out outcome, err err
 	case decide.RunAgent, decide.RunCommand:
 		out.StepOutput, err = s.begin(ctx, s.pos, s.task)
 	case decide.RunAsked:
-		out.StepOutput, err = s.runAsked(ctx)
+		out.StepOutput, err = s.runPrompt(ctx)
 	case decide.Replace:
 		out.StepOutput, err = s.replace(ctx)
 	case decide.Adopt:
@@ -163,7 +163,7 @@ func (s *session) report(ctx context.Context, a decide.Action) (out outcome, err
 			if err := s.e.setParked(ctx, s.locked, s.limited.UntilMs); err != nil {
 				return out, err
 			}
-			out.StepOutput, err = s.stands(ctx)
+			out.StepOutput, err = s.state(ctx)
 		}
 	case "account-limited": // list the thread as waiting until the limit resets
 		out.StepOutput, err = s.queue(ctx)
@@ -171,8 +171,8 @@ func (s *session) report(ctx context.Context, a decide.Action) (out outcome, err
 	return out, err
 }
 
-// stands returns the thread's state after a change of its facts.
-func (s *session) stands(ctx context.Context) (protocol.StepOutput, error) {
+// state returns the thread's state after a change of its facts.
+func (s *session) state(ctx context.Context) (protocol.StepOutput, error) {
 	pos, err := s.reader.Position(ctx, s.locked.id, s.locked.head)
 	if err != nil {
 		return protocol.StepOutput{}, err
@@ -208,12 +208,12 @@ func (s *session) begin(ctx context.Context, pos *status.Position, t task) (out 
 // cast chooses the agent or command for an attempt's role.
 func (s *session) cast(ctx context.Context, a *attempt) (err error) {
 	t := a.task
-	a.cmd, err = a.e.Casting().Player(ctx, s.Wish(), a.pos.Workflow, t.role, t.command, t.env)
+	a.cmd, err = a.e.Casting().Player(ctx, s.Choices(), a.pos.Workflow, t.role, t.command, t.env)
 	return err
 }
 
-// runAsked runs a role with a user's prompt, taken from the request or from the record.
-func (s *session) runAsked(ctx context.Context) (protocol.StepOutput, error) {
+// runPrompt runs a role with a user's prompt, taken from the request or from the record.
+func (s *session) runPrompt(ctx context.Context) (protocol.StepOutput, error) {
 	if s.Verb == decide.Resume {
 		return s.begin(ctx, s.pos, s.task)
 	}
@@ -288,7 +288,7 @@ func (s *session) adopt(ctx context.Context) (out protocol.StepOutput, err error
 	if a.record.Agent == "" {
 		a.record.Agent = s.step.Step.Agent
 	}
-	a.heardLate(ctx, s.record, s.result)
+	a.recordMissedLimit(ctx, s.record, s.result)
 	a.started(a.record.Agent, true)
 	defer func() { a.ended(out, err) }()
 	out, err = a.advance(ctx, s.step)
@@ -328,7 +328,7 @@ func (s *session) adoptCommand(ctx context.Context, a *attempt) (out protocol.St
 func (s *session) closeRun(ctx context.Context) error {
 	r := s.record
 	a := s.open
-	a.heardLate(ctx, r, s.result)
+	a.recordMissedLimit(ctx, r, s.result)
 	if r.Damaged {
 		s.e.warn(s.dir.File(runfiles.RecordFile) + " is damaged, and no finished step was found")
 		r = a.newRecord()

@@ -169,14 +169,14 @@ func (e *Engine) leavePlace() { <-e.driven.places }
 // fails. A failing child doesn't stop the others unless the machine is at fault.
 func (e *Engine) driveChildren(ctx context.Context, thread string, w Work) error {
 	dir := e.Reader.RunDir(thread)
-	if err := dir.HoldBackNone(); err != nil {
+	if err := dir.UnblockChildren(); err != nil {
 		return err
 	}
-	pos, err := e.standing(ctx, thread)
+	pos, err := e.waitingParent(ctx, thread)
 	if err != nil {
 		return err
 	}
-	of := e.tellChildren(pos)
+	of := e.reportChildren(pos)
 	most := cap(e.driven.places)
 	if p := pos.Workflow.Roles[pos.Next.Role].Parallel; p > 0 {
 		most = p
@@ -187,12 +187,12 @@ func (e *Engine) driveChildren(ctx context.Context, thread string, w Work) error
 	})
 	var stopped atomic.Bool
 	queue.Work(ctx, most, due, func(k children.Child) bool {
-		if dir.HeldBack() {
+		if dir.ChildrenBlocked() {
 			stopped.Store(true)
 			return false
 		}
 		err := e.driveChild(ctx, k, w)
-		e.tellRest(ctx, of, k, err)
+		e.reportStopped(ctx, of, k, err)
 		if err != nil {
 			mu.Lock()
 			failures.Add(k, err)
@@ -203,15 +203,15 @@ func (e *Engine) driveChildren(ctx context.Context, thread string, w Work) error
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case stopped.Load() || dir.HeldBack():
+	case stopped.Load() || dir.ChildrenBlocked():
 		return fault.New(protocol.CodeTerminated, "thread %s was stopped while its children were running",
 			thread).Because("stopped", "thread", thread, "again", protocol.AgainResume)
 	}
 	return failures.Err()
 }
 
-// tellChildren reports the state of a position's children, and returns the step they belong to.
-func (e *Engine) tellChildren(pos *status.Position) StepInfo {
+// reportChildren reports the state of a position's children, and returns the step they belong to.
+func (e *Engine) reportChildren(pos *status.Position) StepInfo {
 	of := StepInfo{Thread: pos.ID, Path: e.path, Label: e.label, Number: pos.Thread.Len() + 1, Role: pos.Next.Role,
 		Started: e.Reader.Env.Now()}
 	if len(pos.Children) > 0 {
@@ -220,8 +220,8 @@ func (e *Engine) tellChildren(pos *status.Position) StepInfo {
 	return of
 }
 
-// tellRest reports that a child has stopped; err is the reason, if it failed.
-func (e *Engine) tellRest(ctx context.Context, of StepInfo, k children.Child, err error) {
+// reportStopped reports that a child has stopped; err is the reason, if it failed.
+func (e *Engine) reportStopped(ctx context.Context, of StepInfo, k children.Child, err error) {
 	if e.Events == nil || ctx.Err() != nil {
 		return
 	}
@@ -237,8 +237,8 @@ func (e *Engine) tellRest(ctx context.Context, of StepInfo, k children.Child, er
 	e.report(Event{Kind: Children, Step: of, Children: []protocol.ChildOutput{at}})
 }
 
-// standing returns the position of a thread that waits for its children.
-func (e *Engine) standing(ctx context.Context, thread string) (*status.Position, error) {
+// waitingParent returns the position of a thread that waits for its children.
+func (e *Engine) waitingParent(ctx context.Context, thread string) (*status.Position, error) {
 	pos, err := e.Reader.HeadPosition(ctx, thread)
 	if err == nil && pos.Next.Kind != moderator.Fan {
 		pos.Children = nil // another process has joined them

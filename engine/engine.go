@@ -38,8 +38,8 @@ import (
 type Engine struct {
 	// Reader reads the state of threads. If it is ReadOnly, the engine writes nothing and takes no locks, and
 	// operations that would change something fail.
-	Reader status.Reader
-	Given  []string // environment without .env; nil means that there is no .env
+	Reader  status.Reader
+	BaseEnv []string // environment without .env; nil means that there is no .env
 	// Uwf is the path of the uwf program, which agents find in UWF_BIN. Agents that don't commit their own
 	// steps need it. Configure sets it to the uwf next to this program, else the one on PATH; "" means none.
 	Uwf string
@@ -60,11 +60,11 @@ type Engine struct {
 	Log *slog.Logger
 	// Shared means that other machines also step these threads. A step that fails because of this machine is
 	// then not reported as AtRest.
-	Shared bool
-	Hold   worktree.Sandbox // sandbox of commands outside a step; nil means none
+	Shared  bool
+	Sandbox worktree.Sandbox // sandbox of commands outside a step; nil means none
 	// PutBack reverts the changes of commands whose agent was killed, and describes them. If nil, the next
 	// agent reverts them.
-	PutBack func() (said string, err error)
+	PutBack func() (logged string, err error)
 	// Hidden returns the absolute paths that agents in dir cannot read. Snapshots omit untracked files there.
 	// If nil, there are none.
 	Hidden func(c protocol.Config, dir string) []string
@@ -200,7 +200,7 @@ func (e *Engine) Configure(process env.Env) error {
 	if unread != nil && !errors.Is(unread, fs.ErrPermission) {
 		return unread
 	}
-	e.Reader.Env, e.Given = with, process.Environ
+	e.Reader.Env, e.BaseEnv = with, process.Environ
 	if e.Uwf == "" {
 		e.Uwf, _ = proc.Beside(process.Exe, "uwf", process.Dir, process.Environ)
 	}
@@ -294,7 +294,7 @@ func (e *Engine) CheckFirst(ctx context.Context, start protocol.Start, o StepOpt
 	if first.Kind != moderator.Run {
 		return nil
 	}
-	if c, _ := e.Casting().Program(ctx, w, first.Role, first.Command, o.Wish()); c.Problem != nil {
+	if c, _ := e.Casting().Program(ctx, w, first.Role, first.Command, o.Choices()); c.Problem != nil {
 		return c.Problem
 	}
 	_, err = e.Workplace(ctx, first.Role, start.Cwd, first.Location)
@@ -306,9 +306,9 @@ func (e *Engine) Casting() agentselect.Caster {
 	return agentselect.Caster{Env: e.Reader.Env, Dirs: e.Reader.Dirs, Config: e.Reader.Config}
 }
 
-// Wish returns the options that choose agents.
-func (o StepOptions) Wish() agentselect.Wish {
-	return agentselect.Wish{Agent: o.Agent, Agents: o.Agents, Earlier: o.earlier, Scenario: o.Scenario, Timeout: o.Timeout}
+// Choices returns the options that choose agents.
+func (o StepOptions) Choices() agentselect.Choices {
+	return agentselect.Choices{Agent: o.Agent, Agents: o.Agents, Earlier: o.earlier, Scenario: o.Scenario, Timeout: o.Timeout}
 }
 
 // agentsFor adds the agents that were chosen for earlier steps of the thread to the options, and saves the
@@ -323,7 +323,7 @@ func (e *Engine) agentsFor(ctx context.Context, h *lockedThread, o StepOptions) 
 		return o, err
 	}
 	o.earlier = before
-	wish := o.Wish()
+	wish := o.Choices()
 	now := e.Casting().Chosen(ctx, wish)
 	if maps.Equal(now, before) || e.Casting().Named(ctx, wish) != nil { // the step reports the error
 		return o, nil

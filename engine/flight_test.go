@@ -69,7 +69,7 @@ func TestAStepInFlightCanBeLookedAt(t *testing.T) {
 	run := w.Reader.LastRun(t.Context(), id)
 	require.True(t, run.Alive)
 	require.True(t, run.Attended)
-	require.False(t, run.Heard.IsZero())
+	require.False(t, run.LastOutput.IsZero())
 
 	w.open("go")
 	require.NoError(t, cmd.Wait())

@@ -190,10 +190,10 @@ func (a *attempt) budget() string {
 
 // given returns the environment without .env.
 func (e *Engine) given() []string {
-	if e.Given == nil {
+	if e.BaseEnv == nil {
 		return e.Reader.Env.Environ
 	}
-	return e.Given
+	return e.BaseEnv
 }
 
 // explain adds the facts for a hint to an agent's error.

@@ -385,7 +385,7 @@ func TestABackgroundWorkerWaitsAlone(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	w := newWorld(t, "ready")
-	cmd, err := w.Casting().Agent(ctx, agentselect.Wish{}, "test", "planner")
+	cmd, err := w.Casting().Agent(ctx, agentselect.Choices{}, "test", "planner")
 	require.NoError(t, err)
 	pass, _, err := w.accounts().Enter(ctx, w.Casting().Account(ctx, cmd, "test", "planner"), limits.Terms{Policy: decide.Policy{MaxRateLimitWait: time.Hour}})
 	require.NoError(t, err)
@@ -436,7 +436,7 @@ func TestAnAccountIsLimitedForAllAgents(t *testing.T) {
 	}
 	refuse := func(account string, in time.Duration) {
 		w.accounts().Refused(limits.NewAccount(account, nil),
-			limits.Refusal{At: time.Now(), Begun: time.Now(), RetryAt: time.Now().Add(in)}, decide.Policy{MaxRateLimitWait: 9 * time.Hour})
+			limits.Refusal{At: time.Now(), Started: time.Now(), RetryAt: time.Now().Add(in)}, decide.Policy{MaxRateLimitWait: 9 * time.Hour})
 	}
 	id := w.start()
 	at := func() (decide.Account, time.Duration) {

@@ -279,8 +279,8 @@ func (w *world) onWarning(warn func(string)) {
 func (w *world) lockFile(id string) string { return filepath.Join(w.Reader.Dirs.Locks(), id+".lock") }
 
 // listed returns the state of a thread in a listing.
-func listed(o *status.Overview, l status.Listed) (item status.Standing) {
-	for item = range o.Standings(context.Background(), []status.Listed{l}) {
+func listed(o *status.Overview, l status.Listed) (item status.ThreadInfo) {
+	for item = range o.Threads(context.Background(), []status.Listed{l}) {
 	}
 	return item
 }

@@ -333,7 +333,7 @@ func (e *Engine) Files() worktree.Keeper {
 	r := e.Reader
 	return worktree.Keeper{
 		Env: r.Env, Dirs: r.Dirs, FS: r.FS, Heads: r.Heads, DenyRead: e.Hidden, Config: r.Config, Read: r.Nodes(),
-		Warn: e.warn, RunDir: r.RunDir, Grace: e.grace(), Sandbox: e.Hold, Lock: e.lockFiles, Show: r.Show,
+		Warn: e.warn, RunDir: r.RunDir, Grace: e.grace(), Sandbox: e.Sandbox, Lock: e.lockFiles, Show: r.Show,
 	}
 }
 

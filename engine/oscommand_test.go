@@ -202,7 +202,7 @@ func (w *world) plainRunOf(id string) (*attempt, agentproc.Outcome) {
 	task, err := w.graphTask(ctx, pos, pos.Next)
 	require.NoError(w.t, err)
 	a := w.newAttempt(h, pos, task)
-	a.cmd, err = a.e.Casting().Player(ctx, agentselect.Wish{}, pos.Workflow, task.role, task.command, nil)
+	a.cmd, err = a.e.Casting().Player(ctx, agentselect.Choices{}, pos.Workflow, task.role, task.command, nil)
 	require.NoError(w.t, err)
 	a.task.cwd = w.dir
 	a.record = a.newRecord()

@@ -79,7 +79,7 @@ func TestReadOnly(t *testing.T) {
 	standings, err := heads.ThreadStates(ctx, reader.Reader.Heads)
 	require.NoError(t, err)
 	require.Len(t, standings, 2)
-	for item := range reader.Reader.Overview().Standings(ctx, []status.Listed{{Thread: id, Head: shown.Head}, {Thread: done, Ended: standings[done].End}}) {
+	for item := range reader.Reader.Overview().Threads(ctx, []status.Listed{{Thread: id, Head: shown.Head}, {Thread: done, Ended: standings[done].End}}) {
 		require.Empty(t, item.Error)
 	}
 

@@ -25,7 +25,7 @@ func (s *session) refusal(ctx context.Context, a decide.Action) error {
 	case "agent-alive":
 		return s.reader.Outlived(id, s.record)
 	case "moved":
-		return s.hasMoved()
+		return s.headMoved()
 	case "ended-already":
 		return fault.New(a.Code, "thread %s is already %s", id, s.locked.ended.Status).Because("ended-before", "thread", id)
 	case "cancelled", "ended":
@@ -68,11 +68,11 @@ func (s *session) refusal(ctx context.Context, a decide.Action) error {
 		return fault.New(a.Code, "thread %s has no unjoined child %q", id,
 			s.Key).Because("no-such-child", "thread", id)
 	}
-	return s.asksOtherwise(a)
+	return s.inputError(a)
 }
 
-// asksOtherwise returns the error for input that the thread doesn't wait for.
-func (s *session) asksOtherwise(a decide.Action) error {
+// inputError returns the error for input that the thread doesn't wait for.
+func (s *session) inputError(a decide.Action) error {
 	id, role := s.locked.id, s.pos.Next.Role
 	switch a.Reason {
 	case "asks-nothing":
@@ -92,8 +92,8 @@ func (s *session) asksOtherwise(a decide.Action) error {
 	return fault.New(a.Code, "thread %s is not suspended; next is %q", id, role).Because("not-asked", "thread", id)
 }
 
-// hasMoved returns the error for a thread whose head is not the expected one.
-func (s *session) hasMoved() error {
+// headMoved returns the error for a thread whose head is not the expected one.
+func (s *session) headMoved() error {
 	if err := Expected(s.locked.id, s.Expect, s.locked.head); err != nil {
 		return err
 	}

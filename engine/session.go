@@ -451,11 +451,11 @@ func (s *session) same(context.Context) bool {
 	}
 	switch s.Verb {
 	case decide.Step, decide.RunDue:
-		return asked == decide.ByAnswer || asked == decide.ByJoin || asked == decide.ByGraph && s.task.givenTo(s.record)
+		return asked == decide.ByAnswer || asked == decide.ByJoin || asked == decide.ByGraph && s.task.matches(s.record)
 	case decide.Resume:
-		return asked == decide.ByWords && s.notask == nil && s.task.givenTo(s.record)
+		return asked == decide.ByWords && s.notask == nil && s.task.matches(s.record)
 	case decide.Poke:
-		return asked == decide.ByPoke && s.task.givenTo(s.record)
+		return asked == decide.ByPoke && s.task.matches(s.record)
 	case decide.Answer:
 		return asked == decide.ByAnswer
 	}

@@ -154,7 +154,7 @@ func (e *Engine) eachChild(ctx context.Context, h *lockedThread, end bool, do fu
 	if err != nil || h.ended != nil || len(pos.Children) == 0 {
 		return false, nil
 	}
-	if err := e.Reader.RunDir(h.id).HoldBack(end); err != nil {
+	if err := e.Reader.RunDir(h.id).BlockChildren(end); err != nil {
 		return false, err
 	}
 	var faults []error

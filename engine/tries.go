@@ -54,7 +54,7 @@ func (a *attempt) play(ctx context.Context, o StepOptions) (out protocol.StepOut
 	}
 	a.day = a.e.accounts().Today(c.Limits)
 	first := retry.Of(c, a.cmd.Alias)
-	if first.Fallback, err = a.goOnWith(ctx, c, first.Fallback, o); err != nil {
+	if first.Fallback, err = a.resumeFallback(ctx, c, first.Fallback, o); err != nil {
 		return out, err
 	}
 	defer func() { a.endWait(err) }()
@@ -98,10 +98,10 @@ func (a *attempt) play(ctx context.Context, o StepOptions) (out protocol.StepOut
 func (a *attempt) failure(failed error, p decide.Policy) decide.Failure {
 	now := a.reader.Env.Now()
 	f := decide.Failure{
-		Held: a.pass == nil, Runs: a.runs, Reset: max(0, a.blocked.Until().Sub(now)), Stopped: a.dir.StopRequested(a.record),
+		NotStarted: a.pass == nil, Runs: a.runs, Reset: max(0, a.blocked.Until().Sub(now)), Stopped: a.dir.StopRequested(a.record),
 		Soon: a.blocked.Start(now, p, time.Time{}) != limits.MustNotStart, NoDay: a.day.UsedUp() != limits.Limit{},
 	}
-	if _, f.NoBudget = moderator.OverBudget(a.pos.State, a.task.role); f.Held {
+	if _, f.NoBudget = moderator.OverBudget(a.pos.State, a.task.role); f.NotStarted {
 		return f
 	}
 	if a.failedTry != nil {
@@ -204,7 +204,7 @@ func (e *Engine) accountOf(
 		if day, err := e.today(ctx); err == nil && day.UsedUp() != (limits.Limit{}) {
 			return decide.Limited, day.UsedUp()
 		}
-		if l, held := e.Casting().Held(ctx, e.accounts(), o.Wish(), pos.Workflow.Name, role); held {
+		if l, held := e.Casting().Limited(ctx, e.accounts(), o.Choices(), pos.Workflow.Name, role); held {
 			return decide.Limited, l
 		}
 	}
@@ -282,9 +282,9 @@ func (a *attempt) pause(ctx context.Context, p decide.Policy, wait time.Duration
 	return nil
 }
 
-// goOnWith switches to the agent that an interrupted visit had reached, and returns the remaining fallbacks.
+// resumeFallback switches to the agent that an interrupted visit had reached, and returns the remaining fallbacks.
 // If all agents have been given up, it starts over with the first.
-func (a *attempt) goOnWith(ctx context.Context, c protocol.Config, all []string, o StepOptions) ([]string, error) {
+func (a *attempt) resumeFallback(ctx context.Context, c protocol.Config, all []string, o StepOptions) ([]string, error) {
 	gone := a.dir.Tries(a.pos.Thread).GaveUp(a.visitKey())
 	left := slices.DeleteFunc(slices.Clone(all), func(alias string) bool { return slices.Contains(gone, alias) })
 	if len(left) == 0 || !slices.Contains(gone, a.cmd.Name) {
@@ -314,7 +314,7 @@ func (a *attempt) fallBack(ctx context.Context, c protocol.Config, next string, 
 
 // replace switches to a fallback agent.
 func (a *attempt) replace(ctx context.Context, c protocol.Config, next string, o StepOptions) error {
-	cmd, err := a.e.Casting().Fallback(c, next, o.Wish())
+	cmd, err := a.e.Casting().Fallback(c, next, o.Choices())
 	if err != nil {
 		return err
 	}

@@ -108,7 +108,7 @@ func TestALimitIsWaitedForWithoutAProcess(t *testing.T) {
 	shown := w.show(id)
 	require.Equal(t, protocol.StatusRateLimited, shown.Status)
 	require.Equal(t, out.RateLimitedUntil, shown.RateLimitedUntil)
-	for item := range w.Reader.Overview().Standings(ctx, []status.Listed{{Thread: id, Head: shown.Head}}) {
+	for item := range w.Reader.Overview().Threads(ctx, []status.Listed{{Thread: id, Head: shown.Head}}) {
 		require.Equal(t, protocol.StatusRateLimited, item.Status)
 		require.Equal(t, out.RateLimitedUntil, item.RateLimitedUntil)
 	}

@@ -90,7 +90,7 @@ func (e *Engine) Do(ctx context.Context, thread string, w Work) (_ []protocol.St
 		w.Steps = 1
 		return work()
 	}
-	return e.resting().Until(ctx, thread, work)
+	return e.resting().RunAndReport(ctx, thread, work)
 }
 
 // can returns an error for work that this engine, or any engine, cannot do.
@@ -418,7 +418,7 @@ func (e *Engine) Message(ctx context.Context, thread, text string) (err error) {
 	case len(text) > runfiles.MaxMessage:
 		return fault.New(protocol.CodeUsage, "the message has %d bytes; the limit is %d", len(text), runfiles.MaxMessage)
 	}
-	if err := e.tellable(ctx, thread); err != nil {
+	if err := e.checkReceiver(ctx, thread); err != nil {
 		return err
 	}
 	dir := e.Reader.RunDir(thread)
@@ -438,14 +438,14 @@ func (e *Engine) Message(ctx context.Context, thread, text string) (err error) {
 		return fmt.Errorf("send message to thread %s: %w", thread, err)
 	}
 	// If the thread has ended by now, no agent will read the message.
-	if err := e.tellable(ctx, thread); err != nil && runfiles.Dir(dir.Path).Withdraw(name) {
+	if err := e.checkReceiver(ctx, thread); err != nil && runfiles.Dir(dir.Path).Withdraw(name) {
 		return err
 	}
 	return nil
 }
 
-// tellable returns an error if no agent will work on the thread.
-func (e *Engine) tellable(ctx context.Context, thread string) error {
+// checkReceiver returns an error if no agent will work on the thread.
+func (e *Engine) checkReceiver(ctx context.Context, thread string) error {
 	head, ended, err := e.Reader.Lookup(ctx, thread)
 	if err != nil {
 		return err
@@ -456,8 +456,8 @@ func (e *Engine) tellable(ctx context.Context, thread string) error {
 	return nil
 }
 
-// unheard warns that a thread ended before a message was delivered.
-func (a *attempt) unheard() {
+// warnUndelivered warns that a thread ended before a message was delivered.
+func (a *attempt) warnUndelivered() {
 	if n := len(runfiles.Dir(a.dir.Path).Unread()); n > 0 {
 		a.e.warn(fmt.Sprintf("thread %s has ended with %d unread messages",
 			a.locked.id, n))

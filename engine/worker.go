@@ -64,7 +64,7 @@ func errNotInherited() error {
 // of the thread's lock; Background reads the first message from report. Errors are *protocol.Error; an error
 // before an agent has started is also written to report.
 func (e *Engine) Worker(ctx context.Context, thread string, lock uintptr, report io.Writer) error {
-	voice := background.Voice{To: report}
+	voice := background.Ack{To: report}
 	with := *e
 	with.Events = func(ev Event) {
 		if e.Events != nil {
@@ -117,7 +117,7 @@ func (e *Engine) work(ctx context.Context, thread string, lock uintptr) ([]proto
 		h.release()
 		return nil, err
 	}
-	return e.resting().Until(ctx, thread, func() ([]protocol.StepOutput, error) {
+	return e.resting().RunAndReport(ctx, thread, func() ([]protocol.StepOutput, error) {
 		return e.driving(w).drive(ctx, thread, h, w)
 	})
 }

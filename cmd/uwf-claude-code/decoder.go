@@ -22,7 +22,7 @@ type decoder struct {
 	result  *line // the last line of type result
 	spent   cliagent.Usage
 	session string    // latest session ID
-	spoke   bool      // the model has replied
+	replied bool      // the model has replied
 	mark    string    // latest entry of the conversation
 	resets  time.Time // when the limit that rejected a request resets, if reported in a field
 	retry   *line     // latest retry, until anything else arrives
@@ -102,13 +102,13 @@ func (d *decoder) events(l *line) []cliagent.Event {
 		d.retry = nil
 	}
 	if l.Replay {
-		return []cliagent.Event{{Kind: cliagent.Heard, ID: l.UUID, Session: l.Session}}
+		return []cliagent.Event{{Kind: cliagent.MessageReceived, ID: l.UUID, Session: l.Session}}
 	}
 	switch l.Type {
 	case "system":
 		return system(l)
 	case "assistant", "user":
-		d.spoke = d.spoke || l.Type == "assistant" && l.Message != nil && l.Message.Model != synthetic
+		d.replied = d.replied || l.Type == "assistant" && l.Message != nil && l.Message.Model != synthetic
 		if l.Parent == "" && l.Message != nil && l.Message.Model != synthetic {
 			d.mark = l.UUID
 		}
@@ -176,19 +176,19 @@ func blocks(l *line) []cliagent.Event {
 	}
 	var list []json.RawMessage
 	if json.Unmarshal(l.Message.Content, &list) != nil {
-		return l.tell(block{Type: "text", Text: cliagent.TextOf(l.Message.Content)})
+		return l.events(block{Type: "text", Text: cliagent.TextOf(l.Message.Content)})
 	}
 	var events []cliagent.Event
 	for _, raw := range list {
 		var b block
 		cliagent.Object(raw, &b)
-		events = append(events, l.tell(b)...)
+		events = append(events, l.events(b)...)
 	}
 	return events
 }
 
-// tell returns the events of a block.
-func (l *line) tell(b block) []cliagent.Event {
+// events returns the events of a block.
+func (l *line) events(b block) []cliagent.Event {
 	e := cliagent.Event{Session: l.Session, Sub: l.Parent != ""}
 	if !b.event(l, &e) {
 		return nil
@@ -232,7 +232,7 @@ func (d *decoder) End(e cliagent.Exit) cliagent.Outcome {
 		out.Message = cmp.Or(out.Message, r.Terminal, r.Subtype, "unknown reason")
 	}
 	d.limit(&out)
-	out.Session, out.Mark = d.canGoOn(out), d.mark
+	out.Session, out.Mark = d.resumableSession(out), d.mark
 	out.Usage = d.spent
 	return out
 }
@@ -260,7 +260,7 @@ func (l *line) outcome(e cliagent.Exit) cliagent.Outcome {
 	case l.APIStatus >= 400:
 		return cliagent.Fail(errorkind.Of(l.APIStatus, message), message, e)
 	case l.IsError || strings.HasPrefix(l.Subtype, "error"):
-		return cliagent.Fail(errorkind.OfText(message+"\n"+e.Said()), message, e)
+		return cliagent.Fail(errorkind.OfText(message+"\n"+e.Output()), message, e)
 	case l.Stop == "refusal":
 		return cliagent.Outcome{Kind: cliagent.Refusal, Message: l.Result}
 	}
@@ -290,7 +290,7 @@ func (d *decoder) unfinished(e cliagent.Exit) cliagent.Outcome {
 		out = d.retry.gaveUp(e)
 	}
 	d.limit(&out)
-	out.Session = d.canGoOn(out)
+	out.Session = d.resumableSession(out)
 	return out
 }
 
@@ -303,10 +303,10 @@ func (l *line) gaveUp(e cliagent.Exit) cliagent.Outcome {
 		"in all attempts", l.Status), e)
 }
 
-// canGoOn returns the session ID, or "" if no model has replied in the session, because a failed start prints
+// resumableSession returns the session ID, or "" if no model has replied in the session, because a failed start prints
 // the ID of no session.
-func (d *decoder) canGoOn(out cliagent.Outcome) string {
-	if d.spoke || out.Kind == cliagent.OK {
+func (d *decoder) resumableSession(out cliagent.Outcome) string {
+	if d.replied || out.Kind == cliagent.OK {
 		return d.session
 	}
 	return ""

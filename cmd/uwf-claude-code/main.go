@@ -175,8 +175,8 @@ func input(prompt string, hears bool) (args []string, stdin string, err error) {
 	return args, string(line), err
 }
 
-// Tell implements [cliagent.MessageReceiver].
-func (*decoder) Tell(id, text string) ([]byte, error) {
+// EncodeMessage implements [cliagent.MessageReceiver].
+func (*decoder) EncodeMessage(id, text string) ([]byte, error) {
 	blocks, _ := cliagent.ClaudeBlocks(text)
 	return userLine(id, blocks)
 }

@@ -96,10 +96,10 @@ func (d *decoder) End(e cliagent.Exit) cliagent.Outcome {
 	case d.last != "":
 		o.Kind, o.Error, o.Message = cliagent.Failed, kindOf(d.last), readable(d.last)
 	case d.session == "":
-		o.Kind, o.Error, o.Message = cliagent.Failed, kindOf(e.Said()), cmp.Or(e.Said(), "codex printed nothing")
+		o.Kind, o.Error, o.Message = cliagent.Failed, kindOf(e.Output()), cmp.Or(e.Output(), "codex printed nothing")
 	default:
 		o.Kind, o.Error, o.Message = cliagent.Failed, cliagent.Crashed, "codex ended in the middle of its turn"
-		if said := e.Said(); said != "" {
+		if said := e.Output(); said != "" {
 			o.Message += ": " + said
 			if kind := kindOf(said); kind != errorkind.Unknown {
 				o.Error = kind

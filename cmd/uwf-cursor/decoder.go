@@ -18,7 +18,7 @@ import (
 type decoder struct {
 	session string
 	worked  bool // the model has produced output
-	spoke   bool // a line with text has arrived
+	replied bool // a line with text has arrived
 	calls   cliagent.Calls
 	failure string // error reported in a separate line
 	result  *line  // the last line
@@ -79,7 +79,7 @@ func (d *decoder) events(l line) []cliagent.Event {
 		if text == "" {
 			return nil
 		}
-		d.worked, d.spoke = true, true
+		d.worked, d.replied = true, true
 		return []cliagent.Event{{Kind: cliagent.Text, Text: text}}
 	case "thinking":
 		if l.Text == "" {
@@ -107,7 +107,7 @@ func (d *decoder) tool(l line) []cliagent.Event {
 
 // End judges by the last line.
 func (d *decoder) End(e cliagent.Exit) cliagent.Outcome {
-	o := cliagent.Outcome{Message: cmp.Or(d.failure, e.Said())}
+	o := cliagent.Outcome{Message: cmp.Or(d.failure, e.Output())}
 	if d.worked {
 		o.Session = d.session
 	}
@@ -125,7 +125,7 @@ func (d *decoder) End(e cliagent.Exit) cliagent.Outcome {
 	case r.IsError || r.Subtype != "" && r.Subtype != "success":
 		o.Kind, o.Message = cliagent.Failed, cmp.Or(cliagent.TextOf(r.Error), r.Result, o.Message, r.Subtype, "unknown reason")
 		o.Error = errorkind.OfText(o.Message)
-	case !d.spoke:
+	case !d.replied:
 		o.Kind, o.Message, o.Final = cliagent.OK, "", r.Result
 	default: // Result is all of the model's text, concatenated
 		o.Kind, o.Message = cliagent.OK, ""

@@ -135,7 +135,7 @@ func (d *decoder) End(e cliagent.Exit) cliagent.Outcome {
 	case failed && f.Type == "FatalTurnLimitedError", !d.answer && d.limited:
 		o.Kind, o.Message = cliagent.MaxTurns, cmp.Or(f.Message, "turn limit reached")
 	case failed:
-		o.Kind, o.Error, o.Message = cliagent.Failed, f.kind(e), cmp.Or(f.Message, f.Type, e.Said(), "the run failed")
+		o.Kind, o.Error, o.Message = cliagent.Failed, f.kind(e), cmp.Or(f.Message, f.Type, e.Output(), "the run failed")
 	case d.answer:
 		o.Kind = cliagent.OK
 	default:
@@ -165,8 +165,8 @@ const exitTurns = 53
 
 // unfinished returns the outcome of a run without a last line.
 func (d *decoder) unfinished(o cliagent.Outcome, e cliagent.Exit) cliagent.Outcome {
-	o.Kind, o.Error = cliagent.Failed, errorkind.OfText(e.Said())
-	o.Message = cmp.Or(e.Said(), "gemini exited without its last line")
+	o.Kind, o.Error = cliagent.Failed, errorkind.OfText(e.Output())
+	o.Message = cmp.Or(e.Output(), "gemini exited without its last line")
 	own, isOwn := exits[e.Code]
 	switch {
 	case e.Stopped:

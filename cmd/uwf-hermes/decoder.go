@@ -133,7 +133,7 @@ func (d *decoder) finished(e cliagent.Exit) cliagent.Outcome {
 	r := d.result
 	o := cliagent.Outcome{Usage: r.Tokens.usage()}
 	why := cliagent.TextOf(r.Error)
-	said := cmp.Or(why, r.Text, d.failure, e.Said(), "unknown reason")
+	said := cmp.Or(why, r.Text, d.failure, e.Output(), "unknown reason")
 	switch failed := r.ExitCode != 0 || why != ""; {
 	case d.missing && d.call.Resume:
 		o.Kind, o.Error, o.Message = cliagent.Failed, errorkind.SessionNotFound, "Hermes does not know session "+d.call.Session
@@ -157,7 +157,7 @@ func (d *decoder) finished(e cliagent.Exit) cliagent.Outcome {
 
 // unfinished returns the outcome without a last line.
 func (d *decoder) unfinished(e cliagent.Exit) cliagent.Outcome {
-	said := cmp.Or(d.failure, e.Said())
+	said := cmp.Or(d.failure, e.Output())
 	o := cliagent.Outcome{Kind: cliagent.Failed, Error: errorkind.OfText(said)}
 	o.Message = cmp.Or(said, "hermes exited without its last line")
 	switch {

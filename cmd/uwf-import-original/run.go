@@ -95,7 +95,7 @@ func (i *invocation) action(c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	if !report.Whole() {
+	if !report.Complete() {
 		i.status = protocol.CodeCorrupt
 	}
 	return render.Print(i.env.Stdout, i.resultFormat(), report, text(report))

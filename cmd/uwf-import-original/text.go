@@ -21,11 +21,11 @@ func text(r convert.Report) func(io.Writer) error {
 			what  string
 			count convert.Count
 		}{{"workflows", r.Workflows}, {"threads", r.Threads}, {"config", r.Config}, {"nodes", r.Nodes}} {
-			p.line("%-10s %d %s, %d already there, %d failed", row.what, row.count.Brought, verb, row.count.Present, row.count.Failed)
+			p.line("%-10s %d %s, %d already there, %d failed", row.what, row.count.Imported, verb, row.count.Present, row.count.Failed)
 		}
 		p.list("failed or incomplete:", r.Problems)
 		p.list("different here:", r.Notes)
-		if !r.DryRun && r.Whole() {
+		if !r.DryRun && r.Complete() {
 			p.line("complete; next: uwf --home %s thread list --all", r.Home)
 		}
 		return p.err

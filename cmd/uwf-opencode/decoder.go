@@ -16,14 +16,14 @@ import (
 // decoder decodes "opencode run --format json". There are no lines for the start and the end: every line has
 // the session ID, and the run was complete if the model's last step ended with the reason "stop".
 type decoder struct {
-	session string
-	reason  string // why the last step ended
-	answer  bool   // text has arrived, and no tool call since
-	calls   cliagent.Calls
-	failure json.RawMessage // nil if none, or if the model continued after it
-	usage   *protocol.Usage
-	told    string   // latest text or end of a step
-	sub     *decoder // decoder for subagents, or nil
+	session  string
+	reason   string // why the last step ended
+	answer   bool   // text has arrived, and no tool call since
+	calls    cliagent.Calls
+	failure  json.RawMessage // nil if none, or if the model continued after it
+	usage    *protocol.Usage
+	lastPart string   // latest text or end of a step
+	sub      *decoder // decoder for subagents, or nil
 }
 
 // line is an event.
@@ -126,10 +126,10 @@ func (d *decoder) ofSub(l line) []cliagent.Event {
 func (d *decoder) events(l line) []cliagent.Event {
 	p := l.Part
 	if l.Type == "text" || l.Type == "step_finish" {
-		if p.ID != "" && p.ID == d.told {
+		if p.ID != "" && p.ID == d.lastPart {
 			return nil // reported twice, counted once
 		}
-		d.told = p.ID
+		d.lastPart = p.ID
 	}
 	switch l.Type {
 	case "step_start": // the model continues, even after an apparently final step
@@ -218,15 +218,15 @@ func (d *decoder) End(e cliagent.Exit) cliagent.Outcome {
 				break
 			}
 		}
-		o.Kind, o.Error, o.Message = cliagent.Failed, f.kind(text), cmp.Or(text, e.Said(), "unknown reason")
+		o.Kind, o.Error, o.Message = cliagent.Failed, f.kind(text), cmp.Or(text, e.Output(), "unknown reason")
 	case d.reason == "stop" && d.answer:
 		o.Kind = cliagent.OK
 	case d.reason == "content-filter":
 		o.Kind, o.Message = cliagent.Refusal, "the model's provider filtered the answer"
 	case d.reason != "":
 		o.Kind, o.Message = cliagent.Incomplete, cmp.Or(e.Stderr, "the last step ended ("+d.reason+") without an answer")
-	case e.Said() != "":
-		o.Kind, o.Error, o.Message = cliagent.Failed, errorkind.OfText(e.Said()), e.Said()
+	case e.Output() != "":
+		o.Kind, o.Error, o.Message = cliagent.Failed, errorkind.OfText(e.Output()), e.Output()
 	case d.session != "":
 		o.Kind, o.Error, o.Message = cliagent.Failed, cliagent.Crashed, "opencode ended in the middle of a step"
 	default:

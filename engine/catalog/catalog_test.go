@@ -59,7 +59,7 @@ func TestOpen(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "a", c.DefaultAgent)
 	require.Equal(t, "hello", e.Reader.Env.Get("GREETING"))
-	require.NotContains(t, e.Given, "GREETING=hello")
+	require.NotContains(t, e.BaseEnv, "GREETING=hello")
 	require.Empty(t, e.Uwf)
 	require.NoDirExists(t, e.Reader.Dirs.Store, "opening writes nothing")
 }

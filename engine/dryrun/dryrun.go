@@ -125,7 +125,7 @@ func Check(ctx context.Context, e *engine.Engine, start protocol.Start, l protoc
 	if err != nil {
 		return err
 	}
-	return e.Casting().Named(ctx, o.Wish())
+	return e.Casting().Named(ctx, o.Choices())
 }
 
 // Of plans a run. Whatever would stop it is in the plan; an error means that there is no plan. e must use the
@@ -162,7 +162,7 @@ func Of(ctx context.Context, e *engine.Engine, c *catalog.Catalog, run Run) (Pla
 	}
 	p.Gets = config.Gets(settings, h, def.Workflow, &e.Reader.Env)
 	for _, role := range flow.Roles(def.Workflow) {
-		cast := e.Casting().Cast(ctx, def.Workflow, role, run.Step.Wish())
+		cast := e.Casting().Cast(ctx, def.Workflow, role, run.Step.Choices())
 		if cast.Problem == nil && cast.Player == protocol.PlayedByAgent {
 			cast.Problem = run.lacking(ctx, settings, cast)
 		}
@@ -281,5 +281,5 @@ func System(exe string) config.System {
 
 // SystemOf is [System] with the result of [box.Diagnose].
 func SystemOf(d box.Diagnosis) config.System {
-	return config.System{Confines: confine.Level() > 0, Sockets: confine.HoldsSockets(), Namespaces: d.Works()}
+	return config.System{Confines: confine.Level() > 0, Sockets: confine.CanDenySockets(), Namespaces: d.Works()}
 }

@@ -48,7 +48,7 @@ func Open(ctx context.Context, process env.Env, o Options) (*engine.Engine, erro
 // Equip adds to an engine what [Open] adds. It wraps the engine's Events.
 func Equip(ctx context.Context, e *engine.Engine, process env.Env) {
 	box := sandbox.New(process, e.Uwf, e.Reader.Dirs, e.Reader.Config, e.Reader.Warn)
-	e.Run, e.Hold, e.PutBack, e.Hidden = box.Run, box.Hold, box.PutBack, box.Hidden
+	e.Run, e.Sandbox, e.PutBack, e.Hidden = box.Run, box.Hold, box.PutBack, box.Hidden
 	notices, log, show := Notices{e, process}, diary(e, process.Now), e.Events
 	e.AtRest = notices.wanted()
 	e.Events = func(ev engine.Event) {

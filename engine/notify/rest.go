@@ -26,37 +26,37 @@ type Reporter struct {
 	Shared bool // other machines also step these threads
 }
 
-// standing is the state of a thread before or after work on it.
-type standing struct {
+// threadState is the state of a thread before or after work on it.
+type threadState struct {
 	out     protocol.StepOutput
 	started int64 // start of its last try, Unix milliseconds
 }
 
-func (t Reporter) standingOf(ctx context.Context, id string) (standing, bool) {
+func (t Reporter) stateOf(ctx context.Context, id string) (threadState, bool) {
 	out, err := t.Show(ctx, id)
 	if err != nil {
-		return standing{}, false
+		return threadState{}, false
 	}
-	r := standing{out: out}
+	r := threadState{out: out}
 	if record := t.RunDir(id).Read(); !record.Damaged {
 		r.started = record.StartedAt
 	}
 	return r, true
 }
 
-// Until does work on a thread and then reports if the thread has come to rest. It doesn't report what a user
+// RunAndReport does work on a thread and then reports if the thread has come to rest. It doesn't report what a user
 // asked for, such as a stop, an unchanged state, or the end of a child, whose parent continues.
-func (t Reporter) Until(ctx context.Context, id string,
+func (t Reporter) RunAndReport(ctx context.Context, id string,
 	work func() ([]protocol.StepOutput, error)) ([]protocol.StepOutput, error) {
 	if t.Report == nil {
 		return work()
 	}
 	leave := t.attend(ctx, id)
 	defer leave()
-	before, known := t.standingOf(ctx, id)
+	before, known := t.stateOf(ctx, id)
 	outs, err := work()
 	ctx = context.WithoutCancel(ctx)
-	after, there := t.standingOf(ctx, id)
+	after, there := t.stateOf(ctx, id)
 	if !known || !there || err != nil && (isAsked(fault.Of(err).Code) || t.Shared && protocol.OfMachine(err)) {
 		return outs, err
 	}

@@ -73,7 +73,7 @@ func (l *Link) sendFiles(ctx context.Context, head, there cas.Hash, said heads.F
 		there = ""
 	}
 	states, err := statesOf(ctx, l.Store, head, there)
-	states = append(states, begun(said)...)
+	states = append(states, unfinished(said)...)
 	if err != nil || len(states) == 0 {
 		return 0, err
 	}
@@ -84,7 +84,7 @@ func (l *Link) sendFiles(ctx context.Context, head, there cas.Hash, said heads.F
 	}
 	if oldest := states[len(states)-1].tree; err == nil && there != "" && lacking[oldest] { // it may lack earlier ones as well
 		if states, err = statesOf(ctx, l.Store, head, ""); err == nil {
-			states = append(states, begun(said)...)
+			states = append(states, unfinished(said)...)
 			lacking, err = l.lackedThere(ctx, treesOf(states))
 		}
 	}
@@ -323,11 +323,11 @@ type fetching struct {
 	keeper worktree.Keeper
 	local  *snapshot.Objects      // our git directories, without imported threads
 	never  map[protocol.Tree]bool // objects redacted here or, according to the remote, there
-	// said maps snapshots to their replacements according to the remote; instead holds the replacements in
+	// replaced maps snapshots to their replacements according to the remote; instead holds the replacements in
 	// use.
-	said, instead map[protocol.Tree]protocol.Tree
-	asked         map[protocol.Tree]bool
-	came          int
+	replaced, instead map[protocol.Tree]protocol.Tree
+	asked             map[protocol.Tree]bool
+	came              int
 }
 
 // fetchFiles fetches the snapshots that the threads need and that are missing here. It warns about those that
@@ -335,7 +335,7 @@ type fetching struct {
 func (p *pulling) fetchFiles(ctx context.Context, f *bundle.File,
 	parts *bundle.Parts) (came int, done func(), err error) {
 	done = func() {}
-	states, err := p.statesToBring(ctx, f)
+	states, err := p.missingStates(ctx, f)
 	if err != nil || len(states) == 0 {
 		return 0, done, err
 	}
@@ -396,9 +396,9 @@ func (p *pulling) fetchFiles(ctx context.Context, f *bundle.File,
 	return w.came, done, nil
 }
 
-// statesToBring returns the threads' snapshots back to and including the local head, or all if that head's
+// missingStates returns the threads' snapshots back to and including the local head, or all if that head's
 // snapshot is missing here.
-func (p *pulling) statesToBring(ctx context.Context, f *bundle.File) (all []state, err error) {
+func (p *pulling) missingStates(ctx context.Context, f *bundle.File) (all []state, err error) {
 	for id, at := range p.at {
 		until := cas.Hash("")
 		if here, known := p.here[id]; known {
@@ -415,7 +415,7 @@ func (p *pulling) statesToBring(ctx context.Context, f *bundle.File) (all []stat
 				}
 			}
 		}
-		all = append(append(all, states...), begun(at.Facts)...)
+		all = append(append(all, states...), unfinished(at.Facts)...)
 	}
 	return all, nil
 }
@@ -607,14 +607,14 @@ func (w *fetching) redactions(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	w.said, w.instead = map[protocol.Tree]protocol.Tree{}, map[protocol.Tree]protocol.Tree{}
+	w.replaced, w.instead = map[protocol.Tree]protocol.Tree{}, map[protocol.Tree]protocol.Tree{}
 	for id, at := range w.at {
 		said := sensibleRedacted(at.Facts.Redacted).And(w.facts[id].Redacted)
 		if said == nil {
 			continue
 		}
 		for tree, by := range said.Instead {
-			w.said[tree] = by
+			w.replaced[tree] = by
 		}
 		news := slices.DeleteFunc(slices.Clone(said.Contents), func(id protocol.Tree) bool { return w.never[id] })
 		for _, content := range news {
@@ -652,7 +652,7 @@ func (w *fetching) elsewhere(ctx context.Context, wanted []protocol.Tree,
 	lacking map[protocol.Tree]bool) ([]protocol.Tree, error) {
 	var standins []protocol.Tree
 	for tree := range lacking {
-		if by := w.said[tree]; by != "" {
+		if by := w.replaced[tree]; by != "" {
 			standins = append(standins, by)
 		}
 	}
@@ -661,7 +661,7 @@ func (w *fetching) elsewhere(ctx context.Context, wanted []protocol.Tree,
 		return nil, err
 	}
 	for tree := range lacking {
-		if by := w.said[tree]; by != "" && !gone[by] {
+		if by := w.replaced[tree]; by != "" && !gone[by] {
 			w.instead[tree], wanted = by, append(wanted, by)
 			delete(lacking, tree)
 		}

@@ -83,7 +83,7 @@ func (p *pulling) pull(ctx context.Context, ids []string) (Pulled, error) {
 			return none, err
 		}
 	}
-	done, err := p.bring(ctx)
+	done, err := p.importThreads(ctx)
 	if err != nil {
 		return done, err
 	}
@@ -96,7 +96,7 @@ func (p *pulling) pull(ctx context.Context, ids []string) (Pulled, error) {
 	if len(p.at) == before {
 		return done, nil
 	}
-	all, err := p.bring(ctx)
+	all, err := p.importThreads(ctx)
 	if err != nil {
 		return done, err
 	}
@@ -196,8 +196,8 @@ func checkState(id string, s remote.State) error {
 	return nil
 }
 
-// bring imports the requested threads.
-func (p *pulling) bring(ctx context.Context) (done Pulled, err error) {
+// importThreads imports the requested threads.
+func (p *pulling) importThreads(ctx context.Context) (done Pulled, err error) {
 	done = Pulled{Threads: []bundle.ImportedThread{}, at: p.at}
 	if err := p.look(ctx); err != nil {
 		return done, err
@@ -278,7 +278,7 @@ func (p *pulling) fetch(ctx context.Context, parts *bundle.Parts) (*bundle.File,
 	}
 	for record, err := range remote.GetAll(ctx, p.Remote, lacking) {
 		if err != nil {
-			return nil, p.mendable(err)
+			return nil, p.withRepairHint(err)
 		}
 		if len(lacking) == 0 || record.Hash != lacking[0] {
 			return nil, remote.Faultf("sent node %q, which was not requested", record.Hash)
@@ -297,8 +297,8 @@ func (p *pulling) fetch(ctx context.Context, parts *bundle.Parts) (*bundle.File,
 	return parts.File(m, have...)
 }
 
-// mendable adds to an error about damage at the remote how another user can repair it.
-func (p *pulling) mendable(err error) error {
+// withRepairHint adds to an error about damage at the remote how another user can repair it.
+func (p *pulling) withRepairHint(err error) error {
 	if coded := (*protocol.Error)(nil); isDamage(err) && errors.As(p.of(p.about, err), &coded) {
 		return coded.Because("damaged-there", "thread", p.about, "at", p.Name)
 	}
@@ -311,7 +311,7 @@ func (p *pulling) lacking(ctx context.Context, roots, have []cas.Hash) (lacking 
 	var order []cas.Hash
 	for h, err := range p.Remote.Walk(ctx, roots, have) {
 		if err != nil {
-			return nil, p.mendable(err)
+			return nil, p.withRepairHint(err)
 		}
 		if !h.Valid() || len(listed) == remote.MaxNodes {
 			return nil, remote.Faultf("listed %q as node %d", h, len(listed)+1)

@@ -159,7 +159,7 @@ func (l *Link) pushOnce(ctx context.Context, at heads.ThreadState, facts heads.F
 		if p.Objects, err = l.sendFiles(ctx, at.Head, there.Head, said); err != nil {
 			return err
 		}
-		if len(begun(said)) > len(begun(there.Facts)) || said.Redacted != nil {
+		if len(unfinished(said)) > len(unfinished(there.Facts)) || said.Redacted != nil {
 			swap := remote.Swap{
 				Thread: p.Thread, Was: at.Head, Head: at.Head, WasEnded: there.Ended != nil, Ended: there.Ended,
 				Facts: heads.Facts{Repository: said.Repository, Redacted: said.Redacted}, Fence: fence,
@@ -595,7 +595,7 @@ func (p *published) AddAll(ctx context.Context, threads []heads.New) error {
 		if err != nil {
 			return p.link.of(n.Thread, err)
 		}
-		if len(begun(said)) > 0 {
+		if len(unfinished(said)) > 0 {
 			threads[i].Facts.Repository = said.Repository
 		}
 	}
@@ -668,7 +668,7 @@ func (l *Link) announced(ctx context.Context, id string, head cas.Hash, f heads.
 
 // recall saves the repository facts determined for a remote, so that all remotes receive the same.
 func (l *Link) recall(ctx context.Context, id string, known, said heads.Facts) error {
-	if known.Repository != nil || len(begun(said)) == 0 {
+	if known.Repository != nil || len(unfinished(said)) == 0 {
 		return nil
 	}
 	return l.Heads.SetFacts(ctx, id, heads.Facts{Repository: said.Repository})
@@ -692,8 +692,8 @@ func (l *Link) below(ctx context.Context, id string, w *heads.Workspace) string 
 	return ""
 }
 
-// begun returns the initial files of a thread in the facts for a remote.
-func begun(f heads.Facts) []state {
+// unfinished returns the initial files of a thread in the facts for a remote.
+func unfinished(f heads.Facts) []state {
 	if f.Repository == nil || !f.Repository.Tree.Valid() {
 		return nil
 	}

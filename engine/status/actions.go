@@ -16,7 +16,7 @@ import (
 // Situate adds to the facts of a decision what follows from the thread's chain: the next and the last player,
 // and the state of the children. f.Life must be set.
 func (r *Reader) Situate(p *Position, f *decide.Facts) {
-	f.Next, f.Player, f.Last = p.graphSays(), decide.NoPlayer, decide.NoPlayer
+	f.Next, f.Player, f.Last = p.graphNext(), decide.NoPlayer, decide.NoPlayer
 	if f.Next != decide.AtEnd && f.Next != decide.Stuck {
 		f.Player = PlayerOf(p.Workflow, p.Next.Role)
 	}
@@ -29,7 +29,7 @@ func (r *Reader) Situate(p *Position, f *decide.Facts) {
 	}
 }
 
-func (p *Position) graphSays() decide.Next {
+func (p *Position) graphNext() decide.Next {
 	switch {
 	case p.Problem != nil:
 		return decide.Stuck
@@ -288,7 +288,7 @@ func answering(at protocol.StepOutput) []string {
 
 // Actions is like [Reader.Actions] for a listed thread. Only threads that wait for a person have actions
 // here, and it is unknown whether a step was undone or a change interrupted.
-func (s Standing) Actions() []protocol.Action {
+func (s ThreadInfo) Actions() []protocol.Action {
 	if s.can == nil {
 		return nil
 	}

@@ -27,7 +27,7 @@ func (r *Reader) Limits(ctx context.Context, w protocol.Workflow, own protocol.L
 	if err != nil {
 		return l, fault.Of(err)
 	}
-	return budget.With(l, budget.Said(own)), nil
+	return budget.With(l, budget.ToFacts(own)), nil
 }
 
 // limits returns the limits in force, including users' changes for this thread.
@@ -290,7 +290,7 @@ func (r *Reader) allAbove(ctx context.Context, parent *heads.Parent) ([]bound, e
 // repeated.
 func (r *Reader) spentTogether(ctx context.Context, id string, head protocol.Hash,
 	facts heads.Facts) (protocol.Amount, error) {
-	sum, err := r.spentAlone(ctx, id, head, facts)
+	sum, err := r.ownCost(ctx, id, head, facts)
 	if err != nil {
 		return sum, err
 	}
@@ -335,7 +335,7 @@ func (r *Reader) addChildren(ctx context.Context, sum *protocol.Amount, all map[
 	return r.addChildren(ctx, sum, all, below)
 }
 
-// spentBy caches [Reader.spentAlone]. A driver calls it at each step of each child, so the cost of children
+// spentBy caches [Reader.ownCost]. A driver calls it at each step of each child, so the cost of children
 // that have ended or not started is read only once.
 func (r *Reader) spentBy(ctx context.Context, id string, at heads.ThreadState,
 	facts heads.Facts) (protocol.Amount, error) {
@@ -343,15 +343,15 @@ func (r *Reader) spentBy(ctx context.Context, id string, at heads.ThreadState,
 	if ok && known.head == at.Head && (known.ended != nil || at.End == nil && !r.RunDir(id).Exists()) {
 		return known.spent, nil
 	}
-	spent, err := r.spentAlone(ctx, id, at.Head, facts)
+	spent, err := r.ownCost(ctx, id, at.Head, facts)
 	if err == nil && r.costs != nil {
 		r.costs.Store(id, cost{at.Head, at.End, spent})
 	}
 	return spent, err
 }
 
-// spentAlone returns the cost of a thread without its children, including tries that made no step.
-func (r *Reader) spentAlone(ctx context.Context, id string, head protocol.Hash,
+// ownCost returns the cost of a thread without its children, including tries that made no step.
+func (r *Reader) ownCost(ctx context.Context, id string, head protocol.Hash,
 	facts heads.Facts) (protocol.Amount, error) {
 	sum, err := r.SumUp(ctx, id, head)
 	tries, unread := r.pending(ctx, id, head)
@@ -417,8 +417,8 @@ func hasChildren(w protocol.Workflow) bool {
 	return false
 }
 
-// heldAbove suspends a child whose parent has used up its budget.
-func (p *Position) heldAbove() {
+// applyParentLimit suspends a child whose parent has used up its budget.
+func (p *Position) applyParentLimit() {
 	for _, b := range p.bounds {
 		if reason, over := moderator.OverBudget(moderator.State{Limits: b.limits, Spent: b.spent}, p.Next.Role); over {
 			p.Next = moderator.Decision{Kind: moderator.Suspend, Role: p.Next.Role, Prompt: reason, Cause: moderator.ByBudget,

@@ -96,7 +96,7 @@ func TestTotals(t *testing.T) {
 			}
 			require.FileExists(t, path)
 			listed := func() *protocol.Totals {
-				for item := range w.Overview().Standings(t.Context(), []status.Listed{{Thread: id, Head: w.At(id)}}) {
+				for item := range w.Overview().Threads(t.Context(), []status.Listed{{Thread: id, Head: w.At(id)}}) {
 					return item.Totals
 				}
 				return nil

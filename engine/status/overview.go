@@ -48,9 +48,9 @@ type Listed struct {
 // farAhead limits the number of threads that are read ahead.
 const farAhead = 512
 
-// Standing is the state of a thread, both as a list item and as [Reader.Show] returns it, but without the
+// ThreadInfo is the state of a thread, both as a list item and as [Reader.Show] returns it, but without the
 // last output.
-type Standing struct {
+type ThreadInfo struct {
 	protocol.ThreadItem
 	At    protocol.StepOutput
 	Since *int64 // see [Reader.Since]
@@ -59,9 +59,9 @@ type Standing struct {
 	can *situation // nil if it doesn't wait for a person
 }
 
-// Standings yields the states of threads, in their order. It reads several at once, and some ahead.
-func (o *Overview) Standings(ctx context.Context, threads []Listed) iter.Seq[Standing] {
-	return func(yield func(Standing) bool) {
+// Threads yields the states of threads, in their order. It reads several at once, and some ahead.
+func (o *Overview) Threads(ctx context.Context, threads []Listed) iter.Seq[ThreadInfo] {
+	return func(yield func(ThreadInfo) bool) {
 		known := o.readers[0].knowingAll(ctx).factsOf // shared by all readers
 		for _, reader := range o.readers {
 			reader.factsOf = known
@@ -79,8 +79,8 @@ func (o *Overview) Standings(ctx context.Context, threads []Listed) iter.Seq[Sta
 }
 
 // together reads threads with all readers.
-func (o *Overview) together(ctx context.Context, threads []Listed) []Standing {
-	standings := make([]Standing, len(threads))
+func (o *Overview) together(ctx context.Context, threads []Listed) []ThreadInfo {
+	standings := make([]ThreadInfo, len(threads))
 	var taken atomic.Int64
 	var readers sync.WaitGroup
 	for _, reader := range o.readers {
@@ -94,12 +94,12 @@ func (o *Overview) together(ctx context.Context, threads []Listed) []Standing {
 	return standings
 }
 
-func (r *Reader) listed(ctx context.Context, l Listed) Standing {
+func (r *Reader) listed(ctx context.Context, l Listed) ThreadInfo {
 	if l.Ended != nil {
 		out := r.showEnded(ctx, *l.Ended)
 		item := itemOf(out)
 		item.CompletedAt = &l.Ended.CompletedAt
-		s := Standing{At: out, Since: item.CompletedAt}
+		s := ThreadInfo{At: out, Since: item.CompletedAt}
 		if t, err := thread.Open(ctx, r.Nodes(), l.Ended.Head); err == nil { // on failure, only its end is shown
 			r.about(ctx, &item, t)
 			s.Dir = t.Start.Cwd
@@ -116,7 +116,7 @@ func (r *Reader) listed(ctx context.Context, l Listed) Standing {
 		r.about(ctx, &item, pos.Thread)
 	}
 	out.Output = nil // it may be large
-	s := Standing{ThreadItem: item, At: out, Since: r.since(out, pos.Thread)}
+	s := ThreadInfo{ThreadItem: item, At: out, Since: r.since(out, pos.Thread)}
 	if pos.Thread != nil {
 		s.Dir = pos.Thread.Start.Cwd
 	}
@@ -220,7 +220,7 @@ func (r *Reader) Due(ctx context.Context) ([]string, error) {
 		return f.Foreign() || undone != nil && !r.CutOff(l.Thread) || f.Parent != nil && at[f.Parent.Thread] != f.Parent.Head
 	})
 	var due []string
-	for item := range r.Overview().Standings(ctx, threads) {
+	for item := range r.Overview().Threads(ctx, threads) {
 		// An active thread at its end was interrupted before it was archived, which is its next step.
 		if item.Status == protocol.StatusIdle || item.Status.AtEnd() || item.At.Pending ||
 			r.CutOff(item.Thread) {

@@ -137,7 +137,7 @@ func TestReaders(t *testing.T) {
 	configs = 0
 	overview := w.Overview()
 	for range 5 {
-		for range overview.Standings(ctx, []status.Listed{{Thread: id, Head: w.At(id)}}) {
+		for range overview.Threads(ctx, []status.Listed{{Thread: id, Head: w.At(id)}}) {
 		}
 	}
 	require.Equal(t, 1, configs)

@@ -24,22 +24,22 @@ import (
 
 // Run describes the last try of a thread's step, in flight or not.
 type Run struct {
-	Dir       string // directory with its files
-	Damaged   bool   // its record is unreadable; the fields below are unknown
-	Head      protocol.Hash
-	Role      string
-	Agent     string // as the user specified it
-	Command   []string
-	Status    string // starting, running, done, failed, rejected or stopped
-	Error     string
-	Started   time.Time
-	Heard     time.Time // time of the agent's last output; zero if none
-	Pid       int       // process ID of the agent
-	Alive     bool      // the agent runs, or is being started, or its result is being checked
-	Attended  bool      // a process of uwf works on the thread
-	Finished  bool      // the agent has left a result
-	Stderr    string    // end of stderr, cleaned
-	WorkerLog string    // end of a background worker's log, cleaned
+	Dir        string // directory with its files
+	Damaged    bool   // its record is unreadable; the fields below are unknown
+	Head       protocol.Hash
+	Role       string
+	Agent      string // as the user specified it
+	Command    []string
+	Status     string // starting, running, done, failed, rejected or stopped
+	Error      string
+	Started    time.Time
+	LastOutput time.Time // time of the agent's last output; zero if none
+	Pid        int       // process ID of the agent
+	Alive      bool      // the agent runs, or is being started, or its result is being checked
+	Attended   bool      // a process of uwf works on the thread
+	Finished   bool      // the agent has left a result
+	Stderr     string    // end of stderr, cleaned
+	WorkerLog  string    // end of a background worker's log, cleaned
 }
 
 // hidden returns a program's output with secrets removed.
@@ -77,8 +77,8 @@ func (r *Reader) LastRun(ctx context.Context, thread string) *Run {
 	_, run.Finished = dir.Finished()
 	for _, name := range []string{runfiles.StdoutFile, runfiles.StderrFile, runfiles.OutputFile} {
 		if info, err := os.Stat(filepath.Join(dir.Path, name)); err == nil && info.Size() > 0 &&
-			info.ModTime().After(run.Heard) {
-			run.Heard = info.ModTime()
+			info.ModTime().After(run.LastOutput) {
+			run.LastOutput = info.ModTime()
 		}
 	}
 	return run

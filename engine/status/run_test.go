@@ -94,7 +94,7 @@ func TestTries(t *testing.T) {
 			}
 			run := w.LastRun(ctx, id)
 			require.Equal(t, []any{"plan", "pi", string(tt.record.Status), tt.finished, tt.alive, 4242, false}, []any{run.Role, run.Agent, run.Status, run.Finished, run.Alive, run.Pid, run.Attended})
-			require.Equal(t, tt.finished, !run.Heard.IsZero())
+			require.Equal(t, tt.finished, !run.LastOutput.IsZero())
 			require.Equal(t, []string{"pi", "-x"}, w.LastCommand(id))
 			if tt.record.Error != nil {
 				require.Equal(t, "it broke", run.Error)

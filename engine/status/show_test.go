@@ -279,7 +279,7 @@ func requireListed(t *testing.T, w *statustest.World, id string, out protocol.St
 	t.Helper()
 	at, err := heads.Find(t.Context(), w.Heads, id)
 	require.NoError(t, err)
-	for item := range w.Overview().Standings(t.Context(), []status.Listed{{Thread: id, Head: at.Head, Ended: at.End}}) {
+	for item := range w.Overview().Threads(t.Context(), []status.Listed{{Thread: id, Head: at.Head, Ended: at.End}}) {
 		out.Output, item.At.Output, out.Message, item.At.Message = nil, nil, "", ""
 		require.Equal(t, out, item.At)
 		require.Equal(t, out.Status, item.Status)
@@ -383,7 +383,7 @@ func TestCorrupt(t *testing.T) {
 			due, err := w.Due(t.Context())
 			require.NoError(t, err)
 			require.Equal(t, []string{whole}, due)
-			for item := range w.Overview().Standings(t.Context(), []status.Listed{{Thread: id, Head: w.At(id)}}) {
+			for item := range w.Overview().Threads(t.Context(), []status.Listed{{Thread: id, Head: w.At(id)}}) {
 				require.Equal(t, corrupt, item.Status)
 				require.NotEmpty(t, item.Error)
 			}

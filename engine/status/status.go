@@ -246,7 +246,7 @@ func (r *Reader) Position(ctx context.Context, id string, head protocol.Hash) (*
 	p := &Position{ID: id, hints: r.Hints}
 	t, err := thread.Open(ctx, r.Nodes(), head)
 	if err != nil {
-		return p, r.leadsNowhere(ctx, id, head, err)
+		return p, r.headError(ctx, id, head, err)
 	}
 	p.Thread = t
 	if p.Workflow, err = r.Workflow(ctx, t.Start.Workflow); err != nil {
@@ -288,7 +288,7 @@ func (r *Reader) Position(ctx context.Context, id string, head protocol.Hash) (*
 		p.Parked = r.parkedUntil(p.Facts)
 	}
 	p.Next, p.Problem = moderator.Next(ctx, p.State)
-	if p.Problem == nil && p.Next.Kind == moderator.Suspend && p.Place().Asked(p.Facts) > 0 {
+	if p.Problem == nil && p.Next.Kind == moderator.Suspend && p.Place().RetriesOfAll(p.Facts) > 0 {
 		p.Next, p.Problem = r.onceMoreFan(ctx, p)
 	}
 	if err := cmp.Or(steps.err, context.Cause(ctx)); p.Problem != nil && err != nil {
@@ -296,7 +296,7 @@ func (r *Reader) Position(ctx context.Context, id string, head protocol.Hash) (*
 	}
 	p.stuck = p.Problem != nil
 	if p.Problem == nil && (p.Next.Kind == moderator.Run || p.Next.Kind == moderator.Fan) {
-		p.heldAbove()
+		p.applyParentLimit()
 	}
 	if p.Problem == nil && p.Next.Cause == moderator.ByOutput && p.State.Last.Suspend != nil {
 		if detail, err := thread.ShownDetail(ctx, r.Nodes(), t.Last.Detail); err == nil { // other agents store details in their own format
@@ -395,9 +395,9 @@ func (r *Reader) BeforeHead(ctx context.Context, pos *Position) (*Position, erro
 	return &Position{ID: pos.ID, Thread: t, Workflow: pos.Workflow, Facts: pos.Facts, Root: pos.Root, State: state}, nil
 }
 
-// leadsNowhere adds to an error about a missing or wrong head node where that head is recorded: either the
+// headError adds to an error about a missing or wrong head node where that head is recorded: either the
 // entry is damaged or the node is lost.
-func (r *Reader) leadsNowhere(ctx context.Context, id string, head protocol.Hash, err error) error {
+func (r *Reader) headError(ctx context.Context, id string, head protocol.Hash, err error) error {
 	var kind *cas.TypeError
 	_, lost := r.Store.Get(ctx, head)
 	if !errors.Is(lost, cas.ErrNotFound) && !(errors.As(err, &kind) && kind.Hash == head) {

@@ -40,7 +40,7 @@ func Diagnose(ctx context.Context, e *engine.Engine, id string) (protocol.Thread
 	}
 	if state.CurrentRole != "" && state.Status != protocol.StatusRunning {
 		if w, err := cas.Read[protocol.Workflow](ctx, e.Reader.Store, state.Workflow); err == nil {
-			d.ofAgent(e.Casting().Cast(ctx, w, string(state.CurrentRole), agentselect.Wish{}))
+			d.ofAgent(e.Casting().Cast(ctx, w, string(state.CurrentRole), agentselect.Choices{}))
 		}
 	}
 	d.ofChain(ctx, e, state)
@@ -53,8 +53,8 @@ func runOf(r status.Run) *protocol.LastTry {
 		Role: r.Role, Agent: r.Agent, Command: r.Command, Status: r.Status, Alive: r.Alive,
 		StartedAt: r.Started.UnixMilli(), Error: r.Error, Stderr: r.Stderr, WorkerLog: r.WorkerLog, Dir: r.Dir,
 	}
-	if !r.Heard.IsZero() {
-		ms := r.Heard.UnixMilli()
+	if !r.LastOutput.IsZero() {
+		ms := r.LastOutput.UnixMilli()
 		out.LastOutputAt = &ms
 	}
 	return out
@@ -124,7 +124,7 @@ func (d *diagnosis) ofRun(s protocol.StepOutput, r status.Run, now time.Time) {
 			since(r.Started, now))
 	}
 	if s.Status == protocol.StatusRunning && r.Alive {
-		heard := r.Heard
+		heard := r.LastOutput
 		if heard.IsZero() {
 			heard = r.Started
 		}

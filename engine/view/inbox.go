@@ -34,7 +34,7 @@ type Waiting struct {
 // reads each thread once. If known is not nil, it chooses threads by their summaries and reads only the
 // first most of each kind; more and moreAtWork are how many others there are.
 func Attention(ctx context.Context, e *engine.Engine, known *Summaries, most int,
-	damaged func(error)) (waiting []Waiting, atWork []status.Standing, more, moreAtWork int) {
+	damaged func(error)) (waiting []Waiting, atWork []status.ThreadInfo, more, moreAtWork int) {
 	f := Filter{Statuses: []protocol.Status{
 		protocol.StatusSuspended, protocol.StatusError, protocol.StatusCorrupt, protocol.StatusRunning,
 		protocol.StatusWaitingForChildren,
@@ -44,7 +44,7 @@ func Attention(ctx context.Context, e *engine.Engine, known *Summaries, most int
 	if known != nil {
 		listed, more, moreAtWork = known.first(ctx, e, listed, most)
 	}
-	for at := range standings(ctx, e, listed, f) {
+	for at := range threadInfos(ctx, e, listed, f) {
 		busy := at.Status == protocol.StatusRunning || at.Status == protocol.StatusWaitingForChildren
 		if busy {
 			atWork = append(atWork, at)
@@ -75,7 +75,7 @@ func asking(at protocol.StepOutput) (asks []protocol.ChildOutput) {
 }
 
 // ofChild returns a child's question as an inbox item.
-func ofChild(ctx context.Context, e *engine.Engine, of status.Standing, c protocol.ChildOutput) (Waiting, bool) {
+func ofChild(ctx context.Context, e *engine.Engine, of status.ThreadInfo, c protocol.ChildOutput) (Waiting, bool) {
 	at, err := e.Reader.Show(ctx, c.Thread)
 	if err != nil || at.Status != protocol.StatusSuspended {
 		return Waiting{}, false

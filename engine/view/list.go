@@ -83,7 +83,7 @@ func newestFirst(entries []status.Listed) []status.Listed {
 // ends early with ctx.
 func Items(ctx context.Context, e *engine.Engine, threads []status.Listed, f Filter) iter.Seq[protocol.ThreadItem] {
 	return func(yield func(protocol.ThreadItem) bool) {
-		for at := range standings(ctx, e, threads, f) {
+		for at := range threadInfos(ctx, e, threads, f) {
 			if !yield(at.ThreadItem) {
 				return
 			}
@@ -91,15 +91,15 @@ func Items(ctx context.Context, e *engine.Engine, threads []status.Listed, f Fil
 	}
 }
 
-// standings is like [Items], but yields everything that was read.
-func standings(ctx context.Context, e *engine.Engine, threads []status.Listed, f Filter) iter.Seq[status.Standing] {
-	return func(yield func(status.Standing) bool) {
+// threadInfos is like [Items], but yields everything that was read.
+func threadInfos(ctx context.Context, e *engine.Engine, threads []status.Listed, f Filter) iter.Seq[status.ThreadInfo] {
+	return func(yield func(status.ThreadInfo) bool) {
 		skip, left := f.Offset, f.Limit
 		if left < 0 {
 			return
 		}
 		facts, _ := e.Reader.Heads.AllFacts(ctx) // ignore unreadable facts
-		for item := range e.Reader.Overview().Standings(ctx, threads) {
+		for item := range e.Reader.Overview().Threads(ctx, threads) {
 			item.Title, item.ForkedFrom = named(item.Title, facts[item.Thread])
 			item.Imported = !facts[item.Thread].StartedHere()
 			switch {

@@ -79,7 +79,7 @@ func (c *Summaries) Of(ctx context.Context, e *engine.Engine, threads []status.L
 		at[l.Thread] = i
 		unknown = append(unknown, l)
 	}
-	for s := range standings(ctx, e, unknown, Filter{Ended: true}) {
+	for s := range threadInfos(ctx, e, unknown, Filter{Ended: true}) {
 		i := at[s.Thread]
 		l := threads[i]
 		read := summarized{Summary: c.summaryOf(s, facts[s.Thread]), head: l.Head, ended: endOf(l),
@@ -143,7 +143,7 @@ func (c *Summaries) name(name string) string {
 	return c.names[name]
 }
 
-func (c *Summaries) summaryOf(s status.Standing, facts heads.Facts) Summary {
+func (c *Summaries) summaryOf(s status.ThreadInfo, facts heads.Facts) Summary {
 	out := Summary{
 		Title: strings.Clone(s.Title), Workflow: c.name(string(s.WorkflowName)), Status: s.Status, Since: ms(s.Since), Started: ms(s.StartedAt),
 		Busy: s.Status == protocol.StatusRunning || s.Status == protocol.StatusWaitingForChildren, Waits: len(s.Actions()) > 0,

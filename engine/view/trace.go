@@ -106,16 +106,16 @@ func (j *Trace) read(ctx context.Context, t *thread.Thread, state protocol.StepO
 		j.move(at, s.Role, status)
 		at, status = s.Role, statuses[i]
 	}
-	j.Here = j.stands(state, at, status)
+	j.Here = j.currentNode(state, at, status)
 	if j.Here != at {
 		j.move(at, j.Here, status)
 	}
 	return nil
 }
 
-// stands returns the current node. If a thread waits for a person without an edge to $SUSPEND, that is the
+// currentNode returns the current node. If a thread waits for a person without an edge to $SUSPEND, that is the
 // role that a resume would run.
-func (j *Trace) stands(state protocol.StepOutput, last, status string) string {
+func (j *Trace) currentNode(state protocol.StepOutput, last, status string) string {
 	switch {
 	case state.Status == protocol.StatusCompleted:
 		return protocol.EndNode

@@ -40,20 +40,20 @@ func Follow(ctx context.Context, e *engine.Engine, id string, report func(engine
 
 // watcher polls a thread and reports changes.
 type watcher struct {
-	engine  *engine.Engine
-	id      string
-	report  func(engine.Event)
-	head    protocol.Hash
-	steps   int // number of steps reported
-	flight  *status.Flight
-	info    engine.StepInfo
-	shown   int
-	printed string              // last reported line of a command's output
-	path    string              // path from the followed thread to this child
-	label   string              // see [engine.StepInfo]
-	kids    map[string]*watcher // by thread; nil if it has ended and everything is reported
-	family  engine.StepInfo     // step that the children belong to
-	labels  map[string]string   // labels of the children, by key
+	engine   *engine.Engine
+	id       string
+	report   func(engine.Event)
+	head     protocol.Hash
+	steps    int // number of steps reported
+	flight   *status.Flight
+	info     engine.StepInfo
+	shown    int
+	printed  string              // last reported line of a command's output
+	path     string              // path from the followed thread to this child
+	label    string              // see [engine.StepInfo]
+	children map[string]*watcher // by thread; nil if it has ended and everything is reported
+	family   engine.StepInfo     // step that the children belong to
+	labels   map[string]string   // labels of the children, by key
 }
 
 func newWatcher(ctx context.Context, e *engine.Engine, id string, report func(engine.Event)) (*watcher, error) {
@@ -82,18 +82,18 @@ func (w *watcher) lookAtChildren(ctx context.Context) error {
 	if err != nil {
 		return nil //nolint:nilerr // an unreadable thread counts as having no children
 	}
-	first := w.kids == nil
+	first := w.children == nil
 	if first {
-		w.kids = map[string]*watcher{}
+		w.children = map[string]*watcher{}
 	}
-	if err := w.tellChildren(ctx, started); err != nil {
+	if err := w.reportChildren(ctx, started); err != nil {
 		return err
 	}
 	for _, k := range started {
-		child, known := w.kids[k.Thread]
+		child, known := w.children[k.Thread]
 		if !known {
 			if first && k.Ended {
-				w.kids[k.Thread] = nil
+				w.children[k.Thread] = nil
 				continue
 			}
 			child = &watcher{engine: w.engine, id: k.Thread, report: w.report}
@@ -101,7 +101,7 @@ func (w *watcher) lookAtChildren(ctx context.Context) error {
 			if child.head, child.steps, err = w.begin(ctx, k, first); err != nil {
 				return err
 			}
-			w.kids[k.Thread] = child
+			w.children[k.Thread] = child
 		}
 		if child == nil {
 			continue
@@ -110,7 +110,7 @@ func (w *watcher) lookAtChildren(ctx context.Context) error {
 			return err
 		}
 		if k.Ended {
-			w.kids[k.Thread] = nil
+			w.children[k.Thread] = nil
 			w.report(engine.Event{Kind: engine.Children, Step: w.family, Children: []protocol.ChildOutput{
 				{Key: k.Key, Thread: k.Thread, Status: k.Status, Label: w.labels[k.Key]}}})
 		}
@@ -118,9 +118,9 @@ func (w *watcher) lookAtChildren(ctx context.Context) error {
 	return w.lookAtJoined(ctx, started)
 }
 
-// tellChildren reports the states of all children if some are new.
-func (w *watcher) tellChildren(ctx context.Context, started []status.StartedChild) error {
-	if !slices.ContainsFunc(started, func(k status.StartedChild) bool { _, known := w.kids[k.Thread]; return !known }) {
+// reportChildren reports the states of all children if some are new.
+func (w *watcher) reportChildren(ctx context.Context, started []status.StartedChild) error {
+	if !slices.ContainsFunc(started, func(k status.StartedChild) bool { _, known := w.children[k.Thread]; return !known }) {
 		return nil
 	}
 	now, err := w.engine.Reader.Show(ctx, w.id)
@@ -155,7 +155,7 @@ func (w *watcher) begin(ctx context.Context, k status.StartedChild, first bool) 
 // lookAt polls a child and its own children. If it has ended by now, the ends of its children may not have
 // been reported yet.
 func (w *watcher) lookAt(ctx context.Context, k status.StartedChild) error {
-	if !k.Ended || w.kids != nil {
+	if !k.Ended || w.children != nil {
 		if err := w.lookAtChildren(ctx); err != nil {
 			return err
 		}
@@ -165,11 +165,11 @@ func (w *watcher) lookAt(ctx context.Context, k status.StartedChild) error {
 
 // lookAtJoined reports the remaining steps of children whose parent has moved on.
 func (w *watcher) lookAtJoined(ctx context.Context, started []status.StartedChild) error {
-	for id, child := range w.kids {
+	for id, child := range w.children {
 		if child == nil || slices.ContainsFunc(started, func(k status.StartedChild) bool { return k.Thread == id }) {
 			continue
 		}
-		w.kids[id] = nil
+		w.children[id] = nil
 		if err := child.lookAt(ctx, status.StartedChild{Thread: id, Ended: true}); err != nil {
 			return err
 		}

@@ -194,11 +194,11 @@ func (a *application) begin(ctx context.Context) (now protocol.Tree, err error) 
 	if err != nil {
 		return "", err
 	}
-	return taken.Tree, a.goOn(ctx, taken.Tree)
+	return taken.Tree, a.finish(ctx, taken.Tree)
 }
 
-// goOn moves the branch if an earlier apply was interrupted after it wrote the files.
-func (a *application) goOn(ctx context.Context, now protocol.Tree) error {
+// finish moves the branch if an earlier apply was interrupted after it wrote the files.
+func (a *application) finish(ctx context.Context, now protocol.Tree) error {
 	path := a.file(".json")
 	text, err := safeopen.ReadFile(path, maxLanding, safeopen.NoFollow)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -219,7 +219,7 @@ func (a *application) goOn(ctx context.Context, now protocol.Tree) error {
 	if differ, err := a.to.ChangedPaths(ctx, a.spec, laid, now); err != nil {
 		return err
 	} else if len(differ) == 0 {
-		err := a.publish(ctx, cut.To, func() error { return a.to.AdvanceHead(ctx, a.spec, cut.From, cut.To, a.why(), true) })
+		err := a.publish(ctx, cut.To, func() error { return a.to.AdvanceHead(ctx, a.spec, cut.From, cut.To, a.reflogMessage(), true) })
 		if err != nil {
 			return err
 		}
@@ -329,7 +329,7 @@ func (a *application) toBranch(ctx context.Context, result string) error {
 				cwd.Shown(branch)).Because("branch-has-more")
 		}
 	}
-	err := a.publish(ctx, result, func() error { return a.to.SetBranch(ctx, branch, result, old, a.why(), a.again) })
+	err := a.publish(ctx, result, func() error { return a.to.SetBranch(ctx, branch, result, old, a.reflogMessage(), a.again) })
 	if err != nil {
 		return err
 	}
@@ -385,18 +385,18 @@ func (a *application) toWorkTree(ctx context.Context, now protocol.Tree, result 
 // commit is protected from garbage collection until then. Our repository keeps it for another try if this one
 // is interrupted.
 func (a *application) publish(ctx context.Context, commit string, point func() error) (err error) {
-	defer func() { err = errors.Join(err, a.to.Release(a.why())) }()
+	defer func() { err = errors.Join(err, a.to.Release(a.reflogMessage())) }()
 	if err := a.to.SetRef(ctx, a.spec, resultRef(a.ID), commit); err != nil {
 		return err
 	}
-	if err := a.to.Import(ctx, a.spec, commit, a.why()); err != nil {
+	if err := a.to.Import(ctx, a.spec, commit, a.reflogMessage()); err != nil {
 		return err
 	}
 	return point()
 }
 
-// why returns the reflog message for the user's repository.
-func (a *application) why() string { return appliedBy(a.ID) }
+// reflogMessage returns the reflog message for the user's repository.
+func (a *application) reflogMessage() string { return appliedBy(a.ID) }
 
 func appliedBy(id string) string { return "uwf thread apply " + id }
 
@@ -434,7 +434,7 @@ func (a *application) land(ctx context.Context, now, laid protocol.Tree, to stri
 		}
 		return err
 	}
-	if err := a.to.AdvanceHead(ctx, a.spec, a.to.Head, to, a.why(), a.again); err != nil {
+	if err := a.to.AdvanceHead(ctx, a.spec, a.to.Head, to, a.reflogMessage(), a.again); err != nil {
 		return fault.Of(fmt.Errorf("update branch %s of %s: %w", cwd.Shown(a.out.Branch), cwd.Shown(a.to.Root),
 			err)).Because("branch-not-moved", "thread", a.ID)
 	}
@@ -449,7 +449,7 @@ func (a *application) follow(ctx context.Context, result string) error {
 	if a.from.Root == "" || a.head == result {
 		return nil
 	}
-	return a.from.AdvanceHead(ctx, a.spec, a.head, result, a.why(), true)
+	return a.from.AdvanceHead(ctx, a.spec, a.head, result, a.reflogMessage(), true)
 }
 
 // explain adds a code and the facts for a hint to an error.

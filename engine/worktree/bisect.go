@@ -29,8 +29,8 @@ type BisectOptions struct {
 	Made  func(worktree, commit string) // called once the worktree exists, if not nil
 }
 
-// cannotTell is the exit status for a step that cannot be tested, as in git bisect run.
-const cannotTell = 125
+// exitSkip is the exit status for a step that cannot be tested, as in git bisect run.
+const exitSkip = 125
 
 // bisection is a bisection in progress.
 type bisection struct {
@@ -344,7 +344,7 @@ func (b *bisection) command(ctx context.Context) (result string, err error) {
 		return "", fault.New(protocol.CodeFailed, "the command was ended by a signal: %s", status.Signal)
 	case status.Code == 0:
 		return protocol.BisectGood, nil
-	case status.Code == cannotTell:
+	case status.Code == exitSkip:
 		return protocol.BisectSkipped, nil
 	case status.Code == oscommand.NotFound, status.Code == oscommand.NotExecutable:
 		return "", fault.New(protocol.CodeFailed, "the command could not run: exit status %d", status.Code)

@@ -392,7 +392,7 @@ func (e Keeper) Sweep(ctx context.Context) (swept []string, err error) {
 			swept = append(swept, e.Dirs.Worktree(id))
 		}
 	}
-	return swept, e.sweepGone(ctx)
+	return swept, e.sweepMissing(ctx)
 }
 
 // sweep removes one such worktree, unless a process is working on it or has just created its thread.
@@ -421,8 +421,8 @@ func (e Keeper) sweep(ctx context.Context, id string) (done bool, err error) {
 	return true, os.RemoveAll(e.RunDir(id).Path)
 }
 
-// sweepGone finishes interrupted removals.
-func (e Keeper) sweepGone(ctx context.Context) error {
+// sweepMissing finishes interrupted removals.
+func (e Keeper) sweepMissing(ctx context.Context) error {
 	dir := filepath.Dir(e.Dirs.Worktree("x"))
 	if isGone(dir) {
 		return nil

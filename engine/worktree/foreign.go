@@ -70,9 +70,9 @@ func (e Keeper) filesFor(ctx context.Context, of Thread) (*aboutFiles, error) {
 	return f, err
 }
 
-// hasThem returns an error if a directory doesn't have the files that a thread needs. Its code is
+// checkFiles returns an error if a directory doesn't have the files that a thread needs. Its code is
 // [protocol.CodeNotFound] then.
-func (e Keeper) hasThem(ctx context.Context, id, dir string, t *aboutFiles) *protocol.Error {
+func (e Keeper) checkFiles(ctx context.Context, id, dir string, t *aboutFiles) *protocol.Error {
 	why := ""
 	k, err := e.Open(ctx, id, dir, &heads.Workspace{Mode: InPlace, Root: dir})
 	var coded *protocol.Error
@@ -199,7 +199,7 @@ func (e Keeper) WorkspaceIn(ctx context.Context, t Thread, in *heads.Workspace,
 		}
 		last = nil
 	default:
-		refused := e.hasThem(ctx, t.ID, in.Root, last)
+		refused := e.checkFiles(ctx, t.ID, in.Root, last)
 		if refused != nil && refused.Code != protocol.CodeNotFound {
 			return nil, none, refused
 		}

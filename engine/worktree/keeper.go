@@ -69,12 +69,12 @@ type Checkout struct {
 	reports []string // paths that an earlier step omitted
 }
 
-// Held reports whether the work tree is locked.
-func (k *Checkout) Held() bool { return k != nil && k.lock != nil }
+// Locked reports whether the work tree is locked.
+func (k *Checkout) Locked() bool { return k != nil && k.lock != nil }
 
 // Release unlocks the work tree.
 func (k *Checkout) Release() {
-	if k.Held() {
+	if k.Locked() {
 		_ = k.lock.RemoveAndUnlock()
 		k.lock = nil
 	}

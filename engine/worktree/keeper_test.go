@@ -164,7 +164,7 @@ func TestLocks(t *testing.T) {
 	id, other := w.NewThread(worktree.Options{Mode: written}), w.NewThread(worktree.Options{Mode: written})
 	held, err := k.Open(ctx, id, w.Repo, w.Workspace(id))
 	require.NoError(t, err)
-	require.True(t, held.Held())
+	require.True(t, held.Locked())
 	_, err = k.Open(ctx, other, filepath.Join(w.Repo, "sub"), w.Workspace(other))
 	require.Equal(t, protocol.CodeLocked, codeOf(err))
 	require.Len(t, hints.All("", fault.Of(err)), 3)
@@ -172,11 +172,11 @@ func TestLocks(t *testing.T) {
 	require.Equal(t, protocol.CodeLocked, codeOf(err))
 	held.Release()
 	held.Release()
-	require.False(t, held.Held())
+	require.False(t, held.Locked())
 	held, err = k.Open(ctx, other, w.Repo, w.Workspace(other))
 	require.NoError(t, err)
 	held.Release()
-	require.False(t, (*worktree.Checkout)(nil).Held())
+	require.False(t, (*worktree.Checkout)(nil).Locked())
 
 	// A failed start frees it.
 	w.Settings.Workspace = nil

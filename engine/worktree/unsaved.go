@@ -400,7 +400,7 @@ type Ended struct {
 	Head      protocol.Hash
 	Workspace *heads.Workspace
 	Killed    bool
-	Held      bool // its work tree is locked
+	Locked    bool // its work tree is locked
 }
 
 // RemoveUnused removes the worktree of an ended thread if nothing was made in it: no commit and no file, not
@@ -411,7 +411,7 @@ func (e Keeper) RemoveUnused(ctx context.Context, l Ended) {
 	if w == nil || w.Mode != InWorktree || isGone(w.Root) {
 		return
 	}
-	only, err := e.onlyInWorktree(ctx, l.ID, w, l.Held, e.treesOf(ctx, l.Head)...)
+	only, err := e.onlyInWorktree(ctx, l.ID, w, l.Locked, e.treesOf(ctx, l.Head)...)
 	switch {
 	case err != nil:
 		e.Warn("kept the worktree of thread " + l.ID + ": " + err.Error())
@@ -427,7 +427,7 @@ func (e Keeper) RemoveUnused(ctx context.Context, l Ended) {
 	chain, err := thread.Open(ctx, e.Read, l.Head)
 	kept := err == nil && chain.Start.Child != nil && chain.Last != nil && chain.Last.Files != nil && !l.Killed
 	if !kept {
-		if made, err := e.onlyInWorktree(ctx, l.ID, w, l.Held); err != nil || !made.None() {
+		if made, err := e.onlyInWorktree(ctx, l.ID, w, l.Locked); err != nil || !made.None() {
 			return
 		}
 		if ignores, err := repo.Ignores(ctx); err != nil || ignores {

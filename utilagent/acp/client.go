@@ -60,7 +60,7 @@ type client struct {
 func newClient(p child, s *service) *client {
 	ctx, quit := context.WithCancel(context.Background())
 	c := &client{child: p, serve: s, quit: quit, read: make(chan struct{}), stir: make(chan struct{}, 1)}
-	s.telling, s.refuse = c.telling, c.refused
+	s.permissionCall, s.refuse = c.permissionCall, c.refused
 	c.conn = newConn(p.Stdin(), c)
 	go c.readAll(ctx)
 	return c
@@ -206,8 +206,8 @@ func (c *client) asked(method string, params json.RawMessage) (any, error) {
 	return c.serve.answer(method, params)
 }
 
-// telling returns the call of the current prompt that a permission request is about.
-func (c *client) telling(t toolCall, content json.RawMessage) (*call, bool) {
+// permissionCall returns the call of the current prompt that a permission request is about.
+func (c *client) permissionCall(t toolCall, content json.RawMessage) (*call, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.prompt == nil {
@@ -396,7 +396,7 @@ func (c *client) model() string {
 // prompt is a prompt in progress, guarded by the client's mutex.
 type prompt struct {
 	session string
-	teller  *teller
+	emitter *emitter
 	going   func() bool // false while the prompt is being cancelled
 	refuses []string    // denied actions
 	strays  []string    // other session IDs that had updates
@@ -405,7 +405,7 @@ type prompt struct {
 // update handles an update of any session.
 func (p *prompt) update(u updateParams) {
 	if u.SessionID == "" || u.SessionID == p.session {
-		p.teller.update(u.Update)
+		p.emitter.update(u.Update)
 		return
 	}
 	// It belongs to a subagent, or the session has resumed under another ID; the latter shows when nothing
@@ -417,7 +417,7 @@ func (p *prompt) update(u updateParams) {
 
 // permission returns the call that a permission request is about.
 func (p *prompt) permission(t toolCall, content json.RawMessage) (*call, bool) {
-	return p.teller.asked(t, content), p.going()
+	return p.emitter.permissionAsked(t, content), p.going()
 }
 
 // refused records a denied action.
@@ -425,14 +425,14 @@ func (p *prompt) refused(what string) {
 	if len(p.refuses) < 20 {
 		p.refuses = append(p.refuses, what)
 	}
-	p.teller.emit(cliagent.Event{Kind: cliagent.Notice, Text: "refused: " + what})
+	p.emitter.emit(cliagent.Event{Kind: cliagent.Notice, Text: "refused: " + what})
 }
 
 // ask sends a prompt and emits events until it is answered or ctx ends. When ctx ends, the prompt is
 // cancelled and the agent gets patience() to report the outcome.
 func (c *client) ask(ctx context.Context, text string, patience func() time.Duration, emit func(cliagent.Event)) (prompted, *prompt, error) {
 	params := promptParams{SessionID: c.session, Prompt: c.blocks(text)}
-	p := &prompt{session: c.session, teller: newTeller(emit)}
+	p := &prompt{session: c.session, emitter: newEmitter(emit)}
 	cancelled := make(chan struct{})
 	p.going = func() bool {
 		if ctx.Err() == nil {
@@ -486,7 +486,7 @@ func (c *client) blocks(text string) []promptBlock {
 func (c *client) answered(p *prompt) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return p.teller.answered()
+	return p.emitter.answered()
 }
 
 // cancel asks the agent to cancel the prompt.
@@ -501,7 +501,7 @@ func (c *client) work(p *prompt) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.prompt != nil {
-		c.prompt.teller.end()
+		c.prompt.emitter.end()
 	}
 	c.prompt = p
 }
@@ -559,7 +559,7 @@ func (s *service) permit(raw json.RawMessage) (permissionResult, error) {
 	if err := lenient(raw, &p); err != nil {
 		return permissionResult{}, &RPCError{Code: codeInvalidParams, Message: err.Error()}
 	}
-	c, going := s.telling(p.ToolCall.toolCall, p.ToolCall.Content)
+	c, going := s.permissionCall(p.ToolCall.toolCall, p.ToolCall.Content)
 	if !going {
 		return permissionCancelled, nil
 	}
@@ -579,9 +579,9 @@ type service struct {
 	permission cliagent.Permission
 	space      *tools.Workspace
 
-	// telling returns the call that a permission request is about. going is false if no prompt is in progress
+	// permissionCall returns the call that a permission request is about. going is false if no prompt is in progress
 	// or it is being cancelled.
-	telling func(toolCall, json.RawMessage) (c *call, going bool)
+	permissionCall func(toolCall, json.RawMessage) (c *call, going bool)
 	// refuse records a denied action.
 	refuse func(what string)
 }

@@ -189,7 +189,7 @@ func TestSessionLost(t *testing.T) {
 	require.Contains(t, second.Detail.Outcome, "started over")
 
 	a = play(t, "", "other-session")
-	prosetest.Text(t, a.step().Failed().Said())
+	prosetest.Text(t, a.step().Failed().ErrorText())
 }
 
 // TestFaults checks that every failure ends soon, with the reason and a remedy.
@@ -218,7 +218,7 @@ func TestFaults(t *testing.T) {
 			head := a.Head
 			got := a.step()
 			if got.Failed(want.says...); behaviour != "usage" { // which error is noticed first is a race
-				prosetest.Text(t, got.Said())
+				prosetest.Text(t, got.ErrorText())
 			}
 			require.Equal(t, head, a.Head)
 			require.FileExists(t, filepath.Join(a.RunDir, "program.stdout"))
@@ -229,7 +229,7 @@ func TestFaults(t *testing.T) {
 // A refusal comes from the model, unless the session to continue is unknown.
 func TestRefusal(t *testing.T) {
 	t.Parallel()
-	prosetest.Text(t, play(t, "", "refuses").step().Failed().Said())
+	prosetest.Text(t, play(t, "", "refuses").step().Failed().ErrorText())
 	a := play(t, "", "forgets")
 	first := a.step().Succeeded()
 	second := a.step().Succeeded()
@@ -243,7 +243,7 @@ func TestNotInstalled(t *testing.T) {
 	t.Parallel()
 	th := agentkittest.New(t, agentkittest.Scenario{Args: []string{"--", "no-such-agent", "acp"}})
 	got := th.Run(cliagent.Options(quick())).Failed()
-	prosetest.Text(t, got.Said())
+	prosetest.Text(t, got.ErrorText())
 	prosetest.Text(t, got.Stderr)
 }
 
@@ -302,7 +302,7 @@ func TestKilledRun(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	}()
-	prosetest.Text(t, a.RunContext(ctx, a.options).Failed().Said())
+	prosetest.Text(t, a.RunContext(ctx, a.options).Failed().ErrorText())
 	require.Contains(t, a.journal(), "cancelled")
 	got := a.step().Succeeded()
 	require.Contains(t, a.journal(), "session/resume "+got.Step.SessionID)
@@ -315,8 +315,8 @@ func TestArguments(t *testing.T) {
 	for _, line := range []string{"mode plan\n", "authenticate key\n", "model large\n"} {
 		require.Contains(t, a.journal(), line)
 	}
-	prosetest.Text(t, play(t, "", "--session-mode", "dance", "answer").step().Failed().Said())
-	prosetest.Text(t, play(t, "model: huge", "answer").step().Failed().Said())
+	prosetest.Text(t, play(t, "", "--session-mode", "dance", "answer").step().Failed().ErrorText())
+	prosetest.Text(t, play(t, "model: huge", "answer").step().Failed().ErrorText())
 	for _, args := range []string{
 		"--session-mode", "--offer=terminal", "--auth=", "--modle",
 	} {

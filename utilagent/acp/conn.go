@@ -262,15 +262,15 @@ func (t *transport) Call(ctx context.Context, c cliagent.Call, h *cliagent.Host)
 		if o.Error != errorkind.SessionNotFound {
 			o.Session = p.session
 		}
-		o.Usage = usage(prompted{}, p.teller)
+		o.Usage = usage(prompted{}, p.emitter)
 		return o, err
 	}
-	emit(cliagent.Event{Kind: cliagent.Break, Model: modelOf(result, p.teller)})
+	emit(cliagent.Event{Kind: cliagent.Break, Model: modelOf(result, p.emitter)})
 	return t.client.outcome(result, p, c.Resume && !held), nil
 }
 
 // modelOf returns the model that answered, if the agent reported it.
-func modelOf(r prompted, t *teller) string {
+func modelOf(r prompted, t *emitter) string {
 	if list := r.Meta.Quota.Models; len(list) > 0 {
 		return list[0].Model
 	}

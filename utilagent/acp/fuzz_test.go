@@ -84,7 +84,7 @@ func FuzzUpdates(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, lines []byte) {
 		called, returned := 0, 0
-		tell := newTeller(func(e cliagent.Event) {
+		tell := newEmitter(func(e cliagent.Event) {
 			switch e.Kind {
 			case cliagent.Called:
 				called++
@@ -102,7 +102,7 @@ func FuzzUpdates(f *testing.F) {
 			tell.update(u.Update)
 			var p permissionParams
 			if lenient(m.params, &p) == nil {
-				(&service{permission: cliagent.Readonly, refuse: func(string) {}}).allows(tell.asked(p.ToolCall.toolCall, p.ToolCall.Content))
+				(&service{permission: cliagent.Readonly, refuse: func(string) {}}).allows(tell.permissionAsked(p.ToolCall.toolCall, p.ToolCall.Content))
 				choose(p.Options, true)
 			}
 		}

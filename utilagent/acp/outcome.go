@@ -39,25 +39,25 @@ func (o *oddLines) String() string {
 
 // outcome returns the outcome of a prompt that was answered.
 func (c *client) outcome(r prompted, p *prompt, resumed bool) cliagent.Outcome {
-	o := cliagent.Outcome{Session: p.session, Usage: c.spent(r, p.teller)}
-	switch failure := p.teller.failure(); {
+	o := cliagent.Outcome{Session: p.session, Usage: c.spent(r, p.emitter)}
+	switch failure := p.emitter.failure(); {
 	case r.StopReason == "cancelled":
 		o.Kind, o.Message = cliagent.Interrupted, "the agent cancelled the prompt"
 	case r.StopReason == "max_turn_requests":
 		o.Kind, o.Message = cliagent.MaxTurns, "the agent reached its own turn limit"
-	case r.StopReason == "refusal" && resumed && !p.told():
+	case r.StopReason == "refusal" && resumed && !p.producedOutput():
 		o.Kind, o.Session = cliagent.SessionLost, ""
 		o.Message = "the agent refused a prompt: it no longer has session " + p.session
 	case r.StopReason == "refusal":
 		o.Kind, o.Message = cliagent.Refusal, "the model declined to answer"
 	case failure != "":
 		o.Kind, o.Error, o.Message = cliagent.Failed, errorkind.OfText(failure), failure
-	case !p.told() && len(p.strays) > 0:
+	case !p.producedOutput() && len(p.strays) > 0:
 		o.Kind, o.Session = cliagent.SessionLost, ""
 		o.Message = "the session came back as " + strings.Join(p.strays, ", ")
 	case r.StopReason != "end_turn":
 		o.Kind, o.Message = cliagent.Incomplete, "the agent stopped early: "+cmp.Or(r.StopReason, "unknown reason")
-	case !p.teller.answered():
+	case !p.emitter.answered():
 		o.Kind, o.Message = cliagent.Incomplete, "the agent ended its turn without an answer"
 	default:
 		o.Kind = cliagent.OK
@@ -69,8 +69,8 @@ func (c *client) outcome(r prompted, p *prompt, resumed bool) cliagent.Outcome {
 	return o
 }
 
-// told reports whether the prompt produced text or tool calls.
-func (p *prompt) told() bool { return p.teller.answered() || p.teller.tools > 0 }
+// producedOutput reports whether the prompt produced text or tool calls.
+func (p *prompt) producedOutput() bool { return p.emitter.answered() || p.emitter.tools > 0 }
 
 // failure maps a protocol or connection error to an outcome. The runner reports whether and how the call was
 // stopped.
@@ -106,7 +106,7 @@ func (c *client) crashed(e cliagent.Exit, during error) cliagent.Outcome {
 	}
 	e.Noise = c.odd.String()
 	message := fmt.Sprintf("%v (%s)", during, how)
-	said := e.Said()
+	said := e.Output()
 	if said != "" {
 		message += "\n" + said
 	}
@@ -159,7 +159,7 @@ func (c *client) loginAdvice(message string) string {
 // By the protocol, the figures in an answer are totals for the session since the agent started or loaded it.
 // Some known agents count each prompt separately; for any other agent, a total that decreases is taken as the
 // usage of one prompt.
-func (c *client) spent(r prompted, t *teller) cliagent.Usage {
+func (c *client) spent(r prompted, t *emitter) cliagent.Usage {
 	u := usage(r, t)
 	if u.Usage == nil || !r.Usage.known() || countsPrompts(c.agent.Info.Name) {
 		return u
@@ -177,7 +177,7 @@ func countsPrompts(name string) bool {
 	})
 }
 
-func usage(r prompted, t *teller) cliagent.Usage {
+func usage(r prompted, t *emitter) cliagent.Usage {
 	u := protocol.Usage{}
 	known := r.Usage.add(&u)
 	if !known {

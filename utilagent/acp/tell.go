@@ -10,11 +10,11 @@ import (
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
-// teller turns the updates of one prompt into events.
+// emitter turns the updates of one prompt into events.
 //
 // It resolves what the protocol leaves open: where one message ends and the next begins, when the arguments
 // of a tool call are complete, and which texts don't come from the model.
-type teller struct {
+type emitter struct {
 	emit func(cliagent.Event)
 
 	message string // message ID of the latest text
@@ -27,7 +27,7 @@ type teller struct {
 	pending []*call         // calls not emitted yet, in order
 
 	tools  int    // number of calls emitted
-	said   string // start of the text since the last tool event
+	latest string // start of the text since the last tool event
 	broken bool   // the agent marked the following text as an error
 
 	used  protocol.Usage // sum of the per-request usage, if the agent reports it
@@ -40,15 +40,15 @@ type teller struct {
 // Bounds on the state kept for a prompt.
 const (
 	maxCalls = 1000    // concurrent calls
-	maxSaid  = 4 << 10 // enough to distinguish an error from an answer
+	maxText  = 4 << 10 // enough to distinguish an error from an answer
 )
 
-func newTeller(emit func(cliagent.Event)) *teller {
-	return &teller{emit: emit, calls: map[string]*call{}, ended: map[string]bool{}}
+func newEmitter(emit func(cliagent.Event)) *emitter {
+	return &emitter{emit: emit, calls: map[string]*call{}, ended: map[string]bool{}}
 }
 
 // update handles one update of the session.
-func (t *teller) update(u update) {
+func (t *emitter) update(u update) {
 	switch u.Kind {
 	case "agent_message_chunk":
 		t.text(u)
@@ -64,7 +64,7 @@ func (t *teller) update(u update) {
 	case "user_message_chunk":
 		// Earlier text belongs to an earlier prompt: it is a late replay.
 		t.settle()
-		t.parted, t.said = true, ""
+		t.parted, t.latest = true, ""
 	case "plan", "available_commands_update":
 		t.parted = true
 	case "usage_update":
@@ -79,12 +79,12 @@ func (t *teller) update(u update) {
 func (u *update) sub() bool { return u.Meta.Claude.Parent != "" }
 
 // text handles a piece of a message.
-func (t *teller) text(u update) {
+func (t *emitter) text(u update) {
 	text := readBlock(u.Content)
 	if text == "" {
 		return
 	}
-	t.tellCalls()
+	t.emitCalls()
 	switch {
 	case u.sub():
 		t.emit(cliagent.Event{Kind: cliagent.Delta, ID: u.MessageID, Text: text, Sub: true})
@@ -94,29 +94,29 @@ func (t *teller) text(u update) {
 	case t.held != "" && strings.HasSuffix(t.held, "\n\n"):
 		t.notice()
 		t.text(u)
-	case u.MessageID == "" && len(t.held) < maxSaid && strings.HasPrefix(t.held+text, "Warning:"):
+	case u.MessageID == "" && len(t.held) < maxText && strings.HasPrefix(t.held+text, "Warning:"):
 		t.held += text // the next message, or the end of the prompt, shows whether it was a warning
 	case u.MessageID != "" && t.held != "":
 		t.notice()
-		t.say(u.MessageID, text)
+		t.emitText(u.MessageID, text)
 	default:
 		text, t.held = t.held+text, ""
-		t.say(u.MessageID, text)
+		t.emitText(u.MessageID, text)
 	}
 }
 
-// say emits a piece of the model's text.
-func (t *teller) say(id, text string) {
+// emitText emits a piece of the model's text.
+func (t *emitter) emitText(id, text string) {
 	parted := id == "" && (t.parted || t.begins(text))
 	if parted {
 		t.emit(cliagent.Event{Kind: cliagent.Break})
 	}
 	if parted || id != t.message {
-		t.said = ""
+		t.latest = ""
 	}
 	t.parted, t.message, t.named = false, id, t.named || id != ""
-	if len(t.said) < maxSaid {
-		t.said += text[:min(len(text), maxSaid)]
+	if len(t.latest) < maxText {
+		t.latest += text[:min(len(text), maxText)]
 	}
 	t.emit(cliagent.Event{Kind: cliagent.Delta, ID: id, Text: text})
 }
@@ -124,29 +124,29 @@ func (t *teller) say(id, text string) {
 // begins reports whether a piece begins a new message without a marker. Some agents without message IDs send
 // warnings and interim text right before an answer. An answer begins with "---"; inside an answer such a line
 // is a horizontal rule.
-func (t *teller) begins(text string) bool {
+func (t *emitter) begins(text string) bool {
 	rest, ok := strings.CutPrefix(text, "---")
 	opens := ok && (rest == "" || strings.HasPrefix(rest, "\n") || strings.HasPrefix(rest, "\r\n"))
-	return opens && t.said != "" && !strings.HasPrefix(strings.TrimSpace(t.said), "---")
+	return opens && t.latest != "" && !strings.HasPrefix(strings.TrimSpace(t.latest), "---")
 }
 
 // notice emits held text that was a warning.
-func (t *teller) notice() {
+func (t *emitter) notice() {
 	t.emit(cliagent.Event{Kind: cliagent.Notice, Text: strings.TrimSpace(t.held)})
 	t.held = ""
 }
 
 // settle emits held text that turned out to be the model's.
-func (t *teller) settle() {
+func (t *emitter) settle() {
 	if t.held == "" {
 		return
 	}
 	text := t.held
 	t.held = ""
-	t.say("", text)
+	t.emitText("", text)
 }
 
-func (t *teller) usage(u update) {
+func (t *emitter) usage(u update) {
 	if u.Cost != nil && (u.Cost.Currency == "" || u.Cost.Currency == "USD") && u.Cost.Amount.USD() != nil {
 		t.cost, t.costs = *u.Cost.Amount.USD(), true
 	}
@@ -156,7 +156,7 @@ func (t *teller) usage(u update) {
 }
 
 // question adds the usage of one request.
-func (t *teller) question(n tokenCount) {
+func (t *emitter) question(n tokenCount) {
 	var u protocol.Usage
 	if n.add(&u) {
 		t.used, t.uses = t.used.Add(u), true
@@ -164,17 +164,17 @@ func (t *teller) question(n tokenCount) {
 }
 
 // end flushes held text at the end of the prompt.
-func (t *teller) end() {
+func (t *emitter) end() {
 	t.settle()
-	t.tellCalls()
+	t.emitCalls()
 }
 
 // tool handles a new or changed tool call.
-func (t *teller) tool(u update) {
+func (t *emitter) tool(u update) {
 	t.settle()
 	c := t.calls[u.ID]
 	if c == nil {
-		if u.Kind == "tool_call_update" && u.Title == "" && u.Name == "" && (t.ended[u.ID] || !u.tells()) {
+		if u.Kind == "tool_call_update" && u.Title == "" && u.Name == "" && (t.ended[u.ID] || !u.hasContent()) {
 			return // the call has ended, or is not emitted yet
 		}
 		c = t.newCall(u)
@@ -183,10 +183,10 @@ func (t *teller) tool(u update) {
 	switch u.Status {
 	case "in_progress":
 		if !isNull(c.input) {
-			t.tellCalls()
+			t.emitCalls()
 		}
 	case "completed", "failed":
-		t.tellCalls()
+		t.emitCalls()
 		delete(t.calls, u.ID)
 		if len(t.ended) >= maxCalls {
 			clear(t.ended)
@@ -196,20 +196,20 @@ func (t *teller) tool(u update) {
 			Kind: cliagent.Returned, Call: protocol.ToolCall{ID: u.ID, Name: c.called()},
 			Text: c.result(), Failed: u.Status == "failed", Sub: c.sub,
 		})
-		t.said, t.message, t.parted = "", "", false
+		t.latest, t.message, t.parted = "", "", false
 	}
 }
 
-// tells reports whether an update has a result to emit, even if its call is otherwise unknown: some agents
+// hasContent reports whether an update has a result to emit, even if its call is otherwise unknown: some agents
 // report a denied tool this way.
-func (u *update) tells() bool {
+func (u *update) hasContent() bool {
 	return u.Status == "failed" || u.Status == "completed" && !(isNull(u.Content) && isNull(u.RawOutput))
 }
 
 // newCall starts tracking a call.
-func (t *teller) newCall(u update) *call {
+func (t *emitter) newCall(u update) *call {
 	if len(t.calls) >= maxCalls {
-		t.tellCalls()
+		t.emitCalls()
 		clear(t.calls) // the agent never ends its calls; drop their results
 	}
 	c := &call{id: u.ID, title: u.Title, sub: u.sub(), message: t.message}
@@ -219,28 +219,28 @@ func (t *teller) newCall(u update) *call {
 	return c
 }
 
-// asked records the details that a permission request gives about a call.
-func (t *teller) asked(c toolCall, content json.RawMessage) *call {
+// permissionAsked records the details that a permission request gives about a call.
+func (t *emitter) permissionAsked(c toolCall, content json.RawMessage) *call {
 	known := t.calls[c.ID]
 	if known == nil {
 		// Some agents ask before they announce a call, or use another ID. Any later text is a new message.
 		known = &call{id: c.ID, title: c.Title}
 		t.settle()
-		t.parted, t.said = true, ""
+		t.parted, t.latest = true, ""
 	}
 	known.change(update{toolCall: c, Content: content})
-	t.tellCalls()
+	t.emitCalls()
 	return known
 }
 
-// tellCalls emits the calls that were waiting for their arguments.
-func (t *teller) tellCalls() {
+// emitCalls emits the calls that were waiting for their arguments.
+func (t *emitter) emitCalls() {
 	for _, c := range t.pending {
 		t.emit(cliagent.Event{
 			Kind: cliagent.Called, ID: c.message, Sub: c.sub,
 			Call: protocol.ToolCall{ID: c.id, Name: c.called(), Args: c.args()},
 		})
-		t.said = ""
+		t.latest = ""
 	}
 	t.pending = nil
 }
@@ -249,8 +249,8 @@ func (t *teller) tellCalls() {
 var errorText = lazyregexp.New(`^(Error: |HTTP [45]\d\d\b|API Error\b)`)
 
 // failure returns the message if the agent sent an error as its answer, or "".
-func (t *teller) failure() string {
-	text := strings.TrimSpace(t.said)
+func (t *emitter) failure() string {
+	text := strings.TrimSpace(t.latest)
 	switch {
 	case t.broken:
 		return cmp.Or(text, "the agent reported an unknown error")
@@ -261,4 +261,4 @@ func (t *teller) failure() string {
 }
 
 // answered reports whether text arrived after the last tool event.
-func (t *teller) answered() bool { return strings.TrimSpace(t.said) != "" }
+func (t *emitter) answered() bool { return strings.TrimSpace(t.latest) != "" }

@@ -12,15 +12,15 @@ import (
 )
 
 // story plays updates and permission requests, and returns the resulting events.
-func story(t *testing.T, lines ...string) (*teller, told) {
+func story(t *testing.T, lines ...string) (*emitter, told) {
 	t.Helper()
 	var r told
-	tell := newTeller(func(e cliagent.Event) { r.events = append(r.events, e) })
+	tell := newEmitter(func(e cliagent.Event) { r.events = append(r.events, e) })
 	for _, line := range lines {
 		if asked, ok := strings.CutPrefix(line, "ask "); ok {
 			var p permissionParams
 			require.NoError(t, json.Unmarshal([]byte(asked), &p))
-			tell.asked(p.ToolCall.toolCall, p.ToolCall.Content)
+			tell.permissionAsked(p.ToolCall.toolCall, p.ToolCall.Content)
 			continue
 		}
 		var u update
@@ -182,7 +182,7 @@ func TestUsageOfASession(t *testing.T) {
 		c.agent.Info.Name = name
 		var got []int64
 		for _, n := range answers {
-			u := c.spent(prompted{Usage: tokenCount{Input: &n}}, newTeller(func(cliagent.Event) {}))
+			u := c.spent(prompted{Usage: tokenCount{Input: &n}}, newEmitter(func(cliagent.Event) {}))
 			got = append(got, u.InputTokens)
 		}
 		require.Equal(t, want, got, name)

@@ -33,6 +33,6 @@ func TestNoUwfIsNeeded(t *testing.T) {
 	got := play(`"a b"@b.example`, 5).Succeeded()
 	require.Equal(t, `"a b"@b.example`, got.Output.(map[string]any)["mail"])
 	wrong := play("nobody", 9)
-	prosetest.Text(t, wrong.Failed().Said())
-	prosetest.Text(t, wrong.Failed().Said())
+	prosetest.Text(t, wrong.Failed().ErrorText())
+	prosetest.Text(t, wrong.Failed().ErrorText())
 }

@@ -25,7 +25,7 @@ func TestInterruptedTryGoesOn(t *testing.T) {
 	fail := true
 	a := agentkit.Options{Name: "a", Resumes: true, Run: func(_ context.Context, req *agentkit.Request) (agentkit.Result, error) {
 		seen = append(seen, *req)
-		req.Began("session")
+		req.RecordSession("session")
 		if fail {
 			return agentkit.Result{SessionID: "session"}, broken
 		}
@@ -53,7 +53,7 @@ func TestInterruptedTryOfAnotherTask(t *testing.T) {
 	a := resuming("a", good, &req)
 	th := agentkittest.New(t, scenario{})
 	th.Run(agentkit.Options{Name: "a", Resumes: true, Run: func(_ context.Context, r *agentkit.Request) (agentkit.Result, error) {
-		r.Began("session")
+		r.RecordSession("session")
 		return agentkit.Result{}, errors.New("killed")
 	}}).Failed("killed")
 	e := th.Process()

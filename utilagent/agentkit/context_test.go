@@ -132,7 +132,7 @@ func TestContextErrors(t *testing.T) {
 
 	th := agentkittest.New(t, scenario{})
 	th.Role = "tester"
-	prosetest.Text(t, th.Run(agents()["plain"]).Failed().Said())
+	prosetest.Text(t, th.Run(agents()["plain"]).Failed().ErrorText())
 
 	missing := agentkittest.New(t, scenario{Environ: []string{}})
 	missing.Head = "7ZZZZZZZZZZZZ"
@@ -233,6 +233,6 @@ func TestStoreThatCannotBeWritten(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(format, raw, 0o644))
 	got := th.Run(agents()["plain"]).Failed()
-	prosetest.Text(t, got.Said())
+	prosetest.Text(t, got.ErrorText())
 	require.Equal(t, 1, got.ExitCode)
 }

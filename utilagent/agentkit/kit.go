@@ -39,9 +39,9 @@ type kit struct {
 	secrets *secrets
 	given   []string // environment of the process, without .env
 
-	session session // session in which the run continues
-	heard   string  // messages from people to the thread, before and during the visit
-	trying  string  // session recorded for this try
+	session  session // session in which the run continues
+	messages string  // messages from people to the thread, before and during the visit
+	trying   string  // session recorded for this try
 
 	engine    bool // the engine's variables refer to this step
 	limitBase *int
@@ -164,14 +164,14 @@ func (k *kit) request(b step.Brief) *Request {
 	}
 	if k.engine {
 		r.Budget = protocol.ParseBudget(k.run.Env.Get(protocol.EnvBudget))
-		r.Reported = k.told()
+		r.Reported = k.failedUsage()
 	}
-	r.tell(b)
+	r.setPrompt(b)
 	return r
 }
 
-// told returns the usage of this agent's failed tries in this visit.
-func (k *kit) told() protocol.Usage {
+// failedUsage returns the usage of this agent's failed tries in this visit.
+func (k *kit) failedUsage() protocol.Usage {
 	var done []protocol.Try
 	if k.thread.Last != nil {
 		done = k.thread.Last.Tries

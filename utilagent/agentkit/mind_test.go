@@ -13,7 +13,7 @@ import (
 // program is an agent that remembers each conversation as a list of messages. A mark is a number of messages.
 type program struct {
 	agentkit.Options
-	told   map[string][]string
+	batch  map[string][]string
 	ids    int
 	word   string
 	good   bool
@@ -26,15 +26,15 @@ func (p *program) run(_ context.Context, req *agentkit.Request) (agentkit.Result
 	if id == "" || req.Fork || p.CopiesSessions && !req.Interrupted {
 		p.ids++
 		id = fmt.Sprintf("session-%d", p.ids)
-		p.told[id] = append([]string(nil), p.told[req.SessionID]...)
+		p.batch[id] = append([]string(nil), p.batch[req.SessionID]...)
 	}
 	if req.Cut != "" {
 		var n int
 		fmt.Sscan(req.Cut, &n)
-		p.told[id] = p.told[id][:n]
+		p.batch[id] = p.batch[id][:n]
 	}
 	if !p.silent {
-		if err := req.Began(id); err != nil {
+		if err := req.RecordSession(id); err != nil {
 			return agentkit.Result{}, err
 		}
 	}
@@ -46,12 +46,12 @@ func (p *program) say(id, message string) agentkit.Result {
 	if !p.good {
 		answer = p.word
 	}
-	p.told[id] = append(p.told[id], message)
-	p.heard = strings.Join(p.told[id], "\n\n")
-	p.told[id] = append(p.told[id], answer)
+	p.batch[id] = append(p.batch[id], message)
+	p.heard = strings.Join(p.batch[id], "\n\n")
+	p.batch[id] = append(p.batch[id], answer)
 	res := agentkit.Result{Output: answer, SessionID: id}
 	if p.CutsSessions {
-		res.SessionMark = fmt.Sprint(len(p.told[id]))
+		res.SessionMark = fmt.Sprint(len(p.batch[id]))
 	}
 	return res
 }
@@ -70,7 +70,7 @@ func TestAnAgentKnowsOnlyItsPast(t *testing.T) {
 			t.Run(name+kind, func(t *testing.T) {
 				t.Parallel()
 				agentkittest.KnowsOnlyItsHistory(t, func(*testing.T) agentkittest.FakeModel {
-					p := &program{Options: can, told: map[string][]string{}, silent: silent}
+					p := &program{Options: can, batch: map[string][]string{}, silent: silent}
 					p.Name, p.Run = "program", p.run
 					if can.Resumes {
 						p.Continue = func(_ context.Context, id, message string, _ *agentkit.Request) (agentkit.Result, error) {
@@ -78,9 +78,9 @@ func TestAnAgentKnowsOnlyItsPast(t *testing.T) {
 						}
 					}
 					return agentkittest.FakeModel{
-						Agent: func() agentkit.Options { return p.Options },
-						Says:  func(word string, good bool) { p.word, p.good = word, good },
-						Heard: func() string { return p.heard },
+						Agent:       func() agentkit.Options { return p.Options },
+						Answers:     func(word string, good bool) { p.word, p.good = word, good },
+						LastRequest: func() string { return p.heard },
 					}
 				})
 			})

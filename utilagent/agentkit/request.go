@@ -38,7 +38,7 @@ type Request struct {
 	// the thread's history. "" copies the whole session.
 	Cut string
 	// Interrupted means SessionID comes from an earlier try of this step that produced no answer. See
-	// [Request.Began].
+	// [Request.RecordSession].
 	Interrupted bool
 
 	Cwd    string
@@ -102,17 +102,17 @@ func (r *Request) StartOver(ctx context.Context, why string) error {
 	interrupted := r.Interrupted
 	r.SessionID, r.Fork, r.Cut, r.Interrupted = "", false, "", false
 	if interrupted { // repeat the messages that the lost session received in an earlier try
-		r.kit.heard = ""
-		if err := r.kit.tellAtOnce(ctx, r); err != nil {
+		r.kit.messages = ""
+		if err := r.kit.addMessages(ctx, r); err != nil {
 			return err
 		}
 	}
-	r.tell(brief)
+	r.setPrompt(brief)
 	return nil
 }
 
-// tell sets the prompt.
-func (r *Request) tell(b step.Brief) {
+// setPrompt sets the prompt.
+func (r *Request) setPrompt(b step.Brief) {
 	hide := r.kit.secrets.Hide
 	r.EdgePrompt = hide(b.Parts.EdgePrompt)
 	r.Prompt, r.System, r.User = hide(prompt.Full(b.Parts)), hide(prompt.System(b.Parts)), hide(prompt.User(b.Parts))
@@ -161,11 +161,11 @@ func (r *Request) Log(text string, fields ...any) { r.kit.run.Log.Info(text, fie
 // the result line, in reverse order of registration. Use it for resources that a correction still needs.
 func (r *Request) AtEnd(f func()) { r.kit.run.AtEnd(f) }
 
-// Began records a session while work in it is under way, if Options.Resumes is set: if the agent is killed or
+// RecordSession records a session while work in it is under way, if Options.Resumes is set: if the agent is killed or
 // fails, the next try of this step gets the session with Interrupted set. Call it when the copy of a session
 // has been made, at the latest. It returns [ErrWentOn] if the original session was used in the meantime; the
 // copy must then be abandoned with [Request.StartOver].
-func (r *Request) Began(sessionID string) error {
+func (r *Request) RecordSession(sessionID string) error {
 	if err := r.kit.copied(); err != nil {
 		return err
 	}

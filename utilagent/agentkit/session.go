@@ -253,7 +253,7 @@ func choose(p past) session {
 	own = p.made.belongs(p.thread, p.role)
 	s := session{id: p.last.session, since: p.last.step}
 	switch {
-	case own && p.made.goesOn(p.last.step, p.head):
+	case own && p.made.canAppend(p.last.step, p.head):
 		s.way = continued
 	case !own && p.made.endsAt(p.last.step) && p.forks:
 		s.way = forked
@@ -308,9 +308,9 @@ func (r record) belongs(thread, role string) bool { return r.Thread == thread &&
 // endsAt reports whether a step is the last thing in the session.
 func (r record) endsAt(step cas.Hash) bool { return r.Step == step && r.Try == nil }
 
-// goesOn reports whether the owner can append to the session after a step at a head: nothing was added since,
+// canAppend reports whether the owner can append to the session after a step at a head: nothing was added since,
 // or only an unanswered instruction at the same head.
-func (r record) goesOn(step, head cas.Hash) bool {
+func (r record) canAppend(step, head cas.Hash) bool {
 	return r.endsAt(step) || r.Step == step && !r.Try.Begun && r.Try.Rejected == "" && r.Try.Head == head
 }
 

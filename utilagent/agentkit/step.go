@@ -45,7 +45,7 @@ func play(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 		req.Yields = yields(c, k.run.Env.Get(protocol.EnvAgent))
 		req.Retries, _ = strconv.Atoi(k.run.Env.Get(protocol.EnvRetries)) // on error it is zero: the engine did not set it
 	}
-	if err := k.tellAtOnce(ctx, req); err != nil {
+	if err := k.addMessages(ctx, req); err != nil {
 		return protocol.Result{}, err
 	}
 	if err := k.enter(); err != nil {
@@ -150,26 +150,26 @@ func (k *kit) call(what string, run func() (Result, error)) (res Result, err err
 	return res, nil
 }
 
-// asked is the outcome of running uwf.
-type asked struct {
+// uwfOutput is the outcome of running uwf.
+type uwfOutput struct {
 	program string // its path, or the name that was not found
 	stdout  []byte
-	said    string // first line of stderr
+	stderr  string // first line of stderr
 	ended   error
 }
 
 // failure returns the error to report if stdout is not an answer.
-func (a asked) failure(silent string) error {
-	return errors.Join(errors.New(cmp.Or(a.said, silent)), a.ended)
+func (a uwfOutput) failure(silent string) error {
+	return errors.Join(errors.New(cmp.Or(a.stderr, silent)), a.ended)
 }
 
 // askUwf runs the uwf that started this agent ($UWF_BIN), or the one on PATH, with JSON output. A non-zero
 // exit is not an error here: stdout may still hold an answer. It fails if uwf is not found or ctx ends.
-func askUwf(ctx context.Context, e env.Env, stdin io.Reader, args ...string) (asked, error) {
+func askUwf(ctx context.Context, e env.Env, stdin io.Reader, args ...string) (uwfOutput, error) {
 	name := cmp.Or(e.Get(protocol.EnvBin), "uwf")
 	program, err := proc.LookPath(name, e.Dir, e.Environ)
 	if err != nil {
-		return asked{program: name}, err
+		return uwfOutput{program: name}, err
 	}
 	cmd := exec.CommandContext(ctx, program, append([]string{"--format", "json"}, args...)...)
 	cmd.Dir, cmd.Env = e.Dir, e.Environ
@@ -178,14 +178,14 @@ func askUwf(ctx context.Context, e env.Env, stdin io.Reader, args ...string) (as
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &stdout, &stderr
 	ended := cmd.Run()
 	if ctx.Err() != nil {
-		return asked{program: program}, context.Cause(ctx)
+		return uwfOutput{program: program}, context.Cause(ctx)
 	}
 	said, _, _ := strings.Cut(strings.TrimSpace(stderr.String()), "\n")
-	return asked{program: program, stdout: stdout.Bytes(), said: said, ended: ended}, nil
+	return uwfOutput{program: program, stdout: stdout.Bytes(), stderr: said, ended: ended}, nil
 }
 
-// toldMark introduces a message from a person to a working agent.
-const toldMark = "[Message from a person while you work on this:]\n"
+// messageHeading introduces a message from a person to a working agent.
+const messageHeading = "[Message from a person while you work on this:]\n"
 
 // Message is a message from a person to a working agent.
 type Message struct {
@@ -197,7 +197,7 @@ type Message struct {
 func (r *Request) Messages() []Message {
 	var letters []Message
 	for _, l := range runfiles.Dir(r.RunDir).Unread() {
-		letters = append(letters, Message{Text: toldMark + r.kit.secrets.Hide(valid(l.Text)), file: l})
+		letters = append(letters, Message{Text: messageHeading + r.kit.secrets.Hide(valid(l.Text)), file: l})
 	}
 	return letters
 }
@@ -208,7 +208,7 @@ func (r *Request) MarkDelivered(l Message) error {
 	if err := runfiles.Dir(r.RunDir).MarkDelivered(l.file, r.Head); err != nil {
 		return fmt.Errorf("mailbox: %w", err)
 	}
-	r.kit.heard = strings.TrimPrefix(r.kit.heard+"\n\n"+l.Text, "\n\n")
+	r.kit.messages = strings.TrimPrefix(r.kit.messages+"\n\n"+l.Text, "\n\n")
 	return nil
 }
 
@@ -236,8 +236,8 @@ func (k *kit) mail(ctx context.Context, req *Request) (string, error) {
 	return strings.Join(texts, "\n\n"), err
 }
 
-// tellAtOnce adds the messages that arrived before the visit to the prompt.
-func (k *kit) tellAtOnce(ctx context.Context, req *Request) error {
+// addMessages adds the messages that arrived before the visit to the prompt.
+func (k *kit) addMessages(ctx context.Context, req *Request) error {
 	if err := runfiles.Dir(req.RunDir).SettleMail(req.Head, req.Interrupted); err != nil {
 		return fmt.Errorf("mailbox: %w", err)
 	}
@@ -248,9 +248,9 @@ func (k *kit) tellAtOnce(ctx context.Context, req *Request) error {
 
 // hear adds the messages received so far to the prompt.
 func (r *Request) hear() {
-	if r.kit.heard != "" {
-		r.Prompt += "\n\n" + r.kit.heard
-		r.User += "\n\n" + r.kit.heard
+	if r.kit.messages != "" {
+		r.Prompt += "\n\n" + r.kit.messages
+		r.User += "\n\n" + r.kit.messages
 	}
 	r.kit.turns.given(r.Prompt)
 }

@@ -88,7 +88,7 @@ func TestCorrections(t *testing.T) {
 		require.Len(t, got.Turns, 5)
 	})
 	everywhere(t, "none fits", "never", scenario{}, func(t *testing.T, got *outcome) {
-		prosetest.Text(t, got.Failed().Said())
+		prosetest.Text(t, got.Failed().ErrorText())
 		require.Equal(t, 1, got.ExitCode)
 		require.Contains(t, got.Stderr, "status")
 		require.Equal(t, strings.Join([]string{wrong, "no block", wrong}, "\n\n"), got.Raw)
@@ -96,7 +96,7 @@ func TestCorrections(t *testing.T) {
 		require.Equal(t, "s3", got.Result.SessionID)
 	})
 	everywhere(t, "the agent cannot continue", "invalid", scenario{}, func(t *testing.T, got *outcome) {
-		prosetest.Text(t, got.Failed().Said())
+		prosetest.Text(t, got.Failed().ErrorText())
 		require.Equal(t, wrong, got.Raw)
 	})
 	everywhere(t, "continue fails", "breaks", scenario{}, func(t *testing.T, got *outcome) {
@@ -119,7 +119,7 @@ func TestRunErrors(t *testing.T) {
 		require.Contains(t, got.Stderr, "goroutine", "the author needs the stack")
 	})
 	everywhere(t, "no session id", "nosession", scenario{}, func(t *testing.T, got *outcome) {
-		prosetest.Text(t, got.Failed().Said())
+		prosetest.Text(t, got.Failed().ErrorText())
 	})
 }
 
@@ -173,9 +173,9 @@ func TestExtractionByAModel(t *testing.T) {
 	everywhere(t, "a default model does it", "extracts", scenario{Config: extractConfig + "defaultModel: m\n"},
 		func(t *testing.T, got *outcome) { got.Succeeded() })
 	everywhere(t, "switched off", "extracts", scenario{Config: extractConfig + "defaultModel: m\nmodelOverrides: { extract: off }\n"},
-		func(t *testing.T, got *outcome) { prosetest.Text(t, got.Failed().Said()) })
+		func(t *testing.T, got *outcome) { prosetest.Text(t, got.Failed().ErrorText()) })
 	everywhere(t, "the answer does not say it", "invents", on, func(t *testing.T, got *outcome) {
-		prosetest.Text(t, got.Failed().Said())
+		prosetest.Text(t, got.Failed().ErrorText())
 		require.Equal(t, "I am not sure.", got.Raw)
 	})
 	everywhere(t, "the config is broken", "extracts", scenario{Config: "modles: {}\n"},

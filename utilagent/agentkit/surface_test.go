@@ -19,7 +19,8 @@ func TestNames(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []string{
 		"ErrWentOn", "Failure", "Failure.Error", "Failure.Unwrap", "Main", "Message", "OS", "Options", "Process", "Request",
-		"Request.AtEnd", "Request.Began", "Request.Content", "Request.Environ", "Request.Getenv", "Request.Hide", "Request.Log", "Request.Mail", "Request.MarkDelivered", "Request.Messages",
+		"Request.AtEnd", "Request.Content", "Request.Environ", "Request.Getenv", "Request.Hide", "Request.Log", "Request.Mail", "Request.MarkDelivered", "Request.Messages",
+		"Request.RecordSession",
 		"Request.StartOver", "Request.Steps", "Request.Turn", "Request.Warn", "Request.Writing",
 		"Result", "Run", "Step",
 	}, surfaceOf(t, ".").names)

@@ -31,7 +31,7 @@ type turns struct {
 	begin   int        // number of turns before the current run
 	waiting []protocol.TurnLine
 	own     bool // the agent recorded at least one turn
-	beside  beside[told]
+	beside  beside[batch]
 }
 
 func newTurns(batch *cas.Batch, store cas.Store, out *printer, now func() time.Time, s *secrets) *turns {
@@ -44,7 +44,7 @@ var errStepOver = errors.New("turn: its run has ended")
 
 // happened stores and announces a turn while the agent works.
 func (t *turns) happened(ctx context.Context, turn protocol.Turn) error {
-	return t.tell(ctx, func() error {
+	return t.queue(ctx, func() error {
 		t.own = true
 		return t.add(ctx, turn)
 	})
@@ -52,15 +52,15 @@ func (t *turns) happened(ctx context.Context, turn protocol.Turn) error {
 
 // text stores and announces a text while the agent works.
 func (t *turns) text(ctx context.Context, s string) (h cas.Hash, err error) {
-	err = t.tell(ctx, func() error {
+	err = t.queue(ctx, func() error {
 		h, err = t.addText(ctx, s)
 		return err
 	})
 	return h, err
 }
 
-// tell calls add and queues the new nodes for publishing. It also returns errors of earlier calls.
-func (t *turns) tell(ctx context.Context, add func() error) error {
+// queue calls add and queues the new nodes for publishing. It also returns errors of earlier calls.
+func (t *turns) queue(ctx context.Context, add func() error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
@@ -75,20 +75,20 @@ func (t *turns) tell(ctx context.Context, add func() error) error {
 	if err := add(); err != nil {
 		return err
 	}
-	t.beside.do(told{nodes: t.batch.Handover(), lines: t.waiting})
+	t.beside.do(batch{nodes: t.batch.Handover(), lines: t.waiting})
 	t.waiting = nil
 	return nil
 }
 
-// told is a batch of nodes and the lines that announce them.
-type told struct {
+// batch holds nodes and the lines that announce them.
+type batch struct {
 	nodes []cas.Node
 	lines []protocol.TurnLine
 }
 
 // publish stores and announces batches, even if the run is cancelled.
-func (t *turns) publish(list []told) error {
-	var all told
+func (t *turns) publish(list []batch) error {
+	var all batch
 	for _, one := range list {
 		all.nodes, all.lines = append(all.nodes, one.nodes...), append(all.lines, one.lines...)
 	}

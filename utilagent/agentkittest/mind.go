@@ -15,16 +15,16 @@ type FakeModel struct {
 	Scenario
 	// Agent returns the agent's options. It is called for each step, as each step is a new process.
 	Agent func() agentkit.Options
-	// Says sets the model's answer for all further requests: a valid answer that contains word, or an invalid
+	// Answers sets the model's answer for all further requests: a valid answer that contains word, or an invalid
 	// one.
-	Says func(word string, good bool)
-	// Heard returns everything that the model received with the latest request, including the conversation
+	Answers func(word string, good bool)
+	// LastRequest returns everything that the model received with the latest request, including the conversation
 	// before it.
-	Heard func() string
+	LastRequest func() string
 }
 
-// mind is a thread with a FakeModel.
-type mind struct {
+// model is a thread with a FakeModel.
+type model struct {
 	*Thread
 	FakeModel
 	t *testing.T
@@ -34,129 +34,129 @@ type mind struct {
 // whatever the agent's sessions have seen since.
 func KnowsOnlyItsHistory(t *testing.T, make func(t *testing.T) FakeModel) {
 	t.Helper()
-	for name, tell := range map[string]func(*mind){
-		"a fork in the middle": func(m *mind) {
+	for name, tell := range map[string]func(*model){
+		"a fork in the middle": func(m *model) {
 			first := m.visits("FIRST")
 			m.visits("FUTURE")
 			fork := m.at(first)
 			fork.visits("BRANCH")
-			fork.heard("FIRST").not("FUTURE")
+			fork.requireInRequest("FIRST").not("FUTURE")
 			m.visits("LATER")
-			m.heard("FIRST", "FUTURE").not("BRANCH")
+			m.requireInRequest("FIRST", "FUTURE").not("BRANCH")
 			fork.visits("TWIG")
-			fork.heard("FIRST", "BRANCH").not("FUTURE", "LATER")
+			fork.requireInRequest("FIRST", "BRANCH").not("FUTURE", "LATER")
 		},
-		"a fork of a fork": func(m *mind) {
+		"a fork of a fork": func(m *model) {
 			fork := m.at(m.visits("FIRST"))
 			branch := fork.visits("BRANCH")
 			fork.visits("FUTURE")
 			again := fork.at(branch)
 			again.visits("LEAF")
-			again.heard("FIRST", "BRANCH").not("FUTURE")
+			again.requireInRequest("FIRST", "BRANCH").not("FUTURE")
 		},
-		"two forks in turn": func(m *mind) {
+		"two forks in turn": func(m *model) {
 			first := m.visits("FIRST")
 			m.at(first).visits("BRANCH")
 			m.at(first).visits("ANOTHER")
-			m.heard("FIRST").not("BRANCH")
+			m.requireInRequest("FIRST").not("BRANCH")
 			m.visits("LATER")
-			m.heard("FIRST").not("BRANCH", "ANOTHER")
+			m.requireInRequest("FIRST").not("BRANCH", "ANOTHER")
 		},
-		"a replay": func(m *mind) {
+		"a replay": func(m *model) {
 			start := m.Head
 			m.visits("FUTURE")
 			fork := m.at(start)
 			fork.visits("FIRST")
 			fork.not("FUTURE")
 		},
-		"a poke": func(m *mind) {
+		"a poke": func(m *model) {
 			m.visits("FIRST")
 			m.visits("FUTURE")
 			m.pokes("POKED")
-			m.heard("FIRST", "otherwise").not("FUTURE")
+			m.requireInRequest("FIRST", "otherwise").not("FUTURE")
 			m.visits("LATER")
-			m.heard("FIRST", "POKED").not("FUTURE")
+			m.requireInRequest("FIRST", "POKED").not("FUTURE")
 			m.pokes("AGAIN")
-			m.heard("FIRST", "POKED").not("FUTURE", "LATER")
+			m.requireInRequest("FIRST", "POKED").not("FUTURE", "LATER")
 		},
-		"a fork after a rejected try": func(m *mind) {
+		"a fork after a rejected try": func(m *model) {
 			first := m.visits("FIRST")
 			m.fails("FUTURE")
 			fork := m.at(first)
 			fork.visits("BRANCH")
-			fork.heard("FIRST").not("FUTURE")
+			fork.requireInRequest("FIRST").not("FUTURE")
 		},
-		"a poke after a rejected try": func(m *mind) {
+		"a poke after a rejected try": func(m *model) {
 			m.visits("FIRST")
 			m.visits("FUTURE")
 			m.fails("REJECTED")
 			m.pokes("POKED")
-			m.heard("FIRST").not("FUTURE", "REJECTED")
+			m.requireInRequest("FIRST").not("FUTURE", "REJECTED")
 		},
-		"a rejected poke": func(m *mind) {
+		"a rejected poke": func(m *model) {
 			m.visits("FIRST")
 			m.visits("SECOND")
-			m.says("FUTURE", false)
+			m.answers("FUTURE", false)
 			m.poke().Failed("")
 			m.visits("THIRD")
-			m.heard("FIRST", "SECOND").not("FUTURE")
+			m.requireInRequest("FIRST", "SECOND").not("FUTURE")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := make(t)
-			tell(&mind{Thread: New(t, m.Scenario), FakeModel: m, t: t})
+			tell(&model{Thread: New(t, m.Scenario), FakeModel: m, t: t})
 		})
 	}
 }
 
-func (m *mind) says(word string, good bool) { m.Says(word, good) }
+func (m *model) answers(word string, good bool) { m.Answers(word, good) }
 
 // visits runs a step of the role with an answer that contains word.
-func (m *mind) visits(word string) cas.Hash {
+func (m *model) visits(word string) cas.Hash {
 	m.t.Helper()
-	m.says(word, true)
+	m.answers(word, true)
 	return m.Run(m.Agent()).Succeeded().Result.StepHash
 }
 
 // fails runs a try whose answer is rejected.
-func (m *mind) fails(word string) {
+func (m *model) fails(word string) {
 	m.t.Helper()
-	m.says(word, false)
+	m.answers(word, false)
 	m.Run(m.Agent()).Failed("")
 }
 
 // pokes repeats the newest step.
-func (m *mind) pokes(word string) {
+func (m *model) pokes(word string) {
 	m.t.Helper()
-	m.says(word, true)
+	m.answers(word, true)
 	m.poke().Succeeded()
 }
 
-func (m *mind) poke() *Outcome { return m.Poke(m.Agent(), "Do it otherwise.") }
+func (m *model) poke() *Outcome { return m.Poke(m.Agent(), "Do it otherwise.") }
 
 // at returns a fork that continues from node.
-func (m *mind) at(node cas.Hash) *mind {
+func (m *model) at(node cas.Hash) *model {
 	m.t.Helper()
 	fork := *m
 	fork.Thread = m.ForkAt(node)
 	return &fork
 }
 
-// heard requires that the latest request contains all words.
-func (m *mind) heard(words ...string) *mind {
+// requireInRequest requires that the latest request contains all words.
+func (m *model) requireInRequest(words ...string) *model {
 	m.t.Helper()
 	for _, word := range words {
-		require.Contains(m.t, m.Heard(), word)
+		require.Contains(m.t, m.LastRequest(), word)
 	}
 	return m
 }
 
 // not requires that the latest request contains none of the words.
-func (m *mind) not(words ...string) {
+func (m *model) not(words ...string) {
 	m.t.Helper()
 	for _, word := range words {
-		require.NotContains(m.t, m.Heard(), word)
+		require.NotContains(m.t, m.LastRequest(), word)
 	}
 }
 

@@ -53,13 +53,13 @@ func (o *Outcome) Failed(because ...string) *Outcome {
 	require.Contains(o.th.t, shown, flat(flat(o.Result.Error)))
 	for _, part := range because {
 		require.Contains(o.th.t, flat(o.Stderr), part)
-		require.Contains(o.th.t, o.Said(), part)
+		require.Contains(o.th.t, o.ErrorText(), part)
 	}
 	return o
 }
 
-// Said returns the error and hints of the result line in the form printed on stderr.
-func (o *Outcome) Said() string {
+// ErrorText returns the error and hints of the result line in the form printed on stderr.
+func (o *Outcome) ErrorText() string {
 	return strings.Join(append([]string{o.Result.Error}, o.Result.Hints...), "\nhint: ")
 }
 

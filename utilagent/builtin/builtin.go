@@ -95,7 +95,7 @@ func (a *agent) run(ctx context.Context, req *agentkit.Request) (res agentkit.Re
 	if err != nil {
 		return agentkit.Result{}, err
 	}
-	if err := req.Began(session.ID); err != nil {
+	if err := req.RecordSession(session.ID); err != nil {
 		return agentkit.Result{}, err
 	}
 	answer, res, err := w.play(ctx, w.loop(ctx), session)
@@ -123,7 +123,7 @@ func (a *agent) resume(ctx context.Context, sessionID, message string, req *agen
 	if err := session.Add(llm.User(message)); err != nil {
 		return agentkit.Result{}, err
 	}
-	w.told = session.Messages[len(session.Messages)-1:]
+	w.sent = session.Messages[len(session.Messages)-1:]
 	loop := w.loop(ctx)
 	loop.Turns, loop.ReadOnly = w.continueTurns, true
 	answer, res, err := w.play(ctx, loop, session)
@@ -205,7 +205,7 @@ func (w *work) begin(ctx context.Context) (*react.Session, error) {
 		return session, err
 	}
 	news := append([]llm.Message{llm.System(w.system())}, w.news(nil)...)
-	w.told = news
+	w.sent = news
 	return w.sessions.New(slices.Clone(news)...)
 }
 
@@ -215,11 +215,11 @@ func (w *work) earlier(ctx context.Context) (session *react.Session, err error) 
 		return nil, nil
 	}
 	if w.req.Interrupted {
-		session, err = w.goOn(ctx)
+		session, err = w.resume(ctx)
 	} else {
 		session, err = w.sessions.Copy(w.req.SessionID, func(old []llm.Message) []llm.Message {
-			w.told = w.news(old)
-			return w.told
+			w.sent = w.news(old)
+			return w.sent
 		})
 	}
 	if err == nil {
@@ -235,8 +235,8 @@ func (w *work) earlier(ctx context.Context) (session *react.Session, err error) 
 const interrupted = "Your work on this was interrupted before your final answer. Continue where you stopped; your " +
 	"work so far is above. A call without a result may or may not have run; check before you repeat it."
 
-// goOn opens the conversation of a try that was killed or failed. Its turns belong to this step.
-func (w *work) goOn(ctx context.Context) (*react.Session, error) {
+// resume opens the conversation of a try that was killed or failed. Its turns belong to this step.
+func (w *work) resume(ctx context.Context) (*react.Session, error) {
 	session, err := w.sessions.Open(w.req.SessionID)
 	if err != nil {
 		return nil, err
@@ -254,7 +254,7 @@ func (w *work) goOn(ctx context.Context) (*react.Session, error) {
 	if err := session.Add(llm.User(said)); err != nil {
 		return nil, err
 	}
-	w.told = session.Messages[len(session.Messages)-1:]
+	w.sent = session.Messages[len(session.Messages)-1:]
 	return session, w.req.Turn(ctx, protocol.Turn{Role: protocol.TurnUser, Content: said})
 }
 
@@ -360,7 +360,7 @@ func (w *work) confine(ctx context.Context, commands *tools.Commands, c protocol
 	commands.Box, commands.State = box.Find(e.Exe), w.run.Dirs.Box()
 	commands.Home, commands.Environ = e.Get("HOME"), e.Environ
 	commands.Exe, commands.Keep, commands.IPC = e.Exe, b.Capabilities, sandbox.SharesMemory()
-	commands.NoUnixSockets = config.NoUnixSockets(b, sandbox.Mode, config.System{Sockets: confine.HoldsSockets()})
+	commands.NoUnixSockets = config.NoUnixSockets(b, sandbox.Mode, config.System{Sockets: confine.CanDenySockets()})
 	var env, dirs []string
 	switch {
 	case sandbox.Caches == "user":

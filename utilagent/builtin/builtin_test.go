@@ -155,7 +155,7 @@ func TestModelIsChosen(t *testing.T) {
 func TestConfigErrorsSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	got := agentkittest.Run(t, Options(), agentkittest.Scenario{}).Failed()
-	prosetest.Text(t, got.Said())
+	prosetest.Text(t, got.ErrorText())
 	require.Contains(t, got.Stderr, "config.yaml:")
 	prosetest.Text(t, got.Stderr)
 

@@ -29,8 +29,8 @@ const habitsIntro = "These files of the project say how its people want work don
 // project. Anybody may have written them, so they are not part of the prompt but go between tags in a
 // separate message.
 type habits struct {
-	text string // the message, or ""
-	told string // description for the record
+	text    string // the message, or ""
+	summary string // description for the record
 }
 
 // habit is one file.
@@ -48,7 +48,7 @@ func (w *work) readHabits(b *protocol.BuiltinConfig) (habits, error) {
 	}
 	switch setting {
 	case "off":
-		return habits{told: "not read: builtin.instructions is off"}, nil
+		return habits{summary: "not read: builtin.instructions is off"}, nil
 	case "", "auto":
 	default:
 		return habits{}, fmt.Errorf("invalid builtin.instructions %q in config.yaml: want auto or off", setting)
@@ -60,7 +60,7 @@ func (w *work) readHabits(b *protocol.BuiltinConfig) (habits, error) {
 	search := project.From(w.run.Env, w.workspace.Dir())
 	dirs, repository, err := search.Dirs()
 	if err != nil {
-		return habits{told: "not looked for: " + err.Error()}, nil
+		return habits{summary: "not looked for: " + err.Error()}, nil
 	}
 	var list []habit
 	var notes []string
@@ -74,7 +74,7 @@ func (w *work) readHabits(b *protocol.BuiltinConfig) (habits, error) {
 		}
 		list = append(list, found...)
 	}
-	return tellHabits(list, notes), nil
+	return readHabits(list, notes), nil
 }
 
 // habitsIn reads the files of one directory. It follows no link out of the project.
@@ -117,8 +117,8 @@ func (w *work) habitsIn(search project.Search, root, dir string, left *int64, ha
 	return list, files.Ignored, err
 }
 
-// tellHabits builds the message and its description for the record.
-func tellHabits(list []habit, notes []string) (h habits) {
+// readHabits builds the message and its description for the record.
+func readHabits(list []habit, notes []string) (h habits) {
 	var told []string
 	text := habitsIntro
 	for _, f := range slices.Backward(list) {
@@ -131,7 +131,7 @@ func tellHabits(list []habit, notes []string) (h habits) {
 		}
 		text += "\n\n" + f.name + "\n" + promptquote.Text(promptquote.ProjectFile, f.text) + cut
 	}
-	h.told = plaintext.Line(strings.Join(append(told, notes...), "; "))
+	h.summary = plaintext.Line(strings.Join(append(told, notes...), "; "))
 	if len(list) > 0 {
 		h.text = text
 	}

@@ -168,13 +168,13 @@ func TestUsageThatNobodyTells(t *testing.T) {
 func TestCostThatNobodyTells(t *testing.T) {
 	t.Parallel()
 	e := serve(t, say(done))
-	prosetest.Text(t, agentkittest.Run(t, Options(), e.scenario("builtin: { maxCostUsd: 1 }")).Failed().Said())
+	prosetest.Text(t, agentkittest.Run(t, Options(), e.scenario("builtin: { maxCostUsd: 1 }")).Failed().ErrorText())
 
 	e = serve(t, reply{text: done, free: true})
 	priced := e.scenario("builtin: { maxCostUsd: 1 }")
 	priced.Config = strings.Replace(priced.Config, "main: {", "main: { price: { input: 1, output: 2 },", 1)
 	require.Contains(t, priced.Config, "price")
-	prosetest.Text(t, agentkittest.Run(t, Options(), priced).Failed().Said())
+	prosetest.Text(t, agentkittest.Run(t, Options(), priced).Failed().ErrorText())
 }
 
 // A failed step keeps its turns, with all requests.

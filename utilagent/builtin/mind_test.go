@@ -22,7 +22,7 @@ func TestOursKnowOnlyTheirPast(t *testing.T) {
 				e := serve(t, say("x"))
 				return agentkittest.FakeModel{
 					Scenario: e.scenario(""), Agent: options,
-					Says: func(word string, good bool) {
+					Answers: func(word string, good bool) {
 						answer := say("---\n$status: done\nsummary: " + word + "\n---\n")
 						switch status := map[bool]string{true: "done", false: "perfect"}[good]; {
 						case name == "react":
@@ -32,7 +32,7 @@ func TestOursKnowOnlyTheirPast(t *testing.T) {
 						}
 						e.saysFromNowOn(answer)
 					},
-					Heard: e.newest,
+					LastRequest: e.newest,
 				}
 			})
 		})

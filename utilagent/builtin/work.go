@@ -31,7 +31,7 @@ type work struct {
 	client   *llm.Client
 	sessions react.Sessions
 	record   record
-	told     []llm.Message  // recorded by this run
+	sent     []llm.Message  // recorded by this run
 	tried    protocol.Bill  // cost of an interrupted try of the same step
 	resolve  *react.Resolve // set if the agent ends with resolve
 
@@ -193,7 +193,7 @@ func (w *work) loop(ctx context.Context) react.Loop {
 	w.share()
 	l := react.Loop{
 		Model: w.client, Tools: w.tools, Turns: w.turns, Budget: w.budget, Window: w.endpoint.ContextWindow,
-		Resolve: w.resolve, Record: w.req.Turn, Mail: w.req.Mail, Asked: w.record.asked, Watch: w.writing(ctx),
+		Resolve: w.resolve, Record: w.req.Turn, Mail: w.req.Mail, OnExchange: w.record.asked, Watch: w.writing(ctx),
 		Redact: w.run.Secrets.Hide, Now: w.run.Env.Now,
 	}
 	if w.kind.tools && !w.plain() {
@@ -327,20 +327,20 @@ func (r *record) begin(ctx context.Context, w *work, loop react.Loop, s *react.S
 		line("commands", "%s", w.commands)
 		line("workspace", "%s; file tools cannot leave it", w.workspace.Dir())
 	}
-	if w.habits.told != "" {
-		line("instructions", "%s", w.habits.told)
+	if w.habits.summary != "" {
+		line("instructions", "%s", w.habits.summary)
 	}
 	if loop.ReadOnly {
 		line("only reading", "an answer is being corrected")
 	}
 	line("conversation", "%s, %d messages", s.ID, len(s.Messages))
-	if old := len(s.Messages) - len(w.told); old > 0 {
+	if old := len(s.Messages) - len(w.sent); old > 0 {
 		line("of them", "%d from before this run", old)
 	}
 	if w.req.Interrupted && !loop.ReadOnly {
 		line("goes on", "where an earlier try of this step was interrupted; its turns come first")
 	}
-	for _, m := range w.told {
+	for _, m := range w.sent {
 		fmt.Fprintf(&b, "\n--- %s ---\n%s\n", m.Role, m.Content)
 	}
 	return r.add(ctx, b.String())
@@ -365,7 +365,7 @@ func limits(l react.Loop) string {
 }
 
 // asked records one request.
-func (r *record) asked(ctx context.Context, a react.Asked) error {
+func (r *record) asked(ctx context.Context, a react.Exchange) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "question %d: %d messages", a.Number, a.Messages)
 	if a.Summary {
@@ -476,7 +476,7 @@ func (w *work) system() string {
 	case !w.kind.tools:
 		return w.req.System + "\n\n" + who + "You have no tools. Answer at once, in the format above" + block + "."
 	case w.kind.resolves:
-		return w.req.System + "\n\n" + who + fmt.Sprintf(yourTools, strings.Join(names(w.tools), ", ")) + "\n\n" + react.HowToResolve
+		return w.req.System + "\n\n" + who + fmt.Sprintf(yourTools, strings.Join(names(w.tools), ", ")) + "\n\n" + react.ResolveInstructions
 	}
 	return w.req.System + "\n\n" + who + fmt.Sprintf(yourTools, strings.Join(names(w.tools), ", ")) + "\n" + fmt.Sprintf(endWithText, block)
 }

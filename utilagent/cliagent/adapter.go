@@ -249,8 +249,8 @@ type ErrLiner interface {
 // MessageReceiver is a [Decoder] for a program that can receive messages while it works. It was started with
 // [Invocation.Open], and confirms each message with a [Heard] event.
 type MessageReceiver interface {
-	// Tell returns the bytes that deliver a text on stdin.
-	Tell(id, text string) ([]byte, error)
+	// EncodeMessage returns the bytes that deliver a text on stdin.
+	EncodeMessage(id, text string) ([]byte, error)
 }
 
 // Exit describes how a program ended.
@@ -316,8 +316,8 @@ const (
 	Retrying
 	// Notice: information for the user that is not part of the conversation [Text].
 	Notice
-	// Heard: the model received a message from a person [ID: as passed to [MessageReceiver.Tell]].
-	Heard
+	// MessageReceived: the model received a message from a person [ID: as passed to [MessageReceiver.EncodeMessage]].
+	MessageReceived
 	// Done: the program has finished. If it does not exit, it is stopped, which does not affect the outcome.
 	Done
 )
@@ -341,7 +341,7 @@ type Event struct {
 	Status int            // HTTP status, if known
 	Error  errorkind.Kind // for Retrying: why retrying is pointless
 
-	letter agentkit.Message // for Heard: the message
+	message agentkit.Message // for Heard: the message
 }
 
 // Transport talks to a program in its own protocol. One Transport serves all calls of a step, so it may keep
@@ -392,7 +392,7 @@ const (
 // the program's output.
 func Fail(kind errorkind.Kind, message string, e Exit) Outcome {
 	if strings.TrimSpace(message) == "" {
-		message = e.Said()
+		message = e.Output()
 	}
 	return Outcome{Kind: Failed, Error: kind, Message: message}
 }
@@ -400,7 +400,7 @@ func Fail(kind errorkind.Kind, message string, e Exit) Outcome {
 // Unfinished returns the outcome of a program that ended without reporting a result: an error found in its
 // messages, a crash, or an early exit.
 func (e Exit) Unfinished() Outcome {
-	said := e.Said()
+	said := e.Output()
 	kind := errorkind.OfText(said)
 	switch {
 	case e.Stopped, e.Code == 0 && kind == errorkind.Unknown:
@@ -413,8 +413,8 @@ func (e Exit) Unfinished() Outcome {
 	return Fail(Crashed, strings.TrimSpace(fmt.Sprintf("exit status %d\n%s", e.Code, said)), e)
 }
 
-// Said returns the unrecognized output of the program, for a message.
-func (e Exit) Said() string {
+// Output returns the unrecognized output of the program, for a message.
+func (e Exit) Output() string {
 	var said []string
 	for _, text := range []string{e.Stderr, e.Noise} {
 		if text = strings.TrimSpace(text); text != "" {
@@ -430,12 +430,12 @@ var ErrCannotFork = errors.New("this version cannot copy a session")
 
 // Error reports why a program could not do a step's work.
 type Error struct {
-	Program string
-	Kind    errorkind.Kind
-	Text    string
-	Hint    string   // command that helps, or ""
-	Held    []string // hints about the sandbox
-	Logs    string   // location of the stream logs, or ""
+	Program      string
+	Kind         errorkind.Kind
+	Text         string
+	Hint         string   // command that helps, or ""
+	SandboxHints []string // hints about the sandbox
+	Logs         string   // location of the stream logs, or ""
 }
 
 func (e *Error) Error() string { return e.Text }
@@ -449,7 +449,7 @@ func (e *Error) Hints() []string {
 	if e.Hint != "" {
 		hints = append(hints, e.Hint)
 	}
-	hints = append(hints, e.Held...)
+	hints = append(hints, e.SandboxHints...)
 	if e.Logs != "" {
 		hints = append(hints, "its whole output is in "+e.Logs)
 	}

@@ -341,8 +341,8 @@ type boxing struct {
 	request box.Request
 	layers  places.Layers
 
-	mu   sync.Mutex
-	said []string // messages from the ends of processes
+	mu    sync.Mutex
+	notes []string // messages from the ends of processes
 }
 
 // findBox finds uwf-box if namespaces work. unboxed is the reason to report if they don't.
@@ -399,7 +399,7 @@ func (r *runner) boxed(c *confinement, tmp string, caches []string) error {
 	if err != nil {
 		return fmt.Errorf("find the files of %s: %w", r.adapter.Program, err)
 	}
-	r.report(layers.GiveBack([]string{r.req.SessionID})) // left by a killed program
+	r.report(layers.CopyBack([]string{r.req.SessionID})) // left by a killed program
 	c.off = r.offLimits(layers.Finds...)
 	c.box = &boxing{program: r.boxProgram, layers: layers, request: box.Request{
 		Workspace: r.cwd, Git: r.repository(), Home: realDir(env.Get("HOME")), Off: c.off, Readable: real([]string{r.runDir}),
@@ -421,10 +421,10 @@ func (r *runner) boxed(c *confinement, tmp string, caches []string) error {
 	r.held = "confined by: namespaces, " + confine.Describe()
 	before, b := c.close, c.box
 	c.close = func() error {
-		for _, text := range b.said {
+		for _, text := range b.notes {
 			r.req.Warn("%s %s", r.adapter.Program, text)
 		}
-		return errors.Join(layers.GiveBack(r.used), before())
+		return errors.Join(layers.CopyBack(r.used), before())
 	}
 	return nil
 }
@@ -444,7 +444,7 @@ func (b *boxing) wrap(c *confinement, cmd proc.Command) (held proc.Command, done
 		said, err := run.End(context.Background()) // even if the step was stopped
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.said = append(b.said, said...)
+		b.notes = append(b.notes, said...)
 		return err
 	}, nil
 }

@@ -77,7 +77,7 @@ func TestMemoryIsFlat(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
 	turns := 0
-	c := &call{cancel: cancel, watch: newWatch(Timeouts{}.withDefaults(), cancel), began: func(string) error { return nil }}
+	c := &call{cancel: cancel, watch: newWatch(Timeouts{}.withDefaults(), cancel), onSession: func(string) error { return nil }}
 	c.record.put = func(context.Context, protocol.Turn) error { turns++; return nil }
 	h := &Host{outer: ctx}
 	h.current(c)

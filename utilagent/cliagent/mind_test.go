@@ -63,13 +63,13 @@ func TestProgramsKnowOnlyTheirPast(t *testing.T) {
 				return agentkittest.FakeModel{
 					Scenario: agentkittest.Scenario{Environ: []string{"UWF_TOY_BIN=" + os.Args[0], playVariable + "=" + dir}},
 					Agent:    func() agentkit.Options { return cliagent.Options(a) },
-					Says: func(word string, good bool) {
+					Answers: func(word string, good bool) {
 						if good {
 							word = `---\n$status: done\nsummary: ` + word + `\n---\n`
 						}
 						require.NoError(t, os.WriteFile(filepath.Join(dir, "says"), []byte(word), 0o600))
 					},
-					Heard: func() string {
+					LastRequest: func() string {
 						heard, err := os.ReadFile(filepath.Join(dir, "heard"))
 						require.NoError(t, err)
 						return string(heard)

@@ -206,11 +206,11 @@ func ask(ctx context.Context, path string, args []string, a Adapter, e env.Env) 
 
 // statusError is the output of a query that exited with an error status.
 type statusError struct {
-	code int
-	said string
+	code   int
+	output string
 }
 
-func (e *statusError) Error() string { return fmt.Sprintf("exit status %d: %s", e.code, e.said) }
+func (e *statusError) Error() string { return fmt.Sprintf("exit status %d: %s", e.code, e.output) }
 
 // recall reads the cached facts about a program, if its file is unchanged.
 func recall(cache string, p program) (program, bool) {

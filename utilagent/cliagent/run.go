@@ -23,9 +23,9 @@ import (
 
 // Messages to a session whose run ended before its work was done.
 const (
-	finishText = "Continue where you stopped, and finish with the required output."
-	toldText   = "Do what follows from that. Then finish with the required output, the whole of it, also if it is what you have written already."
-	stopText   = "Stop using tools now. Write the final output, as required, from what you know so far."
+	finishText  = "Continue where you stopped, and finish with the required output."
+	messageText = "Do what follows from that. Then finish with the required output, the whole of it, also if it is what you have written already."
+	stopText    = "Stop using tools now. Write the final output, as required, from what you know so far."
 )
 
 // refusedText returns the message for a session that ended after a refusal: some programs take a refusal for
@@ -62,7 +62,7 @@ func (r *runner) run() (agentkit.Result, error) {
 }
 
 func (r *runner) correct(session, message string) (agentkit.Result, error) {
-	r.notes, r.fresh, r.told = nil, false, false
+	r.notes, r.fresh, r.hasTurns = nil, false, false
 	t := task{prompt: message, session: session, message: message}
 	if isMadeUp(session) {
 		t.session, t.prompt = "", withAnswer(r.req.Prompt, r.answer, message)
@@ -97,7 +97,7 @@ func (r *runner) work(t task) (agentkit.Result, error) {
 		}
 		spent.add(out)
 		r.worked = r.worked || out.worked
-		if err := r.heard(out); err != nil {
+		if err := r.recordMessages(out); err != nil {
 			return agentkit.Result{}, err
 		}
 		next, err := r.next(out)
@@ -126,10 +126,10 @@ func (r *runner) next(out tried) (*task, error) {
 	switch {
 	case out.Kind == SessionLost, r.unusable(out):
 		return &t, r.startOver(&t, out.Message)
-	case !out.canGoOn(r.adapter.Sessions):
+	case !out.canContinue(r.adapter.Sessions):
 		return nil, nil
 	case out.Kind == OK && len(r.req.Messages()) > 0:
-		return r.toldLate(out)
+		return r.followUp(out)
 	case out.stoppedByRefusal() && r.refusals < maxRefusals:
 		r.refusals++
 		r.note("it stopped after a denied request and was asked to continue")
@@ -148,27 +148,27 @@ func (r *runner) next(out tried) (*task, error) {
 	return nil, nil
 }
 
-// toldLate returns a task with the messages that arrived while the program worked and that it could not
+// followUp returns a task with the messages that arrived while the program worked and that it could not
 // receive.
-func (r *runner) toldLate(out tried) (*task, error) {
-	t := &task{session: out.Session, message: out.task.message, letters: r.req.Messages()}
-	for _, l := range t.letters {
-		if err := r.tell(context.WithoutCancel(r.ctx), protocol.Turn{Role: protocol.TurnUser, Content: l.Text}); err != nil {
+func (r *runner) followUp(out tried) (*task, error) {
+	t := &task{session: out.Session, message: out.task.message, messages: r.req.Messages()}
+	for _, l := range t.messages {
+		if err := r.addTurn(context.WithoutCancel(r.ctx), protocol.Turn{Role: protocol.TurnUser, Content: l.Text}); err != nil {
 			return nil, err
 		}
 		t.prompt += l.Text + "\n\n"
 	}
-	t.prompt += toldText
+	t.prompt += messageText
 	r.note("it received a person's message")
 	return t, nil
 }
 
-// heard records the messages that a call has delivered, once the model has answered.
-func (r *runner) heard(out tried) error {
+// recordMessages records the messages that a call has delivered, once the model has answered.
+func (r *runner) recordMessages(out tried) error {
 	if !out.worked && out.Kind != OK {
 		return nil
 	}
-	for _, l := range out.task.letters {
+	for _, l := range out.task.messages {
 		if err := r.req.MarkDelivered(l); err != nil {
 			return err
 		}
@@ -197,7 +197,7 @@ func (r *runner) startOver(t *task, why string) error {
 	why = fmt.Sprintf("session %s could not be continued (%s)", t.session, firstLine(why))
 	text := why + ": started over with the whole prompt"
 	ctx := context.WithoutCancel(r.ctx)
-	if err := r.tell(ctx, protocol.Turn{Role: protocol.TurnSystem, Content: text}); err != nil {
+	if err := r.addTurn(ctx, protocol.Turn{Role: protocol.TurnSystem, Content: text}); err != nil {
 		return err
 	}
 	if err := r.req.StartOver(ctx, why); err != nil {
@@ -241,13 +241,13 @@ type runner struct {
 	pushed   bool     // an incomplete run was asked to finish
 	refusals int      // how many times it was asked to continue after a refusal
 	fresh    bool     // the session was abandoned once
-	told     bool     // the run or correction has recorded a turn
+	hasTurns bool     // the run or correction has recorded a turn
 	worked   bool     // the model produced output in some call of the step
 }
 
-// tell records a turn.
-func (r *runner) tell(ctx context.Context, t protocol.Turn) error {
-	r.told = true
+// addTurn records a turn.
+func (r *runner) addTurn(ctx context.Context, t protocol.Turn) error {
+	r.hasTurns = true
 	return r.req.Turn(ctx, t)
 }
 
@@ -411,11 +411,11 @@ func (r *runner) fail(out tried) error {
 	}
 	if hint, ok := remedies[out.Error]; ok && (out.Error != errorkind.Denied || r.permission != Bypass) {
 		e.Hint = hint
-		if out.Error == errorkind.Server && r.resume && out.canGoOn(r.adapter.Sessions) {
+		if out.Error == errorkind.Server && r.resume && out.canContinue(r.adapter.Sessions) {
 			e.Hint += ": the session is continued"
 		}
 	}
-	e.Held = r.heldHints(out)
+	e.SandboxHints = r.heldHints(out)
 	if out.Hint != "" {
 		e.Hint = strings.ReplaceAll(out.Hint, "<alias>", cmp.Or(r.req.Alias, "<alias>"))
 	}
@@ -501,7 +501,7 @@ func (r *runner) result(out tried) agentkit.Result {
 // conclude turns the last call into an answer, a reason to wait, or an error.
 func (r *runner) conclude(res *agentkit.Result, out tried) error {
 	// A call that was refused at once reports no session, but an earlier call or try may have worked in one.
-	goesOn := out.canGoOn(r.adapter.Sessions) || (r.worked || r.req.Interrupted) && out.task.session != "" && !r.adapter.Sessions.None
+	goesOn := out.canContinue(r.adapter.Sessions) || (r.worked || r.req.Interrupted) && out.task.session != "" && !r.adapter.Sessions.None
 	switch out.Kind {
 	case OK:
 		return r.answered(res, out)
@@ -510,17 +510,17 @@ func (r *runner) conclude(res *agentkit.Result, out tried) error {
 			return r.answered(res, out)
 		}
 		if goesOn {
-			res.Suspend = r.adapter.Program + " gave no answer, even when asked again. " + r.howToGoOn(out)
+			res.Suspend = r.adapter.Program + " gave no answer, even when asked again. " + r.resumeHint(out)
 			return nil
 		}
 	case MaxTurns, Budget, Timeout:
 		if goesOn {
-			res.Suspend = r.limitText(out) + " " + r.howToGoOn(out)
+			res.Suspend = r.limitText(out) + " " + r.resumeHint(out)
 			return nil
 		}
 	case Failed:
-		if goesOn && r.heldUp(out) {
-			res.Suspend = r.limitText(out) + " " + r.howToGoOn(out)
+		if goesOn && r.sandboxDenied(out) {
+			res.Suspend = r.limitText(out) + " " + r.resumeHint(out)
 			res.Limit = &agentkit.Failure{Kind: protocol.FailedRateLimit, RetryAt: out.resetsAt(r.env.Now())}
 			return nil
 		}
@@ -528,9 +528,9 @@ func (r *runner) conclude(res *agentkit.Result, out tried) error {
 	return r.failure(out, r.fail(out))
 }
 
-// heldUp reports whether only time or money helps and a person must decide: the engine will neither switch to
+// sandboxDenied reports whether only time or money helps and a person must decide: the engine will neither switch to
 // another agent nor retry soon.
-func (r *runner) heldUp(out tried) bool {
+func (r *runner) sandboxDenied(out tried) bool {
 	switch {
 	case r.req.Yields:
 	case out.Error == errorkind.Quota:
@@ -566,9 +566,9 @@ func (r *runner) failure(out tried, err error) error {
 // answered uses the text of a call as the answer. It must be the last turn, where readers look for it.
 // Without turns, the kit makes it the only one.
 func (r *runner) answered(res *agentkit.Result, out tried) error {
-	if r.told && out.shown != clip(out.text) && out.Value == nil {
+	if r.hasTurns && out.shown != clip(out.text) && out.Value == nil {
 		turn := protocol.Turn{Role: protocol.TurnAssistant, Content: clip(out.text)}
-		if err := r.tell(context.WithoutCancel(r.ctx), turn); err != nil {
+		if err := r.addTurn(context.WithoutCancel(r.ctx), turn); err != nil {
 			return err
 		}
 	}
@@ -595,8 +595,8 @@ func (r *runner) answered(res *agentkit.Result, out tried) error {
 // usedUpRun reports whether the limit of the whole run is used up, not only the agent's.
 func (r *runner) usedUpRun(out tried) bool { return out.Kind == Budget && r.ofRun }
 
-// howToGoOn describes what resuming does; the config may disable continuing sessions.
-func (r *runner) howToGoOn(out tried) string {
+// resumeHint describes what resuming does; the config may disable continuing sessions.
+func (r *runner) resumeHint(out tried) string {
 	if r.usedUpRun(out) {
 		return "The run's limit is reached; to raise it: uwf thread resume " + r.req.Thread + " --raise-limit"
 	}

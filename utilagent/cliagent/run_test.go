@@ -111,7 +111,7 @@ func TestOutcomes(t *testing.T) {
 			got := b.step()
 			b.heard(tt.calls)
 			if tt.fails {
-				prosetest.Text(t, got.Failed().Said())
+				prosetest.Text(t, got.Failed().ErrorText())
 				return
 			}
 			got.Succeeded()
@@ -205,7 +205,7 @@ func TestTimeLimits(t *testing.T) {
 			b := set(t, a, tt.config).plays(tt.play)
 			got := b.step()
 			if tt.fails {
-				prosetest.Text(t, got.Failed().Said())
+				prosetest.Text(t, got.Failed().ErrorText())
 				return
 			}
 			prosetest.Text(t, got.Succeeded().Suspended)
@@ -225,12 +225,12 @@ func TestTheConfiguredModelIsInTheDetail(t *testing.T) {
 func TestNotInstalled(t *testing.T) {
 	t.Parallel()
 	b := set(t, toy(), "", "UWF_TOY_BIN=", "PATH=/nowhere")
-	prosetest.Text(t, b.step().Failed().Said())
+	prosetest.Text(t, b.step().Failed().ErrorText())
 	b = set(t, toy(), "", "UWF_TOY_BIN=/nowhere/toy")
-	prosetest.Text(t, b.step().Failed().Said())
+	prosetest.Text(t, b.step().Failed().ErrorText())
 	a := toy()
 	a.Probe.Min = cliagent.V(1, 3, 0)
-	prosetest.Text(t, set(t, a, "").step().Failed().Said())
+	prosetest.Text(t, set(t, a, "").step().Failed().ErrorText())
 	a.Probe = cliagent.Probe{Flaws: []cliagent.Flaw{{Before: cliagent.V(1, 3, 0), Text: "it squeaks"}, {From: cliagent.V(1, 3, 0), Text: "never"}}}
 	got := set(t, a, "sandbox: { mode: none }").plays("S {session}\n" + good + "\n.").step().Succeeded()
 	require.Equal(t, "warning: toy 1.2.3: it squeaks\n", got.Stderr)
@@ -241,8 +241,8 @@ func TestNotInstalled(t *testing.T) {
 func TestNotConfined(t *testing.T) {
 	t.Parallel()
 	good := "S {session}\n" + good + "\n."
-	prosetest.Text(t, set(t, toy(), "sandbox: { mode: required }").plays(good).step().Failed().Said())
-	prosetest.Text(t, set(t, toy(), "sandbox: { mode: landlock }").plays(good).step().Failed().Said())
+	prosetest.Text(t, set(t, toy(), "sandbox: { mode: required }").plays(good).step().Failed().ErrorText())
+	prosetest.Text(t, set(t, toy(), "sandbox: { mode: landlock }").plays(good).step().Failed().ErrorText())
 	prosetest.Text(t, set(t, toy(), "").plays(good).step().Succeeded().Stderr)
 	require.Empty(t, set(t, toy(), "sandbox: { mode: none }").plays(good).step().Succeeded().Stderr)
 	prosetest.Text(t, set(t, toy(), "permission: read-only").plays(good).step().Succeeded().Stderr, "a clone's settings ask nobody")
@@ -299,7 +299,7 @@ func TestAStuckProvider(t *testing.T) {
 			a.Timeouts.Retrying = time.Second
 			b := set(t, a, "").plays(c.play)
 			got := b.step().Failed()
-			prosetest.Text(t, got.Said())
+			prosetest.Text(t, got.ErrorText())
 			b.heard(1)
 			require.NotEmpty(t, b.written(got), "how often it has asked differs, and whether the last word is seen")
 		})

@@ -31,7 +31,7 @@ type hearingDecoder struct{ toyDecoder }
 
 func (d *hearingDecoder) Line(line []byte) ([]cliagent.Event, bool) {
 	if id, told := strings.CutPrefix(string(line), "H "); told {
-		return []cliagent.Event{{Kind: cliagent.Heard, ID: id}}, true
+		return []cliagent.Event{{Kind: cliagent.MessageReceived, ID: id}}, true
 	}
 	return d.toyDecoder.Line(line)
 }

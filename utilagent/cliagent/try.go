@@ -22,12 +22,12 @@ import (
 
 // task describes the next call.
 type task struct {
-	prompt  string
-	session string // session to continue, or ""
-	fork    bool
-	cut     string
-	message string             // a correction, which must be repeated in a new session
-	letters []agentkit.Message // messages included in the prompt
+	prompt   string
+	session  string // session to continue, or ""
+	fork     bool
+	cut      string
+	message  string             // a correction, which must be repeated in a new session
+	messages []agentkit.Message // messages included in the prompt
 }
 
 // tried is the outcome of a call.
@@ -48,7 +48,7 @@ func (t tried) stoppedByRefusal() bool {
 	return len(t.Refused) > 0 && (t.Kind == OK || t.Kind == Incomplete) && t.Value == nil && !isFramed(t.text)
 }
 
-func (t tried) canGoOn(s Sessions) bool { return !s.None && t.Session != "" }
+func (t tried) canContinue(s Sessions) bool { return !s.None && t.Session != "" }
 
 // try makes one call. It returns an error for failures on uwf's side, or if the step was stopped.
 func (r *runner) try(t task) (tried, error) {
@@ -60,13 +60,13 @@ func (r *runner) try(t task) (tried, error) {
 	}
 	c := &call{
 		ask: ask, sessions: r.adapter.Sessions, isPlain: r.adapter.isPlain, count: r.adapter.CountsTurns,
-		cancel: cancel, watch: newWatch(r.limits, cancel), record: record{put: r.tell}, program: r.adapter.Program,
-		waits: waits{now: r.env.Now, show: r.show}, heard: r.req.MarkDelivered,
+		cancel: cancel, watch: newWatch(r.limits, cancel), record: record{put: r.addTurn}, program: r.adapter.Program,
+		waits: waits{now: r.env.Now, show: r.show}, onMessage: r.req.MarkDelivered,
 	}
-	c.began = func(session string) error {
+	c.onSession = func(session string) error {
 		r.uses(session)
 		r.remember(r.known(session, c, before))
-		return r.req.Began(session)
+		return r.req.RecordSession(session)
 	}
 	r.host.current(c)
 	c.mu.Lock()
@@ -219,15 +219,15 @@ var errTurns = errors.New("turn limit reached")
 // call is a running call. It turns events into turns and checks them against the request. Safe for concurrent
 // use.
 type call struct {
-	ask      Call
-	sessions Sessions
-	isPlain  func(id string) bool
-	count    bool // enforce the turn limit here
-	cancel   context.CancelCauseFunc
-	watch    *watch
-	began    func(session string) error // called once for each accepted ID
-	heard    func(agentkit.Message) error
-	program  string
+	ask       Call
+	sessions  Sessions
+	isPlain   func(id string) bool
+	count     bool // enforce the turn limit here
+	cancel    context.CancelCauseFunc
+	watch     *watch
+	onSession func(session string) error // called once for each accepted ID
+	onMessage func(agentkit.Message) error
+	program   string
 
 	mu      sync.Mutex
 	waits   waits
@@ -256,8 +256,8 @@ func (c *call) event(ctx context.Context, e Event) error {
 	}
 	c.watch.event(e, c.record.running > 0)
 	switch e.Kind {
-	case Heard:
-		if err := c.heard(e.letter); err != nil {
+	case MessageReceived:
+		if err := c.onMessage(e.message); err != nil {
 			return c.end(err)
 		}
 	case Retrying:
@@ -269,7 +269,7 @@ func (c *call) event(ctx context.Context, e Event) error {
 	c.later(ctx)
 	if c.record.messages > 0 && c.session != "" && c.session != c.known {
 		c.known = c.session
-		if err := c.began(c.session); err != nil {
+		if err := c.onSession(c.session); err != nil {
 			return c.end(err)
 		}
 	}
@@ -485,11 +485,11 @@ func (r *record) take(ctx context.Context, e Event) error {
 	case Break, Done:
 		r.answer.pause()
 		return r.flush(ctx)
-	case Heard:
+	case MessageReceived:
 		if err := r.flush(ctx); err != nil {
 			return err
 		}
-		return r.store(ctx, protocol.Turn{Role: protocol.TurnUser, Content: e.letter.Text}, false)
+		return r.store(ctx, protocol.Turn{Role: protocol.TurnUser, Content: e.message.Text}, false)
 	case Notice:
 		r.notices = append(r.notices, e.Text)
 	}
@@ -623,24 +623,24 @@ func clip(s string) string {
 
 // Calls generates tool events. It reports each call once, however often the program does, and before its
 // result, even if the program does not report its start. The zero value is ready to use.
-type Calls struct{ told map[string]bool }
+type Calls struct{ reported map[string]bool }
 
 // Begun returns the events for a running call.
 func (c *Calls) Begun(call protocol.ToolCall) []Event {
-	if c.told[call.ID] {
+	if c.reported[call.ID] {
 		return nil
 	}
-	if c.told == nil {
-		c.told = map[string]bool{}
+	if c.reported == nil {
+		c.reported = map[string]bool{}
 	}
-	c.told[call.ID] = true
+	c.reported[call.ID] = true
 	return []Event{{Kind: Called, Call: call}}
 }
 
 // Ended returns the events for a finished call. Another call may reuse its ID.
 func (c *Calls) Ended(call protocol.ToolCall, result string, failed bool) []Event {
 	events := c.Begun(call)
-	delete(c.told, call.ID)
+	delete(c.reported, call.ID)
 	return append(events, Event{Kind: Returned, Call: protocol.ToolCall{ID: call.ID}, Text: result, Failed: failed})
 }
 
@@ -663,7 +663,7 @@ func Replay(ctx context.Context, a Adapter, c Call, stdout io.Reader, e Exit) (S
 	limits := a.Timeouts.withDefaults()
 	now := &call{
 		ask: c, sessions: a.Sessions, isPlain: a.isPlain, count: a.CountsTurns, cancel: cancel, watch: newWatch(limits, cancel),
-		began: func(string) error { return nil },
+		onSession: func(string) error { return nil },
 		record: record{put: func(_ context.Context, t protocol.Turn) error {
 			t.Index = len(seen.Turns)
 			seen.Turns = append(seen.Turns, t)

@@ -70,9 +70,9 @@ func minus(a, b protocol.Usage) (protocol.Usage, bool) {
 
 // spent sums the usage of a run's calls.
 type spent struct {
-	bill   protocol.Bill
-	tookMs int64
-	untold int // calls in which the model worked but no cost was reported
+	bill       protocol.Bill
+	tookMs     int64
+	unreported int // calls in which the model worked but no cost was reported
 }
 
 // add adds a call. A call that ended before the model replied has no known cost. A program with running
@@ -82,22 +82,22 @@ func (s *spent) add(out tried) {
 	switch {
 	case out.Usage.Usage != nil:
 		if out.Usage.TokensOfSession && out.task.session != "" {
-			s.untold = 0
+			s.unreported = 0
 		}
 		u := out.usage
 		s.bill.Add(&u)
 	case out.worked:
-		s.untold++
+		s.unreported++
 	}
 }
 
 // nothing reports whether the model did nothing in any call.
-func (s *spent) nothing() bool { return s.bill.Parts == 0 && s.untold == 0 }
+func (s *spent) nothing() bool { return s.bill.Parts == 0 && s.unreported == 0 }
 
 // usage returns the sum for all calls, or nil if unknown.
 func (s *spent) usage() *protocol.Usage {
 	b := s.bill
-	for range s.untold {
+	for range s.unreported {
 		b.Add(nil)
 	}
 	u := b.Usage()

@@ -93,7 +93,7 @@ func (w *watch) event(e Event, running bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch e.Kind {
-	case Text, Delta, Reasoning, Called, Heard:
+	case Text, Delta, Reasoning, Called, MessageReceived:
 		w.done, w.repeats = false, false
 	case Done:
 		w.done, w.repeats = true, false
@@ -175,12 +175,12 @@ type waits struct {
 	show func(text string) // nil without a live view
 	now  func() time.Time
 
-	tries  int // retries so far
-	began  time.Time
-	newest time.Time // time of the latest report
-	told   bool      // the displayed text becomes outdated with the next output
-	quiet  time.Duration
-	notice *time.Timer // timer for silence
+	tries    int // retries so far
+	started  time.Time
+	newest   time.Time // time of the latest report
+	notified bool      // the displayed text becomes outdated with the next output
+	quiet    time.Duration
+	notice   *time.Timer // timer for silence
 }
 
 // retrying reports a retry.
@@ -190,16 +190,16 @@ func (w *waits) retrying(status int) {
 	}
 	now := w.now()
 	if w.tries++; w.tries == 1 {
-		w.began = now
+		w.started = now
 	} else if now.Sub(w.newest) < time.Second {
 		return // each report writes a file
 	}
 	w.newest = now
 	text := fmt.Sprintf("%s, attempt %d", trouble(status), w.tries+1)
-	if took := now.Sub(w.began).Round(time.Second); took > 0 {
+	if took := now.Sub(w.started).Round(time.Second); took > 0 {
 		text += ", " + took.String()
 	}
-	w.tell(text)
+	w.notify(text)
 }
 
 // trouble describes why a request is retried.
@@ -217,14 +217,14 @@ func trouble(status int) string {
 // word records other output of the program.
 func (w *waits) word() {
 	w.tries, w.quiet = 0, 0
-	if w.told {
-		w.tell("it continues")
-		w.told = false
+	if w.notified {
+		w.notify("it continues")
+		w.notified = false
 	}
 }
 
-func (w *waits) tell(text string) {
-	w.told = true
+func (w *waits) notify(text string) {
+	w.notified = true
 	w.show(text)
 }
 
@@ -245,7 +245,7 @@ func (w *waits) silent(program string, tool bool) {
 	w.quiet += max(firstSilence, w.quiet)
 	w.notice.Reset(w.quiet)
 	if !tool && w.tries == 0 {
-		w.tell(fmt.Sprintf("no output from %s for %s: it is thinking, or waiting for its provider", program, w.quiet))
+		w.notify(fmt.Sprintf("no output from %s for %s: it is thinking, or waiting for its provider", program, w.quiet))
 	}
 }
 
@@ -273,10 +273,10 @@ const mailTime = time.Second
 // when the program confirms it, not when it was written: the next call repeats unconfirmed ones. Safe for
 // concurrent use.
 type post struct {
-	hearer MessageReceiver
-	host   *Host
-	stdin  io.WriteCloser
-	over   chan struct{}
+	receiver MessageReceiver
+	host     *Host
+	stdin    io.WriteCloser
+	over     chan struct{}
 
 	mu     sync.Mutex
 	closed bool
@@ -286,7 +286,7 @@ type post struct {
 
 // newPost starts delivering messages from the mailbox.
 func newPost(d MessageReceiver, h *Host, stdin io.WriteCloser) *post {
-	t := &post{hearer: d, host: h, stdin: stdin, over: make(chan struct{}), sent: map[string]agentkit.Message{}}
+	t := &post{receiver: d, host: h, stdin: stdin, over: make(chan struct{}), sent: map[string]agentkit.Message{}}
 	go func() {
 		tick := time.NewTicker(mailTime)
 		defer tick.Stop()
@@ -334,24 +334,24 @@ func (t *post) address(l agentkit.Message) ([]byte, error) {
 	}
 	t.sent[id] = l
 	t.open++
-	return t.hearer.Tell(id, l.Text)
+	return t.receiver.EncodeMessage(id, l.Text)
 }
 
 // sees handles an event and reports whether to keep it. When the program is done and has confirmed all
 // messages, its stdin is closed.
 func (t *post) sees(e *Event) bool {
 	if t == nil {
-		return e.Kind != Heard
+		return e.Kind != MessageReceived
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch e.Kind {
-	case Heard:
+	case MessageReceived:
 		l, known := t.sent[e.ID]
 		if known {
 			t.open--
 		}
-		e.letter = l
+		e.message = l
 		return known
 	case Done:
 		if t.open == 0 {

@@ -120,9 +120,9 @@ func Describe() string {
 	return text + ", no seccomp"
 }
 
-// HoldsSockets reports whether the kernel can deny access to other programs' sockets in the file system, such
+// CanDenySockets reports whether the kernel can deny access to other programs' sockets in the file system, such
 // as Docker's.
-func HoldsSockets() bool { return Level() >= 9 }
+func CanDenySockets() bool { return Level() >= 9 }
 
 // Open describes the gaps on this system, to be appended to [Describe]: "; not held: …", or "" if nothing is
 // restricted anyway. noUnixSockets is as in [Rules].
@@ -132,7 +132,7 @@ func Open(noUnixSockets bool) string {
 		return ""
 	}
 	var open []string
-	if !HoldsSockets() && (!noUnixSockets || !Seccomp()) {
+	if !CanDenySockets() && (!noUnixSockets || !Seccomp()) {
 		open = append(open, "Unix sockets")
 	}
 	if level < 6 {

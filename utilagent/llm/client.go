@@ -44,9 +44,9 @@ type Options struct {
 	// because nothing arrives before the model is done.
 	FirstByte time.Duration
 	Idle      time.Duration
-	// Whole bounds the total duration of a reply, so that an endless reply that is never silent cannot block
+	// MaxDuration bounds the total duration of a reply, so that an endless reply that is never silent cannot block
 	// an agent; default one hour.
-	Whole time.Duration
+	MaxDuration time.Duration
 	// Once disables retries that need a wait, for a user who checks whether a model answers.
 	Once bool
 	// Repeats bounds the number of retries; nil: depends on the kind of failure.
@@ -78,7 +78,7 @@ func New(e config.Endpoint, o Options) *Client {
 	}
 	o.FirstByte = cmp.Or(o.FirstByte, e.IdleTimeout, 5*time.Minute)
 	o.Idle = cmp.Or(o.Idle, e.IdleTimeout, 2*time.Minute)
-	o.Whole = max(cmp.Or(o.Whole, time.Hour), e.IdleTimeout)
+	o.MaxDuration = max(cmp.Or(o.MaxDuration, time.Hour), e.IdleTimeout)
 	if o.Notify == nil {
 		o.Notify = func(string) {}
 	}
@@ -102,7 +102,7 @@ func (c *Client) Complete(ctx context.Context, req Request) (Response, error) {
 	whole := false // streaming was turned off for this request
 	for {
 		resp, err := c.once(ctx, req)
-		empty := saysNothing(resp, err)
+		empty := isEmpty(resp, err)
 		if empty && c.setStreaming(false) {
 			whole = true
 			failed = append(failed, Failure{Reason: "empty stream; retried without streaming", Usage: resp.Usage})
@@ -138,8 +138,8 @@ func (c *Client) Complete(ctx context.Context, req Request) (Response, error) {
 	}
 }
 
-// saysNothing reports whether a reply is complete but empty.
-func saysNothing(resp Response, err error) bool {
+// isEmpty reports whether a reply is complete but empty.
+func isEmpty(resp Response, err error) bool {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.empty
 	}
@@ -287,7 +287,7 @@ func (c *Client) once(ctx context.Context, req Request) (Response, error) {
 		first, idle = max(first, 15*time.Minute), max(idle, 15*time.Minute)
 	}
 	c.awaitConnection(ctx)
-	ctx, dog := watch(ctx, first, idle, c.options.Whole)
+	ctx, dog := watch(ctx, first, idle, c.options.MaxDuration)
 	httpReq, err := c.newRequest(ctx, body)
 	if err != nil {
 		dog.stop()

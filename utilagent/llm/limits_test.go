@@ -59,7 +59,7 @@ func TestReplyThatOnlyKeepsTheConnection(t *testing.T) {
 	}
 	e := serve(t, keepAlive, says("whole"))
 	var w waits
-	c := New(e.config(), Options{Sleep: w.sleep, Whole: 300 * time.Millisecond})
+	c := New(e.config(), Options{Sleep: w.sleep, MaxDuration: 300 * time.Millisecond})
 	resp := mustAsk(t, c)
 	require.Equal(t, "whole", resp.Message.Content)
 	require.NotEmpty(t, resp.Failures)

@@ -88,9 +88,9 @@ steps:
 	got = th.Run(mock.Options(s)).Succeeded()
 	require.Equal(t, map[string]any{"$status": "failed"}, got.Output)
 	require.Equal(t, "mock-1", got.Step.SessionID)
-	prosetest.Text(t, th.Run(mock.Options(s)).Failed().Said())
+	prosetest.Text(t, th.Run(mock.Options(s)).Failed().ErrorText())
 	th.Precede(agentkittest.History{})
-	prosetest.Text(t, th.Run(mock.Options(s)).Failed().Said())
+	prosetest.Text(t, th.Run(mock.Options(s)).Failed().ErrorText())
 }
 
 func TestReplies(t *testing.T) {
@@ -142,7 +142,7 @@ steps:
 steps:
   - { output: x }
   - { output: x, files: { ../a: "" } }
-`))).Failed().Said())
+`))).Failed().ErrorText())
 }
 
 func TestMistakesInAScenario(t *testing.T) {
@@ -186,7 +186,7 @@ func TestCommandLine(t *testing.T) {
 	require.Equal(t, 2, got.ExitCode)
 	require.Contains(t, got.Stderr, "nowhere.yaml")
 	run(nil, "--mock-data", file).Succeeded()
-	prosetest.Text(t, run([]string{mock.EnvScenario + "=s.yaml"}).Failed().Said())
+	prosetest.Text(t, run([]string{mock.EnvScenario + "=s.yaml"}).Failed().ErrorText())
 }
 
 func TestNoiseDoesNotHideTheResult(t *testing.T) {
@@ -275,5 +275,5 @@ func FuzzParse(f *testing.F) {
 // The error for a scenario by role includes the missing role.
 func TestAScenarioWithoutARole(t *testing.T) {
 	t.Parallel()
-	prosetest.Text(t, fresh(t).Run(mock.Options(parse(t, "roles:\n  lister:\n    - { "+answer+" }\n"))).Failed().Said())
+	prosetest.Text(t, fresh(t).Run(mock.Options(parse(t, "roles:\n  lister:\n    - { "+answer+" }\n"))).Failed().ErrorText())
 }

@@ -175,7 +175,7 @@ func (p *player) turn(ctx context.Context, req *agentkit.Request, t Turn) error 
 	if err := sleep(ctx, t.Delay); err != nil {
 		return err
 	}
-	said := protocol.Turn{Role: protocol.TurnAssistant, Content: t.Say}
+	said := protocol.Turn{Role: protocol.TurnAssistant, Content: t.Text}
 	if t.Tool == "" {
 		return req.Turn(ctx, said)
 	}

@@ -50,7 +50,7 @@ type Reply struct {
 
 // Turn is a turn before the answer: text, or a tool call with its result.
 type Turn struct {
-	Say    string        `json:"say"`
+	Text   string        `json:"say"`
 	Tool   string        `json:"tool"`
 	Args   any           `json:"args"`
 	Result string        `json:"result"`
@@ -179,7 +179,7 @@ func (r *reader) check(n *yamldoc.Node, into any, _ string) {
 	case *Reply:
 		r.oneAnswer(n, false)
 	case *Turn:
-		if n.Kind == yamldoc.Mapping && v.Say == "" && v.Tool == "" {
+		if n.Kind == yamldoc.Mapping && v.Text == "" && v.Tool == "" {
 			r.fail(n.Pos, "", "a turn needs say, or tool with args and result")
 		}
 	}

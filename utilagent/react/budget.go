@@ -34,14 +34,14 @@ const (
 
 // spent holds the resources that a run has used.
 type spent struct {
-	began      time.Time
+	started    time.Time
 	tokens     int64
 	cost       float64
 	lastTokens int64    // tokens of the last request
 	lastCost   *float64 // cost of the last request with a known cost, or nil
 }
 
-func (s *spent) begin(now time.Time) { s.began = now }
+func (s *spent) begin(now time.Time) { s.started = now }
 
 // deadline returns a context that is cancelled when the time is up.
 func (r *run) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -117,7 +117,7 @@ func (r *run) timeUsed() float64 {
 	if r.Now == nil || r.Budget.Time <= 0 {
 		return 0
 	}
-	return float64(r.Now().Sub(r.spent.began)) / float64(r.Budget.Time)
+	return float64(r.Now().Sub(r.spent.started)) / float64(r.Budget.Time)
 }
 
 // notice returns what the model must know before its next reply, or "".

@@ -108,7 +108,7 @@ func TestTimeIsUp(t *testing.T) {
 	b := newBench(t, m)
 	b.Turns, b.Budget.Time = 30, 10*time.Minute
 	b.Now = func() time.Time { return time.Unix(0, 0).Add(time.Duration(minutes.Load()) * time.Minute) }
-	b.Asked = func(context.Context, Asked) error { minutes.Add(1); return nil }
+	b.OnExchange = func(context.Context, Exchange) error { minutes.Add(1); return nil }
 	_, answer := b.mustRun()
 	require.Equal(t, MaxTime, answer.Outcome)
 	asked := m.requests()

@@ -72,8 +72,8 @@ type Loop struct {
 	Mail func(ctx context.Context, deliver func(ctx context.Context, text string) error) error
 	// Record, if not nil, is called for each turn.
 	Record func(ctx context.Context, t protocol.Turn) error
-	// Asked, if not nil, is called after each request.
-	Asked func(ctx context.Context, a Asked) error
+	// Exchange, if not nil, is called after each request.
+	OnExchange func(ctx context.Context, a Exchange) error
 	// Watch is called for each piece of a reply; see [llm.Request.Watch].
 	Watch func(soFar func() llm.Message)
 	// Redact, if not nil, hides secrets in tool results and recorded turns.
@@ -104,8 +104,8 @@ type Answer struct {
 	Model   string        // as reported by the endpoint
 }
 
-// Asked describes one request and its result.
-type Asked struct {
+// Exchange describes one request and its result.
+type Exchange struct {
 	Number   int // within the run, from 1
 	Messages int // in the conversation
 	Final    bool
@@ -385,7 +385,7 @@ func (r *run) ask(ctx context.Context, final bool) (llm.Response, error) {
 	}
 	for {
 		req.Messages = r.session.Messages
-		resp, err := r.complete(ctx, req, Asked{Final: final})
+		resp, err := r.complete(ctx, req, Exchange{Final: final})
 		if !isTooLong(err) {
 			return resp, err
 		}
@@ -396,18 +396,18 @@ func (r *run) ask(ctx context.Context, final bool) (llm.Response, error) {
 }
 
 // complete asks the model and reports the request.
-func (r *run) complete(ctx context.Context, req llm.Request, a Asked) (llm.Response, error) {
+func (r *run) complete(ctx context.Context, req llm.Request, a Exchange) (llm.Response, error) {
 	began := r.clock()
 	resp, err := r.Model.Complete(ctx, req)
 	r.asked, r.took = r.asked+1, r.clock().Sub(began)
-	if r.Asked == nil {
+	if r.OnExchange == nil {
 		return resp, err
 	}
 	a.Number, a.Messages, a.Took, a.Response, a.Err = r.asked, len(req.Messages), r.took, resp, err
 	if !a.Summary {
 		a.Room, r.room = r.room, ""
 	}
-	if err := r.Asked(context.WithoutCancel(ctx), a); err != nil {
+	if err := r.OnExchange(context.WithoutCancel(ctx), a); err != nil {
 		return llm.Response{}, err
 	}
 	return resp, err
@@ -433,7 +433,7 @@ func (r *run) account(resp llm.Response) error {
 	if strings.TrimSpace(resp.Message.Content) != "" {
 		r.answer.Text = resp.Message.Content
 	}
-	r.window.told(resp)
+	r.window.recordResponse(resp)
 	r.charge(resp)
 	if r.Budget.CostUSD > 0 && r.spent.lastCost == nil && !r.Budget.CostIfKnown {
 		return ErrCostUnknown

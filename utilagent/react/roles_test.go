@@ -47,6 +47,6 @@ func TestAdapterOutOfRounds(t *testing.T) {
 	b := newBench(t, script(t, say("I think about it.")))
 	b.Turns = 3
 	got := agentkittest.Run(t, adapted(b), agentkittest.Scenario{}).Failed()
-	prosetest.Text(t, got.Said())
+	prosetest.Text(t, got.ErrorText())
 	require.Equal(t, 3, got.Result.Usage.Turns, "what it cost is told")
 }

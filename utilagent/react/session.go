@@ -288,7 +288,7 @@ func Roles(l Loop) roles.Maker {
 			if err != nil {
 				return agentkit.Result{}, err
 			}
-			session := InMemory(id, llm.System(prompt+"\n\n"+HowToResolve), llm.User(req.User))
+			session := InMemory(id, llm.System(prompt+"\n\n"+ResolveInstructions), llm.User(req.User))
 			answer, err := loop.Run(ctx, session)
 			res := agentkit.Result{
 				Value: answer.Value, SessionID: id, Usage: answer.Bill.Usage(),
@@ -318,8 +318,8 @@ func NewResolve(schema any) (*Resolve, error) {
 	}}, nil
 }
 
-// HowToResolve instructs a model how to end its run.
-const HowToResolve = "## How You End\n\n" +
+// ResolveInstructions instructs a model how to end its run.
+const ResolveInstructions = "## How You End\n\n" +
 	"Work with your tools. When the task is complete, call the tool `" + ResolveTool + "` with the final output: that ends your turn, and a text does not.\n\n" +
 	"If only a person can answer or decide, do not guess. Call `" + ResolveTool + "` with {\"" + protocol.StatusKey + "\": \"" + protocol.SuspendNode +
 	"\", \"reason\": \"<what you need, from whom, and why>\"}, and the thread waits for the answer."

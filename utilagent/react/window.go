@@ -53,8 +53,8 @@ func (w *window) begin(s *Session, size int, declared []llm.Tool) {
 // tokens estimates the size of the next request.
 func (w *window) tokens() int { return max(0, w.known+(w.since-w.freed)/charsPerToken) }
 
-// told takes the endpoint's count.
-func (w *window) told(resp llm.Response) {
+// recordResponse takes the endpoint's count.
+func (w *window) recordResponse(resp llm.Response) {
 	u := resp.Usage
 	if n := u.InputTokens + u.CacheReadTokens + u.CacheWriteTokens; n > 0 {
 		w.known, w.since, w.freed = int(n), 0, 0
@@ -165,7 +165,7 @@ func (r *run) leaveOut(ctx context.Context, out room) error {
 // reply.
 func (r *run) old() (out room, ok bool) {
 	messages := r.session.Messages
-	out.From = slices.IndexFunc(messages, func(m llm.Message) bool { return m.Role == protocol.TurnAssistant || standsIn(m) })
+	out.From = slices.IndexFunc(messages, func(m llm.Message) bool { return m.Role == protocol.TurnAssistant || isReplacement(m) })
 	if out.From < 0 {
 		return out, false
 	}
@@ -214,7 +214,7 @@ func (r *run) summarize(ctx context.Context, out *room) (usage *protocol.Usage, 
 	}
 	resp, err := r.complete(ctx, llm.Request{
 		Messages: append(messages, llm.User(askSummary)), Tools: r.declared, NoCalls: true,
-	}, Asked{Summary: true})
+	}, Exchange{Summary: true})
 	r.charge(resp)
 	if err != nil {
 		if ctx.Err() != nil || stopsRun(err) {
@@ -324,8 +324,8 @@ const (
 		"summary of them. Continue from there, and read again what you need.]\n\n"
 )
 
-// standsIn reports whether a message replaces others.
-func standsIn(m llm.Message) bool {
+// isReplacement reports whether a message replaces others.
+func isReplacement(m llm.Message) bool {
 	return m.Role == protocol.TurnUser && (m.Content == cutNote || strings.HasPrefix(m.Content, summaryHead))
 }
 

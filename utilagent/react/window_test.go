@@ -135,7 +135,7 @@ func TestConversationStaysWithinTheWindow(t *testing.T) {
 			summaries := 0
 			loop := Loop{
 				Model: m, Tools: look(t, 2500), Turns: turns + 5, Window: c.told, Accept: accept,
-				Asked: func(_ context.Context, a Asked) error {
+				OnExchange: func(_ context.Context, a Exchange) error {
 					if a.Room != "" {
 						rooms = append(rooms, a.Room)
 					}
@@ -202,7 +202,7 @@ func TestNoSummary(t *testing.T) {
 			m := &narrow{t: t, window: 8000, looks: 40, counts: true, summarize: c.summarize}
 			var rooms []string
 			s := InMemory("s", llm.System("system"), llm.User("the task"))
-			_, err := Loop{Model: m, Tools: look(t, 2500), Turns: 50, Window: 8000, Accept: accept, Asked: func(_ context.Context, a Asked) error {
+			_, err := Loop{Model: m, Tools: look(t, 2500), Turns: 50, Window: 8000, Accept: accept, OnExchange: func(_ context.Context, a Exchange) error {
 				if a.Room != "" {
 					rooms = append(rooms, a.Room)
 				}

@@ -45,7 +45,7 @@ func TestAdapterIsAnAgent(t *testing.T) {
 	require.Contains(t, s.asked[1], "Do it.")
 	prosetest.Text(t, s.asked[1])
 
-	prosetest.Text(t, agentkittest.Run(t, roles.Agent("typed", roles.Binding{}), agentkittest.Scenario{}).Failed().Said())
+	prosetest.Text(t, agentkittest.Run(t, roles.Agent("typed", roles.Binding{}), agentkittest.Scenario{}).Failed().ErrorText())
 }
 
 func TestAgentIsAnAdapter(t *testing.T) {
@@ -98,7 +98,7 @@ func TestAgentThatCannotBeRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := roles.Agent("text", roles.Binding{Maker: roles.FromText(agent, extract)})
-			prosetest.Text(t, agentkittest.Run(t, o, agentkittest.Scenario{}).Failed().Said())
+			prosetest.Text(t, agentkittest.Run(t, o, agentkittest.Scenario{}).Failed().ErrorText())
 		})
 	}
 }

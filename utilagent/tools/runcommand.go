@@ -472,7 +472,7 @@ func CommandEnv(environ []string, secrets *secret.Set, pass []string) []string {
 	var env []string
 	for _, kv := range environ {
 		name, value, _ := strings.Cut(kv, "=")
-		guarded := secret.Guarded(name, value) || secrets.Holds(value) || LeadsOut(name)
+		guarded := secret.Guarded(name, value) || secrets.Holds(value) || EscapesSandbox(name)
 		if !ownStep(name) && (!guarded || slices.Contains(pass, name)) {
 			env = append(env, kv)
 		}
@@ -480,9 +480,9 @@ func CommandEnv(environ []string, secrets *secret.Set, pass []string) []string {
 	return append(env, quiet...)
 }
 
-// LeadsOut reports whether a variable refers to a socket or a program outside the commands' sandbox: what
+// EscapesSandbox reports whether a variable refers to a socket or a program outside the commands' sandbox: what
 // listens there acts for the user, unconfined.
-func LeadsOut(name string) bool {
+func EscapesSandbox(name string) bool {
 	switch name {
 	case "SSH_AUTH_SOCK", "SSH_AGENT_PID", "SSH_ASKPASS", "GIT_ASKPASS", "SUDO_ASKPASS", "DBUS_SESSION_BUS_ADDRESS", "DBUS_SYSTEM_BUS_ADDRESS", "DOCKER_HOST",
 		"CONTAINER_HOST", "PODMAN_SOCK", "TMUX", "TMUX_PANE", "STY", "DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET", "XAUTHORITY", "XDG_RUNTIME_DIR",

@@ -39,8 +39,8 @@ type Caster struct {
 	Config func(ctx context.Context) (protocol.Config, error)
 }
 
-// Wish holds a user's choices for one run. The zero value leaves everything to the config.
-type Wish struct {
+// Choices holds a user's choices for one run. The zero value leaves everything to the config.
+type Choices struct {
 	Agent    string            // alias or command line
 	Agents   map[string]string // by role; takes precedence over Agent
 	Earlier  map[string]string // choices for earlier steps, by role or [heads.AllRoles]; Agent and Agents take precedence
@@ -49,13 +49,13 @@ type Wish struct {
 }
 
 // For returns the agent chosen for a role, or "".
-func (w Wish) For(role string) string {
+func (w Choices) For(role string) string {
 	return cmp.Or(w.Agents[role], w.Agent, w.Earlier[role], w.Earlier[heads.AllRoles])
 }
 
 // Chosen returns all agents that a user has chosen, by role or [heads.AllRoles]. A choice for all roles
 // replaces earlier ones. Relative programs become absolute, because later steps may run in another directory.
-func (r Caster) Chosen(ctx context.Context, w Wish) map[string]string {
+func (r Caster) Chosen(ctx context.Context, w Choices) map[string]string {
 	chosen := map[string]string{}
 	if w.Agent == "" {
 		maps.Copy(chosen, w.Earlier)
@@ -99,7 +99,7 @@ type Casting struct {
 }
 
 // Cast determines who would play a role of a workflow. It starts no agent.
-func (r Caster) Cast(ctx context.Context, w protocol.Workflow, role string, o Wish) Casting {
+func (r Caster) Cast(ctx context.Context, w protocol.Workflow, role string, o Choices) Casting {
 	c, cmd := r.Program(ctx, w, role, w.Roles[role].Command(), o)
 	if c.Problem == nil && c.Player == protocol.PlayedByAgent {
 		c.Model, c.Problem = r.modelFor(ctx, cmd, w.Name, role)
@@ -110,7 +110,7 @@ func (r Caster) Cast(ctx context.Context, w protocol.Workflow, role string, o Wi
 // Program determines the program that would play a role. argv is the command line of a command role, as far
 // as known.
 func (r Caster) Program(ctx context.Context, w protocol.Workflow, role string, argv []string,
-	o Wish) (Casting, Command) {
+	o Choices) (Casting, Command) {
 	c := Casting{Role: role, Player: w.Roles[role].Player()}
 	if w.Roles[role].HasChildren() {
 		c.Agent = protocol.JoinAgent
@@ -220,7 +220,7 @@ type Command struct {
 }
 
 // Player returns the program that plays a role: an agent, or, for a command role, the rendered command.
-func (r Caster) Player(ctx context.Context, o Wish, w protocol.Workflow, name string, argv []string,
+func (r Caster) Player(ctx context.Context, o Choices, w protocol.Workflow, name string, argv []string,
 	env map[string]string) (Command, error) {
 	role := w.Roles[name]
 	if role.Player() != protocol.PlayedByCommand || o.Scenario != "" {
@@ -247,7 +247,7 @@ func (c Command) Foreign() bool {
 
 // Agent returns the agent for a role: --agent, else the config's override for the role, else its default. If
 // --agent is a command line, no config is needed.
-func (r Caster) Agent(ctx context.Context, o Wish, workflow, role string) (Command, error) {
+func (r Caster) Agent(ctx context.Context, o Choices, workflow, role string) (Command, error) {
 	if o.Scenario != "" && o.For(role) == "" {
 		argv := []string{protocol.AgentName("mock"), "--mock-data", o.Scenario}
 		return Command{Name: argv[0], Argv: argv, Written: argv, Timeout: o.Timeout}, nil
@@ -343,7 +343,7 @@ func rooted(command, dir string) string {
 }
 
 // Fallback returns the agent of an alias that takes over from another one.
-func (r Caster) Fallback(c protocol.Config, alias string, o Wish) (Command, error) {
+func (r Caster) Fallback(c protocol.Config, alias string, o Choices) (Command, error) {
 	cmd, err := r.configured(c, alias, "fallback")
 	if err != nil {
 		return cmd, err
@@ -374,7 +374,7 @@ func timeoutFor(c protocol.Config, alias string, asked time.Duration) (time.Dura
 // Named checks that the chosen agents exist, before anything is started for them. Errors are *protocol.Error:
 // CodeUsage for an invalid command line, CodeNotFound for a missing program, CodeAgent for one that cannot be
 // started.
-func (r Caster) Named(ctx context.Context, o Wish) (err error) {
+func (r Caster) Named(ctx context.Context, o Choices) (err error) {
 	defer fault.Coded(&err)
 	names := slices.Sorted(maps.Values(o.Agents))
 	if o.Agent != "" {
@@ -454,11 +454,11 @@ func (r Caster) Account(ctx context.Context, cmd Command, workflow, role string)
 	return limits.NewAccount(config.AccountOf(cmd.Argv[0]), apart)
 }
 
-// Held reports whether no agent for a role may start, because all their accounts are limited or the daily
+// Limited reports whether no agent for a role may start, because all their accounts are limited or the daily
 // limit is used up. It returns the limit that resets first. It only reads, and ignores errors in the config,
 // which are reported when the role runs.
-func (r Caster) Held(
-	ctx context.Context, accounts limits.Accounts, o Wish, workflow, role string,
+func (r Caster) Limited(
+	ctx context.Context, accounts limits.Accounts, o Choices, workflow, role string,
 ) (first limits.Limit, held bool) {
 	c, err := r.Config(ctx)
 	if err != nil || accounts.None() {
@@ -470,7 +470,7 @@ func (r Caster) Held(
 	cmd, err := r.Agent(ctx, o, workflow, role)
 	p := retry.Of(c, cmd.Alias)
 	for next := p.Fallback; err == nil; next = next[1:] {
-		l, held := accounts.Held(r.Account(ctx, cmd, workflow, role), retry.Of(c, cmd.Alias))
+		l, held := accounts.Limited(r.Account(ctx, cmd, workflow, role), retry.Of(c, cmd.Alias))
 		if !held {
 			break
 		}

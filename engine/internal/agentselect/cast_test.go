@@ -42,34 +42,34 @@ func TestCastNamesAgentAndModel(t *testing.T) {
 		Env: env.Env{Dir: bin}, Dirs: home.Dirs{Home: bin},
 		Config: func(context.Context) (protocol.Config, error) { return config, nil },
 	}
-	cast := func(role string, o Wish) Casting {
+	cast := func(role string, o Choices) Casting {
 		return caster.Cast(t.Context(), protocol.Workflow{Name: "test"}, role, o)
 	}
 
-	c := cast("planner", Wish{})
+	c := cast("planner", Choices{})
 	require.Nil(t, c.Problem)
 	require.Equal(t, "own", c.Agent)
 	require.Equal(t, program, c.Path)
 	require.Equal(t, "p s", c.Model)
-	require.Equal(t, "p l", cast("worker", Wish{}).Model)
-	require.Equal(t, "opus", cast("planner", Wish{Agent: "external"}).Model)
-	require.Equal(t, "external", cast("planner", Wish{Agent: "own", Agents: map[string]string{"planner": "external"}}).Agent)
+	require.Equal(t, "p l", cast("worker", Choices{}).Model)
+	require.Equal(t, "opus", cast("planner", Choices{Agent: "external"}).Model)
+	require.Equal(t, "external", cast("planner", Choices{Agent: "own", Agents: map[string]string{"planner": "external"}}).Agent)
 
 	// Programs of others are shown as they would be run.
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "uwf-claude-code"), []byte("#!/bin/sh\n"), 0o755))
 	for role, model := range map[string]string{"planner": "sonnet", "reviewer": "haiku", "tester": "l"} {
-		c := cast(role, Wish{Agent: "claude"})
+		c := cast(role, Choices{Agent: "claude"})
 		require.Nil(t, c.Problem)
 		require.Equal(t, model, c.Model)
 		require.Equal(t, time.Hour, c.Timeout, "the adapter's own")
 	}
-	require.Zero(t, cast("planner", Wish{}).Timeout)
+	require.Zero(t, cast("planner", Choices{}).Timeout)
 
-	c = cast("planner", Wish{Agent: "missing"})
+	c = cast("planner", Choices{Agent: "missing"})
 	require.Equal(t, protocol.CodeAgent, c.Problem.Code)
 	require.NotEmpty(t, hints.All("", c.Problem))
 	config.DefaultModel = ""
-	prosetest.Text(t, cast("planner", Wish{}).Problem.Message)
+	prosetest.Text(t, cast("planner", Choices{}).Problem.Message)
 	config.DefaultAgent = ""
-	prosetest.Text(t, cast("planner", Wish{}).Problem.Message)
+	prosetest.Text(t, cast("planner", Choices{}).Problem.Message)
 }

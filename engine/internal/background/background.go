@@ -197,29 +197,29 @@ func (j Job) await(ctx context.Context, worker *proc.Child, reports io.Reader) (
 	return none, fault.New(protocol.CodeFailed, "%s", message)
 }
 
-// Voice sends a worker's single report to the process that started it.
-type Voice struct {
+// Ack sends a worker's single report to the process that started it.
+type Ack struct {
 	To   io.Writer
 	once sync.Once
 }
 
 // Outcome reports the thread's state.
-func (v *Voice) Outcome(out protocol.StepOutput) {
+func (v *Ack) Outcome(out protocol.StepOutput) {
 	a := ack{Output: &out}
 	if out.Error != nil {
 		a.Reasons = out.Error.Reasons
 	}
-	v.say(a)
+	v.send(a)
 }
 
 // Failed reports why no work has started.
-func (v *Voice) Failed(err *protocol.Error) {
+func (v *Ack) Failed(err *protocol.Error) {
 	reported := &ackError{Code: err.Code, Message: err.Message, Hints: err.Hints, Reasons: err.Reasons}
 	errors.As(err, &reported.Untrusted)
-	v.say(ack{Error: reported})
+	v.send(ack{Error: reported})
 }
 
-func (v *Voice) say(a ack) {
+func (v *Ack) send(a ack) {
 	v.once.Do(func() { _ = json.NewEncoder(v.To).Encode(a) }) // the parent may have been killed
 }
 

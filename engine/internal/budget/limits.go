@@ -131,8 +131,8 @@ func Grant(own *heads.Limits, id string, s moderator.State, outcome string, m Mo
 	return lines, nil
 }
 
-// Said returns the facts of a thread that starts with its own limits; nil if it has none.
-func Said(l protocol.Limits) *heads.Limits {
+// ToFacts returns the facts of a thread that starts with its own limits; nil if it has none.
+func ToFacts(l protocol.Limits) *heads.Limits {
 	if l == (protocol.Limits{}) {
 		return nil
 	}

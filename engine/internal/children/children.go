@@ -89,14 +89,14 @@ func (p Place) AttemptKey(key string) string {
 	return text
 }
 
-// Asked returns how often all children were retried.
-func (p Place) Asked(parent heads.Facts) int { return parent.Attempts[p.AttemptKey("")] }
+// RetriesOfAll returns how often all children were retried.
+func (p Place) RetriesOfAll(parent heads.Facts) int { return parent.Attempts[p.AttemptKey("")] }
 
 // Attempt returns the number of a child's attempt. It combines the retries of all children and of this child,
 // so that each combination has a unique number.
 func (p Place) Attempt(parent heads.Facts, key string) int {
 	const apart = 1000
-	return p.Asked(parent)*apart + parent.Attempts[p.AttemptKey(key)]
+	return p.RetriesOfAll(parent)*apart + parent.Attempts[p.AttemptKey(key)]
 }
 
 // Find finds the children of a place; of lists those that its role requires.

@@ -82,7 +82,7 @@ func TestFailures(t *testing.T) {
 func TestAttempt(t *testing.T) {
 	t.Parallel()
 	f := heads.Facts{Attempts: map[string]int{place.AttemptKey(""): 2, place.AttemptKey("a"): 3, place.AttemptKey("b/c"): 1}}
-	require.Equal(t, 2, place.Asked(f))
+	require.Equal(t, 2, place.RetriesOfAll(f))
 	require.Equal(t, 2003, place.Attempt(f, "a"))
 	require.Equal(t, 2000, place.Attempt(f, "b"))
 }

@@ -128,7 +128,7 @@ func (m Maker) Start(ctx context.Context, s protocol.Start, o StartOptions) (thr
 	if err := b.Commit(ctx); err != nil {
 		return "", err
 	}
-	return m.addThread(ctx, id, start, heads.Facts{Limits: budget.Said(o.Limits), Workspace: workspace})
+	return m.addThread(ctx, id, start, heads.Facts{Limits: budget.ToFacts(o.Limits), Workspace: workspace})
 }
 
 // addThread creates a thread with a head. If that fails, it removes the worktree that was created for it.

@@ -44,8 +44,8 @@ const LongestPause = time.Minute
 
 // Failure describes a try of a visit that made no step, or whose agent could not start.
 type Failure struct {
-	Held bool                 // no agent was started, because of its account or the daily limit
-	Kind protocol.FailureKind // "" if the failure would happen with any agent
+	NotStarted bool                 // no agent was started, because of its account or the daily limit
+	Kind       protocol.FailureKind // "" if the failure would happen with any agent
 	// Own means that the agent or the command is at fault, so that $error applies, rather than a person, a
 	// limit, the machine or the engine.
 	Own      bool
@@ -78,15 +78,15 @@ const (
 
 // AfterFailure returns the reaction to a failure. p is the agent's policy with the remaining fallbacks.
 func AfterFailure(f Failure, p Policy) Then {
-	if f.Held {
+	if f.NotStarted {
 		f.Kind = protocol.FailedRateLimit
 	}
 	refused := f.Kind == protocol.FailedRateLimit
-	again := !f.Held && f.Runs < p.Attempts && slices.Contains(p.On, f.Kind) && (f.Soon || !refused)
+	again := !f.NotStarted && f.Runs < p.Attempts && slices.Contains(p.On, f.Kind) && (f.Soon || !refused)
 	falls := p.FallsBack(f.Kind)
 	barred := f.Stopped || f.NoBudget
 	switch {
-	case f.NoDay && (f.Held || !barred && (again || falls)):
+	case f.NoDay && (f.NotStarted || !barred && (again || falls)):
 		return Then{Kind: ThenAwaitDay}
 	case again && refused && !barred:
 		return Then{Kind: ThenRunAgain, Pause: f.Reset}
@@ -94,7 +94,7 @@ func AfterFailure(f Failure, p Policy) Then {
 		return Then{Kind: ThenRunAgain, Pause: p.Pause(f.Runs)}
 	case falls && !barred:
 		return Then{Kind: ThenFallBack}
-	case f.Held, refused && p.AwaitReset:
+	case f.NotStarted, refused && p.AwaitReset:
 		return Then{Kind: ThenAwaitReset}
 	case f.Own && !refused && !again && !falls && !f.Stopped:
 		return Then{Kind: ThenExhausted}

@@ -24,7 +24,7 @@ func failures() (all []Failure) {
 			}
 		}
 	}
-	all = append(all, Failure{Held: true, Reset: time.Hour}, Failure{Held: true, Runs: 2, Reset: time.Hour})
+	all = append(all, Failure{NotStarted: true, Reset: time.Hour}, Failure{NotStarted: true, Runs: 2, Reset: time.Hour})
 	for _, set := range []func(*Failure){
 		func(f *Failure) { f.Stopped = true }, func(f *Failure) { f.NoBudget = true }, func(f *Failure) { f.NoDay = true },
 	} {
@@ -68,7 +68,7 @@ var failureLaws = map[string]func(Failure, Policy, Then) bool{
 	"stop, budget and day bar starts": func(f Failure, _ Policy, then Then) bool {
 		return (f.Stopped || f.NoBudget || f.NoDay) && (then.Kind == ThenRunAgain || then.Kind == ThenFallBack)
 	},
-	"held: no run": func(f Failure, _ Policy, then Then) bool { return f.Held && then.Kind == ThenRunAgain },
+	"held: no run": func(f Failure, _ Policy, then Then) bool { return f.NotStarted && then.Kind == ThenRunAgain },
 	"after the pause it may start": func(f Failure, _ Policy, then Then) bool {
 		return then.Kind == ThenRunAgain && f.Kind == protocol.FailedRateLimit && (!f.Soon || then.Pause < f.Reset)
 	},
@@ -77,18 +77,18 @@ var failureLaws = map[string]func(Failure, Policy, Then) bool{
 	},
 	"fallback only if FallbackOn names it": func(f Failure, p Policy, then Then) bool {
 		kind := f.Kind
-		if f.Held {
+		if f.NotStarted {
 			kind = protocol.FailedRateLimit
 		}
 		return then.Kind == ThenFallBack && (len(p.Fallback) == 0 || !slices.Contains(p.FallbackOn, kind))
 	},
-	"held: no failure": func(f Failure, _ Policy, then Then) bool { return f.Held && then.Kind < ThenRunAgain },
+	"held: no failure": func(f Failure, _ Policy, then Then) bool { return f.NotStarted && then.Kind < ThenRunAgain },
 	"wait for provider or day": func(f Failure, _ Policy, then Then) bool {
-		return then.Kind == ThenAwaitDay && !f.NoDay || then.Kind == ThenAwaitReset && !f.Held && f.Kind != protocol.FailedRateLimit
+		return then.Kind == ThenAwaitDay && !f.NoDay || then.Kind == ThenAwaitReset && !f.NotStarted && f.Kind != protocol.FailedRateLimit
 	},
 	"exhausted: nothing left": func(f Failure, p Policy, then Then) bool {
 		left := f.Runs < p.Attempts && slices.Contains(p.On, f.Kind) || len(p.Fallback) > 0 && slices.Contains(p.FallbackOn, f.Kind)
-		return then.Kind == ThenExhausted && (left || !f.Own || f.Stopped || f.Held || f.Kind == protocol.FailedRateLimit)
+		return then.Kind == ThenExhausted && (left || !f.Own || f.Stopped || f.NotStarted || f.Kind == protocol.FailedRateLimit)
 	},
 	"nothing left: exhausted": func(f Failure, _ Policy, then Then) bool {
 		return then.Kind == ThenErrored && f.Own && !f.Stopped && !f.NoBudget && f.Kind != protocol.FailedRateLimit
@@ -147,7 +147,7 @@ func TestWhatFollowsAFailure(t *testing.T) {
 		"refused":                    {refused, falls, Then{Kind: ThenErrored}},
 		"refused, wait":              {refused, waits, Then{Kind: ThenAwaitReset}},
 		"refused for seconds":        {Failure{Kind: protocol.FailedRateLimit, Runs: 1, Reset: 10 * time.Second, Soon: true}, waits, Then{Kind: ThenRunAgain, Pause: 10 * time.Second}},
-		"not started":                {Failure{Held: true, Reset: time.Hour}, p, Then{Kind: ThenAwaitReset}},
+		"not started":                {Failure{NotStarted: true, Reset: time.Hour}, p, Then{Kind: ThenAwaitReset}},
 		"the day":                    {Failure{Kind: protocol.FailedServer, Own: true, Runs: 1, NoDay: true}, p, Then{Kind: ThenAwaitDay}},
 		"the day, the last":          {Failure{Kind: protocol.FailedServer, Own: true, Runs: 3, NoDay: true}, p, Then{Kind: ThenExhausted}},
 	} {

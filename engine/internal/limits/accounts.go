@@ -107,8 +107,8 @@ func (a Accounts) None() bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// Held returns the limit of an account, and reports whether it forbids starting an agent. It only reads.
-func (a Accounts) Held(account Account, p decide.Policy) (Limit, bool) {
+// Limited returns the limit of an account, and reports whether it forbids starting an agent. It only reads.
+func (a Accounts) Limited(account Account, p decide.Policy) (Limit, bool) {
 	l, _ := a.limit(account.ID) // [Accounts.Enter] warns about a damaged limit
 	return l, l.Start(a.Now(), p, time.Time{}) == MustNotStart
 }
@@ -164,7 +164,7 @@ type Pass struct {
 	of      Accounts
 	account Account
 	terms   Terms
-	begun   time.Time
+	started time.Time
 	place   *durable.Held // nil if the number of agents is unlimited
 	scout   *durable.Held // nil if it is not the scout
 }
@@ -196,7 +196,7 @@ func (a Accounts) Enter(ctx context.Context, account Account, t Terms) (_ *Pass,
 		if err != nil {
 			return nil, Limit{}, err
 		}
-		if p.begun = a.Now(); ready {
+		if p.started = a.Now(); ready {
 			return p, Limit{}, nil
 		}
 		if start == MayScout {
@@ -264,7 +264,7 @@ func (p *Pass) Served() {
 		return // the common case
 	}
 	p.of.change(p.account.ID, func(l Limit) Limit {
-		if l.NotedMs > p.begun.UnixMilli() {
+		if l.NotedMs > p.started.UnixMilli() {
 			return l
 		}
 		return Limit{}
@@ -273,7 +273,7 @@ func (p *Pass) Served() {
 
 // Refused records a refusal and returns the resulting limit.
 func (p *Pass) Refused(r Refusal) Limit {
-	r.Begun, r.At = p.begun, p.of.Now()
+	r.Started, r.At = p.started, p.of.Now()
 	return p.of.Refused(p.account, r, p.terms.Policy)
 }
 

@@ -71,16 +71,16 @@ func (l Limit) Start(now time.Time, p decide.Policy, since time.Time) Start {
 
 // Refusal is a provider's refusal of an agent.
 type Refusal struct {
-	Begun, At time.Time // start of the agent, and time of the refusal
-	RetryAt   time.Time // reset time from the provider; zero if unknown
-	Reason    string
+	Started, At time.Time // start of the agent, and time of the refusal
+	RetryAt     time.Time // reset time from the provider; zero if unknown
+	Reason      string
 }
 
 // After returns the limit after a refusal. If several agents were refused at the same time, the latest reset
 // counts.
 func (l Limit) After(r Refusal, p decide.Policy) Limit {
 	next := Limit{NotedMs: r.At.UnixMilli(), Refusals: l.Refusals + 1, Reason: r.Reason}
-	together := l.NotedMs >= r.Begun.UnixMilli()
+	together := l.NotedMs >= r.Started.UnixMilli()
 	if together {
 		next.Refusals = l.Refusals
 	}

@@ -49,7 +49,7 @@ func TestWhatARefusalMakesOfALimit(t *testing.T) {
 	p := rounds(3)
 	p.Backoff, p.MaxRateLimitWait = 5*time.Second, 8*time.Hour
 	since := func(begun, retryAt time.Duration) Refusal {
-		r := Refusal{Begun: noon.Add(begun), At: noon}
+		r := Refusal{Started: noon.Add(begun), At: noon}
 		if retryAt != 0 {
 			r.RetryAt = noon.Add(retryAt)
 		}

@@ -231,9 +231,9 @@ func TestASuccessFromBeforeSaysNothing(t *testing.T) {
 		return p
 	}
 	early, refused := begin(), begin()
-	refused.begun = early.begun
+	refused.started = early.started
 	refused.Refused(Refusal{RetryAt: time.Now().Add(time.Hour)})
-	early.begun = early.begun.Add(-time.Second)
+	early.started = early.started.Add(-time.Second)
 	early.Served()
 	require.Len(t, a.Active(), 1)
 }

@@ -46,18 +46,18 @@ func ofJSON(ctx context.Context, data []byte, r extract.Role) (extract.Output, e
 
 // NoAnswerError means that a command gave no answer.
 type NoAnswerError struct {
-	Argv []string
-	Ran  agentproc.Outcome
-	Why  string // "" if the command could not be run to its end
-	Said string
+	Argv   []string
+	Ran    agentproc.Outcome
+	Reason string // "" if the command could not be run to its end
+	Output string
 }
 
 // Error implements error.
 func (e *NoAnswerError) Error() string {
 	text := fmt.Sprintf("command %s ", plaintext.Word(e.Argv[0]))
 	switch {
-	case e.Why != "":
-		text += fmt.Sprintf("ended with exit status %d, but %s", e.Ran.ExitCode, e.Why)
+	case e.Reason != "":
+		text += fmt.Sprintf("ended with exit status %d, but %s", e.Ran.ExitCode, e.Reason)
 	case e.Ran.Signal != "":
 		text += "was ended by signal: " + e.Ran.Signal
 	case e.Ran.ExitCode == NotFound:
@@ -65,8 +65,8 @@ func (e *NoAnswerError) Error() string {
 	default:
 		text += "ended with exit status 126: a command could not be started"
 	}
-	if e.Said != "" {
-		text += "\nthe end of its output:\n" + e.Said
+	if e.Output != "" {
+		text += "\nthe end of its output:\n" + e.Output
 	}
 	return text
 }
@@ -146,7 +146,7 @@ func (r Ran) NotRun(stopped bool) error {
 	if said == "" {
 		said = agentproc.Tail(r.Dir.File(runfiles.OutputFile))
 	}
-	return &NoAnswerError{Argv: r.Argv, Ran: r.Outcome, Said: said}
+	return &NoAnswerError{Argv: r.Argv, Ran: r.Outcome, Output: said}
 }
 
 // Status returns the answer of a command without data: its exit status and the end of its output.
@@ -167,7 +167,7 @@ func (r Ran) Data(ctx context.Context, json bool, role extract.Role) (output ext
 	var big *safeopen.TooBigError
 	if errors.As(err, &big) {
 		return output, &NoAnswerError{Argv: r.Argv, Ran: r.Outcome,
-			Why: fmt.Sprintf("it printed more than %d bytes of data", dataKept)}
+			Reason: fmt.Sprintf("it printed more than %d bytes of data", dataKept)}
 	}
 	if err != nil {
 		return output, err
@@ -180,7 +180,7 @@ func (r Ran) Data(ctx context.Context, json bool, role extract.Role) (output ext
 	var invalid *extract.InvalidError
 	if errors.As(err, &invalid) {
 		err = &NoAnswerError{Argv: r.Argv, Ran: r.Outcome,
-			Why: "its output is invalid: " + invalid.Error(), Said: r.Stderr}
+			Reason: "its output is invalid: " + invalid.Error(), Output: r.Stderr}
 	}
 	return output, err
 }

@@ -70,7 +70,7 @@ func TestNotRun(t *testing.T) {
 				require.NoError(t, err)
 				return
 			}
-			assert.Equal(t, &NoAnswerError{Argv: r.Argv, Ran: c.outcome, Said: c.said}, err)
+			assert.Equal(t, &NoAnswerError{Argv: r.Argv, Ran: c.outcome, Output: c.said}, err)
 			prosetest.Text(t, err)
 		})
 	}
@@ -157,8 +157,8 @@ func TestData(t *testing.T) {
 				var none *NoAnswerError
 				require.ErrorAs(t, err, &none)
 				assert.Equal(t, r.Argv, none.Argv)
-				assert.Equal(t, "its end", none.Said)
-				assert.NotEmpty(t, none.Why)
+				assert.Equal(t, "its end", none.Output)
+				assert.NotEmpty(t, none.Reason)
 				prosetest.Text(t, err)
 				return
 			}
@@ -182,7 +182,7 @@ func TestDataIsBounded(t *testing.T) {
 		_, err := r.Data(t.Context(), true, text)
 		var none *NoAnswerError
 		require.ErrorAs(t, err, &none)
-		assert.Equal(t, fits, strings.HasPrefix(none.Why, "its output"), none.Why)
+		assert.Equal(t, fits, strings.HasPrefix(none.Reason, "its output"), none.Reason)
 		assert.Equal(t, 3, none.Ran.ExitCode)
 	}
 }
@@ -379,9 +379,9 @@ func TestTurnAtWork(t *testing.T) {
 func TestNoAnswerText(t *testing.T) {
 	t.Parallel()
 	for name, e := range map[string]*NoAnswerError{
-		"why":    {Argv: []string{"a b"}, Ran: agentproc.Outcome{ExitCode: 3}, Why: "it lies"},
+		"why":    {Argv: []string{"a b"}, Ran: agentproc.Outcome{ExitCode: 3}, Reason: "it lies"},
 		"signal": {Argv: []string{"a"}, Ran: agentproc.Outcome{ExitCode: -1, Signal: "killed"}},
-		"126":    {Argv: []string{"a"}, Ran: agentproc.Outcome{ExitCode: 126}, Said: "x"},
+		"126":    {Argv: []string{"a"}, Ran: agentproc.Outcome{ExitCode: 126}, Output: "x"},
 		"127":    {Argv: []string{"a"}, Ran: agentproc.Outcome{ExitCode: 127}},
 	} {
 		prosetest.Text(t, e, name)

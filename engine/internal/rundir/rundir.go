@@ -343,24 +343,24 @@ func (d Dir) PrepareWorker(job []byte) error {
 	return d.FS.Append(d.File(runfiles.LogFile), nil, 0o600, durable.NoFlush)
 }
 
-// HoldBack prevents further children of the thread from starting. end means that the thread ends.
-func (d Dir) HoldBack(end bool) error {
+// BlockChildren prevents further children of the thread from starting. end means that the thread ends.
+func (d Dir) BlockChildren(end bool) error {
 	if end {
 		return d.Replace(runfiles.HoldFile, []byte(forGood))
 	}
 	return d.Replace(runfiles.HoldFile, nil)
 }
 
-// HoldBackNone allows children to start again.
-func (d Dir) HoldBackNone() error {
+// UnblockChildren allows children to start again.
+func (d Dir) UnblockChildren() error {
 	if err := d.FS.Remove(d.File(runfiles.HoldFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
 }
 
-// HeldBack reports whether children are prevented from starting; see [Dir.HoldBack].
-func (d Dir) HeldBack() bool {
+// ChildrenBlocked reports whether children are prevented from starting; see [Dir.BlockChildren].
+func (d Dir) ChildrenBlocked() bool {
 	_, err := os.Lstat(d.File(runfiles.HoldFile))
 	return err == nil
 }

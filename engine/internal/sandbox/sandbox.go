@@ -254,7 +254,7 @@ func (s *Sandbox) held(
 	s.recoverHeld(ctx, c)
 	cmd.Env = slices.DeleteFunc(slices.Clone(cmd.Env), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
-		return tools.LeadsOut(name)
+		return tools.EscapesSandbox(name)
 	})
 	if config.CommandSandbox(settings).Caches == "user" {
 		c.Writable = append(c.Writable, tools.CacheDirs(cmd.Env)...)
@@ -328,7 +328,7 @@ func (s *Sandbox) holding(settings protocol.Config, inv agentproc.Invocation) (t
 		MustConfine: sandbox.Holds(), MustBox: sandbox.Mode == protocol.SandboxRequired, Nest: sandbox.Nests(false),
 		Network: networkOf(settings, inv),
 		Keep:    b.Capabilities, IPC: sandbox.SharesMemory(),
-		NoUnixSockets: config.NoUnixSockets(b, sandbox.Mode, config.System{Sockets: confine.HoldsSockets()}),
+		NoUnixSockets: config.NoUnixSockets(b, sandbox.Mode, config.System{Sockets: confine.CanDenySockets()}),
 		Box:           s.box, State: s.dirs.Box(), Home: s.env.Get("HOME"), Environ: s.env.Environ,
 	}
 	c.Readable = linked(settings, inv.Dir)

@@ -161,7 +161,7 @@ func (j Judge) trust(ctx context.Context, workflow protocol.Hash) error {
 // TrustOwn confirms a workflow that the owner supplied and that returns with one of their threads. A workflow
 // that ever came with another user's thread is not confirmed.
 func (j Judge) TrustOwn(ctx context.Context, workflow protocol.Hash) error {
-	if err := j.MustTrust(ctx, workflow, came); !errors.As(err, new(*UntrustedError)) {
+	if err := j.MustTrust(ctx, workflow, imported); !errors.As(err, new(*UntrustedError)) {
 		return err
 	}
 	noted, err := j.file().Confirmed(func(l Line) bool { return l.Foreign == workflow })
@@ -215,9 +215,9 @@ func (j Judge) TrustThread(ctx context.Context, id string) error {
 	return nil
 }
 
-// whoseWords returns a thread and its ancestors, starting with the thread, and the facts of one of them that
+// author returns a thread and its ancestors, starting with the thread, and the facts of one of them that
 // is imported, if any. since is when the newest of these was imported, in Unix milliseconds.
-func (j Judge) whoseWords(ctx context.Context, id string,
+func (j Judge) author(ctx context.Context, id string,
 	facts heads.Facts) (line []string, foreign *heads.Facts, since int64, err error) {
 	for {
 		line = append(line, id)
@@ -243,7 +243,7 @@ func (j Judge) whoseWords(ctx context.Context, id string,
 // be the user's own, but its inputs and approvals are not. argv includes the variables. Confirming a thread
 // confirms its children; the commands of a child are shown for that child alone.
 func (j Judge) Words(ctx context.Context, pos *status.Position, facts heads.Facts, role string, argv []string) error {
-	line, foreign, since, err := j.whoseWords(ctx, pos.ID, facts)
+	line, foreign, since, err := j.author(ctx, pos.ID, facts)
 	if err != nil || foreign == nil {
 		return err
 	}
@@ -398,8 +398,8 @@ func (j Judge) defining(ctx context.Context, s protocol.Start, w protocol.Workfl
 	return h, w, nil
 }
 
-// came is the reason for confirming the workflow of an imported thread.
-const came = "came with a thread from another machine"
+// imported is the reason for confirming the workflow of an imported thread.
+const imported = "came with a thread from another machine"
 
 // Imported is like [Judge.MustTrust] for the workflow of an imported thread.
 func (j Judge) Imported(ctx context.Context, id string, head protocol.Hash, facts heads.Facts) error {
@@ -411,7 +411,7 @@ func (j Judge) Imported(ctx context.Context, id string, head protocol.Hash, fact
 		return nil // the step reports the error
 	}
 	if err == nil {
-		err = j.MustTrust(ctx, workflow, came)
+		err = j.MustTrust(ctx, workflow, imported)
 	}
 	if coded := (*protocol.Error)(nil); errors.As(err, new(*UntrustedError)) && errors.As(err, &coded) {
 		coded.Reasons = []protocol.Reason{protocol.Why("untrusted", "thread", id)}
@@ -447,7 +447,7 @@ func (j Judge) Stored(ctx context.Context, workflow protocol.Hash, w protocol.Wo
 	case err != nil:
 		return err
 	case noted:
-		return j.MustTrust(ctx, workflow, came)
+		return j.MustTrust(ctx, workflow, imported)
 	}
 	all, err := j.Heads.AllFacts(ctx)
 	if err != nil && all == nil {
@@ -462,7 +462,7 @@ func (j Judge) Stored(ctx context.Context, workflow protocol.Hash, w protocol.Wo
 			continue
 		}
 		if t, err := thread.Open(ctx, j.Store, head); err == nil && t.Start.Workflow == workflow {
-			return j.MustTrust(ctx, workflow, came)
+			return j.MustTrust(ctx, workflow, imported)
 		}
 	}
 	return nil
@@ -507,7 +507,7 @@ func (j Judge) Inherited(ctx context.Context, t *thread.Thread, node protocol.Ha
 		facts.Imported, facts.Workspace = &inherited, known.Workspace
 	}
 	if own := known.Limits; own != nil {
-		facts.Limits = budget.Said(own.Limits)
+		facts.Limits = budget.ToFacts(own.Limits)
 	}
 	return facts, nil
 }

@@ -19,19 +19,19 @@ import (
 // misstated returns an impossible claim that a step makes about its run, or "". The claims must be checked
 // because later steps and readers rely on them.
 func (a Asked) misstated(ctx context.Context, s protocol.Step) string {
-	if reason := a.askedOtherwise(ctx, s); reason != "" {
+	if reason := a.checkTask(ctx, s); reason != "" {
 		return reason
 	}
 	if reason := a.madeElsewhere(s); reason != "" {
 		return reason
 	}
-	return a.madeAnotherTime(ctx, s)
+	return a.checkTimes(ctx, s)
 }
 
-// askedOtherwise compares the prompt in a step with the original one. The step's prompt may have secrets
+// checkTask compares the prompt in a step with the original one. The step's prompt may have secrets
 // removed, and if the prompt is empty, the step may contain the role's description instead.
-func (a Asked) askedOtherwise(ctx context.Context, s protocol.Step) string {
-	given, known := a.askedFor(ctx)
+func (a Asked) checkTask(ctx context.Context, s protocol.Step) string {
+	given, known := a.taskPrompt(ctx)
 	switch {
 	case !known, s.EdgePrompt == given, hides(s.EdgePrompt, given):
 		return ""
@@ -42,9 +42,9 @@ func (a Asked) askedOtherwise(ctx context.Context, s protocol.Step) string {
 	return "has another edgePrompt than it was given"
 }
 
-// askedFor returns the prompt of the task. It returns false if only its hash is known because the node is
+// taskPrompt returns the prompt of the task. It returns false if only its hash is known because the node is
 // gone.
-func (a Asked) askedFor(ctx context.Context) (string, bool) {
+func (a Asked) taskPrompt(ctx context.Context) (string, bool) {
 	prompt := a.Prompt
 	if prompt == "" {
 		text, err := cas.Read[protocol.Text](ctx, a.Nodes, a.PromptHash)
@@ -103,10 +103,10 @@ func (a Asked) madeElsewhere(s protocol.Step) string {
 // are corrected.
 const clockTolerance = 5 * time.Minute
 
-// madeAnotherTime checks the times of a step against its thread and its run. If the clock was changed in
+// checkTimes checks the times of a step against its thread and its run. If the clock was changed in
 // between, the run's record or the current time shows it, and the difference is accepted. A missing time is
 // unknown and not checked.
-func (a Asked) madeAnotherTime(ctx context.Context, s protocol.Step) string {
+func (a Asked) checkTimes(ctx context.Context, s protocol.Step) string {
 	now, begun := a.Now, a.StartedAt
 	if begun == 0 {
 		begun = now

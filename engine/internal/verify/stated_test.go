@@ -53,7 +53,7 @@ func TestTimesOfAStep(t *testing.T) {
 		"! before the run and the thread": {-9 * hour, -10 * hour, 0},
 	} {
 		a := Asked{Nodes: s, Now: now.UnixMilli(), StartedAt: now.UnixMilli() + test.begun}
-		reason := a.madeAnotherTime(t.Context(), protocol.Step{Start: start, StartedAtMs: now.UnixMilli() + test.started, CompletedAtMs: now.UnixMilli() + test.completed})
+		reason := a.checkTimes(t.Context(), protocol.Step{Start: start, StartedAtMs: now.UnixMilli() + test.started, CompletedAtMs: now.UnixMilli() + test.completed})
 		require.Equal(t, name[0] == '!', reason != "", "%s: %s", name, reason)
 	}
 }

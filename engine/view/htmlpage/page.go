@@ -133,7 +133,7 @@ func WorkflowOf(ctx context.Context, e *engine.Engine, def workflow.Definition, 
 	}
 	for _, name := range roles[:len(roles)-w.MoreRoles] {
 		role := roleOf(def, name, most)
-		role.cast(&e.Reader, caster.Cast(ctx, def.Workflow, name, agentselect.Wish{}), c, def.Name)
+		role.cast(&e.Reader, caster.Cast(ctx, def.Workflow, name, agentselect.Choices{}), c, def.Name)
 		for i, p := range partsOfRole(def.Roles[name]) {
 			part := partPage{Key: Line(p.key, Longest), Role: Line(p.Role, Longest)}
 			if p.Workflow != "" {

@@ -161,7 +161,7 @@ func (p *Pool) outcome(r flow.Request, ran ran) (flow.Outcome, error) {
 	default:
 		return flow.Outcome{}, fmt.Errorf("the step failed: %s (see the worker's log)", code)
 	}
-	return p.stands(r, ran.out.StepOutput)
+	return p.success(r, ran.out.StepOutput)
 }
 
 // stuck returns the error for a thread that cannot continue by itself, including a hint.
@@ -172,8 +172,8 @@ func stuck(r flow.Request, kind, format string, args ...any) error {
 		r.Thread, r.Remote)}
 }
 
-// stands returns the outcome of a successful step.
-func (p *Pool) stands(r flow.Request, out protocol.StepOutput) (flow.Outcome, error) {
+// success returns the outcome of a successful step.
+func (p *Pool) success(r flow.Request, out protocol.StepOutput) (flow.Outcome, error) {
 	if out.Thread != r.Thread {
 		return flow.Outcome{}, errors.New("the process answered for another thread")
 	}

@@ -89,6 +89,6 @@ func (cmd *command) probes(ctx context.Context, conf config, temporal client.Cli
 	})
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: patience, ReadTimeout: patience, WriteTimeout: 2 * patience}
 	go func() { _ = server.Serve(listening) }()
-	cmd.say("probes: http://" + listening.Addr().String() + "/healthz")
+	cmd.logText("probes: http://" + listening.Addr().String() + "/healthz")
 	return func() { _ = server.Close() }, nil
 }

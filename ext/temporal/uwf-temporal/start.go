@@ -155,7 +155,7 @@ func (cmd *command) newThread(c *ucli.Context, conf config) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	link, done, err := remotes.Open(ctx, e, process, conf.Remote, remotes.OpenOptions{Program: program, Warn: cmd.say})
+	link, done, err := remotes.Open(ctx, e, process, conf.Remote, remotes.OpenOptions{Program: program, Warn: cmd.logText})
 	if err != nil {
 		return "", err
 	}
@@ -206,7 +206,7 @@ func (cmd *command) text(value string) (string, error) {
 // warnings prints the warnings of an engine.
 func (cmd *command) warnings(ev engine.Event) {
 	if ev.Kind == engine.Warning {
-		cmd.say("warning: " + ev.Text)
+		cmd.logText("warning: " + ev.Text)
 	}
 }
 

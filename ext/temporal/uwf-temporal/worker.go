@@ -64,7 +64,7 @@ func (cmd *command) worker(c *ucli.Context, conf config) error {
 	defer temporal.Close()
 	pool, err := slot.Open(c.Context, slot.Config{
 		Exe: cmd.env.Exe, Dir: conf.Dir, Home: conf.home, Slots: conf.Slots, Environ: environ, Grace: grace,
-		Lease: time.Duration(conf.Lease), Queue: main, Queues: conf.Queues, Now: cmd.env.Now, Log: cmd.say,
+		Lease: time.Duration(conf.Lease), Queue: main, Queues: conf.Queues, Now: cmd.env.Now, Log: cmd.logText,
 		Made: cmd.log,
 	})
 	if err != nil {
@@ -100,7 +100,7 @@ func (cmd *command) worker(c *ucli.Context, conf config) error {
 	if err := w.Start(); err != nil {
 		return err
 	}
-	cmd.say(fmt.Sprintf("%d slots, task queue %s of %s at %s, remote %s", conf.Slots, queue, conf.Namespace,
+	cmd.logText(fmt.Sprintf("%d slots, task queue %s of %s at %s, remote %s", conf.Slots, queue, conf.Namespace,
 		conf.Address, conf.Remote))
 	watching, stopWatching := context.WithCancel(c.Context)
 	var watchers sync.WaitGroup
@@ -112,7 +112,7 @@ func (cmd *command) worker(c *ucli.Context, conf config) error {
 	})
 	watchers.Go(func() {
 		if err := cmd.adopt(watching, temporal, conf); err != nil && watching.Err() == nil {
-			cmd.say("questions of stopped workers are found later: " + err.Error())
+			cmd.logText("questions of stopped workers are found later: " + err.Error())
 		}
 	})
 	defer watchers.Wait()
@@ -126,7 +126,7 @@ func (cmd *command) worker(c *ucli.Context, conf config) error {
 		handOver(temporal, pool)
 		return err
 	case <-c.Context.Done():
-		cmd.say("stopping when the running steps end, at most " + time.Duration(conf.Drain).String())
+		cmd.logText("stopping when the running steps end, at most " + time.Duration(conf.Drain).String())
 		w.Stop()
 		handOver(temporal, pool)
 	}
@@ -183,7 +183,7 @@ func (cmd *command) fit(ctx context.Context, conf config) error {
 		}
 	}
 	if _, alias := settings.Agents[settings.DefaultAgent]; !alias && settings.DefaultAgent != "" {
-		if err := o.Casting().Named(ctx, engine.StepOptions{Agent: settings.DefaultAgent}.Wish()); err != nil {
+		if err := o.Casting().Named(ctx, engine.StepOptions{Agent: settings.DefaultAgent}.Choices()); err != nil {
 			problem(settings.DefaultAgent, err.Error(), "")
 		}
 	}
@@ -214,8 +214,8 @@ func (cmd *command) log(m slot.Made) {
 	_ = json.NewEncoder(cmd.env.Stdout).Encode(m) // there is no other place to report an error
 }
 
-// say writes to the worker's log.
-func (cmd *command) say(text string) {
+// logText writes to the worker's log.
+func (cmd *command) logText(text string) {
 	_, _ = fmt.Fprintf(cmd.env.Stderr, "%s %s: %s\n", cmd.env.Now().UTC().Format(time.RFC3339), program,
 		plaintext.Line(text))
 }

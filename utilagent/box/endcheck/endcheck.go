@@ -155,7 +155,7 @@ func (b *Before) Since(o *Before) {
 
 // could reports whether the command could write an absolute path.
 func (b *Before) could(at string) bool {
-	return slices.ContainsFunc(append([]string{b.Workspace}, b.GitDirs...), func(dir string) bool { return beneath(dir, at) })
+	return slices.ContainsFunc(append([]string{b.Workspace}, b.GitDirs...), func(dir string) bool { return isBelow(dir, at) })
 }
 
 func (b *Before) connect(allowed func(string) bool, now func() time.Time) {
@@ -259,9 +259,9 @@ type Changes struct {
 }
 
 const (
-	maxTold = 20
-	prefix  = "uwf-new-"
-	suffix  = ".uwf-new"
+	maxNames = 20
+	prefix   = "uwf-new-"
+	suffix   = ".uwf-new"
 	// maxNew bounds how many new directories are scanned, which takes about three seconds.
 	maxNew = 200_000
 )
@@ -283,7 +283,7 @@ func (c Changes) String() string {
 		{c.Closed, "left files that cannot be read or are too many to check: "},
 	} {
 		if len(p.names) > 0 {
-			parts = append(parts, p.what+plaintext.Names(p.names, maxTold))
+			parts = append(parts, p.what+plaintext.Names(p.names, maxNames))
 		}
 	}
 	return strings.Join(parts, "; it ")
@@ -456,8 +456,8 @@ func (e *end) linksOut() {
 				to = filepath.Join(filepath.Dir(e.abs(name)), to)
 			}
 			real, _ := filepath.EvalSymlinks(e.abs(name))
-			if beneath(e.Workspace, cmp.Or(real, to)) || !slices.ContainsFunc(e.was.Outside, func(dir string) bool {
-				return beneath(dir, to) || real != "" && beneath(dir, real)
+			if isBelow(e.Workspace, cmp.Or(real, to)) || !slices.ContainsFunc(e.was.Outside, func(dir string) bool {
+				return isBelow(dir, to) || real != "" && isBelow(dir, real)
 			}) {
 				continue
 			}
@@ -469,7 +469,7 @@ func (e *end) linksOut() {
 	}
 }
 
-func beneath(dir, path string) bool {
+func isBelow(dir, path string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && filepath.IsLocal(rel)
 }

@@ -77,7 +77,7 @@ func (m Merging) Text(ctx context.Context, text []byte) (told []string, err erro
 			return nil, fmt.Errorf("merge settings into %s: %w", m.Config, err)
 		}
 	}
-	return c.told(), nil
+	return c.reports(), nil
 }
 
 // read parses a config with git's own rules.
@@ -316,7 +316,7 @@ func (c *choice) edits(real settings) (all [][]string) {
 		if slices.Equal(real[key], final[key]) {
 			continue
 		}
-		c.tell(key, final[key])
+		c.report(key, final[key])
 		if len(final[key]) == 0 {
 			all = append(all, []string{"--unset-all", key})
 		}
@@ -377,8 +377,8 @@ func (c *choice) drop(key string, real, final settings) {
 
 const maxNames = 10
 
-// tell records a change that a person must know: to remote URLs and to the commit identity.
-func (c *choice) tell(key string, is []string) {
+// report records a change that a person must know: to remote URLs and to the commit identity.
+func (c *choice) report(key string, is []string) {
 	section, _, name := split(key)
 	key = plaintext.Names([]string{plaintext.Short(key, 100)}, 1)
 	switch {
@@ -390,8 +390,8 @@ func (c *choice) tell(key string, is []string) {
 	}
 }
 
-// told returns the messages for a person.
-func (c *choice) told() []string {
+// reports returns the messages for a person.
+func (c *choice) reports() []string {
 	lines := c.lines
 	if more := len(lines) - maxNames; more > 0 {
 		lines = append(lines[:maxNames:maxNames], fmt.Sprintf("changed %d more remotes or names", more))

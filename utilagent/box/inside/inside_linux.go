@@ -62,10 +62,10 @@ func Main(stderr io.Writer) int {
 		pid, err = start(p)
 	}
 	if err != nil {
-		say(report, failure(err))
+		writeReport(report, failure(err))
 		return plan.Failed
 	}
-	say(report, plan.Report{Started: plan.Version})
+	writeReport(report, plan.Report{Started: plan.Version})
 	if p.Path == "" {
 		return 0
 	}
@@ -74,9 +74,9 @@ func Main(stderr io.Writer) int {
 		return plan.Failed
 	}
 	raw := uint32(status)
-	say(report, plan.Report{Ended: &raw})
+	writeReport(report, plan.Report{Ended: &raw})
 	if p.Status {
-		say(os.NewFile(plan.StatusFD, "status"), plan.Report{Ended: &raw})
+		writeReport(os.NewFile(plan.StatusFD, "status"), plan.Report{Ended: &raw})
 	}
 	if status.Signaled() {
 		return 128 + int(status.Signal())
@@ -155,8 +155,8 @@ func failure(err error) plan.Report {
 	return r
 }
 
-// say writes a report. An error has no recipient.
-func say(to *os.File, r plan.Report) {
+// writeReport writes a report. An error has no recipient.
+func writeReport(to *os.File, r plan.Report) {
 	if text, err := json.Marshal(r); err == nil {
 		_, _ = to.Write(append(text, '\n'))
 	}

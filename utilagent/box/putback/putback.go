@@ -223,7 +223,7 @@ func (b *Before) Kept(at string) bool {
 
 // Merge applies the permitted changes to a git config that was restored; left is the text that the command
 // left.
-type Merge func(ctx context.Context, config string, base, left []byte) (told []string, err error)
+type Merge func(ctx context.Context, config string, base, left []byte) (messages []string, err error)
 
 // End restores changed files, except those that the user explicitly allowed. The messages in told complete a
 // line that starts with the command's name.
@@ -240,13 +240,13 @@ func (b *Before) End(ctx context.Context, allowed func(path string) bool, merge 
 		{e.lost, "removed, moved or changed files that cannot be restored: "},
 	} {
 		if slices.Sort(s.names); len(s.names) > 0 {
-			e.told = append(e.told, s.what+plaintext.Names(slices.Compact(s.names), maxTold))
+			e.messages = append(e.messages, s.what+plaintext.Names(slices.Compact(s.names), maxNames))
 		}
 	}
-	return e.told, errors.Join(e.errs...)
+	return e.messages, errors.Join(e.errs...)
 }
 
-const maxTold = 20
+const maxNames = 20
 
 type end struct {
 	ctx     context.Context
@@ -254,10 +254,10 @@ type end struct {
 	allowed func(path string) bool
 	merge   Merge
 
-	root               *os.Root
-	space              string
-	undone, lost, told []string
-	errs               []error
+	root                   *os.Root
+	space                  string
+	undone, lost, messages []string
+	errs                   []error
 }
 
 // shown returns a name for display, relative to the workspace if possible.
@@ -342,7 +342,7 @@ func (e *end) entry(u *Unit, name string, was *Entry) (err error) {
 		return err
 	case !same && u.Git && path.Base(name) == "config" && was != nil && was.Text != nil && now != nil && now.Text != nil:
 		told, err := e.merge(e.ctx, filepath.Join(e.space, filepath.FromSlash(name)), was.Text, now.Text)
-		e.told = append(e.told, told...)
+		e.messages = append(e.messages, told...)
 		return err
 	case !same:
 		e.undone = append(e.undone, e.shown(name))

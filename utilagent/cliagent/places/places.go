@@ -258,17 +258,17 @@ const (
 	maxSession = 128 << 20
 )
 
-// GiveBack copies renewed logins and the files of sessions to the user's own directories and removes them
+// CopyBack copies renewed logins and the files of sessions to the user's own directories and removes them
 // from the overlay. A file that cannot be copied stays.
-func (l Layers) GiveBack(sessions []string) error {
+func (l Layers) CopyBack(sessions []string) error {
 	var errs []error
 	for _, layer := range l.layers {
-		errs = append(errs, layer.giveBack(sessions))
+		errs = append(errs, layer.copyBack(sessions))
 	}
 	return errors.Join(errs...)
 }
 
-func (l layer) giveBack(sessions []string) error {
+func (l layer) copyBack(sessions []string) error {
 	upper, err := os.OpenRoot(l.upper)
 	if err != nil {
 		return err

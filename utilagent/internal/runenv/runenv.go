@@ -116,10 +116,10 @@ func (r *Run) Mark() string {
 	}
 	r.marks = true
 	n, err := proc.KillMarked(entry)
-	r.tellEnded(n, err, "killed, still running from an interrupted attempt")
+	r.warnKilled(n, err, "killed, still running from an interrupted attempt")
 	r.AtEnd(func() {
 		n, err := proc.KillMarked(entry)
-		r.tellEnded(n, err, "killed at the end of the step")
+		r.warnKilled(n, err, "killed at the end of the step")
 	})
 	return entry
 }
@@ -144,12 +144,12 @@ func (r *Run) Adopts() bool { return r.adopts }
 func (r *Run) EndChildren() {
 	if r.adopts {
 		n, err := proc.KillChildren(nil)
-		r.tellEnded(n, err, "killed, left running with another environment")
+		r.warnKilled(n, err, "killed, left running with another environment")
 	}
 }
 
-// tellEnded warns the user about killed processes.
-func (r *Run) tellEnded(n int, err error, what string) {
+// warnKilled warns the user about killed processes.
+func (r *Run) warnKilled(n int, err error, what string) {
 	if n > 0 {
 		r.Warn("processes %s: %d", what, n)
 	}

@@ -31,9 +31,9 @@ type Options struct {
 
 // Count counts the results for one kind of objects.
 type Count struct {
-	Brought int `json:"brought"` // or would be imported, in a dry run
-	Present int `json:"present"` // existed already
-	Failed  int `json:"failed"`
+	Imported int `json:"brought"` // or would be imported, in a dry run
+	Present  int `json:"present"` // existed already
+	Failed   int `json:"failed"`
 }
 
 // Report is the result of an import.
@@ -53,13 +53,13 @@ type Report struct {
 	Notes []source.Problem `json:"notes"`
 }
 
-// Whole reports whether everything was imported.
-func (r Report) Whole() bool { return len(r.Problems) == 0 }
+// Complete reports whether everything was imported.
+func (r Report) Complete() bool { return len(r.Problems) == 0 }
 
 // Run imports everything. It fails with code invalid if the home or store is unsuitable, or with an I/O
 // error. Data imported before an error stays and is complete.
 func Run(ctx context.Context, s *source.Source, o Options) (_ Report, err error) {
-	b := &bringer{
+	b := &importer{
 		source: s, options: o, fs: durable.OS(), index: fileheads.Open(o.Dirs.Home, durable.OS()),
 		report: Report{
 			Ocas: s.Store, Uwf: s.Home, Home: o.Dirs.Home, Store: o.Dirs.Store, DryRun: o.DryRun,
@@ -83,7 +83,7 @@ func Run(ctx context.Context, s *source.Source, o Options) (_ Report, err error)
 	return b.report, nil
 }
 
-type bringer struct {
+type importer struct {
 	source  *source.Source
 	options Options
 	fs      durable.FS
@@ -94,7 +94,7 @@ type bringer struct {
 }
 
 // open opens the store, which must use the original's hash function.
-func (b *bringer) open(ctx context.Context) error {
+func (b *importer) open(ctx context.Context) error {
 	for _, same := range []struct{ ours, theirs, flag string }{
 		{b.options.Dirs.Home, b.source.Home, "--home"}, {b.options.Dirs.Store, b.source.Store, "--ocas-home"},
 	} {
@@ -137,11 +137,11 @@ func isSame(a, b string) bool {
 	return errX == nil && errY == nil && os.SameFile(x, y)
 }
 
-func (b *bringer) problem(what, name, format string, args ...any) {
+func (b *importer) problem(what, name, format string, args ...any) {
 	b.report.Problems = append(b.report.Problems, source.Problem{What: what, Name: name, Reason: fmt.Sprintf(format, args...)})
 }
 
-func (b *bringer) note(what, name, format string, args ...any) {
+func (b *importer) note(what, name, format string, args ...any) {
 	b.report.Notes = append(b.report.Notes, source.Problem{What: what, Name: name, Reason: fmt.Sprintf(format, args...)})
 }
 
@@ -156,4 +156,4 @@ func isOfNode(err error) bool {
 		errors.Is(err, fs.ErrPermission)
 }
 
-func (b *bringer) now() time.Time { return b.options.Env.Now() }
+func (b *importer) now() time.Time { return b.options.Env.Now() }

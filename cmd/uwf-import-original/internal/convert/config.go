@@ -22,7 +22,7 @@ import (
 const secretPerm = 0o600
 
 // config imports config.yaml and .env unless they exist.
-func (b *bringer) config(ctx context.Context) error {
+func (b *importer) config(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (b *bringer) config(ctx context.Context) error {
 	return b.file(".env", b.options.Dirs.DotEnv(), dotEnv)
 }
 
-func (b *bringer) configYAML() error {
+func (b *importer) configYAML() error {
 	path := filepath.Join(b.source.Home, "config.yaml")
 	src, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -61,7 +61,7 @@ func (b *bringer) configYAML() error {
 }
 
 // translate returns a config that uwf can read: the text itself if possible, or else the supported settings.
-func (b *bringer) translate(src []byte, path string) (text []byte, dropped []string, err error) {
+func (b *importer) translate(src []byte, path string) (text []byte, dropped []string, err error) {
 	if _, err := config.Parse(src, path, b.options.Env); err == nil {
 		return src, nil, nil
 	}
@@ -139,7 +139,7 @@ func knownIn(section *yamldoc.Node, fields []string) (yamltext.Map, []string) {
 }
 
 // file writes a file unless it exists.
-func (b *bringer) file(name, path string, data []byte) error {
+func (b *importer) file(name, path string, data []byte) error {
 	there, err := os.ReadFile(path)
 	switch {
 	case err == nil && bytes.Equal(there, data):
@@ -152,7 +152,7 @@ func (b *bringer) file(name, path string, data []byte) error {
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	b.report.Config.Brought++
+	b.report.Config.Imported++
 	if b.options.DryRun {
 		return nil
 	}

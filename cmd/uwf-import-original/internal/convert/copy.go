@@ -119,7 +119,7 @@ func (c *copier) put(ctx context.Context, n cas.Node) error {
 	if there {
 		c.count.Present++
 	} else {
-		c.count.Brought++
+		c.count.Imported++
 	}
 	if c.dryRun {
 		return nil

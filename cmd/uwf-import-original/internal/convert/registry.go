@@ -12,7 +12,7 @@ import (
 )
 
 // workflows imports the registry. A name that has another value here keeps it.
-func (b *bringer) workflows(ctx context.Context) error {
+func (b *importer) workflows(ctx context.Context) error {
 	var names []source.Workflow
 	done := map[string]cas.Hash{}
 	for _, w := range b.source.Workflows {
@@ -27,7 +27,7 @@ func (b *bringer) workflows(ctx context.Context) error {
 			continue
 		}
 		done[w.Name] = w.Hash
-		ok, err := b.bringWorkflow(ctx, w)
+		ok, err := b.importWorkflow(ctx, w)
 		if err != nil {
 			return err
 		}
@@ -36,7 +36,7 @@ func (b *bringer) workflows(ctx context.Context) error {
 		}
 	}
 	if b.options.DryRun {
-		b.report.Workflows.Brought += len(names)
+		b.report.Workflows.Imported += len(names)
 		return nil
 	}
 	if err := b.copy.flush(ctx); err != nil {
@@ -46,13 +46,13 @@ func (b *bringer) workflows(ctx context.Context) error {
 		if err := b.index.Register(ctx, w.Name, w.Hash); err != nil {
 			return err
 		}
-		b.report.Workflows.Brought++
+		b.report.Workflows.Imported++
 	}
 	return nil
 }
 
-// bringWorkflow copies a workflow and reports whether it can be registered.
-func (b *bringer) bringWorkflow(ctx context.Context, w source.Workflow) (bool, error) {
+// importWorkflow copies a workflow and reports whether it can be registered.
+func (b *importer) importWorkflow(ctx context.Context, w source.Workflow) (bool, error) {
 	fail := func(format string, args ...any) (bool, error) {
 		b.problem("workflow", w.Name, format, args...)
 		b.report.Workflows.Failed++
@@ -72,7 +72,7 @@ func (b *bringer) bringWorkflow(ctx context.Context, w source.Workflow) (bool, e
 		return false, err
 	}
 	if len(lost) > 0 {
-		return fail("%s", b.tellLost(lost))
+		return fail("%s", b.listLost(lost))
 	}
 	here, err := b.index.Workflow(ctx, w.Name)
 	switch {

@@ -23,7 +23,7 @@ type chain struct {
 }
 
 // threads imports active and ended threads.
-func (b *bringer) threads(ctx context.Context) error {
+func (b *importer) threads(ctx context.Context) error {
 	here, err := heads.ThreadStates(ctx, b.index)
 	if err != nil {
 		return err
@@ -35,7 +35,7 @@ func (b *bringer) threads(ctx context.Context) error {
 		for n < len(all) && all[n].ID == all[0].ID {
 			n++
 		}
-		a, ok, err := b.bringThread(ctx, all[:n], here)
+		a, ok, err := b.importThread(ctx, all[:n], here)
 		if err != nil {
 			return err
 		}
@@ -44,7 +44,7 @@ func (b *bringer) threads(ctx context.Context) error {
 		}
 		all = all[n:]
 	}
-	b.report.Threads.Brought = len(adopt)
+	b.report.Threads.Imported = len(adopt)
 	if b.options.DryRun {
 		return nil
 	}
@@ -54,9 +54,9 @@ func (b *bringer) threads(ctx context.Context) error {
 	return b.index.Adopt(ctx, adopt, b.now().UnixMilli())
 }
 
-// bringThread copies a thread, which may be known under several heads. It returns true if the index must be
+// importThread copies a thread, which may be known under several heads. It returns true if the index must be
 // changed.
-func (b *bringer) bringThread(ctx context.Context, known []source.Thread, here map[string]heads.ThreadState) (none fileheads.Adoption, ok bool, err error) {
+func (b *importer) importThread(ctx context.Context, known []source.Thread, here map[string]heads.ThreadState) (none fileheads.Adoption, ok bool, err error) {
 	c, err := b.choose(ctx, known)
 	if err != nil || c == nil {
 		b.report.Threads.Failed++
@@ -75,7 +75,7 @@ func (b *bringer) bringThread(ctx context.Context, known []source.Thread, here m
 		return none, false, err
 	}
 	if len(lost) > 0 {
-		b.problem("thread", c.ID, "imported incompletely: %s", b.tellLost(lost))
+		b.problem("thread", c.ID, "imported incompletely: %s", b.listLost(lost))
 	}
 	if found == isThere {
 		return none, false, nil
@@ -110,7 +110,7 @@ func (c *chain) end() *heads.Ended {
 
 // choose reads the chains of a thread and returns the longest, or the first (from the newer program) if they
 // diverge. It returns nil, with the reasons in the report, if none can be imported.
-func (b *bringer) choose(ctx context.Context, known []source.Thread) (*chain, error) {
+func (b *importer) choose(ctx context.Context, known []source.Thread) (*chain, error) {
 	var best *chain
 	for _, t := range known {
 		c, err := b.read(ctx, t)
@@ -145,7 +145,7 @@ func isInvalid(err error) bool {
 }
 
 // read reads a thread's chain and workflow from the original's store.
-func (b *bringer) read(ctx context.Context, t source.Thread) (*chain, error) {
+func (b *importer) read(ctx context.Context, t source.Thread) (*chain, error) {
 	if !t.Head.Valid() {
 		return nil, &invalidError{fmt.Sprintf("its head, %q, is not a hash", t.Head)}
 	}
@@ -177,7 +177,7 @@ func readChain(ctx context.Context, r cas.Reader, t source.Thread) (*chain, erro
 }
 
 // compare compares a thread with an existing one in this home.
-func (b *bringer) compare(ctx context.Context, c *chain, here heads.ThreadState) (comparison, error) {
+func (b *importer) compare(ctx context.Context, c *chain, here heads.ThreadState) (comparison, error) {
 	if here.Head == c.Head && (here.End != nil || c.Ended() == "") {
 		b.report.Threads.Present++
 		return isThere, nil
@@ -198,8 +198,8 @@ func (b *bringer) compare(ctx context.Context, c *chain, here heads.ThreadState)
 	return hasDiverged, nil
 }
 
-// tellLost lists nodes that could not be imported.
-func (b *bringer) tellLost(lost []cas.Hash) string {
+// listLost lists nodes that could not be imported.
+func (b *importer) listLost(lost []cas.Hash) string {
 	const most = 5
 	text := ""
 	for i, h := range lost {

@@ -240,7 +240,7 @@ func (a *App) Engine(ctx context.Context, show func(engine.Event)) (*engine.Engi
 		}
 		a.exposed.Do(func() { a.warnExposed(dirs) })
 		if _, said := a.projects.LoadOrStore(project, true); !said && project != "" {
-			a.Say("uwf: with the settings of %s", plaintext.Line(a.Workflows().Shown(project)))
+			a.Messagef("uwf: with the settings of %s", plaintext.Line(a.Workflows().Shown(project)))
 		}
 	}
 	host.Equip(ctx, with, a.Env)
@@ -249,20 +249,20 @@ func (a *App) Engine(ctx context.Context, show func(engine.Event)) (*engine.Engi
 
 // warnOnce prints a warning the first time; each step of an agent repeats its own.
 func (a *App) warnOnce(text string) {
-	a.SayOnce(text, "uwf: warning: "+text)
+	a.MessageOnce(text, "uwf: warning: "+text)
 }
 
-// SayOnce prints a message once per subject.
-func (a *App) SayOnce(about, text string) {
+// MessageOnce prints a message once per subject.
+func (a *App) MessageOnce(about, text string) {
 	if _, told := a.warned.LoadOrStore(about, true); !told {
-		a.Say("%s", text)
+		a.Messagef("%s", text)
 	}
 }
 
 // warnExposed warns about keys readable by others.
 func (a *App) warnExposed(dirs home.Dirs) {
 	for _, warning := range config.Exposed(dirs.Config(), dirs.DotEnv()) {
-		a.Say("uwf: warning: %s", warning)
+		a.Messagef("uwf: warning: %s", warning)
 	}
 }
 
@@ -275,8 +275,8 @@ func (a *App) Workflows() *catalog.Catalog {
 		a.catalog = &catalog.Catalog{
 			Env: a.Env, Store: a.Store, Secrets: a.Secrets, Fetch: a.fetched,
 			Registry: func() (heads.Registry, error) { return a.Index() },
-			Note:     func(text string) { a.Say("note: %s", text) },
-			Warn:     func(text string) { a.Say("uwf: warning: %s", text) },
+			Note:     func(text string) { a.Messagef("note: %s", text) },
+			Warn:     func(text string) { a.Messagef("uwf: warning: %s", text) },
 
 			Templates: templates.Names(),
 		}
@@ -357,8 +357,8 @@ func (a *App) Leaf(c ucli.Command, run func(ctx context.Context, c *ucli.Context
 // Group returns a command that only contains others.
 func (a *App) Group(c ucli.Command) *ucli.Command { return cmdline.Group(a.Env.Stderr, c) }
 
-// Say prints a message on stderr, on a terminal above the progress lines.
-func (a *App) Say(format string, args ...any) {
+// Messagef prints a message on stderr, on a terminal above the progress lines.
+func (a *App) Messagef(format string, args ...any) {
 	if a.Flags.Quiet {
 		return
 	}
@@ -372,7 +372,7 @@ func (a *App) Say(format string, args ...any) {
 
 // Hint prints the next command to type.
 func (a *App) Hint(format string, args ...any) {
-	a.Say("hint: %s", fmt.Sprintf(format, args...))
+	a.Messagef("hint: %s", fmt.Sprintf(format, args...))
 }
 
 // EndsAs sets the exit status of commands after which a thread has stopped: scripts must notice that a person
@@ -411,7 +411,7 @@ func YesFlag() *ucli.BoolFlag {
 // it does not ask.
 func (a *App) Agree(ctx context.Context, c *ucli.Context, what string, commands []string, confirm func() error) error {
 	if !c.Bool("yes") {
-		a.Say("the commands of %s:\n  %s", plaintext.Line(what), plaintext.Indent(strings.Join(commands, "\n")))
+		a.Messagef("the commands of %s:\n  %s", plaintext.Line(what), plaintext.Indent(strings.Join(commands, "\n")))
 		unasked := c.Command.HelpName + " " + c.Args().First() + " --yes"
 		if err := a.Confirm(ctx, "may they run, now and later?", unasked); err != nil {
 			return err
@@ -425,7 +425,7 @@ func (a *App) AskTrust(ctx context.Context, u *engine.UntrustedError) bool {
 	if !terminal.Is(a.Env.Stdin) || !terminal.Is(a.Env.Stderr) {
 		return false
 	}
-	a.Say("%s", plaintext.Indent(u.Error()))
+	a.Messagef("%s", plaintext.Indent(u.Error()))
 	yes, err := a.AskYes(ctx, "may they run, now and later?")
 	return yes && err == nil
 }

@@ -244,7 +244,7 @@ func (a keptFiles) CollectFiles(ctx context.Context, homes []string, dry bool, a
 	}
 	done, err := e.Files().CollectFiles(ctx, homes, dry, alone)
 	for _, failed := range done.Failed {
-		a.Say("uwf: %v", failed)
+		a.Messagef("uwf: %v", failed)
 		a.Status = protocol.CodeFailed
 	}
 	if err != nil || done.Repositories+len(done.Failed) == 0 {
@@ -312,7 +312,7 @@ func (a *App) fetched(ctx context.Context, text string) (data []byte, file strin
 	f, err := git.Fetch(ctx, at)
 	if err != nil {
 		if kept := git.Taken(pin.Content); pinned && kept != nil {
-			a.Say("uwf: warning: %v; using the pinned content", err)
+			a.Messagef("uwf: warning: %v; using the pinned content", err)
 			return kept, name, true, nil
 		}
 		return nil, "", true, err

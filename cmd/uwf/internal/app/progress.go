@@ -154,7 +154,7 @@ func (v *Display) turn(s engine.StepInfo, t protocol.Turn) {
 		at.turns++
 		at.writing = ""
 		if s.Path != "" {
-			at.writing = term.FirstLine(said(t.Content), lastWord)
+			at.writing = term.FirstLine(answerText(t.Content), lastWord)
 		}
 	}
 	if t.Usage.Counted() {
@@ -197,7 +197,7 @@ func (v *Display) turn(s engine.StepInfo, t protocol.Turn) {
 		v.line(terminal.Faint, "%s", v.fit(strings.TrimRight(fmt.Sprintf("  → %s %s", plaintext.Line(call.Name), term.FirstLine(argument(call.Args), 200)), " ")))
 	}
 	if t.Role == protocol.TurnAssistant && len(t.ToolCalls) == 0 && strings.TrimSpace(t.Content) != "" {
-		v.line(terminal.Plain, "%s", v.fit("  ✎ "+term.FirstLine(said(t.Content), 200)))
+		v.line(terminal.Plain, "%s", v.fit("  ✎ "+term.FirstLine(answerText(t.Content), 200)))
 	}
 	v.counters()
 }
@@ -206,7 +206,7 @@ func (v *Display) turn(s engine.StepInfo, t protocol.Turn) {
 const lastWord = 60
 
 func (v *Display) writing(s engine.StepInfo, t protocol.Turn) {
-	v.shown(s).writing = term.LastWords(said(t.Content), lastWord)
+	v.shown(s).writing = term.LastWords(answerText(t.Content), lastWord)
 	if v.live && s.Path == "" {
 		v.counters()
 	}
@@ -377,8 +377,8 @@ func (v *Display) fit(text string) string {
 	return diagram.Cut(text, width-1)
 }
 
-// said returns the part of an answer for people: the text after the frontmatter, if it has both.
-func said(content string) string {
+// answerText returns the part of an answer for people: the text after the frontmatter, if it has both.
+func answerText(content string) string {
 	if answer, err := frontmatter.Parse(content); err == nil && strings.TrimSpace(answer.Body) != "" {
 		return answer.Body
 	}

@@ -37,8 +37,8 @@ func (a *App) Link(ctx context.Context, name string, show func(engine.Event)) (l
 		return nil, nil, cmdline.Invalid("a bundle has no remotes")
 	}
 	return remotes.Open(ctx, e, a.Env, name, remotes.OpenOptions{
-		Program: "uwf " + cmdline.Version(), Stalled: func(far string) { a.Say("waiting for %s…", far) },
-		Warn: func(text string) { a.Say("uwf: warning: %s", plaintext.Line(text)) },
+		Program: "uwf " + cmdline.Version(), Stalled: func(far string) { a.Messagef("waiting for %s…", far) },
+		Warn: func(text string) { a.Messagef("uwf: warning: %s", plaintext.Line(text)) },
 	})
 }
 

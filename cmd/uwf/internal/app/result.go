@@ -36,7 +36,7 @@ func (a *App) Conclude(ctx context.Context, e *engine.Engine, id string, made []
 	if showErr != nil {
 		return errors.Join(err, showErr)
 	}
-	printErr := a.Stands(ctx, e, out, judged, err)
+	printErr := a.PrintOutcome(ctx, e, out, judged, err)
 	if changed := FilesText(out.Steps); changed != "" && out.Status == protocol.StatusCompleted && err == nil {
 		if facts, err := e.Reader.Heads.Facts(context.WithoutCancel(ctx), id); err == nil && facts.Workspace != nil && facts.Workspace.Mode == worktree.InWorktree {
 			a.Hint("to bring its changes to your branch: uwf thread apply %s", id)
@@ -93,23 +93,23 @@ func OutcomeAt(ctx context.Context, e *engine.Engine, at protocol.StepOutput, ma
 	return out
 }
 
-// Stands ends a command that reports a thread's state. failed is an error that is reported later.
-func (a *App) Stands(ctx context.Context, e *engine.Engine, out protocol.RunOutput, judged bool, failed error) error {
+// PrintOutcome ends a command that reports a thread's state. failed is an error that is reported later.
+func (a *App) PrintOutcome(ctx context.Context, e *engine.Engine, out protocol.RunOutput, judged bool, failed error) error {
 	err := a.Print(out, func(w *term.Page) { a.ResultText(w, out.StepOutput) })
-	a.SayStanding(ctx, e, out, judged, failed)
+	a.PrintState(ctx, e, out, judged, failed)
 	return err
 }
 
-// SayStanding prints on stderr what a thread has cost and what to type next. judged means the exit status
+// PrintState prints on stderr what a thread has cost and what to type next. judged means the exit status
 // reflects the thread's state.
-func (a *App) SayStanding(ctx context.Context, e *engine.Engine, out protocol.RunOutput, judged bool, failed error) {
+func (a *App) PrintState(ctx context.Context, e *engine.Engine, out protocol.RunOutput, judged bool, failed error) {
 	at := out.StepOutput
 	if judged {
 		a.EndsAs(at)
 	}
-	text := StandingText(at)
+	text := StateText(at)
 	switch {
-	case stopped(at) && a.toldOnStdout():
+	case stopped(at) && a.resultOnStdout():
 		text = "stopped" // the reason has been printed
 	case stopped(at):
 	case at.Status == protocol.StatusSuspended && at.Question != nil:
@@ -126,15 +126,15 @@ func (a *App) SayStanding(ctx context.Context, e *engine.Engine, out protocol.Ru
 		words = append(words, madeText(*sum), render.Duration(sum.DurationMs),
 			term.Spent(sum.Usage, sum.StepsWithoutUsage, sum.StepsWithoutCost))
 	}
-	a.sayIn(mood(at), "%s", term.Joined(words...))
+	a.messageIn(mood(at), "%s", term.Joined(words...))
 	if changed := FilesText(out.Steps); changed != "" {
-		a.Say("files: %s", changed)
+		a.Messagef("files: %s", changed)
 	}
 	if at.Question != nil {
-		a.sayIn(terminal.Yellow, "? %s asks: %s", plaintext.Line(at.Question.Role), at.Question.Text)
+		a.messageIn(terminal.Yellow, "? %s asks: %s", plaintext.Line(at.Question.Role), at.Question.Text)
 	}
 	if failed == nil || !HasHints(Classify(failed)) { // otherwise the error's hints follow
-		a.SayNext(ctx, e, at)
+		a.PrintNext(ctx, e, at)
 	}
 }
 
@@ -155,8 +155,8 @@ func stopped(r protocol.StepOutput) bool {
 	return r.Status == protocol.StatusSuspended && r.Question == nil && r.SuspendMessage != ""
 }
 
-// toldOnStdout reports whether stdout showed the thread's state as text; see [App.ResultText].
-func (a *App) toldOnStdout() bool {
+// resultOnStdout reports whether stdout showed the thread's state as text; see [App.ResultText].
+func (a *App) resultOnStdout() bool {
 	return a.Format(nil) == render.Text && !a.sameScreen()
 }
 
@@ -204,15 +204,15 @@ func StatusText(r protocol.StepOutput) string {
 	case r.Status == protocol.StatusSuspended && r.Question != nil && r.SuspendMessage != "":
 		return plaintext.Line("suspended: " + string(r.SuspendMessage))
 	case r.Status == protocol.StatusRateLimited && r.Error != nil:
-		return plaintext.Line(StandingText(r) + ": " + r.Error.Message)
+		return plaintext.Line(StateText(r) + ": " + r.Error.Message)
 	case r.Error != nil && !stopped(r):
 		return plaintext.Line(string(r.Status) + ": " + r.Error.Message)
 	}
-	return StandingText(r)
+	return StateText(r)
 }
 
-// StandingText describes a thread's state without a question or an error, which are shown elsewhere.
-func StandingText(r protocol.StepOutput) string {
+// StateText describes a thread's state without a question or an error, which are shown elsewhere.
+func StateText(r protocol.StepOutput) string {
 	switch {
 	case stopped(r):
 		return plaintext.Line("stopped: " + string(r.SuspendMessage))
@@ -289,8 +289,8 @@ func mood(r protocol.StepOutput) terminal.Sequence {
 	return terminal.Plain
 }
 
-// SayNext prints the next command to type.
-func (a *App) SayNext(ctx context.Context, e *engine.Engine, r protocol.StepOutput) {
+// PrintNext prints the next command to type.
+func (a *App) PrintNext(ctx context.Context, e *engine.Engine, r protocol.StepOutput) {
 	if a.Flags.Quiet {
 		return
 	}
@@ -313,8 +313,8 @@ func (a *App) SayNext(ctx context.Context, e *engine.Engine, r protocol.StepOutp
 	}
 }
 
-// sayIn is Say in a colour, if stderr supports colours.
-func (a *App) sayIn(colour terminal.Sequence, format string, args ...any) {
+// messageIn is Messagef in a colour, if stderr supports colours.
+func (a *App) messageIn(colour terminal.Sequence, format string, args ...any) {
 	if !a.Flags.Quiet {
 		term.PaintLine(a.Env.Stderr, a.Colour(a.Env.Stderr, colour), plaintext.Indent(fmt.Sprintf(format, args...)))
 	}

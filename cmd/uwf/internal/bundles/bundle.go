@@ -459,7 +459,7 @@ func (a Commands) warnOfKeys(w *watched, thread string) {
 	if more := len(hashes) - most; more > 0 {
 		list += fmt.Sprintf("\n  and %d more", more)
 	}
-	a.Say("uwf: warning: the export seems to contain a key, in %s:%s", render.Count(len(hashes), "node"), list)
+	a.Messagef("uwf: warning: the export seems to contain a key, in %s:%s", render.Count(len(hashes), "node"), list)
 	a.Hint("to remove the content of a node: uwf thread redact %s --node %s --shared", thread, hashes[0])
 	a.Hint("to remove a thread's newest output, undo its step first: uwf thread undo %s", thread)
 }

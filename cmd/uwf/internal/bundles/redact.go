@@ -93,15 +93,15 @@ func (a Commands) threadRedact(ctx context.Context, c *ucli.Context, e *engine.E
 		removed, failed := copies.remove()
 		err = errors.Join(err, failed)
 		for _, path := range removed {
-			a.Say("uwf: also removed from %s", path)
+			a.Messagef("uwf: also removed from %s", path)
 		}
 		if len(done.Half) > 0 {
-			a.Say("uwf: also redacted %d unfinished turns of the last run", len(done.Half))
+			a.Messagef("uwf: also redacted %d unfinished turns of the last run", len(done.Half))
 		}
 		if err != nil {
 			return fmt.Errorf("redacted the node, but could not remove a copy of it: %w", err)
 		}
-		a.Say("uwf: copies may remain in later prompts, other homes, bundles, backups and the agent's own files")
+		a.Messagef("uwf: copies may remain in later prompts, other homes, bundles, backups and the agent's own files")
 	}
 	return a.Print(done, func(w *term.Page) { redactedText(w, done) })
 }
@@ -123,9 +123,9 @@ func (a Commands) redactFiles(ctx context.Context, e *engine.Engine, id string, 
 	done.Remains = append(done.Remains, there.Remains...)
 	done.Also = slices.Compact(slices.Sorted(slices.Values(append(done.Also, there.Also...))))
 	for _, where := range done.Remains {
-		a.Say("uwf: it remains in %s", plaintext.Line(where))
+		a.Messagef("uwf: it remains in %s", plaintext.Line(where))
 	}
-	a.Say("uwf: it stays in the work tree, but later snapshots leave it out unless git tracks it; copies may " +
+	a.Messagef("uwf: it stays in the work tree, but later snapshots leave it out unless git tracks it; copies may " +
 		"remain in other homes, bundles and backups")
 	return a.Printf(done, "redacted %s from %s\n", plaintext.Line(done.Path), render.Count(done.States, "state")+" of the files")
 }
@@ -350,7 +350,7 @@ func (a Commands) threadSeal(ctx context.Context, c *ucli.Context, e *engine.Eng
 		var kept seal.Kept
 		kept, err = seal.Keep(ctx, e.Reader.Store, head)
 		if got, out.New, out.Kept = kept.Seal, kept.New, kept.Err == nil; !out.Kept {
-			a.Say("uwf: could not store the seal; write it down: %v", kept.Err)
+			a.Messagef("uwf: could not store the seal; write it down: %v", kept.Err)
 		}
 	} else { // don't trust what is stored
 		got, err = seal.New(e.Reader.Store, seal.Options{}).Seal(ctx, head)

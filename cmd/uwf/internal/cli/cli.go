@@ -98,7 +98,7 @@ func (a commands) waiting(lock string) {
 	if len(holders) > 0 {
 		by = "pid " + strings.Trim(strings.ReplaceAll(fmt.Sprint(holders), " ", ", "), "[]")
 	}
-	a.SayOnce(lock, fmt.Sprintf("uwf: waiting for %s, which is locked by %s", lock, by))
+	a.MessageOnce(lock, fmt.Sprintf("uwf: waiting for %s, which is locked by %s", lock, by))
 }
 
 func (a commands) run(ctx context.Context) error {

@@ -99,7 +99,7 @@ func (a commands) logShow(ctx context.Context, c *ucli.Context) error {
 		return unknown
 	}
 	if bad > 0 {
-		a.Say("uwf: skipped %d damaged lines of the log", bad)
+		a.Messagef("uwf: skipped %d damaged lines of the log", bad)
 	}
 	if limit := term.NumberOf(c, "limit"); limit > 0 {
 		entries = entries[max(0, len(entries)-limit):]
@@ -209,7 +209,7 @@ func (a commands) stats(ctx context.Context, c *ucli.Context, e *engine.Engine) 
 		return err
 	}
 	for _, hole := range s.Unread {
-		a.Say("uwf: %s", plaintext.Line(term.Joined(hole.Thread, hole.Error)))
+		a.Messagef("uwf: %s", plaintext.Line(term.Joined(hole.Thread, hole.Error)))
 		a.Status = protocol.CodeCorrupt
 	}
 	if a.OwnFormat(c) == "csv" {
@@ -261,7 +261,7 @@ func (a commands) inboxCommand() *ucli.Command {
 		Name: "inbox", Usage: "list threads that need you, oldest first",
 	}, func(ctx context.Context, _ *ucli.Context, e *engine.Engine) error {
 		items := view.Inbox(ctx, e, func(err error) {
-			a.Say("uwf: %v", err)
+			a.Messagef("uwf: %v", err)
 			a.Status = app.Classify(err).Code
 		})
 		return a.Print(items, func(w *term.Page) {

@@ -214,7 +214,7 @@ func (a Commands) push(ctx context.Context, c *ucli.Context) error {
 	}
 	defer done()
 	pushed, failed := link.Push(ctx, ids, remotes.PushOptions{Check: c.Bool("check")})
-	a.sayPushed(link, pushed)
+	a.printPushed(link, pushed)
 	if len(pushed) == 0 && failed != nil {
 		return failed
 	}
@@ -238,7 +238,7 @@ type Pushed struct {
 	Threads []remotes.Pushed `json:"threads"`
 }
 
-func (a Commands) sayPushed(link *remotes.Link, pushed []remotes.Pushed) {
+func (a Commands) printPushed(link *remotes.Link, pushed []remotes.Pushed) {
 	for _, p := range pushed {
 		p.Error.Advise(link.Engine.Reader.Hints)
 		if p.Result == remotes.Behind {
@@ -248,7 +248,7 @@ func (a Commands) sayPushed(link *remotes.Link, pushed []remotes.Pushed) {
 	}
 	for _, p := range pushed {
 		if len(p.Whole) > 0 {
-			a.Say("uwf: warning: %s of thread %s were redacted here, but not on %s; redact them there as well", render.Count(len(p.Whole), "node"), p.Thread, plaintext.Line(link.Name))
+			a.Messagef("uwf: warning: %s of thread %s were redacted here, but not on %s; redact them there as well", render.Count(len(p.Whole), "node"), p.Thread, plaintext.Line(link.Name))
 		}
 	}
 }
@@ -305,7 +305,7 @@ func (a Commands) pull(ctx context.Context, c *ucli.Context) error {
 	}
 	for _, t := range pulled.Threads {
 		if slices.Contains([]string{bundle.Added, bundle.Advanced, bundle.Replaced}, t.Result) && a.usesArtifacts(ctx, t.Head) {
-			a.Say("uwf: the files of thread %s in %s stay on the machine where it ran", t.Thread, protocol.EnvArtifacts)
+			a.Messagef("uwf: the files of thread %s in %s stay on the machine where it ran", t.Thread, protocol.EnvArtifacts)
 		}
 	}
 	return a.printPulled(link, pulled)
@@ -325,7 +325,7 @@ func (a Commands) usesArtifacts(ctx context.Context, head protocol.Hash) bool {
 func (a Commands) printPulled(link *remotes.Link, pulled remotes.Pulled) error {
 	for _, t := range pulled.Threads {
 		if t.Result == bundle.Replaced {
-			a.Say("uwf: warning: replaced the steps of thread %s here with those of %s; to continue the old ones: "+
+			a.Messagef("uwf: warning: replaced the steps of thread %s here with those of %s; to continue the old ones: "+
 				"uwf thread fork %s", t.Thread, plaintext.Line(link.Name), t.Was)
 		}
 	}

@@ -86,10 +86,10 @@ func (a Commands) rawConfig(ctx context.Context) (any, error) {
 		return nil, err
 	}
 	if _, err := config.Load(ctx, dirs.Config(), a.Env); err != nil {
-		a.Say("uwf: warning: invalid config: %v", err)
+		a.Messagef("uwf: warning: invalid config: %v", err)
 	}
 	for _, p := range config.Warnings(src, dirs.Config(), a.Env) {
-		a.Say("uwf: warning: %s", plaintext.Line(p.Message))
+		a.Messagef("uwf: warning: %s", plaintext.Line(p.Message))
 	}
 	return raw, nil
 }
@@ -157,7 +157,7 @@ func (a Commands) configSet(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	for _, p := range missing {
-		a.Say("uwf: the config is incomplete: %s", p.Message)
+		a.Messagef("uwf: the config is incomplete: %s", p.Message)
 		a.Hint("uwf config set %s <value>", plaintext.Word(strings.TrimSuffix(p.Message, " is missing")))
 	}
 	if s, ok := value.(string); ok && key.Secret() {

@@ -179,11 +179,11 @@ func (a Commands) setupAnswers(c *ucli.Context) (setup.Answers, error) {
 func (a Commands) notInstalled(alias string, installed []string) {
 	program := protocol.AgentName(alias)
 	if near := suggest.Nearest(program, installed, 1); len(near) > 0 {
-		a.Say("uwf: warning: %s is not on PATH", program)
+		a.Messagef("uwf: warning: %s is not on PATH", program)
 		a.Hint("did you mean uwf setup --agent %s?", strings.TrimPrefix(near[0], protocol.AgentPrefix))
 		return
 	}
-	a.Say("uwf: warning: %s is not on PATH; to install one of uwf's agents: go install %s/cmd/%[1]s@latest", program, protocol.ModulePath)
+	a.Messagef("uwf: warning: %s is not on PATH; to install one of uwf's agents: go install %s/cmd/%[1]s@latest", program, protocol.ModulePath)
 }
 
 // setupThere shows the existing configuration.
@@ -328,12 +328,12 @@ const (
 // probe has an agent answer one question in a temporary thread and an empty directory. The thread is removed
 // afterwards, so it appears in no list or total.
 func (a Commands) probe(ctx context.Context, agent string) *protocol.SetupProbe {
-	a.Say("asking %s one question …", agent)
+	a.Messagef("asking %s one question …", agent)
 	p := &protocol.SetupProbe{}
 	id, err := a.runProbe(ctx, p)
 	if id != "" {
 		if err := a.forget(context.WithoutCancel(ctx), id); err != nil {
-			a.Say("uwf: warning: could not remove thread %s of this question: %v", id, err)
+			a.Messagef("uwf: warning: could not remove thread %s of this question: %v", id, err)
 		}
 	}
 	if err == nil {

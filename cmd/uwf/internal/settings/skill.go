@@ -56,7 +56,7 @@ func (a Commands) installSkill() (written []string, err error) {
 	for _, file := range a.skillFiles() {
 		switch text, err := os.ReadFile(file); {
 		case err == nil && !strings.HasPrefix(string(text), skillStart):
-			a.Say("uwf: warning: %s is not a skill of uwf and stays", file)
+			a.Messagef("uwf: warning: %s is not a skill of uwf and stays", file)
 			continue
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
 			return written, err

@@ -32,7 +32,7 @@ type Person interface {
 type dialog struct {
 	*Setup
 	person Person
-	say    func(format string, args ...any)
+	printf func(format string, args ...any)
 }
 
 // Dialog asks for missing answers: which agents run the roles, and then only what those need. Enter keeps the
@@ -61,7 +61,7 @@ func (d dialog) players(ctx context.Context, a *Answers) error {
 	}
 	found := d.Players(ctx)
 	current := d.old.DefaultAgent
-	d.say("Who plays the roles?")
+	d.printf("Who plays the roles?")
 	for i, p := range found {
 		state := ""
 		if p.Problem != "" {
@@ -69,10 +69,10 @@ func (d dialog) players(ctx context.Context, a *Answers) error {
 		} else if current == "" {
 			current = p.Name
 		}
-		d.say("%4d  %-12s %s%s", i+1, p.Name, p.Title, state)
+		d.printf("%4d  %-12s %s%s", i+1, p.Name, p.Title, state)
 	}
 	current = cmp.Or(current, builtin)
-	d.say("Separate several with commas: the first is the default, the others can be chosen for a role or a run.")
+	d.printf("Separate several with commas: the first is the default, the others can be chosen for a role or a run.")
 	for {
 		answer, err := d.person.Line(ctx, "Number or name ["+current+"]: ")
 		if err != nil {
@@ -80,7 +80,7 @@ func (d dialog) players(ctx context.Context, a *Answers) error {
 		}
 		names, wrong := d.chosen(cmp.Or(answer, current), found)
 		if wrong != "" {
-			d.say("%s", wrong)
+			d.printf("%s", wrong)
 			continue
 		}
 		sure, err := d.sure(ctx, names, found)
@@ -127,9 +127,9 @@ func (d dialog) sure(ctx context.Context, names []string, found []Player) (bool,
 		if p.Problem == "" || !slices.Contains(names, p.Name) {
 			continue
 		}
-		d.say("%s cannot play yet: %s.", p.Name, p.Problem)
+		d.printf("%s cannot play yet: %s.", p.Name, p.Problem)
 		if p.Do != "" {
-			d.say("   %s", p.Do)
+			d.printf("   %s", p.Do)
 		}
 		answer, err := d.person.Line(ctx, "Save it anyway? [y/N]: ")
 		if err != nil || !strings.HasPrefix(strings.ToLower(answer), "y") {
@@ -145,9 +145,9 @@ func (d dialog) provider(ctx context.Context, a *Answers) error {
 		return nil
 	}
 	current := cmp.Or(d.old.Models[d.alias()].Provider, d.withKey())
-	d.say("\nWhere is the model?")
+	d.printf("\nWhere is the model?")
 	for i, p := range Presets() {
-		d.say("%4d  %-12s %s", i+1, p.Name, p.Title)
+		d.printf("%4d  %-12s %s", i+1, p.Name, p.Title)
 	}
 	for {
 		question := "Number, name, or the address of another one: "
@@ -159,12 +159,12 @@ func (d dialog) provider(ctx context.Context, a *Answers) error {
 			return err
 		}
 		if answer = cmp.Or(answer, current); answer == "" {
-			d.say("Type a number, a name or an address.")
+			d.printf("Type a number, a name or an address.")
 			continue
 		}
 		if n, err := strconv.Atoi(answer); err == nil {
 			if n < 1 || n > len(Presets()) {
-				d.say("Type a number from 1 to %[2]d, not %[1]d.", n, len(Presets()))
+				d.printf("Type a number from 1 to %[2]d, not %[1]d.", n, len(Presets()))
 				continue
 			}
 			a.Provider = Presets()[n-1].Name
@@ -182,7 +182,7 @@ func (d dialog) provider(ctx context.Context, a *Answers) error {
 			a.Provider = cmp.Or(a.Provider, "custom")
 			return err
 		}
-		d.say("unknown provider %q.%s", answer, near(answer, PresetNames()))
+		d.printf("unknown provider %q.%s", answer, near(answer, PresetNames()))
 	}
 }
 
@@ -235,7 +235,7 @@ func (d dialog) key(ctx context.Context, a *Answers) error {
 		if key != "" || kept != "" {
 			return nil
 		}
-		d.say("Without a key %s does not answer.", a.Provider)
+		d.printf("Without a key %s does not answer.", a.Provider)
 	}
 }
 
@@ -253,7 +253,7 @@ func (d dialog) model(ctx context.Context, a *Answers) error {
 		current = names[0]
 	}
 	for i, name := range names {
-		d.say("%4d  %s", i+1, name)
+		d.printf("%4d  %s", i+1, name)
 	}
 	question := "Model: "
 	if current != "" {
@@ -267,19 +267,19 @@ func (d dialog) model(ctx context.Context, a *Answers) error {
 		n, notNumber := strconv.Atoi(answer)
 		switch {
 		case answer == "" && current == "":
-			d.say("A model is needed: type a number of the list, or its name at %s.", a.Provider)
+			d.printf("A model is needed: type a number of the list, or its name at %s.", a.Provider)
 		case answer == "" && current == d.old.Models[d.alias()].Name:
 			return nil
 		case answer == "":
 			a.Model = current
 			return nil
 		case notNumber == nil && len(names) > 0 && !slices.Contains(names, answer) && (n < 1 || n > len(names)):
-			d.say("Type a number from 1 to %[2]d, not %[1]d.", n, len(names))
+			d.printf("Type a number from 1 to %[2]d, not %[1]d.", n, len(names))
 		case notNumber == nil && n >= 1 && n <= len(names):
 			a.Model = names[n-1]
 			return nil
 		case len(names) > 0 && !slices.Contains(names, answer):
-			d.say("%s does not list %q.%s", a.Provider, answer, near(answer, names))
+			d.printf("%s does not list %q.%s", a.Provider, answer, near(answer, names))
 			sure, err := d.person.Line(ctx, "Use it anyway? [y/N]: ")
 			if err != nil {
 				return err
@@ -299,12 +299,12 @@ func (d dialog) model(ctx context.Context, a *Answers) error {
 func (d dialog) offered(ctx context.Context, a Answers) []string {
 	e, err := d.endpoint(a)
 	if err != nil {
-		d.say("%v", err)
+		d.printf("%v", err)
 		return nil
 	}
 	names, err := d.Models(ctx, e)
 	if err != nil {
-		d.say("Cannot list the models of %s: %v", a.Provider, err)
+		d.printf("Cannot list the models of %s: %v", a.Provider, err)
 		return nil
 	}
 	return slices.DeleteFunc(names, silent)

@@ -291,12 +291,12 @@ func (d dialog) commands(ctx context.Context, a *Answers) error {
 	if !d.Confined {
 		where = "Nothing on this machine keeps them from writing elsewhere."
 	}
-	d.say("\nMay it run commands, such as your tests? %s", where)
-	d.say("   all   any program")
+	d.printf("\nMay it run commands, such as your tests? %s", where)
+	d.printf("   all   any program")
 	if d.asksModels(agents) {
-		d.say("   LIST  only these programs, such as go,git,npm")
+		d.printf("   LIST  only these programs, such as go,git,npm")
 	}
-	d.say("   none  it reads and changes files, and says what should be run")
+	d.printf("   none  it reads and changes files, and says what should be run")
 	for {
 		answer, err := d.person.Line(ctx, "Commands ["+fallback+"]: ")
 		if err != nil {
@@ -309,11 +309,11 @@ func (d dialog) commands(ctx context.Context, a *Answers) error {
 			return nil // unchanged
 		}
 		if len(programs(answer)) > 0 && answer != commandsAll && !d.asksModels(agents) {
-			d.say("%s cannot be held to a list: all or none.", strings.Join(agents, ", "))
+			d.printf("%s cannot be held to a list: all or none.", strings.Join(agents, ", "))
 			continue
 		}
 		if err := checkCommands(answer); err != nil {
-			d.say("Type all, none, or the names of programs with commas between them.")
+			d.printf("Type all, none, or the names of programs with commas between them.")
 			continue
 		}
 		a.Commands = answer

@@ -77,7 +77,7 @@ func (a Commands) stepPut(ctx context.Context, c *ucli.Context) error {
 	}
 	sub.Type, sub.Prompt = brief.Role.Frontmatter, prompt.Full(brief.Parts)
 	if err := a.extract(ctx, c.Bool("final"), answer, brief, &sub); err != nil {
-		return errors.Join(err, a.tellEngine(as, err))
+		return errors.Join(err, a.reportRejection(as, err))
 	}
 	s, err := a.Store(ctx)
 	if err != nil {
@@ -122,9 +122,9 @@ func (a Commands) extract(ctx context.Context, final bool, answer string, brief 
 	return nil
 }
 
-// tellEngine prints why an answer was rejected as the result of a failed agent: if the agent gives up now,
+// reportRejection prints why an answer was rejected as the result of a failed agent: if the agent gives up now,
 // the step reports this reason and not the end of the text meant for the model.
-func (a Commands) tellEngine(as assignment, refused error) error {
+func (a Commands) reportRejection(as assignment, refused error) error {
 	var bad *extract.InvalidError
 	if !errors.As(refused, &bad) {
 		return nil
@@ -149,7 +149,7 @@ func (a Commands) submission(c *ucli.Context, as assignment, answer string) (ste
 		Role: as.Role, Agent: agentName(c.String("agent"), as.agent, as.command), SessionID: c.String("session"),
 		EdgePrompt: as.EdgePrompt, Cwd: as.Cwd, RunDir: as.runDir, Answer: answer, ExtractedBy: protocol.ByFrontmatter,
 		StartedAtMs: as.startedMs, CompletedAtMs: now, LimitBase: as.limitBase,
-		Snapshot: a.Env.Get(protocol.EnvSnapshot), Environ: a.Env.Environ, Warn: func(text string) { a.Say("uwf: warning: %s", plaintext.Line(text)) },
+		Snapshot: a.Env.Get(protocol.EnvSnapshot), Environ: a.Env.Environ, Warn: func(text string) { a.Messagef("uwf: warning: %s", plaintext.Line(text)) },
 	}
 	if sub.StartedAtMs == 0 || sub.StartedAtMs > now { // unknown, or the clock was set back
 		sub.StartedAtMs = now

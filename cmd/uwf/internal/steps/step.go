@@ -296,7 +296,7 @@ func (a Commands) stepDiff(ctx context.Context, c *ucli.Context, s cas.Store, at
 		return err
 	}
 	if len(list) == 0 {
-		a.Say("step %s changed no files", h)
+		a.Messagef("step %s changed no files", h)
 		a.Hint("to see which steps did: uwf thread steps")
 	}
 	out := stepDiffOutput{Step: h, Before: kept.Before, After: kept.After, Files: FileChanges(list), Left: kept.Left, Note: kept.Note}

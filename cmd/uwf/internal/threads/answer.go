@@ -209,13 +209,13 @@ func (a Commands) askField(ctx context.Context, f formfields.Field) (value any, 
 			text = f.Choices[n-1]
 		}
 		if len(f.Choices) > 0 && !slices.Contains(f.Choices, text) {
-			a.Say("  one of %s", plaintext.Line(strings.Join(f.Choices, ", ")))
+			a.Messagef("  one of %s", plaintext.Line(strings.Join(f.Choices, ", ")))
 			continue
 		}
 		if value, err = f.Value(text); err == nil {
 			return value, true, nil
 		}
-		a.Say("  %s", plaintext.Line(err.Error()))
+		a.Messagef("  %s", plaintext.Line(err.Error()))
 	}
 }
 

@@ -158,7 +158,7 @@ func (a Commands) threadReplay(ctx context.Context, c *ucli.Context) error {
 	if err := agentsByRole(c.StringSlice("agent"), func() (protocol.Workflow, error) { return wf, nil }, &work.StepOptions); err != nil {
 		return err
 	}
-	if err := e.Casting().Named(ctx, work.Wish()); err != nil {
+	if err := e.Casting().Named(ctx, work.Choices()); err != nil {
 		return err
 	}
 	cwd, err := a.movedTo(c)
@@ -169,8 +169,8 @@ func (a Commands) threadReplay(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	a.Say("thread %s", fork)
-	a.sayWorktree(ctx, e, fork)
+	a.Messagef("thread %s", fork)
+	a.printWorktree(ctx, e, fork)
 	if c.Bool("background") {
 		return a.inBackground(ctx, e, fork, work)
 	}
@@ -184,7 +184,7 @@ func (a Commands) threadReplay(ctx context.Context, c *ucli.Context) error {
 		a.ResultText(w, out.StepOutput)
 		w.Coloured(fmt.Sprintf("--- %s\n+++ %s\n%s", id, fork, view.DiffText(out.Diff.Diff)), term.OfDiff)
 	})
-	a.SayStanding(ctx, e, out.RunOutput, true, runErr)
+	a.PrintState(ctx, e, out.RunOutput, true, runErr)
 	return errors.Join(err, withNext(runErr, fork))
 }
 
@@ -235,7 +235,7 @@ func (a Commands) threadBisect(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	o := worktree.BisectOptions{Argv: argv, Tried: func(s protocol.BisectedStep) { a.Say("step %s: %s", bisectedText(s), s.Result) }}
+	o := worktree.BisectOptions{Argv: argv, Tried: func(s protocol.BisectedStep) { a.Messagef("step %s: %s", bisectedText(s), s.Result) }}
 	o.Out, _ = a.Env.Stderr.(*os.File)
 	if a.Flags.Quiet {
 		o.Out = nil
@@ -245,7 +245,7 @@ func (a Commands) threadBisect(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	if n := len(out.Unsure); n > 0 {
-		a.Say("uwf: %s before it could not be tested; the first bad step may be one of them", render.Count(n, "step"))
+		a.Messagef("uwf: %s before it could not be tested; the first bad step may be one of them", render.Count(n, "step"))
 	}
 	a.Hint("uwf step diff %s", out.First.Step)
 	return a.Printf(out, "%s  step %s\n", out.First.Step, bisectedText(out.First))
@@ -344,11 +344,11 @@ func (a Commands) threadWatch(ctx context.Context, c *ucli.Context, e *engine.En
 	}
 	if asJSON {
 		a.EndsAs(out)
-		a.SayNext(ctx, e, out)
+		a.PrintNext(ctx, e, out)
 		return json.NewEncoder(a.Env.Stdout).Encode(watchEvent{Event: "end", Thread: id, Output: &out})
 	}
 	a.Flags.Format = string(render.Text)
-	return a.Stands(ctx, e, app.OutcomeAt(ctx, e, out, nil), true, nil)
+	return a.PrintOutcome(ctx, e, app.OutcomeAt(ctx, e, out, nil), true, nil)
 }
 
 // unwatched ends watching early. An interrupt by the user is not an error, but the exit status shows that the

@@ -173,11 +173,11 @@ func (a Commands) threadApply(ctx context.Context, c *ucli.Context, e *engine.En
 		return err
 	}
 	if len(out.Left) > 0 {
-		a.Say("uwf: warning: the result lacks %s; only the worktree of thread %s has them", worktree.Abbreviate(out.Left), id)
+		a.Messagef("uwf: warning: the result lacks %s; only the worktree of thread %s has them", worktree.Abbreviate(out.Left), id)
 	}
 	if out.Root != "" {
 		git := "git -C " + plaintext.Word(out.Root)
-		a.Say("hint: %s add -A && %s commit", git, git)
+		a.Messagef("hint: %s add -A && %s commit", git, git)
 	}
 	return a.Print(out, func(w *term.Page) { appliedText(w, out) })
 }
@@ -230,14 +230,14 @@ func (a Commands) threadWorktrees(ctx context.Context, c *ucli.Context, e *engin
 			if tree.Thread != "" {
 				thread = names.Of(tree.Thread, facts)
 			}
-			t.Row(thread, cmp.Or(status, "-"), beganAt(tree), app.Started(&tree.CreatedAt, now), render.Size(tree.Bytes), tree.Path, remark(tree, c.Bool("clean")))
+			t.Row(thread, cmp.Or(status, "-"), baseOf(tree), app.Started(&tree.CreatedAt, now), render.Size(tree.Bytes), tree.Path, remark(tree, c.Bool("clean")))
 		}
 		w.Table(t)
 	})
 }
 
-// beganAt returns the branch of a worktree, or the commit on which it is based.
-func beganAt(w protocol.Worktree) string {
+// baseOf returns the branch of a worktree, or the commit on which it is based.
+func baseOf(w protocol.Worktree) string {
 	return cmp.Or(w.Branch, w.Base[:min(len(w.Base), 10)], "-")
 }
 
@@ -279,14 +279,14 @@ func workspaceOptions(c *ucli.Context) worktree.Options {
 	return worktree.Options{Mode: cmp.Or(c.String("workspace"), worktree.ModeDefault), Base: c.String("base"), Dirty: c.Bool("dirty")}
 }
 
-// sayWorktree prints the path of a new thread's worktree.
-func (a Commands) sayWorktree(ctx context.Context, e *engine.Engine, id string) {
+// printWorktree prints the path of a new thread's worktree.
+func (a Commands) printWorktree(ctx context.Context, e *engine.Engine, id string) {
 	facts, err := e.Reader.Heads.Facts(ctx, id)
 	if w := facts.Workspace; err == nil && w != nil && w.Mode == worktree.InWorktree {
 		at := w.Base[:min(len(w.Base), 10)]
 		if w.Branch != "" {
 			at = "branch " + w.Branch + " at " + at
 		}
-		a.Say("worktree %s, %s", plaintext.Line(w.Root), plaintext.Line(at))
+		a.Messagef("worktree %s, %s", plaintext.Line(w.Root), plaintext.Line(at))
 	}
 }

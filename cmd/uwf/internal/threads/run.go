@@ -64,7 +64,7 @@ func (a Commands) runWorkflow(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	a.Say("thread %s", started.Thread)
+	a.Messagef("thread %s", started.Thread)
 	o.Wake = true // an explicit request ignores recorded rate limits
 	work := engine.Work{Steps: engine.UntilEnd, StepOptions: o}
 	if c.Bool("background") {
@@ -95,7 +95,7 @@ func (a Commands) runWorkflow(ctx context.Context, c *ucli.Context) error {
 	}
 	results, runErr := run()
 	for c.Bool("wait") && runErr == nil && len(results) > 0 && results[len(results)-1].Status == protocol.StatusRateLimited {
-		a.Say("thread %s: %s", started.Thread, app.StandingText(results[len(results)-1]))
+		a.Messagef("thread %s: %s", started.Thread, app.StateText(results[len(results)-1]))
 		if runErr = e.Reader.AwaitParked(ctx, started.Thread); runErr == nil {
 			results, runErr = run()
 		}
@@ -283,7 +283,7 @@ func (a Commands) grant(ctx context.Context, c *ucli.Context) error {
 	}
 	lines, err := e.Grant(ctx, id, l, m)
 	for _, line := range lines {
-		a.Say("thread %s: %s", id, line)
+		a.Messagef("thread %s: %s", id, line)
 	}
 	return err
 }
@@ -306,7 +306,7 @@ func (a Commands) doAsking(ctx context.Context, e *engine.Engine, id string, w e
 			return results, failed
 		}
 		for _, line := range lines {
-			a.Say("thread %s: %s", id, line)
+			a.Messagef("thread %s: %s", id, line)
 		}
 		at, failed := e.Reader.Show(ctx, id)
 		if failed != nil {

@@ -170,7 +170,7 @@ func (a Commands) listAt(ctx context.Context, name string, f view.Filter) error 
 		return err
 	}
 	entries := view.Listed(ctx, e.Reader.Heads, f, func(err error) {
-		a.Say("uwf: %v", err)
+		a.Messagef("uwf: %v", err)
 		a.Status = app.Classify(err).Code
 	})
 	items := func(yield func(protocol.ThreadItem) bool) {
@@ -234,7 +234,7 @@ func (a Commands) Tick() *ucli.Command {
 		out := tickOutput{Threads: []engine.Ticked{}}
 		err := e.Tick(ctx, term.NumberOf(c, "parallel"), a.stepOptions(c), func(t engine.Ticked) {
 			out.Threads = append(out.Threads, t)
-			a.Say("thread %s: %s", t.Thread, tickText(t))
+			a.Messagef("thread %s: %s", t.Thread, tickText(t))
 			if t.Error != nil && a.Status == "" {
 				a.Status = t.Error.Code
 			}
@@ -264,5 +264,5 @@ func tickText(t engine.Ticked) string {
 	if t.Output.Status == protocol.StatusSuspended {
 		return plaintext.Line(role + app.StatusText(t.Output))
 	}
-	return plaintext.Line(role + app.StandingText(t.Output))
+	return plaintext.Line(role + app.StateText(t.Output))
 }

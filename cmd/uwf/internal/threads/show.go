@@ -104,7 +104,7 @@ func (a Commands) showText(ctx context.Context, w *term.Page, e *engine.Engine, 
 		shown = view.ByUrgency(shown)[:most]
 	}
 	for _, child := range shown {
-		lines = append(lines, "child", term.Joined(plaintext.Line(child.Key)+"  "+string(child.Status), cmp.Or(plaintext.Line(child.Label), toldTo(ctx, e, child))))
+		lines = append(lines, "child", term.Joined(plaintext.Line(child.Key)+"  "+string(child.Status), cmp.Or(plaintext.Line(child.Label), promptStart(ctx, e, child))))
 	}
 	if left := len(s.Children) - len(shown); left > 0 {
 		lines = append(lines, "", fmt.Sprintf("… and %d more: uwf thread show %s --format json", left, s.Thread))
@@ -122,8 +122,8 @@ func (a Commands) showText(ctx context.Context, w *term.Page, e *engine.Engine, 
 	stepsTable(w, s.Steps)
 }
 
-// toldTo returns the beginning of a child's prompt.
-func toldTo(ctx context.Context, e *engine.Engine, child protocol.ChildOutput) string {
+// promptStart returns the beginning of a child's prompt.
+func promptStart(ctx context.Context, e *engine.Engine, child protocol.ChildOutput) string {
 	head, err := e.Reader.Head(ctx, child.Thread)
 	if err != nil {
 		return ""
@@ -332,13 +332,13 @@ func (a Commands) threadList(ctx context.Context, c *ucli.Context) error {
 	}
 	err = render.PrintList(ctx, a.Env.Stdout, a.Format(nil), told, a.Page(func(w *term.Page) { text(w, told, a.Env.Now()) }))
 	if err == nil && f.Statuses == nil && !f.Ended && f.Limit >= 0 && f.Offset == 0 && a.Format(nil) == render.Text {
-		return a.sayEnded(ctx, f, some)
+		return a.printEnded(ctx, f, some)
 	}
 	return err
 }
 
-// sayEnded prints how many ended threads are not listed.
-func (a Commands) sayEnded(ctx context.Context, f view.Filter, some bool) error {
+// printEnded prints how many ended threads are not listed.
+func (a Commands) printEnded(ctx context.Context, f view.Filter, some bool) error {
 	x, err := a.Index()
 	if err != nil {
 		return err
@@ -360,7 +360,7 @@ func (a Commands) list(ctx context.Context, f view.Filter) (iter.Seq[protocol.Th
 		return nil, err
 	}
 	entries := view.Listed(ctx, x, f, func(err error) {
-		a.Say("uwf: %v", err) // one damaged line must not hide the other threads
+		a.Messagef("uwf: %v", err) // one damaged line must not hide the other threads
 		a.Status = app.Classify(err).Code
 	})
 	e, err := a.Engine(ctx, nil)

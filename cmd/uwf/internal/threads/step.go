@@ -137,7 +137,7 @@ func (a Commands) work(ctx context.Context, c *ucli.Context, w engine.Work) erro
 	if err != nil {
 		return err
 	}
-	if err := e.Casting().Named(ctx, w.Wish()); err != nil {
+	if err := e.Casting().Named(ctx, w.Choices()); err != nil {
 		return err
 	}
 	if terminal.Is(a.Env.Stdin) && w.Cwd == "" { // other problems are reported below
@@ -159,7 +159,7 @@ func (a Commands) work(ctx context.Context, c *ucli.Context, w engine.Work) erro
 		return err
 	}
 	if left := results[len(results)-1]; left.Status == protocol.StatusWaitingForChildren && w.Steps != engine.UntilEnd && err == nil {
-		a.Say("thread %s: its children still have to run; -c counts only the thread's own steps", id)
+		a.Messagef("thread %s: its children still have to run; -c counts only the thread's own steps", id)
 	}
 	// After a single step, the thread's state does not affect the exit status.
 	toTheEnd := w.Steps == engine.UntilEnd || w.Do == engine.DoResume
@@ -291,7 +291,7 @@ func (a Commands) threadWait(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	return a.Stands(ctx, e, app.OutcomeAt(ctx, e, out, nil), true, nil)
+	return a.PrintOutcome(ctx, e, app.OutcomeAt(ctx, e, out, nil), true, nil)
 }
 
 // agentsByRole parses --agent. The text before the first "=" is a role if it is a valid role name; a command
@@ -399,9 +399,9 @@ func (a Commands) inBackground(ctx context.Context, e *engine.Engine, id string,
 		return err
 	}
 	if out.Status == protocol.StatusRunning {
-		a.Say("uwf: thread %s runs in the background; its log: %s", id, e.WorkerLog(id))
+		a.Messagef("uwf: thread %s runs in the background; its log: %s", id, e.WorkerLog(id))
 	}
-	return a.Stands(ctx, e, app.OutcomeAt(ctx, e, out, nil), w.Steps == engine.UntilEnd, nil)
+	return a.PrintOutcome(ctx, e, app.OutcomeAt(ctx, e, out, nil), w.Steps == engine.UntilEnd, nil)
 }
 
 // running lists the threads, including children, that have a running process, with its ID.
@@ -412,7 +412,7 @@ func (a Commands) running(ctx context.Context, f view.Filter) (iter.Seq[protocol
 	}
 	runs, err := e.Reader.Running(ctx)
 	if err != nil {
-		a.Say("uwf: %v", err)
+		a.Messagef("uwf: %v", err)
 		a.Status = app.Classify(err).Code
 	}
 	byThread := map[string]*protocol.RunningThread{}

@@ -39,7 +39,7 @@ func (a Commands) Command() *ucli.Command {
 				a.threadStartCommand(), a.threadStepCommand(), a.threadResumeCommand(), a.threadAnswerCommand(),
 				a.Reads(a.threadListCommand()), a.Reads(a.threadShowCommand()), a.Reads(a.threadReadCommand())),
 			cmdline.Under("Run",
-				a.threadRetryCommand(), a.threadTellCommand(), a.threadWaitCommand(), a.threadWatchCommand(),
+				a.threadRetryCommand(), a.threadMessageCommand(), a.threadWaitCommand(), a.threadWatchCommand(),
 				a.threadStopCommand(), a.threadKillCommand(), a.threadUndoCommand(), a.threadRedoCommand(),
 				a.Fork(), a.threadReplayCommand(), a.threadApplyCommand()),
 			cmdline.Under("Share",
@@ -123,7 +123,7 @@ func (a Commands) start(ctx context.Context, c *ucli.Context, l protocol.Limits,
 		return err
 	})
 	if err == nil {
-		a.sayWorktree(ctx, e, out.Thread)
+		a.printWorktree(ctx, e, out.Thread)
 	}
 	if err == nil && title != "" {
 		err = e.SetTitle(ctx, out.Thread, title)
@@ -211,12 +211,12 @@ func (a Commands) Fork() *ucli.Command {
 		if err != nil {
 			return err
 		}
-		a.sayWorktree(ctx, e, id)
+		a.printWorktree(ctx, e, id)
 		switch at, err := e.Reader.Show(ctx, id); {
 		case err == nil && at.Status.AtEnd():
 			a.Hint("to continue an ended thread: uwf thread resume %s -p '<what else to do>'", id)
 		case err == nil && at.Status == protocol.StatusSuspended:
-			a.SayNext(ctx, e, at)
+			a.PrintNext(ctx, e, at)
 		default:
 			a.Hint("uwf thread step %s", id)
 		}
@@ -266,7 +266,7 @@ func (a Commands) threadStop(ctx context.Context, c *ucli.Context, e *engine.Eng
 		return err
 	}
 	if !stopped {
-		a.Say("uwf: no step of thread %s is running", id)
+		a.Messagef("uwf: no step of thread %s is running", id)
 	}
 	return a.Print(protocol.ThreadStopped{Thread: id, Stopped: stopped}, func(w *term.Page) {
 		text := "was not running"
@@ -277,7 +277,7 @@ func (a Commands) threadStop(ctx context.Context, c *ucli.Context, e *engine.Eng
 	})
 }
 
-func (a Commands) threadTellCommand() *ucli.Command {
+func (a Commands) threadMessageCommand() *ucli.Command {
 	return a.OnThread(ucli.Command{
 		Name: "message", Usage: "send a message to the agent of a thread", ArgsUsage: "<thread> <message>",
 	}, func(ctx context.Context, c *ucli.Context, e *engine.Engine, id string) error {
@@ -346,9 +346,9 @@ func (a Commands) travel(ctx context.Context, c *ucli.Context, e *engine.Engine,
 		return err
 	}
 	if changed := app.FilesText(outs); changed != "" {
-		a.Say("restored files: %s", changed)
+		a.Messagef("restored files: %s", changed)
 	}
-	return a.Stands(ctx, e, app.OutcomeAt(ctx, e, outs[0], nil), false, nil)
+	return a.PrintOutcome(ctx, e, app.OutcomeAt(ctx, e, outs[0], nil), false, nil)
 }
 
 // notified is the result of thread notify.

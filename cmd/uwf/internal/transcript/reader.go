@@ -108,7 +108,7 @@ type fitting struct {
 type shownStep struct {
 	step    thread.Step
 	head    string
-	told    string // instruction from the edge, or from a person
+	prompt  string // instruction from the edge, or from a person
 	content string // the answer
 	noGoal  bool   // omit the role's goal for lack of space
 }
@@ -153,7 +153,7 @@ func (f *fitting) add(s shownStep) bool {
 
 // cost returns how many characters a step adds to the document.
 func (f *fitting) cost(s shownStep) int {
-	n := term.Length(s.head) + term.Length(f.instruction(s.told)) + term.Length(f.output(s.content))
+	n := term.Length(s.head) + term.Length(f.instruction(s.prompt)) + term.Length(f.output(s.content))
 	if !f.goals[s.step.Role] && !s.noGoal {
 		n += term.Length(f.goal(s.step.Role))
 	}
@@ -166,8 +166,8 @@ func (f *fitting) cost(s shownStep) int {
 // shorten shortens a step to the available room if possible.
 func (f *fitting) shorten(s shownStep, room int) shownStep {
 	content := s.content
-	if term.Length(s.told) > room/3 {
-		s.told = notShown(s.told)
+	if term.Length(s.prompt) > room/3 {
+		s.prompt = notShown(s.prompt)
 	}
 	s.noGoal = term.Length(f.goal(s.step.Role)) > room/3
 	s.content = ""
@@ -201,7 +201,7 @@ func (f *fitting) blocks() []string {
 			goals[role] = true
 			text += f.goal(role)
 		}
-		blocks = append(blocks, text+f.instruction(s.told)+f.output(s.content))
+		blocks = append(blocks, text+f.instruction(s.prompt)+f.output(s.content))
 	}
 	return blocks
 }
@@ -300,7 +300,7 @@ func (r Reader) render(ctx context.Context, s thread.Step) (shownStep, error) {
 		head += "\n- " + r.refused(refused)
 	}
 	head += r.parts(ctx, s.Children)
-	return shownStep{step: s, content: content, head: head, told: r.told(s.EdgePrompt)}, nil
+	return shownStep{step: s, content: content, head: head, prompt: r.promptText(s.EdgePrompt)}, nil
 }
 
 // parts lists the threads that ran a step together, with their prompts. A small quota has room for only a
@@ -319,9 +319,9 @@ func (r Reader) parts(ctx context.Context, children []protocol.ChildEnded) strin
 	return text
 }
 
-// told returns a step's instruction, or "" if it equals the task. Answers have priority, so within a quota a
+// promptText returns a step's instruction, or "" if it equals the task. Answers have priority, so within a quota a
 // long instruction is shortened.
-func (r Reader) told(prompt string) string {
+func (r Reader) promptText(prompt string) string {
 	const least = 200
 	prompt = strings.TrimSpace(promptquote.Plain(prompt))
 	if prompt == strings.TrimSpace(r.Thread.Task()) {
@@ -390,7 +390,7 @@ func (q Quoting) TurnBlock(t protocol.Turn) string {
 	}
 	if t.Content != "" {
 		b.WriteString("\n\n")
-		b.WriteString(q.said(t.Content))
+		b.WriteString(q.turnText(t.Content))
 	}
 	return b.String()
 }
@@ -516,8 +516,8 @@ func (q Quoting) document(name promptquote.Name, text string) string {
 	return fmt.Sprintf("<%s>\n%s\n</%s>", name, text, name)
 }
 
-// said quotes the text of a turn, without tags.
-func (q Quoting) said(text string) string {
+// turnText quotes the text of a turn, without tags.
+func (q Quoting) turnText(text string) string {
 	if q == ForModels {
 		return promptquote.Text(promptquote.Turn, text)
 	}

@@ -154,7 +154,7 @@ func typed(path string) string {
 // the complete report.
 const (
 	maxLookedAt = 10_000
-	maxTold     = 100
+	maxListed   = 100
 )
 
 type importOutput struct {
@@ -188,7 +188,7 @@ func (a Commands) workflowImport(ctx context.Context, c *ucli.Context) error {
 		}
 	}
 	if len(in.agents) == 0 {
-		in.tell()
+		in.printSkipped()
 		return cmdline.Invalid("no subagents in "+plaintext.Line(strings.Join(c.Args().Slice(), ", ")), "a subagent is a "+
 			"Markdown file that starts with a frontmatter: ---, name: …, description: …, ---")
 	}
@@ -203,7 +203,7 @@ func (a Commands) workflowImport(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	if path == "" {
-		in.tell()
+		in.printSkipped()
 		_, err = io.WriteString(a.Env.Stdout, text)
 		return err
 	}
@@ -213,7 +213,7 @@ func (a Commands) workflowImport(ctx context.Context, c *ucli.Context) error {
 	for _, agent := range in.agents {
 		out.Roles = append(out.Roles, importedRole{Name: agent.Name, File: agent.File, Permission: agent.Permission, Model: agent.Model})
 	}
-	in.tell()
+	in.printSkipped()
 	if err := a.Printf(out, "%s: written, with %s\n", plaintext.Line(out.Path), render.Count(len(out.Roles), "role")); err != nil {
 		return err
 	}
@@ -324,11 +324,11 @@ func (in *importer) text(name, path string) (string, error) {
 	return text, checkNew(name, path, text)
 }
 
-// tell lists what was not imported.
-func (in *importer) tell() {
+// printSkipped lists what was not imported.
+func (in *importer) printSkipped() {
 	for i, l := range in.lost {
-		if i == maxTold {
-			in.Say("not imported: %d more; to list all: --json", len(in.lost)-i)
+		if i == maxListed {
+			in.Messagef("not imported: %d more; to list all: --json", len(in.lost)-i)
 			return
 		}
 		place := l.File
@@ -338,7 +338,7 @@ func (in *importer) tell() {
 		if l.Field != "" {
 			place += ": " + l.Field
 		}
-		in.Say("not imported: %s", plaintext.Line(place+": "+l.Why))
+		in.Messagef("not imported: %s", plaintext.Line(place+": "+l.Why))
 	}
 }
 
