@@ -341,7 +341,7 @@ type Event struct {
 	Status int            // HTTP status, if known
 	Error  errorkind.Kind // for Retrying: why retrying is pointless
 
-	message agentkit.Message // for Heard: the message
+	message agentkit.Message // for MessageReceived
 }
 
 // Transport talks to a program in its own protocol. One Transport serves all calls of a step, so it may keep

@@ -72,7 +72,7 @@ type Loop struct {
 	Mail func(ctx context.Context, deliver func(ctx context.Context, text string) error) error
 	// Record, if not nil, is called for each turn.
 	Record func(ctx context.Context, t protocol.Turn) error
-	// Exchange, if not nil, is called after each request.
+	// OnExchange, if not nil, is called after each request.
 	OnExchange func(ctx context.Context, a Exchange) error
 	// Watch is called for each piece of a reply; see [llm.Request.Watch].
 	Watch func(soFar func() llm.Message)
