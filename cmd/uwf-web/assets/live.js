@@ -148,7 +148,10 @@
   const show = (now) => $$("[data-part]", now).forEach((got) => {
     const part = document.getElementById(got.id);
     if (!part) return;
-    if (got.dataset.title) document.title = got.dataset.title;
+    if (got.dataset.title) {
+      document.title = got.dataset.title;
+      document.querySelector(".count").textContent = /^\((\d+)\)/.exec(document.title)?.[1] || "";
+    }
     const fresh = document.adoptNode(got);
     if ("append" in fresh.dataset) append(part, fresh);
     else if (fresh.innerHTML !== raw.get(part.id) && !touched(part)) replace(part, fresh);

@@ -278,9 +278,6 @@ type Child struct {
 	Below                                *Children
 }
 
-// Few reports whether the children fit on the page without folding.
-func (k *Children) Few() bool { return len(k.Shown)+k.More <= childrenUnfolded }
-
 // ChildrenOf summarizes children and lists up to most of them; it returns nil if there are none. link returns
 // the page of a thread, or "".
 func ChildrenOf(id string, all []protocol.ChildOutput, most int, link func(thread string) string) *Children {
