@@ -152,7 +152,7 @@ func TestBatchAddsEachNodeOnce(t *testing.T) {
 	require.Len(t, s.commits[0], 3)
 }
 
-func TestBatchRefusesWhatIsNotOfItsKind(t *testing.T) {
+func TestBatchRejectsWrongKind(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	b, s := newBatch(t)

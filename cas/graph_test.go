@@ -174,7 +174,7 @@ func walk(t testing.TB, r cas.Reader, o cas.WalkOptions, roots ...cas.Hash) []ca
 }
 
 // A walk reports a fault and continues: nothing is silently skipped.
-func TestWalkTellsFaults(t *testing.T) {
+func TestWalkReportsFaults(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	s := memstore.New(cas.XXH3)

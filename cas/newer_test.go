@@ -63,7 +63,7 @@ func TestNewerVersionsAreRead(t *testing.T) {
 }
 
 // Only an extended schema is a newer version, not any schema with such a title.
-func TestWhatIsNoNewerVersion(t *testing.T) {
+func TestNotNewerVersion(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s := memstore.New(cas.XXH3)

@@ -162,7 +162,7 @@ func TestNodeDecodeIgnoresNewFields(t *testing.T) {
 	require.Equal(t, protocol.Start{Workflow: someHash, Prompt: "p", Cwd: "/"}, start)
 }
 
-func TestNodeDecodeRefusesWhatIsNotCanonical(t *testing.T) {
+func TestNodeDecodeRejectsNonCanonical(t *testing.T) {
 	t.Parallel()
 	var text protocol.Text
 	require.ErrorContains(t, cas.Node{Hash: someHash, Payload: []byte{0x78, 1, 'x'}}.Decode(&text), string(someHash))

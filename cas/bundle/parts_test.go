@@ -54,7 +54,7 @@ func (w *world) lacks(h cas.Hash) bool {
 }
 
 // Missing nodes suffice, in any order, and unneeded ones are ignored.
-func TestPartsOfAThreadThatIsHere(t *testing.T) {
+func TestPartsOfLocalThread(t *testing.T) {
 	t.Parallel()
 	from, to := pair(t)
 	at := to.head(idA)

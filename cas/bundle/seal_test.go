@@ -27,7 +27,7 @@ func (w *world) sealed(id string) (cas.Seal, int) {
 
 // A seal distinguishes two runs that hashes can't distinguish; a bundle contains it, and a home that has
 // sealed one run rejects a bundle of the other.
-func TestSealTellsCollisionsApart(t *testing.T) {
+func TestSealDistinguishesCollisions(t *testing.T) {
 	t.Parallel()
 	one, two, output := collided(t)
 	a, _ := one.sealed(idA)

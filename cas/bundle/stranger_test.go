@@ -131,7 +131,7 @@ func TestATombstoneIsNoSchema(t *testing.T) {
 }
 
 // Content that only a redacted node referenced doesn't come back after the collector has removed it.
-func TestWhatIsBelowARedactionStaysAway(t *testing.T) {
+func TestNodesBelowRedactionStayDeleted(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	from, to := newWorld(t, cas.XXH3), newWorld(t, cas.XXH3)

@@ -221,7 +221,7 @@ func TestAllIgnoresOtherFiles(t *testing.T) {
 }
 
 // An unreadable directory doesn't hide nodes of others.
-func TestAllTellsFaults(t *testing.T) {
+func TestAllReportsFaults(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()

@@ -145,7 +145,7 @@ func TestAppendDerivesThePlaceInTheChain(t *testing.T) {
 	require.Equal(t, hashes[1:], seen)
 }
 
-func TestForkGoesOnFromItsParent(t *testing.T) {
+func TestForkContinuesFromParent(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	hashes := f.chain(3)

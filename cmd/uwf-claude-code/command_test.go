@@ -12,7 +12,7 @@ import (
 
 // Settings in a clone could configure hooks, servers and a program for the key. The user's arguments follow,
 // and take precedence.
-func TestSettingsOfTheDirectoryAreNotObeyed(t *testing.T) {
+func TestDirectorySettingsAreIgnored(t *testing.T) {
 	t.Parallel()
 	for _, p := range []cliagent.Permission{cliagent.Bypass, cliagent.Edits, cliagent.Readonly} {
 		inv, err := command(cliagent.Call{Version: cliagent.V(2, 1, 329), Permission: p, Extra: []string{"--setting-sources", "user,project"}})

@@ -77,7 +77,7 @@ func TestAThreadThatHasFailedIsCompletedForOlderPrograms(t *testing.T) {
 	require.ErrorIs(t, err, heads.ErrNoThread)
 }
 
-func TestATornHistoryIsMended(t *testing.T) {
+func TestRepairTornHistory(t *testing.T) {
 	t.Parallel()
 	whole := strings.TrimSuffix(sums(`{"thread":"@a","workflow":"44P8EP6N3NXZ5","head":"4EAEYQKFHTJ23","status":"completed","completedAt":1}`+"\n"), "\n")
 	next := sums(`{"thread":"@z","workflow":"44P8EP6N3NXZ5","head":"4EAEYQKFHTJ23","status":"completed","completedAt":1700000000000}` + "\n")

@@ -67,7 +67,7 @@ func (d disordered) All(context.Context, string) iter.Seq2[cas.Hash, error] {
 	}
 }
 
-func TestListGoesOnAfterAFault(t *testing.T) {
+func TestListContinuesAfterFault(t *testing.T) {
 	t.Parallel()
 	d := disordered{hashes: []cas.Hash{"F000000000000", "0000000000001", "7000000000000"}}
 	faults := 0
