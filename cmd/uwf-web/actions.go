@@ -341,7 +341,7 @@ func (s *server) person(ctx context.Context) string {
 	if name, ok := ctx.Value(signedIn{}).(string); ok {
 		return cmp.Or(name, "somebody") + " (token)"
 	}
-	return host.Person(ctx, s.env) + " (user " + s.env.User() + ")"
+	return host.Person(ctx, s.env)
 }
 
 func (s *server) answer(r *http.Request, id string) (map[string]any, error) {

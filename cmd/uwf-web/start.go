@@ -220,6 +220,15 @@ func inputsOf(r *http.Request, def workflow.Definition) (form []field, given map
 		}
 		form = append(form, in)
 	}
+	slices.SortStableFunc(form, func(a, b field) int {
+		switch {
+		case a.Required == b.Required:
+			return 0
+		case a.Required:
+			return -1
+		}
+		return 1
+	})
 	return form, given, err
 }
 

@@ -13,8 +13,12 @@ import (
 // gitPatience is the time limit for asking git for the user's name.
 const gitPatience = 5 * time.Second
 
-// Person returns the name of the user who answers: git's user.name, else [env.Env.User].
-func Person(ctx context.Context, e env.Env) string {
+// Person returns who uses this program, and how that is known: the name that git has for the user, and the
+// login name.
+func Person(ctx context.Context, e env.Env) string { return name(ctx, e) + " (user " + e.User() + ")" }
+
+// name returns git's user.name, or the login name.
+func name(ctx context.Context, e env.Env) string {
 	path, err := proc.LookPath("git", e.Dir, e.Environ)
 	if err != nil {
 		return e.User()

@@ -277,14 +277,14 @@ func (a Commands) fileText(name string, hints ...string) (string, error) {
 	return strings.TrimRight(string(data), "\r\n"), nil
 }
 
-// answerer returns the author of an answer: --as, git's user.name, or the login name.
+// answerer returns the author of an answer, and how that is known: --as, or the user of this machine.
 func (a Commands) answerer(ctx context.Context, c *ucli.Context) (string, error) {
 	if c.IsSet("as") {
 		name := strings.TrimSpace(c.String("as"))
 		if name == "" {
 			return "", cmdline.UsageError("--as is empty", "--as 'Ada Lovelace'")
 		}
-		return name, nil
+		return name + " (--as)", nil
 	}
 	return host.Person(ctx, a.Env), nil
 }
