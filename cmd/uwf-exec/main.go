@@ -153,7 +153,7 @@ func (d *decoder) find(line []byte) bool {
 func (d *decoder) End(e cliagent.Exit) cliagent.Outcome {
 	text := strings.TrimSpace(plaintext.Strip(d.answer.String()))
 	if d.cut {
-		text += "\n\n[the answer goes on; all of it is in the run directory]"
+		text += "\n\n[the answer continues; the whole text is in the run directory]"
 	}
 	out := cliagent.Outcome{Kind: cliagent.OK, Final: text}
 	if e.Code != 0 {

@@ -408,7 +408,7 @@ func variantsBody(key string, variants []variant) string {
 
 // The example quotes the reason: unquoted, a reason with a colon isn't valid YAML, and the question to the
 // person would be lost.
-const suspendBody = "### When you cannot go on without a person\n\n" +
+const suspendBody = "### When you cannot continue without a person\n\n" +
 	"If only a person can answer or decide, do not guess. Begin with this block instead, and the thread waits for the " +
 	"answer:\n\n" +
 	"```\n---\n" + protocol.StatusKey + ": " + protocol.SuspendNode + "\n" +

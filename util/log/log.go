@@ -35,7 +35,7 @@ const (
 )
 
 // full is the last line of a log that reached the limit.
-const full = `{"level":"warn","msg":"the log is full: what came after this was left out"}` + "\n"
+const full = `{"level":"warn","msg":"the log is full: later entries were dropped"}` + "\n"
 
 // Logger writes the log of a run. A nil Logger writes nothing. It is safe for concurrent use.
 type Logger struct {

@@ -368,7 +368,7 @@ func (p *builder) finish(n *Node, t tok) (*Node, error) {
 func (p *builder) count(t tok, values int) error {
 	p.nodes += values
 	if p.nodes > p.bounds.Nodes {
-		return failAt(t, fmt.Sprintf("more than %d values, with what aliases stand for", p.bounds.Nodes))
+		return failAt(t, fmt.Sprintf("more than %d values, counting expanded aliases", p.bounds.Nodes))
 	}
 	return nil
 }
@@ -385,7 +385,7 @@ func (p *builder) alias(t tok, depth int) (*Node, error) {
 	case p.aliases > p.bounds.Aliases:
 		return nil, failAt(t, fmt.Sprintf("more than %d aliases", p.bounds.Aliases))
 	case depth-1+target.height > p.bounds.Depth:
-		return nil, failAt(t, fmt.Sprintf("nested deeper than %d, with what the alias stands for", p.bounds.Depth))
+		return nil, failAt(t, fmt.Sprintf("nested deeper than %d, counting the expanded alias", p.bounds.Depth))
 	}
 	n := *target
 	n.Pos = t.pos

@@ -466,7 +466,7 @@ func (w *work) writing(ctx context.Context) func(soFar func() llm.Message) {
 // system returns the start of every conversation of a role. It contains nothing that changes between visits
 // or threads, so that a provider's prompt cache can hit.
 func (w *work) system() string {
-	who := fmt.Sprintf("## How You Work Here\n\nYou play the role %q of the workflow %q. What you have to do is in the messages: do not use the uwf command to find it out.\n\n",
+	who := fmt.Sprintf("## How You Work Here\n\nYou play the role %q of the workflow %q. The messages contain your task: do not use the uwf command to find it.\n\n",
 		w.req.Role, w.req.Workflow.Name)
 	block := ", with `---` as its first line"
 	if w.plain() {

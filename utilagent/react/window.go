@@ -187,8 +187,8 @@ func (r *run) old() (out room, ok bool) {
 }
 
 // askSummary asks the model for what it needs to continue without the messages above.
-const askSummary = "[This conversation is about to fill your window. What was said above is going to be removed, but for your task, " +
-	"and what you write now takes its place: what is not in it you will not know. Write it for yourself, in at most 1000 words, without calling a tool:\n" +
+const askSummary = "[This conversation is about to fill your window. The messages above will be removed, except your task, " +
+	"and your summary takes their place: you will not remember anything else. Write it for yourself, in at most 1000 words, without calling a tool:\n" +
 	"- what was decided, and why;\n" +
 	"- which files were made or changed, and how far each is;\n" +
 	"- what was tried and failed, so that it is not tried again;\n" +

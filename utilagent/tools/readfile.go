@@ -31,7 +31,7 @@ func ReadFile(w *Workspace) Tool {
 	return New(Spec{
 		Name: "read_file",
 		Description: "Read a text file of the workspace. Lines are numbered (\"12→text\"); the numbers are not part of the file. " +
-			fmt.Sprintf("A page has at most %d bytes; go on with offset. Lines are cut after %d bytes. A directory is listed.", maxReadBytes, maxLineBytes),
+			fmt.Sprintf("A page has at most %d bytes; continue with offset. Lines are cut after %d bytes. A directory is listed.", maxReadBytes, maxLineBytes),
 		Parameters: object([]string{"path"}, map[string]any{
 			"path":   property("string", "File, relative to the working directory"),
 			"offset": property("integer", "First line to read, from 1 (default 1); -20 reads the last 20 lines"),

@@ -155,7 +155,7 @@ func (c Commands) describe() string {
 		how += ", which can write only to the working directory and $TMPDIR,"
 	}
 	return how + " in the working directory. There is no input; output and errors come together. " +
-		fmt.Sprintf("Of a long output the first %d and the last %d bytes are shown. What still runs when the command ends is killed.", keepHead, keepTail)
+		fmt.Sprintf("Of a long output the first %d and the last %d bytes are shown. Processes that still run when the command ends are killed.", keepHead, keepTail)
 }
 
 func (c Commands) run(ctx context.Context, w *Workspace, a runArgs) (string, error) {
@@ -258,7 +258,7 @@ func (c Commands) bind(w *Workspace, cmd proc.Command) (proc.Command, error) {
 		Keep: append(neededCapabilities(w.real), c.Keep...), NoUnixSockets: c.NoUnixSockets, Whole: c.MustConfine,
 	}, cmd)
 	if err != nil {
-		return cmd, fmt.Errorf("the command was not run: %w. Go on without commands, and say in your answer what should be run", err)
+		return cmd, fmt.Errorf("the command was not run: %w. Continue without commands, and say in your answer what should be run", err)
 	}
 	return bound, nil
 }

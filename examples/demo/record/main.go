@@ -51,7 +51,7 @@ func parse(args []string) (o options, err error) {
 		return o, err
 	}
 	if o.command = f.Args(); len(o.command) == 0 {
-		return o, errors.New("which command? It stands behind --")
+		return o, errors.New("missing command after --")
 	}
 	return o, nil
 }

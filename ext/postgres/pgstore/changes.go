@@ -79,7 +79,7 @@ type fenceError struct {
 }
 
 // Error implements error.
-func (e *fenceError) Error() string { return "somebody else works on thread " + e.change.thread }
+func (e *fenceError) Error() string { return "another worker holds thread " + e.change.thread }
 
 // move makes a change in one statement: the comparison, the check of the lease, the swap, the facts, and the
 // note that it was made. Errors are [*standsError] and [*fenceError].

@@ -97,7 +97,7 @@ func (x *examination) notify() {
 	const area = "notify"
 	n := x.config.Notify
 	if n == nil || n.Command == nil && n.Webhook == nil {
-		x.warn(area, `uwf config set notify.command '["notify-send","uwf"]'`, "nobody is notified when a thread stops")
+		x.warn(area, `uwf config set notify.command '["notify-send","uwf"]'`, "no notification is sent when a thread stops")
 		return
 	}
 	for _, event := range []string{protocol.NoticeWaiting, protocol.NoticeError} {

@@ -365,7 +365,7 @@ func FindPlayers(ctx context.Context, e env.Env, installed []string) []Player {
 			players = append(players, *p)
 		}
 	}
-	own := Player{Name: builtin, Title: "uwf's own agent, with a model of yours (a key, or a server on this machine)"}
+	own := Player{Name: builtin, Title: "uwf's own agent, with your model (a key, or a server on this machine)"}
 	if !slices.Contains(installed, protocol.AgentName(builtin)) {
 		own.Problem, own.Do = "uwf-builtin is not on PATH", install(builtin)
 	}

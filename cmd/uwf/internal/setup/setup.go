@@ -498,8 +498,8 @@ func heedsPermission(command string) bool {
 const header = `# The configuration of uwf. "uwf config list" shows what is in force, "uwf doctor" what is
 # wrong with it. It holds keys: keep it to yourself (mode 0600).
 #
-# Providers, models and agents have names of your own. Instead of apiKey, apiKeyEnv names the
-# variable that holds it. An agent is any program that follows the protocol; its permission is
+# You choose the names of providers, models and agents. Instead of apiKey, apiKeyEnv gives the
+# variable that holds the key. An agent is any program that follows the protocol; its permission is
 # full, edits (no commands) or read-only. modelOverrides and agentOverrides choose for a role:
 #   agentOverrides: { <workflow>: { <role>: <agent> } }
 # builtin.allowCommands lists the programs that our own agents may run: "*" is any, [] is none.

@@ -161,7 +161,7 @@ func directoryText(s protocol.ThreadShow, t *thread.Thread) string {
 	}
 	text := w.Root
 	if w.Mode == worktree.InWorktree {
-		text += ", a worktree of its own"
+		text += ", in its own worktree"
 	}
 	if w.Branch != "" {
 		text += ", branch " + w.Branch
