@@ -91,7 +91,7 @@ func TestWaitOutlastsALoop(t *testing.T) {
 	require.Equal(t, 7, w.agentRuns())
 }
 
-func TestWorkerThatCannotBeginSaysWhyAtOnce(t *testing.T) {
+func TestWorkerReportsStartError(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ready")
 	id := w.start()
@@ -117,7 +117,7 @@ func (w *world) mustDo(id, script string) protocol.StepOutput {
 	return outs[len(outs)-1]
 }
 
-func TestNobodyElseCanBeAWorker(t *testing.T) {
+func TestOthersCannotBeWorker(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ready")
 	id := w.start()

@@ -84,7 +84,7 @@ func TestARunBeginsNothingOnceItHasCostWhatItMay(t *testing.T) {
 
 // Tokens and time bound a run as dollars do. A limit of the thread overrides the workflow's, and that the
 // config's.
-func TestWhoseLimitHolds(t *testing.T) {
+func TestEffectiveLimit(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	w := newWorld(t, "!cost:again/?/40")

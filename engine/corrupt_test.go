@@ -111,7 +111,7 @@ func TestDamagedResultOfAnInterruptedStep(t *testing.T) {
 	require.False(t, w.mustStep(id, StepOptions{}).Adopted)
 }
 
-func TestOverviewGoesOnPastDamage(t *testing.T) {
+func TestOverviewSkipsDamage(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	w := newWorld(t, "unclear")

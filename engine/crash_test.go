@@ -93,7 +93,7 @@ func TestFinishedWorkOfAKilledEngineIsAdopted(t *testing.T) {
 }
 
 // A finished step is adopted, whatever agent is given now and however its name is spelled.
-func TestFinishedWorkIsAdoptedWhoeverIsAskedNow(t *testing.T) {
+func TestFinishedWorkIsAdoptedByAnyAgent(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		change  func(w *world, o *StepOptions)
@@ -141,7 +141,7 @@ func TestInterruptedWorkThatCameToNothingIsRunAgain(t *testing.T) {
 }
 
 // A wrong result of an interrupted step isn't adopted. It is reported once.
-func TestInterruptedLieIsToldOnce(t *testing.T) {
+func TestInterruptedLieIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	id := w.start()

@@ -82,7 +82,7 @@ func TestAStepInFlightCanBeLookedAt(t *testing.T) {
 	require.Empty(t, running)
 }
 
-func TestProgressHearsOfWhatIsBeingWritten(t *testing.T) {
+func TestProgressReportsWrites(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "!writes:go")
 	p := &recorder{}

@@ -381,7 +381,7 @@ func TestATickSendsOneScout(t *testing.T) {
 }
 
 // Starting a background worker doesn't wait for the account; the worker does.
-func TestABackgroundWorkerWaitsAlone(t *testing.T) {
+func TestBackgroundWorkerWaits(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	w := newWorld(t, "ready")

@@ -18,7 +18,7 @@ import (
 
 // A step ends on request or after its timeout even if the lock of the heads is held. The agent's result is
 // adopted later.
-func TestALockOfTheHomeIsNotWaitedForForEver(t *testing.T) {
+func TestHomeLockTimeout(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]protocol.Code{"signal": protocol.CodeTerminated, "timeout": protocol.CodeTimeout} {
 		t.Run(name, func(t *testing.T) {

@@ -200,7 +200,7 @@ func TestOutputOfAnEarlierStepIsNoResult(t *testing.T) {
 
 // If the stdout of an agent is lost after it submitted its step, the result recorded by the submission is
 // adopted. If nothing is left, that is reported.
-func TestResultWhoseOutputIsLostIsAdopted(t *testing.T) {
+func TestResultWithLostOutputIsAdopted(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(stdout string) error{
 		"removed":   os.Remove,

@@ -70,7 +70,7 @@ func TestStepsLeadToTheEnd(t *testing.T) {
 	require.NoFileExists(t, w.lockFile(id), "an ended thread keeps no lock file")
 }
 
-func TestWarningsOfAnAgentAreTold(t *testing.T) {
+func TestAgentWarningsAreReported(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "!warn:ready,!warn:error")
 	var warnings []string
@@ -83,7 +83,7 @@ func TestWarningsOfAnAgentAreTold(t *testing.T) {
 	require.Equal(t, []string{"no wall", "no wall"}, warnings, "an error of its own does not hide it")
 }
 
-func TestAgentGetsWhatTheContractSays(t *testing.T) {
+func TestAgentContract(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "!show")
 	w.config.Agents["fake"] = protocol.Agent{
@@ -385,7 +385,7 @@ func TestStepIsFlushedOnce(t *testing.T) {
 	require.EqualValues(t, 1, counting.commits.Load())
 }
 
-func TestReadsWhatIsThereWhenTheConfigIsBroken(t *testing.T) {
+func TestReadsWithBrokenConfig(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "again")
 	id := w.start()

@@ -128,7 +128,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-func TestStopKeepsWhatIsFinished(t *testing.T) {
+func TestStopKeepsFinishedWork(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "!finish-when-told:ready")
 	id := w.start()

@@ -129,7 +129,7 @@ func TestConditionThatFails(t *testing.T) {
 }
 
 // A condition reads only the steps that it can reach, so the cost of a step doesn't grow with its thread.
-func TestHistoryIsReadAsFarAsItIsAskedFor(t *testing.T) {
+func TestHistoryIsReadLazily(t *testing.T) {
 	t.Parallel()
 	const long = 5000
 	for expression, want := range map[string]int{

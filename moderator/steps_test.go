@@ -186,7 +186,7 @@ func TestEarlierAnswersAfterTheEnd(t *testing.T) {
 }
 
 // The number of steps read depends on the distance to the named answers, not on the thread's length.
-func TestEarlierAnswersAreReadAsFarAsNeeded(t *testing.T) {
+func TestEarlierAnswersAreReadLazily(t *testing.T) {
 	t.Parallel()
 	const long = 10_000
 	for template, want := range map[string]int{

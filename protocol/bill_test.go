@@ -8,7 +8,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-func TestWhatIsUnknownOfOnePartIsUnknownOfAll(t *testing.T) {
+func TestUnknownPartMakesSumUnknown(t *testing.T) {
 	t.Parallel()
 	usd := func(f float64) *float64 { return &f }
 	whole := protocol.Usage{Turns: 1, InputTokens: 10, OutputTokens: 2, CostUSD: usd(0.1)}

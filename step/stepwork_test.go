@@ -106,7 +106,7 @@ func TestBriefOfAFirstStep(t *testing.T) {
 	require.Contains(t, prompt.Full(b.Parts), "$status: done")
 }
 
-func TestBriefTellsWhatHappened(t *testing.T) {
+func TestBriefReportsHistory(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	planned := f.step("planner", 1, "The plan.")

@@ -70,7 +70,7 @@ func TestNoDatabaseAndNoIndex(t *testing.T) {
 // gone prevents Save from restoring the database.
 func (u *user) gone() { u.Original.Forget() }
 
-func TestADamagedDatabaseIsTold(t *testing.T) {
+func TestReportsDamagedDatabase(t *testing.T) {
 	t.Parallel()
 	u := newUser(t, originaltest.Flat)
 	u.Save()

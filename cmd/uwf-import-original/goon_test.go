@@ -29,7 +29,7 @@ func built(t *testing.T, programs ...string) string {
 
 // Imported threads can be shown, read, forked, stepped and moved by the released programs, and uwf finds the
 // importer next to itself.
-func TestThreadsGoOn(t *testing.T) {
+func TestThreadsContinue(t *testing.T) {
 	t.Parallel()
 	bin := built(t, "uwf", "uwf-mock", "uwf-import-original")
 	u := newUser(t, originaltest.Nodes)

@@ -124,7 +124,7 @@ func (u *user) headOf(id string) cas.Hash {
 	return h
 }
 
-func TestEverythingIsBrought(t *testing.T) {
+func TestEverythingIsImported(t *testing.T) {
 	t.Parallel()
 	for _, layout := range []originaltest.Layout{originaltest.Flat, originaltest.Nodes} {
 		t.Run("layout "+string(layout), func(t *testing.T) {
@@ -218,7 +218,7 @@ func TestNodesKeepTheirBytes(t *testing.T) {
 	}
 }
 
-func TestWhatIsBrokenIsTold(t *testing.T) {
+func TestDamageIsReported(t *testing.T) {
 	t.Parallel()
 	u := newUser(t, originaltest.Flat)
 	broken := u.Steps("solve", u.Start(u.workflow, "broken", "/"),
@@ -276,7 +276,7 @@ func TestTheNewestHeadCounts(t *testing.T) {
 }
 
 // Both the original and uwf are used for a while after the first import.
-func TestBothGoOn(t *testing.T) {
+func TestBothContinue(t *testing.T) {
 	t.Parallel()
 	u := newUser(t, originaltest.Flat)
 	_, report, _ := u.run()

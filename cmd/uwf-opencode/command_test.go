@@ -52,7 +52,7 @@ func TestSettings(t *testing.T) {
 
 // An apparently final step is not final if the model continues because opencode has compacted the
 // conversation.
-func TestGoesOnAfterStop(t *testing.T) {
+func TestContinuesAfterStop(t *testing.T) {
 	t.Parallel()
 	stream := strings.Join([]string{
 		`{"type":"step_start","sessionID":"ses_1","part":{"messageID":"m1"}}`,

@@ -59,7 +59,7 @@ func TestReadResult(t *testing.T) {
 	}
 }
 
-func TestReadResultSaysWhatIsWrong(t *testing.T) {
+func TestReadResultErrors(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ stdout string }{
 		"nothing":                              {""},

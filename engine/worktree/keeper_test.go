@@ -407,7 +407,7 @@ func TestCheck(t *testing.T) {
 }
 
 // Files left out by an earlier step are reported once.
-func TestLeftIsToldOnce(t *testing.T) {
+func TestLeftIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	w := worktreetest.New(t)
 	ctx := t.Context()

@@ -90,7 +90,7 @@ func withoutFrontmatter(s string) string {
 }
 
 // Without an answer the thread keeps waiting.
-func TestNobodyThere(t *testing.T) {
+func TestNoListener(t *testing.T) {
 	process, out := outside(t, "", "book.yaml", "Book a table.")
 	require.ErrorContains(t, run(host.Context(t.Context()), process), "waits for an answer")
 	require.Contains(t, out.String(), "For which day?")

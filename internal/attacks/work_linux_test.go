@@ -50,7 +50,7 @@ func work() []row {
 	}
 }
 
-func TestWorkGoesOnInside(t *testing.T) {
+func TestWorkContinuesInside(t *testing.T) {
 	t.Parallel()
 	tier := tier(t)
 	rows := slices.DeleteFunc(work(), func(r row) bool { return r.only != "" && r.only != tier })

@@ -10,7 +10,7 @@ import (
 )
 
 // The normal end of -fuzztime is not a failure of a target; everything else is.
-func TestFuzzTellsTheEndFromAFailure(t *testing.T) {
+func TestFuzzDistinguishesEndFromFailure(t *testing.T) {
 	t.Parallel()
 	script, err := filepath.Abs("fuzz.sh")
 	require.NoError(t, err)

@@ -110,7 +110,7 @@ func install(t *testing.T, path, url string, env ...string) (home, output string
 	return home, string(out), err
 }
 
-func TestInstallScriptFetchesWithWhatIsThere(t *testing.T) {
+func TestInstallScriptUsesAvailableDownloader(t *testing.T) {
 	t.Parallel()
 	_, url := servedRelease(t)
 	for fetcher := range fetchers {

@@ -27,7 +27,7 @@ func random(seed int64, n int) Graph {
 }
 
 // In each layer, boxes don't overlap, and edges that don't close a loop lead down.
-func TestNothingLiesOnAnything(t *testing.T) {
+func TestNoOverlaps(t *testing.T) {
 	t.Parallel()
 	for seed := range int64(20) {
 		l := newLayout(random(seed, 20))

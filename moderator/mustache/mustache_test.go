@@ -145,7 +145,7 @@ func TestSyntaxErrors(t *testing.T) {
 	}
 }
 
-func TestTagsTellACheckerWhatIsUsed(t *testing.T) {
+func TestTagsMarkUsedFields(t *testing.T) {
 	t.Parallel()
 	tpl, err := Parse("{{! c }}{{a.b}}\n{{#xs}}{{^y}}é{{{.}}}{{/y}}{{/xs}}{{=| |=}}|&z|")
 	require.NoError(t, err)

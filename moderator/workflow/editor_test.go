@@ -95,7 +95,7 @@ func accepts(text string) error {
 	return err
 }
 
-func TestSchemaAcceptsWhatIsValid(t *testing.T) {
+func TestSchemaAcceptsValid(t *testing.T) {
 	t.Parallel()
 	schema := editorSchema(t)
 	for name, text := range good(t) {
@@ -123,7 +123,7 @@ func TestExamplesNameTheirSchema(t *testing.T) {
 }
 
 // uwf rejects everything that the schema rejects, so editors never mark valid files as wrong.
-func TestSchemaRefusesNothingThatIsValid(t *testing.T) {
+func TestSchemaNeverRejectsValid(t *testing.T) {
 	t.Parallel()
 	schema := editorSchema(t)
 	texts := good(t)

@@ -34,7 +34,7 @@ func TestStorePutsEachSchemaUnderATitle(t *testing.T) {
 	require.NotContains(t, def.Schemas["planner"], "title")
 }
 
-func TestStoreSaysWhichSchemaFailed(t *testing.T) {
+func TestStoreNamesFailedSchema(t *testing.T) {
 	t.Parallel()
 	def, err := parse(base(t))
 	require.NoError(t, err)

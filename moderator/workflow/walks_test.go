@@ -65,7 +65,7 @@ func wild(r *rand.Rand) (text func(prompts map[int]string) string, edges, roles 
 }
 
 // If validate reports nothing, no path of a thread fails because of a missing answer.
-func TestNothingIsMissingThatWasNotSaid(t *testing.T) {
+func TestMissingPartsAreReported(t *testing.T) {
 	t.Parallel()
 	tried, taken, rendered := 0, 0, 0
 	for seed := range uint64(40) {

@@ -191,7 +191,7 @@ func TestListsOfTransitionsAndConditions(t *testing.T) {
 	require.Equal(t, string(want), string(text))
 }
 
-func TestRestoreNamesTheRoleWhoseSchemaIsMissing(t *testing.T) {
+func TestRestoreNamesRoleWithoutSchema(t *testing.T) {
 	t.Parallel()
 	_, err := workflowtext.Restore(protocol.Workflow{Roles: map[string]protocol.Role{"a": {Frontmatter: "0000000000001"}}}, memory{}.get)
 	prosetest.Error(t, err)

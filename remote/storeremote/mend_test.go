@@ -18,7 +18,7 @@ import (
 
 // A damaged node counts as missing, and any client can store it again, even several at once. The same holds
 // for objects, but their damage is found when they are read.
-func TestMended(t *testing.T) {
+func TestRepaired(t *testing.T) {
 	t.Parallel()
 	ctx, dir := t.Context(), filepath.Join(t.TempDir(), "team")
 	open := func() *storeremote.Remote {

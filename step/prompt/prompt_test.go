@@ -163,7 +163,7 @@ func TestExtractionForbidsInvention(t *testing.T) {
 }
 
 // A long task that the workflow passes on unchanged appears only once.
-func TestALongTaskIsToldOnce(t *testing.T) {
+func TestLongTaskIsSentOnce(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("Fix it. ", 100)
 	full := prompt.Full(prompt.Parts{Task: long, EdgePrompt: long + "\n"})

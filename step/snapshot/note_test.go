@@ -70,7 +70,7 @@ func TestFewProcesses(t *testing.T) {
 }
 
 // The note of an index is valid only while the index and the ref are unchanged.
-func TestWhatIsKnownIsTrue(t *testing.T) {
+func TestKnownFacts(t *testing.T) {
 	t.Parallel()
 	w := repository(t)
 	first := w.take()

@@ -37,7 +37,7 @@ func withProject(t *testing.T, text string) (user, merged protocol.Config, err e
 }
 
 // The user's values take precedence; for limits the stricter one applies.
-func TestProjectIsBeneathTheUser(t *testing.T) {
+func TestUserConfigOverridesProject(t *testing.T) {
 	t.Parallel()
 	user, c, err := withProject(t, `
 agents:

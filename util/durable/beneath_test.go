@@ -11,7 +11,7 @@ import (
 )
 
 // No operation changes files outside the directory, even if other users can write the directory.
-func TestBeneath(t *testing.T) {
+func TestRooted(t *testing.T) {
 	t.Parallel()
 	dir, outside := t.TempDir(), t.TempDir()
 	disk := durable.Rooted(dir)

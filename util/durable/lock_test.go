@@ -145,7 +145,7 @@ func child(part string, args ...string) *exec.Cmd {
 }
 
 // LockExclusive repeatedly succeeds even if so many processes share the lock that it is never free by chance.
-func TestLockAloneAmongManyWhoShare(t *testing.T) {
+func TestLockExclusiveAmongManyShared(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "l")
 	var running []*exec.Cmd

@@ -253,7 +253,7 @@ func appendEach(names ...string) func(*testing.T, durable.FS, func(string) strin
 }
 
 // The operation in progress during the power cut might have started.
-func TestReplayBegunOperation(t *testing.T) {
+func TestReplayStartedOperation(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	rec := durabletest.NewRecorder(durable.OS(), root)

@@ -13,7 +13,7 @@ import (
 )
 
 // A wait is reported once, and only if it takes long.
-func TestWaitingIsTold(t *testing.T) {
+func TestWaitingIsReported(t *testing.T) {
 	t.Parallel()
 	for wait, want := range map[time.Duration]int{2 * time.Second: 0, time.Minute: 1} {
 		path := filepath.Join(t.TempDir(), "x.lock")

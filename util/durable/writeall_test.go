@@ -62,7 +62,7 @@ func TestWriteAllFlushes(t *testing.T) {
 }
 
 // A file that another process wrote without a flush becomes durable, including its name.
-func TestWriteAllOfWhatIsPresent(t *testing.T) {
+func TestWriteAllPresent(t *testing.T) {
 	t.Parallel()
 	for mode, model := range map[durable.Mode]durabletest.Model{durable.Full: durabletest.Posix, durable.Batch: durabletest.Ordered} {
 		for _, alone := range []bool{true, false} {

@@ -36,7 +36,7 @@ func TestGet(t *testing.T) {
 	require.Equal(t, want, e.Get("PATH"))
 }
 
-func TestWithLeavesTheOriginalAlone(t *testing.T) {
+func TestWithKeepsOriginal(t *testing.T) {
 	t.Parallel()
 	environ := make([]string, 1, 10) // capacity that two copies must not share
 	environ[0] = "A=0"

@@ -39,7 +39,7 @@ func TestWhatWouldBeChangedIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhatIsKeptIsRead(t *testing.T) {
+func TestKeptIsRead(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		`9007199254740991`, `-9007199254740991`, `9007199254740992`, `9007199254740994`, `18446744073709552000`, `0.1000000000000000055`, `1e300`, `-0`,

@@ -61,7 +61,7 @@ func TestATextThatRepeatsTheLastOneIsWrittenOnce(t *testing.T) {
 	require.Len(t, c.got, 3)
 }
 
-func TestATextThatNobodyRecordsIsStale(t *testing.T) {
+func TestUnrecordedTextIsStale(t *testing.T) {
 	t.Parallel()
 	c := newPackage(t)
 	for _, name := range []string{"TestA", "TestA", "TestA/sub", "TestGone"} {

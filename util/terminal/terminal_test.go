@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestWriterShowsWhatItIsTold(t *testing.T) {
+func TestWriterShowsText(t *testing.T) {
 	t.Parallel()
 	var screen bytes.Buffer
 	w := (&Writer{}).Through(&screen)
@@ -33,7 +33,7 @@ func TestWriterShowsWhatItIsTold(t *testing.T) {
 	require.Contains(t, pipe.String(), "\x1b[1mx"+`\u001b[2J`, "forced colours, but no stranger's")
 }
 
-func TestWhatIsNoTerminal(t *testing.T) {
+func TestNotTerminal(t *testing.T) {
 	t.Parallel()
 	f, err := os.Create(t.TempDir() + "/file")
 	require.NoError(t, err)

@@ -133,7 +133,7 @@ func TestTimeVectors(t *testing.T) {
 }
 
 // Ids of both kinds from every month of a long period are distinguished.
-func TestTimeTellsKindsApart(t *testing.T) {
+func TestTimeDistinguishesKinds(t *testing.T) {
 	t.Parallel()
 	end := time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
 	for at := time.Date(2003, 1, 1, 0, 0, 0, 0, time.UTC); at.Before(end); at = at.AddDate(0, 1, 0) {

@@ -84,7 +84,7 @@ total: 12
 `, string(text))
 }
 
-func TestRefusesWhatIsNoValue(t *testing.T) {
+func TestRejectsNonValue(t *testing.T) {
 	t.Parallel()
 	_, err := yamltext.Marshal(yamltext.Map{{Key: "k", Value: struct{}{}}})
 	prosetest.Error(t, err)

@@ -18,7 +18,7 @@ import (
 )
 
 // A try without an answer is continued once.
-func TestInterruptedTryGoesOn(t *testing.T) {
+func TestInterruptedTryContinues(t *testing.T) {
 	t.Parallel()
 	var seen []agentkit.Request
 	broken := errors.New("the endpoint is gone")

@@ -167,7 +167,7 @@ func TestLimitBaseIsTakenOver(t *testing.T) {
 	require.Equal(t, 2, got.Step.LimitBase)
 }
 
-func TestRequestTellsTheStory(t *testing.T) {
+func TestRequestContainsHistory(t *testing.T) {
 	t.Parallel()
 	o := agents()["plain"]
 	o.Run = spy(o.Run, func(req *agentkit.Request) {

@@ -64,7 +64,7 @@ func TestARoleThatComesBackContinuesItsSession(t *testing.T) {
 	require.Empty(t, req.SessionID, "another agent has had the role's last turn")
 }
 
-func TestOnlyWhatHappenedSinceIsTold(t *testing.T) {
+func TestOnlyNewEventsAreReported(t *testing.T) {
 	t.Parallel()
 	w := twoRoles()
 	th := agentkittest.New(t, scenario{Workflow: &w})
@@ -78,7 +78,7 @@ func TestOnlyWhatHappenedSinceIsTold(t *testing.T) {
 	require.Contains(t, req.Prompt, "Rejected.")
 }
 
-func TestStartOverTellsEverything(t *testing.T) {
+func TestStartOverSendsEverything(t *testing.T) {
 	t.Parallel()
 	th := agentkittest.New(t, scenario{Task: "The task."})
 	var req agentkit.Request

@@ -19,7 +19,7 @@ import (
 
 // An agent's reports are announced in order, the prompt first. A failed step keeps all of them in its detail.
 // None contains a secret.
-func TestAFailedStepTellsWhatHappened(t *testing.T) {
+func TestFailedStepReportsError(t *testing.T) {
 	t.Parallel()
 	const secret = "tell-nobody-123"
 	th := agentkittest.New(t, agentkittest.Scenario{Task: "The key is " + secret + "."})

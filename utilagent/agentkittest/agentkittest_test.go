@@ -31,7 +31,7 @@ func greeter() agentkit.Options {
 }
 
 // A thread continues from step to step, and its forks share its steps.
-func TestThreadGoesOn(t *testing.T) {
+func TestThreadContinues(t *testing.T) {
 	t.Parallel()
 	th := agentkittest.New(t, agentkittest.Scenario{History: []agentkittest.History{{Output: map[string]any{"$status": "failed"}}}})
 	require.Equal(t, "hello 2", th.Run(greeter()).Succeeded().Content)

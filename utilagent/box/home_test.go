@@ -11,7 +11,7 @@ import (
 )
 
 // docs/security.md lists the visible parts of a home.
-func TestDocsListWhatIsShown(t *testing.T) {
+func TestDocsListOutput(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/security.md")
 	require.NoError(t, err)

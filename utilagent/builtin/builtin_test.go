@@ -51,7 +51,7 @@ func TestWorksInTheWorkspaceAndLeavesARecord(t *testing.T) {
 }
 
 // A rejected answer is corrected in the same conversation, in which nothing may be changed any more.
-func TestCorrectionGoesOnInTheConversation(t *testing.T) {
+func TestCorrectionContinuesConversation(t *testing.T) {
 	t.Parallel()
 	e := serve(t,
 		say("---\n$status: perfect\n---\n"),
@@ -106,7 +106,7 @@ func TestLostConversationBeginsAnew(t *testing.T) {
 	require.Contains(t, again[1], "it works", "the prompt tells what happened so far")
 }
 
-func TestUsedUpBudgetSuspendsAndGoesOn(t *testing.T) {
+func TestUsedUpBudgetSuspendsAndResumes(t *testing.T) {
 	t.Parallel()
 	e := serve(t, call("list_dir", `{}`), say("Half of it is done."), say(done))
 	th := agentkittest.New(t, e.scenario("builtin: { maxTurns: 2 }"))

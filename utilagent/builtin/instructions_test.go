@@ -36,7 +36,7 @@ func projectOf(t *testing.T, e *endpoint, config string) (th *agentkittest.Threa
 // The files of the workspace and its parents are read up to the root of the repository, the nearest last.
 // They precede the task, between tags, and the record lists them. A later visit gets them again only if they
 // changed.
-func TestProjectSaysHowToWork(t *testing.T) {
+func TestProjectInstructions(t *testing.T) {
 	t.Parallel()
 	for name, options := range map[string]func() *endpoint{
 		"builtin": func() *endpoint { return serve(t, say(done)) },
@@ -82,7 +82,7 @@ func TestProjectSaysHowToWork(t *testing.T) {
 }
 
 // Nothing is read beyond the bounds, and omissions are reported.
-func TestProjectThatSaysTooMuch(t *testing.T) {
+func TestProjectInstructionsTooLong(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		window string

@@ -86,7 +86,7 @@ func TestBudgetsSuspend(t *testing.T) {
 }
 
 // The detail of a run shows what happened.
-func TestDetailTellsWhatHappened(t *testing.T) {
+func TestDetailReportsHistory(t *testing.T) {
 	t.Parallel()
 	e := serve(t, refuse(503, "0.01"), call("read_file", `{"path":"nothing"}`), say("I am done."), say(done))
 	s := e.scenario("builtin: { allowCommands: [go], maxTokens: 5000 }")
@@ -144,7 +144,7 @@ func TestToolOfAThirdParty(t *testing.T) {
 }
 
 // An endpoint that does not report usage has none, not zeros.
-func TestUsageThatNobodyTells(t *testing.T) {
+func TestUnreportedUsage(t *testing.T) {
 	t.Parallel()
 	e := serve(t, reply{calls: []string{"list_dir", "{}"}, free: true}, reply{text: done, free: true})
 	th := agentkittest.New(t, e.scenario(""))
@@ -165,7 +165,7 @@ func TestUsageThatNobodyTells(t *testing.T) {
 }
 
 // The error for an unenforceable cost budget explains what is missing.
-func TestCostThatNobodyTells(t *testing.T) {
+func TestUnknownCost(t *testing.T) {
 	t.Parallel()
 	e := serve(t, say(done))
 	prosetest.Text(t, agentkittest.Run(t, Options(), e.scenario("builtin: { maxCostUsd: 1 }")).Failed().ErrorText())

@@ -146,7 +146,7 @@ ln -s ~/.bashrc PROJECT/s4.jsonl; echo made > ~/work/made`)
 }
 
 // Concurrent changes by the user are not lost.
-func TestUserGoesOnInASession(t *testing.T) {
+func TestUserContinuesSession(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, t.TempDir())
 	r := d.runner("A")

@@ -81,7 +81,7 @@ func TestProgramsKnowOnlyTheirPast(t *testing.T) {
 }
 
 // A session that is used while it is copied may have its new turns in the copy.
-func TestASessionThatGoesOnWhileItIsCopied(t *testing.T) {
+func TestSessionChangesDuringCopy(t *testing.T) {
 	t.Parallel()
 	a := toy()
 	a.Sessions.Forks = true

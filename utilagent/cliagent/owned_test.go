@@ -31,7 +31,7 @@ func TestOpencodeConfig(t *testing.T) {
 
 // The contents of the user's caches are run later, by npx, a hook, or a build. So a program has private
 // caches.
-func TestACacheOfItsOwn(t *testing.T) {
+func TestSeparateCache(t *testing.T) {
 	t.Parallel()
 	if confine.Level() == 0 {
 		require.Zero(t, confine.Level(), "nothing is confined")
@@ -94,7 +94,7 @@ func TestNoLinkLeadsToARepositoryInTheCache(t *testing.T) {
 }
 
 // Files that a session's shells obey can be written by that session alone, and are removed with the step.
-func TestADirectoryOfTheSessionsOwn(t *testing.T) {
+func TestSessionDirectory(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
 	r := &runner{adapter: Adapter{Name: "claude-code", Program: "claude"}, env: env.Env{Environ: []string{"HOME=" + home}}}

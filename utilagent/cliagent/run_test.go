@@ -127,7 +127,7 @@ func TestOutcomes(t *testing.T) {
 }
 
 // A suspension promises to continue a session only if there is one.
-func TestASessionThatDoesNotGoOnIsNotPromised(t *testing.T) {
+func TestNoResumeHintWithoutSession(t *testing.T) {
 	t.Parallel()
 	const failing = "S {session}\nT I begin.\nX error server a"
 	for config, goesOn := range map[string]bool{"": true, "resume: false": false} {
@@ -250,7 +250,7 @@ func TestNotConfined(t *testing.T) {
 
 // If a limit is reached after the model has begun, the thread is suspended at the last try, even if that is
 // rejected at once. Before the first reply, the step fails.
-func TestALimitAfterTheWorkHasBegun(t *testing.T) {
+func TestLimitDuringWork(t *testing.T) {
 	t.Parallel()
 	const refused = "S {session}\nX error rate_limit slow down"
 	const begun = "S {session}\nT I begin.\nX error server 503"

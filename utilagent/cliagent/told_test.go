@@ -52,7 +52,7 @@ func toldIn(got *agentkittest.Outcome) (n int) {
 
 // Messages from people reach a working program if it can receive them, and otherwise before its answer is
 // accepted. (A report: "it is on the wrong track, and I can only kill it".)
-func TestWhatIsSaidIsHeardOnce(t *testing.T) {
+func TestMessageIsDeliveredOnce(t *testing.T) {
 	t.Parallel()
 	const said = "!post Leave the parser alone.\n"
 	for name, c := range map[string]struct {
@@ -82,7 +82,7 @@ func TestWhatIsSaidIsHeardOnce(t *testing.T) {
 }
 
 // A message delivered in a failed call is also part of the next try, which continues the session.
-func TestWhatIsSaidIsHeardAfterAFailure(t *testing.T) {
+func TestMessageIsDeliveredAfterFailure(t *testing.T) {
 	t.Parallel()
 	b := set(t, toy(), "").plays(
 		"S {session}\n!post Leave the parser alone.\n"+good+"\n.", "X error server 503", "S {session}\n"+good+"\n.",
@@ -96,7 +96,7 @@ func TestWhatIsSaidIsHeardAfterAFailure(t *testing.T) {
 }
 
 // Messages delivered to a lost session are delivered to the new one as well.
-func TestWhatWasHeardSurvivesALostSession(t *testing.T) {
+func TestMessagesSurviveLostSession(t *testing.T) {
 	t.Parallel()
 	b := set(t, hearing(), "").plays(
 		"S {session}\nT I begin.\n!post Leave the parser alone.\n!take\n!heard\nX error server 503\n!end",

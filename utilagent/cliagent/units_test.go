@@ -112,7 +112,7 @@ func (*closer) Close() error { return nil }
 
 // Unreported usage is not zero, unless a later call reports it. Errors on uwf's side, such as a full disk,
 // are never taken for the outcome of a call.
-func TestUntoldUsageIsNotZero(t *testing.T) {
+func TestUnreportedUsageIsNotZero(t *testing.T) {
 	t.Parallel()
 	told := tried{Outcome: Outcome{Usage: Usage{Usage: &protocol.Usage{}}}, usage: protocol.Usage{Turns: 1, InputTokens: 50, DurationMs: 3}, worked: true}
 	silent := tried{worked: true, usage: protocol.Usage{DurationMs: 4}}

@@ -325,7 +325,7 @@ ls / >/dev/null || echo cannot list root
 }
 
 // Describe reports the gaps, and nothing else.
-func TestWhatIsOpenIsSaid(t *testing.T) {
+func TestOpenIsReported(t *testing.T) {
 	t.Parallel()
 	if confine.Level() == 0 {
 		require.Empty(t, confine.Open(false))

@@ -153,7 +153,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	require.ErrorContains(t, err, "providers.local.baseUrl")
 }
 
-func TestServerThatIsNotThere(t *testing.T) {
+func TestMissingServer(t *testing.T) {
 	t.Parallel()
 	e := serve(t, says("never"))
 	c := e.client(&waits{})
@@ -164,7 +164,7 @@ func TestServerThatIsNotThere(t *testing.T) {
 }
 
 // An invalid certificate is reported without retries.
-func TestWrongCertificateIsToldAtOnce(t *testing.T) {
+func TestWrongCertificateIsReported(t *testing.T) {
 	t.Parallel()
 	e := httptest.NewUnstartedServer(says("never"))
 	e.Config.ErrorLog = log.New(io.Discard, "", 0)

@@ -10,7 +10,7 @@ import (
 )
 
 // A reply with only reasoning, as thinking models often send, is a valid reply.
-func TestAReplyOfThoughtsAloneIsAReply(t *testing.T) {
+func TestReplyWithOnlyThoughts(t *testing.T) {
 	t.Parallel()
 	thinks := "data: {\"choices\":[{\"delta\":{\"reasoning_content\":\"hm\"}}]}\n\n" +
 		"data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":5000,\"completion_tokens\":3000}}\n\ndata: [DONE]\n\n"
@@ -26,7 +26,7 @@ func TestAReplyOfThoughtsAloneIsAReply(t *testing.T) {
 	require.Equal(t, true, asked[1]["stream"], "streaming has lost nothing")
 }
 
-func TestWhatIsDroppedIsPaidFor(t *testing.T) {
+func TestDiscardedWorkIsCharged(t *testing.T) {
 	t.Parallel()
 	empty := "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":100,\"completion_tokens\":7}}\n\ndata: [DONE]\n\n"
 	whole := `{"choices":[{"message":{"content":%q},"finish_reason":"stop"}],"usage":{"prompt_tokens":100,"completion_tokens":3}}`
@@ -57,7 +57,7 @@ func TestAFilteredReplyIsPaidFor(t *testing.T) {
 	require.EqualValues(t, 7, resp.Bill().Usage().OutputTokens)
 }
 
-func TestUntoldUsageHasNoPrice(t *testing.T) {
+func TestUnreportedUsageHasNoPrice(t *testing.T) {
 	t.Parallel()
 	e := serve(t, says("ok"), reply(200, "application/json", `{"choices":[{"message":{"content":"ok"}}],"usage":{"prompt_tokens":0,"completion_tokens":0}}`))
 	c := e.client(&waits{})

@@ -24,7 +24,7 @@ func busy(n int) []http.HandlerFunc {
 }
 
 // Every reply of the scripted model costs 12 tokens and half a dollar.
-func TestBudgetsAreTold(t *testing.T) {
+func TestBudgetsAreReported(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
 		name   string

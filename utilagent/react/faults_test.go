@@ -113,7 +113,7 @@ func requireWellFormed(t *testing.T, r request) {
 }
 
 // Each failure at every request, and each form for every reply.
-func TestEveryFaultAlone(t *testing.T) {
+func TestEachFault(t *testing.T) {
 	t.Parallel()
 	for name, fail := range failures {
 		t.Run(name, func(t *testing.T) {

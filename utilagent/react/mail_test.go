@@ -10,7 +10,7 @@ import (
 )
 
 // A message from a person while the agent works is part of the next request, as a turn, and once.
-func TestWhatAPersonSaysIsHeard(t *testing.T) {
+func TestUserMessageIsDelivered(t *testing.T) {
 	t.Parallel()
 	m := script(t, reply("tool_calls", "Looking.", "a", "echo", `{"text":"1"}`), reply("tool_calls", "", "b", "echo", `{"text":"2"}`), say(final))
 	b := newBench(t, m)

@@ -170,7 +170,7 @@ func TestAChangeForgivesRepeats(t *testing.T) {
 	require.Len(t, b.ran, 12)
 }
 
-func TestNothingButFailuresEndsTheTools(t *testing.T) {
+func TestOnlyFailuresEndTools(t *testing.T) {
 	t.Parallel()
 	var replies []http.HandlerFunc
 	for i := range 8 {

@@ -76,7 +76,7 @@ func TestLastRoundHasOnlyResolve(t *testing.T) {
 }
 
 // Arguments of a tool are an object, so other values are wrapped in one.
-func TestValueThatIsNoObject(t *testing.T) {
+func TestValueIsNotObject(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]any{
 		`{"value":["a"]}`:                        []any{"a"},

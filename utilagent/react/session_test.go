@@ -14,7 +14,7 @@ import (
 )
 
 // A conversation continues in a copy, so the old one stays as the last completed step left it.
-func TestSessionGoesOnInACopy(t *testing.T) {
+func TestSessionContinuesInCopy(t *testing.T) {
 	t.Parallel()
 	m := script(t, say(final))
 	b := newBench(t, m)
@@ -39,7 +39,7 @@ func TestSessionGoesOnInACopy(t *testing.T) {
 }
 
 // A killed process leaves half a line and calls without an answer.
-func TestTornSessionGoesOn(t *testing.T) {
+func TestTornSessionContinues(t *testing.T) {
 	t.Parallel()
 	m := script(t, say(final))
 	b := newBench(t, m)

@@ -219,7 +219,7 @@ func TestWhenALimitIsReset(t *testing.T) {
 	}
 }
 
-func TestATimeWithoutAZoneIsOfTheMachine(t *testing.T) {
+func TestTimeWithoutZoneIsLocal(t *testing.T) {
 	t.Parallel()
 	tokyo := zone(t, "Asia/Tokyo")
 	now := time.Date(2026, 11, 28, 23, 30, 0, 0, tokyo)

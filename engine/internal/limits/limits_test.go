@@ -20,7 +20,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-func TestAccountsAreToldApart(t *testing.T) {
+func TestAccountsAreDistinct(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, Account{"claude-code", "claude-code"}, NewAccount("claude-code", nil))
 	seen := map[string]bool{}
@@ -221,7 +221,7 @@ func TestWithoutAScoutsLock(t *testing.T) {
 }
 
 // The success of an agent that started before a refusal doesn't end the limit.
-func TestASuccessFromBeforeSaysNothing(t *testing.T) {
+func TestEarlierSuccessIsIgnored(t *testing.T) {
 	t.Parallel()
 	a, _ := accounts(t)
 	begin := func() *Pass {

@@ -15,7 +15,7 @@ import (
 )
 
 // A missing uwf-box is reported once per home.
-func TestMissingBoxIsSaidOnceInAHome(t *testing.T) {
+func TestMissingBoxIsReportedOncePerHome(t *testing.T) {
 	t.Parallel()
 	if box.Find(box.Profile) != "" {
 		t.Skip()

@@ -92,7 +92,7 @@ func TestHistoriesStayShort(t *testing.T) {
 }
 
 // A failure of an agent is reported at once; other failures are retried until they are over.
-func TestWhatIsTriedAgain(t *testing.T) {
+func TestRetried(t *testing.T) {
 	t.Parallel()
 	end := steps(1)
 	s, e := play(t, Thread{Thread: "A"}, func(n int, r Request) (Outcome, error) {

@@ -76,7 +76,7 @@ func TestFound(t *testing.T) {
 	require.True(t, b.Found().Cut)
 }
 
-func TestWhatIsDisarmed(t *testing.T) {
+func TestDisarmed(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, script string
@@ -196,7 +196,7 @@ func TestNothingRunsLater(t *testing.T) {
 }
 
 // A repository created by a command keeps working for the next one.
-func TestNewRepositoriesGoOnWorking(t *testing.T) {
+func TestNewRepositoriesKeepWorking(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string][2]string{
 		"init":      {`git init -q n; cd n; touch f; git add f; git commit -qm f`, `cd n; git status; git log -1; echo x > f; git commit -qam g; git branch x; git checkout -q x`},

@@ -81,7 +81,7 @@ func (b boxed) merge(t *testing.T, script string) (added, removed, told []string
 	return added, removed, told
 }
 
-func TestWhatIsMerged(t *testing.T) {
+func TestMerged(t *testing.T) {
 	t.Parallel()
 	const fetch = "remote.up.fetch=+refs/heads/*:refs/remotes/up/*"
 	for _, c := range []struct {
@@ -128,7 +128,7 @@ func TestWhatIsMerged(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotMerged(t *testing.T) {
+func TestNotMerged(t *testing.T) {
 	t.Parallel()
 	for name, script := range map[string]string{
 		"a program":                 `git config core.fsmonitor "touch x"`,

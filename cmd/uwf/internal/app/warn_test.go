@@ -11,7 +11,7 @@ import (
 )
 
 // Each step of an agent repeats its warnings; the user sees them once, each on a separate line.
-func TestAWarningIsToldOnce(t *testing.T) {
+func TestWarningIsPrintedOnce(t *testing.T) {
 	t.Parallel()
 	var out, talk bytes.Buffer
 	a := &App{Env: env.Env{Stderr: &out}}

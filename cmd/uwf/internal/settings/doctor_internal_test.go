@@ -8,7 +8,7 @@ import (
 )
 
 // Important findings are not buried under unused agents.
-func TestAgentsThatNobodyAsksForShareALine(t *testing.T) {
+func TestUnusedAgentsShareLine(t *testing.T) {
 	t.Parallel()
 	prosetest.Text(t, diagnosisText(protocol.Diagnosis{Findings: []protocol.Finding{
 		{Area: "agents", Severity: protocol.SeverityNote, What: "uwf-codex 1.2.3: codex is not installed", Do: "npm install"},
