@@ -24,7 +24,7 @@ func TestStories(t *testing.T) {
 		lacks string // what the pages must get first
 	}{
 		{"answer three decisions with the keyboard", decideWithTheKeyboard, "an answer in the inbox leads to the thread"},
-		{"start a run from a form and watch it to its end", startAndWatch, "no page links to the form"},
+		{"start a run from a form and watch it to its end", startAndWatch, ""},
 		{"find out why a run failed and retry it", explainAndRetry, ""},
 		{"compare two runs", compareTwo, ""},
 		{"answer three decisions on a phone", decideOnAPhone, ""},
@@ -145,7 +145,7 @@ func decideWithTheKeyboard(o office) {
 func startAndWatch(o office) {
 	o.open("")
 	o.play("repeat: true\nsteps:\n  - turns:\n      - { say: I read the commits since the last version., delay: 500ms }\n      - { tool: run_command, args: { command: git log --oneline }, result: a1b2c3d Exports in parallel, delay: 1s }\n    output: Exports are faster.\n    delay: 1s\n    usage: { inputTokens: 9000, outputTokens: 400, costUsd: 0.04 }\n")
-	o.tap("nav", "Start")
+	o.tap("header", "Start a run")
 	o.do(chromedp.Focus(chromedp.CSS(`select[name="workflow"]`)))
 	o.key("changelog")
 	o.tap("main", "Choose")
