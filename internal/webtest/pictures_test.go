@@ -64,6 +64,9 @@ func TestPictures(t *testing.T) {
 		_, err := chromedp.Call(w.ctx, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "Europe/Berlin"})
 		require.NoError(t, err)
 		w.open(p.path)
+		if p.name == "inbox" { // the first cards show less of what a card can have
+			evaluate[bool](w, fmt.Sprintf(`(() => { const card = document.querySelector('#part-waiting article h3 a[href$="/thread/%s"]').closest('article'); while (card.previousElementSibling?.matches('article')) card.previousElementSibling.remove(); return true })()`, all.ship))
+		}
 		w.hideHome()
 		data, err := chromedp.Run(w.ctx, chromedp.CaptureScreenshot())
 		require.NoError(t, err)
