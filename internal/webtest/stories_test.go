@@ -19,20 +19,16 @@ func TestStories(t *testing.T) {
 	o := newOffice(w)
 	w.serve("--actions")
 	for _, story := range []struct {
-		name  string
-		told  func(office)
-		lacks string // what the pages must get first
+		name string
+		told func(office)
 	}{
-		{"answer three decisions with the keyboard", decideWithTheKeyboard, "an answer in the inbox leads to the thread"},
-		{"start a run from a form and watch it to its end", startAndWatch, ""},
-		{"find out why a run failed and retry it", explainAndRetry, ""},
-		{"compare two runs", compareTwo, ""},
-		{"answer three decisions on a phone", decideOnAPhone, ""},
+		{"answer three decisions with the keyboard", decideWithTheKeyboard},
+		{"start a run from a form and watch it to its end", startAndWatch},
+		{"find out why a run failed and retry it", explainAndRetry},
+		{"compare two runs", compareTwo},
+		{"answer three decisions on a phone", decideOnAPhone},
 	} {
 		ok := t.Run(story.name, func(t *testing.T) {
-			if story.lacks != "" {
-				t.Skip("NOT RUN: " + story.lacks)
-			}
 			inner := o
 			inner.world = w.within(t)
 			began := time.Now()
@@ -56,7 +52,21 @@ func (w *world) within(t *testing.T) *world {
 	return inner
 }
 
-// press presses a key.
+// expectRefused checks that the browser has logged that a form was rejected, and nothing else, and forgets it.
+func (w *world) expectRefused() {
+	w.Helper()
+	of := w.outer
+	require.Eventually(w, func() bool {
+		of.mu.Lock()
+		defer of.mu.Unlock()
+		return len(of.complain) == 1 && strings.Contains(of.complain[0], "422")
+	}, patience, pause)
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	of.complain = nil
+}
+
+// key presses a key.
 func (w *world) key(keys string) { w.Helper(); w.do(chromedp.KeyEvent(keys)) }
 
 // focused returns the text of the focused element.
@@ -107,7 +117,6 @@ func (w *world) answered(id string) {
 func decideWithTheKeyboard(o office) {
 	o.screen(1280, false)
 	o.open("")
-	before := evaluate[int](o.world, "document.querySelectorAll('#part-waiting article').length")
 
 	// The card shows what is asked and the choices; the choice that needs a text opens its field.
 	o.choose(o.oldest)
@@ -128,14 +137,13 @@ func decideWithTheKeyboard(o office) {
 
 	o.choose(o.ship)
 	o.key("a")
-	o.tabToText("change")
+	o.tabToText("drop")
 	o.key(kb.Enter)
 	o.answered(o.ship)
 
 	o.status(o.oldest, "completed")
 	o.status(o.announce, "completed")
-	require.Equal(o, before-2, evaluate[int](o.world, "document.querySelectorAll('#part-waiting article').length"), "the third asks again after the change")
-	require.Contains(o, o.text(), "?")
+	o.status(o.ship, "completed")
 	o.key("?")
 	o.do(chromedp.WaitVisible(chromedp.CSS("dialog[open]")))
 	o.accessible("the list of keys")
@@ -154,6 +162,7 @@ func startAndWatch(o office) {
 	o.do(chromedp.SendKeys(chromedp.CSS(`[name="input.version"]`), "2.4"))
 	o.tap("main", "Check first")
 	o.do(chromedp.WaitVisible(chromedp.CSS(".card.bad"))) // a wrong value is reported, and what was filled in stays
+	o.expectRefused()
 	require.Equal(o, "Mention the exports.", evaluate[string](o.world, `document.querySelector('[name="task"]').value`))
 	evaluate[string](o.world, `document.querySelector('[name="input.version"]').value = ""`)
 	o.do(chromedp.SendKeys(chromedp.CSS(`[name="input.version"]`), "v2.4"))
@@ -216,7 +225,7 @@ func decideOnAPhone(o office) {
 		o.tap(card+" h3", "")
 		o.do(chromedp.WaitVisible(chromedp.CSS("#part-act")))
 		o.narrow("thread " + id)
-		bottom := evaluate[int](o.world, `(() => { scrollTo(0, 0); return Math.ceil(Math.max(...[...document.querySelectorAll('[data-answer] button, [data-answer] summary')].filter((e) => e.offsetParent).slice(0, 1).map((e) => e.getBoundingClientRect().bottom))) })()`)
+		bottom := evaluate[int](o.world, `(() => { scrollTo(0, 0); return Math.ceil(Math.max(...[...document.querySelectorAll('[data-answer] :is(button, summary, select, textarea, input:not([type=hidden]))')].filter((e) => e.offsetParent).slice(0, 1).map((e) => e.getBoundingClientRect().bottom))) })()`)
 		require.LessOrEqual(o, bottom, 844, "the decision of %s is in the first screen", id)
 		fill()
 	}
@@ -227,9 +236,11 @@ func decideOnAPhone(o office) {
 		o.until("Not on a Friday.")
 	})
 	o.open("")
-	decide(o.ship, func() {
-		o.tap("[data-answer]", "ship")
-		o.status(o.ship, "completed")
+	decide(o.triage, func() {
+		o.do(chromedp.Focus(chromedp.CSS(`[data-answer] [name="field.severity"]`)), chromedp.KeyEvent("h"))
+		o.do(chromedp.SendKeys(chromedp.CSS(`[data-answer] [name="field.assignee"]`), "Ada"))
+		o.tap("[data-answer], form:has([data-answer])", "Answer")
+		o.status(o.triage, "completed")
 	})
 	o.open("")
 	decide(o.question, func() {
