@@ -519,7 +519,7 @@ func (r *runner) conclude(res *agentkit.Result, out tried) error {
 			return nil
 		}
 	case Failed:
-		if goesOn && r.sandboxDenied(out) {
+		if goesOn && r.needsUser(out) {
 			res.Suspend = r.limitText(out) + " " + r.resumeHint(out)
 			res.Limit = &agentkit.Failure{Kind: protocol.FailedRateLimit, RetryAt: out.resetsAt(r.env.Now())}
 			return nil
@@ -528,9 +528,9 @@ func (r *runner) conclude(res *agentkit.Result, out tried) error {
 	return r.failure(out, r.fail(out))
 }
 
-// sandboxDenied reports whether only time or money helps and a person must decide: the engine will neither switch to
+// needsUser reports whether only time or money helps and a person must decide: the engine will neither switch to
 // another agent nor retry soon.
-func (r *runner) sandboxDenied(out tried) bool {
+func (r *runner) needsUser(out tried) bool {
 	switch {
 	case r.req.Yields:
 	case out.Error == errorkind.Quota:
