@@ -36,7 +36,7 @@ func (d *hearingDecoder) Line(line []byte) ([]cliagent.Event, bool) {
 	return d.toyDecoder.Line(line)
 }
 
-func (*hearingDecoder) Tell(id, text string) ([]byte, error) {
+func (*hearingDecoder) EncodeMessage(id, text string) ([]byte, error) {
 	return []byte(id + " " + strconv.Quote(text) + "\n"), nil
 }
 
