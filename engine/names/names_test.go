@@ -65,7 +65,7 @@ func TestThread(t *testing.T) {
 		"@9": "not_found no-such-step", names.Short(foreign): "not_found end-of-foreign-id", "nothing": "not_found no-such-thread",
 		names.Short(child): "not_found end-of-foreign-id", "./x.yaml": "not_found names-path",
 		string(steps[0]): "not_found names-step", "": "not_found no-such-thread", "@{x}": "not_found no-such-thread",
-		"nothing@1": "not_found no-thread no-thread-in-address", old[:2]: "not_found",
+		"nothing@1": "not_found no-such-thread no-thread-in-address", old[:2]: "not_found",
 		"01ARZ3NDEKTSV4RRFFQ69G5FAV": "not_found no-such-thread",
 	} {
 		_, err := r.Thread(t.Context(), name)

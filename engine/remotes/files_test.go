@@ -229,6 +229,6 @@ func TestFilesAreCutOff(t *testing.T) {
 	got, err := eve.Pull(t.Context(), []string{id}, remotes.PullOptions{})
 	require.NoError(t, err)
 	require.Zero(t, got.Objects)
-	require.Contains(t, eve.said.String(), "stay at team")
+	require.Contains(t, eve.said.String(), "not pulled from team")
 	require.NotEmpty(t, eve.head(id))
 }

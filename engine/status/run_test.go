@@ -197,12 +197,12 @@ func TestRunning(t *testing.T) {
 
 	err = w.HeldBy(ctx, id)
 	require.Equal(t, protocol.CodeLocked, fault.Of(err).Code)
-	require.Equal(t, []string{"uwf thread wait " + id, "uwf thread stop " + id}, hints.All("", fault.Of(err)))
+	require.Equal(t, []string{"to wait for it: uwf thread wait " + id, "to stop it: uwf thread stop " + id}, hints.All("", fault.Of(err)))
 	require.Contains(t, fault.Of(err).Message, w.Clock.Format(time.RFC3339))
-	for agent, then := range map[string]string{"pi": " uses its result", protocol.CommandAgent: " runs the command again"} {
+	for agent, then := range map[string]string{"pi": "to use its result", protocol.CommandAgent: "to run the command again"} {
 		err = w.Outlived(id, rundir.Record{Agent: agent, Pid: 4242})
 		require.Equal(t, protocol.CodeLocked, fault.Of(err).Code)
-		require.Equal(t, "uwf thread wait "+id+"; uwf thread resume "+id+then, hints.All("", fault.Of(err))[0])
+		require.Equal(t, then+": uwf thread wait "+id+"; uwf thread resume "+id, hints.All("", fault.Of(err))[0])
 	}
 }
 

@@ -347,7 +347,7 @@ func TestUsedUpHints(t *testing.T) {
 		usedUp(outcome)(w, id)
 		out, err := w.Show(t.Context(), id)
 		require.NoError(t, err)
-		require.Equal(t, again, out.Error.Hint == "uwf thread resume "+id+" gives the step as much again", out.Error.Hint)
+		require.Equal(t, again, out.Error.Hint == "to grant the same number again: uwf thread resume "+id, out.Error.Hint)
 		require.Contains(t, out.Error.Hint, id)
 	}
 }

@@ -34,7 +34,7 @@ func TestReadFile(t *testing.T) {
 	var odd *safeopen.NotFileError
 	_, err = safeopen.ReadFile(link, 5, safeopen.NoFollow)
 	require.ErrorAs(t, err, &odd)
-	assert.Equal(t, link+" is not a file but a symbolic link", err.Error())
+	assert.Equal(t, link+" is a symbolic link, not a file", err.Error())
 	_, err = safeopen.ReadFile(dir, 5, safeopen.Follow)
 	require.ErrorAs(t, err, &odd)
 	assert.True(t, odd.Mode.IsDir())

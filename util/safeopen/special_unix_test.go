@@ -28,7 +28,7 @@ func TestSpecialFiles(t *testing.T) {
 			_, err := safeopen.OpenFile(path, flag, 0, safeopen.Follow)
 			var odd *safeopen.NotFileError
 			require.ErrorAs(t, err, &odd, path)
-			assert.Equal(t, path+" is not a file but "+want, err.Error())
+			assert.Equal(t, path+" is "+want+", not a file", err.Error())
 		}
 	}
 	_, err := safeopen.ReadFile(endless, 1<<20, safeopen.NoFollow)

@@ -428,6 +428,6 @@ func TestMustSayWhere(t *testing.T) {
 		for _, text := range tt.says {
 			require.Contains(t, err.Message, text, name)
 		}
-		require.Equal(t, "uwf thread resume "+id+" --cwd "+w.Env.Dir+" lets it work here, now and later", hints.All("", err)[1])
+		require.Equal(t, "to let it work here from now on: uwf thread resume "+id+" --cwd "+w.Env.Dir, hints.All("", err)[1])
 	}
 }
