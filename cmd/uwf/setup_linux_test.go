@@ -58,7 +58,7 @@ func setupOnTerminal(t *testing.T, answers string, environ ...string) (shown, co
 // With a coding agent, pressing Enter twice is enough.
 func TestSetupOfACodingAgent(t *testing.T) {
 	t.Parallel()
-	shown, config := setupOnTerminal(t, "9\n\n\n")
+	shown, config := setupOnTerminal(t, "9\n\n\n\n")
 	require.Contains(t, shown, "1  claude-code  Claude Code 2.1.197\n")
 	prosetest.Text(t, shown)
 	require.Contains(t, shown, "Answer:  I am a script.")
@@ -83,12 +83,13 @@ func TestSetupOfAModel(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	// The first becomes the default, and is the one that is tested.
-	answers := "claude-code,builtin\ny\n" + server.URL + "/v1\nmine\nsk-very-secret\n\n7\n2\ngo,git\n"
+	answers := "claude-code,builtin\ny\n" + server.URL + "/v1\nmine\nsk-very-secret\n\n7\n2\ngo,git\ny\n"
 	if _, err := exec.LookPath("uwf-builtin"); err == nil {
 		answers = "claude-code,builtin\n" + answers[len("claude-code,builtin\ny\n"):]
 	}
 	shown, config := setupOnTerminal(t, answers)
 	prosetest.Text(t, shown)
+	require.Contains(t, shown, filepath.Join(".agents", "skills", "uwf", "SKILL.md"))
 	require.NotContains(t, shown, "sk-very-secret")
 	require.Contains(t, shown, "Answer:  I am a script.")
 	require.Contains(t, config, "{name: small, provider: mine}")

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"html"
 	"html/template"
-	"regexp"
 	"strings"
 	"unicode"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
 
+	"github.com/united-workforce/uwf/util/lazyregexp"
 	"github.com/united-workforce/uwf/util/plaintext"
 )
 
@@ -72,8 +72,8 @@ func rendered(s string) (string, bool) {
 		return "", false
 	}
 	shown := plaintext.Escape(out.String()) // an entity may stand for anything
-	words := wordsOf(html.UnescapeString(tag.ReplaceAllString(shown, " ")))
-	for word, n := range wordsOf(listNumber.ReplaceAllString(s, " ")) {
+	words := wordsOf(html.UnescapeString(tag().ReplaceAllString(shown, " ")))
+	for word, n := range wordsOf(listNumber().ReplaceAllString(s, " ")) {
 		if words[word] < n {
 			return "", false
 		}
@@ -82,11 +82,11 @@ func rendered(s string) (string, bool) {
 }
 
 var (
-	tag        = regexp.MustCompile(`<[^>]*>`)
-	listNumber = regexp.MustCompile(`(?m)^[\s>*+-]*\d{1,9}[.)](\s|$)`)
-	rule       = regexp.MustCompile(`^[\s>|:-]*-[\s|:-]*$`) // below the head of a table
-	opening    = regexp.MustCompile(`^([\s>*+-]|\d{1,9}[.)]\s)+`)
-	container  = regexp.MustCompile(`>|[*+-]\s|[.)]\s`)
+	tag        = lazyregexp.New(`<[^>]*>`)
+	listNumber = lazyregexp.New(`(?m)^[\s>*+-]*\d{1,9}[.)](\s|$)`)
+	rule       = lazyregexp.New(`^[\s>|:-]*-[\s|:-]*$`) // below the head of a table
+	opening    = lazyregexp.New(`^([\s>*+-]|\d{1,9}[.)]\s)+`)
+	container  = lazyregexp.New(`>|[*+-]\s|[.)]\s`)
 )
 
 // parses reports whether the parser takes a text without taking long or dropping cells of a table.
@@ -96,11 +96,11 @@ func parses(s string) bool {
 		marks += strings.Count(s, mark)
 	}
 	for line := range strings.Lines(s) {
-		if len(container.FindAllString(opening.FindString(line), deepestMarkdown+1)) > deepestMarkdown {
+		if len(container().FindAllString(opening().FindString(line), deepestMarkdown+1)) > deepestMarkdown {
 			return false
 		}
-		if !rule.MatchString(line) {
-			line = opening.ReplaceAllString(line, "")
+		if !rule().MatchString(line) {
+			line = opening().ReplaceAllString(line, "")
 		}
 		line = strings.Trim(strings.TrimSpace(strings.ReplaceAll(line, `\|`, "")), "|")
 		n := strings.Count(line, "|") + 1
@@ -111,7 +111,7 @@ func parses(s string) bool {
 		case head > 0 && n > head:
 			return false
 		case head > 0:
-		case last == n && rule.MatchString(line):
+		case last == n && rule().MatchString(line):
 			head = n
 		}
 		last = n
@@ -170,7 +170,7 @@ func (inert) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 			info := string(b.Info.Value(source))
 			out = `<p class="lang">` + html.EscapeString(info) + `</p>`
 		}
-		out += `<pre><code class="language-` + tag.ReplaceAllString(string(plainName(b.Language(source))), "") + `">`
+		out += `<pre><code class="language-` + tag().ReplaceAllString(string(plainName(b.Language(source))), "") + `">`
 		for i := range b.Lines().Len() {
 			line := b.Lines().At(i)
 			out += html.EscapeString(string(line.Value(source)))
