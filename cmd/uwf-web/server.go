@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/engine/view/htmlpage"
+	"github.com/united-workforce/uwf/engine/view/htmlpage/markdown"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/hints"
@@ -46,7 +47,7 @@ type server struct {
 // parse parses the embedded templates.
 func (s *server) parse() error {
 	var err error
-	if s.templates, err = htmlpage.Templates(); err != nil {
+	if s.templates, err = htmlpage.Templates(markdown.Render); err != nil {
 		return err
 	}
 	if s.templates, err = s.templates.ParseFS(assets, "assets/*.html"); err != nil {

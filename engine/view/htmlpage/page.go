@@ -45,9 +45,21 @@ import (
 //go:embed templates
 var files embed.FS
 
-// Templates returns the templates "thread", "steps", "turns", "text" and "status".
-func Templates() (*template.Template, error) {
-	return template.New("page").ParseFS(files, "templates/*.html")
+// Render returns a text as HTML, or false to display it as it is. See package markdown.
+type Render func(text string) (string, bool)
+
+// Templates returns the templates "thread", "steps", "turns", "text" and "status". They display prose
+// with render; nil displays it as it is.
+func Templates(render Render) (*template.Template, error) {
+	prose := func(t Text) template.HTML {
+		if render != nil {
+			if out, ok := render(t.Body); ok {
+				return template.HTML(`<div class="md" dir="auto">` + out + `</div>`)
+			}
+		}
+		return template.HTML(`<pre dir="auto" tabindex="0">` + template.HTMLEscapeString(t.Body) + `</pre>`)
+	}
+	return template.New("page").Funcs(template.FuncMap{"prose": prose}).ParseFS(files, "templates/*.html")
 }
 
 // Style returns the style sheet of all pages.
@@ -528,8 +540,8 @@ type export struct {
 // newest steps, of long texts the start and the end, and the file mentions the omissions. With diffs set, it
 // includes the changed lines of files, not only their names. Errors are errors of reading the thread's state,
 // and of w.
-func Export(ctx context.Context, w io.Writer, e *engine.Engine, id string, diffs bool) error {
-	templates, err := Templates()
+func Export(ctx context.Context, w io.Writer, e *engine.Engine, id string, diffs bool, render Render) error {
+	templates, err := Templates(render)
 	if err != nil {
 		return err
 	}

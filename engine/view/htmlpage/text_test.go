@@ -13,7 +13,7 @@ import (
 // Templates show hostile texts and never execute them.
 func TestHostileTexts(t *testing.T) {
 	t.Parallel()
-	templates, err := htmlpage.Templates()
+	templates, err := htmlpage.Templates(nil)
 	require.NoError(t, err)
 	for name, text := range map[string]string{
 		"script":        `</pre><script>alert(1)</script>`,

@@ -417,7 +417,7 @@ func (a Commands) exportHTML(ctx context.Context, c *ucli.Context) error {
 
 func writePage(ctx context.Context, w io.Writer, e *engine.Engine, id string, diffs bool) error {
 	out := bufio.NewWriter(w)
-	return errors.Join(htmlpage.Export(ctx, out, e, id, diffs), out.Flush())
+	return errors.Join(htmlpage.Export(ctx, out, e, id, diffs, nil), out.Flush())
 }
 
 // watched is a store that checks nodes for keys when they leave the machine.

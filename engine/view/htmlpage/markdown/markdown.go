@@ -1,10 +1,11 @@
-package htmlpage
+// Package markdown renders untrusted Markdown as HTML for package htmlpage. Only uwf-web uses it: the
+// library takes milliseconds before main, which every step of uwf would pay for.
+package markdown
 
 import (
 	"bytes"
 	"fmt"
 	"html"
-	"html/template"
 	"strings"
 	"unicode"
 
@@ -20,8 +21,8 @@ import (
 	"github.com/united-workforce/uwf/util/plaintext"
 )
 
-// markdown renders untrusted Markdown. It has no HTML and no link references, whose definitions are invisible.
-var markdown = goldmark.New(
+// parsing reads and renders untrusted Markdown. It has no HTML and no link references, whose definitions are invisible.
+var parsing = goldmark.New(
 	goldmark.WithParser(parser.NewParser(parser.WithBlockParsers(
 		util.Prioritized(parser.NewSetextHeadingParser(), 100), util.Prioritized(parser.NewThematicBreakParser(), 200),
 		util.Prioritized(parser.NewListParser(), 300), util.Prioritized(parser.NewListItemParser(), 400),
@@ -45,19 +46,12 @@ const (
 	deepestMarkdown = 40       // nodes inside each other
 )
 
-// Prose renders the text as Markdown. If rendering would hide a word, it displays the text as it is.
-func (t Text) Prose() template.HTML {
-	if out, ok := rendered(t.Body); ok {
-		return template.HTML(`<div class="md" dir="auto">` + out + `</div>`)
-	}
-	return template.HTML(`<pre dir="auto" tabindex="0">` + html.EscapeString(t.Body) + `</pre>`)
-}
-
-func rendered(s string) (string, bool) {
+// Render returns the text as HTML. It reports false if rendering would hide a word or take long.
+func Render(s string) (string, bool) {
 	if len(s) > mostMarkdown || !parses(s) {
 		return "", false
 	}
-	doc, depth, deepest := markdown.Parser().Parse(text.NewReader([]byte(s))), 0, 0
+	doc, depth, deepest := parsing.Parser().Parse(text.NewReader([]byte(s))), 0, 0
 	_ = ast.Walk(doc, func(_ ast.Node, entering bool) (ast.WalkStatus, error) {
 		if depth--; entering {
 			depth += 2
@@ -68,7 +62,7 @@ func rendered(s string) (string, bool) {
 		return ast.WalkContinue, nil
 	})
 	var out bytes.Buffer
-	if deepest > deepestMarkdown || markdown.Renderer().Render(&out, []byte(s), doc) != nil {
+	if deepest > deepestMarkdown || parsing.Renderer().Render(&out, []byte(s), doc) != nil {
 		return "", false
 	}
 	shown := plaintext.Escape(out.String()) // an entity may stand for anything
