@@ -25,10 +25,10 @@ func TestFill(t *testing.T) {
 	require.Nil(t, got, "a start without inputs stays what it was")
 
 	for want, given := range map[string]map[string]any{
-		"usage: issue: required (Its number)":     {},
-		"usage: brunch: unknown":     {"issue": int64(1), "brunch": "x"},
-		"invalid: issue: must be a whole number":    {"issue": "x"},
-		"invalid: inputs too large: 100037": {"issue": int64(1), "branch": strings.Repeat("x", 100_000)},
+		"usage: issue: required (Its number)":    {},
+		"usage: brunch: unknown":                 {"issue": int64(1), "brunch": "x"},
+		"invalid: issue: must be a whole number": {"issue": "x"},
+		"invalid: inputs too large: 100037":      {"issue": int64(1), "branch": strings.Repeat("x", 100_000)},
 	} {
 		_, err := inputs.Fill(t.Context(), declared, given)
 		code, text, _ := strings.Cut(want, ": ")
