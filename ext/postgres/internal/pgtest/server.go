@@ -77,7 +77,7 @@ func programs() (string, error) {
 	if err != nil || len(found) == 0 {
 		path, err := exec.LookPath("initdb")
 		if err != nil {
-			return "", fmt.Errorf("Postgres not found: %w", err)
+			return "", fmt.Errorf("postgres not found: %w", err)
 		}
 		found = []string{path}
 	}
