@@ -64,7 +64,7 @@ func TestDecoder(t *testing.T) {
 				`{"type":"of_the_future","message":7}` + "\n" + `{"type":"system","subtype":"compact_boundary"}` + "\n" + say("The end.") +
 				result(`"subtype":"success","result":"The end."`),
 			kind: cliagent.OK, session: "s",
-			turns: []string{"hm Task", "[sub-agent] ---\nfrom: below\n---", "[failed] one\n[image]\ntwo", "claude has summarised the conversation so far", "The end."},
+			turns: []string{"hm Task", "[sub-agent] ---\nfrom: below\n---", "[failed] one\n[image]\ntwo", "claude summarised the conversation so far", "The end."},
 		},
 	}
 	for name, tt := range tests {

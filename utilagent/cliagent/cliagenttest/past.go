@@ -79,7 +79,7 @@ func (c Case) checkPast(t *testing.T, a cliagent.Adapter) {
 		if a.Sessions.None || a.Sessions.Optional {
 			continue
 		}
-		require.Contains(t, got.Detail.Outcome, "session: begun anew, because session ", what)
+		require.Contains(t, got.Detail.Outcome, "session: started over, because session ", what)
 	}
 }
 
