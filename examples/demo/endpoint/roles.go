@@ -66,7 +66,7 @@ comments:
   - "stats.go:25: slices.Sort(xs) sorts the slice of the caller. A function that only computes must not reorder its argument: sort a copy."
   - "stats_test.go: no test would notice. Add one that compares the argument before and after Median."
 ---
-The tests pass, but Median now has a side effect: the caller finds its own
+The tests pass, but Median now has a side effect: whoever calls it finds the own
 list in another order afterwards.
 `}
 		},
