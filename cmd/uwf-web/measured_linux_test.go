@@ -1,3 +1,5 @@
+//go:build measure
+
 package main
 
 import (
@@ -22,12 +24,11 @@ import (
 const measureVar = "UWF_WEB_MEASURE"
 
 // TestMeasured logs how long pages take, first and again, with many threads whose heads all differ, and the
-// processor time, which depends less on what else the machine does. It asserts nothing.
+// processor time, which depends less on what else the machine does. It measures and asserts nothing, so only
+// go test -tags measure has it.
 func TestMeasured(t *testing.T) {
 	many, err := strconv.Atoi(os.Getenv(measureVar))
-	if err != nil {
-		t.Skip("NOT RUN: set " + measureVar + " to a number of threads")
-	}
+	require.NoError(t, err, "set %s to a number of threads", measureVar)
 	s := newSite(t, true)
 	id := s.start("x")
 	waits := s.start("waits")
