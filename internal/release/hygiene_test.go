@@ -244,3 +244,14 @@ func TestNoCommandsInEngine(t *testing.T) {
 		})
 	}
 }
+
+// TestNoPrograms rejects committed programs, which a go build without -o leaves beside the code.
+func TestNoPrograms(t *testing.T) {
+	t.Parallel()
+	root, files := committed(t)
+	for _, name := range files {
+		info, err := os.Lstat(filepath.Join(root, name))
+		require.NoError(t, err)
+		require.LessOrEqual(t, info.Size(), int64(1_000_000), "%s", name)
+	}
+}

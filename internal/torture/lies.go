@@ -60,7 +60,7 @@ func returned() []lie {
 		{name: "does its work and fails", script: "agent; exit 3", code: exitAgent, says: "exit status 3"},
 		{name: "does its work and is killed", script: "agent; kill -9 $$", code: exitAgent, says: "killed"},
 		{name: "stops itself", script: "kill -STOP $$; agent", flags: soon(), code: exitTimeout},
-		{name: "stops itself after its work", script: "agent; kill -STOP $$", flags: soon(), code: exitTimeout, says: "adopts"},
+		{name: "stops itself after its work", script: "agent; kill -STOP $$", flags: soon(), code: exitTimeout, says: "use its result"},
 		{name: "hangs", script: "sleep 1000", flags: soon(), code: exitTimeout},
 		{name: "ignores signals", script: "trap '' INT TERM HUP; while :; do sleep 1; done", flags: soon(), code: exitTimeout},
 		{name: "kills itself", script: "kill -9 $$", code: exitAgent, says: "killed"},

@@ -73,7 +73,7 @@ func misplaced(ctx context.Context, t *trial, v *victim) error {
 		return err
 	case e.Code == 0:
 		return fmt.Errorf("worked in %s: %s", to, e)
-	case !strings.Contains(e.Stderr, "not the registered"):
+	case !strings.Contains(e.Stderr, "to run the registered workflow"):
 		return fmt.Errorf("a registered workflow was hidden in silence: %s", e)
 	}
 	return nil
@@ -205,7 +205,7 @@ func overwriting(ctx context.Context, t *trial, v *victim) error {
 		return fmt.Errorf("a model changed what git reads: %w", err)
 	}
 	e, err := v.uwf(ctx, "run", "solve", "-p", finish, "--agent", v.agent)
-	if err == nil && (e.Code != 0 || strings.Contains(e.Stderr, "not the registered")) {
+	if err == nil && (e.Code != 0 || strings.Contains(e.Stderr, "to run the registered workflow")) {
 		err = fmt.Errorf("a model has hidden a workflow: %s", e)
 	}
 	return err

@@ -37,7 +37,7 @@ func within(t testing.TB, limit time.Duration) (end func()) {
 	var watch *time.Timer
 	watch = time.AfterFunc(hang, func() {
 		if d := spent(); d > hang {
-			panic(fmt.Sprintf("one input has taken %s of processor time, and goes on", d))
+			panic(fmt.Sprintf("one input has taken %s of processor time, and continues", d))
 		}
 		watch.Reset(Time)
 	})

@@ -337,7 +337,7 @@ func (p *builder) reserve(t tok) error {
 		return nil
 	}
 	if outer, known := p.anchors[name]; known && outer == nil {
-		return &Error{t.props.pos, "a value within the one of this anchor has the same anchor; give one of them another " +
+		return &Error{t.props.pos, "a value inside the anchored one repeats its anchor; give either another " +
 			"name", "&" + name}
 	}
 	p.anchors[name] = nil

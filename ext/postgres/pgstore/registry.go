@@ -66,7 +66,7 @@ func (db *DB) Register(ctx context.Context, name string, h protocol.Hash) error 
 // nameError means that a name refers to another workflow than expected.
 type nameError struct{ got protocol.Hash }
 
-func (e *nameError) Error() string { return "the name stands for " + string(e.got) }
+func (e *nameError) Error() string { return "the name refers to " + string(e.got) }
 
 // rename sets the existing workflow of a name, if the current one is was ("" for none). Errors are
 // [*nameError] and [cas.ErrNotFound].
