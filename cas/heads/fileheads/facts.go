@@ -46,6 +46,11 @@ type factsRead struct {
 // Facts returns the facts of an active or ended thread. Neither having none nor an unreadable line is an
 // error: the latter is reported as Doubt.
 func (x *Heads) Facts(ctx context.Context, thread string) (heads.Facts, error) {
+	if x.Now != nil {
+		if all, err := x.AllFacts(ctx); err == nil {
+			return all[thread], nil
+		}
+	}
 	r, err := x.readFacts(ctx, thread)
 	if err != nil {
 		return heads.Facts{}, err
@@ -54,8 +59,12 @@ func (x *Heads) Facts(ctx context.Context, thread string) (heads.Facts, error) {
 }
 
 // AllFacts returns the facts of all threads; most have no entry. If some lines are unreadable, it returns an
-// error together with the others.
+// error together with the others. The caller must not change the map.
 func (x *Heads) AllFacts(ctx context.Context) (map[string]heads.Facts, error) {
+	return x.facts.of(x, func() (map[string]heads.Facts, error) { return x.allFacts(ctx) }, factsFile, threadsFile)
+}
+
+func (x *Heads) allFacts(ctx context.Context) (map[string]heads.Facts, error) {
 	r, err := x.readFacts(ctx, "")
 	if err != nil {
 		return nil, err
@@ -92,7 +101,7 @@ func (x *Heads) readFacts(ctx context.Context, only string) (*factsRead, error) 
 	var threads *table
 	mayBeDamaged := false
 	for range 2 { // retry, because the facts might have been rewritten between reading the two files
-		if threads, err = x.read(ctx, threadsFile); err != nil { // rarely needed
+		if threads, err = x.look(ctx); err != nil { // rarely needed
 			return r, ctx.Err()
 		}
 		if mayBeDamaged = threads.wrong != "" && len(threads.bad) == 0; !mayBeDamaged && threads.facts <= r.whole {

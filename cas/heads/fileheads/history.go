@@ -20,7 +20,7 @@ import (
 
 // Ended returns how a thread ended, or [heads.ErrNoThread] if it is active or unknown.
 func (x *Heads) Ended(ctx context.Context, thread string) (heads.Ended, error) {
-	f, err := x.read(ctx, threadsFile)
+	f, err := x.look(ctx)
 	if err != nil {
 		return heads.Ended{}, err
 	}
@@ -41,23 +41,23 @@ func (x *Heads) Ended(ctx context.Context, thread string) (heads.Ended, error) {
 // never in neither.
 func (x *Heads) History(ctx context.Context) iter.Seq2[heads.Ended, error] {
 	return func(yield func(heads.Ended, error) bool) {
-		threads, err := x.read(ctx, threadsFile)
+		threads, err := x.look(ctx)
 		if err != nil {
 			yield(heads.Ended{}, err)
 			return
 		}
-		data, err := x.readFile(historyFile)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		lines, err := x.historyLines()
+		if err != nil {
 			yield(heads.Ended{}, err)
 			return
 		}
 		newest := map[string]int{} // number of its line
-		for line := range historyLines(data) {
+		for line := range lines {
 			if line.err == nil {
 				newest[line.value.Thread] = line.number
 			}
 		}
-		for line := range historyLines(data) {
+		for line := range lines {
 			switch e := line.value; {
 			case line.err != nil:
 				if !yield(heads.Ended{}, invalid(x.path(historyFile), line.number, line.err.Error())) {
@@ -71,6 +71,21 @@ func (x *Heads) History(ctx context.Context) iter.Seq2[heads.Ended, error] {
 			}
 		}
 	}
+}
+
+// historyLines returns [historyLines] of the history.
+func (x *Heads) historyLines() (iter.Seq[line[heads.Ended]], error) {
+	return x.history.of(x, func() (iter.Seq[line[heads.Ended]], error) {
+		data, err := x.readFile(historyFile)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		lines := historyLines(data)
+		if x.Now != nil {
+			lines = slices.Values(slices.Collect(lines)) // parsed once
+		}
+		return lines, nil
+	}, historyFile)
 }
 
 // historyLines yields the lines that end a thread, and unreadable ones.
@@ -157,12 +172,12 @@ func isEnded(line []byte) error {
 
 // lastEnds returns the last end of each thread in the history; damaged means that there are unreadable lines.
 func (x *Heads) lastEnds() (ends map[string]heads.Ended, damaged bool, err error) {
-	data, err := x.readFile(historyFile)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	lines, err := x.historyLines()
+	if err != nil {
 		return nil, false, err
 	}
 	ends = map[string]heads.Ended{}
-	for line := range historyLines(data) {
+	for line := range lines {
 		if line.err != nil {
 			damaged = true
 			continue
@@ -329,7 +344,7 @@ func linesWith(block, text []byte) []backLine {
 // threads, and keeps unreadable lines. It returns how each of the forgotten threads had ended.
 func (x *Heads) Forget(ctx context.Context, threads map[string]bool) (forgotten []heads.Ended, err error) {
 	err = x.locked(ctx, threadsLock, func() error {
-		f, err := x.read(ctx, threadsFile)
+		f, err := x.look(ctx)
 		if err != nil {
 			return err
 		}

@@ -26,10 +26,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"path/filepath"
 	"sync/atomic"
 	"time"
 
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 )
@@ -41,9 +43,17 @@ import (
 // [protocol.CodeInvalid], file and line for unreadable content. Such a line affects only its own thread or
 // workflow, and is never lost by a write.
 type Heads struct {
+	// Now is the clock. If it is set, files are read again only after they have changed: for servers, which would
+	// otherwise read all threads of a home several times per page.
+	Now func() time.Time
+
 	dir  string
 	fsys durable.FS
 	kept atomic.Pointer[factsRead] // cached facts, valid while the file still starts with the same lines
+
+	threads kept[table]
+	history kept[iter.Seq[line[heads.Ended]]]
+	facts   kept[map[string]heads.Facts]
 }
 
 // Open returns the index of a home directory, which need not exist yet.

@@ -170,7 +170,7 @@ func (x *Heads) Lost(ctx context.Context) (lost []string, err error) {
 		return nil, err
 	}
 	known := map[string]bool{}
-	f, err := x.read(ctx, threadsFile)
+	f, err := x.look(ctx)
 	if err != nil {
 		return nil, ctx.Err() // reported with the heads
 	}

@@ -12,7 +12,7 @@ import (
 
 // Head returns an active thread's head, or [heads.ErrNoThread].
 func (x *Heads) Head(ctx context.Context, thread string) (protocol.Hash, error) {
-	f, err := x.read(ctx, threadsFile)
+	f, err := x.look(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -26,7 +26,7 @@ func (x *Heads) Head(ctx context.Context, thread string) (protocol.Hash, error) 
 // Heads yields the active threads, sorted by id, followed by an error for each unreadable line.
 func (x *Heads) Heads(ctx context.Context) iter.Seq2[heads.Head, error] {
 	return func(yield func(heads.Head, error) bool) {
-		f, err := x.read(ctx, threadsFile)
+		f, err := x.look(ctx)
 		if err != nil {
 			yield(heads.Head{}, err)
 			return
@@ -57,7 +57,7 @@ func (x *Heads) Damage(ctx context.Context) error {
 // DamagedHeads is [Heads.Damage] for active threads only. A thread in the history might be active again in an
 // unreadable line.
 func (x *Heads) DamagedHeads(ctx context.Context) error {
-	f, err := x.read(ctx, threadsFile)
+	f, err := x.look(ctx)
 	if err != nil {
 		return err
 	}
