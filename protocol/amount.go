@@ -36,6 +36,18 @@ func (n *Unknown) Judge(u *Usage) {
 	}
 }
 
+// AmountOf returns the known cost of steps.
+func AmountOf(t Totals) (a Amount) {
+	a.TimeMs = t.DurationMs
+	if t.Usage != nil {
+		a.Tokens = t.Usage.Tokens()
+		if t.Usage.CostUSD != nil {
+			a.CostUSD = *t.Usage.CostUSD
+		}
+	}
+	return a
+}
+
 // Figures returns the cost, the tokens and the time, in the order of [Measures]. A float64 represents each of
 // them exactly.
 func (a Amount) Figures() [3]float64 {

@@ -36,13 +36,8 @@ func Bounded(l protocol.Limits) bool { return l.Amount() != protocol.Amount{} }
 
 // SpentOf converts a sum to the amounts that limits count.
 func SpentOf(s Sums) protocol.Amount {
-	out := protocol.Amount{TimeMs: s.DurationMs, Unknown: s.Unknown}
-	if s.Usage != nil {
-		out.Tokens = s.Usage.Tokens()
-		if s.Usage.CostUSD != nil {
-			out.CostUSD = *s.Usage.CostUSD
-		}
-	}
+	out := protocol.AmountOf(s.Totals)
+	out.Unknown = s.Unknown
 	return out
 }
 
