@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -49,6 +50,7 @@ func (s *server) formOf(at protocol.StepOutput, actions []protocol.Action) *form
 // field is an input for one value.
 type field struct {
 	ID, Name, Label, Note string
+	Post                  string // its name in the posted form
 	Choices               []string
 	Required, Long        bool
 	Value                 string // already given
@@ -121,11 +123,10 @@ func (s *server) open(ctx context.Context) (*engine.Engine, error) {
 
 // act performs one action on a thread. Agents run in a background worker, so neither a closed page nor the
 // end of the server stops them.
-func (s *server) act(w http.ResponseWriter, r *http.Request) {
+func (s *server) act(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
 	if !validThread(id) {
-		s.fail(w, notFound("thread not found"))
-		return
+		return notFound("thread not found")
 	}
 	// The action completes even if the browser disconnects.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), startPatience)
@@ -140,34 +141,33 @@ func (s *server) act(w http.ResponseWriter, r *http.Request) {
 		to, facts, err = s.do(ctx, e, r, id)
 	}
 	back := s.link("thread", id)
-	if err == nil && facts != nil {
-		s.show(w, "done", "Done", "", doneBody{Facts: facts, Back: back})
-		return
-	}
-	if err == nil {
+	switch {
+	case err != nil:
+	case facts != nil:
+		return s.show(w, "done", "Done", "", doneBody{Facts: facts, Back: back})
+	case r.PostFormValue("from") == "inbox":
+		back = s.base // with the next card
+	default:
 		back = s.link("thread", to)
 	}
-	if err == nil && r.PostFormValue("from") == "inbox" {
-		back = s.base // with the next card
-	}
-	s.done(w, r, err, back, back+"/"+r.PathValue("verb"))
+	return s.done(w, r, err, back, back+"/"+r.PathValue("verb"))
 }
 
 // done leads to a page, or reports why an action failed. If commands must be confirmed first, it asks; the
 // action is where the confirmation is sent.
-func (s *server) done(w http.ResponseWriter, r *http.Request, err error, back, action string) {
+func (s *server) done(w http.ResponseWriter, r *http.Request, err error, back, action string) error {
 	var untrusted *engine.UntrustedError
 	switch {
 	case errors.As(err, &untrusted):
-		s.showAs(w, http.StatusUnprocessableEntity, "trust", "May these commands run?", "", trustOf(untrusted, r, back, action))
+		return s.showAs(w, http.StatusUnprocessableEntity, "trust", "May these commands run?", "", trustOf(untrusted, r, back, action))
 	case errors.Is(err, &protocol.Error{Code: protocol.CodeNotFound}):
-		s.fail(w, err)
+		return err
 	case err != nil:
-		s.showAs(w, http.StatusUnprocessableEntity, "problem", "Not done", "",
+		return s.showAs(w, http.StatusUnprocessableEntity, "problem", "Not done", "",
 			problem{Message: htmlpage.TextOf(err.Error(), most).Body, Hints: hintsOf(err), Back: back})
-	default:
-		http.Redirect(w, r, back, http.StatusSeeOther)
 	}
+	http.Redirect(w, r, back, http.StatusSeeOther)
+	return nil
 }
 
 // fact is a line of a result.
@@ -217,21 +217,32 @@ func (s *server) do(ctx context.Context, e *engine.Engine, r *http.Request,
 			}
 		}
 		return to, nil, err
-	}
-	if r.PathValue("verb") == "retry-children" {
-		for _, key := range r.PostForm["key"] {
-			if _, err := e.Do(ctx, id, engine.Work{Do: engine.DoRetry, Key: key}); err != nil {
-				return id, nil, err
-			}
-		}
-		_, err = e.Background(ctx, id, engine.Work{StepOptions: engine.StepOptions{Wake: true}})
-		return id, nil, err
+	case "retry-children":
+		return id, nil, retryChildren(ctx, e, id, r.PostForm["key"])
 	}
 	work, err := s.workOf(ctx, e, r, id)
 	if err == nil {
 		_, err = e.Background(ctx, id, work)
 	}
 	return id, nil, err
+}
+
+// retryChildren discards the results of children and starts a worker that runs them again, even if some of them
+// cannot be retried.
+func retryChildren(ctx context.Context, e *engine.Engine, id string, keys []string) error {
+	var failed []error
+	for _, key := range keys {
+		if _, err := e.Do(ctx, id, engine.Work{Do: engine.DoRetry, Key: key}); err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", key, err))
+		}
+	}
+	if len(failed) < len(keys) {
+		_, err := e.Background(ctx, id, engine.Work{StepOptions: engine.StepOptions{Wake: true}})
+		failed = append(failed, err)
+	} else if len(keys) == 0 {
+		return &protocol.Error{Code: protocol.CodeUsage, Message: "no child is selected"}
+	}
+	return errors.Join(failed...)
 }
 
 // has reports whether an action is available for a thread.
@@ -334,16 +345,16 @@ func confirm(ctx context.Context, e *engine.Engine, r *http.Request) error {
 	return e.Confirm(ctx, &u)
 }
 
-// answer returns the values of a form without empty ones.
 // person returns who has sent a form, and how that is known: the name of their token, or the user of this
 // machine who opened the address.
 func (s *server) person(ctx context.Context) string {
 	if name, ok := ctx.Value(signedIn{}).(string); ok {
-		return cmp.Or(name, "somebody") + " (token)"
+		return cmp.Or(name, "unnamed") + " (token)"
 	}
 	return host.Person(ctx, s.env)
 }
 
+// answer returns the values of a form without empty ones.
 func (s *server) answer(r *http.Request, id string) (map[string]any, error) {
 	at, err := s.engine.Reader.Show(r.Context(), id)
 	if err != nil {

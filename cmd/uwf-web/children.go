@@ -34,7 +34,7 @@ func (s *server) childrenOf(ctx context.Context, all []protocol.ChildOutput, sta
 		heads[k.Thread] = k.Head
 	}
 	all = slices.DeleteFunc(slices.Clone(all), func(c protocol.ChildOutput) bool { return heads[c.Thread] == "" })
-	k := htmlpage.ChildrenOf("now", all, childrenShown, s.threadLink)
+	k := htmlpage.ChildrenOf(all, childrenShown, s.threadLink)
 	if k == nil {
 		return nil
 	}
@@ -53,14 +53,18 @@ func (s *server) childrenOf(ctx context.Context, all []protocol.ChildOutput, sta
 		if at.CurrentRole != "" {
 			k.Shown[i].Doing = htmlpage.Line(string(at.CurrentRole), htmlpage.Longest)
 		}
-		k.Shown[i].Below = htmlpage.ChildrenOf("now-"+c.Thread, at.Children, grandchild, s.threadLink)
+		k.Shown[i].Below = htmlpage.ChildrenOf(at.Children, grandchild, s.threadLink)
 	}
 	return k
 }
 
-// joinedBy returns the children whose results a step has joined, or nil.
+// joinedBy returns the children whose results a step has joined, or nil. If most is 0, it only counts them.
 func (s *server) joinedBy(ctx context.Context, id string, step thread.Step, most int) *htmlpage.Children {
-	all, err := s.engine.Reader.JoinedBy(ctx, id, step)
+	var all []protocol.ChildOutput
+	var err error
+	if most > 0 {
+		all, err = s.engine.Reader.JoinedBy(ctx, id, step)
+	}
 	heads := map[string]protocol.Hash{}
 	for i, c := range all {
 		heads[c.Thread] = step.Children[i].Head
@@ -68,7 +72,7 @@ func (s *server) joinedBy(ctx context.Context, id string, step thread.Step, most
 	for _, c := range step.Children[len(all):] { // unreadable children
 		all = append(all, protocol.ChildOutput{Key: c.Key, Status: c.Status})
 	}
-	k := htmlpage.ChildrenOf(string(step.Hash), all, most, s.threadLink)
+	k := htmlpage.ChildrenOf(all, most, s.threadLink)
 	k.AddTasks(ctx, s.engine.Reader.Store, heads)
 	if k != nil && err != nil {
 		k.Lost = htmlpage.Line(err.Error(), htmlpage.LongestTitle)
@@ -76,32 +80,17 @@ func (s *server) joinedBy(ctx context.Context, id string, step thread.Step, most
 	return k
 }
 
-// joined returns the children of steps, up to the limit of a page, newest first. named contains them by step
-// and key.
-func (s *server) joined(ctx context.Context, id string,
-	steps []thread.Step) (kids []*htmlpage.Children, named map[protocol.Hash]map[string]htmlpage.Child) {
-	kids, named = make([]*htmlpage.Children, len(steps)), map[protocol.Hash]map[string]htmlpage.Child{}
-	left := childrenRead
-	for i := len(steps) - 1; i >= 0; i-- {
-		step := steps[i]
-		if left -= len(step.Children); left >= 0 {
-			kids[i] = s.joinedBy(ctx, id, step, childrenShown)
-		} else {
-			var all []protocol.ChildOutput
-			for _, c := range step.Children {
-				all = append(all, protocol.ChildOutput{Key: c.Key, Status: c.Status})
-			}
-			kids[i] = htmlpage.ChildrenOf(string(step.Hash), all, 0, s.threadLink)
+// joined returns the children of steps, up to the limit of a page, newest first.
+func (s *server) joined(ctx context.Context, id string, steps []thread.Step) []*htmlpage.Children {
+	kids, left := make([]*htmlpage.Children, len(steps)), childrenRead
+	for i, step := range slices.Backward(steps) {
+		most := childrenShown
+		if left -= len(step.Children); left < 0 {
+			most = 0
 		}
-		if kids[i] == nil {
-			continue
-		}
-		named[step.Hash] = map[string]htmlpage.Child{}
-		for _, k := range kids[i].Shown {
-			named[step.Hash][k.Key] = k
-		}
+		kids[i] = s.joinedBy(ctx, id, step, most)
 	}
-	return kids, named
+	return kids
 }
 
 // part is a thread's relation to its parent thread.

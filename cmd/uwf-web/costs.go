@@ -83,7 +83,7 @@ type statsRow struct {
 	All                bool
 }
 
-func (s *server) stats(w http.ResponseWriter, r *http.Request) {
+func (s *server) stats(w http.ResponseWriter, r *http.Request) error {
 	a := s.askedFor(r.URL.Query())
 	p := statsPage{asked: a, Spans: spans, ByAll: view.StatsBy(), Checked: map[string]bool{}, Command: a.command()}
 	for _, by := range a.By {
@@ -101,7 +101,7 @@ func (s *server) stats(w http.ResponseWriter, r *http.Request) {
 	p.Plot = htmlpage.PlotOf(daily, cmp.Or(slices.DeleteFunc(slices.Clone(a.By),
 		func(by string) bool { return by == byDay })...), s.engine.Reader.Env.Now())
 	p.fill(sums)
-	end(p)
+	return end(p)
 }
 
 // sums computes the sums. On a timeout it returns what it has with an error.
@@ -115,20 +115,14 @@ func (s *server) sums(ctx context.Context, a asked, by []string) (protocol.Stats
 func (p *statsPage) fill(sums protocol.Stats) {
 	const most = 500
 	longest := 0.0
-	weight := func(t protocol.Totals) float64 {
-		if t.Usage == nil || t.Usage.CostUSD == nil {
-			return 0
-		}
-		return *t.Usage.CostUSD
-	}
 	for _, row := range sums.Rows {
-		longest = max(longest, weight(row.Totals))
+		longest = max(longest, protocol.AmountOf(row.Totals).CostUSD)
 	}
 	add := func(names []string, t protocol.Totals, all bool) {
 		row := statsRow{Names: names, Steps: t.Steps, Time: render.Duration(t.DurationMs), Tokens: view.TokensRounded(t),
 			Cost: view.Cost(t), All: all}
 		if longest > 0 && !all {
-			row.Bar = int(weight(t) * 100 / longest)
+			row.Bar = int(protocol.AmountOf(t).CostUSD * 100 / longest)
 		}
 		p.Rows = append(p.Rows, row)
 	}
@@ -146,20 +140,19 @@ func (p *statsPage) fill(sums protocol.Stats) {
 }
 
 // statsCSV serves the same sums as CSV.
-func (s *server) statsCSV(w http.ResponseWriter, r *http.Request) {
+func (s *server) statsCSV(w http.ResponseWriter, r *http.Request) error {
 	a := s.askedFor(r.URL.Query())
 	sums, err := s.sums(r.Context(), a, a.By)
 	if err != nil {
-		s.fail(w, &protocol.Error{Code: protocol.CodeFailed, Message: "too many threads for a page", Err: err,
-			Hints: []string{a.command() + " --format csv"}})
-		return
+		return &protocol.Error{Code: protocol.CodeFailed, Message: "too many threads for a page", Err: err,
+			Hints: []string{a.command() + " --format csv"}}
 	}
 	var out bytes.Buffer
 	if err := view.StatsCSV(&out, sums); err != nil {
-		s.fail(w, err)
-		return
+		return err
 	}
 	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
 	w.Header().Set("Content-Disposition", `attachment; filename="uwf-stats.csv"`)
 	_, _ = out.WriteTo(w) // the client may have disconnected
+	return nil
 }

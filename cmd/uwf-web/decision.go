@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/engine/view/htmlpage"
 	"github.com/united-workforce/uwf/protocol"
@@ -32,7 +33,7 @@ func fieldOf(f fields.Field) field {
 		label = "Decision"
 	}
 	return field{
-		Name: f.Name, Label: label, Note: note, Choices: f.Choices,
+		Name: f.Name, Post: "field." + f.Name, Label: label, Note: note, Choices: f.Choices,
 		Required: f.Required, Long: len(f.Choices) == 0 && (len(f.Types) == 0 || slices.Contains(f.Types, "string")),
 	}
 }
@@ -92,10 +93,7 @@ type subject struct {
 }
 
 // check is the result of a command.
-type check struct {
-	Role, Status string
-	Good         bool
-}
+type check struct{ Role, Status, Mood string }
 
 // subjectOf reads what a question is about: the steps since a person last answered. It returns nil if there
 // are none.
@@ -112,6 +110,7 @@ func (s *server) subjectOf(ctx context.Context, it view.Waiting) *subject {
 		return nil // the thread's page reports it
 	}
 	c, from := &subject{}, len(chain.Steps)
+	workflow, _ := cas.Read[protocol.Workflow](ctx, s.engine.Reader.Store, it.At.Workflow) // the thread's page reports it
 	shown := chain.Shown(ctx, s.engine, htmlpage.Bounds{Text: longest})
 	for from > 0 && shown[from-1].By == "" {
 		from--
@@ -119,7 +118,8 @@ func (s *server) subjectOf(ctx context.Context, it view.Waiting) *subject {
 		switch {
 		case c.Step != nil:
 		case chain.Steps[from].Agent == protocol.CommandAgent:
-			c.Checks = slices.Insert(c.Checks, 0, check{Role: step.Role, Status: step.Status, Good: step.Status == "passed"})
+			c.Checks = slices.Insert(c.Checks, 0, check{Role: step.Role, Status: step.Status,
+				Mood: htmlpage.CommandMood(workflow, chain.Steps[from].Role, step.Status)})
 		case step.Role == it.Question.Role:
 			return nil // its own question
 		default:
@@ -130,7 +130,7 @@ func (s *server) subjectOf(ctx context.Context, it view.Waiting) *subject {
 	if from < len(chain.Steps) {
 		first, last := chain.Steps[from], chain.Steps[len(chain.Steps)-1]
 		c.Files = s.files.of(string(first.Hash+" "+last.Hash), func() *htmlpage.ChangedFiles {
-			return htmlpage.FilesOver(ctx, s.engine, first, last)
+			return htmlpage.FilesOver(ctx, s.engine, first, last, true)
 		})
 	}
 	return c

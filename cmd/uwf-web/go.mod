@@ -3,7 +3,6 @@ module github.com/united-workforce/uwf/cmd/uwf-web
 go 1.26.0
 
 require (
-	github.com/fsnotify/fsnotify v1.10.1
 	github.com/stretchr/testify v1.12.1
 	github.com/united-workforce/uwf/cas v0.1.0
 	github.com/united-workforce/uwf/engine v0.1.0

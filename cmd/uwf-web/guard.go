@@ -30,9 +30,8 @@ type guard struct {
 	opened atomic.Bool
 	secret string // value of the cookie that replaces it
 	form   string // CSRF token of every form
-	origin *http.CrossOriginProtection
 	next   http.Handler
-	door   func(http.ResponseWriter, signInPage)
+	door   func(http.ResponseWriter, signInPage) error
 	links  http.Handler // handles answer links, which need no cookie and have their own protection
 }
 
@@ -48,10 +47,7 @@ func newGuard(at place, random io.Reader, s *server) (*guard, error) {
 		}
 		words[i] = base64.RawURLEncoding.EncodeToString(secret)
 	}
-	g := &guard{
-		place: at, base: "/" + words[0] + "/", key: words[1], form: words[2], secret: words[3],
-		origin: http.NewCrossOriginProtection(),
-	}
+	g := &guard{place: at, base: "/" + words[0] + "/", key: words[1], form: words[2], secret: words[3]}
 	if g.token != "" {
 		g.base = "/"
 	}
@@ -101,7 +97,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			refuse(w, http.StatusRequestEntityTooLarge, "the form is larger than 1 MiB")
 			return
 		}
-		if g.origin.Check(r) != nil || !g.own(r) || !same(r.PostFormValue("token"), g.form) {
+		if !g.own(r) || !same(r.PostFormValue("token"), g.form) {
 			refuse(w, http.StatusForbidden, "this request does not come from this uwf web; reload the page")
 			return
 		}
@@ -138,7 +134,7 @@ func (g *guard) signIn(w http.ResponseWriter, r *http.Request) {
 	p := signInPage{Missed: r.Method == http.MethodPost}
 	if p.Missed {
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-		if name, ok := g.nameOf(r.PostFormValue("secret")); ok && g.origin.Check(r) == nil && g.own(r) {
+		if name, ok := g.nameOf(r.PostFormValue("secret")); ok && !g.foreign(r) && g.own(r) {
 			g.know(w, name)
 			// Never redirect to another host, as //host would.
 			http.Redirect(w, r, (&url.URL{Path: path.Clean("/" + r.URL.Path), RawQuery: r.URL.RawQuery}).String(),
@@ -147,7 +143,9 @@ func (g *guard) signIn(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	w.Header().Set("WWW-Authenticate", `Bearer realm="uwf web"`)
-	g.door(w, p)
+	if err := g.door(w, p); err != nil {
+		refuse(w, http.StatusInternalServerError, err.Error())
+	}
 }
 
 // signInPage asks for the token.

@@ -1,8 +1,8 @@
 package main
 
 import (
+	"cmp"
 	"net/http"
-	"time"
 
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/engine/view/htmlpage"
@@ -45,15 +45,14 @@ type about struct {
 	Since                           htmlpage.When
 }
 
-func (s *server) inbox(w http.ResponseWriter, r *http.Request) {
-	now := s.engine.Reader.Env.Now()
+func (s *server) inbox(w http.ResponseWriter, r *http.Request) error {
 	p := inboxPage{}
 	end := s.begin(w, "inbox", "Inbox", s.live("", "inbox"))
 	lost := func(err error) { p.Lost = append(p.Lost, htmlpage.Line(err.Error(), htmlpage.LongestTitle)) }
 	all, atWork, more, moreRun := view.Attention(r.Context(), s.engine, &s.known, 2*rows, lost)
 	for _, it := range all {
 		item := waiting{
-			about: s.aboutOf(it.At, it.Title, it.Since, it.Totals, now),
+			about: s.aboutOf(it.At, it.Title, it.Since, it.Totals),
 			Asks:  htmlpage.TextOf(it.Reason, longestAsk), Command: htmlpage.Line(it.Command, htmlpage.LongestCommand),
 		}
 		if it.Question != nil {
@@ -70,30 +69,24 @@ func (s *server) inbox(w http.ResponseWriter, r *http.Request) {
 		p.Waiting = append(p.Waiting, item)
 	}
 	for _, at := range atWork {
-		item := running{about: s.aboutOf(at.At, at.Title, at.Since, at.Totals, now), Agent: htmlpage.Line(at.At.Agent,
-			htmlpage.Longest)}
-		if at.CurrentRole != "" {
-			item.Role = htmlpage.Line(string(at.CurrentRole), htmlpage.Longest)
-		}
-		item.Children = htmlpage.ChildrenOf(at.Thread, at.At.Children, childrenShown, s.threadLink)
-		p.Running = append(p.Running, item)
+		p.Running = append(p.Running, running{
+			about: s.aboutOf(at.At, at.Title, at.Since, at.Totals), Agent: htmlpage.Line(at.At.Agent, htmlpage.Longest),
+			Role:     htmlpage.Line(string(at.CurrentRole), htmlpage.Longest),
+			Children: htmlpage.ChildrenOf(at.At.Children, childrenShown, s.threadLink),
+		})
 	}
 	p.More, p.MoreRun = more, moreRun
 	s.waits.Store(int64(len(all) + more))
 	p.Lost = p.Lost[:min(len(p.Lost), rows)]
-	end(p)
+	return end(p)
 }
 
-func (s *server) aboutOf(at protocol.StepOutput, title string, since *int64, sum *protocol.Totals,
-	now time.Time) about {
+func (s *server) aboutOf(at protocol.StepOutput, title string, since *int64, sum *protocol.Totals) about {
 	a := about{
-		ID: at.Thread, Title: htmlpage.Line(title, htmlpage.LongestTitle), Status: string(at.Status), Mood: htmlpage.Mood(at.Status),
+		ID: at.Thread, Title: cmp.Or(htmlpage.Line(title, htmlpage.LongestTitle), at.Thread), Status: string(at.Status), Mood: htmlpage.Mood(at.Status),
 		Link:     s.link("thread", at.Thread),
 		Workflow: htmlpage.Line(at.WorkflowName, htmlpage.Longest), WorkflowLink: s.workflowLink(at.Workflow),
-		Since: htmlpage.WhenOf(since, now),
-	}
-	if a.Title == "" {
-		a.Title = at.Thread
+		Since: htmlpage.WhenOf(since, s.engine.Reader.Env.Now()),
 	}
 	if sum != nil {
 		a.Cost = htmlpage.CostOf(*sum)

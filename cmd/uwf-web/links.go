@@ -29,8 +29,8 @@ func (s *server) takeLinks(g *guard) {
 	}
 	l := links{server: s}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+answerPath+"style.css", s.styleSheet())
-	mux.HandleFunc("GET "+answerPath+"icon.svg", s.icon())
+	mux.HandleFunc("GET "+answerPath+"style.css", asset(htmlpage.Files, "templates/style.css"))
+	mux.HandleFunc("GET "+answerPath+"icon.svg", asset(assets, "assets/icon.svg"))
 	mux.HandleFunc("GET "+answerPath+"{word}", l.ask)
 	mux.HandleFunc("POST "+answerPath+"{word}", l.answer)
 	g.links = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -101,7 +101,9 @@ func (l links) kept() answerlink.Links { return answerlink.Links{Dir: l.engine.R
 func (l links) say(w http.ResponseWriter, status int, title, text string) {
 	f := l.frame("", title, "")
 	f.Assets, f.Body = answerPath, htmlpage.TextOf(text, most).Body
-	l.write(w, status, f, "answer-said")
+	if err := l.write(w, status, f, "answer-said"); err != nil {
+		refuse(w, http.StatusInternalServerError, err.Error())
+	}
 }
 
 func (l links) ask(w http.ResponseWriter, r *http.Request) {
@@ -125,7 +127,9 @@ func (l links) ask(w http.ResponseWriter, r *http.Request) {
 	}
 	f := l.frame("", p.Title, "")
 	f.Assets, f.Body = answerPath, p
-	l.write(w, http.StatusOK, f, "answer-page")
+	if err := l.write(w, http.StatusOK, f, "answer-page"); err != nil {
+		l.fail(w, err)
+	}
 }
 
 // answer handles an answer. It uses the link up, unless the engine rejects the answer.
@@ -168,7 +172,7 @@ func (l links) answer(w http.ResponseWriter, r *http.Request) {
 func signed(name string) string {
 	const longest = 100
 	if name = htmlpage.Line(strings.TrimSpace(name), longest); name == "" {
-		name = "somebody"
+		name = "unnamed"
 	}
 	return name + " (by link)"
 }

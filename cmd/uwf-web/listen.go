@@ -87,13 +87,20 @@ func (w wish) open(ctx context.Context, e env.Env) (net.Listener, place, error) 
 	case secured:
 		return w.openTLS(e, at)
 	}
-	listener, err := net.ListenTCP("tcp", at)
+	listener, err := listen("tcp", at.String(), "to use a free port: uwf web")
 	if err != nil {
-		return nil, place{}, &protocol.Error{Code: protocol.CodeFailed, Message: err.Error(), Err: err,
-			Hints: []string{"to use a free port: uwf web"}}
+		return nil, place{}, err
 	}
 	p, err := local(listener.Addr().String())
 	return listener, p, err
+}
+
+func listen(network, address, hint string) (net.Listener, error) {
+	listener, err := net.Listen(network, address)
+	if err != nil {
+		return nil, &protocol.Error{Code: protocol.CodeFailed, Message: err.Error(), Err: err, Hints: []string{hint}}
+	}
+	return listener, nil
 }
 
 // openTLS listens with a certificate, which determines the accepted host names.
@@ -113,10 +120,9 @@ func (w wish) openTLS(e env.Env, at *net.TCPAddr) (net.Listener, place, error) {
 	if name == "" {
 		return nil, place{}, cmdline.UsageError("the certificate has no host name (subjectAltName)", listenExample)
 	}
-	listener, err := net.ListenTCP("tcp", at)
+	listener, err := listen("tcp", at.String(), listenExample)
 	if err != nil {
-		return nil, place{}, &protocol.Error{Code: protocol.CodeFailed, Message: err.Error(), Err: err,
-			Hints: []string{listenExample}}
+		return nil, place{}, err
 	}
 	_, port, err := net.SplitHostPort(listener.Addr().String())
 	p := place{scheme: "https", host: joined(name, port), token: token, hosted: func(asked string) bool {
@@ -174,10 +180,9 @@ func (w wish) openSocket(ctx context.Context, e env.Env) (net.Listener, place, e
 	if err := freeSocket(ctx, path); err != nil {
 		return nil, place{}, err
 	}
-	listener, err := net.Listen("unix", path)
+	listener, err := listen("unix", path, socketExample)
 	if err != nil {
-		return nil, place{}, &protocol.Error{Code: protocol.CodeFailed, Message: err.Error(), Err: err,
-			Hints: []string{socketExample}}
+		return nil, place{}, err
 	}
 	const group = 0o660 // for the proxy, which belongs to the directory's group
 	if err := os.Chmod(path, group); err != nil {

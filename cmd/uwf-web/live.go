@@ -11,18 +11,16 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
-
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 const (
+	lookAt   = 150 * time.Millisecond // between two looks at the files; each takes some 50 µs
 	settle   = 50 * time.Millisecond  // changes within this time are reported as one
 	ping     = 20 * time.Second       // detects a lost connection
 	calm     = 500 * time.Millisecond // between two events of a page of many threads
-	lookAt   = time.Second            // polling interval where the system does not report changes
-	maxLives = 24                     // pages with live updates: each needs a system watch
+	maxLives = 24                     // pages with live updates
 )
 
 // events sends an event to an open page for each change.
@@ -153,96 +151,25 @@ func pause(ctx context.Context, d time.Duration) {
 // something has changed since the fingerprint seen, unless that is "".
 func changes(ctx context.Context, dirs home.Dirs, thread, seen string) <-chan struct{} {
 	out := make(chan struct{}, 1)
-	watcher, unwatched := watched(dirs, thread)
-	now := prints(dirs, thread)
-	if seen != "" && seen != now {
-		tell(out)
+	before := prints(dirs, thread)
+	if seen != "" {
+		before = seen
 	}
 	go func() {
 		defer close(out)
-		if unwatched == nil {
-			listen(ctx, watcher, dirs, thread, out)
-			return
+		for ctx.Err() == nil {
+			if now := prints(dirs, thread); now != before {
+				before = now
+				pause(ctx, settle) // another change can have the same time, and is then not noticed
+				select {
+				case out <- struct{}{}:
+				default: // a signal is already pending
+				}
+			}
+			pause(ctx, lookAt)
 		}
-		poll(ctx, dirs, thread, now, out)
 	}()
 	return out
-}
-
-func watched(dirs home.Dirs, thread string) (*fsnotify.Watcher, error) {
-	w, err := fsnotify.NewWatcher()
-	if err != nil {
-		return nil, err
-	}
-	if err := w.Add(dirs.Home); err != nil {
-		_ = w.Close()
-		return nil, err
-	}
-	if thread != "" {
-		_ = w.Add(filepath.Dir(dirs.Run(thread))) // the directory may be created later
-		_ = w.Add(dirs.Run(thread))
-	}
-	return w, nil
-}
-
-func listen(ctx context.Context, w *fsnotify.Watcher, dirs home.Dirs, thread string, out chan<- struct{}) {
-	defer w.Close()
-	settled := time.NewTimer(time.Hour)
-	settled.Stop()
-	waiting := false
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case ev, open := <-w.Events:
-			if !open {
-				return
-			}
-			if thread != "" && ev.Has(fsnotify.Create) && (ev.Name == dirs.Run(thread) ||
-				ev.Name == filepath.Dir(dirs.Run(thread))) {
-				_ = w.Add(ev.Name)
-				_ = w.Add(dirs.Run(thread))
-			}
-			if !waiting {
-				waiting = true
-				settled.Reset(settle)
-			}
-		case _, open := <-w.Errors: // events were lost
-			if !open {
-				return
-			}
-			if !waiting {
-				waiting = true
-				settled.Reset(settle)
-			}
-		case <-settled.C:
-			waiting = false
-			tell(out)
-		}
-	}
-}
-
-func poll(ctx context.Context, dirs home.Dirs, thread, before string, out chan<- struct{}) {
-	look := time.NewTicker(lookAt)
-	defer look.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-look.C:
-		}
-		if now := prints(dirs, thread); now != before {
-			before = now
-			tell(out)
-		}
-	}
-}
-
-func tell(out chan<- struct{}) {
-	select {
-	case out <- struct{}{}:
-	default: // a signal is already pending
-	}
 }
 
 // prints returns a fingerprint of the files.

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/united-workforce/uwf/engine/status"
@@ -48,11 +49,10 @@ type threadsPage struct {
 	Lost                []string
 }
 
+// threadRow is a thread in a list. It is Since its start.
 type threadRow struct {
-	ID, Title, Workflow, Status, Mood, Role, Cost, Link, ForkOf string
-	WorkflowLink, Project                                       string
-	Steps                                                       string
-	Started                                                     htmlpage.When
+	about
+	Role, ForkOf, Steps string
 }
 
 // wanted selects and sorts threads.
@@ -98,7 +98,7 @@ func (q wanted) compare(a, b *view.Summary) int {
 	return 0
 }
 
-func (s *server) threads(w http.ResponseWriter, r *http.Request) {
+func (s *server) threads(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
 	end := s.begin(w, "threads", "Threads", s.live("", "threads"))
 	p := threadsPage{wanted: wantedOf(query), Statuses: protocol.Statuses(), Sorts: sorts}
@@ -106,7 +106,7 @@ func (s *server) threads(w http.ResponseWriter, r *http.Request) {
 		query.Set("after", last)
 		p.Next = s.base + "threads?" + query.Encode()
 	}
-	end(p)
+	return end(p)
 }
 
 // find fills a page with the threads after one, and returns the last of them if there are more.
@@ -133,9 +133,7 @@ func (s *server) find(ctx context.Context, p *threadsPage, after string, most in
 		shown[n] = listed[found[n]]
 	}
 	for item := range view.Items(ctx, s.engine, shown, view.Filter{Ended: true}) {
-		row := s.row(item)
-		row.Project = htmlpage.Line(known[found[len(p.Rows)]].Project, htmlpage.Longest)
-		p.Rows = append(p.Rows, row)
+		p.Rows = append(p.Rows, s.row(item))
 	}
 	if len(found) <= most {
 		return ""
@@ -150,31 +148,41 @@ func choices(names map[string]bool) []string {
 	return all[:min(len(all), 4*rows)]
 }
 
-// threadsOf returns the link to a workflow's threads.
-func (s *server) threadsOf(name string) string {
-	return s.base + "threads?" + url.Values{"workflow": {name}}.Encode()
-}
-
 func (s *server) row(it protocol.ThreadItem) threadRow {
-	row := threadRow{
-		ID: it.Thread, Title: htmlpage.Line(it.Title, 120), Status: string(it.Status), Mood: htmlpage.Mood(it.Status),
-		Link: s.link("thread", it.Thread), WorkflowLink: s.workflowLink(it.Workflow),
-		Started: htmlpage.WhenOf(it.StartedAt, s.engine.Reader.Env.Now()),
-	}
-	if row.Title == "" {
-		row.Title = it.Thread
-	}
-	if it.WorkflowName != "" {
-		row.Workflow = htmlpage.Line(string(it.WorkflowName), htmlpage.Longest)
-	}
-	if it.CurrentRole != "" {
-		row.Role = htmlpage.Line(string(it.CurrentRole), htmlpage.Longest)
-	}
+	row := threadRow{about: s.aboutOf(protocol.StepOutput{Thread: it.Thread, Status: it.Status, Workflow: it.Workflow,
+		WorkflowName: string(it.WorkflowName)}, it.Title, it.StartedAt, it.Totals),
+		Role: htmlpage.Line(string(it.CurrentRole), htmlpage.Longest)}
 	if it.ForkedFrom != nil {
 		row.ForkOf = htmlpage.Line(it.ForkedFrom.Thread, htmlpage.Longest)
 	}
 	if it.Totals != nil {
-		row.Steps, row.Cost = fmt.Sprint(it.Totals.Steps), view.Cost(*it.Totals)
+		row.Steps = fmt.Sprint(it.Totals.Steps)
 	}
 	return row
+}
+
+// changedFiles remembers the file changes of steps, which never change and are slow to read from git.
+type changedFiles struct {
+	mu    sync.Mutex
+	known map[string]*htmlpage.ChangedFiles
+}
+
+// of returns the changes with a key, reading them if they are unknown.
+func (c *changedFiles) of(key string, read func() *htmlpage.ChangedFiles) *htmlpage.ChangedFiles {
+	const most = 200 // each has up to 64 KiB of lines
+	c.mu.Lock()
+	files, ok := c.known[key]
+	c.mu.Unlock()
+	if ok {
+		return files
+	}
+	if files = read(); files != nil && files.Problem == "" {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.known == nil || len(c.known) >= most {
+			c.known = map[string]*htmlpage.ChangedFiles{}
+		}
+		c.known[key] = files
+	}
+	return files
 }

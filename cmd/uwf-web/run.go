@@ -163,7 +163,7 @@ func newServer(ctx context.Context, e env.Env, home, store string) (*server, err
 	}
 	with.Reader.ReadOnly = true
 	if files, ok := with.Reader.Heads.(*fileheads.Heads); ok {
-		with.Reader.Heads = onceHeads{files}
+		files.Now = e.Now
 	}
 	with.Reader.Hints = uwfHints
 	s := &server{engine: with, env: e}

@@ -2,10 +2,13 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"embed"
 	"errors"
+	"fmt"
 	"html/template"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -15,6 +18,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/dryrun"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/engine/view/htmlpage"
 	"github.com/united-workforce/uwf/engine/view/htmlpage/markdown"
@@ -36,7 +40,6 @@ type server struct {
 	base, token string
 	home, host  string // their names
 	templates   *template.Template
-	style       string
 	lives       atomic.Int32
 	known       view.Summaries
 	files       changedFiles
@@ -45,15 +48,18 @@ type server struct {
 }
 
 // parse parses the embedded templates.
-func (s *server) parse() error {
-	var err error
+func (s *server) parse() (err error) {
 	if s.templates, err = htmlpage.Templates(markdown.Render); err != nil {
 		return err
 	}
-	if s.templates, err = s.templates.ParseFS(assets, "assets/*.html"); err != nil {
-		return err
-	}
-	s.style, err = htmlpage.Style()
+	s.templates, err = s.templates.Funcs(template.FuncMap{
+		"line":   func(text any) string { return htmlpage.Line(fmt.Sprint(text), htmlpage.LongestTitle) },
+		"text":   func(text string) htmlpage.Text { return htmlpage.TextOf(text, most) },
+		"limits": view.LimitsText, "worst": dryrun.WorstText, "status": view.StatusOf,
+		"lines": func(c view.Change) []htmlpage.Change {
+			return htmlpage.Lines(htmlpage.ValueText(c.Old, most).Body, htmlpage.ValueText(c.New, most).Body)
+		},
+	}).ParseFS(assets, "assets/*.html")
 	return err
 }
 
@@ -61,60 +67,53 @@ func (s *server) parse() error {
 func (s *server) routes(base, token string) http.Handler {
 	s.base, s.token = base, token
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", partly(s.inbox))
-	mux.HandleFunc("GET /threads", partly(s.threads))
-	mux.HandleFunc("GET /workflows", s.workflows)
-	mux.HandleFunc("GET /workflow/{name}", s.workflow)
-	mux.HandleFunc("GET /workflow/{name}/graph.svg", s.workflowGraph)
-	mux.HandleFunc("GET /stats", s.stats)
-	mux.HandleFunc("GET /stats.csv", s.statsCSV)
-	mux.HandleFunc("GET /diff", s.diff)
-	mux.HandleFunc("GET /thread/{id}", partly(s.thread))
-	mux.HandleFunc("GET /thread/{id}/graph.svg", s.graph)
-	mux.HandleFunc("GET /thread/{id}/changes", s.changes)
-	mux.HandleFunc("GET /thread/{id}/run.html", s.save)
-	mux.HandleFunc("GET /thread/{id}/step/{step}", partly(s.step))
-	mux.HandleFunc("GET /thread/{id}/step/{step}/turn/{turn}", s.turn)
+	for path, page := range map[string]page{
+		"GET /{$}": s.inbox, "GET /threads": s.threads, "GET /workflows": s.workflows, "GET /workflow/{name}": s.workflow,
+		"GET /stats": s.stats, "GET /stats.csv": s.statsCSV, "GET /diff": s.diff, "GET /thread/{id}": s.thread,
+		"GET /thread/{id}/changes": s.changes, "GET /thread/{id}/run.html": s.save, "GET /thread/{id}/step/{step}": s.step,
+		"GET /thread/{id}/step/{step}/turn/{turn}": s.turn,
+	} {
+		mux.HandleFunc(path, s.shows(page))
+	}
+	mux.HandleFunc("GET /workflow/{name}/graph.svg", picture(s.workflowGraph))
+	mux.HandleFunc("GET /thread/{id}/graph.svg", picture(s.graph))
 	mux.HandleFunc("GET /events", s.events)
-	mux.HandleFunc("GET /style.css", s.styleSheet())
-	mux.HandleFunc("GET /live.js", s.asset("text/javascript; charset=utf-8", func() ([]byte,
-		error) {
-		return assets.ReadFile("assets/live.js")
-	}))
-	mux.HandleFunc("GET /icon.svg", s.icon())
+	mux.HandleFunc("GET /style.css", asset(htmlpage.Files, "templates/style.css"))
+	mux.HandleFunc("GET /live.js", asset(assets, "assets/live.js"))
+	mux.HandleFunc("GET /icon.svg", asset(assets, "assets/icon.svg"))
 	if s.acts {
-		mux.HandleFunc("POST /thread/{id}/{verb}", s.act)
-		mux.HandleFunc("GET /start", s.start)
-		mux.HandleFunc("POST /start", s.start)
+		mux.HandleFunc("POST /thread/{id}/{verb}", s.shows(s.act))
+		mux.HandleFunc("GET /start", s.shows(s.start))
+		mux.HandleFunc("POST /start", s.shows(s.start))
 	}
 	return http.StripPrefix(base[:len(base)-1], mux)
 }
 
+// page shows a page, or returns why it cannot.
+type page func(w http.ResponseWriter, r *http.Request) error
+
+// shows returns the handler of a page. It can answer with parts of the page.
+func (s *server) shows(show page) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if parts := r.URL.Query().Get("part"); parts != "" {
+			w = fragments{w, strings.Split(parts, ",")}
+		}
+		if err := show(w, r); err != nil {
+			s.fail(w, err)
+		}
+	}
+}
+
+// asset returns the handler of an embedded file.
+func asset(of fs.FS, name string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, of, name) }
+}
+
 // door serves the sign-in page.
-func (s *server) door(w http.ResponseWriter, p signInPage) {
+func (s *server) door(w http.ResponseWriter, p signInPage) error {
 	f := s.frame("", "Sign in", "")
 	f.Assets, f.Body = s.base, p
-	s.write(w, http.StatusUnauthorized, f, "sign-in")
-}
-
-func (s *server) styleSheet() http.HandlerFunc {
-	return s.asset("text/css; charset=utf-8", func() ([]byte, error) { return []byte(s.style), nil })
-}
-
-func (s *server) icon() http.HandlerFunc {
-	return s.asset("image/svg+xml", func() ([]byte, error) { return assets.ReadFile("assets/icon.svg") })
-}
-
-func (s *server) asset(kind string, read func() ([]byte, error)) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		data, err := read()
-		if err != nil {
-			s.fail(w, err)
-			return
-		}
-		w.Header().Set("Content-Type", kind)
-		_, _ = w.Write(data) // the client may have disconnected
-	}
+	return s.write(w, http.StatusUnauthorized, f, "sign-in")
 }
 
 // frame is the data common to all pages.
@@ -150,27 +149,26 @@ func limitsOf(limit, spent protocol.Amount) (all []spentLimit) {
 // count keeps the number of threads that wait up to date until ctx ends. It also reads the summaries of all
 // threads before the first page needs them.
 func (s *server) count(ctx context.Context) {
-	changed := changes(ctx, s.engine.Reader.Dirs, "", "")
-	for {
+	for before := ""; ctx.Err() == nil; {
 		begun := s.env.Now()
-		waiting, _, more, _ := view.Attention(ctx, s.engine, &s.known, 2*rows, func(error) {})
-		s.waits.Store(int64(len(waiting) + more))
-		pause(ctx, max(calm, 10*s.env.Now().Sub(begun))) // a large home is read less often
-		if _, open := <-changed; !open {
-			return
+		if now := prints(s.engine.Reader.Dirs, ""); now != before {
+			before = now
+			waiting, _, more, _ := view.Attention(ctx, s.engine, &s.known, 2*rows, func(error) {})
+			s.waits.Store(int64(len(waiting) + more))
 		}
+		pause(ctx, max(2*calm, 10*s.env.Now().Sub(begun))) // a large home is read less often
 	}
 }
 
 // show responds with a page.
-func (s *server) show(w http.ResponseWriter, name, title, live string, body any) {
-	s.showAs(w, http.StatusOK, name, title, live, body)
+func (s *server) show(w http.ResponseWriter, name, title, live string, body any) error {
+	return s.showAs(w, http.StatusOK, name, title, live, body)
 }
 
-func (s *server) showAs(w http.ResponseWriter, status int, name, title, live string, body any) {
+func (s *server) showAs(w http.ResponseWriter, status int, name, title, live string, body any) error {
 	f := s.frame(name, title, live)
 	f.Body = body
-	s.write(w, status, f, "top", name, "end")
+	return s.write(w, status, f, "top", name, "end")
 }
 
 func (s *server) frame(name, title, live string) frame {
@@ -199,16 +197,16 @@ func (s *server) name() {
 
 // begin sends the beginning of a slow page, so that the user sees something; the returned function sends the
 // rest.
-func (s *server) begin(w http.ResponseWriter, name, title, live string) (end func(body any)) {
+func (s *server) begin(w http.ResponseWriter, name, title, live string) (end func(body any) error) {
 	f := s.frame(name, title, live)
 	if _, is := w.(fragments); is {
-		return func(body any) { s.show(w, name, title, live, body) }
+		return func(body any) error { return s.show(w, name, title, live, body) }
 	}
-	s.write(w, http.StatusOK, f, "top")
+	err := s.write(w, http.StatusOK, f, "top")
 	_ = http.NewResponseController(w).Flush() // on failure it is sent with the rest
-	return func(body any) {
+	return func(body any) error {
 		f.Body = body
-		s.write(w, 0, f, name, "end")
+		return cmp.Or(err, s.write(w, 0, f, name, "end"))
 	}
 }
 
@@ -218,23 +216,6 @@ type fragments struct {
 	parts []string
 }
 
-func templateNames(page string, parts []string) (names []string) {
-	for _, part := range parts[:min(len(parts), 20)] {
-		names = append(names, page+"/"+part)
-	}
-	return names
-}
-
-// partly lets the handler of a page answer with parts of it.
-func partly(page http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		if parts := r.URL.Query().Get("part"); parts != "" {
-			w = fragments{w, strings.Split(parts, ",")}
-		}
-		page(w, r.WithContext(onPage(r.Context())))
-	}
-}
-
 // wants reports whether a response includes a part of its page.
 func wants(w http.ResponseWriter, part string) bool {
 	f, some := w.(fragments)
@@ -242,18 +223,19 @@ func wants(w http.ResponseWriter, part string) bool {
 }
 
 // write executes templates as one page. A status of 0 means that the response has begun.
-func (s *server) write(w http.ResponseWriter, status int, f frame, templates ...string) {
+func (s *server) write(w http.ResponseWriter, status int, f frame, templates ...string) error {
 	var out bytes.Buffer
 	if some, is := w.(fragments); is && f.Body != nil {
-		f.Live = ""
-		templates = slices.DeleteFunc(templateNames(f.Page, some.parts), func(name string) bool {
-			return s.templates.Lookup(name) == nil
-		})
+		f.Live, templates = "", nil
+		for _, part := range some.parts[:min(len(some.parts), 20)] {
+			if name := f.Page + "/" + part; s.templates.Lookup(name) != nil {
+				templates = append(templates, name)
+			}
+		}
 	}
 	for _, name := range templates {
 		if err := s.templates.ExecuteTemplate(&out, name, f); err != nil {
-			refuse(w, http.StatusInternalServerError, err.Error())
-			return
+			return err
 		}
 	}
 	if status != 0 {
@@ -261,6 +243,7 @@ func (s *server) write(w http.ResponseWriter, status int, f frame, templates ...
 		w.WriteHeader(status)
 	}
 	_, _ = out.WriteTo(w) // the client may have disconnected
+	return nil
 }
 
 // problem is an error page.
@@ -277,7 +260,9 @@ func (s *server) fail(w http.ResponseWriter, err error) {
 	if errors.Is(err, cas.ErrNotFound) || errors.Is(err, &protocol.Error{Code: protocol.CodeNotFound}) {
 		status = http.StatusNotFound
 	}
-	s.showAs(w, status, "problem", "Cannot show this page", "", p)
+	if err := s.showAs(w, status, "problem", "Cannot show this page", "", p); err != nil {
+		refuse(w, http.StatusInternalServerError, err.Error())
+	}
 }
 
 func hintsOf(err error) []string {

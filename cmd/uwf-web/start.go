@@ -18,7 +18,6 @@ import (
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/catalog"
 	"github.com/united-workforce/uwf/engine/dryrun"
-	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/engine/view/htmlpage"
 	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/moderator/workflow"
@@ -39,7 +38,7 @@ type startPage struct {
 	Modes                       []string
 	Mode                        string
 	MaxCost, MaxTokens, MaxTime string
-	Plan                        *startPlan
+	Plan                        *dryrun.Plan // nil before the dry run
 	Problem                     string
 	Hints                       []string
 }
@@ -53,20 +52,6 @@ func (p startPage) Optioned() bool {
 // startRole is a role played by an agent. An Agent of "" uses the one from the config.
 type startRole struct{ Name, Label, Agent string }
 
-// startPlan is the result of a dry run.
-type startPlan struct {
-	Ready                      bool
-	Dir, Role, Problem, Limits string
-	Prompt                     htmlpage.Text // of the first step
-	Roles                      []planRow
-	Commands, Hints            []string
-}
-
-type planRow struct {
-	Role, Agent, Program, Model, Timeout, Worst, May, Runs, Problem string
-	Hints                                                           []string
-}
-
 // starting is the run described by the form.
 type starting struct {
 	dryrun.Run
@@ -75,15 +60,14 @@ type starting struct {
 }
 
 // start shows the form, filled in as it was sent. POST with do=plan adds the dry run; do=start starts the run.
-func (s *server) start(w http.ResponseWriter, r *http.Request) {
+func (s *server) start(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), startPatience)
 	defer cancel()
 	c := catalog.Of(s.engine)
 	c.Note, c.Warn = nil, nil
 	items, err := c.List(ctx)
 	if err != nil {
-		s.fail(w, err)
-		return
+		return err
 	}
 	p := startPage{Name: r.FormValue("workflow"), Dir: s.env.Dir, Modes: []string{worktree.ModeDefault, worktree.ModeInPlace,
 		worktree.InWorktree, worktree.ModeNone}}
@@ -91,32 +75,28 @@ func (s *server) start(w http.ResponseWriter, r *http.Request) {
 		p.Workflows = append(p.Workflows, it.Name)
 	}
 	if p.Name == "" {
-		s.show(w, "start", "Start a run", "", p)
-		return
+		return s.show(w, "start", "Start a run", "", p)
 	}
 	_, def, err := s.definition(ctx, p.Name, func(string) {})
 	if err != nil {
-		s.fail(w, err)
-		return
+		return err
 	}
 	p.Hash, p.Once = string(def.Hash), rand.Text()
 	status := http.StatusOK
 	run, err := s.startingOf(ctx, r, &p, def.Definition)
 	if r.Method == http.MethodPost && err == nil {
-		if r.PostFormValue("do") == "start" && !s.started.first(r.PostFormValue("once")) {
-			http.Redirect(w, r, s.base+"threads", http.StatusSeeOther) // the form was sent twice
-			return
-		}
 		if r.PostFormValue("do") == "start" {
-			s.startRun(ctx, w, r, run)
-			return
+			return s.startRun(ctx, w, r, run)
 		}
-		p.Plan, err = s.planOf(ctx, c, run)
+		plan, failed := dryrun.Of(ctx, s.engine, c, run.Run)
+		if err = failed; err == nil {
+			p.Plan = &plan
+		}
 	}
 	if r.Method == http.MethodPost && err != nil {
 		status, p.Problem, p.Hints = http.StatusUnprocessableEntity, htmlpage.TextOf(err.Error(), most).Body, hintsOf(err)
 	}
-	s.showAs(w, status, "start", "Start "+htmlpage.Line(def.Definition.Name, htmlpage.Longest), "", p)
+	return s.showAs(w, status, "start", "Start "+htmlpage.Line(def.Definition.Name, htmlpage.Longest), "", p)
 }
 
 // startingOf parses the form into the page and the run. It accepts only agents from the config, and no
@@ -128,7 +108,9 @@ func (s *server) startingOf(ctx context.Context, r *http.Request, p *startPage,
 		wrong = append(wrong, what+": "+strconv.Quote(htmlpage.Line(given, htmlpage.Longest)))
 	}
 	p.About, p.Task = htmlpage.Line(def.Description, htmlpage.LongestTitle), posted(r, "task")
-	p.MaxCost, p.MaxTokens, p.MaxTime = r.PostFormValue("max-cost"), r.PostFormValue("max-tokens"), r.PostFormValue("max-time")
+	for name, text := range map[string]*string{"max-cost": &p.MaxCost, "max-tokens": &p.MaxTokens, "max-time": &p.MaxTime} {
+		*text = strings.TrimSpace(r.PostFormValue(name))
+	}
 	p.Mode = cmp.Or(r.PostFormValue("workspace"), worktree.ModeDefault)
 	run = starting{name: p.Name, workspace: worktree.Options{Mode: p.Mode}, Run: dryrun.Run{
 		Definition: def, Env: s.env, System: dryrun.System(s.env.Exe), Hints: func(e *protocol.Error) []string { return hintsOf(e) },
@@ -153,24 +135,18 @@ func (s *server) startingOf(ctx context.Context, r *http.Request, p *startPage,
 	if !slices.Contains(p.Modes, p.Mode) {
 		refuse("there is no workspace mode", p.Mode)
 	}
-	limit := func(what, text string, read func(string) (ok bool)) {
-		if text = strings.TrimPrefix(strings.TrimSpace(text), "$"); text != "" && !read(text) {
+	limit := func(what, text string, ok bool) {
+		if text != "" && !ok {
 			refuse(what+" is not valid", text)
 		}
 	}
-	limit("the cost limit", p.MaxCost, func(text string) bool {
-		run.Limits.MaxCostUSD, err = strconv.ParseFloat(text, 64)
-		return err == nil && run.Limits.MaxCostUSD > 0 && run.Limits.MaxCostUSD <= protocol.MaxCostUSD
-	})
-	limit("the token limit", p.MaxTokens, func(text string) bool {
-		run.Limits.MaxTokens, err = strconv.ParseInt(text, 10, 64)
-		return err == nil && run.Limits.MaxTokens > 0
-	})
-	limit("the time limit", p.MaxTime, func(text string) bool {
-		took, err := time.ParseDuration(text)
-		run.Limits.MaxTimeMs = took.Milliseconds()
-		return err == nil && run.Limits.MaxTimeMs > 0
-	})
+	cost, err := strconv.ParseFloat(strings.TrimPrefix(p.MaxCost, "$"), 64)
+	limit("the cost limit", p.MaxCost, err == nil && 0 < cost && cost <= protocol.MaxCostUSD)
+	tokens, err := strconv.ParseInt(p.MaxTokens, 10, 64)
+	limit("the token limit", p.MaxTokens, err == nil && tokens > 0)
+	took, err := time.ParseDuration(p.MaxTime)
+	limit("the time limit", p.MaxTime, err == nil && took >= time.Millisecond)
+	run.Limits = protocol.Limits{MaxCostUSD: cost, MaxTokens: tokens, MaxTimeMs: took.Milliseconds()}
 	p.Fields, run.Given, err = inputsOf(r, def)
 	if err != nil {
 		wrong = append(wrong, err.Error())
@@ -198,20 +174,16 @@ func (s *server) startingOf(ctx context.Context, r *http.Request, p *startPage,
 	return run, err
 }
 
-// inputsOf returns the fields for the inputs, and the submitted values.
+// inputsOf returns the fields for the inputs, required ones first, and the submitted values.
 func inputsOf(r *http.Request, def workflow.Definition) (form []field, given map[string]any, err error) {
 	given = map[string]any{}
 	declared := dryrun.Declared(def)
-	for _, name := range slices.Sorted(maps.Keys(declared)) {
-		d := declared[name]
-		f := fields.Of(d.Schema)
-		in := field{
-			Name: name, Label: htmlpage.Line(name, htmlpage.Longest), Note: htmlpage.Line(d.Description, 500), Choices: f.Choices,
-			Required: d.Default == nil, Long: len(f.Choices) == 0 && slices.Contains(f.Types, "string"), Value: posted(r, "input."+name),
-		}
-		if d.Default != nil {
-			in.Note = strings.TrimSpace(in.Note + " Default: " + htmlpage.ValueText(d.Default, htmlpage.Longest).Body)
-		}
+	for i, name := range slices.Sorted(maps.Keys(declared)) {
+		f := fields.Of(declared[name].Schema)
+		f.Name, f.Description, f.Required = name, declared[name].Description, declared[name].Default == nil
+		f.Default = htmlpage.ValueText(declared[name].Default, htmlpage.Longest).Body
+		in := fieldOf(f)
+		in.Post, in.ID, in.Value = "input."+name, "input-"+strconv.Itoa(i), posted(r, "input."+name)
 		if strings.TrimSpace(in.Value) != "" {
 			value, wrong := f.Value(in.Value)
 			if given[name] = value; wrong != nil {
@@ -232,30 +204,12 @@ func inputsOf(r *http.Request, def workflow.Definition) (form []field, given map
 	return form, given, err
 }
 
-// planOf performs the dry run.
-func (s *server) planOf(ctx context.Context, c *catalog.Catalog, run starting) (out *startPlan, err error) {
-	plan, err := dryrun.Of(ctx, s.engine, c, run.Run)
-	if err != nil {
-		return nil, err
-	}
-	line := func(text string) string { return htmlpage.Line(text, htmlpage.LongestTitle) }
-	out = &startPlan{Ready: plan.Ready, Dir: line(plan.First.Cwd), Role: line(plan.First.Role),
-		Problem: line(string(plan.First.Problem)), Hints: plan.First.Hints, Prompt: htmlpage.TextOf(plan.First.Prompt, most),
-		Limits: view.LimitsText(plan.Limits)}
-	for _, text := range slices.Concat(plan.Gets, plan.Commands) {
-		out.Commands = append(out.Commands, line(text))
-	}
-	for _, role := range plan.Roles {
-		row := planRow{Role: line(role.Role), Agent: line(string(role.Agent)), Program: line(role.Program()),
-			Model: line(string(role.Model)), Timeout: string(role.Timeout), Worst: dryrun.WorstText(role.Worst), May: line(string(role.May)),
-			Problem: line(string(role.Problem)), Hints: role.Hints, Runs: line(role.Runs())}
-		out.Roles = append(out.Roles, row)
-	}
-	return out, nil
-}
-
 // startRun starts a thread and a worker that runs it to its end, as uwf run --background does.
-func (s *server) startRun(ctx context.Context, w http.ResponseWriter, r *http.Request, run starting) {
+func (s *server) startRun(ctx context.Context, w http.ResponseWriter, r *http.Request, run starting) error {
+	if !s.started.first(r.PostFormValue("once")) {
+		http.Redirect(w, r, s.base+"threads", http.StatusSeeOther) // the form was sent twice
+		return nil
+	}
 	var at protocol.ThreadStarted
 	e, err := s.open(ctx)
 	if err == nil {
@@ -281,7 +235,7 @@ func (s *server) startRun(ctx context.Context, w http.ResponseWriter, r *http.Re
 		back = s.link("thread", at.Thread)
 		action = back + "/continue"
 	}
-	s.done(w, r, err, back, action)
+	return s.done(w, r, err, back, action)
 }
 
 // onces holds the random names of the last forms that were sent.

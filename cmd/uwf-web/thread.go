@@ -1,8 +1,9 @@
 package main
 
 import (
-	"cmp"
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"html/template"
 	"io"
@@ -16,7 +17,7 @@ import (
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/engine/view/htmlpage"
-	"github.com/united-workforce/uwf/moderator/workflowdiff"
+	"github.com/united-workforce/uwf/engine/view/htmlpage/markdown"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/plaintext"
 )
@@ -27,33 +28,30 @@ type threadPage struct {
 	Shown    []htmlpage.Step
 	Earlier  string // link to earlier steps, or ""
 	Spent    []spentLimit
-	Changes  string // link to the changes of the whole run; "" if there are none
-	Again    []again
-	Append   bool          // Shown are only the steps after those that the page has
-	Last     protocol.Hash // the newest step
-	Lost     string        // why earlier steps cannot be read
+	Changes  string           // link to the changes of the whole run; "" if there are none
+	Again    []htmlpage.Child // to retry
+	Append   bool             // Shown are only the steps after those that the page has
+	Last     protocol.Hash    // the newest step
+	Lost     string           // why earlier steps cannot be read
 	Flight   *flight
 	Form     *form
 	Compare  string
 	Save     string
-	Can      can
+	Can      map[string]bool // verbs
 	Children *htmlpage.Children
 	PartOf   *part
 	Time     *htmlpage.Timeline
 }
 
-// can lists the actions available for a thread, in addition to its form.
-type can struct{ Retry, Stop, Message, Undo, Redo, Apply, Seal bool }
-
-func canDo(at protocol.ThreadShow, p *threadPage) can {
-	whole, moving := at.Status != protocol.StatusCorrupt, at.Status == protocol.StatusRunning
-	all := p.Thread.Actions
-	return can{
-		Retry: has(all, protocol.VerbRetry), Stop: has(all, protocol.VerbStop),
-		Message: has(all, protocol.VerbMessage) && (moving || at.Status == protocol.StatusWaitingForChildren),
-		Undo:    has(all, protocol.VerbUndo), Redo: has(all, protocol.VerbRedo),
-		Apply: !moving && at.Workspace != nil && at.Workspace.Branch != "", Seal: whole && p.Steps > 0,
+// canDo returns the actions available for a thread, in addition to its form.
+func canDo(at protocol.ThreadShow, steps int, actions []protocol.Action) map[string]bool {
+	moving := at.Status == protocol.StatusRunning
+	can := map[string]bool{"seal": at.Status != protocol.StatusCorrupt && steps > 0,
+		"apply": !moving && at.Workspace != nil && at.Workspace.Branch != ""}
+	for _, a := range actions {
+		can[a.Verb] = a.Verb != protocol.VerbMessage || moving || at.Status == protocol.StatusWaitingForChildren
 	}
+	return can
 }
 
 // flight is the step that is running, or whose last try failed.
@@ -73,17 +71,15 @@ func (s *server) live(id, page string) string {
 	return s.base + "events?" + url.Values{"thread": {id}, "page": {page}, "seen": {prints(s.engine.Reader.Dirs, id)}}.Encode()
 }
 
-func (s *server) thread(w http.ResponseWriter, r *http.Request) {
+func (s *server) thread(w http.ResponseWriter, r *http.Request) error {
 	ctx, id := r.Context(), r.PathValue("id")
 	if !validThread(id) {
-		s.fail(w, notFound("thread not found"))
-		return
+		return notFound("thread not found")
 	}
 	live := s.live(id, "")
 	about, at, err := s.about(ctx, id)
 	if err != nil {
-		s.fail(w, err)
-		return
+		return err
 	}
 	p := threadPage{Thread: about, PartOf: s.partOf(ctx, id), Compare: s.base + "diff?a=" + url.QueryEscape(id),
 		Save: s.link("thread", id, "run.html")}
@@ -104,14 +100,14 @@ func (s *server) thread(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		p.Lost = htmlpage.TextOf(err.Error(), most).Body
 	}
-	kids, named := s.joined(ctx, id, chain.Steps)
-	newer := chain
+	joined := s.joined(ctx, id, chain.Steps)
+	newer, kids := chain, joined
 	p.Last = head
 	if at := slices.IndexFunc(chain.Steps, func(step thread.Step) bool {
 		return string(step.Hash) == r.URL.Query().Get("after")
 	}); at >= 0 {
 		newer.Steps, p.Append = chain.Steps[at+1:], true
-		kids = kids[at+1:]
+		kids = joined[at+1:]
 	}
 	if wants(w, "steps") {
 		p.Shown = newer.Shown(ctx, s.engine, htmlpage.Bounds{Text: most / 4})
@@ -122,45 +118,40 @@ func (s *server) thread(w http.ResponseWriter, r *http.Request) {
 		step.Open = i == len(p.Shown)-1 && live != ""
 		if i >= len(p.Shown)-stepsWithFiles {
 			step.Files = s.files.of(string(step.Hash), func() *htmlpage.ChangedFiles {
-				return htmlpage.FilesOf(ctx, s.engine, chain.Steps[i], true)
+				return htmlpage.FilesOver(ctx, s.engine, newer.Steps[i], newer.Steps[i], true)
 			})
 		}
 	}
 	if chain.Before != "" {
 		p.Earlier = s.link("thread", id) + "?before=" + string(chain.Before)
 	}
-	now := htmlpage.Now{
-		Thread: s.threadLink, Joined: func(by thread.Step,
-			c protocol.ChildEnded) htmlpage.Child {
-			return named[by.Hash][c.Key]
-		},
-	}
+	now := htmlpage.Now{Thread: s.threadLink, Joined: func(by thread.Step, c protocol.ChildEnded) htmlpage.Child {
+		return joined[by.Index-chain.Steps[0].Index].Find(c.Key)
+	}}
 	if slices.ContainsFunc(chain.Steps, func(step thread.Step) bool { return step.Files != nil }) {
 		p.Changes = s.link("thread", id, "changes")
 	}
 	if l, spent, err := s.engine.Reader.Spending(ctx, id); err == nil && at.Status != protocol.StatusCorrupt {
-		p.Spent = limitsOf(protocol.Amount{CostUSD: l.MaxCostUSD, Tokens: l.MaxTokens, TimeMs: l.MaxTimeMs}, spent)
+		p.Spent = limitsOf(l.Amount(), spent)
 	}
-	for _, child := range at.Children {
-		if child.Status == protocol.StatusError || child.Status == protocol.StatusFailed {
-			p.Again = append(p.Again, again{child.Key, htmlpage.Line(cmp.Or(child.Label, child.Key), htmlpage.Longest)})
-		}
-	}
-	p.Again = p.Again[:min(len(p.Again), childrenShown)]
 	if live != "" {
 		now.At = at
 		now.Flight, p.Flight = s.flight(ctx, id)
 		now.Children, _ = s.engine.Reader.Started(ctx, id) // an error is shown in the list itself
-		p.Children = s.childrenOf(ctx, at.Children, now.Children)
+		if p.Children = s.childrenOf(ctx, at.Children, now.Children); p.Children != nil {
+			p.Again = slices.DeleteFunc(slices.Clone(p.Children.Shown), func(c htmlpage.Child) bool {
+				return c.Status != string(protocol.StatusError) && c.Status != string(protocol.StatusFailed)
+			})
+		}
 	}
 	if wants(w, "time") {
 		p.Time = htmlpage.TimelineOf(ctx, s.engine, chain.Steps, now)
 	}
 	if s.acts {
 		p.Form = s.formOf(at.StepOutput, p.Thread.Actions)
-		p.Can = canDo(at, &p)
+		p.Can = canDo(at, p.Steps, p.Thread.Actions)
 	}
-	s.show(w, "thread-page", p.Title, live, p)
+	return s.show(w, "thread-page", p.Title, live, p)
 }
 
 // about returns a thread's state. An invalid ID is reported as not found.
@@ -188,29 +179,21 @@ func (s *server) flight(ctx context.Context, id string) (*status.Flight, *flight
 		Omitted: max(0, len(f.Turns)-last),
 	}
 	for i, h := range f.Turns[out.Omitted:] {
-		turn, err := thread.ShownTurn(ctx, s.engine.Reader.Store, h)
-		if err != nil {
-			continue // the agent has not stored it yet
+		if shown := htmlpage.TurnOf(ctx, s.engine.Reader.Store, h, out.Omitted+i+1, most); shown.Error == "" {
+			out.Turns = append(out.Turns, shown) // otherwise the agent has not stored it yet
 		}
-		shown := htmlpage.ShowTurn(turn, most)
-		shown.Number = out.Omitted + i + 1
-		out.Turns = append(out.Turns, shown)
 	}
 	if f.Printed != "" && f.Failed == "" {
 		shown := htmlpage.ShowTurn(f.PrintedTurn(), most)
 		out.Writing = &shown
 	}
 	if f.Writing != "" && f.Failed == "" {
-		if turn, err := thread.ShownTurn(ctx, s.engine.Reader.Store, f.Writing); err == nil {
-			shown := htmlpage.ShowTurn(turn, most)
+		if shown := htmlpage.TurnOf(ctx, s.engine.Reader.Store, f.Writing, 0, most); shown.Error == "" {
 			out.Writing = &shown
 		}
 	}
 	return f, out
 }
-
-// again is a child that can be retried.
-type again struct{ Key, Label string }
 
 // changesPage is what a run has changed in its files.
 type changesPage struct {
@@ -218,24 +201,21 @@ type changesPage struct {
 	Files        *htmlpage.ChangedFiles
 }
 
-func (s *server) changes(w http.ResponseWriter, r *http.Request) {
+func (s *server) changes(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
 	about, at, err := s.about(r.Context(), id)
 	if err != nil {
-		s.fail(w, err)
-		return
+		return err
 	}
 	p := changesPage{Thread: id, Link: s.link("thread", id)}
 	t, err := thread.Open(r.Context(), s.engine.Reader.Store, at.Head)
 	if err != nil {
-		s.fail(w, err)
-		return
+		return err
 	}
 	var first, last thread.Step
 	for step, err := range t.Steps(r.Context()) { // newest first
 		if err != nil {
-			s.fail(w, err)
-			return
+			return err
 		}
 		if step.Files != nil {
 			if first = step; last.Files == nil {
@@ -243,21 +223,15 @@ func (s *server) changes(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}
-	p.Files = htmlpage.FilesOver(r.Context(), s.engine, first, last)
-	s.show(w, "changes", "Changes of "+about.Title, "", p)
+	p.Files = htmlpage.FilesOver(r.Context(), s.engine, first, last, true)
+	return s.show(w, "changes", "Changes of "+about.Title, "", p)
 }
 
-func (s *server) graph(w http.ResponseWriter, r *http.Request) {
+func (s *server) graph(r *http.Request) (svg string, err error) {
 	if !validThread(r.PathValue("id")) {
-		refuse(w, http.StatusNotFound, "thread not found")
-		return
+		return "", notFound("thread not found")
 	}
-	svg, err := htmlpage.Graph(r.Context(), s.engine, r.PathValue("id"))
-	if err != nil {
-		refuse(w, http.StatusNotFound, plaintext.Line(err.Error()))
-		return
-	}
-	picture(w, svg)
+	return htmlpage.Graph(r.Context(), s.engine, r.PathValue("id"))
 }
 
 // stepPage is a step with its turns.
@@ -283,18 +257,17 @@ func (s *server) stepAfter(ctx context.Context, id string, step protocol.Hash) s
 	return ""
 }
 
-func (s *server) step(w http.ResponseWriter, r *http.Request) {
+func (s *server) step(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
 	t, found, err := s.stepAt(r)
 	if err != nil {
-		s.fail(w, err)
-		return
+		return err
 	}
 	skip, _ := strconv.Atoi(r.URL.Query().Get("skip")) // anything invalid means the first page
 	skip = max(skip, 0)
 	shown := htmlpage.StepOf(r.Context(), t, s.engine.Reader.Store, found, s.engine.Reader.Env.Now(), htmlpage.Bounds{Text: mostAlone,
 		Turns: turnsAtOnce, Skip: skip, Whole: true})
-	shown.Files, shown.Children = htmlpage.FilesOf(r.Context(), s.engine, found, true), s.joinedBy(r.Context(), id, found,
+	shown.Files, shown.Children = htmlpage.FilesOver(r.Context(), s.engine, found, found, true), s.joinedBy(r.Context(), id, found,
 		childrenShown)
 	self := s.link("thread", id, "step", string(found.Hash))
 	for i := range shown.Turns {
@@ -316,7 +289,7 @@ func (s *server) step(w http.ResponseWriter, r *http.Request) {
 		p.Before = s.link("thread", id, "step", string(*found.Prev))
 	}
 	p.After = s.stepAfter(r.Context(), id, found.Hash)
-	s.show(w, "step-page", fmt.Sprintf("Step %d: %s", shown.Number, shown.Role), "", p)
+	return s.show(w, "step-page", fmt.Sprintf("Step %d: %s", shown.Number, shown.Role), "", p)
 }
 
 // stepAt returns the step in the request's URL.
@@ -336,11 +309,10 @@ func (s *server) stepAt(r *http.Request) (*thread.Thread, thread.Step, error) {
 }
 
 // turn serves a complete turn as plain text.
-func (s *server) turn(w http.ResponseWriter, r *http.Request) {
+func (s *server) turn(w http.ResponseWriter, r *http.Request) error {
 	_, found, err := s.stepAt(r)
 	if err != nil {
-		s.fail(w, err)
-		return
+		return err
 	}
 	detail, err := thread.ShownDetail(r.Context(), s.engine.Reader.Store, found.Detail)
 	n, wrong := strconv.Atoi(r.PathValue("turn"))
@@ -348,13 +320,11 @@ func (s *server) turn(w http.ResponseWriter, r *http.Request) {
 		err = notFound("turn not found")
 	}
 	if err != nil {
-		s.fail(w, err)
-		return
+		return err
 	}
 	turn, err := thread.ShownTurn(r.Context(), s.engine.Reader.Store, detail.Turns[n-1])
 	if err != nil {
-		s.fail(w, err)
-		return
+		return err
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if turn.Reasoning != "" {
@@ -365,99 +335,72 @@ func (s *server) turn(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprintf(w, "\n\n%s %s", plaintext.Line(call.Name),
 			htmlpage.ShowTurn(protocol.Turn{ToolCalls: []protocol.ToolCall{call}}, 64<<20).Calls[0].Args.Body)
 	}
+	return nil
 }
 
 // diffPage compares two threads.
 type diffPage struct {
 	A, B         string
-	Recent       []threadRow
+	Words        string      // of the threads to choose from
+	Recent       []threadRow // to choose from, with A and B
+	view.Diff                // if both are chosen
 	Asked        bool
-	Equal        bool
-	Shared, Same int
-	At           string
-	Fields       []diffField
-	Rest         []diffRest
+	Parting      string // where they differ first
 	More         int
 	ALink, BLink string
 }
 
-type diffField struct {
-	Name  string
-	Lines []htmlpage.Change
-}
-
-type diffRest struct {
-	Number           int
-	Old, New         string
-	OldLink, NewLink string
-}
-
-func (s *server) diff(w http.ResponseWriter, r *http.Request) {
-	p := diffPage{A: htmlpage.Line(r.URL.Query().Get("a"), htmlpage.Longest), B: htmlpage.Line(r.URL.Query().Get("b"),
-		htmlpage.Longest)}
-	recent := threadsPage{}
+func (s *server) diff(w http.ResponseWriter, r *http.Request) error {
+	query := r.URL.Query()
+	recent := threadsPage{wanted: wantedOf(query)}
 	s.find(r.Context(), &recent, "", rows)
-	p.Recent = recent.Rows
-	if p.Asked = p.A != "" && p.B != ""; !p.Asked {
-		s.show(w, "diff", "Compare", "", p)
-		return
-	}
+	p := diffPage{A: htmlpage.Line(query.Get("a"), htmlpage.Longest), B: htmlpage.Line(query.Get("b"), htmlpage.Longest),
+		Words: recent.Words, Recent: recent.Rows}
+	p.Asked = p.A != "" && p.B != ""
 	heads := [2]protocol.Hash{}
 	for i, id := range []*string{&p.A, &p.B} {
-		var err error
-		if *id, err = names.In(&s.engine.Reader).Thread(r.Context(), *id); err == nil {
-			heads[i], err = s.engine.Reader.Head(r.Context(), *id)
+		if *id == "" {
+			continue
 		}
-		if err != nil {
-			s.fail(w, err)
-			return
+		found, err := names.In(&s.engine.Reader).Thread(r.Context(), *id)
+		if err == nil {
+			*id = found
+			heads[i], err = s.engine.Reader.Head(r.Context(), found)
 		}
-	}
-	d, err := view.Compare(r.Context(), s.engine.Reader.Store, heads[0], heads[1])
-	if err != nil {
-		s.fail(w, err)
-		return
-	}
-	p.Equal, p.Shared, p.Same, p.ALink, p.BLink = d.Equal, d.Shared, d.Same-d.Shared, s.link("thread", p.A),
-		s.link("thread", p.B)
-	if d.At != nil {
-		p.At = "step " + strconv.Itoa(*d.At)
-		if *d.At == 0 {
-			p.At = "the start"
+		if err != nil && p.Asked {
+			return err
+		}
+		if !slices.ContainsFunc(p.Recent, func(t threadRow) bool { return t.ID == *id }) {
+			p.Recent = append(p.Recent, threadRow{about: about{ID: *id, Title: *id}})
 		}
 	}
-	for _, c := range d.Changes {
-		p.Fields = append(p.Fields, diffField{Name: htmlpage.Line(c.Field, htmlpage.Longest), Lines: linesOf(c)})
+	if !p.Asked {
+		return s.show(w, "diff", "Compare", "", p)
 	}
-	for _, pair := range d.Rest[:min(len(d.Rest), 2*stepsAtOnce)] {
-		rest := diffRest{Number: pair.Number}
-		rest.Old, rest.OldLink = s.brief(p.A, pair.Old)
-		rest.New, rest.NewLink = s.brief(p.B, pair.New)
-		p.Rest = append(p.Rest, rest)
+	var err error
+	if p.Diff, err = view.Compare(r.Context(), s.engine.Reader.Store, heads[0], heads[1]); err != nil {
+		return err
 	}
-	p.More = max(0, len(d.Rest)-2*stepsAtOnce)
-	s.show(w, "diff", "Compare", "", p)
+	if p.Parting = "the start"; p.At != nil && *p.At > 0 {
+		p.Parting = "step " + strconv.Itoa(*p.At)
+	}
+	p.Same -= p.Shared
+	p.ALink, p.BLink, p.More = s.link("thread", p.A), s.link("thread", p.B), max(0, len(p.Rest)-2*stepsAtOnce)
+	p.Rest = p.Rest[:len(p.Rest)-p.More]
+	return s.show(w, "diff", "Compare", "", p)
 }
 
-func (s *server) brief(id string, b *view.Brief) (text, link string) {
-	if b == nil {
-		return "", ""
+// save serves a thread as a self-contained file, like thread export --html.
+func (s *server) save(w http.ResponseWriter, r *http.Request) error {
+	id := r.PathValue("id")
+	if _, _, err := s.about(r.Context(), id); err != nil {
+		return err
 	}
-	text = htmlpage.Line(b.Role, htmlpage.Longest)
-	if status := view.StatusOf(b.Output); status != "" {
-		text += " → " + htmlpage.Line(status, htmlpage.Longest)
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Disposition", `attachment; filename="`+id+`.html"`)
+	out := bufio.NewWriter(w)
+	if err := errors.Join(htmlpage.Export(r.Context(), out, s.engine, id, true, markdown.Render), out.Flush()); err != nil {
+		panic(http.ErrAbortHandler) // makes the browser report an incomplete response
 	}
-	return text, s.link("thread", id, "step", string(b.Hash))
-}
-
-// linesOf returns the differing lines of a field.
-func linesOf(c view.Change) []htmlpage.Change {
-	text := func(v any) string {
-		return htmlpage.ValueText(v, most).Body
-	}
-	var lines []htmlpage.Change
-	for _, line := range workflowdiff.Lines(text(c.Old), text(c.New)) {
-		lines = append(lines, htmlpage.Change{Mark: line[:1], Text: line[1:]})
-	}
-	return lines
+	return nil
 }

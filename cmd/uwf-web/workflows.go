@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"html/template"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 
 	"github.com/united-workforce/uwf/engine/catalog"
@@ -31,7 +33,14 @@ type workflowsPage struct {
 
 type workflowRow struct{ Name, Link, About, Place, Problem string }
 
-func (s *server) workflows(w http.ResponseWriter, r *http.Request) {
+func (r workflowRow) described(def workflow.Definition, err error) workflowRow {
+	if r.About = htmlpage.Line(def.Description, htmlpage.LongestTitle); err != nil {
+		r.Problem = htmlpage.Line(err.Error(), htmlpage.LongestTitle)
+	}
+	return r
+}
+
+func (s *server) workflows(w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
 	p := workflowsPage{}
 	lost := func(text string) {
@@ -43,8 +52,7 @@ func (s *server) workflows(w http.ResponseWriter, r *http.Request) {
 	c.Warn, c.Note = lost, lost
 	items, err := c.List(ctx)
 	if err != nil {
-		s.fail(w, err)
-		return
+		return err
 	}
 	end := s.begin(w, "workflows", "Workflows", "")
 	p.More = max(0, len(items)-mostWorkflows)
@@ -59,15 +67,12 @@ func (s *server) workflows(w http.ResponseWriter, r *http.Request) {
 		if it.Origin == catalog.OriginProject {
 			row.Place = htmlpage.Line(it.Path, htmlpage.LongestTitle)
 		}
-		if def, err := c.Definition(ctx, it.Name); err != nil {
-			row.Problem = htmlpage.Line(err.Error(), htmlpage.LongestTitle)
-		} else {
-			row.About = htmlpage.Line(def.Description, htmlpage.LongestTitle)
-			if h, err := c.Hash(ctx, def); err == nil {
-				known[string(h)] = true
-			}
+		def, err := c.Definition(ctx, it.Name)
+		if err == nil {
+			h, _ := c.Hash(ctx, def) // "" is no workflow
+			known[string(h)] = true
 		}
-		p.Rows = append(p.Rows, row)
+		p.Rows = append(p.Rows, row.described(def, err))
 	}
 	f := view.Filter{Ended: true}
 	listed := view.Listed(ctx, s.engine.Reader.Heads, f, func(err error) { lost(err.Error()) })
@@ -76,18 +81,12 @@ func (s *server) workflows(w http.ResponseWriter, r *http.Request) {
 			continue
 		}
 		known[string(it.Workflow)] = true
-		row := workflowRow{Name: string(it.Workflow), Link: s.workflowLink(it.Workflow), Place: string(it.Workflow)}
-		if it.WorkflowName != "" {
-			row.Name = htmlpage.Line(string(it.WorkflowName), htmlpage.Longest)
-		}
-		if def, err := c.Stored(ctx, it.Workflow); err != nil {
-			row.Problem = htmlpage.Line(err.Error(), htmlpage.LongestTitle)
-		} else {
-			row.About = htmlpage.Line(def.Description, htmlpage.LongestTitle)
-		}
-		p.Others = append(p.Others, row)
+		row := workflowRow{Name: htmlpage.Line(string(cmp.Or(it.WorkflowName, protocol.NullString(it.Workflow))), htmlpage.Longest),
+			Link: s.workflowLink(it.Workflow), Place: string(it.Workflow)}
+		def, err := c.Stored(ctx, it.Workflow)
+		p.Others = append(p.Others, row.described(def, err))
 	}
-	end(p)
+	return end(p)
 }
 
 // workflowLink returns the page of a stored workflow, or "".
@@ -137,7 +136,7 @@ func (s *server) definition(ctx context.Context, name string,
 	return page, def, err
 }
 
-func (s *server) workflow(w http.ResponseWriter, r *http.Request) {
+func (s *server) workflow(w http.ResponseWriter, r *http.Request) error {
 	ctx, name := r.Context(), r.PathValue("name")
 	var notes []string
 	p, def, err := s.definition(ctx, name, func(text string) {
@@ -145,12 +144,16 @@ func (s *server) workflow(w http.ResponseWriter, r *http.Request) {
 			htmlpage.LongestTitle))
 	})
 	if err != nil {
-		s.fail(w, err)
-		return
+		return err
 	}
 	end := s.begin(w, "workflow", htmlpage.Line(def.Definition.Name, htmlpage.Longest), "")
 	p.Notes, p.Hash = notes[:min(len(notes), rows)], string(def.Hash)
-	p.Workflow = htmlpage.WorkflowOf(ctx, s.engine, def.Definition, most, s.workflowIfStored(ctx))
+	p.Workflow = htmlpage.WorkflowOf(ctx, s.engine, def.Definition, most, func(h protocol.Hash) string {
+		if has, err := s.engine.Reader.Store.Has(ctx, h); err != nil || !has {
+			return "" // a file can refer to a workflow that has never run
+		}
+		return s.workflowLink(h)
+	})
 	if _, err := htmlpage.WorkflowGraph(def.Definition.Workflow); err != nil {
 		p.GraphProblem = htmlpage.Line(err.Error(), htmlpage.LongestTitle)
 	} else {
@@ -161,39 +164,30 @@ func (s *server) workflow(w http.ResponseWriter, r *http.Request) {
 	last := s.find(ctx, &found, "", runs)
 	p.Runs, p.Notes = found.Rows, append(p.Notes, found.Lost...)
 	if last != "" {
-		p.AllRuns = s.threadsOf(def.Definition.Name)
+		p.AllRuns = s.base + "threads?" + url.Values{"workflow": {def.Definition.Name}}.Encode()
 	}
-	end(p)
+	return end(p)
 }
 
-// workflowIfStored returns a version of [server.workflowLink] that checks whether the workflow is stored: a
-// file may refer to one that has never run.
-func (s *server) workflowIfStored(ctx context.Context) func(protocol.Hash) string {
-	return func(h protocol.Hash) string {
-		if has, err := s.engine.Reader.Store.Has(ctx, h); err != nil || !has {
-			return ""
-		}
-		return s.workflowLink(h)
-	}
-}
-
-func (s *server) workflowGraph(w http.ResponseWriter, r *http.Request) {
+func (s *server) workflowGraph(r *http.Request) (svg string, err error) {
 	_, def, err := s.definition(r.Context(), r.PathValue("name"), func(string) {})
-	svg := ""
-	if err == nil {
-		svg, err = htmlpage.WorkflowGraph(def.Definition.Workflow)
-	}
 	if err != nil {
-		refuse(w, http.StatusNotFound, plaintext.Line(err.Error()))
-		return
+		return "", err
 	}
-	picture(w, svg)
+	return htmlpage.WorkflowGraph(def.Definition.Workflow)
 }
 
-// picture responds with an SVG that may have inline styles and nothing else.
-func picture(w http.ResponseWriter, svg string) {
-	w.Header().Set("Content-Type", "image/svg+xml")
-	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; "+
-		"sandbox")
-	_, _ = io.WriteString(w, svg) // the client may have disconnected
+// picture returns the handler of an SVG, which may have inline styles and nothing else.
+func picture(draw func(*http.Request) (svg string, err error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		svg, err := draw(r)
+		if err != nil {
+			refuse(w, http.StatusNotFound, plaintext.Line(err.Error()))
+			return
+		}
+		w.Header().Set("Content-Type", "image/svg+xml")
+		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; "+
+			"sandbox")
+		_, _ = io.WriteString(w, svg) // the client may have disconnected
+	}
 }

@@ -23,7 +23,7 @@ type Summary struct {
 	Status                   protocol.Status
 	Since, Started           int64 // ms
 	CostUSD                  float64
-	Waits                    bool // it needs a person
+	Waits                    bool // it needs a person, or one of its children does
 	Busy                     bool // it works, or its children do
 }
 
@@ -94,7 +94,8 @@ func (c *Summaries) Of(ctx context.Context, e *engine.Engine, threads []status.L
 	return out
 }
 
-// first returns those threads that wait, longest wait first, and those at work, in their order, most of each.
+// first returns those threads that have waited longest, and the first of those at work, in their order, most of
+// each.
 func (c *Summaries) first(ctx context.Context, e *engine.Engine, all []status.Listed,
 	most int) (chosen []status.Listed, more, moreAtWork int) {
 	type one struct {
@@ -104,12 +105,12 @@ func (c *Summaries) first(ctx context.Context, e *engine.Engine, all []status.Li
 	var waits []one
 	for i, s := range c.Of(ctx, e, all) {
 		switch {
+		case s.Waits: // perhaps at work as well
+			waits = append(waits, one{all[i], s.Since})
 		case s.Busy && len(chosen) < most:
 			chosen = append(chosen, all[i])
 		case s.Busy:
 			moreAtWork++
-		case s.Waits:
-			waits = append(waits, one{all[i], s.Since})
 		}
 	}
 	slices.SortStableFunc(waits, func(a, b one) int { return cmp.Compare(a.since, b.since) })
@@ -117,7 +118,7 @@ func (c *Summaries) first(ctx context.Context, e *engine.Engine, all []status.Li
 	for _, w := range waits[:len(waits)-more] {
 		chosen = append(chosen, w.Listed)
 	}
-	return chosen, more, moreAtWork
+	return newestFirst(chosen), more, moreAtWork
 }
 
 func endOf(l status.Listed) int64 {
@@ -146,7 +147,7 @@ func (c *Summaries) name(name string) string {
 func (c *Summaries) summaryOf(s status.ThreadInfo, facts heads.Facts) Summary {
 	out := Summary{
 		Title: strings.Clone(s.Title), Workflow: c.name(string(s.WorkflowName)), Status: s.Status, Since: ms(s.Since), Started: ms(s.StartedAt),
-		Busy: s.Status == protocol.StatusRunning || s.Status == protocol.StatusWaitingForChildren, Waits: len(s.Actions()) > 0,
+		Busy: s.Status == protocol.StatusRunning || s.Status == protocol.StatusWaitingForChildren, Waits: len(s.Actions())+len(asking(s.At)) > 0,
 	}
 	dir := s.Dir
 	if facts.Workspace != nil {
@@ -155,8 +156,8 @@ func (c *Summaries) summaryOf(s status.ThreadInfo, facts heads.Facts) Summary {
 	if dir != "" {
 		out.Project = c.name(filepath.Base(dir))
 	}
-	if s.Totals != nil && s.Totals.Usage != nil && s.Totals.Usage.CostUSD != nil {
-		out.CostUSD = *s.Totals.Usage.CostUSD
+	if s.Totals != nil {
+		out.CostUSD = protocol.AmountOf(*s.Totals).CostUSD
 	}
 	return out
 }

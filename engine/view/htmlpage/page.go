@@ -18,7 +18,6 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"io/fs"
 	"iter"
 	"maps"
 	"slices"
@@ -42,8 +41,10 @@ import (
 	"github.com/united-workforce/uwf/util/render"
 )
 
+// Files holds the templates, and templates/style.css for all pages.
+//
 //go:embed templates
-var files embed.FS
+var Files embed.FS
 
 // Render returns a text as HTML, or false to display it as it is. See package markdown.
 type Render func(text string) (string, bool)
@@ -59,18 +60,12 @@ func Templates(render Render) (*template.Template, error) {
 		}
 		return template.HTML(`<pre dir="auto" tabindex="0">` + template.HTMLEscapeString(t.Body) + `</pre>`)
 	}
-	return template.New("page").Funcs(template.FuncMap{"prose": prose}).ParseFS(files, "templates/*.html")
-}
-
-// Style returns the style sheet of all pages.
-func Style() (string, error) {
-	data, err := fs.ReadFile(files, "templates/style.css")
-	return string(data), err
+	return template.New("page").Funcs(template.FuncMap{"prose": prose}).ParseFS(Files, "templates/*.html")
 }
 
 // hashOf returns the hash of a style for a Content-Security-Policy.
-func hashOf(style string) string {
-	sum := sha256.Sum256([]byte(style))
+func hashOf(style []byte) string {
+	sum := sha256.Sum256(style)
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
@@ -85,6 +80,18 @@ func Mood(s protocol.Status) string {
 		return "care"
 	case protocol.StatusRunning, protocol.StatusWaitingForChildren:
 		return "busy"
+	}
+	return "plain"
+}
+
+// CommandMood returns the CSS class of a command's status. Statuses other than uwf's own mean what the workflow
+// makes of them: one that ends it at $FAIL is bad.
+func CommandMood(w protocol.Workflow, role, status string) string {
+	switch {
+	case status == moderator.CommandPassed:
+		return "good"
+	case status == moderator.CommandFailed, w.Graph[role].Edges[status].Role == protocol.FailNode:
+		return "bad"
 	}
 	return "plain"
 }
@@ -275,29 +282,15 @@ const (
 	mostDiffBytes = 64 << 10
 )
 
-// FilesOf returns the file changes of a step, with the changed lines if diff is set and they are few. It
-// returns nil if the step has no snapshot.
-func FilesOf(ctx context.Context, e *engine.Engine, s thread.Step, diff bool) *ChangedFiles {
-	if s.Files == nil {
-		return nil
-	}
-	shown := &ChangedFiles{}
-	states, err := e.Files().StepFiles(ctx, s.Hash)
-	if err := shown.read(ctx, states, err, diff); err != nil {
-		shown.Problem = firstLine(err)
-	}
-	return shown
-}
-
-// FilesOver returns the file changes from before a step to after a later one, with their lines. It returns nil
-// if one of them has no snapshot.
-func FilesOver(ctx context.Context, e *engine.Engine, first, last thread.Step) *ChangedFiles {
+// FilesOver returns the file changes from before a step to after a later one or itself, with the changed lines
+// if diff is set and they are few. It returns nil if one of them has no snapshot.
+func FilesOver(ctx context.Context, e *engine.Engine, first, last thread.Step, diff bool) *ChangedFiles {
 	if first.Files == nil || last.Files == nil {
 		return nil
 	}
 	shown := &ChangedFiles{}
 	states, err := e.Files().FilesOver(ctx, first.Hash, last.Hash)
-	if err := shown.read(ctx, states, err, true); err != nil {
+	if err := shown.read(ctx, states, err, diff); err != nil {
 		shown.Problem = firstLine(err)
 	}
 	return shown
@@ -545,7 +538,7 @@ func Export(ctx context.Context, w io.Writer, e *engine.Engine, id string, diffs
 	if err != nil {
 		return err
 	}
-	style, err := Style()
+	style, err := Files.ReadFile("templates/style.css")
 	if err != nil {
 		return err
 	}
@@ -580,14 +573,14 @@ func Export(ctx context.Context, w io.Writer, e *engine.Engine, id string, diffs
 			step := StepOf(ctx, t, e.Reader.Store, s, e.Reader.Env.Now(), bounds)
 			step.Open = i == len(steps)-1
 			if i >= len(steps)-exportFiles {
-				step.Files = FilesOf(ctx, e, s, diffs)
+				step.Files = FilesOver(ctx, e, s, s, diffs)
 			}
 			words := step.Answer.Body
 			if step.Answer.Empty() {
 				words = step.Data.Body
 			}
 			if before, spoke := said[s.Role]; spoke && before != words {
-				step.Changes = changes(before, words)
+				step.Changes = Lines(before, words)
 			}
 			said[s.Role] = words
 			if ctx.Err() != nil || !yield(step) {

@@ -147,7 +147,7 @@ func stepOf(ctx context.Context, t *thread.Thread, r cas.Reader, s thread.Step, 
 	first := min(max(b.Skip, 0), len(detail.Turns))
 	shown.FirstTurn = first + 1
 	for i, h := range detail.Turns[first:min(first+b.Turns, len(detail.Turns))] {
-		shown.Turns = append(shown.Turns, turnOf(ctx, r, h, first+i+1, b.Text))
+		shown.Turns = append(shown.Turns, TurnOf(ctx, r, h, first+i+1, b.Text))
 	}
 	if problems != nil {
 		shown.Problem = TextOf(problems.Error(), b.Text).Body
@@ -197,7 +197,8 @@ func partOf(ctx context.Context, r cas.Reader, c protocol.ChildEnded, now time.T
 	return p
 }
 
-func turnOf(ctx context.Context, r cas.Reader, h protocol.Hash, number, most int) Turn {
+// TurnOf reads a turn for display.
+func TurnOf(ctx context.Context, r cas.Reader, h protocol.Hash, number, most int) Turn {
 	turn, err := thread.ShownTurn(ctx, r, h)
 	if err != nil {
 		return Turn{Number: number, Error: TextOf(err.Error(), most).Body}
@@ -243,9 +244,9 @@ func usageText(s thread.Step) string {
 	return strings.TrimSuffix(text+" · "+costText(s.Usage), " · ")
 }
 
-// changes compares two successive answers of a role.
-func changes(before, after string) []Change {
-	const most = 200 // lines
+// Lines returns the differing lines of two texts.
+func Lines(before, after string) []Change {
+	const most = 500
 	var out []Change
 	for _, line := range workflowdiff.Lines(before, after) {
 		if len(out) == most {
@@ -258,7 +259,6 @@ func changes(before, after string) []Change {
 
 // Children summarizes the children of a role: their numbers by status, and the most urgent ones.
 type Children struct {
-	ID     string // element ID on the page
 	Counts []childCount
 	Shown  []Child
 	More   int
@@ -280,11 +280,11 @@ type Child struct {
 
 // ChildrenOf summarizes children and lists up to most of them; it returns nil if there are none. link returns
 // the page of a thread, or "".
-func ChildrenOf(id string, all []protocol.ChildOutput, most int, link func(thread string) string) *Children {
+func ChildrenOf(all []protocol.ChildOutput, most int, link func(thread string) string) *Children {
 	if len(all) == 0 {
 		return nil
 	}
-	k := &Children{ID: id}
+	k := &Children{}
 	for _, c := range view.ByUrgency(all) {
 		status, mood := string(c.Status), Mood(c.Status)
 		if n := len(k.Counts); n > 0 && k.Counts[n-1].Status == status {
@@ -300,6 +300,16 @@ func ChildrenOf(id string, all []protocol.ChildOutput, most int, link func(threa
 			Status: status, Mood: mood, Link: link(c.Thread)})
 	}
 	return k
+}
+
+// Find returns the child with a key, or the zero value.
+func (k *Children) Find(key string) (found Child) {
+	if k != nil {
+		if i := slices.IndexFunc(k.Shown, func(c Child) bool { return c.Key == key }); i >= 0 {
+			found = k.Shown[i]
+		}
+	}
+	return found
 }
 
 // AddTasks adds the start of each child's task, unless the name already shows it.

@@ -33,10 +33,26 @@ type lane struct {
 	Bars              []bar
 	Children, Folded  []*lane // the role's children: the first few, and the others
 	More              int     // number of children not displayed
+
+	steps          int
+	worked, waited int64
+	below          lanes // of children
+	read, problem  bool
+}
+
+// lanes are lanes under construction, in their order.
+type lanes struct {
+	named map[string]*lane
+	order []*lane
 }
 
 // bar is a bar in a lane. X and W are in percent of the lane's width.
-type bar struct{ Kind, X, W, Title, Link string }
+type bar struct {
+	Kind, X, W, Title, Link string
+
+	from, to    int64 // Unix milliseconds
+	first, last int   // range of steps drawn as one bar
+}
 
 // Kinds of bars. A mark is a tool call and has no width.
 const (
@@ -75,8 +91,7 @@ type Now struct {
 // TimelineOf returns the timeline of a thread's steps, oldest first, and of its current activity. It omits
 // unreadable turns and children, which the steps report.
 func TimelineOf(ctx context.Context, e *engine.Engine, steps []thread.Step, now Now) *Timeline {
-	l := &lines{reader: e.Reader.Store, clock: e.Reader.Env.Now(), now: now, lanes: map[string]*line{}, turns: mostTurns,
-		text: mostTurnText, kids: mostChildren}
+	l := &lines{reader: e.Reader.Store, clock: e.Reader.Env.Now(), now: now, turns: mostTurns, text: mostTurnText, kids: mostChildren}
 	childrenFrom := childrenFrom(steps)
 	for i, s := range steps {
 		prev := unknownTime
@@ -106,30 +121,11 @@ func TimelineOf(ctx context.Context, e *engine.Engine, steps []thread.Step, now 
 
 // lines is a timeline under construction.
 type lines struct {
+	lanes
 	reader            cas.Reader
 	clock             time.Time
 	now               Now
-	lanes             map[string]*line
-	order             []*line
 	turns, text, kids int // remaining limits
-}
-
-// line is a lane under construction.
-type line struct {
-	name, link     string
-	spans          []span
-	steps          int
-	worked, waited int64
-	lanes          map[string]*line
-	order          []*line
-	read, problem  bool
-}
-
-type span struct {
-	kind        string
-	from, to    int64 // Unix milliseconds
-	title, link string
-	first, last int // range of steps drawn as one bar
 }
 
 // childrenFrom returns the index of the first step whose children are read.
@@ -143,20 +139,16 @@ func childrenFrom(steps []thread.Step) int {
 	return 0
 }
 
-// lane returns the lane of a role.
-func (l *lines) lane(role string) *line {
-	return laneIn(&l.lanes, &l.order, role)
-}
-
-func laneIn(lanes *map[string]*line, order *[]*line, name string) *line {
-	if *lanes == nil {
-		*lanes = map[string]*line{}
+// lane returns the lane of a role or child.
+func (l *lanes) lane(name string) *lane {
+	if l.named == nil {
+		l.named = map[string]*lane{}
 	}
-	if (*lanes)[name] == nil {
-		(*lanes)[name] = &line{name: Line(name, Longest)}
-		*order = append(*order, (*lanes)[name])
+	if l.named[name] == nil {
+		l.named[name] = &lane{Name: Line(name, Longest)}
+		l.order = append(l.order, l.named[name])
 	}
-	return (*lanes)[name]
+	return l.named[name]
 }
 
 // step adds a finished step and the pause before it.
@@ -172,10 +164,10 @@ func (l *lines) step(ctx context.Context, s thread.Step, prev int64, kids bool) 
 	lane.worked += max(0, s.CompletedAtMs-from)
 	lane.wait(prev, from, fmt.Sprintf("before step %d", s.Index+1))
 	took := render.Duration(max(0, s.CompletedAtMs-from))
-	lane.add(span{kind: kind, from: from, to: s.CompletedAtMs, title: took, link: fmt.Sprintf("#s%d", s.Index+1),
+	lane.add(bar{Kind: kind, from: from, to: s.CompletedAtMs, Title: took, Link: fmt.Sprintf("#s%d", s.Index+1),
 		first: s.Index + 1, last: s.Index + 1})
 	for i, c := range s.Children {
-		child := laneIn(&lane.lanes, &lane.order, c.Key)
+		child := lane.below.lane(c.Key)
 		if !kids || l.kids == 0 {
 			continue
 		}
@@ -183,15 +175,15 @@ func (l *lines) step(ctx context.Context, s thread.Step, prev int64, kids bool) 
 		link, within := "", fmt.Sprintf("#s%d-%d-s", s.Index+1, i+1)
 		if l.now.Joined != nil {
 			joined := l.now.Joined(s, c)
-			child.name, link, within = cmp.Or(joined.Name, child.name), joined.Link, ""
+			child.Name, link, within = cmp.Or(joined.Name, child.Name), joined.Link, ""
 		}
 		l.child(ctx, child, c.Head, link, within)
 	}
 }
 
 // child adds the steps of a chain to a lane, and returns the end of the last one.
-func (l *lines) child(ctx context.Context, lane *line, head protocol.Hash, link, within string) (end int64) {
-	lane.read, lane.link = true, cmp.Or(link, lane.link)
+func (l *lines) child(ctx context.Context, lane *lane, head protocol.Hash, link, within string) (end int64) {
+	lane.read, lane.Link = true, cmp.Or(link, lane.Link)
 	t, err := thread.Open(ctx, l.reader, head)
 	if err != nil {
 		lane.problem = true
@@ -207,9 +199,9 @@ func (l *lines) child(ctx context.Context, lane *line, head protocol.Hash, link,
 		if within != "" {
 			to = within + fmt.Sprint(s.Index+1)
 		}
-		lane.add(span{
-			kind: barWork, from: s.StartedAtMs, to: s.CompletedAtMs, link: to, first: s.Index + 1, last: s.Index + 1,
-			title: Line(s.Role, longestTitle) + ", " + render.Duration(max(0, s.CompletedAtMs-s.StartedAtMs)),
+		lane.add(bar{
+			Kind: barWork, from: s.StartedAtMs, to: s.CompletedAtMs, Link: to, first: s.Index + 1, last: s.Index + 1,
+			Title: Line(s.Role, longestTitle) + ", " + render.Duration(max(0, s.CompletedAtMs-s.StartedAtMs)),
 		})
 		end = s.CompletedAtMs
 	}
@@ -217,7 +209,7 @@ func (l *lines) child(ctx context.Context, lane *line, head protocol.Hash, link,
 }
 
 // marks adds the tool calls in turns between two times.
-func (l *lines) marks(ctx context.Context, lane *line, turns []protocol.Hash, from, to int64) {
+func (l *lines) marks(ctx context.Context, lane *lane, turns []protocol.Hash, from, to int64) {
 	for _, h := range turns {
 		if l.turns == 0 || l.text <= 0 {
 			return
@@ -235,7 +227,7 @@ func (l *lines) marks(ctx context.Context, lane *line, turns []protocol.Hash, fr
 		for _, c := range turn.ToolCalls[:min(len(turn.ToolCalls), 5)] {
 			names = append(names, Line(c.Name, Longest))
 		}
-		lane.add(span{kind: barMark, from: turn.AtMs, to: turn.AtMs, title: "calls " + strings.Join(names, ", ")})
+		lane.add(bar{Kind: barMark, from: turn.AtMs, to: turn.AtMs, Title: "calls " + strings.Join(names, ", ")})
 	}
 }
 
@@ -245,7 +237,7 @@ func (l *lines) open(ctx context.Context, last int64) {
 	if f := l.now.Flight; f != nil && f.Failed == "" {
 		lane, from := l.lane(f.Role), f.Started.UnixMilli()
 		lane.wait(last, from, fmt.Sprintf("before step %d", f.Number))
-		lane.add(span{kind: barBusy, from: from, to: now, title: "for " + render.Duration(max(0, now-from)) + " now",
+		lane.add(bar{Kind: barBusy, from: from, to: now, Title: "for " + render.Duration(max(0, now-from)) + " now",
 			first: f.Number, last: f.Number})
 		lane.steps++
 		lane.worked += max(0, now-from)
@@ -261,7 +253,7 @@ func (l *lines) open(ctx context.Context, last int64) {
 	}
 	lane := l.lane(role)
 	if len(l.now.Children) > 0 {
-		lane.add(span{kind: barChildren, from: last, to: now, title: "its children are at work"})
+		lane.add(bar{Kind: barChildren, from: last, to: now, Title: "its children are at work"})
 		l.started(ctx, lane, last)
 		return
 	}
@@ -269,14 +261,14 @@ func (l *lines) open(ctx context.Context, last int64) {
 }
 
 // started adds the children of the next role.
-func (l *lines) started(ctx context.Context, lane *line, since int64) {
+func (l *lines) started(ctx context.Context, lane *lane, since int64) {
 	stands, names := map[string]protocol.Status{}, map[string]string{}
 	for _, c := range l.now.At.Children {
 		stands[c.Thread], names[c.Thread] = c.Status, Line(c.Label, Longest)
 	}
 	for _, k := range l.now.Children {
-		child := laneIn(&lane.lanes, &lane.order, k.Key)
-		child.name = cmp.Or(names[k.Thread], child.name)
+		child := lane.below.lane(k.Key)
+		child.Name = cmp.Or(names[k.Thread], child.Name)
 		if l.kids == 0 {
 			continue
 		}
@@ -292,25 +284,25 @@ func (l *lines) started(ctx context.Context, lane *line, since int64) {
 		switch now := l.clock.UnixMilli(); {
 		case k.Ended:
 		case stands[k.Thread] == protocol.StatusRunning || stands[k.Thread] == protocol.StatusWaitingForChildren:
-			child.add(span{kind: barBusy, from: end, to: now, title: string(stands[k.Thread]), link: link})
+			child.add(bar{Kind: barBusy, from: end, to: now, Title: string(stands[k.Thread]), Link: link})
 		default:
 			child.wait(end, now, "and still waiting: "+string(stands[k.Thread]))
 		}
 	}
 }
 
-func (l *line) add(s span) {
-	s.to = max(s.from, s.to)
-	l.spans = append(l.spans, s)
+func (l *lane) add(b bar) {
+	b.to = max(b.from, b.to)
+	l.Bars = append(l.Bars, b)
 }
 
 // wait adds the pause between two times if it is long enough.
-func (l *line) wait(from, to int64, what string) {
+func (l *lane) wait(from, to int64, what string) {
 	if from == unknownTime || to-from < shortestWait {
 		return
 	}
 	l.waited += to - from
-	l.add(span{kind: barWait, from: from, to: to, title: "waited " + render.Duration(to-from) + " " + what})
+	l.add(bar{Kind: barWait, from: from, to: to, Title: "waited " + render.Duration(to-from) + " " + what})
 }
 
 // scale maps times to positions. Working time is drawn to scale, but long pauses are shortened, because
@@ -321,10 +313,10 @@ type scale struct {
 	shortened bool
 }
 
-// scaleOf returns the scale for all spans.
-func scaleOf(spans []span) scale {
-	work := slices.DeleteFunc(slices.Clone(spans), func(s span) bool { return s.kind == barWait || s.kind == barMark })
-	slices.SortFunc(work, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+// scaleOf returns the scale for all bars.
+func scaleOf(bars []bar) scale {
+	work := slices.DeleteFunc(slices.Clone(bars), func(b bar) bool { return b.Kind == barWait || b.Kind == barMark })
+	slices.SortFunc(work, func(a, b bar) int { return cmp.Compare(a.from, b.from) })
 	var sc scale
 	var busy []bool // whether the interval before each time is work
 	point := func(at int64, isWork bool) {
@@ -332,9 +324,9 @@ func scaleOf(spans []span) scale {
 			sc.times, busy = append(sc.times, at), append(busy, isWork)
 		}
 	}
-	first, last := spans[0].from, spans[0].to
-	for _, s := range spans {
-		first, last = min(first, s.from), max(last, s.to)
+	first, last := bars[0].from, bars[0].to
+	for _, b := range bars {
+		first, last = min(first, b.from), max(last, b.to)
 	}
 	point(first, false)
 	for _, s := range work {
@@ -383,14 +375,13 @@ func (sc scale) place(at int64) float64 {
 
 // placed returns the timeline with positions, or nil if it is empty.
 func (l *lines) placed() *Timeline {
-	var all []span
-	for _, lane := range l.order {
-		all = append(all, lane.spans...)
-		for _, child := range lane.order {
-			all = append(all, child.spans...)
+	var all []bar
+	for i, lane := range l.order {
+		for _, lane := range slices.Concat(l.order[i:i+1], lane.below.order) {
+			lane.Bars = slices.DeleteFunc(lane.Bars, func(b bar) bool { return b.from == unknownTime })
+			all = append(all, lane.Bars...)
 		}
 	}
-	all = slices.DeleteFunc(all, func(s span) bool { return s.from == unknownTime })
 	if len(all) == 0 {
 		return nil
 	}
@@ -399,64 +390,56 @@ func (l *lines) placed() *Timeline {
 		From: WhenOf(&sc.times[0], l.clock), To: WhenOf(&sc.times[len(sc.times)-1], l.clock), Shortened: sc.shortened,
 		More: max(0, len(l.order)-mostLanes),
 	}
-	for _, lane := range l.order[:len(l.order)-t.More] {
-		drawn := lane.drawn(sc)
-		for _, child := range lane.order {
+	t.Lanes = l.order[:len(l.order)-t.More]
+	for _, lane := range t.Lanes {
+		lane.draw(sc)
+		for _, child := range lane.below.order {
+			child.draw(sc)
 			switch {
 			case !child.read:
-				drawn.More++
-			case len(drawn.Children) < childrenUnfolded && len(lane.order) <= childrenUnfolded:
-				drawn.Children = append(drawn.Children, child.drawn(sc))
+				lane.More++
+			case len(lane.below.order) <= childrenUnfolded:
+				lane.Children = append(lane.Children, child)
 			default:
-				drawn.Folded = append(drawn.Folded, child.drawn(sc))
+				lane.Folded = append(lane.Folded, child)
 			}
 		}
-		t.Lanes = append(t.Lanes, drawn)
 	}
 	return t
 }
 
-// drawn returns a lane with positions. It merges bars that would overlap.
-func (l *line) drawn(sc scale) *lane {
-	lane := &lane{Name: l.name, Link: l.link, Facts: l.facts()}
-	var marks []bar
-	var last span
+// draw sets the positions of the bars. It merges bars that would overlap.
+func (l *lane) draw(sc scale) {
+	var bars, marks []bar
 	begin, end, mark := 0.0, 0.0, -1.0 // of the last bar and the last mark
-	slices.SortStableFunc(l.spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
-	for _, s := range l.spans {
-		if s.from == unknownTime {
-			continue
+	slices.SortStableFunc(l.Bars, func(a, b bar) int { return cmp.Compare(a.from, b.from) })
+	for _, b := range l.Bars {
+		x, to := sc.place(b.from), sc.place(b.to)
+		var last *bar
+		if len(bars) > 0 {
+			last = &bars[len(bars)-1]
 		}
-		x, to := sc.place(s.from), sc.place(s.to)
-		if s.kind == barMark {
-			if x > mark+narrowest/2 {
-				marks, mark = append(marks, bar{Kind: s.kind, X: fmt.Sprintf("%.2f", x), Title: s.title}), x
+		switch {
+		case b.Kind == barMark && x <= mark+narrowest/2, b.Kind == barWait && to-x < narrowest/2:
+		case b.Kind == barMark:
+			b.X, mark = fmt.Sprintf("%.2f", x), x
+			marks = append(marks, b)
+		case last != nil && last.Kind == b.Kind && last.first > 0 && b.first > 0 && end-begin < 1.01*narrowest && to < end+narrowest:
+			last.last, last.Title = b.last, fmt.Sprintf("steps %d to %d", last.first, b.last)
+		default:
+			begin = min(x, 100-narrowest)
+			end = max(to, begin+narrowest)
+			if b.X, b.W = fmt.Sprintf("%.2f", begin), fmt.Sprintf("%.2f", end-begin); b.first > 0 {
+				b.Title = fmt.Sprintf("step %d: %s", b.first, b.Title)
 			}
-			continue
+			bars = append(bars, b)
 		}
-		if s.kind == barWait && to-x < narrowest/2 {
-			continue
-		}
-		if last.kind == s.kind && last.first > 0 && s.first > 0 && end-begin < 1.01*narrowest && to < end+narrowest {
-			last.last = s.last
-			lane.Bars[len(lane.Bars)-1].Title = fmt.Sprintf("steps %d to %d", last.first, last.last)
-			continue
-		}
-		last, begin = s, min(x, 100-narrowest)
-		end = max(to, begin+narrowest)
-		title := s.title
-		if s.first > 0 {
-			title = fmt.Sprintf("step %d: %s", s.first, s.title)
-		}
-		lane.Bars = append(lane.Bars, bar{Kind: s.kind, X: fmt.Sprintf("%.2f", begin), W: fmt.Sprintf("%.2f", end-begin),
-			Title: title, Link: s.link})
 	}
-	lane.Bars = append(lane.Bars, marks...)
-	return lane
+	l.Bars, l.Facts = append(bars, marks...), l.facts()
 }
 
 // facts describes the bars in words.
-func (l *line) facts() string {
+func (l *lane) facts() string {
 	text := render.Count(l.steps, "step") + " · " + render.Duration(l.worked)
 	if l.steps == 0 {
 		text = "not yet"
@@ -499,68 +482,44 @@ const others = "others"
 // PlotOf plots sums that are grouped by day and by another name ("" for no other); it returns nil if there is
 // nothing to plot. It plots the cost if any is known, else tokens, else time. The columns extend to now.
 func PlotOf(s protocol.Stats, by string, now time.Time) *Plot {
-	p := &Plot{What: "Cost", By: by}
-	value, text := costValue, func(v float64) string { return protocol.Dollars(v) }
-	if !slices.ContainsFunc(s.Rows, func(r protocol.StatsRow) bool { return costValue(r.Totals) > 0 }) {
-		p.What, value, text = "Tokens", tokensValue, func(v float64) string { return view.Thousands(int64(v)) }
+	texts := []func(float64) string{protocol.Dollars, func(v float64) string { return view.Thousands(int64(v)) },
+		func(v float64) string { return render.Duration(int64(v)) }}
+	p, sums, measure := &Plot{By: by}, map[string]float64{}, 0 // by group
+	value := func(r protocol.StatsRow) float64 { return protocol.AmountOf(r.Totals).Figures()[measure] }
+	for i, what := range []string{"Cost", "Tokens", "Time"} {
+		if p.What, measure = what, i; slices.ContainsFunc(s.Rows, func(r protocol.StatsRow) bool { return value(r) > 0 }) {
+			break
+		}
 	}
-	if !slices.ContainsFunc(s.Rows, func(r protocol.StatsRow) bool { return value(r.Totals) > 0 }) {
-		p.What, value, text = "Time", func(t protocol.Totals) float64 { return float64(t.DurationMs) },
-			func(v float64) string { return render.Duration(int64(v)) }
-	}
-	sums := map[string]float64{} // by group
-	for _, r := range s.Rows {
-		sums[r.Of[by]] += value(r.Totals)
-	}
-	maps.DeleteFunc(sums, func(_ string, v float64) bool { return v <= 0 })
-	if len(sums) == 0 {
-		return nil
-	}
-	class := p.group(sums, text)
 	first, last := now.Format(time.DateOnly), now.Format(time.DateOnly)
 	for _, r := range s.Rows {
-		if value(r.Totals) > 0 {
+		if value(r) > 0 {
+			sums[r.Of[by]] += value(r)
 			first, last = min(first, r.Of["day"]), max(last, r.Of["day"])
 		}
 	}
-	columns, names := columnsOf(first, last)
-	p.Of = map[int]string{len("2006-01-02"): "day", len("2006-01"): "month", len("2006"): "year",
-		len("all"): "time"}[len(names[0])]
-	heights := map[string]map[string]float64{} // by column and class
-	most := 0.0
+	if len(sums) == 0 {
+		return nil
+	}
+	text := texts[measure]
+	class := p.group(sums, text)
+	width, names := columnsOf(first, last)
+	p.Of = map[int]string{len("2006-01-02"): "day", len("2006-01"): "month", len("2006"): "year", 0: "time"}[width]
+	heights, whole := map[string]map[string]float64{}, map[string]float64{} // by column, and by class
 	for _, r := range s.Rows {
-		column := columns(r.Of["day"])
+		column := r.Of["day"][:min(width, len(r.Of["day"]))]
 		if heights[column] == nil {
 			heights[column] = map[string]float64{}
 		}
-		heights[column][class[r.Of[by]]] += value(r.Totals)
+		heights[column][class[r.Of[by]]] += value(r)
+		whole[column] += value(r)
 	}
-	for _, groups := range heights {
-		sum := 0.0
-		for _, v := range groups {
-			sum += v
-		}
-		most = max(most, sum)
-	}
+	most := slices.Max(slices.Collect(maps.Values(whole)))
 	p.Most, p.First, p.Last = text(most), names[0], names[len(names)-1]
 	p.draw(names, heights, most, text)
 	p.Words = fmt.Sprintf("%s for each %s from %s to %s, at most %s. The table has all numbers.", p.What, p.Of, p.First,
 		p.Last, p.Most)
 	return p
-}
-
-func costValue(t protocol.Totals) float64 {
-	if t.Usage == nil || t.Usage.CostUSD == nil {
-		return 0
-	}
-	return *t.Usage.CostUSD
-}
-
-func tokensValue(t protocol.Totals) float64 {
-	if t.Usage == nil {
-		return 0
-	}
-	return float64(t.Usage.Tokens())
 }
 
 // group assigns colors to the groups with the largest sums, and returns the class of each group.
@@ -590,33 +549,26 @@ func (p *Plot) group(sums map[string]float64, text func(float64) string) map[str
 	return class
 }
 
-// columnsOf returns the columns from one day to another: days, else months, else years, and only the first
-// ones if even those are too many. of returns the column of a day.
-func columnsOf(first, last string) (of func(day string) string, names []string) {
+// columnsOf returns the columns from one day to another, and how much of a day's text is its column: days, else
+// months, else years, and only the first ones if even those are too many.
+func columnsOf(first, last string) (width int, names []string) {
 	from, err := time.Parse(time.DateOnly, first)
 	to, wrong := time.Parse(time.DateOnly, last)
 	if err != nil || wrong != nil { // a year with more than four digits
-		return func(string) string { return "all" }, []string{"all"}
+		return 0, []string{""}
 	}
-	for _, unit := range []struct {
-		form                string
-		years, months, days int
-	}{{time.DateOnly, 0, 0, 1}, {"2006-01", 0, 1, 0}, {"2006", 1, 0, 0}} {
+	for _, width = range []int{len("2006-01-02"), len("2006-01"), len("2006")} {
 		names = nil
-		at := from
-		if unit.days == 0 {
-			at = time.Date(from.Year(), from.Month(), 1, 0, 0, 0, 0, time.UTC) // adding months to the 31st would skip some
+		for at := from; !at.After(to) && len(names) <= plotColumns; at = at.AddDate(0, 0, 1) {
+			if name := at.Format(time.DateOnly)[:width]; len(names) == 0 || names[len(names)-1] != name {
+				names = append(names, name)
+			}
 		}
-		for ; at.Format(unit.form) <= to.Format(unit.form) && len(names) <= plotColumns; at = at.AddDate(unit.years,
-			unit.months, unit.days) {
-			names = append(names, at.Format(unit.form))
-		}
-		of = func(day string) string { return day[:min(len(day), len(unit.form))] }
 		if len(names) <= plotColumns {
 			break
 		}
 	}
-	return of, names
+	return width, names
 }
 
 // draw computes the positions of the bars.

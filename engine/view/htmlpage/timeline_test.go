@@ -32,9 +32,9 @@ func TestALongPauseIsDrawnShort(t *testing.T) {
 	t.Parallel()
 	line := drawn(t, func(l *lines) {
 		writer := l.lane("writer")
-		writer.add(span{kind: barWork, from: minute, to: 2 * minute, first: 1, last: 1})
+		writer.add(bar{Kind: barWork, from: minute, to: 2 * minute, first: 1, last: 1})
 		writer.wait(2*minute, 900*minute, "before step 2")
-		writer.add(span{kind: barWork, from: 900 * minute, to: 901 * minute, first: 2, last: 2})
+		writer.add(bar{Kind: barWork, from: 900 * minute, to: 901 * minute, first: 2, last: 2})
 	})
 	require.True(t, line.Shortened)
 	bars := line.Lanes[0].Bars
@@ -53,11 +53,11 @@ func TestTimelineIsBounded(t *testing.T) {
 	line := drawn(t, func(l *lines) {
 		for i := range 10_000 {
 			at := int64(minute + i*1000)
-			l.lane("writer").add(span{kind: barWork, from: at, to: at + 500, first: i + 1, last: i + 1})
-			l.lane("writer").add(span{kind: barMark, from: at + 1, to: at + 1})
+			l.lane("writer").add(bar{Kind: barWork, from: at, to: at + 500, first: i + 1, last: i + 1})
+			l.lane("writer").add(bar{Kind: barMark, from: at + 1, to: at + 1})
 		}
 		for i := range 5000 {
-			l.lane(fmt.Sprintf("role %d", i)).add(span{kind: barWork, from: minute, to: minute - 5})
+			l.lane(fmt.Sprintf("role %d", i)).add(bar{Kind: barWork, from: minute, to: minute - 5})
 		}
 	})
 	require.Len(t, line.Lanes, mostLanes)
@@ -71,7 +71,7 @@ func TestTimelineIsBounded(t *testing.T) {
 		}
 	}
 	for _, times := range [][2]int64{{-1 << 62, 1 << 62}, {1, 1}, {1 << 62, 1 << 62}} {
-		line := drawn(t, func(l *lines) { l.lane("x").add(span{kind: barWork, from: times[0], to: times[1]}) })
+		line := drawn(t, func(l *lines) { l.lane("x").add(bar{Kind: barWork, from: times[0], to: times[1]}) })
 		require.NotEmpty(t, line.Lanes[0].Bars)
 	}
 	require.Nil(t, drawn(t, func(*lines) {}))
