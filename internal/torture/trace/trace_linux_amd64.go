@@ -3,6 +3,7 @@ package trace
 import (
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"runtime"
 	"syscall"
@@ -19,13 +20,29 @@ func run(cmd *exec.Cmd, plan Plan) (Outcome, error) {
 		err error
 	}
 	done := make(chan result, 1)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+	go onFreshThread(func() {
 		out, err := onThread(cmd, plan)
 		done <- result{out, err}
-	}()
+	})
 	r := <-done
 	return r.out, r.err
+}
+
+// onFreshThread calls do on a thread without children, and ends the thread. A thread that has started
+// programs for other goroutines would reap them here.
+func onFreshThread(do func()) {
+	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+	children, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/children", unix.Gettid()))
+	if err != nil || len(children) == 0 {
+		do()
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		onFreshThread(do)
+	}()
+	<-done // this thread stays locked, so do gets another one
 }
 
 // onThread starts the program, which stops at its execve, and follows it.
