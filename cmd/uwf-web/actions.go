@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/protocol"
 	fields "github.com/united-workforce/uwf/util/formfields"
+	"github.com/united-workforce/uwf/util/threadid"
 )
 
 // form is the form for answering on a thread's page.
@@ -111,6 +113,75 @@ func fieldsOf(schema any) []field {
 	return out
 }
 
+// choice is one of a few answers to a question.
+type choice struct {
+	Value, Label string
+	Fields       []field // to fill in with it; nil if it needs none
+}
+
+// fieldOf returns a field for display.
+func fieldOf(f fields.Field) field {
+	note := htmlpage.Line(f.Description, 500)
+	if kind := f.Kind(); kind != "" && len(f.Choices) == 0 && kind != "a text" {
+		note = strings.TrimSpace(note + " (" + kind + ")")
+	}
+	if f.Default != "" {
+		note = strings.TrimSpace(note + " Default: " + htmlpage.Line(f.Default, htmlpage.Longest))
+	}
+	label := htmlpage.Line(f.Name, htmlpage.Longest)
+	if f.Name == protocol.StatusKey {
+		label = "Decision"
+	}
+	return field{
+		Name: f.Name, Post: "field." + f.Name, Label: label, Note: note, Choices: f.Choices,
+		Required: f.Required, Long: len(f.Choices) == 0 && (len(f.Types) == 0 || slices.Contains(f.Types, "string")),
+	}
+}
+
+// choose sets the choices of a form, if they are few enough for buttons.
+func (f *form) choose(schema any) {
+	const most = 3
+	of := slices.IndexFunc(f.Fields, func(x field) bool {
+		return x.Required && 0 < len(x.Choices) && (x.Name == protocol.StatusKey || len(f.Fields) == 1)
+	})
+	if of < 0 || len(f.Fields[of].Choices) > most {
+		return
+	}
+	f.ChoiceOf = f.Fields[of].Name
+	for _, value := range f.Fields[of].Choices {
+		c, needed := choice{Value: value, Label: htmlpage.Line(value, htmlpage.Longest)}, false
+		for _, other := range fields.Fields(schema, map[string]any{f.ChoiceOf: value}, protocol.StatusKey) {
+			if other.Name != f.ChoiceOf {
+				c.Fields, needed = append(c.Fields, fieldOf(other)), needed || other.Required
+			}
+		}
+		if !needed {
+			for _, optional := range c.Fields {
+				if !slices.ContainsFunc(f.Optional, func(o field) bool { return o.Name == optional.Name }) {
+					f.Optional = append(f.Optional, optional)
+				}
+			}
+			c.Fields = nil
+		}
+		f.Choices = append(f.Choices, c)
+	}
+}
+
+// identify names the elements of a form on its page.
+func (f *form) identify(prefix string) {
+	f.ID = prefix
+	name := func(all []field, part string) {
+		for i := range all {
+			all[i].ID = prefix + part + "field-" + strconv.Itoa(i)
+		}
+	}
+	name(f.Fields, "")
+	name(f.Optional, "optional-")
+	for i, c := range f.Choices {
+		name(c.Fields, strconv.Itoa(i)+"-")
+	}
+}
+
 // startPatience bounds how long an agent may take to start.
 const startPatience = 2 * time.Minute
 
@@ -125,7 +196,7 @@ func (s *server) open(ctx context.Context) (*engine.Engine, error) {
 // end of the server stops them.
 func (s *server) act(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
-	if !validThread(id) {
+	if !threadid.Valid(id) {
 		return notFound("thread not found")
 	}
 	// The action completes even if the browser disconnects.
@@ -339,7 +410,7 @@ func confirm(ctx context.Context, e *engine.Engine, r *http.Request) error {
 	switch {
 	case u.Thread == "" && u.Workflow == "":
 		return nil
-	case u.Thread != "" && !validThread(u.Thread), u.Workflow != "" && !u.Workflow.Valid():
+	case u.Thread != "" && !threadid.Valid(u.Thread), u.Workflow != "" && !u.Workflow.Valid():
 		return notFound("nothing to confirm")
 	}
 	return e.Confirm(ctx, &u)

@@ -9,6 +9,7 @@ import (
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/engine/view/htmlpage"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/threadid"
 )
 
 // Bounds on the children that a page shows.
@@ -21,7 +22,7 @@ const (
 
 // threadLink returns the URL of a thread's page, or "" for an invalid ID.
 func (s *server) threadLink(id string) string {
-	if !validThread(id) {
+	if !threadid.Valid(id) {
 		return ""
 	}
 	return s.link("thread", id)
@@ -98,7 +99,7 @@ type part struct{ Thread, Key, Link string }
 
 func (s *server) partOf(ctx context.Context, id string) *part {
 	facts, err := s.engine.Reader.Heads.Facts(ctx, id)
-	if err != nil || facts.Parent == nil || !validThread(facts.Parent.Thread) {
+	if err != nil || facts.Parent == nil || !threadid.Valid(facts.Parent.Thread) {
 		return nil
 	}
 	return &part{Thread: facts.Parent.Thread, Key: htmlpage.Line(facts.Parent.Key, htmlpage.Longest),

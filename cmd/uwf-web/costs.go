@@ -67,7 +67,9 @@ type statsPage struct {
 	Spans, ByAll []string
 	Checked      map[string]bool
 	Plot         *htmlpage.Plot
-	Rows         []statsRow
+	Rows         []protocol.StatsRow
+	All          protocol.Totals
+	Longest      float64 // the highest cost of a row
 	More         int
 	Threads      int
 	Unread       int
@@ -75,12 +77,18 @@ type statsPage struct {
 	Command, CSV string
 }
 
-type statsRow struct {
-	Names              []string
-	Steps              int
+// sums is the cost of steps in a row. Bar is its share of the longest, in percent.
+type sums struct {
+	Steps, Bar         int
 	Time, Tokens, Cost string
-	Bar                int
-	All                bool
+}
+
+func sumsOf(t protocol.Totals, longest float64) sums {
+	out := sums{Steps: t.Steps, Time: render.Duration(t.DurationMs), Tokens: view.TokensRounded(t), Cost: view.Cost(t)}
+	if longest > 0 {
+		out.Bar = int(100 * protocol.AmountOf(t).CostUSD / longest)
+	}
+	return out
 }
 
 func (s *server) stats(w http.ResponseWriter, r *http.Request) error {
@@ -100,43 +108,20 @@ func (s *server) stats(w http.ResponseWriter, r *http.Request) error {
 	p.TooLong, p.Threads, p.Unread = err != nil, sums.Threads, len(sums.Unread)
 	p.Plot = htmlpage.PlotOf(daily, cmp.Or(slices.DeleteFunc(slices.Clone(a.By),
 		func(by string) bool { return by == byDay })...), s.engine.Reader.Env.Now())
-	p.fill(sums)
+	const most = 500
+	p.All, p.More = sums.Totals, max(0, len(sums.Rows)-most)
+	p.Rows = sums.Rows[:len(sums.Rows)-p.More]
+	for _, row := range sums.Rows {
+		p.Longest = max(p.Longest, protocol.AmountOf(row.Totals).CostUSD)
+	}
 	return end(p)
 }
 
 // sums computes the sums. On a timeout it returns what it has with an error.
 func (s *server) sums(ctx context.Context, a asked, by []string) (protocol.Stats, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*patience)
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	return view.Stats(ctx, s.engine, a.After, by)
-}
-
-// fill builds the table.
-func (p *statsPage) fill(sums protocol.Stats) {
-	const most = 500
-	longest := 0.0
-	for _, row := range sums.Rows {
-		longest = max(longest, protocol.AmountOf(row.Totals).CostUSD)
-	}
-	add := func(names []string, t protocol.Totals, all bool) {
-		row := statsRow{Names: names, Steps: t.Steps, Time: render.Duration(t.DurationMs), Tokens: view.TokensRounded(t),
-			Cost: view.Cost(t), All: all}
-		if longest > 0 && !all {
-			row.Bar = int(protocol.AmountOf(t).CostUSD * 100 / longest)
-		}
-		p.Rows = append(p.Rows, row)
-	}
-	p.More = max(0, len(sums.Rows)-most)
-	for _, row := range sums.Rows[:len(sums.Rows)-p.More] {
-		var names []string
-		for _, by := range p.By {
-			names = append(names, cmp.Or(htmlpage.Line(row.Of[by], htmlpage.Longest), "(unknown)"))
-		}
-		add(names, row.Totals, false)
-	}
-	total := make([]string, len(p.By))
-	total[0] = "all"
-	add(total, sums.Totals, true)
 }
 
 // statsCSV serves the same sums as CSV.

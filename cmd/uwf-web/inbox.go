@@ -2,8 +2,11 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"net/http"
+	"slices"
 
+	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/engine/view/htmlpage"
 	"github.com/united-workforce/uwf/protocol"
@@ -47,7 +50,7 @@ type about struct {
 
 func (s *server) inbox(w http.ResponseWriter, r *http.Request) error {
 	p := inboxPage{}
-	end := s.begin(w, "inbox", "Inbox", s.live("", "inbox"))
+	end := s.begin(w, "inbox", "Inbox", s.live("", "waiting", "running"))
 	lost := func(err error) { p.Lost = append(p.Lost, htmlpage.Line(err.Error(), htmlpage.LongestTitle)) }
 	all, atWork, more, moreRun := view.Attention(r.Context(), s.engine, &s.known, 2*rows, lost)
 	for _, it := range all {
@@ -92,4 +95,58 @@ func (s *server) aboutOf(at protocol.StepOutput, title string, since *int64, sum
 		a.Cost = htmlpage.CostOf(*sum)
 	}
 	return a
+}
+
+// subjects is the maximum number of cards that show what the question is about. Files are read from git.
+const subjects = 20
+
+// subject is what a question is about.
+type subject struct {
+	Step   *htmlpage.Step // the last answer of an agent; nil if there is none
+	Checks []check        // results of commands after it
+	Files  *htmlpage.ChangedFiles
+}
+
+// check is the result of a command.
+type check struct{ Role, Status, Mood string }
+
+// subjectOf reads what a question is about: the steps since a person last answered. It returns nil if there
+// are none.
+func (s *server) subjectOf(ctx context.Context, it view.Waiting) *subject {
+	const (
+		longest = 2 << 10 // bytes
+		most    = 20      // steps
+	)
+	if it.Question == nil {
+		return nil
+	}
+	chain, err := htmlpage.ChainUpTo(ctx, s.engine, it.At.Head, most)
+	if err != nil || len(chain.Steps) == 0 {
+		return nil // the thread's page reports it
+	}
+	c, from := &subject{}, len(chain.Steps)
+	workflow, _ := cas.Read[protocol.Workflow](ctx, s.engine.Reader.Store, it.At.Workflow) // the thread's page reports it
+	shown := chain.Shown(ctx, s.engine, htmlpage.Bounds{Text: longest})
+	for from > 0 && shown[from-1].By == "" {
+		from--
+		step := shown[from]
+		switch {
+		case c.Step != nil:
+		case chain.Steps[from].Agent == protocol.CommandAgent:
+			c.Checks = slices.Insert(c.Checks, 0, check{Role: step.Role, Status: step.Status,
+				Mood: htmlpage.CommandMood(workflow, chain.Steps[from].Role, step.Status)})
+		case step.Role == it.Question.Role:
+			return nil // its own question
+		default:
+			step.Link = s.link("thread", it.At.Thread, "step", string(step.Hash))
+			c.Step = &step
+		}
+	}
+	if from < len(chain.Steps) {
+		first, last := chain.Steps[from], chain.Steps[len(chain.Steps)-1]
+		c.Files = s.files.of(string(first.Hash+" "+last.Hash), func() *htmlpage.ChangedFiles {
+			return htmlpage.FilesOver(ctx, s.engine, first, last, true)
+		})
+	}
+	return c
 }

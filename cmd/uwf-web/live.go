@@ -13,6 +13,7 @@ import (
 
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/runfiles"
+	"github.com/united-workforce/uwf/util/threadid"
 )
 
 const (
@@ -33,7 +34,7 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) {
 	}
 	defer s.lives.Add(-1)
 	id := r.URL.Query().Get("thread")
-	if id != "" && !validThread(id) {
+	if id != "" && !threadid.Valid(id) {
 		refuse(w, http.StatusNotFound, "thread not found")
 		return
 	}
@@ -65,7 +66,7 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) {
 			if !open {
 				return
 			}
-			parts := pageParts(r.URL.Query().Get("page"))
+			parts := r.URL.Query()["part"]
 			if id != "" {
 				parts, last = s.changedParts(r.Context(), id, last)
 			} else {
@@ -91,14 +92,6 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) {
 type change struct {
 	Thread string   `json:"thread,omitempty"`
 	Parts  []string `json:"parts"`
-}
-
-// pageParts returns the live parts of a page of many threads.
-func pageParts(page string) []string {
-	if page == "threads" {
-		return []string{"threads"}
-	}
-	return []string{"waiting", "running"}
 }
 
 // mark changes with what the page of a thread shows.

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/view"
@@ -20,13 +19,12 @@ import (
 
 // Bounds of a page.
 const (
-	most           = 16 << 10        // bytes of a text next to others
-	mostAlone      = 256 << 10       // bytes of a text on its step's page
-	rows           = 50              // threads
-	stepsAtOnce    = 100             // steps
-	stepsWithFiles = 10              // newest steps with their changed files, which are read from git
-	turnsAtOnce    = 50              // turns
-	patience       = 2 * time.Second // time limit for searching threads
+	most           = 16 << 10  // bytes of a text next to others
+	mostAlone      = 256 << 10 // bytes of a text on its step's page
+	rows           = 50        // threads
+	stepsAtOnce    = 100       // steps
+	stepsWithFiles = 10        // newest steps with their changed files, which are read from git
+	turnsAtOnce    = 50        // turns
 )
 
 // link returns a URL path; names are escaped.

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/united-workforce/uwf/cas"
@@ -26,7 +27,6 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/hints"
 	"github.com/united-workforce/uwf/util/home"
-	"github.com/united-workforce/uwf/util/threadid"
 )
 
 //go:embed assets
@@ -44,7 +44,7 @@ type server struct {
 	known       view.Summaries
 	files       changedFiles
 	waits       atomic.Int64 // when it was counted last
-	started     onces
+	started     sync.Map     // names of forms that have started a run
 }
 
 // parse parses the embedded templates.
@@ -55,7 +55,8 @@ func (s *server) parse() (err error) {
 	s.templates, err = s.templates.Funcs(template.FuncMap{
 		"line":   func(text any) string { return htmlpage.Line(fmt.Sprint(text), htmlpage.LongestTitle) },
 		"text":   func(text string) htmlpage.Text { return htmlpage.TextOf(text, most) },
-		"limits": view.LimitsText, "worst": dryrun.WorstText, "status": view.StatusOf,
+		"limits": view.LimitsText, "worst": dryrun.WorstText, "sums": sumsOf,
+		"value": func(v any) htmlpage.Text { return htmlpage.ValueText(v, most) }, "status": view.StatusOf,
 		"lines": func(c view.Change) []htmlpage.Change {
 			return htmlpage.Lines(htmlpage.ValueText(c.Old, most).Body, htmlpage.ValueText(c.New, most).Body)
 		},
@@ -276,9 +277,6 @@ func hintsOf(err error) []string {
 	}
 	return lines
 }
-
-// validThread prevents an invalid ID from becoming a path or an argument.
-func validThread(id string) bool { return threadid.Valid(id) }
 
 func notFound(what string) error {
 	return &protocol.Error{Code: protocol.CodeNotFound, Message: what, Hints: []string{"uwf thread list --all"}}

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/united-workforce/uwf/engine"
@@ -206,7 +205,8 @@ func inputsOf(r *http.Request, def workflow.Definition) (form []field, given map
 
 // startRun starts a thread and a worker that runs it to its end, as uwf run --background does.
 func (s *server) startRun(ctx context.Context, w http.ResponseWriter, r *http.Request, run starting) error {
-	if !s.started.first(r.PostFormValue("once")) {
+	once := htmlpage.Line(r.PostFormValue("once"), htmlpage.Longest) // a program need not send one
+	if _, sent := s.started.LoadOrStore(once, true); sent && once != "" {
 		http.Redirect(w, r, s.base+"threads", http.StatusSeeOther) // the form was sent twice
 		return nil
 	}
@@ -230,38 +230,10 @@ func (s *server) startRun(ctx context.Context, w http.ResponseWriter, r *http.Re
 	}
 	back, action := s.base+"start?"+url.Values{"workflow": {run.name}}.Encode(), s.base+"start"
 	if at.Thread == "" {
-		s.started.forget(r.PostFormValue("once")) // to be sent again, perhaps with a confirmation
+		s.started.Delete(once) // to be sent again, perhaps with a confirmation
 	} else {
 		back = s.link("thread", at.Thread)
 		action = back + "/continue"
 	}
 	return s.done(w, r, err, back, action)
-}
-
-// onces holds the random names of the last forms that were sent.
-type onces struct {
-	mu   sync.Mutex
-	last []string
-}
-
-// first reports whether a form was not sent before. A program need not name its form.
-func (o *onces) first(name string) bool {
-	const most = 1000
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if name == "" {
-		return true
-	}
-	if len(name) > 64 || slices.Contains(o.last, name) {
-		return false
-	}
-	o.last = append(o.last[max(0, len(o.last)-most):], name)
-	return true
-}
-
-// forget lets a form be sent again.
-func (o *onces) forget(name string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.last = slices.DeleteFunc(o.last, func(known string) bool { return known == name })
 }

@@ -59,7 +59,7 @@ func TestStart(t *testing.T) {
 	}
 	once := whole()
 	once.Set("once", "x")
-	require.True(t, s.server.started.first("x"))
+	s.server.started.Store("x", true)
 	post(http.StatusOK, once) // it was sent before
 	plan := whole()
 	plan.Set("do", "plan")

@@ -20,6 +20,7 @@ import (
 	"github.com/united-workforce/uwf/engine/view/htmlpage/markdown"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/threadid"
 )
 
 // threadPage is a thread with some of its steps.
@@ -66,17 +67,17 @@ type flight struct {
 }
 
 // live returns the URL of change events since now. It must be called before anything is read. id is a thread,
-// or "" for a page of many.
-func (s *server) live(id, page string) string {
-	return s.base + "events?" + url.Values{"thread": {id}, "page": {page}, "seen": {prints(s.engine.Reader.Dirs, id)}}.Encode()
+// or "" for a page of many, whose parts are all read again.
+func (s *server) live(id string, parts ...string) string {
+	return s.base + "events?" + url.Values{"thread": {id}, "part": parts, "seen": {prints(s.engine.Reader.Dirs, id)}}.Encode()
 }
 
 func (s *server) thread(w http.ResponseWriter, r *http.Request) error {
 	ctx, id := r.Context(), r.PathValue("id")
-	if !validThread(id) {
+	if !threadid.Valid(id) {
 		return notFound("thread not found")
 	}
-	live := s.live(id, "")
+	live := s.live(id)
 	about, at, err := s.about(ctx, id)
 	if err != nil {
 		return err
@@ -85,7 +86,7 @@ func (s *server) thread(w http.ResponseWriter, r *http.Request) error {
 		Save: s.link("thread", id, "run.html")}
 	p.WorkflowLink = s.workflowLink(at.Workflow)
 	p.Graph = template.URL(s.link("thread", id, "graph.svg") + "?at=" + url.QueryEscape(string(at.Head)+string(at.Status)+p.Role))
-	if of := at.ForkedFrom; of != nil && validThread(of.Thread) {
+	if of := at.ForkedFrom; of != nil && threadid.Valid(of.Thread) {
 		p.Compare = s.base + "diff?a=" + url.QueryEscape(of.Thread) + "&b=" + url.QueryEscape(id)
 	}
 	head := at.Head
@@ -156,7 +157,7 @@ func (s *server) thread(w http.ResponseWriter, r *http.Request) error {
 
 // about returns a thread's state. An invalid ID is reported as not found.
 func (s *server) about(ctx context.Context, id string) (htmlpage.Thread, protocol.ThreadShow, error) {
-	if !validThread(id) {
+	if !threadid.Valid(id) {
 		return htmlpage.Thread{}, protocol.ThreadShow{}, notFound("thread not found")
 	}
 	return htmlpage.ThreadOf(ctx, s.engine, id, htmlpage.Bounds{Text: most})
@@ -228,7 +229,7 @@ func (s *server) changes(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *server) graph(r *http.Request) (svg string, err error) {
-	if !validThread(r.PathValue("id")) {
+	if !threadid.Valid(r.PathValue("id")) {
 		return "", notFound("thread not found")
 	}
 	return htmlpage.Graph(r.Context(), s.engine, r.PathValue("id"))
@@ -295,7 +296,7 @@ func (s *server) step(w http.ResponseWriter, r *http.Request) error {
 // stepAt returns the step in the request's URL.
 func (s *server) stepAt(r *http.Request) (*thread.Thread, thread.Step, error) {
 	h, err := protocol.ParseHash(r.PathValue("step"))
-	if err != nil || !validThread(r.PathValue("id")) {
+	if err != nil || !threadid.Valid(r.PathValue("id")) {
 		return nil, thread.Step{}, notFound("step not found")
 	}
 	t, err := thread.Open(r.Context(), s.engine.Reader.Store, h)

@@ -102,7 +102,8 @@ type Workflow struct {
 	Description  Text
 	Roles        []rolePage
 	MoreRoles    int
-	Inputs       []inputPage
+	Inputs       map[string]protocol.Input
+	Schemas      map[string]any // of the inputs
 }
 
 // rolePage is a role to display.
@@ -126,20 +127,13 @@ type namedText struct {
 // partPage is the workflow or role of a child.
 type partPage struct{ Key, Role, Workflow, WorkflowLink string }
 
-// inputPage is an input of a run besides its task.
-type inputPage struct {
-	Name, Default string
-	About         Text
-	Schema        Text
-}
-
 // mostRoles is the maximum number of roles displayed.
 const mostRoles = 100
 
 // WorkflowOf reads a workflow for display. link returns the page of another workflow, or "".
 func WorkflowOf(ctx context.Context, e *engine.Engine, def workflow.Definition, most int,
 	link func(protocol.Hash) string) Workflow {
-	w := Workflow{Name: Line(def.Name, Longest), Description: TextOf(def.Description, most),
+	w := Workflow{Name: Line(def.Name, Longest), Description: TextOf(def.Description, most), Inputs: def.Inputs, Schemas: def.InputSchemas,
 		Limits: view.LimitsText(*cmp.Or(def.Limits, &protocol.Limits{}))}
 	c, err := e.Reader.Config(ctx)
 	caster := e.Casting()
@@ -153,8 +147,10 @@ func WorkflowOf(ctx context.Context, e *engine.Engine, def workflow.Definition, 
 	for _, name := range roles[:len(roles)-w.MoreRoles] {
 		role := roleOf(def, name, most)
 		role.cast(&e.Reader, caster.Cast(ctx, def.Workflow, name, agentselect.Choices{}), c, def.Name)
-		for i, p := range partsOfRole(def.Roles[name]) {
-			part := partPage{Key: Line(p.key, Longest), Role: Line(p.Role, Longest)}
+		children := childRoles(def.Roles[name])
+		for i, key := range slices.Sorted(maps.Keys(children)) {
+			p := children[key]
+			part := partPage{Key: Line(key, Longest), Role: Line(p.Role, Longest)}
 			if p.Workflow != "" {
 				part.Workflow, part.WorkflowLink = Line(cmp.Or(used[p.Workflow], string(p.Workflow)), Longest), link(p.Workflow)
 			}
@@ -165,13 +161,6 @@ func WorkflowOf(ctx context.Context, e *engine.Engine, def workflow.Definition, 
 			role.Parts = append(role.Parts, part)
 		}
 		w.Roles = append(w.Roles, role)
-	}
-	for _, name := range slices.Sorted(maps.Keys(def.Inputs)) {
-		in := def.Inputs[name]
-		w.Inputs = append(w.Inputs, inputPage{
-			Name: Line(name, Longest), Default: Line(ValueText(in.Default, Longest*4).Body, Longest),
-			About: TextOf(in.Description, most), Schema: ValueText(def.InputSchemas[name], most),
-		})
 	}
 	return w
 }
@@ -238,22 +227,15 @@ func (r *rolePage) cast(reader *status.Reader, c agentselect.Casting, config pro
 	}
 }
 
-type rolePart struct {
-	key string
-	protocol.ChildRole
-}
-
-func partsOfRole(r protocol.Role) (parts []rolePart) {
-	if r.Workflow != "" {
-		return []rolePart{{ChildRole: protocol.ChildRole{Workflow: r.Workflow}}}
+// childRoles returns the children of a role by key; an only child and those of a list have none.
+func childRoles(r protocol.Role) map[string]protocol.ChildRole {
+	switch {
+	case r.Workflow != "":
+		return map[string]protocol.ChildRole{"": {Workflow: r.Workflow}}
+	case r.Each != nil:
+		return map[string]protocol.ChildRole{"": r.Each.ChildRole}
 	}
-	if r.Each != nil {
-		return []rolePart{{ChildRole: r.Each.ChildRole}}
-	}
-	for _, key := range slices.Sorted(maps.Keys(r.All)) {
-		parts = append(parts, rolePart{key: key, ChildRole: r.All[key]})
-	}
-	return parts
+	return r.All
 }
 
 // WorkflowGraph draws a workflow as SVG.

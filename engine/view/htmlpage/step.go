@@ -29,6 +29,8 @@ type Bounds struct {
 	Skip  int  // turns to skip first
 	Parts int  // children per step
 	Whole bool // include the agent's full prompt
+
+	within string // prefix of the step's number in element IDs
 }
 
 // failedTry is a failed try before a step.
@@ -97,13 +99,8 @@ type Call struct {
 
 // StepOf reads a step for display. The step lists what is unreadable.
 func StepOf(ctx context.Context, t *thread.Thread, r cas.Reader, s thread.Step, now time.Time, b Bounds) Step {
-	return stepOf(ctx, t, r, s, now, b, "")
-}
-
-func stepOf(ctx context.Context, t *thread.Thread, r cas.Reader, s thread.Step, now time.Time, b Bounds,
-	within string) Step {
 	shown := Step{
-		Within: within, Hash: s.Hash, Number: s.Index + 1, Role: Line(s.Role, Longest), Agent: Line(s.Agent, Longest),
+		Within: b.within, Hash: s.Hash, Number: s.Index + 1, Role: Line(s.Role, Longest), Agent: Line(s.Agent, Longest),
 		Took: render.Duration(sumOf(s).DurationMs), Tokens: tokensText(s.Usage), Cost: costText(s.Usage), Usage: usageText(s),
 		Ended: WhenOf(&s.CompletedAtMs, now), Prompt: TextOf(promptquote.Plain(s.EdgePrompt), b.Text),
 	}
@@ -153,28 +150,23 @@ func stepOf(ctx context.Context, t *thread.Thread, r cas.Reader, s thread.Step, 
 		shown.Problem = TextOf(problems.Error(), b.Text).Body
 	}
 	if n := min(b.Parts, len(s.Children)); n > 0 {
-		within = fmt.Sprintf("%ss%d-", within, shown.Number)
-		shown.Parts, shown.MoreParts = partsOf(ctx, r, s.Children[:n], now, b, within), len(s.Children)-n
-	}
-	return shown
-}
-
-func partsOf(ctx context.Context, r cas.Reader, children []protocol.ChildEnded, now time.Time, b Bounds,
-	within string) iter.Seq[part] {
-	b.Skip = 0
-	return func(yield func(part) bool) {
-		for i, c := range children {
-			if ctx.Err() != nil || !yield(partOf(ctx, r, c, now, b, fmt.Sprintf("%s%d-", within, i+1))) {
-				return
+		shown.MoreParts, b.Skip = len(s.Children)-n, 0
+		within := fmt.Sprintf("%ss%d-", b.within, shown.Number)
+		shown.Parts = func(yield func(part) bool) {
+			for i, c := range s.Children[:n] {
+				if b.within = fmt.Sprintf("%s%d-", within, i+1); ctx.Err() != nil || !yield(partOf(ctx, r, c, now, b)) {
+					return
+				}
 			}
 		}
 	}
+	return shown
 }
 
 // partSteps is the maximum number of steps displayed for a child, the newest ones.
 const partSteps = 100
 
-func partOf(ctx context.Context, r cas.Reader, c protocol.ChildEnded, now time.Time, b Bounds, within string) part {
+func partOf(ctx context.Context, r cas.Reader, c protocol.ChildEnded, now time.Time, b Bounds) part {
 	p := part{Key: Line(c.Key, Longest), Status: string(c.Status)}
 	t, err := thread.Open(ctx, r, c.Head)
 	if err != nil {
@@ -188,8 +180,7 @@ func partOf(ctx context.Context, r cas.Reader, c protocol.ChildEnded, now time.T
 	}
 	p.Steps = func(yield func(Step) bool) {
 		for _, s := range steps {
-			step := stepOf(ctx, t, r, s, now, b, within)
-			if ctx.Err() != nil || !yield(step) {
+			if ctx.Err() != nil || !yield(StepOf(ctx, t, r, s, now, b)) {
 				return
 			}
 		}
