@@ -9,11 +9,15 @@ package main
 import (
 	"context"
 	"os"
+	"runtime/debug"
 
 	"github.com/united-workforce/uwf/engine/host"
 	"github.com/united-workforce/uwf/util/env"
 )
 
-func main() { os.Exit(host.Main(program, serving)) }
+func main() {
+	debug.SetGCPercent(50) // it runs all day and keeps what it has read: less memory is worth some time
+	os.Exit(host.Main(program, serving))
+}
 
 func serving(ctx context.Context, e env.Env) error { return host.Status(run(ctx, e)) }

@@ -35,6 +35,8 @@ type Summaries struct {
 	of     map[string]*summarized
 	names  map[string]string
 	config string // what the summaries in it depend on besides the thread
+	facts  map[string]heads.Facts
+	age    int // of facts: how often they were read anew
 }
 
 type summarized struct {
@@ -42,6 +44,7 @@ type summarized struct {
 	head  protocol.Hash
 	ended int64        // ms; 0: active
 	facts *heads.Facts // nil: none
+	age   int          // of all facts when they were compared last
 	stamp int64        // of the run directory; 0: there is none
 }
 
@@ -57,7 +60,7 @@ func (c *Summaries) Of(ctx context.Context, e *engine.Engine, threads []status.L
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if now := configStamp(e); c.of == nil || c.config != now || len(c.of)+len(threads) > 2*maxSummaries {
-		c.of, c.names, c.config = map[string]*summarized{}, map[string]string{}, now
+		c.of, c.names, c.config = make(map[string]*summarized, len(threads)), map[string]string{}, now
 	}
 	facts, _ := e.Reader.Heads.AllFacts(ctx) // what cannot be read is left out, as in lists
 	parents := map[string]bool{}
@@ -66,30 +69,37 @@ func (c *Summaries) Of(ctx context.Context, e *engine.Engine, threads []status.L
 			parents[f.Parent.Thread] = true
 		}
 	}
+	if reflect.ValueOf(facts).Pointer() != reflect.ValueOf(c.facts).Pointer() {
+		c.facts, c.age = facts, c.age+1
+	}
 	now := e.Reader.Env.Now()
 	stamps := runStamps(e, threads)
-	out, at := make([]*Summary, len(threads)), map[string]int{}
+	out := make([]*Summary, len(threads))
 	var unknown []status.Listed
+	var at []int // their places
 	for i, l := range threads {
 		if s := c.of[l.Thread]; s != nil && s.head == l.Head && s.ended == endOf(l) && s.stamp == stamps[i] &&
-			reflect.DeepEqual(s.facts, factsOf(facts, l.Thread)) {
-			out[i] = &s.Summary
+			(s.age == c.age || reflect.DeepEqual(s.facts, factsOf(facts, l.Thread))) {
+			out[i], s.age = &s.Summary, c.age
 			continue
 		}
-		at[l.Thread] = i
-		unknown = append(unknown, l)
+		unknown, at = append(unknown, l), append(at, i)
 	}
-	for s := range threadInfos(ctx, e, unknown, Filter{Ended: true}) {
-		i := at[s.Thread]
+	for s := range threadInfos(ctx, e, unknown, Filter{Ended: true}) { // in their order
+		i := at[0]
 		l := threads[i]
+		at = at[1:]
 		read := summarized{Summary: c.summaryOf(s, facts[s.Thread]), head: l.Head, ended: endOf(l),
-			facts: factsOf(facts, s.Thread), stamp: stamps[i]}
+			facts: factsOf(facts, s.Thread), age: c.age, stamp: stamps[i]}
 		out[i] = &read.Summary
 		settled := !read.Busy && s.Status != protocol.StatusRateLimited && (l.Ended != nil || !parents[s.Thread]) &&
 			(read.stamp == 0 || now.Sub(time.Unix(0, read.stamp)) > racy && !e.Reader.Moving(s.Thread, l.Head))
 		if delete(c.of, s.Thread); settled && len(c.of) < maxSummaries {
 			c.of[s.Thread] = &read
 		}
+	}
+	for _, i := range at { // ctx has ended
+		out[i] = &Summary{}
 	}
 	return out
 }

@@ -31,6 +31,10 @@ func TestSummaries(t *testing.T) {
 	w.step("more")
 	require.NotSame(t, first, of())
 	require.Equal(t, of(), of())
+	title = "again"
+	require.NoError(t, w.Reader.Heads.SetFacts(t.Context(), w.thread, heads.Facts{Title: &title}))
+	known.Of(t.Context(), w.Engine, nil) // a list without it
+	require.Equal(t, title, of().Title)
 
 	last := of()
 	require.NoError(t, os.WriteFile(w.Reader.Dirs.Config(), []byte("limits: {maxSteps: 1}\n"), 0o600))
