@@ -183,6 +183,9 @@ func inputsOf(r *http.Request, def workflow.Definition) (form []field, given map
 		f.Default = htmlpage.ValueText(declared[name].Default, htmlpage.Longest).Body
 		in := fieldOf(f)
 		in.Post, in.ID, in.Value = "input."+name, "input-"+strconv.Itoa(i), posted(r, "input."+name)
+		if r.Method == http.MethodGet && len(in.Choices) > 0 {
+			in.Value = f.Default
+		}
 		if strings.TrimSpace(in.Value) != "" {
 			value, wrong := f.Value(in.Value)
 			if given[name] = value; wrong != nil {

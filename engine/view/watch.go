@@ -425,13 +425,10 @@ func Artifacts(a protocol.Artifacts) string {
 
 func unknownOf(n int, t protocol.Totals) string {
 	of := t.Steps + min(1, t.FailedTries)
-	switch n {
-	case 0:
+	if n == 0 {
 		return ""
-	case 1:
-		return fmt.Sprintf("; 1 of %d steps does not say", of)
 	}
-	return fmt.Sprintf("; %d of %d steps do not say", n, of)
+	return fmt.Sprintf("; unknown for %d of %s", n, render.Count(of, "step"))
 }
 
 // atLeast returns a marker for a lower bound if unknown is not 0.

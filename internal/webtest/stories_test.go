@@ -209,7 +209,7 @@ func compareTwo(o office) {
 		evaluate[bool](o.world, fmt.Sprintf(`(() => { const f = document.querySelector('[name=%q]'); f.value = %q; return f.value === %q })()`, name, id, id))
 	}
 	o.tap("main", "Compare")
-	o.until("They part at step 2")
+	o.until("The first difference is at step 2")
 	require.Contains(o, o.text(), "Keep what was asked lately in memory.")
 	require.Contains(o, o.text(), "Build an index at night.")
 	o.accessible("a comparison")

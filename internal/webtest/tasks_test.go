@@ -147,7 +147,7 @@ func whyFailed(h hand, t team) {
 func whatOtherwise(h hand, t team) {
 	h.found("quick search", t.fork)
 	h.press(`main a[href*="/diff?"]`)
-	h.until("They part at step 2")
+	h.until("The first difference is at step 2")
 	require.Contains(h, h.text(), "- Keep what was asked lately in memory.")
 	require.Contains(h, h.text(), "+ Build an index at night.")
 }
