@@ -316,11 +316,6 @@ func retryChildren(ctx context.Context, e *engine.Engine, id string, keys []stri
 	return errors.Join(failed...)
 }
 
-// has reports whether an action is available for a thread.
-func has(actions []protocol.Action, verb string) bool {
-	return slices.ContainsFunc(actions, func(a protocol.Action) bool { return a.Verb == verb })
-}
-
 // posted returns a text of a form.
 func posted(r *http.Request, name string) string {
 	return strings.ReplaceAll(r.PostFormValue(name), "\r\n", "\n")
@@ -350,7 +345,8 @@ func (s *server) workOf(ctx context.Context, e *engine.Engine, r *http.Request, 
 		if err != nil {
 			return w, err
 		}
-		if can, err := e.Reader.Actions(ctx, id); err != nil || !has(can, protocol.VerbContinue) {
+		can, err := e.Reader.Actions(ctx, id)
+		if err != nil || !slices.ContainsFunc(can, func(a protocol.Action) bool { return a.Verb == protocol.VerbContinue }) {
 			refused := &protocol.Error{Code: protocol.CodeUsage, Message: "the thread cannot be continued now"}
 			return w, cmp.Or(err, error(refused))
 		}

@@ -16,9 +16,6 @@ import (
 	"github.com/united-workforce/uwf/util/render"
 )
 
-// byDay is the grouping that a plot uses.
-const byDay = "day"
-
 // asked describes the requested sums.
 type asked struct {
 	Since string
@@ -100,14 +97,14 @@ func (s *server) stats(w http.ResponseWriter, r *http.Request) error {
 	p.CSV = s.base + "stats.csv?" + url.Values{"since": {a.Since}, "by": a.By}.Encode()
 	end := s.begin(w, "stats", "Costs", "")
 	byAll := slices.Clone(a.By)
-	if !slices.Contains(byAll, byDay) {
-		byAll = append(byAll, byDay)
+	if !slices.Contains(byAll, "day") {
+		byAll = append(byAll, "day")
 	}
 	daily, err := s.sums(r.Context(), a, byAll)
 	sums := view.Regroup(daily, a.By)
 	p.TooLong, p.Threads, p.Unread = err != nil, sums.Threads, len(sums.Unread)
 	p.Plot = htmlpage.PlotOf(daily, cmp.Or(slices.DeleteFunc(slices.Clone(a.By),
-		func(by string) bool { return by == byDay })...), s.engine.Reader.Env.Now())
+		func(by string) bool { return by == "day" })...), s.engine.Reader.Env.Now())
 	const most = 500
 	p.All, p.More = sums.Totals, max(0, len(sums.Rows)-most)
 	p.Rows = sums.Rows[:len(sums.Rows)-p.More]

@@ -31,7 +31,7 @@ type guard struct {
 	secret string // value of the cookie that replaces it
 	form   string // CSRF token of every form
 	next   http.Handler
-	door   func(http.ResponseWriter, signInPage) error
+	door   func(w http.ResponseWriter, missed bool) error
 	links  http.Handler // handles answer links, which need no cookie and have their own protection
 }
 
@@ -131,8 +131,8 @@ func (g *guard) enter(w http.ResponseWriter, r *http.Request) {
 // signIn asks for the token and returns to the requested page. The SameSite cookie is not sent after a click
 // on another site either, but it is when that page reloads.
 func (g *guard) signIn(w http.ResponseWriter, r *http.Request) {
-	p := signInPage{Missed: r.Method == http.MethodPost}
-	if p.Missed {
+	missed := r.Method == http.MethodPost
+	if missed {
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 		if name, ok := g.nameOf(r.PostFormValue("secret")); ok && !g.foreign(r) && g.own(r) {
 			g.know(w, name)
@@ -143,14 +143,9 @@ func (g *guard) signIn(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	w.Header().Set("WWW-Authenticate", `Bearer realm="uwf web"`)
-	if err := g.door(w, p); err != nil {
+	if err := g.door(w, missed); err != nil {
 		refuse(w, http.StatusInternalServerError, err.Error())
 	}
-}
-
-// signInPage asks for the token.
-type signInPage struct {
-	Missed bool // the token was wrong
 }
 
 // know sets the cookie.

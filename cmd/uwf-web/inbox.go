@@ -30,7 +30,7 @@ type waiting struct {
 	Form           *form    // nil if the pages are read-only, or if it accepts no input
 }
 
-// longestAsk is the maximum number of bytes displayed of a question.
+// longestAsk is the maximum number of bytes displayed of a question and of the answer that it is about.
 const longestAsk = 2 << 10
 
 // running is a thread with a step in progress.
@@ -113,10 +113,7 @@ type check struct{ Role, Status, Mood string }
 // subjectOf reads what a question is about: the steps since a person last answered. It returns nil if there
 // are none.
 func (s *server) subjectOf(ctx context.Context, it view.Waiting) *subject {
-	const (
-		longest = 2 << 10 // bytes
-		most    = 20      // steps
-	)
+	const most = 20 // steps
 	if it.Question == nil {
 		return nil
 	}
@@ -126,7 +123,7 @@ func (s *server) subjectOf(ctx context.Context, it view.Waiting) *subject {
 	}
 	c, from := &subject{}, len(chain.Steps)
 	workflow, _ := cas.Read[protocol.Workflow](ctx, s.engine.Reader.Store, it.At.Workflow) // the thread's page reports it
-	shown := chain.Shown(ctx, s.engine, htmlpage.Bounds{Text: longest})
+	shown := chain.Shown(ctx, s.engine, htmlpage.Bounds{Text: longestAsk})
 	for from > 0 && shown[from-1].By == "" {
 		from--
 		step := shown[from]

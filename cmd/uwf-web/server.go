@@ -27,6 +27,7 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/hints"
 	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/render"
 )
 
 //go:embed assets
@@ -53,9 +54,10 @@ func (s *server) parse() (err error) {
 		return err
 	}
 	s.templates, err = s.templates.Funcs(template.FuncMap{
-		"line":   func(text any) string { return htmlpage.Line(fmt.Sprint(text), htmlpage.LongestTitle) },
-		"text":   func(text string) htmlpage.Text { return htmlpage.TextOf(text, most) },
-		"limits": view.LimitsText, "worst": dryrun.WorstText, "sums": sumsOf,
+		"command": func(text string) string { return htmlpage.Line(text, htmlpage.LongestCommand) },
+		"line":    func(text any) string { return htmlpage.Line(fmt.Sprint(text), htmlpage.LongestTitle) },
+		"text":    func(text string) htmlpage.Text { return htmlpage.TextOf(text, most) },
+		"limits":  view.LimitsText, "worst": dryrun.WorstText, "sums": sumsOf, "duration": render.Duration,
 		"value": func(v any) htmlpage.Text { return htmlpage.ValueText(v, most) }, "status": view.StatusOf,
 		"lines": func(c view.Change) []htmlpage.Change {
 			return htmlpage.Lines(htmlpage.ValueText(c.Old, most).Body, htmlpage.ValueText(c.New, most).Body)
@@ -110,10 +112,10 @@ func asset(of fs.FS, name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, of, name) }
 }
 
-// door serves the sign-in page.
-func (s *server) door(w http.ResponseWriter, p signInPage) error {
+// door serves the sign-in page, again if the token was wrong.
+func (s *server) door(w http.ResponseWriter, missed bool) error {
 	f := s.frame("", "Sign in", "")
-	f.Assets, f.Body = s.base, p
+	f.Assets, f.Body = s.base, missed
 	return s.write(w, http.StatusUnauthorized, f, "sign-in")
 }
 

@@ -243,21 +243,6 @@ type stepPage struct {
 	Before, After string // links to its neighbours, or ""
 }
 
-// stepAfter returns the link to the step after one of the newest, or "".
-func (s *server) stepAfter(ctx context.Context, id string, step protocol.Hash) string {
-	head, err := s.engine.Reader.Head(ctx, id)
-	if err != nil {
-		return ""
-	}
-	chain, _ := htmlpage.ChainUpTo(ctx, s.engine, head, stepsAtOnce) // the thread's page reports what is unreadable
-	for _, next := range chain.Steps {
-		if next.Prev != nil && *next.Prev == step {
-			return s.link("thread", id, "step", string(next.Hash))
-		}
-	}
-	return ""
-}
-
 func (s *server) step(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
 	t, found, err := s.stepAt(r)
@@ -289,7 +274,14 @@ func (s *server) step(w http.ResponseWriter, r *http.Request) error {
 	if found.Index > 0 && found.Prev != nil {
 		p.Before = s.link("thread", id, "step", string(*found.Prev))
 	}
-	p.After = s.stepAfter(r.Context(), id, found.Hash)
+	if head, err := s.engine.Reader.Head(r.Context(), id); err == nil {
+		chain, _ := htmlpage.ChainUpTo(r.Context(), s.engine, head, stepsAtOnce) // the thread's page reports what is unreadable
+		for _, next := range chain.Steps {
+			if next.Prev != nil && *next.Prev == found.Hash {
+				p.After = s.link("thread", id, "step", string(next.Hash))
+			}
+		}
+	}
 	return s.show(w, "step-page", fmt.Sprintf("Step %d: %s", shown.Number, shown.Role), "", p)
 }
 

@@ -63,12 +63,6 @@ func Templates(render Render) (*template.Template, error) {
 	return template.New("page").Funcs(template.FuncMap{"prose": prose}).ParseFS(Files, "templates/*.html")
 }
 
-// hashOf returns the hash of a style for a Content-Security-Policy.
-func hashOf(style []byte) string {
-	sum := sha256.Sum256(style)
-	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
-}
-
 // Mood returns the CSS class of a status.
 func Mood(s protocol.Status) string {
 	switch s {
@@ -108,18 +102,17 @@ type Workflow struct {
 
 // rolePage is a role to display.
 type rolePage struct {
-	Name, Player            string
-	Agent, Model, Path, Why string // who would play it, and the config key that says so; "" if unknown or none
-	Timeout                 string
-	About                   Text
-	Texts                   []namedText
-	Parts                   []partPage
-	Problem                 string // why it cannot be played now
-	Hints                   []string
+	Name, Player string
+	Cast         agentselect.Casting // who would play it now
+	Why          string              // the config key that says so; "" if unknown or none
+	About        Text
+	Texts        []named
+	Parts        []partPage
+	Hints        []string // if it cannot be played now
 }
 
-// namedText is a text of a role.
-type namedText struct {
+// named is a text with a name.
+type named struct {
 	Name string
 	Text
 }
@@ -173,7 +166,7 @@ func roleOf(def workflow.Definition, name string, most int) rolePage {
 	role := rolePage{Name: Line(name, Longest), Player: playerText(r.Player()), About: TextOf(r.Description, most)}
 	add := func(name string, t Text) {
 		if !t.Empty() {
-			role.Texts = append(role.Texts, namedText{Name: name, Text: t})
+			role.Texts = append(role.Texts, named{Name: name, Text: t})
 		}
 	}
 	if r.Player() == protocol.PlayedByCommand {
@@ -206,12 +199,8 @@ func playerText(p protocol.Player) string {
 
 // cast sets who would play the role now.
 func (r *rolePage) cast(reader *status.Reader, c agentselect.Casting, config protocol.Config, workflow string) {
-	r.Path, r.Model = Line(c.Path, LongestTitle), Line(c.Model, Longest)
-	if c.Timeout > 0 {
-		r.Timeout = render.Duration(c.Timeout.Milliseconds())
-	}
-	if c.Player == protocol.PlayedByAgent {
-		r.Agent, r.Why = Line(c.Agent, Longest), "defaultAgent"
+	if r.Cast = c; c.Player == protocol.PlayedByAgent {
+		r.Why = "defaultAgent"
 		if config.AgentOverrides[workflow][c.Role] != "" {
 			r.Why = Line("agentOverrides."+workflow+"."+c.Role, LongestTitle)
 		}
@@ -220,10 +209,7 @@ func (r *rolePage) cast(reader *status.Reader, c agentselect.Casting, config pro
 		}
 	}
 	if c.Problem != nil {
-		r.Problem = Line(c.Problem.Message, LongestCommand)
-		for _, hint := range reader.HintsOf(c.Problem) {
-			r.Hints = append(r.Hints, Line(hint, LongestCommand))
-		}
+		r.Hints = reader.HintsOf(c.Problem)
 	}
 }
 
@@ -270,25 +256,11 @@ func FilesOver(ctx context.Context, e *engine.Engine, first, last thread.Step, d
 	if first.Files == nil || last.Files == nil {
 		return nil
 	}
-	shown := &ChangedFiles{}
+	f := &ChangedFiles{}
 	states, err := e.Files().FilesOver(ctx, first.Hash, last.Hash)
-	if err := shown.read(ctx, states, err, diff); err != nil {
-		shown.Problem = firstLine(err)
-	}
-	return shown
-}
-
-func (f *ChangedFiles) read(ctx context.Context, states worktree.StepFiles, err error, diff bool) error {
-	if err != nil {
-		var coded *protocol.Error
-		if errors.As(err, &coded) {
-			return errors.New(coded.Message)
-		}
-		return err
-	}
-	list, err := states.Changes(ctx)
-	if err != nil {
-		return err
+	var list []kept.Change
+	if err == nil {
+		list, err = states.Changes(ctx)
 	}
 	for _, c := range list {
 		f.Added, f.Removed = f.Added+max(c.Added, 0), f.Removed+max(c.Removed, 0)
@@ -297,10 +269,17 @@ func (f *ChangedFiles) read(ctx context.Context, states worktree.StepFiles, err 
 		}
 	}
 	f.More = len(list) - len(f.List)
-	if diff && f.More == 0 && f.Added+f.Removed <= mostDiffLines {
+	if err == nil && diff && f.More == 0 && f.Added+f.Removed <= mostDiffLines {
 		err = f.addDiff(ctx, states)
 	}
-	return err
+	var coded *protocol.Error
+	if errors.As(err, &coded) {
+		err = errors.New(coded.Message)
+	}
+	if err != nil {
+		f.Problem = firstLine(err)
+	}
+	return f
 }
 
 func fileOf(c kept.Change) file {
@@ -502,7 +481,7 @@ const (
 type export struct {
 	Thread
 	Style   template.CSS
-	Hash    string
+	Hash    string // of the style, for a Content-Security-Policy
 	All     iter.Seq[Step]
 	Time    *Timeline
 	Omitted int    // number of omitted steps, the oldest ones
@@ -529,12 +508,12 @@ func Export(ctx context.Context, w io.Writer, e *engine.Engine, id string, diffs
 	if err != nil {
 		return err
 	}
-	now := e.Reader.Env.Now().UnixMilli()
-	x := export{Thread: about, Style: template.CSS(style), Hash: hashOf(style), Made: WhenOf(&now, e.Reader.Env.Now())}
+	now, sum := e.Reader.Env.Now().UnixMilli(), sha256.Sum256(style)
+	x := export{Thread: about, Style: template.CSS(style), Hash: "sha256-" + base64.StdEncoding.EncodeToString(sum[:]), Made: WhenOf(&now, e.Reader.Env.Now())}
 	if svg, err := Graph(ctx, e, id); err != nil {
 		x.GraphProblem = firstLine(err)
 	} else {
-		x.Graph = asData(svg)
+		x.Graph = template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString([]byte(svg)))
 	}
 	t, err := thread.Open(ctx, e.Reader.Store, at.Head)
 	if err != nil { // show only the status

@@ -3,7 +3,6 @@ package htmlpage
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"html/template"
@@ -33,12 +32,6 @@ type Bounds struct {
 	within string // prefix of the step's number in element IDs
 }
 
-// failedTry is a failed try before a step.
-type failedTry struct {
-	Agent string
-	Error Text
-}
-
 // Step is a finished step to display.
 type Step struct {
 	Hash                  protocol.Hash
@@ -51,7 +44,7 @@ type Step struct {
 	Fields                []datum // of the data, if it is an object
 	Whole                 Text    // the agent's full prompt; empty if not stored or not displayed
 	Usage                 string
-	Tries                 []failedTry
+	Tries                 []named       // errors of failed tries before it, by agent
 	Refused               []string      // why answers were rejected
 	Children              *Children     // on a server; nil if the step has no children
 	Gone                  string        // text in place of redacted turns, or how the agent ended
@@ -110,7 +103,7 @@ func StepOf(ctx context.Context, t *thread.Thread, r cas.Reader, s thread.Step, 
 		shown.Agent = "1 child"
 	}
 	for _, try := range s.Tries {
-		shown.Tries = append(shown.Tries, failedTry{Agent: Line(try.Agent, Longest), Error: TextOf(try.Error, b.Text)})
+		shown.Tries = append(shown.Tries, named{Name: Line(try.Agent, Longest), Text: TextOf(try.Error, b.Text)})
 	}
 	var problems error
 	out, err := t.Shown(ctx, s)
@@ -397,11 +390,6 @@ func Graph(ctx context.Context, e *engine.Engine, id string) (string, error) {
 		return "", err
 	}
 	return trace.Graph(view.NoteRounded).SVG()
-}
-
-// asData returns an image as a data URL. Browsers run no scripts and load nothing in images.
-func asData(svg string) template.URL {
-	return template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString([]byte(svg)))
 }
 
 // chainOf reads the newest steps of a chain, up to most of them, and returns them oldest first. before is the

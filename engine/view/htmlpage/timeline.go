@@ -73,7 +73,6 @@ const (
 	mostTurnText     = 4 << 20  // bytes of these turns
 	shortestWait     = 1000     // milliseconds; shorter pauses are not shown
 	narrowest        = 0.4      // percent of the width
-	longestTitle     = Longest  // characters of a tooltip
 	pauseShare       = 0.3      // width of all long pauses together, as a share of the working time
 	leastPause       = 0.005    // minimum width of each, as a share of the working time
 	unknownTime      = int64(0) // for steps by the original uwf, which have no times
@@ -201,7 +200,7 @@ func (l *lines) child(ctx context.Context, lane *lane, head protocol.Hash, link,
 		}
 		lane.add(bar{
 			Kind: barWork, from: s.StartedAtMs, to: s.CompletedAtMs, Link: to, first: s.Index + 1, last: s.Index + 1,
-			Title: Line(s.Role, longestTitle) + ", " + render.Duration(max(0, s.CompletedAtMs-s.StartedAtMs)),
+			Title: Line(s.Role, Longest) + ", " + render.Duration(max(0, s.CompletedAtMs-s.StartedAtMs)),
 		})
 		end = s.CompletedAtMs
 	}
