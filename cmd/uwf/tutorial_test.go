@@ -61,24 +61,26 @@ func TestTutorial(t *testing.T) {
 	}
 }
 
-// recipes copies the cookbook's workflows to the bench, each with its roles played by the script of the same
-// name in testdata/cookbook.
+// recipes copies the workflows in examples that have a script in testdata/cookbook to the bench, and configures
+// the scripts as their agents.
 func (b bench) recipes(t *testing.T) {
 	t.Helper()
 	scripts, err := filepath.Abs("testdata/cookbook")
 	require.NoError(t, err)
 	config, overrides := "agents:\n", "agentOverrides:\n"
-	name, role := regexp.MustCompile(`(?m)^name: (\S+)$`), regexp.MustCompile(`(?m)^  ([a-z]+):\n    description: .*\n    goal:`)
-	for _, block := range blocks(t, "examples.md", "yaml") {
-		m := name.FindStringSubmatch(block)
-		if m == nil {
-			continue // a part of config.yaml
-		}
-		b.write(t, m[1]+".yaml", block)
-		config += fmt.Sprintf("  %s: { command: uwf-mock, args: [--mock-data, %s] }\n", m[1], filepath.Join(scripts, m[1]+".yaml"))
-		overrides += "  " + m[1] + ":\n"
-		for _, r := range role.FindAllStringSubmatch(block, -1) {
-			overrides += "    " + r[1] + ": " + m[1] + "\n"
+	role := regexp.MustCompile(`(?m)^  ([a-z]+):\n    description: .*\n    goal:`)
+	files, err := os.ReadDir(scripts)
+	require.NoError(t, err)
+	require.Len(t, files, 3)
+	for _, file := range files {
+		text, err := os.ReadFile("../../examples/" + file.Name())
+		require.NoError(t, err)
+		name := strings.TrimSuffix(file.Name(), ".yaml")
+		b.write(t, file.Name(), string(text))
+		config += fmt.Sprintf("  %s: { command: uwf-mock, args: [--mock-data, %s] }\n", name, filepath.Join(scripts, file.Name()))
+		overrides += "  " + name + ":\n"
+		for _, r := range role.FindAllStringSubmatch(string(text), -1) {
+			overrides += "    " + r[1] + ": " + name + "\n"
 		}
 	}
 	b.write(t, "home/config.yaml", config+overrides)

@@ -173,7 +173,7 @@ func FuzzCompare(f *testing.F) {
 // stored returns everything a store keeps of a definition.
 func stored(t *testing.T, def workflow.Definition) string {
 	t.Helper()
-	data, err := json.Marshal([]any{def.Workflow, def.Schemas})
+	data, err := json.Marshal([]any{def.Workflow, def.Schemas, def.InputSchemas})
 	require.NoError(t, err)
 	return string(data)
 }
