@@ -30,10 +30,18 @@ func block(t *testing.T, words string) string {
 	return ""
 }
 
-// readAs decodes YAML from the page; unknown keys are errors.
-func readAs[T any](t *testing.T, words string) (v T) {
+// deployed returns a file of ext/temporal/deploy.
+func deployed(t *testing.T, name string) string {
 	t.Helper()
-	doc, err := yamldoc.Parse([]byte(block(t, words)), yamldoc.Bounds{})
+	text, err := os.ReadFile(filepath.Join("..", "deploy", name))
+	require.NoError(t, err)
+	return string(text)
+}
+
+// readAs decodes a YAML file of ext/temporal/deploy; unknown keys are errors.
+func readAs[T any](t *testing.T, name string) (v T) {
+	t.Helper()
+	doc, err := yamldoc.Parse([]byte(deployed(t, name)), yamldoc.Bounds{})
 	require.NoError(t, err)
 	text, err := json.Marshal(doc.Root.Value())
 	require.NoError(t, err)
@@ -64,7 +72,7 @@ func TestTheConfigOfTheDocs(t *testing.T) {
 	require.Equal(t, byDefault.Watch, all.Watch)
 }
 
-// deployment has the fields of a Deployment that the page uses.
+// deployment has the fields of a Deployment that kubernetes.yaml uses.
 type deployment struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string
@@ -105,7 +113,7 @@ func TestDeployments(t *testing.T) {
 	dir = strings.TrimSpace(regexp.MustCompile(`(?m)^dir: (\S+)`).FindStringSubmatch(dir)[1])
 	const drain = 10 * time.Minute // the default; see TestTheConfigOfTheDocs
 
-	unit := block(t, "[Unit]")
+	unit := deployed(t, "uwf-worker.service")
 	for _, line := range []string{"KillMode=mixed", "ExecStart=/usr/local/bin/uwf-temporal worker", "Environment=UWF_HOME=/etc/uwf", "RuntimeDirectory=" + filepath.Base(dir)} {
 		require.Contains(t, unit, "\n"+line+"\n")
 	}
@@ -116,7 +124,7 @@ func TestDeployments(t *testing.T) {
 	require.NoError(t, err)
 	require.Greater(t, stop, drain)
 
-	d := readAs[deployment](t, "kind: Deployment")
+	d := readAs[deployment](t, "kubernetes.yaml")
 	pod := d.Spec.Template.Spec
 	require.Equal(t, "apps/v1", d.APIVersion)
 	require.Equal(t, d.Spec.Selector.MatchLabels, d.Spec.Template.Metadata.Labels)
@@ -148,7 +156,7 @@ func TestDeployments(t *testing.T) {
 		Volumes map[string]struct{}
 		Secrets map[string]struct{ File string }
 	}
-	made := readAs[compose](t, "services:\n")
+	made := readAs[compose](t, "compose.yaml")
 	for name, s := range made.Services {
 		for _, secret := range s.Secrets {
 			require.Contains(t, made.Secrets, secret, name)
