@@ -154,7 +154,7 @@ func (e *Engine) agentAlive(ctx context.Context, h *lockedThread, dir rundir.Dir
 
 // hasEnded returns the error of an operation that requires an active thread.
 func hasEnded(h *lockedThread) error {
-	return fault.New(protocol.CodeFailed, "thread %s is already %s", h.id,
+	return fault.New(protocol.CodeFailed, "thread %s has already ended: %s", h.id,
 		h.ended.Status).Because("ended", "thread", h.id, "head", string(h.head), "status", string(h.ended.Status))
 }
 

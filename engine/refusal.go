@@ -27,7 +27,7 @@ func (s *session) refusal(ctx context.Context, a decide.Action) error {
 	case "moved":
 		return s.headMoved()
 	case "ended-already":
-		return fault.New(a.Code, "thread %s is already %s", id, s.locked.ended.Status).Because("ended-before", "thread", id)
+		return fault.New(a.Code, "thread %s has already ended: %s", id, s.locked.ended.Status).Because("ended-before", "thread", id)
 	case "cancelled", "ended":
 		return hasEnded(s.locked)
 	case "no-cwd", "untrusted":

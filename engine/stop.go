@@ -33,7 +33,7 @@ func (e *Engine) Stop(ctx context.Context, thread string) (_ bool, err error) {
 	h.release()
 	stopped = stopped || below
 	if err == nil && !stopped && h.ended != nil {
-		err = fault.New(protocol.CodeFailed, "thread %s is already %s", thread, h.ended.Status).Because("ended-before", "thread", thread)
+		err = fault.New(protocol.CodeFailed, "thread %s has already ended: %s", thread, h.ended.Status).Because("ended-before", "thread", thread)
 	}
 	return stopped, err
 }

@@ -269,12 +269,12 @@ func follow(ctx context.Context, s State, at place, edge protocol.Edge, output a
 // atLimit reports whether another step of role would exceed a limit, and why.
 func atLimit(s State, role string) (string, bool) {
 	if most := s.Limits.MaxSteps; most > 0 && s.Steps >= most {
-		return fmt.Sprintf("the limit of %s is reached (maxSteps); %q would be next. Resuming grants as many again.",
+		return fmt.Sprintf("the limit of %s is reached (maxSteps); next is role %q; resuming grants as many again",
 			plural(most, "step"), role), true
 	}
 	if most := s.Limits.MaxVisitsPerRole; most > 0 && s.Visits[role] >= most {
-		return fmt.Sprintf("%q had its turn %s (maxVisitsPerRole) and would be next again. Resuming grants as many again.",
-			role, plural(most, "time")), true
+		return fmt.Sprintf("the limit of %s of role %q is reached (maxVisitsPerRole); resuming grants as many again",
+			plural(most, "step"), role), true
 	}
 	return "", false
 }

@@ -174,7 +174,7 @@ func TestLimits(t *testing.T) {
 	got, err = moderator.Next(t.Context(), s)
 	require.NoError(t, err)
 	require.Equal(t, moderator.Decision{Kind: moderator.Suspend, Role: "reviewer", Cause: moderator.ByLimit, Status: "_",
-		Prompt: `the limit of 5 steps is reached (maxSteps); "reviewer" would be next. Resuming grants as many again.`}, got)
+		Prompt: `the limit of 5 steps is reached (maxSteps); next is role "reviewer"; resuming grants as many again`}, got)
 
 	s.Steps, s.Visits["reviewer"] = 4, 2
 	got, err = moderator.Next(t.Context(), s)

@@ -118,7 +118,7 @@ func (r *Reader) overlay(ctx context.Context, out *protocol.StepOutput) {
 	case last.Status.InFlight():
 		_, out.Pending = dir.Finished()
 	case last.Error != nil && last.Status != rundir.Stopped:
-		again := protocol.AgainStep
+		again := protocol.AgainResume
 		if last.Replaces {
 			again = protocol.AgainRetry
 		}

@@ -3,6 +3,7 @@ package view
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,11 +41,24 @@ func Diagnose(ctx context.Context, e *engine.Engine, id string) (protocol.Thread
 	}
 	if state.CurrentRole != "" && state.Status != protocol.StatusRunning {
 		if w, err := cas.Read[protocol.Workflow](ctx, e.Reader.Store, state.Workflow); err == nil {
-			d.ofAgent(e.Casting().Cast(ctx, w, string(state.CurrentRole), agentselect.Choices{}))
+			d.ofAgent(e.Casting().Cast(ctx, w, string(state.CurrentRole), agentselect.Choices{Earlier: chosen(ctx, e, id)}))
 		}
 	}
 	d.ofChain(ctx, e, state)
 	return d.ThreadDiagnosis, nil
+}
+
+// chosen returns the agents that earlier commands have chosen for a thread.
+func chosen(ctx context.Context, e *engine.Engine, id string) map[string]string {
+	facts, err := e.Reader.Heads.Facts(ctx, id)
+	if err != nil {
+		return nil // damaged facts are reported with the state
+	}
+	agents, err := e.Reader.ChosenAgents(ctx, facts)
+	if err != nil {
+		return nil
+	}
+	return agents
 }
 
 // runOf converts the last try to its JSON form.
@@ -141,6 +155,9 @@ func (d *diagnosis) ofAgent(c agentselect.Casting) {
 		d.add("note", "", "next is role %s, played by %s (%s)", c.Role, c.Agent, c.Path)
 		return
 	}
+	d.Findings = slices.DeleteFunc(d.Findings, func(f protocol.ThreadFinding) bool { // the last try failed for the same reason
+		return f.Message == c.Problem.Message
+	})
 	first, _, _ := strings.Cut(strings.Join(d.reader.HintsOf(c.Problem), "\n"), "\n")
 	d.add("error", first, "role %s cannot run: %s", c.Role, c.Problem.Message)
 }

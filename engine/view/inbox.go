@@ -124,7 +124,7 @@ func NoticeOf(ctx context.Context, e *engine.Engine, event string, at protocol.S
 	n := protocol.Notice{Event: event, InboxItem: itemOf(at, e.Reader.Since(ctx, at), show.Title, show.Totals, can)}
 	what := map[string]string{
 		protocol.NoticeWaiting: "waits: ", protocol.NoticeError: "failed: ",
-		protocol.NoticeFailed: "has failed", protocol.NoticeCompleted: "has ended", protocol.NoticeLimit: "stopped at a limit: ",
+		protocol.NoticeFailed: "failed", protocol.NoticeCompleted: "completed", protocol.NoticeLimit: "stopped at a limit: ",
 	}[event]
 	if n.Question != nil && event == protocol.NoticeWaiting {
 		what = n.Question.Role + " asks: " + n.Question.Text

@@ -90,7 +90,10 @@ func standing(s protocol.StepOutput) protocol.Reason {
 	}
 	switch s.Status {
 	case protocol.StatusSuspended:
-		if s.Question != nil && s.Question.Schema != nil {
+		switch {
+		case s.Question == nil: // a limit of steps
+			return protocol.Why("at-next-step", "thread", s.Thread)
+		case s.Question.Schema != nil:
 			return protocol.Why("at-form", "thread", s.Thread)
 		}
 		return protocol.Why("at-question", "thread", s.Thread)

@@ -98,7 +98,7 @@ func TestValues(t *testing.T) {
 	show, err := view.Thread(t.Context(), w.Engine, w.thread, true)
 	require.NoError(t, err)
 	require.Equal(t, protocol.StatusIdle, show.Status)
-	require.Equal(t, "Next: uwf thread step "+w.thread, string(show.Hint))
+	require.Equal(t, "uwf thread resume "+w.thread, string(show.Hint))
 	require.Equal(t, 2, show.Totals.Steps)
 	require.Len(t, show.Steps, 3)
 	require.Equal(t, "Write a text.", show.Steps[0].(protocol.StartEntry).Prompt)

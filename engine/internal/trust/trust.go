@@ -481,9 +481,8 @@ func (j Judge) MustSayWhere(ctx context.Context, id string, head protocol.Hash, 
 			workflow = fmt.Sprintf("%s %s", cwd.Shown(w.Name), t.Start.Workflow)
 		}
 	}
-	return fault.New(protocol.CodeUsage, "thread %s %s; its workflow is %s; it worked in %s there. Choose the "+
-		"directory for its steps here", id, j.whence(facts), workflow, dir).Because("no-cwd", "thread", id, "again", again, "dir",
-		j.Env.Dir, "doubt", doubt)
+	return fault.New(protocol.CodeUsage, "thread %s has no directory here:\n  it %s\n  it runs workflow %s\n  it worked in %s",
+		id, j.whence(facts), workflow, dir).Because("no-cwd", "thread", id, "again", again, "dir", j.Env.Dir, "doubt", doubt)
 }
 
 // Inherited returns the facts of a fork at a node. If the node belongs to an imported thread, or to no thread

@@ -74,6 +74,7 @@ type App struct {
 	creates    bool        // the command creates a missing home or store
 	Takes, Yes bool        // Takes: a fetched workflow must be confirmed; Yes: without asking
 	shown      atomic.Pointer[Display]
+	hints      []string  // printed when the command ends
 	warned     sync.Map  // messages shown once
 	exposed    sync.Once // warns about keys readable by others
 	diagnose   sync.Once
@@ -350,7 +351,12 @@ func (a *App) Leaf(c ucli.Command, run func(ctx context.Context, c *ucli.Context
 				return cmdline.UsageError("flag --"+name+" is empty", cc.Command.HelpName+" --help")
 			}
 		}
-		return run(ctx, cc)
+		err := run(ctx, cc)
+		for _, hint := range a.hints {
+			a.Messagef("hint: %s", hint)
+		}
+		a.hints = nil
+		return err
 	})
 }
 
@@ -370,9 +376,9 @@ func (a *App) Messagef(format string, args ...any) {
 	fmt.Fprintln(a.Env.Stderr, text)
 }
 
-// Hint prints the next command to type.
+// Hint prints the next command to type, after the result of this one.
 func (a *App) Hint(format string, args ...any) {
-	a.Messagef("hint: %s", fmt.Sprintf(format, args...))
+	a.hints = append(a.hints, fmt.Sprintf(format, args...))
 }
 
 // EndsAs sets the exit status of commands after which a thread has stopped: scripts must notice that a person
@@ -413,7 +419,7 @@ func (a *App) Agree(ctx context.Context, c *ucli.Context, what string, commands 
 	if !c.Bool("yes") {
 		a.Messagef("the commands of %s:\n  %s", plaintext.Line(what), plaintext.Indent(strings.Join(commands, "\n")))
 		unasked := c.Command.HelpName + " " + c.Args().First() + " --yes"
-		if err := a.Confirm(ctx, "may they run, now and later?", unasked); err != nil {
+		if err := a.Confirm(ctx, "Allow these commands, now and later?", unasked); err != nil {
 			return err
 		}
 	}
@@ -426,7 +432,7 @@ func (a *App) AskTrust(ctx context.Context, u *engine.UntrustedError) bool {
 		return false
 	}
 	a.Messagef("%s", plaintext.Indent(u.Error()))
-	yes, err := a.AskYes(ctx, "may they run, now and later?")
+	yes, err := a.AskYes(ctx, "Allow these commands, now and later?")
 	return yes && err == nil
 }
 

@@ -179,9 +179,9 @@ func redactError(id string, err error) error {
 	coded := &protocol.Error{Code: protocol.CodeInvalid, Message: err.Error(), Err: err}
 	switch {
 	case errors.As(err, &needed):
-		coded.Hints = []string{"uwf thread show " + id + " --full shows the hashes of details, uwf cas walk <hash> --format tree what is below"}
+		coded.Hints = []string{"to list the nodes of a step: uwf cas walk " + id + "@-1 --format tree"}
 	case errors.As(err, &shared):
-		coded.Hints = []string{"uwf thread redact " + id + " --node " + string(shared.Hash) + " --shared redacts it for all of them"}
+		coded.Hints = []string{"to redact it in all of them: uwf thread redact " + id + " --node " + string(shared.Hash) + " --shared"}
 	case errors.Is(err, redact.ErrNotPart), errors.Is(err, cas.ErrNotFound):
 		coded.Code, coded.Hints = protocol.CodeNotFound, []string{"uwf thread steps " + id}
 	default:

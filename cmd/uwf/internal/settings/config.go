@@ -197,11 +197,13 @@ func scalarText(value any) string {
 	if s, ok := value.(string); ok {
 		return s
 	}
-	data, err := json.Marshal(value)
-	if err != nil { // cannot happen: it came from YAML
+	var text strings.Builder
+	enc := json.NewEncoder(&text)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(value); err != nil { // cannot happen: it came from YAML
 		return fmt.Sprint(value)
 	}
-	return string(data)
+	return strings.TrimSuffix(text.String(), "\n")
 }
 
 func (a Commands) configUnset(ctx context.Context, c *ucli.Context) error {

@@ -480,7 +480,7 @@ func (a *Agreeing) Secret(ctx context.Context, question string) (string, error) 
 }
 
 func undecided(question string) error {
-	return cmdline.UsageError("--yes cannot answer: "+question,
+	return cmdline.UsageError("--yes has no answer to: "+question,
 		"use flags: --agent NAME --provider NAME --api-key-env VARIABLE --model NAME --commands all", "uwf setup --help")
 }
 

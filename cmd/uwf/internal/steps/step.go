@@ -3,6 +3,7 @@ package steps
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,6 +21,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/transcript"
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/names"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/engine/worktree"
@@ -297,7 +299,9 @@ func (a Commands) stepDiff(ctx context.Context, c *ucli.Context, s cas.Store, at
 	}
 	if len(list) == 0 {
 		a.Messagef("step %s changed no files", h)
-		a.Hint("to see which steps did: uwf thread steps")
+		if thread, _, named := strings.Cut(c.Args().First(), names.Newest); named {
+			a.Hint("to see which steps did: uwf thread steps %s", cmp.Or(thread, names.Newest))
+		}
 	}
 	out := stepDiffOutput{Step: h, Before: kept.Before, After: kept.After, Files: FileChanges(list), Left: kept.Left, Note: kept.Note}
 	return a.PrintFiles(ctx, out, kept, list, c.Bool("stat"))

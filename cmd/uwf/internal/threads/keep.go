@@ -194,7 +194,7 @@ func appliedText(w *term.Page, out protocol.ThreadApplied) {
 	}
 	switch {
 	case out.Already:
-		what = "had it already"
+		what = "already up to date"
 	case out.Merged:
 		what = "merged"
 	}

@@ -100,6 +100,7 @@ func (a Commands) runWorkflow(ctx context.Context, c *ucli.Context) error {
 			results, runErr = run()
 		}
 	}
+	a.noteScenario(o, results)
 	return a.Conclude(ctx, e, started.Thread, results, withNext(runErr, started.Thread), true)
 }
 
@@ -170,6 +171,9 @@ func (p planOutput) text(w *term.Page, width int) {
 	for _, r := range p.Roles {
 		agent := string(cmp.Or(r.Agent, "none"))
 		t.Row(r.Role, agent, string(cmp.Or(r.Model, "-")), string(cmp.Or(r.Timeout, "none")), dryrun.WorstText(r.Worst))
+		if r.Agent == "" {
+			continue // its problem follows
+		}
 		if line := plaintext.Line(fmt.Sprintf("%s (%s): %s", agent, r.Program(), cmp.Or(r.May, "-"))); !slices.Contains(agents, line) {
 			agents = append(agents, line)
 		}
@@ -293,7 +297,7 @@ func (a Commands) grant(ctx context.Context, c *ucli.Context) error {
 func (a Commands) doAsking(ctx context.Context, e *engine.Engine, id string, w engine.Work) ([]protocol.StepOutput, error) {
 	results, err := e.DoTrusting(ctx, id, w, a.AskTrust)
 	for w.Steps == engine.UntilEnd && terminal.Is(a.Env.Stdin) && terminal.Is(a.Env.Stderr) {
-		why := budgetReached(results, err)
+		why := strings.TrimPrefix(budgetReached(results, err), "thread "+id+": ")
 		if why == "" {
 			break
 		}

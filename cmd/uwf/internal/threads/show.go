@@ -53,7 +53,7 @@ func (a Commands) threadShow(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	if a.Bundle != nil { // a bundle is read-only
-		show.Hint = protocol.NullString("Import it with: uwf thread import " + plaintext.Word(a.Bundle.Path))
+		show.Hint = protocol.NullString("to import it: uwf thread import " + plaintext.Word(a.Bundle.Path))
 		if err := a.HintNames(ctx); err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func (a Commands) showText(ctx context.Context, w *term.Page, e *engine.Engine, 
 		lines = append(lines, "files", view.Changes(*s.Changes)+" in all")
 	}
 	if len(s.Left) > 0 {
-		lines = append(lines, "not kept", worktree.Abbreviate(s.Left))
+		lines = append(lines, "left out", worktree.Abbreviate(s.Left))
 	}
 	if s.Artifacts != nil {
 		lines = append(lines, "artifacts", view.Artifacts(*s.Artifacts)+" in "+plaintext.Line(s.Artifacts.Dir))
@@ -139,7 +139,15 @@ func promptStart(ctx context.Context, e *engine.Engine, child protocol.ChildOutp
 func statusLines(s protocol.StepOutput) []string {
 	const most = 12
 	if s.Error == nil || s.Status != protocol.StatusError && s.Status != protocol.StatusCorrupt {
-		return []string{"status", app.StatusText(s)}
+		text := app.StatusText(s)
+		if s.Status == protocol.StatusIdle {
+			text = string(s.Status) + ", " + text
+		}
+		lines := []string{"status", text}
+		if s.Status.AtEnd() && s.Message != "" {
+			lines = append(lines, "result", term.FirstLine(s.Message, 100))
+		}
+		return lines
 	}
 	var lines []string
 	key, before := "status", string(s.Status)+": "
@@ -157,7 +165,7 @@ func statusLines(s protocol.StepOutput) []string {
 func directoryText(s protocol.ThreadShow, t *thread.Thread) string {
 	w := s.Workspace
 	if w == nil {
-		return t.Start.Cwd + ", files are not kept"
+		return t.Start.Cwd + ", without snapshots"
 	}
 	text := w.Root
 	if w.Mode == worktree.InWorktree {

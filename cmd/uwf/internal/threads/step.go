@@ -161,10 +161,19 @@ func (a Commands) work(ctx context.Context, c *ucli.Context, w engine.Work) erro
 	if left := results[len(results)-1]; left.Status == protocol.StatusWaitingForChildren && w.Steps != engine.UntilEnd && err == nil {
 		a.Messagef("thread %s: its children still have to run; -c counts only the thread's own steps", id)
 	}
-	// After a single step, the thread's state does not affect the exit status.
-	toTheEnd := w.Steps == engine.UntilEnd || w.Do == engine.DoResume
-	cutShort := results[len(results)-1].Status == protocol.StatusError && len(results) < w.Steps
+	a.noteScenario(w.StepOptions, results)
+	// After a single step, only a failure of the workflow affects the exit status.
+	last := results[len(results)-1].Status
+	toTheEnd := w.Steps == engine.UntilEnd || w.Do == engine.DoResume || last == protocol.StatusFailed
+	cutShort := last == protocol.StatusError && len(results) < w.Steps
 	return a.Conclude(ctx, e, id, results, err, toTheEnd || cutShort)
+}
+
+// noteScenario reminds of --scenario, which threads don't keep, if the thread can continue.
+func (a Commands) noteScenario(o engine.StepOptions, results []protocol.StepOutput) {
+	if n := len(results); o.Scenario != "" && (n == 0 || !results[n-1].Status.AtEnd()) {
+		a.Messagef("note: to continue with the same script, add --scenario %s", plaintext.Word(o.Scenario))
+	}
 }
 
 // workflowOf returns the workflow of a thread.

@@ -341,9 +341,17 @@ func (a Commands) threadRedoCommand() *ucli.Command {
 
 // travel moves a thread's head and prints its state.
 func (a Commands) travel(ctx context.Context, c *ucli.Context, e *engine.Engine, id string, to engine.Action) error {
+	from, _ := e.Reader.Head(ctx, id) // the action reports the error
 	outs, err := e.Do(ctx, id, engine.Work{Do: to, StepOptions: engine.StepOptions{KeepFiles: c.Bool("keep-files")}})
 	if err != nil {
 		return err
+	}
+	moved, what := from, "undone"
+	if to == engine.DoRedo {
+		moved, what = outs[0].Head, "restored"
+	}
+	if t, err := a.OpenThread(ctx, moved); err == nil && t.Last != nil {
+		a.Messagef("step %d (%s): %s", t.Len(), plaintext.Line(t.Last.Role), what)
 	}
 	if changed := app.FilesText(outs); changed != "" {
 		a.Messagef("restored files: %s", changed)

@@ -433,8 +433,12 @@ func flightHead(f status.Flight, now time.Time) string {
 	if f.Failed != "" {
 		state, so = "failed", "**Because:** "+term.FirstLine(f.Failed, 300)
 	}
-	return fmt.Sprintf("## Step %d: %s (%s)\n**Agent:** %s | **Started:** %s UTC | %s",
-		f.Number, plaintext.Line(f.Role), state, plaintext.Line(f.Agent), f.Started.UTC().Format(time.DateTime), so)
+	agent := ""
+	if f.Agent != "" {
+		agent = "**Agent:** " + plaintext.Line(f.Agent) + " | "
+	}
+	return fmt.Sprintf("## Step %d: %s (%s)\n%s**Started:** %s UTC | %s",
+		f.Number, plaintext.Line(f.Role), state, agent, f.Started.UTC().Format(time.DateTime), so)
 }
 
 // LeftOut returns the note for the omitted middle of a text.

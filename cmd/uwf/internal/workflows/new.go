@@ -62,7 +62,7 @@ func (a Commands) workflowNew(_ context.Context, c *ucli.Context) error {
 	if c.String("output") != "-" {
 		path = a.newPath(name, c.String("output"))
 	}
-	if err := checkNew(name, path, text); err != nil {
+	if err := checkNew(path, text); err != nil {
 		return err
 	}
 	if path == "" {
@@ -107,7 +107,7 @@ func (a Commands) newPath(name, output string) string {
 }
 
 // checkNew validates the text as put does: the name may be invalid, or differ from the file's.
-func checkNew(name, path, text string) error {
+func checkNew(path, text string) error {
 	_, err := workflow.Parse(workflow.Source{Path: path, Data: []byte(text)})
 	var problems *workflow.Problems
 	if !errors.As(err, &problems) {
@@ -115,7 +115,7 @@ func checkNew(name, path, text string) error {
 	}
 	p := problems.List[0]
 	out := &protocol.Error{
-		Code: protocol.CodeUsage, Message: fmt.Sprintf("invalid workflow name %q: it %s", name, p.Message), Err: err,
+		Code: protocol.CodeUsage, Message: fmt.Sprintf("invalid workflow name: %s", p.Message), Err: err,
 	}
 	if p.Remedy != "" {
 		out.Hints = []string{p.Remedy}
@@ -321,7 +321,7 @@ func (in *importer) text(name, path string) (string, error) {
 	if len(text) > subagents.MaxFile {
 		return "", tooMuch()
 	}
-	return text, checkNew(name, path, text)
+	return text, checkNew(path, text)
 }
 
 // printSkipped lists what was not imported.
