@@ -6,10 +6,12 @@ import (
 	"encoding/csv"
 	"errors"
 	"io"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/united-workforce/uwf/cas"
@@ -27,10 +29,10 @@ func StatsBy() []string { return []string{"workflow", "role", "model", "agent", 
 // Stats sums up the cost of steps that were finished after a time (zero: all), grouped by names of [StatsBy].
 // A step shared by forks counts once. Steps of children count as steps of the run's workflow. The sums omit
 // unknown costs and include the number of steps with unknown cost. Tries that made no step are omitted. Days
-// are in the time zone of the engine's clock.
-func Stats(ctx context.Context, e *engine.Engine, after time.Time, by []string) (protocol.Stats, error) {
+// are in the time zone of the engine's clock. known is nil, or remembers the steps for the next sums.
+func Stats(ctx context.Context, e *engine.Engine, known *Steps, after time.Time, by []string) (protocol.Stats, error) {
 	s := stats{
-		engine: e, after: after.UnixMilli(), seen: map[protocol.Hash]bool{}, rows: map[string]*protocol.StatsRow{},
+		engine: e, known: known, after: after.UnixMilli(), seen: map[protocol.Hash]bool{}, rows: map[string]*protocol.StatsRow{},
 		names: map[protocol.Hash]string{}, flows: map[string]protocol.Hash{},
 		out: protocol.Stats{By: by, Rows: []protocol.StatsRow{}, Unread: []protocol.StatsHole{}},
 	}
@@ -116,6 +118,7 @@ func tokensOf(r protocol.StatsRow) int64 {
 
 type stats struct {
 	engine *engine.Engine
+	known  *Steps
 	after  int64 // Unix milliseconds
 	seen   map[protocol.Hash]bool
 	rows   map[string]*protocol.StatsRow
@@ -138,16 +141,16 @@ func (s *stats) thread(ctx context.Context, l status.Listed, parent string) erro
 	if l.Ended != nil && parent != "" && s.seen[l.Head] {
 		return nil // its parent has joined it
 	}
-	t, err := thread.Open(ctx, s.engine.Reader.Store, l.Head)
+	head, t, err := s.open(ctx, l.Head)
 	if err != nil {
 		return err
 	}
 	flow, known := s.flows[parent]
 	if !known {
-		flow = t.Start.Workflow
+		flow = head.workflow
 	}
 	s.flows[l.Thread] = flow
-	some, err := s.chain(ctx, t, flow, 0)
+	some, err := s.chain(ctx, head, t, flow, 0)
 	if some && parent == "" {
 		s.out.Threads++
 	}
@@ -159,8 +162,9 @@ const mostDepth = 100
 
 // chain adds the steps of a chain and of the joined children, back to the first step that was added before or
 // is too old. some reports whether it added any.
-func (s *stats) chain(ctx context.Context, t *thread.Thread, flow protocol.Hash, below int) (some bool, lost error) {
-	for step, err := range t.Steps(ctx) {
+func (s *stats) chain(ctx context.Context, head *keptStep, t *thread.Thread, flow protocol.Hash,
+	below int) (some bool, lost error) {
+	for step, err := range s.steps(ctx, head, t) {
 		if err != nil {
 			return some, errors.Join(lost, err)
 		}
@@ -170,7 +174,9 @@ func (s *stats) chain(ctx context.Context, t *thread.Thread, flow protocol.Hash,
 		some = true
 		s.seen[step.Hash] = true
 		if len(step.Children) > 0 && below < mostDepth {
-			lost = errors.Join(lost, s.joined(ctx, &step, flow, below))
+			own := *step.Step
+			lost = errors.Join(lost, s.joined(ctx, &own, flow, below))
+			step = &keptStep{Step: &own, Hash: step.Hash}
 		}
 		s.add(ctx, step, flow)
 	}
@@ -179,14 +185,14 @@ func (s *stats) chain(ctx context.Context, t *thread.Thread, flow protocol.Hash,
 
 // joined adds the steps of the children that a step has joined, and subtracts their usage from the step. The
 // usage of missing children stays in the step.
-func (s *stats) joined(ctx context.Context, step *thread.Step, flow protocol.Hash, below int) (lost error) {
+func (s *stats) joined(ctx context.Context, step *protocol.Step, flow protocol.Hash, below int) (lost error) {
 	var left []protocol.ChildEnded
 	nothing := 0.0
 	usage := protocol.Usage{CostUSD: &nothing}
 	for _, c := range step.Children {
-		t, err := thread.Open(ctx, s.engine.Reader.Store, c.Head)
+		head, t, err := s.open(ctx, c.Head)
 		if err == nil {
-			_, err = s.chain(ctx, t, flow, below+1)
+			_, err = s.chain(ctx, head, t, flow, below+1)
 		} else if left = append(left, c); c.Usage != nil {
 			usage = usage.Add(*c.Usage)
 		}
@@ -196,13 +202,13 @@ func (s *stats) joined(ctx context.Context, step *thread.Step, flow protocol.Has
 	return lost
 }
 
-func (s *stats) add(ctx context.Context, step thread.Step, flow protocol.Hash) {
-	rowOf(s.rows, s.out.By, func(by string) string { return s.value(ctx, step, flow, by) }).Add(step.Step)
-	s.out.Totals.Add(step.Step)
+func (s *stats) add(ctx context.Context, step *keptStep, flow protocol.Hash) {
+	rowOf(s.rows, s.out.By, func(by string) string { return s.value(ctx, step, flow, by) }).Add(*step.Step)
+	s.out.Totals.Add(*step.Step)
 }
 
 // value returns a step's value of a grouping name, or "" if unknown.
-func (s *stats) value(ctx context.Context, step thread.Step, flow protocol.Hash, by string) string {
+func (s *stats) value(ctx context.Context, step *keptStep, flow protocol.Hash, by string) string {
 	switch by {
 	case "workflow":
 		name, ok := s.names[flow]
@@ -216,15 +222,140 @@ func (s *stats) value(ctx context.Context, step thread.Step, flow protocol.Hash,
 	case "role":
 		return step.Role
 	case "model":
-		if d, err := thread.ShownDetail(ctx, s.engine.Reader.Store, step.Detail); err == nil {
-			return d.Model
-		}
+		return s.model(ctx, step)
 	case "agent":
 		return step.Agent
 	case "day":
 		return time.UnixMilli(step.CompletedAtMs).In(s.engine.Reader.Env.Now().Location()).Format(time.DateOnly)
 	}
 	return ""
+}
+
+// Steps remembers what sums need of steps, which never change. The zero value is empty. Safe for concurrent use.
+type Steps struct {
+	mu     sync.Mutex
+	of     map[protocol.Hash]*keptStep
+	models map[protocol.Hash]string // by detail
+}
+
+// keptStep is a step without its texts, or the start of a thread without steps.
+type keptStep struct {
+	*protocol.Step // nil: a start
+	Hash           protocol.Hash
+	workflow       protocol.Hash // of its start
+}
+
+// maxSteps bounds the memory: 100,000 steps are some 60 MB.
+const maxSteps = 100_000
+
+// open returns a step or a start, and the thread if it had to be read.
+func (s *stats) open(ctx context.Context, head protocol.Hash) (*keptStep, *thread.Thread, error) {
+	if k := s.known.get(head); k != nil {
+		return k, nil, nil
+	}
+	t, err := thread.Open(ctx, s.engine.Reader.Store, head)
+	if err != nil {
+		return nil, nil, err
+	}
+	k := &keptStep{Hash: head, workflow: t.Start.Workflow}
+	if t.Last != nil {
+		k.Step = withoutTexts(t.Last.Step)
+	}
+	s.known.put(k)
+	return k, t, nil
+}
+
+// steps yields the steps of a chain, newest first. t is the thread at its head, or nil if it was not read.
+func (s *stats) steps(ctx context.Context, head *keptStep, t *thread.Thread) iter.Seq2[*keptStep, error] {
+	return func(yield func(*keptStep, error) bool) {
+		for k := head; k != nil && k.Step != nil; {
+			if !yield(k, nil) || k.Prev == nil {
+				return
+			}
+			last := k
+			if k = s.known.get(*last.Prev); k != nil {
+				continue
+			}
+			if t == nil || t.Head != last.Hash {
+				var err error
+				if t, err = thread.Open(ctx, s.engine.Reader.Store, last.Hash); err != nil {
+					yield(nil, err)
+					return
+				}
+			}
+			for step, err := range t.Steps(ctx) {
+				switch {
+				case err != nil:
+					yield(nil, err)
+					return
+				case step.Hash == last.Hash:
+					continue
+				}
+				read := &keptStep{Step: withoutTexts(step.Step), Hash: step.Hash, workflow: last.workflow}
+				s.known.put(read)
+				if !yield(read, nil) || step.Prev == nil {
+					return
+				}
+				if k = s.known.get(*step.Prev); k != nil {
+					break
+				}
+			}
+		}
+	}
+}
+
+// model returns the model of a step.
+func (s *stats) model(ctx context.Context, step *keptStep) string {
+	if s.known != nil {
+		s.known.mu.Lock()
+		model, ok := s.known.models[step.Detail]
+		s.known.mu.Unlock()
+		if ok {
+			return model
+		}
+	}
+	d, err := thread.ShownDetail(ctx, s.engine.Reader.Store, step.Detail)
+	if err == nil && s.known != nil {
+		s.known.mu.Lock()
+		defer s.known.mu.Unlock()
+		if len(s.known.models) < maxSteps {
+			s.known.models[step.Detail] = d.Model
+		}
+	}
+	return d.Model
+}
+
+func (k *Steps) get(h protocol.Hash) *keptStep {
+	if k == nil {
+		return nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.of[h]
+}
+
+func (k *Steps) put(step *keptStep) {
+	if k == nil {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.of == nil {
+		k.of, k.models = map[protocol.Hash]*keptStep{}, map[protocol.Hash]string{}
+	}
+	if len(k.of) < maxSteps {
+		k.of[step.Hash] = step
+	}
+}
+
+// withoutTexts returns what sums need of a step.
+func withoutTexts(s protocol.Step) *protocol.Step {
+	tries := slices.Clone(s.Tries)
+	for i := range tries {
+		tries[i].Error = ""
+	}
+	return &protocol.Step{Prev: s.Prev, Role: s.Role, Agent: s.Agent, Detail: s.Detail, StartedAtMs: s.StartedAtMs,
+		CompletedAtMs: s.CompletedAtMs, Usage: s.Usage, Tries: tries, Children: s.Children}
 }
 
 // StatsCSV writes the result of [Stats] as CSV. Unknown values are empty cells. Errors are errors of w.

@@ -225,7 +225,7 @@ func TestStats(t *testing.T) {
 	_, err := w.Fork(t.Context(), first, engine.ForkOptions{})
 	require.NoError(t, err)
 	w.step("more")
-	s, err := view.Stats(t.Context(), w.Engine, time.Time{}, []string{"role", "model"})
+	s, err := view.Stats(t.Context(), w.Engine, nil, time.Time{}, []string{"role", "model"})
 	require.NoError(t, err)
 	require.Empty(t, s.Unread)
 	require.Len(t, s.Rows, 1)
@@ -233,7 +233,16 @@ func TestStats(t *testing.T) {
 	require.Equal(t, 2, s.Totals.Steps)
 	require.Nil(t, s.Totals.Usage)
 	require.Equal(t, 2, s.Totals.StepsWithoutCost)
-	later, err := view.Stats(t.Context(), w.Engine, time.Now(), []string{"day"})
+	var known view.Steps
+	for _, by := range [][]string{{"role", "model"}, {"role", "model"}, {"day", "agent", "workflow"}, {"day", "agent", "workflow"}} {
+		fresh, err := view.Stats(t.Context(), w.Engine, nil, time.Time{}, by)
+		require.NoError(t, err)
+		again, err := view.Stats(t.Context(), w.Engine, &known, time.Time{}, by)
+		require.NoError(t, err)
+		require.Equal(t, fresh, again)
+		w.step("more") // the next sums have another step
+	}
+	later, err := view.Stats(t.Context(), w.Engine, nil, time.Now(), []string{"day"})
 	require.NoError(t, err)
 	require.Empty(t, later.Rows)
 }

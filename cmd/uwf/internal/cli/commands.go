@@ -204,7 +204,7 @@ func (a commands) stats(ctx context.Context, c *ucli.Context, e *engine.Engine) 
 			return err
 		}
 	}
-	s, err := view.Stats(ctx, e, after, by)
+	s, err := view.Stats(ctx, e, nil, after, by)
 	if err != nil {
 		return err
 	}
