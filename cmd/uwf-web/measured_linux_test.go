@@ -53,7 +53,7 @@ func TestMeasured(t *testing.T) {
 	}
 	require.NoError(t, b.Commit(t.Context()))
 	require.NoError(t, os.WriteFile(path, append([]byte(list.String()), own...), 0o600))
-	for _, page := range []string{"", "threads", "threads?q=customer+42", "threads?sort=oldest", "thread/" + waits} {
+	for _, page := range []string{"", "threads", "threads?q=customer+42", "threads?sort=oldest", "stats?since=", "thread/" + waits} {
 		var took []time.Duration
 		size := 0
 		used := processor(t)

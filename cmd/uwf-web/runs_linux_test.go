@@ -9,17 +9,26 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/catalog"
+	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/protocol"
 )
 
 // run starts a thread of a workflow and runs it from its page until it stops.
 func (s *site) run(name, text string, o engine.StartOptions) (id string, at protocol.StepOutput) {
+	s.Helper()
+	id = s.begin(name, text, o)
+	return id, s.waits(id)
+}
+
+// begin starts a thread of a workflow and runs it in the background.
+func (s *site) begin(name, text string, o engine.StartOptions) (id string) {
 	s.Helper()
 	require.NoError(s, os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600))
 	h, err := catalog.Of(s.engine).Find(s.Context(), name)
@@ -28,7 +37,34 @@ func (s *site) run(name, text string, o engine.StartOptions) (id string, at prot
 	require.NoError(s, err)
 	status, page := s.post("thread/"+id+"/continue", nil)
 	require.Equal(s, http.StatusOK, status, page)
-	return id, s.waits(id)
+	return id
+}
+
+const mixed = `name: mixed
+description: Asks while it works.
+roles:
+  judge: { description: Decides, person: true, answer: { $status: [yes, no] } }
+  writer: { description: Writes, goal: Write. }
+  both: { all: { asks: { role: judge, prompt: "Is it right?" }, works: { role: writer, prompt: "Work." } } }
+graph: { $START: both, both: $END }
+`
+
+// The question of a child is in the inbox, however many threads run besides its parent.
+func TestQuestionsOfChildren(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, true)
+	open := s.plays()
+	asks := s.begin("mixed.yaml", mixed, engine.StartOptions{})
+	newer := s.begin("loop.yaml", loop, engine.StartOptions{})
+	require.Eventually(t, func() bool {
+		waiting, running, more, moreRunning := view.Attention(t.Context(), s.server.engine, &view.Summaries{}, 1, func(err error) { t.Error(err) })
+		return len(waiting) == 1 && strings.Contains(waiting[0].Command, asks+"/") && more == 0 &&
+			len(running) == 2 && running[0].Thread == newer && moreRunning == 0
+	}, 20*time.Second, 50*time.Millisecond)
+	require.Contains(t, s.get("", http.StatusOK), "Is it right?")
+	open()
+	s.waits(newer)
+	require.Equal(t, protocol.StatusSuspended, s.waits(asks).Status)
 }
 
 const checkOne = `name: check-one
