@@ -4,39 +4,31 @@ package engine
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/cas/castest"
 	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/record"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
 )
 
-func (w *world) nodeFile(h protocol.Hash) string {
-	return filepath.Join(w.Reader.Dirs.Store, "nodes", string(h[:2]), string(h)+".bin")
+func (w *world) record(h protocol.Hash) castest.Record {
+	return castest.FindRecord(w.t, w.Reader.Dirs.Store, h)
 }
 
-// damage flips a bit in the file of a node.
-func (w *world) damage(h protocol.Hash) {
-	w.t.Helper()
-	path := w.nodeFile(h)
-	data, err := os.ReadFile(path)
-	require.NoError(w.t, err)
-	data[len(data)/2] ^= 1
-	require.NoError(w.t, os.Chmod(path, 0o600))
-	require.NoError(w.t, os.WriteFile(path, data, 0o600))
-}
+// damage flips a bit in the content of a node.
+func (w *world) damage(h protocol.Hash) { w.record(h).Flip() }
 
 func TestDamageIsNamedAndStaysLocal(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	ways := map[string]func(w *world, h protocol.Hash){
-		"bit flip":  (*world).damage,
-		"truncated": func(w *world, h protocol.Hash) { require.NoError(w.t, os.Truncate(w.nodeFile(h), 5)) },
-		"deleted":   func(w *world, h protocol.Hash) { require.NoError(w.t, os.Remove(w.nodeFile(h))) },
+		"bit flip": (*world).damage,
+		"torn":     func(w *world, h protocol.Hash) { w.record(h).Tear() },
+		"lost":     func(w *world, h protocol.Hash) { w.record(h).Lose() },
 	}
 	nodes := map[string]func(w *world, head protocol.Hash) protocol.Hash{
 		"head":   func(_ *world, head protocol.Hash) protocol.Hash { return head },
@@ -56,7 +48,6 @@ func TestDamageIsNamedAndStaysLocal(t *testing.T) {
 				w.mustStep(other, StepOptions{})
 
 				bad := find(w, head)
-				require.NoError(t, os.Chmod(w.nodeFile(bad), 0o600))
 				damage(w, bad)
 				out := w.show(id)
 				require.Equal(t, protocol.StatusCorrupt, out.Status)
@@ -102,12 +93,11 @@ func TestDamagedResultOfAnInterruptedStep(t *testing.T) {
 	result, finished := w.Reader.RunDir(id).Finished()
 	require.True(t, finished)
 	step := w.readStep(result.StepHash)
-	require.NoError(t, os.Chmod(w.nodeFile(step.Output), 0o600))
 	w.damage(step.Output)
 
 	_, err = w.Step(context.Background(), id, StepOptions{})
 	requireCode(t, err, protocol.CodeCorrupt, string(step.Output))
-	require.NoError(t, os.Remove(w.nodeFile(step.Output)))
+	w.record(step.Output).Lose()
 	require.False(t, w.mustStep(id, StepOptions{}).Adopted)
 }
 
@@ -167,13 +157,13 @@ func TestHeadDamagedWhileItsAgentWorks(t *testing.T) {
 	id := w.start()
 	head := w.head(id)
 	ended := w.inFlight(ctx, id)
-	whole, err := os.ReadFile(w.nodeFile(head))
-	require.NoError(t, err)
-	require.NoError(t, os.Remove(w.nodeFile(head)))
+	lost := w.record(head)
+	whole := lost.Body()
+	lost.Lose()
 	w.open("go")
 	requireCode(t, <-ended, protocol.CodeCorrupt, string(head))
 	require.Equal(t, head, w.head(id))
 
-	require.NoError(t, os.WriteFile(w.nodeFile(head), whole, 0o444))
+	castest.Forge(t, w.Reader.Dirs.Store, record.Node, head.Number(), whole)
 	require.True(t, w.mustStep(id, StepOptions{}).Adopted)
 }

@@ -67,7 +67,7 @@ func newActor() (*actor, error) {
 		head: protocol.Hash(os.Getenv(protocol.EnvHead)), role: os.Getenv(protocol.EnvRole),
 	}
 	var err error
-	if a.store, err = fsstore.Open(a.ctx, os.Getenv(protocol.EnvStore), fsstore.Options{Flush: "none"}); err != nil {
+	if a.store, err = fsstore.Open(a.ctx, os.Getenv(protocol.EnvStore), fsstore.Options{}); err != nil {
 		return nil, err
 	}
 	if a.base, err = strconv.Atoi(os.Getenv(protocol.EnvLimitBase)); err != nil {

@@ -126,14 +126,14 @@ type graphWorld struct {
 func newGraphWorld(t *testing.T, random *rand.Rand) *graphWorld {
 	w := &graphWorld{t: t, random: random, dir: t.TempDir(), finished: map[string]bool{}, dying: map[string]bool{}}
 	var err error
-	w.store, err = fsstore.Open(t.Context(), filepath.Join(w.dir, "home", "cas"), fsstore.Options{Flush: "none"})
+	w.store, err = fsstore.Open(t.Context(), filepath.Join(w.dir, "home", "cas"), fsstore.Options{})
 	require.NoError(t, err)
 	return w
 }
 
 func (w *graphWorld) engine(disk durable.FS) *engine.Engine {
 	dirs := home.Dirs{Home: filepath.Join(w.dir, "home"), Store: filepath.Join(w.dir, "home", "cas")}
-	store, err := fsstore.Open(context.Background(), dirs.Store, fsstore.Options{FS: disk, Flush: "none"})
+	store, err := fsstore.Open(context.Background(), dirs.Store, fsstore.Options{FS: disk})
 	require.NoError(w.t, err)
 	config := protocol.Config{DefaultAgent: "played", Agents: map[string]protocol.Agent{"played": {Command: "played"}}}
 	return &engine.Engine{Run: w.play, Reader: status.Reader{

@@ -71,7 +71,7 @@ func newWorld(t *testing.T, agent string) *world {
 // openEngine opens the engine of a home directory. Nothing is flushed, as tests don't cut the power.
 func openEngine(t require.TestingT, dir string, disk durable.FS, config func() protocol.Config) *Engine {
 	dirs := home.Dirs{Home: dir, Store: filepath.Join(dir, "cas")}
-	store, err := fsstore.Open(context.Background(), dirs.Store, fsstore.Options{FS: disk, Flush: "none"})
+	store, err := fsstore.Open(context.Background(), dirs.Store, fsstore.Options{FS: disk})
 	require.NoError(t, err)
 	return &Engine{
 		Reader: status.Reader{

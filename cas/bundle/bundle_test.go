@@ -13,6 +13,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/bundle"
+	"github.com/united-workforce/uwf/cas/castest"
 	"github.com/united-workforce/uwf/cas/fsck"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
@@ -207,13 +208,8 @@ func TestExportOfDamage(t *testing.T) {
 	t.Parallel()
 	w := sample(t)
 	h := w.head(idA)
-	path := w.store.Path(h)
-	file, err := os.ReadFile(path)
-	require.NoError(t, err)
-	file[len(file)/2] ^= 1
-	require.NoError(t, os.Chmod(path, 0o644))
-	require.NoError(t, os.WriteFile(path, file, 0o644))
-	_, err = bundle.Collect(t.Context(), w.store, w.index, []string{idA})
+	castest.FindRecord(t, w.store.Dir(), h).Flip()
+	_, err := bundle.Collect(t.Context(), w.store, w.index, []string{idA})
 	var corrupt *cas.CorruptError
 	require.ErrorAs(t, err, &corrupt)
 	m, err := bundle.Collect(t.Context(), w.store, w.index, []string{idC})

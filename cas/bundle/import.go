@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/seal"
@@ -21,10 +20,22 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
+// Store is a store to import into.
+type Store interface {
+	seal.Store
+	cas.SharedLocker
+	// Make creates it unless it exists; at is the timestamp of its first nodes, in ms.
+	Make(ctx context.Context, at int64) error
+	// Compare reports whether a node exists, intact or redacted, as Put would find it.
+	Compare(ctx context.Context, n cas.Node) (there bool, err error)
+	// Bury stores imported tombstones for missing nodes, and returns their hashes.
+	Bury(ctx context.Context, tombstones ...cas.Tombstone) ([]cas.Hash, error)
+}
+
 // Target is the destination of an import: a store, and the index of its threads. If the store doesn't exist
 // yet, it must have been opened with the bundle's hash function.
 type Target struct {
-	Store *fsstore.Store
+	Store Store
 	Index *fileheads.Heads // nil: nodes only
 }
 

@@ -221,9 +221,8 @@ func (f fast) WriteTemp(path string, data []byte, perm fs.FileMode, _ durable.Fl
 func (f fast) Append(path string, data []byte, perm fs.FileMode, _ durable.Flush) error {
 	return f.FS.Append(path, data, perm, durable.NoFlush)
 }
-func (fast) StartSync(string) error { return nil }
-func (fast) SyncFile(string) error  { return nil }
-func (fast) SyncDir(string) error   { return nil }
+func (fast) SyncFile(string) error { return nil }
+func (fast) SyncDir(string) error  { return nil }
 
 // After a power cut or kill at any point of an import, every head has a complete chain, and importing again
 // completes it.
@@ -236,14 +235,13 @@ func TestPowerCut(t *testing.T) {
 	from.end(idB)
 	data := from.export()
 	for name, c := range map[string]struct {
-		flush string
 		model durabletest.Model
-	}{"full": {"full", durabletest.Posix}, "batch": {"batch", durabletest.Ordered}} {
+	}{"posix": {durabletest.Posix}, "ordered": {durabletest.Ordered}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			root := t.TempDir()
 			rec := durabletest.NewRecorder(fast{durable.OS()}, root)
-			s, err := fsstore.Open(t.Context(), filepath.Join(root, "cas"), fsstore.Options{Home: root, Flush: c.flush, FS: rec})
+			s, err := fsstore.Open(t.Context(), filepath.Join(root, "cas"), fsstore.Options{Home: root, FS: rec})
 			require.NoError(t, err)
 			require.NoError(t, s.Make(t.Context(), 1)) // tested elsewhere
 			made := len(rec.Ops())

@@ -2,14 +2,16 @@ package bundle_test
 
 import (
 	"context"
-	"os"
+	"encoding/binary"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/bundle"
+	"github.com/united-workforce/uwf/cas/castest"
 	"github.com/united-workforce/uwf/cas/fsck"
+	"github.com/united-workforce/uwf/cas/record"
 	"github.com/united-workforce/uwf/cas/redact"
 	"github.com/united-workforce/uwf/cas/seal"
 	"github.com/united-workforce/uwf/cas/thread"
@@ -49,7 +51,7 @@ func TestSealDistinguishesCollisions(t *testing.T) {
 	// Replace the file in the store.
 	n, err := two.store.Get(t.Context(), output)
 	require.NoError(t, err)
-	overwrite(t, one.store.Path(output), cas.MarshalFile(n))
+	castest.FindRecord(t, one.store.Dir(), output).Replace(cas.MarshalFile(n))
 	_, err = one.store.Get(t.Context(), output)
 	require.NoError(t, err, "the hash does not tell")
 	check, err := fsck.Run(t.Context(), one.store, fsck.Options{Home: one.home, Now: clock})
@@ -160,30 +162,28 @@ func TestDamagedSeal(t *testing.T) {
 	w := newWorld(t, cas.XXH3)
 	w.start(idA)
 	w.sealed(idA)
-	path := w.store.SealPath(w.head(idA))
-	good, err := os.ReadFile(path)
-	require.NoError(t, err)
+	r := castest.FindSeal(t, w.store.Dir(), w.head(idA))
+	good := r.Body()
 	for i := range good {
-		bad := append([]byte{}, good...)
-		bad[i] ^= 1 << (i % 8)
-		overwrite(t, path, bad)
+		r.Overwrite(i, []byte{good[i] ^ 1<<(i%8)})
 		report, err := fsck.Run(ctx, w.store, fsck.Options{Home: w.home, Now: clock})
 		require.NoError(t, err)
 		require.Len(t, report.Faults, 1, "byte %d", i)
 		require.Equal(t, fsck.Seal, report.Faults[0].Kind)
 		require.Equal(t, []string{idA}, report.Faults[0].Threads)
+		r.Overwrite(i, good[i:i+1])
 	}
-	overwrite(t, path, []byte("not a seal\n"))
+	r.Flip()
 	report, err := fsck.Run(ctx, w.store, fsck.Options{Home: w.home, Now: clock, Repair: true})
 	require.NoError(t, err)
 	require.True(t, report.Sound())
 	require.Contains(t, report.Faults[0].Repaired, "quarantine")
 	w.sealed(idA)
-	again, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, good, again)
+	require.Equal(t, good, castest.FindSeal(t, w.store.Dir(), w.head(idA)).Body())
 
-	overwrite(t, path, []byte(cas.Seal{1}.String()+"\n"))
+	other := cas.Seal{1}
+	castest.Forge(t, w.store.Dir(), record.Seal, w.head(idA).Number(),
+		binary.BigEndian.AppendUint32(other[:], record.Checksum(other[:])))
 	report, err = fsck.Run(ctx, w.store, fsck.Options{Home: w.home, Now: clock, Repair: true})
 	require.NoError(t, err)
 	require.False(t, report.Sound())
@@ -200,7 +200,7 @@ func TestForgedTombstone(t *testing.T) {
 	for _, forged := range []cas.Seal{{}, {1}} {
 		file, err := cas.MarshalTombstone(cas.Tombstone{Hash: turn, Type: n.Type, Seal: forged})
 		require.NoError(t, err)
-		overwrite(t, w.store.Path(turn), file)
+		castest.Forge(t, w.store.Dir(), record.Tombstone, turn.Number(), file)
 		report, err := fsck.Run(t.Context(), w.store, fsck.Options{Home: w.home, Now: clock})
 		require.NoError(t, err)
 		require.Len(t, report.Faults, 1)

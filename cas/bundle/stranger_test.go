@@ -9,8 +9,10 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/bundle"
+	"github.com/united-workforce/uwf/cas/castest"
 	"github.com/united-workforce/uwf/cas/gc"
 	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/record"
 	"github.com/united-workforce/uwf/cas/redact"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
@@ -100,7 +102,7 @@ func TestATombstoneIsNoRoot(t *testing.T) {
 	require.NoError(t, err)
 	file, err := cas.MarshalTombstone(cas.Tombstone{Hash: turn, Type: n.Type})
 	require.NoError(t, err)
-	overwrite(t, from.store.Path(turn), file)
+	castest.Forge(t, from.store.Dir(), record.Tombstone, turn.Number(), file)
 	m, err := bundle.CollectNodes(from.store, []cas.Hash{turn})
 	require.NoError(t, err)
 	var data bytes.Buffer
@@ -122,7 +124,7 @@ func TestATombstoneIsNoSchema(t *testing.T) {
 		_, schema := from.workflow("w")
 		file, err := cas.MarshalTombstone(cas.Tombstone{Hash: schema, Type: typeOf(from.store.Kinds())})
 		require.NoError(t, err)
-		overwrite(t, from.store.Path(schema), file)
+		castest.Forge(t, from.store.Dir(), record.Tombstone, schema.Number(), file)
 		_, err = to.imports(from.export(idA), bundle.ImportOptions{})
 		prosetest.Error(t, err)
 		_, err = to.store.Get(t.Context(), schema)

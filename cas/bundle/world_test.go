@@ -44,7 +44,7 @@ func newWorld(t testing.TB, a cas.Algorithm) *world {
 
 func openWorld(t testing.TB, home string, a cas.Algorithm, disk durable.FS) *world {
 	t.Helper()
-	s, err := fsstore.Open(context.Background(), filepath.Join(home, "cas"), fsstore.Options{Home: home, Hash: a, Flush: "none", FS: disk})
+	s, err := fsstore.Open(context.Background(), filepath.Join(home, "cas"), fsstore.Options{Home: home, Hash: a, FS: disk})
 	require.NoError(t, err)
 	return &world{t: t, home: home, store: s, index: fileheads.Open(home, disk)}
 }
@@ -201,11 +201,4 @@ func snapshot(t testing.TB, dir string) map[string]string {
 		return err
 	}))
 	return files
-}
-
-// overwrite replaces the bytes of a node's file.
-func overwrite(t testing.TB, path string, data []byte) {
-	t.Helper()
-	require.NoError(t, os.Chmod(path, 0o644))
-	require.NoError(t, os.WriteFile(path, data, 0o644))
 }

@@ -13,37 +13,30 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/castest"
 	"github.com/united-workforce/uwf/cas/fsck"
 )
 
 // randomFaults is the number of faults to create, one after the other. A run with 20,000 found nothing more.
 const randomFaults = 400
 
-// sabotage creates one fault and returns the paths, at least one of which a report must contain; none if the
+// sabotage creates one fault and returns the nodes, at least one of which a report must contain; none if the
 // fault is impossible for this node.
-type sabotage func(r *rand.Rand, w *world, h cas.Hash) (named []string)
+type sabotage func(r *rand.Rand, w *world, h cas.Hash) (named []cas.Hash)
 
-// sabotages lists possible faults of a node's file. Damage to the timestamp isn't included, because no hash
+// sabotages lists possible faults of a node's record. Damage to the timestamp isn't included, because no hash
 // covers it.
 var sabotages = map[string]sabotage{
-	"bit":       contents(func(r *rand.Rand, d []byte) []byte { d[r.IntN(len(d)-timeBytes)] ^= 1 << r.IntN(8); return d }),
-	"bits":      contents(manyBits),
-	"cut":       contents(func(r *rand.Rand, d []byte) []byte { return d[:r.IntN(len(d))] }),
-	"longer":    contents(func(r *rand.Rand, d []byte) []byte { return append(d, make([]byte, 1+r.IntN(5000))...) }),
-	"zeros":     contents(func(_ *rand.Rand, d []byte) []byte { clear(d); return d }),
-	"garbage":   contents(func(r *rand.Rand, d []byte) []byte { return randomBytes(r, len(d)) }),
-	"hole":      contents(hole),
-	"twice":     contents(func(_ *rand.Rand, d []byte) []byte { return append(d, d...) }),
-	"lost":      func(_ *rand.Rand, w *world, h cas.Hash) []string { return needed(w, h, os.Remove(w.store.Path(h))) },
-	"swapped":   swapFiles,
-	"renamed":   rename,
-	"misplaced": misplace,
-	"flat":      duplicate(func(w *world, h cas.Hash) string { return filepath.Join(w.store.Dir(), string(h)+".bin") }),
-	"nodes":     duplicate(func(w *world, h cas.Hash) string { return filepath.Join(w.store.Dir(), "nodes", string(h)+".bin") }),
-	"directory": inPlace(func(path string) error { return os.Mkdir(path, 0o755) }),
-	"link":      inPlace(func(path string) error { return os.Symlink(path+".away", path) }),
-	"dangling":  inPlace(func(path string) error { return os.Symlink("nowhere", path) }),
-	"denied":    deny,
+	"bit":     contents(func(r *rand.Rand, d []byte) []byte { d[r.IntN(len(d)-timeBytes)] ^= 1 << r.IntN(8); return d }),
+	"bits":    contents(manyBits),
+	"cut":     contents(func(r *rand.Rand, d []byte) []byte { return d[:r.IntN(len(d))] }),
+	"longer":  contents(func(r *rand.Rand, d []byte) []byte { return append(d, make([]byte, 1+r.IntN(5000))...) }),
+	"zeros":   contents(func(_ *rand.Rand, d []byte) []byte { clear(d); return d }),
+	"garbage": contents(func(r *rand.Rand, d []byte) []byte { return randomBytes(r, len(d)) }),
+	"hole":    contents(hole),
+	"twice":   contents(func(_ *rand.Rand, d []byte) []byte { return append(d, d...) }),
+	"lost":    func(_ *rand.Rand, w *world, h cas.Hash) []cas.Hash { w.lose(h); return []cas.Hash{h} },
+	"swapped": swap,
 }
 
 // timeBytes is the number of bytes at the end of a file that contain the timestamp.
@@ -51,7 +44,7 @@ const timeBytes = 9
 
 // contents modifies the content of a file.
 func contents(change func(*rand.Rand, []byte) []byte) sabotage {
-	return func(r *rand.Rand, w *world, h cas.Hash) []string {
+	return func(r *rand.Rand, w *world, h cas.Hash) []cas.Hash {
 		same := false
 		w.change(h, func(old []byte) []byte {
 			changed := change(r, bytes.Clone(old))
@@ -61,7 +54,7 @@ func contents(change func(*rand.Rand, []byte) []byte) sabotage {
 		if same {
 			return nil
 		}
-		return []string{w.store.Path(h)}
+		return []cas.Hash{h}
 	}
 }
 
@@ -87,12 +80,6 @@ func randomBytes(r *rand.Rand, n int) []byte {
 	return d
 }
 
-// needed returns a missing node, which is detected if something references it.
-func needed(w *world, h cas.Hash, err error) []string {
-	require.NoError(w, err)
-	return []string{w.store.Path(h)}
-}
-
 // another returns a node other than h.
 func another(r *rand.Rand, w *world, h cas.Hash) cas.Hash {
 	all := w.all()
@@ -103,66 +90,16 @@ func another(r *rand.Rand, w *world, h cas.Hash) cas.Hash {
 	}
 }
 
-func swapFiles(r *rand.Rand, w *world, h cas.Hash) []string {
-	a, b := w.store.Path(h), w.store.Path(another(r, w, h))
-	require.NoError(w, os.Rename(a, a+".x"))
-	require.NoError(w, os.Rename(b, a))
-	require.NoError(w, os.Rename(a+".x", b))
-	return []string{a, b}
+func swap(r *rand.Rand, w *world, h cas.Hash) []cas.Hash {
+	other := another(r, w, h)
+	a, b := castest.FindRecord(w, w.store.Dir(), h), castest.FindRecord(w, w.store.Dir(), other)
+	bodyA, bodyB := a.Body(), b.Body()
+	a.Replace(bodyB)
+	b.Replace(bodyA)
+	return []cas.Hash{h, other}
 }
 
-// rename gives a node the name of a node that doesn't exist.
-func rename(_ *rand.Rand, w *world, h cas.Hash) []string {
-	last := byte('0')
-	if h[len(h)-1] == last {
-		last = '1'
-	}
-	other := w.store.Path(h[:len(h)-1] + cas.Hash(last))
-	require.NoError(w, os.Rename(w.store.Path(h), other))
-	return []string{other}
-}
-
-func misplace(r *rand.Rand, w *world, h cas.Hash) []string {
-	dir := filepath.Dir(w.store.Path(another(r, w, h)))
-	to := filepath.Join(dir, string(h)+".bin")
-	if to == w.store.Path(h) {
-		return nil
-	}
-	require.NoError(w, os.Rename(w.store.Path(h), to))
-	return []string{to}
-}
-
-// duplicate leaves a copy at the node's path in another layout.
-func duplicate(at func(*world, cas.Hash) string) sabotage {
-	return func(_ *rand.Rand, w *world, h cas.Hash) []string {
-		data, err := os.ReadFile(w.store.Path(h))
-		require.NoError(w, err)
-		require.NoError(w, os.WriteFile(at(w, h), data, 0o444))
-		return []string{at(w, h)}
-	}
-}
-
-// inPlace moves a file away and puts something else in its place.
-func inPlace(put func(path string) error) sabotage {
-	return func(_ *rand.Rand, w *world, h cas.Hash) []string {
-		path := w.store.Path(h)
-		require.NoError(w, os.Rename(path, path+".away"))
-		require.NoError(w, put(path))
-		return []string{path}
-	}
-}
-
-// deny removes read permission. It has no effect for users who can read the file anyway.
-func deny(_ *rand.Rand, w *world, h cas.Hash) []string {
-	path := w.store.Path(h)
-	require.NoError(w, os.Chmod(path, 0))
-	if _, err := os.ReadFile(path); err == nil {
-		return nil
-	}
-	return []string{path}
-}
-
-// fsck reports any fault of any file in a store; --repair deletes nothing, and the original content can be
+// fsck reports any fault of any node in a store; --repair deletes nothing, and the original content can be
 // restored.
 func TestRandomFaults(t *testing.T) {
 	t.Parallel()
@@ -180,7 +117,7 @@ func TestRandomFaults(t *testing.T) {
 				found[name]++
 				requireFound(t, w, w.check(false), named, "fault %d, %s, in %s", i, name, h)
 				if i%10 == 0 {
-					requireNothingDeleted(t, w, name)
+					requireNothingDeleted(t, w, h, name)
 				}
 			}
 			restore(t, w.store.Dir(), good)
@@ -191,29 +128,31 @@ func TestRandomFaults(t *testing.T) {
 	require.Greater(t, len(found), len(sabotages)-3, "nearly all kinds were made: %v", found)
 }
 
-// requireFound checks that a fault has one of the paths, or the node of one.
-func requireFound(t *testing.T, w *world, report fsck.Report, named []string, format string, args ...any) {
+// requireFound checks that a fault is about one of the nodes.
+func requireFound(t *testing.T, w *world, report fsck.Report, named []cas.Hash, format string, args ...any) {
 	t.Helper()
 	for _, f := range report.Faults {
-		if slices.Contains(named, f.Path) {
+		if slices.Contains(named, f.Hash) {
 			return
 		}
 	}
 	t.Fatalf("%s: not found; the report: %+v", fmt.Sprintf(format, args...), report.Faults)
 }
 
-// requireNothingDeleted repairs, and looks for the content of every file.
-func requireNothingDeleted(t *testing.T, w *world, name string) {
+// requireNothingDeleted repairs, and looks for what a record contained.
+func requireNothingDeleted(t *testing.T, w *world, h cas.Hash, name string) {
 	t.Helper()
-	before := snapshot(t, w.store.Dir())
+	if name == "lost" {
+		return
+	}
+	damaged := castest.FindRecord(t, w.store.Dir(), h).Body()
 	w.check(true)
-	after := map[string]bool{}
 	for _, data := range snapshot(t, w.store.Dir()) {
-		after[data] = true
+		if bytes.Contains([]byte(data), damaged) {
+			return
+		}
 	}
-	for path, data := range before {
-		require.True(t, after[data], "%s: what was in %s is gone", name, path)
-	}
+	t.Fatalf("%s: what was in %s is gone", name, h)
 }
 
 // snapshot returns the content of every file below a directory.
@@ -241,23 +180,12 @@ func snapshot(t *testing.T, dir string) map[string]string {
 // restore restores the content of a directory.
 func restore(t *testing.T, dir string, good map[string]string) {
 	t.Helper()
-	require.NoError(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return err
+	for path := range snapshot(t, dir) {
+		if _, ok := good[path]; !ok {
+			require.NoError(t, os.Remove(path))
 		}
-		if _, ok := good[path]; ok && e.Type().IsRegular() || e.IsDir() && filepath.Ext(path) == "" {
-			return nil
-		}
-		if err := os.RemoveAll(path); err != nil || !e.IsDir() {
-			return err
-		}
-		return fs.SkipDir
-	}))
-	now := snapshot(t, dir)
+	}
 	for path, data := range good {
-		if there, ok := now[path]; !ok || there != data {
-			require.NoError(t, os.RemoveAll(path))
-			require.NoError(t, os.WriteFile(path, []byte(data), 0o444))
-		}
+		require.NoError(t, os.WriteFile(path, []byte(data), 0o644))
 	}
 }

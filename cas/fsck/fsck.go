@@ -11,11 +11,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/internal/census"
 	"github.com/united-workforce/uwf/cas/seal"
@@ -34,7 +34,6 @@ const (
 	Missing    Kind = "missing"    // a referenced node that doesn't exist
 	Chain      Kind = "chain"      // a step that doesn't fit its predecessor
 	Future     Kind = "future"     // a node with a future timestamp, because of damage or a wrong clock
-	Misplaced  Kind = "misplaced"  // a node file in the wrong directory, where it isn't found
 	Seal       Kind = "seal"       // a node that differs from what was sealed, or a damaged seal
 	Files      Kind = "files"      // a step whose files are damaged or missing
 	Index      Kind = "index"      // an unreadable index entry, or one that references the wrong kind of node
@@ -44,7 +43,7 @@ const (
 type Fault struct {
 	Kind    Kind     `json:"kind"`
 	Hash    cas.Hash `json:"hash,omitempty"`
-	Path    string   `json:"path"` // of the bad or missing file
+	Path    string   `json:"path"` // place of the bad or missing content
 	Message string   `json:"message"`
 	// Threads and Workflows list the first ones that depend on it; Dependents is their total number.
 	Threads    []string `json:"threads,omitempty"`
@@ -54,8 +53,7 @@ type Fault struct {
 	// Remains means that the repair didn't fix it completely.
 	Remains bool `json:"remains"`
 
-	stray *fsstore.Stray
-	cut   bool // see [cas.CorruptError]
+	cut bool // see [cas.CorruptError]
 }
 
 // Report is the result of a check.
@@ -94,10 +92,37 @@ type Options struct {
 // tomorrow allows for differing clocks.
 const tomorrow = 24 * time.Hour
 
+// Store is a store that can be checked and repaired.
+type Store interface {
+	cas.Store
+	cas.SharedLocker
+	Exists() bool
+	// Originals reports whether it belongs to the original.
+	Originals() bool
+	// Dir returns its directory, for messages.
+	Dir() string
+	// Where and SealPlace return where the content of a node, or its seal, is or should be, for messages.
+	Where(h cas.Hash) string
+	SealPlace(h cas.Hash) string
+	// Generation returns a value that changes when nodes are removed.
+	Generation() (string, error)
+	// Seal returns the stored seal of a node, zero without one. Seals yields the nodes that have one.
+	Seal(h cas.Hash) (cas.Seal, error)
+	Seals(ctx context.Context) iter.Seq2[cas.Hash, error]
+	// Quarantine and QuarantineSeal remove a damaged node, or its seal, and return the path of a copy.
+	Quarantine(ctx context.Context, h cas.Hash) (string, error)
+	QuarantineSeal(ctx context.Context, h cas.Hash) (string, error)
+	// Checked records that no fault was found.
+	Checked() error
+}
+
 // Run checks a store, whose hash function must be known. The error means that the check could not be
 // completed; problems are in the report.
-func Run(ctx context.Context, s *fsstore.Store, o Options) (Report, error) {
-	first, err := newCheck(s, o).look(ctx)
+func Run(ctx context.Context, s Store, o Options) (Report, error) {
+	first, err := look(ctx, s, o)
+	if err == nil && len(first.Faults) == 0 {
+		err = s.Checked()
+	}
 	if err != nil || !o.Repair || len(first.Faults) == 0 {
 		return first, err
 	}
@@ -106,7 +131,7 @@ func Run(ctx context.Context, s *fsstore.Store, o Options) (Report, error) {
 	}
 	// Only a second check shows what remains: a restored file references others, and a quarantined one is
 	// missing.
-	report, err := newCheck(s, o).look(ctx)
+	report, err := look(ctx, s, o)
 	if err != nil {
 		return report, err
 	}
@@ -121,7 +146,7 @@ func Run(ctx context.Context, s *fsstore.Store, o Options) (Report, error) {
 	return report, nil
 }
 
-func newCheck(s *fsstore.Store, o Options) *check {
+func newCheck(s Store, o Options) *check {
 	c := &check{store: s, home: o.Home, limit: o.Now().Add(tomorrow).UnixMilli(), redacted: map[census.ID]int{}}
 	c.report.Tombstones = []Tombstone{}
 	if o.Home != "" {
@@ -132,7 +157,7 @@ func newCheck(s *fsstore.Store, o Options) *check {
 
 // check is the state of one run.
 type check struct {
-	store  *fsstore.Store
+	store  Store
 	home   string
 	index  *fileheads.Heads // nil without an index
 	limit  int64            // of timestamps, ms
@@ -145,21 +170,36 @@ type check struct {
 	redacted map[census.ID]int
 }
 
-// look finds problems. It blocks the collector: otherwise a node deleted after reading nodes that reference
-// it would be reported by mistake.
-func (c *check) look(ctx context.Context) (_ Report, err error) {
-	release, err := c.store.LockShared(ctx)
+// patient is how often a check is repeated because nodes were removed meanwhile, before it prevents that.
+const patient = 3
+
+// look finds problems. A node that is removed after nodes were read that reference it would be reported by
+// mistake. The check doesn't lock the store, because a collector would wait for it: it notices a collection and
+// begins again.
+func look(ctx context.Context, s Store, o Options) (r Report, err error) {
+	for range patient {
+		before, err := s.Generation()
+		if err != nil {
+			return r, err
+		}
+		if r, err = newCheck(s, o).look(ctx); err != nil {
+			return r, err
+		}
+		after, err := s.Generation()
+		if err != nil || after == before {
+			return r, err
+		}
+	}
+	release, err := s.LockShared(ctx)
 	if err != nil {
-		return c.report, err
+		return r, err
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	strays := make(chan []Fault, 1)
-	go func() { strays <- c.strays(ctx) }()
-	err = c.nodes(ctx)
-	for _, f := range <-strays {
-		c.fault(f)
-	}
-	if err != nil {
+	return newCheck(s, o).look(ctx)
+}
+
+func (c *check) look(ctx context.Context) (Report, error) {
+	if err := c.nodes(ctx); err != nil {
 		return c.report, err
 	}
 	c.expectFoundation()
@@ -191,22 +231,6 @@ func (c *check) nodes(ctx context.Context) error {
 	return census.EachNode(ctx, c.store, c.inspector, set, examine, c.take)
 }
 
-// strays finds misplaced files while the nodes are read.
-func (c *check) strays(ctx context.Context) (faults []Fault) {
-	for stray, err := range c.store.Strays(ctx) {
-		switch {
-		case len(faults) > maxFaults:
-			return faults
-		case err != nil:
-			faults = append(faults, Fault{Kind: Unreadable, Path: c.store.Dir(), Message: err.Error()})
-		case stray.Hash != "":
-			faults = append(faults, Fault{Kind: Misplaced, Hash: stray.Hash, Path: stray.Path, stray: &stray,
-				Message: "the file is in the wrong directory"})
-		}
-	}
-	return faults
-}
-
 func (c *check) unlistable(err error) {
 	c.fault(Fault{Kind: Unreadable, Path: c.store.Dir(), Message: err.Error()})
 }
@@ -229,7 +253,7 @@ func (c *check) note(f Fault) {
 
 // knowing provides the schemas of our kinds even if the store has lost them: without them, dependents could
 // not be determined.
-type knowing struct{ *fsstore.Store }
+type knowing struct{ Store }
 
 // Get implements [cas.Getter].
 func (k knowing) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
@@ -258,7 +282,7 @@ func (c *check) examine(ctx context.Context, inspector *cas.Inspector, id census
 	out := seen{id: id}
 	h := c.graph.Hash(id)
 	wrong := func(kind Kind, message string) {
-		out.faults = append(out.faults, Fault{Kind: kind, Hash: h, Path: c.store.Path(h), Message: message})
+		out.faults = append(out.faults, Fault{Kind: kind, Hash: h, Path: c.store.Where(h), Message: message})
 	}
 	if redacted, ok := cas.AsRedacted(err); ok {
 		out.tombstone = &redacted.Tombstone
@@ -393,9 +417,9 @@ func (c *check) absent(ctx context.Context) error {
 		switch {
 		case err == nil || isOthersFault(err, h) && !errors.Is(err, cas.ErrNotFound):
 		case errors.Is(err, cas.ErrNotFound):
-			c.fault(Fault{Kind: Missing, Hash: h, Path: c.store.Path(h), Message: "the node is missing"})
+			c.fault(Fault{Kind: Missing, Hash: h, Path: c.store.Where(h), Message: "the node is missing"})
 		default:
-			c.fault(Fault{Kind: kindOf(err), Hash: h, Path: c.store.Path(h), Message: reason(err)})
+			c.fault(Fault{Kind: kindOf(err), Hash: h, Path: c.store.Where(h), Message: reason(err)})
 		}
 	}
 	return nil
@@ -423,7 +447,7 @@ func (c *check) chains() {
 	for id, s := range c.steps {
 		h := c.graph.Hash(id)
 		wrong := func(format string, args ...any) {
-			c.fault(Fault{Kind: Chain, Hash: h, Path: c.store.Path(h), Message: fmt.Sprintf(format, args...)})
+			c.fault(Fault{Kind: Chain, Hash: h, Path: c.store.Where(h), Message: fmt.Sprintf(format, args...)})
 		}
 		if s.index != unplaced && (s.index == 0) != (s.prev == "") {
 			wrong("its index is %d, but it has no previous step", s.index)
@@ -498,7 +522,7 @@ type Tombstone struct {
 func (c *check) bury(id census.ID, t cas.Tombstone) {
 	c.redacted[id] = len(c.report.Tombstones)
 	c.report.Tombstones = append(c.report.Tombstones, Tombstone{
-		Hash: t.Hash, Type: t.Type, Path: c.store.Path(t.Hash), Reason: t.Reason, At: t.At, Foreign: t.Foreign,
+		Hash: t.Hash, Type: t.Type, Path: c.store.Where(t.Hash), Reason: t.Reason, At: t.At, Foreign: t.Foreign,
 		Threads: []string{},
 	})
 }
@@ -533,16 +557,16 @@ func (c *check) seals(ctx context.Context) error {
 func (c *check) sealOf(ctx context.Context, sealer *seal.Sealer, h cas.Hash) {
 	kept, err := c.store.Seal(h)
 	if _, ok := errors.AsType[*cas.SealError](err); ok {
-		c.fault(Fault{Kind: Seal, Hash: h, Path: c.store.SealPath(h), Message: err.Error()})
+		c.fault(Fault{Kind: Seal, Hash: h, Path: c.store.SealPlace(h), Message: err.Error()})
 		return
 	}
 	if err != nil {
-		c.fault(Fault{Kind: Unreadable, Hash: h, Path: c.store.SealPath(h), Message: err.Error()})
+		c.fault(Fault{Kind: Unreadable, Hash: h, Path: c.store.SealPlace(h), Message: err.Error()})
 		return
 	}
 	got, err := sealer.Seal(ctx, h)
 	if seal.IsUnsealed(err) && c.isRedacted(h) {
-		c.fault(Fault{Kind: Seal, Hash: h, Path: c.store.Path(h),
+		c.fault(Fault{Kind: Seal, Hash: h, Path: c.store.Where(h),
 			Message: "the node was sealed, but its tombstone has no seal, so it may be forged"})
 		return
 	}
@@ -555,7 +579,7 @@ func (c *check) sealOf(ctx context.Context, sealer *seal.Sealer, h cas.Hash) {
 		// Missing or damaged nodes below are reported with those nodes.
 	case c.inherits(ctx, h, kept, sealer):
 	default:
-		c.fault(Fault{Kind: Seal, Hash: h, Path: c.store.SealPath(h), Message: (&cas.SealError{Hash: h, Want: kept,
+		c.fault(Fault{Kind: Seal, Hash: h, Path: c.store.SealPlace(h), Message: (&cas.SealError{Hash: h, Want: kept,
 			Got: got}).Error()})
 	}
 }

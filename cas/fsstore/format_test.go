@@ -2,7 +2,6 @@ package fsstore_test
 
 import (
 	"context"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -31,12 +30,8 @@ func TestTheFirstWriteMakesTheStore(t *testing.T) {
 	require.NoDirExists(t, dir, "reading and doing nothing leave no trace")
 
 	require.NoError(t, s.Put(ctx, n))
-	require.Equal(t, `{"version":1,"hash":"xxh3","layout":"fan2","flush":"auto"}`+"\n", read(t, filepath.Join(dir, "format.json")))
-	file := filepath.Join(dir, "nodes", string(n.Hash[:2]), string(n.Hash)+".bin")
-	require.Equal(t, string(cas.MarshalFile(n)), read(t, file))
-	info, err := os.Stat(file)
-	require.NoError(t, err)
-	require.Equal(t, fs.FileMode(0o444), info.Mode())
+	require.Equal(t, `{"version":2,"hash":"xxh3"}`+"\n", read(t, filepath.Join(dir, "format.json")))
+	require.Equal(t, cas.MarshalFile(n), castest.FindRecord(t, dir, n.Hash).Body())
 	require.Equal(t, dir, s.Dir())
 }
 
@@ -57,42 +52,20 @@ func write(t testing.TB, path, data string) {
 func TestOptionsOfANewStore(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	s := open(t, dir, fsstore.Options{Hash: cas.XXH64, Flush: "full"})
+	s := open(t, dir, fsstore.Options{Hash: cas.XXH64})
 	require.NoError(t, s.Put(context.Background(), castest.Node(t, cas.XXH64, 1)))
-	require.Equal(t, `{"version":1,"hash":"xxh64","layout":"fan2","flush":"full"}`+"\n", read(t, filepath.Join(dir, "format.json")))
-
-	again := open(t, dir, fsstore.Options{Hash: cas.XXH3})
-	require.Equal(t, cas.XXH64, again.Algorithm(), "a store keeps its hash function")
-	mode, reason := again.FlushMode()
-	require.Equal(t, "full", mode)
-	require.NotEmpty(t, reason)
-	mode, _ = open(t, dir, fsstore.Options{Flush: "none"}).FlushMode()
-	require.Equal(t, "none", mode, "for this process only")
-	require.Contains(t, read(t, filepath.Join(dir, "format.json")), `"full"`)
+	require.Equal(t, `{"version":2,"hash":"xxh64"}`+"\n", read(t, filepath.Join(dir, "format.json")))
+	require.Equal(t, cas.XXH64, open(t, dir, fsstore.Options{Hash: cas.XXH3}).Algorithm(), "a store keeps its hash function")
 }
 
 func TestUnknownOptions(t *testing.T) {
 	t.Parallel()
 	_, err := fsstore.Open(context.Background(), t.TempDir(), fsstore.Options{Hash: "md5"})
 	prosetest.Error(t, err)
-	_, err = fsstore.Open(context.Background(), t.TempDir(), fsstore.Options{Flush: "sometimes"})
-	prosetest.Error(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	_, err = fsstore.Open(ctx, t.TempDir(), fsstore.Options{})
 	require.ErrorIs(t, err, context.Canceled)
-}
-
-// Auto is batch only where the order of writes is known, and reports the reason.
-func TestFlushModeAuto(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	mode, reason := open(t, dir, fsstore.Options{}).FlushMode()
-	require.Equal(t, "full", mode)
-	prosetest.Text(t, reason)
-	mode, reason = open(t, dir, fsstore.Options{Home: dir}).FlushMode()
-	require.Contains(t, []string{"full", "batch"}, mode)
-	require.NotEmpty(t, reason)
 }
 
 // A newer program can rely on properties that we would break or miss, so its stores are neither read, written
@@ -101,20 +74,23 @@ func TestStoresOfANewerProgram(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	for name, c := range map[string]struct{ format, want string }{
-		"version":      {`{"version":2,"hash":"xxh3","layout":"fan2","flush":"auto"}`, "version 2"},
-		"key":          {`{"version":1,"hash":"xxh3","layout":"fan2","flush":"auto","pack":true}`, "pack"},
+		"version":      {`{"version":3,"hash":"xxh3"}`, "version 3"},
+		"key":          {`{"version":2,"hash":"xxh3","pack":true}`, "pack"},
 		"all else":     {`{"version":9,"hash":["sha256"],"layout":"packs"}`, "version 9"},
 		"no object":    {`[]`, "another form"},
-		"a text":       {`{"version":"2","hash":"xxh3","layout":"fan2","flush":"auto"}`, `version "2"`},
-		"a fraction":   {`{"version":1.5,"hash":"xxh3","layout":"fan2","flush":"auto"}`, "version 1.5"},
-		"huge":         {`{"version":1e99,"hash":"xxh3","layout":"fan2","flush":"auto"}`, "version 1e99"},
-		"version 0":    {`{"version":0,"hash":"xxh3","layout":"fan2","flush":"auto"}`, "version 0"},
-		"no hash":      {`{"version":1,"layout":"fan2","flush":"auto"}`, "hash function"},
-		"unknown hash": {`{"version":1,"hash":"xzh3","layout":"fan2","flush":"auto"}`, `hash function "xzh3"`},
+		"a text":       {`{"version":"2","hash":"xxh3"}`, `version "2"`},
+		"a fraction":   {`{"version":1.5,"hash":"xxh3"}`, "version 1.5"},
+		"huge":         {`{"version":1e99,"hash":"xxh3"}`, "version 1e99"},
+		"version 0":    {`{"version":0,"hash":"xxh3"}`, "version 0"},
+		"no version":   {`{"hash":"xxh3"}`, "version"},
+		"no hash":      {`{"version":2}`, "hash function"},
+		"unknown hash": {`{"version":2,"hash":"xzh3"}`, `hash function "xzh3"`},
 		"layout":       {`{"version":1,"hash":"xxh3","layout":"packs","flush":"auto"}`, `layout "packs"`},
+		"no layout":    {`{"version":1,"hash":"xxh3","flush":"auto"}`, `layout`},
 		"flush":        {`{"version":1,"hash":"xxh3","layout":"fan2","flush":"magic"}`, `flush mode "magic"`},
-		"a mark":       {"\ufeff" + `{"version":2,"hash":"xxh3","layout":"fan2","flush":"auto"}`, "version 2"},
-		"twice":        {`{"version":2,"version":1,"hash":"xxh3","layout":"fan2","flush":"auto"}`, `duplicate key "version"`},
+		"old key":      {`{"version":2,"hash":"xxh3","layout":"fan2"}`, `layout "fan2"`},
+		"a mark":       {"\ufeff" + `{"version":3,"hash":"xxh3"}`, "version 3"},
+		"twice":        {`{"version":3,"version":2,"hash":"xxh3"}`, `duplicate key "version"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -149,6 +125,7 @@ func TestStoresThatCannotBeOpened(t *testing.T) {
 		"format cut short": {"format.json", `{"version":1,`},
 		"format empty":     {"format.json", ``},
 		"format is lost":   {"nodes/7V/7VQ43ZSJTEWA7.bin", "x"},
+		"of packs":         {"packs/00000001-1.pack", "x"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -210,38 +187,14 @@ func TestAllIgnoresOtherFiles(t *testing.T) {
 	s := open(t, dir, fsstore.Options{})
 	n := castest.Node(t, cas.XXH3, "node")
 	require.NoError(t, s.Put(ctx, n))
-	shard := string(n.Hash[:2])
-	for _, name := range []string{
-		shard + "/.tmp-" + string(n.Hash) + ".bin-0123", shard + "/README", shard + "/" + string(n.Hash), shard + "/short.bin",
-		"ZZ/ZZ00000000000.bin", "00/" + string(n.Hash) + ".bin", "notes/x.bin", string(n.Hash) + ".bin",
-	} {
-		write(t, filepath.Join(dir, "nodes", filepath.FromSlash(name)), "x")
+	all := list(t, s)
+	require.Contains(t, all, n.Hash)
+	for _, name := range []string{"log/README", "log/2.seg", "log/00000002.seg.bak", "log/.tmp-00000002.seg-01", "packs/x.pack",
+		"packs/00000001-0.pack", "nodes/x"} {
+		write(t, filepath.Join(dir, filepath.FromSlash(name)), "x")
 	}
-	require.Equal(t, []cas.Hash{n.Hash}, list(t, s))
-}
-
-// An unreadable directory doesn't hide nodes of others.
-func TestAllReportsFaults(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	dir := t.TempDir()
-	s := open(t, dir, fsstore.Options{})
-	n := castest.Node(t, cas.XXH3, "node")
-	require.NoError(t, s.Put(ctx, n))
-	write(t, filepath.Join(dir, "nodes", "00"), "a file where a directory should be")
-
-	var hashes []cas.Hash
-	faults := 0
-	for h, err := range s.All(ctx, "") {
-		if err != nil {
-			require.ErrorContains(t, err, "nodes")
-			faults++
-			continue
-		}
-		hashes = append(hashes, h)
-	}
-	require.Equal(t, 1, faults)
-	require.Contains(t, hashes, n.Hash)
+	require.Equal(t, all, list(t, s))
+	require.Equal(t, all, list(t, open(t, dir, fsstore.Options{})))
 }
 
 // A store starts with the schemas of our kinds, durable before it has a format. After a kill in between, it
@@ -252,21 +205,24 @@ func TestKilledWhileMakingAStore(t *testing.T) {
 	dir := t.TempDir()
 	s, err := fsstore.Open(ctx, dir, fsstore.Options{})
 	require.NoError(t, err)
-	n := castest.Node(t, s.Algorithm(), "first")
-	require.NoError(t, s.Commit(ctx, n))
+	require.NoError(t, s.Make(ctx, 1))
 	for _, k := range protocol.Kinds() {
 		_, err := s.Get(ctx, s.Kinds().Hash(k))
 		require.NoError(t, err, k)
 	}
 	require.NoError(t, os.Remove(filepath.Join(dir, "format.json")))
-
-	_, err = fsstore.Open(ctx, dir, fsstore.Options{})
-	require.ErrorContains(t, err, "format.json", "a store that lost its format is not guessed at")
-
-	require.NoError(t, os.Remove(filepath.Join(dir, "nodes", string(n.Hash[:2]), string(n.Hash)+".bin")))
 	s, err = fsstore.Open(ctx, dir, fsstore.Options{Hash: cas.XXH64})
 	require.NoError(t, err)
-	require.NoError(t, s.Commit(ctx, castest.Node(t, cas.XXH64, "second")))
-	_, err = fsstore.Open(ctx, dir, fsstore.Options{})
+	require.False(t, s.Exists())
+	n := castest.Node(t, cas.XXH64, "second")
+	require.NoError(t, s.Commit(ctx, n))
+	_, err = open(t, dir, fsstore.Options{}).Get(ctx, n.Hash)
 	require.NoError(t, err)
+	for _, foreign := range cas.NewKinds(cas.XXH3).Foundation() {
+		require.NotContains(t, list(t, s), foreign.Hash)
+	}
+
+	require.NoError(t, os.Remove(filepath.Join(dir, "format.json")))
+	_, err = fsstore.Open(ctx, dir, fsstore.Options{})
+	require.ErrorContains(t, err, "format.json", "a store that lost its format is not guessed at")
 }

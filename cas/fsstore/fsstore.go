@@ -1,14 +1,19 @@
-// Package fsstore stores each node in a file, readable without this program:
+// Package fsstore stores nodes in one log per store:
 //
-//	<dir>/format.json                    format of this store
-//	<dir>/nodes/<first two>/<hash>.bin   CBOR of {type, payload, timestamp}
+//	<dir>/format.json                 version of the format, and the hash function
+//	<dir>/log/<n>.seg, <n>.idx        segments: records, appended; and what they contain
+//	<dir>/packs/<n>-<k>.pack, .idx    what was needed of the segments up to n, compressed
 //
-// Files are written under a temporary name and renamed, with mode 0444, so a reader sees a complete node or
-// none. Any number of processes can read and write concurrently without locks. Files with other names are
-// ignored.
+// docs/storage.md describes the format. A commit is one write under log.lock and one flush outside it, which
+// covers every record appended before, by any process. Nothing is truncated: a segment whose end is not as its
+// index says is sealed, and the next one begun. Of several records of a hash the newest counts; if it is torn or
+// damaged, an older copy does. So what a power cut tore is appended again, and hides nothing that was durable.
 //
-// A store of the original has no format.json and all files in one directory. It is used unchanged, without
-// adding other files.
+// Any number of processes can read and write concurrently. Readers need no lock: they take over what other
+// processes append, and list the files again when one was added or removed.
+//
+// A store of the original has no format.json. Package original reads and writes it in place. Our first stores
+// had a file for each node, too: they stay readable, and the first write makes them stores of version 2.
 package fsstore
 
 import (
@@ -21,10 +26,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/original"
+	"github.com/united-workforce/uwf/cas/record"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/exactjson"
@@ -34,31 +44,38 @@ import (
 // Options configures a store. The zero value works.
 type Options struct {
 	FS    durable.FS    // nil: the real disk
-	Home  string        // directory of the heads; batch flushing requires it on the same file system
+	Home  string        // directory of the heads that can reference nodes put here
 	Guest bool          // no node put will be referenced from Home, so the store needn't record it
-	Flush string        // full, batch, none or auto; "": from format.json
 	Hash  cas.Algorithm // for a store that doesn't exist yet; "": xxh3
 }
 
 // Store implements [cas.Store]. It is safe for concurrent use.
 type Store struct {
-	dir    string
-	home   string
-	guest  bool
-	fs     durable.FS
-	format format
-	kinds  *cas.Kinds
+	dir     string
+	home    string
+	guest   bool
+	fs      durable.FS
+	hash    cas.Algorithm
+	foreign bool // it belongs to the original
+	kinds   *cas.Kinds
+	decoder func() (*zstd.Decoder, error) // of packs; made when the first one is read
+	files   original.Files                // of the original's stores and of our first ones; no layout: none
 
-	flush func() flushMode
 	holds atomic.Int32 // number of locks held
 
 	entering sync.Mutex
 	entered  *durable.Held // lock of an ephemeral home; nil if it isn't one, or before the first put
 
-	making  sync.Mutex
-	made    bool // format.json exists, or must not
-	founded bool // the foundation is durable
-	later   []*lazyLock
+	making sync.Mutex
+	format format
+	made   bool // format.json exists, or must not
+	later  []*lazyLock
+
+	viewing sync.Mutex
+	view    *view
+
+	appending  sync.Mutex
+	distrusted sync.Map // names of segments that could not be flushed
 }
 
 var _ cas.Store = (*Store)(nil)
@@ -71,8 +88,8 @@ func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if err := o.check(); err != nil {
-		return nil, err
+	if o.Hash != "" && !o.Hash.Known() {
+		return nil, fmt.Errorf("unknown hash function %q: want %s or %s", o.Hash, cas.XXH3, cas.XXH64)
 	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -82,34 +99,25 @@ func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, atStore(dir, err)
 	}
-	s := &Store{dir: dir, home: o.Home, guest: o.Guest, fs: o.FS, format: found.format, made: found.exists}
-	s.founded = found.exists && found.format.Layout == fan2
+	s := &Store{dir: dir, home: o.Home, guest: o.Guest, fs: o.FS, format: found.format, made: found.exists,
+		decoder: sync.OnceValues(newDecoder)}
 	if s.fs == nil {
 		s.fs = durable.OS()
 	}
 	if !found.exists && o.Hash != "" {
 		s.format.Hash = o.Hash
 	}
-	if o.Flush != "" {
-		s.format.Flush = o.Flush
+	s.hash, s.foreign = s.format.Hash, s.format.isOriginal()
+	s.kinds = cas.NewKinds(s.hash)
+	s.files = original.Files{Dir: dir, Layout: s.format.Layout, Hash: s.hash, FS: s.fs}
+	if _, err := os.Lstat(filepath.Join(dir, nodesDir)); err == nil && s.files.Layout == "" && found.exists {
+		s.files.Layout = original.Fan2
 	}
-	s.kinds = cas.NewKinds(s.format.Hash)
-	s.flush = sync.OnceValue(s.chooseFlush)
 	return s, nil
 }
 
-func (o Options) check() error {
-	if o.Hash != "" && !o.Hash.Known() {
-		return fmt.Errorf("unknown hash function %q: want %s or %s", o.Hash, cas.XXH3, cas.XXH64)
-	}
-	if o.Flush != "" && !knownFlush(o.Flush) {
-		return fmt.Errorf("unknown flush mode %q: want auto, full, batch or none", o.Flush)
-	}
-	return nil
-}
-
 // Algorithm implements [cas.Reader].
-func (s *Store) Algorithm() cas.Algorithm { return s.format.Hash }
+func (s *Store) Algorithm() cas.Algorithm { return s.hash }
 
 // Kinds implements [cas.Reader].
 func (s *Store) Kinds() *cas.Kinds { return s.kinds }
@@ -124,6 +132,9 @@ func (s *Store) Exists() bool {
 // Make creates the store unless it exists; at is the timestamp of its first nodes, in ms. It returns an error
 // if another process has created it in a different format.
 func (s *Store) Make(ctx context.Context, at int64) error {
+	if s.Exists() {
+		return nil
+	}
 	if err := s.make(ctx, at); err != nil {
 		return fmt.Errorf("create store: %w", err)
 	}
@@ -133,30 +144,28 @@ func (s *Store) Make(ctx context.Context, at int64) error {
 // Dir returns the store's directory.
 func (s *Store) Dir() string { return s.dir }
 
-// make creates a store. If two processes try concurrently with different hash functions, the lock decides,
-// and the loser gets an error. at is the timestamp of the foundation.
+// make creates a store, and makes one of our first version a store of the current one. If two processes try
+// concurrently with different hash functions, the lock decides, and the loser gets an error. at is the
+// timestamp of the foundation.
 func (s *Store) make(ctx context.Context, at int64) error {
 	s.making.Lock()
 	defer s.making.Unlock()
-	if s.made {
+	if s.made && (s.format.Version != 1 || s.foreign) {
 		return nil
 	}
 	// It contains all output of agents and tools. To share a store, create its directory beforehand.
 	if err := durable.MkdirAll(s.fs, s.dir, 0o700); err != nil {
 		return err
 	}
-	if err := durable.MkdirAll(s.fs, filepath.Join(s.dir, nodesDir), 0o755); err != nil {
+	if err := s.makeDir(logDir); err != nil {
 		return err
 	}
 	lock, err := durable.Lock(ctx, filepath.Join(s.dir, lockFile))
 	if err != nil {
 		return err
 	}
-	err = errors.Join(s.rememberHome(), s.acquireNow(ctx))
-	if err == nil {
-		err = s.makeLocked(ctx, at)
-	}
-	s.made, s.founded = err == nil, err == nil
+	err = s.makeLocked(ctx, at)
+	s.made = err == nil
 	return errors.Join(err, lock.Unlock())
 }
 
@@ -165,42 +174,64 @@ func (s *Store) makeLocked(ctx context.Context, at int64) error {
 	if err != nil {
 		return err
 	}
+	if found.exists && (found.format.Hash != s.hash || found.isOriginal()) {
+		return fmt.Errorf("store %s was just created by another process in another format; open it again", s.dir)
+	}
+	s.format = format{Version: formatVersion, Hash: s.hash}
+	for _, name := range []string{logLock, compactLock, collectLock} {
+		if err := s.makeLock(name); err != nil {
+			return err
+		}
+	}
+	if err := s.acquireNow(ctx); err != nil {
+		return err
+	}
+	if found.exists && found.format.Version == formatVersion {
+		return nil
+	}
 	if !found.exists {
 		if err := s.layFoundation(ctx, at); err != nil {
 			return err
 		}
-		return writeFormat(s.fs, s.dir, s.format)
 	}
-	if found.format.Hash != s.format.Hash || found.format.Layout != s.format.Layout {
-		return fmt.Errorf("store %s was just created by another process in another format; open it again", s.dir)
-	}
-	return nil
+	return writeFormat(s.fs, s.dir, s.format)
 }
 
 // Originals reports whether the store was created by the original.
-func (s *Store) Originals() bool { return s.Exists() && s.format.Layout != fan2 }
+func (s *Store) Originals() bool { return s.foreign }
 
-// Names of files and directories other than nodes.
+// Names of files and directories.
 const (
-	formatFile = "format.json"
-	lockFile   = "format.lock" // held while format.json is created
-	nodesDir   = "nodes"
+	formatFile    = "format.json"
+	lockFile      = "format.lock" // held while format.json is created
+	logDir        = "log"
+	packsDir      = "packs"
+	logLock       = "log.lock"     // held while records are appended
+	compactLock   = "compact.lock" // held while packs are made, and by other upkeep
+	collectLock   = "gc.lock"      // held shared by writers, exclusively while records are removed
+	quarantineDir = "quarantine"
+	nodesDir      = "nodes" // of version 1, as the following
+	homesDir      = "homes"
+	sealsDir      = "seals"
 )
 
 // formatVersion is the version that this program writes.
-const formatVersion = 1
+const formatVersion = 2
 
-// format is the content of format.json: what a program must know to use a store.
+// format is the content of format.json: what a program must know to use a store. Layout and Flush belong to
+// version 1, and Layout to the original's stores.
 type format struct {
-	Version int           `json:"version"`
-	Hash    cas.Algorithm `json:"hash"`
-	Layout  layout        `json:"layout"`
-	Flush   string        `json:"flush"`
+	Version int             `json:"version"`
+	Hash    cas.Algorithm   `json:"hash"`
+	Layout  original.Layout `json:"layout,omitempty"`
+	Flush   string          `json:"flush,omitempty"`
 }
+
+func (f format) isOriginal() bool { return f.Layout == original.Nodes || f.Layout == original.Flat }
 
 // found is the result of [find].
 type found struct {
-	format format
+	format
 	exists bool
 }
 
@@ -213,30 +244,24 @@ func find(dir string) (found, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return found{}, err
 	}
-	l, err := detectLayout(dir)
+	l, err := original.Detect(dir)
 	switch {
 	case err != nil:
 		return found{}, err
+	case l == original.Nodes || l == original.Flat:
+		return found{exists: true, format: format{Version: 1, Hash: cas.XXH64, Layout: l}}, nil
 	case l == "":
-		return newStore(), nil
-	case l == fan2:
-		if only, err := onlyFoundation(dir); only || err != nil {
-			return newStore(), err
-		}
-		if data, err := readSmall(filepath.Join(dir, formatFile)); err == nil {
-			return parseFormat(data) // another process has created the store since
-		}
-		return found{}, &protocol.Error{
-			Code:    protocol.CodeCorrupt,
-			Message: fmt.Sprintf("%s is missing, but the store has nodes", formatFile),
+		if begun, err := hasNodes(dir); !begun || err != nil {
+			return found{format: format{Version: formatVersion, Hash: cas.XXH3}}, err
 		}
 	}
-	return found{exists: true, format: format{Version: formatVersion, Hash: cas.XXH64, Layout: l, Flush: flushAuto}}, nil
-}
-
-// newStore describes a store to be created.
-func newStore() found {
-	return found{format: format{Version: formatVersion, Hash: cas.XXH3, Layout: fan2, Flush: flushAuto}}
+	if data, err := readSmall(filepath.Join(dir, formatFile)); err == nil {
+		return parseFormat(data) // another process has created the store since
+	}
+	return found{}, &protocol.Error{
+		Code:    protocol.CodeCorrupt,
+		Message: fmt.Sprintf("%s is missing, but the store has nodes", formatFile),
+	}
 }
 
 // maxSmall bounds small files of a store, in bytes.
@@ -255,7 +280,11 @@ func parseFormat(data []byte) (found, error) {
 		return found{}, &protocol.Error{Code: protocol.CodeCorrupt, Message: formatFile + " is damaged: not JSON"}
 	}
 	var v struct{ Version json.RawMessage }
-	if json.Unmarshal(data, &v) == nil && string(v.Version) != fmt.Sprint(formatVersion) {
+	version := ""
+	if json.Unmarshal(data, &v) == nil {
+		version = string(v.Version)
+	}
+	if version != "1" && version != fmt.Sprint(formatVersion) && version != "" {
 		return found{}, newerFormat("version %.40s", v.Version)
 	}
 	var f format
@@ -264,15 +293,35 @@ func parseFormat(data []byte) (found, error) {
 	if err := cmp.Or(exactjson.Check(data), in.Decode(&f)); err != nil {
 		return found{}, newerFormat("another form: %v", err)
 	}
+	first := f.Version == 1
 	switch {
+	case !first && f.Version != formatVersion:
+		return found{}, newerFormat("no version")
 	case !f.Hash.Known():
 		return found{}, newerFormat("hash function %.40q", f.Hash)
-	case !knownLayout(f.Layout):
+	case first && f.Layout != original.Fan2 || !first && f.Layout != "":
 		return found{}, newerFormat("layout %.40q", f.Layout)
-	case !knownFlush(f.Flush):
+	case first != slices.Contains([]string{"auto", "full", "batch", "none"}, f.Flush):
 		return found{}, newerFormat("flush mode %.40q", f.Flush)
 	}
 	return found{format: f, exists: true}, nil
+}
+
+// Foreign returns the name of an entry of a directory without a store that isn't part of a store being created
+// either; "" if there is none.
+func Foreign(dir string) (string, error) {
+	entries, err := os.ReadDir(dir)
+	if isGone(err) {
+		return "", nil
+	}
+	for _, e := range entries {
+		switch e.Name() {
+		case logDir, lockFile, logLock, compactLock, collectLock:
+		default:
+			return e.Name(), nil
+		}
+	}
+	return "", err
 }
 
 // newerFormat returns the error for the store of a newer program.
@@ -310,52 +359,112 @@ func writeFormat(fsys durable.FS, dir string, f format) error {
 	return durable.WriteFile(fsys, filepath.Join(dir, formatFile), append(text, '\n'), 0o644)
 }
 
-// The foundation contains the nodes that a store starts with ([cas.Kinds.Foundation]). They become durable
-// before format.json, so that no later commit has to flush them: they are the types of nearly all nodes of a
-// step. Schemas of later versions are flushed like other nodes.
+// The foundation contains the nodes that a store starts with ([cas.Kinds.Foundation]): the types of nearly all
+// nodes of a step. They become durable before format.json.
 
-// layFoundation makes the foundation durable; at is its timestamp.
+// layFoundation makes the foundation durable; at is its timestamp. It removes what a killed process left that
+// tried the same, perhaps with another hash function.
 func (s *Store) layFoundation(ctx context.Context, at int64) error {
-	nodes := s.kinds.Foundation()
-	for i := range nodes {
-		nodes[i].Timestamp = at
+	entries, err := os.ReadDir(filepath.Join(s.dir, logDir))
+	for _, e := range entries {
+		if err == nil {
+			err = s.fs.Remove(filepath.Join(s.dir, logDir, e.Name()))
+		}
 	}
-	files, err := s.plan(ctx, nodes)
 	if err != nil {
 		return err
 	}
-	return durable.WriteAll(s.fs, files, durable.Full)
-}
-
-// isFoundation reports whether a node has been durable since the store was created. It isn't used for a store
-// of the original, which we didn't create.
-func (s *Store) isFoundation(h cas.Hash) bool {
-	return s.founded && s.kinds.InFoundation(h)
-}
-
-// onlyFoundation reports whether dir contains at most a foundation, because a process was killed while
-// creating the store.
-func onlyFoundation(dir string) (bool, error) {
-	known := map[string]bool{}
-	for _, a := range []cas.Algorithm{cas.XXH3, cas.XXH64} {
-		for _, n := range cas.NewKinds(a).Foundation() {
-			known[string(n.Hash)+nodeExt] = true
-		}
+	var records []pending
+	err = s.rememberHome(ctx, func(_ context.Context, _ bool, plan func(*view) ([]pending, error)) error {
+		records, err = plan(&view{})
+		return err
+	})
+	if err != nil {
+		return err
 	}
-	shards, err := os.ReadDir(filepath.Join(dir, nodesDir))
-	if err != nil || len(shards) > len(known) {
+	for _, n := range s.kinds.Foundation() {
+		n.Timestamp = at
+		records = append(records, pending{kind: record.Node, hash: n.Hash.Number(), body: cas.MarshalFile(n)})
+	}
+	g, err := s.append(ctx, func(*view) ([]pending, error) { return records, nil })
+	if err != nil {
+		return err
+	}
+	return s.flush(g)
+}
+
+// hasNodes reports whether dir contains packs, or more than the foundation that a process left that was killed
+// while it created the store.
+func hasNodes(dir string) (bool, error) {
+	packs, err := os.ReadDir(filepath.Join(dir, packsDir))
+	if len(packs) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return true, err
+	}
+	segments, err := os.ReadDir(filepath.Join(dir, logDir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
-	for _, shard := range shards {
-		entries, err := os.ReadDir(filepath.Join(dir, nodesDir, shard.Name()))
-		if err != nil {
-			return false, err
-		}
-		for _, e := range entries {
-			if hashOf(e.Name()) != "" && !known[e.Name()] {
-				return false, nil
-			}
+	known := map[uint64]bool{}
+	for _, a := range []cas.Algorithm{cas.XXH3, cas.XXH64} {
+		for _, n := range cas.NewKinds(a).Foundation() {
+			known[n.Hash.Number()] = true
 		}
 	}
-	return true, nil
+	for _, e := range segments {
+		name, ok := parseName(e.Name())
+		if !ok || name.isPack() {
+			continue
+		}
+		g := &source{name: name, path: filepath.Join(dir, logDir, name.String())}
+		others := false
+		err := g.scan(context.Background(), func(data []byte, _ int64) error {
+			for _, h := range record.Scan(data) {
+				others = others || groupOf(h.Kind) == content && !known[h.Hash]
+			}
+			return nil
+		})
+		if others || err != nil && !isGone(err) {
+			return others, err
+		}
+	}
+	return false, nil
+}
+
+// shared reports whether members of a group can write to the store's directory.
+func (s *Store) shared() bool {
+	info, err := os.Stat(s.dir)
+	return err == nil && info.Mode()&0o020 != 0
+}
+
+// makeDir creates a directory of the store. In a shared store, the group can write to it.
+func (s *Store) makeDir(name string) error {
+	path := filepath.Join(s.dir, name)
+	if _, err := os.Lstat(path); err == nil {
+		return nil
+	}
+	if err := durable.MkdirAll(s.fs, path, 0o755); err != nil {
+		return err
+	}
+	return s.share(path, 0o775)
+}
+
+// makeLock creates a lock file that the group of a shared store can lock.
+func (s *Store) makeLock(name string) error {
+	path := filepath.Join(s.dir, name)
+	if _, err := os.Lstat(path); err == nil || !s.shared() {
+		return nil
+	}
+	f, err := safeopen.OpenFile(path, os.O_RDWR|os.O_CREATE, s.filePerm(), safeopen.NoFollow)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), s.share(path, s.filePerm()))
+}
+
+// share gives the group of a shared store access to a file just created, whatever the umask.
+func (s *Store) share(path string, mode os.FileMode) error {
+	if !s.shared() {
+		return nil
+	}
+	return os.Chmod(path, mode)
 }

@@ -1,293 +1,301 @@
 package fsstore
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"iter"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/record"
+	"github.com/united-workforce/uwf/protocol"
 )
 
+// place is where a record is. Without a source, it is the file of a node.
+type place struct {
+	source *source
+	entry  entry
+}
+
 // Get implements [cas.Getter]. It also returns errors of the file system.
-func (s *Store) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
+func (s *Store) Get(ctx context.Context, h cas.Hash) (n cas.Node, err error) {
 	if err := ctx.Err(); err != nil {
 		return cas.Node{}, err
 	}
 	if !h.Valid() {
 		return cas.Node{}, fmt.Errorf("%w: %q is not a hash", cas.ErrNotFound, h)
 	}
-	data, err := s.readFile(h)
-	if err != nil {
-		return cas.Node{}, err
+	if s.foreign {
+		return s.files.Get(h)
 	}
-	return s.unmarshal(h, data)
+	err = s.try(ctx, func(v *view) error {
+		n, _, err = s.resolve(v, h)
+		return err
+	})
+	return n, err
+}
+
+// resolve returns a node and its place: the newest record of its hash, unless that is torn or damaged and there
+// is an older copy. It returns the errors of [cas.Getter], and the place also with a tombstone and of a damaged
+// record.
+func (s *Store) resolve(v *view, h cas.Hash) (cas.Node, place, error) {
+	var damage error
+	var damaged place
+	for _, g := range v.sources {
+		entries, err := g.find(h.Number())
+		for i := 0; i < len(entries) && err == nil; i++ {
+			e := entries[i]
+			if groupOf(e.kind) != content {
+				continue
+			}
+			if e.kind == record.NoContent {
+				return cas.Node{}, damaged, cmp.Or(damage, notFound(h))
+			}
+			n, right, reason := s.node(g, h, e)
+			if errors.As(reason, new(*cas.CorruptError)) && !right {
+				if again, failed := g.distrust(); again || failed != nil {
+					entries, err = g.find(h.Number())
+					err = errors.Join(failed, err)
+					i = -1
+					continue
+				}
+			}
+			at := place{g, e}
+			if corrupt, ok := errors.AsType[*cas.CorruptError](reason); ok {
+				if damage == nil {
+					damage, damaged = reason, at
+				}
+				if e.kind == record.Tombstone && !corrupt.Cut {
+					return cas.Node{}, at, reason
+				}
+				continue
+			}
+			return n, at, reason
+		}
+		if err != nil {
+			return cas.Node{}, place{}, readError(h, err)
+		}
+	}
+	if s.files.Layout != "" {
+		n, err := s.files.Get(h)
+		if !errors.Is(err, cas.ErrNotFound) {
+			return n, place{}, err
+		}
+	}
+	return cas.Node{}, damaged, cmp.Or(damage, notFound(h))
+}
+
+func notFound(h cas.Hash) error { return fmt.Errorf("%w: %s", cas.ErrNotFound, h) }
+
+func readError(h cas.Hash, err error) error { return fmt.Errorf("read node %s: %w", h, err) }
+
+// node reads a node from a record. right means that the record's header is intact.
+func (s *Store) node(g *source, h cas.Hash, e entry) (n cas.Node, right bool, err error) {
+	body, right, err := g.record(e)
+	if errors.Is(err, errPack) {
+		return n, true, &cas.CorruptError{Hash: h, Path: g.at(e), Reason: err.Error()}
+	}
+	if err != nil {
+		return n, right, readError(h, err)
+	}
+	n, err = s.hash.UnmarshalFile(h, body)
+	if corrupt, ok := errors.AsType[*cas.CorruptError](err); ok {
+		corrupt.Path, corrupt.Cut = g.at(e), corrupt.Cut || isCut(e.kind, body)
+	}
+	return n, right, err
+}
+
+// isCut reports whether the body of a tombstone ends with zeros, as after a power cut before it was flushed.
+func isCut(kind record.Kind, body []byte) bool {
+	const block = 8
+	return kind == record.Tombstone && len(bytes.TrimRight(body, "\x00"))+block <= len(body)
+}
+
+// at returns the place of a record for messages.
+func (g *source) at(e entry) string { return fmt.Sprintf("%s at byte %d", g.dataPath(), e.at) }
+
+// Where returns the place of a node's content for messages: the file, and the byte in it or, for a pack, in its
+// uncompressed content. It returns the store's directory for a node that doesn't exist.
+func (s *Store) Where(h cas.Hash) string {
+	where := s.dir
+	if s.foreign {
+		return s.files.Path(h)
+	}
+	_ = s.try(context.Background(), func(v *view) error { // then the directory is what is known
+		_, at, err := s.resolve(v, h)
+		switch {
+		case at.source != nil:
+			where = at.source.at(at.entry)
+		case s.files.Layout != "" && !errors.Is(err, cas.ErrNotFound):
+			where = s.files.Path(h)
+		}
+		return nil
+	})
+	return where
 }
 
 // Has implements [cas.Store].
-func (s *Store) Has(ctx context.Context, h cas.Hash) (bool, error) {
+func (s *Store) Has(ctx context.Context, h cas.Hash) (there bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
 	if !h.Valid() {
 		return false, nil
 	}
-	_, err := os.Stat(s.Path(h))
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+	if s.foreign {
+		return s.files.Has(h)
 	}
-	return err == nil, err
-}
-
-// readFile reads the file of a node, up to a limit.
-func (s *Store) readFile(h cas.Hash) ([]byte, error) {
-	data, err := readBounded(s.path(h), h)
-	if other := s.elsewhere(h); other != "" && errors.Is(err, cas.ErrNotFound) {
-		return readBounded(other, h)
-	}
-	return data, err
-}
-
-// readBounded reads the file of node h at path.
-func readBounded(path string, h cas.Hash) ([]byte, error) {
-	data, err := readRegular(path, cas.MaxFile)
-	var odd *notRegularError
-	var big *tooBigError
-	switch {
-	case err == nil:
-		return data, nil
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%w: %s", cas.ErrNotFound, h)
-	case errors.As(err, &odd):
-		return nil, &cas.CorruptError{Hash: h, Path: path, Reason: "it is a " + kindOf(odd.mode) + ", not a file"}
-	case errors.As(err, &big):
-		return nil, &cas.CorruptError{Hash: h, Path: path,
-			Reason: fmt.Sprintf("the file has %d bytes; the limit is %d", big.size, cas.MaxFile)}
-	}
-	return nil, fmt.Errorf("read node %s: %w", h, err)
-}
-
-// notRegularError means that the path isn't a regular file.
-type notRegularError struct{ mode fs.FileMode }
-
-// Error implements error.
-func (e *notRegularError) Error() string { return "is not a file" }
-
-// tooBigError means that a file is too large.
-type tooBigError struct{ size int64 }
-
-// Error implements error.
-func (e *tooBigError) Error() string { return "is too large" }
-
-func (s *Store) unmarshal(h cas.Hash, data []byte) (cas.Node, error) {
-	n, err := s.format.Hash.UnmarshalFile(h, data)
-	if corrupt, ok := errors.AsType[*cas.CorruptError](err); ok {
-		corrupt.Path = s.Path(h)
-	}
-	return n, err
-}
-
-func kindOf(m fs.FileMode) string {
-	switch {
-	case m.IsDir():
-		return "directory"
-	case m&fs.ModeSymlink != 0:
-		return "symbolic link"
-	}
-	return "special file"
-}
-
-// layout is the arrangement of node files.
-type layout string
-
-// The layouts.
-const (
-	fan2  layout = "fan2"  // <dir>/nodes/<first two>/<hash>.bin
-	nodes layout = "nodes" // <dir>/nodes/<hash>.bin, the original's
-	flat  layout = "flat"  // <dir>/<hash>.bin, an older layout of the original
-)
-
-func knownLayout(l layout) bool { return l == fan2 || l == nodes || l == flat }
-
-const nodeExt = ".bin"
-
-// path returns the path of a node's file; h must be valid.
-func (s *Store) path(h cas.Hash) string {
-	name := string(h) + nodeExt
-	switch s.format.Layout {
-	case flat:
-		return filepath.Join(s.dir, name)
-	case nodes:
-		return filepath.Join(s.dir, nodesDir, name)
-	}
-	return filepath.Join(s.dir, nodesDir, string(h[:2]), name)
-}
-
-// elsewhere returns the path where an older version of the original might have put a node in the same store,
-// or "".
-func (s *Store) elsewhere(h cas.Hash) string {
-	if s.format.Layout != nodes || h == "" {
-		return ""
-	}
-	return filepath.Join(s.dir, string(h)+nodeExt)
-}
-
-func isAt(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
-}
-
-// hashOf returns the hash in a file name, "" if it isn't a node file.
-func hashOf(name string) cas.Hash {
-	stem, ok := strings.CutSuffix(name, nodeExt)
-	if h := cas.Hash(stem); ok && h.Valid() {
-		return h
-	}
-	return ""
-}
-
-// detectLayout looks for nodes in a directory without a format.json; "" if there are none.
-func detectLayout(dir string) (layout, error) {
-	isNode := func(e fs.DirEntry) bool { return hashOf(e.Name()) != "" }
-	isShard := func(e fs.DirEntry) bool { return e.IsDir() && isShardName(e.Name()) }
-	for _, try := range []struct {
-		layout layout
-		dir    string
-		match  func(fs.DirEntry) bool
-	}{
-		{nodes, filepath.Join(dir, nodesDir), isNode},
-		{flat, dir, isNode},
-		{fan2, filepath.Join(dir, nodesDir), isShard},
-	} {
-		ok, err := anyEntry(try.dir, try.match)
-		if ok || err != nil {
-			return try.layout, err
+	err = s.try(ctx, func(v *view) error {
+		at, found, err := v.newestOf(h.Number(), content)
+		if found || err != nil {
+			there = found && at.entry.kind != record.NoContent
+			return err
 		}
-	}
-	return "", nil
+		if there = false; s.files.Layout != "" {
+			there, err = s.files.Has(h)
+		}
+		return err
+	})
+	return there, err
 }
 
-// anyEntry reads a directory up to the first match.
-func anyEntry(dir string, match func(fs.DirEntry) bool) (bool, error) {
-	f, err := os.Open(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	defer func() { _ = f.Close() }() // nothing was written
-	for {
-		entries, err := f.ReadDir(64)
-		if slices.ContainsFunc(entries, match) {
-			return true, nil
-		}
-		if errors.Is(err, io.EOF) {
-			return false, nil
-		}
+// newestOf returns the newest record of a hash in a group.
+func (v *view) newestOf(hash uint64, of group) (place, bool, error) {
+	for _, g := range v.sources {
+		entries, err := g.find(hash)
 		if err != nil {
-			return false, err
+			return place{}, false, err
+		}
+		for _, e := range entries {
+			if groupOf(e.kind) == of {
+				return place{g, e}, true, nil
+			}
 		}
 	}
-}
-
-func isShardName(name string) bool {
-	return len(name) == 2 && cas.Hash(name+"00000000000").Valid()
+	return place{}, false, nil
 }
 
 // All implements [cas.Store]. It can miss nodes that are put concurrently.
 func (s *Store) All(ctx context.Context, prefix string) iter.Seq2[cas.Hash, error] {
-	if s.format.Layout == nodes {
-		return s.both(ctx, prefix)
+	if s.foreign {
+		return s.files.All(ctx, prefix)
 	}
 	return func(yield func(cas.Hash, error) bool) {
-		dirs, err := s.shards(prefix)
-		if err != nil && !yield("", err) {
+		low, high, ok := hashRange(prefix)
+		if !ok {
 			return
 		}
-		for _, dir := range dirs {
-			if !s.list(ctx, dir, prefix, yield) {
+		found := map[uint64]bool{} // false: hidden by a newer record
+		var faults []error
+		err := s.try(ctx, func(v *view) error {
+			clear(found)
+			faults = nil
+			for _, g := range v.sources {
+				_, err := g.newest(content, byte(low>>56), byte(high>>56), func(e entry) {
+					if _, newer := found[e.hash]; !newer && low <= e.hash && e.hash <= high {
+						found[e.hash] = e.kind != record.NoContent
+					}
+				})
+				if isGone(err) {
+					return err
+				}
+				if err != nil {
+					faults = append(faults, err)
+				}
+			}
+			return ctx.Err()
+		})
+		if err != nil {
+			yield("", err)
+			return
+		}
+		if s.files.Layout != "" {
+			for h, err := range s.files.All(ctx, prefix) {
+				if err != nil {
+					faults = append(faults, err)
+					continue
+				}
+				if _, newer := found[h.Number()]; !newer {
+					found[h.Number()] = true
+				}
+			}
+		}
+		for _, err := range faults {
+			if !yield("", err) {
 				return
 			}
 		}
-	}
-}
-
-// both is All for a store used by two versions of the original.
-func (s *Store) both(ctx context.Context, prefix string) iter.Seq2[cas.Hash, error] {
-	return func(yield func(cas.Hash, error) bool) {
-		var all []cas.Hash
-		for _, dir := range []string{filepath.Join(s.dir, nodesDir), s.dir} {
-			collect := func(h cas.Hash, err error) bool {
-				if err != nil {
-					return yield("", err)
-				}
-				all = append(all, h)
-				return true
-			}
-			if !s.list(ctx, dir, prefix, collect) {
-				return
+		all := make([]uint64, 0, len(found))
+		for hash, there := range found {
+			if there {
+				all = append(all, hash)
 			}
 		}
 		slices.Sort(all)
-		for _, h := range slices.Compact(all) {
-			if !yield(h, nil) {
+		for _, hash := range all {
+			if err := ctx.Err(); err != nil {
+				yield("", err)
+				return
+			}
+			if !yield(protocol.HashOf(hash), nil) {
 				return
 			}
 		}
 	}
 }
 
-// shards returns the directories that can contain nodes with a prefix, in order.
-func (s *Store) shards(prefix string) ([]string, error) {
-	root := filepath.Join(s.dir, nodesDir)
-	switch s.format.Layout {
-	case flat:
-		return []string{s.dir}, nil
-	case nodes:
-		return []string{root}, nil
-	}
-	if len(prefix) >= 2 {
-		return []string{filepath.Join(root, filepath.Base(prefix[:2]))}, nil
-	}
-	entries, err := os.ReadDir(root)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	var dirs []string
-	for _, e := range entries {
-		if isShardName(e.Name()) && strings.HasPrefix(e.Name(), prefix) {
-			dirs = append(dirs, filepath.Join(root, e.Name()))
+// newest calls found once for each hash with a record of a group, with the newest one.
+func (g *source) newest(of group, low, high byte, found func(entry)) (int, error) {
+	newest := map[uint64]entry{}
+	_, err := g.each(low, high, func(e entry) bool {
+		if old, ok := newest[e.hash]; groupOf(e.kind) == of && (!ok || old.at < e.at) {
+			newest[e.hash] = e
 		}
+		return true
+	})
+	for _, e := range newest {
+		found(e)
 	}
-	return dirs, err
+	return len(newest), err
 }
 
-// list yields the nodes of one directory; false stops.
-func (s *Store) list(ctx context.Context, dir, prefix string, yield func(cas.Hash, error) bool) bool {
-	if err := ctx.Err(); err != nil {
-		yield("", err)
-		return false
+// hashRange returns the first and the last hash that begin with a prefix.
+func hashRange(prefix string) (low, high uint64, ok bool) {
+	if len(prefix) > protocol.HashLen {
+		return 0, 0, false
 	}
-	entries, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) && !yield("", err) {
-		return false
+	pad := func(with string) cas.Hash {
+		return cas.Hash(prefix + strings.Repeat(with, protocol.HashLen-len(prefix)))
 	}
-	for _, e := range entries {
-		h := hashOf(e.Name())
-		at := filepath.Join(dir, e.Name())
-		if h == "" || !strings.HasPrefix(string(h), prefix) || s.path(h) != at && s.elsewhere(h) != at {
-			continue
+	first, last := pad("0"), pad("Z")
+	if prefix == "" {
+		last = "F" + last[1:]
+	}
+	return first.Number(), last.Number(), first.Valid() && last.Valid()
+}
+
+// InOrder returns the hashes of nodes in the order in which they are stored.
+func (s *Store) InOrder(ctx context.Context) (all []cas.Hash, err error) {
+	if s.foreign {
+		return nil, nil
+	}
+	err = s.try(ctx, func(v *view) error {
+		all = nil
+		for _, g := range slices.Backward(v.sources) {
+			var found []entry
+			if _, err := g.newest(content, 0, 255, func(e entry) { found = append(found, e) }); err != nil {
+				return err
+			}
+			slices.SortFunc(found, func(a, b entry) int { return cmp.Compare(a.at, b.at) })
+			for _, e := range found {
+				all = append(all, protocol.HashOf(e.hash))
+			}
 		}
-		if !yield(h, nil) {
-			return false
-		}
-	}
-	return true
+		return ctx.Err()
+	})
+	return all, err
 }

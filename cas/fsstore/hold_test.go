@@ -66,7 +66,14 @@ func TestHomes(t *testing.T) {
 	homes, err = s.Homes()
 	require.NoError(t, err)
 	require.Equal(t, []string{other, own, team}, homes)
-	require.FileExists(t, s.HomeFile(team))
+	require.NoError(t, s.ForgetHome(ctx, other))
+	homes, err = open(t, dir, fsstore.Options{}).Homes()
+	require.NoError(t, err)
+	require.Equal(t, []string{own, team}, homes)
+	use(other, false)
+	homes, err = s.Homes()
+	require.NoError(t, err)
+	require.Equal(t, []string{other, own, team}, homes, "it is used again")
 
 	made := open(t, filepath.Join(root, "new"), fsstore.Options{Home: team})
 	require.NoError(t, made.Make(ctx, 1))
@@ -99,16 +106,13 @@ func TestEphemeralHomes(t *testing.T) {
 	homes, err = s.Homes()
 	require.NoError(t, err)
 	require.Empty(t, homes)
-	require.NoFileExists(t, s.HomeFile(slot))
 
 	// An abandoned one counts as little as a deleted one.
 	require.NoError(t, os.Mkdir(slot, 0o755))
 	require.NoError(t, os.WriteFile(lock, nil, 0o600))
-	require.NoError(t, os.WriteFile(s.HomeFile(slot), []byte(slot+"\nephemeral\n"), 0o644))
 	homes, err = s.Homes()
 	require.NoError(t, err)
 	require.Empty(t, homes)
-	require.NoFileExists(t, s.HomeFile(slot))
 }
 
 // A store of the original isn't collected, and none of our files are added.

@@ -35,52 +35,58 @@ func unprivileged(f func() error) error {
 	return <-result
 }
 
-// An unreadable node is neither missing nor damaged, and a read-only one can be read.
+// A store that can only be read can be read, and a put of what exists there succeeds.
 func TestPermissions(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	require.NoError(t, os.Chmod(filepath.Dir(dir), 0o755))
-	secret, public := castest.Node(t, cas.XXH3, "secret"), castest.Node(t, cas.XXH3, "public")
-	require.NoError(t, open(t, dir, fsstore.Options{}).Put(ctx, secret, public))
-	require.NoError(t, os.Chmod(pathOf(dir, secret.Hash), 0))
-	for _, d := range []string{dir, filepath.Join(dir, "nodes")} {
+	public, fresh := castest.Node(t, cas.XXH3, "public"), castest.Node(t, cas.XXH3, "fresh")
+	require.NoError(t, open(t, dir, fsstore.Options{}).Put(ctx, public))
+	for _, d := range []string{dir, filepath.Join(dir, "log")} {
 		require.NoError(t, os.Chmod(d, 0o555))
 		t.Cleanup(func() { _ = os.Chmod(d, 0o755) })
 	}
-
-	fresh := newShard(t, secret, public)
-	var secretErr, putErr error
+	var putErr error
 	require.NoError(t, unprivileged(func() error {
 		s, err := fsstore.Open(ctx, dir, fsstore.Options{})
 		if err != nil {
 			return err
 		}
-		_, secretErr = s.Get(ctx, secret.Hash)
 		putErr = s.Put(ctx, fresh)
 		_, err = s.Get(ctx, public.Hash)
 		return errors.Join(err, s.Put(ctx, public))
 	}))
-	require.ErrorIs(t, secretErr, fs.ErrPermission)
-	require.ErrorContains(t, secretErr, pathOf(dir, secret.Hash))
-	require.NotErrorIs(t, secretErr, cas.ErrNotFound)
-	var corrupt *cas.CorruptError
-	require.NotErrorAs(t, secretErr, &corrupt)
 	require.ErrorIs(t, putErr, fs.ErrPermission)
 	require.ErrorContains(t, putErr, dir)
+
+	segment := castest.FindRecord(t, dir, public.Hash).Path
+	require.NoError(t, os.Chmod(segment, 0))
+	var getErr error
+	require.NoError(t, unprivileged(func() error {
+		s, err := fsstore.Open(ctx, dir, fsstore.Options{})
+		if err == nil {
+			_, getErr = s.Get(ctx, public.Hash)
+		}
+		return err
+	}))
+	require.ErrorIs(t, getErr, fs.ErrPermission)
+	require.ErrorContains(t, getErr, segment)
+	require.NotErrorIs(t, getErr, cas.ErrNotFound, "that is not known")
+	require.NotErrorAs(t, getErr, new(*cas.CorruptError))
 }
 
-// newShard returns a node whose directory differs from those of all others.
-func newShard(t *testing.T, others ...cas.Node) cas.Node {
-	t.Helper()
-	for i := 0; ; i++ {
-		n := castest.Node(t, cas.XXH3, i)
-		taken := false
-		for _, o := range others {
-			taken = taken || n.Hash[:2] == o.Hash[:2]
-		}
-		if !taken {
-			return n
-		}
+// In a directory that a group can write to, its members can append to the log whatever the umask.
+func TestSharedStore(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, os.Chmod(dir, 0o770))
+	s := open(t, dir, fsstore.Options{})
+	n := castest.Node(t, cas.XXH3, "node")
+	require.NoError(t, s.Put(t.Context(), n))
+	for _, name := range []string{"log", "log/00000001.seg", "log/00000001.idx", "log.lock", "gc.lock"} {
+		info, err := os.Stat(filepath.Join(dir, name))
+		require.NoError(t, err)
+		require.NotZero(t, info.Mode()&0o020, name)
 	}
 }

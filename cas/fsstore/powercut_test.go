@@ -6,8 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -16,7 +16,6 @@ import (
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/durable/durabletest"
-	"github.com/united-workforce/uwf/util/sampletest"
 )
 
 // finished is a commit and the number of operations after which it was complete.
@@ -25,32 +24,17 @@ type finished struct {
 	nodes []cas.Node
 }
 
-// After a power cut at any point, every node of a completed commit exists and verifies, and no file passes
-// for another node.
+// After a power cut at any point, every node of a completed commit exists and verifies, and no record passes for
+// another node.
 func TestPowerCut(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		flush string
-		model durabletest.Model
-		holds bool
-	}{
-		{"full", durabletest.Posix, true},
-		{"full", durabletest.Ordered, true},
-		{"batch", durabletest.Ordered, true},
-		{"batch", durabletest.Posix, false},
-		{"none", durabletest.Ordered, false},
-	} {
-		t.Run(fmt.Sprintf("%s on model %d", c.flush, c.model), func(t *testing.T) {
+	for _, model := range []durabletest.Model{durabletest.Posix, durabletest.Ordered} {
+		t.Run(fmt.Sprintf("model %d", model), func(t *testing.T) {
 			t.Parallel()
 			root := t.TempDir()
 			rec := durabletest.NewRecorder(fast{durable.OS()}, root)
-			written, commits := writeSteps(t, rec, root, c.flush)
-			err := everyOutcome(t, rec.Ops(), c.model, written, commits)
-			if c.holds {
-				require.NoError(t, err)
-			} else {
-				require.Error(t, err, "the model is too kind, or this mode is better than we say")
-			}
+			written, commits := writeSteps(t, rec, root)
+			require.NoError(t, everyOutcome(t, rec.Ops(), model, written, commits))
 		})
 	}
 }
@@ -95,18 +79,17 @@ type fast struct{ durable.FS }
 func (f fast) WriteTemp(path string, data []byte, perm fs.FileMode, _ durable.Flush) (string, error) {
 	return f.FS.WriteTemp(path, data, perm, durable.NoFlush)
 }
-func (fast) StartSync(string) error { return nil }
-func (fast) SyncFile(string) error  { return nil }
-func (fast) SyncDir(string) error   { return nil }
+func (fast) SyncFile(string) error { return nil }
+func (fast) SyncDir(string) error  { return nil }
 
-// writeSteps does what two steps do: one process puts a schema, another a turn as it happens; then everything
-// is committed, including existing nodes.
-func writeSteps(t *testing.T, rec *durabletest.Recorder, root, flush string) (written []cas.Node, commits []finished) {
+// writeSteps does what steps do: one process puts a schema, another a turn as it happens; then everything is
+// committed, including existing nodes. In between, the log is compacted.
+func writeSteps(t *testing.T, rec *durabletest.Recorder, root string) (written []cas.Node, commits []finished) {
 	t.Helper()
 	ctx := context.Background()
-	engine := open(t, filepath.Join(root, "cas"), fsstore.Options{FS: rec, Flush: flush})
-	agent := open(t, filepath.Join(root, "cas"), fsstore.Options{FS: rec, Flush: flush})
-	for step := range 2 {
+	engine := open(t, filepath.Join(root, "cas"), fsstore.Options{FS: rec})
+	agent := open(t, filepath.Join(root, "cas"), fsstore.Options{FS: rec})
+	for step := range 3 {
 		var nodes []cas.Node
 		for _, what := range []string{"schema", "turn %d", "step %d"} {
 			if what != "schema" {
@@ -119,8 +102,25 @@ func writeSteps(t *testing.T, rec *durabletest.Recorder, root, flush string) (wr
 		require.NoError(t, agent.Commit(ctx, nodes...))
 		written = append(written, nodes...)
 		commits = append(commits, finished{len(rec.Ops()), nodes})
+		if step < 2 {
+			compact(t, engine)
+		}
 	}
 	return written, commits
+}
+
+// compact packs all nodes.
+func compact(t testing.TB, s *fsstore.Store) {
+	t.Helper()
+	all := func(cas.Hash) bool { return true }
+	c, err := s.Compact(t.Context(), time.Now().Add(time.Hour), false)
+	require.NoError(t, err)
+	for _, err := range c.Nodes(t.Context()) {
+		require.NoError(t, err)
+	}
+	require.NoError(t, c.Write(t.Context(), all))
+	require.NoError(t, c.Finish(t.Context(), func() error { return nil }, all))
+	require.NoError(t, c.Release())
 }
 
 func checkOutcome(t *testing.T, dir string, n int, written []cas.Node, commits []finished) error {
@@ -143,81 +143,13 @@ func checkOutcome(t *testing.T, dir string, n int, written []cas.Node, commits [
 		}
 	}
 	// Lost work is repeated, and remains of the power cut must not block it.
-	return s.Put(ctx, written...)
-}
-
-// The names of a store's directories are flushed once, including one created by a process that never flushed
-// it.
-func TestNamesOfDirectoriesAreFlushedOnce(t *testing.T) {
-	t.Parallel()
-	ctx, root := t.Context(), t.TempDir()
-	rec := durabletest.NewRecorder(fast{durable.OS()}, root)
-	dir := filepath.Join(root, "cas")
-	s := open(t, dir, fsstore.Options{FS: rec, Flush: "full"})
-	nodes := alike(t, 3)
-	require.NoError(t, s.Put(ctx, nodes[0]))
-	for i := range nodes {
-		require.NoError(t, open(t, dir, fsstore.Options{FS: rec, Flush: "full"}).Commit(ctx, nodes[i]))
-		made := slices.IndexFunc(rec.Ops(), func(op durabletest.Op) bool { return op.To == "cas/format.json" })
-		got := slices.DeleteFunc(rec.Ops()[made:], func(op durabletest.Op) bool {
-			return op.Kind != durabletest.OpSyncDir || op.Path != "cas/nodes"
-		})
-		require.Len(t, got, 1, "after commit %d", i)
+	if err := s.Commit(ctx, written...); err != nil {
+		return err
 	}
-}
-
-// alike returns nodes in the same directory.
-func alike(t *testing.T, n int) (nodes []cas.Node) {
-	for i := 0; len(nodes) < n; i++ {
-		one := castest.Node(t, cas.XXH3, fmt.Sprint("node ", i))
-		if len(nodes) == 0 || one.Hash[:2] == nodes[0].Hash[:2] {
-			nodes = append(nodes, one)
+	for _, node := range written {
+		if _, err := open(t, s.Dir(), fsstore.Options{}).Get(ctx, node.Hash); err != nil {
+			return err
 		}
 	}
-	return nodes
+	return nil
 }
-
-// Many nodes cost one flush. After a power cut at any point, their remains block nothing, and after the
-// commit they exist.
-func TestPowerCutAmongMany(t *testing.T) {
-	t.Parallel()
-	ctx, root := t.Context(), t.TempDir()
-	rec := durabletest.NewRecorder(whole{fast{durable.OS()}}, root)
-	s := open(t, filepath.Join(root, "cas"), fsstore.Options{FS: rec, Flush: "full"})
-	var nodes []cas.Node
-	for i := range 520 {
-		nodes = append(nodes, castest.Node(t, cas.XXH3, fmt.Sprint("node ", i)))
-	}
-	require.NoError(t, s.Make(ctx, 1))
-	require.NoError(t, s.Put(ctx, nodes[0])) // by a process that doesn't flush
-	made := len(rec.Ops())
-	require.NoError(t, s.Commit(ctx, nodes...))
-	ops := rec.Ops()
-	flushes := slices.DeleteFunc(slices.Clone(ops[made:]), func(op durabletest.Op) bool {
-		return op.Flush != durable.FullFlush && op.Kind != durabletest.OpSyncDir && op.Kind != durabletest.OpSyncFile && op.Kind != durabletest.OpSyncAll
-	})
-	require.Len(t, flushes, 1)
-	for _, cut := range []struct {
-		after   int
-		commits []finished
-	}{{made, nil}, {(made + len(ops)) / 2, nil}, {len(ops) - 1, nil}, {len(ops), []finished{{len(ops), nodes}}}} {
-		few, sample := 0, sampletest.New(t)
-		for o := range durabletest.Replay(ops, cut.after, durabletest.Posix) {
-			if few++; few > 20 {
-				break
-			}
-			if !sample() {
-				continue
-			}
-			dir := t.TempDir()
-			require.NoError(t, o.Write(dir))
-			require.NoError(t, checkOutcome(t, dir, cut.after, nodes, cut.commits), o.Name)
-		}
-	}
-}
-
-// whole is a disk that can flush everything at once.
-type whole struct{ fast }
-
-func (whole) FlushesAll([]string) bool { return true }
-func (whole) SyncAll(string) error     { return nil }

@@ -47,7 +47,7 @@ func child(job []string) error {
 		return err
 	}
 	ctx := context.Background()
-	s, err := fsstore.Open(ctx, dir, fsstore.Options{Hash: a, Flush: "batch"})
+	s, err := fsstore.Open(ctx, dir, fsstore.Options{Hash: a})
 	if err != nil {
 		return err
 	}

@@ -1,157 +1,80 @@
 package fsstore
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"syscall"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/original"
+	"github.com/united-workforce/uwf/cas/record"
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// Put implements [cas.Store]. It flushes nothing, so a power cut can remove or damage the nodes. Nothing
-// durable references them: the next put writes them again, and a check of the store treats the remains as
-// garbage. It also returns errors of the file system.
-func (s *Store) Put(ctx context.Context, nodes ...cas.Node) error {
-	return s.write(ctx, nodes, func(files []durable.File) error {
-		return durable.WriteAll(s.fs, files, durable.None)
-	})
-}
+// Put implements [cas.Store]. It flushes nothing, so a power cut can remove or tear the nodes. Nothing durable
+// references them, and the next put appends them again. It also returns errors of the file system.
+func (s *Store) Put(ctx context.Context, nodes ...cas.Node) error { return s.write(ctx, nodes, false) }
 
-// Commit implements [cas.Store]. It flushes according to [Store.FlushMode].
+// Commit implements [cas.Store].
 func (s *Store) Commit(ctx context.Context, nodes ...cas.Node) error {
-	return s.write(ctx, nodes, s.commitFiles)
+	return s.write(ctx, nodes, true)
 }
 
-func (s *Store) write(ctx context.Context, nodes []cas.Node, how func([]durable.File) error) (err error) {
+func (s *Store) write(ctx context.Context, nodes []cas.Node, flush bool) (err error) {
 	if len(nodes) == 0 {
 		return ctx.Err()
 	}
-	if err := s.makeFor(ctx, nodes); err != nil {
+	if s.foreign {
+		return s.files.Put(ctx, nodes...)
+	}
+	p, err := s.planNodes(ctx, nodes)
+	if err != nil {
 		return err
+	}
+	if !s.Exists() {
+		// But not for nodes that it would reject.
+		if err := s.make(ctx, nodes[0].Timestamp); err != nil {
+			return fmt.Errorf("create store: %w", err)
+		}
 	}
 	release, err := s.LockShared(ctx)
 	if err != nil {
 		return fmt.Errorf("write nodes: %w", err)
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	files, err := s.plan(ctx, nodes)
-	if err != nil {
-		return err
-	}
-	if err := s.writeFiles(files, how); err != nil {
+	if err := s.add(ctx, flush, p.missing); err != nil {
 		return fmt.Errorf("write nodes: %w", err)
 	}
-	return s.keepYoung(files)
-}
-
-// makeFor creates the store if necessary, but not for nodes that it would reject.
-func (s *Store) makeFor(ctx context.Context, nodes []cas.Node) error {
-	if s.Exists() {
-		return nil
-	}
-	if _, err := s.plan(ctx, nodes); err != nil {
-		return err
-	}
-	if err := s.make(ctx, nodes[0].Timestamp); err != nil {
-		return fmt.Errorf("create store: %w", err)
-	}
 	return nil
 }
 
-func (s *Store) writeFiles(files []durable.File, how func([]durable.File) error) error {
-	if len(files) == 0 {
-		return nil
-	}
-	if err := s.makeShards(files); err != nil {
-		return err
-	}
-	return how(files)
+// pending is a record to be appended.
+type pending struct {
+	kind    record.Kind
+	hash    uint64
+	body    []byte
+	renewed bool // it exists, but only where a collector may remove it
 }
 
-// commitFiles makes files and their names durable. A file damaged by a power cut is detected by its hash, and
-// nothing durable references it yet.
-func (s *Store) commitFiles(files []durable.File) error {
-	mode := s.flush().mode
-	if mode != durable.None && s.format.Layout == fan2 {
-		if done, err := durable.WriteChecked(s.fs, files); done || err != nil {
-			return err
-		}
-	}
-	if err := durable.WriteAll(s.fs, files, mode); err != nil {
-		return err
-	}
-	if mode == durable.Full && s.format.Layout == fan2 {
-		return s.keepShards(files)
-	}
-	return nil
+// nodePlan determines which nodes must be appended.
+type nodePlan struct {
+	store *Store
+	nodes []cas.Node
 }
 
-// keptFile is created in each shard whose own name is known to be durable.
-const keptFile = ".kept"
-
-// keepShards makes the names of shards durable, once: of those created here, and of those created by another
-// process for a Put, which doesn't flush names.
-func (s *Store) keepShards(files []durable.File) error {
-	var marks []string
-	for _, dir := range shardsOf(files) {
-		mark := filepath.Join(dir, keptFile)
-		if _, err := os.Lstat(mark); err != nil {
-			marks = append(marks, mark)
-		}
-	}
-	if len(marks) == 0 {
-		return nil
-	}
-	if err := s.fs.SyncDir(filepath.Join(s.dir, nodesDir)); err != nil {
-		return err
-	}
-	for _, mark := range marks {
-		_ = s.fs.Append(mark, nil, 0o444, durable.NoFlush) // without it the next commit flushes again
-	}
-	return nil
-}
-
-// makeShards creates the directories of files. Their names are flushed together after the files.
-func (s *Store) makeShards(files []durable.File) error {
-	if s.format.Layout != fan2 {
-		return nil
-	}
-	missing := slices.DeleteFunc(slices.Clone(files), func(f durable.File) bool { return f.Present })
-	for _, dir := range shardsOf(missing) {
-		if err := s.fs.MkdirAll(dir, 0o755); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// shardsOf returns the distinct directories of files.
-func shardsOf(files []durable.File) (dirs []string) {
-	seen := map[string]bool{}
-	for _, f := range files {
-		if dir := filepath.Dir(f.Path); !seen[dir] {
-			seen[dir], dirs = true, append(dirs, dir)
-		}
-	}
-	return dirs
-}
-
-// plan compares nodes with existing ones. It changes nothing, so that a rejected node doesn't affect the
-// others.
-func (s *Store) plan(ctx context.Context, nodes []cas.Node) (files []durable.File, err error) {
+// planNodes checks nodes against their hashes and each other.
+func (s *Store) planNodes(ctx context.Context, nodes []cas.Node) (*nodePlan, error) {
+	p := &nodePlan{store: s}
 	planned := map[cas.Hash]cas.Node{}
 	for _, n := range nodes {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if err := s.format.Hash.Check(n); err != nil {
+		if err := s.hash.Check(n); err != nil {
 			return nil, err
 		}
 		if twin, ok := planned[n.Hash]; ok {
@@ -161,167 +84,359 @@ func (s *Store) plan(ctx context.Context, nodes []cas.Node) (files []durable.Fil
 			continue
 		}
 		planned[n.Hash] = n
-		there, err := s.exists(n)
+		p.nodes = append(p.nodes, n)
+	}
+	return p, nil
+}
+
+// missing compares the nodes with existing ones. Those that aren't in the newest segment are appended: only
+// there are they certainly young, and flushed by the next commit. Nodes that need nothing are forgotten, so that
+// they aren't compared again; the shared lock prevents their removal.
+func (p *nodePlan) missing(v *view) (records []pending, err error) {
+	var rest []cas.Node
+	for _, n := range p.nodes {
+		old, there, err := p.store.exists(v, n)
 		if err != nil {
 			return nil, err
 		}
-		if there && s.isFoundation(n.Hash) {
+		if there == young || there != absent && p.store.kinds.InFoundation(n.Hash) {
 			continue
 		}
-		f := durable.File{Path: s.path(n.Hash), Present: there}
-		if there {
-			f.Path = s.Path(n.Hash)
-		} else {
-			f.Data, f.Perm = cas.MarshalFile(n), nodePerm
+		body := n
+		if there == present {
+			body = old // with its timestamp
 		}
-		files = append(files, f)
+		rest = append(rest, n)
+		records = append(records, pending{record.Node, n.Hash.Number(), cas.MarshalFile(body), there == present})
 	}
-	return files, nil
+	p.nodes = rest
+	return records, nil
 }
 
-// exists compares a node with its file. A torn write of the same node counts as missing: it is left by a
-// power cut after a Put, and writing it again loses nothing. Any other damage is reported.
-func (s *Store) exists(n cas.Node) (bool, error) {
-	data, err := s.readFile(n.Hash)
-	if errors.Is(err, cas.ErrNotFound) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	old, err := s.unmarshal(n.Hash, data)
-	if redacted, ok := cas.AsRedacted(err); ok {
-		// A local redaction is intentional and must not be undone by a put.
-		return !redacted.Tombstone.Foreign, nil
-	}
-	switch {
-	case err != nil && isTorn(data, n):
-		return false, nil
-	case err != nil:
-		return false, err
-	case !old.Equal(n):
-		return false, &cas.CollisionError{Hash: n.Hash}
-	}
-	return true, nil
-}
+// presence is the state of a node to be put.
+type presence int
 
-// isTorn reports whether data is a torn write of n with any timestamp: its beginning, followed by nothing or
-// by zeros for blocks that never reached the disk.
-func isTorn(data []byte, n cas.Node) bool {
-	n.Timestamp = 0 // encoded as one byte
-	whole := cas.MarshalFile(n)
-	body := whole[:len(whole)-1]
-	same := 0
-	for same < min(len(data), len(body)) && data[same] == body[same] {
-		same++
-	}
-	rest := data[same:]
-	if same == len(body) {
-		const longestTimestamp = 9
-		return len(rest) <= longestTimestamp
-	}
-	return len(bytes.Trim(rest, "\x00")) == 0
-}
-
-// Flush modes of a Commit, in format.json and [Options].
 const (
-	flushAuto  = "auto"  // batch where known to be safe, otherwise full
-	flushFull  = "full"  // every file and every directory
-	flushBatch = "batch" // one flush for all, relying on the file system's ordering
-	flushNone  = "none"  // no flush: a power cut can lose or damage nodes, a kill can't
+	absent  presence = iota
+	present          // but a collector may remove it
+	young            // or redacted here
 )
 
-func knownFlush(mode string) bool {
-	return mode == flushAuto || mode == flushFull || mode == flushBatch || mode == flushNone
-}
-
-type flushMode struct {
-	mode   durable.Mode
-	reason string
-}
-
-// FlushMode returns the mode in force, full, batch or none, and the reason.
-func (s *Store) FlushMode() (mode, why string) {
-	m := s.flush()
-	return m.mode.String(), m.reason
-}
-
-func (s *Store) chooseFlush() flushMode {
-	switch s.format.Flush {
-	case flushFull:
-		return flushMode{durable.Full, "it is configured"}
-	case flushBatch:
-		return flushMode{durable.Batch, "it is configured"}
-	case flushNone:
-		return flushMode{durable.None, "it is configured"}
+// exists compares a node with what is stored. A torn write of the same node counts as absent: it is left by a
+// power cut after a Put, and appending the node again loses nothing. Any other damage is an error.
+func (s *Store) exists(v *view, n cas.Node) (cas.Node, presence, error) {
+	old, at, err := s.resolve(v, n.Hash)
+	if redacted, ok := cas.AsRedacted(err); ok {
+		if redacted.Tombstone.Foreign {
+			return old, absent, nil
+		}
+		return old, young, nil // a local redaction is intentional and must not be undone by a put
 	}
-	if s.home == "" {
-		return flushMode{durable.Full, "the home directory is unknown"}
+	switch {
+	case errors.Is(err, cas.ErrNotFound):
+		return old, absent, nil
+	case errors.As(err, new(*cas.CorruptError)) && s.isTorn(at, n):
+		return old, absent, nil
+	case err != nil:
+		return old, absent, err
+	case !old.Equal(n):
+		return old, absent, &cas.CollisionError{Hash: n.Hash}
 	}
-	mode, why := durable.SafeMode(s.dir, s.home)
-	return flushMode{mode, why}
+	if g := v.newest(); g != nil && at.source == g && !s.isDistrusted(g) {
+		if _, sealed, err := g.sealed(); !sealed {
+			return old, young, err
+		}
+	}
+	return old, present, nil
 }
 
-// Repair replaces damaged files of nodes, and moves them to the quarantine. The caller must ensure that no
-// other process does the same. It returns the errors of [Store.Commit].
+// isTorn reports whether a damaged record or file is a torn write of a node.
+func (s *Store) isTorn(at place, n cas.Node) bool {
+	if at.source == nil {
+		data, err := s.files.Read(n.Hash)
+		return err == nil && original.IsTorn(data, n)
+	}
+	if at.entry.kind == record.Tombstone {
+		return false
+	}
+	body, _, err := at.source.record(at.entry)
+	return err == nil && original.IsTorn(body, n)
+}
+
+// Compare reports whether a node exists, intact or redacted, as Put would find it. It returns the errors of
+// [Store.Put].
+func (s *Store) Compare(ctx context.Context, n cas.Node) (there bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	if err := s.hash.Check(n); err != nil {
+		return false, err
+	}
+	if s.foreign {
+		return s.files.Compare(n)
+	}
+	err = s.try(ctx, func(v *view) error {
+		_, p, err := s.exists(v, n)
+		there = p != absent
+		return err
+	})
+	return there, err
+}
+
+// Repair puts nodes like Commit, in place of damaged ones, whose remains it copies to the quarantine.
 func (s *Store) Repair(ctx context.Context, nodes ...cas.Node) (err error) {
+	p, err := s.planNodes(ctx, nodes)
+	if err != nil || len(p.nodes) == 0 {
+		return err
+	}
 	release, err := s.LockShared(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	sole := Exclusive{store: s}
-	for _, n := range nodes {
-		if err := s.format.Hash.Check(n); err != nil {
+	for _, n := range p.nodes {
+		there := true
+		err := s.try(ctx, func(v *view) error {
+			_, _, err := s.exists(v, n)
+			if there = !errors.As(err, new(*cas.CorruptError)); !there {
+				return nil
+			}
+			return err
+		})
+		if err != nil {
 			return err
 		}
-		var damaged *cas.CorruptError
-		if _, err := s.exists(n); !errors.As(err, &damaged) {
-			continue // the commit reports other errors
-		}
-		if _, err := sole.Quarantine(s.Path(n.Hash)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	return s.Commit(ctx, nodes...)
-}
-
-// keepYoung updates the times of existing files, by which the collector sees that a node is needed again. It
-// runs after the flush, which a changed time would make more expensive.
-func (s *Store) keepYoung(files []durable.File) error {
-	if s.format.Layout != fan2 {
-		return nil
-	}
-	for _, f := range files {
-		if !f.Present {
+		if there {
 			continue
 		}
-		if err := s.renew(f.Path); err != nil {
-			return fmt.Errorf("update the time of an existing node: %w", err)
+		if _, err := s.setAside(ctx, n.Hash, content); err != nil {
+			return err
 		}
 	}
-	return nil
+	return s.add(ctx, true, p.missing)
 }
 
-// renew updates the time of a file. Only the owner can do that: another member of a team that shares a store
-// replaces the file by a copy. A user who can do neither can't write here at all, so none of their nodes can
-// rely on this one.
-func (s *Store) renew(path string) error {
-	err := s.fs.Touch(path)
-	if !isPermission(err) {
+// add appends the records that plan returns, and makes everything appended before durable if flush is set. It
+// calls plan again under the lock, with the view to append to. If there is nothing to append, it needs no write
+// access.
+func (s *Store) add(ctx context.Context, flush bool, plan func(*view) ([]pending, error)) error {
+	var todo []pending
+	var before *source
+	err := s.try(ctx, func(v *view) (err error) {
+		todo, err = plan(v)
+		before = v.newest()
 		return err
-	}
-	data, err := os.ReadFile(path)
+	})
 	if err != nil {
 		return err
 	}
-	err = durable.WriteAll(s.fs, []durable.File{{Path: path, Data: data, Perm: nodePerm}}, durable.Full)
-	if isPermission(err) {
-		return nil
+	after := before
+	if len(todo) > 0 {
+		if err := s.make(ctx, 0); err != nil {
+			return err
+		}
+		after, err = s.append(ctx, plan)
+		if isPermission(err) && !slices.ContainsFunc(todo, func(r pending) bool { return !r.renewed }) {
+			return nil // a user who can't write here can't rely on the nodes either
+		}
+	} else if before != nil {
+		// The time tells a collector that the segment's nodes are needed.
+		if err = s.fs.Touch(before.dataPath()); isPermission(err) || isGone(err) {
+			err = nil
+		}
 	}
-	return err
+	if err != nil || !flush {
+		return err
+	}
+	return s.flush(before, after)
 }
 
 func isPermission(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
+}
+
+// flush makes segments durable. A file system reports only once what it has lost, so after an error the nodes
+// in the segment count as absent.
+func (s *Store) flush(segments ...*source) error {
+	var done *source
+	for _, g := range segments {
+		if g == nil || g == done {
+			continue
+		}
+		done = g
+		err := s.fs.SyncFile(g.dataPath())
+		if err == nil || isGone(err) { // only a collector removes segments, and what it keeps is durable
+			continue
+		}
+		s.distrusted.Store(g.name, true)
+		return err
+	}
+	return nil
+}
+
+func (s *Store) isDistrusted(g *source) bool {
+	_, ok := s.distrusted.Load(g.name)
+	return ok
+}
+
+// append appends the records that plan returns, and returns the segment that contains the last of them. Earlier
+// segments are sealed, and thereby durable.
+func (s *Store) append(ctx context.Context, plan func(*view) ([]pending, error)) (g *source, err error) {
+	if v, err := s.refresh(false); err == nil && v.newest() != nil && v.newest().isFull() {
+		// The flush takes long, and others would have to wait for it under the lock.
+		if err := s.fs.SyncFile(v.newest().dataPath()); err != nil && !isGone(err) {
+			return nil, err
+		}
+	}
+	s.appending.Lock()
+	defer s.appending.Unlock()
+	lock, err := durable.Lock(ctx, filepath.Join(s.dir, logLock))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	v, err := s.refresh(true)
+	if err != nil {
+		return nil, err
+	}
+	todo, err := plan(v)
+	if err != nil {
+		return nil, err
+	}
+	var data, index []byte
+	for i, r := range todo {
+		if g == nil {
+			if g, err = s.writable(); err != nil {
+				return nil, err
+			}
+		}
+		data = record.Append(data, r.kind, r.hash, r.body)
+		index = record.Header{Kind: r.kind, Length: len(r.body), Hash: r.hash}.Append(index)
+		if full := g.size()+int64(len(data)) >= segmentSize; !full && i+1 < len(todo) {
+			continue
+		}
+		if err := s.appendTo(g, data, index); err != nil {
+			return nil, err
+		}
+		data, index = data[:0], index[:0]
+		if i+1 < len(todo) {
+			g = nil
+		}
+	}
+	if g == nil {
+		g = v.newest() // another process has appended everything meanwhile
+	}
+	return g, nil
+}
+
+// appendTo appends records to a segment, and then their headers to its index.
+func (s *Store) appendTo(g *source, data, index []byte) error {
+	if err := s.fs.Append(g.dataPath(), data, s.filePerm(), durable.NoFlush); err != nil {
+		return err
+	}
+	if err := s.fs.Append(g.path+indexExt, index, s.filePerm(), durable.NoFlush); err != nil {
+		return err
+	}
+	if g.size() > 0 {
+		return nil
+	}
+	return s.share(g.path+indexExt, s.filePerm())
+}
+
+// filePerm returns the mode of the log's files.
+func (s *Store) filePerm() fs.FileMode {
+	if s.shared() {
+		return 0o664
+	}
+	return 0o644
+}
+
+// writable returns the segment to append to, under the lock. It seals a segment that is full or whose end isn't
+// as its index says, and begins the next one.
+func (s *Store) writable() (*source, error) {
+	for range tries {
+		v, err := s.refresh(true)
+		if err != nil {
+			return nil, err
+		}
+		g := v.newest()
+		if g != nil && !s.isDistrusted(g) {
+			switch ok, sealed, err := g.state(); {
+			case err != nil:
+				return nil, err
+			case ok && g.size() == 0:
+				// Its name becomes durable while it is empty, even if its creator was killed.
+				return g, s.fs.SyncDir(filepath.Join(s.dir, logDir))
+			case ok:
+				return g, nil
+			case !sealed:
+				if err := s.seal(g); err != nil {
+					return nil, err
+				}
+			}
+		}
+		next := s.pathOf(fileName{number: v.next()}) + segmentExt
+		if err := s.fs.Append(next, nil, s.filePerm(), durable.NoFlush); err != nil {
+			return nil, err
+		}
+		if err := s.share(next, s.filePerm()); err != nil {
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("store %s: cannot begin a segment", s.dir)
+}
+
+// next returns the number of the next segment.
+func (v *view) next() int {
+	next := 1
+	for _, g := range v.sources {
+		next = max(next, g.name.number+1)
+	}
+	return next
+}
+
+// size returns the size of a segment when it was last read.
+func (g *source) size() int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.info == nil {
+		return 0
+	}
+	return g.info.Size()
+}
+
+func (g *source) isFull() bool { return g.size() >= segmentSize }
+
+// state reports whether records can be appended to a segment, and whether it is sealed.
+func (g *source) state() (ok, sealed bool, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := g.load(); err != nil {
+		return false, false, err
+	}
+	sealed = g.sorted != nil
+	return !sealed && g.whole && g.table.end < segmentSize, sealed, nil
+}
+
+// seal makes a segment durable and writes its sorted index, from what its records say. The log must be locked.
+func (s *Store) seal(g *source) error {
+	if err := s.fs.SyncFile(g.dataPath()); err != nil {
+		return err
+	}
+	t := &table{}
+	var size int64
+	err := g.scan(context.Background(), func(data []byte, from int64) error {
+		t.addScanned(data, from)
+		size = from + int64(len(data))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	at, err := g.lastPut()
+	if err != nil {
+		return err
+	}
+	index := encodeIndex(t.entries, at.UnixMilli(), size)
+	return durable.WriteFile(s.fs, g.path+indexExt, index, s.filePerm())
 }

@@ -3,68 +3,102 @@ package fsstore
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
-	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/cas/record"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// Seals are stored next to the nodes, one file each, as a line of 64 hexadecimal digits: <dir>/seals/<first
-// two>/<hash>.
-const sealsDir = "seals"
+// The body of a seal's record is the seal and its CRC-32C.
 
-// sealSize bounds the part of a seal's file that is read.
-const sealSize = 2*len(cas.Seal{}) + len("\n")
-
-// Sealed is a node with its seal.
-type Sealed struct {
-	Hash cas.Hash
-	Seal cas.Seal
+func sealBody(seal cas.Seal) []byte {
+	return binary.BigEndian.AppendUint32(slices.Clone(seal[:]), record.Checksum(seal[:]))
 }
 
-// SealPath returns the path of a node's seal file; h must be valid.
-func (s *Store) SealPath(h cas.Hash) string {
-	return filepath.Join(s.dir, sealsDir, string(h[:2]), string(h))
+// parseSeal parses the body of a seal's record.
+func parseSeal(body []byte) (seal cas.Seal, ok bool) {
+	if len(body) != len(seal)+4 || !bytes.Equal(sealBody(cas.Seal(body[:len(seal)])), body) {
+		return seal, false
+	}
+	return cas.Seal(body[:len(seal)]), true
 }
 
-// Seal returns the stored seal of a node, zero without one. It returns a [*cas.SealError] if the file is
+// Seal returns the stored seal of a node, zero without one. It returns a [*cas.SealError] if its record is
 // damaged.
-func (s *Store) Seal(h cas.Hash) (cas.Seal, error) {
-	if s.Originals() || !h.Valid() {
+func (s *Store) Seal(h cas.Hash) (seal cas.Seal, err error) {
+	if s.foreign || !h.Valid() {
 		return cas.Seal{}, nil
 	}
-	data, err := readRegular(s.SealPath(h), sealSize)
-	var odd *notRegularError
-	var big *tooBigError
+	err = s.try(context.Background(), func(v *view) error {
+		seal, err = s.sealOf(v, h)
+		return err
+	})
+	return seal, err
+}
+
+func (s *Store) sealOf(v *view, h cas.Hash) (seal cas.Seal, err error) {
+	at, ok, err := v.newestOf(h.Number(), seals)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return cas.Seal{}, nil
-	case errors.As(err, &odd), errors.As(err, &big):
-		return cas.Seal{}, &cas.SealError{Hash: h, Path: s.SealPath(h)}
 	case err != nil:
-		return cas.Seal{}, fmt.Errorf("read the seal of %s: %w", h, err)
+		return seal, fmt.Errorf("read the seal of %s: %w", h, err)
+	case !ok:
+		return s.sealFile(h)
+	case at.entry.kind == record.NoSeal:
+		return seal, nil
 	}
-	seal, err := cas.ParseSeal(strings.TrimSuffix(string(data), "\n"))
-	if err != nil || seal.String()+"\n" != string(data) {
-		return cas.Seal{}, &cas.SealError{Hash: h, Path: s.SealPath(h)}
+	body, _, err := at.source.record(at.entry)
+	if err != nil && !errors.Is(err, errPack) {
+		return seal, fmt.Errorf("read the seal of %s: %w", h, err)
+	}
+	if seal, ok = parseSeal(body); !ok {
+		return seal, &cas.SealError{Hash: h, Path: at.source.at(at.entry)}
 	}
 	return seal, nil
 }
 
-// KeepSeals stores seals durably. An existing seal stays; a torn one is replaced. It returns a
-// [*cas.SealError], without writing anything, if a node already has a different seal, and
-// [errors.ErrUnsupported] for a store of the original.
-func (s *Store) KeepSeals(ctx context.Context, seals ...Sealed) (err error) {
+// sealPath returns the path of a seal in a store of our first version: a file with a line of 64 hexadecimal
+// digits.
+func (s *Store) sealPath(h cas.Hash) string {
+	return filepath.Join(s.dir, sealsDir, string(h[:2]), string(h))
+}
+
+// sealFile returns the seal in such a file, zero without one.
+func (s *Store) sealFile(h cas.Hash) (cas.Seal, error) {
+	if s.files.Layout == "" {
+		return cas.Seal{}, nil
+	}
+	const size = 2*int64(len(cas.Seal{})) + int64(len("\n"))
+	data, err := safeopen.ReadFile(s.sealPath(h), size, safeopen.NoFollow)
 	switch {
-	case len(seals) == 0:
+	case isGone(err):
+		return cas.Seal{}, nil
+	case err != nil && !errors.As(err, new(*safeopen.NotFileError)) && !errors.As(err, new(*safeopen.TooBigError)):
+		return cas.Seal{}, fmt.Errorf("read the seal of %s: %w", h, err)
+	}
+	seal, parseErr := cas.ParseSeal(strings.TrimSuffix(string(data), "\n"))
+	if err != nil || parseErr != nil || seal.String()+"\n" != string(data) {
+		return cas.Seal{}, &cas.SealError{Hash: h, Path: s.sealPath(h)}
+	}
+	return seal, nil
+}
+
+// KeepSeals stores seals durably. An existing seal stays; a damaged one is replaced by the seal itself only if
+// it is torn. It returns a [*cas.SealError], without writing anything, if a node already has a different seal,
+// and [errors.ErrUnsupported] for a store of the original.
+func (s *Store) KeepSeals(ctx context.Context, all map[cas.Hash]cas.Seal) (err error) {
+	switch {
+	case len(all) == 0:
 		return ctx.Err()
-	case s.Originals():
+	case s.foreign:
 		return fmt.Errorf("store %s: seals: %w: it belongs to the original", s.dir, errors.ErrUnsupported)
 	}
 	release, err := s.LockShared(ctx)
@@ -72,157 +106,127 @@ func (s *Store) KeepSeals(ctx context.Context, seals ...Sealed) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	files := make([]durable.File, 0, len(seals))
-	for _, k := range seals {
-		kept, err := s.Seal(k.Hash)
-		var damaged *cas.SealError
-		switch {
-		case errors.As(err, &damaged) && s.tornSeal(k):
-		case err != nil:
-			return err
-		case kept == k.Seal:
-			continue
-		case !kept.IsZero():
-			return &cas.SealError{Hash: k.Hash, Want: kept, Got: k.Seal, Path: s.SealPath(k.Hash)}
+	missing := func(v *view) (records []pending, err error) {
+		for h, seal := range all {
+			kept, err := s.sealOf(v, h)
+			var damaged *cas.SealError
+			switch {
+			case errors.As(err, &damaged) && s.isTornSeal(v, h, seal):
+			case err != nil:
+				return nil, err
+			case kept == seal:
+				continue
+			case !kept.IsZero():
+				return nil, &cas.SealError{Hash: h, Want: kept, Got: seal}
+			}
+			records = append(records, pending{kind: record.Seal, hash: h.Number(), body: sealBody(seal)})
 		}
-		files = append(files, durable.File{Path: s.SealPath(k.Hash), Data: []byte(k.Seal.String() + "\n"), Perm: nodePerm})
+		return records, nil
 	}
-	if err := durable.WriteAll(s.fs, files, s.flush().mode); err != nil {
+	if err := s.add(ctx, true, missing); err != nil {
 		return fmt.Errorf("write seals: %w", err)
 	}
 	return nil
 }
 
-// tornSeal reports whether the file of a seal is a torn write of the same seal.
-func (s *Store) tornSeal(k Sealed) bool {
-	data, err := readRegular(s.SealPath(k.Hash), sealSize)
-	return err == nil && strings.HasPrefix(k.Seal.String()+"\n", strings.TrimRight(string(data), "\x00"))
+// isTornSeal reports whether a damaged seal is a torn write of the same seal.
+func (s *Store) isTornSeal(v *view, h cas.Hash, seal cas.Seal) bool {
+	at, ok, err := v.newestOf(h.Number(), seals)
+	if err != nil {
+		return false
+	}
+	want, data := sealBody(seal), []byte(nil)
+	if ok {
+		data, _, err = at.source.record(at.entry)
+	} else {
+		want = []byte(seal.String() + "\n")
+		data, err = os.ReadFile(s.sealPath(h))
+	}
+	return err == nil && bytes.HasPrefix(want, bytes.TrimRight(data, "\x00"))
 }
 
-// Seals yields the nodes with a seal file, in order. After an error it continues with what is still readable.
+// Seals yields the nodes with a seal, in order. After an error it continues with what is still readable.
 func (s *Store) Seals(ctx context.Context) iter.Seq2[cas.Hash, error] {
 	return func(yield func(cas.Hash, error) bool) {
-		root := filepath.Join(s.dir, sealsDir)
-		shards, err := os.ReadDir(root)
-		if errors.Is(err, fs.ErrNotExist) || s.Originals() {
-			return
+		all, faults := s.sealed(ctx)
+		for _, err := range faults {
+			if !yield("", err) {
+				return
+			}
 		}
-		if err != nil && !yield("", err) {
-			return
-		}
-		for _, shard := range shards {
-			if !s.sealsIn(ctx, filepath.Join(root, shard.Name()), yield) {
+		for _, hash := range all {
+			if err := ctx.Err(); err != nil {
+				yield("", err)
+				return
+			}
+			if !yield(protocol.HashOf(hash), nil) {
 				return
 			}
 		}
 	}
 }
 
-// sealsIn yields the nodes of one directory; false stops.
-func (s *Store) sealsIn(ctx context.Context, dir string, yield func(cas.Hash, error) bool) bool {
-	if err := ctx.Err(); err != nil {
-		yield("", err)
-		return false
+func (s *Store) sealed(ctx context.Context) (all []uint64, faults []error) {
+	if s.foreign {
+		return nil, nil
 	}
-	entries, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) && !yield("", err) {
-		return false
+	found := map[uint64]bool{}
+	err := s.try(ctx, func(v *view) error {
+		clear(found)
+		faults = nil
+		for _, g := range v.sources {
+			_, err := g.newest(seals, 0, 255, func(e entry) {
+				if _, newer := found[e.hash]; !newer {
+					found[e.hash] = e.kind == record.Seal
+				}
+			})
+			if isGone(err) {
+				return err
+			}
+			if err != nil {
+				faults = append(faults, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		faults = append(faults, err)
 	}
-	for _, e := range entries {
-		h := cas.Hash(e.Name())
-		if h.Valid() && s.SealPath(h) == filepath.Join(dir, e.Name()) && !yield(h, nil) {
-			return false
+	if s.files.Layout != "" {
+		files, err := filepath.Glob(filepath.Join(s.dir, sealsDir, "*", "*"))
+		if err != nil {
+			faults = append(faults, err)
+		}
+		for _, path := range files {
+			h := cas.Hash(filepath.Base(path))
+			if !h.Valid() || s.sealPath(h) != path {
+				continue
+			}
+			if _, newer := found[h.Number()]; !newer {
+				found[h.Number()] = true
+			}
 		}
 	}
-	return true
-}
-
-// RemoveSeal removes the seal of a node, if there is one.
-func (o *Exclusive) RemoveSeal(h cas.Hash) (removed bool, err error) {
-	err = o.store.fs.Remove(o.store.SealPath(h))
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+	for hash, there := range found {
+		if there {
+			all = append(all, hash)
+		}
 	}
-	return err == nil, err
+	slices.Sort(all)
+	return all, faults
 }
 
-// Redact atomically and durably replaces the file of a node with a tombstone. It returns the errors of
-// [cas.MarshalTombstone].
-func (o *Exclusive) Redact(t cas.Tombstone) error {
-	data, err := cas.MarshalTombstone(t)
-	if err != nil {
+// SealPlace returns the place of a node's seal for messages.
+func (s *Store) SealPlace(h cas.Hash) string {
+	where := s.dir
+	_ = s.try(context.Background(), func(v *view) error { // then the directory is what is known
+		at, ok, err := v.newestOf(h.Number(), seals)
+		if ok && err == nil {
+			where = at.source.at(at.entry)
+		} else if err == nil && s.files.Layout != "" {
+			where = s.sealPath(h)
+		}
 		return err
-	}
-	if err := durable.WriteFile(o.store.fs, o.store.path(t.Hash), data, nodePerm); err != nil {
-		return fmt.Errorf("redact node %s: %w", t.Hash, err)
-	}
-	return nil
-}
-
-// Bury durably stores imported tombstones for missing nodes, and returns their hashes. An existing node,
-// intact or redacted, stays unchanged. Errors: [errors.ErrUnsupported] for a store of the original; the
-// errors of [Store.Commit].
-func (s *Store) Bury(ctx context.Context, tombstones ...cas.Tombstone) (buried []cas.Hash, err error) {
-	switch {
-	case len(tombstones) == 0:
-		return nil, ctx.Err()
-	case s.Originals():
-		return nil, fmt.Errorf("store %s: tombstones: %w: it belongs to the original", s.dir, errors.ErrUnsupported)
-	}
-	if err := s.make(ctx, tombstones[0].At); err != nil {
-		return nil, fmt.Errorf("create store: %w", err)
-	}
-	release, err := s.LockShared(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, release()) }()
-	var files []durable.File
-	for _, t := range tombstones {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		t.Foreign = true
-		f := durable.File{Path: s.path(t.Hash), Perm: nodePerm}
-		if f.Data, err = cas.MarshalTombstone(t); err != nil {
-			return nil, err
-		}
-		if f.Present, err = s.isTaken(t.Hash, f.Data); err != nil {
-			return nil, err
-		}
-		if !f.Present {
-			buried = append(buried, t.Hash)
-		}
-		files = append(files, f)
-	}
-	if err := s.writeFiles(files, s.commitFiles); err != nil {
-		return nil, fmt.Errorf("write tombstones: %w", err)
-	}
-	return buried, s.keepYoung(files)
-}
-
-// isTaken reports whether a node's file exists. A torn write of the same file, left by a power cut, counts as
-// missing.
-func (s *Store) isTaken(h cas.Hash, file []byte) (bool, error) {
-	data, err := s.readFile(h)
-	if errors.Is(err, cas.ErrNotFound) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	part := bytes.TrimRight(data, "\x00")
-	return bytes.Equal(data, file) || !bytes.HasPrefix(file, part), nil
-}
-
-// Compare reports whether a node exists, intact or redacted, as Put would find it. It returns the errors of
-// [Store.Put].
-func (s *Store) Compare(ctx context.Context, n cas.Node) (there bool, err error) {
-	if err := ctx.Err(); err != nil {
-		return false, err
-	}
-	if err := s.format.Hash.Check(n); err != nil {
-		return false, err
-	}
-	return s.exists(n)
+	})
+	return where
 }

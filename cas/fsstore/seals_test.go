@@ -1,7 +1,6 @@
 package fsstore_test
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -25,32 +24,26 @@ func TestSeals(t *testing.T) {
 	require.True(t, none.IsZero())
 
 	want := cas.SealOf(n, nil)
-	mine := fsstore.Sealed{Hash: n.Hash, Seal: want}
+	mine := map[cas.Hash]cas.Seal{n.Hash: want}
 	require.NoError(t, s.KeepSeals(ctx, mine))
-	require.NoError(t, s.KeepSeals(ctx, mine, mine))
+	require.NoError(t, s.KeepSeals(ctx, mine))
 	kept, err := s.Seal(n.Hash)
 	require.NoError(t, err)
 	require.Equal(t, want, kept)
 	var wrong *cas.SealError
-	require.ErrorAs(t, s.KeepSeals(ctx, fsstore.Sealed{Hash: n.Hash, Seal: cas.Seal{1}}), &wrong)
+	require.ErrorAs(t, s.KeepSeals(ctx, map[cas.Hash]cas.Seal{n.Hash: {1}}), &wrong)
 
-	path := s.SealPath(n.Hash)
-	require.NoError(t, os.Chmod(path, 0o644))
-	for _, torn := range []string{"", want.String()[:10], want.String()[:10] + "\x00\x00"} {
-		require.NoError(t, os.WriteFile(path, []byte(torn), 0o644))
-		_, err = s.Seal(n.Hash)
-		require.ErrorAs(t, err, &wrong)
-		require.NoError(t, s.KeepSeals(ctx, mine))
-		kept, err = s.Seal(n.Hash)
-		require.NoError(t, err)
-		require.Equal(t, want, kept)
-		require.NoError(t, os.Chmod(path, 0o644))
-	}
-	for _, bad := range []string{"x", want.String(), want.String() + "\n\n", "00\n"} {
-		require.NoError(t, os.WriteFile(path, []byte(bad), 0o644))
-		_, err = s.Seal(n.Hash)
-		require.ErrorAs(t, err, &wrong, bad)
-	}
+	castest.FindSeal(t, s.Dir(), n.Hash).Tear()
+	_, err = s.Seal(n.Hash)
+	require.ErrorAs(t, err, &wrong)
+	require.NoError(t, s.KeepSeals(ctx, mine))
+	kept, err = s.Seal(n.Hash)
+	require.NoError(t, err)
+	require.Equal(t, want, kept)
+	castest.FindSeal(t, s.Dir(), n.Hash).Flip()
+	_, err = s.Seal(n.Hash)
+	require.ErrorAs(t, err, &wrong)
+	require.ErrorAs(t, s.KeepSeals(ctx, mine), &wrong, "damage is not hidden")
 	var all []cas.Hash
 	for h, err := range s.Seals(ctx) {
 		require.NoError(t, err)
@@ -81,11 +74,7 @@ func TestBury(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, buried)
 
-	path := s.Path(gone.Hash)
-	whole, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.NoError(t, os.Chmod(path, 0o644))
-	require.NoError(t, os.WriteFile(path, whole[:20], 0o644))
+	castest.FindRecord(t, s.Dir(), gone.Hash).Tear()
 	_, err = s.Bury(ctx, stones...)
 	require.NoError(t, err)
 	_, err = s.Get(ctx, gone.Hash)
@@ -97,10 +86,7 @@ func TestBury(t *testing.T) {
 	_, err = s.Get(ctx, gone.Hash)
 	require.NoError(t, err)
 	stones[1].Foreign = false
-	sole, err := s.LockExclusive(ctx)
-	require.NoError(t, err)
-	require.NoError(t, sole.Redact(stones[1]))
-	require.NoError(t, sole.Release())
+	require.NoError(t, s.Redact(ctx, func() error { return nil }, stones[1]))
 	require.NoError(t, s.Commit(ctx, gone))
 	_, err = s.Get(ctx, gone.Hash)
 	redacted, ok = cas.AsRedacted(err)

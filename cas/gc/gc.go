@@ -6,8 +6,8 @@
 // which prevent redacted content from coming back.
 //
 // Collection is safe while threads run, with any grace period. docs/storage.md explains why; in short:
-//   - nodes are removed only while no process puts any ([fsstore.Store.LockExclusive]),
-//     and the roots are read again during that time;
+//   - nodes are removed only while no process puts any ([cas.Compaction].Finish), and the roots are read again
+//     during that time;
 //   - putting an existing node makes it young again;
 //   - while an agent is running, everything put since its step started is young;
 //   - a process that puts nodes and references them later locks the store in
@@ -18,14 +18,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"iter"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/internal/census"
 	"github.com/united-workforce/uwf/protocol"
@@ -37,9 +36,17 @@ import (
 // DefaultGrace is the default time for which a node is young.
 const DefaultGrace = time.Hour
 
-// perRound is the number of files removed before writers get a turn: about one second of work. If there is
-// very much garbage, a round removes a quarter of it, because each round rechecks everything.
-const perRound = 20_000
+// Store is a store with garbage.
+type Store interface {
+	cas.Store
+	cas.Compactor
+	// Originals reports whether it belongs to the original, whose roots are in a separate database.
+	Originals() bool
+	// Dir returns its directory, for messages.
+	Dir() string
+	// Seals yields the nodes with a stored seal.
+	Seals(ctx context.Context) iter.Seq2[cas.Hash, error]
+}
 
 // Options configures a collection.
 type Options struct {
@@ -64,8 +71,7 @@ type Report struct {
 	Young     int   `json:"young"`     // by time alone
 	Freed     int   `json:"freed"`     // nodes removed, or to be removed in a dry run
 	FreedSize int64 `json:"freedBytes"`
-	Seals     int   `json:"seals"`     // removed seals of missing nodes
-	Temporary int   `json:"temporary"` // removed files of killed writers
+	Seals     int   `json:"seals"` // removed seals of missing nodes
 	DryRun    bool  `json:"dryRun"`
 }
 
@@ -89,7 +95,7 @@ func (e *DamagedError) Unwrap() error { return e.First }
 
 // Run collects garbage. It returns a [*DamagedError], an error for an unreadable line of an index file, or
 // [errors.ErrUnsupported] for a store of the original, whose roots are in a separate database.
-func Run(ctx context.Context, s *fsstore.Store, o Options) (Report, error) {
+func Run(ctx context.Context, s Store, o Options) (_ Report, err error) {
 	c := &collection{store: s, options: o, report: Report{DryRun: o.DryRun}}
 	switch {
 	case s.Originals():
@@ -98,60 +104,73 @@ func Run(ctx context.Context, s *fsstore.Store, o Options) (Report, error) {
 	case len(o.Homes) == 0:
 		return c.report, errors.New("collect garbage: no home directory given, so everything would be deleted")
 	}
+	if err := c.findCutoff(); err != nil {
+		return c.report, err
+	}
+	if c.compaction, err = s.Compact(ctx, c.cutoff, o.DryRun); err != nil {
+		return c.report, err
+	}
+	defer func() { err = errors.Join(err, c.compaction.Release()) }()
 	if err := c.survey(ctx); err != nil {
 		return c.report, err
 	}
-	if o.DryRun {
-		return c.report, c.count(ctx)
+	before, err := c.deadSeals(ctx)
+	if err != nil {
+		return c.report, err
 	}
-	return c.report, c.sweep(ctx)
+	if c.report.Seals = before; !o.DryRun {
+		if err := c.sweep(ctx); err != nil {
+			return c.report, err
+		}
+		after, err := c.deadSeals(ctx)
+		if c.report.Seals -= after; err != nil {
+			return c.report, err
+		}
+	}
+	c.count()
+	return c.report, nil
 }
 
 // collection is the state of one run.
 type collection struct {
-	store   *fsstore.Store
-	options Options
-	report  Report
+	store      Store
+	compaction cas.Compaction
+	options    Options
+	report     Report
 
-	nodes  census.Set // listed at the start; only these are ever removed
-	sizes  []int64    // of their files, by ID, when last seen; gone if missing
+	items  []cas.Item // by ID
 	marks  *marks
-	cutoff time.Time // files newer than this stay
+	cutoff time.Time // what was put after it stays
 }
-
-// gone is the size of a file removed by another process.
-const gone = -1
 
 // survey lists all nodes and marks the needed ones while other processes keep working.
 func (c *collection) survey(ctx context.Context) error {
-	var faults []error
-	nodes, err := census.List(ctx, c.store, func(err error) { faults = append(faults, err) })
-	if err := errors.Join(append(faults, err)...); err != nil {
-		return fmt.Errorf("list nodes: %w", err)
+	for i, err := range c.compaction.Nodes(ctx) {
+		if err != nil {
+			return fmt.Errorf("list nodes: %w", err)
+		}
+		c.items = append(c.items, i)
+		c.report.Bytes += i.Size
 	}
-	c.nodes, c.marks, c.sizes = nodes, newMarks(c.store, nodes), make([]int64, nodes.Len())
-	c.report.Nodes = nodes.Len()
+	slices.SortFunc(c.items, func(a, b cas.Item) int { return strings.Compare(string(a.Hash), string(b.Hash)) })
+	numbers := make([]uint64, len(c.items))
+	for i, item := range c.items {
+		numbers[i] = item.Hash.Number()
+	}
+	c.report.Nodes = len(c.items)
+	c.marks = newMarks(c.store, census.Of(numbers))
 	if err := c.markRoots(ctx); err != nil {
 		return err
 	}
-	young, err := c.markYoung(ctx)
-	c.report.Young = young
-	for _, size := range c.sizes {
-		c.report.Bytes += max(size, 0)
-	}
-	return err
+	return c.markYoung(ctx)
 }
 
-// markRoots marks the current roots of the homes, and moves the cutoff to before the start of every step with
-// a running agent. It checks the agents before it reads the heads: if a step ends in between, its head has
-// already moved.
-func (c *collection) markRoots(ctx context.Context) error {
+// findCutoff moves the cutoff to before the start of every step with a running agent. It must be called before
+// the heads are read: if a step ends in between, its head has already moved.
+func (c *collection) findCutoff() error {
 	now := c.options.Now()
 	c.cutoff = now.Add(-c.options.Grace)
 	for _, home := range c.options.Homes {
-		if err := fileheads.Open(home, durable.OS()).CheckLost(ctx); err != nil && !c.options.Damaged {
-			return &DamagedError{First: err}
-		}
 		begun, err := oldestRun(home)
 		if err != nil {
 			return err
@@ -159,9 +178,19 @@ func (c *collection) markRoots(ctx context.Context) error {
 		switch {
 		case begun == nil:
 		case begun.After(now):
-			c.cutoff = time.Time{} // the clock was set back, so file times are unreliable
+			c.cutoff = time.Time{} // the clock was set back, so times are unreliable
 		case begun.Before(c.cutoff):
 			c.cutoff = *begun
+		}
+	}
+	return nil
+}
+
+// markRoots marks the current roots of the homes.
+func (c *collection) markRoots(ctx context.Context) error {
+	for _, home := range c.options.Homes {
+		if err := fileheads.Open(home, durable.OS()).CheckLost(ctx); err != nil && !c.options.Damaged {
+			return &DamagedError{First: err}
 		}
 	}
 	// The roots of the index come first, because damage below them counts.
@@ -196,62 +225,99 @@ func (c *collection) markAll(ctx context.Context, roots iter.Seq2[protocol.Hash,
 	return nil
 }
 
-// markYoung marks young nodes that aren't marked yet, and what they reference, and counts them.
-func (c *collection) markYoung(ctx context.Context) (young int, err error) {
-	for id := range c.nodes.Len() {
+// markYoung marks young nodes that aren't marked yet, and what they reference, and counts them. A tombstone that
+// was created here stays even if nothing needs it, because without it an import would restore the redacted
+// content.
+func (c *collection) markYoung(ctx context.Context) error {
+	for _, i := range c.items {
 		if err := ctx.Err(); err != nil {
-			return young, err
-		}
-		n, at, err := c.store.Stat(c.nodes.Hash(census.ID(id)))
-		if errors.Is(err, fs.ErrNotExist) {
-			c.sizes[id] = gone
-			continue
-		}
-		if err != nil {
-			return young, err
-		}
-		c.sizes[id] = n
-		if at.Before(c.cutoff) {
-			continue
-		}
-		young++
-		if err := c.marks.from(ctx, c.nodes.Hash(census.ID(id)), false); err != nil {
-			return young, err
-		}
-	}
-	return young, nil
-}
-
-// count counts what would be removed.
-func (c *collection) count(ctx context.Context) error {
-	for id := range c.marks.unmarked() {
-		if c.sizes[id] == gone {
-			continue
-		}
-		keep, err := c.isRedactedHere(ctx, id)
-		if err != nil {
 			return err
 		}
-		if keep {
-			c.marks.set(c.nodes.Hash(id))
+		if i.Tombstone {
+			_, err := c.store.Get(ctx, i.Hash)
+			if redacted, ok := cas.AsRedacted(err); ok && !redacted.Tombstone.Foreign {
+				c.marks.set(i.Hash)
+			}
+		}
+		if i.At.Before(c.cutoff) {
 			continue
 		}
-		c.report.Freed++
-		c.report.FreedSize += c.sizes[id]
-	}
-	c.report.Reachable = c.report.Nodes - c.report.Freed
-	if err := c.deadSeals(ctx, func(cas.Hash) error { c.report.Seals++; return nil }); err != nil {
-		return err
-	}
-	for stray, err := range c.store.Strays(ctx) {
-		if err != nil {
-			return err
+		if !c.marks.marked(i.Hash) {
+			c.report.Young++
 		}
-		if stray.Hash == "" && stray.At.Before(c.cutoff) {
-			c.report.Temporary++
+		if err := c.marks.from(ctx, i.Hash, false); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// sweep removes what isn't marked, after rechecking everything that has changed since the survey: once while
+// others work, so that little remains to be done, and once while they can't.
+func (c *collection) sweep(ctx context.Context) error {
+	if err := c.compaction.Write(ctx, c.marks.marked); err != nil {
+		return err
+	}
+	if err := c.recheck(ctx); err != nil {
+		return err
+	}
+	if err := c.compaction.Finish(ctx, func() error { return c.recheck(ctx) }, c.marks.marked); err != nil {
+		return err
+	}
+	for _, home := range c.options.Homes {
+		sweepLocks(ctx, home)
+	}
+	return nil
+}
+
+// recheck marks what has become needed: by the roots, by a run that began earlier than was known, and by nodes
+// that were put, also those put again. A new node might reference one that was garbage until then.
+func (c *collection) recheck(ctx context.Context) error {
+	before := c.cutoff
+	if err := c.findCutoff(); err != nil {
+		return err
+	}
+	if err := c.markRoots(ctx); err != nil {
+		return err
+	}
+	for h, err := range c.compaction.New(ctx) {
+		if err != nil {
+			return err
+		}
+		if err := c.marks.from(ctx, h, false); err != nil {
+			return err
+		}
+	}
+	if !c.cutoff.Before(before) {
+		c.cutoff = before
+		return ctx.Err()
+	}
+	return c.markYoung(ctx)
+}
+
+// count counts what was removed, or would be.
+func (c *collection) count() {
+	for _, i := range c.items {
+		if !c.marks.marked(i.Hash) {
+			c.report.Freed++
+			c.report.FreedSize += i.Size
+		}
+	}
+	c.report.Reachable = c.report.Nodes - c.report.Freed
+}
+
+// deadSeals counts the seals of nodes that aren't needed. They prove nothing. The seal of a needed but missing
+// node stays, because it shows what is missing.
+func (c *collection) deadSeals(ctx context.Context) (dead int, err error) {
+	for h, err := range c.store.Seals(ctx) {
+		if err != nil {
+			return dead, err
+		}
+		if !c.marks.marked(h) {
+			dead++
+		}
+	}
+	return dead, nil
 }
 
 // sweepLocks removes lock files that killed processes left for inactive threads. A lock that is held or names

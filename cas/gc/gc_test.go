@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/castest"
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/gc"
 	"github.com/united-workforce/uwf/cas/heads"
@@ -39,7 +40,7 @@ func newWorld(t testing.TB) *world {
 }
 
 func openStore(t testing.TB, home string) *fsstore.Store {
-	s, err := fsstore.Open(context.Background(), filepath.Join(home, "cas"), fsstore.Options{Home: home, Flush: "none"})
+	s, err := fsstore.Open(context.Background(), filepath.Join(home, "cas"), fsstore.Options{Home: home})
 	require.NoError(t, err)
 	return s
 }
@@ -164,10 +165,8 @@ func (w *world) whole() {
 	}
 }
 
-func (w *world) age(h cas.Hash, by time.Duration) {
-	at := time.Now().Add(-by)
-	require.NoError(w.t, os.Chtimes(w.store.Path(h), at, at))
-}
+// age seals the newest segment, as if the last put into it were long ago.
+func (w *world) age(by time.Duration) { age(w.t, w.store, by) }
 
 const firstThread = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 
@@ -179,11 +178,10 @@ func TestWhatStays(t *testing.T) {
 	w.start(firstThread)
 	_, err := w.step(firstThread, turn(0))
 	require.NoError(t, err)
-	old, young, announced, kept := w.text("garbage"), w.text("young"), w.text("announced"), w.text("kept")
-	w.age(old, 2*time.Hour)
-	w.age(kept, 2*time.Hour)
+	old, announced, kept := w.text("garbage"), w.text("announced"), w.text("kept")
+	w.age(2 * time.Hour)
+	young := w.text("young")
 	require.NoError(t, os.WriteFile(filepath.Join(w.home, "runs", firstThread, "result.json"), []byte(`{"stepHash":"`+string(kept)+`"}`), 0o644))
-	w.age(announced, 2*time.Hour)
 	stdout := filepath.Join(w.home, "runs", firstThread, "stdout")
 	require.NoError(t, os.WriteFile(stdout, []byte(`{"uwf":"turn","hash":"`+strings.ToLower(string(announced))+"\"}\n"+
 		`{"uwf":"writing","hash":"`+string(old)+"\"}\n"), 0o644))
@@ -235,7 +233,7 @@ func TestPutAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	h := w.text("again")
-	w.age(h, 2*time.Hour)
+	w.age(2 * time.Hour)
 	require.Equal(t, h, w.text("again"))
 	require.Zero(t, w.collect(gc.Options{Grace: time.Hour}).Freed)
 	require.True(t, w.has(h))
@@ -249,18 +247,18 @@ func TestAgentAtWork(t *testing.T) {
 	start := w.start(firstThread)
 	run := filepath.Join(w.home, "runs", firstThread)
 	require.NoError(t, os.MkdirAll(run, 0o755))
+	before, again := w.text("before"), w.text("again")
+	w.age(time.Hour)
 	lock, err := w.prepare(context.Background(), run, start, time.Now(), "prompt")
 	require.NoError(t, err)
-	before, since, again := w.text("before"), w.text("since"), w.text("again")
-	w.age(before, time.Hour)
-	w.age(again, time.Hour)
+	since := w.text("since")
 	require.Equal(t, again, w.text("again"))
 	require.Equal(t, 1, w.collect(gc.Options{}).Freed)
 	require.False(t, w.has(before))
 	require.True(t, w.has(since))
 	require.True(t, w.has(again))
 	require.NoError(t, os.Remove(filepath.Join(run, "run.json")))
-	w.age(since, 1000*time.Hour)
+	w.age(1000 * time.Hour)
 	require.Zero(t, w.collect(gc.Options{}).Freed, "nobody knows since when it runs")
 	require.NoError(t, lock.Unlock())
 	require.Equal(t, 3, w.collect(gc.Options{}).Freed, "the agent is gone, and with the record its prompt")
@@ -276,7 +274,7 @@ func TestClockThatWentBack(t *testing.T) {
 	lock, err := w.prepare(context.Background(), run, start, time.Now().Add(5*time.Hour), "prompt")
 	require.NoError(t, err)
 	since := w.text("since")
-	w.age(since, time.Minute)
+	w.age(time.Minute)
 	require.Zero(t, w.collect(gc.Options{}).Freed)
 	require.True(t, w.has(since))
 	require.NoError(t, lock.Unlock())
@@ -290,7 +288,7 @@ func TestDamage(t *testing.T) {
 	w := newWorld(t)
 	start := w.start(firstThread)
 	garbage := w.text("garbage")
-	require.NoError(t, os.Remove(w.store.Path(start)))
+	castest.FindRecord(t, w.store.Dir(), start).Lose()
 	options := gc.Options{Homes: []string{w.home}, Now: time.Now}
 	_, err := gc.Run(ctx, w.store, options)
 	var damage *gc.DamagedError
@@ -328,67 +326,50 @@ func TestThreadsRunMeanwhile(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.start(firstThread)
-	const threads, steps = 4, 12
-	stop := make(chan struct{})
-	var others sync.WaitGroup
-	litter := make(chan protocol.Turn, threads)
-	others.Go(func() { w.litter(litter, stop) })
+	const rounds, threads, steps = 4, 4, 3
 	freed := 0
-	others.Go(func() {
-		for !closed(stop) {
-			freed += w.collect(gc.Options{}).Freed
+	for round := range rounds {
+		for i := range 2 * threads * steps { // half of it stays garbage
+			b := w.batch()
+			said := turn(round*1000 + i)
+			_, err := b.Add(t.Context(), said)
+			require.NoError(t, err)
+			require.NoError(t, b.Put(t.Context()))
+			w.text("prompt of " + said.Content)
 		}
-	})
-	var steppers sync.WaitGroup
-	errs := make(chan error, threads)
-	for i := range threads {
-		steppers.Go(func() {
-			id := fmt.Sprintf("01ARZ3NDEKTSV4RRFFQ69G5F%02d", i)
-			w.start(id)
-			for n := range steps {
-				if _, err := w.step(id, <-litter); err != nil {
-					errs <- fmt.Errorf("thread %s, step %d: %w", id, n, err)
-					return
-				}
+		w.age(2 * time.Hour)
+		stop := make(chan struct{})
+		var collector, steppers sync.WaitGroup
+		collector.Go(func() {
+			for !closed(stop) {
+				freed += w.collect(gc.Options{}).Freed
 			}
 		})
+		errs := make(chan error, threads)
+		for i := range threads {
+			steppers.Go(func() {
+				id := fmt.Sprintf("01ARZ3NDEKTSV4RRFFQ69G%02d%02d", round, i)
+				w.start(id)
+				for n := range steps {
+					if _, err := w.step(id, turn(round*1000+2*(i*steps+n))); err != nil {
+						errs <- fmt.Errorf("thread %s, step %d: %w", id, n, err)
+						return
+					}
+				}
+			})
+		}
+		steppers.Wait()
+		close(stop)
+		collector.Wait()
+		close(errs)
+		for err := range errs {
+			require.NoError(t, err)
+		}
+		w.whole()
 	}
-	steppers.Wait()
-	close(stop)
-	others.Wait()
-	close(errs)
-	for err := range errs {
-		require.NoError(t, err)
-	}
+	freed += w.collect(gc.Options{}).Freed
 	w.whole()
-	if freed == 0 { // on a busy machine the collector had no turn yet
-		freed = w.collect(gc.Options{}).Freed
-	}
-	require.Positive(t, freed)
-	t.Logf("freed %d nodes", freed)
-}
-
-// litter puts turns and prompts, makes them old, and passes the turns on.
-func (w *world) litter(out chan<- protocol.Turn, stop <-chan struct{}) {
-	ctx := context.Background()
-	for i := 1; !closed(stop); i++ {
-		b := w.batch()
-		said := turn(i)
-		h, err := b.Add(ctx, said)
-		require.NoError(w.t, err)
-		require.NoError(w.t, b.Put(ctx))
-		long := time.Now().Add(-2 * time.Hour)
-		for _, h := range []cas.Hash{h, w.text("prompt of " + said.Content)} {
-			_ = os.Chtimes(w.store.Path(h), long, long) // it might be gone already
-		}
-		if i%3 == 0 {
-			continue // not received: it stays garbage
-		}
-		select {
-		case out <- said:
-		case <-stop:
-		}
-	}
+	require.GreaterOrEqual(t, freed, rounds*threads*steps)
 }
 
 func turn(i int) protocol.Turn {

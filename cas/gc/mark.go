@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/internal/census"
 	"github.com/united-workforce/uwf/protocol"
@@ -25,20 +24,18 @@ import (
 
 // marks tracks needed nodes. A mark is never removed.
 type marks struct {
-	store     *fsstore.Store
+	store     cas.Reader
 	inspector *cas.Inspector
 	nodes     census.Set
 	needed    []bool            // by ID
-	removed   []bool            // by ID
 	others    map[cas.Hash]bool // needed, but not in nodes
 	damage    DamagedError
 }
 
-func newMarks(s *fsstore.Store, nodes census.Set) *marks {
+func newMarks(s cas.Reader, nodes census.Set) *marks {
 	return &marks{
 		store: s, inspector: cas.NewInspector(s), nodes: nodes, needed: make([]bool, nodes.Len()),
-		removed: make([]bool, nodes.Len()),
-		others:  map[cas.Hash]bool{},
+		others: map[cas.Hash]bool{},
 	}
 }
 
@@ -57,45 +54,9 @@ func (m *marks) set(h cas.Hash) bool {
 // marked reports whether a node is needed.
 func (m *marks) marked(h cas.Hash) bool {
 	if id, ok := m.nodes.ID(h); ok {
-		return m.needed[id] && !m.removed[id]
+		return m.needed[id]
 	}
 	return m.others[h]
-}
-
-// isGarbage reports whether a node was listed and isn't needed.
-func (m *marks) isGarbage(h cas.Hash) bool {
-	id, ok := m.nodes.ID(h)
-	return ok && !m.needed[id]
-}
-
-// remove records that a node was removed. It then counts as marked, so that it isn't removed again.
-func (m *marks) remove(h cas.Hash) {
-	m.set(h)
-	if id, ok := m.nodes.ID(h); ok {
-		m.removed[id] = true
-	}
-}
-
-// garbage returns the number of unmarked nodes.
-func (m *marks) garbage() int {
-	n := 0
-	for _, needed := range m.needed {
-		if !needed {
-			n++
-		}
-	}
-	return n
-}
-
-// unmarked yields the unmarked nodes.
-func (m *marks) unmarked() iter.Seq[census.ID] {
-	return func(yield func(census.ID) bool) {
-		for id, needed := range m.needed {
-			if !needed && !yield(census.ID(id)) {
-				return
-			}
-		}
-	}
 }
 
 // from marks a node and everything it references. Missing or damaged nodes count as damage if the root is

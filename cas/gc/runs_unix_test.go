@@ -11,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/gc"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/proc"
@@ -34,9 +33,7 @@ func TestRunDirectoriesThatAreNone(t *testing.T) {
 	require.NoError(t, os.Symlink(elsewhere, filepath.Join(runs, "moved")))
 
 	late, moved, lost := w.text("late"), w.text("moved"), w.text("lost")
-	for _, h := range []cas.Hash{late, moved, lost} {
-		w.age(h, 1000*time.Hour)
-	}
+	w.age(1000 * time.Hour)
 	require.NoError(t, os.MkdirAll(sparse, 0o755))
 	f, err := os.Create(filepath.Join(sparse, "stdout"))
 	require.NoError(t, err)
@@ -58,6 +55,6 @@ func TestRunDirectoriesThatAreNone(t *testing.T) {
 	require.NoError(t, lock.Note(durable.Holder{Pid: 1, Since: time.Now().Add(-2000 * time.Hour), Child: os.Getpid(), Birth: proc.Birth(os.Getpid())}))
 	require.NoError(t, lock.Unlock())
 	lost = w.text("lost")
-	w.age(lost, 1000*time.Hour)
+	w.age(1000 * time.Hour)
 	require.Zero(t, w.collect(gc.Options{}).Freed)
 }

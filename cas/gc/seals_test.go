@@ -30,10 +30,8 @@ func TestSeals(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.NoError(t, keeper.Flush(ctx))
-	sole, err := w.store.LockExclusive(ctx)
+	_, err = w.store.Quarantine(ctx, left)
 	require.NoError(t, err)
-	require.NoError(t, sole.Remove(left))
-	require.NoError(t, sole.Release())
 
 	later := func() time.Time { return time.Now().Add(time.Hour) }
 	for _, dry := range []bool{true, false} {

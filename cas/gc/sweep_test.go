@@ -2,8 +2,7 @@ package gc
 
 import (
 	"context"
-	"io/fs"
-	"os"
+	"fmt"
 	"path/filepath"
 	"testing"
 	"time"
@@ -63,34 +62,53 @@ func TestNeededSinceTheSurvey(t *testing.T) {
 			func(old node) []cas.Hash { return []cas.Hash{old.turn} },
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newSurveyed(t)
-			var old node
-			old.text = s.put(protocol.Text("old"))
-			old.turn = s.put(protocol.Turn{Role: protocol.TurnAssistant, Content: "old", AtMs: 1})
-			old.detail = s.put(protocol.Detail{SessionID: "s", Capture: protocol.CaptureTurns, Turns: []cas.Hash{old.turn}})
-			all := []cas.Hash{old.text, old.turn, old.detail}
-			for _, h := range all {
-				at := time.Now().Add(-2 * time.Hour)
-				require.NoError(t, os.Chtimes(s.store.Path(h), at, at))
-			}
-			c := &collection{store: s.store, options: Options{Homes: []string{s.home}, Grace: time.Hour, Now: time.Now}}
-			require.NoError(t, c.survey(t.Context()))
-			test.meanwhile(s, old)
-			require.NoError(t, c.sweep(t.Context()))
-
-			var stayed []cas.Hash
-			for _, h := range all {
-				ok, err := s.store.Has(t.Context(), h)
+		for _, late := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", late ", late), func(t *testing.T) {
+				t.Parallel()
+				s := newSurveyed(t)
+				var old node
+				old.text = s.put(protocol.Text("old"))
+				old.turn = s.put(protocol.Turn{Role: protocol.TurnAssistant, Content: "old", AtMs: 1})
+				old.detail = s.put(protocol.Detail{SessionID: "s", Capture: protocol.CaptureTurns, Turns: []cas.Hash{old.turn}})
+				all := []cas.Hash{old.text, old.turn, old.detail}
+				later := func() time.Time { return time.Now().Add(2 * time.Hour) }
+				c := &collection{store: s.store, options: Options{Homes: []string{s.home}, Grace: time.Hour, Now: later}}
+				require.NoError(t, c.findCutoff())
+				var err error
+				c.compaction, err = s.store.Compact(t.Context(), c.cutoff, false)
 				require.NoError(t, err)
-				if ok {
-					stayed = append(stayed, h)
+				require.NoError(t, c.survey(t.Context()))
+				if late {
+					c.compaction = &interrupted{c.compaction, func() { test.meanwhile(s, old) }}
+				} else {
+					test.meanwhile(s, old)
 				}
-			}
-			require.Equal(t, test.stay(old), stayed)
-		})
+				require.NoError(t, c.sweep(t.Context()))
+				require.NoError(t, c.compaction.Release())
+
+				var stayed []cas.Hash
+				for _, h := range all {
+					ok, err := s.store.Has(t.Context(), h)
+					require.NoError(t, err)
+					if ok {
+						stayed = append(stayed, h)
+					}
+				}
+				require.Equal(t, test.stay(old), stayed)
+			})
+		}
 	}
+}
+
+// interrupted calls a function when the pack is written, just before writers are stopped.
+type interrupted struct {
+	cas.Compaction
+	meanwhile func()
+}
+
+func (i *interrupted) Finish(ctx context.Context, recheck func() error, keep func(cas.Hash) bool) error {
+	i.meanwhile()
+	return i.Compaction.Finish(ctx, recheck, keep)
 }
 
 // The collector waits for holders of the store's lock.
@@ -98,27 +116,25 @@ func TestHold(t *testing.T) {
 	t.Parallel()
 	s := newSurveyed(t)
 	old := s.put(protocol.Text("old"))
-	at := time.Now().Add(-2 * time.Hour)
-	require.NoError(t, os.Chtimes(s.store.Path(old), at, at))
 	release, err := cas.LockShared(t.Context(), s.store)
 	require.NoError(t, err)
 	soon, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	options := Options{Homes: []string{s.home}, Now: time.Now}
+	options := Options{Homes: []string{s.home}, Now: func() time.Time { return time.Now().Add(time.Hour) }}
 	_, err = Run(soon, s.store, options)
 	require.ErrorIs(t, err, context.DeadlineExceeded, "it waits for who holds the store")
-	_, _, err = s.store.Stat(old)
+	_, err = s.store.Get(t.Context(), old)
 	require.NoError(t, err)
 	require.NoError(t, release())
 	_, err = Run(t.Context(), s.store, options)
 	require.NoError(t, err)
-	_, _, err = s.store.Stat(old)
-	require.ErrorIs(t, err, fs.ErrNotExist)
+	_, err = s.store.Get(t.Context(), old)
+	require.ErrorIs(t, err, cas.ErrNotFound)
 }
 
 func newSurveyed(t *testing.T) *surveyed {
 	home := t.TempDir()
-	store, err := fsstore.Open(t.Context(), filepath.Join(home, "cas"), fsstore.Options{Home: home, Flush: "none"})
+	store, err := fsstore.Open(t.Context(), filepath.Join(home, "cas"), fsstore.Options{Home: home})
 	require.NoError(t, err)
 	return &surveyed{T: t, home: home, store: store, batch: cas.NewBatch(store, time.Now)}
 }

@@ -141,6 +141,7 @@ func (c *CLI) gcCommand() *ucli.Command {
 			&ucli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "only print what would be deleted"},
 			&ucli.StringFlag{Name: "grace", Usage: "`DURATION` keep nodes that are newer than this (default 1h)"},
 			&ucli.StringSliceFlag{Name: "roots", Usage: "`DIR` home whose threads to keep (default all that use the store)"},
+			&ucli.StringSliceFlag{Name: "forget-home", Usage: "`DIR` home that was deleted, so that nothing is kept for its threads"},
 			&ucli.BoolFlag{Name: "damaged", Usage: "continue even if nodes or threads in use are missing or damaged"},
 		},
 	}, c.gc)
@@ -159,6 +160,11 @@ func (c *CLI) gc(ctx context.Context, cc *ucli.Context) error {
 	if err != nil {
 		return err
 	}
+	for _, home := range cc.StringSlice("forget-home") {
+		if err := c.forgetHome(ctx, s, c.Env.Path(home)); err != nil {
+			return err
+		}
+	}
 	homes, err := c.homes(s, cc.StringSlice("roots"))
 	if err != nil {
 		return err
@@ -172,7 +178,7 @@ func (c *CLI) gc(ctx context.Context, cc *ucli.Context) error {
 	answer := collected{Report: report}
 	line := ""
 	if c.Files != nil {
-		if answer.Files, line, err = c.Files.CollectFiles(ctx, homes, report.DryRun, withExclusive(ctx, s)); err != nil {
+		if answer.Files, line, err = c.Files.CollectFiles(ctx, homes, report.DryRun, func(run func() error) error { return s.Exclusively(ctx, run) }); err != nil {
 			return err
 		}
 	}
@@ -195,15 +201,20 @@ type collected struct {
 	Files any `json:"files,omitempty"`
 }
 
-// withExclusive runs a function while no process puts nodes, and therefore none creates a thread.
-func withExclusive(ctx context.Context, s *fsstore.Store) func(func() error) error {
-	return func(run func() error) error {
-		sole, err := s.LockExclusive(ctx)
-		if err != nil {
-			return err
-		}
-		return errors.Join(run(), sole.Release())
+// forgetHome removes the record of a home that was deleted.
+func (c *CLI) forgetHome(ctx context.Context, s *fsstore.Store, home string) error {
+	known, err := s.Homes()
+	if err != nil {
+		return err
 	}
+	if _, err := os.Stat(home); err == nil {
+		return cmdline.Invalid(fmt.Sprintf("--forget-home %s exists, so its threads may need the nodes", home),
+			"to choose the homes whose threads to keep: "+c.Program+" gc --roots DIR")
+	}
+	if !slices.Contains(known, home) {
+		return cmdline.NotFound(fmt.Sprintf("--forget-home %s is not a home that uses the store %s", home, s.Dir()))
+	}
+	return s.ForgetHome(ctx, home)
 }
 
 // homes returns the homes whose threads are kept: the given ones, or all that have used the store.
@@ -243,7 +254,7 @@ func (c *CLI) homes(s *fsstore.Store, named []string) ([]string, error) {
 	for _, home := range homes {
 		if _, err := os.Stat(home); errors.Is(err, os.ErrNotExist) {
 			return nil, cmdline.NotFound(fmt.Sprintf("the home %s uses this store but does not exist", home),
-				"mount it, or if it was deleted: rm "+plaintext.Word(s.HomeFile(home)))
+				"mount it, or if it was deleted: "+c.Program+" gc --forget-home "+plaintext.Word(home))
 		}
 	}
 	return homes, nil
@@ -255,9 +266,9 @@ type evicted struct {
 	To   string   `json:"to"`
 }
 
-// evict moves the file of a node to the quarantine, regardless of its content, so that other content with the
+// evict moves a node to the quarantine, regardless of its content, so that other content with the
 // same hash can be put. Otherwise the first content of a collision would block the other forever.
-func (c *CLI) evict(ctx context.Context, s *fsstore.Store, arg string) (err error) {
+func (c *CLI) evict(ctx context.Context, s *fsstore.Store, arg string) error {
 	h := cas.Hash(protocol.FoldCrockford(arg))
 	if !h.Valid() {
 		return cmdline.UsageError(fmt.Sprintf("--evict %q is not a hash", arg),
@@ -275,15 +286,9 @@ func (c *CLI) evict(ctx context.Context, s *fsstore.Store, arg string) (err erro
 	}
 	_, err = s.Get(ctx, h)
 	if redacted, ok := cas.AsRedacted(err); ok && !redacted.Tombstone.Foreign {
-		return cmdline.Invalid("node "+string(h)+" was redacted here, so its tombstone stays",
-			"to revert the redaction, delete "+s.Path(h)+" and put the content again")
+		return cmdline.Invalid("node " + string(h) + " was redacted here, so its tombstone stays")
 	}
-	sole, err := s.LockExclusive(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, sole.Release()) }()
-	to, err := sole.Quarantine(s.Path(h))
+	to, err := s.Quarantine(ctx, h)
 	if err != nil {
 		return err
 	}

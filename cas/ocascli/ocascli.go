@@ -104,7 +104,7 @@ func (c *CLI) open(ctx context.Context, hash cas.Algorithm) (*fsstore.Store, err
 	if s.Exists() {
 		return s, nil
 	}
-	if name, err := foreign(dirs.Store); err != nil || name != "" {
+	if name, err := fsstore.Foreign(dirs.Store); err != nil || name != "" {
 		if err != nil {
 			return nil, err
 		}
@@ -112,21 +112,6 @@ func (c *CLI) open(ctx context.Context, hash cas.Algorithm) (*fsstore.Store, err
 			"to use another directory: --store DIR")
 	}
 	return s, nil
-}
-
-// foreign returns the name of an entry that a store being created doesn't have.
-func foreign(dir string) (string, error) {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, os.ErrNotExist) {
-		return "", nil
-	}
-	for _, e := range entries {
-		if name := e.Name(); name != "nodes" && name != "homes" && name != "foreign" && name != "format.lock" &&
-			name != "gc.lock" {
-			return name, nil
-		}
-	}
-	return "", err
 }
 
 // existing opens a store that must exist.
@@ -148,7 +133,7 @@ func StoreError(err error, program string) error {
 	if !errors.As(err, &coded) {
 		return err
 	}
-	hint := `restore it from a backup, or write: {"version":1,"hash":"xxh3","layout":"fan2","flush":"auto"}`
+	hint := `restore it from a backup, or write: {"version":2,"hash":"xxh3"}`
 	if coded.Code == protocol.CodeUnsupportedVersion {
 		hint = "install the newest uwf"
 	}

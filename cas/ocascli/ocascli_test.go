@@ -13,6 +13,7 @@ import (
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/gc"
 	"github.com/united-workforce/uwf/cas/memstore"
 	"github.com/united-workforce/uwf/protocol"
@@ -87,17 +88,17 @@ func TestClassify(t *testing.T) {
 func TestForeign(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	name, err := foreign(filepath.Join(dir, "nowhere"))
+	name, err := fsstore.Foreign(filepath.Join(dir, "nowhere"))
 	require.NoError(t, err)
 	require.Empty(t, name)
-	for _, own := range []string{"nodes", "homes", "gc.lock", "format.lock"} {
+	for _, own := range []string{"log", "log.lock", "gc.lock", "format.lock"} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, own), nil, 0o644))
 	}
-	name, err = foreign(dir)
+	name, err = fsstore.Foreign(dir)
 	require.NoError(t, err)
 	require.Empty(t, name, "a store that is being made")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "photo.jpg"), nil, 0o644))
-	name, err = foreign(dir)
+	name, err = fsstore.Foreign(dir)
 	require.NoError(t, err)
 	require.Equal(t, "photo.jpg", name)
 }

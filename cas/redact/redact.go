@@ -17,13 +17,26 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/seal"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 )
+
+// Store is a store of which nodes can be redacted.
+type Store interface {
+	cas.Store
+	// Originals reports whether it belongs to the original, and has no tombstones.
+	Originals() bool
+	// Dir returns its directory, for messages.
+	Dir() string
+	// Homes returns the homes of the other threads that use the store.
+	Homes() ([]string, error)
+	// Redact stops writers, calls check, and replaces nodes by tombstones; then it removes their content.
+	// Repeating it removes content that an interrupted call has left.
+	Redact(ctx context.Context, check func() error, tombstones ...cas.Tombstone) error
+}
 
 // Options configures a redaction. Now is required.
 type Options struct {
@@ -88,7 +101,7 @@ const tries = 5
 // Node redacts a node of a thread. Errors: [heads.ErrNoThread]; [ErrNotPart]; [*NeededError]; [*SharedError];
 // [cas.ErrNotFound]; a [*cas.CorruptError] for a damaged node, whose content is no longer the requested one;
 // [errors.ErrUnsupported] for a store of the original; an unreadable line of the index.
-func Node(ctx context.Context, s *fsstore.Store, x *fileheads.Heads, thread string, h cas.Hash,
+func Node(ctx context.Context, s Store, x *fileheads.Heads, thread string, h cas.Hash,
 	o Options) (Done, error) {
 	if s.Originals() {
 		return Done{}, fmt.Errorf("redact in %s: %w: it is a store of the original", s.Dir(), errors.ErrUnsupported)
@@ -110,7 +123,7 @@ var errMoved = errors.New("a thread has moved")
 
 // redaction is one attempt.
 type redaction struct {
-	store   *fsstore.Store
+	store   Store
 	index   *fileheads.Heads
 	options Options
 	done    Done
@@ -130,10 +143,11 @@ func (r *redaction) try(ctx context.Context) (Done, error) {
 	r.node, err = r.store.Get(ctx, r.done.Node)
 	if redacted, ok := cas.AsRedacted(err); ok {
 		t := redacted.Tombstone
-		if t.Foreign {
-			if t, err = r.takeOver(ctx, t); err != nil {
-				return r.done, err
-			}
+		if t.Foreign { // it becomes our own, with our reason and time
+			t.Reason, t.At, t.Foreign = r.options.Reason, r.options.Now().UnixMilli(), false
+		}
+		if err := r.store.Redact(ctx, func() error { return ctx.Err() }, t); err != nil {
+			return r.done, err
 		}
 		r.done.Already, r.done.Type, r.done.Reason, r.done.Seal = true, t.Type, t.Reason, t.Seal.String()
 		return r.done, nil
@@ -145,17 +159,6 @@ func (r *redaction) try(ctx context.Context) (Done, error) {
 		return r.done, err
 	}
 	return r.done, r.bury(ctx)
-}
-
-// takeOver converts an imported tombstone to our own, with our reason and time.
-func (r *redaction) takeOver(ctx context.Context, t cas.Tombstone) (_ cas.Tombstone, err error) {
-	sole, err := r.store.LockExclusive(ctx)
-	if err != nil {
-		return t, err
-	}
-	defer func() { err = errors.Join(err, sole.Release()) }()
-	t.Reason, t.At, t.Foreign = r.options.Reason, r.options.Now().UnixMilli(), false
-	return t, sole.Redact(t)
 }
 
 // readHeads returns the heads of all threads, including those of other homes that use the store, with keys of
@@ -194,32 +197,25 @@ func sameDir(a, b string) bool {
 }
 
 // bury stores the tombstone if the threads are unchanged, while no process puts nodes.
-func (r *redaction) bury(ctx context.Context) (err error) {
+func (r *redaction) bury(ctx context.Context) error {
 	sealed, err := seal.New(r.store, seal.Options{}).Seal(ctx, r.node.Hash)
 	if err != nil && ctx.Err() != nil {
 		return err
 	}
 	// A node that can't be sealed because something below it is missing can still be redacted; its tombstone
 	// has no seal.
-	sole, err := r.store.LockExclusive(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, sole.Release()) }()
-	now, err := r.readHeads(ctx)
-	if err != nil {
-		return err
-	}
-	if !maps.Equal(now, r.heads) {
-		return errMoved
-	}
 	r.done.Type, r.done.Seal = r.node.Type, sealed.String()
 	at := r.options.Now().UnixMilli()
+	tombstones := []cas.Tombstone{{Hash: r.node.Hash, Type: r.node.Type, Reason: r.options.Reason, Seal: sealed, At: at}}
 	for _, n := range r.half {
-		if err := sole.Redact(cas.Tombstone{Hash: n.Hash, Type: n.Type, Reason: r.options.Reason, At: at}); err != nil {
-			return err
-		}
+		tombstones = append(tombstones, cas.Tombstone{Hash: n.Hash, Type: n.Type, Reason: r.options.Reason, At: at})
 		r.done.Half = append(r.done.Half, n.Hash)
 	}
-	return sole.Redact(cas.Tombstone{Hash: r.node.Hash, Type: r.node.Type, Reason: r.options.Reason, Seal: sealed, At: at})
+	return r.store.Redact(ctx, func() error {
+		now, err := r.readHeads(ctx)
+		if err == nil && !maps.Equal(now, r.heads) {
+			err = errMoved
+		}
+		return err
+	}, tombstones...)
 }

@@ -3,7 +3,6 @@ package redact_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -11,12 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/castest"
 	"github.com/united-workforce/uwf/cas/fsck"
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/gc"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/internal/steptest"
+	"github.com/united-workforce/uwf/cas/record"
 	"github.com/united-workforce/uwf/cas/redact"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
@@ -43,7 +44,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	ctx := t.Context()
 	home := t.TempDir()
-	s, err := fsstore.Open(ctx, filepath.Join(home, "cas"), fsstore.Options{Home: home, Flush: "none"})
+	s, err := fsstore.Open(ctx, filepath.Join(home, "cas"), fsstore.Options{Home: home})
 	require.NoError(t, err)
 	w := &world{t: t, home: home, store: s, index: fileheads.Open(home, durable.OS())}
 	b := cas.NewBatch(s, clock)
@@ -201,7 +202,7 @@ func TestSharedWithAnotherHome(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	home := t.TempDir()
-	other, err := fsstore.Open(t.Context(), w.store.Dir(), fsstore.Options{Home: home, Flush: "none"})
+	other, err := fsstore.Open(t.Context(), w.store.Dir(), fsstore.Options{Home: home})
 	require.NoError(t, err)
 	b := cas.NewBatch(other, clock)
 	_, err = b.Add(t.Context(), protocol.Text("it is used"))
@@ -326,38 +327,56 @@ func TestNothingComesBackAfterTheCollector(t *testing.T) {
 	require.False(t, there)
 }
 
-// A damaged tombstone is reported; one in the wrong directory is moved back.
+// A damaged tombstone is reported, and the content doesn't come back.
 func TestDamagedTombstone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	turn := w.turn(0)
 	_, err := w.redact(turn, redact.Options{Reason: "why"})
 	require.NoError(t, err)
-	path := w.store.Path(turn)
-	good, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.NoError(t, os.Chmod(path, 0o644))
+	r := castest.FindRecord(t, w.store.Dir(), turn)
+	good := r.Body()
 	for i := range good {
-		for _, bad := range [][]byte{append(append([]byte{}, good[:i]...), append([]byte{good[i] ^ 4}, good[i+1:]...)...), good[:i]} {
-			require.NoError(t, os.WriteFile(path, bad, 0o644))
-			_, err := w.store.Get(t.Context(), turn)
-			var corrupt *cas.CorruptError
-			require.ErrorAs(t, err, &corrupt, "byte %d", i)
+		r.Overwrite(i, []byte{good[i] ^ 4})
+		_, err := w.store.Get(t.Context(), turn)
+		require.ErrorAs(t, err, new(*cas.CorruptError), "byte %d", i)
+		if i < len(good)-1 {
+			r.Overwrite(i, good[i:i+1])
 		}
 	}
 	report, err := fsck.Run(t.Context(), w.store, fsck.Options{Home: w.home, Now: clock})
 	require.NoError(t, err)
 	require.Len(t, report.Faults, 1)
 	require.Equal(t, fsck.Damaged, report.Faults[0].Kind)
+}
 
-	elsewhere := filepath.Join(filepath.Dir(filepath.Dir(path)), "00")
-	require.NoError(t, os.MkdirAll(elsewhere, 0o755))
-	require.NoError(t, os.Remove(path))
-	require.NoError(t, os.WriteFile(filepath.Join(elsewhere, filepath.Base(path)), good, 0o644))
-	report, err = fsck.Run(t.Context(), w.store, fsck.Options{Home: w.home, Now: clock, Repair: true})
+// A redaction overwrites the content in segments and packs, also what an interrupted one has left.
+func TestContentIsGone(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	w := newWorld(t)
+	later := gc.Options{Homes: []string{w.home}, Now: func() time.Time { return time.Now().Add(time.Hour) }}
+	_, err := gc.Run(ctx, w.store, later)
 	require.NoError(t, err)
-	require.True(t, report.Sound(), "%v", report.Faults)
-	w.gone(turn)
+	whole, err := w.store.Get(ctx, w.turn(0))
+	require.NoError(t, err)
+	require.NoError(t, w.store.Put(ctx, whole), "so that it is in the log, too")
+	castest.FindRecord(t, w.store.Dir(), whole.Hash)
+	before := w.store.Where(w.turn(1))
+	_, err = w.redact(whole.Hash, redact.Options{Reason: "why"})
+	require.NoError(t, err)
+	w.gone(whole.Hash)
+	castest.RequireErased(t, w.store.Dir(), whole.Payload[len(whole.Payload)/2:])
+	require.Equal(t, before, w.store.Where(w.turn(1)), "other nodes stay where they are")
+
+	tombstone := castest.FindRecord(t, w.store.Dir(), whole.Hash).Body()
+	castest.Forge(t, w.store.Dir(), record.Node, whole.Hash.Number(), cas.MarshalFile(whole))
+	castest.Forge(t, w.store.Dir(), record.Tombstone, whole.Hash.Number(), tombstone)
+	again, err := w.redact(whole.Hash, redact.Options{Reason: "why"})
+	require.NoError(t, err)
+	require.True(t, again.Already)
+	castest.RequireErased(t, w.store.Dir(), whole.Payload[len(whole.Payload)/2:])
+	w.sound(1)
 }
 
 // Forged tombstones in place of nodes that a chain needs are faults.
@@ -370,10 +389,7 @@ func TestTombstoneInTheWay(t *testing.T) {
 	} {
 		w := newWorld(t)
 		h := pick(w)
-		sole, err := w.store.LockExclusive(t.Context())
-		require.NoError(t, err)
-		require.NoError(t, sole.Redact(cas.Tombstone{Hash: h, Type: h}))
-		require.NoError(t, sole.Release())
+		require.NoError(t, w.store.Redact(t.Context(), func() error { return nil }, cas.Tombstone{Hash: h, Type: h}))
 		report, err := fsck.Run(t.Context(), w.store, fsck.Options{Home: w.home, Now: clock})
 		require.NoError(t, err)
 		require.NotEmpty(t, report.Faults, name)

@@ -6,27 +6,34 @@ import (
 	"io/fs"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/fsstore"
 )
+
+// Store is a store that keeps seals.
+type Store interface {
+	cas.Store
+	// Seal returns the stored seal of a node, zero without one.
+	Seal(h cas.Hash) (cas.Seal, error)
+	// KeepSeals stores seals durably. It returns a [*cas.SealError] if a node already has a different one.
+	KeepSeals(ctx context.Context, seals map[cas.Hash]cas.Seal) error
+	// Originals reports whether it belongs to the original, and can't keep any.
+	Originals() bool
+}
 
 // Keeper seals nodes of a store and stores the seals there. It trusts stored seals.
 type Keeper struct {
-	store  *fsstore.Store
+	store  Store
 	sealer *Sealer
-	fresh  []fsstore.Sealed
+	fresh  map[cas.Hash]cas.Seal
 	// New is the number of newly sealed nodes.
 	New int
 }
 
-// perCommit is the number of seals written at once.
-const perCommit = 5_000
-
 // NewKeeper returns a Keeper for a store.
-func NewKeeper(s *fsstore.Store) *Keeper {
-	k := &Keeper{store: s}
+func NewKeeper(s Store) *Keeper {
+	k := &Keeper{store: s, fresh: map[cas.Hash]cas.Seal{}}
 	k.sealer = New(s, Options{Known: s.Seal, Fresh: func(h cas.Hash, seal cas.Seal) error {
 		k.New++
-		k.fresh = append(k.fresh, fsstore.Sealed{Hash: h, Seal: seal})
+		k.fresh[h] = seal
 		return nil
 	}})
 	return k
@@ -37,16 +44,13 @@ func (k *Keeper) Seal(ctx context.Context, h cas.Hash) (cas.Seal, error) {
 	return k.sealer.Seal(ctx, h)
 }
 
-// Flush makes the seals durable. It returns the errors of [fsstore.Store.KeepSeals].
+// Flush makes the seals durable. It returns the errors of KeepSeals.
 func (k *Keeper) Flush(ctx context.Context) error {
-	for len(k.fresh) > 0 {
-		n := min(len(k.fresh), perCommit)
-		if err := k.store.KeepSeals(ctx, k.fresh[:n]...); err != nil {
-			return err
-		}
-		k.fresh = k.fresh[n:]
+	err := k.store.KeepSeals(ctx, k.fresh)
+	if err == nil {
+		clear(k.fresh)
 	}
-	return nil
+	return err
 }
 
 // Kept is the result of [Keep].
@@ -58,7 +62,7 @@ type Kept struct {
 
 // Keep seals a node and stores the seals where supported. It returns the errors of [Sealer.Seal].
 func Keep(ctx context.Context, s cas.Store, h cas.Hash) (k Kept, err error) {
-	files, ok := s.(*fsstore.Store)
+	files, ok := s.(Store)
 	if !ok || files.Originals() {
 		k.Err = errors.New("the store cannot keep seals")
 		k.Seal, err = New(s, Options{}).Seal(ctx, h)

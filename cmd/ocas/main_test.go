@@ -9,6 +9,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/castest"
 	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/util/tmpfstest"
 )
@@ -30,7 +32,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"damage": damage, "unhex": unhex, "prose": prosetest.StoryProse[*testscript.TestScript], "code": prosetest.StoryCode[*testscript.TestScript],
+			"damage": damage, "flipbit": flipBit, "unhex": unhex, "prose": prosetest.StoryProse[*testscript.TestScript], "code": prosetest.StoryCode[*testscript.TestScript],
 		},
 	})
 }
@@ -46,6 +48,21 @@ func damage(ts *testscript.TestScript, neg bool, args []string) {
 	data[len(data)/2] ^= 1
 	ts.Check(os.Remove(path))
 	ts.Check(os.WriteFile(path, data, 0o444))
+}
+
+// failing makes a story fail instead of a test.
+type failing struct{ *testscript.TestScript }
+
+func (f failing) Errorf(format string, args ...any) { f.Logf(format, args...) }
+func (f failing) FailNow()                          { f.Fatalf("failed") }
+
+// flipBit flips a bit in the middle of a node's record: flipbit file, which contains the node's hash.
+func flipBit(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: flipbit file")
+	}
+	h := cas.Hash(strings.TrimSpace(ts.ReadFile(args[0])))
+	castest.FindRecord(failing{ts}, filepath.Join(ts.Getenv("UWF_HOME"), "cas"), h).Flip()
 }
 
 // unhex writes the bytes given as hexadecimal digits in a file: unhex from to.

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/castest"
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
@@ -25,12 +26,7 @@ import (
 // flip damages the file of a node.
 func (s *site) flip(h protocol.Hash) {
 	s.Helper()
-	path := s.engine.Reader.Store.(*fsstore.Store).Path(h)
-	data, err := os.ReadFile(path)
-	require.NoError(s, err)
-	data[len(data)/2] ^= 1
-	require.NoError(s, os.Chmod(path, 0o600))
-	require.NoError(s, os.WriteFile(path, data, 0o600))
+	castest.FindRecord(s, s.engine.Reader.Store.(*fsstore.Store).Dir(), h).Flip()
 }
 
 // says loads a page whose text must contain these words.

@@ -19,6 +19,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/castest"
 	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/util/tmpfstest"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
@@ -91,6 +93,7 @@ func stories(files []string) testscript.Params {
 			"json":    cmdJSON,
 			"jsonis":  cmdJSONIs,
 			"flipbit": cmdFlipBit,
+			"forge":   cmdForge,
 			"damage":  cmdDamage,
 			"model":   cmdModel,
 			"prose":   prosetest.StoryProse[*testscript.TestScript],
@@ -143,17 +146,32 @@ func cmdJSONIs(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// cmdFlipBit damages a node file: flipbit <hash> flips a bit in its middle.
+// failing makes a story fail instead of a test.
+type failing struct{ *testscript.TestScript }
+
+func (f failing) Errorf(format string, args ...any) { f.Logf(format, args...) }
+func (f failing) FailNow()                          { f.Fatalf("failed") }
+
+// cmdFlipBit damages a node: flipbit <hash> [<home>] flips a bit in the middle of its record.
 func cmdFlipBit(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: flipbit hash")
+	if neg || len(args) < 1 || len(args) > 2 {
+		ts.Fatalf("usage: flipbit hash [home]")
 	}
-	path := filepath.Join(ts.Getenv("UWF_HOME"), "cas", "nodes", args[0][:2], args[0]+".bin")
-	data, err := os.ReadFile(path)
-	ts.Check(err)
-	data[len(data)/2] ^= 1
-	ts.Check(os.Chmod(path, 0o644))
-	ts.Check(os.WriteFile(path, data, 0o444))
+	home := ts.Getenv("UWF_HOME")
+	if len(args) == 2 {
+		home = ts.MkAbs(args[1])
+	}
+	castest.FindRecord(failing{ts}, filepath.Join(home, "cas"), cas.Hash(args[0])).Flip()
+}
+
+// cmdForge puts the content of another node in the place of a node: forge <hash> <other hash> <home>.
+func cmdForge(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: forge hash other home")
+	}
+	store := filepath.Join(ts.MkAbs(args[2]), "cas")
+	other := castest.FindRecord(failing{ts}, store, cas.Hash(args[1]))
+	castest.FindRecord(failing{ts}, store, cas.Hash(args[0])).Replace(other.Body())
 }
 
 // cmdDamage flips a bit in the middle of a file: damage path.

@@ -39,7 +39,7 @@ func race(t *testing.T, ahead time.Duration) {
 	var sides []*side
 	for i := range time.Duration(2) {
 		now := func() time.Time { return time.Now().Add(i * ahead) }
-		r, err := storeremote.Open(t.Context(), team, storeremote.Options{Hash: cas.XXH3, Program: "test", Flush: "none", Now: now})
+		r, err := storeremote.Open(t.Context(), team, storeremote.Options{Hash: cas.XXH3, Program: "test", Now: now})
 		require.NoError(t, err)
 		sides = append(sides, newSide(t, r))
 	}

@@ -41,7 +41,7 @@ type side struct {
 func newSide(t *testing.T, r remote.Remote) *side {
 	t.Helper()
 	dir := t.TempDir()
-	s, err := fsstore.Open(context.Background(), filepath.Join(dir, "cas"), fsstore.Options{Home: dir, Flush: "none"})
+	s, err := fsstore.Open(context.Background(), filepath.Join(dir, "cas"), fsstore.Options{Home: dir})
 	require.NoError(t, err)
 	x := fileheads.Open(dir, durable.OS())
 	out := &side{t: t, dir: dir}

@@ -60,7 +60,7 @@ func (w *world) crowd(b testing.TB, n int) place {
 
 // open opens the store of a home and finds the head of its thread.
 func open(b testing.TB, p place) (*fsstore.Store, cas.Hash) {
-	s, err := fsstore.Open(b.Context(), filepath.Join(p.home, "cas"), fsstore.Options{Home: p.home, Flush: "none"})
+	s, err := fsstore.Open(b.Context(), filepath.Join(p.home, "cas"), fsstore.Options{Home: p.home})
 	require.NoError(b, err)
 	head, err := fileheads.Open(p.home, durable.OS()).Head(b.Context(), p.thread)
 	require.NoError(b, err)
@@ -146,7 +146,7 @@ func text(n int) string { return fmt.Sprintf("node %d says something, but not mu
 
 // fill puts n texts into a store without flushing them.
 func fill(b testing.TB, dir string, n int) {
-	s, err := fsstore.Open(b.Context(), dir, fsstore.Options{Flush: "none"})
+	s, err := fsstore.Open(b.Context(), dir, fsstore.Options{})
 	require.NoError(b, err)
 	const atOnce = 10_000
 	for done := 0; done < n; {

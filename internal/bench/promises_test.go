@@ -35,8 +35,6 @@ func BenchmarkPromise(b *testing.B) {
 			build(b, w.program(name), "cmd/"+name)
 		}
 	}
-	mode, why := durable.SafeMode(w.dir, w.dir)
-	b.Logf("flush %s, because %s", mode, why)
 	for _, r := range w.rows() {
 		b.Run(r.name, r.run)
 	}
@@ -108,28 +106,21 @@ func (w *world) withoutAgent(b testing.TB) float64 {
 	return step - agent + timed(w.empty)(b)
 }
 
-// floor is the minimum cost of a step: two programs one after the other, and making the files of a step
-// durable as the store does, in the mode that is safe on this machine.
+// floor is the minimum cost of a step: two programs one after the other, and making what a step writes durable
+// as the store does.
 func (w *world) floor(b testing.TB) {
 	w.empty(b)
 	w.empty(b)
-	require.NoError(b, w.flushes(w.fresh(1)))
+	require.NoError(b, w.flushes())
 }
 
-// flushes makes the files of a step durable: four new nodes (output, detail, prompt, step) and the file of
-// the heads.
-func (w *world) flushes(number int) error {
-	mode, _ := durable.SafeMode(w.dir, w.dir)
-	var files []durable.File
-	for i := range 4 {
-		dir := w.path("floor", fmt.Sprint(i))
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return err
-		}
-		files = append(files, durable.File{Path: fmt.Sprint(dir, "/", number), Data: make([]byte, 600), Perm: 0o444})
-	}
+// flushes makes what a step writes durable: four new nodes (output, detail, prompt, step) in the log, and the file
+// of the heads.
+func (w *world) flushes() error {
+	const nodes, size = 4, 600
 	return errors.Join(
-		durable.WriteAll(durable.OS(), files, mode),
+		os.MkdirAll(w.path("floor"), 0o755),
+		durable.OS().Append(w.path("floor", "log"), make([]byte, nodes*size), 0o644, durable.FullFlush),
 		durable.WriteFile(durable.OS(), w.path("floor", "head"), make([]byte, 60), 0o644))
 }
 
@@ -275,9 +266,9 @@ func (w *world) loadRows() []row {
 		}
 	}
 	floor := func(b testing.TB) func(i int) error {
-		first, empty := w.fresh(all), w.helper(b, "empty")
-		return func(i int) error {
-			return errors.Join(w.flushes(first+i), exec.Command(empty).Run(), exec.Command(empty).Run())
+		empty := w.helper(b, "empty")
+		return func(int) error {
+			return errors.Join(w.flushes(), exec.Command(empty).Run(), exec.Command(empty).Run())
 		}
 	}
 	r := versus(fmt.Sprintf("load/%d threads, %d steps each, 2 at once", threads, stepsEach), perStep(steps), 4, "2 empty programs, same flushes, 2 at once", perStep(floor))

@@ -67,7 +67,7 @@ var onlyIn = map[string][]string{
 	prefix + "internal/thirdparty/jsonschema": {"util/jsonschema", "internal/thirdparty/"},
 	"github.com/goccy/go-yaml":                {"util/"},
 	"github.com/zeebo/xxh3":                   {"cas"},
-	"github.com/klauspost/compress/":          {"cas/bundle"},
+	"github.com/klauspost/compress/":          {"cas/bundle", "cas/fsstore", "cas/castest"},
 	"github.com/urfave/cli/":                  {"cmd/", "util/cmdline", "util/cmdreftest", "cas/ocascli", "ext/temporal/uwf-temporal"},
 	"go.temporal.io/":                         {"ext/temporal/"},
 	"github.com/jackc/pgx/":                   {"ext/postgres/pgstore", "ext/postgres/internal/pgtest"},

@@ -89,10 +89,16 @@ func TestBrokenPromisesAreFound(t *testing.T) {
 			require.NoError(t, note(s.ledger.path, entry{s.base, "0000000000000", "0000000000001"}))
 		}, "lost: the agent finished"},
 		"a node that is damaged": {func(t *testing.T, s *stage) {
-			nodes, err := filepath.Glob(filepath.Join(s.home, "cas", "nodes", "*", s.promise.last(s.base)+".bin"))
+			segments, err := filepath.Glob(filepath.Join(s.home, "cas", "log", "*.seg"))
 			require.NoError(t, err)
-			require.Len(t, nodes, 1)
-			require.NoError(t, replace(nodes[0], []byte("x")))
+			for _, path := range segments {
+				data, err := os.ReadFile(path)
+				require.NoError(t, err)
+				for i := 40; i < len(data); i += 40 {
+					data[i] ^= 1
+				}
+				require.NoError(t, replace(path, data))
+			}
 		}, "is corrupt"},
 	} {
 		t.Run(name, func(t *testing.T) {

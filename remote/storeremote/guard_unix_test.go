@@ -26,7 +26,7 @@ func TestGuard(t *testing.T) {
 	dir := filepath.Join(above, "team")
 	require.NoError(t, os.Mkdir(dir, 0o755))
 	open := func(o storeremote.Options) error {
-		o.Hash, o.Flush, o.Now = cas.XXH3, "none", time.Now
+		o.Hash, o.Now = cas.XXH3, time.Now
 		_, err := storeremote.Open(t.Context(), dir, o)
 		return err
 	}

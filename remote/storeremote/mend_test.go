@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/castest"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
 	"github.com/united-workforce/uwf/remote/remotetest"
@@ -22,7 +23,7 @@ func TestRepaired(t *testing.T) {
 	t.Parallel()
 	ctx, dir := t.Context(), filepath.Join(t.TempDir(), "team")
 	open := func() *storeremote.Remote {
-		r, err := storeremote.Open(ctx, dir, storeremote.Options{Hash: cas.XXH3, Program: "test", Flush: "none", Now: time.Now})
+		r, err := storeremote.Open(ctx, dir, storeremote.Options{Hash: cas.XXH3, Program: "test", Now: time.Now})
 		require.NoError(t, err)
 		return r
 	}
@@ -33,7 +34,9 @@ func TestRepaired(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 	}
 	bad := c.Heads[1]
-	damage(filepath.Join(dir, "cas", "nodes", string(bad[:2]), string(bad)+".bin"), "damaged")
+	record := castest.FindRecord(t, filepath.Join(dir, "cas"), bad)
+	record.Flip()
+	damaged := record.Body()
 	missing, err := open().Missing(ctx, c.All(c.Head()))
 	require.NoError(t, err)
 	require.Equal(t, []cas.Hash{bad}, missing)
@@ -52,7 +55,7 @@ func TestRepaired(t *testing.T) {
 	require.Empty(t, missing)
 	kept, err := os.ReadFile(filepath.Join(dir, "cas", "quarantine", string(bad)+".bin"))
 	require.NoError(t, err)
-	require.Equal(t, "damaged", string(kept))
+	require.Equal(t, damaged, kept)
 
 	o := remote.Object{ID: remote.ObjectID(remote.File, []byte("x"), "sha1"), Kind: remote.File, Content: []byte("x")}
 	require.NoError(t, open().PutObjects(ctx, []remote.Object{o}))

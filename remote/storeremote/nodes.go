@@ -359,7 +359,7 @@ func (r *Remote) PutObjects(ctx context.Context, objects []remote.Object) error 
 		return err
 	}
 	for _, files := range levels { // write lower levels first, because an existing directory counts as complete, even after a power failure
-		if err := durable.WriteAll(r.disk, files, durable.Full); err != nil {
+		if err := durable.WriteAll(r.disk, files); err != nil {
 			return err
 		}
 	}

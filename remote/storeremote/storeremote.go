@@ -37,7 +37,6 @@ import (
 type Options struct {
 	Hash    cas.Algorithm    // hash function for a new store
 	Program string           // name of the serving program, for display
-	Flush   string           // see [fsstore.Options]
 	Now     func() time.Time // required
 	// Shared means that the user trusts everyone who can write to the directory.
 	Shared bool
@@ -64,8 +63,7 @@ func Open(ctx context.Context, dir string, o Options) (*Remote, error) {
 		return nil, err
 	}
 	disk := durable.Rooted(dir)
-	s, err := fsstore.Open(ctx, filepath.Join(dir, "cas"), fsstore.Options{Home: dir, Hash: o.Hash, Flush: o.Flush,
-		FS: disk})
+	s, err := fsstore.Open(ctx, filepath.Join(dir, "cas"), fsstore.Options{Home: dir, Hash: o.Hash, FS: disk})
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ func TestConformance(t *testing.T) {
 	remotetest.Run(t, func(t *testing.T, a cas.Algorithm) remotetest.Open {
 		dir := filepath.Join(t.TempDir(), "team")
 		return func(t testing.TB) remote.Remote {
-			r, err := storeremote.Open(t.Context(), dir, storeremote.Options{Hash: a, Program: "test", Flush: "none", Now: time.Now})
+			r, err := storeremote.Open(t.Context(), dir, storeremote.Options{Hash: a, Program: "test", Now: time.Now})
 			require.NoError(t, err)
 			return r
 		}
@@ -41,7 +41,7 @@ func TestUnreadableLease(t *testing.T) {
 				at = at.Add(time.Millisecond)
 				return at
 			}
-			r, err := storeremote.Open(ctx, dir, storeremote.Options{Hash: cas.XXH3, Program: "test", Flush: "none", Now: now})
+			r, err := storeremote.Open(ctx, dir, storeremote.Options{Hash: cas.XXH3, Program: "test", Now: now})
 			require.NoError(t, err)
 			c := remotetest.NewChain(t, cas.XXH3, "p", 1)
 			c.Push(r, c.Head())

@@ -300,7 +300,7 @@ func (g git) writeObject(sum, text string) error {
 		return err
 	}
 	return durable.WriteAll(durable.OS(), []durable.File{{Path: loosePath(g.store(), sum), Data: zipped.Bytes(),
-		Perm: 0o444}}, durable.Full)
+		Perm: 0o444}})
 }
 
 // has reports whether an object exists.

@@ -125,11 +125,10 @@ const atOnce = 200
 
 // flushedAtOnce returns git without its own flushing, where the whole file system can be flushed.
 func (g git) flushedAtOnce(store string) (git, func() error) {
-	disk, ok := durable.OS().(durable.WholeFS)
-	if !ok || !disk.FlushesAll([]string{store}) {
+	if !durable.FlushesAll(store) {
 		return g, func() error { return nil }
 	}
-	return g.with([][2]string{{"core.fsync", "none"}}), func() error { return disk.SyncAll(store) }
+	return g.with([][2]string{{"core.fsync", "none"}}), func() error { return durable.SyncAll(store) }
 }
 
 // missing returns the option that allows a tree to reference objects missing from the repository.

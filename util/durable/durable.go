@@ -38,8 +38,6 @@ type FS interface {
 	// Touch sets the modification time of path to now, by the clock that also stamps writes. It isn't
 	// flushed.
 	Touch(path string) error
-	// StartSync passes the content of path to the device, like StartFlush.
-	StartSync(path string) error
 	// SyncFile and SyncDir make the content of path, or the names in it, durable.
 	SyncFile(path string) error
 	SyncDir(path string) error
@@ -50,9 +48,8 @@ type Flush int
 
 // The levels of flushing.
 const (
-	NoFlush    Flush = iota // in the page cache: survives a kill, but not a power cut
-	StartFlush              // passed to the device, which can still cache it; a later flush on the same disk completes it
-	FullFlush               // durable on the disk
+	NoFlush   Flush = iota // in the page cache: survives a kill, but not a power cut
+	FullFlush              // durable on the disk
 )
 
 // NewFile is a file being written that is too large for memory. It has a temporary name until
@@ -153,14 +150,10 @@ func writeAndFlush(f *os.File, data []byte, flush Flush) error {
 	if _, err := f.Write(data); err != nil {
 		return err
 	}
-	switch flush {
-	case StartFlush:
-		return startFlush(f, int64(len(data)))
-	case FullFlush:
+	if flush == FullFlush {
 		return f.Sync()
-	default:
-		return nil
 	}
+	return nil
 }
 
 // Rename implements FS.
@@ -200,15 +193,6 @@ func (osFS) MkdirAll(path string, perm fs.FileMode) error { return os.MkdirAll(p
 
 // Touch implements FS.
 func (osFS) Touch(path string) error { return pathError("touch", path, touch(path)) }
-
-// StartSync implements FS.
-func (osFS) StartSync(path string) error {
-	f, err := openForSync(path)
-	if err != nil {
-		return pathError("flush", path, err)
-	}
-	return pathError("flush", path, startFlush(f, 0), f.Close())
-}
 
 // SyncFile implements FS.
 func (osFS) SyncFile(path string) error {

@@ -52,7 +52,7 @@ func fillUp(args []string) error {
 		filepath.Join(args[0], "node"): durable.WriteAll(fsys, []durable.File{
 			{Path: filepath.Join(args[0], "other"), Data: []byte("fits"), Perm: 0o444},
 			{Path: filepath.Join(args[0], "node"), Data: tooLong, Perm: 0o444},
-		}, durable.Full),
+		}),
 	} {
 		if pe := (*os.PathError)(nil); !errors.As(err, &pe) || pe.Path != path || !errors.Is(err, syscall.EFBIG) {
 			return fmt.Errorf("%s: want %w with that path, got %w", path, syscall.EFBIG, err)

@@ -46,34 +46,56 @@ func LockShared(ctx context.Context, path string) (*Held, error) {
 	return wait(ctx, path, openShared)
 }
 
-// turnSuffix is the suffix of the file that shows that a process waits for exclusive access; turnPatience is
-// how long others give way. After that time the waiting process has the lock, unless another one holds it for
-// long.
+// turnSuffix is the suffix of the file that shows that a process waits for exclusive access. It shows that for
+// turnLength at a time, during which others give way; if one holds the lock for longer, it pauses, so that
+// nobody waits for the sake of a lock that isn't free anyway.
 const (
-	turnSuffix   = ".turn"
-	turnPatience = 2 * time.Second
+	turnSuffix = ".turn"
+	turnLength = 50 * time.Millisecond
+	turnPause  = 20 * turnLength
 )
 
-// LockExclusive is [Lock] for a lock that is nearly always held shared: callers of [YieldToExclusive] let it go first.
+// LockExclusive is [Lock] for a lock that is nearly always held shared: callers of [YieldToExclusive] let it go
+// first, but only for a moment.
 func LockExclusive(ctx context.Context, path string) (*Held, error) {
-	turn, err := Lock(ctx, path+turnSuffix)
-	if err != nil {
-		return nil, err
+	notify, _ := ctx.Value(waitingKey{}).(func(string))
+	quiet := WithWaiting(ctx, nil)
+	for waited := time.Duration(0); ; waited += turnLength + turnPause {
+		held, err := lockWithin(quiet, turnLength, path+turnSuffix)
+		if err == nil {
+			turn := held
+			held, err = lockWithin(quiet, turnLength, path)
+			if ended := turn.Unlock(); ended != nil && err == nil {
+				return nil, errors.Join(ended, held.Unlock())
+			}
+		}
+		if errors.Is(err, ErrLocked) && ctx.Err() == nil {
+			held, err = lockWithin(quiet, turnPause, path)
+		}
+		if !errors.Is(err, ErrLocked) || ctx.Err() != nil {
+			return held, err
+		}
+		if notify != nil && waited >= notifyAfter {
+			notify(path)
+			notify = nil
+		}
 	}
-	held, err := Lock(ctx, path)
-	if ended := turn.Unlock(); ended != nil && err == nil {
-		return nil, errors.Join(ended, held.Unlock())
-	}
-	return held, err
 }
 
-// YieldToExclusive waits, before acquiring a shared lock, up to two seconds for a waiting [LockExclusive]. A process that
-// already holds the lock must not call it, because both would wait for each other.
+func lockWithin(ctx context.Context, limit time.Duration, path string) (*Held, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return Lock(ctx, path)
+}
+
+// YieldToExclusive waits, before acquiring a shared lock, for a waiting [LockExclusive], at most twice as long as
+// that waits in one turn. A process that already holds the lock must not call it, because both would wait for each
+// other.
 func YieldToExclusive(ctx context.Context, path string) {
 	if _, err := os.Lstat(path + turnSuffix); err != nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, turnPatience)
+	ctx, cancel := context.WithTimeout(ctx, 2*turnLength)
 	defer cancel()
 	if turn, err := LockShared(ctx, path+turnSuffix); err == nil {
 		_ = turn.Unlock()

@@ -20,23 +20,21 @@ import (
 func TestPromiseHoldsAnywhere(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		mode  durable.Mode
-		model durabletest.Model
-		holds bool
+		flushes bool
+		model   durabletest.Model
+		holds   bool
 	}{
-		"full":                        {durable.Full, durabletest.Posix, true},
-		"full, ordered":               {durable.Full, durabletest.Ordered, true},
-		"batch, ordered":              {durable.Batch, durabletest.Ordered, true},
-		"batch is not for every disk": {durable.Batch, durabletest.Posix, false},
-		"nothing flushed":             {durable.None, durabletest.Posix, false},
-		"nothing flushed, which no journal forgives": {durable.None, durabletest.Ordered, false},
+		"flushed":          {true, durabletest.Posix, true},
+		"flushed, ordered": {true, durabletest.Ordered, true},
+		"nothing flushed":  {false, durabletest.Posix, false},
+		"nothing flushed, which no journal forgives": {false, durabletest.Ordered, false},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			root := t.TempDir()
 			rec := durabletest.NewRecorder(durable.OS(), root)
-			commitTwice(t, rec, root, tt.mode)
+			commitTwice(t, rec, root, tt.flushes)
 			broken := firstBroken(t, rec.Ops(), tt.model, checkPromise)
 			if tt.holds {
 				require.NoError(t, broken)
@@ -48,7 +46,7 @@ func TestPromiseHoldsAnywhere(t *testing.T) {
 }
 
 // commitTwice writes two steps of four nodes, and the head after each.
-func commitTwice(t *testing.T, fsys durable.FS, root string, mode durable.Mode) {
+func commitTwice(t *testing.T, fsys durable.FS, root string, flushes bool) {
 	t.Helper()
 	for step := range 2 {
 		var files []durable.File
@@ -56,7 +54,14 @@ func commitTwice(t *testing.T, fsys durable.FS, root string, mode durable.Mode) 
 			path := filepath.Join(root, "nodes", fmt.Sprintf("%02d", i), fmt.Sprintf("s%d.bin", step))
 			files = append(files, durable.File{Path: path, Data: []byte(whole(step)), Perm: 0o444})
 		}
-		require.NoError(t, durable.WriteAll(fsys, files, mode))
+		if flushes {
+			require.NoError(t, durable.WriteAll(fsys, files))
+		} else {
+			for _, f := range files {
+				require.NoError(t, fsys.MkdirAll(filepath.Dir(f.Path), 0o755))
+				require.NoError(t, durable.Replace(fsys, f.Path, f.Data, f.Perm))
+			}
+		}
 		require.NoError(t, durable.WriteFile(fsys, filepath.Join(root, "head"), fmt.Append(nil, step), 0o644))
 	}
 }
@@ -155,20 +160,7 @@ func TestReplay(t *testing.T) {
 			},
 			want: []string{"f= g=x", "f=ab g=x", "f=ab00 g=x", "f=abcd g=x"},
 		},
-		"a journal keeps what the device was handed": {
-			model: durabletest.Ordered,
-			do: func(t *testing.T, fsys durable.FS, at func(string) string) {
-				write(durable.StartFlush)(t, fsys, at)
-				require.NoError(t, fsys.Append(at("g"), []byte("x"), 0o644, durable.FullFlush))
-			},
-			want: []string{"f=abcd g=x"},
-		},
-		"a journal that commits by itself keeps what the device was handed": {
-			model: durabletest.Ordered,
-			do:    write(durable.StartFlush),
-			want:  []string{"", "f=abcd"},
-		},
-		"a name whose content the device was not handed": {
+		"a journal that commits by itself": {
 			model: durabletest.Ordered,
 			do:    write(durable.NoFlush),
 			want:  []string{"", "f=", "f=ab", "f=ab00", "f=abcd"},

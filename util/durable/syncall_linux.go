@@ -8,31 +8,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FlushesAll implements WholeFS. On the file systems listed here, syncfs flushes contents, names and the
-// device's cache. It reports errors since Linux 5.8.
-func (osFS) FlushesAll(dirs []string) bool {
-	if !kernelSince(5, 8) {
+// FlushesAll reports whether [SyncAll] makes everything on the file system of a directory durable and reports
+// failure: on the file systems listed here, syncfs flushes contents, names and the device's cache, and it
+// reports errors since Linux 5.8.
+func FlushesAll(dir string) bool {
+	var sfs unix.Statfs_t
+	if !kernelSince(5, 8) || unix.Statfs(dir, &sfs) != nil {
 		return false
 	}
-	var first place
-	for i, dir := range dirs {
-		p, err := statExisting(dir)
-		switch {
-		case err != nil || i > 0 && p.dev != first.dev:
-			return false
-		case i == 0:
-			first = p
-		}
-	}
-	switch first.magic {
+	switch int64(sfs.Type) {
 	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC:
 		return true
 	}
 	return false
 }
 
-// SyncAll implements WholeFS.
-func (osFS) SyncAll(dir string) error {
+// SyncAll makes everything written to the file system of a directory durable, by any process.
+func SyncAll(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
 		return pathError("flush", dir, err)

@@ -148,69 +148,24 @@ type File struct {
 	Present bool
 }
 
-// Mode is the way in which WriteAll makes its files durable.
-type Mode int
-
-// The modes. Only Full is safe everywhere; [SafeMode] reports where Batch is.
-const (
-	// Full flushes each file before its rename, and each directory afterwards. Contents and names are durable
-	// when WriteAll returns.
-	Full Mode = iota
-	// Batch passes each file to the device, renames all of them, and then flushes once, which on a file
-	// system with one ordered journal completes everything before it. Contents and names are durable when
-	// WriteAll returns.
-	Batch
-	// None flushes nothing: the files survive a kill, but not a power cut.
-	None
-)
-
-// String returns full, batch or none.
-func (m Mode) String() string {
-	switch m {
-	case Full:
-		return "full"
-	case Batch:
-		return "batch"
-	default:
-		return "none"
-	}
-}
-
 // WriteAll writes files that nothing durable references yet, and creates missing directories. Each file is
-// written atomically. After an error some might have been written; temporary files are removed.
-func WriteAll(fsys FS, files []File, mode Mode) error {
-	return writeAll(fsys, files, mode, manyFiles)
-}
-
-// writeAll is WriteAll with a configurable threshold for many files.
-func writeAll(fsys FS, files []File, mode Mode, many int) error {
+// written atomically, and flushed before its rename, as each directory afterwards: contents and names are
+// durable when WriteAll returns. After an error some might have been written; temporary files are removed.
+func WriteAll(fsys FS, files []File) error {
 	dirs := parents(files)
-	if whole, ok := fsys.(WholeFS); ok && mode == Full && len(files) >= many && whole.FlushesAll(dirs) {
-		return writeMany(whole, files, dirs)
-	}
 	for _, dir := range dirs {
-		if err := makeParent(fsys, dir, mode); err != nil {
+		if err := MkdirAll(fsys, dir, 0o755); err != nil {
 			return err
 		}
 	}
 	missing, present := split(files)
-	if mode == Batch && len(missing) == 0 {
-		// Nothing is renamed, so if the journal has already committed these names, a flush of a directory
-		// would do nothing.
-		mode = Full
+	for _, f := range present {
+		if err := fsys.SyncFile(f.Path); err != nil {
+			return err
+		}
 	}
-	if err := flushPresent(fsys, present, mode); err != nil {
+	if err := writeMissing(fsys, missing); err != nil {
 		return err
-	}
-	if err := writeMissing(fsys, missing, mode); err != nil {
-		return err
-	}
-	switch {
-	case mode == None:
-		return nil
-	case mode == Batch && len(missing) > 0:
-		// The last rename follows everything else in the journal.
-		dirs = []string{filepath.Dir(missing[len(missing)-1].Path)}
 	}
 	for _, dir := range dirs {
 		if err := fsys.SyncDir(dir); err != nil {
@@ -231,28 +186,15 @@ func split(files []File) (missing, present []File) {
 	return missing, present
 }
 
-// flushPresent flushes contents; the names follow with the directories.
-func flushPresent(fsys FS, files []File, mode Mode) error {
-	flush := fsys.SyncFile
-	switch mode {
-	case None:
-		return nil
-	case Batch:
-		flush = fsys.StartSync
-	}
-	for _, f := range files {
-		if err := flush(f.Path); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // writeMissing writes all contents before it renames the first file.
-func writeMissing(fsys FS, files []File, mode Mode) error {
-	temps, err := writeTemps(fsys, files, mode.flush())
-	if err != nil {
-		return removing(fsys, temps, err)
+func writeMissing(fsys FS, files []File) error {
+	temps := make([]string, 0, len(files))
+	for _, f := range files {
+		temp, err := fsys.WriteTemp(f.Path, f.Data, f.Perm, FullFlush)
+		if err != nil {
+			return removing(fsys, temps, err)
+		}
+		temps = append(temps, temp)
 	}
 	for i, temp := range temps {
 		if err := fsys.Rename(temp, files[i].Path); err != nil {
@@ -260,43 +202,6 @@ func writeMissing(fsys FS, files []File, mode Mode) error {
 		}
 	}
 	return nil
-}
-
-// makeParent creates a directory. If a journal preserves the order, its name needs no separate flush.
-func makeParent(fsys FS, dir string, mode Mode) error {
-	if mode == Full {
-		return MkdirAll(fsys, dir, 0o755)
-	}
-	missing, err := missingDirs(dir)
-	if err != nil || len(missing) == 0 {
-		return err
-	}
-	return fsys.MkdirAll(dir, 0o755)
-}
-
-// writeTemps returns the temporary files that exist, even after an error.
-func writeTemps(fsys FS, files []File, flush Flush) ([]string, error) {
-	temps := make([]string, 0, len(files))
-	for _, f := range files {
-		temp, err := fsys.WriteTemp(f.Path, f.Data, f.Perm, flush)
-		if err != nil {
-			return temps, err
-		}
-		temps = append(temps, temp)
-	}
-	return temps, nil
-}
-
-// flush returns the level to which each content is flushed before its rename.
-func (m Mode) flush() Flush {
-	switch m {
-	case None:
-		return NoFlush
-	case Batch:
-		return StartFlush
-	default:
-		return FullFlush
-	}
 }
 
 // parents returns the distinct directories of the files, in order of appearance.
@@ -319,61 +224,4 @@ func removing(fsys FS, temps []string, err error) error {
 		errs = append(errs, fsys.Remove(temp))
 	}
 	return errors.Join(errs...)
-}
-
-// WholeFS is an FS that can possibly flush a whole file system at once.
-type WholeFS interface {
-	FS
-	// FlushesAll reports whether SyncAll makes everything below these directories durable and reports
-	// failure.
-	FlushesAll(dirs []string) bool
-	// SyncAll makes everything written to the file system of a directory durable, by any process.
-	SyncAll(dir string) error
-}
-
-// manyFiles is the number of files from which two flushes of the whole file system are cheaper than flushing
-// each file, even if other processes have written much.
-const manyFiles = 512
-
-// WriteChecked writes files that readers verify against their names, so that files damaged by a power cut do
-// no harm. It flushes everything once, after the last rename; contents and names then are durable. If there
-// are too few files, or the file system doesn't support it, done is false and nothing is written.
-func WriteChecked(fsys FS, files []File) (done bool, err error) {
-	return writeChecked(fsys, files, manyFiles)
-}
-
-func writeChecked(fsys FS, files []File, many int) (done bool, err error) {
-	whole, ok := fsys.(WholeFS)
-	if !ok || len(files) < many || !whole.FlushesAll(parents(files)) {
-		return false, nil
-	}
-	missing, _ := split(files)
-	if err := writeAll(fsys, missing, None, many); err != nil {
-		return false, err
-	}
-	return true, whole.SyncAll(filepath.Dir(files[0].Path))
-}
-
-// writeMany is WriteAll in mode Full with two flushes of everything: one before the first rename, one after
-// the last.
-func writeMany(fsys WholeFS, files []File, dirs []string) error {
-	for _, dir := range dirs {
-		if err := makeParent(fsys, dir, None); err != nil {
-			return err
-		}
-	}
-	missing, _ := split(files)
-	temps, err := writeTemps(fsys, missing, NoFlush)
-	if err == nil {
-		err = fsys.SyncAll(dirs[0])
-	}
-	if err != nil {
-		return removing(fsys, temps, err)
-	}
-	for i, temp := range temps {
-		if err := fsys.Rename(temp, missing[i].Path); err != nil {
-			return removing(fsys, temps[i:], err)
-		}
-	}
-	return fsys.SyncAll(dirs[0])
 }

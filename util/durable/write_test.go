@@ -93,7 +93,7 @@ func TestWriteTempNames(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "node.bin")
 	seen := map[string]bool{}
-	for _, flush := range []durable.Flush{durable.NoFlush, durable.StartFlush, durable.FullFlush} {
+	for _, flush := range []durable.Flush{durable.NoFlush, durable.FullFlush} {
 		temp, err := durable.OS().WriteTemp(path, []byte("data"), 0o444, flush)
 		require.NoError(t, err)
 		require.Equal(t, dir, filepath.Dir(temp))

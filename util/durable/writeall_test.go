@@ -15,80 +15,68 @@ import (
 
 func TestWriteAll(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []durable.Mode{durable.Full, durable.Batch, durable.None} {
-		t.Run(mode.String(), func(t *testing.T) {
-			t.Parallel()
-			dir := t.TempDir()
-			files := []durable.File{
-				{Path: filepath.Join(dir, "nodes", "AA", "1"), Data: []byte("one"), Perm: 0o444},
-				{Path: filepath.Join(dir, "nodes", "AA", "2"), Data: []byte("two"), Perm: 0o444},
-				{Path: filepath.Join(dir, "nodes", "BB", "3"), Data: nil, Perm: 0o444},
-			}
-			require.NoError(t, durable.WriteAll(durable.OS(), files, mode))
-			require.NoError(t, durable.WriteAll(durable.OS(), files, mode), "what exists is replaced")
-			for _, f := range files {
-				require.Equal(t, string(f.Data), read(t, f.Path))
-			}
-			require.Equal(t, []string{"1", "2"}, names(t, filepath.Join(dir, "nodes", "AA")))
-			require.NoError(t, durable.WriteAll(durable.OS(), nil, mode))
-		})
+	dir := t.TempDir()
+	files := []durable.File{
+		{Path: filepath.Join(dir, "nodes", "AA", "1"), Data: []byte("one"), Perm: 0o444},
+		{Path: filepath.Join(dir, "nodes", "AA", "2"), Data: []byte("two"), Perm: 0o444},
+		{Path: filepath.Join(dir, "nodes", "BB", "3"), Data: nil, Perm: 0o444},
 	}
+	require.NoError(t, durable.WriteAll(durable.OS(), files))
+	require.NoError(t, durable.WriteAll(durable.OS(), files), "what exists is replaced")
+	for _, f := range files {
+		require.Equal(t, string(f.Data), read(t, f.Path))
+	}
+	require.Equal(t, []string{"1", "2"}, names(t, filepath.Join(dir, "nodes", "AA")))
+	require.NoError(t, durable.WriteAll(durable.OS(), nil))
 }
 
-// The number of disk operations determines the cost of a step.
+// Each file is flushed, and each directory.
 func TestWriteAllFlushes(t *testing.T) {
 	t.Parallel()
-	for mode, want := range map[durable.Mode]int{durable.Full: 4 + 2, durable.Batch: 1, durable.None: 0} {
-		t.Run(mode.String(), func(t *testing.T) {
-			t.Parallel()
-			root := t.TempDir()
-			require.NoError(t, os.MkdirAll(filepath.Join(root, "AA"), 0o755))
-			require.NoError(t, os.MkdirAll(filepath.Join(root, "BB"), 0o755))
-			rec := durabletest.NewRecorder(durable.OS(), root)
-			var files []durable.File
-			for _, name := range []string{"AA/1", "AA/2", "BB/3", "BB/4"} {
-				files = append(files, durable.File{Path: filepath.Join(root, name), Data: []byte(name), Perm: 0o444})
-			}
-			require.NoError(t, durable.WriteAll(rec, files, mode))
-			flushes := 0
-			for _, op := range rec.Ops() {
-				if op.Flush == durable.FullFlush || op.Kind == durabletest.OpSyncDir || op.Kind == durabletest.OpSyncFile {
-					flushes++
-				}
-			}
-			require.Equal(t, want, flushes)
-		})
+	root := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(root, "AA"), 0o755))
+	require.NoError(t, os.MkdirAll(filepath.Join(root, "BB"), 0o755))
+	rec := durabletest.NewRecorder(durable.OS(), root)
+	var files []durable.File
+	for _, name := range []string{"AA/1", "AA/2", "BB/3", "BB/4"} {
+		files = append(files, durable.File{Path: filepath.Join(root, name), Data: []byte(name), Perm: 0o444})
 	}
+	require.NoError(t, durable.WriteAll(rec, files))
+	flushes := 0
+	for _, op := range rec.Ops() {
+		if op.Flush == durable.FullFlush || op.Kind == durabletest.OpSyncDir || op.Kind == durabletest.OpSyncFile {
+			flushes++
+		}
+	}
+	require.Equal(t, 4+2, flushes)
 }
 
 // A file that another process wrote without a flush becomes durable, including its name.
 func TestWriteAllPresent(t *testing.T) {
 	t.Parallel()
-	for mode, model := range map[durable.Mode]durabletest.Model{durable.Full: durabletest.Posix, durable.Batch: durabletest.Ordered} {
-		for _, alone := range []bool{true, false} {
-			t.Run(fmt.Sprintf("%v, alone %v", mode, alone), func(t *testing.T) {
-				t.Parallel()
-				root := t.TempDir()
-				rec := durabletest.NewRecorder(durable.OS(), root)
-				early := durable.File{Path: filepath.Join(root, "early"), Data: []byte("early"), Perm: 0o444}
-				require.NoError(t, durable.WriteAll(rec, []durable.File{early}, durable.None))
-				// Another flush might have made the name durable, but not the content.
-				require.NoError(t, rec.SyncDir(root))
+	for _, alone := range []bool{true, false} {
+		t.Run(fmt.Sprintf("alone %v", alone), func(t *testing.T) {
+			t.Parallel()
+			root := t.TempDir()
+			rec := durabletest.NewRecorder(durable.OS(), root)
+			early := durable.File{Path: filepath.Join(root, "early"), Data: []byte("early"), Perm: 0o444}
+			require.NoError(t, durable.Replace(rec, early.Path, early.Data, early.Perm))
+			// Another flush might have made the name durable, but not the content.
+			require.NoError(t, rec.SyncDir(root))
 
-				files := []durable.File{{Path: early.Path, Present: true}}
-				want := "early=early"
-				if !alone {
-					files = append(files, durable.File{Path: filepath.Join(root, "late"), Data: []byte("late"), Perm: 0o444})
-					want += " late=late"
-				}
-				require.NoError(t, durable.WriteAll(rec, files, mode))
-				for o := range durabletest.Replay(rec.Ops(), len(rec.Ops()), model) {
-					dir := t.TempDir()
-					require.NoError(t, o.Write(dir))
-					require.Equal(t, want, tree(t, dir), o.Name)
-				}
-			})
-		}
+			files := []durable.File{{Path: early.Path, Present: true}}
+			want := "early=early"
+			if !alone {
+				files = append(files, durable.File{Path: filepath.Join(root, "late"), Data: []byte("late"), Perm: 0o444})
+				want += " late=late"
+			}
+			require.NoError(t, durable.WriteAll(rec, files))
+			for o := range durabletest.Replay(rec.Ops(), len(rec.Ops()), durabletest.Posix) {
+				dir := t.TempDir()
+				require.NoError(t, o.Write(dir))
+				require.Equal(t, want, tree(t, dir), o.Name)
+			}
+		})
 	}
 }
 
@@ -101,7 +89,7 @@ func TestWriteAllFailureLeavesNoTemporaryFile(t *testing.T) {
 		{Path: filepath.Join(dir, "2"), Data: []byte("two"), Perm: 0o444},
 	}
 	for _, f := range []durable.FS{failing{FS: durable.OS(), rename: full}, &fullAfter{FS: durable.OS(), writes: 1, err: full}} {
-		require.ErrorIs(t, durable.WriteAll(f, files, durable.Full), full)
+		require.ErrorIs(t, durable.WriteAll(f, files), full)
 		require.Empty(t, names(t, dir))
 	}
 }

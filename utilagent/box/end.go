@@ -131,9 +131,9 @@ func (run *Run) save() error {
 	if err != nil {
 		return err
 	}
-	file := durable.File{Path: filepath.Join(run.dir, stateFile), Data: text, Perm: 0o600}
 	// This must survive a kill, not a power failure, so it is not flushed to disk.
-	return errors.Join(run.check.Save(filepath.Join(run.dir, checkFile)), durable.WriteAll(durable.OS(), []durable.File{file}, durable.None))
+	return errors.Join(run.check.Save(filepath.Join(run.dir, checkFile)),
+		durable.Replace(durable.OS(), filepath.Join(run.dir, stateFile), text, 0o600))
 }
 
 // inside protects the files in the workspace that programs obey, and hides its .env files.

@@ -178,7 +178,7 @@ func (o Options) shown() []string {
 	if o.Store != "" && o.resolve(filepath.Join(o.Store, "format.json")) == "" {
 		return append(paths, o.Store)
 	}
-	below(o.Store, "format.json", "nodes", "seals", "homes", "foreign")
+	below(o.Store, "format.json", "log", "packs", "nodes", "seals", "homes")
 	return paths
 }
 

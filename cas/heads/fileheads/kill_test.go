@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 // work runs threads until it is killed, and acknowledges each operation on stdout. It returns only on
 // failure.
 func work(ctx context.Context, root, name string) error {
-	w, err := newWorld(ctx, root, unflushed{durable.OS()}, "none")
+	w, err := newWorld(ctx, root, unflushed{durable.OS()})
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func work(ctx context.Context, root, name string) error {
 func TestKill(t *testing.T) {
 	t.Parallel()
 	ctx, root := t.Context(), t.TempDir()
-	w, err := newWorld(ctx, root, unflushed{durable.OS()}, "none")
+	w, err := newWorld(ctx, root, unflushed{durable.OS()})
 	require.NoError(t, err)
 	require.NoError(t, w.register(ctx, "w"))
 

@@ -25,14 +25,14 @@ import (
 func TestPowerCut(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		flush string
+		name  string
 		model durabletest.Model
-	}{{"full", durabletest.Posix}, {"batch", durabletest.Ordered}} {
-		t.Run(c.flush, func(t *testing.T) {
+	}{{"posix", durabletest.Posix}, {"ordered", durabletest.Ordered}} {
+		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			ctx, root := t.Context(), t.TempDir()
 			disk := durabletest.NewRecorder(durable.OS(), root)
-			w, err := newWorld(ctx, root, disk, c.flush)
+			w, err := newWorld(ctx, root, disk)
 			require.NoError(t, err)
 
 			acknowledged := []moment{{}}
@@ -62,7 +62,7 @@ func TestPowerCut(t *testing.T) {
 					}
 					dir := filepath.Join(left, strconv.Itoa(len(seen)))
 					require.NoError(t, outcome.Write(dir))
-					if err := survives(ctx, dir, c.flush, acknowledged[done], next); err != nil {
+					if err := survives(ctx, dir, acknowledged[done], next); err != nil {
 						t.Fatalf("cut after %d of %d operations (%s): %v", n, len(ops), outcome.Name, err)
 					}
 					require.NoError(t, os.RemoveAll(dir))
@@ -98,8 +98,8 @@ func life() []func(context.Context, world) error {
 }
 
 // survives checks the state after a power cut, and repeats the interrupted operation unless it was done.
-func survives(ctx context.Context, root, flush string, before, after moment) error {
-	w, err := newWorld(ctx, root, unflushed{durable.OS()}, flush)
+func survives(ctx context.Context, root string, before, after moment) error {
+	w, err := newWorld(ctx, root, unflushed{durable.OS()})
 	if err != nil {
 		return err
 	}

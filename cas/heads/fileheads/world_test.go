@@ -25,9 +25,9 @@ type world struct {
 	store *fsstore.Store
 }
 
-func newWorld(ctx context.Context, root string, fsys durable.FS, flush string) (world, error) {
+func newWorld(ctx context.Context, root string, fsys durable.FS) (world, error) {
 	home := filepath.Join(root, "home")
-	store, err := fsstore.Open(ctx, filepath.Join(home, "cas"), fsstore.Options{FS: fsys, Home: home, Flush: flush})
+	store, err := fsstore.Open(ctx, filepath.Join(home, "cas"), fsstore.Options{FS: fsys, Home: home})
 	return world{fileheads.Open(home, fsys), store}, err
 }
 
@@ -185,6 +185,5 @@ func (u unflushed) Append(path string, data []byte, perm fs.FileMode, _ durable.
 	return u.FS.Append(path, data, perm, durable.NoFlush)
 }
 
-func (unflushed) SyncFile(string) error  { return nil }
-func (unflushed) StartSync(string) error { return nil }
-func (unflushed) SyncDir(string) error   { return nil }
+func (unflushed) SyncFile(string) error { return nil }
+func (unflushed) SyncDir(string) error  { return nil }

@@ -2,7 +2,6 @@ package census
 
 import (
 	"context"
-	"errors"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -12,6 +11,32 @@ import (
 
 // chunk is the number of nodes that a worker processes at a time.
 const chunk = 128
+
+// ordered is a store that knows the order in which its nodes are read fastest.
+type ordered interface {
+	InOrder(ctx context.Context) ([]cas.Hash, error)
+}
+
+// order returns the numbers of a set in the order in which to read them.
+func order(ctx context.Context, s cas.Store, set Set) []ID {
+	ids := make([]ID, 0, set.Len())
+	placed := make([]bool, set.Len())
+	if o, ok := s.(ordered); ok {
+		all, _ := o.InOrder(ctx) // any order works
+		for _, h := range all {
+			if id, ok := set.ID(h); ok && !placed[id] {
+				placed[id] = true
+				ids = append(ids, id)
+			}
+		}
+	}
+	for id := range placed {
+		if !placed[id] {
+			ids = append(ids, ID(id))
+		}
+	}
+	return ids
+}
 
 // EachNode reads every node of a set on all processors. Many goroutines call look concurrently, each with its
 // own Inspector, created by inspector; it gets the error of the read instead of a node. take gets the results
@@ -23,6 +48,7 @@ func EachNode[T any](ctx context.Context, s cas.Store, inspector func() *cas.Ins
 		mu   sync.Mutex
 		wg   sync.WaitGroup
 	)
+	ids := order(ctx, s, set)
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
 			own := inspector()
@@ -32,12 +58,12 @@ func EachNode[T any](ctx context.Context, s cas.Store, inspector func() *cas.Ins
 					return
 				}
 				var results []T
-				for id := begin; id < min(begin+chunk, set.Len()) && ctx.Err() == nil; id++ {
-					n, err := s.Get(ctx, set.Hash(ID(id)))
-					if errors.Is(err, context.Canceled) {
+				for _, id := range ids[begin:min(begin+chunk, len(ids))] {
+					n, err := s.Get(ctx, set.Hash(id))
+					if ctx.Err() != nil {
 						return
 					}
-					results = append(results, look(own, ID(id), n, err))
+					results = append(results, look(own, id, n, err))
 				}
 				mu.Lock()
 				take(results)

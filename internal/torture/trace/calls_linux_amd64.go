@@ -55,7 +55,7 @@ func changing() map[uint64]call {
 		unix.SYS_TRUNCATE:        {"truncate", byPath, unmodelled},
 		unix.SYS_FSYNC:           {"fsync", byFD, durabletest.OpSyncFile},
 		unix.SYS_FDATASYNC:       {"fdatasync", byFD, durabletest.OpSyncFile},
-		unix.SYS_SYNC_FILE_RANGE: {"sync_file_range", byFD, durabletest.OpStartSync},
+		unix.SYS_SYNC_FILE_RANGE: {"sync_file_range", byFD, unpromised},
 		unix.SYS_SYNCFS:          {"syncfs", byFD, durabletest.OpSyncAll},
 		unix.SYS_OPENAT:          {"openat", byPathAt, durabletest.OpAppend},
 		unix.SYS_MKDIR:           {"mkdir", byPath, durabletest.OpMkdir},

@@ -125,17 +125,16 @@ func (d *disk) nameChoices() []choice {
 
 // outcome returns the disk after a power cut.
 func (d *disk) outcome(names choice, fateOf func(*inode) fate) Outcome {
-	left, committed := maps.Clone(d.safe), 0
+	left := maps.Clone(d.safe)
 	for i, c := range d.pending {
 		if names.survives(i) {
 			c.apply(left)
-			committed = i + 1
 		}
 	}
 	o := Outcome{Name: names.name, files: make(map[string]survivor)}
 	for name, f := range left {
 		if d.reachable(left, name) {
-			o.files[name] = survivor{dir: f.dir, perm: f.perm, data: f.after(fateOf(f), d.surely(f, committed))}
+			o.files[name] = survivor{dir: f.dir, perm: f.perm, data: f.after(fateOf(f), f.safe)}
 		}
 	}
 	for i, f := range d.inodes {
@@ -144,14 +143,6 @@ func (d *disk) outcome(names choice, fateOf func(*inode) fate) Outcome {
 		}
 	}
 	return o
-}
-
-// surely returns the minimum content of a file after this many committed name changes.
-func (d *disk) surely(f *inode, committed int) []byte {
-	if d.model == Ordered && f.isHanded && f.handedAt < committed {
-		return f.handed
-	}
-	return f.safe
 }
 
 // reachable reports whether the parent directories of a name survived. A directory not created in the

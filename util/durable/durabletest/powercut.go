@@ -17,13 +17,10 @@ type Model int
 const (
 	// Posix guarantees only what was requested. SyncFile and FullFlush preserve the content of that file,
 	// SyncDir the names in that directory. Every other creation, rename or removal can independently be lost.
-	// StartFlush and StartSync guarantee nothing.
 	Posix Model = iota
-	// Ordered is a file system with one journal, as [durable.SafeMode] requires for [durable.Batch]. A real
-	// flush of anything that changed since the last one preserves all earlier name changes, and all content
-	// passed to the device earlier (StartFlush, StartSync). Later name changes can survive only in order,
-	// each only together with all earlier ones, because the journal can commit by itself at any point; such a
-	// commit also preserves the content passed to the device before it.
+	// Ordered is a file system with one journal: a real flush of anything that changed since the last one
+	// preserves all earlier name changes. Later ones can survive only in order, each only together with all
+	// earlier ones, because the journal can commit by itself at any point.
 	Ordered
 )
 
@@ -46,9 +43,6 @@ type inode struct {
 	// Remains of the last unflushed write if only half of it reached the disk: truncated, or followed by
 	// zeros.
 	torn, zeroed []byte
-	handed       []byte // content passed to the device (StartFlush)
-	isHanded     bool
-	handedAt     int // number of pending name changes at that time
 }
 
 // nameChange adds a name to an inode, removes one, or both.
@@ -75,7 +69,7 @@ func newDisk(ops []Op, n int, model Model) *disk {
 
 // changes reports whether the operation has a visible effect.
 func (o Op) changes() bool {
-	return o.Kind != OpStartSync && o.Kind != OpSyncFile && o.Kind != OpSyncDir && o.Kind != OpSyncAll
+	return o.Kind != OpSyncFile && o.Kind != OpSyncDir && o.Kind != OpSyncAll
 }
 
 func (d *disk) do(op Op) {
@@ -93,23 +87,16 @@ func (d *disk) do(op Op) {
 		f := d.file(op)
 		f.now = slices.Clone(f.now[:min(op.Size, int64(len(f.now)))])
 		f.torn, f.zeroed = f.now, f.now
-	case OpStartSync:
-		d.hand(d.file(op))
 	case OpSyncFile:
 		d.flushed(d.file(op))
 	case OpSyncDir:
 		d.syncDir(op.Path)
 	case OpSyncAll:
-		d.syncAll()
+		for _, f := range d.inodes {
+			f.safe = f.now
+		}
+		d.commit()
 	}
-}
-
-// syncAll performs a real flush of everything.
-func (d *disk) syncAll() {
-	for _, f := range d.inodes {
-		f.safe, f.isHanded = f.now, false
-	}
-	d.commit()
 }
 
 // write appends to a file, creating it if necessary.
@@ -122,20 +109,14 @@ func (d *disk) write(op Op) {
 	half := slices.Concat(f.now, op.Data[:len(op.Data)/2])
 	f.now = slices.Concat(f.now, op.Data)
 	f.torn, f.zeroed = half, slices.Concat(half, make([]byte, len(f.now)-len(half)))
-	switch op.Flush {
-	case durable.StartFlush:
-		d.hand(f)
-	case durable.FullFlush:
+	if op.Flush == durable.FullFlush {
 		d.flushed(f)
 	}
 }
 
-// hand passes the content of a file to the device.
-func (d *disk) hand(f *inode) { f.handed, f.isHanded, f.handedAt = f.now, true, len(d.pending) }
-
 // flushed performs a real flush of a file. A journal without changes of that file commits nothing.
 func (d *disk) flushed(f *inode) {
-	changed := f.unflushed() || f.isHanded ||
+	changed := f.unflushed() ||
 		slices.ContainsFunc(d.pending, func(c nameChange) bool { return c.inode == f })
 	f.safe = f.now
 	if d.model == Ordered && changed {
@@ -163,17 +144,12 @@ func (d *disk) syncDir(dir string) {
 	d.pending = left
 }
 
-// commit preserves all names, and the contents already passed to the device.
+// commit preserves all names.
 func (d *disk) commit() {
 	for _, c := range d.pending {
 		c.apply(d.safe)
 	}
 	d.pending = nil
-	for _, f := range d.inodes {
-		if f.isHanded {
-			f.safe, f.isHanded = f.handed, false
-		}
-	}
 }
 
 func (d *disk) rename(c nameChange) {

@@ -20,16 +20,15 @@ type Kind string
 
 // The kinds of operations.
 const (
-	OpWrite     Kind = "write" // a temporary file with its content
-	OpRename    Kind = "rename"
-	OpAppend    Kind = "append"
-	OpTruncate  Kind = "truncate"
-	OpRemove    Kind = "remove"
-	OpMkdir     Kind = "mkdir" // one directory whose parent exists
-	OpStartSync Kind = "startsync"
-	OpSyncFile  Kind = "syncfile"
-	OpSyncDir   Kind = "syncdir"
-	OpSyncAll   Kind = "syncall" // everything written before
+	OpWrite    Kind = "write" // a temporary file with its content
+	OpRename   Kind = "rename"
+	OpAppend   Kind = "append"
+	OpTruncate Kind = "truncate"
+	OpRemove   Kind = "remove"
+	OpMkdir    Kind = "mkdir" // one directory whose parent exists
+	OpSyncFile Kind = "syncfile"
+	OpSyncDir  Kind = "syncdir"
+	OpSyncAll  Kind = "syncall" // everything written before; only in traces of system calls
 )
 
 // Op is a successful operation.
@@ -133,13 +132,6 @@ func (r *Recorder) MkdirAll(path string, perm fs.FileMode) error {
 // Touch implements [durable.FS]. It isn't recorded, because no guarantee depends on times.
 func (r *Recorder) Touch(path string) error { return r.disk.Touch(path) }
 
-// StartSync implements [durable.FS].
-func (r *Recorder) StartSync(path string) error {
-	return r.do(path, func() (Op, error) {
-		return Op{Kind: OpStartSync, Path: path}, r.disk.StartSync(path)
-	})
-}
-
 // SyncFile implements [durable.FS].
 func (r *Recorder) SyncFile(path string) error {
 	return r.do(path, func() (Op, error) {
@@ -154,23 +146,6 @@ func (r *Recorder) SyncDir(path string) error {
 	}
 	return r.do(path, func() (Op, error) {
 		return Op{Kind: OpSyncDir, Path: path}, r.disk.SyncDir(path)
-	})
-}
-
-// FlushesAll implements [durable.WholeFS].
-func (r *Recorder) FlushesAll(dirs []string) bool {
-	whole, ok := r.disk.(durable.WholeFS)
-	return ok && whole.FlushesAll(dirs)
-}
-
-// SyncAll implements [durable.WholeFS].
-func (r *Recorder) SyncAll(dir string) error {
-	whole, ok := r.disk.(durable.WholeFS)
-	if !ok {
-		return fmt.Errorf("flush %s: %w", dir, errors.ErrUnsupported)
-	}
-	return r.do(dir, func() (Op, error) {
-		return Op{Kind: OpSyncAll, Path: dir}, whole.SyncAll(dir)
 	})
 }
 

@@ -228,7 +228,10 @@ func write(path string, s state) error {
 	if err := gob.NewEncoder(&text).Encode(s); err != nil {
 		return err
 	}
-	return durable.WriteAll(durable.OS(), []durable.File{{Path: path, Data: text.Bytes(), Perm: 0o600}}, durable.None)
+	if err := durable.OS().MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return durable.Replace(durable.OS(), path, text.Bytes(), 0o600)
 }
 
 func read(path string) (s state, err error) {

@@ -1,6 +1,7 @@
 package bundles_test
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/castest"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/clitest"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/prosetest"
@@ -416,22 +419,11 @@ func TestSealOfDamage(t *testing.T) {
 	refuse(t, w, refused{"thread seal " + a + " --expect " + seal, "corrupt", 7})
 }
 
-// damage replaces a text in the file of a node.
+// damage replaces a text in the record of a node.
 func damage(t *testing.T, w *clitest.World, node, before, after string) {
 	t.Helper()
-	found := false
-	require.NoError(t, filepath.WalkDir(filepath.Join(w.Home, "cas"), func(path string, d os.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.Contains(strings.ReplaceAll(path, "/", ""), node[2:]) {
-			return err
-		}
-		data, err := os.ReadFile(path)
-		require.NoError(t, err)
-		if strings.Contains(string(data), before) {
-			found = true
-			require.NoError(t, os.Chmod(path, 0o600))
-			require.NoError(t, os.WriteFile(path, []byte(strings.ReplaceAll(string(data), before, after)), 0o600))
-		}
-		return nil
-	}))
-	require.True(t, found)
+	r := castest.FindRecord(t, filepath.Join(w.Home, "cas"), cas.Hash(node))
+	at := bytes.Index(r.Body(), []byte(before))
+	require.GreaterOrEqual(t, at, 0)
+	r.Overwrite(at, []byte(after))
 }

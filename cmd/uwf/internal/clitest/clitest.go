@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/castest"
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/cli"
@@ -144,26 +145,39 @@ func (w *World) Unprinted(line string) {
 // must print the same as with all nodes; otherwise it must report a corrupt store and print no result.
 func (w *World) Lossy(lines ...string) {
 	w.T.Helper()
-	files, err := filepath.Glob(filepath.Join(w.Home, "cas", "nodes", "*", "*"))
-	require.NoError(w.T, err)
-	require.NotEmpty(w.T, files)
+	var nodes []cas.Hash
+	for h, err := range w.Store().All(w.T.Context(), "") {
+		require.NoError(w.T, err)
+		nodes = append(nodes, h)
+	}
+	require.NotEmpty(w.T, nodes)
 	for _, line := range lines {
 		whole, needed := w.Run(line), 0
 		require.Zero(w.T, whole.Status, whole.Err)
-		for _, file := range files {
-			require.NoError(w.T, os.Rename(file, file+".gone"))
-			r := w.Run(line)
-			require.NoError(w.T, os.Rename(file+".gone", file))
+		for _, h := range nodes {
+			r := w.without(h, line)
 			if r.Status == protocol.CodeCorrupt.ExitCode() {
 				needed++
 			} else if r.Status != 0 || r.Out != whole.Out {
-				w.T.Errorf("%s without %s: %d: %s%s", line, filepath.Base(file), r.Status, r.Out, r.Err)
+				w.T.Errorf("%s without %s: %d: %s%s", line, h, r.Status, r.Out, r.Err)
 			}
 		}
 		if needed == 0 {
 			w.T.Errorf("%s: unneeded", line)
 		}
 	}
+}
+
+// without runs a command line while a node is lost.
+func (w *World) without(h cas.Hash, line string) Result {
+	w.T.Helper()
+	lost := castest.FindRecord(w.T, filepath.Join(w.Home, "cas"), h)
+	segment, err := os.ReadFile(lost.Path)
+	require.NoError(w.T, err)
+	lost.Lose()
+	r := w.Run(line)
+	require.NoError(w.T, os.WriteFile(lost.Path, segment, 0o600))
+	return r
 }
 
 // Spoilt runs command lines in copies of the home. In each copy one file or directory is replaced by
@@ -173,7 +187,7 @@ func (w *World) Spoilt(lines ...string) string {
 	text := ""
 	for _, name := range []string{
 		"threads.yaml", "history.jsonl", "facts.jsonl", "registry.yaml", "trusted.jsonl", "config.yaml", "remotes.yaml", "locks", "runs", "sessions",
-		"cas/format.json", "cas/nodes", "cas/seals",
+		"cas/format.json", "cas/log",
 	} {
 		text += name + ":"
 		for _, line := range lines {

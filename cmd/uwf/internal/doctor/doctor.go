@@ -256,11 +256,7 @@ func (x *examination) store(ctx context.Context) {
 	if s.Originals() {
 		kind += ", the original's layout"
 	}
-	mode, why := s.FlushMode()
-	x.ok("store", "%s (%s), flush mode %s: %s", dir, kind, mode, why)
-	if mode == "none" {
-		x.warn("store", `set "flush":"auto" in `+filepath.Join(dir, "format.json"), "a power failure can lose finished steps: writes are not flushed")
-	}
+	x.ok("store", "%s (%s)", dir, kind)
 }
 
 // threads checks the files of the heads, and the steps in flight.

@@ -1,6 +1,6 @@
 //go:build !windows
 
-package fsstore
+package original
 
 // nodePerm protects nodes from accidental changes.
 const nodePerm = 0o444

@@ -1,0 +1,572 @@
+package fsstore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/original"
+	"github.com/united-workforce/uwf/cas/record"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+// compaction replaces segments by a pack of the nodes that are still needed. It uses no lock that others wait
+// for until [cas.Compaction].Finish.
+type compaction struct {
+	*exclusive
+	view    *view
+	ends    map[*source]int64 // of the segments when the nodes were listed
+	old     []*source         // to be replaced: packs, and segments, the oldest first
+	covered int               // number of the newest segment in old; -1 for none
+	kept    map[key]bool
+	dropped []place // not kept when the pack was written
+	packed  int     // number of node files of our first version that had to be packed
+	out     *newFile
+	index   []byte
+}
+
+// key identifies the records of which the newest counts.
+type key struct {
+	group group
+	hash  uint64
+}
+
+// Compact implements [cas.Compactor]. Errors: [cas.ErrReadOnly] for a store that doesn't exist or is the
+// original's.
+func (s *Store) Compact(ctx context.Context, before time.Time, dry bool) (cas.Compaction, error) {
+	o, err := s.lockUpkeep(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := &compaction{exclusive: o, covered: -1, kept: map[key]bool{}}
+	if err := c.begin(ctx, before, dry); err != nil {
+		return nil, errors.Join(err, c.Release())
+	}
+	return c, nil
+}
+
+// Release implements [cas.Compaction].
+func (c *compaction) Release() error {
+	var aborted error
+	if c.out != nil {
+		aborted = c.abort()
+	}
+	return errors.Join(aborted, c.release())
+}
+
+func (c *compaction) begin(ctx context.Context, before time.Time, dry bool) error {
+	s := c.store
+	if !dry {
+		if err := c.sealOld(ctx, before); err != nil {
+			return err
+		}
+	}
+	v, err := s.refresh(true)
+	if err != nil {
+		return err
+	}
+	c.view = v
+	for _, g := range slices.Backward(v.sources) {
+		if g.name.isPack() {
+			c.old = append(c.old, g)
+			continue
+		}
+		at, err := s.putAt(g)
+		if err != nil {
+			return err
+		}
+		if _, sealed, err := g.state(); err != nil || !at.Before(before) || !sealed && g == v.newest() && !dry {
+			return err
+		}
+		c.old, c.covered = append(c.old, g), g.name.number
+	}
+	return nil
+}
+
+// sealOld seals the newest segment if its last put is old enough.
+func (c *compaction) sealOld(ctx context.Context, before time.Time) error {
+	v, err := c.store.refresh(true)
+	if err != nil || v.newest() == nil {
+		return err
+	}
+	at, err := c.store.putAt(v.newest())
+	if err != nil || !at.Before(before) {
+		return err
+	}
+	return c.store.sealNewest(ctx)
+}
+
+// putAt returns the time of the last put into a source; zero for a pack.
+func (s *Store) putAt(g *source) (time.Time, error) {
+	if g.name.isPack() {
+		return time.Time{}, nil
+	}
+	at, sealed, err := g.sealed()
+	if sealed || err != nil {
+		return time.UnixMilli(at), err
+	}
+	return g.lastPut()
+}
+
+// Nodes implements [cas.Compaction].
+func (c *compaction) Nodes(ctx context.Context) iter.Seq2[cas.Item, error] {
+	return func(yield func(cas.Item, error) bool) {
+		seen := map[uint64]bool{}
+		c.ends = map[*source]int64{}
+		for _, g := range c.view.sources {
+			items, err := c.items(ctx, g, seen)
+			if err != nil && !yield(cas.Item{}, err) {
+				return
+			}
+			for _, i := range items {
+				if !yield(i, nil) {
+					return
+				}
+			}
+		}
+		if c.store.files.Layout == "" {
+			return
+		}
+		for h, err := range c.store.files.All(ctx, "") {
+			if _, newer := seen[h.Number()]; newer && err == nil {
+				continue
+			}
+			i := cas.Item{Hash: h}
+			if err == nil {
+				var info fs.FileInfo
+				if info, err = os.Stat(c.store.files.Path(h)); err == nil {
+					i.Size, i.At, i.Tombstone = info.Size(), info.ModTime(), info.Size() <= cas.MaxTombstone
+				}
+			}
+			if !yield(i, err) {
+				return
+			}
+		}
+	}
+}
+
+// items returns the nodes of a source that no newer source contains.
+func (c *compaction) items(ctx context.Context, g *source, seen map[uint64]bool) (items []cas.Item, err error) {
+	at := time.Unix(1<<40, 0)
+	if slices.Contains(c.old, g) {
+		if at, err = c.store.putAt(g); err != nil {
+			return nil, err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	_, err = g.newest(content, 0, 255, func(e entry) {
+		c.ends[g] = max(c.ends[g], e.end())
+		if _, newer := seen[e.hash]; newer {
+			return
+		}
+		if seen[e.hash] = e.kind != record.NoContent; seen[e.hash] {
+			items = append(items, cas.Item{Hash: protocol.HashOf(e.hash), Size: int64(e.length), At: at,
+				Tombstone: e.kind == record.Tombstone})
+		}
+	})
+	return items, err
+}
+
+// New implements [cas.Compaction].
+func (c *compaction) New(ctx context.Context) iter.Seq2[cas.Hash, error] {
+	return func(yield func(cas.Hash, error) bool) {
+		v, err := c.store.refresh(true)
+		if err != nil {
+			yield("", err)
+			return
+		}
+		for _, g := range v.sources {
+			end, listed := c.ends[g]
+			if listed && slices.Contains(c.old, g) {
+				continue
+			}
+			var found []cas.Hash
+			_, err := g.each(0, 255, func(e entry) bool {
+				if e.at >= end && groupOf(e.kind) == content {
+					found = append(found, protocol.HashOf(e.hash))
+				}
+				return true
+			})
+			if err = cmp.Or(err, ctx.Err()); err != nil && !yield("", err) {
+				return
+			}
+			for _, h := range found {
+				if !yield(h, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Write implements [cas.Compaction]. It writes what is kept to a new pack, which isn't used yet. A pack of which
+// everything is kept stays as it is, unless there are many.
+func (c *compaction) Write(ctx context.Context, keep func(cas.Hash) bool) error {
+	s := c.store
+	if err := c.spare(ctx, keep); err != nil || len(c.old) == 0 && s.files.Layout == "" {
+		return err
+	}
+	if err := s.makeDir(packsDir); err != nil {
+		return err
+	}
+	c.out = s.newFile(filepath.Join(s.dir, packsDir, "new"+packExt))
+	w, err := newPackWriter(c.out.write)
+	if err != nil {
+		return err
+	}
+	if s.files.Layout != "" {
+		if err := c.packFiles(ctx, w, keep); err != nil {
+			return errors.Join(err, c.abort())
+		}
+	}
+	for _, g := range c.old {
+		if err := c.pack(ctx, w, g, keep); err != nil {
+			return errors.Join(err, c.abort())
+		}
+	}
+	if c.index, err = w.finish(); err != nil {
+		return errors.Join(err, c.abort())
+	}
+	if len(w.entries) == 0 && len(c.old) == 0 {
+		return c.abort()
+	}
+	if err := c.out.sync(); err != nil {
+		return errors.Join(err, c.abort())
+	}
+	return nil
+}
+
+func (c *compaction) abort() error {
+	out := c.out
+	c.out = nil
+	return out.abort()
+}
+
+// Packs that are small, or more than this, are made into one.
+const (
+	smallPack = 4 << 20
+	manyPacks = 16
+)
+
+// spare removes from the old sources the packs that stay.
+func (c *compaction) spare(ctx context.Context, keep func(cas.Hash) bool) error {
+	stay := map[*source]bool{}
+	packs, segments := 0, 0
+	for _, g := range c.old {
+		if !g.name.isPack() {
+			segments++
+			continue
+		}
+		packs++
+		clean, err := c.isClean(ctx, g, keep)
+		if err != nil {
+			return err
+		}
+		stay[g] = clean
+	}
+	more := segments > 0 || c.store.files.Layout != ""
+	for g, clean := range stay {
+		info, err := os.Stat(g.dataPath())
+		if err != nil {
+			return err
+		}
+		// A single small pack has nothing to be joined with.
+		stay[g] = clean && (info.Size() >= smallPack || packs == 1 && !more)
+	}
+	if packs > manyPacks {
+		return nil
+	}
+	c.old = slices.DeleteFunc(c.old, func(g *source) bool { return stay[g] })
+	return nil
+}
+
+// isClean reports whether everything in a pack is kept and counts.
+func (c *compaction) isClean(ctx context.Context, g *source, keep func(cas.Hash) bool) (clean bool, err error) {
+	var all []entry
+	if _, err := g.each(0, 255, func(e entry) bool { all = append(all, e); return true }); err != nil {
+		return false, err
+	}
+	for _, e := range all {
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
+		at, ok, err := c.view.newestOf(e.hash, groupOf(e.kind))
+		if err != nil || !ok || at.source != g || at.entry != e {
+			return false, err
+		}
+		if groupOf(e.kind) != homes && !keep(protocol.HashOf(e.hash)) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// packFiles packs the node files, seals and homes of our first version that aren't hidden by records.
+func (c *compaction) packFiles(ctx context.Context, w *packWriter, keep func(cas.Hash) bool) error {
+	s := c.store
+	add := func(kind record.Kind, hash uint64, body []byte) error {
+		k := key{groupOf(kind), hash}
+		if _, newer, err := c.view.newestOf(hash, k.group); newer || err != nil {
+			return err
+		}
+		c.kept[k] = true
+		c.packed++
+		return w.add(kind, hash, body)
+	}
+	for h, err := range s.files.All(ctx, "") {
+		if err != nil {
+			return err
+		}
+		if !keep(h) {
+			continue
+		}
+		body, err := s.files.Read(h)
+		if errors.As(err, new(*cas.CorruptError)) {
+			continue // the file stays
+		}
+		kind := record.Node
+		if cas.IsTombstone(body) {
+			kind = record.Tombstone
+		}
+		if err = cmp.Or(err, ctx.Err()); err == nil {
+			err = add(kind, h.Number(), body)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	all, faults := s.sealed(ctx)
+	if len(faults) > 0 {
+		return faults[0]
+	}
+	for _, hash := range all {
+		seal, err := s.sealFile(protocol.HashOf(hash))
+		if err != nil || seal.IsZero() || !keep(protocol.HashOf(hash)) {
+			continue // a damaged one stays where it is
+		}
+		if err := add(record.Seal, hash, sealBody(seal)); err != nil {
+			return err
+		}
+	}
+	return s.eachHomeFile(func(home, text string) error { return add(record.Home, homeNumber(home), []byte(text)) })
+}
+
+// pack copies what is kept of a source, in the order in which it was put.
+func (c *compaction) pack(ctx context.Context, w *packWriter, g *source, keep func(cas.Hash) bool) error {
+	var all []entry
+	if _, err := g.each(0, 255, func(e entry) bool { all = append(all, e); return true }); err != nil {
+		return err
+	}
+	slices.SortFunc(all, func(a, b entry) int { return cmp.Compare(a.at, b.at) })
+	for _, e := range all {
+		body, err := c.wanted(place{g, e}, keep)
+		if err = cmp.Or(err, ctx.Err()); err != nil {
+			return err
+		}
+		if body == nil {
+			c.dropped = append(c.dropped, place{g, e})
+			continue
+		}
+		if err := w.add(e.kind, e.hash, body); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wanted returns the body of a record if it counts and is kept, and wasn't copied yet; otherwise nil.
+func (c *compaction) wanted(p place, keep func(cas.Hash) bool) (body []byte, err error) {
+	h, k := protocol.HashOf(p.entry.hash), key{groupOf(p.entry.kind), p.entry.hash}
+	if k.group == 0 || c.kept[k] || k.group != homes && !keep(h) {
+		return nil, nil
+	}
+	at, _, err := c.view.newestOf(k.hash, k.group)
+	if k.group == content && err == nil && at.entry.kind != record.NoContent {
+		// An older copy counts if the newest record is damaged.
+		_, at, err = c.store.resolve(c.view, h)
+		if _, redacted := cas.AsRedacted(err); redacted || errors.As(err, new(*cas.CorruptError)) ||
+			errors.Is(err, cas.ErrNotFound) {
+			err = nil
+		}
+	}
+	if err != nil || at != p {
+		return nil, err
+	}
+	if body, _, err = p.source.record(p.entry); err != nil {
+		return nil, err
+	}
+	switch p.entry.kind {
+	case record.NoContent, record.NoSeal, record.NoHome:
+		if c.store.files.Layout == "" { // it hides nothing any longer
+			return nil, nil
+		}
+		body = []byte{}
+	case record.Home:
+		if parseHome(string(body)) == "" {
+			return nil, nil
+		}
+	}
+	c.kept[k] = true
+	return body, nil
+}
+
+// Finish implements [cas.Compaction]. It makes the new pack the one that counts, and then removes what the pack
+// replaces. What keep returns true for now, but not when the pack was written, is appended to the log.
+func (c *compaction) Finish(ctx context.Context, recheck func() error, keep func(cas.Hash) bool) (err error) {
+	if err := c.stopWriters(ctx); err != nil {
+		return err
+	}
+	if err := recheck(); err != nil {
+		return err
+	}
+	if err := c.rescue(ctx, keep); err != nil {
+		return err
+	}
+	if c.out != nil {
+		if err := c.publish(ctx); err != nil {
+			return err
+		}
+	}
+	converted, err := c.hideFiles()
+	if err != nil {
+		return err
+	}
+	// What remains is used by no reader, so writers needn't wait.
+	err = c.collect.Unlock()
+	if c.collect = nil; err != nil {
+		return err
+	}
+	replaced := map[fileName]bool{}
+	for _, g := range c.old {
+		replaced[g.name] = true
+	}
+	err = c.removeFiles(func(name string) bool {
+		n, ok := parseName(name)
+		return ok && replaced[n]
+	})
+	if err == nil {
+		err = c.tidy()
+	}
+	if converted && err == nil {
+		err = c.removeConverted()
+	}
+	return err
+}
+
+// rescue appends to the log what became needed after the pack was written.
+func (c *compaction) rescue(ctx context.Context, keep func(cas.Hash) bool) error {
+	var records []pending
+	for _, p := range c.dropped {
+		body, err := c.wanted(p, keep)
+		if err != nil {
+			return err
+		}
+		if body != nil {
+			records = append(records, pending{kind: p.entry.kind, hash: p.entry.hash, body: body})
+		}
+	}
+	if len(records) == 0 {
+		return nil
+	}
+	return c.store.add(ctx, true, func(*view) ([]pending, error) { return records, nil })
+}
+
+// publish renames the pack and its index. The name of the pack makes the segments obsolete that it replaces.
+func (c *compaction) publish(ctx context.Context) (err error) {
+	s := c.store
+	lock, err := durable.Lock(ctx, filepath.Join(s.dir, logLock))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	v, err := s.refresh(true)
+	if err != nil {
+		return err
+	}
+	name := fileName{number: max(c.covered, 0), part: 1}
+	for _, g := range v.sources {
+		if g.name.isPack() && name.number <= g.name.number {
+			name = fileName{g.name.number, max(name.part, g.name.part+1)}
+		}
+	}
+	path := s.pathOf(name)
+	if err := durable.WriteFile(s.fs, path+indexExt, c.index, s.filePerm()); err != nil {
+		return err
+	}
+	if err := s.fs.Rename(c.out.temp, path+packExt); err != nil {
+		return err
+	}
+	c.out = nil
+	return s.fs.SyncDir(filepath.Join(s.dir, packsDir))
+}
+
+// The files of our first version are removed by the second compaction, if a check of the store has found no
+// fault in between.
+
+const (
+	checkedFile  = "nodes.checked"
+	convertedDir = ".tmp-version-1" // what is being removed
+)
+
+// Checked records that a check has found no fault in the store.
+func (s *Store) Checked() error {
+	if s.files.Layout != original.Fan2 || s.foreign {
+		return nil
+	}
+	v, err := s.refresh(true)
+	if err != nil || len(v.sources) == 0 || !v.sources[len(v.sources)-1].name.isPack() {
+		return err
+	}
+	if err := durable.WriteFile(s.fs, filepath.Join(s.dir, checkedFile), nil, s.filePerm()); !isPermission(err) {
+		return err
+	}
+	return nil
+}
+
+// hideFiles atomically takes the files of our first version out of use, if everything needed was packed before
+// and checked since. Writers must be stopped.
+func (c *compaction) hideFiles() (done bool, err error) {
+	s := c.store
+	if _, err := os.Lstat(filepath.Join(s.dir, checkedFile)); err != nil || s.files.Layout == "" || c.packed > 0 {
+		return false, nil //nolint:nilerr // it is not there
+	}
+	to := filepath.Join(s.dir, convertedDir)
+	if err := s.fs.MkdirAll(to, 0o755); err != nil {
+		return false, err
+	}
+	for _, name := range []string{nodesDir, sealsDir, homesDir} {
+		if err := s.fs.Rename(filepath.Join(s.dir, name), filepath.Join(to, name)); err != nil && !isGone(err) {
+			return false, err
+		}
+	}
+	return true, s.fs.SyncDir(s.dir)
+}
+
+// removeConverted removes the files that hideFiles took out of use.
+func (c *compaction) removeConverted() error {
+	s := c.store
+	var paths []string
+	err := filepath.WalkDir(filepath.Join(s.dir, convertedDir), func(path string, _ fs.DirEntry, err error) error {
+		paths = append(paths, path)
+		return err
+	})
+	if err != nil && !isGone(err) {
+		return err
+	}
+	for _, path := range slices.Backward(append([]string{filepath.Join(s.dir, checkedFile)}, paths...)) {
+		if err := s.fs.Remove(path); err != nil && !isGone(err) {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,293 @@
+package fsstore
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"sort"
+	"sync"
+
+	"github.com/united-workforce/uwf/cas/record"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/safeopen"
+)
+
+// entry is the place of a record in a stream: the content of a segment, or the uncompressed content of a pack.
+type entry struct {
+	hash   uint64
+	kind   record.Kind
+	at     int64
+	length int // of the body
+}
+
+func (e entry) end() int64 { return e.at + record.HeaderSize + int64(e.length) }
+
+// group is a set of kinds of which the newest record of a hash counts.
+type group byte
+
+const (
+	content group = 'n'
+	seals   group = 's'
+	homes   group = 'h'
+)
+
+func groupOf(k record.Kind) group {
+	switch k {
+	case record.Node, record.Tombstone, record.NoContent:
+		return content
+	case record.Seal, record.NoSeal:
+		return seals
+	case record.Home, record.NoHome:
+		return homes
+	}
+	return 0
+}
+
+// table contains the records of a segment that isn't sealed, or whose index is lost. Its hash table is
+// rebuilt when it gets too small; entries with the same slot are linked, the newest first.
+type table struct {
+	entries []entry
+	slots   []int32 // index of the newest entry + 1
+	older   []int32 // by entry: index of the next older one in the slot + 1
+	end     int64   // end of the last record
+}
+
+func (t *table) add(e entry) {
+	if 2*len(t.entries) >= len(t.slots) {
+		t.slots = make([]int32, max(64, 4*len(t.slots)))
+		t.older = t.older[:0]
+		for i := range t.entries {
+			t.link(i)
+		}
+	}
+	t.entries, t.end = append(t.entries, e), e.end()
+	t.link(len(t.entries) - 1)
+}
+
+func (t *table) link(i int) {
+	slot := &t.slots[t.entries[i].hash%uint64(len(t.slots))]
+	t.older = append(t.older, *slot)
+	*slot = int32(i + 1)
+}
+
+// find returns the records of a hash, the newest first.
+func (t *table) find(hash uint64) (found []entry) {
+	if len(t.slots) == 0 {
+		return nil
+	}
+	for i := t.slots[hash%uint64(len(t.slots))]; i > 0; i = t.older[i-1] {
+		if e := t.entries[i-1]; e.hash == hash {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+// addHeaders adds the records whose headers follow each other in an index, as far as they are valid and the
+// records end before limit, and returns the number of bytes used.
+func (t *table) addHeaders(index []byte, limit int64) (used int) {
+	for ; len(index)-used >= record.HeaderSize; used += record.HeaderSize {
+		h, ok := record.Parse(index[used:])
+		if !ok || t.end+h.Size() > limit {
+			break
+		}
+		t.add(entry{h.Hash, h.Kind, t.end, h.Length})
+	}
+	return used
+}
+
+// addScanned adds the records found in data, which begins at offset from of the stream.
+func (t *table) addScanned(data []byte, from int64) {
+	for at, h := range record.Scan(data) {
+		t.add(entry{h.Hash, h.Kind, from + int64(at), h.Length})
+	}
+}
+
+// A sorted index belongs to a sealed segment or to a pack:
+//
+//	"uwf index 1\n"
+//	time of the last put, in ms (8 bytes)   size of the stream (8)   hash of its first record (8)
+//	CRC-32C of everything before the entries, without this field (4)
+//	256 times: number of entries whose hash begins with this byte or a smaller one (4), CRC-32C of
+//	           the entries that begin with this byte (4)
+//	entries, by hash and offset: hash (8), kind (1), offset (7), length (4)
+const (
+	indexMagic = "uwf index 1\n"
+	indexWords = "uwf index " // of every version
+	indexFixed = len(indexMagic) + 3*8 + 4
+	indexTable = 256 * 8
+	indexStart = indexFixed + indexTable
+	entrySize  = 8 + 1 + 7 + 4
+)
+
+// encodeIndex returns a sorted index.
+func encodeIndex(entries []entry, sealedAt, size int64) []byte {
+	var first uint64
+	if len(entries) > 0 {
+		first = slices.MinFunc(entries, func(a, b entry) int { return cmp.Compare(a.at, b.at) }).hash
+	}
+	entries = slices.Clone(entries)
+	slices.SortFunc(entries, func(a, b entry) int { return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.at, b.at)) })
+	out := make([]byte, indexStart, indexStart+len(entries)*entrySize)
+	copy(out, indexMagic)
+	binary.BigEndian.PutUint64(out[len(indexMagic):], uint64(sealedAt))
+	binary.BigEndian.PutUint64(out[len(indexMagic)+8:], uint64(size))
+	binary.BigEndian.PutUint64(out[len(indexMagic)+16:], first)
+	next := 0
+	for b := range 256 {
+		start := len(out)
+		for ; next < len(entries) && byte(entries[next].hash>>56) == byte(b); next++ {
+			e := entries[next]
+			out = binary.BigEndian.AppendUint64(out, e.hash)
+			out = binary.BigEndian.AppendUint64(out, uint64(e.kind)<<56|uint64(e.at))
+			out = binary.BigEndian.AppendUint32(out, uint32(e.length))
+		}
+		binary.BigEndian.PutUint32(out[indexFixed+8*b:], uint32(next))
+		binary.BigEndian.PutUint32(out[indexFixed+8*b+4:], record.Checksum(out[start:]))
+	}
+	binary.BigEndian.PutUint32(out[indexFixed-4:], headSum(out))
+	return out
+}
+
+func headSum(index []byte) uint32 {
+	return record.Checksum(slices.Concat(index[:indexFixed-4], index[indexFixed:indexStart]))
+}
+
+// sortedIndex is an open sorted index. It reads only the parts that are needed, and keeps no file open.
+type sortedIndex struct {
+	path     string
+	sealedAt int64
+	size     int64 // of the stream
+	first    uint64
+	table    []byte
+
+	mu      sync.Mutex
+	buckets [256][]byte
+}
+
+// errIndex means that an index is damaged, or isn't sorted. It can be rebuilt from its stream.
+var errIndex = errors.New("the index is damaged")
+
+// openIndex reads the beginning of a sorted index. It returns [errIndex], and a [*protocol.Error] of code
+// unsupported-version for the index of a newer program.
+func openIndex(path string) (*sortedIndex, error) {
+	f, err := safeopen.Open(path, safeopen.NoFollow)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	head := make([]byte, indexStart)
+	n, err := readFull(f, head, 0)
+	if err != nil {
+		return nil, err
+	}
+	if n < indexStart || !bytes.HasPrefix(head, []byte(indexWords)) ||
+		headSum(head) != binary.BigEndian.Uint32(head[indexFixed-4:]) {
+		return nil, errIndex
+	}
+	if !bytes.HasPrefix(head, []byte(indexMagic)) {
+		return nil, &protocol.Error{Code: protocol.CodeUnsupportedVersion, Message: fmt.Sprintf(
+			"%s has a format that this program does not support; a newer uwf created it", path)}
+	}
+	x := &sortedIndex{
+		path:     path,
+		sealedAt: int64(binary.BigEndian.Uint64(head[len(indexMagic):])),
+		size:     int64(binary.BigEndian.Uint64(head[len(indexMagic)+8:])),
+		first:    binary.BigEndian.Uint64(head[len(indexMagic)+16:]),
+		table:    head[indexFixed:],
+	}
+	if x.size < 0 || info.Size() != int64(indexStart+x.count()*entrySize) {
+		return nil, errIndex
+	}
+	return x, nil
+}
+
+// readAt reads from a file at path; fewer bytes mean that the file ends.
+func readAt(path string, into []byte, at int64) (int, error) {
+	f, err := safeopen.Open(path, safeopen.NoFollow)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	return readFull(f, into, at)
+}
+
+// readFull is ReadAt without an error at the end of the file.
+func readFull(f *os.File, into []byte, at int64) (int, error) {
+	n, err := f.ReadAt(into, at)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return n, err
+	}
+	return n, nil
+}
+
+func (x *sortedIndex) count() int { return int(binary.BigEndian.Uint32(x.table[indexTable-8:])) }
+
+// bucket returns the encoded entries whose hashes begin with b. It returns [errIndex].
+func (x *sortedIndex) bucket(b byte) ([]byte, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	low := 0
+	if b > 0 {
+		low = int(binary.BigEndian.Uint32(x.table[8*int(b)-8:]))
+	}
+	high := int(binary.BigEndian.Uint32(x.table[8*int(b):]))
+	if low >= high || x.buckets[b] != nil {
+		return x.buckets[b], nil
+	}
+	data := make([]byte, (high-low)*entrySize)
+	n, err := readAt(x.path, data, int64(indexStart+low*entrySize))
+	if err == nil && (n < len(data) || record.Checksum(data) != binary.BigEndian.Uint32(x.table[8*int(b)+4:])) {
+		err = errIndex
+	}
+	if err != nil {
+		return nil, err
+	}
+	x.buckets[b] = data
+	return data, nil
+}
+
+func decodeEntry(b []byte) entry {
+	word := binary.BigEndian.Uint64(b[8:])
+	return entry{binary.BigEndian.Uint64(b), record.Kind(word >> 56), int64(word & (1<<56 - 1)),
+		int(binary.BigEndian.Uint32(b[16:]))}
+}
+
+// find returns the records of a hash, the newest first.
+func (x *sortedIndex) find(hash uint64) (found []entry, err error) {
+	data, err := x.bucket(byte(hash >> 56))
+	if err != nil {
+		return nil, err
+	}
+	n := len(data) / entrySize
+	hashOf := func(i int) uint64 { return binary.BigEndian.Uint64(data[i*entrySize:]) }
+	for i := sort.Search(n, func(i int) bool { return hashOf(i) >= hash }); i < n && hashOf(i) == hash; i++ {
+		found = append(found, decodeEntry(data[i*entrySize:]))
+	}
+	slices.Reverse(found)
+	return found, nil
+}
+
+// isGone reports whether a file was removed, as by a collector, since it was listed.
+func isGone(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+
+// each yields all records of a bucket, by hash and offset.
+func (x *sortedIndex) each(b byte, yield func(entry) bool) (more bool, err error) {
+	data, err := x.bucket(b)
+	for ; len(data) > 0 && err == nil; data = data[entrySize:] {
+		if !yield(decodeEntry(data)) {
+			return false, nil
+		}
+	}
+	return true, err
+}

@@ -1,0 +1,356 @@
+package fsstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/record"
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+// exclusive is the right to change what others rely on. Other processes can still read.
+type exclusive struct {
+	store    *Store
+	compact  *durable.Held
+	collect  *durable.Held // nil while writers work
+	redacted []cas.Hash    // nodes whose content must be overwritten
+}
+
+// Exclusively runs a function while no process puts nodes, and therefore none creates a thread. It returns
+// [cas.ErrReadOnly] for a store that doesn't exist or is the original's, which has no lock.
+func (s *Store) Exclusively(ctx context.Context, run func() error) error {
+	return s.exclusively(ctx, func(*exclusive) error { return run() })
+}
+
+func (s *Store) exclusively(ctx context.Context, run func(*exclusive) error) error {
+	o, err := s.lockUpkeep(ctx)
+	if err != nil {
+		return err
+	}
+	if err = o.stopWriters(ctx); err == nil {
+		err = run(o)
+	}
+	return errors.Join(err, o.release())
+}
+
+// lockUpkeep prevents other upkeep: packs that are being made contain what is removed meanwhile.
+func (s *Store) lockUpkeep(ctx context.Context) (*exclusive, error) {
+	if !s.Exists() || s.foreign {
+		return nil, fmt.Errorf("%w: %s has no %s", cas.ErrReadOnly, s.dir, formatFile)
+	}
+	if err := s.make(ctx, 0); err != nil { // of our first version
+		return nil, err
+	}
+	held, err := durable.Lock(ctx, filepath.Join(s.dir, compactLock))
+	if err != nil {
+		return nil, fmt.Errorf("lock store: %w", err)
+	}
+	return &exclusive{store: s, compact: held}, nil
+}
+
+// stopWriters waits until no process puts nodes, or relies on nodes that nothing references yet.
+func (o *exclusive) stopWriters(ctx context.Context) (err error) {
+	if o.collect, err = durable.LockExclusive(ctx, filepath.Join(o.store.dir, collectLock)); err != nil {
+		return fmt.Errorf("lock store: %w", err)
+	}
+	return nil
+}
+
+// release lets writers continue, and then overwrites the content of redacted nodes, which can take long.
+func (o *exclusive) release() (err error) {
+	if o.collect != nil {
+		err = o.collect.Unlock()
+	}
+	if erased := o.erase(context.Background()); erased != nil {
+		err = errors.Join(err, fmt.Errorf("the content of redacted nodes remains in the files of the store: %w", erased))
+	}
+	return errors.Join(err, o.compact.Unlock())
+}
+
+// LockShared implements [cas.SharedLocker]. In a store of the original it does nothing, because it isn't
+// collected and we add no files to it. A store that doesn't exist yet is locked as soon as this Store creates
+// it.
+func (s *Store) LockShared(ctx context.Context) (release func() error, err error) {
+	if s.foreign {
+		return func() error { return nil }, ctx.Err()
+	}
+	if later := s.acquireLater(); later != nil {
+		return later.release, ctx.Err()
+	}
+	release, err = s.acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.rememberHome(ctx, s.add); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock store: %w", err), release())
+	}
+	return release, nil
+}
+
+func (s *Store) acquire(ctx context.Context) (release func() error, err error) {
+	lock := filepath.Join(s.dir, collectLock)
+	if s.holds.Add(1) == 1 {
+		durable.YieldToExclusive(ctx, lock)
+	}
+	held, err := durable.LockShared(ctx, lock)
+	if err != nil {
+		s.holds.Add(-1)
+	}
+	if isPermission(err) {
+		return func() error { return nil }, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lock store: %w", err)
+	}
+	return func() error {
+		s.holds.Add(-1)
+		return held.Unlock()
+	}, nil
+}
+
+// lazyLock is a lock on a store that doesn't exist yet.
+type lazyLock struct {
+	store    *Store
+	released bool
+	unlock   func() error // nil until the store exists
+}
+
+// acquireLater registers a lock on a store that doesn't exist yet; nil if it does.
+func (s *Store) acquireLater() *lazyLock {
+	s.making.Lock()
+	defer s.making.Unlock()
+	if s.made {
+		return nil
+	}
+	h := &lazyLock{store: s}
+	s.later = append(s.later, h)
+	return h
+}
+
+// release releases the lock, whether or not the store was created since.
+func (h *lazyLock) release() error {
+	h.store.making.Lock()
+	defer h.store.making.Unlock()
+	if h.released || h.unlock == nil {
+		h.released = true
+		return nil
+	}
+	h.released = true
+	return h.unlock()
+}
+
+// acquireNow acquires the registered locks. It is called before the store has a format, without which it isn't
+// collected. s.making must be locked.
+func (s *Store) acquireNow(ctx context.Context) error {
+	for _, h := range s.later {
+		if h.released {
+			continue
+		}
+		unlock, err := s.acquire(ctx)
+		if err != nil {
+			return errors.Join(err, ctx.Err())
+		}
+		h.unlock = unlock
+	}
+	s.later = nil
+	return nil
+}
+
+// A store records which homes use it, so that the collector keeps what their threads need. A home is recorded
+// before the first node that it can reference. The home that contains the store isn't recorded.
+//
+// A home with an ephemeral.lock is temporary, such as that of a worker's slot: it counts while a process
+// holds the lock, shared. The creator of such a home holds it, and so does each process that puts nodes there,
+// until it exits.
+
+const (
+	// EphemeralLock is the lock file in a temporary home.
+	EphemeralLock = "ephemeral.lock"
+
+	ephemeral = "ephemeral" // second line of the record of such a home
+
+	maxHome = 64 << 10 // bounds such a record, in bytes
+)
+
+// homeNumber returns the hash in the record of a home.
+func homeNumber(home string) uint64 { return cas.XXH64.Sum("", []byte(home)).Number() }
+
+// parseHome parses the record of a home; "" if it isn't one that counts.
+func parseHome(text string) (home string) {
+	home, kind, _ := strings.Cut(strings.TrimSuffix(text, "\n"), "\n")
+	if !filepath.IsAbs(home) || kind == ephemeral && isAbandoned(home) {
+		return ""
+	}
+	return home
+}
+
+// Homes returns the homes that have used the store, and the store's parent directory if it looks like a home.
+// They might no longer exist.
+func (s *Store) Homes() ([]string, error) {
+	var found []string
+	hidden := map[uint64]bool{}
+	err := s.eachHome(func(hash uint64, text string) {
+		hidden[hash] = true
+		if home := parseHome(text); home != "" && homeNumber(home) == hash {
+			found = append(found, home)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = s.eachHomeFile(func(home, _ string) error {
+		if !hidden[homeNumber(home)] {
+			found = append(found, home)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if parent := filepath.Dir(s.dir); looksLikeHome(parent) {
+		found = append(found, parent)
+	}
+	slices.Sort(found)
+	return slices.Compact(found), nil
+}
+
+// eachHome calls found with the newest record of each home; text is "" for a forgotten one.
+func (s *Store) eachHome(found func(hash uint64, text string)) error {
+	if s.foreign {
+		return nil
+	}
+	return s.try(context.Background(), func(v *view) error {
+		seen := map[uint64]bool{}
+		for _, g := range v.sources {
+			var places []entry
+			if _, err := g.newest(homes, 0, 255, func(e entry) { places = append(places, e) }); err != nil {
+				return err
+			}
+			for _, e := range places {
+				if seen[e.hash] || e.length > maxHome {
+					continue
+				}
+				body, _, err := g.record(e)
+				if err != nil {
+					return err
+				}
+				seen[e.hash] = true
+				found(e.hash, string(body))
+			}
+		}
+		return nil
+	})
+}
+
+// eachHomeFile calls found with the homes that count of a store of our first version, which has a file for each.
+func (s *Store) eachHomeFile(found func(home, text string) error) error {
+	entries, err := os.ReadDir(filepath.Join(s.dir, homesDir))
+	if err != nil && !isGone(err) {
+		return err
+	}
+	for _, e := range entries {
+		if durable.IsTemp(e.Name()) {
+			continue
+		}
+		data, err := readSmall(filepath.Join(s.dir, homesDir, e.Name()))
+		if err != nil {
+			return err
+		}
+		if home := parseHome(string(data)); home != "" {
+			if err := found(home, string(data)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// isAbandoned reports whether no process uses an ephemeral home any longer.
+func isAbandoned(home string) bool {
+	path := filepath.Join(home, EphemeralLock)
+	_, err := os.Lstat(path)
+	if err != nil {
+		return isGone(err)
+	}
+	lock, err := durable.TryLock(path)
+	if err == nil {
+		_ = lock.Unlock()
+	}
+	return err == nil
+}
+
+// enter keeps an ephemeral home alive until the process exits, and reports whether the home is ephemeral.
+func (s *Store) enter() (bool, error) {
+	path := filepath.Join(s.home, EphemeralLock)
+	if _, err := os.Lstat(path); err != nil {
+		return false, nil //nolint:nilerr // it is not there
+	}
+	s.entering.Lock()
+	defer s.entering.Unlock()
+	if s.entered != nil {
+		return true, nil
+	}
+	lock, err := durable.LockShared(context.Background(), path)
+	s.entered = lock
+	return true, err
+}
+
+// looksLikeHome reports whether a directory contains an index.
+func looksLikeHome(dir string) bool {
+	for _, name := range []string{"threads.yaml", "history.jsonl", "registry.yaml"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// rememberHome records the home once, durably. A process that can't write to the store can't put nodes either.
+func (s *Store) rememberHome(ctx context.Context, add func(context.Context, bool, func(*view) ([]pending, error)) error) error {
+	if s.home == "" || s.guest || filepath.Dir(s.dir) == s.home {
+		return nil
+	}
+	passing, err := s.enter()
+	if err != nil {
+		return err
+	}
+	text := s.home + "\n"
+	if passing {
+		text += ephemeral + "\n"
+	}
+	home := pending{kind: record.Home, hash: homeNumber(s.home), body: []byte(text)}
+	missing := func(v *view) ([]pending, error) {
+		at, ok, err := v.newestOf(home.hash, homes)
+		if ok && err == nil && at.entry.kind == record.Home {
+			if body, _, err := at.source.record(at.entry); err != nil || string(body) == text {
+				return nil, err
+			}
+		}
+		return []pending{home}, err
+	}
+	needed := true
+	if err := s.try(ctx, func(v *view) error {
+		todo, err := missing(v)
+		needed = len(todo) > 0
+		return err
+	}); err != nil || !needed {
+		return err
+	}
+	if err := add(ctx, true, missing); !isPermission(err) {
+		return err
+	}
+	return nil
+}
+
+// ForgetHome removes the record of a home that no longer exists.
+func (s *Store) ForgetHome(ctx context.Context, home string) error {
+	return s.add(ctx, true, func(*view) ([]pending, error) {
+		return []pending{{kind: record.NoHome, hash: homeNumber(home)}}, nil
+	})
+}

@@ -1,0 +1,289 @@
+package fsstore
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sort"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/united-workforce/uwf/cas/record"
+	"github.com/united-workforce/uwf/util/safeopen"
+)
+
+// A pack is a sequence of zstd frames, each of whole records, and ends with the seek table of zstd's seekable
+// format: a skippable frame that other decoders ignore. All numbers in it are little endian.
+const (
+	frameSize = 256 << 10 // of the records in a frame, unless a single one is larger
+	maxFrame  = record.MaxBody + record.HeaderSize + frameSize
+
+	skippableMagic = 0x184D2A5E
+	seekableMagic  = 0x8F92EAB1
+	frameMagic     = 0xFD2FB528
+	seekFooter     = 9
+	seekEntry      = 8
+	skippableHead  = 8
+)
+
+// frame is the place of a zstd frame.
+type frame struct {
+	start  int64 // in the stream of records
+	length int
+	at     int64 // in the file
+	size   int
+}
+
+// pack is the content of an open pack.
+type pack struct {
+	file    *os.File
+	frames  []frame
+	decoder func() (*zstd.Decoder, error)
+
+	mu     sync.Mutex
+	cached map[int][]byte // content of frames
+	recent []int          // the oldest first
+}
+
+// cachedFrames bounds the cache of a pack.
+const cachedFrames = 16
+
+// errPack means that a pack's structure is damaged.
+var errPack = errors.New("the pack is damaged")
+
+// openPack opens a pack whose stream of records has a known size; -1: unknown.
+func openPack(path string, size int64, decoder func() (*zstd.Decoder, error)) (*pack, error) {
+	f, err := safeopen.Open(path, safeopen.NoFollow)
+	if err != nil {
+		return nil, err
+	}
+	p := &pack{file: f, decoder: decoder, cached: map[int][]byte{}}
+	if p.frames, err = readSeekTable(f); err == nil && (size < 0 || p.size() == size) {
+		return p, nil
+	}
+	if err == nil || errors.Is(err, errPack) {
+		p.frames, err = walkFrames(f)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return p, nil
+}
+
+// size returns the size of the stream of records.
+func (p *pack) size() int64 {
+	if len(p.frames) == 0 {
+		return 0
+	}
+	last := p.frames[len(p.frames)-1]
+	return last.start + int64(last.length)
+}
+
+// readSeekTable reads the table at the end of a pack. It returns [errPack].
+func readSeekTable(f *os.File) ([]frame, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	footer := make([]byte, seekFooter)
+	if n, err := readFull(f, footer, info.Size()-seekFooter); info.Size() < seekFooter || n < seekFooter || err != nil {
+		return nil, cmp.Or(err, errPack)
+	}
+	count := int64(binary.LittleEndian.Uint32(footer))
+	begin := info.Size() - seekFooter - count*seekEntry - skippableHead
+	if binary.LittleEndian.Uint32(footer[5:]) != seekableMagic || footer[4] != 0 || begin < 0 {
+		return nil, errPack
+	}
+	table := make([]byte, skippableHead+count*seekEntry)
+	if n, err := readFull(f, table, begin); n < len(table) || err != nil {
+		return nil, cmp.Or(err, errPack)
+	}
+	if binary.LittleEndian.Uint32(table) != skippableMagic {
+		return nil, errPack
+	}
+	var next frame
+	frames := make([]frame, 0, count)
+	for table = table[skippableHead:]; len(table) > 0; table = table[seekEntry:] {
+		next.size, next.length = int(binary.LittleEndian.Uint32(table)), int(binary.LittleEndian.Uint32(table[4:]))
+		if next.length > maxFrame {
+			return nil, errPack
+		}
+		frames = append(frames, next)
+		next.at, next.start = next.at+int64(next.size), next.start+int64(next.length)
+	}
+	if next.at != begin {
+		return nil, errPack
+	}
+	return frames, nil
+}
+
+// appendSeekTable appends the table for frames to a pack.
+func appendSeekTable(b []byte, frames []frame) []byte {
+	b = binary.LittleEndian.AppendUint32(b, skippableMagic)
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(frames)*seekEntry+seekFooter))
+	for _, f := range frames {
+		b = binary.LittleEndian.AppendUint32(b, uint32(f.size))
+		b = binary.LittleEndian.AppendUint32(b, uint32(f.length))
+	}
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(frames)))
+	return binary.LittleEndian.AppendUint32(append(b, 0), seekableMagic)
+}
+
+// walkFrames finds the frames of a pack whose seek table is damaged, up to the first that isn't a frame.
+func walkFrames(f *os.File) (frames []frame, err error) {
+	var next frame
+	for {
+		size, length, err := frameAt(f, next.at)
+		if err != nil || size == 0 {
+			return frames, err
+		}
+		next.size, next.length = size, length
+		frames = append(frames, next)
+		next.at, next.start = next.at+int64(size), next.start+int64(length)
+	}
+}
+
+// frameAt returns the size of the frame at an offset and that of its content; 0 if there is none. See RFC
+// 8878, section 3.1.1.
+func frameAt(f *os.File, at int64) (size, length int, err error) {
+	head := make([]byte, zstd.HeaderMaxSize)
+	n, err := readFull(f, head, at)
+	var h zstd.Header
+	if err != nil || h.Decode(head[:n]) != nil || h.Skippable || !h.HasFCS || h.FrameContentSize > maxFrame {
+		return 0, 0, err
+	}
+	pos := at + int64(h.HeaderSize)
+	for last := false; !last; {
+		if n, err := readFull(f, head[:3], pos); n < 3 || err != nil {
+			return 0, 0, err
+		}
+		word := int(head[0]) | int(head[1])<<8 | int(head[2])<<16
+		last = word&1 != 0
+		const rle = 1
+		if pos += 3 + int64(word>>3); word>>1&3 == rle {
+			pos += 1 - int64(word>>3)
+		}
+	}
+	if h.HasCheckSum {
+		pos += 4
+	}
+	return int(pos - at), int(h.FrameContentSize), nil
+}
+
+// frameOf returns the number of the frame that contains an offset of the stream.
+func (p *pack) frameOf(at int64) int {
+	return sort.Search(len(p.frames), func(i int) bool { return p.frames[i].start > at }) - 1
+}
+
+// read returns a part of the stream, which a single frame contains. It returns [errPack].
+func (p *pack) read(at int64, length int) ([]byte, error) {
+	i := p.frameOf(at)
+	if i < 0 {
+		return nil, errPack
+	}
+	data, err := p.content(i)
+	if err != nil {
+		return nil, err
+	}
+	from := int(at - p.frames[i].start)
+	if from+length > len(data) {
+		return nil, errPack
+	}
+	return slices.Clone(data[from : from+length]), nil
+}
+
+// content returns the records of a frame. It returns [errPack].
+func (p *pack) content(i int) ([]byte, error) {
+	p.mu.Lock()
+	data, ok := p.cached[i]
+	p.mu.Unlock()
+	if ok {
+		return data, nil
+	}
+	f := p.frames[i]
+	raw := make([]byte, f.size)
+	n, err := readFull(p.file, raw, f.at)
+	if err != nil {
+		return nil, err
+	}
+	decoder, err := p.decoder()
+	if err != nil {
+		return nil, err
+	}
+	data, err = decoder.DecodeAll(raw[:n], make([]byte, 0, f.length))
+	if err != nil || len(data) != f.length {
+		return nil, fmt.Errorf("%w: frame at byte %d", errPack, f.at)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, ok := p.cached[i]; !ok {
+		if p.recent = append(p.recent, i); len(p.recent) > cachedFrames {
+			delete(p.cached, p.recent[0])
+			p.recent = p.recent[1:]
+		}
+		p.cached[i] = data
+	}
+	return data, nil
+}
+
+// newDecoder returns a decoder for frames. Records have checksums of their own, so a damaged frame is decoded
+// as far as possible.
+func newDecoder() (*zstd.Decoder, error) {
+	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxFrame),
+		zstd.IgnoreChecksum(true))
+}
+
+// packWriter builds a pack.
+type packWriter struct {
+	encoder *zstd.Encoder
+	write   func([]byte) error
+	buffer  []byte // of the current frame
+	frames  []frame
+	entries []entry
+	at      int64 // in the file
+	start   int64 // in the stream, of the current frame
+}
+
+func newPackWriter(write func([]byte) error) (*packWriter, error) {
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedBetterCompression))
+	return &packWriter{encoder: encoder, write: write}, err
+}
+
+// add adds a record.
+func (w *packWriter) add(kind record.Kind, hash uint64, body []byte) error {
+	if len(w.buffer) > 0 && len(w.buffer)+len(body) > frameSize {
+		if err := w.flush(); err != nil {
+			return err
+		}
+	}
+	w.entries = append(w.entries, entry{hash, kind, w.start + int64(len(w.buffer)), len(body)})
+	w.buffer = record.Append(w.buffer, kind, hash, body)
+	return nil
+}
+
+// flush ends the current frame.
+func (w *packWriter) flush() error {
+	if len(w.buffer) == 0 {
+		return nil
+	}
+	packed := w.encoder.EncodeAll(w.buffer, nil)
+	w.frames = append(w.frames, frame{w.start, len(w.buffer), w.at, len(packed)})
+	w.at, w.start = w.at+int64(len(packed)), w.start+int64(len(w.buffer))
+	w.buffer = w.buffer[:0]
+	return w.write(packed)
+}
+
+// finish writes the seek table and returns the index.
+func (w *packWriter) finish() (index []byte, err error) {
+	if err := w.flush(); err != nil {
+		return nil, err
+	}
+	if err := w.write(appendSeekTable(nil, w.frames)); err != nil {
+		return nil, err
+	}
+	return encodeIndex(w.entries, 0, w.start), w.encoder.Close()
+}

@@ -1,0 +1,408 @@
+package fsstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/record"
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+// Redact stops writers, calls check, and durably replaces nodes by tombstones. Then it overwrites their content
+// in every segment and pack. If the process is killed in between, the nodes are redacted, but their content
+// remains in the files, until Redact is repeated. It returns the errors of check, [cas.MarshalTombstone] and
+// [Store.Exclusively].
+func (s *Store) Redact(ctx context.Context, check func() error, tombstones ...cas.Tombstone) error {
+	return s.exclusively(ctx, func(o *exclusive) error {
+		if err := check(); err != nil {
+			return err
+		}
+		plan := func(v *view) (records []pending, err error) {
+			for _, t := range tombstones {
+				body, err := cas.MarshalTombstone(t)
+				if err != nil {
+					return nil, err
+				}
+				_, _, err = s.resolve(v, t.Hash)
+				if redacted, ok := cas.AsRedacted(err); ok && redacted.Tombstone == t {
+					continue
+				}
+				records = append(records, pending{kind: record.Tombstone, hash: t.Hash.Number(), body: body})
+			}
+			return records, nil
+		}
+		if err := s.add(ctx, true, plan); err != nil {
+			return fmt.Errorf("redact: %w", err)
+		}
+		for _, t := range tombstones {
+			o.redacted = append(o.redacted, t.Hash)
+		}
+		return nil
+	})
+}
+
+// erase overwrites the content of redacted nodes with zeros wherever it is. Places and indexes stay as they are.
+func (o *exclusive) erase(ctx context.Context) error {
+	s := o.store
+	if len(o.redacted) == 0 {
+		return nil
+	}
+	if err := errors.Join(o.tidy(), s.sealNewest(ctx)); err != nil {
+		return err
+	}
+	v, err := s.refresh(true)
+	if err != nil {
+		return err
+	}
+	for _, g := range v.sources {
+		var entries []entry
+		for _, h := range o.redacted {
+			found, err := g.find(h.Number())
+			if err != nil {
+				return err
+			}
+			entries = append(entries, found...)
+		}
+		entries = slices.DeleteFunc(entries, func(e entry) bool { return e.kind != record.Node })
+		if len(entries) == 0 {
+			continue
+		}
+		if err := s.rewrite(ctx, g, entries); err != nil {
+			return err
+		}
+	}
+	for _, h := range o.redacted {
+		if s.files.Layout == "" {
+			break
+		}
+		err := s.fs.Remove(s.files.Path(h))
+		if err == nil {
+			err = s.fs.SyncDir(filepath.Dir(s.files.Path(h)))
+		}
+		if err != nil && !isGone(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// sealNewest seals the newest segment unless it is empty, so that nothing is appended to it.
+func (s *Store) sealNewest(ctx context.Context) (err error) {
+	v, err := s.refresh(false)
+	if err != nil || v.newest() == nil {
+		return err
+	}
+	// The flush takes long, and others would have to wait for it under the lock.
+	if err := s.fs.SyncFile(v.newest().dataPath()); err != nil && !isGone(err) {
+		return err
+	}
+	lock, err := durable.Lock(ctx, filepath.Join(s.dir, logLock))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	if v, err = s.refresh(true); err != nil {
+		return err
+	}
+	g := v.newest()
+	if g == nil {
+		return nil
+	}
+	if _, sealed, err := g.state(); sealed || err != nil || g.size() == 0 {
+		return err
+	}
+	return s.seal(g)
+}
+
+// zero overwrites the bodies of records in a part of a stream, and reports whether there was anything to do.
+func zero(data []byte, from int64, entries []entry) (changed bool) {
+	for _, e := range entries {
+		start, end := e.at+record.HeaderSize-from, e.end()-from
+		if start < 0 || end > int64(len(data)) {
+			continue
+		}
+		for _, b := range data[start:end] {
+			changed = changed || b != 0
+		}
+		clear(data[start:end])
+	}
+	return changed
+}
+
+// rewrite atomically replaces the file of a segment or pack by one in which some bodies are zeros.
+func (s *Store) rewrite(ctx context.Context, g *source, entries []entry) error {
+	if !g.name.isPack() {
+		data, err := readFrom(g.dataPath(), 0, maxSegment)
+		if err != nil || !zero(data, 0, entries) {
+			return err
+		}
+		defer g.close()
+		return durable.WriteFile(s.fs, g.dataPath(), data, s.filePerm())
+	}
+	p, err := openPack(g.dataPath(), -1, s.decoder)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = p.file.Close() }() // nothing was written
+	out := s.newFile(g.dataPath())
+	w, err := newPackWriter(out.write)
+	if err != nil {
+		return err
+	}
+	changed := false
+	for i := range p.frames {
+		data, err := p.content(i)
+		if err != nil {
+			return errors.Join(err, out.abort())
+		}
+		changed = zero(data, p.frames[i].start, entries) || changed
+		w.buffer = append(w.buffer, data...)
+		if err := errors.Join(w.flush(), ctx.Err()); err != nil {
+			return errors.Join(err, out.abort())
+		}
+	}
+	if _, err := w.finish(); err != nil || !changed {
+		return errors.Join(err, out.abort())
+	}
+	defer g.close()
+	return out.commit()
+}
+
+// newFile is a file that is written in parts and then replaces another one.
+type newFile struct {
+	store      *Store
+	path, temp string
+	buffer     []byte
+}
+
+func (s *Store) newFile(path string) *newFile { return &newFile{store: s, path: path} }
+
+func (f *newFile) write(data []byte) (err error) {
+	const chunk = 1 << 20
+	if f.buffer = append(f.buffer, data...); len(f.buffer) < chunk {
+		return nil
+	}
+	return f.flush()
+}
+
+func (f *newFile) flush() (err error) {
+	if f.temp == "" {
+		f.temp, err = f.store.fs.WriteTemp(f.path, f.buffer, f.store.filePerm(), durable.NoFlush)
+	} else {
+		err = f.store.fs.Append(f.temp, f.buffer, f.store.filePerm(), durable.NoFlush)
+	}
+	f.buffer = f.buffer[:0]
+	return err
+}
+
+// sync makes the content durable, under the temporary name.
+func (f *newFile) sync() error {
+	if err := f.flush(); err != nil {
+		return err
+	}
+	return f.store.fs.SyncFile(f.temp)
+}
+
+// commit makes the content durable, and then replaces the file.
+func (f *newFile) commit() error {
+	if err := f.sync(); err != nil {
+		return errors.Join(err, f.abort())
+	}
+	if err := f.store.fs.Rename(f.temp, f.path); err != nil {
+		return errors.Join(err, f.abort())
+	}
+	return f.store.fs.SyncDir(filepath.Dir(f.path))
+}
+
+func (f *newFile) abort() error {
+	if f.temp == "" {
+		return nil
+	}
+	return f.store.fs.Remove(f.temp)
+}
+
+// tidy removes what an interrupted collection left: temporary files, and segments that a pack replaces.
+func (o *exclusive) tidy() error {
+	s := o.store
+	v, err := s.refresh(true)
+	if err != nil {
+		return err
+	}
+	covered := -1
+	for _, g := range v.sources {
+		if g.name.isPack() {
+			covered = max(covered, g.name.number)
+		}
+	}
+	return o.removeFiles(func(name string) bool {
+		n, ok := parseName(name)
+		return durable.IsTemp(name) || ok && !n.isPack() && n.number <= covered
+	})
+}
+
+// removeFiles removes segments and packs with their indexes, and other files.
+func (o *exclusive) removeFiles(unneeded func(name string) bool) error {
+	for _, dir := range []string{logDir, packsDir} {
+		path := filepath.Join(o.store.dir, dir)
+		entries, err := os.ReadDir(path)
+		if err != nil && !isGone(err) {
+			return err
+		}
+		removed := false
+		for _, e := range entries {
+			if !unneeded(e.Name()) {
+				continue
+			}
+			removed = true
+			names := []string{e.Name()}
+			if n, ok := parseName(e.Name()); ok {
+				names = append(names, n.String()+indexExt)
+			}
+			for _, name := range names {
+				if err := o.store.fs.Remove(filepath.Join(path, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+					return err
+				}
+			}
+		}
+		if removed {
+			if err := o.store.fs.SyncDir(path); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Quarantine copies the record of a node to <store>/quarantine, under an unused name, and durably removes the
+// node from the store, so that it can be put again. It returns the path of the copy.
+func (s *Store) Quarantine(ctx context.Context, h cas.Hash) (to string, err error) {
+	err = s.exclusively(ctx, func(*exclusive) (err error) {
+		to, err = s.setAside(ctx, h, content)
+		return err
+	})
+	return to, err
+}
+
+// QuarantineSeal is Quarantine for the seal of a node.
+func (s *Store) QuarantineSeal(ctx context.Context, h cas.Hash) (to string, err error) {
+	err = s.exclusively(ctx, func(*exclusive) (err error) {
+		to, err = s.setAside(ctx, h, seals)
+		return err
+	})
+	return to, err
+}
+
+// setAside copies the newest record of a hash to the quarantine and hides all of them.
+func (s *Store) setAside(ctx context.Context, h cas.Hash, of group) (to string, err error) {
+	var body []byte
+	err = s.try(ctx, func(v *view) error {
+		at, ok, err := v.newestOf(h.Number(), of)
+		switch {
+		case err != nil:
+			return err
+		case ok:
+			body, _, err = at.source.record(at.entry)
+		case of == seals:
+			body, err = os.ReadFile(s.sealPath(h))
+		default:
+			body, err = s.files.Read(h)
+		}
+		if errors.Is(err, errPack) || errors.As(err, new(*cas.CorruptError)) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(s.dir, quarantineDir)
+	if err := durable.MkdirAll(s.fs, dir, 0o755); err != nil {
+		return "", err
+	}
+	name, kind := string(h)+".bin", record.NoContent
+	if of == seals {
+		name, kind = string(h)+".seal", record.NoSeal
+	}
+	if to, err = freeName(filepath.Join(dir, name)); err != nil {
+		return "", err
+	}
+	if err := durable.WriteFile(s.fs, to, body, 0o444|s.filePerm()&0o200); err != nil {
+		return "", err
+	}
+	return to, s.add(ctx, true, func(*view) ([]pending, error) {
+		return []pending{{kind: kind, hash: h.Number()}}, nil
+	})
+}
+
+func freeName(path string) (string, error) {
+	try := path
+	for n := 2; ; n++ {
+		_, err := os.Lstat(try)
+		if errors.Is(err, fs.ErrNotExist) {
+			return try, nil
+		}
+		if err != nil {
+			return "", err
+		}
+		try = fmt.Sprintf("%s.%d", path, n)
+	}
+}
+
+// Bury durably stores imported tombstones for missing nodes, and returns their hashes. An existing node,
+// intact or redacted, stays unchanged. Errors: [errors.ErrUnsupported] for a store of the original; the
+// errors of [Store.Commit].
+func (s *Store) Bury(ctx context.Context, tombstones ...cas.Tombstone) (buried []cas.Hash, err error) {
+	switch {
+	case len(tombstones) == 0:
+		return nil, ctx.Err()
+	case s.foreign:
+		return nil, fmt.Errorf("store %s: tombstones: %w: it belongs to the original", s.dir, errors.ErrUnsupported)
+	}
+	if err := s.make(ctx, tombstones[0].At); err != nil {
+		return nil, fmt.Errorf("create store: %w", err)
+	}
+	release, err := s.LockShared(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	missing := func(v *view) (records []pending, err error) {
+		buried = nil
+		for _, t := range tombstones {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			t.Foreign = true
+			body, err := cas.MarshalTombstone(t)
+			if err != nil {
+				return nil, err
+			}
+			_, at, err := s.resolve(v, t.Hash)
+			corrupt, isCorrupt := errors.AsType[*cas.CorruptError](err)
+			if !errors.Is(err, cas.ErrNotFound) && !(isCorrupt && corrupt.Cut && at.entry.kind == record.Tombstone) {
+				continue
+			}
+			buried = append(buried, t.Hash)
+			records = append(records, pending{kind: record.Tombstone, hash: t.Hash.Number(), body: body})
+		}
+		return records, nil
+	}
+	var all []cas.Hash
+	err = s.add(ctx, true, func(v *view) ([]pending, error) {
+		records, err := missing(v)
+		if len(buried) > 0 {
+			all = buried
+		}
+		return records, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("write tombstones: %w", err)
+	}
+	return all, nil
+}

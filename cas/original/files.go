@@ -1,0 +1,387 @@
+// Package original reads and writes stores with a file for each node, without an index or a lock: those of the
+// original uwf, in its two layouts, and the node files that our own stores had at first, which it only reads.
+//
+// A node's file is written under a temporary name and renamed, so a reader sees a complete node or none.
+package original
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+// Files are the node files of a store.
+type Files struct {
+	Dir    string
+	Layout Layout
+	Hash   cas.Algorithm
+	FS     durable.FS
+}
+
+// Read returns the content of a node's file, up to a limit. It returns [cas.ErrNotFound], a
+// [*cas.CorruptError] for something that can't be a node's file, and errors of the file system.
+func (f Files) Read(h cas.Hash) ([]byte, error) {
+	data, err := readBounded(f.path(h), h)
+	if other := f.elsewhere(h); other != "" && errors.Is(err, cas.ErrNotFound) {
+		return readBounded(other, h)
+	}
+	return data, err
+}
+
+// Get returns a node. It returns the errors of [cas.Getter].
+func (f Files) Get(h cas.Hash) (cas.Node, error) {
+	data, err := f.Read(h)
+	if err != nil {
+		return cas.Node{}, err
+	}
+	n, err := f.Hash.UnmarshalFile(h, data)
+	if corrupt, ok := errors.AsType[*cas.CorruptError](err); ok {
+		corrupt.Path = f.Path(h)
+	}
+	return n, err
+}
+
+// Has reports whether a node's file exists.
+func (f Files) Has(h cas.Hash) (bool, error) {
+	_, err := os.Stat(f.Path(h))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Path returns the path of a node's file, which needn't exist. h must be valid.
+func (f Files) Path(h cas.Hash) string {
+	if other := f.elsewhere(h); other != "" && !isAt(f.path(h)) && isAt(other) {
+		return other
+	}
+	return f.path(h)
+}
+
+// readBounded reads the file of node h at path.
+func readBounded(path string, h cas.Hash) ([]byte, error) {
+	data, err := readRegular(path, cas.MaxFile)
+	var odd *notRegularError
+	var big *tooBigError
+	switch {
+	case err == nil:
+		return data, nil
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%w: %s", cas.ErrNotFound, h)
+	case errors.As(err, &odd):
+		return nil, &cas.CorruptError{Hash: h, Path: path, Reason: "it is a " + kindOf(odd.mode) + ", not a file"}
+	case errors.As(err, &big):
+		return nil, &cas.CorruptError{Hash: h, Path: path,
+			Reason: fmt.Sprintf("the file has %d bytes; the limit is %d", big.size, cas.MaxFile)}
+	}
+	return nil, fmt.Errorf("read node %s: %w", h, err)
+}
+
+// notRegularError means that the path isn't a regular file.
+type notRegularError struct{ mode fs.FileMode }
+
+// Error implements error.
+func (e *notRegularError) Error() string { return "is not a file" }
+
+// tooBigError means that a file is too large.
+type tooBigError struct{ size int64 }
+
+// Error implements error.
+func (e *tooBigError) Error() string { return "is too large" }
+
+func kindOf(m fs.FileMode) string {
+	switch {
+	case m.IsDir():
+		return "directory"
+	case m&fs.ModeSymlink != 0:
+		return "symbolic link"
+	}
+	return "special file"
+}
+
+// Layout is the arrangement of node files.
+type Layout string
+
+// The layouts.
+const (
+	Fan2  Layout = "fan2"  // <dir>/nodes/<first two>/<hash>.bin, our first
+	Nodes Layout = "nodes" // <dir>/nodes/<hash>.bin, the original's
+	Flat  Layout = "flat"  // <dir>/<hash>.bin, an older layout of the original
+)
+
+// Known reports whether l is one of the layouts.
+func (l Layout) Known() bool { return l == Fan2 || l == Nodes || l == Flat }
+
+const (
+	nodeExt  = ".bin"
+	nodesDir = "nodes"
+)
+
+// path returns the path of a node's file; h must be valid.
+func (f Files) path(h cas.Hash) string {
+	name := string(h) + nodeExt
+	switch f.Layout {
+	case Flat:
+		return filepath.Join(f.Dir, name)
+	case Nodes:
+		return filepath.Join(f.Dir, nodesDir, name)
+	}
+	return filepath.Join(f.Dir, nodesDir, string(h[:2]), name)
+}
+
+// elsewhere returns the path where an older version of the original might have put a node in the same store,
+// or "".
+func (f Files) elsewhere(h cas.Hash) string {
+	if f.Layout != Nodes || h == "" {
+		return ""
+	}
+	return filepath.Join(f.Dir, string(h)+nodeExt)
+}
+
+func isAt(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// hashOf returns the hash in a file name, "" if it isn't a node file.
+func hashOf(name string) cas.Hash {
+	stem, ok := strings.CutSuffix(name, nodeExt)
+	if h := cas.Hash(stem); ok && h.Valid() {
+		return h
+	}
+	return ""
+}
+
+// Detect looks for nodes in a directory without a format.json; "" if there are none.
+func Detect(dir string) (Layout, error) {
+	isNode := func(e fs.DirEntry) bool { return hashOf(e.Name()) != "" }
+	isShard := func(e fs.DirEntry) bool { return e.IsDir() && isShardName(e.Name()) }
+	for _, try := range []struct {
+		layout Layout
+		dir    string
+		match  func(fs.DirEntry) bool
+	}{
+		{Nodes, filepath.Join(dir, nodesDir), isNode},
+		{Flat, dir, isNode},
+		{Fan2, filepath.Join(dir, nodesDir), isShard},
+	} {
+		ok, err := anyEntry(try.dir, try.match)
+		if ok || err != nil {
+			return try.layout, err
+		}
+	}
+	return "", nil
+}
+
+// anyEntry reads a directory up to the first match.
+func anyEntry(dir string, match func(fs.DirEntry) bool) (bool, error) {
+	d, err := os.Open(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = d.Close() }() // nothing was written
+	for {
+		entries, err := d.ReadDir(64)
+		if slices.ContainsFunc(entries, match) {
+			return true, nil
+		}
+		if errors.Is(err, io.EOF) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+}
+
+func isShardName(name string) bool {
+	return len(name) == 2 && cas.Hash(name+"00000000000").Valid()
+}
+
+// All yields the hashes of the nodes, as [cas.Store]. It can miss nodes that are put concurrently.
+func (f Files) All(ctx context.Context, prefix string) iter.Seq2[cas.Hash, error] {
+	if f.Layout == Nodes {
+		return f.both(ctx, prefix)
+	}
+	return func(yield func(cas.Hash, error) bool) {
+		dirs, err := f.shards(prefix)
+		if err != nil && !yield("", err) {
+			return
+		}
+		for _, dir := range dirs {
+			if !f.list(ctx, dir, prefix, yield) {
+				return
+			}
+		}
+	}
+}
+
+// both is All for a store used by two versions of the original.
+func (f Files) both(ctx context.Context, prefix string) iter.Seq2[cas.Hash, error] {
+	return func(yield func(cas.Hash, error) bool) {
+		var all []cas.Hash
+		for _, dir := range []string{filepath.Join(f.Dir, nodesDir), f.Dir} {
+			collect := func(h cas.Hash, err error) bool {
+				if err != nil {
+					return yield("", err)
+				}
+				all = append(all, h)
+				return true
+			}
+			if !f.list(ctx, dir, prefix, collect) {
+				return
+			}
+		}
+		slices.Sort(all)
+		for _, h := range slices.Compact(all) {
+			if !yield(h, nil) {
+				return
+			}
+		}
+	}
+}
+
+// shards returns the directories that can contain nodes with a prefix, in order.
+func (f Files) shards(prefix string) ([]string, error) {
+	root := filepath.Join(f.Dir, nodesDir)
+	switch f.Layout {
+	case Flat:
+		return []string{f.Dir}, nil
+	case Nodes:
+		return []string{root}, nil
+	}
+	if len(prefix) >= 2 {
+		return []string{filepath.Join(root, filepath.Base(prefix[:2]))}, nil
+	}
+	entries, err := os.ReadDir(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var dirs []string
+	for _, e := range entries {
+		if isShardName(e.Name()) && strings.HasPrefix(e.Name(), prefix) {
+			dirs = append(dirs, filepath.Join(root, e.Name()))
+		}
+	}
+	return dirs, err
+}
+
+// list yields the nodes of one directory; false stops.
+func (f Files) list(ctx context.Context, dir, prefix string, yield func(cas.Hash, error) bool) bool {
+	if err := ctx.Err(); err != nil {
+		yield("", err)
+		return false
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !yield("", err) {
+		return false
+	}
+	for _, e := range entries {
+		h := hashOf(e.Name())
+		at := filepath.Join(dir, e.Name())
+		if h == "" || !strings.HasPrefix(string(h), prefix) || f.path(h) != at && f.elsewhere(h) != at {
+			continue
+		}
+		if !yield(h, nil) {
+			return false
+		}
+	}
+	return true
+}
+
+// Put writes nodes that don't exist yet and makes all of them durable. It returns the errors of [cas.Store].
+func (f Files) Put(ctx context.Context, nodes ...cas.Node) error {
+	files, err := f.plan(ctx, nodes)
+	if err != nil || len(files) == 0 {
+		return err
+	}
+	if err := durable.WriteAll(f.FS, files); err != nil {
+		return fmt.Errorf("write nodes: %w", err)
+	}
+	return nil
+}
+
+// plan compares nodes with existing ones. It changes nothing, so that a rejected node doesn't affect the
+// others.
+func (f Files) plan(ctx context.Context, nodes []cas.Node) (files []durable.File, err error) {
+	planned := map[cas.Hash]cas.Node{}
+	for _, n := range nodes {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err := f.Hash.Check(n); err != nil {
+			return nil, err
+		}
+		if twin, ok := planned[n.Hash]; ok {
+			if !twin.Equal(n) {
+				return nil, &cas.CollisionError{Hash: n.Hash}
+			}
+			continue
+		}
+		planned[n.Hash] = n
+		there, err := f.Compare(n)
+		if err != nil {
+			return nil, err
+		}
+		file := durable.File{Path: f.Path(n.Hash), Present: there}
+		if !there {
+			file.Data, file.Perm = cas.MarshalFile(n), nodePerm
+		}
+		files = append(files, file)
+	}
+	return files, nil
+}
+
+// Compare reports whether a node exists. A torn write of the same node counts as missing: writing it again
+// loses nothing. Any other damage is an error, as is a [*cas.CollisionError].
+func (f Files) Compare(n cas.Node) (bool, error) {
+	data, err := f.Read(n.Hash)
+	if errors.Is(err, cas.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	old, err := f.Get(n.Hash)
+	switch {
+	case err != nil && IsTorn(data, n):
+		return false, nil
+	case err != nil:
+		return false, err
+	case !old.Equal(n):
+		return false, &cas.CollisionError{Hash: n.Hash}
+	}
+	return true, nil
+}
+
+// IsTorn reports whether data is a torn write of the file of n with any timestamp: its beginning, followed by
+// nothing or by zeros for blocks that never reached the disk.
+func IsTorn(data []byte, n cas.Node) bool {
+	n.Timestamp = 0 // encoded as one byte
+	whole := cas.MarshalFile(n)
+	body := whole[:len(whole)-1]
+	same := 0
+	for same < min(len(data), len(body)) && data[same] == body[same] {
+		same++
+	}
+	rest := data[same:]
+	if same == len(body) {
+		const longestTimestamp = 9
+		return len(rest) <= longestTimestamp
+	}
+	return len(bytes.Trim(rest, "\x00")) == 0
+}

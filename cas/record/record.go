@@ -1,0 +1,113 @@
+// Package record is the format of the records that a store's log, its packs and its index consist of. A record
+// is a header of 17 bytes and a body:
+//
+//	kind (1 byte)  length of the body (4)  hash (8)  CRC-32C of these 13 bytes (4)  body
+//
+// Numbers are big endian. The header's checksum covers no body: the hash of a node covers its content, and the
+// bodies of other kinds contain checksums of their own. So a reader can find the next record behind a damaged
+// one, and verifies a body only when it needs it.
+package record
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+	"iter"
+)
+
+// Kind is the kind of a record. A reader skips records of kinds that it doesn't know.
+type Kind byte
+
+// The kinds of records. Of several records of one group with the same hash, the newest counts.
+const (
+	Node      Kind = 'n' // a node's file
+	Tombstone Kind = 't' // a tombstone's file; replaces the node
+	NoContent Kind = 'N' // neither node nor tombstone exists any longer; no body
+
+	Seal   Kind = 's' // a node's seal and its CRC-32C
+	NoSeal Kind = 'S' // the seal was removed; no body
+
+	Home   Kind = 'h' // the path of a home that uses the store
+	NoHome Kind = 'H' // the home no longer uses the store; no body
+)
+
+// Known reports whether k is one of the kinds above.
+func (k Kind) Known() bool {
+	switch k {
+	case Node, Tombstone, NoContent, Seal, NoSeal, Home, NoHome:
+		return true
+	}
+	return false
+}
+
+const (
+	// HeaderSize is the size of a header in bytes.
+	HeaderSize = 1 + 4 + 8 + 4
+
+	// MaxBody bounds a body, in bytes. It is above the largest node's file.
+	MaxBody = 64<<20 + 1<<10
+)
+
+// Header is the header of a record.
+type Header struct {
+	Kind   Kind
+	Length int // of the body
+	Hash   uint64
+}
+
+// Size returns the size of the whole record.
+func (h Header) Size() int64 { return HeaderSize + int64(h.Length) }
+
+// Append appends the encoded header to b. The length must be at most [MaxBody].
+func (h Header) Append(b []byte) []byte {
+	start := len(b)
+	b = append(b, byte(h.Kind))
+	b = binary.BigEndian.AppendUint32(b, uint32(h.Length))
+	b = binary.BigEndian.AppendUint64(b, h.Hash)
+	return binary.BigEndian.AppendUint32(b, Checksum(b[start:]))
+}
+
+// Append appends a record to b. The body must have at most [MaxBody] bytes.
+func Append(b []byte, kind Kind, hash uint64, body []byte) []byte {
+	return append(Header{Kind: kind, Length: len(body), Hash: hash}.Append(b), body...)
+}
+
+// Parse parses the header at the beginning of b; false if there is none.
+func Parse(b []byte) (Header, bool) {
+	if len(b) < HeaderSize {
+		return Header{}, false
+	}
+	length := binary.BigEndian.Uint32(b[1:])
+	if length > MaxBody || binary.BigEndian.Uint32(b[13:]) != Checksum(b[:13]) {
+		return Header{}, false
+	}
+	return Header{Kind: Kind(b[0]), Length: int(length), Hash: binary.BigEndian.Uint64(b[5:])}, true
+}
+
+// Checksum returns the CRC-32C of b.
+func Checksum(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
+
+// Scan yields the offset and the header of each complete record in data. Where data isn't a record, because it
+// is damaged or was never written completely, it continues with the next valid header of a known kind.
+func Scan(data []byte) iter.Seq2[int, Header] {
+	return func(yield func(int, Header) bool) {
+		for at := 0; at+HeaderSize <= len(data); {
+			h, ok := Parse(data[at:])
+			if !ok || h.Size() > int64(len(data)-at) {
+				at = next(data, at+1)
+				continue
+			}
+			if !yield(at, h) {
+				return
+			}
+			at += int(h.Size())
+		}
+	}
+}
+
+// next returns the offset of the next byte that can begin a record.
+func next(data []byte, at int) int {
+	for at < len(data) && !Kind(data[at]).Known() {
+		at++
+	}
+	return at
+}
