@@ -26,11 +26,6 @@ type office struct {
 	checks   string // suspended: 20 of its 200 children failed
 }
 
-// decisions are the threads of an office that wait for a choice, in the order of the inbox.
-func (o office) decisions() []string {
-	return []string{o.oldest, o.newer, o.announce, o.ship, o.triage}
-}
-
 const announceFlow = `name: announce
 description: Writes an announcement; a person approves it.
 roles:
