@@ -45,6 +45,10 @@ func TestCompareByName(t *testing.T) {
 	require.Contains(t, s.get("diff", http.StatusOK), `<option value="`+old+`"`)
 	require.Contains(t, s.get("diff?a="+old+"&b=@", http.StatusOK), newest)
 	s.get("diff?a=@&b=@nobody", http.StatusNotFound)
+	narrowed := s.get("diff?q=two&a="+old, http.StatusOK)
+	require.Equal(t, 2, strings.Count(narrowed, `<option value="`+newest+`">`), "both lists have what matches")
+	require.Equal(t, 1, strings.Count(narrowed, `<option value="`+old+`" selected>`), "what was chosen stays")
+	require.NotContains(t, s.get("diff?q=two", http.StatusOK), old)
 	s.get("thread/"+old+"/changes", http.StatusOK)
 }
 

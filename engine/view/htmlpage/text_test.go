@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/engine/view/htmlpage"
+	"github.com/united-workforce/uwf/protocol"
 )
 
 // Templates show hostile texts and never execute them.
@@ -51,4 +52,19 @@ func TestLongTextsAreCutInTheirMiddle(t *testing.T) {
 	require.Greater(t, cut.Cut, 2<<20-1100)
 	require.Zero(t, htmlpage.TextOf("short", 1000).Cut)
 	require.LessOrEqual(t, utf8.RuneCountInString(htmlpage.Line(long, 80)), 80)
+}
+
+// A status of a command is as good as uwf or the workflow says.
+func TestCommandMood(t *testing.T) {
+	t.Parallel()
+	w := protocol.Workflow{Graph: map[string]protocol.GraphNode{
+		"lint": {Edges: map[string]protocol.Edge{"clean": {Role: protocol.EndNode}, "broken": {Role: protocol.FailNode}, "failed": {Role: "fixer"}}},
+		"list": {Transitions: []protocol.Transition{{Edge: protocol.Edge{Role: protocol.FailNode}}}},
+	}}
+	for _, test := range []struct{ role, status, want string }{
+		{"lint", "passed", "good"}, {"lint", "failed", "bad"}, {"lint", "clean", "plain"}, {"lint", "broken", "bad"},
+		{"list", "broken", "plain"}, {"nobody", "", "plain"},
+	} {
+		require.Equal(t, test.want, htmlpage.CommandMood(w, test.role, test.status), "%s %s", test.role, test.status)
+	}
 }
