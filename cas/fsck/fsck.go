@@ -49,7 +49,9 @@ type Fault struct {
 	Threads    []string `json:"threads,omitempty"`
 	Workflows  []string `json:"workflows,omitempty"`
 	Dependents int      `json:"dependents"`
-	Repaired   string   `json:"repaired,omitempty"` // description of the repair
+	// Restore is the command that brings back a lost node, if one is known.
+	Restore  string `json:"restore,omitempty"`
+	Repaired string `json:"repaired,omitempty"` // description of the repair
 	// Remains means that the repair didn't fix it completely.
 	Remains bool `json:"remains"`
 
@@ -84,9 +86,10 @@ const (
 
 // Options configures a check.
 type Options struct {
-	Home   string // whose index is checked; "": nodes only
-	Repair bool
-	Now    func() time.Time
+	Home    string // whose index is checked; "": nodes only
+	Repair  bool
+	Program string // the name of the check's program in hints, such as "uwf cas"
+	Now     func() time.Time
 }
 
 // tomorrow allows for differing clocks.
@@ -147,7 +150,7 @@ func Run(ctx context.Context, s Store, o Options) (Report, error) {
 }
 
 func newCheck(s Store, o Options) *check {
-	c := &check{store: s, home: o.Home, limit: o.Now().Add(tomorrow).UnixMilli(), redacted: map[census.ID]int{}}
+	c := &check{store: s, home: o.Home, program: o.Program, limit: o.Now().Add(tomorrow).UnixMilli(), redacted: map[census.ID]int{}}
 	c.report.Tombstones = []Tombstone{}
 	if o.Home != "" {
 		c.index = fileheads.Open(o.Home, durable.OS())
@@ -157,11 +160,12 @@ func newCheck(s Store, o Options) *check {
 
 // check is the state of one run.
 type check struct {
-	store  Store
-	home   string
-	index  *fileheads.Heads // nil without an index
-	limit  int64            // of timestamps, ms
-	report Report
+	store   Store
+	home    string
+	index   *fileheads.Heads // nil without an index
+	program string
+	limit   int64 // of timestamps, ms
+	report  Report
 
 	graph *census.Graph
 	steps map[census.ID]step

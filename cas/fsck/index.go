@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
@@ -140,6 +141,7 @@ func (c *check) dependents() {
 	}
 	c.locate()
 	c.excuse()
+	c.restore()
 	for i := range c.report.Tombstones {
 		t := &c.report.Tombstones[i]
 		for _, r := range above(t.Hash) {
@@ -195,6 +197,31 @@ func (c *check) excuse() {
 			f.Message += "; nothing needs it, so gc removes it"
 		}
 		f.Remains = false
+	}
+}
+
+// restore adds the commands that bring back lost nodes: built-in schemas are recreated; a thread that was pushed
+// can be pulled; otherwise a bundle can contain it.
+func (c *check) restore() {
+	repair := strings.TrimSpace(c.program + " fsck --repair")
+	for i := range c.report.Faults {
+		f := &c.report.Faults[i]
+		if !f.Remains || f.Kind != Missing && f.Kind != Damaged {
+			continue
+		}
+		var steps []string
+		_, builtin := c.store.Kinds().Builtin(f.Hash)
+		if builtin || f.Kind == Damaged {
+			steps = append(steps, repair)
+		}
+		if !builtin && len(f.Threads) > 0 {
+			from := "uwf thread import FILE, with a bundle of the thread"
+			if facts, err := c.index.Facts(context.Background(), f.Threads[0]); err == nil && facts.Remote != nil {
+				from = "uwf pull " + f.Threads[0] + " " + facts.Remote.Name
+			}
+			steps = append(steps, from)
+		}
+		f.Restore = strings.Join(steps, ", then ")
 	}
 }
 

@@ -104,6 +104,52 @@ func (c *compaction) sealOld(ctx context.Context, before time.Time) error {
 	return c.store.sealNewest(ctx)
 }
 
+// A compaction pays when this many sealed segments are older than restfully long, and none was begun since.
+const (
+	manySegments = 4
+	restfully    = time.Hour
+)
+
+// CompactionDue reports whether a compaction would pay and none was begun lately or is running: the threads that
+// fill a segment of 16 MB have mostly ended or moved on an hour after it was sealed. With few segments it costs one
+// listing of a directory.
+func (s *Store) CompactionDue(now time.Time) bool {
+	if s.foreign || !s.Exists() {
+		return false
+	}
+	var l listed
+	if names, err := listNames(filepath.Join(s.dir, logDir), &l); err != nil || len(names) <= manySegments {
+		return false
+	}
+	lock := filepath.Join(s.dir, compactLock)
+	if info, err := os.Stat(lock); err == nil && now.Sub(info.ModTime()) < restfully {
+		return false
+	}
+	if held, err := durable.Locked(lock); held || err != nil {
+		return false
+	}
+	v, err := s.refresh(false)
+	if err != nil {
+		return false
+	}
+	old := 0
+	for _, g := range v.sources {
+		if at, sealed, err := g.sealed(); err == nil && sealed && !g.name.isPack() && now.Sub(time.UnixMilli(at)) >= restfully {
+			old++
+		}
+	}
+	return old >= manySegments
+}
+
+// BeginCompaction records that a compaction that was due begins, so that it isn't begun again if it fails.
+func (s *Store) BeginCompaction() error {
+	lock, err := durable.TryLock(filepath.Join(s.dir, compactLock))
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.fs.Touch(filepath.Join(s.dir, compactLock)), lock.Unlock())
+}
+
 // putAt returns the time of the last put into a source; zero for a pack.
 func (s *Store) putAt(g *source) (time.Time, error) {
 	if g.name.isPack() {

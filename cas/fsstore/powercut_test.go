@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -112,15 +111,7 @@ func writeSteps(t *testing.T, rec *durabletest.Recorder, root string) (written [
 // compact packs all nodes.
 func compact(t testing.TB, s *fsstore.Store) {
 	t.Helper()
-	all := func(cas.Hash) bool { return true }
-	c, err := s.Compact(t.Context(), time.Now().Add(time.Hour), false)
-	require.NoError(t, err)
-	for _, err := range c.Nodes(t.Context()) {
-		require.NoError(t, err)
-	}
-	require.NoError(t, c.Write(t.Context(), all))
-	require.NoError(t, c.Finish(t.Context(), func() error { return nil }, all))
-	require.NoError(t, c.Release())
+	require.NoError(t, compactOnce(t.Context(), s))
 }
 
 func checkOutcome(t *testing.T, dir string, n int, written []cas.Node, commits []finished) error {

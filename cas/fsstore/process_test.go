@@ -1,14 +1,17 @@
 package fsstore_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -39,7 +42,8 @@ func TestMain(m *testing.M) {
 const childNodes = 40
 
 // child waits for the starting signal, then puts and commits nodes. Half of them are common to all children,
-// half its own. A negative seed continues until it is killed.
+// half its own, and reports each commit. A negative seed continues until it is killed; below -100, it compacts the
+// store instead.
 func child(job []string) error {
 	dir, a := job[0], cas.Algorithm(job[1])
 	seed, err := strconv.Atoi(job[2])
@@ -55,6 +59,11 @@ func child(job []string) error {
 	if _, err := os.Stdin.Read(make([]byte, 1)); err != nil {
 		return err
 	}
+	for seed < -100 {
+		if err := compactOnce(ctx, s); err != nil {
+			return err
+		}
+	}
 	for i := 0; i < childNodes || seed < 0; i++ {
 		nodes, err := childWork(a, seed, i)
 		if err != nil {
@@ -68,6 +77,7 @@ func child(job []string) error {
 				return err
 			}
 		}
+		fmt.Println(nodes[0].Hash, nodes[1].Hash)
 	}
 	return nil
 }
@@ -87,6 +97,11 @@ func childWork(a cas.Algorithm, seed, i int) ([]cas.Node, error) {
 
 // start starts a child and returns a function that releases it.
 func start(t *testing.T, dir string, a cas.Algorithm, seed int) (cmd *exec.Cmd, stderr *strings.Builder, run func()) {
+	cmd, _, stderr, run = startReading(t, dir, a, seed)
+	return cmd, stderr, run
+}
+
+func startReading(t *testing.T, dir string, a cas.Algorithm, seed int) (cmd *exec.Cmd, stdout io.Reader, stderr *strings.Builder, run func()) {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
@@ -96,13 +111,13 @@ func start(t *testing.T, dir string, a cas.Algorithm, seed int) (cmd *exec.Cmd, 
 	cmd.Stderr = stderr
 	stdin, err := cmd.StdinPipe()
 	require.NoError(t, err)
-	stdout, err := cmd.StdoutPipe()
+	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	_, err = stdout.Read(make([]byte, 16))
+	_, err = out.Read(make([]byte, 16))
 	require.NoError(t, err, "the child is ready")
-	return cmd, stderr, func() {
+	return cmd, out, stderr, func() {
 		_, err := stdin.Write([]byte("x"))
 		require.NoError(t, err)
 	}
@@ -196,6 +211,47 @@ func TestKill(t *testing.T) {
 		require.Error(t, cmd.Wait())
 		requireSound(t, dir, 2*(round+1))
 	}
+}
+
+// Writers and compactors are killed at any moment, again and again: everything that was committed is there, also
+// for a reader that had the store open all the time.
+func TestKilledWritersAndCompactors(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "cas")
+	reader := open(t, dir, fsstore.Options{})
+	require.NoError(t, reader.Make(t.Context(), 1))
+	committed := map[cas.Hash]bool{}
+	for round := range 8 {
+		var killed sync.WaitGroup
+		var mu sync.Mutex
+		for i, seed := range []int{-1 - 2*round, -2 - 2*round, -101, -102} {
+			cmd, out, _, run := startReading(t, dir, cas.XXH3, seed)
+			lines := bufio.NewScanner(out)
+			run()
+			time.AfterFunc(time.Duration(20+7*i+11*round)*time.Millisecond, func() { _ = cmd.Process.Kill() })
+			killed.Go(func() {
+				for lines.Scan() {
+					mu.Lock()
+					for word := range strings.FieldsSeq(lines.Text()) {
+						if h := cas.Hash(word); h.Valid() {
+							committed[h] = true
+						}
+					}
+					mu.Unlock()
+				}
+				_ = cmd.Wait()
+			})
+		}
+		killed.Wait()
+		for _, s := range []*fsstore.Store{reader, open(t, dir, fsstore.Options{})} {
+			for h := range committed {
+				_, err := s.Get(t.Context(), h)
+				require.NoError(t, err)
+			}
+		}
+	}
+	t.Log(len(committed), "committed nodes")
+	require.NotEmpty(t, committed)
 }
 
 func TestOneProcessSeesWhatAnotherPuts(t *testing.T) {

@@ -50,7 +50,7 @@ func (c *CLI) fsck(ctx context.Context, cc *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	report, err := fsck.Run(ctx, s, fsck.Options{Home: home, Repair: repair, Now: c.Env.Now})
+	report, err := fsck.Run(ctx, s, fsck.Options{Home: home, Repair: repair, Program: c.Program, Now: c.Env.Now})
 	if err != nil {
 		return err
 	}
@@ -90,6 +90,9 @@ func printFsck(w io.Writer, r fsck.Report) {
 		lines := []string{fmt.Sprintf("%s: %s", what, plaintext.Line(f.Message)), "  " + plaintext.Line(f.Path)}
 		if f.Dependents > 0 {
 			lines = append(lines, "  needed by "+dependents(f))
+		}
+		if f.Restore != "" {
+			lines = append(lines, "  to restore it: "+plaintext.Line(f.Restore))
 		}
 		if f.Repaired != "" {
 			lines = append(lines, "  repaired: "+plaintext.Line(f.Repaired))
@@ -142,6 +145,7 @@ func (c *CLI) gcCommand() *ucli.Command {
 			&ucli.StringFlag{Name: "grace", Usage: "`DURATION` keep nodes that are newer than this (default 1h)"},
 			&ucli.StringSliceFlag{Name: "roots", Usage: "`DIR` home whose threads to keep (default all that use the store)"},
 			&ucli.StringSliceFlag{Name: "forget-home", Usage: "`DIR` home that was deleted, so that nothing is kept for its threads"},
+			&ucli.BoolFlag{Name: "auto", Usage: "do nothing unless it pays and no other one runs; uwf does this in the background"},
 			&ucli.BoolFlag{Name: "damaged", Usage: "continue even if nodes or threads in use are missing or damaged"},
 		},
 	}, c.gc)
@@ -159,6 +163,14 @@ func (c *CLI) gc(ctx context.Context, cc *ucli.Context) error {
 	s, err := c.existing(ctx)
 	if err != nil {
 		return err
+	}
+	if cc.Bool("auto") {
+		if !s.CompactionDue(c.Env.Now()) {
+			return nil
+		}
+		if err := s.BeginCompaction(); err != nil {
+			return err
+		}
 	}
 	for _, home := range cc.StringSlice("forget-home") {
 		if err := c.forgetHome(ctx, s, c.Env.Path(home)); err != nil {

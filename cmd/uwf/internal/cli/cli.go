@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -55,6 +56,7 @@ func (a commands) patience() time.Duration {
 
 // main runs the command line and returns its exit status.
 func (a commands) main(ctx context.Context) int {
+	defer a.collectLater()
 	e := a.Env
 	if err := a.run(ctx); err != nil {
 		coded := afterSignal(ctx, err)
@@ -71,6 +73,18 @@ func (a commands) main(ctx context.Context) int {
 		return a.Exit
 	}
 	return a.Status.ExitCode()
+}
+
+// collectLater starts a collection in the background if one is due, as git does. It isn't worth an error: the next
+// command tries again.
+func (a commands) collectLater() {
+	dirs, err := a.Dirs()
+	if a.FS == nil || err != nil || !a.FS.CompactionDue(a.Env.Now()) {
+		return
+	}
+	if self, err := os.Executable(); err == nil {
+		_ = proc.StartDetached(dirs.Home, a.Env.Environ, self, "--home", dirs.Home, "--store", dirs.Store, "cas", "gc", "--auto")
+	}
 }
 
 // afterSignal returns a command's error. After a signal, the exit status is always that of the signal,

@@ -1,0 +1,321 @@
+package fsstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/castest"
+	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
+)
+
+// nodes returns n different nodes.
+func nodes(t testing.TB, a cas.Algorithm, n int) (all []cas.Node) {
+	for i := range n {
+		all = append(all, castest.Node(t, a, fmt.Sprint("node ", i, " of many")))
+	}
+	return all
+}
+
+// requireNodes checks that a store has nodes.
+func requireNodes(t testing.TB, s cas.Store, all []cas.Node) {
+	t.Helper()
+	for i, n := range all {
+		got, err := s.Get(t.Context(), n.Hash)
+		require.NoError(t, err, "node %d", i)
+		require.True(t, got.Equal(n))
+	}
+}
+
+// What is kept is in a pack, and the rest is gone; a store that was open before sees the same. Compacting again
+// changes nothing.
+func TestCompact(t *testing.T) {
+	t.Parallel()
+	ctx, dir := t.Context(), t.TempDir()
+	s, before := open(t, dir, fsstore.Options{}), open(t, dir, fsstore.Options{})
+	all := nodes(t, cas.XXH3, 40)
+	require.NoError(t, s.Commit(ctx, all[:20]...))
+	requireNodes(t, before, all[:20])
+	compact(t, s)
+	require.NoError(t, s.Commit(ctx, all...))
+	keep := func(h cas.Hash) bool { return h != all[3].Hash && h != all[33].Hash }
+	collect(t, s, keep)
+	for _, s := range []*fsstore.Store{s, before, open(t, dir, fsstore.Options{})} {
+		for _, gone := range []cas.Node{all[3], all[33]} {
+			_, err := s.Get(ctx, gone.Hash)
+			require.ErrorIs(t, err, cas.ErrNotFound)
+			require.NotContains(t, list(t, s), gone.Hash)
+		}
+		requireNodes(t, s, slices.DeleteFunc(slices.Clone(all), func(n cas.Node) bool { return !keep(n.Hash) }))
+	}
+	names := files(t, dir)
+	collect(t, s, keep)
+	require.Equal(t, names, files(t, dir))
+	require.NoError(t, s.Commit(ctx, all...))
+	requireNodes(t, before, all)
+}
+
+// collect packs the nodes for which keep returns true.
+func collect(t testing.TB, s *fsstore.Store, keep func(cas.Hash) bool) {
+	t.Helper()
+	kept := func(h cas.Hash) bool { return s.Kinds().InFoundation(h) || keep(h) }
+	c, err := s.Compact(t.Context(), time.Now().Add(time.Hour), false)
+	require.NoError(t, err)
+	for _, err := range c.Nodes(t.Context()) {
+		require.NoError(t, err)
+	}
+	require.NoError(t, c.Write(t.Context(), kept))
+	require.NoError(t, c.Finish(t.Context(), func() error { return nil }, kept))
+	require.NoError(t, c.Release())
+}
+
+// files lists the files of a store, without locks.
+func files(t testing.TB, dir string) (names []string) {
+	require.NoError(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() && filepath.Ext(path) != ".lock" {
+			names = append(names, path)
+		}
+		return err
+	}))
+	return names
+}
+
+// A store of our first version is readable, the first write gives it the current version, and its files go with
+// the second compaction if a check has found no fault in between.
+func TestFirstVersion(t *testing.T) {
+	t.Parallel()
+	ctx, dir := t.Context(), t.TempDir()
+	all := nodes(t, cas.XXH64, 20)
+	write(t, filepath.Join(dir, "format.json"), `{"version":1,"hash":"xxh64","layout":"fan2","flush":"none"}`)
+	for _, n := range all {
+		write(t, filepath.Join(dir, "nodes", string(n.Hash[:2]), string(n.Hash)+".bin"), string(cas.MarshalFile(n)))
+	}
+	seal := cas.SealOf(all[0], nil)
+	write(t, filepath.Join(dir, "seals", string(all[0].Hash[:2]), string(all[0].Hash)), seal.String()+"\n")
+	home := t.TempDir()
+	write(t, filepath.Join(dir, "homes", "x"), home+"\n")
+
+	whole := func(s *fsstore.Store) {
+		t.Helper()
+		requireNodes(t, s, all)
+		kept, err := s.Seal(all[0].Hash)
+		require.NoError(t, err)
+		require.Equal(t, seal, kept)
+		homes, err := s.Homes()
+		require.NoError(t, err)
+		require.Equal(t, []string{home}, homes)
+	}
+	s, old := open(t, dir, fsstore.Options{}), open(t, dir, fsstore.Options{})
+	whole(s)
+	require.Contains(t, read(t, filepath.Join(dir, "format.json")), `"version":1`, "reading changes nothing")
+	require.NoError(t, s.Put(ctx, castest.Node(t, cas.XXH64, "new")))
+	require.Equal(t, `{"version":2,"hash":"xxh64"}`+"\n", read(t, filepath.Join(dir, "format.json")))
+	whole(open(t, dir, fsstore.Options{}))
+	require.NoError(t, s.Checked(), "nothing is packed yet")
+	for range 2 {
+		compact(t, s)
+		require.DirExists(t, filepath.Join(dir, "nodes"))
+		whole(open(t, dir, fsstore.Options{}))
+	}
+	require.NoError(t, s.Checked())
+	compact(t, s)
+	for _, gone := range []string{"nodes", "seals", "homes", "nodes.checked", ".tmp-version-1"} {
+		require.NoFileExists(t, filepath.Join(dir, gone))
+		require.NoDirExists(t, filepath.Join(dir, gone))
+	}
+	for _, s := range []*fsstore.Store{s, old, open(t, dir, fsstore.Options{})} {
+		whole(s)
+	}
+}
+
+// A flipped bit anywhere in a pack or its index costs at most the nodes of a frame, and in the index none.
+func TestEveryFlippedBitOfAPack(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := open(t, dir, fsstore.Options{})
+	all := nodes(t, cas.XXH3, 5)
+	require.NoError(t, s.Commit(t.Context(), all...))
+	compact(t, s)
+	packs, err := filepath.Glob(filepath.Join(dir, "packs", "*"))
+	require.NoError(t, err)
+	require.Len(t, packs, 2)
+	for _, path := range packs {
+		good := read(t, path)
+		for i := range good {
+			flipAt(t, path, i)
+			s := open(t, dir, fsstore.Options{})
+			for _, n := range all {
+				got, err := s.Get(t.Context(), n.Hash)
+				if filepath.Ext(path) == ".idx" && !errors.Is(err, &protocol.Error{Code: protocol.CodeUnsupportedVersion}) {
+					require.NoError(t, err, "%s, byte %d", path, i)
+				}
+				if err == nil {
+					require.True(t, got.Equal(n))
+				}
+			}
+			write(t, path, good)
+		}
+	}
+	requireNodes(t, open(t, dir, fsstore.Options{}), all)
+}
+
+// A pack of a newer program is an error, and a pack without an index is read.
+func TestPackOfANewerProgram(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := open(t, dir, fsstore.Options{})
+	all := nodes(t, cas.XXH3, 5)
+	require.NoError(t, s.Commit(t.Context(), all...))
+	compact(t, s)
+	index := filepath.Join(dir, "packs", "00000001-1.idx")
+	good := read(t, index)
+	write(t, index, newer(good))
+	_, err := open(t, dir, fsstore.Options{}).Get(t.Context(), all[0].Hash)
+	require.ErrorIs(t, err, &protocol.Error{Code: protocol.CodeUnsupportedVersion})
+	require.ErrorContains(t, err, index)
+	require.NoError(t, os.Remove(index))
+	requireNodes(t, open(t, dir, fsstore.Options{}), all)
+}
+
+// newer returns an index with the next version and a valid checksum.
+func newer(index string) string { return fsstore.WithVersion([]byte(index), '2') }
+
+// A compaction is due when several sealed segments are old, and not again when one was begun.
+func TestCompactionDue(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := open(t, dir, fsstore.Options{})
+	later := time.Now().Add(2 * time.Hour)
+	for i, n := range nodes(t, cas.XXH3, 5) {
+		require.False(t, s.CompactionDue(later), i)
+		require.NoError(t, s.Put(t.Context(), n))
+		if i < 4 {
+			sealed(t, dir)
+		}
+	}
+	require.True(t, s.CompactionDue(later))
+	require.False(t, s.CompactionDue(time.Now()), "the segments are too new")
+	require.NoError(t, s.BeginCompaction())
+	require.False(t, s.CompactionDue(time.Now().Add(30*time.Minute)))
+	require.True(t, s.CompactionDue(later))
+	lock, err := durable.TryLock(filepath.Join(dir, "compact.lock"))
+	require.NoError(t, err)
+	require.False(t, s.CompactionDue(later), "one is running")
+	require.NoError(t, lock.Unlock())
+	compact(t, s)
+	require.False(t, s.CompactionDue(later))
+}
+
+// full is a disk on which one operation fails, and every later one succeeds.
+type full struct {
+	durable.FS
+	left int
+}
+
+var errFull = errors.New("no space left on device")
+
+func (f *full) fails() bool {
+	f.left--
+	return f.left == -1
+}
+
+func (f *full) WriteTemp(path string, data []byte, perm fs.FileMode, flush durable.Flush) (string, error) {
+	if f.fails() {
+		return "", errFull
+	}
+	return f.FS.WriteTemp(path, data, perm, flush)
+}
+
+func (f *full) Append(path string, data []byte, perm fs.FileMode, flush durable.Flush) error {
+	if f.fails() {
+		if len(data) > 20 { // a part of it was written, and could not be removed
+			_ = f.FS.Append(path, data[:len(data)-9], perm, flush)
+		}
+		return errFull
+	}
+	return f.FS.Append(path, data, perm, flush)
+}
+
+func (f *full) Rename(from, to string) error {
+	if f.fails() {
+		return errFull
+	}
+	return f.FS.Rename(from, to)
+}
+
+func (f *full) SyncFile(path string) error {
+	if f.fails() {
+		return errFull
+	}
+	return f.FS.SyncFile(path)
+}
+
+// Whatever write or flush fails, nothing that was acknowledged is lost, and the next commit and compaction
+// succeed.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	for failing := range 60 {
+		dir := t.TempDir()
+		disk := &full{FS: fast{durable.OS()}, left: failing}
+		s := open(t, dir, fsstore.Options{FS: disk})
+		var acknowledged []cas.Node
+		failed := false
+		all := nodes(t, cas.XXH3, 30)
+		for i := 0; i < len(all); i += 3 {
+			err := s.Commit(ctx, all[i:i+3]...)
+			if err == nil {
+				acknowledged = append(acknowledged, all[i:i+3]...)
+			} else {
+				require.ErrorIs(t, err, errFull)
+				failed = true
+			}
+			if i%12 == 9 {
+				failed = compactOnce(t.Context(), s) != nil || failed
+			}
+			requireNodes(t, open(t, dir, fsstore.Options{}), acknowledged)
+			requireNodes(t, s, acknowledged)
+		}
+		disk.left = -2
+		require.NoError(t, s.Commit(ctx, all...))
+		require.NoError(t, compactOnce(t.Context(), s))
+		requireNodes(t, open(t, dir, fsstore.Options{}), all)
+		for _, name := range files(t, dir) {
+			require.False(t, durable.IsTemp(name), name)
+		}
+		if !failed {
+			require.Greater(t, failing, 20, "every operation has failed once")
+			return
+		}
+	}
+}
+
+// compactOnce packs all nodes.
+func compactOnce(ctx context.Context, s *fsstore.Store) (err error) {
+	all := func(cas.Hash) bool { return true }
+	c, err := s.Compact(ctx, time.Now().Add(time.Hour), false)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Release()) }()
+	for _, err := range c.Nodes(ctx) {
+		if err != nil {
+			return err
+		}
+	}
+	if err := c.Write(ctx, all); err != nil {
+		return err
+	}
+	return c.Finish(ctx, func() error { return nil }, all)
+}
