@@ -230,7 +230,8 @@ func (s *server) done(w http.ResponseWriter, r *http.Request, err error, back, a
 	var untrusted *engine.UntrustedError
 	switch {
 	case errors.As(err, &untrusted):
-		return s.showAs(w, http.StatusUnprocessableEntity, "trust", "May these commands run?", "", trustOf(untrusted, r, back, action))
+		return s.showAs(w, http.StatusUnprocessableEntity, "trust", "May these commands run?", "",
+			trustOf(untrusted, r, back, action))
 	case errors.Is(err, &protocol.Error{Code: protocol.CodeNotFound}):
 		return err
 	case err != nil:
@@ -346,7 +347,8 @@ func (s *server) workOf(ctx context.Context, e *engine.Engine, r *http.Request, 
 			return w, err
 		}
 		can, err := e.Reader.Actions(ctx, id)
-		if err != nil || !slices.ContainsFunc(can, func(a protocol.Action) bool { return a.Verb == protocol.VerbContinue }) {
+		continues := func(a protocol.Action) bool { return a.Verb == protocol.VerbContinue }
+		if err != nil || !slices.ContainsFunc(can, continues) {
 			refused := &protocol.Error{Code: protocol.CodeUsage, Message: "the thread cannot be continued now"}
 			return w, cmp.Or(err, error(refused))
 		}
@@ -377,11 +379,6 @@ type trust struct {
 	Back             string
 }
 
-const (
-	trustThread   = "trust.thread"
-	trustWorkflow = "trust.workflow"
-)
-
 func trustOf(u *engine.UntrustedError, r *http.Request, back, action string) trust {
 	t := trust{Why: htmlpage.Line(u.Name+" "+u.Why, htmlpage.LongestTitle), Verb: action,
 		Again: map[string]string{}, Back: back}
@@ -389,7 +386,7 @@ func trustOf(u *engine.UntrustedError, r *http.Request, back, action string) tru
 		t.Commands = append(t.Commands, htmlpage.TextOf(command, most).Body)
 	}
 	for name, values := range r.PostForm {
-		if name != "token" && name != trustThread && name != trustWorkflow && len(values) > 0 {
+		if name != "token" && name != "trust.thread" && name != "trust.workflow" && len(values) > 0 {
 			t.Again[name] = values[0]
 		}
 	}
@@ -401,8 +398,8 @@ func trustOf(u *engine.UntrustedError, r *http.Request, back, action string) tru
 
 // confirm handles the answer "yes".
 func confirm(ctx context.Context, e *engine.Engine, r *http.Request) error {
-	u := engine.UntrustedError{Thread: r.PostFormValue(trustThread)}
-	u.Workflow = protocol.Hash(r.PostFormValue(trustWorkflow))
+	u := engine.UntrustedError{Thread: r.PostFormValue("trust.thread")}
+	u.Workflow = protocol.Hash(r.PostFormValue("trust.workflow"))
 	switch {
 	case u.Thread == "" && u.Workflow == "":
 		return nil

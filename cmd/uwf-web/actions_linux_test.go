@@ -165,7 +165,7 @@ func TestCommandsFromElsewhereAreConfirmed(t *testing.T) {
 	}
 	require.Equal(t, protocol.StatusCompleted, s.waits(started.Thread).Status)
 	require.FileExists(t, filepath.Join(s.dir, "ran.txt"))
-	status, _ := s.post(path, url.Values{trustThread: {"../x"}})
+	status, _ := s.post(path, url.Values{"trust.thread": {"../x"}})
 	require.Equal(t, http.StatusNotFound, status)
 }
 

@@ -86,8 +86,8 @@ func (s *server) inbox(w http.ResponseWriter, r *http.Request) error {
 
 func (s *server) aboutOf(at protocol.StepOutput, title string, since *int64, sum *protocol.Totals) about {
 	a := about{
-		ID: at.Thread, Title: cmp.Or(htmlpage.Line(title, htmlpage.LongestTitle), at.Thread), Status: string(at.Status), Mood: htmlpage.Mood(at.Status),
-		Link:     s.link("thread", at.Thread),
+		ID: at.Thread, Title: cmp.Or(htmlpage.Line(title, htmlpage.LongestTitle), at.Thread),
+		Status: string(at.Status), Mood: htmlpage.Mood(at.Status), Link: s.link("thread", at.Thread),
 		Workflow: htmlpage.Line(at.WorkflowName, htmlpage.Longest), WorkflowLink: s.workflowLink(at.Workflow),
 		Since: htmlpage.WhenOf(since, s.engine.Reader.Env.Now()),
 	}
@@ -122,7 +122,7 @@ func (s *server) subjectOf(ctx context.Context, it view.Waiting) *subject {
 		return nil // the thread's page reports it
 	}
 	c, from := &subject{}, len(chain.Steps)
-	workflow, _ := cas.Read[protocol.Workflow](ctx, s.engine.Reader.Store, it.At.Workflow) // the thread's page reports it
+	workflow, _ := cas.Read[protocol.Workflow](ctx, s.engine.Reader.Store, it.At.Workflow) // an error is shown there
 	shown := chain.Shown(ctx, s.engine, htmlpage.Bounds{Text: longestAsk})
 	for from > 0 && shown[from-1].By == "" {
 		from--

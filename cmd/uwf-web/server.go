@@ -72,10 +72,11 @@ func (s *server) routes(base, token string) http.Handler {
 	s.base, s.token = base, token
 	mux := http.NewServeMux()
 	for path, page := range map[string]page{
-		"GET /{$}": s.inbox, "GET /threads": s.threads, "GET /workflows": s.workflows, "GET /workflow/{name}": s.workflow,
-		"GET /stats": s.stats, "GET /stats.csv": s.statsCSV, "GET /diff": s.diff, "GET /thread/{id}": s.thread,
-		"GET /thread/{id}/changes": s.changes, "GET /thread/{id}/run.html": s.save, "GET /thread/{id}/step/{step}": s.step,
-		"GET /thread/{id}/step/{step}/turn/{turn}": s.turn,
+		"GET /{$}": s.inbox, "GET /threads": s.threads, "GET /workflows": s.workflows, "GET /diff": s.diff,
+		"GET /workflow/{name}": s.workflow, "GET /stats": s.stats, "GET /stats.csv": s.statsCSV,
+		"GET /thread/{id}":         s.thread,
+		"GET /thread/{id}/changes": s.changes, "GET /thread/{id}/run.html": s.save,
+		"GET /thread/{id}/step/{step}": s.step, "GET /thread/{id}/step/{step}/turn/{turn}": s.turn,
 	} {
 		mux.HandleFunc(path, s.shows(page))
 	}

@@ -107,9 +107,9 @@ func (s *server) startingOf(ctx context.Context, r *http.Request, p *startPage,
 		wrong = append(wrong, what+": "+strconv.Quote(htmlpage.Line(given, htmlpage.Longest)))
 	}
 	p.About, p.Task = htmlpage.Line(def.Description, htmlpage.LongestTitle), posted(r, "task")
-	for name, text := range map[string]*string{"max-cost": &p.MaxCost, "max-tokens": &p.MaxTokens, "max-time": &p.MaxTime} {
-		*text = strings.TrimSpace(r.PostFormValue(name))
-	}
+	p.MaxCost = strings.TrimSpace(r.PostFormValue("max-cost"))
+	p.MaxTokens = strings.TrimSpace(r.PostFormValue("max-tokens"))
+	p.MaxTime = strings.TrimSpace(r.PostFormValue("max-time"))
 	p.Mode = cmp.Or(r.PostFormValue("workspace"), worktree.ModeDefault)
 	run = starting{name: p.Name, workspace: worktree.Options{Mode: p.Mode}, Run: dryrun.Run{
 		Definition: def, Env: s.env, System: dryrun.System(s.env.Exe), Hints: func(e *protocol.Error) []string { return hintsOf(e) },

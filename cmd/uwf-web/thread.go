@@ -69,7 +69,8 @@ type flight struct {
 // live returns the URL of change events since now. It must be called before anything is read. id is a thread,
 // or "" for a page of many, whose parts are all read again.
 func (s *server) live(id string, parts ...string) string {
-	return s.base + "events?" + url.Values{"thread": {id}, "part": parts, "seen": {prints(s.engine.Reader.Dirs, id)}}.Encode()
+	seen := prints(s.engine.Reader.Dirs, id)
+	return s.base + "events?" + url.Values{"thread": {id}, "part": parts, "seen": {seen}}.Encode()
 }
 
 func (s *server) thread(w http.ResponseWriter, r *http.Request) error {
@@ -253,8 +254,8 @@ func (s *server) step(w http.ResponseWriter, r *http.Request) error {
 	skip = max(skip, 0)
 	shown := htmlpage.StepOf(r.Context(), t, s.engine.Reader.Store, found, s.engine.Reader.Env.Now(), htmlpage.Bounds{Text: mostAlone,
 		Turns: turnsAtOnce, Skip: skip, Whole: true})
-	shown.Files, shown.Children = htmlpage.FilesOver(r.Context(), s.engine, found, found, true), s.joinedBy(r.Context(), id, found,
-		childrenShown)
+	shown.Files = htmlpage.FilesOver(r.Context(), s.engine, found, found, true)
+	shown.Children = s.joinedBy(r.Context(), id, found, childrenShown)
 	self := s.link("thread", id, "step", string(found.Hash))
 	for i := range shown.Turns {
 		turn := &shown.Turns[i]
@@ -275,7 +276,7 @@ func (s *server) step(w http.ResponseWriter, r *http.Request) error {
 		p.Before = s.link("thread", id, "step", string(*found.Prev))
 	}
 	if head, err := s.engine.Reader.Head(r.Context(), id); err == nil {
-		chain, _ := htmlpage.ChainUpTo(r.Context(), s.engine, head, stepsAtOnce) // the thread's page reports what is unreadable
+		chain, _ := htmlpage.ChainUpTo(r.Context(), s.engine, head, stepsAtOnce) // the thread's page reports errors
 		for _, next := range chain.Steps {
 			if next.Prev != nil && *next.Prev == found.Hash {
 				p.After = s.link("thread", id, "step", string(next.Hash))
@@ -347,8 +348,8 @@ func (s *server) diff(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
 	recent := threadsPage{wanted: wantedOf(query)}
 	s.find(r.Context(), &recent, "", rows)
-	p := diffPage{A: htmlpage.Line(query.Get("a"), htmlpage.Longest), B: htmlpage.Line(query.Get("b"), htmlpage.Longest),
-		Words: recent.Words, Recent: recent.Rows}
+	p := diffPage{Words: recent.Words, Recent: recent.Rows}
+	p.A, p.B = htmlpage.Line(query.Get("a"), htmlpage.Longest), htmlpage.Line(query.Get("b"), htmlpage.Longest)
 	p.Asked = p.A != "" && p.B != ""
 	heads := [2]protocol.Hash{}
 	for i, id := range []*string{&p.A, &p.B} {
@@ -392,7 +393,8 @@ func (s *server) save(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Disposition", `attachment; filename="`+id+`.html"`)
 	out := bufio.NewWriter(w)
-	if err := errors.Join(htmlpage.Export(r.Context(), out, s.engine, id, true, markdown.Render), out.Flush()); err != nil {
+	err := htmlpage.Export(r.Context(), out, s.engine, id, true, markdown.Render)
+	if errors.Join(err, out.Flush()) != nil {
 		panic(http.ErrAbortHandler) // makes the browser report an incomplete response
 	}
 	return nil

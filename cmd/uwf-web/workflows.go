@@ -81,7 +81,7 @@ func (s *server) workflows(w http.ResponseWriter, r *http.Request) error {
 			continue
 		}
 		known[string(it.Workflow)] = true
-		row := workflowRow{Name: htmlpage.Line(string(cmp.Or(it.WorkflowName, protocol.NullString(it.Workflow))), htmlpage.Longest),
+		row := workflowRow{Name: cmp.Or(htmlpage.Line(string(it.WorkflowName), htmlpage.Longest), string(it.Workflow)),
 			Link: s.workflowLink(it.Workflow), Place: string(it.Workflow)}
 		def, err := c.Stored(ctx, it.Workflow)
 		p.Others = append(p.Others, row.described(def, err))
@@ -186,8 +186,8 @@ func picture(draw func(*http.Request) (svg string, err error)) http.HandlerFunc 
 			return
 		}
 		w.Header().Set("Content-Type", "image/svg+xml")
-		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; "+
-			"sandbox")
+		w.Header().Set("Content-Security-Policy",
+			"default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox")
 		_, _ = io.WriteString(w, svg) // the client may have disconnected
 	}
 }

@@ -32,7 +32,8 @@ func StatsBy() []string { return []string{"workflow", "role", "model", "agent", 
 // are in the time zone of the engine's clock. known is nil, or remembers the steps for the next sums.
 func Stats(ctx context.Context, e *engine.Engine, known *Steps, after time.Time, by []string) (protocol.Stats, error) {
 	s := stats{
-		engine: e, known: known, after: after.UnixMilli(), seen: map[protocol.Hash]bool{}, rows: map[string]*protocol.StatsRow{},
+		engine: e, known: known, after: after.UnixMilli(),
+		seen: map[protocol.Hash]bool{}, rows: map[string]*protocol.StatsRow{},
 		names: map[protocol.Hash]string{}, flows: map[string]protocol.Hash{},
 		out: protocol.Stats{By: by, Rows: []protocol.StatsRow{}, Unread: []protocol.StatsHole{}},
 	}

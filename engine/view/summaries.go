@@ -157,7 +157,8 @@ func (c *Summaries) name(name string) string {
 func (c *Summaries) summaryOf(s status.ThreadInfo, facts heads.Facts) Summary {
 	out := Summary{
 		Title: strings.Clone(s.Title), Workflow: c.name(string(s.WorkflowName)), Status: s.Status, Since: ms(s.Since), Started: ms(s.StartedAt),
-		Busy: s.Status == protocol.StatusRunning || s.Status == protocol.StatusWaitingForChildren, Waits: len(s.Actions())+len(asking(s.At)) > 0,
+		Busy:  s.Status == protocol.StatusRunning || s.Status == protocol.StatusWaitingForChildren,
+		Waits: len(s.Actions())+len(asking(s.At)) > 0,
 	}
 	dir := s.Dir
 	if facts.Workspace != nil {

@@ -126,8 +126,8 @@ const mostRoles = 100
 // WorkflowOf reads a workflow for display. link returns the page of another workflow, or "".
 func WorkflowOf(ctx context.Context, e *engine.Engine, def workflow.Definition, most int,
 	link func(protocol.Hash) string) Workflow {
-	w := Workflow{Name: Line(def.Name, Longest), Description: TextOf(def.Description, most), Inputs: def.Inputs, Schemas: def.InputSchemas,
-		Limits: view.LimitsText(*cmp.Or(def.Limits, &protocol.Limits{}))}
+	w := Workflow{Name: Line(def.Name, Longest), Description: TextOf(def.Description, most), Inputs: def.Inputs,
+		Schemas: def.InputSchemas, Limits: view.LimitsText(*cmp.Or(def.Limits, &protocol.Limits{}))}
 	c, err := e.Reader.Config(ctx)
 	caster := e.Casting()
 	caster.Config = func(context.Context) (protocol.Config, error) { return c, err } // avoid reading it again
@@ -265,7 +265,9 @@ func FilesOver(ctx context.Context, e *engine.Engine, first, last thread.Step, d
 	for _, c := range list {
 		f.Added, f.Removed = f.Added+max(c.Added, 0), f.Removed+max(c.Removed, 0)
 		if len(f.List) < mostFiles {
-			f.List = append(f.List, fileOf(c))
+			what := map[byte]string{'A': "added", 'D': "removed"}[byte(c.Status)]
+			f.List = append(f.List, file{Path: Line(c.Path, LongestTitle), What: cmp.Or(what, "changed"),
+				Text: c.Added >= 0, Added: c.Added, Removed: c.Removed})
 		}
 	}
 	f.More = len(list) - len(f.List)
@@ -278,17 +280,6 @@ func FilesOver(ctx context.Context, e *engine.Engine, first, last thread.Step, d
 	}
 	if err != nil {
 		f.Problem = firstLine(err)
-	}
-	return f
-}
-
-func fileOf(c kept.Change) file {
-	f := file{Path: Line(c.Path, LongestTitle), What: "changed", Text: c.Added >= 0, Added: c.Added, Removed: c.Removed}
-	switch c.Status {
-	case 'A':
-		f.What = "added"
-	case 'D':
-		f.What = "removed"
 	}
 	return f
 }
@@ -509,7 +500,8 @@ func Export(ctx context.Context, w io.Writer, e *engine.Engine, id string, diffs
 		return err
 	}
 	now, sum := e.Reader.Env.Now().UnixMilli(), sha256.Sum256(style)
-	x := export{Thread: about, Style: template.CSS(style), Hash: "sha256-" + base64.StdEncoding.EncodeToString(sum[:]), Made: WhenOf(&now, e.Reader.Env.Now())}
+	x := export{Thread: about, Style: template.CSS(style), Made: WhenOf(&now, e.Reader.Env.Now()),
+		Hash: "sha256-" + base64.StdEncoding.EncodeToString(sum[:])}
 	if svg, err := Graph(ctx, e, id); err != nil {
 		x.GraphProblem = firstLine(err)
 	} else {

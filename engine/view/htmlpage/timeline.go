@@ -90,8 +90,12 @@ type Now struct {
 // TimelineOf returns the timeline of a thread's steps, oldest first, and of its current activity. It omits
 // unreadable turns and children, which the steps report.
 func TimelineOf(ctx context.Context, e *engine.Engine, steps []thread.Step, now Now) *Timeline {
-	l := &lines{reader: e.Reader.Store, clock: e.Reader.Env.Now(), now: now, turns: mostTurns, text: mostTurnText, kids: mostChildren}
-	childrenFrom := childrenFrom(steps)
+	l := &lines{reader: e.Reader.Store, clock: e.Reader.Env.Now(), now: now,
+		turns: mostTurns, text: mostTurnText, kids: mostChildren}
+	childrenFrom, kids := len(steps), 0 // the first step whose children are read
+	for i := len(steps) - 1; i >= 0 && kids < mostChildren; i-- {
+		childrenFrom, kids = i, kids+len(steps[i].Children)
+	}
 	for i, s := range steps {
 		prev := unknownTime
 		if i > 0 {
@@ -125,17 +129,6 @@ type lines struct {
 	clock             time.Time
 	now               Now
 	turns, text, kids int // remaining limits
-}
-
-// childrenFrom returns the index of the first step whose children are read.
-func childrenFrom(steps []thread.Step) int {
-	kids := 0
-	for i, s := range slices.Backward(steps) {
-		if kids += len(s.Children); kids >= mostChildren {
-			return i
-		}
-	}
-	return 0
 }
 
 // lane returns the lane of a role or child.
@@ -423,7 +416,8 @@ func (l *lane) draw(sc scale) {
 		case b.Kind == barMark:
 			b.X, mark = fmt.Sprintf("%.2f", x), x
 			marks = append(marks, b)
-		case last != nil && last.Kind == b.Kind && last.first > 0 && b.first > 0 && end-begin < 1.01*narrowest && to < end+narrowest:
+		case last != nil && last.Kind == b.Kind && last.first > 0 && b.first > 0 &&
+			end-begin < 1.01*narrowest && to < end+narrowest:
 			last.last, last.Title = b.last, fmt.Sprintf("steps %d to %d", last.first, b.last)
 		default:
 			begin = min(x, 100-narrowest)
@@ -485,8 +479,9 @@ func PlotOf(s protocol.Stats, by string, now time.Time) *Plot {
 		func(v float64) string { return render.Duration(int64(v)) }}
 	p, sums, measure := &Plot{By: by}, map[string]float64{}, 0 // by group
 	value := func(r protocol.StatsRow) float64 { return protocol.AmountOf(r.Totals).Figures()[measure] }
+	known := func(r protocol.StatsRow) bool { return value(r) > 0 }
 	for i, what := range []string{"Cost", "Tokens", "Time"} {
-		if p.What, measure = what, i; slices.ContainsFunc(s.Rows, func(r protocol.StatsRow) bool { return value(r) > 0 }) {
+		if p.What, measure = what, i; slices.ContainsFunc(s.Rows, known) {
 			break
 		}
 	}
