@@ -15,6 +15,7 @@ const (
 	CodeRedacted           Code = "redacted"            // 1: the content was removed on purpose
 	CodeHeadMoved          Code = "head-moved"          // 1: the thread's head is not the one in --if-head
 	CodeDiverged           Code = "diverged"            // 1: a thread has moved both here and at a remote
+	CodeGone               Code = "gone"                // 1: the thread was removed from the remote
 	CodeUsage              Code = "usage"               // 2: the command line is wrong
 	CodeNotFound           Code = "not_found"           // 3: something on the command line does not exist
 	CodeInvalid            Code = "invalid"             // 4: a file or value has invalid content

@@ -55,16 +55,18 @@ type Remote interface {
 	// what was sent. Errors are [*cas.CollisionError] and [*cas.CorruptError].
 	Put(ctx context.Context, records []Record) (different []cas.Hash, err error)
 
-	// Thread returns the state of a thread. The error is [heads.ErrNoThread].
+	// Thread returns the state of a thread. Errors are [heads.ErrNoThread], and [*GoneError] if the thread was
+	// removed.
 	Thread(ctx context.Context, thread string) (State, error)
 	// Threads yields the threads that match the filter, sorted by ID.
 	Threads(ctx context.Context, f Filter) iter.Seq2[State, error]
 	// Swap moves a thread by compare-and-swap. The change is atomic and durable. Errors are [*ConflictError],
-	// [*FenceError], [*LeasedError], and [*MissingError] if a node reachable from the head is missing.
+	// [*FenceError], [*LeasedError], [*MissingError] if a node reachable from the head is missing, and
+	// [*GoneError] if the thread or its parent was removed.
 	Swap(ctx context.Context, s Swap) error
 
 	// Take gives holder the lease of a thread for a duration. Errors are [*LeasedError] if anyone has the
-	// lease, including holder, and [heads.ErrNoThread].
+	// lease, including holder, [heads.ErrNoThread], and [*GoneError].
 	Take(ctx context.Context, thread, holder string, duration time.Duration) (Lease, error)
 	// Renew extends the lease with this fencing token, counted from now. The error is a [*FenceError] if the
 	// lease has expired or another client has it.
@@ -256,6 +258,14 @@ func (e *MissingError) Error() string {
 
 // Is reports whether target is [cas.ErrNotFound].
 func (e *MissingError) Is(target error) bool { return target == cas.ErrNotFound }
+
+// GoneError means that a thread was removed from the remote, which doesn't accept it again.
+type GoneError struct{ Thread string }
+
+// Error implements error.
+func (e *GoneError) Error() string {
+	return fmt.Sprintf("thread %s was removed from the remote", plaintext.Line(e.Thread))
+}
 
 // NameError means that a name refers to another workflow than expected.
 type NameError struct {

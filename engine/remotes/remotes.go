@@ -12,6 +12,7 @@
 package remotes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,6 +90,7 @@ func (l *Link) of(thread string, err error) error {
 		link     *bundle.LinkError
 		said     *remote.FaultError
 		missing  *remote.MissingError
+		gone     *remote.GoneError
 	)
 	about := func(code protocol.Code, format string, args ...any) *protocol.Error {
 		return &protocol.Error{Code: code, Message: "remote " + l.Name + ": " + fmt.Sprintf(format, args...), Err: err}
@@ -123,6 +125,9 @@ func (l *Link) of(thread string, err error) error {
 			plaintext.Line(missing.Hash))
 	case errors.As(err, &said):
 		return about(protocol.CodeCorrupt, "%v", said)
+	case errors.As(err, &gone):
+		return about(protocol.CodeGone, "thread %s was removed there", plaintext.Line(cmp.Or(thread, gone.Thread))).
+			Because("gone-there", "thread", cmp.Or(thread, gone.Thread))
 	case errors.Is(err, heads.ErrNoThread) && thread != "":
 		return about(protocol.CodeNotFound, "no thread %s", thread).Because("no-thread-there", "at", l.Name)
 	}

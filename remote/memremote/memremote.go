@@ -27,6 +27,7 @@ type Remote struct {
 	mu      sync.Mutex
 	files   map[cas.Hash][]byte
 	threads map[string]remote.State
+	gone    map[string]bool // removed threads
 	leases  map[string]remote.Lease
 	names   map[string]cas.Hash
 	objects map[protocol.Tree]remote.Object
@@ -38,7 +39,7 @@ var _ remote.Remote = (*Remote)(nil)
 func New(a cas.Algorithm, now func() time.Time) *Remote {
 	return &Remote{
 		a: a, kinds: cas.NewKinds(a), now: now, files: map[cas.Hash][]byte{}, threads: map[string]remote.State{},
-		leases: map[string]remote.Lease{}, names: map[string]cas.Hash{}, objects: map[protocol.Tree]remote.Object{},
+		gone: map[string]bool{}, leases: map[string]remote.Lease{}, names: map[string]cas.Hash{}, objects: map[protocol.Tree]remote.Object{},
 	}
 }
 
@@ -127,9 +128,26 @@ func (m *Remote) Thread(ctx context.Context, thread string) (remote.State, error
 	defer m.mu.Unlock()
 	s, ok := m.threads[thread]
 	if !ok {
-		return s, cmp.Or(ctx.Err(), fmt.Errorf("%w: %s", heads.ErrNoThread, thread))
+		return s, cmp.Or(ctx.Err(), m.absent(thread))
 	}
 	return m.shown(s), ctx.Err()
+}
+
+// absent returns the error for a thread that isn't here.
+func (m *Remote) absent(thread string) error {
+	if m.gone[thread] {
+		return &remote.GoneError{Thread: thread}
+	}
+	return fmt.Errorf("%w: %s", heads.ErrNoThread, thread)
+}
+
+// Remove removes a thread for good.
+func (m *Remote) Remove(thread string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.threads, thread)
+	m.gone[thread] = true
+	return nil
 }
 
 // shown returns a state with the current lease.
@@ -188,6 +206,8 @@ func (m *Remote) Swap(ctx context.Context, s remote.Swap) error {
 	var is *remote.State
 	if known, ok := m.threads[s.Thread]; ok {
 		is = &known
+	} else if m.gone[s.Thread] || s.Facts.Parent != nil && m.gone[s.Facts.Parent.Thread] {
+		return &remote.GoneError{Thread: s.Thread}
 	}
 	if err := cmp.Or(ctx.Err(), s.Compare(is), s.CheckFence(m.lease(s.Thread))); err != nil {
 		return err
@@ -208,7 +228,7 @@ func (m *Remote) Take(ctx context.Context, thread, holder string, duration time.
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if _, known := m.threads[thread]; !known {
-		return remote.Lease{}, fmt.Errorf("%w: %s", heads.ErrNoThread, thread)
+		return remote.Lease{}, m.absent(thread)
 	}
 	if l := m.lease(thread); l != nil {
 		return remote.Lease{}, &remote.LeasedError{Lease: l.Public()}

@@ -16,4 +16,8 @@ func TestConformance(t *testing.T) {
 		r := memremote.New(a, time.Now)
 		return func(testing.TB) remote.Remote { return r }
 	})
+	remotetest.RunUpkeep(t, func(_ *testing.T, a cas.Algorithm) (remotetest.Open, remotetest.Upkeep) {
+		r := memremote.New(a, time.Now)
+		return func(testing.TB) remote.Remote { return r }, remotetest.Upkeep{Remove: r.Remove}
+	})
 }

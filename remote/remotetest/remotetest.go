@@ -23,6 +23,34 @@ func Run(t *testing.T, place func(t *testing.T, a cas.Algorithm) Open) {
 	}
 }
 
+// Upkeep changes a remote as its owner does.
+type Upkeep struct {
+	Remove func(thread string) error // removes a thread that has ended
+}
+
+// RunUpkeep runs the tests of what owners do. place is as in [Run].
+func RunUpkeep(t *testing.T, place func(t *testing.T, a cas.Algorithm) (Open, Upkeep)) {
+	for name, test := range map[string]func(*testing.T, world, Upkeep){
+		"a removed thread stays removed": removals,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			open, upkeep := place(t, cas.XXH3)
+			test(t, newWorld(t, cas.XXH3, open), upkeep)
+		})
+	}
+}
+
+func newWorld(t *testing.T, a cas.Algorithm, open Open) world {
+	w := world{a: a, open: func() remote.Remote {
+		r := open(t)
+		t.Cleanup(func() { _ = r.Close() })
+		return r
+	}}
+	w.Remote = w.open()
+	return w
+}
+
 func run(t *testing.T, place func(t *testing.T, a cas.Algorithm) Open, a cas.Algorithm) {
 	for name, test := range map[string]func(*testing.T, world){
 		"nodes go there and come back":          nodes,
@@ -46,14 +74,7 @@ func run(t *testing.T, place func(t *testing.T, a cas.Algorithm) Open, a cas.Alg
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			open := place(t, a)
-			w := world{a: a, open: func() remote.Remote {
-				r := open(t)
-				t.Cleanup(func() { _ = r.Close() })
-				return r
-			}}
-			w.Remote = w.open()
-			test(t, w)
+			test(t, newWorld(t, a, place(t, a)))
 		})
 	}
 }

@@ -125,7 +125,7 @@ func (r *Remote) Thread(ctx context.Context, thread string) (remote.State, error
 	return s, nil
 }
 
-// state returns the state of a thread. The error is [heads.ErrNoThread].
+// state returns the state of a thread. Errors are [heads.ErrNoThread] and [*remote.GoneError].
 func (r *Remote) state(ctx context.Context, thread string) (remote.State, error) {
 	s := remote.State{Thread: thread}
 	for range 2 { // if it is reopened between the two reads, the second pass finds it active
@@ -140,6 +140,9 @@ func (r *Remote) state(ctx context.Context, thread string) (remote.State, error)
 		if !errors.Is(err, heads.ErrNoThread) {
 			return s, err
 		}
+	}
+	if gone, err := r.index.Removed(thread); gone || err != nil {
+		return s, cmp.Or[error](err, &remote.GoneError{Thread: thread})
 	}
 	return s, fmt.Errorf("%w: %s", heads.ErrNoThread, thread)
 }
@@ -199,8 +202,8 @@ func (r *Remote) Swap(ctx context.Context, s remote.Swap) (err error) {
 	}
 	defer func() { err = errors.Join(err, release()) }()
 	// Compare first: the nodes below a head that isn't the thread's may be missing.
-	if is, err := r.state(ctx, s.Thread); err == nil && is.Head != s.Was || err != nil && s.Was != "" {
-		return cmp.Or(s.Compare(nilIf(is, err)), err)
+	if err := r.compare(ctx, s); err != nil {
+		return err
 	}
 	if err := remote.CheckComplete(ctx, r.recent, s.Head, s.Was); err != nil {
 		return err
@@ -215,13 +218,26 @@ func (r *Remote) Swap(ctx context.Context, s remote.Swap) (err error) {
 // skew is the accepted difference between clocks.
 const skew = 10 * time.Minute
 
-// move carries out a swap under the lock.
-func (r *Remote) move(ctx context.Context, s remote.Swap) error {
+// compare compares a thread with the state that a swap expects. A child of a removed thread can't be added.
+func (r *Remote) compare(ctx context.Context, s remote.Swap) error {
 	is, err := r.state(ctx, s.Thread)
-	if err != nil && !errors.Is(err, heads.ErrNoThread) {
+	switch {
+	case err == nil:
+		return s.Compare(&is)
+	case !errors.Is(err, heads.ErrNoThread):
 		return err
 	}
-	if err := s.Compare(nilIf(is, err)); err != nil {
+	if parent := s.Facts.Parent; s.Was == "" && parent != nil {
+		if _, err := r.state(ctx, parent.Thread); errors.As(err, new(*remote.GoneError)) {
+			return &remote.GoneError{Thread: s.Thread}
+		}
+	}
+	return s.Compare(nil)
+}
+
+// move carries out a swap under the lock.
+func (r *Remote) move(ctx context.Context, s remote.Swap) error {
+	if err := r.compare(ctx, s); err != nil {
 		return err
 	}
 	lease, err := r.lease(s.Thread)
@@ -251,14 +267,6 @@ func (r *Remote) move(ctx context.Context, s remote.Swap) error {
 		return &remote.ConflictError{Thread: s.Thread, Want: s.Was, WantEnd: s.WasEnded, Got: moved.Got}
 	}
 	return err
-}
-
-// nilIf returns the state to compare: nil if err is not nil, because the thread doesn't exist then.
-func nilIf(s remote.State, err error) *remote.State {
-	if err != nil {
-		return nil
-	}
-	return &s
 }
 
 // exclude locks a thread against work in this home. A thread that was never stepped here has no lock file; a

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/prune"
 	"github.com/united-workforce/uwf/remote"
 	"github.com/united-workforce/uwf/remote/remotetest"
 	"github.com/united-workforce/uwf/remote/storeremote"
@@ -18,12 +19,23 @@ import (
 // Each connection opens the directory again, as a new process would.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	remotetest.Run(t, func(t *testing.T, a cas.Algorithm) remotetest.Open {
-		dir := filepath.Join(t.TempDir(), "team")
+	opener := func(dir string, a cas.Algorithm) remotetest.Open {
 		return func(t testing.TB) remote.Remote {
 			r, err := storeremote.Open(t.Context(), dir, storeremote.Options{Hash: a, Program: "test", Now: time.Now})
 			require.NoError(t, err)
 			return r
+		}
+	}
+	remotetest.Run(t, func(t *testing.T, a cas.Algorithm) remotetest.Open {
+		return opener(filepath.Join(t.TempDir(), "team"), a)
+	})
+	remotetest.RunUpkeep(t, func(t *testing.T, a cas.Algorithm) (remotetest.Open, remotetest.Upkeep) {
+		dir := filepath.Join(t.TempDir(), "team")
+		return opener(dir, a), remotetest.Upkeep{
+			Remove: func(thread string) error {
+				_, err := prune.Run(t.Context(), prune.Options{Home: dir, Threads: []string{thread}, Now: time.Now()})
+				return err
+			},
 		}
 	})
 }

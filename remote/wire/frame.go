@@ -389,6 +389,7 @@ const (
 	fenced      = "lease-expired"
 	absent      = "missing"
 	noThread    = "no_thread"
+	removed     = "gone"
 	taken       = "name-conflict"
 	collision   = "collision"
 	corrupt     = "corrupt"
@@ -413,6 +414,7 @@ func failureOf(err error) *failure {
 		lease   *remote.LeasedError
 		fence   *remote.FenceError
 		missing *remote.MissingError
+		gone    *remote.GoneError
 		name    *remote.NameError
 		wrong   *remote.FaultError
 		two     *cas.CollisionError
@@ -432,6 +434,8 @@ func failureOf(err error) *failure {
 		f.Code, f.Hash = absent, missing.Hash
 	case errors.Is(err, heads.ErrNoThread):
 		f.Code = noThread
+	case errors.As(err, &gone):
+		f.Code, f.Thread = removed, gone.Thread
 	case errors.As(err, &name):
 		f.Code, f.Name, f.Want, f.Got = taken, name.Name, name.Want, name.Got
 	case errors.As(err, &two):
@@ -475,6 +479,8 @@ func (f *failure) err() error {
 		return &remote.MissingError{Hash: f.Hash}
 	case noThread:
 		return fmt.Errorf("%w: %s", heads.ErrNoThread, said)
+	case removed:
+		return &remote.GoneError{Thread: f.Thread}
 	case taken:
 		return &remote.NameError{Name: f.Name, Want: clean(f.Want), Got: clean(f.Got)}
 	case collision:

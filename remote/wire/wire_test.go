@@ -47,4 +47,8 @@ func TestConformance(t *testing.T) {
 		r := memremote.New(a, time.Now)
 		return func(t testing.TB) remote.Remote { return serve(t, r) }
 	})
+	remotetest.RunUpkeep(t, func(_ *testing.T, a cas.Algorithm) (remotetest.Open, remotetest.Upkeep) {
+		r := memremote.New(a, time.Now)
+		return func(t testing.TB) remote.Remote { return serve(t, r) }, remotetest.Upkeep{Remove: r.Remove}
+	})
 }

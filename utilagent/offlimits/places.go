@@ -174,7 +174,7 @@ func (o Options) shown() []string {
 			}
 		}
 	}
-	below(o.Home, "threads.yaml", "history.jsonl", "registry.yaml", "facts.jsonl")
+	below(o.Home, "threads.yaml", "history.jsonl", "registry.yaml", "facts.jsonl", "removed.txt")
 	if o.Store != "" && o.resolve(filepath.Join(o.Store, "format.json")) == "" {
 		return append(paths, o.Store)
 	}

@@ -356,6 +356,10 @@ func (x *Heads) Forget(ctx context.Context, threads map[string]bool) (forgotten 
 			return !ok
 		}
 		return x.locked(ctx, historyLock, func() error {
+			// First, because a thread that exists isn't affected by it.
+			if err := x.noteRemoved(threads, gone); err != nil {
+				return err
+			}
 			if forgotten, err = x.forget(gone); err != nil {
 				return err
 			}

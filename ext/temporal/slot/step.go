@@ -128,7 +128,8 @@ func (a *place) publish(ctx context.Context, r flow.Request, made ran) (ran, err
 		case "":
 			made.problem = Problem{}
 			return made, nil
-		case protocol.CodeDiverged, protocol.CodeHeadMoved, protocol.CodeNotFound, protocol.CodeCorrupt, protocol.CodeUsage:
+		case protocol.CodeDiverged, protocol.CodeHeadMoved, protocol.CodeNotFound, protocol.CodeGone, protocol.CodeCorrupt,
+			protocol.CodeUsage:
 			return pushed, nil
 		}
 		select {
@@ -153,7 +154,7 @@ func (p *Pool) outcome(r flow.Request, ran ran) (flow.Outcome, error) {
 		return flow.Outcome{}, stuck(r, flow.Budget, "thread %s has reached a limit", r.Thread)
 	case protocol.CodeCorrupt:
 		return flow.Outcome{}, stuck(r, flow.Broken, "thread %s cannot continue: %s", r.Thread, code)
-	case protocol.CodeNotFound, protocol.CodeInvalid, protocol.CodeUsage:
+	case protocol.CodeNotFound, protocol.CodeGone, protocol.CodeInvalid, protocol.CodeUsage:
 		return flow.Outcome{}, stuck(r, flow.Refused, "thread %s was refused: %s; see the worker's log",
 			r.Thread, code)
 	case protocol.CodeLocked:
