@@ -89,7 +89,7 @@ func formOf(at protocol.StepOutput, actions []protocol.Action) *form {
 	return nil
 }
 
-// fieldsOf returns the fields of a schema, including those of its variants. Which variant applies is decided
+// fieldsOf returns the fields of a schema and of its variants. Which variant applies is decided
 // by uwf when the form is sent.
 func fieldsOf(schema any) []field {
 	var out []field
@@ -113,7 +113,7 @@ func fieldsOf(schema any) []field {
 	return out
 }
 
-// choice is one of a few answers to a question.
+// choice is an answer to a question that has few.
 type choice struct {
 	Value, Label string
 	Fields       []field // to fill in with it; nil if it needs none
@@ -167,7 +167,7 @@ func (f *form) choose(schema any) {
 	}
 }
 
-// identify names the elements of a form on its page.
+// identify sets the IDs of the elements of a form.
 func (f *form) identify(prefix string) {
 	f.ID = prefix
 	name := func(all []field, part string) {

@@ -164,7 +164,7 @@ func (g *guard) cookie() string {
 	return cookieName
 }
 
-// signedIn is the key of the name of whoever signed in with a token, in the context of a request.
+// signedIn is the key of the name of the token that a person signed in with, in the context of a request.
 type signedIn struct{}
 
 // named adds the name of the person's token to a request.
@@ -187,7 +187,7 @@ func (g *guard) nameOf(token string) (name string, ok bool) {
 	return name, ok
 }
 
-// cookieFor returns the cookie of a name. Nobody can make one for another name from it.
+// cookieFor returns the cookie of a name. It does not help to make the cookie of another name.
 func (g *guard) cookieFor(name string) string {
 	mac := hmac.New(sha256.New, []byte(g.secret))
 	mac.Write([]byte(name))

@@ -100,7 +100,7 @@ func (s *server) aboutOf(at protocol.StepOutput, title string, since *int64, sum
 // subjects is the maximum number of cards that show what the question is about. Files are read from git.
 const subjects = 20
 
-// subject is what a question is about.
+// subject describes the object of a question.
 type subject struct {
 	Step   *htmlpage.Step // the last answer of an agent; nil if there is none
 	Checks []check        // results of commands after it

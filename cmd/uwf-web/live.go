@@ -88,7 +88,7 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// change is the event that tells a page which of its parts to fetch again.
+// change is the event that lists the parts that a page must fetch again.
 type change struct {
 	Thread string   `json:"thread,omitempty"`
 	Parts  []string `json:"parts"`

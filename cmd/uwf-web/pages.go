@@ -56,7 +56,7 @@ type threadRow struct {
 // wanted selects and sorts threads.
 type wanted struct{ Words, Status, Workflow, Project, Sort string }
 
-// sorts are the orders of the list; the first is that of [view.Listed].
+// sorts are the orders of the list; the first is the order of [view.Listed].
 var sorts = []string{"newest", "oldest", "changed last", "cost"}
 
 func wantedOf(query url.Values) wanted {

@@ -49,7 +49,7 @@ roles:
 graph: { $START: both, both: $END }
 `
 
-// The question of a child is in the inbox, however many threads run besides its parent.
+// The question of a child is in the inbox, even if other threads fill the list of those at work.
 func TestQuestionsOfChildren(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, true)
@@ -79,7 +79,7 @@ roles: { all: { each: { of: "['a1', 'b1', 'b2', 'c1']", workflow: ./check-one.ya
 graph: { $START: all, all: $END }
 `
 
-// Selected children are run again, even if one of the selection cannot be.
+// Selected children are run again, even if another one cannot be.
 func TestRetrySelectedChildren(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, true)
@@ -131,7 +131,7 @@ roles:
 graph: { $START: one, one: { passed: two, failed: $FAIL }, two: { passed: judge, failed: $FAIL }, judge: { "yes": $END, "no": one } }
 `
 
-// The changes of a run are those from its start to its newest step; the card of its question has them, too.
+// The changes of a run are those from its start to its newest step; the card of its question has the same.
 func TestChangesOfARun(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, true)

@@ -134,7 +134,7 @@ type frame struct {
 	Body        any
 }
 
-// spentLimit is how much of a limit was spent.
+// spentLimit compares a limit with the amount spent.
 type spentLimit struct {
 	Name, Spent, Limit string
 	Percent            int

@@ -197,7 +197,7 @@ func (s *server) flight(ctx context.Context, id string) (*status.Flight, *flight
 	return f, out
 }
 
-// changesPage is what a run has changed in its files.
+// changesPage lists the files that a run has changed.
 type changesPage struct {
 	Thread, Link string
 	Files        *htmlpage.ChangedFiles

@@ -67,7 +67,7 @@ type First struct {
 	Hints   []string            `json:"hints,omitempty"`
 }
 
-// Role is who would play a role.
+// Role is a role with its player.
 type Role struct {
 	Role    string              `json:"role"`
 	Player  protocol.Player     `json:"player,omitempty"` // "": an agent
@@ -113,7 +113,7 @@ func Fill(ctx context.Context, e *engine.Engine, start *protocol.Start, given ma
 	return err
 }
 
-// Check refuses a run of a stored workflow that could not make its first step or whose cost nobody would know.
+// Check refuses a run of a stored workflow that could not make its first step or whose cost would be unknown.
 func Check(ctx context.Context, e *engine.Engine, start protocol.Start, l protocol.Limits, o engine.StepOptions) error {
 	if err := e.CheckFirst(ctx, start, o); err != nil {
 		return err

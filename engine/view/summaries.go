@@ -23,7 +23,7 @@ type Summary struct {
 	Status                   protocol.Status
 	Since, Started           int64 // ms
 	CostUSD                  float64
-	Waits                    bool // it needs a person, or one of its children does
+	Waits                    bool // it, or a child, needs a person
 	Busy                     bool // it works, or its children do
 }
 
@@ -34,7 +34,7 @@ type Summaries struct {
 	mu     sync.Mutex
 	of     map[string]*summarized
 	names  map[string]string
-	config string // what the summaries in it depend on besides the thread
+	config string // stamp of the config that the summaries depend on
 	facts  map[string]heads.Facts
 	age    int // of facts: how often they were read anew
 }

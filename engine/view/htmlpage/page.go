@@ -104,7 +104,7 @@ type Workflow struct {
 type rolePage struct {
 	Name, Player string
 	Cast         agentselect.Casting // who would play it now
-	Why          string              // the config key that says so; "" if unknown or none
+	Why          string              // the config key that chooses it; "" if unknown or none
 	About        Text
 	Texts        []named
 	Parts        []partPage
@@ -213,7 +213,7 @@ func (r *rolePage) cast(reader *status.Reader, c agentselect.Casting, config pro
 	}
 }
 
-// childRoles returns the children of a role by key; an only child and those of a list have none.
+// childRoles returns the children of a role by key; an only child and the children of a list have no key.
 func childRoles(r protocol.Role) map[string]protocol.ChildRole {
 	switch {
 	case r.Workflow != "":
@@ -251,7 +251,7 @@ const (
 )
 
 // FilesOver returns the file changes from before a step to after a later one or itself, with the changed lines
-// if diff is set and they are few. It returns nil if one of them has no snapshot.
+// if diff is set and they are few. It returns nil if either has no snapshot.
 func FilesOver(ctx context.Context, e *engine.Engine, first, last thread.Step, diff bool) *ChangedFiles {
 	if first.Files == nil || last.Files == nil {
 		return nil
