@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/internal/census"
 	"github.com/united-workforce/uwf/cas/seal"
@@ -86,7 +87,8 @@ const (
 
 // Options configures a check.
 type Options struct {
-	Home    string // whose index is checked; "": nodes only
+	Home    string      // whose index is checked; "": nodes only, unless there is an Index
+	Index   heads.Index // checked instead of a home's
 	Repair  bool
 	Program string // the name of the check's program in hints, such as "uwf cas"
 	Now     func() time.Time
@@ -152,8 +154,11 @@ func Run(ctx context.Context, s Store, o Options) (Report, error) {
 func newCheck(s Store, o Options) *check {
 	c := &check{store: s, home: o.Home, program: o.Program, limit: o.Now().Add(tomorrow).UnixMilli(), redacted: map[census.ID]int{}}
 	c.report.Tombstones = []Tombstone{}
-	if o.Home != "" {
-		c.index = fileheads.Open(o.Home, durable.OS())
+	c.index = o.Index
+	c.threads, c.history, c.facts, c.registry = s.Dir(), s.Dir(), s.Dir(), s.Dir()
+	if x := fileheads.Open(o.Home, durable.OS()); o.Home != "" {
+		c.index, c.files = x, x
+		c.threads, c.history, c.facts, c.registry = x.ThreadsPath(), x.HistoryPath(), x.FactsPath(), x.RegistryPath()
 	}
 	return c
 }
@@ -162,10 +167,13 @@ func newCheck(s Store, o Options) *check {
 type check struct {
 	store   Store
 	home    string
-	index   *fileheads.Heads // nil without an index
+	index   heads.Index      // nil without one
+	files   *fileheads.Heads // the index of a home
 	program string
 	limit   int64 // of timestamps, ms
 	report  Report
+
+	threads, history, facts, registry string // places of the index, for messages
 
 	graph *census.Graph
 	steps map[census.ID]step

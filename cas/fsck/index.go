@@ -27,7 +27,7 @@ func (c *check) checkIndex(ctx context.Context) error {
 	if c.index == nil {
 		return nil
 	}
-	threads, history := c.index.ThreadsPath(), c.index.HistoryPath()
+	threads, history := c.threads, c.history
 	for h, err := range c.index.Heads(ctx) {
 		if err != nil {
 			c.unreadableLine(threads, err)
@@ -52,7 +52,7 @@ func (c *check) checkIndex(ctx context.Context) error {
 	}
 	if _, err := c.index.AllFacts(ctx); err != nil {
 		for _, line := range lines(err) {
-			c.unreadableLine(c.index.FactsPath(), line)
+			c.unreadableLine(c.facts, line)
 		}
 	}
 	if err := c.checkLost(ctx); err != nil {
@@ -70,7 +70,7 @@ func lines(err error) []error {
 }
 
 func (c *check) checkRegistry(ctx context.Context) error {
-	registry := c.index.RegistryPath()
+	registry := c.registry
 	names, err := c.index.Workflows(ctx)
 	if err != nil {
 		for _, line := range lines(err) {
@@ -80,9 +80,12 @@ func (c *check) checkRegistry(ctx context.Context) error {
 	c.report.Workflows = len(names)
 	for _, n := range names {
 		if n.Problem != "" {
+			where := registry
+			if c.files != nil {
+				where = c.files.WorkflowPlace(ctx, n.Name)
+			}
 			c.unreadableLine(registry, fmt.Errorf("%s: the name %q %s; remove the line and register the workflow "+
-				"under another name",
-				c.index.WorkflowPlace(ctx, n.Name), n.Name, n.Problem))
+				"under another name", where, n.Name, n.Problem))
 		}
 		c.roots = append(c.roots, root{node: c.graph.Node(n.Hash), name: n.Name, workflow: true})
 		c.leads(ctx, registry, "workflow "+n.Name, n.Hash, protocol.KindWorkflow)
@@ -154,6 +157,9 @@ func (c *check) dependents() {
 
 // locate finds the index lines that reference a bad node, where it can be fixed.
 func (c *check) locate() {
+	if c.files == nil {
+		return
+	}
 	direct := map[cas.Hash][]root{}
 	for _, r := range c.roots {
 		h := c.graph.Name(r.node)
@@ -163,9 +169,9 @@ func (c *check) locate() {
 		f := &c.report.Faults[i]
 		named := direct[f.Hash]
 		for _, r := range named[:min(len(named), maxDependents)] {
-			where := c.index.ThreadPlace
+			where := c.files.ThreadPlace
 			if r.workflow {
-				where = c.index.WorkflowPlace
+				where = c.files.WorkflowPlace
 			}
 			if line := where(context.Background(), r.name); line != "" {
 				f.Message += ", referred to in " + line
@@ -269,15 +275,18 @@ func (f *Fault) add(r root) {
 
 // checkLost reports threads that exist but aren't in any index file.
 func (c *check) checkLost(ctx context.Context) error {
-	lost, err := c.index.Lost(ctx)
+	if c.files == nil {
+		return nil
+	}
+	lost, err := c.files.Lost(ctx)
 	if err != nil {
-		c.unreadableLine(c.index.ThreadsPath(), err)
+		c.unreadableLine(c.threads, err)
 	}
 	for _, id := range lost {
 		run := runfiles.Dir(filepath.Join(c.home, "runs", id))
 		what, path := "has run", run.File(runfiles.RecordFile)
 		if _, err := os.Lstat(path); err != nil {
-			what, path = "is known", c.index.FactsPath()
+			what, path = "is known", c.facts
 		}
 		message := fmt.Sprintf("thread %s %s, but threads.yaml and history.jsonl lack it: its line was lost or "+
 			"damaged", id, what)

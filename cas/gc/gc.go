@@ -19,12 +19,14 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/internal/census"
 	"github.com/united-workforce/uwf/protocol"
@@ -50,9 +52,11 @@ type Store interface {
 
 // Options configures a collection.
 type Options struct {
-	// Homes lists all home directories whose threads are in the store. At least one is required, because
-	// otherwise nothing would be kept.
+	// Homes lists all home directories whose threads are in the store. At least one is required unless there
+	// is an Index, because otherwise nothing would be kept.
 	Homes []string
+	// Index has further threads in the store, such as those of a database.
+	Index heads.Index
 	// Grace is the time for which a node is kept after its last put; 0 means none.
 	Grace time.Duration
 	// DryRun only counts.
@@ -101,7 +105,7 @@ func Run(ctx context.Context, s Store, o Options) (_ Report, err error) {
 	case s.Originals():
 		return c.report, fmt.Errorf("collect garbage in %s: %w: it is a store of the original, which has "+
 			"variables that uwf cannot read", s.Dir(), errors.ErrUnsupported)
-	case len(o.Homes) == 0:
+	case len(o.Homes) == 0 && o.Index == nil:
 		return c.report, errors.New("collect garbage: no home directory given, so everything would be deleted")
 	}
 	if err := c.findCutoff(); err != nil {
@@ -195,7 +199,18 @@ func (c *collection) markRoots(ctx context.Context) error {
 	}
 	// The roots of the index come first, because damage below them counts.
 	for _, home := range c.options.Homes {
-		if err := c.markAll(ctx, indexRoots(ctx, home), true); err != nil {
+		if _, err := os.Stat(home); err != nil {
+			return fmt.Errorf("roots: %w", err)
+		}
+		if err := c.markAll(ctx, indexRoots(ctx, fileheads.Open(home, durable.OS())), true); err != nil {
+			return err
+		}
+	}
+	if x := c.options.Index; x != nil {
+		if err := c.markAll(ctx, indexRoots(ctx, x), true); err != nil {
+			return err
+		}
+		if err := c.markAll(ctx, factRoots(ctx, x), false); err != nil {
 			return err
 		}
 	}

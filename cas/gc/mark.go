@@ -2,7 +2,9 @@ package gc
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +15,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/internal/census"
 	"github.com/united-workforce/uwf/protocol"
@@ -125,16 +128,11 @@ func (m *marks) foundation(ctx context.Context) error {
 	return nil
 }
 
-// indexRoots yields the hashes in the index of a home. It reads the heads twice, because a thread that is
-// reopened between reading the two files is in neither of them the first time.
-func indexRoots(ctx context.Context, home string) iter.Seq2[cas.Hash, error] {
+// indexRoots yields the hashes in an index. It reads the heads twice, because a thread that is reopened between
+// reading heads and history is in neither of them the first time.
+func indexRoots(ctx context.Context, x heads.Index) iter.Seq2[cas.Hash, error] {
 	return func(yield func(cas.Hash, error) bool) {
-		if _, err := os.Stat(home); err != nil {
-			yield("", err)
-			return
-		}
-		x := fileheads.Open(home, durable.OS())
-		heads := func() bool {
+		active := func() bool {
 			for h, err := range x.Heads(ctx) {
 				if !yield(h.Hash, err) {
 					return false
@@ -142,7 +140,7 @@ func indexRoots(ctx context.Context, home string) iter.Seq2[cas.Hash, error] {
 			}
 			return true
 		}
-		if !heads() {
+		if !active() {
 			return
 		}
 		for e, err := range x.History(ctx) {
@@ -150,7 +148,7 @@ func indexRoots(ctx context.Context, home string) iter.Seq2[cas.Hash, error] {
 				return
 			}
 		}
-		if !heads() {
+		if !active() {
 			return
 		}
 		names, err := x.Workflows(ctx)
@@ -161,6 +159,29 @@ func indexRoots(ctx context.Context, home string) iter.Seq2[cas.Hash, error] {
 		for _, n := range names {
 			if !yield(n.Hash, nil) {
 				return
+			}
+		}
+	}
+}
+
+// factRoots yields every word that looks like a hash in the facts of threads, see [runRoots].
+func factRoots(ctx context.Context, x heads.Index) iter.Seq2[cas.Hash, error] {
+	return func(yield func(cas.Hash, error) bool) {
+		all, err := x.AllFacts(ctx)
+		if err != nil {
+			yield("", err)
+			return
+		}
+		for _, f := range all {
+			text, err := json.Marshal(f)
+			if err != nil {
+				yield("", err)
+				return
+			}
+			for h, err := range hashesOf(ctx, bytes.NewReader(text)) {
+				if !yield(h, err) {
+					return
+				}
 			}
 		}
 	}
@@ -225,7 +246,7 @@ func runDirs(home string) ([]string, error) {
 // maxRootFile bounds a file searched for hashes, above the output that a run keeps of an agent.
 const maxRootFile = 4 << 30
 
-// hashesIn yields the words of a file that are hashes, in either case.
+// hashesIn yields the words of a file that are hashes.
 func hashesIn(ctx context.Context, path string, links safeopen.Links) iter.Seq2[cas.Hash, error] {
 	return func(yield func(cas.Hash, error) bool) {
 		f, err := safeopen.OpenMax(path, maxRootFile, links)
@@ -237,7 +258,18 @@ func hashesIn(ctx context.Context, path string, links safeopen.Links) iter.Seq2[
 			return
 		}
 		defer func() { _ = f.Close() }() // nothing was written
-		r := bufio.NewReaderSize(f, 64<<10)
+		for h, err := range hashesOf(ctx, f) {
+			if !yield(h, err) {
+				return
+			}
+		}
+	}
+}
+
+// hashesOf yields the words of a text that are hashes, in either case.
+func hashesOf(ctx context.Context, in io.Reader) iter.Seq2[cas.Hash, error] {
+	return func(yield func(cas.Hash, error) bool) {
+		r := bufio.NewReaderSize(in, 64<<10)
 		announced := 0 // progress through the words "writing", "hash", which announce a half-written turn
 		seen := map[cas.Hash]bool{}
 		word := make([]byte, 0, protocol.HashLen+1)

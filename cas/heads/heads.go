@@ -108,6 +108,12 @@ type Registry interface {
 	Register(ctx context.Context, name string, h protocol.Hash) error
 }
 
+// Index lists threads and workflows.
+type Index interface {
+	Heads
+	Registry
+}
+
 // New is a thread to add, with its facts.
 type New struct {
 	Head

@@ -31,7 +31,7 @@ type Store interface {
 	Originals() bool
 	// Dir returns its directory, for messages.
 	Dir() string
-	// Homes returns the homes of the other threads that use the store.
+	// Homes returns the homes whose threads use the store.
 	Homes() ([]string, error)
 	// Redact stops writers, calls check, and replaces nodes by tombstones; then it removes their content.
 	// Repeating it removes content that an interrupted call has left.
@@ -101,8 +101,7 @@ const tries = 5
 // Node redacts a node of a thread. Errors: [heads.ErrNoThread]; [ErrNotPart]; [*NeededError]; [*SharedError];
 // [cas.ErrNotFound]; a [*cas.CorruptError] for a damaged node, whose content is no longer the requested one;
 // [errors.ErrUnsupported] for a store of the original; an unreadable line of the index.
-func Node(ctx context.Context, s Store, x *fileheads.Heads, thread string, h cas.Hash,
-	o Options) (Done, error) {
+func Node(ctx context.Context, s Store, x heads.Heads, thread string, h cas.Hash, o Options) (Done, error) {
 	if s.Originals() {
 		return Done{}, fmt.Errorf("redact in %s: %w: it is a store of the original", s.Dir(), errors.ErrUnsupported)
 	}
@@ -124,7 +123,7 @@ var errMoved = errors.New("a thread has moved")
 // redaction is one attempt.
 type redaction struct {
 	store   Store
-	index   *fileheads.Heads
+	index   heads.Heads
 	options Options
 	done    Done
 	node    cas.Node
@@ -165,7 +164,7 @@ func (r *redaction) try(ctx context.Context) (Done, error) {
 // the form "<id> in <home>".
 func (r *redaction) readHeads(ctx context.Context) (map[string]cas.Hash, error) {
 	found := map[string]cas.Hash{}
-	add := func(x *fileheads.Heads, suffix string) error {
+	add := func(x heads.Heads, suffix string) error {
 		all, err := heads.ThreadStates(ctx, x)
 		for id, at := range all {
 			found[id+suffix] = at.Head
@@ -179,8 +178,12 @@ func (r *redaction) readHeads(ctx context.Context) (map[string]cas.Hash, error) 
 	if err != nil {
 		return nil, err
 	}
+	own := ""
+	if x, ok := r.index.(*fileheads.Heads); ok {
+		own = filepath.Dir(x.HistoryPath())
+	}
 	for _, home := range homes {
-		if sameDir(home, filepath.Dir(r.index.HistoryPath())) {
+		if sameDir(home, own) {
 			continue
 		}
 		if err := add(fileheads.Open(home, durable.OS()), " in "+home); err != nil {
