@@ -20,7 +20,7 @@ import (
 // randomFaults is the number of faults to create, one after the other. A run with 20,000 found nothing more.
 const randomFaults = 400
 
-// sabotage creates one fault and returns the nodes, at least one of which a report must contain; none if the
+// sabotage creates one fault and returns the nodes, and a report must contain at least one; none if the
 // fault is impossible for this node.
 type sabotage func(r *rand.Rand, w *world, h cas.Hash) (named []cas.Hash)
 
@@ -128,7 +128,7 @@ func TestRandomFaults(t *testing.T) {
 	require.Greater(t, len(found), len(sabotages)-3, "nearly all kinds were made: %v", found)
 }
 
-// requireFound checks that a fault is about one of the nodes.
+// requireFound checks that there is a fault of a node.
 func requireFound(t *testing.T, w *world, report fsck.Report, named []cas.Hash, format string, args ...any) {
 	t.Helper()
 	for _, f := range report.Faults {

@@ -182,12 +182,11 @@ type check struct {
 	redacted map[census.ID]int
 }
 
-// patient is how often a check is repeated because nodes were removed meanwhile, before it prevents that.
+// patient bounds the checks that are repeated because nodes were removed. The next check locks the store.
 const patient = 3
 
-// look finds problems. A node that is removed after nodes were read that reference it would be reported by
-// mistake. The check doesn't lock the store, because a collector would wait for it: it notices a collection and
-// begins again.
+// look finds problems. If a node is removed after a node that references it was read, it looks missing. The check
+// doesn't lock the store, because a collector would wait for it. Instead it repeats itself after a collection.
 func look(ctx context.Context, s Store, o Options) (r Report, err error) {
 	for range patient {
 		before, err := s.Generation()

@@ -117,8 +117,7 @@ func (s *Store) CompactionDue(now time.Time) bool {
 	if s.foreign || !s.Exists() {
 		return false
 	}
-	var l listed
-	if names, err := listNames(filepath.Join(s.dir, logDir), &l); err != nil || len(names) <= manySegments {
+	if names, err := listNames(filepath.Join(s.dir, logDir)); err != nil || len(names) <= manySegments {
 		return false
 	}
 	lock := filepath.Join(s.dir, compactLock)
@@ -207,20 +206,18 @@ func (c *compaction) items(ctx context.Context, g *source, seen map[uint64]bool)
 			return nil, err
 		}
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	_, err = g.newest(content, 0, 255, func(e entry) {
+	all, err := g.entries(0, 255)
+	for _, e := range slices.Backward(all) {
 		c.ends[g] = max(c.ends[g], e.end())
-		if _, newer := seen[e.hash]; newer {
-			return
+		if _, newer := seen[e.hash]; newer || groupOf(e.kind) != content {
+			continue
 		}
-		if seen[e.hash] = e.kind != record.NoContent; seen[e.hash] {
+		if seen[e.hash] = !e.hides(); !e.hides() {
 			items = append(items, cas.Item{Hash: protocol.HashOf(e.hash), Size: int64(e.length), At: at,
 				Tombstone: e.kind == record.Tombstone})
 		}
-	})
-	return items, err
+	}
+	return items, cmp.Or(err, ctx.Err())
 }
 
 // New implements [cas.Compaction].
@@ -232,22 +229,15 @@ func (c *compaction) New(ctx context.Context) iter.Seq2[cas.Hash, error] {
 			return
 		}
 		for _, g := range v.sources {
-			end, listed := c.ends[g]
-			if listed && slices.Contains(c.old, g) {
+			if _, listed := c.ends[g]; listed && slices.Contains(c.old, g) {
 				continue
 			}
-			var found []cas.Hash
-			_, err := g.each(0, 255, func(e entry) bool {
-				if e.at >= end && groupOf(e.kind) == content {
-					found = append(found, protocol.HashOf(e.hash))
-				}
-				return true
-			})
+			all, err := g.entries(0, 255)
 			if err = cmp.Or(err, ctx.Err()); err != nil && !yield("", err) {
 				return
 			}
-			for _, h := range found {
-				if !yield(h, nil) {
+			for _, e := range all {
+				if e.at >= c.ends[g] && groupOf(e.kind) == content && !yield(protocol.HashOf(e.hash), nil) {
 					return
 				}
 			}
@@ -304,57 +294,42 @@ const (
 	manyPacks = 16
 )
 
-// spare removes from the old sources the packs that stay.
+// spare removes the packs that stay from the old sources: everything in them is kept and counts. A small pack stays
+// only if there is nothing to join it with.
 func (c *compaction) spare(ctx context.Context, keep func(cas.Hash) bool) error {
-	stay := map[*source]bool{}
-	packs, segments := 0, 0
+	stay, packs := map[*source]bool{}, 0
 	for _, g := range c.old {
 		if !g.name.isPack() {
-			segments++
 			continue
 		}
 		packs++
-		clean, err := c.isClean(ctx, g, keep)
-		if err != nil {
-			return err
-		}
-		stay[g] = clean
-	}
-	more := segments > 0 || c.store.files.Layout != ""
-	for g, clean := range stay {
 		info, err := os.Stat(g.dataPath())
+		if err == nil && (info.Size() >= smallPack || len(c.old) == 1 && c.store.files.Layout == "") {
+			stay[g], err = c.isClean(ctx, g, keep)
+		}
 		if err != nil {
 			return err
 		}
-		// A single small pack has nothing to be joined with.
-		stay[g] = clean && (info.Size() >= smallPack || packs == 1 && !more)
 	}
-	if packs > manyPacks {
-		return nil
+	if packs <= manyPacks {
+		c.old = slices.DeleteFunc(c.old, func(g *source) bool { return stay[g] })
 	}
-	c.old = slices.DeleteFunc(c.old, func(g *source) bool { return stay[g] })
 	return nil
 }
 
 // isClean reports whether everything in a pack is kept and counts.
-func (c *compaction) isClean(ctx context.Context, g *source, keep func(cas.Hash) bool) (clean bool, err error) {
-	var all []entry
-	if _, err := g.each(0, 255, func(e entry) bool { all = append(all, e); return true }); err != nil {
-		return false, err
-	}
+func (c *compaction) isClean(ctx context.Context, g *source, keep func(cas.Hash) bool) (bool, error) {
+	all, err := g.entries(0, 255)
 	for _, e := range all {
-		if err := ctx.Err(); err != nil {
+		if err = cmp.Or(err, ctx.Err()); err != nil {
 			return false, err
 		}
-		at, ok, err := c.view.newestOf(e.hash, groupOf(e.kind))
-		if err != nil || !ok || at.source != g || at.entry != e {
+		at, _, err := c.view.newestOf(e.hash, groupOf(e.kind))
+		if err != nil || at != (place{g, e}) || groupOf(e.kind) != homes && !keep(protocol.HashOf(e.hash)) {
 			return false, err
-		}
-		if groupOf(e.kind) != homes && !keep(protocol.HashOf(e.hash)) {
-			return false, nil
 		}
 	}
-	return true, nil
+	return true, err
 }
 
 // packFiles packs the node files, seals and homes of our first version that aren't hidden by records.
@@ -391,16 +366,15 @@ func (c *compaction) packFiles(ctx context.Context, w *packWriter, keep func(cas
 			return err
 		}
 	}
-	all, faults := s.sealed(ctx)
-	if len(faults) > 0 {
-		return faults[0]
-	}
-	for _, hash := range all {
-		seal, err := s.sealFile(protocol.HashOf(hash))
-		if err != nil || seal.IsZero() || !keep(protocol.HashOf(hash)) {
+	for h, err := range s.Seals(ctx) {
+		if err != nil {
+			return err
+		}
+		seal, err := s.sealFile(h)
+		if err != nil || seal.IsZero() || !keep(h) {
 			continue // a damaged one stays where it is
 		}
-		if err := add(record.Seal, hash, sealBody(seal)); err != nil {
+		if err := add(record.Seal, h.Number(), sealBody(seal)); err != nil {
 			return err
 		}
 	}
@@ -409,11 +383,10 @@ func (c *compaction) packFiles(ctx context.Context, w *packWriter, keep func(cas
 
 // pack copies what is kept of a source, in the order in which it was put.
 func (c *compaction) pack(ctx context.Context, w *packWriter, g *source, keep func(cas.Hash) bool) error {
-	var all []entry
-	if _, err := g.each(0, 255, func(e entry) bool { all = append(all, e); return true }); err != nil {
+	all, err := g.entries(0, 255)
+	if err != nil {
 		return err
 	}
-	slices.SortFunc(all, func(a, b entry) int { return cmp.Compare(a.at, b.at) })
 	for _, e := range all {
 		body, err := c.wanted(place{g, e}, keep)
 		if err = cmp.Or(err, ctx.Err()); err != nil {
@@ -437,7 +410,7 @@ func (c *compaction) wanted(p place, keep func(cas.Hash) bool) (body []byte, err
 		return nil, nil
 	}
 	at, _, err := c.view.newestOf(k.hash, k.group)
-	if k.group == content && err == nil && at.entry.kind != record.NoContent {
+	if k.group == content && err == nil && !at.entry.hides() {
 		// An older copy counts if the newest record is damaged.
 		_, at, err = c.store.resolve(c.view, h)
 		if _, redacted := cas.AsRedacted(err); redacted || errors.As(err, new(*cas.CorruptError)) ||
@@ -451,16 +424,12 @@ func (c *compaction) wanted(p place, keep func(cas.Hash) bool) (body []byte, err
 	if body, _, err = p.source.record(p.entry); err != nil {
 		return nil, err
 	}
-	switch p.entry.kind {
-	case record.NoContent, record.NoSeal, record.NoHome:
-		if c.store.files.Layout == "" { // it hides nothing any longer
-			return nil, nil
-		}
+	switch {
+	case p.entry.hides() && c.store.files.Layout == "", // it hides nothing any longer
+		p.entry.kind == record.Home && parseHome(string(body)) == "":
+		return nil, nil
+	case p.entry.hides():
 		body = []byte{}
-	case record.Home:
-		if parseHome(string(body)) == "" {
-			return nil, nil
-		}
 	}
 	c.kept[k] = true
 	return body, nil

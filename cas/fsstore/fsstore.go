@@ -9,11 +9,11 @@
 // index says is sealed, and the next one begun. Of several records of a hash the newest counts; if it is torn or
 // damaged, an older copy does. So what a power cut tore is appended again, and hides nothing that was durable.
 //
-// Any number of processes can read and write concurrently. Readers need no lock: they take over what other
-// processes append, and list the files again when one was added or removed.
+// Any number of processes can read and write concurrently. Readers need no lock: they see what other processes
+// append, and list the files again when one was added or removed.
 //
-// A store of the original has no format.json. Package original reads and writes it in place. Our first stores
-// had a file for each node, too: they stay readable, and the first write makes them stores of version 2.
+// A store of the original has no format.json. Package original reads and writes it in place. In stores of version 1,
+// each node is a file. They stay readable, and the first write makes them stores of version 2.
 package fsstore
 
 import (
@@ -144,7 +144,7 @@ func (s *Store) Make(ctx context.Context, at int64) error {
 // Dir returns the store's directory.
 func (s *Store) Dir() string { return s.dir }
 
-// make creates a store, and makes one of our first version a store of the current one. If two processes try
+// make creates a store, or upgrades a store of version 1. If two processes try
 // concurrently with different hash functions, the lock decides, and the loser gets an error. at is the
 // timestamp of the foundation.
 func (s *Store) make(ctx context.Context, at int64) error {
@@ -153,7 +153,7 @@ func (s *Store) make(ctx context.Context, at int64) error {
 	if s.made && (s.format.Version != 1 || s.foreign) {
 		return nil
 	}
-	// It contains all output of agents and tools. To share a store, create its directory beforehand.
+	// It contains all output of agents and tools. To share a store, create its directory first.
 	if err := durable.MkdirAll(s.fs, s.dir, 0o700); err != nil {
 		return err
 	}

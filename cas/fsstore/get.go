@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -15,7 +16,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// place is where a record is. Without a source, it is the file of a node.
+// place is the place of a record. Without a source, it is the file of a node.
 type place struct {
 	source *source
 	entry  entry
@@ -184,83 +185,75 @@ func (s *Store) All(ctx context.Context, prefix string) iter.Seq2[cas.Hash, erro
 	if s.foreign {
 		return s.files.All(ctx, prefix)
 	}
+	low, high, ok := hashRange(prefix)
+	if !ok {
+		return func(func(cas.Hash, error) bool) {}
+	}
+	return s.hashes(ctx, content, low, high, func(add func(cas.Hash, error)) {
+		if s.files.Layout == "" {
+			return
+		}
+		for h, err := range s.files.All(ctx, prefix) {
+			add(h, err)
+		}
+	})
+}
+
+// hashes yields the hashes with a record of a group, unless the newest one hides them, and the hashes of
+// files of version 1, in order.
+func (s *Store) hashes(ctx context.Context, of group, low, high uint64,
+	first func(add func(cas.Hash, error))) iter.Seq2[cas.Hash, error] {
 	return func(yield func(cas.Hash, error) bool) {
-		low, high, ok := hashRange(prefix)
-		if !ok {
-			return
-		}
-		found := map[uint64]bool{} // false: hidden by a newer record
-		var faults []error
-		err := s.try(ctx, func(v *view) error {
-			clear(found)
-			faults = nil
-			for _, g := range v.sources {
-				_, err := g.newest(content, byte(low>>56), byte(high>>56), func(e entry) {
-					if _, newer := found[e.hash]; !newer && low <= e.hash && e.hash <= high {
-						found[e.hash] = e.kind != record.NoContent
-					}
-				})
-				if isGone(err) {
-					return err
-				}
-				if err != nil {
-					faults = append(faults, err)
-				}
+		found, faults := s.newest(ctx, of, low, high)
+		first(func(h cas.Hash, err error) {
+			if err != nil {
+				faults = append(faults, err)
+			} else if _, newer := found[h.Number()]; !newer {
+				found[h.Number()] = place{entry: entry{kind: record.Node}}
 			}
-			return ctx.Err()
 		})
-		if err != nil {
-			yield("", err)
-			return
-		}
-		if s.files.Layout != "" {
-			for h, err := range s.files.All(ctx, prefix) {
-				if err != nil {
-					faults = append(faults, err)
-					continue
-				}
-				if _, newer := found[h.Number()]; !newer {
-					found[h.Number()] = true
-				}
-			}
-		}
 		for _, err := range faults {
 			if !yield("", err) {
 				return
 			}
 		}
-		all := make([]uint64, 0, len(found))
-		for hash, there := range found {
-			if there {
-				all = append(all, hash)
-			}
-		}
-		slices.Sort(all)
-		for _, hash := range all {
+		for _, hash := range slices.Sorted(maps.Keys(found)) {
 			if err := ctx.Err(); err != nil {
 				yield("", err)
 				return
 			}
-			if !yield(protocol.HashOf(hash), nil) {
+			if !found[hash].entry.hides() && !yield(protocol.HashOf(hash), nil) {
 				return
 			}
 		}
 	}
 }
 
-// newest calls found once for each hash with a record of a group, with the newest one.
-func (g *source) newest(of group, low, high byte, found func(entry)) (int, error) {
-	newest := map[uint64]entry{}
-	_, err := g.each(low, high, func(e entry) bool {
-		if old, ok := newest[e.hash]; groupOf(e.kind) == of && (!ok || old.at < e.at) {
-			newest[e.hash] = e
+// newest returns the newest record of each hash in a group. After an error it continues with what is still
+// readable.
+func (s *Store) newest(ctx context.Context, of group, low, high uint64) (found map[uint64]place, faults []error) {
+	err := s.try(ctx, func(v *view) error {
+		found, faults = map[uint64]place{}, nil
+		for _, g := range slices.Backward(v.sources) { // the oldest first
+			all, err := g.entries(byte(low>>56), byte(high>>56))
+			if isGone(err) {
+				return err
+			}
+			if err != nil {
+				faults = append(faults, err)
+			}
+			for _, e := range all {
+				if groupOf(e.kind) == of && low <= e.hash && e.hash <= high {
+					found[e.hash] = place{g, e}
+				}
+			}
 		}
-		return true
+		return ctx.Err()
 	})
-	for _, e := range newest {
-		found(e)
+	if err != nil {
+		faults = append(faults, err)
 	}
-	return len(newest), err
+	return found, faults
 }
 
 // hashRange returns the first and the last hash that begin with a prefix.
@@ -286,13 +279,14 @@ func (s *Store) InOrder(ctx context.Context) (all []cas.Hash, err error) {
 	err = s.try(ctx, func(v *view) error {
 		all = nil
 		for _, g := range slices.Backward(v.sources) {
-			var found []entry
-			if _, err := g.newest(content, 0, 255, func(e entry) { found = append(found, e) }); err != nil {
+			entries, err := g.entries(0, 255)
+			if err != nil {
 				return err
 			}
-			slices.SortFunc(found, func(a, b entry) int { return cmp.Compare(a.at, b.at) })
-			for _, e := range found {
-				all = append(all, protocol.HashOf(e.hash))
+			for _, e := range entries {
+				if groupOf(e.kind) == content {
+					all = append(all, protocol.HashOf(e.hash))
+				}
 			}
 		}
 		return ctx.Err()

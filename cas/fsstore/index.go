@@ -28,6 +28,11 @@ type entry struct {
 
 func (e entry) end() int64 { return e.at + record.HeaderSize + int64(e.length) }
 
+// hides reports whether a record hides older ones.
+func (e entry) hides() bool {
+	return e.kind == record.NoContent || e.kind == record.NoSeal || e.kind == record.NoHome
+}
+
 // group is a set of kinds of which the newest record of a hash counts.
 type group byte
 
@@ -89,8 +94,8 @@ func (t *table) find(hash uint64) (found []entry) {
 	return found
 }
 
-// addHeaders adds the records whose headers follow each other in an index, as far as they are valid and the
-// records end before limit, and returns the number of bytes used.
+// addHeaders adds the records whose headers follow each other in an index, until a header is invalid or its record
+// ends after limit. It returns the number of bytes used.
 func (t *table) addHeaders(index []byte, limit int64) (used int) {
 	for ; len(index)-used >= record.HeaderSize; used += record.HeaderSize {
 		h, ok := record.Parse(index[used:])
@@ -281,13 +286,16 @@ func (x *sortedIndex) find(hash uint64) (found []entry, err error) {
 // isGone reports whether a file was removed, as by a collector, since it was listed.
 func isGone(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
-// each yields all records of a bucket, by hash and offset.
-func (x *sortedIndex) each(b byte, yield func(entry) bool) (more bool, err error) {
-	data, err := x.bucket(b)
-	for ; len(data) > 0 && err == nil; data = data[entrySize:] {
-		if !yield(decodeEntry(data)) {
-			return false, nil
+// entries returns the records of some buckets.
+func (x *sortedIndex) entries(low, high byte) (all []entry, err error) {
+	for b := int(low); b <= int(high); b++ {
+		data, err := x.bucket(byte(b))
+		if err != nil {
+			return nil, err
+		}
+		for ; len(data) > 0; data = data[entrySize:] {
+			all = append(all, decodeEntry(data))
 		}
 	}
-	return true, err
+	return all, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -39,7 +40,7 @@ func (s *Store) exclusively(ctx context.Context, run func(*exclusive) error) err
 	return errors.Join(err, o.release())
 }
 
-// lockUpkeep prevents other upkeep: packs that are being made contain what is removed meanwhile.
+// lockUpkeep prevents other upkeep: a pack that is being written would contain what it removes.
 func (s *Store) lockUpkeep(ctx context.Context) (*exclusive, error) {
 	if !s.Exists() || s.foreign {
 		return nil, fmt.Errorf("%w: %s has no %s", cas.ErrReadOnly, s.dir, formatFile)
@@ -174,8 +175,6 @@ const (
 	EphemeralLock = "ephemeral.lock"
 
 	ephemeral = "ephemeral" // second line of the record of such a home
-
-	maxHome = 64 << 10 // bounds such a record, in bytes
 )
 
 // homeNumber returns the hash in the record of a home.
@@ -192,20 +191,25 @@ func parseHome(text string) (home string) {
 
 // Homes returns the homes that have used the store, and the store's parent directory if it looks like a home.
 // They might no longer exist.
-func (s *Store) Homes() ([]string, error) {
-	var found []string
-	hidden := map[uint64]bool{}
-	err := s.eachHome(func(hash uint64, text string) {
-		hidden[hash] = true
-		if home := parseHome(text); home != "" && homeNumber(home) == hash {
+func (s *Store) Homes() (found []string, err error) {
+	records := map[uint64]place{}
+	if !s.foreign {
+		var faults []error
+		if records, faults = s.newest(context.Background(), homes, 0, math.MaxUint64); len(faults) > 0 {
+			return nil, faults[0]
+		}
+	}
+	for hash, at := range records {
+		body, _, err := at.source.record(at.entry)
+		if err != nil {
+			return nil, err
+		}
+		if home := parseHome(string(body)); home != "" && homeNumber(home) == hash {
 			found = append(found, home)
 		}
-	})
-	if err != nil {
-		return nil, err
 	}
 	err = s.eachHomeFile(func(home, _ string) error {
-		if !hidden[homeNumber(home)] {
+		if _, newer := records[homeNumber(home)]; !newer {
 			found = append(found, home)
 		}
 		return nil
@@ -218,34 +222,6 @@ func (s *Store) Homes() ([]string, error) {
 	}
 	slices.Sort(found)
 	return slices.Compact(found), nil
-}
-
-// eachHome calls found with the newest record of each home; text is "" for a forgotten one.
-func (s *Store) eachHome(found func(hash uint64, text string)) error {
-	if s.foreign {
-		return nil
-	}
-	return s.try(context.Background(), func(v *view) error {
-		seen := map[uint64]bool{}
-		for _, g := range v.sources {
-			var places []entry
-			if _, err := g.newest(homes, 0, 255, func(e entry) { places = append(places, e) }); err != nil {
-				return err
-			}
-			for _, e := range places {
-				if seen[e.hash] || e.length > maxHome {
-					continue
-				}
-				body, _, err := g.record(e)
-				if err != nil {
-					return err
-				}
-				seen[e.hash] = true
-				found(e.hash, string(body))
-			}
-		}
-		return nil
-	})
 }
 
 // eachHomeFile calls found with the homes that count of a store of our first version, which has a file for each.

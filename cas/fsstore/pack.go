@@ -1,10 +1,12 @@
 package fsstore
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"sort"
@@ -66,7 +68,7 @@ func openPack(path string, size int64, decoder func() (*zstd.Decoder, error)) (*
 		return p, nil
 	}
 	if err == nil || errors.Is(err, errPack) {
-		p.frames, err = walkFrames(f)
+		p.frames, err = findFrames(f, decoder)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -133,45 +135,37 @@ func appendSeekTable(b []byte, frames []frame) []byte {
 	return binary.LittleEndian.AppendUint32(append(b, 0), seekableMagic)
 }
 
-// walkFrames finds the frames of a pack whose seek table is damaged, up to the first that isn't a frame.
-func walkFrames(f *os.File) (frames []frame, err error) {
-	var next frame
-	for {
-		size, length, err := frameAt(f, next.at)
-		if err != nil || size == 0 {
-			return frames, err
-		}
-		next.size, next.length = size, length
-		frames = append(frames, next)
-		next.at, next.start = next.at+int64(size), next.start+int64(length)
+// findFrames finds the frames of a pack whose seek table is damaged, by what they begin with. One that can't be
+// decoded is omitted.
+func findFrames(f *os.File, decoder func() (*zstd.Decoder, error)) (frames []frame, err error) {
+	data, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<62))
+	if err != nil {
+		return nil, err
 	}
-}
-
-// frameAt returns the size of the frame at an offset and that of its content; 0 if there is none. See RFC
-// 8878, section 3.1.1.
-func frameAt(f *os.File, at int64) (size, length int, err error) {
-	head := make([]byte, zstd.HeaderMaxSize)
-	n, err := readFull(f, head, at)
-	var h zstd.Header
-	if err != nil || h.Decode(head[:n]) != nil || h.Skippable || !h.HasFCS || h.FrameContentSize > maxFrame {
-		return 0, 0, err
+	d, err := decoder()
+	if err != nil {
+		return nil, err
 	}
-	pos := at + int64(h.HeaderSize)
-	for last := false; !last; {
-		if n, err := readFull(f, head[:3], pos); n < 3 || err != nil {
-			return 0, 0, err
+	magic := binary.LittleEndian.AppendUint32(nil, frameMagic)
+	begins := func(at int) int {
+		if next := bytes.Index(data[min(at, len(data)):], magic); next >= 0 {
+			return at + next
 		}
-		word := int(head[0]) | int(head[1])<<8 | int(head[2])<<16
-		last = word&1 != 0
-		const rle = 1
-		if pos += 3 + int64(word>>3); word>>1&3 == rle {
-			pos += 1 - int64(word>>3)
+		return len(data)
+	}
+	var start int64
+	for at, next := begins(0), 0; at < len(data); at = next {
+		next = begins(at + len(magic))
+		end := next
+		if last := bytes.LastIndex(data[at:end], binary.LittleEndian.AppendUint32(nil, skippableMagic)); last >= 0 && next == len(data) {
+			end = at + last
+		}
+		if content, err := d.DecodeAll(data[at:end], nil); err == nil {
+			frames = append(frames, frame{start, len(content), int64(at), end - at})
+			start += int64(len(content))
 		}
 	}
-	if h.HasCheckSum {
-		pos += 4
-	}
-	return int(pos - at), int(h.FrameContentSize), nil
+	return frames, nil
 }
 
 // frameOf returns the number of the frame that contains an offset of the stream.
@@ -230,8 +224,7 @@ func (p *pack) content(i int) ([]byte, error) {
 	return data, nil
 }
 
-// newDecoder returns a decoder for frames. Records have checksums of their own, so a damaged frame is decoded
-// as far as possible.
+// newDecoder returns a decoder for frames. It ignores their checksums, because records have checksums.
 func newDecoder() (*zstd.Decoder, error) {
 	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxFrame),
 		zstd.IgnoreChecksum(true))

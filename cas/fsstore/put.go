@@ -240,7 +240,7 @@ func (s *Store) add(ctx context.Context, flush bool, plan func(*view) ([]pending
 			return nil // a user who can't write here can't rely on the nodes either
 		}
 	} else if before != nil {
-		// The time tells a collector that the segment's nodes are needed.
+		// A collector treats the time as the time of the last put.
 		if err = s.fs.Touch(before.dataPath()); isPermission(err) || isGone(err) {
 			err = nil
 		}
@@ -324,7 +324,7 @@ func (s *Store) append(ctx context.Context, plan func(*view) ([]pending, error))
 		}
 	}
 	if g == nil {
-		g = v.newest() // another process has appended everything meanwhile
+		g = v.newest() // another process has appended everything
 	}
 	return g, nil
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,7 +15,6 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/record"
-	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
@@ -147,73 +147,20 @@ func (s *Store) isTornSeal(v *view, h cas.Hash, seal cas.Seal) bool {
 
 // Seals yields the nodes with a seal, in order. After an error it continues with what is still readable.
 func (s *Store) Seals(ctx context.Context) iter.Seq2[cas.Hash, error] {
-	return func(yield func(cas.Hash, error) bool) {
-		all, faults := s.sealed(ctx)
-		for _, err := range faults {
-			if !yield("", err) {
-				return
-			}
-		}
-		for _, hash := range all {
-			if err := ctx.Err(); err != nil {
-				yield("", err)
-				return
-			}
-			if !yield(protocol.HashOf(hash), nil) {
-				return
-			}
-		}
-	}
-}
-
-func (s *Store) sealed(ctx context.Context) (all []uint64, faults []error) {
 	if s.foreign {
-		return nil, nil
+		return func(func(cas.Hash, error) bool) {}
 	}
-	found := map[uint64]bool{}
-	err := s.try(ctx, func(v *view) error {
-		clear(found)
-		faults = nil
-		for _, g := range v.sources {
-			_, err := g.newest(seals, 0, 255, func(e entry) {
-				if _, newer := found[e.hash]; !newer {
-					found[e.hash] = e.kind == record.Seal
-				}
-			})
-			if isGone(err) {
-				return err
-			}
-			if err != nil {
-				faults = append(faults, err)
-			}
+	return s.hashes(ctx, seals, 0, math.MaxUint64, func(add func(cas.Hash, error)) {
+		if s.files.Layout == "" {
+			return
 		}
-		return nil
-	})
-	if err != nil {
-		faults = append(faults, err)
-	}
-	if s.files.Layout != "" {
-		files, err := filepath.Glob(filepath.Join(s.dir, sealsDir, "*", "*"))
-		if err != nil {
-			faults = append(faults, err)
-		}
+		files, _ := filepath.Glob(filepath.Join(s.dir, sealsDir, "*", "*"))
 		for _, path := range files {
-			h := cas.Hash(filepath.Base(path))
-			if !h.Valid() || s.sealPath(h) != path {
-				continue
-			}
-			if _, newer := found[h.Number()]; !newer {
-				found[h.Number()] = true
+			if h := cas.Hash(filepath.Base(path)); h.Valid() && s.sealPath(h) == path {
+				add(h, nil)
 			}
 		}
-	}
-	for hash, there := range found {
-		if there {
-			all = append(all, hash)
-		}
-	}
-	slices.Sort(all)
-	return all, faults
+	})
 }
 
 // SealPlace returns the place of a node's seal for messages.

@@ -1,12 +1,14 @@
 package fsstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -116,50 +118,27 @@ func (g *source) find(hash uint64) ([]entry, error) {
 	return found, nil
 }
 
-// each yields the records whose hashes begin with a byte from low to high, in any order.
-func (g *source) each(low, high byte, yield func(entry) bool) (more bool, err error) {
+// entries returns the records whose hashes begin with a byte from low to high, by place.
+func (g *source) entries(low, high byte) (all []entry, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err := g.load(); err != nil {
-		return true, err
+		return nil, err
 	}
 	if g.sorted != nil {
-		var all []entry
-		collect := func(e entry) bool { all = append(all, e); return true }
-		for b := int(low); b <= int(high) && err == nil; b++ {
-			_, err = g.sorted.each(byte(b), collect)
-		}
-		if err == nil {
-			return yieldAll(all, yield), nil
-		}
-		if !errors.Is(err, errIndex) {
-			return true, err
-		}
-		if err := g.rebuild(); err != nil {
-			return true, err
+		if all, err = g.sorted.entries(low, high); errors.Is(err, errIndex) {
+			all, err = nil, g.rebuild()
 		}
 	}
-	var all []entry
 	for _, t := range []*table{g.table, g.behind} {
-		if t == nil {
-			continue
-		}
-		for _, e := range t.entries {
-			if b := byte(e.hash >> 56); low <= b && b <= high {
-				all = append(all, e)
+		for i := 0; t != nil && i < len(t.entries); i++ {
+			if b := byte(t.entries[i].hash >> 56); low <= b && b <= high {
+				all = append(all, t.entries[i])
 			}
 		}
 	}
-	return yieldAll(all, yield), nil
-}
-
-func yieldAll(all []entry, yield func(entry) bool) bool {
-	for _, e := range all {
-		if !yield(e) {
-			return false
-		}
-	}
-	return true
+	slices.SortFunc(all, func(a, b entry) int { return cmp.Compare(a.at, b.at) })
+	return all, err
 }
 
 // sealed returns the time of the last put into a sealed segment, in ms; false for a segment that isn't
@@ -236,8 +215,8 @@ func (g *source) openPack(size int64) (*pack, error) {
 	return g.pack, nil
 }
 
-// grow reads what was added to a segment that isn't sealed. Its index contains the headers of its records; it
-// is believed as far as these are valid and the records lie in the file. What follows is scanned.
+// grow reads additions to a segment that isn't sealed. Its index contains the headers of its records, and counts up
+// to the first that is invalid or whose record isn't in the file. The rest of the segment is scanned.
 func (g *source) grow() error {
 	f, err := g.open()
 	if err != nil {
@@ -396,30 +375,26 @@ func (g *source) distrust() (bool, error) {
 	return true, g.rebuild()
 }
 
-// update takes over what other processes have added to a segment that isn't sealed. last means that it is the
-// newest one. It reports whether the segment has changed.
-func (g *source) update(last bool) (changed bool, err error) {
+// update reads additions of other processes to a segment that isn't sealed. last means that it is the newest one.
+func (g *source) update(last bool) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !g.loaded || g.sorted != nil {
-		return false, nil
-	}
 	info, err := os.Lstat(g.dataPath())
 	switch {
 	case err != nil:
-		return false, err
-	case os.SameFile(info, g.info) && info.Size() == g.info.Size() && last:
-		return false, nil
+		return err
+	case !g.loaded || g.sorted != nil || last && os.SameFile(info, g.info) && info.Size() == g.info.Size():
+		return nil
 	case os.SameFile(info, g.info):
 		if x, err := openIndex(g.path + indexExt); err != nil || !g.fits(x) {
 			if err = g.grow(); err == nil {
-				return true, nil
+				return nil
 			}
 		}
 	}
 	// It was sealed, or a redaction has replaced it: it is loaded when it is needed.
 	g.file, g.table, g.behind, g.used, g.redone, g.loaded = nil, nil, nil, 0, false, false
-	return true, nil
+	return nil
 }
 
 // close forgets the open file, because another one has its name now.

@@ -2,39 +2,15 @@ package fsstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 )
 
-// view is what a Store knows of the files.
+// view lists the files of a store.
 type view struct {
 	sources []*source // the newest first
-	log     listed
-	packs   listed
-}
-
-// listed is the state of a directory when it was listed.
-type listed struct {
-	info fs.FileInfo // nil if it didn't exist
-	at   time.Time
-}
-
-// coarsest is the resolution of the times of any common file system.
-const coarsest = 2 * time.Second
-
-// fresh reports whether a directory certainly hasn't changed since it was listed.
-func (l listed) fresh(path string) bool {
-	info, err := os.Stat(path)
-	if err != nil || l.info == nil {
-		return errors.Is(err, fs.ErrNotExist) && l.info == nil
-	}
-	return os.SameFile(info, l.info) && info.ModTime().Equal(l.info.ModTime()) &&
-		info.ModTime().Before(l.at.Add(-coarsest))
 }
 
 // newest returns the newest segment; nil if there is none.
@@ -45,14 +21,14 @@ func (v *view) newest() *source {
 	return v.sources[0]
 }
 
-// refresh returns the current view. It lists the files again if list is set or the directories might have
-// changed, and takes over what was appended to the newest segment.
+// refresh returns the current view, with everything that was appended until now. It lists the files again if list is
+// set, or there might be a segment that isn't known: segments are numbered in sequence, and a collector that removes
+// one also removes the older ones. So nothing is missed while the newest known segment exists and the next one doesn't.
 func (s *Store) refresh(list bool) (*view, error) {
 	s.viewing.Lock()
 	defer s.viewing.Unlock()
 	for try := 0; ; try++ {
-		if list || s.view == nil || !s.view.log.fresh(filepath.Join(s.dir, logDir)) ||
-			!s.view.packs.fresh(filepath.Join(s.dir, packsDir)) {
+		if list || s.view == nil || s.view.newest() == nil || s.hasNext() {
 			v, err := s.list()
 			if err != nil {
 				return nil, err
@@ -63,7 +39,7 @@ func (s *Store) refresh(list bool) (*view, error) {
 		if newest == nil {
 			return s.view, nil
 		}
-		_, err := newest.update(true)
+		err := newest.update(true)
 		if err == nil {
 			return s.view, nil
 		}
@@ -73,7 +49,13 @@ func (s *Store) refresh(list bool) (*view, error) {
 	}
 }
 
-// tries bounds how often an operation is repeated because a collector has removed files meanwhile.
+// hasNext reports whether the segment after the newest one may exist.
+func (s *Store) hasNext() bool {
+	_, err := os.Lstat(s.pathOf(fileName{number: s.view.next()}) + segmentExt)
+	return !isGone(err)
+}
+
+// tries bounds how often an operation is repeated because a collector removes files.
 const tries = 20
 
 // list lists the files, and keeps what is known of those that were known. It lists segments first: a collector
@@ -81,11 +63,8 @@ const tries = 20
 func (s *Store) list() (*view, error) {
 	var names []fileName
 	v := &view{}
-	for _, dir := range []struct {
-		name string
-		into *listed
-	}{{logDir, &v.log}, {packsDir, &v.packs}} {
-		found, err := listNames(filepath.Join(s.dir, dir.name), dir.into)
+	for _, dir := range []string{logDir, packsDir} {
+		found, err := listNames(filepath.Join(s.dir, dir))
 		if err != nil {
 			return nil, err
 		}
@@ -119,7 +98,7 @@ func (s *Store) list() (*view, error) {
 		g := known[n]
 		if g == nil {
 			g = &source{name: n, path: s.pathOf(n), decoder: s.decoder}
-		} else if _, err := g.update(false); err != nil && !isGone(err) {
+		} else if err := g.update(false); err != nil && !isGone(err) {
 			return nil, err
 		}
 		v.sources = append(v.sources, g)
@@ -127,31 +106,24 @@ func (s *Store) list() (*view, error) {
 	return v, nil
 }
 
-// listNames lists a directory until it doesn't change meanwhile.
-func listNames(dir string, into *listed) (names []fileName, err error) {
+// listNames lists the segments or packs in a directory, until the result is the same twice: a listing can miss files
+// that are being replaced.
+func listNames(dir string) (names []fileName, err error) {
 	for range tries {
-		names = names[:0]
-		into.at = time.Now()
-		before, err := os.Stat(dir)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, err
-		}
 		entries, err := os.ReadDir(dir)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err != nil && !isGone(err) {
 			return nil, err
 		}
+		var now []fileName
 		for _, e := range entries {
 			if n, ok := parseName(e.Name()); ok {
-				names = append(names, n)
+				now = append(now, n)
 			}
 		}
-		after, err := os.Stat(dir)
-		if into.info = after; err == nil && after.ModTime().Equal(before.ModTime()) {
+		if slices.Equal(names, now) {
 			break
 		}
+		names = now
 	}
 	return names, nil
 }
@@ -164,7 +136,7 @@ func (s *Store) pathOf(n fileName) string {
 	return filepath.Join(s.dir, logDir, n.String())
 }
 
-// try calls do with the current view, again if a file of the view was removed meanwhile.
+// try calls do with the current view, again if a file of the view was removed.
 func (s *Store) try(ctx context.Context, do func(v *view) error) error {
 	for n := range tries {
 		v, err := s.refresh(n > 0)

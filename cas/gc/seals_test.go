@@ -12,7 +12,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// Seals of needed nodes stay; those of garbage are removed with it, as are those left by a killed collector.
+// Seals of needed nodes stay; seals of garbage are removed with it, as are those left by a killed collector.
 func TestSeals(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -1,5 +1,5 @@
-// Package original reads and writes stores with a file for each node, without an index or a lock: those of the
-// original uwf, in its two layouts, and the node files that our own stores had at first, which it only reads.
+// Package original reads and writes stores with a file for each node, without an index or a lock. The original uwf
+// has two such layouts. Our stores of version 1 have a third one, which the package only reads.
 //
 // A node's file is written under a temporary name and renamed, so a reader sees a complete node or none.
 package original
@@ -120,7 +120,7 @@ const (
 	Flat  Layout = "flat"  // <dir>/<hash>.bin, an older layout of the original
 )
 
-// Known reports whether l is one of the layouts.
+// Known reports whether l is a layout listed here.
 func (l Layout) Known() bool { return l == Fan2 || l == Nodes || l == Flat }
 
 const (

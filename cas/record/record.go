@@ -4,7 +4,7 @@
 //	kind (1 byte)  length of the body (4)  hash (8)  CRC-32C of these 13 bytes (4)  body
 //
 // Numbers are big endian. The header's checksum covers no body: the hash of a node covers its content, and the
-// bodies of other kinds contain checksums of their own. So a reader can find the next record behind a damaged
+// bodies of other kinds contain checksums. So a reader can find the next record behind a damaged
 // one, and verifies a body only when it needs it.
 package record
 
@@ -30,7 +30,7 @@ const (
 	NoHome Kind = 'H' // the home no longer uses the store; no body
 )
 
-// Known reports whether k is one of the kinds above.
+// Known reports whether k is a kind listed above.
 func (k Kind) Known() bool {
 	switch k {
 	case Node, Tombstone, NoContent, Seal, NoSeal, Home, NoHome:

@@ -48,7 +48,7 @@ func LockShared(ctx context.Context, path string) (*Held, error) {
 
 // turnSuffix is the suffix of the file that shows that a process waits for exclusive access. It shows that for
 // turnLength at a time, during which others give way; if one holds the lock for longer, it pauses, so that
-// nobody waits for the sake of a lock that isn't free anyway.
+// others don't wait for a lock that isn't free.
 const (
 	turnSuffix = ".turn"
 	turnLength = 50 * time.Millisecond

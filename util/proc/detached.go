@@ -2,7 +2,7 @@ package proc
 
 import "os/exec"
 
-// StartDetached starts a process that nobody waits for, without input and output. It outlives us and our
+// StartDetached starts a process without input and output, and doesn't wait for it. It outlives us and our
 // terminal.
 func StartDetached(dir string, environ []string, path string, args ...string) error {
 	cmd := exec.Command(path, args...)
