@@ -207,12 +207,12 @@ func (a *attempt) putBack() {
 	if a.e.serial != nil {
 		a.e.serial.Lock()
 	}
-	said, err := a.e.PutBack()
+	restored, err := a.e.PutBack()
 	if a.e.serial != nil {
 		a.e.serial.Unlock()
 	}
-	if said != "" {
-		a.e.warn("a command whose agent was killed " + said)
+	if restored != "" {
+		a.e.warn("a command whose agent was killed " + restored)
 	}
 	if err != nil {
 		a.e.warn("could not undo the changes of a command whose agent was killed: " + err.Error() + "; check .git/config and .git/hooks in " + a.task.cwd + " before you run git there")

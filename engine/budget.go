@@ -49,12 +49,12 @@ func (e *Engine) Grant(ctx context.Context, thread string, l protocol.Limits, m 
 	}
 	var lines []string
 	if m.Again { // the daily limit for all threads; this thread's own only if it is used up as well
-		said, err := e.raiseDay(ctx)
+		raised, err := e.raiseDay(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if _, over := moderator.OverBudget(pos.State, ""); said != "" {
-			lines, m.Again = []string{said}, over || pos.UsedUp != "" || pos.Next.Cause == moderator.ByLimit
+		if _, over := moderator.OverBudget(pos.State, ""); raised != "" {
+			lines, m.Again = []string{raised}, over || pos.UsedUp != "" || pos.Next.Cause == moderator.ByLimit
 		}
 	}
 	if m.Again && pos.Next.Cause == moderator.ByLimit { // a step limit; resuming grants as many again
@@ -74,13 +74,13 @@ func (e *Engine) Grant(ctx context.Context, thread string, l protocol.Limits, m 
 }
 
 // raiseDay raises the daily limit if it is used up, and wakes all threads that wait for it.
-func (e *Engine) raiseDay(ctx context.Context) (said string, err error) {
+func (e *Engine) raiseDay(ctx context.Context) (granted string, err error) {
 	day, err := e.today(ctx)
 	if err != nil || !day.Limited() {
 		return "", err
 	}
-	said, was, err := day.Raise()
-	if err != nil || said == "" {
+	granted, was, err := day.Raise()
+	if err != nil || granted == "" {
 		return "", err
 	}
 	all, err := e.Reader.Heads.AllFacts(ctx)
@@ -89,7 +89,7 @@ func (e *Engine) raiseDay(ctx context.Context) (said string, err error) {
 			err = errors.Join(err, e.Reader.Heads.SetFacts(ctx, id, heads.Facts{ParkedUntil: e.nowMs()}))
 		}
 	}
-	return said, err
+	return granted, err
 }
 
 // ownLimits returns the limits that users have set for this thread.
@@ -128,11 +128,11 @@ func (a *attempt) unknownCost(s protocol.Step) {
 	if l.MaxCostUSD == 0 || s.Usage.IsPriced() {
 		return
 	}
-	said := "the cost of a step is unknown" // a constant text, so that each run prints the warning only once
+	warning := "the cost of a step is unknown" // a constant text, so that each run prints the warning only once
 	if l.MaxTokens > 0 && s.Usage.Counted() {
-		said += "; maxTokens limits the run instead"
+		warning += "; maxTokens limits the run instead"
 	}
-	a.e.warn(said)
+	a.e.warn(warning)
 }
 
 // CheckBudget returns an error if the limits of a run of w could not be enforced. l holds the limits of this

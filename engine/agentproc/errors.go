@@ -66,14 +66,14 @@ type ExitError struct {
 // its stderr. The agent's advice is quoted as such, because an error's hints are only ours.
 func (e *ExitError) Error() string {
 	text := e.Brief()
-	said := strings.TrimSpace(cmp.Or(e.Outcome.Result.Error, e.Outcome.Stderr))
+	reason := strings.TrimSpace(cmp.Or(e.Outcome.Result.Error, e.Outcome.Stderr))
 	switch {
-	case said == "":
+	case reason == "":
 		text += " and printed nothing on stderr"
-	case strings.Contains(said, "\n"):
-		text += ":\n" + said
+	case strings.Contains(reason, "\n"):
+		text += ":\n" + reason
 	default:
-		text += ": " + said
+		text += ": " + reason
 	}
 	for _, hint := range e.Outcome.Result.Hints {
 		text += "\nagent says: " + hint

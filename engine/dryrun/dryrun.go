@@ -189,11 +189,11 @@ func (run Run) lacking(ctx context.Context, settings protocol.Config, c engine.C
 			around = around.With(name, value)
 		}
 	}
-	said := discover.Ask(ctx, c.Path, c.Command[1:], around)
-	if said.Check == nil || said.Check.Program != "" || len(said.Check.Problems) == 0 {
+	answer := discover.Ask(ctx, c.Path, c.Command[1:], around)
+	if answer.Check == nil || answer.Check.Program != "" || len(answer.Check.Problems) == 0 {
 		return nil
 	}
-	p := said.Check.Problems[0]
+	p := answer.Check.Problems[0]
 	return &protocol.Error{Code: protocol.CodeAgent, Message: plaintext.Line(p.What), Hints: []string{plaintext.Line(p.Do)}}
 }
 

@@ -66,14 +66,14 @@ func treesOf(states []state) []protocol.Tree {
 }
 
 // sendFiles sends the snapshots around the steps of a chain that the remote lacks, and the initial files in
-// said. there is the remote's head. Snapshots that are missing here or were redacted only cause a warning;
+// outgoing. there is the remote's head. Snapshots that are missing here or were redacted only cause a warning;
 // the steps are pushed anyway.
-func (l *Link) sendFiles(ctx context.Context, head, there cas.Hash, said heads.Facts) (sent int, err error) {
+func (l *Link) sendFiles(ctx context.Context, head, there cas.Hash, outgoing heads.Facts) (sent int, err error) {
 	if l.check {
 		there = ""
 	}
 	states, err := statesOf(ctx, l.Store, head, there)
-	states = append(states, unfinished(said)...)
+	states = append(states, unfinished(outgoing)...)
 	if err != nil || len(states) == 0 {
 		return 0, err
 	}
@@ -84,7 +84,7 @@ func (l *Link) sendFiles(ctx context.Context, head, there cas.Hash, said heads.F
 	}
 	if oldest := states[len(states)-1].tree; err == nil && there != "" && lacking[oldest] { // it may lack earlier ones as well
 		if states, err = statesOf(ctx, l.Store, head, ""); err == nil {
-			states = append(states, unfinished(said)...)
+			states = append(states, unfinished(outgoing)...)
 			lacking, err = l.lackedThere(ctx, treesOf(states))
 		}
 	}
@@ -609,14 +609,14 @@ func (w *fetching) redactions(ctx context.Context) (err error) {
 	}
 	w.replaced, w.instead = map[protocol.Tree]protocol.Tree{}, map[protocol.Tree]protocol.Tree{}
 	for id, at := range w.at {
-		said := sensibleRedacted(at.Facts.Redacted).And(w.facts[id].Redacted)
-		if said == nil {
+		redacted := sensibleRedacted(at.Facts.Redacted).And(w.facts[id].Redacted)
+		if redacted == nil {
 			continue
 		}
-		for tree, by := range said.Instead {
+		for tree, by := range redacted.Instead {
 			w.replaced[tree] = by
 		}
-		news := slices.DeleteFunc(slices.Clone(said.Contents), func(id protocol.Tree) bool { return w.never[id] })
+		news := slices.DeleteFunc(slices.Clone(redacted.Contents), func(id protocol.Tree) bool { return w.never[id] })
 		for _, content := range news {
 			w.never[content] = true
 		}
@@ -628,7 +628,7 @@ func (w *fetching) redactions(ctx context.Context) (err error) {
 		}
 		if len(lacking) < len(news) {
 			w.warn("thread %s: files redacted on %s are still stored here: %s",
-				id, w.Name, worktree.Abbreviate(said.Paths))
+				id, w.Name, worktree.Abbreviate(redacted.Paths))
 		}
 	}
 	return nil

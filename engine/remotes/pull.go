@@ -374,18 +374,18 @@ func (p *pulling) own(ctx context.Context, thread string) bool {
 // taken returns the remote's facts for a thread that moves to the remote's head. The parent isn't taken from
 // them, but from the chain.
 func (p *pulling) taken(thread string) heads.Facts {
-	said := shared(p.at[thread].Facts)
-	said.Parent = nil
-	if said.Title != nil && (!utf8.ValidString(*said.Title) || utf8.RuneCountInString(*said.Title) > protocol.MaxTitle) {
-		said.Title = nil
+	incoming := shared(p.at[thread].Facts)
+	incoming.Parent = nil
+	if incoming.Title != nil && (!utf8.ValidString(*incoming.Title) || utf8.RuneCountInString(*incoming.Title) > protocol.MaxTitle) {
+		incoming.Title = nil
 	}
-	if l := said.Limits; l != nil && (!sensible(*l) || p.mine(thread)) {
-		said.Limits = nil
+	if l := incoming.Limits; l != nil && (!sensible(*l) || p.mine(thread)) {
+		incoming.Limits = nil
 	}
-	said.Repository = sensibleRepository(said.Repository)
-	said.Redacted = sensibleRedacted(p.at[thread].Facts.Redacted).And(p.facts[thread].Redacted)
-	said.Remote = p.now(p.at[thread].Head)
-	return said
+	incoming.Repository = sensibleRepository(incoming.Repository)
+	incoming.Redacted = sensibleRedacted(p.at[thread].Facts.Redacted).And(p.facts[thread].Redacted)
+	incoming.Remote = p.now(p.at[thread].Head)
+	return incoming
 }
 
 // mine reports whether a thread was started here and the remote is not trusted. If so, the local limits

@@ -139,14 +139,14 @@ func (l *Link) pushOnce(ctx context.Context, at heads.ThreadState, facts heads.F
 			return err
 		}
 	}
-	said, err := l.announced(ctx, p.Thread, at.Head, facts, at.End == nil)
+	outgoing, err := l.announced(ctx, p.Thread, at.Head, facts, at.End == nil)
 	if err == nil {
-		err = l.recall(ctx, p.Thread, facts, said)
+		err = l.recall(ctx, p.Thread, facts, outgoing)
 	}
 	if err != nil {
 		return err
 	}
-	if said.Redacted, err = l.redacted(ctx, at.Head, facts, there); err != nil {
+	if outgoing.Redacted, err = l.redacted(ctx, at.Head, facts, there); err != nil {
 		return err
 	}
 	switch result {
@@ -156,13 +156,13 @@ func (l *Link) pushOnce(ctx context.Context, at heads.ThreadState, facts heads.F
 				return err
 			}
 		}
-		if p.Objects, err = l.sendFiles(ctx, at.Head, there.Head, said); err != nil {
+		if p.Objects, err = l.sendFiles(ctx, at.Head, there.Head, outgoing); err != nil {
 			return err
 		}
-		if len(unfinished(said)) > len(unfinished(there.Facts)) || said.Redacted != nil {
+		if len(unfinished(outgoing)) > len(unfinished(there.Facts)) || outgoing.Redacted != nil {
 			swap := remote.Swap{
 				Thread: p.Thread, Was: at.Head, Head: at.Head, WasEnded: there.Ended != nil, Ended: there.Ended,
-				Facts: heads.Facts{Repository: said.Repository, Redacted: said.Redacted}, Fence: fence,
+				Facts: heads.Facts{Repository: outgoing.Repository, Redacted: outgoing.Redacted}, Fence: fence,
 			}
 			if err := l.Remote.Swap(ctx, swap); err != nil {
 				return err
@@ -176,7 +176,7 @@ func (l *Link) pushOnce(ctx context.Context, at heads.ThreadState, facts heads.F
 	}
 	swap := remote.Swap{
 		Thread: p.Thread, Was: there.Head, WasEnded: there.Ended != nil,
-		Head: at.Head, Ended: ended(at.End), Facts: said, Fence: fence,
+		Head: at.Head, Ended: ended(at.End), Facts: outgoing, Fence: fence,
 	}
 	roots := []cas.Hash{at.Head}
 	if e := swap.Ended; e != nil {
@@ -189,7 +189,7 @@ func (l *Link) pushOnce(ctx context.Context, at heads.ThreadState, facts heads.F
 	if p.Nodes, p.Whole, err = l.send(ctx, roots, l.both(ctx, there.Head)...); err != nil {
 		return err
 	}
-	if p.Objects, err = l.sendFiles(ctx, at.Head, there.Head, said); err != nil {
+	if p.Objects, err = l.sendFiles(ctx, at.Head, there.Head, outgoing); err != nil {
 		return err
 	}
 	if err := l.Remote.Swap(ctx, swap); err != nil {
@@ -549,14 +549,14 @@ func (p *published) Move(ctx context.Context, thread string, old, new protocol.H
 	if err != nil {
 		return err
 	}
-	said, published := p.link.announced(ctx, thread, new, facts, false)
+	outgoing, published := p.link.announced(ctx, thread, new, facts, false)
 	if published == nil {
-		published = p.publish(ctx, thread, new, nil, said)
+		published = p.publish(ctx, thread, new, nil, outgoing)
 	}
 	if err := p.index.Move(ctx, thread, old, new); err != nil {
 		return err
 	}
-	if err := p.link.recall(ctx, thread, facts, said); err != nil {
+	if err := p.link.recall(ctx, thread, facts, outgoing); err != nil {
 		return err
 	}
 	return p.arrived(ctx, thread, new, published)
@@ -588,15 +588,15 @@ func (p *published) AddAll(ctx context.Context, threads []heads.New) error {
 		if p.broken != nil {
 			return p.broken
 		}
-		said, err := p.link.announced(ctx, n.Thread, n.Hash, n.Facts, false)
+		outgoing, err := p.link.announced(ctx, n.Thread, n.Hash, n.Facts, false)
 		if err == nil {
-			err = p.publish(ctx, n.Thread, n.Hash, nil, said)
+			err = p.publish(ctx, n.Thread, n.Hash, nil, outgoing)
 		}
 		if err != nil {
 			return p.link.of(n.Thread, err)
 		}
-		if len(unfinished(said)) > 0 {
-			threads[i].Facts.Repository = said.Repository
+		if len(unfinished(outgoing)) > 0 {
+			threads[i].Facts.Repository = outgoing.Repository
 		}
 	}
 	for i, n := range threads {
@@ -667,11 +667,11 @@ func (l *Link) announced(ctx context.Context, id string, head cas.Hash, f heads.
 }
 
 // recall saves the repository facts determined for a remote, so that all remotes receive the same.
-func (l *Link) recall(ctx context.Context, id string, known, said heads.Facts) error {
-	if known.Repository != nil || len(unfinished(said)) == 0 {
+func (l *Link) recall(ctx context.Context, id string, known, outgoing heads.Facts) error {
+	if known.Repository != nil || len(unfinished(outgoing)) == 0 {
 		return nil
 	}
-	return l.Heads.SetFacts(ctx, id, heads.Facts{Repository: said.Repository})
+	return l.Heads.SetFacts(ctx, id, heads.Facts{Repository: outgoing.Repository})
 }
 
 // below returns the thread's directory relative to the root of its work tree, with slashes.

@@ -88,7 +88,7 @@ func (l *Link) of(thread string, err error) error {
 		hash     *bundle.HashError
 		wrong    *bundle.FaultError
 		link     *bundle.LinkError
-		said     *remote.FaultError
+		damaged  *remote.FaultError
 		missing  *remote.MissingError
 		gone     *remote.GoneError
 	)
@@ -123,8 +123,8 @@ func (l *Link) of(thread string, err error) error {
 	case errors.As(err, &missing):
 		return about(protocol.CodeCorrupt, "thread %s is incomplete there: %s is missing", thread,
 			plaintext.Line(missing.Hash))
-	case errors.As(err, &said):
-		return about(protocol.CodeCorrupt, "%v", said)
+	case errors.As(err, &damaged):
+		return about(protocol.CodeCorrupt, "%v", damaged)
 	case errors.As(err, &gone):
 		return about(protocol.CodeGone, "thread %s was removed there", plaintext.Line(cmp.Or(thread, gone.Thread))).
 			Because("gone-there", "thread", cmp.Or(thread, gone.Thread))

@@ -53,10 +53,10 @@ func (r *Reader) Result(
 	if result, err = k.Result(ctx, r.Nodes()); err != nil {
 		return result, false, err
 	}
-	goesOn, part := w.Roles[role].OnFailure != "", w.Roles[k.Role]
+	continues, part := w.Roles[role].OnFailure != "", w.Roles[k.Role]
 	answer, _ := result.Output.(map[string]any)
 	plain := part.Player() == protocol.PlayedByCommand && part.Parse == ""
-	if goesOn && plain && answer[protocol.StatusKey] == moderator.CommandFailed {
+	if continues && plain && answer[protocol.StatusKey] == moderator.CommandFailed {
 		result.Status = moderator.JoinFailed
 		result.Error = fmt.Sprintf("it exited with status %v", answer["exitCode"])
 	}
@@ -69,5 +69,5 @@ func (r *Reader) Result(
 	}
 	result.Status, result.Error = moderator.JoinFailed, at.Next.Prompt
 	last := at.Thread.Last
-	return result, last != nil && last.Error != nil && !goesOn, nil
+	return result, last != nil && last.Error != nil && !continues, nil
 }

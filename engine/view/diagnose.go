@@ -41,24 +41,13 @@ func Diagnose(ctx context.Context, e *engine.Engine, id string) (protocol.Thread
 	}
 	if state.CurrentRole != "" && state.Status != protocol.StatusRunning {
 		if w, err := cas.Read[protocol.Workflow](ctx, e.Reader.Store, state.Workflow); err == nil {
-			d.ofAgent(e.Casting().Cast(ctx, w, string(state.CurrentRole), agentselect.Choices{Earlier: chosen(ctx, e, id)}))
+			facts, _ := e.Reader.Heads.Facts(ctx, id) // damage is reported with the state
+			earlier, _ := e.Reader.ChosenAgents(ctx, facts)
+			d.ofAgent(e.Casting().Cast(ctx, w, string(state.CurrentRole), agentselect.Choices{Earlier: earlier}))
 		}
 	}
 	d.ofChain(ctx, e, state)
 	return d.ThreadDiagnosis, nil
-}
-
-// chosen returns the agents that earlier commands have chosen for a thread.
-func chosen(ctx context.Context, e *engine.Engine, id string) map[string]string {
-	facts, err := e.Reader.Heads.Facts(ctx, id)
-	if err != nil {
-		return nil // damaged facts are reported with the state
-	}
-	agents, err := e.Reader.ChosenAgents(ctx, facts)
-	if err != nil {
-		return nil
-	}
-	return agents
 }
 
 // runOf converts the last try to its JSON form.

@@ -65,7 +65,7 @@ func (f *fields) add(schema any) {
 func (f *fields) addValue(schema any) {
 	before := len(f.schemas)
 	f.add(schema)
-	said := false // whether the schema restricts the value
+	restricted := false // whether the schema restricts the value
 	for _, s := range f.schemas[before:] {
 		_, named := s["properties"]
 		extra, hasExtra := s["additionalProperties"]
@@ -73,12 +73,12 @@ func (f *fields) addValue(schema any) {
 		case hasExtra && extra != false, s["patternProperties"] != nil:
 			f.open = true
 		case named, s["const"] != nil, s["enum"] != nil, s["items"] != nil:
-			said = true
+			restricted = true
 		case s["type"] != nil:
-			said = said || !mayBe(s, "object")
+			restricted = restricted || !mayBe(s, "object")
 		}
 	}
-	if !said {
+	if !restricted {
 		f.open = true
 	}
 }

@@ -615,11 +615,11 @@ func (r *Remote) remove(ctx context.Context, name string, threads []string, gone
 	if err := durable.Replace(r.disk, r.redactedPath(), []byte(list.String()), 0o600); err != nil {
 		return err
 	}
-	said := &heads.Redacted{Paths: []string{name}, Contents: slices.Sorted(maps.Keys(gone))}
+	redacted := &heads.Redacted{Paths: []string{name}, Contents: slices.Sorted(maps.Keys(gone))}
 	for _, id := range threads {
 		facts, err := r.index.Facts(ctx, id)
 		if err == nil {
-			err = r.index.SetFacts(ctx, id, heads.Facts{Redacted: said.And(cmp.Or(facts.Redacted, &heads.Redacted{}))})
+			err = r.index.SetFacts(ctx, id, heads.Facts{Redacted: redacted.And(cmp.Or(facts.Redacted, &heads.Redacted{}))})
 		}
 		if err != nil {
 			return err

@@ -324,8 +324,8 @@ func Dial(ctx context.Context, h Helper, o Options) (*Client, error) {
 	}
 	cmd := exec.Command(path, h.Address.Text)
 	cmd.Env, cmd.Dir, cmd.WaitDelay = h.Environ, h.Dir, grace
-	said := &tail{}
-	cmd.Stderr = said
+	stderr := &tail{}
+	cmd.Stderr = stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -337,7 +337,7 @@ func Dial(ctx context.Context, h Helper, o Options) (*Client, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, &NoHelperError{Program: h.Address.Program(), Err: err}
 	}
-	p := &process{cmd: cmd, name: h.Address.Program(), stderr: said, in: in, out: out, ended: make(chan struct{})}
+	p := &process{cmd: cmd, name: h.Address.Program(), stderr: stderr, in: in, out: out, ended: make(chan struct{})}
 	return connect(ctx, out, in, p.hangUp, o, p.explain)
 }
 

@@ -109,7 +109,7 @@ func (r *reader) message(kinds string) (kind byte, message []byte, err error) {
 			return 0, nil, err
 		}
 		first, length := kind == 0, binary.BigEndian.Uint32(head[1:])
-		goesOn := length&more != 0
+		continued := length&more != 0
 		length &^= more
 		switch {
 		case !first && head[0] != kind:
@@ -118,7 +118,7 @@ func (r *reader) message(kinds string) (kind byte, message []byte, err error) {
 			return 0, nil, remote.Faultf("got message %q, want %q", head[0], kinds)
 		case length > MaxFrame:
 			return 0, nil, remote.Faultf("a frame has %d bytes; the limit is %d", length, MaxFrame)
-		case goesOn && length == 0:
+		case continued && length == 0:
 			return 0, nil, remote.Faultf("an empty frame is continued")
 		}
 		kind = head[0]
@@ -130,7 +130,7 @@ func (r *reader) message(kinds string) (kind byte, message []byte, err error) {
 		if _, err := io.ReadFull(movingReader{r.in, r.useful}, message[at:]); err != nil {
 			return 0, nil, cut(err)
 		}
-		if !goesOn {
+		if !continued {
 			return kind, message, nil
 		}
 	}
@@ -462,7 +462,7 @@ func failureOf(err error) *failure {
 
 // err converts a failure from the other side to an error.
 func (f *failure) err() error {
-	said := plaintext.Line(f.Message)
+	message := plaintext.Line(f.Message)
 	switch f.Code {
 	case conflict:
 		return &remote.ConflictError{Thread: plaintext.Line(f.Thread), Want: clean(f.Want), Got: clean(f.Got),
@@ -478,7 +478,7 @@ func (f *failure) err() error {
 	case absent:
 		return &remote.MissingError{Hash: f.Hash}
 	case noThread:
-		return fmt.Errorf("%w: %s", heads.ErrNoThread, said)
+		return fmt.Errorf("%w: %s", heads.ErrNoThread, message)
 	case removed:
 		return &remote.GoneError{Thread: f.Thread}
 	case taken:
@@ -487,17 +487,17 @@ func (f *failure) err() error {
 		return &cas.CollisionError{Hash: clean(cas.Hash(f.Hash))}
 	case corrupt:
 		if !cas.Hash(f.Hash).Valid() {
-			return &protocol.Error{Code: protocol.CodeCorrupt, Message: said}
+			return &protocol.Error{Code: protocol.CodeCorrupt, Message: message}
 		}
-		return &cas.CorruptError{Hash: cas.Hash(f.Hash), Reason: said}
+		return &cas.CorruptError{Hash: cas.Hash(f.Hash), Reason: message}
 	case newer:
-		return &protocol.Error{Code: protocol.CodeUnsupportedVersion, Message: said}
+		return &protocol.Error{Code: protocol.CodeUnsupportedVersion, Message: message}
 	case fault:
-		return &remote.FaultError{Problem: said}
+		return &remote.FaultError{Problem: message}
 	case unsupported:
-		return fmt.Errorf("%w by the remote: %s", errors.ErrUnsupported, said)
+		return fmt.Errorf("%w by the remote: %s", errors.ErrUnsupported, message)
 	case locked:
-		return &protocol.Error{Code: protocol.CodeLocked, Message: said}
+		return &protocol.Error{Code: protocol.CodeLocked, Message: message}
 	}
 	return &RemoteError{Code: plaintext.Line(f.Code), Message: f.Message}
 }

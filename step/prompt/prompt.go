@@ -211,13 +211,13 @@ func ValueCorrection(why string, schema any) string {
 
 // Extraction asks another model to extract the data from an agent's answer, as a last resort if it has no
 // valid frontmatter. heading is the role's optional extractPrompt.
-func Extraction(heading string, schema any, said string) (system, user string) {
+func Extraction(heading string, schema any, answer string) (system, user string) {
 	const rule = "You extract data from the answer of another agent. " +
 		"Reply with exactly one JSON object that satisfies the JSON Schema below, and nothing else. " +
 		"Use only what the answer says. If it does not say what a required field needs, reply with the JSON value null: " +
 		"an invented value does more harm than a failed step."
 	system = join(heading, rule, "```json\n"+indented(schema)+"\n```")
-	return system, promptquote.Text(promptquote.Answer, trim(said))
+	return system, promptquote.Text(promptquote.Answer, trim(answer))
 }
 
 // Bounds of the history in a prompt, in characters and steps. Without the second bound, a long thread of

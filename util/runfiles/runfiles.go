@@ -193,7 +193,7 @@ func (d Dir) MarkDelivered(l Message, head protocol.Hash) error {
 // SettleMail updates delivered messages before the step that follows head starts: messages delivered in a
 // completed step are removed. Those of a failed attempt at this step are delivered again unless its
 // conversation continues.
-func (d Dir) SettleMail(head protocol.Hash, goesOn bool) error {
+func (d Dir) SettleMail(head protocol.Hash, continues bool) error {
 	var errs []error
 	for _, name := range d.names() {
 		rest, was := strings.CutSuffix(name, delivered)
@@ -205,7 +205,7 @@ func (d Dir) SettleMail(head protocol.Hash, goesOn bool) error {
 		switch {
 		case !now:
 			err = os.Remove(d.mail(name))
-		case !goesOn:
+		case !continues:
 			err = os.Rename(d.mail(name), d.mail(key+unread))
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {

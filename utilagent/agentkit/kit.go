@@ -66,10 +66,10 @@ func open(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 		return nil, err
 	}
 	k := &kit{opts: o, inv: inv, engine: isOurs(e, inv), store: store, secrets: hidden, given: given}
-	said := hidden.NewWriter(e.Stderr)
-	e.Stderr = said
+	stderr := hidden.NewWriter(e.Stderr)
+	e.Stderr = stderr
 	k.run = &runenv.Run{Env: e, Dirs: dirs, Secrets: &hidden.Set, Process: inv.process}
-	k.flush = said.Flush
+	k.flush = stderr.Flush
 	k.run.Log = log.New(k.runDir(), &hidden.Set, e.Now)
 	k.batch = cas.NewBatch(store, e.Now)
 	k.turns = newTurns(k.batch, store, out, e.Now, k.secrets)

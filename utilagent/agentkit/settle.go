@@ -185,15 +185,15 @@ func (k *kit) lastResort(ctx context.Context, req *Request, s *settled) error {
 }
 
 func (k *kit) extractWith(ctx context.Context, c protocol.Config, alias string, req *Request, s *settled) (extract.Output, error) {
-	said := strings.Join(s.answers, "\n\n")
+	answer := strings.Join(s.answers, "\n\n")
 	if k.run.Extractor == nil {
-		return k.extractByUwf(ctx, said, s)
+		return k.extractByUwf(ctx, answer, s)
 	}
 	model, err := config.ResolveModel(c, alias, k.run.Env)
 	if err != nil {
 		return extract.Output{}, err
 	}
-	system, user := prompt.Extraction(k.role.ExtractPrompt, req.Schema, said)
+	system, user := prompt.Extraction(k.role.ExtractPrompt, req.Schema, answer)
 	text, usage, err := k.run.Extractor(ctx, model, system, user, req.Schema)
 	s.bill.Add(&usage)
 	if err != nil {
@@ -203,10 +203,10 @@ func (k *kit) extractWith(ctx context.Context, c protocol.Config, alias string, 
 }
 
 // extractByUwf runs uwf to ask the model, so that agents without a model link no client.
-func (k *kit) extractByUwf(ctx context.Context, said string, s *settled) (extract.Output, error) {
+func (k *kit) extractByUwf(ctx context.Context, text string, s *settled) (extract.Output, error) {
 	e := k.run.Env.With(protocol.EnvHome, k.run.Dirs.Home).With(protocol.EnvStore, k.run.Dirs.Store).
 		With(protocol.EnvHead, string(k.thread.Head)).With(protocol.EnvThread, k.inv.thread).With(protocol.EnvRole, k.inv.role)
-	asked, err := askUwf(ctx, e, strings.NewReader(said), "step", "extract", "--output", "-")
+	asked, err := askUwf(ctx, e, strings.NewReader(text), "step", "extract", "--output", "-")
 	if err != nil {
 		return extract.Output{}, noModel(asked.program, err)
 	}

@@ -180,8 +180,8 @@ func askUwf(ctx context.Context, e env.Env, stdin io.Reader, args ...string) (uw
 	if ctx.Err() != nil {
 		return uwfOutput{program: program}, context.Cause(ctx)
 	}
-	said, _, _ := strings.Cut(strings.TrimSpace(stderr.String()), "\n")
-	return uwfOutput{program: program, stdout: stdout.Bytes(), stderr: said, ended: ended}, nil
+	reason, _, _ := strings.Cut(strings.TrimSpace(stderr.String()), "\n")
+	return uwfOutput{program: program, stdout: stdout.Bytes(), stderr: reason, ended: ended}, nil
 }
 
 // messageHeading introduces a message from a person to a working agent.

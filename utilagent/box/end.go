@@ -193,40 +193,40 @@ func (run *Run) remove() error {
 func (run *Run) drop() error { return errors.Join(os.RemoveAll(run.dir), run.lock.Unlock()) }
 
 // End cleans up after the program has exited: it merges permitted changes to git configs and moves away new
-// files that other programs obey. The messages in said complete a line that starts with the program's name.
-func (run *Run) End(ctx context.Context) (said []string, err error) {
+// files that other programs obey. The messages complete a line that starts with the program's name.
+func (run *Run) End(ctx context.Context) (messages []string, err error) {
 	var errs []error
 	if run.outlet != nil {
 		run.outlet.stop()
 		if text := unreached(run.Refused()); text != "" {
-			said = append(said, text)
+			messages = append(messages, text)
 		}
 	}
 	for _, c := range run.state.Configs {
-		told, err := gitconfig.Merge(ctx, gitconfig.Merging{
+		more, err := gitconfig.Merge(ctx, gitconfig.Merging{
 			Config: c.Config, Copy: c.Copy, Base: c.Base, Dir: run.state.Workspace, Environ: run.state.Environ,
 		})
-		said, errs = append(said, told...), append(errs, err)
+		messages, errs = append(messages, more...), append(errs, err)
 	}
 	var held func(string) bool
 	if kept := run.state.Kept; kept != nil {
 		held = kept.Kept
-		told, err := kept.End(ctx, allowed(run.state.Workspace, run.state.Writable), run.merge)
-		said, errs = append(said, told...), append(errs, err)
+		more, err := kept.End(ctx, allowed(run.state.Workspace, run.state.Writable), run.merge)
+		messages, errs = append(messages, more...), append(errs, err)
 	}
 	changed, err := run.check.End(held)
 	errs = append(errs, err)
 	if text := changed.String(); text != "" {
-		said = append(said, text)
+		messages = append(messages, text)
 	}
 	if err := errors.Join(errs...); err != nil {
-		return said, errors.Join(err, run.lock.Unlock()) // the next run tries again
+		return messages, errors.Join(err, run.lock.Unlock()) // the next run tries again
 	}
-	return said, run.remove()
+	return messages, run.remove()
 }
 
 // Recover cleans up runs in the state directories whose processes were killed.
-func Recover(ctx context.Context, states ...string) (said []string, err error) {
+func Recover(ctx context.Context, states ...string) (messages []string, err error) {
 	var errs []error
 	for _, dir := range states {
 		entries, err := os.ReadDir(dir)
@@ -235,12 +235,12 @@ func Recover(ctx context.Context, states ...string) (said []string, err error) {
 		}
 		for _, e := range entries {
 			if strings.HasPrefix(e.Name(), runPrefix) {
-				told, err := recoverRun(ctx, filepath.Join(dir, e.Name()))
-				said, errs = append(said, told...), append(errs, err)
+				more, err := recoverRun(ctx, filepath.Join(dir, e.Name()))
+				messages, errs = append(messages, more...), append(errs, err)
 			}
 		}
 	}
-	return said, errors.Join(errs...)
+	return messages, errors.Join(errs...)
 }
 
 func recoverRun(ctx context.Context, dir string) ([]string, error) {

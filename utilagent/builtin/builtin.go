@@ -250,12 +250,12 @@ func (w *work) resume(ctx context.Context) (*react.Session, error) {
 	if w.loop(ctx).Answered(session) {
 		return session, nil // everything but the step itself was done
 	}
-	said := interrupted + "\n\n" + w.req.User
-	if err := session.Add(llm.User(said)); err != nil {
+	message := interrupted + "\n\n" + w.req.User
+	if err := session.Add(llm.User(message)); err != nil {
 		return nil, err
 	}
 	w.sent = session.Messages[len(session.Messages)-1:]
-	return session, w.req.Turn(ctx, protocol.Turn{Role: protocol.TurnUser, Content: said})
+	return session, w.req.Turn(ctx, protocol.Turn{Role: protocol.TurnUser, Content: message})
 }
 
 // equip gives the agent its tools. The permission in the config can only remove tools.
@@ -339,8 +339,8 @@ func (w *work) confine(ctx context.Context, commands *tools.Commands, c protocol
 		Hide: sandbox.DenyRead, AllowRead: slices.Concat(sandbox.AllowRead, artifacts), AllowWrite: sandbox.AllowWrite,
 	})
 	w.workspace.Limit(w.off)
-	told, err := box.Recover(ctx, w.run.Dirs.Box(), commands.Guard)
-	for _, text := range told {
+	messages, err := box.Recover(ctx, w.run.Dirs.Box(), commands.Guard)
+	for _, text := range messages {
 		w.warn("a command whose agent was killed " + text)
 	}
 	if err != nil {
@@ -380,10 +380,10 @@ func (w *work) warn(text string) {
 
 // once returns a function that prints each warning once.
 func (w *work) once() func(text string) {
-	told := map[string]bool{}
+	messages := map[string]bool{}
 	return func(text string) {
-		if !told[text] {
-			told[text] = true
+		if !messages[text] {
+			messages[text] = true
 			w.warn(text)
 		}
 	}

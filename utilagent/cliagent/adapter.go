@@ -400,28 +400,28 @@ func Fail(kind errorkind.Kind, message string, e Exit) Outcome {
 // Unfinished returns the outcome of a program that ended without reporting a result: an error found in its
 // messages, a crash, or an early exit.
 func (e Exit) Unfinished() Outcome {
-	said := e.Output()
-	kind := errorkind.OfText(said)
+	output := e.Output()
+	kind := errorkind.OfText(output)
 	switch {
 	case e.Stopped, e.Code == 0 && kind == errorkind.Unknown:
-		return Outcome{Kind: Incomplete, Message: said}
+		return Outcome{Kind: Incomplete, Message: output}
 	case kind != errorkind.Unknown:
-		return Fail(kind, said, e)
+		return Fail(kind, output, e)
 	case e.Signal != "":
-		return Fail(Crashed, strings.TrimSpace("it was ended by a signal: "+e.Signal+"\n"+said), e)
+		return Fail(Crashed, strings.TrimSpace("it was ended by a signal: "+e.Signal+"\n"+output), e)
 	}
-	return Fail(Crashed, strings.TrimSpace(fmt.Sprintf("exit status %d\n%s", e.Code, said)), e)
+	return Fail(Crashed, strings.TrimSpace(fmt.Sprintf("exit status %d\n%s", e.Code, output)), e)
 }
 
 // Output returns the unrecognized output of the program, for a message.
 func (e Exit) Output() string {
-	var said []string
+	var output []string
 	for _, text := range []string{e.Stderr, e.Noise} {
 		if text = strings.TrimSpace(text); text != "" {
-			said = append(said, text)
+			output = append(output, text)
 		}
 	}
-	return strings.Join(said, "\n")
+	return strings.Join(output, "\n")
 }
 
 // ErrCannotFork is returned by [Adapter.Command] if the installed version cannot copy a session. The step

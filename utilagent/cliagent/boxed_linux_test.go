@@ -222,7 +222,7 @@ func TestInterpreterThatIsNotShown(t *testing.T) {
 	require.Contains(t, told.Hint, "sandbox.allowRead")
 	require.NoError(t, r.confinement.close())
 	r.confinement = &confinement{box: &boxing{}}
-	require.Contains(t, r.heldHints(tried{Outcome: Outcome{Kind: Failed, Error: Crashed}})[2], "sandbox.allowRead")
+	require.Contains(t, r.sandboxHints(tried{Outcome: Outcome{Kind: Failed, Error: Crashed}})[2], "sandbox.allowRead")
 }
 
 // deskVariable is the directory of the desk for a test binary that acts as an adapter.

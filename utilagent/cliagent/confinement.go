@@ -212,8 +212,8 @@ func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.Li
 		}
 	}
 	recovered, err := box.Recover(context.Background(), r.around.Dirs.Box(), guard)
-	for _, said := range recovered {
-		r.req.Warn("a program whose agent was killed %s", said)
+	for _, message := range recovered {
+		r.req.Warn("a program whose agent was killed %s", message)
 	}
 	if err != nil { // files it created don't count as the user's
 		r.req.Warn("could not undo the changes of a program whose agent was killed: %v", err)
@@ -231,8 +231,8 @@ func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.Li
 	if err != nil {
 		return confine.Rules{}, off, nil, fmt.Errorf("save the files that %s must not change: %w", r.adapter.Program, err)
 	}
-	if said := off.Narrows(r.cwd); said != "" {
-		r.req.Warn("%s", said)
+	if message := off.Narrows(r.cwd); message != "" {
+		r.req.Warn("%s", message)
 	}
 	return confine.Rules{
 		Dirs: dirs, Files: files, IPC: r.sandbox.SharesMemory(), Profile: confine.Program, Terminals: !programs.NoTerminals(r.driven()),
@@ -283,9 +283,9 @@ func (r *runner) repository() []string {
 // putBack reverts the program's changes to settings that determine what git or uwf run later, and warns about
 // them.
 func (r *runner) putBack(run *box.Run) error {
-	told, err := run.End(context.Background())
-	for _, said := range told {
-		r.req.Warn("%s %s", r.adapter.Program, said)
+	messages, err := run.End(context.Background())
+	for _, message := range messages {
+		r.req.Warn("%s %s", r.adapter.Program, message)
 	}
 	return err
 }
@@ -386,8 +386,8 @@ func (r *runner) mustBox(setting string, why error) error {
 // boxed confines the program with namespaces.
 func (r *runner) boxed(c *confinement, tmp string, caches []string) error {
 	env, dirs := r.env, r.around.Dirs
-	told, err := box.Recover(r.ctx, dirs.Box())
-	for _, text := range told {
+	messages, err := box.Recover(r.ctx, dirs.Box())
+	for _, text := range messages {
 		r.req.Warn("a program whose agent was killed %s", text)
 	}
 	r.report(err) // the next run tries again
@@ -441,10 +441,10 @@ func (b *boxing) wrap(c *confinement, cmd proc.Command) (held proc.Command, done
 		return cmd, done, err
 	}
 	return held, func() error {
-		said, err := run.End(context.Background()) // even if the step was stopped
+		message, err := run.End(context.Background()) // even if the step was stopped
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.notes = append(b.notes, said...)
+		b.notes = append(b.notes, message...)
 		return err
 	}, nil
 }
@@ -463,8 +463,8 @@ func (r *runner) planted() error {
 	command := r.driven()
 	variable, value, alone := programs.Trust(command)
 	trusted := alone && r.env.Get(variable) == value
-	told := r.adapter.Distrusts != nil && r.adapter.Distrusts(r.version()) || slices.Contains(command, "--setting-sources")
-	if trusted || told || r.confinement == nil && (programs.AsksForTrust(command) || r.sandbox.Mode == protocol.SandboxNone && !alone) {
+	messages := r.adapter.Distrusts != nil && r.adapter.Distrusts(r.version()) || slices.Contains(command, "--setting-sources")
+	if trusted || messages || r.confinement == nil && (programs.AsksForTrust(command) || r.sandbox.Mode == protocol.SandboxNone && !alone) {
 		return nil
 	}
 	path := programs.Planted(command, r.cwd)
@@ -490,8 +490,8 @@ func (r *runner) planted() error {
 	}
 }
 
-// heldHints returns hints for a program that failed, perhaps because of its sandbox.
-func (r *runner) heldHints(out tried) []string {
+// sandboxHints returns hints for a program that failed, perhaps because of its sandbox.
+func (r *runner) sandboxHints(out tried) []string {
 	ended := out.Kind == Incomplete || out.Kind == Timeout
 	if r.confinement == nil || out.Kind == OK || !ended && !slices.Contains([]errorkind.Kind{Crashed, errorkind.Unknown, errorkind.Denied}, out.Error) {
 		return nil // a host such as its model's endpoint explains the failure

@@ -102,11 +102,11 @@ func find(ctx context.Context, a Adapter, e env.Env, dir string) (program, error
 	if known, ok := recall(cache, p); ok {
 		return known, a.tooOld(known)
 	}
-	said, err := ask(ctx, path, orArgs(a.Probe.Args, "--version"), a, e)
+	output, err := ask(ctx, path, orArgs(a.Probe.Args, "--version"), a, e)
 	if err != nil {
 		return p, a.unanswered(err, e)
 	}
-	p.Version = versionIn(said)
+	p.Version = versionIn(output)
 	if len(a.Probe.Help) > 0 {
 		if p.Help, err = ask(ctx, path, a.Probe.Help, a, e); err != nil {
 			return p, a.unanswered(err, e)
@@ -128,9 +128,9 @@ func (a Adapter) unanswered(err error, e env.Env) error {
 }
 
 // versionIn returns the first line with a version. Long lines are ignored.
-func versionIn(said string) string {
+func versionIn(output string) string {
 	const longest = 200
-	for line := range strings.Lines(said) {
+	for line := range strings.Lines(output) {
 		if v := ParseVersion(line); v.Known() && len(line) <= longest {
 			return v.String()
 		}
@@ -177,14 +177,14 @@ func (f Flaw) in(v Version) bool {
 func ask(ctx context.Context, path string, args []string, a Adapter, e env.Env) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, probeTime, fmt.Errorf("no answer within %s", probeTime))
 	defer cancel()
-	said := &output.Tail{}
+	tail := &output.Tail{}
 	id, err := newUUID(e.Rand)
 	if err != nil {
 		return "", err
 	}
 	p, err := start(launch{
 		path: path, inv: Invocation{Args: args, Dir: e.Dir}, env: environment(e.Environ, a, Invocation{}),
-		marker: markerVariable + "=" + id, stdout: said, stderr: said,
+		marker: markerVariable + "=" + id, stdout: tail, stderr: tail,
 	})
 	if err != nil {
 		return "", &Error{Program: a.Program, Kind: NotInstalled, Text: err.Error(), Hint: a.Install}
@@ -199,9 +199,9 @@ func ask(ctx context.Context, path string, args []string, a Adapter, e env.Env) 
 	case err != nil:
 		return "", err
 	case exit.Code != 0:
-		return "", &statusError{exit.Code, cmp.Or(strings.TrimSpace(said.Text()), "no output")}
+		return "", &statusError{exit.Code, cmp.Or(strings.TrimSpace(tail.Text()), "no output")}
 	}
-	return said.Text(), nil
+	return tail.Text(), nil
 }
 
 // statusError is the output of a query that exited with an error status.

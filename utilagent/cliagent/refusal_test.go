@@ -29,8 +29,8 @@ func TestAConfinedProgramThatFails(t *testing.T) {
 		{"its model fails", Outcome{Kind: Failed, Error: errorkind.Server, Message: "500"}, nil},
 	} {
 		r := &runner{adapter: Adapter{Program: "claude"}, req: &agentkit.Request{Alias: "mine"}, env: env.Env{Environ: []string{"UWF_AGENT=mine"}}, confinement: &confinement{}}
-		require.Equal(t, c.hints, r.heldHints(tried{Outcome: c.out}), c.name)
+		require.Equal(t, c.hints, r.sandboxHints(tried{Outcome: c.out}), c.name)
 		r.confinement = nil
-		require.Empty(t, r.heldHints(tried{Outcome: c.out}), "it was not confined")
+		require.Empty(t, r.sandboxHints(tried{Outcome: c.out}), "it was not confined")
 	}
 }

@@ -415,7 +415,7 @@ func (r *runner) fail(out tried) error {
 			e.Hint += ": the session is continued"
 		}
 	}
-	e.SandboxHints = r.heldHints(out)
+	e.SandboxHints = r.sandboxHints(out)
 	if out.Hint != "" {
 		e.Hint = strings.ReplaceAll(out.Hint, "<alias>", cmp.Or(r.req.Alias, "<alias>"))
 	}
@@ -501,25 +501,25 @@ func (r *runner) result(out tried) agentkit.Result {
 // conclude turns the last call into an answer, a reason to wait, or an error.
 func (r *runner) conclude(res *agentkit.Result, out tried) error {
 	// A call that was refused at once reports no session, but an earlier call or try may have worked in one.
-	goesOn := out.canContinue(r.adapter.Sessions) || (r.worked || r.req.Interrupted) && out.task.session != "" && !r.adapter.Sessions.None
+	continues := out.canContinue(r.adapter.Sessions) || (r.worked || r.req.Interrupted) && out.task.session != "" && !r.adapter.Sessions.None
 	switch out.Kind {
 	case OK:
 		return r.answered(res, out)
 	case Incomplete:
-		if out.text != "" && (isFramed(out.text) || !goesOn) {
+		if out.text != "" && (isFramed(out.text) || !continues) {
 			return r.answered(res, out)
 		}
-		if goesOn {
+		if continues {
 			res.Suspend = r.adapter.Program + " gave no answer, even when asked again. " + r.resumeHint(out)
 			return nil
 		}
 	case MaxTurns, Budget, Timeout:
-		if goesOn {
+		if continues {
 			res.Suspend = r.limitText(out) + " " + r.resumeHint(out)
 			return nil
 		}
 	case Failed:
-		if goesOn && r.needsUser(out) {
+		if continues && r.needsUser(out) {
 			res.Suspend = r.limitText(out) + " " + r.resumeHint(out)
 			res.Limit = &agentkit.Failure{Kind: protocol.FailedRateLimit, RetryAt: out.resetsAt(r.env.Now())}
 			return nil
@@ -611,8 +611,8 @@ func (r *runner) limitText(out tried) string {
 	switch out.Kind {
 	case MaxTurns, Budget: // the user's own arguments may override the configured limit
 		of := map[OutcomeKind]string{MaxTurns: "turns", Budget: "cost"}[out.Kind]
-		said := strings.TrimSuffix(Excerpt(plaintext.Strip(out.Message)), ".")
-		return fmt.Sprintf("%s stopped at its limit of %s: %s.", r.adapter.Program, of, said)
+		message := strings.TrimSuffix(Excerpt(plaintext.Strip(out.Message)), ".")
+		return fmt.Sprintf("%s stopped at its limit of %s: %s.", r.adapter.Program, of, message)
 	case Failed:
 		return fmt.Sprintf("%s %s: %s.", r.adapter.Program, reasons[out.Error], strings.TrimSuffix(Excerpt(plaintext.Strip(out.Message)), "."))
 	}

@@ -416,15 +416,15 @@ func (a *answer) keep(s string) {
 	}
 }
 
-// final returns the answer. said is the answer according to the program itself, or "".
-func (a *answer) final(said string) string {
-	if strings.TrimSpace(said) == "" {
-		said = a.last.String()
+// final returns the answer. stated is the answer according to the program itself, or "".
+func (a *answer) final(stated string) string {
+	if strings.TrimSpace(stated) == "" {
+		stated = a.last.String()
 	}
-	if a.framed != "" && !isFramed(said) {
+	if a.framed != "" && !isFramed(stated) {
 		return a.framed
 	}
-	return said
+	return stated
 }
 
 // maxText bounds how much of a text is held in memory. A longer text keeps its beginning, which contains the

@@ -63,10 +63,10 @@ type Reader func(ctx context.Context, system, user string, schema any) (string, 
 func FromText(agent Func, read Reader) Maker {
 	return func(system string, schema any) Func {
 		return func(ctx context.Context, req *agentkit.Request) (agentkit.Result, error) {
-			told := *req
-			told.System = prompt.FormatInstruction(schema) + "\n\n" + system
-			told.Prompt = told.System + "\n\n" + told.User
-			res, err := agent(ctx, &told)
+			request := *req
+			request.System = prompt.FormatInstruction(schema) + "\n\n" + system
+			request.Prompt = request.System + "\n\n" + request.User
+			res, err := agent(ctx, &request)
 			if err != nil || res.Value != nil || res.Suspend != "" {
 				return res, err
 			}

@@ -196,7 +196,7 @@ func (c Commands) run(ctx context.Context, w *Workspace, a runArgs) (string, err
 
 // Hold returns cmd with these restrictions. done must be called when it has ended; it reverts forbidden
 // changes and returns a message about them for the model.
-func (c Commands) Hold(ctx context.Context, w *Workspace, cmd proc.Command) (held proc.Command, done func() (said string), err error) {
+func (c Commands) Hold(ctx context.Context, w *Workspace, cmd proc.Command) (held proc.Command, done func() (message string), err error) {
 	if c.Box != "" && c.Exe != "" && w.unboxed == nil {
 		held, done, err = c.boxed(ctx, w, cmd)
 		if !errors.Is(err, box.ErrNotHere) {
@@ -216,9 +216,9 @@ func (c Commands) Hold(ctx context.Context, w *Workspace, cmd proc.Command) (hel
 func (c Commands) mustBox() bool { return c.MustBox || !c.Network.All() }
 
 // lower restricts a command with Landlock and reverts forbidden changes afterwards.
-func (c Commands) lower(ctx context.Context, w *Workspace, cmd proc.Command) (held proc.Command, done func() (said string), err error) {
-	if said := w.off.Narrows(w.real); said != "" && c.confined() && c.Once != nil {
-		c.Once(said)
+func (c Commands) lower(ctx context.Context, w *Workspace, cmd proc.Command) (held proc.Command, done func() (message string), err error) {
+	if message := w.off.Narrows(w.real); message != "" && c.confined() && c.Once != nil {
+		c.Once(message)
 	}
 	if held, err = c.bind(w, cmd); err != nil {
 		return held, nil, err
@@ -441,19 +441,19 @@ func (c Commands) unbox(w *Workspace, why error) error {
 }
 
 // ended reports to the user and the model what was done at the end of a command.
-func (c Commands) ended(said []string, err error) string {
+func (c Commands) ended(messages []string, err error) string {
 	if err != nil {
-		said = append(said, fmt.Sprintf("left what could not be looked at: %v", err))
+		messages = append(messages, fmt.Sprintf("left what could not be looked at: %v", err))
 	}
-	for _, text := range said {
+	for _, text := range messages {
 		if c.Warn != nil {
 			c.Warn("a command " + text)
 		}
 	}
-	if len(said) == 0 {
+	if len(messages) == 0 {
 		return ""
 	}
-	return "\n[this command " + strings.Join(said, "; it ") + "]"
+	return "\n[this command " + strings.Join(messages, "; it ") + "]"
 }
 
 // Unboxed returns the reason why commands had no namespaces, or nil.

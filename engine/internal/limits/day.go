@@ -118,7 +118,7 @@ func (d Day) Settle(thread string) error {
 
 // Raise doubles the daily limit, relative to the amount spent, if it is used up. It returns a description of
 // the new limit, and the limit in force before, which is zero if none was.
-func (d Day) Raise() (said string, was Limit, err error) {
+func (d Day) Raise() (granted string, was Limit, err error) {
 	err = d.change(func(s *spent) {
 		if was = d.limit(*s); was == (Limit{}) {
 			return
@@ -135,9 +135,9 @@ func (d Day) Raise() (said string, was Limit, err error) {
 			}
 		}
 		until := time.UnixMilli(s.EndsMs).In(d.of.Now().Location()).Format(time.DateTime)
-		said = "granted the same amount again for today: all threads together may " + strings.Join(may, " and ") + " until " + until
+		granted = "granted the same amount again for today: all threads together may " + strings.Join(may, " and ") + " until " + until
 	})
-	return said, was, err
+	return granted, was, err
 }
 
 // read returns the amount spent. A damaged file, or one from a clock that was wrong, never counts as zero.

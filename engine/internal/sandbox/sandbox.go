@@ -50,7 +50,7 @@ func New(process env.Env, uwf string, dirs home.Dirs, config func(context.Contex
 }
 
 func (s *Sandbox) warnOnce(text string) {
-	if _, said := s.warned.LoadOrStore(text, true); !said {
+	if _, known := s.warned.LoadOrStore(text, true); !known {
 		s.warn(text)
 	}
 }
@@ -80,7 +80,7 @@ func (s *Sandbox) Run(ctx context.Context, inv agentproc.Invocation) (agentproc.
 }
 
 // PutBack reverts the changes of commands that were killed, and describes them.
-func (s *Sandbox) PutBack() (said string, err error) {
+func (s *Sandbox) PutBack() (message string, err error) {
 	changes, err := box.Recover(context.Background(), s.dirs.Box(), box.SharedState(s.dirs))
 	return strings.Join(changes, "; it "), err
 }
@@ -192,8 +192,8 @@ func (s *Sandbox) runHeld(ctx context.Context, settings protocol.Config,
 		err = &protocol.Error{Code: protocol.CodeUsage, Machine: true, Err: err, Message: "cannot sandbox a " +
 			"command: main of this program does not start with Main of package engine/host"}
 	}
-	said, contained, ended := end()
-	ran.Held, ran.Contained = said, contained
+	message, contained, ended := end()
+	ran.Held, ran.Contained = message, contained
 	return ran, errors.Join(err, ended)
 }
 
@@ -240,7 +240,7 @@ func named(words []string) (files []string) {
 // outlived the command.
 func (s *Sandbox) held(
 	ctx context.Context, settings protocol.Config, c tools.Commands, off offlimits.List, cmd proc.Command,
-) (held proc.Command, end func() (said string, contained bool, err error), err error) {
+) (held proc.Command, end func() (message string, contained bool, err error), err error) {
 	w, err := tools.OpenWorkspace(cmd.Dir)
 	if err != nil {
 		return cmd, nil, err
@@ -268,8 +268,8 @@ func (s *Sandbox) held(
 		return cmd, nil, fmt.Errorf("%s: %w", plaintext.Word(name), err)
 	}
 	return held, func() (string, bool, error) {
-		said := done()
-		return said, held.Box != nil && w.Unboxed() == nil, w.Close()
+		message := done()
+		return message, held.Box != nil && w.Unboxed() == nil, w.Close()
 	}, nil
 }
 

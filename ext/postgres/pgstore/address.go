@@ -47,11 +47,11 @@ func Config(address string) (*Address, error) {
 		return nil, invalid("invalid schema %q: want lower-case letters, digits and _", a.Schema)
 	}
 	q.Del("schema")
-	said := q.Has("sslmode")
-	if !said {
+	given := q.Has("sslmode")
+	if !given {
 		q.Set("sslmode", "verify-full")
 	}
-	if a.pool, err = config(u, q); err == nil && !said && a.local() {
+	if a.pool, err = config(u, q); err == nil && !given && a.local() {
 		q.Set("sslmode", "prefer")
 		a.pool, err = config(u, q)
 	}
@@ -95,9 +95,9 @@ func parse(address string) (*url.URL, url.Values, error) {
 
 // config parses the parameters. Its errors contain no part of the address except these parameters.
 func config(u *url.URL, q url.Values) (*pgxpool.Config, error) {
-	said := *u
-	said.RawQuery = q.Encode()
-	c, err := pgxpool.ParseConfig(said.String())
+	address := *u
+	address.RawQuery = q.Encode()
+	c, err := pgxpool.ParseConfig(address.String())
 	if err != nil {
 		return nil, invalid("the address, or a PG variable: %v", err)
 	}

@@ -53,15 +53,15 @@ func once(ctx context.Context, do func(context.Context) error) error {
 // lost reports whether it is unknown if a statement was executed, or whether it failed because of a temporary
 // state of the server.
 func lost(err error) bool {
-	var said *pgconn.PgError
-	if errors.As(err, &said) {
-		switch said.Code {
+	var pgErr *pgconn.PgError
+	if errors.As(err, &pgErr) {
+		switch pgErr.Code {
 		case "57P01", "57P02", "57P03", // shutting down, crashed, starting up
 			"53300",          // too many connections
 			"40001", "40P01": // conflicts with other transactions
 			return true
 		}
-		return strings.HasPrefix(said.Code, "08")
+		return strings.HasPrefix(pgErr.Code, "08")
 	}
 	var unknown *net.DNSError
 	var certificate *tls.CertificateVerificationError
@@ -92,9 +92,9 @@ func (e *maskedError) Unwrap() error { return e.err }
 
 // code returns the server's code of an error, or "" for other errors.
 func code(err error) string {
-	var said *pgconn.PgError
-	if errors.As(err, &said) {
-		return said.Code
+	var pgErr *pgconn.PgError
+	if errors.As(err, &pgErr) {
+		return pgErr.Code
 	}
 	return ""
 }

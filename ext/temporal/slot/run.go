@@ -84,13 +84,13 @@ func (a *place) answer() (ran, error) {
 	if err != nil {
 		return ran{}, err
 	}
-	var said Answer
-	if json.Unmarshal(text, &said) != nil {
+	var decoded Answer
+	if json.Unmarshal(text, &decoded) != nil {
 		return ran{}, errors.New("the process in the slot did not answer")
 	}
-	r := ran{out: said.Out}
-	if said.Error != nil {
-		r.problem = *said.Error
+	r := ran{out: decoded.Out}
+	if decoded.Error != nil {
+		r.problem = *decoded.Error
 	}
 	return r, nil
 }

@@ -49,7 +49,7 @@ type Look func(ctx context.Context, thread string) (protocol.Hash, error)
 func (p *Pool) Watch(ctx context.Context, every time.Duration, look Look, notify func(flow.Request) bool) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	said := ""
+	reported := ""
 	for {
 		select {
 		case <-tick.C:
@@ -59,13 +59,13 @@ func (p *Pool) Watch(ctx context.Context, every time.Duration, look Look, notify
 		for _, a := range p.asking() {
 			head, err := look(ctx, a.Thread)
 			if err != nil {
-				if text := err.Error(); text != said && p.c.Log != nil && ctx.Err() == nil {
-					said = text
+				if text := err.Error(); text != reported && p.c.Log != nil && ctx.Err() == nil {
+					reported = text
 					p.c.Log("cannot check threads that wait for a person: " + text)
 				}
 				break // the next one would fail the same way
 			}
-			said = ""
+			reported = ""
 			if head != a.head {
 				p.note(a.Request, flow.Outcome{})
 				if !notify(a.Request) { // Temporal is unreachable; the next check tries again

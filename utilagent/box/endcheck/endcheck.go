@@ -477,17 +477,17 @@ func isBelow(dir, path string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// aside renames a setting and records it in told.
-func (e *end) aside(s *space, name string, told *[]string) {
-	e.rename(s, name, path.Dir(name), path.Base(name)+suffix, told)
+// aside renames a setting and records it in renames.
+func (e *end) aside(s *space, name string, renames *[]string) {
+	e.rename(s, name, path.Dir(name), path.Base(name)+suffix, renames)
 }
 
-func (e *end) rename(s *space, name, dir, as string, told *[]string) (renamed bool) {
+func (e *end) rename(s *space, name, dir, as string, renames *[]string) (renamed bool) {
 	if err := rename(s.root, name, dir, as); err != nil {
 		e.errs = append(e.errs, fmt.Errorf("disarm %s: %w", plaintext.Line(name), err))
 		return false
 	}
-	*told = append(*told, e.shown(s, name))
+	*renames = append(*renames, e.shown(s, name))
 	return true
 }
 

@@ -44,7 +44,7 @@ type settings map[string][]string
 
 // Merge writes the permitted changes in Copy to Config. It returns messages about changes that a person must
 // know; each completes a line that starts with "a command". Without changes it starts no process.
-func Merge(ctx context.Context, m Merging) (told []string, err error) {
+func Merge(ctx context.Context, m Merging) (messages []string, err error) {
 	text, err := safeopen.ReadFile(m.Copy, maxConfig, safeopen.NoFollow)
 	if err != nil {
 		return []string{"left an unreadable git config; its settings were discarded"}, nil
@@ -53,7 +53,7 @@ func Merge(ctx context.Context, m Merging) (told []string, err error) {
 }
 
 // Text is like [Merge] but takes the text of the copy.
-func (m Merging) Text(ctx context.Context, text []byte) (told []string, err error) {
+func (m Merging) Text(ctx context.Context, text []byte) (messages []string, err error) {
 	if bytes.Equal(text, m.Base) {
 		return nil, nil
 	}

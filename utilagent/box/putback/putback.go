@@ -225,9 +225,9 @@ func (b *Before) Kept(at string) bool {
 // left.
 type Merge func(ctx context.Context, config string, base, left []byte) (messages []string, err error)
 
-// End restores changed files, except those that the user explicitly allowed. The messages in told complete a
+// End restores changed files, except those that the user explicitly allowed. The messages complete a
 // line that starts with the command's name.
-func (b *Before) End(ctx context.Context, allowed func(path string) bool, merge Merge) (told []string, err error) {
+func (b *Before) End(ctx context.Context, allowed func(path string) bool, merge Merge) (messages []string, err error) {
 	e := &end{ctx: ctx, before: b, allowed: allowed, merge: merge}
 	for _, at := range slices.Sorted(maps.Keys(b.Units)) {
 		e.errs = append(e.errs, e.unit(at, b.Units[at]))
@@ -341,8 +341,8 @@ func (e *end) entry(u *Unit, name string, was *Entry) (err error) {
 	case err != nil:
 		return err
 	case !same && u.Git && path.Base(name) == "config" && was != nil && was.Text != nil && now != nil && now.Text != nil:
-		told, err := e.merge(e.ctx, filepath.Join(e.space, filepath.FromSlash(name)), was.Text, now.Text)
-		e.messages = append(e.messages, told...)
+		messages, err := e.merge(e.ctx, filepath.Join(e.space, filepath.FromSlash(name)), was.Text, now.Text)
+		e.messages = append(e.messages, messages...)
 		return err
 	case !same:
 		e.undone = append(e.undone, e.shown(name))

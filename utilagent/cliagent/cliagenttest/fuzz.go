@@ -51,8 +51,8 @@ func FuzzDecoder(f *testing.F, a cliagent.Adapter, calls ...cliagent.Call) {
 func decode(a cliagent.Adapter, c cliagent.Call, data []byte, e cliagent.Exit) (events []cliagent.Event, _ cliagent.Outcome) {
 	d := a.Decoder(c)
 	for line := range bytes.Lines(data) {
-		told, _ := d.Line(bytes.TrimRight(line, "\r\n"))
-		events = append(events, told...)
+		decoded, _ := d.Line(bytes.TrimRight(line, "\r\n"))
+		events = append(events, decoded...)
 	}
 	return events, d.End(e)
 }

@@ -240,7 +240,7 @@ func (a *App) Engine(ctx context.Context, show func(engine.Event)) (*engine.Engi
 			return
 		}
 		a.exposed.Do(func() { a.warnExposed(dirs) })
-		if _, said := a.projects.LoadOrStore(project, true); !said && project != "" {
+		if _, reported := a.projects.LoadOrStore(project, true); !reported && project != "" {
 			a.Messagef("uwf: with the settings of %s", plaintext.Line(a.Workflows().Shown(project)))
 		}
 	}
@@ -255,7 +255,7 @@ func (a *App) warnOnce(text string) {
 
 // MessageOnce prints a message once per subject.
 func (a *App) MessageOnce(about, text string) {
-	if _, told := a.warned.LoadOrStore(about, true); !told {
+	if _, printed := a.warned.LoadOrStore(about, true); !printed {
 		a.Messagef("%s", text)
 	}
 }
@@ -321,9 +321,9 @@ func (a *App) OwnFormat(c *ucli.Context) string { return cmp.Or(a.Flags.Format, 
 
 // AskYes asks a question on the terminal and reports whether the answer is yes.
 func (a *App) AskYes(ctx context.Context, question string) (bool, error) {
-	said, err := setup.Terminal{In: a.Env.Stdin, Out: a.Env.Stderr}.Line(ctx, plaintext.Line(question)+" [y/N] ")
-	said = strings.ToLower(said)
-	return said == "y" || said == "yes", err
+	reply, err := setup.Terminal{In: a.Env.Stdin, Out: a.Env.Stderr}.Line(ctx, plaintext.Line(question)+" [y/N] ")
+	reply = strings.ToLower(reply)
+	return reply == "y" || reply == "yes", err
 }
 
 // Confirm asks for confirmation; script is the flag that skips the question.

@@ -150,8 +150,8 @@ func (x *examination) home(context.Context) {
 		x.warn("home", do, "%s", what)
 	}
 	if off := offlimits.New(offlimits.Options{Dir: x.Env.Dir, Home: dir, Store: x.Dirs.Store}); x.Dirs.Home != x.Env.Dir {
-		if said := off.Narrows(x.Env.Dir); said != "" {
-			x.note("home", "export UWF_HOME=DIR", "%s", said)
+		if narrowed := off.Narrows(x.Env.Dir); narrowed != "" {
+			x.note("home", "export UWF_HOME=DIR", "%s", narrowed)
 		}
 	}
 	x.openToOthers()

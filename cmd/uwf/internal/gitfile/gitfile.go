@@ -209,11 +209,11 @@ func (g Git) git(ctx context.Context, dir string, args ...string) ([]byte, error
 		}
 	}
 	cmd.Env = append(cmd.Env, "GIT_ALLOW_PROTOCOL=https:ssh:file", "GIT_TERMINAL_PROMPT=0", "GIT_LITERAL_PATHSPECS=1")
-	out, said := &bounded{}, &bounded{}
-	cmd.Stdout, cmd.Stderr = out, said
+	out, stderr := &bounded{}, &bounded{}
+	cmd.Stdout, cmd.Stderr = out, stderr
 	cmd.WaitDelay = time.Second
 	if err := cmd.Run(); err != nil {
-		if text := strings.TrimSpace(said.String()); text != "" {
+		if text := strings.TrimSpace(stderr.String()); text != "" {
 			return nil, fmt.Errorf("%s: %w", text, err)
 		}
 		return out.Bytes(), err

@@ -247,12 +247,12 @@ func (a Commands) configShow(ctx context.Context, c *ucli.Context, e *engine.Eng
 	if err != nil {
 		return err
 	}
-	said := map[string]any{}
-	flatten("", users, func(key string, value any) { said[key] = value })
+	userValues := map[string]any{}
+	flatten("", users, func(key string, value any) { userValues[key] = value })
 	list := []configOrigin{}
 	flatten("", shown, func(key string, value any) {
 		from := e.Reader.Dirs.Config()
-		if was, known := said[key]; !known || !reflect.DeepEqual(was, value) {
+		if was, known := userValues[key]; !known || !reflect.DeepEqual(was, value) {
 			from = e.Project
 		}
 		list = append(list, configOrigin{configValue{key, value}, from})

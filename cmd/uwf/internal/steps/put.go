@@ -323,8 +323,8 @@ func (as assignment) announced(ctx context.Context) ([]cas.Hash, error) {
 	if as.runDir == "" {
 		return nil, nil
 	}
-	told, err := agentproc.Announced(ctx, as.runDir)
-	return told.Turns, err
+	reported, err := agentproc.Announced(ctx, as.runDir)
+	return reported.Turns, err
 }
 
 // brief opens the thread at the head and builds the role's prompt.
@@ -489,11 +489,11 @@ func (a Commands) stepExtract(ctx context.Context, c *ucli.Context) error {
 		return cmdline.Invalid("no model for extraction in config.yaml", "uwf config set modelOverrides.extract <alias>")
 	}
 	out, usage, err := x.read(ctx, a.Secrets().Hide(answer), brief.Role.ExtractPrompt, role)
-	said := protocol.Extraction{Value: out.Value, Model: x.alias, Usage: &usage}
+	extraction := protocol.Extraction{Value: out.Value, Model: x.alias, Usage: &usage}
 	if err != nil {
-		said.Value, said.Error = nil, err.Error()
+		extraction.Value, extraction.Error = nil, err.Error()
 	}
-	return errors.Join(err, render.Print(a.Env.Stdout, render.JSON, said, nil))
+	return errors.Join(err, render.Print(a.Env.Stdout, render.JSON, extraction, nil))
 }
 
 type extractor struct {

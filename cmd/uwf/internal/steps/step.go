@@ -413,11 +413,11 @@ func (p *turnPrinter) steps(ctx context.Context, r transcript.Reader) error {
 		if err != nil {
 			return err
 		}
-		told := render.Count(len(s.Turns), "turn")
+		size := render.Count(len(s.Turns), "turn")
 		if s.Gone != "" {
-			told = s.Gone
+			size = s.Gone
 		}
-		if err := p.text("\n## %s ✓ (%s)\n", plaintext.Line(s.Role), told); err != nil {
+		if err := p.text("\n## %s ✓ (%s)\n", plaintext.Line(s.Role), size); err != nil {
 			return err
 		}
 		for _, h := range s.Turns {

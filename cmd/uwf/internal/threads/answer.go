@@ -65,14 +65,14 @@ func (a Commands) threadAnswer(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	if asked := len(c.StringSlice("set")) == 0 && !c.IsSet("file"); asked && !c.IsSet("count") && !c.Bool("until-end") && !c.Bool("background") {
-		said, err := setup.Terminal{In: a.Env.Stdin, Out: a.Env.Stderr}.Line(ctx, "Continue the thread then? [Y/n] ")
+		reply, err := setup.Terminal{In: a.Env.Stdin, Out: a.Env.Stderr}.Line(ctx, "Continue the thread then? [Y/n] ")
 		switch {
 		case errors.Is(err, setup.ErrNoMore): // the answer was given nevertheless
-			said = "no"
+			reply = "no"
 		case err != nil:
 			return err
 		}
-		if said = strings.ToLower(said); said != "n" && said != "no" {
+		if reply = strings.ToLower(reply); reply != "n" && reply != "no" {
 			w.Steps = engine.UntilEnd
 		}
 	}

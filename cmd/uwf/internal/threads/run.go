@@ -199,12 +199,12 @@ func (p planOutput) text(w *term.Page, width int) {
 			w.Printf("hint: %s\n", plaintext.Line(h))
 		}
 	}
-	told := map[string]bool{}
+	printed := map[string]bool{}
 	for _, r := range p.Roles {
-		if r.Problem == "" || told[string(r.Problem)] {
+		if r.Problem == "" || printed[string(r.Problem)] {
 			continue
 		}
-		told[string(r.Problem)] = true
+		printed[string(r.Problem)] = true
 		w.Printf("problem: role %s: %s\n", plaintext.Line(r.Role), plaintext.Line(string(r.Problem)))
 		for _, h := range r.Hints {
 			w.Printf("hint: %s\n", plaintext.Line(h))

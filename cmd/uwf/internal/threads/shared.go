@@ -173,6 +173,9 @@ func (a Commands) listAt(ctx context.Context, name string, f view.Filter) error 
 		a.Messagef("uwf: %v", err)
 		a.Status = app.Classify(err).Code
 	})
+	if !f.Ended && len(f.Statuses) == 0 {
+		a.Hint("to include ended threads: uwf remote list %s --all", plaintext.Word(name))
+	}
 	items := func(yield func(protocol.ThreadItem) bool) {
 		for item := range view.Items(ctx, e, entries, f) {
 			item.WorkedOnBy = leases[item.Thread].Holder

@@ -330,7 +330,7 @@ func (a Commands) threadList(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	some := false
-	told := func(yield func(protocol.ThreadItem) bool) {
+	counted := func(yield func(protocol.ThreadItem) bool) {
 		for item := range items {
 			some = true
 			if !yield(item) {
@@ -338,7 +338,7 @@ func (a Commands) threadList(ctx context.Context, c *ucli.Context) error {
 			}
 		}
 	}
-	err = render.PrintList(ctx, a.Env.Stdout, a.Format(nil), told, a.Page(func(w *term.Page) { text(w, told, a.Env.Now()) }))
+	err = render.PrintList(ctx, a.Env.Stdout, a.Format(nil), counted, a.Page(func(w *term.Page) { text(w, counted, a.Env.Now()) }))
 	if err == nil && f.Statuses == nil && !f.Ended && f.Limit >= 0 && f.Offset == 0 && a.Format(nil) == render.Text {
 		return a.printEnded(ctx, f, some)
 	}

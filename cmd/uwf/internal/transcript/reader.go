@@ -330,11 +330,11 @@ func (r Reader) promptText(prompt string) string {
 	return strings.TrimSpace(CutMiddle(prompt, max(least, r.Quota/8), LeftOut))
 }
 
-func (q Quoting) instruction(told string) string {
-	if told == "" {
+func (q Quoting) instruction(text string) string {
+	if text == "" {
 		return ""
 	}
-	return "\n\n" + q.document(promptquote.Instruction, told)
+	return "\n\n" + q.document(promptquote.Instruction, text)
 }
 
 // EndingOf returns the end of a thread: its result, or what it waits for.
