@@ -522,7 +522,13 @@ func (c *compaction) publish(ctx context.Context) (err error) {
 		return err
 	}
 	c.out = nil
-	return s.fs.SyncDir(filepath.Join(s.dir, packsDir))
+	if err := s.fs.SyncDir(filepath.Join(s.dir, packsDir)); err != nil {
+		return err
+	}
+	if v, err = s.refresh(true); err != nil || v.newest() != nil {
+		return err
+	}
+	return s.beginSegment(v) // while there is one, readers needn't list the files
 }
 
 // The files of our first version are removed by the second compaction, if a check of the store has found no

@@ -466,5 +466,13 @@ func (s *Store) share(path string, mode os.FileMode) error {
 	if !s.shared() {
 		return nil
 	}
-	return os.Chmod(path, mode)
+	name, err := filepath.Rel(s.dir, path)
+	if err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(s.dir) // a link that another member planted leads nowhere else
+	if err != nil {
+		return err
+	}
+	return errors.Join(root.Chmod(name, mode), root.Close())
 }

@@ -375,15 +375,20 @@ func (s *Store) writable() (*source, error) {
 				}
 			}
 		}
-		next := s.pathOf(fileName{number: v.next()}) + segmentExt
-		if err := s.fs.Append(next, nil, s.filePerm(), durable.NoFlush); err != nil {
-			return nil, err
-		}
-		if err := s.share(next, s.filePerm()); err != nil {
+		if err := s.beginSegment(v); err != nil {
 			return nil, err
 		}
 	}
 	return nil, fmt.Errorf("store %s: cannot begin a segment", s.dir)
+}
+
+// beginSegment creates the next segment. The log must be locked.
+func (s *Store) beginSegment(v *view) error {
+	path := s.pathOf(fileName{number: v.next()}) + segmentExt
+	if err := s.fs.Append(path, nil, s.filePerm(), durable.NoFlush); err != nil {
+		return err
+	}
+	return s.share(path, s.filePerm())
 }
 
 // next returns the number of the next segment.

@@ -178,17 +178,12 @@ func (g *source) fits(x *sortedIndex) bool {
 		p, err := g.openPack(x.size)
 		return err != nil || p.size() == x.size // reading reports the error
 	}
-	f, err := g.open()
-	if err != nil {
-		return true
-	}
-	info, err := f.Stat()
+	info, err := os.Lstat(g.dataPath())
 	if err != nil || info.Size() != x.size {
 		return err != nil
 	}
-	head := make([]byte, record.HeaderSize)
-	n, err := readFull(f, head, 0)
-	h, ok := record.Parse(head[:n])
+	head, err := readFrom(g.dataPath(), 0, record.HeaderSize)
+	h, ok := record.Parse(head)
 	return err != nil || !ok || h.Hash == x.first
 }
 
