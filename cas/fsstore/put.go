@@ -384,11 +384,10 @@ func (s *Store) writable() (*source, error) {
 
 // beginSegment creates the next segment. The log must be locked.
 func (s *Store) beginSegment(v *view) error {
-	path := s.pathOf(fileName{number: v.next()}) + segmentExt
-	if err := s.fs.Append(path, nil, s.filePerm(), durable.NoFlush); err != nil {
+	if err := s.fs.Append(v.after, nil, s.filePerm(), durable.NoFlush); err != nil {
 		return err
 	}
-	return s.share(path, s.filePerm())
+	return s.share(v.after, s.filePerm())
 }
 
 // next returns the number of the next segment.

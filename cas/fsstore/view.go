@@ -11,6 +11,7 @@ import (
 // view lists the files of a store.
 type view struct {
 	sources []*source // the newest first
+	after   string    // path of the segment after the newest one
 }
 
 // newest returns the newest segment; nil if there is none.
@@ -51,7 +52,7 @@ func (s *Store) refresh(list bool) (*view, error) {
 
 // hasNext reports whether the segment after the newest one may exist.
 func (s *Store) hasNext() bool {
-	_, err := os.Lstat(s.pathOf(fileName{number: s.view.next()}) + segmentExt)
+	_, err := os.Lstat(s.view.after)
 	return !isGone(err)
 }
 
@@ -103,6 +104,7 @@ func (s *Store) list() (*view, error) {
 		}
 		v.sources = append(v.sources, g)
 	}
+	v.after = s.pathOf(fileName{number: v.next()}) + segmentExt
 	return v, nil
 }
 

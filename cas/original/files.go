@@ -19,6 +19,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // Files are the node files of a store.
@@ -71,43 +72,20 @@ func (f Files) Path(h cas.Hash) string {
 
 // readBounded reads the file of node h at path.
 func readBounded(path string, h cas.Hash) ([]byte, error) {
-	data, err := readRegular(path, cas.MaxFile)
-	var odd *notRegularError
-	var big *tooBigError
+	data, err := safeopen.ReadFile(path, int64(cas.MaxFile), safeopen.NoFollow)
+	var odd *safeopen.NotFileError
+	var big *safeopen.TooBigError
 	switch {
 	case err == nil:
 		return data, nil
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("%w: %s", cas.ErrNotFound, h)
 	case errors.As(err, &odd):
-		return nil, &cas.CorruptError{Hash: h, Path: path, Reason: "it is a " + kindOf(odd.mode) + ", not a file"}
+		return nil, &cas.CorruptError{Hash: h, Path: path, Reason: odd.Reason()}
 	case errors.As(err, &big):
-		return nil, &cas.CorruptError{Hash: h, Path: path,
-			Reason: fmt.Sprintf("the file has %d bytes; the limit is %d", big.size, cas.MaxFile)}
+		return nil, &cas.CorruptError{Hash: h, Path: path, Reason: fmt.Sprintf("the file has more than %d bytes", cas.MaxFile)}
 	}
 	return nil, fmt.Errorf("read node %s: %w", h, err)
-}
-
-// notRegularError means that the path isn't a regular file.
-type notRegularError struct{ mode fs.FileMode }
-
-// Error implements error.
-func (e *notRegularError) Error() string { return "is not a file" }
-
-// tooBigError means that a file is too large.
-type tooBigError struct{ size int64 }
-
-// Error implements error.
-func (e *tooBigError) Error() string { return "is too large" }
-
-func kindOf(m fs.FileMode) string {
-	switch {
-	case m.IsDir():
-		return "directory"
-	case m&fs.ModeSymlink != 0:
-		return "symbolic link"
-	}
-	return "special file"
 }
 
 // Layout is the arrangement of node files.
@@ -339,7 +317,7 @@ func (f Files) plan(ctx context.Context, nodes []cas.Node) (files []durable.File
 		}
 		file := durable.File{Path: f.Path(n.Hash), Present: there}
 		if !there {
-			file.Data, file.Perm = cas.MarshalFile(n), nodePerm
+			file.Data, file.Perm = cas.MarshalFile(n), 0o644
 		}
 		files = append(files, file)
 	}

@@ -16,11 +16,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/bundle"
-	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
@@ -191,7 +189,6 @@ func (r *Remote) put(ctx context.Context, commit func(context.Context, ...cas.No
 	if err := commit(ctx, whole...); err != nil {
 		return nil, err
 	}
-	r.recent.remember(whole)
 	missing := b.tombstones[:0]
 	for _, t := range b.tombstones {
 		there, err := r.find(ctx, t.Hash)
@@ -382,55 +379,6 @@ func depths(objects []remote.Object) map[protocol.Tree]int {
 		}
 	}
 	return depth
-}
-
-// recentBytes limits the memory for nodes that a connection has put.
-const recentBytes = 64 << 20
-
-// recent is a store that caches nodes that were just put through it. It checks each time that they still
-// exist, because the garbage collector may have removed unreferenced nodes.
-type recent struct {
-	*fsstore.Store
-	mu    sync.Mutex
-	nodes map[cas.Hash]cas.Node
-	room  int
-}
-
-func newRecent(s *fsstore.Store) *recent {
-	return &recent{Store: s, nodes: map[cas.Hash]cas.Node{}, room: recentBytes}
-}
-
-// remember caches stored nodes.
-func (r *recent) remember(nodes []cas.Node) {
-	const entry = 256 // approximate size without the payload
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, n := range nodes {
-		if size := len(n.Payload) + entry; size <= r.room {
-			r.nodes[n.Hash], r.room = n, r.room-size
-		}
-	}
-}
-
-// reset clears the cache once a head refers to the nodes.
-func (r *recent) reset() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	clear(r.nodes)
-	r.room = recentBytes
-}
-
-// Get implements [cas.Getter].
-func (r *recent) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
-	r.mu.Lock()
-	n, known := r.nodes[h]
-	r.mu.Unlock()
-	if known {
-		if there, err := r.Has(ctx, h); there || err != nil {
-			return n, err
-		}
-	}
-	return r.Store.Get(ctx, h)
 }
 
 // redactedFile lists the file contents that were redacted here, one per line. The remote doesn't report them

@@ -50,7 +50,6 @@ type Remote struct {
 	disk    durable.FS // file system below dir
 	options Options
 	store   *fsstore.Store
-	recent  *recent
 	index   *fileheads.Heads
 }
 
@@ -71,7 +70,7 @@ func Open(ctx context.Context, dir string, o Options) (*Remote, error) {
 		return nil, &protocol.Error{Code: protocol.CodeInvalid,
 			Message: dir + " has a store of the original, which cannot be a remote"}
 	}
-	return &Remote{dir: dir, options: o, store: s, disk: disk, recent: newRecent(s), index: fileheads.Open(dir, disk)}, nil
+	return &Remote{dir: dir, options: o, store: s, disk: disk, index: fileheads.Open(dir, disk)}, nil
 }
 
 // check returns an error if dir contains something else.
@@ -205,13 +204,12 @@ func (r *Remote) Swap(ctx context.Context, s remote.Swap) (err error) {
 	if err := r.compare(ctx, s); err != nil {
 		return err
 	}
-	if err := remote.CheckComplete(ctx, r.recent, s.Head, s.Was); err != nil {
+	if err := remote.CheckComplete(ctx, r.store, s.Head, s.Was); err != nil {
 		return err
 	}
 	if err := r.locked(ctx, func() error { return r.move(ctx, s) }); err != nil {
 		return err
 	}
-	r.recent.reset()
 	return nil
 }
 
