@@ -206,3 +206,15 @@ func (r *redaction) survey(ctx context.Context) (surveyed, error) {
 	}
 	return out, nil
 }
+
+// LooksBack reports whether routing may read outputs before the last one, which only conditions can.
+func LooksBack(_ context.Context, w protocol.Workflow) (bool, error) {
+	for _, node := range w.Graph {
+		for _, t := range node.Transitions {
+			if t.Condition != "" {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}

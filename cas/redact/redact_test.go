@@ -417,3 +417,22 @@ func TestHalfWrittenTurnsGoAlong(t *testing.T) {
 	_, err = w.store.Get(t.Context(), w.turn(0))
 	require.NoError(t, err)
 }
+
+func TestLooksBack(t *testing.T) {
+	t.Parallel()
+	edge := func(condition string) protocol.GraphNode {
+		return protocol.GraphNode{Transitions: []protocol.Transition{{}, {Condition: condition}}}
+	}
+	for _, c := range []struct {
+		graph map[string]protocol.GraphNode
+		want  bool
+	}{
+		{nil, false},
+		{map[string]protocol.GraphNode{"a": {}, "b": edge("")}, false},
+		{map[string]protocol.GraphNode{"a": edge(""), "b": edge("n > 1")}, true},
+	} {
+		got, err := redact.LooksBack(t.Context(), protocol.Workflow{Graph: c.graph})
+		require.NoError(t, err)
+		require.Equal(t, c.want, got)
+	}
+}

@@ -12,7 +12,6 @@ import (
 	"iter"
 	"maps"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,9 +19,9 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/bundle"
 	"github.com/united-workforce/uwf/cas/heads"
-	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
+	"github.com/united-workforce/uwf/remote/snapshots"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/safeopen"
 )
@@ -407,149 +406,32 @@ func (r *Remote) redacted() (map[protocol.Tree]bool, error) {
 // content, the content stays, and Remains lists it. shared includes the snapshots of other threads; without
 // it, it is an error if another thread contains the path.
 func (r *Remote) Redact(ctx context.Context, id, name string, shared bool) (out protocol.FilesRedacted, err error) {
-	out = protocol.FilesRedacted{Thread: id, Path: name, Remains: []string{}}
 	held, err := r.lock(ctx, "remote-put", durable.Lock)
 	if err != nil {
 		return out, err
 	}
 	defer func() { err = errors.Join(err, held.Unlock()) }()
-	facts, err := r.index.AllFacts(ctx)
-	if err != nil {
-		return out, err
+	plan, err := snapshots.PlanRedaction(ctx, source{r}, r.index, id, name, shared)
+	if err != nil || plan.Done.States == 0 {
+		return plan.Done, err
 	}
-	states, err := r.states(ctx, facts)
-	if err != nil {
-		return out, err
-	}
-	gone, others := contents{}, filesIn{Remote: r, found: contents{}, seen: contents{}}
-	for thread, trees := range states {
-		at := filesIn{Remote: r, found: gone, seen: contents{}}
-		if before := facts[thread].Redacted; before != nil {
-			at.before = before.Paths
-		}
-		held := 0
-		for _, tree := range trees {
-			if at.split(tree, "", name, others) {
-				held++
-			}
-		}
-		if thread == id {
-			out.States = held
-		} else if held > 0 {
-			out.Also = append(out.Also, thread)
-		}
-	}
-	slices.Sort(out.Also)
-	switch {
-	case out.States == 0:
-		return protocol.FilesRedacted{}, nil
-	case len(out.Also) > 0 && !shared:
-		return out, &protocol.Error{
-			Code: protocol.CodeInvalid,
-			Message: fmt.Sprintf("%s is also in the snapshots of threads %s; to redact it in all of them: --shared", name,
-				strings.Join(out.Also, ", ")),
-		}
-	}
-	for content := range gone {
-		if o, err := r.readObject(content); err == nil && len(o.Content) == 0 {
-			delete(gone, content) // the empty file contains no secret
-		} else if others.found[content] {
-			delete(gone, content)
-			out.Remains = append(out.Remains, "a file at another path: "+string(content))
-		}
-	}
-	slices.Sort(out.Remains)
-	return out, r.remove(ctx, name, append(out.Also, id), gone)
+	return plan.Done, r.remove(ctx, name, plan.Threads, plan.Contents)
 }
 
-type contents = map[protocol.Tree]bool
+// source implements [snapshots.Source].
+type source struct{ *Remote }
 
-// filesIn collects the contents of files.
-type filesIn struct {
-	*Remote
-	found, seen contents // contents of files, and directories already searched
-	before      []string // paths redacted before
-}
+// Nodes implements [snapshots.Source].
+func (s source) Nodes() cas.Reader { return s.store }
 
-// entries returns the entries of a directory, or none if it is missing.
-func (r *Remote) entries(dir protocol.Tree) []bundle.Entry {
-	o, err := r.readObject(dir)
-	if err != nil {
-		return nil
-	}
-	entries, _ := bundle.Entries(dir, o.Content)
-	return entries
-}
-
-// add collects a file, or all files in a directory.
-func (f filesIn) add(e bundle.Entry) {
-	switch {
-	case !e.Dir:
-		f.found[e.ID] = true
-	case !f.seen[e.ID]:
-		f.seen[e.ID] = true
-		for _, below := range f.entries(e.ID) {
-			f.add(below)
-		}
-	}
-}
-
-// split collects the files at path name in dir, whose own path is at, and reports whether there are any. It
-// adds all other files to others, except those redacted before.
-func (f filesIn) split(dir protocol.Tree, at, name string, others filesIn) (found bool) {
-	for _, e := range f.entries(dir) {
-		here := path.Join(at, e.Name)
-		isAbove := func(p string) bool { return strings.HasPrefix(p, here+"/") }
-		isOf := func(p string) bool { return here == p || strings.HasPrefix(here, p+"/") }
-		switch {
-		case here == name:
-			f.add(e)
-			found = true
-		case e.Dir && (isAbove(name) || slices.ContainsFunc(f.before, isAbove)):
-			found = f.split(e.ID, here, name, others) || found
-		case !slices.ContainsFunc(f.before, isOf):
-			others.add(e)
-		}
-	}
-	return found
-}
-
-// states returns the snapshots of all threads here.
-func (r *Remote) states(ctx context.Context, facts map[string]heads.Facts) (map[string][]protocol.Tree, error) {
-	standings, err := heads.ThreadStates(ctx, r.index)
-	if err != nil {
-		return nil, err
-	}
-	states := map[string][]protocol.Tree{}
-	for id, at := range standings {
-		list := states[id]
-		t, err := thread.Open(ctx, r.store, at.Head)
-		if err != nil {
-			return nil, fmt.Errorf("thread %s: %w", id, err)
-		}
-		for s, err := range t.Steps(ctx) {
-			if err != nil {
-				return nil, fmt.Errorf("thread %s: %w", id, err)
-			}
-			if s.Files != nil {
-				list = append(list, s.Files.Before, s.Files.Tree)
-			}
-		}
-		if w := t.Start.Workspace; w != nil {
-			list = append(list, w.Tree)
-		}
-		if repo := facts[id].Repository; repo != nil {
-			list = append(list, repo.Tree)
-		}
-		slices.Sort(list)
-		states[id] = slices.DeleteFunc(slices.Compact(list), func(tree protocol.Tree) bool { return !tree.Valid() })
-	}
-	return states, nil
+// Object implements [snapshots.Source].
+func (s source) Object(_ context.Context, id protocol.Tree) (remote.Object, error) {
+	return s.readObject(id)
 }
 
 // remove removes contents. It writes the list first, so that an interrupted command can be repeated, then the
 // facts, which inform readers of the threads, and deletes the files last.
-func (r *Remote) remove(ctx context.Context, name string, threads []string, gone contents) error {
+func (r *Remote) remove(ctx context.Context, name string, threads []string, gone map[protocol.Tree]bool) error {
 	before, err := r.redacted()
 	if err != nil {
 		return err

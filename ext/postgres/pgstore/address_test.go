@@ -11,22 +11,22 @@ import (
 func TestAddressesThatAreRefused(t *testing.T) {
 	t.Parallel()
 	for address, why := range map[string]string{
-		"postgres://uwf:hunter2@db/uwf":                     "holds a password",
-		"postgres://uwf:hunter2@db:port/uwf":                "is not postgres://",
-		"postgres://uwf:hun%zzter2@db/uwf":                  "is not postgres://",
+		"postgres://uwf:hunter2@db/uwf":                     "contains a password",
+		"postgres://uwf:hunter2@db:port/uwf":                "invalid address",
+		"postgres://uwf:hun%zzter2@db/uwf":                  "invalid address",
 		"postgres://uwf@db/uwf?password=hunter2":            "the setting password",
 		"postgres://uwf@db/uwf?sslpassword=hunter2":         "the setting sslpassword",
 		"postgres://uwf@db/uwf?passfile=hunter2":            "the setting passfile",
-		"postgres://uwf@db/uwf?synchronous_commit=off":      `the setting "synchronous_commit"`,
-		"postgres://uwf@db/uwf?options=-c%20fsync%3Doff":    `the setting "options"`,
-		"postgres://uwf@db/uwf?service=other":               `the setting "service"`,
-		"postgres://uwf@db/uwf?schema=a;drop":               "cannot be read",
-		"postgres://uwf@db/uwf?schema=a%22b":                "small letters",
+		"postgres://uwf@db/uwf?synchronous_commit=off":      `unknown setting "synchronous_commit"`,
+		"postgres://uwf@db/uwf?options=-c%20fsync%3Doff":    `unknown setting "options"`,
+		"postgres://uwf@db/uwf?service=other":               `unknown setting "service"`,
+		"postgres://uwf@db/uwf?schema=a;drop":               "invalid settings",
+		"postgres://uwf@db/uwf?schema=a%22b":                "lower-case letters",
 		"postgres://uwf@db/uwf?sslmode=hunter3":             "sslmode",
 		"postgres://uwf@db/uwf?sslrootcert=/not/there/at/x": "sslrootcert",
-		"mysql://uwf@db/uwf":                                "is not postgres://",
-		"host=db password=hunter2":                          "is not postgres://",
-		"":                                                  "is not postgres://",
+		"mysql://uwf@db/uwf":                                "invalid address",
+		"host=db password=hunter2":                          "invalid address",
+		"":                                                  "invalid address",
 	} {
 		_, err := Config(address)
 		require.ErrorIs(t, err, &protocol.Error{Code: protocol.CodeInvalid}, address)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/remote"
 )
 
 // change is a change of an existing thread.
@@ -22,6 +23,35 @@ type change struct {
 	ended    *ended  // nil if it is active afterwards
 	facts    *string // JSON; nil means unchanged
 	fence    int64   // fencing token of the required lease; 0 if there must be none; or [anyLease]
+	swept    int64   // see [sweptError]; or [anySweep]
+}
+
+// anySweep as the number of removals skips the check.
+const anySweep = -1
+
+// sweptError means that nodes were removed after the nodes of a change were checked. swept is the number of
+// removals until then.
+type sweptError struct{ swept int64 }
+
+func (e *sweptError) Error() string { return "nodes were removed meanwhile" }
+
+// upkeepKey is the advisory lock that changes hold shared, and an owner who removes something exclusively, as
+// SQL.
+const upkeepKey = `hashtextextended('uwf upkeep ' || current_schema(), 0)`
+
+// lockShared holds the lock until the end of the transaction.
+const lockShared = `select pg_advisory_xact_lock_shared(` + upkeepKey + `)`
+
+// old is a condition for rows n whose last put is to be updated.
+const old = `n.put < clock_timestamp() - interval '1 minute'`
+
+// locked executes a statement with the lock. Unlike a statement that takes the lock itself, it sees everything
+// that was committed before.
+func (db *DB) locked(ctx context.Context, query string, args []any, scan func(row pgx.Row) error) error {
+	both := &pgx.Batch{} // one transaction and one round trip
+	both.Queue(lockShared)
+	both.Queue(query, args...).QueryRow(scan)
+	return db.pool.SendBatch(ctx, both).Close()
 }
 
 // anyLease as a fencing token skips the check for a lease.
@@ -90,6 +120,7 @@ func (db *DB) move(ctx context.Context, c change) error {
 			where thread = $2 and head = $3 and (ended is not null) = $4 and not exists (select from known)
 				and case $9::bigint when -1 then true when 0 then coalesce(until <= clock_timestamp(), true)
 					else fence = $9 and coalesce(until > clock_timestamp(), false) end
+				and ($11::bigint = -1 or (select swept from format) = $11)
 			returning thread
 		), noted as (
 			insert into done (change) select $1 from moved
@@ -107,8 +138,8 @@ func (db *DB) move(ctx context.Context, c change) error {
 	err := db.try(ctx, func(ctx context.Context) error {
 		for range 100 {
 			var moved bool
-			err := db.pool.QueryRow(ctx, query, n, c.thread, string(c.was), c.wasEnded, string(c.head), workflow, status,
-				completedAt, c.fence, c.facts).Scan(&moved)
+			err := db.locked(ctx, query, []any{n, c.thread, string(c.was), c.wasEnded, string(c.head), workflow, status,
+				completedAt, c.fence, c.facts, c.swept}, func(row pgx.Row) error { return row.Scan(&moved) })
 			if err == nil && moved || taken(err) { // taken: an earlier try was committed while this one ran
 				return nil
 			}
@@ -116,7 +147,7 @@ func (db *DB) move(ctx context.Context, c change) error {
 				return err
 			}
 			// Only a new statement can see what prevented the change, or that it was made before.
-			if again, err := db.obstacle(ctx, n, c); !again {
+			if again, err := db.obstacle(ctx, n, c); !again || err != nil {
 				return err
 			}
 		}
@@ -138,7 +169,17 @@ func (db *DB) obstacle(ctx context.Context, n pgtype.UUID, c change) (again bool
 	case c.fence == 0 && is.fence != 0, c.fence > 0 && c.fence != is.fence:
 		return false, &fenceError{change: c, is: *is}
 	}
-	return true, nil
+	return true, db.isSwept(ctx, c.swept)
+}
+
+// isSwept returns a [*sweptError] if nodes were removed after a state.
+func (db *DB) isSwept(ctx context.Context, swept int64) error {
+	var now int64
+	err := db.pool.QueryRow(ctx, `select swept from format`).Scan(&now)
+	if err == nil && swept != anySweep && now != swept {
+		err = &sweptError{now}
+	}
+	return err
 }
 
 // look reads whether a change was made, and the state of its thread, which is nil if it doesn't exist.
@@ -204,24 +245,33 @@ type beginning struct {
 	facts  *string // see [change]
 }
 
-// begin adds threads, all or none, in one statement. The error is [heads.ErrExists].
-func (db *DB) begin(ctx context.Context, all []beginning) error {
+// begin adds threads, all or none, in one statement. Errors are [heads.ErrExists], [*remote.GoneError], and
+// [*sweptError] unless swept is [anySweep].
+func (db *DB) begin(ctx context.Context, all []beginning, swept int64) error {
 	if len(all) == 0 {
 		return ctx.Err()
 	}
 	all = slices.Clone(all)
 	slices.SortFunc(all, func(a, b beginning) int { return strings.Compare(a.thread, b.thread) })
-	const query = `with noted as (
-			insert into done (change) values ($1)
-		), given as materialized (
+	const query = `with given as materialized (
 			select * from unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::jsonb[])
 				as g(thread, head, workflow, status, completed_at, facts)
+		), removed as materialized (
+			select g.thread from given g where exists (
+				select from gone x where x.thread = g.thread or x.thread = g.facts->'parent'->>'thread')
+		), valid as materialized (
+			select where not exists (select from removed) and ($8::bigint = -1 or (select swept from format) = $8)
+		), noted as (
+			insert into done (change) select $1::uuid from valid
 		), begun as (
 			insert into heads (thread, head, workflow, status, completed_at, ended)
-			select thread, head, workflow, status, completed_at, case when status is not null then nextval('endings') end from given
+			select thread, head, workflow, status, completed_at, case when status is not null then nextval('endings') end
+			from given, valid
+		), learned as (
+			insert into facts (thread, facts) select thread, facts from given, valid where facts is not null
+			on conflict (thread) do update set facts = facts.facts || excluded.facts
 		)
-		insert into facts (thread, facts) select thread, facts from given where facts is not null
-		on conflict (thread) do update set facts = facts.facts || excluded.facts`
+		select exists (select from valid), coalesce((select min(thread) from removed), '')`
 	threads, hashes, facts := make([]string, len(all)), make([]string, len(all)), make([]*string, len(all))
 	workflows, statuses, completed := make([]*string, len(all)), make([]*string, len(all)), make([]*int64, len(all))
 	for i, t := range all {
@@ -232,8 +282,16 @@ func (db *DB) begin(ctx context.Context, all []beginning) error {
 	}
 	n := number()
 	err := db.try(ctx, func(ctx context.Context) error {
-		_, err := db.pool.Exec(ctx, query, n, threads, hashes, workflows, statuses, completed, facts)
-		if !taken(err) {
+		var begun bool
+		var removed string
+		err := db.locked(ctx, query, []any{n, threads, hashes, workflows, statuses, completed, facts, swept},
+			func(row pgx.Row) error { return row.Scan(&begun, &removed) })
+		switch {
+		case err == nil && removed != "":
+			return &remote.GoneError{Thread: removed}
+		case err == nil && !begun:
+			return db.isSwept(ctx, swept)
+		case !taken(err):
 			return err
 		}
 		made, is, err := db.look(ctx, n, threads[0])

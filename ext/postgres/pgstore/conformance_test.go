@@ -43,6 +43,23 @@ func TestRemote(t *testing.T) {
 	})
 }
 
+func TestUpkeep(t *testing.T) {
+	t.Parallel()
+	remotetest.RunUpkeep(t, func(t *testing.T, a cas.Algorithm) (remotetest.Open, remotetest.Upkeep) {
+		query := fresh()
+		owner := open(t, query, pgstore.Options{Hash: a}).Owner()
+		open := func(t testing.TB) remote.Remote {
+			db, err := pgstore.Open(t.Context(), server.Socket("postgres", query), pgstore.Options{Hash: a})
+			require.NoError(t, err)
+			return db.Remote("pgstore")
+		}
+		return open, remotetest.Upkeep{Remove: func(thread string) error {
+			_, err := owner.Remove(t.Context(), thread)
+			return err
+		}}
+	})
+}
+
 // The same suite, with connections that are cut all the time.
 func TestCutConnections(t *testing.T) {
 	t.Parallel()

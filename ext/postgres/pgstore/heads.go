@@ -59,7 +59,7 @@ func (db *DB) AddAll(ctx context.Context, threads []heads.New) error {
 		}
 		all = append(all, beginning{thread: t.Thread, head: t.Hash, facts: facts})
 	}
-	return db.begin(ctx, all)
+	return db.begin(ctx, all, anySweep)
 }
 
 // Move implements [heads.Heads]. It doesn't check for a lease.
@@ -67,7 +67,7 @@ func (db *DB) Move(ctx context.Context, thread string, old, new protocol.Hash) e
 	if err := check(thread, new); err != nil {
 		return err
 	}
-	return db.move(ctx, change{thread: thread, was: old, head: new, fence: anyLease})
+	return db.move(ctx, change{thread: thread, was: old, head: new, fence: anyLease, swept: anySweep})
 }
 
 // Archive implements [heads.Heads].
@@ -79,12 +79,12 @@ func (db *DB) Archive(ctx context.Context, e heads.Ended) error {
 		return invalid("a thread cannot end with status %q", e.Status)
 	}
 	return db.move(ctx, change{thread: e.Thread, was: e.Head, head: e.Head, ended: &ended{e.Workflow, e.Status,
-		e.CompletedAt}, fence: anyLease})
+		e.CompletedAt}, fence: anyLease, swept: anySweep})
 }
 
 // Reopen implements [heads.Heads].
 func (db *DB) Reopen(ctx context.Context, e heads.Ended, _ int64) error {
-	err := db.move(ctx, change{thread: e.Thread, was: e.Head, wasEnded: true, head: e.Head, fence: anyLease})
+	err := db.move(ctx, change{thread: e.Thread, was: e.Head, wasEnded: true, head: e.Head, fence: anyLease, swept: anySweep})
 	var stands *standsError
 	switch {
 	case !errors.As(err, &stands):

@@ -42,7 +42,7 @@ func (r *Remote) Take(ctx context.Context, thread, holder string, duration time.
 			err = r.db.pool.QueryRow(ctx, look, thread, n).Scan(&mine, &l.Holder, &l.Fence, &until, &left)
 			switch {
 			case errors.Is(err, pgx.ErrNoRows):
-				return fmt.Errorf("%w: %s", heads.ErrNoThread, thread)
+				return r.absent(ctx, thread, fmt.Errorf("%w: %s", heads.ErrNoThread, thread))
 			case err != nil:
 				return err
 			case until == nil || left == nil || *left <= 0:

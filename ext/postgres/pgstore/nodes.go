@@ -157,10 +157,13 @@ func distinct(all []given) ([]given, error) {
 // putBatch inserts missing nodes, and returns existing ones that differ. The comparison happens here, because
 // the database is not trusted with it.
 func (db *DB) putBatch(ctx context.Context, nodes []given, mode pgx.QueryExecMode) (different []cas.Hash, err error) {
-	const query = `with given as materialized (
-			select * from unnest($1::text[], $2::text[], $3::bytea[], $4::bigint[], $5::bytea[]) as g(hash, type, payload, stored, tombstone)
+	const query = `with locked as materialized (` + lockShared + `), given as materialized (
+			select g.* from locked, unnest($1::text[], $2::text[], $3::bytea[], $4::bigint[], $5::bytea[])
+				as g(hash, type, payload, stored, tombstone)
 		), fresh as (
 			insert into nodes (hash, type, payload, stored, tombstone) select * from given on conflict (hash) do nothing returning hash
+		), young as (
+			update nodes n set put = clock_timestamp() from given g where n.hash = g.hash and ` + old + `
 		)
 		select g.hash from given g left join fresh f using (hash) left join nodes n using (hash)
 		where f.hash is null and (g.type, g.payload) is distinct from (n.type, n.payload) order by g.hash`
@@ -173,6 +176,7 @@ func (db *DB) putBatch(ctx context.Context, nodes []given, mode pgx.QueryExecMod
 		}
 	}
 	var doubtful []cas.Hash
+	swept := db.recent.state()
 	if err := db.try(ctx, func(ctx context.Context) error {
 		rows, err := db.pool.Query(ctx, query, mode, hashes, types, payloads, stored, tombstones)
 		if err == nil {
@@ -184,7 +188,7 @@ func (db *DB) putBatch(ctx context.Context, nodes []given, mode pgx.QueryExecMod
 	}
 	different, err = db.compare(ctx, nodes, doubtful)
 	if err == nil {
-		db.remember(nodes, different)
+		db.remember(nodes, different, swept)
 	}
 	return different, err
 }

@@ -29,12 +29,24 @@ func scanObject(row pgx.CollectableRow) (o remote.Object, err error) {
 	return o, err
 }
 
-// MissingObjects implements [remote.Remote].
+// redacted is the kind of objects whose content was redacted.
+const redacted = 'r'
+
+// MissingObjects implements [remote.Remote]. What exists becomes young, because the client relies on it.
 func (r *Remote) MissingObjects(ctx context.Context, ids []protocol.Tree) ([]protocol.Tree, error) {
 	if err := remote.CheckObjects(ids); err != nil || len(ids) == 0 {
 		return nil, errors.Join(err, ctx.Err())
 	}
-	return r.db.objects().missing(ctx, ids)
+	const query = `with young as (
+			update objects n set put = clock_timestamp() where n.id = any($1) and ` + old + `
+		)
+		select coalesce(array_agg(o.id order by i), '{}') from unnest($1::text[]) with ordinality o(id, i)
+		where not exists (select from objects x where x.id = o.id)`
+	var missing []protocol.Tree
+	err := r.db.try(ctx, func(ctx context.Context) error {
+		return r.db.locked(ctx, query, []any{texts(ids)}, func(row pgx.Row) error { return row.Scan(&missing) })
+	})
+	return missing, err
 }
 
 // GetObjects implements [remote.Remote].
@@ -47,7 +59,7 @@ func (r *Remote) GetObjects(ctx context.Context, ids []protocol.Tree) iter.Seq2[
 		for o, err := range r.db.objects().rows(ctx, ids) {
 			switch {
 			case err != nil:
-			case o.Kind == 0:
+			case o.Kind == 0 || o.Kind == redacted:
 				err = &remote.MissingError{Hash: string(o.ID)}
 			default:
 				err = o.Check()
@@ -83,8 +95,12 @@ func (r *Remote) PutObjects(ctx context.Context, objects []remote.Object) error 
 }
 
 func (r *Remote) putObjects(ctx context.Context, objects []remote.Object, mode pgx.QueryExecMode) error {
-	const query = `insert into objects (id, kind, content)
-		select id, kind::"char", content from unnest($1::text[], $2::text[], $3::bytea[]) as g(id, kind, content) on conflict (id) do nothing`
+	const query = `with locked as materialized (` + lockShared + `), given as materialized (
+			select g.* from locked, unnest($1::text[], $2::text[], $3::bytea[]) as g(id, kind, content)
+		), young as (
+			update objects n set put = clock_timestamp() from given g where n.id = g.id and ` + old + `
+		)
+		insert into objects (id, kind, content) select id, kind::"char", content from given on conflict (id) do nothing`
 	ids, kinds, contents := make([]string, len(objects)), make([]string, len(objects)), make([][]byte, len(objects))
 	for i, o := range objects {
 		if ids[i], kinds[i], contents[i] = string(o.ID), string(rune(o.Kind)), o.Content; o.Content == nil {

@@ -6,6 +6,9 @@
 //   - A change whose response was lost with the connection is repeated under its number in the table done, so it is
 //     made only once.
 //   - A head moves in the same statement that checks its lease, in the same row.
+//   - Changes hold the advisory lock [upkeepKey] shared. An owner who removes something ([Owner]) holds it
+//     exclusively, for one slice of rows at a time, and counts the removals in format.swept. A swap that has
+//     checked its nodes before a removal checks them again.
 //   - Everything that is read is verified against its hash, because the database is not trusted.
 package pgstore
 
@@ -86,6 +89,7 @@ func Open(ctx context.Context, address string, o Options) (*DB, error) {
 		return nil, err
 	}
 	db.a, db.patience = found.Load().hash, o.Patience
+	db.recent.reset(found.Load().swept)
 	db.kinds = cas.NewKinds(db.a)
 	return db, nil
 }

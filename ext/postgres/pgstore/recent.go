@@ -17,6 +17,7 @@ type recent struct {
 	nodes map[cas.Hash]cas.Node
 	order []cas.Hash
 	size  int
+	swept int64 // value of format.swept for which it is valid
 }
 
 const (
@@ -31,14 +32,31 @@ func (m *recent) get(h cas.Hash) (cas.Node, bool) {
 	return n, ok
 }
 
-func (m *recent) add(n cas.Node) {
+// state returns the value of format.swept for which it is valid.
+func (m *recent) state() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.swept
+}
+
+// reset forgets all nodes if some have been removed from the database since.
+func (m *recent) reset(swept int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if swept != m.swept {
+		m.swept, m.nodes, m.order, m.size = swept, nil, nil, 0
+	}
+}
+
+// add adds a node that was in the database at a state.
+func (m *recent) add(n cas.Node, swept int64) {
 	size := len(n.Payload) + recentEntry
 	if size > recentBytes/8 {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, known := m.nodes[n.Hash]; known {
+	if _, known := m.nodes[n.Hash]; known || swept != m.swept {
 		return
 	}
 	if m.nodes == nil {
@@ -53,15 +71,15 @@ func (m *recent) add(n cas.Node) {
 	}
 }
 
-// remember caches put nodes, except those that the database stores differently.
-func (db *DB) remember(put []given, different []cas.Hash) {
+// remember caches nodes put after a state, except those that the database stores differently.
+func (db *DB) remember(put []given, different []cas.Hash, swept int64) {
 	other := make(map[cas.Hash]bool, len(different))
 	for _, h := range different {
 		other[h] = true
 	}
 	for _, n := range put {
 		if n.tombstone == nil && !other[n.Hash] {
-			db.recent.add(n.Node)
+			db.recent.add(n.Node, swept)
 		}
 	}
 }
@@ -92,7 +110,13 @@ func (r reader) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
 }
 
 // load reads a node and the nodes reachable from it.
-func (r reader) load(ctx context.Context, h cas.Hash) (row, error) {
+func (r reader) load(ctx context.Context, h cas.Hash) (found row, err error) {
+	found, _, err = r.loadAt(ctx, h)
+	return found, err
+}
+
+// loadAt is like load. swept is the number of removals before.
+func (r reader) loadAt(ctx context.Context, h cas.Hash) (found row, swept int64, err error) {
 	const query = `with recursive led(hash) as (
 			select $1::text collate "C"
 			union
@@ -105,26 +129,27 @@ func (r reader) load(ctx context.Context, h cas.Hash) (row, error) {
 		select hash, type, payload, stored, tombstone from (select hash from led limit $4) l join nodes using (hash)
 		where hash = $1 or octet_length(payload) <= $3`
 	var rows []row
-	err := r.try(ctx, func(ctx context.Context) error {
-		rows = rows[:0]
-		found, err := r.pool.Query(ctx, query, string(h), texts(r.stop), searched, ahead)
-		if err != nil {
+	err = r.try(ctx, func(ctx context.Context) error {
+		both := &pgx.Batch{}
+		both.Queue(`select swept from format`).QueryRow(func(row pgx.Row) error { return row.Scan(&swept) })
+		both.Queue(query, string(h), texts(r.stop), searched, ahead).Query(func(found pgx.Rows) (err error) {
+			rows, err = pgx.CollectRows(found, r.scan)
 			return err
-		}
-		rows, err = pgx.AppendRows(rows, found, r.scan)
-		return err
+		})
+		return r.pool.SendBatch(ctx, both).Close()
 	})
 	if err != nil {
-		return row{}, err
+		return row{}, 0, err
 	}
-	answer := row{err: notFound(h)}
-	for _, found := range rows {
-		if found.Hash == h {
-			answer = found
+	r.recent.reset(swept)
+	found = row{err: notFound(h)}
+	for _, read := range rows {
+		if read.Hash == h {
+			found = read
 		}
-		if found.err == nil {
-			r.recent.add(found.Node)
+		if read.err == nil {
+			r.recent.add(read.Node, swept)
 		}
 	}
-	return answer, nil
+	return found, swept, nil
 }

@@ -89,7 +89,7 @@ func (db *DB) rename(ctx context.Context, name string, was, h protocol.Hash) err
 	return db.try(ctx, func(ctx context.Context) error {
 		var made, there bool
 		var got protocol.Hash
-		err := db.pool.QueryRow(ctx, query, n, name, string(was), string(h)).Scan(&made)
+		err := db.locked(ctx, query, []any{n, name, string(was), string(h)}, func(row pgx.Row) error { return row.Scan(&made) })
 		if err == nil && made || taken(err) {
 			return nil
 		}

@@ -1,8 +1,10 @@
 package pgstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"strings"
 	"time"
@@ -113,9 +115,25 @@ func (r *Remote) Thread(ctx context.Context, thread string) (remote.State, error
 	}
 	s, err := r.db.standing(ctx, thread)
 	if err != nil {
-		return remote.State{}, err
+		return remote.State{}, r.absent(ctx, thread, err)
 	}
 	return s.state()
+}
+
+// absent returns the error for a thread that doesn't exist, whose error is err so far: a [*remote.GoneError] if
+// it was removed.
+func (r *Remote) absent(ctx context.Context, thread string, err error) error {
+	if !errors.Is(err, heads.ErrNoThread) {
+		return err
+	}
+	var gone bool
+	failed := r.db.try(ctx, func(ctx context.Context) error {
+		return r.db.pool.QueryRow(ctx, `select exists (select from gone where thread = $1)`, thread).Scan(&gone)
+	})
+	if gone {
+		return &remote.GoneError{Thread: thread}
+	}
+	return cmp.Or(failed, err)
 }
 
 func (s standing) state() (remote.State, error) {
@@ -183,7 +201,18 @@ func (r *Remote) Swap(ctx context.Context, s remote.Swap) error {
 	if err := errors.Join(ctx.Err(), s.Check(), err); err != nil {
 		return err
 	}
-	if err := r.whole(ctx, s.Head, s.Was); err != nil {
+	for range 100 {
+		if err = r.swap(ctx, s, facts); !errors.As(err, new(*sweptError)) {
+			return err
+		}
+	}
+	return err
+}
+
+// swap checks the nodes and makes the change. Errors include [*sweptError].
+func (r *Remote) swap(ctx context.Context, s remote.Swap, facts *string) error {
+	swept, err := r.whole(ctx, s.Head, s.Was)
+	if err != nil {
 		return err
 	}
 	var end *ended
@@ -191,7 +220,7 @@ func (r *Remote) Swap(ctx context.Context, s remote.Swap) error {
 		end = &ended{e.Workflow, e.Status, e.CompletedAt}
 	}
 	if s.Was == "" {
-		err = r.db.begin(ctx, []beginning{{thread: s.Thread, head: s.Head, ended: end, facts: facts}})
+		err = r.db.begin(ctx, []beginning{{thread: s.Thread, head: s.Head, ended: end, facts: facts}}, swept)
 		if !errors.Is(err, heads.ErrExists) {
 			return err
 		}
@@ -199,26 +228,33 @@ func (r *Remote) Swap(ctx context.Context, s remote.Swap) error {
 		return errors.Join(err, s.Compare(&is))
 	}
 	err = r.db.move(ctx, change{thread: s.Thread, was: s.Was, wasEnded: s.WasEnded, head: s.Head, ended: end,
-		facts: facts, fence: s.Fence})
+		facts: facts, fence: s.Fence, swept: swept})
+	if stands := (*standsError)(nil); errors.As(err, &stands) && stands.is == nil {
+		err = r.absent(ctx, s.Thread, fmt.Errorf("%w: %s", heads.ErrNoThread, s.Thread))
+		if errors.As(err, new(*remote.GoneError)) {
+			return err
+		}
+		return s.Compare(nil)
+	}
 	return refusal(s, err)
 }
 
-// whole checks that all nodes reachable from a head exist. It assumes that everything below was does, because
-// was has been the thread's head, or else the swap will fail.
-func (r *Remote) whole(ctx context.Context, head, was cas.Hash) error {
+// whole checks that all nodes reachable from a head exist, and returns the number of removals before. It assumes
+// that everything below was does, because was has been the thread's head, or else the swap will fail.
+func (r *Remote) whole(ctx context.Context, head, was cas.Hash) (swept int64, err error) {
 	reader := reader{DB: r.db}
 	if was != "" {
 		reader.stop = []cas.Hash{was}
 	}
-	if _, err := reader.load(ctx, head); err != nil { // prefetches the nodes below the head
-		return err
+	if _, swept, err = reader.loadAt(ctx, head); err != nil { // prefetches the nodes below the head
+		return swept, err
 	}
-	err := remote.CheckComplete(ctx, reader, head, was)
+	err = remote.CheckComplete(ctx, reader, head, was)
 	if was != "" && isMissing(err) {
 		// was itself may be missing if it has never been a head.
-		return remote.Missing(err)
+		return swept, remote.Missing(err)
 	}
-	return err
+	return swept, err
 }
 
 // refusal converts the error of a change to the errors of a remote.
@@ -226,8 +262,6 @@ func refusal(s remote.Swap, err error) error {
 	var stands *standsError
 	var fence *fenceError
 	switch {
-	case errors.As(err, &stands) && stands.is == nil:
-		return s.Compare(nil)
 	case errors.As(err, &stands):
 		is, err := stands.is.state()
 		return errors.Join(err, s.Compare(&is))

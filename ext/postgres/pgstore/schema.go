@@ -15,10 +15,13 @@ import (
 )
 
 // Version is the schema version of this program.
-const Version = 1
+const Version = 2
 
 //go:embed schema.sql
 var first string
+
+//go:embed schema2.sql
+var second string
 
 // migration migrates the schema from the previous version. There are no downgrades.
 type migration struct {
@@ -26,12 +29,15 @@ type migration struct {
 	oldest int // oldest program version that can work on the result
 }
 
-func migrations() []migration { return []migration{{sql: first, oldest: 1}} }
+func migrations() []migration {
+	return []migration{{sql: first, oldest: 1}, {sql: second, oldest: 2}} // version 1 doesn't know of removals
+}
 
 // format is the only row of its table.
 type format struct {
 	version, oldest int
 	hash            cas.Algorithm
+	swept           int64 // number of removals of nodes, since version 2
 }
 
 // errNoSchema means that the schema is missing or has no tables.
@@ -66,7 +72,8 @@ func (a *Address) enter(ctx context.Context, conn *pgx.Conn) (f format, err erro
 		case current_setting('synchronous_commit') when 'off' then 'on' else current_setting('synchronous_commit') end, false)`
 	both := &pgx.Batch{} // one round trip; the second statement runs after the first has the lock
 	both.Queue(lock, a.Schema)
-	both.Queue(`select version, oldest, hash from format`).QueryRow(func(row pgx.Row) error { return row.Scan(&f.version, &f.oldest, &f.hash) })
+	both.Queue(`select version, oldest, hash, coalesce((to_jsonb(format)->>'swept')::bigint, 0) from format`).QueryRow(
+		func(row pgx.Row) error { return row.Scan(&f.version, &f.oldest, &f.hash, &f.swept) })
 	err = conn.SendBatch(ctx, both).Close()
 	switch {
 	case code(err) == "42P01" || code(err) == "3F000" || errors.Is(err, pgx.ErrNoRows):

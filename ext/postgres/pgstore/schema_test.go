@@ -59,7 +59,7 @@ func TestVersionsOfTheSchema(t *testing.T) {
 	_, _, err = pgstore.Migrate(t.Context(), address, cas.XXH3)
 	leave()
 	others.Wait()
-	require.ErrorContains(t, err, "others work on the schema")
+	require.ErrorContains(t, err, "is in use")
 
 	query = fresh()
 	require.NoError(t, opening(t, query))
@@ -72,13 +72,13 @@ func TestVersionsOfTheSchema(t *testing.T) {
 	sql(t, query, `update format set oldest = 98`)
 	err = opening(t, query)
 	require.ErrorIs(t, err, &protocol.Error{Code: protocol.CodeUnsupportedVersion})
-	require.ErrorContains(t, err, "version 99, this program knows 1: upgrade")
+	require.ErrorContains(t, err, "has version 99, but this program supports 2")
 	_, _, err = pgstore.Migrate(t.Context(), server.Socket("postgres", query), cas.XXH3)
 	require.ErrorIs(t, err, &protocol.Error{Code: protocol.CodeUnsupportedVersion}, "it is not touched")
 
 	sql(t, query, `update format set version = 0, oldest = 0`)
-	require.ErrorContains(t, opening(t, query), "its owner runs uwf-remote-postgres migrate")
-	sql(t, query, `update format set version = 1, oldest = 1, hash = 'sha512'`)
+	require.ErrorContains(t, opening(t, query), "its owner must run uwf-remote-postgres migrate")
+	sql(t, query, `update format set version = 2, oldest = 2, hash = 'sha512'`)
 	require.ErrorIs(t, opening(t, query), &protocol.Error{Code: protocol.CodeUnsupportedVersion})
 }
 

@@ -257,7 +257,7 @@ func program(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
-	exe := filepath.Join(t.TempDir(), name)
+	exe := filepath.Join(t.TempDir(), programName)
 	require.NoError(t, os.Symlink(self, exe))
 	return exe
 }

@@ -3,7 +3,8 @@
 //
 //	uwf-remote-postgres migrate <address>
 //
-// creates the tables, or migrates them to the version of this program.
+// creates the tables, or migrates them to the version of this program. The other commands are the upkeep for
+// the owner of the tables: rm, prune, gc, fsck, redact, seal and stats.
 package main
 
 import (
@@ -23,23 +24,42 @@ import (
 	"github.com/united-workforce/uwf/util/plaintext"
 )
 
-const name = "uwf-remote-postgres"
+const programName = "uwf-remote-postgres"
 
 func main() {
-	if len(os.Args) < 2 || os.Args[1] != "migrate" {
-		helper.Main(name, open)
-		return
+	if run := command(os.Args); run != nil {
+		os.Exit(owner(run))
 	}
+	helper.Main(programName, open)
+}
+
+// command returns the command for an owner of the tables, or nil if uwf has started the program.
+func command(args []string) func(context.Context, env.Env) error {
+	if len(args) < 2 {
+		return nil
+	}
+	if args[1] == "migrate" {
+		return migrate
+	}
+	v, ok := verbs()[args[1]]
+	if !ok {
+		return nil
+	}
+	return func(ctx context.Context, e env.Env) error { return own(ctx, e, args[1], v) }
+}
+
+func owner(run func(context.Context, env.Env) error) (status int) {
 	e, err := env.OS()
 	if err == nil {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-		err = migrate(ctx, e)
+		err = run(ctx, e)
 		stop()
 	}
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "%s: %s\n", name, plaintext.Line(err.Error()))
-		os.Exit(1)
+		fmt.Fprintf(os.Stderr, "%s: %s\n", programName, plaintext.Line(err.Error()))
+		return 1
 	}
+	return 0
 }
 
 func open(ctx context.Context, _ env.Env, a remote.Address, h wire.Hello) (remote.Remote, error) {
@@ -47,12 +67,12 @@ func open(ctx context.Context, _ env.Env, a remote.Address, h wire.Hello) (remot
 	if err != nil {
 		return nil, err
 	}
-	return db.Remote(name + " " + helper.Version()), nil
+	return db.Remote(programName + " " + helper.Version()), nil
 }
 
 func migrate(ctx context.Context, e env.Env) error {
 	if len(e.Args) != 2 {
-		return errors.New("usage: " + name + " migrate <address>")
+		return errors.New("usage: " + programName + " migrate <address>")
 	}
 	from, to, err := pgstore.Migrate(ctx, e.Args[1], cas.XXH3)
 	switch {

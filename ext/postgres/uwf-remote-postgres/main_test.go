@@ -22,7 +22,7 @@ var server *pgtest.Server
 
 // The test binary acts as the program if called under its name.
 func TestMain(m *testing.M) {
-	if filepath.Base(os.Args[0]) == name {
+	if filepath.Base(os.Args[0]) == programName {
 		main()
 		return
 	}
@@ -58,7 +58,7 @@ func environ(t *testing.T) []string {
 	exe, err := os.Executable()
 	require.NoError(t, err)
 	bin := t.TempDir()
-	require.NoError(t, os.Symlink(exe, filepath.Join(bin, name)))
+	require.NoError(t, os.Symlink(exe, filepath.Join(bin, programName)))
 	return append(os.Environ(), "PATH="+bin)
 }
 

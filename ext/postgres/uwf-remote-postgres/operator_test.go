@@ -56,12 +56,12 @@ func TestOperator(t *testing.T) {
 	}
 
 	_, err = dial(address("uwf", verified), "PGPASSWORD=sesame")
-	require.ErrorContains(t, err, "its owner runs uwf-remote-postgres migrate", "the role may not make tables")
+	require.ErrorContains(t, err, "its owner must run uwf-remote-postgres migrate", "the role may not make tables")
 	exe, err := os.Executable()
 	require.NoError(t, err)
 	run := func(args ...string) (string, error) {
 		cmd := exec.Command(exe, args...)
-		cmd.Args[0], cmd.Env = name, append(os.Environ(), "PGPASSWORD=owner")
+		cmd.Args[0], cmd.Env = programName, append(os.Environ(), "PGPASSWORD=owner")
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}
@@ -73,7 +73,7 @@ func TestOperator(t *testing.T) {
 	}
 	out, err := run("migrate", address("uwf_owner", verified).Text)
 	require.NoError(t, err, out)
-	require.Equal(t, "the schema was made, with version 1\n", out)
+	require.Equal(t, "created the schema with version 2\n", out)
 	require.NoError(t, s.Exec(ctx, "uwf", "uwf_owner", page["sql owner"]))
 
 	for _, c := range []struct {

@@ -83,7 +83,7 @@ func (a Commands) threadRedact(ctx context.Context, c *ucli.Context, e *engine.E
 		return err
 	}
 	done, err := redact.Node(ctx, s, a.Heads, id, h, redact.Options{
-		Reason: c.String("reason"), Shared: c.Bool("shared"), LooksBack: looksBack, Now: a.Env.Now, Half: half,
+		Reason: c.String("reason"), Shared: c.Bool("shared"), LooksBack: redact.LooksBack, Now: a.Env.Now, Half: half,
 	})
 	if err != nil {
 		return redactError(id, err)
@@ -157,18 +157,6 @@ func redactedText(w *term.Page, d redact.Done) {
 	if len(d.Shared) > 0 {
 		w.Printf("also for thread %s\n", strings.Join(d.Shared, ", "))
 	}
-}
-
-// looksBack reports whether routing may read outputs before the last one, which only conditions can.
-func looksBack(_ context.Context, w protocol.Workflow) (bool, error) {
-	for _, node := range w.Graph {
-		for _, t := range node.Transitions {
-			if t.Condition != "" {
-				return true, nil
-			}
-		}
-	}
-	return false, nil
 }
 
 func redactError(id string, err error) error {

@@ -1,7 +1,6 @@
 package bundles
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -67,25 +66,6 @@ func TestSealText(t *testing.T) {
 	assert.Equal(t, "abc (computed)", sealText("abc", false))
 	assert.Equal(t, sealText("", true), sealText("", false))
 	assert.True(t, strings.HasPrefix(sealText("", true), "none"))
-}
-
-func TestLooksBack(t *testing.T) {
-	t.Parallel()
-	edge := func(condition string) protocol.GraphNode {
-		return protocol.GraphNode{Transitions: []protocol.Transition{{}, {Condition: condition}}}
-	}
-	for _, c := range []struct {
-		graph map[string]protocol.GraphNode
-		want  bool
-	}{
-		{nil, false},
-		{map[string]protocol.GraphNode{"a": {}, "b": edge("")}, false},
-		{map[string]protocol.GraphNode{"a": edge(""), "b": edge("n > 1")}, true},
-	} {
-		got, err := looksBack(context.Background(), protocol.Workflow{Graph: c.graph})
-		require.NoError(t, err)
-		assert.Equal(t, c.want, got)
-	}
 }
 
 // A text of a node is each of its lines that is too long to match by chance.
