@@ -26,11 +26,10 @@ type UntrustedError struct {
 // Error implements error.
 func (e *UntrustedError) Error() string {
 	if e.Thread != "" {
-		return fmt.Sprintf("thread %s %s: its inputs, answers and approvals are not from here, and its next step runs a "+
-			"command as you; nothing runs before you have confirmed it for this thread:\n  %s",
+		return fmt.Sprintf("thread %s %s;\nconfirm the command of its next step, which gets inputs and answers from there:\n  %s",
 			e.Thread, e.Why, strings.Join(e.Commands, "\n  "))
 	}
-	return fmt.Sprintf("workflow %s %s, and runs commands as you; nothing runs before you have confirmed it:\n  %s",
+	return fmt.Sprintf("workflow %s %s; confirm the commands that it runs as you:\n  %s",
 		plaintext.Line(e.Name), e.Why, strings.Join(e.Commands, "\n  "))
 }
 

@@ -560,5 +560,5 @@ func (j Judge) whence(facts heads.Facts) string {
 		return "comes from another machine: no thread of this home made its steps"
 	}
 	at := time.UnixMilli(imported.AtMs).In(j.Env.Now().Location()).Format(time.DateOnly)
-	return fmt.Sprintf("comes from another machine: it was imported from %s on %s", cwd.Shown(imported.From), at)
+	return fmt.Sprintf("was imported from %s on %s", cwd.Shown(imported.From), at)
 }
