@@ -8,15 +8,19 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"syscall"
+	"time"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/gitindex"
+	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // SeedIndex creates a missing index of a thread from the user's index, so that git needn't read all files
-// again. It clears the bits that make git ignore changes.
-func (r Repo) SeedIndex(ctx context.Context, s Spec) error {
+// again.
+func (r Repo) SeedIndex(s Spec) error {
 	if _, err := os.Lstat(s.Index); err == nil {
 		return nil
 	}
@@ -33,13 +37,17 @@ func (r Repo) SeedIndex(ctx context.Context, s Spec) error {
 	if err := copyFile(r.Index, s.Index, info.ModTime()); err != nil {
 		return err
 	}
-	if err = clearBits(ctx, of(r.env.Environ, s), s.Root); err == nil {
+	// Git would ignore changes of files with flags. A sparse checkout needs the flags; git clears those of files
+	// that exist.
+	index, err := safeopen.ReadFile(s.Index, gitindex.MaxBytes, safeopen.NoFollow)
+	if _, sparse := r.key("core.sparsecheckout"); sparse && err == nil {
 		return nil
 	}
-	if _, sparse := r.key("core.sparsecheckout"); sparse {
-		return errors.Join(err, os.Remove(s.Index)) // files that aren't checked out would look deleted
+	entries, ok := gitindex.All(index)
+	if err != nil || !ok || slices.ContainsFunc(entries, func(e gitindex.Entry) bool { return e.Passed != "" }) {
+		return errors.Join(err, os.Remove(s.Index)) // git reads all files
 	}
-	return os.Remove(s.Index) // a split or damaged one: git reads all files
+	return nil
 }
 
 func (r Repo) key(name string) (string, bool) {
@@ -49,39 +57,6 @@ func (r Repo) key(name string) (string, bool) {
 		}
 	}
 	return "", false
-}
-
-// clearBits clears assume-unchanged, and skip-worktree for existing files, because git would silently ignore
-// edits of these files.
-func clearBits(ctx context.Context, g git, root string) error {
-	out, err := g.run(ctx, nil, "ls-files", "-v", "-z")
-	if err != nil {
-		return err
-	}
-	var assumed, skipped []string
-	for _, entry := range fields(out) {
-		if len(entry) < 3 {
-			continue
-		}
-		tag, path := entry[0], entry[2:]
-		if tag >= 'a' && tag <= 'z' {
-			assumed = append(assumed, path)
-		}
-		if tag == 'S' || tag == 's' {
-			if _, err := os.Lstat(filepath.Join(root, filepath.FromSlash(path))); err == nil {
-				skipped = append(skipped, path)
-			}
-		}
-	}
-	for flag, paths := range map[string][]string{"--no-assume-unchanged": assumed, "--no-skip-worktree": skipped} {
-		if len(paths) == 0 {
-			continue
-		}
-		if _, err := g.run(ctx, joined(paths), "update-index", flag, "-z", "--stdin"); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // NoRoomError means that our git directory can't be written: the disk is full or read-only, or a limit
@@ -94,27 +69,15 @@ type NoRoomError struct {
 func (e *NoRoomError) Error() string { return "no space in " + e.Dir + ": " + e.Err.Error() }
 func (e *NoRoomError) Unwrap() error { return e.Err }
 
-// minFree is the free space in bytes above which a disk doesn't count as full.
-const minFree = 16 << 20
-
-// room returns an error if the disk is full.
-func room(store string) error {
-	temporary, err := durable.OS().WriteTemp(filepath.Join(store, "room"), make([]byte, minFree), 0o600,
-		durable.FullFlush)
-	if err != nil {
-		return &NoRoomError{Dir: store, Err: err}
-	}
-	return os.Remove(temporary)
-}
-
 // Begin prepares a step: it updates our git directory, completes an interrupted restore ([Finish]) and takes
 // the snapshot before the step. It updates the spec for the next snapshot. rescued is as returned by
 // [Finish]. Errors: [*NoRoomError], and the errors of [Take] and [Finish].
 func Begin(ctx context.Context, e env.Env, r Repo, s *Spec, record string) (taken Taken, rescued string, err error) {
-	if taken, rescued, err = beginStep(ctx, e, r, s, record); err != nil && ctx.Err() == nil {
-		var full *NoRoomError
-		if none := room(s.Git); errors.As(none, &full) {
-			err = full
+	taken, rescued, err = beginStep(ctx, e, r, s, record)
+	var failed *GitError
+	for _, no := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS} {
+		if errors.Is(err, no) || errors.As(err, &failed) && strings.Contains(strings.ToLower(failed.Stderr), no.Error()) {
+			return taken, rescued, &NoRoomError{Dir: s.Git, Err: err}
 		}
 	}
 	return taken, rescued, err
@@ -147,23 +110,23 @@ func beginStep(ctx context.Context, e env.Env, r Repo, s *Spec,
 			return taken, "", err
 		}
 	}
-	if err := r.SeedIndex(ctx, *s); err != nil {
+	if err := r.SeedIndex(*s); err != nil {
 		return taken, "", err
 	}
 	s.Parent = cmp.Or(parent, r.Head)
 	if rescued, err = Finish(ctx, e, *s, record); err != nil {
 		return taken, rescued, err
 	}
-	taken, err = begin(ctx, g, *s, before)
+	taken, err = begin(ctx, g, *s, before, e.Now())
 	if err != nil && !errors.Is(err, errWaits) && ctx.Err() == nil { // new objects of the user, or a damaged index
 		if err := r.Seed(ctx, s.Git, true); err != nil {
 			return taken, rescued, err
 		}
-		if taken, err = begin(ctx, g, *s, before); err != nil && ctx.Err() == nil {
+		if taken, err = begin(ctx, g, *s, before, e.Now()); err != nil && ctx.Err() == nil {
 			if _, sparse := r.key("core.sparsecheckout"); !sparse {
 				err = os.Remove(s.Index)
 				if err == nil || errors.Is(err, fs.ErrNotExist) {
-					taken, err = begin(ctx, g, *s, before)
+					taken, err = begin(ctx, g, *s, before, e.Now())
 				}
 			}
 		}
@@ -191,10 +154,10 @@ func (r Repo) Resume(s *Spec, tree protocol.Tree) bool {
 }
 
 // begin takes a snapshot; before is the tree of the previous one.
-func begin(ctx context.Context, g git, s Spec, before protocol.Tree) (Taken, error) {
+func begin(ctx context.Context, g git, s Spec, before protocol.Tree, now time.Time) (Taken, error) {
 	s.Tree = ""
 	if n := recall(s.Index); n.Index != "" && n.Index == checksum(s.Index) {
 		s.Tree = n.Tree
 	}
-	return take(ctx, g, s, before)
+	return take(ctx, g, s, before, now)
 }

@@ -179,11 +179,16 @@ func harmless(ctx context.Context, g git) (keys [][2]string, partial bool, err e
 
 // isFile reports whether a path in a config is a regular file.
 func isFile(g git, path string) bool {
-	if rest, ok := strings.CutPrefix(path, "~/"); ok {
-		path = filepath.Join(env.Env{Environ: g.env}.Get("HOME"), rest)
-	}
-	info, err := os.Stat(path)
+	info, err := os.Stat(expandHome(env.Env{Environ: g.env}, path))
 	return err == nil && info.Mode().IsRegular()
+}
+
+// expandHome expands a path in a config as git does.
+func expandHome(e env.Env, path string) string {
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		return filepath.Join(e.Get("HOME"), rest)
+	}
+	return path
 }
 
 // Version is a version of git.
@@ -213,59 +218,6 @@ func GitVersion(ctx context.Context, e env.Env, dir string) (Version, error) {
 	v.Major, _ = strconv.Atoi(found[1]) // digits
 	v.Minor, _ = strconv.Atoi(found[2])
 	return v, nil
-}
-
-// Survey reports what a snapshot of a work tree would omit, and why. It changes nothing.
-func (r Repo) Survey(ctx context.Context, s Spec) ([]string, error) {
-	g := r.user(ctx)
-	g.dir = r.Root
-	tracked, err := g.run(ctx, nil, "ls-files", "-s", "-z")
-	if err != nil {
-		return nil, err
-	}
-	others, err := g.run(ctx, nil, "ls-files", "-o", "--exclude-standard", "-z")
-	if err != nil {
-		return nil, err
-	}
-	root, err := os.OpenRoot(r.Root)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = root.Close() }()
-	var notes []string
-	c := &changes{}
-	for _, entry := range fields(tracked) {
-		if meta, path, ok := strings.Cut(entry, "\t"); ok && strings.HasPrefix(meta, Gitlink) {
-			c.leave(path)
-		}
-	}
-	if len(c.left) > 0 {
-		notes = append(notes, "submodules: "+Abbreviate(c.left))
-	}
-	c = &changes{}
-	if barred, err := c.untracked(root, fields(others), s); err != nil {
-		notes = append(notes, err.Error())
-	} else if left := slices.Concat(c.left, barred, c.links); len(left) > 0 {
-		notes = append(notes, "too large, nested repositories, or unreadable: "+Abbreviate(left))
-	}
-	if _, sparse := r.key("core.sparsecheckout"); sparse {
-		notes = append(notes, "files outside the sparse checkout stay as in git")
-	}
-	if r.Partial {
-		notes = append(notes, "the clone is partial: files that were never fetched cannot be restored or exported")
-	}
-	return append(notes, r.largeFiles()...), nil
-}
-
-// largeFiles reports how snapshots handle git-lfs files.
-func (r Repo) largeFiles() []string {
-	switch {
-	case r.LacksLFS():
-		return []string{"git-lfs is not installed, so its files are kept as pointers"}
-	case r.usesLFS():
-		return []string{"the content of git-lfs files is only in .git/lfs, which git lfs prune can empty"}
-	}
-	return nil
 }
 
 func (r Repo) usesLFS() bool {

@@ -141,7 +141,7 @@ func TestCopies(t *testing.T) {
 			first := packs(t, w.spec.Git)
 			require.NoError(t, w.repo.SeedByCopying(t.Context(), w.spec.Git))
 			require.Len(t, packs(t, w.spec.Git), len(first), "nothing is new")
-			require.NoError(t, w.repo.SeedIndex(t.Context(), w.spec))
+			require.NoError(t, w.repo.SeedIndex(w.spec))
 			diskUsage := w.take()
 			w.sh(`git --git-dir "$STORE" fsck --strict --no-dangling`)
 			if name != "unborn" {

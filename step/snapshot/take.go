@@ -35,33 +35,38 @@ const (
 func Take(ctx context.Context, e env.Env, s Spec) (Taken, error) {
 	g := of(e.Environ, s)
 	before := s.Tree
-	taken, err := take(ctx, g, s, before)
+	taken, err := take(ctx, g, s, before, e.Now())
 	if err != nil && ctx.Err() == nil && !errors.Is(err, errWaits) {
 		s.Tree = "" // the content of the index is now unknown
-		taken, err = take(ctx, g, s, before)
+		taken, err = take(ctx, g, s, before, e.Now())
 	}
 	return taken, err
 }
 
-// take takes a snapshot. before is the tree of s.Parent, s.Tree that of the index.
-func take(ctx context.Context, g git, s Spec, before protocol.Tree) (taken Taken, err error) {
+// take takes a snapshot. before is the tree of s.Parent, s.Tree that of the index. Git doesn't run if nothing it
+// looked at has changed.
+func take(ctx context.Context, g git, s Spec, before protocol.Tree, now time.Time) (taken Taken, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errWaits)
 	defer cancel()
 	if err := os.Remove(s.Index + lockSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return Taken{}, err
 	}
 	known := recall(s.Index)
+	same := known.Tree == s.Tree && known.Index == checksum(s.Index)
+	if same && s.Tree != "" && s.Tree == before && s.Parent != "" && known.Dirs != "" {
+		if digest, _, ok := still(g.env, s, known.Empty, time.Time{}); ok && digest == known.Dirs {
+			return Taken{Tree: s.Tree}, nil
+		}
+	}
 	found, err := list(ctx, g, s)
 	if err != nil {
 		return Taken{}, err
 	}
 	taken.Tree = s.Tree
 	defer func() { taken.Left, taken.Note = found.left, found.note() }()
-	changed := len(found.gone)+len(found.put) > 0
-	n := indexNote{Out: s.Redacted, Racy: known.Index != checksum(s.Index) || len(found.put) > atOnce || known.Racy &&
-		!g.settle(ctx, s.Index, changed)}
+	n := indexNote{Out: s.Redacted}
 	flush := func() error { return nil }
-	if changed || s.Tree == "" {
+	if len(found.gone)+len(found.put) > 0 || s.Tree == "" {
 		if taken.Tree, flush, err = g.add(ctx, s, found); err != nil {
 			return taken, err
 		}
@@ -77,24 +82,13 @@ func take(ctx context.Context, g git, s Spec, before protocol.Tree) (taken Taken
 		n.Commit = taken.Commit
 	}
 	n.Index = checksum(s.Index)
-	if reflect.DeepEqual(n, known) && !n.Racy { // the time of the note applies
+	if len(found.left)+found.more == 0 && !found.conflicted {
+		n.stands(ctx, g, s, known, now)
+	}
+	if reflect.DeepEqual(n, known) {
 		return taken, nil
 	}
 	return taken, n.remember(s.Index)
-}
-
-// settle rewrites an index after the second in which it was written, unless it is rewritten anyway: by the
-// time alone, git can't detect changes to files written in that same second, and reads them all. If settle
-// fails, git keeps reading them.
-func (g git) settle(ctx context.Context, index string, written bool) bool {
-	if !later(noteFile(index), index) {
-		return false
-	}
-	if written {
-		return true
-	}
-	_, err := g.run(ctx, nil, "update-index", "--force-write-index")
-	return err == nil
 }
 
 // add adds the changes to the index. It returns the resulting tree, and a function to call before anything
@@ -380,15 +374,14 @@ func (r Repo) Status(ctx context.Context, below ...string) ([]string, error) {
 	return g.status(ctx, below...)
 }
 
+func isLiteral(entry string) bool { return strings.HasPrefix(entry, "GIT_LITERAL_PATHSPECS=") }
+
 // Query runs a read-only git command in a git directory; "" means in the work tree.
 func (r Repo) Query(ctx context.Context, dir string, stdin []byte, args ...string) ([]byte, error) {
 	if dir == "" {
 		g := r.user(ctx)
 		if g.dir = r.Root; args[0] == "check-ignore" { // doesn't support literal paths
-			g.env = slices.DeleteFunc(slices.Clone(g.env), func(entry string) bool {
-				return strings.HasPrefix(entry,
-					"GIT_LITERAL_PATHSPECS=")
-			})
+			g.env = slices.DeleteFunc(slices.Clone(g.env), isLiteral)
 		}
 		return g.run(ctx, stdin, args...)
 	}
@@ -448,9 +441,10 @@ type indexNote struct {
 	Index  string        `json:"index"`  // checksum of the index
 	Tree   protocol.Tree `json:"tree"`   // tree of the index
 	Commit string        `json:"commit"` // commit of the tree
-	// Racy means that many files might be as new as the index, so that git reads each of them to detect
-	// changes until the index is rewritten.
-	Racy bool `json:"racy,omitempty"`
+	// Dirs is a digest of the directories and rules that git's look depended on; "" if they may have changed
+	// since. Empty lists the directories among them without files in the index.
+	Dirs  string   `json:"dirs,omitempty"`
+	Empty []string `json:"empty,omitempty"`
 	// Out lists the redacted paths when the index was written.
 	Out []string `json:"out,omitempty"`
 }
@@ -490,14 +484,4 @@ func checksum(index string) string {
 		return ""
 	}
 	return hex.EncodeToString(sum[:])
-}
-
-// later reports whether a file was written in a later second than another.
-func later(a, b string) bool {
-	x, err := os.Lstat(a)
-	if err != nil {
-		return false
-	}
-	y, err := os.Lstat(b)
-	return err == nil && x.ModTime().Unix() > y.ModTime().Unix()
 }

@@ -53,7 +53,7 @@ func TestCollect(t *testing.T) {
 	own := w.take().Tree
 	w.spec.Ref, w.spec.Parent, w.spec.Index = "refs/uwf/two", w.repo.Head, w.spec.Index+".two"
 	w.spec.Tree = ""
-	require.NoError(t, w.repo.SeedIndex(t.Context(), w.spec))
+	require.NoError(t, w.repo.SeedIndex(w.spec))
 	w.sh(`echo of two > a`)
 	two := w.take().Tree
 	w.age()
@@ -145,21 +145,9 @@ func TestTidy(t *testing.T) {
 	w.restore(many)
 }
 
-// Survey reports what a snapshot would leave out, without taking one.
-func TestSurvey(t *testing.T) {
+func TestGitVersion(t *testing.T) {
 	t.Parallel()
 	w := repository(t)
-	w.sh(`git init -q nested; head -c 3000 /dev/zero > large; git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),module; echo '*.bin filter=lfs' > .gitattributes`)
-	repo, err := snapshot.Find(t.Context(), w.env, w.root)
-	require.NoError(t, err)
-	before := w.user()
-	notes, err := repo.Survey(t.Context(), snapshot.Spec{Root: repo.Root, MaxFile: 1000})
-	require.NoError(t, err)
-	require.Equal(t, before, w.user())
-	text := strings.Join(notes, "\n")
-	for _, want := range []string{"submodules: module", "large, nested", "git-lfs"} {
-		require.Contains(t, text, want)
-	}
 	v, err := snapshot.GitVersion(t.Context(), w.env, w.root)
 	require.NoError(t, err)
 	require.True(t, v.AtLeast(2, 31), fmt.Sprint(v))

@@ -18,7 +18,7 @@ import (
 	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/utilagent/box/endcheck"
 	"github.com/united-workforce/uwf/utilagent/box/gitconfig"
-	"github.com/united-workforce/uwf/utilagent/box/gitindex"
+	"github.com/united-workforce/uwf/util/gitindex"
 	"github.com/united-workforce/uwf/utilagent/box/putback"
 )
 

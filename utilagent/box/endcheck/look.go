@@ -18,7 +18,7 @@ import (
 	"github.com/united-workforce/uwf/util/lazyregexp"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/safeopen"
-	"github.com/united-workforce/uwf/utilagent/box/gitindex"
+	"github.com/united-workforce/uwf/util/gitindex"
 	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
 

@@ -363,7 +363,7 @@ func (x *examination) running(ctx context.Context) {
 	x.note("threads", "uwf thread stop "+ids[0], "%s running: %s", render.Count(len(ids), "thread"), strings.Join(ids, ", "))
 }
 
-// git reports whether the files of steps can be snapshotted, and which cannot.
+// git reports whether the files of steps can be snapshotted.
 func (x *examination) git(ctx context.Context) {
 	const area, older = "git", "install git 2.38 or later"
 	v, err := snapshot.GitVersion(ctx, x.Env, x.Env.Dir)
@@ -383,24 +383,8 @@ func (x *examination) git(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	repo, err := snapshot.Find(ctx, x.Env, dir)
-	if errors.Is(err, snapshot.ErrNone) {
-		return
-	}
-	if err != nil {
+	if _, err = snapshot.Find(ctx, x.Env, dir); err != nil && !errors.Is(err, snapshot.ErrNone) {
 		x.warn(area, "uwf config set workspace.default none", "cannot take snapshots of %s: %s", plaintext.Line(dir), plaintext.Line(err.Error()))
-		return
-	}
-	spec := snapshot.Spec{Root: repo.Root}
-	if x.config != nil && x.config.Workspace != nil {
-		spec.MaxFile = int64(x.config.Workspace.MaxFileMB) << 20
-	}
-	left, err := repo.Survey(ctx, spec)
-	switch {
-	case err != nil:
-		x.warn(area, "git status", "cannot list the files of %s: %s", plaintext.Line(repo.Root), plaintext.Line(err.Error()))
-	case len(left) > 0:
-		x.note(area, "", "snapshots of %s leave out: %s", plaintext.Line(repo.Root), plaintext.Line(strings.Join(left, "; ")))
 	}
 }
 

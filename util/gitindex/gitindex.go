@@ -1,4 +1,5 @@
-// Package gitindex reads entries of a git index whose flags hide changes to a file, and gitlinks.
+// Package gitindex reads a git index: the names of the files that git tracks, and the flags that hide changes to a
+// file.
 package gitindex
 
 import (
@@ -10,11 +11,12 @@ import (
 // MaxBytes bounds the size of an index.
 const MaxBytes = 128 << 20
 
-// Entry is an index entry that is more than a plain file.
+// Entry is an index entry.
 type Entry struct {
-	Name   string
-	Link   bool   // gitlink: a commit of another repository
-	Passed string // why git does not check the file for changes; "" if it does
+	Name    string
+	Link    bool   // gitlink: a commit of another repository
+	Passed  string // why git does not check the file for changes; "" if it does
+	Partial bool   // a side of a conflict, or a file whose content is not added yet
 }
 
 // Skipped is the value of Passed for a file that git does not expect in the work tree.
@@ -34,17 +36,27 @@ func Tracked(index []byte, names []string) (tracked []string) {
 	return tracked
 }
 
+// All returns all entries; ok is false if the index is invalid.
+func All(index []byte) (all []Entry, ok bool) {
+	return parse(index, func(Entry, []byte) bool { return true })
+}
+
 func find(index []byte, wanted func(e Entry, name []byte) bool) []Entry {
+	found, _ := parse(index, wanted)
+	return found
+}
+
+func parse(index []byte, wanted func(e Entry, name []byte) bool) ([]Entry, bool) {
 	const header, ids = 12, 40 // offsets: ids is the position of an entry's hash
 	if len(index) < header || string(index[:4]) != "DIRC" {
-		return nil
+		return nil, false
 	}
 	for _, hash := range []int{20, 32} { // the hash length is not recorded, so try both
 		if found, ok := read(index, header, ids+hash, wanted); ok {
-			return found
+			return found, true
 		}
 	}
-	return nil
+	return nil, false
 }
 
 func read(index []byte, at, flags int, wanted func(e Entry, name []byte) bool) (found []Entry, ok bool) {
@@ -56,7 +68,7 @@ func read(index []byte, at, flags int, wanted func(e Entry, name []byte) bool) (
 			return found, false
 		}
 		entry := index[at:]
-		e := Entry{Link: binary.BigEndian.Uint32(entry[mode:]) == link}
+		e := Entry{Link: binary.BigEndian.Uint32(entry[mode:]) == link, Partial: entry[flags]&0x30 != 0}
 		if entry[flags]&0x80 != 0 {
 			e.Passed = "assume-unchanged"
 		}
@@ -65,6 +77,7 @@ func read(index []byte, at, flags int, wanted func(e Entry, name []byte) bool) (
 			if entry[rest]&0x40 != 0 {
 				e.Passed = Skipped
 			}
+			e.Partial = e.Partial || entry[rest]&0x20 != 0
 			rest += 2
 		}
 		kept := 0

@@ -1,0 +1,15 @@
+//go:build !linux
+
+package snapshot
+
+import (
+	"context"
+	"time"
+)
+
+// still isn't supported: git looks at the files.
+func still([]string, Spec, []string, time.Time) (string, map[string]bool, bool) {
+	return "", nil, false
+}
+
+func (n *indexNote) stands(context.Context, git, Spec, indexNote, time.Time) {}
