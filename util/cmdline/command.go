@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 
-	ucli "github.com/urfave/cli/v2"
+	ucli "github.com/united-workforce/uwf/internal/thirdparty/cli"
 
 	"github.com/united-workforce/uwf/util/suggest"
 )
@@ -101,6 +102,29 @@ func Group(stderr io.Writer, c ucli.Command) *ucli.Command {
 	c.OnUsageError = OnUsageError
 	c.Action = func(cc *ucli.Context) error { return UnknownCommand(cc, stderr, cc.Command.HelpName, c.Subcommands) }
 	return &c
+}
+
+// Branch is a command that is built only for command lines that may name it.
+type Branch struct {
+	names []string
+	build func() *ucli.Command
+}
+
+// NewBranch returns a branch, given the command's name and aliases, separated by spaces.
+func NewBranch(names string, build func() *ucli.Command) Branch {
+	return Branch{strings.Fields(names), build}
+}
+
+// Branches builds the branches that have one of the words as a name, or all if there are no words, and lists
+// them under a heading in the help.
+func Branches(words []string, heading string, branches ...Branch) []*ucli.Command {
+	var built []*ucli.Command
+	for _, b := range branches {
+		if len(words) == 0 || slices.ContainsFunc(b.names, func(name string) bool { return slices.Contains(words, name) }) {
+			built = append(built, b.build())
+		}
+	}
+	return Under(heading, built...)
 }
 
 // UnknownCommand returns the error for a command line without a valid command. Help goes to stderr and the

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/urfave/cli/v2"
+	"github.com/united-workforce/uwf/internal/thirdparty/cli"
 
 	"github.com/united-workforce/uwf/util/suggest"
 )
@@ -167,6 +167,14 @@ func flagCandidates(flags []cli.Flag) []Candidate {
 func Reorder(app *cli.App, args []string) ([]string, error) {
 	r := reorderer{app: app, global: flagTable(app.Flags), commands: app.Commands}
 	return r.run(args)
+}
+
+// NamesCommand reports whether a command line runs a command, rather than asking for help, naming only a group,
+// or being invalid.
+func NamesCommand(app *cli.App, args []string) bool {
+	r := reorderer{app: app, global: flagTable(app.Flags), commands: app.Commands}
+	_, err := r.run(args)
+	return err == nil && !r.help && len(r.path) > 0 && len(r.commands) == 0
 }
 
 type reorderer struct {

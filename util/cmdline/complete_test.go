@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"github.com/urfave/cli/v2"
+	"github.com/united-workforce/uwf/internal/thirdparty/cli"
 )
 
 func TestComplete(t *testing.T) {

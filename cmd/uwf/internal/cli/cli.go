@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	ucli "github.com/urfave/cli/v2"
+	ucli "github.com/united-workforce/uwf/internal/thirdparty/cli"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/bundles"
@@ -124,7 +124,7 @@ func (a commands) run(ctx context.Context) error {
 		}
 		return host.Run(ctx, e, call, a.Env)
 	}
-	root := a.root()
+	root := a.rootFor(a.Env.Args)
 	args, err := cmdline.Reorder(root, a.Env.Args)
 	if err != nil {
 		a.Flags.Format = cmdline.FormatIn(a.Env.Args)
@@ -157,9 +157,21 @@ func (a commands) readGlobals(c *ucli.Context) error {
 // commands contains the commands of this package, and the root.
 type commands struct{ *app.App }
 
-// root returns the command tree, in the order of help.
-func (a commands) root() *ucli.App {
+// rootFor returns the command tree for a command line: the branches that it names if it names a command, which
+// takes less time, and otherwise the whole tree, which help and hints need.
+func (a commands) rootFor(args []string) *ucli.App {
+	if len(args) > 0 {
+		if root := a.root(args...); cmdline.NamesCommand(root, args) {
+			return root
+		}
+	}
+	return a.root()
+}
+
+// root returns the command tree, in the order of help, or the branches that have one of the words as a name.
+func (a commands) root(words ...string) *ucli.App {
 	thread, remote, set := threads.Commands{App: a.App}, remotes.Commands{App: a.App}, settings.Commands{App: a.App}
+	on := cmdline.NewBranch
 	root := &ucli.App{
 		Name:    "uwf",
 		Usage:   "run workflows of AI agents, one verifiable step at a time",
@@ -181,16 +193,23 @@ func (a commands) root() *ucli.App {
 			&ucli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "print help"},
 		},
 		Commands: slices.Concat(
-			cmdline.Under(cmdline.Common,
-				set.Setup(), workflows.Commands{App: a.App}.Command(), thread.Run(), thread.Command(), a.inboxCommand(),
-				a.webCommand()),
-			cmdline.Under("Run", thread.Tick()),
-			cmdline.Under("Share", a.remoteCommand(), remote.Push(), remote.Pull(), remote.Fetch(), bundles.Commands{App: a.App}.Verify()),
-			cmdline.Under("Inspect", a.stepCommand(), a.statsCommand(), a.logCommand()),
-			cmdline.Under("Maintain", set.Doctor(), a.casCommand(), a.importOriginalCommand()),
-			cmdline.Under("Manage", set.Config(), a.schemaCommand(), a.guideCommand(), a.completionCommand(), a.versionCommand()),
+			cmdline.Branches(words, cmdline.Common, on("setup", set.Setup),
+				on("workflow wf", workflows.Commands{App: a.App}.Command), on("run", thread.Run),
+				on("thread", func() *ucli.Command { return thread.Command(words...) }),
+				on("inbox", a.inboxCommand), on("web", a.webCommand)),
+			cmdline.Branches(words, "Run", on("run-due", thread.Tick)),
+			cmdline.Branches(words, "Share", on("remote", a.remoteCommand), on("push", remote.Push),
+				on("pull", remote.Pull), on("fetch", remote.Fetch), on("verify", bundles.Commands{App: a.App}.Verify)),
+			cmdline.Branches(words, "Inspect", on("step", a.stepCommand), on("stats", a.statsCommand),
+				on("log", a.logCommand)),
+			cmdline.Branches(words, "Maintain", on("doctor", set.Doctor), on("cas", a.casCommand),
+				on("import-original", a.importOriginalCommand)),
+			cmdline.Branches(words, "Manage", on("config", set.Config), on("schema", a.schemaCommand),
+				on("guide skill prompt", a.guideCommand), on("completion", a.completionCommand),
+				on("version", a.versionCommand)),
 		),
 		HideVersion:               true,
+		HideHelp:                  len(words) > 0, // the help command would hide it otherwise
 		HideHelpCommand:           true,
 		DisableSliceFlagSeparator: true,
 		Writer:                    a.Env.Stdout,
@@ -199,8 +218,10 @@ func (a commands) root() *ucli.App {
 		ExitErrHandler:            func(*ucli.Context, error) {}, // Main maps errors to exit statuses
 		OnUsageError:              cmdline.OnUsageError,
 	}
-	root.Commands = append(root.Commands, cmdline.Under("Manage", a.completeCommand(root), a.helpCommand(root))...)
-	cmdline.Describe(root.Commands, guide.Commands)
+	if len(words) == 0 {
+		root.Commands = append(root.Commands, cmdline.Under("Manage", a.completeCommand(root), a.helpCommand(root))...)
+		cmdline.Describe(root.Commands, guide.Commands)
+	}
 	a.withPager(root.Commands, "")
 	a.WithCreators(root.Commands, "")
 	cmdline.PlainDefaults(root.Flags)

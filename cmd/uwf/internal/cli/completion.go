@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	ucli "github.com/urfave/cli/v2"
+	ucli "github.com/united-workforce/uwf/internal/thirdparty/cli"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/templates"
@@ -266,6 +266,6 @@ func (a commands) quietConfig(ctx context.Context) (protocol.Config, bool) {
 	if err != nil {
 		return protocol.Config{}, false
 	}
-	c, err := config.Load(ctx, dirs.Config(), a.Env)
+	c, err := config.Of(dirs).Load(ctx, a.Env)
 	return c, err == nil
 }

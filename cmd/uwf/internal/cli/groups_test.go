@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	ucli "github.com/urfave/cli/v2"
+	ucli "github.com/united-workforce/uwf/internal/thirdparty/cli"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/util/cmdline"
@@ -30,4 +30,30 @@ func TestEveryCommandHasAGroup(t *testing.T) {
 			assert.Contains(t, groups, c.Category, "%v", words)
 		}
 	})
+}
+
+// The branches of the root and of thread are named as the commands that they build, so that a command line finds
+// its command in the part of the tree that it asks for.
+func TestOnlyTheAskedBranchIsBuilt(t *testing.T) {
+	t.Parallel()
+	a := commands{&app.App{}}
+	whole, count := a.root(), func(root *ucli.App) (n int) {
+		everyCommand(nil, root.Commands, func([]string, *ucli.Command, int) { n++ })
+		return n
+	}
+	everyCommand(nil, whole.Commands, func(words []string, c *ucli.Command, _ int) {
+		for _, name := range c.Names() {
+			line := append(words[:len(words)-1:len(words)-1], name)
+			if !cmdline.NamesCommand(whole, line) || line[0] == "help" {
+				continue
+			}
+			part := a.root(line...)
+			assert.True(t, cmdline.NamesCommand(part, line), "%v", line)
+			assert.LessOrEqual(t, count(part), 30, "%v", line)
+		}
+	})
+	assert.Equal(t, 2, count(a.rootFor([]string{"thread", "show", "T"})))
+	for _, line := range [][]string{nil, {"thread"}, {"thread", "shwo"}, {"thread", "show", "--help"}, {"--help"}, {"help", "run"}} {
+		assert.Equal(t, count(whole), count(a.rootFor(line)), "%v", line)
+	}
 }

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	ucli "github.com/urfave/cli/v2"
+	ucli "github.com/united-workforce/uwf/internal/thirdparty/cli"
 
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/terminal"

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	ucli "github.com/urfave/cli/v2"
+	ucli "github.com/united-workforce/uwf/internal/thirdparty/cli"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"

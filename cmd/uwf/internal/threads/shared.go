@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	ucli "github.com/urfave/cli/v2"
+	ucli "github.com/united-workforce/uwf/internal/thirdparty/cli"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	ucli "github.com/urfave/cli/v2"
+	ucli "github.com/united-workforce/uwf/internal/thirdparty/cli"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/bundles"
@@ -29,29 +29,37 @@ import (
 // Commands provides the commands of this package.
 type Commands struct{ *app.App }
 
-// Command returns the command uwf thread.
-func (a Commands) Command() *ucli.Command {
+// Command returns the command uwf thread: with all commands, or with those that have one of the words as a name.
+func (a Commands) Command(words ...string) *ucli.Command {
 	step, bundle := steps.Commands{App: a.App}, bundles.Commands{App: a.App}
-	return a.Group(ucli.Command{
-		Name: "thread", Usage: "start, step and inspect threads",
-		Subcommands: slices.Concat(
-			cmdline.Under(cmdline.Common,
-				a.threadStartCommand(), a.threadStepCommand(), a.threadResumeCommand(), a.threadAnswerCommand(),
-				a.Reads(a.threadListCommand()), a.Reads(a.threadShowCommand()), a.Reads(a.threadReadCommand())),
-			cmdline.Under("Run",
-				a.threadRetryCommand(), a.threadMessageCommand(), a.threadWaitCommand(), a.threadWatchCommand(),
-				a.threadStopCommand(), a.threadKillCommand(), a.threadUndoCommand(), a.threadRedoCommand(),
-				a.Fork(), a.threadReplayCommand(), a.threadApplyCommand()),
-			cmdline.Under("Share",
-				bundle.Export(), bundle.Import(), a.threadTrustCommand(), bundle.Seal(), bundle.Redact()),
-			cmdline.Under("Inspect",
-				a.Reads(a.History()), a.Reads(step.Details()), a.threadDiffCommand(), a.Reads(a.threadGraphCommand()),
-				a.threadDiagnoseCommand(), a.threadBisectCommand()),
-			cmdline.Under("Manage",
-				a.threadTitleCommand(), a.threadNotifyCommand(), a.threadRemoveCommand(), a.threadPruneCommand(),
-				a.threadWorktreesCommand()),
-		),
-	})
+	on := cmdline.NewBranch
+	reads := func(build func() *ucli.Command) func() *ucli.Command {
+		return func() *ucli.Command { return a.Reads(build()) }
+	}
+	below := slices.Concat(
+		cmdline.Branches(words, cmdline.Common, on("start", a.threadStartCommand),
+			on("step exec", a.threadStepCommand), on("resume", a.threadResumeCommand),
+			on("answer", a.threadAnswerCommand), on("list ls", reads(a.threadListCommand)),
+			on("show", reads(a.threadShowCommand)), on("read", reads(a.threadReadCommand))),
+		cmdline.Branches(words, "Run", on("retry poke", a.threadRetryCommand),
+			on("message", a.threadMessageCommand), on("wait", a.threadWaitCommand),
+			on("watch", a.threadWatchCommand), on("stop", a.threadStopCommand),
+			on("kill cancel", a.threadKillCommand), on("undo", a.threadUndoCommand),
+			on("redo", a.threadRedoCommand), on("fork", a.Fork), on("replay", a.threadReplayCommand),
+			on("apply", a.threadApplyCommand)),
+		cmdline.Branches(words, "Share", on("export", bundle.Export), on("import", bundle.Import),
+			on("trust", a.threadTrustCommand), on("seal", bundle.Seal), on("redact", bundle.Redact)),
+		cmdline.Branches(words, "Inspect", on("steps", reads(a.History)), on("step-details", reads(step.Details)),
+			on("diff", a.threadDiffCommand), on("graph", reads(a.threadGraphCommand)),
+			on("diagnose", a.threadDiagnoseCommand), on("bisect", a.threadBisectCommand)),
+		cmdline.Branches(words, "Manage", on("title", a.threadTitleCommand), on("notify", a.threadNotifyCommand),
+			on("rm", a.threadRemoveCommand), on("prune", a.threadPruneCommand),
+			on("worktrees", a.threadWorktreesCommand)),
+	)
+	if len(below) == 0 {
+		return a.Command()
+	}
+	return a.Group(ucli.Command{Name: "thread", Usage: "start, step and inspect threads", Subcommands: below})
 }
 
 func promptFlag(required bool, usage string) ucli.Flag {
