@@ -43,6 +43,9 @@ type State struct {
 	// KeyOf returns the key of an item of an "each" role: the same key for equal items, different keys
 	// otherwise. If nil, all items have the same key, which suffices to find the next role.
 	KeyOf func(item any) (string, error)
+	// Lists means that only the next role is needed: its prompt, directory and command are not rendered, unless
+	// it is for a person or has children.
+	Lists bool
 
 	toAgent   bool   // the question is for the agent that continues with its answer
 	toProgram bool   // the rendered text is for a program
@@ -247,6 +250,9 @@ func follow(ctx context.Context, s State, at place, edge protocol.Edge, output a
 		d.Kind, d.Role, d.Cause = Suspend, s.Last.Role, ByTarget
 	case !isRole:
 		return Decision{}, noRole(s.Workflow, at, edge.Role)
+	}
+	if role := s.Workflow.Roles[edge.Role]; s.Lists && d.Kind == Run && !role.Person && !role.HasChildren() {
+		return d, nil
 	}
 	var err error
 	if d.Prompt, err = promptOf(s, at, edge, output); err != nil {

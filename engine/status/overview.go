@@ -3,8 +3,10 @@ package status
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"iter"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -34,6 +36,7 @@ func (r *Reader) Overview() *Overview {
 	o := &Overview{readers: make([]*Reader, min(runtime.GOMAXPROCS(0), maxReaders))}
 	for i := range o.readers {
 		o.readers[i] = shared.Remembering()
+		o.readers[i].lists = true
 	}
 	return o
 }
@@ -63,8 +66,9 @@ type ThreadInfo struct {
 func (o *Overview) Threads(ctx context.Context, threads []Listed) iter.Seq[ThreadInfo] {
 	return func(yield func(ThreadInfo) bool) {
 		known := o.readers[0].knowingAll(ctx).factsOf // shared by all readers
+		ran := o.readers[0].runDirs()
 		for _, reader := range o.readers {
-			reader.factsOf = known
+			reader.factsOf, reader.ran = known, ran
 		}
 		for ahead := len(o.readers); len(threads) > 0; ahead = min(2*ahead, farAhead) {
 			n := min(ahead, len(threads))
@@ -76,6 +80,19 @@ func (o *Overview) Threads(ctx context.Context, threads []Listed) iter.Seq[Threa
 			threads = threads[n:]
 		}
 	}
+}
+
+// runDirs returns the threads that have a run directory, or nil if that is unknown.
+func (r *Reader) runDirs() map[string]bool {
+	entries, err := os.ReadDir(filepath.Dir(r.Dirs.Run("any")))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	ran := make(map[string]bool, len(entries))
+	for _, e := range entries {
+		ran[e.Name()] = true
+	}
+	return ran
 }
 
 // together reads threads with all readers.

@@ -55,10 +55,15 @@ type Reader struct {
 	ReadOnly bool
 	// Config loads config.yaml on first use. A thread whose workflow sets all limits can be read without it.
 	Config func(ctx context.Context) (protocol.Config, error)
-	Warn   func(string) // called with warnings, if not nil
+	Files  *config.Files // config.yaml and .env; nil means that they are read whenever they are needed
+	Warn   func(string)  // called with warnings, if not nil
 	// Hints, if not nil, returns the front end's hints for reasons. It must be safe for concurrent use.
 	Hints func(...protocol.Reason) []string
 
+	// lists means that threads are only listed: what an agent would get is not rendered.
+	lists bool
+	// ran holds the threads that have a run directory; nil if unknown.
+	ran map[string]bool
 	// workflows caches workflows, if not nil.
 	workflows map[protocol.Hash]protocol.Workflow
 	// factsOf, if not nil, returns known facts of a thread, which are then not read from Heads.
@@ -171,12 +176,15 @@ func (r *Reader) Locker() locker.Locker {
 
 // RunDir returns the directory of a thread's run files.
 func (r *Reader) RunDir(id string) rundir.Dir {
-	return rundir.Dir{Path: r.Dirs.Run(id), Aside: filepath.Join(r.Dirs.Home, "quarantine"), FS: r.FS, Warn: r.Warn}
+	return rundir.Dir{Path: r.Dirs.Run(id), None: r.ran != nil && !r.ran[id], Aside: filepath.Join(r.Dirs.Home, "quarantine"), FS: r.FS, Warn: r.Warn}
 }
 
 // Secrets returns the texts that must not be stored or shown.
 func (r *Reader) Secrets() *secret.Set {
-	return secret.NewSet(config.Secrets(r.Dirs.Config(), r.Dirs.DotEnv(), r.Env)...)
+	if r.Files == nil {
+		return secret.NewSet(config.Of(r.Dirs).Secrets(r.Env)...)
+	}
+	return secret.NewSet(r.Files.Secrets(r.Env)...)
 }
 
 // Lookup returns a thread's head, and its history entry if it has ended.
@@ -287,6 +295,7 @@ func (r *Reader) Position(ctx context.Context, id string, head protocol.Hash) (*
 	if p.waits = isParked(p.Facts, head); p.waits {
 		p.Parked = r.parkedUntil(p.Facts)
 	}
+	p.State.Lists = r.lists
 	p.Next, p.Problem = moderator.Next(ctx, p.State)
 	if p.Problem == nil && p.Next.Kind == moderator.Suspend && p.Place().RetriesOfAll(p.Facts) > 0 {
 		p.Next, p.Problem = r.onceMoreFan(ctx, p)

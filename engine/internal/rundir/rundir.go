@@ -43,6 +43,7 @@ const (
 // are moved aside before the next run.
 type Dir struct {
 	Path  string
+	None  bool   // it is known not to exist
 	Aside string // where obstacles are moved
 	FS    durable.FS
 	Warn  func(string) // called with warnings, if not nil
@@ -54,6 +55,9 @@ func (d Dir) File(name string) string { return filepath.Join(d.Path, name) }
 // Exists reports whether there is a run directory. A symbolic link doesn't count, because files in its target
 // would be removed.
 func (d Dir) Exists() bool {
+	if d.None {
+		return false
+	}
 	info, err := os.Lstat(d.Path)
 	return err == nil && info.IsDir()
 }
