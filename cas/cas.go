@@ -19,7 +19,7 @@ import (
 	"unicode"
 
 	"github.com/cespare/xxhash/v2"
-	"github.com/zeebo/xxh3"
+	"github.com/united-workforce/uwf/internal/thirdparty/xxh3"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/jsonschema"

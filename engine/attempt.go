@@ -187,16 +187,22 @@ func (a *attempt) concluded(ctx context.Context, ran agentproc.Outcome, err erro
 // tidy ends the processes that a failed or killed agent left running, and reverts what its commands changed.
 // A user who reads about the failure looks at the workspace next.
 func (a *attempt) tidy() {
-	if a.reader.Env.Get(protocol.EnvStartedFor) != a.dir.Path { // otherwise we would kill this process
-		n, err := proc.KillMarked(protocol.EnvStartedFor + "=" + a.dir.Path)
-		if n > 0 {
-			a.e.warn(fmt.Sprintf("killed processes that the agent left running: %d", n))
-		}
-		if err != nil {
-			a.e.warn("could not end all processes that the agent started: " + err.Error())
-		}
-	}
+	a.endAgents()
 	a.putBack()
+}
+
+// endAgents kills the processes that agents started for the thread.
+func (a *attempt) endAgents() {
+	if a.reader.Env.Get(protocol.EnvStartedFor) == a.dir.Path {
+		return // this process is one of them
+	}
+	n, err := proc.KillMarked(protocol.EnvStartedFor + "=" + a.dir.Path)
+	if n > 0 {
+		a.e.warn(fmt.Sprintf("killed processes that the agent left running: %d", n))
+	}
+	if err != nil {
+		a.e.warn("could not end all processes that the agent started: " + err.Error())
+	}
 }
 
 // putBack reverts the changes of commands whose agent was killed.

@@ -50,7 +50,7 @@ func (w *world) keptChain(r *rand.Rand, n int) (chain []protocol.Hash, numbers [
 	spec, err := w.Files().SpecOf(repo, id)
 	require.NoError(w.t, err)
 	require.NoError(w.t, repo.Seed(ctx, spec.Git, true))
-	require.NoError(w.t, repo.SeedIndex(ctx, spec))
+	require.NoError(w.t, repo.SeedIndex(spec))
 	chain, numbers = []protocol.Hash{w.head(id)}, []int{0}
 	first, err := snapshot.Take(ctx, w.Reader.Env, spec)
 	require.NoError(w.t, err)

@@ -196,7 +196,10 @@ func (e *Engine) Configure(process env.Env) error {
 	if err := config.Distrust(e.Reader.Dirs); err != nil {
 		return err
 	}
-	with, unread := config.LoadDotEnv(e.Reader.Dirs.DotEnv(), process)
+	if e.Reader.Files == nil {
+		e.Reader.Files = config.Of(e.Reader.Dirs)
+	}
+	with, unread := e.Reader.Files.WithDotEnv(process)
 	if unread != nil && !errors.Is(unread, fs.ErrPermission) {
 		return unread
 	}
@@ -208,7 +211,7 @@ func (e *Engine) Configure(process env.Env) error {
 		if unread != nil {
 			return protocol.Config{}, unread
 		}
-		c, err := config.Load(ctx, e.Reader.Dirs.Config(), with)
+		c, err := e.Reader.Files.Load(ctx, with)
 		if err == nil {
 			c, err = config.WithProject(c, project)
 		} else {

@@ -32,6 +32,9 @@ import (
 // inherits, and the record of the run. The prompt isn't flushed, since nothing durable refers to it.
 func (a *attempt) prepare(ctx context.Context) (*durable.Held, error) {
 	a.leaveWait()
+	if last := a.dir.Read(); !last.Missing && last.Status != rundir.Done {
+		a.endAgents() // a killed try may have left some
+	}
 	release, err := a.reader.LockStore(ctx)
 	if err != nil {
 		return nil, err

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	ucli "github.com/urfave/cli/v2"
+	ucli "github.com/united-workforce/uwf/internal/thirdparty/cli"
 
 	"github.com/united-workforce/uwf/cas/ocascli"
 	"github.com/united-workforce/uwf/util/cmdline"

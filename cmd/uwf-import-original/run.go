@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	ucli "github.com/urfave/cli/v2"
+	ucli "github.com/united-workforce/uwf/internal/thirdparty/cli"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cmd/uwf-import-original/internal/convert"

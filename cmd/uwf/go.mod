@@ -8,13 +8,13 @@ require (
 	github.com/stretchr/testify v1.12.1
 	github.com/united-workforce/uwf/cas v0.1.0
 	github.com/united-workforce/uwf/engine v0.1.0
+	github.com/united-workforce/uwf/internal/thirdparty/cli v0.1.0
 	github.com/united-workforce/uwf/moderator v0.1.0
 	github.com/united-workforce/uwf/protocol v0.1.0
 	github.com/united-workforce/uwf/remote v0.1.0
 	github.com/united-workforce/uwf/step v0.1.0
 	github.com/united-workforce/uwf/util v0.1.0
 	github.com/united-workforce/uwf/utilagent v0.1.0
-	github.com/urfave/cli/v2 v2.27.7
 	golang.org/x/sys v0.49.0
 	golang.org/x/term v0.47.0
 )
@@ -24,19 +24,16 @@ require (
 	github.com/JohannesKaufmann/html-to-markdown/v2 v2.5.2 // indirect
 	github.com/bmatcuk/doublestar/v4 v4.10.4 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
-	github.com/cpuguy83/go-md2man/v2 v2.0.7 // indirect
 	github.com/fxamacker/cbor/v2 v2.9.6 // indirect
 	github.com/goccy/go-yaml v1.19.2 // indirect
 	github.com/joho/godotenv v1.5.1 // indirect
 	github.com/klauspost/compress v1.20.1 // indirect
-	github.com/klauspost/cpuid/v2 v2.2.10 // indirect
 	github.com/landlock-lsm/go-landlock v0.11.0 // indirect
 	github.com/oklog/ulid/v2 v2.1.2 // indirect
-	github.com/russross/blackfriday/v2 v2.1.0 // indirect
 	github.com/united-workforce/uwf/internal/thirdparty/jsonschema v0.1.0 // indirect
+	github.com/united-workforce/uwf/internal/thirdparty/xxh3 v0.1.0 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
 	github.com/xrash/smetrics v0.0.0-20240521201337-686a1a2994c1 // indirect
-	github.com/zeebo/xxh3 v1.1.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/net v0.62.0 // indirect
 	golang.org/x/text v0.43.0 // indirect

@@ -27,7 +27,6 @@ import (
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/moderator/workflowtext"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/project"
@@ -67,10 +66,8 @@ func Of(e *engine.Engine) *Catalog {
 			}
 			return nil, errors.New("this home stores no workflow names")
 		},
-		Secrets: func() *secret.Set {
-			return secret.NewSet(config.Secrets(e.Reader.Dirs.Config(), e.Reader.Dirs.DotEnv(), e.Reader.Env)...)
-		},
-		Note: e.Reader.Warn, Warn: e.Reader.Warn,
+		Secrets: e.Reader.Secrets,
+		Note:    e.Reader.Warn, Warn: e.Reader.Warn,
 	}
 }
 

@@ -35,13 +35,13 @@ var ErrNoRecipient = errors.New("notify in config.yaml has neither command nor w
 
 // wanted reports whether the config may contain notify. It is a cheap check for homes without notifications.
 func (n Notices) wanted() bool {
-	src, err := config.ReadFile(n.Engine.Reader.Dirs.Config())
+	src, err := n.Engine.Reader.Files.Text()
 	return err == nil && bytes.Contains(src, []byte("notify"))
 }
 
 // settings reads notify from the user's config. A project config cannot set it.
 func (n Notices) settings(ctx context.Context) (config.Notify, error) {
-	c, err := config.Load(ctx, n.Engine.Reader.Dirs.Config(), n.Engine.Reader.Env)
+	c, err := n.Engine.Reader.Files.Load(ctx, n.Engine.Reader.Env)
 	if err != nil {
 		return config.Notify{}, err
 	}

@@ -17,11 +17,10 @@ require (
 require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/fxamacker/cbor/v2 v2.9.6 // indirect
-	github.com/klauspost/cpuid/v2 v2.2.10 // indirect
 	github.com/oklog/ulid/v2 v2.1.2 // indirect
+	github.com/united-workforce/uwf/internal/thirdparty/xxh3 v0.1.0 // indirect
 	github.com/united-workforce/uwf/step v0.1.0
 	github.com/x448/float16 v0.8.4 // indirect
-	github.com/zeebo/xxh3 v1.1.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 )

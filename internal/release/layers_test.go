@@ -32,19 +32,19 @@ var layers = []struct {
 	{"protocol", nil, nil},
 	{"util", []string{"protocol", "internal/thirdparty"}, nil},
 	{"internal/thirdparty/*", nil, nil},
-	{"cas", []string{"protocol", "util"}, nil},
+	{"cas", []string{"protocol", "util", "internal/thirdparty"}, nil},
 	{"moderator", []string{"protocol", "util"}, nil},
 	{"step", []string{"protocol", "util", "cas"}, nil},
 	{"remote", []string{"protocol", "util", "cas"}, nil},
 	{"utilagent", []string{"protocol", "util", "cas", "step"}, nil},
 	{"engine", []string{"protocol", "util", "cas", "step", "moderator", "remote", "utilagent/box", "utilagent/confine", "utilagent/offlimits", "utilagent/tools"}, []string{"utilagent/mock"}},
 	// Its test binary also acts as the mock agent.
-	{"cmd/uwf", []string{"protocol", "util", "cas", "step", "moderator", "remote", "engine", "utilagent/llm", "utilagent/box", "utilagent/confine", "utilagent/offlimits", "utilagent/tools"}, []string{"utilagent/mock", "utilagent/agentkit", "utilagent/builtin"}},
-	{"cmd/ocas", []string{"protocol", "util", "cas"}, nil},
-	{"cmd/uwf-import-original", []string{"protocol", "util", "cas"}, nil},
-	{"cmd/uwf-web", []string{"protocol", "util", "cas", "moderator/workflow", "moderator/workflowdiff", "engine"}, []string{"utilagent/mock"}},
+	{"cmd/uwf", []string{"internal/thirdparty/cli", "protocol", "util", "cas", "step", "moderator", "remote", "engine", "utilagent/llm", "utilagent/box", "utilagent/confine", "utilagent/offlimits", "utilagent/tools"}, []string{"utilagent/mock", "utilagent/agentkit", "utilagent/builtin"}},
+	{"cmd/ocas", []string{"internal/thirdparty/cli", "protocol", "util", "cas"}, nil},
+	{"cmd/uwf-import-original", []string{"internal/thirdparty/cli", "protocol", "util", "cas"}, nil},
+	{"cmd/uwf-web", []string{"internal/thirdparty/cli", "protocol", "util", "cas", "moderator/workflow", "moderator/workflowdiff", "engine"}, []string{"utilagent/mock"}},
 	{"cmd", []string{"protocol", "utilagent", "remote", "util"}, []string{"cas"}},
-	{"ext/temporal", []string{"protocol", "util", "cas", "remote", "moderator/inputs", "engine"}, nil},
+	{"ext/temporal", []string{"internal/thirdparty/cli", "protocol", "util", "cas", "remote", "moderator/inputs", "engine"}, nil},
 	{"examples/agents/*", []string{"utilagent"}, nil},
 	{"examples/embed", []string{"protocol", "util", "cas", "engine"}, []string{"utilagent/mock"}},
 	{"examples/*", []string{"utilagent"}, nil},
@@ -66,9 +66,11 @@ var onlyIn = map[string][]string{
 	"github.com/santhosh-tekuri/jsonschema/":  nil, // its copy below is linked instead
 	prefix + "internal/thirdparty/jsonschema": {"util/jsonschema", "internal/thirdparty/"},
 	"github.com/goccy/go-yaml":                {"util/"},
-	"github.com/zeebo/xxh3":                   {"cas"},
+	"github.com/zeebo/xxh3":                   nil,
+	prefix + "internal/thirdparty/xxh3":       {"cas", "internal/thirdparty/"},
 	"github.com/klauspost/compress/":          {"cas/bundle", "cas/fsstore", "cas/castest"},
-	"github.com/urfave/cli/":                  {"cmd/", "util/cmdline", "util/cmdreftest", "cas/ocascli", "ext/temporal/uwf-temporal"},
+	"github.com/urfave/cli/":                  nil,
+	prefix + "internal/thirdparty/cli":        {"internal/thirdparty/", "cmd/", "util/cmdline", "util/cmdreftest", "cas/ocascli", "ext/temporal/uwf-temporal"},
 	"go.temporal.io/":                         {"ext/temporal/"},
 	"github.com/jackc/pgx/":                   {"ext/postgres/pgstore", "ext/postgres/internal/pgtest"},
 }
@@ -76,6 +78,8 @@ var onlyIn = map[string][]string{
 // oracles lists which packages may import a third-party one in their tests only, to compare our code with it:
 // the schemas for editors use keywords that our store's dialect lacks, and a copy must equal the original.
 var oracles = map[string][]string{
+	"github.com/urfave/cli/":                 {"internal/thirdparty/cli"},
+	"github.com/zeebo/xxh3":                  {"internal/thirdparty/xxh3"},
 	"github.com/santhosh-tekuri/jsonschema/": {"moderator/workflow", "util/config", "internal/thirdparty/jsonschema"},
 }
 

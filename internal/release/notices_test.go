@@ -35,7 +35,7 @@ func TestNotices(t *testing.T) {
 	for copied := range tree.copies() {
 		require.Contains(t, string(text), "\n"+copied.Path+" "+copied.Version+" (LICENSE")
 		require.Contains(t, string(bill), `"purl": "pkg:golang/`+copied.Path+"@"+copied.Version+`"`)
-		require.Contains(t, read(t, tree.root, "util/go.mod"), copied.Path+" "+copied.Version, "the version that the copy is held to")
+		require.Contains(t, read(t, tree.root, tree.copies()[copied]+"/go.mod"), copied.Path+" "+copied.Version, "the version that the copy is held to")
 	}
 	for _, dep := range own.Deps {
 		require.Equal(t, 1, bytes.Count(text, []byte("\n"+dep.Path+" "+dep.Version+" (LICENSE")), dep.Path)

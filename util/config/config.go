@@ -8,10 +8,7 @@
 package config
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"net/url"
 	"slices"
@@ -27,23 +24,7 @@ import (
 	"github.com/united-workforce/uwf/util/yamlstruct"
 )
 
-// Load reads config.yaml. A missing file is an empty config. All problems are in one *protocol.Error (code
-// invalid) with file, line and a suggestion; its cause is an *InvalidError.
-func Load(ctx context.Context, path string, e env.Env) (protocol.Config, error) {
-	if err := ctx.Err(); err != nil {
-		return protocol.Config{}, err
-	}
-	src, err := ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return protocol.Config{}, nil
-	}
-	if err != nil {
-		return protocol.Config{}, fmt.Errorf("read config: %w", err)
-	}
-	return Parse(src, path, e)
-}
-
-// maxFile bounds config.yaml, in bytes.
+// maxFile bounds config.yaml and .env, in bytes.
 const maxFile = 1 << 20
 
 // ReadFile reads the text of config.yaml, following links.
@@ -51,7 +32,7 @@ func ReadFile(path string) ([]byte, error) {
 	return safeopen.ReadFile(path, maxFile, safeopen.Follow)
 }
 
-// Parse is [Load] for a text; errors contain path.
+// Parse is [Files.Load] for a text; errors contain path.
 func Parse(src []byte, path string, e env.Env) (protocol.Config, error) {
 	c, r := read(src, path, e)
 	if err := r.err(); err != nil {
@@ -85,14 +66,19 @@ func Warnings(src []byte, path string, e env.Env) []protocol.Problem {
 func read(src []byte, path string, e env.Env) (c protocol.Config, r report) {
 	r = report{path: path, src: src}
 	doc, err := yamldoc.Parse(src, yamldoc.Bounds{})
+	c = r.decode(doc, err, e)
+	return c, r
+}
+
+// decode decodes and checks a config, given its document or why it couldn't be parsed.
+func (r *report) decode(doc *yamldoc.Doc, err error, e env.Env) (c protocol.Config) {
 	if err != nil {
 		r.addYAML(err)
-		return c, r
+		return c
 	}
-	d := decoder(&r, e)
-	d.Decode(doc.Root, &c)
-	check(&r, doc.Root, c)
-	return c, r
+	decoder(r, e).Decode(doc.Root, &c)
+	check(r, doc.Root, c)
+	return c
 }
 
 // The scenarios of modelOverrides other than "<workflow>.<role>".

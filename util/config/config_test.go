@@ -58,7 +58,7 @@ func write(t *testing.T, name, text string) string {
 
 func load(t *testing.T, text string, e env.Env) (protocol.Config, error) {
 	t.Helper()
-	return Load(t.Context(), write(t, "config.yaml", text), e)
+	return filesAt(write(t, "config.yaml", text), "").Load(t.Context(), e)
 }
 
 func TestLoad(t *testing.T) {
@@ -85,7 +85,7 @@ func TestLoad(t *testing.T) {
 
 func TestMissingAndEmptyFiles(t *testing.T) {
 	t.Parallel()
-	c, err := Load(t.Context(), filepath.Join(t.TempDir(), "none"), process())
+	c, err := filesAt(filepath.Join(t.TempDir(), "none"), "").Load(t.Context(), process())
 	require.NoError(t, err)
 	require.Equal(t, protocol.Config{}, c)
 	for _, text := range []string{"", "# nothing\n", "providers:\nagents: ~\n", "{}"} {
@@ -166,7 +166,7 @@ func TestLoadIsCancelled(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := Load(ctx, "config.yaml", process())
+	_, err := filesAt("config.yaml", "").Load(ctx, process())
 	require.ErrorIs(t, err, context.Canceled)
 }
 

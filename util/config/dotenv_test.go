@@ -15,7 +15,7 @@ import (
 func TestLoadDotEnv(t *testing.T) {
 	t.Parallel()
 	path := write(t, ".env", "\ufeff# comment\nexport A=from-file\nB='p$1q' # note\nC=\"two\\nlines\"\nD=\nE=${A}-x\nF=a\\$b\nSET=file\nEMPTY=file\n")
-	e, err := LoadDotEnv(path, process("SET=own", "EMPTY="))
+	e, err := filesAt("", path).WithDotEnv(process("SET=own", "EMPTY="))
 	require.NoError(t, err)
 	for name, want := range map[string]string{
 		"A": "from-file", "B": "p$1q", "C": "two\nlines", "D": "", "E": "from-file-x", "F": "a$b",
@@ -25,7 +25,7 @@ func TestLoadDotEnv(t *testing.T) {
 	}
 
 	before := process("A=1")
-	e, err = LoadDotEnv(filepath.Join(t.TempDir(), "none"), before)
+	e, err = filesAt("", filepath.Join(t.TempDir(), "none")).WithDotEnv(before)
 	require.NoError(t, err)
 	require.Equal(t, before, e)
 }
@@ -42,7 +42,7 @@ func TestDotEnvErrorsHoldNoSecret(t *testing.T) {
 		"\x00",
 	} {
 		path := write(t, ".env", text)
-		_, err := LoadDotEnv(path, process())
+		_, err := filesAt("", path).WithDotEnv(process())
 		prosetest.Error(t, err, text)
 		require.NotContains(t, err.Error(), "sk-123")
 		var e *protocol.Error

@@ -12,36 +12,27 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
-	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/util/secret"
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
 
-// Secrets returns all values that must be neither stored nor shown: the values in .env except plain settings,
-// the keys of providers, and from the variables of agents and of e those with a secret's name, with a
-// password in a URL, or passed to commands. It never fails: an unreadable file has no secrets.
-func Secrets(configPath, dotEnvPath string, e env.Env) []string {
+// secretsOf returns the secrets in the variables of e and of .env, and those in a config unless it is nil.
+func secretsOf(e env.Env, dotEnv map[string]string, config *yamldoc.Doc) []string {
 	var found []string
 	for _, kv := range e.Environ {
 		name, value, _ := strings.Cut(kv, "=")
 		found = append(found, secret.OfVariable(name, value)...)
 	}
-	vars, _ := readDotEnvFile(dotEnvPath)
-	for _, name := range keys(vars) {
-		found = append(found, secret.OfDotEnv(name, vars[name])...)
+	for _, name := range keys(dotEnv) {
+		found = append(found, secret.OfDotEnv(name, dotEnv[name])...)
 		if e.Get(name) == "" {
-			e = e.With(name, vars[name])
+			e = e.With(name, dotEnv[name])
 		}
 	}
-	src, err := ReadFile(configPath)
-	if err != nil {
+	if config == nil {
 		return found
 	}
-	doc, err := yamldoc.Parse(src, yamldoc.Bounds{})
-	if err != nil {
-		return found
-	}
-	return append(found, written(doc.Root, e)...)
+	return append(found, written(config.Root, e)...)
 }
 
 // written returns the secrets that a config contains or references.
@@ -130,13 +121,8 @@ func entries(n *yamldoc.Node) map[string]*yamldoc.Node {
 	return m
 }
 
-// maxDotEnv bounds a .env file, in bytes.
-const maxDotEnv = 1 << 20
-
-// LoadDotEnv returns e with the variables of a .env file that e doesn't set; an empty value counts as unset.
-// A missing file changes nothing. Errors contain only the names of variables.
-func LoadDotEnv(path string, e env.Env) (env.Env, error) {
-	vars, err := readDotEnvFile(path)
+// withVariables returns e with the variables of .env that e doesn't set, unless they couldn't be read.
+func withVariables(e env.Env, vars map[string]string, err error) (env.Env, error) {
 	if err != nil {
 		return e, err
 	}
@@ -148,7 +134,7 @@ func LoadDotEnv(path string, e env.Env) (env.Env, error) {
 	return e, nil
 }
 
-// Handed returns a minimal environment for a program: given, and from the variables that [LoadDotEnv] added
+// Handed returns a minimal environment for a program: given, and from the variables that [Files.WithDotEnv] added
 // in with, those that aren't secret, proxies, and those listed in names; a name that ends with * is a prefix.
 func Handed(given []string, with env.Env, names []string) []string {
 	handed := slices.Clone(given)
@@ -166,9 +152,9 @@ func Handed(given []string, with env.Env, names []string) []string {
 	return handed
 }
 
-// readDotEnvFile reads the variables of a .env file; a missing file has none.
-func readDotEnvFile(path string) (map[string]string, error) {
-	src, err := safeopen.ReadFile(path, maxDotEnv, safeopen.Follow)
+// variablesIn returns the variables of a .env file, given its text or why it couldn't be read; a missing file
+// has none.
+func variablesIn(path string, src []byte, err error) (map[string]string, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

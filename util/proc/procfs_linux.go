@@ -310,14 +310,23 @@ func Adopt() bool {
 }
 
 // Children returns the ids of this process's children, including those that have exited but weren't waited
-// for, whose ids therefore can't be reused.
+// for, whose ids therefore can't be reused. It reads /proc only if there is one: the list of children that the
+// kernel offers can omit some while others exit.
 func Children() []int {
+	if !hasChildren() {
+		return nil
+	}
 	pids, err := processes()
 	if err != nil {
 		return nil
 	}
 	self := os.Getpid()
 	return slices.DeleteFunc(pids, func(pid int) bool { return look(pid).parent != self })
+}
+
+// hasChildren asks the kernel without waiting for any child.
+func hasChildren() bool {
+	return !errors.Is(unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT|unix.WALL, nil), unix.ECHILD)
 }
 
 // KillChildren kills all children of this process except those in but, and processes that become its children

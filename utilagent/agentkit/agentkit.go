@@ -125,12 +125,13 @@ func checked(args []string, o Options) error {
 // check prints the agent's report on its program. A problem is an error.
 func check(ctx context.Context, e env.Env, o Options) error {
 	dirs, err := home.Find(e, "", "")
+	files := config.Of(dirs)
 	if err == nil {
-		if e, err = config.LoadDotEnv(dirs.DotEnv(), e); err != nil {
+		if e, err = files.WithDotEnv(e); err != nil {
 			return err
 		}
 	}
-	found := o.Check((&runenv.Run{Env: e, Dirs: dirs}).With(ctx))
+	found := o.Check((&runenv.Run{Env: e, Dirs: dirs, Files: files}).With(ctx))
 	line, err := json.Marshal(found)
 	if err != nil {
 		return err

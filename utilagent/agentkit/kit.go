@@ -56,9 +56,9 @@ func open(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 	if err != nil {
 		return nil, err
 	}
-	given, hidden := e.Environ, &secrets{}
-	hidden.Add(config.Secrets(dirs.Config(), dirs.DotEnv(), e)...)
-	if e, err = config.LoadDotEnv(dirs.DotEnv(), e); err != nil {
+	given, hidden, files := e.Environ, &secrets{}, config.Of(dirs)
+	hidden.Add(files.Secrets(e)...)
+	if e, err = files.WithDotEnv(e); err != nil {
 		return nil, err
 	}
 	store, err := fsstore.Open(ctx, dirs.Store, fsstore.Options{Home: dirs.Home})
@@ -68,7 +68,7 @@ func open(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 	k := &kit{opts: o, inv: inv, engine: isOurs(e, inv), store: store, secrets: hidden, given: given}
 	stderr := hidden.NewWriter(e.Stderr)
 	e.Stderr = stderr
-	k.run = &runenv.Run{Env: e, Dirs: dirs, Secrets: &hidden.Set, Process: inv.process}
+	k.run = &runenv.Run{Env: e, Dirs: dirs, Files: files, Secrets: &hidden.Set, Process: inv.process}
 	k.flush = stderr.Flush
 	k.run.Log = log.New(k.runDir(), &hidden.Set, e.Now)
 	k.batch = cas.NewBatch(store, e.Now)
@@ -154,6 +154,7 @@ func (k *kit) request(b step.Brief) *Request {
 	s := k.session
 	k.role = b.Role
 	k.run.Env = k.run.Env.With(protocol.EnvThread, k.inv.thread).With(protocol.EnvRole, k.inv.role)
+	k.run.First = k.runDir() != ""
 	k.run.Key = cmp.Or(k.runDir(), filepath.Join(k.run.Dirs.Home, string(k.thread.Head)))
 	r := &Request{
 		Thread: k.inv.thread, Role: k.inv.role, Number: b.Parts.Number, Visit: b.Parts.Visit,

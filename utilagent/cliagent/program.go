@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/lazyregexp"
@@ -342,7 +341,7 @@ func (a Adapter) loggedOut(ctx context.Context, path string, around *runenv.Run)
 func hasKey(ctx context.Context, around *runenv.Run, variables []string) bool {
 	names := around.Env.Environ
 	if around.Dirs.Home != "" {
-		c, _ := config.Load(ctx, around.Dirs.Config(), around.Env) // config errors are reported elsewhere
+		c, _ := around.Files.Load(ctx, around.Env) // config errors are reported elsewhere
 		for _, agent := range c.Agents {
 			names = slices.AppendSeq(slices.Clip(names), maps.Keys(agent.Env))
 		}

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"golang.org/x/net/html/charset"
+	"golang.org/x/text/encoding/unicode"
 
 	"github.com/united-workforce/uwf/util/plaintext"
 )
@@ -137,15 +137,12 @@ func (s *source) from(at, most int64) (*bufio.Reader, error) {
 	if _, err := s.f.Seek(at, io.SeekStart); err != nil {
 		return nil, err
 	}
-	text, err := s.encoding.decode(io.LimitReader(s.f, most))
-	if err != nil {
-		return nil, err
-	}
-	r := bufio.NewReaderSize(text, 64<<10)
+	r := bufio.NewReaderSize(s.encoding.decode(io.LimitReader(s.f, most)), 64<<10)
 	if start, _ := r.Peek(len(bom)); at == 0 && string(start) == bom {
-		_, err = r.Discard(len(bom))
+		_, err := r.Discard(len(bom))
+		return r, err
 	}
-	return r, err
+	return r, nil
 }
 
 // page is the part of a file that is shown.
@@ -322,14 +319,14 @@ func encodingOf(start []byte) charEncoding {
 func (e charEncoding) wide() bool { return e == utf16LE || e == utf16BE }
 
 // decode decodes text to UTF-8, keeping the byte order mark.
-func (e charEncoding) decode(r io.Reader) (io.Reader, error) {
+func (e charEncoding) decode(r io.Reader) io.Reader {
 	switch e {
 	case utf16LE:
-		return charset.NewReaderLabel("utf-16le", r)
+		return unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM).NewDecoder().Reader(r)
 	case utf16BE:
-		return charset.NewReaderLabel("utf-16be", r)
+		return unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM).NewDecoder().Reader(r)
 	}
-	return r, nil
+	return r
 }
 
 // note describes what a model cannot see. Edits keep a byte order mark.

@@ -302,7 +302,7 @@ func (c Commands) start(ctx context.Context, w *Workspace, cmd proc.Command, tim
 	cmd.Stdout, cmd.Stderr = write, write
 	began := c.now()
 	var before []int
-	if c.Adopts && cmd.Box == nil {
+	if c.Adopts {
 		before = proc.Children()
 	}
 	child, err := proc.Start(cmd)
@@ -336,7 +336,7 @@ func (c Commands) start(ctx context.Context, w *Workspace, cmd proc.Command, tim
 // endLeft kills the processes that a command left behind. It returns a message about any that could not be
 // killed.
 func (c Commands) endLeft(before []int, mark string) string {
-	if !c.Adopts || before == nil { // the command's children cannot be distinguished from others
+	if !c.Adopts { // the command's children cannot be distinguished from others
 		_, _ = proc.KillMarked(mark) // processes that cannot be killed keep running
 		return ""
 	}

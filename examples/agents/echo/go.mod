@@ -12,15 +12,14 @@ require (
 	github.com/fxamacker/cbor/v2 v2.9.6 // indirect
 	github.com/goccy/go-yaml v1.19.2 // indirect
 	github.com/joho/godotenv v1.5.1 // indirect
-	github.com/klauspost/cpuid/v2 v2.2.10 // indirect
 	github.com/oklog/ulid/v2 v2.1.2 // indirect
 	github.com/united-workforce/uwf/cas v0.1.0 // indirect
 	github.com/united-workforce/uwf/internal/thirdparty/jsonschema v0.1.0 // indirect
+	github.com/united-workforce/uwf/internal/thirdparty/xxh3 v0.1.0 // indirect
 	github.com/united-workforce/uwf/protocol v0.1.0 // indirect
 	github.com/united-workforce/uwf/step v0.1.0 // indirect
 	github.com/united-workforce/uwf/util v0.1.0 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
-	github.com/zeebo/xxh3 v1.1.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/term v0.47.0 // indirect

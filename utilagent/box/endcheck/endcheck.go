@@ -13,11 +13,11 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/rand"
-	"encoding/gob"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"path"
 	"path/filepath"
@@ -25,6 +25,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/fxamacker/cbor/v2"
 
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -224,20 +226,27 @@ func Load(path string, allowed func(path string) bool) (*Before, error) {
 const maxState = 256 << 20
 
 func write(path string, s state) error {
-	var text bytes.Buffer
-	if err := gob.NewEncoder(&text).Encode(s); err != nil {
+	text, err := cbor.Marshal(s)
+	if err != nil {
 		return err
 	}
 	if err := durable.OS().MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	return durable.Replace(durable.OS(), path, text.Bytes(), 0o600)
+	return durable.Replace(durable.OS(), path, text, 0o600)
 }
 
 func read(path string) (s state, err error) {
 	text, err := safeopen.ReadFile(path, maxState, safeopen.NoFollow)
+	if err != nil {
+		return s, err
+	}
+	// File names needn't be UTF-8, and the size of the file bounds the number of entries.
+	mode, err := cbor.DecOptions{
+		UTF8: cbor.UTF8DecodeInvalid, MaxArrayElements: math.MaxInt32, MaxMapPairs: math.MaxInt32,
+	}.DecMode()
 	if err == nil {
-		err = gob.NewDecoder(bytes.NewReader(text)).Decode(&s)
+		err = mode.Unmarshal(text, &s)
 	}
 	return s, err
 }

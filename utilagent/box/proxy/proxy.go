@@ -5,10 +5,8 @@ package proxy
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -259,34 +257,6 @@ func (p *Proxy) establish(c *conn, r io.Reader, q request) io.Reader {
 	p.refused.add(asked, q.port)
 	return nil
 }
-
-// errSeen aborts a handshake after its first message.
-var errSeen = errors.New("the hello was read")
-
-// serverName returns the server name in a TLS client hello, or "", and everything read so far.
-func serverName(r io.Reader) (name string, hello io.Reader, err error) {
-	var seen bytes.Buffer
-	c := tls.Server(listening{Reader: io.TeeReader(r, &seen)}, &tls.Config{
-		GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) {
-			name = h.ServerName
-			return nil, errSeen
-		},
-	})
-	if err := c.Handshake(); !errors.Is(err, errSeen) {
-		return "", nil, cmp.Or(err, errors.New("no TLS hello"))
-	}
-	return name, &seen, nil
-}
-
-// listening is a read-only connection.
-type listening struct {
-	net.Conn
-	io.Reader
-}
-
-func (l listening) Read(b []byte) (int, error)  { return l.Reader.Read(b) }
-func (l listening) Write(b []byte) (int, error) { return len(b), nil }
-func (l listening) Close() error                { return nil }
 
 // tunnel copies in both directions. When one side closes its half, the other half stays open.
 func tunnel(c *conn, r io.Reader, up *conn) {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -44,6 +45,22 @@ func records(hello []byte, size int) []byte {
 	return out
 }
 
+// sni returns a server name extension.
+func sni(name string) string {
+	n := byte(len(name))
+	return "\x00\x00\x00" + string([]byte{n + 5}) + "\x00" + string([]byte{n + 3}) + "\x00\x00" + string([]byte{n}) + name
+}
+
+// handmade returns a hello with these extensions, of less than 100 bytes.
+func handmade(extensions string) string {
+	message := "\x03\x03" + strings.Repeat("r", 32) + "\x00" + "\x00\x02\x13\x01" + "\x01\x00"
+	if extensions != "" {
+		message += "\x00" + string([]byte{byte(len(extensions))}) + extensions
+	}
+	n := byte(len(message))
+	return "\x16\x03\x01\x00" + string([]byte{n + 4}) + "\x01\x00\x00" + string([]byte{n}) + message
+}
+
 func TestServerName(t *testing.T) {
 	t.Parallel()
 	real := hello(t, "api.example.com")
@@ -56,6 +73,15 @@ func TestServerName(t *testing.T) {
 		{"without-a-name", string(hello(t, "")), "", true},
 		{"records-of-some-bytes", string(records(real, 100)), "api.example.com", true},
 		{"cut", string(real[:len(real)-1]), "", false},
+		{"more-in-the-record", string(records(append(slices.Clone(real), 0), 1<<14)), "", false},
+		{"empty-record", "\x16\x03\x01\x00\x00" + string(real), "", false},
+		{"no-extensions", handmade(""), "", true},
+		{"handmade", handmade(sni("a.test")), "a.test", true},
+		{"two-names", handmade(sni("a.test") + sni("b.test")), "", false},
+		{"trailing-dot", handmade(sni("a.test.")), "", false},
+		{"empty-name", handmade(sni("")), "", false},
+		{"cut-extension", handmade(sni("a.test")[:8]), "", false},
+		{"two-names-in-a-list", handmade("\x00\x00\x00\x0c\x00\x0a\x00\x00\x02aa\x00\x00\x02bb"), "", false},
 		{"an-alert", "\x15\x03\x01\x00\x02\x01\x00", "", false},
 		{"SSL-2", "\x80\x2e\x01\x00\x02" + strings.Repeat("\x00", 44), "", false},
 		{"plain-text", "GET / HTTP/1.1\r\n\r\n", "", false},

@@ -20,10 +20,11 @@ import (
 // Extractor answers a prompt with JSON text; llm.Extractor is one.
 type Extractor func(ctx context.Context, m config.Endpoint, system, user string, schema any) (string, protocol.Usage, error)
 
-// Run is the environment of one run. For a check, only Env and Dirs are set.
+// Run is the environment of one run. For a check, only Env, Dirs and Files are set.
 type Run struct {
 	Env     env.Env // includes .env; programs of other vendors get Request.Environ
 	Dirs    home.Dirs
+	Files   *config.Files
 	Secrets *secret.Set // hidden in everything that is stored and printed
 	Log     *log.Logger // in the run directory; discards if the run was started by hand
 
@@ -42,6 +43,8 @@ type Run struct {
 	Key string
 	// Process means that the agent is this process, and may adopt orphans.
 	Process bool
+	// First means that no process of an earlier try of the step is running: the engine has killed them.
+	First bool
 
 	loaded *protocol.Config
 	atEnd  []func()
@@ -68,7 +71,7 @@ func Of(ctx context.Context) *Run {
 // one.
 func (r *Run) Config(ctx context.Context) (protocol.Config, error) {
 	if r.loaded == nil {
-		c, err := config.Load(ctx, r.Dirs.Config(), r.Env)
+		c, err := r.Files.Load(ctx, r.Env)
 		if err == nil {
 			c, err = config.WithProject(c, r.Env.Get(protocol.EnvProject))
 		}
@@ -105,9 +108,10 @@ func (r *Run) End() {
 	r.atEnd = nil
 }
 
-// Mark returns an environment entry for processes that may outlive the agent. It kills processes that still
-// carry the mark of a killed try, since they would interfere with this one, and registers killing those that
-// carry it when the step ends. Only Linux shows which processes carry it.
+// Mark returns an environment entry for processes that may outlive the agent. If this is not the first try, it
+// kills processes that carry the mark of a killed one, since they would interfere. It registers killing those
+// that the step leaves behind: our descendants, or where we can't adopt them those that carry the mark. Finding
+// marks reads all processes of the machine. Only Linux shows which processes carry it.
 func (r *Run) Mark() string {
 	entry := protocol.EnvStartedFor + "=" + r.Key
 	r.adopt()
@@ -115,12 +119,16 @@ func (r *Run) Mark() string {
 		return entry // also set if a marked process started us, which must not be killed
 	}
 	r.marks = true
-	n, err := proc.KillMarked(entry)
-	r.warnKilled(n, err, "killed, still running from an interrupted attempt")
-	r.AtEnd(func() {
+	if !r.First {
 		n, err := proc.KillMarked(entry)
-		r.warnKilled(n, err, "killed at the end of the step")
-	})
+		r.warnKilled(n, err, "killed, still running from an interrupted attempt")
+	}
+	if !r.adopts {
+		r.AtEnd(func() {
+			n, err := proc.KillMarked(entry)
+			r.warnKilled(n, err, "killed at the end of the step")
+		})
+	}
 	return entry
 }
 

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	ucli "github.com/urfave/cli/v2"
+	ucli "github.com/united-workforce/uwf/internal/thirdparty/cli"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsstore"
@@ -80,6 +80,7 @@ type App struct {
 	diagnose   sync.Once
 	diagnosis  box.Diagnosis // of this machine, filled on first use
 	catalog    *catalog.Catalog
+	files      *config.Files
 	FS         *fsstore.Store
 	Heads      *fileheads.Heads
 	CAS        *ocascli.CLI // commands of the store
@@ -215,7 +216,7 @@ func (a *App) Engine(ctx context.Context, show func(engine.Event)) (*engine.Engi
 	}
 	with := &engine.Engine{
 		Reader: status.Reader{
-			Dirs: dirs, FS: durable.OS(), Store: s, Heads: x,
+			Dirs: dirs, FS: durable.OS(), Store: s, Heads: x, Files: a.filesOf(dirs),
 			Warn:  func(text string) { a.warnOnce(plaintext.Line(text)) },
 			Hints: func(why ...protocol.Reason) []string { return hints.Of(a.WorksAt, why...) },
 		},
@@ -291,7 +292,18 @@ func (a *App) Secrets() *secret.Set {
 	if err != nil {
 		return secret.NewSet()
 	}
-	return secret.NewSet(config.Secrets(dirs.Config(), dirs.DotEnv(), a.Env)...)
+	return secret.NewSet(a.filesOf(dirs).Secrets(a.Env)...)
+}
+
+// filesOf returns the settings of the home.
+func (a *App) filesOf(dirs home.Dirs) *config.Files {
+	if a.Bundle != nil {
+		return config.Of(dirs)
+	}
+	if a.files == nil {
+		a.files = config.Of(dirs)
+	}
+	return a.files
 }
 
 // Width returns the width of the terminal for results, or 0 if there is none.

@@ -167,13 +167,13 @@ func installing(command string) string {
 
 // readConfig checks config.yaml and .env. If the config is unreadable, checks that need it are skipped.
 func (x *examination) readConfig(ctx context.Context) {
-	path := x.Dirs.Config()
-	if e, err := config.LoadDotEnv(x.Dirs.DotEnv(), x.Env); err != nil {
+	path, files := x.Dirs.Config(), config.Of(x.Dirs)
+	if e, err := files.WithDotEnv(x.Env); err != nil {
 		x.problem("config", "correct "+x.Dirs.DotEnv(), "%v", err)
 	} else {
 		x.Env = e
 	}
-	c, err := config.Load(ctx, path, x.Env)
+	c, err := files.Load(ctx, x.Env)
 	if err != nil {
 		x.broken(err)
 		return

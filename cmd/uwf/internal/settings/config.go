@@ -18,7 +18,7 @@ import (
 	"syscall"
 	"time"
 
-	ucli "github.com/urfave/cli/v2"
+	ucli "github.com/united-workforce/uwf/internal/thirdparty/cli"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
@@ -85,7 +85,7 @@ func (a Commands) rawConfig(ctx context.Context) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := config.Load(ctx, dirs.Config(), a.Env); err != nil {
+	if _, err := config.Of(dirs).Load(ctx, a.Env); err != nil {
 		a.Messagef("uwf: warning: invalid config: %v", err)
 	}
 	for _, p := range config.Warnings(src, dirs.Config(), a.Env) {
@@ -239,7 +239,7 @@ func (a Commands) configShow(ctx context.Context, c *ucli.Context, e *engine.Eng
 	if !c.Bool("origin") {
 		return a.Print(shown, func(w *term.Page) { flatText(w, "", shown) })
 	}
-	own, err := config.Load(ctx, e.Reader.Dirs.Config(), e.Reader.Env)
+	own, err := e.Reader.Files.Load(ctx, e.Reader.Env)
 	if err != nil {
 		return err
 	}

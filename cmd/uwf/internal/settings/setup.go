@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	ucli "github.com/urfave/cli/v2"
+	ucli "github.com/united-workforce/uwf/internal/thirdparty/cli"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/prune"
@@ -105,7 +105,7 @@ func (a Commands) setup(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	saved, err := config.Load(ctx, s.Dirs.Config(), s.Env)
+	saved, err := config.Of(s.Dirs).Load(ctx, s.Env)
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (a Commands) newSetup() (*setup.Setup, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := config.LoadDotEnv(dirs.DotEnv(), a.Env)
+	e, err := config.Of(dirs).WithDotEnv(a.Env)
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +188,7 @@ func (a Commands) notInstalled(alias string, installed []string) {
 
 // setupThere shows the existing configuration.
 func (a Commands) setupThere(ctx context.Context, s *setup.Setup) {
-	c, err := config.Load(ctx, s.Dirs.Config(), s.Env)
+	c, err := config.Of(s.Dirs).Load(ctx, s.Env)
 	if err != nil || c.DefaultAgent == "" {
 		return
 	}

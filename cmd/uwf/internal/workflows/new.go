@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	ucli "github.com/urfave/cli/v2"
+	ucli "github.com/united-workforce/uwf/internal/thirdparty/cli"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/subagents"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/templates"
