@@ -17,6 +17,7 @@ require (
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
+	github.com/klauspost/compress v1.20.1 // indirect
 	github.com/oklog/ulid/v2 v2.1.2 // indirect
 	github.com/united-workforce/uwf/internal/thirdparty/jsonschema v0.1.0 // indirect
 	github.com/united-workforce/uwf/internal/thirdparty/xxh3 v0.1.0 // indirect

@@ -10,6 +10,7 @@ require (
 )
 
 require (
+	github.com/klauspost/compress v1.20.1 // indirect
 	github.com/united-workforce/uwf/internal/thirdparty/jsonschema v0.1.0 // indirect
 	golang.org/x/term v0.47.0 // indirect
 )
