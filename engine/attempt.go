@@ -194,7 +194,7 @@ func (a *attempt) tidy() {
 // endAgents kills the processes that agents started for the thread.
 func (a *attempt) endAgents() {
 	if a.reader.Env.Get(protocol.EnvStartedFor) == a.dir.Path {
-		return // this process is one of them
+		return // an agent started this process
 	}
 	n, err := proc.KillMarked(protocol.EnvStartedFor + "=" + a.dir.Path)
 	if n > 0 {

@@ -60,7 +60,7 @@ type Reader struct {
 	// Hints, if not nil, returns the front end's hints for reasons. It must be safe for concurrent use.
 	Hints func(...protocol.Reason) []string
 
-	// lists means that threads are only listed: what an agent would get is not rendered.
+	// lists means that threads are only listed: prompts for agents are not rendered.
 	lists bool
 	// ran holds the threads that have a run directory; nil if unknown.
 	ran map[string]bool

@@ -37,7 +37,7 @@ func (r Repo) SeedIndex(s Spec) error {
 	if err := copyFile(r.Index, s.Index, info.ModTime()); err != nil {
 		return err
 	}
-	// Git would ignore changes of files with flags. A sparse checkout needs the flags; git clears those of files
+	// Git would ignore changes of files with flags. A sparse checkout needs the flags; git clears the flags of files
 	// that exist.
 	index, err := safeopen.ReadFile(s.Index, gitindex.MaxBytes, safeopen.NoFollow)
 	if _, sparse := r.key("core.sparsecheckout"); sparse && err == nil {

@@ -34,7 +34,7 @@ const recent = 20 * time.Millisecond
 const maxEmpty = 1000
 
 // still returns a digest of what git's look at a work tree depends on, and the directories with files in the index;
-// empty are others that git looks into. ok is false if a digest doesn't tell enough, or something has changed after
+// empty are others that git looks into. ok is false if a digest isn't enough, or something has changed after
 // a time, unless that is zero.
 func still(environ []string, s Spec, empty []string, after time.Time) (digest string, dirs map[string]bool, ok bool) {
 	index, err := safeopen.ReadFile(s.Index, gitindex.MaxBytes, safeopen.NoFollow)
@@ -94,7 +94,7 @@ func keepsTimes(dir string) bool {
 	return syscall.Statfs(dir, &fs) == nil && slices.Contains(known, uint32(fs.Type)) // ext4, XFS, Btrfs, tmpfs, overlay, F2FS, ZFS, bcachefs
 }
 
-// rulesOf returns the files outside of the work tree that tell git what to ignore.
+// rulesOf returns the files outside of the work tree with rules for ignored files.
 func rulesOf(environ []string, s Spec) []string {
 	e := env.Env{Environ: environ}
 	excludes := filepath.Join(e.Get("HOME"), ".config", "git", "ignore")

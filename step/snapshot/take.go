@@ -43,7 +43,7 @@ func Take(ctx context.Context, e env.Env, s Spec) (Taken, error) {
 	return taken, err
 }
 
-// take takes a snapshot. before is the tree of s.Parent, s.Tree that of the index. Git doesn't run if nothing it
+// take takes a snapshot. before is the tree of s.Parent, s.Tree the tree of the index. Git doesn't run if nothing it
 // looked at has changed.
 func take(ctx context.Context, g git, s Spec, before protocol.Tree, now time.Time) (taken Taken, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errWaits)

@@ -115,7 +115,7 @@ func NewBranch(names string, build func() *ucli.Command) Branch {
 	return Branch{strings.Fields(names), build}
 }
 
-// Branches builds the branches that have one of the words as a name, or all if there are no words, and lists
+// Branches builds the branches whose names include a word, or all if there are no words, and lists
 // them under a heading in the help.
 func Branches(words []string, heading string, branches ...Branch) []*ucli.Command {
 	var built []*ucli.Command

@@ -168,7 +168,7 @@ func (a commands) rootFor(args []string) *ucli.App {
 	return a.root()
 }
 
-// root returns the command tree, in the order of help, or the branches that have one of the words as a name.
+// root returns the command tree, in the order of help, or the branches whose names include a word of the command line.
 func (a commands) root(words ...string) *ucli.App {
 	thread, remote, set := threads.Commands{App: a.App}, remotes.Commands{App: a.App}, settings.Commands{App: a.App}
 	on := cmdline.NewBranch

@@ -32,7 +32,7 @@ func TestEveryCommandHasAGroup(t *testing.T) {
 	})
 }
 
-// The branches of the root and of thread are named as the commands that they build, so that a command line finds
+// The branches of the root and of thread have the names of the commands that they build, so a command line finds
 // its command in the part of the tree that it asks for.
 func TestOnlyTheAskedBranchIsBuilt(t *testing.T) {
 	t.Parallel()

@@ -29,7 +29,7 @@ import (
 // Commands provides the commands of this package.
 type Commands struct{ *app.App }
 
-// Command returns the command uwf thread: with all commands, or with those that have one of the words as a name.
+// Command returns the command uwf thread: with all commands, or with those whose names include a word.
 func (a Commands) Command(words ...string) *ucli.Command {
 	step, bundle := steps.Commands{App: a.App}, bundles.Commands{App: a.App}
 	on := cmdline.NewBranch
