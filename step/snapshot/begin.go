@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
@@ -40,11 +39,15 @@ func (r Repo) SeedIndex(s Spec) error {
 	// Git would ignore changes of files with flags. A sparse checkout needs the flags; git clears the flags of files
 	// that exist.
 	index, err := safeopen.ReadFile(s.Index, gitindex.MaxBytes, safeopen.NoFollow)
+	split, _ := filepath.Glob(filepath.Join(r.Dir, "sharedindex.*"))
 	if _, sparse := r.key("core.sparsecheckout"); sparse && err == nil {
-		return nil
+		if len(split) > 0 {
+			err = errors.Join(&RefusedError{Dir: r.Index, Reason: "is a split index"}, os.Remove(s.Index))
+		}
+		return err
 	}
 	entries, ok := gitindex.All(index)
-	if err != nil || !ok || slices.ContainsFunc(entries, func(e gitindex.Entry) bool { return e.Passed != "" }) {
+	if err != nil || !ok || len(split) > 0 || slices.ContainsFunc(entries, func(e gitindex.Entry) bool { return e.Passed != "" }) {
 		return errors.Join(err, os.Remove(s.Index)) // git reads all files
 	}
 	return nil
@@ -117,16 +120,16 @@ func beginStep(ctx context.Context, e env.Env, r Repo, s *Spec,
 	if rescued, err = Finish(ctx, e, *s, record); err != nil {
 		return taken, rescued, err
 	}
-	taken, err = begin(ctx, g, *s, before, e.Now())
+	taken, err = begin(ctx, g, *s, before)
 	if err != nil && !errors.Is(err, errWaits) && ctx.Err() == nil { // new objects of the user, or a damaged index
 		if err := r.Seed(ctx, s.Git, true); err != nil {
 			return taken, rescued, err
 		}
-		if taken, err = begin(ctx, g, *s, before, e.Now()); err != nil && ctx.Err() == nil {
+		if taken, err = begin(ctx, g, *s, before); err != nil && ctx.Err() == nil {
 			if _, sparse := r.key("core.sparsecheckout"); !sparse {
 				err = os.Remove(s.Index)
 				if err == nil || errors.Is(err, fs.ErrNotExist) {
-					taken, err = begin(ctx, g, *s, before, e.Now())
+					taken, err = begin(ctx, g, *s, before)
 				}
 			}
 		}
@@ -154,10 +157,10 @@ func (r Repo) Resume(s *Spec, tree protocol.Tree) bool {
 }
 
 // begin takes a snapshot; before is the tree of the previous one.
-func begin(ctx context.Context, g git, s Spec, before protocol.Tree, now time.Time) (Taken, error) {
+func begin(ctx context.Context, g git, s Spec, before protocol.Tree) (Taken, error) {
 	s.Tree = ""
 	if n := recall(s.Index); n.Index != "" && n.Index == checksum(s.Index) {
 		s.Tree = n.Tree
 	}
-	return take(ctx, g, s, before, now)
+	return take(ctx, g, s, before)
 }

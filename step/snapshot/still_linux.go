@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -146,9 +147,27 @@ func (g git) emptyDirs(ctx context.Context, s Spec, dirs map[string]bool) (empty
 	return empty, true
 }
 
-// stands adds what git's look depended on to a note, if nothing has changed since shortly before the look.
-func (n *indexNote) stands(ctx context.Context, g git, s Spec, known indexNote, now time.Time) {
-	began := now.Add(-recent)
+// fileTime returns the time that the file system gives to a change now, or zero if that is unknown.
+func fileTime(index string) (now time.Time) {
+	f, err := os.CreateTemp(filepath.Dir(index), ".uwf-*.tmp")
+	if err != nil {
+		return now
+	}
+	if info, err := f.Stat(); err == nil {
+		now = info.ModTime()
+	}
+	if errors.Join(f.Close(), os.Remove(f.Name())) != nil {
+		return time.Time{}
+	}
+	return now
+}
+
+// stands adds what git's look depended on to a note, if nothing has changed since shortly before the look began.
+func (n *indexNote) stands(ctx context.Context, g git, s Spec, known indexNote, began time.Time) {
+	if began.IsZero() {
+		return
+	}
+	began = began.Add(-recent)
 	digest, dirs, ok := still(g.env, s, known.Empty, began)
 	if !ok {
 		return

@@ -12,4 +12,6 @@ func still([]string, Spec, []string, time.Time) (string, map[string]bool, bool) 
 	return "", nil, false
 }
 
+func fileTime(string) time.Time { return time.Time{} }
+
 func (n *indexNote) stands(context.Context, git, Spec, indexNote, time.Time) {}

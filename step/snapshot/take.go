@@ -35,17 +35,17 @@ const (
 func Take(ctx context.Context, e env.Env, s Spec) (Taken, error) {
 	g := of(e.Environ, s)
 	before := s.Tree
-	taken, err := take(ctx, g, s, before, e.Now())
+	taken, err := take(ctx, g, s, before)
 	if err != nil && ctx.Err() == nil && !errors.Is(err, errWaits) {
 		s.Tree = "" // the content of the index is now unknown
-		taken, err = take(ctx, g, s, before, e.Now())
+		taken, err = take(ctx, g, s, before)
 	}
 	return taken, err
 }
 
 // take takes a snapshot. before is the tree of s.Parent, s.Tree the tree of the index. Git doesn't run if nothing it
 // looked at has changed.
-func take(ctx context.Context, g git, s Spec, before protocol.Tree, now time.Time) (taken Taken, err error) {
+func take(ctx context.Context, g git, s Spec, before protocol.Tree) (taken Taken, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errWaits)
 	defer cancel()
 	if err := os.Remove(s.Index + lockSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -58,6 +58,7 @@ func take(ctx context.Context, g git, s Spec, before protocol.Tree, now time.Tim
 			return Taken{Tree: s.Tree}, nil
 		}
 	}
+	began := fileTime(s.Index)
 	found, err := list(ctx, g, s)
 	if err != nil {
 		return Taken{}, err
@@ -83,7 +84,7 @@ func take(ctx context.Context, g git, s Spec, before protocol.Tree, now time.Tim
 	}
 	n.Index = checksum(s.Index)
 	if len(found.left)+found.more == 0 && !found.conflicted {
-		n.stands(ctx, g, s, known, now)
+		n.stands(ctx, g, s, known, began)
 	}
 	if reflect.DeepEqual(n, known) {
 		return taken, nil
