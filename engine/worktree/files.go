@@ -250,7 +250,7 @@ func (e Keeper) cleanUnowned(ctx context.Context, id, path string) (stays string
 	if err != nil {
 		return "", err
 	}
-	only, err := Inspect(ctx, repo, "", changed, nil)
+	only, err := Inspect(ctx, e.Env, repo, "", changed, nil)
 	if err != nil || !only.None() {
 		return has(only), err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,17 +16,17 @@ import (
 	"github.com/united-workforce/uwf/engine/internal/cwd"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/snapshot"
+	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/gitdir"
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // Unsaved lists the contents of a worktree that exist nowhere else. Check it before you remove a worktree.
-// Ignored files don't count, but each repository within the worktree does, because it can hold work in more ways
-// than are worth looking for.
+// Ignored files don't count, except repositories with work in them.
 type Unsaved struct {
 	Files        []string // uncommitted files
 	Left         []string // files that snapshots omit
-	Submodules   []string // checked-out submodules
+	Submodules   []string // submodules with uncommitted files, unreachable commits or a changed commit
 	Repositories []string
 	Commits      []string // commits that no remaining ref reaches: short hash and subject
 	Operation    string   // unfinished git operation
@@ -36,7 +37,8 @@ func (u Unsaved) None() bool { return u.String() == "" }
 
 // String lists each kind with its first paths.
 func (u Unsaved) String() string {
-	kinds := []string{"uncommitted files", "files in no snapshot", "submodules", "repositories", "commits on no branch"}
+	kinds := []string{"uncommitted files", "files in no snapshot", "work in submodules",
+		"repositories", "commits on no branch"}
 	var found []string
 	for i, paths := range [][]string{u.Files, u.Left, u.Submodules, u.Repositories, u.Commits} {
 		if len(paths) > 0 {
@@ -52,119 +54,220 @@ func (u Unsaved) String() string {
 // Limits of an inspection.
 const (
 	maxWalked = 2_000_000 // files; far more than a large worktree has
+	maxWithin = 500       // repositories; each takes a few git processes
 	maxReflog = 16 << 20  // bytes
+	maxRefs   = 1 << 20   // bytes
 	maxNamed  = 6         // commits; one more than the number shown
 )
 
+// inspection is an inspection in progress.
+type inspection struct {
+	snapshot.Repo
+	env    env.Env
+	base   string   // initial commit of the worktree; "" if unknown
+	trees  []string // paths of nested repositories
+	stores []string // git directories of submodules whose work trees were not found yet
+	unseen []string // unreadable directories
+	links  []string // paths of submodules
+}
+
+// work is the state of a work tree according to git.
+type work struct {
+	files     []string // files that differ from the newest commit
+	unseen    []string // directories that git doesn't list
+	commits   []string // commits that no remaining ref reaches
+	operation string
+}
+
 // Inspect finds what exists only in a work tree. edited are files whose state is saved nowhere else, and left
 // are paths that snapshots omit. base is the work tree's initial commit; "" if unknown.
-func Inspect(ctx context.Context, r snapshot.Repo, base string, edited, left []string) (u Unsaved, err error) {
-	within, unseen, err := repositories(ctx, r.Root)
+func Inspect(ctx context.Context, e env.Env, r snapshot.Repo, base string, edited, left []string) (u Unsaved, err error) {
+	in := &inspection{Repo: r, env: e, base: base}
+	modules := filepath.Join(r.Dir, "modules")
+	for _, root := range []string{r.Root, modules} {
+		if err := in.walk(ctx, root); err != nil {
+			return u, err
+		}
+	}
+	slices.Sort(in.trees) // outer ones first
+	own, err := in.look(ctx, r, "")
 	if err != nil {
 		return u, err
 	}
-	links, err := gitlinks(ctx, r)
-	if err != nil {
-		return u, err
-	}
-	for _, at := range within {
-		if slices.Contains(links, at) {
+	u.Commits, u.Operation = own.commits, own.operation
+	left = slices.Concat(own.unseen, in.unseen, left)
+	within := map[string]bool{}
+	add := func(at string, has, submodule bool) {
+		within[at] = true
+		switch has = has || slices.Contains(left, at) || slices.Contains(edited, at); {
+		case has && submodule:
 			u.Submodules = append(u.Submodules, at)
-		} else {
+		case has:
 			u.Repositories = append(u.Repositories, at)
 		}
 	}
-	stores, err := os.ReadDir(filepath.Join(r.Dir, "modules")) // of submodules, also of those no longer checked out
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return u, err
-	}
-	for _, store := range stores {
-		if at := store.Name(); !slices.Contains(u.Submodules, at) {
-			u.Submodules = append(u.Submodules, at)
+	for _, at := range in.trees {
+		submodule := slices.Contains(in.links, at)
+		repo, err := snapshot.Find(ctx, e, filepath.Join(r.Root, filepath.FromSlash(at)))
+		if err != nil {
+			add(at, true, submodule) // git cannot read it, so assume that it has work
+			continue
 		}
-	}
-	for _, at := range links { // git and snapshots overlook files in place of a submodule
-		if files, err := os.ReadDir(filepath.Join(r.Root, filepath.FromSlash(at))); err == nil && len(files) > 0 {
-			unseen = append(unseen, at)
+		in.stores = slices.DeleteFunc(in.stores, func(store string) bool { return store == repo.Dir })
+		w, err := in.look(ctx, repo, at)
+		if err != nil {
+			return u, err
 		}
+		if w.files, err = repo.Status(ctx); err != nil {
+			return u, err
+		}
+		add(at, w.operation != "" || len(w.files)+len(w.unseen)+len(w.commits) > 0, submodule)
 	}
-	u.Operation = r.Unfinished()
-	if u.Commits, err = unreached(ctx, r, base); err != nil {
-		return u, err
+	for _, store := range in.stores { // submodules that are no longer checked out
+		from := modules
+		if !strings.HasPrefix(store, modules) { // it belongs to a nested repository
+			from = in.Root
+		}
+		at := strings.NewReplacer("/.git/modules/", "/", "/modules/", "/").Replace(below(from, store))
+		commits, err := in.unreached(ctx, snapshot.Repo{Dir: store, Common: store}, at)
+		add(at, err != nil || len(commits) > 0, true)
 	}
-	isWithin := func(path string) bool { return slices.Contains(within, path) }
-	left = slices.Concat(unseen, left)
+	isWithin := func(path string) bool { return within[path] }
 	slices.Sort(left)
 	u.Files, u.Left = slices.DeleteFunc(edited, isWithin), slices.Compact(slices.DeleteFunc(left, isWithin))
 	return u, ctx.Err()
 }
 
-// repositories returns the paths of the repositories below a directory, except those in other repositories, and
-// the paths that can't be read.
-func repositories(ctx context.Context, root string) (within, unseen []string, err error) {
+// below returns the path of a file relative to a directory, with slashes.
+func below(dir, file string) string {
+	return filepath.ToSlash(strings.TrimPrefix(file[len(dir):], string(filepath.Separator)))
+}
+
+// walk finds the repositories below a directory.
+func (in *inspection) walk(ctx context.Context, root string) error {
 	n := 0
-	err = filepath.WalkDir(root, func(at string, d fs.DirEntry, err error) error {
+	return filepath.WalkDir(root, func(at string, d fs.DirEntry, err error) error {
 		rel, relErr := filepath.Rel(root, at)
-		rel = filepath.ToSlash(rel)
+		dir := filepath.Dir(at)
 		switch n++; {
 		case ctx.Err() != nil || relErr != nil:
 			return errors.Join(ctx.Err(), relErr)
-		case n > maxWalked:
-			return &snapshot.RefusedError{Dir: root, Reason: fmt.Sprintf("has more than %d files", maxWalked)}
+		case n > maxWalked || len(in.trees)+len(in.stores) > maxWithin:
+			return &snapshot.RefusedError{Dir: root, Reason: fmt.Sprintf("has more than %d files or %d repositories",
+				maxWalked, maxWithin)}
 		case err != nil && !isGone(at):
-			unseen = append(unseen, rel)
-		case rel == ".git":
-			if d.IsDir() {
-				return fs.SkipDir
+			in.unseen = append(in.unseen, filepath.ToSlash(rel))
+		case err != nil:
+			return nil
+		case rel == ".git": // the work tree's own
+		case d.Name() == ".git":
+			if git, _, ok := gitdir.Dirs(dir); ok && !isGone(filepath.Join(git, "HEAD")) { // it really is a git directory
+				in.trees = append(in.trees, path.Dir(filepath.ToSlash(rel)))
 			}
-		case err == nil && rel != "." && d.IsDir():
-			if git, _, ok := gitdir.Dirs(at); ok && !isGone(filepath.Join(git, "HEAD")) { // it really is a git directory
-				within = append(within, rel)
-				return fs.SkipDir
+			if !d.IsDir() {
+				return nil
 			}
+			if err := in.walk(ctx, filepath.Join(at, "modules")); err != nil {
+				return err
+			}
+		case root != in.Root && d.Name() == "HEAD" && !d.IsDir() && !isGone(filepath.Join(dir, "objects")):
+			in.stores = append(in.stores, dir)
+		}
+		if d != nil && d.IsDir() && (d.Name() == ".git" || root != in.Root && d.Name() == "objects") {
+			return fs.SkipDir
 		}
 		return nil
 	})
-	return within, unseen, err
 }
 
-// gitlinks returns the submodules in a repository's index or newest commit.
-func gitlinks(ctx context.Context, r snapshot.Repo) (links []string, err error) {
-	out, err := r.Query(ctx, r.Dir, nil, "ls-files", "-s", "-z")
+// look inspects the work tree at a path.
+func (in *inspection) look(ctx context.Context, r snapshot.Repo, at string) (w work, err error) {
+	if w.unseen, err = in.gitlinks(ctx, r, at); err != nil {
+		return w, err
+	}
+	w.operation = r.Unfinished()
+	w.commits, err = in.unreached(ctx, r, at)
+	return w, err
+}
+
+// gitlinks records the submodules in a repository's index or newest commit. It returns those that are not
+// checked out but contain files anyway, because git and snapshots overlook them.
+func (in *inspection) gitlinks(ctx context.Context, r snapshot.Repo, at string) (unseen []string, err error) {
+	out, err := in.Query(ctx, r.Dir, nil, "ls-files", "-s", "-z")
 	if err == nil && r.Head != "" {
 		var tree []byte
-		tree, err = r.Query(ctx, r.Dir, nil, "ls-tree", "-r", "-z", r.Head)
+		tree, err = in.Query(ctx, r.Dir, nil, "ls-tree", "-r", "-z", r.Head)
 		out = append(out, tree...)
 	}
 	for entry := range strings.SplitSeq(string(out), "\x00") {
 		meta, name, _ := strings.Cut(entry, "\t")
-		if strings.HasPrefix(meta, snapshot.Gitlink) && !slices.Contains(links, name) {
-			links = append(links, name)
+		if !strings.HasPrefix(meta, snapshot.Gitlink) {
+			continue
+		}
+		in.links = append(in.links, path.Join(at, name))
+		dir := filepath.Join(r.Root, filepath.FromSlash(name))
+		if within, err := os.ReadDir(dir); err == nil && len(within) > 0 && !slices.Contains(in.trees, path.Join(at, name)) {
+			unseen = append(unseen, path.Join(at, name))
 		}
 	}
-	return links, err
+	return unseen, err
 }
 
-// unreached returns the commits made in a work tree that no ref reaches once its own refs are gone, except its
-// initial commit.
-func unreached(ctx context.Context, r snapshot.Repo, base string) ([]string, error) {
+// goes reports whether a git directory is removed together with the worktree.
+func (in *inspection) goes(dir string) bool {
+	return slices.ContainsFunc([]string{in.Root, in.Dir}, func(of string) bool {
+		rel, err := filepath.Rel(of, dir)
+		return err == nil && filepath.IsLocal(rel) && of != in.Common
+	})
+}
+
+// unreached returns the commits made in a work tree that no remaining ref reaches. If the whole repository is
+// removed, fetched commits are still at the remote, and so are the initial commit and the one recorded for a
+// submodule.
+func (in *inspection) unreached(ctx context.Context, r snapshot.Repo, at string) ([]string, error) {
 	been, without, err := leftBehind(r)
 	if err != nil {
 		return nil, err
 	}
-	own, err := r.Query(ctx, r.Dir, nil, "for-each-ref", "--format=%(objectname)", "refs/worktree")
+	own, err := in.Query(ctx, r.Dir, nil, "for-each-ref", "--format=%(objectname)", "refs/worktree")
 	if err != nil {
 		return nil, err
 	}
+	known := []byte(in.base)
+	if in.base != "" && at != "" {
+		// If this fails, it is not a submodule.
+		known, _ = in.Query(ctx, in.Dir, nil, "rev-parse", "-q", "--verify", "--end-of-options", in.base+":"+at)
+	}
+	args := []string{"rev-list", "--ignore-missing", fmt.Sprint("--max-count=", maxNamed), "--oneline", "--stdin"}
+	git := r.Common // excludes the refs of the work tree
+	if in.goes(r.Common) {
+		git, without = r.Dir, append(without, packedTags(r)...)
+		args = append(args, "--all", "--not", "--remotes")
+	} else {
+		args = append(args, "--not", "--single-worktree", "--all")
+	}
 	revs := slices.Concat(been, []string{r.Head}, strings.Fields(string(own)))
-	for _, commit := range append(without, base) {
+	for _, commit := range append(without, strings.TrimSpace(string(known))) {
 		revs = append(revs, "^"+commit)
 	}
 	// git would stop reading at an empty line.
 	revs = slices.DeleteFunc(revs, func(rev string) bool { return strings.Trim(rev, "^") == "" })
-	out, err := r.Query(ctx, r.Common, []byte(strings.Join(revs, "\n")), "rev-list", "--ignore-missing",
-		fmt.Sprint("--max-count=", maxNamed), "--oneline", "--stdin", "--not", "--single-worktree", "--all")
+	out, err := in.Query(ctx, git, []byte(strings.Join(revs, "\n")), args...)
 	return strings.FieldsFunc(string(out), func(r rune) bool { return r == '\n' }), err
+}
+
+// packedTags returns the commits of tags that came with a clone, which git packs immediately.
+func packedTags(r snapshot.Repo) (commits []string) {
+	text, err := safeopen.ReadFile(filepath.Join(r.Common, "packed-refs"), maxRefs, safeopen.NoFollow)
+	if err != nil {
+		return nil
+	}
+	for line := range strings.Lines(string(text)) {
+		if commit, ref, _ := strings.Cut(line, " "); strings.HasPrefix(ref, "refs/tags/") {
+			commits = append(commits, commit)
+		}
+	}
+	return commits
 }
 
 // leftBehind returns the commits in a work tree's reflog, and those among them that git itself has replaced,
@@ -247,7 +350,7 @@ func (k *Checkout) look(ctx context.Context, base string, edited []string) (only
 			left = slices.Concat(left, overlooked)
 		}
 	}
-	return Inspect(ctx, k.Repo, base, edited, left)
+	return Inspect(ctx, k.by.Env, k.Repo, base, edited, left)
 }
 
 // differing returns the paths whose state is neither in the newest commit nor in another tree.
@@ -346,7 +449,7 @@ func (e Keeper) unused(ctx context.Context, path, commit string) error {
 	if err != nil || !sameFile(made.Root, path) {
 		return ctx.Err()
 	}
-	has, err := Inspect(ctx, made, commit, nil, nil)
+	has, err := Inspect(ctx, e.Env, made, commit, nil, nil)
 	if err != nil {
 		return err
 	}

@@ -126,7 +126,7 @@ func (w *nested) inspect(status bool) worktree.Unsaved {
 		changed, err = repo.Status(w.Context())
 		require.NoError(w, err)
 	}
-	only, err := worktree.Inspect(w.Context(), repo, w.base, changed, nil)
+	only, err := worktree.Inspect(w.Context(), w.env, repo, w.base, changed, nil)
 	require.NoError(w, err)
 	return only
 }
