@@ -102,7 +102,7 @@ func (w *world) keeps(b testing.TB, r *keptRepo) {
 	require.NoError(b, os.Mkdir(dir, 0o755))
 	r.spec = snapshot.Spec{Root: repo.Root, Git: repo.Store(dir), Index: filepath.Join(dir, "index"), Parent: repo.Head, Ref: "refs/uwf/bench", Keys: repo.Keys}
 	require.NoError(b, repo.Seed(b.Context(), r.spec.Git, true))
-	require.NoError(b, repo.SeedIndex(b.Context(), r.spec))
+	require.NoError(b, repo.SeedIndex(r.spec))
 }
 
 // take makes a snapshot and prepares for the next one.
