@@ -13,12 +13,12 @@ import (
 
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/gitdir"
+	"github.com/united-workforce/uwf/util/gitindex"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/proc/plan"
 	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/utilagent/box/endcheck"
 	"github.com/united-workforce/uwf/utilagent/box/gitconfig"
-	"github.com/united-workforce/uwf/util/gitindex"
 	"github.com/united-workforce/uwf/utilagent/box/putback"
 )
 

@@ -15,10 +15,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/util/gitindex"
 	"github.com/united-workforce/uwf/util/lazyregexp"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/safeopen"
-	"github.com/united-workforce/uwf/util/gitindex"
 	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
 
