@@ -251,6 +251,7 @@ func (a Commands) Tick() *ucli.Command {
 		text := render.Count(len(out.Threads)-failed, "thread") + " continued"
 		if failed > 0 {
 			text += fmt.Sprintf(", %d failed", failed)
+			a.Hint("uwf inbox")
 		}
 		return cmp.Or(a.Printf(out, "%s\n", text), err)
 	})
