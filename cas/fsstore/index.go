@@ -97,6 +97,9 @@ func (t *table) find(hash uint64) (found []entry) {
 // addHeaders adds the records whose headers follow each other in an index, until a header is invalid or its record
 // ends after limit. It returns the number of bytes used.
 func (t *table) addHeaders(index []byte, limit int64) (used int) {
+	if n := len(index) / record.HeaderSize; len(t.entries) == 0 {
+		t.entries, t.older, t.slots = make([]entry, 0, n), make([]int32, 0, n), make([]int32, max(64, 4*n))
+	}
 	for ; len(index)-used >= record.HeaderSize; used += record.HeaderSize {
 		h, ok := record.Parse(index[used:])
 		if !ok || t.end+h.Size() > limit {

@@ -232,10 +232,9 @@ func (s *Store) add(ctx context.Context, flush bool, plan func(*view) ([]pending
 	}
 	after := before
 	if len(todo) > 0 {
-		if err := s.make(ctx, 0); err != nil {
-			return err
+		if err = s.make(ctx, 0); err == nil {
+			after, err = s.append(ctx, plan)
 		}
-		after, err = s.append(ctx, plan)
 		if isPermission(err) && !slices.ContainsFunc(todo, func(r pending) bool { return !r.renewed }) {
 			return nil // a user who can't write here can't rely on the nodes either
 		}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/record"
@@ -246,7 +247,7 @@ func (o *exclusive) tidy() error {
 	})
 }
 
-// removeFiles removes segments and packs with their indexes, and other files.
+// removeFiles removes segments and packs with their indexes, indexes that belong to none, and other files.
 func (o *exclusive) removeFiles(unneeded func(name string) bool) error {
 	for _, dir := range []string{logDir, packsDir} {
 		path := filepath.Join(o.store.dir, dir)
@@ -255,8 +256,13 @@ func (o *exclusive) removeFiles(unneeded func(name string) bool) error {
 			return err
 		}
 		removed := false
+		data := map[string]bool{}
 		for _, e := range entries {
-			if !unneeded(e.Name()) {
+			data[strings.TrimSuffix(e.Name(), filepath.Ext(e.Name()))] = filepath.Ext(e.Name()) != indexExt
+		}
+		for _, e := range entries {
+			stem, isIndex := strings.CutSuffix(e.Name(), indexExt)
+			if !unneeded(e.Name()) && (!isIndex || data[stem]) {
 				continue
 			}
 			removed = true

@@ -54,7 +54,7 @@ func TestRunDirectoriesThatAreNone(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, lock.Note(durable.Holder{Pid: 1, Since: time.Now().Add(-2000 * time.Hour), Child: os.Getpid(), Birth: proc.Birth(os.Getpid())}))
 	require.NoError(t, lock.Unlock())
-	lost = w.text("lost")
+	w.text("lost")
 	w.age(1000 * time.Hour)
 	require.Zero(t, w.collect(gc.Options{}).Freed)
 }

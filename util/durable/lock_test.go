@@ -170,3 +170,32 @@ func TestLockExclusiveAmongManyShared(t *testing.T) {
 		require.NoError(t, c.Wait(), "%s", c.Stderr)
 	}
 }
+
+// If one process holds the lock for long, a waiting LockExclusive delays the others only for a moment.
+func TestWaitingForALongHolder(t *testing.T) {
+	t.Parallel()
+	ctx, path := t.Context(), filepath.Join(t.TempDir(), "lock")
+	long, err := durable.LockShared(ctx, path)
+	require.NoError(t, err)
+	locked := make(chan error, 1)
+	go func() {
+		held, err := durable.LockExclusive(ctx, path)
+		locked <- err
+		if err == nil {
+			locked <- held.Unlock()
+		}
+	}()
+	require.Eventually(t, func() bool { _, err := os.Lstat(path + ".turn"); return err == nil }, time.Minute, time.Millisecond)
+	const others = 40
+	begun := time.Now()
+	for range others {
+		durable.YieldToExclusive(ctx, path)
+		held, err := durable.LockShared(ctx, path)
+		require.NoError(t, err)
+		require.NoError(t, held.Unlock())
+	}
+	require.Less(t, time.Since(begun), others*100*time.Millisecond, "each waits for at most a turn")
+	require.NoError(t, long.Unlock())
+	require.NoError(t, <-locked)
+	require.NoError(t, <-locked)
+}
