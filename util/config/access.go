@@ -251,16 +251,16 @@ func builtinAccess(b *protocol.BuiltinConfig, mode, permission string, e env.Env
 // Exposed returns a warning for each file with secrets that other users of this machine can read: config.yaml
 // with a literal key, and .env. Each ends with the command that fixes it. Missing and unreadable files cause
 // no warning.
-func Exposed(configPath, dotEnvPath string) []string {
+func (f *Files) Exposed() []string {
 	var warnings []string
-	if mode, ok := sharedMode(configPath); ok {
-		src, err := ReadFile(configPath)
+	if mode, ok := sharedMode(f.config.path); ok {
+		src, err := f.Text()
 		if places := literalSecrets(src); err == nil && len(places) > 0 {
-			warnings = append(warnings, warning(configPath, mode, strings.Join(places, ", ")))
+			warnings = append(warnings, warning(f.config.path, mode, strings.Join(places, ", ")))
 		}
 	}
-	if mode, ok := sharedMode(dotEnvPath); ok {
-		warnings = append(warnings, warning(dotEnvPath, mode, "your variables"))
+	if mode, ok := sharedMode(f.dotEnv.path); ok {
+		warnings = append(warnings, warning(f.dotEnv.path, mode, "your variables"))
 	}
 	return warnings
 }

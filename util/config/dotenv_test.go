@@ -66,16 +66,16 @@ func TestExposed(t *testing.T) {
 	literal := write(t, "config.yaml", "providers: {x: {baseUrl: http://x, apiKey: k}}\nagents: {a: {command: c, env: {GH_TOKEN: t, MODE: m}}}\n")
 	variable := write(t, "config.yaml", "providers: {x: {baseUrl: http://x, apiKey: '${K}'}}\n")
 	dotEnv := write(t, ".env", "A=1\n")
-	require.Empty(t, Exposed(literal, dotEnv), "only the owner can read them")
-	require.Empty(t, Exposed("none", "none"))
+	require.Empty(t, filesAt(literal, dotEnv).Exposed(), "only the owner can read them")
+	require.Empty(t, filesAt("none", "none").Exposed())
 
 	for _, path := range []string{literal, variable, dotEnv} {
 		require.NoError(t, os.Chmod(path, 0o644))
 	}
 	if runtime.GOOS == "windows" {
-		require.Empty(t, Exposed(literal, dotEnv), "modes say nothing there")
+		require.Empty(t, filesAt(literal, dotEnv).Exposed(), "modes say nothing there")
 		return
 	}
-	prosetest.Text(t, Exposed(literal, dotEnv))
-	require.Empty(t, Exposed(variable, "none"))
+	prosetest.Text(t, filesAt(literal, dotEnv).Exposed())
+	require.Empty(t, filesAt(variable, "none").Exposed())
 }

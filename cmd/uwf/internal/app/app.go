@@ -263,7 +263,7 @@ func (a *App) MessageOnce(about, text string) {
 
 // warnExposed warns about keys readable by others.
 func (a *App) warnExposed(dirs home.Dirs) {
-	for _, warning := range config.Exposed(dirs.Config(), dirs.DotEnv()) {
+	for _, warning := range a.filesOf(dirs).Exposed() {
 		a.Messagef("uwf: warning: %s", warning)
 	}
 }

@@ -186,7 +186,7 @@ func (x *examination) readConfig(ctx context.Context) {
 	for _, line := range config.GetsAll(c, &x.Env) {
 		x.ok("config", "commands.passEnv: %s", plaintext.Line(line))
 	}
-	for _, warning := range config.Exposed(path, x.Dirs.DotEnv()) {
+	for _, warning := range files.Exposed() {
 		what, do, _ := strings.Cut(warning, ": ")
 		x.warn("config", do, "%s", what)
 	}
