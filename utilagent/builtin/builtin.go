@@ -380,10 +380,10 @@ func (w *work) warn(text string) {
 
 // once returns a function that prints each warning once.
 func (w *work) once() func(text string) {
-	messages := map[string]bool{}
+	printed := map[string]bool{}
 	return func(text string) {
-		if !messages[text] {
-			messages[text] = true
+		if !printed[text] {
+			printed[text] = true
 			w.warn(text)
 		}
 	}
