@@ -235,8 +235,8 @@ func (g *source) grow() error {
 	first := g.table.end == 0
 	used := g.table.addHeaders(index, info.Size())
 	g.used += used
-	if first && !g.endsRight(f) {
-		return g.rebuild() // it is the index of another segment
+	if first && g.isForeign(f, info.Size()) {
+		return g.rebuild()
 	}
 	if g.whole = g.table.end == info.Size() && used == len(index); g.whole {
 		return nil
@@ -251,16 +251,19 @@ func (g *source) grow() error {
 	return nil
 }
 
-// endsRight reports whether the last record of the table is where the segment has it.
-func (g *source) endsRight(f *os.File) bool {
-	if len(g.table.entries) == 0 {
-		return true
+// isForeign reports whether the index in the table belongs to another segment: its last record isn't where the
+// segment has it, and this isn't only damage, because the index doesn't end with the segment or others aren't there
+// either.
+func (g *source) isForeign(f *os.File, size int64) bool {
+	n := len(g.table.entries)
+	isAt := func(i int) bool {
+		e := g.table.entries[i]
+		head := make([]byte, record.HeaderSize)
+		read, err := readFull(f, head, e.at)
+		h, ok := record.Parse(head[:read])
+		return err != nil || ok && h == record.Header{Kind: e.kind, Length: e.length, Hash: e.hash}
 	}
-	last := g.table.entries[len(g.table.entries)-1]
-	head := make([]byte, record.HeaderSize)
-	n, err := readFull(f, head, last.at)
-	h, ok := record.Parse(head[:n])
-	return err != nil || ok && h == record.Header{Kind: last.kind, Length: last.length, Hash: last.hash}
+	return n > 0 && !isAt(n-1) && (g.table.end != size || !isAt(n/2) || !isAt(n*3/4))
 }
 
 // readFrom reads a file from an offset to its end, at most limit bytes.

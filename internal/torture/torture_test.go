@@ -99,7 +99,7 @@ func TestBrokenPromisesAreFound(t *testing.T) {
 				}
 				require.NoError(t, replace(path, data))
 			}
-		}, "is corrupt"},
+		}, "exit 7"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
