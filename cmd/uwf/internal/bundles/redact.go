@@ -2,7 +2,6 @@ package bundles
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,23 +13,17 @@ import (
 	ucli "github.com/united-workforce/uwf/internal/thirdparty/cli"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/redact"
 	"github.com/united-workforce/uwf/cas/seal"
-	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/engine"
-	"github.com/united-workforce/uwf/engine/agentproc"
+	"github.com/united-workforce/uwf/engine/redaction"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote/storeremote"
 	"github.com/united-workforce/uwf/util/cmdline"
-	"github.com/united-workforce/uwf/util/durable"
-	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
-	"github.com/united-workforce/uwf/util/runfiles"
-	"github.com/united-workforce/uwf/util/secret"
 )
 
 // Redact returns the command uwf thread redact.
@@ -69,41 +62,20 @@ func (a Commands) threadRedact(ctx context.Context, c *ucli.Context, e *engine.E
 	if err != nil {
 		return err
 	}
-	release, err := e.Exclusive(ctx, id)
-	if err != nil {
-		return err
+	done, err := redaction.Node(ctx, e, s, id, h, redact.Options{Reason: c.String("reason"), Shared: c.Bool("shared")})
+	for _, path := range done.Copies {
+		a.Messagef("uwf: also removed from %s", path)
 	}
-	defer release()
-	copies, err := newCopies(ctx, e, h)
-	if err != nil {
-		return err
+	if len(done.Half) > 0 {
+		a.Messagef("uwf: also redacted %d unfinished turns of the last run", len(done.Half))
 	}
-	half, err := agentproc.HalfWritten(ctx, e.Reader.Dirs.Run(id))
-	if err != nil {
-		return err
-	}
-	done, err := redact.Node(ctx, s, a.Heads, id, h, redact.Options{
-		Reason: c.String("reason"), Shared: c.Bool("shared"), LooksBack: redact.LooksBack, Now: a.Env.Now, Half: half,
-	})
 	if err != nil {
 		return redactError(id, err)
 	}
 	if !done.Already {
-		err := copies.of(ctx, e, append([]string{id}, done.Shared...)...)
-		removed, failed := copies.remove()
-		err = errors.Join(err, failed)
-		for _, path := range removed {
-			a.Messagef("uwf: also removed from %s", path)
-		}
-		if len(done.Half) > 0 {
-			a.Messagef("uwf: also redacted %d unfinished turns of the last run", len(done.Half))
-		}
-		if err != nil {
-			return fmt.Errorf("redacted the node, but could not remove a copy of it: %w", err)
-		}
 		a.Messagef("uwf: copies may remain in later prompts, other homes, bundles, backups and the agent's own files")
 	}
-	return a.Print(done, func(w *term.Page) { redactedText(w, done) })
+	return a.Print(done.Done, func(w *term.Page) { redactedText(w, done.Done) })
 }
 
 // redactFiles removes a path from the snapshots of a thread.
@@ -176,137 +148,6 @@ func redactError(id string, err error) error {
 		return err
 	}
 	return coded
-}
-
-// copies finds files next to the store that may contain the texts of a node: those of the last runs of its
-// threads and of their sessions. All are dispensable: a lost session only costs a full prompt.
-type copies struct {
-	dirs     home.Dirs
-	threads  []string
-	texts    *secret.Set
-	sessions []string // ids
-}
-
-// newCopies collects the texts of a node; an unreadable node has none.
-func newCopies(ctx context.Context, e *engine.Engine, h cas.Hash) (*copies, error) {
-	c := &copies{dirs: e.Reader.Dirs, texts: secret.NewSet()}
-	n, err := e.Reader.Store.Get(ctx, h)
-	if err != nil {
-		return c, ctx.Err() // the redaction reports the error
-	}
-	v, err := n.Value()
-	if err != nil {
-		return c, err
-	}
-	c.learn(v)
-	return c, nil
-}
-
-// of adds the files of threads. Those of other homes are not known.
-func (c *copies) of(ctx context.Context, e *engine.Engine, threads ...string) error {
-	standings, err := heads.ThreadStates(ctx, e.Reader.Heads)
-	for _, id := range threads {
-		at, here := standings[id]
-		if !here {
-			continue
-		}
-		c.threads = append(c.threads, id)
-		err = errors.Join(err, c.findSessions(ctx, e, id, at.Head))
-	}
-	c.sessions = slices.DeleteFunc(c.sessions, func(id string) bool { return len(id) < secret.Shortest })
-	return err
-}
-
-// findSessions collects the IDs of a thread's sessions: from its steps, and for failed tries and replaced
-// steps from the agent's records.
-func (c *copies) findSessions(ctx context.Context, e *engine.Engine, id string, head cas.Hash) error {
-	chain, err := thread.Open(ctx, e.Reader.Store, head)
-	if err != nil {
-		return err
-	}
-	for step, err := range chain.Steps(ctx) {
-		if err != nil {
-			return err
-		}
-		id, err := chain.SessionID(ctx, step)
-		if err != nil {
-			return err
-		}
-		c.sessions = append(c.sessions, id)
-	}
-	notes, err := filepath.Glob(filepath.Join(c.dirs.Sessions(), "*", id+".*.json"))
-	for _, path := range notes {
-		var note struct{ SessionID string }
-		if data, err := os.ReadFile(path); err == nil && json.Unmarshal(data, &note) == nil {
-			c.sessions = append(c.sessions, note.SessionID)
-		}
-	}
-	return err
-}
-
-// ours reports whether a file belongs to the threads' runs or sessions.
-func (c *copies) ours(path string) bool {
-	name := filepath.Base(path)
-	return slices.ContainsFunc(c.threads, func(id string) bool {
-		return filepath.Dir(path) == c.dirs.Run(id) || strings.HasPrefix(name, id+".")
-	}) ||
-		slices.ContainsFunc(c.sessions, func(id string) bool { return strings.Contains(name, id) })
-}
-
-// learn collects the texts of a value. Each line counts separately, because a session may contain it numbered
-// or truncated.
-func (c *copies) learn(v any) {
-	const least = 16 // shorter ones occur in many unrelated files
-	switch v := v.(type) {
-	case string:
-		for line := range strings.Lines(v) {
-			if line = strings.TrimSpace(line); len(line) >= least && !cas.Hash(line).Valid() {
-				c.texts.Add(line)
-			}
-		}
-		if len(strings.TrimSpace(v)) < least && len(v) >= secret.Shortest {
-			c.texts.Add(v)
-		}
-	case []any:
-		for _, item := range v {
-			c.learn(item)
-		}
-	case map[string]any:
-		for key, item := range v {
-			if key != "role" && key != "name" && key != "id" && key != "toolCallId" {
-				c.learn(item)
-			}
-		}
-	}
-}
-
-// remove removes the files and returns their names.
-func (c *copies) remove() (removed []string, err error) {
-	if c.texts.Empty() {
-		return nil, nil
-	}
-	kept := []string{runfiles.RecordFile, runfiles.TotalsFile, runfiles.LockFile, runfiles.StdoutFile}
-	roots := []string{c.dirs.Sessions()}
-	for _, id := range c.threads {
-		roots = append(roots, c.dirs.Run(id))
-	}
-	for _, root := range roots {
-		err = errors.Join(err, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-			if err != nil || !d.Type().IsRegular() || slices.Contains(kept, d.Name()) || !c.ours(path) {
-				if errors.Is(err, fs.ErrNotExist) {
-					return nil
-				}
-				return err
-			}
-			data, err := os.ReadFile(path)
-			if err != nil || !c.texts.Holds(string(data)) {
-				return err
-			}
-			removed = append(removed, path)
-			return durable.OS().Remove(path)
-		}))
-	}
-	return removed, err
 }
 
 // Seal returns the command uwf thread seal.
