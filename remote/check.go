@@ -76,6 +76,19 @@ func (e *Ended) check(thread string) error {
 	return nil
 }
 
+// Check returns an error if the redaction is invalid.
+func (r Redaction) Check() error {
+	switch {
+	case !r.Hash.Valid():
+		return Faultf("%q is not a hash", r.Hash)
+	case r.Thread != "" && !threadid.Valid(r.Thread):
+		return Faultf("%q is not a thread id", r.Thread)
+	case len(r.Reason) > cas.MaxReason:
+		return Faultf("the reason of a redaction has %d bytes; the limit is %d", len(r.Reason), cas.MaxReason)
+	}
+	return nil
+}
+
 // Compare is the comparison of the compare-and-swap. is is the thread's state, or nil if the remote doesn't
 // have the thread. The error is a [*ConflictError].
 func (s Swap) Compare(is *State) error {

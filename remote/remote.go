@@ -33,6 +33,7 @@ const (
 	MinLease   = time.Second
 	MaxLease   = 24 * time.Hour
 	MaxThreads = 1 << 19 // threads in a list
+	MaxState   = 64      // bytes of the state of a list
 )
 
 // Remote is a remote. It is safe for concurrent use, also by many processes. A remote at the end of a pipe
@@ -87,7 +88,19 @@ type Remote interface {
 	GetObjects(ctx context.Context, ids []protocol.Tree) iter.Seq2[Object, error]
 	PutObjects(ctx context.Context, objects []Object) error
 
+	// Redactions returns the nodes that the remote's owner has redacted, and the state of this list. If the list
+	// is still in the state known, it returns none. It returns [errors.ErrUnsupported] if the remote keeps no
+	// such list.
+	Redactions(ctx context.Context, known string) (list []Redaction, state string, err error)
+
 	Close() error
+}
+
+// Redaction is a node that the owner of a remote has redacted.
+type Redaction struct {
+	Hash   cas.Hash `json:"hash"`
+	Thread string   `json:"thread,omitempty"` // "" if it isn't known
+	Reason string   `json:"reason,omitempty"`
 }
 
 // Info describes a remote.

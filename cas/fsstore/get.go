@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -197,6 +198,54 @@ func (s *Store) All(ctx context.Context, prefix string) iter.Seq2[cas.Hash, erro
 			add(h, err)
 		}
 	})
+}
+
+// Tombstones yields the redacted nodes, in order, except those of a store of version 1 that weren't packed yet.
+func (s *Store) Tombstones(ctx context.Context) iter.Seq2[cas.Hash, error] {
+	return func(yield func(cas.Hash, error) bool) {
+		if s.foreign {
+			return
+		}
+		var found map[uint64]bool
+		err := s.try(ctx, func(v *view) (err error) {
+			found, err = v.tombstones()
+			return err
+		})
+		if err != nil && !yield("", err) {
+			return
+		}
+		for _, hash := range slices.Sorted(maps.Keys(found)) {
+			if !yield(protocol.HashOf(hash), ctx.Err()) {
+				return
+			}
+		}
+	}
+}
+
+// tombstones returns the hashes whose newest record is a tombstone.
+func (v *view) tombstones() (map[uint64]bool, error) {
+	found := map[uint64]bool{}
+	for _, g := range v.sources {
+		all, err := g.entries(0, math.MaxUint8)
+		if err != nil {
+			return found, err
+		}
+		for _, e := range all {
+			if e.kind == record.Tombstone {
+				found[e.hash] = true
+			}
+		}
+	}
+	for hash := range found {
+		at, ok, err := v.newestOf(hash, content)
+		if err != nil {
+			return found, err
+		}
+		if !ok || at.entry.kind != record.Tombstone {
+			delete(found, hash)
+		}
+	}
+	return found, nil
 }
 
 // hashes yields the hashes with a record of a group, unless the newest one hides them, and the hashes of

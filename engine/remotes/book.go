@@ -189,7 +189,7 @@ func Open(ctx context.Context, e *engine.Engine, process env.Env, name string,
 	}
 	machine, _ := os.Hostname()
 	l = &Link{
-		Name: found.Name, Trusted: found.Trust, Near: process.Dir, Warn: o.Warn, Engine: e,
+		Name: found.Name, Address: at.Text, Trusted: found.Trust, Near: process.Dir, Warn: o.Warn, Engine: e,
 		Holder: holderName(cmp.Or(process.User(), "somebody"), machine, os.Getpid()),
 	}
 	l.Store, _ = e.Reader.Store.(*fsstore.Store)

@@ -597,14 +597,9 @@ func (w *fetching) unkept(ctx context.Context, level []bundle.Entry) (rest []bun
 	return slices.DeleteFunc(level, func(e bundle.Entry) bool { return !lacking[e.ID] }), nil
 }
 
-// redactions determines which contents were redacted, here or according to the remote. Local copies of
-// contents redacted at the remote stay: only a user redacts local files.
+// redactions determines which contents were redacted, here or according to the remote.
 func (w *fetching) redactions(ctx context.Context) (err error) {
 	if w.never, err = w.keeper.Finder().Redacted(ctx); err != nil {
-		return err
-	}
-	stores, err := w.keeper.Finder().Stores(ctx)
-	if err != nil {
 		return err
 	}
 	w.replaced, w.instead = map[protocol.Tree]protocol.Tree{}, map[protocol.Tree]protocol.Tree{}
@@ -616,19 +611,8 @@ func (w *fetching) redactions(ctx context.Context) (err error) {
 		for tree, by := range redacted.Instead {
 			w.replaced[tree] = by
 		}
-		news := slices.DeleteFunc(slices.Clone(redacted.Contents), func(id protocol.Tree) bool { return w.never[id] })
-		for _, content := range news {
+		for _, content := range redacted.Contents {
 			w.never[content] = true
-		}
-		lacking := news
-		for _, store := range stores {
-			if lacking, err = snapshot.Missing(ctx, w.keeper.Env, store, lacking); err != nil {
-				return err
-			}
-		}
-		if len(lacking) < len(news) {
-			w.warn("thread %s: files redacted on %s are still stored here: %s",
-				id, w.Name, worktree.Abbreviate(redacted.Paths))
 		}
 	}
 	return nil

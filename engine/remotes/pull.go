@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -46,7 +47,15 @@ type Pulled struct {
 // Pull fetches threads with their children and ancestors. It writes nothing unless all of them are complete.
 func (l *Link) Pull(ctx context.Context, ids []string, o PullOptions) (Pulled, error) {
 	p := &pulling{Link: l, options: o, at: map[string]remote.State{}}
+	if err := l.heed(ctx); err != nil {
+		return Pulled{Threads: []bundle.ImportedThread{}}, l.of("", err)
+	}
 	done, err := p.pull(ctx, ids)
+	for _, id := range slices.Sorted(maps.Keys(p.at)) {
+		if err == nil {
+			err = l.heedFiles(ctx, id, p.at[id].Facts.Redacted)
+		}
+	}
 	return done, l.of(p.about, err)
 }
 
@@ -446,6 +455,9 @@ func (p *pulling) ownWorkflow(ctx context.Context, t bundle.ImportedThread) (cas
 // thread doesn't stop the others; Fetch returns the first error.
 func (l *Link) Fetch(ctx context.Context, all bool) (Pulled, error) {
 	done := Pulled{Threads: []bundle.ImportedThread{}, at: map[string]remote.State{}}
+	if err := l.heed(ctx); err != nil {
+		return done, l.of("", err)
+	}
 	here, damage := heads.ThreadStates(ctx, l.Heads)
 	var states []remote.State // threads to pull, without their facts
 	for s, err := range l.list(ctx, remote.Filter{}) {

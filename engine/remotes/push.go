@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -38,6 +39,8 @@ type Pushed struct {
 	Whole []cas.Hash `json:"whole,omitempty"`
 	// Error explains why the remote doesn't have the thread's current state; nil if it does.
 	Error *protocol.StepError `json:"error,omitempty"`
+
+	redacted *heads.Redacted // files redacted at the remote
 }
 
 // failed records why a push failed. It resets the counts, because without a head the sent nodes aren't part
@@ -59,16 +62,31 @@ type PushOptions struct {
 // Push pushes threads with their children to the remote. A diverged or unreadable thread doesn't stop the
 // others; Push returns the first error.
 func (l *Link) Push(ctx context.Context, ids []string, o PushOptions) ([]Pushed, error) {
+	info, err := l.Remote.Info(ctx)
+	if err == nil && info.Hash != l.Store.Algorithm() {
+		err = &bundle.HashError{Bundle: info.Hash, Store: l.Store.Algorithm()}
+	}
+	if err == nil {
+		err = l.heed(ctx)
+	}
+	if err != nil {
+		return []Pushed{}, l.of("", err)
+	}
+	redacted := map[string]*heads.Redacted{}
+	done, err := l.pushAll(ctx, ids, o, redacted)
+	for _, id := range slices.Sorted(maps.Keys(redacted)) {
+		if failed := l.heedFiles(ctx, id, redacted[id]); err == nil {
+			err = l.of(id, failed)
+		}
+	}
+	return done, err
+}
+
+// pushAll pushes threads with their children. redacted gets the redactions of their files at the remote.
+func (l *Link) pushAll(ctx context.Context, ids []string, o PushOptions, redacted map[string]*heads.Redacted) ([]Pushed, error) {
 	done := []Pushed{}
 	if o.Check {
 		l = l.checking()
-	}
-	info, err := l.Remote.Info(ctx)
-	if err != nil {
-		return done, l.of("", err)
-	}
-	if info.Hash != l.Store.Algorithm() {
-		return done, l.of("", &bundle.HashError{Bundle: info.Hash, Store: l.Store.Algorithm()})
 	}
 	release, err := cas.LockShared(ctx, l.Store)
 	if err != nil {
@@ -94,6 +112,7 @@ func (l *Link) Push(ctx context.Context, ids []string, o PushOptions) ([]Pushed,
 		}
 		if err == nil {
 			err = l.push(ctx, at, facts[id], &p)
+			redacted[id] = p.redacted
 		}
 		if err = l.of(id, err); err != nil {
 			p.failed(err)
@@ -139,6 +158,7 @@ func (l *Link) pushOnce(ctx context.Context, at heads.ThreadState, facts heads.F
 			return err
 		}
 	}
+	p.redacted = there.Facts.Redacted
 	outgoing, err := l.announced(ctx, p.Thread, at.Head, facts, at.End == nil)
 	if err == nil {
 		err = l.recall(ctx, p.Thread, facts, outgoing)

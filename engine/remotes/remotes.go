@@ -40,20 +40,22 @@ import (
 
 // Link connects a home and a remote. Errors of its methods are *protocol.Error.
 type Link struct {
-	Name   string // the home's name for the remote
-	Remote remote.Remote
-	Engine *engine.Engine
-	Store  *fsstore.Store
-	Heads  *fileheads.Heads
-	Holder string       // holder of leases, as shown to users
-	Warn   func(string) // called with warnings
+	Name    string // the home's name for the remote
+	Address string
+	Remote  remote.Remote
+	Engine  *engine.Engine
+	Store   *fsstore.Store
+	Heads   *fileheads.Heads
+	Holder  string       // holder of leases, as shown to users
+	Warn    func(string) // called with warnings
 	// Trusted means that commands of threads from this remote run like those of the home's own threads, as
 	// the owner of the home has decided.
 	Trusted bool
 	// Near is a directory whose repository is searched for objects before they are fetched; "" means none.
 	Near string
 
-	check bool // verify what the remote claims to have
+	check  bool // verify what the remote claims to have
+	heeded bool // the remote's redactions were carried out
 }
 
 // Results for a thread, in addition to those of an import (package bundle).

@@ -9,6 +9,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -28,6 +29,7 @@ type Remote struct {
 	files   map[cas.Hash][]byte
 	threads map[string]remote.State
 	gone    map[string]bool // removed threads
+	buried  []remote.Redaction
 	leases  map[string]remote.Lease
 	names   map[string]cas.Hash
 	objects map[protocol.Tree]remote.Object
@@ -345,6 +347,30 @@ func (m *Remote) PutObjects(ctx context.Context, objects []remote.Object) error 
 	return ctx.Err()
 }
 
+// Redact replaces a node by a tombstone.
+func (m *Remote) Redact(thread string, t cas.Tombstone) error {
+	file, err := cas.MarshalTombstone(t)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.files[t.Hash] = file
+	m.buried = append(m.buried, remote.Redaction{Hash: t.Hash, Thread: thread, Reason: t.Reason})
+	return nil
+}
+
+// Redactions implements [remote.Remote].
+func (m *Remote) Redactions(ctx context.Context, known string) ([]remote.Redaction, string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	state := strconv.Itoa(len(m.buried))
+	if state == known {
+		return nil, state, ctx.Err()
+	}
+	return slices.Clone(m.buried), state, ctx.Err()
+}
+
 // Close implements [remote.Remote]. It keeps the content, so the remote can be used again.
 func (m *Remote) Close() error { return nil }
 
@@ -361,6 +387,9 @@ func (r reader) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
 	}
 	return r.Algorithm().UnmarshalFile(h, file)
 }
+
+// Kinds returns the kinds of its hash function.
+func (m *Remote) Kinds() *cas.Kinds { return m.kinds }
 
 // Reader returns a reader for the nodes of a remote.
 func Reader(m *Remote) cas.Reader { return reader{m} }

@@ -18,6 +18,10 @@ func TestConformance(t *testing.T) {
 	})
 	remotetest.RunUpkeep(t, func(_ *testing.T, a cas.Algorithm) (remotetest.Open, remotetest.Upkeep) {
 		r := memremote.New(a, time.Now)
-		return func(testing.TB) remote.Remote { return r }, remotetest.Upkeep{Remove: r.Remove}
+		return func(testing.TB) remote.Remote { return r }, remotetest.Upkeep{
+			Remove: r.Remove, Redact: func(thread string, h cas.Hash, reason string) error {
+				return r.Redact(thread, cas.Tombstone{Hash: h, Type: r.Kinds().MetaHash(), Reason: reason, At: 1})
+			},
+		}
 	})
 }

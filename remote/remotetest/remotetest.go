@@ -26,12 +26,14 @@ func Run(t *testing.T, place func(t *testing.T, a cas.Algorithm) Open) {
 // Upkeep changes a remote as its owner does.
 type Upkeep struct {
 	Remove func(thread string) error // removes a thread that has ended
+	Redact func(thread string, h cas.Hash, reason string) error
 }
 
 // RunUpkeep runs the tests of what owners do. place is as in [Run].
 func RunUpkeep(t *testing.T, place func(t *testing.T, a cas.Algorithm) (Open, Upkeep)) {
 	for name, test := range map[string]func(*testing.T, world, Upkeep){
 		"a removed thread stays removed": removals,
+		"redactions are listed":          redactionList,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"io/fs"
 	"iter"
@@ -378,6 +379,29 @@ func depths(objects []remote.Object) map[protocol.Tree]int {
 		}
 	}
 	return depth
+}
+
+// Redactions implements [remote.Remote]. The state of the list is its length and a checksum.
+func (r *Remote) Redactions(ctx context.Context, known string) (list []remote.Redaction, state string, err error) {
+	sum, count := crc32.NewIEEE(), 0
+	var hashes []cas.Hash
+	for h, err := range r.store.Tombstones(ctx) {
+		if err != nil {
+			return nil, "", err
+		}
+		_, _ = sum.Write([]byte(h))
+		hashes, count = append(hashes, h), count+1
+	}
+	if state = fmt.Sprintf("%d-%08x", count, sum.Sum32()); state == known {
+		return nil, state, ctx.Err()
+	}
+	for _, h := range hashes {
+		_, err := r.store.Get(ctx, h)
+		if is, ok := cas.AsRedacted(err); ok && !is.Tombstone.Foreign {
+			list = append(list, remote.Redaction{Hash: h, Reason: is.Tombstone.Reason})
+		}
+	}
+	return list, state, ctx.Err()
 }
 
 // redactedFile lists the file contents that were redacted here, one per line. The remote doesn't report them

@@ -9,10 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/prune"
+	"github.com/united-workforce/uwf/cas/redact"
 	"github.com/united-workforce/uwf/remote"
 	"github.com/united-workforce/uwf/remote/remotetest"
 	"github.com/united-workforce/uwf/remote/storeremote"
+	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
@@ -34,6 +38,14 @@ func TestConformance(t *testing.T) {
 		return opener(dir, a), remotetest.Upkeep{
 			Remove: func(thread string) error {
 				_, err := prune.Run(t.Context(), prune.Options{Home: dir, Threads: []string{thread}, Now: time.Now()})
+				return err
+			},
+			Redact: func(thread string, h cas.Hash, reason string) error {
+				s, err := fsstore.Open(t.Context(), filepath.Join(dir, "cas"), fsstore.Options{})
+				if err == nil {
+					_, err = redact.Node(t.Context(), s, fileheads.Open(dir, durable.OS()), thread, h,
+						redact.Options{Reason: reason, Now: time.Now})
+				}
 				return err
 			},
 		}

@@ -213,6 +213,8 @@ type ask struct {
 	Name     string   `json:"name,omitempty"`
 	Was      cas.Hash `json:"was,omitempty"`
 	Workflow cas.Hash `json:"workflow,omitempty"`
+
+	Known string `json:"known,omitempty"` // for redactions
 }
 
 // answer is the end of a response.
@@ -225,6 +227,7 @@ type answer struct {
 	IDs     []protocol.Tree `json:"ids,omitempty"`
 	State   *remote.State   `json:"state,omitempty"`
 	Lease   *remote.Lease   `json:"lease,omitempty"`
+	Listed  string          `json:"listed,omitempty"` // state of the list of redactions
 }
 
 // entry is a list entry.
@@ -233,6 +236,8 @@ type entry struct {
 	State  *remote.State `json:"state,omitempty"`
 	Name   string        `json:"name,omitempty"`
 	Hash   cas.Hash      `json:"hash,omitempty"`
+	// Redaction is an entry of the list of redactions.
+	Redaction *remote.Redaction `json:"redaction,omitempty"`
 }
 
 // Verbs of requests.
@@ -254,6 +259,7 @@ const (
 	missingObjects = "missing-objects"
 	getObjects     = "get-objects"
 	putObjects     = "put-objects"
+	redactions     = "redactions"
 )
 
 func writeJSON(out *bufio.Writer, kind byte, v any) error {

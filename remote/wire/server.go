@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"slices"
@@ -242,6 +243,8 @@ func (s *server) answer(ctx context.Context, a ask, rest content) (r answer, err
 		err = send(s, s.remote.GetObjects(ctx, a.IDs), writeObject)
 	case putObjects:
 		err = s.remote.PutObjects(ctx, rest.objects)
+	case redactions:
+		r.Listed, err = s.redactions(ctx, a.Known)
 	default:
 		err = &protocol.Error{Code: protocol.CodeUnsupportedVersion,
 			Message: "the remote does not support " + a.Verb + "; a newer uwf requested it"}
@@ -325,6 +328,20 @@ func (s *server) workflows(ctx context.Context) error {
 	return send(s, func(yield func(entry, error) bool) {
 		for _, n := range all {
 			if !yield(entry{Name: n.Name, Hash: n.Hash}, nil) {
+				return
+			}
+		}
+	}, func(out *bufio.Writer, e entry) error { return writeJSON(out, value, e) })
+}
+
+func (s *server) redactions(ctx context.Context, known string) (state string, err error) {
+	all, state, err := s.remote.Redactions(ctx, known)
+	if err != nil {
+		return "", err
+	}
+	return state, send(s, func(yield func(entry, error) bool) {
+		for _, r := range all {
+			if !yield(entry{Redaction: &r}, nil) {
 				return
 			}
 		}
@@ -660,4 +677,28 @@ func (c *Client) PutObjects(ctx context.Context, objects []remote.Object) error 
 		objects = objects[n:]
 	}
 	return ctx.Err()
+}
+
+// Redactions implements [remote.Remote].
+func (c *Client) Redactions(ctx context.Context, known string) (all []remote.Redaction, state string, err error) {
+	a, err := c.call(ctx, ask{Verb: redactions, Known: known}, nil, string(value), func(_ byte, message []byte) error {
+		var e entry
+		if err := readJSON("an entry of the answer to "+redactions, message, &e); err != nil {
+			return err
+		}
+		r := deref(e.Redaction)
+		if err := r.Check(); err != nil {
+			return err
+		}
+		r.Reason = cas.CleanReason(r.Reason)
+		all = append(all, r)
+		return nil
+	})
+	switch {
+	case errors.Is(err, &protocol.Error{Code: protocol.CodeUnsupportedVersion}): // an older helper
+		err = fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
+	case err == nil && len(a.Listed) > remote.MaxState:
+		err = c.broken(remote.Faultf("the state of a list has %d bytes; the limit is %d", len(a.Listed), remote.MaxState))
+	}
+	return all, a.Listed, err
 }

@@ -4,6 +4,7 @@ package pgstore_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/cas/castest"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/headstest"
+	"github.com/united-workforce/uwf/cas/redact"
 	"github.com/united-workforce/uwf/ext/postgres/pgstore"
 	"github.com/united-workforce/uwf/remote"
 	"github.com/united-workforce/uwf/remote/remotetest"
@@ -53,8 +55,12 @@ func TestUpkeep(t *testing.T) {
 			require.NoError(t, err)
 			return db.Remote("pgstore")
 		}
-		return open, remotetest.Upkeep{Remove: func(thread string) error {
+		remove := func(thread string) error {
 			_, err := owner.Remove(t.Context(), thread)
+			return err
+		}
+		return open, remotetest.Upkeep{Remove: remove, Redact: func(thread string, h cas.Hash, reason string) error {
+			_, err := owner.RedactNode(t.Context(), thread, h, redact.Options{Reason: reason, Now: time.Now})
 			return err
 		}}
 	})

@@ -124,12 +124,10 @@ const MinObjectGrace = 10 * time.Minute
 
 // Collect removes the nodes and objects that no thread or workflow needs; see [gc.Run].
 func (o Owner) Collect(ctx context.Context, options CollectOptions) (out Collected, err error) {
-	now, err := o.Now(ctx)
-	if err != nil {
-		return out, err
+	clock := func() time.Time {
+		at, _ := o.Now(ctx) // on error, everything is young
+		return at
 	}
-	start := time.Now()
-	clock := func() time.Time { return now.Add(time.Since(start)) } // the database's clock
 	out.Report, err = gc.Run(ctx, chains{o}, gc.Options{Index: o, Grace: options.Grace, DryRun: options.DryRun,
 		Damaged: options.Damaged, Now: clock})
 	if err != nil {

@@ -299,6 +299,30 @@ func (r *Remote) Register(ctx context.Context, name string, was, workflow cas.Ha
 	return err
 }
 
+// Redactions implements [remote.Remote]. The state of the list is the number of the last one.
+func (r *Remote) Redactions(ctx context.Context, known string) (list []remote.Redaction, state string, err error) {
+	const query = `select r.seq::text, r.hash, r.thread, n.tombstone from redactions r join nodes n using (hash)
+		where n.tombstone is not null and exists (select from redactions having max(seq)::text <> $1) order by r.seq`
+	err = r.db.try(ctx, func(ctx context.Context) error {
+		list, state = nil, known
+		rows, err := r.db.pool.Query(ctx, query, known)
+		if err != nil {
+			return err
+		}
+		list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (d remote.Redaction, err error) {
+			var file []byte
+			if err := row.Scan(&state, &d.Hash, &d.Thread, &file); err != nil {
+				return d, err
+			}
+			t, err := cas.UnmarshalTombstone(d.Hash, file)
+			d.Reason = t.Reason
+			return d, err
+		})
+		return err
+	})
+	return list, state, err
+}
+
 // askable returns an error if the database cannot store the thread ID.
 func askable(thread string) error {
 	if strings.ContainsRune(thread, 0) {

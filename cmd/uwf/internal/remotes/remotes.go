@@ -32,7 +32,7 @@ func (a Commands) Named() []*ucli.Command {
 	return []*ucli.Command{
 		a.Leaf(ucli.Command{
 			Name: "add", ArgsUsage: "<remote> <address>", Usage: "add a remote",
-			Flags: []ucli.Flag{&ucli.BoolFlag{Name: "trust", Usage: "trust the commands of threads from this remote"}},
+			Flags: []ucli.Flag{&ucli.BoolFlag{Name: "trust", Usage: "trust the commands of its threads, and its redactions"}},
 		}, a.add),
 		a.Leaf(ucli.Command{
 			Name: "list", Aliases: []string{"ls"}, ArgsUsage: "[remote]", Usage: "list remotes, or the threads on one",
