@@ -192,40 +192,30 @@ func isShardName(name string) bool {
 
 // All yields the hashes of the nodes, as [cas.Store]. It can miss nodes that are put concurrently.
 func (f Files) All(ctx context.Context, prefix string) iter.Seq2[cas.Hash, error] {
-	if f.Layout == Nodes {
-		return f.both(ctx, prefix)
-	}
 	return func(yield func(cas.Hash, error) bool) {
-		dirs, err := f.shards(prefix)
+		dirs, err := f.dirs(prefix)
 		if err != nil && !yield("", err) {
 			return
 		}
-		for _, dir := range dirs {
-			if !f.list(ctx, dir, prefix, yield) {
-				return
-			}
-		}
-	}
-}
-
-// both is All for a store used by two versions of the original.
-func (f Files) both(ctx context.Context, prefix string) iter.Seq2[cas.Hash, error] {
-	return func(yield func(cas.Hash, error) bool) {
 		var all []cas.Hash
-		for _, dir := range []string{filepath.Join(f.Dir, nodesDir), f.Dir} {
-			collect := func(h cas.Hash, err error) bool {
-				if err != nil {
-					return yield("", err)
-				}
-				all = append(all, h)
-				return true
-			}
-			if !f.list(ctx, dir, prefix, collect) {
+		for _, dir := range dirs {
+			entries, err := os.ReadDir(dir)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) && !yield("", err) {
 				return
+			}
+			for _, e := range entries {
+				h, at := hashOf(e.Name()), filepath.Join(dir, e.Name())
+				if h != "" && strings.HasPrefix(string(h), prefix) && (f.path(h) == at || f.elsewhere(h) == at) {
+					all = append(all, h)
+				}
 			}
 		}
 		slices.Sort(all)
 		for _, h := range slices.Compact(all) {
+			if err := ctx.Err(); err != nil {
+				yield("", err)
+				return
+			}
 			if !yield(h, nil) {
 				return
 			}
@@ -233,52 +223,27 @@ func (f Files) both(ctx context.Context, prefix string) iter.Seq2[cas.Hash, erro
 	}
 }
 
-// shards returns the directories that can contain nodes with a prefix, in order.
-func (f Files) shards(prefix string) ([]string, error) {
+// dirs returns the directories that can contain nodes with a prefix.
+func (f Files) dirs(prefix string) (dirs []string, err error) {
 	root := filepath.Join(f.Dir, nodesDir)
-	switch f.Layout {
-	case Flat:
+	switch {
+	case f.Layout == Flat:
 		return []string{f.Dir}, nil
-	case Nodes:
-		return []string{root}, nil
-	}
-	if len(prefix) >= 2 {
+	case f.Layout == Nodes:
+		return []string{root, f.Dir}, nil
+	case len(prefix) >= 2:
 		return []string{filepath.Join(root, filepath.Base(prefix[:2]))}, nil
 	}
 	entries, err := os.ReadDir(root)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	var dirs []string
 	for _, e := range entries {
 		if isShardName(e.Name()) && strings.HasPrefix(e.Name(), prefix) {
 			dirs = append(dirs, filepath.Join(root, e.Name()))
 		}
 	}
 	return dirs, err
-}
-
-// list yields the nodes of one directory; false stops.
-func (f Files) list(ctx context.Context, dir, prefix string, yield func(cas.Hash, error) bool) bool {
-	if err := ctx.Err(); err != nil {
-		yield("", err)
-		return false
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) && !yield("", err) {
-		return false
-	}
-	for _, e := range entries {
-		h := hashOf(e.Name())
-		at := filepath.Join(dir, e.Name())
-		if h == "" || !strings.HasPrefix(string(h), prefix) || f.path(h) != at && f.elsewhere(h) != at {
-			continue
-		}
-		if !yield(h, nil) {
-			return false
-		}
-	}
-	return true
 }
 
 // Put writes nodes that don't exist yet and makes all of them durable. It returns the errors of [cas.Store].
