@@ -42,7 +42,7 @@ func BenchmarkPromise(b *testing.B) {
 
 // rows returns all rows, by family.
 func (w *world) rows() []row {
-	return slices.Concat(w.stepRows(), w.memoryRows(), w.startRows(), w.readingRows(), w.storeRows(), w.loadRows(), w.manyRows(), w.filesRows(), w.remoteRows())
+	return slices.Concat(w.stepRows(), w.peopleRows(), w.memoryRows(), w.startRows(), w.readingRows(), w.storeRows(), w.loadRows(), w.manyRows(), w.filesRows(), w.remoteRows())
 }
 
 // stepRows measure the cost of a step, and that it does not depend on the length of the thread or the size of
@@ -54,7 +54,7 @@ func (w *world) stepRows() []row {
 	}
 	step := func(n int) side { return timed(w.stepOf(w.chain, n)) }
 	return []row{
-		versus("step/no-op agent", step(10), 5, "2 empty programs, same flushes", timed(w.floor)),
+		versus("step/no-op agent", step(10), 2.5, "2 empty programs, same flushes", timed(w.floor)),
 		versus("step/command role", timed(w.commandStep), 1.05, "a step of an agent, with an empty program for the agent's start", w.withoutAgent),
 		versus("step/at 10,000 steps", step(10_000), 1.3, "at 10 steps", step(10)),
 		grows("step/in a long thread", 0.05, lengths, func(n int) side {
@@ -163,13 +163,12 @@ func (w *world) noted(b testing.TB) float64 {
 	return bytes / (1 << 20)
 }
 
-// startRows measure the start of a program. Adapters to other vendors' agents have little to do except link
-// the schema library, which compiles its own schemas before main; nothing is guaranteed for our own agents.
+// startRows measure the start of a program.
 func (w *world) startRows() []row {
-	rows := []row{w.starts("uwf", 7, "--help"), w.starts("uwf", 7, "__complete", "thread", ""), w.starts("uwf", 7, "--version")}
+	rows := []row{w.starts("uwf", 7, "--help"), w.starts("uwf", 7, "__complete", "thread", ""), w.starts("uwf", 4, "--version")}
 	for _, a := range protocol.Adapters() {
 		if _, err := os.Stat(w.program(a.Name)); err == nil {
-			rows = append(rows, w.starts(a.Name, 5.5, "--version"))
+			rows = append(rows, w.starts(a.Name, 2.5, "--version"))
 		}
 	}
 	return rows

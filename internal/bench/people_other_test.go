@@ -1,0 +1,5 @@
+//go:build !unix
+
+package bench
+
+func (w *world) peopleRows() []row { return nil }
