@@ -85,7 +85,7 @@ func (w *world) adapted(b testing.TB, p place) {
 	run(b, cmd)
 }
 
-// claude returns the program that answers at once, in a directory of its own.
+// claude returns the program that answers at once, alone in its directory.
 func (w *world) claude(b testing.TB) string {
 	return fixture(w, "claude", func() string {
 		path := w.path("programs", "claude")
@@ -98,7 +98,7 @@ func (w *world) adapterStep(n int) func(testing.TB) {
 	return func(b testing.TB) { w.adapted(b, w.busy(b, n)) }
 }
 
-// withoutUwf is what the step's work costs without uwf.
+// withoutUwf does the work of a step without uwf.
 func (w *world) withoutUwf(n int) func(testing.TB) {
 	return func(b testing.TB) {
 		w.busy(b, n)
