@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/castest"
 	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/record"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 )
@@ -318,4 +319,17 @@ func compactOnce(ctx context.Context, s *fsstore.Store) (err error) {
 		return err
 	}
 	return c.Finish(ctx, func() error { return nil }, all)
+}
+
+// A newer record that a power cut has torn hides no durable one: a put appends nodes that are only in a pack.
+func TestATornRecordHidesNothing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := open(t, dir, fsstore.Options{})
+	all := nodes(t, cas.XXH3, 3)
+	require.NoError(t, s.Commit(t.Context(), all...))
+	compact(t, s)
+	castest.Forge(t, dir, record.Node, all[0].Hash.Number(), make([]byte, 50))
+	requireNodes(t, s, all)
+	requireNodes(t, open(t, dir, fsstore.Options{}), all)
 }
