@@ -333,3 +333,23 @@ func TestATornRecordHidesNothing(t *testing.T) {
 	requireNodes(t, s, all)
 	requireNodes(t, open(t, dir, fsstore.Options{}), all)
 }
+
+// A segment whose removal a power cut has undone doesn't count, and the next compaction removes it.
+func TestAReplacedSegmentDoesNotCount(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := open(t, dir, fsstore.Options{})
+	all := nodes(t, cas.XXH3, 3)
+	require.NoError(t, s.Commit(t.Context(), all...))
+	segment := castest.FindRecord(t, dir, all[0].Hash).Path
+	content := read(t, segment)
+	collect(t, s, func(h cas.Hash) bool { return h != all[0].Hash })
+	write(t, segment, content)
+	for _, s := range []*fsstore.Store{s, open(t, dir, fsstore.Options{})} {
+		_, err := s.Get(t.Context(), all[0].Hash)
+		require.ErrorIs(t, err, cas.ErrNotFound)
+		requireNodes(t, s, all[1:])
+	}
+	compact(t, s)
+	require.NoFileExists(t, segment)
+}
