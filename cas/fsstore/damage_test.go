@@ -2,10 +2,12 @@ package fsstore_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -103,6 +105,7 @@ func TestEveryFlippedBitOfALog(t *testing.T) {
 		"with an index":   func(string) {},
 		"without":         func(dir string) { require.NoError(t, os.Remove(filepath.Join(dir, "log", "00000001.idx"))) },
 		"a foreign index": func(dir string) { write(t, filepath.Join(dir, "log", "00000001.idx"), foreignIndex(t)) },
+		"sealed later":    func(string) {},
 		"a damaged index": func(dir string) { flipAt(t, filepath.Join(dir, "log", "00000001.idx"), 40) },
 		"sealed":          func(dir string) { sealed(t, dir) },
 		"sealed, no index": func(dir string) {
@@ -117,12 +120,16 @@ func TestEveryFlippedBitOfALog(t *testing.T) {
 			require.NoError(t, os.CopyFS(dir, os.DirFS(s.Dir())))
 			prepare(dir)
 			segment := filepath.Join(dir, "log", "00000001.seg")
-			whole := read(t, segment)
+			whole, index := read(t, segment), read(t, filepath.Join(s.Dir(), "log", "00000001.idx"))
 			first := castest.FindRecord(t, dir, nodes[0].Hash)
 			for at := first.At; at < len(whole); at++ {
 				write(t, segment, whole)
 				flipAt(t, segment, at)
 				lost := 0
+				if name == "sealed later" {
+					write(t, filepath.Join(dir, "log", "00000001.idx"), index)
+					sealed(t, dir)
+				}
 				fresh := open(t, dir, fsstore.Options{})
 				for i, n := range nodes {
 					got, err := fresh.Get(ctx, n.Hash)
@@ -138,7 +145,7 @@ func TestEveryFlippedBitOfALog(t *testing.T) {
 					require.True(t, got.Equal(n))
 				}
 				require.LessOrEqual(t, lost, 1)
-				if inHeader := (at-first.At)%int(first.Head.Size()) < record.HeaderSize; inHeader && (name == "with an index" || name == "sealed") {
+				if inHeader := (at-first.At)%int(first.Head.Size()) < record.HeaderSize; inHeader && slices.Contains([]string{"with an index", "sealed", "sealed later"}, name) {
 					require.Zero(t, lost, "the index has the place: byte %d", at)
 				}
 			}
@@ -191,6 +198,36 @@ func TestNotASegment(t *testing.T) {
 	_, err = open(t, dir, fsstore.Options{}).Get(ctx, n.Hash)
 	require.ErrorContains(t, err, path)
 	require.NotErrorIs(t, err, cas.ErrNotFound, "that is not known")
+}
+
+// An empty pack is damage of its nodes, like any other.
+func TestEmptyPack(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := open(t, dir, fsstore.Options{})
+	n := castest.Node(t, cas.XXH3, "node")
+	require.NoError(t, s.Commit(t.Context(), n))
+	compact(t, s)
+	packs, err := filepath.Glob(filepath.Join(dir, "packs", "*.pack"))
+	require.NoError(t, err)
+	require.NoError(t, os.Truncate(packs[0], 0))
+	_, err = open(t, dir, fsstore.Options{}).Get(t.Context(), n.Hash)
+	require.True(t, errors.Is(err, cas.ErrNotFound) || errors.As(err, new(*cas.CorruptError)), "%v", err)
+}
+
+// A copy of a store can be written to, even if what made it omitted empty directories.
+func TestCopyWithoutEmptyDirectories(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := open(t, dir, fsstore.Options{})
+	n := castest.Node(t, cas.XXH3, "node")
+	require.NoError(t, s.Commit(t.Context(), n))
+	compact(t, s)
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, "log")))
+	s = open(t, dir, fsstore.Options{})
+	added := castest.Node(t, cas.XXH3, "added")
+	require.NoError(t, s.Commit(t.Context(), added))
+	requireNodes(t, open(t, dir, fsstore.Options{}), []cas.Node{n, added})
 }
 
 // noWrites is a read-only disk.

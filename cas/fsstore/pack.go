@@ -92,7 +92,10 @@ func readSeekTable(f *os.File) ([]frame, error) {
 		return nil, err
 	}
 	footer := make([]byte, seekFooter)
-	if n, err := readFull(f, footer, info.Size()-seekFooter); info.Size() < seekFooter || n < seekFooter || err != nil {
+	if info.Size() < seekFooter {
+		return nil, errPack
+	}
+	if n, err := readFull(f, footer, info.Size()-seekFooter); n < seekFooter || err != nil {
 		return nil, cmp.Or(err, errPack)
 	}
 	count := int64(binary.LittleEndian.Uint32(footer))

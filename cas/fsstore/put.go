@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/original"
 	"github.com/united-workforce/uwf/cas/record"
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 )
 
@@ -383,6 +384,9 @@ func (s *Store) writable() (*source, error) {
 
 // beginSegment creates the next segment. The log must be locked.
 func (s *Store) beginSegment(v *view) error {
+	if err := s.makeDir(logDir); err != nil { // a copy of a store can lack empty directories
+		return err
+	}
 	if err := s.fs.Append(v.after, nil, s.filePerm(), durable.NoFlush); err != nil {
 		return err
 	}
@@ -421,7 +425,8 @@ func (g *source) state() (ok, sealed bool, err error) {
 	return !sealed && g.whole && g.table.end < segmentSize, sealed, nil
 }
 
-// seal makes a segment durable and writes its sorted index, from what its records say. The log must be locked.
+// seal makes a segment durable and writes its sorted index: from what its records say, and of those whose headers are
+// damaged, from the index that it has. The log must be locked.
 func (s *Store) seal(g *source) error {
 	if err := s.fs.SyncFile(g.dataPath()); err != nil {
 		return err
@@ -436,10 +441,38 @@ func (s *Store) seal(g *source) error {
 	if err != nil {
 		return err
 	}
+	indexed, err := s.indexedOnly(g, t, size)
+	if err != nil {
+		return err
+	}
+	t.entries = append(t.entries, indexed...)
 	at, err := g.lastPut()
 	if err != nil {
 		return err
 	}
 	index := encodeIndex(t.entries, at.UnixMilli(), size)
 	return durable.WriteFile(s.fs, g.path+indexExt, index, s.filePerm())
+}
+
+// indexedOnly returns the intact nodes that a segment contains according to its index, although a scan of the segment
+// doesn't find their headers.
+func (s *Store) indexedOnly(g *source, scanned *table, size int64) (found []entry, err error) {
+	index, err := readFrom(g.path+indexExt, 0, maxSegment)
+	if err != nil && !isGone(err) {
+		return nil, err
+	}
+	indexed := &table{}
+	indexed.addHeaders(index, size)
+	for _, e := range indexed.entries {
+		if slices.Contains(scanned.find(e.hash), e) || groupOf(e.kind) != content || e.hides() {
+			continue
+		}
+		_, _, err := s.node(g, protocol.HashOf(e.hash), e)
+		if _, redacted := cas.AsRedacted(err); err == nil || redacted {
+			found = append(found, e)
+		} else if !errors.As(err, new(*cas.CorruptError)) {
+			return nil, err
+		}
+	}
+	return found, nil
 }
