@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/record"
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 )
 
@@ -71,12 +73,20 @@ func (o *exclusive) erase(ctx context.Context) error {
 			entries = append(entries, found...)
 		}
 		entries = slices.DeleteFunc(entries, func(e entry) bool { return e.kind != record.Node })
+		torn, err := g.torn(o.redacted)
+		if err != nil {
+			return err
+		}
+		entries = append(entries, torn...)
 		if len(entries) == 0 {
 			continue
 		}
 		if err := s.rewrite(ctx, g, entries); err != nil {
 			return err
 		}
+	}
+	if err := o.removeQuarantined(); err != nil {
+		return err
 	}
 	for _, h := range o.redacted {
 		if s.files.Layout == "" {
@@ -91,6 +101,64 @@ func (o *exclusive) erase(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// torn returns what is left of records of nodes that were never written completely, as after a kill or on a full disk:
+// they reach to the next record, or to the end of the segment. No index contains them.
+func (g *source) torn(nodes []cas.Hash) (found []entry, err error) {
+	if g.name.isPack() {
+		return nil, nil
+	}
+	all, err := g.entries(0, math.MaxUint8)
+	if err != nil {
+		return nil, err
+	}
+	info, err := os.Lstat(g.dataPath())
+	if err != nil {
+		return nil, err
+	}
+	var from int64
+	for _, next := range append(all, entry{at: info.Size()}) {
+		if next.at-from > record.HeaderSize {
+			gap, err := readFrom(g.dataPath(), from, next.at-from)
+			if err != nil {
+				return nil, err
+			}
+			for at := range gap {
+				h, ok := record.Parse(gap[at:])
+				if ok && h.Kind == record.Node && slices.Contains(nodes, protocol.HashOf(h.Hash)) {
+					found = append(found, entry{h.Hash, h.Kind, from + int64(at), len(gap) - at - record.HeaderSize})
+					break
+				}
+			}
+		}
+		from = max(from, next.end())
+	}
+	return found, nil
+}
+
+// removeQuarantined removes copies that were damaged.
+func (o *exclusive) removeQuarantined() error {
+	dir := filepath.Join(o.store.dir, quarantineDir)
+	entries, err := os.ReadDir(dir)
+	if err != nil && !isGone(err) {
+		return err
+	}
+	removed := false
+	for _, e := range entries {
+		name, _, isNode := strings.Cut(e.Name(), ".bin")
+		if !isNode || !slices.Contains(o.redacted, cas.Hash(name)) {
+			continue
+		}
+		removed = true
+		if err := o.store.fs.Remove(filepath.Join(dir, e.Name())); err != nil && !isGone(err) {
+			return err
+		}
+	}
+	if !removed {
+		return nil
+	}
+	return o.store.fs.SyncDir(dir)
 }
 
 // sealNewest seals the newest segment unless it is empty, so that nothing is appended to it.

@@ -1,7 +1,9 @@
 package fsstore_test
 
 import (
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -99,4 +101,26 @@ func TestBury(t *testing.T) {
 	redacted, ok = cas.AsRedacted(err)
 	require.True(t, ok)
 	require.False(t, redacted.Tombstone.Foreign)
+}
+
+// A redaction also erases what is in no index: a record that a kill tore, and a damaged copy in the quarantine.
+func TestRedactErasesRemains(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	dir := t.TempDir()
+	s := open(t, dir, fsstore.Options{})
+	secret := castest.Node(t, cas.XXH3, strings.Repeat("the secret ", 100))
+	require.NoError(t, s.Commit(ctx, castest.Node(t, cas.XXH3, "before"), secret))
+
+	torn := castest.FindRecord(t, dir, secret.Hash)
+	require.NoError(t, os.Truncate(torn.Path, int64(torn.At)+torn.Head.Size()-20))
+	s = open(t, dir, fsstore.Options{})
+	require.NoError(t, s.Commit(ctx, castest.Node(t, cas.XXH3, "after"), secret))
+	_, err := s.Quarantine(ctx, secret.Hash)
+	require.NoError(t, err)
+	require.NoError(t, s.Commit(ctx, secret))
+
+	require.NoError(t, s.Redact(ctx, func() error { return nil },
+		cas.Tombstone{Hash: secret.Hash, Type: secret.Type, Reason: "why"}))
+	castest.RequireErased(t, dir, []byte("the secret the"))
 }
