@@ -95,7 +95,8 @@ func (e *SharedError) Error() string {
 // ErrNotPart means that a node isn't part of the thread.
 var ErrNotPart = errors.New("is not part of the thread")
 
-// tries bounds how often a redaction restarts because a head has moved.
+// tries bounds how often a redaction restarts because a head has moved. The last time it reads the threads while no
+// process puts nodes, so that it also succeeds where threads move all the time.
 const tries = 5
 
 // Node redacts a node of a thread. Errors: [heads.ErrNoThread]; [ErrNotPart]; [*NeededError]; [*SharedError];
@@ -106,9 +107,9 @@ func Node(ctx context.Context, s Store, x heads.Heads, thread string, h cas.Hash
 		return Done{}, fmt.Errorf("redact in %s: %w: it is a store of the original", s.Dir(), errors.ErrUnsupported)
 	}
 	o.Reason = cas.CleanReason(o.Reason)
-	for range tries {
-		r := &redaction{store: s, index: x, options: o, done: Done{Thread: thread, Node: h, Reason: o.Reason,
-			Shared: []string{}}}
+	for n := range tries {
+		r := &redaction{store: s, index: x, options: o, last: n+1 == tries, done: Done{Thread: thread, Node: h,
+			Reason: o.Reason, Shared: []string{}}}
 		done, err := r.try(ctx)
 		if !errors.Is(err, errMoved) {
 			return done, err
@@ -129,6 +130,7 @@ type redaction struct {
 	node    cas.Node
 	heads   map[string]cas.Hash
 	half    []cas.Node // to be redacted as well
+	last    bool       // of the attempts
 }
 
 func (r *redaction) try(ctx context.Context) (Done, error) {
@@ -216,9 +218,36 @@ func (r *redaction) bury(ctx context.Context) error {
 	}
 	return r.store.Redact(ctx, func() error {
 		now, err := r.readHeads(ctx)
-		if err == nil && !maps.Equal(now, r.heads) {
-			err = errMoved
+		if err != nil || maps.Equal(now, r.heads) {
+			return err
 		}
-		return err
+		return r.allowedNow(ctx, now)
 	}, tombstones...)
+}
+
+// allowedNow repeats the check with the heads that can't move any longer.
+func (r *redaction) allowedNow(ctx context.Context, now map[string]cas.Hash) error {
+	if !r.last {
+		return errMoved
+	}
+	again := &redaction{store: r.store, index: r.index, options: r.options, node: r.node, heads: now,
+		done: Done{Thread: r.done.Thread, Node: r.done.Node, Shared: []string{}}}
+	if err := again.allowed(ctx); err != nil {
+		return err
+	}
+	if r.done.Shared = again.done.Shared; !sameNodes(again.half, r.half) {
+		return errMoved
+	}
+	return nil
+}
+
+func sameNodes(a, b []cas.Node) bool {
+	hashes := func(nodes []cas.Node) (all []cas.Hash) {
+		for _, n := range nodes {
+			all = append(all, n.Hash)
+		}
+		slices.Sort(all)
+		return all
+	}
+	return slices.Equal(hashes(a), hashes(b))
 }

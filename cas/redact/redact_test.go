@@ -106,6 +106,35 @@ func (w *world) gone(h cas.Hash) {
 	require.True(w.t, redacted, "%v", err)
 }
 
+// busyStore is a store in which a thread moves whenever something is redacted.
+type busyStore struct {
+	*fsstore.Store
+	move func()
+}
+
+func (s busyStore) Redact(ctx context.Context, check func() error, tombstones ...cas.Tombstone) error {
+	s.move()
+	return s.Store.Redact(ctx, check, tombstones...)
+}
+
+// Threads that move all the time don't prevent a redaction, unless one needs the node now.
+func TestThreadsThatKeepMoving(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	w := newWorld(t)
+	require.NoError(t, w.index.Add(ctx, idB, w.steps[2].Start, heads.Facts{}))
+	made := 0
+	s := busyStore{w.store, func() { made++; w.step(idB, fmt.Sprint("other ", made), made) }}
+	_, err := redact.Node(ctx, s, w.index, idA, *w.steps[0].Prompt, redact.Options{Reason: "why", Now: clock})
+	require.NoError(t, err)
+	w.gone(*w.steps[0].Prompt)
+
+	made = 0
+	s.move = func() { made++; w.step(idB, "secret 1", made) }
+	_, err = redact.Node(ctx, s, w.index, idA, *w.steps[1].Prompt, redact.Options{Reason: "why", Now: clock})
+	require.ErrorAs(t, err, new(*redact.SharedError))
+}
+
 // What a thread needs to continue stays, everything else can be redacted.
 func TestWhatMayGo(t *testing.T) {
 	t.Parallel()
