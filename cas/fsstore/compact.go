@@ -121,8 +121,8 @@ func (s *Store) CompactionDue(now time.Time) bool {
 		return false
 	}
 	lock := filepath.Join(s.dir, compactLock)
-	if info, err := os.Stat(lock); err == nil && now.Sub(info.ModTime()) < restfully {
-		return false
+	if info, err := os.Stat(lock); err != nil || now.Sub(info.ModTime()) < restfully {
+		return false // a sandboxed program sees no lock
 	}
 	if held, err := durable.Locked(lock); held || err != nil {
 		return false

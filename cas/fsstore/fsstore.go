@@ -448,10 +448,10 @@ func (s *Store) makeDir(name string) error {
 	return s.share(path, 0o775)
 }
 
-// makeLock creates a lock file that the group of a shared store can lock.
+// makeLock creates a lock file, which the group of a shared store can lock.
 func (s *Store) makeLock(name string) error {
 	path := filepath.Join(s.dir, name)
-	if _, err := os.Lstat(path); err == nil || !s.shared() {
+	if _, err := os.Lstat(path); err == nil {
 		return nil
 	}
 	f, err := safeopen.OpenFile(path, os.O_RDWR|os.O_CREATE, s.filePerm(), safeopen.NoFollow)

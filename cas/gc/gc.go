@@ -135,6 +135,20 @@ func Run(ctx context.Context, s Store, o Options) (_ Report, err error) {
 	return c.report, nil
 }
 
+// Pack compacts what was put before the grace period, and keeps every node.
+func Pack(ctx context.Context, s cas.Compactor, now time.Time) (err error) {
+	c, err := s.Compact(ctx, now.Add(-DefaultGrace), false)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Release()) }()
+	all := func(cas.Hash) bool { return true }
+	if err := c.Write(ctx, all); err != nil {
+		return err
+	}
+	return c.Finish(ctx, func() error { return nil }, all)
+}
+
 // collection is the state of one run.
 type collection struct {
 	store      Store

@@ -384,3 +384,16 @@ func closed(c <-chan struct{}) bool {
 		return false
 	}
 }
+
+// Packing keeps every node.
+func TestPack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	start, garbage := w.start(firstThread), w.text("garbage")
+	require.NoError(t, gc.Pack(t.Context(), w.store, time.Now().Add(2*gc.DefaultGrace)))
+	require.Contains(t, w.store.Where(start), ".pack")
+	require.Contains(t, w.store.Where(garbage), ".pack")
+	w.whole()
+	require.Equal(t, 1, w.collect(gc.Options{}).Freed)
+	require.False(t, w.has(garbage))
+}

@@ -145,7 +145,7 @@ func (c *CLI) gcCommand() *ucli.Command {
 			&ucli.StringFlag{Name: "grace", Usage: "`DURATION` keep nodes that are newer than this (default 1h)"},
 			&ucli.StringSliceFlag{Name: "roots", Usage: "`DIR` home whose threads to keep (default all that use the store)"},
 			&ucli.StringSliceFlag{Name: "forget-home", Usage: "`DIR` home that was deleted, so that nothing is kept for its threads"},
-			&ucli.BoolFlag{Name: "auto", Usage: "do nothing unless it pays and no other one runs; uwf does this in the background"},
+			&ucli.BoolFlag{Name: "auto", Usage: "only compress, and only if it pays and no other gc runs; uwf does this in the background"},
 			&ucli.BoolFlag{Name: "damaged", Usage: "continue even if nodes or threads in use are missing or damaged"},
 		},
 	}, c.gc)
@@ -171,6 +171,7 @@ func (c *CLI) gc(ctx context.Context, cc *ucli.Context) error {
 		if err := s.BeginCompaction(); err != nil {
 			return err
 		}
+		return gc.Pack(ctx, s, c.Env.Now())
 	}
 	for _, home := range cc.StringSlice("forget-home") {
 		if err := c.forgetHome(ctx, s, c.Env.Path(home)); err != nil {
