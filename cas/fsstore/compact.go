@@ -317,9 +317,13 @@ func (c *compaction) spare(ctx context.Context, keep func(cas.Hash) bool) error 
 	return nil
 }
 
-// isClean reports whether everything in a pack is kept and counts.
+// isClean reports whether everything in a pack is kept and counts, and its tables are intact: each process would
+// have to restore them from the whole pack.
 func (c *compaction) isClean(ctx context.Context, g *source, keep func(cas.Hash) bool) (bool, error) {
 	all, err := g.entries(0, 255)
+	if intact, failed := g.isIntact(); err != nil || failed != nil || !intact {
+		return false, errors.Join(err, failed)
+	}
 	for _, e := range all {
 		if err = cmp.Or(err, ctx.Err()); err != nil {
 			return false, err

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -169,6 +170,38 @@ func TestEveryFlippedBitOfAPack(t *testing.T) {
 		}
 	}
 	requireNodes(t, open(t, dir, fsstore.Options{}), all)
+}
+
+// A compaction restores a damaged seek table and a lost index, so that not each process has to.
+func TestTablesOfAPack(t *testing.T) {
+	t.Parallel()
+	for name, harm := range map[string]func(pack string){
+		"seek table": func(pack string) { flipAt(t, pack, len(read(t, pack))-1) },
+		"index":      func(pack string) { require.NoError(t, os.Remove(strings.TrimSuffix(pack, ".pack")+".idx")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			s := open(t, dir, fsstore.Options{})
+			all := nodes(t, cas.XXH3, 5)
+			require.NoError(t, s.Commit(t.Context(), all...))
+			compact(t, s)
+			packs := func(ext string) []string {
+				found, err := filepath.Glob(filepath.Join(dir, "packs", "*"+ext))
+				require.NoError(t, err)
+				require.Len(t, found, 1)
+				return found
+			}
+			good := read(t, packs(".pack")[0])
+			harm(packs(".pack")[0])
+			s = open(t, dir, fsstore.Options{})
+			requireNodes(t, s, all)
+			compact(t, s)
+			require.Equal(t, good, read(t, packs(".pack")[0]))
+			requireNodes(t, open(t, dir, fsstore.Options{}), all)
+			packs(".idx")
+		})
+	}
 }
 
 // A pack of a newer program is an error, and a pack without an index is read.

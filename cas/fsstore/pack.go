@@ -45,6 +45,8 @@ type pack struct {
 	file    *os.File
 	frames  []frame
 	decoder func() (*zstd.Decoder, error)
+	// searched means that the seek table is damaged.
+	searched bool
 
 	mu     sync.Mutex
 	cached map[int][]byte // content of frames
@@ -68,6 +70,7 @@ func openPack(path string, size int64, decoder func() (*zstd.Decoder, error)) (*
 		return p, nil
 	}
 	if err == nil || errors.Is(err, errPack) {
+		p.searched = true
 		p.frames, err = findFrames(f, decoder)
 	}
 	if err != nil {

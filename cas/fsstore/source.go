@@ -363,6 +363,14 @@ func (g *source) reader() (func(at int64, length int) ([]byte, error), error) {
 	}, err
 }
 
+// isIntact reports whether neither the index nor the seek table of a pack is damaged.
+func (g *source) isIntact() (bool, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	p, err := g.openPack(-1)
+	return err == nil && !g.redone && !p.searched, err
+}
+
 // distrust rebuilds the index unless that was done, and reports whether it did.
 func (g *source) distrust() (bool, error) {
 	g.mu.Lock()

@@ -65,8 +65,7 @@ func (c *CLI) add(ctx context.Context, cc *ucli.Context, store bool) error {
 func (c *CLI) warnRedacted(ctx context.Context, s cas.Store, h cas.Hash) {
 	_, err := s.Get(ctx, h)
 	if redacted, ok := cas.AsRedacted(err); ok {
-		fmt.Fprintf(c.Env.Stderr, "warning: %v; putting it again does not restore it; to revert the redaction, "+
-			"delete its file first\n", redacted)
+		fmt.Fprintf(c.Env.Stderr, "warning: %v; putting it again does not restore it\n", redacted)
 	}
 }
 
@@ -109,6 +108,9 @@ func (c *CLI) putTextCommand() *ucli.Command {
 			}
 			text = string(data)
 		}
+		if _, err := cas.Encode(text); err != nil {
+			return cmdline.Invalid(err.Error())
+		}
 		s, err := c.open(ctx, "")
 		if err != nil {
 			return err
@@ -120,7 +122,7 @@ func (c *CLI) putTextCommand() *ucli.Command {
 		b := cas.NewBatch(builtin{s}, c.Env.Now)
 		h, err := b.AddValue(ctx, typ, text)
 		if err != nil {
-			return cmdline.Invalid(err.Error())
+			return err
 		}
 		if err := b.Commit(ctx); err != nil {
 			return err
