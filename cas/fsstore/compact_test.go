@@ -172,6 +172,33 @@ func TestEveryFlippedBitOfAPack(t *testing.T) {
 	requireNodes(t, open(t, dir, fsstore.Options{}), all)
 }
 
+// A node that is put again while a compaction runs stays, although its segment was sealed behind the back of the
+// process that puts it.
+func TestPutWhileASegmentIsSealed(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	dir := t.TempDir()
+	s := open(t, dir, fsstore.Options{})
+	n := castest.Node(t, cas.XXH3, "node")
+	require.NoError(t, s.Commit(ctx, n))
+	long := time.Now().Add(-2 * time.Hour)
+	require.NoError(t, os.Chtimes(castest.FindRecord(t, dir, n.Hash).Path, long, long))
+	_, err := s.Get(ctx, n.Hash)
+	require.NoError(t, err)
+
+	c, err := open(t, dir, fsstore.Options{}).Compact(ctx, time.Now().Add(-time.Hour), false)
+	require.NoError(t, err)
+	for _, err := range c.Nodes(ctx) {
+		require.NoError(t, err)
+	}
+	none := func(cas.Hash) bool { return false }
+	require.NoError(t, c.Write(ctx, none))
+	require.NoError(t, s.Commit(ctx, n))
+	require.NoError(t, c.Finish(ctx, func() error { return nil }, none))
+	require.NoError(t, c.Release())
+	requireNodes(t, open(t, dir, fsstore.Options{}), []cas.Node{n})
+}
+
 // A compaction restores a damaged seek table and a lost index, so that not each process has to.
 func TestTablesOfAPack(t *testing.T) {
 	t.Parallel()

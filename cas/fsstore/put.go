@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"syscall"
@@ -63,8 +64,10 @@ type pending struct {
 
 // nodePlan determines which nodes must be appended.
 type nodePlan struct {
-	store *Store
-	nodes []cas.Node
+	store  *Store
+	nodes  []cas.Node
+	young  []cas.Node // are in newest
+	newest *source
 }
 
 // planNodes checks nodes against their hashes and each other.
@@ -91,14 +94,21 @@ func (s *Store) planNodes(ctx context.Context, nodes []cas.Node) (*nodePlan, err
 }
 
 // missing compares the nodes with existing ones. Those that aren't in the newest segment are appended: only
-// there are they certainly young, and flushed by the next commit. Nodes that need nothing are forgotten, so that
-// they aren't compared again; the shared lock prevents their removal.
+// there are they certainly young, and flushed by the next commit. Those aren't compared again, unless a collector has
+// sealed the segment since: it knows only when they were put before.
 func (p *nodePlan) missing(v *view) (records []pending, err error) {
+	if len(p.young) > 0 && p.newest.isSealed() {
+		p.nodes, p.young = append(p.nodes, p.young...), nil
+	}
+	p.newest = v.newest()
 	var rest []cas.Node
 	for _, n := range p.nodes {
 		old, there, err := p.store.exists(v, n)
 		if err != nil {
 			return nil, err
+		}
+		if there == young && p.newest != nil {
+			p.young = append(p.young, n)
 		}
 		if there == young || there != absent && p.store.kinds.InFoundation(n.Hash) {
 			continue
@@ -232,23 +242,39 @@ func (s *Store) add(ctx context.Context, flush bool, plan func(*view) ([]pending
 		return err
 	}
 	after := before
-	if len(todo) > 0 {
+	sealed := false
+	if len(todo) == 0 && before != nil {
+		// A collector treats the time as the time of the last put, unless it has sealed the segment.
+		if err = s.fs.Touch(before.dataPath()); isPermission(err) || isGone(err) {
+			err = nil
+		}
+		sealed = before.isSealed()
+	}
+	if err != nil {
+		return err
+	}
+	if len(todo) > 0 || sealed {
 		if err = s.make(ctx, 0); err == nil {
 			after, err = s.append(ctx, plan)
 		}
 		if isPermission(err) && !slices.ContainsFunc(todo, func(r pending) bool { return !r.renewed }) {
 			return nil // a user who can't write here can't rely on the nodes either
 		}
-	} else if before != nil {
-		// A collector treats the time as the time of the last put.
-		if err = s.fs.Touch(before.dataPath()); isPermission(err) || isGone(err) {
-			err = nil
-		}
 	}
 	if err != nil || !flush {
 		return err
 	}
 	return s.flush(before, after)
+}
+
+// isSealed reports whether a segment is sealed by now, or gone.
+func (g *source) isSealed() bool {
+	_, err := openIndex(g.path + indexExt)
+	if err == nil {
+		return true
+	}
+	_, err = os.Lstat(g.dataPath())
+	return isGone(err)
 }
 
 func isPermission(err error) bool {
@@ -446,12 +472,21 @@ func (s *Store) seal(g *source) error {
 		return err
 	}
 	t.entries = append(t.entries, indexed...)
-	at, err := g.lastPut()
-	if err != nil {
-		return err
+	for range tries {
+		at, err := g.lastPut()
+		if err != nil {
+			return err
+		}
+		index := encodeIndex(t.entries, at.UnixMilli(), size)
+		if err := durable.WriteFile(s.fs, g.path+indexExt, index, s.filePerm()); err != nil {
+			return err
+		}
+		// A put that changes only the time either sees the index, or is seen here.
+		if again, err := g.lastPut(); err != nil || again.Equal(at) {
+			return err
+		}
 	}
-	index := encodeIndex(t.entries, at.UnixMilli(), size)
-	return durable.WriteFile(s.fs, g.path+indexExt, index, s.filePerm())
+	return nil
 }
 
 // indexedOnly returns the intact nodes that a segment contains according to its index, although a scan of the segment
