@@ -319,77 +319,110 @@ func (l *Link) both(ctx context.Context, hashes ...cas.Hash) []cas.Hash {
 // send sends the nodes reachable from roots that the remote lacks, except those only reachable through nodes
 // that it has. whole are nodes that are redacted here but not there.
 func (l *Link) send(ctx context.Context, roots []cas.Hash, there ...cas.Hash) (sent int, whole []cas.Hash, err error) {
+	s := &nodes{Link: l, buried: map[cas.Hash]bool{}}
 	known := func(h cas.Hash) (bool, error) { return slices.Contains(there, h) && !l.check, nil }
-	var all []cas.Hash
-	near := map[cas.Hash]cas.Node{} // nodes kept in memory, so that they aren't read again
-	room := keptToSend
-	buried := map[cas.Hash]bool{}
 	err = cas.BottomUp(ctx, l.Store, roots, cas.BottomUpOptions{Known: known}, func(v cas.Visited) error {
-		all = append(all, v.Node.Hash)
-		if v.Tombstone != nil {
-			buried[v.Node.Hash] = true
-		} else if size := len(v.Node.Payload); size <= room {
-			near[v.Node.Hash], room = v.Node, room-size
-		}
-		return nil
+		return s.add(ctx, v)
 	})
-	if err != nil {
-		return 0, nil, err
+	if err == nil {
+		err = s.flush(ctx)
 	}
-	lacking, err := remote.MissingFrom(ctx, l.Remote, all)
-	if err != nil {
-		return 0, nil, err
-	}
-	if l.check {
-		bad, err := notReturned(without(all, lacking), func(rest []cas.Hash) iter.Seq2[remote.Record,
-			error] {
-			return l.Remote.Get(ctx, rest)
-		})
-		if err != nil {
-			return 0, nil, err
-		}
-		lacking = append(lacking, bad...)
-	}
-	for h := range buried { // the remote may have the intact node
-		if !slices.Contains(lacking, h) {
-			lacking = append(lacking, h)
-		}
-	}
-	different, err := remote.PutAll(ctx, l.Remote, l.records(ctx, lacking, near))
-	for _, h := range different {
-		if buried[h] {
-			whole = append(whole, h)
-		}
-	}
-	return len(lacking), whole, err
+	return s.sent, s.whole, err
 }
 
-// keptToSend is the maximum size in bytes of the nodes that are kept in memory until they are sent.
-const keptToSend = 32 << 20
+// nodes sends nodes in portions, each after those that it needs.
+type nodes struct {
+	*Link
+	records []remote.Record // the current portion
+	size    int
+	buried  map[cas.Hash]bool // tombstones in it
+	// fresh means that the remote had nothing of a portion. Then it has hardly anything of the following ones, so
+	// they are sent without asking.
+	fresh bool
+	sent  int
+	whole []cas.Hash
+}
 
-// records returns nodes in transfer format; near holds those already in memory.
-func (l *Link) records(ctx context.Context, hashes []cas.Hash,
-	near map[cas.Hash]cas.Node) iter.Seq2[remote.Record, error] {
-	return func(yield func(remote.Record, error) bool) {
-		for _, h := range hashes {
-			n, known := near[h]
-			var err error
-			if !known {
-				n, err = l.Store.Get(ctx, h)
+// portion is the size in bytes of the nodes that are kept in memory until they are sent.
+const portion = 1 << 20
+
+func (s *nodes) add(ctx context.Context, v cas.Visited) (err error) {
+	r := remote.Record{Hash: v.Node.Hash}
+	if v.Tombstone != nil {
+		t := *v.Tombstone
+		t.Foreign = false // only meaningful in this store
+		s.buried[r.Hash] = true
+		if r.File, err = cas.MarshalTombstone(t); err != nil {
+			return err
+		}
+	} else {
+		r.File = cas.MarshalFile(v.Node)
+	}
+	if len(s.records) == remote.MaxHashes || len(s.records) > 0 && s.size+len(r.File) > portion {
+		if err := s.flush(ctx); err != nil {
+			return err
+		}
+	}
+	s.records, s.size = append(s.records, r), s.size+len(r.File)
+	return nil
+}
+
+// flush sends what the remote lacks of the current portion.
+func (s *nodes) flush(ctx context.Context) error {
+	if len(s.records) == 0 {
+		return nil
+	}
+	wanted, err := s.wanted(ctx)
+	if err != nil {
+		return err
+	}
+	different, err := remote.PutAll(ctx, s.Remote, func(yield func(remote.Record, error) bool) {
+		for _, r := range s.records {
+			if !s.fresh && !wanted[r.Hash] && !s.buried[r.Hash] { // the remote may have the intact node of a tombstone
+				continue
 			}
-			r := remote.Record{Hash: h}
-			if redacted, ok := cas.AsRedacted(err); ok {
-				t := redacted.Tombstone
-				t.Foreign = false // only meaningful in this store
-				r.File, err = cas.MarshalTombstone(t)
-			} else if err == nil {
-				r.File = cas.MarshalFile(n)
-			}
-			if !yield(r, err) || err != nil {
+			if s.sent++; !yield(r, nil) {
 				return
 			}
 		}
+	})
+	for _, h := range different {
+		if s.buried[h] {
+			s.whole = append(s.whole, h)
+		}
 	}
+	clear(s.records) // frees their content
+	s.records, s.size = s.records[:0], 0
+	clear(s.buried)
+	return err
+}
+
+// wanted returns the nodes of the current portion that the remote lacks, and sets fresh.
+func (s *nodes) wanted(ctx context.Context) (map[cas.Hash]bool, error) {
+	if s.fresh {
+		return nil, nil
+	}
+	all := make([]cas.Hash, len(s.records))
+	for i, r := range s.records {
+		all[i] = r.Hash
+	}
+	lacking, err := s.Remote.Missing(ctx, all)
+	if err == nil && s.check {
+		var bad []cas.Hash
+		bad, err = notReturned(without(all, lacking), func(rest []cas.Hash) iter.Seq2[remote.Record, error] {
+			return s.Remote.Get(ctx, rest)
+		})
+		lacking = append(lacking, bad...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	wanted := make(map[cas.Hash]bool, len(lacking))
+	for _, h := range lacking {
+		wanted[h] = true
+	}
+	s.fresh = len(lacking) == len(all) && !s.check
+	return wanted, nil
 }
 
 // checking returns a link that verifies what the remote claims to have.

@@ -127,11 +127,12 @@ func (w *world) flushes() error {
 // memoryRows measure the memory of a step, in MB. The system's figure for a child is the maximum of its peak
 // and its children's, so the agent is measured separately.
 func (w *world) memoryRows() []row {
-	peak := func(name string, measure side) row {
-		r := versus("memory/"+name, measure, 1, "25 MB", constant(25))
+	within := func(name string, measure side, most float64) row {
+		r := versus("memory/"+name, measure, 1, fmt.Sprint(most, " MB"), constant(most))
 		r.unit = "MB"
 		return r
 	}
+	peak := func(name string, measure side) row { return within(name, measure, 25) }
 	return []row{
 		peak("step", w.stepPeak(w.chain, 10)),
 		peak("step at 10,000 steps", w.stepPeak(w.chain, 10_000)),
@@ -141,7 +142,17 @@ func (w *world) memoryRows() []row {
 			w.uwf(b, p.home, "thread", "step", p.thread, "--agent", w.helper(b, "peak")+" "+w.path("peak")+" "+w.agent(b))
 			return w.noted(b)
 		}),
+		within("push of 10,000 steps", w.pushPeak(10_000), 60),
 		w.webPeak(),
+	}
+}
+
+// pushPeak measures the larger peak of the two processes of a push to an empty directory.
+func (w *world) pushPeak(steps int) side {
+	return func(b testing.TB) float64 {
+		p, to := w.chain(b, steps), w.path(fmt.Sprint("pushed-", w.fresh(1)))
+		run(b, w.command(b, p.home, w.helper(b, "peak"), w.path("peak"), w.program("uwf"), "--quiet", "push", p.thread, to))
+		return w.noted(b)
 	}
 }
 

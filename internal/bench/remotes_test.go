@@ -17,8 +17,8 @@ import (
 func (w *world) remoteRows() []row {
 	const steps = 1000
 	return []row{
-		versus("remote/push of 1,000 steps", w.push(steps), 2, "git push of as much", w.gitPush(steps)),
-		versus("remote/pull of 1,000 steps", w.pull(steps), 5, "git clone of as much", w.gitClone(steps)),
+		versus("remote/push of 1,000 steps", w.push(steps), 1.2, "git push of as much", w.gitPush(steps)),
+		versus("remote/pull of 1,000 steps", w.pull(steps), 2, "git clone of as much", w.gitClone(steps)),
 	}
 }
 

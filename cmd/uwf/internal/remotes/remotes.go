@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -182,6 +183,7 @@ func (a Commands) Push() *ucli.Command {
 }
 
 func (a Commands) push(ctx context.Context, c *ucli.Context) error {
+	debug.SetGCPercent(100) // what waits to be sent is live data, of which a push of any size has a few megabytes
 	args, name, err := a.withRemote(c.Args().Slice())
 	if err != nil {
 		return err
