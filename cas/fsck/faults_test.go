@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/castest"
 	"github.com/united-workforce/uwf/cas/fsck"
+	"github.com/united-workforce/uwf/cas/fsstore"
 )
 
 // randomFaults is the number of faults to create, one after the other. A run with 20,000 found nothing more.
@@ -121,6 +122,10 @@ func TestRandomFaults(t *testing.T) {
 				}
 			}
 			restore(t, w.store.Dir(), good)
+			// An open store relies on segments that only grow.
+			fresh, err := fsstore.Open(t.Context(), w.store.Dir(), fsstore.Options{Home: w.home})
+			require.NoError(t, err)
+			w.store = fresh
 			break
 		}
 	}
