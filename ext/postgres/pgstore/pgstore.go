@@ -49,7 +49,12 @@ type Options struct {
 	Patience time.Duration
 	// Hash is the hash function of a new schema; "" means XXH3.
 	Hash cas.Algorithm
+	// Upkeep means that [DB.Owner] is used, which needs several connections whatever the address says.
+	Upkeep bool
 }
+
+// upkeepConns is the number of connections of an upkeep: for its lock, a transaction, and reads.
+const upkeepConns = 4
 
 // Open connects to a database: postgres://user@host/database?schema=uwf, see [Config]. It creates a missing
 // schema if the role has the permission. Errors are [*protocol.Error] for an unusable address or schema.
@@ -63,6 +68,9 @@ func Open(ctx context.Context, address string, o Options) (*DB, error) {
 	config, err := Config(address)
 	if err != nil {
 		return nil, err
+	}
+	if o.Upkeep {
+		config.pool.MaxConns = max(config.pool.MaxConns, upkeepConns)
 	}
 	db := &DB{patience: min(o.Patience, connecting), secrets: secretsOf(config)}
 	var found atomic.Pointer[format]

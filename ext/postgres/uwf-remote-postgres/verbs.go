@@ -88,7 +88,7 @@ func own(ctx context.Context, e env.Env, name string, v verb) error {
 	if n := len(args) - 1; n < v.least || v.most >= 0 && n > v.most {
 		return usage
 	}
-	db, err := pgstore.Open(ctx, args[0], pgstore.Options{})
+	db, err := pgstore.Open(ctx, args[0], pgstore.Options{Upkeep: true})
 	if err != nil {
 		return err
 	}
