@@ -171,9 +171,10 @@ func (b Book) Find(name string) (Known, error) {
 
 // OpenOptions are the options of [Open]. The zero value is valid.
 type OpenOptions struct {
-	Program string           // name of this program, reported to the remote
-	Stalled func(far string) // called if the remote is slow, if not nil
-	Warn    func(string)     // called with warnings
+	Program string                // name of this program, reported to the remote
+	Stalled func(far string)      // called if the remote is slow, if not nil
+	Warn    func(string)          // called with warnings
+	Suggest func(protocol.Reason) // see [Link]
 }
 
 // Open connects an engine's home to one of its remotes until done is called. The home must use files.
@@ -189,7 +190,7 @@ func Open(ctx context.Context, e *engine.Engine, process env.Env, name string,
 	}
 	machine, _ := os.Hostname()
 	l = &Link{
-		Name: found.Name, Address: at.Text, Trusted: found.Trust, Near: process.Dir, Warn: o.Warn, Engine: e,
+		Name: found.Name, Address: at.Text, Trusted: found.Trust, Near: process.Dir, Warn: o.Warn, Suggest: o.Suggest, Engine: e,
 		Holder: holderName(cmp.Or(process.User(), "somebody"), machine, os.Getpid()),
 	}
 	l.Store, _ = e.Reader.Store.(*fsstore.Store)

@@ -52,6 +52,9 @@ func (l *Link) heed(ctx context.Context) error {
 	return durable.ReplaceJSON(durable.OS(), l.heededPath(), known)
 }
 
+// mostSuggested bounds the commands that are suggested for one thread.
+const mostSuggested = 3
+
 // maxHeeded is the maximum size in bytes of the file with the states of lists, enough for thousands of remotes.
 const maxHeeded = 1 << 20
 
@@ -78,15 +81,15 @@ func (l *Link) heedNode(ctx context.Context, r remote.Redaction) (done bool, err
 	if err != nil || thread == "" {
 		return true, err // no thread needs it, so gc removes it
 	}
-	command := "uwf thread redact " + thread + " --node " + string(r.Hash)
 	if !l.Trusted {
-		l.warn("thread %s has node %s, which was redacted on %s (%s); to redact it here: %s --shared", thread, r.Hash, l.Name,
-			plaintext.Line(r.Reason), command)
+		l.warn("thread %s has node %s, which was redacted on %s (%s)", thread, r.Hash, l.Name, plaintext.Line(r.Reason))
+		l.suggest(protocol.Why("node-redacted-there", "thread", thread, "node", string(r.Hash)))
 		return false, nil
 	}
 	redacted, err := redaction.Node(ctx, l.Engine, l.Store, thread, r.Hash, redact.Options{Reason: r.Reason, Shared: true})
 	if err != nil {
-		l.warn("node %s was redacted on %s, but not here: %v; to try again: %s", r.Hash, l.Name, err, command)
+		l.warn("node %s was redacted on %s, but not here: %v", r.Hash, l.Name, err)
+		l.suggest(protocol.Why("node-redacted-there", "thread", thread, "node", string(r.Hash)))
 		return false, ctx.Err()
 	}
 	l.warn("redacted node %s of thread %s, as on %s (%s)", r.Hash, thread, l.Name, plaintext.Line(r.Reason))
@@ -152,12 +155,10 @@ func (l *Link) heedFiles(ctx context.Context, id string, said *heads.Redacted) e
 	if l.Trusted {
 		return nil
 	}
-	path := "PATH"
-	if len(said.Paths) == 1 {
-		path = plaintext.Word(said.Paths[0])
+	l.warn("thread %s: files redacted on %s are still stored here: %s", id, l.Name, worktree.Abbreviate(said.Paths))
+	for _, path := range said.Paths[:min(len(said.Paths), mostSuggested)] {
+		l.suggest(protocol.Why("path-redacted-there", "thread", id, "path", path))
 	}
-	l.warn("thread %s: files redacted on %s are still stored here: %s; to redact them: uwf thread redact %s --files %s",
-		id, l.Name, worktree.Abbreviate(said.Paths), id, path)
 	return nil
 }
 

@@ -46,8 +46,9 @@ type Link struct {
 	Engine  *engine.Engine
 	Store   *fsstore.Store
 	Heads   *fileheads.Heads
-	Holder  string       // holder of leases, as shown to users
-	Warn    func(string) // called with warnings
+	Holder  string                // holder of leases, as shown to users
+	Warn    func(string)          // called with warnings
+	Suggest func(protocol.Reason) // called after a warning that a front end has a hint for; nil: no hints
 	// Trusted means that commands of threads from this remote run like those of the home's own threads, as
 	// the owner of the home has decided.
 	Trusted bool
@@ -139,6 +140,12 @@ func (l *Link) of(thread string, err error) error {
 func (l *Link) warn(format string, args ...any) {
 	if l.Warn != nil {
 		l.Warn(fmt.Sprintf(format, args...))
+	}
+}
+
+func (l *Link) suggest(why protocol.Reason) {
+	if l.Suggest != nil {
+		l.Suggest(why)
 	}
 }
 

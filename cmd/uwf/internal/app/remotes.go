@@ -6,7 +6,9 @@ import (
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/names"
 	"github.com/united-workforce/uwf/engine/remotes"
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
+	"github.com/united-workforce/uwf/util/hints"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/suggest"
 	"github.com/united-workforce/uwf/util/threadid"
@@ -39,6 +41,11 @@ func (a *App) Link(ctx context.Context, name string, show func(engine.Event)) (l
 	return remotes.Open(ctx, e, a.Env, name, remotes.OpenOptions{
 		Program: "uwf " + cmdline.Version(), Stalled: func(far string) { a.Messagef("waiting for %s…", far) },
 		Warn: func(text string) { a.Messagef("uwf: warning: %s", plaintext.Line(text)) },
+		Suggest: func(why protocol.Reason) {
+			for _, hint := range hints.Of("", why) {
+				a.Hint("%s", hint)
+			}
+		},
 	})
 }
 
