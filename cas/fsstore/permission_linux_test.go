@@ -43,10 +43,13 @@ func TestPermissions(t *testing.T) {
 	require.NoError(t, os.Chmod(filepath.Dir(dir), 0o755))
 	public, fresh := castest.Node(t, cas.XXH3, "public"), castest.Node(t, cas.XXH3, "fresh")
 	require.NoError(t, open(t, dir, fsstore.Options{}).Put(ctx, public))
-	for _, d := range []string{dir, filepath.Join(dir, "log")} {
-		require.NoError(t, os.Chmod(d, 0o555))
-		t.Cleanup(func() { _ = os.Chmod(d, 0o755) })
-	}
+	require.NoError(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !e.IsDir() { // as the owner can't write either
+			return errors.Join(err, os.Chmod(path, 0o444))
+		}
+		t.Cleanup(func() { _ = os.Chmod(path, 0o755) })
+		return os.Chmod(path, 0o555)
+	}))
 	var putErr error
 	require.NoError(t, unprivileged(func() error {
 		s, err := fsstore.Open(ctx, dir, fsstore.Options{})
