@@ -132,7 +132,7 @@ func (s *Store) Where(h cas.Hash) string {
 		switch {
 		case at.source != nil:
 			where = at.source.at(at.entry)
-		case s.files.Layout != "" && (len(v.sources) == 0 || !errors.Is(err, cas.ErrNotFound)):
+		case s.files.Layout != "" && !errors.Is(err, cas.ErrNotFound):
 			where = s.files.Path(h)
 		}
 		return nil

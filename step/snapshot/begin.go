@@ -8,10 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
-	"syscall"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/gitindex"
 	"github.com/united-workforce/uwf/util/safeopen"
@@ -72,15 +71,27 @@ type NoRoomError struct {
 func (e *NoRoomError) Error() string { return "no space in " + e.Dir + ": " + e.Err.Error() }
 func (e *NoRoomError) Unwrap() error { return e.Err }
 
+// minFree is the free space in bytes above which a disk doesn't count as full.
+const minFree = 16 << 20
+
+// room returns an error if the disk is full. It writes, because a limit on the size of files kills git without
+// a message.
+func room(store string) error {
+	temporary, err := durable.OS().WriteTemp(filepath.Join(store, "room"), make([]byte, minFree), 0o600, durable.FullFlush)
+	if err != nil {
+		return &NoRoomError{Dir: store, Err: err}
+	}
+	return os.Remove(temporary)
+}
+
 // Begin prepares a step: it updates our git directory, completes an interrupted restore ([Finish]) and takes
 // the snapshot before the step. It updates the spec for the next snapshot. rescued is as returned by
 // [Finish]. Errors: [*NoRoomError], and the errors of [Take] and [Finish].
 func Begin(ctx context.Context, e env.Env, r Repo, s *Spec, record string) (taken Taken, rescued string, err error) {
-	taken, rescued, err = beginStep(ctx, e, r, s, record)
-	var failed *GitError
-	for _, no := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS} {
-		if errors.Is(err, no) || errors.As(err, &failed) && strings.Contains(strings.ToLower(failed.Stderr), no.Error()) {
-			return taken, rescued, &NoRoomError{Dir: s.Git, Err: err}
+	if taken, rescued, err = beginStep(ctx, e, r, s, record); err != nil && ctx.Err() == nil {
+		var full *NoRoomError
+		if none := room(s.Git); errors.As(none, &full) {
+			err = full
 		}
 	}
 	return taken, rescued, err
