@@ -11,6 +11,7 @@ package cas
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -212,6 +213,25 @@ func (a Algorithm) Check(n Node) error {
 		return &CorruptError{Hash: n.Hash, Reason: "the node has another " + string(a) + " hash"}
 	}
 	return nil
+}
+
+// Distinct returns the given nodes without repetitions. It returns the errors of [Algorithm.Check], and a
+// [*CollisionError].
+func (a Algorithm) Distinct(ctx context.Context, nodes []Node) (distinct []Node, err error) {
+	known := make(map[Hash]Node, len(nodes))
+	for _, n := range nodes {
+		if err := cmp.Or(ctx.Err(), a.Check(n)); err != nil {
+			return nil, err
+		}
+		twin, ok := known[n.Hash]
+		switch {
+		case !ok:
+			known[n.Hash], distinct = n, append(distinct, n)
+		case !twin.Equal(n):
+			return nil, &CollisionError{Hash: n.Hash}
+		}
+	}
+	return distinct, nil
 }
 
 // SharedLocker is a store with garbage collection.

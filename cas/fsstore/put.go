@@ -72,25 +72,8 @@ type nodePlan struct {
 
 // planNodes checks nodes against their hashes and each other.
 func (s *Store) planNodes(ctx context.Context, nodes []cas.Node) (*nodePlan, error) {
-	p := &nodePlan{store: s}
-	planned := map[cas.Hash]cas.Node{}
-	for _, n := range nodes {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		if err := s.hash.Check(n); err != nil {
-			return nil, err
-		}
-		if twin, ok := planned[n.Hash]; ok {
-			if !twin.Equal(n) {
-				return nil, &cas.CollisionError{Hash: n.Hash}
-			}
-			continue
-		}
-		planned[n.Hash] = n
-		p.nodes = append(p.nodes, n)
-	}
-	return p, nil
+	distinct, err := s.hash.Distinct(ctx, nodes)
+	return &nodePlan{store: s, nodes: distinct}, err
 }
 
 // missing compares the nodes with existing ones. Those that aren't in the newest segment are appended: only

@@ -261,21 +261,14 @@ func (f Files) Put(ctx context.Context, nodes ...cas.Node) error {
 // plan compares nodes with existing ones. It changes nothing, so that a rejected node doesn't affect the
 // others.
 func (f Files) plan(ctx context.Context, nodes []cas.Node) (files []durable.File, err error) {
-	planned := map[cas.Hash]cas.Node{}
-	for _, n := range nodes {
+	distinct, err := f.Hash.Distinct(ctx, nodes)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range distinct {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if err := f.Hash.Check(n); err != nil {
-			return nil, err
-		}
-		if twin, ok := planned[n.Hash]; ok {
-			if !twin.Equal(n) {
-				return nil, &cas.CollisionError{Hash: n.Hash}
-			}
-			continue
-		}
-		planned[n.Hash] = n
 		there, err := f.Compare(n)
 		if err != nil {
 			return nil, err

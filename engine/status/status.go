@@ -176,7 +176,8 @@ func (r *Reader) Locker() locker.Locker {
 
 // RunDir returns the directory of a thread's run files.
 func (r *Reader) RunDir(id string) rundir.Dir {
-	return rundir.Dir{Path: r.Dirs.Run(id), None: r.ran != nil && !r.ran[id], Aside: filepath.Join(r.Dirs.Home, "quarantine"), FS: r.FS, Warn: r.Warn}
+	return rundir.Dir{Path: r.Dirs.Run(id), None: r.ran != nil && !r.ran[id],
+		Aside: filepath.Join(r.Dirs.Home, "quarantine"), FS: r.FS, Warn: r.Warn}
 }
 
 // Secrets returns the texts that must not be stored or shown.

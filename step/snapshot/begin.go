@@ -46,7 +46,8 @@ func (r Repo) SeedIndex(s Spec) error {
 		return err
 	}
 	entries, ok := gitindex.All(index)
-	if err != nil || !ok || len(split) > 0 || slices.ContainsFunc(entries, func(e gitindex.Entry) bool { return e.Passed != "" }) {
+	isPassed := func(e gitindex.Entry) bool { return e.Passed != "" }
+	if err != nil || !ok || len(split) > 0 || slices.ContainsFunc(entries, isPassed) {
 		return errors.Join(err, os.Remove(s.Index)) // git reads all files
 	}
 	return nil

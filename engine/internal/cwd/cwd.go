@@ -150,7 +150,8 @@ func (r Rules) isSpecial(dir string) bool {
 		return true
 	case has(dir, "HEAD") && has(dir, "objects") && has(dir, "refs"): // git recognizes a repository by these
 		return true
-	case has(dir, "config.yaml") && has(dir, "threads.yaml"), has(dir, "format.json") && (has(dir, "log") || has(dir, "nodes")): // a home of uwf, or a store
+	case has(dir, "config.yaml") && has(dir, "threads.yaml"),
+		has(dir, "format.json") && (has(dir, "log") || has(dir, "nodes")): // a home of uwf, or a store
 		return true
 	}
 	return strings.HasPrefix(name, ".") && r.isUser(filepath.Dir(dir))
