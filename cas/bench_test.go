@@ -3,7 +3,6 @@ package cas_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -85,29 +84,5 @@ func BenchmarkSum(b *testing.B) {
 func BenchmarkNewKinds(b *testing.B) {
 	for b.Loop() {
 		cas.NewKinds(cas.XXH3).Hash(protocol.KindStep)
-	}
-}
-
-// BenchmarkWalk visits a chain of 1,000 steps.
-func BenchmarkWalk(b *testing.B) {
-	s := memstore.New(cas.XXH3)
-	batch := cas.NewBatch(s, time.Now)
-	detail, err := batch.Add(b.Context(), protocol.Text("detail"))
-	require.NoError(b, err)
-	var head cas.Hash
-	for i := range 1000 {
-		step := sampleStep()
-		step.Index, step.Start, step.Output, step.Detail, step.Prompt, step.Prev = i, detail, detail, detail, nil, nil
-		if i > 0 {
-			step.Prev = new(head)
-		}
-		head, err = batch.Add(b.Context(), step)
-		require.NoError(b, err)
-	}
-	require.NoError(b, batch.Put(b.Context()))
-	for b.Loop() {
-		for _, err := range cas.Walk(b.Context(), s, []cas.Hash{head}, cas.WalkOptions{}) {
-			require.NoError(b, err)
-		}
 	}
 }

@@ -14,6 +14,9 @@ import (
 	"github.com/united-workforce/uwf/util/jsonschema"
 )
 
+// maxSchemas bounds caches of schemas. Our stores never reach it; a hostile bundle could.
+const maxSchemas = 4096
+
 // Kinds provides the schema nodes of our kinds, and the meta-schema, under one hash function. It computes and
 // caches them on demand. It is safe for concurrent use.
 type Kinds struct {
@@ -90,7 +93,7 @@ func (k *Kinds) newer(schema any) (protocol.Type, bool) {
 	fields, _ := first["properties"].(object)
 	properties, _ := s["properties"].(object)
 	for name, field := range fields {
-		if now, ok := properties[name]; !ok || !keeps(prune(field), prune(now)) {
+		if now, ok := properties[name]; !ok || !keeps(RefSchema(field), RefSchema(now)) {
 			return protocol.Type{}, false
 		}
 	}
@@ -232,6 +235,58 @@ func getSchema(ctx context.Context, r Reader, typ Hash) (Node, error) {
 		return Node{}, &CorruptError{Hash: typ, Reason: "it is used as a type but is not a schema"}
 	}
 	return n, nil
+}
+
+type object = map[string]any
+
+// RefSchema returns the parts of a schema that can contain refs, so that most of a node isn't searched; a
+// schema of a ref has a format, and no other one has. A schema without refs is nil instead of left out, because
+// its property still isn't an additional one.
+func RefSchema(schema any) any {
+	s, ok := schema.(object)
+	if !ok {
+		return nil
+	}
+	out, leads := object{}, s["format"] == "ocas_ref" || s["format"] == "cas_ref"
+	if leads {
+		out["format"] = "ocas_ref"
+	}
+	for key, value := range s {
+		var some bool
+		switch key {
+		case "properties", "patternProperties":
+			out[key], some = refSchemas(value)
+		case "allOf", "anyOf", "oneOf", "prefixItems":
+			out[key], some = refSchemaList(value)
+		case "if", "then", "else", "not", "items", "contains", "additionalProperties":
+			out[key] = RefSchema(value)
+			some = out[key] != nil
+		}
+		leads = leads || some
+	}
+	if !leads {
+		return nil
+	}
+	return out
+}
+
+func refSchemas(schemas any) (out object, leads bool) {
+	out = object{}
+	named, _ := schemas.(object)
+	for name, s := range named {
+		out[name] = RefSchema(s)
+		leads = leads || out[name] != nil
+	}
+	return out, leads
+}
+
+func refSchemaList(schemas any) (out []any, leads bool) {
+	list, _ := schemas.([]any)
+	for _, s := range list {
+		out = append(out, RefSchema(s))
+		leads = leads || out[len(out)-1] != nil
+	}
+	return out, leads
 }
 
 // compile checks and compiles the payload of a schema node. Its error is a [*SchemaError] against the

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/graph"
 	"github.com/united-workforce/uwf/cas/memstore"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/prosetest"
@@ -53,7 +54,7 @@ func TestNewerVersionsAreRead(t *testing.T) {
 			}
 			require.NoError(t, err, p.Kind())
 			require.Equal(t, p, got)
-			refs, err := cas.Refs(ctx, s, n)
+			refs, err := graph.Refs(ctx, s, n)
 			require.NoError(t, err)
 			if p.Kind() != protocol.KindText {
 				require.Contains(t, refs, someHash, "what only a newer uwf knows is still kept")

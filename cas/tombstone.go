@@ -251,11 +251,11 @@ func (v *Verifier) Verify(ctx context.Context, h Hash) error {
 	if err != nil {
 		return &CorruptError{Hash: h, Reason: err.Error()}
 	}
-	return v.verifyValue(ctx, n, value)
+	return v.VerifyValue(ctx, n, value)
 }
 
-// verifyValue checks the value of a node against its type.
-func (v *Verifier) verifyValue(ctx context.Context, n Node, value any) error {
+// VerifyValue checks the value of a node against its type.
+func (v *Verifier) VerifyValue(ctx context.Context, n Node, value any) error {
 	if n.Type == v.reader.Kinds().MetaHash() || n.Type == n.Hash {
 		return v.verifySchema(n, value)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/graph"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -14,7 +15,7 @@ import (
 func Walk(ctx context.Context, r cas.Reader, roots, have []cas.Hash) iter.Seq2[cas.Hash, error] {
 	return func(yield func(cas.Hash, error) bool) {
 		known, count := set(have), 0
-		err := cas.BottomUp(ctx, r, roots, cas.BottomUpOptions{Known: known.has}, func(v cas.Visited) error {
+		err := graph.BottomUp(ctx, r, roots, graph.BottomUpOptions{Known: known.has}, func(v graph.Visited) error {
 			if count++; count > MaxNodes {
 				return Faultf("more than %d nodes", MaxNodes)
 			}
@@ -33,7 +34,7 @@ var errLeft = errors.New("the receiver has stopped")
 
 // Missing converts a walk's error about a missing node to a [*MissingError].
 func Missing(err error) error {
-	var at *cas.VisitError
+	var at *graph.VisitError
 	if errors.Is(err, cas.ErrNotFound) && errors.As(err, &at) {
 		return &MissingError{Hash: string(at.Hash)}
 	}
@@ -63,7 +64,7 @@ func CheckComplete(ctx context.Context, r cas.Reader, head, was cas.Hash) error 
 		if err != nil {
 			return err
 		}
-		refs, err := cas.Refs(ctx, r, n)
+		refs, err := graph.Refs(ctx, r, n)
 		if err != nil {
 			return err
 		}
@@ -71,7 +72,7 @@ func CheckComplete(ctx context.Context, r cas.Reader, head, was cas.Hash) error 
 			known[h] = true // a step that replaces another one has the same start
 		}
 	}
-	err := cas.BottomUp(ctx, r, []cas.Hash{head}, cas.BottomUpOptions{Known: known.has}, func(v cas.Visited) error {
+	err := graph.BottomUp(ctx, r, []cas.Hash{head}, graph.BottomUpOptions{Known: known.has}, func(v graph.Visited) error {
 		if v.Tombstone == nil {
 			return nil
 		}

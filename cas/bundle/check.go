@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/graph"
 	"github.com/united-workforce/uwf/cas/seal"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/jsonschema"
@@ -83,8 +84,8 @@ func (f *File) Check(ctx context.Context) (Report, error) {
 	if err := c.noteBase(ctx); err != nil {
 		return report, err
 	}
-	err := cas.BottomUp(jsonschema.WithBudget(ctx, len(f.records)), f, f.Manifest.roots(),
-		cas.BottomUpOptions{Verify: true, Known: f.below}, func(v cas.Visited) error { return c.visit(ctx, v) })
+	err := graph.BottomUp(jsonschema.WithBudget(ctx, len(f.records)), f, f.Manifest.roots(),
+		graph.BottomUpOptions{Verify: true, Known: f.below}, func(v graph.Visited) error { return c.visit(ctx, v) })
 	if err != nil {
 		return report, f.locate(err)
 	}
@@ -156,7 +157,7 @@ func (c *check) trees(ctx context.Context, r *Report) error {
 func (f *File) locate(err error) error {
 	var (
 		known  *FaultError
-		visit  *cas.VisitError
+		visit  *graph.VisitError
 		sealed *cas.SealError
 	)
 	switch {
@@ -198,7 +199,7 @@ const redacted protocol.Kind = "redacted node"
 
 // visit checks that a node is the next record, its kind against its references, and a step against its
 // predecessor.
-func (c *check) visit(ctx context.Context, v cas.Visited) error {
+func (c *check) visit(ctx context.Context, v graph.Visited) error {
 	h := v.Node.Hash
 	wrong := func(format string, args ...any) error {
 		return &FaultError{Offset: c.file.offset(h), Hash: h, Err: fmt.Errorf(format, args...)}
@@ -252,7 +253,7 @@ func (c *check) visit(ctx context.Context, v cas.Visited) error {
 }
 
 // seal seals a node of the file unless some of it is elsewhere.
-func (c *check) seal(v cas.Visited) error {
+func (c *check) seal(v graph.Visited) error {
 	if c.file.base != nil {
 		return nil
 	}
@@ -336,7 +337,7 @@ func (c *check) start(ctx context.Context, n cas.Node) error {
 
 // workflow checks that no part of a workflow was redacted: a tombstone makes an unproven claim about its
 // content, which here is a schema.
-func (c *check) workflow(v cas.Visited) error {
+func (c *check) workflow(v graph.Visited) error {
 	for _, need := range v.Needs {
 		if c.kind(need) == redacted {
 			return fmt.Errorf("its schema %s was redacted, which is not possible", need)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/graph"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -99,7 +100,7 @@ func (c *check) listTombstones(ctx context.Context, r *Report) error {
 		sealed = append(sealed, root.Hash)
 	}
 	covered := map[cas.Hash]bool{}
-	err := cas.BottomUp(ctx, c.file, sealed, cas.BottomUpOptions{}, func(v cas.Visited) error {
+	err := graph.BottomUp(ctx, c.file, sealed, graph.BottomUpOptions{}, func(v graph.Visited) error {
 		covered[v.Node.Hash] = v.Tombstone != nil
 		return nil
 	})

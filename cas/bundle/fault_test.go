@@ -14,6 +14,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/bundle"
+	"github.com/united-workforce/uwf/cas/graph"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/prosetest"
 )
@@ -328,7 +329,7 @@ func unchecked(t testing.TB, s cas.Store, m bundle.Manifest) []byte {
 	t.Helper()
 	ctx := context.Background()
 	var out raw
-	require.NoError(t, cas.BottomUp(ctx, s, []cas.Hash{m.Roots[0].Hash}, cas.BottomUpOptions{}, func(v cas.Visited) error {
+	require.NoError(t, graph.BottomUp(ctx, s, []cas.Hash{m.Roots[0].Hash}, graph.BottomUpOptions{}, func(v graph.Visited) error {
 		if v.Node.Type == s.Kinds().MetaHash() {
 			v.Node.Timestamp = 0
 		}

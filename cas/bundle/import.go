@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/graph"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/seal"
@@ -211,7 +212,7 @@ func (i *importing) passOver(ctx context.Context) error {
 	for _, h := range i.done.Redacted {
 		here.redacted[h] = true
 	}
-	for n, err := range cas.Walk(ctx, here, i.file.Manifest.roots(), cas.WalkOptions{FollowTypes: true}) {
+	for n, err := range graph.Walk(ctx, here, i.file.Manifest.roots(), graph.WalkOptions{FollowTypes: true}) {
 		if _, redacted := cas.AsRedacted(err); err != nil && !redacted {
 			return err
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/cas/bundle"
 	"github.com/united-workforce/uwf/cas/castest"
 	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/graph"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/thread"
@@ -279,7 +280,7 @@ func checkCut(t *testing.T, dir string, data []byte, from *world, acknowledged b
 		require.Len(t, all, 2)
 	}
 	for _, at := range all {
-		for _, err := range cas.Walk(t.Context(), w.store, []cas.Hash{at.Head}, cas.WalkOptions{FollowTypes: true}) {
+		for _, err := range graph.Walk(t.Context(), w.store, []cas.Hash{at.Head}, graph.WalkOptions{FollowTypes: true}) {
 			require.NoError(t, err, "a head leads to nothing")
 		}
 	}

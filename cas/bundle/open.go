@@ -8,7 +8,7 @@
 //	  't'  a tombstone: the hash of the redacted node, and its file
 //	  'e'  the end: number of nodes and tombstones, 8 bytes; SHA-256 of everything before
 //
-// Nodes are in the order of [cas.BottomUp] from the roots of the manifest: each after its type and its refs.
+// Nodes are in the order of [graph.BottomUp] from the roots of the manifest: each after its type and its refs.
 // Each node thus has exactly one possible place, and there are no others.
 //
 // Version 2 is used if there are files: git work trees referenced by steps. Everything after its first line

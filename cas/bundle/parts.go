@@ -14,6 +14,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/graph"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
@@ -190,7 +191,7 @@ func (c *check) note(ctx context.Context, n cas.Node) error {
 }
 
 // visitBelow is visit for a node of the base, which was checked when it was stored.
-func (c *check) visitBelow(ctx context.Context, v cas.Visited) error {
+func (c *check) visitBelow(ctx context.Context, v graph.Visited) error {
 	if v.Tombstone != nil {
 		c.below[v.Node.Hash] = redacted
 		return nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/bundle"
+	"github.com/united-workforce/uwf/cas/graph"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
 )
@@ -18,7 +19,7 @@ import (
 // parts returns the nodes that a head references, except those that leave excludes.
 func (w *world) parts(head cas.Hash, leave func(cas.Hash) bool) (all []cas.Node) {
 	w.t.Helper()
-	err := cas.BottomUp(context.Background(), w.store, []cas.Hash{head}, cas.BottomUpOptions{}, func(v cas.Visited) error {
+	err := graph.BottomUp(context.Background(), w.store, []cas.Hash{head}, graph.BottomUpOptions{}, func(v graph.Visited) error {
 		if !leave(v.Node.Hash) {
 			all = append(all, v.Node)
 		}

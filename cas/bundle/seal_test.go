@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/cas/bundle"
 	"github.com/united-workforce/uwf/cas/castest"
 	"github.com/united-workforce/uwf/cas/fsck"
+	"github.com/united-workforce/uwf/cas/graph"
 	"github.com/united-workforce/uwf/cas/record"
 	"github.com/united-workforce/uwf/cas/redact"
 	"github.com/united-workforce/uwf/cas/seal"
@@ -91,7 +92,7 @@ func (w *world) lastTurn(id string) cas.Hash {
 	require.NoError(w.t, err)
 	refs, err := w.store.Get(context.Background(), chain.Last.Detail)
 	require.NoError(w.t, err)
-	turns, err := cas.Refs(context.Background(), w.store, refs)
+	turns, err := graph.Refs(context.Background(), w.store, refs)
 	require.NoError(w.t, err)
 	return turns[len(turns)-1]
 }

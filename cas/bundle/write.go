@@ -18,6 +18,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/graph"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/seal"
@@ -45,7 +46,7 @@ type Objects interface {
 
 // Write writes a bundle of everything that a manifest references. files provides the objects of its trees,
 // and can be nil without trees. Memory use depends on the number of nodes, not on their size. It returns the
-// errors of [cas.BottomUp], so that damaged or invalid data isn't exported, and a [*cas.SealError] if a seal
+// errors of [graph.BottomUp], so that damaged or invalid data isn't exported, and a [*cas.SealError] if a seal
 // of the manifest doesn't match. After an error, the output isn't a valid bundle, because its end is missing.
 func Write(ctx context.Context, w io.Writer, r cas.Reader, m Manifest, files Objects) (Written, error) {
 	if m.Hash != r.Algorithm() {
@@ -179,7 +180,7 @@ func (r reading) object(id protocol.Tree, kind byte, _ bool) ([]byte, int64, err
 func (w *writer) nodes(ctx context.Context, r cas.Reader, m Manifest) error {
 	sealer := seal.New(r, seal.Options{})
 	sealed := m.sealed()
-	err := cas.BottomUp(ctx, r, m.roots(), cas.BottomUpOptions{Verify: true}, func(v cas.Visited) error {
+	err := graph.BottomUp(ctx, r, m.roots(), graph.BottomUpOptions{Verify: true}, func(v graph.Visited) error {
 		if len(sealed) > 0 {
 			if err := sealer.Visit(v); err != nil {
 				return err
@@ -210,7 +211,7 @@ func compareSeals(s *seal.Sealer, sealed []Root) error {
 	return nil
 }
 
-func (w *writer) node(v cas.Visited) error {
+func (w *writer) node(v graph.Visited) error {
 	if w.written.Nodes+w.written.Tombstones == MaxNodes {
 		return fmt.Errorf("a bundle holds at most %d nodes", MaxNodes)
 	}

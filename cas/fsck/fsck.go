@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/graph"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/internal/census"
@@ -236,7 +237,7 @@ func (c *check) nodes(ctx context.Context) error {
 	}
 	c.report.Nodes = set.Len()
 	c.graph, c.steps = census.NewGraph(set), map[census.ID]step{}
-	examine := func(inspector *cas.Inspector, id census.ID, n cas.Node, err error) seen {
+	examine := func(inspector *graph.Inspector, id census.ID, n cas.Node, err error) seen {
 		return c.examine(ctx, inspector, id, n, err)
 	}
 	return census.EachNode(ctx, c.store, c.inspector, set, examine, c.take)
@@ -289,7 +290,7 @@ type seen struct {
 }
 
 // examine checks one node on its own. It is called concurrently.
-func (c *check) examine(ctx context.Context, inspector *cas.Inspector, id census.ID, n cas.Node, err error) seen {
+func (c *check) examine(ctx context.Context, inspector *graph.Inspector, id census.ID, n cas.Node, err error) seen {
 	out := seen{id: id}
 	h := c.graph.Hash(id)
 	wrong := func(kind Kind, message string) {
@@ -406,8 +407,8 @@ func (c *check) expectFoundation() {
 	}
 }
 
-func (c *check) inspector() *cas.Inspector {
-	return cas.NewInspector(knowing{c.store})
+func (c *check) inspector() *graph.Inspector {
+	return graph.NewInspector(knowing{c.store})
 }
 
 // absent checks the nodes that are referenced but weren't listed. It also examines those that were put since.
@@ -601,12 +602,12 @@ func (c *check) inherits(ctx context.Context, h cas.Hash, kept cas.Seal, sealer 
 	if err != nil {
 		return false
 	}
-	refs, err := cas.Refs(ctx, c.store, n)
+	refs, err := graph.Refs(ctx, c.store, n)
 	if err != nil {
 		return false
 	}
 	var below []cas.Seal
-	for _, need := range cas.Needs(n, refs) {
+	for _, need := range graph.Needs(n, refs) {
 		s, err := c.store.Seal(need)
 		if err != nil || s.IsZero() {
 			s = sealer.Of(need)

@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/cas/castest"
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/gc"
+	"github.com/united-workforce/uwf/cas/graph"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/internal/steptest"
@@ -159,7 +160,7 @@ func (w *world) whole() {
 	ctx := context.Background()
 	for h, err := range w.index.Heads(ctx) {
 		require.NoError(w.t, err)
-		for n, err := range cas.Walk(ctx, w.store, []cas.Hash{h.Hash}, cas.WalkOptions{FollowTypes: true}) {
+		for n, err := range graph.Walk(ctx, w.store, []cas.Hash{h.Hash}, graph.WalkOptions{FollowTypes: true}) {
 			require.NoError(w.t, err, "thread %s, node %s", h.Thread, n.Hash)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/graph"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/internal/census"
@@ -28,7 +29,7 @@ import (
 // marks tracks needed nodes. A mark is never removed.
 type marks struct {
 	store     cas.Reader
-	inspector *cas.Inspector
+	inspector *graph.Inspector
 	nodes     census.Set
 	needed    []bool            // by ID
 	others    map[cas.Hash]bool // needed, but not in nodes
@@ -37,7 +38,7 @@ type marks struct {
 
 func newMarks(s cas.Reader, nodes census.Set) *marks {
 	return &marks{
-		store: s, inspector: cas.NewInspector(s), nodes: nodes, needed: make([]bool, nodes.Len()),
+		store: s, inspector: graph.NewInspector(s), nodes: nodes, needed: make([]bool, nodes.Len()),
 		others: map[cas.Hash]bool{},
 	}
 }

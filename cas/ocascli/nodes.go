@@ -11,6 +11,7 @@ import (
 	ucli "github.com/united-workforce/uwf/internal/thirdparty/cli"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/graph"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -124,7 +125,7 @@ func (c *CLI) refsCommand() *ucli.Command {
 		if err != nil {
 			return err
 		}
-		refs, err := cas.Refs(ctx, s, n)
+		refs, err := graph.Refs(ctx, s, n)
 		if err != nil {
 			return err
 		}
@@ -166,7 +167,7 @@ func (c *CLI) walkCommand() *ucli.Command {
 			}
 		}
 		var hashes []cas.Hash
-		for n, err := range cas.Walk(ctx, s, []cas.Hash{h}, cas.WalkOptions{FollowTypes: cc.Bool("follow-type")}) {
+		for n, err := range graph.Walk(ctx, s, []cas.Hash{h}, graph.WalkOptions{FollowTypes: cc.Bool("follow-type")}) {
 			if errors.Is(err, cas.ErrNotFound) && n.Hash != h {
 				fmt.Fprintf(c.Env.Stderr, "warning: %s is missing\n", n.Hash)
 				continue
@@ -275,7 +276,7 @@ func (c *CLI) reindexCommand() *ucli.Command {
 type tree struct {
 	out       io.Writer
 	store     cas.Store
-	inspector *cas.Inspector
+	inspector *graph.Inspector
 	types     bool
 	seen      map[cas.Hash]bool
 	titles    map[cas.Hash]string
@@ -291,7 +292,7 @@ type place struct {
 const maxIndent = 40
 
 func printTree(ctx context.Context, out io.Writer, s cas.Store, root cas.Hash, types bool) error {
-	t := &tree{out: out, store: s, inspector: cas.NewInspector(s), types: types, seen: map[cas.Hash]bool{},
+	t := &tree{out: out, store: s, inspector: graph.NewInspector(s), types: types, seen: map[cas.Hash]bool{},
 		titles: map[cas.Hash]string{}}
 	for stack := []place{{root, 0}}; len(stack) > 0; {
 		at := stack[len(stack)-1]

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/graph"
 	"github.com/united-workforce/uwf/cas/internal/census"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
@@ -146,8 +147,8 @@ func (r *redaction) survey(ctx context.Context) (surveyed, error) {
 	if faults != nil {
 		return out, fmt.Errorf("list nodes: %w", faults)
 	}
-	graph := census.NewGraph(set)
-	look := func(inspector *cas.Inspector, id census.ID, n cas.Node, err error) seen {
+	g := census.NewGraph(set)
+	look := func(inspector *graph.Inspector, id census.ID, n cas.Node, err error) seen {
 		if err != nil {
 			return seen{id: id}
 		}
@@ -158,12 +159,12 @@ func (r *redaction) survey(ctx context.Context) (surveyed, error) {
 		t, err := thread.Open(ctx, r.store, n.Hash)
 		return seen{id: id, refs: refs, outputOf: err == nil && t.Last != nil && t.Last.Output == r.node.Hash}
 	}
-	inspector := func() *cas.Inspector { return cas.NewInspector(r.store) }
+	inspector := func() *graph.Inspector { return graph.NewInspector(r.store) }
 	err = census.EachNode(ctx, r.store, inspector, set, look, func(nodes []seen) {
 		for _, n := range nodes {
-			graph.Add(n.id, n.refs...)
+			g.Add(n.id, n.refs...)
 			if n.outputOf {
-				out.outputOf = append(out.outputOf, graph.Hash(n.id))
+				out.outputOf = append(out.outputOf, g.Hash(n.id))
 			}
 		}
 	})
@@ -174,13 +175,13 @@ func (r *redaction) survey(ctx context.Context) (surveyed, error) {
 	out.above = map[cas.Hash]bool{}
 	isHead := map[census.ID]cas.Hash{}
 	for _, head := range r.heads {
-		isHead[graph.Node(head)] = head
+		isHead[g.Node(head)] = head
 	}
 	half := make([]census.ID, len(r.options.Half))
 	for i, h := range r.options.Half {
-		half[i] = graph.Node(h)
+		half[i] = g.Node(h)
 	}
-	walker := census.NewWalker(graph.Up())
+	walker := census.NewWalker(g.Up())
 	for i, h := range r.options.Half {
 		alone := h != r.node.Hash
 		walker.Reach(half[i:i+1], func(id census.ID) bool {
@@ -192,7 +193,7 @@ func (r *redaction) survey(ctx context.Context) (surveyed, error) {
 		}
 	}
 	var above []census.ID
-	walker.Reach([]census.ID{graph.Node(r.node.Hash)}, func(id census.ID) bool {
+	walker.Reach([]census.ID{g.Node(r.node.Hash)}, func(id census.ID) bool {
 		if head, ok := isHead[id]; ok {
 			out.above[head] = true
 		}
@@ -201,7 +202,7 @@ func (r *redaction) survey(ctx context.Context) (surveyed, error) {
 	})
 	if len(out.above) == 0 {
 		for _, id := range above {
-			out.loose = append(out.loose, graph.Hash(id))
+			out.loose = append(out.loose, g.Hash(id))
 		}
 	}
 	return out, nil

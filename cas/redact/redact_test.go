@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/cas/fsck"
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/gc"
+	"github.com/united-workforce/uwf/cas/graph"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/internal/steptest"
@@ -261,7 +262,7 @@ func TestPutAgain(t *testing.T) {
 	require.Equal(t, turn, func() cas.Hash {
 		refs, err := w.store.Get(ctx, w.steps[3].Detail)
 		require.NoError(t, err)
-		all, err := cas.Refs(ctx, w.store, refs)
+		all, err := graph.Refs(ctx, w.store, refs)
 		require.NoError(t, err)
 		return all[0]
 	}())
@@ -303,7 +304,7 @@ func TestReaders(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "[redacted: a key]", detail.Outcome)
 
-	whole, err := cas.Expand(ctx, w.store, w.steps[2].Hash, -1)
+	whole, err := graph.Expand(ctx, w.store, w.steps[2].Hash, -1)
 	require.NoError(t, err)
 	require.Contains(t, fmt.Sprint(whole), "$redacted")
 }

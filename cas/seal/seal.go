@@ -11,6 +11,7 @@ import (
 	"fmt"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/graph"
 )
 
 // Sealer seals many nodes and computes each seal once. It is not safe for concurrent use.
@@ -42,10 +43,10 @@ func (e *UnsealedError) Error() string {
 	return fmt.Sprintf("node %s has no seal: it depends on a redacted node without a seal", e.Hash)
 }
 
-// Seal returns the seal of a node. It returns the errors of [cas.BottomUp], of Known and Fresh;
+// Seal returns the seal of a node. It returns the errors of [graph.BottomUp], of Known and Fresh;
 // [*UnsealedError].
 func (s *Sealer) Seal(ctx context.Context, root cas.Hash) (cas.Seal, error) {
-	err := cas.BottomUp(ctx, s.reader, []cas.Hash{root}, cas.BottomUpOptions{Known: s.known}, s.Visit)
+	err := graph.BottomUp(ctx, s.reader, []cas.Hash{root}, graph.BottomUpOptions{Known: s.known}, s.Visit)
 	if err == nil && s.done[root].IsZero() {
 		err = &UnsealedError{Hash: s.unsealed}
 	}
@@ -74,9 +75,9 @@ func (s *Sealer) known(h cas.Hash) (bool, error) {
 	return true, nil
 }
 
-// Visit seals a node in a [cas.BottomUp] walk and must be called for all its nodes. A node that references a
+// Visit seals a node in a [graph.BottomUp] walk and must be called for all its nodes. A node that references a
 // tombstone without a seal gets none.
-func (s *Sealer) Visit(v cas.Visited) error {
+func (s *Sealer) Visit(v graph.Visited) error {
 	var seal cas.Seal
 	if v.Tombstone != nil {
 		if seal = v.Tombstone.Seal; seal.IsZero() {

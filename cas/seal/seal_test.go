@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/castest"
 	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/graph"
 	"github.com/united-workforce/uwf/cas/memstore"
 	"github.com/united-workforce/uwf/cas/seal"
 	"github.com/united-workforce/uwf/protocol"
@@ -138,7 +139,7 @@ func TestRedacted(t *testing.T) {
 	root := chain(t, s, 3)
 	n, err := s.Get(ctx, root)
 	require.NoError(t, err)
-	refs, err := cas.Refs(ctx, s, n)
+	refs, err := graph.Refs(ctx, s, n)
 	require.NoError(t, err)
 	sealer := seal.New(s, seal.Options{})
 	want, err := sealer.Seal(ctx, root)
@@ -166,12 +167,12 @@ func TestMissing(t *testing.T) {
 	root := chain(t, s, 3)
 	n, err := s.Get(t.Context(), root)
 	require.NoError(t, err)
-	refs, err := cas.Refs(t.Context(), s, n)
+	refs, err := graph.Refs(t.Context(), s, n)
 	require.NoError(t, err)
 	castest.FindRecord(t, s.Dir(), refs[2]).Lose()
 	_, err = seal.New(s, seal.Options{}).Seal(t.Context(), root)
 	require.ErrorIs(t, err, cas.ErrNotFound)
-	var visit *cas.VisitError
+	var visit *graph.VisitError
 	require.ErrorAs(t, err, &visit)
 	require.Equal(t, root, visit.By)
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/graph"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/redact"
 	"github.com/united-workforce/uwf/engine/redaction"
@@ -109,7 +110,7 @@ func (l *Link) threadWith(ctx context.Context, r remote.Redaction) (string, erro
 	for id, at := range all {
 		known := func(h cas.Hash) (bool, error) { return seen[h], nil }
 		found := false
-		err := cas.BottomUp(ctx, l.Store, []cas.Hash{at.Head}, cas.BottomUpOptions{Known: known}, func(v cas.Visited) error {
+		err := graph.BottomUp(ctx, l.Store, []cas.Hash{at.Head}, graph.BottomUpOptions{Known: known}, func(v graph.Visited) error {
 			seen[v.Node.Hash] = true
 			found = found || v.Node.Hash == r.Hash
 			return nil

@@ -14,6 +14,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/bundle"
+	"github.com/united-workforce/uwf/cas/graph"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/engine/internal/cwd"
@@ -321,7 +322,7 @@ func (l *Link) both(ctx context.Context, hashes ...cas.Hash) []cas.Hash {
 func (l *Link) send(ctx context.Context, roots []cas.Hash, there ...cas.Hash) (sent int, whole []cas.Hash, err error) {
 	s := &nodes{Link: l, buried: map[cas.Hash]bool{}}
 	known := func(h cas.Hash) (bool, error) { return slices.Contains(there, h) && !l.check, nil }
-	err = cas.BottomUp(ctx, l.Store, roots, cas.BottomUpOptions{Known: known}, func(v cas.Visited) error {
+	err = graph.BottomUp(ctx, l.Store, roots, graph.BottomUpOptions{Known: known}, func(v graph.Visited) error {
 		return s.add(ctx, v)
 	})
 	if err == nil {
@@ -346,7 +347,7 @@ type nodes struct {
 // portion is the size in bytes of the nodes that are kept in memory until they are sent.
 const portion = 1 << 20
 
-func (s *nodes) add(ctx context.Context, v cas.Visited) (err error) {
+func (s *nodes) add(ctx context.Context, v graph.Visited) (err error) {
 	r := remote.Record{Hash: v.Node.Hash}
 	if v.Tombstone != nil {
 		t := *v.Tombstone

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/graph"
 	"github.com/united-workforce/uwf/protocol"
 )
 
@@ -70,7 +71,7 @@ func (w *world) gitOf(b testing.TB, steps int) string {
 		var script bytes.Buffer
 		var names []string
 		mark := 0
-		err := cas.BottomUp(b.Context(), s, []cas.Hash{head}, cas.BottomUpOptions{}, func(v cas.Visited) error {
+		err := graph.BottomUp(b.Context(), s, []cas.Hash{head}, graph.BottomUpOptions{}, func(v graph.Visited) error {
 			file := cas.MarshalFile(v.Node)
 			mark++
 			fmt.Fprintf(&script, "blob\nmark :%d\ndata %d\n%s\n", mark, len(file), file)

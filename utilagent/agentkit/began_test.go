@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/graph"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
@@ -101,7 +102,7 @@ func TestSecretsAreHiddenEverywhere(t *testing.T) {
 				return
 			}
 			// The edge's text and the thread's come from the engine.
-			for n, err := range cas.Walk(t.Context(), nodes.Of(t, th), []cas.Hash{got.Step.Output, got.Step.Detail, *got.Step.Prompt}, cas.WalkOptions{}) {
+			for n, err := range graph.Walk(t.Context(), nodes.Of(t, th), []cas.Hash{got.Step.Output, got.Step.Detail, *got.Step.Prompt}, graph.WalkOptions{}) {
 				require.NoError(t, err)
 				require.NotContains(t, string(n.Payload), secret)
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/graph"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
 )
@@ -117,7 +118,7 @@ func (th *Thread) readStep(o *Outcome) {
 	if o.Step.Prompt != nil {
 		o.Prompt = string(node[protocol.Text](th, *o.Step.Prompt))
 	}
-	for n, err := range cas.Walk(ctx, th.store, []cas.Hash{o.Result.StepHash}, cas.WalkOptions{FollowTypes: true}) {
+	for n, err := range graph.Walk(ctx, th.store, []cas.Hash{o.Result.StepHash}, graph.WalkOptions{FollowTypes: true}) {
 		require.NoError(th.t, err, "node %s", n.Hash)
 	}
 	th.move(o.Result.StepHash)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/graph"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/thread"
@@ -151,7 +152,7 @@ func (w world) names(ctx context.Context) (map[string]protocol.Hash, error) {
 func (w world) reachable(ctx context.Context, names map[string]protocol.Hash) ([]protocol.Hash, error) {
 	roots := slices.Sorted(maps.Values(names))
 	var found []protocol.Hash
-	for n, err := range cas.Walk(ctx, w.store, roots, cas.WalkOptions{FollowTypes: true}) {
+	for n, err := range graph.Walk(ctx, w.store, roots, graph.WalkOptions{FollowTypes: true}) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", n.Hash, err)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/graph"
 	"github.com/united-workforce/uwf/cas/internal/census"
 	"github.com/united-workforce/uwf/cas/memstore"
 	"github.com/united-workforce/uwf/protocol"
@@ -112,7 +113,7 @@ func TestEachNodeReadsAllOnce(t *testing.T) {
 	set, err := census.List(t.Context(), s, func(error) {})
 	require.NoError(t, err)
 	counts := map[cas.Hash]int{}
-	look := func(_ *cas.Inspector, id census.ID, n cas.Node, err error) cas.Hash {
+	look := func(_ *graph.Inspector, id census.ID, n cas.Node, err error) cas.Hash {
 		if err != nil || n.Hash != set.Hash(id) {
 			return ""
 		}
@@ -123,7 +124,7 @@ func TestEachNodeReadsAllOnce(t *testing.T) {
 			counts[h]++
 		}
 	}
-	inspector := func() *cas.Inspector { return cas.NewInspector(s) }
+	inspector := func() *graph.Inspector { return graph.NewInspector(s) }
 	require.NoError(t, census.EachNode(t.Context(), s, inspector, set, look, take))
 	require.Len(t, counts, set.Len())
 	for _, h := range texts {

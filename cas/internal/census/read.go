@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/graph"
 )
 
 // chunk is the number of nodes that a worker processes at a time.
@@ -41,8 +42,8 @@ func order(ctx context.Context, s cas.Store, set Set) []ID {
 // EachNode reads every node of a set on all processors. Many goroutines call look concurrently, each with its
 // own Inspector, created by inspector; it gets the error of the read instead of a node. take gets the results
 // for one chunk, from one goroutine at a time. The error is ctx's.
-func EachNode[T any](ctx context.Context, s cas.Store, inspector func() *cas.Inspector, set Set,
-	look func(*cas.Inspector, ID, cas.Node, error) T, take func([]T)) error {
+func EachNode[T any](ctx context.Context, s cas.Store, inspector func() *graph.Inspector, set Set,
+	look func(*graph.Inspector, ID, cas.Node, error) T, take func([]T)) error {
 	var (
 		next atomic.Int64
 		mu   sync.Mutex

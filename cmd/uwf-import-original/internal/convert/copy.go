@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/graph"
 )
 
 // copier copies nodes with everything they refer to, including types.
@@ -14,7 +15,7 @@ type copier struct {
 	to        cas.Store
 	dryRun    bool
 	count     *Count
-	inspector *cas.Inspector
+	inspector *graph.Inspector
 
 	whole map[cas.Hash]bool   // complete: copied, or about to be, with everything they refer to
 	bad   map[cas.Hash]string // cannot be copied, with the reason
@@ -31,7 +32,7 @@ const (
 
 func newCopier(from, to cas.Store, dryRun bool, count *Count) *copier {
 	return &copier{
-		from: from, to: to, dryRun: dryRun, count: count, inspector: cas.NewInspector(from),
+		from: from, to: to, dryRun: dryRun, count: count, inspector: graph.NewInspector(from),
 		whole: map[cas.Hash]bool{}, bad: map[cas.Hash]string{},
 	}
 }

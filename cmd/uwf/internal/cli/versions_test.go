@@ -17,6 +17,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/graph"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
@@ -175,7 +176,7 @@ func growHome(t *testing.T, home string, version int) {
 	}
 	now := map[string]string{}
 	var start string // the newest, for a child that has ended at once
-	grow := func(v cas.Visited) error {
+	grow := func(v graph.Visited) error {
 		kind, _, err := s.Kinds().Of(ctx, s, v.Node.Type)
 		if err != nil || kind == "" || kind == protocol.KindWorkflow {
 			return err
@@ -199,7 +200,7 @@ func growHome(t *testing.T, home string, version int) {
 	require.NoError(t, err)
 	for line := range strings.Lines(string(text)) {
 		_, head, _ := strings.Cut(strings.TrimSpace(line), ": ")
-		require.NoError(t, cas.BottomUp(ctx, s, []cas.Hash{cas.Hash(head)}, cas.BottomUpOptions{}, grow))
+		require.NoError(t, graph.BottomUp(ctx, s, []cas.Hash{cas.Hash(head)}, graph.BottomUpOptions{}, grow))
 		text = bytes.ReplaceAll(text, []byte(head), []byte(now[head]))
 	}
 	require.NoError(t, os.WriteFile(heads, text, 0o644))

@@ -16,6 +16,7 @@ import (
 	ucli "github.com/united-workforce/uwf/internal/thirdparty/cli"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/graph"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
@@ -40,7 +41,7 @@ func (a Commands) Details() *ucli.Command {
 	return a.onStep(ucli.Command{
 		Name: "step-details", ArgsUsage: "<step>", Usage: "print everything that happened inside a step, as YAML",
 	}, func(ctx context.Context, _ *ucli.Context, s cas.Store, at thread.Step) error {
-		detail, err := cas.Expand(ctx, s, at.Detail, -1)
+		detail, err := graph.Expand(ctx, s, at.Detail, -1)
 		if err != nil {
 			return err
 		}
@@ -123,7 +124,7 @@ func (a Commands) stepShow(ctx context.Context, c *ucli.Context, s cas.Store, at
 	if step.SessionID, err = thread.SessionID(ctx, s, step); err != nil {
 		return err
 	}
-	detail, err := cas.Expand(ctx, s, step.Detail, -1)
+	detail, err := graph.Expand(ctx, s, step.Detail, -1)
 	if err != nil {
 		return err
 	}

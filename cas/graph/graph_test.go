@@ -1,16 +1,19 @@
-package cas_test
+package graph_test
 
 import (
 	"context"
+	"encoding/json"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/castest"
+	"github.com/united-workforce/uwf/cas/graph"
 	"github.com/united-workforce/uwf/cas/memstore"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 // Hashes that look like refs but identify no node.
@@ -23,6 +26,8 @@ const (
 var refSchema = map[string]any{"type": "string", "format": "ocas_ref"}
 
 type object = map[string]any
+
+func noon() time.Time { return time.UnixMilli(1780000000000) }
 
 func TestRefs(t *testing.T) {
 	t.Parallel()
@@ -69,8 +74,8 @@ func TestRefs(t *testing.T) {
 			t.Parallel()
 			ctx := context.Background()
 			s := memstore.New(cas.XXH3)
-			n := putUnchecked(t, s, parseJSON(t, []byte(c.schema)), parseJSON(t, []byte(c.value)))
-			refs, err := cas.Refs(ctx, s, n)
+			n := putUnchecked(t, s, parseJSON(t, c.schema), parseJSON(t, c.value))
+			refs, err := graph.Refs(ctx, s, n)
 			require.NoError(t, err)
 			require.Equal(t, c.want, refs)
 		})
@@ -96,7 +101,7 @@ func putNode(t testing.TB, s cas.Store, typ cas.Hash, value any) cas.Node {
 func TestRefsOfTheKinds(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	b, _ := newBatch(t)
+	b := cas.NewBatch(memstore.New(cas.XXH3), noon)
 	a, p, o, d := cas.Hash("000000000000A"), cas.Hash("000000000000P"), cas.Hash("000000000000N"), cas.Hash("000000000000D")
 	h, err := b.Add(ctx, protocol.Step{
 		Start: a, Prev: &p, Output: o, Detail: d, Visits: map[string]int{}, ExtractedBy: protocol.ByValue,
@@ -105,13 +110,13 @@ func TestRefsOfTheKinds(t *testing.T) {
 	require.NoError(t, err)
 	n, err := b.Get(ctx, h)
 	require.NoError(t, err)
-	refs, err := cas.Refs(ctx, b, n)
+	refs, err := graph.Refs(ctx, b, n)
 	require.NoError(t, err)
 	require.Equal(t, []cas.Hash{p, a, d, o}, refs, "in the order of the encoding: shorter keys first")
 
 	schema, err := b.Get(ctx, n.Type)
 	require.NoError(t, err)
-	refs, err = cas.Refs(ctx, b, schema)
+	refs, err = graph.Refs(ctx, b, schema)
 	require.NoError(t, err)
 	require.Empty(t, refs, "schemas refer to nothing")
 }
@@ -120,7 +125,7 @@ func TestRefsNeedTheSchema(t *testing.T) {
 	t.Parallel()
 	s := memstore.New(cas.XXH3)
 	n := castest.Node(t, cas.XXH3, "x")
-	_, err := cas.Refs(context.Background(), s, n)
+	_, err := graph.Refs(context.Background(), s, n)
 	require.ErrorIs(t, err, cas.ErrNotFound)
 	require.ErrorContains(t, err, string(n.Hash))
 	require.ErrorContains(t, err, string(n.Type))
@@ -157,16 +162,16 @@ func TestWalk(t *testing.T) {
 	d := putDiamond(t, s)
 	meta := s.Kinds().MetaHash()
 
-	require.Equal(t, []cas.Hash{d.root, d.left, d.right, d.bottom}, walk(t, s, cas.WalkOptions{}, d.root, d.root))
-	require.Equal(t, []cas.Hash{d.bottom, d.right}, walk(t, s, cas.WalkOptions{}, d.bottom, d.right))
-	require.Equal(t, []cas.Hash{d.root, d.left, d.right, d.typ, d.bottom, meta}, walk(t, s, cas.WalkOptions{FollowTypes: true}, d.root))
-	require.Empty(t, walk(t, s, cas.WalkOptions{}))
+	require.Equal(t, []cas.Hash{d.root, d.left, d.right, d.bottom}, walk(t, s, graph.WalkOptions{}, d.root, d.root))
+	require.Equal(t, []cas.Hash{d.bottom, d.right}, walk(t, s, graph.WalkOptions{}, d.bottom, d.right))
+	require.Equal(t, []cas.Hash{d.root, d.left, d.right, d.typ, d.bottom, meta}, walk(t, s, graph.WalkOptions{FollowTypes: true}, d.root))
+	require.Empty(t, walk(t, s, graph.WalkOptions{}))
 }
 
-func walk(t testing.TB, r cas.Reader, o cas.WalkOptions, roots ...cas.Hash) []cas.Hash {
+func walk(t testing.TB, r cas.Reader, o graph.WalkOptions, roots ...cas.Hash) []cas.Hash {
 	t.Helper()
 	var hashes []cas.Hash
-	for n, err := range cas.Walk(context.Background(), r, roots, o) {
+	for n, err := range graph.Walk(context.Background(), r, roots, o) {
 		require.NoError(t, err)
 		hashes = append(hashes, n.Hash)
 	}
@@ -185,7 +190,7 @@ func TestWalkReportsFaults(t *testing.T) {
 
 	faults := map[cas.Hash]error{}
 	var seen []cas.Hash
-	for n, err := range cas.Walk(ctx, s, []cas.Hash{top.Hash}, cas.WalkOptions{}) {
+	for n, err := range graph.Walk(ctx, s, []cas.Hash{top.Hash}, graph.WalkOptions{}) {
 		seen = append(seen, n.Hash)
 		if err != nil {
 			faults[n.Hash] = err
@@ -199,47 +204,17 @@ func TestWalkReportsFaults(t *testing.T) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	count := 0
-	for _, err := range cas.Walk(ctx, s, []cas.Hash{d.root}, cas.WalkOptions{}) {
+	for _, err := range graph.Walk(ctx, s, []cas.Hash{d.root}, graph.WalkOptions{}) {
 		if count++; count == 2 {
 			require.ErrorIs(t, err, context.Canceled)
 		}
 		cancel()
 	}
 	require.Equal(t, 2, count)
-	for n := range cas.Walk(context.Background(), s, []cas.Hash{d.root}, cas.WalkOptions{}) {
+	for n := range graph.Walk(context.Background(), s, []cas.Hash{d.root}, graph.WalkOptions{}) {
 		require.Equal(t, d.root, n.Hash)
 		break
 	}
-}
-
-func TestVerify(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	s := memstore.New(cas.XXH3)
-	d := putDiamond(t, s)
-	verifier := cas.NewVerifier(s)
-	for _, h := range []cas.Hash{d.root, d.bottom, d.typ, s.Kinds().MetaHash()} {
-		require.NoError(t, cas.Verify(ctx, s, h))
-		require.NoError(t, verifier.Verify(ctx, h))
-	}
-
-	var invalid *cas.SchemaError
-	wrong := putNode(t, s, d.typ, object{"name": 7})
-	require.ErrorAs(t, cas.Verify(ctx, s, wrong.Hash), &invalid)
-	require.Equal(t, d.typ, invalid.Type)
-	badSchema := putNode(t, s, s.Kinds().MetaHash(), object{"type": "nothing"})
-	require.ErrorAs(t, cas.Verify(ctx, s, badSchema.Hash), &invalid)
-	require.Equal(t, s.Kinds().MetaHash(), invalid.Type)
-
-	orphan := castest.Node(t, cas.XXH3, "x")
-	require.NoError(t, s.Put(ctx, orphan))
-	require.ErrorIs(t, cas.Verify(ctx, s, orphan.Hash), cas.ErrNotFound)
-	require.ErrorIs(t, cas.Verify(ctx, s, refA), cas.ErrNotFound)
-
-	var corrupt *cas.CorruptError
-	untyped := putNode(t, s, d.root, "its type is no schema")
-	require.ErrorAs(t, cas.Verify(ctx, s, untyped.Hash), &corrupt)
-	require.Equal(t, d.root, corrupt.Hash)
 }
 
 func TestExpand(t *testing.T) {
@@ -263,15 +238,15 @@ func TestExpand(t *testing.T) {
 		3:  whole,
 		-1: whole,
 	} {
-		got, err := cas.Expand(ctx, s, d.root, depth)
+		got, err := graph.Expand(ctx, s, d.root, depth)
 		require.NoError(t, err)
 		require.Equal(t, want, got, "depth %d", depth)
 	}
 
 	dangling := putNode(t, s, d.typ, object{"refs": []any{refA}})
-	_, err := cas.Expand(ctx, s, dangling.Hash, 1)
+	_, err := graph.Expand(ctx, s, dangling.Hash, 1)
 	require.ErrorIs(t, err, cas.ErrNotFound, "a missing node is never skipped in silence")
-	_, err = cas.Expand(ctx, s, dangling.Hash, 0)
+	_, err = graph.Expand(ctx, s, dangling.Hash, 0)
 	require.NoError(t, err)
 }
 
@@ -281,8 +256,8 @@ func TestCyclesEnd(t *testing.T) {
 	ctx := context.Background()
 	r := cycle{memstore.New(cas.XXH3)}
 	typ := putNode(t, r, r.Kinds().MetaHash(), refSchema)
-	require.Equal(t, []cas.Hash{refA, refB}, walk(t, cycleOf{r, typ.Hash}, cas.WalkOptions{}, refA))
-	v, err := cas.Expand(ctx, cycleOf{r, typ.Hash}, refA, -1)
+	require.Equal(t, []cas.Hash{refA, refB}, walk(t, cycleOf{r, typ.Hash}, graph.WalkOptions{}, refA))
+	v, err := graph.Expand(ctx, cycleOf{r, typ.Hash}, refA, -1)
 	require.NoError(t, err)
 	require.Equal(t, refA, v)
 }
@@ -315,40 +290,42 @@ func TestExpandOfALadder(t *testing.T) {
 		h = putNode(t, s, d.typ, object{"refs": []any{h, h, h}}).Hash
 	}
 	for _, depth := range []int{-1, 40, 100} {
-		_, err := cas.Expand(ctx, s, h, depth)
+		_, err := graph.Expand(ctx, s, h, depth)
 		require.NoError(t, err)
 	}
 }
 
-func TestResolve(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
+func parseJSON(t testing.TB, text string) any {
+	t.Helper()
+	dec := json.NewDecoder(strings.NewReader(text))
+	dec.UseNumber()
+	var v any
+	require.NoError(t, dec.Decode(&v))
+	return v
+}
+
+// BenchmarkWalk visits a chain of 1,000 steps.
+func BenchmarkWalk(b *testing.B) {
 	s := memstore.New(cas.XXH3)
-	d := putDiamond(t, s)
-
-	for _, prefix := range []string{string(d.root), string(d.root[:12]), lower(string(d.root))} {
-		h, err := cas.Resolve(ctx, s, prefix)
-		require.NoError(t, err)
-		require.Equal(t, d.root, h)
+	batch := cas.NewBatch(s, time.Now)
+	detail, err := batch.Add(b.Context(), protocol.Text("detail"))
+	require.NoError(b, err)
+	var head cas.Hash
+	for i := range 1000 {
+		step := protocol.Step{
+			Index: i, Start: detail, Output: detail, Detail: detail, Role: "developer", Visits: map[string]int{},
+			ExtractedBy: protocol.ByValue,
+		}
+		if i > 0 {
+			step.Prev = new(head)
+		}
+		head, err = batch.Add(b.Context(), step)
+		require.NoError(b, err)
 	}
-	for _, prefix := range []string{"", "00000000000AA", "00000000000", "U", "../", "x y", string(d.root) + "0"} {
-		_, err := cas.Resolve(ctx, s, prefix)
-		require.ErrorIs(t, err, cas.ErrNotFound, "%q", prefix)
-	}
-
-	var first cas.Hash
-	for i := 0; first == ""; i++ {
-		n := castest.Node(t, cas.XXH3, i)
-		require.NoError(t, s.Put(ctx, n))
-		if n.Hash != d.root && n.Hash[0] == d.root[0] {
-			first = n.Hash
+	require.NoError(b, batch.Put(b.Context()))
+	for b.Loop() {
+		for _, err := range graph.Walk(b.Context(), s, []cas.Hash{head}, graph.WalkOptions{}) {
+			require.NoError(b, err)
 		}
 	}
-	_, err := cas.Resolve(ctx, s, string(d.root[:1]))
-	var ambiguous *cas.AmbiguousError
-	require.ErrorAs(t, err, &ambiguous)
-	require.Contains(t, ambiguous.Candidates, first)
-	require.Contains(t, ambiguous.Candidates, d.root)
-	require.IsIncreasing(t, ambiguous.Candidates)
-	prosetest.Error(t, err)
 }
