@@ -15,7 +15,6 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/graph"
 	"github.com/united-workforce/uwf/cas/heads"
-	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/seal"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
@@ -33,11 +32,19 @@ type Store interface {
 	Bury(ctx context.Context, tombstones ...cas.Tombstone) ([]cas.Hash, error)
 }
 
+// Index lists the threads and workflows of a home.
+type Index interface {
+	heads.Index
+	// Adopt sets threads to their states elsewhere in one change. It returns a [*heads.ConflictError], without
+	// any change, if one has moved.
+	Adopt(ctx context.Context, all []heads.Adoption, atMs int64) error
+}
+
 // Target is the destination of an import: a store, and the index of its threads. If the store doesn't exist
 // yet, it must have been opened with the bundle's hash function.
 type Target struct {
 	Store Store
-	Index *fileheads.Heads // nil: nodes only
+	Index Index // nil: nodes only
 }
 
 // ImportOptions configures an import. Now is required.
@@ -153,7 +160,7 @@ type importing struct {
 	options ImportOptions
 	done    Imported
 
-	adoptions []fileheads.Adoption
+	adoptions []heads.Adoption
 	wanted    map[cas.Hash]bool // nodes to put; nil: all
 	names     []Workflow        // names to register
 	locks     []func()
@@ -403,7 +410,7 @@ type Source interface {
 // Collect returns the manifest for threads: their current state, the registered names of their workflows, and
 // the seals of their heads. Without ids it includes all threads. Errors: [heads.ErrNoThread]; the errors of
 // [thread.Open].
-func Collect(ctx context.Context, s Source, x *fileheads.Heads, ids []string) (Manifest, error) {
+func Collect(ctx context.Context, s Source, x heads.Index, ids []string) (Manifest, error) {
 	standings, err := heads.ThreadStates(ctx, x)
 	facts, _ := x.AllFacts(ctx) // an unreadable thread has neither parent nor title
 	if len(ids) == 0 {

@@ -20,7 +20,6 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/graph"
 	"github.com/united-workforce/uwf/cas/heads"
-	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/seal"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
@@ -528,8 +527,8 @@ func (i *importing) adopt(t Thread, id string, was cas.Hash) *heads.Imported {
 	return a.Facts.Imported
 }
 
-func (t Thread) adoption(id string, was cas.Hash) fileheads.Adoption {
-	a := fileheads.Adoption{Thread: id, Was: was, Head: t.Head}
+func (t Thread) adoption(id string, was cas.Hash) heads.Adoption {
+	a := heads.Adoption{Thread: id, Was: was, Head: t.Head}
 	if t.Ended() {
 		a.End = &heads.Ended{Thread: id, Workflow: t.Workflow, Head: t.Head, Status: t.Status, CompletedAt: t.CompletedAt}
 		if t.Failed {
@@ -540,8 +539,8 @@ func (t Thread) adoption(id string, was cas.Hash) fileheads.Adoption {
 }
 
 // Adoptions returns the adoptions that import a bundle's threads into an empty index.
-func (f *File) Adoptions(ctx context.Context) []fileheads.Adoption {
-	all, parents := make([]fileheads.Adoption, 0, len(f.Manifest.Threads)), f.Parents(ctx)
+func (f *File) Adoptions(ctx context.Context) []heads.Adoption {
+	all, parents := make([]heads.Adoption, 0, len(f.Manifest.Threads)), f.Parents(ctx)
 	for _, t := range f.Manifest.Threads {
 		a := t.adoption(t.Thread, "")
 		a.Facts.Parent = parents[t.Thread]

@@ -120,6 +120,15 @@ type New struct {
 	Facts Facts
 }
 
+// Adoption sets a thread to its state elsewhere.
+type Adoption struct {
+	Thread string
+	Was    protocol.Hash // its head here, active or ended; "" if new
+	Head   protocol.Hash
+	End    *Ended // how it ended; nil if active
+	Facts  Facts  // facts to add
+}
+
 // Head is an active thread.
 type Head struct {
 	Thread string

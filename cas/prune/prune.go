@@ -16,16 +16,23 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/cas/heads"
-	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/runfiles"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
+// Index lists the threads of a home or a database.
+type Index interface {
+	heads.Heads
+	// Forget removes ended threads and their facts. It ignores active and unknown ones, and returns how the
+	// others had ended.
+	Forget(ctx context.Context, threads map[string]bool) ([]heads.Ended, error)
+}
+
 // Options configures a run.
 type Options struct {
-	Home   string
+	Home   string        // directory of the threads' locks and runs; "": there are none
 	Keep   time.Duration // threads that ended more recently stay
 	DryRun bool          // only report what would be forgotten
 	Now    time.Time
@@ -56,12 +63,11 @@ const batch = 500
 
 // Run forgets the threads that ended before o.Now - o.Keep. It returns an error for an unreadable line of the
 // history, or a disk error.
-func Run(ctx context.Context, o Options) (Report, error) {
+func Run(ctx context.Context, x Index, o Options) (Report, error) {
 	p := &pruner{
-		options: o, dirs: home.Dirs{Home: o.Home}, disk: durable.OS(),
+		options: o, index: x, dirs: home.Dirs{Home: o.Home}, disk: durable.OS(),
 		report: Report{Pruned: []heads.Ended{}, Busy: []string{}, DryRun: o.DryRun},
 	}
-	p.index = fileheads.Open(o.Home, p.disk)
 	old, err := p.old(ctx)
 	if err != nil {
 		return p.report, err
@@ -81,12 +87,12 @@ type pruner struct {
 	options Options
 	dirs    home.Dirs
 	disk    durable.FS
-	index   *fileheads.Heads
+	index   Index
 	report  Report
 }
 
-// old lists the threads that ended long enough ago. Children are forgotten together with their parent, and
-// stay as long as it does.
+// old lists the threads that ended long enough ago. Children are forgotten together with their parent, and a
+// family stays as long as one of its threads is active.
 func (p *pruner) old(ctx context.Context) ([]heads.Ended, error) {
 	cutoff := p.options.Now.Add(-p.options.Keep)
 	facts, _ := p.index.AllFacts(ctx) // an unreadable thread has no parent
@@ -104,7 +110,7 @@ func (p *pruner) old(ctx context.Context) ([]heads.Ended, error) {
 		if err != nil {
 			return nil, err // it is unknown which threads are active
 		}
-		active[h.Thread] = true
+		active[heads.RootOf(facts, h.Thread)] = true
 	}
 	family := heads.Family(facts, p.options.Threads)
 	var old []heads.Ended
@@ -143,7 +149,7 @@ func endedAt(e heads.Ended) time.Time {
 func (p *pruner) removeThreads(ctx context.Context, threads []heads.Ended) (err error) {
 	free := map[string]bool{}
 	for _, e := range threads {
-		lock, err := p.lock(e.Thread)
+		unlock, err := p.lock(e.Thread)
 		if errors.Is(err, durable.ErrLocked) {
 			p.report.Busy = append(p.report.Busy, e.Thread)
 			continue
@@ -151,8 +157,7 @@ func (p *pruner) removeThreads(ctx context.Context, threads []heads.Ended) (err 
 		if err != nil {
 			return err
 		}
-		// The lock of an ended thread is removed with it; one that stays is only a small file.
-		defer func() { _ = lock.RemoveAndUnlock() }()
+		defer unlock()
 		if p.options.Spare != nil {
 			why, err := p.options.Spare(ctx, e.Thread)
 			if err != nil {
@@ -195,15 +200,26 @@ func (p *pruner) removeThreads(ctx context.Context, threads []heads.Ended) (err 
 
 // lock locks a thread against processes that step or resume it, and against an agent that has outlived its
 // engine.
-func (p *pruner) lock(thread string) (*durable.Held, error) {
+func (p *pruner) lock(thread string) (unlock func(), err error) {
+	if p.options.Home == "" {
+		return func() {}, nil
+	}
 	if alive, err := runfiles.Dir(p.dirs.Run(thread)).Alive(); alive || err != nil {
 		return nil, cmp.Or(err, durable.ErrLocked)
 	}
-	return durable.TryLock(filepath.Join(p.dirs.Locks(), thread+".lock"))
+	lock, err := durable.TryLock(filepath.Join(p.dirs.Locks(), thread+".lock"))
+	if err != nil {
+		return nil, err
+	}
+	// The lock of an ended thread is removed with it; one that stays is only a small file.
+	return func() { _ = lock.RemoveAndUnlock() }, nil
 }
 
 // removeRun removes the directory of a thread's last run, whose references the collector keeps.
 func (p *pruner) removeRun(thread string) error {
+	if p.options.Home == "" {
+		return nil
+	}
 	dir := p.dirs.Run(thread)
 	var paths []string
 	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/cas/heads/memheads"
 	"github.com/united-workforce/uwf/cas/prune"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
@@ -66,11 +67,12 @@ func TestPrune(t *testing.T) {
 	}
 	hold(filepath.Join(home, "locks", busy+".lock"))        // being resumed
 	hold(filepath.Join(home, "runs", orphan, "agent.lock")) // its agent has outlived its engine
+	x := fileheads.Open(home, durable.OS())
 	options := prune.Options{Home: home, Keep: 30 * day, DryRun: true, Now: now}
 	before, err := os.ReadFile(filepath.Join(home, "history.jsonl"))
 	require.NoError(t, err)
 
-	dry, err := prune.Run(ctx, options)
+	dry, err := prune.Run(ctx, x, options)
 	require.NoError(t, err)
 	after, err := os.ReadFile(filepath.Join(home, "history.jsonl"))
 	require.NoError(t, err)
@@ -79,14 +81,14 @@ func TestPrune(t *testing.T) {
 	options.Spare = func(_ context.Context, thread string) (string, error) {
 		return map[string]string{old: "it has work"}[thread], nil
 	}
-	spared, err := prune.Run(ctx, options)
+	spared, err := prune.Run(ctx, x, options)
 	require.NoError(t, err)
 	require.Equal(t, []string{undated}, ids(spared.Pruned))
 	require.Equal(t, []prune.Spared{{Thread: old, Reason: "it has work"}}, spared.Spared)
 	require.Equal(t, 4, spared.Kept)
 
 	options.DryRun, options.Spare = false, nil
-	report, err := prune.Run(ctx, options)
+	report, err := prune.Run(ctx, x, options)
 	require.NoError(t, err)
 	require.ElementsMatch(t, []string{old, undated}, ids(report.Pruned))
 	require.ElementsMatch(t, []string{busy, orphan}, report.Busy)
@@ -94,7 +96,6 @@ func TestPrune(t *testing.T) {
 	dry.DryRun = false
 	require.Equal(t, dry, report, "a dry run says what will be done")
 
-	x := fileheads.Open(home, durable.OS())
 	_, err = x.Ended(ctx, old)
 	require.ErrorIs(t, err, heads.ErrNoThread)
 	require.NoDirExists(t, filepath.Join(home, "runs", old))
@@ -108,7 +109,7 @@ func TestPrune(t *testing.T) {
 		require.NoError(t, err)
 	}
 
-	report, err = prune.Run(ctx, options)
+	report, err = prune.Run(ctx, x, options)
 	require.NoError(t, err)
 	require.Empty(t, report.Pruned)
 }
@@ -129,13 +130,36 @@ func TestADamagedHistoryIsNotPruned(t *testing.T) {
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(path, append([]byte("nonsense\n"), data...), 0o644))
-	_, err = prune.Run(t.Context(), prune.Options{Home: home, Now: now})
+	_, err = prune.Run(t.Context(), fileheads.Open(home, durable.OS()), prune.Options{Home: home, Now: now})
 	require.ErrorContains(t, err, "history.jsonl:1")
 }
 
 func TestNoHistory(t *testing.T) {
 	t.Parallel()
-	report, err := prune.Run(t.Context(), prune.Options{Home: t.TempDir(), Now: time.Unix(0, 0)})
+	home := t.TempDir()
+	report, err := prune.Run(t.Context(), fileheads.Open(home, durable.OS()), prune.Options{Home: home, Now: time.Unix(0, 0)})
 	require.NoError(t, err)
 	require.Empty(t, report.Pruned)
+}
+
+// Threads of a database have neither locks nor runs. A family stays as long as one of its threads is active.
+func TestWithoutAHome(t *testing.T) {
+	t.Parallel()
+	ctx, now := t.Context(), time.Date(2026, 6, 30, 0, 0, 0, 0, time.UTC)
+	x := &memheads.Heads{}
+	for id, parent := range map[string]string{old: "", orphan: old, busy: "", active: busy} {
+		facts := heads.Facts{}
+		if parent != "" {
+			facts.Parent = &heads.Parent{Thread: parent, Head: head, Role: "r"}
+		}
+		require.NoError(t, x.Add(ctx, id, head, facts))
+		if id == active {
+			continue
+		}
+		require.NoError(t, x.Archive(ctx, heads.Ended{Thread: id, Head: head, Status: protocol.StatusCompleted, CompletedAt: 1}))
+	}
+	report, err := prune.Run(ctx, x, prune.Options{Keep: day, Now: now})
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{old, orphan}, ids(report.Pruned))
+	require.Equal(t, 1, report.Kept)
 }

@@ -11,17 +11,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
-	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/seal"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/durable"
 )
 
 // Store is a store of which nodes can be redacted.
@@ -31,8 +27,6 @@ type Store interface {
 	Originals() bool
 	// Dir returns its directory, for messages.
 	Dir() string
-	// Homes returns the homes whose threads use the store.
-	Homes() ([]string, error)
 	// Redact stops writers, calls check, and replaces nodes by tombstones; then it removes their content.
 	// Repeating it removes content that an interrupted call has left.
 	Redact(ctx context.Context, check func() error, tombstones ...cas.Tombstone) error
@@ -46,6 +40,8 @@ type Options struct {
 	// assume that it can.
 	LooksBack func(context.Context, protocol.Workflow) (bool, error)
 	Now       func() time.Time
+	// Others returns the threads of other homes that use the store, by directory; nil: there are none.
+	Others func() (map[string]heads.Heads, error)
 	// Half lists half-written turns: nodes that no other node references. They are redacted as well,
 	// regardless of their content.
 	Half []cas.Hash
@@ -176,29 +172,14 @@ func (r *redaction) readHeads(ctx context.Context) (map[string]cas.Hash, error) 
 	if err := add(r.index, ""); err != nil {
 		return nil, err
 	}
-	homes, err := r.store.Homes()
-	if err != nil {
-		return nil, err
+	if r.options.Others == nil {
+		return found, nil
 	}
-	own := ""
-	if x, ok := r.index.(*fileheads.Heads); ok {
-		own = filepath.Dir(x.HistoryPath())
+	others, err := r.options.Others()
+	for home, x := range others {
+		err = errors.Join(err, add(x, " in "+home))
 	}
-	for _, home := range homes {
-		if sameDir(home, own) {
-			continue
-		}
-		if err := add(fileheads.Open(home, durable.OS()), " in "+home); err != nil {
-			return nil, err
-		}
-	}
-	return found, nil
-}
-
-func sameDir(a, b string) bool {
-	x, errX := os.Stat(a)
-	y, errY := os.Stat(b)
-	return a == b || errX == nil && errY == nil && os.SameFile(x, y)
+	return found, err
 }
 
 // bury stores the tombstone if the threads are unchanged, while no process puts nodes.

@@ -95,6 +95,10 @@ func (w *world) turn(i int) cas.Hash {
 
 func (w *world) redact(h cas.Hash, o redact.Options) (redact.Done, error) {
 	o.Now = clock
+	o.Others = func() (map[string]heads.Heads, error) {
+		homes, err := w.store.Homes()
+		return fileheads.Others(w.home, homes, durable.OS()), err
+	}
 	return redact.Node(w.t.Context(), w.store, w.index, idA, h, o)
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/redact"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine"
@@ -30,9 +31,16 @@ type Done struct {
 	Copies []string // removed files that contained texts of the node
 }
 
+// Store is a store of which nodes can be redacted, and which several homes can use.
+type Store interface {
+	redact.Store
+	// Homes returns the homes that have used the store.
+	Homes() ([]string, error)
+}
+
 // Node redacts a node of a thread, and removes files of runs and sessions that contain its texts. Only Reason and
 // Shared of the options count. Errors are those of [redact.Node], and of removing a file.
-func Node(ctx context.Context, e *engine.Engine, s redact.Store, id string, h cas.Hash, o redact.Options) (Done, error) {
+func Node(ctx context.Context, e *engine.Engine, s Store, id string, h cas.Hash, o redact.Options) (Done, error) {
 	release, err := e.Exclusive(ctx, id)
 	if err != nil {
 		return Done{}, err
@@ -46,6 +54,10 @@ func Node(ctx context.Context, e *engine.Engine, s redact.Store, id string, h ca
 		return Done{}, err
 	}
 	o.LooksBack, o.Now = redact.LooksBack, e.Reader.Env.Now
+	o.Others = func() (map[string]heads.Heads, error) {
+		homes, err := s.Homes()
+		return fileheads.Others(e.Reader.Dirs.Home, homes, durable.OS()), err
+	}
 	var done Done
 	if done.Done, err = redact.Node(ctx, s, e.Reader.Heads, id, h, o); err != nil || done.Already {
 		return done, err

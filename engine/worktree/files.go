@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/prune"
 	"github.com/united-workforce/uwf/engine/internal/cwd"
 	"github.com/united-workforce/uwf/engine/internal/fault"
@@ -269,7 +270,7 @@ func (e Keeper) Prune(ctx context.Context, o prune.Options, force bool) (prune.R
 	if !force {
 		o.Spare = e.spare(facts)
 	}
-	report, err := prune.Run(ctx, o)
+	report, err := prune.Run(ctx, fileheads.Open(o.Home, e.FS), o)
 	if o.DryRun {
 		return report, err
 	}

@@ -251,7 +251,7 @@ func (r *Remote) move(ctx context.Context, s remote.Swap) error {
 	if err != nil {
 		return err
 	}
-	a := fileheads.Adoption{Thread: s.Thread, Was: s.Was, Head: s.Head, Facts: remote.Shared(s.Facts)}
+	a := heads.Adoption{Thread: s.Thread, Was: s.Was, Head: s.Head, Facts: remote.Shared(s.Facts)}
 	if !known.Foreign() {
 		// Mark it as imported, so that a user of this home must choose a directory for it first.
 		a.Facts.Imported = &heads.Imported{From: "a push", AtMs: r.nowMs(), Inherited: s.Was != "" && known.StartedHere()}
@@ -260,7 +260,7 @@ func (r *Remote) move(ctx context.Context, s remote.Swap) error {
 		a.End = &heads.Ended{Thread: s.Thread, Workflow: s.Ended.Workflow, Head: s.Head, Status: s.Ended.Status,
 			CompletedAt: s.Ended.CompletedAt}
 	}
-	err = r.index.Adopt(ctx, []fileheads.Adoption{a}, r.nowMs())
+	err = r.index.Adopt(ctx, []heads.Adoption{a}, r.nowMs())
 	if moved, ok := errors.AsType[*heads.ConflictError](err); ok { // moved by a user of this home
 		return &remote.ConflictError{Thread: s.Thread, Want: s.Was, WantEnd: s.WasEnded, Got: moved.Got}
 	}

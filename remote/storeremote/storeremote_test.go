@@ -37,7 +37,7 @@ func TestConformance(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "team")
 		return opener(dir, a), remotetest.Upkeep{
 			Remove: func(thread string) error {
-				_, err := prune.Run(t.Context(), prune.Options{Home: dir, Threads: []string{thread}, Now: time.Now()})
+				_, err := prune.Run(t.Context(), fileheads.Open(dir, durable.OS()), prune.Options{Home: dir, Threads: []string{thread}, Now: time.Now()})
 				return err
 			},
 			Redact: func(thread string, h cas.Hash, reason string) error {

@@ -11,5 +11,6 @@ import (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
+	headstest.RunForget(t, fileheads.Open(t.TempDir(), durable.OS()))
 	headstest.Run(t, func(t *testing.T) heads.Heads { return fileheads.Open(t.TempDir(), durable.OS()) })
 }

@@ -20,11 +20,11 @@ func strangers(t *testing.T) (*fileheads.Heads, string) {
 	t.Helper()
 	x, dir := open(t)
 	require.NoError(t, x.Add(t.Context(), id("own"), h1, heads.Facts{}))
-	imported := func(name string, confirmed bool) fileheads.Adoption {
-		return fileheads.Adoption{Thread: id(name), Head: h1, Facts: heads.Facts{Imported: &heads.Imported{From: "x.uwfb", AtMs: 5, Confirmed: confirmed}}}
+	imported := func(name string, confirmed bool) heads.Adoption {
+		return heads.Adoption{Thread: id(name), Head: h1, Facts: heads.Facts{Imported: &heads.Imported{From: "x.uwfb", AtMs: 5, Confirmed: confirmed}}}
 	}
-	require.NoError(t, x.Adopt(t.Context(), []fileheads.Adoption{imported("settled", true)}, 1))
-	require.NoError(t, x.Adopt(t.Context(), []fileheads.Adoption{imported("stranger", false)}, 1))
+	require.NoError(t, x.Adopt(t.Context(), []heads.Adoption{imported("settled", true)}, 1))
+	require.NoError(t, x.Adopt(t.Context(), []heads.Adoption{imported("stranger", false)}, 1))
 	return x, dir
 }
 
@@ -161,7 +161,7 @@ func TestLostFactsMakeNoThreadOurs(t *testing.T) {
 	x, _ := open(t)
 	require.NoError(t, x.Add(ctx, id("own"), h1, heads.Facts{}))
 	require.False(t, foreign(t, x, "own"))
-	require.NoError(t, x.Adopt(ctx, []fileheads.Adoption{{Thread: id("old"), Head: h1, End: &heads.Ended{Workflow: h1, Status: "completed"}, Facts: heads.Facts{Imported: &heads.Imported{From: "x"}}}}, 1))
+	require.NoError(t, x.Adopt(ctx, []heads.Adoption{{Thread: id("old"), Head: h1, End: &heads.Ended{Workflow: h1, Status: "completed"}, Facts: heads.Facts{Imported: &heads.Imported{From: "x"}}}}, 1))
 	_, err := x.Forget(ctx, map[string]bool{id("old"): true})
 	require.NoError(t, err)
 	require.False(t, foreign(t, x, "own"))

@@ -33,7 +33,7 @@ func TestFacts(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(dir, "facts.jsonl"), "a thread without facts has no line")
 
 	imported := heads.Imported{From: "x.uwfb", AtMs: 5}
-	require.NoError(t, x.Adopt(ctx, []fileheads.Adoption{{Thread: id("b"), Head: h1, Facts: heads.Facts{Imported: &imported}}, {Thread: id("c"), Head: h2}}, 1))
+	require.NoError(t, x.Adopt(ctx, []heads.Adoption{{Thread: id("b"), Head: h1, Facts: heads.Facts{Imported: &imported}}, {Thread: id("c"), Head: h2}}, 1))
 	require.Equal(t, sums("{\"thread\":\"@b\",\"imported\":{\"from\":\"x.uwfb\",\"atMs\":5}}\n"), text(t, dir, "facts.jsonl"))
 	require.True(t, known(id("b")).Foreign())
 	require.False(t, known(id("b")).StartedHere())

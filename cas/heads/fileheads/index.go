@@ -27,6 +27,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"os"
 	"path/filepath"
 	"sync/atomic"
 	"time"
@@ -58,6 +59,19 @@ type Heads struct {
 
 // Open returns the index of a home directory, which need not exist yet.
 func Open(dir string, fsys durable.FS) *Heads { return &Heads{dir: dir, fsys: fsys} }
+
+// Others opens all homes except own, which can have another spelling among them.
+func Others(own string, homes []string, fsys durable.FS) map[string]heads.Heads {
+	all := map[string]heads.Heads{}
+	mine, err := os.Stat(own)
+	for _, home := range homes {
+		info, errHome := os.Stat(home)
+		if home != own && (err != nil || errHome != nil || !os.SameFile(info, mine)) {
+			all[home] = Open(home, fsys)
+		}
+	}
+	return all
+}
 
 // The files, and the names of their locks without ".lock".
 const (

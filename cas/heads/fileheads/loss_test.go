@@ -28,7 +28,7 @@ func TestNoDamageMakesAStrangerOurs(t *testing.T) {
 	strangers := []string{"alpha", "bravo", "charlie"}
 	for _, name := range strangers {
 		imported := heads.Facts{Imported: &heads.Imported{From: "x.uwfb", AtMs: 5}}
-		require.NoError(t, x.Adopt(ctx, []fileheads.Adoption{{Thread: id(name), Head: h1, Facts: imported}}, 1))
+		require.NoError(t, x.Adopt(ctx, []heads.Adoption{{Thread: id(name), Head: h1, Facts: imported}}, 1))
 		require.NoError(t, x.SetFacts(ctx, id("own"), heads.Facts{Title: &title}))
 	}
 	files := map[string][]byte{}

@@ -211,19 +211,10 @@ func (t *table) expect(thread string, want protocol.Hash) error {
 	return nil
 }
 
-// Adoption sets a thread to its state elsewhere.
-type Adoption struct {
-	Thread string
-	Was    protocol.Hash // its head here, active or ended; "" if new
-	Head   protocol.Hash
-	End    *heads.Ended // how it ended; nil if active
-	Facts  heads.Facts  // facts to add
-}
-
 // Adopt applies many adoptions in one change of each file: facts first, then the history. An interruption
 // leaves threads active that should have ended, or unknown that should be active; adopting again completes
 // it. It returns a [*heads.ConflictError], without any change, if a thread has moved.
-func (x *Heads) Adopt(ctx context.Context, all []Adoption, atMs int64) error {
+func (x *Heads) Adopt(ctx context.Context, all []heads.Adoption, atMs int64) error {
 	if len(all) == 0 {
 		return ctx.Err()
 	}
@@ -247,10 +238,10 @@ func (x *Heads) Adopt(ctx context.Context, all []Adoption, atMs int64) error {
 					return err
 				}
 			}
-			if err := a.compare(f, ended.Head); err != nil {
+			if err := compare(a, f, ended.Head); err != nil {
 				return err
 			}
-			if line, ok := a.line(f, ended, hasEnded, atMs); ok {
+			if line, ok := lineFor(a, f, ended, hasEnded, atMs); ok {
 				lines = append(lines, line)
 			}
 			facts[a.Thread] = a.Facts
@@ -268,7 +259,7 @@ func (x *Heads) Adopt(ctx context.Context, all []Adoption, atMs int64) error {
 }
 
 // compare implements the compare of compare-and-swap; ended is the head at which the thread ended, or "".
-func (a Adoption) compare(f *table, ended protocol.Hash) error {
+func compare(a heads.Adoption, f *table, ended protocol.Hash) error {
 	got, err := f.get(a.Thread)
 	if err != nil {
 		return err
@@ -282,8 +273,8 @@ func (a Adoption) compare(f *table, ended protocol.Hash) error {
 	return nil
 }
 
-// line returns the history line for an adoption, if one is needed.
-func (a Adoption) line(f *table, ended heads.Ended, hasEnded bool, atMs int64) (heads.Ended, bool) {
+// lineFor returns the history line for an adoption, if one is needed.
+func lineFor(a heads.Adoption, f *table, ended heads.Ended, hasEnded bool, atMs int64) (heads.Ended, bool) {
 	active, _ := f.get(a.Thread) // compare has checked it
 	switch {
 	case a.End != nil:

@@ -38,6 +38,34 @@ func Run(t *testing.T, open func(t *testing.T) heads.Heads) {
 	}
 }
 
+// Forgetter is a [heads.Heads] that forgets ended threads, as package prune requires it.
+type Forgetter interface {
+	heads.Heads
+	Forget(ctx context.Context, threads map[string]bool) ([]heads.Ended, error)
+}
+
+// RunForget tests Forget on new empty heads.
+func RunForget(t *testing.T, x Forgetter) {
+	ctx := t.Context()
+	for id, h := range map[string]protocol.Hash{idA: h1, idB: h2, idC: h3} {
+		require.NoError(t, x.Add(ctx, id, h, heads.Facts{ParkedUntil: 5}))
+		require.NoError(t, x.Archive(ctx, ended(id, h)))
+	}
+	require.NoError(t, x.Reopen(ctx, ended(idB, h2), 2))
+	forgotten, err := x.Forget(ctx, map[string]bool{idA: true, idB: true, "01ARZ3NDEKTSV4RRFFQ69G5FAZ": true})
+	require.NoError(t, err)
+	require.Equal(t, []heads.Ended{ended(idA, h1)}, forgotten, "neither active nor unknown ones")
+	_, err = x.Ended(ctx, idA)
+	require.ErrorIs(t, err, heads.ErrNoThread)
+	known, err := x.AllFacts(ctx)
+	require.NoError(t, err)
+	require.NotContains(t, known, idA)
+	require.Contains(t, known, idB)
+	active, history := all(t, x)
+	require.Equal(t, []heads.Head{{Thread: idB, Hash: h2}}, active)
+	require.Equal(t, []heads.Ended{ended(idC, h3)}, history)
+}
+
 func moves(t *testing.T, x heads.Heads) {
 	ctx := t.Context()
 	_, err := x.Head(ctx, idA)

@@ -185,6 +185,21 @@ func (m *Heads) SetFacts(ctx context.Context, thread string, change heads.Facts)
 	return m.change(ctx, func() error { return m.learn(thread, change) })
 }
 
+// Forget removes ended threads and their facts; see prune.Index.
+func (m *Heads) Forget(ctx context.Context, threads map[string]bool) (forgotten []heads.Ended, err error) {
+	err = m.change(ctx, func() error {
+		for _, e := range slices.Clone(m.ended) {
+			if _, active := m.active[e.Thread]; threads[e.Thread] && !active {
+				m.forget(e.Thread)
+				delete(m.facts, e.Thread)
+				forgotten = append(forgotten, e)
+			}
+		}
+		return nil
+	})
+	return forgotten, err
+}
+
 func (m *Heads) change(ctx context.Context, do func() error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

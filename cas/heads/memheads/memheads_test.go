@@ -10,5 +10,6 @@ import (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
+	headstest.RunForget(t, &memheads.Heads{})
 	headstest.Run(t, func(*testing.T) heads.Heads { return new(memheads.Heads) })
 }

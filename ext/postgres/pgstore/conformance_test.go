@@ -30,6 +30,7 @@ func TestStore(t *testing.T) {
 
 func TestHeads(t *testing.T) {
 	t.Parallel()
+	headstest.RunForget(t, open(t, fresh(), pgstore.Options{Upkeep: true}).Owner())
 	headstest.Run(t, func(t *testing.T) heads.Heads { return open(t, fresh(), pgstore.Options{}) })
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"time"
 
@@ -15,18 +16,20 @@ import (
 	"github.com/united-workforce/uwf/cas/fsck"
 	"github.com/united-workforce/uwf/cas/gc"
 	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/prune"
 	"github.com/united-workforce/uwf/cas/redact"
 	"github.com/united-workforce/uwf/cas/seal"
 	"github.com/united-workforce/uwf/protocol"
 )
 
 // Owner does the upkeep of a schema while others use it, as the owner of its tables. The interfaces of gc, fsck,
-// redact and seal describe most of its methods.
+// prune, redact and seal describe most of its methods.
 type Owner struct{ *DB }
 
 var (
 	_ gc.Store     = Owner{}
 	_ fsck.Store   = Owner{}
+	_ prune.Index  = Owner{}
 	_ redact.Store = Owner{}
 	_ seal.Store   = Owner{}
 )
@@ -98,6 +101,30 @@ func (o Owner) Remove(ctx context.Context, threads ...string) (Removed, error) {
 	return out, err
 }
 
+// Forget implements [prune.Index]. Like removed threads, forgotten ones aren't accepted again. It ignores threads
+// that somebody has leased.
+func (o Owner) Forget(ctx context.Context, threads map[string]bool) (forgotten []heads.Ended, err error) {
+	const query = `with heads_gone as (
+			delete from heads where thread = any($1) and ended is not null and coalesce(until <= clock_timestamp(), true)
+			returning thread, workflow, head, status, completed_at
+		), facts_gone as (
+			delete from facts f using heads_gone h where f.thread = h.thread
+		), noted as (
+			insert into gone (thread) select thread from heads_gone on conflict do nothing
+		)
+		select * from heads_gone order by thread`
+	err = o.try(ctx, func(ctx context.Context) error {
+		return o.alone(ctx, func(tx pgx.Tx, _ time.Time) error {
+			rows, err := tx.Query(ctx, query, slices.Collect(maps.Keys(threads)))
+			if err == nil {
+				forgotten, err = pgx.CollectRows(rows, pgx.RowToStructByPos[heads.Ended])
+			}
+			return err
+		})
+	})
+	return forgotten, err
+}
+
 // Originals implements [gc.Store].
 func (o Owner) Originals() bool { return false }
 
@@ -106,9 +133,6 @@ func (o Owner) Exists() bool { return true }
 
 // Dir implements [gc.Store].
 func (o Owner) Dir() string { return "the database" }
-
-// Homes implements [redact.Store].
-func (o Owner) Homes() ([]string, error) { return nil, nil }
 
 // Where implements [fsck.Store].
 func (o Owner) Where(h cas.Hash) string { return "table nodes, hash " + string(h) }
@@ -335,23 +359,6 @@ func (o Owner) Stats(ctx context.Context) (s Stats, err error) {
 		return err
 	})
 	return s, err
-}
-
-// Old returns the threads that ended before a time, in Unix milliseconds. Children stay as long as their parent.
-func (o Owner) Old(ctx context.Context, before int64) (old []string, err error) {
-	facts, err := o.AllFacts(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for e, err := range o.History(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		if e.CompletedAt < before && heads.RootOf(facts, e.Thread) == e.Thread {
-			old = append(old, e.Thread)
-		}
-	}
-	return old, nil
 }
 
 // compaction implements [cas.Compaction].

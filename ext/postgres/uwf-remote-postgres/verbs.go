@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/cas/fsck"
 	"github.com/united-workforce/uwf/cas/gc"
 	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/prune"
 	"github.com/united-workforce/uwf/cas/redact"
 	"github.com/united-workforce/uwf/cas/seal"
 	"github.com/united-workforce/uwf/ext/postgres/pgstore"
@@ -41,7 +42,7 @@ type options struct {
 func verbs() map[string]verb {
 	return map[string]verb{
 		"rm": {usage: "THREAD...", least: 1, most: -1, run: remove},
-		"prune": {usage: "--keep DURATION [--dry-run]", run: prune, flags: func(f *flag.FlagSet, o *options) {
+		"prune": {usage: "--keep DURATION [--dry-run]", run: forget, flags: func(f *flag.FlagSet, o *options) {
 			f.DurationVar(&o.keep, "keep", 0, "")
 			f.BoolVar(&o.dryRun, "dry-run", false, "")
 		}},
@@ -103,7 +104,7 @@ func remove(ctx context.Context, db pgstore.Owner, _ options, threads []string) 
 	return db.Remove(ctx, threads...)
 }
 
-func prune(ctx context.Context, db pgstore.Owner, o options, _ []string) (any, error) {
+func forget(ctx context.Context, db pgstore.Owner, o options, _ []string) (any, error) {
 	if o.keep <= 0 {
 		return nil, errors.New("prune needs --keep DURATION; threads that ended before are removed, such as --keep 2160h")
 	}
@@ -111,11 +112,12 @@ func prune(ctx context.Context, db pgstore.Owner, o options, _ []string) (any, e
 	if err != nil {
 		return nil, err
 	}
-	old, err := db.Old(ctx, now.Add(-o.keep).UnixMilli())
-	if err != nil || o.dryRun || len(old) == 0 {
-		return pgstore.Removed{Threads: append([]string{}, old...)}, err
+	report, err := prune.Run(ctx, db, prune.Options{Keep: o.keep, DryRun: o.dryRun, Now: now})
+	removed := pgstore.Removed{Threads: []string{}}
+	for _, e := range report.Pruned {
+		removed.Threads = append(removed.Threads, e.Thread)
 	}
-	return db.Remove(ctx, old...)
+	return removed, err
 }
 
 func collect(ctx context.Context, db pgstore.Owner, o options, _ []string) (any, error) {

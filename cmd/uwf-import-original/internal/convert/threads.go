@@ -8,7 +8,6 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
-	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/cmd/uwf-import-original/internal/source"
 	"github.com/united-workforce/uwf/util/threadid"
@@ -28,7 +27,7 @@ func (b *importer) threads(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var adopt []fileheads.Adoption
+	var adopt []heads.Adoption
 	all := b.source.Threads
 	for len(all) > 0 {
 		n := 1
@@ -56,7 +55,7 @@ func (b *importer) threads(ctx context.Context) error {
 
 // importThread copies a thread, which may be known under several heads. It returns true if the index must be
 // changed.
-func (b *importer) importThread(ctx context.Context, known []source.Thread, here map[string]heads.ThreadState) (none fileheads.Adoption, ok bool, err error) {
+func (b *importer) importThread(ctx context.Context, known []source.Thread, here map[string]heads.ThreadState) (none heads.Adoption, ok bool, err error) {
 	c, err := b.choose(ctx, known)
 	if err != nil || c == nil {
 		b.report.Threads.Failed++
@@ -83,7 +82,7 @@ func (b *importer) importThread(ctx context.Context, known []source.Thread, here
 	if c.Status == "suspended" {
 		b.note("thread", c.ID, "it was suspended: %s; here its nodes decide whether it is", cmp.Or(c.Message, "no message"))
 	}
-	return fileheads.Adoption{Thread: c.ID, Was: standing.Head, Head: c.Head, End: c.end()}, true, nil
+	return heads.Adoption{Thread: c.ID, Was: standing.Head, Head: c.Head, End: c.end()}, true, nil
 }
 
 // comparison is the relation between an original's thread and one in this home.
