@@ -27,10 +27,10 @@ type compaction struct {
 	old     []*source         // to be replaced: packs, and segments, the oldest first
 	covered int               // number of the newest segment in old; -1 for none
 	kept    map[key]bool
-	dropped []place // not kept when the pack was written
-	packed  int     // number of node files of our first version that had to be packed
-	out     *newFile
-	index   []byte
+	dropped []place  // not kept when the pack was written
+	packed  int      // number of node files of our first version that had to be packed
+	out     *newFile // the new pack
+	index   string   // its index
 }
 
 // key identifies the records of which the newest counts.
@@ -55,11 +55,7 @@ func (s *Store) Compact(ctx context.Context, before time.Time, dry bool) (cas.Co
 
 // Release implements [cas.Compaction].
 func (c *compaction) Release() error {
-	var aborted error
-	if c.out != nil {
-		aborted = c.abort()
-	}
-	return errors.Join(aborted, c.release())
+	return errors.Join(c.abort(), c.release())
 }
 
 func (c *compaction) begin(ctx context.Context, before time.Time, dry bool) error {
@@ -270,7 +266,8 @@ func (c *compaction) Write(ctx context.Context, keep func(cas.Hash) bool) error 
 			return errors.Join(err, c.abort())
 		}
 	}
-	if c.index, err = w.finish(); err != nil {
+	index, err := w.finish()
+	if err != nil {
 		return errors.Join(err, c.abort())
 	}
 	if len(w.entries) == 0 && len(c.old) == 0 {
@@ -279,13 +276,20 @@ func (c *compaction) Write(ctx context.Context, keep func(cas.Hash) bool) error 
 	if err := c.out.sync(); err != nil {
 		return errors.Join(err, c.abort())
 	}
-	return nil
+	c.index, err = s.fs.WriteTemp(c.out.path, index, s.filePerm(), durable.FullFlush)
+	return err
 }
 
-func (c *compaction) abort() error {
-	out := c.out
-	c.out = nil
-	return out.abort()
+// abort removes the new files, unless they were published.
+func (c *compaction) abort() (err error) {
+	if c.out != nil {
+		err = c.out.abort()
+	}
+	if c.index != "" {
+		err = errors.Join(err, c.store.fs.Remove(c.index))
+	}
+	c.out, c.index = nil, ""
+	return err
 }
 
 // Packs that are small, or more than this, are made into one.
@@ -440,34 +444,28 @@ func (c *compaction) wanted(p place, keep func(cas.Hash) bool) (body []byte, err
 }
 
 // Finish implements [cas.Compaction]. It makes the new pack the one that counts, and then removes what the pack
-// replaces. What keep returns true for now, but not when the pack was written, is appended to the log.
-func (c *compaction) Finish(ctx context.Context, recheck func() error, keep func(cas.Hash) bool) (err error) {
-	if err := c.stopWriters(ctx); err != nil {
-		return err
-	}
-	if err := recheck(); err != nil {
-		return err
-	}
-	if err := c.rescue(ctx, keep); err != nil {
-		return err
-	}
-	if c.out != nil {
-		if err := c.publish(ctx); err != nil {
-			return err
-		}
-	}
-	converted, err := c.hideFiles()
+// replaces. What keep returns true for now, but not when the pack was written, is appended to the log. While writers
+// wait, it flushes nothing: on a busy disk, a flush can take seconds.
+func (c *compaction) Finish(ctx context.Context, recheck func() error, keep func(cas.Hash) bool) error {
+	converted, err := c.finish(ctx, recheck, keep)
 	if err != nil {
 		return err
 	}
-	// What remains is used by no reader, so writers needn't wait.
-	err = c.collect.Unlock()
-	if c.collect = nil; err != nil {
-		return err
+	if c.index != "" { // it has its name now
+		c.index = ""
+		if err := c.store.fs.SyncDir(filepath.Join(c.store.dir, packsDir)); err != nil {
+			return err
+		}
+	}
+	if converted {
+		if err := c.store.fs.SyncDir(c.store.dir); err != nil {
+			return err
+		}
 	}
 	replaced := map[fileName]bool{}
 	for _, g := range c.old {
 		replaced[g.name] = true
+		g.close()
 	}
 	err = c.removeFiles(func(name string) bool {
 		n, ok := parseName(name)
@@ -482,22 +480,60 @@ func (c *compaction) Finish(ctx context.Context, recheck func() error, keep func
 	return err
 }
 
-// rescue appends to the log what became needed after the pack was written.
-func (c *compaction) rescue(ctx context.Context, keep func(cas.Hash) bool) error {
-	var records []pending
+// finish makes the new pack the one that counts. Nobody reads what it replaces any longer.
+func (c *compaction) finish(ctx context.Context, recheck func() error, keep func(cas.Hash) bool) (converted bool, err error) {
+	const rounds = 5
+	for round := 1; ; round++ {
+		if err := c.stopWriters(ctx); err != nil {
+			return false, err
+		}
+		if err := recheck(); err != nil {
+			return false, err
+		}
+		needed, err := c.needed(keep)
+		if err != nil {
+			return false, err
+		}
+		if len(needed) == 0 {
+			break
+		}
+		// They must be durable before the pack counts. Only the last round flushes while writers wait.
+		if round < rounds {
+			if err := c.admitWriters(); err != nil {
+				return false, err
+			}
+		}
+		err = c.store.add(ctx, true, func(*view) ([]pending, error) { return needed, nil })
+		if err != nil {
+			return false, err
+		}
+		if round == rounds {
+			break
+		}
+	}
+	if c.out != nil {
+		if err := c.publish(ctx); err != nil {
+			return false, err
+		}
+	}
+	if converted, err = c.hideFiles(); err != nil {
+		return false, err
+	}
+	return converted, c.admitWriters()
+}
+
+// needed returns what became needed after the pack was written.
+func (c *compaction) needed(keep func(cas.Hash) bool) (records []pending, err error) {
 	for _, p := range c.dropped {
 		body, err := c.wanted(p, keep)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if body != nil {
 			records = append(records, pending{kind: p.entry.kind, hash: p.entry.hash, body: body})
 		}
 	}
-	if len(records) == 0 {
-		return nil
-	}
-	return c.store.add(ctx, true, func(*view) ([]pending, error) { return records, nil })
+	return records, nil
 }
 
 // publish renames the pack and its index. The name of the pack makes the segments obsolete that it replaces.
@@ -519,16 +555,13 @@ func (c *compaction) publish(ctx context.Context) (err error) {
 		}
 	}
 	path := s.pathOf(name)
-	if err := durable.WriteFile(s.fs, path+indexExt, c.index, s.filePerm()); err != nil {
+	if err := s.fs.Rename(c.index, path+indexExt); err != nil {
 		return err
 	}
 	if err := s.fs.Rename(c.out.temp, path+packExt); err != nil {
 		return err
 	}
 	c.out = nil
-	if err := s.fs.SyncDir(filepath.Join(s.dir, packsDir)); err != nil {
-		return err
-	}
 	if v, err = s.refresh(true); err != nil || v.newest() != nil {
 		return err
 	}
@@ -574,7 +607,7 @@ func (c *compaction) hideFiles() (done bool, err error) {
 			return false, err
 		}
 	}
-	return true, s.fs.SyncDir(s.dir)
+	return true, nil
 }
 
 // removeConverted removes the files that hideFiles took out of use.

@@ -71,6 +71,12 @@ func TestCompact(t *testing.T) {
 // collect packs the nodes for which keep returns true.
 func collect(t testing.TB, s *fsstore.Store, keep func(cas.Hash) bool) {
 	t.Helper()
+	collectWith(t, s, keep, func() {})
+}
+
+// collectWith calls recheck before the pack counts.
+func collectWith(t testing.TB, s *fsstore.Store, keep func(cas.Hash) bool, recheck func()) {
+	t.Helper()
 	kept := func(h cas.Hash) bool { return s.Kinds().InFoundation(h) || keep(h) }
 	c, err := s.Compact(t.Context(), time.Now().Add(time.Hour), false)
 	require.NoError(t, err)
@@ -78,7 +84,10 @@ func collect(t testing.TB, s *fsstore.Store, keep func(cas.Hash) bool) {
 		require.NoError(t, err)
 	}
 	require.NoError(t, c.Write(t.Context(), kept))
-	require.NoError(t, c.Finish(t.Context(), func() error { return nil }, kept))
+	require.NoError(t, c.Finish(t.Context(), func() error {
+		recheck()
+		return nil
+	}, kept))
 	require.NoError(t, c.Release())
 }
 

@@ -73,6 +73,7 @@ type Store struct {
 
 	viewing sync.Mutex
 	view    *view
+	open    files
 
 	appending  sync.Mutex
 	distrusted sync.Map // names of segments that could not be flushed
@@ -415,7 +416,7 @@ func hasNodes(dir string) (bool, error) {
 		if !ok || name.isPack() {
 			continue
 		}
-		g := &source{name: name, path: filepath.Join(dir, logDir, name.String())}
+		g := &source{name: name, path: filepath.Join(dir, logDir, name.String()), files: &files{}}
 		others := false
 		err := g.scan(context.Background(), func(data []byte, _ int64) error {
 			for _, h := range record.Scan(data) {

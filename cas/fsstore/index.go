@@ -54,67 +54,109 @@ func groupOf(k record.Kind) group {
 	return 0
 }
 
-// table contains the records of a segment that isn't sealed, or whose index is lost. Its hash table is
-// rebuilt when it gets too small; entries with the same slot are linked, the newest first.
-type table struct {
-	entries []entry
-	slots   []int32 // index of the newest entry + 1
-	older   []int32 // by entry: index of the next older one in the slot + 1
-	end     int64   // end of the last record
+// headers is the index of a segment that isn't sealed: the headers of its records, each of which begins where the one
+// before it ends. They stay encoded, because every process reads all of them. Those with the same slot are linked, the
+// newest first.
+type headers struct {
+	raw   []byte
+	marks []int64  // offset of each record whose number is a multiple of markEvery
+	slots []uint32 // number of the newest header + 1; their count is a power of two
+	older []uint32 // by number: number of the next older one in the slot + 1
+	end   int64    // of the last record
 }
 
-func (t *table) add(e entry) {
-	if 2*len(t.entries) >= len(t.slots) {
-		t.slots = make([]int32, max(64, 4*len(t.slots)))
-		t.older = t.older[:0]
-		for i := range t.entries {
-			t.link(i)
+const markEvery = 64
+
+func (h *headers) count() int { return len(h.older) }
+
+// add adds the headers at the beginning of an index, which it keeps, until one is invalid or its record ends after limit. It returns
+// the number of bytes used.
+func (h *headers) add(index []byte, limit int64) (used int) {
+	h.reserve(h.count() + len(index)/record.HeaderSize)
+	for ; len(index)-used >= record.HeaderSize; used += record.HeaderSize {
+		next, ok := record.Parse(index[used:])
+		if !ok || h.end+next.Size() > limit {
+			break
 		}
+		if h.count()%markEvery == 0 {
+			h.marks = append(h.marks, h.end)
+		}
+		h.link(next.Hash)
+		h.end += next.Size()
 	}
-	t.entries, t.end = append(t.entries, e), e.end()
-	t.link(len(t.entries) - 1)
+	if h.raw == nil {
+		h.raw = index[:used:used]
+	} else {
+		h.raw = append(h.raw, index[:used]...)
+	}
+	return used
 }
 
-func (t *table) link(i int) {
-	slot := &t.slots[t.entries[i].hash%uint64(len(t.slots))]
-	t.older = append(t.older, *slot)
-	*slot = int32(i + 1)
+// reserve makes room for n headers.
+func (h *headers) reserve(n int) {
+	if n <= len(h.slots) {
+		return
+	}
+	size := 64
+	for size < n {
+		size *= 2
+	}
+	h.slots, h.older = make([]uint32, size), make([]uint32, 0, size)
+	for i := 0; i < len(h.raw); i += record.HeaderSize {
+		next, _ := record.Parse(h.raw[i:])
+		h.link(next.Hash)
+	}
+}
+
+func (h *headers) link(hash uint64) {
+	slot := &h.slots[hash&uint64(len(h.slots)-1)]
+	h.older = append(h.older, *slot)
+	*slot = uint32(len(h.older))
+}
+
+// entry returns the place of a record.
+func (h *headers) entry(i int) entry {
+	at := h.marks[i/markEvery]
+	for j := i / markEvery * markEvery; ; j++ {
+		head, _ := record.Parse(h.raw[j*record.HeaderSize:])
+		if j == i {
+			return entry{head.Hash, head.Kind, at, head.Length}
+		}
+		at += head.Size()
+	}
 }
 
 // find returns the records of a hash, the newest first.
-func (t *table) find(hash uint64) (found []entry) {
-	if len(t.slots) == 0 {
+func (h *headers) find(hash uint64) (found []entry) {
+	if len(h.slots) == 0 {
 		return nil
 	}
-	for i := t.slots[hash%uint64(len(t.slots))]; i > 0; i = t.older[i-1] {
-		if e := t.entries[i-1]; e.hash == hash {
-			found = append(found, e)
+	for i := h.slots[hash&uint64(len(h.slots)-1)]; i > 0; i = h.older[i-1] {
+		if record.HashAt(h.raw[int(i-1)*record.HeaderSize:]) == hash {
+			found = append(found, h.entry(int(i-1)))
 		}
 	}
 	return found
 }
 
-// addHeaders adds the records whose headers follow each other in an index, until a header is invalid or its record
-// ends after limit. It returns the number of bytes used.
-func (t *table) addHeaders(index []byte, limit int64) (used int) {
-	if n := len(index) / record.HeaderSize; len(t.entries) == 0 {
-		t.entries, t.older, t.slots = make([]entry, 0, n), make([]int32, 0, n), make([]int32, max(64, 4*n))
+// entries returns all records, by place.
+func (h *headers) entries() []entry {
+	all := make([]entry, 0, h.count())
+	var at int64
+	for i := 0; i < len(h.raw); i += record.HeaderSize {
+		head, _ := record.Parse(h.raw[i:])
+		all = append(all, entry{head.Hash, head.Kind, at, head.Length})
+		at += head.Size()
 	}
-	for ; len(index)-used >= record.HeaderSize; used += record.HeaderSize {
-		h, ok := record.Parse(index[used:])
-		if !ok || t.end+h.Size() > limit {
-			break
-		}
-		t.add(entry{h.Hash, h.Kind, t.end, h.Length})
-	}
-	return used
+	return all
 }
 
-// addScanned adds the records found in data, which begins at offset from of the stream.
-func (t *table) addScanned(data []byte, from int64) {
+// scanned returns the records found in data, which begins at offset from of the stream.
+func scanned(data []byte, from int64) (found []entry) {
 	for at, h := range record.Scan(data) {
-		t.add(entry{h.Hash, h.Kind, from + int64(at), h.Length})
+		found = append(found, entry{h.Hash, h.Kind, from + int64(at), h.Length})
 	}
+	return found
 }
 
 // A sorted index belongs to a sealed segment or to a pack:
@@ -167,9 +209,9 @@ func headSum(index []byte) uint32 {
 	return record.Checksum(slices.Concat(index[:indexFixed-4], index[indexFixed:indexStart]))
 }
 
-// sortedIndex is an open sorted index. It reads only the parts that are needed, and keeps no file open.
+// sortedIndex is a sorted index. It reads only the parts that are needed.
 type sortedIndex struct {
-	path     string
+	readAt   func(into []byte, at int64) (int, error)
 	sealedAt int64
 	size     int64 // of the stream
 	first    uint64
@@ -182,52 +224,57 @@ type sortedIndex struct {
 // errIndex means that an index is damaged, or isn't sorted. It can be rebuilt from its stream.
 var errIndex = errors.New("the index is damaged")
 
-// openIndex reads the beginning of a sorted index. It returns [errIndex], and a [*protocol.Error] of code
-// unsupported-version for the index of a newer program.
-func openIndex(path string) (*sortedIndex, error) {
+// openIndex reads the beginning of a sorted index, whose file stays open. It returns [errIndex], and a
+// [*protocol.Error] of code unsupported-version for the index of a newer program.
+func (c *files) openIndex(path string) (*sortedIndex, error) {
 	f, err := safeopen.Open(path, safeopen.NoFollow)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // nothing was written
+	x, err := readIndex(f, path)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	c.keep(path, f)
+	x.readAt = func(into []byte, at int64) (int, error) { return c.readAt(path, into, at) }
+	return x, nil
+}
+
+func readIndex(f *os.File, path string) (*sortedIndex, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
 	}
 	head := make([]byte, indexStart)
-	n, err := readFull(f, head, 0)
-	if err != nil {
-		return nil, err
-	}
-	if n < indexStart || !bytes.HasPrefix(head, []byte(indexWords)) ||
+	if n, err := readFull(f, head, 0); err != nil || n < indexStart || !bytes.HasPrefix(head, []byte(indexWords)) ||
 		headSum(head) != binary.BigEndian.Uint32(head[indexFixed-4:]) {
-		return nil, errIndex
+		return nil, cmp.Or(err, errIndex)
 	}
 	if !bytes.HasPrefix(head, []byte(indexMagic)) {
 		return nil, &protocol.Error{Code: protocol.CodeUnsupportedVersion, Message: fmt.Sprintf(
 			"%s has a format that this program does not support; a newer uwf created it", path)}
 	}
-	x := &sortedIndex{
-		path:     path,
+	if x := parseIndex(head); x.size >= 0 && info.Size() == int64(indexStart+x.count()*entrySize) {
+		return x, nil
+	}
+	return nil, errIndex
+}
+
+func parseIndex(head []byte) *sortedIndex {
+	return &sortedIndex{
 		sealedAt: int64(binary.BigEndian.Uint64(head[len(indexMagic):])),
 		size:     int64(binary.BigEndian.Uint64(head[len(indexMagic)+8:])),
 		first:    binary.BigEndian.Uint64(head[len(indexMagic)+16:]),
-		table:    head[indexFixed:],
+		table:    head[indexFixed:indexStart],
 	}
-	if x.size < 0 || info.Size() != int64(indexStart+x.count()*entrySize) {
-		return nil, errIndex
-	}
-	return x, nil
 }
 
-// readAt reads from a file at path; fewer bytes mean that the file ends.
-func readAt(path string, into []byte, at int64) (int, error) {
-	f, err := safeopen.Open(path, safeopen.NoFollow)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = f.Close() }() // nothing was written
-	return readFull(f, into, at)
+// sortedOf returns an index in memory.
+func sortedOf(entries []entry) *sortedIndex {
+	data := encodeIndex(entries, 0, 0)
+	x := parseIndex(data)
+	x.readAt = func(into []byte, at int64) (int, error) { return copy(into, data[at:]), nil }
+	return x
 }
 
 // readFull is ReadAt without an error at the end of the file.
@@ -254,7 +301,7 @@ func (x *sortedIndex) bucket(b byte) ([]byte, error) {
 		return x.buckets[b], nil
 	}
 	data := make([]byte, (high-low)*entrySize)
-	n, err := readAt(x.path, data, int64(indexStart+low*entrySize))
+	n, err := x.readAt(data, int64(indexStart+low*entrySize))
 	if err == nil && (n < len(data) || record.Checksum(data) != binary.BigEndian.Uint32(x.table[8*int(b)+4:])) {
 		err = errIndex
 	}

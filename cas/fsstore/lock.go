@@ -63,11 +63,18 @@ func (o *exclusive) stopWriters(ctx context.Context) (err error) {
 	return nil
 }
 
+// admitWriters lets writers continue.
+func (o *exclusive) admitWriters() error {
+	held := o.collect
+	if o.collect = nil; held == nil {
+		return nil
+	}
+	return held.Unlock()
+}
+
 // release lets writers continue, and then overwrites the content of redacted nodes, which can take long.
 func (o *exclusive) release() (err error) {
-	if o.collect != nil {
-		err = o.collect.Unlock()
-	}
+	err = o.admitWriters()
 	if erased := o.erase(context.Background()); erased != nil {
 		err = errors.Join(err, fmt.Errorf("the content of redacted nodes remains in the files of the store: %w", erased))
 	}

@@ -1,6 +1,7 @@
 package fsstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -252,7 +253,7 @@ func (s *Store) add(ctx context.Context, flush bool, plan func(*view) ([]pending
 
 // isSealed reports whether a segment is sealed by now, or gone.
 func (g *source) isSealed() bool {
-	_, err := openIndex(g.path + indexExt)
+	_, err := g.files.openIndex(g.path + indexExt)
 	if err == nil {
 		return true
 	}
@@ -289,53 +290,51 @@ func (s *Store) isDistrusted(g *source) bool {
 }
 
 // append appends the records that plan returns, and returns the segment that contains the last of them. Earlier
-// segments are sealed, and thereby durable.
-func (s *Store) append(ctx context.Context, plan func(*view) ([]pending, error)) (g *source, err error) {
-	if v, err := s.refresh(false); err == nil && v.newest() != nil && v.newest().isFull() {
-		// The flush takes long, and others would have to wait for it under the lock.
-		if err := s.fs.SyncFile(v.newest().dataPath()); err != nil && !isGone(err) {
-			return nil, err
-		}
-	}
+// segments are sealed, and thereby durable. It unlocks the log after each segment.
+func (s *Store) append(ctx context.Context, plan func(*view) ([]pending, error)) (*source, error) {
 	s.appending.Lock()
 	defer s.appending.Unlock()
+	for {
+		if v, err := s.refresh(false); err == nil && v.newest() != nil && v.newest().isFull() {
+			if err := s.sync(v.newest()); err != nil {
+				return nil, err
+			}
+		}
+		g, rest, err := s.appendSome(ctx, plan)
+		if err != nil || len(rest) == 0 {
+			return g, err
+		}
+		plan = func(*view) ([]pending, error) { return rest, nil }
+	}
+}
+
+// appendSome appends records until a segment is full, and returns the others.
+func (s *Store) appendSome(ctx context.Context, plan func(*view) ([]pending, error)) (g *source, rest []pending, err error) {
 	lock, err := durable.Lock(ctx, filepath.Join(s.dir, logLock))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
 	v, err := s.refresh(true)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	todo, err := plan(v)
-	if err != nil {
-		return nil, err
+	if err != nil || len(todo) == 0 {
+		return v.newest(), nil, err // another process has appended everything
 	}
+	if g, err = s.writable(v); err != nil {
+		return nil, nil, err
+	}
+	size, records := g.extent()
 	var data, index []byte
-	for i, r := range todo {
-		if g == nil {
-			if g, err = s.writable(); err != nil {
-				return nil, err
-			}
-		}
-		data = record.Append(data, r.kind, r.hash, r.body)
-		index = record.Header{Kind: r.kind, Length: len(r.body), Hash: r.hash}.Append(index)
-		if full := g.size()+int64(len(data)) >= segmentSize; !full && i+1 < len(todo) {
-			continue
-		}
-		if err := s.appendTo(g, data, index); err != nil {
-			return nil, err
-		}
-		data, index = data[:0], index[:0]
-		if i+1 < len(todo) {
-			g = nil
-		}
+	for ; len(todo) > 0 && size < segmentSize && records < segmentRecords; todo = todo[1:] {
+		head := record.Header{Kind: todo[0].kind, Length: len(todo[0].body), Hash: todo[0].hash}
+		index = head.Append(index)
+		data = append(head.Append(data), todo[0].body...)
+		size, records = size+head.Size(), records+1
 	}
-	if g == nil {
-		g = v.newest() // another process has appended everything
-	}
-	return g, nil
+	return g, todo, s.appendTo(g, data, index)
 }
 
 // appendTo appends records to a segment, and then their headers to its index.
@@ -346,7 +345,7 @@ func (s *Store) appendTo(g *source, data, index []byte) error {
 	if err := s.fs.Append(g.path+indexExt, index, s.filePerm(), durable.NoFlush); err != nil {
 		return err
 	}
-	if g.size() > 0 {
+	if size, _ := g.extent(); size > 0 {
 		return nil
 	}
 	return s.share(g.path+indexExt, s.filePerm())
@@ -362,18 +361,14 @@ func (s *Store) filePerm() fs.FileMode {
 
 // writable returns the segment to append to, under the lock. It seals a segment that is full or whose end isn't
 // as its index says, and begins the next one.
-func (s *Store) writable() (*source, error) {
+func (s *Store) writable(v *view) (_ *source, err error) {
 	for range tries {
-		v, err := s.refresh(true)
-		if err != nil {
-			return nil, err
-		}
 		g := v.newest()
 		if g != nil && !s.isDistrusted(g) {
 			switch ok, sealed, err := g.state(); {
 			case err != nil:
 				return nil, err
-			case ok && g.size() == 0:
+			case ok && g.isEmpty():
 				// Its name becomes durable while it is empty, even if its creator was killed.
 				return g, s.fs.SyncDir(filepath.Join(s.dir, logDir))
 			case ok:
@@ -385,6 +380,9 @@ func (s *Store) writable() (*source, error) {
 			}
 		}
 		if err := s.beginSegment(v); err != nil {
+			return nil, err
+		}
+		if v, err = s.refresh(true); err != nil {
 			return nil, err
 		}
 	}
@@ -411,17 +409,28 @@ func (v *view) next() int {
 	return next
 }
 
-// size returns the size of a segment when it was last read.
-func (g *source) size() int64 {
+// extent returns the size of a segment that isn't sealed, and the number of its records, when it was last read.
+func (g *source) extent() (size int64, records int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.info == nil {
-		return 0
+	if g.info != nil {
+		size = g.info.Size()
 	}
-	return g.info.Size()
+	if g.recent != nil {
+		records = g.recent.count()
+	}
+	return size, records
 }
 
-func (g *source) isFull() bool { return g.size() >= segmentSize }
+func (g *source) isEmpty() bool {
+	size, _ := g.extent()
+	return size == 0
+}
+
+func (g *source) isFull() bool {
+	size, records := g.extent()
+	return size >= segmentSize || records >= segmentRecords
+}
 
 // state reports whether records can be appended to a segment, and whether it is sealed.
 func (g *source) state() (ok, sealed bool, err error) {
@@ -430,38 +439,55 @@ func (g *source) state() (ok, sealed bool, err error) {
 	if err := g.load(); err != nil {
 		return false, false, err
 	}
-	sealed = g.sorted != nil
-	return !sealed && g.whole && g.table.end < segmentSize, sealed, nil
+	sealed = g.hasIndex()
+	ok = !sealed && g.whole && g.recent.end < segmentSize && g.recent.count() < segmentRecords
+	return ok, sealed, nil
+}
+
+// sync makes a segment durable, unless that was done and nothing was appended since. It is called without the lock
+// before the segment is sealed, so that others needn't wait for the flush.
+func (s *Store) sync(g *source) error {
+	info, err := os.Lstat(g.dataPath())
+	if err == nil && g.flushed.Load() < info.Size() {
+		if err = s.fs.SyncFile(g.dataPath()); err == nil {
+			g.flushed.Store(info.Size())
+		}
+	}
+	if isGone(err) {
+		return nil
+	}
+	return err
 }
 
 // seal makes a segment durable and writes its sorted index: from what its records say, and of those whose headers are
 // damaged, from the index that it has. The log must be locked.
 func (s *Store) seal(g *source) error {
-	if err := s.fs.SyncFile(g.dataPath()); err != nil {
+	if err := s.sync(g); err != nil {
 		return err
 	}
-	t := &table{}
+	var all []entry
 	var size int64
 	err := g.scan(context.Background(), func(data []byte, from int64) error {
-		t.addScanned(data, from)
+		all = append(all, scanned(data, from)...)
 		size = from + int64(len(data))
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	indexed, err := s.indexedOnly(g, t, size)
+	indexed, err := s.indexedOnly(g, all, size)
 	if err != nil {
 		return err
 	}
-	t.entries = append(t.entries, indexed...)
+	all = append(all, indexed...)
 	for range tries {
 		at, err := g.lastPut()
 		if err != nil {
 			return err
 		}
-		index := encodeIndex(t.entries, at.UnixMilli(), size)
-		if err := durable.WriteFile(s.fs, g.path+indexExt, index, s.filePerm()); err != nil {
+		index := encodeIndex(all, at.UnixMilli(), size)
+		// A lost index is made again from the records, so nobody needs to wait for a flush.
+		if err := durable.Replace(s.fs, g.path+indexExt, index, s.filePerm()); err != nil {
 			return err
 		}
 		// A put that changes only the time either sees the index, or is seen here.
@@ -474,15 +500,16 @@ func (s *Store) seal(g *source) error {
 
 // indexedOnly returns the intact nodes that a segment contains according to its index, although a scan of the segment
 // doesn't find their headers.
-func (s *Store) indexedOnly(g *source, scanned *table, size int64) (found []entry, err error) {
+func (s *Store) indexedOnly(g *source, scanned []entry, size int64) (found []entry, err error) {
 	index, err := readFrom(g.path+indexExt, 0, maxSegment)
 	if err != nil && !isGone(err) {
 		return nil, err
 	}
-	indexed := &table{}
-	indexed.addHeaders(index, size)
-	for _, e := range indexed.entries {
-		if slices.Contains(scanned.find(e.hash), e) || groupOf(e.kind) != content || e.hides() {
+	var indexed headers
+	indexed.add(index, size)
+	for _, e := range indexed.entries() {
+		_, known := slices.BinarySearchFunc(scanned, e, func(a, b entry) int { return cmp.Compare(a.at, b.at) })
+		if known || groupOf(e.kind) != content || e.hides() {
 			continue
 		}
 		_, _, err := s.node(g, protocol.HashOf(e.hash), e)

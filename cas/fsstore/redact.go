@@ -40,7 +40,8 @@ func (s *Store) Redact(ctx context.Context, check func() error, tombstones ...ca
 			}
 			return records, nil
 		}
-		if err := s.add(ctx, true, plan); err != nil {
+		// Sealing the segment flushes it, when writers continue.
+		if err := s.add(ctx, false, plan); err != nil {
 			return fmt.Errorf("redact: %w", err)
 		}
 		for _, t := range tombstones {
@@ -167,8 +168,7 @@ func (s *Store) sealNewest(ctx context.Context) (err error) {
 	if err != nil || v.newest() == nil {
 		return err
 	}
-	// The flush takes long, and others would have to wait for it under the lock.
-	if err := s.fs.SyncFile(v.newest().dataPath()); err != nil && !isGone(err) {
+	if err := s.sync(v.newest()); err != nil {
 		return err
 	}
 	lock, err := durable.Lock(ctx, filepath.Join(s.dir, logLock))
@@ -183,7 +183,7 @@ func (s *Store) sealNewest(ctx context.Context) (err error) {
 	if g == nil {
 		return nil
 	}
-	if _, sealed, err := g.state(); sealed || err != nil || g.size() == 0 {
+	if _, sealed, err := g.state(); sealed || err != nil || g.isEmpty() {
 		return err
 	}
 	return s.seal(g)
@@ -248,6 +248,7 @@ type newFile struct {
 	store      *Store
 	path, temp string
 	buffer     []byte
+	unflushed  int // bytes
 }
 
 func (s *Store) newFile(path string) *newFile { return &newFile{store: s, path: path} }
@@ -266,7 +267,13 @@ func (f *newFile) flush() (err error) {
 	} else {
 		err = f.store.fs.Append(f.temp, f.buffer, f.store.filePerm(), durable.NoFlush)
 	}
+	f.unflushed += len(f.buffer)
 	f.buffer = f.buffer[:0]
+	// The flush of a step waits until the disk has written all that is waiting to be written.
+	const much = 8 << 20
+	if err == nil && f.unflushed >= much {
+		f.unflushed, err = 0, f.store.fs.SyncFile(f.temp)
+	}
 	return err
 }
 

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -19,8 +20,10 @@ import (
 )
 
 const (
-	segmentSize = 16 << 20 // a segment of this size is sealed
-	maxSegment  = segmentSize + record.MaxBody + 2*record.HeaderSize
+	// A segment of this size is sealed. So is one with this many records, because each process reads all their headers.
+	segmentSize    = 16 << 20
+	segmentRecords = 16 << 10
+	maxSegment     = segmentSize + record.MaxBody + 2*record.HeaderSize
 
 	segmentExt = ".seg"
 	packExt    = ".pack"
@@ -31,20 +34,21 @@ const (
 type source struct {
 	name    fileName
 	path    string // without extension
+	files   *files
 	decoder func() (*zstd.Decoder, error)
 
 	mu     sync.Mutex
 	loaded bool
-	sorted *sortedIndex // of a sealed segment or a pack, unless it is damaged
-	table  *table       // without a sorted index
-	behind *table       // records of a segment that its index doesn't contain yet
-	info   fs.FileInfo  // of the file when the table was read
-	used   int          // bytes of the index in table
-	whole  bool         // the table is exactly what the index contains, and reaches the end of the segment
-	redone bool         // the table was made by scanning the whole segment
+	sorted *sortedIndex // of a sealed segment or a pack, or redone
+	recent *headers     // without a sorted index
+	behind *sortedIndex // records of a segment that its index doesn't contain yet
+	info   fs.FileInfo  // of the file when recent was read
+	whole  bool         // recent is exactly what the index contains, and reaches the end of the segment
+	redone bool         // sorted was made by scanning the whole stream
 
-	file *os.File // of a segment
 	pack *pack
+
+	flushed atomic.Int64 // size when this process flushed it
 }
 
 // fileName is the name of a segment or a pack. A pack contains everything that was needed of the segments up
@@ -104,16 +108,17 @@ func (g *source) find(hash uint64) ([]entry, error) {
 	}
 	if g.sorted != nil {
 		found, err := g.sorted.find(hash)
-		if !errors.Is(err, errIndex) {
-			return found, err
+		if errors.Is(err, errIndex) {
+			if err = g.rebuild(); err == nil {
+				found, err = g.sorted.find(hash)
+			}
 		}
-		if err := g.rebuild(); err != nil {
-			return nil, err
-		}
+		return found, err
 	}
-	found := g.table.find(hash)
+	found := g.recent.find(hash)
 	if g.behind != nil {
-		found = append(g.behind.find(hash), found...)
+		later, err := g.behind.find(hash)
+		return append(later, found...), err
 	}
 	return found, nil
 }
@@ -125,17 +130,20 @@ func (g *source) entries(low, high byte) (all []entry, err error) {
 	if err := g.load(); err != nil {
 		return nil, err
 	}
-	if g.sorted != nil {
+	switch {
+	case g.sorted != nil:
 		if all, err = g.sorted.entries(low, high); errors.Is(err, errIndex) {
-			all, err = nil, g.rebuild()
-		}
-	}
-	for _, t := range []*table{g.table, g.behind} {
-		for i := 0; t != nil && i < len(t.entries); i++ {
-			if b := byte(t.entries[i].hash >> 56); low <= b && b <= high {
-				all = append(all, t.entries[i])
+			if err = g.rebuild(); err == nil {
+				all, err = g.sorted.entries(low, high)
 			}
 		}
+	default:
+		all = g.recent.entries()
+		if g.behind != nil {
+			later, _ := g.behind.entries(0, 255) // in memory
+			all = append(all, later...)
+		}
+		all = slices.DeleteFunc(all, func(e entry) bool { return byte(e.hash>>56) < low || byte(e.hash>>56) > high })
 	}
 	slices.SortFunc(all, func(a, b entry) int { return cmp.Compare(a.at, b.at) })
 	return all, err
@@ -146,18 +154,22 @@ func (g *source) entries(low, high byte) (all []entry, err error) {
 func (g *source) sealed() (at int64, ok bool, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if err := g.load(); err != nil || g.sorted == nil {
+	if err := g.load(); err != nil || !g.hasIndex() {
 		return 0, false, err
 	}
 	return g.sorted.sealedAt, true, nil
 }
 
-// load reads the index once. g.mu must be locked, as for the following methods.
+// hasIndex reports whether the source has an intact sorted index, as far as it was read. g.mu must be locked, as for the
+// following methods.
+func (g *source) hasIndex() bool { return g.sorted != nil && !g.redone }
+
+// load reads the index once.
 func (g *source) load() error {
 	if g.loaded {
 		return nil
 	}
-	x, err := openIndex(g.path + indexExt)
+	x, err := g.files.openIndex(g.path + indexExt)
 	switch {
 	case err == nil && g.fits(x):
 		g.sorted = x
@@ -178,25 +190,14 @@ func (g *source) fits(x *sortedIndex) bool {
 		p, err := g.openPack(x.size)
 		return err != nil || p.size() == x.size // reading reports the error
 	}
-	info, err := os.Lstat(g.dataPath())
+	info, err := g.files.stat(g.dataPath())
 	if err != nil || info.Size() != x.size {
 		return err != nil
 	}
-	head, err := readFrom(g.dataPath(), 0, record.HeaderSize)
-	h, ok := record.Parse(head)
+	head := make([]byte, record.HeaderSize)
+	n, err := g.files.readAt(g.dataPath(), head, 0)
+	h, ok := record.Parse(head[:n])
 	return err != nil || !ok || h.Hash == x.first
-}
-
-// open opens the file of a segment.
-func (g *source) open() (*os.File, error) {
-	if g.file == nil {
-		f, err := safeopen.Open(g.path+segmentExt, safeopen.NoFollow)
-		if err != nil {
-			return nil, err
-		}
-		g.file = f
-	}
-	return g.file, nil
 }
 
 func (g *source) openPack(size int64) (*pack, error) {
@@ -213,11 +214,7 @@ func (g *source) openPack(size int64) (*pack, error) {
 // grow reads additions to a segment that isn't sealed. Its index contains the headers of its records, and counts up
 // to the first that is invalid or whose record isn't in the file. The rest of the segment is scanned.
 func (g *source) grow() error {
-	f, err := g.open()
-	if err != nil {
-		return err
-	}
-	info, err := f.Stat()
+	info, err := g.files.stat(g.dataPath())
 	if err != nil {
 		return err
 	}
@@ -225,45 +222,40 @@ func (g *source) grow() error {
 		return g.rebuild()
 	}
 	g.info, g.behind = info, nil
-	if g.table == nil {
-		g.table = &table{}
+	first := g.recent == nil
+	if first {
+		g.recent = &headers{}
 	}
-	index, err := readFrom(g.path+indexExt, int64(g.used), maxSegment)
+	index, err := readFrom(g.path+indexExt, int64(len(g.recent.raw)), maxSegment)
 	if err != nil && !isGone(err) {
 		return err
 	}
-	first := g.table.end == 0
-	used := g.table.addHeaders(index, info.Size())
-	g.used += used
-	if first && g.isForeign(f, info.Size()) {
+	used := g.recent.add(index, info.Size())
+	if first && g.isForeign(info.Size()) {
 		return g.rebuild()
 	}
-	if g.whole = g.table.end == info.Size() && used == len(index); g.whole {
+	if g.whole = g.recent.end == info.Size() && used == len(index); g.whole {
 		return nil
 	}
-	rest := make([]byte, min(info.Size()-g.table.end, maxSegment))
-	n, err := readFull(f, rest, g.table.end)
-	if err != nil {
-		return err
-	}
-	g.behind = &table{}
-	g.behind.addScanned(rest[:n], g.table.end)
-	return nil
+	rest := make([]byte, min(info.Size()-g.recent.end, maxSegment))
+	n, err := g.files.readAt(g.dataPath(), rest, g.recent.end)
+	g.behind = sortedOf(scanned(rest[:n], g.recent.end))
+	return err
 }
 
-// isForeign reports whether the index in the table belongs to another segment: its last record isn't where the
+// isForeign reports whether the index belongs to another segment: its last record isn't where the
 // segment has it, and this isn't only damage, because the index doesn't end with the segment or others aren't there
 // either.
-func (g *source) isForeign(f *os.File, size int64) bool {
-	n := len(g.table.entries)
+func (g *source) isForeign(size int64) bool {
+	n := g.recent.count()
 	isAt := func(i int) bool {
-		e := g.table.entries[i]
+		e := g.recent.entry(i)
 		head := make([]byte, record.HeaderSize)
-		read, err := readFull(f, head, e.at)
+		read, err := g.files.readAt(g.dataPath(), head, e.at)
 		h, ok := record.Parse(head[:read])
 		return err != nil || ok && h == record.Header{Kind: e.kind, Length: e.length, Hash: e.hash}
 	}
-	return n > 0 && !isAt(n-1) && (g.table.end != size || !isAt(n/2) || !isAt(n*3/4))
+	return n > 0 && !isAt(n-1) && (g.recent.end != size || !isAt(n/2) || !isAt(n*3/4))
 }
 
 // readFrom reads a file from an offset to its end, at most limit bytes.
@@ -284,18 +276,18 @@ func readFrom(path string, at, limit int64) ([]byte, error) {
 
 // rebuild replaces the index by what the records say.
 func (g *source) rebuild() (err error) {
-	t := &table{}
+	var all []entry
 	if !g.name.isPack() {
 		if g.info, err = os.Lstat(g.dataPath()); err != nil {
 			return err
 		}
 	}
 	err = g.scan(context.Background(), func(data []byte, from int64) error {
-		t.addScanned(data, from)
+		all = append(all, scanned(data, from)...)
 		return nil
 	})
 	if err == nil {
-		g.sorted, g.table, g.behind, g.whole, g.redone, g.loaded = nil, t, nil, false, true, true
+		g.sorted, g.recent, g.behind, g.whole, g.redone, g.loaded = sortedOf(all), nil, nil, false, true, true
 	}
 	return err
 }
@@ -355,12 +347,11 @@ func (g *source) reader() (func(at int64, length int) ([]byte, error), error) {
 		}
 		return p.read, nil
 	}
-	f, err := g.open()
 	return func(at int64, length int) ([]byte, error) {
 		data := make([]byte, length)
-		n, err := readFull(f, data, at)
+		n, err := g.files.readAt(g.dataPath(), data, at)
 		return data[:n], err
-	}, err
+	}, nil
 }
 
 // isIntact reports whether neither the index nor the seek table of a pack is damaged.
@@ -381,33 +372,41 @@ func (g *source) distrust() (bool, error) {
 	return true, g.rebuild()
 }
 
-// update reads additions of other processes to a segment that isn't sealed. last means that it is the newest one.
+// update reads additions of other processes to a segment that isn't sealed. last means that it is the newest one, which
+// must exist.
 func (g *source) update(last bool) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	fixed := !g.loaded || g.hasIndex() || g.name.isPack()
+	if fixed && !last {
+		return nil
+	}
 	info, err := os.Lstat(g.dataPath())
 	switch {
 	case err != nil:
 		return err
-	case !g.loaded || g.sorted != nil || last && os.SameFile(info, g.info) && info.Size() == g.info.Size():
+	case fixed || last && os.SameFile(info, g.info) && info.Size() == g.info.Size():
 		return nil
 	case os.SameFile(info, g.info):
-		if x, err := openIndex(g.path + indexExt); err != nil || !g.fits(x) {
+		if x, err := g.files.openIndex(g.path + indexExt); err != nil || !g.fits(x) {
 			if err = g.grow(); err == nil {
 				return nil
 			}
 		}
 	}
 	// It was sealed, or a redaction has replaced it: it is loaded when it is needed.
-	g.file, g.table, g.behind, g.used, g.redone, g.loaded = nil, nil, nil, 0, false, false
+	g.files.forget(g.dataPath())
+	g.sorted, g.recent, g.behind, g.redone, g.loaded = nil, nil, nil, false, false
 	return nil
 }
 
-// close forgets the open file, because another one has its name now.
+// close forgets the open file, because another one has its name now, or none.
 func (g *source) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.file, g.pack = nil, nil
+	g.files.forget(g.dataPath())
+	g.files.forget(g.path + indexExt)
+	g.pack = nil
 }
 
 // lastPut returns the time of the last put into a segment that isn't sealed.

@@ -98,11 +98,15 @@ func (s *Store) list() (*view, error) {
 		}
 		g := known[n]
 		if g == nil {
-			g = &source{name: n, path: s.pathOf(n), decoder: s.decoder}
+			g = &source{name: n, path: s.pathOf(n), files: &s.open, decoder: s.decoder}
 		} else if err := g.update(false); err != nil && !isGone(err) {
 			return nil, err
 		}
 		v.sources = append(v.sources, g)
+		delete(known, n)
+	}
+	for _, g := range known {
+		g.close()
 	}
 	v.after = s.pathOf(fileName{number: v.next()}) + segmentExt
 	return v, nil

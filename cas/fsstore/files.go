@@ -1,0 +1,92 @@
+package fsstore
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/united-workforce/uwf/util/safeopen"
+)
+
+// files keeps the files open that were opened last: a process with many segments can't keep all of them open.
+type files struct {
+	mu    sync.Mutex
+	open  map[string]*os.File
+	order []string // the oldest first
+}
+
+// maxOpen is far below the number of files that a process can usually open, 1,024.
+const maxOpen = 128
+
+func (c *files) get(path string) (*os.File, error) {
+	c.mu.Lock()
+	f := c.open[path]
+	c.mu.Unlock()
+	if f != nil {
+		return f, nil
+	}
+	f, err := safeopen.Open(path, safeopen.NoFollow)
+	if err == nil {
+		c.keep(path, f)
+	}
+	return f, err
+}
+
+// keep takes ownership of an open file.
+func (c *files) keep(path string, f *os.File) {
+	c.forget(path)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open == nil {
+		c.open = map[string]*os.File{}
+	}
+	c.open[path], c.order = f, append(c.order, path)
+	if len(c.order) > maxOpen {
+		_ = c.open[c.order[0]].Close() // nothing was written
+		delete(c.open, c.order[0])
+		c.order = c.order[1:]
+	}
+}
+
+// forget closes a file because its path might lead to another one.
+func (c *files) forget(path string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if f := c.open[path]; f != nil {
+		_ = f.Close() // nothing was written
+		delete(c.open, path)
+		c.order = slices.DeleteFunc(c.order, func(p string) bool { return p == path })
+	}
+}
+
+// do calls read with an open file, again if another goroutine has closed it.
+func (c *files) do(path string, read func(*os.File) error) error {
+	for {
+		f, err := c.get(path)
+		if err != nil {
+			return err
+		}
+		if err = read(f); !errors.Is(err, os.ErrClosed) {
+			return err
+		}
+	}
+}
+
+// readAt reads a part of a file; fewer bytes mean that it ends.
+func (c *files) readAt(path string, into []byte, at int64) (n int, err error) {
+	err = c.do(path, func(f *os.File) error {
+		n, err = readFull(f, into, at)
+		return err
+	})
+	return n, err
+}
+
+func (c *files) stat(path string) (info fs.FileInfo, err error) {
+	err = c.do(path, func(f *os.File) error {
+		info, err = f.Stat()
+		return err
+	})
+	return info, err
+}
