@@ -89,7 +89,6 @@ func HashAt(b []byte) uint64 { return binary.BigEndian.Uint64(b[5:]) }
 // Checksum returns the CRC-32C of b.
 func Checksum(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
 
-
 // Scan yields the offset and the header of each complete record in data. Where data isn't a record, because it
 // is damaged or was never written completely, it continues with the next valid header of a known kind.
 func Scan(data []byte) iter.Seq2[int, Header] {
