@@ -23,7 +23,7 @@ var (
 	uwf       = flag.String("uwf", "", "the program under test; default: it is built, and the torturer, too")
 	torturer  = flag.String("torture", "", "the torturer")
 	seeds     = flag.Uint64("seed", 1, "the first seed")
-	histories = flag.Int("histories", 200, "how many histories are drawn")
+	histories = flag.Int("histories", 50, "how many histories are drawn at least; make torture draws for minutes")
 	long      = flag.Duration("long", 0, "draw histories for this long")
 )
 
@@ -53,7 +53,7 @@ func TestProgram(t *testing.T) {
 		})
 	}
 	t.Logf("%d histories from seed %d: %d commands, cut off: %v", drawn, *seeds, sum.commands, sum.cuts)
-	require.True(t, drawn < 100 || sum.cuts["before"] > 0 && sum.cuts["after"] > 0)
+	require.True(t, drawn < 50 || sum.cuts["before"] > 0 && sum.cuts["after"] > 0)
 }
 
 // known plays histories that have failed before.
