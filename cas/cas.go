@@ -251,6 +251,60 @@ func LockShared(ctx context.Context, s Store) (release func() error, err error) 
 	return func() error { return nil }, ctx.Err()
 }
 
+// Collected is a store from which others can remove nodes.
+type Collected interface {
+	SharedLocker
+	// Generation returns a value that changes when nodes are removed.
+	Generation() (string, error)
+}
+
+// Settle runs prepare, which finds or puts nodes that nothing references yet, and then refer, which references them
+// where the collector looks. The collector waits only for refer: if nodes were removed in the meantime, prepare runs
+// again. The last time it runs while none can be removed, so that it also ends in a store that is collected all
+// the time.
+func Settle(ctx context.Context, s Collected, prepare, refer func() error) (err error) {
+	const patient = 3
+	for range patient {
+		before, err := s.Generation()
+		if err != nil {
+			return err
+		}
+		failed := prepare() // perhaps because nodes were removed
+		settled, err := referIf(ctx, s, before, func() error {
+			if failed != nil {
+				return failed
+			}
+			return refer()
+		})
+		if settled || err != nil {
+			return err
+		}
+	}
+	release, err := s.LockShared(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	if err := prepare(); err != nil {
+		return err
+	}
+	return refer()
+}
+
+// referIf calls refer if the store still has a generation.
+func referIf(ctx context.Context, s Collected, generation string, refer func() error) (done bool, err error) {
+	release, err := s.LockShared(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	now, err := s.Generation()
+	if err != nil || now != generation {
+		return false, err
+	}
+	return true, refer()
+}
+
 // CheckTitle rejects a schema with a title reserved for the schemas of our kinds, because readers would
 // misinterpret its nodes. Schemas already in a store stay readable. It accepts nodes that aren't schemas. The
 // error is a [*protocol.Error] of code invalid.

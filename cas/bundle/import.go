@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -23,7 +22,7 @@ import (
 // Store is a store to import into.
 type Store interface {
 	seal.Store
-	cas.SharedLocker
+	cas.Collected
 	// Make creates it unless it exists; at is the timestamp of its first nodes, in ms.
 	Make(ctx context.Context, at int64) error
 	// Compare reports whether a node exists, intact or redacted, as Put would find it.
@@ -118,39 +117,25 @@ func (e *HashError) Error() string {
 // history in one change. Importing again changes nothing. It returns the errors of [File.Check];
 // [*HashError]; [*LinkError]; [*FutureError]; [*ConflictError]; [*cas.CollisionError] and other errors of
 // existing nodes; disk errors.
-func (f *File) Import(ctx context.Context, to Target, o ImportOptions) (_ Imported, err error) {
-	i := &importing{file: f, to: to, options: o}
-	report, err := f.Check(ctx)
-	if err != nil {
-		return i.done, err
-	}
-	f.arrange(report.visited)
-	i.done.Report, i.done.Nodes = report, f.Len()
-	if to.Store.Algorithm() != f.Algorithm() {
-		return i.done, &HashError{Bundle: f.Algorithm(), Store: to.Store.Algorithm()}
-	}
-	if err := f.checkTombstones(); err != nil {
-		return i.done, err
-	}
-	if len(report.Links) > 0 && o.Keep != nil && !o.Links {
-		return i.done, &LinkError{Links: report.Links}
-	}
-	if err := to.Store.Make(ctx, o.Now().UnixMilli()); err != nil {
-		return i.done, err
-	}
-	release, err := to.Store.LockShared(ctx) // until heads reference the nodes
-	if err != nil {
-		return i.done, err
-	}
-	defer func() { err = errors.Join(err, release()) }()
-	defer i.unlock()
-	for _, step := range []func(context.Context) error{i.compareNodes, i.passOver, i.planThreads, i.planNames,
-		i.keepFiles, i.putNodes, i.keepSeals, i.move} {
-		if err := step(ctx); err != nil {
-			return i.done, err
+func (f *File) Import(ctx context.Context, to Target, o ImportOptions) (Imported, error) {
+	return Import(ctx, to, o, func() (*File, error) { return f, nil })
+}
+
+// Import is [File.Import] for a bundle that relies on nodes of the store, such as one of [Parts]. It calls open again
+// if nodes were removed from the store since.
+func Import(ctx context.Context, to Target, o ImportOptions, open func() (*File, error)) (Imported, error) {
+	i := &importing{to: to, options: o}
+	defer func() { i.unlock() }()
+	err := cas.Settle(ctx, to.Store, func() error {
+		i.unlock()
+		f, err := open()
+		*i = importing{file: f, to: to, options: o}
+		if err != nil {
+			return err
 		}
-	}
-	return i.done, nil
+		return i.prepare(ctx)
+	}, func() error { return i.move(ctx) })
+	return i.done, err
 }
 
 // importing is the state of one import.
@@ -164,6 +149,36 @@ type importing struct {
 	wanted    map[cas.Hash]bool // nodes to put; nil: all
 	names     []Workflow        // names to register
 	locks     []func()
+}
+
+// prepare does everything but the last step of an import.
+func (i *importing) prepare(ctx context.Context) error {
+	f, to := i.file, i.to
+	report, err := f.Check(ctx)
+	if err != nil {
+		return err
+	}
+	f.arrange(report.visited)
+	i.done.Report, i.done.Nodes = report, f.Len()
+	if to.Store.Algorithm() != f.Algorithm() {
+		return &HashError{Bundle: f.Algorithm(), Store: to.Store.Algorithm()}
+	}
+	if err := f.checkTombstones(); err != nil {
+		return err
+	}
+	if len(report.Links) > 0 && i.options.Keep != nil && !i.options.Links {
+		return &LinkError{Links: report.Links}
+	}
+	if err := to.Store.Make(ctx, i.options.Now().UnixMilli()); err != nil {
+		return err
+	}
+	for _, step := range []func(context.Context) error{i.compareNodes, i.passOver, i.planThreads, i.planNames,
+		i.keepFiles, i.putNodes, i.keepSeals} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (i *importing) unlock() {
@@ -263,7 +278,7 @@ func (i *importing) titled(ctx context.Context, h cas.Hash) error {
 // Amount written in one commit.
 const (
 	commitNodes = 20_000
-	commitBytes = 16 << 20
+	commitBytes = 1 << 20
 )
 
 // putNodes makes all nodes durable, in the order of the bundle: each after what it needs.

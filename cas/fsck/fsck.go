@@ -101,7 +101,7 @@ const tomorrow = 24 * time.Hour
 // Store is a store that can be checked and repaired.
 type Store interface {
 	cas.Store
-	cas.SharedLocker
+	cas.Collected
 	Exists() bool
 	// Originals reports whether it belongs to the original.
 	Originals() bool
@@ -110,8 +110,6 @@ type Store interface {
 	// Where and SealPlace return where the content of a node, or its seal, is or should be, for messages.
 	Where(h cas.Hash) string
 	SealPlace(h cas.Hash) string
-	// Generation returns a value that changes when nodes are removed.
-	Generation() (string, error)
 	// Seal returns the stored seal of a node, zero without one. Seals yields the nodes that have one.
 	Seal(h cas.Hash) (cas.Seal, error)
 	Seals(ctx context.Context) iter.Seq2[cas.Hash, error]
@@ -183,31 +181,14 @@ type check struct {
 	redacted map[census.ID]int
 }
 
-// patient bounds the checks that are repeated because nodes were removed. The next check locks the store.
-const patient = 3
-
 // look finds problems. If a node is removed after a node that references it was read, it looks missing. The check
 // doesn't lock the store, because a collector would wait for it. Instead it repeats itself after a collection.
 func look(ctx context.Context, s Store, o Options) (r Report, err error) {
-	for range patient {
-		before, err := s.Generation()
-		if err != nil {
-			return r, err
-		}
-		if r, err = newCheck(s, o).look(ctx); err != nil {
-			return r, err
-		}
-		after, err := s.Generation()
-		if err != nil || after == before {
-			return r, err
-		}
-	}
-	release, err := s.LockShared(ctx)
-	if err != nil {
-		return r, err
-	}
-	defer func() { err = errors.Join(err, release()) }()
-	return newCheck(s, o).look(ctx)
+	err = cas.Settle(ctx, s, func() error {
+		r, err = newCheck(s, o).look(ctx)
+		return err
+	}, func() error { return nil })
+	return r, err
 }
 
 func (c *check) look(ctx context.Context) (Report, error) {

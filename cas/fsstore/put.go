@@ -327,7 +327,11 @@ func (s *Store) appendSome(ctx context.Context, plan func(*view) ([]pending, err
 		return nil, nil, err
 	}
 	size, records := g.extent()
-	var data, index []byte
+	room := 0
+	for _, p := range todo {
+		room += record.HeaderSize + len(p.body)
+	}
+	data, index := make([]byte, 0, min(room, segmentSize)), make([]byte, 0, record.HeaderSize*len(todo))
 	for ; len(todo) > 0 && size < segmentSize && records < segmentRecords; todo = todo[1:] {
 		head := record.Header{Kind: todo[0].kind, Length: len(todo[0].body), Hash: todo[0].hash}
 		index = head.Append(index)

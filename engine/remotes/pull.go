@@ -82,11 +82,6 @@ func (p *pulling) pull(ctx context.Context, ids []string) (Pulled, error) {
 	if err := p.Store.Make(ctx, p.Engine.Reader.Env.Now().UnixMilli()); err != nil {
 		return none, err
 	}
-	release, err := cas.LockShared(ctx, p.Store)
-	if err != nil {
-		return none, err
-	}
-	defer func() { _ = release() }()
 	for _, id := range ids {
 		if err := p.ask(ctx, id); err != nil {
 			return none, err
@@ -208,34 +203,29 @@ func checkState(id string, s remote.State) error {
 // importThreads imports the requested threads.
 func (p *pulling) importThreads(ctx context.Context) (done Pulled, err error) {
 	done = Pulled{Threads: []bundle.ImportedThread{}, at: p.at}
-	if err := p.look(ctx); err != nil {
-		return done, err
+	var free []func() error
+	defer func() {
+		for _, f := range free {
+			err = errors.Join(err, f())
+		}
+	}()
+	open := func() (*bundle.File, error) {
+		if err := p.look(ctx); err != nil {
+			return nil, err
+		}
+		f, objects, drop, err := p.receive(ctx)
+		done.Objects, free = objects, append(free, drop)
+		return f, err
 	}
-	spool, err := os.CreateTemp(p.Engine.Reader.Dirs.Home, ".pull-*")
-	if err != nil {
-		return done, err
-	}
-	defer func() { err = errors.Join(err, spool.Close(), os.Remove(spool.Name())) }()
-	parts := bundle.NewParts(spool, p.Store)
-	f, err := p.fetch(ctx, parts)
-	if err != nil {
-		return done, err
-	}
-	came, free, err := p.fetchFiles(ctx, f, parts)
-	defer free()
-	if err != nil {
-		return done, err
-	}
-	imported, err := f.Import(ctx, bundle.Target{Store: p.Store, Index: p.Heads}, bundle.ImportOptions{
+	imported, err := bundle.Import(ctx, bundle.Target{Store: p.Store, Index: p.Heads}, bundle.ImportOptions{
 		From: "remote " + p.Name, Now: p.Engine.Reader.Env.Now, Lock: p.Engine.Exclusive, Waits: p.waiting,
 		Seen: p.lastSeen, Facts: p.taken,
 		Own: func(thread string) bool { return p.own(ctx, thread) }, Keep: p.Engine.Files().KeepFiles,
 		Links: p.options.Links || p.Trusted,
-	})
+	}, open)
 	if err != nil {
 		return done, err
 	}
-	done.Objects = came
 	done.Threads, done.Nodes, done.Redactions = imported.Threads, imported.Added, imported.Redactions
 	for _, t := range imported.Threads {
 		if err := p.settled(ctx, t); err != nil {
@@ -243,6 +233,24 @@ func (p *pulling) importThreads(ctx context.Context) (done Pulled, err error) {
 		}
 	}
 	return done, nil
+}
+
+// receive fetches the nodes and files that are missing here.
+func (p *pulling) receive(ctx context.Context) (f *bundle.File, objects int, free func() error, err error) {
+	spool, err := os.CreateTemp(p.Engine.Reader.Dirs.Home, ".pull-*")
+	if err != nil {
+		return nil, 0, func() error { return nil }, err
+	}
+	close := func() {}
+	free = func() error {
+		close()
+		return errors.Join(spool.Close(), os.Remove(spool.Name()))
+	}
+	parts := bundle.NewParts(spool, p.Store)
+	if f, err = p.fetch(ctx, parts); err == nil {
+		objects, close, err = p.fetchFiles(ctx, f, parts)
+	}
+	return f, objects, free, err
 }
 
 // look reads the local states of the threads.
@@ -316,8 +324,7 @@ func (p *pulling) withRepairHint(err error) error {
 
 // lacking returns the nodes that the remote lists and that are missing here.
 func (p *pulling) lacking(ctx context.Context, roots, have []cas.Hash) (lacking []cas.Hash, err error) {
-	listed := map[cas.Hash]bool{}
-	var order []cas.Hash
+	listed := map[uint64]bool{}
 	for h, err := range p.Remote.Walk(ctx, roots, have) {
 		if err != nil {
 			return nil, p.withRepairHint(err)
@@ -325,11 +332,10 @@ func (p *pulling) lacking(ctx context.Context, roots, have []cas.Hash) (lacking 
 		if !h.Valid() || len(listed) == remote.MaxNodes {
 			return nil, remote.Faultf("listed %q as node %d", h, len(listed)+1)
 		}
-		if !listed[h] {
-			listed[h], order = true, append(order, h)
+		if listed[h.Number()] {
+			continue
 		}
-	}
-	for _, h := range order {
+		listed[h.Number()] = true
 		here, err := p.has(ctx, h)
 		if err != nil {
 			return nil, err

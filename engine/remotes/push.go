@@ -89,11 +89,6 @@ func (l *Link) pushAll(ctx context.Context, ids []string, o PushOptions, redacte
 	if o.Check {
 		l = l.checking()
 	}
-	release, err := cas.LockShared(ctx, l.Store)
-	if err != nil {
-		return done, l.of("", err)
-	}
-	defer func() { _ = release() }()
 	family, facts, err := l.family(ctx, ids)
 	if err != nil {
 		return done, l.of("", err)
@@ -130,7 +125,8 @@ func (l *Link) pushAll(ctx context.Context, ids []string, o PushOptions, redacte
 // tries limits how often a push starts over after another client was faster.
 const tries = 5
 
-// push pushes one thread. If the remote reports damage, it checks the whole thread.
+// push pushes one thread. If the remote reports damage, it checks the whole thread. If a node is missing here because
+// the thread has moved and the collector has removed what it left, it pushes the thread's new state.
 func (l *Link) push(ctx context.Context, at heads.ThreadState, facts heads.Facts, p *Pushed) (err error) {
 	p.Head = at.Head
 	for range tries {
@@ -139,6 +135,12 @@ func (l *Link) push(ctx context.Context, at heads.ThreadState, facts heads.Facts
 		case errors.As(err, &moved):
 		case isDamage(err) && !l.check:
 			l = l.checking()
+		case errors.Is(err, cas.ErrNotFound):
+			now, known, failed := l.standing(ctx, p.Thread)
+			if failed != nil || !known || now.Head == at.Head {
+				return err
+			}
+			at, p.Head = now, now.Head
 		default:
 			return err
 		}

@@ -143,6 +143,7 @@ func (w *world) memoryRows() []row {
 			return w.noted(b)
 		}),
 		within("push of 10,000 steps", w.pushPeak(10_000), 60),
+		within("pull of 10,000 steps", w.pullPeak(10_000), 60),
 		w.webPeak(),
 	}
 }
@@ -152,6 +153,16 @@ func (w *world) pushPeak(steps int) side {
 	return func(b testing.TB) float64 {
 		p, to := w.chain(b, steps), w.path(fmt.Sprint("pushed-", w.fresh(1)))
 		run(b, w.command(b, p.home, w.helper(b, "peak"), w.path("peak"), w.program("uwf"), "--quiet", "push", p.thread, to))
+		return w.noted(b)
+	}
+}
+
+// pullPeak measures the larger peak of the two processes of a pull into an empty home.
+func (w *world) pullPeak(steps int) side {
+	return func(b testing.TB) float64 {
+		p, from := w.pushed(b, steps)
+		home := w.path(fmt.Sprint("pulled-", w.fresh(1)))
+		run(b, w.command(b, home, w.helper(b, "peak"), w.path("peak"), w.program("uwf"), "--quiet", "pull", p.thread, from))
 		return w.noted(b)
 	}
 }

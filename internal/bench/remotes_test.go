@@ -34,15 +34,20 @@ func (w *world) push(steps int) side {
 // pull pulls a thread into an empty home.
 func (w *world) pull(steps int) side {
 	return func(b testing.TB) float64 {
-		p := w.chain(b, steps)
-		from := fixture(w, fmt.Sprint("a remote of steps ", steps), func() string {
-			dir := w.path(fmt.Sprint("remote-", steps))
-			w.uwf(b, p.home, "push", p.thread, dir)
-			return dir
-		})
+		p, from := w.pushed(b, steps)
 		home := w.path(fmt.Sprint("pulled-", w.fresh(1)))
 		return timed(func(b testing.TB) { w.uwf(b, home, "pull", p.thread, from) })(b)
 	}
+}
+
+// pushed returns a chain, and a remote that has it.
+func (w *world) pushed(b testing.TB, steps int) (p place, dir string) {
+	p = w.chain(b, steps)
+	return p, fixture(w, fmt.Sprint("a remote of steps ", steps), func() string {
+		dir := w.path(fmt.Sprint("remote-", steps))
+		w.uwf(b, p.home, "push", p.thread, dir)
+		return dir
+	})
 }
 
 // gitPush pushes a repository to an empty one.

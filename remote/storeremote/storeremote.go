@@ -188,29 +188,22 @@ func (r *Remote) Threads(ctx context.Context, f remote.Filter) iter.Seq2[remote.
 }
 
 // Swap implements [remote.Remote].
-func (r *Remote) Swap(ctx context.Context, s remote.Swap) (err error) {
+func (r *Remote) Swap(ctx context.Context, s remote.Swap) error {
 	if err := cmp.Or(ctx.Err(), s.Check()); err != nil {
 		return err
 	}
 	if at, err := threadid.Time(s.Thread); s.Was == "" && (err != nil || at.After(r.options.Now().Add(skew))) {
 		return remote.Faultf("the id of thread %s has a time in the future", s.Thread)
 	}
-	release, err := r.store.LockShared(ctx) // held until the head refers to the new nodes
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, release()) }()
-	// Compare first: the nodes below a head that isn't the thread's may be missing.
-	if err := r.compare(ctx, s); err != nil {
-		return err
-	}
-	if err := remote.CheckComplete(ctx, r.store, s.Head, s.Was); err != nil {
-		return err
-	}
-	if err := r.locked(ctx, func() error { return r.move(ctx, s) }); err != nil {
-		return err
-	}
-	return nil
+	return cas.Settle(ctx, r.store, func() error {
+		// Compare first: the nodes below a head that isn't the thread's may be missing.
+		if err := r.compare(ctx, s); err != nil {
+			return err
+		}
+		return remote.CheckComplete(ctx, r.store, s.Head, s.Was)
+	}, func() error {
+		return r.locked(ctx, func() error { return r.move(ctx, s) })
+	})
 }
 
 // skew is the accepted difference between clocks.

@@ -183,7 +183,7 @@ func (a Commands) Push() *ucli.Command {
 }
 
 func (a Commands) push(ctx context.Context, c *ucli.Context) error {
-	debug.SetGCPercent(100) // what waits to be sent is live data, of which a push of any size has a few megabytes
+	debug.SetGCPercent(liveData)
 	args, name, err := a.withRemote(c.Args().Slice())
 	if err != nil {
 		return err
@@ -233,6 +233,10 @@ func (a Commands) push(ctx context.Context, c *ucli.Context) error {
 	})
 	return cmp.Or(failed, err)
 }
+
+// liveData is the garbage collector's target for transfers: what waits to be sent or stored is live data, of which a
+// transfer of any size has a few megabytes.
+const liveData = 50
 
 // Pushed is the result of push.
 type Pushed struct {
@@ -292,6 +296,7 @@ func (a Commands) pull(ctx context.Context, c *ucli.Context) error {
 		word := plaintext.Word(only)
 		return cmdline.UsageError("missing thread: the argument is a remote", "uwf pull THREAD "+word, "to list its threads: uwf remote list "+word, "to pull all threads that are also here: uwf fetch "+word)
 	}
+	debug.SetGCPercent(liveData)
 	link, done, err := a.Link(ctx, c.Args().Get(1), nil)
 	if err != nil {
 		return err
@@ -374,6 +379,7 @@ func (a Commands) Fetch() *ucli.Command {
 }
 
 func (a Commands) fetch(ctx context.Context, c *ucli.Context) error {
+	debug.SetGCPercent(liveData)
 	link, done, err := a.Link(ctx, c.Args().First(), nil)
 	if err != nil {
 		return err
