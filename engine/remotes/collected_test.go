@@ -13,7 +13,7 @@ import (
 	"github.com/united-workforce/uwf/cas/graph"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
-	"github.com/united-workforce/uwf/remote/memremote"
+	"github.com/united-workforce/uwf/remote/remotetest/memremote"
 )
 
 // slow is a remote during whose transfers something else happens.

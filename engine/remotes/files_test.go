@@ -20,7 +20,7 @@ import (
 	"github.com/united-workforce/uwf/engine/remotes"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
-	"github.com/united-workforce/uwf/remote/memremote"
+	"github.com/united-workforce/uwf/remote/remotetest/memremote"
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 

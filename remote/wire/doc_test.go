@@ -14,7 +14,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/remote"
-	"github.com/united-workforce/uwf/remote/memremote"
+	"github.com/united-workforce/uwf/remote/remotetest/memremote"
 	"github.com/united-workforce/uwf/remote/wire"
 )
 

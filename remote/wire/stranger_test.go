@@ -18,7 +18,7 @@ import (
 	"github.com/united-workforce/uwf/cas/castest"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
-	"github.com/united-workforce/uwf/remote/memremote"
+	"github.com/united-workforce/uwf/remote/remotetest/memremote"
 	"github.com/united-workforce/uwf/remote/wire"
 	"github.com/united-workforce/uwf/util/prosetest"
 )

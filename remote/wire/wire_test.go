@@ -10,8 +10,8 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/remote"
-	"github.com/united-workforce/uwf/remote/memremote"
 	"github.com/united-workforce/uwf/remote/remotetest"
+	"github.com/united-workforce/uwf/remote/remotetest/memremote"
 	"github.com/united-workforce/uwf/remote/wire"
 )
 

@@ -6,8 +6,8 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/remote"
-	"github.com/united-workforce/uwf/remote/memremote"
 	"github.com/united-workforce/uwf/remote/remotetest"
+	"github.com/united-workforce/uwf/remote/remotetest/memremote"
 )
 
 func TestConformance(t *testing.T) {

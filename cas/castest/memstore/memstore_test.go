@@ -5,7 +5,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/castest"
-	"github.com/united-workforce/uwf/cas/memstore"
+	"github.com/united-workforce/uwf/cas/castest/memstore"
 )
 
 func TestStore(t *testing.T) {
