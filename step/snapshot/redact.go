@@ -378,12 +378,13 @@ func (g git) purge(ctx context.Context, e env.Env, store, common string,
 			return remains, err
 		}
 	}
-	packed, err := g.having(ctx, left)
+	shared, err := g.unpack(ctx, store, common, contents)
 	if err != nil {
 		return remains, err
 	}
-	if len(packed) > 0 {
-		remains = append(remains, store+": in a pack, until uwf cas gc an hour from now")
+	if shared {
+		remains = append(remains, store+": in a pack that it shares with your own repository, until your repository "+
+			"no longer has it and you run uwf cas gc")
 	}
 	if common == "" {
 		return remains, nil
@@ -394,4 +395,59 @@ func (g git) purge(ctx context.Context, e env.Env, store, common string,
 			"--prune=now)")
 	}
 	return remains, nil
+}
+
+// unpack replaces packs that have some of the contents by packs without them. Objects that nothing references stay: a
+// process might be about to reference them. It reports whether a pack that belongs to the user's git directory has
+// some, too, and stays.
+func (g git) unpack(ctx context.Context, store, common string, contents map[string]bool) (shared bool, err error) {
+	dir := filepath.Join(store, "objects", "pack")
+	packs, err := filepath.Glob(filepath.Join(dir, "*.idx"))
+	for _, idx := range packs {
+		has, stay, err := g.objectsExcept(ctx, idx, contents)
+		if err != nil {
+			return shared, err
+		}
+		if !has {
+			continue
+		}
+		name := strings.TrimSuffix(filepath.Base(idx), ".idx")
+		if _, err := os.Lstat(filepath.Join(common, "objects", "pack", name+".pack")); common != "" && err == nil {
+			shared = true
+			continue
+		}
+		if stay != "" {
+			if _, err := g.run(ctx, []byte(stay), "pack-objects", "-q", filepath.Join(dir, "pack")); err != nil {
+				return shared, err
+			}
+		}
+		// Without an index, git doesn't use the pack.
+		for _, file := range []string{"multi-pack-index", name + ".idx", name + ".rev", name + ".bitmap", name + ".pack"} {
+			if err := os.Remove(filepath.Join(dir, file)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return shared, err
+			}
+		}
+	}
+	return shared, err
+}
+
+// maxIndex bounds the index of a pack: 2,000,000 files have 70 MB.
+const maxIndex = 1 << 30
+
+// objectsExcept returns the objects of a pack without some, one per line, and reports whether it has one of these.
+func (g git) objectsExcept(ctx context.Context, idx string, some map[string]bool) (has bool, others string, err error) {
+	data, err := safeopen.ReadFile(idx, maxIndex, safeopen.NoFollow)
+	if err != nil {
+		return false, "", err
+	}
+	out, err := g.run(ctx, data, "show-index")
+	var stay strings.Builder
+	for line := range strings.Lines(string(out)) {
+		if parts := strings.Fields(line); len(parts) < 2 || some[parts[1]] {
+			has = has || len(parts) >= 2
+		} else {
+			stay.WriteString(parts[1] + "\n")
+		}
+	}
+	return has, stay.String(), err
 }
