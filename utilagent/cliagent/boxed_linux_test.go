@@ -1,6 +1,7 @@
 package cliagent
 
 import (
+	"context"
 	"crypto/rand"
 	"io"
 	"io/fs"
@@ -19,7 +20,9 @@ import (
 	"github.com/united-workforce/uwf/util/env"
 	dirs "github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
+	"github.com/united-workforce/uwf/utilagent/agentkittest"
 	"github.com/united-workforce/uwf/utilagent/box"
+	"github.com/united-workforce/uwf/utilagent/confine"
 	"github.com/united-workforce/uwf/utilagent/errorkind"
 	"github.com/united-workforce/uwf/utilagent/internal/runenv"
 	"github.com/united-workforce/uwf/utilagent/internal/sessions"
@@ -80,7 +83,6 @@ func (d *desk) begin(r *runner, script string) *Process {
 	var err error
 	r.confinement, err = r.confined()
 	require.NoError(d, err)
-	require.Contains(d, r.held, "namespaces")
 	p, err := start(launch{path: path, inv: Invocation{Dir: d.work}, env: r.env.Environ, marker: "MARK=1", confinement: r.confinement, stdout: io.Discard, stderr: io.Discard})
 	require.NoError(d, err)
 	return p
@@ -283,4 +285,36 @@ func TestProgramWithALimitedNetwork(t *testing.T) {
 		require.ErrorAs(t, err, &denied, mode)
 		require.Equal(t, errorkind.Denied, denied.Kind)
 	}
+}
+
+// Where namespaces don't work, the program gets the lower tier when it is started, unless the config requires more.
+func TestNamespacesDoNotWork(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, t.TempDir())
+	program := filepath.Join(filepath.Dir(d.exe), box.Program)
+	require.NoError(t, os.Remove(program))
+	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\nexit 1\n"), 0o700))
+	self, err := os.Executable()
+	require.NoError(t, err)
+	require.NoError(t, os.Symlink(self, d.exe))
+	if confine.Level() == 0 {
+		t.Skip("no Landlock here")
+	}
+	agentkittest.Run(t, agentkit.Options{Name: "x", Run: func(_ context.Context, req *agentkit.Request) (agentkit.Result, error) {
+		r := d.runner("A")
+		r.req, r.sandbox.AllowRead = req, []string{"~/.hidden"} // where the program is
+		require.Equal(t, "{}closed\n", d.step(r, "cd ~; cat .claude/settings.json; (echo x >> .bashrc) 2>/dev/null || echo closed"))
+		require.Contains(t, r.held, "landlock")
+		return agentkit.Result{Output: "---\n$status: done\n---\n"}, nil
+	}}, agentkittest.Scenario{})
+
+	r := d.runner("A")
+	r.sandbox.Mode = protocol.SandboxRequired
+	r.confinement, err = r.confined()
+	require.NoError(t, err)
+	_, err = start(launch{path: "/bin/true", inv: Invocation{Dir: d.work}, confinement: r.confinement, stdout: io.Discard, stderr: io.Discard})
+	var denied *Error
+	require.ErrorAs(t, err, &denied)
+	require.Equal(t, errorkind.Denied, denied.Kind)
+	require.NoError(t, r.confinement.close())
 }

@@ -37,6 +37,7 @@ type confinement struct {
 	// is in them.
 	granted []string
 	box     *boxing // nil if only Landlock is used
+	open    bool    // not confined, because neither works here
 	close   func() error
 }
 
@@ -67,38 +68,19 @@ func (r *runner) confined() (*confinement, error) {
 		}
 		return nil, nil
 	}
-	unboxed, err := r.findBox(setting)
-	if err != nil {
-		return nil, err
-	}
-	if why := r.unconfinable(); why != "" && r.boxProgram == "" {
-		r.held = "not confined: " + why
-		if setting == protocol.SandboxLandlock {
-			return nil, &Error{
-				Program: r.adapter.Program, Kind: errorkind.Denied, Text: r.adapter.Program + " must run in a sandbox, which is not possible: " + why,
-				Hint: "use a kernel with Landlock, or: uwf config set " + r.key("sandbox.mode") + " auto",
-			}
+	r.boxProgram = box.Find(r.env.Exe)
+	if r.boxProgram == "" { // uwf doctor reports it
+		if err := r.mustBox(setting, errors.New(box.Program+" is not installed")); err != nil {
+			return nil, err
 		}
-		r.req.Warn("%s runs without a sandbox: %s", r.adapter.Program, why)
-		return nil, nil
-	}
-	if unboxed != nil {
-		r.req.Warn("%s runs without namespaces (%v), sandboxed by %s%s", r.adapter.Program, unboxed, confine.Describe(), confine.Open(false))
-	}
-	if r.boxProgram == "" && r.permission != Bypass && programs.Sandboxes(r.driven()) {
-		r.req.Warn("%s needs its own sandbox with permission %s, which does not work inside another one, so its "+
-			"commands fail; set %s to none, or the permission to full",
-			r.adapter.Program, r.permission, r.key("sandbox.mode"))
+		if open, err := r.mustOpen(setting); open || err != nil {
+			return nil, err
+		}
 	}
 	tmp, err := os.MkdirTemp("", "uwf-"+r.adapter.Name+"-tmp-")
 	if err != nil {
 		return nil, fmt.Errorf("create a temporary directory: %w", err)
 	}
-	if _, known := programs.Places(r.driven()); !known && r.boxProgram == "" {
-		r.req.Warn("files that %s writes to its own directories (such as ~/.%[1]s) stay unchecked and can affect "+
-			"your next session with it", filepath.Base(r.adapter.Program))
-	}
-	r.held = "confined by: " + confine.Describe() + confine.Open(false)
 	c := &confinement{exe: r.env.Exe}
 	c.env = []string{"TMPDIR=" + tmp, "TMP=" + tmp, "TEMP=" + tmp, "CLAUDE_CODE_TMPDIR=" + tmp}
 	if variable, value, alone := programs.Trust(r.driven()); variable != "" && !alone {
@@ -126,7 +108,7 @@ func (r *runner) confined() (*confinement, error) {
 	dirs = append(slices.Clip(dirs), r.artifacts()...)
 	c.close = func() error { return os.RemoveAll(tmp) }
 	if r.boxProgram != "" {
-		err = r.boxed(c, tmp, dirs)
+		err = r.boxed(c, setting, tmp, dirs)
 	} else {
 		err = r.bound(c, tmp, dirs)
 	}
@@ -136,8 +118,36 @@ func (r *runner) confined() (*confinement, error) {
 	return c, nil
 }
 
+// mustOpen reports whether the program runs without a sandbox because this machine has none. It returns an error
+// if the config requires one.
+func (r *runner) mustOpen(setting string) (bool, error) {
+	why := r.unconfinable()
+	if why == "" {
+		return false, nil
+	}
+	if setting == protocol.SandboxLandlock {
+		return false, &Error{
+			Program: r.adapter.Program, Kind: errorkind.Denied, Text: r.adapter.Program + " must run in a sandbox, which is not possible: " + why,
+			Hint: "use a kernel with Landlock, or: uwf config set " + r.key("sandbox.mode") + " auto",
+		}
+	}
+	r.held = "not confined: " + why
+	r.req.Warn("%s runs without a sandbox: %s", r.adapter.Program, why)
+	return true, nil
+}
+
 // bound confines the program with Landlock and checks its changes when it ends.
 func (r *runner) bound(c *confinement, tmp string, caches []string) error {
+	if r.permission != Bypass && programs.Sandboxes(r.driven()) {
+		r.req.Warn("%s needs its own sandbox with permission %s, which does not work inside another one, so its "+
+			"commands fail; set %s to none, or the permission to full",
+			r.adapter.Program, r.permission, r.key("sandbox.mode"))
+	}
+	if _, known := programs.Places(r.driven()); !known {
+		r.req.Warn("files that %s writes to its own directories (such as ~/.%[1]s) stay unchecked and can affect "+
+			"your next session with it", filepath.Base(r.adapter.Program))
+	}
+	r.held = "confined by: " + confine.Describe() + confine.Open(false)
 	rules, off, run, err := r.rules(tmp, caches)
 	if err != nil {
 		return err
@@ -295,7 +305,7 @@ func (r *runner) putBack(run *box.Run) error {
 func (c *confinement) wrap(cmd proc.Command) (held proc.Command, done func() error, err error) {
 	done = func() error { return nil }
 	switch {
-	case c == nil:
+	case c == nil || c.open:
 		return cmd, done, nil
 	case c.box != nil:
 		return c.box.wrap(c, cmd)
@@ -315,7 +325,8 @@ func (r *runner) grant(names []string) error {
 	if r.confinement == nil || len(own) == 0 {
 		return nil
 	}
-	if r.confinement.box != nil { // nothing else sees what it creates
+	if b := r.confinement.box; b != nil { // nothing else sees what it creates
+		b.owned = append(b.owned, names...)
 		return nil
 	}
 	for _, name := range names {
@@ -340,27 +351,12 @@ type boxing struct {
 	program string // path of uwf-box
 	request box.Request
 	layers  places.Layers
+	owned   []string // what the program was granted
+	// lower changes the confinement to the lower tier, for the reason why namespaces failed.
+	lower func(why error) error
 
 	mu    sync.Mutex
 	notes []string // messages from the ends of processes
-}
-
-// findBox finds uwf-box if namespaces work. unboxed is the reason to report if they don't.
-func (r *runner) findBox(setting string) (unboxed, err error) {
-	found := box.Find(r.env.Exe)
-	if found == "" {
-		unboxed = errors.New(box.Program + " is not installed")
-	} else if unboxed = box.Probe(found); unboxed == nil {
-		r.boxProgram = found
-		return nil, nil
-	}
-	if err := r.mustBox(setting, unboxed); err != nil {
-		return nil, err
-	}
-	if found == "" {
-		return nil, nil // uwf doctor reports it
-	}
-	return unboxed, nil
 }
 
 // mustBox returns an error if the program requires namespaces and cannot have them. Only namespaces can
@@ -384,7 +380,7 @@ func (r *runner) mustBox(setting string, why error) error {
 }
 
 // boxed confines the program with namespaces.
-func (r *runner) boxed(c *confinement, tmp string, caches []string) error {
+func (r *runner) boxed(c *confinement, setting, tmp string, caches []string) error {
 	env, dirs := r.env, r.around.Dirs
 	messages, err := box.Recover(r.ctx, dirs.Box())
 	for _, text := range messages {
@@ -407,19 +403,23 @@ func (r *runner) boxed(c *confinement, tmp string, caches []string) error {
 		Environ: env.Environ, Nest: r.sandbox.Nests(true), Network: r.sandbox.Network, Finds: layers.Finds, Mounts: layers.Mounts,
 		ReadOnly: r.permission == Readonly && config.HeedsPermission(protocol.AgentName(r.adapter.Name)),
 	}}
-	if why := c.box.request.Check(r.boxProgram); why != nil { // for example, a file system without overlay support
-		if err := r.mustBox(r.sandbox.Mode, why); err != nil {
+	before, b := c.close, c.box
+	b.lower = func(why error) error {
+		if b.request.Check(r.boxProgram) == nil { // they work, so what failed is not the machine
+			return why
+		}
+		if err := r.mustBox(setting, why); err != nil {
 			return err
 		}
-		if unable := r.unconfinable(); unable != "" {
-			return fmt.Errorf("%s has no namespaces (%w) and no other sandbox: %s", r.adapter.Program, why, unable)
+		c.box, c.close = nil, before
+		open, err := r.mustOpen(setting)
+		if c.open = open; open || err != nil {
+			return err
 		}
 		r.req.Warn("%s runs without namespaces (%v), sandboxed by %s%s", r.adapter.Program, why, confine.Describe(), confine.Open(false))
-		c.box = nil
-		return r.bound(c, tmp, caches)
+		return errors.Join(r.bound(c, tmp, caches), r.grant(b.owned))
 	}
 	r.held = "confined by: namespaces, " + confine.Describe()
-	before, b := c.close, c.box
 	c.close = func() error {
 		for _, text := range b.notes {
 			r.req.Warn("%s %s", r.adapter.Program, text)
@@ -429,7 +429,8 @@ func (r *runner) boxed(c *confinement, tmp string, caches []string) error {
 	return nil
 }
 
-// wrap returns a command that runs cmd in namespaces; see [confinement.wrap].
+// wrap returns a command that runs cmd in namespaces, or in the lower tier where they don't work; see
+// [confinement.wrap].
 func (b *boxing) wrap(c *confinement, cmd proc.Command) (held proc.Command, done func() error, err error) {
 	done = func() error { return nil }
 	inside := cmd
@@ -437,10 +438,27 @@ func (b *boxing) wrap(c *confinement, cmd proc.Command) (held proc.Command, done
 	request := b.request
 	request.Finds = append(slices.Clip(request.Finds), box.ProgramFiles(cmd.Path, request.Workspace, inside.Env)...)
 	held, run, err := request.Prepare(b.program, inside)
+	if errors.Is(err, box.ErrNotHere) {
+		if err = b.lower(err); err == nil {
+			return c.wrap(cmd)
+		}
+	}
 	if err != nil {
 		return cmd, done, err
 	}
+	lowered := false
+	held.Box.Else = func(why *proc.BoxError) (proc.Command, error) {
+		if err := b.lower(why); err != nil {
+			return cmd, err
+		}
+		lowered = true
+		instead, _, err := c.wrap(cmd) // in the lower tier, there is nothing to do at its end
+		return instead, err
+	}
 	return held, func() error {
+		if lowered {
+			return run.Cancel()
+		}
 		message, err := run.End(context.Background()) // even if the step was stopped
 		b.mu.Lock()
 		defer b.mu.Unlock()

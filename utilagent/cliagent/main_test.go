@@ -20,6 +20,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/util/runfiles"
 	"github.com/united-workforce/uwf/utilagent/box/inside"
+	"github.com/united-workforce/uwf/utilagent/confine/bind"
 )
 
 // playVariable is the directory of a program that the test binary acts as.
@@ -27,6 +28,9 @@ const playVariable = "UWF_EXTERNAL_TEST_PLAY"
 
 func TestMain(m *testing.M) {
 	dir := os.Getenv(playVariable)
+	if status, dispatched := bind.Dispatch(os.Args[1:], os.Environ(), os.Stderr); dispatched {
+		os.Exit(status)
+	}
 	switch {
 	case os.Getpid() == 1:
 		os.Exit(inside.Main(os.Stderr)) // act as uwf-box

@@ -17,18 +17,15 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"math"
 	"os"
 	"path"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/fxamacker/cbor/v2"
-
-	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/utilagent/offlimits"
@@ -63,32 +60,33 @@ type Found struct {
 // Before is the state of a workspace before a command.
 type Before struct {
 	state
+	seen
 	allowed func(path string) bool
 	now     func() int64
 }
 
-// state is the saved part of Before.
+// state is the saved part of Before, without the directories.
 type state struct {
-	Workspace string
-	GitDirs   []string
-	Pointed   []string
-	Led       map[string]stamp // stamps of the paths in Options.Pointed
-	Outside   []string
-	Lost      map[string]bool // GitDirs that were not repositories
-	Most      int
-	Index     string
-	Dirs      map[string]*dir
-	Unseen    map[string]bool   // directories skipped over the limit, by path
-	Tops      map[string]stamp  // stamps of GitDirs
-	Repos     map[string]*repo  // by absolute path of the git directory
-	Pointers  map[string]string // target of each .git file or link, by path
+	GitDirs  []string
+	Pointed  []string
+	Led      map[string]stamp // stamps of the paths in Options.Pointed
+	Outside  []string
+	Lost     map[string]bool // GitDirs that were not repositories
+	Most     int
+	Index    string
+	Unseen   map[string]bool   // directories skipped over the limit, by path
+	Tops     map[string]stamp  // stamps of GitDirs
+	Pointers map[string]string // target of each .git file or link, by path
 }
 
 const defaultMost = 20_000
 
 // Begin examines a workspace before a command starts.
 func Begin(o Options) (*Before, error) {
-	b := &Before{state: state{Workspace: o.Workspace, GitDirs: o.GitDirs, Outside: o.Outside, Most: o.Most, Index: o.Index}}
+	b := &Before{
+		state: state{GitDirs: o.GitDirs, Outside: o.Outside, Most: o.Most, Index: o.Index},
+		seen:  seen{Workspace: o.Workspace},
+	}
 	if b.Most == 0 {
 		b.Most = defaultMost
 	}
@@ -98,11 +96,11 @@ func Begin(o Options) (*Before, error) {
 			return nil, fmt.Errorf("check %s: its path has a symbolic link", plaintext.Line(at))
 		}
 	}
-	var known state
+	var known seen
 	if o.Index != "" {
-		known, _ = read(o.Index) // without an index, everything is read
+		known, _ = readSeen(o.Index) // without an index, everything is read
 		if known.Workspace != o.Workspace {
-			known = state{}
+			known = seen{}
 		}
 	}
 	l, err := b.open()
@@ -123,7 +121,7 @@ func Begin(o Options) (*Before, error) {
 	b.Tops, b.Lost = l.tops(), l.lost()
 	b.Pointers = l.pointers()
 	b.Repos = l.repositories(known.Repos)
-	if l.read > 0 {
+	if b.file = known.file; l.read > 0 || len(b.Dirs) != len(known.Dirs) || !reflect.DeepEqual(b.Repos, known.Repos) {
 		b.keepIndex()
 	}
 	return b, nil
@@ -131,6 +129,7 @@ func Begin(o Options) (*Before, error) {
 
 // Since treats changes since o as new, because the command of o is still running and may have made them.
 func (b *Before) Since(o *Before) {
+	b.file = nil // the index is not about this run
 	for at, d := range b.Dirs {
 		if rel, err := filepath.Rel(o.Workspace, b.abs(at)); err == nil && filepath.IsLocal(rel) {
 			c, was := *d, o.Dirs[filepath.ToSlash(rel)]
@@ -170,13 +169,6 @@ func (b *Before) connect(allowed func(string) bool, now func() time.Time) {
 	}
 }
 
-// keepIndex saves the cache for the next run, which is slower without it.
-func (b *Before) keepIndex() {
-	if b.Index != "" {
-		_ = write(b.Index, state{Workspace: b.Workspace, Dirs: b.Dirs, Repos: b.Repos})
-	}
-}
-
 // Found returns what the workspace contained.
 func (b *Before) Found() (f Found) {
 	for at, d := range b.Dirs {
@@ -205,51 +197,6 @@ func (b *Before) Found() (f Found) {
 }
 
 func (b *Before) abs(name string) string { return filepath.Join(b.Workspace, filepath.FromSlash(name)) }
-
-// Save writes b to a file, for a process that calls End after this one was killed.
-func (b *Before) Save(path string) error { return write(path, b.state) }
-
-// Load reads a file written by Save.
-func Load(path string, allowed func(path string) bool) (*Before, error) {
-	s, err := read(path)
-	if err != nil {
-		return nil, err
-	}
-	if s.Workspace == "" {
-		return nil, errors.New("no workspace")
-	}
-	b := &Before{state: s}
-	b.connect(allowed, nil)
-	return b, nil
-}
-
-const maxState = 256 << 20
-
-func write(path string, s state) error {
-	text, err := cbor.Marshal(s)
-	if err != nil {
-		return err
-	}
-	if err := durable.OS().MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	return durable.Replace(durable.OS(), path, text, 0o600)
-}
-
-func read(path string) (s state, err error) {
-	text, err := safeopen.ReadFile(path, maxState, safeopen.NoFollow)
-	if err != nil {
-		return s, err
-	}
-	// File names needn't be UTF-8, and the size of the file bounds the number of entries.
-	mode, err := cbor.DecOptions{
-		UTF8: cbor.UTF8DecodeInvalid, MaxArrayElements: math.MaxInt32, MaxMapPairs: math.MaxInt32,
-	}.DecMode()
-	if err == nil {
-		err = mode.Unmarshal(text, &s)
-	}
-	return s, err
-}
 
 func join(at, name string) string {
 	if at == "." {
@@ -355,8 +302,7 @@ func (b *Before) end(held func(string) bool, most int) (Changes, error) {
 		}
 	}
 	if l.read > 0 && len(b.Unseen) == 0 && len(l.cut) == 0 {
-		after := &Before{state: b.state}
-		after.Dirs, after.Repos = l.dirs, e.now
+		after := &Before{state: b.state, seen: seen{Workspace: b.Workspace, Dirs: l.dirs, Repos: e.now}}
 		after.keepIndex()
 	}
 	c := &e.changes
@@ -401,7 +347,7 @@ func (e *end) pointed() {
 
 // obeyed moves new files that agents or uwf obey.
 func (e *end) obeyed() {
-	for _, at := range slices.Sorted(maps.Keys(e.dirs)) {
+	for _, at := range e.with(func(d *dir) bool { return len(d.Obeyed) > 0 }) {
 		was := e.before(at)
 		for _, name := range e.dirs[at].Obeyed {
 			full := join(at, name)
@@ -453,7 +399,7 @@ func (e *end) pointersOut() {
 // linksOut removes new links to places outside the workspace that the command could write: those are not
 // checked, and may hold a repository or files that agents obey.
 func (e *end) linksOut() {
-	for _, at := range slices.Sorted(maps.Keys(e.dirs)) {
+	for _, at := range e.with(func(d *dir) bool { return len(d.Links) > 0 }) {
 		was := e.before(at)
 		for _, link := range e.dirs[at].Links {
 			name := join(at, link)

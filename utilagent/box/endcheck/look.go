@@ -157,6 +157,17 @@ func (l *look) walk(known map[string]*dir, most int, skip map[string]bool) {
 	}
 }
 
+// with returns the sorted paths of the directories that match. There are few.
+func (l *look) with(match func(*dir) bool) (paths []string) {
+	for at, d := range l.dirs {
+		if match(d) {
+			paths = append(paths, at)
+		}
+	}
+	slices.Sort(paths)
+	return paths
+}
+
 // note reads a directory.
 func (l *look) note(top *space, at string, st stamp) (*dir, error) {
 	if l.opens && st.Perm&0o500 != 0o500 {
@@ -386,7 +397,7 @@ func (l *look) repositories(before map[string]*repo) map[string]*repo {
 	for _, s := range l.spaces[1:] {
 		add(s.dir)
 	}
-	for _, at := range slices.Sorted(maps.Keys(l.dirs)) {
+	for _, at := range l.with(func(d *dir) bool { return d.Bare || len(d.Git) > 0 }) {
 		d := l.dirs[at]
 		for _, name := range d.Git {
 			add(l.abs(join(at, name)))

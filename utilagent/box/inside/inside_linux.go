@@ -17,6 +17,7 @@ import (
 	"runtime"
 	"slices"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -162,15 +163,13 @@ func writeReport(to *os.File, r plan.Report) {
 	}
 }
 
-// start starts the program in a new process group, to which signals are forwarded.
+// start starts the program in a new process group, to which the signals that stop a program are forwarded.
 func start(p plan.Plan) (pid int, err error) {
-	signals := make(chan os.Signal, 16)
-	own := []syscall.Signal{unix.SIGCHLD, unix.SIGURG, unix.SIGPIPE} // used by the runtime, or caused by an unread report
-	for s := syscall.Signal(1); s <= unix.SIGSYS; s++ {
-		if !slices.Contains(own, s) && !signal.Ignored(s) {
-			signal.Notify(signals, s)
-		}
+	if err := ignoreSignals(); err != nil {
+		return 0, at("signals", err)
 	}
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, forwarded()...)
 	pid, err = syscall.ForkExec(p.Path, p.Args, &syscall.ProcAttr{
 		Env: p.Env, Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setpgid: true},
 	})
@@ -186,6 +185,29 @@ func start(p plan.Plan) (pid int, err error) {
 	}()
 	// Close the standard streams, so that readers of the program's output don't wait for us.
 	return pid, errors.Join(syscall.Close(0), syscall.Close(1), syscall.Close(2))
+}
+
+// forwarded lists the signals that uwf sends to stop or continue a program. Each costs a switch between
+// threads at the start, so there are few.
+func forwarded() []os.Signal {
+	return []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGTERM, unix.SIGCONT}
+}
+
+// ignoreSignals ignores all other signals, by which a program could end this process. It bypasses package
+// signal, whose ignored signals the program would inherit.
+func ignoreSignals() error {
+	handled := append(forwarded(), unix.SIGKILL, unix.SIGSTOP, unix.SIGCHLD, unix.SIGURG, unix.SIGPIPE)
+	ignore := struct{ handler, flags, restorer, mask uintptr }{handler: 1}
+	for s := syscall.Signal(1); s <= unix.SIGSYS; s++ {
+		if slices.Contains(handled, os.Signal(s)) {
+			continue
+		}
+		_, _, failed := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(s), uintptr(unsafe.Pointer(&ignore)), 0, 8, 0, 0)
+		if failed != 0 {
+			return os.NewSyscallError("rt_sigaction", failed)
+		}
+	}
+	return nil
 }
 
 // wait returns the program's exit status, and reaps orphans while it waits.
