@@ -71,10 +71,7 @@ func Probe(box string, mounts ...plan.Mount) error {
 	if err != nil {
 		return err
 	}
-	text, err := plan.Encode(plan.Plan{Version: plan.Version, Dir: "/", Temporary: tmp, Mounts: mounts})
-	if err != nil {
-		return err
-	}
+	text := plan.Encode(plan.Plan{Version: plan.Version, Dir: "/", Temporary: tmp, Mounts: mounts})
 	child, err := proc.Start(proc.Command{Path: box, Box: &proc.Box{Plan: text}})
 	if err != nil {
 		return err
@@ -155,10 +152,7 @@ func (r Request) Prepare(box string, c proc.Command) (proc.Command, *Run, error)
 	if err != nil {
 		return c, nil, err
 	}
-	text, err := plan.Encode(b.plan)
-	if err != nil {
-		return c, nil, fmt.Errorf("sandbox %s: %w", c.Path, err)
-	}
+	text := plan.Encode(b.plan)
 	c.Path, c.Args, c.Env, c.Dir = box, nil, nil, ""
 	c.Init, c.Inherit = false, append(slices.Clip(c.Inherit), run.Lock())
 	c.Box = &proc.Box{Plan: text, Network: b.plan.Network, Owner: owner(r.Workspace), Status: r.Status}
@@ -220,7 +214,7 @@ func (r Request) build(c proc.Command) (*Run, *builder, error) {
 	} else if err := b.git(r, found.Repositories); err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("protect git's files: %w", err), run.remove())
 	}
-	b.inside(r, found)
+	b.inside(r, found, run.pointed)
 	b.plan.Version, b.plan.Path, b.plan.Args = plan.Version, c.Path, append([]string{c.Path}, c.Args...)
 	b.plan.Env, b.plan.Dir, b.plan.Temporary = gitSettings(c.Env), c.Dir, r.Temporary
 	b.plan.Status, b.plan.Nest, b.plan.NoUnixSockets = r.Status != nil, r.Nest, r.NoUnixSockets

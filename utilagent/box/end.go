@@ -31,6 +31,8 @@ type Run struct {
 	state  state
 	check  *endcheck.Before
 	outlet *outlet
+	// pointed lists the paths in the workspace that git obeys because something points to them.
+	pointed []string
 }
 
 // state is the information needed to clean up after a run.
@@ -78,14 +80,14 @@ func (r Request) begin(keep func(*Run, endcheck.Found, []*putback.Before) error)
 	if err != nil {
 		return nil, none, err
 	}
-	run := &Run{dir: dir}
+	run := &Run{dir: dir, pointed: r.pointed()}
 	if run.lock, err = durable.TryLock(filepath.Join(dir, lockFile)); err != nil {
 		return nil, none, err
 	}
 	run.state = state{Workspace: r.Workspace, Writable: r.Off.Writable(), Environ: forGit(r.Environ)}
 	run.check, err = endcheck.Begin(endcheck.Options{
 		Workspace: r.Workspace, GitDirs: r.gitDirs(), Index: filepath.Join(r.State, indexesDir, indexName(r.Workspace)),
-		Allowed: allowed(r.Workspace, r.Off.Writable()), Pointed: r.pointed(), Outside: append(r.outside(), r.Temporary),
+		Allowed: allowed(r.Workspace, r.Off.Writable()), Pointed: run.pointed, Outside: append(r.outside(), r.Temporary),
 	})
 	if err != nil {
 		return nil, none, errors.Join(fmt.Errorf("check the workspace: %w", err), run.drop())
@@ -137,9 +139,9 @@ func (run *Run) save() error {
 }
 
 // inside protects the files in the workspace that programs obey, and hides its .env files.
-func (b *builder) inside(r Request, found endcheck.Found) {
+func (b *builder) inside(r Request, found endcheck.Found, pointed []string) {
 	may := allowed(r.Workspace, r.Off.Writable())
-	for _, name := range append(found.Obeyed, r.pointed()...) {
+	for _, name := range append(found.Obeyed, pointed...) {
 		if at := filepath.Join(r.Workspace, filepath.FromSlash(name)); !may(at) {
 			b.hold(at)
 		}

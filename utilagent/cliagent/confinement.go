@@ -94,7 +94,7 @@ func (r *runner) confined() (*confinement, error) {
 		c.env = append(c.env, "OPENCODE_CONFIG_CONTENT="+content)
 	}
 	// Not one set per repository, because the program's own directories are shared as well.
-	caches, dirs := tools.CacheSet(filepath.Join("agents", r.adapter.Name), r.env.Environ)
+	caches, dirs := tools.CacheSet(filepath.Join("agents", r.adapter.Name), r.env.Environ, r.env.Now())
 	c.env = append(c.env, caches...)
 	for _, entry := range caches {
 		cache, ok := strings.CutPrefix(entry, "XDG_CACHE_HOME=")

@@ -26,14 +26,9 @@ func (w *Workspace) Caches(environ []string, now time.Time) (env, dirs []string)
 	}
 	sum := sha256.Sum256([]byte(of))
 	set := filepath.Join("commands", hex.EncodeToString(sum[:8]))
-	own := filepath.Join(cacheHome(environ), "uwf", set)
-	_, err := os.Lstat(own)
-	if err == nil && justFilled(own+usedSuffix, now) {
-		return cacheSet(set, environ, false)
-	}
-	env, dirs = cacheSet(set, environ, true)
-	if len(env) > 0 && os.WriteFile(own+usedSuffix, []byte(of), 0o600) == nil && err != nil {
-		sweepCaches(filepath.Dir(own), own+usedSuffix)
+	env, dirs, created := cacheSet(set, of, environ, now)
+	if created {
+		sweepCaches(filepath.Dir(dirs[0]), dirs[0]+usedSuffix)
 	}
 	return env, dirs
 }
@@ -41,29 +36,36 @@ func (w *Workspace) Caches(environ []string, now time.Time) (env, dirs []string)
 // CacheSet gives confined programs private caches, because people later run what such directories contain:
 // built packages, sources used in builds, hooks, virtual environments, browsers. It returns variables that
 // point to the caches, and the only directories that such programs may write. The set links to downloads in
-// the user's caches, read-only. If the user has no cache directory, there is no set.
-func CacheSet(name string, environ []string) (env, dirs []string) {
-	return cacheSet(name, environ, true)
+// the user's caches, read-only, except those of the last minute. If the user has no cache directory, there is no
+// set.
+func CacheSet(name string, environ []string, now time.Time) (env, dirs []string) {
+	env, dirs, _ = cacheSet(name, "", environ, now)
+	return env, dirs
 }
 
-// cacheSet implements [CacheSet]. fill links the contents of the user's caches.
-func cacheSet(name string, environ []string, fill bool) (env, dirs []string) {
+// cacheSet implements [CacheSet] for a repository, if of is not "". created reports whether the set is new.
+func cacheSet(name, of string, environ []string, now time.Time) (env, dirs []string, created bool) {
 	general := cacheHome(environ)
 	if general == "" {
-		return nil, nil
+		return nil, nil, false
 	}
 	own := filepath.Join(general, "uwf", name)
-	if err := os.MkdirAll(own, 0o700); err != nil {
-		return nil, nil
+	_, missing := os.Lstat(own)
+	if os.MkdirAll(own, 0o700) != nil {
+		return nil, nil, false
 	}
 	root, err := os.OpenRoot(own)
 	if err != nil {
-		return nil, nil
+		return nil, nil, false
 	}
 	defer root.Close() // nothing is left to flush
-	s := stock{root: root, own: own, user: variables(environ), full: !fill}
+	filled := missing == nil && justFilled(own+usedSuffix, now)
+	s := stock{root: root, own: own, user: variables(environ), full: filled}
 	s.fill(general)
-	return s.env, []string{own}
+	if !filled && os.WriteFile(own+usedSuffix, []byte(of), 0o600) == nil {
+		created = missing != nil
+	}
+	return s.env, []string{own}, created
 }
 
 // usedSuffix is the suffix of a file next to a cache set, where no command can write. It contains the

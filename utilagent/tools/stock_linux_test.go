@@ -92,7 +92,7 @@ func TestASetOfCachesLeadsNowhere(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(home, name), []byte("mine"), 0o644))
 	}
 	environ := []string{"HOME=" + home}
-	env, dirs := CacheSet("commands/x", environ)
+	env, dirs := CacheSet("commands/x", environ, time.Time{})
 	require.Equal(t, []string{filepath.Join(home, ".cache/uwf/commands/x")}, dirs)
 	names := variables(env)
 	for name, text := range map[string]string{
@@ -109,7 +109,7 @@ func TestASetOfCachesLeadsNowhere(t *testing.T) {
 		require.NoError(t, os.RemoveAll(filepath.Join(dirs[0], dir)))
 		require.NoError(t, os.Symlink(elsewhere, filepath.Join(dirs[0], dir)))
 	}
-	CacheSet("commands/x", environ)
+	CacheSet("commands/x", environ, time.Time{})
 	entries, err := os.ReadDir(elsewhere)
 	require.NoError(t, err)
 	require.Empty(t, entries)

@@ -186,11 +186,16 @@ func (s *Sandbox) runHeld(ctx context.Context, settings protocol.Config,
 	if err != nil {
 		return ran, err
 	}
+	command := inv.Command
 	inv.Command, inv.Args, inv.Env = held.Path, held.Args, held.Env
 	inv.Box, inv.Init, inv.Inherit = held.Box, held.Init, append(inv.Inherit, held.Inherit...)
 	if ran, err = agentproc.Run(ctx, inv); errors.Is(err, proc.ErrNoInit) {
 		err = &protocol.Error{Code: protocol.CodeUsage, Machine: true, Err: err, Message: "cannot sandbox a " +
 			"command: main of this program does not start with Main of package engine/host"}
+	}
+	var missing *agentproc.NotFoundError
+	if errors.As(err, &missing) && !errors.As(err, new(*proc.BoxError)) { // inside, where not everything is visible
+		missing.Command = command
 	}
 	message, contained, ended := end()
 	ran.Held, ran.Contained = message, contained

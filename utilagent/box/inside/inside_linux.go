@@ -8,7 +8,6 @@
 package inside
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -53,6 +52,7 @@ func Main(stderr io.Writer) int {
 		return plan.Failed
 	}
 	runtime.LockOSThread() // privileges belong to a thread, and the program inherits this one's
+	signals := forward()
 	report := os.NewFile(plan.ReportFD, "report")
 	p, err := read(os.NewFile(plan.PlanFD, "plan"))
 	if err == nil {
@@ -60,7 +60,7 @@ func Main(stderr io.Writer) int {
 	}
 	pid := 0
 	if err == nil && p.Path != "" {
-		pid, err = start(p)
+		pid, err = start(p, signals)
 	}
 	if err != nil {
 		writeReport(report, failure(err))
@@ -157,19 +157,14 @@ func failure(err error) plan.Report {
 }
 
 // writeReport writes a report. An error has no recipient.
-func writeReport(to *os.File, r plan.Report) {
-	if text, err := json.Marshal(r); err == nil {
-		_, _ = to.Write(append(text, '\n'))
-	}
-}
+func writeReport(to *os.File, r plan.Report) { _, _ = to.Write(r.Line()) }
 
-// start starts the program in a new process group, to which the signals that stop a program are forwarded.
-func start(p plan.Plan) (pid int, err error) {
+// start starts the program in a new process group, to which signals are forwarded.
+func start(p plan.Plan, forward func() <-chan os.Signal) (pid int, err error) {
+	signals := forward()
 	if err := ignoreSignals(); err != nil {
 		return 0, at("signals", err)
 	}
-	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, forwarded()...)
 	pid, err = syscall.ForkExec(p.Path, p.Args, &syscall.ProcAttr{
 		Env: p.Env, Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setpgid: true},
 	})
@@ -187,10 +182,20 @@ func start(p plan.Plan) (pid int, err error) {
 	return pid, errors.Join(syscall.Close(0), syscall.Close(1), syscall.Close(2))
 }
 
-// forwarded lists the signals that uwf sends to stop or continue a program. Each costs a switch between
-// threads at the start, so there are few.
+// forwarded lists the signals that uwf sends to stop or continue a program.
 func forwarded() []os.Signal {
 	return []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGTERM, unix.SIGCONT}
+}
+
+// forward begins to receive the signals to forward, beside the setup because each takes several switches between
+// threads. The function that it returns waits until that is done.
+func forward() func() <-chan os.Signal {
+	signals, ready := make(chan os.Signal, 16), make(chan struct{})
+	go func() {
+		signal.Notify(signals, forwarded()...)
+		close(ready)
+	}()
+	return func() <-chan os.Signal { <-ready; return signals }
 }
 
 // ignoreSignals ignores all other signals, by which a program could end this process. It bypasses package

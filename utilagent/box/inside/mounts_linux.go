@@ -339,26 +339,26 @@ func (t taken) link() error {
 // makePoint creates a mount point and its parents. It follows no links, because an earlier command may have
 // left some in private directories.
 func makePoint(path string, dir bool) (int, error) {
-	fd, err := unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	parts := strings.Split(strings.Trim(path, "/"), "/")
-	for i, part := range parts {
-		if err != nil {
-			return -1, err
-		}
-		if last := i == len(parts)-1; last && !dir {
-			err = unix.Mknodat(fd, part, unix.S_IFREG|0o600, 0)
-		} else {
-			err = unix.Mkdirat(fd, part, 0o755)
-		}
-		up := fd
-		if err == nil || errors.Is(err, unix.EEXIST) || errors.Is(err, unix.EROFS) {
-			fd, err = unix.Openat2(up, part, &unix.OpenHow{
-				Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS,
-			})
-		}
-		_ = unix.Close(up)
+	parent, name := split(path)
+	up, err := open(parent)
+	if errors.Is(err, unix.ENOENT) {
+		up, err = makePoint(parent, true)
 	}
-	return fd, err
+	if err != nil {
+		return -1, err
+	}
+	defer func() { _ = unix.Close(up) }()
+	if dir {
+		err = unix.Mkdirat(up, name, 0o755)
+	} else {
+		err = unix.Mknodat(up, name, unix.S_IFREG|0o600, 0)
+	}
+	if err != nil && !errors.Is(err, unix.EEXIST) {
+		return -1, err
+	}
+	return unix.Openat2(up, name, &unix.OpenHow{
+		Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS,
+	})
 }
 
 func split(path string) (parent, name string) {
