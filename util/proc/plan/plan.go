@@ -3,10 +3,10 @@
 package plan
 
 import (
-	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"strconv"
+
+	"github.com/united-workforce/uwf/util/codec"
 )
 
 // Version is the version of the plan. uwf and uwf-box must have the same version.
@@ -115,105 +115,32 @@ func (r Report) Line() []byte {
 // StageStart is the stage in which only the program is at fault, because the setup has succeeded.
 const StageStart = "start"
 
-// Encode encodes a plan, without reflection since it is decoded before each command: fields in order, texts with
-// their length, so that they needn't be valid UTF-8.
-func Encode(p Plan) []byte {
-	c := &coder{}
-	p.code(c)
-	return c.data
-}
+// Encode encodes a plan.
+func Encode(p Plan) []byte { return codec.Encode(p.code) }
 
 // Decode decodes a plan. If the plan's version is another one, only that is decoded.
 func Decode(data []byte) (p Plan, err error) {
-	c := &coder{data: data, decodes: true}
-	p.code(c)
-	if c.bad {
-		return p, errors.New("the plan is damaged")
-	}
-	return p, nil
+	err = codec.Decode(data, p.code)
+	return p, err
 }
 
-func (p *Plan) code(c *coder) {
-	if c.text(&p.Version); p.Version != Version && c.decodes {
+func (p *Plan) code(c *codec.Coder) {
+	if c.Text(&p.Version); p.Version != Version && c.Decodes() {
 		return
 	}
-	c.text(&p.Path)
-	list(c, &p.Args, c.text)
-	list(c, &p.Env, c.text)
-	c.text(&p.Dir)
-	c.text(&p.Temporary)
-	list(c, &p.Mounts, c.mount)
+	c.Text(&p.Path)
+	codec.List(c, &p.Args, c.Text)
+	codec.List(c, &p.Env, c.Text)
+	c.Text(&p.Dir)
+	c.Text(&p.Temporary)
+	codec.List(c, &p.Mounts, func(m *Mount) {
+		for _, s := range []*string{&m.Path, (*string)(&m.Kind), &m.From, &m.Inode, &m.Upper, &m.Work} {
+			c.Text(s)
+		}
+		c.Bool(&m.Missing)
+	})
 	for _, b := range []*bool{&p.Status, &p.Network, &p.Listen, &p.Nest, &p.NoUnixSockets} {
-		c.bool(b)
+		c.Bool(b)
 	}
-	c.number(&p.Keep)
-}
-
-// coder encodes values, or decodes them in the same order.
-type coder struct {
-	data    []byte
-	decodes bool
-	bad     bool
-}
-
-func (c *coder) number(n *uint64) {
-	if !c.decodes {
-		c.data = binary.AppendUvarint(c.data, *n)
-		return
-	}
-	size := 0
-	if *n, size = binary.Uvarint(c.data); size <= 0 {
-		*n, c.bad, c.data = 0, true, nil
-		return
-	}
-	c.data = c.data[size:]
-}
-
-// length codes a number of items, each of which has at least one byte.
-func (c *coder) length(n int) int {
-	number := uint64(n)
-	if c.number(&number); c.decodes && number > uint64(len(c.data)) {
-		c.bad = true
-		return 0
-	}
-	return int(number)
-}
-
-func (c *coder) text(s *string) {
-	n := c.length(len(*s))
-	if !c.decodes {
-		c.data = append(c.data, *s...)
-		return
-	}
-	*s, c.data = string(c.data[:n]), c.data[n:]
-}
-
-func (c *coder) bool(b *bool) {
-	n := uint64(0)
-	if *b {
-		n = 1
-	}
-	c.number(&n)
-	*b = n == 1
-}
-
-func (c *coder) mount(m *Mount) {
-	c.text(&m.Path)
-	kind := string(m.Kind)
-	c.text(&kind)
-	m.Kind = Kind(kind)
-	for _, s := range []*string{&m.From, &m.Inode, &m.Upper, &m.Work} {
-		c.text(s)
-	}
-	c.bool(&m.Missing)
-}
-
-func list[T any](c *coder, all *[]T, item func(*T)) {
-	n := c.length(len(*all))
-	if c.decodes && n > 0 {
-		*all = make([]T, n)
-	}
-	for i := range n {
-		item(&(*all)[i])
-	}
+	c.Uint(&p.Keep)
 }

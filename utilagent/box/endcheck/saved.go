@@ -1,7 +1,6 @@
 package endcheck
 
 import (
-	"encoding/binary"
 	"errors"
 	"io"
 	"io/fs"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/fxamacker/cbor/v2"
 
+	"github.com/united-workforce/uwf/util/codec"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/safeopen"
 )
@@ -73,7 +73,7 @@ func Load(path string, allowed func(path string) bool) (*Before, error) {
 		b.seen, err = readSeen(path + seenFile)
 	}
 	if err == nil && b.Workspace == "" {
-		err = errDamaged
+		err = codec.ErrDamaged
 	}
 	b.connect(allowed, nil)
 	return b, err
@@ -96,11 +96,7 @@ func (s seen) write(path string) (os.FileInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	text := append(appendText(appendText(nil, seenVersion), s.Workspace), binary.AppendUvarint(nil, uint64(len(repos)))...)
-	text = binary.AppendUvarint(append(text, repos...), uint64(len(s.Dirs)))
-	for at, d := range s.Dirs {
-		text = d.append(appendText(text, at))
-	}
+	text := codec.Encode(func(c *codec.Coder) { s.code(c, &repos) })
 	if err := durable.OS().MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}
@@ -132,115 +128,57 @@ func readSeen(path string) (s seen, err error) {
 	if err != nil {
 		return s, err
 	}
-	r := &reader{data: text, text: string(text)}
-	if r.string() != seenVersion {
-		return s, errDamaged
+	var repos []byte
+	if err := codec.Decode(text, func(c *codec.Coder) { s.code(c, &repos) }); err != nil {
+		return seen{}, err
 	}
-	s.Workspace = r.string()
-	if err := decode([]byte(r.string()), &s.Repos); err != nil {
-		return s, err
-	}
-	n := r.count()
-	dirs := make([]dir, n)
-	s.Dirs = make(map[string]*dir, n)
-	for i := range dirs {
-		at := r.string()
-		r.dir(&dirs[i])
-		s.Dirs[at] = &dirs[i]
-	}
-	if r.bad {
-		return seen{}, errDamaged
-	}
-	return s, nil
+	return s, decode(repos, &s.Repos)
 }
 
-// seenVersion is the version of the format: lengths and numbers as varints, since a workspace can have thousands of
-// directories and is read before each command.
-const seenVersion = "uwf-seen-2"
-
-var errDamaged = errors.New("damaged")
-
-func appendText(to []byte, text string) []byte {
-	return append(binary.AppendUvarint(to, uint64(len(text))), text...)
-}
-
-// The bits of a directory's flags.
-const (
-	flagDir = 1 << iota
-	flagFile
-	flagBare
-	flagNamed
-)
-
-func (d *dir) append(to []byte) []byte {
-	s, flags := d.Stamp, uint64(0)
-	for bit, set := range map[uint64]bool{flagDir: s.Dir, flagFile: s.File, flagBare: d.Bare, flagNamed: d.Named} {
-		if set {
-			flags |= bit
-		}
+func (s *seen) code(c *codec.Coder, repos *[]byte) {
+	if !c.Version("uwf-seen-2") {
+		return
 	}
-	for _, n := range []uint64{flags, uint64(s.Perm), s.Dev, s.Ino, uint64(s.Changed), uint64(s.Modified), uint64(s.Size), uint64(d.Noted)} {
-		to = binary.AppendUvarint(to, n)
+	c.Text(&s.Workspace)
+	text := string(*repos)
+	c.Text(&text)
+	*repos = []byte(text)
+	list := make([]named, 0, len(s.Dirs))
+	for at, d := range s.Dirs {
+		list = append(list, named{at, d})
 	}
-	for _, list := range d.lists() {
-		to = binary.AppendUvarint(to, uint64(len(*list)))
-		for _, name := range *list {
-			to = appendText(to, name)
-		}
+	codec.List(c, &list, func(n *named) { n.code(c) })
+	if s.Dirs == nil {
+		s.Dirs = make(map[string]*dir, len(list))
 	}
-	return to
-}
-
-func (d *dir) lists() []*[]string {
-	return []*[]string{&d.Dirs, &d.Git, &d.Obeyed, &d.Secrets, &d.Links}
-}
-
-// reader decodes what write encodes. Strings share the memory of text.
-type reader struct {
-	data []byte
-	text string // the same
-	at   int
-	bad  bool
-}
-
-func (r *reader) number() uint64 {
-	n, size := binary.Uvarint(r.data[r.at:])
-	if size <= 0 {
-		r.bad, r.at = true, len(r.data)
-		return 0
+	for _, n := range list {
+		s.Dirs[n.at] = n.dir
 	}
-	r.at += size
-	return n
 }
 
-// count returns a number of items, each of which has at least one byte.
-func (r *reader) count() int {
-	n := r.number()
-	if n > uint64(len(r.data)-r.at) {
-		r.bad, n = true, 0
+// named is a directory with its path.
+type named struct {
+	at string
+	*dir
+}
+
+func (n *named) code(c *codec.Coder) {
+	if c.Text(&n.at); n.dir == nil {
+		n.dir = &dir{}
 	}
-	return int(n)
-}
-
-func (r *reader) string() string {
-	n := r.count()
-	r.at += n
-	return r.text[r.at-n : r.at]
-}
-
-func (r *reader) dir(d *dir) {
-	flags, s := r.number(), &d.Stamp
-	s.Dir, s.File, d.Bare, d.Named = flags&flagDir != 0, flags&flagFile != 0, flags&flagBare != 0, flags&flagNamed != 0
-	s.Perm, s.Dev, s.Ino = fs.FileMode(r.number()), r.number(), r.number()
-	s.Changed, s.Modified, s.Size, d.Noted = int64(r.number()), int64(r.number()), int64(r.number()), int64(r.number())
-	for _, list := range d.lists() {
-		n := r.count()
-		if n == 0 {
-			continue
-		}
-		*list = make([]string, n)
-		for i := range *list {
-			(*list)[i] = r.string()
-		}
+	d, perm := n.dir, uint64(0)
+	perm = uint64(d.Stamp.Perm)
+	for _, n := range []*uint64{&perm, &d.Stamp.Dev, &d.Stamp.Ino} {
+		c.Uint(n)
+	}
+	d.Stamp.Perm = fs.FileMode(perm)
+	for _, n := range []*int64{&d.Stamp.Changed, &d.Stamp.Modified, &d.Stamp.Size, &d.Noted} {
+		c.Int(n)
+	}
+	for _, b := range []*bool{&d.Stamp.Dir, &d.Stamp.File, &d.Bare, &d.Named} {
+		c.Bool(b)
+	}
+	for _, list := range []*[]string{&d.Dirs, &d.Git, &d.Obeyed, &d.Secrets, &d.Links} {
+		codec.List(c, list, c.Text)
 	}
 }
