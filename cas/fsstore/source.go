@@ -22,7 +22,7 @@ import (
 const (
 	// A segment of this size is sealed. So is one with this many records, because each process reads all their headers.
 	segmentSize    = 16 << 20
-	segmentRecords = 16 << 10
+	segmentRecords = 32 << 10
 	maxSegment     = segmentSize + record.MaxBody + 2*record.HeaderSize
 
 	segmentExt = ".seg"

@@ -74,7 +74,7 @@ func TestNobodyWaitsForAFlush(t *testing.T) {
 	all := nodes(t, cas.XXH3, 60)
 	for name, work := range map[string]func(t *testing.T, s *fsstore.Store){
 		"filling segments": func(t *testing.T, s *fsstore.Store) {
-			require.NoError(t, s.Commit(t.Context(), nodes(t, cas.XXH3, 2*16<<10)...))
+			require.NoError(t, s.Commit(t.Context(), nodes(t, cas.XXH3, 2*32<<10)...))
 		},
 		"compaction": func(t *testing.T, s *fsstore.Store) { compact(t, s) },
 		"compaction that keeps more at the end": func(t *testing.T, s *fsstore.Store) {
@@ -118,7 +118,7 @@ func TestManySegments(t *testing.T) {
 	_, err := s.Get(ctx, castest.Node(t, cas.XXH3, "none").Hash)
 	require.ErrorIs(t, err, cas.ErrNotFound)
 
-	many := nodes(t, cas.XXH3, 16<<10+1)
+	many := nodes(t, cas.XXH3, 32<<10+1)
 	fresh := t.TempDir()
 	require.NoError(t, open(t, fresh, fsstore.Options{}).Put(ctx, many...))
 	require.FileExists(t, filepath.Join(fresh, "log", "00000002.seg"))
