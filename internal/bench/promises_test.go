@@ -42,7 +42,7 @@ func BenchmarkPromise(b *testing.B) {
 
 // rows returns all rows, by family.
 func (w *world) rows() []row {
-	return slices.Concat(w.stepRows(), w.peopleRows(), w.memoryRows(), w.startRows(), w.readingRows(), w.storeRows(), w.loadRows(), w.manyRows(), w.filesRows(), w.remoteRows())
+	return slices.Concat(w.stepRows(), w.peopleRows(), w.memoryRows(), w.startRows(), w.readingRows(), w.storeRows(), w.logRows(), w.loadRows(), w.manyRows(), w.filesRows(), w.remoteRows())
 }
 
 // stepRows measure the cost of a step, and that it does not depend on the length of the thread or the size of

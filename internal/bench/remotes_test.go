@@ -68,11 +68,13 @@ func (w *world) gitClone(steps int) side {
 }
 
 // gitOf is a repository with the nodes of a thread as its files, and a commit for each step.
-func (w *world) gitOf(b testing.TB, steps int) string {
-	return fixture(w, fmt.Sprint("a repository of nodes ", steps), func() string {
-		dir := w.path(fmt.Sprint("nodes-", steps))
+func (w *world) gitOf(b testing.TB, steps int) string { return w.gitWith(b, "nodes", steps, w.chain) }
+
+func (w *world) gitWith(b testing.TB, name string, steps int, of func(testing.TB, int) place) string {
+	return fixture(w, fmt.Sprint("a repository of ", name, steps), func() string {
+		dir := w.path(fmt.Sprint("git-", name, "-", steps))
 		w.git(b, w.dir, "init", "-q", "-b", "main", dir)
-		s, head := open(b, w.chain(b, steps))
+		s, head := open(b, of(b, steps))
 		var script bytes.Buffer
 		var names []string
 		mark := 0
