@@ -515,6 +515,15 @@ func MarshalFile(n Node) []byte {
 	return appendUint(b, uint64(n.Timestamp))
 }
 
+// TypeOf returns the type of the node in a file, without checking more than its beginning; "" if there is none.
+func TypeOf(file []byte) Hash {
+	typ, found := bytes.CutPrefix(file, []byte(fileHead))
+	if !found || len(typ) < 13 {
+		return ""
+	}
+	return Hash(typ[:13])
+}
+
 // UnmarshalFile parses the file of node h and verifies its hash. The error is a [*CorruptError] without a
 // path, or a [*RedactedError] if the file contains a tombstone. Only the timestamp isn't covered by a hash.
 // The payload shares memory with data.

@@ -27,6 +27,7 @@ type compaction struct {
 	old     []*source         // to be replaced: packs, and segments, the oldest first
 	covered int               // number of the newest segment in old; -1 for none
 	kept    map[key]bool
+	parts   map[cas.Hash]int // of a pack, by type
 	dropped []place  // not kept when the pack was written
 	packed  int      // number of node files of our first version that had to be packed
 	out     *newFile // the new pack
@@ -46,7 +47,7 @@ func (s *Store) Compact(ctx context.Context, before time.Time, dry bool) (cas.Co
 	if err != nil {
 		return nil, err
 	}
-	c := &compaction{exclusive: o, covered: -1, kept: map[key]bool{}}
+	c := &compaction{exclusive: o, covered: -1, kept: map[key]bool{}, parts: map[cas.Hash]int{}}
 	if err := c.begin(ctx, before, dry); err != nil {
 		return nil, errors.Join(err, c.Release())
 	}
@@ -350,7 +351,7 @@ func (c *compaction) packFiles(ctx context.Context, w *packWriter, keep func(cas
 		}
 		c.kept[k] = true
 		c.packed++
-		return w.add(kind, hash, body)
+		return w.add(c.part(ctx, body), kind, hash, body)
 	}
 	for h, err := range s.files.All(ctx, "") {
 		if err != nil {
@@ -404,11 +405,24 @@ func (c *compaction) pack(ctx context.Context, w *packWriter, g *source, keep fu
 			c.dropped = append(c.dropped, place{g, e})
 			continue
 		}
-		if err := w.add(e.kind, e.hash, body); err != nil {
+		if err := w.add(c.part(ctx, body), e.kind, e.hash, body); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// part returns 1 for the nodes that threads consist of: lists and walks along threads read only these.
+func (c *compaction) part(ctx context.Context, body []byte) int {
+	typ := cas.TypeOf(body)
+	part, known := c.parts[typ]
+	if !known && typ != "" {
+		if kind, _, err := c.store.kinds.Of(ctx, c.store, typ); err == nil && (kind == protocol.KindStep || kind == protocol.KindStart) {
+			part = 1
+		}
+		c.parts[typ] = part
+	}
+	return part
 }
 
 // wanted returns the body of a record if it counts and is kept, and wasn't copied yet; otherwise nil.

@@ -422,3 +422,29 @@ func TestAReplacedSegmentDoesNotCount(t *testing.T) {
 	compact(t, s)
 	require.NoFileExists(t, segment)
 }
+
+// The steps of threads are in a pack's own frames: a list of threads, or a walk along one, reads nothing else.
+func TestStepsAreTogetherInAPack(t *testing.T) {
+	t.Parallel()
+	ctx, dir := t.Context(), t.TempDir()
+	s := open(t, dir, fsstore.Options{})
+	batch := cas.NewBatch(s, time.Now)
+	steps := map[cas.Hash]bool{}
+	for i := range 10 {
+		some, err := batch.Add(ctx, protocol.Text(fmt.Sprint("turn ", i)))
+		require.NoError(t, err)
+		h, err := batch.Add(ctx, protocol.Step{Start: some, Output: some, Detail: some, Index: 1, Visits: map[string]int{"r": 1},
+			Role: "r", Agent: "a", ExtractedBy: protocol.ByFrontmatter})
+		require.NoError(t, err)
+		steps[h] = true
+	}
+	require.NoError(t, batch.Commit(ctx))
+	compact(t, s)
+	all, err := open(t, dir, fsstore.Options{}).InOrder(ctx)
+	require.NoError(t, err)
+	first := slices.IndexFunc(all, func(h cas.Hash) bool { return steps[h] })
+	require.GreaterOrEqual(t, first, 0)
+	for _, h := range all[first : first+len(steps)] {
+		require.True(t, steps[h])
+	}
+}

@@ -21,7 +21,7 @@ import (
 // A pack is a sequence of zstd frames, each of whole records, and ends with the seek table of zstd's seekable
 // format: a skippable frame that other decoders ignore. All numbers in it are little endian.
 const (
-	frameSize = 256 << 10 // of the records in a frame, unless a single one is larger
+	frameSize = 128 << 10 // of the records in a frame, unless a single one is larger
 	maxFrame  = record.MaxBody + record.HeaderSize + frameSize
 
 	skippableMagic = 0x184D2A5E
@@ -236,15 +236,21 @@ func newDecoder() (*zstd.Decoder, error) {
 		zstd.IgnoreChecksum(true))
 }
 
-// packWriter builds a pack.
+// packWriter builds a pack. What is read without the rest is in frames of its own.
 type packWriter struct {
 	encoder *zstd.Encoder
 	write   func([]byte) error
-	buffer  []byte // of the current frame
+	parts   [2]packPart
 	frames  []frame
 	entries []entry
 	at      int64 // in the file
-	start   int64 // in the stream, of the current frame
+	start   int64 // in the stream, of the next frame
+}
+
+// packPart is the content of the next frame. Its entries have places in it.
+type packPart struct {
+	buffer  []byte
+	entries []entry
 }
 
 func newPackWriter(write func([]byte) error) (*packWriter, error) {
@@ -252,34 +258,42 @@ func newPackWriter(write func([]byte) error) (*packWriter, error) {
 	return &packWriter{encoder: encoder, write: write}, err
 }
 
-// add adds a record.
-func (w *packWriter) add(kind record.Kind, hash uint64, body []byte) error {
-	if len(w.buffer) > 0 && len(w.buffer)+len(body) > frameSize {
-		if err := w.flush(); err != nil {
+// add adds a record to a part.
+func (w *packWriter) add(part int, kind record.Kind, hash uint64, body []byte) error {
+	p := &w.parts[part]
+	if len(p.buffer) > 0 && len(p.buffer)+len(body) > frameSize {
+		if err := w.flush(part); err != nil {
 			return err
 		}
 	}
-	w.entries = append(w.entries, entry{hash, kind, w.start + int64(len(w.buffer)), len(body)})
-	w.buffer = record.Append(w.buffer, kind, hash, body)
+	p.entries = append(p.entries, entry{hash, kind, int64(len(p.buffer)), len(body)})
+	p.buffer = record.Append(p.buffer, kind, hash, body)
 	return nil
 }
 
-// flush ends the current frame.
-func (w *packWriter) flush() error {
-	if len(w.buffer) == 0 {
+// flush ends the current frame of a part.
+func (w *packWriter) flush(part int) error {
+	p := &w.parts[part]
+	if len(p.buffer) == 0 {
 		return nil
 	}
-	packed := w.encoder.EncodeAll(w.buffer, nil)
-	w.frames = append(w.frames, frame{w.start, len(w.buffer), w.at, len(packed)})
-	w.at, w.start = w.at+int64(len(packed)), w.start+int64(len(w.buffer))
-	w.buffer = w.buffer[:0]
+	for _, e := range p.entries {
+		e.at += w.start
+		w.entries = append(w.entries, e)
+	}
+	packed := w.encoder.EncodeAll(p.buffer, nil)
+	w.frames = append(w.frames, frame{w.start, len(p.buffer), w.at, len(packed)})
+	w.at, w.start = w.at+int64(len(packed)), w.start+int64(len(p.buffer))
+	p.buffer, p.entries = p.buffer[:0], p.entries[:0]
 	return w.write(packed)
 }
 
 // finish writes the seek table and returns the index.
 func (w *packWriter) finish() (index []byte, err error) {
-	if err := w.flush(); err != nil {
-		return nil, err
+	for part := range w.parts {
+		if err := w.flush(part); err != nil {
+			return nil, err
+		}
 	}
 	if err := w.write(appendSeekTable(nil, w.frames)); err != nil {
 		return nil, err

@@ -231,8 +231,8 @@ func (s *Store) rewrite(ctx context.Context, g *source, entries []entry) error {
 			return errors.Join(err, out.abort())
 		}
 		changed = zero(data, p.frames[i].start, entries) || changed
-		w.buffer = append(w.buffer, data...)
-		if err := errors.Join(w.flush(), ctx.Err()); err != nil {
+		w.parts[0].buffer = append(w.parts[0].buffer, data...)
+		if err := errors.Join(w.flush(0), ctx.Err()); err != nil {
 			return errors.Join(err, out.abort())
 		}
 	}
