@@ -28,10 +28,10 @@ type compaction struct {
 	covered int               // number of the newest segment in old; -1 for none
 	kept    map[key]bool
 	parts   map[cas.Hash]int // of a pack, by type
-	dropped []place  // not kept when the pack was written
-	packed  int      // number of node files of our first version that had to be packed
-	out     *newFile // the new pack
-	index   string   // its index
+	dropped []place          // not kept when the pack was written
+	packed  int              // number of node files of our first version that had to be packed
+	out     *newFile         // the new pack
+	index   string           // its index
 }
 
 // key identifies the records of which the newest counts.
