@@ -159,8 +159,6 @@ func (t *table) parse(text string, number int) {
 		}
 		switch {
 		case content == "":
-		case strings.HasPrefix(content, oldComments):
-			t.facts = max(t.facts, 1)
 		case content[0] == '#':
 			t.comments = append(t.comments, content)
 		case reason == "":
@@ -173,9 +171,6 @@ func (t *table) parse(text string, number int) {
 	}
 	t.settle()
 }
-
-// oldComments is the beginning of the comment lines that earlier versions wrote to threads.yaml.
-const oldComments = "# facts.jsonl "
 
 // parseLine parses a line, or returns the reason why it can't. The key and the hash can be quoted, and a
 // comment can follow.
