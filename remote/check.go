@@ -9,6 +9,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/gitobject"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -184,13 +185,13 @@ func (r Record) Check(a cas.Algorithm) (cas.Node, *cas.Tombstone, error) {
 
 // Check returns an error if the content doesn't match the ID.
 func (o Object) Check() error {
-	if o.Kind != File && o.Kind != Directory {
+	if o.Kind != gitobject.File && o.Kind != gitobject.Directory {
 		return Faultf("unknown object kind %s", string(o.Kind))
 	}
-	if len(o.Content) > MaxObject {
-		return Faultf("object %s has %d bytes; the limit is %d", o.ID, len(o.Content), MaxObject)
+	if len(o.Content) > gitobject.MaxSize {
+		return Faultf("object %s has %d bytes; the limit is %d", o.ID, len(o.Content), gitobject.MaxSize)
 	}
-	if !o.ID.Valid() || ObjectID(o.Kind, o.Content, o.ID.Function()) != o.ID {
+	if !o.ID.Valid() || gitobject.ID(o.Kind, o.Content, o.ID.Function()) != o.ID {
 		return Faultf("object %q does not match its name", o.ID)
 	}
 	return nil

@@ -8,9 +8,6 @@ package remote
 
 import (
 	"context"
-	"crypto/sha1"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"iter"
 	"time"
@@ -28,7 +25,6 @@ const (
 	MaxFacts   = 1 << 20 // bytes of a thread's facts as JSON
 	MaxHolder  = 256     // bytes of the name of a lease's holder
 	MaxName    = 256     // bytes of a workflow's name
-	MaxObject  = 256 << 20
 	MaxNodes   = 1 << 24 // nodes listed by a walk
 	MinLease   = time.Second
 	MaxLease   = 24 * time.Hour
@@ -175,15 +171,9 @@ type Lease struct {
 // Object is a git object: a file, the target of a symbolic link, or a directory.
 type Object struct {
 	ID      protocol.Tree
-	Kind    byte // [File] or [Directory]
+	Kind    byte // [gitobject.File] or [gitobject.Directory]
 	Content []byte
 }
-
-// Kinds of objects, as in bundles.
-const (
-	File      byte = 'f'
-	Directory byte = 'd'
-)
 
 // TrustVariable is set in the environment of a helper if the user trusts everyone who can write to the remote
 // (uwf remote add --trust).
@@ -199,21 +189,6 @@ func Shared(f heads.Facts) heads.Facts {
 // Has reports whether a thread matches the filter.
 func (f Filter) Has(s State) bool {
 	return s.Thread > f.After && (!f.Active || s.Ended == nil) && (!f.Ended || s.Ended != nil)
-}
-
-// ObjectID returns the git ID of an object. function is sha1 or sha256.
-func ObjectID(kind byte, content []byte, function string) protocol.Tree {
-	word := "blob"
-	if kind == Directory {
-		word = "tree"
-	}
-	sum := sha1.New()
-	if function == "sha256" {
-		sum = sha256.New()
-	}
-	_, _ = fmt.Fprintf(sum, "%s %d\x00", word, len(content))
-	_, _ = sum.Write(content)
-	return protocol.Tree(function + ":" + hex.EncodeToString(sum.Sum(nil)))
 }
 
 // ConflictError means that a thread's state differs from the expected one.

@@ -8,7 +8,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/united-workforce/uwf/cas"
@@ -17,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/cas/seal"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/gitobject"
 )
 
 // Store is a store to import into.
@@ -569,7 +569,7 @@ func CollectNodes(s Source, hashes []cas.Hash) (Manifest, error) {
 // Without provides a bundle's files without some contents.
 type Without struct {
 	file *File
-	from source
+	from gitobject.Source
 	gone map[protocol.Tree]bool
 	by   map[protocol.Tree]protocol.Tree // of the directories examined
 	has  map[protocol.Tree]bool          // objects of the bundle's trees
@@ -600,34 +600,34 @@ func (w *Without) Tree(id protocol.Tree) (protocol.Tree, error) {
 	if by, known := w.by[id]; known {
 		return by, nil
 	}
-	content, _, err := w.from.object(id, kindDir, true)
+	content, _, err := w.from.Object(id, kindDir, true)
 	if err != nil {
 		return "", err
 	}
-	entries, err := parseTree(id, content)
+	entries, err := gitobject.Parse(id, content)
 	if err != nil {
 		return "", err
 	}
-	_, size := functionOf(id)
-	empty := objectID(kindDir, nil, size)
+	function := id.Function()
+	empty := gitobject.ID(kindDir, nil, function)
 	var kept []byte
 	for _, e := range entries {
-		is := e.id
-		if e.mode == modeDir {
-			if is, err = w.Tree(e.id); err != nil {
+		is := e.ID
+		if e.IsDir() {
+			if is, err = w.Tree(e.ID); err != nil {
 				return "", err
 			}
 		}
-		if w.gone[e.id] || is == empty && is != e.id {
+		if w.gone[e.ID] || is == empty && is != e.ID {
 			continue
 		}
-		sum, err := hex.DecodeString(string(is[strings.IndexByte(string(is), ':')+1:]))
+		sum, err := hex.DecodeString(gitobject.Name(is))
 		if err != nil {
 			return "", err
 		}
-		kept = append(fmt.Appendf(kept, "%s %s\x00", e.mode, e.name), sum...)
+		kept = append(fmt.Appendf(kept, "%s %s\x00", e.Mode, e.Name), sum...)
 	}
-	by := objectID(kindDir, kept, size)
+	by := gitobject.ID(kindDir, kept, function)
 	if by != id && !w.has[by] {
 		w.made[by] = kept
 	}
@@ -641,7 +641,7 @@ func (w *Without) Objects(function string) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
 		for _, id := range w.left(function) {
 			kind := w.file.objects[id].kind
-			content, _, err := w.file.object(id, kind, true)
+			content, _, err := w.file.Object(id, kind, true)
 			if !yield(Object{Dir: kind == kindDir, Content: content}, err) || err != nil {
 				return
 			}

@@ -30,10 +30,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
@@ -45,6 +43,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/gitobject"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -283,29 +282,19 @@ func (s *scanner) object(at int64, kind byte, length uint32) error {
 	case len(s.file.order) == MaxObjects:
 		return fault(at, "more than %d files", MaxObjects)
 	}
-	first, err := s.read(1, "a file")
-	if err != nil {
-		return err
-	}
-	size := int(first[0])
-	if size != sha1.Size && size != sha256.Size || int64(length) < int64(1+size) ||
-		int64(length) > int64(1+size)+MaxObject {
+	if int64(length) > maxName+gitobject.MaxSize {
 		return fault(at, "a record of %d bytes cannot be a file", length)
 	}
-	sum, err := s.read(size, "a file")
+	data, err := s.readAll(int(length))
 	if err != nil {
 		return err
 	}
-	id := protocol.Tree("sha1:" + hex.EncodeToString(sum))
-	if size == sha256.Size {
-		id = protocol.Tree("sha256:" + hex.EncodeToString(sum))
+	id, content, ok := gitobject.CutID(data)
+	if !ok || len(content) > gitobject.MaxSize {
+		return fault(at, "a record of %d bytes cannot be a file", length)
 	}
-	offset := s.pos
-	content, err := s.readAll(int(length) - 1 - size)
-	if err != nil {
-		return err
-	}
-	if objectID(kind, content, size) != id {
+	offset := s.pos - int64(len(content))
+	if gitobject.ID(kind, content, id.Function()) != id {
 		return fault(at, "file %s: content has another hash", id)
 	}
 	if _, twice := s.file.objects[id]; twice {
@@ -662,9 +651,14 @@ const (
 
 	kindNode      = 'n'
 	kindTombstone = 't'
-	kindFile      = 'f'
-	kindDir       = 'd'
+	kindFile      = gitobject.File
+	kindDir       = gitobject.Directory
 	kindEnd       = 'e'
+
+	maxName = 1 + sha256.Size // of the name of a file
+
+	// MaxObjects bounds the files and directories of a bundle.
+	MaxObjects = 1 << 22
 
 	// MaxNodes bounds the size of a bundle: a reader needs about 100 bytes per node.
 	MaxNodes = 1 << 24

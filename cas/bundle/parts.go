@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/gitobject"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -65,12 +66,12 @@ func (p *Parts) Add(h cas.Hash, body []byte) error {
 
 // AddObject adds a git object whose name is known to match its content.
 func (p *Parts) AddObject(id protocol.Tree, dir bool, content []byte) error {
-	f, kind := p.file, byte(kindFile)
+	f, kind := p.file, kindFile
 	if dir {
 		kind = kindDir
 	}
 	_, twice := f.objects[id]
-	if twice || len(f.order) == MaxObjects || len(content) > MaxObject {
+	if twice || len(f.order) == MaxObjects || len(content) > gitobject.MaxSize {
 		return &FaultError{Offset: p.pos, Err: fmt.Errorf("file %s is a duplicate or too large, or there are more "+
 			"than %d files", id, MaxObjects)}
 	}
@@ -98,11 +99,11 @@ type combined struct {
 	file *File
 }
 
-// object implements source. For a file of the base whose content isn't needed, it returns no size, because
+// Object implements [gitobject.Source]. For a file of the base whose content isn't needed, it returns no size, because
 // the file takes no additional space.
-func (s combined) object(id protocol.Tree, kind byte, whole bool) ([]byte, int64, error) {
+func (s combined) Object(id protocol.Tree, kind byte, whole bool) ([]byte, int64, error) {
 	if s.file.HasObject(id) {
-		return s.file.object(id, kind, whole)
+		return s.file.Object(id, kind, whole)
 	}
 	if kind == kindFile && s.file.Redacted[id] {
 		return []byte("."), 0, nil // a link without effect
@@ -110,19 +111,19 @@ func (s combined) object(id protocol.Tree, kind byte, whole bool) ([]byte, int64
 	if !whole || s.file.Redacted[id] {
 		return nil, 0, nil
 	}
-	return reading{s.ctx, s.file.objectBase}.object(id, kind, whole)
+	return reading{s.ctx, s.file.objectBase}.Object(id, kind, whole)
 }
 
 // treesOnBase verifies the file trees of parts and omits objects that none of them needs.
 func (f *File) treesOnBase(ctx context.Context) (links []string, err error) {
 	var order []protocol.Tree
-	walk := treeWalk{from: combined{ctx, f}, visit: func(_ byte, id protocol.Tree, _ []byte) error {
+	walk := gitobject.Walk{From: combined{ctx, f}, Visit: func(_ byte, id protocol.Tree, _ []byte) error {
 		if f.HasObject(id) {
 			order = append(order, id)
 		}
 		return ctx.Err()
 	}}
-	links, err = walk.walk(f.Manifest.Trees)
+	links, err = walk.Trees(f.Manifest.Trees...)
 	f.order = order
 	return links, err
 }
@@ -341,8 +342,8 @@ func (f *File) Put(context.Context, ...cas.Node) error { return errReadOnly }
 // Commit implements [cas.Store]. It always fails.
 func (f *File) Commit(context.Context, ...cas.Node) error { return errReadOnly }
 
-// object implements source.
-func (f *File) object(id protocol.Tree, kind byte, whole bool) ([]byte, int64, error) {
+// Object implements [gitobject.Source].
+func (f *File) Object(id protocol.Tree, kind byte, whole bool) ([]byte, int64, error) {
 	o, ok := f.objects[id]
 	if !ok || o.kind != kind {
 		return nil, 0, fmt.Errorf("object %s is missing", id)

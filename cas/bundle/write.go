@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
@@ -23,6 +22,7 @@ import (
 	"github.com/united-workforce/uwf/cas/seal"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/gitobject"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -136,24 +136,28 @@ func (w *writer) files(ctx context.Context, m Manifest, from Objects) error {
 	if len(m.Trees) == 0 {
 		return nil
 	}
-	walk := treeWalk{from: reading{ctx, from}, visit: func(kind byte, id protocol.Tree, content []byte) error {
+	walk := gitobject.Walk{From: reading{ctx, from}, Visit: func(kind byte, id protocol.Tree, content []byte) error {
 		if w.written.Objects == MaxObjects {
 			return fmt.Errorf("a bundle holds at most %d files", MaxObjects)
 		}
 		w.written.Objects++
-		sum, err := hex.DecodeString(string(id[strings.IndexByte(string(id), ':')+1:]))
+		name, err := gitobject.AppendID(nil, id)
 		if err != nil {
 			return err
 		}
-		w.record(kind, 1+len(sum)+len(content))
-		w.write([]byte{byte(len(sum))})
-		w.write(sum)
+		w.record(kind, len(name)+len(content))
+		w.write(name)
 		w.write(content)
 		return errors.Join(w.err, ctx.Err())
 	}}
-	links, err := walk.walk(m.Trees)
+	links, err := walk.Trees(m.Trees...)
 	w.written.Trees, w.written.Links = len(m.Trees), links
 	return err
+}
+
+// Verify verifies trees like those of a bundle. It reads each object completely, and once for all trees.
+func Verify(ctx context.Context, from Objects) *gitobject.Walk {
+	return &gitobject.Walk{From: reading{ctx, from}, Visit: func(byte, protocol.Tree, []byte) error { return ctx.Err() }}
 }
 
 // reading reads every object completely and verifies its hash.
@@ -162,15 +166,15 @@ type reading struct {
 	from Objects
 }
 
-func (r reading) object(id protocol.Tree, kind byte, _ bool) ([]byte, int64, error) {
-	content, err := r.from.Object(r.ctx, id, kind == kindDir)
+func (r reading) Object(id protocol.Tree, kind byte, _ bool) ([]byte, int64, error) {
+	content, err := r.from.Object(r.ctx, id, kind == gitobject.Directory)
 	if err != nil {
 		return nil, 0, err
 	}
-	if len(content) > MaxObject {
-		return nil, 0, fmt.Errorf("file %s has %d bytes; the limit is %d", id, len(content), MaxObject)
+	if len(content) > gitobject.MaxSize {
+		return nil, 0, fmt.Errorf("file %s has %d bytes; the limit is %d", id, len(content), gitobject.MaxSize)
 	}
-	if _, size := functionOf(id); objectID(kind, content, size) != id {
+	if gitobject.ID(kind, content, id.Function()) != id {
 		return nil, 0, fmt.Errorf("object %s has another hash", id)
 	}
 	return content, int64(len(content)), nil

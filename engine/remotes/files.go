@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
 	"github.com/united-workforce/uwf/step/snapshot"
+	"github.com/united-workforce/uwf/util/gitobject"
 )
 
 // The files of threads are transferred with their nodes, as git objects. Each object is sent after the
@@ -123,7 +124,7 @@ type sending struct {
 	from    *snapshot.Objects
 	lacking map[protocol.Tree]bool // objects that the remote lacks
 	never   map[protocol.Tree]bool // objects that were redacted here
-	entries map[protocol.Tree][]bundle.Entry
+	entries map[protocol.Tree][]gitobject.Entry
 	bad     map[protocol.Tree]error // objects that cannot be sent, with the reasons
 	done    map[protocol.Tree]bool
 	batch   []remote.Object
@@ -165,7 +166,7 @@ func (l *Link) sendStates(ctx context.Context, states []state, lacking map[proto
 	}
 	s := &sending{
 		Link: l, lacking: lacking,
-		entries: map[protocol.Tree][]bundle.Entry{}, bad: map[protocol.Tree]error{}, done: map[protocol.Tree]bool{},
+		entries: map[protocol.Tree][]gitobject.Entry{}, bad: map[protocol.Tree]error{}, done: map[protocol.Tree]bool{},
 	}
 	if s.never, err = finder.Redacted(ctx); err != nil {
 		return 0, err
@@ -206,7 +207,7 @@ func (s *sending) survey(ctx context.Context, level []protocol.Tree) error {
 		for _, id := range level {
 			o, err := s.read(ctx, id, true)
 			if err == nil {
-				s.entries[id], err = bundle.Entries(id, o.Content)
+				s.entries[id], err = gitobject.Entries(id, o.Content)
 			}
 			if err != nil {
 				s.bad[id] = err
@@ -217,7 +218,7 @@ func (s *sending) survey(ctx context.Context, level []protocol.Tree) error {
 					s.bad[e.ID] = fmt.Errorf("they include files redacted here")
 				}
 				if !asked[e.ID] {
-					asked[e.ID], ids, dirs = true, append(ids, e.ID), append(dirs, e.Dir)
+					asked[e.ID], ids, dirs = true, append(ids, e.ID), append(dirs, e.IsDir())
 				}
 			}
 		}
@@ -241,9 +242,9 @@ func (s *sending) survey(ctx context.Context, level []protocol.Tree) error {
 // read reads a local object and verifies its hash, since anyone who can write to the user's repository could
 // otherwise change what is shared with it.
 func (s *sending) read(ctx context.Context, id protocol.Tree, dir bool) (remote.Object, error) {
-	o := remote.Object{ID: id, Kind: remote.File}
+	o := remote.Object{ID: id, Kind: gitobject.File}
 	if dir {
-		o.Kind = remote.Directory
+		o.Kind = gitobject.Directory
 	}
 	var err error
 	if o.Content, err = s.from.Object(ctx, id, dir); err == nil {
@@ -258,7 +259,7 @@ func (s *sending) put(ctx context.Context, id protocol.Tree) error {
 		switch {
 		case s.bad[e.ID] != nil:
 			return &localError{s.bad[e.ID]}
-		case e.Dir && (s.lacking[e.ID] || s.check) && !s.done[e.ID]:
+		case e.IsDir() && (s.lacking[e.ID] || s.check) && !s.done[e.ID]:
 			if err := s.put(ctx, e.ID); err != nil {
 				return err
 			}
@@ -476,13 +477,13 @@ func (w *fetching) stores(trees []protocol.Tree) (dirs []string) {
 
 // levels fetches some directories and everything below them.
 func (w *fetching) levels(ctx context.Context, roots []protocol.Tree) error {
-	var level []bundle.Entry
+	var level []gitobject.Entry
 	for _, root := range roots {
-		level = append(level, bundle.Entry{ID: root, Dir: true})
+		level = append(level, gitobject.Entry{ID: root, Mode: gitobject.ModeDir})
 	}
 	for depth := 0; len(level) > 0; depth++ {
-		if depth > bundle.MaxLevels {
-			return remote.Faultf("directories are nested more than %d levels deep", bundle.MaxLevels)
+		if depth > gitobject.MaxLevels {
+			return remote.Faultf("directories are nested more than %d levels deep", gitobject.MaxLevels)
 		}
 		var err error
 		if level, err = w.level(ctx, level); err != nil {
@@ -493,22 +494,22 @@ func (w *fetching) levels(ctx context.Context, roots []protocol.Tree) error {
 }
 
 // level fetches some objects, and returns the entries of those that are directories.
-func (w *fetching) level(ctx context.Context, level []bundle.Entry) (next []bundle.Entry, err error) {
+func (w *fetching) level(ctx context.Context, level []gitobject.Entry) (next []gitobject.Entry, err error) {
 	wanted, err := w.unkept(ctx, level)
 	if err != nil {
 		return nil, err
 	}
 	take := func(o remote.Object) error {
-		if err := w.parts.AddObject(o.ID, o.Kind == remote.Directory, o.Content); err != nil {
+		if err := w.parts.AddObject(o.ID, o.Kind == gitobject.Directory, o.Content); err != nil {
 			return err
 		}
 		if w.size += int64(len(o.Content)); w.size > maxPull {
 			return remote.Faultf("sent more than %d bytes", int64(maxPull))
 		}
-		if o.Kind != remote.Directory {
+		if o.Kind != gitobject.Directory {
 			return nil
 		}
-		entries, err := bundle.Entries(o.ID, o.Content)
+		entries, err := gitobject.Entries(o.ID, o.Content)
 		if err != nil {
 			return remote.Faultf("%v", err)
 		}
@@ -522,11 +523,11 @@ func (w *fetching) level(ctx context.Context, level []bundle.Entry) (next []bund
 	var ask []protocol.Tree
 	dirs := map[protocol.Tree]bool{}
 	for _, e := range wanted {
-		o := remote.Object{ID: e.ID, Kind: remote.File}
-		if dirs[e.ID] = e.Dir; e.Dir {
-			o.Kind = remote.Directory
+		o := remote.Object{ID: e.ID, Kind: gitobject.File}
+		if dirs[e.ID] = e.IsDir(); e.IsDir() {
+			o.Kind = gitobject.Directory
 		}
-		if o.Content, err = w.local.Object(ctx, e.ID, e.Dir); err != nil || o.Check() != nil {
+		if o.Content, err = w.local.Object(ctx, e.ID, e.IsDir()); err != nil || o.Check() != nil {
 			ask = append(ask, e.ID)
 			continue
 		}
@@ -546,7 +547,7 @@ func (w *fetching) level(ctx context.Context, level []bundle.Entry) (next []bund
 			if err != nil {
 				return nil, err
 			}
-			if n == len(part) || o.ID != part[n] || dirs[o.ID] != (o.Kind == remote.Directory) {
+			if n == len(part) || o.ID != part[n] || dirs[o.ID] != (o.Kind == gitobject.Directory) {
 				return nil, remote.Faultf("sent object %q, which was not requested", o.ID)
 			}
 			if err := o.Check(); err != nil {
@@ -580,7 +581,7 @@ func (w *fetching) wasRedacted(ctx context.Context, id protocol.Tree) bool {
 }
 
 // unkept returns the objects that imported threads have not stored yet.
-func (w *fetching) unkept(ctx context.Context, level []bundle.Entry) (rest []bundle.Entry, err error) {
+func (w *fetching) unkept(ctx context.Context, level []gitobject.Entry) (rest []gitobject.Entry, err error) {
 	ids := map[string][]protocol.Tree{}
 	for _, e := range level {
 		ids[e.ID.Function()] = append(ids[e.ID.Function()], e.ID)
@@ -594,7 +595,7 @@ func (w *fetching) unkept(ctx context.Context, level []bundle.Entry) (rest []bun
 			lacking[id] = true
 		}
 	}
-	return slices.DeleteFunc(level, func(e bundle.Entry) bool { return !lacking[e.ID] }), nil
+	return slices.DeleteFunc(level, func(e gitobject.Entry) bool { return !lacking[e.ID] }), nil
 }
 
 // redactions determines which contents were redacted, here or according to the remote.

@@ -21,12 +21,13 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
 	"github.com/united-workforce/uwf/remote/remotetest/memremote"
+	"github.com/united-workforce/uwf/util/gitobject"
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
 // object returns a git object, valid or not.
 func object(kind byte, content string) remote.Object {
-	return remote.Object{ID: remote.ObjectID(kind, []byte(content), "sha1"), Kind: kind, Content: []byte(content)}
+	return remote.Object{ID: gitobject.ID(kind, []byte(content), "sha1"), Kind: kind, Content: []byte(content)}
 }
 
 // tree returns a tree object with alternating entries "<mode> <name>" and objects, in that order.
@@ -39,7 +40,7 @@ func tree(t *testing.T, entries ...any) remote.Object {
 		require.NoError(t, err)
 		fmt.Fprintf(&b, "%s\x00%s", entries[i], sum)
 	}
-	return object(remote.Directory, b.String())
+	return object(gitobject.Directory, b.String())
 }
 
 // withFiles returns a remote with a thread whose last step refers to files, and with the objects.
@@ -62,9 +63,9 @@ func withFiles(t *testing.T, root remote.Object, objects ...remote.Object) (*mem
 // Files are pulled with their thread: all objects are stored, and git accepts them.
 func TestFilesCome(t *testing.T) {
 	t.Parallel()
-	blob := object(remote.File, "hello\n")
+	blob := object(gitobject.File, "hello\n")
 	sub := tree(t, "100644 b", blob)
-	r, ann, id := withFiles(t, tree(t, "100644 a", blob, "40000 d", sub, "160000 module", object(remote.File, "elsewhere")), blob, sub)
+	r, ann, id := withFiles(t, tree(t, "100644 a", blob, "40000 d", sub, "160000 module", object(gitobject.File, "elsewhere")), blob, sub)
 	bob := newSide(t, r)
 	done, err := bob.Pull(t.Context(), []string{id}, remotes.PullOptions{})
 	require.NoError(t, err)
@@ -73,8 +74,8 @@ func TestFilesCome(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 
 	// For the next step, only new objects are pulled; existing ones are sent nowhere.
-	next := tree(t, "100644 a", blob, "40000 d", sub, "100644 e", object(remote.File, "new\n"))
-	require.NoError(t, r.PutObjects(t.Context(), []remote.Object{object(remote.File, "new\n"), next}))
+	next := tree(t, "100644 a", blob, "40000 d", sub, "100644 e", object(gitobject.File, "new\n"))
+	require.NoError(t, r.PutObjects(t.Context(), []remote.Object{object(gitobject.File, "new\n"), next}))
 	ann.files = &protocol.Files{Tree: next.ID}
 	ann.step(id, 2)
 	_, err = ann.push(id)
@@ -99,8 +100,8 @@ func TestFilesCome(t *testing.T) {
 // Hostile files are refused with a reason, and nothing of their thread is stored.
 func TestHostileFiles(t *testing.T) {
 	t.Parallel()
-	blob := object(remote.File, "x")
-	link := object(remote.File, "../../outside")
+	blob := object(gitobject.File, "x")
+	link := object(gitobject.File, "../../outside")
 	bomb := blob
 	levels := []remote.Object{blob}
 	for level := range 9 {
@@ -132,7 +133,7 @@ func TestHostileFiles(t *testing.T) {
 		"out of order":        {tree(t, "100644 b", blob, "100644 a", blob), []remote.Object{blob}},
 		"twice":               {tree(t, "100644 a", blob, "100644 a", blob), []remote.Object{blob}},
 		"a device":            {tree(t, "20666 a", blob), []remote.Object{blob}},
-		"no tree":             {object(remote.Directory, "100644 a\x00short"), nil},
+		"no tree":             {object(gitobject.Directory, "100644 a\x00short"), nil},
 		"a link out":          {tree(t, "120000 a", link), []remote.Object{link}},
 		"a bomb":              {bomb, levels[:len(levels)-1]},
 		"a hole":              {deep, deeper[:len(deeper)-1]},
@@ -185,11 +186,11 @@ func (l *liar) GetObjects(ctx context.Context, ids []protocol.Tree) iter.Seq2[re
 
 func TestLyingAboutFiles(t *testing.T) {
 	t.Parallel()
-	blob := object(remote.File, "x")
+	blob := object(gitobject.File, "x")
 	root := tree(t, "100644 a", blob)
 	for name, lie := range map[string]func(remote.Object) remote.Object{
 		"another content": func(o remote.Object) remote.Object { o.Content = append(bytes.Clone(o.Content), 'y'); return o },
-		"another object":  func(o remote.Object) remote.Object { return object(remote.File, "z") },
+		"another object":  func(o remote.Object) remote.Object { return object(gitobject.File, "z") },
 		"another kind":    func(o remote.Object) remote.Object { o.Kind = 'x'; return o },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -207,10 +208,10 @@ func TestLyingAboutFiles(t *testing.T) {
 // steps.
 func TestFilesAreCutOff(t *testing.T) {
 	t.Parallel()
-	blob := object(remote.File, "x")
+	blob := object(gitobject.File, "x")
 	r, _, id := withFiles(t, tree(t, "100644 a", blob), blob)
 	cut := &liar{Remote: r, object: func(o remote.Object) (remote.Object, error) {
-		if o.Kind == remote.File {
+		if o.Kind == gitobject.File {
 			return o, context.DeadlineExceeded
 		}
 		return o, nil
@@ -224,7 +225,7 @@ func TestFilesAreCutOff(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 2, done.Objects)
 
-	torn, _, id := withFiles(t, tree(t, "100644 a", object(remote.File, "nowhere")))
+	torn, _, id := withFiles(t, tree(t, "100644 a", object(gitobject.File, "nowhere")))
 	eve := newSide(t, torn)
 	got, err := eve.Pull(t.Context(), []string{id}, remotes.PullOptions{})
 	require.NoError(t, err)

@@ -20,6 +20,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/snapshot"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/gitobject"
 	"github.com/united-workforce/uwf/util/runfiles"
 	"github.com/united-workforce/uwf/util/threadid"
 )
@@ -146,7 +147,7 @@ type FileFault struct {
 // CheckFiles reads the snapshots of all steps, and calls wrong for each that is missing or damaged. n is the
 // number of snapshots.
 func (e Keeper) CheckFiles(ctx context.Context, wrong func(FileFault)) (n int, err error) {
-	f, checks, verified := e.Finder(), map[string]*bundle.Verifier{}, map[protocol.Tree]error{}
+	f, checks, verified := e.Finder(), map[string]*gitobject.Walk{}, map[protocol.Tree]error{}
 	var readers []*snapshot.Objects
 	defer func() {
 		for _, r := range readers {
@@ -170,10 +171,10 @@ func (e Keeper) CheckFiles(ctx context.Context, wrong func(FileFault)) (n int, e
 			if err != nil {
 				return len(verified), err
 			}
-			readers, checks[store] = append(readers, r), bundle.NewVerifier(ctx, r)
+			readers, checks[store] = append(readers, r), bundle.Verify(ctx, r)
 		}
 		if _, known := verified[s.tree]; !known {
-			verified[s.tree] = checks[store].Tree(by)
+			_, verified[s.tree] = checks[store].Trees(by)
 		}
 		if verified[s.tree] != nil {
 			wrong(FileFault{Thread: s.thread, Step: s.step, Tree: s.tree, Store: store, Err: verified[s.tree]})

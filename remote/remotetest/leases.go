@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
+	"github.com/united-workforce/uwf/util/gitobject"
 )
 
 func leases(t *testing.T, w world) {
@@ -143,12 +144,12 @@ func objects(t *testing.T, w world) {
 	info, err := w.Info(ctx)
 	require.NoError(t, err)
 	for _, function := range []string{"sha1", "sha256"} {
-		file := remote.Object{Kind: remote.File, Content: []byte("a file")}
-		file.ID = remote.ObjectID(file.Kind, file.Content, function)
-		large := remote.Object{Kind: remote.File, Content: make([]byte, 20<<20)}
-		large.ID = remote.ObjectID(large.Kind, large.Content, function)
-		empty := remote.Object{Kind: remote.Directory}
-		empty.ID = remote.ObjectID(empty.Kind, nil, function)
+		file := remote.Object{Kind: gitobject.File, Content: []byte("a file")}
+		file.ID = gitobject.ID(file.Kind, file.Content, function)
+		large := remote.Object{Kind: gitobject.File, Content: make([]byte, 20<<20)}
+		large.ID = gitobject.ID(large.Kind, large.Content, function)
+		empty := remote.Object{Kind: gitobject.Directory}
+		empty.ID = gitobject.ID(empty.Kind, nil, function)
 		all := []remote.Object{file, empty, large}
 		if !info.Objects {
 			require.Error(t, w.PutObjects(ctx, all))
@@ -172,13 +173,13 @@ func objects(t *testing.T, w world) {
 			require.Equal(t, len(o.Content), len(got[i].Content))
 			require.NoError(t, got[i].Check())
 		}
-		absent := remote.ObjectID(remote.File, []byte("absent"), function)
+		absent := gitobject.ID(gitobject.File, []byte("absent"), function)
 		require.ErrorIs(t, failure(other.GetObjects(ctx, []protocol.Tree{absent})), cas.ErrNotFound)
 		wrong := file
 		wrong.Content = []byte("another")
 		require.Error(t, w.PutObjects(ctx, []remote.Object{wrong}))
 		wrong = file
-		wrong.Kind = remote.Directory
+		wrong.Kind = gitobject.Directory
 		require.Error(t, w.PutObjects(ctx, []remote.Object{wrong}))
 	}
 }

@@ -9,11 +9,11 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/bundle"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
+	"github.com/united-workforce/uwf/util/gitobject"
 )
 
 // Source has the nodes and the objects of threads.
@@ -123,19 +123,19 @@ type filesIn struct {
 }
 
 // entries returns the entries of a directory, or none if it is missing.
-func (f filesIn) entries(ctx context.Context, dir protocol.Tree) []bundle.Entry {
+func (f filesIn) entries(ctx context.Context, dir protocol.Tree) []gitobject.Entry {
 	o, err := f.source.Object(ctx, dir)
 	if err != nil {
 		return nil
 	}
-	entries, _ := bundle.Entries(dir, o.Content)
+	entries, _ := gitobject.Entries(dir, o.Content)
 	return entries
 }
 
 // add collects a file, or all files in a directory.
-func (f filesIn) add(ctx context.Context, e bundle.Entry) {
+func (f filesIn) add(ctx context.Context, e gitobject.Entry) {
 	switch {
-	case !e.Dir:
+	case !e.IsDir():
 		f.found[e.ID] = true
 	case !f.seen[e.ID]:
 		f.seen[e.ID] = true
@@ -156,7 +156,7 @@ func (f filesIn) split(ctx context.Context, dir protocol.Tree, at, name string, 
 		case here == name:
 			f.add(ctx, e)
 			found = true
-		case e.Dir && (isAbove(name) || slices.ContainsFunc(f.before, isAbove)):
+		case e.IsDir() && (isAbove(name) || slices.ContainsFunc(f.before, isAbove)):
 			found = f.split(ctx, e.ID, here, name, others) || found
 		case !slices.ContainsFunc(f.before, isOf):
 			others.add(ctx, e)

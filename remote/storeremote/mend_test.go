@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/remote"
 	"github.com/united-workforce/uwf/remote/remotetest"
 	"github.com/united-workforce/uwf/remote/storeremote"
+	"github.com/united-workforce/uwf/util/gitobject"
 )
 
 // A damaged node counts as missing, and any client can store it again, even several at once. The same holds
@@ -57,7 +58,7 @@ func TestRepaired(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, damaged, kept)
 
-	o := remote.Object{ID: remote.ObjectID(remote.File, []byte("x"), "sha1"), Kind: remote.File, Content: []byte("x")}
+	o := remote.Object{ID: gitobject.ID(gitobject.File, []byte("x"), "sha1"), Kind: gitobject.File, Content: []byte("x")}
 	require.NoError(t, open().PutObjects(ctx, []remote.Object{o}))
 	require.NoError(t, filepath.WalkDir(filepath.Join(dir, "objects"), func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {

@@ -18,12 +18,12 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/bundle"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
 	"github.com/united-workforce/uwf/remote/snapshots"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/gitobject"
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
@@ -296,14 +296,14 @@ func (r *Remote) readObject(id protocol.Tree) (o remote.Object, err error) {
 	if err != nil {
 		return o, damaged(err)
 	}
-	text, err := io.ReadAll(io.LimitReader(z, remote.MaxObject+64))
+	text, err := io.ReadAll(io.LimitReader(z, gitobject.MaxSize+64))
 	if err != nil {
 		return o, damaged(err)
 	}
 	head, content, _ := bytes.Cut(text, []byte{0})
-	o = remote.Object{ID: id, Kind: remote.File, Content: content}
+	o = remote.Object{ID: id, Kind: gitobject.File, Content: content}
 	if bytes.HasPrefix(head, []byte("tree ")) {
-		o.Kind = remote.Directory
+		o.Kind = gitobject.Directory
 	}
 	if err := o.Check(); err != nil {
 		return o, damaged(err)
@@ -326,13 +326,9 @@ func (r *Remote) PutObjects(ctx context.Context, objects []remote.Object) error 
 		if gone[o.ID] {
 			continue
 		}
-		word := "blob"
-		if o.Kind == remote.Directory {
-			word = "tree"
-		}
 		var b bytes.Buffer
 		z := zlib.NewWriter(&b)
-		_, err := fmt.Fprintf(z, "%s %d\x00", word, len(o.Content))
+		_, err := fmt.Fprintf(z, "%s %d\x00", gitobject.Word(o.Kind), len(o.Content))
 		if err == nil {
 			_, err = z.Write(o.Content)
 		}
@@ -368,10 +364,10 @@ func (r *Remote) PutObjects(ctx context.Context, objects []remote.Object) error 
 func depths(objects []remote.Object) map[protocol.Tree]int {
 	depth := map[protocol.Tree]int{}
 	for _, o := range objects {
-		if depth[o.ID] = 0; o.Kind != remote.Directory {
+		if depth[o.ID] = 0; o.Kind != gitobject.Directory {
 			continue
 		}
-		entries, _ := bundle.Entries(o.ID, o.Content) // an unreadable directory refers to nothing
+		entries, _ := gitobject.Entries(o.ID, o.Content) // an unreadable directory refers to nothing
 		for _, e := range entries {
 			if below, here := depth[e.ID]; here {
 				depth[o.ID] = max(depth[o.ID], below+1)

@@ -3,7 +3,6 @@ package wire
 import (
 	"bufio"
 	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
+	"github.com/united-workforce/uwf/util/gitobject"
 	"github.com/united-workforce/uwf/util/plaintext"
 )
 
@@ -23,11 +23,11 @@ const Magic = "uwf remote\n"
 
 // Kinds of messages.
 const (
-	request   byte = 'q' // JSON: a request
-	node      byte = 'n' // a hash of 13 characters, and the node's file
-	tombstone byte = 't' // a hash of 13 characters, and the tombstone's file
-	file      byte = 'f' // a byte with the size of the hash, the hash in git's form, and the content
-	directory byte = 'd' // the same for a directory
+	request   byte = 'q'            // JSON: a request
+	node      byte = 'n'            // a hash of 13 characters, and the node's file
+	tombstone byte = 't'            // a hash of 13 characters, and the tombstone's file
+	file           = gitobject.File // a byte with the size of the hash, the hash in git's form, and the content
+	directory      = gitobject.Directory
 	value     byte = 'v' // JSON: a list entry
 	alive     byte = 'k' // empty: a heartbeat
 	end       byte = '.' // JSON: the end of a request or of a response
@@ -53,7 +53,7 @@ func maxMessage(kind byte) int {
 	case tombstone:
 		return hashSize + cas.MaxTombstone
 	case file, directory:
-		return 1 + 32 + remote.MaxObject
+		return 1 + 32 + gitobject.MaxSize
 	case alive:
 		return 0
 	}
@@ -340,35 +340,20 @@ func readRecord(kind byte, message []byte) (remote.Record, error) {
 }
 
 func writeObject(out *bufio.Writer, o remote.Object) error {
-	_, digits, _ := cutTree(o.ID)
-	sum, err := hex.DecodeString(digits)
-	if err != nil || !o.ID.Valid() {
-		return remote.Faultf("%q is not an object", o.ID)
+	name, err := gitobject.AppendID(nil, o.ID)
+	if err != nil {
+		return remote.Faultf("%v", err)
 	}
-	return write(out, o.Kind, []byte{byte(len(sum))}, sum, o.Content)
+	return write(out, o.Kind, name, o.Content)
 }
 
 // readObject is like [readRecord] for a git object.
 func readObject(kind byte, message []byte) (remote.Object, error) {
-	function := ""
-	if len(message) > 0 {
-		function = map[byte]string{20: "sha1", 32: "sha256"}[message[0]]
-	}
-	if function == "" || len(message) < 1+int(message[0]) {
+	id, content, ok := gitobject.CutID(message)
+	if !ok {
 		return remote.Object{}, remote.Faultf("an object without a name")
 	}
-	size := 1 + int(message[0])
-	return remote.Object{
-		ID: protocol.Tree(function + ":" + hex.EncodeToString(message[1:size])), Kind: kind, Content: message[size:],
-	}, nil
-}
-
-func cutTree(id protocol.Tree) (function, digits string, ok bool) {
-	function = id.Function()
-	if len(id) <= len(function) {
-		return function, "", false
-	}
-	return function, string(id[len(function)+1:]), true
+	return remote.Object{ID: id, Kind: kind, Content: content}, nil
 }
 
 // failure is an error in transfer format.

@@ -20,6 +20,7 @@ import (
 	"github.com/united-workforce/uwf/remote"
 	"github.com/united-workforce/uwf/remote/remotetest/memremote"
 	"github.com/united-workforce/uwf/remote/wire"
+	"github.com/united-workforce/uwf/util/gitobject"
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
@@ -171,7 +172,7 @@ func TestHostileAnswers(t *testing.T) {
 		return err
 	}
 	objects := func(c *wire.Client) error {
-		for _, err := range c.GetObjects(context.Background(), []protocol.Tree{remote.ObjectID(remote.File, []byte("x"), "sha1")}) {
+		for _, err := range c.GetObjects(context.Background(), []protocol.Tree{gitobject.ID(gitobject.File, []byte("x"), "sha1")}) {
 			if err != nil {
 				return err
 			}

@@ -11,12 +11,12 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/bundle"
 	"github.com/united-workforce/uwf/cas/gc"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
 	"github.com/united-workforce/uwf/remote/snapshots"
+	"github.com/united-workforce/uwf/util/gitobject"
 )
 
 // chains reads chains with few round trips.
@@ -315,7 +315,7 @@ func (c *collector) below(ctx context.Context, ids []protocol.Tree, add func(pro
 		return err
 	}
 	for _, dir := range dirs {
-		entries, err := bundle.Entries(dir.ID, dir.Content)
+		entries, err := gitobject.Entries(dir.ID, dir.Content)
 		if err != nil {
 			return fmt.Errorf("object %s: %w", dir.ID, err)
 		}

@@ -23,6 +23,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
 	"github.com/united-workforce/uwf/remote/remotetest"
+	"github.com/united-workforce/uwf/util/gitobject"
 )
 
 const idA, idB = "01ARZ3NDEKTSV4RRFFQ69G5FAA", "01ARZ3NDEKTSV4RRFFQ69G5FAB"
@@ -203,12 +204,12 @@ func TestRedact(t *testing.T) {
 
 // file and dir return objects.
 func file(content string) remote.Object {
-	return remote.Object{ID: remote.ObjectID(remote.File, []byte(content), "sha1"), Kind: remote.File, Content: []byte(content)}
+	return remote.Object{ID: gitobject.ID(gitobject.File, []byte(content), "sha1"), Kind: gitobject.File, Content: []byte(content)}
 }
 
 func dir(name string, of remote.Object) remote.Object {
 	mode := "100644"
-	if of.Kind == remote.Directory {
+	if of.Kind == gitobject.Directory {
 		mode = "40000"
 	}
 	sum := make([]byte, 20)
@@ -217,7 +218,7 @@ func dir(name string, of remote.Object) remote.Object {
 		panic(err)
 	}
 	content := append([]byte(mode+" "+name+"\x00"), sum...)
-	return remote.Object{ID: remote.ObjectID(remote.Directory, content, "sha1"), Kind: remote.Directory, Content: content}
+	return remote.Object{ID: gitobject.ID(gitobject.Directory, content, "sha1"), Kind: gitobject.Directory, Content: content}
 }
 
 func TestFiles(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/remote"
 	"github.com/united-workforce/uwf/remote/remotetest"
 	"github.com/united-workforce/uwf/remote/wire"
+	"github.com/united-workforce/uwf/util/gitobject"
 )
 
 // blocks returns the code blocks in docs/scale-out.md that have a language, by language.
@@ -147,7 +148,7 @@ func use(t *testing.T, r remote.Remote) {
 	require.NoError(t, r.Release(ctx, thread, lease.Fence))
 	require.NoError(t, r.Swap(ctx, remote.Swap{Thread: thread, Was: next, Head: next, Ended: &remote.Ended{Workflow: chain.Workflow, Status: "completed", CompletedAt: 1}}))
 	require.NoError(t, r.Register(ctx, "fix", "", chain.Workflow))
-	file := remote.Object{ID: remote.ObjectID(remote.File, []byte("x"), "sha1"), Kind: remote.File, Content: []byte("x")}
+	file := remote.Object{ID: gitobject.ID(gitobject.File, []byte("x"), "sha1"), Kind: gitobject.File, Content: []byte("x")}
 	require.NoError(t, r.PutObjects(ctx, []remote.Object{file}))
 	for s, err := range r.Threads(ctx, remote.Filter{}) {
 		require.NoError(t, err)
