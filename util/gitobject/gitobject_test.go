@@ -14,9 +14,9 @@ import (
 func TestID(t *testing.T) {
 	t.Parallel()
 	for want, id := range map[protocol.Tree]protocol.Tree{
-		"sha1:e69de29bb2d1d6434b8b29ae775ad8c2e48c5391": gitobject.ID(gitobject.File, nil, "sha1"),
-		"sha1:4b825dc642cb6eb9a060e54bf8d69288fbee4904": gitobject.ID(gitobject.Directory, nil, "sha1"),
-		"sha1:8e27be7d6154a1f68ea9160ef0e18691d20560dc": gitobject.ID(gitobject.File, []byte("text\n"), "sha1"),
+		"sha1:e69de29bb2d1d6434b8b29ae775ad8c2e48c5391":                           gitobject.ID(gitobject.File, nil, "sha1"),
+		"sha1:4b825dc642cb6eb9a060e54bf8d69288fbee4904":                           gitobject.ID(gitobject.Directory, nil, "sha1"),
+		"sha1:8e27be7d6154a1f68ea9160ef0e18691d20560dc":                           gitobject.ID(gitobject.File, []byte("text\n"), "sha1"),
 		"sha256:473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813": gitobject.ID(gitobject.File, nil, "sha256"),
 	} {
 		require.Equal(t, want, id)
