@@ -26,6 +26,7 @@ type compaction struct {
 	ends    map[*source]int64 // of the segments when the nodes were listed
 	old     []*source         // to be replaced: packs, and segments, the oldest first
 	covered int               // number of the newest segment in old; -1 for none
+	lastPut int64             // into old, in ms
 	kept    map[key]bool
 	parts   map[cas.Hash]int // of a pack, by type
 	dropped []place          // not kept when the pack was written
@@ -73,7 +74,11 @@ func (c *compaction) begin(ctx context.Context, before time.Time, dry bool) erro
 	c.view = v
 	for _, g := range slices.Backward(v.sources) {
 		if g.name.isPack() {
-			c.old = append(c.old, g)
+			at, _, err := g.sealed()
+			if err != nil {
+				return err
+			}
+			c.old, c.lastPut = append(c.old, g), max(c.lastPut, at)
 			continue
 		}
 		at, err := s.putAt(g)
@@ -83,9 +88,33 @@ func (c *compaction) begin(ctx context.Context, before time.Time, dry bool) erro
 		if _, sealed, err := g.state(); err != nil || !at.Before(before) || !sealed && g == v.newest() && !dry {
 			return err
 		}
-		c.old, c.covered = append(c.old, g), g.name.number
+		if at.UnixMilli() < c.lastPut { // the clock had been set back, so this might be a moment ago
+			if dry {
+				return nil
+			}
+			return s.renew(g)
+		}
+		c.old, c.covered, c.lastPut = append(c.old, g), g.name.number, at.UnixMilli()
 	}
 	return nil
+}
+
+// renew makes everything in a sealed segment count as put now.
+func (s *Store) renew(g *source) error {
+	all, err := g.entries(0, 255)
+	if err == nil {
+		err = s.fs.Touch(g.dataPath())
+	}
+	if err != nil {
+		return err
+	}
+	info, err := os.Lstat(g.dataPath())
+	if err != nil {
+		return err
+	}
+	defer g.close()
+	index := encodeIndex(all, info.ModTime().UnixMilli(), info.Size())
+	return durable.Replace(s.fs, g.path+indexExt, index, s.filePerm())
 }
 
 // sealOld seals the newest segment if its last put is old enough.
@@ -118,7 +147,7 @@ func (s *Store) CompactionDue(now time.Time) bool {
 		return false
 	}
 	lock := filepath.Join(s.dir, compactLock)
-	if info, err := os.Stat(lock); err != nil || now.Sub(info.ModTime()) < restfully {
+	if info, err := os.Stat(lock); err != nil || now.Sub(info.ModTime()).Abs() < restfully {
 		return false // a sandboxed program sees no lock
 	}
 	if held, err := durable.Locked(lock); held || err != nil {
@@ -267,7 +296,7 @@ func (c *compaction) Write(ctx context.Context, keep func(cas.Hash) bool) error 
 			return errors.Join(err, c.abort())
 		}
 	}
-	index, err := w.finish()
+	index, err := w.finish(c.lastPut)
 	if err != nil {
 		return errors.Join(err, c.abort())
 	}

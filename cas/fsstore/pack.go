@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"sort"
@@ -141,37 +140,82 @@ func appendSeekTable(b []byte, frames []frame) []byte {
 	return binary.LittleEndian.AppendUint32(append(b, 0), seekableMagic)
 }
 
-// findFrames finds the frames of a pack whose seek table is damaged, by what they begin with. One that can't be
-// decoded is omitted.
+// findFrames finds the frames of a pack whose seek table is damaged. Each begins where the one before it ends, or, behind
+// damage, with the next magic number. One that can't be decoded is omitted.
 func findFrames(f *os.File, decoder func() (*zstd.Decoder, error)) (frames []frame, err error) {
-	data, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<62))
-	if err != nil {
-		return nil, err
-	}
 	d, err := decoder()
 	if err != nil {
 		return nil, err
 	}
+	var at, start int64
+	for {
+		size, err := encodedSize(f, at)
+		if err != nil {
+			return nil, err
+		}
+		raw := make([]byte, size)
+		n, err := readFull(f, raw, at)
+		if err != nil {
+			return nil, err
+		}
+		if content, err := d.DecodeAll(raw[:n], nil); err == nil && size > 0 {
+			frames = append(frames, frame{start, len(content), at, size})
+			at, start = at+int64(size), start+int64(len(content))
+			continue
+		}
+		if at, err = nextFrame(f, at+1); at < 0 || err != nil {
+			return frames, err
+		}
+	}
+}
+
+// encodedSize returns the size of a frame according to its header and the headers of its blocks; 0 if there is none.
+func encodedSize(f *os.File, at int64) (int, error) {
+	const (
+		blockHead = 3
+		most      = maxFrame + maxFrame/128 // a block that can't be compressed has at most 128 KiB
+	)
+	head := make([]byte, zstd.HeaderMaxSize)
+	n, err := readFull(f, head, at)
+	var h zstd.Header
+	if h.Decode(head[:n]) != nil || h.Skippable || err != nil {
+		return 0, err
+	}
+	for size := h.HeaderSize; size < most; {
+		n, err := readFull(f, head[:blockHead], at+int64(size))
+		if n < blockHead || err != nil {
+			return 0, err
+		}
+		block := int(head[0]) | int(head[1])<<8 | int(head[2])<<16
+		last, repeated, length := block&1 == 1, block>>1&3 == 1, block>>3
+		if repeated {
+			length = 1
+		}
+		size += blockHead + length
+		if last && h.HasCheckSum {
+			size += 4
+		}
+		if last {
+			return size, nil
+		}
+	}
+	return 0, nil
+}
+
+// nextFrame returns the place of the next magic number of a frame; -1 if there is none.
+func nextFrame(f *os.File, at int64) (int64, error) {
 	magic := binary.LittleEndian.AppendUint32(nil, frameMagic)
-	begins := func(at int) int {
-		if next := bytes.Index(data[min(at, len(data)):], magic); next >= 0 {
-			return at + next
+	part := make([]byte, 1<<20)
+	for {
+		n, err := readFull(f, part, at)
+		if i := bytes.Index(part[:n], magic); i >= 0 || err != nil {
+			return at + int64(i), err
 		}
-		return len(data)
+		if n < len(part) {
+			return -1, nil
+		}
+		at += int64(n - len(magic) + 1)
 	}
-	var start int64
-	for at, next := begins(0), 0; at < len(data); at = next {
-		next = begins(at + len(magic))
-		end := next
-		if last := bytes.LastIndex(data[at:end], binary.LittleEndian.AppendUint32(nil, skippableMagic)); last >= 0 && next == len(data) {
-			end = at + last
-		}
-		if content, err := d.DecodeAll(data[at:end], nil); err == nil {
-			frames = append(frames, frame{start, len(content), int64(at), end - at})
-			start += int64(len(content))
-		}
-	}
-	return frames, nil
 }
 
 // frameOf returns the number of the frame that contains an offset of the stream.
@@ -289,7 +333,7 @@ func (w *packWriter) flush(part int) error {
 }
 
 // finish writes the seek table and returns the index.
-func (w *packWriter) finish() (index []byte, err error) {
+func (w *packWriter) finish(lastPut int64) (index []byte, err error) {
 	for part := range w.parts {
 		if err := w.flush(part); err != nil {
 			return nil, err
@@ -298,5 +342,5 @@ func (w *packWriter) finish() (index []byte, err error) {
 	if err := w.write(appendSeekTable(nil, w.frames)); err != nil {
 		return nil, err
 	}
-	return encodeIndex(w.entries, 0, w.start), w.encoder.Close()
+	return encodeIndex(w.entries, lastPut, w.start), w.encoder.Close()
 }

@@ -236,7 +236,7 @@ func (s *Store) rewrite(ctx context.Context, g *source, entries []entry) error {
 			return errors.Join(err, out.abort())
 		}
 	}
-	if _, err := w.finish(); err != nil || !changed {
+	if _, err := w.finish(0); err != nil || !changed {
 		return errors.Join(err, out.abort())
 	}
 	defer g.close()

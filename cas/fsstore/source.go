@@ -406,7 +406,7 @@ func (g *source) close() {
 	defer g.mu.Unlock()
 	g.files.forget(g.dataPath())
 	g.files.forget(g.path + indexExt)
-	g.pack = nil
+	g.pack, g.loaded = nil, false
 }
 
 // lastPut returns the time of the last put into a segment that isn't sealed.

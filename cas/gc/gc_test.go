@@ -143,7 +143,10 @@ func (w *world) prepare(ctx context.Context, run string, head cas.Hash, began ti
 }
 
 func (w *world) collect(o gc.Options) gc.Report {
-	o.Homes, o.Now = []string{w.home}, time.Now
+	o.Homes = []string{w.home}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	r, err := gc.Run(context.Background(), w.store, o)
 	require.NoError(w.t, err)
 	return r
@@ -170,6 +173,31 @@ func (w *world) whole() {
 func (w *world) age(by time.Duration) { age(w.t, w.store, by) }
 
 const firstThread = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+
+// Nothing young is removed while the clock is set back by a year, nor when it is right again.
+func TestClockSetBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start(firstThread)
+	w.text("garbage")
+	w.age(3 * time.Hour)
+	require.Equal(t, 1, w.collect(gc.Options{Grace: time.Hour}).Freed)
+
+	before := w.text("before")
+	back := func() time.Time { return time.Now().AddDate(-1, 0, 0) }
+	require.Zero(t, w.collect(gc.Options{Grace: time.Hour, Now: back}).Freed)
+	require.True(t, w.has(before))
+
+	w.age(2 * time.Hour)
+	then := w.text("while it was set back")
+	w.age(365 * 24 * time.Hour)
+	for range 2 {
+		w.collect(gc.Options{Grace: time.Hour})
+		require.True(t, w.has(then))
+	}
+	w.collect(gc.Options{})
+	require.False(t, w.has(then), "it isn't kept for ever")
+}
 
 // Only garbage is removed: not what threads need, nor young nodes, references of a run, or the schemas that a
 // store starts with.
