@@ -53,9 +53,7 @@ func TestDamage(t *testing.T) {
 			_, err = s.Get(ctx, other.Hash)
 			require.NoError(t, err, "other nodes are unaffected")
 
-			_, err = s.Quarantine(ctx, n.Hash)
-			require.NoError(t, err)
-			require.NoError(t, s.Put(ctx, n, other))
+			require.NoError(t, s.Repair(ctx, n, other))
 			got, err := s.Get(ctx, n.Hash)
 			require.NoError(t, err)
 			require.Equal(t, n, got)
