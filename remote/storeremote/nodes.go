@@ -96,28 +96,22 @@ func (r *Remote) Put(ctx context.Context, records []remote.Record) (different []
 	// otherwise a process could find no node and later overwrite a new one. Repairing a damaged node requires
 	// it as well, so that another process doesn't remove what was put.
 	if len(batch.tombstones) == 0 {
-		different, err = r.putUnder(ctx, durable.LockShared, r.store.Commit, batch)
+		different, err = r.putUnder(ctx, durable.LockShared, batch, false)
 	}
 	if damage := (*cas.CorruptError)(nil); len(batch.tombstones) > 0 || errors.As(err, &damage) {
-		return r.putUnder(ctx, durable.LockExclusive, r.store.Repair, batch)
+		return r.putUnder(ctx, durable.LockExclusive, batch, true)
 	}
 	return different, err
 }
 
-// putUnder puts a batch under a lock.
-func (r *Remote) putUnder(ctx context.Context, lock locking, commit func(context.Context, ...cas.Node) error,
-	b batch) (different []cas.Hash, err error) {
+// putUnder puts a batch under a lock. repair means that it replaces damaged nodes.
+func (r *Remote) putUnder(ctx context.Context, lock locking, b batch, repair bool) (different []cas.Hash, err error) {
 	held, err := r.lock(ctx, "remote-put", lock)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, held.Unlock()) }()
-	release, err := r.store.LockShared(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, release()) }()
-	return r.put(ctx, commit, b)
+	return r.put(ctx, b, repair)
 }
 
 // batch holds the decoded records of a Put.
@@ -172,12 +166,14 @@ func (w with) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
 	return w.Reader.Get(ctx, h)
 }
 
-func (r *Remote) put(ctx context.Context, commit func(context.Context, ...cas.Node) error,
-	b batch) (different []cas.Hash, err error) {
+func (r *Remote) put(ctx context.Context, b batch, repair bool) (different []cas.Hash, err error) {
 	whole := make([]cas.Node, 0, len(b.nodes))
 	for _, n := range b.nodes {
 		there, err := r.find(ctx, n.Hash)
-		if err != nil && there != damaged {
+		if there == damaged && repair {
+			_, err = r.store.Quarantine(ctx, n.Hash)
+		}
+		if err != nil {
 			return nil, err
 		}
 		if there == redacted {
@@ -186,7 +182,7 @@ func (r *Remote) put(ctx context.Context, commit func(context.Context, ...cas.No
 		}
 		whole = append(whole, n)
 	}
-	if err := commit(ctx, whole...); err != nil {
+	if err := r.store.Commit(ctx, whole...); err != nil {
 		return nil, err
 	}
 	missing := b.tombstones[:0]
