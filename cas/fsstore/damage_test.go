@@ -53,7 +53,9 @@ func TestDamage(t *testing.T) {
 			_, err = s.Get(ctx, other.Hash)
 			require.NoError(t, err, "other nodes are unaffected")
 
-			require.NoError(t, s.Repair(ctx, n, other))
+			_, err = s.Quarantine(ctx, n.Hash)
+			require.NoError(t, err)
+			require.NoError(t, s.Put(ctx, n, other))
 			got, err := s.Get(ctx, n.Hash)
 			require.NoError(t, err)
 			require.Equal(t, n, got)

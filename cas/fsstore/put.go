@@ -178,39 +178,6 @@ func (s *Store) Compare(ctx context.Context, n cas.Node) (there bool, err error)
 	return there, err
 }
 
-// Repair puts nodes like Commit, in place of damaged ones, whose remains it copies to the quarantine.
-func (s *Store) Repair(ctx context.Context, nodes ...cas.Node) (err error) {
-	p, err := s.planNodes(ctx, nodes)
-	if err != nil || len(p.nodes) == 0 {
-		return err
-	}
-	release, err := s.LockShared(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, release()) }()
-	for _, n := range p.nodes {
-		there := true
-		err := s.try(ctx, func(v *view) error {
-			_, _, err := s.exists(v, n)
-			if there = !errors.As(err, new(*cas.CorruptError)); !there {
-				return nil
-			}
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		if there {
-			continue
-		}
-		if _, err := s.setAside(ctx, n.Hash, content); err != nil {
-			return err
-		}
-	}
-	return s.add(ctx, true, p.missing)
-}
-
 // add appends the records that plan returns, and makes everything appended before durable if flush is set. It
 // calls plan again under the lock, with the view to append to. If there is nothing to append, it needs no write
 // access.

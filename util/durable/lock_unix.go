@@ -4,6 +4,7 @@ package durable
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 
@@ -62,9 +63,17 @@ func flock(f *os.File, how int) error {
 		case errors.Is(err, unix.EWOULDBLOCK):
 			return ErrLocked
 		default:
-			return os.NewSyscallError("flock", err)
+			return lockError(err)
 		}
 	}
+}
+
+// lockError explains the errors of file systems without locks, such as some network file systems.
+func lockError(err error) error {
+	if errors.Is(err, unix.ENOLCK) || errors.Is(err, errors.ErrUnsupported) {
+		return fmt.Errorf("the file system does not support locks; use a home on another one: %w", err)
+	}
+	return os.NewSyscallError("flock", err)
 }
 
 // release unlocks immediately. If it only closed the file, a process being started by another goroutine would
