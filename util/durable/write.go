@@ -19,12 +19,8 @@ func WriteFile(fsys FS, path string, data []byte, perm fs.FileMode) error {
 	if err != nil {
 		return err
 	}
-	temp, err := fsys.WriteTemp(path, data, perm, FullFlush)
-	if err != nil {
+	if err := replace(fsys, path, data, perm, FullFlush); err != nil {
 		return err
-	}
-	if err := fsys.Rename(temp, path); err != nil {
-		return errors.Join(err, fsys.Remove(temp))
 	}
 	return fsys.SyncDir(filepath.Dir(path))
 }
@@ -32,7 +28,11 @@ func WriteFile(fsys FS, path string, data []byte, perm fs.FileMode) error {
 // Replace is [WriteFile] for data that a power cut can destroy: it flushes nothing, and replaces a link
 // instead of following it.
 func Replace(fsys FS, path string, data []byte, perm fs.FileMode) error {
-	temp, err := fsys.WriteTemp(path, data, perm, NoFlush)
+	return replace(fsys, path, data, perm, NoFlush)
+}
+
+func replace(fsys FS, path string, data []byte, perm fs.FileMode, flush Flush) error {
+	temp, err := fsys.WriteTemp(path, data, perm, flush)
 	if err != nil {
 		return err
 	}
@@ -158,47 +158,20 @@ func WriteAll(fsys FS, files []File) error {
 			return err
 		}
 	}
-	missing, present := split(files)
-	for _, f := range present {
-		if err := fsys.SyncFile(f.Path); err != nil {
+	for _, f := range files {
+		var err error
+		if f.Present {
+			err = fsys.SyncFile(f.Path)
+		} else {
+			err = replace(fsys, f.Path, f.Data, f.Perm, FullFlush)
+		}
+		if err != nil {
 			return err
 		}
-	}
-	if err := writeMissing(fsys, missing); err != nil {
-		return err
 	}
 	for _, dir := range dirs {
 		if err := fsys.SyncDir(dir); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-func split(files []File) (missing, present []File) {
-	for _, f := range files {
-		if f.Present {
-			present = append(present, f)
-		} else {
-			missing = append(missing, f)
-		}
-	}
-	return missing, present
-}
-
-// writeMissing writes all contents before it renames the first file.
-func writeMissing(fsys FS, files []File) error {
-	temps := make([]string, 0, len(files))
-	for _, f := range files {
-		temp, err := fsys.WriteTemp(f.Path, f.Data, f.Perm, FullFlush)
-		if err != nil {
-			return removing(fsys, temps, err)
-		}
-		temps = append(temps, temp)
-	}
-	for i, temp := range temps {
-		if err := fsys.Rename(temp, files[i].Path); err != nil {
-			return removing(fsys, temps[i:], err)
 		}
 	}
 	return nil
@@ -215,13 +188,4 @@ func parents(files []File) []string {
 		}
 	}
 	return dirs
-}
-
-// removing removes temporary files after an error and returns it.
-func removing(fsys FS, temps []string, err error) error {
-	errs := []error{err}
-	for _, temp := range temps {
-		errs = append(errs, fsys.Remove(temp))
-	}
-	return errors.Join(errs...)
 }
