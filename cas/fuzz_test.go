@@ -8,7 +8,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/fuzzing"
+	"github.com/united-workforce/uwf/util/fuzztest"
 )
 
 // Decoding never panics, and accepted data has one encoding.
@@ -19,7 +19,7 @@ func FuzzDecode(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		defer fuzzing.Bounded(t)()
+		defer fuzztest.Bounded(t)()
 		checked := cas.CheckCanonical(data)
 		v, err := cas.Decode(data)
 		if (checked == nil) != (err == nil) {
@@ -56,7 +56,7 @@ func FuzzEncode(f *testing.F) {
 	}
 	f.Add([]byte(`[1e400, 1e-400, -0.0, 9007199254740993, "\ud800"]`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		defer fuzzing.Bounded(t)()
+		defer fuzztest.Bounded(t)()
 		dec := json.NewDecoder(bytes.NewReader(text))
 		dec.UseNumber()
 		var v any
@@ -91,7 +91,7 @@ func FuzzUnmarshalFile(f *testing.F) {
 	f.Add([]byte(cas.MarshalFile(n)))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		defer fuzzing.Bounded(t)()
+		defer fuzztest.Bounded(t)()
 		for _, a := range []cas.Algorithm{cas.XXH3, cas.XXH64} {
 			h := n.Hash
 			if len(data) > 40 {

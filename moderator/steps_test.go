@@ -11,7 +11,7 @@ import (
 
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/fuzzing"
+	"github.com/united-workforce/uwf/util/fuzztest"
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
@@ -224,7 +224,7 @@ func FuzzEarlierAnswers(f *testing.F) {
 		f.Add(template, "text\r\n\n")
 	}
 	f.Fuzz(func(t *testing.T, template, value string) {
-		defer fuzzing.Bounded(t)()
+		defer fuzztest.Bounded(t)()
 		if !utf8.ValidString(template) || strings.Contains(template+value, "\x00") {
 			return
 		}

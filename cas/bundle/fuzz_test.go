@@ -10,7 +10,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/bundle"
 	"github.com/united-workforce/uwf/cas/redact"
-	"github.com/united-workforce/uwf/util/fuzzing"
+	"github.com/united-workforce/uwf/util/fuzztest"
 )
 
 // No file makes the reader panic. For a file accepted as complete, with any digest, writing it again gives
@@ -28,7 +28,7 @@ func FuzzOpen(f *testing.F) {
 	f.Add([]byte("uwf bundle 1\n"))
 	f.Add([]byte("uwf bundle 99999999\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		defer fuzzing.Bounded(t)()
+		defer fuzztest.Bounded(t)()
 		ctx := context.Background()
 		_, _ = verify(data)
 		data = redigest(data)

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/united-workforce/uwf/moderator/jsonata/syntax"
-	"github.com/united-workforce/uwf/util/fuzzing"
+	"github.com/united-workforce/uwf/util/fuzztest"
 )
 
 // Expressions are untrusted: each is either rejected with a position inside it or evaluates within the
@@ -21,7 +21,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, src string) {
-		defer fuzzing.Bounded(t)()
+		defer fuzztest.Bounded(t)()
 		x, err := Parse(src)
 		if err != nil {
 			wellFormed(t, src, err)
@@ -54,7 +54,7 @@ func FuzzEval(f *testing.F) {
 		f.Add(seed, `{"a":{"b":[1]},"b":2}`)
 	}
 	f.Fuzz(func(t *testing.T, src, text string) {
-		defer fuzzing.Bounded(t)()
+		defer fuzztest.Bounded(t)()
 		var input any
 		if json.Unmarshal([]byte(text), &input) != nil {
 			return

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/united-workforce/uwf/util/fuzzing"
+	"github.com/united-workforce/uwf/util/fuzztest"
 )
 
 // Templates are untrusted: each either renders within the bounds or is rejected with a position inside it.
@@ -23,7 +23,7 @@ func FuzzRender(f *testing.F) {
 		"o":  map[string]any{"k": map[string]any{"a": "deep"}},
 	}
 	f.Fuzz(func(t *testing.T, src string) {
-		defer fuzzing.Bounded(t)()
+		defer fuzztest.Bounded(t)()
 		tpl, err := Parse(src)
 		if err != nil {
 			e, ok := err.(*SyntaxError)

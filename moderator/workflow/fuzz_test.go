@@ -8,7 +8,7 @@ import (
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/fuzzing"
+	"github.com/united-workforce/uwf/util/fuzztest"
 )
 
 // Any file is either a workflow that can start or yields problems that each have a position.
@@ -33,7 +33,7 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(p.short))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		defer fuzzing.Bounded(t)()
+		defer fuzztest.Bounded(t)()
 		def, err := workflow.Parse(workflow.Source{Data: data})
 		if err != nil {
 			requirePlaces(t, err)

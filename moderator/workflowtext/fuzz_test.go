@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/moderator/workflow"
-	"github.com/united-workforce/uwf/util/fuzzing"
+	"github.com/united-workforce/uwf/util/fuzztest"
 	"github.com/united-workforce/uwf/util/jsonschema"
 )
 
@@ -23,7 +23,7 @@ func FuzzAnswer(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, answer string) {
-		defer fuzzing.Bounded(t)()
+		defer fuzztest.Bounded(t)()
 		def, err := workflow.Parse(workflow.Source{Data: []byte("name: x\ndescription: d\nroles:\n  a:\n    prompt: p\n    answer: " +
 			answer + "\ngraph: { $START: a, a: [$END] }\n")})
 		if err != nil {

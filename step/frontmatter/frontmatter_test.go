@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/util/fuzzing"
+	"github.com/united-workforce/uwf/util/fuzztest"
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
@@ -131,7 +131,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		defer fuzzing.Bounded(t)()
+		defer fuzztest.Bounded(t)()
 		answer, err := Parse(text)
 		if err == nil && !strings.Contains(text, "\r") && !strings.HasSuffix(strings.TrimRight(text, " \t\n"), answer.Body) {
 			require.Contains(t, text, answer.Body)

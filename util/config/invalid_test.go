@@ -8,7 +8,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
-	"github.com/united-workforce/uwf/util/fuzzing"
+	"github.com/united-workforce/uwf/util/fuzztest"
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
@@ -132,7 +132,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("providers: {x: {apiKey: ${A}}}\nagents: [")
 	f.Add("modelOverrides: {a.b: c}\nlimits: {maxSteps: 1e3}")
 	f.Fuzz(func(t *testing.T, text string) {
-		defer fuzzing.Bounded(t)()
+		defer fuzztest.Bounded(t)()
 		if _, err := Parse([]byte(text), "c", process("A=1")); err != nil {
 			var e *InvalidError
 			require.ErrorAs(t, err, &e)

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/util/exactjson"
-	"github.com/united-workforce/uwf/util/fuzzing"
+	"github.com/united-workforce/uwf/util/fuzztest"
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
@@ -59,7 +59,7 @@ func FuzzCheck(f *testing.F) {
 	f.Add([]byte(`"\ud800\u"`))
 	f.Add([]byte("\xef\xbb\xbf{}"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		defer fuzzing.Bounded(t)()
+		defer fuzztest.Bounded(t)()
 		if exactjson.Check(data) == nil {
 			require.True(t, json.Valid(data))
 		}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/util/fuzzing"
+	"github.com/united-workforce/uwf/util/fuzztest"
 )
 
 func TestAllows(t *testing.T) {
@@ -79,7 +79,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		defer fuzzing.Bounded(t)()
+		defer fuzztest.Bounded(t)()
 		h, err := ParseHost(s)
 		if err != nil {
 			return

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/util/fuzzing"
+	"github.com/united-workforce/uwf/util/fuzztest"
 )
 
 // The meaning of a '#' in an answer: text, a comment, or an ambiguity.
@@ -59,7 +59,7 @@ func FuzzParseAnswer(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		defer fuzzing.Bounded(t)()
+		defer fuzztest.Bounded(t)()
 		got, err := ParseAnswer([]byte(text), Bounds{})
 		if !strings.Contains(text, "#") {
 			want, wrong := Parse([]byte(text), Bounds{})

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/util/fuzzing"
+	"github.com/united-workforce/uwf/util/fuzztest"
 )
 
 // FuzzParse checks the guarantees for any text: no panic, bounded time, errors with a position in the text,
@@ -20,7 +20,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		defer fuzzing.Bounded(t)()
+		defer fuzztest.Bounded(t)()
 		start := time.Now()
 		doc, err := Parse([]byte(text), Bounds{Bytes: 64 << 10})
 		require.Less(t, time.Since(start), time.Minute)
@@ -42,7 +42,7 @@ func FuzzJSON(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		defer fuzzing.Bounded(t)()
+		defer fuzztest.Bounded(t)()
 		var v any
 		if json.Unmarshal([]byte(text), &v) != nil {
 			return

@@ -14,7 +14,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
-	"github.com/united-workforce/uwf/utilagent/internal/nodes"
+	"github.com/united-workforce/uwf/utilagent/internal/nodestest"
 	"github.com/united-workforce/uwf/utilagent/internal/runenv"
 )
 
@@ -102,7 +102,7 @@ func TestSecretsAreHiddenEverywhere(t *testing.T) {
 				return
 			}
 			// The edge's text and the thread's come from the engine.
-			for n, err := range graph.Walk(t.Context(), nodes.Of(t, th), []cas.Hash{got.Step.Output, got.Step.Detail, *got.Step.Prompt}, graph.WalkOptions{}) {
+			for n, err := range graph.Walk(t.Context(), nodestest.Of(t, th), []cas.Hash{got.Step.Output, got.Step.Detail, *got.Step.Prompt}, graph.WalkOptions{}) {
 				require.NoError(t, err)
 				require.NotContains(t, string(n.Payload), secret)
 			}
@@ -131,7 +131,7 @@ func TestWriting(t *testing.T) {
 		if json.Unmarshal([]byte(line), &l) != nil || l.UWF != "writing" {
 			continue
 		}
-		turn, err := cas.Read[protocol.Turn](t.Context(), nodes.Of(t, th), l.Hash)
+		turn, err := cas.Read[protocol.Turn](t.Context(), nodestest.Of(t, th), l.Hash)
 		require.NoError(t, err)
 		require.Zero(t, turn.Index)
 		seen = append(seen, turn.Content)

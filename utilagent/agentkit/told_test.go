@@ -13,7 +13,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
-	"github.com/united-workforce/uwf/utilagent/internal/nodes"
+	"github.com/united-workforce/uwf/utilagent/internal/nodestest"
 	"github.com/united-workforce/uwf/utilagent/internal/runenv"
 )
 
@@ -43,7 +43,7 @@ func TestFailedStepReportsError(t *testing.T) {
 	require.Equal(t, "failed", got.Detail.Outcome)
 	var texts []string
 	for _, h := range got.Detail.Requests {
-		text, err := cas.Read[protocol.Text](t.Context(), nodes.Of(t, th), h)
+		text, err := cas.Read[protocol.Text](t.Context(), nodestest.Of(t, th), h)
 		require.NoError(t, err)
 		texts = append(texts, string(text))
 	}
@@ -61,7 +61,7 @@ func TestAStepThatFailsAtOnceLeavesItsPrompt(t *testing.T) {
 	}}).Failed("it broke")
 	require.Empty(t, got.Turns)
 	require.Len(t, got.Detail.Requests, 1)
-	text, err := cas.Read[protocol.Text](t.Context(), nodes.Of(t, th), got.Detail.Requests[0])
+	text, err := cas.Read[protocol.Text](t.Context(), nodestest.Of(t, th), got.Detail.Requests[0])
 	require.NoError(t, err)
 	require.Contains(t, string(text), "Do it.")
 }

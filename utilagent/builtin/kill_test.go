@@ -22,7 +22,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
 	"github.com/united-workforce/uwf/utilagent/confine/bind"
-	"github.com/united-workforce/uwf/utilagent/internal/nodes"
+	"github.com/united-workforce/uwf/utilagent/internal/nodestest"
 	"github.com/united-workforce/uwf/utilagent/tools"
 )
 
@@ -137,11 +137,11 @@ func hang(w http.ResponseWriter, r *http.Request, asked *endpoint, written func(
 func waitForWriting(t *testing.T, th *agentkittest.Thread) {
 	deadline := time.Now().Add(time.Minute)
 	for time.Now().Before(deadline) {
-		for h, err := range nodes.Of(t, th).All(t.Context(), "") {
+		for h, err := range nodestest.Of(t, th).All(t.Context(), "") {
 			if err != nil {
 				break
 			}
-			turn, err := cas.Read[protocol.Turn](t.Context(), nodes.Of(t, th), h)
+			turn, err := cas.Read[protocol.Turn](t.Context(), nodestest.Of(t, th), h)
 			if err == nil && strings.HasPrefix(turn.Content, "Half of the answer") {
 				return
 			}
@@ -157,7 +157,7 @@ func half(t *testing.T, th *agentkittest.Thread, got *agentkittest.Outcome) stri
 	for line := range strings.Lines(got.Stdout) {
 		var l protocol.TurnLine
 		if json.Unmarshal([]byte(line), &l) == nil && l.UWF == "writing" {
-			turn, err := cas.Read[protocol.Turn](t.Context(), nodes.Of(t, th), l.Hash)
+			turn, err := cas.Read[protocol.Turn](t.Context(), nodestest.Of(t, th), l.Hash)
 			require.NoError(t, err)
 			found = turn.Content
 		}
@@ -167,7 +167,7 @@ func half(t *testing.T, th *agentkittest.Thread, got *agentkittest.Outcome) stri
 
 func text(t *testing.T, th *agentkittest.Thread, h protocol.Hash) string {
 	t.Helper()
-	s, err := cas.Read[protocol.Text](t.Context(), nodes.Of(t, th), h)
+	s, err := cas.Read[protocol.Text](t.Context(), nodestest.Of(t, th), h)
 	require.NoError(t, err)
 	return string(s)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 	"github.com/united-workforce/uwf/utilagent/errorkind"
-	"github.com/united-workforce/uwf/utilagent/internal/nodes"
+	"github.com/united-workforce/uwf/utilagent/internal/nodestest"
 )
 
 // toy describes a program whose lines are a letter and an argument: S session, M mark, T text, F the answer
@@ -185,7 +185,7 @@ func (b *table) written(got *agentkittest.Outcome) []string {
 	for line := range strings.Lines(got.Stdout) {
 		var l protocol.TurnLine
 		if json.Unmarshal([]byte(line), &l) == nil && l == protocol.NewWritingLine(l.Hash) {
-			turn, err := cas.Read[protocol.Turn](b.t.Context(), nodes.Of(b.t, b.Thread), l.Hash)
+			turn, err := cas.Read[protocol.Turn](b.t.Context(), nodestest.Of(b.t, b.Thread), l.Hash)
 			require.NoError(b.t, err)
 			texts = append(texts, turn.Content)
 		}

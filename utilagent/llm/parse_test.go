@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/util/config"
-	"github.com/united-workforce/uwf/util/fuzzing"
+	"github.com/united-workforce/uwf/util/fuzztest"
 )
 
 func TestParseArgs(t *testing.T) {
@@ -58,7 +58,7 @@ func FuzzParseArgs(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
-		defer fuzzing.Bounded(t)()
+		defer fuzztest.Bounded(t)()
 		args, err := ParseArgs(raw)
 		var sent map[string]any
 		require.NoError(t, json.Unmarshal([]byte(wireArgs(raw)), &sent))
@@ -83,7 +83,7 @@ func FuzzStream(f *testing.F) {
 	c := New(config.Endpoint{Model: "m", Stream: true}, Options{})
 	used := ids{{Role: "assistant", ToolCalls: []ToolCall{{ID: "used"}}}}
 	f.Fuzz(func(t *testing.T, stream string) {
-		defer fuzzing.Bounded(t)()
+		defer fuzztest.Bounded(t)()
 		read := func(r io.Reader) (Response, error) {
 			return c.readReply(bufio.NewReader(r), http.Header{}, used, nil)
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
-	"github.com/united-workforce/uwf/utilagent/internal/nodes"
+	"github.com/united-workforce/uwf/utilagent/internal/nodestest"
 	"github.com/united-workforce/uwf/utilagent/mock"
 )
 
@@ -232,11 +232,11 @@ func TestCrashes(t *testing.T) {
 
 // hasStep reports whether a step node is in the store.
 func hasStep(t *testing.T, th *agentkittest.Thread) bool {
-	for h, err := range nodes.Of(t, th).All(t.Context(), "") {
+	for h, err := range nodestest.Of(t, th).All(t.Context(), "") {
 		require.NoError(t, err)
-		n, err := nodes.Of(t, th).Get(t.Context(), h)
+		n, err := nodestest.Of(t, th).Get(t.Context(), h)
 		require.NoError(t, err)
-		if n.Type == nodes.Of(t, th).Kinds().Hash(protocol.KindStep) {
+		if n.Type == nodestest.Of(t, th).Kinds().Hash(protocol.KindStep) {
 			return true
 		}
 	}

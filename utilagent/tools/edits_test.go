@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/util/fuzzing"
+	"github.com/united-workforce/uwf/util/fuzztest"
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
@@ -50,7 +50,7 @@ func FuzzEdit(f *testing.F) {
 	f.Add("aaaa", "a", "bb", "b", "a")
 	f.Add("\ufeffx\n}\n}\n", "x\n\t}", "bb", "\r\n", "\n")
 	f.Fuzz(func(t *testing.T, text, old1, new1, old2, new2 string) {
-		defer fuzzing.Bounded(t)()
+		defer fuzztest.Bounded(t)()
 		d := draft{name: "f", text: text}
 		for _, e := range []edit{{old1, new1, true}, {old2, new2, false}} {
 			before := d.text
@@ -101,7 +101,7 @@ func TestNearestInALongFile(t *testing.T) {
 func FuzzArguments(f *testing.F) {
 	f.Add("1", `[{"old":"a","new":"b"}]`, "x")
 	f.Fuzz(func(t *testing.T, n, edits, path string) {
-		defer fuzzing.Bounded(t)()
+		defer fuzztest.Bounded(t)()
 		spec := EditFile(nil).Spec()
 		out, err := normalize(spec, args{"file": path, "edits": edits, "replace_all": n, "old": n})
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
-	"github.com/united-workforce/uwf/util/fuzzing"
+	"github.com/united-workforce/uwf/util/fuzztest"
 )
 
 func TestFacts(t *testing.T) {
@@ -154,7 +154,7 @@ func FuzzFacts(f *testing.F) {
 		f.Add([]byte(ids(text)))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		defer fuzzing.Bounded(t)()
+		defer fuzztest.Bounded(t)()
 		dir := t.TempDir()
 		x := fileheads.Open(dir, unflushed{durable.OS()})
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "facts.jsonl"), text, 0o644))

@@ -12,7 +12,7 @@ import (
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/util/durable"
-	"github.com/united-workforce/uwf/util/fuzzing"
+	"github.com/united-workforce/uwf/util/fuzztest"
 )
 
 // FuzzHistory checks that, with any file content, the next thread that ends is found, no existing one is
@@ -26,7 +26,7 @@ func FuzzHistory(f *testing.F) {
 		f.Add([]byte(ids(text)))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		defer fuzzing.Bounded(t)()
+		defer fuzztest.Bounded(t)()
 		dir := t.TempDir()
 		x := fileheads.Open(dir, durable.OS())
 		name := filepath.Join(dir, "history.jsonl")

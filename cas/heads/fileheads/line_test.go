@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/util/fuzzing"
+	"github.com/united-workforce/uwf/util/fuzztest"
 )
 
 func TestLine(t *testing.T) {
@@ -47,7 +47,7 @@ func FuzzTable(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		defer fuzzing.Bounded(t)()
+		defer fuzztest.Bounded(t)()
 		for _, threads := range []bool{false, true} {
 			first := parseTable("f", []byte(text), threads)
 			for _, e := range first.entries {

@@ -9,7 +9,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
-	"github.com/united-workforce/uwf/util/fuzzing"
+	"github.com/united-workforce/uwf/util/fuzztest"
 )
 
 // FuzzArgv runs arbitrary command lines: they are parsed or rejected as usage errors, and no word is added
@@ -22,7 +22,7 @@ func FuzzArgv(f *testing.F) {
 		f.Add(line)
 	}
 	f.Fuzz(func(t *testing.T, line string) {
-		defer fuzzing.Bounded(t)()
+		defer fuzztest.Bounded(t)()
 		words := strings.Split(line, "\n")
 		a := commands{&app.App{}}
 		got, err := cmdline.Reorder(a.root(), words)

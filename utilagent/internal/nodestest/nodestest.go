@@ -1,5 +1,5 @@
-// Package nodes lets our tests read the nodes that an agent stored.
-package nodes
+// Package nodestest lets our tests read the nodes that an agent stored.
+package nodestest
 
 import (
 	"path/filepath"

@@ -1,8 +1,8 @@
-// Package fuzzing enforces limits for parsers: any input costs at most [Time] of processor time and [Memory].
+// Package fuzztest enforces limits for parsers: any input costs at most [Time] of processor time and [Memory].
 // A fuzz test starts with:
 //
-//	defer fuzzing.Bounded(t)()
-package fuzzing
+//	defer fuzztest.Bounded(t)()
+package fuzztest
 
 import (
 	"flag"

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package fuzzing
+package fuzztest
 
 import "time"
 
