@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/gitobject"
 	"github.com/united-workforce/uwf/util/threadid"
@@ -150,20 +149,6 @@ func CheckName(name string, was, workflow cas.Hash) error {
 		return Faultf("%q is not a hash", workflow)
 	}
 	return nil
-}
-
-// Merge returns a copy of known with a change applied.
-func Merge(known, change heads.Facts) (merged heads.Facts, err error) {
-	for _, f := range []heads.Facts{known, Shared(change)} {
-		data, err := json.Marshal(f)
-		if err == nil {
-			err = json.Unmarshal(data, &merged)
-		}
-		if err != nil {
-			return known, err
-		}
-	}
-	return merged, nil
 }
 
 // Check decodes a record and returns its node or tombstone. It returns an error if the content doesn't match

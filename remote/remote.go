@@ -18,7 +18,7 @@ import (
 	"github.com/united-workforce/uwf/util/plaintext"
 )
 
-// Limits of one call. [PutAll], [GetAll], [MissingFrom] and the like split larger requests.
+// Limits of one call. [PutAll], [GetAll] and the like split larger requests.
 const (
 	MaxHashes  = 1 << 16 // hashes or objects per call
 	MaxBatch   = 8 << 20 // bytes of the records in a Put; a single record can be larger

@@ -97,19 +97,6 @@ func CheckComplete(ctx context.Context, r cas.Reader, head, was cas.Hash) error 
 	return err
 }
 
-// MissingFrom is like [Remote.Missing] for any number of hashes.
-func MissingFrom(ctx context.Context, r Remote, hashes []cas.Hash) ([]cas.Hash, error) {
-	var missing []cas.Hash
-	for part := range slices.Chunk(hashes, MaxHashes) {
-		found, err := r.Missing(ctx, part)
-		if err != nil {
-			return nil, err
-		}
-		missing = append(missing, found...)
-	}
-	return missing, nil
-}
-
 // GetAll is like [Remote.Get] for any number of hashes.
 func GetAll(ctx context.Context, r Remote, hashes []cas.Hash) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {

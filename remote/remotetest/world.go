@@ -103,7 +103,7 @@ func (c *Chain) Record(h cas.Hash) remote.Record {
 // Push puts the nodes of a head to a remote.
 func (c *Chain) Push(r remote.Remote, head cas.Hash) {
 	c.t.Helper()
-	missing, err := remote.MissingFrom(c.t.Context(), r, c.All(head))
+	missing, err := missingFrom(c.t.Context(), r, c.All(head))
 	require.NoError(c.t, err)
 	different, err := remote.PutAll(c.t.Context(), r, func(yield func(remote.Record, error) bool) {
 		for _, h := range missing {
@@ -166,4 +166,17 @@ func reversed[T any](list []T) []T {
 	list = slices.Clone(list)
 	slices.Reverse(list)
 	return list
+}
+
+// missingFrom is like [remote.Remote.Missing] for any number of hashes.
+func missingFrom(ctx context.Context, r remote.Remote, hashes []cas.Hash) ([]cas.Hash, error) {
+	var missing []cas.Hash
+	for part := range slices.Chunk(hashes, remote.MaxHashes) {
+		found, err := r.Missing(ctx, part)
+		if err != nil {
+			return nil, err
+		}
+		missing = append(missing, found...)
+	}
+	return missing, nil
 }

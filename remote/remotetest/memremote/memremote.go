@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"maps"
@@ -214,7 +215,7 @@ func (m *Remote) Swap(ctx context.Context, s remote.Swap) error {
 	if err := cmp.Or(ctx.Err(), s.Compare(is), s.CheckFence(m.lease(s.Thread))); err != nil {
 		return err
 	}
-	facts, err := remote.Merge(m.threads[s.Thread].Facts, s.Facts)
+	facts, err := merge(m.threads[s.Thread].Facts, s.Facts)
 	if err != nil {
 		return err
 	}
@@ -393,3 +394,17 @@ func (m *Remote) Kinds() *cas.Kinds { return m.kinds }
 
 // Reader returns a reader for the nodes of a remote.
 func Reader(m *Remote) cas.Reader { return reader{m} }
+
+// merge returns a copy of known with a change applied.
+func merge(known, change heads.Facts) (merged heads.Facts, err error) {
+	for _, f := range []heads.Facts{known, remote.Shared(change)} {
+		data, err := json.Marshal(f)
+		if err == nil {
+			err = json.Unmarshal(data, &merged)
+		}
+		if err != nil {
+			return known, err
+		}
+	}
+	return merged, nil
+}
