@@ -417,13 +417,8 @@ func hasNodes(dir string) (bool, error) {
 			continue
 		}
 		g := &source{name: name, path: filepath.Join(dir, logDir, name.String()), files: &files{}}
-		others := false
-		err := g.scan(context.Background(), func(data []byte, _ int64) error {
-			for _, h := range record.Scan(data) {
-				others = others || groupOf(h.Kind) == content && !known[h.Hash]
-			}
-			return nil
-		})
+		all, _, err := g.headers()
+		others := slices.ContainsFunc(all, func(e entry) bool { return groupOf(e.kind) == content && !known[e.hash] })
 		if others || err != nil && !isGone(err) {
 			return others, err
 		}

@@ -436,13 +436,7 @@ func (s *Store) seal(g *source) error {
 	if err := s.sync(g); err != nil {
 		return err
 	}
-	var all []entry
-	var size int64
-	err := g.scan(context.Background(), func(data []byte, from int64) error {
-		all = append(all, scanned(data, from)...)
-		size = from + int64(len(data))
-		return nil
-	})
+	all, size, err := g.headers()
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package fsstore
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -276,49 +275,56 @@ func readFrom(path string, at, limit int64) ([]byte, error) {
 
 // rebuild replaces the index by what the records say.
 func (g *source) rebuild() (err error) {
-	var all []entry
 	if !g.name.isPack() {
 		if g.info, err = os.Lstat(g.dataPath()); err != nil {
 			return err
 		}
 	}
-	err = g.scan(context.Background(), func(data []byte, from int64) error {
-		all = append(all, scanned(data, from)...)
-		return nil
-	})
+	all, _, err := g.headers()
 	if err == nil {
 		g.sorted, g.recent, g.behind, g.whole, g.redone, g.loaded = sortedOf(all), nil, nil, false, true, true
 	}
 	return err
 }
 
-// scan passes the stream to read, in pieces of whole records. A frame of a pack that can't be decoded is
-// omitted.
-func (g *source) scan(ctx context.Context, read func(data []byte, from int64) error) error {
+// headers returns the records of the stream according to their headers, and its size. It omits a frame of a pack that
+// can't be decoded.
+func (g *source) headers() (all []entry, size int64, err error) {
 	if !g.name.isPack() {
-		data, err := readFrom(g.path+segmentExt, 0, maxSegment)
-		if err != nil {
-			return err
-		}
-		return read(data, 0)
+		return segmentHeaders(g.path + segmentExt)
 	}
 	p, err := g.openPack(-1)
 	if err != nil {
-		return err
+		return nil, 0, err
 	}
 	for i, f := range p.frames {
 		data, err := p.content(i)
 		if errors.Is(err, errPack) {
 			continue
 		}
-		if err == nil {
-			err = read(data, f.start)
+		if err != nil {
+			return nil, 0, err
 		}
-		if err = errors.Join(err, ctx.Err()); err != nil {
-			return err
-		}
+		all, size = append(all, scanned(data, f.start)...), f.start+int64(len(data))
 	}
-	return nil
+	return all, size, nil
+}
+
+func segmentHeaders(path string) (all []entry, size int64, err error) {
+	f, err := safeopen.Open(path, safeopen.NoFollow)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	info, err := f.Stat()
+	if err != nil {
+		return nil, 0, err
+	}
+	size = min(info.Size(), maxSegment)
+	err = record.ScanFile(f, size, func(at int64, h record.Header) {
+		all = append(all, entry{h.Hash, h.Kind, at, h.Length})
+	})
+	return all, size, err
 }
 
 // record reads the body of a record. right means that its header is intact; otherwise the index can be wrong.

@@ -2,6 +2,7 @@ package record_test
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,6 +19,13 @@ type found struct {
 func scan(data []byte) (all []found) {
 	for at, h := range record.Scan(data) {
 		all = append(all, found{at, h})
+	}
+	var filed []found
+	err := record.ScanFile(bytes.NewReader(data), int64(len(data)), func(at int64, h record.Header) {
+		filed = append(filed, found{int(at), h})
+	})
+	if err != nil || !slices.Equal(all, filed) {
+		panic("a file is scanned differently")
 	}
 	return all
 }
@@ -103,4 +111,19 @@ func FuzzScan(f *testing.F) {
 			require.Equal(t, data[at:at+record.HeaderSize], h.Append(nil))
 		}
 	})
+}
+
+// Records are found across the borders of what ScanFile reads at once.
+func TestScanOfALargeFile(t *testing.T) {
+	t.Parallel()
+	var data []byte
+	for i := range 2000 {
+		data = record.Append(data, record.Node, uint64(i), bytes.Repeat([]byte("n"), i%997*(i%3)))
+	}
+	require.Len(t, scan(data), 2000)
+	damaged := bytes.Clone(data)
+	for at := 5; at < len(damaged); at += 70_001 {
+		damaged[at] ^= 1
+	}
+	require.Greater(t, len(scan(damaged)), 1900)
 }
