@@ -26,7 +26,7 @@ func (w *world) manyRows() []row {
 	independent := func(b testing.TB) float64 {
 		home := empty(b)
 		return timed(func(b testing.TB) {
-			require.NoError(b, twoAtOnce(children, func(i int) error {
+			require.NoError(b, atOnce(2, children, func(i int) error {
 				_, err := output(w.command(b, home, w.program("uwf"), append([]string{"--quiet"}, w.running(b, "one.yaml")...)...))
 				return err
 			}))

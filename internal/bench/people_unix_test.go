@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -39,7 +40,10 @@ func (w *world) peopleRows() []row {
 			"without them", timed(w.adapterStep(2_000))),
 		versus("people/processor time of a step, no-op agent", processor(w.stepOf(w.chain, 10)), 4,
 			"2 empty programs, same flushes", processor(w.floor)),
-		versus("people/step of a run, command role, sandboxed", w.commandRun("auto"), 1.6, "mode none", w.commandRun("none")),
+		versus("people/step of a run, command role, sandboxed, 2,000 files", w.commandRun("auto", w.inRepository), 1.6, "mode none", w.commandRun("none", w.inRepository)),
+		w.daguRow("command role, sandboxed", w.commandRun("auto", w.inPlain), 1.6),
+		w.daguRow("command role, mode none", w.commandRun("none", w.inPlain), 0.95),
+		w.daguRow("no-op agent", w.agentRun, 1.3),
 		megabytes(versus("people/size of uwf", size("uwf"), 1, "20 MB", constant(20))),
 		megabytes(versus("people/size of uwf-claude-code", size("uwf-claude-code"), 1, "8 MB", constant(8))),
 	}
@@ -130,22 +134,74 @@ func (w *world) beside(n int, s side) side {
 	}
 }
 
-// commandRun measures a step of a run of 20 commands, in ms.
-func (w *world) commandRun(mode string) side {
-	const steps = 20
-	return func(b testing.TB) float64 {
+// inRepository and inPlain return the directories in which runs work.
+func (w *world) inRepository(b testing.TB) string { w.busy(b, 2_000); return w.checkout(2_000) }
+
+func (w *world) inPlain(b testing.TB) string {
+	require.NoError(b, os.MkdirAll(w.path("plain"), 0o755))
+	return w.path("plain")
+}
+
+// marginal measures a step of a run, without the start of the run, in ms.
+func (w *world) marginal(run func(b testing.TB, steps int)) side {
+	const more = 20
+	of := func(steps int) side { return timed(func(b testing.TB) { run(b, steps) }) }
+	return func(b testing.TB) float64 { return (of(1+more)(b) - of(1)(b)) / more }
+}
+
+// limited runs a workflow until it suspends at its limit of steps.
+func (w *world) limited(b testing.TB, home, dir, name, text string, steps int, args ...string) {
+	file := w.path(fmt.Sprint(name, "-", steps), name+".yaml")
+	fixture(w, "file "+file, func() bool {
+		require.NoError(b, os.MkdirAll(filepath.Dir(file), 0o755))
+		text = regexp.MustCompile("(?m)^limits: .*").ReplaceAllString(text, fmt.Sprintf("limits: { maxSteps: %d }", steps))
+		require.NoError(b, os.WriteFile(file, []byte(text), 0o644))
+		return true
+	})
+	cmd := w.command(b, home, w.program("uwf"), append([]string{"--quiet", "run", file, "-p", "task"}, args...)...)
+	cmd.Dir = dir
+	out, _ := cmd.Output() // its exit status says that it is suspended
+	require.Contains(b, string(out), `"status":"suspended"`)
+}
+
+// commandRun measures a step of a run of commands.
+func (w *world) commandRun(mode string, in func(testing.TB) string) side {
+	return w.marginal(func(b testing.TB, steps int) {
 		home := w.path("command-" + mode)
-		file := w.file(b, "run.yaml", fmt.Sprintf(`name: run
+		fixture(w, home, func() bool { w.uwf(b, home, "config", "set", "commands.sandbox.mode", mode); return true })
+		w.limited(b, home, in(b), "run", fmt.Sprintf(`name: run
 description: Runs a command again and again.
-limits: { maxSteps: %d }
+limits: {}
 roles: { go: { description: Goes., run: [%q] } }
 graph: { $START: { _: go }, go: { passed: go, failed: $END } }
-`, steps, w.helper(b, "empty")))
-		fixture(w, home, func() bool { w.uwf(b, home, "config", "set", "commands.sandbox.mode", mode); return true })
-		return timed(func(b testing.TB) { // it suspends at its limit
-			_ = w.command(b, home, w.program("uwf"), "--quiet", "run", file, "-p", "task").Run()
-		})(b) / steps
+`, w.helper(b, "empty")), steps)
+	})
+}
+
+// agentRun measures a step of a run of the no-op agent.
+func (w *world) agentRun(b testing.TB) float64 {
+	return w.marginal(func(b testing.TB, steps int) {
+		w.limited(b, w.path("run"), w.inPlain(b), "loop", loop.Workflow, steps, "--agent", w.agent(b))
+	})(b)
+}
+
+// daguRow compares a step of a run with one of Dagu, in a directory without a repository.
+func (w *world) daguRow(name string, subject side, promise float64) row {
+	r := versus("people/step of a run, "+name+", against Dagu", subject, promise, "a step of Dagu", w.marginal(w.daguRun))
+	if *dagu == "" {
+		r.missing = "Dagu is not given: -dagu PATH"
 	}
+	return r
+}
+
+func (w *world) daguRun(b testing.TB, steps int) {
+	text := "type: chain\nsteps:\n"
+	for i := range steps {
+		text += fmt.Sprintf("  - name: s%d\n    command: %s\n", i, w.helper(b, "empty"))
+	}
+	cmd := w.command(b, w.dir, *dagu, "start", w.file(b, fmt.Sprintf("dagu-%d.yaml", steps), text))
+	cmd.Env = append(cmd.Env, "DAGU_HOME="+w.path("dagu"))
+	run(b, cmd)
 }
 
 // processor returns a side that measures the processor time of f's programs, in ms.

@@ -24,6 +24,7 @@ import (
 var (
 	bin  = flag.String("bin", "", "directory with the programs that are measured; default: they are built")
 	full = flag.Bool("full", false, "also 100,000 steps and threads, 1,000,000 nodes, 200 threads at once")
+	dagu = flag.String("dagu", "", "path of Dagu 1.30.2 (npm: @dagu-org/dagu-linux-x64), with which some rows compare; default: they are skipped")
 )
 
 // BenchmarkPromise measures all rows.
@@ -42,7 +43,8 @@ func BenchmarkPromise(b *testing.B) {
 
 // rows returns all rows, by family.
 func (w *world) rows() []row {
-	return slices.Concat(w.stepRows(), w.peopleRows(), w.memoryRows(), w.startRows(), w.readingRows(), w.storeRows(), w.logRows(), w.loadRows(), w.manyRows(), w.filesRows(), w.remoteRows())
+	return slices.Concat(w.stepRows(), w.peopleRows(), w.memoryRows(), w.startRows(), w.readingRows(), w.listRows(), w.storeRows(), w.logRows(),
+		w.loadRows(), w.manyRows(), w.filesRows(), w.remoteRows())
 }
 
 // stepRows measure the cost of a step, and that it does not depend on the length of the thread or the size of
@@ -91,7 +93,7 @@ roles: { go: { description: Goes., run: [%q] } }
 graph: { $START: { _: go }, go: { passed: go, failed: $END } }
 `, w.helper(b, "empty")))
 		p.thread = w.uwf(b, p.home, "thread", "start", file, "-p", "task", "--cwd", w.dir, "--format", "text")
-		w.uwf(b, p.home, "config", "set", "commands.sandbox.mode", "off") // the agent is not sandboxed either
+		w.uwf(b, p.home, "config", "set", "commands.sandbox.mode", "none") // the agent is not sandboxed either
 		w.uwf(b, p.home, "thread", "step", p.thread, "-c", "10")
 		return p
 	})
@@ -137,11 +139,8 @@ func (w *world) memoryRows() []row {
 		peak("step", w.stepPeak(w.chain, 10)),
 		peak("step at 10,000 steps", w.stepPeak(w.chain, 10_000)),
 		peak("step among 100,000 threads", w.stepPeak(w.among, 100_000)),
-		peak("agent on the kit", func(b testing.TB) float64 {
-			p := w.chain(b, 10)
-			w.uwf(b, p.home, "thread", "step", p.thread, "--agent", w.helper(b, "peak")+" "+w.path("peak")+" "+w.agent(b))
-			return w.noted(b)
-		}),
+		peak("agent on the kit", w.agentPeak),
+		within("uwf and the agent of a step together", func(b testing.TB) float64 { return w.stepPeak(w.chain, 10)(b) + w.agentPeak(b) }, 20),
 		within("push of 10,000 steps", w.pushPeak(10_000), 60),
 		within("pull of 10,000 steps", w.pullPeak(10_000), 60),
 		w.webPeak(),
@@ -174,6 +173,13 @@ func (w *world) stepPeak(of func(testing.TB, int) place, n int) side {
 		run(b, w.command(b, p.home, w.helper(b, "peak"), w.path("peak"), w.program("uwf"), "--quiet", "thread", "step", p.thread, "--agent", w.agent(b)))
 		return w.noted(b)
 	}
+}
+
+// agentPeak measures the peak of a step's agent.
+func (w *world) agentPeak(b testing.TB) float64 {
+	p := w.chain(b, 10)
+	w.uwf(b, p.home, "thread", "step", p.thread, "--agent", w.helper(b, "peak")+" "+w.path("peak")+" "+w.agent(b))
+	return w.noted(b)
 }
 
 // noted reads the helper's output, in MB.
@@ -222,6 +228,23 @@ func (w *world) readingRows() []row {
 	}
 }
 
+// listRows measure lists of many threads, each with its own start and head.
+func (w *world) listRows() (rows []row) {
+	add := func(n int, most float64) {
+		on := func(name string, measure func(b testing.TB)) {
+			rows = append(rows, versus(fmt.Sprintf("lists/%s, %d threads", name, n), timed(measure), 1, fmt.Sprint(most, " ms"), constant(most)))
+		}
+		for _, args := range [][]string{{"thread", "list"}, {"inbox"}, {"stats"}} {
+			on(strings.Join(args, " "), func(b testing.TB) { w.uwf(b, w.crowd(b, n).home, args...) })
+		}
+		on("inbox page of uwf web", func(b testing.TB) { w.web(b, w.crowd(b, n)).read(b, "") })
+	}
+	if add(10_000, 60); w.full {
+		add(100_000, 500)
+	}
+	return rows
+}
+
 // readHeads starts a program and reads the heads of 10,000 threads.
 func (w *world) readHeads(b testing.TB) {
 	p := w.crowd(b, 10_000)
@@ -261,21 +284,26 @@ func (w *world) get(n int) func(testing.TB) {
 	}
 }
 
-// loadRows measure steps made by two processes at once, each for half the threads.
+// loadRows measure steps made by some processes at once, each for as many of the threads.
 func (w *world) loadRows() []row {
-	const stepsEach = 5
-	threads := 40
+	few := 40
 	if w.full {
-		threads = 200
+		few = 200
 	}
+	const many = 32
+	return []row{w.load(few, 5, 2, 4), w.load(many, 1, many, 3)}
+}
+
+// load measures steps of some threads, made by n processes at once.
+func (w *world) load(threads, stepsEach, n int, promise float64) row {
 	all := threads * stepsEach
 	perStep := func(do func(b testing.TB) func(i int) error) side {
 		return func(b testing.TB) float64 {
 			next := do(b)
-			return timed(func(b testing.TB) { require.NoError(b, twoAtOnce(all, next)) })(b) / float64(all)
+			return timed(func(b testing.TB) { require.NoError(b, atOnce(n, all, next)) })(b) / float64(all)
 		}
 	}
-	// A thread's steps are sequential: i cycles through the threads of one half.
+	// A thread's steps are sequential: i cycles through the threads of one process.
 	steps := func(b testing.TB) func(i int) error {
 		home, ids, agent := w.path(fmt.Sprint("load-", w.fresh(1))), make([]string, threads), w.agent(b)
 		for i := range ids {
@@ -292,24 +320,25 @@ func (w *world) loadRows() []row {
 			return errors.Join(w.flushes(), exec.Command(empty).Run(), exec.Command(empty).Run())
 		}
 	}
-	r := versus(fmt.Sprintf("load/%d threads, %d steps each, 2 at once", threads, stepsEach), perStep(steps), 4, "2 empty programs, same flushes, 2 at once", perStep(floor))
+	r := versus(fmt.Sprintf("load/%d threads, %d steps each, %d at once", threads, stepsEach, n), perStep(steps), promise,
+		fmt.Sprintf("2 empty programs, same flushes, %d at once", n), perStep(floor))
 	r.unit = "ms/step"
-	return []row{r}
+	return r
 }
 
-// twoAtOnce does n things in two goroutines until one fails.
-func twoAtOnce(n int, do func(i int) error) error {
-	var errs [2]error
-	var both sync.WaitGroup
-	for half := range errs {
-		both.Go(func() {
-			for i := half; i < n && errs[half] == nil; i += 2 {
-				errs[half] = do(i)
+// atOnce does all things in n goroutines until one fails.
+func atOnce(n, all int, do func(i int) error) error {
+	errs := make([]error, n)
+	var group sync.WaitGroup
+	for worker := range errs {
+		group.Go(func() {
+			for i := worker; i < all && errs[worker] == nil; i += n {
+				errs[worker] = do(i)
 			}
 		})
 	}
-	both.Wait()
-	return errors.Join(errs[:]...)
+	group.Wait()
+	return errors.Join(errs...)
 }
 
 // TestRows measures some cheap rows once, with programs built from the tree. It does not check the costs.
