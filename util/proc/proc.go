@@ -217,28 +217,36 @@ func (c *Child) status(waitErr error) (Status, error) {
 }
 
 // WithSignals returns a context that is canceled by the first interrupt, terminate or hangup signal, with a
-// [*SignalError] as its cause. A second signal terminates the process immediately by default.
+// [*SignalError] as its cause. A second signal terminates the process immediately by default. It is for a whole
+// process: the signals stay handled after the function that it returns has canceled the context.
 func WithSignals(parent context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(parent)
-	signals := make(chan os.Signal, 1)
-	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
-		if !signal.Ignored(s) { // for example by nohup
-			signal.Notify(signals, s)
+	ready := make(chan struct{})
+	ctx, cancel := context.WithCancelCause(context.WithValue(parent, signalsReady{}, ready))
+	go func() { // beside the start of the program, because each signal takes several switches between threads
+		signals := make(chan os.Signal, 1)
+		for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
+			if !signal.Ignored(s) { // for example by nohup
+				signal.Notify(signals, s)
+			}
 		}
-	}
-	done := make(chan struct{})
-	go func() {
+		close(ready)
 		select {
 		case s := <-signals:
 			signal.Stop(signals)
 			cancel(&SignalError{Signal: s})
-		case <-done:
+		case <-ctx.Done():
 		}
 	}()
-	return ctx, func() {
-		signal.Stop(signals)
-		close(done)
-		cancel(nil)
+	return ctx, func() { cancel(nil) }
+}
+
+type signalsReady struct{}
+
+// AwaitSignals waits until a context of [WithSignals] can be canceled by a signal. Call it before work that must not
+// be killed by one.
+func AwaitSignals(ctx context.Context) {
+	if ready, ok := ctx.Value(signalsReady{}).(chan struct{}); ok {
+		<-ready
 	}
 }
 

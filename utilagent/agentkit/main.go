@@ -51,8 +51,9 @@ func Main(ctx context.Context, p Process, o Options) int {
 	}
 	if p.real {
 		var stop func()
-		ctx, stop = untilSignal(ctx)
+		ctx, stop = proc.WithSignals(ctx)
 		defer stop()
+		go signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // a write to a closed pipe returns an error
 		if dir := e.Get(protocol.EnvRunDir); dir != "" {
 			durable.KeepFromChildren(lockFD, runfiles.Dir(dir).File(runfiles.LockFile))
 		}
@@ -144,8 +145,8 @@ func write(e env.Env, name, text string) int {
 }
 
 func exitCode(ctx context.Context, err error) int {
-	if sig, ok := errors.AsType[signalError](context.Cause(ctx)); ok {
-		return sig.exitCode()
+	if sig, ok := errors.AsType[*proc.SignalError](context.Cause(ctx)); ok {
+		return sig.Code().ExitCode()
 	}
 	if _, ok := errors.AsType[*usageError](err); ok {
 		return protocol.CodeUsage.ExitCode()
@@ -347,44 +348,6 @@ func version(o Options) string {
 		return info.Main.Version
 	}
 	return "devel"
-}
-
-// signalError is the cancellation cause of a context that a signal cancelled.
-type signalError struct{ os.Signal }
-
-func (e signalError) Error() string { return "stopped by signal: " + e.Signal.String() }
-
-func (e signalError) exitCode() int {
-	return (&proc.SignalError{Signal: e.Signal}).Code().ExitCode()
-}
-
-// untilSignal returns a context that is cancelled by the first signal. The default handling is restored
-// afterwards, so a second signal kills an agent that does not react.
-//
-// SIGPIPE is caught, so a write to a closed pipe returns an error that is reported.
-func untilSignal(parent context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(parent)
-	stops := make(chan os.Signal, 1)
-	pipes := make(chan os.Signal, 1)
-	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
-		if !signal.Ignored(s) { // respect nohup
-			signal.Notify(stops, s)
-		}
-	}
-	signal.Notify(pipes, syscall.SIGPIPE)
-	go func() {
-		select {
-		case s := <-stops:
-			signal.Stop(stops)
-			cancel(signalError{s})
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, func() {
-		signal.Stop(stops)
-		signal.Stop(pipes)
-		cancel(nil)
-	}
 }
 
 // printer writes the contract's lines to stdout. Safe for concurrent use.

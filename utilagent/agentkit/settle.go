@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/step/extract"
 	"github.com/united-workforce/uwf/step/prompt"
 	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/proc"
 )
 
 // maxCorrections bounds how many times an invalid answer is sent back.
@@ -53,6 +54,7 @@ func (k *kit) settle(ctx context.Context, req *Request) (*settled, error) {
 	if s.role.Compiled, err = k.batch.Compiled(ctx, k.role.Frontmatter); err != nil {
 		return s, err
 	}
+	proc.AwaitSignals(ctx)
 	res, err := k.call("run", func() (Result, error) { return k.opts.Run(ctx, req) })
 	if err := k.take(ctx, s, res, err); err != nil {
 		return s, err

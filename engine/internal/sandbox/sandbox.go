@@ -57,6 +57,7 @@ func (s *Sandbox) warnOnce(text string) {
 
 // Run runs agents directly, and the commands of roles in a sandbox.
 func (s *Sandbox) Run(ctx context.Context, inv agentproc.Invocation) (agentproc.Outcome, error) {
+	proc.AwaitSignals(ctx)
 	settings, err := s.config(ctx)
 	if err != nil {
 		return agentproc.Outcome{}, err
