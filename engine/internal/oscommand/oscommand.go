@@ -301,7 +301,7 @@ func hideIn(disk durable.FS, set *secret.Set, path string) (err error) {
 		return err
 	}
 	hiding := set.NewWriter(to)
-	_, err = io.CopyBuffer(struct{ io.Writer }{hiding}, io.NewSectionReader(from, 0, size), make([]byte, OutputPiece))
+	_, err = io.CopyBuffer(struct{ io.Writer }{hiding}, io.NewSectionReader(from, 0, size), make([]byte, max(1, min(OutputPiece, size))))
 	if err = errors.Join(err, hiding.Flush(), to.Close()); err != nil {
 		return err
 	}
@@ -370,9 +370,9 @@ func (w *turns) addFile(ctx context.Context, path string, kept int64) {
 
 // addPart adds a range of a file. It never splits a character between turns.
 func (w *turns) addPart(ctx context.Context, f io.ReaderAt, from, to int64) {
-	buf := make([]byte, OutputPiece)
+	buf := make([]byte, min(OutputPiece, to-from))
 	for from < to && w.err == nil {
-		n, err := f.ReadAt(buf[:min(OutputPiece, to-from)], from)
+		n, err := f.ReadAt(buf[:min(int64(len(buf)), to-from)], from)
 		if n == 0 {
 			w.err = err
 			return
