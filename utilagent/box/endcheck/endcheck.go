@@ -20,7 +20,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,33 +59,32 @@ type Found struct {
 // Before is the state of a workspace before a command.
 type Before struct {
 	state
-	seen
 	allowed func(path string) bool
 	now     func() int64
 }
 
-// state is the saved part of Before, without the directories.
+// state is the saved part of Before.
 type state struct {
-	GitDirs  []string
-	Pointed  []string
-	Led      map[string]stamp // stamps of the paths in Options.Pointed
-	Outside  []string
-	Lost     map[string]bool // GitDirs that were not repositories
-	Most     int
-	Index    string
-	Unseen   map[string]bool   // directories skipped over the limit, by path
-	Tops     map[string]stamp  // stamps of GitDirs
-	Pointers map[string]string // target of each .git file or link, by path
+	Workspace string
+	GitDirs   []string
+	Pointed   []string
+	Led       map[string]stamp // stamps of the paths in Options.Pointed
+	Outside   []string
+	Lost      map[string]bool // GitDirs that were not repositories
+	Most      int
+	Index     string
+	Dirs      map[string]*dir   `cbor:"-"` // encoded apart, see write
+	Unseen    map[string]bool   // directories skipped over the limit, by path
+	Tops      map[string]stamp  // stamps of GitDirs
+	Repos     map[string]*repo  // by absolute path of the git directory
+	Pointers  map[string]string // target of each .git file or link, by path
 }
 
 const defaultMost = 20_000
 
 // Begin examines a workspace before a command starts.
 func Begin(o Options) (*Before, error) {
-	b := &Before{
-		state: state{GitDirs: o.GitDirs, Outside: o.Outside, Most: o.Most, Index: o.Index},
-		seen:  seen{Workspace: o.Workspace},
-	}
+	b := &Before{state: state{Workspace: o.Workspace, GitDirs: o.GitDirs, Outside: o.Outside, Most: o.Most, Index: o.Index}}
 	if b.Most == 0 {
 		b.Most = defaultMost
 	}
@@ -96,11 +94,11 @@ func Begin(o Options) (*Before, error) {
 			return nil, fmt.Errorf("check %s: its path has a symbolic link", plaintext.Line(at))
 		}
 	}
-	var known seen
+	var known state
 	if o.Index != "" {
-		known, _ = readSeen(o.Index) // without an index, everything is read
+		known, _ = read(o.Index) // without an index, everything is read
 		if known.Workspace != o.Workspace {
-			known = seen{}
+			known = state{}
 		}
 	}
 	l, err := b.open()
@@ -121,7 +119,7 @@ func Begin(o Options) (*Before, error) {
 	b.Tops, b.Lost = l.tops(), l.lost()
 	b.Pointers = l.pointers()
 	b.Repos = l.repositories(known.Repos)
-	if b.file = known.file; l.read > 0 || len(b.Dirs) != len(known.Dirs) || !reflect.DeepEqual(b.Repos, known.Repos) {
+	if l.read > 0 {
 		b.keepIndex()
 	}
 	return b, nil
@@ -129,7 +127,6 @@ func Begin(o Options) (*Before, error) {
 
 // Since treats changes since o as new, because the command of o is still running and may have made them.
 func (b *Before) Since(o *Before) {
-	b.file = nil // the index is not about this run
 	for at, d := range b.Dirs {
 		if rel, err := filepath.Rel(o.Workspace, b.abs(at)); err == nil && filepath.IsLocal(rel) {
 			c, was := *d, o.Dirs[filepath.ToSlash(rel)]
@@ -169,6 +166,13 @@ func (b *Before) connect(allowed func(string) bool, now func() time.Time) {
 	}
 }
 
+// keepIndex saves the cache for the next run, which is slower without it.
+func (b *Before) keepIndex() {
+	if b.Index != "" {
+		_ = write(b.Index, state{Workspace: b.Workspace, Dirs: b.Dirs, Repos: b.Repos})
+	}
+}
+
 // Found returns what the workspace contained.
 func (b *Before) Found() (f Found) {
 	for at, d := range b.Dirs {
@@ -197,6 +201,23 @@ func (b *Before) Found() (f Found) {
 }
 
 func (b *Before) abs(name string) string { return filepath.Join(b.Workspace, filepath.FromSlash(name)) }
+
+// Save writes b to a file, for a process that calls End after this one was killed.
+func (b *Before) Save(path string) error { return write(path, b.state) }
+
+// Load reads a file written by Save.
+func Load(path string, allowed func(path string) bool) (*Before, error) {
+	s, err := read(path)
+	if err != nil {
+		return nil, err
+	}
+	if s.Workspace == "" {
+		return nil, errors.New("no workspace")
+	}
+	b := &Before{state: s}
+	b.connect(allowed, nil)
+	return b, nil
+}
 
 func join(at, name string) string {
 	if at == "." {
@@ -302,7 +323,8 @@ func (b *Before) end(held func(string) bool, most int) (Changes, error) {
 		}
 	}
 	if l.read > 0 && len(b.Unseen) == 0 && len(l.cut) == 0 {
-		after := &Before{state: b.state, seen: seen{Workspace: b.Workspace, Dirs: l.dirs, Repos: e.now}}
+		after := &Before{state: b.state}
+		after.Dirs, after.Repos = l.dirs, e.now
 		after.keepIndex()
 	}
 	c := &e.changes

@@ -1,7 +1,6 @@
 package endcheck
 
 import (
-	"crypto/rand"
 	"fmt"
 	"os"
 	"os/exec"
@@ -337,38 +336,6 @@ func TestTheIndex(t *testing.T) {
 	third, err := Begin(o)
 	require.NoError(t, err)
 	require.Equal(t, first.Found(), third.Found())
-}
-
-// A saved state shares the index while it has the same content, and is complete in any case.
-func TestASavedStateSharesTheIndex(t *testing.T) {
-	t.Parallel()
-	o := newRepository(t)
-	o.Index = filepath.Join(tempDir(t), "index")
-	saves := func(prepare func(b *Before)) (shared bool) {
-		b, err := Begin(o)
-		require.NoError(t, err)
-		prepare(b)
-		file := filepath.Join(filepath.Dir(o.Index), rand.Text())
-		require.NoError(t, b.Save(file))
-		loaded, err := Load(file, nil)
-		require.NoError(t, err)
-		require.Equal(t, b.Found(), loaded.Found())
-		require.Equal(t, b.Repos, loaded.Repos)
-		seen, err := os.Stat(file + seenFile)
-		require.NoError(t, err)
-		index, err := os.Stat(o.Index)
-		require.NoError(t, err)
-		return os.SameFile(seen, index)
-	}
-	require.True(t, saves(func(*Before) {}), "it is new")
-	require.True(t, saves(func(*Before) {}), "it is not")
-	require.False(t, saves(func(b *Before) { b.Since(b) }), "another command runs")
-	require.False(t, saves(func(*Before) { // another run's end
-		require.NoError(t, os.Remove(o.Index))
-		require.NoError(t, os.WriteFile(o.Index, nil, 0o600))
-	}))
-	require.NoError(t, os.WriteFile(filepath.Join(o.Workspace, ".git", "config"), []byte("[a]\n"), 0o600))
-	require.True(t, saves(func(*Before) {}), "only the repository has changed")
 }
 
 // A directory changed within a tick of being noted is read again.
