@@ -255,7 +255,11 @@ func (c *compaction) New(ctx context.Context) iter.Seq2[cas.Hash, error] {
 			return
 		}
 		for _, g := range v.sources {
-			if _, listed := c.ends[g]; listed && slices.Contains(c.old, g) {
+			end, listed := c.ends[g]
+			if listed && (g.name.isPack() || slices.Contains(c.old, g)) {
+				continue
+			}
+			if info, err := os.Lstat(g.dataPath()); listed && err == nil && info.Size() <= end {
 				continue
 			}
 			all, err := g.entries(0, 255)

@@ -18,6 +18,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
@@ -100,7 +101,7 @@ func (e *DamagedError) Unwrap() error { return e.First }
 // Run collects garbage. It returns a [*DamagedError], an error for an unreadable line of an index file, or
 // [errors.ErrUnsupported] for a store of the original, whose roots are in a separate database.
 func Run(ctx context.Context, s Store, o Options) (_ Report, err error) {
-	c := &collection{store: s, options: o, report: Report{DryRun: o.DryRun}}
+	c := newCollection(s, o)
 	switch {
 	case s.Originals():
 		return c.report, fmt.Errorf("collect garbage in %s: %w: it is a store of the original, which has "+
@@ -159,6 +160,15 @@ type collection struct {
 	items  []cas.Item // by ID
 	marks  *marks
 	cutoff time.Time // what was put after it stays
+
+	runs, roots seen // what needn't be read again while writers wait
+}
+
+func newCollection(s Store, o Options) *collection {
+	return &collection{
+		store: s, options: o, report: Report{DryRun: o.DryRun},
+		runs: seen{o.Now, map[string]fs.FileInfo{}}, roots: seen{o.Now, map[string]fs.FileInfo{}},
+	}
 }
 
 // survey lists all nodes and marks the needed ones while other processes keep working.
@@ -189,7 +199,7 @@ func (c *collection) findCutoff() error {
 	now := c.options.Now()
 	c.cutoff = now.Add(-c.options.Grace)
 	for _, home := range c.options.Homes {
-		begun, err := oldestRun(home)
+		begun, err := oldestRun(home, c.runs)
 		if err != nil {
 			return err
 		}
@@ -216,12 +226,13 @@ func (c *collection) markRoots(ctx context.Context) error {
 		if _, err := os.Stat(home); err != nil {
 			return fmt.Errorf("roots: %w", err)
 		}
-		if err := c.markAll(ctx, indexRoots(ctx, fileheads.Open(home, durable.OS())), true); err != nil {
+		x := fileheads.Open(home, durable.OS())
+		if err := c.markAll(ctx, indexRoots(ctx, x, !c.roots.same(x.HistoryPath())), true); err != nil {
 			return err
 		}
 	}
 	if x := c.options.Index; x != nil {
-		if err := c.markAll(ctx, indexRoots(ctx, x), true); err != nil {
+		if err := c.markAll(ctx, indexRoots(ctx, x, true), true); err != nil {
 			return err
 		}
 		if err := c.markAll(ctx, factRoots(ctx, x), false); err != nil {
@@ -229,7 +240,7 @@ func (c *collection) markRoots(ctx context.Context) error {
 		}
 	}
 	for _, home := range c.options.Homes {
-		if err := c.markAll(ctx, runRoots(ctx, home), false); err != nil {
+		if err := c.markAll(ctx, c.runRoots(ctx, home), false); err != nil {
 			return err
 		}
 	}

@@ -129,9 +129,33 @@ func (m *marks) foundation(ctx context.Context) error {
 	return nil
 }
 
+// seen holds files and directories that were read, as they were then. What they referred to stays marked.
+type seen struct {
+	now   func() time.Time
+	paths map[string]fs.FileInfo
+}
+
+// settled is the age from which a file cannot change again within the same timestamp.
+const settled = time.Second
+
+// same reports whether a path is the same as when it was asked for last, before it was read.
+func (s seen) same(path string) bool {
+	info, err := os.Stat(path)
+	old := s.paths[path]
+	if s.forget(path); err != nil {
+		return false
+	}
+	if s.now().Sub(info.ModTime()) > settled {
+		s.paths[path] = info
+	}
+	return old != nil && os.SameFile(old, info) && old.Size() == info.Size() && old.ModTime().Equal(info.ModTime())
+}
+
+func (s seen) forget(path string) { delete(s.paths, path) }
+
 // indexRoots yields the hashes in an index. It reads the heads twice, because a thread that is reopened between
 // reading heads and history is in neither of them the first time.
-func indexRoots(ctx context.Context, x heads.Index) iter.Seq2[cas.Hash, error] {
+func indexRoots(ctx context.Context, x heads.Index, history bool) iter.Seq2[cas.Hash, error] {
 	return func(yield func(cas.Hash, error) bool) {
 		active := func() bool {
 			for h, err := range x.Heads(ctx) {
@@ -144,9 +168,11 @@ func indexRoots(ctx context.Context, x heads.Index) iter.Seq2[cas.Hash, error] {
 		if !active() {
 			return
 		}
-		for e, err := range x.History(ctx) {
-			if !yield(e.Head, err) || err == nil && e.Workflow.Valid() && !yield(e.Workflow, nil) {
-				return
+		if history {
+			for e, err := range x.History(ctx) {
+				if !yield(e.Head, err) || err == nil && e.Workflow.Valid() && !yield(e.Workflow, nil) {
+					return
+				}
 			}
 		}
 		if !active() {
@@ -192,7 +218,7 @@ func factRoots(ctx context.Context, x heads.Index) iter.Seq2[cas.Hash, error] {
 // in the records and output of runs: the prompt, the head, announced turns, the result. An extra word keeps
 // some garbage; a missing one could cost paid work. Half-written turns don't count: while the agent runs they
 // are recent, and later they aren't needed.
-func runRoots(ctx context.Context, home string) iter.Seq2[cas.Hash, error] {
+func (c *collection) runRoots(ctx context.Context, home string) iter.Seq2[cas.Hash, error] {
 	return func(yield func(cas.Hash, error) bool) {
 		x := fileheads.Open(home, durable.OS())
 		files := []string{x.FactsPath()}
@@ -201,6 +227,9 @@ func runRoots(ctx context.Context, home string) iter.Seq2[cas.Hash, error] {
 			files = append(files, filepath.Join(x.QuarantineDir(), filepath.Base(path)))
 		}
 		for _, file := range files {
+			if c.roots.same(file) {
+				continue
+			}
 			for h, err := range hashesIn(ctx, file, safeopen.Follow) {
 				if !yield(h, err) {
 					return
@@ -213,6 +242,16 @@ func runRoots(ctx context.Context, home string) iter.Seq2[cas.Hash, error] {
 			return
 		}
 		for _, dir := range dirs {
+			same := c.roots.same(dir)
+			if _, idle := c.runs.paths[dir]; !idle {
+				c.roots.forget(dir) // its output grows
+			} else if same {
+				continue
+			}
+			// A directory that an agent replaced with a link can still contain its work.
+			if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+				continue
+			}
 			for _, name := range []string{runfiles.RecordFile, runfiles.StdoutFile, runfiles.ResultFile} {
 				for h, err := range hashesIn(ctx, filepath.Join(dir, name), safeopen.NoFollow) {
 					if errors.As(err, new(*safeopen.NotFileError)) || errors.As(err, new(*safeopen.TooBigError)) {
@@ -227,19 +266,15 @@ func runRoots(ctx context.Context, home string) iter.Seq2[cas.Hash, error] {
 	}
 }
 
-func runDirs(home string) ([]string, error) {
+// runDirs returns what is in the directory of runs: their directories, and what agents put beside them.
+func runDirs(home string) (dirs []string, err error) {
 	root := filepath.Join(home, "runs")
 	entries, err := os.ReadDir(root)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	var dirs []string
 	for _, e := range entries {
-		dir := filepath.Join(root, e.Name())
-		// A directory that an agent replaced with a link can still contain its work.
-		if info, err := os.Stat(dir); err == nil && info.IsDir() {
-			dirs = append(dirs, dir)
-		}
+		dirs = append(dirs, filepath.Join(root, e.Name()))
 	}
 	return dirs, err
 }
@@ -327,8 +362,9 @@ func isWord(c byte) bool {
 const clockSlack = time.Minute
 
 // oldestRun returns a time before the oldest run with a running agent or engine started to put nodes; nil if
-// there is none. A run without a recorded start counts as the oldest possible.
-func oldestRun(home string) (*time.Time, error) {
+// there is none. A run without a recorded start counts as the oldest possible. It omits those that were idle before and
+// haven't changed.
+func oldestRun(home string, idle seen) (*time.Time, error) {
 	dirs, err := runDirs(home)
 	if err != nil {
 		return nil, err
@@ -340,19 +376,27 @@ func oldestRun(home string) (*time.Time, error) {
 		}
 	}
 	for _, dir := range dirs {
+		if idle.same(dir) { // a run begins with a new file
+			continue
+		}
 		run := runfiles.Dir(dir)
 		alive, err := run.Alive()
 		if err != nil {
 			return nil, fmt.Errorf("find runs: %w", err)
 		}
 		if alive {
+			idle.forget(dir)
 			note(startTime(run))
 		}
 	}
 	locks, err := filepath.Glob(filepath.Join(home, "locks", "*.lock"))
 	for _, lock := range locks {
+		if idle.same(lock) {
+			continue
+		}
 		// An agent that removed its run directory is still recorded here.
 		if who, err := durable.ReadHolder(lock); err == nil && proc.Lives(who.Child, who.Birth) {
+			idle.forget(lock)
 			note(who.Since.Add(-clockSlack))
 		}
 	}

@@ -2,7 +2,9 @@ package gc
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
+	"github.com/united-workforce/uwf/cas/internal/census"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 )
@@ -72,7 +75,7 @@ func TestNeededSinceTheSurvey(t *testing.T) {
 				old.detail = s.put(protocol.Detail{SessionID: "s", Capture: protocol.CaptureTurns, Turns: []cas.Hash{old.turn}})
 				all := []cas.Hash{old.text, old.turn, old.detail}
 				later := func() time.Time { return time.Now().Add(2 * time.Hour) }
-				c := &collection{store: s.store, options: Options{Homes: []string{s.home}, Grace: time.Hour, Now: later}}
+				c := newCollection(s.store, Options{Homes: []string{s.home}, Grace: time.Hour, Now: later})
 				require.NoError(t, c.findCutoff())
 				var err error
 				c.compaction, err = s.store.Compact(t.Context(), c.cutoff, false)
@@ -98,6 +101,42 @@ func TestNeededSinceTheSurvey(t *testing.T) {
 			})
 		}
 	}
+}
+
+// What hasn't changed isn't read again while writers wait: a run without an agent, and the history.
+func TestRecheck(t *testing.T) {
+	t.Parallel()
+	s := newSurveyed(t)
+	run := filepath.Join(s.home, "runs", "01ARZ3NDEKTSV4RRFFQ69G5FAV")
+	require.NoError(t, os.MkdirAll(run, 0o755))
+	file := func(name string) string { return filepath.Join(run, name) }
+	c := newCollection(s.store, Options{Homes: []string{s.home}, Damaged: true, Now: time.Now})
+	c.marks = newMarks(s.store, census.Of(nil))
+	long := time.Now().Add(-time.Hour)
+	next := 0
+	// announce writes a new hash to a file, which becomes as old as its directory, and reports whether a recheck sees it.
+	announce := func(name string) bool {
+		next++
+		h := protocol.HashOf(uint64(next))
+		f, err := os.OpenFile(file(name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+		require.NoError(t, err)
+		_, err = fmt.Fprintln(f, h)
+		require.NoError(t, errors.Join(err, f.Close(), os.Chtimes(file(name), long, long), os.Chtimes(run, long, long)))
+		require.NoError(t, c.findCutoff())
+		require.NoError(t, c.markRoots(t.Context()))
+		return c.marks.marked(h)
+	}
+	require.NoError(t, os.WriteFile(file("agent.lock"), nil, 0o600))
+	agent, err := durable.TryLock(file("agent.lock"))
+	require.NoError(t, err)
+	require.True(t, announce("stdout"))
+	require.True(t, announce("stdout"), "the agent writes again")
+	require.NoError(t, agent.Unlock())
+	require.True(t, announce("stdout"), "it has ended since")
+	require.False(t, announce("stdout"), "nobody writes")
+	require.NoError(t, durable.Replace(durable.OS(), file("run.json"), []byte("{}"), 0o600))
+	long = time.Now()
+	require.True(t, announce("stdout"), "a run has begun")
 }
 
 // interrupted calls a function when the pack is written, just before writers are stopped.
