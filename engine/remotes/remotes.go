@@ -151,16 +151,11 @@ func (l *Link) suggest(why protocol.Reason) {
 
 // standing returns the local state of a thread; known is false if it doesn't exist here.
 func (l *Link) standing(ctx context.Context, thread string) (at heads.ThreadState, known bool, err error) {
-	for range 2 { // it may be reopened between reading the two files
-		if at.Head, err = l.Heads.Head(ctx, thread); !errors.Is(err, heads.ErrNoThread) {
-			return at, err == nil, err
-		}
-		ended, err := l.Heads.Ended(ctx, thread)
-		if !errors.Is(err, heads.ErrNoThread) {
-			return heads.ThreadState{Head: ended.Head, End: &ended}, err == nil, err
-		}
+	at, err = heads.Find(ctx, l.Heads, thread)
+	if errors.Is(err, heads.ErrNoThread) {
+		return at, false, nil
 	}
-	return heads.ThreadState{}, false, nil
+	return at, err == nil, err
 }
 
 // seen returns the last head that both sides are known to have shared.

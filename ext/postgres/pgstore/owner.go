@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/bundle"
 	"github.com/united-workforce/uwf/cas/fsck"
 	"github.com/united-workforce/uwf/cas/gc"
 	"github.com/united-workforce/uwf/cas/heads"
@@ -27,11 +28,12 @@ import (
 type Owner struct{ *DB }
 
 var (
-	_ gc.Store     = Owner{}
-	_ fsck.Store   = Owner{}
-	_ prune.Index  = Owner{}
-	_ redact.Store = Owner{}
-	_ seal.Store   = Owner{}
+	_ gc.Store      = Owner{}
+	_ fsck.Store    = Owner{}
+	_ bundle.Source = Owner{}
+	_ prune.Index   = Owner{}
+	_ redact.Store  = Owner{}
+	_ seal.Store    = Owner{}
 )
 
 // Owner returns the upkeep of the schema.

@@ -3,6 +3,7 @@
 package pgstore_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,8 +15,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/bundle"
 	"github.com/united-workforce/uwf/cas/fsck"
 	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/cas/prune"
 	"github.com/united-workforce/uwf/cas/redact"
 	"github.com/united-workforce/uwf/cas/seal"
 	chainof "github.com/united-workforce/uwf/cas/thread"
@@ -90,6 +93,42 @@ func TestCollect(t *testing.T) {
 	require.ErrorAs(t, r.Swap(ctx, remote.Swap{Thread: idB, Was: b.Head(), Head: loose}), &missing)
 	b.Push(r, loose)
 	require.NoError(t, r.Swap(ctx, remote.Swap{Thread: idB, Was: b.Head(), Head: loose}))
+}
+
+// Threads are exported from the database, and forgotten there unless somebody works on them.
+func TestExportAndPrune(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	db := open(t, fresh(), pgstore.Options{Upkeep: true})
+	r, owner := db.Remote("test"), db.Owner()
+	for i, id := range []string{idA, idB} {
+		c := remotetest.NewChain(t, cas.XXH3, id, 2)
+		c.Begin(r, id)
+		end := remote.Ended{Workflow: c.Workflow, Status: protocol.StatusCompleted, CompletedAt: 1}
+		require.NoError(t, r.Swap(ctx, remote.Swap{Thread: id, Was: c.Head(), Head: c.Head(), Ended: &end}))
+		if i > 0 {
+			_, err := r.Take(ctx, id, "somebody", time.Hour)
+			require.NoError(t, err)
+		}
+	}
+	m, err := bundle.Collect(ctx, owner, owner, nil)
+	require.NoError(t, err)
+	var out bytes.Buffer
+	_, err = bundle.Write(ctx, &out, owner, m, nil)
+	require.NoError(t, err)
+	f, err := bundle.Open(ctx, bytes.NewReader(out.Bytes()), int64(out.Len()))
+	require.NoError(t, err)
+	report, err := f.Check(ctx)
+	require.NoError(t, err)
+	require.Len(t, report.Threads, 2)
+
+	pruned, err := prune.Run(ctx, owner, prune.Options{Keep: time.Hour, Now: time.Now()})
+	require.NoError(t, err)
+	require.Len(t, pruned.Pruned, 1)
+	require.Equal(t, idA, pruned.Pruned[0].Thread)
+	_, err = r.Thread(ctx, idA)
+	require.ErrorAs(t, err, new(*remote.GoneError))
+	isWhole(t, r, idB)
 }
 
 // Clients push without a pause while another process collects without grace. What was acknowledged is whole.
