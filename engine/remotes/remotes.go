@@ -297,7 +297,7 @@ func (l *Link) view(ctx context.Context, states iter.Seq2[remote.State, error]) 
 			return nil, nil, l.of("", err)
 		}
 	}
-	nodes := &reader{link: l, base: l.Store, nodes: map[cas.Hash]cas.Node{}}
+	nodes := &reader{Store: l.Store, link: l, nodes: map[cas.Hash]cas.Node{}}
 	if err := nodes.load(ctx, wanted); err != nil {
 		return nil, nil, l.of("", err)
 	}
@@ -306,10 +306,10 @@ func (l *Link) view(ctx context.Context, states iter.Seq2[remote.State, error]) 
 	return &with, leases, nil
 }
 
-// reader reads nodes from the home, else from the remote.
+// reader reads nodes from the home, else from the remote. It lists those of the home only.
 type reader struct {
-	link *Link
-	base cas.Store
+	cas.Store // the home's
+	link      *Link
 
 	mu    sync.Mutex
 	nodes map[cas.Hash]cas.Node
@@ -338,7 +338,7 @@ func (r *reader) read(ctx context.Context, wanted []cas.Hash) error {
 	var lacking []cas.Hash
 	asked := map[cas.Hash]bool{}
 	for _, h := range wanted {
-		here, err := r.base.Has(ctx, h)
+		here, err := r.Store.Has(ctx, h)
 		if err != nil {
 			return err
 		}
@@ -377,7 +377,7 @@ func (r *reader) keep(n cas.Node) {
 
 // Get implements [cas.Getter].
 func (r *reader) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
-	n, err := r.base.Get(ctx, h)
+	n, err := r.Store.Get(ctx, h)
 	if !errors.Is(err, cas.ErrNotFound) {
 		return n, err
 	}
@@ -413,17 +413,6 @@ func (r *reader) Has(ctx context.Context, h cas.Hash) (bool, error) {
 		return false, nil
 	}
 	return err == nil, err
-}
-
-// Algorithm implements [cas.Reader].
-func (r *reader) Algorithm() cas.Algorithm { return r.base.Algorithm() }
-
-// Kinds implements [cas.Reader].
-func (r *reader) Kinds() *cas.Kinds { return r.base.Kinds() }
-
-// All implements [cas.Store]. It always fails, since a remote doesn't list its nodes.
-func (r *reader) All(ctx context.Context, prefix string) iter.Seq2[cas.Hash, error] {
-	return r.base.All(ctx, prefix)
 }
 
 // Put implements [cas.Store]. It always fails.
