@@ -36,6 +36,11 @@ func FindSeal(t require.TestingT, dir string, h cas.Hash) Record {
 	return findRecord(t, dir, h, record.Seal)
 }
 
+// FindHome returns the newest record of a home, whose hash is that of its path.
+func FindHome(t require.TestingT, dir string, path cas.Hash) Record {
+	return findRecord(t, dir, path, record.Home)
+}
+
 func findRecord(t require.TestingT, dir string, h cas.Hash, kinds ...record.Kind) Record {
 	found := find(t, dir, h, kinds...)
 	if found.Path == "" {

@@ -199,6 +199,19 @@ func TestMissing(t *testing.T) {
 	require.Equal(t, w.store.Where(w.workflow), f[0].Path)
 }
 
+// The damaged seal of a node that isn't in the store is a fault like others.
+func TestDamagedSealWithoutANode(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	n := otherNode(w)
+	require.NoError(t, w.store.KeepSeals(t.Context(), map[cas.Hash]cas.Seal{n.Hash: cas.SealOf(n, nil)}))
+	castest.FindSeal(t, w.store.Dir(), n.Hash).Flip()
+	report := w.check(false)
+	require.Len(t, report.Faults, 1)
+	require.Equal(t, fsck.Seal, report.Faults[0].Kind)
+	require.Equal(t, n.Hash, report.Faults[0].Hash)
+}
+
 // Valid bytes with invalid content are detected.
 func TestWrongContent(t *testing.T) {
 	t.Parallel()

@@ -237,6 +237,14 @@ func (c *check) rootsAbove() func(cas.Hash) []root {
 	for _, r := range c.roots {
 		named[r.node] = append(named[r.node], r)
 	}
+	for _, f := range c.report.Faults {
+		if f.Hash != "" {
+			c.graph.Node(f.Hash) // such as that of a seal without a node: it needs a number before the links are made
+		}
+	}
+	for _, t := range c.report.Tombstones {
+		c.graph.Node(t.Hash)
+	}
 	up := census.NewWalker(c.graph.Up())
 	budget := maxVisits
 	return func(h cas.Hash) (found []root) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"iter"
 	"os"
@@ -477,11 +478,12 @@ func (c *compaction) wanted(p place, keep func(cas.Hash) bool) (body []byte, err
 		return nil, err
 	}
 	if body, _, err = p.source.record(p.entry); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", p.source.at(p.entry), err)
 	}
 	switch {
 	case p.entry.hides() && c.store.files.Layout == "", // it hides nothing any longer
-		p.entry.kind == record.Home && parseHome(string(body)) == "":
+		p.entry.kind == record.Home && isHome(k.hash, body) && parseHome(string(body)) == "",
+		p.entry.kind == record.Home && endsWithZeros(body):
 		return nil, nil
 	case p.entry.hides():
 		body = []byte{}

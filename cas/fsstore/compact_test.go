@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/cas"
@@ -179,6 +180,7 @@ func TestEveryFlippedBitOfAPack(t *testing.T) {
 				if filepath.Ext(path) == ".idx" && !errors.Is(err, &protocol.Error{Code: protocol.CodeUnsupportedVersion}) {
 					require.NoError(t, err, "%s, byte %d", path, i)
 				}
+				require.NotErrorIs(t, err, cas.ErrNotFound, "%s, byte %d: what is there is damaged", path, i)
 				if err == nil {
 					require.True(t, got.Equal(n))
 				}
@@ -187,6 +189,34 @@ func TestEveryFlippedBitOfAPack(t *testing.T) {
 		}
 	}
 	requireNodes(t, open(t, dir, fsstore.Options{}), all)
+}
+
+// What is damaged in a pack stays in its index, also after a read of another damaged record has rebuilt that.
+func TestDamagedRecordsOfAPack(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := open(t, dir, fsstore.Options{})
+	all := nodes(t, cas.XXH3, 5)
+	require.NoError(t, s.Commit(t.Context(), all...))
+	compact(t, s)
+	path := filepath.Join(dir, "packs", "00000001-1.pack")
+	decoder, err := zstd.NewReader(nil)
+	require.NoError(t, err)
+	defer decoder.Close()
+	stream, err := decoder.DecodeAll([]byte(read(t, path)), nil)
+	require.NoError(t, err)
+	for at, head := range record.Scan(slices.Clone(stream)) {
+		stream[at], stream[at+record.HeaderSize+head.Length/2] = 0, 0
+	}
+	encoder, err := zstd.NewWriter(nil)
+	require.NoError(t, err)
+	write(t, path, string(encoder.EncodeAll(stream, nil)))
+
+	s = open(t, dir, fsstore.Options{})
+	for _, n := range append(all, all...) {
+		_, err := s.Get(t.Context(), n.Hash)
+		require.ErrorAs(t, err, new(*cas.CorruptError))
+	}
 }
 
 // A node that is put again while a compaction runs stays, although its segment was sealed behind the back of the

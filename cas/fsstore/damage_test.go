@@ -155,6 +155,34 @@ func TestEveryFlippedBitOfALog(t *testing.T) {
 	}
 }
 
+// Sealing a segment also keeps seals and homes whose headers are damaged: the index has their places.
+func TestSealingKeepsWhatOnlyTheIndexHas(t *testing.T) {
+	t.Parallel()
+	dir, home := filepath.Join(t.TempDir(), "cas"), filepath.Join(t.TempDir(), "home")
+	n := castest.Node(t, cas.XXH3, "node")
+	s := open(t, dir, fsstore.Options{Home: home})
+	require.NoError(t, s.Commit(t.Context(), n))
+	seal := cas.SealOf(n, nil)
+	require.NoError(t, s.KeepSeals(t.Context(), map[cas.Hash]cas.Seal{n.Hash: seal}))
+	records := castest.FindSeal(t, dir, n.Hash)
+	flipAt(t, records.Path, records.At)
+	flipAt(t, records.Path, findHome(t, dir, home).At)
+
+	sealed(t, dir)
+	s = open(t, dir, fsstore.Options{})
+	kept, err := s.Seal(n.Hash)
+	require.NoError(t, err)
+	require.Equal(t, seal, kept)
+	homes, err := s.Homes()
+	require.NoError(t, err)
+	require.Equal(t, []string{home}, homes)
+}
+
+// findHome returns the record of a home.
+func findHome(t *testing.T, dir, home string) castest.Record {
+	return castest.FindHome(t, dir, cas.XXH64.Sum("", []byte(home)))
+}
+
 // sealed seals the newest segment of a store.
 func sealed(t *testing.T, dir string) {
 	c, err := open(t, dir, fsstore.Options{}).Compact(t.Context(), time.Now().Add(time.Hour), false)

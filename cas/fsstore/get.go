@@ -113,8 +113,12 @@ func (s *Store) node(g *source, h cas.Hash, e entry) (n cas.Node, right bool, er
 
 // isCut reports whether the body of a tombstone ends with zeros, as after a power cut before it was flushed.
 func isCut(kind record.Kind, body []byte) bool {
+	return kind == record.Tombstone && endsWithZeros(body)
+}
+
+func endsWithZeros(body []byte) bool {
 	const block = 8
-	return kind == record.Tombstone && len(bytes.TrimRight(body, "\x00"))+block <= len(body)
+	return len(bytes.TrimRight(body, "\x00"))+block <= len(body)
 }
 
 // at returns the place of a record for messages.

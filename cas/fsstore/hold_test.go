@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/castest"
 	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 )
 
@@ -130,4 +131,32 @@ func TestOriginalsRememberNothing(t *testing.T) {
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Len(t, entries, 2)
+}
+
+// A damaged record of a home is an error, because its threads need nodes, until the home is recorded again. One that a
+// power cut tore isn't: nothing was stored from that home.
+func TestDamagedHome(t *testing.T) {
+	t.Parallel()
+	dir, home := filepath.Join(t.TempDir(), "cas"), filepath.Join(t.TempDir(), "home")
+	use := func() *fsstore.Store {
+		s := open(t, dir, fsstore.Options{Home: home})
+		require.NoError(t, s.Commit(t.Context(), castest.Node(t, cas.XXH3, "node")))
+		return s
+	}
+	s := use()
+	findHome(t, dir, home).Flip()
+	for range 2 {
+		_, err := s.Homes()
+		require.ErrorIs(t, err, &protocol.Error{Code: protocol.CodeCorrupt})
+		compact(t, s)
+		s = open(t, dir, fsstore.Options{})
+	}
+	homes, err := use().Homes()
+	require.NoError(t, err)
+	require.Equal(t, []string{home}, homes)
+
+	findHome(t, dir, home).Tear()
+	homes, err = open(t, dir, fsstore.Options{}).Homes()
+	require.NoError(t, err)
+	require.Empty(t, homes)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/record"
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 )
 
@@ -187,6 +188,12 @@ const (
 // homeNumber returns the hash in the record of a home.
 func homeNumber(home string) uint64 { return cas.XXH64.Sum("", []byte(home)).Number() }
 
+// isHome reports whether the body of a home's record is undamaged.
+func isHome(hash uint64, body []byte) bool {
+	path, _, _ := strings.Cut(string(body), "\n")
+	return homeNumber(path) == hash
+}
+
 // parseHome parses the record of a home; "" if it isn't one that counts.
 func parseHome(text string) (home string) {
 	home, kind, _ := strings.Cut(strings.TrimSuffix(text, "\n"), "\n")
@@ -197,7 +204,7 @@ func parseHome(text string) (home string) {
 }
 
 // Homes returns the homes that have used the store, and the store's parent directory if it looks like a home.
-// They might no longer exist.
+// They might no longer exist. The error is of code corrupt for the damaged record of a home, whose nodes must be kept.
 func (s *Store) Homes() (found []string, err error) {
 	records := map[uint64]place{}
 	if !s.foreign {
@@ -207,11 +214,17 @@ func (s *Store) Homes() (found []string, err error) {
 		}
 	}
 	for hash, at := range records {
-		body, _, err := at.source.record(at.entry)
-		if err != nil {
-			return nil, err
+		if at.entry.hides() {
+			continue
 		}
-		if home := parseHome(string(body)); home != "" && homeNumber(home) == hash {
+		body, _, err := at.source.record(at.entry)
+		switch {
+		case err != nil && !errors.Is(err, errPack):
+			return nil, err
+		case err != nil, !isHome(hash, body) && !endsWithZeros(body):
+			return nil, damagedHome(at)
+		}
+		if home := parseHome(string(body)); home != "" && isHome(hash, body) {
 			found = append(found, home)
 		}
 	}
@@ -229,6 +242,14 @@ func (s *Store) Homes() (found []string, err error) {
 	}
 	slices.Sort(found)
 	return slices.Compact(found), nil
+}
+
+// damagedHome returns the error for a home whose path can't be read.
+func damagedHome(at place) error {
+	return &protocol.Error{Code: protocol.CodeCorrupt,
+		Message: fmt.Sprintf("the path of a home that uses the store is damaged (%s)", at.source.at(at.entry)),
+		Hints: []string{"to record a home again: uwf --home HOME cas put-text again",
+			"to name each home that uses the store: uwf cas gc --roots DIR"}}
 }
 
 // eachHomeFile calls found with the homes that count of a store of our first version, which has a file for each.

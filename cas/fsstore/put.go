@@ -1,7 +1,6 @@
 package fsstore
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +13,6 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/original"
 	"github.com/united-workforce/uwf/cas/record"
-	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 )
 
@@ -436,15 +434,12 @@ func (s *Store) seal(g *source) error {
 	if err := s.sync(g); err != nil {
 		return err
 	}
-	all, size, err := g.headers()
+	g.mu.Lock()
+	all, size, err := g.records()
+	g.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	indexed, err := s.indexedOnly(g, all, size)
-	if err != nil {
-		return err
-	}
-	all = append(all, indexed...)
 	for range tries {
 		at, err := g.lastPut()
 		if err != nil {
@@ -461,28 +456,4 @@ func (s *Store) seal(g *source) error {
 		}
 	}
 	return nil
-}
-
-// indexedOnly returns the intact nodes that a segment contains according to its index, although a scan of the segment
-// doesn't find their headers.
-func (s *Store) indexedOnly(g *source, scanned []entry, size int64) (found []entry, err error) {
-	index, err := readFrom(g.path+indexExt, 0, maxSegment)
-	if err != nil && !isGone(err) {
-		return nil, err
-	}
-	var indexed headers
-	indexed.add(index, size)
-	for _, e := range indexed.entries() {
-		_, known := slices.BinarySearchFunc(scanned, e, func(a, b entry) int { return cmp.Compare(a.at, b.at) })
-		if known || groupOf(e.kind) != content || e.hides() {
-			continue
-		}
-		_, _, err := s.node(g, protocol.HashOf(e.hash), e)
-		if _, redacted := cas.AsRedacted(err); err == nil || redacted {
-			found = append(found, e)
-		} else if !errors.As(err, new(*cas.CorruptError)) {
-			return nil, err
-		}
-	}
-	return found, nil
 }

@@ -65,24 +65,15 @@ func (o *exclusive) erase(ctx context.Context) error {
 		return err
 	}
 	for _, g := range v.sources {
-		var entries []entry
-		for _, h := range o.redacted {
-			found, err := g.find(h.Number())
-			if err != nil {
-				return err
-			}
-			entries = append(entries, found...)
-		}
-		entries = slices.DeleteFunc(entries, func(e entry) bool { return e.kind != record.Node })
-		torn, err := g.torn(o.redacted)
+		all, err := g.entries(0, math.MaxUint8)
 		if err != nil {
 			return err
 		}
-		entries = append(entries, torn...)
-		if len(entries) == 0 {
-			continue
+		size, err := g.size()
+		if err != nil {
+			return err
 		}
-		if err := s.rewrite(ctx, g, entries); err != nil {
+		if err := s.rewrite(ctx, g, erased(all, size, o.redacted)); err != nil {
 			return err
 		}
 	}
@@ -104,38 +95,26 @@ func (o *exclusive) erase(ctx context.Context) error {
 	return nil
 }
 
-// torn returns what is left of records of nodes that were never written completely, as after a kill or on a full disk:
-// they reach to the next record, or to the end of the segment. No index contains them.
-func (g *source) torn(nodes []cas.Hash) (found []entry, err error) {
-	if g.name.isPack() {
-		return nil, nil
-	}
-	all, err := g.entries(0, math.MaxUint8)
-	if err != nil {
-		return nil, err
-	}
-	info, err := os.Lstat(g.dataPath())
-	if err != nil {
-		return nil, err
-	}
-	var from int64
-	for _, next := range append(all, entry{at: info.Size()}) {
-		if next.at-from > record.HeaderSize {
-			gap, err := readFrom(g.dataPath(), from, next.at-from)
-			if err != nil {
-				return nil, err
-			}
-			for at := range gap {
-				h, ok := record.Parse(gap[at:])
-				if ok && h.Kind == record.Node && slices.Contains(nodes, protocol.HashOf(h.Hash)) {
-					found = append(found, entry{h.Hash, h.Kind, from + int64(at), len(gap) - at - record.HeaderSize})
-					break
-				}
-			}
+// span is a part of a stream.
+type span struct{ from, to int64 }
+
+// erased returns the parts of a stream that a redaction overwrites: the bodies of the nodes, and whatever isn't part of a
+// record. That can contain them, too: what a kill or a power cut left of a put, and damaged copies.
+func erased(all []entry, size int64, nodes []cas.Hash) (parts []span) {
+	var end int64
+	for _, e := range all {
+		if end < e.at {
+			parts = append(parts, span{end, e.at})
 		}
-		from = max(from, next.end())
+		if e.kind == record.Node && slices.Contains(nodes, protocol.HashOf(e.hash)) {
+			parts = append(parts, span{e.at + record.HeaderSize, e.end()})
+		}
+		end = max(end, e.end())
 	}
-	return found, nil
+	if end < size {
+		parts = append(parts, span{end, size})
+	}
+	return parts
 }
 
 // removeQuarantined removes copies that were damaged.
@@ -189,11 +168,11 @@ func (s *Store) sealNewest(ctx context.Context) (err error) {
 	return s.seal(g)
 }
 
-// zero overwrites the bodies of records in a part of a stream, and reports whether there was anything to do.
-func zero(data []byte, from int64, entries []entry) (changed bool) {
-	for _, e := range entries {
-		start, end := e.at+record.HeaderSize-from, e.end()-from
-		if start < 0 || end > int64(len(data)) {
+// zero overwrites parts of a stream in data, which begins at offset from, and reports whether there was anything to do.
+func zero(data []byte, from int64, parts []span) (changed bool) {
+	for _, p := range parts {
+		start, end := max(p.from-from, 0), min(p.to-from, int64(len(data)))
+		if start >= end {
 			continue
 		}
 		for _, b := range data[start:end] {
@@ -204,11 +183,14 @@ func zero(data []byte, from int64, entries []entry) (changed bool) {
 	return changed
 }
 
-// rewrite atomically replaces the file of a segment or pack by one in which some bodies are zeros.
-func (s *Store) rewrite(ctx context.Context, g *source, entries []entry) error {
+// rewrite atomically replaces the file of a segment or pack by one in which some parts are zeros.
+func (s *Store) rewrite(ctx context.Context, g *source, parts []span) error {
+	if len(parts) == 0 {
+		return nil
+	}
 	if !g.name.isPack() {
 		data, err := readFrom(g.dataPath(), 0, maxSegment)
-		if err != nil || !zero(data, 0, entries) {
+		if err != nil || !zero(data, 0, parts) {
 			return err
 		}
 		defer g.close()
@@ -230,7 +212,7 @@ func (s *Store) rewrite(ctx context.Context, g *source, entries []entry) error {
 		if err != nil {
 			return errors.Join(err, out.abort())
 		}
-		changed = zero(data, p.frames[i].start, entries) || changed
+		changed = zero(data, p.frames[i].start, parts) || changed
 		w.parts[0].buffer = append(w.parts[0].buffer, data...)
 		if err := errors.Join(w.flush(0), ctx.Err()); err != nil {
 			return errors.Join(err, out.abort())

@@ -103,24 +103,37 @@ func TestBury(t *testing.T) {
 	require.False(t, redacted.Tombstone.Foreign)
 }
 
-// A redaction also erases what is in no index: a record that a kill tore, and a damaged copy in the quarantine.
+// A redaction also erases what is in no index: what a kill or a power cut left of a put, and a damaged copy in the
+// quarantine.
 func TestRedactErasesRemains(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	dir := t.TempDir()
-	s := open(t, dir, fsstore.Options{})
 	secret := castest.Node(t, cas.XXH3, strings.Repeat("the secret ", 100))
-	require.NoError(t, s.Commit(ctx, castest.Node(t, cas.XXH3, "before"), secret))
+	for name, tear := range map[string]func(castest.Record){
+		"its end is missing": func(r castest.Record) { require.NoError(t, os.Truncate(r.Path, int64(r.At)+r.Head.Size()-20)) },
+		"its begin is zeros": func(r castest.Record) {
+			r.Overwrite(0, make([]byte, 100))
+			flipAt(t, r.Path, r.At)
+		},
+		"its header is damaged": func(r castest.Record) { flipAt(t, r.Path, r.At) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			s := open(t, dir, fsstore.Options{})
+			require.NoError(t, s.Commit(ctx, castest.Node(t, cas.XXH3, "before"), secret))
+			torn := castest.FindRecord(t, dir, secret.Hash)
+			tear(torn)
+			require.NoError(t, os.Remove(strings.TrimSuffix(torn.Path, ".seg")+".idx"))
+			s = open(t, dir, fsstore.Options{})
+			require.NoError(t, s.Commit(ctx, castest.Node(t, cas.XXH3, "after"), secret))
+			_, err := s.Quarantine(ctx, secret.Hash)
+			require.NoError(t, err)
+			require.NoError(t, s.Commit(ctx, secret))
 
-	torn := castest.FindRecord(t, dir, secret.Hash)
-	require.NoError(t, os.Truncate(torn.Path, int64(torn.At)+torn.Head.Size()-20))
-	s = open(t, dir, fsstore.Options{})
-	require.NoError(t, s.Commit(ctx, castest.Node(t, cas.XXH3, "after"), secret))
-	_, err := s.Quarantine(ctx, secret.Hash)
-	require.NoError(t, err)
-	require.NoError(t, s.Commit(ctx, secret))
-
-	require.NoError(t, s.Redact(ctx, func() error { return nil },
-		cas.Tombstone{Hash: secret.Hash, Type: secret.Type, Reason: "why"}))
-	castest.RequireErased(t, dir, []byte("the secret the"))
+			require.NoError(t, s.Redact(ctx, func() error { return nil },
+				cas.Tombstone{Hash: secret.Hash, Type: secret.Type, Reason: "why"}))
+			castest.RequireErased(t, dir, []byte("the secret the"))
+		})
+	}
 }

@@ -8,13 +8,16 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sort"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/record"
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
@@ -34,6 +37,7 @@ type source struct {
 	name    fileName
 	path    string // without extension
 	files   *files
+	hash    cas.Algorithm
 	decoder func() (*zstd.Decoder, error)
 
 	mu     sync.Mutex
@@ -273,18 +277,88 @@ func readFrom(path string, at, limit int64) ([]byte, error) {
 	return data[:n], err
 }
 
-// rebuild replaces the index by what the records say.
+// rebuild replaces the index by what the records say, and of those whose headers can't be read, by what it says.
 func (g *source) rebuild() (err error) {
 	if !g.name.isPack() {
 		if g.info, err = os.Lstat(g.dataPath()); err != nil {
 			return err
 		}
 	}
-	all, _, err := g.headers()
+	all, _, err := g.records()
 	if err == nil {
 		g.sorted, g.recent, g.behind, g.whole, g.redone, g.loaded = sortedOf(all), nil, nil, false, true, true
 	}
 	return err
+}
+
+// records returns the records of the stream, and its size: those whose headers are intact, and those that only the index
+// has. From the index of a segment that isn't sealed it takes only intact records: a power cut can have torn others
+// before anything durable referred to them.
+func (g *source) records() (all []entry, size int64, err error) {
+	all, size, err = g.headers()
+	if err != nil {
+		return nil, 0, err
+	}
+	unknown := func(e entry) (next int, ok bool) {
+		next = sort.Search(len(all), func(i int) bool { return all[i].end() > e.at })
+		return next, next == len(all) || e.end() <= all[next].at
+	}
+	for b := range 256 {
+		if !g.hasIndex() {
+			break
+		}
+		entries, err := g.sorted.entries(byte(b), byte(b))
+		if err != nil && !errors.Is(err, errIndex) {
+			return nil, 0, err
+		}
+		for _, e := range entries {
+			if next, ok := unknown(e); ok {
+				all = slices.Insert(all, next, e)
+			}
+		}
+	}
+	if g.name.isPack() {
+		return all, size, nil
+	}
+	index, err := readFrom(g.path+indexExt, 0, maxSegment)
+	if err != nil && !isGone(err) {
+		return nil, 0, err
+	}
+	var unsorted headers
+	unsorted.add(index, size)
+	for _, e := range unsorted.entries() {
+		next, ok := unknown(e)
+		if ok {
+			ok, err = g.isIntactAt(e)
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+		if ok {
+			all = slices.Insert(all, next, e)
+		}
+	}
+	return all, size, nil
+}
+
+// isIntactAt reports whether the body of a record of a segment is the one that was written.
+func (g *source) isIntactAt(e entry) (bool, error) {
+	data := make([]byte, record.HeaderSize+e.length)
+	if n, err := g.files.readAt(g.dataPath(), data, e.at); err != nil || n < len(data) {
+		return false, err
+	}
+	switch body := data[record.HeaderSize:]; e.kind {
+	case record.Node, record.Tombstone:
+		_, err := g.hash.UnmarshalFile(protocol.HashOf(e.hash), body)
+		_, redacted := cas.AsRedacted(err)
+		return err == nil || redacted, nil
+	case record.Seal:
+		_, ok := parseSeal(body)
+		return ok, nil
+	case record.Home:
+		return isHome(e.hash, body), nil
+	}
+	return false, nil
 }
 
 // headers returns the records of the stream according to their headers, and its size. It omits a frame of a pack that
@@ -358,6 +432,24 @@ func (g *source) reader() (func(at int64, length int) ([]byte, error), error) {
 		n, err := g.files.readAt(g.dataPath(), data, at)
 		return data[:n], err
 	}, nil
+}
+
+// size returns the size of the stream.
+func (g *source) size() (int64, error) {
+	if !g.name.isPack() {
+		info, err := os.Lstat(g.dataPath())
+		if err != nil {
+			return 0, err
+		}
+		return info.Size(), nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	p, err := g.openPack(-1)
+	if err != nil {
+		return 0, err
+	}
+	return p.size(), nil
 }
 
 // isIntact reports whether neither the index nor the seek table of a pack is damaged.
