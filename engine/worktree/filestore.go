@@ -275,7 +275,7 @@ func (k *keepingFiles) stand(ctx context.Context) error {
 	}
 	for _, s := range k.file.Manifest.Instead {
 		here := func(store string) bool { return snapshot.Has(ctx, k.Env, store, s.Tree) }
-		too := func(store string) bool { return snapshot.Substitute(ctx, k.Env, store, s.Tree) == s.By }
+		too := func(store string) bool { return snapshot.Substitute(store, s.Tree) == s.By }
 		if !slices.ContainsFunc(k.stores, here) || slices.ContainsFunc(k.stores, too) {
 			k.standFor(s.Tree, left[s.By])
 		}
@@ -295,7 +295,7 @@ func (k *keepingFiles) standFor(tree, by protocol.Tree) {
 // have a substitute here.
 func (k *keepingFiles) wanted(ctx context.Context, trees []protocol.Tree) (wanted []protocol.Tree) {
 	for _, tree := range trees {
-		redacted := func(store string) bool { return snapshot.Substitute(ctx, k.Env, store, tree) != tree }
+		redacted := func(store string) bool { return snapshot.Substitute(store, tree) != tree }
 		if by := k.instead[tree.Function()][tree]; by != "" {
 			wanted = append(wanted, by)
 		} else if !slices.ContainsFunc(k.stores, redacted) {

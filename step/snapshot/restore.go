@@ -103,7 +103,7 @@ func Prepare(ctx context.Context, e env.Env, s Spec, have, to protocol.Tree) (l 
 		if err != nil { // the files differ, but it is unknown where
 			return l, errors.Join(err, &UnsavedError{Want: have, Have: l.Taken.Tree})
 		}
-		if changed := slices.DeleteFunc(names(differing), redactedIn(s.Git)); len(changed) > 0 {
+		if changed := slices.DeleteFunc(names(differing), s.isRedacted); len(changed) > 0 {
 			return l, &UnsavedError{Want: have, Have: l.Taken.Tree, Paths: changed}
 		}
 		if l.to, err = l.git.graft(ctx, s, to, differing); err != nil {
@@ -115,6 +115,8 @@ func Prepare(ctx context.Context, e env.Env, s Spec, have, to protocol.Tree) (l 
 	}
 	return l, l.git.sound(ctx, e, s.Git, l.Taken.Tree, l.to)
 }
+
+func (s Spec) isRedacted(path string) bool { return skipped(path, s.Redacted) }
 
 // Changes reports whether any file changes.
 func (l Layout) Changes() bool { return l.Taken.Tree != l.to }
