@@ -64,7 +64,12 @@ func (r Repo) Seed(ctx context.Context, store string, again bool) error {
 	if err != nil || !again && r.seeded(store, dirs) {
 		return err
 	}
-	return r.link(ctx, dirs, store)
+	for _, dir := range dirs {
+		if err := linkObjects(ctx, dir, filepath.Join(store, "objects"), os.Link); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // settings writes the files that git reads from a git directory, unless they are up to date.
@@ -190,7 +195,7 @@ func alternates(objects string) (dirs []string, err error) {
 // seeded reports whether the objects have been linked since the user's newest commit, judged without running
 // git.
 func (r Repo) seeded(store string, dirs []string) bool {
-	if r.Head == "" || slices.Contains(copied(store), r.Head) {
+	if r.Head == "" {
 		return true
 	}
 	at := filepath.Join(r.Head[:2], r.Head[2:])
@@ -215,25 +220,9 @@ func (r Repo) seeded(store string, dirs []string) bool {
 	return true
 }
 
-// errNoLinks means that a file can't be hard-linked there.
-var errNoLinks = errors.New("no links")
-
-// link hard-links every object of the user's repository to our git directory. Links take no space, and
-// preserve objects that the user's git prunes. Where links are impossible, it copies.
-func (r Repo) link(ctx context.Context, dirs []string, store string) error {
-	for _, dir := range dirs {
-		err := linkObjects(ctx, dir, filepath.Join(store, "objects"))
-		if errors.Is(err, errNoLinks) {
-			return r.copyObjects(ctx, dirs, store)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func linkObjects(ctx context.Context, from, to string) error {
+// linkObjects hard-links every object of a repository to our git directory. Links take no space, and preserve
+// objects that the user's git prunes. Where links are impossible, such as across file systems, it copies.
+func linkObjects(ctx context.Context, from, to string, link func(from, to string) error) error {
 	dirs, err := os.ReadDir(from)
 	if err != nil {
 		return err
@@ -247,7 +236,7 @@ func linkObjects(ctx context.Context, from, to string) error {
 			name != "pack" {
 			continue
 		}
-		if err := linkDir(filepath.Join(from, name), filepath.Join(to, name)); err != nil {
+		if err := linkDir(ctx, filepath.Join(from, name), filepath.Join(to, name), link); err != nil {
 			return err
 		}
 	}
@@ -256,7 +245,7 @@ func linkObjects(ctx context.Context, from, to string) error {
 
 // linkDir links the files that don't exist yet. It links an index after its pack, because git would otherwise
 // search for the missing pack.
-func linkDir(from, to string) error {
+func linkDir(ctx context.Context, from, to string, link func(from, to string) error) error {
 	entries, err := os.ReadDir(from)
 	if errors.Is(err, fs.ErrNotExist) || len(entries) == 0 && err == nil {
 		return nil // removed just now by the user's git gc
@@ -278,8 +267,8 @@ func linkDir(from, to string) error {
 	slices.SortStableFunc(entries, byIndex)
 	for _, e := range entries {
 		if name := e.Name(); !present[name] && e.Type().IsRegular() && isObject(name) {
-			if err := linkFile(filepath.Join(from, name), filepath.Join(to, name)); err != nil {
-				return err
+			if err := linkFile(filepath.Join(from, name), filepath.Join(to, name), link); err != nil || ctx.Err() != nil {
+				return errors.Join(err, ctx.Err())
 			}
 		}
 	}
@@ -306,15 +295,15 @@ func isObject(name string) bool {
 	return strings.Trim(name, "0123456789abcdef") == "" && (len(name) == 38 || len(name) == 62)
 }
 
-// linkFile hard-links a regular file. If another program replaced it in the meantime, for example by a pipe
-// that would block git, the link is removed.
-func linkFile(from, to string) error {
-	err := os.Link(from, to)
+// linkFile hard-links or copies a regular file. If another program replaced it in the meantime, for example by a
+// pipe that would block git, the link is removed.
+func linkFile(from, to string, link func(from, to string) error) error {
+	err := link(from, to)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil // pruned: none of our files reference it
 	case err != nil && !errors.Is(err, fs.ErrExist):
-		return fmt.Errorf("%w: %w", errNoLinks, err)
+		return copyFile(from, to, time.Time{})
 	}
 	if info, err := os.Lstat(to); err != nil || info.Mode().IsRegular() {
 		return err
@@ -322,60 +311,11 @@ func linkFile(from, to string) error {
 	return os.Remove(to)
 }
 
-// Where hard links are impossible, such as across file systems, the user's objects are copied to our git
-// directory: all of them once, then only new ones.
-
-// copiedFile lists the commits whose objects were all copied.
-const copiedFile = "copied"
-
-const maxCopied = 16 << 20 // bytes
-
-// copied returns the commits that were copied.
-func copied(store string) []string {
-	text, _ := safeopen.ReadFile(filepath.Join(store, copiedFile), maxCopied, safeopen.NoFollow)
-	return strings.Fields(string(text))
-}
-
-// copyObjects copies what the user's refs and HEADs lead to; staged content is read from the work tree later.
-// Git runs with our git directory and without the repository's settings.
-func (r Repo) copyObjects(ctx context.Context, dirs []string, store string) error {
-	out, err := r.user(ctx).run(ctx, nil, "rev-parse", "--all", "--revs-only", "HEAD")
-	if err != nil {
-		return err
-	}
-	tips := strings.Fields(string(out))
-	ours := inStore(r.env, store)
-	theirs := ours // with their objects as well
-	theirs.env = append(slices.Clone(ours.env), "GIT_ALTERNATE_OBJECT_DIRECTORIES="+listed(dirs))
-	known, err := ours.having(ctx, copied(store))
-	if err != nil {
-		return err
-	}
-	revs := strings.Join(tips, "\n") + "\n--not\n" + strings.Join(known, "\n") + "\n"
-	err = theirs.packInto(ctx, filepath.Join(store, "objects", "pack"), revs,
-		missing(Spec{Partial: r.Partial}, "--missing=allow-any")...)
-	if err != nil {
-		return err
-	}
-	slices.Sort(tips)
-	return durable.Replace(durable.OS(), filepath.Join(store, copiedFile), []byte(strings.Join(slices.Compact(tips),
-		"\n")+"\n"), 0o600)
-}
-
 // packInto packs everything that revisions lead to.
 func (g git) packInto(ctx context.Context, dir, revs string, args ...string) error {
 	args = append([]string{"pack-objects", "-q", "--non-empty", "--delta-base-offset", "--revs"}, args...)
 	_, err := g.run(ctx, []byte(revs), append(args, filepath.Join(dir, "pack"))...)
 	return err
-}
-
-// listed joins directories for a git environment variable.
-func listed(dirs []string) string {
-	list := make([]string, len(dirs))
-	for i, dir := range dirs {
-		list[i] = quoted(filepath.ToSlash(dir))
-	}
-	return strings.Join(list, string(filepath.ListSeparator))
 }
 
 // kinds returns the kinds of objects; "" if an object doesn't exist.
@@ -410,7 +350,7 @@ func (g git) having(ctx context.Context, names []string) (have []string, err err
 	return have, err
 }
 
-// copyFile copies a regular file atomically. at is its modification time, unless zero.
+// copyFile copies and flushes a regular file atomically. at is its modification time, unless zero.
 func copyFile(from, to string, at time.Time) (err error) {
 	in, err := safeopen.Open(from, safeopen.NoFollow)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -430,7 +370,7 @@ func copyFile(from, to string, at time.Time) (err error) {
 		}
 	}()
 	_, err = io.Copy(out, in)
-	if err = errors.Join(err, out.Close()); err != nil {
+	if err = errors.Join(err, out.Sync(), out.Close()); err != nil {
 		return err
 	}
 	if !at.IsZero() {
