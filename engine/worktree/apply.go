@@ -187,7 +187,7 @@ func (a *application) file(suffix string) string {
 
 // begin finishes an interrupted apply in the target, and takes a snapshot of it.
 func (a *application) begin(ctx context.Context) (now protocol.Tree, err error) {
-	if err := os.Remove(a.spec.Index); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.RemoveAll(a.spec.Index); err != nil {
 		return "", err
 	}
 	taken, _, err := snapshot.Begin(ctx, a.Env, a.to, &a.spec, a.file(".restore"))

@@ -19,7 +19,7 @@ import (
 // SeedIndex creates a missing index of a thread from the user's index, so that git needn't read all files
 // again.
 func (r Repo) SeedIndex(s Spec) error {
-	if _, err := os.Lstat(s.Index); err == nil {
+	if !isGone(s.Index) {
 		return nil
 	}
 	if err := os.MkdirAll(filepath.Dir(s.Index), 0o700); err != nil {
@@ -101,49 +101,35 @@ func Begin(ctx context.Context, e env.Env, r Repo, s *Spec, record string) (take
 func beginStep(ctx context.Context, e env.Env, r Repo, s *Spec,
 	record string) (taken Taken, rescued string, err error) {
 	if !slices.Equal(recall(s.Index).Out, s.Redacted) { // it can contain paths redacted since then
-		if err := os.Remove(s.Index); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.RemoveAll(s.Index); err != nil {
 			return taken, "", err
 		}
 	}
-	_, err = os.Lstat(s.Index)
-	first := errors.Is(err, fs.ErrNotExist)
-	if err := r.Seed(ctx, s.Git, first); err != nil {
-		return taken, "", err
+	if err = r.Seed(ctx, s.Git, isGone(s.Index)); err == nil {
+		err = r.SeedIndex(*s)
 	}
-	g := of(e.Environ, *s)
-	known := recall(s.Index)
-	parent, before, err := g.newest(ctx, s.Ref, known)
 	if err != nil {
 		return taken, "", err
 	}
-	if known.Tree != "" && parent != known.Commit && !g.has(ctx, sumOf(known.Tree)) {
-		// The repository was moved: the index references objects in the git directory for the old path.
-		if err := os.Remove(s.Index); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return taken, "", err
-		}
-		if err := r.Seed(ctx, s.Git, true); err != nil {
-			return taken, "", err
-		}
-	}
-	if err := r.SeedIndex(*s); err != nil {
+	g := of(e.Environ, *s)
+	parent, before, err := g.newest(ctx, s.Ref, recall(s.Index))
+	if err != nil {
 		return taken, "", err
 	}
 	s.Parent = cmp.Or(parent, r.Head)
 	if rescued, err = Finish(ctx, e, *s, record); err != nil {
 		return taken, rescued, err
 	}
-	taken, err = begin(ctx, g, *s, before)
-	if err != nil && !errors.Is(err, errWaits) && ctx.Err() == nil { // new objects of the user, or a damaged index
-		if err := r.Seed(ctx, s.Git, true); err != nil {
-			return taken, rescued, err
+	taken, err = begin(ctx, g, *s, parent, before)
+	// The index might be damaged, or refer to objects that the user has added, or that were in the git directory for
+	// the old path of a repository. The user's index is tried first, because git reads all files without one.
+	_, sparse := r.key("core.sparsecheckout")
+	for try := 1; err != nil && !errors.Is(err, errWaits) && ctx.Err() == nil && (try == 1 || try == 2 && !sparse); try++ {
+		if err = errors.Join(os.RemoveAll(s.Index), r.Seed(ctx, s.Git, true)); err == nil && try == 1 {
+			err = r.SeedIndex(*s)
 		}
-		if taken, err = begin(ctx, g, *s, before); err != nil && ctx.Err() == nil {
-			if _, sparse := r.key("core.sparsecheckout"); !sparse {
-				err = os.Remove(s.Index)
-				if err == nil || errors.Is(err, fs.ErrNotExist) {
-					taken, err = begin(ctx, g, *s, before)
-				}
-			}
+		if err == nil {
+			taken, err = begin(ctx, g, *s, parent, before)
 		}
 	}
 	if err != nil {
@@ -168,10 +154,10 @@ func (r Repo) Resume(s *Spec, tree protocol.Tree) bool {
 	return true
 }
 
-// begin takes a snapshot; before is the tree of the previous one.
-func begin(ctx context.Context, g git, s Spec, before protocol.Tree) (Taken, error) {
+// begin takes a snapshot; parent and before are the commit and the tree of the previous one.
+func begin(ctx context.Context, g git, s Spec, parent string, before protocol.Tree) (Taken, error) {
 	s.Tree = ""
-	if n := recall(s.Index); n.Index != "" && n.Index == checksum(s.Index) {
+	if n := recall(s.Index); n.Index != "" && n.Index == checksum(s.Index) && n.Commit == parent {
 		s.Tree = n.Tree
 	}
 	return take(ctx, g, s, before)

@@ -126,7 +126,7 @@ func (g git) store() (dir string) {
 // lock.
 func scratch(index string) error {
 	for _, path := range []string{index, index + ".lock"} {
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.RemoveAll(path); err != nil {
 			return err
 		}
 	}

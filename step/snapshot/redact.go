@@ -311,7 +311,7 @@ func (g git) purge(ctx context.Context, e env.Env, store, common string, r *reda
 	}
 	sums := slices.Sorted(maps.Keys(left))
 	for _, sum := range sums {
-		if err := os.Remove(loosePath(store, sum)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.RemoveAll(loosePath(store, sum)); err != nil {
 			return remains, err
 		}
 		id := treeOf(sum)

@@ -48,7 +48,7 @@ func Take(ctx context.Context, e env.Env, s Spec) (Taken, error) {
 func take(ctx context.Context, g git, s Spec, before protocol.Tree) (taken Taken, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errWaits)
 	defer cancel()
-	if err := os.Remove(s.Index + lockSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.RemoveAll(s.Index + lockSuffix); err != nil {
 		return Taken{}, err
 	}
 	known := recall(s.Index)

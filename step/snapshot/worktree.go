@@ -315,7 +315,7 @@ func PlanWorktree(ctx context.Context, e env.Env, r Repo, s Spec, tree protocol.
 
 // Fill writes the files of a tree to an empty work tree, as planned.
 func Fill(ctx context.Context, e env.Env, s Spec, tree protocol.Tree) error {
-	if err := os.Remove(s.Index); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.RemoveAll(s.Index); err != nil {
 		return err
 	}
 	g := of(e.Environ, s)
