@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/cas/thread"
@@ -58,10 +56,6 @@ func (e Keeper) Plan(ctx context.Context, t Thread, dir string, from, to protoco
 	if err != nil {
 		return nil, fault.Of(fmt.Errorf("restore files: %w", err)).Because(filesStay)
 	}
-	if err := e.checkOthersIdle(ctx, t.ID, k.Repo.Root); err != nil {
-		k.Release()
-		return nil, notRestored(err)
-	}
 	c, err := e.prepare(ctx, k, t.ID, from, to)
 	if err != nil {
 		k.Release()
@@ -81,42 +75,6 @@ func (e Keeper) prepare(ctx context.Context, k *Checkout, id string, from, to pr
 		return nil, notRestored(err)
 	}
 	return &Change{Checkout: k, From: cmp.Or(from, layout.Taken.Tree), To: to, id: id, layout: layout}, nil
-}
-
-// checkOthersIdle returns an error if a step of another thread runs in the work tree without a lock, because its
-// files are not snapshotted. Children of the thread don't count; they are stopped separately.
-func (e Keeper) checkOthersIdle(ctx context.Context, id, root string) error {
-	for h, err := range e.Heads.Heads(ctx) {
-		if err != nil || h.Thread == id {
-			continue // an unreadable thread cannot run
-		}
-		dir := e.RunDir(h.Thread)
-		run := dir.Read()
-		if _, inside := cwd.Below(root, run.Cwd); !inside || !run.Status.InFlight() || !dir.Alive(run) {
-			continue
-		}
-		if e.isBelow(ctx, h.Thread, id) {
-			continue
-		}
-		busy := fault.New(protocol.CodeLocked, "a step of thread %s is running in %s", h.Thread, cwd.Shown(root))
-		return busy.Because("busy-directory", "other", h.Thread)
-	}
-	return nil
-}
-
-// isBelow reports whether the thread id is a descendant of above.
-func (e Keeper) isBelow(ctx context.Context, id, above string) bool {
-	const generations = 100 // exceeds the nesting limit; guards against a cycle in damaged facts
-	for range generations {
-		facts, err := e.Heads.Facts(ctx, id)
-		if err != nil || facts.Parent == nil {
-			return false
-		}
-		if id = facts.Parent.Thread; id == above {
-			return true
-		}
-	}
-	return false
 }
 
 // Write writes the files and returns the changes, or nil if there were none. The intent of the change must be
@@ -165,32 +123,6 @@ const maxClaim = 100 // bytes
 func (e Keeper) claimOf(root string) string {
 	tree := e.ofTree(root)
 	return filepath.Join(filepath.Dir(tree), "claimed", filepath.Base(tree))
-}
-
-// claimedAround is like [Keeper.unclaimed] for a thread whose files are not snapshotted.
-func (e Keeper) claimedAround(ctx context.Context, dir, id string) error {
-	if !e.anyClaim() { // avoid starting git to find the work tree
-		return nil
-	}
-	repo, err := snapshot.Find(ctx, e.Env, dir)
-	if err != nil {
-		return nil //nolint:nilerr // it is in no work tree, or git fails
-	}
-	return e.unclaimed(repo.Root, id, false)
-}
-
-// anyClaim reports whether there is any claim, and thus perhaps an interrupted change. A claim outlives its
-// intent until its work tree is used again.
-func (e Keeper) anyClaim() bool {
-	dir := filepath.Dir(e.claimOf(""))
-	entries, _ := os.ReadDir(dir) // a missing directory means that there are no claims
-	return slices.ContainsFunc(entries, func(entry fs.DirEntry) bool {
-		by, err := safeopen.ReadFile(filepath.Join(dir, entry.Name()), maxClaim, safeopen.NoFollow)
-		if _, parsed := threadid.Parse(string(by)); err != nil || parsed != nil {
-			return false
-		}
-		return e.RunDir(string(by)).CutOff()
-	})
 }
 
 // unclaimed returns an error if a change for another thread was interrupted in the work tree, because its

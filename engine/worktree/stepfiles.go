@@ -19,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/snapshot"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/gitdir"
 )
 
 // StepFiles holds the snapshots before and after a step.
@@ -209,7 +210,11 @@ type Step struct {
 func (e Keeper) Before(ctx context.Context, s Step) (*Checkout, error) {
 	w := s.Thread.Facts.Workspace
 	if w == nil || w.Mode == ModeNone {
-		return nil, e.claimedAround(ctx, s.Dir, s.Thread.ID)
+		dir, err := cwd.Real(s.Dir)
+		if err != nil {
+			return nil, nil //nolint:nilerr // the step reports it
+		}
+		return nil, e.unclaimed(gitdir.Top(dir), s.Thread.ID, false)
 	}
 	k, err := s.Open, error(nil)
 	if k == nil {
