@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path"
@@ -19,13 +20,15 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/gitindex"
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// While the times, inodes and sizes of all files and directories stand, and the rules for ignored files, git would
-// find what it found before.
+// While the times, inodes and sizes of all files are those in the index, and those of directories and of the rules
+// for ignored files stand, git would find what it found before.
 
 // recent is the time before a look in which a change may have the same time as one after it: two ticks of the
 // slowest kernel.
@@ -34,65 +37,87 @@ const recent = 20 * time.Millisecond
 // maxEmpty bounds the directories without files in the index that git looks into.
 const maxEmpty = 1000
 
-// still returns a digest of what git's look at a work tree depends on, and the directories with files in the index;
-// empty are others that git looks into. ok is false if a digest isn't enough, or something has changed after
-// a time, unless that is zero.
+// still returns a digest of the directories and rules that git's look at a work tree depends on, and the directories
+// with files in the index; empty are others that git looks into. ok is false if a digest isn't enough, if a file isn't
+// as in the index, or if something has changed after a time, unless that is zero.
 func still(environ []string, s Spec, empty []string, after time.Time) (digest string, dirs map[string]bool, ok bool) {
 	index, err := safeopen.ReadFile(s.Index, gitindex.MaxBytes, safeopen.NoFollow)
-	files, whole := gitindex.All(index)
-	if err != nil || !whole || !keepsTimes(s.Root) {
+	if err != nil || !keepsTimes(s.Root) {
 		return "", nil, false
 	}
-	dirs = map[string]bool{".": true}
-	names := rulesOf(environ, s)
-	for _, f := range files {
-		if f.Link || f.Partial {
-			return "", nil, false
-		}
-		names = append(names, filepath.Join(s.Root, filepath.FromSlash(f.Name)))
-		for dir := path.Dir(f.Name); !dirs[dir]; dir = path.Dir(dir) {
-			dirs[dir] = true
-		}
+	root, err := os.Open(s.Root)
+	if err != nil {
+		return "", nil, false
 	}
+	defer func() { _ = root.Close() }()
+	isOld := func(st *unix.Stat_t) bool {
+		return after.IsZero() || max(st.Mtim.Nano(), st.Ctim.Nano()) <= after.UnixNano()
+	}
+	dirs = map[string]bool{".": true}
+	var changed atomic.Bool
+	var looks sync.WaitGroup
+	const stretch = 100 // files, mostly of one directory
+	parts := runtime.GOMAXPROCS(0)
+	for part := range parts {
+		looks.Go(func() {
+			n, last := 0, ""
+			whole := gitindex.Each(index, len(sumOf(s.Tree))/2, func(e gitindex.Entry, name []byte) bool {
+				if at := bytes.LastIndexByte(name, '/'); part == 0 && at >= 0 && string(name[:at]) != last {
+					last = string(name[:at])
+					for dir := last; !dirs[dir]; dir = path.Dir(dir) {
+						dirs[dir] = true
+					}
+				}
+				if n++; n/stretch%parts != part {
+					return true
+				}
+				var st unix.Stat_t
+				err := unix.Fstatat(int(root.Fd()), string(name), &st, unix.AT_SYMLINK_NOFOLLOW)
+				switch {
+				case e.Link || e.Partial:
+					return false
+				case e.Passed == gitindex.Skipped:
+					return errors.Is(err, fs.ErrNotExist)
+				}
+				return err == nil && isOld(&st) && e.Matches(time.Unix(st.Ctim.Unix()), time.Unix(st.Mtim.Unix()), st.Ino, st.Size)
+			})
+			if !whole {
+				changed.Store(true)
+			}
+		})
+	}
+	looks.Wait()
+	if changed.Load() {
+		return "", nil, false
+	}
+	names := rulesOf(environ, s)
 	for _, dir := range slices.Sorted(slices.Values(slices.AppendSeq(slices.Clip(empty), maps.Keys(dirs)))) {
 		at := filepath.Join(s.Root, filepath.FromSlash(dir))
 		names = append(names, at, filepath.Join(at, ".gitignore")) // which may ignore itself
 	}
-	var changed atomic.Bool
-	var looks sync.WaitGroup
-	parts := slices.Collect(slices.Chunk(names, len(names)/runtime.GOMAXPROCS(0)+1))
-	sums := make([][sha256.Size]byte, len(parts))
-	for i, part := range parts {
-		looks.Go(func() {
-			var all []byte
-			for _, name := range part {
-				var st syscall.Stat_t
-				if syscall.Lstat(name, &st) != nil {
-					st = syscall.Stat_t{} // it may be gone, or not be checked out
-				}
-				if !after.IsZero() && max(st.Mtim.Nano(), st.Ctim.Nano()) > after.UnixNano() {
-					changed.Store(true)
-					return
-				}
-				all = append(append(all, name...), 0)
-				for _, n := range []int64{int64(st.Mode), int64(st.Ino), st.Size, st.Mtim.Nano(), st.Ctim.Nano()} {
-					all = binary.LittleEndian.AppendUint64(all, uint64(n))
-				}
-			}
-			sums[i] = sha256.Sum256(all)
-		})
+	all := fmt.Appendf(nil, "%q", []any{s.Root, s.MaxFile, s.Keys, s.Skip, s.Outputs, s.Redacted, s.DenyRead})
+	for _, name := range names {
+		var st unix.Stat_t
+		if unix.Lstat(name, &st) != nil {
+			st = unix.Stat_t{} // it may be gone
+		}
+		if !isOld(&st) {
+			return "", nil, false
+		}
+		all = append(append(all, name...), 0)
+		for _, n := range []int64{int64(st.Mode), int64(st.Ino), st.Size, st.Mtim.Nano(), st.Ctim.Nano()} {
+			all = binary.LittleEndian.AppendUint64(all, uint64(n))
+		}
 	}
-	looks.Wait()
-	settings := []any{s.Root, s.MaxFile, s.Keys, s.Skip, s.Outputs, s.Redacted, s.DenyRead}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %x", settings, sums))
-	return hex.EncodeToString(sum[:]), dirs, !changed.Load()
+	sum := sha256.Sum256(all)
+	return hex.EncodeToString(sum[:]), dirs, true
 }
 
 // keepsTimes reports whether a file system is known to change a directory's time with its entries.
 func keepsTimes(dir string) bool {
-	var fs syscall.Statfs_t
+	var on syscall.Statfs_t
 	known := []uint32{0xef53, 0x58465342, 0x9123683e, 0x01021994, 0x794c7630, 0xf2f52010, 0x2fc12fc1, 0xca451a4e}
-	return syscall.Statfs(dir, &fs) == nil && slices.Contains(known, uint32(fs.Type)) // ext4, XFS, Btrfs, tmpfs, overlay, F2FS, ZFS, bcachefs
+	return syscall.Statfs(dir, &on) == nil && slices.Contains(known, uint32(on.Type)) // ext4, XFS, Btrfs, tmpfs, overlay, F2FS, ZFS, bcachefs
 }
 
 // rulesOf returns the files outside of the work tree with rules for ignored files.
@@ -167,7 +192,7 @@ func (n *indexNote) stands(ctx context.Context, g git, s Spec, known indexNote, 
 	if began.IsZero() {
 		return
 	}
-	began = began.Add(-recent)
+	s.Tree, began = n.Tree, began.Add(-recent)
 	digest, dirs, ok := still(g.env, s, known.Empty, began)
 	if !ok {
 		return

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"slices"
+	"time"
 )
 
 // MaxBytes bounds the size of an index.
@@ -17,6 +18,16 @@ type Entry struct {
 	Link    bool   // gitlink: a commit of another repository
 	Passed  string // why git does not check the file for changes; "" if it does
 	Partial bool   // a side of a conflict, or a file whose content is not added yet
+
+	stat []byte
+}
+
+// Matches reports whether a file has the times, the inode and the size that git has recorded.
+func (e Entry) Matches(changed, modified time.Time, inode uint64, size int64) bool {
+	const ino, length = 20, 36                                                                    // offsets
+	is := func(at int, n int64) bool { return binary.BigEndian.Uint32(e.stat[at:]) == uint32(n) } // git truncates them, too
+	return is(0, changed.Unix()) && is(4, int64(changed.Nanosecond())) && is(8, modified.Unix()) &&
+		is(12, int64(modified.Nanosecond())) && is(ino, int64(inode)) && is(length, size)
 }
 
 // Skipped is the value of Passed for a file that git does not expect in the work tree.
@@ -47,28 +58,38 @@ func find(index []byte, wanted func(e Entry, name []byte) bool) []Entry {
 }
 
 func parse(index []byte, wanted func(e Entry, name []byte) bool) ([]Entry, bool) {
-	const header, ids = 12, 40 // offsets: ids is the position of an entry's hash
-	if len(index) < header || string(index[:4]) != "DIRC" {
-		return nil, false
-	}
 	for _, hash := range []int{20, 32} { // the hash length is not recorded, so try both
-		if found, ok := read(index, header, ids+hash, wanted); ok {
+		var found []Entry
+		whole := Each(index, hash, func(e Entry, name []byte) bool {
+			if wanted(e, name) {
+				e.Name, e.stat = string(name), nil
+				found = append(found, e)
+			}
+			return true
+		})
+		if whole {
 			return found, true
 		}
 	}
 	return nil, false
 }
 
-func read(index []byte, at, flags int, wanted func(e Entry, name []byte) bool) (found []Entry, ok bool) {
-	const mode, link = 24, 0o160000
+// Each calls visit for the entries, without their Name, until it returns false. hash is the length of a hash. whole
+// is false if the index is invalid or wasn't read to its end.
+func Each(index []byte, hash int, visit func(e Entry, name []byte) bool) (whole bool) {
+	const header, mode, link, ids = 12, 24, 0o160000, 40 // ids is the position of an entry's hash
+	if len(index) < header || string(index[:4]) != "DIRC" {
+		return false
+	}
 	version, count := binary.BigEndian.Uint32(index[4:]), binary.BigEndian.Uint32(index[8:])
+	at, flags := header, ids+hash
 	var name []byte
 	for range count {
 		if len(index) < at+flags+4 {
-			return found, false
+			return false
 		}
 		entry := index[at:]
-		e := Entry{Link: binary.BigEndian.Uint32(entry[mode:]) == link, Partial: entry[flags]&0x30 != 0}
+		e := Entry{Link: binary.BigEndian.Uint32(entry[mode:]) == link, Partial: entry[flags]&0x30 != 0, stat: entry[:ids]}
 		if entry[flags]&0x80 != 0 {
 			e.Passed = "assume-unchanged"
 		}
@@ -85,7 +106,7 @@ func read(index []byte, at, flags int, wanted func(e Entry, name []byte) bool) (
 			drop, more := 0, true
 			for first := true; more; first = false {
 				if rest >= len(entry) || drop > 1<<20 {
-					return found, false
+					return false
 				}
 				if !first {
 					drop++
@@ -94,21 +115,20 @@ func read(index []byte, at, flags int, wanted func(e Entry, name []byte) bool) (
 				rest++
 			}
 			if kept = len(name) - drop; kept < 0 {
-				return found, false
+				return false
 			}
 		}
 		end := bytes.IndexByte(entry[min(rest, len(entry)):], 0)
 		if end < 0 {
-			return found, false
+			return false
 		}
 		name = append(name[:kept], entry[rest:rest+end]...)
-		if wanted(e, name) {
-			e.Name = string(name)
-			found = append(found, e)
+		if !visit(e, name) {
+			return false
 		}
 		if at += rest + end + 1; version < 4 { // entries are padded to a multiple of eight
 			at += -(rest + end + 1) & 7
 		}
 	}
-	return found, true
+	return true
 }
