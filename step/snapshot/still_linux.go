@@ -4,16 +4,13 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -27,19 +24,19 @@ import (
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// While the times, inodes and sizes of all files are those in the index, and those of directories and of the rules
-// for ignored files stand, git would find what it found before.
+// While the times, inodes and sizes of files are those in the index, and those of directories, of rules for ignored files
+// and of the other files stand, git would find what it found before.
 
 // recent is the time before a look in which a change may have the same time as one after it: two ticks of the
 // slowest kernel.
 const recent = 20 * time.Millisecond
 
-// maxEmpty bounds the directories without files in the index that git looks into.
-const maxEmpty = 1000
+// maxEmpty bounds the directories without files in the index that git looks into, and the rules for ignored files.
+const maxEmpty = 5000
 
-// still returns a digest of the directories and rules that git's look at a work tree depends on, and the directories
-// with files in the index; empty are others that git looks into. ok is false if a digest isn't enough, if a file isn't
-// as in the index, or if something has changed after a time, unless that is zero.
+// still returns a digest of what git's look at a work tree depends on, without the files that are as in the index, and
+// the directories with files in the index; empty are the other files and directories that git looks into. ok is false
+// if a digest isn't enough, or something has changed after a time, unless that is zero.
 func still(environ []string, s Spec, empty []string, after time.Time) (digest string, dirs map[string]bool, ok bool) {
 	index, err := safeopen.ReadFile(s.Index, gitindex.MaxBytes, safeopen.NoFollow)
 	if err != nil || !keepsTimes(s.Root) {
@@ -50,14 +47,22 @@ func still(environ []string, s Spec, empty []string, after time.Time) (digest st
 		return "", nil, false
 	}
 	defer func() { _ = root.Close() }()
-	isOld := func(st *unix.Stat_t) bool {
-		return after.IsZero() || max(st.Mtim.Nano(), st.Ctim.Nano()) <= after.UnixNano()
+	var changed atomic.Bool
+	stat := func(name string) (st unix.Stat_t) {
+		if unix.Fstatat(int(root.Fd()), filepath.FromSlash(name), &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+			st = unix.Stat_t{} // it may be gone, or not be checked out
+		}
+		if !after.IsZero() && max(st.Mtim.Nano(), st.Ctim.Nano()) > after.UnixNano() {
+			changed.Store(true)
+		}
+		return st
+	}
+	var found [parts]bytes.Buffer
+	add := func(part int, name []byte, st unix.Stat_t) {
+		fmt.Fprintf(&found[part], "%s\x00%d %d %d %d %d\n", name, st.Mode, st.Ino, st.Size, st.Mtim.Nano(), st.Ctim.Nano())
 	}
 	dirs = map[string]bool{".": true}
-	var changed atomic.Bool
 	var looks sync.WaitGroup
-	const stretch = 100 // files, mostly of one directory
-	parts := runtime.GOMAXPROCS(0)
 	for part := range parts {
 		looks.Go(func() {
 			n, last := 0, ""
@@ -71,47 +76,43 @@ func still(environ []string, s Spec, empty []string, after time.Time) (digest st
 				if n++; n/stretch%parts != part {
 					return true
 				}
-				var st unix.Stat_t
-				err := unix.Fstatat(int(root.Fd()), string(name), &st, unix.AT_SYMLINK_NOFOLLOW)
-				switch {
-				case e.Link || e.Partial:
-					return false
-				case e.Passed == gitindex.Skipped:
-					return errors.Is(err, fs.ErrNotExist)
+				st := stat(string(name))
+				if !e.Matches(time.Unix(st.Ctim.Unix()), time.Unix(st.Mtim.Unix()), st.Ino, st.Size) {
+					add(part, name, st)
 				}
-				return err == nil && isOld(&st) && e.Matches(time.Unix(st.Ctim.Unix()), time.Unix(st.Mtim.Unix()), st.Ino, st.Size)
+				return !e.Link && !e.Partial && !changed.Load()
 			})
 			if !whole {
 				changed.Store(true)
 			}
 		})
 	}
-	looks.Wait()
-	if changed.Load() {
+	if looks.Wait(); changed.Load() {
 		return "", nil, false
 	}
-	names := rulesOf(environ, s)
-	for _, dir := range slices.Sorted(slices.Values(slices.AppendSeq(slices.Clip(empty), maps.Keys(dirs)))) {
-		at := filepath.Join(s.Root, filepath.FromSlash(dir))
-		names = append(names, at, filepath.Join(at, ".gitignore")) // which may ignore itself
+	names := slices.AppendSeq(append(rulesOf(environ, s), empty...), maps.Keys(dirs))
+	slices.Sort(names)
+	for part := range parts {
+		looks.Go(func() {
+			for _, name := range names[part*len(names)/parts : (part+1)*len(names)/parts] {
+				add(part, []byte(name), stat(name))
+			}
+		})
 	}
+	looks.Wait()
 	all := fmt.Appendf(nil, "%q", []any{s.Root, s.MaxFile, s.Keys, s.Skip, s.Outputs, s.Redacted, s.DenyRead})
-	for _, name := range names {
-		var st unix.Stat_t
-		if unix.Lstat(name, &st) != nil {
-			st = unix.Stat_t{} // it may be gone
-		}
-		if !isOld(&st) {
-			return "", nil, false
-		}
-		all = append(append(all, name...), 0)
-		for _, n := range []int64{int64(st.Mode), int64(st.Ino), st.Size, st.Mtim.Nano(), st.Ctim.Nano()} {
-			all = binary.LittleEndian.AppendUint64(all, uint64(n))
-		}
+	for part := range parts {
+		all = append(all, found[part].Bytes()...)
 	}
 	sum := sha256.Sum256(all)
-	return hex.EncodeToString(sum[:]), dirs, true
+	return hex.EncodeToString(sum[:]), dirs, !changed.Load()
 }
+
+// Two goroutines look at files, each at stretches that are mostly in one directory.
+const (
+	parts   = 2
+	stretch = 100
+)
 
 // keepsTimes reports whether a file system is known to change a directory's time with its entries.
 func keepsTimes(dir string) bool {
@@ -136,7 +137,8 @@ func rulesOf(environ []string, s Spec) []string {
 }
 
 // emptyDirs returns the directories without files in the index that git looks into, given those with files: a
-// file that appears there changes the time of no other directory.
+// file that appears there changes the time of no other directory. It also returns the rules for ignored files, which
+// may be in no index.
 func (g git) emptyDirs(ctx context.Context, s Spec, dirs map[string]bool) (empty []string, ok bool) {
 	for look := slices.Collect(maps.Keys(dirs)); len(look) > 0; {
 		var found []string
@@ -147,7 +149,9 @@ func (g git) emptyDirs(ctx context.Context, s Spec, dirs map[string]bool) (empty
 			}
 			for _, e := range entries {
 				at := path.Join(dir, e.Name())
-				if e.IsDir() && e.Name() != ".git" && !dirs[at] && !skipped(at, s.Skip) {
+				if e.Name() == ".gitignore" {
+					empty = append(empty, at)
+				} else if e.IsDir() && e.Name() != ".git" && !dirs[at] && !skipped(at, s.Skip) {
 					found = append(found, at)
 				}
 			}

@@ -443,7 +443,7 @@ type indexNote struct {
 	Tree   protocol.Tree `json:"tree"`   // tree of the index
 	Commit string        `json:"commit"` // commit of the tree
 	// Dirs is a digest of the directories and rules that git's look depended on; "" if they may have changed
-	// since. Empty lists the directories among them without files in the index.
+	// since. Empty lists the directories among them without files in the index, and the rules.
 	Dirs  string   `json:"dirs,omitempty"`
 	Empty []string `json:"empty,omitempty"`
 	// Out lists the redacted paths when the index was written.
