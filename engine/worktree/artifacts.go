@@ -227,33 +227,15 @@ func (e Keeper) sweepArtifacts(ctx context.Context) error {
 	if err != nil {
 		return gone(err)
 	}
-	known := map[string]bool{}
-	for h, err := range e.Heads.Heads(ctx) {
-		if known[h.Thread] = true; err != nil {
-			return err
-		}
-	}
-	for ended, err := range e.Heads.History(ctx) {
-		if known[ended.Thread] = true; err != nil {
-			return err
-		}
+	known, err := heads.ThreadStates(ctx, e.Heads)
+	if err != nil {
+		return err
 	}
 	for _, entry := range entries {
-		if id := entry.Name(); threadid.Valid(id) && !known[id] {
-			err = errors.Join(err, e.sweepArtifactsOf(ctx, id))
+		id := entry.Name()
+		if at, bad := threadid.Time(id); bad == nil && known[id].Head == "" && e.Env.Now().Sub(at) > aDay {
+			err = errors.Join(err, e.RemoveArtifacts(id))
 		}
 	}
 	return err
-}
-
-// sweepArtifactsOf removes the artifacts of one such fork, unless it exists by now or is being created.
-func (e Keeper) sweepArtifactsOf(ctx context.Context, id string) error {
-	lock, err := e.LockCreation(ctx, id)
-	if err != nil {
-		return nil //nolint:nilerr // the next sweep tries again
-	}
-	if _, err = heads.Find(ctx, e.Heads, id); errors.Is(err, heads.ErrNoThread) {
-		err = e.RemoveArtifacts(id)
-	}
-	return errors.Join(err, lock.RemoveAndUnlock())
 }

@@ -4,11 +4,11 @@ package worktree_test
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -21,6 +21,7 @@ import (
 	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/threadid"
 )
 
 const (
@@ -101,42 +102,22 @@ func TestTooManyArtifacts(t *testing.T) {
 	require.Error(t, k.OpenArtifacts(t.Context(), oneThread, dir))
 }
 
-type allHeads interface{ heads.Heads }
-
-// asked records a lookup of a thread.
-type asked struct {
-	allHeads
-	once   sync.Once
-	looked chan struct{}
-}
-
-func (a *asked) Head(ctx context.Context, thread string) (protocol.Hash, error) {
-	head, err := a.allHeads.Head(ctx, thread)
-	a.once.Do(func() { close(a.looked) })
-	return head, err
-}
-
-// The sweep removes artifacts of a fork that was never created, and keeps them if the fork is being created.
+// A prune removes artifacts of a fork that was never created, unless the fork may just be being created.
 func TestSweepOfArtifacts(t *testing.T) {
 	t.Parallel()
 	dirs := home.Dirs{Home: t.TempDir()}
-	known := &asked{allHeads: &memheads.Heads{}, looked: make(chan struct{})}
+	known := &memheads.Heads{}
 	k := worktree.Keeper{Dirs: dirs, Heads: known}
-	for _, dir := range []string{dirs.Artifacts(oneThread), dirs.Artifacts(otherThread), dirs.Artifacts("no thread"), dirs.Locks()} {
-		require.NoError(t, os.MkdirAll(dir, 0o700))
-	}
-	lock, err := k.LockCreation(t.Context(), otherThread)
+	young, err := threadid.New(time.Now(), rand.Reader)
 	require.NoError(t, err)
-	done := make(chan error)
-	go func() {
-		_, err := k.Prune(t.Context(), prune.Options{Home: dirs.Home, Now: time.Unix(1_800_000_000, 0)}, true)
-		done <- err
-	}()
-	<-known.looked
 	require.NoError(t, known.Add(t.Context(), otherThread, "0000000000000", heads.Facts{}))
-	require.NoError(t, lock.RemoveAndUnlock())
-	require.NoError(t, <-done)
+	for _, id := range []string{oneThread, otherThread, young, "no thread"} {
+		require.NoError(t, os.MkdirAll(dirs.Artifacts(id), 0o700))
+	}
+	_, err = k.Prune(t.Context(), prune.Options{Home: dirs.Home, Now: time.Unix(1_800_000_000, 0)}, true)
+	require.NoError(t, err)
 	require.NoDirExists(t, dirs.Artifacts(oneThread))
-	require.DirExists(t, dirs.Artifacts(otherThread))
-	require.DirExists(t, dirs.Artifacts("no thread"))
+	for _, id := range []string{otherThread, young, "no thread"} {
+		require.DirExists(t, dirs.Artifacts(id))
+	}
 }

@@ -393,7 +393,7 @@ func (e Keeper) Sweep(ctx context.Context) (swept []string, err error) {
 			swept = append(swept, e.Dirs.Worktree(id))
 		}
 	}
-	return swept, e.sweepMissing(ctx)
+	return swept, snapshot.FinishRemovals(ctx, filepath.Dir(e.Dirs.Worktree("x")))
 }
 
 // sweep removes one such worktree, unless a process is working on it or has just created its thread.
@@ -420,31 +420,4 @@ func (e Keeper) sweep(ctx context.Context, id string) (done bool, err error) {
 		return false, err
 	}
 	return true, os.RemoveAll(e.RunDir(id).Path)
-}
-
-// sweepMissing finishes interrupted removals.
-func (e Keeper) sweepMissing(ctx context.Context) error {
-	dir := filepath.Dir(e.Dirs.Worktree("x"))
-	if isGone(dir) {
-		return nil
-	}
-	facts, err := e.Heads.AllFacts(ctx)
-	if err != nil && facts == nil {
-		return err
-	}
-	stores, err := e.Finder().Stores(ctx)
-	if err != nil {
-		return err
-	}
-	repos := map[string]bool{}
-	for _, f := range facts {
-		if f.Workspace != nil {
-			repos[f.Workspace.Repo] = true
-		}
-	}
-	for _, store := range stores {
-		repos[snapshot.Owner(store)] = true
-	}
-	maps.DeleteFunc(repos, func(common string, _ bool) bool { return common == "" || isGone(common) })
-	return snapshot.FinishRemovals(ctx, dir, slices.Sorted(maps.Keys(repos)))
 }

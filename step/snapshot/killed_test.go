@@ -133,8 +133,9 @@ func TestKilledWorktrees(t *testing.T) {
 	require.NoError(t, os.Rename(two, filepath.Join(dir, ".gone-two")))
 	w.sh("git fsck --no-dangling; git worktree list | grep trees/two")
 	require.NoError(t, os.Mkdir(filepath.Join(dir, ".gone-five"), 0o700)) // killed before git's record was removed
+	w.sh("echo gitdir: $PWD/.git/worktrees/five > ../trees/.gone-five/.git")
 	w.sh("touch .git/packed-refs.lock .git/packed-refs.new; mkdir .git/worktrees/five; touch .git/worktrees/five/HEAD")
-	require.NoError(t, snapshot.FinishRemovals(t.Context(), dir, []string{w.repo.Common}))
+	require.NoError(t, snapshot.FinishRemovals(t.Context(), dir))
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Empty(t, left)

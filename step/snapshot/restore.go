@@ -159,8 +159,7 @@ func Replace(ctx context.Context, e env.Env, s Spec, known, to protocol.Tree) (f
 		}
 		found.Ref = ref
 	}
-	_, err = l.git.run(ctx, nil, "read-tree", "--reset", "-u", sumOf(to))
-	return found, err
+	return found, l.Write(ctx)
 }
 
 // changed returns the paths that match neither the new tree nor known.
@@ -208,13 +207,19 @@ func Finish(ctx context.Context, e env.Env, s Spec, record string) (kept string,
 	if err := g.free(ctx, s.Root, taken.Tree, to); err != nil {
 		return "", err
 	}
-	if err := g.sound(ctx, e, s.Git, taken.Tree, to); err != nil {
-		return "", err
-	}
-	if _, err := g.run(ctx, nil, "read-tree", "--reset", "-u", sumOf(to)); err != nil {
+	if err := g.lay(ctx, e, taken.Tree, to); err != nil {
 		return "", err
 	}
 	return rescue.Ref, os.Remove(record)
+}
+
+// lay writes the files of a tree, whatever they are. from is a tree known to be sound, or "".
+func (g git) lay(ctx context.Context, e env.Env, from, to protocol.Tree) error {
+	if err := g.sound(ctx, e, g.store(), from, to); err != nil {
+		return err
+	}
+	_, err := g.run(ctx, nil, "read-tree", "--reset", "-u", sumOf(to))
+	return err
 }
 
 // rescueRef returns the ref that keeps rescued files.

@@ -126,19 +126,8 @@ func (r Repo) config() []byte {
 	if r.Format != "sha1" {
 		version, objects = 1, "[extensions]\n\tobjectformat = "+r.Format+"\n"
 	}
-	fmt.Fprintf(&b, "[core]\n\trepositoryformatversion = %d\n\tbare = false\n", version)
-	for _, s := range settings {
-		if section, name, _ := strings.Cut(s[0], "."); section == "core" {
-			fmt.Fprintf(&b, "\t%s = %s\n", name, quoted(s[1]))
-		}
-	}
-	b.WriteString(objects)
+	fmt.Fprintf(&b, "[core]\n\trepositoryformatversion = %d\n\tbare = false\n%s", version, objects)
 	return b.Bytes()
-}
-
-// quoted quotes a value for git's config.
-func quoted(value string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\x00", "").Replace(value) + `"`
 }
 
 // maxAlternates bounds the chain of repositories that borrow objects, as in git.

@@ -228,23 +228,28 @@ const gonePrefix = ".gone-"
 
 // FinishRemovals completes interrupted removals of worktrees below our directory, including the repositories'
 // records of them.
-func FinishRemovals(ctx context.Context, dir string, repos []string) error {
+func FinishRemovals(ctx context.Context, dir string) error {
 	entries, err := os.ReadDir(dir)
-	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), gonePrefix) })
-	for _, common := range repos {
-		err = errors.Join(err, RemoveHalfMade(ctx, common, dir))
-		for _, e := range entries {
-			if path := filepath.Join(dir, strings.TrimPrefix(e.Name(), gonePrefix)); isGone(path) { // and not created again
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		name, isGoing := strings.CutPrefix(e.Name(), gonePrefix)
+		if !isGoing {
+			continue
+		}
+		at := filepath.Join(dir, e.Name())
+		text, lost := safeopen.ReadFile(filepath.Join(at, ".git"), maxSetting, safeopen.NoFollow)
+		record, isWorktree := strings.CutPrefix(strings.TrimSpace(string(text)), "gitdir: ")
+		if common := filepath.Dir(filepath.Dir(record)); lost == nil && isWorktree && !isGone(common) {
+			if path := filepath.Join(dir, name); isGone(path) { // and not created again
 				err = errors.Join(err, removeWorktree(common, path))
 			}
 			unlocked(ctx, common, []string{packedLock})
 		}
-	}
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+		if err == nil {
+			err = os.RemoveAll(at)
+		}
 	}
 	return err
 }
@@ -318,12 +323,7 @@ func Fill(ctx context.Context, e env.Env, s Spec, tree protocol.Tree) error {
 	if err := os.RemoveAll(s.Index); err != nil {
 		return err
 	}
-	g := of(e.Environ, s)
-	if err := g.sound(ctx, e, s.Git, "", tree); err != nil {
-		return err
-	}
-	_, err := g.run(ctx, nil, "read-tree", "--reset", "-u", sumOf(tree))
-	return err
+	return of(e.Environ, s).lay(ctx, e, "", tree)
 }
 
 // SkipAbsent makes the user's git ignore the files that a sparse checkout omits from a new worktree: all
@@ -369,9 +369,6 @@ func (r Repo) RefreshIndex(ctx context.Context) error {
 // they are in the way.
 func Reset(ctx context.Context, e env.Env, s Spec, tree protocol.Tree) error {
 	g := of(e.Environ, s)
-	if err := g.sound(ctx, e, s.Git, "", tree); err != nil {
-		return err
-	}
 	args := []string{"clean", "-q", "-f", "-f", "-d"}
 	for _, path := range s.Skip { // including links created by a set-up
 		args = append(args, "-e", "/"+ignorable(path))
@@ -379,8 +376,7 @@ func Reset(ctx context.Context, e env.Env, s Spec, tree protocol.Tree) error {
 	if _, err := g.run(ctx, nil, args...); err != nil {
 		return err
 	}
-	_, err := g.run(ctx, nil, "read-tree", "--reset", "-u", sumOf(tree))
-	return err
+	return g.lay(ctx, e, "", tree)
 }
 
 // ignorable escapes a path for .gitignore.
