@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine/internal/fault"
@@ -222,7 +223,7 @@ func (e Keeper) RedactArtifacts(ctx context.Context, id string) (held protocol.A
 }
 
 // sweepArtifacts removes the artifacts of forks whose creation was interrupted.
-func (e Keeper) sweepArtifacts(ctx context.Context) error {
+func (e Keeper) sweepArtifacts(ctx context.Context, now time.Time) error {
 	entries, err := os.ReadDir(filepath.Dir(e.Dirs.Artifacts("x")))
 	if err != nil {
 		return gone(err)
@@ -233,7 +234,7 @@ func (e Keeper) sweepArtifacts(ctx context.Context) error {
 	}
 	for _, entry := range entries {
 		id := entry.Name()
-		if at, bad := threadid.Time(id); bad == nil && known[id].Head == "" && e.Env.Now().Sub(at) > aDay {
+		if at, bad := threadid.Time(id); bad == nil && known[id].Head == "" && now.Sub(at) > aDay {
 			err = errors.Join(err, e.RemoveArtifacts(id))
 		}
 	}

@@ -108,7 +108,7 @@ func TestSweepOfArtifacts(t *testing.T) {
 	dirs := home.Dirs{Home: t.TempDir()}
 	known := &memheads.Heads{}
 	k := worktree.Keeper{Dirs: dirs, Heads: known}
-	young, err := threadid.New(time.Now(), rand.Reader)
+	young, err := threadid.New(time.Unix(1_800_000_000, 0), rand.Reader)
 	require.NoError(t, err)
 	require.NoError(t, known.Add(t.Context(), otherThread, "0000000000000", heads.Facts{}))
 	for _, id := range []string{oneThread, otherThread, young, "no thread"} {

@@ -279,7 +279,7 @@ func (e Keeper) Prune(ctx context.Context, o prune.Options, force bool) (prune.R
 			fault.OrNil(e.Dirs.RemoveAgents(gone.Thread)), fault.OrNil(e.RemoveArtifacts(gone.Thread)))
 	}
 	if len(o.Threads) == 0 {
-		err = errors.Join(err, fault.OrNil(e.sweepArtifacts(ctx)))
+		err = errors.Join(err, fault.OrNil(e.sweepArtifacts(ctx, o.Now)))
 	}
 	return report, err
 }
