@@ -214,28 +214,14 @@ func (e Keeper) KeepFiles(ctx context.Context, f *bundle.File,
 	if err != nil {
 		return 0, err
 	}
-	k := keepingFiles{Keeper: e, file: f, stores: stores, instead: map[string]map[protocol.Tree]protocol.Tree{}}
+	k := keepingFiles{Keeper: e, file: f, stores: stores, instead: map[protocol.Tree]protocol.Tree{}}
 	if err := k.stand(ctx); err != nil {
 		return 0, err
 	}
-	byFunction := map[string]map[string][]protocol.Tree{}
-	for thread, trees := range threads {
-		for _, tree := range k.wanted(ctx, trees) {
-			function := tree.Function()
-			if byFunction[function] == nil {
-				byFunction[function] = map[string][]protocol.Tree{}
-			}
-			byFunction[function][thread] = append(byFunction[function][thread], tree)
-		}
-	}
-	for function, some := range byFunction {
-		if err := k.keep(ctx, function, some); err != nil {
+	for _, function := range []string{"sha1", "sha256"} {
+		n, err := k.keep(ctx, function, threads)
+		if kept += n; err != nil {
 			return kept, err
-		}
-		for _, tree := range f.Manifest.Trees {
-			if tree.Function() == function {
-				kept++
-			}
 		}
 	}
 	return kept, nil
@@ -247,7 +233,7 @@ type keepingFiles struct {
 	file    *bundle.File
 	stores  []string
 	without *bundle.Without
-	instead map[string]map[protocol.Tree]protocol.Tree // substitutes of snapshots, by hash function
+	instead map[protocol.Tree]protocol.Tree // substitutes of snapshots
 }
 
 // stand determines the substitutes of snapshots. It uses the bundle's substitute only if the snapshot itself
@@ -267,7 +253,7 @@ func (k *keepingFiles) stand(ctx context.Context) error {
 			return err
 		}
 		if left[tree] = by; by != tree {
-			k.standFor(tree, by)
+			k.instead[tree] = by
 		}
 	}
 	if len(k.instead) > 0 {
@@ -277,39 +263,30 @@ func (k *keepingFiles) stand(ctx context.Context) error {
 		here := func(store string) bool { return snapshot.Has(ctx, k.Env, store, s.Tree) }
 		too := func(store string) bool { return snapshot.Substitute(store, s.Tree) == s.By }
 		if !slices.ContainsFunc(k.stores, here) || slices.ContainsFunc(k.stores, too) {
-			k.standFor(s.Tree, left[s.By])
+			k.instead[s.Tree] = left[s.By]
 		}
 	}
 	return nil
 }
 
-func (k *keepingFiles) standFor(tree, by protocol.Tree) {
-	function := tree.Function()
-	if k.instead[function] == nil {
-		k.instead[function] = map[protocol.Tree]protocol.Tree{}
-	}
-	k.instead[function][tree] = by
-}
-
-// wanted returns the snapshots of a thread to store, with substitutes applied. It omits those that already
-// have a substitute here.
-func (k *keepingFiles) wanted(ctx context.Context, trees []protocol.Tree) (wanted []protocol.Tree) {
-	for _, tree := range trees {
-		redacted := func(store string) bool { return snapshot.Substitute(store, tree) != tree }
-		if by := k.instead[tree.Function()][tree]; by != "" {
-			wanted = append(wanted, by)
-		} else if !slices.ContainsFunc(k.stores, redacted) {
-			wanted = append(wanted, tree)
+// keep stores the files of one hash function, and returns the number of snapshots. It omits those that already have
+// a substitute here.
+func (k *keepingFiles) keep(ctx context.Context, function string, threads map[string][]protocol.Tree) (n int, err error) {
+	wanted := map[string][]protocol.Tree{}
+	for thread, trees := range threads {
+		for _, tree := range trees {
+			isRedacted := func(store string) bool { return snapshot.Substitute(store, tree) != tree }
+			by := k.instead[tree]
+			if by == "" && !slices.ContainsFunc(k.stores, isRedacted) {
+				by = tree
+			}
+			if by != "" && by.Function() == function && k.without.Has(by) {
+				wanted[thread] = append(wanted[thread], by)
+			}
 		}
 	}
-	return wanted
-}
-
-// keep stores the files of one hash function.
-func (k *keepingFiles) keep(ctx context.Context, function string, threads map[string][]protocol.Tree) error {
-	threads, err := k.known(ctx, function, threads)
-	if err != nil {
-		return err
+	if len(wanted) == 0 {
+		return 0, nil
 	}
 	objects := func(yield func(snapshot.Object, error) bool) {
 		for o, err := range k.without.Objects(function) {
@@ -318,29 +295,14 @@ func (k *keepingFiles) keep(ctx context.Context, function string, threads map[st
 			}
 		}
 	}
-	store := k.Imported(function)
-	if err := snapshot.AddObjects(ctx, k.Env, store, objects, k.without.Count(function), threads); err != nil {
-		return err
+	store, isOther := k.Imported(function), func(tree protocol.Tree) bool { return tree.Function() != function }
+	if err := snapshot.AddObjects(ctx, k.Env, store, objects, k.without.Count(function), wanted); err != nil {
+		return 0, err
 	}
-	return snapshot.SetSubstitutes(ctx, k.Env, store, k.instead[function])
-}
-
-// known returns the threads' snapshots that came with this bundle or were imported before.
-func (k *keepingFiles) known(ctx context.Context, function string,
-	threads map[string][]protocol.Tree) (map[string][]protocol.Tree, error) {
-	known := map[string][]protocol.Tree{}
-	for thread, trees := range threads {
-		elsewhere := slices.DeleteFunc(slices.Clone(trees), k.without.Has)
-		list, err := snapshot.Missing(ctx, k.Env, k.Imported(function), elsewhere)
-		if err != nil {
-			return nil, err
-		}
-		trees = slices.DeleteFunc(slices.Clone(trees), func(tree protocol.Tree) bool { return slices.Contains(list, tree) })
-		if len(trees) > 0 {
-			known[thread] = trees
-		}
-	}
-	return known, nil
+	instead := maps.Clone(k.instead)
+	maps.DeleteFunc(instead, func(tree, _ protocol.Tree) bool { return isOther(tree) })
+	trees := slices.DeleteFunc(slices.Clone(k.file.Manifest.Trees), isOther)
+	return len(trees), snapshot.SetSubstitutes(ctx, k.Env, store, instead)
 }
 
 // If a command is killed between creating a worktree and creating its thread, or while it removes a worktree,

@@ -170,22 +170,13 @@ type Object struct {
 }
 
 // AddObjects adds n objects to our git directory without a repository, and keeps the snapshots of threads,
-// newest first, with them. All names use the same hash function. Git verifies everything, and the operation
-// is atomic.
+// newest first, with them, besides those that it has kept before. All names use the same hash function. Git verifies
+// everything, and the operation is atomic.
 func AddObjects(ctx context.Context, e env.Env, store string, objects iter.Seq2[Object, error], n int,
 	threads map[string][]protocol.Tree) error {
 	function := "sha1"
-	var refs strings.Builder
-	commits := map[string]string{} // by their hash
-	for thread, trees := range threads {
+	for _, trees := range threads {
 		function = trees[0].Function()
-		at := ""
-		for _, tree := range slices.Backward(trees) {
-			text := commitText(sumOf(tree), at, time.Unix(0, 0))
-			at = hashObject(function, "commit", text)
-			commits[at] = text
-		}
-		fmt.Fprintf(&refs, "update refs/uwf/%s %s\n", thread, at)
 	}
 	if err := (Repo{Format: function}).Seed(ctx, store, false); err != nil {
 		return err
@@ -196,6 +187,26 @@ func AddObjects(ctx context.Context, e env.Env, store string, objects iter.Seq2[
 	}
 	defer func() { _ = held.Unlock() }()
 	g := inStore(e, store)
+	var refs strings.Builder
+	commits := map[string]string{} // by their hash
+	for thread, trees := range threads {
+		at, tip, err := g.newest(ctx, "refs/uwf/"+thread, indexNote{})
+		if err != nil {
+			return err
+		}
+		if known := slices.Index(trees, tip); known >= 0 {
+			trees = trees[:known]
+		}
+		if len(trees) == 0 {
+			continue
+		}
+		for _, tree := range slices.Backward(trees) {
+			text := commitText(sumOf(tree), at, time.Unix(0, 0))
+			at = hashObject(function, "commit", text)
+			commits[at] = text
+		}
+		fmt.Fprintf(&refs, "update refs/uwf/%s %s\n", thread, at)
+	}
 	have := slices.Collect(maps.Keys(commits))
 	if have, err = g.having(ctx, have); err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/united-workforce/uwf/util/durable"
@@ -216,21 +217,25 @@ func linkObjects(ctx context.Context, from, to string, link func(from, to string
 	if err != nil {
 		return err
 	}
-	for _, dir := range dirs {
-		name := dir.Name()
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if !dir.IsDir() || len(name) != 2 && name != "pack" || strings.Trim(name, "0123456789abcdef") != "" &&
-			name != "pack" {
-			continue
-		}
-		if err := linkDir(ctx, filepath.Join(from, name), filepath.Join(to, name), link); err != nil {
-			return err
-		}
+	var links sync.WaitGroup
+	var errs [parts]error
+	for part := range parts {
+		links.Go(func() {
+			for i, dir := range dirs {
+				name := dir.Name()
+				isLoose := len(name) == 2 && strings.Trim(name, "0123456789abcdef") == ""
+				if i%parts == part && errs[part] == nil && dir.IsDir() && (isLoose || name == "pack") {
+					errs[part] = linkDir(ctx, filepath.Join(from, name), filepath.Join(to, name), link)
+				}
+			}
+		})
 	}
-	return nil
+	links.Wait()
+	return errors.Join(errs[:]...)
 }
+
+// parts is the number of goroutines that look at many files.
+const parts = 2
 
 // linkDir links the files that don't exist yet. It links an index after its pack, because git would otherwise
 // search for the missing pack.

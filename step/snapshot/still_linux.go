@@ -108,11 +108,8 @@ func still(environ []string, s Spec, empty []string, after time.Time) (digest st
 	return hex.EncodeToString(sum[:]), dirs, !changed.Load()
 }
 
-// Two goroutines look at files, each at stretches that are mostly in one directory.
-const (
-	parts   = 2
-	stretch = 100
-)
+// stretch is the number of files that one goroutine looks at in turn, because they are mostly in one directory.
+const stretch = 100
 
 // keepsTimes reports whether a file system is known to change a directory's time with its entries.
 func keepsTimes(dir string) bool {
