@@ -234,17 +234,16 @@ func (e Keeper) WriteMerged(ctx context.Context, k *Checkout, to protocol.Tree) 
 	if err == nil {
 		err = l.Write(ctx)
 	}
-	var unsaved *snapshot.UnsavedError
-	var blocked *snapshot.InTheWayError
-	why := &protocol.Error{Code: protocol.CodeFailed, Err: err}
-	switch {
-	case errors.As(err, &unsaved):
-		why.Message = "the children's changes were not written: these files just changed: " + Abbreviate(unsaved.Paths)
-		return why
-	case errors.As(err, &blocked):
-		why.Message = "the children's changes were not written: " + cwd.Shown(blocked.Error())
-		return why.Because("files-in-the-way")
-	case err != nil:
+	isBlocked := errors.As(err, new(*snapshot.InTheWayError))
+	if isBlocked || errors.As(err, new(*snapshot.UnsavedError)) {
+		failed := &protocol.Error{Code: protocol.CodeFailed, Err: err,
+			Message: "the children's changes were not written: " + cwd.Shown(err.Error())}
+		if isBlocked {
+			return failed.Because("files-in-the-way")
+		}
+		return failed
+	}
+	if err != nil {
 		return err
 	}
 	k.Spec.Tree = to
