@@ -19,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/snapshot"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/gitdir"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/safeopen"
 )
@@ -146,7 +147,7 @@ func (a *application) find(ctx context.Context) error {
 	if refused := (*snapshot.RefusedError)(nil); errors.As(err, &refused) {
 		return err
 	}
-	if err != nil || !sameFile(a.to.Common, a.w.Repo) {
+	if err != nil || !gitdir.Same(a.to.Common, a.w.Repo) {
 		none := fault.New(protocol.CodeFailed, "%s is not a work tree of %s, where thread %s was started", cwd.Shown(a.o.Dir),
 			cwd.Shown(a.w.Repo), a.ID)
 		if _, gone := os.Lstat(a.w.Repo); gone != nil {

@@ -22,6 +22,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/snapshot"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/gitdir"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/runfiles"
@@ -200,7 +201,7 @@ func (e Keeper) startTree(ctx context.Context, id, workflow, dir string, o Optio
 // submodules and bare repositories, whose work tree is not next to the git directory.
 func (e Keeper) treeOf(ctx context.Context, w *heads.Workspace, of string) (repo snapshot.Repo, dir string, err error) {
 	repo, err = snapshot.Find(ctx, e.Env, w.Root)
-	if w.Mode != InWorktree || err == nil && (sameFile(repo.Common, w.Repo) || isGone(w.Repo)) {
+	if w.Mode != InWorktree || err == nil && (gitdir.Same(repo.Common, w.Repo) || isGone(w.Repo)) {
 		return repo, w.Root, err
 	}
 	rel, ok := cwd.Below(e.Dirs.Worktree(of), w.Root)
@@ -211,7 +212,7 @@ func (e Keeper) treeOf(ctx context.Context, w *heads.Workspace, of string) (repo
 		if dir == "" {
 			continue
 		}
-		if other, lost := snapshot.Find(ctx, e.Env, dir); lost == nil && sameFile(other.Common, w.Repo) {
+		if other, lost := snapshot.Find(ctx, e.Env, dir); lost == nil && gitdir.Same(other.Common, w.Repo) {
 			return other, filepath.Join(other.Root, rel), nil
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/engine/internal/fault"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/snapshot"
+	"github.com/united-workforce/uwf/util/gitdir"
 )
 
 // aboutFiles is an imported thread and the files that it works with.
@@ -173,7 +174,7 @@ func (e Keeper) WorkspaceIn(ctx context.Context, t Thread, in *heads.Workspace,
 	own := was != nil && was.Mode == InWorktree
 	if own {
 		repo, err := snapshot.Find(ctx, e.Env, in.Root)
-		if err != nil || !sameFile(repo.Common, was.Repo) {
+		if err != nil || !gitdir.Same(repo.Common, was.Repo) {
 			return nil, none, fault.New(protocol.CodeFailed, "thread %s works in %s; its directory cannot be "+
 				"changed",
 				t.ID, cwd.Shown(was.Root)).Because("worktree-is-fixed", "head", string(t.Head), "dir", in.Root)
@@ -183,7 +184,7 @@ func (e Keeper) WorkspaceIn(ctx context.Context, t Thread, in *heads.Workspace,
 		}
 	}
 	// With other files than those of its last step, it would continue as if they were its own.
-	moved := t.Facts.Imported != nil && was != nil && was.Mode == InPlace && !sameFile(was.Root, in.Root)
+	moved := t.Facts.Imported != nil && was != nil && was.Mode == InPlace && !gitdir.Same(was.Root, in.Root)
 	last, err := e.filesFor(ctx, t)
 	if err != nil {
 		return nil, none, err
@@ -203,7 +204,7 @@ func (e Keeper) WorkspaceIn(ctx context.Context, t Thread, in *heads.Workspace,
 		if refused != nil && refused.Code != protocol.CodeNotFound {
 			return nil, none, refused
 		}
-		if refused != nil && was != nil && was.Mode == InPlace && sameFile(was.Root, in.Root) {
+		if refused != nil && was != nil && was.Mode == InPlace && gitdir.Same(was.Root, in.Root) {
 			if _, err := e.catchUp(ctx, t.ID, was, last.Thread); err == nil {
 				return was, none, nil
 			}

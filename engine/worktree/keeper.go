@@ -25,6 +25,7 @@ import (
 	"github.com/united-workforce/uwf/step/snapshot"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/gitdir"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/runfiles"
@@ -95,7 +96,7 @@ func (e Keeper) open(ctx context.Context, id, dir string, w *heads.Workspace, he
 	case err != nil:
 		return nil, err
 	}
-	if w.Mode == InWorktree && !sameFile(repo.Common, w.Repo) {
+	if w.Mode == InWorktree && !gitdir.Same(repo.Common, w.Repo) {
 		return nil, fmt.Errorf("%s is no longer a worktree of %s", cwd.Shown(w.Root), cwd.Shown(w.Repo))
 	}
 	k := &Checkout{Repo: repo, dir: dir, by: e}
@@ -215,16 +216,6 @@ func (e Keeper) deniedPaths(c protocol.Config, root, dir string) (paths []string
 		}
 	}
 	return paths
-}
-
-// sameFile reports whether two paths refer to the same file or directory.
-func sameFile(a, b string) bool {
-	x, err := cwd.Real(a)
-	if err != nil {
-		return false
-	}
-	y, err := cwd.Real(b)
-	return err == nil && x == y
 }
 
 // Options describe how the files of a new thread are kept. The zero value means without snapshots.

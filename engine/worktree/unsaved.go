@@ -446,7 +446,7 @@ func (e Keeper) RemoveUnused(ctx context.Context, l Ended) {
 // The files may be incomplete copies of commit, so they don't count.
 func (e Keeper) unused(ctx context.Context, path, commit string) error {
 	made, err := snapshot.Find(ctx, e.Env, path)
-	if err != nil || !sameFile(made.Root, path) {
+	if err != nil || !gitdir.Same(made.Root, path) {
 		return ctx.Err()
 	}
 	has, err := Inspect(ctx, e.Env, made, commit, nil, nil)

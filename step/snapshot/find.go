@@ -117,23 +117,13 @@ func (r *Repo) check(dir string) error {
 		return &RefusedError{Dir: dir, Reason: "the work tree of its repository is elsewhere, at " + r.Root}
 	}
 	own, common, ok := gitdir.Dirs(r.Root)
-	if !ok || !same(own, r.Dir) || !same(common, r.Common) {
+	if !ok || !gitdir.Same(own, r.Dir) || !gitdir.Same(common, r.Common) {
 		return &RefusedError{Dir: r.Root, Reason: "its .git does not point to the repository that git finds, " + r.Dir}
 	}
 	if r.Format != "sha1" && r.Format != "sha256" {
 		return &RefusedError{Dir: r.Root, Reason: "unknown kind of hashes " + r.Format}
 	}
 	return nil
-}
-
-// same reports whether two paths refer to the same directory.
-func same(a, b string) bool {
-	x, err := os.Stat(a)
-	if err != nil {
-		return false
-	}
-	y, err := os.Stat(b)
-	return err == nil && os.SameFile(x, y)
 }
 
 // harmlessKeys matches the keys of a repository's config that only affect how files are compared and written.

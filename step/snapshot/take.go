@@ -465,8 +465,7 @@ func recall(index string) (n indexNote) {
 }
 
 func (n indexNote) remember(index string) error {
-	text, _ := json.Marshal(n) // encoding texts can't fail
-	return durable.Replace(durable.OS(), noteFile(index), append(text, '\n'), 0o600)
+	return durable.ReplaceJSON(durable.OS(), noteFile(index), n)
 }
 
 // checksum returns the checksum at the end of an index, or "".

@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/gitdir"
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
@@ -177,7 +178,7 @@ func removeWorktree(common, path string) error {
 
 // sameDir reports whether two paths are equal or refer to the same directory.
 func sameDir(a, b string) bool {
-	return filepath.Clean(a) == filepath.Clean(b) || same(a, b)
+	return filepath.Clean(a) == filepath.Clean(b) || gitdir.Same(a, b)
 }
 
 // RemoveWorktree removes a worktree with its contents and git's record of it, and the branch if it is still

@@ -23,7 +23,7 @@ func Link(top string) (repository string, ok bool) {
 		return "", false
 	}
 	back, ok := pointer(filepath.Join(own, "gitdir"), "")
-	if !ok || !same(back, filepath.Join(top, ".git")) {
+	if !ok || !Same(back, filepath.Join(top, ".git")) {
 		return "", false
 	}
 	repository = filepath.Dir(filepath.Dir(own))
@@ -43,7 +43,7 @@ func Others(top string) []string {
 	}
 	var all []string
 	add := func(tree string) {
-		if tree, err := filepath.EvalSymlinks(tree); err == nil && !same(tree, top) {
+		if tree, err := filepath.EvalSymlinks(tree); err == nil && !Same(tree, top) {
 			all = append(all, tree)
 		}
 	}
@@ -65,7 +65,7 @@ func Others(top string) []string {
 		if !ok {
 			continue
 		}
-		if repository, ok := Link(filepath.Dir(file)); ok && same(repository, common) {
+		if repository, ok := Link(filepath.Dir(file)); ok && Same(repository, common) {
 			add(filepath.Dir(file))
 		}
 	}
@@ -142,7 +142,7 @@ func Dirs(top string) (git, common string, ok bool) {
 // tree. dir must be absolute and without symbolic links.
 func Holds(repository, dir string) (top string, ok bool) {
 	for {
-		if to, ok := Link(dir); ok && same(to, repository) {
+		if to, ok := Link(dir); ok && Same(to, repository) {
 			return dir, true
 		}
 		if filepath.Dir(dir) == dir {
@@ -170,8 +170,8 @@ func pointer(file, prefix string) (string, bool) {
 	return path, err == nil
 }
 
-// same reports whether two paths refer to the same file or directory.
-func same(a, b string) bool {
+// Same reports whether two paths refer to the same file or directory.
+func Same(a, b string) bool {
 	x, err := os.Stat(a)
 	if err != nil {
 		return false
