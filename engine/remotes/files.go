@@ -623,7 +623,7 @@ func (w *fetching) redactions(ctx context.Context) (err error) {
 func (w *fetching) standins(ctx context.Context, stores []string, wanted []protocol.Tree) []protocol.Tree {
 	for i, tree := range wanted {
 		for _, store := range stores {
-			if by := snapshot.Substitute(store, tree); by != tree {
+			if by := snapshot.Substitute(ctx, w.keeper.Env, store, tree); by != tree {
 				w.instead[tree], wanted[i] = by, by
 			}
 		}

@@ -193,7 +193,7 @@ func (e Keeper) madeBy(ctx context.Context, head protocol.Hash) (made StepFiles,
 	if made, err = e.FilesOf(ctx, t); err != nil {
 		return made, true, err
 	}
-	made.Before = snapshot.Substitute(made.store, t.Start.Workspace.Tree)
+	made.Before = snapshot.Substitute(ctx, e.Env, made.store, t.Start.Workspace.Tree)
 	return made, true, nil
 }
 

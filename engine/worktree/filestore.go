@@ -261,7 +261,7 @@ func (k *keepingFiles) stand(ctx context.Context) error {
 	}
 	for _, s := range k.file.Manifest.Instead {
 		here := func(store string) bool { return snapshot.Has(ctx, k.Env, store, s.Tree) }
-		too := func(store string) bool { return snapshot.Substitute(store, s.Tree) == s.By }
+		too := func(store string) bool { return snapshot.Substitute(ctx, k.Env, store, s.Tree) == s.By }
 		if !slices.ContainsFunc(k.stores, here) || slices.ContainsFunc(k.stores, too) {
 			k.instead[s.Tree] = left[s.By]
 		}
@@ -275,7 +275,7 @@ func (k *keepingFiles) keep(ctx context.Context, function string, threads map[st
 	wanted := map[string][]protocol.Tree{}
 	for thread, trees := range threads {
 		for _, tree := range trees {
-			isRedacted := func(store string) bool { return snapshot.Substitute(store, tree) != tree }
+			isRedacted := func(store string) bool { return snapshot.Substitute(ctx, k.Env, store, tree) != tree }
 			by := k.instead[tree]
 			if by == "" && !slices.ContainsFunc(k.stores, isRedacted) {
 				by = tree

@@ -78,7 +78,7 @@ func (e Keeper) FilesOf(ctx context.Context, t *thread.Thread) (StepFiles, error
 	}
 	kept.store = store
 	if err == nil {
-		kept.Before, kept.After = snapshot.Substitute(store, kept.Before), after
+		kept.Before, kept.After = snapshot.Substitute(ctx, e.Env, store, kept.Before), after
 	}
 	return kept, err
 }
@@ -428,7 +428,7 @@ func (f *finder) Find(ctx context.Context, root string, tree protocol.Tree,
 	if !slices.Contains(f.from, store) {
 		f.from = append(f.from, store)
 	}
-	return store, snapshot.Substitute(store, tree), nil
+	return store, snapshot.Substitute(ctx, f.e.Env, store, tree), nil
 }
 
 // Objects returns a reader for the repositories in which snapshots were found. The error is a

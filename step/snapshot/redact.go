@@ -1,11 +1,8 @@
 package snapshot
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -20,67 +17,35 @@ import (
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// redactions describes what was redacted from one of our git directories.
-type redactions struct {
-	Paths []string `json:"paths,omitempty"`
-	// Instead maps the redacted snapshots to their substitutes, which have refs.
-	Instead map[protocol.Tree]protocol.Tree `json:"instead,omitempty"`
-	// Contents lists the contents of files that no other snapshot had, so that an import never restores them.
-	Contents []protocol.Tree `json:"contents,omitempty"`
-	// Purging lists the contents to be deleted. It isn't empty if a redaction was interrupted.
-	Purging []protocol.Tree `json:"purging,omitempty"`
-}
-
+// redactedRefs lead from a snapshot to its substitute without the redacted content. redactedFile exists if
+// there is such a ref, and lists the contents that no other snapshot had, one per line, so that an import
+// never restores them.
 const (
-	redactionsFile = "uwf-redactions.json"
-	maxRedactions  = 64 << 20 // bytes; a snapshot takes about 100
+	redactedRefs = "refs/uwf-redacted/"
+	redactedFile = "uwf-redacted"
+	// redactedPaths lists the redacted paths, one per line.
+	redactedPaths = "uwf-redacted-paths"
 )
 
-func redactionsOf(store string) (r redactions, err error) {
-	text, err := safeopen.ReadFile(filepath.Join(store, redactionsFile), maxRedactions, safeopen.NoFollow)
-	if errors.Is(err, fs.ErrNotExist) {
-		return r, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(text, &r)
-	}
-	if err != nil {
-		return r, fmt.Errorf("read %s: %w", filepath.Join(store, redactionsFile), err)
-	}
-	return r, nil
-}
-
-func (r redactions) write(store string) error {
-	text, _ := json.Marshal(r) // encoding texts can't fail
-	return durable.WriteFile(durable.OS(), filepath.Join(store, redactionsFile), append(text, '\n'), 0o600)
-}
-
-// substitute adds a substitute. It also replaces the snapshot where that is a substitute itself.
-func (r *redactions) substitute(tree, by protocol.Tree) {
-	if r.Instead == nil {
-		r.Instead = map[protocol.Tree]protocol.Tree{}
-	}
-	by = cmp.Or(r.Instead[by], by)
-	for old, its := range r.Instead {
-		if its == tree {
-			r.Instead[old] = by
-		}
-	}
-	r.Instead[tree] = by
-}
-
 // Substitute returns the substitute of a redacted snapshot, or the snapshot itself.
-func Substitute(store string, tree protocol.Tree) protocol.Tree {
-	r, _ := redactionsOf(store) // a snapshot without its substitute is missing
-	if by := r.Instead[tree]; by != "" {
-		return by
+func Substitute(ctx context.Context, e env.Env, store string, tree protocol.Tree) protocol.Tree {
+	if !HasRedactions(store) || !tree.Valid() {
+		return tree
+	}
+	g := inStore(e, store)
+	for range maxRedacted {
+		sum, err := g.line(ctx, "rev-parse", "-q", "--verify", redactedRefs+sumOf(tree)+"^{tree}")
+		if err != nil || treeOf(sum) == tree {
+			return tree
+		}
+		tree = treeOf(sum)
 	}
 	return tree
 }
 
 // HasRedactions reports whether our git directory has redactions.
 func HasRedactions(store string) bool {
-	_, err := os.Lstat(filepath.Join(store, redactionsFile))
+	_, err := os.Lstat(filepath.Join(store, redactedFile))
 	return err == nil
 }
 
@@ -89,31 +54,36 @@ func SetSubstitutes(ctx context.Context, e env.Env, store string, instead map[pr
 	if len(instead) == 0 {
 		return nil
 	}
-	r, err := redactionsOf(store)
-	if err != nil {
+	g := inStore(e, store)
+	if err := noteRedacted(store, nil); err != nil {
 		return err
 	}
-	g := inStore(e, store)
 	for tree, by := range instead {
-		if err := g.keepTree(ctx, by); err != nil {
+		if _, err := g.keep(ctx, by, "", redactedRefs+sumOf(tree)); err != nil {
 			return err
 		}
-		r.substitute(tree, by)
 	}
-	return r.write(store)
+	return nil
 }
 
-// RedactedContents returns the names of files' contents that were redacted from our git directory and that
-// nothing else there had.
-func RedactedContents(store string) ([]protocol.Tree, error) {
-	r, err := redactionsOf(store)
-	return r.Contents, err
+// maxList bounds the size of these files, in bytes.
+const maxList = 16 << 20
+
+// maxRedacted bounds the chain of substitutes followed for one snapshot.
+const maxRedacted = 100
+
+// Redaction describes what to redact.
+type Redaction struct {
+	Path  string          // of a file or directory below the root, with slashes
+	Trees []protocol.Tree // snapshots
+	Refs  []string        // that keep them
 }
 
-// RedactedPaths returns the redacted paths of our git directory.
-func RedactedPaths(store string) ([]string, error) {
-	r, err := redactionsOf(store)
-	return r.Paths, err
+// Redacted is the result of a redaction.
+type Redacted struct {
+	Trees []protocol.Tree // that contained the path
+	// Remains lists where the content still exists, either until git collects it or permanently.
+	Remains []string
 }
 
 // WithPath returns the snapshots that contain a path without line breaks.
@@ -136,123 +106,185 @@ func WithPath(ctx context.Context, e env.Env, store, name string,
 // StatesByThread returns the snapshots kept by the refs of threads, whether or not a step references them. A
 // snapshot that two threads keep by the same commit is listed for only one of them.
 func StatesByThread(ctx context.Context, e env.Env, store string) (map[string][]protocol.Tree, error) {
-	states, err := inStore(e, store).states(ctx)
-	byThread := map[string][]protocol.Tree{}
-	for ref, trees := range states {
-		byThread[path.Base(ref)] = append(byThread[path.Base(ref)], trees...)
+	g := inStore(e, store)
+	out, err := g.run(ctx, nil, "log", "--exclude="+keptRefs+"*", "--exclude="+redactedRefs+"*", "--all",
+		"--first-parent", "--author=^uwf <uwf>", "--format=%S %T")
+	if err != nil {
+		return nil, err
 	}
-	return byThread, err
-}
-
-// states returns the snapshots by the refs that keep them: their newest commits, and ours before those.
-func (g git) states(ctx context.Context) (map[string][]protocol.Tree, error) {
 	states := map[string][]protocol.Tree{}
-	tips, err := g.run(ctx, nil, append([]string{"for-each-ref", "--format=%(refname) %(tree)"}, threadRefs()...)...)
-	out, lost := g.run(ctx, nil, "log", "--exclude="+keptRefs+"*", "--all", "--first-parent", "--author=^uwf <uwf>",
-		"--format=%S %T")
-	for line := range strings.Lines(string(tips) + string(out)) {
+	for line := range strings.Lines(string(out)) {
 		if ref, sum, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
-			states[ref] = append(states[ref], treeOf(sum))
+			states[path.Base(ref)] = append(states[path.Base(ref)], treeOf(sum))
 		}
 	}
-	return states, errors.Join(err, lost)
+	return states, nil
 }
 
-// Redacted is the result of a redaction.
-type Redacted struct {
-	Trees []protocol.Tree // that contained the path
-	// Ended means that an interrupted redaction was completed.
-	Ended bool
-	// Remains lists where the content still exists, either until git collects it or permanently.
-	Remains []string
-}
-
-// Redact removes a file or directory below the root from the given snapshots and from those kept by refs:
-// substitutes replace them, and none of our refs leads to the old ones. The content is deleted unless something
-// else has it. name is a path with slashes; "" only completes an interrupted redaction.
-func Redact(ctx context.Context, e env.Env, store, common, name string, trees []protocol.Tree) (done Redacted, err error) {
+// Redact removes a path from snapshots: substitutes replace them, and none of our refs leads to the old ones.
+// The content is deleted unless something else has it.
+func Redact(ctx context.Context, e env.Env, store, common string, r Redaction) (done Redacted, err error) {
 	g := inStore(e, store)
 	held, err := durable.Lock(ctx, filepath.Join(store, tidyLock))
 	if err != nil {
 		return done, err
 	}
 	defer func() { _ = held.Unlock() }()
-	r, err := redactionsOf(store)
+	trees := map[protocol.Tree]bool{}
+	for _, tree := range r.Trees {
+		trees[tree] = true
+	}
+	for _, ref := range r.Refs {
+		out, err := g.run(ctx, nil, "rev-list", "--first-parent", "--author=^uwf <uwf>", "--format=tree %T", ref)
+		if err != nil {
+			return done, err
+		}
+		tip, err := g.line(ctx, "rev-parse", "-q", "--verify", ref+"^{tree}")
+		if err != nil {
+			return done, err
+		}
+		for line := range strings.Lines(string(out) + "tree " + tip) {
+			if sum, ok := strings.CutPrefix(strings.TrimSpace(line), "tree "); ok {
+				trees[treeOf(sum)] = true
+			}
+		}
+	}
+	all := make([]protocol.Tree, 0, len(trees))
+	for tree := range trees {
+		all = append(all, tree)
+	}
+	slices.Sort(all)
+	contents, err := redacting(store)
 	if err != nil {
 		return done, err
 	}
-	done.Ended = len(r.Purging) > 0
-	if name != "" {
-		if done.Trees, err = g.redact(ctx, e, store, name, trees, &r); err != nil {
+	if done.Trees, err = WithPath(ctx, e, store, r.Path, all); err != nil || len(done.Trees) == 0 {
+		return done, err
+	}
+	if err := errors.Join(noteRedacted(store, nil), notePath(store, r.Path)); err != nil {
+		return done, err
+	}
+	for _, tree := range done.Trees {
+		if err := g.substituteFor(ctx, store, tree, r.Path, contents); err != nil {
 			return done, err
 		}
 	}
-	if len(r.Purging) == 0 {
-		return done, nil
+	if err := g.replaceSubstitutes(ctx, e, store, done.Trees); err != nil {
+		return done, err
 	}
-	done.Remains, err = g.purge(ctx, e, store, common, &r)
+	for _, tree := range all {
+		if slices.Contains(r.Trees, tree) && !slices.Contains(done.Trees, tree) {
+			if _, err := g.keep(ctx, tree, "", keptRefs+sumOf(tree)); err != nil {
+				return done, err
+			}
+		}
+	}
+	for _, ref := range r.Refs {
+		if err := g.rewrite(ctx, e, store, ref); err != nil {
+			return done, err
+		}
+	}
+	done.Remains, err = g.purged(ctx, e, store, common, contents)
 	return done, err
 }
 
-// redact replaces the snapshots that contain a path, and returns them.
-func (g git) redact(ctx context.Context, e env.Env, store, name string, trees []protocol.Tree,
-	r *redactions) (redacted []protocol.Tree, err error) {
-	for {
-		states, err := g.states(ctx)
-		if err != nil {
-			return redacted, err
-		}
-		all := slices.Concat(append(slices.Collect(maps.Values(states)), trees)...)
-		slices.Sort(all)
-		holding, err := WithPath(ctx, e, store, name, slices.Compact(all))
-		if err != nil {
-			return redacted, err
-		}
-		isNew := func(tree protocol.Tree) bool { return !slices.Contains(redacted, tree) }
-		for _, tree := range slices.DeleteFunc(slices.Clone(holding), func(tree protocol.Tree) bool { return !isNew(tree) }) {
-			if err := g.substituteFor(ctx, store, tree, name, r); err != nil {
-				return redacted, err
-			}
-			redacted = append(redacted, tree)
-		}
-		if len(redacted) == 0 {
-			return nil, nil
-		}
-		if !slices.Contains(r.Paths, name) {
-			r.Paths = append(r.Paths, name)
-		}
-		if err := r.write(store); err != nil {
-			return redacted, err
-		}
-		// A ref of which only the history has the path keeps the rest of its snapshots by other refs. If two refs
-		// share a commit, the second is found after the first was moved.
-		moved := false
-		for ref, kept := range states {
-			if !slices.ContainsFunc(kept, func(tree protocol.Tree) bool { return slices.Contains(holding, tree) }) {
-				continue
-			}
-			moved = true
-			for _, tree := range slices.DeleteFunc(kept, func(tree protocol.Tree) bool { return !isNew(tree) }) {
-				if err := g.keepTree(ctx, tree); err != nil {
-					return redacted, err
-				}
-			}
-			sum, err := g.line(ctx, "rev-parse", "-q", "--verify", ref+"^{tree}")
-			if err == nil {
-				_, err = g.keep(ctx, Substitute(store, treeOf(sum)), "", ref) // without history
-			}
-			if err != nil {
-				return redacted, err
-			}
-		}
-		if !moved {
-			return redacted, nil
+// purged deletes the redacted content that nothing else has.
+func (g git) purged(ctx context.Context, e env.Env, store, common string,
+	contents map[string]bool) (remains []string, err error) {
+	remains, err = g.purge(ctx, e, store, common, contents)
+	if err = errors.Join(err, noteRedacted(store, contents)); err == nil {
+		err = os.Remove(filepath.Join(store, redactingFile))
+	}
+	return remains, err
+}
+
+// FinishRedaction completes a redaction that was killed when no snapshot had the path any more. It reports
+// whether there was one.
+func FinishRedaction(ctx context.Context, e env.Env, store, common string) (ended bool, remains []string, err error) {
+	held, err := durable.Lock(ctx, filepath.Join(store, tidyLock))
+	if err != nil {
+		return false, nil, err
+	}
+	defer func() { _ = held.Unlock() }()
+	contents, err := redacting(store)
+	if err != nil || len(contents) == 0 {
+		return false, nil, err
+	}
+	remains, err = inStore(e, store).purged(ctx, e, store, common, contents)
+	return true, remains, err
+}
+
+// redactingFile lists the contents being deleted from our git directory, one per line. If it exists at the
+// start, a redaction was interrupted.
+const redactingFile = "uwf-redacting"
+
+func redacting(store string) (map[string]bool, error) {
+	text, err := safeopen.ReadFile(filepath.Join(store, redactingFile), maxList, safeopen.NoFollow)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	contents := map[string]bool{}
+	for _, sum := range strings.Fields(string(text)) {
+		contents[sum] = true
+	}
+	return contents, err
+}
+
+// RedactedContents returns the names of files' contents that were redacted from our git directory and that
+// nothing else there had.
+func RedactedContents(store string) ([]protocol.Tree, error) {
+	text, err := safeopen.ReadFile(filepath.Join(store, redactedFile), maxList, safeopen.NoFollow)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var all []protocol.Tree
+	for _, sum := range strings.Fields(string(text)) {
+		all = append(all, treeOf(sum))
+	}
+	return all, err
+}
+
+// noteRedacted records redacted contents.
+func noteRedacted(store string, contents map[string]bool) error {
+	known, err := RedactedContents(store)
+	if err != nil {
+		return err
+	}
+	sums := map[string]bool{}
+	for _, id := range known {
+		sums[sumOf(id)] = true
+	}
+	for sum := range contents {
+		if sum != hashObject(treeOf(sum).Function(), "blob", "") { // the empty file isn't secret
+			sums[sum] = true
 		}
 	}
+	text := strings.Join(slices.Sorted(maps.Keys(sums)), "\n") + "\n"
+	return durable.WriteFile(durable.OS(), filepath.Join(store, redactedFile), []byte(text), 0o600)
+}
+
+// notePath records a redacted path.
+func notePath(store, name string) error {
+	known, err := RedactedPaths(store)
+	if err != nil || slices.Contains(known, name) {
+		return err
+	}
+	text := strings.Join(append(known, name), "\n") + "\n"
+	return durable.WriteFile(durable.OS(), filepath.Join(store, redactedPaths), []byte(text), 0o600)
+}
+
+// RedactedPaths returns the redacted paths of our git directory.
+func RedactedPaths(store string) ([]string, error) {
+	text, err := safeopen.ReadFile(filepath.Join(store, redactedPaths), maxList, safeopen.NoFollow)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' }), nil
 }
 
 // substituteFor creates the substitute of a snapshot, and records the contents that it removed.
-func (g git) substituteFor(ctx context.Context, store string, tree protocol.Tree, name string, r *redactions) error {
+func (g git) substituteFor(ctx context.Context, store string, tree protocol.Tree, path string,
+	contents map[string]bool) error {
 	index := filepath.Join(store, "redact.index")
 	defer func() { _ = os.Remove(index) }()
 	if err := scratch(index); err != nil {
@@ -262,17 +294,17 @@ func (g git) substituteFor(ctx context.Context, store string, tree protocol.Tree
 	if _, err := apart.run(ctx, nil, "read-tree", sumOf(tree)); err != nil {
 		return err
 	}
-	out, err := apart.run(ctx, nil, "ls-files", "-s", "-z", "--", name)
+	out, err := apart.run(ctx, nil, "ls-files", "-s", "-z", "--", path)
 	if err != nil {
 		return err
 	}
 	var gone strings.Builder
 	for _, entry := range fields(out) {
-		meta, at, _ := strings.Cut(entry, "\t")
-		if parts := strings.Fields(meta); len(parts) == 3 && parts[0] != Gitlink && !slices.Contains(r.Purging, treeOf(parts[1])) {
-			r.Purging = append(r.Purging, treeOf(parts[1]))
+		meta, name, _ := strings.Cut(entry, "\t")
+		if parts := strings.Fields(meta); len(parts) == 3 && parts[0] != Gitlink {
+			contents[parts[1]] = true
 		}
-		gone.WriteString("0 " + strings.Repeat("0", len(sumOf(tree))) + "\t" + at + "\x00")
+		gone.WriteString("0 " + strings.Repeat("0", len(sumOf(tree))) + "\t" + name + "\x00")
 	}
 	if _, err := apart.run(ctx, []byte(gone.String()), "update-index", "-z", "--index-info"); err != nil {
 		return err
@@ -281,45 +313,66 @@ func (g git) substituteFor(ctx context.Context, store string, tree protocol.Tree
 	if err != nil {
 		return err
 	}
-	r.substitute(tree, treeOf(sum))
-	return g.keepTree(ctx, treeOf(sum))
+	sums := strings.Join(slices.Sorted(maps.Keys(contents)), "\n") + "\n"
+	if err := durable.Replace(durable.OS(), filepath.Join(store, redactingFile), []byte(sums), 0o600); err != nil {
+		return err
+	}
+	if _, err := g.keep(ctx, treeOf(sum), "", redactedRefs+sumOf(tree)); err != nil {
+		return err
+	}
+	_, err = g.run(ctx, nil, "update-ref", "-d", keptRefs+sumOf(tree))
+	return err
+}
+
+// replaceSubstitutes makes the substitutes of some snapshots replace earlier substitutes as well; otherwise the
+// refs of an earlier redaction would keep the content of this one.
+func (g git) replaceSubstitutes(ctx context.Context, e env.Env, store string, trees []protocol.Tree) error {
+	out, err := g.run(ctx, nil, "for-each-ref", "--format=%(tree) %(refname)", redactedRefs)
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(out)) {
+		sum, ref, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if tree := treeOf(sum); slices.Contains(trees, tree) {
+			if _, err := g.keep(ctx, Substitute(ctx, e, store, tree), "", ref); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// rewrite moves a ref to the substitute of its newest snapshot, without history.
+func (g git) rewrite(ctx context.Context, e env.Env, store, ref string) error {
+	sum, err := g.line(ctx, "rev-parse", "-q", "--verify", ref+"^{tree}")
+	if err != nil {
+		return err
+	}
+	_, err = g.keep(ctx, Substitute(ctx, e, store, treeOf(sum)), "", ref)
+	return err
 }
 
 // purge deletes contents that nothing references any more, and reports where others still exist.
-func (g git) purge(ctx context.Context, e env.Env, store, common string, r *redactions) (remains []string, err error) {
-	var gone strings.Builder
-	for tree := range r.Instead {
-		gone.WriteString("delete " + keptRefs + sumOf(tree) + "\n")
-	}
-	if _, err := g.run(ctx, []byte(gone.String()), "update-ref", "--stdin"); err != nil {
-		return nil, err
-	}
+func (g git) purge(ctx context.Context, e env.Env, store, common string,
+	contents map[string]bool) (remains []string, err error) {
 	out, err := g.run(ctx, nil, "rev-list", "--objects", "--all", "--missing=allow-any")
 	if err != nil {
 		return nil, err
 	}
-	left := map[string]bool{}
-	for _, content := range r.Purging {
-		left[sumOf(content)] = true
-	}
 	for line := range strings.Lines(string(out)) {
 		sum, _, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if left[sum] {
-			delete(left, sum)
+		if contents[sum] {
+			delete(contents, sum)
 			remains = append(remains, "a state of the files at another path, or of another thread: "+sum)
 		}
 	}
-	sums := slices.Sorted(maps.Keys(left))
-	for _, sum := range sums {
-		if err := os.RemoveAll(loosePath(store, sum)); err != nil {
+	left := slices.Collect(maps.Keys(contents))
+	for _, sum := range left {
+		if err := os.Remove(loosePath(store, sum)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return remains, err
 		}
-		id := treeOf(sum)
-		if sum != hashObject(id.Function(), "blob", "") && !slices.Contains(r.Contents, id) { // the empty file isn't secret
-			r.Contents = append(r.Contents, id)
-		}
 	}
-	shared, err := g.unpack(ctx, store, common, left)
+	shared, err := g.unpack(ctx, store, common, contents)
 	if err != nil {
 		return remains, err
 	}
@@ -327,15 +380,15 @@ func (g git) purge(ctx context.Context, e env.Env, store, common string, r *reda
 		remains = append(remains, store+": in a pack that it shares with your own repository, until your repository "+
 			"no longer has it and you run uwf cas gc")
 	}
-	if common != "" {
-		theirs, _ := newGit(e.Environ, store).in(common, "", "").having(ctx, sums) // nothing: it might be missing
-		if len(theirs) > 0 {
-			remains = append(remains, common+": your own repository has it, in a commit or until git collects it (git gc "+
-				"--prune=now)")
-		}
+	if common == "" {
+		return remains, nil
 	}
-	r.Purging = nil
-	return remains, r.write(store)
+	theirs, _ := newGit(e.Environ, store).in(common, "", "").having(ctx, left) // nothing: it might be missing
+	if len(theirs) > 0 {
+		remains = append(remains, common+": your own repository has it, in a commit or until git collects it (git gc "+
+			"--prune=now)")
+	}
+	return remains, nil
 }
 
 // unpack replaces packs that have some of the contents by packs without them. Objects that nothing references stay: a

@@ -30,10 +30,12 @@ func TestRedactPacked(t *testing.T) {
 	require.Contains(t, before, key)
 	require.Zero(t, w.loose())
 	redact := func(path string) []string {
-		done, err := snapshot.Redact(t.Context(), w.env, w.spec.Git, w.repo.Common, path, []protocol.Tree{tree})
+		done, err := snapshot.Redact(t.Context(), w.env, w.spec.Git, w.repo.Common, snapshot.Redaction{
+			Path: path, Trees: []protocol.Tree{tree}, Refs: []string{w.spec.Ref},
+		})
 		require.NoError(t, err)
 		require.Equal(t, []protocol.Tree{tree}, done.Trees)
-		tree = snapshot.Substitute(w.spec.Git, tree)
+		tree = snapshot.Substitute(t.Context(), w.env, w.spec.Git, tree)
 		return done.Remains
 	}
 	require.Empty(t, redact("key"))

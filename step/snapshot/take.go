@@ -310,7 +310,7 @@ func Has(ctx context.Context, e env.Env, store string, tree protocol.Tree) bool 
 	if !tree.Valid() {
 		return false
 	}
-	sum := sumOf(Substitute(store, tree))
+	sum := sumOf(Substitute(ctx, e, store, tree))
 	if info, err := os.Lstat(loosePath(store, sum)); err == nil && info.Mode().IsRegular() {
 		return true
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -125,17 +124,6 @@ func Collect(ctx context.Context, e env.Env, store, common string, needs Needs, 
 		return c, err
 	}
 	defer func() { _ = held.Unlock() }()
-	redacted, err := redactionsOf(store)
-	if err != nil {
-		return c, err
-	}
-	trees := slices.Collect(maps.Values(redacted.Instead))
-	for _, tree := range needs.Trees {
-		if redacted.Instead[tree] == "" {
-			trees = append(trees, tree)
-		}
-	}
-	needs.Trees = trees
 	c.Before = diskUsage(store, common)
 	c.After = c.Before
 	if !dry {
@@ -164,12 +152,6 @@ func Collect(ctx context.Context, e env.Env, store, common string, needs Needs, 
 // keptRefs keep individual snapshots: those shared with a deleted thread, and imported ones.
 const keptRefs = "refs/uwf-kept/"
 
-// keepTree keeps a single snapshot.
-func (g git) keepTree(ctx context.Context, tree protocol.Tree) error {
-	_, err := g.keep(ctx, tree, "", keptRefs+sumOf(tree))
-	return err
-}
-
 // keepTrees keeps the existing trees that no commit will keep.
 func (g git) keepTrees(ctx context.Context, needs Needs) error {
 	refs, err := g.ours(ctx)
@@ -192,19 +174,25 @@ func (g git) keepTrees(ctx context.Context, needs Needs) error {
 			kept[strings.TrimSuffix(sum, "\n")] = true
 		}
 	}
-	var wanted []string
+	var wanted, names []string
 	for _, tree := range needs.Trees {
 		if sum := sumOf(tree); !kept[sum] && !slices.Contains(refs, keptRefs+sum) {
-			wanted = append(wanted, sum)
+			wanted, names = append(wanted, sum), append(names, redactedRefs+sum, sum)
 		}
 	}
-	kinds, err := g.kinds(ctx, wanted)
-	for i, kind := range kinds {
-		if kind == "tree" { // it is in this git directory
-			err = errors.Join(err, g.keepTree(ctx, treeOf(wanted[i])))
+	kinds, err := g.kinds(ctx, names)
+	if err != nil {
+		return err
+	}
+	for i, sum := range wanted {
+		if kinds[2*i] != "" || kinds[2*i+1] != "tree" {
+			continue // has a substitute, or isn't in this git directory
+		}
+		if _, err := g.keep(ctx, treeOf(sum), "", keptRefs+sum); err != nil {
+			return err
 		}
 	}
-	return err
+	return nil
 }
 
 // RefsOf returns the refs that keep the snapshots of some threads.
@@ -213,15 +201,10 @@ func RefsOf(ctx context.Context, e env.Env, store string, threads []string) ([]s
 	return slices.DeleteFunc(refs, func(ref string) bool { return !slices.Contains(threads, path.Base(ref)) }), err
 }
 
-// threadRefs returns the directories of the refs of threads.
-func threadRefs() []string {
-	return []string{"refs/uwf", "refs/uwf-rescue", "refs/uwf-apply", "refs/uwf-applied", "refs/uwf-result"}
-}
-
 // ours returns the refs of threads and of snapshots.
 func (g git) ours(ctx context.Context) ([]string, error) {
-	args := append([]string{"for-each-ref", "--format=%(refname)", keptRefs}, threadRefs()...)
-	out, err := g.run(ctx, nil, args...)
+	out, err := g.run(ctx, nil, "for-each-ref", "--format=%(refname)", "refs/uwf", "refs/uwf-rescue", "refs/uwf-apply",
+		"refs/uwf-applied", "refs/uwf-result", strings.TrimSuffix(keptRefs, "/"))
 	return strings.Fields(string(out)), err
 }
 
