@@ -2,9 +2,8 @@ package worktree
 
 import (
 	"context"
-	"errors"
 	"io/fs"
-	"os"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -13,7 +12,6 @@ import (
 	"github.com/united-workforce/uwf/engine/internal/fault"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/snapshot"
-	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 // Redact removes a file or directory, given relative to the root of the work tree, from all snapshots of a
@@ -37,93 +35,53 @@ func (e Keeper) Redact(ctx context.Context, id, name string, shared bool) (_ pro
 	}
 	ended := false // an earlier redaction was interrupted
 	for store, byThread := range all {
-		if len(byThread[id]) > 0 {
-			if err := e.redactIn(ctx, store, byThread, shared, &out); err != nil {
-				return out, err
-			}
-			if out.States > 0 {
-				continue
-			}
-			cut, remains, err := snapshot.FinishRedaction(ctx, e.Env, store.path, store.common)
-			if err != nil {
-				return out, err
-			}
-			ended = ended || cut
-			out.Remains = append(out.Remains, remains...)
+		if len(byThread[id]) == 0 {
+			continue
 		}
+		done, err := e.redactIn(ctx, store, byThread, shared, &out)
+		if err != nil {
+			return out, err
+		}
+		ended = ended || done.Ended
+		out.States += len(done.Trees)
+		out.Remains = append(out.Remains, done.Remains...)
 	}
 	if out.States == 0 && !ended {
 		return out, fault.New(protocol.CodeNotFound, "no file snapshot of thread %s has %s", id, cwd.Shown(name))
 	}
-	slices.Sort(out.Also)
 	return out, nil
 }
 
-// redactIn redacts in one snapshot repository. If two threads share a commit, the second is only found after
-// the first is redacted, so it takes several rounds.
+// redactIn redacts in one snapshot repository, and records the other threads that have the path.
 func (e Keeper) redactIn(ctx context.Context, store keptIn, byThread map[string][]protocol.Tree, shared bool,
-	out *protocol.FilesRedacted) error {
-	const rounds = 5
-	for round := range rounds {
-		r, err := e.holders(ctx, store, byThread, out, round == 0)
-		if err != nil || len(r.Trees) == 0 {
-			return err
-		}
-		if len(out.Also) > 0 && !shared {
-			return fault.New(protocol.CodeInvalid, "%s is also in the snapshots of other threads: %s", cwd.Shown(out.Path),
-				Abbreviate(out.Also)).Because("path-shared", "thread", out.Thread, "path", out.Path)
-		}
-		threads := append([]string{out.Thread}, out.Also...)
-		if r.Refs, err = snapshot.RefsOf(ctx, e.Env, store.path, threads); err != nil {
-			return err
-		}
-		done, err := snapshot.Redact(ctx, e.Env, store.path, store.common, r)
-		out.States += len(done.Trees)
-		out.Remains = append([]string{}, done.Remains...)
-		for _, thread := range threads { // index files refer to the content
-			if gone := os.Remove(e.RunDir(thread).File(runfiles.IndexFile)); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
-				err = errors.Join(err, gone)
-			}
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// holders returns the snapshots that contain the path, of the thread and of others, and records the latter.
-// If none of the thread's contains it in the first round, it returns none at all.
-func (e Keeper) holders(ctx context.Context, store keptIn, byThread map[string][]protocol.Tree,
-	out *protocol.FilesRedacted, first bool) (r snapshot.Redaction, err error) {
-	r.Path = out.Path
+	out *protocol.FilesRedacted) (done snapshot.Redacted, err error) {
 	kept, err := snapshot.StatesByThread(ctx, e.Env, store.path)
 	if err != nil {
-		return r, err
+		return done, err
 	}
 	for thread, trees := range byThread {
-		for _, tree := range trees {
-			kept[thread] = append(kept[thread], snapshot.Substitute(ctx, e.Env, store.path, tree))
+		kept[thread] = append(kept[thread], trees...)
+	}
+	trees := slices.Concat(slices.Collect(maps.Values(kept))...)
+	holding, err := snapshot.WithPath(ctx, e.Env, store.path, out.Path, trees)
+	if err != nil {
+		return done, err
+	}
+	has := func(tree protocol.Tree) bool { return slices.Contains(holding, tree) }
+	name := ""
+	if slices.ContainsFunc(kept[out.Thread], has) {
+		name = out.Path
+		for thread, trees := range kept {
+			if thread != out.Thread && slices.ContainsFunc(trees, has) {
+				out.Also = append(out.Also, thread)
+			}
+		}
+		if out.Also = slices.Compact(slices.Sorted(slices.Values(out.Also))); len(out.Also) > 0 && !shared {
+			return done, fault.New(protocol.CodeInvalid, "%s is also in the snapshots of other threads: %s", cwd.Shown(out.Path),
+				Abbreviate(out.Also)).Because("path-shared", "thread", out.Thread, "path", out.Path)
 		}
 	}
-	if own, err := snapshot.WithPath(ctx, e.Env, store.path, out.Path, kept[out.Thread]); err != nil || first &&
-		len(own) == 0 {
-		return r, err
-	}
-	for thread, trees := range kept {
-		has, err := snapshot.WithPath(ctx, e.Env, store.path, out.Path, trees)
-		if err != nil {
-			return r, err
-		}
-		if len(has) == 0 {
-			continue
-		}
-		if thread != out.Thread && !slices.Contains(out.Also, thread) {
-			out.Also = append(out.Also, thread)
-		}
-		r.Trees = append(r.Trees, trees...)
-	}
-	return r, nil
+	return snapshot.Redact(ctx, e.Env, store.path, store.common, name, trees)
 }
 
 // keptIn is a snapshot repository and the git directory of the user's repository.

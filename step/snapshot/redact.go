@@ -72,16 +72,11 @@ const maxList = 16 << 20
 // maxRedacted bounds the chain of substitutes followed for one snapshot.
 const maxRedacted = 100
 
-// Redaction describes what to redact.
-type Redaction struct {
-	Path  string          // of a file or directory below the root, with slashes
-	Trees []protocol.Tree // snapshots
-	Refs  []string        // that keep them
-}
-
 // Redacted is the result of a redaction.
 type Redacted struct {
 	Trees []protocol.Tree // that contained the path
+	// Ended means that an interrupted redaction was completed.
+	Ended bool
 	// Remains lists where the content still exists, either until git collects it or permanently.
 	Remains []string
 }
@@ -106,112 +101,103 @@ func WithPath(ctx context.Context, e env.Env, store, name string,
 // StatesByThread returns the snapshots kept by the refs of threads, whether or not a step references them. A
 // snapshot that two threads keep by the same commit is listed for only one of them.
 func StatesByThread(ctx context.Context, e env.Env, store string) (map[string][]protocol.Tree, error) {
-	g := inStore(e, store)
-	out, err := g.run(ctx, nil, "log", "--exclude="+keptRefs+"*", "--exclude="+redactedRefs+"*", "--all",
-		"--first-parent", "--author=^uwf <uwf>", "--format=%S %T")
-	if err != nil {
-		return nil, err
+	states, err := inStore(e, store).states(ctx)
+	byThread := map[string][]protocol.Tree{}
+	for ref, trees := range states {
+		byThread[path.Base(ref)] = append(byThread[path.Base(ref)], trees...)
 	}
-	states := map[string][]protocol.Tree{}
-	for line := range strings.Lines(string(out)) {
-		if ref, sum, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
-			states[path.Base(ref)] = append(states[path.Base(ref)], treeOf(sum))
-		}
-	}
-	return states, nil
+	return byThread, err
 }
 
-// Redact removes a path from snapshots: substitutes replace them, and none of our refs leads to the old ones.
-// The content is deleted unless something else has it.
-func Redact(ctx context.Context, e env.Env, store, common string, r Redaction) (done Redacted, err error) {
+// states returns the snapshots by the refs of threads that keep them: their newest commits, and ours before those.
+func (g git) states(ctx context.Context) (map[string][]protocol.Tree, error) {
+	states := map[string][]protocol.Tree{}
+	tips, err := g.run(ctx, nil, append([]string{"for-each-ref", "--format=%(refname) %(tree)"}, threadRefs()...)...)
+	out, lost := g.run(ctx, nil, "log", "--exclude="+keptRefs+"*", "--exclude="+redactedRefs+"*", "--all", "--first-parent",
+		"--author=^uwf <uwf>", "--format=%S %T")
+	for line := range strings.Lines(string(tips) + string(out)) {
+		if ref, sum, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
+			states[ref] = append(states[ref], treeOf(sum))
+		}
+	}
+	return states, errors.Join(err, lost)
+}
+
+// Redact removes a file or directory below the root from the given snapshots and from those kept by refs:
+// substitutes replace them, and none of our refs leads to the old ones. The content is deleted unless something
+// else has it. name is a path with slashes; "" only completes an interrupted redaction.
+func Redact(ctx context.Context, e env.Env, store, common, name string, trees []protocol.Tree) (done Redacted, err error) {
 	g := inStore(e, store)
 	held, err := durable.Lock(ctx, filepath.Join(store, tidyLock))
 	if err != nil {
 		return done, err
 	}
 	defer func() { _ = held.Unlock() }()
-	trees := map[protocol.Tree]bool{}
-	for _, tree := range r.Trees {
-		trees[tree] = true
-	}
-	for _, ref := range r.Refs {
-		out, err := g.run(ctx, nil, "rev-list", "--first-parent", "--author=^uwf <uwf>", "--format=tree %T", ref)
-		if err != nil {
-			return done, err
-		}
-		tip, err := g.line(ctx, "rev-parse", "-q", "--verify", ref+"^{tree}")
-		if err != nil {
-			return done, err
-		}
-		for line := range strings.Lines(string(out) + "tree " + tip) {
-			if sum, ok := strings.CutPrefix(strings.TrimSpace(line), "tree "); ok {
-				trees[treeOf(sum)] = true
-			}
-		}
-	}
-	all := make([]protocol.Tree, 0, len(trees))
-	for tree := range trees {
-		all = append(all, tree)
-	}
-	slices.Sort(all)
 	contents, err := redacting(store)
 	if err != nil {
 		return done, err
 	}
-	if done.Trees, err = WithPath(ctx, e, store, r.Path, all); err != nil || len(done.Trees) == 0 {
+	done.Ended = len(contents) > 0
+	for moved := name != ""; moved && err == nil; {
+		moved, err = g.redact(ctx, e, store, name, trees, &done.Trees, contents)
+	}
+	if err != nil || len(contents) == 0 {
 		return done, err
 	}
-	if err := errors.Join(noteRedacted(store, nil), notePath(store, r.Path)); err != nil {
-		return done, err
-	}
-	for _, tree := range done.Trees {
-		if err := g.substituteFor(ctx, store, tree, r.Path, contents); err != nil {
-			return done, err
-		}
-	}
-	if err := g.replaceSubstitutes(ctx, e, store, done.Trees); err != nil {
-		return done, err
-	}
-	for _, tree := range all {
-		if slices.Contains(r.Trees, tree) && !slices.Contains(done.Trees, tree) {
-			if _, err := g.keep(ctx, tree, "", keptRefs+sumOf(tree)); err != nil {
-				return done, err
-			}
-		}
-	}
-	for _, ref := range r.Refs {
-		if err := g.rewrite(ctx, e, store, ref); err != nil {
-			return done, err
-		}
-	}
-	done.Remains, err = g.purged(ctx, e, store, common, contents)
-	return done, err
-}
-
-// purged deletes the redacted content that nothing else has.
-func (g git) purged(ctx context.Context, e env.Env, store, common string,
-	contents map[string]bool) (remains []string, err error) {
-	remains, err = g.purge(ctx, e, store, common, contents)
+	done.Remains, err = g.purge(ctx, e, store, common, contents)
 	if err = errors.Join(err, noteRedacted(store, contents)); err == nil {
 		err = os.Remove(filepath.Join(store, redactingFile))
 	}
-	return remains, err
+	return done, err
 }
 
-// FinishRedaction completes a redaction that was killed when no snapshot had the path any more. It reports
-// whether there was one.
-func FinishRedaction(ctx context.Context, e env.Env, store, common string) (ended bool, remains []string, err error) {
-	held, err := durable.Lock(ctx, filepath.Join(store, tidyLock))
+// redact replaces the snapshots that contain a path, and adds them to done. It reports whether it has moved a ref: if
+// two share a commit, the second is found after that.
+func (g git) redact(ctx context.Context, e env.Env, store, name string, trees []protocol.Tree, done *[]protocol.Tree,
+	contents map[string]bool) (moved bool, err error) {
+	states, err := g.states(ctx)
 	if err != nil {
-		return false, nil, err
+		return false, err
 	}
-	defer func() { _ = held.Unlock() }()
-	contents, err := redacting(store)
-	if err != nil || len(contents) == 0 {
-		return false, nil, err
+	all := slices.Concat(append(slices.Collect(maps.Values(states)), trees)...)
+	slices.Sort(all)
+	holding, err := WithPath(ctx, e, store, name, slices.Compact(all))
+	if err != nil || len(holding) == 0 {
+		return false, err
 	}
-	remains, err = inStore(e, store).purged(ctx, e, store, common, contents)
-	return true, remains, err
+	if err := errors.Join(noteRedacted(store, nil), notePath(store, name)); err != nil {
+		return false, err
+	}
+	for _, tree := range holding {
+		if slices.Contains(*done, tree) {
+			continue
+		}
+		if err := g.substituteFor(ctx, store, tree, name, contents); err != nil {
+			return false, err
+		}
+		*done = append(*done, tree)
+	}
+	if err := g.replaceSubstitutes(ctx, e, store, holding); err != nil {
+		return false, err
+	}
+	has := func(tree protocol.Tree) bool { return slices.Contains(holding, tree) }
+	for ref, kept := range states {
+		if !slices.ContainsFunc(kept, has) {
+			continue
+		}
+		moved = true
+		for _, tree := range kept { // other refs keep the rest of its history
+			if !has(tree) && slices.Contains(trees, tree) {
+				if _, err := g.keep(ctx, tree, "", keptRefs+sumOf(tree)); err != nil {
+					return moved, err
+				}
+			}
+		}
+		if _, err := g.keep(ctx, Substitute(ctx, e, store, kept[0]), "", ref); err != nil {
+			return moved, err
+		}
+	}
+	return moved, nil
 }
 
 // redactingFile lists the contents being deleted from our git directory, one per line. If it exists at the
@@ -340,16 +326,6 @@ func (g git) replaceSubstitutes(ctx context.Context, e env.Env, store string, tr
 		}
 	}
 	return nil
-}
-
-// rewrite moves a ref to the substitute of its newest snapshot, without history.
-func (g git) rewrite(ctx context.Context, e env.Env, store, ref string) error {
-	sum, err := g.line(ctx, "rev-parse", "-q", "--verify", ref+"^{tree}")
-	if err != nil {
-		return err
-	}
-	_, err = g.keep(ctx, Substitute(ctx, e, store, treeOf(sum)), "", ref)
-	return err
 }
 
 // purge deletes contents that nothing references any more, and reports where others still exist.

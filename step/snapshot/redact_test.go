@@ -30,9 +30,7 @@ func TestRedactPacked(t *testing.T) {
 	require.Contains(t, before, key)
 	require.Zero(t, w.loose())
 	redact := func(path string) []string {
-		done, err := snapshot.Redact(t.Context(), w.env, w.spec.Git, w.repo.Common, snapshot.Redaction{
-			Path: path, Trees: []protocol.Tree{tree}, Refs: []string{w.spec.Ref},
-		})
+		done, err := snapshot.Redact(t.Context(), w.env, w.spec.Git, w.repo.Common, path, []protocol.Tree{tree})
 		require.NoError(t, err)
 		require.Equal(t, []protocol.Tree{tree}, done.Trees)
 		tree = snapshot.Substitute(t.Context(), w.env, w.spec.Git, tree)

@@ -201,10 +201,15 @@ func RefsOf(ctx context.Context, e env.Env, store string, threads []string) ([]s
 	return slices.DeleteFunc(refs, func(ref string) bool { return !slices.Contains(threads, path.Base(ref)) }), err
 }
 
+// threadRefs returns the directories of the refs of threads.
+func threadRefs() []string {
+	return []string{"refs/uwf", "refs/uwf-rescue", "refs/uwf-apply", "refs/uwf-applied", "refs/uwf-result"}
+}
+
 // ours returns the refs of threads and of snapshots.
 func (g git) ours(ctx context.Context) ([]string, error) {
-	out, err := g.run(ctx, nil, "for-each-ref", "--format=%(refname)", "refs/uwf", "refs/uwf-rescue", "refs/uwf-apply",
-		"refs/uwf-applied", "refs/uwf-result", strings.TrimSuffix(keptRefs, "/"))
+	args := append([]string{"for-each-ref", "--format=%(refname)", keptRefs}, threadRefs()...)
+	out, err := g.run(ctx, nil, args...)
 	return strings.Fields(string(out)), err
 }
 
