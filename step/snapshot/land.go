@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
-	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // ConflictError lists the files changed by both sides of a merge.
@@ -282,40 +280,27 @@ func (r Repo) Overlay(ctx context.Context, s Spec, over protocol.Tree, e Edited,
 }
 
 // AdvanceHead moves the branch that is checked out from one commit to another and updates the user's index,
-// in which other staged changes stay. The files must already be updated. again is as for [Repo.SetBranch].
+// in which other staged changes stay. The files must already be updated. again is as for [Repo.SetBranch]: an
+// interrupted call can have updated the index.
 func (r Repo) AdvanceHead(ctx context.Context, s Spec, from, to, why string, again bool) error {
-	unlock, err := lockIndex(ctx, r.Index, why)
+	err := r.update(ctx, s, from, to)
+	if err != nil && again && unlocked(ctx, r.Dir, []string{filepath.Base(r.Index) + lockSuffix}) {
+		err = r.update(ctx, s, from, to)
+	}
 	if err != nil {
-		return err
-	}
-	defer unlock()
-	fresh := r.Index + ".uwf.tmp"
-	defer func() { _ = os.Remove(fresh) }()
-	if err := scratch(fresh); err != nil {
-		return err
-	}
-	if err := copyFile(r.Index, fresh, time.Time{}); err != nil {
-		return err
-	}
-	if err := r.update(ctx, s, fresh, from, to); err != nil {
 		return err
 	}
 	g := r.user(ctx)
 	now, err := g.line(ctx, "rev-parse", "-q", "--verify", "HEAD")
-	if err != nil {
-		return err
+	if err == nil && now != to {
+		err = r.point(ctx, g, "HEAD", to, from, why, again)
 	}
-	if now != to {
-		if err := r.point(ctx, g, "HEAD", to, from, why, again); err != nil {
-			return err
-		}
-	}
-	return os.Rename(fresh, r.Index)
+	return err
 }
 
-// update moves a copy of the user's index from one commit to another. Git reads files for that, so it runs
-// with our settings: the repository's could start programs.
-func (r Repo) update(ctx context.Context, s Spec, index, from, to string) error {
+// update moves the user's index from one commit to another. Git reads files for that, so it runs with our settings:
+// the repository's could start programs.
+func (r Repo) update(ctx context.Context, s Spec, from, to string) error {
 	entries, err := os.ReadDir(r.Dir)
 	if err != nil {
 		return err
@@ -330,7 +315,7 @@ func (r Repo) update(ctx context.Context, s Spec, index, from, to string) error 
 		}
 		defer func() { _ = os.Remove(here) }()
 	}
-	s.Root, s.Keys, s.Index = r.Root, r.Keys, index
+	s.Root, s.Keys, s.Index = r.Root, r.Keys, r.Index
 	g := of(r.env.Environ, s)
 	if _, err := g.run(ctx, nil, "read-tree", "-m", "-i", from, to); err != nil {
 		return err
@@ -367,40 +352,6 @@ func (g git) skip(ctx context.Context, root string, paths []string) error {
 	}
 	_, err := g.run(ctx, joined(paths), "update-index", "--skip-worktree", "-z", "--stdin")
 	return err
-}
-
-// lockIndex locks the user's index as git does. The lock contains who: only one process at a time uses it, so
-// a lock with the same content was left by a killed process.
-func lockIndex(ctx context.Context, index, who string) (unlock func(), err error) {
-	const most = 5 * time.Second
-	ctx, cancel := context.WithTimeout(ctx, most)
-	defer cancel()
-	path, content := index+".lock", []byte(who+"\n")
-	mine := index + ".uwf.lock.tmp"
-	if err := os.WriteFile(mine, content, 0o600); err != nil {
-		return nil, err
-	}
-	defer func() { _ = os.Remove(mine) }()
-	for {
-		err := os.Link(mine, path)
-		if err == nil {
-			return func() { _ = os.Remove(path) }, nil
-		}
-		if !errors.Is(err, fs.ErrExist) {
-			return nil, err
-		}
-		if left, err := safeopen.ReadFile(path, maxSetting, safeopen.NoFollow); err == nil && bytes.Equal(left, content) {
-			if err := os.Remove(path); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		select {
-		case <-ctx.Done():
-			return nil, &RefusedError{Dir: path, Reason: "another git command is running or was killed"}
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
 }
 
 // Locked reports whether a git command is running in the work tree, or was killed there.
