@@ -1,7 +1,6 @@
 package worktree
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/engine/internal/cwd"
 	"github.com/united-workforce/uwf/engine/internal/fault"
 	"github.com/united-workforce/uwf/protocol"
@@ -247,10 +247,7 @@ func (e Keeper) Recreate(ctx context.Context, t Thread) error {
 	if _, err := os.Lstat(path); err == nil && !t.Ended && e.RunDir(t.ID).Read().Missing {
 		cut, err := snapshot.Find(ctx, e.Env, path) // its creation was interrupted
 		if err == nil {
-			err = e.unused(ctx, path, w.Base)
-		}
-		if err == nil {
-			err = cut.RemoveWorktree(ctx, path, "", "")
+			err = e.removeUnused(ctx, cut, path, w.Base)
 		}
 		if err != nil {
 			return err
@@ -288,7 +285,6 @@ func (e Keeper) treeAgain(ctx context.Context, t Thread, chain *thread.Thread) e
 const (
 	setupTime  = 30 * time.Minute
 	setupGrace = 2 * time.Second
-	setupTail  = 4 << 10 // bytes of its output in the error message
 )
 
 // furnish prepares a new worktree for running. dir is the thread's directory in it. foreign means that its
@@ -354,25 +350,11 @@ func (e Keeper) setUp(ctx context.Context, id, dir, from string, argv []string) 
 	if err == nil {
 		err = fmt.Errorf("exit status %d", status.Code)
 	}
-	message := fmt.Sprintf("workspace.setup failed: %s: %v%s", plaintext.Literal(argv), err, tail(log))
+	message := fmt.Sprintf("workspace.setup failed: %s: %v", plaintext.Literal(argv), err)
+	if output := agentproc.Tail(log.Name()); output != "" {
+		message += "\n" + output
+	}
 	return (&protocol.Error{Code: protocol.CodeFailed, Message: message, Err: err}).Because("setup-failed")
-}
-
-// tail returns the end of the setup command's output.
-func tail(log *os.File) string {
-	size, err := log.Seek(0, io.SeekEnd)
-	if err != nil {
-		return ""
-	}
-	text := make([]byte, min(size, setupTail))
-	if _, err := log.ReadAt(text, size-int64(len(text))); err != nil && !errors.Is(err, io.EOF) {
-		return ""
-	}
-	text = bytes.TrimSpace(bytes.ToValidUTF8(text, nil))
-	if len(text) == 0 {
-		return ""
-	}
-	return "\n" + plaintext.Escape(string(text))
 }
 
 // Values of [Fork].Files.

@@ -297,11 +297,7 @@ func (e Keeper) treeFor(ctx context.Context, t Thread, dir string, about *aboutF
 	}
 	n := NewTree{ID: t.ID, Repo: repo, Dir: dir, Base: base, Tree: about.by, Name: cmp.Or(wf.Name, "thread"), Foreign: true}
 	if _, err := os.Lstat(e.Dirs.Worktree(t.ID)); err == nil { // interrupted before the thread recorded it
-		err := e.unused(ctx, e.Dirs.Worktree(t.ID), base)
-		if err == nil {
-			err = repo.RemoveWorktree(ctx, e.Dirs.Worktree(t.ID), "", "")
-		}
-		if err != nil {
+		if err := e.removeUnused(ctx, repo, e.Dirs.Worktree(t.ID), base); err != nil {
 			return nil, err
 		}
 	}

@@ -458,3 +458,11 @@ func (e Keeper) unused(ctx context.Context, path, commit string) error {
 	}
 	return nil
 }
+
+// removeUnused removes a worktree that never got its thread, unless [Keeper.unused] returns an error.
+func (e Keeper) removeUnused(ctx context.Context, r snapshot.Repo, path, commit string) error {
+	if err := e.unused(ctx, path, commit); err != nil {
+		return err
+	}
+	return r.RemoveWorktree(ctx, path, "", "")
+}
