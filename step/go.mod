@@ -7,6 +7,7 @@ require (
 	github.com/united-workforce/uwf/cas v0.1.0
 	github.com/united-workforce/uwf/protocol v0.1.0
 	github.com/united-workforce/uwf/util v0.1.0
+	golang.org/x/sys v0.49.0
 )
 
 require (
@@ -18,6 +19,5 @@ require (
 	github.com/united-workforce/uwf/internal/thirdparty/xxh3 v0.1.0 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
-	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/term v0.47.0 // indirect
 )
