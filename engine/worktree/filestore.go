@@ -285,7 +285,11 @@ func (k *keepingFiles) keep(ctx context.Context, function string, threads map[st
 			}
 		}
 	}
-	if len(wanted) == 0 {
+	store, isOther := k.Imported(function), func(tree protocol.Tree) bool { return tree.Function() != function }
+	instead := maps.Clone(k.instead)
+	maps.DeleteFunc(instead, func(tree, _ protocol.Tree) bool { return isOther(tree) })
+	trees := slices.DeleteFunc(slices.Clone(k.file.Manifest.Trees), isOther)
+	if len(trees)+len(instead) == 0 {
 		return 0, nil
 	}
 	objects := func(yield func(snapshot.Object, error) bool) {
@@ -295,13 +299,9 @@ func (k *keepingFiles) keep(ctx context.Context, function string, threads map[st
 			}
 		}
 	}
-	store, isOther := k.Imported(function), func(tree protocol.Tree) bool { return tree.Function() != function }
-	if err := snapshot.AddObjects(ctx, k.Env, store, objects, k.without.Count(function), wanted); err != nil {
+	if err := snapshot.AddObjects(ctx, k.Env, store, function, objects, k.without.Count(function), wanted); err != nil {
 		return 0, err
 	}
-	instead := maps.Clone(k.instead)
-	maps.DeleteFunc(instead, func(tree, _ protocol.Tree) bool { return isOther(tree) })
-	trees := slices.DeleteFunc(slices.Clone(k.file.Manifest.Trees), isOther)
 	return len(trees), snapshot.SetSubstitutes(ctx, k.Env, store, instead)
 }
 

@@ -170,14 +170,10 @@ type Object struct {
 }
 
 // AddObjects adds n objects to our git directory without a repository, and keeps the snapshots of threads,
-// newest first, with them, besides those that it has kept before. All names use the same hash function. Git verifies
+// newest first, with them, besides those that it has kept before. All names use the given hash function. Git verifies
 // everything, and the operation is atomic.
-func AddObjects(ctx context.Context, e env.Env, store string, objects iter.Seq2[Object, error], n int,
+func AddObjects(ctx context.Context, e env.Env, store, function string, objects iter.Seq2[Object, error], n int,
 	threads map[string][]protocol.Tree) error {
-	function := "sha1"
-	for _, trees := range threads {
-		function = trees[0].Function()
-	}
 	if err := (Repo{Format: function}).Seed(ctx, store, false); err != nil {
 		return err
 	}

@@ -53,8 +53,8 @@ func TestKeepAndBring(t *testing.T) {
 
 			store := filepath.Join(w.dir, "uwf", "imported")
 			threads := map[string][]protocol.Tree{"x": {two, one}, "y": {one}}
-			require.NoError(t, snapshot.AddObjects(t.Context(), w.env, store, objects, len(all), threads))
-			require.NoError(t, snapshot.AddObjects(t.Context(), w.env, store, objects, len(all), threads), "once more")
+			require.NoError(t, snapshot.AddObjects(t.Context(), w.env, store, one.Function(), objects, len(all), threads))
+			require.NoError(t, snapshot.AddObjects(t.Context(), w.env, store, one.Function(), objects, len(all), threads), "once more")
 			git := func(args ...string) string {
 				cmd := exec.CommandContext(t.Context(), "git", append([]string{"--git-dir=" + store}, args...)...)
 				cmd.Env = w.env.Environ
@@ -89,14 +89,14 @@ func TestKeepRefuses(t *testing.T) {
 			yield(snapshot.Object{Dir: true, Content: []byte(content)}, nil)
 		}
 		tree := protocol.Tree(fmt.Sprintf("sha1:%040x", 7))
-		require.Error(t, snapshot.AddObjects(t.Context(), w.env, store, objects, 1, map[string][]protocol.Tree{"x": {tree}}), name)
+		require.Error(t, snapshot.AddObjects(t.Context(), w.env, store, "sha1", objects, 1, map[string][]protocol.Tree{"x": {tree}}), name)
 		require.False(t, snapshot.Has(t.Context(), w.env, store, tree))
 		require.NoFileExists(t, filepath.Join(store, "refs", "uwf", "x"))
 	}
 	broken := func(yield func(snapshot.Object, error) bool) {
 		yield(snapshot.Object{}, fmt.Errorf("the bundle cannot be read"))
 	}
-	err := snapshot.AddObjects(t.Context(), w.env, filepath.Join(w.dir, "uwf", "broken"), broken, 1, map[string][]protocol.Tree{"x": {protocol.Tree(fmt.Sprintf("sha1:%040x", 7))}})
+	err := snapshot.AddObjects(t.Context(), w.env, filepath.Join(w.dir, "uwf", "broken"), "sha1", broken, 1, map[string][]protocol.Tree{"x": {protocol.Tree(fmt.Sprintf("sha1:%040x", 7))}})
 	prosetest.Error(t, err)
 }
 

@@ -146,7 +146,7 @@ func (g git) emptyDirs(ctx context.Context, s Spec, dirs map[string]bool) (empty
 			}
 			for _, e := range entries {
 				at := path.Join(dir, e.Name())
-				if e.Name() == ".gitignore" {
+				if e.Name() == ".gitignore" && !e.IsDir() {
 					empty = append(empty, at)
 				} else if e.IsDir() && e.Name() != ".git" && !dirs[at] && !skipped(at, s.Skip) {
 					found = append(found, at)
