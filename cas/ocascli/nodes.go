@@ -129,16 +129,16 @@ func (c *CLI) refsCommand() *ucli.Command {
 		if err != nil {
 			return err
 		}
-		return c.printHashes(refs)
+		return c.printHashes(c.Format(), refs)
 	})
 }
 
 // printHashes prints a list, one per line in text form.
-func (c *CLI) printHashes(hashes []cas.Hash) error {
+func (c *CLI) printHashes(format render.Format, hashes []cas.Hash) error {
 	if hashes == nil {
 		hashes = []cas.Hash{}
 	}
-	return c.print(hashes, func(w *bytes.Buffer) {
+	return c.printAs(format, hashes, func(w *bytes.Buffer) {
 		for _, h := range hashes {
 			fmt.Fprintln(w, h)
 		}
@@ -180,9 +180,7 @@ func (c *CLI) walkCommand() *ucli.Command {
 			}
 			hashes = append(hashes, n.Hash)
 		}
-		return c.printAs(format, hashes, func(w *bytes.Buffer) {
-			fmt.Fprintln(w, joined(hashes))
-		})
+		return c.printHashes(format, hashes)
 	})
 }
 
@@ -193,14 +191,6 @@ func typeAt(ctx context.Context, s cas.Store, h cas.Hash) (cas.Hash, error) {
 		return redacted.Tombstone.Type, nil
 	}
 	return n.Type, err
-}
-
-func joined(hashes []cas.Hash) string {
-	lines := make([]string, len(hashes))
-	for i, h := range hashes {
-		lines[i] = string(h)
-	}
-	return strings.Join(lines, "\n")
 }
 
 func (c *CLI) verifyCommand() *ucli.Command {

@@ -222,7 +222,7 @@ func (c *CLI) listCommand() *ucli.Command {
 			}
 			hashes = append(hashes, h)
 		}
-		return c.printHashes(hashes)
+		return c.printHashes(c.Format(), hashes)
 	})
 }
 

@@ -253,8 +253,8 @@ func (c *Client) listen(verb, kinds string, each func(kind byte, message []byte)
 	}
 }
 
-// list converts a call to a sequence, in the caller's goroutine. An error ends the sequence.
-func list[T any](call func(yield func(T) error) error) iter.Seq2[T, error] {
+// sequence converts a call to a sequence, in the caller's goroutine. An error ends the sequence.
+func sequence[T any](call func(yield func(T) error) error) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		left := false
 		err := call(func(v T) error {

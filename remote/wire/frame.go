@@ -114,7 +114,7 @@ func (r *reader) message(kinds string) (kind byte, message []byte, err error) {
 		switch {
 		case !first && head[0] != kind:
 			return 0, nil, remote.Faultf("message %q continues as %q", kind, head[0])
-		case first && head[0] != alive && !contains(kinds, head[0]):
+		case first && head[0] != alive && strings.IndexByte(kinds, head[0]) < 0:
 			return 0, nil, remote.Faultf("got message %q, want %q", head[0], kinds)
 		case length > MaxFrame:
 			return 0, nil, remote.Faultf("a frame has %d bytes; the limit is %d", length, MaxFrame)
@@ -134,15 +134,6 @@ func (r *reader) message(kinds string) (kind byte, message []byte, err error) {
 			return kind, message, nil
 		}
 	}
-}
-
-func contains(kinds string, kind byte) bool {
-	for i := range len(kinds) {
-		if kinds[i] == kind {
-			return true
-		}
-	}
-	return false
 }
 
 // errCut means that a stream ends in the middle of a message.

@@ -222,9 +222,7 @@ func (s *server) answer(ctx context.Context, a ask, rest content) (r answer, err
 		state, err = s.remote.Thread(ctx, a.Thread)
 		r.State = &state
 	case threads:
-		err = send(s, s.remote.Threads(ctx, deref(a.Filter)), func(out *bufio.Writer, state remote.State) error {
-			return writeJSON(out, value, entry{State: &state})
-		})
+		err = list(s, s.remote.Threads(ctx, deref(a.Filter)), func(state remote.State) entry { return entry{State: &state} })
 	case swap:
 		err = s.remote.Swap(ctx, deref(a.Swap))
 	case take:
@@ -294,10 +292,26 @@ func send[T any](s *server, all iter.Seq2[T, error], write func(out *bufio.Write
 	return nil
 }
 
+// list is send for entries in JSON.
+func list[T any](s *server, all iter.Seq2[T, error], of func(T) entry) error {
+	return send(s, all, func(out *bufio.Writer, v T) error { return writeJSON(out, value, of(v)) })
+}
+
+// each yields the elements of a list.
+func each[T any](all []T) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for _, v := range all {
+			if !yield(v, nil) {
+				return
+			}
+		}
+	}
+}
+
 func (s *server) walk(ctx context.Context, a ask) error {
 	const some = 4096
 	var part []cas.Hash
-	list := func(yield func([]cas.Hash, error) bool) {
+	parts := func(yield func([]cas.Hash, error) bool) {
 		for h, err := range s.remote.Walk(ctx, a.Hashes, a.Have) {
 			if err != nil {
 				yield(nil, err)
@@ -314,10 +328,7 @@ func (s *server) walk(ctx context.Context, a ask) error {
 			yield(part, nil)
 		}
 	}
-	return send(s, list, func(out *bufio.Writer, part []cas.Hash) error {
-		return writeJSON(out, value,
-			entry{Hashes: part})
-	})
+	return list(s, parts, func(part []cas.Hash) entry { return entry{Hashes: part} })
 }
 
 func (s *server) workflows(ctx context.Context) error {
@@ -325,13 +336,7 @@ func (s *server) workflows(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return send(s, func(yield func(entry, error) bool) {
-		for _, n := range all {
-			if !yield(entry{Name: n.Name, Hash: n.Hash}, nil) {
-				return
-			}
-		}
-	}, func(out *bufio.Writer, e entry) error { return writeJSON(out, value, e) })
+	return list(s, each(all), func(n heads.Named) entry { return entry{Name: n.Name, Hash: n.Hash} })
 }
 
 func (s *server) redactions(ctx context.Context, known string) (state string, err error) {
@@ -339,13 +344,7 @@ func (s *server) redactions(ctx context.Context, known string) (state string, er
 	if err != nil {
 		return "", err
 	}
-	return state, send(s, func(yield func(entry, error) bool) {
-		for _, r := range all {
-			if !yield(entry{Redaction: &r}, nil) {
-				return
-			}
-		}
-	}, func(out *bufio.Writer, e entry) error { return writeJSON(out, value, e) })
+	return state, list(s, each(all), func(r remote.Redaction) entry { return entry{Redaction: &r} })
 }
 
 func leaseOf(l remote.Lease, err error) (*remote.Lease, error) { return &l, err }
@@ -360,6 +359,17 @@ func deref[T any](p *T) (v T) {
 // simple makes a call whose response has no content.
 func (c *Client) simple(ctx context.Context, a ask) (answer, error) {
 	return c.call(ctx, a, nil, "", nil)
+}
+
+// entries makes a call whose response is a list in JSON.
+func (c *Client) entries(ctx context.Context, a ask, each func(entry) error) (answer, error) {
+	return c.call(ctx, a, nil, string(value), func(_ byte, message []byte) error {
+		var e entry
+		if err := readJSON("an entry of the answer to "+a.Verb, message, &e); err != nil {
+			return err
+		}
+		return each(e)
+	})
 }
 
 // Info implements [remote.Remote].
@@ -398,38 +408,33 @@ func among[T comparable](c *Client, got, asked []T) error {
 
 // Walk implements [remote.Remote].
 func (c *Client) Walk(ctx context.Context, roots, have []cas.Hash) iter.Seq2[cas.Hash, error] {
-	return list(func(yield func(cas.Hash) error) error {
+	return sequence(func(yield func(cas.Hash) error) error {
 		if err := remote.CheckHashes(roots); err != nil {
 			return err
 		}
 		if err := remote.CheckHashes(have); err != nil {
 			return err
 		}
-		seen := map[cas.Hash]bool{}
-		_, err := c.call(ctx, ask{Verb: walk, Hashes: roots, Have: have}, nil, string(value),
-			func(_ byte, message []byte) error {
-				var e entry
-				if err := readJSON("an entry of the answer to "+walk, message, &e); err != nil {
+		seen := map[uint64]bool{}
+		_, err := c.entries(ctx, ask{Verb: walk, Hashes: roots, Have: have}, func(e entry) error {
+			for _, h := range e.Hashes {
+				if !h.Valid() || seen[h.Number()] || len(seen) == remote.MaxNodes {
+					return remote.Faultf("a walk with %q, with a duplicate or with too many nodes", h)
+				}
+				seen[h.Number()] = true
+				if err := yield(h); err != nil {
 					return err
 				}
-				for _, h := range e.Hashes {
-					if !h.Valid() || seen[h] || len(seen) == remote.MaxNodes {
-						return remote.Faultf("a walk with %q, with a duplicate or with too many nodes", h)
-					}
-					seen[h] = true
-					if err := yield(h); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
+			}
+			return nil
+		})
 		return err
 	})
 }
 
 // Get implements [remote.Remote].
 func (c *Client) Get(ctx context.Context, hashes []cas.Hash) iter.Seq2[remote.Record, error] {
-	return list(func(yield func(remote.Record) error) error {
+	return sequence(func(yield func(remote.Record) error) error {
 		if err := remote.CheckHashes(hashes); err != nil {
 			return err
 		}
@@ -514,13 +519,9 @@ func (c *Client) state(s remote.State) (remote.State, error) {
 
 // Threads implements [remote.Remote].
 func (c *Client) Threads(ctx context.Context, f remote.Filter) iter.Seq2[remote.State, error] {
-	return list(func(yield func(remote.State) error) error {
+	return sequence(func(yield func(remote.State) error) error {
 		last, count := "", 0
-		_, err := c.call(ctx, ask{Verb: threads, Filter: &f}, nil, string(value), func(_ byte, message []byte) error {
-			var e entry
-			if err := readJSON("an entry of the answer to "+threads, message, &e); err != nil {
-				return err
-			}
+		_, err := c.entries(ctx, ask{Verb: threads, Filter: &f}, func(e entry) error {
 			s := deref(e.State)
 			s.Facts = remote.Shared(s.Facts)
 			if err := s.Check(); err != nil {
@@ -588,11 +589,7 @@ func (c *Client) Release(ctx context.Context, thread string, fence int64) error 
 // Workflows implements [remote.Remote].
 func (c *Client) Workflows(ctx context.Context) ([]heads.Named, error) {
 	var all []heads.Named
-	_, err := c.call(ctx, ask{Verb: workflows}, nil, string(value), func(_ byte, message []byte) error {
-		var e entry
-		if err := readJSON("an entry of the answer to "+workflows, message, &e); err != nil {
-			return err
-		}
+	_, err := c.entries(ctx, ask{Verb: workflows}, func(e entry) error {
 		if err := remote.CheckName(e.Name, "", e.Hash); err != nil {
 			return err
 		}
@@ -628,7 +625,7 @@ func (c *Client) MissingObjects(ctx context.Context, ids []protocol.Tree) ([]pro
 
 // GetObjects implements [remote.Remote].
 func (c *Client) GetObjects(ctx context.Context, ids []protocol.Tree) iter.Seq2[remote.Object, error] {
-	return list(func(yield func(remote.Object) error) error {
+	return sequence(func(yield func(remote.Object) error) error {
 		if err := remote.CheckObjects(ids); err != nil {
 			return err
 		}
@@ -681,11 +678,7 @@ func (c *Client) PutObjects(ctx context.Context, objects []remote.Object) error 
 
 // Redactions implements [remote.Remote].
 func (c *Client) Redactions(ctx context.Context, known string) (all []remote.Redaction, state string, err error) {
-	a, err := c.call(ctx, ask{Verb: redactions, Known: known}, nil, string(value), func(_ byte, message []byte) error {
-		var e entry
-		if err := readJSON("an entry of the answer to "+redactions, message, &e); err != nil {
-			return err
-		}
+	a, err := c.entries(ctx, ask{Verb: redactions, Known: known}, func(e entry) error {
 		r := deref(e.Redaction)
 		if err := r.Check(); err != nil {
 			return err
