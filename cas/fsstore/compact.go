@@ -301,6 +301,8 @@ func (c *compaction) Write(ctx context.Context, keep func(cas.Hash) bool) error 
 			return errors.Join(err, c.abort())
 		}
 	}
+	// Finish looks them up while writers wait, in an order that is fast.
+	slices.SortFunc(c.dropped, func(a, b place) int { return cmp.Compare(a.entry.hash, b.entry.hash) })
 	index, err := w.finish(c.lastPut)
 	if err != nil {
 		return errors.Join(err, c.abort())
