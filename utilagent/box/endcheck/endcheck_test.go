@@ -467,9 +467,19 @@ func TestPointedIsAnother(t *testing.T) {
 	require.Equal(t, []string{"tools/hooks"}, check(t, o, "mv tools t2; mkdir -p tools/hooks; echo id > tools/hooks/pre-commit").Moved)
 }
 
-// Very deep directories are reported.
+// Very deep directories and long paths are reported.
 func TestDeep(t *testing.T) {
 	t.Parallel()
+	o := newRepository(t)
+	b, err := Begin(o)
+	require.NoError(t, err)
+	root, err := os.OpenRoot(o.Workspace)
+	require.NoError(t, err)
+	defer root.Close()
+	require.NoError(t, root.MkdirAll(strings.Repeat(strings.Repeat("x", 200)+"/", 25)+".claude", 0o755))
+	long, err := b.End(nil)
+	require.NoError(t, err)
+	require.Len(t, long.Closed, 1)
 	c := check(t, newRepository(t), "d=x; for i in $(seq 150); do d=$d/x; done; mkdir -p $d; git init -q $d")
 	require.Len(t, c.Closed, 1)
 }

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/united-workforce/uwf/util/gitindex"
@@ -135,6 +136,9 @@ func (l *look) walk(known map[string]*dir, most int, skip map[string]bool) {
 			continue
 		}
 		st, err := stampOf(top.top, at)
+		if errors.Is(err, syscall.ENAMETOOLONG) {
+			l.cut[at] = true
+		}
 		if err != nil || !st.Dir {
 			continue
 		}
