@@ -68,11 +68,6 @@ func Keep(ctx context.Context, s cas.Store, h cas.Hash) (k Kept, err error) {
 		k.Seal, err = New(s, Options{}).Seal(ctx, h)
 		return k, err
 	}
-	release, err := cas.LockShared(ctx, s)
-	if err != nil {
-		return k, err
-	}
-	defer func() { _ = release() }() // the end of the process also releases it
 	keeper := NewKeeper(files)
 	if k.Seal, err = keeper.Seal(ctx, h); err != nil {
 		return k, err
