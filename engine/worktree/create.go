@@ -496,15 +496,10 @@ func (e Keeper) filesHere(ctx context.Context, id string, w *heads.Workspace, tr
 		coded.Reasons = slices.DeleteFunc(coded.Reasons, func(r protocol.Reason) bool { return r.Name == filesStay })
 		coded.Because("fork-files-differ")
 	}
-	return errors.Join(err, e.forget(id, err))
-}
-
-// forget removes the run directory of a thread whose creation failed, and returns err.
-func (e Keeper) forget(id string, err error) error {
-	if err == nil {
-		return nil
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(e.RunDir(id).Path))
 	}
-	return os.RemoveAll(e.RunDir(id).Path)
+	return nil
 }
 
 // A new worktree also needs some files that git doesn't track: ignored files listed in a file, and links to

@@ -356,18 +356,16 @@ func (k *Checkout) Tidy(ctx context.Context) {
 }
 
 // finder finds snapshots in this home's snapshot repositories: first in the one for the work tree in which a
-// snapshot was made, then in the others, because a repository can be moved. It examines each work tree once.
+// snapshot was made, then in the others, because a repository can be moved.
 type finder struct {
-	e    Keeper
-	at   map[string]string // snapshot repository by root of the work tree; "" if it has none
-	all  []string          // all snapshot repositories; nil if not listed yet
-	from []string          // those in which a snapshot was found
-	// partial is a partial clone among the user's repositories; its Root is "" if there is none.
-	partial snapshot.Repo
+	e     Keeper
+	roots map[string]string // a work tree of each snapshot repository, if known
+	all   []string          // all snapshot repositories; nil if not listed yet
+	from  []string          // those in which a snapshot was found
 }
 
 // Finder returns a new finder.
-func (e Keeper) Finder() *finder { return &finder{e: e, at: map[string]string{}} }
+func (e Keeper) Finder() *finder { return &finder{e: e, roots: map[string]string{}} }
 
 // Stores returns all snapshot repositories of this home.
 func (f *finder) Stores(ctx context.Context) ([]string, error) {
@@ -396,17 +394,11 @@ func (f *finder) Find(ctx context.Context, root string, tree protocol.Tree,
 	if tree == "" {
 		return "", "", nil
 	}
-	own, tried := f.at[root]
-	if !tried && root != "" {
-		if repo, err := snapshot.Find(ctx, f.e.Env, root); err == nil {
-			if own = repo.Store(f.e.Dirs.Git()); repo.Partial {
-				f.partial = repo
-			}
-		}
-		f.at[root] = own
-	}
 	stores, err := f.Stores(ctx)
-	if own != "" {
+	// Nobody has verified the work tree, which only determines the order.
+	if _, common, ok := gitdir.Dirs(root); ok && root != "" {
+		own := snapshot.Repo{Common: common}.Store(f.e.Dirs.Git())
+		f.roots[own] = root
 		stores = append([]string{own}, stores...)
 	}
 	for _, at := range stores {
@@ -435,17 +427,24 @@ func (f *finder) Find(ctx context.Context, root string, tree protocol.Tree,
 // *protocol.Error.
 func (f *finder) Objects(ctx context.Context) (_ *snapshot.Objects, err error) {
 	defer fault.Coded(&err)
-	if store := f.partial.Store(f.e.Dirs.Git()); f.partial.Root != "" && slices.Contains(f.from, store) {
-		if err := f.partial.Seed(ctx, store, true); err != nil { // objects that were fetched since
-			return nil, err
+	partial := ""
+	for _, store := range f.from {
+		root, known := f.roots[store]
+		if !known {
+			continue
+		}
+		if repo, err := snapshot.Find(ctx, f.e.Env, root); err == nil && repo.Partial {
+			partial = repo.Root
+			if err := repo.Seed(ctx, store, true); err != nil { // objects that were fetched since
+				return nil, err
+			}
 		}
 	}
 	from, err := snapshot.OpenObjects(f.e.Env, f.from)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		from.Partial = partial
 	}
-	from.Partial = f.partial.Root
-	return from, nil
+	return from, err
 }
 
 // Redacted returns the file contents that were redacted on this machine.

@@ -140,24 +140,12 @@ func of(environ []string, s Spec) git {
 	return g.with(s.Keys).in(s.Git, s.Root, s.Index)
 }
 
-// run runs a command and returns its output. Its error is a [*GitError].
+// run runs a command and returns its output, even if it fails. Its error is a [*GitError].
 func (g git) run(ctx context.Context, stdin []byte, args ...string) ([]byte, error) {
 	if g.own && (args[0] == "update-ref" || args[0] == "pack-refs") {
 		return g.moveRefs(ctx, stdin, args)
 	}
 	return g.feed(ctx, bytes.NewReader(stdin), args...)
-}
-
-// feed is run for a command with input that isn't in memory.
-func (g git) feed(ctx context.Context, stdin io.Reader, args ...string) ([]byte, error) {
-	if g.err != nil {
-		return nil, g.err
-	}
-	out, err := g.start(ctx, stdin, args)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 // line is run for a command that prints one line.
@@ -166,7 +154,11 @@ func (g git) line(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimRight(string(out), "\r\n"), err
 }
 
-func (g git) start(ctx context.Context, stdin io.Reader, args []string) (out []byte, err error) {
+// feed is run for a command with input that isn't in memory.
+func (g git) feed(ctx context.Context, stdin io.Reader, args ...string) (out []byte, err error) {
+	if g.err != nil {
+		return nil, g.err
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, gitPatience, errWaits)
 	defer cancel()
 	ctx, giveUp := context.WithCancelCause(ctx)

@@ -1,7 +1,6 @@
 package snapshot
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -136,8 +135,7 @@ func MergeTrees(ctx context.Context, e env.Env, store string, base, ours, theirs
 }
 
 func (g git) merge(ctx context.Context, ours, theirs string) (protocol.Tree, error) {
-	out, err := g.start(ctx, bytes.NewReader(nil), []string{"merge-tree", "--write-tree", "-z", "--name-only",
-		"--no-messages", ours, theirs})
+	out, err := g.run(ctx, nil, "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", ours, theirs)
 	switch list := fields(out); {
 	case err == nil && len(list) > 0:
 		return treeOf(list[0]), nil

@@ -334,8 +334,11 @@ func (c *changes) leaveUnknown(ctx context.Context, g git, s Spec, barred []stri
 	}
 	user := newGit(g.env, s.Root)
 	if len(barred) > 0 {
-		out, _ := user.run(ctx, nil, "ls-files", "-z") // nothing: git failed
-		tracked := fields(out)                         // sorted
+		out, err := user.run(ctx, nil, "ls-files", "-z")
+		if err != nil {
+			out = nil
+		}
+		tracked := fields(out) // sorted
 		for _, path := range barred {
 			if _, is := slices.BinarySearch(tracked, path); is {
 				c.put = append(c.put, path)
