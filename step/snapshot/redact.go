@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
@@ -348,6 +349,9 @@ func (g git) purge(ctx context.Context, e env.Env, store, common string,
 			return remains, err
 		}
 	}
+	if err := sweep(store, common, time.Now().Add(-gitPatience)); err != nil {
+		return remains, err
+	}
 	shared, err := g.unpack(ctx, store, common, contents)
 	if err != nil {
 		return remains, err
@@ -367,6 +371,44 @@ func (g git) purge(ctx context.Context, e env.Env, store, common string,
 	return remains, nil
 }
 
+// sweep deletes what killed processes left: git's temporary files, and packs without an index, which also a killed
+// redaction leaves. Packs are written under the lock that the caller holds, and the rest before a time if it is left over.
+func sweep(store, common string, before time.Time) error {
+	objects := filepath.Join(store, "objects")
+	for _, pattern := range []string{
+		filepath.Join(objects, "pack", "tmp_*"), filepath.Join(objects, "pack", "*.pack"),
+		filepath.Join(objects, "??", "tmp_obj_*"), filepath.Join(store, "import-*.tmp"),
+	} {
+		paths, err := filepath.Glob(pattern)
+		if err != nil {
+			return err
+		}
+		for _, path := range paths {
+			info, err := os.Lstat(path)
+			if err != nil {
+				continue // it has its name now
+			}
+			left := info.ModTime().Before(before)
+			if filepath.Dir(path) == filepath.Join(objects, "pack") {
+				_, err := os.Lstat(strings.TrimSuffix(path, ".pack") + ".idx")
+				left = errors.Is(err, fs.ErrNotExist) && !isShared(common, path)
+			}
+			if left {
+				if err := os.RemoveAll(path); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// isShared reports whether the user's git directory has a pack of ours.
+func isShared(common, pack string) bool {
+	_, err := os.Lstat(filepath.Join(common, "objects", "pack", filepath.Base(pack)))
+	return common != "" && err == nil
+}
+
 // unpack replaces packs that have some of the contents by packs without them. Objects that nothing references stay: a
 // process might be about to reference them. It reports whether a pack that belongs to the user's git directory has
 // some, too, and stays.
@@ -382,7 +424,7 @@ func (g git) unpack(ctx context.Context, store, common string, contents map[stri
 			continue
 		}
 		name := strings.TrimSuffix(filepath.Base(idx), ".idx")
-		if _, err := os.Lstat(filepath.Join(common, "objects", "pack", name+".pack")); common != "" && err == nil {
+		if isShared(common, name+".pack") {
 			shared = true
 			continue
 		}

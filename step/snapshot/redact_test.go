@@ -36,7 +36,11 @@ func TestRedactPacked(t *testing.T) {
 		tree = snapshot.Substitute(t.Context(), w.env, w.spec.Git, tree)
 		return done.Remains
 	}
+	w.sh(`cd "$STORE"; mkdir -p import-1.tmp objects/17; cp objects/pack/*.pack import-1.tmp
+		cp objects/pack/pack-$(cat packed).pack objects/pack/pack-1.pack; cp objects/pack/pack-1.pack objects/pack/tmp_pack_aBcDeF
+		cp objects/pack/pack-1.pack objects/17/tmp_obj_aBcDeF; touch -d '20 minutes ago' import-1.tmp objects/17/*`)
 	require.Empty(t, redact("key"))
+	w.sh(`cd "$STORE"; test ! -e import-1.tmp -a ! -e objects/pack/pack-1.pack -a -z "$(find . -name 'tmp_*')"`)
 	require.NotContains(t, all(), key)
 	for line := range strings.Lines(before) {
 		if !strings.HasPrefix(line, key) {
