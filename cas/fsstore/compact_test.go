@@ -212,11 +212,16 @@ func TestDamagedRecordsOfAPack(t *testing.T) {
 	require.NoError(t, err)
 	write(t, path, string(encoder.EncodeAll(stream, nil)))
 
-	s = open(t, dir, fsstore.Options{})
-	for _, n := range append(all, all...) {
-		_, err := s.Get(t.Context(), n.Hash)
-		require.ErrorAs(t, err, new(*cas.CorruptError))
+	requireDamaged := func() {
+		s := open(t, dir, fsstore.Options{})
+		for _, n := range slices.Concat(all, all) {
+			_, err := s.Get(t.Context(), n.Hash)
+			require.ErrorAs(t, err, new(*cas.CorruptError))
+		}
 	}
+	requireDamaged()
+	require.NoError(t, os.Truncate(path, 20))
+	requireDamaged()
 }
 
 // A node that is put again while a compaction runs stays, although its segment was sealed behind the back of the

@@ -176,7 +176,10 @@ func (g *source) load() error {
 	switch {
 	case err == nil && g.fits(x):
 		g.sorted = x
-	case err == nil && g.name.isPack(), errors.Is(err, errIndex) && g.name.isPack(), isGone(err) && g.name.isPack():
+	case g.name.isPack() && (err == nil || errors.Is(err, errIndex) || isGone(err)):
+		if err == nil && g.pack.searched {
+			g.sorted = x // the pack is damaged
+		}
 		err = g.rebuild()
 	case err == nil, errors.Is(err, errIndex), isGone(err):
 		err = g.grow()
