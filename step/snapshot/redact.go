@@ -349,7 +349,7 @@ func (g git) purge(ctx context.Context, e env.Env, store, common string,
 			return remains, err
 		}
 	}
-	if err := sweep(store, common, time.Now().Add(-gitPatience)); err != nil {
+	if err := sweep(store, common, e.Now().Add(-gitPatience)); err != nil {
 		return remains, err
 	}
 	shared, err := g.unpack(ctx, store, common, contents)

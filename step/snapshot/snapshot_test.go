@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -64,7 +65,7 @@ func newWorld(t *testing.T) *world {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
 	w := &world{T: t, dir: dir, root: filepath.Join(dir, "repo")}
-	w.env = env.Env{Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(dir, "home")}, Dir: dir}
+	w.env = env.Env{Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(dir, "home")}, Dir: dir, Now: time.Now}
 	for _, d := range []string{"home", "repo", "uwf", "outside"} {
 		require.NoError(t, os.Mkdir(filepath.Join(dir, d), 0o755))
 	}
