@@ -276,7 +276,7 @@ func (a keptFiles) CheckFiles(ctx context.Context, wrong func(fsck.Fault)) (int,
 	facts, _ := e.Reader.Heads.AllFacts(ctx) // fsck reports unreadable lines
 	return e.Files().CheckFiles(ctx, func(f worktree.FileFault) {
 		fault := fsck.Fault{Kind: fsck.Files, Hash: f.Step, Path: f.Store, Threads: []string{f.Thread}, Dependents: 1, Remains: true}
-		fault.Message = fmt.Sprintf("the files of this step (%s) are damaged: %v", f.Tree, f.Err)
+		fault.Message = fmt.Sprintf("the files of this step are damaged: %v", f.Err)
 		if f.Err == nil {
 			fault.Message = fmt.Sprintf("the files of this step (%s) are not on this machine", f.Tree)
 			fault.Remains = facts[f.Thread].Imported == nil && isThere(facts[f.Thread].Workspace)
