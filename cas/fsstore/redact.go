@@ -13,7 +13,6 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/record"
-	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 )
 
@@ -64,6 +63,10 @@ func (o *exclusive) erase(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	nodes := map[uint64]bool{}
+	for _, h := range o.redacted {
+		nodes[h.Number()] = true
+	}
 	for _, g := range v.sources {
 		all, err := g.entries(0, math.MaxUint8)
 		if err != nil {
@@ -73,7 +76,7 @@ func (o *exclusive) erase(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := s.rewrite(ctx, g, erased(all, size, o.redacted)); err != nil {
+		if err := s.rewrite(ctx, g, erased(all, size, nodes)); err != nil {
 			return err
 		}
 	}
@@ -100,13 +103,13 @@ type span struct{ from, to int64 }
 
 // erased returns the parts of a stream that a redaction overwrites: the bodies of the nodes, and whatever isn't part of a
 // record. That can contain them, too: what a kill or a power cut left of a put, and damaged copies.
-func erased(all []entry, size int64, nodes []cas.Hash) (parts []span) {
+func erased(all []entry, size int64, nodes map[uint64]bool) (parts []span) {
 	var end int64
 	for _, e := range all {
 		if end < e.at {
 			parts = append(parts, span{end, e.at})
 		}
-		if e.kind == record.Node && slices.Contains(nodes, protocol.HashOf(e.hash)) {
+		if e.kind == record.Node && nodes[e.hash] {
 			parts = append(parts, span{e.at + record.HeaderSize, e.end()})
 		}
 		end = max(end, e.end())
