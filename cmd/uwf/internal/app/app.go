@@ -168,19 +168,6 @@ func (a *App) Store(ctx context.Context) (cas.Store, error) {
 	return s, nil
 }
 
-// LockStore prevents garbage collection while nodes are stored that the index does not refer to yet.
-func (a *App) LockStore(ctx context.Context) (release func(), err error) {
-	s, err := a.Store(ctx)
-	if err != nil {
-		return nil, err
-	}
-	done, err := cas.LockShared(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	return func() { _ = done() }, nil // the lock also ends with the process
-}
-
 // Index opens the heads, facts and registry of the home.
 func (a *App) Index() (*fileheads.Heads, error) {
 	dirs, err := a.Dirs()

@@ -176,12 +176,12 @@ func (a Commands) threadExport(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	release, err := a.LockStore(ctx)
+	x, err := a.Index()
 	if err != nil {
 		return err
 	}
-	defer release()
-	x, err := a.Index()
+	// The collector needn't wait: it removes nodes of these threads only if they are undone meanwhile.
+	before, err := s.Generation()
 	if err != nil {
 		return err
 	}
@@ -217,6 +217,10 @@ func (a Commands) threadExport(ctx context.Context, c *ucli.Context) error {
 	}
 	looked := watch(s)
 	written, err := ocascli.WriteBundle(ctx, a.Env, output, looked, m, from)
+	if now, failed := s.Generation(); errors.Is(err, cas.ErrNotFound) && failed == nil && now != before {
+		return &protocol.Error{Code: protocol.CodeFailed, Err: err,
+			Message: "a thread was undone or removed during the export; run it again"}
+	}
 	if err != nil {
 		return notFetched(err)
 	}
