@@ -25,6 +25,7 @@ func FuzzCompile(f *testing.F) {
 			return
 		}
 		require.NoError(t, err, "Check must find what the library refuses")
+		require.NoError(t, jsonschema.MetaCheck(s), "Check must find what the meta-schema refuses: Compile doesn't use it")
 		for _, p := range validate(t, compiled, v) {
 			require.NotEmpty(t, p.Message)
 			require.NotContains(t, p.Message, "does not satisfy", "every keyword has its own message")

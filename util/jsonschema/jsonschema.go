@@ -42,12 +42,18 @@ func Compile(schema any) (*Schema, error) {
 	if problems := Check(schema); len(problems) > 0 {
 		return nil, &InvalidError{problems}
 	}
+	return compile(schema, true)
+}
+
+// compile compiles a schema. It needs the meta-schema, which takes longer to compile than most schemas, unless the
+// schema is checked: Check is stricter.
+func compile(schema any, checked bool) (*Schema, error) {
 	raw, err := json.Marshal(rename(schema))
 	if err != nil {
 		return nil, fmt.Errorf("compile schema: %w", err)
 	}
 	c := lib.NewCompiler()
-	c.Draft, c.AssertFormat = lib.Draft7, true
+	c.Draft, c.AssertFormat, c.Checked = lib.Draft7, true, checked
 	c.LoadURL = func(string) (io.ReadCloser, error) {
 		return nil, errors.New("external schemas are not loaded")
 	}
