@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"runtime"
 	"strings"
 	"syscall"
@@ -22,8 +21,6 @@ const (
 
 var (
 	slPfx = fmt.Sprintf("sl:::%d:::", time.Now().UTC().UnixNano())
-
-	commaWhitespace = regexp.MustCompile("[, ]+.*")
 )
 
 // BashCompletionFlag enables bash-completion for all commands and subcommands
@@ -308,7 +305,10 @@ func FlagNames(name string, aliases []string) []string {
 		// Strip off anything after the first found comma or space, which
 		// *hopefully* makes it a tiny bit more obvious that unexpected behavior is
 		// caused by using the v1 form of stringly typed "Name".
-		ret = append(ret, commaWhitespace.ReplaceAllString(part, ""))
+		if i := strings.IndexAny(part, ", "); i >= 0 {
+			part = part[:i]
+		}
+		ret = append(ret, part)
 	}
 
 	return ret
