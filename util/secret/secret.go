@@ -168,20 +168,45 @@ func Guarded(name, value string) bool { return len(inVariable(name, value)) > 0 
 // inVariable is OfVariable including short secrets.
 func inVariable(name, value string) []string {
 	found, isURL := ofURL(value, Named(name))
-	shaped := slices.Concat(tokenShape().FindAllString(value, -1), ofPairs(value))
-	if m := dataSource().FindStringSubmatch(value); m != nil {
-		shaped = append(shaped, m[1])
+	shaped := slices.Concat(tokens(value), ofPairs(value))
+	if strings.Contains(value, "@") {
+		if m := dataSource().FindStringSubmatch(value); m != nil {
+			shaped = append(shaped, m[1])
+		}
 	}
 	for _, s := range shaped {
 		if !slices.Contains(found, s) {
 			found = append(found, s)
 		}
 	}
-	if whole := !isURL && Named(name) || privateKey().MatchString(value) || isSeed(name, value); whole && value != "" &&
+	if whole := !isURL && Named(name) || isPrivateKey(value) || isSeed(name, value); whole && value != "" &&
 		!isSetting(value) {
 		return []string{value}
 	}
 	return found
+}
+
+// tokens returns the texts with the format of a key. It looks for a long run of a key's characters first: each program of
+// a step examines all environment variables, of which few have one.
+func tokens(value string) []string {
+	run := 0
+	for i := range len(value) {
+		if c := value[i]; c == '-' || c == '.' || c == '_' || '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z' {
+			if run++; run == shortestToken {
+				return tokenShape().FindAllString(value, -1)
+			}
+			continue
+		}
+		run = 0
+	}
+	return nil
+}
+
+// shortestToken is the length of the shortest text that tokenShape matches.
+const shortestToken = 15
+
+func isPrivateKey(value string) bool {
+	return strings.Contains(value, "-----BEGIN ") && privateKey().MatchString(value)
 }
 
 var (

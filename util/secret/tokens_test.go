@@ -1,0 +1,61 @@
+package secret
+
+import (
+	"regexp/syntax"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestTokensAreLongRuns holds the search for a run of characters to the expression that follows it.
+func TestTokensAreLongRuns(t *testing.T) {
+	t.Parallel()
+	shape, err := syntax.Parse(tokenShape().String(), syntax.Perl)
+	require.NoError(t, err)
+	require.Equal(t, shortestToken, shortest(t, shape))
+	require.Empty(t, tokens("sk-0123456 sk-0123456"))
+	require.Equal(t, []string{"xapp-0123456789"}, tokens("x=xapp-0123456789;"))
+}
+
+// shortest returns the length of the shortest match, whose characters must be those of a run.
+func shortest(t *testing.T, e *syntax.Regexp) (n int) {
+	known := func(low, high rune) {
+		for c := low; c <= high; c++ {
+			require.Contains(t, "0123456789-._ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", string(c))
+		}
+	}
+	switch e.Op {
+	case syntax.OpLiteral:
+		for _, c := range e.Rune {
+			known(c, c)
+		}
+		return len(e.Rune)
+	case syntax.OpCharClass:
+		for i := 0; i < len(e.Rune); i += 2 {
+			known(e.Rune[i], e.Rune[i+1])
+		}
+		return 1
+	case syntax.OpWordBoundary:
+		return 0
+	case syntax.OpQuest, syntax.OpStar:
+		shortest(t, e.Sub[0])
+		return 0
+	case syntax.OpCapture, syntax.OpPlus:
+		return shortest(t, e.Sub[0])
+	case syntax.OpRepeat:
+		return e.Min * shortest(t, e.Sub[0])
+	case syntax.OpConcat:
+		for _, sub := range e.Sub {
+			n += shortest(t, sub)
+		}
+		return n
+	case syntax.OpAlternate:
+		n = shortest(t, e.Sub[0])
+		for _, sub := range e.Sub[1:] {
+			n = min(n, shortest(t, sub))
+		}
+		return n
+	}
+	require.Fail(t, "unknown part", e.String())
+	return 0
+}
