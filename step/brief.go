@@ -191,8 +191,8 @@ func promptStep(ctx context.Context, r cas.Reader, t *thread.Thread, s thread.St
 func beyondOutput(content string, by protocol.ExtractedBy) string {
 	switch by {
 	case protocol.ByFrontmatter:
-		if answer, err := frontmatter.Parse(content); err == nil {
-			return answer.Body
+		if body, ok := frontmatter.Body(content); ok {
+			return body
 		}
 	case protocol.ByValue:
 		if json.Valid([]byte(content)) {

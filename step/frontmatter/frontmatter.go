@@ -56,13 +56,22 @@ type Block struct {
 // leading invisible characters and whitespace, CRLF, and one code fence around the block or the whole text.
 // It returns ErrNone or an *Error.
 func Parse(text string) (Answer, error) {
-	for b := range split(text) {
+	for b := range split(text, true) {
 		if b.First {
 			return b.Answer, b.Err
 		}
 		break
 	}
 	return Answer{}, ErrNone
+}
+
+// Body returns the body of a text that Parse accepts. It doesn't read the fields, which takes longest. ok is false if
+// the text doesn't start with a block.
+func Body(text string) (body string, ok bool) {
+	for b := range split(text, false) {
+		return b.Body, b.First && b.Err == nil
+	}
+	return "", false
 }
 
 // maxBlocks bounds the number of blocks. A text with more contains documents; only its leading block counts.
@@ -72,7 +81,7 @@ const maxBlocks = 64
 // and aren't in a code fence. The closing line of a block can also open the next one.
 func Blocks(text string) []Block {
 	var blocks []Block
-	for b := range split(text) {
+	for b := range split(text, true) {
 		if len(blocks) == maxBlocks {
 			return slices.DeleteFunc(blocks, func(b Block) bool { return !b.First })
 		}
@@ -156,8 +165,8 @@ func lead(text string) (lines []string, skipped int) {
 }
 
 // split returns the blocks that aren't in a code fence, and the leading block, which can be inside one. Two
-// blocks can share a line that closes one and opens the other.
-func split(text string) iter.Seq[Block] {
+// blocks can share a line that closes one and opens the other. Their fields are optional.
+func split(text string, fields bool) iter.Seq[Block] {
 	return func(yield func(Block) bool) {
 		lines, skipped := lead(text)
 		first, fence := opening(lines)
@@ -178,10 +187,11 @@ func split(text string) iter.Seq[Block] {
 			if !b.First && !b.Keyed {
 				continue
 			}
+			if b.Err == nil && fields {
+				b.Fields, b.Err = b.read()
+			}
 			if b.Err == nil {
-				if b.Fields, b.Err = b.read(); b.Err == nil {
-					b.Body = body(lines[end+1:], fence)
-				}
+				b.Body = body(lines[end+1:], fence)
 			}
 			if !yield(b) {
 				return

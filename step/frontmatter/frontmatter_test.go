@@ -136,5 +136,10 @@ func FuzzParse(f *testing.F) {
 		if err == nil && !strings.Contains(text, "\r") && !strings.HasSuffix(strings.TrimRight(text, " \t\n"), answer.Body) {
 			require.Contains(t, text, answer.Body)
 		}
+		if err == nil {
+			body, ok := Body(text)
+			require.True(t, ok)
+			require.Equal(t, answer.Body, body)
+		}
 	})
 }
