@@ -131,13 +131,15 @@ func TestChangesWithoutALook(t *testing.T) {
 		"renamed":                           `mv a c`,
 		"rules that ignore themselves":      `printf '.gitignore\n' > out/.gitignore`,
 		"less is ignored":                   `printf '' > .gitignore`,
+		"less is ignored everywhere":        `printf '' > ~/ignore`,
 		"ignored files":                     `echo x > out/x.o; echo x > ignored/y`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := repository(t)
 			w.sh(`mkdir -p dir empty/deep out ignored; echo b > dir/b; echo o > out/o.o; echo i > ignored/i; ln -s a link
-				printf '*.o\nignored\n' > .gitignore; printf '.gitignore\n*.o\n' > out/.gitignore`)
+				printf '*.o\nignored\n' > .gitignore; printf '.gitignore\n*.o\n' > out/.gitignore
+				mkdir -p ~/.config/git; echo '*.tmp' > ~/ignore; ln -s ../../ignore ~/.config/git; echo t > t.tmp`)
 			w.write("a", "one\n")
 			require.NoError(t, w.open())
 			w.still()
@@ -147,6 +149,17 @@ func TestChangesWithoutALook(t *testing.T) {
 			require.Equal(t, w.added(), after)
 			require.Equal(t, name != "ignored files" && name != "rules that ignore themselves", before != after)
 		})
+	}
+}
+
+// A program can restore a file's size and modification time, and most builds of git compare only the seconds of the other
+// time.
+func TestChangesWithinASecond(t *testing.T) {
+	t.Parallel()
+	w := repository(t)
+	for _, text := range []string{"new", "odd", "old", "two", "six", "ten"} { // some within the same second
+		w.sh("echo " + text + " > a; touch -d 2020-01-01 a")
+		require.Equal(t, w.added(), w.take().Tree)
 	}
 }
 

@@ -77,7 +77,7 @@ func still(environ []string, s Spec, empty []string, after time.Time) (digest st
 					return true
 				}
 				st := stat(string(name))
-				if !e.Matches(time.Unix(st.Ctim.Unix()), time.Unix(st.Mtim.Unix()), st.Ino, st.Size) {
+				if is, _ := matches(e, st); !is {
 					add(part, name, st)
 				}
 				return !e.Link && !e.Partial && !changed.Load()
@@ -108,6 +108,49 @@ func still(environ []string, s Spec, empty []string, after time.Time) (digest st
 	return hex.EncodeToString(sum[:]), dirs, !changed.Load()
 }
 
+func matches(e gitindex.Entry, st unix.Stat_t) (is, toSecond bool) {
+	return e.Matches(time.Unix(st.Ctim.Unix()), time.Unix(st.Mtim.Unix()), st.Ino, st.Size)
+}
+
+// distrust makes git read files that have changed in the second of their previous change. Git wouldn't notice if a
+// program has restored the size and the other time. s.Tree is the tree of the index.
+func distrust(s Spec) error {
+	info, err := os.Lstat(s.Index)
+	if err != nil {
+		return nil // there may be no files, and git reports other errors
+	}
+	index, err := safeopen.ReadFile(s.Index, gitindex.MaxBytes, safeopen.NoFollow)
+	if err != nil {
+		return err
+	}
+	since := info.ModTime().Add(-patience).Unix() // files that changed before were looked at later
+	hash, found := len(sumOf(s.Tree))/2, false
+	gitindex.Each(index, hash, func(e gitindex.Entry, name []byte) bool {
+		var st unix.Stat_t
+		if e.Changed() < since || unix.Lstat(filepath.Join(s.Root, filepath.FromSlash(string(name))), &st) != nil {
+			return true
+		}
+		if is, toSecond := matches(e, st); toSecond && !is {
+			e.Distrust()
+			found = true
+		}
+		return true
+	})
+	if !found {
+		return nil
+	}
+	gitindex.Sign(index, hash)
+	next := s.Index + ".next"
+	err = os.WriteFile(next, index, 0o600)
+	if err == nil { // git compares the time of the index with those of files
+		err = os.Chtimes(next, info.ModTime(), info.ModTime())
+	}
+	if err == nil {
+		err = os.Rename(next, s.Index)
+	}
+	return err
+}
+
 // stretch is the number of files that one goroutine looks at in turn, because they are mostly in one directory.
 const stretch = 100
 
@@ -130,7 +173,11 @@ func rulesOf(environ []string, s Spec) []string {
 			excludes = expandHome(e, key[1])
 		}
 	}
-	return []string{filepath.Join(s.Git, "info", "exclude"), excludes}
+	rules := []string{filepath.Join(s.Git, "info", "exclude"), excludes}
+	if real, err := filepath.EvalSymlinks(excludes); err == nil { // git follows links there
+		rules = append(rules, real)
+	}
+	return rules
 }
 
 // emptyDirs returns the directories without files in the index that git looks into, given those with files: a

@@ -58,6 +58,11 @@ func take(ctx context.Context, g git, s Spec, before protocol.Tree) (taken Taken
 			return Taken{Tree: s.Tree}, nil
 		}
 	}
+	if same && s.Tree != "" {
+		if err := distrust(s); err != nil {
+			return Taken{}, err
+		}
+	}
 	began := fileTime(s.Index)
 	found, err := list(ctx, g, s)
 	if err != nil {

@@ -4,6 +4,8 @@ package gitindex
 
 import (
 	"bytes"
+	"crypto/sha1"
+	"crypto/sha256"
 	"encoding/binary"
 	"slices"
 	"time"
@@ -22,12 +24,31 @@ type Entry struct {
 	stat []byte
 }
 
-// Matches reports whether a file has the times, the inode and the size that git has recorded.
-func (e Entry) Matches(changed, modified time.Time, inode uint64, size int64) bool {
-	const ino, length = 20, 36                                                                    // offsets
-	is := func(at int, n int64) bool { return binary.BigEndian.Uint32(e.stat[at:]) == uint32(n) } // git truncates them, too
-	return is(0, changed.Unix()) && is(4, int64(changed.Nanosecond())) && is(8, modified.Unix()) &&
-		is(12, int64(modified.Nanosecond())) && is(ino, int64(inode)) && is(length, size)
+// Changed returns the recorded time of the file's last change, in seconds.
+func (e Entry) Changed() int64 { return int64(binary.BigEndian.Uint32(e.stat)) }
+
+// Matches reports whether a file has the times, the inode and the size that git has recorded; toSecond is the same
+// with times in seconds, as most builds of git compare them.
+func (e Entry) Matches(changed, modified time.Time, inode uint64, size int64) (is, toSecond bool) {
+	const ino, length = 20, 36                                                                     // offsets
+	// Git truncates them, too.
+	has := func(at int, n int64) bool { return binary.BigEndian.Uint32(e.stat[at:]) == uint32(n) }
+	toSecond = has(0, changed.Unix()) && has(8, modified.Unix()) && has(ino, int64(inode)) && has(length, size)
+	return toSecond && has(4, int64(changed.Nanosecond())) && has(12, int64(modified.Nanosecond())), toSecond
+}
+
+// Distrust changes the recorded time of a file in the index, so that git reads the file. [Sign] must follow.
+func (e Entry) Distrust() { e.stat[11] ^= 1 }
+
+// Sign writes the checksum at the end of a changed index. hash is the length of a hash.
+func Sign(index []byte, hash int) {
+	sum := sha1.New()
+	if hash == sha256.Size {
+		sum = sha256.New()
+	}
+	text := index[:len(index)-hash]
+	_, _ = sum.Write(text)
+	sum.Sum(text) // overwrites what follows
 }
 
 // Skipped is the value of Passed for a file that git does not expect in the work tree.
