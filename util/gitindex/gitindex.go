@@ -30,7 +30,7 @@ func (e Entry) Changed() int64 { return int64(binary.BigEndian.Uint32(e.stat)) }
 // Matches reports whether a file has the times, the inode and the size that git has recorded; toSecond is the same
 // with times in seconds, as most builds of git compare them.
 func (e Entry) Matches(changed, modified time.Time, inode uint64, size int64) (is, toSecond bool) {
-	const ino, length = 20, 36                                                                     // offsets
+	const ino, length = 20, 36 // offsets
 	// Git truncates them, too.
 	has := func(at int, n int64) bool { return binary.BigEndian.Uint32(e.stat[at:]) == uint32(n) }
 	toSecond = has(0, changed.Unix()) && has(8, modified.Unix()) && has(ino, int64(inode)) && has(length, size)
