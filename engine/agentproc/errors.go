@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/proc"
 )
 
 // NotFoundError means that the command is not on PATH, not executable, or cannot be started.
@@ -46,6 +47,9 @@ func (e *NotFoundError) Unwrap() error { return e.Err }
 // command.
 func reason(err error) error {
 	var path *fs.PathError
+	if errors.As(err, new(*proc.BoxError)) {
+		return err // says that the sandbox failed
+	}
 	if errors.As(err, &path) {
 		return path.Err
 	}

@@ -162,8 +162,23 @@ func (r Request) Prepare(box string, c proc.Command) (proc.Command, *Run, error)
 	return c, run, nil
 }
 
-// Check returns the reason why namespaces cannot satisfy the request, or nil.
-func (r Request) Check(box string) error {
+// Lowers reports whether the program may run in the lower tier, because this machine has no namespaces for the request.
+// What fails only for this workspace, or at the moment, doesn't count: another program may have caused it.
+func (r Request) Lowers(box string) bool {
+	err := r.check(box)
+	return err != nil && !passing(err, setting)
+}
+
+// passing reports whether namespaces failed because of a limit that is reached at the moment.
+func passing(err error, setting func(string) string) bool {
+	limits := []error{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE, os.ErrDeadlineExceeded}
+	none := func(kind string) bool { return setting("user/max_"+kind+"_namespaces") == "0" }
+	return slices.ContainsFunc(limits, func(limit error) bool { return errors.Is(err, limit) }) ||
+		errors.Is(err, syscall.ENOSPC) && !slices.ContainsFunc([]string{"user", "mnt", "pid", "ipc"}, none)
+}
+
+// check returns the reason why namespaces cannot satisfy the request, or nil.
+func (r Request) check(box string) error {
 	if r.holdsHome() {
 		return ErrNotHere
 	}

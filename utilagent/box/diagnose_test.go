@@ -45,6 +45,28 @@ func TestExplain(t *testing.T) {
 	require.NotContains(t, explain(Profile, refused("mount", errors.New("a\x1b[31m")), func(string) string { return "" }).Why, "\x1b")
 }
 
+// A program that uses up what the kernel allows doesn't take the namespaces away from another one.
+func TestPassing(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		err     error
+		max     string // number of namespaces that are allowed
+		passing bool
+	}{
+		"none is allowed":     {syscall.ENOSPC, "0", false},
+		"all are used":        {syscall.ENOSPC, "100", true},
+		"too many processes":  {syscall.EAGAIN, "100", true},
+		"no memory":           {syscall.ENOMEM, "100", true},
+		"too many open files": {syscall.EMFILE, "100", true},
+		"too slow":            {os.ErrDeadlineExceeded, "100", true},
+		"a container":         {syscall.EPERM, "100", false},
+		"an old kernel":       {syscall.ENOSYS, "", false},
+	} {
+		got := passing(&proc.BoxError{Stage: "namespaces", Err: &os.PathError{Op: "fork/exec", Err: c.err}}, func(string) string { return c.max })
+		require.Equal(t, c.passing, got, name)
+	}
+}
+
 // The command printed by doctor writes the same profile as the packages.
 func TestProfile(t *testing.T) {
 	t.Parallel()

@@ -405,7 +405,7 @@ func (r *runner) boxed(c *confinement, setting, tmp string, caches []string) err
 	}}
 	before, b := c.close, c.box
 	b.lower = func(why error) error {
-		if b.request.Check(r.boxProgram) == nil { // they work, so what failed is not the machine
+		if !b.request.Lowers(r.boxProgram) {
 			return why
 		}
 		if err := r.mustBox(setting, why); err != nil {

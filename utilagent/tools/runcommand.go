@@ -396,7 +396,7 @@ func (c Commands) boxed(ctx context.Context, w *Workspace, cmd proc.Command) (pr
 	}
 	var lowered func() string
 	held.Box.Else = func(why *proc.BoxError) (instead proc.Command, err error) {
-		if request.Check(c.Box) == nil { // an earlier command could make the next one weaker by what it leaves
+		if !request.Lowers(c.Box) { // an earlier command could make the next one weaker by what it leaves
 			return cmd, fmt.Errorf("the command was not run, because its sandbox cannot be set up: %w", why)
 		}
 		if err := c.unbox(w, why); err != nil {

@@ -178,8 +178,10 @@ func start(p plan.Plan, forward func() <-chan os.Signal) (pid int, err error) {
 			}
 		}
 	}()
-	// Close the standard streams, so that readers of the program's output don't wait for us.
-	return pid, errors.Join(syscall.Close(0), syscall.Close(1), syscall.Close(2))
+	for fd := range 3 { // so that readers of the program's output don't wait for us
+		_ = syscall.Close(fd) // it may report an error of an earlier write
+	}
+	return pid, nil
 }
 
 // forwarded lists the signals that uwf sends to stop or continue a program.
