@@ -1,6 +1,7 @@
 package box
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/util/gitdir"
 	"github.com/united-workforce/uwf/util/gitindex"
 	"github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/proc/plan"
 	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/utilagent/box/endcheck"
@@ -264,7 +266,7 @@ func recoverRun(ctx context.Context, dir string) ([]string, error) {
 		return nil, run.remove()
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("check what a killed program left in %s: %w", dir, err), lock.Unlock())
+		return nil, errors.Join(err, lock.Unlock())
 	}
 	return run.End(ctx)
 }
@@ -277,6 +279,10 @@ func (run *Run) load() error {
 	}
 	if err == nil {
 		run.check, err = endcheck.Load(filepath.Join(run.dir, checkFile), allowed(run.state.Workspace, run.state.Writable))
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) { // after a power failure, or written by another release
+		err = fmt.Errorf("check what a killed program left in %s, and then delete %s, which is unreadable: %w",
+			plaintext.Line(cmp.Or(run.state.Workspace, "the workspace")), plaintext.Word(run.dir), err)
 	}
 	return err
 }
