@@ -83,7 +83,7 @@ func (d *desk) begin(r *runner, script string) *Process {
 	var err error
 	r.confinement, err = r.confined()
 	require.NoError(d, err)
-	p, err := start(launch{path: path, inv: Invocation{Dir: d.work}, env: r.env.Environ, marker: "MARK=1", confinement: r.confinement, stdout: io.Discard, stderr: io.Discard})
+	p, err := start(launch{path: path, inv: Invocation{Dir: d.work}, env: r.env.Environ, marker: "MARK=" + d.work, confinement: r.confinement, stdout: io.Discard, stderr: io.Discard})
 	require.NoError(d, err)
 	return p
 }
