@@ -453,7 +453,8 @@ func (c *compaction) part(ctx context.Context, body []byte) int {
 	typ := cas.TypeOf(body)
 	part, known := c.parts[typ]
 	if !known && typ != "" {
-		if kind, _, err := c.store.kinds.Of(ctx, c.store, typ); err == nil && (kind == protocol.KindStep || kind == protocol.KindStart) {
+		kind, _, err := c.store.kinds.Of(ctx, c.store, typ)
+		if err == nil && (kind == protocol.KindStep || kind == protocol.KindStart) {
 			part = 1
 		}
 		c.parts[typ] = part
@@ -531,8 +532,9 @@ func (c *compaction) Finish(ctx context.Context, recheck func() error, keep func
 	return err
 }
 
-// finish makes the new pack the one that counts. Nobody reads what it replaces any longer.
-func (c *compaction) finish(ctx context.Context, recheck func() error, keep func(cas.Hash) bool) (converted bool, err error) {
+// finish makes the new pack the one that counts. From then on, no process reads the files that it replaces.
+func (c *compaction) finish(ctx context.Context, recheck func() error,
+	keep func(cas.Hash) bool) (converted bool, err error) {
 	const rounds = 5
 	for round := 1; ; round++ {
 		if err := c.stopWriters(ctx); err != nil {

@@ -50,7 +50,7 @@ func (c *files) keep(path string, f *os.File) {
 	}
 }
 
-// forget closes a file because its path might lead to another one.
+// forget closes a file, because another file may have its path now.
 func (c *files) forget(path string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -69,8 +69,8 @@ const markEvery = 64
 
 func (h *headers) count() int { return len(h.older) }
 
-// add adds the headers at the beginning of an index, which it keeps, until one is invalid or its record ends after limit. It returns
-// the number of bytes used.
+// add adds the headers at the beginning of an index, which it keeps, until one is invalid or its record ends after
+// limit. It returns the number of bytes used.
 func (h *headers) add(index []byte, limit int64) (used int) {
 	h.reserve(h.count() + len(index)/record.HeaderSize)
 	for ; len(index)-used >= record.HeaderSize; used += record.HeaderSize {

@@ -140,8 +140,8 @@ func appendSeekTable(b []byte, frames []frame) []byte {
 	return binary.LittleEndian.AppendUint32(append(b, 0), seekableMagic)
 }
 
-// findFrames finds the frames of a pack whose seek table is damaged. Each begins where the one before it ends, or, behind
-// damage, with the next magic number. One that can't be decoded is omitted.
+// findFrames finds the frames of a pack whose seek table is damaged. Each begins where the one before it ends, or,
+// behind damage, with the next magic number. One that can't be decoded is omitted.
 func findFrames(f *os.File, decoder func() (*zstd.Decoder, error)) (frames []frame, err error) {
 	d, err := decoder()
 	if err != nil {
@@ -280,7 +280,7 @@ func newDecoder() (*zstd.Decoder, error) {
 		zstd.IgnoreChecksum(true))
 }
 
-// packWriter builds a pack. What is read without the rest is in frames of its own.
+// packWriter builds a pack. The nodes of the chain, which are read most, have separate frames.
 type packWriter struct {
 	encoder *zstd.Encoder
 	write   func([]byte) error

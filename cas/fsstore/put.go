@@ -274,7 +274,8 @@ func (s *Store) append(ctx context.Context, plan func(*view) ([]pending, error))
 }
 
 // appendSome appends records until a segment is full, and returns the others.
-func (s *Store) appendSome(ctx context.Context, plan func(*view) ([]pending, error)) (g *source, rest []pending, err error) {
+func (s *Store) appendSome(ctx context.Context,
+	plan func(*view) ([]pending, error)) (g *source, rest []pending, err error) {
 	lock, err := durable.Lock(ctx, filepath.Join(s.dir, logLock))
 	if err != nil {
 		return nil, nil, err

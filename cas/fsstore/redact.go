@@ -101,8 +101,8 @@ func (o *exclusive) erase(ctx context.Context) error {
 // span is a part of a stream.
 type span struct{ from, to int64 }
 
-// erased returns the parts of a stream that a redaction overwrites: the bodies of the nodes, and whatever isn't part of a
-// record. That can contain them, too: what a kill or a power cut left of a put, and damaged copies.
+// erased returns the parts of a stream that a redaction overwrites: the bodies of the nodes, and everything outside
+// of records, where a kill, a power cut or damage may have left copies of them.
 func erased(all []entry, size int64, nodes map[uint64]bool) (parts []span) {
 	var end int64
 	for _, e := range all {

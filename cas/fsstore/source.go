@@ -163,7 +163,7 @@ func (g *source) sealed() (at int64, ok bool, err error) {
 	return g.sorted.sealedAt, true, nil
 }
 
-// hasIndex reports whether the source has an intact sorted index, as far as it was read. g.mu must be locked, as for the
+// hasIndex reports whether the source has a sorted index without known damage. g.mu must be locked, as for the
 // following methods.
 func (g *source) hasIndex() bool { return g.sorted != nil && !g.redone }
 
@@ -294,8 +294,8 @@ func (g *source) rebuild() (err error) {
 	return err
 }
 
-// records returns the records of the stream, and its size: those whose headers are intact, and those that only the index
-// has. From the index of a segment that isn't sealed it takes only intact records: a power cut can have torn others
+// records returns the records of the stream, and its size: those whose headers are intact, and those that only the
+// index has. From the index of a segment that isn't sealed it takes only intact records: a power cut can have torn others
 // before anything durable referred to them.
 func (g *source) records() (all []entry, size int64, err error) {
 	all, size, err = g.headers()

@@ -68,7 +68,7 @@ func (w *watched) Append(path string, data []byte, perm fs.FileMode, flush durab
 	return w.FS.Append(path, data, perm, flush)
 }
 
-// Nobody waits for a flush of upkeep, or of a process that fills segments.
+// No process waits for a flush of upkeep, or of a process that fills segments.
 func TestNobodyWaitsForAFlush(t *testing.T) {
 	t.Parallel()
 	all := nodes(t, cas.XXH3, 60)

@@ -110,7 +110,8 @@ func (l *Link) threadWith(ctx context.Context, r remote.Redaction) (string, erro
 	for id, at := range all {
 		known := func(h cas.Hash) (bool, error) { return seen[h], nil }
 		found := false
-		err := graph.BottomUp(ctx, l.Store, []cas.Hash{at.Head}, graph.BottomUpOptions{Known: known}, func(v graph.Visited) error {
+		o := graph.BottomUpOptions{Known: known}
+		err := graph.BottomUp(ctx, l.Store, []cas.Hash{at.Head}, o, func(v graph.Visited) error {
 			seen[v.Node.Hash] = true
 			found = found || v.Node.Hash == r.Hash
 			return nil

@@ -114,8 +114,8 @@ func StatesByThread(ctx context.Context, e env.Env, store string) (map[string][]
 func (g git) states(ctx context.Context) (map[string][]protocol.Tree, error) {
 	states := map[string][]protocol.Tree{}
 	tips, err := g.run(ctx, nil, append([]string{"for-each-ref", "--format=%(refname) %(tree)"}, threadRefs()...)...)
-	out, lost := g.run(ctx, nil, "log", "--exclude="+keptRefs+"*", "--exclude="+redactedRefs+"*", "--all", "--first-parent",
-		"--author=^uwf <uwf>", "--format=%S %T")
+	out, lost := g.run(ctx, nil, "log", "--exclude="+keptRefs+"*", "--exclude="+redactedRefs+"*", "--all",
+		"--first-parent", "--author=^uwf <uwf>", "--format=%S %T")
 	for line := range strings.Lines(string(tips) + string(out)) {
 		if ref, sum, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
 			states[ref] = append(states[ref], treeOf(sum))
@@ -371,8 +371,8 @@ func (g git) purge(ctx context.Context, e env.Env, store, common string,
 	return remains, nil
 }
 
-// sweep deletes what killed processes left: git's temporary files, and packs without an index, which also a killed
-// redaction leaves. Packs are written under the lock that the caller holds, and the rest before a time if it is left over.
+// sweep deletes the remains of killed processes: packs without an index, which are written under the caller's lock,
+// and git's temporary files from before a time.
 func sweep(store, common string, before time.Time) error {
 	objects := filepath.Join(store, "objects")
 	for _, pattern := range []string{

@@ -157,8 +157,9 @@ const stretch = 100
 // keepsTimes reports whether a file system is known to change a directory's time with its entries.
 func keepsTimes(dir string) bool {
 	var on syscall.Statfs_t
+	// ext4, XFS, Btrfs, tmpfs, overlay, F2FS, ZFS, bcachefs
 	known := []uint32{0xef53, 0x58465342, 0x9123683e, 0x01021994, 0x794c7630, 0xf2f52010, 0x2fc12fc1, 0xca451a4e}
-	return syscall.Statfs(dir, &on) == nil && slices.Contains(known, uint32(on.Type)) // ext4, XFS, Btrfs, tmpfs, overlay, F2FS, ZFS, bcachefs
+	return syscall.Statfs(dir, &on) == nil && slices.Contains(known, uint32(on.Type))
 }
 
 // rulesOf returns the files outside of the work tree with rules for ignored files.

@@ -186,18 +186,19 @@ func inVariable(name, value string) []string {
 	return found
 }
 
-// tokens returns the texts with the format of a key. It looks for a long run of a key's characters first: each program of
-// a step examines all environment variables, of which few have one.
+// tokens returns the texts with the format of a key. It looks for a long run of a key's characters first: each
+// program of a step examines all environment variables, of which few have one.
 func tokens(value string) []string {
 	run := 0
 	for i := range len(value) {
-		if c := value[i]; c == '-' || c == '.' || c == '_' || '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z' {
-			if run++; run == shortestToken {
-				return tokenShape().FindAllString(value, -1)
-			}
+		c := value[i]
+		if letter := 'a' <= c|0x20 && c|0x20 <= 'z'; !letter && !('0' <= c && c <= '9') && !strings.ContainsRune("-._", rune(c)) {
+			run = 0
 			continue
 		}
-		run = 0
+		if run++; run == shortestToken {
+			return tokenShape().FindAllString(value, -1)
+		}
 	}
 	return nil
 }

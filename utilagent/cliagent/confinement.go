@@ -127,7 +127,8 @@ func (r *runner) mustOpen(setting string) (bool, error) {
 	}
 	if setting == protocol.SandboxLandlock {
 		return false, &Error{
-			Program: r.adapter.Program, Kind: errorkind.Denied, Text: r.adapter.Program + " must run in a sandbox, which is not possible: " + why,
+			Program: r.adapter.Program, Kind: errorkind.Denied,
+			Text: r.adapter.Program + " must run in a sandbox, which is not possible: " + why,
 			Hint: "use a kernel with Landlock, or: uwf config set " + r.key("sandbox.mode") + " auto",
 		}
 	}

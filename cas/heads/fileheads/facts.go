@@ -455,8 +455,8 @@ func isFacts(line []byte) error {
 // fields contains the fields of a line except the thread.
 type fields map[string]json.RawMessage
 
-// facts decodes the fields known to this program, one at a time: for the whole struct, encoding/json would first examine
-// all types in it, which takes longer than the rest.
+// facts decodes the fields known to this program, one at a time: for the whole struct, encoding/json would first
+// examine all types in it, which takes longer than the rest.
 func (f fields) facts() (heads.Facts, error) {
 	var out heads.Facts
 	into := reflect.ValueOf(&out).Elem()

@@ -301,7 +301,8 @@ func hideIn(disk durable.FS, set *secret.Set, path string) (err error) {
 		return err
 	}
 	hiding := set.NewWriter(to)
-	_, err = io.CopyBuffer(struct{ io.Writer }{hiding}, io.NewSectionReader(from, 0, size), make([]byte, max(1, min(OutputPiece, size))))
+	buffer := make([]byte, max(1, min(OutputPiece, size)))
+	_, err = io.CopyBuffer(struct{ io.Writer }{hiding}, io.NewSectionReader(from, 0, size), buffer)
 	if err = errors.Join(err, hiding.Flush(), to.Close()); err != nil {
 		return err
 	}
