@@ -53,7 +53,8 @@ func Main(ctx context.Context, p Process, o Options) int {
 		var stop func()
 		ctx, stop = proc.WithSignals(ctx)
 		defer stop()
-		go signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // a write to a closed pipe returns an error
+		// A write to a closed pipe returns an error. Not beside the start: a short agent writes before that ends.
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 		if dir := e.Get(protocol.EnvRunDir); dir != "" {
 			durable.KeepFromChildren(lockFD, runfiles.Dir(dir).File(runfiles.LockFile))
 		}
