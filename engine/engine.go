@@ -151,7 +151,7 @@ func RealDir(dir string) (string, error) { return cwd.Real(dir) }
 
 // Code returns the code of err: "" if err is nil, protocol.CodeFailed if it has none.
 func Code(err error) protocol.Code {
-	if known, is := err.(*protocol.Error); err == nil || is && known == nil {
+	if known := new(protocol.Error); err == nil || errors.As(err, &known) && known == nil {
 		return ""
 	}
 	return fault.Of(err).Code

@@ -40,7 +40,7 @@ func (w *world) onTerminal(ctx context.Context, args ...string) (string, error) 
 		return "", err
 	}
 	err = cmd.Run()
-	if _, ended := err.(*exec.ExitError); ended && ctx.Err() == nil {
+	if errors.As(err, new(*exec.ExitError)) && ctx.Err() == nil {
 		err = nil
 	}
 	// Wait for other processes with the terminal, but not forever.

@@ -40,7 +40,8 @@ func nodes(t *testing.T, w world) {
 		require.NoError(t, err)
 		require.True(t, want.Equal(n))
 	}
-	for range other.Get(ctx, all) {
+	for _, err := range other.Get(ctx, all) {
+		require.NoError(t, err)
 		break // ending the iteration early is allowed
 	}
 	var none *remote.MissingError
@@ -149,7 +150,8 @@ func walks(t *testing.T, w world) {
 		require.NotContains(t, after, h)
 	}
 	require.Empty(t, collect(t, w.Walk(ctx, c.Heads, c.Heads)))
-	for range w.Walk(ctx, []cas.Hash{c.Head()}, nil) {
+	for _, err := range w.Walk(ctx, []cas.Hash{c.Head()}, nil) {
+		require.NoError(t, err)
 		break
 	}
 	var none *remote.MissingError

@@ -170,7 +170,8 @@ func lists(t *testing.T, w world) {
 		}
 		require.Equal(t, test.want, got, "%+v", test.filter)
 	}
-	for range other.Threads(ctx, remote.Filter{}) {
+	for _, err := range other.Threads(ctx, remote.Filter{}) {
+		require.NoError(t, err)
 		break
 	}
 	requireHead(t, other, idA, c.Heads[0])

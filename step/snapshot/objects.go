@@ -100,6 +100,7 @@ func newReader(e env.Env, store string) (_ *reader, err error) {
 	return nil, errors.Join(err, ours[0].Close(), ours[1].Close())
 }
 
+// Close ends the git processes.
 func (o *Objects) Close() error {
 	var all error
 	for _, r := range o.readers {

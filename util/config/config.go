@@ -108,6 +108,7 @@ func (e Endpoint) String() string {
 	return fmt.Sprintf("model %s (%s of provider %s)", e.Alias, e.Model, e.Provider)
 }
 
+// GoString is String: %#v must not show the key either.
 func (e Endpoint) GoString() string { return e.String() }
 
 // ResolveModel resolves a model alias. A provider without a configured key needs none; a configured key
@@ -301,6 +302,7 @@ type Notify struct {
 // String hides all values, because a webhook's address is often its key.
 func (n Notify) String() string { return "notify" }
 
+// GoString is String: %#v must not show the addresses either.
 func (n Notify) GoString() string { return n.String() }
 
 // linkExpires is the default lifetime of an answer link, mostLinkEnds the maximum.

@@ -26,8 +26,10 @@ type Entry struct {
 	ID         protocol.Tree
 }
 
-// IsDir reports whether it is a directory, IsRepository whether it is a submodule, which has only a name.
-func (e Entry) IsDir() bool        { return e.Mode == ModeDir }
+// IsDir reports whether it is a directory.
+func (e Entry) IsDir() bool { return e.Mode == ModeDir }
+
+// IsRepository reports whether it is a submodule, which has only a name.
 func (e Entry) IsRepository() bool { return e.Mode == modeRepository }
 
 // Parse parses a tree. It rejects trees that git would not have written, and names that lead elsewhere.

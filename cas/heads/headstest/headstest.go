@@ -139,10 +139,12 @@ func lists(t *testing.T, x heads.Heads) {
 	require.Nil(t, standings[idC].End)
 	require.Equal(t, h2, standings[idA].End.Head)
 
-	for range x.Heads(ctx) {
+	for _, err := range x.Heads(ctx) {
+		require.NoError(t, err)
 		break // leaving a loop early is allowed
 	}
-	for range x.History(ctx) {
+	for _, err := range x.History(ctx) {
+		require.NoError(t, err)
 		break
 	}
 }

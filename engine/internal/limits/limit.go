@@ -6,6 +6,7 @@ import (
 	"github.com/united-workforce/uwf/engine/internal/decide"
 )
 
+// Durations.
 const (
 	FirstPark = 15 * time.Minute    // used if the provider reports no reset time; doubled each time
 	longest   = 32 * 24 * time.Hour // exceeds all reset times that providers report

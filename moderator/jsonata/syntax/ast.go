@@ -47,10 +47,12 @@ type (
 	// Descendants is the operator **.
 	Descendants struct{ Common }
 
+	// String is a literal text.
 	String struct {
 		Common
 		Text string
 	}
+	// Number is a literal number.
 	Number struct {
 		Common
 		Value float64

@@ -194,7 +194,7 @@ func TestBounds(t *testing.T) {
 		root, _, err := Parse(c.not)
 		assert.Nil(t, root, c.name)
 		require.ErrorIs(t, err, ErrLimit, c.name)
-		assert.Equal(t, c.code, err.(*Error).Code, c.name) //nolint:errorlint // Parse says so
+		assert.Equal(t, c.code, err.(*Error).Code, c.name)
 		prosetest.Error(t, err, c.name)
 	}
 }

@@ -60,6 +60,7 @@ func (a *App) StoreCLI() *ocascli.CLI {
 	return a.CAS
 }
 
+// App is what a command works with.
 type App struct {
 	Env   env.Env
 	Flags Globals

@@ -288,7 +288,10 @@ func (x *examination) threads(ctx context.Context) {
 // rateLimited reports threads that wait for a provider's limit to reset.
 func (x *examination) rateLimited(ctx context.Context, facts map[string]heads.Facts) {
 	now, due, waiting := x.Env.Now().UnixMilli(), 0, 0
-	for h := range x.index.Heads(ctx) { // already read without errors
+	for h, err := range x.index.Heads(ctx) {
+		if err != nil {
+			return // count has reported it
+		}
 		switch f := facts[h.Thread]; {
 		case f.ParkedUntil > now:
 			waiting++

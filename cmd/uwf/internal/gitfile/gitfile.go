@@ -331,6 +331,7 @@ func (l Lock) damaged(err error) error {
 		"the file; the next run pins its workflow again"}}
 }
 
+// Set records the pin of an address.
 func (l Lock) Set(a Address, f File) error {
 	pins, err := l.all()
 	if err != nil {

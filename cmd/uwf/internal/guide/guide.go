@@ -8,6 +8,7 @@ import (
 	"strings"
 )
 
+// Text is one text of the guide.
 type Text struct {
 	Name     string
 	Aliases  []string // the original's later names

@@ -14,6 +14,7 @@ var files embed.FS
 // placeholder is replaced by the name of the new workflow.
 const placeholder = "my-workflow"
 
+// Template is a workflow to begin with.
 type Template struct {
 	Name  string `json:"name"`
 	Usage string `json:"usage"` // one-line description

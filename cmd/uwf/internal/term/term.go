@@ -79,6 +79,7 @@ type Table struct {
 // NewTable returns an empty table with a header.
 func NewTable(header ...string) *Table { return &Table{Rows: [][]string{header}, Headed: true} }
 
+// Row adds a row.
 func (t *Table) Row(cells ...string) { t.Rows = append(t.Rows, cells) }
 
 // Table writes the rows of a table and removes them from it.

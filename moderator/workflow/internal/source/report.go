@@ -199,6 +199,7 @@ func (r *Report) Note(at func() yamldoc.Pos, format string, args ...any) {
 	r.Notices = append(r.Notices, fmt.Sprintf("%s:%d:%d: ", file, line, pos.Column)+fmt.Sprintf(format, args...))
 }
 
+// IsNull reports whether a node is null or empty.
 func IsNull(n *yamldoc.Node) bool {
 	return n.Kind == yamldoc.Scalar && n.Tag == "" && n.Scalar == nil
 }
