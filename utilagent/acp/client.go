@@ -31,7 +31,7 @@ const (
 // child is the agent's process; [cliagent.Process] implements it.
 type child interface {
 	Stdin() io.WriteCloser
-	ReadLine() (line []byte, cut int, err error)
+	ReadLine() (line []byte, err error)
 	Ended() <-chan struct{}
 	Stop(pace time.Duration)
 	Wait() (cliagent.Exit, error)
@@ -70,12 +70,12 @@ func newClient(p child, s *service) *client {
 func (c *client) readAll(ctx context.Context) {
 	defer close(c.read)
 	for {
-		line, cut, err := c.child.ReadLine()
+		line, err := c.child.ReadLine()
 		if err != nil {
 			c.conn.end(errEnded)
 			return
 		}
-		if !c.conn.feed(ctx, line, cut) {
+		if !c.conn.feed(ctx, line) {
 			c.odd.add(line)
 		}
 	}
@@ -605,7 +605,7 @@ func (s *service) denied(what string) error {
 	return fmt.Errorf("not allowed to %s: the permission of this agent is %s", what, s.permission)
 }
 
-// Bounds of one read; the agent must request larger files in parts.
+// Bounds of one read or write; the agent must request larger files in parts.
 const (
 	maxFile  = 8 << 20
 	maxLines = 1 << 20
@@ -694,6 +694,9 @@ func (s *service) write(raw json.RawMessage) error {
 	}
 	if s.permission == cliagent.Readonly {
 		return s.denied("write " + p.Path)
+	}
+	if len(*p.Content) > maxFile {
+		return fmt.Errorf("%s has more than %d bytes", p.Path, maxFile)
 	}
 	return s.space.Write(p.Path, *p.Content)
 }

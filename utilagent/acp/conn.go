@@ -168,18 +168,13 @@ func (c *conn) notify(ctx context.Context, method string, params any) error {
 	return c.post(ctx, outgoing{Method: method, Params: params})
 }
 
-// feed handles a line from the agent that was truncated by cut bytes. It reports whether the line was a
-// message.
-func (c *conn) feed(ctx context.Context, line []byte, cut int) bool {
+// feed handles a line from the agent. It reports whether the line was a message.
+func (c *conn) feed(ctx context.Context, line []byte) bool {
 	m := decode(line)
 	switch m.kind {
 	case notification:
 		c.peer.notified(m.method, m.params)
 	case request:
-		if cut > 0 { // never write a file with its middle missing
-			c.reply(ctx, m.id, nil, fmt.Errorf("the request is too large: %d bytes", len(line)+cut))
-			break
-		}
 		result, err := c.peer.asked(m.method, m.params)
 		c.reply(ctx, m.id, result, err)
 	case response:

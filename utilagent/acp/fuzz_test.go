@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
@@ -73,7 +72,7 @@ func FuzzMessage(f *testing.F) {
 		p := &quietPeer{}
 		c := newConn(nowhere{}, p)
 		defer c.end(errEnded)
-		require.Equal(t, m.kind != noise, c.feed(t.Context(), line, 0))
+		require.Equal(t, m.kind != noise, c.feed(t.Context(), line))
 		require.Equal(t, m.kind == request, p.asks == 1)
 	})
 }
@@ -110,26 +109,3 @@ func FuzzUpdates(f *testing.F) {
 		require.Equal(t, tell.tools, called)
 	})
 }
-
-// A truncated request is rejected, and not performed with the missing part.
-func TestCutRequest(t *testing.T) {
-	t.Parallel()
-	said := &writes{lines: make(chan string, 1)}
-	p := &quietPeer{}
-	c := newConn(said, p)
-	defer c.end(errEnded)
-	line := `{"jsonrpc":"2.0","id":7,"method":"fs/write_text_file","params":{"path":"a","content":"half"}}`
-	require.True(t, c.feed(t.Context(), []byte(line), 100))
-	require.Zero(t, p.asks)
-	prosetest.Text(t, <-said.lines)
-}
-
-// writes sends written data to a channel.
-type writes struct{ lines chan string }
-
-func (w *writes) Write(b []byte) (int, error) {
-	w.lines <- string(b)
-	return len(b), nil
-}
-
-func (*writes) Close() error { return nil }

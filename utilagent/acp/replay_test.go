@@ -108,9 +108,9 @@ func (p *played) end() {
 }
 
 func (p *played) Stdin() io.WriteCloser { return p.stdin }
-func (p *played) ReadLine() ([]byte, int, error) {
+func (p *played) ReadLine() ([]byte, error) {
 	line, err := p.fromAgent.ReadString('\n')
-	return []byte(strings.TrimSuffix(line, "\n")), 0, err
+	return []byte(strings.TrimSuffix(line, "\n")), err
 }
 func (p *played) Ended() <-chan struct{}       { return p.ended }
 func (p *played) Stop(time.Duration)           { p.end() }

@@ -154,7 +154,7 @@ func TestUserContinuesSession(t *testing.T) {
 	r := d.runner("A")
 	r.used = []string{"s1"}
 	p := d.begin(r, "echo two >> ~/.claude/PROJECT/s1.jsonl; echo old > ~/.claude/.credentials.json; echo ready; read x")
-	_, _, err := p.ReadLine()
+	_, err := p.ReadLine()
 	require.NoError(t, err)
 	d.write(".claude/PROJECT/s1.jsonl", "one\nof the user\n")
 	d.write(".claude/.credentials.json", "newer")

@@ -90,10 +90,7 @@ func TestMemoryIsFlat(t *testing.T) {
 		_ = write.Close()
 	}()
 	in := output.New(read, io.Discard, nil)
-	r.read(ctx, func() ([]byte, error) {
-		line, _, err := in.Line()
-		return line, err
-	})
+	r.read(ctx, in.Line)
 	require.NoError(t, c.close(ctx))
 	require.Greater(t, d.lines, 300_000)
 	require.Greater(t, turns, 100)

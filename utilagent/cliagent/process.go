@@ -143,7 +143,7 @@ func (p *Process) Stdin() io.WriteCloser { return p.stdin }
 func (p *Process) Stdout() io.Reader { return p.stdout }
 
 // ReadLine returns the next line of stdout, like [output.Stream.Line]. It cannot be mixed with Stdout.
-func (p *Process) ReadLine() (line []byte, cut int, err error) { return p.stdout.Line() }
+func (p *Process) ReadLine() (line []byte, err error) { return p.stdout.Line() }
 
 // Ended returns a channel that is closed when the program has exited.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
@@ -309,10 +309,7 @@ func (l lines) Call(ctx context.Context, c Call, h *Host) (Outcome, error) {
 		r.post = newPost(d, h, p.Stdin())
 		defer r.post.close()
 	}
-	r.read(ctx, func() ([]byte, error) {
-		line, _, err := p.ReadLine() // a shortened line contains a marker
-		return line, err
-	})
+	r.read(ctx, p.ReadLine) // a shortened line is not JSON, and so unrecognized
 	exit, err := p.Wait()
 	exit.Noise = r.noise.Text()
 	return r.decoder.End(exit), errors.Join(err, r.err)

@@ -99,37 +99,26 @@ func (s *Stream) seen(b []byte) {
 	}
 }
 
-// Line returns the next line without its ending, valid until the next call, and the number of bytes omitted
-// from it. Lines beyond 8 MiB are shortened: in the middle of long strings if the line is JSON, else at its
-// end. At the end of the stream it returns [io.EOF].
-func (s *Stream) Line() (line []byte, cut int, err error) {
+// maxLine bounds a line in memory. No program prints so much in one; the log has all of it.
+const maxLine = 32 << 20
+
+// Line returns the next line without its ending, valid until the next call. The end of a longer line than 32 MiB
+// is missing. At the end of the stream it returns [io.EOF].
+func (s *Stream) Line() (line []byte, err error) {
 	if cap(s.buffer) > keepBuffer {
 		s.buffer = nil
 	}
 	s.buffer = s.buffer[:0]
-	var long *shortener
 	for {
 		piece, err := s.lines.ReadSlice('\n')
-		switch {
-		case long != nil:
-			long.write(piece)
-		case len(s.buffer)+len(piece) > maxLine:
-			long = newShortener(s.buffer)
-			s.buffer = nil
-			long.write(piece)
-		default:
-			s.buffer = append(s.buffer, piece...)
-		}
+		s.buffer = append(s.buffer, piece[:min(len(piece), maxLine-len(s.buffer))]...)
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
-		case err != nil && (!errors.Is(err, io.EOF) || long == nil && len(s.buffer) == 0):
-			return nil, 0, err
-		case long != nil:
-			line, cut = long.line()
-			return line, cut, nil
+		case err != nil && (!errors.Is(err, io.EOF) || len(s.buffer) == 0):
+			return nil, err
 		}
-		return bytes.TrimRight(s.buffer, "\r\n"), 0, nil
+		return bytes.TrimRight(s.buffer, "\r\n"), nil
 	}
 }
 
@@ -139,7 +128,7 @@ func (s *Stream) Each(f func(line []byte)) {
 		_, _ = io.Copy(io.Discard, struct{ io.Reader }{s}) // the output is in the log
 	}
 	for f != nil {
-		line, _, err := s.Line()
+		line, err := s.Line()
 		if err != nil {
 			break
 		}
