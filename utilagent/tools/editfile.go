@@ -21,8 +21,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/render"
 	"github.com/united-workforce/uwf/util/suggest"
-	"github.com/united-workforce/uwf/utilagent/tools/ignore"
 )
 
 // maxEditBytes bounds the size of a file to edit, which is held in memory.
@@ -111,7 +111,7 @@ func (w *Workspace) editFile(a editArgs) (string, error) {
 	if err := w.replace(local, []byte(d.text), info); err != nil {
 		return "", w.explain(a.Path, err)
 	}
-	return d.report(), nil
+	return fmt.Sprintf("Edited %s in %s.", d.name, render.Count(d.places, "place")), nil
 }
 
 // readText reads a whole file for editing.
@@ -139,13 +139,10 @@ func (w *Workspace) readText(name string) (text string, info fs.FileInfo, err er
 
 // draft is a text being edited. Nothing is written before all edits have succeeded.
 type draft struct {
-	name    string
-	text    string
-	changed []span // in text, sorted, disjoint
+	name   string
+	text   string
+	places int // changed so far
 }
-
-// span is a byte range of a text.
-type span struct{ from, to int }
 
 // apply makes one edit.
 func (d *draft) apply(e edit) error {
@@ -156,28 +153,14 @@ func (d *draft) apply(e edit) error {
 		return errors.New("old_string and new_string are the same: there is nothing to change")
 	}
 	old, replacement := d.fit(e)
-	switch n := strings.Count(d.text, old); {
+	n := strings.Count(d.text, old)
+	switch {
 	case n == 0:
 		return notFound(d.name, d.text, e.Old, e.New)
 	case n > 1 && !e.All:
 		return notUnique(d.name, d.text, old)
 	}
-	var b strings.Builder
-	var made []span
-	at := 0
-	for {
-		i := strings.Index(d.text[at:], old)
-		if i < 0 {
-			break
-		}
-		b.WriteString(d.text[at : at+i])
-		made = append(made, span{b.Len(), b.Len() + len(replacement)})
-		b.WriteString(replacement)
-		at += i + len(old)
-	}
-	b.WriteString(d.text[at:])
-	d.move(made, len(old), len(replacement))
-	d.text = b.String()
+	d.text, d.places = strings.ReplaceAll(d.text, old, replacement), d.places+n
 	return nil
 }
 
@@ -195,66 +178,6 @@ func (d *draft) fit(e edit) (old, replacement string) {
 		return toLF(e.Old), toLF(e.New)
 	}
 	return e.Old, e.New
-}
-
-// move shifts the spans of earlier edits and adds the new ones.
-func (d *draft) move(made []span, before, after int) {
-	shift := func(at int) int {
-		// Positions in the old text: every replacement moves the text after it.
-		moved := at
-		for i, m := range made {
-			start := m.from - i*(after-before)
-			switch {
-			case at >= start+before:
-				moved = at + (i+1)*(after-before)
-			case at > start:
-				return m.from + min(at-start, after)
-			}
-		}
-		return moved
-	}
-	for i, s := range d.changed {
-		d.changed[i] = span{shift(s.from), shift(s.to)}
-	}
-	d.changed = append(d.changed, made...)
-	slices.SortFunc(d.changed, func(a, b span) int { return a.from - b.from })
-}
-
-// maxPlaces bounds how many changed places are shown.
-const maxPlaces = 6
-
-// report shows the changed parts of the file.
-func (d *draft) report() string {
-	type lines struct{ first, last int }
-	var places []lines
-	line, at := 1, 0
-	for _, s := range d.changed {
-		line += strings.Count(d.text[at:s.from], "\n")
-		at = s.from
-		last := line + strings.Count(strings.TrimSuffix(d.text[s.from:s.to], "\n"), "\n")
-		if n := len(places); n > 0 && line-3 <= places[n-1].last+1 {
-			places[n-1].last = max(places[n-1].last, last+3)
-			continue
-		}
-		places = append(places, lines{line - 3, last + 3})
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "Edited %s", d.name)
-	if n := len(d.changed); n > 1 {
-		fmt.Fprintf(&b, " in %d places", n)
-	}
-	b.WriteString(". It now reads:\n")
-	for i, p := range places {
-		if i == maxPlaces {
-			fmt.Fprintf(&b, "[… and %d places more …]\n", len(places)-i)
-			break
-		}
-		if i > 0 {
-			b.WriteString("[…]\n")
-		}
-		b.WriteString(excerpt(d.text, p.first, p.last))
-	}
-	return b.String()
 }
 
 // notUnique returns an error that lists where the text occurs.
@@ -299,164 +222,28 @@ func excerpt(text string, first, last int) string {
 // minTelling is the minimum length at which finding a text is significant.
 const minTelling = 8
 
-// notFound returns an error for a missing text that shows the most similar one, because models correct
-// themselves from that and from little else.
+// notFound returns an error for a missing text. It shows the place of its longest line, because most such texts
+// differ only in indentation or in a line copied from memory.
 func notFound(name, text, old, replacement string) error {
 	if len(strings.TrimSpace(replacement)) >= minTelling && strings.Contains(text, replacement) {
 		return fmt.Errorf("old_string is not in %s, but new_string is: the edit seems to be made already. Read "+
 			"the file before you continue", name)
 	}
-	lines, wanted := strings.Split(text, "\n"), strings.Split(strings.Trim(old, "\r\n"), "\n")
-	at, hits := nearest(trimmed(lines), trimmed(wanted))
-	if at < 0 {
-		return fmt.Errorf("old_string is not in %s, nor anything like it. Read the file and copy the text from there", name)
-	}
-	why := "The most similar place"
-	if hits == len(wanted) {
-		why = "It differs in white space only from this place"
-	}
-	return fmt.Errorf("old_string is not in %s. %s:\n%s%sCopy the text from there, without the line numbers",
-		name, why, excerpt(text, at+1, at+min(len(wanted), 10)), differences(lines, wanted, at))
-}
-
-// maxDifferences bounds how many differing lines are shown.
-const maxDifferences = 4
-
-// differences compares the wanted lines with the actual ones, starting at line at. It quotes them to make
-// tabs visible.
-func differences(lines, wanted []string, at int) string {
-	var b strings.Builder
-	n := 0
-	for i, w := range wanted {
-		there := ""
-		if at+i < len(lines) {
-			there = strings.TrimSuffix(lines[at+i], "\r")
-		}
-		if w = strings.TrimSuffix(w, "\r"); w == there || at+i >= len(lines) {
-			continue
-		}
-		// If the text begins or ends within a line, the rest of that line does not matter.
-		if i == 0 && strings.HasSuffix(there, w) || i == len(wanted)-1 && strings.HasPrefix(there, w) {
-			continue
-		}
-		if n++; n > maxDifferences {
-			continue
-		}
-		fmt.Fprintf(&b, "line %d is %q, not %q\n", at+i+1, plaintext.Short(there, 200), plaintext.Short(w, 200))
-	}
-	if n > maxDifferences {
-		fmt.Fprintf(&b, "%d lines more differ\n", n-maxDifferences)
-	}
-	return b.String()
-}
-
-// maxPlacesOf bounds how many occurrences of a line are tried, because lines such as a closing brace are
-// everywhere.
-const maxPlacesOf = 8
-
-// nearest finds the range of lines most similar to wanted and the number of equal lines. It returns -1 if
-// nothing is similar.
-func nearest(lines, wanted []string) (at, hits int) {
-	places := map[string][]int{}
-	for i, w := range wanted {
-		if w != "" && len(places[w]) < maxPlacesOf {
-			places[w] = append(places[w], i)
+	wanted := strings.Split(strings.Trim(old, "\r\n"), "\n")
+	key := 0 // the longest line
+	for i, line := range wanted {
+		if len(line) > len(wanted[key]) {
+			key = i
 		}
 	}
-	votes := map[int]int{}
-	at = -1
-	for j, line := range lines {
-		for _, i := range places[line] {
-			if i > j {
-				continue
-			}
-			votes[j-i]++
-			if n := votes[j-i]; n > hits || n == hits && j-i < at {
-				at, hits = j-i, n
-			}
+	words := strings.Fields(wanted[key])
+	for i, line := range strings.Split(text, "\n") {
+		if len(words) > 0 && slices.Equal(strings.Fields(line), words) {
+			return fmt.Errorf("old_string is not in %s. A similar place:\n%sCopy the text from there, without the line "+
+				"numbers", name, excerpt(text, i-key+1, i-key+len(wanted)))
 		}
 	}
-	if at >= 0 {
-		return at, hits + blanks(wanted)
-	}
-	return likest(lines, wanted), 0
-}
-
-// likest finds the range by the most significant line of wanted, or returns -1.
-func likest(lines, wanted []string) int {
-	key := longest(wanted)
-	p := pairsOf(wanted[key])
-	at, best := -1, 0.5 // a lower similarity would mislead
-	for i, line := range lines {
-		if s := p.alike(line); s > best {
-			at, best = max(i-key, 0), s
-		}
-	}
-	return at
-}
-
-// trimmed returns lines without the white space that models often get wrong.
-func trimmed(lines []string) []string {
-	out := make([]string, len(lines))
-	for i, l := range lines {
-		out[i] = strings.Join(strings.Fields(l), " ")
-	}
-	return out
-}
-
-func blanks(lines []string) int {
-	n := 0
-	for _, l := range lines {
-		if l == "" {
-			n++
-		}
-	}
-	return n
-}
-
-func longest(lines []string) int {
-	best := 0
-	for i, l := range lines {
-		if len(l) > len(lines[best]) {
-			best = i
-		}
-	}
-	return best
-}
-
-// pairs counts the pairs of adjacent bytes in a line.
-type pairs struct {
-	count [1 << 16]int32
-	size  int
-	taken []uint16
-}
-
-func pairsOf(line string) *pairs {
-	p := &pairs{size: len(line)}
-	for i := range len(line) - 1 {
-		p.count[pair(line, i)]++
-	}
-	return p
-}
-
-func pair(s string, at int) uint16 { return uint16(s[at])<<8 | uint16(s[at+1]) }
-
-// alike returns the similarity of two lines (Dice's coefficient of their pairs), from 0 to 1.
-func (p *pairs) alike(line string) float64 {
-	if p.size < 2 || len(line) < 2 || len(line) > 4*p.size || p.size > 4*len(line) {
-		return 0 // or too low to matter
-	}
-	p.taken = p.taken[:0]
-	for i := range len(line) - 1 {
-		if k := pair(line, i); p.count[k] > 0 {
-			p.count[k]--
-			p.taken = append(p.taken, k)
-		}
-	}
-	for _, k := range p.taken {
-		p.count[k]++
-	}
-	return 2 * float64(len(p.taken)) / float64(p.size+len(line)-2)
+	return fmt.Errorf("old_string is not in %s, nor anything like it. Read the file and copy the text from there", name)
 }
 
 // otherNames maps parameters to names that models use for them because other agents' tools do.
@@ -694,19 +481,14 @@ func (w *Workspace) explain(name string, err error) error {
 	return fmt.Errorf("%s: %w. Check the path with list_dir", quoted, err)
 }
 
-// missing returns the error for a path that does not exist, with the most similar names in its directory or
-// else anywhere.
+// missing returns the error for a path that does not exist, with the most similar names in its directory.
 func (w *Workspace) missing(name string) error {
 	local, err := w.local(name)
 	if err != nil {
 		return err
 	}
 	dir, base := filepath.Dir(local), filepath.Base(local)
-	near := w.nearHere(dir, base)
-	if len(near) == 0 {
-		near = w.nearAnywhere(base)
-	}
-	if len(near) > 0 {
+	if near := w.near(dir, base); len(near) > 0 {
 		return fmt.Errorf("there is no %s. Did you mean %s?", shown(name), strings.Join(near, " or "))
 	}
 	if info, err := w.root.Stat(dir); err != nil || !info.IsDir() {
@@ -718,8 +500,8 @@ func (w *Workspace) missing(name string) error {
 // maxCompared bounds how many names are compared with a misspelled one.
 const maxCompared = 20_000
 
-// nearHere returns the names in a directory that are most similar to base.
-func (w *Workspace) nearHere(dir, base string) []string {
+// near returns the names in a directory that are most similar to base.
+func (w *Workspace) near(dir, base string) []string {
 	d, err := w.folder(dir)
 	if err != nil {
 		return nil
@@ -739,33 +521,6 @@ func (w *Workspace) nearHere(dir, base string) []string {
 		near[i] = shown(path.Join(filepath.ToSlash(dir), n))
 	}
 	return near
-}
-
-// nearAnywhere returns files in the workspace with the name base or the most similar one.
-func (w *Workspace) nearAnywhere(base string) []string {
-	walk := newWalker(w)
-	walk.most = maxCompared
-	if err := walk.dir(context.Background(), ".", ignore.List{}); err != nil {
-		return nil
-	}
-	paths := map[string][]string{}
-	var near, names []string
-	for _, name := range walk.sorted() {
-		b := path.Base(name)
-		if strings.EqualFold(b, base) {
-			near = append(near, shown(name))
-		}
-		if paths[b] == nil {
-			names = append(names, b)
-		}
-		paths[b] = append(paths[b], name)
-	}
-	if len(near) == 0 {
-		for _, n := range suggest.Nearest(base, names, 3) {
-			near = append(near, shown(paths[n][0]))
-		}
-	}
-	return near[:min(len(near), 3)]
 }
 
 // shown returns a path for display, quoted and escaped if it is ambiguous.

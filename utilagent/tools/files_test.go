@@ -75,14 +75,9 @@ func TestReadFile(t *testing.T) {
 		{"behind the end", args{"path": "a.txt", "offset": 9.0}},
 		{"misspelt", args{"path": "sub/mian.go"}},
 		{"no such directory", args{"path": "x/y/z"}},
-		{"in another directory", args{"path": "cmd/Main.go"}},
-		{"misspelt, in another directory", args{"path": "mian.go"}},
-		{"from the end", args{"path": "a.txt", "offset": -2.0}},
-		{"from the end, in part", args{"path": "a.txt", "offset": "-2", "limit": 1.0}},
-		{"more than there is, from the end", args{"path": "a.txt", "offset": -50.0, "limit": 1.0}},
 		{"byte order mark", args{"path": "bom"}},
 		{"UTF-16", args{"path": "wide"}},
-		{"NUL in text", args{"path": "nul", "offset": -1.0}},
+		{"NUL in text", args{"path": "nul", "offset": 5001.0}},
 		{"no path", args{}},
 		{"wrong type", args{"path": args{}}},
 	}
@@ -156,7 +151,6 @@ func TestEditFile(t *testing.T) {
 		{"CR LF in the new text only", "two", "2\n2", "one\r\ntwo\r\n", "one\r\n2\r\n2\r\n"},
 		{"CR LF where the file has none", "one\r\ntwo", "1\r\n2", "one\ntwo\n", "1\n2\n"},
 		{"byte order mark", "one", "1", "\ufeffone\n", "\ufeff1\n"},
-		{"differences are told", "func A() int {\n    return 1\n}", "x", "", ""},
 		{"UTF-16", "a", "b", "\xff\xfea\x00", ""},
 		{"CR LF", "one\ntwo", "1\n2", "one\r\ntwo\r\nthree\r\n", "1\r\n2\r\nthree\r\n"},
 		{"binary", "a", "b", "a\x00", ""},
@@ -261,12 +255,10 @@ func TestSwappedLinkIsRefused(t *testing.T) {
 func TestRegistryFindsToolsByTheNamesThatModelsUse(t *testing.T) {
 	t.Parallel()
 	_, r := space(t, map[string]string{"a": "x\n"})
-	for _, name := range []string{"read_file", "Read_File", "functions.read_file", " read_file ", "functions.read", "Functions.View"} {
+	for _, name := range []string{"read_file", "Read_File", "functions.read_file", " read_file ", "Functions.read_file"} {
 		require.Equal(t, "1→x\n", call(t, r, name, args{"path": "a"}), name)
 	}
 	prosetest.Text(t, call(t, r, "reed_file", nil))
-	prosetest.Text(t, call(t, r, "str_replace_editor", nil))
-	prosetest.Text(t, call(t, r, "shell", nil), "what is not offered is not named")
 	require.Error(t, r.Add(New(Spec{Name: "LIST_FILES"}, func(context.Context, struct{}) (string, error) { return "", nil })))
 }
 

@@ -125,8 +125,9 @@ func walkedAll(all bool) string {
 
 // Bounds of a pattern: the alternatives of {a,b}{c,d} are tried one by one.
 const (
-	maxAlternatives = 200
-	maxGlobBytes    = 1000
+	maxBraces    = 3
+	maxCommas    = 20
+	maxGlobBytes = 1000
 )
 
 // parseGlob returns a predicate for names below base. A pattern without a slash matches the last element, as
@@ -146,8 +147,9 @@ func (w *Workspace) parseGlob(glob, base string) (func(name string) bool, error)
 	if g == "" || !doublestar.ValidatePattern(g) {
 		return nil, fmt.Errorf("%q is not a valid pattern. Use * and ? within a name, ** for any directories, {a,b} and [a-z], such as %q", glob, "src/**/*.{ts,tsx}")
 	}
-	if len(g) > maxGlobBytes || alternatives(g) > maxAlternatives {
-		return nil, fmt.Errorf("the pattern has more than %d alternatives in {}, or %d bytes. Use several simpler ones", maxAlternatives, maxGlobBytes)
+	if len(g) > maxGlobBytes || strings.Count(g, "{") > maxBraces || strings.Count(g, ",") > maxCommas {
+		return nil, fmt.Errorf("the pattern has more than %d pairs of {}, %d commas, or %d bytes. Use several simpler ones",
+			maxBraces, maxCommas, maxGlobBytes)
 	}
 	if !strings.Contains(g, "/") {
 		g = "**/" + g
@@ -161,26 +163,6 @@ func (w *Workspace) parseGlob(glob, base string) (func(name string) bool, error)
 		matches, err := doublestar.Match(g, rest)
 		return ok && matches && err == nil
 	}, nil
-}
-
-// alternatives returns an upper bound for the number of brace-free patterns that a pattern expands to.
-func alternatives(glob string) int {
-	n := 1
-	var open []int // number of choices of each open brace
-	for i := 0; i < len(glob) && n <= maxAlternatives; i++ {
-		switch c := glob[i]; {
-		case c == '\\':
-			i++
-		case c == '{':
-			open = append(open, 1)
-		case c == ',' && len(open) > 0:
-			open[len(open)-1]++
-		case c == '}' && len(open) > 0:
-			n *= open[len(open)-1]
-			open = open[:len(open)-1]
-		}
-	}
-	return n
 }
 
 // maxFiles bounds a walk.

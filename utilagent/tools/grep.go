@@ -131,10 +131,10 @@ func nothing(a grepArgs) string {
 }
 
 // matches finds the matching lines of a file and keeps those to show.
-func (g *grep) matches(name string, text []byte, at *seeker) fileMatches {
+func (g *grep) matches(name string, text []byte) fileMatches {
 	f := fileMatches{name: name}
 	var hits []int // start offsets of the lines to show
-	for start, end, ok := at.next(text, 0); ok; start, end, ok = at.next(text, end+1) {
+	for start, end, ok := g.p.next(text, 0); ok; start, end, ok = g.p.next(text, end+1) {
 		if g.total.Add(1); f.count < g.limit && !g.enough && !(g.filesOnly && f.count > 0) {
 			f.count++
 			hits = append(hits, start)
@@ -289,10 +289,7 @@ type group struct {
 // run searches files; names must be sorted.
 func (g *grep) run(ctx context.Context, names []string) error {
 	const batch = 128 // groups per batch
-	seekers := make([]*seeker, workers())
-	for i := range seekers {
-		seekers[i] = &seeker{p: g.p}
-	}
+	buffers := make([][]byte, workers())
 	matches := 0
 	for groups := range slices.Chunk(byDir(names), batch) {
 		if context.Cause(ctx) != nil || g.enough && g.total.Load() >= maxCounted {
@@ -301,10 +298,10 @@ func (g *grep) run(ctx context.Context, names []string) error {
 		found := make([][]fileMatches, len(groups))
 		var next atomic.Int64
 		var wg sync.WaitGroup
-		for _, at := range seekers {
+		for worker := range buffers {
 			wg.Go(func() {
 				for i := int(next.Add(1) - 1); i < len(groups); i = int(next.Add(1) - 1) {
-					found[i] = g.group(ctx, groups[i], at)
+					found[i] = g.group(ctx, groups[i], &buffers[worker])
 				}
 			})
 		}
@@ -336,7 +333,7 @@ func byDir(names []string) []group {
 	return groups
 }
 
-func (g *grep) group(ctx context.Context, in group, at *seeker) []fileMatches {
+func (g *grep) group(ctx context.Context, in group, buf *[]byte) []fileMatches {
 	d, err := g.w.folder(filepath.FromSlash("./" + in.dir))
 	if err != nil {
 		g.unread.Add(int64(len(in.names)))
@@ -348,17 +345,17 @@ func (g *grep) group(ctx context.Context, in group, at *seeker) []fileMatches {
 		if context.Cause(ctx) != nil {
 			return found
 		}
-		text, err := d.read(base, maxGrepBytes, &at.buf)
+		text, err := d.read(base, maxGrepBytes, buf)
 		switch {
 		case errors.Is(err, errLarge):
 			g.large.Add(1)
 		case err != nil && !errors.Is(err, fs.ErrNotExist): // git lists deleted files as well
 			g.unread.Add(1)
 		}
-		if err != nil || len(text) == 0 || isBinary(text) || !at.worth(text) {
+		if err != nil || len(text) == 0 || isBinary(text) || !g.p.worth(text) {
 			continue
 		}
-		if f := g.matches(in.dir+base, withoutCR(text), at); f.count > 0 {
+		if f := g.matches(in.dir+base, withoutCR(text)); f.count > 0 {
 			found = append(found, f)
 		}
 	}
@@ -376,45 +373,20 @@ func withoutCR(text []byte) []byte {
 	return bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
 }
 
-// seeker finds the lines of a text that match a pattern. It first searches for a literal that every match
-// contains, which is much cheaper than package regexp. Each worker has its own seeker.
-type seeker struct {
-	p   pattern
-	buf []byte // read buffer for the worker's files
-	low []byte // the text in lower case, for case-insensitive searches
-}
-
-// worth reports whether a text can match at all, before it is prepared.
-func (s *seeker) worth(text []byte) bool {
-	s.low = s.low[:0]
-	if s.p.word == "" || !s.p.fold {
-		return s.p.word == "" || bytes.Contains(text, []byte(s.p.word))
-	}
-	return bytes.Contains(s.lower(text), []byte(s.p.word))
-}
-
-// lower returns a text with ASCII letters in lower case, cached per text.
-func (s *seeker) lower(text []byte) []byte {
-	if len(s.low) != len(text) {
-		s.low = append(s.low[:0], text...)
-		for i, c := range s.low {
-			if 'A' <= c && c <= 'Z' {
-				s.low[i] = c + 'a' - 'A'
-			}
-		}
-	}
-	return s.low
+// worth reports whether a text can match: it contains a literal that every match has, which is much cheaper to
+// search for.
+func (p *pattern) worth(text []byte) bool {
+	return p.word == "" || bytes.Contains(text, []byte(p.word))
 }
 
 // next finds the first matching line at or after at, which must be the start of a line.
-func (s *seeker) next(text []byte, at int) (start, end int, ok bool) {
+func (p *pattern) next(text []byte, at int) (start, end int, ok bool) {
 	for at < len(text) {
-		i := s.candidate(text, at)
-		if i < 0 {
-			return 0, 0, false
+		hit := p.re.FindIndex(text[at:])
+		if hit == nil || at+hit[0] == len(text) && text[len(text)-1] == '\n' {
+			break // no match, or an empty one after the last line ending
 		}
-		start, end = lineAt(text, i)
-		if s.p.re.Match(text[start:end]) {
+		if start, end = lineAt(text, at+hit[0]); p.re.Match(text[start:end]) {
 			return start, end, true
 		}
 		at = end + 1
@@ -422,30 +394,10 @@ func (s *seeker) next(text []byte, at int) (start, end int, ok bool) {
 	return 0, 0, false
 }
 
-// candidate returns a position in the first line that may match, or -1.
-func (s *seeker) candidate(text []byte, at int) int {
-	if s.p.word != "" {
-		in := text
-		if s.p.fold {
-			in = s.lower(text)
-		}
-		if i := bytes.Index(in[at:], []byte(s.p.word)); i >= 0 {
-			return at + i
-		}
-		return -1
-	}
-	hit := s.p.re.FindIndex(text[at:])
-	if hit == nil || at+hit[0] == len(text) && text[len(text)-1] == '\n' {
-		return -1 // no match, or an empty one after the last line ending
-	}
-	return at + hit[0]
-}
-
 // pattern is a regular expression that matches within a line.
 type pattern struct {
 	re   *regexp.Regexp
 	word string // literal contained in every match, or ""
-	fold bool   // ignore case; word is in lower case
 	note string
 }
 
@@ -478,7 +430,7 @@ func parsePattern(text string, fold bool) (pattern, error) {
 	if p.re, err = regexp.Compile(tree.String()); err != nil {
 		return pattern{}, fmt.Errorf("the pattern is not valid: %w. Use the syntax of RE2", err)
 	}
-	p.word, p.fold = wordIn(tree.Simplify())
+	p.word = wordIn(tree.Simplify())
 	return p, nil
 }
 
@@ -522,12 +474,13 @@ func withoutNL(ranges []rune) []rune {
 	return out
 }
 
-// wordIn returns the longest literal contained in every match, or "". With fold it is in lower case, and case
-// is ignored.
-func wordIn(re *syntax.Regexp) (word string, fold bool) {
+// wordIn returns the longest literal contained in every match, or "".
+func wordIn(re *syntax.Regexp) (word string) {
 	switch re.Op {
 	case syntax.OpLiteral:
-		return wordOfLiteral(re)
+		if re.Flags&syntax.FoldCase == 0 && !strings.ContainsAny(string(re.Rune), "\n\x00") {
+			return string(re.Rune)
+		}
 	case syntax.OpCapture, syntax.OpPlus:
 		return wordIn(re.Sub[0])
 	case syntax.OpRepeat:
@@ -536,28 +489,10 @@ func wordIn(re *syntax.Regexp) (word string, fold bool) {
 		}
 	case syntax.OpConcat:
 		for _, sub := range re.Sub {
-			if one, folded := wordIn(sub); len(one) > len(word) {
-				word, fold = one, folded
+			if one := wordIn(sub); len(one) > len(word) {
+				word = one
 			}
 		}
 	}
-	return word, fold
-}
-
-// wordOfLiteral returns a literal without characters that have case variants outside ASCII.
-func wordOfLiteral(re *syntax.Regexp) (word string, fold bool) {
-	word = string(re.Rune)
-	if strings.ContainsAny(word, "\n\x00") {
-		return "", false
-	}
-	if re.Flags&syntax.FoldCase == 0 {
-		return word, false
-	}
-	var best string
-	for part := range strings.FieldsFuncSeq(strings.ToLower(word), func(r rune) bool { return r >= 0x80 || r == 'k' || r == 's' }) {
-		if len(part) > len(best) {
-			best = part
-		}
-	}
-	return best, best != ""
+	return word
 }

@@ -75,7 +75,7 @@ func reference(t *testing.T, w *Workspace, expr string) string {
 }
 
 // A line is found if and only if package regexp matches it.
-func FuzzSeeker(f *testing.F) {
+func FuzzNext(f *testing.F) {
 	for _, expr := range oddPatterns {
 		f.Add(expr, "foo\n\ncafé 2024-01 K\nna\xefve end\nFOO bar")
 	}
@@ -85,9 +85,8 @@ func FuzzSeeker(f *testing.F) {
 			return
 		}
 		var got, want []string
-		s := &seeker{p: p}
 		b := []byte(text)
-		for start, end, ok := s.next(b, 0); ok; start, end, ok = s.next(b, end+1) {
+		for start, end, ok := p.next(b, 0); ok; start, end, ok = p.next(b, end+1) {
 			got = append(got, text[start:end])
 		}
 		for line := range strings.Lines(text) {
@@ -97,37 +96,7 @@ func FuzzSeeker(f *testing.F) {
 		}
 		require.Equal(t, want, got, "%q", expr)
 		if want != nil {
-			require.True(t, s.worth(b))
+			require.True(t, p.worth(b))
 		}
 	})
-}
-
-func FuzzWord(f *testing.F) {
-	f.Add("one Two two", "two", true)
-	f.Add("aaab", "ab", false)
-	f.Add("xNEEDLEneedle", "needle", false)
-	f.Fuzz(func(t *testing.T, text, word string, fold bool) {
-		if fold {
-			text, word = ascii(text), strings.ToLower(ascii(word))
-		}
-		if word == "" {
-			return
-		}
-		want := strings.Index(text, word)
-		if fold {
-			want = strings.Index(strings.ToLower(text), word)
-		}
-		s := &seeker{p: pattern{word: word, fold: fold}}
-		require.Equal(t, want, s.candidate([]byte(text), 0))
-		require.Equal(t, want >= 0, s.worth([]byte(text)))
-	})
-}
-
-func ascii(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < 0x80 {
-			return r
-		}
-		return -1
-	}, s)
 }

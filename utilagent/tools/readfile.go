@@ -23,7 +23,6 @@ const (
 	maxReadBytes = 28000 // with line numbers less than MaxResult, so that nothing is shortened twice
 	maxLineBytes = 2000
 	maxScanBytes = 64 << 20 // scanned per page
-	maxTailBytes = 1 << 20  // scanned when the end of a larger file is requested
 )
 
 // ReadFile returns the tool read_file.
@@ -34,7 +33,7 @@ func ReadFile(w *Workspace) Tool {
 			fmt.Sprintf("A page has at most %d bytes; continue with offset. Lines are cut after %d bytes. A directory is listed.", maxReadBytes, maxLineBytes),
 		Parameters: object([]string{"path"}, map[string]any{
 			"path":   property("string", "File, relative to the working directory"),
-			"offset": property("integer", "First line to read, from 1 (default 1); -20 reads the last 20 lines"),
+			"offset": property("integer", "First line to read, from 1 (default 1)"),
 			"limit":  property("integer", fmt.Sprintf("How many lines to read (default %d, at most %d)", defaultLines, maxLines)),
 		}),
 		Effect: Reads, SideBySide: true,
@@ -82,7 +81,7 @@ func (w *Workspace) readFile(ctx context.Context, a readArgs) (text string, err 
 func (p *page) nothing(name string, s *source) error {
 	if p.unread {
 		return fmt.Errorf("line %d of %s is not within its first %d MB, and no more is read (it has %d bytes). "+
-			"Use a negative offset for its end, or a command such as sed -n, if you may run any", p.first, shown(name), maxScanBytes>>20, s.size)
+			"Use a command such as sed -n, if you may run any", p.first, shown(name), maxScanBytes>>20, s.size)
 	}
 	return fmt.Errorf("%s has %d lines: there is no line %d. Choose a smaller offset", shown(name), p.total, p.first)
 }
@@ -92,15 +91,9 @@ func (p *page) footer(s *source) string {
 	note := s.encoding.note()
 	last := p.first + p.shown - 1
 	switch {
-	case p.end > 0:
-		note += fmt.Sprintf("[the file has %d bytes, so lines are counted from its end: -1 is the last]\n", s.size)
-		if last < p.total {
-			note += fmt.Sprintf("[continue with offset=%d]\n", last+1-p.end)
-		}
 	case p.unread:
 		note += fmt.Sprintf("[lines %d-%d; the file has %d bytes, and its lines were not counted; continue with "+
-			"offset=%d, or a negative offset for its end]\n",
-			p.first, last, s.size, last+1)
+			"offset=%d]\n", p.first, last, s.size, last+1)
 	case last < p.total:
 		note += fmt.Sprintf("[lines %d-%d of %d; continue with offset=%d]\n", p.first, last, p.total, last+1)
 	}
@@ -130,15 +123,13 @@ func newSource(f *os.File, size int64) (*source, error) {
 	return &source{f: f, size: size, encoding: encodingOf(start[:n])}, nil
 }
 
-func (s *source) large() bool { return s.size > maxScanBytes }
-
-// from returns a reader for at most most bytes of text from an offset.
-func (s *source) from(at, most int64) (*bufio.Reader, error) {
-	if _, err := s.f.Seek(at, io.SeekStart); err != nil {
+// text returns a reader for the text, without its byte order mark.
+func (s *source) text() (*bufio.Reader, error) {
+	if _, err := s.f.Seek(0, io.SeekStart); err != nil {
 		return nil, err
 	}
-	r := bufio.NewReaderSize(s.encoding.decode(io.LimitReader(s.f, most)), 64<<10)
-	if start, _ := r.Peek(len(bom)); at == 0 && string(start) == bom {
+	r := bufio.NewReaderSize(s.encoding.decode(io.LimitReader(s.f, maxScanBytes)), 64<<10)
+	if start, _ := r.Peek(len(bom)); string(start) == bom {
 		_, err := r.Discard(len(bom))
 		return r, err
 	}
@@ -148,7 +139,6 @@ func (s *source) from(at, most int64) (*bufio.Reader, error) {
 // page is the part of a file that is shown.
 type page struct {
 	first, most int // in lines
-	end         int // when counting from the end: number of the last line plus 1
 	shown       int
 	total       int  // lines read
 	unread      bool // the file is longer than what was read
@@ -159,71 +149,12 @@ type page struct {
 
 // page reads the requested lines.
 func (s *source) page(a readArgs) (*page, error) {
-	p := &page{first: max(a.Offset, 1), most: bound(a.Limit, defaultLines, maxLines)}
-	at := int64(0)
-	if a.Offset < 0 {
-		var err error
-		if at, err = s.locate(p, a.Offset); err != nil {
-			return nil, err
-		}
-	}
-	r, err := s.from(at, maxScanBytes)
+	p := &page{first: max(a.Offset, 1), most: bound(a.Limit, defaultLines, maxLines), unread: s.size > maxScanBytes}
+	r, err := s.text()
 	if err != nil {
 		return nil, err
 	}
-	p.unread = at == 0 && s.large()
 	return p, p.read(r)
-}
-
-// locate finds the start of the last -offset lines: the number of the first one, and the offset from which
-// lines are counted.
-func (s *source) locate(p *page, offset int) (at int64, err error) {
-	if s.large() {
-		at = (s.size - maxTailBytes) &^ 1 // UTF-16 characters start at even offsets
-	}
-	r, err := s.from(at, maxScanBytes)
-	if err != nil {
-		return 0, err
-	}
-	if at > 0 && !s.encoding.wide() { // skip a probably incomplete line
-		rest, err := r.ReadSlice('\n')
-		if err == nil {
-			at += int64(len(rest))
-		} else if !errors.Is(err, bufio.ErrBufferFull) {
-			return 0, err
-		}
-		if r, err = s.from(at, maxScanBytes); err != nil {
-			return 0, err
-		}
-	}
-	total, err := countLines(r)
-	p.first = max(total+offset+1, 1)
-	if at > 0 {
-		p.end = total + 1
-	}
-	return at, err
-}
-
-// countLines counts the remaining lines.
-func countLines(r io.Reader) (n int, err error) {
-	buf := make([]byte, 64<<10)
-	last := byte('\n')
-	for {
-		got, err := r.Read(buf)
-		n += bytes.Count(buf[:got], []byte{'\n'})
-		if got > 0 {
-			last = buf[got-1]
-		}
-		if errors.Is(err, io.EOF) {
-			if last != '\n' {
-				n++
-			}
-			return n, nil
-		}
-		if err != nil {
-			return n, err
-		}
-	}
 }
 
 // read reads the lines of the page and counts the others.
@@ -248,7 +179,7 @@ func (p *page) read(r *bufio.Reader) error {
 		p.cut = p.cut || long
 		text := asText(line)
 		p.notText = p.notText || text != line
-		fmt.Fprintf(&p.text, "%d→%s\n", p.total-p.end, text)
+		fmt.Fprintf(&p.text, "%d→%s\n", p.total, text)
 		p.shown++
 	}
 }

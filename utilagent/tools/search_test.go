@@ -57,7 +57,7 @@ func TestSearchFindsTheSameEverywhere(t *testing.T) {
 				{"glob", args{"pattern": "sub"}, "Error: sub is a directory. For the files in it use the pattern \"sub/**\""},
 				{"glob", args{"pattern": "*.rs"}, "Error: none of "},
 				{"glob", args{"pattern": "[a"}, "Error: \"[a\" is not a valid pattern"},
-				{"glob", args{"pattern": strings.Repeat("{a,aa}", 30) + "b"}, "Error: the pattern has more than 200 alternatives"},
+				{"glob", args{"pattern": strings.Repeat("{a,aa}", 30) + "b"}, "Error: the pattern has more than 3 pairs"},
 				{"glob", args{"pattern": "{a,{b,c}}*.{go,txt}"}, "a.go\nsub/b.go\nsub/c.txt\n"},
 				{"glob", args{"pattern": "../*"}, "Error: ../* is outside the workspace"},
 			} {
@@ -99,11 +99,7 @@ func FuzzPattern(f *testing.F) {
 			if strings.Contains(hit, "\n") {
 				t.Fatalf("%q matches %q across lines", expr, hit)
 			}
-			low := hit
-			if p.fold {
-				low = strings.ToLower(hit)
-			}
-			if !strings.Contains(low, p.word) {
+			if !strings.Contains(hit, p.word) {
 				t.Fatalf("%q matches %q, which does not hold %q", expr, hit, p.word)
 			}
 		}

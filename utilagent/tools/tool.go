@@ -16,6 +16,7 @@ package tools
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding"
 	"encoding/json"
@@ -24,7 +25,6 @@ import (
 	"io"
 	"io/fs"
 	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/util/suggest"
@@ -174,18 +174,13 @@ func (r *Registry) Specs() []Spec {
 	return specs
 }
 
-// Find returns a tool by a name or alias, in any case, with or without the prefixes that models add. After
-// such a prefix it also accepts names of other agents' tools, as in functions.read.
+// Find returns a tool by a name or alias, in any case, with or without the prefixes that models add.
 func (r *Registry) Find(name string) (Tool, bool) {
 	name = strings.ToLower(strings.TrimSpace(name))
-	bare := name
 	for _, prefix := range []string{"functions.", "tools.", "default_api."} {
-		bare = strings.TrimPrefix(bare, prefix)
+		name = strings.TrimPrefix(name, prefix)
 	}
-	t, ok := r.names[bare]
-	if !ok && bare != name { // never applies to a third party's tool
-		t, ok = r.names[habit(bare)]
-	}
+	t, ok := r.names[name]
 	return t, ok
 }
 
@@ -237,34 +232,8 @@ func (r *Registry) unknown(name string) Result {
 	near := ""
 	if n := suggest.Nearest(name, names, 1); len(n) > 0 {
 		near = fmt.Sprintf(" Did you mean %s?", n[0])
-	} else if meant := habit(name); slices.Contains(names, meant) {
-		near = fmt.Sprintf(" Did you mean %s?", meant)
 	}
 	return Failure("unknown tool %q.%s Available: %s.", name, near, strings.Join(names, ", "))
-}
-
-// habit returns our name for a tool of another agent. These names are not aliases: third-party tools may use
-// them, with other arguments.
-func habit(name string) string {
-	switch strings.ToLower(name) {
-	case "shell", "terminal", "exec", "execute", "execute_command", "exec_command", "run_shell_command", "run_terminal_cmd", "sh", "cmd":
-		return "run_command"
-	case "read", "view", "view_file", "open_file", "cat", "read_many_files":
-		return "read_file"
-	case "write", "create_file", "create", "save_file":
-		return "write_file"
-	case "edit", "str_replace", "str_replace_editor", "str_replace_based_edit_tool", "replace", "replace_in_file", "search_replace", "multi_edit", "apply_patch":
-		return "edit_file"
-	case "search", "rg", "ripgrep", "codebase_search", "search_file_content":
-		return "grep"
-	case "find", "file_search":
-		return "glob"
-	case "dir", "tree", "list", "list_directory":
-		return "list_dir"
-	case "fetch", "browse", "curl", "http_get", "webfetch":
-		return "fetch_url"
-	}
-	return ""
 }
 
 // maxSchemaDepth bounds the nesting of a type, and so rejects recursive types.
@@ -275,7 +244,8 @@ var errType = errors.New("cannot be described to a model")
 
 // schemaOf returns the schema for a struct of arguments. Fields have their encoding/json names. The tag doc
 // describes a field, enum lists the values of a string, separated by commas. A field is required unless it is
-// a pointer or its json tag has omitempty or omitzero. A type that unmarshals itself from text is a string.
+// a pointer or its json tag has omitempty or omitzero. Types with their own encoding and embedded structs are
+// not described: such a tool gives its Parameters.
 func schemaOf(t reflect.Type) (map[string]any, error) {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -283,14 +253,18 @@ func schemaOf(t reflect.Type) (map[string]any, error) {
 	if t.Kind() != reflect.Struct {
 		return nil, fmt.Errorf("arguments are a %s, not a struct: %w", t, errType)
 	}
-	return structSchema(t, maxSchemaDepth)
+	return typeSchema(t, maxSchemaDepth)
 }
 
 func structSchema(t reflect.Type, depth int) (map[string]any, error) {
 	properties, required := map[string]any{}, []string{}
-	for _, f := range reflect.VisibleFields(t) {
-		name, optional, ok := jsonName(f)
-		if !ok || len(f.Index) > 1 && !promoted(t, f) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case f.Anonymous:
+			return nil, fmt.Errorf("%s.%s is embedded: it %w", t.Name(), f.Name, errType)
+		case !f.IsExported() || name == "-" && options == "":
 			continue
 		}
 		p, err := typeSchema(f.Type, depth-1)
@@ -303,60 +277,20 @@ func structSchema(t reflect.Type, depth int) (map[string]any, error) {
 		if values := f.Tag.Get("enum"); values != "" {
 			p["enum"] = strings.Split(values, ",")
 		}
+		name = cmp.Or(name, f.Name)
 		properties[name] = p
-		if !optional {
+		if f.Type.Kind() != reflect.Pointer && !strings.Contains(options, "omit") {
 			required = append(required, name)
 		}
 	}
 	return object(required, properties), nil
 }
 
-// jsonName returns a field's name in JSON. ok is false if it is not encoded.
-func jsonName(f reflect.StructField) (name string, optional, ok bool) {
-	tag, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-	if !f.IsExported() || tag == "-" && options == "" || f.Anonymous && tag == "" && isStruct(f.Type) {
-		return "", false, false
-	}
-	optional = f.Type.Kind() == reflect.Pointer
-	for _, o := range strings.Split(options, ",") {
-		optional = optional || o == "omitempty" || o == "omitzero"
-	}
-	if tag == "" {
-		tag = f.Name
-	}
-	return tag, optional, true
-}
-
-// promoted reports whether a field of an embedded struct is promoted to t.
-func promoted(t reflect.Type, f reflect.StructField) bool {
-	for i := range f.Index[:len(f.Index)-1] {
-		outer := t.FieldByIndex(f.Index[:i+1])
-		tag, _, _ := strings.Cut(outer.Tag.Get("json"), ",")
-		if tag != "" || !isStruct(outer.Type) {
-			return false
-		}
-	}
-	return true
-}
-
-func isStruct(t reflect.Type) bool {
-	return t.Kind() == reflect.Struct || t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct
-}
-
-var (
-	textType = reflect.TypeFor[encoding.TextUnmarshaler]()
-	jsonType = reflect.TypeFor[json.Unmarshaler]()
-)
-
 func typeSchema(t reflect.Type, depth int) (map[string]any, error) {
-	if depth == 0 {
-		return nil, fmt.Errorf("%s is nested too deep: %w", t, errType)
-	}
-	switch {
-	case reflect.PointerTo(t).Implements(textType):
-		return map[string]any{"type": "string"}, nil
-	case reflect.PointerTo(t).Implements(jsonType):
-		return map[string]any{}, nil // it accepts anything
+	encodes := reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) ||
+		reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
+	if depth == 0 || encodes {
+		return nil, fmt.Errorf("%s %w", t, errType)
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
