@@ -9,6 +9,7 @@ package llm
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
@@ -23,7 +24,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/united-workforce/uwf/util/config"
@@ -60,9 +60,6 @@ type Client struct {
 	endpoint config.Endpoint
 	options  Options
 	http     *http.Client
-
-	cache  atomic.Pointer[written]         // encoding of the last request
-	ending atomic.Pointer[<-chan struct{}] // closed when the last reply has been read to its end
 
 	mu     sync.Mutex
 	quirks quirks // learned from the endpoint's errors, for the client's lifetime
@@ -160,31 +157,43 @@ func sleep(ctx context.Context, d time.Duration) error {
 
 // encode returns the body of a request. Equal conversations give equal bytes, so that a provider's prompt
 // cache hits.
-func (c *Client) encode(req Request, q quirks) (*body, error) {
-	before, now := c.cache.Load(), &written{q: q}
+func (c *Client) encode(req Request, q quirks) ([]byte, error) {
+	size := 1 << 10 // at once, because a conversation can have megabytes
+	for _, m := range req.Messages {
+		size += len(m.Content) + len(m.Content)/8 + 1<<10
+	}
+	b := bytes.NewBuffer(make([]byte, 0, size))
+	b.WriteString(`{"messages":[`)
+	begin := b.Len()
+	e := json.NewEncoder(b)
+	e.SetEscapeHTML(false)
 	marked := !q.noMarks && len(req.Tools) > 0 // without tools there is only one request, so writing a cache is a waste
-	messages, err := c.wireMessages(req.Messages, marked, before, now)
+	err := c.wireMessages(req.Messages, marked, q, func(message any) error {
+		if b.Len() > begin {
+			b.WriteByte(',')
+		}
+		return e.Encode(message)
+	})
 	if err != nil {
 		return nil, err
-	}
-	if len(req.Tools) > 0 {
-		if now.tools, err = before.declared(req.Tools); err != nil {
-			return nil, err
-		}
 	}
 	fields, err := marshal(c.fields(req, q))
 	if err != nil {
 		return nil, err
 	}
-	c.cache.Store(now)
-	return newBody(messages, now.tools.wire, fields), nil
+	b.WriteString("],")
+	b.Write(fields[1:])
+	return b.Bytes(), nil
 }
 
-// fields returns the fields of a request except messages and tools.
+// fields returns the fields of a request except messages.
 func (c *Client) fields(req Request, q quirks) map[string]any {
 	m := map[string]any{"model": c.endpoint.Model, "stream": !q.noStream}
 	if !q.noStream && !q.noStreamOptions {
 		m["stream_options"] = map[string]any{"include_usage": true}
+	}
+	if len(req.Tools) > 0 {
+		m["tools"] = wireTools(req.Tools)
 	}
 	if len(req.Tools) > 0 && !q.noToolChoice {
 		m["tool_choice"] = choice(req)
@@ -286,7 +295,6 @@ func (c *Client) once(ctx context.Context, req Request) (Response, error) {
 	if q.noStream && c.endpoint.IdleTimeout == 0 {
 		first, idle = max(first, 15*time.Minute), max(idle, 15*time.Minute)
 	}
-	c.awaitConnection(ctx)
 	ctx, dog := watch(ctx, first, idle, c.options.MaxDuration)
 	httpReq, err := c.newRequest(ctx, body)
 	if err != nil {
@@ -299,10 +307,7 @@ func (c *Client) once(ctx context.Context, req Request) (Response, error) {
 		dog.stop()
 		return Response{}, err
 	}
-	defer func() {
-		ended := dog.letGo(res.Body)
-		c.ending.Store(&ended)
-	}()
+	defer dog.finish(res.Body)
 	r := bufio.NewReaderSize(&bounded{r: dog.reader(res.Body), left: maxReply}, 32<<10)
 	if res.StatusCode < 200 || res.StatusCode > 299 {
 		text, _ := io.ReadAll(io.LimitReader(r, maxErrorBody)) // use as much as arrived
@@ -316,17 +321,15 @@ func (c *Client) once(ctx context.Context, req Request) (Response, error) {
 	return resp, err
 }
 
-func (c *Client) newRequest(ctx context.Context, b *body) (*http.Request, error) {
+func (c *Client) newRequest(ctx context.Context, body []byte) (*http.Request, error) {
 	u, err := endpointURL(c.endpoint.BaseURL)
 	if err != nil {
 		return nil, c.describe(&Error{Kind: errorkind.BadRequest, Message: err.Error()}, 1)
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), b.reader())
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), bytes.NewReader(body))
 	if err != nil {
 		return nil, c.describe(&Error{Kind: errorkind.BadRequest, Message: c.mask(err.Error())}, 1)
 	}
-	r.ContentLength = b.size
-	r.GetBody = func() (io.ReadCloser, error) { return b.reader(), nil } // for a redirect or a closed connection
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "text/event-stream, application/json")
 	c.identify(r)
@@ -443,40 +446,15 @@ func (w *watchdog) stop() {
 }
 
 // farewell bounds the wait for the end of a response body after its last event.
-const farewell = time.Second
+const farewell = 50 * time.Millisecond
 
-// letGo ends a request whose reply has been read, in the background. The connection can be reused only after
-// the end of the body has arrived, which may be a moment after the last event. The returned channel is closed
-// then.
-func (w *watchdog) letGo(body io.ReadCloser) <-chan struct{} {
-	w.timer.Stop()
-	ended := make(chan struct{})
-	late := time.AfterFunc(farewell, w.stop)
-	go func() {
-		defer close(ended)
-		_, _ = io.CopyN(io.Discard, body, 64<<10) // errors don't matter here
-		_ = body.Close()
-		late.Stop()
-		w.stop()
-	}()
-	return ended
-}
-
-// awaitConnection waits briefly for the end of the previous reply, because setting up another connection
-// takes time.
-func (c *Client) awaitConnection(ctx context.Context) {
-	const most = 20 * time.Millisecond
-	before := c.ending.Load()
-	if before == nil {
-		return
-	}
-	late := time.NewTimer(most)
-	defer late.Stop()
-	select {
-	case <-*before:
-	case <-late.C:
-	case <-ctx.Done():
-	}
+// finish ends a request whose reply has been read. The connection can be used again only if the end of the body
+// has arrived, which may be a moment after the last event.
+func (w *watchdog) finish(body io.ReadCloser) {
+	w.timer.Reset(farewell)
+	_, _ = io.CopyN(io.Discard, body, 64<<10) // errors don't matter here
+	_ = body.Close()
+	w.stop()
 }
 
 // reader wraps a body: every byte resets the timeout.

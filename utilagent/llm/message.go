@@ -57,8 +57,6 @@ type Tool struct {
 
 // Request is a request to a model.
 type Request struct {
-	// Messages and Tools must not be modified afterwards, because their encoding is cached. Messages can be
-	// appended.
 	Messages []Message
 	// Tools are declared even in a request with NoCalls, which forbids their use: some endpoints reject a
 	// history with tool messages otherwise.
@@ -128,36 +126,35 @@ const (
 	bridge   = "Understood."
 )
 
-// wireMessages encodes a conversation in the order and form that the strictest endpoints require: every call
-// answered once, right after it and in order; no empty messages; consecutive user messages joined. Parts that
-// the previous request had in the same place are reused.
-func (c *Client) wireMessages(messages []Message, marked bool, before, now *written) ([][]byte, error) {
-	var list [][]byte
-	left := groups(messages)
-	for len(messages) > 0 {
+// wireMessages passes a conversation to put, in the order and form that the strictest endpoints require: every call
+// answered once, right after it and in order; no empty messages; consecutive user messages joined.
+//
+// With marked, it asks the endpoint to cache the prompt (Anthropic's cache_control) up to the first message, up to
+// the last one, and up to the last one of the previous request, whose cache this request reads. Four marks are
+// allowed.
+func (c *Client) wireMessages(messages []Message, marked bool, q quirks, put func(message any) error) error {
+	first := true
+	for left := groups(messages); left > 0; left-- {
 		n := groupLen(messages)
-		m := marks{first: marked && len(now.groups) == 0, last: marked && left <= 2}
-		left--
-		g, ok := before.group(len(now.groups), now.q, m, messages[:n])
-		if !ok {
-			wire, err := c.wireGroup(messages[:n], m, now.q)
-			if err != nil {
-				return nil, err
+		group := c.wireGroup(messages[:n], q)
+		if marked && first && len(group) > 0 {
+			group[0] = mark(group[0], q)
+		}
+		if marked && left <= 2 && len(group) > 1 {
+			group[len(group)-1] = mark(group[len(group)-1], q)
+		}
+		for _, message := range group {
+			if err := put(message); err != nil {
+				return err
 			}
-			g = group{messages: messages[:n:n], marks: m, wire: wire}
 		}
-		now.groups = append(now.groups, g)
-		if len(g.wire) > 0 {
-			list = append(list, g.wire)
-		}
-		messages = messages[n:]
+		first, messages = false, messages[n:]
 	}
-	return list, nil
+	return nil
 }
 
-// wireGroup encodes a group as JSON texts separated by commas.
-func (c *Client) wireGroup(messages []Message, m marks, q quirks) ([]byte, error) {
-	var list []any
+// wireGroup encodes a group.
+func (c *Client) wireGroup(messages []Message, q quirks) (list []any) {
 	var said []string // consecutive user messages
 	first := messages[0]
 	switch {
@@ -185,13 +182,7 @@ func (c *Client) wireGroup(messages []Message, m marks, q quirks) ([]byte, error
 		}
 		list = append(list, map[string]any{"role": protocol.TurnUser, "content": strings.Join(said, "\n\n")})
 	}
-	if m.first && len(list) > 0 {
-		list[0] = mark(list[0], q)
-	}
-	if m.last && len(list) > 1 {
-		list[len(list)-1] = mark(list[len(list)-1], q)
-	}
-	return joined(list)
+	return list
 }
 
 func last(list []any) any {
@@ -199,17 +190,6 @@ func last(list []any) any {
 		return nil
 	}
 	return list[len(list)-1]
-}
-
-func joined(list []any) ([]byte, error) {
-	if len(list) == 0 {
-		return nil, nil
-	}
-	b, err := marshal(list)
-	if err != nil {
-		return nil, err
-	}
-	return b[1 : len(b)-1], nil // without the list's brackets
 }
 
 // toolResult is the encoding of a tool message.
@@ -451,11 +431,6 @@ func splitThinking(content string) (rest, thought string) {
 	}
 	return content, ""
 }
-
-// marks records where a group asks the endpoint to cache the prompt up to that point (Anthropic's
-// cache_control): in the first message of a conversation, in the last, and in the last one of the previous
-// request, whose cache this request reads. Four marks are allowed.
-type marks struct{ first, last bool }
 
 // part is a text in the form of a list of parts.
 type part struct {

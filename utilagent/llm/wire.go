@@ -6,9 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"net"
-	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
@@ -16,27 +13,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/usageparse"
 )
 
-// written caches the encoding of a request for the next one. A conversation only grows at its end, so most of
-// a request equals the previous one and only the new part must be encoded.
-type written struct {
-	q      quirks
-	groups []group
-	tools  declarations
-}
-
-// declarations is the encoding of the tools.
-type declarations struct {
-	list []Tool
-	wire []byte
-}
-
-// group is a system or assistant message with the tool results and user messages that follow it. Its encoding
-// is independent of other groups.
-type group struct {
-	messages []Message
-	marks    marks
-	wire     []byte
-}
+// A group of messages is a system or assistant message with the tool results and user messages that follow it.
 
 // groupLen returns the length of the first group in messages.
 func groupLen(messages []Message) int {
@@ -68,76 +45,6 @@ func begins(m Message) bool {
 		return m.Content != "" || len(m.ToolCalls) > 0
 	}
 	return true
-}
-
-// group returns the cached i-th group if its input is the same.
-func (w *written) group(i int, q quirks, m marks, messages []Message) (group, bool) {
-	if w == nil || w.q != q || i >= len(w.groups) || w.groups[i].marks != m || !slices.EqualFunc(w.groups[i].messages, messages, sameMessage) {
-		return group{}, false
-	}
-	return w.groups[i], true
-}
-
-// sameMessage compares by value. Strings that share memory, as they do between requests, compare quickly.
-func sameMessage(a, b Message) bool {
-	return a.Role == b.Role && a.Content == b.Content && a.ToolCallID == b.ToolCallID && a.Source == b.Source &&
-		sameExtra(a.Extra, b.Extra) && slices.EqualFunc(a.ToolCalls, b.ToolCalls, sameCall)
-}
-
-func sameCall(a, b ToolCall) bool {
-	return a.ID == b.ID && a.Name == b.Name && a.Args == b.Args && sameExtra(a.Extra, b.Extra)
-}
-
-func sameExtra[V ~[]byte](a, b map[string]V) bool {
-	return maps.EqualFunc(a, b, func(a, b V) bool { return bytes.Equal(a, b) })
-}
-
-// declared returns the encoding of tools, cached if possible. They are compared by identity, since their
-// schemas can have any type.
-func (w *written) declared(tools []Tool) (declarations, error) {
-	if w != nil && len(w.tools.list) == len(tools) && &w.tools.list[0] == &tools[0] {
-		return w.tools, nil
-	}
-	wire, err := marshal(wireTools(tools))
-	return declarations{tools, wire}, err
-}
-
-// body is a request body in pieces, because concatenating a long conversation for each request would dominate
-// its cost.
-type body struct {
-	pieces net.Buffers
-	size   int64
-}
-
-// newBody builds a body. tools may be nil; fields is a JSON object.
-func newBody(messages [][]byte, tools, fields []byte) *body {
-	b := &body{pieces: make(net.Buffers, 0, 2*len(messages)+6)}
-	b.add([]byte(`{"messages":[`))
-	for i, m := range messages {
-		if i > 0 {
-			b.add([]byte{','})
-		}
-		b.add(m)
-	}
-	b.add([]byte("],"))
-	if tools != nil {
-		b.add([]byte(`"tools":`), tools, []byte{','})
-	}
-	b.add(fields[1:])
-	return b
-}
-
-func (b *body) add(pieces ...[]byte) {
-	for _, p := range pieces {
-		b.pieces = append(b.pieces, p)
-		b.size += int64(len(p))
-	}
-}
-
-// reader returns a reader for the whole body.
-func (b *body) reader() io.ReadCloser {
-	pieces := slices.Clone(b.pieces) // reading consumes them
-	return io.NopCloser(&pieces)
 }
 
 // wireUsage is token usage under all field names in use.

@@ -11,9 +11,6 @@
 //   - a conversation that fills the model's context window continues with the model's
 //     own summary of the removed part; the task is never removed;
 //   - an exhausted budget is not an error: the run ends with the result so far.
-//
-// The overhead of a turn does not depend on the number of earlier turns, except for sending the conversation
-// to the endpoint.
 package react
 
 import (

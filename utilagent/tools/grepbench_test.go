@@ -12,8 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BenchmarkGrep searches a tree of 50,000 files, alternating with git grep. The guaranteed ratio is at most
-// 2.
+// BenchmarkGrep searches a tree of 50,000 files, alternating with git grep.
 func BenchmarkGrep(b *testing.B) {
 	dir := b.TempDir()
 	body := strings.Repeat("\tif err := doSomething(ctx, value); err != nil {\n\t\treturn fmt.Errorf(\"it: %w\", err)\n\t}\n", 20)
