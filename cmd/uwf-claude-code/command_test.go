@@ -22,9 +22,6 @@ func TestDirectorySettingsAreIgnored(t *testing.T) {
 		require.GreaterOrEqual(t, ours, 0)
 		require.Greater(t, users, ours)
 	}
-	inv, err := command(cliagent.Call{Version: cliagent.V(1, 0, 120)})
-	require.NoError(t, err)
-	require.NotContains(t, inv.Args, "--setting-sources", "it does not know that")
 }
 
 // Claude Code retries a request for half of the remaining runs; the user's setting takes precedence.

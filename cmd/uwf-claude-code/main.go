@@ -17,7 +17,7 @@ func main() { agentkit.Run(cliagent.Options(adapter())) }
 // structuredFlag makes Claude Code enforce the role's schema.
 const structuredFlag = "--structured"
 
-// adapter describes Claude Code. Statements about versions were tested with 1.0.120, 2.0.30, 2.1.50 and
+// adapter describes Claude Code. Statements about versions were tested with 2.0.30, 2.1.50 and
 // 2.1.329.
 func adapter() cliagent.Adapter {
 	return cliagent.Adapter{
@@ -25,23 +25,17 @@ func adapter() cliagent.Adapter {
 		Install: "npm install -g @anthropic-ai/claude-code",
 		Login:   "run claude and type /login, or set ANTHROPIC_API_KEY",
 		Probe: cliagent.Probe{
-			Min:      cliagent.V(1, 0, 0),
+			Min:      cliagent.V(2, 0, 30), // the oldest version tested
 			LoggedIn: []string{"auth", "status"},
-			Since:    cliagent.V(2, 1, 197), // the oldest version tested; 1.0 takes the argument for a prompt
-			Flaws: []cliagent.Flaw{{
-				Before: cliagent.V(2, 0, 0),
-				Text: "this version follows the settings and hooks of its working directory, and each resume " +
-					"changes the session id; to update: npm install -g @anthropic-ai/claude-code",
-			}},
+			Since:    cliagent.V(2, 1, 197), // older versions may take the argument for a prompt
 		},
 		Command:   command,
-		Distrusts: func(v cliagent.Version) bool { return v.AtLeast(sources) },
+		Distrusts: true,
 		Decoder:   func(cliagent.Call) cliagent.Decoder { return &decoder{} },
 		Repeats:   repeats,
 		Sessions: cliagent.Sessions{
 			Preset: true, Forks: true, Cuts: true,
 			CopiesAnywhere: func(v cliagent.Version) bool { return v.AtLeast(cuts) },
-			Renames:        func(v cliagent.Version) bool { return v.Before(cliagent.V(2, 0, 0)) },
 		},
 		MaxTurns: 90,
 		// Variables that an enclosing Claude Code sets for its children.
@@ -56,18 +50,10 @@ func adapter() cliagent.Adapter {
 // another way.
 var cuts = cliagent.V(2, 1, 197)
 
-// sources is the first version with an option for which settings to use. Settings in a workspace can name
-// programs, which Claude Code would start without asking.
-var sources = cliagent.V(2, 0, 0)
-
-// listens is the first version known to accept messages while it works, and to confirm when its model gets
-// them.
-var listens = cliagent.V(2, 0, 30)
-
 func command(c cliagent.Call) (cliagent.Invocation, error) {
-	args := []string{"-p", "--output-format", "stream-json", "--verbose"}
-	if c.Version.AtLeast(sources) {
-		args = append(args, "--setting-sources", "user")
+	args := []string{
+		"-p", "--output-format", "stream-json", "--verbose", "--input-format", "stream-json", "--replay-user-messages",
+		"--setting-sources", "user", // settings in a workspace can name programs, which it would start without asking
 	}
 	if c.MaxTurns > 0 {
 		args = append(args, "--max-turns", strconv.Itoa(c.MaxTurns))
@@ -91,7 +77,7 @@ func command(c cliagent.Call) (cliagent.Invocation, error) {
 		}
 	case c.Resume:
 		args = append(args, "--resume", c.Session)
-	case c.Version.AtLeast(cliagent.V(2, 0, 0)):
+	default:
 		args = append(args, "--session-id", c.Session)
 	}
 	if c.Model != "" {
@@ -105,13 +91,12 @@ func command(c cliagent.Call) (cliagent.Invocation, error) {
 		}
 		extra = slices.Replace(extra, i, i+1, "--json-schema", string(schema))
 	}
-	hears := c.Version.AtLeast(listens)
-	format, stdin, err := input(c.Prompt, hears)
+	prompt, err := (*decoder)(nil).EncodeMessage("", c.Prompt)
 	if err != nil {
 		return cliagent.Invocation{}, err
 	}
 	return cliagent.Invocation{
-		Args: append(append(args, format...), extra...), Stdin: stdin, Open: hears, Env: environ(c),
+		Args: append(args, extra...), Stdin: string(prompt), Open: true, Env: environ(c),
 		// Its shells obey the files there, and some versions run no command without it.
 		Own: []string{"session-env/" + session},
 	}, nil
@@ -149,7 +134,7 @@ func environ(c cliagent.Call) []string {
 	for _, v := range [][2]string{
 		{"DISABLE_AUTOUPDATER", "1"}, {"DISABLE_TELEMETRY", "1"}, {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"},
 		{maxRetries, strconv.Itoa(repeats(c))},
-		{"CLAUDE_CODE_DISABLE_FILE_MENTIONS", "1"}, // newer versions only; see input
+		{"CLAUDE_CODE_DISABLE_FILE_MENTIONS", "1"}, // newer versions only; see cliagent.ClaudeBlocks
 	} {
 		if c.Env == nil || c.Env(v[0]) == "" {
 			env = append(env, v[0]+"="+v[1])
@@ -158,31 +143,9 @@ func environ(c cliagent.Call) []string {
 	return env
 }
 
-// input returns the arguments and the stdin that pass a prompt to Claude Code.
-//
-// A prompt is sent as blocks if Claude Code could misread part of it, or if it receives messages while it
-// works.
-func input(prompt string, hears bool) (args []string, stdin string, err error) {
-	blocks, plain := cliagent.ClaudeBlocks(prompt)
-	if plain && !hears {
-		return nil, prompt, nil
-	}
-	line, err := userLine("", blocks)
-	args = []string{"--input-format", "stream-json"}
-	if hears {
-		args = append(args, "--replay-user-messages")
-	}
-	return args, string(line), err
-}
-
-// EncodeMessage implements [cliagent.MessageReceiver].
+// EncodeMessage implements [cliagent.MessageReceiver]: it returns a message in blocks that Claude Code cannot
+// misread.
 func (*decoder) EncodeMessage(id, text string) ([]byte, error) {
-	blocks, _ := cliagent.ClaudeBlocks(text)
-	return userLine(id, blocks)
-}
-
-// userLine encodes a message to Claude Code.
-func userLine(id string, texts []string) ([]byte, error) {
 	var line struct {
 		Type    string `json:"type"`
 		UUID    string `json:"uuid,omitempty"`
@@ -192,8 +155,8 @@ func userLine(id string, texts []string) ([]byte, error) {
 		} `json:"message"`
 	}
 	line.Type, line.UUID, line.Message.Role = "user", id, "user"
-	for _, text := range texts {
-		line.Message.Content = append(line.Message.Content, textBlock{Type: "text", Text: text})
+	for _, part := range cliagent.ClaudeBlocks(text) {
+		line.Message.Content = append(line.Message.Content, textBlock{Type: "text", Text: part})
 	}
 	data, err := json.Marshal(line)
 	return append(data, '\n'), err

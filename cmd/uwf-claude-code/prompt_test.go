@@ -6,15 +6,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/united-workforce/uwf/utilagent/cliagent"
 )
 
 func TestNothingInAPromptIsAMention(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, prompt string
-		blocks       []string // nil for plain text
+		blocks       []string // nil for one
 	}{
 		{"plain", "## Task\nDo it.", nil},
 		{"a mail address", "mail a@b.com;\nsee it\n", []string{"mail a@b.com;\n", "see it\n"}},
@@ -27,17 +25,14 @@ func TestNothingInAPromptIsAMention(t *testing.T) {
 		{"no place", "what @?", []string{"what @?"}},
 		{"nothing behind it", "who is @", []string{"who is @"}},
 	} {
-		args, stdin, err := input(c.prompt, false)
+		stdin, err := (*decoder)(nil).EncodeMessage("", c.prompt)
 		require.NoError(t, err)
 		if c.blocks == nil {
-			require.Empty(t, args, c.name)
-			require.Equal(t, c.prompt, stdin, c.name)
-			continue
+			c.blocks = []string{c.prompt}
 		}
-		require.Equal(t, []string{"--input-format", "stream-json"}, args, c.name)
 		var line struct{ Message struct{ Content []textBlock } }
-		require.NoError(t, json.Unmarshal([]byte(stdin), &line), c.name)
-		require.Equal(t, 1, strings.Count(stdin, "\n"), c.name)
+		require.NoError(t, json.Unmarshal(stdin, &line), c.name)
+		require.Equal(t, 1, strings.Count(string(stdin), "\n"), c.name)
 		var texts []string
 		for _, b := range line.Message.Content {
 			texts = append(texts, b.Text)
@@ -45,12 +40,4 @@ func TestNothingInAPromptIsAMention(t *testing.T) {
 		require.Equal(t, c.blocks, texts, c.name)
 		require.Equal(t, c.prompt, strings.Join(texts, ""), c.name)
 	}
-}
-
-func TestTheCommandLineWithAMention(t *testing.T) {
-	t.Parallel()
-	inv, err := command(cliagent.Call{Prompt: "a@b.com is\nmine", Session: "x", Version: cliagent.V(2, 1, 0)})
-	require.NoError(t, err)
-	require.Contains(t, inv.Args, "--input-format")
-	require.Contains(t, inv.Env, "CLAUDE_CODE_DISABLE_FILE_MENTIONS=1")
 }

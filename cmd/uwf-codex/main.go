@@ -37,7 +37,7 @@ func adapter() cliagent.Adapter {
 			}},
 		},
 		Command:     command,
-		Distrusts:   func(cliagent.Version) bool { return true },
+		Distrusts:   true,
 		Decoder:     func(c cliagent.Call) cliagent.Decoder { return &decoder{call: c} },
 		Logins:      []string{"OPENAI_API_KEY", "CODEX_API_KEY"},
 		OwnKey:      ownKey,

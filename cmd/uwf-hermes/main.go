@@ -28,7 +28,7 @@ func adapter() cliagent.Adapter {
 		Sessions: cliagent.Sessions{
 			AnyDir: true,
 			// A session that Hermes has compressed comes back under another ID. An unknown ID is an error.
-			Renames: func(cliagent.Version) bool { return true },
+			Renames: true,
 		},
 		MaxTurns: usualTurns,
 		Unset:    []string{"HERMES_SESSION_*"},

@@ -473,7 +473,7 @@ func (c *client) ask(ctx context.Context, text string, patience func() time.Dura
 func (c *client) blocks(text string) []promptBlock {
 	parts := []string{text}
 	if strings.Contains(strings.ToLower(c.agent.Info.Name), "claude") {
-		parts, _ = cliagent.ClaudeBlocks(text)
+		parts = cliagent.ClaudeBlocks(text)
 	}
 	blocks := make([]promptBlock, len(parts))
 	for i, part := range parts {

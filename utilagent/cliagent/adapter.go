@@ -56,9 +56,9 @@ type Adapter struct {
 
 	// Command returns the command line for a call. An error ends the step.
 	Command func(Call) (Invocation, error)
-	// Distrusts reports whether the command line stops a version from obeying files in its directory, such as
-	// hooks. Nil means that no version can be stopped: a step fails if such files exist.
-	Distrusts func(Version) bool
+	// Distrusts means that the command line stops the program from obeying files in its directory, such as
+	// hooks. Otherwise a step fails if such files exist.
+	Distrusts bool
 	// Decoder returns the decoder for the output of one call.
 	Decoder func(Call) Decoder
 	// Transport is set for a program with its own protocol, instead of Command and Decoder. It is called once
@@ -133,9 +133,9 @@ type Sessions struct {
 	// work tree of the repository. A session that is not found there is abandoned. Nil means the same as
 	// AnyDir.
 	CopiesAnywhere func(Version) bool
-	// Renames reports whether this version continues a session under a new ID, with its history. Nil means
-	// never. An ID that changes later in a run, after the right one was seen, is always accepted.
-	Renames func(Version) bool
+	// Renames means it may continue a session under a new ID, with its history. An ID that changes later in a
+	// run, after the right one was seen, is always accepted.
+	Renames bool
 	// Optional means it may report no session, and is then treated as if it remembers nothing.
 	Optional bool
 	// Unverified means a continued run does not report its ID, so it cannot be compared.

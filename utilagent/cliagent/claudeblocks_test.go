@@ -9,7 +9,7 @@ func FuzzClaudeBlocks(f *testing.F) {
 	f.Add("see @/etc/hostname")
 	f.Add("@\xff@")
 	f.Fuzz(func(t *testing.T, prompt string) {
-		parts, _ := ClaudeBlocks(prompt)
+		parts := ClaudeBlocks(prompt)
 		if strings.Join(parts, "") != prompt {
 			t.Fatalf("%q became %q", prompt, parts)
 		}

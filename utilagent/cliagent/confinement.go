@@ -482,8 +482,7 @@ func (r *runner) planted() error {
 	command := r.driven()
 	variable, value, alone := programs.Trust(command)
 	trusted := alone && r.env.Get(variable) == value
-	messages := r.adapter.Distrusts != nil && r.adapter.Distrusts(r.version()) || slices.Contains(command, "--setting-sources")
-	if trusted || messages || r.confinement == nil && (programs.AsksForTrust(command) || r.sandbox.Mode == protocol.SandboxNone && !alone) {
+	if trusted || r.adapter.Distrusts || slices.Contains(command, "--setting-sources") || r.confinement == nil && (programs.AsksForTrust(command) || r.sandbox.Mode == protocol.SandboxNone && !alone) {
 		return nil
 	}
 	path := programs.Planted(command, r.cwd)
@@ -499,9 +498,6 @@ func (r *runner) planted() error {
 			hint += ", and "
 		}
 		hint += "uwf config set " + r.key("confine") + " off"
-	}
-	if r.adapter.Distrusts != nil {
-		hint = "to update it: " + r.adapter.Install + "; or " + hint
 	}
 	return &Error{
 		Program: r.adapter.Program, Kind: errorkind.Denied, Hint: hint,

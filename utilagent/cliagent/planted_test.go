@@ -20,11 +20,10 @@ func TestADirectoryThatStartsPrograms(t *testing.T) {
 		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, filepath.FromSlash(name))), 0o700))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, filepath.FromSlash(name)), []byte(`{"hooks":{}}`), 0o600))
 	}
-	since := func(v Version) bool { return v.AtLeast(V(2, 0, 0)) }
 	for _, c := range []struct {
-		program, version, variable string
-		words                      []string
-		confined, refused, off     bool
+		program, variable      string
+		words                  []string
+		confined, refused, off bool
 	}{
 		{program: "gemini", confined: true, refused: true},
 		{program: "gemini", confined: true, refused: true, variable: "GEMINI_CLI_TRUST_WORKSPACE=true"},
@@ -33,9 +32,7 @@ func TestADirectoryThatStartsPrograms(t *testing.T) {
 		{program: "opencode", refused: true},
 		{program: "opencode", confined: true, refused: true},
 		{program: "opencode", confined: true, variable: "OPENCODE_DISABLE_PROJECT_CONFIG=0"},
-		{program: "claude", version: "1.0.120", confined: true, refused: true},
-		{program: "claude", version: "2.0.30", confined: true},
-		{program: "claude", confined: true, refused: true}, // it does not report its version
+		{program: "claude", confined: true},
 		{program: "claude", words: []string{"-p", "--setting-sources", "user"}, confined: true},
 		{program: "claude-agent-acp", confined: true},
 		{program: "another", confined: true},
@@ -44,9 +41,7 @@ func TestADirectoryThatStartsPrograms(t *testing.T) {
 		{program: "opencode", off: true, refused: true},
 	} {
 		r := &runner{adapter: Adapter{Program: c.program}, words: c.words, cwd: dir, req: &agentkit.Request{Alias: "mine"}, env: env.Env{Environ: []string{c.variable}}}
-		if r.program.Version = c.version; c.program == "claude" && c.words == nil {
-			r.adapter.Distrusts = since
-		}
+		r.adapter.Distrusts = c.program == "claude" && c.words == nil
 		if c.off {
 			r.sandbox.Mode = "none"
 		}

@@ -27,10 +27,8 @@ func TestSessions(t *testing.T) {
 			plays: []string{"S other\nT I know nothing.\n!hang", first}, fails: true, calls: 3,
 		},
 		"another id, with its history": {
-			adapter: func(a *cliagent.Adapter) {
-				a.Sessions.Renames = func(v cliagent.Version) bool { return v.Before(cliagent.V(2, 0, 0)) }
-			},
-			plays: []string{"S other\n" + good + "\n."}, calls: 2,
+			adapter: func(a *cliagent.Adapter) { a.Sessions.Renames = true },
+			plays:   []string{"S other\n" + good + "\n."}, calls: 2,
 		},
 		"the id changes on the way": {plays: []string{"S {session}\nC 1 x\nS rotated\nR 1 x\n" + good + "\n."}, calls: 2},
 		"no id comes back":          {plays: []string{good + "\n.", first}, fails: true, calls: 3},

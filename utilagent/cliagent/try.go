@@ -322,15 +322,8 @@ func (c *call) learn(e Event) error {
 // verify compares the first ID of a continued session with the requested one.
 func (c *call) verify(got string) error {
 	same := got == c.ask.Session
-	version := c.version
-	if !version.Known() {
-		version = c.ask.Version
-	}
-	switch {
-	case c.ask.Fork != same:
+	if c.ask.Fork != same || !c.ask.Fork && c.sessions.Renames {
 		return nil // same ID when continuing, another for a copy
-	case !c.ask.Fork && c.sessions.Renames != nil && c.sessions.Renames(version):
-		return nil
 	}
 	return &changedError{want: c.ask.Session, got: got}
 }

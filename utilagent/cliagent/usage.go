@@ -274,19 +274,18 @@ func Arguments(v any) any {
 	return value
 }
 
-// ClaudeBlocks splits a prompt for Claude Code, however it is driven. plain reports whether the prompt may be
-// sent as a single text.
+// ClaudeBlocks splits a prompt for Claude Code, however it is driven.
 //
 // Claude Code takes "@" before a word for a file mention and reads that file, wherever it is and whatever the
 // permission; it takes a text that begins with "/" for a command. Prompts contain mail addresses, code and
 // other roles' texts that mean neither. In a message with several blocks, Claude Code examines only the last
 // one, so such a prompt is split in two, and the second part contains nothing it could misread. The model
 // gets both parts unchanged.
-func ClaudeBlocks(prompt string) (parts []string, plain bool) {
+func ClaudeBlocks(prompt string) (parts []string) {
 	if !strings.ContainsRune(prompt, '@') && !strings.HasPrefix(strings.TrimSpace(prompt), "/") {
-		return []string{prompt}, true
+		return []string{prompt}
 	}
-	return apart(prompt), false
+	return apart(prompt)
 }
 
 // apart splits a prompt after its last "@": at the end of a line if possible, else of a word, else anywhere.

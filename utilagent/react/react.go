@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/lazyregexp"
 	"github.com/united-workforce/uwf/utilagent/errorkind"
 	"github.com/united-workforce/uwf/utilagent/llm"
 	"github.com/united-workforce/uwf/utilagent/tools"
@@ -538,60 +539,10 @@ func (r *run) record(ctx context.Context, t protocol.Turn) error {
 	return r.Record(context.WithoutCancel(ctx), t)
 }
 
-// withoutTimes drops durations ("1.2 s", "35ms"), which differ between runs of the same command. It is not a
-// regular expression because it scans every result and is ten times faster.
-func withoutTimes(text string) string {
-	var b strings.Builder
-	kept := 0
-	for i := 0; i < len(text); i++ {
-		if !isDigit(text[i]) || i > 0 && isWord(text[i-1]) {
-			continue
-		}
-		if n := spanLen(text[i:]); n > 0 {
-			b.WriteString(text[kept:i])
-			i += n - 1
-			kept = i + 1
-		}
-	}
-	if kept == 0 {
-		return text
-	}
-	return b.String() + text[kept:]
-}
+// times matches durations ("1.2 s", "35ms"), which differ between runs of the same command.
+var times = lazyregexp.New(`\b\d+(\.\d+)?[ \t]?(ns|µs|ms|s|m|h)\b`)
 
-// spanLen returns the length of the duration at the start of a text, or 0.
-func spanLen(text string) int {
-	i := digits(text)
-	if i < len(text) && text[i] == '.' {
-		if n := digits(text[i+1:]); n > 0 {
-			i += 1 + n
-		}
-	}
-	if i < len(text) && (text[i] == ' ' || text[i] == '\t') {
-		i++
-	}
-	for _, unit := range []string{"ns", "µs", "ms", "s", "m", "h"} {
-		rest, ok := strings.CutPrefix(text[i:], unit)
-		if ok && (rest == "" || !isWord(rest[0])) {
-			return i + len(unit)
-		}
-	}
-	return 0
-}
-
-func digits(text string) int {
-	n := 0
-	for n < len(text) && isDigit(text[n]) {
-		n++
-	}
-	return n
-}
-
-func isDigit(c byte) bool { return c >= '0' && c <= '9' }
-
-func isWord(c byte) bool {
-	return isDigit(c) || c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-}
+func withoutTimes(text string) string { return times().ReplaceAllString(text, "") }
 
 // clean returns a message with secrets hidden in all its parts, because it goes to the session file, the
 // model, tools and the detail.

@@ -275,9 +275,6 @@ type room struct {
 	To      int    `json:"to,omitempty"`
 	Keep    int    `json:"keep,omitempty"`    // index of the task, which stays, or 0
 	Summary string `json:"summary,omitempty"` // if "", a note replaces the messages
-
-	// Shorten lists indexes of results, in sessions from before there were summaries.
-	Shorten []int `json:"shorten,omitempty"`
 }
 
 // apply performs the removal. It returns false if it does not fit the messages.
@@ -285,18 +282,7 @@ func (r room) apply(messages []llm.Message) ([]llm.Message, bool) {
 	if r.From < 0 || r.From > r.To || r.To > len(messages) || r.Keep != 0 && (r.Keep <= r.From || r.Keep >= r.To) {
 		return messages, false
 	}
-	for _, i := range r.Shorten {
-		if i < 0 || i >= len(messages) || messages[i].Role != protocol.TurnTool {
-			return messages, false
-		}
-	}
 	messages = slices.Clone(messages) // a caller may still use the old slice
-	for _, i := range r.Shorten {
-		messages[i].Content = leftOut(messages[i].Content)
-	}
-	if r.From == r.To {
-		return messages, true
-	}
 	return slices.Replace(messages, r.From, r.To, r.instead(messages)...), true
 }
 

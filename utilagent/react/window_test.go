@@ -354,28 +354,6 @@ func TestKilledWhileRoomIsMade(t *testing.T) {
 	require.Contains(t, told(torn.Messages), summaryHead)
 }
 
-// A session from a version without summaries stays readable.
-func TestRoomOfBefore(t *testing.T) {
-	t.Parallel()
-	sessions := Sessions{Dir: t.TempDir(), NewID: func() (string, error) { return "s", nil }}
-	lines := `{"role":"user","content":"task"}
-{"begun":true}
-{"role":"assistant","toolCalls":[{"id":"a","name":"look","args":"{}"}]}
-{"role":"tool","toolCallId":"a","content":"0123456789"}
-{"role":"assistant","content":"one"}
-{"role":"assistant","content":"two"}
-{"room":{"shorten":[2]}}
-{"room":{"from":3,"to":5}}
-`
-	require.NoError(t, os.WriteFile(filepath.Join(sessions.Dir, "s.jsonl"), []byte(lines), 0o600))
-	s, err := sessions.Open("s")
-	require.NoError(t, err)
-	require.Equal(t, leftOut("0123456789"), s.Messages[2].Content)
-	require.Equal(t, cutNote, s.Messages[3].Content)
-	require.Len(t, s.Messages, 4)
-	require.Len(t, s.Unfinished, 4)
-}
-
 // A single result cannot displace everything else.
 func TestResultIsCutForASmallWindow(t *testing.T) {
 	t.Parallel()
