@@ -38,6 +38,7 @@ func TestMain(m *testing.M) {
 		"gate":            gate,
 		"uwf-remote-file": remoteFile, "uwf-remote-kill": remoteKill,
 		"uwf-builtin": func() { agentkit.Run(builtin.Options()) },
+		"uwf-llm":     builtin.RunLLM,
 		"uwf-box":     func() { os.Exit(inside.Main(os.Stderr)) },
 	})
 }

@@ -39,7 +39,7 @@ var layers = []struct {
 	{"utilagent", []string{"protocol", "util", "cas", "step"}, nil},
 	{"engine", []string{"protocol", "util", "cas", "step", "moderator", "remote", "utilagent/box", "utilagent/confine", "utilagent/offlimits", "utilagent/tools"}, []string{"utilagent/mock"}},
 	// Its test binary also acts as the mock agent.
-	{"cmd/uwf", []string{"internal/thirdparty/cli", "protocol", "util", "cas", "step", "moderator", "remote", "engine", "utilagent/llm", "utilagent/box", "utilagent/confine", "utilagent/offlimits", "utilagent/tools"}, []string{"utilagent/mock", "utilagent/agentkit", "utilagent/builtin"}},
+	{"cmd/uwf", []string{"internal/thirdparty/cli", "protocol", "util", "cas", "step", "moderator", "remote", "engine", "utilagent/modelcall", "utilagent/box", "utilagent/confine", "utilagent/offlimits", "utilagent/tools"}, []string{"utilagent/mock", "utilagent/agentkit", "utilagent/builtin"}},
 	{"cmd/ocas", []string{"internal/thirdparty/cli", "protocol", "util", "cas"}, nil},
 	{"cmd/uwf-import-original", []string{"internal/thirdparty/cli", "protocol", "util", "cas"}, nil},
 	{"cmd/uwf-web", []string{"internal/thirdparty/cli", "protocol", "util", "cas", "moderator/workflow", "moderator/workflowdiff", "engine"}, []string{"utilagent/mock"}},

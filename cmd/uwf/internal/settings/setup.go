@@ -26,13 +26,14 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/hints"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/suggest"
 	"github.com/united-workforce/uwf/util/terminal"
 	"github.com/united-workforce/uwf/utilagent/box"
 	"github.com/united-workforce/uwf/utilagent/confine"
-	"github.com/united-workforce/uwf/utilagent/llm"
+	"github.com/united-workforce/uwf/utilagent/modelcall"
 )
 
 // Setup returns the command uwf setup.
@@ -136,11 +137,11 @@ func (a Commands) newSetup() (*setup.Setup, error) {
 	}
 	installed := discover.OnPath(e)
 	s := &setup.Setup{
-		Env: e, Dirs: dirs, Try: askModel, Installed: installed, Confined: confine.Level() > 0,
+		Env: e, Dirs: dirs, Try: try(e), Installed: installed, Confined: confine.Level() > 0,
 		Players: func(ctx context.Context) []setup.Player { return setup.FindPlayers(ctx, e, installed) },
-		Models: func(ctx context.Context, e config.Endpoint) ([]string, error) {
-			e.Model = "" // not needed for the list
-			return llm.New(e, llm.Options{}).Models(ctx)
+		Models: func(ctx context.Context, m config.Endpoint) ([]string, error) {
+			reply, err := modelcall.Do(ctx, e, modelcall.Request{Verb: modelcall.List, Endpoint: m})
+			return reply.Models, err
 		},
 	}
 	return s, s.Open()
@@ -439,7 +440,7 @@ func (a Commands) doctor(ctx context.Context, c *ucli.Context) error {
 		return confine.Describe() + confine.Open(false), system, lacks
 	}
 	if c.Bool("check") {
-		d.Ask, d.AskAgent = askModel, a.probe
+		d.Ask, d.AskAgent = try(a.Env), a.probe
 	}
 	examine := d.Examine
 	if c.Bool("unattended") {
@@ -465,13 +466,12 @@ func (a Commands) runningThreads(ctx context.Context) ([]protocol.RunningThread,
 	return e.Reader.Running(ctx)
 }
 
-// askModel asks a model for one word, without retries.
-func askModel(ctx context.Context, e config.Endpoint) error {
-	e.Stream = false
-	_, err := llm.New(e, llm.Options{Once: true}).Complete(ctx, llm.Request{
-		Messages: []llm.Message{llm.User("Answer with the word yes.")},
-	})
-	return err
+// try asks a model for one word, without retries.
+func try(e env.Env) func(context.Context, config.Endpoint) error {
+	return func(ctx context.Context, m config.Endpoint) error {
+		_, err := modelcall.Do(ctx, e, modelcall.Request{Verb: modelcall.Probe, Endpoint: m})
+		return err
+	}
 }
 
 // diagnosisText prints findings with their remedies, which are not wrapped so that they can be pasted. Unused

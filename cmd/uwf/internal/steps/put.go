@@ -25,11 +25,12 @@ import (
 	"github.com/united-workforce/uwf/step/prompt"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/exactjson"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
 	"github.com/united-workforce/uwf/util/runfiles"
-	"github.com/united-workforce/uwf/utilagent/llm"
+	"github.com/united-workforce/uwf/utilagent/modelcall"
 )
 
 // Put returns the command uwf step put.
@@ -499,6 +500,7 @@ func (a Commands) stepExtract(ctx context.Context, c *ucli.Context) error {
 type extractor struct {
 	alias string // "" if there is none
 	model config.Endpoint
+	env   env.Env
 }
 
 func (a Commands) extractor(ctx context.Context) (extractor, error) {
@@ -510,7 +512,7 @@ func (a Commands) extractor(ctx context.Context) (extractor, error) {
 	if err != nil {
 		return extractor{}, err
 	}
-	x := extractor{alias: config.ExtractModel(c)}
+	x := extractor{alias: config.ExtractModel(c), env: a.Env}
 	if x.alias != "" {
 		x.model, err = config.ResolveModel(c, x.alias, e.Reader.Env)
 	}
@@ -520,15 +522,15 @@ func (a Commands) extractor(ctx context.Context) (extractor, error) {
 // read asks the model once. The usage is set even on failure.
 func (x extractor) read(ctx context.Context, answer, heading string, role extract.Role) (extract.Output, protocol.Usage, error) {
 	system, user := prompt.Extraction(heading, role.Schema, answer)
-	text, usage, err := llm.Extractor(ctx, x.model, system, user, role.Schema)
+	reply, err := modelcall.Do(ctx, x.env, modelcall.Request{Verb: modelcall.Extract, Endpoint: x.model, System: system, User: user})
 	var out extract.Output
 	if err == nil {
-		out, err = extract.Reply(ctx, text, role)
+		out, err = extract.Reply(ctx, reply.Text, role)
 	}
 	if err != nil {
-		return extract.Output{}, usage, fmt.Errorf("extraction by model %s: %w", x.alias, err)
+		return extract.Output{}, reply.Usage, fmt.Errorf("extraction by model %s: %w", x.alias, err)
 	}
-	return out, usage, nil
+	return out, reply.Usage, nil
 }
 
 // Prompt returns the command uwf step prompt.

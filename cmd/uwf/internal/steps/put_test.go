@@ -20,6 +20,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/util/runfiles"
+	"github.com/united-workforce/uwf/utilagent/modelcall"
 )
 
 const answer = "---\n$status: more\nn: 1\n---\nDone so far.\n"
@@ -346,6 +347,11 @@ func model(t *testing.T, w *clitest.World, reply string) *string {
 		_, _ = out.Write(body)
 	}))
 	t.Cleanup(server.Close)
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	bin := t.TempDir()
+	require.NoError(t, os.Symlink(exe, filepath.Join(bin, modelcall.Program)))
+	w.Environ = append(w.Environ, "PATH="+bin)
 	config := fmt.Sprintf("providers: {p: {baseUrl: %q}}\nmodels: {m: {provider: p, name: small}}\ndefaultModel: m\n", server.URL)
 	require.NoError(t, os.WriteFile(filepath.Join(w.Home, "config.yaml"), []byte(config), 0o600))
 	return &asked

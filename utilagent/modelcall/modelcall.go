@@ -1,0 +1,97 @@
+// Package modelcall sends requests to models through the program uwf-llm, so that its users link no HTTP
+// client. A request and its reply are JSON on the program's stdin and stdout.
+package modelcall
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/config"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/proc"
+)
+
+// Program sends the requests.
+const Program = "uwf-llm"
+
+// argument is the program's only argument.
+const argument = "__request"
+
+// Called reports whether a program's arguments ask it to read a [Request] and print a [Reply].
+func Called(args []string) bool { return slices.Equal(args, []string{argument}) }
+
+// Verb selects a request.
+type Verb string
+
+// Requests to an endpoint.
+const (
+	List    Verb = "list"    // list the models; the endpoint's Model is not used
+	Probe   Verb = "probe"   // ask for one word, without retries
+	Extract Verb = "extract" // answer System and User with one JSON object
+)
+
+// Request is a request to a model.
+type Request struct {
+	Verb         Verb
+	Endpoint     config.Endpoint
+	System, User string // of Extract
+}
+
+// Reply is the answer to a [Request].
+type Reply struct {
+	Models []string       // of List
+	Text   string         // of Extract
+	Usage  protocol.Usage // of Extract, also after an error
+	Error  *Error         // nil after success
+}
+
+// Error reports why a model has not answered. Its text contains no key.
+type Error struct {
+	Text    string
+	Machine bool // see [protocol.OfMachine]
+}
+
+func (e *Error) Error() string { return e.Text }
+
+// OfMachine implements the interface of [protocol.OfMachine].
+func (e *Error) OfMachine() bool { return e.Machine }
+
+// mostReply is the maximum size of a reply in bytes, and grace the time that the program has to end.
+const (
+	mostReply = 32 << 20
+	grace     = time.Second
+)
+
+// Do sends a request. The program gets e's environment, in which package llm finds proxies. An error of
+// the model is a [*Error].
+func Do(ctx context.Context, e env.Env, r Request) (Reply, error) {
+	path, err := proc.Beside(e.Exe, Program, e.Dir, e.Environ)
+	if err != nil {
+		return Reply{}, &protocol.Error{Code: protocol.CodeNotFound, Message: Program + " is not installed, which sends " +
+			"requests to models", Machine: true, Err: err, Hints: []string{"go install " + protocol.ModulePath + "/cmd/" + Program + "@latest"}}
+	}
+	request, err := json.Marshal(r)
+	if err != nil {
+		return Reply{}, err
+	}
+	out, err := proc.Run(ctx, proc.Command{Path: path, Args: []string{argument}, Dir: e.Dir, Env: e.Environ, Session: true},
+		bytes.NewReader(request), mostReply, grace)
+	if err != nil {
+		return Reply{}, err
+	}
+	var reply Reply
+	if err := json.Unmarshal(out.Stdout, &reply); err != nil {
+		return Reply{}, fmt.Errorf("%s failed (exit status %d): %s", Program, out.Code,
+			strings.TrimSpace(string(out.Stderr)))
+	}
+	if reply.Error != nil {
+		return reply, reply.Error
+	}
+	return reply, nil
+}
