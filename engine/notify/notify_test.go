@@ -5,13 +5,9 @@ package notify_test
 import (
 	"context"
 	"encoding/json"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -96,49 +92,58 @@ func TestCommandFails(t *testing.T) {
 // address.
 func TestWebhook(t *testing.T) {
 	t.Parallel()
-	var (
-		mu     sync.Mutex
-		status = []int{500, 429, 200}
-		bodies []string
-	)
-	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		mu.Lock()
-		defer mu.Unlock()
-		bodies = append(bodies, string(body))
-		at := r.Header.Get(notify.HeaderTime)
-		if r.URL.Path != "/key-of-the-hook" || r.Header.Get(notify.HeaderSignature) != notify.Signature("k", at, body) || at == "" {
-			w.WriteHeader(http.StatusTeapot)
-			return
-		}
-		if status[0] == http.StatusFound {
-			w.Header().Set("Location", "/elsewhere")
-		}
-		w.WriteHeader(status[0])
-		status = status[1:]
-	}))
-	defer hook.Close()
-	d := newDesk(t, config.Notify{Webhook: hook.URL + "/key-of-the-hook", Secret: "k"})
+	answers := []notify.Posted{{Status: 500}, {Status: 429}, {Status: 200}}
+	var bodies []string
+	d := newDesk(t, config.Notify{Webhook: "https://example.org/key-of-the-hook", Secret: "k"})
+	d.Post = func(_ context.Context, p notify.Post) (answer notify.Posted, err error) {
+		at := p.Header[notify.HeaderTime]
+		require.NotEmpty(t, at)
+		require.Equal(t, notify.Signature("k", at, []byte(p.Body)), p.Header[notify.HeaderSignature])
+		require.Equal(t, "https://example.org/key-of-the-hook", p.URL)
+		bodies = append(bodies, p.Body)
+		answer, answers = answers[0], answers[1:]
+		return answer, nil
+	}
 	require.NoError(t, d.Outbox.Put(notice("1"), false, true))
 	require.NoError(t, d.Send(t.Context()))
 	require.Len(t, bodies, 3)
 	require.Equal(t, bodies[0], bodies[2])
 	require.Empty(t, d.failed)
 
-	for _, once := range []int{http.StatusNotFound, http.StatusFound} {
-		status, bodies = []int{once}, nil
+	for _, once := range []notify.Posted{{Status: 404}, {Status: 302}, {Error: "invalid notify.webhook.url"}} {
+		answers, bodies = []notify.Posted{once}, nil
 		require.NoError(t, d.Outbox.Put(notice("2"), false, true))
 		require.NoError(t, d.Send(t.Context()))
 		require.Len(t, bodies, 1)
 	}
-	prosetest.Text(t, d.failed)
 
-	hook.Close()
-	d.failed = nil
+	d.Post = nil // the program is missing: the test's PATH has none
+	d.Env.Environ = []string{"PATH=" + t.TempDir()}
 	require.NoError(t, d.Outbox.Put(notice("3"), false, true))
 	require.NoError(t, d.Send(t.Context()))
-	require.Len(t, d.failed, 1)
-	require.NotContains(t, d.failed[0], "key-of-the-hook")
+	prosetest.Text(t, d.failed)
+	require.NotContains(t, strings.Join(d.failed, ""), "key-of-the-hook")
+}
+
+// The program that posts gets the request on its stdin.
+func TestProgramPosts(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, config.Notify{Webhook: "https://example.org/"})
+	bin := t.TempDir()
+	script := `#!/bin/sh
+test "$*" = __post && cat > "$0.in" && echo '{"Status": 200}'
+`
+	require.NoError(t, os.WriteFile(filepath.Join(bin, notify.Program), []byte(script), 0o700))
+	d.Env.Environ = []string{"PATH=" + bin + ":" + os.Getenv("PATH")}
+	require.NoError(t, d.Outbox.Put(notice("1"), false, true))
+	require.NoError(t, d.Send(t.Context()))
+	require.Empty(t, d.failed)
+	data, err := os.ReadFile(filepath.Join(bin, notify.Program+".in"))
+	require.NoError(t, err)
+	var p notify.Post
+	require.NoError(t, json.Unmarshal(data, &p))
+	require.Equal(t, d.Config.Webhook, p.URL)
+	require.Contains(t, p.Body, notice("1").Thread)
 }
 
 // Obsolete notices are dropped, and a question of any length has its page.

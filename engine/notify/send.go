@@ -13,9 +13,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -47,6 +44,8 @@ type Sender struct {
 	Failed func(notice string, err error)
 	// Pause waits; if nil, in real time.
 	Pause func(context.Context, time.Duration) error
+	// Post sends a request to a webhook; if nil, the program [Program] does.
+	Post func(context.Context, Post) (Posted, error)
 }
 
 // trying is the retry state of a notification.
@@ -175,37 +174,73 @@ func Signature(secret, at string, body []byte) string {
 	return "sha256=" + hex.EncodeToString(mac.Sum(nil))
 }
 
-// post posts a notification. It doesn't follow redirects, since the body may contain a link that answers a
-// question. Errors omit the address, which may contain a key.
+// post posts a notification. Errors omit the address, which may contain a key.
 func (s Sender) post(ctx context.Context, id string, data []byte) (again bool, err error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.Config.Webhook, bytes.NewReader(data))
-	if err != nil {
-		return false, errors.New("invalid notify.webhook.url")
-	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("User-Agent", "uwf")
-	r.Header.Set(headerID, id)
+	p := Post{URL: s.Config.Webhook, Body: string(data), Header: map[string]string{
+		"Content-Type": "application/json", "User-Agent": "uwf", headerID: id,
+	}}
 	if s.Config.Secret != "" {
 		at := strconv.FormatInt(s.Env.Now().Unix(), 10)
-		r.Header.Set(HeaderTime, at)
-		r.Header.Set(HeaderSignature, Signature(s.Config.Secret, at, data))
+		p.Header[HeaderTime], p.Header[HeaderSignature] = at, Signature(s.Config.Secret, at, data)
 	}
-	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	defer client.CloseIdleConnections()
-	answer, err := client.Do(r)
-	if err != nil {
-		if unnamed := (*url.Error)(nil); errors.As(err, &unnamed) {
-			err = unnamed.Err
-		}
-		return true, fmt.Errorf("notify.webhook: %w", err)
+	send := s.Post
+	if send == nil {
+		send = s.byProgram
 	}
-	_, _ = io.CopyN(io.Discard, answer.Body, 64<<10) // the response body doesn't matter
-	_ = answer.Body.Close()
-	if answer.StatusCode/100 == 2 {
+	answer, err := send(ctx, p)
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("notify.webhook: %w", err)
+	case answer.Error != "":
+		return answer.Again, fmt.Errorf("notify.webhook: %s", answer.Error)
+	case answer.Status/100 == 2:
 		return false, nil
 	}
-	again = answer.StatusCode == http.StatusTooManyRequests || answer.StatusCode/100 == 5
-	return again, fmt.Errorf("notify.webhook answered with status %d", answer.StatusCode)
+	const tooMany = 429
+	return answer.Status == tooMany || answer.Status/100 == 5, fmt.Errorf("notify.webhook answered with status %d", answer.Status)
+}
+
+// Program sends requests to webhooks, so that no other program links an HTTP client. Its only argument is
+// [PostArgument]. It reads a [Post] from stdin and prints a [Posted], both as JSON.
+const (
+	Program      = "uwf-web"
+	PostArgument = "__post"
+)
+
+// Post is a request to a webhook. Redirects aren't followed, since the body may contain a link that answers a
+// question.
+type Post struct {
+	URL    string
+	Header map[string]string
+	Body   string
+}
+
+// Posted is the answer to a [Post].
+type Posted struct {
+	Status int    // of HTTP; 0 if there was no answer
+	Error  string // without the address
+	Again  bool   // another try may succeed
+}
+
+// byProgram has [Program] send a request.
+func (s Sender) byProgram(ctx context.Context, p Post) (answer Posted, err error) {
+	path, err := proc.Beside(s.Env.Exe, Program, s.Env.Dir, s.Env.Environ)
+	if err != nil {
+		return answer, errors.New(Program + " is not installed, which sends webhooks")
+	}
+	text, err := json.Marshal(p)
+	if err != nil {
+		return answer, err
+	}
+	cmd := proc.Command{Path: path, Args: []string{PostArgument}, Dir: s.Env.Dir, Env: s.Env.Environ, Session: true}
+	out, err := proc.Run(ctx, cmd, bytes.NewReader(text), 64<<10, time.Second)
+	if err != nil {
+		return Posted{Error: err.Error(), Again: true}, nil
+	}
+	if json.Unmarshal(out.Stdout, &answer) != nil {
+		return answer, fmt.Errorf("%s failed (exit status %d)", Program, out.Code)
+	}
+	return answer, nil
 }
 
 // Ways to send a notification.
