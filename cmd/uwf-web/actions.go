@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/cas/seal"
+	"github.com/united-workforce/uwf/cmd/uwf-web/internal/htmlpage"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/host"
-	"github.com/united-workforce/uwf/engine/view/htmlpage"
 	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/protocol"
 	fields "github.com/united-workforce/uwf/util/formfields"

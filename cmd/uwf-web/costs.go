@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/cmd/uwf-web/internal/htmlpage"
 	"github.com/united-workforce/uwf/engine/view"
-	"github.com/united-workforce/uwf/engine/view/htmlpage"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/render"
 )

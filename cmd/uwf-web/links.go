@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/united-workforce/uwf/cmd/uwf-web/internal/htmlpage"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/answerlink"
-	"github.com/united-workforce/uwf/engine/view/htmlpage"
 	"github.com/united-workforce/uwf/protocol"
 )
 

@@ -1,5 +1,6 @@
 // Command uwf-web shows the threads of a home in a browser; "uwf web" starts it. It is a separate program
-// because it links an HTTP server, which no other command needs.
+// because it links HTTP and templates, which no other command needs. For uwf, it also sends webhooks and writes
+// single pages; see package webcall.
 //
 // It reads through engine/view with a read-only engine, holds no lock, and ends with its terminal. With
 // --actions, another engine performs the user's actions, and agents run in background workers, so neither a
@@ -12,6 +13,7 @@ import (
 	"runtime/debug"
 
 	"github.com/united-workforce/uwf/engine/host"
+	"github.com/united-workforce/uwf/engine/webcall"
 	"github.com/united-workforce/uwf/util/env"
 )
 
@@ -20,4 +22,9 @@ func main() {
 	os.Exit(host.Main(program, serving))
 }
 
-func serving(ctx context.Context, e env.Env) error { return host.Status(run(ctx, e)) }
+func serving(ctx context.Context, e env.Env) error {
+	if webcall.Called(e.Args) {
+		return request(ctx, e)
+	}
+	return host.Status(run(ctx, e))
+}

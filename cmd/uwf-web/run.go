@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"slices"
 	"strconv"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/engine"
-	"github.com/united-workforce/uwf/engine/notify"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/env"
@@ -53,9 +51,6 @@ func run(ctx context.Context, e env.Env) int {
 		OnUsageError:   cmdline.OnUsageError,
 	}
 	app.Action = func(c *ucli.Context) error {
-		if slices.Equal(e.Args, []string{notify.PostArgument}) {
-			return runWebhook(c.Context, e)
-		}
 		format = c.String("format")
 		if err := cmdline.CheckFormat(format); err != nil {
 			return err

@@ -18,11 +18,11 @@ import (
 	"sync/atomic"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cmd/uwf-web/internal/htmlpage"
+	"github.com/united-workforce/uwf/cmd/uwf-web/internal/htmlpage/markdown"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/dryrun"
 	"github.com/united-workforce/uwf/engine/view"
-	"github.com/united-workforce/uwf/engine/view/htmlpage"
-	"github.com/united-workforce/uwf/engine/view/htmlpage/markdown"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/hints"

@@ -14,10 +14,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/cmd/uwf-web/internal/htmlpage"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/catalog"
 	"github.com/united-workforce/uwf/engine/dryrun"
-	"github.com/united-workforce/uwf/engine/view/htmlpage"
 	"github.com/united-workforce/uwf/engine/worktree"
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"

@@ -13,11 +13,11 @@ import (
 	"strconv"
 
 	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/cmd/uwf-web/internal/htmlpage"
+	"github.com/united-workforce/uwf/cmd/uwf-web/internal/htmlpage/markdown"
 	"github.com/united-workforce/uwf/engine/names"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/view"
-	"github.com/united-workforce/uwf/engine/view/htmlpage"
-	"github.com/united-workforce/uwf/engine/view/htmlpage/markdown"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/threadid"

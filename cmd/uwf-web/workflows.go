@@ -9,9 +9,9 @@ import (
 	"net/url"
 	"slices"
 
+	"github.com/united-workforce/uwf/cmd/uwf-web/internal/htmlpage"
 	"github.com/united-workforce/uwf/engine/catalog"
 	"github.com/united-workforce/uwf/engine/view"
-	"github.com/united-workforce/uwf/engine/view/htmlpage"
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/plaintext"

@@ -21,6 +21,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/castest"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/clitest"
 	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/util/tmpfstest"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
@@ -97,6 +98,7 @@ func stories(files []string) testscript.Params {
 			"forge":   cmdForge,
 			"damage":  cmdDamage,
 			"model":   cmdModel,
+			"program": cmdProgram,
 			"prose":   prosetest.StoryProse[*testscript.TestScript],
 			"code":    prosetest.StoryCode[*testscript.TestScript],
 		},
@@ -208,6 +210,16 @@ func cmdModel(ts *testscript.TestScript, neg bool, args []string) {
 	}))
 	ts.Defer(func() { server.Close(); _ = asked.Close() })
 	ts.Setenv(args[0], server.URL)
+}
+
+// cmdProgram puts a command of the project on PATH, which is built for it.
+func cmdProgram(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: program NAME")
+	}
+	dir, err := clitest.Program(args[0])
+	ts.Check(err)
+	ts.Setenv("PATH", dir+string(os.PathListSeparator)+ts.Getenv("PATH"))
 }
 
 func lookup(ts *testscript.TestScript, path string) string {

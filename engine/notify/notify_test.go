@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/engine/notify"
+	"github.com/united-workforce/uwf/engine/webcall"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/env"
@@ -92,10 +93,10 @@ func TestCommandFails(t *testing.T) {
 // address.
 func TestWebhook(t *testing.T) {
 	t.Parallel()
-	answers := []notify.Posted{{Status: 500}, {Status: 429}, {Status: 200}}
+	answers := []webcall.Reply{{Status: 500}, {Status: 429}, {Status: 200}}
 	var bodies []string
 	d := newDesk(t, config.Notify{Webhook: "https://example.org/key-of-the-hook", Secret: "k"})
-	d.Post = func(_ context.Context, p notify.Post) (answer notify.Posted, err error) {
+	d.Post = func(_ context.Context, p webcall.Webhook) (answer webcall.Reply, err error) {
 		at := p.Header[notify.HeaderTime]
 		require.NotEmpty(t, at)
 		require.Equal(t, notify.Signature("k", at, []byte(p.Body)), p.Header[notify.HeaderSignature])
@@ -110,8 +111,8 @@ func TestWebhook(t *testing.T) {
 	require.Equal(t, bodies[0], bodies[2])
 	require.Empty(t, d.failed)
 
-	for _, once := range []notify.Posted{{Status: 404}, {Status: 302}, {Error: "invalid notify.webhook.url"}} {
-		answers, bodies = []notify.Posted{once}, nil
+	for _, once := range []webcall.Reply{{Status: 404}, {Status: 302}, {Error: &webcall.Error{Message: "invalid notify.webhook.url"}}} {
+		answers, bodies = []webcall.Reply{once}, nil
 		require.NoError(t, d.Outbox.Put(notice("2"), false, true))
 		require.NoError(t, d.Send(t.Context()))
 		require.Len(t, bodies, 1)
@@ -131,19 +132,19 @@ func TestProgramPosts(t *testing.T) {
 	d := newDesk(t, config.Notify{Webhook: "https://example.org/"})
 	bin := t.TempDir()
 	script := `#!/bin/sh
-test "$*" = __post && cat > "$0.in" && echo '{"Status": 200}'
+cat > "$0.in" && echo '{"Status": 200}' >&2
 `
-	require.NoError(t, os.WriteFile(filepath.Join(bin, notify.Program), []byte(script), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(bin, webcall.Program), []byte(script), 0o700))
 	d.Env.Environ = []string{"PATH=" + bin + ":" + os.Getenv("PATH")}
 	require.NoError(t, d.Outbox.Put(notice("1"), false, true))
 	require.NoError(t, d.Send(t.Context()))
 	require.Empty(t, d.failed)
-	data, err := os.ReadFile(filepath.Join(bin, notify.Program+".in"))
+	data, err := os.ReadFile(filepath.Join(bin, webcall.Program+".in"))
 	require.NoError(t, err)
-	var p notify.Post
-	require.NoError(t, json.Unmarshal(data, &p))
-	require.Equal(t, d.Config.Webhook, p.URL)
-	require.Contains(t, p.Body, notice("1").Thread)
+	var r webcall.Request
+	require.NoError(t, json.Unmarshal(data, &r))
+	require.Equal(t, d.Config.Webhook, r.Webhook.URL)
+	require.Contains(t, r.Webhook.Body, notice("1").Thread)
 }
 
 // Obsolete notices are dropped, and a question of any length has its page.

@@ -13,12 +13,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/webcall"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/durable"
@@ -44,8 +46,8 @@ type Sender struct {
 	Failed func(notice string, err error)
 	// Pause waits; if nil, in real time.
 	Pause func(context.Context, time.Duration) error
-	// Post sends a request to a webhook; if nil, the program [Program] does.
-	Post func(context.Context, Post) (Posted, error)
+	// Post calls a webhook; if nil, the program of package webcall does.
+	Post func(context.Context, webcall.Webhook) (webcall.Reply, error)
 }
 
 // trying is the retry state of a notification.
@@ -176,71 +178,30 @@ func Signature(secret, at string, body []byte) string {
 
 // post posts a notification. Errors omit the address, which may contain a key.
 func (s Sender) post(ctx context.Context, id string, data []byte) (again bool, err error) {
-	p := Post{URL: s.Config.Webhook, Body: string(data), Header: map[string]string{
+	hook := webcall.Webhook{URL: s.Config.Webhook, Body: string(data), Header: map[string]string{
 		"Content-Type": "application/json", "User-Agent": "uwf", headerID: id,
 	}}
 	if s.Config.Secret != "" {
 		at := strconv.FormatInt(s.Env.Now().Unix(), 10)
-		p.Header[HeaderTime], p.Header[HeaderSignature] = at, Signature(s.Config.Secret, at, data)
+		hook.Header[HeaderTime], hook.Header[HeaderSignature] = at, Signature(s.Config.Secret, at, data)
 	}
 	send := s.Post
 	if send == nil {
-		send = s.byProgram
+		send = func(ctx context.Context, hook webcall.Webhook) (webcall.Reply, error) {
+			return webcall.Do(ctx, s.Env, webcall.Request{Webhook: &hook}, io.Discard)
+		}
 	}
-	answer, err := send(ctx, p)
+	answer, err := send(ctx, hook)
 	switch {
 	case err != nil:
-		return false, fmt.Errorf("notify.webhook: %w", err)
-	case answer.Error != "":
-		return answer.Again, fmt.Errorf("notify.webhook: %s", answer.Error)
+		return ctx.Err() != nil, fmt.Errorf("notify.webhook: %w", err)
+	case answer.Error != nil:
+		return answer.Error.Again, errors.New("notify.webhook: " + answer.Error.Message)
 	case answer.Status/100 == 2:
 		return false, nil
 	}
 	const tooMany = 429
 	return answer.Status == tooMany || answer.Status/100 == 5, fmt.Errorf("notify.webhook answered with status %d", answer.Status)
-}
-
-// Program sends requests to webhooks, so that no other program links an HTTP client. Its only argument is
-// [PostArgument]. It reads a [Post] from stdin and prints a [Posted], both as JSON.
-const (
-	Program      = "uwf-web"
-	PostArgument = "__post"
-)
-
-// Post is a request to a webhook. Redirects aren't followed, since the body may contain a link that answers a
-// question.
-type Post struct {
-	URL    string
-	Header map[string]string
-	Body   string
-}
-
-// Posted is the answer to a [Post].
-type Posted struct {
-	Status int    // of HTTP; 0 if there was no answer
-	Error  string // without the address
-	Again  bool   // another try may succeed
-}
-
-// byProgram has [Program] send a request.
-func (s Sender) byProgram(ctx context.Context, p Post) (answer Posted, err error) {
-	path, err := proc.Beside(s.Env.Exe, Program, s.Env.Dir, s.Env.Environ)
-	if err != nil {
-		return answer, errors.New(Program + " is not installed, which sends webhooks")
-	}
-	text, err := json.Marshal(p)
-	if err != nil {
-		return answer, err
-	}
-	cmd := proc.Command{Path: path, Args: []string{PostArgument}, Dir: s.Env.Dir, Env: s.Env.Environ, Session: true}
-	out, err := proc.Run(ctx, cmd, bytes.NewReader(text), 64<<10, time.Second)
-	if err != nil {
-		return Posted{Error: err.Error(), Again: true}, nil
-	}
-	if json.Unmarshal(out.Stdout, &answer) != nil {
-		return answer, fmt.Errorf("%s failed (exit status %d)", Program, out.Code)
-	}
-	return answer, nil
 }
 
 // Ways to send a notification.

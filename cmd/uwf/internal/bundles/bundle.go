@@ -2,7 +2,6 @@
 package bundles
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -12,25 +11,24 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 
 	ucli "github.com/united-workforce/uwf/internal/thirdparty/cli"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/bundle"
 	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/keywatch"
 	"github.com/united-workforce/uwf/cas/ocascli"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/engine"
-	"github.com/united-workforce/uwf/engine/view/htmlpage"
+	"github.com/united-workforce/uwf/engine/webcall"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/snapshot"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
-	"github.com/united-workforce/uwf/util/secret"
 	"github.com/united-workforce/uwf/util/terminal"
 	"github.com/united-workforce/uwf/util/threadid"
 )
@@ -215,7 +213,7 @@ func (a Commands) threadExport(ctx context.Context, c *ucli.Context) error {
 			fmt.Fprintln(a.Env.Stderr, "warning: the bundle has no files, because these steps have no snapshots")
 		}
 	}
-	looked := watch(s)
+	looked := keywatch.New(s)
 	written, err := ocascli.WriteBundle(ctx, a.Env, output, looked, m, from)
 	if now, failed := s.Generation(); errors.Is(err, cas.ErrNotFound) && failed == nil && now != before {
 		return &protocol.Error{Code: protocol.CodeFailed, Err: err,
@@ -224,7 +222,7 @@ func (a Commands) threadExport(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return notFetched(err)
 	}
-	a.warnOfKeys(looked, m.Threads[0].Thread)
+	a.warnOfKeys(looked.Found(), m.Threads[0].Thread)
 	for _, link := range written.Links {
 		fmt.Fprintln(a.Env.Stderr, "warning: link "+plaintext.Line(link)+" points out of the work tree; importing it needs --links")
 	}
@@ -387,15 +385,12 @@ func (a Commands) exportHTML(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	looked := watch(e.Reader.Store)
-	e.Reader.Store = looked
-	defer func() { a.warnOfKeys(looked, id) }()
 	output := c.String("output")
 	if output == "-" {
 		if terminal.Is(a.Env.Stdout) {
 			return cmdline.UsageError("cannot print a page on a terminal", "-o run.html")
 		}
-		return writePage(ctx, a.Env.Stdout, e, id, c.Bool("files"))
+		return a.writePage(ctx, a.Env.Stdout, e, id, c.Bool("files"))
 	}
 	path := a.Env.Path(output)
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
@@ -408,7 +403,7 @@ func (a Commands) exportHTML(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := writePage(ctx, f, e, id, c.Bool("files")); err != nil {
+	if err := a.writePage(ctx, f, e, id, c.Bool("files")); err != nil {
 		return errors.Join(err, f.Abort())
 	}
 	if err := f.Commit(0o600); err != nil { // a run's contents are private
@@ -419,46 +414,35 @@ func (a Commands) exportHTML(ctx context.Context, c *ucli.Context) error {
 	})
 }
 
-func writePage(ctx context.Context, w io.Writer, e *engine.Engine, id string, diffs bool) error {
-	out := bufio.NewWriter(w)
-	return errors.Join(htmlpage.Export(ctx, out, e, id, diffs, nil), out.Flush())
-}
-
-// watched is a store that checks nodes for keys when they leave the machine.
-type watched struct {
-	cas.Store
-	looks secret.Looks
-	mu    sync.Mutex
-	found map[cas.Hash]string
-}
-
-func watch(s cas.Store) *watched {
-	return &watched{Store: s, looks: secret.NewLooks(), found: map[cas.Hash]string{}}
-}
-
-// Get implements [cas.Getter].
-func (w *watched) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
-	n, err := w.Store.Get(ctx, h)
-	if err == nil {
-		if key := w.looks.In(n.Payload); key != "" {
-			w.mu.Lock()
-			w.found[h] = key
-			w.mu.Unlock()
-		}
+// writePage has uwf-web write a thread's page.
+func (a Commands) writePage(ctx context.Context, w io.Writer, e *engine.Engine, id string, diffs bool) error {
+	if _, err := e.Reader.Show(ctx, id); err != nil {
+		return err
 	}
-	return n, err
+	dirs := e.Reader.Dirs
+	reply, err := webcall.Do(ctx, a.Env, webcall.Request{
+		Page: &webcall.Page{Home: dirs.Home, Store: dirs.Store, Thread: id, Diffs: diffs},
+	}, w)
+	if err != nil {
+		return err
+	}
+	a.warnOfKeys(reply.Keys, id)
+	if wrong := reply.Error; wrong != nil {
+		return &protocol.Error{Code: wrong.Code, Message: wrong.Message, Hints: wrong.Hints}
+	}
+	return nil
 }
 
 // warnOfKeys warns about nodes that seem to contain a key.
-func (a Commands) warnOfKeys(w *watched, thread string) {
-	hashes := slices.Sorted(maps.Keys(w.found))
+func (a Commands) warnOfKeys(found map[cas.Hash]string, thread string) {
+	hashes := slices.Sorted(maps.Keys(found))
 	if len(hashes) == 0 {
 		return
 	}
 	const most = 5
 	list := ""
 	for _, h := range hashes[:min(len(hashes), most)] {
-		list += fmt.Sprintf("\n  %s  %s", h, plaintext.Line(w.found[h]))
+		list += fmt.Sprintf("\n  %s  %s", h, plaintext.Line(found[h]))
 	}
 	if more := len(hashes) - most; more > 0 {
 		list += fmt.Sprintf("\n  and %d more", more)

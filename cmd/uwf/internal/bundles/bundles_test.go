@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/castest"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/clitest"
+	"github.com/united-workforce/uwf/engine/webcall"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/prosetest"
 )
@@ -124,7 +125,7 @@ func TestExport(t *testing.T) {
 
 func TestExportHTML(t *testing.T) {
 	t.Parallel()
-	w := clitest.New(t)
+	w := clitest.New(t).WithProgram(webcall.Program)
 	a := w.Thread("first")
 	w.Step(a, 1, "One.")
 	page := w.Must("thread export " + a + " --html -o run.html")
@@ -155,7 +156,7 @@ func TestKeys(t *testing.T) {
 	t.Parallel()
 	const key = "ghp_0123456789abcdefghijklmnopqrstuvwxyz"
 	for _, keys := range []int{0, 1, 3, 6} {
-		w := clitest.New(t)
+		w := clitest.New(t).WithProgram(webcall.Program)
 		a := w.Thread("first")
 		w.Step(a, 0, "No key.")
 		for i := range keys {
@@ -179,7 +180,7 @@ func TestKeys(t *testing.T) {
 // world is a home with a thread of two steps, and a bundle of it.
 func world(t *testing.T) (w *clitest.World, thread string, steps []protocol.Hash) {
 	t.Helper()
-	w = clitest.New(t)
+	w = clitest.New(t).WithProgram(webcall.Program)
 	thread = w.Thread("first")
 	steps = []protocol.Hash{w.Step(thread, 1, "The secret is 1234, they say."), w.Step(thread, 2, "And so on.")}
 	w.Must("thread export " + thread + " -o a.uwfb")

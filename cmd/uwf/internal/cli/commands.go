@@ -23,6 +23,7 @@ import (
 	"github.com/united-workforce/uwf/engine/eventlog"
 	"github.com/united-workforce/uwf/engine/names"
 	"github.com/united-workforce/uwf/engine/view"
+	"github.com/united-workforce/uwf/engine/webcall"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
 	"github.com/united-workforce/uwf/remote/storeremote"
@@ -364,9 +365,6 @@ func (a commands) globalArgs() []string {
 	return args
 }
 
-// webProgram shows threads in a browser. It is a separate program because it links an HTTP server.
-const webProgram = "uwf-web"
-
 func (a commands) webCommand() *ucli.Command {
 	return a.Leaf(ucli.Command{
 		Name: "web", Usage: "show threads in a browser",
@@ -384,9 +382,9 @@ func (a commands) webCommand() *ucli.Command {
 }
 
 func (a commands) web(ctx context.Context, c *ucli.Context) error {
-	program, err := proc.Beside(a.Env.Exe, webProgram, a.Env.Dir, a.Env.Environ)
+	program, err := proc.Beside(a.Env.Exe, webcall.Program, a.Env.Dir, a.Env.Environ)
 	if err != nil {
-		return cmdline.NotFound(webProgram+" is not installed", "go install github.com/united-workforce/uwf/cmd/"+webProgram+"@latest")
+		return cmdline.NotFound(webcall.Program+" is not installed", "go install github.com/united-workforce/uwf/cmd/"+webcall.Program+"@latest")
 	}
 	if _, err := a.Dirs(); err != nil { // reports a problem with the home
 		return err

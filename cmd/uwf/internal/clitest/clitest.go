@@ -9,6 +9,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -63,6 +64,40 @@ func New(t testing.TB) *World {
 		T: t, Home: filepath.Join(t.TempDir(), "home"), Dir: t.TempDir(), Clock: time.UnixMilli(1_800_000_000_000),
 		Environ: []string{"HOME=" + t.TempDir(), "PATH=" + process.Get("PATH")}, rand: rand.NewChaCha8([32]byte{}),
 	}
+}
+
+// WithProgram puts a command of the project on PATH, which is built for it.
+func (w *World) WithProgram(name string) *World {
+	dir, err := Program(name)
+	require.NoError(w.T, err)
+	w.Environ = append(w.Environ, "PATH="+dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	return w
+}
+
+// Program builds a command of the project, once for all tests of the process, and returns its directory.
+func Program(name string) (dir string, err error) {
+	built.Lock()
+	defer built.Unlock()
+	if built.dir == "" {
+		if built.dir, err = os.MkdirTemp("", "uwf-programs-"); err != nil {
+			return "", err
+		}
+	}
+	dir = filepath.Join(built.dir, name)
+	if _, err := os.Stat(dir); err == nil {
+		return dir, nil
+	}
+	out, err := exec.Command("go", "build", "-o", dir+string(filepath.Separator), protocol.ModulePath+"/cmd/"+name).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("build %s: %w: %s", name, err, out)
+	}
+	return dir, nil
+}
+
+// built is the directory, in that of package tmpfstest, of the programs built so far.
+var built struct {
+	sync.Mutex
+	dir string
 }
 
 // Other returns another home with the same clock and directory.

@@ -26,7 +26,6 @@ import (
 
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine"
-	"github.com/united-workforce/uwf/engine/internal/agentselect"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/engine/worktree"
@@ -103,8 +102,8 @@ type Workflow struct {
 // rolePage is a role to display.
 type rolePage struct {
 	Name, Player string
-	Cast         agentselect.Casting // who would play it now
-	Why          string              // the config key that chooses it; "" if unknown or none
+	Cast         engine.Casting // who would play it now
+	Why          string         // the config key that chooses it; "" if unknown or none
 	About        Text
 	Texts        []named
 	Parts        []partPage
@@ -139,7 +138,7 @@ func WorkflowOf(ctx context.Context, e *engine.Engine, def workflow.Definition, 
 	}
 	for _, name := range roles[:len(roles)-w.MoreRoles] {
 		role := roleOf(def, name, most)
-		role.cast(&e.Reader, caster.Cast(ctx, def.Workflow, name, agentselect.Choices{}), c, def.Name)
+		role.cast(&e.Reader, caster.Cast(ctx, def.Workflow, name, engine.StepOptions{}.Choices()), c, def.Name)
 		children := childRoles(def.Roles[name])
 		for i, key := range slices.Sorted(maps.Keys(children)) {
 			p := children[key]
@@ -198,7 +197,7 @@ func playerText(p protocol.Player) string {
 }
 
 // cast sets who would play the role now.
-func (r *rolePage) cast(reader *status.Reader, c agentselect.Casting, config protocol.Config, workflow string) {
+func (r *rolePage) cast(reader *status.Reader, c engine.Casting, config protocol.Config, workflow string) {
 	if r.Cast = c; c.Player == protocol.PlayedByAgent {
 		r.Why = "defaultAgent"
 		if config.AgentOverrides[workflow][c.Role] != "" {

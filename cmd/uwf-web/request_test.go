@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/united-workforce/uwf/engine/notify"
+	"github.com/united-workforce/uwf/engine/webcall"
 	"github.com/united-workforce/uwf/util/env"
 )
 
@@ -23,22 +23,22 @@ func TestWebhook(t *testing.T) {
 		asked = append(asked, r.Method+" "+r.URL.Path+" "+r.Header.Get("X-Sign")+" "+string(body))
 		http.Redirect(w, r, "/elsewhere", http.StatusFound)
 	}))
-	p := notify.Post{URL: hook.URL + "/key-of-the-hook", Header: map[string]string{"X-Sign": "s"}, Body: "{}"}
-	in, err := json.Marshal(p)
+	p := webcall.Webhook{URL: hook.URL + "/key-of-the-hook", Header: map[string]string{"X-Sign": "s"}, Body: "{}"}
+	in, err := json.Marshal(webcall.Request{Webhook: &p})
 	require.NoError(t, err)
 	var out bytes.Buffer
-	require.NoError(t, runWebhook(t.Context(), env.Env{Stdin: bytes.NewReader(in), Stdout: &out}))
-	require.JSONEq(t, `{"Status": 302, "Error": "", "Again": false}`, out.String())
+	require.NoError(t, request(t.Context(), env.Env{Stdin: bytes.NewReader(in), Stderr: &out}))
+	require.JSONEq(t, `{"Status": 302}`, out.String())
 	require.Equal(t, []string{"POST /key-of-the-hook s {}"}, asked)
 
 	hook.Close()
 	answer := callWebhook(t.Context(), p)
-	require.True(t, answer.Again)
-	require.NotEmpty(t, answer.Error)
-	require.NotContains(t, answer.Error, "key-of-the-hook")
+	require.True(t, answer.Error.Again)
+	require.NotEmpty(t, answer.Error.Message)
+	require.NotContains(t, answer.Error.Message, "key-of-the-hook")
 
 	p.URL = "http://[key-of-the-hook"
 	answer = callWebhook(t.Context(), p)
-	require.False(t, answer.Again)
-	require.NotContains(t, answer.Error, "key-of-the-hook")
+	require.False(t, answer.Error.Again)
+	require.NotContains(t, answer.Error.Message, "key-of-the-hook")
 }

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/united-workforce/uwf/cas/keywatch"
+	"github.com/united-workforce/uwf/cmd/uwf-web/internal/htmlpage"
+	"github.com/united-workforce/uwf/engine/webcall"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/hints"
+)
+
+// request carries out the request of package webcall that stdin holds.
+func request(ctx context.Context, e env.Env) error {
+	var r webcall.Request
+	if err := json.NewDecoder(e.Stdin).Decode(&r); err != nil {
+		return err
+	}
+	var reply webcall.Reply
+	switch {
+	case r.Webhook != nil:
+		reply = callWebhook(ctx, *r.Webhook)
+	case r.Page != nil:
+		reply = writePage(ctx, e, *r.Page)
+	}
+	return json.NewEncoder(e.Stderr).Encode(reply)
+}
+
+func callWebhook(ctx context.Context, hook webcall.Webhook) webcall.Reply {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, hook.URL, strings.NewReader(hook.Body))
+	if err != nil {
+		return webcall.Reply{Error: &webcall.Error{Code: protocol.CodeInvalid, Message: "invalid notify.webhook.url"}}
+	}
+	for name, value := range hook.Header {
+		r.Header.Set(name, value)
+	}
+	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	defer client.CloseIdleConnections()
+	answer, err := client.Do(r)
+	if err != nil {
+		if named := (*url.Error)(nil); errors.As(err, &named) {
+			err = named.Err // without the address
+		}
+		return webcall.Reply{Error: &webcall.Error{Code: protocol.CodeFailed, Message: err.Error(), Again: true}}
+	}
+	_, _ = io.CopyN(io.Discard, answer.Body, 64<<10) // the response body doesn't matter
+	_ = answer.Body.Close()
+	return webcall.Reply{Status: answer.StatusCode}
+}
+
+// writePage writes a thread to stdout, and looks for keys in what it reads.
+func writePage(ctx context.Context, e env.Env, p webcall.Page) (reply webcall.Reply) {
+	s, err := newServer(ctx, e, p.Home, p.Store)
+	if err == nil {
+		watched := keywatch.New(s.engine.Reader.Store)
+		s.engine.Reader.Store = watched
+		out := bufio.NewWriter(e.Stdout)
+		err = errors.Join(htmlpage.Export(ctx, out, s.engine, p.Thread, p.Diffs, nil), out.Flush())
+		reply.Keys = watched.Found()
+	}
+	var coded *protocol.Error
+	switch {
+	case errors.As(err, &coded):
+		reply.Error = &webcall.Error{Code: coded.Code, Message: coded.Message, Hints: hints.All("", coded)}
+	case err != nil:
+		reply.Error = &webcall.Error{Code: protocol.CodeFailed, Message: err.Error()}
+	}
+	return reply
+}

@@ -1,0 +1,104 @@
+// Package webcall has the program uwf-web send webhooks and write pages, so that its users link neither an HTTP
+// client nor templates. A request is JSON on the program's stdin, a page is its stdout, and a reply is JSON on
+// its stderr.
+package webcall
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/proc"
+)
+
+// Program carries out requests.
+const Program = "uwf-web"
+
+// argument is the program's only argument.
+const argument = "__request"
+
+// Called reports whether a program's arguments ask it to carry out a [Request].
+func Called(args []string) bool { return slices.Equal(args, []string{argument}) }
+
+// Request is a request with one of its fields.
+type Request struct {
+	Webhook *Webhook `json:",omitempty"`
+	Page    *Page    `json:",omitempty"`
+}
+
+// Webhook posts to an address. Redirects aren't followed, since the body may contain a link that answers a
+// question.
+type Webhook struct {
+	URL    string
+	Header map[string]string
+	Body   string
+}
+
+// Page writes a thread as a self-contained HTML page.
+type Page struct {
+	Home, Store string
+	Thread      string
+	Diffs       bool // include the changed lines of files
+}
+
+// Reply is the answer to a request.
+type Reply struct {
+	Status int                 `json:",omitempty"` // of HTTP, for a webhook
+	Keys   map[cas.Hash]string `json:",omitempty"` // nodes of a page that seem to contain a key; see package keywatch
+	Error  *Error              `json:",omitempty"`
+}
+
+// Error reports why a request failed. That of a webhook doesn't contain its address, which may contain a key.
+type Error struct {
+	Code    protocol.Code
+	Message string
+	Hints   []string `json:",omitempty"`
+	Again   bool     `json:",omitempty"` // another try of a webhook may succeed
+}
+
+// Do carries out a request. The page, if one is requested, is written to page. Errors of the program are in
+// the reply; other errors are errors of page, or a missing or failed program.
+func Do(ctx context.Context, e env.Env, r Request, page io.Writer) (reply Reply, err error) {
+	path, err := proc.Beside(e.Exe, Program, e.Dir, e.Environ)
+	if err != nil {
+		return reply, &protocol.Error{Code: protocol.CodeNotFound, Message: Program + " is not installed", Err: err,
+			Hints: []string{"go install " + protocol.ModulePath + "/cmd/" + Program + "@latest"}}
+	}
+	request, err := json.Marshal(r)
+	if err != nil {
+		return reply, err
+	}
+	const grace = time.Second
+	var replied bytes.Buffer
+	cmd := exec.CommandContext(ctx, path, argument)
+	cmd.Dir, cmd.Env, cmd.WaitDelay = e.Dir, e.Environ, grace
+	// The page passes through this process, so that an error of the writer is seen here and not by the program.
+	out := bufio.NewWriterSize(page, 64<<10)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(request), struct{ io.Writer }{out}, &replied
+	err = cmd.Run()
+	if err := out.Flush(); err != nil {
+		return reply, err
+	}
+	if ctx.Err() != nil {
+		return reply, context.Cause(ctx)
+	}
+	var failed *exec.ExitError
+	if err != nil && !errors.As(err, &failed) {
+		return reply, err
+	}
+	if json.Unmarshal(replied.Bytes(), &reply) != nil {
+		return reply, fmt.Errorf("%s failed: %w: %s", Program, err, strings.TrimSpace(replied.String()))
+	}
+	return reply, nil
+}
