@@ -64,8 +64,7 @@
 //     children of a thread that another process works on. If steps follow each other quickly, it may miss
 //     turns.
 //   - Engine.Reader is read-only: Show, Actions, Overview, Totals.
-//   - Package view returns data to display: Thread, History, Turns, TraceOf, Diagnose, Inbox, Stats. Package
-//     htmlpage renders it as HTML pages.
+//   - Package view returns data to display: Thread, History, Turns, TraceOf, Diagnose, Inbox, Stats.
 //
 // # Errors
 //

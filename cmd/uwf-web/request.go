@@ -63,7 +63,7 @@ func writePage(ctx context.Context, e env.Env, p webcall.Page) (reply webcall.Re
 		watched := keywatch.New(s.engine.Reader.Store)
 		s.engine.Reader.Store = watched
 		out := bufio.NewWriter(e.Stdout)
-		err = errors.Join(htmlpage.Export(ctx, out, s.engine, p.Thread, p.Diffs, nil), out.Flush())
+		err = errors.Join(htmlpage.Export(ctx, out, s.engine, p.Thread, p.Diffs), out.Flush())
 		reply.Keys = watched.Found()
 	}
 	var coded *protocol.Error

@@ -19,7 +19,6 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cmd/uwf-web/internal/htmlpage"
-	"github.com/united-workforce/uwf/cmd/uwf-web/internal/htmlpage/markdown"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/dryrun"
 	"github.com/united-workforce/uwf/engine/view"
@@ -51,7 +50,7 @@ type server struct {
 
 // parse parses the embedded templates.
 func (s *server) parse() (err error) {
-	if s.templates, err = htmlpage.Templates(markdown.Render); err != nil {
+	if s.templates, err = htmlpage.Templates(); err != nil {
 		return err
 	}
 	s.templates, err = s.templates.Funcs(template.FuncMap{

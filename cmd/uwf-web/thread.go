@@ -14,7 +14,6 @@ import (
 
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/cmd/uwf-web/internal/htmlpage"
-	"github.com/united-workforce/uwf/cmd/uwf-web/internal/htmlpage/markdown"
 	"github.com/united-workforce/uwf/engine/names"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/view"
@@ -393,7 +392,7 @@ func (s *server) save(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Disposition", `attachment; filename="`+id+`.html"`)
 	out := bufio.NewWriter(w)
-	err := htmlpage.Export(r.Context(), out, s.engine, id, true, markdown.Render)
+	err := htmlpage.Export(r.Context(), out, s.engine, id, true)
 	if errors.Join(err, out.Flush()) != nil {
 		panic(http.ErrAbortHandler) // makes the browser report an incomplete response
 	}

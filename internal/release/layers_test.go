@@ -42,7 +42,7 @@ var layers = []struct {
 	{"cmd/uwf", []string{"internal/thirdparty/cli", "protocol", "util", "cas", "step", "moderator", "remote", "engine", "utilagent/modelcall", "utilagent/box", "utilagent/confine", "utilagent/offlimits", "utilagent/tools"}, []string{"utilagent/mock", "utilagent/agentkit", "utilagent/builtin"}},
 	{"cmd/ocas", []string{"internal/thirdparty/cli", "protocol", "util", "cas"}, nil},
 	{"cmd/uwf-import-original", []string{"internal/thirdparty/cli", "protocol", "util", "cas"}, nil},
-	{"cmd/uwf-web", []string{"internal/thirdparty/cli", "protocol", "util", "cas", "moderator/workflow", "moderator/workflowdiff", "engine"}, []string{"utilagent/mock"}},
+	{"cmd/uwf-web", []string{"internal/thirdparty/cli", "protocol", "util", "cas", "step", "moderator", "engine"}, []string{"utilagent/mock"}},
 	{"cmd", []string{"protocol", "utilagent", "remote", "util"}, []string{"cas"}},
 	{"ext/temporal", []string{"internal/thirdparty/cli", "protocol", "util", "cas", "remote", "moderator/inputs", "engine"}, nil},
 	{"examples/agents/*", []string{"utilagent"}, nil},
@@ -92,6 +92,10 @@ var never = []struct{ pkg, other, because string }{
 	{"utilagent/acp", "net/http", "an adapter starts with every step"},
 	{"utilagent/cliagent", "net/http", "an adapter starts with every step"},
 	{"utilagent/box/proxy", "net/http", "adapters serve it"},
+	{"cmd/uwf", "net/http", "uwf-llm asks models, and uwf-web sends webhooks"},
+	{"cmd/uwf", "crypto/tls", "see net/http"},
+	{"cmd/uwf", "html/template", "uwf-web writes pages"},
+	{"cmd/uwf", "text/template", "its MethodByName makes the linker keep every exported method"},
 }
 
 // TestLayers checks the imports, for every platform that we build for.

@@ -13,19 +13,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
-	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/box"
 	"github.com/united-workforce/uwf/utilagent/confine"
 	"github.com/united-workforce/uwf/utilagent/confine/bind"
 	"github.com/united-workforce/uwf/utilagent/llm"
-	"github.com/united-workforce/uwf/utilagent/modelcall"
 	"github.com/united-workforce/uwf/utilagent/offlimits"
 	"github.com/united-workforce/uwf/utilagent/react"
 	"github.com/united-workforce/uwf/utilagent/shellguard"
@@ -70,19 +67,6 @@ func ReactOptions(more ...tools.Tool) agentkit.Options {
 // LLMOptions returns the options of uwf-llm: one request, no tools.
 func LLMOptions() agentkit.Options {
 	return options(llmKind, nil, "Sends one request to an OpenAI-compatible endpoint, without tools.\n"+usageModel)
-}
-
-// RunLLM is the main function of uwf-llm. The program also sends the requests of package modelcall.
-func RunLLM() {
-	if !modelcall.Called(os.Args[1:]) {
-		agentkit.Run(LLMOptions())
-	}
-	ctx, stop := proc.WithSignals(context.Background())
-	defer stop()
-	if err := llm.Serve(ctx, os.Stdin, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
 }
 
 func options(k kind, more []tools.Tool, usage string) agentkit.Options {

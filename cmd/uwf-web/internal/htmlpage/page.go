@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/cmd/uwf-web/internal/htmlpage/markdown"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/view"
@@ -45,17 +46,11 @@ import (
 //go:embed templates
 var Files embed.FS
 
-// Render returns a text as HTML, or false to display it as it is. See package markdown.
-type Render func(text string) (string, bool)
-
-// Templates returns the templates "thread", "steps", "turns", "text" and "status". They display prose
-// with render; nil displays it as it is.
-func Templates(render Render) (*template.Template, error) {
+// Templates returns the templates "thread", "steps", "turns", "text" and "status". They display prose as Markdown.
+func Templates() (*template.Template, error) {
 	prose := func(t Text) template.HTML {
-		if render != nil {
-			if out, ok := render(t.Body); ok {
-				return template.HTML(`<div class="md" dir="auto">` + out + `</div>`)
-			}
+		if out, ok := markdown.Render(t.Body); ok {
+			return template.HTML(`<div class="md" dir="auto">` + out + `</div>`)
 		}
 		return template.HTML(`<pre dir="auto" tabindex="0">` + template.HTMLEscapeString(t.Body) + `</pre>`)
 	}
@@ -484,8 +479,8 @@ type export struct {
 // newest steps, of long texts the start and the end, and the file mentions the omissions. With diffs set, it
 // includes the changed lines of files, not only their names. Errors are errors of reading the thread's state,
 // and of w.
-func Export(ctx context.Context, w io.Writer, e *engine.Engine, id string, diffs bool, render Render) error {
-	templates, err := Templates(render)
+func Export(ctx context.Context, w io.Writer, e *engine.Engine, id string, diffs bool) error {
+	templates, err := Templates()
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 // Templates show hostile texts and never execute them.
 func TestHostileTexts(t *testing.T) {
 	t.Parallel()
-	templates, err := htmlpage.Templates(nil)
+	templates, err := htmlpage.Templates()
 	require.NoError(t, err)
 	for name, text := range map[string]string{
 		"script":        `</pre><script>alert(1)</script>`,

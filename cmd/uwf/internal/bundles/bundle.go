@@ -423,6 +423,10 @@ func (a Commands) writePage(ctx context.Context, w io.Writer, e *engine.Engine, 
 	reply, err := webcall.Do(ctx, a.Env, webcall.Request{
 		Page: &webcall.Page{Home: dirs.Home, Store: dirs.Store, Thread: id, Diffs: diffs},
 	}, w)
+	var missing *protocol.Error
+	if errors.As(err, &missing) && missing.Code == protocol.CodeNotFound {
+		missing.Hints = append(missing.Hints, "to write Markdown instead: uwf thread read --all "+id)
+	}
 	if err != nil {
 		return err
 	}

@@ -148,6 +148,10 @@ func TestExportHTML(t *testing.T) {
 		refused{"thread export " + a + " --html -o nowhere/x.html", "not_found", 3},
 		refused{"thread export " + a + " --html -o .", "usage", 2},
 	)
+	w.Environ = append(w.Environ, "PATH="+t.TempDir()) // without the program that writes pages
+	r := w.Fail("thread export " + a + " --html -o x.html")
+	assert.Equal(t, protocol.CodeNotFound, r.Code)
+	prosetest.Text(t, r.Err)
 	assert.NoFileExists(t, filepath.Join(w.Dir, "x.html"))
 }
 

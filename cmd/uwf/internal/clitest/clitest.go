@@ -70,7 +70,9 @@ func New(t testing.TB) *World {
 func (w *World) WithProgram(name string) *World {
 	dir, err := Program(name)
 	require.NoError(w.T, err)
-	w.Environ = append(w.Environ, "PATH="+dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	process, err := env.OS()
+	require.NoError(w.T, err)
+	w.Environ = append(w.Environ, "PATH="+dir+string(os.PathListSeparator)+process.Get("PATH"))
 	return w
 }
 

@@ -1,5 +1,5 @@
-// Package markdown renders untrusted Markdown as HTML for package htmlpage. Only uwf-web uses it: the
-// library takes more than a millisecond before main, its parser alone half of one, which every step would pay for.
+// Package markdown renders untrusted Markdown as HTML for package htmlpage. The library takes more than a
+// millisecond before main.
 package markdown
 
 import (
