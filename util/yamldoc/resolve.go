@@ -106,56 +106,52 @@ func normal(f float64) any {
 type properties struct {
 	anchor string // without its &
 	tag    string // with its !
-	pos    Pos    // of the anchor
 }
 
 func (q properties) any() bool { return q.anchor != "" || q.tag != "" }
 
 // checkTag rejects tags that are neither local nor part of the core schema.
-func checkTag(t tok) error {
-	switch t.text {
+func checkTag(p *parser, tag string) {
+	switch tag {
 	case "!", "!!str", "!!null", "!!bool", "!!int", "!!float", "!!map", "!!seq":
-		return nil
+		return
 	}
-	if strings.ContainsAny(t.text[1:], "!<>[],\"'\t") {
-		return &Error{t.pos, "this tag is not supported", t.text}
+	if strings.ContainsAny(tag[1:], "!<>[]{},\"'") {
+		p.failAt(p.pos, "this tag is not supported", tag)
 	}
-	return nil
 }
 
 // isLocal reports whether a tag is a local one such as "!include", which the caller handles.
 func isLocal(tag string) bool { return len(tag) > 1 && tag[1] != '!' }
 
-// tagCollection applies the tag of its first token to a list or a mapping.
-func tagCollection(n *Node, t tok) error {
-	switch tag := t.props.tag; {
+// collection applies the tag to a list or a mapping.
+func (q properties) collection(p *parser, n *Node) {
+	switch tag := q.tag; {
 	case isLocal(tag):
 		n.Tag = tag
 	case tag == "" || tag == "!" || tag == "!!map" && n.Kind == Mapping || tag == "!!seq" && n.Kind == Sequence:
 	default:
-		return &Error{t.pos, "the tag does not match this value", tag}
+		p.failAt(n.Pos, "the tag does not match this value", tag)
 	}
-	return nil
 }
 
 // scalar converts a token to a value.
-func scalar(t tok, text string) (*Node, error) {
-	n := &Node{Text: text, Pos: t.pos}
-	v, msg := any(text), ""
-	switch tag := t.props.tag; {
+func (q properties) scalar(p *parser, t tok) *Node {
+	n := &Node{Scalar: t.text, Text: t.text, Pos: t.pos}
+	msg := ""
+	switch tag := q.tag; {
 	case isLocal(tag):
 		n.Tag = tag
 	case tag == "!" || tag == "!!str":
 	case tag != "":
-		v, msg = resolveAs(tag, text)
+		n.Scalar, msg = resolveAs(tag, t.text)
 	case t.kind == tokPlain:
-		v, msg = resolve(text)
+		n.Scalar, msg = resolve(t.text)
 	}
 	if msg != "" {
-		return nil, failAt(t, msg)
+		p.failAt(t.pos, msg, "")
 	}
-	n.Scalar = v
-	return n, nil
+	return n
 }
 
 // resolveAs converts a text with a tag of the core schema.
@@ -176,18 +172,4 @@ func resolveAs(tag, text string) (any, string) {
 		msg = "the tag does not match this value"
 	}
 	return v, msg
-}
-
-// empty returns a missing value.
-func empty(t tok) (*Node, error) {
-	n := &Node{Pos: t.pos}
-	switch tag := t.props.tag; {
-	case isLocal(tag):
-		n.Tag, n.Scalar = tag, ""
-	case tag == "!" || tag == "!!str":
-		n.Scalar = ""
-	case tag != "" && tag != "!!null":
-		return nil, &Error{t.pos, "the value of this tag is missing", tag}
-	}
-	return n, nil
 }
