@@ -3,6 +3,7 @@ module github.com/united-workforce/uwf/util
 go 1.26.0
 
 require (
+	github.com/goccy/go-yaml v1.19.2
 	github.com/joho/godotenv v1.5.1
 	github.com/oklog/ulid/v2 v2.1.2
 	github.com/santhosh-tekuri/jsonschema/v5 v5.3.1

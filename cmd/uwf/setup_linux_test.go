@@ -92,7 +92,7 @@ func TestSetupOfAModel(t *testing.T) {
 	require.Contains(t, shown, filepath.Join(".agents", "skills", "uwf", "SKILL.md"))
 	require.NotContains(t, shown, "sk-very-secret")
 	require.Contains(t, shown, "Answer:  I am a script.")
-	require.Contains(t, config, "{ name: small, provider: mine }")
+	require.Contains(t, config, "{name: small, provider: mine}")
 	require.Contains(t, config, "apiKey: sk-very-secret")
 	require.Contains(t, config, "allowCommands: [go, git]")
 }

@@ -65,6 +65,7 @@ var layers = []struct {
 var onlyIn = map[string][]string{
 	"github.com/santhosh-tekuri/jsonschema/":  nil, // its copy below is linked instead
 	prefix + "internal/thirdparty/jsonschema": {"util/jsonschema", "internal/thirdparty/"},
+	"github.com/goccy/go-yaml":                {"util/"},
 	"github.com/zeebo/xxh3":                   nil,
 	prefix + "internal/thirdparty/xxh3":       {"cas", "internal/thirdparty/"},
 	"github.com/klauspost/compress/":          {"cas/bundle", "cas/fsstore", "cas/castest"},

@@ -76,9 +76,9 @@ func TestSetKeepsAllElse(t *testing.T) {
 		"with its comment":   {"providers.openai.baseUrl", "https://example.org/v1", []string{"baseUrl: https://api.openai.com/v1 # with /v1"}, []string{`baseUrl: "https://example.org/v1" # with /v1`}},
 		"a new field":        {"models.default.contextWindow", "128000", nil, []string{"contextWindow: 128000"}},
 		"a new section":      {"timeout", "30m", nil, []string{`timeout: "30m"`}},
-		"a nested section":   {"limits.maxSteps", "20", nil, []string{"limits: { maxSteps: 20 }"}},
+		"a nested section":   {"limits.maxSteps", "20", nil, []string{"limits: {maxSteps: 20}"}},
 		"a list":             {"agents.builtin.args", `["--model","default","-v"]`, []string{"args: [--model, default] # the model"}, nil},
-		"a new agent":        {"agents.two.command", "uwf-llm", nil, []string{"two: { command: uwf-llm }"}},
+		"a new agent":        {"agents.two.command", "uwf-llm", nil, []string{"two: {command: uwf-llm}"}},
 		"a text like a bool": {"models.default.name", "true", []string{"name: gpt-5"}, []string{`name: "true"`}},
 		"in a flow mapping":  {"providers.local.apiKeyEnv", "LOCAL_KEY", []string{`local: { baseUrl: "http://127.0.0.1:11434/v1" }`}, nil},
 	}

@@ -1,7 +1,7 @@
 package yamldoc
 
 import (
-	"encoding/json"
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,14 +9,17 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+
 	"github.com/united-workforce/uwf/util/yamltext"
 )
 
-// The errors of [Set] and [Unset].
+// The errors of [Set].
 var (
 	ErrNoMapping  = errors.New("is not a mapping")
 	ErrUneditable = errors.New("cannot be changed without changing other lines")
-	ErrNoKey      = errors.New("is missing")
 )
 
 // Set sets a value at a path of keys in a text whose root is a mapping, or that is empty. It creates missing
@@ -26,46 +29,29 @@ var (
 // Errors: an *[Error] if the text is invalid, [ErrNoMapping] if the path leads through another value,
 // [ErrUneditable].
 func Set(src []byte, path []string, value any, b Bounds) ([]byte, error) {
-	doc, err := Parse(src, b)
+	before, err := Parse(src, b)
 	if err != nil {
 		return nil, err
 	}
-	want, err := changed(doc.Root.Value(), path, value)
+	want, err := changed(before.Root.Value(), path, value)
 	if err != nil {
 		return nil, err
 	}
-	e := editor{text: doc.text}
-	n, at, rest := doc.Root, Entry{}, path
-	inside := false // of braces
-	for len(rest) > 0 && n.Kind == Mapping {
-		i := slices.IndexFunc(n.Entries, func(e Entry) bool { return e.Key == rest[0] })
-		if i < 0 {
-			break
+	for _, write := range []writer{yamltext.Marshal, yamltext.MarshalWide} {
+		text, err := edited(src, before.Root, path, value, write)
+		if err != nil {
+			return nil, err
 		}
-		inside = n.flow
-		at, n, rest = n.Entries[i], n.Entries[i].Value, rest[1:]
-	}
-	for _, key := range slices.Backward(rest) {
-		value = map[string]any{key: value}
-	}
-	switch {
-	case n == doc.Root && len(n.Entries) == 0: // only comments, or {}
-		if e.splice(n.from, n.to, ""); strings.TrimSpace(e.text) == "" {
-			e.text = ""
+		after, err := Parse(text, b)
+		if err == nil && reflect.DeepEqual(after.Root.Value(), want) {
+			return text, nil
 		}
-		err = e.add(value, len(e.text), 0)
-	case len(rest) > 0 && n.Kind == Mapping && n.flow:
-		err = e.insert(value, n)
-	case len(rest) > 0 && n.Kind == Mapping:
-		err = e.add(value, e.lineAfter(n.to), n.Pos.Column-1)
-	default:
-		err = e.replace(value, at, inside)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return e.finish(src, want, b)
+	return nil, ErrUneditable
 }
+
+// writer formats a value as YAML.
+type writer func(value any) ([]byte, error)
 
 // changed returns the value of a document with a new value at a path.
 func changed(root any, path []string, value any) (any, error) {
@@ -87,102 +73,131 @@ func changed(root any, path []string, value any) (any, error) {
 	return m, nil
 }
 
-// editor changes a text.
-type editor struct{ text string }
-
-// finish returns the changed text with the line ends of src, if its value is the one that is wanted.
-func (e editor) finish(src []byte, want any, b Bounds) ([]byte, error) {
-	text := strings.TrimRight(e.text, "\n")
-	if text != "" {
-		text += "\n"
+// edited changes the text. The library preserves the comments of parts that it doesn't replace.
+func edited(src []byte, root *Node, path []string, value any, write writer) ([]byte, error) {
+	depth, at := 0, root
+	for depth < len(path) && at.Kind == Mapping && at.Get(path[depth]) != nil {
+		at = at.Get(path[depth])
+		depth++
 	}
-	after, err := Parse([]byte(text), b)
-	if m, _ := want.(map[string]any); err != nil || !reflect.DeepEqual(after.Root.Value(), want) && (len(m) > 0 || after.Root.Value() != nil) {
-		return nil, ErrUneditable
+	if depth < len(path) && at.Kind == Scalar && depth > 0 {
+		depth-- // a key without a value
 	}
-	if strings.Contains(string(src), "\r\n") {
-		text = strings.ReplaceAll(text, "\n", "\r\n")
-	}
-	return []byte(text), nil
-}
-
-// splice replaces the text between two offsets.
-func (e *editor) splice(from, to int, with string) { e.text = e.text[:from] + with + e.text[to:] }
-
-// lineAfter returns the offset of the line after the one with the last byte before an offset.
-func (e *editor) lineAfter(at int) int {
-	at = max(at-1, 0)
-	return at + strings.IndexByte(e.text[at:], '\n') + 1
-}
-
-// add inserts entries as lines of a mapping in a column.
-func (e *editor) add(entries any, at, column int) error {
-	lines, err := yamltext.Marshal(entries)
-	e.splice(at, at, indented(string(lines), column))
-	return err
-}
-
-// indented indents lines.
-func indented(lines string, column int) string {
-	var b strings.Builder
-	for line := range strings.Lines(lines) {
-		if line != "\n" {
-			b.WriteString(strings.Repeat(" ", column))
+	whole := depth == len(path)
+	if depth == 0 && len(root.Entries) == 0 { // only comments
+		if root.Kind == Mapping {
+			src = bytes.Replace(src, []byte("{}"), nil, 1)
 		}
-		b.WriteString(line)
+		text, err := write(nested(path, value))
+		return append(ended(src), text...), err
 	}
-	return b.String()
+	file, err := parser.ParseBytes(src, parser.ParseComments)
+	if err != nil {
+		return nil, fmt.Errorf("edit YAML: %w", err)
+	}
+	if whole {
+		err = replace(file, path, value, write)
+	} else if at.Kind == Scalar {
+		err = replace(file, path[:depth+1], nestedValue(path[depth+1:], value), write)
+	} else {
+		err = merge(file, path[:depth], nested(path[depth:], value), write)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("edit YAML: %w", err)
+	}
+	return ended([]byte(restored(string(src), file.String()))), nil
 }
 
-// insert adds entries to a mapping in braces.
-func (e *editor) insert(entries any, n *Node) error {
-	text, err := inBrackets(entries)
-	text, at := strings.TrimSpace(text[1:len(text)-1]), n.to-1
-	if len(n.Entries) > 0 {
-		text, at = ", "+text, n.Entries[len(n.Entries)-1].end()
+// restored restores all lines before and after a change, because the library changes some whitespace.
+func restored(before, after string) string {
+	old, new := strings.Split(strings.TrimRight(before, "\n"), "\n"), strings.Split(strings.TrimRight(after, "\n"), "\n")
+	head := 0
+	for head < min(len(old), len(new)) && solid(old[head]) == solid(new[head]) {
+		head++
 	}
-	e.splice(at, at, text)
-	return err
+	tail := 0
+	for tail < min(len(old), len(new))-head && solid(old[len(old)-1-tail]) == solid(new[len(new)-1-tail]) {
+		tail++
+	}
+	lines := slices.Concat(old[:head], new[head:len(new)-tail], old[len(old)-tail:])
+	return strings.Join(lines, "\n")
 }
 
-// end returns the offset after an entry.
-func (e Entry) end() int { return max(e.after, e.Value.to) }
+// solid returns a line without whitespace.
+func solid(line string) string { return strings.Join(strings.Fields(line), "") }
 
-// inBrackets formats a value for a place in brackets.
-func inBrackets(value any) (string, error) {
-	text, err := yamltext.MarshalWide(yamltext.Map{{Key: "k", Value: value}})
-	if first, more, _ := strings.Cut(string(text), "\n"); err != nil || more == "" && !strings.ContainsAny(first, "|>") {
-		return strings.TrimPrefix(first, "k: "), err
+// ended makes a non-empty text end with one newline.
+func ended(src []byte) []byte {
+	src = bytes.TrimRight(src, "\n")
+	if len(src) == 0 {
+		return nil
 	}
-	text, err = json.Marshal(value)
-	return string(text), err
+	return append(slices.Clip(src), '\n')
 }
 
-// replace replaces the value of an entry and keeps the comment after the key or the value.
-func (e *editor) replace(value any, at Entry, inside bool) error {
-	if inside {
-		text, err := inBrackets(value)
-		e.splice(at.after, at.end(), " "+text)
+// nested returns a mapping with a value at a path.
+func nested(path []string, value any) yamltext.Map {
+	return yamltext.Map{{Key: path[0], Value: nestedValue(path[1:], value)}}
+}
+
+func nestedValue(path []string, value any) any {
+	if len(path) == 0 {
+		return value
+	}
+	return nested(path, value)
+}
+
+func pathTo(path []string) *yaml.Path {
+	b := (&yaml.PathBuilder{}).Root()
+	for _, part := range path {
+		b = b.Child(part)
+	}
+	return b.Build()
+}
+
+// replace replaces an existing value and keeps its comment.
+func replace(file *ast.File, path []string, value any, write writer) error {
+	old, err := pathTo(path).FilterFile(file)
+	if err != nil {
 		return err
 	}
-	text, err := yamltext.Marshal(yamltext.Map{{Key: "k", Value: value}})
-	first, lines, _ := strings.Cut(strings.TrimPrefix(string(text), "k:"), "\n")
-	if lines != "" {
-		lines = "\n" + strings.TrimSuffix(indented(lines, at.Pos.Column-1), "\n")
+	node, err := nodeOf(value, write)
+	if err != nil {
+		return err
 	}
-	end, comment := at.end(), ""
-	newline := at.after + strings.IndexByte(e.text[at.after:], '\n')
-	switch {
-	case newline < at.Value.from: // the value has lines of its own
-		if _, text, found := strings.Cut(e.text[at.after:newline], " #"); found {
-			comment = " #" + text
+	if comment := old.GetComment(); comment != nil {
+		if err := node.SetComment(comment); err != nil {
+			return err
 		}
-	case lines != "" && end <= newline:
-		comment, end = strings.TrimRight(e.text[end:newline], " "), newline
 	}
-	e.splice(at.after, end, first+comment+lines)
-	return err
+	return pathTo(path).ReplaceWithNode(file, node)
 }
+
+// nodeOf converts a value to a node of the library, as written after a key.
+func nodeOf(value any, write writer) (ast.Node, error) {
+	const key = "key"
+	text, err := write(yamltext.Map{{Key: key, Value: value}})
+	if err != nil {
+		return nil, err
+	}
+	file, err := parser.ParseBytes(text, 0)
+	if err != nil {
+		return nil, err
+	}
+	return pathTo([]string{key}).FilterFile(file)
+}
+
+// merge adds entries to an existing mapping.
+func merge(file *ast.File, path []string, value yamltext.Map, write writer) error {
+	text, err := write(value)
+	if err != nil {
+		return err
+	}
+	return pathTo(path).MergeFromReader(file, bytes.NewReader(text))
+}
+
+// ErrNoKey means that there is no value at a path.
+var ErrNoKey = errors.New("is missing")
 
 // Unset removes the value at a path of keys, and a mapping that becomes empty. It preserves comments, order
 // and everything else. It returns the errors of [Set], and [ErrNoKey].
@@ -206,9 +221,21 @@ func Unset(src []byte, path []string, b Bounds) ([]byte, error) {
 		path = path[:len(path)-1]
 	}
 	parent := parents[len(path)-1]
-	e := editor{doc.text}
-	e.remove(parent, slices.IndexFunc(parent.Entries, func(e Entry) bool { return e.Key == path[len(path)-1] }))
-	return e.finish(src, without(doc.Root.Value(), path), b)
+	want := without(doc.Root.Value(), path)
+	text := cut(src, parent, path[len(path)-1])
+	if text == nil && len(path) > 1 { // {a: b, c: d}
+		m, _ := parent.Value().(map[string]any)
+		m = maps.Clone(m)
+		delete(m, path[len(path)-1])
+		if text, err = edited(src, doc.Root, path[:len(path)-1], m, yamltext.MarshalWide); err != nil {
+			return nil, err
+		}
+	}
+	after, err := Parse(text, b)
+	if err != nil || !equal(after.Root.Value(), want) {
+		return nil, ErrUneditable
+	}
+	return text, nil
 }
 
 // without returns a value without the entry at a path.
@@ -223,16 +250,96 @@ func without(root any, path []string) any {
 	return m
 }
 
-// remove removes an entry of a mapping: its lines, or its text in braces.
-func (e *editor) remove(m *Node, i int) {
-	from, to := m.Entries[i].from, m.Entries[i].end()
-	switch {
-	case !m.flow:
-		from, to = strings.LastIndexByte(e.text[:from], '\n')+1, e.lineAfter(to)
-	case i+1 < len(m.Entries):
-		to = m.Entries[i+1].from
-	case i > 0:
-		from = m.Entries[i-1].end()
+// equal compares documents; an empty document equals an empty mapping.
+func equal(a, b any) bool {
+	if m, ok := b.(map[string]any); ok && len(m) == 0 && a == nil {
+		return true
 	}
-	e.splice(from, to, "")
+	return reflect.DeepEqual(a, b)
+}
+
+// cut removes the lines of an entry of a mapping, or returns nil if the mapping doesn't have separate lines
+// for each.
+func cut(src []byte, m *Node, key string) []byte {
+	lines := slices.Collect(strings.Lines(string(src)))
+	i := slices.IndexFunc(m.Entries, func(e Entry) bool { return e.Text == key })
+	first := m.Entries[i].Pos.Line - 1
+	column := m.Entries[i].Pos.Column - 1
+	if len(lines[first]) < column || strings.TrimSpace(lines[first][:column]) != "" {
+		return nil
+	}
+	sequence := m.Entries[i].Value.Kind == Sequence
+	end := first + 1 // after the last line of the entry
+scan:
+	for j := end; j < len(lines); j++ {
+		text := strings.TrimLeft(lines[j], " ")
+		indent := len(lines[j]) - len(text)
+		switch text = strings.TrimSpace(text); {
+		case text == "" || text[0] == '#' && indent <= column: // it can belong to the next entry
+		case indent > column || sequence && indent == column && text[0] == '-':
+			end = j + 1
+		default:
+			break scan
+		}
+	}
+	var out bytes.Buffer
+	for j, line := range lines {
+		if j < first || j >= end {
+			out.WriteString(line)
+		}
+	}
+	return out.Bytes()
+}
+
+// ParseAnswer is [Parse] for a value written by a model or by hand: a '#' directly followed by text is text,
+// as in "note: Fixes #42" and "colour: #fff", where YAML has a comment. An ambiguous '#' is an error. "# "
+// starts a comment.
+func ParseAnswer(src []byte, b Bounds) (*Doc, error) { return parse(src, b, true) }
+
+// hideSigns replaces each '#' that is text with an unused character, so that the library doesn't take it for
+// a comment. sign is that character, or "" if the text contains all candidates.
+func hideSigns(text string) (hidden, sign string) {
+	const first, last = '\ue000', '\uf8ff' // private use
+	for r := first; r <= last; r++ {
+		if !strings.ContainsRune(text, r) {
+			sign = string(r)
+			break
+		}
+	}
+	if sign == "" || !strings.Contains(text, "#") {
+		return text, sign
+	}
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		before := byte('\n') // last character other than whitespace
+		for i := range len(line) {
+			if isSign(line, i, before) {
+				b.WriteString(sign)
+			} else {
+				b.WriteByte(line[i])
+			}
+			if line[i] != ' ' && line[i] != '\t' {
+				before = line[i]
+			}
+		}
+	}
+	return b.String(), sign
+}
+
+// isSign reports whether a '#' that starts a comment in YAML is text. After a closing quote or bracket it
+// isn't, because only a comment can follow there.
+func isSign(line string, i int, before byte) bool {
+	return line[i] == '#' && i > 0 && strings.IndexByte(" \t[{,", line[i-1]) >= 0 &&
+		i+1 < len(line) && strings.IndexByte(" \t\n", line[i+1]) < 0 &&
+		strings.IndexByte("\n\"']}", before) < 0
+}
+
+// maybeText reports whether a comment might be intended as text: a '#' directly followed by text, where the
+// previous value can continue or is missing.
+func (l *lexer) maybeText() bool {
+	if l.sign == "" || len(l.out) == 0 || strings.IndexByte(" \t\n", l.text[l.at+1]) >= 0 {
+		return false
+	}
+	last := l.out[len(l.out)-1]
+	return last.kind != tokQuoted && last.kind != tokBlock && !last.closes()
 }

@@ -106,52 +106,56 @@ func normal(f float64) any {
 type properties struct {
 	anchor string // without its &
 	tag    string // with its !
+	pos    Pos    // of the anchor
 }
 
 func (q properties) any() bool { return q.anchor != "" || q.tag != "" }
 
 // checkTag rejects tags that are neither local nor part of the core schema.
-func checkTag(p *parser, tag string) {
-	switch tag {
+func checkTag(t tok) error {
+	switch t.text {
 	case "!", "!!str", "!!null", "!!bool", "!!int", "!!float", "!!map", "!!seq":
-		return
+		return nil
 	}
-	if strings.ContainsAny(tag[1:], "!<>[]{},\"'") {
-		p.failAt(p.pos, "this tag is not supported", tag)
+	if strings.ContainsAny(t.text[1:], "!<>[],\"'\t") {
+		return &Error{t.pos, "this tag is not supported", t.text}
 	}
+	return nil
 }
 
 // isLocal reports whether a tag is a local one such as "!include", which the caller handles.
 func isLocal(tag string) bool { return len(tag) > 1 && tag[1] != '!' }
 
-// collection applies the tag to a list or a mapping.
-func (q properties) collection(p *parser, n *Node) {
-	switch tag := q.tag; {
+// tagCollection applies the tag of its first token to a list or a mapping.
+func tagCollection(n *Node, t tok) error {
+	switch tag := t.props.tag; {
 	case isLocal(tag):
 		n.Tag = tag
 	case tag == "" || tag == "!" || tag == "!!map" && n.Kind == Mapping || tag == "!!seq" && n.Kind == Sequence:
 	default:
-		p.failAt(n.Pos, "the tag does not match this value", tag)
+		return &Error{t.pos, "the tag does not match this value", tag}
 	}
+	return nil
 }
 
 // scalar converts a token to a value.
-func (q properties) scalar(p *parser, t tok) *Node {
-	n := &Node{Scalar: t.text, Text: t.text, Pos: t.pos}
-	msg := ""
-	switch tag := q.tag; {
+func scalar(t tok, text string) (*Node, error) {
+	n := &Node{Text: text, Pos: t.pos}
+	v, msg := any(text), ""
+	switch tag := t.props.tag; {
 	case isLocal(tag):
 		n.Tag = tag
 	case tag == "!" || tag == "!!str":
 	case tag != "":
-		n.Scalar, msg = resolveAs(tag, t.text)
+		v, msg = resolveAs(tag, text)
 	case t.kind == tokPlain:
-		n.Scalar, msg = resolve(t.text)
+		v, msg = resolve(text)
 	}
 	if msg != "" {
-		p.failAt(t.pos, msg, "")
+		return nil, failAt(t, msg)
 	}
-	return n
+	n.Scalar = v
+	return n, nil
 }
 
 // resolveAs converts a text with a tag of the core schema.
@@ -172,4 +176,18 @@ func resolveAs(tag, text string) (any, string) {
 		msg = "the tag does not match this value"
 	}
 	return v, msg
+}
+
+// empty returns a missing value.
+func empty(t tok) (*Node, error) {
+	n := &Node{Pos: t.pos}
+	switch tag := t.props.tag; {
+	case isLocal(tag):
+		n.Tag, n.Scalar = tag, ""
+	case tag == "!" || tag == "!!str":
+		n.Scalar = ""
+	case tag != "" && tag != "!!null":
+		return nil, &Error{t.pos, "the value of this tag is missing", tag}
+	}
+	return n, nil
 }

@@ -1,10 +1,32 @@
 // Package yamldoc parses untrusted YAML: with the types of the YAML 1.2 core schema, positions for every
-// value, and bounds on size, depth and aliases.
+// value, and bounds that are checked before the library (goccy/go-yaml), which has none, sees the text.
 //
 // A value is a JSON value: nil, bool, int64, float64, string, []any, map[string]any. Integers within
 // ±(2^53−1) are int64, other numbers float64. Errors include NaN and infinities, duplicate and merge keys,
-// keys that aren't a single line of text, tags that are neither local nor in the core schema, a second
-// document, and anchors that exceed the bounds.
+// tags that are neither local nor in the core schema, a second document, and anchors that exceed the bounds.
+//
+// Stages: guard.go rejects texts that are too expensive for the library's lexer; lex.go takes the library's
+// tokens and locates each in the text; grammar.go checks them against the bounds, and rejects invalid
+// sequences with clear messages; the library's parser determines the structure (structure.go), and build.go
+// converts its tree to ours. Only edit.go lets the library parse a text, because that preserves comments.
+//
+// The package works around these defects of the library (v1.19.2):
+//
+//   - Its lexer drops a tab in a plain scalar, trailing spaces in quotes, and
+//     the line breaks of a text that continues in a line with a dash; it accepts half
+//     an escape; its positions are wrong after tags, tabs and comments.
+//     The content of a scalar is therefore read from the text (scalar.go, plain.go,
+//     blockscalar.go).
+//   - For each key of a block mapping, its parser copies all later keys: 60,000
+//     took 100 seconds and 14 GB. Each key is therefore passed as a list entry.
+//   - It stores the path of keys for every node, and limits nesting only after
+//     using the memory. It therefore gets no text, after the bounds are checked.
+//   - For "a: !t" with the next key below, it takes that key as the value, and it
+//     moves all tokens for every missing value. It therefore gets no anchors and
+//     tags, and a token for each missing value.
+//   - It accepts "{a:1}", "{[a]: 1}", "? a: b", keys over several lines and a ':'
+//     without a key; grammar.go rejects them.
+//   - It uses columns inside brackets, so it gets only increasing ones.
 package yamldoc
 
 import (
@@ -12,7 +34,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/goccy/go-yaml/ast"
 
 	"github.com/united-workforce/uwf/util/exactjson"
 )
@@ -51,7 +74,7 @@ type Pos struct{ Line, Column int }
 // Doc is a parsed document.
 type Doc struct {
 	Root *Node
-	text string
+	src  []byte
 }
 
 // Kind is the kind of a node.
@@ -74,9 +97,7 @@ type Node struct {
 	Items   []*Node // of a sequence
 	Pos     Pos
 
-	size, height int  // including descendants, for the bounds
-	from, to     int  // offsets, without an anchor and a tag
-	flow         bool // in brackets
+	size, height int // including descendants, for the bounds
 }
 
 // Entry is a key with its value. A key that is a number, true or null is converted to text as in JavaScript,
@@ -86,8 +107,6 @@ type Entry struct {
 	Text  string // the key as written, unquoted
 	Pos   Pos    // of the key
 	Value *Node
-
-	from, after int // offsets of the key, and after its colon
 }
 
 // Error is a problem at a position. Message contains none of the text, which might be secret; Quote is the
@@ -109,22 +128,28 @@ func (e *Error) Error() string {
 // Parse parses exactly one document. An empty text is a document with a null root. Every error is an *Error.
 func Parse(src []byte, b Bounds) (*Doc, error) { return parse(src, b, false) }
 
-// ParseAnswer is [Parse] for a value written by a model or by hand: a '#' directly followed by text is text,
-// as in "note: Fixes #42" and "colour: #fff", where YAML has a comment. An ambiguous '#' is an error. "# "
-// starts a comment.
-func ParseAnswer(src []byte, b Bounds) (*Doc, error) { return parse(src, b, true) }
-
 func parse(src []byte, b Bounds, answer bool) (*Doc, error) {
 	b = b.orDefault()
 	text, err := clean(src, b)
 	if err != nil {
 		return nil, err
 	}
-	p := &parser{text: text, pos: Pos{1, 1}, bounds: b, answer: answer, anchors: map[string]*Node{}}
-	if root := p.document(); p.err == nil {
-		return &Doc{root, text}, nil
+	if err := guard(text, b); err != nil {
+		return nil, err
 	}
-	return nil, p.err
+	sign := ""
+	if answer {
+		text, sign = hideSigns(text)
+	}
+	tokens, err := lex(text, sign)
+	if err != nil {
+		return nil, err
+	}
+	root, err := build(tokens, b)
+	if err != nil {
+		return nil, err
+	}
+	return &Doc{Root: root, src: src}, nil
 }
 
 // Value returns the JSON value of a node. It shares nothing with the node.
@@ -170,6 +195,215 @@ func Line(src []byte, n int) string {
 	return strings.TrimSuffix(line, "\r")
 }
 
+// builder converts the library's tree to ours: values, keys, aliases and bounds.
+type builder struct {
+	toks    []tok
+	bounds  Bounds
+	nodes   int
+	aliases int
+	anchors map[string]*Node // nil while the node is being read
+}
+
+func build(toks []tok, b Bounds) (*Node, error) {
+	toks, err := check(toks, b)
+	if err != nil {
+		return nil, err
+	}
+	root, err := structure(toks)
+	if err != nil {
+		return nil, err
+	}
+	if root == nil {
+		return &Node{Pos: Pos{1, 1}}, nil
+	}
+	p := &builder{toks: toks, bounds: b, anchors: map[string]*Node{}}
+	return p.node(root, 0, 1)
+}
+
+// node converts a value after a key or dash in the given column.
+func (p *builder) node(n ast.Node, parent, depth int) (*Node, error) {
+	i := first(n)
+	t := p.toks[i]
+	if err := p.reserve(t); err != nil {
+		return nil, err
+	}
+	var out *Node
+	var err error
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		out, err = p.mapping(n.Values, t, depth)
+	case *ast.SequenceNode:
+		if t.kind == tokDash || t.kind == tokOpenSeq {
+			out, err = p.list(n, t, depth)
+			break
+		}
+		pairs := make([]*ast.MappingValueNode, len(n.Values)) // see theirs
+		for j, entry := range n.Values {
+			pairs[j] = entry.(*ast.MappingNode).Values[0]
+		}
+		out, err = p.mapping(pairs, t, depth)
+	case *ast.NullNode: // a key in braces without a colon
+		out = &Node{Pos: t.pos}
+	default:
+		if t.kind == tokAlias {
+			return p.alias(t, depth)
+		}
+		out, err = p.leaf(t, parent)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p.finish(out, t)
+}
+
+// first returns the index of a node's first token.
+func first(n ast.Node) int {
+	if m, ok := n.(*ast.MappingNode); ok && !m.IsFlowStyle {
+		n = m.Values[0].Key
+	}
+	return n.GetToken().Position.Offset
+}
+
+func (p *builder) collection(kind Kind, t tok, depth int) (*Node, error) {
+	n := &Node{Kind: kind, Pos: t.pos}
+	if depth > p.bounds.Depth {
+		return nil, failAt(t, fmt.Sprintf("nested deeper than %d", p.bounds.Depth))
+	}
+	return n, tagCollection(n, t)
+}
+
+// mapping converts keys and their values.
+func (p *builder) mapping(pairs []*ast.MappingValueNode, t tok, depth int) (*Node, error) {
+	n, err := p.collection(Mapping, t, depth)
+	if err != nil {
+		return nil, err
+	}
+	for j, pair := range pairs {
+		i := pair.Key.GetToken().Position.Offset
+		key := p.toks[i]
+		if key.props.any() && (j > 0 || t.opens()) { // otherwise they belong to the mapping
+			return nil, failAt(key, "an anchor or a tag where a key is expected; a key cannot have one")
+		}
+		if key.kind == tokQuestion {
+			key = p.toks[i+1]
+		}
+		value, err := p.node(pair.Value, n.Pos.Column, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		n.Entries = append(n.Entries, Entry{Key: keyText(key), Text: key.text, Pos: key.pos, Value: value})
+	}
+	return n, unique(n.Entries)
+}
+
+func (p *builder) list(from *ast.SequenceNode, t tok, depth int) (*Node, error) {
+	n, err := p.collection(Sequence, t, depth)
+	if err != nil {
+		return nil, err
+	}
+	for j, value := range from.Values {
+		if j > 0 && !t.opens() {
+			if dash := p.toks[from.Entries[j].Start.Position.Offset]; dash.props.any() {
+				return nil, failAt(dash, "an anchor or a tag where a list entry is expected")
+			}
+		}
+		item, err := p.node(value, n.Pos.Column, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		n.Items = append(n.Items, item)
+	}
+	return n, nil
+}
+
+func (p *builder) leaf(t tok, parent int) (*Node, error) {
+	switch t.kind {
+	case tokMissing:
+		return empty(t)
+	case tokBlock:
+		text, err := blockText(t, parent)
+		if err != nil {
+			return nil, err
+		}
+		return scalar(t, text)
+	}
+	return scalar(t, t.text)
+}
+
+// reserve declares an anchor before its value is known.
+func (p *builder) reserve(t tok) error {
+	name := t.props.anchor
+	if name == "" {
+		return nil
+	}
+	if outer, known := p.anchors[name]; known && outer == nil {
+		return &Error{t.props.pos, "a value inside the anchored one repeats its anchor; give either another " +
+			"name", "&" + name}
+	}
+	p.anchors[name] = nil
+	return nil
+}
+
+// finish completes a node that starts with t.
+func (p *builder) finish(n *Node, t tok) (*Node, error) {
+	n.size = 1
+	for _, e := range n.Entries {
+		n.size += e.Value.size
+		n.height = max(n.height, e.Value.height+1)
+	}
+	for _, item := range n.Items {
+		n.size += item.size
+		n.height = max(n.height, item.height+1)
+	}
+	if n.Kind != Scalar && n.height == 0 {
+		n.height = 1
+	}
+	if t.props.anchor != "" {
+		p.anchors[t.props.anchor] = n
+	}
+	return n, p.count(t, 1)
+}
+
+// count charges values to the budget.
+func (p *builder) count(t tok, values int) error {
+	p.nodes += values
+	if p.nodes > p.bounds.Nodes {
+		return failAt(t, fmt.Sprintf("more than %d values, counting expanded aliases", p.bounds.Nodes))
+	}
+	return nil
+}
+
+// alias returns the node of its anchor with the alias's position.
+func (p *builder) alias(t tok, depth int) (*Node, error) {
+	target, known := p.anchors[t.text[1:]]
+	p.aliases++
+	switch {
+	case !known:
+		return nil, &Error{t.pos, "there is no anchor of this name before the alias", t.text}
+	case target == nil:
+		return nil, &Error{t.pos, "the alias stands within what it refers to", t.text}
+	case p.aliases > p.bounds.Aliases:
+		return nil, failAt(t, fmt.Sprintf("more than %d aliases", p.bounds.Aliases))
+	case depth-1+target.height > p.bounds.Depth:
+		return nil, failAt(t, fmt.Sprintf("nested deeper than %d, counting the expanded alias", p.bounds.Depth))
+	}
+	n := *target
+	n.Pos = t.pos
+	return &n, p.count(t, n.size)
+}
+
+// unique rejects duplicate keys.
+func unique(entries []Entry) error {
+	lines := make(map[string]int, len(entries))
+	for _, e := range entries {
+		if line, ok := lines[e.Key]; ok {
+			return &Error{e.Pos, fmt.Sprintf("this key is already in line %d", line), fmt.Sprintf("%q", e.Key)}
+		}
+		lines[e.Key] = e.Pos.Line
+	}
+	return nil
+}
+
 // keyText converts a key as JavaScript does. A number that JavaScript can't represent stays as written.
 func keyText(t tok) string {
 	if t.kind == tokQuoted {
@@ -210,49 +444,4 @@ func (n *Node) Rounded() *Error {
 		}
 	}
 	return nil
-}
-
-// clean validates the bytes of a text and removes a byte order mark. It converts line endings to LF and adds
-// one at the end.
-func clean(src []byte, b Bounds) (string, error) {
-	if len(src) > b.Bytes {
-		return "", &Error{Pos: Pos{1, 1}, Message: fmt.Sprintf("the text has %d bytes; the limit is %d", len(src), b.Bytes)}
-	}
-	text := strings.TrimPrefix(string(src), "\ufeff")
-	text = strings.ReplaceAll(text, "\r\n", "\n")
-	text = strings.ReplaceAll(text, "\r", "\n")
-	pos := Pos{1, 1}
-	for i, r := range text {
-		if msg := forbidden(text[i:], r); msg != "" {
-			return "", &Error{Pos: pos, Message: msg}
-		}
-		pos = pos.after(r)
-	}
-	if !strings.HasSuffix(text, "\n") {
-		text += "\n"
-	}
-	return text, nil
-}
-
-// forbidden explains why a character isn't allowed in YAML.
-func forbidden(rest string, r rune) string {
-	switch {
-	case r == utf8.RuneError && !strings.HasPrefix(rest, "\ufffd"):
-		return fmt.Sprintf("the byte 0x%02X is not UTF-8 text", rest[0])
-	case r == '\t' || r == '\n':
-		return ""
-	case r < ' ' || r == 0x7f:
-		return fmt.Sprintf("the control character U+%04X is not allowed; in double quotes it can be written as \\x%02X", r, r)
-	case r == '\ufeff':
-		return "a byte order mark is only allowed at the start of the text"
-	}
-	return ""
-}
-
-// after returns the position after the character r at p.
-func (p Pos) after(r rune) Pos {
-	if r == '\n' {
-		return Pos{p.Line + 1, 1}
-	}
-	return Pos{p.Line, p.Column + 1}
 }

@@ -1,5 +1,6 @@
 // Package yamltext writes YAML for people: in a given order, with short collections on one line and long
-// texts as blocks. Its output parses to the same value (package yamldoc) for any string.
+// texts as blocks. Its output parses to the same value (package yamldoc) for any strings; the YAML library's
+// own writer loses tabs and carriage returns.
 //
 // A string is written plain only if that is obviously safe, as a block only if that preserves every
 // character, and otherwise in double quotes.
