@@ -427,6 +427,13 @@ func normalizeMap(m map[string]any, depth int) (any, error) {
 // normalizeOther converts structs and named types by way of encoding/json. That package silently replaces
 // invalid UTF-8, and an integer that JSON can't represent could not be read back, hence the check.
 func normalizeOther(value any, depth int) (any, error) {
+	switch value.(type) {
+	case json.Marshaler, encoding.TextMarshaler:
+	default:
+		if v := reflect.ValueOf(value); v.Kind() == reflect.String {
+			return normalizeAt(v.String(), depth)
+		}
+	}
 	text, err := json.Marshal(value)
 	if err != nil {
 		return nil, err

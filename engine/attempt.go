@@ -407,7 +407,7 @@ func (a *attempt) advance(ctx context.Context, got verify.Accepted) (protocol.St
 	_ = a.day.Settle(a.locked.id) // on failure, the step stays in the list of counted steps
 	a.record.Status, a.record.StepHash = rundir.Done, got.Hash
 	// On failure, the record refers to an older head and is ignored.
-	_ = a.dir.Write(a.record)
+	_ = a.dir.Update(a.record)
 	if len(got.Step.Tries) > 0 {
 		_ = a.reader.FS.Remove(a.dir.File(runfiles.TriesFile)) // the step contains its data
 	}

@@ -375,6 +375,14 @@ func (f brokenFS) Append(path string, data []byte, perm fs.FileMode, flush durab
 	return f.FS.Append(path, data, perm, flush)
 }
 
+// Extend implements [durable.FS].
+func (f brokenFS) Extend(path string, data []byte, most int64) error {
+	if err := f.broken(path); err != nil {
+		return err
+	}
+	return f.FS.Extend(path, data, most)
+}
+
 // Remove implements [durable.FS].
 func (f brokenFS) Remove(path string) error {
 	if err := f.broken(path); err != nil {

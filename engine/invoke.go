@@ -70,7 +70,7 @@ func (a *attempt) invoke(ctx context.Context, lock *durable.Held) (agentproc.Out
 		Started: func(pid int) error {
 			a.record.Pid, a.record.Birth, a.record.Status = pid, proc.Birth(pid), rundir.Running
 			a.locked.note(locker.Process{Pid: pid, Birth: a.record.Birth})
-			if err := a.dir.Write(a.record); err != nil {
+			if err := a.dir.Update(a.record); err != nil {
 				return err
 			}
 			a.report(Event{Kind: AgentStarted})

@@ -76,6 +76,11 @@ func (d deadlyFS) Append(path string, data []byte, perm fs.FileMode, flush durab
 	return d.FS.Append(path, data, perm, flush)
 }
 
+func (d deadlyFS) Extend(path string, data []byte, most int64) error {
+	d.count()
+	return d.FS.Extend(path, data, most)
+}
+
 func (d deadlyFS) Remove(path string) error {
 	d.count()
 	return d.FS.Remove(path)

@@ -269,8 +269,9 @@ func readEnding(f io.ReaderAt, size int64) (ending, error) {
 // lastByte returns the offset after the last wanted byte before end. It examines at most most bytes; if none
 // is wanted, it returns the offset where it stopped.
 func lastByte(f io.ReaderAt, end, most int64, wanted func(byte) bool) (int64, error) {
-	buf := make([]byte, chunk)
-	for stop := max(0, end-most); end > stop; {
+	stop := max(0, end-most)
+	buf := make([]byte, min(end-stop, chunk))
+	for end > stop {
 		n := min(end-stop, chunk)
 		if _, err := f.ReadAt(buf[:n], end-n); err != nil && err != io.EOF {
 			return 0, err

@@ -42,10 +42,18 @@ type Parts struct {
 // Full returns the whole prompt as one message: System and User. A continued session already contains the
 // role and the task; only the format is repeated, because long sessions forget it first.
 func Full(p Parts) string {
+	full, _, _ := All(p)
+	return full
+}
+
+// All returns what Full, System and User return.
+func All(p Parts) (full, system, user string) {
+	form := format(p)
+	system, user = join(form, RolePrompt(p.Role)), User(p)
 	if p.Continuing {
-		return join(format(p), User(p))
+		return join(form, user), system, user
 	}
-	return join(System(p), User(p))
+	return join(system, user), system, user
 }
 
 // System returns the part that is the same for all steps of a role: format and role.

@@ -32,6 +32,9 @@ type FS interface {
 	// Append appends data to path and creates the file if necessary. After an error the file has its previous
 	// length. Append isn't atomic: if the process is killed, a part can remain.
 	Append(path string, data []byte, perm fs.FileMode, flush Flush) error
+	// Extend appends data to a regular file, never through a link, unless that makes it longer than most bytes. It doesn't
+	// flush. Like Append, it isn't atomic.
+	Extend(path string, data []byte, most int64) error
 	Truncate(path string, size int64) error
 	Remove(path string) error
 	MkdirAll(path string, perm fs.FileMode) error
@@ -168,6 +171,22 @@ func (osFS) Append(path string, data []byte, perm fs.FileMode, flush Flush) erro
 		return pathError("append to", path, err)
 	}
 	return pathError("append to", path, appendTo(f, data, flush), f.Close())
+}
+
+// Extend implements FS.
+func (osFS) Extend(path string, data []byte, most int64) error {
+	f, err := safeopen.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0, safeopen.NoFollow)
+	if err != nil {
+		return pathError("append to", path, err)
+	}
+	info, err := f.Stat()
+	switch {
+	case err == nil && info.Size()+int64(len(data)) > most:
+		err = &safeopen.TooBigError{Path: path, Max: most}
+	case err == nil:
+		err = appendTo(f, data, NoFlush)
+	}
+	return pathError("append to", path, err, f.Close())
 }
 
 // appendTo removes partially written data after a full disk or a failed flush.

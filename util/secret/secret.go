@@ -186,25 +186,33 @@ func inVariable(name, value string) []string {
 	return found
 }
 
-// tokens returns the texts with the format of a key. It looks for a long run of a key's characters first: each
-// program of a step examines all environment variables, of which few have one.
+// tokens returns the texts with the format of a key. It looks for the beginning of one, in a long run of a key's
+// characters, first: each program of a step examines all environment variables, of which few have one.
 func tokens(value string) []string {
-	run := 0
+	begin := 0 // of the run
 	for i := range len(value) {
-		c := value[i]
-		if letter := 'a' <= c|0x20 && c|0x20 <= 'z'; !letter && !('0' <= c && c <= '9') && !strings.ContainsRune("-._", rune(c)) {
-			run = 0
-			continue
-		}
-		if run++; run == shortestToken {
-			return tokenShape().FindAllString(value, -1)
+		if !strings.ContainsRune(tokenChars, rune(value[i])) {
+			begin = i + 1
+		} else if i+1-begin == shortestToken {
+			if slices.ContainsFunc(tokenStarts(), func(s string) bool { return strings.Contains(value[begin:], s) }) {
+				return tokenShape().FindAllString(value, -1)
+			}
+			return nil
 		}
 	}
 	return nil
 }
 
-// shortestToken is the length of the shortest text that tokenShape matches.
-const shortestToken = 15
+const (
+	tokenChars = "0123456789-._ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	// shortestToken is the length of the shortest text that tokenShape matches.
+	shortestToken = 15
+)
+
+// tokenStarts returns the first three characters of each text that tokenShape matches.
+func tokenStarts() []string {
+	return strings.Fields("sk_ rk_ sk- ghp gho ghu ghs ghr git glp glc gld glr xox xap AKI ASI AIz ya2 AGE npm pyp hf_ SG. hvs hvb hvr dop shp eyJ")
+}
 
 func isPrivateKey(value string) bool {
 	return strings.Contains(value, "-----BEGIN ") && privateKey().MatchString(value)
@@ -233,11 +241,9 @@ func ofPairs(value string) (found []string) {
 	for _, part := range parts {
 		name, v, ok := strings.Cut(part, "=")
 		name, v = strings.TrimSpace(name), strings.Trim(strings.TrimSpace(v), `"'`)
-		if !ok || v == "" || !pairName().MatchString(name) || isSetting(v) {
-			continue
-		}
-		if Named(strings.ReplaceAll(name, " ", "_")) || strings.EqualFold(name, "pwd") || strings.EqualFold(name, "sig") ||
-			strings.EqualFold(name, "SharedAccessSignature") {
+		named := ok && v != "" && (Named(strings.ReplaceAll(name, " ", "_")) || strings.EqualFold(name, "pwd") ||
+			strings.EqualFold(name, "sig") || strings.EqualFold(name, "SharedAccessSignature"))
+		if named && pairName().MatchString(name) && !isSetting(v) {
 			found = append(found, v)
 		}
 	}

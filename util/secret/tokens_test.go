@@ -2,6 +2,7 @@ package secret
 
 import (
 	"regexp/syntax"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,8 +14,50 @@ func TestTokensAreLongRuns(t *testing.T) {
 	shape, err := syntax.Parse(tokenShape().String(), syntax.Perl)
 	require.NoError(t, err)
 	require.Equal(t, shortestToken, shortest(t, shape))
+	const start = 3
+	require.ElementsMatch(t, tokenStarts(), starts(t, shape, start))
 	require.Empty(t, tokens("sk-0123456 sk-0123456"))
 	require.Equal(t, []string{"xapp-0123456789"}, tokens("x=xapp-0123456789;"))
+}
+
+// starts returns the first n characters of all texts that an expression matches.
+func starts(t *testing.T, e *syntax.Regexp, n int) (all []string) {
+	switch e.Op {
+	case syntax.OpWordBoundary:
+		return []string{""}
+	case syntax.OpLiteral:
+		return []string{string(e.Rune[:min(n, len(e.Rune))])}
+	case syntax.OpCharClass:
+		for i := 0; i < len(e.Rune); i += 2 {
+			for c := e.Rune[i]; c <= e.Rune[i+1]; c++ {
+				all = append(all, string(c))
+			}
+		}
+		return all
+	case syntax.OpAlternate:
+		for _, sub := range e.Sub {
+			all = append(all, starts(t, sub, n)...)
+		}
+	case syntax.OpConcat:
+		all = []string{""}
+		for _, sub := range e.Sub {
+			var longer []string
+			for _, s := range all {
+				if len(s) == n {
+					longer = append(longer, s)
+					continue
+				}
+				for _, more := range starts(t, sub, n-len(s)) {
+					longer = append(longer, s+more)
+				}
+			}
+			all = longer
+		}
+	default:
+		require.Fail(t, "unknown part", e.String())
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // shortest returns the length of the shortest match, whose characters must be those of a run.

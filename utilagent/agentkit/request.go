@@ -115,7 +115,8 @@ func (r *Request) StartOver(ctx context.Context, why string) error {
 func (r *Request) setPrompt(b step.Brief) {
 	hide := r.kit.secrets.Hide
 	r.EdgePrompt = hide(b.Parts.EdgePrompt)
-	r.Prompt, r.System, r.User = hide(prompt.Full(b.Parts)), hide(prompt.System(b.Parts)), hide(prompt.User(b.Parts))
+	full, system, user := prompt.All(b.Parts)
+	r.Prompt, r.System, r.User = hide(full), hide(system), hide(user)
 	r.hear()
 }
 

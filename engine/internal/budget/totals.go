@@ -100,7 +100,7 @@ func forked(marks []Mark) []Mark {
 func (d File) KeepMarks(marks []Mark) {
 	// On failure, the next reader computes the sum again.
 	if data, err := EncodeTotals(marks); err == nil && !d.InTheWay() {
-		_ = d.Replace(runfiles.TotalsFile, data)
+		_ = d.AddLine(runfiles.TotalsFile, data)
 	}
 }
 
@@ -137,7 +137,7 @@ func EncodeTotals(marks []Mark) ([]byte, error) {
 
 func decodeTotals(data []byte) []Mark {
 	var c totalsCache
-	if json.Unmarshal(data, &c) != nil || c.Version != totalsVersion {
+	if json.Unmarshal(runfiles.LastLine(data), &c) != nil || c.Version != totalsVersion {
 		return nil
 	}
 	return c.Marks

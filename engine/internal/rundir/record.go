@@ -23,7 +23,7 @@ import (
 // and is out of date once the head has moved.
 //
 // Nothing depends on it after a power failure: nothing that it describes is still running then, and a
-// finished result that it doesn't mention is run again. So it is replaced atomically but not flushed.
+// finished result that it doesn't mention is run again. So it isn't flushed. It is the last line of its file.
 type Record struct {
 	Thread     string        `json:"thread"`
 	Workflow   protocol.Hash `json:"workflow"`
@@ -125,7 +125,7 @@ const (
 func decodeRecord(data []byte) Record {
 	var r Record
 	known := []Status{Starting, Running, Done, Failed, Rejected, Stopped}
-	if json.Unmarshal(data, &r) != nil || r.Thread == "" || r.Role == "" || !r.Head.Valid() ||
+	if json.Unmarshal(runfiles.LastLine(data), &r) != nil || r.Thread == "" || r.Role == "" || !r.Head.Valid() ||
 		!slices.Contains(known, r.Status) {
 		return Record{Damaged: true}
 	}

@@ -2,9 +2,13 @@ package rundir
 
 import (
 	"encoding/json"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/runfiles"
 )
 
 func TestDamagedRecordIsKnown(t *testing.T) {
@@ -18,4 +22,34 @@ func TestDamagedRecordIsKnown(t *testing.T) {
 	}
 	old := []byte(`{"thread":"T","head":"0123456789ABC","role":"r","command":["a"],"pid":7,"startedAt":8,"status":"running","check":"00000000"}`)
 	require.Equal(t, r, decodeRecord(old), "one of a version that wrote a sum")
+}
+
+// A record that was being appended when the engine was killed doesn't count, and the one before it does.
+func TestUpdatedRecord(t *testing.T) {
+	t.Parallel()
+	d := Dir{Path: t.TempDir(), FS: durable.OS()}
+	first := Record{Thread: "T", Head: "0123456789ABC", Role: "r", Command: []string{"a"}, StartedAt: 8, Status: Starting}
+	second := first
+	second.Status, second.Pid = Running, 7
+	require.NoError(t, d.Write(first))
+	one, err := os.ReadFile(d.File(runfiles.RecordFile))
+	require.NoError(t, err)
+	require.NoError(t, d.Update(second))
+	both, err := os.ReadFile(d.File(runfiles.RecordFile))
+	require.NoError(t, err)
+	require.Equal(t, second, d.Read())
+	for i := len(one); i < len(both); i++ {
+		require.NoError(t, os.WriteFile(d.File(runfiles.RecordFile), both[:i], 0o600))
+		require.Equal(t, first, d.Read(), "%q", both[:i])
+		require.Equal(t, string(Starting), runfiles.Dir(d.Path).Record().Status)
+		require.NoError(t, d.Update(second))
+		require.Equal(t, second, d.Read(), "%q", both[:i])
+	}
+	for range 100 {
+		require.NoError(t, d.Update(second))
+		require.Equal(t, second, d.Read())
+	}
+	info, err := os.Stat(d.File(runfiles.RecordFile))
+	require.NoError(t, err)
+	require.Less(t, info.Size(), int64(5<<10))
 }

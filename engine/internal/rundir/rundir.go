@@ -89,12 +89,28 @@ func (d Dir) Read() Record {
 }
 
 // Write replaces the record.
-func (d Dir) Write(r Record) error {
-	data, err := json.Marshal(r)
+func (d Dir) Write(r Record) error { return d.writeLine(runfiles.RecordFile, r, d.Replace) }
+
+// Update writes the record of a run that has one.
+func (d Dir) Update(r Record) error { return d.writeLine(runfiles.RecordFile, r, d.AddLine) }
+
+func (d Dir) writeLine(name string, v any, write func(name string, line []byte) error) error {
+	line, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("record the run: %w", err)
 	}
-	return d.Replace(runfiles.RecordFile, data)
+	return write(name, append(line, '\n'))
+}
+
+// AddLine replaces the content of a file that is read with [runfiles.LastLine]. It appends the line while the file is
+// short, because replacing a file takes ten times as long.
+func (d Dir) AddLine(name string, line []byte) error {
+	const most = 4 << 10
+	// What precedes it can be a part of a line, after a kill.
+	if d.FS.Extend(d.File(name), append([]byte{'\n'}, line...), most) == nil {
+		return nil
+	}
+	return d.Replace(name, line)
 }
 
 // Replace replaces a file atomically, without flushing it.
