@@ -32,8 +32,10 @@ import (
 // inherits, and the record of the run. The prompt isn't flushed, since nothing durable refers to it.
 func (a *attempt) prepare(ctx context.Context) (*durable.Held, error) {
 	a.leaveWait()
+	write := a.dir.Update
 	if last := a.dir.Read(); !last.Missing && last.Status != rundir.Done {
-		a.endAgents() // a killed try may have left some
+		write = a.dir.Write // only records without an error precede others
+		a.endAgents()       // a killed try may have left some
 	}
 	release, err := a.reader.LockStore(ctx)
 	if err != nil {
@@ -54,7 +56,7 @@ func (a *attempt) prepare(ctx context.Context) (*durable.Held, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock the run: %w", err)
 	}
-	if err := a.dir.Write(a.record); err != nil {
+	if err := write(a.record); err != nil {
 		return nil, errors.Join(err, lock.Unlock())
 	}
 	return lock, nil

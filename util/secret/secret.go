@@ -127,8 +127,12 @@ func isSetting(value string) bool {
 	case "disabled", "required", "optional", "undefined", "changeme", "password", "postgres", "example":
 		return true
 	}
-	return shortNumber().MatchString(value) || filePath().MatchString(value)
+	// Most values need neither expression.
+	return strings.Trim(value, "-+.0123456789") == "" && shortNumber().MatchString(value) ||
+		strings.ContainsAny(value[:min(pathMark, len(value))], `/\`) && filePath().MatchString(value)
 }
+
+const pathMark = 3 // bytes within which a file's path has its first separator
 
 var (
 	shortNumber = lazyregexp.New(`^[-+]?[0-9]{0,7}(\.[0-9]+)?$`)

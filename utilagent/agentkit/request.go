@@ -116,7 +116,9 @@ func (r *Request) setPrompt(b step.Brief) {
 	hide := r.kit.secrets.Hide
 	r.EdgePrompt = hide(b.Parts.EdgePrompt)
 	full, system, user := prompt.All(b.Parts)
-	r.Prompt, r.System, r.User = hide(full), hide(system), hide(user)
+	if r.Prompt, r.System, r.User = hide(full), system, user; r.Prompt != full {
+		r.System, r.User = hide(system), hide(user)
+	}
 	r.hear()
 }
 

@@ -91,7 +91,7 @@ func (d Dir) Read() Record {
 // Write replaces the record.
 func (d Dir) Write(r Record) error { return d.writeLine(runfiles.RecordFile, r, d.Replace) }
 
-// Update writes the record of a run that has one.
+// Update is Write after another record of the run, or of one that is done.
 func (d Dir) Update(r Record) error { return d.writeLine(runfiles.RecordFile, r, d.AddLine) }
 
 func (d Dir) writeLine(name string, v any, write func(name string, line []byte) error) error {
@@ -103,9 +103,9 @@ func (d Dir) writeLine(name string, v any, write func(name string, line []byte) 
 }
 
 // AddLine replaces the content of a file that is read with [runfiles.LastLine]. It appends the line while the file is
-// short, because replacing a file takes ten times as long.
+// short, because replacing a file takes fifty times as long.
 func (d Dir) AddLine(name string, line []byte) error {
-	const most = 4 << 10
+	const most = 8 << 10
 	// What precedes it can be a part of a line, after a kill.
 	if d.FS.Extend(d.File(name), append([]byte{'\n'}, line...), most) == nil {
 		return nil
