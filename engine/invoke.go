@@ -68,7 +68,7 @@ func (a *attempt) invoke(ctx context.Context, lock *durable.Held) (agentproc.Out
 		Command: a.cmd.Argv[0], Args: a.arguments(), Dir: a.task.cwd, Env: a.environment(),
 		Workflow: a.pos.Workflow.Name, Role: a.task.role, Alias: a.cmd.Name,
 		Plain: a.cmd.Plain != nil, Apart: a.cmd.Plain != nil && a.cmd.Plain.Parse != "",
-		RunDir: a.dir.Path, FS: a.reader.FS, Lock: lock, Timeout: a.cmd.Timeout, Grace: a.e.grace(),
+		RunDir: a.dir.Path, Lock: lock, Timeout: a.cmd.Timeout, Grace: a.e.grace(),
 		Started: func(pid int) error {
 			a.record.Pid, a.record.Birth, a.record.Status = pid, proc.Birth(pid), rundir.Running
 			a.locked.note(locker.Process{Pid: pid, Birth: a.record.Birth})

@@ -19,7 +19,6 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/runfiles"
-	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // DefaultGrace is the time an agent gets to stop when asked.
@@ -32,7 +31,6 @@ type Invocation struct {
 	Dir     string
 	Env     []string
 	RunDir  string        // directory for the new files of stdout and stderr
-	FS      durable.FS    // nil means the real disk
 	Lock    *durable.Held // inherited by the agent, which counts as alive while this is held
 	Timeout time.Duration // 0 means none
 	Grace   time.Duration // 0 means DefaultGrace
@@ -132,20 +130,16 @@ func start(path string, inv Invocation) (*proc.Child, error) {
 	return child, nil
 }
 
-// newFile creates an empty file in the run directory and opens it for the agent.
-func newFile(inv Invocation, name string) (*os.File, error) {
-	fsys := inv.FS
-	if fsys == nil {
-		fsys = durable.OS()
-	}
+// newFile creates an empty file in the run directory for the agent, in place of another one.
+func newFile(inv Invocation, name string) (f *os.File, err error) {
 	path := filepath.Join(inv.RunDir, name)
-	if err := fsys.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("prepare the agent's %s: %w", name, err)
+	const tries = 2
+	for range tries {
+		if f, err = os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600); !errors.Is(err, os.ErrExist) {
+			break
+		}
+		_ = os.Remove(path) // otherwise the next try reports it
 	}
-	if err := fsys.Append(path, nil, 0o600, durable.NoFlush); err != nil {
-		return nil, fmt.Errorf("prepare the agent's %s: %w", name, err)
-	}
-	f, err := safeopen.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0, safeopen.NoFollow)
 	if err != nil {
 		return nil, fmt.Errorf("prepare the agent's %s: %w", name, err)
 	}

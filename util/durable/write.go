@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -36,6 +37,9 @@ func replace(fsys FS, path string, data []byte, perm fs.FileMode, flush Flush) e
 	if err != nil {
 		return err
 	}
+	if s, ok := fsys.(interface{ swap(a, b string) error }); ok && flush == NoFlush && s.swap(temp, path) == nil {
+		return fsys.Remove(temp)
+	}
 	if err := fsys.Rename(temp, path); err != nil {
 		return errors.Join(err, fsys.Remove(temp))
 	}
@@ -53,6 +57,39 @@ func ReplaceJSON(fsys FS, path string, v any) error {
 		return err
 	}
 	return Replace(fsys, path, append(data, '\n'), 0o600)
+}
+
+// AddJSON writes a value as the last line of a file, which [LastLine] returns, readable only by its owner. It replaces the
+// file if [AddLine] can't extend it.
+func AddJSON(fsys FS, path string, v any) error {
+	line, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	if AddLine(fsys, path, append(line, '\n')) == nil {
+		return nil
+	}
+	if err := fsys.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return Replace(fsys, path, append(line, '\n'), 0o600)
+}
+
+// AddLine appends a line to a file in which the last line replaces those before it, without flushing it. It returns an
+// error if there is no such file, or it would be too long to be read at once: the caller then replaces it. On file systems
+// that write the data of a replaced file at once, such as ext4, that takes fifty times as long.
+func AddLine(fsys FS, path string, line []byte) error {
+	const most = 8 << 10
+	return fsys.Extend(path, append([]byte{'\n'}, line...), most) // a part of a line can precede it, after a kill
+}
+
+// LastLine returns the last line of a file in which it replaces those before it. A line that was cut off by a kill doesn't
+// count, unless there is no other.
+func LastLine(data []byte) []byte {
+	if end := bytes.LastIndexByte(data, '\n'); end >= 0 {
+		data = bytes.TrimSpace(data[:end])
+	}
+	return data[bytes.LastIndexByte(data, '\n')+1:]
 }
 
 // replaced returns the file that a write of path replaces, and its new mode.

@@ -80,19 +80,10 @@ type Record struct {
 func (d Dir) Record() Record {
 	data, err := d.Read(RecordFile, MaxRecord)
 	var r Record
-	if err != nil || json.Unmarshal(LastLine(data), &r) != nil {
+	if err != nil || json.Unmarshal(durable.LastLine(data), &r) != nil {
 		return Record{}
 	}
 	return r
-}
-
-// LastLine returns the last line of a file in which each line replaces those before it. A line that was cut off by a kill
-// doesn't count, unless there is no other.
-func LastLine(data []byte) []byte {
-	if end := bytes.LastIndexByte(data, '\n'); end >= 0 {
-		data = bytes.TrimSpace(data[:end])
-	}
-	return data[bytes.LastIndexByte(data, '\n')+1:]
 }
 
 // StartTime returns the start time of the run, zero if unknown.

@@ -135,7 +135,7 @@ func (k *kit) remember(id string, change func(*record)) {
 	}
 	if err == nil && known.Try != nil && k.trying != id {
 		k.trying = id
-		err = durable.ReplaceJSON(durable.OS(), k.triedFile(), tried{
+		err = durable.AddJSON(durable.OS(), k.triedFile(), tried{
 			Agent: k.records().agent, Thread: k.inv.thread, Role: k.inv.role, Session: id,
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine/internal/rundir"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
@@ -137,7 +138,7 @@ func EncodeTotals(marks []Mark) ([]byte, error) {
 
 func decodeTotals(data []byte) []Mark {
 	var c totalsCache
-	if json.Unmarshal(runfiles.LastLine(data), &c) != nil || c.Version != totalsVersion {
+	if json.Unmarshal(durable.LastLine(data), &c) != nil || c.Version != totalsVersion {
 		return nil
 	}
 	return c.Marks

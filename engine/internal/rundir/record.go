@@ -125,7 +125,7 @@ const (
 func decodeRecord(data []byte) Record {
 	var r Record
 	known := []Status{Starting, Running, Done, Failed, Rejected, Stopped}
-	if json.Unmarshal(runfiles.LastLine(data), &r) != nil || r.Thread == "" || r.Role == "" || !r.Head.Valid() ||
+	if json.Unmarshal(durable.LastLine(data), &r) != nil || r.Thread == "" || r.Role == "" || !r.Head.Valid() ||
 		!slices.Contains(known, r.Status) {
 		return Record{Damaged: true}
 	}

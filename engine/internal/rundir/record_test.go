@@ -51,5 +51,5 @@ func TestUpdatedRecord(t *testing.T) {
 	}
 	info, err := os.Stat(d.File(runfiles.RecordFile))
 	require.NoError(t, err)
-	require.Less(t, info.Size(), int64(9<<10))
+	require.Less(t, info.Size(), int64(8<<10+1))
 }

@@ -102,12 +102,9 @@ func (d Dir) writeLine(name string, v any, write func(name string, line []byte) 
 	return write(name, append(line, '\n'))
 }
 
-// AddLine replaces the content of a file that is read with [runfiles.LastLine]. It appends the line while the file is
-// short, because replacing a file takes fifty times as long.
+// AddLine adds a line to a file that is read with [durable.LastLine].
 func (d Dir) AddLine(name string, line []byte) error {
-	const most = 8 << 10
-	// What precedes it can be a part of a line, after a kill.
-	if d.FS.Extend(d.File(name), append([]byte{'\n'}, line...), most) == nil {
+	if durable.AddLine(d.FS, d.File(name), line) == nil {
 		return nil
 	}
 	return d.Replace(name, line)
@@ -121,12 +118,8 @@ func (d Dir) Replace(name string, data []byte) error {
 	if err := d.free(name); err != nil {
 		return err
 	}
-	temp, err := d.FS.WriteTemp(d.File(name), data, 0o600, durable.NoFlush)
-	if err != nil {
+	if err := durable.Replace(d.FS, d.File(name), data, 0o600); err != nil {
 		return fmt.Errorf("record the run: %w", err)
-	}
-	if err := d.FS.Rename(temp, d.File(name)); err != nil {
-		return fmt.Errorf("record the run: %w", errors.Join(err, d.FS.Remove(temp)))
 	}
 	return nil
 }

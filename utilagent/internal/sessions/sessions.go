@@ -82,7 +82,7 @@ func (d Dir) Put(session, part string, value any, flushed bool) error {
 		}
 	}
 	if !flushed {
-		return durable.ReplaceJSON(durable.OS(), d.path(session), parts)
+		return durable.AddJSON(durable.OS(), d.path(session), parts)
 	}
 	data, err := json.Marshal(parts)
 	if err != nil {
@@ -104,7 +104,7 @@ func Load[T any](path string, into *T) error {
 		return fmt.Errorf("session: %w", err)
 	}
 	var read T
-	if json.Unmarshal(data, &read) == nil {
+	if json.Unmarshal(durable.LastLine(data), &read) == nil {
 		*into = read
 	}
 	return nil
