@@ -44,6 +44,7 @@ type attempt struct {
 	granted []string
 	dir     rundir.Dir
 	record  rundir.Record
+	before  proc.Moment // before its process was started
 	info    StepInfo
 	more    bool               // another step follows
 	toEnd   bool               // the run continues to the end

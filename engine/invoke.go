@@ -110,6 +110,9 @@ func (a *attempt) invoke(ctx context.Context, lock *durable.Held) (agentproc.Out
 	if run == nil {
 		run = agentproc.Run
 	}
+	if inv.Plain {
+		a.before = proc.Now()
+	}
 	return run(ctx, inv)
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/extract"
-	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/runfiles"
 )
 
@@ -24,7 +23,7 @@ func (a *attempt) mark() string { return protocol.EnvCommand + "=" + a.locked.id
 
 // endLeft kills the processes that a command left behind, however the command itself ended.
 func (a *attempt) endLeft() {
-	if _, err := proc.KillMarked(a.mark()); err != nil {
+	if _, err := a.before.KillMarked(a.mark(), a.record.Pid); err != nil {
 		a.e.warn("could not end all processes that the command started: " + err.Error())
 	}
 }

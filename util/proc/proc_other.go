@@ -34,6 +34,15 @@ func signalHolders(string, bool) error { return nil }
 // Linux supports it.
 func KillMarked(string) (int, error) { return 0, nil }
 
+// Moment has a meaning on Linux only.
+type Moment struct{}
+
+// Now returns the zero value.
+func Now() Moment { return Moment{} }
+
+// KillMarked kills nothing.
+func (Moment) KillMarked(string, int) (int, error) { return 0, nil }
+
 func startInit(c Command) (*Child, error) {
 	c.Init = false
 	return Start(c)

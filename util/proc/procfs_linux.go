@@ -206,10 +206,27 @@ func signalOne(pid int, hard bool) error {
 // KillMarked kills every other process that was started with this entry (KEY=value) in its environment:
 // descendants of a child that moved to other groups and sessions and whose parents are gone. It returns their
 // number. It does nothing on systems that don't show environments.
-func KillMarked(entry string) (int, error) {
+func KillMarked(entry string) (int, error) { return Moment{}.KillMarked(entry, 0) }
+
+// Moment is a moment in the order in which the kernel gives numbers to processes.
+type Moment struct{ last int }
+
+// Now returns the current moment.
+func Now() Moment {
+	text, err := os.ReadFile("/proc/loadavg")
+	fields := strings.Fields(string(text))
+	if err != nil || len(fields) == 0 {
+		return Moment{}
+	}
+	last, _ := strconv.Atoi(fields[len(fields)-1]) // on error it is 0: unknown
+	return Moment{last}
+}
+
+// KillMarked is like the function, but needn't look at the processes that existed at m. child was started since.
+func (m Moment) KillMarked(entry string, child int) (int, error) {
 	killed := map[int]bool{} // dying processes are found again
 	for scan := range scans {
-		pids, err := processes()
+		pids, err := m.younger(child)
 		if err != nil {
 			return len(killed), err
 		}
@@ -230,6 +247,24 @@ func KillMarked(entry string) (int, error) {
 		}
 	}
 	return len(killed), nil
+}
+
+// younger returns ids that include those of all processes since m. The kernel gives them in order, and begins again
+// at the end: then, and if it doesn't show its last one, these are the ids of all processes.
+func (m Moment) younger(child int) (pids []int, err error) {
+	last := Now().last
+	if m.last <= 0 || child <= m.last || last < child {
+		return processes()
+	}
+	const few = 200 // as long as looking for each takes less than listing all
+	if last-m.last > few {
+		pids, err = processes()
+		return slices.DeleteFunc(pids, func(pid int) bool { return pid <= m.last }), err
+	}
+	for pid := m.last + 1; pid <= last; pid++ {
+		pids = append(pids, pid)
+	}
+	return pids, nil
 }
 
 // killMarked kills a process that has the entry, or returns [os.ErrProcessDone] if it doesn't.
