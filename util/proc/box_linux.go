@@ -89,7 +89,7 @@ func (b *Box) start(c Command) (*Child, error) {
 	case first.Stage == plan.StageStart:
 		return nil, fmt.Errorf("%w", refusal{first.Error, syscall.Errno(first.Errno)})
 	case first.Stage == "":
-		return nil, &BoxError{Stage: "report", Err: fmt.Errorf("%s printed nothing: %w", c.Path, err)}
+		return nil, &BoxError{Stage: plan.StageReport, Err: fmt.Errorf("%s printed nothing: %w", c.Path, err)}
 	}
 	return nil, &BoxError{Stage: first.Stage, Err: refusal{first.Error, syscall.Errno(first.Errno)}}
 }

@@ -169,8 +169,12 @@ func (r Request) Lowers(box string) bool {
 	return err != nil && !passing(err, setting)
 }
 
-// passing reports whether namespaces failed because of a limit that is reached at the moment.
+// passing reports whether namespaces failed because of a limit that is reached at the moment, or because uwf-box was
+// killed, as for want of memory.
 func passing(err error, setting func(string) string) bool {
+	if b, ok := errors.AsType[*proc.BoxError](err); ok && b.Stage == plan.StageReport {
+		return true
+	}
 	limits := []error{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE, os.ErrDeadlineExceeded}
 	none := func(kind string) bool { return setting("user/max_"+kind+"_namespaces") == "0" }
 	return slices.ContainsFunc(limits, func(limit error) bool { return errors.Is(err, limit) }) ||

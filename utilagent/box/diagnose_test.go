@@ -2,6 +2,7 @@ package box
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/proc/plan"
 )
 
 func TestExplain(t *testing.T) {
@@ -65,6 +67,8 @@ func TestPassing(t *testing.T) {
 		got := passing(&proc.BoxError{Stage: "namespaces", Err: &os.PathError{Op: "fork/exec", Err: c.err}}, func(string) string { return c.max })
 		require.Equal(t, c.passing, got, name)
 	}
+	killed := &proc.BoxError{Stage: plan.StageReport, Err: io.EOF}
+	require.True(t, passing(killed, func(string) string { return "" }))
 }
 
 // The command printed by doctor writes the same profile as the packages.

@@ -112,8 +112,12 @@ func (r Report) Line() []byte {
 	return append(text, '\n')
 }
 
-// StageStart is the stage in which only the program is at fault, because the setup has succeeded.
-const StageStart = "start"
+// StageStart is the stage in which only the program is at fault, because the setup has succeeded. In StageReport,
+// uwf-box ended without a report.
+const (
+	StageStart  = "start"
+	StageReport = "report"
+)
 
 // Encode encodes a plan.
 func Encode(p Plan) []byte { return codec.Encode(p.code) }

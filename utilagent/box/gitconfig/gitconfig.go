@@ -7,9 +7,7 @@ package gitconfig
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"net/url"
 	"os"
@@ -97,25 +95,10 @@ func (m Merging) read(ctx context.Context, text []byte) (settings, error) {
 	return found, nil
 }
 
-// write replaces the config under git's own lock. It reads the config under the lock, so that concurrent
-// changes are kept.
-func (m Merging) write(ctx context.Context, c *choice) (err error) {
+// write applies the changes one by one, each under git's own lock, so that concurrent changes are kept. The next
+// merge completes an interrupted one.
+func (m Merging) write(ctx context.Context, c *choice) error {
 	config, err := filepath.EvalSymlinks(m.Config)
-	if err != nil {
-		return err
-	}
-	lock := config + ".lock"
-	f, err := takeLock(ctx, lock)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	defer func() {
-		if err != nil {
-			_ = os.Remove(lock)
-		}
-	}()
-	text, err := safeopen.ReadFile(config, maxConfig, safeopen.NoFollow)
 	if err != nil {
 		return err
 	}
@@ -123,50 +106,35 @@ func (m Merging) write(ctx context.Context, c *choice) (err error) {
 	if err != nil {
 		return err
 	}
-	if _, err := f.Write(text); err != nil {
+	text, err := safeopen.ReadFile(config, maxConfig, safeopen.NoFollow)
+	if err != nil {
 		return err
 	}
 	real, err := m.read(ctx, text)
 	if err != nil {
 		return err
 	}
-	edits := c.edits(real)
-	if len(edits) == 0 {
-		return os.Remove(lock)
-	}
-	for _, args := range edits {
-		if _, err := m.git(ctx, nil, append([]string{"config", "--file", lock}, args...)...); err != nil {
+	defer own(config, info)
+	for _, args := range c.edits(real) {
+		if err := m.edit(ctx, append([]string{"config", "--file", config}, args...)); err != nil {
 			return err
 		}
 	}
-	return commit(lock, config, info)
+	return nil
 }
 
-// commit moves a lock file, rewritten by git, to the config's path.
-func commit(lock, config string, info fs.FileInfo) error {
-	f, err := os.OpenFile(lock, os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	own(f, info)
-	if err := errors.Join(f.Chmod(info.Mode().Perm()), f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(lock, config)
-}
-
-// takeLock creates git's lock file. It fails if a killed program left one behind.
-func takeLock(ctx context.Context, lock string) (*os.File, error) {
+// edit runs git until another git that holds the lock has ended.
+func (m Merging) edit(ctx context.Context, args []string) error {
 	ctx, cancel := context.WithTimeout(ctx, lockPatience)
 	defer cancel()
 	for {
-		f, err := os.OpenFile(lock, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		if !errors.Is(err, fs.ErrExist) {
-			return f, err
+		_, err := m.git(ctx, nil, args...)
+		if err == nil {
+			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return nil, err
+			return err
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
@@ -313,10 +281,12 @@ func (c *choice) edits(real settings) (all [][]string) {
 	}
 	c.settle(real, final)
 	for _, key := range slices.Sorted(maps.Keys(c.wanted)) {
+		if !slices.Equal(c.base[key], final[key]) {
+			c.report(key, final[key]) // also what an interrupted merge has done
+		}
 		if slices.Equal(real[key], final[key]) {
 			continue
 		}
-		c.report(key, final[key])
 		if len(final[key]) == 0 {
 			all = append(all, []string{"--unset-all", key})
 		}

@@ -7,4 +7,10 @@ import (
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
-func TestMain(m *testing.M) { os.Exit(prosetest.Run(m)) }
+func TestMain(m *testing.M) {
+	code := prosetest.Run(m)
+	if made.dir != "" {
+		_ = os.RemoveAll(made.dir)
+	}
+	os.Exit(code)
+}

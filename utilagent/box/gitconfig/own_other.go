@@ -2,9 +2,6 @@
 
 package gitconfig
 
-import (
-	"io/fs"
-	"os"
-)
+import "os"
 
-func own(*os.File, fs.FileInfo) {}
+func own(string, os.FileInfo) {}

@@ -3,14 +3,13 @@
 package gitconfig
 
 import (
-	"io/fs"
 	"os"
 	"syscall"
 )
 
-// own gives a file the owner of another one, if permitted.
-func own(f *os.File, as fs.FileInfo) {
+// own restores the owner of a file that git has replaced, if permitted.
+func own(path string, as os.FileInfo) {
 	if stat, ok := as.Sys().(*syscall.Stat_t); ok {
-		_ = f.Chown(int(stat.Uid), int(stat.Gid))
+		_ = os.Lchown(path, int(stat.Uid), int(stat.Gid))
 	}
 }
