@@ -16,6 +16,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
+	"github.com/united-workforce/uwf/utilagent/cliagent/output"
 	"github.com/united-workforce/uwf/utilagent/tools"
 )
 
@@ -42,7 +43,7 @@ type client struct {
 	child child
 	conn  *conn
 	serve *service
-	odd   oddLines
+	odd   output.Tail        // output that is no message
 	quit  context.CancelFunc // cancels requests from the agent
 	read  chan struct{}      // closed when the agent's output has been read to its end
 	stir  chan struct{}      // signals an update for a session
@@ -66,6 +67,9 @@ func newClient(p child, s *service) *client {
 	return c
 }
 
+// maxOdd bounds how much of a line that isn't a message is kept for error texts.
+const maxOdd = 300
+
 // readAll passes the agent's output to the connection. Lines that aren't messages are common.
 func (c *client) readAll(ctx context.Context) {
 	defer close(c.read)
@@ -76,7 +80,7 @@ func (c *client) readAll(ctx context.Context) {
 			return
 		}
 		if !c.conn.feed(ctx, line) {
-			c.odd.add(line)
+			_, _ = fmt.Fprintf(&c.odd, "%s\n", line[:min(len(line), maxOdd)]) // never fails
 		}
 	}
 }
@@ -501,7 +505,7 @@ func (c *client) work(p *prompt) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.prompt != nil {
-		c.prompt.emitter.end()
+		c.prompt.emitter.emitCalls()
 	}
 	c.prompt = p
 }

@@ -105,7 +105,7 @@ func FuzzUpdates(f *testing.F) {
 				choose(p.Options, true)
 			}
 		}
-		tell.end()
+		tell.emitCalls()
 		require.Equal(t, tell.tools, called)
 	})
 }

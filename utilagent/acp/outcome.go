@@ -8,34 +8,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/lazyregexp"
 	"github.com/united-workforce/uwf/utilagent/cliagent"
 	"github.com/united-workforce/uwf/utilagent/errorkind"
 )
-
-// oddLines collects the first lines of stdout that aren't messages, for error texts. Safe for concurrent use.
-type oddLines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (o *oddLines) add(line []byte) {
-	const maxLine, maxText = 300, 3000
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.text.Len() < maxText {
-		fmt.Fprintf(&o.text, "%s\n", strings.ToValidUTF8(string(line[:min(len(line), maxLine)]), "\uFFFD"))
-	}
-}
-
-func (o *oddLines) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
 
 // outcome returns the outcome of a prompt that was answered.
 func (c *client) outcome(r prompted, p *prompt, resumed bool) cliagent.Outcome {
@@ -104,7 +82,7 @@ func (c *client) crashed(e cliagent.Exit, during error) cliagent.Outcome {
 	case e.Signal != "":
 		how = "signal " + e.Signal
 	}
-	e.Noise = c.odd.String()
+	e.Noise = c.odd.Text()
 	message := fmt.Sprintf("%v (%s)", during, how)
 	said := e.Output()
 	if said != "" {

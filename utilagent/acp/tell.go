@@ -20,7 +20,6 @@ type emitter struct {
 	message string // message ID of the latest text
 	named   bool   // the agent's messages have IDs
 	parted  bool   // the next text begins a new message
-	held    string // text that is either a warning or the start of an answer
 
 	calls   map[string]*call
 	ended   map[string]bool // IDs of calls whose result was emitted
@@ -54,7 +53,6 @@ func (t *emitter) update(u update) {
 		t.text(u)
 		t.question(u.Meta.Usage)
 	case "agent_thought_chunk":
-		t.settle()
 		if text := readBlock(u.Content); text != "" {
 			t.emit(cliagent.Event{Kind: cliagent.Reasoning, ID: u.MessageID, Text: text, Sub: u.sub()})
 		}
@@ -63,7 +61,6 @@ func (t *emitter) update(u update) {
 		t.tool(u)
 	case "user_message_chunk":
 		// Earlier text belongs to an earlier prompt: it is a late replay.
-		t.settle()
 		t.parted, t.latest = true, ""
 	case "plan", "available_commands_update":
 		t.parted = true
@@ -88,21 +85,17 @@ func (t *emitter) text(u update) {
 	switch {
 	case u.sub():
 		t.emit(cliagent.Event{Kind: cliagent.Delta, ID: u.MessageID, Text: text, Sub: true})
-	case u.MessageID == "" && t.named:
+	case u.MessageID == "" && (t.named || t.latest == "" && isWarning(text)):
 		// Agents that assign message IDs insert their own warnings without one.
 		t.emit(cliagent.Event{Kind: cliagent.Notice, Text: strings.TrimSpace(text)})
-	case t.held != "" && strings.HasSuffix(t.held, "\n\n"):
-		t.notice()
-		t.text(u)
-	case u.MessageID == "" && len(t.held) < maxText && strings.HasPrefix(t.held+text, "Warning:"):
-		t.held += text // the next message, or the end of the prompt, shows whether it was a warning
-	case u.MessageID != "" && t.held != "":
-		t.notice()
-		t.emitText(u.MessageID, text)
 	default:
-		text, t.held = t.held+text, ""
 		t.emitText(u.MessageID, text)
 	}
+}
+
+// isWarning recognizes a warning of codex-acp, which comes in one piece.
+func isWarning(text string) bool {
+	return strings.HasPrefix(text, "Warning:") && strings.HasSuffix(text, "\n\n")
 }
 
 // emitText emits a piece of the model's text.
@@ -130,22 +123,6 @@ func (t *emitter) begins(text string) bool {
 	return opens && t.latest != "" && !strings.HasPrefix(strings.TrimSpace(t.latest), "---")
 }
 
-// notice emits held text that was a warning.
-func (t *emitter) notice() {
-	t.emit(cliagent.Event{Kind: cliagent.Notice, Text: strings.TrimSpace(t.held)})
-	t.held = ""
-}
-
-// settle emits held text that turned out to be the model's.
-func (t *emitter) settle() {
-	if t.held == "" {
-		return
-	}
-	text := t.held
-	t.held = ""
-	t.emitText("", text)
-}
-
 func (t *emitter) usage(u update) {
 	if u.Cost != nil && (u.Cost.Currency == "" || u.Cost.Currency == "USD") && u.Cost.Amount.USD() != nil {
 		t.cost, t.costs = *u.Cost.Amount.USD(), true
@@ -163,15 +140,8 @@ func (t *emitter) question(n tokenCount) {
 	}
 }
 
-// end flushes held text at the end of the prompt.
-func (t *emitter) end() {
-	t.settle()
-	t.emitCalls()
-}
-
 // tool handles a new or changed tool call.
 func (t *emitter) tool(u update) {
-	t.settle()
 	c := t.calls[u.ID]
 	if c == nil {
 		if u.Kind == "tool_call_update" && u.Title == "" && u.Name == "" && (t.ended[u.ID] || !u.hasContent()) {
@@ -225,7 +195,6 @@ func (t *emitter) permissionAsked(c toolCall, content json.RawMessage) *call {
 	if known == nil {
 		// Some agents ask before they announce a call, or use another ID. Any later text is a new message.
 		known = &call{id: c.ID, title: c.Title}
-		t.settle()
 		t.parted, t.latest = true, ""
 	}
 	known.change(update{toolCall: c, Content: content})

@@ -27,7 +27,7 @@ func story(t *testing.T, lines ...string) (*emitter, told) {
 		require.NoError(t, json.Unmarshal([]byte(line), &u))
 		tell.update(u)
 	}
-	tell.end()
+	tell.emitCalls()
 	return tell, r
 }
 
@@ -55,10 +55,9 @@ func TestWhatTheAnswerIs(t *testing.T) {
 		"commands inside":         {[]string{chunk("a", "one "), `{"sessionUpdate":"available_commands_update"}`, chunk("a", "two")}, "one two"},
 		"after a late replay":     {[]string{chunk("", "old"), `{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"x"}}`, chunk("", "new")}, "new"},
 		"after a permission":      {[]string{chunk("", "one"), `ask {"toolCall":{"toolCallId":"9","title":"rm"}}`, chunk("", "two")}, "two"},
-		"a warning first":         {[]string{chunk("", "Warning: old model"), chunk("a", "two")}, "two"},
+		"a warning first":         {[]string{chunk("", "Warning: old model\n\n"), chunk("a", "two")}, "two"},
 		"a warning, then unnamed": {[]string{chunk("", "Warning: old model\n\n"), chunk("", "two")}, "two"},
 		"a warning inside":        {[]string{chunk("a", "one "), chunk("", "careful"), chunk("a", "two")}, "one two"},
-		"only a warning":          {[]string{chunk("", "Warning: "), chunk("", "it is late")}, "Warning: it is late"},
 		"glued to a warning":      {[]string{chunk("", "Old model."), chunk("", "---\na: b\n---\n"), chunk("", "Done.")}, "---\na: b\n---\nDone."},
 		"glued, in pieces":        {[]string{chunk("", "Old model."), chunk("", "---"), chunk("", "\na: b\n---\n")}, "---\na: b\n---"},
 		"a rule inside":           {[]string{chunk("", "---\na: b\n---\none\n\n"), chunk("", "---"), chunk("", "\ntwo")}, "---\na: b\n---\none\n\n---\ntwo"},
