@@ -82,14 +82,17 @@ func (b *Box) start(c Command) (*Child, error) {
 		return child, nil
 	}
 	err = errors.Join(child.group.kill(), err)
-	_ = cmd.Wait() // its exit status is meaningless
+	_ = cmd.Wait()
+	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() && first.Stage == "" {
+		err = errors.Join(ErrBoxKilled, err)
+	}
 	child.release()
 	_ = read.Close()
 	switch {
 	case first.Stage == plan.StageStart:
 		return nil, fmt.Errorf("%w", refusal{first.Error, syscall.Errno(first.Errno)})
 	case first.Stage == "":
-		return nil, &BoxError{Stage: plan.StageReport, Err: fmt.Errorf("%s printed nothing: %w", c.Path, err)}
+		return nil, &BoxError{Stage: "report", Err: fmt.Errorf("%s printed nothing: %w", c.Path, err)}
 	}
 	return nil, &BoxError{Stage: first.Stage, Err: refusal{first.Error, syscall.Errno(first.Errno)}}
 }

@@ -412,6 +412,9 @@ type Box struct {
 // Owner is a user who owns files.
 type Owner struct{ UID, GID int }
 
+// ErrBoxKilled reports that uwf-box was killed during the setup, as for want of memory.
+var ErrBoxKilled = errors.New("it was killed")
+
 // BoxError explains why a program could not be run in namespaces.
 type BoxError struct {
 	Stage string // failed operation, such as "namespaces", "mount"

@@ -169,13 +169,9 @@ func (r Request) Lowers(box string) bool {
 	return err != nil && !passing(err, setting)
 }
 
-// passing reports whether namespaces failed because of a limit that is reached at the moment, or because uwf-box was
-// killed, as for want of memory.
+// passing reports whether namespaces failed because of a limit that is reached at the moment.
 func passing(err error, setting func(string) string) bool {
-	if b, ok := errors.AsType[*proc.BoxError](err); ok && b.Stage == plan.StageReport {
-		return true
-	}
-	limits := []error{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE, os.ErrDeadlineExceeded}
+	limits := []error{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE, os.ErrDeadlineExceeded, proc.ErrBoxKilled}
 	none := func(kind string) bool { return setting("user/max_"+kind+"_namespaces") == "0" }
 	return slices.ContainsFunc(limits, func(limit error) bool { return errors.Is(err, limit) }) ||
 		errors.Is(err, syscall.ENOSPC) && !slices.ContainsFunc([]string{"user", "mnt", "pid", "ipc"}, none)

@@ -2,7 +2,6 @@ package box
 
 import (
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/util/proc"
-	"github.com/united-workforce/uwf/util/proc/plan"
 )
 
 func TestExplain(t *testing.T) {
@@ -60,6 +58,7 @@ func TestPassing(t *testing.T) {
 		"too many processes":  {syscall.EAGAIN, "100", true},
 		"no memory":           {syscall.ENOMEM, "100", true},
 		"too many open files": {syscall.EMFILE, "100", true},
+		"killed":              {proc.ErrBoxKilled, "100", true},
 		"too slow":            {os.ErrDeadlineExceeded, "100", true},
 		"a container":         {syscall.EPERM, "100", false},
 		"an old kernel":       {syscall.ENOSYS, "", false},
@@ -67,8 +66,6 @@ func TestPassing(t *testing.T) {
 		got := passing(&proc.BoxError{Stage: "namespaces", Err: &os.PathError{Op: "fork/exec", Err: c.err}}, func(string) string { return c.max })
 		require.Equal(t, c.passing, got, name)
 	}
-	killed := &proc.BoxError{Stage: plan.StageReport, Err: io.EOF}
-	require.True(t, passing(killed, func(string) string { return "" }))
 }
 
 // The command printed by doctor writes the same profile as the packages.

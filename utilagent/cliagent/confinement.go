@@ -16,7 +16,6 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
-	"github.com/united-workforce/uwf/util/gitdir"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/programs"
 	"github.com/united-workforce/uwf/utilagent/box"
@@ -211,7 +210,7 @@ func (r *runner) rules(tmp string, caches []string) (confine.Rules, offlimits.Li
 	guard := box.SharedState(r.around.Dirs) // this comes first, because a missing path cannot be hidden
 	off := r.offLimits(mine.Reads...)       // the program may read its credentials
 	dirs, files := slices.Concat(mine.Dirs, caches, []string{tmp}), mine.Files
-	beside := r.repository()
+	beside := offlimits.GitDirs(r.cwd)
 	if r.permission != Readonly || !config.HeedsPermission(protocol.AgentName(r.adapter.Name)) {
 		dirs = append(append(dirs, r.cwd), beside...)
 	}
@@ -278,17 +277,6 @@ func real(dirs []string) (found []string) {
 		}
 	}
 	return found
-}
-
-// repository returns the git directories of a workspace that has them elsewhere: commits need to write there.
-func (r *runner) repository() []string {
-	if repository, ok := gitdir.Link(r.cwd); ok {
-		return []string{repository}
-	}
-	if repository, ok := offlimits.Module(r.cwd); ok {
-		return []string{repository}
-	}
-	return nil
 }
 
 // putBack reverts the program's changes to settings that determine what git or uwf run later, and warns about
@@ -399,7 +387,7 @@ func (r *runner) boxed(c *confinement, setting, tmp string, caches []string) err
 	r.report(layers.CopyBack([]string{r.req.SessionID})) // left by a killed program
 	c.off = r.offLimits(layers.Finds...)
 	c.box = &boxing{program: r.boxProgram, layers: layers, request: box.Request{
-		Workspace: r.cwd, Git: r.repository(), Home: realDir(env.Get("HOME")), Off: c.off, Readable: real([]string{r.runDir}),
+		Workspace: r.cwd, Git: offlimits.GitDirs(r.cwd), Home: realDir(env.Get("HOME")), Off: c.off, Readable: real([]string{r.runDir}),
 		Writable: real(append(slices.Clip(caches), tmp)), Temporary: realDir(tmp), State: dirs.Box(),
 		Environ: env.Environ, Nest: r.sandbox.Nests(true), Network: r.sandbox.Network, Finds: layers.Finds, Mounts: layers.Mounts,
 		ReadOnly: r.permission == Readonly && config.HeedsPermission(protocol.AgentName(r.adapter.Name)),

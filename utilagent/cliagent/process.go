@@ -10,15 +10,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/united-workforce/uwf/util/durable"
-	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/proc"
-	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/util/secret"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/cliagent/output"
@@ -480,38 +477,4 @@ func (f *logFile) close() error {
 	err := errors.Join(f.w.Flush(), f.file.Close())
 	f.w = nil
 	return err
-}
-
-// streamEnds returns the ends of both logged streams for display, to show what the program did instead of its
-// work.
-func streamEnds(dir string) string {
-	const most = maxShown / 3 // bytes per stream
-	text := ""
-	for _, stream := range []struct{ name, file string }{{"stdout", stdoutFile}, {"stderr", stderrFile}} {
-		end, err := tailOf(filepath.Join(dir, stream.file), most)
-		if dir == "" || err != nil {
-			continue
-		}
-		if end = strings.TrimSpace(plaintext.Strip(strings.ToValidUTF8(end, ""))); end == "" {
-			end = "(nothing)"
-		}
-		text += fmt.Sprintf("\nthe end of its %s:\n%s", stream.name, end)
-	}
-	return text
-}
-
-// tailOf returns the end of a regular file.
-func tailOf(path string, most int64) (string, error) {
-	f, err := safeopen.Open(path, safeopen.Follow)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = f.Close() }() // opened for reading
-	info, err := f.Stat()
-	if err != nil {
-		return "", err
-	}
-	at := max(0, info.Size()-most)
-	data, err := io.ReadAll(io.NewSectionReader(f, at, info.Size()-at))
-	return string(data), err
 }

@@ -586,8 +586,9 @@ func (r *runner) answered(res *agentkit.Result, out tried) error {
 		return err
 	}
 	if res.SessionID == "" {
-		message := "it answered but reported no session id" + streamEnds(r.req.RunDir)
-		return r.fail(tried{Outcome: Outcome{Kind: Failed, Error: errorkind.Unknown, Message: message}})
+		return r.fail(tried{Outcome: Outcome{
+			Kind: Failed, Error: errorkind.Unknown, Message: "it answered but reported no session id",
+		}})
 	}
 	return nil
 }

@@ -60,7 +60,7 @@ func (r *runner) try(t task) (tried, error) {
 	}
 	c := &call{
 		ask: ask, sessions: r.adapter.Sessions, isPlain: r.adapter.isPlain, count: r.adapter.CountsTurns,
-		cancel: cancel, watch: newWatch(r.limits, cancel), record: record{put: r.addTurn}, program: r.adapter.Program,
+		cancel: cancel, watch: newWatch(r.limits, cancel), record: record{put: r.addTurn},
 		waits: waits{now: r.env.Now, show: r.show}, onMessage: r.req.MarkDelivered,
 	}
 	c.onSession = func(session string) error {
@@ -69,9 +69,6 @@ func (r *runner) try(t task) (tried, error) {
 		return r.req.RecordSession(session)
 	}
 	r.host.current(c)
-	c.mu.Lock()
-	c.listen(ctx)
-	c.mu.Unlock()
 	started := r.env.Now()
 	outcome, err := r.transport.Call(ctx, ask, r.host)
 	took := r.env.Now().Sub(started)
@@ -227,7 +224,6 @@ type call struct {
 	watch     *watch
 	onSession func(session string) error // called once for each accepted ID
 	onMessage func(agentkit.Message) error
-	program   string
 
 	mu      sync.Mutex
 	waits   waits
@@ -265,7 +261,6 @@ func (c *call) event(ctx context.Context, e Event) error {
 	case Text, Delta, Reasoning, Called, Returned, Done:
 		c.waits.word()
 	}
-	c.listen(ctx)
 	c.later(ctx)
 	if c.record.messages > 0 && c.session != "" && c.session != c.known {
 		c.known = c.session
@@ -353,7 +348,6 @@ func (c *call) close(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.over = true
-	c.waits.close()
 	if c.quiet != nil {
 		c.quiet.Stop()
 	}

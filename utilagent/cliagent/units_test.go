@@ -7,12 +7,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/util/secret"
 )
 
@@ -150,22 +148,6 @@ func TestCauses(t *testing.T) {
 	for _, ours := range []error{errors.New("turn: no space left on device"), context.Canceled} {
 		require.False(t, isEnd(ours), "%v", ours)
 	}
-}
-
-// Live views show that a program is silent, less and less often.
-func TestSilenceIsShown(t *testing.T) {
-	t.Parallel()
-	var shown []string
-	w := waits{now: time.Now, show: func(text string) { shown = append(shown, text) }}
-	w.listen(func() {})
-	defer w.close()
-	w.silent("toy", false)
-	w.silent("toy", true) // a running tool is shown already
-	w.silent("toy", false)
-	w.word()
-	w.word()
-	w.silent("toy", false)
-	prosetest.Text(t, shown)
 }
 
 // The reported limit is the one that applied: the user's own arguments replace the configured one.

@@ -165,12 +165,7 @@ func (w *watch) close() {
 	w.timer.Stop()
 }
 
-// firstSilence is how long a program may be silent before live views show that, and how often they repeat it.
-// Shorter pauses are normal while a model thinks.
-const firstSilence = 30 * time.Second
-
-// waits shows in live views what a silent call is waiting for: a retry, or any output at all. Its owner's
-// mutex guards it.
+// waits shows in live views that a call is waiting for a retry. Its owner's mutex guards it.
 type waits struct {
 	show func(text string) // nil without a live view
 	now  func() time.Time
@@ -179,8 +174,6 @@ type waits struct {
 	started  time.Time
 	newest   time.Time // time of the latest report
 	notified bool      // the displayed text becomes outdated with the next output
-	quiet    time.Duration
-	notice   *time.Timer // timer for silence
 }
 
 // retrying reports a retry.
@@ -216,7 +209,7 @@ func trouble(status int) string {
 
 // word records other output of the program.
 func (w *waits) word() {
-	w.tries, w.quiet = 0, 0
+	w.tries = 0
 	if w.notified {
 		w.notify("it continues")
 		w.notified = false
@@ -226,44 +219,6 @@ func (w *waits) word() {
 func (w *waits) notify(text string) {
 	w.notified = true
 	w.show(text)
-}
-
-// listen calls f after a period without output.
-func (w *waits) listen(f func()) {
-	if w.show == nil {
-		return
-	}
-	if w.notice == nil {
-		w.notice = time.AfterFunc(firstSilence, f)
-	} else {
-		w.notice.Reset(firstSilence)
-	}
-}
-
-// silent reports silence, unless a tool is running, which is already shown.
-func (w *waits) silent(program string, tool bool) {
-	w.quiet += max(firstSilence, w.quiet)
-	w.notice.Reset(w.quiet)
-	if !tool && w.tries == 0 {
-		w.notify(fmt.Sprintf("no output from %s for %s: it is thinking, or waiting for its provider", program, w.quiet))
-	}
-}
-
-func (w *waits) close() {
-	if w.notice != nil {
-		w.notice.Stop()
-	}
-}
-
-// listen starts to report silence in live views. The mutex must be held.
-func (c *call) listen(ctx context.Context) {
-	c.waits.listen(func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if !c.over && ctx.Err() == nil {
-			c.waits.silent(c.program, c.record.running > 0)
-		}
-	})
 }
 
 // mailTime is the interval at which new messages are delivered to a working program.

@@ -156,6 +156,18 @@ func Module(top string) (git string, ok bool) {
 	return git, named != "" && followed(named) == top
 }
 
+// GitDirs returns the git directory of a work tree that has it elsewhere, a linked work tree or a submodule: commits
+// need to write there. It refers back to the tree, because anyone may have written the file .git.
+func GitDirs(top string) []string {
+	if repository, ok := gitdir.Link(top); ok {
+		return []string{repository}
+	}
+	if repository, ok := Module(top); ok {
+		return []string{repository}
+	}
+	return nil // a directory, or not a repository
+}
+
 // places returns the slash-separated paths in a workspace that a pointer guards.
 func (p pointer) places(workspace string) []string {
 	rel, err := filepath.Rel(workspace, p.path)

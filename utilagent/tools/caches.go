@@ -15,13 +15,14 @@ import (
 
 	"github.com/united-workforce/uwf/util/lazyregexp"
 	"github.com/united-workforce/uwf/util/safeopen"
+	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
 
 // Caches returns the cache set for the commands of this repository; see [CacheSet]. Other repositories have
 // separate sets.
 func (w *Workspace) Caches(environ []string, now time.Time) (env, dirs []string) {
 	of := filepath.Join(w.real, ".git") // shared by all work trees of a repository
-	if common := w.gitDirs(); len(common) > 0 {
+	if common := offlimits.GitDirs(w.real); len(common) > 0 {
 		of = common[0]
 	}
 	sum := sha256.Sum256([]byte(of))

@@ -56,7 +56,7 @@ func TestLinkedWorkTreeCanCommit(t *testing.T) {
 	w, err := OpenWorkspace(tree)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, w.Close()) })
-	require.Equal(t, []string{filepath.Join(w.real, "../repo/.git")}, w.gitDirs())
+	require.Equal(t, []string{filepath.Join(w.real, "../repo/.git")}, offlimits.GitDirs(w.real))
 
 	// A repository that does not refer back to this work tree is not opened.
 	fake := filepath.Join(base, "fake")
@@ -65,7 +65,7 @@ func TestLinkedWorkTreeCanCommit(t *testing.T) {
 	f, err := OpenWorkspace(fake)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, f.Close()) })
-	require.Empty(t, f.gitDirs())
+	require.Empty(t, offlimits.GitDirs(f.real))
 }
 
 func TestCommandsThatMustBeConfinedDoNotRunOtherwise(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/util/secret"
 	"github.com/united-workforce/uwf/utilagent/box"
 	"github.com/united-workforce/uwf/utilagent/confine"
+	"github.com/united-workforce/uwf/utilagent/offlimits"
 )
 
 // Timeouts of a command.
@@ -253,7 +254,7 @@ func (c Commands) bind(w *Workspace, cmd proc.Command) (proc.Command, error) {
 		return cmd, nil
 	}
 	bound, err := confine.Command(c.Exe, confine.Rules{
-		Dirs: slices.Concat([]string{w.real, tmp}, c.Writable, w.gitDirs()), IPC: c.IPC,
+		Dirs: slices.Concat([]string{w.real, tmp}, c.Writable, offlimits.GitDirs(w.real)), IPC: c.IPC,
 		Hidden: w.off.Hidden(), Readable: w.off.Readable(), Guarded: w.off.Guarded(),
 		Keep: append(neededCapabilities(w.real), c.Keep...), NoUnixSockets: c.NoUnixSockets, Whole: c.MustConfine,
 	}, cmd)
@@ -421,7 +422,7 @@ func (c Commands) boxed(ctx context.Context, w *Workspace, cmd proc.Command) (pr
 func (c Commands) request(w *Workspace) (box.Request, error) {
 	tmp, err := w.scratch.tmp()
 	r := box.Request{
-		Workspace: w.real, Git: w.gitDirs(), Home: c.Home, Off: w.off, Writable: c.Writable, Readable: c.Readable,
+		Workspace: w.real, Git: offlimits.GitDirs(w.real), Home: c.Home, Off: w.off, Writable: c.Writable, Readable: c.Readable,
 		Temporary: tmp, State: c.State, Environ: c.Environ, Keep: append(neededCapabilities(w.real), c.Keep...),
 		NoUnixSockets: c.NoUnixSockets, Status: c.Status, Network: c.Network, Nest: c.Nest,
 	}

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/united-workforce/uwf/util/gitdir"
 	"github.com/united-workforce/uwf/utilagent/offlimits"
 	"github.com/united-workforce/uwf/utilagent/tools/ignore"
 )
@@ -331,19 +330,6 @@ func CacheDirs(environ []string) []string {
 		}
 	}
 	return dirs
-}
-
-// gitDirs returns the repository of a linked work tree or a submodule, which is elsewhere: commits need to
-// write it. The model can write the file .git that refers to it, so the repository must refer back to this
-// work tree.
-func (w *Workspace) gitDirs() []string {
-	if repository, ok := gitdir.Link(w.real); ok {
-		return []string{repository}
-	}
-	if repository, ok := offlimits.Module(w.real); ok {
-		return []string{repository}
-	}
-	return nil // a directory, or not a repository
 }
 
 // variables converts an environment to a map.

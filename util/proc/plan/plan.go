@@ -112,12 +112,8 @@ func (r Report) Line() []byte {
 	return append(text, '\n')
 }
 
-// StageStart is the stage in which only the program is at fault, because the setup has succeeded. In StageReport,
-// uwf-box ended without a report.
-const (
-	StageStart  = "start"
-	StageReport = "report"
-)
+// StageStart is the stage in which only the program is at fault, because the setup has succeeded.
+const StageStart = "start"
 
 // Encode encodes a plan.
 func Encode(p Plan) []byte { return codec.Encode(p.code) }
