@@ -235,39 +235,32 @@ func TestPowerCut(t *testing.T) {
 	from.start(idB)
 	from.end(idB)
 	data := from.export()
-	for name, c := range map[string]struct {
-		model durabletest.Model
-	}{"posix": {durabletest.Posix}, "ordered": {durabletest.Ordered}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			root := t.TempDir()
-			rec := durabletest.NewRecorder(fast{durable.OS()}, root)
-			s, err := fsstore.Open(t.Context(), filepath.Join(root, "cas"), fsstore.Options{Home: root, FS: rec})
-			require.NoError(t, err)
-			require.NoError(t, s.Make(t.Context(), 1)) // tested elsewhere
-			made := len(rec.Ops())
-			to := &world{t: t, home: root, store: s, index: fileheads.Open(root, rec)}
-			_, err = to.imports(data, bundle.ImportOptions{})
-			require.NoError(t, err)
-			ops := rec.Ops()
-			seen, sample := map[string]bool{}, sampletest.New(t)
-			for n := made; n <= len(ops); n++ {
-				for o := range durabletest.Replay(ops, n, c.model) {
-					key := fmt.Sprint(n == len(ops), o.Key())
-					if seen[key] {
-						continue
-					}
-					seen[key] = true
-					if !sample() {
-						continue
-					}
-					dir := filepath.Join(t.TempDir(), "disk")
-					require.NoError(t, o.Write(dir))
-					checkCut(t, dir, data, from, n == len(ops))
-					require.NoError(t, os.RemoveAll(dir))
-				}
+	root := t.TempDir()
+	rec := durabletest.NewRecorder(fast{durable.OS()}, root)
+	s, err := fsstore.Open(t.Context(), filepath.Join(root, "cas"), fsstore.Options{Home: root, FS: rec})
+	require.NoError(t, err)
+	require.NoError(t, s.Make(t.Context(), 1)) // tested elsewhere
+	made := len(rec.Ops())
+	to := &world{t: t, home: root, store: s, index: fileheads.Open(root, rec)}
+	_, err = to.imports(data, bundle.ImportOptions{})
+	require.NoError(t, err)
+	ops := rec.Ops()
+	seen, sample := map[string]bool{}, sampletest.New(t)
+	for n := made; n <= len(ops); n++ {
+		for o := range durabletest.Replay(ops, n) {
+			key := fmt.Sprint(n == len(ops), o.Key())
+			if seen[key] {
+				continue
 			}
-		})
+			seen[key] = true
+			if !sample() {
+				continue
+			}
+			dir := filepath.Join(t.TempDir(), "disk")
+			require.NoError(t, o.Write(dir))
+			checkCut(t, dir, data, from, n == len(ops))
+			require.NoError(t, os.RemoveAll(dir))
+		}
 	}
 }
 

@@ -32,7 +32,7 @@ type compaction struct {
 	parts   map[cas.Hash]int // of a pack, by type
 	dropped []place          // not kept when the pack was written
 	packed  int              // number of node files of our first version that had to be packed
-	out     *newFile         // the new pack
+	out     *durable.NewFile // the new pack
 	index   string           // its index
 }
 
@@ -286,8 +286,13 @@ func (c *compaction) Write(ctx context.Context, keep func(cas.Hash) bool) error 
 	if err := s.makeDir(packsDir); err != nil {
 		return err
 	}
-	c.out = s.newFile(filepath.Join(s.dir, packsDir, "new"+packExt))
-	w, err := newPackWriter(c.out.write)
+	path := filepath.Join(s.dir, packsDir, "new"+packExt)
+	var err error
+	if c.out, err = durable.Create(s.fs, path, s.filePerm()); err != nil {
+		c.out = nil
+		return err
+	}
+	w, err := newPackWriter(c.out)
 	if err != nil {
 		return err
 	}
@@ -310,17 +315,17 @@ func (c *compaction) Write(ctx context.Context, keep func(cas.Hash) bool) error 
 	if len(w.entries) == 0 && len(c.old) == 0 {
 		return c.abort()
 	}
-	if err := c.out.sync(); err != nil {
+	if err := c.out.Sync(); err != nil {
 		return errors.Join(err, c.abort())
 	}
-	c.index, err = s.fs.WriteTemp(c.out.path, index, s.filePerm(), durable.FullFlush)
+	c.index, err = s.fs.WriteTemp(path, index, s.filePerm(), durable.FullFlush)
 	return err
 }
 
 // abort removes the new files, unless they were published.
 func (c *compaction) abort() (err error) {
 	if c.out != nil {
-		err = c.out.abort()
+		err = c.out.Abort()
 	}
 	if c.index != "" {
 		err = errors.Join(err, c.store.fs.Remove(c.index))
@@ -611,7 +616,7 @@ func (c *compaction) publish(ctx context.Context) (err error) {
 	if err := s.fs.Rename(c.index, path+indexExt); err != nil {
 		return err
 	}
-	if err := s.fs.Rename(c.out.temp, path+packExt); err != nil {
+	if err := s.fs.Rename(c.out.Temp(), path+packExt); err != nil {
 		return err
 	}
 	c.out = nil

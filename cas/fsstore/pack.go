@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"sort"
@@ -283,7 +284,7 @@ func newDecoder() (*zstd.Decoder, error) {
 // packWriter builds a pack. The nodes of the chain, which are read most, have separate frames.
 type packWriter struct {
 	encoder *zstd.Encoder
-	write   func([]byte) error
+	out     io.Writer
 	parts   [2]packPart
 	frames  []frame
 	entries []entry
@@ -297,9 +298,9 @@ type packPart struct {
 	entries []entry
 }
 
-func newPackWriter(write func([]byte) error) (*packWriter, error) {
+func newPackWriter(out io.Writer) (*packWriter, error) {
 	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedBetterCompression))
-	return &packWriter{encoder: encoder, write: write}, err
+	return &packWriter{encoder: encoder, out: out}, err
 }
 
 // add adds a record to a part.
@@ -329,7 +330,8 @@ func (w *packWriter) flush(part int) error {
 	w.frames = append(w.frames, frame{w.start, len(p.buffer), w.at, len(packed)})
 	w.at, w.start = w.at+int64(len(packed)), w.start+int64(len(p.buffer))
 	p.buffer, p.entries = p.buffer[:0], p.entries[:0]
-	return w.write(packed)
+	_, err := w.out.Write(packed)
+	return err
 }
 
 // finish writes the seek table and returns the index.
@@ -339,7 +341,7 @@ func (w *packWriter) finish(lastPut int64) (index []byte, err error) {
 			return nil, err
 		}
 	}
-	if err := w.write(appendSeekTable(nil, w.frames)); err != nil {
+	if _, err := w.out.Write(appendSeekTable(nil, w.frames)); err != nil {
 		return nil, err
 	}
 	return encodeIndex(w.entries, lastPut, w.start), w.encoder.Close()

@@ -27,25 +27,20 @@ type finished struct {
 // another node.
 func TestPowerCut(t *testing.T) {
 	t.Parallel()
-	for _, model := range []durabletest.Model{durabletest.Posix, durabletest.Ordered} {
-		t.Run(fmt.Sprintf("model %d", model), func(t *testing.T) {
-			t.Parallel()
-			root := t.TempDir()
-			rec := durabletest.NewRecorder(fast{durable.OS()}, root)
-			written, commits := writeSteps(t, rec, root)
-			require.NoError(t, everyOutcome(t, rec.Ops(), model, written, commits))
-		})
-	}
+	root := t.TempDir()
+	rec := durabletest.NewRecorder(fast{durable.OS()}, root)
+	written, commits := writeSteps(t, rec, root)
+	require.NoError(t, everyOutcome(t, rec.Ops(), written, commits))
 }
 
 // everyOutcome simulates a power cut at every point until a check fails. A check depends only on the disk and
 // on which commits are complete.
-func everyOutcome(t *testing.T, ops []durabletest.Op, model durabletest.Model, written []cas.Node, commits []finished) error {
+func everyOutcome(t *testing.T, ops []durabletest.Op, written []cas.Node, commits []finished) error {
 	t.Helper()
 	base := t.TempDir()
 	seen := map[string]bool{}
 	for n := range len(ops) + 1 {
-		for o := range durabletest.Replay(ops, n, model) {
+		for o := range durabletest.Replay(ops, n) {
 			key := fmt.Sprint(countFinished(commits, n), o.Key())
 			if seen[key] {
 				continue

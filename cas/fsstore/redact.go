@@ -204,88 +204,31 @@ func (s *Store) rewrite(ctx context.Context, g *source, parts []span) error {
 		return err
 	}
 	defer func() { _ = p.file.Close() }() // nothing was written
-	out := s.newFile(g.dataPath())
-	w, err := newPackWriter(out.write)
+	out, err := durable.Create(s.fs, g.dataPath(), s.filePerm())
 	if err != nil {
 		return err
+	}
+	w, err := newPackWriter(out)
+	if err != nil {
+		return errors.Join(err, out.Abort())
 	}
 	changed := false
 	for i := range p.frames {
 		data, err := p.content(i)
 		if err != nil {
-			return errors.Join(err, out.abort())
+			return errors.Join(err, out.Abort())
 		}
 		changed = zero(data, p.frames[i].start, parts) || changed
 		w.parts[0].buffer = append(w.parts[0].buffer, data...)
 		if err := errors.Join(w.flush(0), ctx.Err()); err != nil {
-			return errors.Join(err, out.abort())
+			return errors.Join(err, out.Abort())
 		}
 	}
 	if _, err := w.finish(0); err != nil || !changed {
-		return errors.Join(err, out.abort())
+		return errors.Join(err, out.Abort())
 	}
 	defer g.close()
-	return out.commit()
-}
-
-// newFile is a file that is written in parts and then replaces another one.
-type newFile struct {
-	store      *Store
-	path, temp string
-	buffer     []byte
-	unflushed  int // bytes
-}
-
-func (s *Store) newFile(path string) *newFile { return &newFile{store: s, path: path} }
-
-func (f *newFile) write(data []byte) (err error) {
-	const chunk = 1 << 20
-	if f.buffer = append(f.buffer, data...); len(f.buffer) < chunk {
-		return nil
-	}
-	return f.flush()
-}
-
-func (f *newFile) flush() (err error) {
-	if f.temp == "" {
-		f.temp, err = f.store.fs.WriteTemp(f.path, f.buffer, f.store.filePerm(), durable.NoFlush)
-	} else {
-		err = f.store.fs.Append(f.temp, f.buffer, f.store.filePerm(), durable.NoFlush)
-	}
-	f.unflushed += len(f.buffer)
-	f.buffer = f.buffer[:0]
-	// The flush of a step waits until the disk has written all that is waiting to be written.
-	const much = 8 << 20
-	if err == nil && f.unflushed >= much {
-		f.unflushed, err = 0, f.store.fs.SyncFile(f.temp)
-	}
-	return err
-}
-
-// sync makes the content durable, under the temporary name.
-func (f *newFile) sync() error {
-	if err := f.flush(); err != nil {
-		return err
-	}
-	return f.store.fs.SyncFile(f.temp)
-}
-
-// commit makes the content durable, and then replaces the file.
-func (f *newFile) commit() error {
-	if err := f.sync(); err != nil {
-		return errors.Join(err, f.abort())
-	}
-	if err := f.store.fs.Rename(f.temp, f.path); err != nil {
-		return errors.Join(err, f.abort())
-	}
-	return f.store.fs.SyncDir(filepath.Dir(f.path))
-}
-
-func (f *newFile) abort() error {
-	if f.temp == "" {
-		return nil
-	}
-	return f.store.fs.Remove(f.temp)
+	return out.Commit()
 }
 
 // tidy removes what an interrupted collection left: temporary files, and segments that a pack replaces.

@@ -90,7 +90,7 @@ func WriteBundle(ctx context.Context, e env.Env, output string, s cas.Reader, m 
 		return bundle.Written{}, cmdline.UsageError(output+" is not a file",
 			"--output "+plaintext.Word(filepath.Join(output, "threads.uwfb")))
 	}
-	f, err := durable.Create(path)
+	f, err := durable.Create(durable.OS(), path, 0o600) // a run is private to its owner, who can share it
 	if errors.Is(err, fs.ErrNotExist) {
 		return bundle.Written{}, cmdline.NotFound("no directory for "+output,
 			"mkdir -p "+plaintext.Word(filepath.Dir(path)))
@@ -102,8 +102,7 @@ func WriteBundle(ctx context.Context, e env.Env, output string, s cas.Reader, m 
 	if err != nil {
 		return written, errors.Join(err, f.Abort())
 	}
-	// A run is private to its owner, who can share it.
-	return written, f.Commit(0o600)
+	return written, f.Commit()
 }
 
 func (c *CLI) importCommand() *ucli.Command {

@@ -55,58 +55,90 @@ const (
 	FullFlush              // durable on the disk
 )
 
-// NewFile is a file being written that is too large for memory. It has a temporary name until
-// [NewFile.Commit].
-type NewFile struct {
-	f    *os.File
-	path string
-}
-
-// Create starts a file that will replace path. Its mode is 0600 until Commit.
-func Create(path string) (*NewFile, error) {
-	f, err := createTemp(path, newFile(0o600))
-	if err != nil {
-		return nil, pathError("create", path, err)
-	}
-	return &NewFile{f: f, path: path}, nil
-}
-
-// Write implements io.Writer.
-func (n *NewFile) Write(data []byte) (int, error) {
-	written, err := n.f.Write(data)
-	return written, pathError("write", n.path, err)
-}
-
-// ReadAt implements io.ReaderAt.
-func (n *NewFile) ReadAt(data []byte, at int64) (int, error) { return n.f.ReadAt(data, at) }
-
-// Commit makes the content durable, renames the file to its path with mode perm, and makes the name durable.
-// It follows a link at path. After an error the new file is removed, unless only the flush of the directory
-// failed.
-func (n *NewFile) Commit(perm os.FileMode) error {
-	path, perm, err := replaced(n.path, perm)
-	if err != nil {
-		return errors.Join(pathError("write", n.path, err), n.Abort())
-	}
-	synced, moded := n.f.Sync(), n.f.Chmod(perm)
-	if err := pathError("write", n.path, synced, moded, n.f.Close()); err != nil {
-		return errors.Join(err, os.Remove(n.f.Name()))
-	}
-	if err := rename(n.f.Name(), path); err != nil {
-		return errors.Join(pathError("rename to", n.path, err), os.Remove(n.f.Name()))
-	}
-	return pathError("flush", n.path, syncDir(filepath.Dir(path)))
-}
-
-// Abort removes the file.
-func (n *NewFile) Abort() error {
-	return pathError("remove", n.path, n.f.Close(), os.Remove(n.f.Name()))
-}
-
 // OS returns the real disk.
-func OS() FS { return osFS{} }
+func OS() FS { return &disk{} }
 
-type osFS struct{}
+// Rooted returns the disk below a directory that untrusted users can also write. It changes nothing outside
+// the directory and doesn't write through links.
+func Rooted(dir string) FS { return &disk{dir: dir} }
+
+type disk struct {
+	dir string // "": everything
+
+	mu   sync.Mutex
+	root *os.Root // opened on first use
+}
+
+// directory is what package os and an [os.Root] have in common.
+type directory interface {
+	OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error)
+	Rename(from, to string) error
+	Remove(name string) error
+	MkdirAll(path string, perm fs.FileMode) error
+}
+
+// everything is the directory that contains all paths.
+type everything struct{}
+
+// OpenFile implements directory.
+func (everything) OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
+	if flag&os.O_EXCL != 0 {
+		return os.OpenFile(name, flag, perm)
+	}
+	return safeopen.OpenFile(name, flag, perm, safeopen.Follow)
+}
+
+// Rename implements directory.
+func (everything) Rename(from, to string) error { return rename(from, to) }
+
+// Remove implements directory.
+func (everything) Remove(name string) error { return os.Remove(name) }
+
+// MkdirAll implements directory.
+func (everything) MkdirAll(path string, perm fs.FileMode) error { return os.MkdirAll(path, perm) }
+
+// below is a directory outside of which nothing changes.
+type below struct{ *os.Root }
+
+// OpenFile opens a file that isn't a link, which it checks before and after opening.
+func (b below) OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
+	if info, err := b.Lstat(name); err == nil && flag&os.O_EXCL == 0 && !info.Mode().IsRegular() {
+		return nil, &safeopen.NotFileError{Path: name, Mode: info.Mode().Type()}
+	}
+	f, err := b.Root.OpenFile(name, flag, perm)
+	if err != nil {
+		return nil, err
+	}
+	is, err := f.Stat()
+	at, lerr := b.Lstat(name)
+	if err = errors.Join(err, lerr); err == nil && !os.SameFile(is, at) {
+		err = &safeopen.NotFileError{Path: name, Mode: at.Mode().Type()}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// within calls do with the directory, which must exist, and a path relative to it.
+func (d *disk) within(op, path string, do func(at directory, name string) error) error {
+	if d.dir == "" {
+		return pathError(op, path, do(everything{}, path))
+	}
+	name, err := filepath.Rel(d.dir, path)
+	if err != nil {
+		return pathError(op, path, err)
+	}
+	d.mu.Lock()
+	if d.root == nil {
+		d.root, err = os.OpenRoot(d.dir)
+	}
+	d.mu.Unlock()
+	if err != nil {
+		return pathError(op, path, err)
+	}
+	return pathError(op, path, do(below{d.root}, name))
+}
 
 const (
 	tempPrefix = ".tmp-"
@@ -119,34 +151,30 @@ func IsTemp(name string) bool {
 	return strings.HasPrefix(filepath.Base(name), tempPrefix)
 }
 
-// WriteTemp implements FS.
-func (osFS) WriteTemp(path string, data []byte, perm fs.FileMode, flush Flush) (string, error) {
-	f, err := createTemp(path, newFile(perm))
-	if err != nil {
-		return "", pathError("write", path, err)
-	}
-	written, closed := writeAndFlush(f, data, flush), f.Close()
-	if written != nil || closed != nil {
-		return "", pathError("write", path, written, closed, os.Remove(f.Name()))
-	}
-	return f.Name(), nil
-}
-
-// newFile returns a function that creates a file with an unused name.
-func newFile(perm fs.FileMode) func(name string) (*os.File, error) {
-	return func(name string) (*os.File, error) { return os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, perm) }
-}
-
-// createTemp never opens an existing file, so two writers can't share one.
-func createTemp(path string, create func(name string) (*os.File, error)) (*os.File, error) {
-	for range tempTries {
-		name := fmt.Sprintf("%s%s-%016x", tempPrefix, filepath.Base(path), rand.Uint64())
-		f, err := create(filepath.Join(filepath.Dir(path), name))
-		if !errors.Is(err, fs.ErrExist) {
-			return f, err
+// WriteTemp implements FS. It never opens an existing file, so two writers can't share one.
+func (d *disk) WriteTemp(path string, data []byte, perm fs.FileMode, flush Flush) (temp string, err error) {
+	err = d.within("write", path, func(at directory, name string) error {
+		for range tempTries {
+			base := fmt.Sprintf("%s%s-%016x", tempPrefix, filepath.Base(path), rand.Uint64())
+			temp, name = filepath.Join(filepath.Dir(path), base), filepath.Join(filepath.Dir(name), base)
+			f, err := at.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, perm)
+			if errors.Is(err, fs.ErrExist) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			if err := errors.Join(writeAndFlush(f, data, flush), f.Close()); err != nil {
+				return errors.Join(err, at.Remove(name))
+			}
+			return nil
 		}
+		return fmt.Errorf("no free temporary name in %d tries", tempTries)
+	})
+	if err != nil {
+		return "", err
 	}
-	return nil, fmt.Errorf("no free temporary name in %d tries", tempTries)
+	return temp, nil
 }
 
 func writeAndFlush(f *os.File, data []byte, flush Flush) error {
@@ -160,33 +188,52 @@ func writeAndFlush(f *os.File, data []byte, flush Flush) error {
 }
 
 // Rename implements FS.
-func (osFS) Rename(from, to string) error {
-	return pathError("rename to", to, rename(from, to))
+func (d *disk) Rename(from, to string) error {
+	return d.within("rename to", to, func(at directory, name string) error {
+		if d.dir == "" {
+			return at.Rename(from, name)
+		}
+		old, err := filepath.Rel(d.dir, from)
+		if err != nil {
+			return err
+		}
+		return at.Rename(old, name)
+	})
 }
 
 // Append implements FS.
-func (osFS) Append(path string, data []byte, perm fs.FileMode, flush Flush) error {
-	f, err := safeopen.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, perm, safeopen.Follow)
-	if err != nil {
-		return pathError("append to", path, err)
-	}
-	return pathError("append to", path, appendTo(f, data, flush), f.Close())
+func (d *disk) Append(path string, data []byte, perm fs.FileMode, flush Flush) error {
+	return d.within("append to", path, func(at directory, name string) error {
+		f, err := at.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, perm)
+		if err != nil {
+			return err
+		}
+		return errors.Join(appendTo(f, data, flush), f.Close())
+	})
 }
 
 // Extend implements FS.
-func (osFS) Extend(path string, data []byte, most int64) error {
-	f, err := safeopen.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0, safeopen.NoFollow)
-	if err != nil {
-		return pathError("append to", path, err)
-	}
-	info, err := f.Stat()
-	switch {
-	case err == nil && info.Size()+int64(len(data)) > most:
-		err = &safeopen.TooBigError{Path: path, Max: most}
-	case err == nil:
-		err = appendTo(f, data, NoFlush)
-	}
-	return pathError("append to", path, err, f.Close())
+func (d *disk) Extend(path string, data []byte, most int64) error {
+	return d.within("append to", path, func(at directory, name string) error {
+		open := at.OpenFile
+		if d.dir == "" {
+			open = func(name string, flag int, perm fs.FileMode) (*os.File, error) {
+				return safeopen.OpenFile(name, flag, perm, safeopen.NoFollow)
+			}
+		}
+		f, err := open(name, os.O_WRONLY|os.O_APPEND, 0)
+		if err != nil {
+			return err
+		}
+		info, err := f.Stat()
+		if err == nil && info.Size()+int64(len(data)) > most {
+			err = &safeopen.TooBigError{Path: path, Max: most}
+		}
+		if err == nil {
+			err = appendTo(f, data, NoFlush)
+		}
+		return errors.Join(err, f.Close())
+	})
 }
 
 // appendTo removes partially written data after a full disk or a failed flush.
@@ -202,19 +249,36 @@ func appendTo(f *os.File, data []byte, flush Flush) error {
 }
 
 // Truncate implements FS.
-func (osFS) Truncate(path string, size int64) error { return os.Truncate(path, size) }
+func (d *disk) Truncate(path string, size int64) error {
+	return d.within("truncate", path, func(at directory, name string) error {
+		f, err := at.OpenFile(name, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		return errors.Join(f.Truncate(size), f.Close())
+	})
+}
 
 // Remove implements FS.
-func (osFS) Remove(path string) error { return os.Remove(path) }
+func (d *disk) Remove(path string) error {
+	return d.within("remove", path, func(at directory, name string) error { return at.Remove(name) })
+}
 
-// MkdirAll implements FS.
-func (osFS) MkdirAll(path string, perm fs.FileMode) error { return os.MkdirAll(path, perm) }
+// MkdirAll implements FS. It also creates the directory of [Rooted].
+func (d *disk) MkdirAll(path string, perm fs.FileMode) error {
+	if d.dir != "" {
+		if err := os.MkdirAll(d.dir, perm); err != nil || filepath.Clean(path) == filepath.Clean(d.dir) {
+			return err
+		}
+	}
+	return d.within("make", path, func(at directory, name string) error { return at.MkdirAll(name, perm) })
+}
 
 // Touch implements FS.
-func (osFS) Touch(path string) error { return pathError("touch", path, touch(path)) }
+func (*disk) Touch(path string) error { return pathError("touch", path, touch(path)) }
 
 // SyncFile implements FS.
-func (osFS) SyncFile(path string) error {
+func (*disk) SyncFile(path string) error {
 	f, err := openForSync(path)
 	if err != nil {
 		return pathError("flush", path, err)
@@ -223,7 +287,7 @@ func (osFS) SyncFile(path string) error {
 }
 
 // SyncDir implements FS.
-func (osFS) SyncDir(path string) error {
+func (*disk) SyncDir(path string) error {
 	return pathError("flush", path, syncDir(path))
 }
 
@@ -286,124 +350,3 @@ func RemoveTemps(fsys FS, path string) error {
 
 // isTempNumber distinguishes temporary files from a file whose name is another's followed by a dash.
 func isTempNumber(s string) bool { return len(s) == 16 && strings.Trim(s, "0123456789abcdef") == "" }
-
-// Rooted returns the disk below a directory that untrusted users can also write. It changes nothing outside
-// the directory and doesn't write through links.
-func Rooted(dir string) FS { return &rooted{dir: dir} }
-
-type rooted struct {
-	osFS
-	dir string
-
-	mu   sync.Mutex
-	root *os.Root // opened on first use
-}
-
-// open opens the directory, which must exist.
-func (b *rooted) open() (_ *os.Root, err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.root == nil {
-		b.root, err = os.OpenRoot(b.dir)
-	}
-	return b.root, err
-}
-
-// within calls do with the directory and a path relative to it.
-func (b *rooted) within(op, path string, do func(root *os.Root, name string) error) error {
-	name, err := filepath.Rel(b.dir, path)
-	if err != nil {
-		return pathError(op, path, err)
-	}
-	root, err := b.open()
-	if err != nil {
-		return pathError(op, path, err)
-	}
-	return pathError(op, path, do(root, name))
-}
-
-// WriteTemp implements FS.
-func (b *rooted) WriteTemp(path string, data []byte, perm fs.FileMode, flush Flush) (temp string, err error) {
-	err = b.within("write", path, func(root *os.Root, name string) error {
-		f, err := createTemp(name, func(name string) (*os.File, error) {
-			return root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, perm)
-		})
-		if err != nil {
-			return err
-		}
-		temp = filepath.Join(filepath.Dir(path), filepath.Base(f.Name()))
-		written, closed := writeAndFlush(f, data, flush), f.Close()
-		if written != nil || closed != nil {
-			return errors.Join(written, closed, b.Remove(temp))
-		}
-		return nil
-	})
-	if err != nil {
-		return "", err
-	}
-	return temp, nil
-}
-
-// Rename implements FS.
-func (b *rooted) Rename(from, to string) error {
-	old, err := filepath.Rel(b.dir, from)
-	if err != nil {
-		return pathError("rename to", to, err)
-	}
-	return b.within("rename to", to, func(root *os.Root, name string) error { return root.Rename(old, name) })
-}
-
-// openFile opens a file that isn't a link, which it checks before and after opening.
-func openFile(root *os.Root, name string, flag int, perm fs.FileMode) (*os.File, error) {
-	if info, err := root.Lstat(name); err == nil && !info.Mode().IsRegular() {
-		return nil, &safeopen.NotFileError{Path: name, Mode: info.Mode().Type()}
-	}
-	f, err := root.OpenFile(name, flag, perm)
-	if err != nil {
-		return nil, err
-	}
-	is, err := f.Stat()
-	at, lerr := root.Lstat(name)
-	if err = errors.Join(err, lerr); err == nil && !os.SameFile(is, at) {
-		err = &safeopen.NotFileError{Path: name, Mode: at.Mode().Type()}
-	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
-}
-
-// Append implements FS.
-func (b *rooted) Append(path string, data []byte, perm fs.FileMode, flush Flush) error {
-	return b.within("append to", path, func(root *os.Root, name string) error {
-		f, err := openFile(root, name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, perm)
-		if err != nil {
-			return err
-		}
-		return errors.Join(appendTo(f, data, flush), f.Close())
-	})
-}
-
-// Truncate implements FS.
-func (b *rooted) Truncate(path string, size int64) error {
-	return b.within("truncate", path, func(root *os.Root, name string) error {
-		f, err := openFile(root, name, os.O_WRONLY, 0)
-		if err != nil {
-			return err
-		}
-		return errors.Join(f.Truncate(size), f.Close())
-	})
-}
-
-// Remove implements FS.
-func (b *rooted) Remove(path string) error {
-	return b.within("remove", path, func(root *os.Root, name string) error { return root.Remove(name) })
-}
-
-// MkdirAll implements FS. It also creates the directory itself.
-func (b *rooted) MkdirAll(path string, perm fs.FileMode) error {
-	if err := b.osFS.MkdirAll(b.dir, perm); err != nil || filepath.Clean(path) == filepath.Clean(b.dir) {
-		return err
-	}
-	return b.within("make", path, func(root *os.Root, name string) error { return root.MkdirAll(name, perm) })
-}

@@ -9,7 +9,10 @@ import (
 
 // swap exchanges two files. ext4 writes the data of a file that is renamed over another one at once, which takes three
 // times as long.
-func (osFS) swap(a, b string) error {
+func (d *disk) swap(a, b string) error {
+	if d.dir != "" {
+		return errors.ErrUnsupported
+	}
 	if info, err := os.Lstat(b); err != nil || info.IsDir() {
 		return errors.Join(err, unix.EISDIR)
 	}

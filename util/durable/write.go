@@ -92,6 +92,73 @@ func LastLine(data []byte) []byte {
 	return data[bytes.LastIndexByte(data, '\n')+1:]
 }
 
+// NewFile is a file that is written in parts and then replaces another one.
+type NewFile struct {
+	fsys       FS
+	path, temp string
+	perm       fs.FileMode
+	buffer     []byte
+	unflushed  int // bytes
+}
+
+// Create starts a file that will replace path, as [WriteFile] does. Until [NewFile.Commit] it has a temporary name.
+func Create(fsys FS, path string, perm fs.FileMode) (*NewFile, error) {
+	path, perm, err := replaced(path, perm)
+	if err != nil {
+		return nil, pathError("create", path, err)
+	}
+	temp, err := fsys.WriteTemp(path, nil, perm, NoFlush)
+	return &NewFile{fsys: fsys, path: path, temp: temp, perm: perm}, err
+}
+
+// Temp returns the temporary name.
+func (f *NewFile) Temp() string { return f.temp }
+
+// Write implements io.Writer.
+func (f *NewFile) Write(data []byte) (int, error) {
+	const chunk = 1 << 20
+	if f.buffer = append(f.buffer, data...); len(f.buffer) < chunk {
+		return len(data), nil
+	}
+	return len(data), f.write()
+}
+
+func (f *NewFile) write() error {
+	err := f.fsys.Append(f.temp, f.buffer, f.perm, NoFlush)
+	f.unflushed += len(f.buffer)
+	f.buffer = f.buffer[:0]
+	// The flush of another process waits until the disk has written all that is waiting to be written.
+	const much = 8 << 20
+	if err == nil && f.unflushed >= much {
+		f.unflushed, err = 0, f.fsys.SyncFile(f.temp)
+	}
+	return err
+}
+
+// Sync makes the content durable, under the temporary name.
+func (f *NewFile) Sync() error {
+	if err := f.write(); err != nil {
+		return err
+	}
+	return f.fsys.SyncFile(f.temp)
+}
+
+// Commit makes the content durable, and then replaces the file. After an error the new file is removed, unless only
+// the flush of the directory failed.
+func (f *NewFile) Commit() error {
+	err := f.Sync()
+	if err == nil {
+		err = f.fsys.Rename(f.temp, f.path)
+	}
+	if err != nil {
+		return errors.Join(err, f.Abort())
+	}
+	return f.fsys.SyncDir(filepath.Dir(f.path))
+}
+
+// Abort removes the new file.
+func (f *NewFile) Abort() error { return f.fsys.Remove(f.temp) }
+
 // replaced returns the file that a write of path replaces, and its new mode.
 func replaced(path string, perm fs.FileMode) (string, fs.FileMode, error) {
 	info, err := os.Lstat(path)

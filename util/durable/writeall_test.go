@@ -72,7 +72,7 @@ func TestWriteAllPresent(t *testing.T) {
 				want += " late=late"
 			}
 			require.NoError(t, durable.WriteAll(rec, files))
-			for o := range durabletest.Replay(rec.Ops(), len(rec.Ops()), durabletest.Posix) {
+			for o := range durabletest.Replay(rec.Ops(), len(rec.Ops())) {
 				dir := t.TempDir()
 				require.NoError(t, o.Write(dir))
 				require.Equal(t, want, tree(t, dir), o.Name)

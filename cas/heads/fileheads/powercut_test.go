@@ -24,53 +24,45 @@ import (
 // to complete, valid nodes, and the program continues from there.
 func TestPowerCut(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		name  string
-		model durabletest.Model
-	}{{"posix", durabletest.Posix}, {"ordered", durabletest.Ordered}} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			ctx, root := t.Context(), t.TempDir()
-			disk := durabletest.NewRecorder(durable.OS(), root)
-			w, err := newWorld(ctx, root, disk)
-			require.NoError(t, err)
+	ctx, root := t.Context(), t.TempDir()
+	disk := durabletest.NewRecorder(durable.OS(), root)
+	w, err := newWorld(ctx, root, disk)
+	require.NoError(t, err)
 
-			acknowledged := []moment{{}}
-			for i, act := range life() {
-				require.NoError(t, act(ctx, w))
-				names, err := w.names(ctx)
-				require.NoError(t, err)
-				nodes, err := w.reachable(ctx, names)
-				require.NoError(t, err)
-				acknowledged = append(acknowledged, moment{i + 1, len(disk.Ops()), names, nodes})
-			}
-
-			ops, seen, left, sample := disk.Ops(), map[string]bool{}, t.TempDir(), sampletest.New(t)
-			for n, done := 0, 0; n <= len(ops); n++ {
-				for done < len(life()) && acknowledged[done+1].ops <= n {
-					done++
-				}
-				next := acknowledged[min(done+1, len(life()))]
-				for outcome := range durabletest.Replay(ops, n, c.model) {
-					key := fmt.Sprint(done, outcome.Key())
-					if seen[key] {
-						continue
-					}
-					seen[key] = true
-					if !sample() {
-						continue
-					}
-					dir := filepath.Join(left, strconv.Itoa(len(seen)))
-					require.NoError(t, outcome.Write(dir))
-					if err := survives(ctx, dir, acknowledged[done], next); err != nil {
-						t.Fatalf("cut after %d of %d operations (%s): %v", n, len(ops), outcome.Name, err)
-					}
-					require.NoError(t, os.RemoveAll(dir))
-				}
-			}
-			require.Greater(t, len(seen), len(ops)/2, "the model allows less than it should")
-		})
+	acknowledged := []moment{{}}
+	for i, act := range life() {
+		require.NoError(t, act(ctx, w))
+		names, err := w.names(ctx)
+		require.NoError(t, err)
+		nodes, err := w.reachable(ctx, names)
+		require.NoError(t, err)
+		acknowledged = append(acknowledged, moment{i + 1, len(disk.Ops()), names, nodes})
 	}
+
+	ops, seen, left, sample := disk.Ops(), map[string]bool{}, t.TempDir(), sampletest.New(t)
+	for n, done := 0, 0; n <= len(ops); n++ {
+		for done < len(life()) && acknowledged[done+1].ops <= n {
+			done++
+		}
+		next := acknowledged[min(done+1, len(life()))]
+		for outcome := range durabletest.Replay(ops, n) {
+			key := fmt.Sprint(done, outcome.Key())
+			if seen[key] {
+				continue
+			}
+			seen[key] = true
+			if !sample() {
+				continue
+			}
+			dir := filepath.Join(left, strconv.Itoa(len(seen)))
+			require.NoError(t, outcome.Write(dir))
+			if err := survives(ctx, dir, acknowledged[done], next); err != nil {
+				t.Fatalf("cut after %d of %d operations (%s): %v", n, len(ops), outcome.Name, err)
+			}
+			require.NoError(t, os.RemoveAll(dir))
+		}
+	}
+	require.Greater(t, len(seen), len(ops)/2, "the model allows less than it should")
 }
 
 // moment is the time at which an operation was acknowledged.

@@ -34,18 +34,22 @@ type survivor struct {
 // Replay yields the possible contents of the disk if the power fails after the first n of ops, while the next
 // one, if any, is in progress. n is between 0 and len(ops).
 //
+// Only what was requested is safe: SyncFile and FullFlush preserve the content of that file, SyncDir the names in that
+// directory. Other content can be missing, cut in half, or half zeros at full length. Every other creation, rename or
+// removal can be lost independently.
+//
 // There are too many outcomes to try all. Replay yields the following ones in a fixed order, omitting
 // duplicates that differ only in temporary files:
 //   - for names: all changes that are not safe survive; none; each alone; all
-//     but each (Posix); or the first k of them, for every k (Ordered);
+//     but each; or the first k of them, for every k, as in a journal;
 //   - for each of these, the contents that are not safe: all lost, all
 //     cut in half, all half zeros, all kept;
 //   - with all names: the content of each file alone lost, and alone kept.
 //
 // This includes a kill without a power cut: all names, all contents kept.
-func Replay(ops []Op, n int, model Model) iter.Seq[Outcome] {
+func Replay(ops []Op, n int) iter.Seq[Outcome] {
 	return func(yield func(Outcome) bool) {
-		d := newDisk(ops, n, model)
+		d := newDisk(ops, n)
 		seen := make(map[string]bool)
 		try := func(o Outcome) bool {
 			key := o.Key()
@@ -112,11 +116,8 @@ type choice struct {
 func (d *disk) nameChoices() []choice {
 	choices := []choice{{"all names", func(int) bool { return true }}}
 	for k, c := range d.pending {
-		if d.model == Ordered {
-			choices = append(choices, choice{fmt.Sprintf("names before: %s", c.op), func(i int) bool { return i < k }})
-			continue
-		}
 		choices = append(choices,
+			choice{fmt.Sprintf("names before: %s", c.op), func(i int) bool { return i < k }},
 			choice{fmt.Sprintf("names but: %s", c.op), func(i int) bool { return i != k }},
 			choice{fmt.Sprintf("of names only: %s", c.op), func(i int) bool { return i == k }})
 	}

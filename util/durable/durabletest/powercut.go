@@ -9,24 +9,8 @@ import (
 	"github.com/united-workforce/uwf/util/durable"
 )
 
-// Model describes the possible effects of a power cut on data that wasn't flushed.
-type Model int
-
-// The models. In both, content that wasn't flushed can be missing, cut in half, or half zeros at full length.
-// A new file can then be empty even if its name survives.
-const (
-	// Posix guarantees only what was requested. SyncFile and FullFlush preserve the content of that file,
-	// SyncDir the names in that directory. Every other creation, rename or removal can independently be lost.
-	Posix Model = iota
-	// Ordered is a file system with one journal: a real flush of anything that changed since the last one
-	// preserves all earlier name changes. Later ones can survive only in order, each only together with all
-	// earlier ones, because the journal can commit by itself at any point.
-	Ordered
-)
-
 // disk is a simulated disk: what programs see, and what survives a power cut.
 type disk struct {
-	model   Model
 	now     map[string]*inode // names as programs see them
 	safe    map[string]*inode // names that survive
 	pending []nameChange      // since safe, in order
@@ -50,12 +34,12 @@ type nameChange struct {
 	op       Op
 	set, del string // "" for none
 	inode    *inode
-	unsynced []string // directories that still need a flush (Posix)
+	unsynced []string // directories that still need a flush
 }
 
 // newDisk returns the disk after the first n operations, while the next one is in progress.
-func newDisk(ops []Op, n int, model Model) *disk {
-	d := &disk{model: model, now: map[string]*inode{}, safe: map[string]*inode{}, dirs: map[string]bool{}}
+func newDisk(ops []Op, n int) *disk {
+	d := &disk{now: map[string]*inode{}, safe: map[string]*inode{}, dirs: map[string]bool{}}
 	for _, op := range ops[:n] {
 		d.do(op)
 	}
@@ -88,14 +72,18 @@ func (d *disk) do(op Op) {
 		f.now = slices.Clone(f.now[:min(op.Size, int64(len(f.now)))])
 		f.torn, f.zeroed = f.now, f.now
 	case OpSyncFile:
-		d.flushed(d.file(op))
+		f := d.file(op)
+		f.safe = f.now
 	case OpSyncDir:
 		d.syncDir(op.Path)
 	case OpSyncAll:
 		for _, f := range d.inodes {
 			f.safe = f.now
 		}
-		d.commit()
+		for _, c := range d.pending {
+			c.apply(d.safe)
+		}
+		d.pending = nil
 	}
 }
 
@@ -110,28 +98,12 @@ func (d *disk) write(op Op) {
 	f.now = slices.Concat(f.now, op.Data)
 	f.torn, f.zeroed = half, slices.Concat(half, make([]byte, len(f.now)-len(half)))
 	if op.Flush == durable.FullFlush {
-		d.flushed(f)
+		f.safe = f.now
 	}
 }
 
-// flushed performs a real flush of a file. A journal without changes of that file commits nothing.
-func (d *disk) flushed(f *inode) {
-	changed := f.unflushed() ||
-		slices.ContainsFunc(d.pending, func(c nameChange) bool { return c.inode == f })
-	f.safe = f.now
-	if d.model == Ordered && changed {
-		d.commit()
-	}
-}
-
-// syncDir performs a real flush of a directory. A journal without changes of that directory commits nothing.
+// syncDir makes the names in a directory durable.
 func (d *disk) syncDir(dir string) {
-	if d.model == Ordered {
-		if slices.ContainsFunc(d.pending, func(c nameChange) bool { return slices.Contains(c.unsynced, dir) }) {
-			d.commit()
-		}
-		return
-	}
 	var left []nameChange
 	for _, c := range d.pending {
 		c.unsynced = slices.DeleteFunc(slices.Clone(c.unsynced), func(s string) bool { return s == dir })
@@ -142,14 +114,6 @@ func (d *disk) syncDir(dir string) {
 		c.apply(d.safe)
 	}
 	d.pending = left
-}
-
-// commit preserves all names.
-func (d *disk) commit() {
-	for _, c := range d.pending {
-		c.apply(d.safe)
-	}
-	d.pending = nil
 }
 
 func (d *disk) rename(c nameChange) {

@@ -396,7 +396,7 @@ func (a Commands) exportHTML(ctx context.Context, c *ucli.Context) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return cmdline.UsageError(output+" is not a file", "--output "+plaintext.Word(filepath.Join(output, "run.html")))
 	}
-	f, err := durable.Create(path)
+	f, err := durable.Create(durable.OS(), path, 0o600) // a run's contents are private
 	if errors.Is(err, fs.ErrNotExist) {
 		return cmdline.NotFound("no directory for "+output, "mkdir -p "+plaintext.Word(filepath.Dir(path)))
 	}
@@ -406,7 +406,7 @@ func (a Commands) exportHTML(ctx context.Context, c *ucli.Context) error {
 	if err := a.writePage(ctx, f, e, id, c.Bool("files")); err != nil {
 		return errors.Join(err, f.Abort())
 	}
-	if err := f.Commit(0o600); err != nil { // a run's contents are private
+	if err := f.Commit(); err != nil {
 		return err
 	}
 	return a.Print(exportedPage{File: output, Thread: id}, func(w *term.Page) {
