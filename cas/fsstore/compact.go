@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
@@ -13,7 +12,6 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/original"
 	"github.com/united-workforce/uwf/cas/record"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
@@ -31,7 +29,7 @@ type compaction struct {
 	kept    map[key]bool
 	parts   map[cas.Hash]int // of a pack, by type
 	dropped []place          // not kept when the pack was written
-	packed  int              // number of node files of our first version that had to be packed
+	packed  int              // number of files of version 1 that had to be packed
 	out     *durable.NewFile // the new pack
 	index   string           // its index
 }
@@ -204,24 +202,6 @@ func (c *compaction) Nodes(ctx context.Context) iter.Seq2[cas.Item, error] {
 				}
 			}
 		}
-		if c.store.files.Layout == "" {
-			return
-		}
-		for h, err := range c.store.files.All(ctx, "") {
-			if _, newer := seen[h.Number()]; newer && err == nil {
-				continue
-			}
-			i := cas.Item{Hash: h}
-			if err == nil {
-				var info fs.FileInfo
-				if info, err = os.Stat(c.store.files.Path(h)); err == nil {
-					i.Size, i.At, i.Tombstone = info.Size(), info.ModTime(), info.Size() <= cas.MaxTombstone
-				}
-			}
-			if !yield(i, err) {
-				return
-			}
-		}
 	}
 }
 
@@ -240,8 +220,14 @@ func (c *compaction) items(ctx context.Context, g *source, seen map[uint64]bool)
 			continue
 		}
 		if seen[e.hash] = !e.hides(); !e.hides() {
-			items = append(items, cas.Item{Hash: protocol.HashOf(e.hash), Size: int64(e.length), At: at,
-				Tombstone: e.kind == record.Tombstone})
+			i := cas.Item{Hash: protocol.HashOf(e.hash), Size: int64(e.length), At: at, Tombstone: e.kind == record.Tombstone}
+			if g.first != nil {
+				i.Tombstone = e.length <= cas.MaxTombstone
+				if info, err := os.Lstat(g.fileOf(e)); err == nil {
+					i.At = info.ModTime()
+				}
+			}
+			items = append(items, i)
 		}
 	}
 	return items, cmp.Or(err, ctx.Err())
@@ -280,7 +266,7 @@ func (c *compaction) New(ctx context.Context) iter.Seq2[cas.Hash, error] {
 // everything is kept stays as it is, unless there are many.
 func (c *compaction) Write(ctx context.Context, keep func(cas.Hash) bool) error {
 	s := c.store
-	if err := c.spare(ctx, keep); err != nil || len(c.old) == 0 && s.files.Layout == "" {
+	if err := c.spare(ctx, keep); err != nil || len(c.old) == 0 {
 		return err
 	}
 	if err := s.makeDir(packsDir); err != nil {
@@ -296,11 +282,6 @@ func (c *compaction) Write(ctx context.Context, keep func(cas.Hash) bool) error 
 	if err != nil {
 		return err
 	}
-	if s.files.Layout != "" {
-		if err := c.packFiles(ctx, w, keep); err != nil {
-			return errors.Join(err, c.abort())
-		}
-	}
 	for _, g := range c.old {
 		if err := c.pack(ctx, w, g, keep); err != nil {
 			return errors.Join(err, c.abort())
@@ -312,7 +293,7 @@ func (c *compaction) Write(ctx context.Context, keep func(cas.Hash) bool) error 
 	if err != nil {
 		return errors.Join(err, c.abort())
 	}
-	if len(w.entries) == 0 && len(c.old) == 0 {
+	if len(w.entries) == 0 && len(c.old) == 1 && c.old[0].first != nil {
 		return c.abort()
 	}
 	if err := c.out.Sync(); err != nil {
@@ -345,12 +326,12 @@ const (
 func (c *compaction) spare(ctx context.Context, keep func(cas.Hash) bool) error {
 	stay, packs := map[*source]bool{}, 0
 	for _, g := range c.old {
-		if !g.name.isPack() {
+		if !g.name.isPack() || g.first != nil {
 			continue
 		}
 		packs++
 		info, err := os.Stat(g.dataPath())
-		if err == nil && (info.Size() >= smallPack || len(c.old) == 1 && c.store.files.Layout == "") {
+		if err == nil && (info.Size() >= smallPack || len(c.old) == 1) {
 			stay[g], err = c.isClean(ctx, g, keep)
 		}
 		if err != nil {
@@ -382,55 +363,6 @@ func (c *compaction) isClean(ctx context.Context, g *source, keep func(cas.Hash)
 	return true, err
 }
 
-// packFiles packs the node files, seals and homes of our first version that aren't hidden by records.
-func (c *compaction) packFiles(ctx context.Context, w *packWriter, keep func(cas.Hash) bool) error {
-	s := c.store
-	add := func(kind record.Kind, hash uint64, body []byte) error {
-		k := key{groupOf(kind), hash}
-		if _, newer, err := c.view.newestOf(hash, k.group); newer || err != nil {
-			return err
-		}
-		c.kept[k] = true
-		c.packed++
-		return w.add(c.part(ctx, body), kind, hash, body)
-	}
-	for h, err := range s.files.All(ctx, "") {
-		if err != nil {
-			return err
-		}
-		if !keep(h) {
-			continue
-		}
-		body, err := s.files.Read(h)
-		if errors.As(err, new(*cas.CorruptError)) {
-			continue // the file stays
-		}
-		kind := record.Node
-		if cas.IsTombstone(body) {
-			kind = record.Tombstone
-		}
-		if err = cmp.Or(err, ctx.Err()); err == nil {
-			err = add(kind, h.Number(), body)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	for h, err := range s.Seals(ctx) {
-		if err != nil {
-			return err
-		}
-		seal, err := s.sealFile(h)
-		if err != nil || seal.IsZero() || !keep(h) {
-			continue // a damaged one stays where it is
-		}
-		if err := add(record.Seal, h.Number(), sealBody(seal)); err != nil {
-			return err
-		}
-	}
-	return s.eachHomeFile(func(home, text string) error { return add(record.Home, homeNumber(home), []byte(text)) })
-}
-
 // pack copies what is kept of a source, in the order in which it was put.
 func (c *compaction) pack(ctx context.Context, w *packWriter, g *source, keep func(cas.Hash) bool) error {
 	all, err := g.entries(0, 255)
@@ -445,6 +377,12 @@ func (c *compaction) pack(ctx context.Context, w *packWriter, g *source, keep fu
 		if body == nil {
 			c.dropped = append(c.dropped, place{g, e})
 			continue
+		}
+		if g.first != nil {
+			c.packed++
+		}
+		if e.kind == record.Node && cas.IsTombstone(body) { // in a file
+			e.kind = record.Tombstone
 		}
 		if err := w.add(c.part(ctx, body), e.kind, e.hash, body); err != nil {
 			return err
@@ -624,65 +562,4 @@ func (c *compaction) publish(ctx context.Context) (err error) {
 		return err
 	}
 	return s.beginSegment(v) // while there is one, readers needn't list the files
-}
-
-// The files of our first version are removed by the second compaction, if a check of the store has found no
-// fault in between.
-
-const (
-	checkedFile  = "nodes.checked"
-	convertedDir = ".tmp-version-1" // what is being removed
-)
-
-// Checked records that a check has found no fault in the store.
-func (s *Store) Checked() error {
-	if s.files.Layout != original.Fan2 || s.foreign {
-		return nil
-	}
-	v, err := s.refresh(true)
-	if err != nil || len(v.sources) == 0 || !v.sources[len(v.sources)-1].name.isPack() {
-		return err
-	}
-	if err := durable.WriteFile(s.fs, filepath.Join(s.dir, checkedFile), nil, s.filePerm()); !isPermission(err) {
-		return err
-	}
-	return nil
-}
-
-// hideFiles atomically takes the files of our first version out of use, if everything needed was packed before
-// and checked since. Writers must be stopped.
-func (c *compaction) hideFiles() (done bool, err error) {
-	s := c.store
-	if _, err := os.Lstat(filepath.Join(s.dir, checkedFile)); err != nil || s.files.Layout == "" || c.packed > 0 {
-		return false, nil //nolint:nilerr // it is not there
-	}
-	to := filepath.Join(s.dir, convertedDir)
-	if err := s.fs.MkdirAll(to, 0o755); err != nil {
-		return false, err
-	}
-	for _, name := range []string{nodesDir, sealsDir, homesDir} {
-		if err := s.fs.Rename(filepath.Join(s.dir, name), filepath.Join(to, name)); err != nil && !isGone(err) {
-			return false, err
-		}
-	}
-	return true, nil
-}
-
-// removeConverted removes the files that hideFiles took out of use.
-func (c *compaction) removeConverted() error {
-	s := c.store
-	var paths []string
-	err := filepath.WalkDir(filepath.Join(s.dir, convertedDir), func(path string, _ fs.DirEntry, err error) error {
-		paths = append(paths, path)
-		return err
-	})
-	if err != nil && !isGone(err) {
-		return err
-	}
-	for _, path := range slices.Backward(append([]string{filepath.Join(s.dir, checkedFile)}, paths...)) {
-		if err := s.fs.Remove(path); err != nil && !isGone(err) {
-			return err
-		}
-	}
-	return nil
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 )
 
-// place is the place of a record. Without a source, it is the file of a node.
+// place is the place of a record.
 type place struct {
 	source *source
 	entry  entry
@@ -82,12 +82,6 @@ func (s *Store) resolve(v *view, h cas.Hash) (cas.Node, place, error) {
 			return cas.Node{}, place{}, readError(h, err)
 		}
 	}
-	if s.files.Layout != "" {
-		n, err := s.files.Get(h)
-		if !errors.Is(err, cas.ErrNotFound) {
-			return n, place{}, err
-		}
-	}
 	return cas.Node{}, damaged, cmp.Or(damage, notFound(h))
 }
 
@@ -122,7 +116,12 @@ func endsWithZeros(body []byte) bool {
 }
 
 // at returns the place of a record for messages.
-func (g *source) at(e entry) string { return fmt.Sprintf("%s at byte %d", g.dataPath(), e.at) }
+func (g *source) at(e entry) string {
+	if g.first != nil {
+		return g.fileOf(e)
+	}
+	return fmt.Sprintf("%s at byte %d", g.dataPath(), e.at)
+}
 
 // Where returns the place of a node's content for messages: the file, and the byte in it or, for a pack, in its
 // uncompressed content. It returns the store's directory for a node that doesn't exist.
@@ -132,12 +131,8 @@ func (s *Store) Where(h cas.Hash) string {
 		return s.files.Path(h)
 	}
 	_ = s.try(context.Background(), func(v *view) error { // then the directory is what is known
-		_, at, err := s.resolve(v, h)
-		switch {
-		case at.source != nil:
+		if _, at, _ := s.resolve(v, h); at.source != nil {
 			where = at.source.at(at.entry)
-		case s.files.Layout != "" && !errors.Is(err, cas.ErrNotFound):
-			where = s.files.Path(h)
 		}
 		return nil
 	})
@@ -157,13 +152,7 @@ func (s *Store) Has(ctx context.Context, h cas.Hash) (there bool, err error) {
 	}
 	err = s.try(ctx, func(v *view) error {
 		at, found, err := v.newestOf(h.Number(), content)
-		if found || err != nil {
-			there = found && at.entry.kind != record.NoContent
-			return err
-		}
-		if there = false; s.files.Layout != "" {
-			there, err = s.files.Has(h)
-		}
+		there = found && at.entry.kind != record.NoContent
 		return err
 	})
 	return there, err
@@ -194,14 +183,7 @@ func (s *Store) All(ctx context.Context, prefix string) iter.Seq2[cas.Hash, erro
 	if !ok {
 		return func(func(cas.Hash, error) bool) {}
 	}
-	return s.hashes(ctx, content, low, high, func(add func(cas.Hash, error)) {
-		if s.files.Layout == "" {
-			return
-		}
-		for h, err := range s.files.All(ctx, prefix) {
-			add(h, err)
-		}
-	})
+	return s.hashes(ctx, content, low, high)
 }
 
 // Tombstones yields the redacted nodes, in order, except those of a store of version 1 that weren't packed yet.
@@ -252,19 +234,10 @@ func (v *view) tombstones() (map[uint64]bool, error) {
 	return found, nil
 }
 
-// hashes yields the hashes with a record of a group, unless the newest one hides them, and the hashes of
-// files of version 1, in order.
-func (s *Store) hashes(ctx context.Context, of group, low, high uint64,
-	first func(add func(cas.Hash, error))) iter.Seq2[cas.Hash, error] {
+// hashes yields the hashes with a record of a group, unless the newest one hides them, in order.
+func (s *Store) hashes(ctx context.Context, of group, low, high uint64) iter.Seq2[cas.Hash, error] {
 	return func(yield func(cas.Hash, error) bool) {
 		found, faults := s.newest(ctx, of, low, high)
-		first(func(h cas.Hash, err error) {
-			if err != nil {
-				faults = append(faults, err)
-			} else if _, newer := found[h.Number()]; !newer {
-				found[h.Number()] = place{entry: entry{kind: record.Node}}
-			}
-		})
 		for _, err := range faults {
 			if !yield("", err) {
 				return

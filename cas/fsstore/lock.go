@@ -228,15 +228,6 @@ func (s *Store) Homes() (found []string, err error) {
 			found = append(found, home)
 		}
 	}
-	err = s.eachHomeFile(func(home, _ string) error {
-		if _, newer := records[homeNumber(home)]; !newer {
-			found = append(found, home)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
 	if parent := filepath.Dir(s.dir); looksLikeHome(parent) {
 		found = append(found, parent)
 	}
@@ -250,29 +241,6 @@ func damagedHome(at place) error {
 		Message: fmt.Sprintf("the path of a home that uses the store is damaged (%s)", at.source.at(at.entry)),
 		Hints: []string{"to record a home again: uwf --home HOME cas put-text again",
 			"to name each home that uses the store: uwf cas gc --roots DIR"}}
-}
-
-// eachHomeFile calls found with the homes that count of a store of our first version, which has a file for each.
-func (s *Store) eachHomeFile(found func(home, text string) error) error {
-	entries, err := os.ReadDir(filepath.Join(s.dir, homesDir))
-	if err != nil && !isGone(err) {
-		return err
-	}
-	for _, e := range entries {
-		if durable.IsTemp(e.Name()) {
-			continue
-		}
-		data, err := readSmall(filepath.Join(s.dir, homesDir, e.Name()))
-		if err != nil {
-			return err
-		}
-		if home := parseHome(string(data)); home != "" {
-			if err := found(home, string(data)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // isAbandoned reports whether no process uses an ephemeral home any longer.

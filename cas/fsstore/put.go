@@ -143,13 +143,9 @@ func (s *Store) exists(v *view, n cas.Node) (cas.Node, presence, error) {
 	return old, present, nil
 }
 
-// isTorn reports whether a damaged record or file is a torn write of a node.
+// isTorn reports whether a damaged record is a torn write of a node.
 func (s *Store) isTorn(at place, n cas.Node) bool {
-	if at.source == nil {
-		data, err := s.files.Read(n.Hash)
-		return err == nil && original.IsTorn(data, n)
-	}
-	if at.entry.kind == record.Tombstone {
+	if at.source == nil || at.entry.kind == record.Tombstone {
 		return false
 	}
 	body, _, err := at.source.record(at.entry)

@@ -72,6 +72,12 @@ func (o *exclusive) erase(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if g.first != nil {
+			if err := s.removeRedacted(g, all, nodes); err != nil {
+				return err
+			}
+			continue
+		}
 		size, err := g.size()
 		if err != nil {
 			return err
@@ -80,22 +86,7 @@ func (o *exclusive) erase(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := o.removeQuarantined(); err != nil {
-		return err
-	}
-	for _, h := range o.redacted {
-		if s.files.Layout == "" {
-			break
-		}
-		err := s.fs.Remove(s.files.Path(h))
-		if err == nil {
-			err = s.fs.SyncDir(filepath.Dir(s.files.Path(h)))
-		}
-		if err != nil && !isGone(err) {
-			return err
-		}
-	}
-	return nil
+	return o.removeQuarantined()
 }
 
 // span is a part of a stream.
@@ -317,10 +308,6 @@ func (s *Store) setAside(ctx context.Context, h cas.Hash, of group) (to string, 
 			return err
 		case ok:
 			body, _, err = at.source.record(at.entry)
-		case of == seals:
-			body, err = os.ReadFile(s.sealPath(h))
-		default:
-			body, err = s.files.Read(h)
 		}
 		if errors.Is(err, errPack) || errors.As(err, new(*cas.CorruptError)) {
 			return nil

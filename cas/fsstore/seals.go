@@ -8,14 +8,10 @@ import (
 	"fmt"
 	"iter"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/record"
-	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // The body of a seal's record is the seal and its CRC-32C.
@@ -50,9 +46,7 @@ func (s *Store) sealOf(v *view, h cas.Hash) (seal cas.Seal, err error) {
 	switch {
 	case err != nil:
 		return seal, fmt.Errorf("read the seal of %s: %w", h, err)
-	case !ok:
-		return s.sealFile(h)
-	case at.entry.kind == record.NoSeal:
+	case !ok, at.entry.kind == record.NoSeal:
 		return seal, nil
 	}
 	body, _, err := at.source.record(at.entry)
@@ -61,32 +55,6 @@ func (s *Store) sealOf(v *view, h cas.Hash) (seal cas.Seal, err error) {
 	}
 	if seal, ok = parseSeal(body); !ok {
 		return seal, &cas.SealError{Hash: h, Path: at.source.at(at.entry)}
-	}
-	return seal, nil
-}
-
-// sealPath returns the path of a seal in a store of our first version: a file with a line of 64 hexadecimal
-// digits.
-func (s *Store) sealPath(h cas.Hash) string {
-	return filepath.Join(s.dir, sealsDir, string(h[:2]), string(h))
-}
-
-// sealFile returns the seal in such a file, zero without one.
-func (s *Store) sealFile(h cas.Hash) (cas.Seal, error) {
-	if s.files.Layout == "" {
-		return cas.Seal{}, nil
-	}
-	const size = 2*int64(len(cas.Seal{})) + int64(len("\n"))
-	data, err := safeopen.ReadFile(s.sealPath(h), size, safeopen.NoFollow)
-	switch {
-	case isGone(err):
-		return cas.Seal{}, nil
-	case err != nil && !errors.As(err, new(*safeopen.NotFileError)) && !errors.As(err, new(*safeopen.TooBigError)):
-		return cas.Seal{}, fmt.Errorf("read the seal of %s: %w", h, err)
-	}
-	seal, parseErr := cas.ParseSeal(strings.TrimSuffix(string(data), "\n"))
-	if err != nil || parseErr != nil || seal.String()+"\n" != string(data) {
-		return cas.Seal{}, &cas.SealError{Hash: h, Path: s.sealPath(h)}
 	}
 	return seal, nil
 }
@@ -132,17 +100,11 @@ func (s *Store) KeepSeals(ctx context.Context, all map[cas.Hash]cas.Seal) (err e
 // isTornSeal reports whether a damaged seal is a torn write of the same seal.
 func (s *Store) isTornSeal(v *view, h cas.Hash, seal cas.Seal) bool {
 	at, ok, err := v.newestOf(h.Number(), seals)
-	if err != nil {
+	if err != nil || !ok {
 		return false
 	}
-	want, data := sealBody(seal), []byte(nil)
-	if ok {
-		data, _, err = at.source.record(at.entry)
-	} else {
-		want = []byte(seal.String() + "\n")
-		data, err = os.ReadFile(s.sealPath(h))
-	}
-	return err == nil && bytes.HasPrefix(want, bytes.TrimRight(data, "\x00"))
+	data, _, err := at.source.record(at.entry)
+	return err == nil && bytes.HasPrefix(sealBody(seal), bytes.TrimRight(data, "\x00"))
 }
 
 // Seals yields the nodes with a seal, in order. After an error it continues with what is still readable.
@@ -150,17 +112,7 @@ func (s *Store) Seals(ctx context.Context) iter.Seq2[cas.Hash, error] {
 	if s.foreign {
 		return func(func(cas.Hash, error) bool) {}
 	}
-	return s.hashes(ctx, seals, 0, math.MaxUint64, func(add func(cas.Hash, error)) {
-		if s.files.Layout == "" {
-			return
-		}
-		files, _ := filepath.Glob(filepath.Join(s.dir, sealsDir, "*", "*"))
-		for _, path := range files {
-			if h := cas.Hash(filepath.Base(path)); h.Valid() && s.sealPath(h) == path {
-				add(h, nil)
-			}
-		}
-	})
+	return s.hashes(ctx, seals, 0, math.MaxUint64)
 }
 
 // SealPlace returns the place of a node's seal for messages.
@@ -170,8 +122,6 @@ func (s *Store) SealPlace(h cas.Hash) string {
 		at, ok, err := v.newestOf(h.Number(), seals)
 		if ok && err == nil {
 			where = at.source.at(at.entry)
-		} else if err == nil && s.files.Layout != "" {
-			where = s.sealPath(h)
 		}
 		return err
 	})

@@ -16,6 +16,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/original"
 	"github.com/united-workforce/uwf/cas/record"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/safeopen"
@@ -39,6 +40,7 @@ type source struct {
 	files   *files
 	hash    cas.Algorithm
 	decoder func() (*zstd.Decoder, error)
+	first   *original.Files // of version 1; nil for a segment or a pack
 
 	mu     sync.Mutex
 	loaded bool
@@ -104,6 +106,9 @@ func (g *source) dataPath() string {
 
 // find returns the records of a hash, the newest first.
 func (g *source) find(hash uint64) ([]entry, error) {
+	if g.first != nil {
+		return g.findFiles(hash)
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err := g.load(); err != nil {
@@ -134,6 +139,8 @@ func (g *source) entries(low, high byte) (all []entry, err error) {
 		return nil, err
 	}
 	switch {
+	case g.first != nil:
+		all, err = g.allFiles()
 	case g.sorted != nil:
 		if all, err = g.sorted.entries(low, high); errors.Is(err, errIndex) {
 			if err = g.rebuild(); err == nil {
@@ -146,8 +153,8 @@ func (g *source) entries(low, high byte) (all []entry, err error) {
 			later, _ := g.behind.entries(0, 255) // in memory
 			all = append(all, later...)
 		}
-		all = slices.DeleteFunc(all, func(e entry) bool { return byte(e.hash>>56) < low || byte(e.hash>>56) > high })
 	}
+	all = slices.DeleteFunc(all, func(e entry) bool { return byte(e.hash>>56) < low || byte(e.hash>>56) > high })
 	slices.SortFunc(all, func(a, b entry) int { return cmp.Compare(a.at, b.at) })
 	return all, err
 }
@@ -406,6 +413,10 @@ func segmentHeaders(path string) (all []entry, size int64, err error) {
 
 // record reads the body of a record. right means that its header is intact; otherwise the index can be wrong.
 func (g *source) record(e entry) (body []byte, right bool, err error) {
+	if g.first != nil {
+		body, err = g.readFile(e)
+		return body, true, err
+	}
 	read, err := g.reader()
 	if err != nil {
 		return nil, false, err
@@ -503,6 +514,9 @@ func (g *source) update(last bool) error {
 
 // close forgets the open file, because another one has its name now, or none.
 func (g *source) close() {
+	if g.first != nil {
+		return
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.files.forget(g.dataPath())

@@ -105,6 +105,14 @@ func (s *Store) list() (*view, error) {
 		v.sources = append(v.sources, g)
 		delete(known, n)
 	}
+	if s.files.Layout != "" {
+		g := known[firstName()]
+		if g == nil {
+			g = s.firstVersion()
+		}
+		v.sources = append(v.sources, g)
+		delete(known, firstName())
+	}
 	for _, g := range known {
 		g.close()
 	}
