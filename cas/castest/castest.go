@@ -3,9 +3,11 @@ package castest
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -281,4 +283,29 @@ func testKinds(t *testing.T, s cas.Store) {
 	got, err := s.Get(context.Background(), s.Kinds().MetaHash())
 	require.NoError(t, err)
 	require.Equal(t, got.Hash, got.Type)
+}
+
+// Collision returns two nodes with different contents and the same hash. Neither hash function resists collisions:
+// XXH3 multiplies two words of the input, each mixed with a part of a publicly known secret, and a word equal to that
+// part makes the product zero for any other word. For any word in a lane of XXH64 there is a later one that leads to
+// the same state.
+func Collision(t testing.TB, a cas.Algorithm) (n, m cas.Node) {
+	t.Helper()
+	one, two := "9821fbcb79e64eccc0e578fbbff1111111111101", "9821fbcb79e64eccc0e578fbbff2222222222201"
+	if a == cas.XXH64 {
+		one = "98210000000000000000fbbff111111111111100000000000000" +
+			"00000000000000000000000000000000fbbff2222222222222"
+		two = "98210000000000000000fbbff111111211111100000000000000" +
+			"00000000000000000000000000000000fbd70dbd7b6912a90b"
+	}
+	const typ, length = "0000000000000", 2 * 51 // arrays of 33 numbers
+	nodes := [2]cas.Node{}
+	for i, digits := range []string{one, two} {
+		payload, err := hex.DecodeString(digits + strings.Repeat("0", length-len(digits)))
+		require.NoError(t, err)
+		nodes[i] = cas.Node{Hash: a.Sum(typ, payload), Type: typ, Payload: payload, Timestamp: int64(i + 1)}
+		require.NoError(t, a.Check(nodes[i]))
+	}
+	require.Equal(t, nodes[0].Hash, nodes[1].Hash)
+	return nodes[0], nodes[1]
 }

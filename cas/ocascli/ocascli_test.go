@@ -13,6 +13,7 @@ import (
 	ucli "github.com/united-workforce/uwf/internal/thirdparty/cli"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/castest"
 	"github.com/united-workforce/uwf/cas/castest/memstore"
 	"github.com/united-workforce/uwf/cas/fsstore"
 	"github.com/united-workforce/uwf/cas/gc"
@@ -110,8 +111,9 @@ func TestAMissingHomeStopsGC(t *testing.T) {
 	err := command(t, dir, "init")
 	require.NoError(t, err)
 	away := filepath.Join(dir, "away")
-	require.NoError(t, os.MkdirAll(filepath.Join(dir, "store", "homes"), 0o755))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "store", "homes", "x"), []byte(away+"\n"), 0o644))
+	used, err := fsstore.Open(t.Context(), filepath.Join(dir, "store"), fsstore.Options{Home: away})
+	require.NoError(t, err)
+	require.NoError(t, used.Put(t.Context(), castest.Node(t, cas.XXH3, "of that home")))
 	err = command(t, dir, "gc")
 	var coded *protocol.Error
 	require.ErrorAs(t, err, &coded)

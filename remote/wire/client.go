@@ -70,8 +70,7 @@ type Client struct {
 	in      *reader
 	out     *bufio.Writer
 	turn    chan struct{} // held by the current caller
-	watch   *silence
-	working *time.Timer // fires after Patience
+	watch   *watch
 	hangUp  func() error
 	explain func(error) error // returns why the other side has ended; nil if unknown
 
@@ -88,11 +87,9 @@ func connect(ctx context.Context, in io.Reader, out io.Writer, hangUp func() err
 	o.Notice = cmp.Or(o.Notice, notice)
 	c := &Client{options: o, explain: explain, turn: make(chan struct{}, 1)}
 	c.hangUp = sync.OnceValue(hangUp)
-	c.watch = watchSilence(o, func() { c.fail(&SilentError{o.Silence}) })
-	c.working = time.AfterFunc(o.Patience, func() { c.fail(&BusyError{o.Patience}) })
-	works := func() { c.working.Reset(o.Patience) }
-	c.in = newReader(in, c.watch.Reset, works)
-	c.out = bufio.NewWriterSize(movingWriter{out, func() { c.watch.Reset(); works() }}, 1<<16)
+	c.watch = c.newWatch(o)
+	c.in = newReader(in, c.watch.moved, c.watch.useful)
+	c.out = bufio.NewWriterSize(movingWriter{out, c.watch.useful}, 1<<16)
 	_, err := c.out.WriteString(Magic)
 	if err == nil {
 		err = c.greet(ctx)
@@ -101,8 +98,7 @@ func connect(ctx context.Context, in io.Reader, out io.Writer, hangUp func() err
 		_ = c.Close()
 		return nil, err
 	}
-	c.watch.Stop() // until the next call
-	c.working.Stop()
+	c.watch.stop() // until the next call
 	return c, nil
 }
 
@@ -158,8 +154,7 @@ func (c *Client) broken(err error) error {
 
 // Close implements [remote.Remote].
 func (c *Client) Close() error {
-	c.watch.Stop()
-	c.working.Stop()
+	c.watch.stop()
 	c.mu.Lock()
 	c.ended = cmp.Or(c.ended, errClosed)
 	c.mu.Unlock()
@@ -187,10 +182,8 @@ func (c *Client) call(ctx context.Context, a ask, send func(out *bufio.Writer) e
 		return answer{}, err
 	}
 	defer context.AfterFunc(ctx, func() { c.fail(ctx.Err()) })()
-	c.watch.Reset()
-	c.working.Reset(c.options.Patience)
-	defer c.working.Stop()
-	defer c.watch.Stop()
+	c.watch.useful()
+	defer c.watch.stop()
 	if err := c.ask(a, send); err != nil {
 		if _, ok := errors.AsType[*remote.FaultError](err); ok {
 			return answer{}, c.broken(err)
@@ -224,7 +217,7 @@ func (c *Client) listen(verb, kinds string, each func(kind byte, message []byte)
 		if err != nil {
 			return a, c.lost(err)
 		}
-		c.working.Reset(c.options.Patience)
+		c.watch.useful()
 		if kind == end {
 			if err := readJSON("the answer to "+verb, message, &a); err != nil {
 				return a, c.broken(err)
@@ -239,11 +232,9 @@ func (c *Client) listen(verb, kinds string, each func(kind byte, message []byte)
 				return a, c.broken(&remote.LimitError{Most: c.options.MaxList, Of: "bytes"})
 			}
 		}
-		c.watch.Stop() // the caller can take as long as it wants
-		c.working.Stop()
+		c.watch.stop() // the caller can take as long as it wants
 		err = each(kind, message)
-		c.watch.Reset()
-		c.working.Reset(c.options.Patience)
+		c.watch.useful()
 		switch {
 		case errors.Is(err, errLeft):
 			left, each = err, func(byte, []byte) error { return nil }
@@ -438,30 +429,39 @@ func Connect(ctx context.Context, in io.Reader, out io.Writer, hangUp func() err
 	return connect(ctx, in, out, hangUp, o, nil)
 }
 
-// silence detects that no data moves: one timer reports it, the other closes the connection.
-type silence struct {
-	o           Options
-	report, end *time.Timer
+// watch detects that no data moves, or only heartbeats. Its timers report the first and close the connection.
+type watch struct {
+	o                    Options
+	report, silent, busy *time.Timer
 }
 
-func watchSilence(o Options, end func()) *silence {
+func (c *Client) newWatch(o Options) *watch {
 	report := func() {}
 	if o.Stalled != nil {
 		report = sync.OnceFunc(o.Stalled)
 	}
-	return &silence{o, time.AfterFunc(o.Notice, report), time.AfterFunc(o.Silence, end)}
+	return &watch{o, time.AfterFunc(o.Notice, report),
+		time.AfterFunc(o.Silence, func() { c.fail(&SilentError{o.Silence}) }),
+		time.AfterFunc(o.Patience, func() { c.fail(&BusyError{o.Patience}) })}
 }
 
-// Reset records that data has moved, or that a wait starts.
-func (s *silence) Reset() {
-	s.report.Reset(s.o.Notice)
-	s.end.Reset(s.o.Silence)
+// moved records that data has moved.
+func (w *watch) moved() {
+	w.report.Reset(w.o.Notice)
+	w.silent.Reset(w.o.Silence)
 }
 
-// Stop stops both timers.
-func (s *silence) Stop() {
-	s.report.Stop()
-	s.end.Stop()
+// useful records that more than a heartbeat has moved, or that a wait starts.
+func (w *watch) useful() {
+	w.moved()
+	w.busy.Reset(w.o.Patience)
+}
+
+// stop stops the timers.
+func (w *watch) stop() {
+	w.report.Stop()
+	w.silent.Stop()
+	w.busy.Stop()
 }
 
 // movingReader and movingWriter call moved when data passes, so that a slow connection isn't mistaken for a

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"reflect"
 	"strings"
 
 	"github.com/united-workforce/uwf/cas"
@@ -264,47 +263,13 @@ func writeJSON(out *bufio.Writer, kind byte, v any) error {
 // readJSON decodes a message; what describes it in errors.
 func readJSON(what string, message []byte, into any) error {
 	err := json.Unmarshal(message, into)
-	var kind *json.UnmarshalTypeError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &kind) && kind.Field != "":
-		is, _, _ := strings.Cut(kind.Value, " ")
-		return remote.Faultf("cannot parse %s: field %s is %s, want %s", what, kind.Field, jsonWord(is),
-			word(kind.Type))
-	case errors.As(err, new(*json.SyntaxError)):
-		return remote.Faultf("cannot parse %s: not JSON", what)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
+		return remote.Faultf("cannot parse %s: field %s has the wrong type", what, wrong.Field)
 	}
-	return remote.Faultf("cannot parse %s: it does not match the protocol", what)
-}
-
-func jsonWord(kind string) string {
-	switch kind {
-	case "string":
-		return "a text"
-	case "bool":
-		return "true or false"
-	case "array":
-		return "a list"
-	case "object":
-		return "an object"
+	if err != nil {
+		return remote.Faultf("cannot parse %s: it does not match the protocol", what)
 	}
-	return "a number" // including one that is too large or has a fraction
-}
-
-// word returns the JSON name of a Go type, for errors.
-func word(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.String:
-		return jsonWord("string")
-	case reflect.Bool:
-		return jsonWord("bool")
-	case reflect.Slice, reflect.Array:
-		return jsonWord("array")
-	case reflect.Struct, reflect.Map, reflect.Pointer:
-		return jsonWord("object")
-	}
-	return "a whole number"
+	return nil
 }
 
 func writeRecord(out *bufio.Writer, r remote.Record) error {
@@ -381,12 +346,6 @@ const (
 	locked      = "locked"
 	failed      = "failed"
 )
-
-// RemoteError is an error of the other side with a code that this side doesn't know.
-type RemoteError struct{ Code, Message string }
-
-// Error implements error.
-func (e *RemoteError) Error() string { return plaintext.Line(e.Message) }
 
 // failureOf converts an error to transfer format.
 func failureOf(err error) *failure {
@@ -481,7 +440,7 @@ func (f *failure) err() error {
 	case locked:
 		return &protocol.Error{Code: protocol.CodeLocked, Message: message}
 	}
-	return &RemoteError{Code: plaintext.Line(f.Code), Message: f.Message}
+	return errors.New(message) // of a code that this side does not know
 }
 
 // clean returns an untrusted hash, or "" if it is invalid.

@@ -434,36 +434,43 @@ func (c *Client) Walk(ctx context.Context, roots, have []cas.Hash) iter.Seq2[cas
 
 // Get implements [remote.Remote].
 func (c *Client) Get(ctx context.Context, hashes []cas.Hash) iter.Seq2[remote.Record, error] {
-	return sequence(func(yield func(remote.Record) error) error {
-		if err := remote.CheckHashes(hashes); err != nil {
+	return fetch(ctx, c, ask{Verb: get, Hashes: hashes}, remote.CheckHashes(hashes), len(hashes),
+		string([]byte{node, tombstone}), readRecord, func(i int, r remote.Record) error {
+			if r.Hash != hashes[i] {
+				return remote.Faultf("the remote sent node %s, which is not the next requested one", r.Hash)
+			}
+			_, _, err := r.Check(c.hash)
 			return err
+		})
+}
+
+// fetch makes a call whose response is n nodes or objects, which check checks. It fails with invalid, if that isn't nil.
+func fetch[T any](ctx context.Context, c *Client, a ask, invalid error, n int, kinds string,
+	read func(kind byte, message []byte) (T, error), check func(i int, v T) error) iter.Seq2[T, error] {
+	return sequence(func(yield func(T) error) error {
+		if invalid != nil {
+			return invalid
 		}
-		next := 0
-		_, err := c.call(ctx, ask{Verb: get, Hashes: hashes}, nil, string([]byte{node, tombstone}), func(kind byte,
-			message []byte) error {
-			r, err := readRecord(kind, message)
+		got := 0
+		_, err := c.call(ctx, a, nil, kinds, func(kind byte, message []byte) error {
+			v, err := read(kind, message)
+			if err == nil && got == n {
+				err = remote.Faultf("the remote sent more than the %d requested", n)
+			}
+			if err == nil {
+				err = check(got, v)
+			}
 			if err != nil {
 				return err
 			}
-			if next == len(hashes) || r.Hash != hashes[next] {
-				return remote.Faultf("the remote sent node %s, which is not the next requested one", r.Hash)
-			}
-			if _, _, err := r.Check(c.hash); err != nil {
-				return err
-			}
-			next++
-			return yield(r)
+			got++
+			return yield(v)
 		})
-		return c.checkCount(err, next, len(hashes))
+		if err == nil && got < n {
+			return c.broken(remote.Faultf("the remote sent %d of %d requested", got, n))
+		}
+		return err
 	})
-}
-
-// checkCount returns an error if a list ends early without an error.
-func (c *Client) checkCount(err error, got, asked int) error {
-	if err == nil && got < asked {
-		return c.broken(remote.Faultf("the remote sent %d of %d requested", got, asked))
-	}
-	return err
 }
 
 // Put implements [remote.Remote].
@@ -625,28 +632,13 @@ func (c *Client) MissingObjects(ctx context.Context, ids []protocol.Tree) ([]pro
 
 // GetObjects implements [remote.Remote].
 func (c *Client) GetObjects(ctx context.Context, ids []protocol.Tree) iter.Seq2[remote.Object, error] {
-	return sequence(func(yield func(remote.Object) error) error {
-		if err := remote.CheckObjects(ids); err != nil {
-			return err
-		}
-		next := 0
-		_, err := c.call(ctx, ask{Verb: getObjects, IDs: ids}, nil, string([]byte{file, directory}), func(kind byte,
-			message []byte) error {
-			o, err := readObject(kind, message)
-			if err != nil {
-				return err
-			}
-			if next == len(ids) || o.ID != ids[next] {
+	return fetch(ctx, c, ask{Verb: getObjects, IDs: ids}, remote.CheckObjects(ids), len(ids),
+		string([]byte{file, directory}), readObject, func(i int, o remote.Object) error {
+			if o.ID != ids[i] {
 				return remote.Faultf("the remote sent object %s, which is not the next requested one", o.ID)
 			}
-			if err := o.Check(); err != nil {
-				return err
-			}
-			next++
-			return yield(o)
+			return o.Check()
 		})
-		return c.checkCount(err, next, len(ids))
-	})
 }
 
 // PutObjects implements [remote.Remote]. It splits large requests into several.
