@@ -237,13 +237,6 @@ func (c *check) fault(f Fault) {
 	c.report.Faults = append(c.report.Faults, f)
 }
 
-// note adds a possible problem.
-func (c *check) note(f Fault) {
-	if len(c.report.Faults) < maxFaults {
-		c.report.Faults = append(c.report.Faults, f)
-	}
-}
-
 // knowing provides the schemas of our kinds even if the store has lost them: without them, dependents could
 // not be determined.
 type knowing struct{ Store }

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/cas"
-	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/internal/census"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/runfiles"
@@ -89,19 +88,8 @@ func (c *check) checkRegistry(ctx context.Context) error {
 		}
 		c.roots = append(c.roots, root{node: c.graph.Node(n.Hash), name: n.Name, workflow: true})
 		c.leads(ctx, registry, "workflow "+n.Name, n.Hash, protocol.KindWorkflow)
-		c.alias(ctx, registry, n)
 	}
 	return ctx.Err()
-}
-
-// alias reports a name other than the workflow's own. A person might have chosen it, or it might be damage.
-func (c *check) alias(ctx context.Context, path string, n heads.Named) {
-	w, err := cas.Read[protocol.Workflow](ctx, c.store, n.Hash)
-	if err != nil || w.Name == n.Name || n.Problem != "" {
-		return // already reported
-	}
-	c.note(Fault{Kind: Index, Hash: n.Hash, Path: path,
-		Message: fmt.Sprintf("the name %q refers to workflow %q, which has another name", n.Name, w.Name)})
 }
 
 func (c *check) unreadableLine(path string, err error) {

@@ -4,21 +4,19 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"slices"
 	"sync"
 
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// files keeps the files open that were opened last: a process with many segments can't keep all of them open.
+// files keeps files open that were read: opening one costs more than a read.
 type files struct {
-	mu    sync.Mutex
-	open  map[string]*os.File
-	order []string // the oldest first
+	mu   sync.Mutex
+	open map[string]*os.File
 }
 
-// maxOpen is far below the number of files that a process can usually open, 1,024.
-const maxOpen = 128
+// maxOpen is far below the number of files that a process can open, even with a low limit.
+const maxOpen = 32
 
 func (c *files) get(path string) (*os.File, error) {
 	c.mu.Lock()
@@ -34,20 +32,20 @@ func (c *files) get(path string) (*os.File, error) {
 	return f, err
 }
 
-// keep takes ownership of an open file.
+// keep takes ownership of an open file. If there are many, it closes the others.
 func (c *files) keep(path string, f *os.File) {
-	c.forget(path)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	for other, old := range c.open {
+		if other == path || len(c.open) >= maxOpen {
+			_ = old.Close() // nothing was written
+			delete(c.open, other)
+		}
+	}
 	if c.open == nil {
 		c.open = map[string]*os.File{}
 	}
-	c.open[path], c.order = f, append(c.order, path)
-	if len(c.order) > maxOpen {
-		_ = c.open[c.order[0]].Close() // nothing was written
-		delete(c.open, c.order[0])
-		c.order = c.order[1:]
-	}
+	c.open[path] = f
 }
 
 // forget closes a file, because another file may have its path now.
@@ -57,7 +55,6 @@ func (c *files) forget(path string) {
 	if f := c.open[path]; f != nil {
 		_ = f.Close() // nothing was written
 		delete(c.open, path)
-		c.order = slices.DeleteFunc(c.order, func(p string) bool { return p == path })
 	}
 }
 

@@ -383,7 +383,7 @@ func (g *source) extent() (size int64, records int) {
 		size = g.info.Size()
 	}
 	if g.recent != nil {
-		records = g.recent.count()
+		records = len(g.recent.all)
 	}
 	return size, records
 }
@@ -406,7 +406,7 @@ func (g *source) state() (ok, sealed bool, err error) {
 		return false, false, err
 	}
 	sealed = g.hasIndex()
-	ok = !sealed && g.whole && g.recent.end < segmentSize && g.recent.count() < segmentRecords
+	ok = !sealed && g.whole && g.recent.end < segmentSize && len(g.recent.all) < segmentRecords
 	return ok, sealed, nil
 }
 

@@ -148,7 +148,7 @@ func (g *source) entries(low, high byte) (all []entry, err error) {
 			}
 		}
 	default:
-		all = g.recent.entries()
+		all = slices.Clone(g.recent.all)
 		if g.behind != nil {
 			later, _ := g.behind.entries(0, 255) // in memory
 			all = append(all, later...)
@@ -239,7 +239,7 @@ func (g *source) grow() error {
 	if first {
 		g.recent = &headers{}
 	}
-	index, err := readFrom(g.path+indexExt, int64(len(g.recent.raw)), maxSegment)
+	index, err := readFrom(g.path+indexExt, int64(len(g.recent.all))*record.HeaderSize, maxSegment)
 	if err != nil && !isGone(err) {
 		return err
 	}
@@ -260,9 +260,9 @@ func (g *source) grow() error {
 // segment has it, and this isn't only damage, because the index doesn't end with the segment or others aren't there
 // either.
 func (g *source) isForeign(size int64) bool {
-	n := g.recent.count()
+	n := len(g.recent.all)
 	isAt := func(i int) bool {
-		e := g.recent.entry(i)
+		e := g.recent.all[i]
 		head := make([]byte, record.HeaderSize)
 		read, err := g.files.readAt(g.dataPath(), head, e.at)
 		h, ok := record.Parse(head[:read])
@@ -336,7 +336,7 @@ func (g *source) records() (all []entry, size int64, err error) {
 	}
 	var unsorted headers
 	unsorted.add(index, size)
-	for _, e := range unsorted.entries() {
+	for _, e := range unsorted.all {
 		next, ok := unknown(e)
 		if ok {
 			ok, err = g.isIntactAt(e)

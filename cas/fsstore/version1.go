@@ -8,7 +8,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/cas"
@@ -191,19 +190,6 @@ func (c *compaction) hideFiles() (done bool, err error) {
 
 // removeConverted removes the files that hideFiles took out of use.
 func (c *compaction) removeConverted() error {
-	s := c.store
-	var paths []string
-	err := filepath.WalkDir(filepath.Join(s.dir, convertedDir), func(path string, _ fs.DirEntry, err error) error {
-		paths = append(paths, path)
-		return err
-	})
-	if err != nil && !isGone(err) {
-		return err
-	}
-	for _, path := range slices.Backward(append([]string{filepath.Join(s.dir, checkedFile)}, paths...)) {
-		if err := s.fs.Remove(path); err != nil && !isGone(err) {
-			return err
-		}
-	}
-	return nil
+	return errors.Join(os.RemoveAll(filepath.Join(c.store.dir, convertedDir)),
+		os.RemoveAll(filepath.Join(c.store.dir, checkedFile)))
 }

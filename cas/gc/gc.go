@@ -47,8 +47,6 @@ type Store interface {
 	Originals() bool
 	// Dir returns its directory, for messages.
 	Dir() string
-	// Seals yields the nodes with a stored seal.
-	Seals(ctx context.Context) iter.Seq2[cas.Hash, error]
 }
 
 // Options configures a collection.
@@ -76,7 +74,6 @@ type Report struct {
 	Young     int   `json:"young"`     // by time alone
 	Freed     int   `json:"freed"`     // nodes removed, or to be removed in a dry run
 	FreedSize int64 `json:"freedBytes"`
-	Seals     int   `json:"seals"` // removed seals of missing nodes
 	DryRun    bool  `json:"dryRun"`
 }
 
@@ -119,16 +116,8 @@ func Run(ctx context.Context, s Store, o Options) (_ Report, err error) {
 	if err := c.survey(ctx); err != nil {
 		return c.report, err
 	}
-	before, err := c.deadSeals(ctx)
-	if err != nil {
-		return c.report, err
-	}
-	if c.report.Seals = before; !o.DryRun {
+	if !o.DryRun {
 		if err := c.sweep(ctx); err != nil {
-			return c.report, err
-		}
-		after, err := c.deadSeals(ctx)
-		if c.report.Seals -= after; err != nil {
 			return c.report, err
 		}
 	}
@@ -344,20 +333,6 @@ func (c *collection) count() {
 		}
 	}
 	c.report.Reachable = c.report.Nodes - c.report.Freed
-}
-
-// deadSeals counts the seals of nodes that aren't needed. They prove nothing. The seal of a needed but missing
-// node stays, because it shows what is missing.
-func (c *collection) deadSeals(ctx context.Context) (dead int, err error) {
-	for h, err := range c.store.Seals(ctx) {
-		if err != nil {
-			return dead, err
-		}
-		if !c.marks.marked(h) {
-			dead++
-		}
-	}
-	return dead, nil
 }
 
 // sweepLocks removes lock files that killed processes left for inactive threads. A lock that is held or names

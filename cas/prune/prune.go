@@ -10,9 +10,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
+	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/united-workforce/uwf/cas/heads"
@@ -65,7 +64,7 @@ const batch = 500
 // history, or a disk error.
 func Run(ctx context.Context, x Index, o Options) (Report, error) {
 	p := &pruner{
-		options: o, index: x, dirs: home.Dirs{Home: o.Home}, disk: durable.OS(),
+		options: o, index: x, dirs: home.Dirs{Home: o.Home},
 		report: Report{Pruned: []heads.Ended{}, Busy: []string{}, DryRun: o.DryRun},
 	}
 	old, err := p.old(ctx)
@@ -86,7 +85,6 @@ func Run(ctx context.Context, x Index, o Options) (Report, error) {
 type pruner struct {
 	options Options
 	dirs    home.Dirs
-	disk    durable.FS
 	index   Index
 	report  Report
 }
@@ -220,24 +218,5 @@ func (p *pruner) removeRun(thread string) error {
 	if p.options.Home == "" {
 		return nil
 	}
-	dir := p.dirs.Run(thread)
-	var paths []string
-	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
-		if err == nil {
-			paths = append(paths, path)
-		}
-		return err
-	})
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	for _, path := range slices.Backward(paths) { // parents precede their contents
-		if err := p.disk.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
+	return os.RemoveAll(p.dirs.Run(thread))
 }
