@@ -24,7 +24,7 @@ type Batch struct {
 	written  int           // number of nodes in order that are in the store
 	dropped  int           // number of dropped nodes, which are only in the store
 	held     int           // bytes of payloads between these two
-	compiled map[Hash]*jsonschema.Schema
+	verifier *Verifier
 }
 
 // keepBytes bounds the nodes that a batch keeps in memory although they are in the store: a step can have
@@ -33,8 +33,9 @@ const keepBytes = 8 << 20
 
 // NewBatch returns an empty batch on a store; now provides the timestamps.
 func NewBatch(s Store, now func() time.Time) *Batch {
-	return &Batch{store: s, recall: Recalling(s), now: now, added: map[Hash]Node{},
-		compiled: map[Hash]*jsonschema.Schema{}}
+	b := &Batch{store: s, recall: Recalling(s), now: now, added: map[Hash]Node{}}
+	b.verifier = NewVerifier(b)
+	return b
 }
 
 // Add adds a payload of one of our kinds, and its schema. Its errors come from the payload's Validate and
@@ -108,8 +109,7 @@ func (b *Batch) AddSchema(ctx context.Context, schema any) (Hash, error) {
 	if err != nil {
 		return "", fmt.Errorf("schema: %w", err)
 	}
-	compiled, err := compile(b.Kinds().MetaHash(), payload)
-	if err != nil {
+	if _, err := compile(b.Kinds().MetaHash(), payload); err != nil {
 		return "", err
 	}
 	meta := b.Kinds().MetaHash()
@@ -117,12 +117,7 @@ func (b *Batch) AddSchema(ctx context.Context, schema any) (Hash, error) {
 	if err := CheckTitle(b.Kinds(), n); err != nil {
 		return "", err
 	}
-	h, err := b.addSchemaNodes(n)
-	if err != nil {
-		return "", err
-	}
-	b.compiled[h] = compiled
-	return h, nil
+	return b.addSchemaNodes(n)
 }
 
 // Put writes the added nodes. They become readable, but not durable. It returns the errors of [Store].Put.
@@ -252,17 +247,5 @@ func (b *Batch) addSchemaNodes(schema Node) (Hash, error) {
 // Compiled returns the compiled schema of a type in the store or the batch. It returns the errors of
 // [Schema], and a [*SchemaError] for a schema that a store doesn't accept.
 func (b *Batch) Compiled(ctx context.Context, typ Hash) (*jsonschema.Schema, error) {
-	if s, ok := b.compiled[typ]; ok {
-		return s, ctx.Err()
-	}
-	n, err := getSchema(ctx, b, typ)
-	if err != nil {
-		return nil, err
-	}
-	s, err := compile(b.Kinds().MetaHash(), n.Payload)
-	if err != nil {
-		return nil, err
-	}
-	b.compiled[typ] = s
-	return s, nil
+	return b.verifier.schema(ctx, typ)
 }

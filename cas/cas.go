@@ -269,14 +269,13 @@ func Settle(ctx context.Context, s Collected, prepare, refer func() error) (err 
 		if err != nil {
 			return err
 		}
-		failed := prepare() // perhaps because nodes were removed
-		settled, err := referIf(ctx, s, before, func() error {
-			if failed != nil {
+		if failed := prepare(); failed != nil {
+			if now, err := s.Generation(); err != nil || now == before {
 				return failed
 			}
-			return refer()
-		})
-		if settled || err != nil {
+			continue // perhaps because nodes were removed
+		}
+		if settled, err := referIf(ctx, s, before, refer); settled || err != nil {
 			return err
 		}
 	}

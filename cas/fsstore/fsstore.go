@@ -69,7 +69,6 @@ type Store struct {
 	making sync.Mutex
 	format format
 	made   bool // format.json exists, or must not
-	later  []*lazyLock
 
 	viewing sync.Mutex
 	view    *view
@@ -154,11 +153,7 @@ func (s *Store) make(ctx context.Context, at int64) error {
 	if s.made && (s.format.Version != 1 || s.foreign) {
 		return nil
 	}
-	// It contains all output of agents and tools. To share a store, create its directory first.
-	if err := durable.MkdirAll(s.fs, s.dir, 0o700); err != nil {
-		return err
-	}
-	if err := s.makeDir(logDir); err != nil {
+	if err := s.makeDirs(); err != nil {
 		return err
 	}
 	lock, err := durable.Lock(ctx, filepath.Join(s.dir, lockFile))
@@ -170,6 +165,15 @@ func (s *Store) make(ctx context.Context, at int64) error {
 	return errors.Join(err, lock.Unlock())
 }
 
+// makeDirs creates the directories and the lock of the collector.
+func (s *Store) makeDirs() error {
+	// It contains all output of agents and tools. To share a store, create its directory first.
+	if err := durable.MkdirAll(s.fs, s.dir, 0o700); err != nil {
+		return err
+	}
+	return cmp.Or(s.makeDir(logDir), s.makeLock(collectLock))
+}
+
 func (s *Store) makeLocked(ctx context.Context, at int64) error {
 	found, err := find(s.dir)
 	if err != nil {
@@ -179,13 +183,10 @@ func (s *Store) makeLocked(ctx context.Context, at int64) error {
 		return fmt.Errorf("store %s was just created by another process in another format; open it again", s.dir)
 	}
 	s.format = format{Version: formatVersion, Hash: s.hash}
-	for _, name := range []string{logLock, compactLock, collectLock} {
+	for _, name := range []string{logLock, compactLock} {
 		if err := s.makeLock(name); err != nil {
 			return err
 		}
-	}
-	if err := s.acquireNow(ctx); err != nil {
-		return err
 	}
 	if found.exists && found.format.Version == formatVersion {
 		return nil

@@ -83,18 +83,19 @@ func (o *exclusive) release() (err error) {
 }
 
 // LockShared implements [cas.SharedLocker]. In a store of the original it does nothing, because it isn't
-// collected and we add no files to it. A store that doesn't exist yet is locked as soon as this Store creates
-// it.
+// collected and we add no files to it. For a store that doesn't exist yet it creates the lock.
 func (s *Store) LockShared(ctx context.Context) (release func() error, err error) {
 	if s.foreign {
 		return func() error { return nil }, ctx.Err()
 	}
-	if later := s.acquireLater(); later != nil {
-		return later.release, ctx.Err()
+	made := s.Exists()
+	if !made {
+		if err := s.makeDirs(); err != nil && !isPermission(err) {
+			return nil, fmt.Errorf("lock store: %w", err)
+		}
 	}
-	release, err = s.acquire(ctx)
-	if err != nil {
-		return nil, err
+	if release, err = s.acquire(ctx); err != nil || !made {
+		return release, err
 	}
 	if err := s.rememberHome(ctx, s.add); err != nil {
 		return nil, errors.Join(fmt.Errorf("lock store: %w", err), release())
@@ -121,54 +122,6 @@ func (s *Store) acquire(ctx context.Context) (release func() error, err error) {
 		s.holds.Add(-1)
 		return held.Unlock()
 	}, nil
-}
-
-// lazyLock is a lock on a store that doesn't exist yet.
-type lazyLock struct {
-	store    *Store
-	released bool
-	unlock   func() error // nil until the store exists
-}
-
-// acquireLater registers a lock on a store that doesn't exist yet; nil if it does.
-func (s *Store) acquireLater() *lazyLock {
-	s.making.Lock()
-	defer s.making.Unlock()
-	if s.made {
-		return nil
-	}
-	h := &lazyLock{store: s}
-	s.later = append(s.later, h)
-	return h
-}
-
-// release releases the lock, whether or not the store was created since.
-func (h *lazyLock) release() error {
-	h.store.making.Lock()
-	defer h.store.making.Unlock()
-	if h.released || h.unlock == nil {
-		h.released = true
-		return nil
-	}
-	h.released = true
-	return h.unlock()
-}
-
-// acquireNow acquires the registered locks. It is called before the store has a format, without which it isn't
-// collected. s.making must be locked.
-func (s *Store) acquireNow(ctx context.Context) error {
-	for _, h := range s.later {
-		if h.released {
-			continue
-		}
-		unlock, err := s.acquire(ctx)
-		if err != nil {
-			return errors.Join(err, ctx.Err())
-		}
-		h.unlock = unlock
-	}
-	s.later = nil
-	return nil
 }
 
 // A store records which homes use it, so that the collector keeps what their threads need. A home is recorded
