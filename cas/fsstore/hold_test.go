@@ -25,9 +25,10 @@ func TestHoldOfAStoreToBeMade(t *testing.T) {
 	released, err := s.LockShared(ctx)
 	require.NoError(t, err)
 	require.NoError(t, released())
-	entries, err := os.ReadDir(dir)
+	require.False(t, s.Exists())
+	name, err := fsstore.Foreign(dir)
 	require.NoError(t, err)
-	require.Empty(t, entries, "to hold makes nothing")
+	require.Empty(t, name, "nothing else prevents that the store is made")
 
 	require.NoError(t, s.Put(ctx, castest.Node(t, cas.XXH3, "first")))
 	lock := filepath.Join(dir, "gc.lock")
