@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"sort"
@@ -15,8 +16,303 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/united-workforce/uwf/cas/record"
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/safeopen"
 )
+
+// entry is the place of a record in a stream: the content of a segment, or the uncompressed content of a pack.
+type entry struct {
+	hash   uint64
+	kind   record.Kind
+	at     int64
+	length int // of the body
+}
+
+func (e entry) end() int64 { return e.at + record.HeaderSize + int64(e.length) }
+
+// hides reports whether a record hides older ones.
+func (e entry) hides() bool {
+	return e.kind == record.NoContent || e.kind == record.NoSeal || e.kind == record.NoHome
+}
+
+// group is a set of kinds of which the newest record of a hash counts.
+type group byte
+
+const (
+	content group = 'n'
+	seals   group = 's'
+	homes   group = 'h'
+)
+
+func groupOf(k record.Kind) group {
+	switch k {
+	case record.Node, record.Tombstone, record.NoContent:
+		return content
+	case record.Seal, record.NoSeal:
+		return seals
+	case record.Home, record.NoHome:
+		return homes
+	}
+	return 0
+}
+
+// headers is the index of a segment that isn't sealed: its records, each of which begins where the one before it ends.
+// Those with the same slot are linked, the newest first, because every process reads all of them and looks up few.
+type headers struct {
+	all   []entry
+	slots []uint32 // number of the newest record + 1; their count is a power of two
+	older []uint32 // by number: number of the next older one in the slot + 1
+	end   int64    // of the last record
+}
+
+// add adds the headers at the beginning of an index, until one is invalid or its record ends after limit. It returns
+// the number of bytes used.
+func (h *headers) add(index []byte, limit int64) (used int) {
+	h.reserve(len(h.all) + len(index)/record.HeaderSize)
+	for ; len(index)-used >= record.HeaderSize; used += record.HeaderSize {
+		next, ok := record.Parse(index[used:])
+		if !ok || h.end+next.Size() > limit {
+			break
+		}
+		h.all = append(h.all, entry{next.Hash, next.Kind, h.end, next.Length})
+		h.link(next.Hash)
+		h.end += next.Size()
+	}
+	return used
+}
+
+// reserve makes room for n headers.
+func (h *headers) reserve(n int) {
+	if n <= len(h.slots) {
+		return
+	}
+	size := 64
+	for size < n {
+		size *= 2
+	}
+	h.slots, h.older, h.all = make([]uint32, size), make([]uint32, 0, size), slices.Grow(h.all, size-len(h.all))
+	for _, e := range h.all {
+		h.link(e.hash)
+	}
+}
+
+func (h *headers) link(hash uint64) {
+	slot := &h.slots[hash&uint64(len(h.slots)-1)]
+	h.older = append(h.older, *slot)
+	*slot = uint32(len(h.older))
+}
+
+// find returns the records of a hash, the newest first.
+func (h *headers) find(hash uint64) (found []entry) {
+	if len(h.slots) == 0 {
+		return nil
+	}
+	for i := h.slots[hash&uint64(len(h.slots)-1)]; i > 0; i = h.older[i-1] {
+		if h.all[i-1].hash == hash {
+			found = append(found, h.all[i-1])
+		}
+	}
+	return found
+}
+
+// scanned returns the records found in data, which begins at offset from of the stream.
+func scanned(data []byte, from int64) (found []entry) {
+	for at, h := range record.Scan(data) {
+		found = append(found, entry{h.Hash, h.Kind, from + int64(at), h.Length})
+	}
+	return found
+}
+
+// A sorted index belongs to a sealed segment or to a pack:
+//
+//	"uwf index 1\n"
+//	time of the last put, in ms (8 bytes)   size of the stream (8)   hash of its first record (8)
+//	CRC-32C of everything before the entries, without this field (4)
+//	256 times: number of entries whose hash begins with this byte or a smaller one (4), CRC-32C of
+//	           the entries that begin with this byte (4)
+//	entries, by hash and offset: hash (8), kind (1), offset (7), length (4)
+const (
+	indexMagic = "uwf index 1\n"
+	indexWords = "uwf index " // of every version
+	indexFixed = len(indexMagic) + 3*8 + 4
+	indexTable = 256 * 8
+	indexStart = indexFixed + indexTable
+	entrySize  = 8 + 1 + 7 + 4
+)
+
+// encodeIndex returns a sorted index.
+func encodeIndex(entries []entry, sealedAt, size int64) []byte {
+	var first uint64
+	if len(entries) > 0 {
+		first = slices.MinFunc(entries, func(a, b entry) int { return cmp.Compare(a.at, b.at) }).hash
+	}
+	entries = slices.Clone(entries)
+	slices.SortFunc(entries, func(a, b entry) int { return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.at, b.at)) })
+	out := make([]byte, indexStart, indexStart+len(entries)*entrySize)
+	copy(out, indexMagic)
+	binary.BigEndian.PutUint64(out[len(indexMagic):], uint64(sealedAt))
+	binary.BigEndian.PutUint64(out[len(indexMagic)+8:], uint64(size))
+	binary.BigEndian.PutUint64(out[len(indexMagic)+16:], first)
+	next := 0
+	for b := range 256 {
+		start := len(out)
+		for ; next < len(entries) && byte(entries[next].hash>>56) == byte(b); next++ {
+			e := entries[next]
+			out = binary.BigEndian.AppendUint64(out, e.hash)
+			out = binary.BigEndian.AppendUint64(out, uint64(e.kind)<<56|uint64(e.at))
+			out = binary.BigEndian.AppendUint32(out, uint32(e.length))
+		}
+		binary.BigEndian.PutUint32(out[indexFixed+8*b:], uint32(next))
+		binary.BigEndian.PutUint32(out[indexFixed+8*b+4:], record.Checksum(out[start:]))
+	}
+	binary.BigEndian.PutUint32(out[indexFixed-4:], headSum(out))
+	return out
+}
+
+func headSum(index []byte) uint32 {
+	return record.Checksum(slices.Concat(index[:indexFixed-4], index[indexFixed:indexStart]))
+}
+
+// sortedIndex is a sorted index. It reads only the parts that are needed.
+type sortedIndex struct {
+	readAt   func(into []byte, at int64) (int, error)
+	sealedAt int64
+	size     int64 // of the stream
+	first    uint64
+	table    []byte
+
+	mu      sync.Mutex
+	buckets [256][]byte
+}
+
+// errIndex means that an index is damaged, or isn't sorted. It can be rebuilt from its stream.
+var errIndex = errors.New("the index is damaged")
+
+// openIndex reads the beginning of a sorted index, whose file stays open. It returns [errIndex], and a
+// [*protocol.Error] of code unsupported-version for the index of a newer program.
+func (c *files) openIndex(path string) (*sortedIndex, error) {
+	f, err := safeopen.Open(path, safeopen.NoFollow)
+	if err != nil {
+		return nil, err
+	}
+	x, err := readIndex(f, path)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	c.keep(path, f)
+	x.readAt = func(into []byte, at int64) (int, error) { return c.readAt(path, into, at) }
+	return x, nil
+}
+
+func readIndex(f *os.File, path string) (*sortedIndex, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	head := make([]byte, indexStart)
+	if n, err := readFull(f, head, 0); err != nil || n < indexStart || !bytes.HasPrefix(head, []byte(indexWords)) ||
+		headSum(head) != binary.BigEndian.Uint32(head[indexFixed-4:]) {
+		return nil, cmp.Or(err, errIndex)
+	}
+	if !bytes.HasPrefix(head, []byte(indexMagic)) {
+		return nil, &protocol.Error{Code: protocol.CodeUnsupportedVersion, Message: fmt.Sprintf(
+			"%s has a format that this program does not support; a newer uwf created it", path)}
+	}
+	if x := parseIndex(head); x.size >= 0 && info.Size() == int64(indexStart+x.count()*entrySize) {
+		return x, nil
+	}
+	return nil, errIndex
+}
+
+func parseIndex(head []byte) *sortedIndex {
+	return &sortedIndex{
+		sealedAt: int64(binary.BigEndian.Uint64(head[len(indexMagic):])),
+		size:     int64(binary.BigEndian.Uint64(head[len(indexMagic)+8:])),
+		first:    binary.BigEndian.Uint64(head[len(indexMagic)+16:]),
+		table:    head[indexFixed:indexStart],
+	}
+}
+
+// sortedOf returns an index in memory.
+func sortedOf(entries []entry) *sortedIndex {
+	data := encodeIndex(entries, 0, 0)
+	x := parseIndex(data)
+	x.readAt = func(into []byte, at int64) (int, error) { return copy(into, data[at:]), nil }
+	return x
+}
+
+// readFull is ReadAt without an error at the end of the file.
+func readFull(f *os.File, into []byte, at int64) (int, error) {
+	n, err := f.ReadAt(into, at)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return n, err
+	}
+	return n, nil
+}
+
+func (x *sortedIndex) count() int { return int(binary.BigEndian.Uint32(x.table[indexTable-8:])) }
+
+// bucket returns the encoded entries whose hashes begin with b. It returns [errIndex].
+func (x *sortedIndex) bucket(b byte) ([]byte, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	low := 0
+	if b > 0 {
+		low = int(binary.BigEndian.Uint32(x.table[8*int(b)-8:]))
+	}
+	high := int(binary.BigEndian.Uint32(x.table[8*int(b):]))
+	if low >= high || x.buckets[b] != nil {
+		return x.buckets[b], nil
+	}
+	data := make([]byte, (high-low)*entrySize)
+	n, err := x.readAt(data, int64(indexStart+low*entrySize))
+	if err == nil && (n < len(data) || record.Checksum(data) != binary.BigEndian.Uint32(x.table[8*int(b)+4:])) {
+		err = errIndex
+	}
+	if err != nil {
+		return nil, err
+	}
+	x.buckets[b] = data
+	return data, nil
+}
+
+func decodeEntry(b []byte) entry {
+	word := binary.BigEndian.Uint64(b[8:])
+	return entry{binary.BigEndian.Uint64(b), record.Kind(word >> 56), int64(word & (1<<56 - 1)),
+		int(binary.BigEndian.Uint32(b[16:]))}
+}
+
+// find returns the records of a hash, the newest first.
+func (x *sortedIndex) find(hash uint64) (found []entry, err error) {
+	data, err := x.bucket(byte(hash >> 56))
+	if err != nil {
+		return nil, err
+	}
+	n := len(data) / entrySize
+	hashOf := func(i int) uint64 { return binary.BigEndian.Uint64(data[i*entrySize:]) }
+	for i := sort.Search(n, func(i int) bool { return hashOf(i) >= hash }); i < n && hashOf(i) == hash; i++ {
+		found = append(found, decodeEntry(data[i*entrySize:]))
+	}
+	slices.Reverse(found)
+	return found, nil
+}
+
+// isGone reports whether a file was removed, as by a collector, since it was listed.
+func isGone(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+
+// entries returns the records of some buckets.
+func (x *sortedIndex) entries(low, high byte) (all []entry, err error) {
+	for b := int(low); b <= int(high); b++ {
+		data, err := x.bucket(byte(b))
+		if err != nil {
+			return nil, err
+		}
+		for ; len(data) > 0; data = data[entrySize:] {
+			all = append(all, decodeEntry(data))
+		}
+	}
+	return all, nil
+}
 
 // A pack is a sequence of zstd frames, each of whole records, and ends with the seek table of zstd's seekable
 // format: a skippable frame that other decoders ignore. All numbers in it are little endian.

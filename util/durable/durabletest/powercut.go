@@ -2,9 +2,17 @@ package durabletest
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
 	"io/fs"
+	"iter"
+	"maps"
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/united-workforce/uwf/util/durable"
 )
@@ -153,3 +161,177 @@ func (d *disk) file(op Op) *inode {
 
 // unflushed reports whether a power cut could change the content.
 func (i *inode) unflushed() bool { return !bytes.Equal(i.now, i.safe) }
+
+// Outcome is a possible content of a disk after a power cut.
+type Outcome struct {
+	// Name describes what survived, for the message of a failing test.
+	Name  string
+	files map[string]survivor
+}
+
+// survivor is a file or a directory that survived.
+type survivor struct {
+	dir  bool
+	perm fs.FileMode
+	data []byte
+}
+
+// Replay yields the possible contents of the disk if the power fails after the first n of ops, while the next
+// one, if any, is in progress. n is between 0 and len(ops).
+//
+// Only what was requested is safe: SyncFile and FullFlush preserve the content of that file, SyncDir the names in that
+// directory. Other content can be missing, cut in half, or half zeros at full length. Every other creation, rename or
+// removal can be lost independently.
+//
+// There are too many outcomes to try all. Replay yields the following ones in a fixed order, omitting
+// duplicates that differ only in temporary files:
+//   - for names: all changes that are not safe survive; none; each alone; all
+//     but each; or the first k of them, for every k, as in a journal;
+//   - for each of these, the contents that are not safe: all lost, all
+//     cut in half, all half zeros, all kept;
+//   - with all names: the content of each file alone lost, and alone kept.
+//
+// This includes a kill without a power cut: all names, all contents kept.
+func Replay(ops []Op, n int) iter.Seq[Outcome] {
+	return func(yield func(Outcome) bool) {
+		d := newDisk(ops, n)
+		seen := make(map[string]bool)
+		try := func(o Outcome) bool {
+			key := o.Key()
+			if seen[key] {
+				return true
+			}
+			seen[key] = true
+			return yield(o)
+		}
+		for _, names := range d.nameChoices() {
+			for _, every := range []fate{kept, lost, torn, zeroed} {
+				if !try(d.outcome(names, func(*inode) fate { return every })) {
+					return
+				}
+			}
+		}
+		for _, f := range d.inodes {
+			for _, one := range []struct{ its, others fate }{{lost, kept}, {kept, lost}} {
+				choose := func(i *inode) fate {
+					if i == f {
+						return one.its
+					}
+					return one.others
+				}
+				if !try(d.outcome(d.nameChoices()[0], choose)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// fate is the effect of a power cut on unflushed content.
+type fate string
+
+const (
+	kept   fate = "kept"
+	lost   fate = "lost"
+	torn   fate = "cut in half"
+	zeroed fate = "half zeros"
+)
+
+// after returns what remains of a content. At least safe survives.
+func (i *inode) after(f fate, safe []byte) []byte {
+	switch {
+	case bytes.Equal(i.now, safe) || f == lost:
+		return safe
+	case f == torn:
+		return i.torn
+	case f == zeroed:
+		return i.zeroed
+	default:
+		return i.now
+	}
+}
+
+// choice selects the pending name changes that survive.
+type choice struct {
+	name     string
+	survives func(i int) bool
+}
+
+// nameChoices returns the choices to try, starting with all changes.
+func (d *disk) nameChoices() []choice {
+	choices := []choice{{"all names", func(int) bool { return true }}}
+	for k, c := range d.pending {
+		choices = append(choices,
+			choice{fmt.Sprintf("names before: %s", c.op), func(i int) bool { return i < k }},
+			choice{fmt.Sprintf("names but: %s", c.op), func(i int) bool { return i != k }},
+			choice{fmt.Sprintf("of names only: %s", c.op), func(i int) bool { return i == k }})
+	}
+	return append(choices, choice{"no names", func(int) bool { return false }})
+}
+
+// outcome returns the disk after a power cut.
+func (d *disk) outcome(names choice, fateOf func(*inode) fate) Outcome {
+	left := maps.Clone(d.safe)
+	for i, c := range d.pending {
+		if names.survives(i) {
+			c.apply(left)
+		}
+	}
+	o := Outcome{Name: names.name, files: make(map[string]survivor)}
+	for name, f := range left {
+		if d.reachable(left, name) {
+			o.files[name] = survivor{dir: f.dir, perm: f.perm, data: f.after(fateOf(f), f.safe)}
+		}
+	}
+	for i, f := range d.inodes {
+		if f.unflushed() {
+			o.Name += fmt.Sprintf("; content %d %s", i, fateOf(f))
+		}
+	}
+	return o
+}
+
+// reachable reports whether the parent directories of a name survived. A directory not created in the
+// recording existed before.
+func (d *disk) reachable(left map[string]*inode, name string) bool {
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if d.dirs[dir] && left[dir] == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// Key is equal for outcomes that differ only in temporary files, also across calls of Replay. Consecutive
+// cuts mostly have the same outcomes, so a test that skips duplicates is many times faster.
+func (o Outcome) Key() string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(o.files)) {
+		if !durable.IsTemp(name) {
+			data := o.files[name].data
+			fmt.Fprintf(&b, "%q %d %s\n", name, len(data), data)
+		}
+	}
+	return b.String()
+}
+
+// Write writes the surviving files to a directory, which should be empty.
+func (o Outcome) Write(dir string) error {
+	byDepth := func(a, b string) int {
+		return cmp.Or(cmp.Compare(strings.Count(a, "/"), strings.Count(b, "/")), strings.Compare(a, b))
+	}
+	for _, name := range slices.SortedFunc(maps.Keys(o.files), byDepth) {
+		f, target := o.files[name], filepath.Join(dir, filepath.FromSlash(name))
+		if f.dir {
+			if err := os.MkdirAll(target, 0o755); err != nil {
+				return err
+			}
+			continue
+		}
+		err := errors.Join(os.MkdirAll(filepath.Dir(target), 0o755), os.WriteFile(target, f.data, f.perm))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
