@@ -17,19 +17,35 @@ import (
 // maxSchemas bounds caches of schemas. Our stores never reach it; a hostile bundle could.
 const maxSchemas = 4096
 
-// Kinds provides the schema nodes of our kinds, and the meta-schema, under one hash function. It computes and
-// caches them on demand. It is safe for concurrent use.
+// Kinds provides the schema nodes of our kinds, and the meta-schema, under one hash function. It computes them when
+// the first one is needed. It is safe for concurrent use.
 type Kinds struct {
 	algorithm Algorithm
-	mu        sync.Mutex
-	nodes     map[protocol.Type]Node
-	ours      map[Hash]protocol.Type // types known to this program; nil until first used
-	read      map[Hash]protocol.Type // types whose schemas were read; zero for types that aren't ours
+	builtin   func() builtins
+
+	mu   sync.Mutex
+	read map[Hash]protocol.Type // types whose schemas were read; zero for types that aren't ours
+}
+
+// builtins are the schemas in this program. The zero type is the meta-schema.
+type builtins struct {
+	nodes map[protocol.Type]Node
+	types map[Hash]protocol.Type
 }
 
 // NewKinds returns the kinds under a hash function.
 func NewKinds(a Algorithm) *Kinds {
-	return &Kinds{algorithm: a, nodes: map[protocol.Type]Node{}, read: map[Hash]protocol.Type{}}
+	return &Kinds{algorithm: a, read: map[Hash]protocol.Type{}, builtin: sync.OnceValue(func() builtins {
+		payload := schemaPayload("meta")
+		meta := Node{Hash: a.MetaHash(), Type: a.MetaHash(), Payload: payload}
+		b := builtins{map[protocol.Type]Node{{}: meta}, map[Hash]protocol.Type{meta.Hash: {}}}
+		for _, t := range protocol.Types() {
+			payload := schemaPayload(t.String())
+			n := Node{Hash: a.Sum(meta.Hash, payload), Type: meta.Hash, Payload: payload}
+			b.nodes[t], b.types[n.Hash] = n, t
+		}
+		return b
+	})}
 }
 
 // Of returns the kind of the nodes of a type, "" for other types, and its version; 0 is the original's form.
@@ -59,17 +75,11 @@ func (k *Kinds) Of(ctx context.Context, r Reader, typ Hash) (protocol.Kind, int,
 }
 
 func (k *Kinds) remembered(typ Hash) (protocol.Type, bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.ours == nil {
-		k.ours = map[Hash]protocol.Type{k.meta().Hash: {}}
-		for _, t := range protocol.Types() {
-			k.ours[k.schema(t).Hash] = t
-		}
-	}
-	if t, ok := k.ours[typ]; ok {
+	if t, ok := k.builtin().types[typ]; ok {
 		return t, true
 	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	t, ok := k.read[typ]
 	return t, ok
 }
@@ -159,44 +169,18 @@ func (k *Kinds) Hash(kind protocol.Kind) Hash {
 // MetaHash returns the hash of the meta-schema: the type of schema nodes.
 func (k *Kinds) MetaHash() Hash { return k.Meta().Hash }
 
-// Schema returns the node of a type's schema, without a timestamp.
+// Schema returns the node of a type's schema, without a timestamp. It panics for a type that isn't in
+// [protocol.Types], which is a programming error.
 func (k *Kinds) Schema(t protocol.Type) Node {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.schema(t)
-}
-
-func (k *Kinds) schema(t protocol.Type) Node {
-	return k.remember(t, func() Node {
-		payload := schemaPayload(t.String())
-		meta := k.meta().Hash
-		return Node{Hash: k.algorithm.Sum(meta, payload), Type: meta, Payload: payload}
-	})
+	n, ok := k.builtin().nodes[t]
+	if !ok {
+		panic(fmt.Sprintf("cas: no schema for %s", t))
+	}
+	return n
 }
 
 // Meta returns the node of the meta-schema, without a timestamp.
-func (k *Kinds) Meta() Node {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.meta()
-}
-
-func (k *Kinds) meta() Node {
-	return k.remember(protocol.Type{}, func() Node {
-		payload := schemaPayload("meta")
-		h := k.algorithm.Sum("", payload)
-		return Node{Hash: h, Type: h, Payload: payload}
-	})
-}
-
-func (k *Kinds) remember(t protocol.Type, compute func() Node) Node {
-	if n, ok := k.nodes[t]; ok {
-		return n
-	}
-	n := compute()
-	k.nodes[t] = n
-	return n
-}
+func (k *Kinds) Meta() Node { return k.builtin().nodes[protocol.Type{}] }
 
 // schemaFiles contains the schemas of package protocol as encoded by [Encode]: parsing and encoding JSON
 // would cost every process more than all its other work on the store. A test keeps them equal.

@@ -236,7 +236,7 @@ func (c *check) rootsAbove() func(cas.Hash) []root {
 	for _, t := range c.report.Tombstones {
 		c.graph.Node(t.Hash)
 	}
-	up := census.NewWalker(c.graph.Up())
+	up := c.graph.Up()
 	budget := maxVisits
 	return func(h cas.Hash) (found []root) {
 		if budget <= 0 {

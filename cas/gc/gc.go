@@ -15,9 +15,13 @@
 package gc
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"iter"
 	"os"
@@ -27,12 +31,15 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/cas/graph"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/internal/census"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/proc"
+	"github.com/united-workforce/uwf/util/runfiles"
+	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -358,4 +365,390 @@ func sweepLocks(ctx context.Context, home string) {
 			_ = held.RemoveAndUnlock()
 		}
 	}
+}
+
+// marks tracks needed nodes. A mark is never removed.
+type marks struct {
+	store     cas.Reader
+	inspector *graph.Inspector
+	nodes     census.Set
+	needed    []bool            // by ID
+	others    map[cas.Hash]bool // needed, but not in nodes
+	damage    DamagedError
+}
+
+func newMarks(s cas.Reader, nodes census.Set) *marks {
+	return &marks{
+		store: s, inspector: graph.NewInspector(s), nodes: nodes, needed: make([]bool, nodes.Len()),
+		others: map[cas.Hash]bool{},
+	}
+}
+
+// set marks a node and reports whether it was not marked before.
+func (m *marks) set(h cas.Hash) bool {
+	if id, ok := m.nodes.ID(h); ok {
+		old := m.needed[id]
+		m.needed[id] = true
+		return !old
+	}
+	old := m.others[h]
+	m.others[h] = true
+	return !old
+}
+
+// marked reports whether a node is needed.
+func (m *marks) marked(h cas.Hash) bool {
+	if id, ok := m.nodes.ID(h); ok {
+		return m.needed[id]
+	}
+	return m.others[h]
+}
+
+// from marks a node and everything it references. Missing or damaged nodes count as damage if the root is
+// known to be needed. It returns an error of ctx, or of a disk that can't be read.
+func (m *marks) from(ctx context.Context, root cas.Hash, known bool) error {
+	if !m.set(root) {
+		return nil
+	}
+	for stack := []cas.Hash{root}; len(stack) > 0; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		h := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		refs, err := m.refs(ctx, h)
+		if err != nil {
+			if err := m.damaged(err, known); err != nil {
+				return err
+			}
+		}
+		for _, r := range refs {
+			if m.set(r) {
+				stack = append(stack, r)
+			}
+		}
+	}
+	return nil
+}
+
+// refs returns everything that a node needs, including its type.
+func (m *marks) refs(ctx context.Context, h cas.Hash) ([]cas.Hash, error) {
+	n, err := m.store.Get(ctx, h)
+	if _, redacted := cas.AsRedacted(err); redacted {
+		return nil, nil // a tombstone has no refs
+	}
+	if err != nil {
+		return nil, err
+	}
+	refs, err := m.inspector.Refs(ctx, n)
+	return append(refs, n.Type), err
+}
+
+// damaged counts damage and returns other errors. Below a root that is only young, or only a word that looks
+// like a hash, missing nodes are normal.
+func (m *marks) damaged(err error, known bool) error {
+	var corrupt *cas.CorruptError
+	if !errors.Is(err, cas.ErrNotFound) && !errors.As(err, &corrupt) {
+		return err
+	}
+	if !known {
+		return nil
+	}
+	if m.damage.Count++; m.damage.First == nil {
+		m.damage.First = err
+	}
+	return nil
+}
+
+// foundation marks the schemas that every store starts with.
+func (m *marks) foundation(ctx context.Context) error {
+	for _, n := range m.store.Kinds().Foundation() {
+		if err := m.from(ctx, n.Hash, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// seen holds files and directories that were read, as they were then. What they referred to stays marked.
+type seen struct {
+	now   func() time.Time
+	paths map[string]fs.FileInfo
+}
+
+// settled is the age from which a file cannot change again within the same timestamp.
+const settled = time.Second
+
+// same reports whether a path is the same as when it was asked for last, before it was read.
+func (s seen) same(path string) bool {
+	info, err := os.Stat(path)
+	old := s.paths[path]
+	if s.forget(path); err != nil {
+		return false
+	}
+	if s.now().Sub(info.ModTime()) > settled {
+		s.paths[path] = info
+	}
+	return old != nil && os.SameFile(old, info) && old.Size() == info.Size() && old.ModTime().Equal(info.ModTime())
+}
+
+func (s seen) forget(path string) { delete(s.paths, path) }
+
+// indexRoots yields the hashes in an index. It reads the heads twice, because a thread that is reopened between
+// reading heads and history is in neither of them the first time.
+func indexRoots(ctx context.Context, x heads.Index, history bool) iter.Seq2[cas.Hash, error] {
+	return func(yield func(cas.Hash, error) bool) {
+		active := func() bool {
+			for h, err := range x.Heads(ctx) {
+				if !yield(h.Hash, err) {
+					return false
+				}
+			}
+			return true
+		}
+		if !active() {
+			return
+		}
+		if history {
+			for e, err := range x.History(ctx) {
+				if !yield(e.Head, err) || err == nil && e.Workflow.Valid() && !yield(e.Workflow, nil) {
+					return
+				}
+			}
+		}
+		if !active() {
+			return
+		}
+		names, err := x.Workflows(ctx)
+		if err != nil {
+			yield("", err)
+			return
+		}
+		for _, n := range names {
+			if !yield(n.Hash, nil) {
+				return
+			}
+		}
+	}
+}
+
+// factRoots yields every word that looks like a hash in the facts of threads, see [runRoots].
+func factRoots(ctx context.Context, x heads.Index) iter.Seq2[cas.Hash, error] {
+	return func(yield func(cas.Hash, error) bool) {
+		all, err := x.AllFacts(ctx)
+		if err != nil {
+			yield("", err)
+			return
+		}
+		for _, f := range all {
+			text, err := json.Marshal(f)
+			if err != nil {
+				yield("", err)
+				return
+			}
+			for h, err := range hashesOf(ctx, bytes.NewReader(text)) {
+				if !yield(h, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// runRoots yields every word that looks like a hash in the facts of threads, in quarantined index lines, and
+// in the records and output of runs: the prompt, the head, announced turns, the result. An extra word keeps
+// some garbage; a missing one could cost paid work. Half-written turns don't count: while the agent runs they
+// are recent, and later they aren't needed.
+func (c *collection) runRoots(ctx context.Context, home string) iter.Seq2[cas.Hash, error] {
+	return func(yield func(cas.Hash, error) bool) {
+		x := fileheads.Open(home, durable.OS())
+		files := []string{x.FactsPath()}
+		// A thread whose line fsck quarantined isn't garbage until a person has removed the quarantine file.
+		for _, path := range []string{x.ThreadsPath(), x.HistoryPath(), x.RegistryPath(), x.FactsPath()} {
+			files = append(files, filepath.Join(x.QuarantineDir(), filepath.Base(path)))
+		}
+		for _, file := range files {
+			if c.roots.same(file) {
+				continue
+			}
+			for h, err := range hashesIn(ctx, file, safeopen.Follow) {
+				if !yield(h, err) {
+					return
+				}
+			}
+		}
+		dirs, err := runDirs(home)
+		if err != nil {
+			yield("", err)
+			return
+		}
+		for _, dir := range dirs {
+			same := c.roots.same(dir)
+			if _, idle := c.runs.paths[dir]; !idle {
+				c.roots.forget(dir) // its output grows
+			} else if same {
+				continue
+			}
+			// A directory that an agent replaced with a link can still contain its work.
+			if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+				continue
+			}
+			for _, name := range []string{runfiles.RecordFile, runfiles.StdoutFile, runfiles.ResultFile} {
+				for h, err := range hashesIn(ctx, filepath.Join(dir, name), safeopen.NoFollow) {
+					if errors.As(err, new(*safeopen.NotFileError)) || errors.As(err, new(*safeopen.TooBigError)) {
+						continue // created by an agent; it contains no references
+					}
+					if !yield(h, err) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// runDirs returns what is in the directory of runs: their directories, and what agents put beside them.
+func runDirs(home string) (dirs []string, err error) {
+	root := filepath.Join(home, "runs")
+	entries, err := os.ReadDir(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for _, e := range entries {
+		dirs = append(dirs, filepath.Join(root, e.Name()))
+	}
+	return dirs, err
+}
+
+// maxRootFile bounds a file searched for hashes, above the output that a run keeps of an agent.
+const maxRootFile = 4 << 30
+
+// hashesIn yields the words of a file that are hashes.
+func hashesIn(ctx context.Context, path string, links safeopen.Links) iter.Seq2[cas.Hash, error] {
+	return func(yield func(cas.Hash, error) bool) {
+		f, err := safeopen.OpenMax(path, maxRootFile, links)
+		if errors.Is(err, fs.ErrNotExist) {
+			return
+		}
+		if err != nil {
+			yield("", err)
+			return
+		}
+		defer func() { _ = f.Close() }() // nothing was written
+		for h, err := range hashesOf(ctx, f) {
+			if !yield(h, err) {
+				return
+			}
+		}
+	}
+}
+
+// hashesOf yields the words of a text that are hashes, in either case.
+func hashesOf(ctx context.Context, in io.Reader) iter.Seq2[cas.Hash, error] {
+	return func(yield func(cas.Hash, error) bool) {
+		r := bufio.NewReaderSize(in, 64<<10)
+		announced := 0 // progress through the words "writing", "hash", which announce a half-written turn
+		seen := map[cas.Hash]bool{}
+		word := make([]byte, 0, protocol.HashLen+1)
+		for {
+			c, err := r.ReadByte()
+			if err == nil && r.Buffered() == 0 {
+				err = ctx.Err()
+			}
+			if err == nil && isWord(c) {
+				if len(word) <= protocol.HashLen { // a longer word isn't a hash
+					word = append(word, c)
+				}
+				continue
+			}
+			if len(word) == protocol.HashLen && announced < 2 {
+				h := cas.Hash(protocol.FoldCrockford(string(word)))
+				if h.Valid() && !seen[h] && !yield(h, nil) {
+					return
+				}
+				if len(seen) < maxSeen {
+					seen[h] = true
+				}
+			}
+			switch {
+			case len(word) == 0:
+			case string(word) == "writing":
+				announced = 1
+			case announced == 1 && string(word) == "hash":
+				announced = 2
+			default:
+				announced = 0
+			}
+			word = word[:0]
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if err != nil {
+				yield("", err)
+				return
+			}
+		}
+	}
+}
+
+// maxSeen bounds the number of words remembered per file to avoid repeated lookups.
+const maxSeen = 100_000
+
+func isWord(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
+}
+
+// clockSlack allows for differing clocks: that of the process that recorded the start of a run, and that of
+// the disk.
+const clockSlack = time.Minute
+
+// oldestRun returns a time before the oldest run with a running agent or engine started to put nodes; nil if
+// there is none. A run without a recorded start counts as the oldest possible. It omits those that were idle before and
+// haven't changed.
+func oldestRun(home string, idle seen) (*time.Time, error) {
+	dirs, err := runDirs(home)
+	if err != nil {
+		return nil, err
+	}
+	var oldest *time.Time
+	note := func(begun time.Time) {
+		if oldest == nil || begun.Before(*oldest) {
+			oldest = &begun
+		}
+	}
+	for _, dir := range dirs {
+		if idle.same(dir) { // a run begins with a new file
+			continue
+		}
+		run := runfiles.Dir(dir)
+		alive, err := run.Alive()
+		if err != nil {
+			return nil, fmt.Errorf("find runs: %w", err)
+		}
+		if alive {
+			idle.forget(dir)
+			note(startTime(run))
+		}
+	}
+	locks, err := filepath.Glob(filepath.Join(home, "locks", "*.lock"))
+	for _, lock := range locks {
+		if idle.same(lock) {
+			continue
+		}
+		// An agent that removed its run directory is still recorded here.
+		if who, err := durable.ReadHolder(lock); err == nil && proc.Lives(who.Child, who.Birth) {
+			idle.forget(lock)
+			note(who.Since.Add(-clockSlack))
+		}
+	}
+	return oldest, err
+}
+
+// startTime returns a time before the start of a run; zero if unknown.
+func startTime(run runfiles.Dir) time.Time {
+	at := run.Record().StartTime()
+	if at.IsZero() {
+		return at
+	}
+	return at.Add(-clockSlack)
 }

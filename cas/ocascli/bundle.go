@@ -594,7 +594,5 @@ func (c *CLI) evict(ctx context.Context, s *fsstore.Store, arg string) error {
 	if err != nil {
 		return err
 	}
-	return c.print(evicted{Hash: h, To: to}, func(w *bytes.Buffer) {
-		fmt.Fprintf(w, "moved node %s to %s; put or import the right content, then: %s fsck\n", h, to, c.Program)
-	})
+	return c.printLine(evicted{Hash: h, To: to}, fmt.Sprintf("moved node %s to %s; put or import the right content, then: %s fsck", h, to, c.Program))
 }

@@ -76,6 +76,11 @@ func (c *CLI) print(value any, text func(w *bytes.Buffer)) error {
 	return c.printAs(c.Format(), value, text)
 }
 
+// printLine is print for a result whose text is one line.
+func (c *CLI) printLine(value, line any) error {
+	return c.print(value, func(w *bytes.Buffer) { fmt.Fprintln(w, line) })
+}
+
 func (c *CLI) printAs(format render.Format, value any, text func(w *bytes.Buffer)) error {
 	if text == nil {
 		return render.Print(c.Env.Stdout, format, value, nil)
@@ -358,9 +363,7 @@ func (c *CLI) initCommand() *ucli.Command {
 			return err
 		}
 		out := map[string]any{"store": s.Dir(), "hash": s.Algorithm(), "created": made}
-		return c.print(out, func(w *bytes.Buffer) {
-			fmt.Fprintf(w, "%s  %s\n", s.Dir(), s.Algorithm())
-		})
+		return c.printLine(out, fmt.Sprintf("%s  %s", s.Dir(), s.Algorithm()))
 	})
 }
 
@@ -421,9 +424,7 @@ func (c *CLI) hasCommand() *ucli.Command {
 		if there {
 			out["hash"] = h
 		}
-		return c.print(out, func(w *bytes.Buffer) {
-			fmt.Fprintln(w, there)
-		})
+		return c.printLine(out, there)
 	})
 }
 
@@ -523,9 +524,7 @@ func (c *CLI) verifyCommand() *ucli.Command {
 		)
 		if redacted, ok := cas.AsRedacted(err); ok {
 			out["status"], out["reason"] = "redacted", redacted.Tombstone.Reason
-			return c.print(out, func(w *bytes.Buffer) {
-				fmt.Fprintln(w, redacted.Error())
-			})
+			return c.printLine(out, redacted.Error())
 		}
 		switch {
 		case err == nil:
@@ -568,10 +567,8 @@ func (c *CLI) reindexCommand() *ucli.Command {
 			types[typ] = true
 		}
 		out := map[string]any{"types": len(types), "nodes": nodes, "removed": 0, "rebuilt": 0}
-		return c.print(out, func(w *bytes.Buffer) {
-			fmt.Fprintf(w, "%d nodes of %d types; nothing to rebuild: the store has no index\n", nodes,
-				len(types))
-		})
+		return c.printLine(out, fmt.Sprintf("%d nodes of %d types; nothing to rebuild: the store has no index", nodes,
+			len(types)))
 	})
 }
 

@@ -47,6 +47,11 @@ func (c *CLI) add(ctx context.Context, cc *ucli.Context, store bool) error {
 	if err != nil {
 		return err
 	}
+	return c.addValue(ctx, s, typ, value, store)
+}
+
+// addValue prints the hash of a value, and stores it if store is set.
+func (c *CLI) addValue(ctx context.Context, s cas.Store, typ cas.Hash, value any, store bool) error {
 	b := cas.NewBatch(builtin{s}, c.Env.Now)
 	h, err := b.AddValue(ctx, typ, value)
 	if err == nil && store {
@@ -55,18 +60,11 @@ func (c *CLI) add(ctx context.Context, cc *ucli.Context, store bool) error {
 	if err != nil {
 		return err
 	}
-	if store {
-		c.warnRedacted(ctx, s, h)
-	}
-	return c.printHash(h)
-}
-
-// warnRedacted warns that the node that was put is redacted, and stays so.
-func (c *CLI) warnRedacted(ctx context.Context, s cas.Store, h cas.Hash) {
-	_, err := s.Get(ctx, h)
-	if redacted, ok := cas.AsRedacted(err); ok {
+	_, err = s.Get(ctx, h)
+	if redacted, ok := cas.AsRedacted(err); ok && store {
 		fmt.Fprintf(c.Env.Stderr, "warning: %v; putting it again does not restore it\n", redacted)
 	}
+	return c.printLine(map[string]any{"hash": h}, h)
 }
 
 // builtin is a store that contains the schemas of our kinds and the original's simplest types even before
@@ -88,12 +86,6 @@ func (s builtin) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
 		}
 	}
 	return n, err
-}
-
-func (c *CLI) printHash(h cas.Hash) error {
-	return c.print(map[string]any{"hash": h}, func(w *bytes.Buffer) {
-		fmt.Fprintln(w, h)
-	})
 }
 
 func (c *CLI) putTextCommand() *ucli.Command {
@@ -119,16 +111,7 @@ func (c *CLI) putTextCommand() *ucli.Command {
 		if err != nil {
 			return err
 		}
-		b := cas.NewBatch(builtin{s}, c.Env.Now)
-		h, err := b.AddValue(ctx, typ, text)
-		if err != nil {
-			return err
-		}
-		if err := b.Commit(ctx); err != nil {
-			return err
-		}
-		c.warnRedacted(ctx, s, h)
-		return c.printHash(h)
+		return c.addValue(ctx, s, typ, text, true)
 	})
 }
 
@@ -308,15 +291,7 @@ func (c *CLI) schemaPut(ctx context.Context, cc *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	b := cas.NewBatch(s, c.Env.Now)
-	h, err := b.AddSchema(ctx, schema)
-	if err == nil {
-		err = b.Commit(ctx)
-	}
-	if err != nil {
-		return err
-	}
-	return c.printHash(h)
+	return c.addValue(ctx, s, s.Kinds().MetaHash(), schema, true)
 }
 
 func (c *CLI) validateCommand() *ucli.Command {
@@ -347,9 +322,7 @@ func (c *CLI) schemaValidate(ctx context.Context, cc *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.print(verdict{Valid: true, Hash: hash}, func(w *bytes.Buffer) {
-		fmt.Fprintln(w, "valid")
-	})
+	return c.printLine(verdict{Valid: true, Hash: hash}, "valid")
 }
 
 // fitsType validates a value against a type in the store, and returns the value's hash. It returns a

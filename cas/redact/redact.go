@@ -405,7 +405,7 @@ func (r *redaction) survey(ctx context.Context) (surveyed, error) {
 	for i, h := range r.options.Half {
 		half[i] = g.Node(h)
 	}
-	walker := census.NewWalker(g.Up())
+	walker := g.Up()
 	for i, h := range r.options.Half {
 		alone := h != r.node.Hash
 		walker.Reach(half[i:i+1], func(id census.ID) bool {

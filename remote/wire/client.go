@@ -328,8 +328,19 @@ func Dial(ctx context.Context, h Helper, o Options) (*Client, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, &NoHelperError{Program: h.Address.Program(), Err: err}
 	}
-	p := &process{cmd: cmd, name: h.Address.Program(), stderr: stderr, in: in, out: out, ended: make(chan struct{})}
-	return connect(ctx, out, in, p.hangUp, o, p.explain)
+	hangUp := sync.OnceValue(func() error {
+		_, _ = in.Close(), out.Close() // the streams may be closed already
+		late := time.AfterFunc(grace, func() { _ = cmd.Process.Kill() })
+		defer late.Stop()
+		return cmd.Wait()
+	})
+	return connect(ctx, out, in, func() error { _ = hangUp(); return nil }, o, func(err error) error {
+		status := "status 0"
+		if ended := hangUp(); ended != nil {
+			status = ended.Error()
+		}
+		return &HelperError{Program: h.Address.Program(), Status: status, Stderr: stderr.line(), Err: err}
+	})
 }
 
 func (h Helper) find() (string, error) {
@@ -342,45 +353,6 @@ func (h Helper) find() (string, error) {
 		return "", err
 	}
 	return beside, nil
-}
-
-// process is a running helper.
-type process struct {
-	cmd    *exec.Cmd
-	name   string
-	stderr *tail
-	in     io.Closer
-	out    io.Closer
-	once   sync.Once
-	ended  chan struct{}
-	err    error // result of Wait
-}
-
-// wait waits for the helper to end, and kills it after the grace period.
-func (p *process) wait() {
-	p.once.Do(func() {
-		late := time.AfterFunc(grace, func() { _ = p.cmd.Process.Kill() })
-		p.err = p.cmd.Wait()
-		late.Stop()
-		close(p.ended)
-	})
-	<-p.ended
-}
-
-func (p *process) hangUp() error {
-	_, _ = p.in.Close(), p.out.Close() // the streams may be closed already
-	p.wait()
-	return nil
-}
-
-// explain adds how a helper ended and what it printed.
-func (p *process) explain(err error) error {
-	_ = p.hangUp()
-	status := "status 0"
-	if p.err != nil {
-		status = p.err.Error()
-	}
-	return &HelperError{Program: p.name, Status: status, Stderr: p.stderr.line(), Err: err}
 }
 
 // tail is a writer that keeps the end of the data.

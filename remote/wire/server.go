@@ -113,8 +113,8 @@ func (s *server) handle(ctx context.Context, message []byte) error {
 	stop := s.beat()
 	reply, err := s.answer(ctx, a, rest)
 	stop()
-	if gone, ok := errors.AsType[*goneError](err); ok {
-		return gone.err
+	if errors.Is(err, errGone) {
+		return err
 	}
 	if err != nil {
 		reply = answer{Error: failureOf(err)}
@@ -270,11 +270,8 @@ func (s *server) hello(ctx context.Context, a ask) (answer, error) {
 	return answer{Version: Version, Info: &i}, err
 }
 
-// goneError means that writing to the client failed.
-type goneError struct{ err error }
-
-// Error implements error.
-func (e *goneError) Error() string { return e.err.Error() }
+// errGone means that writing to the client failed.
+var errGone = errors.New("the client is gone")
 
 // send writes a list as it is produced.
 func send[T any](s *server, all iter.Seq2[T, error], write func(out *bufio.Writer, v T) error) error {
@@ -286,7 +283,7 @@ func send[T any](s *server, all iter.Seq2[T, error], write func(out *bufio.Write
 		err = write(s.out, v)
 		s.mu.Unlock()
 		if err != nil {
-			return &goneError{err}
+			return fmt.Errorf("%w: %w", errGone, err)
 		}
 	}
 	return nil

@@ -174,40 +174,32 @@ func (g *Graph) Add(from ID, refs ...cas.Hash) {
 	}
 }
 
-// Links contains the edges of a graph by their starting node.
-type Links struct {
-	start []uint32 // edges of id are to[start[id]:start[id+1]]
-	to    []ID
-}
-
-// Up returns the links from each node to the nodes that reference it.
-func (g *Graph) Up() Links {
-	n := g.Len() + len(g.extra)
-	l := Links{start: make([]uint32, n+1), to: make([]ID, len(g.edges))}
-	for _, e := range g.edges {
-		l.start[e.to+1]++
-	}
-	for i := range n {
-		l.start[i+1] += l.start[i]
-	}
-	next := append([]uint32(nil), l.start[:n]...)
-	for _, e := range g.edges {
-		l.to[next[e.to]] = e.from
-		next[e.to]++
-	}
-	return l
-}
-
 // Walker visits what is reachable along links, repeatedly without clearing its state.
 type Walker struct {
-	links Links
+	start []uint32 // links of id are to[start[id]:start[id+1]]
+	to    []ID
 	seen  []uint32 // round of the last visit of each node
 	round uint32
 	queue []ID
 }
 
-// NewWalker returns a Walker along l.
-func NewWalker(l Links) *Walker { return &Walker{links: l, seen: make([]uint32, len(l.start))} }
+// Up returns a Walker from each node to the nodes that reference it.
+func (g *Graph) Up() *Walker {
+	n := g.Len() + len(g.extra)
+	w := &Walker{start: make([]uint32, n+1), to: make([]ID, len(g.edges)), seen: make([]uint32, n+1)}
+	for _, e := range g.edges {
+		w.start[e.to+1]++
+	}
+	for i := range n {
+		w.start[i+1] += w.start[i]
+	}
+	next := slices.Clone(w.start[:n])
+	for _, e := range g.edges {
+		w.to[next[e.to]] = e.from
+		next[e.to]++
+	}
+	return w
+}
 
 // Reach calls visit once for every node reachable from some nodes, including these. It stops when visit
 // returns false.
@@ -221,7 +213,7 @@ func (w *Walker) Reach(from []ID, visit func(ID) bool) {
 		if !visit(id) {
 			return
 		}
-		w.enqueue(w.links.to[w.links.start[id]:w.links.start[id+1]])
+		w.enqueue(w.to[w.start[id]:w.start[id+1]])
 	}
 }
 

@@ -98,7 +98,7 @@ func TestGraph(t *testing.T) {
 		slices.Sort(found)
 		return found
 	}
-	up := census.NewWalker(g.Up())
+	up := g.Up()
 	require.Equal(t, []cas.Hash{a}, reach(up, a))
 	require.Equal(t, []cas.Hash{a, gone}, reach(up, gone))
 	require.Equal(t, []cas.Hash{a, b, c}, reach(up, c), "a walker can be used again")
