@@ -74,7 +74,7 @@ func TestFileIsAStore(t *testing.T) {
 	ctx := t.Context()
 	w := sample(t)
 	data := w.export(idA)
-	f, err := bundle.Open(ctx, bytes.NewReader(data), int64(len(data)))
+	f, err := bundle.Receive(ctx, bytes.NewReader(data), &bytesSpool{})
 	require.NoError(t, err)
 	one := f.Manifest.Threads[0]
 	require.Equal(t, idA, f.Only(ctx))
@@ -146,7 +146,7 @@ func TestZeros(t *testing.T) {
 	f, err := os.Open(zeros)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, f.Close()) }()
-	used := allocated(func() { _, err = bundle.Open(ctx, f, 10<<30) })
+	used := allocated(func() { _, err = bundle.Receive(ctx, f, &bytesSpool{}) })
 	require.ErrorIs(t, err, bundle.ErrNotBundle)
 	require.Less(t, used, uint64(1<<20))
 

@@ -32,7 +32,7 @@ func FuzzOpen(f *testing.F) {
 		ctx := context.Background()
 		_, _ = verify(data)
 		data = redigest(data)
-		file, err := bundle.Open(ctx, bytes.NewReader(data), int64(len(data)))
+		file, err := bundle.Receive(ctx, bytes.NewReader(data), &bytesSpool{})
 		if err != nil {
 			return
 		}

@@ -21,7 +21,7 @@
 // Timestamps are preserved, except that those of a store's foundation ([cas.Kinds.Foundation]) are 0: every
 // store creates these nodes itself, and otherwise the bundles of equal threads would differ.
 //
-// [Write] writes a bundle, [Open] reads one and checks its bytes, [File.Check] proves that it is complete,
+// [Write] writes a bundle, [Receive] reads one and checks its bytes, [File.Check] proves that it is complete,
 // [File.Import] imports it into a store.
 package bundle
 
@@ -36,7 +36,6 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"math"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -55,24 +54,11 @@ var ErrNotBundle = errors.New("not a bundle")
 // IsBundle reports whether a file with this beginning is a bundle, possibly of another version.
 func IsBundle(start []byte) bool { return bytes.HasPrefix(start, []byte(magic)) }
 
-// Sniff is the length of a file's beginning that IsBundle and Compressed need.
-const Sniff = len(magic) + len(version)
-
-// Compressed reports whether a file with this beginning is a bundle that requires [Receive] instead of
-// [Open].
-func Compressed(start []byte) bool {
-	return len(start) >= Sniff && IsBundle(start) && hasFiles(string(start[len(magic):Sniff]))
-}
+// Sniff is the length of a file's beginning that IsBundle needs.
+const Sniff = len(magic)
 
 // hasFiles reports whether bundles of a version have files and are compressed.
 func hasFiles(version string) bool { return version == withFiles || version == withRedactions }
-
-// Open reads a bundle of size bytes once, sequentially, and checks every byte: frames, each node's hash and
-// form, the digest. [File.Check] checks the content of the nodes. Errors: [ErrNotBundle], [*NewerError], a
-// [*FaultError], read errors.
-func Open(ctx context.Context, from io.ReaderAt, size int64) (*File, error) {
-	return open(ctx, io.NewSectionReader(from, 0, size), size, from)
-}
 
 // Spool stores a bundle received as a stream.
 type Spool interface {
@@ -80,28 +66,26 @@ type Spool interface {
 	io.ReaderAt
 }
 
-// Receive is Open for a bundle that is a stream, or compressed. It writes the uncompressed bundle to spool,
-// and stops reading at the first error.
+// Receive reads a bundle once, sequentially, writes it to spool, uncompressed, and checks every byte: frames, each
+// node's hash and form, the digest. [File.Check] checks the content of the nodes. It stops reading at the first error.
+// Errors: [ErrNotBundle], [*NewerError], a [*FaultError], read errors.
 func Receive(ctx context.Context, in io.Reader, spool Spool) (*File, error) {
 	raw := bufio.NewReaderSize(in, 256<<10)
-	if start, _ := raw.Peek(Sniff); !Compressed(start) { // a read error is reported below
-		return open(ctx, io.TeeReader(raw, spool), math.MaxInt64, spool)
+	plain := io.Reader(raw)
+	start, _ := raw.Peek(len(magic) + len(version)) // a read error is reported below
+	if IsBundle(start) && hasFiles(string(start[len(magic):])) {
+		z, err := decompress(raw)
+		if err != nil {
+			return nil, err
+		}
+		defer z.plain.Close()
+		line, _ := raw.Discard(len(start))
+		plain = io.MultiReader(strings.NewReader(string(start[:line])), z)
 	}
-	plain, err := decompress(raw)
-	if err != nil {
-		return nil, err
-	}
-	defer plain.close()
-	return open(ctx, io.TeeReader(plain, spool), math.MaxInt64, spool)
-}
-
-// open scans a bundle of at most limit bytes. Its nodes will be read from from.
-func open(ctx context.Context, in io.Reader, limit int64, from io.ReaderAt) (*File, error) {
 	s := &scanner{
-		in:     bufio.NewReaderSize(in, 256<<10),
-		limit:  limit,
+		in:     bufio.NewReaderSize(io.TeeReader(plain, spool), 256<<10),
 		digest: sha256.New(),
-		file:   &File{from: from, at: map[uint64]uint32{}, objects: map[protocol.Tree]object{}},
+		file:   &File{from: spool, at: map[uint64]uint32{}, objects: map[protocol.Tree]object{}},
 	}
 	if err := s.scan(ctx); err != nil {
 		return nil, err
@@ -113,7 +97,6 @@ func open(ctx context.Context, in io.Reader, limit int64, from io.ReaderAt) (*Fi
 // scanner reads a bundle sequentially.
 type scanner struct {
 	in     *bufio.Reader
-	limit  int64 // maximum number of bytes
 	pos    int64 // offset of the next byte
 	digest hash.Hash
 	file   *File
@@ -151,24 +134,23 @@ func (s *scanner) scan(ctx context.Context) error {
 }
 
 // read reads and digests n bytes; what is used in errors. The slice is valid until the next read. It
-// allocates memory only for existing bytes.
+// allocates memory only as bytes arrive.
 func (s *scanner) read(n int, what string) ([]byte, error) {
-	if int64(n) > s.limit-s.pos {
-		return nil, fault(s.limit, "unexpected end in %s", what)
+	const piece = 1 << 20
+	s.buf = s.buf[:0]
+	for at := 0; at < n; at = len(s.buf) {
+		s.buf = slices.Grow(s.buf, min(piece, n-at))[:at+min(piece, n-at)]
+		got, err := io.ReadFull(s.in, s.buf[at:])
+		s.pos += int64(got)
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return nil, fault(s.pos, "unexpected end in %s", what)
+		case err != nil:
+			return nil, fmt.Errorf("read the bundle at byte %d: %w", s.pos, err)
+		}
 	}
-	if cap(s.buf) < n {
-		s.buf = make([]byte, n)
-	}
-	data := s.buf[:n]
-	switch got, err := io.ReadFull(s.in, data); {
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, fault(s.pos+int64(got), "unexpected end in %s", what)
-	case err != nil:
-		return nil, fmt.Errorf("read the bundle at byte %d: %w", s.pos, err)
-	}
-	s.pos += int64(n)
-	_, _ = s.digest.Write(data)
-	return data, nil
+	_, _ = s.digest.Write(s.buf)
+	return s.buf, nil
 }
 
 func (s *scanner) head() error {
@@ -186,7 +168,7 @@ func (s *scanner) head() error {
 	if err != nil {
 		return err
 	}
-	if string(got) == version || hasFiles(string(got)) && s.limit == math.MaxInt64 {
+	if string(got) == version || hasFiles(string(got)) {
 		s.version = string(got)
 		return nil
 	}
@@ -285,7 +267,7 @@ func (s *scanner) object(at int64, kind byte, length uint32) error {
 	if int64(length) > maxName+gitobject.MaxSize {
 		return fault(at, "a record of %d bytes cannot be a file", length)
 	}
-	data, err := s.readAll(int(length))
+	data, err := s.read(int(length), "a file")
 	if err != nil {
 		return err
 	}
@@ -303,20 +285,6 @@ func (s *scanner) object(at int64, kind byte, length uint32) error {
 	s.file.objects[id] = object{kind: kind, offset: offset, length: uint32(len(content)), place: uint32(len(s.file.order))}
 	s.file.order = append(s.file.order, id)
 	return nil
-}
-
-// readAll is read for long data: it allocates memory as bytes arrive.
-func (s *scanner) readAll(n int) ([]byte, error) {
-	const piece = 1 << 20
-	var all []byte
-	for len(all) < n {
-		data, err := s.read(min(piece, n-len(all)), "a file")
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, data...)
-	}
-	return all, nil
 }
 
 // content checks a node on its own.

@@ -1,7 +1,6 @@
 package bundle
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -38,7 +37,7 @@ func NewParts(spool Spool, base cas.Reader) *Parts {
 	}}
 }
 
-// Add adds a node, or its tombstone, in a store's form. It checks everything that [Open] does. Errors: a
+// Add adds a node, or its tombstone, in a store's form. It checks everything that [Receive] does. Errors: a
 // [*FaultError]; the errors of the spool.
 func (p *Parts) Add(h cas.Hash, body []byte) error {
 	wrong := func(err error) error { return &FaultError{Offset: p.pos, Hash: h, Err: err} }
@@ -438,9 +437,8 @@ const (
 	window   = 32 << 20 // memory of the reader
 )
 
-// inflating decompresses a bundle of version 2.
+// inflating decompresses what follows the first line of a bundle of version 2.
 type inflating struct {
-	head  []byte // unread part of its first line
 	plain *zstd.Decoder
 	taken *counter
 	given int64
@@ -458,34 +456,22 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// decompress starts a bundle of version 2 whose first line is still unread.
-func decompress(raw *bufio.Reader) (*inflating, error) {
-	head := make([]byte, Sniff)
-	if _, err := io.ReadFull(raw, head); err != nil {
-		return nil, err
-	}
-	taken := &counter{from: raw}
+func decompress(in io.Reader) (*inflating, error) {
+	taken := &counter{from: in}
 	plain, err := zstd.NewReader(taken, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
 		zstd.WithDecoderMaxWindow(window))
-	return &inflating{head: head, plain: plain, taken: taken}, err
+	return &inflating{plain: plain, taken: taken}, err
 }
-
-func (i *inflating) close() { i.plain.Close() }
 
 // Read implements io.Reader.
 func (i *inflating) Read(p []byte) (int, error) {
-	if len(i.head) > 0 {
-		n := copy(p, i.head)
-		i.head = i.head[n:]
-		return n, nil
-	}
 	n, err := i.plain.Read(p)
 	if i.given += int64(n); i.given > freely+maxRatio*i.taken.n {
 		return 0, &FaultError{Offset: i.given, Err: fmt.Errorf("its content is %d times as large as its file, "+
 			"which no bundle is", maxRatio)}
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
-		err = &FaultError{Offset: int64(Sniff) + i.given, Err: fmt.Errorf("damaged compression: %w", err)}
+		err = &FaultError{Offset: int64(len(magic)+len(version)) + i.given, Err: fmt.Errorf("damaged compression: %w", err)}
 	}
 	return n, err
 }

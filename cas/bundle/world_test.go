@@ -155,7 +155,7 @@ func (w *world) export(ids ...string) []byte {
 // imports imports a bundle.
 func (w *world) imports(data []byte, o bundle.ImportOptions) (bundle.Imported, error) {
 	ctx := context.Background()
-	f, err := bundle.Open(ctx, bytes.NewReader(data), int64(len(data)))
+	f, err := bundle.Receive(ctx, bytes.NewReader(data), &bytesSpool{})
 	if err != nil {
 		return bundle.Imported{}, err
 	}
@@ -165,7 +165,7 @@ func (w *world) imports(data []byte, o bundle.ImportOptions) (bundle.Imported, e
 
 // verify reads a bundle as `uwf verify` does.
 func verify(data []byte) (bundle.Report, error) {
-	f, err := bundle.Open(context.Background(), bytes.NewReader(data), int64(len(data)))
+	f, err := bundle.Receive(context.Background(), bytes.NewReader(data), &bytesSpool{})
 	if err != nil {
 		return bundle.Report{}, err
 	}

@@ -376,12 +376,7 @@ func (s *Store) KeepSeals(ctx context.Context, all map[cas.Hash]cas.Seal) (err e
 	case s.foreign:
 		return fmt.Errorf("store %s: seals: %w: it belongs to the original", s.dir, errors.ErrUnsupported)
 	}
-	release, err := s.LockShared(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, release()) }()
-	missing := func(v *view) (records []pending, err error) {
+	return s.addLocked(ctx, "seals", true, func(v *view) (records []pending, err error) {
 		for h, seal := range all {
 			kept, err := s.sealOf(v, h)
 			var damaged *cas.SealError
@@ -397,11 +392,7 @@ func (s *Store) KeepSeals(ctx context.Context, all map[cas.Hash]cas.Seal) (err e
 			records = append(records, pending{kind: record.Seal, hash: h.Number(), body: sealBody(seal)})
 		}
 		return records, nil
-	}
-	if err := s.add(ctx, true, missing); err != nil {
-		return fmt.Errorf("write seals: %w", err)
-	}
-	return nil
+	})
 }
 
 // isTornSeal reports whether a damaged seal is a torn write of the same seal.

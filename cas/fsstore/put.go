@@ -25,7 +25,7 @@ func (s *Store) Commit(ctx context.Context, nodes ...cas.Node) error {
 	return s.write(ctx, nodes, true)
 }
 
-func (s *Store) write(ctx context.Context, nodes []cas.Node, flush bool) (err error) {
+func (s *Store) write(ctx context.Context, nodes []cas.Node, flush bool) error {
 	if len(nodes) == 0 {
 		return ctx.Err()
 	}
@@ -42,13 +42,17 @@ func (s *Store) write(ctx context.Context, nodes []cas.Node, flush bool) (err er
 			return fmt.Errorf("create store: %w", err)
 		}
 	}
+	return s.addLocked(ctx, "nodes", flush, p.missing)
+}
+
+// addLocked is add while no node is removed. what is used in errors.
+func (s *Store) addLocked(ctx context.Context, what string, flush bool, plan func(*view) ([]pending, error)) error {
 	release, err := s.LockShared(ctx)
-	if err != nil {
-		return fmt.Errorf("write nodes: %w", err)
+	if err == nil {
+		err = errors.Join(s.add(ctx, flush, plan), release())
 	}
-	defer func() { err = errors.Join(err, release()) }()
-	if err := s.add(ctx, flush, p.missing); err != nil {
-		return fmt.Errorf("write nodes: %w", err)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", what, err)
 	}
 	return nil
 }

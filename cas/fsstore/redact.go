@@ -363,13 +363,8 @@ func (s *Store) Bury(ctx context.Context, tombstones ...cas.Tombstone) (buried [
 	if err := s.make(ctx, tombstones[0].At); err != nil {
 		return nil, fmt.Errorf("create store: %w", err)
 	}
-	release, err := s.LockShared(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, release()) }()
-	missing := func(v *view) (records []pending, err error) {
-		buried = nil
+	planned := map[cas.Hash]bool{}
+	err = s.addLocked(ctx, "tombstones", true, func(v *view) (records []pending, err error) {
 		for _, t := range tombstones {
 			if err := ctx.Err(); err != nil {
 				return nil, err
@@ -384,21 +379,15 @@ func (s *Store) Bury(ctx context.Context, tombstones ...cas.Tombstone) (buried [
 			if !errors.Is(err, cas.ErrNotFound) && !(isCorrupt && corrupt.Cut && at.entry.kind == record.Tombstone) {
 				continue
 			}
-			buried = append(buried, t.Hash)
+			if !planned[t.Hash] {
+				planned[t.Hash], buried = true, append(buried, t.Hash)
+			}
 			records = append(records, pending{kind: record.Tombstone, hash: t.Hash.Number(), body: body})
 		}
 		return records, nil
-	}
-	var all []cas.Hash
-	err = s.add(ctx, true, func(v *view) ([]pending, error) {
-		records, err := missing(v)
-		if len(buried) > 0 {
-			all = buried
-		}
-		return records, err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("write tombstones: %w", err)
+		return nil, err
 	}
-	return all, nil
+	return buried, nil
 }

@@ -239,20 +239,11 @@ func OpenBundle(ctx context.Context, e env.Env, name string) (_ *bundle.File, do
 	if err != nil {
 		return nil, nil, errors.Join(err, in.Close())
 	}
-	start := make([]byte, bundle.Sniff)
-	if n, _ := in.ReadAt(start, 0); bundle.Compressed(start[:n]) { // a read error is reported below
-		f, done, err := receiveBundle(ctx, in, name)
-		return f, done, errors.Join(err, in.Close())
-	}
-	f, err := bundle.Open(ctx, in, info.Size())
-	if err != nil {
-		_ = in.Close() // nothing was written
-		return nil, nil, BundleError(name, err)
-	}
-	return f, in.Close, nil
+	f, done, err := receiveBundle(ctx, in, name)
+	return f, done, errors.Join(err, in.Close())
 }
 
-// receiveBundle stores a stream or a compressed bundle in a temporary file, because it is read twice.
+// receiveBundle stores a bundle in a temporary file, uncompressed, because it is read twice.
 func receiveBundle(ctx context.Context, in io.Reader, name string) (*bundle.File, func() error, error) {
 	spool, err := os.CreateTemp("", "uwf-bundle-*")
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -116,7 +118,10 @@ func TestExportAndPrune(t *testing.T) {
 	var out bytes.Buffer
 	_, err = bundle.Write(ctx, &out, owner, m, nil)
 	require.NoError(t, err)
-	f, err := bundle.Open(ctx, bytes.NewReader(out.Bytes()), int64(out.Len()))
+	spool, err := os.Create(filepath.Join(t.TempDir(), "spool"))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, spool.Close()) }()
+	f, err := bundle.Receive(ctx, &out, spool)
 	require.NoError(t, err)
 	report, err := f.Check(ctx)
 	require.NoError(t, err)
