@@ -648,7 +648,6 @@ func hashesOf(ctx context.Context, in io.Reader) iter.Seq2[cas.Hash, error] {
 	return func(yield func(cas.Hash, error) bool) {
 		r := bufio.NewReaderSize(in, 64<<10)
 		announced := 0 // progress through the words "writing", "hash", which announce a half-written turn
-		seen := map[cas.Hash]bool{}
 		word := make([]byte, 0, protocol.HashLen+1)
 		for {
 			c, err := r.ReadByte()
@@ -663,11 +662,8 @@ func hashesOf(ctx context.Context, in io.Reader) iter.Seq2[cas.Hash, error] {
 			}
 			if len(word) == protocol.HashLen && announced < 2 {
 				h := cas.Hash(protocol.FoldCrockford(string(word)))
-				if h.Valid() && !seen[h] && !yield(h, nil) {
+				if h.Valid() && !yield(h, nil) {
 					return
-				}
-				if len(seen) < maxSeen {
-					seen[h] = true
 				}
 			}
 			switch {
@@ -690,9 +686,6 @@ func hashesOf(ctx context.Context, in io.Reader) iter.Seq2[cas.Hash, error] {
 		}
 	}
 }
-
-// maxSeen bounds the number of words remembered per file to avoid repeated lookups.
-const maxSeen = 100_000
 
 func isWord(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'

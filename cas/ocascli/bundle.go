@@ -30,33 +30,28 @@ import (
 	"github.com/united-workforce/uwf/util/terminal"
 )
 
-func (c *CLI) exportCommand() *ucli.Command {
-	return cmdline.Leaf(ucli.Command{
-		Name: "export", Usage: "export nodes to a bundle", ArgsUsage: "<hash…>",
-		Flags: []ucli.Flag{OutputFlag()},
-	}, func(ctx context.Context, cc *ucli.Context) error {
-		s, err := c.existing(ctx)
+func (c *CLI) export(ctx context.Context, cc *ucli.Context) error {
+	s, err := c.existing(ctx)
+	if err != nil {
+		return err
+	}
+	var hashes []cas.Hash
+	for _, arg := range cc.Args().Slice() {
+		h, err := c.meant(ctx, s, arg)
 		if err != nil {
 			return err
 		}
-		var hashes []cas.Hash
-		for _, arg := range cc.Args().Slice() {
-			h, err := c.meant(ctx, s, arg)
-			if err != nil {
-				return err
-			}
-			hashes = append(hashes, h)
-		}
-		m, err := bundle.CollectNodes(s, hashes)
-		if err != nil {
-			return err
-		}
-		written, err := WriteBundle(ctx, c.Env, cc.String("output"), s, m, nil)
-		if err != nil || cc.String("output") == "-" {
-			return err
-		}
-		return c.print(written, func(w *bytes.Buffer) { PrintWritten(w, written) })
-	})
+		hashes = append(hashes, h)
+	}
+	m, err := bundle.CollectNodes(s, hashes)
+	if err != nil {
+		return err
+	}
+	written, err := WriteBundle(ctx, c.Env, cc.String("output"), s, m, nil)
+	if err != nil || cc.String("output") == "-" {
+		return err
+	}
+	return c.print(written, func(w *bytes.Buffer) { PrintWritten(w, written) })
 }
 
 // OutputFlag returns the flag for a bundle's output file.
@@ -108,29 +103,25 @@ func WriteBundle(ctx context.Context, e env.Env, output string, s cas.Reader, m 
 	return written, f.Commit()
 }
 
-func (c *CLI) importCommand() *ucli.Command {
-	return cmdline.Leaf(ucli.Command{
-		Name: "import", Usage: "import the nodes of a bundle", ArgsUsage: "<file>",
-	}, func(ctx context.Context, cc *ucli.Context) (err error) {
-		f, done, err := OpenBundle(ctx, c.Env, cc.Args().First())
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, done()) }()
-		s, err := c.open(ctx, f.Algorithm())
-		if err != nil {
-			return err
-		}
-		imported, err := f.Import(ctx, bundle.Target{Store: s}, bundle.ImportOptions{Now: c.Env.Now})
-		if err != nil {
-			return err
-		}
-		if n := len(f.Manifest.Threads); n > 0 {
-			fmt.Fprintf(c.Env.Stderr, "warning: imported only the nodes of %d threads; to import the threads: uwf "+
-				"thread import\n", n)
-		}
-		return c.print(imported, func(w *bytes.Buffer) { PrintImported(w, imported) })
-	})
+func (c *CLI) importNodes(ctx context.Context, cc *ucli.Context) (err error) {
+	f, done, err := OpenBundle(ctx, c.Env, cc.Args().First())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	s, err := c.open(ctx, f.Algorithm())
+	if err != nil {
+		return err
+	}
+	imported, err := f.Import(ctx, bundle.Target{Store: s}, bundle.ImportOptions{Now: c.Env.Now})
+	if err != nil {
+		return err
+	}
+	if n := len(f.Manifest.Threads); n > 0 {
+		fmt.Fprintf(c.Env.Stderr, "warning: imported only the nodes of %d threads; to import the threads: uwf "+
+			"thread import\n", n)
+	}
+	return c.print(imported, func(w *bytes.Buffer) { PrintImported(w, imported) })
 }
 
 // PrintImported prints the result of an import. Threads that play a part of another one are only counted.
@@ -304,16 +295,6 @@ func PrintTombstone(w io.Writer, h cas.Hash, reason string, at int64, sealed boo
 	fmt.Fprintf(w, "redacted %s%s\n  %s; %s\n", h, reason, time.UnixMilli(at).UTC().Format(time.RFC3339), proof)
 }
 
-func (c *CLI) fsckCommand() *ucli.Command {
-	return cmdline.Leaf(ucli.Command{
-		Name: "fsck", Usage: "check the whole store",
-		Flags: []ucli.Flag{
-			&ucli.BoolFlag{Name: "repair", Usage: "rebuild damaged data, or move it to quarantine"},
-			&ucli.StringFlag{Name: "evict", Usage: "`HASH` only move this node to quarantine"},
-		},
-	}, c.fsck)
-}
-
 func (c *CLI) fsck(ctx context.Context, cc *ucli.Context) error {
 	repair := cc.Bool("repair")
 	s, err := c.existing(ctx)
@@ -415,20 +396,6 @@ func dependents(f fsck.Fault) string {
 		parts = append(parts, fmt.Sprintf("%d more", more))
 	}
 	return strings.Join(parts, "; ")
-}
-
-func (c *CLI) gcCommand() *ucli.Command {
-	return cmdline.Leaf(ucli.Command{
-		Name: "gc", Usage: "delete nodes that nothing uses",
-		Flags: []ucli.Flag{
-			&ucli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "only print what would be deleted"},
-			&ucli.StringFlag{Name: "grace", Usage: "`DURATION` keep nodes that are newer than this (default 1h)"},
-			&ucli.StringSliceFlag{Name: "roots", Usage: "`DIR` home whose threads to keep (default all that use the store)"},
-			&ucli.StringSliceFlag{Name: "forget-home", Usage: "`DIR` home that was deleted, so that nothing is kept for its threads"},
-			&ucli.BoolFlag{Name: "auto", Usage: "only compress, and only if it pays and no other gc runs; uwf does this in the background"},
-			&ucli.BoolFlag{Name: "damaged", Usage: "continue even if nodes or threads in use are missing or damaged"},
-		},
-	}, c.gc)
 }
 
 func (c *CLI) gc(ctx context.Context, cc *ucli.Context) error {

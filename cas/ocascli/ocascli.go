@@ -62,13 +62,60 @@ var descriptions string
 // Commands returns all commands of the store.
 func (c *CLI) Commands() []*ucli.Command {
 	commands := slices.Concat(
-		cmdline.Under("Inspect", c.getCommand(), c.hasCommand(), c.refsCommand(), c.walkCommand(), c.listCommand(), c.verifyCommand()),
-		cmdline.Under("Manage", c.initCommand(), c.putCommand(), c.putTextCommand(), c.hashCommand(), c.schemaCommand()),
-		cmdline.Under("Maintain", c.fsckCommand(), c.gcCommand(), c.reindexCommand()),
-		cmdline.Under("Share", c.exportCommand(), c.importCommand()),
+		cmdline.Under("Inspect",
+			leaf("get", "print a node", "<hash>", c.get,
+				&ucli.BoolFlag{Name: "timestamp", Usage: "include the time when it was stored, in ms"}),
+			leaf("has", "report whether a node exists", "<hash>", c.has),
+			leaf("refs", "list the nodes that a node refers to", "<hash>", c.refs),
+			leaf("walk", "list everything that a node refers to, directly or indirectly", "<hash>", c.walk,
+				&ucli.StringFlag{Name: "format",
+					Usage: "`FORMAT` output format: json, yaml, text or tree (default text on a terminal, else json)"},
+				&ucli.BoolFlag{Name: "follow-type", Usage: "include the schemas"}),
+			leaf("list", "list nodes, sorted by hash", "", c.list, &ucli.StringFlag{Name: "type",
+				Usage: "`TYPE` only nodes of one type: a hash, or a kind such as step"}),
+			leaf("verify", "verify a node's hash and schema", "<hash>", c.verify)),
+		cmdline.Under("Manage",
+			leaf("init", "create a store", "", c.init, &ucli.StringFlag{Name: "hash",
+				Usage: "`NAME` hash function: xxh3, or xxh64 as in the TypeScript uwf (default xxh3)"}),
+			leaf("put", "store a JSON value", "<type> <json|file|->", c.put),
+			leaf("put-text", "store a text", "<text|->", c.putText),
+			leaf("hash", "print the hash of a value without storing it", "<type> <json|file|->", c.hash),
+			cmdline.Group(c.Env.Stderr, ucli.Command{Name: "schema", Usage: "manage node types", Subcommands: []*ucli.Command{
+				leaf("list", "list the schemas in the store", "", c.schemaList),
+				leaf("get", "print a schema", "<type>", c.schemaGet),
+				leaf("put", "store a JSON Schema as a type", "<json|file|->", c.schemaPut),
+				leaf("validate", "validate a value against a type or a JSON Schema", "<type|schema> <json|file|->",
+					c.schemaValidate),
+			}})),
+		cmdline.Under("Maintain",
+			leaf("fsck", "check the whole store", "", c.fsck,
+				&ucli.BoolFlag{Name: "repair", Usage: "rebuild damaged data, or move it to quarantine"},
+				&ucli.StringFlag{Name: "evict", Usage: "`HASH` only move this node to quarantine"}),
+			leaf("gc", "delete nodes that nothing uses", "", c.gc,
+				&ucli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "only print what would be deleted"},
+				&ucli.StringFlag{Name: "grace", Usage: "`DURATION` keep nodes that are newer than this (default 1h)"},
+				&ucli.StringSliceFlag{Name: "roots", Usage: "`DIR` home whose threads to keep (default all that use the store)"},
+				&ucli.StringSliceFlag{Name: "forget-home",
+					Usage: "`DIR` home that was deleted, so that nothing is kept for its threads"},
+				&ucli.BoolFlag{Name: "auto",
+					Usage: "only compress, and only if it pays and no other gc runs; uwf does this in the background"},
+				&ucli.BoolFlag{Name: "damaged", Usage: "continue even if nodes or threads in use are missing or damaged"}),
+			leaf("reindex", "count the nodes (there is no index)", "", c.reindex)),
+		cmdline.Under("Share",
+			leaf("export", "export nodes to a bundle", "<hash…>", c.export, OutputFlag()),
+			leaf("import", "import the nodes of a bundle", "<file>", c.importNodes)),
 	)
 	cmdline.Describe(commands, strings.ReplaceAll(descriptions, "   ocas ", "   "+c.Program+" "))
 	return commands
+}
+
+// leaf returns a command. As in the original, list has a short name; reindex is only for scripts made for the original.
+func leaf(name, usage, args string, run func(context.Context, *ucli.Context) error, flags ...ucli.Flag) *ucli.Command {
+	command := ucli.Command{Name: name, Usage: usage, ArgsUsage: args, Flags: flags, Hidden: name == "reindex"}
+	if name == "list" {
+		command.Aliases = []string{"ls"}
+	}
+	return cmdline.Leaf(command, run)
 }
 
 // print writes a command's result.
@@ -337,34 +384,28 @@ func textType(s cas.Store) string {
 // isText reports whether a name refers to the type of texts.
 func isText(name string) bool { return strings.TrimPrefix(name, "@uwf/") == "text" }
 
-func (c *CLI) initCommand() *ucli.Command {
-	return cmdline.Leaf(ucli.Command{
-		Name: "init", Usage: "create a store",
-		Flags: []ucli.Flag{&ucli.StringFlag{Name: "hash",
-			Usage: "`NAME` hash function: xxh3, or xxh64 as in the TypeScript uwf (default xxh3)"}},
-	}, func(ctx context.Context, cc *ucli.Context) error {
-		want := cas.Algorithm(cc.String("hash"))
-		if want != "" && !want.Known() {
-			return cmdline.UsageError(fmt.Sprintf("unknown hash function %q", want), append(cmdline.DidYouMean("--hash ",
-				string(want), []string{"xxh3", "xxh64"}), "one of xxh3, xxh64")...)
-		}
-		s, err := c.open(ctx, want)
-		if err != nil {
-			return err
-		}
-		made := !s.Exists()
-		switch {
-		case made:
-			err = s.Make(ctx, c.Env.Now().UnixMilli())
-		case want != "" && want != s.Algorithm():
-			err = cmdline.Invalid(fmt.Sprintf("the store at %s already has %s hashes", s.Dir(), s.Algorithm()))
-		}
-		if err != nil {
-			return err
-		}
-		out := map[string]any{"store": s.Dir(), "hash": s.Algorithm(), "created": made}
-		return c.printLine(out, fmt.Sprintf("%s  %s", s.Dir(), s.Algorithm()))
-	})
+func (c *CLI) init(ctx context.Context, cc *ucli.Context) error {
+	want := cas.Algorithm(cc.String("hash"))
+	if want != "" && !want.Known() {
+		return cmdline.UsageError(fmt.Sprintf("unknown hash function %q", want), append(cmdline.DidYouMean("--hash ",
+			string(want), []string{"xxh3", "xxh64"}), "one of xxh3, xxh64")...)
+	}
+	s, err := c.open(ctx, want)
+	if err != nil {
+		return err
+	}
+	made := !s.Exists()
+	switch {
+	case made:
+		err = s.Make(ctx, c.Env.Now().UnixMilli())
+	case want != "" && want != s.Algorithm():
+		err = cmdline.Invalid(fmt.Sprintf("the store at %s already has %s hashes", s.Dir(), s.Algorithm()))
+	}
+	if err != nil {
+		return err
+	}
+	out := map[string]any{"store": s.Dir(), "hash": s.Algorithm(), "created": made}
+	return c.printLine(out, fmt.Sprintf("%s  %s", s.Dir(), s.Algorithm()))
 }
 
 // shown is the printed form of a node.
@@ -375,29 +416,24 @@ type shown struct {
 	Timestamp *int64   `json:"timestamp,omitempty"`
 }
 
-func (c *CLI) getCommand() *ucli.Command {
-	return cmdline.Leaf(ucli.Command{
-		Name: "get", Usage: "print a node", ArgsUsage: "<hash>",
-		Flags: []ucli.Flag{&ucli.BoolFlag{Name: "timestamp", Usage: "include the time when it was stored, in ms"}},
-	}, func(ctx context.Context, cc *ucli.Context) error {
-		s, h, err := c.named(ctx, cc)
-		if err != nil {
-			return err
-		}
-		n, err := s.Get(ctx, h)
-		if err != nil {
-			return err
-		}
-		value, err := n.Value()
-		if err != nil {
-			return &cas.CorruptError{Hash: h, Reason: err.Error()}
-		}
-		out := shown{Hash: n.Hash, Type: n.Type, Payload: value}
-		if cc.Bool("timestamp") {
-			out.Timestamp = &n.Timestamp
-		}
-		return c.print(out, nil)
-	})
+func (c *CLI) get(ctx context.Context, cc *ucli.Context) error {
+	s, h, err := c.named(ctx, cc)
+	if err != nil {
+		return err
+	}
+	n, err := s.Get(ctx, h)
+	if err != nil {
+		return err
+	}
+	value, err := n.Value()
+	if err != nil {
+		return &cas.CorruptError{Hash: h, Reason: err.Error()}
+	}
+	out := shown{Hash: n.Hash, Type: n.Type, Payload: value}
+	if cc.Bool("timestamp") {
+		out.Timestamp = &n.Timestamp
+	}
+	return c.print(out, nil)
 }
 
 // named opens the store and resolves the node in the first argument.
@@ -410,42 +446,34 @@ func (c *CLI) named(ctx context.Context, cc *ucli.Context) (cas.Store, cas.Hash,
 	return s, h, err
 }
 
-func (c *CLI) hasCommand() *ucli.Command {
-	return cmdline.Leaf(ucli.Command{
-		Name: "has", Usage: "report whether a node exists", ArgsUsage: "<hash>",
-	}, func(ctx context.Context, cc *ucli.Context) error {
-		_, h, err := c.named(ctx, cc)
-		var coded *protocol.Error
-		if err != nil && !(errors.As(err, &coded) && coded.Code == protocol.CodeNotFound) {
-			return err
-		}
-		there := err == nil
-		out := map[string]any{"hash": protocol.FoldCrockford(cc.Args().First()), "value": there}
-		if there {
-			out["hash"] = h
-		}
-		return c.printLine(out, there)
-	})
+func (c *CLI) has(ctx context.Context, cc *ucli.Context) error {
+	_, h, err := c.named(ctx, cc)
+	var coded *protocol.Error
+	if err != nil && !(errors.As(err, &coded) && coded.Code == protocol.CodeNotFound) {
+		return err
+	}
+	there := err == nil
+	out := map[string]any{"hash": protocol.FoldCrockford(cc.Args().First()), "value": there}
+	if there {
+		out["hash"] = h
+	}
+	return c.printLine(out, there)
 }
 
-func (c *CLI) refsCommand() *ucli.Command {
-	return cmdline.Leaf(ucli.Command{
-		Name: "refs", Usage: "list the nodes that a node refers to", ArgsUsage: "<hash>",
-	}, func(ctx context.Context, cc *ucli.Context) error {
-		s, h, err := c.named(ctx, cc)
-		if err != nil {
-			return err
-		}
-		n, err := s.Get(ctx, h)
-		if err != nil {
-			return err
-		}
-		refs, err := graph.Refs(ctx, s, n)
-		if err != nil {
-			return err
-		}
-		return c.printHashes(c.Format(), refs)
-	})
+func (c *CLI) refs(ctx context.Context, cc *ucli.Context) error {
+	s, h, err := c.named(ctx, cc)
+	if err != nil {
+		return err
+	}
+	n, err := s.Get(ctx, h)
+	if err != nil {
+		return err
+	}
+	refs, err := graph.Refs(ctx, s, n)
+	if err != nil {
+		return err
+	}
+	return c.printHashes(c.Format(), refs)
 }
 
 // printHashes prints a list, one per line in text form.
@@ -460,43 +488,35 @@ func (c *CLI) printHashes(format render.Format, hashes []cas.Hash) error {
 	})
 }
 
-func (c *CLI) walkCommand() *ucli.Command {
-	return cmdline.Leaf(ucli.Command{
-		Name: "walk", Usage: "list everything that a node refers to, directly or indirectly", ArgsUsage: "<hash>",
-		Flags: []ucli.Flag{
-			&ucli.StringFlag{Name: "format", Usage: "`FORMAT` output format: json, yaml, text or tree (default text on a terminal, else json)"},
-			&ucli.BoolFlag{Name: "follow-type", Usage: "include the schemas"},
-		},
-	}, func(ctx context.Context, cc *ucli.Context) error {
-		s, h, err := c.named(ctx, cc)
+func (c *CLI) walk(ctx context.Context, cc *ucli.Context) error {
+	s, h, err := c.named(ctx, cc)
+	if err != nil {
+		return err
+	}
+	format := c.Format()
+	if name := cc.String("format"); name == "tree" {
+		return printTree(ctx, c.Env.Stdout, s, h, cc.Bool("follow-type"))
+	} else if name != "" {
+		if format, err = render.ParseFormat(name); err != nil {
+			return cmdline.UsageError(err.Error()+" or tree", cmdline.DidYouMean("--format ", name, append(render.Formats(),
+				"tree"))...)
+		}
+	}
+	var hashes []cas.Hash
+	for n, err := range graph.Walk(ctx, s, []cas.Hash{h}, graph.WalkOptions{FollowTypes: cc.Bool("follow-type")}) {
+		if errors.Is(err, cas.ErrNotFound) && n.Hash != h {
+			fmt.Fprintf(c.Env.Stderr, "warning: %s is missing\n", n.Hash)
+			continue
+		}
+		if _, redacted := cas.AsRedacted(err); redacted {
+			err = nil // its refs are no longer known
+		}
 		if err != nil {
 			return err
 		}
-		format := c.Format()
-		if name := cc.String("format"); name == "tree" {
-			return printTree(ctx, c.Env.Stdout, s, h, cc.Bool("follow-type"))
-		} else if name != "" {
-			if format, err = render.ParseFormat(name); err != nil {
-				return cmdline.UsageError(err.Error()+" or tree", cmdline.DidYouMean("--format ", name, append(render.Formats(),
-					"tree"))...)
-			}
-		}
-		var hashes []cas.Hash
-		for n, err := range graph.Walk(ctx, s, []cas.Hash{h}, graph.WalkOptions{FollowTypes: cc.Bool("follow-type")}) {
-			if errors.Is(err, cas.ErrNotFound) && n.Hash != h {
-				fmt.Fprintf(c.Env.Stderr, "warning: %s is missing\n", n.Hash)
-				continue
-			}
-			if _, redacted := cas.AsRedacted(err); redacted {
-				err = nil // its refs are no longer known
-			}
-			if err != nil {
-				return err
-			}
-			hashes = append(hashes, n.Hash)
-		}
-		return c.printHashes(format, hashes)
-	})
+		hashes = append(hashes, n.Hash)
+	}
+	return c.printHashes(format, hashes)
 }
 
 // typeAt returns the type of a node, including a redacted one.
@@ -508,68 +528,60 @@ func typeAt(ctx context.Context, s cas.Store, h cas.Hash) (cas.Hash, error) {
 	return n.Type, err
 }
 
-func (c *CLI) verifyCommand() *ucli.Command {
-	return cmdline.Leaf(ucli.Command{
-		Name: "verify", Usage: "verify a node's hash and schema", ArgsUsage: "<hash>",
-	}, func(ctx context.Context, cc *ucli.Context) error {
-		s, h, err := c.named(ctx, cc)
+func (c *CLI) verify(ctx context.Context, cc *ucli.Context) error {
+	s, h, err := c.named(ctx, cc)
+	if err != nil {
+		return err
+	}
+	out := map[string]any{"hash": h, "status": "ok"}
+	err = cas.Verify(ctx, s, h)
+	var (
+		corrupt *cas.CorruptError
+		schema  *cas.SchemaError
+	)
+	if redacted, ok := cas.AsRedacted(err); ok {
+		out["status"], out["reason"] = "redacted", redacted.Tombstone.Reason
+		return c.printLine(out, redacted.Error())
+	}
+	switch {
+	case err == nil:
+	case errors.As(err, &schema):
+		out["status"], out["reason"], c.Status = "invalid", err.Error(), protocol.CodeCorrupt
+	case errors.As(err, &corrupt), errors.Is(err, cas.ErrNotFound):
+		out["status"], out["reason"], c.Status = "corrupted", err.Error(), protocol.CodeCorrupt
+	default:
+		return err
+	}
+	return c.print(out, func(w *bytes.Buffer) {
+		line := fmt.Sprint(out["status"])
 		if err != nil {
-			return err
+			line += ": " + plaintext.Line(err.Error())
 		}
-		out := map[string]any{"hash": h, "status": "ok"}
-		err = cas.Verify(ctx, s, h)
-		var (
-			corrupt *cas.CorruptError
-			schema  *cas.SchemaError
-		)
-		if redacted, ok := cas.AsRedacted(err); ok {
-			out["status"], out["reason"] = "redacted", redacted.Tombstone.Reason
-			return c.printLine(out, redacted.Error())
-		}
-		switch {
-		case err == nil:
-		case errors.As(err, &schema):
-			out["status"], out["reason"], c.Status = "invalid", err.Error(), protocol.CodeCorrupt
-		case errors.As(err, &corrupt), errors.Is(err, cas.ErrNotFound):
-			out["status"], out["reason"], c.Status = "corrupted", err.Error(), protocol.CodeCorrupt
-		default:
-			return err
-		}
-		return c.print(out, func(w *bytes.Buffer) {
-			line := fmt.Sprint(out["status"])
-			if err != nil {
-				line += ": " + plaintext.Line(err.Error())
-			}
-			fmt.Fprintln(w, line)
-		})
+		fmt.Fprintln(w, line)
 	})
 }
 
-func (c *CLI) reindexCommand() *ucli.Command {
-	return cmdline.Leaf(ucli.Command{
-		Name: "reindex", Hidden: true, Usage: "count the nodes (there is no index)",
-	}, func(ctx context.Context, _ *ucli.Context) error {
-		s, err := c.existing(ctx)
+func (c *CLI) reindex(ctx context.Context, _ *ucli.Context) error {
+	s, err := c.existing(ctx)
+	if err != nil {
+		return err
+	}
+	nodes := 0
+	types := map[cas.Hash]bool{}
+	for h, err := range s.All(ctx, "") {
 		if err != nil {
 			return err
 		}
-		nodes := 0
-		types := map[cas.Hash]bool{}
-		for h, err := range s.All(ctx, "") {
-			if err != nil {
-				return err
-			}
-			typ, err := typeAt(ctx, s, h)
-			if err != nil {
-				return err
-			}
-			nodes++
-			types[typ] = true
+		typ, err := typeAt(ctx, s, h)
+		if err != nil {
+			return err
 		}
-		out := map[string]any{"types": len(types), "nodes": nodes, "removed": 0, "rebuilt": 0}
-		return c.printLine(out, fmt.Sprintf("%d nodes of %d types; nothing to rebuild: the store has no index", nodes,
-			len(types)))
-	})
+		nodes++
+		types[typ] = true
+	}
+	out := map[string]any{"types": len(types), "nodes": nodes, "removed": 0, "rebuilt": 0}
+	return c.printLine(out, fmt.Sprintf("%d nodes of %d types; nothing to rebuild: the store has no index", nodes,
+		len(types)))
 }
 
 // tree prints the references of a node, indented. Each node is expanded once; an ellipsis marks later

@@ -21,16 +21,12 @@ import (
 	"github.com/united-workforce/uwf/util/suggest"
 )
 
-func (c *CLI) putCommand() *ucli.Command {
-	return cmdline.Leaf(ucli.Command{
-		Name: "put", Usage: "store a JSON value", ArgsUsage: "<type> <json|file|->",
-	}, func(ctx context.Context, cc *ucli.Context) error { return c.add(ctx, cc, true) })
+func (c *CLI) put(ctx context.Context, cc *ucli.Context) error {
+	return c.add(ctx, cc, true)
 }
 
-func (c *CLI) hashCommand() *ucli.Command {
-	return cmdline.Leaf(ucli.Command{
-		Name: "hash", Usage: "print the hash of a value without storing it", ArgsUsage: "<type> <json|file|->",
-	}, func(ctx context.Context, cc *ucli.Context) error { return c.add(ctx, cc, false) })
+func (c *CLI) hash(ctx context.Context, cc *ucli.Context) error {
+	return c.add(ctx, cc, false)
 }
 
 // add implements put, with or without --dry-run.
@@ -88,31 +84,27 @@ func (s builtin) Get(ctx context.Context, h cas.Hash) (cas.Node, error) {
 	return n, err
 }
 
-func (c *CLI) putTextCommand() *ucli.Command {
-	return cmdline.Leaf(ucli.Command{
-		Name: "put-text", Usage: "store a text", ArgsUsage: "<text|->",
-	}, func(ctx context.Context, cc *ucli.Context) error {
-		text := cc.Args().First()
-		if text == "-" {
-			data, err := c.readAll(c.Env.Stdin)
-			if err != nil {
-				return err
-			}
-			text = string(data)
-		}
-		if _, err := cas.Encode(text); err != nil {
-			return cmdline.Invalid(err.Error())
-		}
-		s, err := c.open(ctx, "")
+func (c *CLI) putText(ctx context.Context, cc *ucli.Context) error {
+	text := cc.Args().First()
+	if text == "-" {
+		data, err := c.readAll(c.Env.Stdin)
 		if err != nil {
 			return err
 		}
-		typ, err := typeOf(ctx, s, textType(s))
-		if err != nil {
-			return err
-		}
-		return c.addValue(ctx, s, typ, text, true)
-	})
+		text = string(data)
+	}
+	if _, err := cas.Encode(text); err != nil {
+		return cmdline.Invalid(err.Error())
+	}
+	s, err := c.open(ctx, "")
+	if err != nil {
+		return err
+	}
+	typ, err := typeOf(ctx, s, textType(s))
+	if err != nil {
+		return err
+	}
+	return c.addValue(ctx, s, typ, text, true)
 }
 
 // value reads an argument that is JSON, a file name, or - for stdin. Valid JSON never counts as a file name.
@@ -173,54 +165,34 @@ func (c *CLI) readAll(r io.Reader) ([]byte, error) {
 	return data, err
 }
 
-func (c *CLI) listCommand() *ucli.Command {
-	return cmdline.Leaf(ucli.Command{
-		Name: "list", Aliases: []string{"ls"}, Usage: "list nodes, sorted by hash",
-		Flags: []ucli.Flag{&ucli.StringFlag{Name: "type",
-			Usage: "`TYPE` only nodes of one type: a hash, or a kind such as step"}},
-	}, func(ctx context.Context, cc *ucli.Context) error {
-		s, err := c.existing(ctx)
+func (c *CLI) list(ctx context.Context, cc *ucli.Context) error {
+	s, err := c.existing(ctx)
+	if err != nil {
+		return err
+	}
+	var only cas.Hash
+	if arg := cc.String("type"); arg != "" {
+		if only, err = typeOf(ctx, s, arg); err != nil {
+			return err
+		}
+	}
+	var hashes []cas.Hash
+	for h, err := range s.All(ctx, "") {
 		if err != nil {
 			return err
 		}
-		var only cas.Hash
-		if arg := cc.String("type"); arg != "" {
-			if only, err = typeOf(ctx, s, arg); err != nil {
-				return err
-			}
-		}
-		var hashes []cas.Hash
-		for h, err := range s.All(ctx, "") {
+		if only != "" {
+			typ, err := typeAt(ctx, s, h)
 			if err != nil {
 				return err
 			}
-			if only != "" {
-				typ, err := typeAt(ctx, s, h)
-				if err != nil {
-					return err
-				}
-				if typ != only {
-					continue
-				}
+			if typ != only {
+				continue
 			}
-			hashes = append(hashes, h)
 		}
-		return c.printHashes(c.Format(), hashes)
-	})
-}
-
-func (c *CLI) schemaCommand() *ucli.Command {
-	return cmdline.Group(c.Env.Stderr, ucli.Command{
-		Name: "schema", Usage: "manage node types",
-		Subcommands: []*ucli.Command{
-			cmdline.Leaf(ucli.Command{Name: "list", Aliases: []string{"ls"}, Usage: "list the schemas in the store"},
-				c.schemaList),
-			cmdline.Leaf(ucli.Command{Name: "get", Usage: "print a schema", ArgsUsage: "<type>"}, c.schemaGet),
-			cmdline.Leaf(ucli.Command{Name: "put", Usage: "store a JSON Schema as a type", ArgsUsage: "<json|file|->"},
-				c.schemaPut),
-			c.validateCommand(),
-		},
-	})
+		hashes = append(hashes, h)
+	}
+	return c.printHashes(c.Format(), hashes)
 }
 
 // listed is a schema in a list.
@@ -292,13 +264,6 @@ func (c *CLI) schemaPut(ctx context.Context, cc *ucli.Context) error {
 		return err
 	}
 	return c.addValue(ctx, s, s.Kinds().MetaHash(), schema, true)
-}
-
-func (c *CLI) validateCommand() *ucli.Command {
-	return cmdline.Leaf(ucli.Command{
-		Name: "validate", Usage: "validate a value against a type or a JSON Schema",
-		ArgsUsage: "<type|schema> <json|file|->",
-	}, c.schemaValidate)
 }
 
 // verdict is the result of schema validate.

@@ -98,9 +98,6 @@ const (
 	Flat  Layout = "flat"  // <dir>/<hash>.bin, an older layout of the original
 )
 
-// Known reports whether l is a layout listed here.
-func (l Layout) Known() bool { return l == Fan2 || l == Nodes || l == Flat }
-
 const (
 	nodeExt  = ".bin"
 	nodesDir = "nodes"
@@ -231,8 +228,6 @@ func (f Files) dirs(prefix string) (dirs []string, err error) {
 		return []string{f.Dir}, nil
 	case f.Layout == Nodes:
 		return []string{root, f.Dir}, nil
-	case len(prefix) >= 2:
-		return []string{filepath.Join(root, filepath.Base(prefix[:2]))}, nil
 	}
 	entries, err := os.ReadDir(root)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -36,6 +36,8 @@ type Options struct {
 	Notice  time.Duration
 	// MaxList is the maximum total size of a list's entries in bytes; 0 means [MaxList].
 	MaxList int64
+
+	explain func(error) error // returns why the other side has ended; nil if unknown
 }
 
 const (
@@ -45,19 +47,18 @@ const (
 	notice = 5 * time.Second
 )
 
-// BusyError means that the other side has sent nothing but heartbeats for too long.
-type BusyError struct{ For time.Duration }
-
-// Error implements error.
-func (e *BusyError) Error() string {
-	return fmt.Sprintf("no answer for %s", protocol.Span(e.For))
+// TimeoutError means that the other side has neither sent nor received data for too long or, if it is busy, has sent
+// nothing but heartbeats.
+type TimeoutError struct {
+	For  time.Duration
+	Busy bool
 }
 
-// SilentError means that the other side has neither sent nor received data for too long.
-type SilentError struct{ For time.Duration }
-
 // Error implements error.
-func (e *SilentError) Error() string {
+func (e *TimeoutError) Error() string {
+	if e.Busy {
+		return fmt.Sprintf("no answer for %s", protocol.Span(e.For))
+	}
 	return fmt.Sprintf("no data for %s", protocol.Span(e.For))
 }
 
@@ -72,7 +73,6 @@ type Client struct {
 	turn    chan struct{} // held by the current caller
 	watch   *watch
 	hangUp  func() error
-	explain func(error) error // returns why the other side has ended; nil if unknown
 
 	mu    sync.Mutex
 	ended error // why the connection was closed
@@ -80,12 +80,14 @@ type Client struct {
 
 var _ remote.Remote = (*Client)(nil)
 
-func connect(ctx context.Context, in io.Reader, out io.Writer, hangUp func() error, o Options,
-	explain func(error) error) (*Client, error) {
+// Connect connects to a server over streams. hangUp must close the connection so that pending reads and
+// writes return. Errors are [*remote.FaultError], [*TimeoutError], [*remote.HashError], a [*protocol.Error]
+// with [protocol.CodeUnsupportedVersion], and errors reported by the other side.
+func Connect(ctx context.Context, in io.Reader, out io.Writer, hangUp func() error, o Options) (*Client, error) {
 	o.Silence, o.Patience = cmp.Or(o.Silence, Silence), cmp.Or(o.Patience, patience)
 	o.MaxList = cmp.Or(o.MaxList, MaxList)
 	o.Notice = cmp.Or(o.Notice, notice)
-	c := &Client{options: o, explain: explain, turn: make(chan struct{}, 1)}
+	c := &Client{options: o, turn: make(chan struct{}, 1)}
 	c.hangUp = sync.OnceValue(hangUp)
 	c.watch = c.newWatch(o)
 	c.in = newReader(in, c.watch.moved, c.watch.useful)
@@ -334,13 +336,14 @@ func Dial(ctx context.Context, h Helper, o Options) (*Client, error) {
 		defer late.Stop()
 		return cmd.Wait()
 	})
-	return connect(ctx, out, in, func() error { _ = hangUp(); return nil }, o, func(err error) error {
+	o.explain = func(err error) error {
 		status := "status 0"
 		if ended := hangUp(); ended != nil {
 			status = ended.Error()
 		}
 		return &HelperError{Program: h.Address.Program(), Status: status, Stderr: stderr.line(), Err: err}
-	})
+	}
+	return Connect(ctx, out, in, func() error { _ = hangUp(); return nil }, o)
 }
 
 func (h Helper) find() (string, error) {
@@ -388,17 +391,10 @@ func (t *tail) line() string {
 func (c *Client) lost(err error) error {
 	var wrong *remote.FaultError
 	err = cut(err)
-	if c.explain != nil && !errors.As(err, &wrong) && c.cause(nil) == nil {
-		err = c.explain(err)
+	if c.options.explain != nil && !errors.As(err, &wrong) && c.cause(nil) == nil {
+		err = c.options.explain(err)
 	}
 	return c.broken(err)
-}
-
-// Connect connects to a server over streams. hangUp must close the connection so that pending reads and
-// writes return. Errors are [*remote.FaultError], [*SilentError], [*remote.HashError], a [*protocol.Error]
-// with [protocol.CodeUnsupportedVersion], and errors reported by the other side.
-func Connect(ctx context.Context, in io.Reader, out io.Writer, hangUp func() error, o Options) (*Client, error) {
-	return connect(ctx, in, out, hangUp, o, nil)
 }
 
 // watch detects that no data moves, or only heartbeats. Its timers report the first and close the connection.
@@ -413,8 +409,8 @@ func (c *Client) newWatch(o Options) *watch {
 		report = sync.OnceFunc(o.Stalled)
 	}
 	return &watch{o, time.AfterFunc(o.Notice, report),
-		time.AfterFunc(o.Silence, func() { c.fail(&SilentError{o.Silence}) }),
-		time.AfterFunc(o.Patience, func() { c.fail(&BusyError{o.Patience}) })}
+		time.AfterFunc(o.Silence, func() { c.fail(&TimeoutError{For: o.Silence}) }),
+		time.AfterFunc(o.Patience, func() { c.fail(&TimeoutError{o.Patience, true}) })}
 }
 
 // moved records that data has moved.

@@ -44,7 +44,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer,
 	}()
 	defer context.AfterFunc(ctx, func() { _ = ours.CloseWithError(context.Cause(ctx)) })()
 	s := &server{out: bufio.NewWriterSize(out, 1<<16), open: open}
-	s.watch = time.AfterFunc(Silence, func() { cancel(&SilentError{Silence}) })
+	s.watch = time.AfterFunc(Silence, func() { cancel(&TimeoutError{For: Silence}) })
 	defer s.watch.Stop()
 	s.in = newReader(source, func() { s.watch.Reset(Silence) }, func() {})
 	defer func() {

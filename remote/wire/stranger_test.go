@@ -273,7 +273,7 @@ func TestFactsOfAStranger(t *testing.T) {
 // A peer that is silent, or only reports that it is working, is disconnected after a timeout.
 func TestSilence(t *testing.T) {
 	t.Parallel()
-	var silent *wire.SilentError
+	var silent *wire.TimeoutError
 	_, err := stranger(t, true, "")
 	require.ErrorAs(t, err, &silent)
 	_, err = stranger(t, true, wire.Magic)
@@ -303,7 +303,7 @@ func TestSilence(t *testing.T) {
 		_ = out.Close()
 		return in.Close()
 	}, wire.Options{Hash: cas.XXH3, Patience: 200 * time.Millisecond})
-	var busy *wire.BusyError
+	var busy *wire.TimeoutError
 	require.ErrorAs(t, err, &busy, "at work for ever")
 	prosetest.Error(t, err)
 }
