@@ -583,7 +583,7 @@ type own struct {
 // killed before the head has moved, the next one adopts the result. The caller must hold
 // [status.Reader.LockStore].
 func (a *attempt) submit(ctx context.Context, b *cas.Batch, o own) (protocol.Result, error) {
-	limitBase, nothing := a.task.limitBase, 0.0 // no model was called, so the cost is known to be 0
+	nothing := 0.0 // no model was called, so the cost is known to be 0
 	ended := max(a.record.StartedAt, cmp.Or(o.ended, a.e.nowMs()))
 	usage := &protocol.Usage{CostUSD: &nothing, DurationMs: ended - a.record.StartedAt}
 	if len(o.children) > 0 {
@@ -593,7 +593,7 @@ func (a *attempt) submit(ctx context.Context, b *cas.Batch, o own) (protocol.Res
 		Role: a.task.role, Type: a.pos.Workflow.Roles[a.task.role].Frontmatter,
 		Output: o.output, ExtractedBy: o.by, Agent: o.agent, Detail: o.detail, Answer: o.answer,
 		EdgePrompt: a.task.prompt, Cwd: a.task.cwd, RunDir: a.dir.Path,
-		StartedAtMs: a.record.StartedAt, CompletedAtMs: ended, LimitBase: &limitBase,
+		StartedAtMs: a.record.StartedAt, CompletedAtMs: ended, LimitBase: a.task.limitBase,
 		Usage: usage, Children: o.children, Failure: o.failure,
 		Snapshot: cmp.Or(a.kept.SnapshotSpec(), a.record.Snapshot), Files: a.locked.elsewhere.Tree, Environ: a.reader.Env.Environ,
 		Warn: a.e.warn,

@@ -67,7 +67,7 @@ func (w *world) keptChain(r *rand.Rand, n int) (chain []protocol.Hash, numbers [
 		b := w.Reader.Batch()
 		text, err := b.Add(ctx, protocol.Text(fmt.Sprint("step ", i)))
 		require.NoError(w.t, err)
-		h, err := t.Append(ctx, b, thread.Next{Role: "worker", Agent: "uwf-x", ExtractedBy: protocol.ByValue, Output: text, Detail: text, Cwd: root, Root: root, Files: &protocol.Files{Tree: taken.Tree, Before: first.Tree}})
+		h, err := t.Append(ctx, b, protocol.Step{Role: "worker", Agent: "uwf-x", ExtractedBy: protocol.ByValue, Output: text, Detail: text, Cwd: root, Root: root, Files: &protocol.Files{Tree: taken.Tree, Before: first.Tree}})
 		require.NoError(w.t, err)
 		require.NoError(w.t, b.Commit(ctx))
 		chain, numbers = append(chain, h), append(numbers, number)

@@ -207,7 +207,7 @@ func (w *graphWorld) answer(role string, head, prompt protocol.Hash) (protocol.H
 		return "", err
 	}
 	b := cas.NewBatch(w.store, time.Now)
-	n := casthread.Next{
+	n := protocol.Step{
 		Role: role, Agent: "played", EdgePrompt: string(text), Cwd: w.dir, Prompt: &prompt, ExtractedBy: protocol.ByValue,
 		StartedAtMs: time.Now().UnixMilli(), CompletedAtMs: time.Now().UnixMilli(), Usage: &protocol.Usage{Turns: 1},
 	}

@@ -98,7 +98,7 @@ func (w *world) extend(b *cas.Batch, head protocol.Hash) protocol.Hash {
 	require.NoError(w.t, err)
 	detail, err := b.Add(ctx, protocol.Detail{SessionID: "s", Capture: protocol.CaptureFinal, Turns: []protocol.Hash{}})
 	require.NoError(w.t, err)
-	h, err := t.Append(ctx, b, thread.Next{
+	h, err := t.Append(ctx, b, protocol.Step{
 		Role: "planner", Agent: "uwf-fake", Output: out, Detail: detail, SessionID: "s", ExtractedBy: protocol.ByValue,
 	})
 	require.NoError(w.t, err)

@@ -268,7 +268,7 @@ func TestSubmitWritesTheWholeStep(t *testing.T) {
 	require.NoError(t, err)
 	s := f.submission("planner", 1, "ignored")
 	s.Prompt, s.Detail = "what it was told", protocol.Detail{Model: "m", Turns: []cas.Hash{turn}}
-	s.Usage, s.LimitBase = &protocol.Usage{Turns: 1}, new(int)
+	s.Usage = &protocol.Usage{Turns: 1}
 	result, err := step.Submit(t.Context(), b, f.thread(f.store), s)
 	require.NoError(t, err)
 

@@ -38,7 +38,7 @@ type Submission struct {
 
 	StartedAtMs, CompletedAtMs int64
 	Usage                      *protocol.Usage
-	LimitBase                  *int // nil: unchanged
+	LimitBase                  int // 0: unchanged
 
 	// Snapshot is the value of [protocol.EnvSnapshot] for an agent started by the engine; "" disables
 	// snapshots. Git runs with Environ. If the snapshot fails, Warn gets the reason, and the step is stored
@@ -79,7 +79,7 @@ func Submit(ctx context.Context, b *cas.Batch, t *thread.Thread, s Submission) (
 	}
 	tries := runfiles.Dir(s.RunDir).Tries(done).InStep()
 	root, kept := takeSnapshot(ctx, s)
-	step, err := t.Append(ctx, b, thread.Next{
+	step, err := t.Append(ctx, b, protocol.Step{
 		Tries: tries,
 		Role:  s.Role, Agent: s.Agent, EdgePrompt: valid(s.EdgePrompt), Cwd: taskDir(s.RunDir, s.Cwd),
 		SessionID: valid(s.SessionID),

@@ -63,7 +63,7 @@ func (w *world) stepFiles(id string, output any, files protocol.Files) cas.Hash 
 	chain, err := thread.Open(ctx, w.store, w.head(id))
 	require.NoError(w.t, err)
 	b := w.batch()
-	next, err := chain.Append(ctx, b, thread.Next{
+	next, err := chain.Append(ctx, b, protocol.Step{
 		Role: "r", Agent: s.Agent, EdgePrompt: s.EdgePrompt, Cwd: "/", Output: s.Output, Detail: s.Detail, Prompt: s.Prompt,
 		ExtractedBy: s.ExtractedBy, Root: "/", Files: &files,
 	})

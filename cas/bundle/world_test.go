@@ -115,7 +115,7 @@ func (w *world) append(head cas.Hash, output any) cas.Hash {
 	require.NoError(w.t, err)
 	prompt, err := b.Add(ctx, protocol.Text("what to do"))
 	require.NoError(w.t, err)
-	next, err := chain.Append(ctx, b, thread.Next{
+	next, err := chain.Append(ctx, b, protocol.Step{
 		Role: "r", Agent: "uwf-test", EdgePrompt: "go", Cwd: "/", SessionID: "s", Output: out, Detail: detail, Prompt: &prompt, ExtractedBy: protocol.ByValue,
 	})
 	require.NoError(w.t, err)

@@ -21,6 +21,7 @@ import (
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/cas/internal/census"
 	"github.com/united-workforce/uwf/cas/seal"
+	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 )
@@ -202,7 +203,7 @@ func (c *check) look(ctx context.Context) (Report, error) {
 	if err := c.absent(ctx); err != nil {
 		return c.report, err
 	}
-	c.chains()
+	c.chains(ctx)
 	if err := c.seals(ctx); err != nil {
 		return c.report, err
 	}
@@ -429,7 +430,7 @@ func newStep(s protocol.Step) *step {
 }
 
 // chains checks that each step fits its predecessor.
-func (c *check) chains() {
+func (c *check) chains(ctx context.Context) {
 	for id, s := range c.steps {
 		h := c.graph.Hash(id)
 		wrong := func(format string, args ...any) {
@@ -454,35 +455,30 @@ func (c *check) chains() {
 		prev, ok := c.steps[prevID]
 		switch {
 		case !ok:
-			if n, err := c.store.Get(context.Background(), s.prev); err == nil && !c.is(n.Type, protocol.KindStep) {
+			if n, err := c.store.Get(ctx, s.prev); err == nil && !c.is(n.Type, protocol.KindStep) {
 				wrong("its previous node %s is not a step", s.prev)
 			}
 		case prev.start != s.start:
 			wrong("its previous step %s belongs to another start, %s", s.prev, prev.start)
-		case s.index != unplaced && c.indexOf(prevID) != s.index-1:
-			wrong("its index is %d, but its previous step %s has index %d", s.index, s.prev, c.indexOf(prevID))
+		case s.index != unplaced:
+			if index := c.indexOf(ctx, s.prev, prev); index != s.index-1 {
+				wrong("its index is %d, but its previous step %s has index %d", s.index, s.prev, index)
+			}
 		}
 	}
 }
 
-// indexOf returns the index of a step, counted from the nearest ancestor that contains its own. It is used
-// only where our steps follow the original's.
-func (c *check) indexOf(id census.ID) int {
-	n := 0
-	seen := map[census.ID]bool{}
-	for !seen[id] {
-		seen[id] = true
-		s := c.steps[id]
-		if s.index != unplaced {
-			return s.index + n
-		}
-		prev, ok := c.graph.ID(s.prev)
-		if s.prev == "" || !ok {
-			break
-		}
-		id, n = prev, n+1
+// indexOf returns the index of a step; unplaced if its chain is broken. It counts only where our steps follow the
+// original's.
+func (c *check) indexOf(ctx context.Context, h cas.Hash, s step) int {
+	if s.index != unplaced {
+		return s.index
 	}
-	return n
+	t, err := thread.Open(ctx, knowing{c.store}, h)
+	if err != nil {
+		return unplaced
+	}
+	return t.Len() - 1
 }
 
 // is reports whether a type belongs to one of the kinds.

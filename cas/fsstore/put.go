@@ -32,7 +32,7 @@ func (s *Store) write(ctx context.Context, nodes []cas.Node, flush bool) error {
 	if s.foreign {
 		return s.files.Put(ctx, nodes...)
 	}
-	p, err := s.planNodes(ctx, nodes)
+	distinct, err := s.hash.Distinct(ctx, nodes)
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func (s *Store) write(ctx context.Context, nodes []cas.Node, flush bool) error {
 			return fmt.Errorf("create store: %w", err)
 		}
 	}
-	return s.addLocked(ctx, "nodes", flush, p.missing)
+	return s.addLocked(ctx, "nodes", flush, s.missing(distinct))
 }
 
 // addLocked is add while no node is removed. what is used in errors.
@@ -65,49 +65,39 @@ type pending struct {
 	renewed bool // it exists, but only where a collector may remove it
 }
 
-// nodePlan determines which nodes must be appended.
-type nodePlan struct {
-	store  *Store
-	nodes  []cas.Node
-	young  []cas.Node // are in newest
-	newest *source
-}
-
-// planNodes checks nodes against their hashes and each other.
-func (s *Store) planNodes(ctx context.Context, nodes []cas.Node) (*nodePlan, error) {
-	distinct, err := s.hash.Distinct(ctx, nodes)
-	return &nodePlan{store: s, nodes: distinct}, err
-}
-
-// missing compares the nodes with existing ones. Those that aren't in the newest segment are appended: only
-// there are they certainly young, and flushed by the next commit. Those aren't compared again, unless a collector has
-// sealed the segment since: it knows only when they were put before.
-func (p *nodePlan) missing(v *view) (records []pending, err error) {
-	if len(p.young) > 0 && p.newest.isSealed() {
-		p.nodes, p.young = append(p.nodes, p.young...), nil
+// missing returns a plan that compares nodes with existing ones. Those that aren't in the newest segment are appended:
+// only there are they certainly young, and flushed by the next commit. Those aren't compared again, unless a collector
+// has sealed the segment since: it knows only when they were put before.
+func (s *Store) missing(nodes []cas.Node) func(*view) ([]pending, error) {
+	var newest *source
+	var inNewest []cas.Node
+	return func(v *view) (records []pending, err error) {
+		if len(inNewest) > 0 && newest.isSealed() {
+			nodes, inNewest = append(nodes, inNewest...), nil
+		}
+		newest = v.newest()
+		var rest []cas.Node
+		for _, n := range nodes {
+			old, there, err := s.exists(v, n)
+			if err != nil {
+				return nil, err
+			}
+			if there == young && newest != nil {
+				inNewest = append(inNewest, n)
+			}
+			if there == young || there != absent && s.kinds.InFoundation(n.Hash) {
+				continue
+			}
+			body := n
+			if there == present {
+				body = old // with its timestamp
+			}
+			rest = append(rest, n)
+			records = append(records, pending{record.Node, n.Hash.Number(), cas.MarshalFile(body), there == present})
+		}
+		nodes = rest
+		return records, nil
 	}
-	p.newest = v.newest()
-	var rest []cas.Node
-	for _, n := range p.nodes {
-		old, there, err := p.store.exists(v, n)
-		if err != nil {
-			return nil, err
-		}
-		if there == young && p.newest != nil {
-			p.young = append(p.young, n)
-		}
-		if there == young || there != absent && p.store.kinds.InFoundation(n.Hash) {
-			continue
-		}
-		body := n
-		if there == present {
-			body = old // with its timestamp
-		}
-		rest = append(rest, n)
-		records = append(records, pending{record.Node, n.Hash.Number(), cas.MarshalFile(body), there == present})
-	}
-	p.nodes = rest
-	return records, nil
 }
 
 // presence is the state of a node to be put.

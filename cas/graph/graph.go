@@ -261,48 +261,35 @@ type WalkOptions struct{ FollowTypes bool }
 // [Refs]. It continues after both. It stops when ctx is done and then yields its error last.
 func Walk(ctx context.Context, r cas.Reader, roots []cas.Hash, o WalkOptions) iter.Seq2[cas.Node, error] {
 	return func(yield func(cas.Node, error) bool) {
-		w := walker{finder: newRefFinder(r), seen: map[cas.Hash]bool{}}
-		w.enqueue(roots...)
-		for len(w.queue) > 0 {
+		finder, queue, seen := newRefFinder(r), []cas.Hash{}, map[cas.Hash]bool{}
+		enqueue := func(hashes ...cas.Hash) {
+			for _, h := range hashes {
+				if !seen[h] {
+					seen[h], queue = true, append(queue, h)
+				}
+			}
+		}
+		for enqueue(roots...); len(queue) > 0; queue = queue[1:] {
 			if err := ctx.Err(); err != nil {
 				yield(cas.Node{}, err)
 				return
 			}
-			h := w.queue[0]
-			w.queue = w.queue[1:]
-			if !yield(w.visit(ctx, h, o)) {
+			n, err := r.Get(ctx, queue[0])
+			if err != nil {
+				n = cas.Node{Hash: queue[0]}
+			} else {
+				var refs []cas.Hash
+				refs, err = finder.refs(ctx, n)
+				enqueue(refs...)
+				if o.FollowTypes {
+					enqueue(n.Type)
+				}
+			}
+			if !yield(n, err) {
 				return
 			}
 		}
 	}
-}
-
-type walker struct {
-	finder *refFinder
-	seen   map[cas.Hash]bool
-	queue  []cas.Hash
-}
-
-func (w *walker) enqueue(hashes ...cas.Hash) {
-	for _, h := range hashes {
-		if !w.seen[h] {
-			w.seen[h] = true
-			w.queue = append(w.queue, h)
-		}
-	}
-}
-
-func (w *walker) visit(ctx context.Context, h cas.Hash, o WalkOptions) (cas.Node, error) {
-	n, err := w.finder.reader.Get(ctx, h)
-	if err != nil {
-		return cas.Node{Hash: h}, err
-	}
-	refs, err := w.finder.refs(ctx, n)
-	w.enqueue(refs...)
-	if o.FollowTypes {
-		w.enqueue(n.Type)
-	}
-	return n, err
 }
 
 // Visited is a node visited by [BottomUp].

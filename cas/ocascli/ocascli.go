@@ -79,7 +79,7 @@ func (c *CLI) Commands() []*ucli.Command {
 				Usage: "`NAME` hash function: xxh3, or xxh64 as in the TypeScript uwf (default xxh3)"}),
 			leaf("put", "store a JSON value", "<type> <json|file|->", c.put),
 			leaf("put-text", "store a text", "<text|->", c.putText),
-			leaf("hash", "print the hash of a value without storing it", "<type> <json|file|->", c.hash),
+			leaf("hash", "print the hash of a value without storing it", "<type> <json|file|->", c.put),
 			cmdline.Group(c.Env.Stderr, ucli.Command{Name: "schema", Usage: "manage node types", Subcommands: []*ucli.Command{
 				leaf("list", "list the schemas in the store", "", c.schemaList),
 				leaf("get", "print a schema", "<type>", c.schemaGet),

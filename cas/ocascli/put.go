@@ -21,16 +21,8 @@ import (
 	"github.com/united-workforce/uwf/util/suggest"
 )
 
+// put also implements hash, which stores nothing.
 func (c *CLI) put(ctx context.Context, cc *ucli.Context) error {
-	return c.add(ctx, cc, true)
-}
-
-func (c *CLI) hash(ctx context.Context, cc *ucli.Context) error {
-	return c.add(ctx, cc, false)
-}
-
-// add implements put, with or without --dry-run.
-func (c *CLI) add(ctx context.Context, cc *ucli.Context, store bool) error {
 	s, err := c.open(ctx, "")
 	if err != nil {
 		return err
@@ -43,7 +35,7 @@ func (c *CLI) add(ctx context.Context, cc *ucli.Context, store bool) error {
 	if err != nil {
 		return err
 	}
-	return c.addValue(ctx, s, typ, value, store)
+	return c.addValue(ctx, s, typ, value, cc.Command.Name == "put")
 }
 
 // addValue prints the hash of a value, and stores it if store is set.

@@ -106,7 +106,7 @@ func TestOursFollowOriginals(t *testing.T) {
 	th, err := thread.Open(t.Context(), s, chain[2])
 	require.NoError(t, err)
 	b := cas.NewBatch(s, time.Now)
-	head, err := th.Append(t.Context(), b, thread.Next{Role: "a", Agent: "uwf-y", Output: chain[0], Detail: chain[0], ExtractedBy: protocol.ByValue})
+	head, err := th.Append(t.Context(), b, protocol.Step{Role: "a", Agent: "uwf-y", Output: chain[0], Detail: chain[0], ExtractedBy: protocol.ByValue})
 	require.NoError(t, err)
 	require.NoError(t, b.Commit(t.Context()))
 

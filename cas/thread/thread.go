@@ -174,43 +174,17 @@ func (t *Thread) Workflow(ctx context.Context) (protocol.Workflow, error) {
 	return w, nil
 }
 
-// Next is the content of a new step, except its place in the chain.
-type Next struct {
-	Role, Agent, EdgePrompt, Cwd, SessionID string
-	Output, Detail                          cas.Hash
-	Prompt                                  *cas.Hash
-	StartedAtMs, CompletedAtMs              int64
-	ExtractedBy                             protocol.ExtractedBy
-	Usage                                   *protocol.Usage
-	LimitBase                               *int // nil: same as the previous step
-	Tries                                   []protocol.Try
-	Root                                    string
-	Files                                   *protocol.Files
-	Children                                []protocol.ChildEnded
-	Error                                   *protocol.StepFailure
-}
-
-// Append adds a step after the head to a batch and returns its hash. It derives start, prev, index, visits
-// and limitBase from the head. The Thread stays unchanged: after moving the head, open it again. It returns
-// the errors of [cas.Batch.Add].
-func (t *Thread) Append(ctx context.Context, b *cas.Batch, n Next) (cas.Hash, error) {
-	s := protocol.Step{
-		Start: t.StartHash, Index: t.Len(), Visits: map[string]int{},
-		Role: n.Role, Agent: n.Agent, EdgePrompt: n.EdgePrompt, Cwd: n.Cwd, SessionID: n.SessionID,
-		Output: n.Output, Detail: n.Detail, Prompt: n.Prompt,
-		StartedAtMs: n.StartedAtMs, CompletedAtMs: n.CompletedAtMs,
-		ExtractedBy: n.ExtractedBy, Usage: n.Usage, Tries: n.Tries, Root: n.Root, Files: n.Files, Children: n.Children,
-		Error: n.Error,
-	}
+// Append adds a step after the head to a batch and returns its hash. It derives start, prev, index and visits from the
+// head; limitBase is at least that of the head. The Thread stays unchanged: after moving the head, open it again. It
+// returns the errors of [cas.Batch.Add].
+func (t *Thread) Append(ctx context.Context, b *cas.Batch, s protocol.Step) (cas.Hash, error) {
+	s.Start, s.Index, s.Visits = t.StartHash, t.Len(), map[string]int{}
 	if t.Last != nil {
 		s.Prev = &t.Last.Hash
-		s.LimitBase = t.Last.LimitBase
+		s.LimitBase = max(s.LimitBase, t.Last.LimitBase)
 		maps.Copy(s.Visits, t.Last.Visits)
 	}
-	s.Visits[n.Role]++
-	if n.LimitBase != nil {
-		s.LimitBase = *n.LimitBase
-	}
+	s.Visits[s.Role]++
 	return b.Add(ctx, s)
 }
 

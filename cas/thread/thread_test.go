@@ -61,12 +61,12 @@ func (f *fixture) addDetail(b *cas.Batch, turns ...protocol.Turn) cas.Hash {
 	return h
 }
 
-func (f *fixture) next(role string) thread.Next {
-	return thread.Next{Role: role, Agent: "uwf-mock", Output: f.output, Detail: f.detail, ExtractedBy: protocol.ByValue}
+func (f *fixture) next(role string) protocol.Step {
+	return protocol.Step{Role: role, Agent: "uwf-mock", Output: f.output, Detail: f.detail, ExtractedBy: protocol.ByValue}
 }
 
 // step makes one step after head, as an agent does.
-func (f *fixture) step(head cas.Hash, n thread.Next) cas.Hash {
+func (f *fixture) step(head cas.Hash, n protocol.Step) cas.Hash {
 	f.Helper()
 	var h cas.Hash
 	f.commit(func(b *cas.Batch) {
@@ -162,7 +162,7 @@ func TestLimitBaseStaysUntilItIsLifted(t *testing.T) {
 	hashes := f.chain(2)
 	require.Zero(t, f.open(hashes[2]).Last.LimitBase)
 	lifted, n := 2, f.next("planner")
-	n.LimitBase = &lifted
+	n.LimitBase = lifted
 	third := f.step(hashes[2], n)
 	require.Equal(t, 2, f.open(third).Last.LimitBase)
 	require.Equal(t, 2, f.open(f.step(third, f.next("planner"))).Last.LimitBase)

@@ -307,7 +307,7 @@ func TestOursHasGoneOn(t *testing.T) {
 	b := cas.NewBatch(s, time.Now)
 	detail, err := b.Add(ctx, protocol.Detail{Capture: protocol.CaptureFinal, Turns: []protocol.Hash{}})
 	require.NoError(t, err)
-	next, err := th.Append(ctx, b, thread.Next{Role: "writer", Agent: "uwf-x", Output: th.Last.Output, Detail: detail, ExtractedBy: protocol.ByValue})
+	next, err := th.Append(ctx, b, protocol.Step{Role: "writer", Agent: "uwf-x", Output: th.Last.Output, Detail: detail, ExtractedBy: protocol.ByValue})
 	require.NoError(t, err)
 	require.NoError(t, b.Commit(ctx))
 	require.NoError(t, u.index().Move(ctx, idleThread, u.idle[2], next))

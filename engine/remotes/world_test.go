@@ -106,7 +106,7 @@ func (s *side) made(head cas.Hash, n int) cas.Hash {
 	require.NoError(s.t, err)
 	prompt, err := b.Add(ctx, protocol.Text(fmt.Sprintf("what to do as %d", n)))
 	require.NoError(s.t, err)
-	next, err := chain.Append(ctx, b, thread.Next{
+	next, err := chain.Append(ctx, b, protocol.Step{
 		Role: "r", Agent: "uwf-test", EdgePrompt: "go", Cwd: "/", SessionID: "s", Output: out, Detail: detail, Prompt: &prompt, ExtractedBy: protocol.ByValue, Files: s.files,
 	})
 	require.NoError(s.t, err)

@@ -56,7 +56,7 @@ func (w *chains) step(head cas.Hash, role, answer string, output map[string]any)
 	out, err := w.batch.AddValue(ctx, w.schema, output)
 	require.NoError(w.t, err)
 	w.clock++
-	h, err := th.Append(ctx, w.batch, thread.Next{
+	h, err := th.Append(ctx, w.batch, protocol.Step{
 		Role: role, Agent: "uwf-x", EdgePrompt: "p", Cwd: "/", SessionID: "s", Output: out, Detail: detail,
 		ExtractedBy: protocol.ByValue, CompletedAtMs: w.clock,
 	})

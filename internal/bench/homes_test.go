@@ -103,7 +103,7 @@ func extend(b testing.TB, s cas.Store, batch *cas.Batch, t *thread.Thread) cas.H
 
 // another appends a step like a given one.
 func another(b testing.TB, batch *cas.Batch, t *thread.Thread, l thread.Step) cas.Hash {
-	head, err := t.Append(b.Context(), batch, thread.Next{
+	head, err := t.Append(b.Context(), batch, protocol.Step{
 		Role: l.Role, Agent: l.Agent, EdgePrompt: l.EdgePrompt, Cwd: l.Cwd, SessionID: l.SessionID,
 		Output: l.Output, Detail: l.Detail, Prompt: l.Prompt, ExtractedBy: protocol.ByFrontmatter,
 		StartedAtMs: l.StartedAtMs, CompletedAtMs: l.CompletedAtMs,

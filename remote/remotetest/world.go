@@ -77,7 +77,7 @@ func (c *Chain) After(head cas.Hash, n int) cas.Hash {
 	require.NoError(c.t, err)
 	detail, err := b.Add(ctx, protocol.Detail{SessionID: "s", Capture: protocol.CaptureTurns, Turns: []cas.Hash{turn}})
 	require.NoError(c.t, err)
-	next, err := chain.Append(ctx, b, thread.Next{
+	next, err := chain.Append(ctx, b, protocol.Step{
 		Role: "r", Agent: "uwf-test", EdgePrompt: "go", Cwd: "/", SessionID: "s", Output: out, Detail: detail,
 		ExtractedBy: protocol.ByValue,
 	})

@@ -44,7 +44,7 @@ type kit struct {
 	trying   string  // session recorded for this try
 
 	engine    bool // the engine's variables refer to this step
-	limitBase *int
+	limitBase int
 	edge      string // the edge's prompt
 
 	flush func() error // writes pending stderr output
@@ -120,7 +120,7 @@ func (k *kit) instruction(ctx context.Context) error {
 		if err != nil || n < 0 {
 			return fmt.Errorf("%s: %q is not a step index", protocol.EnvLimitBase, base)
 		}
-		k.limitBase = &n
+		k.limitBase = n
 	}
 	ref := k.inv.promptRef
 	if ref == "" && k.inv.prompt == nil && k.engine {

@@ -92,7 +92,7 @@ func (w world) step(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	next, err := t.Append(ctx, b, thread.Next{Role: "r", Output: output, Detail: detail, ExtractedBy: protocol.ByValue})
+	next, err := t.Append(ctx, b, protocol.Step{Role: "r", Output: output, Detail: detail, ExtractedBy: protocol.ByValue})
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func Append(ctx context.Context, b *cas.Batch, t *thread.Thread, s Step) (cas.Ha
 	if err != nil {
 		return "", err
 	}
-	step, err := t.Append(ctx, b, thread.Next{
+	step, err := t.Append(ctx, b, protocol.Step{
 		Role: s.Role, Agent: "uwf-test", SessionID: "s", Output: output, Detail: detail, Prompt: &prompt,
 		StartedAtMs: 1, CompletedAtMs: 2, ExtractedBy: protocol.ByValue,
 	})

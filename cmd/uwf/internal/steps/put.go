@@ -263,7 +263,7 @@ type assignment struct {
 	step.Assignment
 	head      cas.Hash
 	runDir    string
-	limitBase *int
+	limitBase int
 	agent     string   // its alias, or ""
 	command   []string // as configured; nil if unknown
 	startedMs int64    // 0 if unknown
@@ -291,7 +291,7 @@ func (a Commands) assignment(ctx context.Context) (assignment, error) {
 		if err != nil {
 			return as, cmdline.UsageError(fmt.Sprintf("%s: %v", protocol.EnvLimitBase, err), "unset "+protocol.EnvLimitBase)
 		}
-		as.limitBase = &n
+		as.limitBase = n
 	}
 	if err := a.readEdgePrompt(ctx, &as); err != nil {
 		return as, err

@@ -45,7 +45,7 @@ func chain(t *testing.T, task string, answers ...string) Reader {
 		require.NoError(t, err)
 		detail, err := b.Add(ctx, protocol.Detail{SessionID: "s", Capture: protocol.CaptureTurns, Turns: []protocol.Hash{turn}})
 		require.NoError(t, err)
-		head, err = th.Append(ctx, b, thread.Next{
+		head, err = th.Append(ctx, b, protocol.Step{
 			Role: []string{"a", "b"}[i%2], Agent: "uwf-x", EdgePrompt: "p", Cwd: "/", SessionID: "s",
 			Output: output, Detail: detail, ExtractedBy: protocol.ByValue,
 		})
