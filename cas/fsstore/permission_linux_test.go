@@ -3,10 +3,13 @@ package fsstore_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -92,4 +95,22 @@ func TestSharedStore(t *testing.T) {
 		require.NoError(t, err)
 		require.NotZero(t, info.Mode()&0o020, name)
 	}
+}
+
+// A process with a low limit of open files uses a store with more segments.
+func TestFewOpenFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := open(t, dir, fsstore.Options{})
+	for _, n := range nodes(t, cas.XXH3, 70) {
+		require.NoError(t, s.Put(t.Context(), n))
+		sealed(t, dir)
+	}
+	self, err := os.Executable()
+	require.NoError(t, err)
+	child := exec.Command("/bin/sh", "-c", `ulimit -n 64 && exec "$0"`, self)
+	child.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s 1", childEnv, dir, cas.XXH3))
+	child.Stdin = strings.NewReader("x")
+	out, err := child.CombinedOutput()
+	require.NoError(t, err, string(out))
 }

@@ -417,11 +417,18 @@ func (g *source) record(e entry) (body []byte, right bool, err error) {
 		body, err = g.readFile(e)
 		return body, true, err
 	}
-	read, err := g.reader()
-	if err != nil {
-		return nil, false, err
+	var data []byte
+	if g.name.isPack() {
+		p, failed := g.openedPack()
+		if failed != nil {
+			return nil, false, failed
+		}
+		data, err = p.read(e.at, record.HeaderSize+e.length)
+	} else {
+		data = make([]byte, record.HeaderSize+e.length) // a segment can be shorter
+		n, failed := g.files.readAt(g.dataPath(), data, e.at)
+		data, err = data[:n], failed
 	}
-	data, err := read(e.at, record.HeaderSize+e.length)
 	if err != nil {
 		return nil, false, err
 	}
@@ -430,22 +437,10 @@ func (g *source) record(e entry) (body []byte, right bool, err error) {
 		nil
 }
 
-// reader returns a function that reads a part of the stream. A segment can be shorter.
-func (g *source) reader() (func(at int64, length int) ([]byte, error), error) {
+func (g *source) openedPack() (*pack, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.name.isPack() {
-		p, err := g.openPack(-1)
-		if err != nil {
-			return nil, err
-		}
-		return p.read, nil
-	}
-	return func(at int64, length int) ([]byte, error) {
-		data := make([]byte, length)
-		n, err := g.files.readAt(g.dataPath(), data, at)
-		return data[:n], err
-	}, nil
+	return g.openPack(-1)
 }
 
 // size returns the size of the stream.
@@ -457,9 +452,7 @@ func (g *source) size() (int64, error) {
 		}
 		return info.Size(), nil
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	p, err := g.openPack(-1)
+	p, err := g.openedPack()
 	if err != nil {
 		return 0, err
 	}
