@@ -100,7 +100,7 @@ func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 		return nil, atStore(dir, err)
 	}
 	s := &Store{dir: dir, home: o.Home, guest: o.Guest, fs: o.FS, format: found.format, made: found.exists,
-		decoder: sync.OnceValues(newDecoder)}
+		decoder: sync.OnceValues(newDecoder), open: files{most: min(maxOpen, durable.MaxOpenFiles()/2)}}
 	if s.fs == nil {
 		s.fs = durable.OS()
 	}

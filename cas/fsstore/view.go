@@ -193,10 +193,11 @@ func (s *Store) Generation() (string, error) {
 type files struct {
 	mu   sync.Mutex
 	open map[string]*os.File
+	most uint64
 }
 
-// maxOpen is far below the number of files that a process can open, even with a low limit.
-const maxOpen = 32
+// maxOpen bounds the open files, if the process can open more than twice as many.
+const maxOpen = 128
 
 func (c *files) get(path string) (*os.File, error) {
 	c.mu.Lock()
@@ -217,7 +218,7 @@ func (c *files) keep(path string, f *os.File) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for other, old := range c.open {
-		if other == path || len(c.open) >= maxOpen {
+		if other == path || uint64(len(c.open)) >= c.most {
 			_ = old.Close() // nothing was written
 			delete(c.open, other)
 		}

@@ -146,6 +146,13 @@ func syncDir(path string) error {
 	return errors.Join(err, d.Close())
 }
 
+// MaxOpenFiles returns the number of files that this process can have open.
+func MaxOpenFiles() uint64 {
+	var limit unix.Rlimit
+	_ = unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) // 0 is safe, too
+	return uint64(limit.Cur)
+}
+
 // FreeSpace returns the number of bytes available to this user on the file system of path.
 func FreeSpace(path string) (uint64, error) {
 	var s unix.Statfs_t

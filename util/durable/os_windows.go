@@ -134,6 +134,9 @@ func syncDir(path string) error {
 	return err
 }
 
+// MaxOpenFiles returns the number of files that this process can have open.
+func MaxOpenFiles() uint64 { return 1 << 24 }
+
 // FreeSpace returns the number of bytes available to this user on the volume of path.
 func FreeSpace(path string) (uint64, error) {
 	name, err := windows.UTF16PtrFromString(path)
