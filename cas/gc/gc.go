@@ -54,6 +54,8 @@ type Store interface {
 	Originals() bool
 	// Dir returns its directory, for messages.
 	Dir() string
+	// Seals yields the nodes with a stored seal.
+	Seals(ctx context.Context) iter.Seq2[cas.Hash, error]
 }
 
 // Options configures a collection.
@@ -81,6 +83,7 @@ type Report struct {
 	Young     int   `json:"young"`     // by time alone
 	Freed     int   `json:"freed"`     // nodes removed, or to be removed in a dry run
 	FreedSize int64 `json:"freedBytes"`
+	Seals     int   `json:"seals"` // removed seals of nodes that aren't needed
 	DryRun    bool  `json:"dryRun"`
 }
 
@@ -122,6 +125,14 @@ func Run(ctx context.Context, s Store, o Options) (_ Report, err error) {
 	defer func() { err = errors.Join(err, c.compaction.Release()) }()
 	if err := c.survey(ctx); err != nil {
 		return c.report, err
+	}
+	for h, err := range s.Seals(ctx) {
+		if err != nil {
+			return c.report, err
+		}
+		if !c.marks.marked(h) { // that of a needed but missing node shows what is missing
+			c.report.Seals++
+		}
 	}
 	if !o.DryRun {
 		if err := c.sweep(ctx); err != nil {

@@ -38,6 +38,7 @@ func TestSeals(t *testing.T) {
 		report, err := gc.Run(ctx, w.store, gc.Options{Homes: []string{w.home}, Now: later, DryRun: dry})
 		require.NoError(t, err)
 		require.Equal(t, 1, report.Freed)
+		require.Equal(t, 2, report.Seals)
 	}
 	for h, want := range map[cas.Hash]bool{head: true, garbage: false, left: false} {
 		kept, err := w.store.Seal(h)
