@@ -257,7 +257,10 @@ func (v *Verifier) Verify(ctx context.Context, h Hash) error {
 // VerifyValue checks the value of a node against its type.
 func (v *Verifier) VerifyValue(ctx context.Context, n Node, value any) error {
 	if n.Type == v.reader.Kinds().MetaHash() || n.Type == n.Hash {
-		return v.verifySchema(n, value)
+		if problems := jsonschema.Check(value); len(problems) > 0 {
+			return fmt.Errorf("verify %s: %w", n.Hash, &SchemaError{Type: n.Type, Problems: problems})
+		}
+		return nil
 	}
 	schema, err := v.schema(ctx, n.Type)
 	if err != nil {
@@ -268,13 +271,6 @@ func (v *Verifier) VerifyValue(ctx context.Context, n Node, value any) error {
 		return fmt.Errorf("verify %s: %w", n.Hash, err)
 	}
 	if len(problems) > 0 {
-		return fmt.Errorf("verify %s: %w", n.Hash, &SchemaError{Type: n.Type, Problems: problems})
-	}
-	return nil
-}
-
-func (v *Verifier) verifySchema(n Node, schema any) error {
-	if problems := jsonschema.Check(schema); len(problems) > 0 {
 		return fmt.Errorf("verify %s: %w", n.Hash, &SchemaError{Type: n.Type, Problems: problems})
 	}
 	return nil

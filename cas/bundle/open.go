@@ -509,8 +509,8 @@ func (m Manifest) check() error {
 		}
 	}
 	for i, w := range m.Workflows {
-		if err := checkName(w.Name); err != nil {
-			return err
+		if problem := protocol.WorkflowNameProblem(w.Name); problem != "" {
+			return fmt.Errorf("workflow name %q %s", w.Name, problem)
 		}
 		if !w.Hash.Valid() {
 			return fmt.Errorf("workflow %s: %q is not a hash", w.Name, w.Hash)
@@ -568,7 +568,7 @@ func (t Thread) check() error {
 		return threadid.ErrInvalid
 	case !t.Head.Valid():
 		return fmt.Errorf("head %q is not a hash", t.Head)
-	case t.Ended() && !isStatus(t.Status):
+	case t.Ended() && !t.Status.AtEnd() && t.Status != protocol.StatusCancelled: // as in the history
 		return fmt.Errorf("invalid end status %q", t.Status)
 	case t.Ended() && t.Workflow != "" && !t.Workflow.Valid():
 		return fmt.Errorf("workflow %q is not a hash", t.Workflow)
@@ -580,11 +580,6 @@ func (t Thread) check() error {
 		return fmt.Errorf("invalid end time %d ms", t.CompletedAt)
 	}
 	return checkSeal(t.Seal)
-}
-
-// isStatus allows only final statuses, as the history does.
-func isStatus(s protocol.Status) bool {
-	return s.AtEnd() || s == protocol.StatusCancelled
 }
 
 // lastMs is the end of the year 9999.
@@ -599,13 +594,6 @@ func checkSeal(text string) error {
 		err = fmt.Errorf("seal %q is not lower-case", text)
 	}
 	return err
-}
-
-func checkName(name string) error {
-	if problem := protocol.WorkflowNameProblem(name); problem != "" {
-		return fmt.Errorf("workflow name %q %s", name, problem)
-	}
-	return nil
 }
 
 const (

@@ -75,7 +75,9 @@ func Write(ctx context.Context, w io.Writer, r cas.Reader, m Manifest, files Obj
 		return Written{}, err
 	}
 	out.end()
-	out.close()
+	if out.zip != nil {
+		out.err = errors.Join(out.err, out.zip.Close())
+	}
 	return out.written, errors.Join(out.err, out.out.Flush())
 }
 
@@ -122,12 +124,6 @@ func (w *writer) begin() {
 	if w.zip != nil && w.frame >= frameBytes && w.err == nil {
 		w.err, w.frame = w.zip.Close(), 0
 		w.zip.Reset(w.out)
-	}
-}
-
-func (w *writer) close() {
-	if w.zip != nil {
-		w.err = errors.Join(w.err, w.zip.Close())
 	}
 }
 

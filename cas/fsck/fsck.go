@@ -213,7 +213,9 @@ func (c *check) look(ctx context.Context) (Report, error) {
 
 // nodes reads every node.
 func (c *check) nodes(ctx context.Context) error {
-	set, err := census.List(ctx, c.store, c.unlistable)
+	set, err := census.List(ctx, c.store, func(err error) {
+		c.fault(Fault{Kind: Unreadable, Path: c.store.Dir(), Message: err.Error()})
+	})
 	if err != nil {
 		return err
 	}
@@ -223,10 +225,6 @@ func (c *check) nodes(ctx context.Context) error {
 		return c.examine(ctx, inspector, id, n, err)
 	}
 	return census.EachNode(ctx, c.store, c.inspector, set, examine, c.take)
-}
-
-func (c *check) unlistable(err error) {
-	c.fault(Fault{Kind: Unreadable, Path: c.store.Dir(), Message: err.Error()})
 }
 
 func (c *check) fault(f Fault) {

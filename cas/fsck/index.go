@@ -36,8 +36,7 @@ func (c *check) checkIndex(ctx context.Context) error {
 			continue
 		}
 		c.report.Threads++
-		c.roots = append(c.roots, root{node: c.graph.Node(h.Hash), name: h.Thread})
-		c.leads(ctx, threads, "thread "+h.Thread, h.Hash, protocol.KindStep, protocol.KindStart)
+		c.leads(ctx, threads, root{name: h.Thread}, h.Hash, protocol.KindStep, protocol.KindStart)
 	}
 	for e, err := range c.index.History(ctx) {
 		if err != nil {
@@ -45,11 +44,9 @@ func (c *check) checkIndex(ctx context.Context) error {
 			continue
 		}
 		c.report.Threads++
-		c.roots = append(c.roots, root{node: c.graph.Node(e.Head), name: e.Thread})
-		c.leads(ctx, history, "thread "+e.Thread, e.Head, protocol.KindStep, protocol.KindStart)
+		c.leads(ctx, history, root{name: e.Thread}, e.Head, protocol.KindStep, protocol.KindStart)
 		if e.Workflow.Valid() {
-			c.roots = append(c.roots, root{node: c.graph.Node(e.Workflow), name: e.Thread})
-			c.leads(ctx, history, "thread "+e.Thread, e.Workflow, protocol.KindWorkflow)
+			c.leads(ctx, history, root{name: e.Thread}, e.Workflow, protocol.KindWorkflow)
 		}
 	}
 	if _, err := c.index.AllFacts(ctx); err != nil {
@@ -89,8 +86,7 @@ func (c *check) checkRegistry(ctx context.Context) error {
 			c.unreadableLine(registry, fmt.Errorf("%s: the name %q %s; remove the line and register the workflow "+
 				"under another name", where, n.Name, n.Problem))
 		}
-		c.roots = append(c.roots, root{node: c.graph.Node(n.Hash), name: n.Name, workflow: true})
-		c.leads(ctx, registry, "workflow "+n.Name, n.Hash, protocol.KindWorkflow)
+		c.leads(ctx, registry, root{name: n.Name, workflow: true}, n.Hash, protocol.KindWorkflow)
 	}
 	return ctx.Err()
 }
@@ -99,23 +95,25 @@ func (c *check) unreadableLine(path string, err error) {
 	c.fault(Fault{Kind: Index, Path: path, Message: err.Error()})
 }
 
-// leads checks that an entry references a node of the right kind. A missing or damaged node is reported with
+// leads adds a root and checks that it references a node of the right kind. A missing or damaged node is reported with
 // the node.
-func (c *check) leads(ctx context.Context, path, what string, h cas.Hash, kinds ...protocol.Kind) {
+func (c *check) leads(ctx context.Context, path string, r root, h cas.Hash, kinds ...protocol.Kind) {
+	r.node = c.graph.Node(h)
+	c.roots = append(c.roots, r)
+	problem := "was redacted"
 	n, err := c.store.Get(ctx, h)
-	if _, redacted := cas.AsRedacted(err); redacted {
-		c.fault(Fault{Kind: Index, Hash: h, Path: path, Message: fmt.Sprintf("%s refers to node %s, which was "+
-			"redacted",
-			what, h)})
+	if _, redacted := cas.AsRedacted(err); !redacted {
+		if err != nil || c.is(n.Type, kinds...) {
+			return
+		}
+		problem = fmt.Sprintf("is not a %s", kinds[0])
 	}
-	if err != nil {
-		return
+	what := "thread"
+	if r.workflow {
+		what = "workflow"
 	}
-	if c.is(n.Type, kinds...) {
-		return
-	}
-	c.fault(Fault{Kind: Index, Hash: h, Path: path, Message: fmt.Sprintf("%s refers to node %s, which is not a %s", what,
-		h, kinds[0])})
+	c.fault(Fault{Kind: Index, Hash: h, Path: path,
+		Message: fmt.Sprintf("%s %s refers to node %s, which %s", what, r.name, h, problem)})
 }
 
 // dependents determines the threads and workflows affected by each fault, and the threads of each tombstone.

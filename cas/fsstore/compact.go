@@ -470,7 +470,8 @@ func (c *compaction) Finish(ctx context.Context, recheck func() error, keep func
 		err = c.tidy()
 	}
 	if converted && err == nil {
-		err = c.removeConverted()
+		err = errors.Join(os.RemoveAll(filepath.Join(c.store.dir, convertedDir)),
+			os.RemoveAll(filepath.Join(c.store.dir, checkedFile)))
 	}
 	return err
 }

@@ -196,7 +196,11 @@ func (s *Store) makeLocked(ctx context.Context, at int64) error {
 			return err
 		}
 	}
-	return writeFormat(s.fs, s.dir, s.format)
+	text, err := json.Marshal(s.format)
+	if err != nil {
+		return err
+	}
+	return durable.WriteFile(s.fs, filepath.Join(s.dir, formatFile), append(text, '\n'), 0o644)
 }
 
 // Originals reports whether the store was created by the original.
@@ -351,14 +355,6 @@ func atStore(dir string, err error) error {
 		return fmt.Errorf("open store %s: %w", dir, err)
 	}
 	return nil
-}
-
-func writeFormat(fsys durable.FS, dir string, f format) error {
-	text, err := json.Marshal(f)
-	if err != nil {
-		return err
-	}
-	return durable.WriteFile(fsys, filepath.Join(dir, formatFile), append(text, '\n'), 0o644)
 }
 
 // The foundation contains the nodes that a store starts with ([cas.Kinds.Foundation]): the types of nearly all

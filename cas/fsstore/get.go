@@ -101,16 +101,12 @@ func (s *Store) node(g *source, h cas.Hash, e entry) (n cas.Node, right bool, er
 	}
 	n, err = s.hash.UnmarshalFile(h, body)
 	if corrupt, ok := errors.AsType[*cas.CorruptError](err); ok {
-		corrupt.Path, corrupt.Cut = g.at(e), corrupt.Cut || isCut(e.kind, body)
+		corrupt.Path, corrupt.Cut = g.at(e), corrupt.Cut || e.kind == record.Tombstone && endsWithZeros(body)
 	}
 	return n, right, err
 }
 
-// isCut reports whether the body of a tombstone ends with zeros, as after a power cut before it was flushed.
-func isCut(kind record.Kind, body []byte) bool {
-	return kind == record.Tombstone && endsWithZeros(body)
-}
-
+// endsWithZeros reports whether a body ends with zeros, as after a power cut before it was flushed.
 func endsWithZeros(body []byte) bool {
 	const block = 8
 	return len(bytes.TrimRight(body, "\x00"))+block <= len(body)

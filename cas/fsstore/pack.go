@@ -515,14 +515,9 @@ func nextFrame(f *os.File, at int64) (int64, error) {
 	}
 }
 
-// frameOf returns the number of the frame that contains an offset of the stream.
-func (p *pack) frameOf(at int64) int {
-	return sort.Search(len(p.frames), func(i int) bool { return p.frames[i].start > at }) - 1
-}
-
 // read returns a part of the stream, which a single frame contains. It returns [errPack].
 func (p *pack) read(at int64, length int) ([]byte, error) {
-	i := p.frameOf(at)
+	i := sort.Search(len(p.frames), func(i int) bool { return p.frames[i].start > at }) - 1
 	if i < 0 {
 		return nil, errPack
 	}

@@ -187,9 +187,3 @@ func (c *compaction) hideFiles() (done bool, err error) {
 	}
 	return true, nil
 }
-
-// removeConverted removes the files that hideFiles took out of use.
-func (c *compaction) removeConverted() error {
-	return errors.Join(os.RemoveAll(filepath.Join(c.store.dir, convertedDir)),
-		os.RemoveAll(filepath.Join(c.store.dir, checkedFile)))
-}

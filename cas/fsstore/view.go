@@ -34,7 +34,7 @@ func (s *Store) refresh(list bool) (*view, error) {
 	s.viewing.Lock()
 	defer s.viewing.Unlock()
 	for try := 0; ; try++ {
-		if list || s.view == nil || s.view.newest() == nil || s.hasNext() {
+		if list || s.view == nil || s.view.newest() == nil || mayExist(s.view.after) {
 			v, err := s.list()
 			if err != nil {
 				return nil, err
@@ -55,9 +55,8 @@ func (s *Store) refresh(list bool) (*view, error) {
 	}
 }
 
-// hasNext reports whether the segment after the newest one may exist.
-func (s *Store) hasNext() bool {
-	_, err := os.Lstat(s.view.after)
+func mayExist(path string) bool {
+	_, err := os.Lstat(path)
 	return !isGone(err)
 }
 

@@ -251,8 +251,10 @@ func (c *collection) markRoots(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := c.marks.foundation(ctx); err != nil {
-		return err
+	for _, n := range c.store.Kinds().Foundation() {
+		if err := c.marks.from(ctx, n.Hash, false); err != nil {
+			return err
+		}
 	}
 	if d := c.marks.damage; d.Count > 0 && !c.options.Damaged {
 		return &d
@@ -467,16 +469,6 @@ func (m *marks) damaged(err error, known bool) error {
 	}
 	if m.damage.Count++; m.damage.First == nil {
 		m.damage.First = err
-	}
-	return nil
-}
-
-// foundation marks the schemas that every store starts with.
-func (m *marks) foundation(ctx context.Context) error {
-	for _, n := range m.store.Kinds().Foundation() {
-		if err := m.from(ctx, n.Hash, false); err != nil {
-			return err
-		}
 	}
 	return nil
 }

@@ -153,7 +153,11 @@ func PrintImported(w io.Writer, i bundle.Imported) {
 			from = " (was " + t.From + ")"
 		}
 		for _, result := range slices.Sorted(maps.Keys(below[t.Thread])) {
-			from += fmt.Sprintf(", %s %s", childCount(below[t.Thread][result]), result)
+			children := "children"
+			if below[t.Thread][result] == 1 {
+				children = "child"
+			}
+			from += fmt.Sprintf(", %d %s %s", below[t.Thread][result], children, result)
 		}
 		fmt.Fprintf(w, "%s  %s%s\n", t.Thread, t.Result, from)
 	}
@@ -174,13 +178,6 @@ func PrintImported(w io.Writer, i bundle.Imported) {
 		fmt.Fprintln(w, render.Count(i.Trees, "state")+" of the files kept")
 	}
 	fmt.Fprintf(w, "%d nodes, %d of them new\n", i.Nodes, i.Added)
-}
-
-func childCount(n int) string {
-	if n == 1 {
-		return "1 child"
-	}
-	return fmt.Sprintf("%d children", n)
 }
 
 // namedText describes the result for a workflow name.

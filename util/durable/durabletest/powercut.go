@@ -227,17 +227,12 @@ func newDisk(ops []Op, n int) *disk {
 	for _, op := range ops[:n] {
 		d.do(op)
 	}
-	if n < len(ops) && ops[n].changes() {
+	if n < len(ops) && !slices.Contains([]Kind{OpSyncFile, OpSyncDir, OpSyncAll}, ops[n].Kind) {
 		begun := ops[n]
 		begun.Flush = durable.NoFlush
 		d.do(begun)
 	}
 	return d
-}
-
-// changes reports whether the operation has a visible effect.
-func (o Op) changes() bool {
-	return o.Kind != OpSyncFile && o.Kind != OpSyncDir && o.Kind != OpSyncAll
 }
 
 func (d *disk) do(op Op) {
