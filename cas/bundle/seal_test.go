@@ -163,7 +163,7 @@ func TestDamagedSeal(t *testing.T) {
 	w := newWorld(t, cas.XXH3)
 	w.start(idA)
 	w.sealed(idA)
-	r := castest.FindSeal(t, w.store.Dir(), w.head(idA))
+	r := castest.FindRecord(t, w.store.Dir(), w.head(idA), record.Seal)
 	good := r.Body()
 	for i := range good {
 		r.Overwrite(i, []byte{good[i] ^ 1<<(i%8)})
@@ -180,7 +180,7 @@ func TestDamagedSeal(t *testing.T) {
 	require.True(t, report.Sound())
 	require.Contains(t, report.Faults[0].Repaired, "quarantine")
 	w.sealed(idA)
-	require.Equal(t, good, castest.FindSeal(t, w.store.Dir(), w.head(idA)).Body())
+	require.Equal(t, good, castest.FindRecord(t, w.store.Dir(), w.head(idA), record.Seal).Body())
 
 	other := cas.Seal{1}
 	castest.Forge(t, w.store.Dir(), record.Seal, w.head(idA).Number(),

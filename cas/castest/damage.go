@@ -25,23 +25,12 @@ type Record struct {
 	Head record.Header
 }
 
-// FindRecord returns the newest record of a node or tombstone in the log of the store at dir. If it is in a pack,
-// the packs become segments first.
-func FindRecord(t require.TestingT, dir string, h cas.Hash) Record {
-	return findRecord(t, dir, h, record.Node, record.Tombstone)
-}
-
-// FindSeal returns the newest record of a node's seal.
-func FindSeal(t require.TestingT, dir string, h cas.Hash) Record {
-	return findRecord(t, dir, h, record.Seal)
-}
-
-// FindHome returns the newest record of a home, whose hash is that of its path.
-func FindHome(t require.TestingT, dir string, path cas.Hash) Record {
-	return findRecord(t, dir, path, record.Home)
-}
-
-func findRecord(t require.TestingT, dir string, h cas.Hash, kinds ...record.Kind) Record {
+// FindRecord returns the newest record of one of some kinds in the log of the store at dir; by default of a node or
+// tombstone. If it is in a pack, the packs become segments first. The hash of a home is that of its path.
+func FindRecord(t require.TestingT, dir string, h cas.Hash, kinds ...record.Kind) Record {
+	if len(kinds) == 0 {
+		kinds = []record.Kind{record.Node, record.Tombstone}
+	}
 	found := find(t, dir, h, kinds...)
 	if found.Path == "" {
 		unpack(t, dir)

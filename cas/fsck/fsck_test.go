@@ -205,7 +205,7 @@ func TestDamagedSealWithoutANode(t *testing.T) {
 	w := newWorld(t, 2)
 	n := otherNode(w)
 	require.NoError(t, w.store.KeepSeals(t.Context(), map[cas.Hash]cas.Seal{n.Hash: cas.SealOf(n, nil)}))
-	castest.FindSeal(t, w.store.Dir(), n.Hash).Flip()
+	castest.FindRecord(t, w.store.Dir(), n.Hash, record.Seal).Flip()
 	report := w.check(false)
 	require.Len(t, report.Faults, 1)
 	require.Equal(t, fsck.Seal, report.Faults[0].Kind)

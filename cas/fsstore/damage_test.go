@@ -164,7 +164,7 @@ func TestSealingKeepsWhatOnlyTheIndexHas(t *testing.T) {
 	require.NoError(t, s.Commit(t.Context(), n))
 	seal := cas.SealOf(n, nil)
 	require.NoError(t, s.KeepSeals(t.Context(), map[cas.Hash]cas.Seal{n.Hash: seal}))
-	records := castest.FindSeal(t, dir, n.Hash)
+	records := castest.FindRecord(t, dir, n.Hash, record.Seal)
 	flipAt(t, records.Path, records.At)
 	flipAt(t, records.Path, findHome(t, dir, home).At)
 
@@ -180,7 +180,7 @@ func TestSealingKeepsWhatOnlyTheIndexHas(t *testing.T) {
 
 // findHome returns the record of a home.
 func findHome(t *testing.T, dir, home string) castest.Record {
-	return castest.FindHome(t, dir, cas.XXH64.Sum("", []byte(home)))
+	return castest.FindRecord(t, dir, cas.XXH64.Sum("", []byte(home)), record.Home)
 }
 
 // sealed seals the newest segment of a store.

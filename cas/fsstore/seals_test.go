@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/castest"
 	"github.com/united-workforce/uwf/cas/fsstore"
+	"github.com/united-workforce/uwf/cas/record"
 )
 
 // An existing seal stays; a different one for the same node is rejected; a torn one is rewritten; damage is
@@ -35,14 +36,14 @@ func TestSeals(t *testing.T) {
 	var wrong *cas.SealError
 	require.ErrorAs(t, s.KeepSeals(ctx, map[cas.Hash]cas.Seal{n.Hash: {1}}), &wrong)
 
-	castest.FindSeal(t, s.Dir(), n.Hash).Tear()
+	castest.FindRecord(t, s.Dir(), n.Hash, record.Seal).Tear()
 	_, err = s.Seal(n.Hash)
 	require.ErrorAs(t, err, &wrong)
 	require.NoError(t, s.KeepSeals(ctx, mine))
 	kept, err = s.Seal(n.Hash)
 	require.NoError(t, err)
 	require.Equal(t, want, kept)
-	castest.FindSeal(t, s.Dir(), n.Hash).Flip()
+	castest.FindRecord(t, s.Dir(), n.Hash, record.Seal).Flip()
 	_, err = s.Seal(n.Hash)
 	require.ErrorAs(t, err, &wrong)
 	require.ErrorAs(t, s.KeepSeals(ctx, mine), &wrong, "damage is not hidden")

@@ -592,7 +592,6 @@ type tree struct {
 	inspector *graph.Inspector
 	types     bool
 	seen      map[cas.Hash]bool
-	titles    map[cas.Hash]string
 }
 
 // place is a node to print. A stack of them replaces recursion, because chains are as long as threads.
@@ -605,8 +604,7 @@ type place struct {
 const maxIndent = 40
 
 func printTree(ctx context.Context, out io.Writer, s cas.Store, root cas.Hash, types bool) error {
-	t := &tree{out: out, store: s, inspector: graph.NewInspector(s), types: types, seen: map[cas.Hash]bool{},
-		titles: map[cas.Hash]string{}}
+	t := &tree{out: out, store: s, inspector: graph.NewInspector(s), types: types, seen: map[cas.Hash]bool{}}
 	for stack := []place{{root, 0}}; len(stack) > 0; {
 		at := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
@@ -635,7 +633,7 @@ func (t *tree) line(ctx context.Context, at place) ([]cas.Hash, error) {
 		return nil, err
 	}
 	if redacted, ok := cas.AsRedacted(err); ok {
-		_, err := fmt.Fprintf(t.out, "%s%s  %s  %s\n", indent, at.hash, t.title(ctx, redacted.Tombstone.Type),
+		_, err := fmt.Fprintf(t.out, "%s%s  %s  %s\n", indent, at.hash, plaintext.Line(titleOf(ctx, t.store, redacted.Tombstone.Type)),
 			redacted.Mark())
 		return nil, err
 	}
@@ -649,20 +647,11 @@ func (t *tree) line(ctx context.Context, at place) ([]cas.Hash, error) {
 	if t.types && n.Type != n.Hash {
 		refs = append(refs, n.Type)
 	}
-	_, err = fmt.Fprintf(t.out, "%s%s  %s\n", indent, at.hash, t.title(ctx, n.Type))
+	_, err = fmt.Fprintf(t.out, "%s%s  %s\n", indent, at.hash, plaintext.Line(titleOf(ctx, t.store, n.Type)))
 	return refs, err
 }
 
-// title returns the title of a schema, or else its hash.
-func (t *tree) title(ctx context.Context, typ cas.Hash) string {
-	title, ok := t.titles[typ]
-	if !ok {
-		title = plaintext.Line(titleOf(ctx, t.store, typ))
-		t.titles[typ] = title
-	}
-	return title
-}
-
+// titleOf returns the title of a schema, or else its hash.
 func titleOf(ctx context.Context, s cas.Store, typ cas.Hash) string {
 	if typ == s.Kinds().MetaHash() {
 		return meta

@@ -344,18 +344,12 @@ func (c *CLI) both() (first, second any, err error) {
 		return nil, nil, err
 	}
 	dec := json.NewDecoder(bytes.NewReader(data))
-	var schema, value json.RawMessage
+	var schema json.RawMessage
 	if err = dec.Decode(&schema); err == nil {
-		err = dec.Decode(&value)
-	}
-	if err == nil && dec.More() {
-		err = errors.New("data after the value")
-	}
-	if err == nil {
 		first, err = exactjson.Parse(schema)
 	}
 	if err == nil {
-		second, err = exactjson.Parse(value)
+		second, err = exactjson.Parse(data[dec.InputOffset():])
 	}
 	if err != nil {
 		return nil, nil, cmdline.Invalid(fmt.Sprintf("stdin is not a schema and a value: %v", err))

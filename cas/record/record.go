@@ -14,6 +14,7 @@ import (
 	"hash/crc32"
 	"io"
 	"iter"
+	"strings"
 )
 
 // Kind is the kind of a record. A reader skips records of kinds that it doesn't know.
@@ -33,13 +34,7 @@ const (
 )
 
 // Known reports whether k is a kind listed above.
-func (k Kind) Known() bool {
-	switch k {
-	case Node, Tombstone, NoContent, Seal, NoSeal, Home, NoHome:
-		return true
-	}
-	return false
-}
+func (k Kind) Known() bool { return strings.IndexByte("ntNsShH", byte(k)) >= 0 }
 
 const (
 	// HeaderSize is the size of a header in bytes.

@@ -2,9 +2,11 @@
 package memstore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -58,30 +60,20 @@ func (s *Store) Has(ctx context.Context, h cas.Hash) (bool, error) {
 
 // Put implements [cas.Store].
 func (s *Store) Put(ctx context.Context, nodes ...cas.Node) error {
-	for _, n := range nodes {
-		if err := s.put(ctx, n); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *Store) put(ctx context.Context, n cas.Node) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if err := s.a.Check(n); err != nil {
-		return err
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	old, ok := s.nodes[n.Hash]
-	if ok && !old.Equal(n) {
-		return &cas.CollisionError{Hash: n.Hash}
-	}
-	if !ok {
-		n.Payload = slices.Clone(n.Payload)
-		s.nodes[n.Hash] = n
+	for _, n := range nodes {
+		if err := cmp.Or(ctx.Err(), s.a.Check(n)); err != nil {
+			return err
+		}
+		old, ok := s.nodes[n.Hash]
+		if ok && !old.Equal(n) {
+			return &cas.CollisionError{Hash: n.Hash}
+		}
+		if !ok {
+			n.Payload = slices.Clone(n.Payload)
+			s.nodes[n.Hash] = n
+		}
 	}
 	return nil
 }
@@ -89,10 +81,16 @@ func (s *Store) put(ctx context.Context, n cas.Node) error {
 // Commit implements [cas.Store].
 func (s *Store) Commit(ctx context.Context, nodes ...cas.Node) error { return s.Put(ctx, nodes...) }
 
-// All implements [cas.Store]. It lists the nodes that exist when it is called.
+// All implements [cas.Store]. It lists the nodes that exist when it begins.
 func (s *Store) All(ctx context.Context, prefix string) iter.Seq2[cas.Hash, error] {
 	return func(yield func(cas.Hash, error) bool) {
-		for _, h := range s.list(prefix) {
+		s.mu.RLock()
+		hashes := slices.Sorted(maps.Keys(s.nodes))
+		s.mu.RUnlock()
+		for _, h := range hashes {
+			if !strings.HasPrefix(string(h), prefix) {
+				continue
+			}
 			if err := ctx.Err(); err != nil {
 				yield("", err)
 				return
@@ -102,17 +100,4 @@ func (s *Store) All(ctx context.Context, prefix string) iter.Seq2[cas.Hash, erro
 			}
 		}
 	}
-}
-
-func (s *Store) list(prefix string) []cas.Hash {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	var hashes []cas.Hash
-	for h := range s.nodes {
-		if strings.HasPrefix(string(h), prefix) {
-			hashes = append(hashes, h)
-		}
-	}
-	slices.Sort(hashes)
-	return hashes
 }
