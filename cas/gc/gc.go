@@ -17,6 +17,7 @@ package gc
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -228,48 +229,39 @@ func (c *collection) markRoots(ctx context.Context) error {
 			return &DamagedError{First: err}
 		}
 	}
+	known := func(h cas.Hash) error { return c.marks.from(ctx, h, true) }
+	unknown := func(h cas.Hash) error { return c.marks.from(ctx, h, false) }
+	var err error
 	// The roots of the index come first, because damage below them counts.
 	for _, home := range c.options.Homes {
-		if _, err := os.Stat(home); err != nil {
-			return fmt.Errorf("roots: %w", err)
-		}
 		x := fileheads.Open(home, durable.OS())
-		if err := c.markAll(ctx, indexRoots(ctx, x, !c.roots.same(x.HistoryPath())), true); err != nil {
-			return err
+		if _, failed := os.Stat(home); err == nil {
+			err = failed
+		}
+		if err == nil {
+			err = indexRoots(ctx, x, !c.roots.same(x.HistoryPath()), known)
 		}
 	}
-	if x := c.options.Index; x != nil {
-		if err := c.markAll(ctx, indexRoots(ctx, x, true), true); err != nil {
-			return err
-		}
-		if err := c.markAll(ctx, factRoots(ctx, x), false); err != nil {
-			return err
+	if x := c.options.Index; x != nil && err == nil {
+		if err = indexRoots(ctx, x, true, known); err == nil {
+			err = factRoots(ctx, x, unknown)
 		}
 	}
 	for _, home := range c.options.Homes {
-		if err := c.markAll(ctx, c.runRoots(ctx, home), false); err != nil {
-			return err
+		if err == nil {
+			err = c.runRoots(ctx, home, unknown)
 		}
 	}
+	if err != nil {
+		return fmt.Errorf("roots: %w", err)
+	}
 	for _, n := range c.store.Kinds().Foundation() {
-		if err := c.marks.from(ctx, n.Hash, false); err != nil {
+		if err := unknown(n.Hash); err != nil {
 			return err
 		}
 	}
 	if d := c.marks.damage; d.Count > 0 && !c.options.Damaged {
 		return &d
-	}
-	return nil
-}
-
-func (c *collection) markAll(ctx context.Context, roots iter.Seq2[protocol.Hash, error], known bool) error {
-	for h, err := range roots {
-		if err != nil {
-			return fmt.Errorf("roots: %w", err)
-		}
-		if err := c.marks.from(ctx, h, known); err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -497,117 +489,105 @@ func (s seen) same(path string) bool {
 
 func (s seen) forget(path string) { delete(s.paths, path) }
 
-// indexRoots yields the hashes in an index. It reads the heads twice, because a thread that is reopened between
+// indexRoots calls mark with the hashes in an index. It reads the heads twice, because a thread that is reopened between
 // reading heads and history is in neither of them the first time.
-func indexRoots(ctx context.Context, x heads.Index, history bool) iter.Seq2[cas.Hash, error] {
-	return func(yield func(cas.Hash, error) bool) {
-		active := func() bool {
-			for h, err := range x.Heads(ctx) {
-				if !yield(h.Hash, err) {
-					return false
-				}
-			}
-			return true
-		}
-		if !active() {
-			return
-		}
-		if history {
-			for e, err := range x.History(ctx) {
-				if !yield(e.Head, err) || err == nil && e.Workflow.Valid() && !yield(e.Workflow, nil) {
-					return
-				}
-			}
-		}
-		if !active() {
-			return
-		}
-		names, err := x.Workflows(ctx)
-		if err != nil {
-			yield("", err)
-			return
-		}
-		for _, n := range names {
-			if !yield(n.Hash, nil) {
-				return
-			}
-		}
-	}
-}
-
-// factRoots yields every word that looks like a hash in the facts of threads, see [runRoots].
-func factRoots(ctx context.Context, x heads.Index) iter.Seq2[cas.Hash, error] {
-	return func(yield func(cas.Hash, error) bool) {
-		all, err := x.AllFacts(ctx)
-		if err != nil {
-			yield("", err)
-			return
-		}
-		for _, f := range all {
-			text, err := json.Marshal(f)
+func indexRoots(ctx context.Context, x heads.Index, history bool, mark func(cas.Hash) error) error {
+	active := func() error {
+		for h, err := range x.Heads(ctx) {
 			if err != nil {
-				yield("", err)
-				return
+				return err
 			}
-			for h, err := range hashesOf(ctx, bytes.NewReader(text)) {
-				if !yield(h, err) {
-					return
-				}
+			if err := mark(h.Hash); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := active(); err != nil {
+		return err
+	}
+	if history {
+		for e, err := range x.History(ctx) {
+			if err == nil {
+				err = mark(e.Head)
+			}
+			if err == nil && e.Workflow.Valid() {
+				err = mark(e.Workflow)
+			}
+			if err != nil {
+				return err
 			}
 		}
 	}
+	if err := active(); err != nil {
+		return err
+	}
+	names, err := x.Workflows(ctx)
+	for _, n := range names {
+		if err == nil {
+			err = mark(n.Hash)
+		}
+	}
+	return err
 }
 
-// runRoots yields every word that looks like a hash in the facts of threads, in quarantined index lines, and
+// factRoots calls mark with every word that looks like a hash in the facts of threads, see [runRoots].
+func factRoots(ctx context.Context, x heads.Index, mark func(cas.Hash) error) error {
+	all, err := x.AllFacts(ctx)
+	for _, f := range all {
+		text, failed := json.Marshal(f)
+		if err = cmp.Or(err, failed); err == nil {
+			err = hashesOf(ctx, bytes.NewReader(text), mark)
+		}
+	}
+	return err
+}
+
+// runRoots calls mark with every word that looks like a hash in the facts of threads, in quarantined index lines, and
 // in the records and output of runs: the prompt, the head, announced turns, the result. An extra word keeps
 // some garbage; a missing one could cost paid work. Half-written turns don't count: while the agent runs they
 // are recent, and later they aren't needed.
-func (c *collection) runRoots(ctx context.Context, home string) iter.Seq2[cas.Hash, error] {
-	return func(yield func(cas.Hash, error) bool) {
-		x := fileheads.Open(home, durable.OS())
-		files := []string{x.FactsPath()}
-		// A thread whose line fsck quarantined isn't garbage until a person has removed the quarantine file.
-		for _, path := range []string{x.ThreadsPath(), x.HistoryPath(), x.RegistryPath(), x.FactsPath()} {
-			files = append(files, filepath.Join(x.QuarantineDir(), filepath.Base(path)))
+func (c *collection) runRoots(ctx context.Context, home string, mark func(cas.Hash) error) error {
+	x := fileheads.Open(home, durable.OS())
+	files := []string{x.FactsPath()}
+	// A thread whose line fsck quarantined isn't garbage until a person has removed the quarantine file.
+	for _, path := range []string{x.ThreadsPath(), x.HistoryPath(), x.RegistryPath(), x.FactsPath()} {
+		files = append(files, filepath.Join(x.QuarantineDir(), filepath.Base(path)))
+	}
+	for _, file := range files {
+		if c.roots.same(file) {
+			continue
 		}
-		for _, file := range files {
-			if c.roots.same(file) {
-				continue
-			}
-			for h, err := range hashesIn(ctx, file, safeopen.Follow) {
-				if !yield(h, err) {
-					return
-				}
-			}
+		if err := hashesIn(ctx, file, safeopen.Follow, mark); err != nil {
+			return err
 		}
-		dirs, err := runDirs(home)
-		if err != nil {
-			yield("", err)
-			return
+	}
+	dirs, err := runDirs(home)
+	if err != nil {
+		return err
+	}
+	for _, dir := range dirs {
+		same := c.roots.same(dir)
+		if _, idle := c.runs.paths[dir]; !idle {
+			c.roots.forget(dir) // its output grows
+		} else if same {
+			continue
 		}
-		for _, dir := range dirs {
-			same := c.roots.same(dir)
-			if _, idle := c.runs.paths[dir]; !idle {
-				c.roots.forget(dir) // its output grows
-			} else if same {
-				continue
+		// A directory that an agent replaced with a link can still contain its work.
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			continue
+		}
+		for _, name := range []string{runfiles.RecordFile, runfiles.StdoutFile, runfiles.ResultFile} {
+			err := hashesIn(ctx, filepath.Join(dir, name), safeopen.NoFollow, mark)
+			if errors.As(err, new(*safeopen.NotFileError)) || errors.As(err, new(*safeopen.TooBigError)) {
+				continue // created by an agent; it contains no references
 			}
-			// A directory that an agent replaced with a link can still contain its work.
-			if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-				continue
-			}
-			for _, name := range []string{runfiles.RecordFile, runfiles.StdoutFile, runfiles.ResultFile} {
-				for h, err := range hashesIn(ctx, filepath.Join(dir, name), safeopen.NoFollow) {
-					if errors.As(err, new(*safeopen.NotFileError)) || errors.As(err, new(*safeopen.TooBigError)) {
-						continue // created by an agent; it contains no references
-					}
-					if !yield(h, err) {
-						return
-					}
-				}
+			if err != nil {
+				return err
 			}
 		}
 	}
+	return nil
 }
 
 // runDirs returns what is in the directory of runs: their directories, and what agents put beside them.
@@ -626,66 +606,57 @@ func runDirs(home string) (dirs []string, err error) {
 // maxRootFile bounds a file searched for hashes, above the output that a run keeps of an agent.
 const maxRootFile = 4 << 30
 
-// hashesIn yields the words of a file that are hashes.
-func hashesIn(ctx context.Context, path string, links safeopen.Links) iter.Seq2[cas.Hash, error] {
-	return func(yield func(cas.Hash, error) bool) {
-		f, err := safeopen.OpenMax(path, maxRootFile, links)
-		if errors.Is(err, fs.ErrNotExist) {
-			return
-		}
-		if err != nil {
-			yield("", err)
-			return
-		}
-		defer func() { _ = f.Close() }() // nothing was written
-		for h, err := range hashesOf(ctx, f) {
-			if !yield(h, err) {
-				return
-			}
-		}
+// hashesIn calls mark with the words of a file that are hashes.
+func hashesIn(ctx context.Context, path string, links safeopen.Links, mark func(cas.Hash) error) error {
+	f, err := safeopen.OpenMax(path, maxRootFile, links)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	return hashesOf(ctx, f, mark)
 }
 
-// hashesOf yields the words of a text that are hashes, in either case.
-func hashesOf(ctx context.Context, in io.Reader) iter.Seq2[cas.Hash, error] {
-	return func(yield func(cas.Hash, error) bool) {
-		r := bufio.NewReaderSize(in, 64<<10)
-		announced := 0 // progress through the words "writing", "hash", which announce a half-written turn
-		word := make([]byte, 0, protocol.HashLen+1)
-		for {
-			c, err := r.ReadByte()
-			if err == nil && r.Buffered() == 0 {
-				err = ctx.Err()
+// hashesOf calls mark with the words of a text that are hashes, in either case.
+func hashesOf(ctx context.Context, in io.Reader, mark func(cas.Hash) error) error {
+	r := bufio.NewReaderSize(in, 64<<10)
+	announced := 0 // progress through the words "writing", "hash", which announce a half-written turn
+	word := make([]byte, 0, protocol.HashLen+1)
+	for {
+		c, err := r.ReadByte()
+		if err == nil && r.Buffered() == 0 {
+			err = ctx.Err()
+		}
+		if err == nil && isWord(c) {
+			if len(word) <= protocol.HashLen { // a longer word isn't a hash
+				word = append(word, c)
 			}
-			if err == nil && isWord(c) {
-				if len(word) <= protocol.HashLen { // a longer word isn't a hash
-					word = append(word, c)
+			continue
+		}
+		if len(word) == protocol.HashLen && announced < 2 {
+			if h := cas.Hash(protocol.FoldCrockford(string(word))); h.Valid() {
+				if err := mark(h); err != nil {
+					return err
 				}
-				continue
 			}
-			if len(word) == protocol.HashLen && announced < 2 {
-				h := cas.Hash(protocol.FoldCrockford(string(word)))
-				if h.Valid() && !yield(h, nil) {
-					return
-				}
-			}
-			switch {
-			case len(word) == 0:
-			case string(word) == "writing":
-				announced = 1
-			case announced == 1 && string(word) == "hash":
-				announced = 2
-			default:
-				announced = 0
-			}
-			word = word[:0]
-			if errors.Is(err, io.EOF) {
-				return
-			}
-			if err != nil {
-				yield("", err)
-				return
-			}
+		}
+		switch {
+		case len(word) == 0:
+		case string(word) == "writing":
+			announced = 1
+		case announced == 1 && string(word) == "hash":
+			announced = 2
+		default:
+			announced = 0
+		}
+		word = word[:0]
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
 		}
 	}
 }
