@@ -405,8 +405,9 @@ func segmentHeaders(path string) (all []entry, size int64, err error) {
 		return nil, 0, err
 	}
 	size = min(info.Size(), maxSegment)
-	err = record.ScanFile(f, size, func(at int64, h record.Header) {
+	err = record.ScanFile(f, size, func(at int64, h record.Header) bool {
 		all = append(all, entry{h.Hash, h.Kind, at, h.Length})
+		return true
 	})
 	return all, size, err
 }

@@ -184,7 +184,10 @@ func (p *pruner) removeThreads(ctx context.Context, threads []heads.Ended) (err 
 	}
 	// The runs are removed first, because a run of an unknown thread is an error.
 	for thread := range free {
-		if err := p.removeRun(thread); err != nil {
+		if p.options.Home == "" {
+			break
+		}
+		if err := os.RemoveAll(p.dirs.Run(thread)); err != nil {
 			return fmt.Errorf("the last run of thread %s: %w", thread, err)
 		}
 	}
@@ -211,12 +214,4 @@ func (p *pruner) lock(thread string) (unlock func(), err error) {
 	}
 	// The lock of an ended thread is removed with it; one that stays is only a small file.
 	return func() { _ = lock.RemoveAndUnlock() }, nil
-}
-
-// removeRun removes the directory of a thread's last run, whose references the collector keeps.
-func (p *pruner) removeRun(thread string) error {
-	if p.options.Home == "" {
-		return nil
-	}
-	return os.RemoveAll(p.dirs.Run(thread))
 }

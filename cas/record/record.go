@@ -9,6 +9,7 @@
 package record
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
@@ -87,37 +88,30 @@ func Checksum(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.
 // is damaged or was never written completely, it continues with the next valid header of a known kind.
 func Scan(data []byte) iter.Seq2[int, Header] {
 	return func(yield func(int, Header) bool) {
-		see := func(at int64) ([]byte, error) { return data[at:], nil }
-		_ = scan(int64(len(data)), see, func(at int64, h Header) bool { return yield(int(at), h) }) // see doesn't fail
+		more := func(at int64, h Header) bool { return yield(int(at), h) }
+		_ = ScanFile(bytes.NewReader(data), int64(len(data)), more) // reading memory doesn't fail
 	}
 }
 
-// ScanFile is Scan for a file of a size. It keeps a small part of it in memory, and reads no large bodies.
-func ScanFile(file io.ReaderAt, size int64, found func(at int64, h Header)) error {
+// ScanFile is Scan for a file of a size, until found returns false. It keeps a small part of the file in memory, and
+// reads no large bodies.
+func ScanFile(file io.ReaderAt, size int64, found func(at int64, h Header) bool) error {
 	var window []byte
 	start, buf := int64(0), make([]byte, min(size, 64<<10))
-	see := func(at int64) ([]byte, error) {
+	for at := int64(0); at+HeaderSize <= size; {
 		if at+HeaderSize > start+int64(len(window)) {
 			n, err := file.ReadAt(buf[:min(int64(len(buf)), size-at)], at)
 			if err != nil && !errors.Is(err, io.EOF) {
-				return nil, err
+				return err
 			}
 			start, window = at, buf[:n]
 		}
-		return window[at-start:], nil
-	}
-	return scan(size, see, func(at int64, h Header) bool { found(at, h); return true })
-}
-
-// scan scans size bytes, of which see returns at least a header's from an offset on, unless they end before.
-func scan(size int64, see func(at int64) ([]byte, error), yield func(int64, Header) bool) error {
-	for at := int64(0); at+HeaderSize <= size; {
-		data, err := see(at)
-		if err != nil || len(data) < HeaderSize {
-			return err
+		data := window[at-start:]
+		if len(data) < HeaderSize {
+			return nil
 		}
 		if h, ok := Parse(data); ok && h.Size() <= size-at {
-			if !yield(at, h) {
+			if !found(at, h) {
 				return nil
 			}
 			at += h.Size()

@@ -21,8 +21,9 @@ func scan(data []byte) (all []found) {
 		all = append(all, found{at, h})
 	}
 	var filed []found
-	err := record.ScanFile(bytes.NewReader(data), int64(len(data)), func(at int64, h record.Header) {
+	err := record.ScanFile(bytes.NewReader(data), int64(len(data)), func(at int64, h record.Header) bool {
 		filed = append(filed, found{int(at), h})
+		return true
 	})
 	if err != nil || !slices.Equal(all, filed) {
 		panic("a file is scanned differently")
