@@ -54,16 +54,7 @@ func (f *refFinder) refsIn(ctx context.Context, n cas.Node, value any) ([]cas.Ha
 	return refs, err
 }
 
-// replace returns a node's payload with every ref replaced by the result of with.
-func (f *refFinder) replace(ctx context.Context, n cas.Node, with func(cas.Hash) (any, error)) (any, error) {
-	value, err := n.Value()
-	if err != nil {
-		return nil, err
-	}
-	return f.replaceIn(ctx, n, value, with)
-}
-
-// replaceIn modifies the value.
+// replaceIn returns a node's value with every ref replaced by the result of with. It modifies the value.
 func (f *refFinder) replaceIn(ctx context.Context, n cas.Node, value any, with func(cas.Hash) (any, error)) (any, error) {
 	schema, err := f.schema(ctx, n.Type)
 	if err != nil {
@@ -515,12 +506,13 @@ func (e *expander) expand(ctx context.Context, h cas.Hash, depth int) (any, erro
 	if err != nil {
 		return nil, err
 	}
-	if depth == 0 {
-		return n.Value()
+	value, err := n.Value()
+	if err != nil || depth == 0 {
+		return value, err
 	}
 	e.open[h] = true
 	defer delete(e.open, h)
-	v, err := e.finder.replace(ctx, n, func(ref cas.Hash) (any, error) {
+	v, err := e.finder.replaceIn(ctx, n, value, func(ref cas.Hash) (any, error) {
 		if e.open[ref] {
 			return string(ref), nil
 		}

@@ -81,30 +81,24 @@ func (r *Recorder) Ops() []Op {
 
 // WriteTemp implements [durable.FS].
 func (r *Recorder) WriteTemp(path string, data []byte, perm fs.FileMode, flush durable.Flush) (temp string, err error) {
-	err = r.do(path, func() (Op, error) {
+	op := Op{Kind: OpWrite, Path: path, Data: slices.Clone(data), Perm: perm, Flush: flush}
+	err = r.do(op, func(op *Op) (err error) {
 		temp, err = r.disk.WriteTemp(path, data, perm, flush)
-		return Op{Kind: OpWrite, Path: temp, Data: slices.Clone(data), Perm: perm, Flush: flush}, err
+		op.Path = temp
+		return err
 	})
 	return temp, err
 }
 
 // Rename implements [durable.FS].
 func (r *Recorder) Rename(from, to string) error {
-	return r.do(to, func() (Op, error) {
-		target, err := r.below(to)
-		if err != nil {
-			return Op{}, err
-		}
-		return Op{Kind: OpRename, Path: from, To: target}, r.disk.Rename(from, to)
-	})
+	return r.do(Op{Kind: OpRename, Path: from, To: to}, func(*Op) error { return r.disk.Rename(from, to) })
 }
 
 // Append implements [durable.FS].
 func (r *Recorder) Append(path string, data []byte, perm fs.FileMode, flush durable.Flush) error {
-	return r.do(path, func() (Op, error) {
-		op := Op{Kind: OpAppend, Path: path, Data: slices.Clone(data), Perm: perm, Flush: flush}
-		return op, r.disk.Append(path, data, perm, flush)
-	})
+	op := Op{Kind: OpAppend, Path: path, Data: slices.Clone(data), Perm: perm, Flush: flush}
+	return r.do(op, func(*Op) error { return r.disk.Append(path, data, perm, flush) })
 }
 
 // Extend implements [durable.FS].
@@ -116,16 +110,12 @@ func (r *Recorder) Extend(path string, data []byte, most int64) error {
 
 // Truncate implements [durable.FS].
 func (r *Recorder) Truncate(path string, size int64) error {
-	return r.do(path, func() (Op, error) {
-		return Op{Kind: OpTruncate, Path: path, Size: size}, r.disk.Truncate(path, size)
-	})
+	return r.do(Op{Kind: OpTruncate, Path: path, Size: size}, func(*Op) error { return r.disk.Truncate(path, size) })
 }
 
 // Remove implements [durable.FS].
 func (r *Recorder) Remove(path string) error {
-	return r.do(path, func() (Op, error) {
-		return Op{Kind: OpRemove, Path: path}, r.disk.Remove(path)
-	})
+	return r.do(Op{Kind: OpRemove, Path: path}, func(*Op) error { return r.disk.Remove(path) })
 }
 
 // MkdirAll implements [durable.FS]. Each directory created is a separate operation.
@@ -136,9 +126,7 @@ func (r *Recorder) MkdirAll(path string, perm fs.FileMode) error {
 	if err := r.MkdirAll(filepath.Dir(path), perm); err != nil {
 		return err
 	}
-	return r.do(path, func() (Op, error) {
-		return Op{Kind: OpMkdir, Path: path, Perm: perm}, r.disk.MkdirAll(path, perm)
-	})
+	return r.do(Op{Kind: OpMkdir, Path: path, Perm: perm}, func(*Op) error { return r.disk.MkdirAll(path, perm) })
 }
 
 // Touch implements [durable.FS]. It isn't recorded, because no guarantee depends on times.
@@ -146,9 +134,7 @@ func (r *Recorder) Touch(path string) error { return r.disk.Touch(path) }
 
 // SyncFile implements [durable.FS].
 func (r *Recorder) SyncFile(path string) error {
-	return r.do(path, func() (Op, error) {
-		return Op{Kind: OpSyncFile, Path: path}, r.disk.SyncFile(path)
-	})
+	return r.do(Op{Kind: OpSyncFile, Path: path}, func(*Op) error { return r.disk.SyncFile(path) })
 }
 
 // SyncDir implements [durable.FS]. It isn't recorded above the root.
@@ -156,28 +142,29 @@ func (r *Recorder) SyncDir(path string) error {
 	if _, err := r.below(path); err != nil {
 		return r.disk.SyncDir(path)
 	}
-	return r.do(path, func() (Op, error) {
-		return Op{Kind: OpSyncDir, Path: path}, r.disk.SyncDir(path)
-	})
+	return r.do(Op{Kind: OpSyncDir, Path: path}, func(*Op) error { return r.disk.SyncDir(path) })
 }
 
 // do performs an operation and records it if it succeeds. It rejects a path outside the root, which a replay
 // would miss.
-func (r *Recorder) do(path string, run func() (Op, error)) error {
-	if _, err := r.below(path); err != nil {
+func (r *Recorder) do(op Op, run func(*Op) error) (err error) {
+	if _, err := r.below(op.Path); err != nil {
 		return err
+	}
+	if op.To != "" {
+		if op.To, err = r.below(op.To); err != nil {
+			return err
+		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	op, err := run()
-	if err != nil {
+	if err := run(&op); err != nil {
 		return err
 	}
-	if op.Path, err = r.below(op.Path); err != nil {
-		return err
+	if op.Path, err = r.below(op.Path); err == nil {
+		r.ops = append(r.ops, op)
 	}
-	r.ops = append(r.ops, op)
-	return nil
+	return err
 }
 
 // below returns path relative to the root.
