@@ -489,8 +489,8 @@ func (s seen) same(path string) bool {
 
 func (s seen) forget(path string) { delete(s.paths, path) }
 
-// indexRoots calls mark with the hashes in an index. It reads the heads twice, because a thread that is reopened between
-// reading heads and history is in neither of them the first time.
+// indexRoots calls mark with the hashes in an index. It reads the heads twice, because a thread that is reopened
+// between reading heads and history is in neither of them the first time.
 func indexRoots(ctx context.Context, x heads.Index, history bool, mark func(cas.Hash) error) error {
 	active := func() error {
 		for h, err := range x.Heads(ctx) {

@@ -549,5 +549,6 @@ func (c *CLI) evict(ctx context.Context, s *fsstore.Store, arg string) error {
 	if err != nil {
 		return err
 	}
-	return c.printLine(evicted{Hash: h, To: to}, fmt.Sprintf("moved node %s to %s; put or import the right content, then: %s fsck", h, to, c.Program))
+	return c.printLine(evicted{Hash: h, To: to},
+		fmt.Sprintf("moved node %s to %s; put or import the right content, then: %s fsck", h, to, c.Program))
 }

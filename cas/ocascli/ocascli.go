@@ -633,8 +633,8 @@ func (t *tree) line(ctx context.Context, at place) ([]cas.Hash, error) {
 		return nil, err
 	}
 	if redacted, ok := cas.AsRedacted(err); ok {
-		_, err := fmt.Fprintf(t.out, "%s%s  %s  %s\n", indent, at.hash, plaintext.Line(titleOf(ctx, t.store, redacted.Tombstone.Type)),
-			redacted.Mark())
+		title := plaintext.Line(titleOf(ctx, t.store, redacted.Tombstone.Type))
+		_, err := fmt.Fprintf(t.out, "%s%s  %s  %s\n", indent, at.hash, title, redacted.Mark())
 		return nil, err
 	}
 	if err != nil {
