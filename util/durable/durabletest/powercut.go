@@ -103,9 +103,8 @@ func (r *Recorder) Append(path string, data []byte, perm fs.FileMode, flush dura
 
 // Extend implements [durable.FS].
 func (r *Recorder) Extend(path string, data []byte, most int64) error {
-	return r.do(path, func() (Op, error) {
-		return Op{Kind: OpAppend, Path: path, Data: slices.Clone(data), Perm: 0o600}, r.disk.Extend(path, data, most)
-	})
+	op := Op{Kind: OpAppend, Path: path, Data: slices.Clone(data), Perm: 0o600}
+	return r.do(op, func(*Op) error { return r.disk.Extend(path, data, most) })
 }
 
 // Truncate implements [durable.FS].
