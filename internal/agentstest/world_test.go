@@ -16,8 +16,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/united-workforce/uwf/util/durable"
 )
 
 // workflow has two roles that alternate until the critic is content.
@@ -219,7 +217,8 @@ func (w *world) agentPid() int {
 	var run struct{ Pid int }
 	require.Eventually(w.t, func() bool {
 		data, err := os.ReadFile(filepath.Join(w.dir, "home", "runs", w.thread, "run.json"))
-		return err == nil && json.Unmarshal(durable.LastLine(data), &run) == nil && run.Pid > 0
+		data = bytes.TrimSpace(data)
+		return err == nil && json.Unmarshal(data[bytes.LastIndexByte(data, '\n')+1:], &run) == nil && run.Pid > 0
 	}, patience, 10*time.Millisecond)
 	return run.Pid
 }
