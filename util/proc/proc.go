@@ -256,7 +256,10 @@ func AwaitSignals(ctx context.Context) {
 // then.
 func UntilSignal(ctx context.Context, patience func() time.Duration, command func() int) int {
 	ended := make(chan int, 1)
-	go func() { ended <- command() }()
+	go func() {
+		GrowStack(false)
+		ended <- command()
+	}()
 	select {
 	case status := <-ended:
 		return status
@@ -274,6 +277,22 @@ func UntilSignal(ctx context.Context, patience func() time.Duration, command fun
 	case <-late.C:
 		return s.Code().ExitCode()
 	}
+}
+
+// GrowStack makes room on the stack of a goroutine that begins. Otherwise a step doubles it four times, and each time
+// finding what is on it takes tables of the program into memory, 2 MB in total. Its argument must be false.
+//
+//go:noinline
+func GrowStack(never bool) (sum byte) {
+	const room = 60 << 10
+	if never {
+		var b [room]byte
+		for i := range b {
+			b[i] = byte(i) + sum
+			sum += b[i/2]
+		}
+	}
+	return sum
 }
 
 // Intervals between checks whether a process has exited.

@@ -50,6 +50,7 @@ func Main(ctx context.Context, p Process, o Options) int {
 		return 1
 	}
 	if p.real {
+		proc.GrowStack(false)
 		var stop func()
 		ctx, stop = proc.WithSignals(ctx)
 		defer stop()
