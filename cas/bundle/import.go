@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/gitobject"
+	"github.com/united-workforce/uwf/util/sorting"
 )
 
 // Store is a store to import into.
@@ -524,7 +525,7 @@ func (m *Manifest) AddTrees(ctx context.Context, r cas.Reader,
 	m.Trees = slices.Sorted(maps.Keys(there))
 	// A tree that another thread contains intact has no substitute.
 	m.Instead = slices.DeleteFunc(m.Instead, func(s Instead) bool { return there[s.Tree] })
-	slices.SortFunc(m.Instead, func(a, b Instead) int { return cmp.Compare(a.Tree, b.Tree) })
+	sorting.Func(m.Instead, func(a, b Instead) int { return cmp.Compare(a.Tree, b.Tree) })
 	return missing, nil
 }
 

@@ -43,6 +43,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/gitobject"
+	"github.com/united-workforce/uwf/util/sorting"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -472,7 +473,7 @@ func (m Manifest) encode() ([]byte, error) {
 
 func sorted[T any](list []T, compare func(a, b T) int) []T {
 	out := append([]T{}, list...)
-	slices.SortFunc(out, compare)
+	sorting.Func(out, compare)
 	return out
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/gitobject"
+	"github.com/united-workforce/uwf/util/sorting"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -343,7 +344,7 @@ func (i *importing) planThreads(ctx context.Context) error {
 	if len(conflicts) > 0 {
 		return conflicts[0]
 	}
-	slices.SortStableFunc(i.done.Threads, func(a, b ImportedThread) int { // in the order of the bundle
+	sorting.Stable(i.done.Threads, func(a, b ImportedThread) int { // in the order of the bundle
 		return strings.Compare(cmp.Or(a.From, a.Thread), cmp.Or(b.From, b.Thread))
 	})
 	return nil
@@ -358,7 +359,7 @@ func parentsFirst(threads []Thread, parents map[string]*heads.Parent) []Thread {
 		return n
 	}
 	ordered := slices.Clone(threads)
-	slices.SortStableFunc(ordered, func(a, b Thread) int { return depth(a.Thread) - depth(b.Thread) })
+	sorting.Stable(ordered, func(a, b Thread) int { return depth(a.Thread) - depth(b.Thread) })
 	return ordered
 }
 

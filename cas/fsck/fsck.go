@@ -24,6 +24,7 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/sorting"
 )
 
 // Kind is the kind of a fault.
@@ -530,7 +531,7 @@ func (c *check) seals(ctx context.Context) error {
 			c.sealOf(ctx, sealer, h)
 		}
 	}
-	slices.SortFunc(c.report.Tombstones, func(a, b Tombstone) int { return cmp.Compare(a.Hash, b.Hash) })
+	sorting.Func(c.report.Tombstones, func(a, b Tombstone) int { return cmp.Compare(a.Hash, b.Hash) })
 	return nil
 }
 

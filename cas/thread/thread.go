@@ -20,6 +20,7 @@ import (
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/promptquote"
+	"github.com/united-workforce/uwf/util/sorting"
 )
 
 // Thread is a chain, opened at its head.
@@ -403,7 +404,7 @@ func Survivors(ctx context.Context, s cas.Store, after Step) ([]cas.Hash, error)
 			found = append(found, Step{Hash: h, Step: step})
 		}
 	}
-	slices.SortFunc(found, func(a, b Step) int { return cmp.Or(b.Index-a.Index, cmp.Compare(a.Hash, b.Hash)) })
+	sorting.Func(found, func(a, b Step) int { return cmp.Or(b.Index-a.Index, cmp.Compare(a.Hash, b.Hash)) })
 	var whole []cas.Hash
 	for i, step := range found {
 		if len(whole) > 0 && step.Index != found[i-1].Index {

@@ -15,12 +15,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/safeopen"
+	"github.com/united-workforce/uwf/util/sorting"
 )
 
 // Entry is one line of the log.
@@ -81,7 +81,7 @@ func Files(dir string) ([]file, error) {
 		}
 		files = append(files, file{Name: entry.Name(), Size: info.Size(), Date: date})
 	}
-	slices.SortFunc(files, func(a, b file) int { return cmp.Compare(b.Date, a.Date) })
+	sorting.Func(files, func(a, b file) int { return cmp.Compare(b.Date, a.Date) })
 	return files, nil
 }
 
@@ -109,7 +109,7 @@ func Read(dir string, f Filter) (entries []Entry, bad int, err error) {
 		}
 		bad += n
 	}
-	slices.SortStableFunc(entries, func(a, b Entry) int { return a.TS.Compare(b.TS) })
+	sorting.Stable(entries, func(a, b Entry) int { return a.TS.Compare(b.TS) })
 	return entries, bad, nil
 }
 

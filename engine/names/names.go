@@ -23,6 +23,7 @@ import (
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/sorting"
 	"github.com/united-workforce/uwf/util/suggest"
 	"github.com/united-workforce/uwf/util/threadid"
 )
@@ -130,7 +131,7 @@ func (r Resolver) newest(ctx context.Context, n int) (string, error) {
 	if len(ids) == 0 {
 		return "", fail(protocol.CodeNotFound, "no threads yet").Because("no-thread-yet")
 	}
-	slices.SortFunc(ids, threadid.NewestFirst)
+	sorting.Func(ids, threadid.NewestFirst)
 	if r.Any && n < len(ids) {
 		return ids[n], nil
 	}

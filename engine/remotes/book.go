@@ -26,6 +26,7 @@ import (
 	"github.com/united-workforce/uwf/util/lazyregexp"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/safeopen"
+	"github.com/united-workforce/uwf/util/sorting"
 	"github.com/united-workforce/uwf/util/suggest"
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
@@ -121,7 +122,7 @@ func (b Book) Change(ctx context.Context, change func([]Known) ([]Known, error))
 	if all, err = change(all); err != nil {
 		return err
 	}
-	slices.SortFunc(all, func(a, b Known) int { return strings.Compare(a.Name, b.Name) })
+	sorting.Func(all, func(a, b Known) int { return strings.Compare(a.Name, b.Name) })
 	var text []byte
 	for _, r := range all {
 		entry := map[string]any{"address": r.Address}

@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/remote"
 	"github.com/united-workforce/uwf/step/snapshot"
 	"github.com/united-workforce/uwf/util/gitobject"
+	"github.com/united-workforce/uwf/util/sorting"
 )
 
 // The files of threads are transferred with their nodes, as git objects. Each object is sent after the
@@ -663,7 +664,7 @@ func (w *fetching) standing(came []protocol.Tree) (stand []bundle.Instead) {
 			stand = append(stand, bundle.Instead{Tree: tree, By: by})
 		}
 	}
-	slices.SortFunc(stand, func(a, b bundle.Instead) int { return cmp.Compare(a.Tree, b.Tree) })
+	sorting.Func(stand, func(a, b bundle.Instead) int { return cmp.Compare(a.Tree, b.Tree) })
 	return stand
 }
 

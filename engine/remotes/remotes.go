@@ -35,6 +35,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/remote"
 	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/sorting"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -207,7 +208,7 @@ func (l *Link) family(ctx context.Context, ids []string) ([]string, map[string]h
 		}
 		return n
 	}
-	slices.SortStableFunc(all, func(a, b string) int { return depth(b) - depth(a) })
+	sorting.Stable(all, func(a, b string) int { return depth(b) - depth(a) })
 	return all, facts, nil
 }
 

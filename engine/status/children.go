@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/engine/internal/fault"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/sorting"
 	"github.com/united-workforce/uwf/util/suggest"
 	"github.com/united-workforce/uwf/util/threadid"
 )
@@ -95,7 +96,7 @@ func (r *Reader) Started(ctx context.Context, thread string) (_ []StartedChild, 
 		}
 		kids = append(kids, k)
 	}
-	slices.SortFunc(kids, func(a, b StartedChild) int {
+	sorting.Func(kids, func(a, b StartedChild) int {
 		return cmp.Or(strings.Compare(a.Key, b.Key), strings.Compare(a.Thread, b.Thread))
 	})
 	return kids, err

@@ -3,13 +3,13 @@ package view
 import (
 	"cmp"
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/sorting"
 )
 
 // Inbox lists the threads that wait for a person, longest wait first. It calls damaged for each unreadable
@@ -60,7 +60,7 @@ func Attention(ctx context.Context, e *engine.Engine, known *Summaries, most int
 			waiting = append(waiting, Waiting{itemOf(at.At, at.Since, at.Title, at.Totals, can), at.At, can})
 		}
 	}
-	slices.SortStableFunc(waiting, func(a, b Waiting) int { return cmp.Compare(ms(a.Since), ms(b.Since)) })
+	sorting.Stable(waiting, func(a, b Waiting) int { return cmp.Compare(ms(a.Since), ms(b.Since)) })
 	return waiting, atWork, more, moreAtWork
 }
 

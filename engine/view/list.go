@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/sorting"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -75,7 +76,7 @@ func Listed(ctx context.Context, x heads.Heads, f Filter, damaged func(error)) [
 }
 
 func newestFirst(entries []status.Listed) []status.Listed {
-	slices.SortFunc(entries, func(p, q status.Listed) int { return threadid.NewestFirst(p.Thread, q.Thread) })
+	sorting.Func(entries, func(p, q status.Listed) int { return threadid.NewestFirst(p.Thread, q.Thread) })
 	return entries
 }
 

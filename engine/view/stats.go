@@ -21,6 +21,7 @@ import (
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/plaintext"
+	"github.com/united-workforce/uwf/util/sorting"
 )
 
 // StatsBy returns the names by which [Stats] can group steps.
@@ -45,7 +46,7 @@ func Stats(ctx context.Context, e *engine.Engine, known *Steps, after time.Time,
 	}
 	all := Listed(ctx, e.Reader.Heads, Filter{Ended: true, Children: true}, func(err error) { unread("", err) })
 	facts, _ := e.Reader.Heads.AllFacts(ctx) // threads with unreadable facts count as parents
-	slices.SortStableFunc(all, func(a, b status.Listed) int {
+	sorting.Stable(all, func(a, b status.Listed) int {
 		return cmp.Compare(depth(facts, a.Thread), depth(facts, b.Thread)) // parents before children in flight
 	})
 	for _, l := range all {
@@ -96,7 +97,7 @@ func inOrder(rows map[string]*protocol.StatsRow) []protocol.StatsRow {
 	for _, key := range slices.Sorted(maps.Keys(rows)) {
 		out = append(out, *rows[key])
 	}
-	slices.SortStableFunc(out, func(a, b protocol.StatsRow) int {
+	sorting.Stable(out, func(a, b protocol.StatsRow) int {
 		return cmp.Or(strings.Compare(a.Of["day"], b.Of["day"]), cmp.Compare(costOf(b), costOf(a)),
 			cmp.Compare(tokensOf(b), tokensOf(a)))
 	})

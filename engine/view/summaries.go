@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/sorting"
 )
 
 // Summary has the properties by which lists filter, sort and count threads.
@@ -123,7 +123,7 @@ func (c *Summaries) first(ctx context.Context, e *engine.Engine, all []status.Li
 			moreAtWork++
 		}
 	}
-	slices.SortStableFunc(waits, func(a, b one) int { return cmp.Compare(a.since, b.since) })
+	sorting.Stable(waits, func(a, b one) int { return cmp.Compare(a.since, b.since) })
 	more = max(0, len(waits)-most)
 	for _, w := range waits[:len(waits)-more] {
 		chosen = append(chosen, w.Listed)

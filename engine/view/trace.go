@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/moderator/flow"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/render"
+	"github.com/united-workforce/uwf/util/sorting"
 )
 
 // Trace is the path of a thread through its workflow.
@@ -233,7 +234,7 @@ func lanes(all []played) []diagram.Lane {
 		lanes = append(lanes, *sum)
 	}
 	if len(all) > few {
-		slices.SortFunc(lanes, func(a, b diagram.Lane) int { return cmp.Compare(urgency(a.Status), urgency(b.Status)) })
+		sorting.Func(lanes, func(a, b diagram.Lane) int { return cmp.Compare(urgency(a.Status), urgency(b.Status)) })
 	}
 	return lanes
 }

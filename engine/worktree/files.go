@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/cas/heads"
@@ -16,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/engine/internal/fault"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/snapshot"
+	"github.com/united-workforce/uwf/util/sorting"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -135,7 +135,7 @@ func (e Keeper) Worktrees(ctx context.Context) (_ []protocol.Worktree, err error
 			list = append(list, e.worktree(ctx, d.Name(), nil))
 		}
 	}
-	slices.SortFunc(list, func(a, b protocol.Worktree) int { return strings.Compare(a.Path, b.Path) })
+	sorting.Func(list, func(a, b protocol.Worktree) int { return strings.Compare(a.Path, b.Path) })
 	return list, ctx.Err()
 }
 

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/united-workforce/uwf/util/sorting"
 )
 
 // markLoops marks the edges that close a loop, so that the remaining graph is acyclic. The choice within a
@@ -398,7 +400,7 @@ func (l *layout) sortLayer(layer int, down bool) {
 		}
 		want[b] = float64(sum) / float64(len(joined))
 	}
-	slices.SortStableFunc(l.layers[layer], func(a, b int) int { return cmp.Compare(want[a], want[b]) })
+	sorting.Stable(l.layers[layer], func(a, b int) int { return cmp.Compare(want[a], want[b]) })
 }
 
 func (l *layout) joined(b int, above bool) []int {
@@ -719,7 +721,7 @@ func (l *layout) ports() (upper, lower []float64) {
 // the width of the node.
 func (l *layout) spread(node int, routes []int, ports []float64, bend func(route) int) {
 	at := func(r int) float64 { return l.boxes[bend(l.routes[r])].x }
-	slices.SortStableFunc(routes, func(a, b int) int { return cmp.Compare(at(a), at(b)) })
+	sorting.Stable(routes, func(a, b int) int { return cmp.Compare(at(a), at(b)) })
 	b := l.boxes[node]
 	half := nodeBox(l.g.Nodes[node]).w/2 - portInset
 	left, right := b.x-half, b.x+half

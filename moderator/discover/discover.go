@@ -13,6 +13,7 @@ import (
 
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/util/project"
+	"github.com/united-workforce/uwf/util/sorting"
 )
 
 // Found is a workflow file in a project.
@@ -131,7 +132,7 @@ func (l *searcher) folder(name string) ([]Found, error) {
 		}
 		found = append(found, candidates...)
 	}
-	slices.SortFunc(found, func(a, b candidate) int {
+	sorting.Func(found, func(a, b candidate) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), a.rank-b.rank)
 	})
 	list := make([]Found, len(found))

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/moderator/jsonata/syntax"
+	"github.com/united-workforce/uwf/util/sorting"
 	"github.com/united-workforce/uwf/util/suggest"
 )
 
@@ -294,7 +295,7 @@ func (x *Expr) Reads() Reads {
 	t := &tracer{tested: map[syntax.Node]bool{}, equals: map[syntax.Node]string{}, contextual: x.contextual,
 		functions: x.functions}
 	t.use(x.root, true)
-	slices.SortStableFunc(t.paths, func(a, b *Path) int { return a.Pos.Offset - b.Pos.Offset })
+	sorting.Stable(t.paths, func(a, b *Path) int { return a.Pos.Offset - b.Pos.Offset })
 	r := Reads{All: t.all, Unbound: slices.Clone(x.unbound)}
 	c := cursor{src: x.src, pos: syntax.Position(x.src, 0)}
 	for _, p := range t.paths {
@@ -306,7 +307,7 @@ func (x *Expr) Reads() Reads {
 		}
 	}
 	c.pos = syntax.Position(x.src, 0)
-	slices.SortFunc(r.Unbound, func(a, b Name) int { return a.Pos.Offset - b.Pos.Offset })
+	sorting.Func(r.Unbound, func(a, b Name) int { return a.Pos.Offset - b.Pos.Offset })
 	for i, n := range r.Unbound {
 		r.Unbound[i].Pos = c.to(n.Pos.Offset)
 	}

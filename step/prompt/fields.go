@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/jsonschema"
 	"github.com/united-workforce/uwf/util/lazyregexp"
+	"github.com/united-workforce/uwf/util/sorting"
 )
 
 // field is a property of an output.
@@ -158,7 +159,7 @@ func sorted(found map[string]field, first string) []field {
 	for _, f := range found {
 		out = append(out, f)
 	}
-	slices.SortFunc(out, func(a, b field) int {
+	sorting.Func(out, func(a, b field) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.name, b.name))
 	})
 	return out

@@ -19,6 +19,7 @@ import (
 
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/safeopen"
+	"github.com/united-workforce/uwf/util/sorting"
 )
 
 // maxSetting bounds the small files copied from a repository, in bytes.
@@ -258,7 +259,7 @@ func linkDir(ctx context.Context, from, to string, link func(from, to string) er
 	for _, e := range have {
 		present[e.Name()] = e.Type().IsRegular()
 	}
-	slices.SortStableFunc(entries, byIndex)
+	sorting.Stable(entries, byIndex)
 	for _, e := range entries {
 		if name := e.Name(); !present[name] && e.Type().IsRegular() && isObject(name) {
 			if err := linkFile(filepath.Join(from, name), filepath.Join(to, name), link); err != nil || ctx.Err() != nil {

@@ -11,6 +11,7 @@ import (
 
 	ucli "github.com/united-workforce/uwf/internal/thirdparty/cli"
 
+	"github.com/united-workforce/uwf/util/sorting"
 	"github.com/united-workforce/uwf/util/terminal"
 )
 
@@ -213,7 +214,7 @@ func flagRows(flags []ucli.Flag, ofProgram bool) [][2]string {
 		}
 		rows = append(rows, [2]string{short + long, text + also})
 	}
-	slices.SortStableFunc(rows, func(a, b [2]string) int { return cmp.Compare(optionalRow(a), optionalRow(b)) })
+	sorting.Stable(rows, func(a, b [2]string) int { return cmp.Compare(optionalRow(a), optionalRow(b)) })
 	return rows
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/sorting"
 	"github.com/united-workforce/uwf/util/yamldoc"
 	"github.com/united-workforce/uwf/util/yamlstruct"
 )
@@ -350,7 +351,7 @@ func (r *report) err() error {
 }
 
 func sortByPlace(problems []protocol.Problem) {
-	slices.SortFunc(problems, func(a, b protocol.Problem) int {
+	sorting.Func(problems, func(a, b protocol.Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Message, b.Message))
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	lib "github.com/united-workforce/uwf/internal/thirdparty/jsonschema"
+	"github.com/united-workforce/uwf/util/sorting"
 	"github.com/united-workforce/uwf/util/suggest"
 )
 
@@ -176,7 +177,7 @@ func few(problems []Problem) []Problem {
 
 // sorted sorts problems and removes duplicates; nil if there are none.
 func sorted(problems []Problem) []Problem {
-	slices.SortFunc(problems, func(a, b Problem) int {
+	sorting.Func(problems, func(a, b Problem) int {
 		if c := strings.Compare(a.Path, b.Path); c != 0 {
 			return c
 		}
@@ -509,7 +510,7 @@ func Discriminator(variants []any) (name string, values []any) {
 	}
 	first, _ := variants[0].(map[string]any)
 	names := propertyNames(first)
-	slices.SortStableFunc(names, func(a, b string) int { return rank(a) - rank(b) })
+	sorting.Stable(names, func(a, b string) int { return rank(a) - rank(b) })
 	for _, name := range names {
 		if values := constants(variants, name); values != nil {
 			return name, values

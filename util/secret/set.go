@@ -13,6 +13,8 @@ import (
 	"sync"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/util/sorting"
 )
 
 // Hidden replaces a secret.
@@ -313,7 +315,7 @@ func (m *matcher) find(text string) []span {
 	if len(spans) < 2 {
 		return spans
 	}
-	slices.SortFunc(spans, func(a, b span) int { return a.from - b.from })
+	sorting.Func(spans, func(a, b span) int { return a.from - b.from })
 	joined := spans[:1]
 	for _, s := range spans[1:] {
 		if last := &joined[len(joined)-1]; s.from <= last.to {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/sorting"
 )
 
 // maxDistance bounds the edit distance of a misspelling, for a word of any length. It also keeps the search
@@ -49,7 +50,7 @@ func Nearest(word string, candidates []string, limit int) []string {
 			matches = append(matches, match{c, d})
 		}
 	}
-	slices.SortFunc(matches, func(a, b match) int {
+	sorting.Func(matches, func(a, b match) int {
 		return cmp.Or(cmp.Compare(a.distance, b.distance), strings.Compare(a.candidate, b.candidate))
 	})
 	var nearest []string

@@ -13,6 +13,7 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
+	"github.com/united-workforce/uwf/util/sorting"
 	"github.com/united-workforce/uwf/utilagent/tools/ignore"
 )
 
@@ -351,7 +352,7 @@ func (l *listing) entries(dir string) ([]fs.DirEntry, error) {
 	}
 	defer d.close()
 	entries, err := d.entries()
-	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	sorting.Func(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	return entries, err
 }
 

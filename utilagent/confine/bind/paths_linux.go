@@ -13,6 +13,7 @@ import (
 	"github.com/landlock-lsm/go-landlock/landlock"
 	access "github.com/landlock-lsm/go-landlock/landlock/syscall"
 
+	"github.com/united-workforce/uwf/util/sorting"
 	"github.com/united-workforce/uwf/utilagent/confine"
 )
 
@@ -151,7 +152,7 @@ func (a *allowance) walk(p *paths, path string, mode fs.FileMode) {
 		entries = a.ways(path)
 	}
 	if len(entries) > maxGrants-a.count { // directories are worth more
-		slices.SortStableFunc(entries, func(x, y fs.DirEntry) int { return cmp.Compare(isFile(x), isFile(y)) })
+		sorting.Stable(entries, func(x, y fs.DirEntry) int { return cmp.Compare(isFile(x), isFile(y)) })
 	}
 	for _, entry := range entries {
 		below := filepath.Join(path, entry.Name())

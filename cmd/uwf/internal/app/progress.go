@@ -20,6 +20,7 @@ import (
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/render"
+	"github.com/united-workforce/uwf/util/sorting"
 	"github.com/united-workforce/uwf/util/terminal"
 )
 
@@ -520,7 +521,7 @@ func (v *Display) tree(most int) []string {
 	}
 	left := 0
 	if len(all) > most {
-		slices.SortStableFunc(all, func(a, b branch) int {
+		sorting.Stable(all, func(a, b branch) int {
 			return cmp.Or(cmp.Compare(len(a.path), len(b.path)), slices.Compare(a.path, b.path))
 		})
 		for _, b := range all[max(most-1, 1):] {
@@ -530,7 +531,7 @@ func (v *Display) tree(most int) []string {
 		}
 		all = all[:max(most-1, 1)]
 	}
-	slices.SortStableFunc(all, func(a, b branch) int { return slices.Compare(a.path, b.path) })
+	sorting.Stable(all, func(a, b branch) int { return slices.Compare(a.path, b.path) })
 	lines := v.aligned(all)
 	if left > 0 && len(lines) < most {
 		lines = append(lines, fmt.Sprintf("  … and %d more at work", left))

@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/sorting"
 	"github.com/united-workforce/uwf/util/suggest"
 	"github.com/united-workforce/uwf/util/yamldoc"
 )
@@ -134,7 +134,7 @@ func (r *Report) Problems() error {
 	if len(r.list) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(r.list, func(a, b found) int {
+	sorting.Stable(r.list, func(a, b found) int {
 		return cmp.Or(a.at.Line-b.at.Line, a.at.Column-b.at.Column)
 	})
 	p := &Problems{}
