@@ -6,11 +6,13 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/engine/webcall"
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
 )
 
@@ -41,4 +43,34 @@ func TestWebhook(t *testing.T) {
 	answer = callWebhook(t.Context(), p)
 	require.False(t, answer.Error.Again)
 	require.NotContains(t, answer.Error.Message, "key-of-the-hook")
+}
+
+// A requested page is a complete file with rendered Markdown. The reply names the nodes that contain a key, or
+// why there is no page.
+func TestPageRequest(t *testing.T) {
+	t.Parallel()
+	const key = "ghp_0123456789abcdefghijklmnopqrstuvwxyz"
+	s := newSite(t, false)
+	id := s.start("Write **well**.")
+	s.step(id, "more", "The *key* is "+key)
+	dirs := s.engine.Reader.Dirs
+	ask := func(id string) (page string, reply webcall.Reply) {
+		in, err := json.Marshal(webcall.Request{Page: &webcall.Page{Home: dirs.Home, Store: dirs.Store, Thread: id}})
+		require.NoError(t, err)
+		var out, replied bytes.Buffer
+		e := s.engine.Reader.Env
+		e.Stdin, e.Stdout, e.Stderr = bytes.NewReader(in), &out, &replied
+		require.NoError(t, request(t.Context(), e))
+		require.NoError(t, json.Unmarshal(replied.Bytes(), &reply))
+		return out.String(), reply
+	}
+	page, reply := ask(id)
+	require.Nil(t, reply.Error)
+	require.NotEmpty(t, reply.Keys)
+	require.Contains(t, page, "The <em>key</em> is")
+	require.True(t, strings.HasSuffix(strings.TrimSpace(page), "</html>"))
+	page, reply = ask(strings.Repeat("0", len(id)))
+	require.Empty(t, page)
+	require.NotNil(t, reply.Error)
+	require.Equal(t, protocol.CodeNotFound, reply.Error.Code)
 }
