@@ -27,6 +27,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,7 +41,6 @@ import (
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/runfiles"
 	"github.com/united-workforce/uwf/util/safeopen"
-	"github.com/united-workforce/uwf/util/sorting"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -188,7 +188,7 @@ func (c *collection) survey(ctx context.Context) error {
 		c.items = append(c.items, i)
 		c.report.Bytes += i.Size
 	}
-	sorting.Func(c.items, func(a, b cas.Item) int { return strings.Compare(string(a.Hash), string(b.Hash)) })
+	slices.SortFunc(c.items, func(a, b cas.Item) int { return strings.Compare(string(a.Hash), string(b.Hash)) })
 	numbers := make([]uint64, len(c.items))
 	for i, item := range c.items {
 		numbers[i] = item.Hash.Number()

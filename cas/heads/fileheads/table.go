@@ -16,7 +16,6 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/safeopen"
-	"github.com/united-workforce/uwf/util/sorting"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -199,7 +198,7 @@ func parseLine(line string) (e entry, reason string) {
 
 // settle sorts the entries and removes those whose key has two hashes, because the right one is unknown.
 func (t *table) settle() {
-	sorting.Stable(t.entries, func(a, b entry) int { return strings.Compare(a.key, b.key) })
+	slices.SortStableFunc(t.entries, func(a, b entry) int { return strings.Compare(a.key, b.key) })
 	all := t.entries
 	t.entries = t.entries[:0]
 	for len(all) > 0 {
@@ -218,7 +217,7 @@ func (t *table) settle() {
 		}
 		all = all[n:]
 	}
-	sorting.Func(t.bad, func(a, b badLine) int { return a.line - b.line })
+	slices.SortFunc(t.bad, func(a, b badLine) int { return a.line - b.line })
 }
 
 // find returns the index of a key, or its insertion point.
