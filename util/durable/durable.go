@@ -100,9 +100,12 @@ func (everything) MkdirAll(path string, perm fs.FileMode) error { return os.Mkdi
 // below is a directory outside of which nothing changes.
 type below struct{ *os.Root }
 
-// OpenFile opens a file that isn't a link, which it checks before and after opening.
+// OpenFile opens a file that isn't a link, which it checks before and after opening, unless it creates the file.
 func (b below) OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
-	if info, err := b.Lstat(name); err == nil && flag&os.O_EXCL == 0 && !info.Mode().IsRegular() {
+	if flag&os.O_EXCL != 0 {
+		return b.Root.OpenFile(name, flag, perm)
+	}
+	if info, err := b.Lstat(name); err == nil && !info.Mode().IsRegular() {
 		return nil, &safeopen.NotFileError{Path: name, Mode: info.Mode().Type()}
 	}
 	f, err := b.Root.OpenFile(name, flag, perm)
