@@ -11,6 +11,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/united-workforce/uwf/moderator/flow"
 	"github.com/united-workforce/uwf/moderator/workflow"
@@ -41,8 +42,8 @@ type Change struct {
 // conditions, edges and limits.
 func Compare(a, b workflow.Definition) []Change {
 	d := &diff{changes: []Change{}}
-	d.text([]string{"name"}, a.Name, b.Name)
-	d.text([]string{"description"}, a.Description, b.Description)
+	d.field([]string{"name"}, reflect.ValueOf(a.Name), reflect.ValueOf(b.Name))
+	d.field([]string{"description"}, reflect.ValueOf(a.Description), reflect.ValueOf(b.Description))
 	d.inputs(a, b)
 	d.roles(a, b)
 	d.conditions(a.Conditions, b.Conditions)
@@ -57,20 +58,38 @@ func (d *diff) add(op Op, path []string, before, after any) {
 	d.changes = append(d.changes, Change{Op: op, Path: slices.Clone(path), Old: before, New: after})
 }
 
-// text compares texts; an empty text equals a missing one.
-func (d *diff) text(path []string, before, after string) {
-	switch {
-	case before == after:
-	case before == "":
-		d.add(Added, path, nil, after)
-	case after == "":
-		d.add(Removed, path, before, nil)
-	default:
-		d.add(Changed, path, before, after)
+// fields compares two structs of one type by the names of their fields in a workflow file.
+func (d *diff) fields(path []string, a, b any) {
+	before, after := reflect.ValueOf(a), reflect.ValueOf(b)
+	for i := range before.NumField() {
+		name, _, _ := strings.Cut(before.Type().Field(i).Tag.Get("json"), ",")
+		if written := map[string]string{"script": "run", "inputs": "vars"}[name]; written != "" {
+			name = written
+		}
+		d.field(append(slices.Clone(path), name), before.Field(i), after.Field(i))
 	}
 }
 
-// value compares other values.
+// field compares two values of one type. A zero value is a missing one.
+func (d *diff) field(path []string, before, after reflect.Value) {
+	value := func(v reflect.Value) any {
+		if v.Kind() == reflect.String {
+			return v.String()
+		}
+		return v.Interface()
+	}
+	switch {
+	case reflect.DeepEqual(before.Interface(), after.Interface()):
+	case before.IsZero():
+		d.add(Added, path, nil, value(after))
+	case after.IsZero():
+		d.add(Removed, path, value(before), nil)
+	default:
+		d.add(Changed, path, value(before), value(after))
+	}
+}
+
+// value compares values that are never missing.
 func (d *diff) value(path []string, before, after any) {
 	if !reflect.DeepEqual(before, after) {
 		d.add(Changed, path, before, after)
@@ -117,18 +136,9 @@ func keys[V any](a, b map[string]V) []string {
 func (d *diff) roles(a, b workflow.Definition) {
 	names := union(flow.Roles(b.Workflow), flow.Roles(a.Workflow))
 	either(d, []string{"roles"}, names, a.Roles, b.Roles, func(path []string, before, after protocol.Role) {
-		at := func(field string) []string { return append(slices.Clone(path), field) }
-		d.text(at("description"), before.Description, after.Description)
-		d.player(at, before, after)
-		d.text(at("goal"), before.Goal, after.Goal)
-		if !slices.Equal(before.Capabilities, after.Capabilities) {
-			d.add(Changed, at("capabilities"), before.Capabilities, after.Capabilities)
-		}
-		d.text(at("procedure"), before.Procedure, after.Procedure)
-		d.text(at("output"), before.Output, after.Output)
-		d.text(at("extractPrompt"), before.ExtractPrompt, after.ExtractPrompt)
+		d.fields(path, before, after)
 		role := path[len(path)-1]
-		d.schema(at("schema"), a.Schemas[role], b.Schemas[role])
+		d.schema(append(slices.Clone(path), "schema"), a.Schemas[role], b.Schemas[role])
 	})
 }
 
@@ -138,51 +148,13 @@ func (d *diff) inputs(a, b workflow.Definition) {
 		after protocol.Input) {
 		name := path[len(path)-1]
 		d.value(append(slices.Clone(path), "schema"), a.InputSchemas[name], b.InputSchemas[name])
-		d.value(append(slices.Clone(path), "default"), before.Default, after.Default)
-		d.text(append(slices.Clone(path), "description"), before.Description, after.Description)
+		d.fields(path, before, after)
 	})
-}
-
-// player compares the players of a role.
-func (d *diff) player(at func(string) []string, before, after protocol.Role) {
-	if !slices.Equal(before.Run, after.Run) {
-		d.add(opOf(len(before.Run), len(after.Run)), at("run"), before.Run, after.Run)
-	}
-	d.text(at("run"), before.Script, after.Script)
-	d.value(at("shell"), before.Shell, after.Shell)
-	d.value(at("env"), before.Env, after.Env)
-	if before.Person != after.Person {
-		d.add(Changed, at("person"), before.Person, after.Person)
-	}
-	d.text(at("workflow"), string(before.Workflow), string(after.Workflow))
-	d.value(at("vars"), before.Inputs, after.Inputs)
-	d.value(at("all"), before.All, after.All)
-	d.value(at("each"), before.Each, after.Each)
-	d.text(at("join"), before.Join, after.Join)
-	d.number(at("parallel"), before.Parallel, after.Parallel)
-	d.text(at("workspace"), before.Workspace, after.Workspace)
-	if before.Merge != after.Merge {
-		d.add(Changed, at("merge"), before.Merge, after.Merge)
-	}
-	d.text(at("parse"), string(before.Parse), string(after.Parse))
-	d.number(at("timeoutMs"), int(before.TimeoutMs), int(after.TimeoutMs))
-}
-
-// opOf returns the kind of change from the counts before and after.
-func opOf(before, after int) Op {
-	switch {
-	case before == 0:
-		return Added
-	case after == 0:
-		return Removed
-	}
-	return Changed
 }
 
 func (d *diff) conditions(a, b map[string]protocol.Condition) {
 	either(d, []string{"conditions"}, keys(a, b), a, b, func(path []string, before, after protocol.Condition) {
-		d.text(append(slices.Clone(path), "description"), before.Description, after.Description)
-		d.text(append(slices.Clone(path), "expression"), before.Expression, after.Expression)
+		d.fields(path, before, after)
 	})
 }
 
@@ -193,22 +165,7 @@ func (d *diff) limits(a, b *protocol.Limits) {
 		d.add(Changed, []string{"limits"}, a, b)
 		return
 	}
-	for _, x := range protocol.AllLimits() {
-		d.number([]string{"limits", x.Stored}, x.Get(before), x.Get(after))
-	}
-}
-
-// number compares two numbers of one type; 0 means none.
-func (d *diff) number(path []string, before, after any) {
-	switch {
-	case before == after:
-	case reflect.ValueOf(before).IsZero():
-		d.add(Added, path, nil, after)
-	case reflect.ValueOf(after).IsZero():
-		d.add(Removed, path, before, nil)
-	default:
-		d.add(Changed, path, before, after)
-	}
+	d.fields([]string{"limits"}, before, after)
 }
 
 func (d *diff) graph(a, b protocol.Workflow) {
@@ -237,9 +194,7 @@ func (d *diff) ways(path []string, a, b []flow.Way) {
 	aKeys, aByKey := byCase(a)
 	bKeys, bByKey := byCase(b)
 	either(d, path, union(bKeys, aKeys), aByKey, bByKey, func(path []string, before, after protocol.Edge) {
-		d.text(append(slices.Clone(path), "role"), before.Role, after.Role)
-		d.text(append(slices.Clone(path), "prompt"), before.Prompt, after.Prompt)
-		d.text(append(slices.Clone(path), "location"), before.Location, after.Location)
+		d.fields(path, before, after)
 	})
 	was := slices.DeleteFunc(aKeys, func(k string) bool { _, ok := bByKey[k]; return !ok })
 	is := slices.DeleteFunc(bKeys, func(k string) bool { _, ok := aByKey[k]; return !ok })

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -194,4 +195,34 @@ graph: { $START: { _: go }, go: { passed: $END, failed: $END } }
 	}
 	require.Equal(t, []string{"changed inputs.branch.default", "added inputs.new", "removed inputs.old", "changed roles.go.run", "added roles.go.timeoutMs"}, got)
 	require.Empty(t, workflowdiff.Compare(parse(t, before), parse(t, before)))
+}
+
+// Every field of a role is compared.
+func TestEachFieldOfARole(t *testing.T) {
+	t.Parallel()
+	role := reflect.TypeFor[protocol.Role]()
+	of := func(r protocol.Role) workflow.Definition {
+		return workflow.Definition{Workflow: protocol.Workflow{Roles: map[string]protocol.Role{"a": r}}}
+	}
+	for i := range role.NumField() {
+		var r protocol.Role
+		v := reflect.ValueOf(&r).Elem().Field(i)
+		switch v.Kind() {
+		case reflect.String:
+			v.SetString("x")
+		case reflect.Bool:
+			v.SetBool(true)
+		case reflect.Int, reflect.Int64:
+			v.SetInt(1)
+		case reflect.Slice:
+			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		case reflect.Map:
+			v.Set(reflect.MakeMap(v.Type()))
+		default:
+			v.Set(reflect.New(v.Type().Elem()))
+		}
+		changes := workflowdiff.Compare(of(protocol.Role{}), of(r))
+		require.Len(t, changes, 1, role.Field(i).Name)
+		require.Equal(t, workflowdiff.Added, changes[0].Op)
+	}
 }
