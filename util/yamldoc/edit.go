@@ -262,7 +262,7 @@ func equal(a, b any) bool {
 // for each.
 func cut(src []byte, m *Node, key string) []byte {
 	lines := slices.Collect(strings.Lines(string(src)))
-	i := slices.IndexFunc(m.Entries, func(e Entry) bool { return e.Text == key })
+	i := slices.IndexFunc(m.Entries, func(e Entry) bool { return e.Key == key })
 	first := m.Entries[i].Pos.Line - 1
 	column := m.Entries[i].Pos.Column - 1
 	if len(lines[first]) < column || strings.TrimSpace(lines[first][:column]) != "" {

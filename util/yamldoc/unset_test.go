@@ -21,6 +21,7 @@ func TestUnset(t *testing.T) {
 		"a text of lines":   {"a", "a: |\n  # no comment\n  x\nb: 2\n", "b: 2\n"},
 		"in one line":       {"a.x", "# all\na: { x: 1, z: 2 } # one\nb: 2\n", "# all\na: {z: 2} # one\nb: 2\n"},
 		"a line of its own": {"a", "a: { x: 1, y: 2 }\nb: 2\n", "b: 2\n"},
+		"a number":          {"1", "1.0: a\nb: 2\n", "b: 2\n"},
 		"over lines":        {"a", "a: { x: 1,\n  y: 2 }\nb: 2\n", "b: 2\n"},
 	} {
 		text, err := Unset([]byte(c.before), strings.Split(c.path, "."), Bounds{})
