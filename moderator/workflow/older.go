@@ -1,12 +1,7 @@
 package workflow
 
 import (
-	"encoding/json"
-	"fmt"
-	"maps"
-	"path"
 	"slices"
-	"strings"
 
 	"github.com/united-workforce/uwf/moderator/workflow/internal/source"
 	"github.com/united-workforce/uwf/protocol"
@@ -30,11 +25,8 @@ func (d *draft) modernize(root *yamldoc.Node) *yamldoc.Node {
 			}
 			e = yamldoc.Entry{Key: "graph", Text: "graph", Pos: e.Pos, Value: d.olderModerator(e)}
 			d.older = true
-		case "defaultAgent":
-			d.defaultAgent, d.older = e.Value, true
-			continue
-		case "agentOverrides":
-			d.agentOverrides, d.older = e.Value, true
+		case "defaultAgent", "agentOverrides":
+			d.assigns, d.older = true, true
 			continue
 		case "graph":
 			e.Value = d.olderGraph(e.Value)
@@ -181,122 +173,17 @@ func titledByID(schema *yamldoc.Node) *yamldoc.Node {
 	return &out
 }
 
-// A workflow doesn't specify who plays its roles; the config does. For agents in a file of the older form, a
-// notice shows the equivalent lines for config.yaml.
-
-// player is a role and the command line of its agent.
-type player struct{ role, command string }
-
-// readPlayers lists the roles with an agent, in file order.
-func (d *draft) readPlayers() []player {
-	byDefault := ""
-	if n := d.defaultAgent; n != nil && !isNull(n) {
-		byDefault, _ = d.text(n, "defaultAgent")
-	}
-	overrides := d.overrides()
-	var list []player
-	for _, name := range d.roleNames {
-		command, ok := overrides[name]
-		if !ok {
-			command = byDefault
-		}
-		if strings.TrimSpace(command) != "" {
-			list = append(list, player{name, command})
-		}
-	}
-	return list
-}
-
-func (d *draft) overrides() map[string]string {
-	overrides := map[string]string{}
-	n := d.agentOverrides
-	if n == nil || isNull(n) || isUnread(n) {
-		return overrides
-	}
-	if n.Kind != yamldoc.Mapping {
-		d.add(n.Pos, "", "agentOverrides must be a mapping from role to command, not %s", kindOf(n))
-		return overrides
-	}
-	for _, e := range n.Entries {
-		if d.roleByName[e.Key] == nil {
-			d.add(e.Pos, d.didYouMean(e.Key, d.roleNames, "the roles are"),
-				"agentOverrides refers to unknown role %s", quote(e.Key))
-			continue
-		}
-		if command, ok := d.text(e.Value, "agentOverrides of "+quote(e.Key)); ok {
-			overrides[e.Key] = command
-		}
-	}
-	return overrides
-}
-
 // olderNotices returns one summary of the conversion of an older file.
 func (d *draft) olderNotices() []string {
 	if !d.older {
 		return nil
 	}
 	notices := []string{d.File() + " uses the older workflow format; to print it in the current one: uwf workflow show " + d.name.text + " --format yaml"}
-	if len(d.players) > 0 {
-		notices = append(notices, "ignored defaultAgent and agentOverrides, which belong in config.yaml:\n"+configLines(d.name.text, d.players))
+	if d.assigns {
+		notices = append(notices, "ignored defaultAgent and agentOverrides: config.yaml assigns agents; "+
+			"uwf config set agentOverrides."+d.name.text+".<role> <agent>")
 	}
 	return notices
-}
-
-// configLines formats the agents and overrides for config.yaml.
-func configLines(workflow string, players []player) string {
-	aliases := map[string]string{} // by command
-	var agents, overrides strings.Builder
-	for _, p := range players {
-		if aliases[p.command] == "" {
-			alias := aliasFor(p.command, aliases)
-			aliases[p.command] = alias
-			words := strings.Fields(p.command)
-			fmt.Fprintf(&agents, "  %s: {command: %s", plain(alias), plain(words[0]))
-			for i, word := range words[1:] {
-				lead := ", "
-				if i == 0 {
-					lead = ", args: ["
-				}
-				agents.WriteString(lead + plain(word))
-			}
-			if len(words) > 1 {
-				agents.WriteByte(']')
-			}
-			agents.WriteString("}\n")
-		}
-		fmt.Fprintf(&overrides, "    %s: %s\n", plain(p.role), plain(aliases[p.command]))
-	}
-	return "agents:\n" + agents.String() + "agentOverrides:\n  " + plain(workflow) + ":\n" + strings.TrimRight(overrides.String(), "\n")
-}
-
-// aliasFor derives a short name from a command: "bunx uwf-cursor" becomes "cursor".
-func aliasFor(command string, taken map[string]string) string {
-	words := strings.Fields(command)
-	name := words[0]
-	for _, word := range words {
-		if base := path.Base(word); strings.HasPrefix(base, "uwf-") && base != "uwf-" {
-			name = word
-			break
-		}
-	}
-	name = strings.TrimPrefix(path.Base(name), "uwf-")
-	alias := name
-	for n := 2; slices.Contains(slices.Collect(maps.Values(taken)), alias); n++ {
-		alias = fmt.Sprintf("%s-%d", name, n)
-	}
-	return alias
-}
-
-// plain formats a word for YAML, with quotes unless the plain form is unambiguous.
-func plain(word string) string {
-	if wordPattern().MatchString(word) && !slices.Contains([]string{"true", "false", "null"}, strings.ToLower(word)) {
-		return word
-	}
-	text, err := json.Marshal(word)
-	if err != nil { // encoding a text can't fail
-		return word
-	}
-	return string(text)
 }
 
 // Features of other versions of workflow files are rejected by name, so that authors don't search for a

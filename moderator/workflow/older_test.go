@@ -109,17 +109,6 @@ func TestPresentFormHasNoNotices(t *testing.T) {
 	prosetest.Text(t, strings.Join(def.Notices, "\n"))
 }
 
-// Agents with the same name but different command lines stay separate.
-func TestOlderAgentsGetDifferentAliases(t *testing.T) {
-	t.Parallel()
-	def, err := olderFile("bunx uwf-cursor --fast", "/opt/my agents/uwf-hermes")
-	require.NoError(t, err)
-	require.Contains(t, def.Notices[1], "  hermes: {command: uwf-hermes}\n  hermes-2: {command: \"/opt/my\", args: [\"agents/uwf-hermes\"]}\n")
-	def, err = olderFile("defaultAgent: uwf-hermes\n", "", "agentOverrides:\n  developer: bunx uwf-cursor --fast\n", "")
-	require.NoError(t, err)
-	require.Len(t, def.Notices, 1)
-}
-
 func TestOlderFormProblems(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -133,7 +122,6 @@ func TestOlderFormProblems(t *testing.T) {
 		{"a graph that is none", []string{"moderator:\n", "moderator: x\nlimits: {}\nmoderator2:\n"}},
 		{"two graphs", []string{"moderator:\n", "graph: {$START: {_: planner}, planner: {_: developer}, developer: {_: reviewer}, reviewer: {_: $END}}\nmoderator:\n"}},
 		{"another name", []string{"name: developer", "name: coder"}},
-		{"an agent for nobody", []string{"  developer: bunx", "  developr: bunx"}},
 		{"a node that is not there", []string{"5GWKR8TN1V3JA", "6GWKR8TN1V3JA"}},
 		{"bad syntax", []string{"meta.approved = false", "meta.approved = "}},
 		{"goal and systemPrompt", []string{"    procedure: Test first.", "    goal: x"}},

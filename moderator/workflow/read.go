@@ -50,7 +50,6 @@ func readDraft(r *report, root *yamldoc.Node, src Source) *draft {
 	d.readConditions(m["conditions"])
 	d.readGraph(m["graph"])
 	d.readLimits(m["limits"])
-	d.players = d.readPlayers()
 	return d
 }
 

@@ -131,10 +131,8 @@ type draft struct {
 	versioned bool            // the file has "version: 1", as files of the original do
 	language  int             // [protocol.Language3] if it uses features of that version
 	reached   *reach.Graph
-	// Set for files of the older form; see older.go.
-	older                        bool
-	defaultAgent, agentOverrides *yamldoc.Node
-	players                      []player
+	older     bool // the file has the older form, see older.go
+	assigns   bool // it assigns agents
 
 	// incomplete means that parts of the graph could not be read, so checks that need the whole graph would
 	// report false problems.
