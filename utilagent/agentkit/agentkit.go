@@ -72,8 +72,6 @@ type Result struct {
 	Suspend string // the question or reason for which the step waits for a person
 	// Limit, with Suspend, describes the provider's limit that caused it. Its Err is not used.
 	Limit *Failure
-	// ExtractedBy records how Value was extracted; "" means the agent returned it as data.
-	ExtractedBy protocol.ExtractedBy
 
 	// SessionID identifies the conversation, for Continue and the next visit. It is required: a step without
 	// one cannot be traced or corrected.

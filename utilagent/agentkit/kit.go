@@ -73,7 +73,7 @@ func open(ctx context.Context, e env.Env, o Options, inv invocation, out *printe
 	k.run.Log = log.New(k.runDir(), &hidden.Set, e.Now)
 	k.batch = cas.NewBatch(store, e.Now)
 	k.turns = newTurns(k.batch, store, out, e.Now, k.secrets)
-	k.run.Text, k.run.Published, k.run.Recorded = k.turns.text, k.turns.published, k.turns.recorded
+	k.run.Text, k.run.Published = k.turns.text, k.turns.published
 	head, err := k.head(ctx)
 	if err != nil {
 		return nil, err

@@ -1,7 +1,6 @@
 package agentkit
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -158,7 +157,7 @@ func read(ctx context.Context, res Result, role extract.Role) (extract.Output, p
 			return extract.Output{}, "", &extract.InvalidError{Reason: err.Error()}
 		}
 		out, err := extract.Value(ctx, v, role)
-		return out, cmp.Or(res.ExtractedBy, protocol.ByValue), err
+		return out, protocol.ByValue, err
 	case strings.TrimSpace(res.Output) == "":
 		return extract.Output{}, "", &extract.InvalidError{Reason: "the answer is empty"}
 	}

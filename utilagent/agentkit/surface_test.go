@@ -33,7 +33,7 @@ func TestPackagesInSignatures(t *testing.T) {
 	for dir, want := range map[string][]string{
 		".":               {ours + "protocol"},
 		"../agentkittest": {ours + "protocol", ours + "utilagent/agentkit"},
-		"../roles":        {ours + "protocol", ours + "utilagent/agentkit"},
+		"../roles":        {ours + "utilagent/agentkit"},
 		"../shellguard":   nil,
 		"../mock":         {ours + "protocol", ours + "utilagent/agentkit"},
 		"../builtin":      {ours + "utilagent/agentkit", ours + "utilagent/tools"},

@@ -126,13 +126,6 @@ func (t *turns) returned(ctx context.Context, res Result, answer string) error {
 	return nil
 }
 
-// recorded reports whether the current run recorded any turns.
-func (t *turns) recorded() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return len(t.hashes) > t.begin
-}
-
 // corrected records a message sent after the agent's answer, with the reason if the answer was rejected.
 func (t *turns) corrected(ctx context.Context, message string, refused *protocol.Refused) error {
 	t.mu.Lock()

@@ -268,13 +268,9 @@ func jsonText(v any) string {
 	return string(b)
 }
 
-var (
-	htmlTitle  = lazyregexp.New(`(?is)<title[^>]*>(.*?)</title>`)
-	htmlHidden = lazyregexp.New(`(?is)<(script|style|head)[^>]*>.*?</(script|style|head)>`)
-	htmlTag    = lazyregexp.New(`(?s)<[^>]*>`)
-)
+var htmlTitle = lazyregexp.New(`(?is)<title[^>]*>(.*?)</title>`)
 
-// textOfHTML returns the text of a proxy's error page in one line.
+// textOfHTML returns the title of a proxy's error page in one line.
 func textOfHTML(page string) string {
 	page = page[:min(len(page), 64<<10)]
 	if m := htmlTitle().FindStringSubmatch(page); m != nil {
@@ -282,12 +278,7 @@ func textOfHTML(page string) string {
 			return "an HTML page instead of an answer: " + title
 		}
 	}
-	text := htmlTag().ReplaceAllString(htmlHidden().ReplaceAllString(page, " "), " ")
-	text = strings.Join(strings.Fields(html.UnescapeString(text)), " ")
-	if r := []rune(text); len(r) > 200 {
-		text = string(r[:200]) + "…"
-	}
-	return strings.TrimSuffix("an HTML page instead of an answer: "+text, ": ")
+	return "an HTML page instead of an answer"
 }
 
 // Patterns for error codes and texts of the kinds that only this package knows.

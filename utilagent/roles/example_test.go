@@ -10,7 +10,7 @@ import (
 )
 
 // A role is a function built from its prompt and schema. This one needs no model: it counts words. Agent
-// turns it into a program in which an agent that answers in text plays the role "reviewer".
+// turns it into a program.
 func ExampleAgent() {
 	count := func(prompt string, schema any) roles.Func {
 		return func(ctx context.Context, req *agentkit.Request) (agentkit.Result, error) {
@@ -20,20 +20,11 @@ func ExampleAgent() {
 			}, nil
 		}
 	}
-	o := roles.Agent("counter", roles.Binding{
-		Maker:     count,
-		Overrides: map[string]roles.Maker{"reviewer": roles.FromText(consult, nil)},
-	})
+	o := roles.Agent("counter", roles.Binding{Maker: count})
 	fmt.Println(o.Name, o.Structured)
 	// In main: agentkit.Run(o)
 
 	// Output: counter true
-}
-
-// consult is an agent that answers in text. A reader, if there were one, would extract answers without valid
-// frontmatter.
-func consult(_ context.Context, req *agentkit.Request) (agentkit.Result, error) {
-	return agentkit.Result{Output: "---\n$status: done\n---\n" + req.EdgePrompt, SessionID: req.Thread}, nil
 }
 
 // As gives a role's output a type, for an agent that calls roles itself.

@@ -7,13 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strings"
 
 	"github.com/united-workforce/uwf/protocol"
-	"github.com/united-workforce/uwf/step/extract"
-	"github.com/united-workforce/uwf/step/prompt"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
-	"github.com/united-workforce/uwf/utilagent/internal/runenv"
 )
 
 // Func does a role's work and returns its output as Result.Value. It has the type of agentkit.Options.Run.
@@ -52,63 +48,6 @@ func Agent(name string, b Binding) agentkit.Options {
 			return play(ctx, &again)
 		},
 	}
-}
-
-// Reader extracts the role's output from an agent's answer and returns it as JSON text.
-type Reader func(ctx context.Context, system, user string, schema any) (string, protocol.Usage, error)
-
-// FromText returns a maker for an agent that answers in text. The prompt describes the format. If the
-// frontmatter of an answer does not satisfy the schema, read extracts the output, unless it is nil. Errors
-// are those of the agent and the reader, or *extract.InvalidError.
-func FromText(agent Func, read Reader) Maker {
-	return func(system string, schema any) Func {
-		return func(ctx context.Context, req *agentkit.Request) (agentkit.Result, error) {
-			request := *req
-			request.System = prompt.FormatInstruction(schema) + "\n\n" + system
-			request.Prompt = request.System + "\n\n" + request.User
-			res, err := agent(ctx, &request)
-			if err != nil || res.Value != nil || res.Suspend != "" {
-				return res, err
-			}
-			return readText(ctx, res, schema, read)
-		}
-	}
-}
-
-// readText converts a text answer to a value.
-func readText(ctx context.Context, res agentkit.Result, schema any, read Reader) (agentkit.Result, error) {
-	role, err := extract.NewRole(schema)
-	if err != nil {
-		return res, err
-	}
-	answer := res.Output
-	out, err := extract.Text(ctx, strings.ToValidUTF8(answer, "\uFFFD"), role)
-	res.ExtractedBy = protocol.ByFrontmatter
-	if err != nil && read != nil {
-		system, user := prompt.Extraction("", schema, answer)
-		text, usage, failed := read(ctx, system, user, schema)
-		var bill protocol.Bill
-		bill.Add(res.Usage)
-		bill.Add(&usage)
-		res.Usage = bill.Usage()
-		if failed == nil {
-			out, failed = extract.Reply(ctx, text, role)
-		}
-		var invalid *extract.InvalidError
-		if failed != nil && !errors.As(failed, &invalid) {
-			return res, errors.Join(err, fmt.Errorf("extraction: %w", failed))
-		}
-		res.ExtractedBy, err = protocol.ByLLM, failed
-	}
-	if err != nil {
-		return res, err
-	}
-	if len(res.Turns) == 0 && !runenv.Of(ctx).Recorded() {
-		// Otherwise only the value would be kept, and the agent's text lost.
-		res.Turns = []protocol.Turn{{Role: protocol.TurnAssistant, Content: answer}}
-	}
-	res.Output, res.Value = "", out.Value
-	return res, nil
 }
 
 // SuspendedError is returned by a typed role that waits for a person.

@@ -48,61 +48,6 @@ func TestAdapterIsAnAgent(t *testing.T) {
 	prosetest.Text(t, agentkittest.Run(t, roles.Agent("typed", roles.Binding{}), agentkittest.Scenario{}).Failed().ErrorText())
 }
 
-func TestAgentIsAnAdapter(t *testing.T) {
-	t.Parallel()
-	const block = "---\n$status: done\nsummary: written\n---\nThe work.\n"
-	read := func(text string) roles.Reader {
-		return func(_ context.Context, system, user string, _ any) (string, protocol.Usage, error) {
-			require.Contains(t, system, "summary")
-			require.Contains(t, user, "It is all done.")
-			return text, protocol.Usage{Turns: 1, InputTokens: 7}, nil
-		}
-	}
-	cases := map[string]struct {
-		answer  string
-		extract roles.Reader
-		want    any
-		by      protocol.ExtractedBy
-		tokens  int64
-	}{
-		"a block": {block, nil, "written", protocol.ByFrontmatter, 5},
-		"a model": {"It is all done.", read("```json\n{\"$status\":\"done\",\"summary\":\"read\"}\n```"), "read", protocol.ByLLM, 12},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			agent := func(_ context.Context, req *agentkit.Request) (agentkit.Result, error) {
-				prosetest.Text(t, req.Prompt)
-				return agentkit.Result{Output: c.answer, SessionID: "s", Usage: &protocol.Usage{Turns: 1, InputTokens: 5}}, nil
-			}
-			o := roles.Agent("text", roles.Binding{Maker: roles.FromText(agent, c.extract)})
-			got := agentkittest.Run(t, o, agentkittest.Scenario{}).Succeeded()
-			require.Equal(t, c.want, got.Output.(map[string]any)["summary"])
-			require.Equal(t, c.by, got.Step.ExtractedBy)
-			require.Equal(t, c.answer, got.Content, "what the agent has written is kept")
-			require.Equal(t, c.tokens, got.Step.Usage.InputTokens)
-			require.Len(t, got.Turns, 1)
-		})
-	}
-}
-
-func TestAgentThatCannotBeRead(t *testing.T) {
-	t.Parallel()
-	agent := func(context.Context, *agentkit.Request) (agentkit.Result, error) {
-		return agentkit.Result{Output: "Nothing.", SessionID: "s"}, nil
-	}
-	broken := func(context.Context, string, string, any) (string, protocol.Usage, error) {
-		return "null", protocol.Usage{}, nil
-	}
-	for name, extract := range map[string]roles.Reader{"nobody reads it": nil, "the reader finds nothing": broken} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			o := roles.Agent("text", roles.Binding{Maker: roles.FromText(agent, extract)})
-			prosetest.Text(t, agentkittest.Run(t, o, agentkittest.Scenario{}).Failed().ErrorText())
-		})
-	}
-}
-
 func TestTypedRole(t *testing.T) {
 	t.Parallel()
 	type output struct{ Summary string }

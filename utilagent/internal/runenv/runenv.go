@@ -37,8 +37,6 @@ type Run struct {
 	// Published waits until everything recorded so far is stored and announced. Call it before an action that
 	// the agent may not survive.
 	Published func() error
-	// Recorded reports whether the run has recorded any turns.
-	Recorded func() bool
 	// Key is the same for all tries of the step; see [Run.Mark].
 	Key string
 	// Process means that the agent is this process, and may adopt orphans.
