@@ -144,7 +144,7 @@ func TestDisarmed(t *testing.T) {
 			echo exec id > ../inner/.git/rebase-merge/git-rebase-todo.backup`,
 			Changes{Runs: []string{".git/rebase-merge/done", ".git/rebase-merge/git-rebase-todo", "inner/.git/rebase-merge/git-rebase-todo.backup"}}},
 		{"deep modules", `git init -q e; mkdir -p .git/modules/a/b/c/d/e/f/g/h/i/j/k; mv e/.git .git/modules/a/b/c/d/e/f/g/h/i/j/k/l`, Changes{Disarmed: []string{".git/modules/a/b/c/d/e/f/g/h/i/j/k/l/config"}}},
-		{"many modules", `cd .git/modules; seq 20100 | xargs mkdir`, Changes{Closed: []string{".git/modules"}}},
+		{"many modules", `cd .git/modules; seq 5010 | xargs mkdir`, Changes{Closed: []string{".git/modules"}}},
 		{"no settings", `rm -r inner .cursor .workflow docs .git/modules`, Changes{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -364,7 +364,7 @@ func TestAFloodHidesNothing(t *testing.T) {
 	o := newRepository(t)
 	b, err := Begin(o)
 	require.NoError(t, err)
-	shell(t, o.Workspace, "mkdir flood; cd flood; seq 3000 | xargs mkdir; cd ..; "+plants)
+	shell(t, o.Workspace, "mkdir flood; cd flood; seq 1000 | xargs mkdir; cd ..; "+plants)
 	c, err := b.End(nil)
 	require.NoError(t, err)
 	require.Equal(t, []string{"docs/a/.workflow"}, c.Moved)

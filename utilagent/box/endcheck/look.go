@@ -269,7 +269,7 @@ func (s shape) isGit() bool { return s.head && (s.common || s.objects && s.refs)
 const (
 	maxRepositories = 20_000
 	maxModules      = 100_000 // directories scanned for the repositories of submodules
-	maxEntries      = 20_000  // entries per directory
+	maxEntries      = 5_000   // entries per directory
 	maxPassed       = 300_000
 	maxPlan         = 1 << 20
 )
