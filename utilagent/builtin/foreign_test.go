@@ -12,12 +12,12 @@ import (
 
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
-	"github.com/united-workforce/uwf/utilagent/internal/foreign"
+	"github.com/united-workforce/uwf/utilagent/internal/foreigntest"
 )
 
 // Each of the three agents makes a complete step on a third-party endpoint, with and without streaming.
 func TestForeignAgents(t *testing.T) {
-	url := foreign.Start(t, "testdata/foreign.json")
+	url := foreigntest.Start(t, "testdata/foreign.json")
 	for _, stream := range []bool{true, false} {
 		run := func(t *testing.T, o agentkit.Options, task string) (*agentkittest.Thread, *agentkittest.Outcome) {
 			th := agentkittest.New(t, agentkittest.Scenario{Task: task, Config: fmt.Sprintf(`

@@ -14,7 +14,7 @@ import (
 
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/utilagent/errorkind"
-	"github.com/united-workforce/uwf/utilagent/internal/foreign"
+	"github.com/united-workforce/uwf/utilagent/internal/foreigntest"
 	"github.com/united-workforce/uwf/utilagent/llm"
 )
 
@@ -35,7 +35,7 @@ func (b *bench) ask(text string) (Answer, error) {
 }
 
 func TestForeignEndpoint(t *testing.T) {
-	url := foreign.Start(t, "testdata/foreign/fixtures.json")
+	url := foreigntest.Start(t, "testdata/foreign/fixtures.json")
 	for _, stream := range []bool{true, false} {
 		t.Run(fmt.Sprintf("stream %v", stream), func(t *testing.T) {
 			b := foreignBench(t, url, stream)
@@ -68,12 +68,12 @@ func TestForeignEndpoint(t *testing.T) {
 	_, err := foreignBench(t, url, true).ask("cut")
 	var e *llm.Error
 	require.ErrorAs(t, err, &e)
-	require.Contains(t, []llm.Kind{llm.StreamCut, llm.Network}, e.Kind, "nothing of a cut stream is an answer")
+	require.Contains(t, []errorkind.Kind{llm.StreamCut, llm.Network}, e.Kind, "nothing of a cut stream is an answer")
 }
 
 // With random transient faults, the result is unaffected.
 func TestForeignEndpointWithFaults(t *testing.T) {
-	url := foreign.Start(t, "testdata/foreign/fixtures.json", "--chaos-drop", "0.15", "--chaos-malformed", "0.1", "--chaos-disconnect", "0.1", "--chaos-ratelimit", "0.1")
+	url := foreigntest.Start(t, "testdata/foreign/fixtures.json", "--chaos-drop", "0.15", "--chaos-malformed", "0.1", "--chaos-disconnect", "0.1", "--chaos-ratelimit", "0.1")
 	for range 25 {
 		answer, err := foreignBench(t, url, rand.IntN(2) == 0).ask("chaos")
 		if err != nil { // five consecutive faults are possible

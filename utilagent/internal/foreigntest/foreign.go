@@ -1,6 +1,6 @@
 //go:build endpoint
 
-package foreign
+package foreigntest
 
 import (
 	"bufio"

@@ -1,3 +1,0 @@
-// Package foreign starts a third-party fake endpoint for the tests of `make test-endpoint`. It needs npm and
-// a network, so without the build tag endpoint it is empty.
-package foreign
