@@ -63,3 +63,17 @@ func TestSecretsAreKnown(t *testing.T) {
 		return err
 	}))
 }
+
+// A continued session doesn't get the role with its prompt, but an agent that sends both does.
+func TestSecretsOfTheRole(t *testing.T) {
+	t.Parallel()
+	w := twoRoles()
+	w.Roles["worker"] = protocol.Role{Description: "Works.", Goal: "Sign in with wJalrXUtnFEMI-K7MDENG."}
+	th := agentkittest.New(t, scenario{Workflow: &w, Environ: []string{"GH_TOKEN=wJalrXUtnFEMI-K7MDENG"}})
+	var req agentkit.Request
+	for _, session := range []string{"", "session-1"} {
+		th.Run(resuming("a", good, &req)).Succeeded()
+		require.Equal(t, session, req.SessionID)
+		require.Contains(t, req.System, "Sign in with [hidden key].")
+	}
+}

@@ -116,7 +116,8 @@ func (r *Request) setPrompt(b step.Brief) {
 	hide := r.kit.secrets.Hide
 	r.EdgePrompt = hide(b.Parts.EdgePrompt)
 	full, system, user := prompt.All(b.Parts)
-	if r.Prompt, r.System, r.User = hide(full), system, user; r.Prompt != full {
+	r.Prompt, r.System, r.User = hide(full), system, user
+	if r.Prompt != full || b.Parts.Continuing { // then the whole prompt lacks the role
 		r.System, r.User = hide(system), hide(user)
 	}
 	r.hear()
