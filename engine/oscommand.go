@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"reflect"
+	"time"
 
 	"github.com/united-workforce/uwf/engine/agentproc"
 	"github.com/united-workforce/uwf/engine/internal/fault"
@@ -23,7 +24,8 @@ func (a *attempt) mark() string { return protocol.EnvCommand + "=" + a.locked.id
 
 // endLeft kills the processes that a command left behind, however the command itself ended.
 func (a *attempt) endLeft() {
-	if _, err := a.before.KillMarked(a.mark(), a.record.Pid); err != nil {
+	took := time.Duration(a.e.nowMs()-a.record.StartedAt) * time.Millisecond
+	if _, err := a.before.Within(took).KillMarked(a.mark(), a.record.Pid); err != nil {
 		a.e.warn("could not end all processes that the command started: " + err.Error())
 	}
 }

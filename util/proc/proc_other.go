@@ -5,6 +5,7 @@ package proc
 import (
 	"errors"
 	"os/exec"
+	"time"
 )
 
 // Adopt makes this process the parent of its children's leftover processes. It returns false, because only
@@ -39,6 +40,9 @@ type Moment struct{}
 
 // Now returns the zero value.
 func Now() Moment { return Moment{} }
+
+// Within returns m.
+func (m Moment) Within(time.Duration) Moment { return m }
 
 // KillMarked kills nothing.
 func (Moment) KillMarked(string, int) (int, error) { return 0, nil }
