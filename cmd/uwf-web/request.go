@@ -30,6 +30,8 @@ func request(ctx context.Context, e env.Env) error {
 		reply = callWebhook(ctx, *r.Webhook)
 	case r.Page != nil:
 		reply = writePage(ctx, e, *r.Page)
+	default:
+		reply.Error = &webcall.Error{Code: protocol.CodeUsage, Message: "unknown request"}
 	}
 	return json.NewEncoder(e.Stderr).Encode(reply)
 }

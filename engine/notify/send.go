@@ -194,7 +194,8 @@ func (s Sender) post(ctx context.Context, id string, data []byte) (again bool, e
 	answer, err := send(ctx, hook)
 	switch {
 	case err != nil:
-		return ctx.Err() != nil, fmt.Errorf("notify.webhook: %w", err)
+		var missing *protocol.Error // otherwise the program may have been killed, or replaced by a new version just now
+		return !errors.As(err, &missing), fmt.Errorf("notify.webhook: %w", err)
 	case answer.Error != nil:
 		return answer.Error.Again, errors.New("notify.webhook: " + answer.Error.Message)
 	case answer.Status/100 == 2:

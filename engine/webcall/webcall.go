@@ -73,14 +73,14 @@ func Do(ctx context.Context, e env.Env, r Request, page io.Writer) (reply Reply,
 	path, err := proc.Beside(e.Exe, Program, e.Dir, e.Environ)
 	if err != nil {
 		return reply, &protocol.Error{Code: protocol.CodeNotFound, Message: Program + " is not installed", Err: err,
-			Hints: []string{"go install " + protocol.ModulePath + "/cmd/" + Program + "@latest"}}
+			Hints: []string{install}}
 	}
 	request, err := json.Marshal(r)
 	if err != nil {
 		return reply, err
 	}
 	const grace = time.Second
-	var replied bytes.Buffer
+	var replied beginning
 	cmd := exec.CommandContext(ctx, path, argument)
 	cmd.Dir, cmd.Env, cmd.WaitDelay = e.Dir, e.Environ, grace
 	// The page passes through this process, so that an error of the writer is seen here and not by the program.
@@ -97,8 +97,37 @@ func Do(ctx context.Context, e env.Env, r Request, page io.Writer) (reply Reply,
 	if err != nil && !errors.As(err, &failed) {
 		return reply, err
 	}
-	if json.Unmarshal(replied.Bytes(), &reply) != nil {
-		return reply, fmt.Errorf("%s failed: %w: %s", Program, err, strings.TrimSpace(replied.String()))
+	if json.Unmarshal(replied, &reply) != nil || err != nil && reply.Error == nil {
+		return Reply{}, failure(err, string(replied))
+	}
+	if wrong := reply.Error; wrong != nil && wrong.Code == protocol.CodeUsage {
+		wrong.Message = Program + " is from another release: " + wrong.Message
+		wrong.Hints = []string{install}
 	}
 	return reply, nil
+}
+
+// install is the command that installs the program.
+const install = "go install " + protocol.ModulePath + "/cmd/" + Program + "@latest"
+
+// failure describes a program that ended without a reply; err is nil if its status was 0.
+func failure(err error, printed string) error {
+	const most = 1 << 10
+	if err == nil {
+		err = errors.New("no reply")
+	}
+	if printed = strings.TrimSpace(printed[:min(len(printed), most)]); printed != "" {
+		return fmt.Errorf("%s failed: %w: %s", Program, err, strings.ToValidUTF8(printed, ""))
+	}
+	return fmt.Errorf("%s failed: %w", Program, err)
+}
+
+// beginning keeps the beginning of what is written to it, and has room for a reply.
+type beginning []byte
+
+// Write implements io.Writer.
+func (b *beginning) Write(data []byte) (int, error) {
+	const most = 4 << 20
+	*b = append(*b, data[:min(len(data), most-len(*b))]...)
+	return len(data), nil
 }

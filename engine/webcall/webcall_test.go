@@ -1,0 +1,51 @@
+//go:build unix
+
+package webcall_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/engine/webcall"
+	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/prosetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(prosetest.Of(m).Run()) }
+
+// Only a program that replies and succeeds has written the page.
+func TestOddPrograms(t *testing.T) {
+	t.Parallel()
+	for _, script := range []string{
+		"exit 0", "exit 3", "echo odd >&2", "printf '\\377\\n' >&2; exit 1", "kill -9 $$",
+		"echo '{}' >&2; exit 1", "echo 'warning: x' >&2; echo '{}' >&2", "head -c 9000000 /dev/zero | tr '\\0' x >&2",
+	} {
+		_, err := call(t, script)
+		require.Error(t, err, script)
+		require.Less(t, len(err.Error()), 2<<10, script)
+		require.NotContains(t, err.Error(), "%!", script)
+		if len(err.Error()) < 200 {
+			prosetest.Text(t, script+"\n"+err.Error())
+		}
+	}
+	_, err := call(t, "echo '{}' >&2")
+	require.NoError(t, err)
+	reply, err := call(t, `echo '{"error":{"code":"usage","message":"unknown argument"}}' >&2; exit 2`)
+	require.NoError(t, err)
+	require.Equal(t, protocol.CodeUsage, reply.Error.Code)
+	require.Contains(t, reply.Error.Message, "another release")
+	require.NotEmpty(t, reply.Error.Hints)
+}
+
+func call(t *testing.T, script string) (webcall.Reply, error) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, webcall.Program), []byte("#!/bin/sh\n"+script+"\n"), 0o700))
+	e := env.Env{Exe: filepath.Join(dir, "uwf"), Dir: dir, Environ: os.Environ()}
+	var page bytes.Buffer
+	return webcall.Do(t.Context(), e, webcall.Request{Page: &webcall.Page{}}, &page)
+}
