@@ -2,6 +2,7 @@
 package redaction
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -128,9 +129,12 @@ func (c *copies) findSessions(ctx context.Context, e *engine.Engine, id string, 
 	}
 	notes, err := filepath.Glob(filepath.Join(c.dirs.Sessions(), "*", id+".*.json"))
 	for _, path := range notes {
-		var note struct{ SessionID string }
-		if data, err := os.ReadFile(path); err == nil && json.Unmarshal(data, &note) == nil {
-			c.sessions = append(c.sessions, note.SessionID)
+		data, _ := os.ReadFile(path) // without it, there is nothing to remove
+		for line := range bytes.Lines(data) {
+			var note struct{ SessionID string }
+			if json.Unmarshal(line, &note) == nil {
+				c.sessions = append(c.sessions, note.SessionID)
+			}
 		}
 	}
 	return err

@@ -130,8 +130,9 @@ func (k *kit) remember(id string, change func(*record)) {
 	}
 	known, err := k.own(id)
 	if err == nil {
+		rejected := known.Try != nil && known.Try.Rejected != "" // quotes an answer, which must not stay in the file
 		change(&known)
-		err = k.records().put(known, false)
+		err = k.records().put(known, rejected)
 	}
 	if err == nil && known.Try != nil && k.trying != id {
 		k.trying = id
