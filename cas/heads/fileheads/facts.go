@@ -337,9 +337,10 @@ func (x *Heads) recordedSize() int64 {
 		return 0 // reported by the reader
 	}
 	defer func() { _ = f.Close() }() // nothing was written
-	head := make([]byte, len(sumPrefix)+sumDigits+factsLen)
+	head := make([]byte, len(byteOrderMark)+sumLineMax)
 	n, _ := f.ReadAt(head, 0)
-	return parseTable("", head[:n], true).facts
+	first, _ := parseSum(bytes.TrimPrefix(head[:n], []byte(byteOrderMark)))
+	return first.facts
 }
 
 // factsSize returns the number of bytes in complete lines of the file: all of them, or at least the known

@@ -20,11 +20,7 @@ import (
 
 // Ended returns how a thread ended, or [heads.ErrNoThread] if it is active or unknown.
 func (x *Heads) Ended(ctx context.Context, thread string) (heads.Ended, error) {
-	f, err := x.look(ctx)
-	if err != nil {
-		return heads.Ended{}, err
-	}
-	active, err := f.get(thread)
+	active, err := x.active(ctx, thread)
 	if err != nil {
 		return heads.Ended{}, err
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"io/fs"
 	"slices"
 	"sort"
@@ -28,12 +29,19 @@ const (
 	// are any: a shorter file has lost its end.
 	withFacts = ", with %012d bytes of facts.jsonl"
 	factsLen  = len(withFacts) + 12 - len("%012d")
+	// sumLineMax is the maximum length of the line.
+	sumLineMax = len(sumPrefix) + sumDigits + factsLen + len("\n")
+	sumFormat  = "%08x"
+	// byteOrderMark is what some editors write before the line.
+	byteOrderMark = "\ufeff"
 )
 
 // sumText returns the digits of a checksum.
 func sumText(covered []byte) string {
-	return fmt.Sprintf("%08x", crc32.Checksum(covered, crc32.MakeTable(crc32.Castagnoli)))
+	return fmt.Sprintf(sumFormat, crc32.Checksum(covered, castagnoli()))
 }
+
+func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 
 // maxFile bounds each file, in bytes: it is read as a whole.
 const maxFile = 512 << 20
@@ -51,8 +59,12 @@ type table struct {
 	// inPlace means that the checksum is right and all lines have the length of a thread's. They are then
 	// looked up and edited in the text: parsing 100,000 threads would cost more than a step.
 	inPlace bool
-	text    []byte
+	data    []byte // of the whole file
+	head    int    // length of its first line
 }
+
+// text returns the lines below the checksum.
+func (t *table) text() []byte { return t.data[t.head:] }
 
 // entry is a line of a table.
 type entry struct {
@@ -95,30 +107,92 @@ func (x *Heads) readFile(name string) ([]byte, error) {
 	return safeopen.ReadFile(x.path(name), maxFile, safeopen.Follow)
 }
 
+// sumLine is the first line of a file with a checksum.
+type sumLine struct {
+	sum   string
+	facts int64
+	size  int // without its newline
+}
+
+// parseSum parses the first line of a file, if it has a checksum.
+func parseSum(data []byte) (s sumLine, ok bool) {
+	rest, ok := bytes.CutPrefix(data, []byte(sumPrefix))
+	s.sum = string(rest[:min(sumDigits, len(rest))])
+	rest = rest[len(s.sum):]
+	s.size = len(data) - len(rest)
+	if ok && len(rest) >= factsLen && bytes.HasPrefix(rest, []byte(", with ")) {
+		_, _ = fmt.Sscanf(string(rest[:factsLen]), withFacts, &s.facts) // otherwise the checksum is wrong
+		s.size += factsLen
+	}
+	return s, ok
+}
+
 func parseTable(path string, data []byte, threads bool) *table {
 	t := &table{path: path, threads: threads}
-	text := bytes.TrimPrefix(data, []byte("\ufeff"))
-	rest, summed := bytes.CutPrefix(text, []byte(sumPrefix))
+	data = bytes.TrimPrefix(data, []byte(byteOrderMark))
+	first, summed := parseSum(data)
 	if !summed {
-		t.parse(string(text), 1)
+		t.parse(string(data), 1)
 		return t
 	}
-	digits := min(sumDigits, len(rest))
-	covered := rest[digits:]
-	text = covered
-	if len(text) >= factsLen && bytes.HasPrefix(text, []byte(", with ")) {
-		_, _ = fmt.Sscanf(string(text[:factsLen]), withFacts, &t.facts) // otherwise the checksum is wrong
-		text = text[factsLen:]
-	}
-	text = text[min(len("\n"), len(text)):] // a different byte here is damage that hides no thread
-	if string(rest[:digits]) != sumText(covered) {
-		t.wrong = strings.TrimSuffix(string(data[:len(data)-len(text)]), "\n")
+	t.facts = first.facts
+	head := min(first.size+len("\n"), len(data)) // a different byte here is damage that hides no thread
+	text := data[head:]
+	if first.sum != sumText(data[len(sumPrefix)+len(first.sum):]) {
+		t.wrong = strings.TrimSuffix(string(data[:head]), "\n")
 	} else if threads && len(text)%headLine == 0 && validLine(string(text[:min(headLine, len(text))])) {
-		t.inPlace, t.text = true, text
+		t.inPlace, t.data, t.head = true, data, head
 		return t
 	}
 	t.parse(string(text), 2)
 	return t
+}
+
+// seekLines is the number of lines that [Heads.seek] reads at a time.
+const seekLines = 1500
+
+// seek finds the head of an active thread, "" if there is none, without keeping the file in memory. It returns
+// false if the file cannot be edited in place, or is damaged.
+func (x *Heads) seek(thread string) (found protocol.Hash, ok bool) {
+	f, err := safeopen.OpenMax(x.path(threadsFile), maxFile, safeopen.Follow)
+	if err != nil {
+		return "", false
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	block := make([]byte, seekLines*headLine)
+	n, _ := f.ReadAt(block[:sumLineMax], 0)
+	first, ok := parseSum(block[:n])
+	if !ok || n <= first.size {
+		return "", false
+	}
+	sum := crc32.Checksum(block[len(sumPrefix)+sumDigits:first.size+len("\n")], castagnoli())
+	for at := int64(first.size + len("\n")); err == nil; at += int64(n) {
+		n, err = f.ReadAt(block, at)
+		lines := block[:n]
+		if n%headLine != 0 || found == "" && !validLine(string(lines[:min(headLine, n)])) {
+			return "", false
+		}
+		sum = crc32.Update(sum, castagnoli(), lines)
+		if i, is := findLine(lines, thread); is {
+			line := string(lines[i*headLine : (i+1)*headLine])
+			if found = hashIn(line); !validLine(line) {
+				return "", false
+			}
+		}
+	}
+	return found, errors.Is(err, io.EOF) && first.sum == fmt.Sprintf(sumFormat, sum)
+}
+
+// findLine returns the index of a thread's line, or its insertion point.
+func findLine(lines []byte, thread string) (int, bool) {
+	return sort.Find(len(lines)/headLine, func(i int) int {
+		return strings.Compare(thread, string(lines[i*headLine:i*headLine+threadid.Len]))
+	})
+}
+
+// hashIn returns the hash in a line of threads.yaml.
+func hashIn(line string) protocol.Hash {
+	return protocol.Hash(line[threadid.Len+len(": ") : headLine-1])
 }
 
 // validLine reports whether a text is a line of threads.yaml as written by uwf, or empty.
@@ -144,7 +218,7 @@ func isWord(text string) bool {
 func (t *table) parsed() {
 	if t.inPlace {
 		t.inPlace = false
-		t.parse(string(t.text), 2)
+		t.parse(string(t.text()), 2)
 	}
 }
 
@@ -223,9 +297,7 @@ func (t *table) settle() {
 // find returns the index of a key, or its insertion point.
 func (t *table) find(key string) (int, bool) {
 	if t.inPlace {
-		return sort.Find(len(t.text)/headLine, func(i int) int {
-			return strings.Compare(key, string(t.text[i*headLine:i*headLine+threadid.Len]))
-		})
+		return findLine(t.text(), key)
 	}
 	return slices.BinarySearchFunc(t.entries, key, func(e entry, key string) int { return strings.Compare(e.key, key) })
 }
@@ -234,9 +306,9 @@ func (t *table) find(key string) (int, bool) {
 func (t *table) get(key string) (protocol.Hash, error) {
 	i, ok := t.find(key)
 	if ok && t.inPlace {
-		line := string(t.text[i*headLine : (i+1)*headLine])
+		line := string(t.text()[i*headLine : (i+1)*headLine])
 		if validLine(line) {
-			return protocol.Hash(line[threadid.Len+len(": ") : headLine-1]), nil
+			return hashIn(line), nil
 		}
 		t.parsed()
 		return t.get(key)
@@ -255,12 +327,12 @@ func (t *table) get(key string) (protocol.Hash, error) {
 // all yields the entries, sorted by key.
 func (t *table) all(yield func(key string, h protocol.Hash) bool) {
 	if t.inPlace {
-		for text := string(t.text); text != ""; text = text[headLine:] {
+		for text := string(t.text()); text != ""; text = text[headLine:] {
 			if !validLine(text[:headLine]) {
 				t.parsed() // a hand-made checksum of invalid text
 				break
 			}
-			if !yield(text[:threadid.Len], protocol.Hash(text[threadid.Len+len(": "):headLine-1])) {
+			if !yield(text[:threadid.Len], hashIn(text)) {
 				return
 			}
 		}
@@ -280,7 +352,7 @@ func (t *table) set(key string, h protocol.Hash) {
 		end++
 	}
 	if t.inPlace {
-		t.text = slices.Replace(t.text, i*headLine, end*headLine, t.appendLine(nil, e)...)
+		t.data = slices.Replace(t.data, t.head+i*headLine, t.head+end*headLine, t.appendLine(nil, e)...)
 	} else {
 		t.entries = slices.Replace(t.entries, i, end, e)
 	}
@@ -290,7 +362,7 @@ func (t *table) remove(key string) {
 	i, ok := t.find(key)
 	switch {
 	case ok && t.inPlace:
-		t.text = slices.Delete(t.text, i*headLine, (i+1)*headLine)
+		t.data = slices.Delete(t.data, t.head+i*headLine, t.head+(i+1)*headLine)
 	case ok:
 		t.entries = slices.Delete(t.entries, i, i+1)
 	}
@@ -334,19 +406,24 @@ func (x *Heads) save(t *table) error {
 }
 
 func (t *table) render() []byte {
-	out := make([]byte, 0, headLine*(2+len(t.entries)+len(t.bad)+len(t.comments))+len(t.text))
-	head := sumPrefix + strings.Repeat("0", sumDigits)
-	if t.facts > 0 {
-		head += fmt.Sprintf(withFacts, t.facts)
-	}
+	first := ""
 	switch {
 	case t.wrong != "":
-		out = append(append(out, t.wrong...), '\n')
+		first = t.wrong + "\n"
 	case len(t.bad) == 0: // a checksum implies that everything is readable
-		out = append(append(out, head...), '\n')
+		first = sumPrefix + strings.Repeat("0", sumDigits)
+		if t.facts > 0 {
+			first += fmt.Sprintf(withFacts, t.facts)
+		}
+		first += "\n"
 	}
-	if t.inPlace {
-		out = append(out, t.text...)
+	var out []byte
+	if t.inPlace { // in the memory of what was read, unless the line has become longer
+		t.data = slices.Replace(t.data, 0, t.head, []byte(first)...)
+		t.head = len(first)
+		out = t.data
+	} else {
+		out = append(make([]byte, 0, headLine*(2+len(t.entries)+len(t.bad)+len(t.comments))), first...)
 	}
 	for _, c := range t.comments {
 		out = append(append(out, c...), '\n')
