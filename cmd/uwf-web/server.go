@@ -42,7 +42,6 @@ type server struct {
 	templates   *template.Template
 	lives       atomic.Int32
 	known       view.Summaries
-	steps       view.Steps
 	files       changedFiles
 	waits       atomic.Int64 // when it was counted last
 	started     sync.Map     // names of forms that have started a run

@@ -20,6 +20,7 @@ import (
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/agentproc"
+	"github.com/united-workforce/uwf/engine/internal/summary"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/home"
 	"github.com/united-workforce/uwf/util/runfiles"
@@ -60,7 +61,10 @@ func Node(ctx context.Context, e *engine.Engine, s Store, id string, h cas.Hash,
 		return fileheads.Others(e.Reader.Dirs.Home, homes, durable.OS()), err
 	}
 	var done Done
-	if done.Done, err = redact.Node(ctx, s, e.Reader.Heads, id, h, o); err != nil || done.Already {
+	if done.Done, err = redact.Node(ctx, s, e.Reader.Heads, id, h, o); err != nil {
+		return done, err
+	}
+	if err := forgetSummaries(e.Reader.Dirs.Home, s); err != nil || done.Already {
 		return done, err
 	}
 	err = copies.of(ctx, e, append([]string{id}, done.Shared...)...)
@@ -69,6 +73,18 @@ func Node(ctx context.Context, e *engine.Engine, s Store, id string, h cas.Hash,
 		err = fmt.Errorf("redacted the node, but could not remove a copy of it: %w", err)
 	}
 	return done, err
+}
+
+// forgetSummaries removes the titles that the lists of this home have saved, and if possible those of other homes.
+func forgetSummaries(own string, s Store) error {
+	homes, err := s.Homes()
+	for _, dir := range homes {
+		_ = summary.Forget(durable.OS(), home.Dirs{Home: dir}.Summaries()) // it can belong to another user
+	}
+	if err := errors.Join(err, summary.Forget(durable.OS(), home.Dirs{Home: own}.Summaries())); err != nil {
+		return fmt.Errorf("redacted the node, but could not remove what lists show of it: %w", err)
+	}
+	return nil
 }
 
 // copies finds files next to the store that may contain the texts of a node: those of the last runs of its

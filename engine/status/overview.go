@@ -16,6 +16,8 @@ import (
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine/internal/budget"
+	"github.com/united-workforce/uwf/engine/internal/summary"
+	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/threadid"
 )
@@ -24,6 +26,11 @@ import (
 // twice, and takes no lock. It never fails as a whole: the item of an unreadable thread holds its error. It
 // is not safe for concurrent use.
 type Overview struct {
+	// Known, if not nil, remembers what follows from heads. It is for showing threads, not for working on them.
+	Known *summary.Set
+	// Brief means that only list items are needed.
+	Brief bool
+
 	readers []*Reader // one per concurrent read; each has its own cache
 }
 
@@ -36,7 +43,7 @@ func (r *Reader) Overview() *Overview {
 	o := &Overview{readers: make([]*Reader, min(runtime.GOMAXPROCS(0), maxReaders))}
 	for i := range o.readers {
 		o.readers[i] = shared.Remembering()
-		o.readers[i].lists = true
+		o.readers[i].lists, o.readers[i].limitsBy = true, map[protocol.Hash]protocol.Limits{}
 	}
 	return o
 }
@@ -70,14 +77,41 @@ func (o *Overview) Threads(ctx context.Context, threads []Listed) iter.Seq[Threa
 		for _, reader := range o.readers {
 			reader.factsOf, reader.ran = known, ran
 		}
-		for ahead := len(o.readers); len(threads) > 0; ahead = min(2*ahead, farAhead) {
-			n := min(ahead, len(threads))
-			for _, s := range o.together(ctx, threads[:n]) {
+		all := func(some []ThreadInfo) bool {
+			for _, s := range some {
 				if !yield(s) {
+					return false
+				}
+			}
+			return true
+		}
+		for ahead := len(o.readers); ahead < farAhead && len(threads) > 0; ahead *= 2 { // perhaps few are wanted
+			n := min(ahead, len(threads))
+			if !all(o.together(ctx, threads[:n])) {
+				return
+			}
+			threads = threads[n:]
+		}
+		ready, enough := make(chan []ThreadInfo), make(chan struct{})
+		go func() {
+			defer close(ready)
+			for some := range slices.Chunk(threads, farAhead) {
+				select {
+				case ready <- o.together(ctx, some):
+				case <-enough:
 					return
 				}
 			}
-			threads = threads[n:]
+		}()
+		defer func() {
+			close(enough)
+			for range ready { // wait for the readers
+			}
+		}()
+		for some := range ready {
+			if !all(some) {
+				return
+			}
 		}
 	}
 }
@@ -103,7 +137,7 @@ func (o *Overview) together(ctx context.Context, threads []Listed) []ThreadInfo 
 	for _, reader := range o.readers {
 		readers.Go(func() {
 			for i := taken.Add(1) - 1; i < int64(len(threads)); i = taken.Add(1) - 1 {
-				standings[i] = reader.listed(ctx, threads[i])
+				standings[i] = o.listed(ctx, reader, threads[i])
 			}
 		})
 	}
@@ -111,32 +145,49 @@ func (o *Overview) together(ctx context.Context, threads []Listed) []ThreadInfo 
 	return standings
 }
 
-func (r *Reader) listed(ctx context.Context, l Listed) ThreadInfo {
+func (o *Overview) listed(ctx context.Context, r *Reader, l Listed) ThreadInfo {
+	n, known := o.Known.Get(l.Head)
 	if l.Ended != nil {
 		out := r.showEnded(ctx, *l.Ended)
-		item := itemOf(out)
-		item.CompletedAt = &l.Ended.CompletedAt
-		s := ThreadInfo{At: out, Since: item.CompletedAt}
-		if t, err := thread.Open(ctx, r.Nodes(), l.Ended.Head); err == nil { // on failure, only its end is shown
-			r.about(ctx, &item, t)
-			s.Dir = t.Start.Cwd
+		s := ThreadInfo{ThreadItem: itemOf(out), At: out, Since: &l.Ended.CompletedAt}
+		s.CompletedAt = &l.Ended.CompletedAt
+		if !known {
+			t, err := thread.Open(ctx, r.Nodes(), l.Ended.Head)
+			if err != nil {
+				return s // only its end is shown
+			}
+			n = SummaryOf(t, t.Last)
+			o.Known.Put(l.Head, n)
 		}
-		s.ThreadItem = item
+		r.about(ctx, &s, n)
 		return s
 	}
+	if known {
+		if out, ok := r.recalled(ctx, l, n); ok && (o.Brief || !needsPerson(out)) {
+			s := ThreadInfo{ThreadItem: itemOf(out), At: out, Since: r.since(out, n.Step)}
+			r.about(ctx, &s, n)
+			return s
+		}
+	}
 	out, pos, err := r.showActive(ctx, l.Thread, l.Head)
-	item := itemOf(out)
+	s := ThreadInfo{ThreadItem: itemOf(out), At: out}
+	s.At.Output = nil // it may be large
 	if err != nil {
-		item.Error = err.Error()
+		s.Error = err.Error()
 	}
+	var last *protocol.Step
 	if pos.Thread != nil {
-		r.about(ctx, &item, pos.Thread)
+		n = SummaryOf(pos.Thread, pos.Thread.Last)
+		if err == nil && out.Status != protocol.StatusCorrupt {
+			n.Next = pos.summary()
+		}
+		if n.Next != nil || !known {
+			o.Known.Put(l.Head, n)
+		}
+		r.about(ctx, &s, n)
+		last = n.Step
 	}
-	out.Output = nil // it may be large
-	s := ThreadInfo{ThreadItem: item, At: out, Since: r.since(out, pos.Thread)}
-	if pos.Thread != nil {
-		s.Dir = pos.Thread.Start.Cwd
-	}
+	s.Since = r.since(out, last)
 	if needsPerson(out) {
 		can := r.situation(ctx, out, pos, nil)
 		s.can = &can
@@ -144,25 +195,91 @@ func (r *Reader) listed(ctx context.Context, l Listed) ThreadInfo {
 	return s
 }
 
+// SummaryOf returns what can be remembered of a step of a thread, or of its start if step is nil, without the decision.
+func SummaryOf(t *thread.Thread, step *thread.Step) summary.Node {
+	n := summary.Node{Workflow: t.Start.Workflow, Title: protocol.TitleOf(t.Task()), Dir: t.Start.Cwd}
+	if step != nil {
+		n.Step, n.Partial = &step.Step, len(step.Tries)+len(step.Children) > 0
+	}
+	return n
+}
+
+// summary returns the decision if it follows from the head alone, which [Reader.recalled] then returns.
+func (p *Position) summary() *summary.Next {
+	if p.Problem != nil || p.Lifted || p.Again || p.UsedUp != "" || p.heldBy != nil ||
+		p.Next.Cause == moderator.ByLimit || p.Next.Cause == moderator.ByBudget || p.Next.Kind == moderator.Fan {
+		return nil
+	}
+	next := &summary.Next{Status: protocol.StatusIdle, Role: p.Next.Role, Counted: p.State.Steps}
+	switch {
+	case p.Next.Kind == moderator.End && p.Next.Failed:
+		next.Status = protocol.StatusFailed
+	case p.Next.Kind == moderator.End:
+		next.Status = protocol.StatusCompleted
+	case p.Next.Kind == moderator.Suspend:
+		next.Status = protocol.StatusSuspended
+	}
+	if last := p.Thread.Last; last != nil {
+		for _, n := range last.Visits {
+			next.Visits = max(next.Visits, n)
+		}
+	}
+	return next
+}
+
+// recalled returns the state of an active thread by what is known of its head, without questions and messages. ok
+// is false if it depends on more, or if a limit may be reached.
+func (r *Reader) recalled(ctx context.Context, l Listed, n summary.Node) (out protocol.StepOutput, ok bool) {
+	facts, err := r.facts(ctx, l.Thread)
+	if n.Next == nil || err != nil || facts.Parent != nil || facts.Limits != nil || len(facts.Attempts) > 0 ||
+		isParked(facts, l.Head) {
+		return out, false
+	}
+	w, err := r.Workflow(ctx, n.Workflow)
+	if err != nil {
+		return out, false
+	}
+	most, known := r.limitsBy[n.Workflow]
+	if !known {
+		if most, err = r.limitsOf(ctx, w); err != nil {
+			return out, false
+		}
+		r.limitsBy[n.Workflow] = most
+	}
+	if budget.Bounded(most) || most.MaxSteps > 0 && n.Next.Counted >= most.MaxSteps ||
+		most.MaxVisitsPerRole > 0 && n.Next.Visits >= most.MaxVisitsPerRole {
+		return out, false
+	}
+	out = protocol.StepOutput{Thread: l.Thread, Head: l.Head, Status: n.Next.Status, Workflow: n.Workflow,
+		WorkflowName: w.Name}
+	if role := protocol.NullString(n.Next.Role); out.Status == protocol.StatusSuspended {
+		out.SuspendedRole = role
+	} else if out.Status == protocol.StatusIdle {
+		out.CurrentRole = role
+	}
+	r.overlay(ctx, &out)
+	return out, true
+}
+
 // Since returns when a thread entered its state: the start of its current or last try, its last step, or its
 // own start. It is in Unix milliseconds.
 func (r *Reader) Since(ctx context.Context, at protocol.StepOutput) *int64 {
 	t, err := thread.Open(ctx, r.Nodes(), at.Head)
-	if err != nil {
-		t = nil
+	if err != nil || t.Last == nil {
+		return r.since(at, nil)
 	}
-	return r.since(at, t)
+	return r.since(at, &t.Last.Step)
 }
 
-// since is like [Reader.Since] for a thread that was read; t is nil if it is unreadable.
-func (r *Reader) since(at protocol.StepOutput, t *thread.Thread) *int64 {
+// since is like [Reader.Since] for a thread whose last step was read; nil if there is none, or it is unreadable.
+func (r *Reader) since(at protocol.StepOutput, last *protocol.Step) *int64 {
 	if at.Status == protocol.StatusError || at.Status == protocol.StatusRunning {
 		if last := r.RunDir(at.Thread).Read(); !last.Damaged && last.Thread != "" {
 			return &last.StartedAt
 		}
 	}
-	if t != nil && t.Last != nil && t.Last.CompletedAtMs > 0 {
-		made := t.Last.CompletedAtMs
+	if last != nil && last.CompletedAtMs > 0 {
+		made := last.CompletedAtMs
 		return &made
 	}
 	return startedAt(at.Thread)
@@ -178,18 +295,18 @@ func startedAt(id string) *int64 {
 	return &ms
 }
 
-// about sets the title and the saved cost of a list item. Damaged sums are computed again.
-func (r *Reader) about(ctx context.Context, item *protocol.ThreadItem, t *thread.Thread) {
-	item.Title = protocol.TitleOf(t.Task())
-	if t.Last == nil {
+// about sets the title, the directory and the saved cost of a thread. Damaged sums are computed again.
+func (r *Reader) about(ctx context.Context, s *ThreadInfo, n summary.Node) {
+	s.Title, s.Dir = n.Title, n.Dir
+	if n.Step == nil || r.neverRan(s.Thread) {
 		return
 	}
-	marks, unusable := budget.File{Dir: r.RunDir(item.Thread)}.Kept()
-	if at := budget.Find(marks, t.Head, t.Last.Index); at != nil {
-		item.Totals = &at.Sums.Totals
+	marks, unusable := budget.File{Dir: r.RunDir(s.Thread)}.Kept()
+	if at := budget.Find(marks, s.Head, n.Step.Index); at != nil {
+		s.Totals = &at.Sums.Totals
 	} else if unusable {
-		if sum, err := r.Totals(ctx, item.Thread, t.Head); err == nil {
-			item.Totals = &sum
+		if sum, err := r.Totals(ctx, s.Thread, s.Head); err == nil {
+			s.Totals = &sum
 		}
 	}
 }

@@ -95,6 +95,10 @@ func (r *Reader) showEnded(ctx context.Context, ended heads.Ended) protocol.Step
 // answer a suspension or to reopen an ended thread, the thread stays suspended or ended, and the user can try
 // again.
 func (r *Reader) overlay(ctx context.Context, out *protocol.StepOutput) {
+	if r.neverRan(out.Thread) {
+		out.Error.Advise(r.Hints)
+		return
+	}
 	dir := r.RunDir(out.Thread)
 	last := dir.Read()
 	defer func() { out.Error.Advise(r.Hints) }()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine/internal/rundir"
+	"github.com/united-workforce/uwf/engine/internal/summary"
 	"github.com/united-workforce/uwf/engine/locker"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/status/statustest"
@@ -67,6 +68,7 @@ func TestShow(t *testing.T) {
 	ok, again, ask := statustest.Answer("ok"), statustest.Answer("again"), statustest.Answer("ask")
 	plan := protocol.Step{Role: "plan"}
 	broke := &rundir.Error{Code: protocol.CodeAgent, Message: "it broke"}
+	var known summary.Set // what it remembers of a head holds in every case
 	for name, tt := range map[string]struct {
 		limits *protocol.Limits
 		facts  heads.Facts
@@ -252,7 +254,7 @@ func TestShow(t *testing.T) {
 			w := statustest.New(t)
 			wf := statustest.Line(map[string]protocol.Role{"plan": {}, "work": {}, "check": {Person: true}}, "plan", "work", "check")
 			wf.Limits = tt.limits
-			id := w.Start(w.Workflow(wf), tt.facts)
+			id := w.StartWith(protocol.Start{Workflow: w.Workflow(wf), Prompt: "the task", Cwd: "/dir"}, tt.facts)
 			if tt.make != nil {
 				tt.make(w, id)
 			}
@@ -268,7 +270,36 @@ func TestShow(t *testing.T) {
 			require.Equal(t, w.At(id), out.Head)
 			require.Equal(t, "line", out.WorkflowName)
 			requireListed(t, w, id, out, since)
+			requireRemembered(t, w, id, &known)
 		})
+	}
+}
+
+// requireRemembered checks that a listing that remembers heads shows the same.
+func requireRemembered(t *testing.T, w *statustest.World, id string, known *summary.Set) {
+	t.Helper()
+	at, err := heads.Find(t.Context(), w.Heads, id)
+	require.NoError(t, err)
+	list := func(o *status.Overview) status.ThreadInfo {
+		for item := range o.Threads(t.Context(), []status.Listed{{Thread: id, Head: at.Head, Ended: at.End}}) {
+			return item
+		}
+		return status.ThreadInfo{}
+	}
+	want := list(w.Overview())
+	for _, brief := range []bool{true, false, true} {
+		o := w.Overview()
+		o.Known, o.Brief = known, brief
+		got := list(o)
+		require.Equal(t, want.ThreadItem, got.ThreadItem)
+		require.Equal(t, want.Since, got.Since)
+		require.Equal(t, want.Dir, got.Dir)
+		if !brief {
+			require.Equal(t, want.Actions(), got.Actions())
+			require.Equal(t, want.At.Question, got.At.Question)
+		}
+		_, remembered := known.Get(at.Head)
+		require.True(t, remembered)
 	}
 }
 

@@ -66,6 +66,8 @@ type Reader struct {
 	ran map[string]bool
 	// workflows caches workflows, if not nil.
 	workflows map[protocol.Hash]protocol.Workflow
+	// limitsBy caches the limits of workflows, if not nil.
+	limitsBy map[protocol.Hash]protocol.Limits
 	// factsOf, if not nil, returns known facts of a thread, which are then not read from Heads.
 	factsOf func(thread string) (heads.Facts, bool)
 	// bounds caches the limits of children by parent, if not nil.
@@ -176,9 +178,12 @@ func (r *Reader) Locker() locker.Locker {
 
 // RunDir returns the directory of a thread's run files.
 func (r *Reader) RunDir(id string) rundir.Dir {
-	return rundir.Dir{Path: r.Dirs.Run(id), None: r.ran != nil && !r.ran[id],
+	return rundir.Dir{Path: r.Dirs.Run(id), None: r.neverRan(id),
 		Aside: filepath.Join(r.Dirs.Home, "quarantine"), FS: r.FS, Warn: r.Warn}
 }
+
+// neverRan reports whether a thread is known to have no run directory.
+func (r *Reader) neverRan(id string) bool { return r.ran != nil && !r.ran[id] }
 
 // Secrets returns the texts that must not be stored or shown.
 func (r *Reader) Secrets() *secret.Set {

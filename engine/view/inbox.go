@@ -16,7 +16,9 @@ import (
 // entry.
 func Inbox(ctx context.Context, e *engine.Engine, damaged func(error)) []protocol.InboxItem {
 	inbox := []protocol.InboxItem{}
-	waiting, _, _, _ := Attention(ctx, e, nil, 0, damaged)
+	known := SavedSummaries(e)
+	waiting, _, _, _ := Attention(ctx, e, known, 0, damaged)
+	known.Save(e)
 	for _, w := range waiting {
 		inbox = append(inbox, w.InboxItem)
 	}
@@ -31,20 +33,20 @@ type Waiting struct {
 }
 
 // Attention returns the inbox, and the threads that are running or have running children, newest first. It
-// reads each thread once. If known is not nil, it chooses threads by their summaries and reads only the
-// first most of each kind; more and moreAtWork are how many others there are.
+// reads each thread once. If most is not 0, it chooses threads by their summaries and reads only the first most
+// of each kind; more and moreAtWork are how many others there are.
 func Attention(ctx context.Context, e *engine.Engine, known *Summaries, most int,
 	damaged func(error)) (waiting []Waiting, atWork []status.ThreadInfo, more, moreAtWork int) {
-	f := Filter{Statuses: []protocol.Status{
+	f := Filter{Known: known, Statuses: []protocol.Status{
 		protocol.StatusSuspended, protocol.StatusError, protocol.StatusCorrupt, protocol.StatusRunning,
 		protocol.StatusWaitingForChildren,
 		protocol.StatusRateLimited,
 	}}
 	listed := Listed(ctx, e.Reader.Heads, f, damaged)
-	if known != nil {
+	if most > 0 {
 		listed, more, moreAtWork = known.first(ctx, e, listed, most)
 	}
-	for at := range threadInfos(ctx, e, listed, f) {
+	for at := range threadInfos(ctx, e, listed, f, false) {
 		busy := at.Status == protocol.StatusRunning || at.Status == protocol.StatusWaitingForChildren
 		if busy {
 			atWork = append(atWork, at)

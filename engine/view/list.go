@@ -21,6 +21,7 @@ type Filter struct {
 	Statuses      []protocol.Status // nil means all
 	After, Before time.Time         // range of the start time; zero means unbounded
 	Limit, Offset int               // maximum number (0: all, negative: none), and the number to skip first
+	Known         *Summaries        // remembers what is read; can be nil
 }
 
 // Listed lists the threads, newest first. It reads only the heads. It calls damaged for each unreadable entry
@@ -84,7 +85,7 @@ func newestFirst(entries []status.Listed) []status.Listed {
 // ends early with ctx.
 func Items(ctx context.Context, e *engine.Engine, threads []status.Listed, f Filter) iter.Seq[protocol.ThreadItem] {
 	return func(yield func(protocol.ThreadItem) bool) {
-		for at := range threadInfos(ctx, e, threads, f) {
+		for at := range threadInfos(ctx, e, threads, f, true) {
 			if !yield(at.ThreadItem) {
 				return
 			}
@@ -92,15 +93,18 @@ func Items(ctx context.Context, e *engine.Engine, threads []status.Listed, f Fil
 	}
 }
 
-// threadInfos is like [Items], but yields everything that was read.
-func threadInfos(ctx context.Context, e *engine.Engine, threads []status.Listed, f Filter) iter.Seq[status.ThreadInfo] {
+// threadInfos is like [Items], but yields everything that was read; brief leaves out what items don't have.
+func threadInfos(ctx context.Context, e *engine.Engine, threads []status.Listed, f Filter,
+	brief bool) iter.Seq[status.ThreadInfo] {
 	return func(yield func(status.ThreadInfo) bool) {
 		skip, left := f.Offset, f.Limit
 		if left < 0 {
 			return
 		}
 		facts, _ := e.Reader.Heads.AllFacts(ctx) // ignore unreadable facts
-		for item := range e.Reader.Overview().Threads(ctx, threads) {
+		overview := e.Reader.Overview()
+		overview.Known, overview.Brief = f.Known.known(), brief
+		for item := range overview.Threads(ctx, threads) {
 			item.Title, item.ForkedFrom = named(item.Title, facts[item.Thread])
 			item.Imported = !facts[item.Thread].StartedHere()
 			switch {

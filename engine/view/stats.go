@@ -11,13 +11,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/internal/summary"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/plaintext"
@@ -30,10 +30,10 @@ func StatsBy() []string { return []string{"workflow", "role", "model", "agent", 
 // Stats sums up the cost of steps that were finished after a time (zero: all), grouped by names of [StatsBy].
 // A step shared by forks counts once. Steps of children count as steps of the run's workflow. The sums omit
 // unknown costs and include the number of steps with unknown cost. Tries that made no step are omitted. Days
-// are in the time zone of the engine's clock. known is nil, or remembers the steps for the next sums.
-func Stats(ctx context.Context, e *engine.Engine, known *Steps, after time.Time, by []string) (protocol.Stats, error) {
+// are in the time zone of the engine's clock. known is nil, or remembers the steps.
+func Stats(ctx context.Context, e *engine.Engine, known *Summaries, after time.Time, by []string) (protocol.Stats, error) {
 	s := stats{
-		engine: e, known: known, after: after.UnixMilli(),
+		engine: e, known: known.known(), after: after.UnixMilli(),
 		seen: map[protocol.Hash]bool{}, rows: map[string]*protocol.StatsRow{},
 		names: map[protocol.Hash]string{}, flows: map[string]protocol.Hash{},
 		out: protocol.Stats{By: by, Rows: []protocol.StatsRow{}, Unread: []protocol.StatsHole{}},
@@ -120,7 +120,7 @@ func tokensOf(r protocol.StatsRow) int64 {
 
 type stats struct {
 	engine *engine.Engine
-	known  *Steps
+	known  *summary.Set
 	after  int64 // Unix milliseconds
 	seen   map[protocol.Hash]bool
 	rows   map[string]*protocol.StatsRow
@@ -149,7 +149,7 @@ func (s *stats) thread(ctx context.Context, l status.Listed, parent string) erro
 	}
 	flow, known := s.flows[parent]
 	if !known {
-		flow = head.workflow
+		flow = head.Workflow
 	}
 	s.flows[l.Thread] = flow
 	some, err := s.chain(ctx, head, t, flow, 0)
@@ -170,15 +170,15 @@ func (s *stats) chain(ctx context.Context, head *keptStep, t *thread.Thread, flo
 		if err != nil {
 			return some, errors.Join(lost, err)
 		}
-		if s.seen[step.Hash] || s.out.Since != nil && step.CompletedAtMs < s.after {
+		if s.seen[step.Hash] || s.out.Since != nil && step.Step.CompletedAtMs < s.after {
 			break
 		}
 		some = true
 		s.seen[step.Hash] = true
-		if len(step.Children) > 0 && below < mostDepth {
+		if len(step.Step.Children) > 0 && below < mostDepth {
 			own := *step.Step
 			lost = errors.Join(lost, s.joined(ctx, &own, flow, below))
-			step = &keptStep{Step: &own, Hash: step.Hash}
+			step.Step = &own
 		}
 		s.add(ctx, step, flow)
 	}
@@ -222,60 +222,62 @@ func (s *stats) value(ctx context.Context, step *keptStep, flow protocol.Hash, b
 		}
 		return name
 	case "role":
-		return step.Role
+		return step.Step.Role
 	case "model":
 		return s.model(ctx, step)
 	case "agent":
-		return step.Agent
+		return step.Step.Agent
 	case "day":
-		return time.UnixMilli(step.CompletedAtMs).In(s.engine.Reader.Env.Now().Location()).Format(time.DateOnly)
+		return time.UnixMilli(step.Step.CompletedAtMs).In(s.engine.Reader.Env.Now().Location()).Format(time.DateOnly)
 	}
 	return ""
 }
 
-// Steps remembers what sums need of steps, which never change. The zero value is empty. Safe for concurrent use.
-type Steps struct {
-	mu     sync.Mutex
-	of     map[protocol.Hash]*keptStep
-	models map[protocol.Hash]string // by detail
-}
-
 // keptStep is a step without its texts, or the start of a thread without steps.
 type keptStep struct {
-	*protocol.Step // nil: a start
-	Hash           protocol.Hash
-	workflow       protocol.Hash // of its start
+	summary.Node
+	Hash protocol.Hash
 }
-
-// maxSteps bounds the memory: 100,000 steps are some 60 MB.
-const maxSteps = 100_000
 
 // open returns a step or a start, and the thread if it had to be read.
 func (s *stats) open(ctx context.Context, head protocol.Hash) (*keptStep, *thread.Thread, error) {
-	if k := s.known.get(head); k != nil {
+	if k := s.recall(head); k != nil {
 		return k, nil, nil
 	}
 	t, err := thread.Open(ctx, s.engine.Reader.Store, head)
 	if err != nil {
 		return nil, nil, err
 	}
-	k := &keptStep{Hash: head, workflow: t.Start.Workflow}
-	if t.Last != nil {
-		k.Step = withoutTexts(t.Last.Step)
+	return s.keep(head, t, t.Last), t, nil
+}
+
+// recall returns a step or a start that is known, else nil.
+func (s *stats) recall(h protocol.Hash) *keptStep {
+	n, ok := s.known.Get(h)
+	if !ok || n.Partial {
+		return nil
 	}
-	s.known.put(k)
-	return k, t, nil
+	return &keptStep{n, h}
+}
+
+// keep returns a step of a thread, or its start if step is nil, and remembers it.
+func (s *stats) keep(h protocol.Hash, t *thread.Thread, step *thread.Step) *keptStep {
+	k := &keptStep{status.SummaryOf(t, step), h}
+	if _, known := s.known.Get(h); !known { // otherwise a list may know more
+		s.known.Put(h, k.Node)
+	}
+	return k
 }
 
 // steps yields the steps of a chain, newest first. t is the thread at its head, or nil if it was not read.
 func (s *stats) steps(ctx context.Context, head *keptStep, t *thread.Thread) iter.Seq2[*keptStep, error] {
 	return func(yield func(*keptStep, error) bool) {
 		for k := head; k != nil && k.Step != nil; {
-			if !yield(k, nil) || k.Prev == nil {
+			if !yield(k, nil) || k.Step.Prev == nil {
 				return
 			}
 			last := k
-			if k = s.known.get(*last.Prev); k != nil {
+			if k = s.recall(*last.Step.Prev); k != nil {
 				continue
 			}
 			if t == nil || t.Head != last.Hash {
@@ -293,12 +295,10 @@ func (s *stats) steps(ctx context.Context, head *keptStep, t *thread.Thread) ite
 				case step.Hash == last.Hash:
 					continue
 				}
-				read := &keptStep{Step: withoutTexts(step.Step), Hash: step.Hash, workflow: last.workflow}
-				s.known.put(read)
-				if !yield(read, nil) || step.Prev == nil {
+				if !yield(s.keep(step.Hash, t, &step), nil) || step.Prev == nil {
 					return
 				}
-				if k = s.known.get(*step.Prev); k != nil {
+				if k = s.recall(*step.Prev); k != nil {
 					break
 				}
 			}
@@ -308,56 +308,15 @@ func (s *stats) steps(ctx context.Context, head *keptStep, t *thread.Thread) ite
 
 // model returns the model of a step.
 func (s *stats) model(ctx context.Context, step *keptStep) string {
-	if s.known != nil {
-		s.known.mu.Lock()
-		model, ok := s.known.models[step.Detail]
-		s.known.mu.Unlock()
-		if ok {
-			return model
-		}
+	if step.Model != nil {
+		return *step.Model
 	}
-	d, err := thread.ShownDetail(ctx, s.engine.Reader.Store, step.Detail)
-	if err == nil && s.known != nil {
-		s.known.mu.Lock()
-		defer s.known.mu.Unlock()
-		if len(s.known.models) < maxSteps {
-			s.known.models[step.Detail] = d.Model
-		}
+	d, err := thread.ShownDetail(ctx, s.engine.Reader.Store, step.Step.Detail)
+	if n, known := s.known.Get(step.Hash); err == nil && known {
+		n.Model = &d.Model
+		s.known.Put(step.Hash, n)
 	}
 	return d.Model
-}
-
-func (k *Steps) get(h protocol.Hash) *keptStep {
-	if k == nil {
-		return nil
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.of[h]
-}
-
-func (k *Steps) put(step *keptStep) {
-	if k == nil {
-		return
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.of == nil {
-		k.of, k.models = map[protocol.Hash]*keptStep{}, map[protocol.Hash]string{}
-	}
-	if len(k.of) < maxSteps {
-		k.of[step.Hash] = step
-	}
-}
-
-// withoutTexts returns what sums need of a step.
-func withoutTexts(s protocol.Step) *protocol.Step {
-	tries := slices.Clone(s.Tries)
-	for i := range tries {
-		tries[i].Error = ""
-	}
-	return &protocol.Step{Prev: s.Prev, Role: s.Role, Agent: s.Agent, Detail: s.Detail, StartedAtMs: s.StartedAtMs,
-		CompletedAtMs: s.CompletedAtMs, Usage: s.Usage, Tries: tries, Children: s.Children}
 }
 
 // StatsCSV writes the result of [Stats] as CSV. Unknown values are empty cells. Errors are errors of w.

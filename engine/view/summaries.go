@@ -12,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/internal/summary"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/sorting"
@@ -27,10 +28,12 @@ type Summary struct {
 	Busy                     bool // it works, or its children do
 }
 
-// Summaries caches the summaries of threads. A summary is valid for a head, until the facts of the
-// thread, its run directory or the config change. A thread that can change without that, because a
-// process or its children work on it, is read each time. Safe for concurrent use.
+// Summaries remembers what lists show of threads: what follows from a node forever, and in memory whole summaries. A
+// summary is valid for a head, until the facts of the thread, its run directory or the config change. A thread that
+// can change without that, because a process or its children work on it, is read each time. The zero value is empty,
+// nil remembers nothing. Safe for concurrent use.
 type Summaries struct {
+	nodes  summary.Set
 	mu     sync.Mutex
 	of     map[string]*summarized
 	names  map[string]string
@@ -54,6 +57,30 @@ const (
 	// racy is the age from which a run directory cannot change again within the same timestamp.
 	racy = time.Second
 )
+
+// SavedSummaries returns what the lists of a home have saved.
+func SavedSummaries(e *engine.Engine) *Summaries {
+	c := &Summaries{}
+	c.nodes.Load(e.Reader.Dirs.Summaries())
+	return c
+}
+
+// Save saves what is new, unless that is little. A home that is not writable can do without it.
+func (c *Summaries) Save(e *engine.Engine) {
+	if e.Reader.FS != nil && !e.Reader.ReadOnly {
+		_ = c.nodes.Save(e.Reader.FS, e.Reader.Dirs.Summaries())
+	}
+}
+
+// ForgetSummaries removes what the lists of a home have saved, because it contains titles of removed threads.
+func ForgetSummaries(e *engine.Engine) error { return summary.Forget(e.Reader.FS, e.Reader.Dirs.Summaries()) }
+
+func (c *Summaries) known() *summary.Set {
+	if c == nil {
+		return nil
+	}
+	return &c.nodes
+}
 
 // Of returns the summaries of threads, in their order.
 func (c *Summaries) Of(ctx context.Context, e *engine.Engine, threads []status.Listed) []*Summary {
@@ -85,7 +112,7 @@ func (c *Summaries) Of(ctx context.Context, e *engine.Engine, threads []status.L
 		}
 		unknown, at = append(unknown, l), append(at, i)
 	}
-	for s := range threadInfos(ctx, e, unknown, Filter{Ended: true}) { // in their order
+	for s := range threadInfos(ctx, e, unknown, Filter{Ended: true, Known: c}, false) { // in their order
 		i := at[0]
 		l := threads[i]
 		at = at[1:]

@@ -233,7 +233,7 @@ func TestStats(t *testing.T) {
 	require.Equal(t, 2, s.Totals.Steps)
 	require.Nil(t, s.Totals.Usage)
 	require.Equal(t, 2, s.Totals.StepsWithoutCost)
-	var known view.Steps
+	var known view.Summaries
 	for _, by := range [][]string{{"role", "model"}, {"role", "model"}, {"day", "agent", "workflow"}, {"day", "agent", "workflow"}} {
 		fresh, err := view.Stats(t.Context(), w.Engine, nil, time.Time{}, by)
 		require.NoError(t, err)

@@ -121,6 +121,9 @@ func (d Dirs) Worktree(thread string) string { return filepath.Join(d.Home, "wor
 // Logs returns the directory of the process logs, <home>/logs.
 func (d Dirs) Logs() string { return filepath.Join(d.Home, "logs") }
 
+// Summaries returns the file in which lists remember what they show, <home>/cache/summaries.
+func (d Dirs) Summaries() string { return filepath.Join(d.Home, "cache", "summaries") }
+
 // Notify returns the directory of pending notifications and of the key for answer links, <home>/notify.
 func (d Dirs) Notify() string { return filepath.Join(d.Home, "notify") }
 

@@ -70,14 +70,19 @@ func PrintList[T any](ctx context.Context, w io.Writer, f Format, values iter.Se
 		return cmp.Or(text(w), context.Cause(ctx))
 	}
 	out := bufio.NewWriterSize(w, 64<<10)
+	var line bytes.Buffer
+	enc := encoder(&line)
 	n := 0
 	for v := range values {
 		var data []byte
 		var err error
 		if f == JSON {
 			_ = out.WriteByte("[,"[min(n, 1)]) // Flush reports the error
-			data, err = marshal(v)
-			data = bytes.TrimSuffix(data, []byte("\n"))
+			line.Reset()
+			if err = enc.Encode(v); err != nil {
+				err = fmt.Errorf("encode result: %w", err)
+			}
+			data = bytes.TrimSuffix(line.Bytes(), []byte("\n"))
 		} else {
 			data, err = asYAML([]T{v})
 		}
@@ -104,12 +109,17 @@ func PrintList[T any](ctx context.Context, w io.Writer, f Format, values iter.Se
 // HTML.
 func marshal(value any) ([]byte, error) {
 	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
+	enc := encoder(&buf)
 	if err := enc.Encode(value); err != nil {
 		return nil, fmt.Errorf("encode result: %w", err)
 	}
 	return buf.Bytes(), nil
+}
+
+func encoder(w io.Writer) *json.Encoder {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return enc
 }
 
 func printYAML(w io.Writer, value any) error {

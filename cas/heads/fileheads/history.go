@@ -11,6 +11,8 @@ import (
 	"iter"
 	"os"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/protocol"
@@ -112,14 +114,41 @@ func lineOf(e heads.Ended) endLine {
 	return endLine{e, false}
 }
 
+// plainEnd reads a line as uwf writes it, without its checksum; ok is false for any other. A list reads all lines.
+func plainEnd(line string) (e endLine, ok bool) {
+	var words [4]string
+	for i, key := range [len(words)]string{begin, `","workflow":"`, `","head":"`, `","status":"`} {
+		if line, ok = strings.CutPrefix(line, key); !ok {
+			return e, false
+		}
+		n := 0
+		for n < len(line) && (inWord(rune(line[n])) || line[n] == ' ') {
+			n++
+		}
+		words[i], line = line[:n], line[n:]
+	}
+	line, _ = strings.CutPrefix(line, `","completedAt":`)
+	digits, rest, _ := strings.Cut(line, ",")
+	at, err := strconv.ParseInt(digits, 10, 64)
+	rest, failed := strings.CutPrefix(rest, `"failed":true,`)
+	if err != nil || digits[0]-'1' > 8 || len(rest) != checkLen-len(",") || !strings.HasPrefix(rest, `"check":"`) ||
+		!strings.HasSuffix(rest, `"}`) || strings.ContainsAny(rest[len(`"check":"`):len(rest)-len(`"}`)], "\"\\") {
+		return e, false
+	}
+	return endLine{heads.Ended{Thread: words[0], Workflow: protocol.Hash(words[1]), Head: protocol.Hash(words[2]),
+		Status: protocol.Status(words[3]), CompletedAt: at}, failed}, true
+}
+
 // parseEnded parses a line. It also validates the content, because a damaged line can still be valid JSON.
 func parseEnded(line []byte) (heads.Ended, error) {
 	if isBlank(line) {
 		return heads.Ended{}, errNothing
 	}
-	var written endLine
-	if err := json.Unmarshal(line, &written); err != nil {
-		return heads.Ended{}, fmt.Errorf("not a line of the history: %w", err)
+	written, plain := plainEnd(string(line))
+	if !plain {
+		if err := json.Unmarshal(line, &written); err != nil {
+			return heads.Ended{}, fmt.Errorf("not a line of the history: %w", err)
+		}
 	}
 	e := written.Ended
 	if written.Failed && e.Status == protocol.StatusCompleted {

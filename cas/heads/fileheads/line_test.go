@@ -1,11 +1,15 @@
 package fileheads
 
 import (
+	"bytes"
+	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/cas/heads"
+	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/fuzztest"
 )
 
@@ -33,6 +37,33 @@ func TestLine(t *testing.T) {
 	} {
 		_, reason := parseLine(line)
 		require.NotEmpty(t, reason, "%q", line)
+	}
+}
+
+// A line as uwf writes it is read without a JSON parser, and as by one; all others by one.
+func TestPlainEnd(t *testing.T) {
+	t.Parallel()
+	for _, status := range []protocol.Status{protocol.StatusCompleted, protocol.StatusFailed, protocol.StatusCancelled} {
+		e := heads.Ended{Thread: "01K8ZQ4V9X6D3M2N1P0R7S5T8W", Workflow: "4EAEYQKFHTJ23", Head: "108DB063KRQWW", Status: status, CompletedAt: 12}
+		object, err := json.Marshal(lineOf(e))
+		require.NoError(t, err)
+		line := bytes.TrimSuffix(summed(object), []byte("\n"))
+		got, ok := plainEnd(string(line))
+		require.True(t, ok)
+		require.Equal(t, lineOf(e), got)
+		for at := range line {
+			for _, c := range []byte(`0"\ a,}`) {
+				other := bytes.Clone(line)
+				other[at] = c
+				if got, ok := plainEnd(string(other)); ok {
+					var want endLine
+					require.NoError(t, json.Unmarshal(other, &want), "%s", other)
+					require.Equal(t, want, got)
+				}
+			}
+			_, ok := plainEnd(string(line[:at]))
+			require.False(t, ok)
+		}
 	}
 }
 

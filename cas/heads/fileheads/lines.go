@@ -2,6 +2,8 @@ package fileheads
 
 import (
 	"bytes"
+	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,7 +44,9 @@ func sumOf(line []byte) (has, fits bool) {
 	if at < 0 || !bytes.HasPrefix(line[at:], []byte(`,"check":"`)) {
 		return false, false
 	}
-	return true, bytes.Equal(line[at:], fmt.Appendf(nil, checkFormat, crc32.ChecksumIEEE(line[:at])))
+	digits := hex.AppendEncode(nil, binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE(line[:at])))
+	rest, fits := bytes.CutPrefix(line[at+len(`,"check":"`):], digits)
+	return true, fits && string(rest) == `"}`
 }
 
 // begin is the beginning of each line written by uwf.

@@ -205,10 +205,12 @@ func (a commands) stats(ctx context.Context, c *ucli.Context, e *engine.Engine) 
 			return err
 		}
 	}
-	s, err := view.Stats(ctx, e, nil, after, by)
+	known := view.SavedSummaries(e)
+	s, err := view.Stats(ctx, e, known, after, by)
 	if err != nil {
 		return err
 	}
+	known.Save(e)
 	for _, hole := range s.Unread {
 		a.Messagef("uwf: %s", plaintext.Line(term.Joined(hole.Thread, hole.Error)))
 		a.Status = protocol.CodeCorrupt

@@ -63,7 +63,7 @@ func (a Commands) threadRemove(ctx context.Context, c *ucli.Context, e *engine.E
 		}
 	}
 	report, err := e.Files().Prune(ctx, prune.Options{Home: e.Reader.Dirs.Home, Now: a.Env.Now(), Threads: []string{id}}, true)
-	if err != nil {
+	if err := errors.Join(err, view.ForgetSummaries(e)); err != nil {
 		return err
 	}
 	at := slices.IndexFunc(report.Pruned, func(e heads.Ended) bool { return e.Thread == id }) // children are removed as well
@@ -123,6 +123,9 @@ func (a Commands) threadPrune(ctx context.Context, c *ucli.Context, e *engine.En
 	keep := time.Duration(min(term.NumberOf(c, "keep-days"), most)) * 24 * time.Hour
 	o := prune.Options{Home: e.Reader.Dirs.Home, Keep: keep, DryRun: c.Bool("dry-run"), Now: a.Env.Now()}
 	report, err := e.Files().Prune(ctx, o, c.Bool("force"))
+	if err == nil && !o.DryRun {
+		err = view.ForgetSummaries(e)
+	}
 	if err != nil {
 		return err
 	}

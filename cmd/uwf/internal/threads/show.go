@@ -379,7 +379,18 @@ func (a Commands) list(ctx context.Context, f view.Filter) (iter.Seq[protocol.Th
 		// The list of threads is live data; everything else read is garbage.
 		debug.SetGCPercent(100)
 	}
-	return view.Items(ctx, e, entries, f), nil
+	if f.Limit > 0 && f.Statuses == nil { // few are read
+		return view.Items(ctx, e, entries, f), nil
+	}
+	f.Known = view.SavedSummaries(e)
+	return func(yield func(protocol.ThreadItem) bool) {
+		defer f.Known.Save(e)
+		for item := range view.Items(ctx, e, entries, f) {
+			if !yield(item) {
+				return
+			}
+		}
+	}, nil
 }
 
 // manyThreads is the number of threads from which memory matters more than time.
