@@ -85,9 +85,10 @@ func (o *Overview) Threads(ctx context.Context, threads []Listed) iter.Seq[Threa
 			}
 			return true
 		}
+		var batches [2][]ThreadInfo                                                     // one is shown while the other is read
 		for ahead := len(o.readers); ahead < farAhead && len(threads) > 0; ahead *= 2 { // perhaps few are wanted
 			n := min(ahead, len(threads))
-			if !all(o.together(ctx, threads[:n])) {
+			if batches[0] = o.together(ctx, threads[:n], batches[0]); !all(batches[0]) {
 				return
 			}
 			threads = threads[n:]
@@ -96,8 +97,9 @@ func (o *Overview) Threads(ctx context.Context, threads []Listed) iter.Seq[Threa
 		go func() {
 			defer close(ready)
 			for some := range slices.Chunk(threads, farAhead) {
+				batches[0], batches[1] = batches[1], o.together(ctx, some, batches[0])
 				select {
-				case ready <- o.together(ctx, some):
+				case ready <- batches[1]:
 				case <-enough:
 					return
 				}
@@ -129,9 +131,9 @@ func (r *Reader) runDirs() map[string]bool {
 	return ran
 }
 
-// together reads threads with all readers.
-func (o *Overview) together(ctx context.Context, threads []Listed) []ThreadInfo {
-	standings := make([]ThreadInfo, len(threads))
+// together reads threads with all readers, into the memory of earlier ones.
+func (o *Overview) together(ctx context.Context, threads []Listed, earlier []ThreadInfo) []ThreadInfo {
+	standings := slices.Grow(earlier[:0], len(threads))[:len(threads)]
 	var taken atomic.Int64
 	var readers sync.WaitGroup
 	for _, reader := range o.readers {

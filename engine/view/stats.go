@@ -34,7 +34,7 @@ func StatsBy() []string { return []string{"workflow", "role", "model", "agent", 
 func Stats(ctx context.Context, e *engine.Engine, known *Summaries, after time.Time, by []string) (protocol.Stats, error) {
 	s := stats{
 		engine: e, known: known.known(), after: after.UnixMilli(),
-		seen: map[protocol.Hash]bool{}, rows: map[string]*protocol.StatsRow{},
+		rows:  map[string]*protocol.StatsRow{},
 		names: map[protocol.Hash]string{}, flows: map[string]protocol.Hash{},
 		out: protocol.Stats{By: by, Rows: []protocol.StatsRow{}, Unread: []protocol.StatsHole{}},
 	}
@@ -45,7 +45,9 @@ func Stats(ctx context.Context, e *engine.Engine, known *Summaries, after time.T
 		s.out.Unread = append(s.out.Unread, protocol.StatsHole{Thread: id, Error: err.Error()})
 	}
 	all := Listed(ctx, e.Reader.Heads, Filter{Ended: true, Children: true}, func(err error) { unread("", err) })
+	s.seen = make(map[protocol.Hash]bool, len(all))
 	facts, _ := e.Reader.Heads.AllFacts(ctx) // threads with unreadable facts count as parents
+	s.parents = parentsIn(facts)
 	sorting.Stable(all, func(a, b status.Listed) int {
 		return cmp.Compare(depth(facts, a.Thread), depth(facts, b.Thread)) // parents before children in flight
 	})
@@ -119,14 +121,26 @@ func tokensOf(r protocol.StatsRow) int64 {
 }
 
 type stats struct {
-	engine *engine.Engine
-	known  *summary.Set
-	after  int64 // Unix milliseconds
-	seen   map[protocol.Hash]bool
-	rows   map[string]*protocol.StatsRow
-	names  map[protocol.Hash]string // names of workflows
-	flows  map[string]protocol.Hash // by thread: the workflow of its run
-	out    protocol.Stats
+	engine  *engine.Engine
+	known   *summary.Set
+	after   int64 // Unix milliseconds
+	seen    map[protocol.Hash]bool
+	rows    map[string]*protocol.StatsRow
+	names   map[protocol.Hash]string // names of workflows
+	parents map[string]bool
+	flows   map[string]protocol.Hash // by parent: the workflow of its run
+	out     protocol.Stats
+}
+
+// parentsIn returns the threads that have children.
+func parentsIn(facts map[string]heads.Facts) map[string]bool {
+	parents := map[string]bool{}
+	for _, f := range facts {
+		if f.Parent != nil {
+			parents[f.Parent.Thread] = true
+		}
+	}
+	return parents
 }
 
 // depth returns the number of a thread's ancestors.
@@ -151,7 +165,9 @@ func (s *stats) thread(ctx context.Context, l status.Listed, parent string) erro
 	if !known {
 		flow = head.Workflow
 	}
-	s.flows[l.Thread] = flow
+	if s.parents[l.Thread] {
+		s.flows[l.Thread] = flow
+	}
 	some, err := s.chain(ctx, head, t, flow, 0)
 	if some && parent == "" {
 		s.out.Threads++

@@ -73,7 +73,9 @@ func (c *Summaries) Save(e *engine.Engine) {
 }
 
 // ForgetSummaries removes what the lists of a home have saved, because it contains titles of removed threads.
-func ForgetSummaries(e *engine.Engine) error { return summary.Forget(e.Reader.FS, e.Reader.Dirs.Summaries()) }
+func ForgetSummaries(e *engine.Engine) error {
+	return summary.Forget(e.Reader.FS, e.Reader.Dirs.Summaries())
+}
 
 func (c *Summaries) known() *summary.Set {
 	if c == nil {
@@ -90,12 +92,7 @@ func (c *Summaries) Of(ctx context.Context, e *engine.Engine, threads []status.L
 		c.of, c.names, c.config = make(map[string]*summarized, len(threads)), map[string]string{}, now
 	}
 	facts, _ := e.Reader.Heads.AllFacts(ctx) // what cannot be read is left out, as in lists
-	parents := map[string]bool{}
-	for _, f := range facts {
-		if f.Parent != nil {
-			parents[f.Parent.Thread] = true
-		}
-	}
+	parents := parentsIn(facts)
 	if reflect.ValueOf(facts).Pointer() != reflect.ValueOf(c.facts).Pointer() {
 		c.facts, c.age = facts, c.age+1
 	}
