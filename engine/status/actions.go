@@ -107,7 +107,7 @@ func (r *Reader) Actions(ctx context.Context, id string) ([]protocol.Action, err
 	if ended == nil {
 		out, p, err = r.showActive(ctx, id, head)
 	} else {
-		out = r.showEnded(ctx, *ended)
+		out, _ = r.showEnded(ctx, *ended)
 		p, _ = r.Position(ctx, id, head) // an ended thread can be partly unreadable
 	}
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/united-workforce/uwf/cas/heads"
 	"github.com/united-workforce/uwf/cas/thread"
@@ -149,8 +150,12 @@ func (o *Overview) together(ctx context.Context, threads []Listed, earlier []Thr
 
 func (o *Overview) listed(ctx context.Context, r *Reader, l Listed) ThreadInfo {
 	n, known := o.Known.Get(l.Head)
+	ran := o.runStamp(r, l.Thread)
+	if r.quiet = ""; known && ran != 0 && ran == n.Ran {
+		r.quiet = l.Thread
+	}
 	if l.Ended != nil {
-		out := r.showEnded(ctx, *l.Ended)
+		out, quiet := r.showEnded(ctx, *l.Ended)
 		s := ThreadInfo{ThreadItem: itemOf(out), At: out, Since: &l.Ended.CompletedAt}
 		s.CompletedAt = &l.Ended.CompletedAt
 		if !known {
@@ -162,15 +167,18 @@ func (o *Overview) listed(ctx context.Context, r *Reader, l Listed) ThreadInfo {
 			o.Known.Put(l.Head, n)
 		}
 		r.about(ctx, &s, n)
+		o.settle(n, s, ran, quiet)
 		return s
 	}
 	if known {
-		if out, ok := r.recalled(ctx, l, n); ok && (o.Brief || !needsPerson(out)) {
+		if out, quiet, ok := r.recalled(ctx, l, n); ok && (o.Brief || !needsPerson(out)) {
 			s := ThreadInfo{ThreadItem: itemOf(out), At: out, Since: r.since(out, n.Step)}
 			r.about(ctx, &s, n)
+			o.settle(n, s, ran, quiet)
 			return s
 		}
 	}
+	r.quiet = ""
 	out, pos, err := r.showActive(ctx, l.Thread, l.Head)
 	s := ThreadInfo{ThreadItem: itemOf(out), At: out}
 	s.At.Output = nil // it may be large
@@ -195,6 +203,28 @@ func (o *Overview) listed(ctx context.Context, r *Reader, l Listed) ThreadInfo {
 		s.can = &can
 	}
 	return s
+}
+
+// runStamp returns when a thread's run directory changed last; 0 if there is none, or it may change again within the
+// same timestamp. Each file of a run is replaced as a whole, which changes the directory.
+func (o *Overview) runStamp(r *Reader, id string) int64 {
+	const racy = time.Second
+	if o.Known == nil || !r.ran[id] {
+		return 0
+	}
+	info, err := os.Lstat(r.Dirs.Run(id))
+	if err != nil || r.Env.Now().Sub(info.ModTime()) < racy {
+		return 0
+	}
+	return info.ModTime().UnixNano()
+}
+
+// settle remembers that a run directory has nothing to add to a head, apart from the sums, until it changes.
+func (o *Overview) settle(n summary.Node, s ThreadInfo, ran int64, quiet bool) {
+	if quiet && ran != 0 && ran != n.Ran {
+		n.Ran, n.Totals = ran, s.Totals
+		o.Known.Put(s.Head, n)
+	}
 }
 
 // SummaryOf returns what can be remembered of a step of a thread, or of its start if step is nil, without the decision.
@@ -229,28 +259,28 @@ func (p *Position) summary() *summary.Next {
 	return next
 }
 
-// recalled returns the state of an active thread by what is known of its head, without questions and messages. ok
-// is false if it depends on more, or if a limit may be reached.
-func (r *Reader) recalled(ctx context.Context, l Listed, n summary.Node) (out protocol.StepOutput, ok bool) {
+// recalled returns the state of an active thread by what is known of its head, without questions and messages, and
+// whether the run directory has nothing to add. ok is false if it depends on more, or if a limit may be reached.
+func (r *Reader) recalled(ctx context.Context, l Listed, n summary.Node) (out protocol.StepOutput, quiet, ok bool) {
 	facts, err := r.facts(ctx, l.Thread)
 	if n.Next == nil || err != nil || facts.Parent != nil || facts.Limits != nil || len(facts.Attempts) > 0 ||
 		isParked(facts, l.Head) {
-		return out, false
+		return out, false, false
 	}
 	w, err := r.Workflow(ctx, n.Workflow)
 	if err != nil {
-		return out, false
+		return out, false, false
 	}
 	most, known := r.limitsBy[n.Workflow]
 	if !known {
 		if most, err = r.limitsOf(ctx, w); err != nil {
-			return out, false
+			return out, false, false
 		}
 		r.limitsBy[n.Workflow] = most
 	}
 	if budget.Bounded(most) || most.MaxSteps > 0 && n.Next.Counted >= most.MaxSteps ||
 		most.MaxVisitsPerRole > 0 && n.Next.Visits >= most.MaxVisitsPerRole {
-		return out, false
+		return out, false, false
 	}
 	out = protocol.StepOutput{Thread: l.Thread, Head: l.Head, Status: n.Next.Status, Workflow: n.Workflow,
 		WorkflowName: w.Name}
@@ -259,8 +289,8 @@ func (r *Reader) recalled(ctx context.Context, l Listed, n summary.Node) (out pr
 	} else if out.Status == protocol.StatusIdle {
 		out.CurrentRole = role
 	}
-	r.overlay(ctx, &out)
-	return out, true
+	quiet = r.overlay(ctx, &out)
+	return out, quiet, true
 }
 
 // Since returns when a thread entered its state: the start of its current or last try, its last step, or its
@@ -300,9 +330,10 @@ func startedAt(id string) *int64 {
 // about sets the title, the directory and the saved cost of a thread. Damaged sums are computed again.
 func (r *Reader) about(ctx context.Context, s *ThreadInfo, n summary.Node) {
 	s.Title, s.Dir = n.Title, n.Dir
-	if n.Step == nil || r.neverRan(s.Thread) {
+	if s.Totals = n.Totals; n.Step == nil || r.neverRan(s.Thread) {
 		return
 	}
+	s.Totals = nil
 	marks, unusable := budget.File{Dir: r.RunDir(s.Thread)}.Kept()
 	if at := budget.Find(marks, s.Head, n.Step.Index); at != nil {
 		s.Totals = &at.Sums.Totals

@@ -46,7 +46,7 @@ func (r *Reader) show(ctx context.Context, thread string) (protocol.StepOutput, 
 		return protocol.StepOutput{}, err
 	}
 	if ended != nil {
-		out := r.showEnded(ctx, *ended)
+		out, _ := r.showEnded(ctx, *ended)
 		// Omit what is unreadable: the thread has ended anyway.
 		if pos, err := r.Position(ctx, thread, head); err == nil {
 			at := pos.Output()
@@ -76,28 +76,25 @@ func (r *Reader) showActive(ctx context.Context, id string,
 	return out, pos, nil
 }
 
-// showEnded reads only the workflow's node, for its name.
-func (r *Reader) showEnded(ctx context.Context, ended heads.Ended) protocol.StepOutput {
-	out := protocol.StepOutput{
+// showEnded reads only the workflow's node, for its name. It reports whether the run directory has nothing to add.
+func (r *Reader) showEnded(ctx context.Context, ended heads.Ended) (out protocol.StepOutput, quiet bool) {
+	out = protocol.StepOutput{
 		Thread: ended.Thread, Head: ended.Head, Workflow: ended.Workflow,
 		Status: ended.Status, Done: true,
 	}
 	if w, err := r.Workflow(ctx, ended.Workflow); err == nil {
 		out.WorkflowName = w.Name
 	}
-	if ended.Status.AtEnd() { // it can be resumed
-		r.overlay(ctx, &out)
-	}
-	return out
+	return out, !ended.Status.AtEnd() || r.overlay(ctx, &out) // it can be resumed
 }
 
 // overlay adds the state of the last run from this head: running, pending, or failed. If the run failed to
 // answer a suspension or to reopen an ended thread, the thread stays suspended or ended, and the user can try
-// again.
-func (r *Reader) overlay(ctx context.Context, out *protocol.StepOutput) {
+// again. It returns true if the run directory has nothing to add until it changes.
+func (r *Reader) overlay(ctx context.Context, out *protocol.StepOutput) (quiet bool) {
 	if r.neverRan(out.Thread) {
 		out.Error.Advise(r.Hints)
-		return
+		return true
 	}
 	dir := r.RunDir(out.Thread)
 	last := dir.Read()
@@ -113,9 +110,8 @@ func (r *Reader) overlay(ctx context.Context, out *protocol.StepOutput) {
 		if out.Status == protocol.StatusIdle && r.Locker().Held(ctx, out.Thread) {
 			out.Status = protocol.StatusRunning
 		}
-		return
 	case last.Head != out.Head:
-		return
+		return true
 	case last.Status.InFlight() && dir.Alive(last):
 		out.Status, out.CurrentRole, out.Agent = protocol.StatusRunning, protocol.NullString(last.Role), last.Agent
 		out.SuspendedRole, out.SuspendMessage, out.Question, out.Done = "", "", nil, false
@@ -138,6 +134,7 @@ func (r *Reader) overlay(ctx context.Context, out *protocol.StepOutput) {
 			out.Status = protocol.StatusError
 		}
 	}
+	return false
 }
 
 // Output returns the position as the command line prints it.

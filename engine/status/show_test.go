@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -301,6 +302,34 @@ func requireRemembered(t *testing.T, w *statustest.World, id string, known *summ
 		_, remembered := known.Get(at.Head)
 		require.True(t, remembered)
 	}
+}
+
+// A run directory is read again after it has changed.
+func TestRememberedRuns(t *testing.T) {
+	t.Parallel()
+	w := statustest.New(t)
+	id := w.Start(w.Workflow(lineOf("plan")), heads.Facts{})
+	before := w.At(id)
+	w.Step(id, protocol.Step{Role: "plan"}, statustest.Answer("again"))
+	w.Record(id, rundir.Record{Head: before, Role: "plan", Status: rundir.Done})
+	old := w.Clock.Add(-time.Hour)
+	require.NoError(t, os.Chtimes(w.Dirs.Run(id), old, old))
+	var known summary.Set
+	list := func() protocol.Status {
+		o := w.Overview()
+		o.Known, o.Brief = &known, true
+		for item := range o.Threads(t.Context(), []status.Listed{{Thread: id, Head: w.At(id)}}) {
+			return item.Status
+		}
+		return ""
+	}
+	for range 3 {
+		require.Equal(t, idle, list())
+	}
+	n, _ := known.Get(w.At(id))
+	require.Equal(t, old.UnixNano(), n.Ran)
+	w.Record(id, rundir.Record{Role: "plan", Status: rundir.Failed, Error: &rundir.Error{Code: protocol.CodeAgent, Message: "it broke"}})
+	require.Equal(t, failed, list())
 }
 
 const parked = 1_800_000_000_000 + 60_000

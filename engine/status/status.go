@@ -66,6 +66,8 @@ type Reader struct {
 	ran map[string]bool
 	// workflows caches workflows, if not nil.
 	workflows map[protocol.Hash]protocol.Workflow
+	// quiet is a thread whose run directory has nothing to add.
+	quiet string
 	// limitsBy caches the limits of workflows, if not nil.
 	limitsBy map[protocol.Hash]protocol.Limits
 	// factsOf, if not nil, returns known facts of a thread, which are then not read from Heads.
@@ -182,8 +184,8 @@ func (r *Reader) RunDir(id string) rundir.Dir {
 		Aside: filepath.Join(r.Dirs.Home, "quarantine"), FS: r.FS, Warn: r.Warn}
 }
 
-// neverRan reports whether a thread is known to have no run directory.
-func (r *Reader) neverRan(id string) bool { return r.ran != nil && !r.ran[id] }
+// neverRan reports whether a thread is known to have no run directory, or one that has nothing to add.
+func (r *Reader) neverRan(id string) bool { return id == r.quiet || r.ran != nil && !r.ran[id] }
 
 // Secrets returns the texts that must not be stored or shown.
 func (r *Reader) Secrets() *secret.Set {

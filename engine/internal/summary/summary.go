@@ -1,6 +1,6 @@
 // Package summary remembers what lists and sums show of nodes. All of it follows from a node and those that it
 // refers to, so it can't become outdated. What can change, such as a limit, the clock, or a process at work, is
-// not in it.
+// not in it, except for the time of a run directory that had nothing to add.
 //
 // A [Set] can be saved in a file, which only saves time: a missing, damaged or other file counts as empty.
 // Whoever can write to the file can change what lists show, but no decision depends on it.
@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"hash/crc32"
 	"io/fs"
@@ -35,6 +36,10 @@ type Node struct {
 	Partial    bool           // the step has tries or children, which are not kept
 	Model      *string        // of the step; nil: unknown
 	Next       *Next          // nil: unknown, or it doesn't follow from the node alone
+	// Ran is when the run directory of a thread at this head had changed last, if it then had nothing to add, apart from
+	// Totals; 0: unknown.
+	Ran    int64
+	Totals *protocol.Totals // up to the node; nil: unknown
 }
 
 // Next is the decision at a node, unless a limit is reached.
@@ -69,13 +74,13 @@ type file struct {
 // record is the form of a node in memory and in the file.
 type record struct {
 	Hash, Workflow, Prev, Detail                                  uint64
-	Started, Completed, Index, Counted, Visits                    int64
+	Started, Completed, Index, Counted, Visits, Ran               int64
 	Turns, Input, CacheRead, CacheWrite, Output, Reasoning, Spent int64
 	Cost                                                          float64
-	Title, Dir, Role, Agent, Model, Status, NextRole, Has         uint32
+	Title, Dir, Role, Agent, Model, Status, NextRole, Totals, Has uint32
 }
 
-const recordSize = 16*8 + 8 + 8*4
+const recordSize = 17*8 + 8 + 9*4
 
 // Bits of Has.
 const (
@@ -86,6 +91,7 @@ const (
 	hasCost
 	hasModel
 	hasNext
+	hasTotals
 )
 
 // Get returns a node, if it is known.
@@ -156,6 +162,11 @@ func (s *Set) Put(h protocol.Hash, n Node) {
 		r.Has, r.Status, r.NextRole = r.Has|hasNext, s.number(string(n.Next.Status)), s.number(n.Next.Role)
 		r.Counted, r.Visits = int64(n.Next.Counted), int64(n.Next.Visits)
 	}
+	if r.Ran = n.Ran; n.Totals != nil {
+		if text, err := json.Marshal(n.Totals); err == nil {
+			r.Has, r.Totals = r.Has|hasTotals, s.number(string(text))
+		}
+	}
 	at, known := s.at[r.Hash]
 	switch {
 	case known:
@@ -206,6 +217,9 @@ func decode(data []byte, text func(uint32) string) Node {
 	var r record
 	_, _ = binary.Decode(data, binary.BigEndian, &r) // there are enough bytes
 	n := Node{Workflow: protocol.HashOf(r.Workflow), Title: text(r.Title), Dir: text(r.Dir), Partial: r.Has&isPartial != 0}
+	if n.Ran = r.Ran; r.Has&hasTotals != 0 {
+		_ = json.Unmarshal([]byte(text(r.Totals)), &n.Totals) // it was written by Put
+	}
 	if r.Has&isStep != 0 {
 		n.Step = r.step(text)
 	}

@@ -30,6 +30,9 @@ func nodes(n int) map[protocol.Hash]summary.Node {
 			node.Step, node.Model = &protocol.Step{Prev: &prev, Detail: h, Usage: &protocol.Usage{Turns: 1, InputTokens: 2,
 				CacheReadTokens: 3, CacheWriteTokens: 4, OutputTokens: 5, ReasoningTokens: 6, CostUSD: &cost, DurationMs: 7}}, &model
 		}
+		if i%16 > 12 {
+			node.Ran, node.Totals = int64(i), &protocol.Totals{Steps: i, Usage: &protocol.Usage{CostUSD: &cost}}
+		}
 		all[h] = node
 	}
 	return all
