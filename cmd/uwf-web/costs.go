@@ -118,7 +118,7 @@ func (s *server) stats(w http.ResponseWriter, r *http.Request) error {
 func (s *server) sums(ctx context.Context, a asked, by []string) (protocol.Stats, error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	return view.Stats(ctx, s.engine, &s.known, a.After, by)
+	return view.Stats(ctx, s.engine, s.known, a.After, by)
 }
 
 // statsCSV serves the same sums as CSV.

@@ -52,7 +52,7 @@ func (s *server) inbox(w http.ResponseWriter, r *http.Request) error {
 	p := inboxPage{}
 	end := s.begin(w, "inbox", "Inbox", s.live("", "waiting", "running"))
 	lost := func(err error) { p.Lost = append(p.Lost, htmlpage.Line(err.Error(), htmlpage.LongestTitle)) }
-	all, atWork, more, moreRun := view.Attention(r.Context(), s.engine, &s.known, 2*rows, lost)
+	all, atWork, more, moreRun := view.Attention(r.Context(), s.engine, s.known, 2*rows, lost)
 	for _, it := range all {
 		item := waiting{
 			about: s.aboutOf(it.At, it.Title, it.Since, it.Totals),

@@ -66,7 +66,7 @@ func wantedOf(query url.Values) wanted {
 	}
 }
 
-func (q wanted) has(id string, it *view.Summary) bool {
+func (q wanted) has(id string, it view.Summary) bool {
 	if q.Workflow != "" && it.Workflow != q.Workflow || q.Project != "" && it.Project != q.Project ||
 		q.Status != "" && it.Status != protocol.Status(q.Status) {
 		return false
@@ -84,7 +84,7 @@ func (q wanted) has(id string, it *view.Summary) bool {
 }
 
 // compare orders two threads.
-func (q wanted) compare(a, b *view.Summary) int {
+func (q wanted) compare(a, b view.Summary) int {
 	switch q.Sort {
 	case "oldest":
 		return cmp.Compare(a.Started, b.Started)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas/heads/fileheads"
 	"github.com/united-workforce/uwf/engine"
+	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/cmdline"
 	"github.com/united-workforce/uwf/util/env"
@@ -166,7 +167,7 @@ func newServer(ctx context.Context, e env.Env, home, store string) (*server, err
 		files.Now = e.Now
 	}
 	with.Reader.Hints = uwfHints
-	s := &server{engine: with, env: e}
+	s := &server{engine: with, env: e, known: view.SavedSummaries(with)}
 	return s, s.parse()
 }
 

@@ -41,7 +41,7 @@ type server struct {
 	home, host  string // their names
 	templates   *template.Template
 	lives       atomic.Int32
-	known       view.Summaries
+	known       *view.Summaries
 	files       changedFiles
 	waits       atomic.Int64 // when it was counted last
 	started     sync.Map     // names of forms that have started a run
@@ -156,7 +156,7 @@ func (s *server) count(ctx context.Context) {
 		begun := s.env.Now()
 		if now := prints(s.engine.Reader.Dirs, ""); now != before {
 			before = now
-			waiting, _, more, _ := view.Attention(ctx, s.engine, &s.known, 2*rows, func(error) {})
+			waiting, _, more, _ := view.Attention(ctx, s.engine, s.known, 2*rows, func(error) {})
 			s.waits.Store(int64(len(waiting) + more))
 		}
 		pause(ctx, max(2*calm, 10*s.env.Now().Sub(begun))) // a large home is read less often

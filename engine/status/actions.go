@@ -198,6 +198,9 @@ func needsPerson(at protocol.StepOutput) bool {
 	return AtLimit(at)
 }
 
+// NeedsPerson reports whether a listed thread cannot continue without a person.
+func (s ThreadInfo) NeedsPerson() bool { return needsPerson(s.At) }
+
 // NoticeOf returns the kind of notification for a thread in this state, or "".
 func NoticeOf(out protocol.StepOutput) string {
 	switch {

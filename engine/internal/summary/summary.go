@@ -3,7 +3,7 @@
 // not in it, except for the time of a run directory that had nothing to add.
 //
 // A [Set] can be saved in a file, which only saves time: a missing, damaged or other file counts as empty.
-// Whoever can write to the file can change what lists show, but no decision depends on it.
+// No decision depends on it, so a forged file changes only what lists show.
 package summary
 
 import (
@@ -253,7 +253,7 @@ func (r *record) step(text func(uint32) string) *protocol.Step {
 // The file is the first line, a CRC-32C of the rest, the numbers of records and of texts, the records sorted by
 // hash, the ends of the texts, and the texts. All numbers are big endian.
 const (
-	firstLine  = "uwf summaries 1 "
+	firstLine  = "summaries 1 "
 	fixedBytes = 3 * 4
 	maxFile    = 256 << 20
 )
