@@ -149,7 +149,7 @@ func (o *Overview) together(ctx context.Context, threads []Listed, earlier []Thr
 }
 
 func (o *Overview) listed(ctx context.Context, r *Reader, l Listed) ThreadInfo {
-	n, known := o.Known.Get(l.Head)
+	n, known := o.Known.Glance(l.Head)
 	ran := o.runStamp(r, l.Thread)
 	if r.quiet = ""; known && ran != 0 && ran == n.Ran {
 		r.quiet = l.Thread
@@ -172,7 +172,7 @@ func (o *Overview) listed(ctx context.Context, r *Reader, l Listed) ThreadInfo {
 	}
 	if known {
 		if out, quiet, ok := r.recalled(ctx, l, n); ok && (o.Brief || !needsPerson(out)) {
-			s := ThreadInfo{ThreadItem: itemOf(out), At: out, Since: r.since(out, n.Step)}
+			s := ThreadInfo{ThreadItem: itemOf(out), At: out, Since: r.since(out, n.CompletedAt)}
 			r.about(ctx, &s, n)
 			o.settle(n, s, ran, quiet)
 			return s
@@ -185,7 +185,7 @@ func (o *Overview) listed(ctx context.Context, r *Reader, l Listed) ThreadInfo {
 	if err != nil {
 		s.Error = err.Error()
 	}
-	var last *protocol.Step
+	completed := int64(0)
 	if pos.Thread != nil {
 		n = SummaryOf(pos.Thread, pos.Thread.Last)
 		if err == nil && out.Status != protocol.StatusCorrupt {
@@ -195,9 +195,9 @@ func (o *Overview) listed(ctx context.Context, r *Reader, l Listed) ThreadInfo {
 			o.Known.Put(l.Head, n)
 		}
 		r.about(ctx, &s, n)
-		last = n.Step
+		completed = n.CompletedAt
 	}
-	s.Since = r.since(out, last)
+	s.Since = r.since(out, completed)
 	if needsPerson(out) {
 		can := r.situation(ctx, out, pos, nil)
 		s.can = &can
@@ -221,7 +221,10 @@ func (o *Overview) runStamp(r *Reader, id string) int64 {
 
 // settle remembers that a run directory has nothing to add to a head, apart from the sums, until it changes.
 func (o *Overview) settle(n summary.Node, s ThreadInfo, ran int64, quiet bool) {
-	if quiet && ran != 0 && ran != n.Ran {
+	if !quiet || ran == 0 || ran == n.Ran {
+		return
+	}
+	if n, known := o.Known.Get(s.Head); known {
 		n.Ran, n.Totals = ran, s.Totals
 		o.Known.Put(s.Head, n)
 	}
@@ -231,6 +234,7 @@ func (o *Overview) settle(n summary.Node, s ThreadInfo, ran int64, quiet bool) {
 func SummaryOf(t *thread.Thread, step *thread.Step) summary.Node {
 	n := summary.Node{Workflow: t.Start.Workflow, Title: protocol.TitleOf(t.Task()), Dir: t.Start.Cwd}
 	if step != nil {
+		n.Steps, n.CompletedAt = step.Index+1, step.CompletedAtMs
 		n.Step, n.Partial = &step.Step, len(step.Tries)+len(step.Children) > 0
 	}
 	return n
@@ -298,21 +302,20 @@ func (r *Reader) recalled(ctx context.Context, l Listed, n summary.Node) (out pr
 func (r *Reader) Since(ctx context.Context, at protocol.StepOutput) *int64 {
 	t, err := thread.Open(ctx, r.Nodes(), at.Head)
 	if err != nil || t.Last == nil {
-		return r.since(at, nil)
+		return r.since(at, 0)
 	}
-	return r.since(at, &t.Last.Step)
+	return r.since(at, t.Last.CompletedAtMs)
 }
 
-// since is like [Reader.Since] for a thread whose last step was read; nil if there is none, or it is unreadable.
-func (r *Reader) since(at protocol.StepOutput, last *protocol.Step) *int64 {
+// since is like [Reader.Since] for a thread whose last step was completed at a time; 0 if that is unknown.
+func (r *Reader) since(at protocol.StepOutput, completed int64) *int64 {
 	if at.Status == protocol.StatusError || at.Status == protocol.StatusRunning {
 		if last := r.RunDir(at.Thread).Read(); !last.Damaged && last.Thread != "" {
 			return &last.StartedAt
 		}
 	}
-	if last != nil && last.CompletedAtMs > 0 {
-		made := last.CompletedAtMs
-		return &made
+	if completed > 0 {
+		return &completed
 	}
 	return startedAt(at.Thread)
 }
@@ -330,12 +333,12 @@ func startedAt(id string) *int64 {
 // about sets the title, the directory and the saved cost of a thread. Damaged sums are computed again.
 func (r *Reader) about(ctx context.Context, s *ThreadInfo, n summary.Node) {
 	s.Title, s.Dir = n.Title, n.Dir
-	if s.Totals = n.Totals; n.Step == nil || r.neverRan(s.Thread) {
+	if s.Totals = n.Totals; n.Steps == 0 || r.neverRan(s.Thread) {
 		return
 	}
 	s.Totals = nil
 	marks, unusable := budget.File{Dir: r.RunDir(s.Thread)}.Kept()
-	if at := budget.Find(marks, s.Head, n.Step.Index); at != nil {
+	if at := budget.Find(marks, s.Head, n.Steps-1); at != nil {
 		s.Totals = &at.Sums.Totals
 	} else if unusable {
 		if sum, err := r.Totals(ctx, s.Thread, s.Head); err == nil {

@@ -30,12 +30,14 @@ import (
 
 // Node is what is remembered of a start or a step.
 type Node struct {
-	Workflow   protocol.Hash
-	Title, Dir string         // of the start
-	Step       *protocol.Step // nil: a start. It lacks the fields that [Set] doesn't keep
-	Partial    bool           // the step has tries or children, which are not kept
-	Model      *string        // of the step; nil: unknown
-	Next       *Next          // nil: unknown, or it doesn't follow from the node alone
+	Workflow    protocol.Hash
+	Title, Dir  string         // of the start
+	Steps       int            // in the chain up to the node; 0: a start
+	CompletedAt int64          // of the step; ms
+	Step        *protocol.Step // nil: a start. It lacks the fields that [Set] doesn't keep
+	Partial     bool           // the step has tries or children, which are not kept
+	Model       *string        // of the step; nil: unknown
+	Next        *Next          // nil: unknown, or it doesn't follow from the node alone
 	// Ran is when the run directory of a thread at this head had changed last, if it then had nothing to add, apart from
 	// Totals; 0: unknown.
 	Ran    int64
@@ -95,7 +97,12 @@ const (
 )
 
 // Get returns a node, if it is known.
-func (s *Set) Get(h protocol.Hash) (Node, bool) {
+func (s *Set) Get(h protocol.Hash) (Node, bool) { return s.get(h, true) }
+
+// Glance is [Set.Get] without Step.
+func (s *Set) Glance(h protocol.Hash) (Node, bool) { return s.get(h, false) }
+
+func (s *Set) get(h protocol.Hash, step bool) (Node, bool) {
 	if s == nil {
 		return Node{}, false
 	}
@@ -103,7 +110,7 @@ func (s *Set) Get(h protocol.Hash) (Node, bool) {
 	defer s.mu.RUnlock()
 	number := h.Number()
 	if at, ok := s.at[number]; ok {
-		return decode(s.fresh[at:], func(i uint32) string { return s.texts[i] }), true
+		return decode(s.fresh[at:], func(i uint32) string { return s.texts[i] }, step), true
 	}
 	i, ok := s.saved.find(number)
 	if !ok {
@@ -112,7 +119,7 @@ func (s *Set) Get(h protocol.Hash) (Node, bool) {
 	if !s.saved.used[i].Load() {
 		s.saved.used[i].Store(true)
 	}
-	return decode(s.saved.records[i*recordSize:], s.saved.text), true
+	return decode(s.saved.records[i*recordSize:], s.saved.text, step), true
 }
 
 func (f *file) find(number uint64) (int, bool) {
@@ -213,7 +220,7 @@ func (s *Set) number(text string) uint32 {
 	return i
 }
 
-func decode(data []byte, text func(uint32) string) Node {
+func decode(data []byte, text func(uint32) string, step bool) Node {
 	var r record
 	_, _ = binary.Decode(data, binary.BigEndian, &r) // there are enough bytes
 	n := Node{Workflow: protocol.HashOf(r.Workflow), Title: text(r.Title), Dir: text(r.Dir), Partial: r.Has&isPartial != 0}
@@ -221,7 +228,10 @@ func decode(data []byte, text func(uint32) string) Node {
 		_ = json.Unmarshal([]byte(text(r.Totals)), &n.Totals) // it was written by Put
 	}
 	if r.Has&isStep != 0 {
-		n.Step = r.step(text)
+		n.Steps, n.CompletedAt = int(r.Index)+1, r.Completed
+		if step {
+			n.Step = r.step(text)
+		}
 	}
 	if r.Has&hasModel != 0 {
 		model := text(r.Model)
@@ -328,12 +338,12 @@ func (s *Set) merged() *Set {
 			record := s.saved.records[i*recordSize:]
 			number := binary.BigEndian.Uint64(record)
 			if _, again := s.at[number]; !again && s.saved.used[i].Load() == onlyUsed && len(all.at)+len(s.at) < maxNodes {
-				all.Put(protocol.HashOf(number), decode(record, s.saved.text))
+				all.Put(protocol.HashOf(number), decode(record, s.saved.text, true))
 			}
 		}
 	}
 	for number, at := range s.at {
-		all.Put(protocol.HashOf(number), decode(s.fresh[at:], func(i uint32) string { return s.texts[i] }))
+		all.Put(protocol.HashOf(number), decode(s.fresh[at:], func(i uint32) string { return s.texts[i] }, true))
 	}
 	return all
 }

@@ -33,6 +33,9 @@ func nodes(n int) map[protocol.Hash]summary.Node {
 		if i%16 > 12 {
 			node.Ran, node.Totals = int64(i), &protocol.Totals{Steps: i, Usage: &protocol.Usage{CostUSD: &cost}}
 		}
+		if node.Step != nil {
+			node.Steps, node.CompletedAt = node.Step.Index+1, node.Step.CompletedAtMs
+		}
 		all[h] = node
 	}
 	return all
@@ -49,6 +52,10 @@ func requireHas(t *testing.T, s *summary.Set, all map[protocol.Hash]summary.Node
 	for h, want := range all {
 		got, ok := s.Get(h)
 		require.True(t, ok)
+		require.Equal(t, want, got)
+		got, ok = s.Glance(h)
+		require.True(t, ok)
+		want.Step = nil
 		require.Equal(t, want, got)
 	}
 }
