@@ -26,6 +26,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/safeopen"
+	"github.com/united-workforce/uwf/util/sorting"
 )
 
 // Node is what is remembered of a start or a step.
@@ -356,7 +357,7 @@ func (s *Set) content() []byte {
 	out = binary.BigEndian.AppendUint32(out, uint32(len(s.at)))
 	out = binary.BigEndian.AppendUint32(out, uint32(len(s.texts)))
 	sorted := slices.Collect(slices.Chunk(s.fresh, recordSize))
-	slices.SortFunc(sorted, bytes.Compare)
+	sorting.Func(sorted, bytes.Compare)
 	for _, r := range sorted {
 		out = append(out, r...)
 	}
