@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,15 +24,8 @@ func (r Repo) SeedIndex(s Spec) error {
 	if err := os.MkdirAll(filepath.Dir(s.Index), 0o700); err != nil {
 		return err
 	}
-	info, err := os.Lstat(r.Index)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // git starts with an empty one
-	}
-	if err != nil {
-		return err
-	}
-	if err := copyFile(r.Index, s.Index, info.ModTime()); err != nil {
-		return err
+	if err := copyIndex(r.Index, s.Index); err != nil || isGone(s.Index) {
+		return err // without one, git starts with an empty one
 	}
 	// Git would ignore changes of files with flags. A sparse checkout needs the flags; git clears the flags of files
 	// that exist.

@@ -3,9 +3,14 @@
 package snapshot_test
 
 import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -43,7 +48,6 @@ func TestFewProcesses(t *testing.T) {
 	require.NoError(t, w.open())
 	first := w.begin()
 	w.still()
-	look := []string{"diff-files", "ls-files"}
 	commands := w.counted()
 
 	require.Equal(t, first.Tree, w.take().Tree)
@@ -53,7 +57,7 @@ func TestFewProcesses(t *testing.T) {
 
 	w.write("a", "two\n")
 	second := w.take()
-	require.ElementsMatch(t, append(look, "update-index", "write-tree"), commands())
+	require.Equal(t, []string{"update-index", "write-tree"}, commands())
 	require.Equal(t, w.added(), second.Tree)
 	commands()
 	require.Equal(t, second.Tree, w.begin().Tree)
@@ -160,6 +164,98 @@ func TestChangesWithinASecond(t *testing.T) {
 	for _, text := range []string{"new", "odd", "old", "two", "six", "ten"} { // some within the same second
 		w.sh("echo " + text + " > a; touch -d 2020-01-01 a")
 		require.Equal(t, w.added(), w.take().Tree)
+	}
+}
+
+// Random changes, many of them within one tick of the clock, are found as git finds them without any note. Programs can
+// set all times but that of the last change.
+func TestRandomChanges(t *testing.T) {
+	t.Parallel()
+	w := repository(t)
+	w.sh(`printf '*.o\nignored\n' > .gitignore; mkdir -p d/e ignored empty; touch -d 2020-01-01 a d/b`)
+	seed := uint64(time.Now().UnixNano())
+	t.Log("seed", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	dirs := []string{".", "d", "d/e", "empty", "new", "new/deep", "ignored", "d.o"}
+	name := func() string {
+		return filepath.Join(w.root, dirs[r.IntN(len(dirs))], []string{"a", "b", "c", "x.o"}[r.IntN(4)])
+	}
+	write := func(file, text string) {
+		_ = os.MkdirAll(filepath.Dir(file), 0o755)
+		_ = os.WriteFile(file, []byte(text), 0o644)
+	}
+	same := func() string { return fmt.Sprintf("%04d\n", r.IntN(10_000)) }
+	old := time.Unix(1_577_836_800, 0)
+	changes := map[string]func(){
+		"write":            func() { write(name(), strings.Repeat("x", r.IntN(5))) },
+		"write as much":    func() { write(name(), same()) },
+		"restore the time": func() { f := name(); write(f, same()); _ = os.Chtimes(f, old, old) },
+		"touch":            func() { f := name(); _ = os.Chtimes(f, time.Now(), time.Now()) },
+		"rename": func() {
+			f := name()
+			write(f+".tmp", same())
+			_ = os.Chtimes(f+".tmp", old, old)
+			_ = os.Rename(f+".tmp", f)
+		},
+		"move":             func() { _ = os.Rename(name(), name()) },
+		"link":             func() { f := name(); _ = os.Remove(f); _ = os.Link(name(), f) },
+		"symbolic link":    func() { f := name(); _ = os.Remove(f); _ = os.Symlink([]string{"a", "d", "none"}[r.IntN(3)], f) },
+		"mode":             func() { _ = os.Chmod(name(), []os.FileMode{0o644, 0o755}[r.IntN(2)]) },
+		"remove":           func() { _ = os.Remove(name()) },
+		"remove directory": func() { _ = os.RemoveAll(filepath.Dir(filepath.Join(w.root, "x", dirs[r.IntN(len(dirs))], "x"))) },
+		"directory":        func() { f := name(); _ = os.Remove(f); write(filepath.Join(f, "in"), same()) },
+		"move directory":   func() { _ = os.Rename(filepath.Join(w.root, "d"), filepath.Join(w.root, "new/moved")) },
+		"directory is link": func() {
+			_ = os.Rename(filepath.Join(w.root, "d/e"), filepath.Join(w.dir, "e"))
+			_ = os.Symlink(filepath.Join(w.dir, "e"), filepath.Join(w.root, "d/e"))
+		},
+		"rules": func() {
+			write(filepath.Join(w.root, ".gitignore"), []string{"*.o\nignored\n", "x.o\n", "c\n"}[r.IntN(3)])
+		},
+		"rules in a directory": func() {
+			write(filepath.Join(w.root, dirs[1+r.IntN(len(dirs)-1)], ".gitignore"), []string{"b\n", ".gitignore\n", "!x.o\n"}[r.IntN(3)])
+		},
+		"map": func() {
+			f, err := os.OpenFile(name(), os.O_RDWR, 0)
+			if err != nil {
+				return
+			}
+			defer func() { _ = f.Close() }()
+			if info, err := f.Stat(); err == nil && info.Size() > 0 && info.Mode().IsRegular() {
+				if text, err := syscall.Mmap(int(f.Fd()), 0, 1, syscall.PROT_WRITE, syscall.MAP_SHARED); err == nil {
+					text[0] = byte('a' + r.IntN(26)) // tmpfs notices no write after a read
+					_ = syscall.Munmap(text)
+				}
+			}
+		},
+	}
+	names := slices.Sorted(maps.Keys(changes))
+	before := w.take().Tree
+	for range 100 {
+		var done []string
+		for range r.IntN(4) {
+			what := names[r.IntN(len(names))]
+			done = append(done, what)
+			changes[what]()
+		}
+		want := strings.TrimSpace(w.sh(`export GIT_DIR="$STORE" GIT_WORK_TREE=. GIT_INDEX_FILE=../whole; rm -f $GIT_INDEX_FILE
+			git read-tree ` + sum(before) + `; git add -A; git write-tree`)) // no file is as in this index
+		now := w.take().Tree
+		require.Equal(t, want, sum(now), "after %v: %s", done, w.sh(`git --git-dir "$STORE" diff-tree -r --name-status `+sum(now)+" "+want))
+		before = now
+	}
+}
+
+// A nested repository in a directory that git knows is reported, as if git had looked at all files.
+func TestNestedRepositoryWithoutALook(t *testing.T) {
+	t.Parallel()
+	for _, at := range []string{"new", "empty", "d/new"} {
+		w := repository(t)
+		w.sh("mkdir empty")
+		require.NoError(t, w.open())
+		w.still()
+		w.sh("git init -q " + at + "; echo x > " + at + "/x")
+		require.Equal(t, []string{at}, w.take().Left)
 	}
 }
 

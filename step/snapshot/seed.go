@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/gitindex"
 	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/util/sorting"
 )
@@ -343,6 +344,23 @@ func (g git) having(ctx context.Context, names []string) (have []string, err err
 		}
 	}
 	return have, err
+}
+
+// copyIndex copies an index with its time, which git compares with those of files, unless there is none yet. Git can
+// rebuild an index, so it isn't flushed.
+func copyIndex(from, to string) error {
+	info, err := os.Lstat(from)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	index, err := safeopen.ReadFile(from, gitindex.MaxBytes, safeopen.NoFollow)
+	if err == nil {
+		err = os.WriteFile(to, index, 0o600)
+	}
+	return errors.Join(err, os.Chtimes(to, info.ModTime(), info.ModTime()))
 }
 
 // copyFile copies and flushes a regular file atomically. at is its modification time, unless zero.

@@ -11,9 +11,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/united-workforce/uwf/protocol"
@@ -48,40 +48,46 @@ func Take(ctx context.Context, e env.Env, s Spec) (Taken, error) {
 func take(ctx context.Context, g git, s Spec, before protocol.Tree) (taken Taken, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errWaits)
 	defer cancel()
-	if err := os.RemoveAll(s.Index + lockSuffix); err != nil {
+	next := s.Index + ".next" // replaces the index once the objects to which it refers are durable
+	if err := scratch(next); err != nil {
 		return Taken{}, err
 	}
 	known := recall(s.Index)
-	same := known.Tree == s.Tree && known.Index == checksum(s.Index)
-	if same && s.Tree != "" && s.Tree == before && s.Parent != "" && known.Dirs != "" {
-		if digest, _, ok := still(g.env, s, known.Empty, time.Time{}); ok && digest == known.Dirs {
-			return Taken{Tree: s.Tree}, nil
-		}
+	if s.Tree == "" || known.Tree != s.Tree || known.Index != checksum(s.Index) {
+		known = indexNote{}
 	}
-	if same && s.Tree != "" {
-		if err := distrust(s); err != nil {
+	n, v := indexNote{Tree: s.Tree, Looked: changeTime(s.Root), Out: s.Redacted}, view{partial: true}
+	if s.Tree != "" {
+		if v, err = look(g.env, s, known); err != nil {
 			return Taken{}, err
 		}
 	}
-	began := fileTime(s.Index)
-	found, err := list(ctx, g, s)
+	if v.isSame() && s.Tree == before && s.Parent != "" {
+		return Taken{Tree: s.Tree}, nil
+	}
+	defer func() { _ = os.Remove(next) }()
+	g = g.in(s.Git, s.Root, next)
+	if err := copyIndex(s.Index, next); err != nil {
+		return Taken{}, err
+	}
+	if err := v.distrust(next, s); err != nil {
+		return Taken{}, err
+	}
+	found, err := list(ctx, g, s, v)
 	if err != nil {
 		return Taken{}, err
 	}
-	taken.Tree = s.Tree
 	defer func() { taken.Left, taken.Note = found.left, found.note() }()
-	n := indexNote{Out: s.Redacted}
-	flush := func() error { return nil }
 	if len(found.gone)+len(found.put) > 0 || s.Tree == "" {
-		if taken.Tree, flush, err = g.add(ctx, s, found); err != nil {
+		if n.Tree, err = g.add(ctx, s, found); err == nil {
+			err = os.Rename(next, s.Index)
+		}
+		if err != nil {
 			return taken, err
 		}
 	}
-	n.Tree, n.Commit = taken.Tree, s.Parent
+	taken.Tree, n.Commit = n.Tree, s.Parent
 	if taken.Tree != before || s.Parent == "" {
-		if err := flush(); err != nil {
-			return taken, err
-		}
 		if taken.Commit, err = g.keep(ctx, taken.Tree, s.Parent, s.Ref); err != nil {
 			return taken, err
 		}
@@ -89,46 +95,83 @@ func take(ctx context.Context, g git, s Spec, before protocol.Tree) (taken Taken
 	}
 	n.Index = checksum(s.Index)
 	if len(found.left)+found.more == 0 && !found.conflicted {
-		n.stands(ctx, g, s, known, began)
-	}
-	if reflect.DeepEqual(n, known) {
-		return taken, nil
+		n.mark(ctx, g, s, v)
 	}
 	return taken, n.remember(s.Index)
 }
 
-// add adds the changes to the index. It returns the resulting tree, and a function to call before anything
-// references the tree.
-func (g git) add(ctx context.Context, s Spec, found *changes) (tree protocol.Tree, flush func() error, err error) {
-	flush = func() error { return nil }
-	if len(found.put) > atOnce {
-		g, flush = g.flushedAtOnce(s.Git)
+func (v view) isSame() bool { return !v.partial && len(v.changed)+len(v.read) == 0 }
+
+// add adds the changes to the index and returns the resulting tree, whose new objects are durable.
+func (g git) add(ctx context.Context, s Spec, found *changes) (protocol.Tree, error) {
+	apart := s.Index + ".objects"
+	defer func() { _ = os.RemoveAll(apart) }()
+	if err := errors.Join(os.RemoveAll(apart), os.Mkdir(apart, 0o700)); err != nil {
+		return "", err
 	}
+	g = g.with([][2]string{{"core.fsync", "none"}})
+	g.env = append(g.env, "GIT_OBJECT_DIRECTORY="+apart, "GIT_ALTERNATE_OBJECT_DIRECTORIES="+filepath.Join(s.Git, "objects"))
 	// Removals come first, because a link might have replaced a directory.
 	if len(found.gone) > 0 {
 		if _, err := g.run(ctx, joined(found.gone), "update-index", "--force-remove", "-z", "--stdin"); err != nil {
-			return "", flush, err
+			return "", err
 		}
 	}
 	if len(found.put) > 0 {
 		if _, err := g.run(ctx, joined(found.put), "update-index", "--add", "--remove", "--replace", "-z",
 			"--stdin"); err != nil {
-			return "", flush, err
+			return "", err
 		}
 	}
 	sum, err := g.line(ctx, append([]string{"write-tree"}, missing(s, "--missing-ok")...)...)
-	return treeOf(sum), flush, err
+	if err != nil {
+		return "", err
+	}
+	return treeOf(sum), moveObjects(apart, filepath.Join(s.Git, "objects"))
 }
 
 // atOnce is the number of files above which flushing the whole file system is faster than flushing each file.
 const atOnce = 200
 
-// flushedAtOnce returns git without its own flushing, where the whole file system can be flushed.
-func (g git) flushedAtOnce(store string) (git, func() error) {
-	if !durable.FlushesAll(store) {
-		return g, func() error { return nil }
+// moveObjects flushes the objects in a directory and moves them to another.
+func moveObjects(from, to string) error {
+	objects, err := filepath.Glob(filepath.Join(from, "??", "*"))
+	if err != nil {
+		return err
 	}
-	return g.with([][2]string{{"core.fsync", "none"}}), func() error { return durable.SyncAll(store) }
+	if len(objects) > atOnce && durable.FlushesAll(to) {
+		err = durable.SyncAll(from)
+	} else {
+		err = atATime(objects, durable.OS().SyncFile)
+	}
+	var dirs []string
+	for _, object := range objects {
+		if err != nil {
+			return err
+		}
+		dir := filepath.Join(to, filepath.Base(filepath.Dir(object)))
+		if !slices.Contains(dirs, dir) {
+			dirs, err = append(dirs, dir), os.MkdirAll(dir, 0o700)
+		}
+		err = errors.Join(err, os.Rename(object, filepath.Join(dir, filepath.Base(object))))
+	}
+	return errors.Join(err, atATime(dirs, durable.OS().SyncDir))
+}
+
+// atATime flushes many paths at a time: the disk then writes its cache once for all of them, and git once for each file.
+func atATime(paths []string, flush func(string) error) error {
+	const most = 32
+	errs := make([]error, most)
+	var flushes sync.WaitGroup
+	for n := range most {
+		flushes.Go(func() {
+			for i := n; i < len(paths); i += most {
+				errs[n] = errors.Join(errs[n], flush(paths[i]))
+			}
+		})
+	}
+	flushes.Wait()
+	return errors.Join(errs...)
 }
 
 // missing returns the option that allows a tree to reference objects missing from the repository.
@@ -194,36 +237,49 @@ func (c *changes) note() string {
 	return strings.Join(notes, "; ")
 }
 
-// list finds the changes that can be stored.
-func list(ctx context.Context, g git, s Spec) (*changes, error) {
-	type result struct {
-		out []byte
-		err error
-	}
-	others := make(chan result, 1)
-	go func() {
-		out, err := g.run(ctx, nil, "ls-files", "-o", "--exclude-standard", "-z")
-		others <- result{out, err}
-	}()
-	diff, err := g.run(ctx, nil, "diff-files", "--raw", "--no-renames", "-z", "--ignore-submodules=dirty")
-	untracked := <-others
-	if err = cmp.Or(err, untracked.err); err != nil {
-		return nil, err
-	}
+// list finds the changes that can be stored, given what a look has found.
+func list(ctx context.Context, g git, s Spec, v view) (*changes, error) {
 	root, err := os.OpenRoot(s.Root)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = root.Close() }()
+	var diff, others []byte
 	c := &changes{}
-	if err := c.tracked(root, fields(diff), s); err != nil {
+	switch {
+	case v.partial:
+		diff, others, err = g.all(ctx)
+	case len(v.added) > 0:
+		others, err = g.run(ctx, nil, append([]string{"ls-files", "-o", "--exclude-standard", "-z", "--"}, v.added...)...)
+	}
+	if err == nil {
+		err = c.tracked(root, fields(diff), s)
+	}
+	if err != nil {
 		return nil, err
 	}
-	barred, err := c.untracked(root, fields(untracked.out), s)
+	if !v.partial {
+		for _, path := range v.changed {
+			c.change(root, path, "", false, s)
+		}
+	}
+	barred, err := c.untracked(root, fields(others), s)
 	if err != nil {
 		return nil, err
 	}
 	return c, c.leaveUnknown(ctx, g, s, barred)
+}
+
+// all lists the files that differ from the index, as diff-files prints them, and those that aren't in it.
+func (g git) all(ctx context.Context) (diff, others []byte, err error) {
+	listed := make(chan error, 1)
+	go func() {
+		var err error
+		others, err = g.run(ctx, nil, "ls-files", "-o", "--exclude-standard", "-z")
+		listed <- err
+	}()
+	diff, err = g.run(ctx, nil, "diff-files", "--raw", "--no-renames", "-z", "--ignore-submodules=dirty")
+	return diff, others, cmp.Or(err, <-listed)
 }
 
 // tracked parses the output of diff-files: ":<mode> <mode> <hash> <hash> <status>", path.
@@ -233,22 +289,26 @@ func (c *changes) tracked(root *os.Root, raw []string, s Spec) error {
 		if len(meta) != 5 {
 			return fmt.Errorf("git diff-files prints %q", raw[i])
 		}
-		if meta[4] == "U" {
-			c.conflicted = true
-		}
-		switch info, err := root.Lstat(filepath.FromSlash(path)); {
-		case skipped(path, s.Skip), err == nil && isOwn(info, s):
-		case meta[0] == Gitlink || meta[1] == Gitlink:
-			c.link(path)
-		case err != nil && meta[4] == "U", meta[4] == "D":
-			c.gone = append(c.gone, path)
-		case err == nil && !readable(root, path, info):
-			c.leave(path)
-		case !slices.Contains(c.put[max(0, len(c.put)-1):], path): // git lists unmerged paths twice
-			c.put = append(c.put, path)
-		}
+		c.change(root, path, meta[4], meta[0] == Gitlink || meta[1] == Gitlink, s)
 	}
 	return nil
+}
+
+// change records a file in the index that may have changed. status is git's, or "" if unknown.
+func (c *changes) change(root *os.Root, path, status string, isLink bool, s Spec) {
+	unmerged := status == "U"
+	c.conflicted = c.conflicted || unmerged
+	switch info, err := root.Lstat(filepath.FromSlash(path)); {
+	case skipped(path, s.Skip), err == nil && isOwn(info, s):
+	case isLink:
+		c.link(path)
+	case err != nil && unmerged, status == "D", status == "" && (err != nil || info.IsDir()):
+		c.gone = append(c.gone, path)
+	case err == nil && !readable(root, path, info):
+		c.leave(path)
+	case !slices.Contains(c.put[max(0, len(c.put)-1):], path): // git lists unmerged paths twice
+		c.put = append(c.put, path)
+	}
 }
 
 // untracked handles the files in ls-files output that the index doesn't have. barred lists those that count
@@ -450,10 +510,13 @@ type indexNote struct {
 	Index  string        `json:"index"`  // checksum of the index
 	Tree   protocol.Tree `json:"tree"`   // tree of the index
 	Commit string        `json:"commit"` // commit of the tree
-	// Dirs is a digest of the directories and rules that git's look depended on; "" if they may have changed
-	// since. Empty lists the directories among them without files in the index, and the rules.
-	Dirs  string   `json:"dirs,omitempty"`
+	// Looked is the time in ns when the look at the files began: it may lack later changes.
+	Looked int64 `json:"looked,omitempty"`
+	// Dirs has a mark for each directory and file with rules that git's look at other files depended on; none if another
+	// look is necessary. Empty lists those without files in the index, and For is the scope of the look.
+	Dirs  []byte   `json:"dirs,omitempty"`
 	Empty []string `json:"empty,omitempty"`
+	For   string   `json:"for,omitempty"`
 	// Out lists the redacted paths when the index was written.
 	Out []string `json:"out,omitempty"`
 }

@@ -24,9 +24,6 @@ type Entry struct {
 	stat []byte
 }
 
-// Changed returns the recorded time of the file's last change, in seconds.
-func (e Entry) Changed() int64 { return int64(binary.BigEndian.Uint32(e.stat)) }
-
 // Matches reports whether a file has the times, the inode and the size that git has recorded; toSecond is the same
 // with times in seconds, as most builds of git compare them.
 func (e Entry) Matches(changed, modified time.Time, inode uint64, size int64) (is, toSecond bool) {
