@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/united-workforce/uwf/cas/heads"
@@ -99,44 +99,19 @@ func walkArtifacts(dir string, visit func(in *os.Root, name string, info fs.File
 		return err
 	}
 	defer func() { _ = root.Close() }()
-	if err = visitBelow(root, ".", 0, visit); errors.Is(err, fs.SkipAll) {
-		err = nil
-	}
-	return err
-}
-
-func visitBelow(root *os.Root, dir string, depth int, visit func(*os.Root, string, fs.FileInfo) error) error {
-	if depth > maxArtifactsDepth {
-		return fmt.Errorf("directories are nested more than %d levels deep", maxArtifactsDepth)
-	}
-	open, err := root.Open(dir)
-	if err != nil {
-		return gone(err)
-	}
-	defer func() { _ = open.Close() }()
-	for {
-		const some = 1000 // the names of a large directory may not fit in memory
-		entries, err := open.ReadDir(some)
-		for _, entry := range entries {
-			name := filepath.Join(dir, entry.Name())
-			info, err := root.Lstat(name)
-			if err == nil {
-				err = visit(root, name, info)
-			}
-			if err == nil && info.IsDir() {
-				err = visitBelow(root, name, depth+1, visit)
-			}
-			if err := gone(err); err != nil {
-				return err
-			}
+	return fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || name == "." {
+			return gone(err)
 		}
-		if err != nil || len(entries) == 0 {
-			if errors.Is(err, io.EOF) {
-				err = nil
-			}
-			return err
+		if strings.Count(name, "/") > maxArtifactsDepth {
+			return fmt.Errorf("directories are nested more than %d levels deep", maxArtifactsDepth)
 		}
-	}
+		info, err := entry.Info()
+		if err != nil {
+			return gone(err)
+		}
+		return visit(root, filepath.FromSlash(name), info)
+	})
 }
 
 // gone returns nil if err means that a file was removed in the meantime.

@@ -255,29 +255,6 @@ func (e Keeper) inPlace(ctx context.Context, dir string) (*heads.Workspace, erro
 	return &heads.Workspace{Mode: InPlace, Root: dir, Repo: repo.Common, Base: repo.Head}, nil
 }
 
-// WarnShared warns if a step of another thread is running in the directory of a new one, because each would
-// see the other's changes.
-func (e Keeper) WarnShared(ctx context.Context, w *heads.Workspace) {
-	if w == nil || w.Mode != InPlace {
-		return
-	}
-	facts, err := e.Heads.AllFacts(ctx)
-	if err != nil {
-		return // the error is reported when the facts are needed
-	}
-	for h, err := range e.Heads.Heads(ctx) {
-		if err != nil {
-			return
-		}
-		other := facts[h.Thread]
-		run, o := e.RunDir(h.Thread), other.Workspace
-		if o != nil && o.Mode == InPlace && o.Root == w.Root && other.Parent == nil && run.Alive(run.Read()) {
-			e.Warn("thread " + h.Thread + " works in this directory as well; --workspace worktree gives a thread separate files")
-			return
-		}
-	}
-}
-
 // noWorkTreeError returns the error for a directory whose files cannot be snapshotted.
 func noWorkTreeError(dir string, err error) error {
 	text := cwd.Shown(dir) + " is not in a git work tree, so its files cannot be kept"

@@ -233,44 +233,6 @@ func TestSpec(t *testing.T) {
 	require.Equal(t, protocol.CodeFailed, codeOf(err), "the home itself is no work tree")
 }
 
-// Starting in a directory where a step is running gives a warning, once.
-func TestTellNeighbour(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct {
-		other worktree.Options
-		alive bool
-		facts heads.Facts
-		mine  *heads.Workspace
-		want  int
-	}{
-		"at work here":     {other: worktree.Options{Mode: written}, alive: true, want: 1},
-		"idle":             {other: worktree.Options{Mode: written}},
-		"in a worktree":    {other: worktree.Options{Mode: inTree}, alive: true},
-		"a child":          {other: worktree.Options{Mode: written}, alive: true, facts: heads.Facts{Parent: &heads.Parent{Thread: "x"}}},
-		"no files of mine": {other: worktree.Options{Mode: written}, alive: true, mine: &heads.Workspace{Mode: asItIs}},
-		"another place":    {other: worktree.Options{Mode: written}, alive: true, mine: &heads.Workspace{Mode: inPlace, Root: "/else"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := worktreetest.New(t)
-			id := w.NewThread(tt.other)
-			w.Change(id, tt.facts)
-			if tt.alive {
-				w.Record(id, rundir.Record{Role: "plan", Status: rundir.Running})
-				w.Alive(id)
-			}
-			mine := tt.mine
-			if mine == nil {
-				mine = &heads.Workspace{Mode: inPlace, Root: w.Repo}
-			}
-			w.Warnings = nil
-			w.Keeper().WarnShared(t.Context(), mine)
-			w.Keeper().WarnShared(t.Context(), nil)
-			require.Len(t, w.Warnings, tt.want)
-		})
-	}
-}
-
 // Before depends on the files kept by the previous step, and on changes made since.
 func TestBefore(t *testing.T) {
 	t.Parallel()

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -49,7 +50,7 @@ func take(ctx context.Context, g git, s Spec, before protocol.Tree) (taken Taken
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errWaits)
 	defer cancel()
 	next := s.Index + ".next" // replaces the index once the objects to which it refers are durable
-	if err := scratch(next); err != nil {
+	if err := errors.Join(scratch(next), os.RemoveAll(s.Index+lockSuffix)); err != nil {
 		return Taken{}, err
 	}
 	known := recall(s.Index)
@@ -104,7 +105,7 @@ func (v view) isSame() bool { return !v.partial && len(v.changed)+len(v.read) ==
 
 // add adds the changes to the index and returns the resulting tree, whose new objects are durable.
 func (g git) add(ctx context.Context, s Spec, found *changes) (protocol.Tree, error) {
-	apart := s.Index + ".objects"
+	apart := filepath.Join(s.Git, "objects", "new-"+path.Base(s.Ref))
 	defer func() { _ = os.RemoveAll(apart) }()
 	if err := errors.Join(os.RemoveAll(apart), os.Mkdir(apart, 0o700)); err != nil {
 		return "", err

@@ -119,7 +119,6 @@ func (m Maker) Start(ctx context.Context, s protocol.Start, o StartOptions) (thr
 	if err != nil {
 		return "", err
 	}
-	m.Files.WarnShared(ctx, workspace)
 	b := m.Batch()
 	start, err := b.Add(ctx, s)
 	if err != nil {
