@@ -229,8 +229,11 @@ func keepsTimes(dir string) bool {
 // changeTime returns a time that no later change has a time before. Other file systems may use another machine's clock.
 func changeTime(dir string) int64 {
 	var now unix.Timespec
-	if unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now) != nil || !keepsTimes(dir) {
-		return time.Now().Add(-patience).UnixNano()
+	if unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now) != nil {
+		return 1 // every file counts as changed since
+	}
+	if !keepsTimes(dir) {
+		return now.Nano() - patience.Nanoseconds()
 	}
 	return now.Nano()
 }
