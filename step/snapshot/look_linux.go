@@ -155,8 +155,8 @@ func changedSince(st unix.Stat_t, at int64) bool {
 	return st.Ctim.Nano() >= at
 }
 
-// distrust makes git read doubtful files, given the index that was looked at. Most builds of git compare only seconds, and
-// a program can restore the size and the other time.
+// distrust makes git read doubtful files, given the index that was looked at. Most builds of git compare only seconds,
+// and a program can restore the size and the other time.
 func (v view) distrust(index string, s Spec) error {
 	if len(v.doubtful) == 0 {
 		return nil

@@ -111,7 +111,8 @@ func (g git) add(ctx context.Context, s Spec, found *changes) (protocol.Tree, er
 		return "", err
 	}
 	g = g.with([][2]string{{"core.fsync", "none"}})
-	g.env = append(g.env, "GIT_OBJECT_DIRECTORY="+apart, "GIT_ALTERNATE_OBJECT_DIRECTORIES="+filepath.Join(s.Git, "objects"))
+	objects := filepath.Join(s.Git, "objects")
+	g.env = append(g.env, "GIT_OBJECT_DIRECTORY="+apart, "GIT_ALTERNATE_OBJECT_DIRECTORIES="+objects)
 	// Removals come first, because a link might have replaced a directory.
 	if len(found.gone) > 0 {
 		if _, err := g.run(ctx, joined(found.gone), "update-index", "--force-remove", "-z", "--stdin"); err != nil {
@@ -128,7 +129,7 @@ func (g git) add(ctx context.Context, s Spec, found *changes) (protocol.Tree, er
 	if err != nil {
 		return "", err
 	}
-	return treeOf(sum), moveObjects(apart, filepath.Join(s.Git, "objects"))
+	return treeOf(sum), moveObjects(apart, objects)
 }
 
 // atOnce is the number of files above which flushing the whole file system is faster than flushing each file.
@@ -159,7 +160,7 @@ func moveObjects(from, to string) error {
 	return errors.Join(err, atATime(dirs, durable.OS().SyncDir))
 }
 
-// atATime flushes many paths at a time: the disk then writes its cache once for all of them, and git once for each file.
+// atATime flushes many paths at a time: the disk then writes its cache once for all of them, not once for each.
 func atATime(paths []string, flush func(string) error) error {
 	const most = 32
 	errs := make([]error, most)
