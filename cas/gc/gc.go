@@ -578,7 +578,12 @@ func (c *collection) runRoots(ctx context.Context, home string, mark func(cas.Ha
 			continue
 		}
 		for _, name := range []string{runfiles.RecordFile, runfiles.StdoutFile, runfiles.ResultFile} {
-			err := hashesIn(ctx, filepath.Join(dir, name), safeopen.NoFollow, mark)
+			var err error
+			if name == runfiles.RecordFile {
+				err = recordRoots(ctx, dir, mark)
+			} else {
+				err = hashesIn(ctx, filepath.Join(dir, name), safeopen.NoFollow, mark)
+			}
 			if errors.As(err, new(*safeopen.NotFileError)) || errors.As(err, new(*safeopen.TooBigError)) {
 				continue // created by an agent; it contains no references
 			}
@@ -588,6 +593,22 @@ func (c *collection) runRoots(ctx context.Context, home string, mark func(cas.Ha
 		}
 	}
 	return nil
+}
+
+// recordRoots calls mark with the hashes in the last line of a run's record, and in a line that isn't complete yet: those
+// before them no longer count.
+func recordRoots(ctx context.Context, dir string, mark func(cas.Hash) error) error {
+	data, err := runfiles.Dir(dir).Read(runfiles.RecordFile, runfiles.MaxRecord)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = hashesOf(ctx, bytes.NewReader(durable.LastLine(data)), mark)
+	}
+	if err == nil {
+		err = hashesOf(ctx, bytes.NewReader(data[bytes.LastIndexByte(data, '\n')+1:]), mark)
+	}
+	return err
 }
 
 // runDirs returns what is in the directory of runs: their directories, and what agents put beside them.
