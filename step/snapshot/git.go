@@ -161,6 +161,13 @@ func (g git) feed(ctx context.Context, stdin io.Reader, args ...string) (out []b
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, gitPatience, errWaits)
 	defer cancel()
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	defer time.AfterFunc(moment, func() {
+		if pipe := pipeIn(ctx, g.dir); pipe != "" {
+			giveUp(pipeError(pipe))
+		}
+	}).Stop()
 	cmd := proc.Command{Path: g.exe, Args: args, Dir: g.dir, Env: g.env, Session: true, WithParent: true}
 	printed, err := proc.Run(ctx, cmd, stdin, maxOutput, grace)
 	switch {
@@ -173,6 +180,33 @@ func (g git) feed(ctx context.Context, stdin io.Reader, args ...string) (out []b
 		return nil, &GitError{Args: args, Err: errors.New("printed too much")}
 	}
 	return printed.Stdout, nil
+}
+
+// moment is the time after which a git command is slow, or waits for something.
+const moment = 3 * time.Second
+
+// pipeError is the path of a pipe for which a git command waits.
+type pipeError string
+
+func (e pipeError) Error() string { return "git waits for the pipe " + string(e) }
+
+func (e pipeError) Is(err error) bool { return err == errWaits }
+
+// pipeIn returns the path of a pipe in place of a file that git reads in each directory, such as .gitignore.
+func pipeIn(ctx context.Context, dir string) (pipe string) {
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			return nil //nolint:nilerr // git can't read it either
+		case d.Type()&fs.ModeNamedPipe != 0 && strings.HasPrefix(d.Name(), ".git"):
+			pipe = path
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return pipe
 }
 
 // Exit statuses that mean more than failure.
@@ -341,9 +375,6 @@ func (r Repo) locksOf(ctx context.Context, ref string) (locks []string) {
 	}
 	return append(locks, filepath.FromSlash(ref)+lockSuffix)
 }
-
-// moment is the time after which a lock that doesn't change was left by a killed git.
-const moment = 3 * time.Second
 
 // unlocked waits for locks below a directory to disappear, and removes those that stay unchanged. It reports
 // whether there was one.

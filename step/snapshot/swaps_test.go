@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -185,6 +186,20 @@ func TestProgramsOnThePath(t *testing.T) {
 	require.True(t, snapshot.Has(t.Context(), w.env, w.spec.Git, first))
 	w.env = e
 	require.NoFileExists(t, filepath.Join(w.dir, "evil"))
+}
+
+// A pipe that git would wait for is found, and named.
+func TestPipeOfRules(t *testing.T) {
+	t.Parallel()
+	w := repository(t)
+	w.take()
+	w.sh("mkdir deep; echo x > deep/x; mkfifo deep/.gitignore")
+	began := time.Now()
+	_, err := snapshot.Take(t.Context(), w.env, w.spec)
+	require.ErrorContains(t, err, filepath.Join(w.root, "deep/.gitignore"))
+	require.Less(t, time.Since(began), time.Minute)
+	_, _, err = snapshot.Begin(t.Context(), w.env, w.repo, &w.spec, w.spec.Index+".restore")
+	require.ErrorContains(t, err, filepath.Join(w.root, "deep/.gitignore"))
 }
 
 // A staged object that our git directory lacks is read from the work tree.
