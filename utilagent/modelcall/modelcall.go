@@ -73,8 +73,7 @@ const (
 func Do(ctx context.Context, e env.Env, r Request) (Reply, error) {
 	path, err := proc.Beside(e.Exe, Program, e.Dir, e.Environ)
 	if err != nil {
-		return Reply{}, &protocol.Error{Code: protocol.CodeNotFound, Message: Program + " is not installed, which sends " +
-			"requests to models", Machine: true, Err: err, Hints: []string{"go install " + protocol.ModulePath + "/cmd/" + Program + "@latest"}}
+		return Reply{}, unfit(Program+" is not installed, which sends requests to models", err)
 	}
 	request, err := json.Marshal(r)
 	if err != nil {
@@ -85,8 +84,11 @@ func Do(ctx context.Context, e env.Env, r Request) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
+	if out.Code == protocol.CodeUsage.ExitCode() {
+		return Reply{}, unfit(Program+" is from another release", nil)
+	}
 	var reply Reply
-	if err := json.Unmarshal(out.Stdout, &reply); err != nil {
+	if json.Unmarshal(out.Stdout, &reply) != nil || out.Code != 0 && reply.Error == nil {
 		return Reply{}, fmt.Errorf("%s failed (exit status %d): %s", Program, out.Code,
 			strings.TrimSpace(string(out.Stderr)))
 	}
@@ -94,4 +96,10 @@ func Do(ctx context.Context, e env.Env, r Request) (Reply, error) {
 		return reply, reply.Error
 	}
 	return reply, nil
+}
+
+// unfit is the error of a program that must be installed again.
+func unfit(message string, err error) error {
+	return &protocol.Error{Code: protocol.CodeNotFound, Message: message, Machine: true, Err: err,
+		Hints: []string{"go install " + protocol.ModulePath + "/cmd/" + Program + "@latest"}}
 }
