@@ -127,14 +127,18 @@ func (m Merging) write(ctx context.Context, c *choice) error {
 func (m Merging) edit(ctx context.Context, args []string) error {
 	ctx, cancel := context.WithTimeout(ctx, lockPatience)
 	defer cancel()
+	var last error
 	for {
 		_, err := m.git(ctx, nil, args...)
 		if err == nil {
 			return nil
 		}
+		if last == nil || ctx.Err() == nil { // otherwise git was stopped, and has not said why
+			last = err
+		}
 		select {
 		case <-ctx.Done():
-			return err
+			return last
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
