@@ -194,7 +194,7 @@ func (s Sender) post(ctx context.Context, id string, data []byte) (again bool, e
 	answer, err := send(ctx, hook)
 	switch {
 	case err != nil:
-		var missing *protocol.Error // otherwise the program may have been killed, or replaced by a new version just now
+		var missing *protocol.Error // otherwise it may have been killed, or an update was replacing it
 		return !errors.As(err, &missing), fmt.Errorf("notify.webhook: %w", err)
 	case answer.Error != nil:
 		return answer.Error.Again, errors.New("notify.webhook: " + answer.Error.Message)

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(prosetest.Of(m).Run()) }
 
-// Only a program that replies and succeeds has written the page.
+// A reply counts only if the program succeeds.
 func TestOddPrograms(t *testing.T) {
 	t.Parallel()
 	for _, script := range []string{

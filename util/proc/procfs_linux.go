@@ -249,9 +249,9 @@ func (m Moment) KillMarked(entry string, child int) (int, error) {
 	return len(killed), nil
 }
 
-// Within returns m if the ids that the kernel gives within d are in order, and otherwise the zero value. A hostile
-// program can start processes until the last id is again a bit above its own: an older process of it then has a larger
-// one. There are 32,768 ids or more by default. A process takes 20 µs, and a thread 5.
+// Within returns m if process ids can't wrap around within d, and the zero value otherwise. A hostile program can start
+// processes until they do, and leave one whose id is above the last. By default there are at least 32,768 ids. Starting
+// a process takes 20 µs, and a thread 5.
 func (m Moment) Within(d time.Duration) Moment {
 	const inOrder = 50 * time.Millisecond
 	if 0 <= d && d <= inOrder {

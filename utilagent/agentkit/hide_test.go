@@ -64,7 +64,7 @@ func TestSecretsAreKnown(t *testing.T) {
 	}))
 }
 
-// A continued session doesn't get the role with its prompt, but an agent that sends both does.
+// The prompt of a continued session lacks the role, but its system prompt contains it.
 func TestSecretsOfTheRole(t *testing.T) {
 	t.Parallel()
 	w := twoRoles()

@@ -15,7 +15,7 @@ import (
 	"github.com/united-workforce/uwf/utilagent/modelcall"
 )
 
-// Only a program that replies and succeeds has asked the model. One of another release is told from one that failed.
+// A reply counts only if the program succeeds. A usage error means another release.
 func TestOddPrograms(t *testing.T) {
 	t.Parallel()
 	for script, hinted := range map[string]bool{

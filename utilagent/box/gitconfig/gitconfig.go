@@ -133,7 +133,7 @@ func (m Merging) edit(ctx context.Context, args []string) error {
 		if err == nil {
 			return nil
 		}
-		if last == nil || ctx.Err() == nil { // otherwise git was stopped, and has not said why
+		if last == nil || ctx.Err() == nil { // a stopped git reports no reason
 			last = err
 		}
 		select {
