@@ -12,7 +12,6 @@ require (
 	github.com/united-workforce/uwf/step v0.1.0
 	github.com/united-workforce/uwf/util v0.1.0
 	github.com/united-workforce/uwf/utilagent v0.1.0
-	github.com/yuin/goldmark v1.8.7
 )
 
 require (

@@ -9,8 +9,10 @@ require (
 	github.com/united-workforce/uwf/internal/thirdparty/cli v0.1.0
 	github.com/united-workforce/uwf/moderator v0.1.0
 	github.com/united-workforce/uwf/protocol v0.1.0
+	github.com/united-workforce/uwf/step v0.1.0
 	github.com/united-workforce/uwf/util v0.1.0
 	github.com/united-workforce/uwf/utilagent v0.1.0
+	github.com/yuin/goldmark v1.8.7
 )
 
 require (
@@ -25,10 +27,8 @@ require (
 	github.com/oklog/ulid/v2 v2.1.2 // indirect
 	github.com/united-workforce/uwf/internal/thirdparty/jsonschema v0.1.0 // indirect
 	github.com/united-workforce/uwf/internal/thirdparty/xxh3 v0.1.0 // indirect
-	github.com/united-workforce/uwf/step v0.1.0 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
 	github.com/xrash/smetrics v0.0.0-20240521201337-686a1a2994c1 // indirect
-	github.com/yuin/goldmark v1.8.7 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/term v0.47.0 // indirect
