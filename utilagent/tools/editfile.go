@@ -159,6 +159,8 @@ func (d *draft) apply(e edit) error {
 		return notFound(d.name, d.text, e.Old, e.New)
 	case n > 1 && !e.All:
 		return notUnique(d.name, d.text, old)
+	case len(d.text)+n*(len(replacement)-len(old)) > 2*maxEditBytes:
+		return fmt.Errorf("%s would have more than %d MB", d.name, 2*maxEditBytes>>20)
 	}
 	d.text, d.places = strings.ReplaceAll(d.text, old, replacement), d.places+n
 	return nil

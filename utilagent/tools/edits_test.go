@@ -40,6 +40,16 @@ func TestSeveralEdits(t *testing.T) {
 	}
 }
 
+// A short request can't fill the memory.
+func TestEditOfBoundedSize(t *testing.T) {
+	t.Parallel()
+	text := strings.Repeat("l", 1<<20)
+	w, r := space(t, map[string]string{"a.txt": text})
+	a := args{"path": "a.txt", "old_string": "l", "new_string": strings.Repeat("x", 64), "replace_all": true}
+	require.Contains(t, call(t, r, "edit_file", a), "Error: a.txt would have more than 32 MB")
+	require.Equal(t, text, content(t, w, "a.txt"))
+}
+
 // FuzzEdit checks that an edit changes only its target, preserves line endings, and never panics.
 func FuzzEdit(f *testing.F) {
 	f.Add("one\ntwo\n", "one", "1", "two", "")
