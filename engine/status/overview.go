@@ -206,7 +206,8 @@ func (o *Overview) listed(ctx context.Context, r *Reader, l Listed) ThreadInfo {
 }
 
 // runStamp returns when a thread's run directory changed last; 0 if there is none, or it may change again within the
-// same timestamp. Each file of a run is replaced as a whole, which changes the directory.
+// same timestamp. Lines are added to files there, which doesn't change it, but a run creates other files before and after
+// the first line about its head.
 func (o *Overview) runStamp(r *Reader, id string) int64 {
 	const racy = time.Second
 	if o.Known == nil || !r.ran[id] {
