@@ -98,6 +98,9 @@ func Do(ctx context.Context, e env.Env, r Request, page io.Writer) (reply Reply,
 		return reply, err
 	}
 	if json.Unmarshal(replied, &reply) != nil || err != nil && reply.Error == nil {
+		if r.Webhook != nil {
+			replied = nil // it may contain the address
+		}
 		return Reply{}, failure(err, string(replied))
 	}
 	if wrong := reply.Error; wrong != nil && wrong.Code == protocol.CodeUsage {

@@ -33,7 +33,9 @@ func TestOddPrograms(t *testing.T) {
 			prosetest.Text(t, script+"\n"+err.Error())
 		}
 	}
-	_, err := call(t, "echo '{}' >&2")
+	_, err := do(t, "cat >&2; exit 1", webcall.Request{Webhook: &webcall.Webhook{URL: "https://example.org/key-of-the-hook"}})
+	require.EqualError(t, err, "uwf-web failed: exit status 1")
+	_, err = call(t, "echo '{}' >&2")
 	require.NoError(t, err)
 	reply, err := call(t, `echo '{"error":{"code":"usage","message":"unknown argument"}}' >&2; exit 2`)
 	require.NoError(t, err)
@@ -43,9 +45,13 @@ func TestOddPrograms(t *testing.T) {
 }
 
 func call(t *testing.T, script string) (webcall.Reply, error) {
+	return do(t, script, webcall.Request{Page: &webcall.Page{}})
+}
+
+func do(t *testing.T, script string, r webcall.Request) (webcall.Reply, error) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, webcall.Program), []byte("#!/bin/sh\n"+script+"\n"), 0o700))
 	e := env.Env{Exe: filepath.Join(dir, "uwf"), Dir: dir, Environ: os.Environ()}
 	var page bytes.Buffer
-	return webcall.Do(t.Context(), e, webcall.Request{Page: &webcall.Page{}}, &page)
+	return webcall.Do(t.Context(), e, r, &page)
 }
