@@ -32,8 +32,8 @@ type FS interface {
 	// Append appends data to path and creates the file if necessary. After an error the file has its previous
 	// length. Append isn't atomic: if the process is killed, a part can remain.
 	Append(path string, data []byte, perm fs.FileMode, flush Flush) error
-	// Extend appends data to a regular file, never through a link, unless that makes it longer than most bytes. It doesn't
-	// flush. Like Append, it isn't atomic.
+	// Extend appends data to a regular file, never through a symbolic or hard link, unless that makes it longer than
+	// most bytes. It doesn't flush. Like Append, it isn't atomic.
 	Extend(path string, data []byte, most int64) error
 	Truncate(path string, size int64) error
 	Remove(path string) error
@@ -229,7 +229,11 @@ func (d *disk) Extend(path string, data []byte, most int64) error {
 			return err
 		}
 		info, err := f.Stat()
-		if err == nil && info.Size()+int64(len(data)) > most {
+		switch {
+		case err != nil:
+		case hasOtherNames(info):
+			err = errors.New("it has several names")
+		case info.Size()+int64(len(data)) > most:
 			err = &safeopen.TooBigError{Path: path, Max: most}
 		}
 		if err == nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -160,4 +161,10 @@ func FreeSpace(path string) (uint64, error) {
 		return 0, err
 	}
 	return uint64(s.Bavail) * uint64(s.Bsize), nil
+}
+
+// hasOtherNames reports whether a file has other hard links.
+func hasOtherNames(info fs.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && stat.Nlink > 1
 }

@@ -146,3 +146,6 @@ func FreeSpace(path string) (uint64, error) {
 	var free uint64
 	return free, windows.GetDiskFreeSpaceEx(name, &free, nil, nil)
 }
+
+// hasOtherNames always reports false, because the answer would take another system call.
+func hasOtherNames(fs.FileInfo) bool { return false }

@@ -104,3 +104,18 @@ func TestWriteFileKeepsPrivateFilesPrivate(t *testing.T) {
 		})
 	}
 }
+
+// A line is not added to a file of another name, as in a backup of the directory.
+func TestAddLineNotThroughLinks(t *testing.T) {
+	t.Parallel()
+	for name, link := range map[string]func(from, to string) error{"hard": os.Link, "symbolic": os.Symlink} {
+		dir := t.TempDir()
+		other, path := filepath.Join(dir, "other"), filepath.Join(dir, "f")
+		require.NoError(t, os.WriteFile(other, []byte("mine\n"), 0o600))
+		require.NoError(t, link(other, path))
+		require.Error(t, durable.AddLine(durable.OS(), path, []byte("x\n")), name)
+		data, err := os.ReadFile(other)
+		require.NoError(t, err)
+		require.Equal(t, "mine\n", string(data), name)
+	}
+}
