@@ -20,6 +20,7 @@ import (
 	"github.com/united-workforce/uwf/engine/internal/summary"
 	"github.com/united-workforce/uwf/moderator"
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/runfiles"
 	"github.com/united-workforce/uwf/util/threadid"
 )
 
@@ -205,19 +206,26 @@ func (o *Overview) listed(ctx context.Context, r *Reader, l Listed) ThreadInfo {
 	return s
 }
 
-// runStamp returns when a thread's run directory changed last; 0 if there is none, or it may change again within the
-// same timestamp. Lines are added to files there, which doesn't change it, but a run creates other files before and after
-// the first line about its head.
+// runStamp returns when a thread's run directory or its totals changed last; 0 if there is none, or it may change again
+// within the same timestamp. Lines are added to files there, which doesn't change it, but a run creates other files before
+// and after the first line about its head. Readers add totals.
 func (o *Overview) runStamp(r *Reader, id string) int64 {
 	const racy = time.Second
 	if o.Known == nil || !r.ran[id] {
 		return 0
 	}
 	info, err := os.Lstat(r.Dirs.Run(id))
-	if err != nil || r.Env.Now().Sub(info.ModTime()) < racy {
+	if err != nil {
 		return 0
 	}
-	return info.ModTime().UnixNano()
+	last := info.ModTime()
+	if totals, err := os.Lstat(filepath.Join(r.Dirs.Run(id), runfiles.TotalsFile)); err == nil && totals.ModTime().After(last) {
+		last = totals.ModTime()
+	}
+	if r.Env.Now().Sub(last) < racy {
+		return 0
+	}
+	return last.UnixNano()
 }
 
 // settle remembers that a run directory has nothing to add to a head, apart from the sums, until it changes.
@@ -334,10 +342,12 @@ func startedAt(id string) *int64 {
 // about sets the title, the directory and the saved cost of a thread. Damaged sums are computed again.
 func (r *Reader) about(ctx context.Context, s *ThreadInfo, n summary.Node) {
 	s.Title, s.Dir = n.Title, n.Dir
-	if s.Totals = n.Totals; n.Steps == 0 || r.neverRan(s.Thread) {
+	if s.Thread == r.quiet { // n.Totals can be of another thread, because forks share heads
+		s.Totals = n.Totals
+	}
+	if n.Steps == 0 || r.neverRan(s.Thread) {
 		return
 	}
-	s.Totals = nil
 	marks, unusable := budget.File{Dir: r.RunDir(s.Thread)}.Kept()
 	if at := budget.Find(marks, s.Head, n.Steps-1); at != nil {
 		s.Totals = &at.Sums.Totals

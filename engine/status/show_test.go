@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/engine/status/statustest"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/runfiles"
+	"github.com/united-workforce/uwf/util/threadid"
 )
 
 func lineOf(roles ...string) protocol.Workflow {
@@ -330,6 +332,42 @@ func TestRememberedRuns(t *testing.T) {
 	require.Equal(t, old.UnixNano(), n.Ran)
 	w.Record(id, rundir.Record{Role: "plan", Status: rundir.Failed, Error: &rundir.Error{Code: protocol.CodeAgent, Message: "it broke"}})
 	require.Equal(t, failed, list())
+}
+
+// Remembered totals are those that a thread itself has, although forks share heads and readers add totals.
+func TestRememberedTotals(t *testing.T) {
+	t.Parallel()
+	w := statustest.New(t)
+	id := w.Start(w.Workflow(lineOf("plan")), heads.Facts{})
+	before := w.At(id)
+	w.Step(id, protocol.Step{Role: "plan"}, statustest.Answer("again"))
+	w.Record(id, rundir.Record{Head: before, Role: "plan", Status: rundir.Done})
+	fork, err := threadid.New(w.Clock, w.Env.Rand)
+	require.NoError(t, err)
+	require.NoError(t, w.Heads.Add(t.Context(), fork, w.At(id), heads.Facts{}))
+	var known summary.Set
+	list := func(known *summary.Set) (all []*protocol.Totals) {
+		o := w.Overview()
+		o.Known, o.Brief = known, true
+		for item := range o.Threads(t.Context(), []status.Listed{{Thread: id, Head: w.At(id)}, {Thread: fork, Head: w.At(id)}}) {
+			all = append(all, item.Totals)
+		}
+		return all
+	}
+	hour := w.Clock.Add(-time.Hour)
+	require.NoError(t, os.Chtimes(w.Dirs.Run(id), hour, hour))
+	for range 3 {
+		require.Equal(t, []*protocol.Totals{nil, nil}, list(&known))
+	}
+	_, err = w.Totals(t.Context(), id, w.At(id))
+	require.NoError(t, err)
+	later := hour.Add(time.Minute)
+	require.NoError(t, os.Chtimes(filepath.Join(w.Dirs.Run(id), runfiles.TotalsFile), later, later))
+	require.NoError(t, os.Chtimes(w.Dirs.Run(id), hour, hour)) // as if the file had existed
+	for range 3 {
+		require.Equal(t, list(nil), list(&known))
+	}
+	require.NotNil(t, list(&known)[0])
 }
 
 const parked = 1_800_000_000_000 + 60_000
