@@ -103,9 +103,12 @@ func take(ctx context.Context, g git, s Spec, before protocol.Tree) (taken Taken
 
 func (v view) isSame() bool { return !v.partial && len(v.changed)+len(v.read) == 0 }
 
+// newObjects returns the directory for the new objects of a thread's snapshot.
+func newObjects(store, thread string) string { return filepath.Join(store, "objects", "new-"+thread) }
+
 // add adds the changes to the index and returns the resulting tree, whose new objects are durable.
 func (g git) add(ctx context.Context, s Spec, found *changes) (protocol.Tree, error) {
-	apart := filepath.Join(s.Git, "objects", "new-"+path.Base(s.Ref))
+	apart := newObjects(s.Git, path.Base(s.Ref))
 	defer func() { _ = os.RemoveAll(apart) }()
 	if err := errors.Join(os.RemoveAll(apart), os.Mkdir(apart, 0o700)); err != nil {
 		return "", err

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
@@ -135,7 +136,7 @@ func Collect(ctx context.Context, e env.Env, store, common string, needs Needs, 
 	if err != nil || dry {
 		return c, err
 	}
-	if err := g.prune(ctx, store, common); err != nil {
+	if err := errors.Join(removeNew(store), g.prune(ctx, store, common)); err != nil {
 		return c, err
 	}
 	if _, err := g.run(ctx, nil, "pack-refs", "--all"); err != nil {
@@ -231,6 +232,17 @@ func (g git) deleteRefs(ctx context.Context, needs Needs, dry bool) (n int, err 
 		_, err = g.run(ctx, []byte(remove.String()), "update-ref", "--stdin")
 	}
 	return n, err
+}
+
+// removeNew removes the new objects of killed processes, which git doesn't know.
+func removeNew(store string) error {
+	dirs, err := filepath.Glob(newObjects(store, "*"))
+	for _, dir := range dirs {
+		if info, gone := os.Lstat(dir); gone == nil && time.Since(info.ModTime()) > time.Hour { // longer than patience
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
+	}
+	return err
 }
 
 // prune deletes unreferenced objects and packs the rest. Packs shared with the user's git directory stay,

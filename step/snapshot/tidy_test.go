@@ -21,8 +21,8 @@ import (
 func (w *world) age() {
 	w.Helper()
 	old := time.Now().Add(-2 * time.Hour)
-	require.NoError(w, filepath.WalkDir(filepath.Join(w.spec.Git, "objects"), func(p string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() {
+	require.NoError(w, filepath.WalkDir(filepath.Join(w.spec.Git, "objects"), func(p string, _ fs.DirEntry, err error) error {
+		if err == nil {
 			err = os.Chtimes(p, old, old)
 		}
 		return err
@@ -158,13 +158,13 @@ func TestHalfWrittenObjects(t *testing.T) {
 	t.Parallel()
 	w := repository(t)
 	w.take()
-	for _, path := range []string{"17/tmp_obj_aBcDeF", "pack/tmp_pack_aBcDeF"} {
+	for _, path := range []string{"17/tmp_obj_aBcDeF", "pack/tmp_pack_aBcDeF", "new-one/17/tmp_obj_aBcDeF"} {
 		path = filepath.Join(w.spec.Git, "objects", path)
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		require.NoError(t, os.WriteFile(path, []byte("half"), 0o400))
 	}
 	w.age()
 	w.collect(snapshot.Needs{Gone: func(string) bool { return false }}, false)
-	require.Empty(t, w.sh(`find "$STORE/objects" -name '*tmp*'`))
+	require.Empty(t, w.sh(`find "$STORE/objects" -name '*tmp*' -o -name 'new-*'`))
 	w.take()
 }
