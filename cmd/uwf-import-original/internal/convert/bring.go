@@ -69,12 +69,14 @@ func Run(ctx context.Context, s *source.Source, o Options) (_ Report, err error)
 	if err := b.open(ctx); err != nil {
 		return b.report, err
 	}
-	// Protect nodes without references from garbage collection.
-	release, err := cas.LockShared(ctx, b.store)
-	if err != nil {
-		return b.report, err
+	if !o.DryRun { // which puts nothing; the lock creates a store that doesn't exist
+		// Protect nodes without references from garbage collection.
+		release, failed := cas.LockShared(ctx, b.store)
+		if failed != nil {
+			return b.report, failed
+		}
+		defer func() { err = errors.Join(err, release()) }()
 	}
-	defer func() { err = errors.Join(err, release()) }()
 	for _, part := range []func(context.Context) error{b.workflows, b.threads, b.config} {
 		if err := part(ctx); err != nil {
 			return b.report, err
