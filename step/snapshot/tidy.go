@@ -136,7 +136,7 @@ func Collect(ctx context.Context, e env.Env, store, common string, needs Needs, 
 	if err != nil || dry {
 		return c, err
 	}
-	if err := errors.Join(removeNew(store), g.prune(ctx, store, common)); err != nil {
+	if err := errors.Join(removeNew(store, e.Now()), g.prune(ctx, store, common)); err != nil {
 		return c, err
 	}
 	if _, err := g.run(ctx, nil, "pack-refs", "--all"); err != nil {
@@ -235,10 +235,10 @@ func (g git) deleteRefs(ctx context.Context, needs Needs, dry bool) (n int, err 
 }
 
 // removeNew removes the new objects of killed processes, which git doesn't know.
-func removeNew(store string) error {
+func removeNew(store string, now time.Time) error {
 	dirs, err := filepath.Glob(newObjects(store, "*"))
 	for _, dir := range dirs {
-		if info, gone := os.Lstat(dir); gone == nil && time.Since(info.ModTime()) > time.Hour { // longer than patience
+		if info, gone := os.Lstat(dir); gone == nil && now.Sub(info.ModTime()) > time.Hour { // longer than patience
 			err = errors.Join(err, os.RemoveAll(dir))
 		}
 	}
