@@ -56,27 +56,40 @@ func groupOf(k record.Kind) group {
 	return 0
 }
 
-// headers is the index of a segment that isn't sealed: its records, each of which begins where the one before it ends.
-// Those with the same slot are linked, the newest first, because every process reads all of them and looks up few.
+// headers is the index of a segment that isn't sealed: the headers of its records, each of which begins where the one
+// before it ends. They stay encoded, because every process reads all of them. Those with the same slot are linked, the
+// newest first.
 type headers struct {
-	all   []entry
-	slots []uint32 // number of the newest record + 1; their count is a power of two
+	raw   []byte
+	marks []int64  // offset of each record whose number is a multiple of markEvery
+	slots []uint32 // number of the newest header + 1; their count is a power of two
 	older []uint32 // by number: number of the next older one in the slot + 1
 	end   int64    // of the last record
 }
 
-// add adds the headers at the beginning of an index, until one is invalid or its record ends after limit. It returns
-// the number of bytes used.
+const markEvery = 64
+
+func (h *headers) count() int { return len(h.older) }
+
+// add adds the headers at the beginning of an index, which it keeps, until one is invalid or its record ends after
+// limit. It returns the number of bytes used.
 func (h *headers) add(index []byte, limit int64) (used int) {
-	h.reserve(len(h.all) + len(index)/record.HeaderSize)
+	h.reserve(h.count() + len(index)/record.HeaderSize)
 	for ; len(index)-used >= record.HeaderSize; used += record.HeaderSize {
 		next, ok := record.Parse(index[used:])
 		if !ok || h.end+next.Size() > limit {
 			break
 		}
-		h.all = append(h.all, entry{next.Hash, next.Kind, h.end, next.Length})
+		if h.count()%markEvery == 0 {
+			h.marks = append(h.marks, h.end)
+		}
 		h.link(next.Hash)
 		h.end += next.Size()
+	}
+	if h.raw == nil {
+		h.raw = index[:used:used]
+	} else {
+		h.raw = append(h.raw, index[:used]...)
 	}
 	return used
 }
@@ -90,9 +103,10 @@ func (h *headers) reserve(n int) {
 	for size < n {
 		size *= 2
 	}
-	h.slots, h.older, h.all = make([]uint32, size), make([]uint32, 0, size), slices.Grow(h.all, size-len(h.all))
-	for _, e := range h.all {
-		h.link(e.hash)
+	h.slots, h.older = make([]uint32, size), make([]uint32, 0, size)
+	for i := 0; i < len(h.raw); i += record.HeaderSize {
+		next, _ := record.Parse(h.raw[i:])
+		h.link(next.Hash)
 	}
 }
 
@@ -102,17 +116,41 @@ func (h *headers) link(hash uint64) {
 	*slot = uint32(len(h.older))
 }
 
+// entry returns the place of a record.
+func (h *headers) entry(i int) entry {
+	at := h.marks[i/markEvery]
+	for j := i / markEvery * markEvery; ; j++ {
+		head, _ := record.Parse(h.raw[j*record.HeaderSize:])
+		if j == i {
+			return entry{head.Hash, head.Kind, at, head.Length}
+		}
+		at += head.Size()
+	}
+}
+
 // find returns the records of a hash, the newest first.
 func (h *headers) find(hash uint64) (found []entry) {
 	if len(h.slots) == 0 {
 		return nil
 	}
 	for i := h.slots[hash&uint64(len(h.slots)-1)]; i > 0; i = h.older[i-1] {
-		if h.all[i-1].hash == hash {
-			found = append(found, h.all[i-1])
+		if record.HashAt(h.raw[int(i-1)*record.HeaderSize:]) == hash {
+			found = append(found, h.entry(int(i-1)))
 		}
 	}
 	return found
+}
+
+// entries returns all records, by place.
+func (h *headers) entries() []entry {
+	all := make([]entry, 0, h.count())
+	var at int64
+	for i := 0; i < len(h.raw); i += record.HeaderSize {
+		head, _ := record.Parse(h.raw[i:])
+		all = append(all, entry{head.Hash, head.Kind, at, head.Length})
+		at += head.Size()
+	}
+	return all
 }
 
 // scanned returns the records found in data, which begins at offset from of the stream.

@@ -377,7 +377,7 @@ func (g *source) extent() (size int64, records int) {
 		size = g.info.Size()
 	}
 	if g.recent != nil {
-		records = len(g.recent.all)
+		records = g.recent.count()
 	}
 	return size, records
 }
@@ -400,7 +400,7 @@ func (g *source) state() (ok, sealed bool, err error) {
 		return false, false, err
 	}
 	sealed = g.hasIndex()
-	ok = !sealed && g.whole && g.recent.end < segmentSize && len(g.recent.all) < segmentRecords
+	ok = !sealed && g.whole && g.recent.end < segmentSize && g.recent.count() < segmentRecords
 	return ok, sealed, nil
 }
 

@@ -148,7 +148,7 @@ func (g *source) entries(low, high byte) (all []entry, err error) {
 			}
 		}
 	default:
-		all = slices.Clone(g.recent.all)
+		all = g.recent.entries()
 		if g.behind != nil {
 			later, _ := g.behind.entries(0, 255) // in memory
 			all = append(all, later...)
@@ -239,7 +239,7 @@ func (g *source) grow() error {
 	if first {
 		g.recent = &headers{}
 	}
-	index, err := readFrom(g.path+indexExt, int64(len(g.recent.all))*record.HeaderSize, maxSegment)
+	index, err := readFrom(g.path+indexExt, int64(g.recent.count())*record.HeaderSize, maxSegment)
 	if err != nil && !isGone(err) {
 		return err
 	}
@@ -260,9 +260,9 @@ func (g *source) grow() error {
 // segment has it, and this isn't only damage, because the index doesn't end with the segment or others aren't there
 // either.
 func (g *source) isForeign(size int64) bool {
-	n := len(g.recent.all)
+	n := g.recent.count()
 	isAt := func(i int) bool {
-		e := g.recent.all[i]
+		e := g.recent.entry(i)
 		head := make([]byte, record.HeaderSize)
 		read, err := g.files.readAt(g.dataPath(), head, e.at)
 		h, ok := record.Parse(head[:read])
@@ -336,7 +336,7 @@ func (g *source) records() (all []entry, size int64, err error) {
 	}
 	var unsorted headers
 	unsorted.add(index, size)
-	for _, e := range unsorted.all {
+	for _, e := range unsorted.entries() {
 		next, ok := unknown(e)
 		if ok {
 			ok, err = g.isIntactAt(e)

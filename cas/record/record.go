@@ -78,8 +78,11 @@ func Parse(b []byte) (Header, bool) {
 	if length > MaxBody || binary.BigEndian.Uint32(b[13:]) != Checksum(b[:13]) {
 		return Header{}, false
 	}
-	return Header{Kind: Kind(b[0]), Length: int(length), Hash: binary.BigEndian.Uint64(b[5:])}, true
+	return Header{Kind: Kind(b[0]), Length: int(length), Hash: HashAt(b)}, true
 }
+
+// HashAt returns the hash in a valid header at the beginning of b.
+func HashAt(b []byte) uint64 { return binary.BigEndian.Uint64(b[5:]) }
 
 // Checksum returns the CRC-32C of b.
 func Checksum(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
