@@ -20,8 +20,9 @@ const stash = "/run/.uwf-box"
 // taken is a detached mount that will be attached to the program's tree.
 type taken struct {
 	plan.Mount
-	fd  int // -1 if it is created when attached
-	dir bool
+	fd    int // -1 if it is created when attached
+	tries int // how often it was taken before
+	dir   bool
 }
 
 // devices are the entries of /dev, in addition to private terminals.
@@ -268,8 +269,17 @@ func (t taken) put() error {
 			return fmt.Errorf("cover %s: %w", t.Path, err)
 		}
 	}
-	defer func() { _ = unix.Close(fd) }()
-	if err := unix.MoveMount(fd, "", point, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil {
+	err = unix.MoveMount(fd, "", point, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+	_ = unix.Close(fd)
+	if errors.Is(err, unix.ENOENT) && t.Kind == plan.Show && t.From == "" && !t.dir && t.tries < 100 {
+		// Another process has replaced the file since it was taken, as each step does with threads.yaml.
+		again, failed := take(t.Mount)
+		if again.tries = t.tries + 1; failed == nil {
+			return again.put()
+		}
+		err = failed
+	}
+	if err != nil {
 		return fmt.Errorf("mount %s: %w", t.Path, err)
 	}
 	return nil
