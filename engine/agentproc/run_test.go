@@ -62,9 +62,9 @@ func TestRunFails(t *testing.T) {
 	}
 }
 
-// A script without an interpreter line cannot be started.
+// A script without an interpreter line cannot be started. Not parallel: a program that another test starts
+// holds the script open for writing until its exec.
 func TestRunWhatCannotBeStarted(t *testing.T) {
-	t.Parallel()
 	inv := shell(t, "")
 	inv.Command = filepath.Join(inv.Dir, "agent")
 	require.NoError(t, os.WriteFile(inv.Command, []byte("echo hello\n"), 0o755))
@@ -104,8 +104,8 @@ func TestRunWritesToNewFiles(t *testing.T) {
 	require.Equal(t, "0123456789ABC\n", string(data))
 }
 
+// Not parallel: a program that another test starts holds every open file, and so the lock, until its exec.
 func TestAgentInheritsTheLock(t *testing.T) {
-	t.Parallel()
 	inv := shell(t, "echo at work; read line < gate; echo 0123456789ABC")
 	gate := filepath.Join(inv.Dir, "gate")
 	require.NoError(t, syscall.Mkfifo(gate, 0o600))
