@@ -39,7 +39,7 @@ func (w *world) peopleRows() []row {
 		versus("people/step of an adapter, 400 more processes", w.beside(400, timed(w.adapterStep(2_000))), 1.1,
 			"without them", timed(w.adapterStep(2_000))),
 		versus("people/processor time of a step, no-op agent", processor(w.stepOf(w.chain, 10)), 4,
-			"2 empty programs, same flushes", processor(w.floor)),
+			theFloor, processor(w.floor)),
 		versus("people/step of a run, command role, sandboxed, 2,000 files", w.commandRun("auto", w.inRepository), 1.6, "mode none", w.commandRun("none", w.inRepository)),
 		w.daguRow("command role, sandboxed", w.commandRun("auto", w.inPlain), 1.6),
 		w.daguRow("command role, mode none", w.commandRun("none", w.inPlain), 0.95),

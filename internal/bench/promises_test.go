@@ -56,7 +56,7 @@ func (w *world) stepRows() []row {
 	}
 	step := func(n int) side { return timed(w.stepOf(w.chain, n)) }
 	return []row{
-		versus("step/no-op agent", step(10), 2.5, "2 empty programs, same flushes", timed(w.floor)),
+		versus("step/no-op agent", step(10), 2.5, theFloor, timed(w.floor)),
 		versus("step/command role", timed(w.commandStep), 1.05, "a step of an agent, with an empty program for the agent's start", w.withoutAgent),
 		versus("step/at 10,000 steps", step(10_000), 1.3, "at 10 steps", step(10)),
 		grows("step/in a long thread", 0.05, lengths, func(n int) side {
@@ -108,12 +108,34 @@ func (w *world) withoutAgent(b testing.TB) float64 {
 	return step - agent + timed(w.empty)(b)
 }
 
-// floor is the minimum cost of a step: two programs one after the other, and making what a step writes durable
-// as the store does.
+const theFloor = "2 empty programs and 12 flushed files"
+
+// floor is what a step is compared with, whatever uwf itself flushes: two empty programs one after the other, and
+// twelve flushed files.
 func (w *world) floor(b testing.TB) {
 	w.empty(b)
 	w.empty(b)
-	require.NoError(b, w.flushes())
+	require.NoError(b, w.flushed(12))
+}
+
+// flushed writes and flushes n small new files. Goroutines may call it at once.
+func (w *world) flushed(n int) error {
+	dir, err := os.MkdirTemp(w.dir, "floor-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	for i := range n {
+		f, err := os.Create(filepath.Join(dir, strconv.Itoa(i)))
+		if err != nil {
+			return err
+		}
+		_, err = f.Write(make([]byte, 600))
+		if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // flushes makes what a step writes durable: four new nodes (output, detail, prompt, step) in the log, and the file
@@ -317,11 +339,11 @@ func (w *world) load(threads, stepsEach, n int, promise float64) row {
 	floor := func(b testing.TB) func(i int) error {
 		empty := w.helper(b, "empty")
 		return func(int) error {
-			return errors.Join(w.flushes(), exec.Command(empty).Run(), exec.Command(empty).Run())
+			return errors.Join(w.flushed(12), exec.Command(empty).Run(), exec.Command(empty).Run())
 		}
 	}
 	r := versus(fmt.Sprintf("load/%d threads, %d steps each, %d at once", threads, stepsEach, n), perStep(steps), promise,
-		fmt.Sprintf("2 empty programs, same flushes, %d at once", n), perStep(floor))
+		fmt.Sprintf(theFloor+", %d at once", n), perStep(floor))
 	r.unit = "ms/step"
 	return r
 }
