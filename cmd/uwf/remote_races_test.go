@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/util/programtest"
 )
 
 var raceRounds = flag.Int("remote-races", 4, "how often the homes of TestRemoteRaces step threads of a remote at once")
@@ -82,7 +84,7 @@ func newRacing(t *testing.T) *racing {
 	write := func(name, text string) string {
 		path := filepath.Join(w.dir, name)
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		require.NoError(t, os.WriteFile(path, []byte(text), 0o755))
+		programtest.Write(t, path, text)
 		return path
 	}
 	write("bin/uwf-remote-ssh", "#!/bin/sh\nexec uwf remote serve \"${1#host:}\"\n") // as ssh does at the far end

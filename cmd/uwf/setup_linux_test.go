@@ -7,11 +7,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/united-workforce/uwf/util/programtest"
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
@@ -30,15 +30,8 @@ const probeScenario = "steps:\n  - role: probe\n    output: \"---\\n$status: don
 func setupOnTerminal(t *testing.T, answers string, environ ...string) (shown, config string) {
 	t.Helper()
 	dir := t.TempDir()
-	write := func(name, text string, mode os.FileMode) {
-		syscall.ForkLock.RLock()
-		defer syscall.ForkLock.RUnlock()
-		path := filepath.Join(dir, name)
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
-		require.NoError(t, os.WriteFile(path, []byte(text), mode))
-	}
-	write("bin/uwf-claude-code", fakeAgent, 0o700)
-	write("probe.yaml", probeScenario, 0o600)
+	programtest.Write(t, filepath.Join(dir, "bin", "uwf-claude-code"), fakeAgent)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "probe.yaml"), []byte(probeScenario), 0o600))
 	tty := openPTY(t)
 	_, err := tty.master.WriteString(answers)
 	require.NoError(t, err)

@@ -9,10 +9,11 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/util/programtest"
 )
 
 // bench is a directory in which the commands on pages of docs/ are run, with uwf and uwf-mock on PATH as in
@@ -135,16 +136,13 @@ func TestQuickStart(t *testing.T) {
   - { role: reviewer, output: "---\n$status: approved\nsummary: The median is right.\n---\n" }
 `)
 	program := filepath.Join(b.bin, "uwf-claude-code")
-	syscall.ForkLock.RLock()
-	err := os.WriteFile(program, fmt.Appendf(nil, `#!/bin/sh
+	programtest.Write(t, program, fmt.Sprintf(`#!/bin/sh
 case "$1" in
 --version) echo uwf-claude-code 1.0 ;;
 --check) echo '{"program":"/usr/bin/claude","version":"2.1.197","problems":[]}' ;;
 *) if [ "$2" = probe ]; then script=probe; else script=fix-script; fi; exec uwf-mock --mock-data %s/$script.yaml "$@" ;;
 esac
-`, b.dir), 0o700)
-	syscall.ForkLock.RUnlock()
-	require.NoError(t, err)
+`, b.dir))
 	out := b.typeIn(t, "quickstart.md")
 	for _, sign := range []string{"I am Claude.", "The median is right.", "changes files in the directory"} {
 		require.Contains(t, out, sign)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/programtest"
 	"github.com/united-workforce/uwf/util/prosetest"
 	"github.com/united-workforce/uwf/util/runfiles"
 )
@@ -62,12 +63,12 @@ func TestRunFails(t *testing.T) {
 	}
 }
 
-// A script without an interpreter line cannot be started. Not parallel: a program that another test starts
-// holds the script open for writing until its exec.
+// A script without an interpreter line cannot be started.
 func TestRunWhatCannotBeStarted(t *testing.T) {
+	t.Parallel()
 	inv := shell(t, "")
 	inv.Command = filepath.Join(inv.Dir, "agent")
-	require.NoError(t, os.WriteFile(inv.Command, []byte("echo hello\n"), 0o755))
+	programtest.Write(t, inv.Command, "echo hello\n")
 	_, err := Run(context.Background(), inv)
 	var missing *NotFoundError
 	require.ErrorAs(t, err, &missing)

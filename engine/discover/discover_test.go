@@ -6,13 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/programtest"
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
@@ -21,12 +21,7 @@ func installed(t *testing.T, scripts map[string]string) env.Env {
 	t.Helper()
 	dir := t.TempDir()
 	for name, script := range scripts {
-		// A child started by a parallel test would hold the file open for writing until its exec, and
-		// starting ours would fail ("text file busy").
-		syscall.ForkLock.RLock()
-		err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755)
-		syscall.ForkLock.RUnlock()
-		require.NoError(t, err)
+		programtest.Write(t, filepath.Join(dir, name), "#!/bin/sh\n"+script+"\n")
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "uwf-notes.txt"), nil, 0o644))
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "uwf-directory"), 0o755))

@@ -19,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/engine/host"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/programtest"
 	"github.com/united-workforce/uwf/util/tmpfstest"
 	"github.com/united-workforce/uwf/utilagent/confine"
 	"github.com/united-workforce/uwf/utilagent/mock"
@@ -89,7 +90,7 @@ func home(t *testing.T) (process env.Env, gate string) {
 	test, err := os.ReadFile("/proc/self/exe")
 	require.NoError(t, err)
 	exe := filepath.Join(dir, "bot") // so that it doesn't confine commands
-	require.NoError(t, os.WriteFile(exe, test, 0o700))
+	programtest.Write(t, exe, test)
 	gate = filepath.Join(dir, "gate")
 	files := map[string]string{
 		"work/one.yaml": workflow,

@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/config"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/programtest"
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
@@ -134,7 +135,7 @@ func TestProgramPosts(t *testing.T) {
 	script := `#!/bin/sh
 cat > "$0.in" && echo '{"Status": 200}' >&2
 `
-	require.NoError(t, os.WriteFile(filepath.Join(bin, webcall.Program), []byte(script), 0o700))
+	programtest.Write(t, filepath.Join(bin, webcall.Program), script)
 	d.Env.Environ = []string{"PATH=" + bin + ":" + os.Getenv("PATH")}
 	require.NoError(t, d.Outbox.Put(notice("1"), false, true))
 	require.NoError(t, d.Send(t.Context()))

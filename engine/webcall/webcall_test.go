@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/engine/webcall"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/programtest"
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
@@ -50,7 +51,7 @@ func call(t *testing.T, script string) (webcall.Reply, error) {
 
 func do(t *testing.T, script string, r webcall.Request) (webcall.Reply, error) {
 	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, webcall.Program), []byte("#!/bin/sh\n"+script+"\n"), 0o700))
+	programtest.Write(t, filepath.Join(dir, webcall.Program), "#!/bin/sh\n"+script+"\n")
 	e := env.Env{Exe: filepath.Join(dir, "uwf"), Dir: dir, Environ: os.Environ()}
 	var page bytes.Buffer
 	return webcall.Do(t.Context(), e, r, &page)

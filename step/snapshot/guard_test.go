@@ -12,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/snapshot"
+	"github.com/united-workforce/uwf/util/programtest"
 )
 
 // Nothing in our git directory starts a program, regardless of who put it there and of the operation.
@@ -23,7 +24,7 @@ func TestNothingRunsFromOurGitDirectory(t *testing.T) {
 	second := w.take().Tree
 	evil := filepath.Join(w.dir, "evil")
 	program := filepath.Join(w.dir, "program")
-	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\ntouch "+evil+"\nexit 1\n"), 0o755))
+	programtest.Write(t, program, "#!/bin/sh\ntouch "+evil+"\nexit 1\n")
 	var hostile strings.Builder
 	for _, key := range []string{
 		"core.fsmonitor", "core.pager", "core.editor", "core.sshCommand", "core.gitProxy", "core.askPass", "core.alternateRefsCommand",
@@ -48,7 +49,7 @@ func TestNothingRunsFromOurGitDirectory(t *testing.T) {
 				text = "#!/bin/sh\ntouch " + evil + "\n"
 			}
 			_ = os.Remove(path)
-			require.NoError(t, os.WriteFile(path, []byte(text), 0o755))
+			programtest.Write(t, path, text)
 		}
 	}
 	for name, do := range map[string]func() error{

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/step/snapshot"
+	"github.com/united-workforce/uwf/util/programtest"
 )
 
 // counted makes git log its commands, and returns a function that lists those since its last call.
@@ -25,7 +26,7 @@ func (w *world) counted() func() []string {
 	bin, log := filepath.Join(w.dir, "bin"), filepath.Join(w.dir, "commands")
 	require.NoError(w, os.Mkdir(bin, 0o755))
 	real := strings.TrimSpace(w.sh("command -v git"))
-	require.NoError(w, os.WriteFile(filepath.Join(bin, "git"), []byte("#!/bin/sh\necho \"$1\" >> "+log+"\nexec "+real+" \"$@\"\n"), 0o755))
+	programtest.Write(w, filepath.Join(bin, "git"), "#!/bin/sh\necho \"$1\" >> "+log+"\nexec "+real+" \"$@\"\n")
 	w.env.Environ[0] = "PATH=" + bin + ":" + os.Getenv("PATH")
 	return func() []string {
 		text, _ := os.ReadFile(log)

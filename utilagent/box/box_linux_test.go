@@ -14,6 +14,7 @@ import (
 
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/proc/plan"
+	"github.com/united-workforce/uwf/util/programtest"
 	"github.com/united-workforce/uwf/utilagent/box"
 	"github.com/united-workforce/uwf/utilagent/box/inside"
 	"github.com/united-workforce/uwf/utilagent/offlimits"
@@ -62,7 +63,7 @@ func newSpace(t *testing.T) *space {
 
 func (s *space) write(name, text string) {
 	s.Helper()
-	require.NoError(s, os.WriteFile(filepath.Join(s.home, name), []byte(text), 0o755))
+	programtest.Write(s, filepath.Join(s.home, name), text)
 }
 
 func (s *space) env() []string {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/proc/plan"
+	"github.com/united-workforce/uwf/util/programtest"
 )
 
 // waysOut tries to reach various targets from inside and prints "open" or "closed" for each. host is a server
@@ -137,7 +138,7 @@ func TestWaysOut(t *testing.T) {
 	require.NoError(t, err)
 	text, err := os.ReadFile(exe)
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(s.work, "attacker"), text, 0o755))
+	programtest.Write(t, filepath.Join(s.work, "attacker"), text)
 	dir, err := os.MkdirTemp("/tmp", "uwf") // socket paths must be short
 	require.NoError(t, err)
 	defer os.RemoveAll(dir)

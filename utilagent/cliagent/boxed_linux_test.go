@@ -19,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
 	dirs "github.com/united-workforce/uwf/util/home"
+	"github.com/united-workforce/uwf/util/programtest"
 	"github.com/united-workforce/uwf/utilagent/agentkit"
 	"github.com/united-workforce/uwf/utilagent/agentkittest"
 	"github.com/united-workforce/uwf/utilagent/box"
@@ -79,7 +80,7 @@ func (d *desk) runner(thread string) *runner {
 func (d *desk) begin(r *runner, script string) *Process {
 	d.Helper()
 	path := filepath.Join(d.home, ".hidden", "bin", "claude")
-	require.NoError(d, os.WriteFile(path, []byte("#!/bin/sh\n"+d.names.Replace(script)), 0o700))
+	programtest.Write(d, path, "#!/bin/sh\n"+d.names.Replace(script))
 	var err error
 	r.confinement, err = r.confined()
 	require.NoError(d, err)
@@ -293,7 +294,7 @@ func TestNamespacesDoNotWork(t *testing.T) {
 	d := newDesk(t, t.TempDir())
 	program := filepath.Join(filepath.Dir(d.exe), box.Program)
 	require.NoError(t, os.Remove(program))
-	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\nexit 1\n"), 0o700))
+	programtest.Write(t, program, "#!/bin/sh\nexit 1\n")
 	self, err := os.Executable()
 	require.NoError(t, err)
 	require.NoError(t, os.Symlink(self, d.exe))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/programtest"
 	"github.com/united-workforce/uwf/utilagent/modelcall"
 )
 
@@ -33,7 +34,7 @@ func TestOddPrograms(t *testing.T) {
 
 func call(t *testing.T, script string) (modelcall.Reply, error) {
 	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, modelcall.Program), []byte("#!/bin/sh\n"+script+"\n"), 0o700))
+	programtest.Write(t, filepath.Join(dir, modelcall.Program), "#!/bin/sh\n"+script+"\n")
 	e := env.Env{Exe: filepath.Join(dir, "uwf"), Dir: dir, Environ: os.Environ()}
 	return modelcall.Do(t.Context(), e, modelcall.Request{Verb: modelcall.Probe})
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/util/programtest"
 )
 
 func searching(t *testing.T, files map[string]string) (*Workspace, *Registry) {
@@ -76,7 +78,7 @@ func TestSearchIsNotLedAstrayByARepository(t *testing.T) {
 	git(t, w.Dir(), "add", ".")
 	ran := filepath.Join(w.Dir(), "ran")
 	hook := filepath.Join(w.Dir(), "hook.sh")
-	require.NoError(t, os.WriteFile(hook, []byte("#!/bin/sh\ntouch "+ran+"\n"), 0o755))
+	programtest.Write(t, hook, "#!/bin/sh\ntouch "+ran+"\n")
 	git(t, w.Dir(), "config", "core.fsmonitor", hook)
 	git(t, w.Dir(), "config", "core.worktree", filepath.Dir(w.Dir()))
 	require.NoError(t, os.Symlink(filepath.Dir(w.Dir()), filepath.Join(w.Dir(), "out")))
