@@ -39,7 +39,7 @@ func (w *world) peopleRows() []row {
 		versus("people/step of an adapter, 400 more processes", w.beside(400, timed(w.adapterStep(2_000))), 1.1,
 			"without them", timed(w.adapterStep(2_000))),
 		versus("people/processor time of a step, no-op agent", processor(w.stepOf(w.chain, 10)), 4,
-			theFloor, processor(w.floor)),
+			theFloor, w.floorProcessor),
 		versus("people/step of a run, command role, sandboxed, 2,000 files", w.commandRun("auto", w.inRepository), 1.6, "mode none", w.commandRun("none", w.inRepository)),
 		w.daguRow("command role, sandboxed", w.commandRun("auto", w.inPlain), 1.6),
 		w.daguRow("command role, mode none", w.commandRun("none", w.inPlain), 0.95),
@@ -206,14 +206,27 @@ func (w *world) daguRun(b testing.TB, steps int) {
 
 // processor returns a side that measures the processor time of f's programs, in ms.
 func processor(f func(b testing.TB)) side {
-	used := func() time.Duration {
-		var u syscall.Rusage
-		_ = syscall.Getrusage(syscall.RUSAGE_CHILDREN, &u)
-		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-	}
 	return func(b testing.TB) float64 {
-		before := used()
+		before := processorTime(syscall.RUSAGE_CHILDREN)
 		f(b)
-		return float64((used() - before).Microseconds()) / 1000
+		return milliseconds(processorTime(syscall.RUSAGE_CHILDREN) - before)
 	}
 }
+
+// floorProcessor measures the processor time of the floor, in ms: of its programs, and of this process while it
+// flushes files.
+func (w *world) floorProcessor(b testing.TB) float64 {
+	programs := processor(func(b testing.TB) { w.empty(b); w.empty(b) })(b)
+	before := processorTime(syscall.RUSAGE_SELF)
+	require.NoError(b, w.flushed(12))
+	return programs + milliseconds(processorTime(syscall.RUSAGE_SELF)-before)
+}
+
+// processorTime returns the processor time that this process has used, or its ended children.
+func processorTime(who int) time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(who, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
