@@ -54,6 +54,7 @@ func newNormalizer(dir string) normalizer {
 	add(`\b[0-9A-F][0-9A-HJKMNP-TV-Z]{12}\b`, "<hash>")
 	add(`/[0-9A-Z]{2}/<hash>`, "/<dir>/<hash>")
 	add(`(\.(?:seg|pack) at byte )[0-9]+`, "${1}<n>")
+	add(`(processes killed at the end of the step: )[0-9]+`, "${1}<n>") // one may have ended before it is counted
 	add(`\b[0-9a-f]{16,128}\b`, "<hex>")
 	add(`(\buwf/[\w-]+-)[0-9a-z]{6}\b`, "$1<id>") // a branch
 	add(`( at | branch: |  )[0-9a-f]{7,10}(  |[ \n:,]|$)`, "$1<commit>$2")
