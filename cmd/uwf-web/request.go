@@ -12,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas/keywatch"
 	"github.com/united-workforce/uwf/cmd/uwf-web/internal/htmlpage"
+	"github.com/united-workforce/uwf/cmd/uwf-web/internal/picture"
 	"github.com/united-workforce/uwf/engine/webcall"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
@@ -30,6 +31,8 @@ func request(ctx context.Context, e env.Env) error {
 		reply = callWebhook(ctx, *r.Webhook)
 	case r.Page != nil:
 		reply = writePage(ctx, e, *r.Page)
+	case r.Picture != nil:
+		reply = draw(e.Stdout, *r.Picture)
 	default:
 		reply.Error = &webcall.Error{Code: protocol.CodeUsage, Message: "unknown request"}
 	}
@@ -68,12 +71,30 @@ func writePage(ctx context.Context, e env.Env, p webcall.Page) (reply webcall.Re
 		err = errors.Join(htmlpage.Export(ctx, out, s.engine, p.Thread, p.Diffs), out.Flush())
 		reply.Keys = watched.Found()
 	}
+	reply.Error = replied(err)
+	return reply
+}
+
+// draw draws a graph to stdout.
+func draw(stdout io.Writer, p webcall.Picture) webcall.Reply {
+	p.Graph.Busy = p.Busy
+	svg, err := picture.SVG(p.Graph)
+	if errors.Is(err, picture.ErrTooLarge) {
+		err = &protocol.Error{Code: protocol.CodeInvalid, Message: err.Error(), Hints: []string{"--format text"}}
+	}
+	if err == nil {
+		_, err = io.WriteString(stdout, svg)
+	}
+	return webcall.Reply{Error: replied(err)}
+}
+
+func replied(err error) *webcall.Error {
 	var coded *protocol.Error
 	switch {
+	case err == nil:
+		return nil
 	case errors.As(err, &coded):
-		reply.Error = &webcall.Error{Code: coded.Code, Message: coded.Message, Hints: hints.All("", coded)}
-	case err != nil:
-		reply.Error = &webcall.Error{Code: protocol.CodeFailed, Message: err.Error()}
+		return &webcall.Error{Code: coded.Code, Message: coded.Message, Hints: hints.All("", coded)}
 	}
-	return reply
+	return &webcall.Error{Code: protocol.CodeFailed, Message: err.Error()}
 }

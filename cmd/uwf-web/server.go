@@ -78,8 +78,8 @@ func (s *server) routes(base, token string) http.Handler {
 	} {
 		mux.HandleFunc(path, s.shows(page))
 	}
-	mux.HandleFunc("GET /workflow/{name}/graph.svg", picture(s.workflowGraph))
-	mux.HandleFunc("GET /thread/{id}/graph.svg", picture(s.graph))
+	mux.HandleFunc("GET /workflow/{name}/graph.svg", drawing(s.workflowGraph))
+	mux.HandleFunc("GET /thread/{id}/graph.svg", drawing(s.graph))
 	mux.HandleFunc("GET /events", s.events)
 	mux.HandleFunc("GET /style.css", asset(htmlpage.Files, "templates/style.css"))
 	mux.HandleFunc("GET /live.js", asset(assets, "assets/live.js"))

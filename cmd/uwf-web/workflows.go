@@ -177,8 +177,8 @@ func (s *server) workflowGraph(r *http.Request) (svg string, err error) {
 	return htmlpage.WorkflowGraph(def.Definition.Workflow)
 }
 
-// picture returns the handler of an SVG, which may have inline styles and nothing else.
-func picture(draw func(*http.Request) (svg string, err error)) http.HandlerFunc {
+// drawing returns the handler of an SVG, which may have inline styles and nothing else.
+func drawing(draw func(*http.Request) (svg string, err error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		svg, err := draw(r)
 		if err != nil {

@@ -1,6 +1,6 @@
-// Package webcall has the program uwf-web send webhooks and write pages, so that its users link neither an HTTP
-// client nor templates. A request is JSON on the program's stdin, a page is its stdout, and a reply is JSON on
-// its stderr.
+// Package webcall has the program uwf-web send webhooks, write pages and draw pictures, so that its users link
+// neither an HTTP client nor templates. A request is JSON on the program's stdin, a page or picture is its stdout,
+// and a reply is JSON on its stderr.
 package webcall
 
 import (
@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/cas"
+	"github.com/united-workforce/uwf/moderator/diagram"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/proc"
@@ -35,6 +36,7 @@ func Called(args []string) bool { return slices.Equal(args, []string{argument}) 
 type Request struct {
 	Webhook *Webhook `json:",omitempty"`
 	Page    *Page    `json:",omitempty"`
+	Picture *Picture `json:",omitempty"`
 }
 
 // Webhook posts to an address. Redirects aren't followed, since the body may contain a link that answers a
@@ -52,6 +54,12 @@ type Page struct {
 	Diffs       bool // include the changed lines of files
 }
 
+// Picture draws a graph as SVG.
+type Picture struct {
+	Graph diagram.Graph
+	Busy  bool // the field of Graph that its JSON omits
+}
+
 // Reply is the answer to a request.
 type Reply struct {
 	Status int                 `json:",omitempty"` // of HTTP, for a webhook
@@ -67,7 +75,21 @@ type Error struct {
 	Again   bool     `json:",omitempty"` // another try of a webhook may succeed
 }
 
-// Do carries out a request. The page, if one is requested, is written to page. Errors of the program are in
+// Write writes the page or picture of a request to w. An error if the program is missing has another hint, which
+// describes what works without it.
+func Write(ctx context.Context, e env.Env, r Request, w io.Writer, instead string) (Reply, error) {
+	reply, err := Do(ctx, e, r, w)
+	var missing *protocol.Error
+	if errors.As(err, &missing) && missing.Code == protocol.CodeNotFound {
+		missing.Hints = append(missing.Hints, instead)
+	}
+	if wrong := reply.Error; err == nil && wrong != nil {
+		err = &protocol.Error{Code: wrong.Code, Message: wrong.Message, Hints: wrong.Hints}
+	}
+	return reply, err
+}
+
+// Do carries out a request. The page or picture, if one is requested, is written to page. Errors of the program are in
 // the reply; other errors are errors of page, or a missing or failed program.
 func Do(ctx context.Context, e env.Env, r Request, page io.Writer) (reply Reply, err error) {
 	path, err := proc.Beside(e.Exe, Program, e.Dir, e.Environ)

@@ -121,6 +121,7 @@ func (s *stage) git(args ...string) {
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	built := newStage(t, "") // once for all
+	require.NoError(t, built.goBuild(t.Context(), built.bin, "./cmd/uwf-web"))
 	for name, run := range map[string]func(*stage) (thread string){
 		"solve-issue": solveIssue, "review-diff": reviewDiff, "write-tests": writeTests,
 		"research": research, "release-notes": releaseNotes,

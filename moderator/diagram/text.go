@@ -12,7 +12,7 @@ import (
 // is longer. A node that was drawn above is marked ↑ and not drawn again. A branch that doesn't fit the page
 // is marked ↓ and drawn below, at the margin.
 func (g Graph) Text(width int) string {
-	t := &tree{g: g, ways: g.ways(), width: width, drawn: make([]bool, len(g.Nodes)), queued: make([]bool, len(g.Nodes))}
+	t := &tree{g: g, ways: g.Ways(), width: width, drawn: make([]bool, len(g.Nodes)), queued: make([]bool, len(g.Nodes))}
 	t.line("", g.Name)
 	if g.Description != "" {
 		t.line("", g.Description)
@@ -54,7 +54,7 @@ func (t *tree) undrawn() int {
 func (t *tree) root(node int) {
 	n := t.g.Nodes[node]
 	t.out.WriteByte('\n')
-	t.line(n.shownBy(Edge{Count: 1}), n.about()) // not reachable by a drawn edge
+	t.line(n.shownBy(Edge{Count: 1}), n.About()) // not reachable by a drawn edge
 	t.drawn[node] = true
 	t.branches(node, "")
 }
@@ -65,7 +65,7 @@ func (t *tree) branches(node int, margin string) {
 	if len(t.ways[node]) == 0 {
 		bar = "   "
 	}
-	for _, line := range t.g.Nodes[node].lanes() {
+	for _, line := range t.g.Nodes[node].LaneTexts() {
 		t.line(margin+bar, line)
 	}
 	for i, way := range t.ways[node] {
@@ -81,18 +81,18 @@ func (t *tree) branch(e Edge, head, margin string) {
 	n := t.g.Nodes[e.To]
 	switch {
 	case n.Kind != Role:
-		t.line(t.way(head, e.label(), n.shownBy(e)), "")
+		t.line(t.way(head, e.Text(), n.shownBy(e)), "")
 	case t.drawn[e.To]:
-		t.line(t.way(head, e.label(), n.Name+" ↑"), "")
+		t.line(t.way(head, e.Text(), n.Name+" ↑"), "")
 	case t.queued[e.To] || t.tooDeep(margin):
-		t.line(t.way(head, e.label(), n.Name+" ↓"), "")
+		t.line(t.way(head, e.Text(), n.Name+" ↓"), "")
 		if !t.queued[e.To] {
 			t.queued[e.To] = true
 			t.queue = append(t.queue, e.To)
 		}
 	default:
 		t.drawn[e.To] = true
-		t.line(t.way(head, e.label(), n.shownBy(e)), n.about())
+		t.line(t.way(head, e.Text(), n.shownBy(e)), n.About())
 		t.branches(e.To, margin)
 	}
 }
@@ -149,7 +149,7 @@ func (g Graph) Mermaid() string {
 		case e.Back, e.Part, e.Failure:
 			arrow = "-.->"
 		}
-		if label := e.label(); label != "" {
+		if label := e.Text(); label != "" {
 			arrow += `|"` + mermaidText(label) + `"|`
 		}
 		fmt.Fprintf(&b, "  n%d %s n%d\n", e.From, arrow, e.To)
@@ -160,7 +160,7 @@ func (g Graph) Mermaid() string {
 
 // mermaidStates highlights the current node of a run and the nodes it hasn't visited.
 func (g Graph) mermaidStates(b *strings.Builder) {
-	if !g.traced() {
+	if !g.IsTraced() {
 		return
 	}
 	b.WriteString("  classDef unseen opacity:0.45\n  classDef here stroke-width:4px\n")
@@ -179,10 +179,10 @@ func mermaidNode(n Node) string {
 	case Suspend:
 		return `{{"` + text + `"}}`
 	}
-	if about := n.about(); about != "" {
+	if about := n.About(); about != "" {
 		text += "<br/><small>" + mermaidText(about) + "</small>"
 	}
-	for _, line := range n.lanes() {
+	for _, line := range n.LaneTexts() {
 		text += "<br/><small>" + mermaidText(line) + "</small>"
 	}
 	switch n.Player {
@@ -221,14 +221,14 @@ func (g Graph) DOT() string {
 		if n.Note != "" {
 			label += "\n" + n.Note
 		}
-		if lanes := n.lanes(); len(lanes) > 0 {
+		if lanes := n.LaneTexts(); len(lanes) > 0 {
 			label += "\n" + strings.Join(lanes, "\n")
 		}
 		fmt.Fprintf(&b, "  n%d [label=%s%s%s];\n", i, dotText(label), dotShape(n), dotState(n))
 	}
 	for _, e := range g.Edges {
 		var attributes []string
-		if label := e.label(); label != "" {
+		if label := e.Text(); label != "" {
 			attributes = append(attributes, "label="+dotText(" "+label+" "))
 		}
 		switch {
@@ -240,7 +240,7 @@ func (g Graph) DOT() string {
 		switch {
 		case e.Count > 0:
 			attributes = append(attributes, "penwidth=2.5")
-		case g.traced():
+		case g.IsTraced():
 			attributes = append(attributes, "color=gray70", "fontcolor=gray50")
 		}
 		fmt.Fprintf(&b, "  n%d -> n%d", e.From, e.To)

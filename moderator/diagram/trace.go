@@ -48,8 +48,8 @@ func (l Lane) text() string {
 	return text
 }
 
-// lanes returns a line for each lane of a node.
-func (n Node) lanes() []string {
+// LaneTexts returns a line for each lane of a node.
+func (n Node) LaneTexts() []string {
 	lines := make([]string, len(n.Lanes))
 	for i, l := range n.Lanes {
 		lines[i] = l.text()
@@ -74,7 +74,7 @@ const (
 // Traced returns the graph with the path of a run: how often it took each edge, and the state of each node.
 // It ignores moves that aren't in the graph.
 func (g Graph) Traced(t Trace) Graph {
-	g.Nodes, g.Edges, g.busy = slices.Clone(g.Nodes), slices.Clone(g.Edges), t.Busy
+	g.Nodes, g.Edges, g.Busy = slices.Clone(g.Nodes), slices.Clone(g.Edges), t.Busy
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
 		n.State = Unseen
@@ -135,8 +135,8 @@ func (g Graph) edge(m Move) int {
 	return found
 }
 
-// label returns the condition of an edge, and how often it was taken.
-func (e Edge) label() string {
+// Text returns the condition of an edge, and how often it was taken.
+func (e Edge) Text() string {
 	if e.Count == 0 {
 		return e.Label
 	}
@@ -147,11 +147,11 @@ func (e Edge) label() string {
 	return e.Label + " " + times
 }
 
-// traced reports whether the graph shows a run.
-func (g Graph) traced() bool { return len(g.Nodes) > 0 && g.Nodes[0].State != "" }
+// IsTraced reports whether the graph shows a run.
+func (g Graph) IsTraced() bool { return len(g.Nodes) > 0 && g.Nodes[0].State != "" }
 
-// about returns the description of a node.
-func (n Node) about() string {
+// About returns the description of a node.
+func (n Node) About() string {
 	if n.Note != "" {
 		return n.Note
 	}

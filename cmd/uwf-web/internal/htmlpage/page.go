@@ -26,6 +26,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas/thread"
 	"github.com/united-workforce/uwf/cmd/uwf-web/internal/htmlpage/markdown"
+	"github.com/united-workforce/uwf/cmd/uwf-web/internal/picture"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/status"
 	"github.com/united-workforce/uwf/engine/view"
@@ -219,7 +220,7 @@ func childRoles(r protocol.Role) map[string]protocol.ChildRole {
 }
 
 // WorkflowGraph draws a workflow as SVG.
-func WorkflowGraph(w protocol.Workflow) (string, error) { return diagram.Of(w).SVG() }
+func WorkflowGraph(w protocol.Workflow) (string, error) { return picture.SVG(diagram.Of(w)) }
 
 // ChangedFiles holds the changes of a step to the snapshotted files.
 type ChangedFiles struct {

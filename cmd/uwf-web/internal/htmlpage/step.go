@@ -13,6 +13,7 @@ import (
 
 	"github.com/united-workforce/uwf/cas"
 	"github.com/united-workforce/uwf/cas/thread"
+	"github.com/united-workforce/uwf/cmd/uwf-web/internal/picture"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/view"
 	"github.com/united-workforce/uwf/moderator/workflowdiff"
@@ -389,7 +390,7 @@ func Graph(ctx context.Context, e *engine.Engine, id string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return trace.Graph(view.NoteRounded).SVG()
+	return picture.SVG(trace.Graph(view.NoteRounded))
 }
 
 // chainOf reads the newest steps of a chain, up to most of them, and returns them oldest first. before is the

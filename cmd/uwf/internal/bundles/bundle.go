@@ -420,21 +420,10 @@ func (a Commands) writePage(ctx context.Context, w io.Writer, e *engine.Engine, 
 		return err
 	}
 	dirs := e.Reader.Dirs
-	reply, err := webcall.Do(ctx, a.Env, webcall.Request{
-		Page: &webcall.Page{Home: dirs.Home, Store: dirs.Store, Thread: id, Diffs: diffs},
-	}, w)
-	var missing *protocol.Error
-	if errors.As(err, &missing) && missing.Code == protocol.CodeNotFound {
-		missing.Hints = append(missing.Hints, "to write Markdown instead: uwf thread read --all "+id)
-	}
-	if err != nil {
-		return err
-	}
+	page := webcall.Request{Page: &webcall.Page{Home: dirs.Home, Store: dirs.Store, Thread: id, Diffs: diffs}}
+	reply, err := webcall.Write(ctx, a.Env, page, w, "to write Markdown instead: uwf thread read --all "+id)
 	a.warnOfKeys(reply.Keys, id)
-	if wrong := reply.Error; wrong != nil {
-		return &protocol.Error{Code: wrong.Code, Message: wrong.Message, Hints: wrong.Hints}
-	}
-	return nil
+	return err
 }
 
 // warnOfKeys warns about nodes that seem to contain a key.

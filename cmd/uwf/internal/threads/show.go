@@ -528,5 +528,5 @@ func (a Commands) threadGraph(ctx context.Context, c *ucli.Context, e *engine.En
 	}
 	g := trace.Graph(view.Note)
 	out := threadGraphOutput{Thread: id, Status: trace.Status, Path: trace.Path(), Roles: trace.Roles(), Graph: g}
-	return workflows.Commands{App: a.App}.Draw(out, g, a.OwnFormat(c), term.OfGraph)
+	return workflows.Commands{App: a.App}.Draw(ctx, out, g, a.OwnFormat(c), term.OfGraph)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/term"
 	"github.com/united-workforce/uwf/engine"
 	"github.com/united-workforce/uwf/engine/catalog"
+	"github.com/united-workforce/uwf/engine/webcall"
 	"github.com/united-workforce/uwf/moderator/diagram"
 	"github.com/united-workforce/uwf/moderator/workflow"
 	"github.com/united-workforce/uwf/moderator/workflowdiff"
@@ -160,12 +161,12 @@ func (a Commands) workflowGraph(ctx context.Context, c *ucli.Context) error {
 		return err
 	}
 	g := diagram.Of(def.Workflow)
-	return a.Draw(g, g, a.OwnFormat(c), term.OfPicture)
+	return a.Draw(ctx, g, g, a.OwnFormat(c), term.OfPicture)
 }
 
 // Draw prints a graph in a format. JSON and YAML print value.
-func (a Commands) Draw(value any, g diagram.Graph, format string, of func(line string) terminal.Sequence) error {
-	out, err := "", error(nil)
+func (a Commands) Draw(ctx context.Context, value any, g diagram.Graph, format string, of func(line string) terminal.Sequence) error {
+	out := ""
 	switch format {
 	case "json", "yaml":
 		return a.Print(value, nil)
@@ -174,15 +175,13 @@ func (a Commands) Draw(value any, g diagram.Graph, format string, of func(line s
 	case "dot":
 		out = g.DOT()
 	case "svg":
-		if out, err = g.SVG(); errors.Is(err, diagram.ErrTooLarge) {
-			return cmdline.Invalid(err.Error(), "--format text")
-		}
+		picture := webcall.Request{Picture: &webcall.Picture{Graph: g, Busy: g.Busy}}
+		_, err := webcall.Write(ctx, a.Env, picture, a.Env.Stdout, "--format mermaid")
+		return err
 	default:
 		return a.Page(func(w *term.Page) { w.Coloured(g.Text(a.Width()), of) })(a.Env.Stdout)
 	}
-	if err == nil {
-		_, err = io.WriteString(a.Env.Stdout, out)
-	}
+	_, err := io.WriteString(a.Env.Stdout, out)
 	return err
 }
 

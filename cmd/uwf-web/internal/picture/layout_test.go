@@ -1,4 +1,4 @@
-package diagram
+package picture
 
 import (
 	"fmt"
@@ -6,24 +6,26 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/united-workforce/uwf/moderator/diagram"
 )
 
 // random returns a graph of n roles with random forward edges, backward edges and self-loops.
-func random(seed int64, n int) Graph {
+func random(seed int64, n int) diagram.Graph {
 	r := rand.New(rand.NewSource(seed))
-	g := Graph{Name: "random", Nodes: []Node{{Name: "$START", Kind: Start}}}
+	g := diagram.Graph{Name: "random", Nodes: []diagram.Node{{Name: "$START", Kind: diagram.Start}}}
 	for i := 1; i <= n; i++ {
-		g.Nodes = append(g.Nodes, Node{Name: fmt.Sprint("role-", i), Kind: Role, Description: "does what it does"})
+		g.Nodes = append(g.Nodes, diagram.Node{Name: fmt.Sprint("role-", i), Kind: diagram.Role, Description: "does what it does"})
 	}
-	g.Nodes = append(g.Nodes, Node{Name: "$SUSPEND", Kind: Suspend}, Node{Name: "$END", Kind: End})
+	g.Nodes = append(g.Nodes, diagram.Node{Name: "$SUSPEND", Kind: diagram.Suspend}, diagram.Node{Name: "$END", Kind: diagram.End})
 	for i := range n + 1 {
-		g.Edges = append(g.Edges, Edge{From: i, To: i + 1, Label: "ok"})
+		g.Edges = append(g.Edges, diagram.Edge{From: i, To: i + 1, Label: "ok"})
 		for range r.Intn(3) {
-			g.Edges = append(g.Edges, Edge{From: i, To: 1 + r.Intn(n+2), Label: "a longer label"})
+			to := 1 + r.Intn(n+2)
+			g.Edges = append(g.Edges, diagram.Edge{From: i, To: to, Label: "a longer label", Back: to <= i})
 		}
 	}
-	g.markLoops()
-	return g
+	return markLoops(g)
 }
 
 // In each layer, boxes don't overlap, and edges that don't close a loop lead down.
@@ -58,8 +60,8 @@ func TestEveryLoopIsMarkedOnce(t *testing.T) {
 	t.Parallel()
 	for seed := range int64(50) {
 		g := random(seed, 12)
-		loop := g.loops()
-		rank := ranks(g)
+		loop := loops(g)
+		rank, _ := ranks(g)
 		for _, e := range g.Edges {
 			if e.Back {
 				require.Equal(t, loop[e.From], loop[e.To])
@@ -73,9 +75,9 @@ func TestEveryLoopIsMarkedOnce(t *testing.T) {
 func TestCrossingsAreUndone(t *testing.T) {
 	t.Parallel()
 	// Two roles whose edges cross unless they are swapped.
-	g := Graph{Nodes: []Node{{Kind: Start}, {Kind: Role}, {Kind: Role}, {Kind: Role}, {Kind: Role}, {Kind: End}}}
+	g := diagram.Graph{Nodes: []diagram.Node{{Kind: diagram.Start}, {Kind: diagram.Role}, {Kind: diagram.Role}, {Kind: diagram.Role}, {Kind: diagram.Role}, {Kind: diagram.End}}}
 	for _, e := range [][2]int{{0, 1}, {0, 2}, {1, 4}, {2, 3}, {3, 5}, {4, 5}} {
-		g.Edges = append(g.Edges, Edge{From: e[0], To: e[1]})
+		g.Edges = append(g.Edges, diagram.Edge{From: e[0], To: e[1]})
 	}
 	require.Zero(t, newLayout(g).crossings())
 }

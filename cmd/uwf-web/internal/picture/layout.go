@@ -1,4 +1,4 @@
-package diagram
+package picture
 
 import (
 	"cmp"
@@ -7,19 +7,18 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/united-workforce/uwf/moderator/diagram"
 	"github.com/united-workforce/uwf/util/sorting"
 )
 
-// markLoops marks the edges that close a loop, so that the remaining graph is acyclic. The choice within a
+// markLoops chooses the edges that close a loop, so that the remaining graph is acyclic. The choice within a
 // loop is heuristic: it marks few edges, so that most edges lead forward.
-func (g *Graph) markLoops() {
-	order := g.walk()
-	if len(g.Nodes) > maxNodes { // larger graphs are never drawn, only listed
-		return
-	}
-	loop := g.loops()
+func markLoops(g diagram.Graph) diagram.Graph {
+	g.Edges = slices.Clone(g.Edges)
+	_, order := ranks(g)
+	loop := loops(g)
 	for _, members := range inOrder(order, loop) {
-		members = g.settleLoop(members)
+		members = settleLoop(g, members)
 		place := map[int]int{}
 		for i, n := range members {
 			place[n] = i
@@ -31,54 +30,13 @@ func (g *Graph) markLoops() {
 			}
 		}
 	}
-}
-
-// walk traverses the graph depth-first from $START, marks the edges back to nodes on the current path, and
-// returns the nodes in an order in which all other edges lead forward. It keeps its own stack because a
-// workflow can be thousands of roles deep.
-func (g *Graph) walk() []int {
-	const (
-		unseen = iota
-		open   // on the current path
-		done
-	)
-	ways := g.ways()
-	state := make([]int, len(g.Nodes))
-	next := make([]int, len(g.Nodes)) // next way of each node
-	var order []int
-	for root := range g.Nodes {
-		if state[root] != unseen {
-			continue
-		}
-		path := []int{root}
-		state[root] = open
-		for len(path) > 0 {
-			at := path[len(path)-1]
-			if next[at] == len(ways[at]) {
-				state[at] = done
-				order = append(order, at)
-				path = path[:len(path)-1]
-				continue
-			}
-			e := &g.Edges[ways[at][next[at]]]
-			next[at]++
-			switch state[e.To] {
-			case open:
-				e.Back = true
-			case unseen:
-				state[e.To] = open
-				path = append(path, e.To)
-			}
-		}
-	}
-	slices.Reverse(order)
-	return order
+	return g
 }
 
 // loops numbers the nodes so that two nodes share a number if each can be reached from the other.
-func (g Graph) loops() []int {
+func loops(g diagram.Graph) []int {
 	reach := make([][]bool, len(g.Nodes))
-	ways := g.ways()
+	ways := g.Ways()
 	for n := range g.Nodes {
 		reach[n] = make([]bool, len(g.Nodes))
 		for queue := []int{n}; len(queue) > 0; queue = queue[1:] {
@@ -103,7 +61,7 @@ func (g Graph) loops() []int {
 	return number
 }
 
-// inOrder lists the members of each loop in the given order.
+// inOrder lists the members of each loop in the given order, in which the member where a loop is entered is first.
 func inOrder(order, loop []int) [][]int {
 	members := map[int][]int{}
 	var numbers []int
@@ -120,16 +78,16 @@ func inOrder(order, loop []int) [][]int {
 	return lists
 }
 
-// settleLoop orders the members of a loop. It starts from the order of the walk and from the order of
+// settleLoop orders the members of a loop. It starts from the given order and from the order of
 // reading, and keeps the better result.
-func (g Graph) settleLoop(members []int) []int {
+func settleLoop(g diagram.Graph, members []int) []int {
 	read := slices.Sorted(slices.Values(members))
-	g.sift(members)
+	sift(g, members)
 	if read[0] != members[0] {
 		return members
 	}
-	g.sift(read)
-	if g.cost(read) < g.cost(members) {
+	sift(g, read)
+	if cost(g, read) < cost(g, members) {
 		return read
 	}
 	return members
@@ -137,12 +95,12 @@ func (g Graph) settleLoop(members []int) []int {
 
 // sift moves each member except the first, where the loop is entered, to its best position until no move
 // improves the order.
-func (g Graph) sift(members []int) {
+func sift(g diagram.Graph, members []int) {
 	const most = 60 // each round takes time proportional to the square of this, times the edges
 	if len(members) > most {
 		return
 	}
-	best := g.cost(members)
+	best := cost(g, members)
 	for better, rounds := true, 0; better && rounds < 10; rounds++ {
 		better = false
 		for _, n := range slices.Clone(members[1:]) {
@@ -150,7 +108,7 @@ func (g Graph) sift(members []int) {
 			rest := slices.Delete(slices.Clone(members), at, at+1)
 			for i := 1; i < len(members); i++ {
 				moved := slices.Insert(slices.Clone(rest), i, n)
-				if c := g.cost(moved); c < best {
+				if c := cost(g, moved); c < best {
 					best, better = c, true
 					copy(members, moved)
 				}
@@ -161,7 +119,7 @@ func (g Graph) sift(members []int) {
 
 // cost counts the backward edges for an order of a loop's members. It adds more than an edge for a member
 // without incoming forward edges, because such a node would be at the top, where no reader expects it.
-func (g Graph) cost(members []int) int {
+func cost(g diagram.Graph, members []int) int {
 	const astray = 4
 	place := make(map[int]int, len(members))
 	for i, n := range members {
@@ -213,7 +171,7 @@ type route struct {
 }
 
 type layout struct {
-	g      Graph
+	g      diagram.Graph
 	boxes  []box // the first len(g.Nodes) are the nodes
 	routes []route
 	layers [][]int   // boxes from left to right; nodes in even layers, bends in odd ones
@@ -222,7 +180,7 @@ type layout struct {
 }
 
 // newLayout computes the position of every box.
-func newLayout(g Graph) *layout {
+func newLayout(g diagram.Graph) *layout {
 	l := &layout{g: g}
 	for i, n := range g.Nodes {
 		b := nodeBox(n)
@@ -230,7 +188,8 @@ func newLayout(g Graph) *layout {
 		l.boxes = append(l.boxes, b)
 	}
 	l.routes = routesOf(g)
-	l.placeInLayers(ranks(g))
+	rank, _ := ranks(g)
+	l.placeInLayers(rank)
 	l.untangle()
 	l.placeAcross()
 	l.placeDown()
@@ -238,7 +197,7 @@ func newLayout(g Graph) *layout {
 }
 
 // routesOf combines the edges between the same two nodes.
-func routesOf(g Graph) []route {
+func routesOf(g diagram.Graph) []route {
 	var routes []route
 	index := map[[2]int]int{}
 	for _, e := range g.Edges {
@@ -250,12 +209,12 @@ func routesOf(g Graph) []route {
 			routes = append(routes, route{from: e.From, to: e.To, back: e.Back, part: e.Part || e.Failure})
 		}
 		routes[i].count += e.Count
-		label := e.label()
+		label := e.Text()
 		if label == "" && ok {
 			label = "always"
 		}
 		if label != "" {
-			routes[i].labels = append(routes[i].labels, cut(label, maxLabel))
+			routes[i].labels = append(routes[i].labels, diagram.Cut(label, maxLabel))
 		}
 	}
 	for i := range routes {
@@ -266,16 +225,17 @@ func routesOf(g Graph) []route {
 	return routes
 }
 
-// ranks assigns each node a layer: one below its lowest predecessor. $END is at the bottom.
-func ranks(g Graph) []int {
-	rank := make([]int, len(g.Nodes))
+// ranks assigns each node a layer: one below its lowest predecessor. $END is at the bottom. It also returns the
+// nodes in an order in which all edges lead forward, except those that close a loop.
+func ranks(g diagram.Graph) (rank, order []int) {
+	rank = make([]int, len(g.Nodes))
 	waits := make([]int, len(g.Nodes)) // number of incoming edges not yet handled
 	for _, e := range g.Edges {
 		if !e.Back {
 			waits[e.To]++
 		}
 	}
-	ways := g.ways()
+	ways := g.Ways()
 	var ready []int
 	for i, n := range waits {
 		if n == 0 {
@@ -285,6 +245,7 @@ func ranks(g Graph) []int {
 	lowest := 0
 	for len(ready) > 0 {
 		at := ready[0]
+		order = append(order, at)
 		ready = ready[1:]
 		lowest = max(lowest, rank[at])
 		for _, way := range ways[at] {
@@ -298,10 +259,10 @@ func ranks(g Graph) []int {
 			}
 		}
 	}
-	if last := len(g.Nodes) - 1; g.Nodes[last].Kind == End {
+	if last := len(g.Nodes) - 1; g.Nodes[last].Kind == diagram.End {
 		rank[last] = lowest
 	}
-	return rank
+	return rank, order
 }
 
 // placeInLayers assigns nodes and bends to their layers, in an initial order.
