@@ -17,6 +17,6 @@ func TestFlood(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	got := a.step().Succeeded()
 	runtime.ReadMemStats(&after)
-	require.Less(t, after.HeapSys-before.HeapSys, uint64(64<<20), "of 100 MB")
+	require.Less(t, after.HeapSys, before.HeapSys+64<<20, "of 100 MB") // it may have fallen
 	require.Equal(t, good, got.Content)
 }
