@@ -22,10 +22,13 @@ type NotFoundError struct {
 
 // Error implements error.
 func (e *NotFoundError) Error() string {
-	if errors.Is(e.Err, exec.ErrNotFound) {
+	var box *proc.BoxError
+	switch {
+	case errors.As(e.Err, &box): // what its setup did not find is not the command
+		return fmt.Sprintf("cannot start agent command %q: its sandbox cannot be set up: %v", e.Command, box)
+	case errors.Is(e.Err, exec.ErrNotFound):
 		return fmt.Sprintf("agent command %q is not on PATH", e.Command)
-	}
-	if errors.Is(e.Err, fs.ErrNotExist) {
+	case errors.Is(e.Err, fs.ErrNotExist):
 		return fmt.Sprintf("agent command %q does not exist", e.Command)
 	}
 	return fmt.Sprintf("cannot start agent command %q: %v", e.Command, reason(e.Err))
@@ -33,7 +36,7 @@ func (e *NotFoundError) Error() string {
 
 // Absent reports whether the command doesn't exist.
 func (e *NotFoundError) Absent() bool {
-	return errors.Is(e.Err, exec.ErrNotFound) || errors.Is(e.Err, fs.ErrNotExist)
+	return !errors.As(e.Err, new(*proc.BoxError)) && (errors.Is(e.Err, exec.ErrNotFound) || errors.Is(e.Err, fs.ErrNotExist))
 }
 
 // OfMachine implements the interface of [protocol.OfMachine]. An argument list that is too long fails on
@@ -47,9 +50,6 @@ func (e *NotFoundError) Unwrap() error { return e.Err }
 // command.
 func reason(err error) error {
 	var path *fs.PathError
-	if errors.As(err, new(*proc.BoxError)) {
-		return err // says that the sandbox failed
-	}
 	if errors.As(err, &path) {
 		return path.Err
 	}

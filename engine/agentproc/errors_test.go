@@ -1,11 +1,14 @@
 package agentproc
 
 import (
+	"fmt"
+	"io/fs"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/united-workforce/uwf/protocol"
+	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/prosetest"
 )
 
@@ -19,4 +22,13 @@ func TestAdvice(t *testing.T) {
 	prosetest.Error(t, e)
 	e.Outcome.Result, e.Outcome.Stderr = protocol.Result{}, "hint: not ours"
 	prosetest.Error(t, e)
+}
+
+// A file that the setup of a sandbox did not find isn't the command.
+func TestSandboxIsNotTheCommand(t *testing.T) {
+	t.Parallel()
+	why := &proc.BoxError{Stage: "mount", Err: fmt.Errorf("find /a/b: %w", fs.ErrNotExist)}
+	e := &NotFoundError{Command: "make", Err: fmt.Errorf("start: %w", why)}
+	require.False(t, e.Absent())
+	require.Contains(t, e.Error(), why.Error())
 }

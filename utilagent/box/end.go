@@ -50,6 +50,7 @@ type state struct {
 type gitCopy struct {
 	Config, Copy string
 	Base         []byte // content of both at the start
+	Born         string // identity of Config at the start
 }
 
 // File names in a run's directory.
@@ -207,9 +208,12 @@ func (run *Run) End(ctx context.Context) (messages []string, err error) {
 		}
 	}
 	for _, c := range run.state.Configs {
-		more, err := gitconfig.Merge(ctx, gitconfig.Merging{
-			Config: c.Config, Copy: c.Copy, Base: c.Base, Dir: run.state.Workspace, Environ: run.state.Environ,
-		})
+		m := gitconfig.Merging{Config: c.Config, Copy: c.Copy, Base: c.Base, Dir: run.state.Workspace, Environ: run.state.Environ}
+		if born(c.Config) != c.Born {
+			more, err := m.Restore(ctx)
+			messages, errs = append(messages, more...), append(errs, err)
+		}
+		more, err := gitconfig.Merge(ctx, m)
 		messages, errs = append(messages, more...), append(errs, err)
 	}
 	var held func(string) bool

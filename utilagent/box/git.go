@@ -194,7 +194,7 @@ func (b *builder) ownConfig(path string) error {
 	if err := os.WriteFile(copied, text, 0o600); err != nil {
 		return err
 	}
-	b.configs = append(b.configs, gitCopy{Config: path, Copy: copied, Base: text})
+	b.configs = append(b.configs, gitCopy{Config: path, Copy: copied, Base: text, Born: born(path)})
 	inside := configs + "/git" + n
 	b.add(plan.Mount{Path: inside, Kind: plan.Write, From: dir})
 	b.add(plan.Mount{Path: path, Kind: plan.Link, From: inside + "/config"})

@@ -5,6 +5,8 @@ import (
 	"os"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/united-workforce/uwf/util/proc"
 )
 
@@ -19,6 +21,14 @@ func identity(path string) string {
 		return ""
 	}
 	return fmt.Sprintf("%d:%d", st.Dev, st.Ino)
+}
+
+// born returns the identity of a file with the time of its creation, by which a later file with the same number
+// differs.
+func born(path string) string {
+	var st unix.Statx_t
+	_ = unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BTIME, &st) // zero on some file systems
+	return fmt.Sprint(identity(path), st.Btime)
 }
 
 // owner returns the owner that files written by root's programs in a workspace must get, or nil for root.

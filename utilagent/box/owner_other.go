@@ -6,4 +6,6 @@ import "github.com/united-workforce/uwf/util/proc"
 
 func identity(string) string { return "" }
 
+func born(string) string { return "" }
+
 func owner(string) *proc.Owner { return nil }

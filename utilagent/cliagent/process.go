@@ -93,7 +93,8 @@ func start(l launch) (*Process, error) {
 
 // notFound adds a hint for a program in namespaces that does not find itself or its interpreter.
 func (l launch) notFound(err error) error {
-	if l.confinement == nil || l.confinement.box == nil || !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
+	if l.confinement == nil || l.confinement.box == nil || errors.As(err, new(*proc.BoxError)) ||
+		!errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
 	return &Error{Program: filepath.Base(l.path), Kind: Crashed, Text: err.Error(), Hint: l.more}

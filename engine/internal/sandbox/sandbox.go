@@ -195,7 +195,7 @@ func (s *Sandbox) runHeld(ctx context.Context, settings protocol.Config,
 			"command: main of this program does not start with Main of package engine/host"}
 	}
 	var missing *agentproc.NotFoundError
-	if errors.As(err, &missing) && !errors.As(err, new(*proc.BoxError)) { // inside, where not everything is visible
+	if errors.As(err, &missing) {
 		missing.Command = command
 	}
 	message, contained, ended := end()

@@ -68,7 +68,7 @@ type state struct {
 	Workspace string
 	GitDirs   []string
 	Pointed   []string
-	Led       map[string]stamp // stamps of the paths in Options.Pointed
+	Led       map[string]stamp // stamps of the paths in Options.Pointed, and of what is obeyed
 	Outside   []string
 	Lost      map[string]bool // GitDirs that were not repositories
 	Most      int
@@ -108,7 +108,7 @@ func Begin(o Options) (*Before, error) {
 	defer l.close()
 	b.Led = map[string]stamp{}
 	for _, name := range o.Pointed {
-		if st, err := stampOf(l.spaces[0].top, name); err == nil {
+		if st, err := bornOf(l.spaces[0].top, name); err == nil {
 			b.Led[name] = st
 		} else {
 			b.Pointed = append(b.Pointed, name)
@@ -119,6 +119,9 @@ func Begin(o Options) (*Before, error) {
 	b.Tops, b.Lost = l.tops(), l.lost()
 	b.Pointers = l.pointers()
 	b.Repos = l.repositories(known.Repos)
+	for _, name := range b.Found().Obeyed {
+		b.Led[name], _ = bornOf(l.spaces[0].top, name) // it may be gone
+	}
 	if l.read > 0 {
 		b.keepIndex()
 	}
@@ -343,11 +346,12 @@ func (e *end) before(at string) *dir {
 	return &dir{}
 }
 
-// pointed moves new or replaced files where git settings point.
+// pointed moves files where git settings point, if they are new, and replaced files that are obeyed: a mount over a
+// file ends when another program replaces the file.
 func (e *end) pointed() {
 	names := slices.Clone(e.was.Pointed)
 	for name, was := range e.was.Led {
-		if now, err := stampOf(e.spaces[0].top, name); err != nil || !now.same(was) {
+		if now, err := bornOf(e.spaces[0].top, name); (err != nil || !now.same(was)) && (e.held == nil || !e.held(e.abs(name))) {
 			names = append(names, name)
 		}
 	}

@@ -29,10 +29,13 @@ type stamp struct {
 	Changed, Modified, Size int64
 	Perm                    fs.FileMode
 	Dir, File               bool
+	Born                    int64 // set by bornOf
 }
 
 // same reports whether two stamps belong to the same file, changed or not.
-func (s stamp) same(other stamp) bool { return s.Dev == other.Dev && s.Ino == other.Ino && s.Ino != 0 }
+func (s stamp) same(other stamp) bool {
+	return s.Dev == other.Dev && s.Ino == other.Ino && s.Ino != 0 && s.Born == other.Born
+}
 
 // dir describes a directory.
 type dir struct {

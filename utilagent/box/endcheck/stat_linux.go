@@ -20,6 +20,16 @@ func stampOf(top *os.File, name string) (stamp, error) {
 	}, nil
 }
 
+// bornOf is like stampOf with the time of the file's creation, by which a later file with the same number differs.
+func bornOf(top *os.File, name string) (stamp, error) {
+	st, err := stampOf(top, name)
+	var more unix.Statx_t
+	if err == nil && unix.Statx(int(top.Fd()), name, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BTIME, &more) == nil {
+		st.Born = more.Btime.Sec*1e9 + int64(more.Btime.Nsec)
+	}
+	return st, err
+}
+
 // renameIn renames an entry without replacing an existing one.
 func renameIn(from *os.File, name string, to *os.File, as string) error {
 	err := unix.Renameat2(int(from.Fd()), name, int(to.Fd()), as, unix.RENAME_NOREPLACE)

@@ -7,6 +7,7 @@ package gitconfig
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -71,7 +72,7 @@ func (m Merging) Text(ctx context.Context, text []byte) (messages []string, err 
 		return []string{fmt.Sprintf("changed %d git settings; they were discarded", len(c.wanted))}, nil
 	}
 	if len(c.wanted) > 0 {
-		if err := m.write(ctx, c); err != nil {
+		if c, err = m.write(ctx, base, changed); err != nil {
 			return nil, fmt.Errorf("merge settings into %s: %w", m.Config, err)
 		}
 	}
@@ -95,53 +96,103 @@ func (m Merging) read(ctx context.Context, text []byte) (settings, error) {
 	return found, nil
 }
 
-// write applies the changes one by one, each under git's own lock, so that concurrent changes are kept. The next
-// merge completes an interrupted one.
-func (m Merging) write(ctx context.Context, c *choice) error {
+// write applies the changes to the config as it is now, so that concurrent changes are kept.
+func (m Merging) write(ctx context.Context, base, changed settings) (*choice, error) {
 	config, err := filepath.EvalSymlinks(m.Config)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	info, err := os.Lstat(config)
-	if err != nil {
-		return err
-	}
-	text, err := safeopen.ReadFile(config, maxConfig, safeopen.NoFollow)
-	if err != nil {
-		return err
-	}
-	real, err := m.read(ctx, text)
-	if err != nil {
-		return err
-	}
-	defer own(config, info)
-	for _, args := range c.edits(real) {
-		if err := m.edit(ctx, append([]string{"config", "--file", config}, args...)); err != nil {
-			return err
+	for {
+		text, err := safeopen.ReadFile(config, maxConfig, safeopen.NoFollow)
+		if err != nil {
+			return nil, err
+		}
+		real, err := m.read(ctx, text)
+		if err != nil {
+			return nil, err
+		}
+		c := newChoice(base, changed)
+		edited, err := m.edit(ctx, text, c.edits(real))
+		if err != nil {
+			return nil, err
+		}
+		if done, err := put(ctx, config, text, edited); done || err != nil {
+			return c, err
 		}
 	}
-	return nil
 }
 
-// edit runs git until another git that holds the lock has ended.
-func (m Merging) edit(ctx context.Context, args []string) error {
+// edit returns a config with changes made by git.
+func (m Merging) edit(ctx context.Context, text []byte, edits [][]string) ([]byte, error) {
+	dir, err := os.MkdirTemp("", "uwf-config-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, "config")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		return nil, err
+	}
+	for _, args := range edits {
+		if _, err := m.git(ctx, nil, append([]string{"config", "--file", file}, args...)...); err != nil {
+			return nil, err
+		}
+	}
+	return os.ReadFile(file)
+}
+
+// put changes the text of a config, under git's own lock, unless it is no longer old. It writes to the file itself:
+// a new file in its place would remove the mounts over it, which protect it from commands that are still running.
+func put(ctx context.Context, config string, old, text []byte) (done bool, err error) {
+	unlock, err := lock(ctx, config+".lock")
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	now, err := safeopen.ReadFile(config, maxConfig, safeopen.NoFollow)
+	if err != nil || !bytes.Equal(now, old) {
+		return false, err
+	}
+	if bytes.Equal(text, old) {
+		return true, nil
+	}
+	f, err := safeopen.OpenFile(config, os.O_WRONLY, 0, safeopen.NoFollow)
+	if err != nil {
+		return false, err
+	}
+	padding := bytes.Repeat([]byte("\n"), max(0, len(old)-len(text))) // a reader sees a valid config at any time
+	_, err = f.WriteAt(slices.Concat(text, padding), 0)
+	return true, errors.Join(err, f.Truncate(int64(len(text))), f.Close())
+}
+
+// lock creates git's lock on a file, after another git that holds it has ended.
+func lock(ctx context.Context, path string) (unlock func() error, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lockPatience)
 	defer cancel()
-	var last error
 	for {
-		_, err := m.git(ctx, nil, args...)
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if err == nil {
-			return nil
-		}
-		if last == nil || ctx.Err() == nil { // a stopped git reports no reason
-			last = err
+			return func() error { return os.Remove(path) }, f.Close()
 		}
 		select {
 		case <-ctx.Done():
-			return last
+			return nil, err
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
+}
+
+// Restore undoes the changes in a config that another program replaced while the command was running, except the
+// permitted ones. The mount that protected it was removed then, so the command may have changed it as well.
+func (m Merging) Restore(ctx context.Context) (messages []string, err error) {
+	left, err := safeopen.ReadFile(m.Config, maxConfig, safeopen.NoFollow)
+	if err != nil || bytes.Equal(left, m.Base) {
+		return nil, err
+	}
+	if done, err := put(ctx, m.Config, left, m.Base); !done || err != nil {
+		return nil, errors.Join(errors.New("restore "+m.Config), err)
+	}
+	return m.Text(ctx, left)
 }
 
 // differing returns the sorted keys whose values differ.

@@ -1,7 +1,0 @@
-//go:build !unix
-
-package gitconfig
-
-import "os"
-
-func own(string, os.FileInfo) {}
