@@ -206,7 +206,10 @@ func (a Commands) workflowDiff(ctx context.Context, c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	changes := workflowdiff.Compare(before, after)
+	changes, lines, err := workflowdiff.Compare(before, after)
+	if err != nil {
+		return err
+	}
 	if len(changes) > 0 {
 		a.Status = protocol.CodeFailed
 	}
@@ -214,7 +217,8 @@ func (a Commands) workflowDiff(ctx context.Context, c *ucli.Context) error {
 		if len(changes) == 0 {
 			return
 		}
-		w.Coloured(fmt.Sprintf("--- %s\n+++ %s\n%s", c.Args().Get(0), c.Args().Get(1), workflowdiff.Text(changes)), term.OfDiff)
+		head := fmt.Sprintf("--- %s\n+++ %s\n", c.Args().Get(0), c.Args().Get(1))
+		w.Coloured(head+strings.Join(lines, "\n")+"\n", term.OfDiff)
 	})
 }
 
