@@ -115,7 +115,7 @@ func received(t *testing.T, data []byte) (*bundle.File, error) {
 
 func TestFiles(t *testing.T) {
 	t.Parallel()
-	w, g, trees := withFiles(t)
+	w, g, _ := withFiles(t)
 	title := "what it is about"
 	setTitle(t, w, idA, title)
 	data, written, err := w.exportFiles(g)
@@ -136,11 +136,9 @@ func TestFiles(t *testing.T) {
 	require.Equal(t, 6, report.Objects)
 
 	to := newWorld(t, cas.XXH3)
-	kept := map[string][]protocol.Tree{}
 	imported, err := f.Import(t.Context(), bundle.Target{Store: to.store, Index: to.index}, bundle.ImportOptions{Now: clock,
-		Keep: func(_ context.Context, f *bundle.File, threads map[string][]protocol.Tree) (int, error) {
+		Keep: func(_ context.Context, f *bundle.File) (int, error) {
 			require.Empty(t, to.head(idA), "before the thread is there")
-			kept = threads
 			n := 0
 			for o, err := range f.Without(t.Context(), nil).Objects("sha1") {
 				require.NoError(t, err)
@@ -152,11 +150,10 @@ func TestFiles(t *testing.T) {
 				n++
 			}
 			require.Equal(t, f.Without(t.Context(), nil).Count("sha1"), n)
-			return len(threads[idA]), nil
+			return len(f.Manifest.Trees), nil
 		}})
 	require.NoError(t, err)
 	require.Equal(t, 2, imported.Trees)
-	require.Equal(t, map[string][]protocol.Tree{idA: trees}, kept)
 	require.Equal(t, w.head(idA), to.head(idA))
 	facts, err := to.index.Facts(t.Context(), idA)
 	require.NoError(t, err)
@@ -232,7 +229,7 @@ func TestHostileFiles(t *testing.T) {
 			require.NoError(t, err)
 			to := newWorld(t, cas.XXH3)
 			before := snapshot(t, to.home)
-			keep := func(context.Context, *bundle.File, map[string][]protocol.Tree) (int, error) { return 0, nil }
+			keep := func(context.Context, *bundle.File) (int, error) { return 0, nil }
 			_, err = f.Import(t.Context(), bundle.Target{Store: to.store, Index: to.index}, bundle.ImportOptions{Now: clock, Keep: keep})
 			prosetest.Error(t, err)
 			require.Equal(t, before, snapshot(t, to.home))

@@ -70,10 +70,9 @@ type ImportOptions struct {
 	// Register also registers new workflows under their own names. The creator of the bundle chose these
 	// names, so the user must ask for it.
 	Register bool
-	// Keep stores the bundle's files for the given threads and their trees, newest first; those from [Parts]
-	// include the earlier ones. If nil, the files are not imported. It is called after all checks and before
+	// Keep stores the bundle's files. If nil, the files are not imported. It is called after all checks and before
 	// the threads exist, and returns the number of trees stored.
-	Keep func(ctx context.Context, f *File, threads map[string][]protocol.Tree) (int, error)
+	Keep func(ctx context.Context, f *File) (int, error)
 	// Links allows files with links out of the work tree.
 	Links bool
 	Now   func() time.Time
@@ -337,40 +336,13 @@ func (f *File) checkTombstones() error {
 	return nil
 }
 
-// keepFiles stores the files of threads that will have the bundle's state.
+// keepFiles stores the bundle's files.
 func (i *importing) keepFiles(ctx context.Context) error {
 	if i.options.Keep == nil || len(i.file.Manifest.Trees) == 0 {
 		return nil
 	}
-	threads := map[string][]protocol.Tree{}
-	for _, t := range i.done.Threads {
-		if t.Result == Ahead || t.Result == Stays {
-			continue
-		}
-		var kept []protocol.Tree
-		err := states(ctx, i.file, t.Head, func(_ string, tree protocol.Tree) error {
-			if by := i.file.Manifest.Substitute(tree); by != "" {
-				tree = by
-			}
-			if i.file.HasObject(tree) || i.file.base != nil { // for parts, some trees can already be here
-				kept = append(kept, tree)
-			}
-			return nil
-		})
-		if err != nil {
-			return fmt.Errorf("thread %s: %w", t.Thread, err)
-		}
-		if i.options.Facts != nil {
-			if r := i.options.Facts(t.Thread).Repository; r != nil && r.Tree != "" {
-				kept = append(kept, r.Tree)
-			}
-		}
-		if len(kept) > 0 {
-			threads[t.Thread] = kept
-		}
-	}
 	var err error
-	i.done.Trees, err = i.options.Keep(ctx, i.file, threads)
+	i.done.Trees, err = i.options.Keep(ctx, i.file)
 	return err
 }
 
@@ -664,12 +636,6 @@ func (w *Without) Count(function string) int {
 		}
 	}
 	return n
-}
-
-// Has reports whether Objects yields an object.
-func (w *Without) Has(id protocol.Tree) bool {
-	_, made := w.made[id]
-	return made || w.has[id] && w.stays(id)
 }
 
 func (w *Without) stays(id protocol.Tree) bool {

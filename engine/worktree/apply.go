@@ -177,7 +177,7 @@ func (a *application) find(ctx context.Context) error {
 		return err
 	}
 	a.spec.DenyRead = a.deniedPaths(c, a.to.Root, a.o.Dir)
-	a.spec.Index, a.spec.Ref = a.file(".index"), applyRef(a.ID)
+	a.spec.Index = a.file(".index")
 	return nil
 }
 

@@ -194,9 +194,6 @@ func (b *bisection) at() string {
 // remove removes the worktree with everything that the command left in it.
 func (b *bisection) remove(ctx context.Context) error {
 	err := b.repo.RemoveWorktree(ctx, b.path, "", "")
-	if b.spec.Ref != "" {
-		err = errors.Join(err, snapshot.DeleteRefs(ctx, b.Env, b.spec))
-	}
 	return errors.Join(err, os.RemoveAll(b.RunDir(b.id).Path))
 }
 

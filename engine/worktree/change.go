@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/step/snapshot"
 	"github.com/united-workforce/uwf/util/durable"
+	"github.com/united-workforce/uwf/util/gitobject"
 	"github.com/united-workforce/uwf/util/plaintext"
 	"github.com/united-workforce/uwf/util/safeopen"
 	"github.com/united-workforce/uwf/util/threadid"
@@ -227,7 +228,7 @@ func (e Keeper) replace(ctx context.Context, k *Checkout, id string, known, to p
 		if len(rescued.Paths) > 0 {
 			text += "; these had changed: " + Abbreviate(rescued.Paths)
 		}
-		e.Warn(text + "; to see the old content: git --git-dir " + plaintext.Word(k.Spec.Git) + " show " + rescued.Commit[:min(len(rescued.Commit), 12)] + ":PATH")
+		e.Warn(text + "; to see the old content: git --git-dir " + plaintext.Word(k.Spec.Git) + " show " + gitobject.Name(rescued.Tree)[:12] + ":PATH")
 	}
 	if err != nil {
 		return notRestored(err)

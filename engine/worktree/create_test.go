@@ -427,7 +427,7 @@ func TestCollectFiles(t *testing.T) {
 	w.Made(gone, map[string]string{"a": string(big)})
 	store, _, err := w.Keeper().Finder().Find(ctx, w.Repo, w.Chain(gone).Last.Files.Tree)
 	require.NoError(t, err)
-	refs := func() string { return w.Git(store, "for-each-ref", "--format=%(refname)") }
+	refs := func() string { return w.Read(filepath.Join(store, "uwf-snapshots")) }
 	require.Contains(t, refs(), gone)
 	forget := func(id string) {
 		w.End(id, protocol.StatusCancelled)

@@ -26,9 +26,6 @@ import (
 // appliedRef returns the ref of the part of a thread's result that is on a branch of the user's.
 func appliedRef(id string) string { return "refs/uwf-applied/" + id }
 
-// applyRef returns the ref of the user's work tree before the result was applied.
-func applyRef(id string) string { return "refs/uwf-apply/" + id }
-
 // resultRef returns the ref of the commit of an apply in progress.
 func resultRef(id string) string { return "refs/uwf-result/" + id }
 
@@ -98,7 +95,7 @@ func (e Keeper) Drop(ctx context.Context, id string, w *heads.Workspace) (err er
 	if err != nil {
 		return err
 	}
-	if err := snapshot.DeleteRefs(ctx, e.Env, spec, appliedRef(id), applyRef(id), resultRef(id)); err != nil {
+	if err := snapshot.Forget(ctx, e.Env, spec, appliedRef(id), resultRef(id)); err != nil {
 		return err
 	}
 	if w.Mode != InWorktree {

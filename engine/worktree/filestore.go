@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"time"
@@ -31,7 +30,7 @@ import (
 // CollectedFiles is the result of [Keeper.CollectFiles].
 type CollectedFiles struct {
 	Repositories int   `json:"repositories"`
-	Refs         int   `json:"refs"`       // removed refs of deleted threads, or those that a dry run would remove
+	Refs         int   `json:"refs"`       // deleted threads whose snapshots were removed, or that a dry run would remove
 	Freed        int64 `json:"freedBytes"` // negative if packing needed more space
 	// Removed counts the removed snapshot repositories whose own repository is gone and that no thread needs.
 	Removed int `json:"removed,omitempty"`
@@ -88,15 +87,11 @@ func (e Keeper) CollectFiles(ctx context.Context, homes []string, dry bool,
 			return done, ctx.Err()
 		}
 		if err != nil {
-			of := ""
-			if refs, _ := snapshot.RefsOf(ctx, e.Env, store, slices.Sorted(maps.Keys(living))); len(refs) > 0 {
-				of = ", which stores files of thread " + path.Base(refs[0])
-			}
-			done.Failed = append(done.Failed, fmt.Sprintf("collect garbage in %s%s: %v", store, of, err))
+			done.Failed = append(done.Failed, fmt.Sprintf("collect garbage in %s: %v", store, err))
 			continue
 		}
 		done.Repositories++
-		done.Refs += c.Refs
+		done.Refs += c.Threads
 		done.Freed += c.Before - c.After
 	}
 	return done, nil
@@ -120,7 +115,7 @@ func (e Keeper) living(ctx context.Context, homes []string, ids map[string]bool)
 	return nil
 }
 
-// namedTrees returns the snapshots that the steps of some homes refer to, including undone steps.
+// namedTrees returns the snapshots that the threads of some homes refer to.
 func (e Keeper) namedTrees(ctx context.Context, homes []string) ([]protocol.Tree, error) {
 	named, seen := map[protocol.Tree]bool{}, map[protocol.Hash]bool{}
 	for _, home := range homes {
@@ -161,6 +156,9 @@ func (e Keeper) CheckFiles(ctx context.Context, wrong func(FileFault)) (n int, e
 		store, by, err := f.Find(ctx, s.root, s.tree)
 		if err != nil {
 			return len(verified), err
+		}
+		if store == "" && s.step == "" {
+			continue // imported without them
 		}
 		if store == "" {
 			wrong(FileFault{Thread: s.thread, Step: s.step, Tree: s.tree})
@@ -205,11 +203,9 @@ func (e Keeper) AddFiles(ctx context.Context, m *bundle.Manifest) (from *snapsho
 	return from, missing, err
 }
 
-// KeepFiles stores the snapshots of a bundle that is being imported, for the given threads, and returns their
-// number. Contents that were redacted here are not stored; their snapshots are replaced by substitutes
-// without them.
-func (e Keeper) KeepFiles(ctx context.Context, f *bundle.File,
-	threads map[string][]protocol.Tree) (kept int, err error) {
+// KeepFiles stores the snapshots of a bundle that is being imported, and returns their number. Contents that were
+// redacted here are not stored; their snapshots are replaced by substitutes without them.
+func (e Keeper) KeepFiles(ctx context.Context, f *bundle.File) (kept int, err error) {
 	stores, err := e.Finder().Stores(ctx)
 	if err != nil {
 		return 0, err
@@ -219,7 +215,7 @@ func (e Keeper) KeepFiles(ctx context.Context, f *bundle.File,
 		return 0, err
 	}
 	for _, function := range []string{"sha1", "sha256"} {
-		n, err := k.keep(ctx, function, threads)
+		n, err := k.keep(ctx, function)
 		if kept += n; err != nil {
 			return kept, err
 		}
@@ -269,22 +265,8 @@ func (k *keepingFiles) stand(ctx context.Context) error {
 	return nil
 }
 
-// keep stores the files of one hash function, and returns the number of snapshots. It omits those that already have
-// a substitute here.
-func (k *keepingFiles) keep(ctx context.Context, function string, threads map[string][]protocol.Tree) (n int, err error) {
-	wanted := map[string][]protocol.Tree{}
-	for thread, trees := range threads {
-		for _, tree := range trees {
-			isRedacted := func(store string) bool { return snapshot.Substitute(ctx, k.Env, store, tree) != tree }
-			by := k.instead[tree]
-			if by == "" && !slices.ContainsFunc(k.stores, isRedacted) {
-				by = tree
-			}
-			if by != "" && by.Function() == function && k.without.Has(by) {
-				wanted[thread] = append(wanted[thread], by)
-			}
-		}
-	}
+// keep stores the files of one hash function, and returns the number of snapshots.
+func (k *keepingFiles) keep(ctx context.Context, function string) (n int, err error) {
 	store, isOther := k.Imported(function), func(tree protocol.Tree) bool { return tree.Function() != function }
 	instead := maps.Clone(k.instead)
 	maps.DeleteFunc(instead, func(tree, _ protocol.Tree) bool { return isOther(tree) })
@@ -299,7 +281,7 @@ func (k *keepingFiles) keep(ctx context.Context, function string, threads map[st
 			}
 		}
 	}
-	if err := snapshot.AddObjects(ctx, k.Env, store, function, objects, k.without.Count(function), wanted); err != nil {
+	if err := snapshot.AddObjects(ctx, k.Env, store, function, objects, k.without.Count(function)); err != nil {
 		return 0, err
 	}
 	return len(trees), snapshot.SetSubstitutes(ctx, k.Env, store, instead)

@@ -147,7 +147,7 @@ func TestBundledFiles(t *testing.T) {
 	f := from.Bundle(id)
 	require.Len(t, f.Manifest.Trees, 3)
 	w.Store = from.Store
-	n, err := w.Keeper().KeepFiles(ctx, f, map[string][]protocol.Tree{id: f.Manifest.Trees})
+	n, err := w.Keeper().KeepFiles(ctx, f)
 	require.NoError(t, err)
 	require.Equal(t, 3, n)
 	store, _, err := w.Keeper().Finder().Find(ctx, "", f.Manifest.Trees[0])
@@ -155,7 +155,6 @@ func TestBundledFiles(t *testing.T) {
 	require.Equal(t, w.Keeper().Imported("sha1"), store)
 	require.NoError(t, w.Heads.Add(ctx, id, from.At(id), heads.Facts{}))
 	require.Len(t, w.Bundle(id).Manifest.Trees, 3)
-	require.NotEmpty(t, w.Git(store, "for-each-ref", "refs/uwf/"+id))
 
 	between, err := w.Keeper().FilesBetween(ctx, *w.Chain(id).Last.Prev, w.At(id))
 	require.NoError(t, err)

@@ -55,7 +55,7 @@ func (e Keeper) Redact(ctx context.Context, id, name string, shared bool) (_ pro
 // redactIn redacts in one snapshot repository, and records the other threads that have the path.
 func (e Keeper) redactIn(ctx context.Context, store keptIn, byThread map[string][]protocol.Tree, shared bool,
 	out *protocol.FilesRedacted) (done snapshot.Redacted, err error) {
-	kept, err := snapshot.StatesByThread(ctx, e.Env, store.path)
+	kept, err := snapshot.ListedByThread(store.path)
 	if err != nil {
 		return done, err
 	}
@@ -87,27 +87,37 @@ func (e Keeper) redactIn(ctx context.Context, store keptIn, byThread map[string]
 // keptIn is a snapshot repository and the git directory of the user's repository.
 type keptIn struct{ path, common string }
 
-// keptTrees returns the snapshots of all threads of this home, by the repository that stores them.
+// keptTrees returns the snapshots of all threads of this home, by the repositories that store them. Substitutes replace
+// redacted snapshots.
 func (e Keeper) keptTrees(ctx context.Context) (map[keptIn]map[string][]protocol.Tree, error) {
-	finder, all := e.Finder(), map[keptIn]map[string][]protocol.Tree{}
+	byThread, all := map[string][]protocol.Tree{}, map[keptIn]map[string][]protocol.Tree{}
 	for s, err := range e.states(ctx, e.Heads, nil) {
 		if err != nil {
 			return nil, err
 		}
-		store, by, err := finder.Find(ctx, s.root, s.tree)
+		byThread[s.thread] = append(byThread[s.thread], s.tree)
+	}
+	stores, err := e.Finder().Stores(ctx)
+	for _, store := range stores {
+		in, by := keptIn{store, snapshot.Owner(store)}, map[protocol.Tree]protocol.Tree{}
+		for _, tree := range slices.Concat(slices.Collect(maps.Values(byThread))...) {
+			if by[tree] == "" {
+				by[tree] = snapshot.Substitute(ctx, e.Env, store, tree)
+			}
+		}
+		lacking, err := snapshot.Missing(ctx, e.Env, store, slices.Sorted(maps.Values(by)))
 		if err != nil {
 			return nil, err
 		}
-		if store == "" {
-			continue
-		}
-		in := keptIn{store, snapshot.Owner(store)}
-		if all[in] == nil {
-			all[in] = map[string][]protocol.Tree{}
-		}
-		if !slices.Contains(all[in][s.thread], by) {
-			all[in][s.thread] = append(all[in][s.thread], by)
+		all[in] = map[string][]protocol.Tree{}
+		for thread, trees := range byThread {
+			for _, tree := range trees {
+				_, lacks := slices.BinarySearch(lacking, by[tree])
+				if !lacks && !slices.Contains(all[in][thread], by[tree]) {
+					all[in][thread] = append(all[in][thread], by[tree])
+				}
+			}
 		}
 	}
-	return all, nil
+	return all, err
 }

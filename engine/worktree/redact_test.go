@@ -156,7 +156,7 @@ func TestRedactedFilesAndBundles(t *testing.T) {
 	_, err := filesOf(w).Redact(ctx, id, "key", false)
 	require.NoError(t, err)
 	w.Warnings = nil
-	_, err = w.Keeper().KeepFiles(ctx, before, map[string][]protocol.Tree{id: before.Manifest.Trees})
+	_, err = w.Keeper().KeepFiles(ctx, before)
 	require.NoError(t, err)
 	require.Len(t, w.Warnings, 1)
 	there.Import(w, id)

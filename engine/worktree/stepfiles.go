@@ -515,15 +515,15 @@ func (e Keeper) fetch(ctx context.Context, store string, tree protocol.Tree) err
 	return snapshot.Copy(ctx, e.Env, from, store, tree)
 }
 
-// state is a snapshot that a step of a thread refers to.
+// state is a snapshot that a thread refers to.
 type state struct {
 	thread string
-	step   protocol.Hash
-	root   string // root of the work tree
+	step   protocol.Hash // "" for the initial files
+	root   string        // root of the work tree
 	tree   protocol.Tree
 }
 
-// states yields the snapshots that the steps of threads refer to, newest first, including undone steps. After
+// states yields the snapshots that threads refer to, newest first, including those of undone steps. After
 // an error about the heads or a thread, it continues with the others. It adds steps to seen and skips those
 // already in it. If seen is nil, a step that two threads share is yielded for both.
 func (e Keeper) states(
@@ -541,7 +541,7 @@ func (e Keeper) states(
 				done = map[protocol.Hash]bool{}
 			}
 			for _, head := range append([]protocol.Hash{at.Head}, facts[id].Undone...) {
-				if !e.statesOf(ctx, id, head, done, yield) {
+				if !e.statesOf(ctx, id, head, facts[id], done, yield) {
 					return
 				}
 			}
@@ -551,7 +551,8 @@ func (e Keeper) states(
 
 // statesOf does the same as [Keeper.states] for one chain.
 func (e Keeper) statesOf(
-	ctx context.Context, id string, head protocol.Hash, seen map[protocol.Hash]bool, yield func(state, error) bool,
+	ctx context.Context, id string, head protocol.Hash, f heads.Facts, seen map[protocol.Hash]bool,
+	yield func(state, error) bool,
 ) bool {
 	t, err := thread.Open(ctx, e.Read, head)
 	if err != nil {
@@ -573,5 +574,8 @@ func (e Keeper) statesOf(
 			}
 		}
 	}
-	return true
+	if w := t.Start.Workspace; w != nil && w.Tree != "" && !yield(state{thread: id, tree: w.Tree}, nil) {
+		return false
+	}
+	return f.Repository == nil || f.Repository.Tree == "" || yield(state{thread: id, tree: f.Repository.Tree}, nil)
 }

@@ -100,7 +100,7 @@ func (w *world) keeps(b testing.TB, r *keptRepo) {
 	require.NoError(b, err)
 	dir := w.path(fmt.Sprint("kept-", w.fresh(1)))
 	require.NoError(b, os.Mkdir(dir, 0o755))
-	r.spec = snapshot.Spec{Root: repo.Root, Git: repo.Store(dir), Index: filepath.Join(dir, "index"), Parent: repo.Head, Ref: "refs/uwf/bench", Keys: repo.Keys}
+	r.spec = snapshot.Spec{Root: repo.Root, Git: repo.Store(dir), Index: filepath.Join(dir, "index"), Ref: "refs/uwf/bench", Keys: repo.Keys}
 	require.NoError(b, repo.Seed(b.Context(), r.spec.Git, true))
 	require.NoError(b, repo.SeedIndex(r.spec))
 }
@@ -109,9 +109,7 @@ func (w *world) keeps(b testing.TB, r *keptRepo) {
 func (r *keptRepo) take(b testing.TB) {
 	taken, err := snapshot.Take(b.Context(), r.env, r.spec)
 	require.NoError(b, err)
-	if r.spec.Tree = taken.Tree; taken.Commit != "" {
-		r.spec.Parent = taken.Commit
-	}
+	r.spec.Tree = taken.Tree
 }
 
 // snapshot measures a snapshot after some files were changed.

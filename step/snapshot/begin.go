@@ -1,7 +1,6 @@
 package snapshot
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -103,16 +102,10 @@ func beginStep(ctx context.Context, e env.Env, r Repo, s *Spec,
 	if err != nil {
 		return taken, "", err
 	}
-	g := of(e.Environ, *s)
-	parent, before, err := g.newest(ctx, s.Ref, recall(s.Index))
-	if err != nil {
-		return taken, "", err
-	}
-	s.Parent = cmp.Or(parent, r.Head)
 	if rescued, err = Finish(ctx, e, *s, record); err != nil {
 		return taken, rescued, err
 	}
-	taken, err = begin(ctx, g, *s, parent, before)
+	taken, err = begin(ctx, e, *s)
 	// The index might be damaged, or refer to objects that the user has added, or that were in the git directory for
 	// the old path of a repository. The user's index is tried first, because git reads all files without one.
 	_, sparse := r.key("core.sparsecheckout")
@@ -121,16 +114,13 @@ func beginStep(ctx context.Context, e env.Env, r Repo, s *Spec,
 			err = r.SeedIndex(*s)
 		}
 		if err == nil {
-			taken, err = begin(ctx, g, *s, parent, before)
+			taken, err = begin(ctx, e, *s)
 		}
 	}
 	if err != nil {
 		return taken, rescued, err
 	}
 	s.Tree = taken.Tree
-	if taken.Commit != "" {
-		s.Parent = taken.Commit
-	}
 	return taken, rescued, nil
 }
 
@@ -138,19 +128,18 @@ func beginStep(ctx context.Context, e env.Env, r Repo, s *Spec,
 // work tree still belongs to the repository.
 func (r Repo) Resume(s *Spec, tree protocol.Tree) bool {
 	n := recall(s.Index)
-	if n.Tree != tree || n.Index == "" || n.Index != checksum(s.Index) || !slices.Equal(n.Out, s.Redacted) ||
-		r.check(r.Root) != nil {
+	if n.Tree != tree || !n.isOf(*s) || !slices.Equal(n.Out, s.Redacted) || r.check(r.Root) != nil {
 		return false
 	}
-	s.Tree, s.Parent, s.Before = n.Tree, n.Commit, ""
+	s.Tree, s.Before = n.Tree, ""
 	return true
 }
 
-// begin takes a snapshot; parent and before are the commit and the tree of the previous one.
-func begin(ctx context.Context, g git, s Spec, parent string, before protocol.Tree) (Taken, error) {
+// begin takes a snapshot.
+func begin(ctx context.Context, e env.Env, s Spec) (Taken, error) {
 	s.Tree = ""
-	if n := recall(s.Index); n.Index != "" && n.Index == checksum(s.Index) && n.Commit == parent {
+	if n := recall(s.Index); n.isOf(s) {
 		s.Tree = n.Tree
 	}
-	return take(ctx, g, s, before)
+	return take(ctx, of(e.Environ, s), s)
 }

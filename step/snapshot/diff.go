@@ -13,6 +13,7 @@ import (
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/gitobject"
 	"github.com/united-workforce/uwf/util/proc"
 )
 
@@ -215,7 +216,7 @@ func orEmpty(tree, other protocol.Tree) protocol.Tree {
 	if tree != "" {
 		return tree
 	}
-	return treeOf(hashObject(other.Function(), "tree", ""))
+	return gitobject.ID(gitobject.Directory, nil, other.Function())
 }
 
 // IsStore reports whether our git directory exists.

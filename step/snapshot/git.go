@@ -2,7 +2,6 @@ package snapshot
 
 import (
 	"bytes"
-	"compress/zlib"
 	"context"
 	"errors"
 	"fmt"
@@ -15,10 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/proc"
-	"github.com/united-workforce/uwf/util/safeopen"
 )
 
 // maxOutput bounds the output of a git command, in bytes: mostly file names.
@@ -239,52 +236,6 @@ func fields(out []byte) []string {
 	return strings.Split(text, "\x00")
 }
 
-// A commit keeps a snapshot, and a ref keeps the commit. We write both ourselves, in git's format: two git
-// processes would take longer than the rest of a small snapshot.
-
-// keep writes a commit of a tree, and a ref that keeps it. If parent is missing because the ref that kept it
-// was damaged, its history is kept by other refs.
-func (g git) keep(ctx context.Context, tree protocol.Tree, parent, ref string) (commit string, err error) {
-	if parent != "" && !g.has(ctx, parent) {
-		parent = ""
-	}
-	held, err := durable.Lock(ctx, filepath.Join(g.store(), refsLock))
-	if err != nil {
-		return "", fmt.Errorf("lock %s: %w", ref, err)
-	}
-	defer func() { _ = held.Unlock() }()
-	path := filepath.Join(g.store(), filepath.FromSlash(ref))
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil { // git removes empty ones
-		return "", err
-	}
-	lock, err := os.OpenFile(path+lockSuffix, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return "", err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(fmt.Errorf("write %s: %w", ref, err), os.Remove(lock.Name()))
-		}
-	}()
-	if info, lost := lock.Stat(); lost == nil {
-		text := commitText(sumOf(tree), parent, info.ModTime())
-		commit = hashObject(tree.Function(), "commit", text)
-		err = g.writeObject(commit, fmt.Sprintf("commit %d\x00%s", len(text), text))
-	} else {
-		err = lost
-	}
-	if err == nil {
-		_, err = lock.WriteString(commit + "\n")
-	}
-	if err == nil {
-		err = lock.Sync()
-	}
-	if err = errors.Join(err, lock.Close()); err != nil {
-		return "", err
-	}
-	return commit, os.Rename(lock.Name(), path)
-}
-
 // refsLock is the lock for moving refs in our git directories. While we hold it, git's lock was left by a
 // killed git.
 const refsLock = "uwf-refs.lock"
@@ -315,41 +266,6 @@ func (g git) moveRefs(ctx context.Context, stdin []byte, args []string) ([]byte,
 // loosePath returns the path of an unpacked object.
 func loosePath(store, sum string) string {
 	return filepath.Join(store, "objects", sum[:2], sum[2:])
-}
-
-// writeObject writes and flushes an object.
-func (g git) writeObject(sum, text string) error {
-	var zipped bytes.Buffer
-	w := zlib.NewWriter(&zipped)
-	_, err := w.Write([]byte(text))
-	if err = errors.Join(err, w.Close()); err != nil {
-		return err
-	}
-	return durable.WriteAll(durable.OS(), []durable.File{{Path: loosePath(g.store(), sum), Data: zipped.Bytes(),
-		Perm: 0o444}})
-}
-
-// has reports whether an object exists.
-func (g git) has(ctx context.Context, sum string) bool {
-	if info, err := os.Lstat(loosePath(g.store(), sum)); err == nil && info.Mode().IsRegular() {
-		return true
-	}
-	_, err := g.run(ctx, nil, "cat-file", "-e", sum)
-	return err == nil
-}
-
-// newest returns the commit of a ref and its tree; "" if there is none.
-func (g git) newest(ctx context.Context, ref string, n indexNote) (commit string, tree protocol.Tree, err error) {
-	text, err := safeopen.ReadFile(filepath.Join(g.store(), filepath.FromSlash(ref)), maxSetting, safeopen.NoFollow)
-	if err == nil && n.Commit != "" && strings.TrimSuffix(string(text), "\n") == n.Commit {
-		return n.Commit, n.Tree, nil
-	}
-	out, err := g.line(ctx, "for-each-ref", "--format=%(objectname) %(tree)", ref)
-	commit, sum, _ := strings.Cut(out, " ")
-	if err != nil || !isSum(sum) { // a damaged ref counts as missing
-		return "", "", ctx.Err()
-	}
-	return commit, treeOf(sum), nil
 }
 
 // Git locks a ref with a file for a moment. If git is killed, the file remains and prevents other git

@@ -185,11 +185,7 @@ func TestLocksThatWereLeft(t *testing.T) {
 		w.sh("mkdir -p " + w.spec.Git + "/refs/uwf-result; touch " + w.spec.Git + "/" + lock + " " + w.spec.Git + "/packed-refs.new")
 	}
 	require.NoError(t, w.repo.SetRef(t.Context(), w.spec, "refs/uwf-result/x", to))
-	require.NoError(t, snapshot.DeleteRefs(t.Context(), w.env, w.spec, "refs/uwf-result/x"))
-
-	kept := "refs/uwf-kept/" + strings.TrimPrefix(string(w.spec.Tree), "sha1:")
-	w.sh("mkdir -p " + w.spec.Git + "/refs/uwf-kept ../other; touch " + w.spec.Git + "/" + kept + ".lock; git init -q --bare ../other")
-	require.NoError(t, snapshot.Copy(t.Context(), w.env, w.spec.Git, filepath.Join(w.dir, "other"), w.spec.Tree))
+	require.NoError(t, snapshot.Forget(t.Context(), w.env, w.spec, "refs/uwf-result/x"))
 
 	require.NoError(t, w.repo.Import(t.Context(), w.spec, to, "test"))
 	w.sh("touch .git/refs/heads/b.lock .git/HEAD.lock; mkdir -p ../outside; touch ../outside/x.lock; ln -s ../../../../outside .git/refs/heads/out")

@@ -27,16 +27,16 @@ import (
 // those in the index is therefore unchanged, unless it was changed in the instant of the look that the index is from.
 // Likewise, a directory with the noted change time still has the same entries.
 
-// view is what a look has found.
+// view is the result of a look.
 type view struct {
 	// partial means that git must look at all files: the note says nothing about other files than those in the index.
 	partial  bool
-	changed  []string         // files in the index that may have changed
-	doubtful []gitindex.Entry // those in which git wouldn't notice a change
-	dirs     map[string]bool  // directories with files in the index
-	empty    map[string]bool  // [indexNote.Empty]
-	read     []string         // directories that have changed
-	added    []string         // their entries that are new to git, or that it ignores
+	changed  []string        // files in the index that may have changed
+	doubtful []string        // others in which git might not notice a change
+	dirs     map[string]bool // directories with files in the index
+	empty    map[string]bool // [indexNote.Empty]
+	read     []string        // directories that have changed
+	added    []string        // their entries that are new to git, or that it ignores
 	index    []byte
 }
 
@@ -117,11 +117,11 @@ func (v *view) comparePart(root *os.File, index []byte, s Spec, looked int64, pa
 		case e.Link, e.Partial, e.Passed != "" && st.Mode != 0:
 			v.partial = true
 		case e.Passed != "": // sparse
-		case !is || fresh:
+		case is && !fresh:
+		case toSecond: // most builds of git compare only seconds; a program can restore the size and the other time
+			v.doubtful = append(v.doubtful, string(name))
+		default:
 			v.changed = append(v.changed, string(name))
-			if toSecond {
-				v.doubtful = append(v.doubtful, e)
-			}
 		}
 		return true
 	})
@@ -153,26 +153,6 @@ func changedSince(st unix.Stat_t, at int64) bool {
 		return st.Ctim.Sec >= at/int64(time.Second)
 	}
 	return st.Ctim.Nano() >= at
-}
-
-// distrust makes git read doubtful files, given the index that was looked at. Most builds of git compare only seconds,
-// and a program can restore the size and the other time.
-func (v view) distrust(index string, s Spec) error {
-	if len(v.doubtful) == 0 {
-		return nil
-	}
-	for _, e := range v.doubtful {
-		e.Distrust()
-	}
-	gitindex.Sign(v.index, len(sumOf(s.Tree))/2)
-	info, err := os.Lstat(index)
-	if err == nil {
-		err = os.WriteFile(index, v.index, 0o600)
-	}
-	if err == nil { // git compares the time of the index with those of files
-		err = os.Chtimes(index, info.ModTime(), info.ModTime())
-	}
-	return err
 }
 
 // readDirs finds what is new in the directories that have changed.
@@ -213,7 +193,7 @@ func (v *view) readDirs(s Spec, known indexNote) {
 	v.partial = v.partial || len(v.added) > maxAdded
 }
 
-// scope returns what determines which files belong to a snapshot, besides the files.
+// scope returns the settings that determine which files belong to a snapshot.
 func (s Spec) scope() string {
 	return fmt.Sprintf("%q", []any{s.Root, s.MaxFile, s.Keys, s.Skip, s.Outputs, s.Redacted, s.DenyRead})
 }

@@ -6,13 +6,11 @@ import "context"
 
 // view isn't supported: git looks at the files.
 type view struct {
-	partial              bool
-	changed, added, read []string
+	partial                        bool
+	changed, doubtful, added, read []string
 }
 
 func look([]string, Spec, indexNote) (view, error) { return view{partial: true}, nil }
-
-func (view) distrust(string, Spec) error { return nil }
 
 func changeTime(string) int64 { return 0 }
 

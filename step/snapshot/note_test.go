@@ -56,7 +56,7 @@ func TestFewProcesses(t *testing.T) {
 	require.Equal(t, first.Tree, w.begin().Tree)
 	require.Empty(t, commands(), "nothing has changed before a step")
 
-	w.write("a", "two\n")
+	w.write("a", "another one\n")
 	second := w.take()
 	require.Equal(t, []string{"update-index", "write-tree"}, commands())
 	require.Equal(t, w.added(), second.Tree)
@@ -73,7 +73,7 @@ func TestFewProcesses(t *testing.T) {
 	require.Equal(t, []string{"diff-tree"}, commands())
 }
 
-// The note of an index is valid only while the index and the ref are unchanged.
+// The note of an index is valid only while the index is unchanged and our git directory is the same.
 func TestKnownFacts(t *testing.T) {
 	t.Parallel()
 	w := repository(t)
@@ -81,24 +81,18 @@ func TestKnownFacts(t *testing.T) {
 	w.write("a", "two\n")
 	second := w.take()
 	for name, meddle := range map[string]func(){
-		"nothing":          func() {},
-		"index is another": func() { w.sh(`GIT_DIR="$STORE" GIT_INDEX_FILE=` + w.spec.Index + ` git read-tree ` + sum(first.Tree)) },
-		"index is gone":    func() { require.NoError(t, os.Remove(w.spec.Index)) },
-		"note is gone":     func() { require.NoError(t, os.Remove(w.spec.Index+".json")) },
-		"note is no note":  func() { require.NoError(t, os.WriteFile(w.spec.Index+".json", []byte("{"), 0o600)) },
-		"note is a pipe":   func() { w.sh("rm -f " + w.spec.Index + ".json; mkfifo " + w.spec.Index + ".json") },
-		"ref is packed":    func() { w.sh(`git --git-dir "$STORE" pack-refs --all`) },
-		"ref is older":     func() { w.sh(`git --git-dir "$STORE" update-ref ` + w.spec.Ref + " " + first.Commit) },
-		"ref is gone":      func() { w.sh(`git --git-dir "$STORE" update-ref -d ` + w.spec.Ref) },
-		"ref is damaged":   func() { w.sh(`echo nothing > "$STORE/` + w.spec.Ref + `"`) },
-		"ref leads nowhere": func() {
-			w.sh(`echo 1111111111111111111111111111111111111111 > "$STORE/` + w.spec.Ref + `"`)
-		},
-		"objects are packed": func() { w.sh(`git --git-dir "$STORE" repack -adq`) },
+		"nothing":                      func() {},
+		"index is another":             func() { w.sh(`GIT_DIR="$STORE" GIT_INDEX_FILE=` + w.spec.Index + ` git read-tree ` + sum(first.Tree)) },
+		"index is gone":                func() { require.NoError(t, os.Remove(w.spec.Index)) },
+		"note is gone":                 func() { require.NoError(t, os.Remove(w.spec.Index+".json")) },
+		"note is no note":              func() { require.NoError(t, os.WriteFile(w.spec.Index+".json", []byte("{"), 0o600)) },
+		"note is a pipe":               func() { w.sh("rm -f " + w.spec.Index + ".json; mkfifo " + w.spec.Index + ".json") },
+		"our git directory is another": func() { w.sh(`rm -rf "$STORE"`) },
+		"objects are packed":           func() { w.sh(`git --git-dir "$STORE" repack -adq`) },
 	} {
 		meddle()
 		require.Equal(t, second.Tree, w.begin().Tree, name)
-		require.Equal(t, sum(second.Tree), strings.TrimSpace(w.sh(`git --git-dir "$STORE" rev-parse `+w.spec.Ref+"^{tree}")), name)
+		require.Contains(t, w.listed(), second.Tree, name)
 		w.write("a", name)
 		require.Equal(t, w.added(), w.take().Tree, name)
 		w.write("a", "two\n")

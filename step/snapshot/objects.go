@@ -7,24 +7,22 @@ import (
 	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
 	"io"
 	"io/fs"
 	"iter"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/gitobject"
 	"github.com/united-workforce/uwf/util/proc"
 	"github.com/united-workforce/uwf/util/safeopen"
 )
@@ -114,9 +112,9 @@ func (o *Objects) Close() error {
 
 // Object returns the content of a file, or of a directory in git's format.
 func (o *Objects) Object(ctx context.Context, id protocol.Tree, dir bool) ([]byte, error) {
-	want := "blob"
+	want := gitobject.Word(gitobject.File)
 	if dir {
-		want = "tree"
+		want = gitobject.Word(gitobject.Directory)
 	}
 	for i, r := range o.readers {
 		kind, content, err := r.get(sumOf(id))
@@ -170,51 +168,21 @@ type Object struct {
 	Content []byte
 }
 
-// AddObjects adds n objects to our git directory without a repository, and keeps the snapshots of threads,
-// newest first, with them, besides those that it has kept before. All names use the given hash function. Git verifies
-// everything, and the operation is atomic.
-func AddObjects(ctx context.Context, e env.Env, store, function string, objects iter.Seq2[Object, error], n int,
-	threads map[string][]protocol.Tree) error {
+// AddObjects adds n objects to our git directory without a repository. Git verifies everything, and the operation is
+// atomic.
+func AddObjects(ctx context.Context, e env.Env, store, function string, objects iter.Seq2[Object, error], n int) error {
 	if err := (Repo{Format: function}).Seed(ctx, store, false); err != nil {
 		return err
 	}
-	held, err := durable.Lock(ctx, filepath.Join(store, tidyLock)) // protects a pack without a ref
+	held, err := durable.Lock(ctx, filepath.Join(store, tidyLock)) // protects a pack without an index
 	if err != nil {
 		return err
 	}
 	defer func() { _ = held.Unlock() }()
-	g := inStore(e, store)
-	var refs strings.Builder
-	commits := map[string]string{} // by their hash
-	for thread, trees := range threads {
-		at, tip, err := g.newest(ctx, "refs/uwf/"+thread, indexNote{})
-		if err != nil {
-			return err
-		}
-		if known := slices.Index(trees, tip); known >= 0 {
-			trees = trees[:known]
-		}
-		if len(trees) == 0 {
-			continue
-		}
-		for _, tree := range slices.Backward(trees) {
-			text := commitText(sumOf(tree), at, time.Unix(0, 0))
-			at = hashObject(function, "commit", text)
-			commits[at] = text
-		}
-		fmt.Fprintf(&refs, "update refs/uwf/%s %s\n", thread, at)
-	}
-	have := slices.Collect(maps.Keys(commits))
-	if have, err = g.having(ctx, have); err != nil {
-		return err
-	}
-	for _, sum := range have {
-		delete(commits, sum)
-	}
 	from, to := io.Pipe()
 	packed := make(chan error, 1)
 	go func() {
-		p := newPacker(to, function, n+len(commits))
+		p := newPacker(to, function, n)
 		var err error
 		for o, wrong := range objects {
 			if err = wrong; err != nil {
@@ -228,46 +196,51 @@ func AddObjects(ctx context.Context, e env.Env, store, function string, objects 
 				break
 			}
 		}
-		for _, text := range commits {
-			err = errors.Join(err, p.add(packCommit, []byte(text)))
-		}
 		err = errors.Join(err, p.close())
 		_ = to.CloseWithError(err)
 		packed <- err
 	}()
-	_, err = g.feed(ctx, from, "index-pack", "--stdin", "--strict")
+	_, err = inStore(e, store).feed(ctx, from, "index-pack", "--stdin", "--strict")
 	_ = from.CloseWithError(io.ErrClosedPipe) // git exited early
 	if wrong := <-packed; wrong != nil && !errors.Is(wrong, io.ErrClosedPipe) {
 		return wrong
 	}
-	if err != nil {
-		return err
-	}
-	_, err = g.run(ctx, []byte(refs.String()), "update-ref", "--stdin")
 	return err
 }
 
 // Copy copies a snapshot from one of our git directories to another.
 func Copy(ctx context.Context, e env.Env, from, to string, tree protocol.Tree) error {
-	there := inStore(e, from)
-	here := inStore(e, to)
-	held, err := durable.Lock(ctx, filepath.Join(to, tidyLock)) // protects a pack without a ref
+	held, err := durable.Lock(ctx, filepath.Join(to, tidyLock)) // protects a pack without an index
 	if err != nil {
 		return err
 	}
 	defer func() { _ = held.Unlock() }()
-	ref := keptRefs + sumOf(tree)
-	if _, err := there.keep(ctx, tree, "", ref); err != nil {
+	return inStore(e, from).transfer(ctx, to, sumOf(tree)+"\n", nil, inStore(e, to), "--stdin")
+}
+
+// transfer packs everything reachable from revisions, and lets another git index the pack. tmp is the directory for
+// temporary files.
+func (g git) transfer(ctx context.Context, tmp, revs string, more []string, to git, indexing ...string) error {
+	dir, err := os.MkdirTemp(tmp, "import-*.tmp")
+	if err != nil {
 		return err
 	}
-	fetching := here
-	fetching.env = append(slices.Clip(here.env), "GIT_ALLOW_PROTOCOL=file")
-	_, err = fetching.run(ctx, nil, "fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", from, ref)
-	if err == nil {
-		_, err = here.keep(ctx, tree, "", ref)
+	defer func() { _ = os.RemoveAll(dir) }()
+	args := append([]string{"pack-objects", "-q", "--non-empty", "--delta-base-offset", "--revs"}, more...)
+	if _, err := g.run(ctx, []byte(revs), append(args, filepath.Join(dir, "pack"))...); err != nil {
+		return err
 	}
-	_, gone := there.run(ctx, nil, "update-ref", "-d", ref)
-	return errors.Join(err, gone)
+	packs, err := filepath.Glob(filepath.Join(dir, "*.pack"))
+	if err != nil || len(packs) == 0 { // it has all of it
+		return err
+	}
+	pack, err := os.Open(packs[0])
+	if err != nil {
+		return err
+	}
+	defer func() { _ = pack.Close() }()
+	_, err = to.feed(ctx, pack, append([]string{"index-pack"}, indexing...)...)
+	return err
 }
 
 // Import copies a commit and everything it needs to the user's repository. No ref there leads to it yet, but
@@ -284,16 +257,17 @@ func (r Repo) Import(ctx context.Context, s Spec, commit, why string) error {
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp(s.Git, "import-*.tmp")
-	if err != nil {
-		return err
+	into := filepath.Join(r.Common, "objects")
+	for _, dir := range []string{into, filepath.Join(r.Common, packsIn)} { // no links out of the user's git directory
+		if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
+			return &RefusedError{Dir: dir, Reason: "is not a directory"}
+		}
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
+	to := ours
+	to.env = append(slices.Clip(ours.env), "GIT_OBJECT_DIRECTORY="+into)
 	revs := commit + "\n--not\n" + strings.Join(known, "\n") + "\n"
-	if err := ours.packInto(ctx, dir, revs, missing(s, "--missing=allow-any")...); err != nil {
-		return err
-	}
-	if err := r.give(ctx, ours, dir, why); err != nil {
+	more := missing(s, "--missing=allow-any")
+	if err := ours.transfer(ctx, s.Git, revs, more, to, "--stdin", "--keep="+why); err != nil {
 		return fmt.Errorf("write the objects of %s: %w", r.Common, err)
 	}
 	_, err = user.run(ctx, nil, "cat-file", "-e", commit+"^{tree}")
@@ -316,28 +290,6 @@ func (r Repo) Release(why string) (err error) {
 			err = errors.Join(err, root.Remove(path))
 		}
 	}
-	return err
-}
-
-// give adds the packs in a directory to those of the user, with a file that makes git keep them. It doesn't
-// follow links out of the user's git directory.
-func (r Repo) give(ctx context.Context, ours git, dir, why string) error {
-	packs, err := filepath.Glob(filepath.Join(dir, "*.pack"))
-	if err != nil || len(packs) == 0 { // the user's repository has all of it
-		return err
-	}
-	for _, into := range []string{filepath.Dir(packsIn), packsIn} {
-		if info, err := os.Lstat(filepath.Join(r.Common, into)); err != nil || !info.IsDir() {
-			return &RefusedError{Dir: filepath.Join(r.Common, into), Reason: "is not a directory"}
-		}
-	}
-	pack, err := os.Open(packs[0])
-	if err != nil {
-		return err
-	}
-	defer func() { _ = pack.Close() }()
-	ours.env = append(slices.Clip(ours.env), "GIT_OBJECT_DIRECTORY="+filepath.Join(r.Common, filepath.Dir(packsIn)))
-	_, err = ours.feed(ctx, pack, "index-pack", "--stdin", "--keep="+why)
 	return err
 }
 
@@ -384,7 +336,11 @@ func (g git) sound(ctx context.Context, e env.Env, store string, a, b protocol.T
 		if err != nil || kind == "" { // git reports a missing object when it needs it
 			return err
 		}
-		if hashObject(a.Function(), kind, string(content)) != sum {
+		is := gitobject.File
+		if kind == gitobject.Word(gitobject.Directory) {
+			is = gitobject.Directory
+		}
+		if sumOf(gitobject.ID(is, content, a.Function())) != sum {
 			return &DamagedError{Object: sum, Path: path}
 		}
 		return ctx.Err()
@@ -422,7 +378,10 @@ type packer struct {
 
 // newPacker starts a pack of n objects, whose names use a hash function.
 func newPacker(to io.Writer, function string, n int) *packer {
-	p := &packer{digest: hashes(function)()}
+	p := &packer{digest: sha1.New()}
+	if function == "sha256" {
+		p.digest = sha256.New()
+	}
 	p.to = io.MultiWriter(to, p.digest)
 	p.zip, p.err = zlib.NewWriterLevel(p.to, zlib.BestSpeed)
 	p.write(binary.BigEndian.AppendUint32([]byte("PACK\x00\x00\x00\x02"), uint32(n)))
@@ -437,9 +396,8 @@ func (p *packer) write(data []byte) {
 
 // The kinds of objects in a pack.
 const (
-	packCommit = 1
-	packTree   = 2
-	packBlob   = 3
+	packTree = 2
+	packBlob = 3
 )
 
 // add writes an object: its kind and size, encoded in 4 bits and then 7 bits per byte, and its content.
@@ -458,30 +416,6 @@ func (p *packer) add(kind int, content []byte) error {
 	_, err := p.zip.Write(content)
 	p.err = errors.Join(err, p.zip.Close())
 	return p.err
-}
-
-// commitText returns the text of a commit that keeps a tree.
-func commitText(tree, parent string, at time.Time) string {
-	text := "tree " + tree + "\n"
-	if parent != "" {
-		text += "parent " + parent + "\n"
-	}
-	who := fmt.Sprintf(" uwf <uwf> %d +0000\n", at.Unix())
-	return text + "author" + who + "committer" + who + "\nuwf\n"
-}
-
-// hashObject returns git's name for an object.
-func hashObject(function, kind, text string) string {
-	h := hashes(function)()
-	fmt.Fprintf(h, "%s %d\x00%s", kind, len(text), text)
-	return hex.EncodeToString(h.Sum(nil))
-}
-
-func hashes(function string) func() hash.Hash {
-	if function == "sha256" {
-		return sha256.New
-	}
-	return sha1.New
 }
 
 func (p *packer) close() error {

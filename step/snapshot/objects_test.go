@@ -52,9 +52,8 @@ func TestKeepAndBring(t *testing.T) {
 			}
 
 			store := filepath.Join(w.dir, "uwf", "imported")
-			threads := map[string][]protocol.Tree{"x": {two, one}, "y": {one}}
-			require.NoError(t, snapshot.AddObjects(t.Context(), w.env, store, one.Function(), objects, len(all), threads))
-			require.NoError(t, snapshot.AddObjects(t.Context(), w.env, store, one.Function(), objects, len(all), threads), "once more")
+			require.NoError(t, snapshot.AddObjects(t.Context(), w.env, store, one.Function(), objects, len(all)))
+			require.NoError(t, snapshot.AddObjects(t.Context(), w.env, store, one.Function(), objects, len(all)), "once more")
 			git := func(args ...string) string {
 				cmd := exec.CommandContext(t.Context(), "git", append([]string{"--git-dir=" + store}, args...)...)
 				cmd.Env = w.env.Environ
@@ -63,8 +62,6 @@ func TestKeepAndBring(t *testing.T) {
 				return strings.TrimSpace(string(out))
 			}
 			git("fsck", "--strict")
-			require.Equal(t, sum(two), git("rev-parse", "refs/uwf/x^{tree}"))
-			require.Equal(t, sum(one), git("rev-parse", "refs/uwf/x~^{tree}"))
 
 			other := newWorld(t)
 			other.sh(`git init -q --object-format=` + format)
@@ -78,7 +75,7 @@ func TestKeepAndBring(t *testing.T) {
 	}
 }
 
-// Git verifies objects: a tree with missing files or with a git directory is rejected, as is its ref.
+// Git verifies objects: a tree with missing files or with a git directory is rejected.
 func TestKeepRefuses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -89,14 +86,13 @@ func TestKeepRefuses(t *testing.T) {
 			yield(snapshot.Object{Dir: true, Content: []byte(content)}, nil)
 		}
 		tree := protocol.Tree(fmt.Sprintf("sha1:%040x", 7))
-		require.Error(t, snapshot.AddObjects(t.Context(), w.env, store, "sha1", objects, 1, map[string][]protocol.Tree{"x": {tree}}), name)
+		require.Error(t, snapshot.AddObjects(t.Context(), w.env, store, "sha1", objects, 1), name)
 		require.False(t, snapshot.Has(t.Context(), w.env, store, tree))
-		require.NoFileExists(t, filepath.Join(store, "refs", "uwf", "x"))
 	}
 	broken := func(yield func(snapshot.Object, error) bool) {
 		yield(snapshot.Object{}, fmt.Errorf("the bundle cannot be read"))
 	}
-	err := snapshot.AddObjects(t.Context(), w.env, filepath.Join(w.dir, "uwf", "broken"), "sha1", broken, 1, map[string][]protocol.Tree{"x": {protocol.Tree(fmt.Sprintf("sha1:%040x", 7))}})
+	err := snapshot.AddObjects(t.Context(), w.env, filepath.Join(w.dir, "uwf", "broken"), "sha1", broken, 1)
 	prosetest.Error(t, err)
 }
 

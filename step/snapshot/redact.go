@@ -3,10 +3,10 @@ package snapshot
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
+	"github.com/united-workforce/uwf/util/gitobject"
 	"github.com/united-workforce/uwf/util/safeopen"
 )
 
@@ -55,16 +56,15 @@ func SetSubstitutes(ctx context.Context, e env.Env, store string, instead map[pr
 	if len(instead) == 0 {
 		return nil
 	}
-	g := inStore(e, store)
-	if err := noteRedacted(store, nil); err != nil {
-		return err
-	}
+	var refs strings.Builder
 	for tree, by := range instead {
-		if _, err := g.keep(ctx, by, "", redactedRefs+sumOf(tree)); err != nil {
-			return err
-		}
+		fmt.Fprintf(&refs, "update %s%s %s\n", redactedRefs, sumOf(tree), sumOf(by))
 	}
-	return nil
+	err := noteRedacted(store, nil)
+	if err == nil {
+		_, err = inStore(e, store).run(ctx, []byte(refs.String()), "update-ref", "--stdin")
+	}
+	return err
 }
 
 // maxList bounds the size of these files, in bytes.
@@ -99,35 +99,11 @@ func WithPath(ctx context.Context, e env.Env, store, name string,
 	return holding, err
 }
 
-// StatesByThread returns the snapshots kept by the refs of threads, whether or not a step references them. A
-// snapshot that two threads keep by the same commit is listed for only one of them.
-func StatesByThread(ctx context.Context, e env.Env, store string) (map[string][]protocol.Tree, error) {
-	states, err := inStore(e, store).states(ctx)
-	byThread := map[string][]protocol.Tree{}
-	for ref, trees := range states {
-		byThread[path.Base(ref)] = append(byThread[path.Base(ref)], trees...)
-	}
-	return byThread, err
-}
-
-// states returns the snapshots by the refs of threads that keep them: their newest commits, and ours before those.
-func (g git) states(ctx context.Context) (map[string][]protocol.Tree, error) {
-	states := map[string][]protocol.Tree{}
-	tips, err := g.run(ctx, nil, append([]string{"for-each-ref", "--format=%(refname) %(tree)"}, threadRefs()...)...)
-	out, lost := g.run(ctx, nil, "log", "--exclude="+keptRefs+"*", "--exclude="+redactedRefs+"*", "--all",
-		"--first-parent", "--author=^uwf <uwf>", "--format=%S %T")
-	for line := range strings.Lines(string(tips) + string(out)) {
-		if ref, sum, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
-			states[ref] = append(states[ref], treeOf(sum))
-		}
-	}
-	return states, errors.Join(err, lost)
-}
-
-// Redact removes a file or directory below the root from the given snapshots and from those kept by refs:
-// substitutes replace them, and none of our refs leads to the old ones. The content is deleted unless something
-// else has it. name is a path with slashes; "" only completes an interrupted redaction.
-func Redact(ctx context.Context, e env.Env, store, common, name string, trees []protocol.Tree) (done Redacted, err error) {
+// Redact removes a file or directory below the root from the given snapshots and from the listed ones: substitutes
+// replace them, and no ref keeps the old ones. The content is deleted unless something else has it. name is
+// a path with slashes; "" only completes an interrupted redaction.
+func Redact(ctx context.Context, e env.Env, store, common, name string,
+	trees []protocol.Tree) (done Redacted, err error) {
 	g := inStore(e, store)
 	held, err := durable.Lock(ctx, filepath.Join(store, tidyLock))
 	if err != nil {
@@ -139,10 +115,17 @@ func Redact(ctx context.Context, e env.Env, store, common, name string, trees []
 		return done, err
 	}
 	done.Ended = len(contents) > 0
-	for moved := name != ""; moved && err == nil; {
-		moved, err = g.redact(ctx, e, store, name, trees, &done.Trees, contents)
+	if name != "" {
+		done.Trees, err = g.redact(ctx, e, store, name, trees, contents)
 	}
 	if err != nil || len(contents) == 0 {
+		return done, err
+	}
+	list, err := readList(store)
+	if err == nil {
+		_, err = g.keepTrees(ctx, list, trees...)
+	}
+	if err != nil {
 		return done, err
 	}
 	done.Remains, err = g.purge(ctx, e, store, common, contents)
@@ -152,53 +135,63 @@ func Redact(ctx context.Context, e env.Env, store, common, name string, trees []
 	return done, err
 }
 
-// redact replaces the snapshots that contain a path, and adds them to done. It reports whether it has moved a ref: if
-// two share a commit, the second is found after that.
-func (g git) redact(ctx context.Context, e env.Env, store, name string, trees []protocol.Tree, done *[]protocol.Tree,
-	contents map[string]bool) (moved bool, err error) {
-	states, err := g.states(ctx)
+// redact replaces the snapshots that contain a path, and returns them.
+func (g git) redact(ctx context.Context, e env.Env, store, name string, trees []protocol.Tree,
+	contents map[string]bool) ([]protocol.Tree, error) {
+	list, err := readList(store)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	all := slices.Concat(append(slices.Collect(maps.Values(states)), trees)...)
+	refs, err := g.refTrees(ctx, threadRefs()...)
+	if err != nil {
+		return nil, err
+	}
+	all := append(slices.Collect(maps.Values(refs)), trees...)
+	for _, l := range list {
+		all = append(all, l.tree)
+	}
 	slices.Sort(all)
 	holding, err := WithPath(ctx, e, store, name, slices.Compact(all))
 	if err != nil || len(holding) == 0 {
-		return false, err
+		return nil, err
 	}
 	if err := errors.Join(noteRedacted(store, nil), notePath(store, name)); err != nil {
-		return false, err
+		return nil, err
 	}
 	for _, tree := range holding {
-		if slices.Contains(*done, tree) {
-			continue
-		}
 		if err := g.substituteFor(ctx, store, tree, name, contents); err != nil {
-			return false, err
+			return nil, err
 		}
-		*done = append(*done, tree)
 	}
-	if err := g.replaceSubstitutes(ctx, e, store, holding); err != nil {
-		return false, err
+	// Otherwise the refs of an earlier redaction would keep the content of this one.
+	earlier, err := g.refTrees(ctx, redactedRefs)
+	if err != nil {
+		return nil, err
 	}
+	maps.Copy(refs, earlier)
 	has := func(tree protocol.Tree) bool { return slices.Contains(holding, tree) }
-	for ref, kept := range states {
-		if !slices.ContainsFunc(kept, has) {
+	for ref, tree := range refs {
+		if !has(tree) {
 			continue
 		}
-		moved = true
-		for _, tree := range kept { // other refs keep the rest of its history
-			if !has(tree) && slices.Contains(trees, tree) {
-				if _, err := g.keep(ctx, tree, "", keptRefs+sumOf(tree)); err != nil {
-					return moved, err
-				}
-			}
-		}
-		if _, err := g.keep(ctx, Substitute(ctx, e, store, kept[0]), "", ref); err != nil {
-			return moved, err
+		if _, err := g.run(ctx, nil, "update-ref", ref, sumOf(Substitute(ctx, e, store, tree))); err != nil {
+			return nil, err
 		}
 	}
-	return moved, nil
+	_, err = removeFromList(ctx, store, func(l listed) bool { return has(l.tree) })
+	return holding, err
+}
+
+// refTrees returns the trees of the refs in some directories.
+func (g git) refTrees(ctx context.Context, dirs ...string) (map[string]protocol.Tree, error) {
+	const format = "--format=%(refname) %(if)%(tree)%(then)%(tree)%(else)%(objectname)%(end)"
+	out, err := g.run(ctx, nil, append([]string{"for-each-ref", format}, dirs...)...)
+	trees := map[string]protocol.Tree{}
+	for line := range strings.Lines(string(out)) {
+		ref, sum, _ := strings.Cut(strings.TrimSpace(line), " ")
+		trees[ref] = treeOf(sum)
+	}
+	return trees, err
 }
 
 // redactingFile lists the contents being deleted from our git directory, one per line. If it exists at the
@@ -242,7 +235,7 @@ func noteRedacted(store string, contents map[string]bool) error {
 		sums[sumOf(id)] = true
 	}
 	for sum := range contents {
-		if sum != hashObject(treeOf(sum).Function(), "blob", "") { // the empty file isn't secret
+		if sum != sumOf(gitobject.ID(gitobject.File, nil, treeOf(sum).Function())) { // the empty file isn't secret
 			sums[sum] = true
 		}
 	}
@@ -304,29 +297,8 @@ func (g git) substituteFor(ctx context.Context, store string, tree protocol.Tree
 	if err := durable.Replace(durable.OS(), filepath.Join(store, redactingFile), []byte(sums), 0o600); err != nil {
 		return err
 	}
-	if _, err := g.keep(ctx, treeOf(sum), "", redactedRefs+sumOf(tree)); err != nil {
-		return err
-	}
-	_, err = g.run(ctx, nil, "update-ref", "-d", keptRefs+sumOf(tree))
+	_, err = g.run(ctx, nil, "update-ref", redactedRefs+sumOf(tree), sum)
 	return err
-}
-
-// replaceSubstitutes makes the substitutes of some snapshots replace earlier substitutes as well; otherwise the
-// refs of an earlier redaction would keep the content of this one.
-func (g git) replaceSubstitutes(ctx context.Context, e env.Env, store string, trees []protocol.Tree) error {
-	out, err := g.run(ctx, nil, "for-each-ref", "--format=%(tree) %(refname)", redactedRefs)
-	if err != nil {
-		return err
-	}
-	for line := range strings.Lines(string(out)) {
-		sum, ref, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if tree := treeOf(sum); slices.Contains(trees, tree) {
-			if _, err := g.keep(ctx, Substitute(ctx, e, store, tree), "", ref); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // purge deletes contents that nothing references any more, and reports where others still exist.

@@ -2,7 +2,6 @@ package snapshot
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -132,9 +131,9 @@ func (l Layout) Write(ctx context.Context) error {
 
 // Rescued describes files that [Replace] replaced. It is zero if they were all kept elsewhere.
 type Rescued struct {
-	Ref    string   // keeps the files until it is reused
-	Commit string   // keeps the files permanently
-	Paths  []string // changed files, if known
+	Ref   string        // keeps the files until it is reused
+	Tree  protocol.Tree // the files
+	Paths []string      // changed files, if known
 }
 
 // Replace replaces the files with those of a tree, regardless of their current content. The files in known
@@ -149,15 +148,10 @@ func Replace(ctx context.Context, e env.Env, s Spec, known, to protocol.Tree) (f
 	}
 	if l.Taken.Tree != known {
 		found.Paths = l.changed(ctx, known)
-		ref := rescueRef(s.Ref)
-		before, _, err := l.git.newest(ctx, ref, indexNote{})
-		if err == nil {
-			found.Commit, err = l.git.keep(ctx, l.Taken.Tree, cmp.Or(before, l.Taken.Commit, s.Parent), ref)
-		}
-		if err != nil {
+		if _, err := l.git.run(ctx, nil, "update-ref", rescueRef(s.Ref), sumOf(l.Taken.Tree)); err != nil {
 			return found, err
 		}
-		found.Ref = ref
+		found.Ref, found.Tree = rescueRef(s.Ref), l.Taken.Tree
 	}
 	return found, l.Write(ctx)
 }
@@ -190,10 +184,12 @@ func Finish(ctx context.Context, e env.Env, s Spec, record string) (kept string,
 			"unknown"}
 	}
 	g := of(e.Environ, s)
-	rescue := s
-	rescue.Ref, rescue.Tree, rescue.Parent = rescueRef(s.Ref), "", s.Parent
-	taken, err := Take(ctx, e, rescue)
+	s.Tree = ""
+	taken, err := Take(ctx, e, s)
 	if err != nil {
+		return "", err
+	}
+	if _, err := g.run(ctx, nil, "update-ref", rescueRef(s.Ref), sumOf(taken.Tree)); err != nil {
 		return "", err
 	}
 	planned, err := g.differing(ctx, cut.From, cut.To)
@@ -210,7 +206,7 @@ func Finish(ctx context.Context, e env.Env, s Spec, record string) (kept string,
 	if err := g.lay(ctx, e, taken.Tree, to); err != nil {
 		return "", err
 	}
-	return rescue.Ref, os.Remove(record)
+	return rescueRef(s.Ref), os.Remove(record)
 }
 
 // lay writes the files of a tree, whatever they are. from is a tree known to be sound, or "".

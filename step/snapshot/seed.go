@@ -307,13 +307,6 @@ func linkFile(from, to string, link func(from, to string) error) error {
 	return os.Remove(to)
 }
 
-// packInto packs everything that revisions lead to.
-func (g git) packInto(ctx context.Context, dir, revs string, args ...string) error {
-	args = append([]string{"pack-objects", "-q", "--non-empty", "--delta-base-offset", "--revs"}, args...)
-	_, err := g.run(ctx, []byte(revs), append(args, filepath.Join(dir, "pack"))...)
-	return err
-}
-
 // kinds returns the kinds of objects; "" if an object doesn't exist.
 func (g git) kinds(ctx context.Context, names []string) ([]string, error) {
 	if len(names) == 0 {
@@ -344,6 +337,18 @@ func (g git) having(ctx context.Context, names []string) (have []string, err err
 		}
 	}
 	return have, err
+}
+
+// linkIndex is like [copyIndex] for a thread's index. It makes a hard link, because git replaces an index and never
+// changes it in place.
+func linkIndex(from, to string) error {
+	if os.Link(from, to) == nil {
+		if info, err := os.Lstat(to); err == nil && info.Mode().IsRegular() {
+			return nil
+		}
+		_ = os.Remove(to)
+	}
+	return copyIndex(from, to)
 }
 
 // copyIndex copies an index with its time, which git compares with those of files, unless there is none yet. Git can

@@ -9,7 +9,7 @@
 //
 //   - find.go: finds the work tree of a directory, and checks it;
 //   - seed.go: creates our git directory;
-//   - begin.go: prepares a step; take.go: takes a snapshot; git.go: runs git, and writes the commit of a snapshot;
+//   - begin.go: prepares a step; take.go: takes a snapshot; list.go: lists the snapshots of threads; git.go: runs git;
 //   - objects.go: reads objects, and copies them between git directories;
 //   - restore.go: restores a snapshot, even if a process is killed;
 //   - diff.go: compares snapshots; redact.go, tidy.go: remove content from snapshots;
@@ -37,11 +37,10 @@ type Spec struct {
 	Git   string `json:"git"`   // our git directory
 	Index string `json:"index"` // file of the thread
 	// Tree is the content of the index; "" if unknown.
-	Tree   protocol.Tree `json:"tree,omitempty"`
-	Parent string        `json:"parent,omitempty"` // commit of the previous snapshot; "" without one
+	Tree protocol.Tree `json:"tree,omitempty"`
 	// Before is the snapshot before the step, if the files were changed since the previous step.
 	Before  protocol.Tree `json:"before,omitempty"`
-	Ref     string        `json:"ref"`               // moved to the new commit
+	Ref     string        `json:"ref"`               // its last part is the thread
 	MaxFile int64         `json:"maxFile,omitempty"` // size limit of untracked files in bytes; 0 means [DefaultMaxFile]
 	// Partial means that the repository is a partial clone and lacks some of its objects.
 	Partial bool `json:"partial,omitempty"`
@@ -79,10 +78,9 @@ func (s Spec) String() string {
 
 // Taken is a snapshot.
 type Taken struct {
-	Tree   protocol.Tree
-	Commit string   // keeps the snapshot; "" if nothing has changed since Spec.Tree
-	Left   []string // paths below the root that were left out, at most a few
-	Note   string   // other information for the user
+	Tree protocol.Tree
+	Left []string // paths below the root that were left out, at most a few
+	Note string   // other information for the user
 }
 
 // ErrNone means that a directory isn't in a git work tree.

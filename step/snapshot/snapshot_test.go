@@ -96,7 +96,7 @@ func (w *world) open() error {
 	if w.repo, err = snapshot.Find(w.Context(), w.env, w.root); err != nil {
 		return err
 	}
-	w.spec = snapshot.Spec{Root: w.repo.Root, Git: w.repo.Store(filepath.Join(w.dir, "uwf")), Index: filepath.Join(w.dir, "uwf", "index"), Parent: w.repo.Head, Ref: "refs/uwf/one", Partial: w.repo.Partial, Keys: w.repo.Keys}
+	w.spec = snapshot.Spec{Root: w.repo.Root, Git: w.repo.Store(filepath.Join(w.dir, "uwf")), Index: filepath.Join(w.dir, "uwf", "index"), Ref: "refs/uwf/one", Partial: w.repo.Partial, Keys: w.repo.Keys}
 	if err := w.repo.Seed(w.Context(), w.spec.Git, true); err != nil {
 		return err
 	}
@@ -112,9 +112,6 @@ func (w *world) take() snapshot.Taken {
 	diskUsage, err := snapshot.Take(w.Context(), w.env, w.spec)
 	require.NoError(w, err)
 	w.spec.Tree = diskUsage.Tree
-	if diskUsage.Commit != "" {
-		w.spec.Parent = diskUsage.Commit
-	}
 	return diskUsage
 }
 
@@ -122,8 +119,16 @@ func (w *world) restore(to protocol.Tree) {
 	w.Helper()
 	_, err := snapshot.Restore(w.Context(), w.env, w.spec, "", to, w.spec.Index+".restore")
 	require.NoError(w, err)
-	w.spec.Tree, w.spec.Parent = "", w.repo.Head
+	w.spec.Tree = ""
 	require.Equal(w, to, w.take().Tree)
+}
+
+// listed returns the snapshots of the thread.
+func (w *world) listed() []protocol.Tree {
+	w.Helper()
+	list, err := snapshot.ListedByThread(w.spec.Git)
+	require.NoError(w, err)
+	return list[filepath.Base(w.spec.Ref)]
 }
 
 // added returns the tree that git itself would create from the files.
@@ -171,8 +176,9 @@ func TestSnapshotsComeBack(t *testing.T) {
 	before := w.user()
 	first := w.take()
 	require.Equal(t, w.added(), first.Tree)
-	require.NotEmpty(t, first.Commit)
-	require.Empty(t, w.take().Commit, "nothing has changed")
+	list := w.listed()
+	require.Equal(t, first.Tree, w.take().Tree)
+	require.Equal(t, list, w.listed(), "nothing has changed")
 
 	w.sh(`rm a; mkdir a; echo in > a/in; rm -r d; ln -s a d; chmod +x .gitignore; echo secret > ignored; printf '\377' > "$(printf 'odd \377\nname')"`)
 	second := w.take()
@@ -414,7 +420,7 @@ func TestLayouts(t *testing.T) {
 				require.Equal(t, w.added(), first.Tree)
 			}
 			if name == "assume unchanged" {
-				names := w.sh(`git --git-dir "$STORE" grep -l edit ` + w.spec.Parent)
+				names := w.sh(`git --git-dir "$STORE" grep -l edit ` + sum(w.spec.Tree))
 				require.Equal(t, 2, strings.Count(names, "\n"), names)
 			}
 			w.write("d/b", "changed\n")

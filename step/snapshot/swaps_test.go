@@ -73,7 +73,7 @@ func TestSwaps(t *testing.T) {
 			continue // git saw an inconsistent state
 		}
 		spec := w.spec
-		spec.Tree, spec.Parent = "", repo.Head
+		spec.Tree = ""
 		if diskUsage, _, err := snapshot.Begin(t.Context(), w.env, repo, &spec, spec.Index+".restore"); err == nil {
 			made[text] = diskUsage.Tree
 		}
@@ -130,7 +130,7 @@ func TestCopies(t *testing.T) {
 			var err error
 			w.repo, err = snapshot.Find(t.Context(), w.env, w.root)
 			require.NoError(t, err)
-			w.spec = snapshot.Spec{Root: w.repo.Root, Git: w.repo.Store(filepath.Join(w.dir, "uwf")), Index: filepath.Join(w.dir, "uwf", "index"), Parent: w.repo.Head, Ref: "refs/uwf/one"}
+			w.spec = snapshot.Spec{Root: w.repo.Root, Git: w.repo.Store(filepath.Join(w.dir, "uwf")), Index: filepath.Join(w.dir, "uwf", "index"), Ref: "refs/uwf/one"}
 			empty := w.repo
 			empty.Common = filepath.Join(w.dir, "empty")
 			require.NoError(t, os.MkdirAll(filepath.Join(empty.Common, "objects"), 0o755))

@@ -35,18 +35,16 @@ const (
 // of a killed process.
 func Take(ctx context.Context, e env.Env, s Spec) (Taken, error) {
 	g := of(e.Environ, s)
-	before := s.Tree
-	taken, err := take(ctx, g, s, before)
+	taken, err := take(ctx, g, s)
 	if err != nil && ctx.Err() == nil && !errors.Is(err, errWaits) {
 		s.Tree = "" // the content of the index is now unknown
-		taken, err = take(ctx, g, s, before)
+		taken, err = take(ctx, g, s)
 	}
 	return taken, err
 }
 
-// take takes a snapshot. before is the tree of s.Parent, s.Tree the tree of the index. Git doesn't run if nothing it
-// looked at has changed.
-func take(ctx context.Context, g git, s Spec, before protocol.Tree) (taken Taken, err error) {
+// take takes a snapshot. s.Tree is the tree of the index. Git doesn't run if nothing it looked at has changed.
+func take(ctx context.Context, g git, s Spec) (taken Taken, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errWaits)
 	defer cancel()
 	next := s.Index + ".next" // replaces the index once the objects to which it refers are durable
@@ -54,7 +52,7 @@ func take(ctx context.Context, g git, s Spec, before protocol.Tree) (taken Taken
 		return Taken{}, err
 	}
 	known := recall(s.Index)
-	if s.Tree == "" || known.Tree != s.Tree || known.Index != checksum(s.Index) {
+	if s.Tree == "" || known.Tree != s.Tree || !known.isOf(s) {
 		known = indexNote{}
 	}
 	n, v := indexNote{Tree: s.Tree, Looked: changeTime(s.Root), Out: s.Redacted}, view{partial: true}
@@ -63,15 +61,12 @@ func take(ctx context.Context, g git, s Spec, before protocol.Tree) (taken Taken
 			return Taken{}, err
 		}
 	}
-	if v.isSame() && s.Tree == before && s.Parent != "" {
+	if v.isSame() {
 		return Taken{Tree: s.Tree}, nil
 	}
 	defer func() { _ = os.Remove(next) }()
 	g = g.in(s.Git, s.Root, next)
-	if err := copyIndex(s.Index, next); err != nil {
-		return Taken{}, err
-	}
-	if err := v.distrust(next, s); err != nil {
+	if err := linkIndex(s.Index, next); err != nil {
 		return Taken{}, err
 	}
 	found, err := list(ctx, g, s, v)
@@ -87,21 +82,19 @@ func take(ctx context.Context, g git, s Spec, before protocol.Tree) (taken Taken
 			return taken, err
 		}
 	}
-	taken.Tree, n.Commit = n.Tree, s.Parent
-	if taken.Tree != before || s.Parent == "" {
-		if taken.Commit, err = g.keep(ctx, taken.Tree, s.Parent, s.Ref); err != nil {
+	if taken.Tree = n.Tree; taken.Tree != s.Tree {
+		if err := addToList(ctx, s.Git, path.Base(s.Ref), taken.Tree); err != nil {
 			return taken, err
 		}
-		n.Commit = taken.Commit
 	}
-	n.Index = checksum(s.Index)
+	n.Index, n.Git = checksum(s.Index), identity(s.Git)
 	if len(found.left)+found.more == 0 && !found.conflicted {
 		n.mark(ctx, g, s, v)
 	}
 	return taken, n.remember(s.Index)
 }
 
-func (v view) isSame() bool { return !v.partial && len(v.changed)+len(v.read) == 0 }
+func (v view) isSame() bool { return !v.partial && len(v.changed)+len(v.doubtful)+len(v.read) == 0 }
 
 // newObjects returns the directory for the new objects of a thread's snapshot.
 func newObjects(store, thread string) string { return filepath.Join(store, "objects", "new-"+thread) }
@@ -207,7 +200,7 @@ func joined(paths []string) []byte {
 
 // changes lists the files that differ from the index.
 type changes struct {
-	gone, put  []string
+	gone, put  []string // files to remove from the index, and then those to add
 	left       []string
 	links      []string // submodules that differ from the index, and nested repositories
 	more       int      // number of left-out paths not listed
@@ -266,6 +259,12 @@ func list(ctx context.Context, g git, s Spec, v view) (*changes, error) {
 	if !v.partial {
 		for _, path := range v.changed {
 			c.change(root, path, "", false, s)
+		}
+	}
+	for _, path := range v.doubtful {
+		n := len(c.put)
+		if c.change(root, path, "", false, s); len(c.put) > n {
+			c.gone = append(c.gone, path) // git reads a file that it adds again
 		}
 	}
 	barred, err := c.untracked(root, fields(others), s)
@@ -509,12 +508,11 @@ func (r Repo) ChangedPaths(ctx context.Context, s Spec, a, b protocol.Tree) ([]s
 }
 
 // indexNote caches information about a thread's index in a file next to it, to save git commands. It is only
-// an optimization: it is valid while the index is the one it was written for and the ref points to the
-// commit.
+// an optimization: it is valid while the index and our git directory are those it was written for.
 type indexNote struct {
-	Index  string        `json:"index"`  // checksum of the index
-	Tree   protocol.Tree `json:"tree"`   // tree of the index
-	Commit string        `json:"commit"` // commit of the tree
+	Index string        `json:"index"`         // checksum of the index
+	Git   string        `json:"git,omitempty"` // identity of our git directory
+	Tree  protocol.Tree `json:"tree"`          // tree of the index
 	// Looked is the time in ns when the look at the files began: it may lack later changes.
 	Looked int64 `json:"looked,omitempty"`
 	// Dirs has a mark for each directory and file with rules that git's look at other files depended on; none if another
@@ -538,6 +536,20 @@ func recall(index string) (n indexNote) {
 		return indexNote{}
 	}
 	return n
+}
+
+// isOf reports whether the note is about the index and the git directory of a spec.
+func (n indexNote) isOf(s Spec) bool {
+	return n.Index != "" && n.Index == checksum(s.Index) && n.Git == identity(s.Git)
+}
+
+// identity identifies our git directory: another one at the same path lacks the objects.
+func identity(store string) string {
+	info, err := os.Lstat(filepath.Join(store, "HEAD")) // never changes
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprint(safeopen.Identity(info), " ", info.ModTime().UnixNano())
 }
 
 func (n indexNote) remember(index string) error {

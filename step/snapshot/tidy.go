@@ -4,26 +4,23 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/durable"
 	"github.com/united-workforce/uwf/util/env"
-	"github.com/united-workforce/uwf/util/safeopen"
 )
 
-// Names of uwf's files in our git directory.
-const (
-	packedFile = "uwf-packed" // number of loose objects in one of 256 directories after the last packing
-	tidyLock   = "uwf-tidy.lock"
-)
+// tidyLock protects packs of our git directory while they are written.
+const tidyLock = "uwf-tidy.lock"
 
 // tidyAfter is the number of new loose objects that makes packing worthwhile: those of about 250 snapshots,
 // counted in one of 256 directories.
@@ -35,65 +32,51 @@ const oneOf256 = "17"
 // Tidy packs the objects in our git directory that the user's doesn't have, if there are many: packing
 // reduces the space of snapshots to a tenth. The check reads one directory.
 func Tidy(ctx context.Context, e env.Env, store, common string) error {
-	n := loose(store)
-	text, err := safeopen.ReadFile(filepath.Join(store, packedFile), maxSetting, safeopen.NoFollow)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if few, err := loose(store, common, oneOf256); err != nil || len(few) <= tidyAfter {
 		return err
-	}
-	packed, bad := strconv.Atoi(strings.TrimSpace(string(text)))
-	if bad == nil && n <= packed+tidyAfter {
-		return nil
-	}
-	if bad != nil { // created from a repository with many loose objects
-		return note(store, n)
 	}
 	held, err := durable.Lock(ctx, filepath.Join(store, tidyLock))
 	if err != nil {
 		return err
 	}
 	defer func() { _ = held.Unlock() }()
-	err = inStore(e, store).pack(ctx, store, common)
-	return errors.Join(err, note(store, loose(store)))
+	return inStore(e, store).pack(ctx, store, common)
 }
 
-func note(store string, n int) error {
-	return durable.Replace(durable.OS(), filepath.Join(store, packedFile), []byte(strconv.Itoa(n)+"\n"), 0o600)
-}
-
-func loose(store string) int {
-	entries, _ := os.ReadDir(filepath.Join(store, "objects", oneOf256)) // a missing directory counts as empty
-	return len(entries)
+// loose returns the loose objects in a directory, unless the user's git directory also has them.
+func loose(store, common, dir string) (ours []string, err error) {
+	entries, err := os.ReadDir(filepath.Join(store, "objects", dir))
+	for _, e := range entries {
+		if !isObject(e.Name()) {
+			continue
+		}
+		if _, err := os.Lstat(filepath.Join(common, "objects", dir, e.Name())); common == "" || err != nil {
+			ours = append(ours, dir+e.Name())
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return ours, err
 }
 
 // pack packs the loose objects that the user's git directory doesn't have, including unreferenced ones.
 func (g git) pack(ctx context.Context, store, common string) error {
 	var ours bytes.Buffer
-	dirs, err := os.ReadDir(filepath.Join(store, "objects"))
-	if err != nil {
-		return err
-	}
-	for _, dir := range dirs {
-		if len(dir.Name()) != 2 {
-			continue
-		}
-		entries, err := os.ReadDir(filepath.Join(store, "objects", dir.Name()))
+	for i := range 256 {
+		list, err := loose(store, common, fmt.Sprintf("%02x", i))
 		if err != nil {
 			return err
 		}
-		for _, e := range entries {
-			if !isObject(e.Name()) {
-				continue
-			}
-			if _, err := os.Lstat(filepath.Join(common, "objects", dir.Name(), e.Name())); common == "" || err != nil {
-				ours.WriteString(dir.Name() + e.Name() + "\n")
-			}
+		for _, name := range list {
+			ours.WriteString(name + "\n")
 		}
 	}
 	if ours.Len() == 0 {
 		return nil
 	}
-	if _, err := g.run(ctx, ours.Bytes(), "pack-objects", "-q", filepath.Join(store, "objects", "pack",
-		"pack")); err != nil {
+	_, err := g.run(ctx, ours.Bytes(), "pack-objects", "-q", filepath.Join(store, "objects", "pack", "pack"))
+	if err != nil {
 		return err
 	}
 	_, err = g.run(ctx, nil, "prune-packed", "-q")
@@ -102,7 +85,7 @@ func (g git) pack(ctx context.Context, store, common string) error {
 
 // Needs describes which parts of our git directory are needed.
 type Needs struct {
-	// Gone reports whether a thread, given by the name of its ref, was deleted.
+	// Gone reports whether a thread was deleted.
 	Gone func(thread string) bool
 	// Trees lists the snapshots that the steps of other threads reference.
 	Trees []protocol.Tree
@@ -110,13 +93,13 @@ type Needs struct {
 
 // Collected is the result of a collection.
 type Collected struct {
-	Refs          int   // refs of deleted threads
-	Kept          int   // remaining refs
+	Threads       int   // deleted threads whose snapshots are not kept any more
+	Kept          int   // snapshots
 	Before, After int64 // bytes that the user's git directory doesn't share
 }
 
-// Collect removes the refs of deleted threads, packs the remaining objects and deletes unreferenced ones that
-// are an hour old. A dry run only counts refs. Collect calls alone, during which nobody may create a thread.
+// Collect forgets deleted threads, packs the objects of the remaining ones and deletes others that are an hour old. A
+// dry run only counts threads. Collect calls alone, during which nobody may create a thread.
 func Collect(ctx context.Context, e env.Env, store, common string, needs Needs, dry bool,
 	alone func(func() error) error) (c Collected, err error) {
 	g := inStore(e, store)
@@ -127,13 +110,12 @@ func Collect(ctx context.Context, e env.Env, store, common string, needs Needs, 
 	defer func() { _ = held.Unlock() }()
 	c.Before = diskUsage(store, common)
 	c.After = c.Before
-	if !dry {
-		err = g.keepTrees(ctx, needs)
-	}
-	if err == nil {
-		err = alone(func() error { c.Refs, err = g.deleteRefs(ctx, needs, dry); return err })
-	}
+	var list []listed
+	err = alone(func() error { c.Threads, list, err = g.forget(ctx, store, needs.Gone, dry); return err })
 	if err != nil || dry {
+		return c, err
+	}
+	if c.Kept, err = g.keepTrees(ctx, list, needs.Trees...); err != nil {
 		return c, err
 	}
 	if err := errors.Join(removeNew(store, e.Now()), g.prune(ctx, store, common)); err != nil {
@@ -142,96 +124,44 @@ func Collect(ctx context.Context, e env.Env, store, common string, needs Needs, 
 	if _, err := g.run(ctx, nil, "pack-refs", "--all"); err != nil {
 		return c, err
 	}
-	left, err := g.ours(ctx)
-	if err != nil {
-		return c, err
-	}
-	c.Kept, c.After = len(left), diskUsage(store, common)
-	return c, note(store, loose(store))
+	c.After = diskUsage(store, common)
+	return c, nil
 }
 
-// keptRefs keep individual snapshots: those shared with a deleted thread, and imported ones.
+// keptRefs keep snapshots: see [allRef].
 const keptRefs = "refs/uwf-kept/"
-
-// keepTrees keeps the existing trees that no commit will keep.
-func (g git) keepTrees(ctx context.Context, needs Needs) error {
-	refs, err := g.ours(ctx)
-	if err != nil {
-		return err
-	}
-	var stay strings.Builder
-	for _, ref := range refs {
-		if !strings.HasPrefix(ref, keptRefs) && !needs.Gone(path.Base(ref)) {
-			stay.WriteString(ref + "\n")
-		}
-	}
-	kept := map[string]bool{}
-	if stay.Len() > 0 {
-		out, err := g.run(ctx, []byte(stay.String()), "log", "--format=%T", "--stdin")
-		if err != nil {
-			return err
-		}
-		for sum := range strings.Lines(string(out)) {
-			kept[strings.TrimSuffix(sum, "\n")] = true
-		}
-	}
-	var wanted, names []string
-	for _, tree := range needs.Trees {
-		if sum := sumOf(tree); !kept[sum] && !slices.Contains(refs, keptRefs+sum) {
-			wanted, names = append(wanted, sum), append(names, redactedRefs+sum, sum)
-		}
-	}
-	kinds, err := g.kinds(ctx, names)
-	if err != nil {
-		return err
-	}
-	for i, sum := range wanted {
-		if kinds[2*i] != "" || kinds[2*i+1] != "tree" {
-			continue // has a substitute, or isn't in this git directory
-		}
-		if _, err := g.keep(ctx, treeOf(sum), "", keptRefs+sum); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// RefsOf returns the refs that keep the snapshots of some threads.
-func RefsOf(ctx context.Context, e env.Env, store string, threads []string) ([]string, error) {
-	refs, err := inStore(e, store).ours(ctx)
-	return slices.DeleteFunc(refs, func(ref string) bool { return !slices.Contains(threads, path.Base(ref)) }), err
-}
 
 // threadRefs returns the directories of the refs of threads.
 func threadRefs() []string {
-	return []string{"refs/uwf", "refs/uwf-rescue", "refs/uwf-apply", "refs/uwf-applied", "refs/uwf-result"}
+	return []string{"refs/uwf-rescue", "refs/uwf-applied", "refs/uwf-result"}
 }
 
-// ours returns the refs of threads and of snapshots.
-func (g git) ours(ctx context.Context) ([]string, error) {
-	args := append([]string{"for-each-ref", "--format=%(refname)", keptRefs}, threadRefs()...)
-	out, err := g.run(ctx, nil, args...)
-	return strings.Fields(string(out)), err
-}
-
-// deleteRefs removes refs that are no longer needed.
-func (g git) deleteRefs(ctx context.Context, needs Needs, dry bool) (n int, err error) {
-	needed := map[string]bool{}
-	for _, tree := range needs.Trees {
-		needed[sumOf(tree)] = true
+// forget removes deleted threads from the list, and their refs. It returns their number and the rest of the list.
+func (g git) forget(ctx context.Context, store string, gone func(string) bool, dry bool) (int, []listed, error) {
+	threads := map[string]bool{}
+	isGone := func(thread string) bool {
+		threads[thread] = threads[thread] || gone(thread)
+		return threads[thread]
 	}
-	refs, err := g.ours(ctx)
+	out, err := g.run(ctx, nil, append([]string{"for-each-ref", "--format=%(refname)"}, threadRefs()...)...)
 	var remove strings.Builder
-	for _, ref := range refs {
-		if sum, kept := strings.CutPrefix(ref, keptRefs); kept && !needed[sum] || !kept && needs.Gone(path.Base(ref)) {
-			n++
-			remove.WriteString("delete " + ref + "\n")
+	for ref := range strings.Lines(string(out)) {
+		if isGone(path.Base(strings.TrimSpace(ref))) {
+			remove.WriteString("delete " + ref)
 		}
 	}
-	if err == nil && n > 0 && !dry {
+	list, lost := readList(store)
+	if err = errors.Join(err, lost); err == nil && !dry && remove.Len() > 0 {
 		_, err = g.run(ctx, []byte(remove.String()), "update-ref", "--stdin")
 	}
-	return n, err
+	isListed := func(l listed) bool { return isGone(l.thread) }
+	if dry || err != nil {
+		list = slices.DeleteFunc(list, isListed)
+	} else {
+		list, err = removeFromList(ctx, store, isListed)
+	}
+	maps.DeleteFunc(threads, func(_ string, gone bool) bool { return !gone })
+	return len(threads), list, err
 }
 
 // removeNew removes the new objects of killed processes, which git doesn't know.

@@ -51,7 +51,7 @@ func TestCollect(t *testing.T) {
 	shared := w.take().Tree
 	w.sh(`echo its own > a; echo its own > d/b`)
 	own := w.take().Tree
-	w.spec.Ref, w.spec.Parent, w.spec.Index = "refs/uwf/two", w.repo.Head, w.spec.Index+".two"
+	w.spec.Ref, w.spec.Index = "refs/uwf/two", w.spec.Index+".two"
 	w.spec.Tree = ""
 	require.NoError(t, w.repo.SeedIndex(w.spec))
 	w.sh(`echo of two > a`)
@@ -60,9 +60,9 @@ func TestCollect(t *testing.T) {
 	before := w.user()
 
 	needs := snapshot.Needs{Gone: func(thread string) bool { return thread == "one" }, Trees: []protocol.Tree{shared, protocol.Tree("sha1:" + strings.Repeat("1", 40))}}
-	require.Equal(t, 1, w.collect(needs, true).Refs)
+	require.Equal(t, 1, w.collect(needs, true).Threads)
 	require.True(t, snapshot.Has(t.Context(), w.env, w.spec.Git, own))
-	require.Equal(t, 1, w.collect(needs, false).Refs)
+	require.Equal(t, 1, w.collect(needs, false).Threads)
 	has := func(tree protocol.Tree) bool { return snapshot.Has(t.Context(), w.env, w.spec.Git, tree) }
 	require.True(t, has(shared))
 	require.True(t, has(two))
@@ -74,33 +74,28 @@ func TestCollect(t *testing.T) {
 
 	// Now nothing references it.
 	w.age()
-	needs.Trees = nil
-	require.Equal(t, 1, w.collect(needs, false).Refs)
+	needs.Trees, needs.Gone = nil, func(string) bool { return true }
+	require.Equal(t, 1, w.collect(needs, false).Threads)
+	require.False(t, has(shared))
 }
 
-// A damaged ref doesn't prevent the next snapshot, and nothing that it kept is lost.
-func TestADamagedRef(t *testing.T) {
+// A damaged list doesn't prevent the next snapshot or a collection, which keeps what it and older versions list.
+func TestADamagedList(t *testing.T) {
 	t.Parallel()
-	for name, damage := range map[string]string{
-		"no hash":   `printf 'x' | dd of="$STORE/refs/uwf/one" bs=1 seek=5 conv=notrunc`,
-		"no end":    `printf 'x' | dd of="$STORE/refs/uwf/one" bs=1 seek=40 conv=notrunc`,
-		"empty":     `: > "$STORE/refs/uwf/one"`,
-		"elsewhere": `echo 1111111111111111111111111111111111111111 > "$STORE/refs/uwf/one"`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := repository(t)
-			w.sh(`echo first > a`)
-			first := w.take().Tree
-			w.sh(`echo second > a`)
-			second := w.take().Tree
-			w.sh(damage)
-			w.sh(`echo third > a`)
-			for _, tree := range []protocol.Tree{first, second, w.take().Tree} {
-				require.True(t, snapshot.Has(t.Context(), w.env, w.spec.Git, tree))
-			}
-		})
+	w := repository(t)
+	w.sh(`echo first > a`)
+	first := w.take().Tree
+	w.sh(`printf 'one 12345' >> "$STORE/uwf-snapshots"; echo second > a`)
+	second := w.take().Tree
+	w.sh(`git --git-dir "$STORE" update-ref refs/uwf-kept/` + sum(second) + " " + sum(second) + `; echo third > a`)
+	third := w.take().Tree
+	require.Equal(t, []protocol.Tree{first, third}, w.listed())
+	w.age()
+	w.collect(snapshot.Needs{Gone: func(string) bool { return false }, Trees: []protocol.Tree{second}}, false)
+	for _, tree := range []protocol.Tree{first, second, third} {
+		require.True(t, snapshot.Has(t.Context(), w.env, w.spec.Git, tree))
 	}
+	require.Equal(t, "refs/uwf-kept/all\n", w.sh(`git --git-dir "$STORE" for-each-ref --format='%(refname)'`))
 }
 
 // The user's packs stay shared; those that the user's git has replaced are removed.
@@ -137,7 +132,7 @@ func TestTidy(t *testing.T) {
 	require.Greater(t, w.loose(), first+3500)
 	require.NoError(t, snapshot.Tidy(t.Context(), w.env, w.spec.Git, w.repo.Common))
 	require.Zero(t, w.loose())
-	w.sh(`rm -r many`)
+	w.sh(`rm -r many; echo new > new`)
 	w.take()
 	require.NoError(t, snapshot.Tidy(t.Context(), w.env, w.spec.Git, w.repo.Common))
 	require.NotZero(t, w.loose(), "few are left alone")

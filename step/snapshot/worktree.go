@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -385,15 +386,16 @@ func ignorable(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
-// DeleteRefs deletes the refs that keep a thread's snapshots, and the refs in more. Content shared with other
-// threads stays.
-func DeleteRefs(ctx context.Context, e env.Env, s Spec, more ...string) error {
+// Forget removes a thread's snapshots from the list of those to keep, and deletes its refs and those in more. Content
+// shared with other threads stays.
+func Forget(ctx context.Context, e env.Env, s Spec, more ...string) error {
 	var gone strings.Builder
-	for _, ref := range append(more, s.Ref, rescueRef(s.Ref)) {
+	for _, ref := range append(more, rescueRef(s.Ref)) {
 		gone.WriteString("delete " + ref + "\n")
 	}
 	_, err := inStore(e, s.Git).run(ctx, []byte(gone.String()), "update-ref", "--stdin")
-	return err
+	_, lost := removeFromList(ctx, s.Git, func(l listed) bool { return l.thread == path.Base(s.Ref) })
+	return errors.Join(err, lost)
 }
 
 // SetRef sets one of our refs to a commit.

@@ -4,8 +4,6 @@ package gitindex
 
 import (
 	"bytes"
-	"crypto/sha1"
-	"crypto/sha256"
 	"encoding/binary"
 	"slices"
 	"time"
@@ -32,20 +30,6 @@ func (e Entry) Matches(changed, modified time.Time, inode uint64, size int64) (i
 	has := func(at int, n int64) bool { return binary.BigEndian.Uint32(e.stat[at:]) == uint32(n) }
 	toSecond = has(0, changed.Unix()) && has(8, modified.Unix()) && has(ino, int64(inode)) && has(length, size)
 	return toSecond && has(4, int64(changed.Nanosecond())) && has(12, int64(modified.Nanosecond())), toSecond
-}
-
-// Distrust changes the recorded time of a file in the index, so that git reads the file. [Sign] must follow.
-func (e Entry) Distrust() { e.stat[11] ^= 1 }
-
-// Sign writes the checksum at the end of a changed index. hash is the length of a hash.
-func Sign(index []byte, hash int) {
-	sum := sha1.New()
-	if hash == sha256.Size {
-		sum = sha256.New()
-	}
-	text := index[:len(index)-hash]
-	_, _ = sum.Write(text)
-	sum.Sum(text) // overwrites what follows
 }
 
 // Skipped is the value of Passed for a file that git does not expect in the work tree.

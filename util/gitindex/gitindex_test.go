@@ -1,14 +1,8 @@
 package gitindex
 
 import (
-	"crypto/sha1"
-	"crypto/sha256"
 	"encoding/binary"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -45,32 +39,4 @@ func FuzzEntries(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		require.LessOrEqual(t, len(Entries(text)), len(text)/40)
 	})
-}
-
-func TestDistrust(t *testing.T) {
-	t.Parallel()
-	at := time.Unix(1_000_000_000, 5)
-	for _, hash := range []int{sha1.Size, sha256.Size} {
-		dir := t.TempDir()
-		require.NoError(t, os.WriteFile(filepath.Join(dir, "a"), []byte("a"), 0o600))
-		git := func(args ...string) string {
-			cmd := exec.CommandContext(t.Context(), "git", args...)
-			cmd.Dir = dir
-			out, err := cmd.CombinedOutput()
-			require.NoError(t, err, "%s", out)
-			return string(out)
-		}
-		git("init", "-q", "--object-format="+map[int]string{sha1.Size: "sha1", sha256.Size: "sha256"}[hash])
-		require.NoError(t, os.Chtimes(filepath.Join(dir, "a"), at, at))
-		git("add", "a")
-		require.Empty(t, git("diff-files"))
-		file := filepath.Join(dir, ".git", "index")
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		require.True(t, Each(text, hash, func(e Entry, _ []byte) bool { e.Distrust(); return true }))
-		Sign(text, hash)
-		require.NoError(t, os.WriteFile(file, text, 0o600))
-		require.NotEmpty(t, git("diff-files"))
-		git("fsck")
-	}
 }

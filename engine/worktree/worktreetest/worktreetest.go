@@ -238,7 +238,7 @@ func (w *World) Import(from *World, id string) {
 	w.Store = from.Store
 	t := from.Chain(id)
 	f := from.Bundle(id)
-	_, err := w.Keeper().KeepFiles(ctx, f, map[string][]protocol.Tree{id: f.Manifest.Trees})
+	_, err := w.Keeper().KeepFiles(ctx, f)
 	require.NoError(w.T, err)
 	facts := heads.Facts{Imported: &heads.Imported{From: "x.uwfb", AtMs: w.Clock.UnixMilli()}}
 	if its := from.Workspace(id); its != nil && its.Base != "" {

@@ -184,7 +184,7 @@ func (a *App) BundleFiles(ctx context.Context, e *engine.Engine) error {
 	if _, err := a.Bundle.file.Check(ctx); err != nil {
 		return ocascli.BundleError(a.Bundle.Path, err)
 	}
-	_, err := e.Files().KeepFiles(ctx, a.Bundle.file, map[string][]protocol.Tree{"bundle": a.Bundle.file.Manifest.Trees})
+	_, err := e.Files().KeepFiles(ctx, a.Bundle.file)
 	return err
 }
 
