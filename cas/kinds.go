@@ -17,35 +17,42 @@ import (
 // maxSchemas bounds caches of schemas. Our stores never reach it; a hostile bundle could.
 const maxSchemas = 4096
 
-// Kinds provides the schema nodes of our kinds, and the meta-schema, under one hash function. It computes them when
-// the first one is needed. It is safe for concurrent use.
+// Kinds provides the schema nodes of our kinds, and the meta-schema, under one hash function. It is safe for
+// concurrent use.
 type Kinds struct {
 	algorithm Algorithm
 	builtin   func() builtins
 
-	mu   sync.Mutex
-	read map[Hash]protocol.Type // types whose schemas were read; zero for types that aren't ours
+	mu    sync.Mutex
+	nodes map[protocol.Type]Node // schemas in this program that were used; the zero type is the meta-schema
+	read  map[Hash]protocol.Type // types whose schemas were read; zero for types that aren't ours
 }
 
-// builtins are the schemas in this program. The zero type is the meta-schema.
+// builtins are the hashes of the schemas in this program. The zero type is the meta-schema.
 type builtins struct {
-	nodes map[protocol.Type]Node
-	types map[Hash]protocol.Type
+	hashes map[protocol.Type]Hash
+	types  map[Hash]protocol.Type
 }
 
 // NewKinds returns the kinds under a hash function.
 func NewKinds(a Algorithm) *Kinds {
-	return &Kinds{algorithm: a, read: map[Hash]protocol.Type{}, builtin: sync.OnceValue(func() builtins {
-		payload := schemaPayload("meta")
-		meta := Node{Hash: a.MetaHash(), Type: a.MetaHash(), Payload: payload}
-		b := builtins{map[protocol.Type]Node{{}: meta}, map[Hash]protocol.Type{meta.Hash: {}}}
-		for _, t := range protocol.Types() {
-			payload := schemaPayload(t.String())
-			n := Node{Hash: a.Sum(meta.Hash, payload), Type: meta.Hash, Payload: payload}
-			b.nodes[t], b.types[n.Hash] = n, t
+	k := &Kinds{algorithm: a, nodes: map[protocol.Type]Node{}, read: map[Hash]protocol.Type{}}
+	k.builtin = sync.OnceValue(func() builtins {
+		b := builtins{map[protocol.Type]Hash{}, map[Hash]protocol.Type{}}
+		for line := range strings.Lines(schemaHashes) {
+			f := strings.Fields(line)
+			h, t := Hash(f[1]), protocol.Type{}
+			if known, ok := protocol.ParseType(f[0]); ok {
+				t = known
+			}
+			if a == XXH64 {
+				h = Hash(f[2])
+			}
+			b.hashes[t], b.types[h] = h, t
 		}
 		return b
-	})}
+	})
+	return k
 }
 
 // Of returns the kind of the nodes of a type, "" for other types, and its version; 0 is the original's form.
@@ -167,26 +174,37 @@ func (k *Kinds) Hash(kind protocol.Kind) Hash {
 }
 
 // MetaHash returns the hash of the meta-schema: the type of schema nodes.
-func (k *Kinds) MetaHash() Hash { return k.Meta().Hash }
+func (k *Kinds) MetaHash() Hash { return k.builtin().hashes[protocol.Type{}] }
 
 // Schema returns the node of a type's schema, without a timestamp. It panics for a type that isn't in
 // [protocol.Types], which is a programming error.
 func (k *Kinds) Schema(t protocol.Type) Node {
-	n, ok := k.builtin().nodes[t]
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	n, ok := k.nodes[t]
 	if !ok {
-		panic(fmt.Sprintf("cas: no schema for %s", t))
+		name := "meta"
+		if t != (protocol.Type{}) {
+			name = t.String()
+		}
+		n = Node{Hash: k.builtin().hashes[t], Type: k.MetaHash(), Payload: schemaPayload(name)}
+		k.nodes[t] = n
 	}
 	return n
 }
 
 // Meta returns the node of the meta-schema, without a timestamp.
-func (k *Kinds) Meta() Node { return k.builtin().nodes[protocol.Type{}] }
+func (k *Kinds) Meta() Node { return k.Schema(protocol.Type{}) }
 
-// schemaFiles contains the schemas of package protocol as encoded by [Encode]: parsing and encoding JSON
-// would cost every process more than all its other work on the store. A test keeps them equal.
+// schemaFiles contains the schemas of package protocol as encoded by [Encode], and schemaHashes a line for each: its
+// name and its hashes under [XXH3] and [XXH64]. Parsing and encoding JSON would cost every process more than all its
+// other work on the store. A test keeps them equal.
 //
 //go:embed kinds/*.cbor
 var schemaFiles embed.FS
+
+//go:embed kinds/hashes
+var schemaHashes string
 
 //go:generate go test -run TestSchemaFiles -update .
 

@@ -4,8 +4,11 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"flag"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -157,7 +160,9 @@ func TestSchemaFiles(t *testing.T) {
 	for _, typ := range protocol.Types() {
 		texts[typ.String()] = protocol.SchemaJSON(typ)
 	}
-	for name, text := range texts {
+	hashes := ""
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		text := texts[name]
 		want, err := cas.Encode(parseJSON(t, text))
 		require.NoError(t, err)
 		path := filepath.Join("kinds", name+".cbor")
@@ -167,7 +172,22 @@ func TestSchemaFiles(t *testing.T) {
 		got, err := os.ReadFile(path)
 		require.NoError(t, err)
 		require.Equal(t, want, got, "%s: run go generate in this directory", path)
+		var sums []any
+		for _, a := range []cas.Algorithm{cas.XXH3, cas.XXH64} {
+			typ := a.MetaHash()
+			if name == "meta" {
+				typ = ""
+			}
+			sums = append(sums, a.Sum(typ, want))
+		}
+		hashes += fmt.Sprintf("%s %s %s\n", append([]any{name}, sums...)...)
 	}
+	if *update {
+		require.NoError(t, os.WriteFile("kinds/hashes", []byte(hashes), 0o644))
+	}
+	got, err := os.ReadFile("kinds/hashes")
+	require.NoError(t, err)
+	require.Equal(t, hashes, string(got), "kinds/hashes: run go generate in this directory")
 }
 
 func TestKindsAreRemembered(t *testing.T) {
