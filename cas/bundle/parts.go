@@ -333,13 +333,13 @@ func (f *File) below(h cas.Hash) (bool, error) { return f.whole[h], nil }
 // Kinds implements [cas.Reader].
 func (f *File) Kinds() *cas.Kinds { return f.kinds }
 
-var errReadOnly = fmt.Errorf("%w: it is a bundle", cas.ErrReadOnly)
+func errReadOnly() error { return fmt.Errorf("%w: it is a bundle", cas.ErrReadOnly) }
 
 // Put implements [cas.Store]. It always fails.
-func (f *File) Put(context.Context, ...cas.Node) error { return errReadOnly }
+func (f *File) Put(context.Context, ...cas.Node) error { return errReadOnly() }
 
 // Commit implements [cas.Store]. It always fails.
-func (f *File) Commit(context.Context, ...cas.Node) error { return errReadOnly }
+func (f *File) Commit(context.Context, ...cas.Node) error { return errReadOnly() }
 
 // Object implements [gitobject.Source].
 func (f *File) Object(id protocol.Tree, kind byte, whole bool) ([]byte, int64, error) {

@@ -102,12 +102,12 @@ func (x *Heads) locked(ctx context.Context, name string, change func() error) (e
 	return change()
 }
 
-// longestWait bounds the time to wait for a lock of the index. Changes take milliseconds, so a longer holder
-// is not making progress.
+// longestWait bounds the time to wait for a lock of the index, as errLongWait says. Changes take milliseconds, so a longer
+// holder is not making progress.
 const longestWait = 2 * time.Minute
 
 // errLongWait is the cause of a context in which waiting for a lock timed out.
-var errLongWait = fmt.Errorf("for more than %s", longestWait)
+var errLongWait = errors.New("for more than 2 minutes")
 
 func (x *Heads) lock(ctx context.Context, path string) (*durable.Held, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, longestWait, errLongWait)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -20,7 +21,7 @@ const (
 )
 
 var (
-	slPfx = fmt.Sprintf("sl:::%d:::", time.Now().UTC().UnixNano())
+	slPfx = "sl:::" + strconv.FormatInt(time.Now().UTC().UnixNano(), 10) + ":::"
 )
 
 // BashCompletionFlag enables bash-completion for all commands and subcommands

@@ -5,23 +5,21 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"sync"
 )
 
 // private lists non-public addresses that package netip does not know.
-var private = prefixes(
-	"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24",
-	"203.0.113.0/24", "240.0.0.0/4",
-	"168.63.129.16/32", // a public address, but inside Azure it is the machine's host
-	"::/96", "::ffff:0:0:0/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16", "fec0::/10",
-)
-
-func prefixes(list ...string) []netip.Prefix {
-	var out []netip.Prefix
-	for _, s := range list {
-		out = append(out, netip.MustParsePrefix(s))
+var private = sync.OnceValue(func() (list []netip.Prefix) {
+	for _, s := range []string{
+		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24",
+		"203.0.113.0/24", "240.0.0.0/4",
+		"168.63.129.16/32", // a public address, but inside Azure it is the machine's host
+		"::/96", "::ffff:0:0:0/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16", "fec0::/10",
+	} {
+		list = append(list, netip.MustParsePrefix(s))
 	}
-	return out
-}
+	return list
+})
 
 // Is reports whether an address belongs to the public internet.
 func Is(a netip.Addr) bool {
@@ -33,7 +31,7 @@ func Is(a netip.Addr) bool {
 	if !a.IsGlobalUnicast() || a.IsPrivate() {
 		return false
 	}
-	for _, p := range private {
+	for _, p := range private() {
 		if p.Contains(a) {
 			return false
 		}
