@@ -4,12 +4,11 @@ go 1.26.0
 
 require (
 	github.com/goccy/go-yaml v1.19.2
-	github.com/joho/godotenv v1.5.1
-	github.com/oklog/ulid/v2 v2.1.2
 	github.com/santhosh-tekuri/jsonschema/v5 v5.3.1
 	github.com/stretchr/testify v1.12.1
 	github.com/united-workforce/uwf/internal/thirdparty/cli v0.1.0
 	github.com/united-workforce/uwf/internal/thirdparty/jsonschema v0.1.0
+	github.com/united-workforce/uwf/internal/thirdparty/lean v0.1.0
 	github.com/united-workforce/uwf/protocol v0.1.0
 	golang.org/x/sys v0.49.0
 	golang.org/x/term v0.47.0

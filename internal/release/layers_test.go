@@ -66,6 +66,9 @@ var onlyIn = map[string][]string{
 	"github.com/santhosh-tekuri/jsonschema/":  nil, // its copy below is linked instead
 	prefix + "internal/thirdparty/jsonschema": {"util/jsonschema", "internal/thirdparty/"},
 	"github.com/goccy/go-yaml":                {"util/"},
+	"github.com/joho/godotenv":                nil,
+	"github.com/oklog/ulid/":                  nil,
+	prefix + "internal/thirdparty/lean/":      {"util/"},
 	"github.com/zeebo/xxh3":                   nil,
 	prefix + "internal/thirdparty/xxh3":       {"cas", "internal/thirdparty/"},
 	"github.com/klauspost/compress/":          {"cas/bundle", "cas/fsstore", "cas/castest"},
@@ -78,6 +81,8 @@ var onlyIn = map[string][]string{
 // oracles lists which packages may import a third-party one in their tests only, to compare our code with it:
 // the schemas for editors use keywords that our store's dialect lacks, and a copy must equal the original.
 var oracles = map[string][]string{
+	"github.com/joho/godotenv":               {"internal/thirdparty/lean"},
+	"github.com/oklog/ulid/":                 {"internal/thirdparty/lean"},
 	"github.com/urfave/cli/":                 {"internal/thirdparty/cli"},
 	"github.com/zeebo/xxh3":                  {"internal/thirdparty/xxh3"},
 	"github.com/santhosh-tekuri/jsonschema/": {"moderator/workflow", "util/config", "internal/thirdparty/jsonschema"},

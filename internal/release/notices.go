@@ -22,6 +22,8 @@ const noticesFile = "THIRD-PARTY"
 func copied() map[module.Version]string {
 	return map[module.Version]string{
 		{Path: "github.com/santhosh-tekuri/jsonschema/v5", Version: "v5.3.1"}: "internal/thirdparty/jsonschema",
+		{Path: "github.com/joho/godotenv", Version: "v1.5.1"}:                 "internal/thirdparty/lean/godotenv",
+		{Path: "github.com/oklog/ulid/v2", Version: "v2.1.2"}:                 "internal/thirdparty/lean/ulid",
 		{Path: "github.com/urfave/cli/v2", Version: "v2.27.7"}:                "internal/thirdparty/cli",
 		{Path: "github.com/zeebo/xxh3", Version: "v1.1.0"}:                    "internal/thirdparty/xxh3",
 	}

@@ -8,8 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/joho/godotenv"
-
+	"github.com/united-workforce/uwf/internal/thirdparty/lean/godotenv"
 	"github.com/united-workforce/uwf/protocol"
 	"github.com/united-workforce/uwf/util/env"
 	"github.com/united-workforce/uwf/util/secret"

@@ -19,8 +19,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/oklog/ulid/v2"
-
+	"github.com/united-workforce/uwf/internal/thirdparty/lean/ulid"
 	"github.com/united-workforce/uwf/protocol"
 )
 
