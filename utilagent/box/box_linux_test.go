@@ -260,8 +260,12 @@ func TestOverlay(t *testing.T) {
 	s.write(".own/a", "old\n")
 	s.request.Mounts = []plan.Mount{{Path: own, Kind: plan.Overlay, Upper: upper, Work: work}}
 	out, _, _ := s.run("cd ~/.own && cat a && echo new > a && cat a && rm a && echo x > b")
-	require.NoError(t, os.Chmod(filepath.Join(work, "work"), 0o700))
 	require.Equal(t, "old\nnew\n", out)
+	out, _, _ = s.run("cat ~/.own/b")
+	require.Equal(t, "x\n", out, "the next command finds it")
+	for _, dir := range []string{"work", "work/incompat", "work/incompat/volatile"} {
+		require.NoError(t, os.Chmod(filepath.Join(work, dir), 0o700))
+	}
 	text, err := os.ReadFile(filepath.Join(own, "a"))
 	require.NoError(t, err)
 	require.Equal(t, "old\n", string(text))

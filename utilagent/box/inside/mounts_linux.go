@@ -204,8 +204,11 @@ func clone(from int, kind plan.Kind) (int, error) {
 	return fd, unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, attr)
 }
 
-// overlay covers a directory with an overlay, which receives all writes.
+// overlay covers a directory with an overlay, which receives all writes. It is volatile: otherwise its end waits until
+// the disk has stored everything that any program has written. The kernel's mark of an earlier one prevents the mount.
 func overlay(lower int, m plan.Mount) (int, error) {
+	_ = unix.Unlink(m.Work + "/work/incompat/volatile/dirty") // the mount reports a failure
+	_ = unix.Rmdir(m.Work + "/work/incompat/volatile")
 	fs, err := unix.Fsopen("overlay", unix.FSOPEN_CLOEXEC)
 	if err != nil {
 		return -1, err
@@ -228,7 +231,7 @@ func overlay(lower int, m plan.Mount) (int, error) {
 			return -1, fmt.Errorf("%s: %w", l.key, err)
 		}
 	}
-	if err := errors.Join(unix.FsconfigSetFlag(fs, "userxattr"), unix.FsconfigCreate(fs)); err != nil {
+	if err := errors.Join(unix.FsconfigSetFlag(fs, "userxattr"), unix.FsconfigSetFlag(fs, "volatile"), unix.FsconfigCreate(fs)); err != nil {
 		return -1, err
 	}
 	return unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
