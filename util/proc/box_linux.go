@@ -35,14 +35,14 @@ func boxCapabilities() []uintptr {
 
 // start starts the child and waits until it has started its program, or returns an error.
 func (b *Box) start(c Command) (*Child, error) {
-	text, err := inMemory(b.Plan)
+	text, told, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", c.Path, err)
 	}
-	defer text.Close()
+	defer told.Close()
 	read, write, err := os.Pipe()
 	if err != nil {
-		return nil, fmt.Errorf("start %s: %w", c.Path, err)
+		return nil, errors.Join(fmt.Errorf("start %s: %w", c.Path, err), text.Close())
 	}
 	given := []*os.File{text, write}
 	if b.Status != nil {
@@ -51,7 +51,7 @@ func (b *Box) start(c Command) (*Child, error) {
 	var listener *listenerSocket
 	if b.Listener != nil {
 		if listener, err = newListenerSocket(); err != nil {
-			return nil, errors.Join(fmt.Errorf("start %s: %w", c.Path, err), read.Close(), write.Close())
+			return nil, errors.Join(fmt.Errorf("start %s: %w", c.Path, err), text.Close(), read.Close(), write.Close())
 		}
 		defer listener.close()
 		given = append(given, listener.theirs)
@@ -62,16 +62,28 @@ func (b *Box) start(c Command) (*Child, error) {
 	boxReport := &report{read, bufio.NewReader(read)}
 	child := &Child{cmd: cmd, release: func() {}, ended: boxReport.ended}
 	c.namespaces, c.Session = b.attributes, true // it has no terminal
-	if c.WithParent {
-		child.group, child.release, err = startTied(cmd, c)
-	} else {
-		child.group, err = startInGroup(cmd, c)
-	}
-	_ = write.Close()
+	started := make(chan error, 1)
+	go func() { // takes longer than it works
+		var err error
+		if c.WithParent {
+			child.group, child.release, err = startTied(cmd, c)
+		} else {
+			child.group, err = startInGroup(cmd, c)
+		}
+		started <- err
+	}()
+	content, unplanned := b.Plan()
+	err = <-started
+	_ = errors.Join(write.Close(), text.Close())
 	if err != nil {
 		_ = read.Close()
 		return nil, &BoxError{Stage: "namespaces", Err: err}
 	}
+	if unplanned == nil {
+		_ = told.SetWriteDeadline(time.Now().Add(boxPatience))
+		_, _ = told.Write(content) // the child reports what is wrong if it cannot read it
+	}
+	_ = told.Close()
 	first, err := boxReport.next(boxPatience)
 	if err == nil && first.Started != "" && listener != nil {
 		if err = listener.receive(b.Listener); err != nil {
@@ -89,6 +101,8 @@ func (b *Box) start(c Command) (*Child, error) {
 	child.release()
 	_ = read.Close()
 	switch {
+	case unplanned != nil:
+		return nil, unplanned
 	case first.Stage == plan.StageStart:
 		return nil, fmt.Errorf("%w", refusal{first.Error, syscall.Errno(first.Errno)})
 	case first.Stage == "":
@@ -117,20 +131,6 @@ func (b *Box) attributes(a *syscall.SysProcAttr) {
 	if a.Pdeathsig != 0 {
 		a.Pdeathsig = syscall.SIGKILL // the first process of a namespace can ignore any other signal
 	}
-}
-
-// inMemory returns a file that exists only in memory.
-func inMemory(text []byte) (*os.File, error) {
-	fd, err := unix.MemfdCreate("plan", unix.MFD_CLOEXEC)
-	if err != nil {
-		return nil, os.NewSyscallError("memfd_create", err)
-	}
-	f := os.NewFile(uintptr(fd), "plan")
-	if _, err := f.Write(text); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	_, err = f.Seek(0, 0)
-	return f, err
 }
 
 // report reads the child's reports about its program.

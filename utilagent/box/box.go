@@ -21,6 +21,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -72,7 +73,7 @@ func Probe(box string, mounts ...plan.Mount) error {
 		return err
 	}
 	text := plan.Encode(plan.Plan{Version: plan.Version, Dir: "/", Temporary: tmp, Mounts: mounts})
-	child, err := proc.Start(proc.Command{Path: box, Box: &proc.Box{Plan: text}})
+	child, err := proc.Start(proc.Command{Path: box, Box: &proc.Box{Plan: func() ([]byte, error) { return text, nil }}})
 	if err != nil {
 		return err
 	}
@@ -145,19 +146,37 @@ func (b *builder) hold(path string) {
 	}
 }
 
-// Prepare returns the command that runs c as the request describes; box is the path of uwf-box. Run.End must
-// be called after the command has exited.
+// Prepare returns the command that runs c as the request describes; box is the path of uwf-box. The workspace is
+// examined while uwf-box starts. Run.End must be called after the command has exited or failed to start.
 func (r Request) Prepare(box string, c proc.Command) (proc.Command, *Run, error) {
-	run, b, err := r.build(c)
+	if r.holdsHome() {
+		return c, nil, ErrNotHere
+	}
+	b := &builder{mounts: map[string]plan.Mount{}}
+	b.plan.Version, b.plan.Path, b.plan.Args = plan.Version, c.Path, append([]string{c.Path}, c.Args...)
+	b.plan.Env, b.plan.Dir, b.plan.Temporary = gitSettings(c.Env), c.Dir, r.Temporary
+	b.plan.Status, b.plan.Nest, b.plan.NoUnixSockets = r.Status != nil, r.Nest, r.NoUnixSockets
+	b.plan.Keep = confine.CapabilityBits(r.Keep)
+	outlet, err := b.network(r)
 	if err != nil {
 		return c, nil, err
 	}
-	text := plan.Encode(b.plan)
+	run, unlock, err := r.reserve()
+	if err != nil {
+		return c, nil, err
+	}
+	run.outlet, run.planned = outlet, sync.OnceValue(func() error { return errors.Join(b.build(r, run), unlock()) })
 	c.Path, c.Args, c.Env, c.Dir = box, nil, nil, ""
 	c.Init, c.Inherit = false, append(slices.Clip(c.Inherit), run.Lock())
-	c.Box = &proc.Box{Plan: text, Network: b.plan.Network, Owner: owner(r.Workspace), Status: r.Status}
-	if run.outlet != nil {
-		c.Box.Listener = run.outlet.serve
+	c.Box = &proc.Box{Network: b.plan.Network, Owner: owner(r.Workspace), Status: r.Status}
+	c.Box.Plan = func() ([]byte, error) {
+		if err := run.planned(); err != nil {
+			return nil, err
+		}
+		return plan.Encode(b.plan), nil
+	}
+	if outlet != nil {
+		c.Box.Listener = outlet.serve
 	}
 	return c, run, nil
 }
@@ -190,26 +209,17 @@ func (r Request) holdsHome() bool {
 	return r.Workspace == "/" || slices.ContainsFunc(r.homes(), func(home string) bool { return below(r.Workspace, home) })
 }
 
-func (r Request) build(c proc.Command) (*Run, *builder, error) {
-	b := &builder{mounts: map[string]plan.Mount{}}
-	if r.holdsHome() {
-		return nil, nil, ErrNotHere
-	}
-	run, found, err := r.begin(nil)
+// build examines the workspace and completes the plan.
+func (b *builder) build(r Request, run *Run) error {
+	found, err := r.examine(run, nil)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	b.state = run.dir
 	for _, home := range r.homes() {
 		b.showHome(home)
 	}
-	for _, path := range offlimits.Named(c.Env) {
-		b.find(path)
-	}
-	for _, path := range r.Off.GitFiles(r.Workspace) {
-		b.find(path)
-	}
-	for _, path := range r.Finds {
+	for _, path := range slices.Concat(offlimits.Named(b.plan.Env), r.Off.GitFiles(r.Workspace), r.Finds) {
 		b.find(path)
 	}
 	for _, path := range system() {
@@ -227,21 +237,14 @@ func (r Request) build(c proc.Command) (*Run, *builder, error) {
 	if r.ReadOnly {
 		b.add(plan.Mount{Path: r.Workspace, Kind: plan.Show})
 	} else if err := b.git(r, found.Repositories); err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("protect git's files: %w", err), run.remove())
+		return fmt.Errorf("protect git's files: %w", err)
 	}
 	b.inside(r, found, run.pointed)
-	b.plan.Version, b.plan.Path, b.plan.Args = plan.Version, c.Path, append([]string{c.Path}, c.Args...)
-	b.plan.Env, b.plan.Dir, b.plan.Temporary = gitSettings(c.Env), c.Dir, r.Temporary
-	b.plan.Status, b.plan.Nest, b.plan.NoUnixSockets = r.Status != nil, r.Nest, r.NoUnixSockets
-	b.plan.Keep = confine.CapabilityBits(r.Keep)
-	if err := b.network(r, run); err != nil {
-		return nil, nil, errors.Join(err, run.remove())
-	}
 	for _, path := range slices.Sorted(maps.Keys(b.mounts)) {
 		b.plan.Mounts = append(b.plan.Mounts, b.mounts[path])
 	}
 	run.state.Configs = b.configs
-	return run, b, run.save()
+	return run.save()
 }
 
 // rootOnly returns files that programs of root could still read, although their root has no privileges
@@ -329,24 +332,23 @@ type outlet struct {
 	stop func()
 }
 
-// network gives the program a separate network namespace, and a proxy to the allowed hosts.
-func (b *builder) network(r Request, run *Run) error {
+// network gives the program a separate network namespace, and a proxy to the allowed hosts, which may be nil.
+func (b *builder) network(r Request) (*outlet, error) {
 	if r.Network.All() {
-		return nil
+		return nil, nil
 	}
 	b.plan.Network = true
 	b.plan.Env = withoutProxies(b.plan.Env)
 	if len(r.Network.Hosts()) == 0 {
-		return nil
+		return nil, nil
 	}
 	allow, err := hostlist.Parse(r.Network.Hosts())
 	if err != nil {
-		return fmt.Errorf("sandbox.network: %w", err)
+		return nil, fmt.Errorf("sandbox.network: %w", err)
 	}
 	b.plan.Listen = true
 	b.plan.Env = append(b.plan.Env, proxies()...)
-	run.outlet = &outlet{proxy.New(allow, proxy.Options{}), func() {}}
-	return nil
+	return &outlet{proxy.New(allow, proxy.Options{}), func() {}}, nil
 }
 
 // serve accepts connections from the program's network until stop.

@@ -33,6 +33,8 @@ type Run struct {
 	state  state
 	check  *endcheck.Before
 	outlet *outlet
+	// planned waits until the program's plan is complete, or failed so that nothing runs.
+	planned func() error
 	// pointed lists the paths in the workspace that git obeys because something points to them.
 	pointed []string
 }
@@ -62,50 +64,48 @@ const (
 	indexesDir = "indexes"
 )
 
-// begin examines the workspace and creates the run's directory in r.State. It holds a lock that other runs
-// take when they begin or end, so that their changes are not mistaken for the user's. It calls keep, which
-// may be nil, under that lock.
-func (r Request) begin(keep func(*Run, endcheck.Found, []*putback.Before) error) (*Run, endcheck.Found, error) {
-	var none endcheck.Found
+// reserve creates the run's directory in r.State. It holds a lock that other runs take when they begin or end, so that
+// their changes are not mistaken for the user's, until unlock.
+func (r *Request) reserve() (run *Run, unlock func() error, err error) {
 	if err := durable.MkdirAll(durable.OS(), filepath.Join(r.State, indexesDir), 0o700); err != nil {
-		return nil, none, err
+		return nil, nil, err
 	}
-	var err error
 	if r.State, err = filepath.EvalSymlinks(r.State); err != nil {
-		return nil, none, err
+		return nil, nil, err
 	}
-	unlock, err := lockState(r.State)
+	if unlock, err = lockState(r.State); err != nil {
+		return nil, nil, err
+	}
+	run = &Run{planned: func() error { return nil }}
+	if run.dir, err = os.MkdirTemp(r.State, runPrefix); err == nil {
+		run.lock, err = durable.TryLock(filepath.Join(run.dir, lockFile))
+	}
 	if err != nil {
-		return nil, none, err
+		return nil, nil, errors.Join(err, unlock())
 	}
-	defer unlock()
-	dir, err := os.MkdirTemp(r.State, runPrefix)
-	if err != nil {
-		return nil, none, err
-	}
-	run := &Run{dir: dir, pointed: r.pointed()}
-	if run.lock, err = durable.TryLock(filepath.Join(dir, lockFile)); err != nil {
-		return nil, none, err
-	}
+	return run, unlock, nil
+}
+
+// examine examines the workspace of a run that is reserved. It calls keep, which may be nil, with what it found.
+func (r Request) examine(run *Run, keep func(endcheck.Found, []*putback.Before) error) (found endcheck.Found, err error) {
+	run.pointed = r.pointed()
 	run.state = state{Workspace: r.Workspace, Writable: r.Off.Writable(), Environ: forGit(r.Environ)}
 	run.check, err = endcheck.Begin(endcheck.Options{
 		Workspace: r.Workspace, GitDirs: r.gitDirs(), Index: filepath.Join(r.State, indexesDir, indexName(r.Workspace)),
 		Allowed: allowed(r.Workspace, r.Off.Writable()), Pointed: run.pointed, Outside: append(r.outside(), r.Temporary),
 	})
 	if err != nil {
-		return nil, none, errors.Join(fmt.Errorf("check the workspace: %w", err), run.drop())
+		return found, fmt.Errorf("check the workspace: %w", err)
 	}
-	found := run.check.Found()
+	found = run.check.Found()
 	others, err := r.running(run)
 	if err != nil {
-		return nil, none, errors.Join(fmt.Errorf("restore the state before another command: %w", err), run.drop())
+		return found, fmt.Errorf("restore the state before another command: %w", err)
 	}
 	if keep != nil {
-		if err := keep(run, found, others); err != nil {
-			return nil, none, errors.Join(err, run.drop())
-		}
+		err = keep(found, others)
 	}
-	return run, found, nil
+	return found, err
 }
 
 // outside returns the writable directories outside the workspace that the user did not list explicitly.
@@ -186,11 +186,14 @@ func allowed(workspace string, writable []string) func(string) bool {
 }
 
 // Cancel discards a run whose program was not started.
-func (run *Run) Cancel() error { return run.remove() }
+func (run *Run) Cancel() error {
+	_ = run.planned() // its error is that of the start
+	return run.remove()
+}
 
 func (run *Run) remove() error {
 	if unlock, err := lockState(filepath.Dir(run.dir)); err == nil { // a run that begins now would take this one for running
-		defer unlock()
+		defer func() { _ = unlock() }()
 	}
 	return run.drop()
 }
@@ -200,6 +203,9 @@ func (run *Run) drop() error { return errors.Join(os.RemoveAll(run.dir), run.loc
 // End cleans up after the program has exited: it merges permitted changes to git configs and moves away new
 // files that other programs obey. The messages complete a line that starts with the program's name.
 func (run *Run) End(ctx context.Context) (messages []string, err error) {
+	if run.planned() != nil {
+		return nil, run.remove()
+	}
 	var errs []error
 	if run.outlet != nil {
 		run.outlet.stop()
@@ -257,14 +263,14 @@ func recoverRun(ctx context.Context, dir string) ([]string, error) {
 		return nil, err
 	}
 	lock, err := durable.TryLock(filepath.Join(dir, lockFile))
-	unlock()
+	_ = unlock()
 	if errors.Is(err, durable.ErrLocked) || errors.Is(err, os.ErrNotExist) {
 		return nil, nil // it is running, or another process is cleaning up
 	}
 	if err != nil {
 		return nil, err
 	}
-	run := &Run{dir: dir, lock: lock}
+	run := &Run{dir: dir, lock: lock, planned: func() error { return nil }}
 	err = run.load()
 	if errors.Is(err, os.ErrNotExist) { // it had not begun
 		return nil, run.remove()
@@ -294,11 +300,18 @@ func (run *Run) load() error {
 // Lower begins a run without namespaces: protected files are saved, and restored when the run ends. r.State
 // must be [SharedState], so that all runs in a repository see each other.
 func (r Request) Lower() (*Run, error) {
-	run, _, err := r.begin(func(run *Run, found endcheck.Found, others []*putback.Before) error {
+	run, unlock, err := r.reserve()
+	if err != nil {
+		return nil, err
+	}
+	_, err = r.examine(run, func(found endcheck.Found, others []*putback.Before) error {
 		run.state.Kept = putback.Begin(r.place(found), others)
 		return run.save()
 	})
-	return run, err
+	if err != nil {
+		err = errors.Join(err, run.drop())
+	}
+	return run, errors.Join(err, unlock())
 }
 
 // place returns the paths to save and restore.
@@ -330,14 +343,14 @@ func SharedState(d home.Dirs) string {
 const patience = 30 * time.Second
 
 // lockState serializes the start of runs: of two that start together, one must see the other.
-func lockState(dir string) (unlock func(), err error) {
+func lockState(dir string) (unlock func() error, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	held, err := durable.Lock(ctx, filepath.Join(dir, lockFile))
 	if err != nil {
 		return nil, err
 	}
-	return func() { _ = held.Unlock() }, nil
+	return held.Unlock, nil
 }
 
 // running returns the saved state of runs that have not ended, and makes run treat their changes as new.

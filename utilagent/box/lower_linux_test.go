@@ -246,7 +246,9 @@ func TestOverlap(t *testing.T) {
 			t.Parallel()
 			s := newSpace(t)
 			begin := func() *box.Run {
-				_, run, err := s.request.Prepare("/none", proc.Command{Path: "/bin/true", Env: s.env()})
+				cmd, run, err := s.request.Prepare("/none", proc.Command{Path: "/bin/true", Env: s.env()})
+				require.NoError(t, err)
+				_, err = cmd.Box.Plan()
 				require.NoError(t, err)
 				return run
 			}

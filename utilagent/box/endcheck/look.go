@@ -65,7 +65,7 @@ type look struct {
 	cut    map[string]bool // directories skipped over the limit
 	closed []string        // unreadable directories
 	over   map[string]bool // parts of git directories over a limit
-	read   int             // number of directories read
+	read   int             // number of directories and indexes of git read
 	opens  bool            // restore permissions to read closed directories
 }
 
@@ -459,6 +459,7 @@ func (l *look) repository(s *space, name string, before *repo) *repo {
 	if before != nil && before.Source == r.Source {
 		r.Passed = before.Passed
 	} else {
+		l.read++
 		r.Passed = l.passed(s, name, indexed)
 	}
 	return r
