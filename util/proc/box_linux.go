@@ -80,8 +80,9 @@ func (b *Box) start(c Command) (*Child, error) {
 		return nil, &BoxError{Stage: "namespaces", Err: err}
 	}
 	if unplanned == nil {
-		_ = told.SetWriteDeadline(time.Now().Add(boxPatience))
+		late := time.AfterFunc(boxPatience, func() { _ = told.Close() })
 		_, _ = told.Write(content) // the child reports what is wrong if it cannot read it
+		late.Stop()
 	}
 	_ = told.Close()
 	first, err := boxReport.next(boxPatience)
