@@ -48,7 +48,7 @@ func TestNetworkIsSet(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 	}
-	_, err = key.Value("{a: b}")
+	_, _, err = Set(nil, "config.yaml", key, map[string]any{"a": "b"}, process())
 	require.ErrorContains(t, err, "sandbox.network")
 }
 
